@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * clock: the one representation of time.
+ *
+ * Time is an argument. Pure code never reads a clock: it is told `now`, in nanoseconds since an
+ * origin that its caller chose (the simulator's zero, CLOCK_MONOTONIC's boot). Spans use the same
+ * type. Signed, so that a difference may be negative; 292 years either way.
+ */
+#ifndef WEIR_BASE_CLOCK_H
+#define WEIR_BASE_CLOCK_H
+
+#include <stdint.h>
+
+typedef int64_t weir_time; /* ns */
+
+#define WEIR_US    INT64_C(1000)
+#define WEIR_MS    INT64_C(1000000)
+#define WEIR_SEC   INT64_C(1000000000)
+#define WEIR_NEVER INT64_MAX /* later than any time: "no such event" */
+
+/* Marks what libweir exports; everything else is hidden. */
+#define WEIR_API __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap: a 4-ary min-heap of (key, serial, value), keys and serials inline.
+ *
+ * Ordered by key, then by serial: equal keys leave in the order of their serials, so that a
+ * simulation is repeatable. Where an item's place must be known (to move or remove it), give
+ * `place`: an array indexed by value, kept up to date by the heap.
+ */
+#ifndef WEIR_BASE_HEAP_H
+#define WEIR_BASE_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct heap_item {
+	int64_t key;
+	uint64_t serial;
+	uint64_t value; /* the caller's: an index or a pointer */
+};
+
+struct heap {
+	struct heap_item *items;
+	size_t n, room;
+	uint32_t *place; /* place[value] = index in items, when wanted; else NULL */
+};
+
+void heap_init(struct heap *h, uint32_t *place);
+void heap_free(struct heap *h);
+int heap_reserve(struct heap *h, size_t room); /* 0 or -ENOMEM; afterwards push cannot fail to room */
+int heap_push(struct heap *h, struct heap_item item); /* 0 or -ENOMEM */
+struct heap_item heap_pop(struct heap *h);            /* n > 0 */
+void heap_remove(struct heap *h, size_t index);
+void heap_move(struct heap *h, size_t index, int64_t key, uint64_t serial); /* new key, either way */
+
+static inline const struct heap_item *heap_min(const struct heap *h)
+{
+	return h->n ? &h->items[0] : NULL;
+}
+
+#endif

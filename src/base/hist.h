@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hist: a log-linear histogram of 64-bit values.
+ *
+ * LAW     Values below 128 have a bucket each; above, every octave is cut into 64 equal buckets,
+ *         so a value read back (a bucket's middle) is within 1/128 < 1 % of every value recorded.
+ * COST    record: O(1), two adds. Percentile, merge: O(buckets). 30 octaves of 32-bit counts.
+ * LIMITS  Values over WEIR_HIST_MAX are counted in the last bucket (`max` stays exact). A count
+ *         stops at 2³² − 1 per bucket.
+ */
+#ifndef WEIR_BASE_HIST_H
+#define WEIR_BASE_HIST_H
+
+#include "base/clock.h"
+
+#define WEIR_HIST_OCTAVES 32
+#define WEIR_HIST_BUCKETS (128 + 64 * (WEIR_HIST_OCTAVES))
+#define WEIR_HIST_MAX     ((UINT64_C(128) << WEIR_HIST_OCTAVES) - 1)
+
+struct weir_hist {
+	uint64_t count; /* values recorded */
+	uint64_t sum;   /* of the values */
+	uint64_t min;   /* UINT64_MAX while empty */
+	uint64_t max;   /* 0 while empty */
+	uint32_t bucket[WEIR_HIST_BUCKETS];
+};
+
+WEIR_API void weir_hist_clear(struct weir_hist *h);
+WEIR_API void weir_hist_record(struct weir_hist *h, uint64_t value);
+WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from);
+
+/* The smallest value v such that at least `percent` (0…100, e.g. 99.99) of what was recorded is
+ * ≤ v, to the bucket's middle, clamped to [min, max]; 0 while empty. */
+WEIR_API uint64_t weir_hist_percentile(const struct weir_hist *h, double percent);
+WEIR_API double weir_hist_mean(const struct weir_hist *h); /* exact; 0 while empty */
+
+#endif

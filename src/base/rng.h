@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rng: seeded random streams, one per component.
+ *
+ * SOURCE  xoshiro256** (Blackman and Vigna), seeded through splitmix64 from (seed, name), so that
+ *         adding a component to a scenario does not shift the numbers of the others.
+ */
+#ifndef WEIR_BASE_RNG_H
+#define WEIR_BASE_RNG_H
+
+#include <stdint.h>
+
+struct rng {
+	uint64_t s[4];
+};
+
+/* A stream of its own for each (seed, name); `name` e.g. "host3/vm1/arrivals". */
+void rng_init(struct rng *r, uint64_t seed, const char *name);
+uint64_t rng_u64(struct rng *r);
+uint64_t rng_below(struct rng *r, uint64_t n);  /* uniform on [0, n), unbiased; n > 0 */
+double rng_double(struct rng *r);               /* uniform on [0, 1), 53 bits */
+double rng_exp(struct rng *r, double mean);     /* exponential */
+double rng_normal(struct rng *r);               /* mean 0, deviation 1 */
+
+/* Zipf on 0 … n−1 with exponent s ≥ 0 (s = 0: uniform), O(1) per draw by rejection-inversion
+ * (Hörmann and Derflinger 1996). */
+struct rng_zipf {
+	double n, s, h_x1, h_n, cut;
+};
+void rng_zipf_init(struct rng_zipf *z, uint64_t n, double s);
+uint64_t rng_zipf_draw(struct rng *r, const struct rng_zipf *z);
+
+#endif

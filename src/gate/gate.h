@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gate: who passes next to one resource.
+ *
+ * A gate stands in front of one resource. Each request names its tenant, a leaf of the gate's
+ * tree; the gate holds it until it may pass. One gate belongs to one thread; nothing here locks,
+ * reads a clock or, after set-up, allocates.
+ *
+ *   weir_gate_submit   requests arrive
+ *   weir_gate_next     those that may pass now, best first
+ *   weir_gate_done     the resource has finished them
+ *   weir_gate_wakeup   when to call weir_gate_next again if nothing else happens
+ *
+ * THE LAW
+ * A request costs 1 or more requests, its bytes, and an estimate of device time; every knob names
+ * the unit in which it counts.
+ *
+ * 1. The head of a tenant's queue is eligible when in flight < window, every hold bucket of the
+ *    tenant and of its ancestors admits it, and the tenant has no L-bucket or holds an R- or
+ *    L-token.
+ * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
+ *    whose tenant holds an R-token; then the rest. Inside each class, start-time fair queueing by
+ *    weight, per level of the tree. (Or FIFO or EDF, for comparison.)
+ * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
+ *    them all, and R-tokens if there are any, else L-tokens if there is a limit.
+ * 4. A bucket admits when its level ≥ min(cost, size), and may go negative: over any interval
+ *    service ≤ r·t + b + one largest cost. A profile bucket holds nobody: a request that does not
+ *    fit loses its priority for as long as it does not fit, keeps its place in its tenant's queue,
+ *    and is not charged to the profile.
+ * 5. A waiting request is charged, moment by moment, to the first check that fails: window, max
+ *    (the tenant's own, or an ancestor's), tokens, turn. Time in the device is counted apart.
+ * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
+ *    service W with |W_i/r_i − W_j/r_j| ≤ c_i/r_i + c_j/r_j + (run + credit)/r + quantum: r
+ *    weight, c largest cost. Each class has its own tags, so what min guarantees comes first and
+ *    what is left is shared by weight on top of it: x = g + λ·r.
+ * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of
+ *    different tenants before one weir_gate_next may be permuted without changing what passes.
+ *
+ * Where an ancestor's bucket does not admit the request whose turn it is, everything under that
+ * ancestor of the same or a lower class waits with it: a smaller request of a sibling may not slip
+ * past, else a stream of small requests would starve a large one. (A request of a higher class may.)
+ *
+ * COST    O(depth of the tree) per request. Idle tenants cost memory only.
+ */
+#ifndef WEIR_GATE_GATE_H
+#define WEIR_GATE_GATE_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/hist.h"
+#include "base/units.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct weir_gate;
+
+/* A node of a gate's tree: an index, dense, reused after weir_gate_remove. The root is there from
+ * the start. Only leaves other than the root take requests. */
+typedef uint32_t weir_node;
+#define WEIR_ROOT ((weir_node)0)
+
+enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2, WEIR_TRIM = 3 };
+#define WEIR_OPS_ALL    0x0fu
+#define WEIR_OPS(op)    (1u << (op)) /* a mask of operations */
+
+/* One request. The caller's memory, lent to the gate from submit until next hands it out; the
+ * gate reads it again at done. Zero it, then fill what stands above the line. */
+struct weir_req {
+	weir_node tenant;
+	uint32_t requests;  /* cost in requests; 0 counts as 1 */
+	uint32_t bytes;     /* cost in bytes */
+	uint32_t time;      /* cost in device time, ns, estimated */
+	uint64_t offset;    /* bytes; only for runs of near requests */
+	uint8_t op;         /* enum weir_op */
+	uint8_t class_;     /* set by the gate at dispatch: enum weir_class */
+	weir_time deadline; /* order EDF: absolute. 0: submit time + the tenant's deadline knob */
+	void *user;
+	/* ---- the gate's */
+	struct weir_req *next;
+	weir_time submitted;  /* set by submit */
+	weir_time dispatched; /* set by next */
+	weir_time waited;     /* reserved */
+};
+
+enum weir_class { WEIR_CLASS_PRIORITY = 0, WEIR_CLASS_RESERVED = 1, WEIR_CLASS_REST = 2 };
+
+enum weir_order { WEIR_FAIR = 0, WEIR_FIFO = 1, WEIR_EDF = 2 }; /* inside a class */
+
+struct weir_gate_config {
+	uint32_t nodes;         /* room for that many nodes, the root included; grows by add */
+	enum weir_unit cost;    /* what fair queueing counts */
+	uint64_t cost_max;      /* the largest cost of one request in that unit; larger ones are legal
+	                           but loosen the fairness bound. 0: 16 requests, 256 KiB, 100 ms */
+	enum weir_order order;
+	double window;          /* as the knob; 0: 32 */
+	uint32_t run;           /* as the knob RUN */
+	uint64_t run_distance;
+	uint64_t credit;        /* as the knob CREDIT */
+	uint32_t histograms;    /* tenants that may have histograms at once; 0: none are kept */
+};
+
+WEIR_API int weir_gate_new(const struct weir_gate_config *config, struct weir_gate **ret_gate);
+WEIR_API void weir_gate_free(struct weir_gate *g); /* requests inside are the caller's again */
+
+/* A new leaf under `parent`, weight 1, no limits. -EINVAL: no such parent; -EBUSY: the parent is a
+ * leaf that holds requests; -ENOMEM. May allocate; not for the hot path. */
+WEIR_API int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node);
+/* -EBUSY while it has children, or requests queued or in flight; -EINVAL for the root. */
+WEIR_API int weir_gate_remove(struct weir_gate *g, weir_node node);
+
+/* ---- knobs */
+
+enum weir_bucket_kind {
+	WEIR_HOLD = 0,    /* waits until it admits */
+	WEIR_PROFILE = 1, /* priority while it fits */
+	WEIR_RTOKENS = 2, /* first claim on service; leaves only */
+	WEIR_LTOKENS = 3, /* the right to any service; leaves only */
+};
+
+struct weir_bucket_spec {
+	enum weir_bucket_kind kind;
+	enum weir_unit unit;
+	uint8_t ops;  /* which operations it counts; 0: all */
+	double rate;  /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
+	double size;  /* units, > 0: the most it holds, and what it holds when new */
+};
+
+enum weir_knob_kind {
+	WEIR_KNOB_WINDOW,   /* value: requests inside at once, ≥ 0, fractions kept over time. Root */
+	WEIR_KNOB_WEIGHT,   /* value: 1/1024 … 2^20 */
+	WEIR_KNOB_PRIORITY, /* value: 0 (first) … 63, among those that fit their profiles; leaf */
+	WEIR_KNOB_DEADLINE, /* value: ns after submit, for the order EDF; leaf */
+	WEIR_KNOB_BUCKETS,  /* replaces all the node's buckets; one of the same kind, unit and ops as
+	                       before keeps its level, cut to the new size */
+	WEIR_KNOB_RGRANT,   /* value: add that many R-tokens to each R-bucket; negative takes */
+	WEIR_KNOB_LGRANT,   /* the same for L */
+	WEIR_KNOB_RUN,      /* value: most requests in a run of near ones, 0 or 1: none. Root */
+	WEIR_KNOB_DISTANCE, /* value: bytes between one's end and the next's start that are near. Root */
+	WEIR_KNOB_CREDIT,   /* value: burst credit in the gate's cost unit. Root */
+};
+
+struct weir_knob {
+	weir_node node; /* WEIR_ROOT for those of the whole gate */
+	enum weir_knob_kind kind;
+	double value;
+	const struct weir_bucket_spec *buckets; /* for WEIR_KNOB_BUCKETS; copied */
+	uint32_t n_buckets;                     /* ≤ 64 */
+};
+
+/* All or nothing: on error (-EINVAL, -ENOMEM) no knob has changed. Takes effect at once, behind no
+ * request. A leaf that has a priority but no profile bucket always fits. */
+WEIR_API int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *knobs,
+	size_t n, struct weir_err *err);
+
+/* ---- requests. `now` never goes backwards from one call to the next; if it does, the gate
+ * stands still until it has caught up. */
+
+/* Takes all n. A request for something that is not a leaf is -EINVAL, and then none is taken. */
+WEIR_API int weir_gate_submit(
+	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n);
+/* Up to `max` requests that pass now, in order; how many. 0: none may (see wakeup). */
+WEIR_API size_t weir_gate_next(
+	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max);
+WEIR_API void weir_gate_done(
+	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n);
+/* The earliest time at which weir_gate_next could give something that it would not give now,
+ * without a submit or done; WEIR_NEVER if only those can help. `now` itself when it would give
+ * something right now. May be early, never late. */
+WEIR_API weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now);
+
+/* Takes back every queued request of `tenant` for which match(req, arg); drop(req, arg) receives
+ * each, in order. For clients that left. O(the tenant's queue). Returns how many. */
+WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
+	bool (*match)(const struct weir_req *, void *), void (*drop)(struct weir_req *, void *),
+	void *arg);
+
+/* ---- what was measured */
+
+enum weir_cause { /* why requests waited */
+	WEIR_WAIT_WINDOW,
+	WEIR_WAIT_MAX,   /* the tenant's own hold buckets */
+	WEIR_WAIT_ABOVE, /* an ancestor's; whose: the ancestor whose own `held` grows */
+	WEIR_WAIT_TOKENS,
+	WEIR_WAIT_TURN,
+	WEIR_CAUSES
+};
+
+struct weir_gate_stats { /* of one leaf since it was added, at `now` */
+	uint64_t arrivals, dispatched, served; /* requests; cancelled ones are not arrivals */
+	uint64_t bytes;                        /* dispatched */
+	uint64_t by_class[3];                  /* dispatched, enum weir_class */
+	uint32_t queued, in_flight;
+	double wait_ns[WEIR_CAUSES]; /* request·ns waited, by cause, the waiting ones included */
+	double device_ns;            /* request·ns in the device: ÷ a span = mean in flight */
+	enum weir_cause cause;       /* why the head waits now (TURN if nothing waits) */
+	weir_node blocker;           /* cause MAX or ABOVE: whose bucket; else the tenant */
+};
+WEIR_API int weir_gate_stats(
+	struct weir_gate *g, weir_time now, weir_node leaf, struct weir_gate_stats *ret_stats);
+
+struct weir_gate_totals {
+	uint64_t submitted, dispatched, served;
+	uint32_t queued, in_flight;
+	double window;
+	weir_time full; /* time so far during which the window was full */
+};
+WEIR_API void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
+/* Time so far during which the node's own hold buckets held it. */
+WEIR_API weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node node);
+
+/* Histograms (ns) are fed through a ring; done puts a record there and a full ring is emptied in
+ * one go. drain empties it now, and makes room for the histograms of tenants that became active.
+ * hist: NULL when the tenant has none (never active, or more tenants than `histograms`). */
+WEIR_API void weir_gate_drain(struct weir_gate *g);
+WEIR_API const struct weir_hist *weir_gate_hist_wait(const struct weir_gate *g, weir_node leaf);
+WEIR_API const struct weir_hist *weir_gate_hist_device(const struct weir_gate *g, weir_node leaf);
+WEIR_API uint64_t weir_gate_unrecorded(const struct weir_gate *g); /* for want of a histogram */
+
+WEIR_API size_t weir_gate_memory(const struct weir_gate *g); /* bytes allocated */
+
+#endif
