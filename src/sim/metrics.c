@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* metrics: see metrics.h. An array of entries in order of put, and an open hash of indices. */
+#include "sim/metrics.h"
+#include "base/err.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METRICS_NAME 256 /* bytes of a formatted name, its end included */
+
+struct entry {
+	char *name, *unit;
+	uint64_t hash;
+	bool is_series;
+	double value;
+	struct metrics_point *points;
+	size_t n, room;
+};
+
+struct metrics {
+	struct entry *entries;
+	size_t n, room;
+	uint32_t *slots; /* index + 1; 0: empty */
+	size_t n_slots;  /* a power of two, > n · 4/3 */
+};
+
+int metrics_new(struct metrics **ret)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->n_slots = 64;
+	m->slots = calloc(m->n_slots, sizeof(*m->slots));
+	if (!m->slots) {
+		free(m);
+		return -ENOMEM;
+	}
+	*ret = m;
+	return 0;
+}
+
+void metrics_free(struct metrics *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->entries[i].name);
+		free(m->entries[i].unit);
+		free(m->entries[i].points);
+	}
+	free(m->entries);
+	free(m->slots);
+	free(m);
+}
+
+static char clean(char c)
+{
+	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+		return c;
+	if (c == '/' || c == '.')
+		return '.';
+	return c == '-' ? c : '_';
+}
+
+/* FNV-1a over the cleaned name, so that "a b" and "a_b" are one. */
+static uint64_t hash_of(const char *name)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)clean(*name)) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+static bool same(const char *cleaned, const char *name)
+{
+	while (*name && *cleaned == clean(*name))
+		cleaned++, name++;
+	return !*cleaned && !*name;
+}
+
+/* The slot that holds the name, or the empty one where it belongs. */
+static size_t slot_of(const struct metrics *m, const char *name, uint64_t hash)
+{
+	size_t s = hash & (m->n_slots - 1);
+
+	while (m->slots[s]) {
+		const struct entry *e = &m->entries[m->slots[s] - 1];
+
+		if (e->hash == hash && same(e->name, name))
+			break;
+		s = (s + 1) & (m->n_slots - 1);
+	}
+	return s;
+}
+
+static struct entry *lookup(const struct metrics *m, const char *name)
+{
+	size_t s = slot_of(m, name, hash_of(name));
+
+	return m->slots[s] ? &m->entries[m->slots[s] - 1] : NULL;
+}
+
+static int grow_slots(struct metrics *m)
+{
+	size_t n_slots = m->n_slots * 2;
+	uint32_t *slots = calloc(n_slots, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++) {
+		size_t s = m->entries[i].hash & (n_slots - 1);
+
+		while (slots[s])
+			s = (s + 1) & (n_slots - 1);
+		slots[s] = (uint32_t)i + 1;
+	}
+	free(m->slots);
+	m->slots = slots;
+	m->n_slots = n_slots;
+	return 0;
+}
+
+static int reserve(struct metrics *m)
+{
+	struct entry *entries;
+	size_t room = m->room ? m->room * 2 : 64;
+
+	if ((m->n + 1) * 4 > m->n_slots * 3 && grow_slots(m) < 0)
+		return -ENOMEM;
+	if (m->n < m->room)
+		return 0;
+	entries = realloc(m->entries, room * sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	m->entries = entries;
+	m->room = room;
+	return 0;
+}
+
+static struct entry *add(struct metrics *m, const char *name, const char *unit)
+{
+	struct entry e = {.hash = hash_of(name)};
+
+	if (reserve(m) < 0)
+		return NULL;
+	e.name = strdup(name);
+	e.unit = strdup(unit ? unit : "");
+	if (!e.name || !e.unit) {
+		free(e.name);
+		free(e.unit);
+		return NULL;
+	}
+	for (char *c = e.name; *c; c++)
+		*c = clean(*c);
+	m->slots[slot_of(m, name, e.hash)] = (uint32_t)m->n + 1;
+	m->entries[m->n] = e;
+	return &m->entries[m->n++];
+}
+
+int metrics_put(struct metrics *m, const char *name, const char *unit, double value)
+{
+	struct entry *e;
+
+	if (!*name)
+		return -EINVAL;
+	e = lookup(m, name);
+	if (!e)
+		e = add(m, name, unit);
+	if (!e)
+		return -ENOMEM;
+	if (e->is_series)
+		return -EINVAL;
+	e->value = value;
+	return 0;
+}
+
+int metrics_putf(struct metrics *m, const char *unit, double value, const char *name_fmt, ...)
+{
+	char name[METRICS_NAME];
+	va_list ap;
+	int n;
+
+	va_start(ap, name_fmt);
+	n = vsnprintf(name, sizeof(name), name_fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(name))
+		return -ENAMETOOLONG;
+	return metrics_put(m, name, unit, value);
+}
+
+int metrics_series(struct metrics *m, const char *name, const char *unit)
+{
+	struct entry *e;
+
+	if (!*name)
+		return -EINVAL;
+	e = lookup(m, name);
+	if (!e) {
+		e = add(m, name, unit);
+		if (!e)
+			return -ENOMEM;
+		e->is_series = true;
+	}
+	if (!e->is_series)
+		return -EINVAL;
+	return (int)(e - m->entries);
+}
+
+int metrics_seriesf(struct metrics *m, const char *unit, const char *name_fmt, ...)
+{
+	char name[METRICS_NAME];
+	va_list ap;
+	int n;
+
+	va_start(ap, name_fmt);
+	n = vsnprintf(name, sizeof(name), name_fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(name))
+		return -ENAMETOOLONG;
+	return metrics_series(m, name, unit);
+}
+
+int metrics_append(struct metrics *m, int series, double t, double value)
+{
+	struct entry *e;
+
+	if (series < 0 || (size_t)series >= m->n || !m->entries[series].is_series)
+		return -EINVAL;
+	e = &m->entries[series];
+	if (e->n && !(t >= e->points[e->n - 1].t))
+		return -EINVAL;
+	if (e->n == e->room) {
+		size_t room = e->room ? e->room * 2 : 64;
+		struct metrics_point *points = realloc(e->points, room * sizeof(*points));
+
+		if (!points)
+			return -ENOMEM;
+		e->points = points;
+		e->room = room;
+	}
+	e->points[e->n++] = (struct metrics_point){t, value};
+	return 0;
+}
+
+int metrics_get(const struct metrics *m, const char *name, double *ret)
+{
+	const struct entry *e = lookup(m, name);
+
+	if (!e)
+		return -ENOENT;
+	if (e->is_series)
+		return -EINVAL;
+	*ret = e->value;
+	return 0;
+}
+
+static struct metrics_entry entry_of(const struct entry *e)
+{
+	return (struct metrics_entry){.name = e->name,
+		.unit = e->unit,
+		.is_series = e->is_series,
+		.value = e->value,
+		.points = e->points,
+		.n = e->n};
+}
+
+bool metrics_find(const struct metrics *m, const char *name, struct metrics_entry *ret)
+{
+	const struct entry *e = lookup(m, name);
+
+	if (!e)
+		return false;
+	*ret = entry_of(e);
+	return true;
+}
+
+size_t metrics_count(const struct metrics *m)
+{
+	return m->n;
+}
+
+struct metrics_entry metrics_at(const struct metrics *m, size_t i)
+{
+	return entry_of(&m->entries[i]);
+}
+
+const char *metrics_near(const struct metrics *m, const char *name)
+{
+	const char **names = calloc(m->n + 1, sizeof(*names));
+	const char *near;
+
+	if (!names)
+		return NULL;
+	for (size_t i = 0; i < m->n; i++)
+		names[i] = m->entries[i].name;
+	near = weir_err_near(name, names);
+	free(names);
+	return near;
+}
