@@ -2,9 +2,9 @@
 /*
  * verb: one command of the program.
  *
- * Each verb is one file, prog/<verb>.c, that defines `const struct verb verb_<verb>`. weir.c lists
- * them. The option table is the only place where options are declared: `--help`, the shell
- * completion and the test of the manual pages all read it.
+ * Each verb is one file, prog/<verb>.c, that defines `const struct verb verb_<verb>`; the list in
+ * prog/meson.build makes weir.c's table. The option table is the only place where options are
+ * declared: `--help`, the shell completion and the test of the manual pages all read it.
  */
 #ifndef WEIR_PROG_VERB_H
 #define WEIR_PROG_VERB_H

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prog/completion.h"
+#include <string.h>
+
+/* The words that bash offers for the argument of an option or for an operand: file names where the
+ * table's argument says so, nothing otherwise. */
+static bool is_file(const char *argument)
+{
+	static const char *const files[] = {"FILE", "DIR", "SCENARIO", "POLICY", "TRACE"};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if (argument && strstr(argument, files[i]))
+			return true;
+	return false;
+}
+
+static void option_words(FILE *to, const struct opt *options)
+{
+	for (const struct opt *o = options; o && o->name; o++)
+		fprintf(to, "--%s ", o->name);
+}
+
+/* Options that take a value, as a case pattern: file-like ones, or the others. */
+static void value_case(FILE *to, const struct verb *v, bool file, const char *action)
+{
+	bool any = false;
+
+	for (const struct opt *o = v->options; o && o->name; o++) {
+		if (!o->argument || is_file(o->argument) != file)
+			continue;
+		fprintf(to, "%s%s:--%s", any ? "|" : "\t", v->name, o->name);
+		if (o->letter)
+			fprintf(to, "|%s:-%c", v->name, o->letter);
+		any = true;
+	}
+	if (any)
+		fprintf(to, ") %s ;;\n", action);
+}
+
+void completion_bash(FILE *to, const struct verb *const *verbs, const struct opt *own)
+{
+	fprintf(to, "# bash completion for weir, written by `weir --completion bash`\n"
+		    "_weir()\n{\n"
+		    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+		    "\tlocal verb=${COMP_WORDS[1]} words=\n"
+		    "\tCOMPREPLY=()\n"
+		    "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -W \"");
+	for (const struct verb *const *v = verbs; *v; v++)
+		fprintf(to, "%s ", (*v)->name);
+	option_words(to, own);
+	fprintf(to, "\" -- \"$cur\"))\n\t\treturn\n\tfi\n"
+		    "\tcase $verb:$prev in\n"
+		    "\t--completion:--completion) COMPREPLY=($(compgen -W bash -- \"$cur\")); "
+		    "return ;;\n");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		value_case(to, *v, true, "COMPREPLY=($(compgen -f -- \"$cur\")); return");
+		value_case(to, *v, false, "return");
+	}
+	fprintf(to, "\tesac\n\tcase $verb in\n");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		fprintf(to, "\t%s)\n\t\tcase $cur in\n\t\t-*) words=\"", (*v)->name);
+		option_words(to, (*v)->options);
+		fprintf(to, "--help\" ;;\n");
+		if ((*v)->subverbs) {
+			fprintf(to, "\t\t*) [ \"$COMP_CWORD\" -eq 2 ] && words=\"");
+			for (const char *const *s = (*v)->subverbs; *s; s++)
+				fprintf(to, "%s%s", s == (*v)->subverbs ? "" : " ", *s);
+			fprintf(to, "\" ;;\n");
+		}
+		fprintf(to, "\t\tesac ;;\n");
+	}
+	fprintf(to, "\tesac\n"
+		    "\tif [ -n \"$words\" ]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+		    "\telse\n"
+		    "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+		    "\tfi\n}\n"
+		    "complete -o filenames -F _weir weir\n");
+}
