@@ -5,12 +5,17 @@
  * Ordered by key, then by serial: equal keys leave in the order of their serials, so that a
  * simulation is repeatable. Where an item's place must be known (to move or remove it), give
  * `place`: an array indexed by value, kept up to date by the heap.
+ *
+ * COST    push: O(log₄ n) compares at worst, one on average when keys rise, as times do; pop:
+ *         O(4 log₄ n) compares without branches. 24 bytes an item.
  */
 #ifndef WEIR_BASE_HEAP_H
 #define WEIR_BASE_HEAP_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#define HEAP_NOWHERE UINT32_MAX /* the place of a value that has left the heap */
 
 struct heap_item {
 	int64_t key;
@@ -24,13 +29,17 @@ struct heap {
 	uint32_t *place; /* place[value] = index in items, when wanted; else NULL */
 };
 
+/* `place` is borrowed, and long enough for every value pushed; NULL: places are not kept. The heap
+ * writes place[v] when v moves and HEAP_NOWHERE when v leaves; it never reads it. */
 void heap_init(struct heap *h, uint32_t *place);
-void heap_free(struct heap *h);
-int heap_reserve(struct heap *h, size_t room); /* 0 or -ENOMEM; afterwards push cannot fail to room */
+void heap_free(struct heap *h); /* empty afterwards, and may be used again */
+int heap_reserve(
+	struct heap *h, size_t room); /* 0 or -ENOMEM; afterwards push cannot fail to room */
 int heap_push(struct heap *h, struct heap_item item); /* 0 or -ENOMEM */
 struct heap_item heap_pop(struct heap *h);            /* n > 0 */
 void heap_remove(struct heap *h, size_t index);
-void heap_move(struct heap *h, size_t index, int64_t key, uint64_t serial); /* new key, either way */
+void heap_move(
+	struct heap *h, size_t index, int64_t key, uint64_t serial); /* new key, either way */
 
 static inline const struct heap_item *heap_min(const struct heap *h)
 {

@@ -4,9 +4,10 @@
  *
  * LAW     Values below 128 have a bucket each; above, every octave is cut into 64 equal buckets,
  *         so a value read back (a bucket's middle) is within 1/128 < 1 % of every value recorded.
- * COST    record: O(1), two adds. Percentile, merge: O(buckets). 30 octaves of 32-bit counts.
- * LIMITS  Values over WEIR_HIST_MAX are counted in the last bucket (`max` stays exact). A count
- *         stops at 2³² − 1 per bucket.
+ * COST    record: O(1), no branch. Percentile, merge: O(buckets). 32 octaves of 32-bit counts.
+ * LIMITS  Values over WEIR_HIST_MAX (550 s in ns) are counted in the last bucket; `max` stays
+ *         exact, and a percentile that falls among them reads as `max`. A bucket stops counting at
+ *         2³² − 1, `sum` at 2⁶⁴ − 1.
  */
 #ifndef WEIR_BASE_HIST_H
 #define WEIR_BASE_HIST_H
@@ -25,13 +26,15 @@ struct weir_hist {
 	uint32_t bucket[WEIR_HIST_BUCKETS];
 };
 
+/* Must come before anything else: a zeroed struct is not an empty one (`min`). */
 WEIR_API void weir_hist_clear(struct weir_hist *h);
 WEIR_API void weir_hist_record(struct weir_hist *h, uint64_t value);
+/* `into` becomes what it would be had it recorded from's values too. */
 WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from);
 
 /* The smallest value v such that at least `percent` (0…100, e.g. 99.99) of what was recorded is
  * ≤ v, to the bucket's middle, clamped to [min, max]; 0 while empty. */
 WEIR_API uint64_t weir_hist_percentile(const struct weir_hist *h, double percent);
-WEIR_API double weir_hist_mean(const struct weir_hist *h); /* exact; 0 while empty */
+WEIR_API double weir_hist_mean(const struct weir_hist *h); /* of the sum, exact; 0 while empty */
 
 #endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap: a 4-ary min-heap with its items inline.
+ *
+ * METHOD   The children of i are 4i+1 … 4i+4: half the levels of a binary heap, and the four lie in
+ *          two cache lines. Items move through a hole, written once where they end. (key, serial)
+ *          is compared as one 128-bit number: a subtraction with borrow instead of a jump that
+ *          cannot be predicted; the least of four children is found as a tournament.
+ */
+#include "base/heap.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+__extension__ typedef __int128 heap_order;
+__extension__ typedef unsigned __int128 heap_bits; /* shifting a negative number is not defined */
+
+static inline heap_order order_of(const struct heap_item *item)
+{
+	return (heap_order)((heap_bits)item->key << 64 | item->serial);
+}
+
+static inline bool before(const struct heap_item *a, const struct heap_item *b)
+{
+	return order_of(a) < order_of(b);
+}
+
+static inline void put(struct heap *h, size_t index, struct heap_item item)
+{
+	h->items[index] = item;
+	if (h->place)
+		h->place[item.value] = (uint32_t)index;
+}
+
+/* The item goes into the hole at `index` or above. */
+static inline void sift_up(struct heap *h, size_t index, struct heap_item item)
+{
+	while (index > 0) {
+		size_t parent = (index - 1) / 4;
+		if (!before(&item, &h->items[parent]))
+			break;
+		put(h, index, h->items[parent]);
+		index = parent;
+	}
+	put(h, index, item);
+}
+
+static inline size_t least_child(const struct heap *h, size_t first)
+{
+	const struct heap_item *c = &h->items[first];
+
+	if (first + 4 <= h->n) {
+		size_t a = before(&c[1], &c[0]), b = 2 + (size_t)before(&c[3], &c[2]);
+		return first + (before(&c[b], &c[a]) ? b : a);
+	}
+	size_t least = 0;
+	for (size_t i = 1; first + i < h->n; i++)
+		least = before(&c[i], &c[least]) ? i : least;
+	return first + least;
+}
+
+/* The item goes into the hole at `index` or below. */
+static inline void sift_down(struct heap *h, size_t index, struct heap_item item)
+{
+	for (size_t first; (first = 4 * index + 1) < h->n;) {
+		size_t child = least_child(h, first);
+		if (!before(&h->items[child], &item))
+			break;
+		put(h, index, h->items[child]);
+		index = child;
+	}
+	put(h, index, item);
+}
+
+/* Fills the hole at `index` with an item from elsewhere. */
+static void refill(struct heap *h, size_t index, struct heap_item item)
+{
+	if (index > 0 && before(&item, &h->items[(index - 1) / 4]))
+		sift_up(h, index, item);
+	else
+		sift_down(h, index, item);
+}
+
+void heap_init(struct heap *h, uint32_t *place)
+{
+	*h = (struct heap){.place = place};
+}
+
+void heap_free(struct heap *h)
+{
+	free(h->items);
+	heap_init(h, h->place);
+}
+
+int heap_reserve(struct heap *h, size_t room)
+{
+	struct heap_item *items;
+
+	if (room <= h->room)
+		return 0;
+	if (room > SIZE_MAX / sizeof(*items) || (h->place && room > HEAP_NOWHERE))
+		return -ENOMEM;
+	items = realloc(h->items, room * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	h->items = items;
+	h->room = room;
+	return 0;
+}
+
+static int grow(struct heap *h)
+{
+	return heap_reserve(h, h->room ? 2 * h->room : 16);
+}
+
+int heap_push(struct heap *h, struct heap_item item)
+{
+	if (__builtin_expect(h->n == h->room, 0)) {
+		int r = grow(h);
+		if (r < 0)
+			return r;
+	}
+	sift_up(h, h->n++, item);
+	return 0;
+}
+
+struct heap_item heap_pop(struct heap *h)
+{
+	struct heap_item least = h->items[0];
+
+	h->n--;
+	if (h->n)
+		sift_down(h, 0, h->items[h->n]);
+	if (h->place)
+		h->place[least.value] = HEAP_NOWHERE;
+	return least;
+}
+
+void heap_remove(struct heap *h, size_t index)
+{
+	uint64_t value = h->items[index].value;
+
+	h->n--;
+	if (index < h->n)
+		refill(h, index, h->items[h->n]);
+	if (h->place)
+		h->place[value] = HEAP_NOWHERE;
+}
+
+void heap_move(struct heap *h, size_t index, int64_t key, uint64_t serial)
+{
+	refill(h, index, (struct heap_item){key, serial, h->items[index].value});
+}
