@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/event.h"
+#include <errno.h>
+#include <stdlib.h>
+
+void event_init(struct event_queue *q)
+{
+	*q = (struct event_queue){0};
+	heap_init(&q->heap, NULL);
+}
+
+void event_free(struct event_queue *q)
+{
+	heap_free(&q->heap);
+	free(q->place);
+	free(q->at);
+	*q = (struct event_queue){0};
+}
+
+int event_reserve(struct event_queue *q, uint32_t ids)
+{
+	uint32_t room = q->ids ? q->ids : 64;
+	uint32_t *place;
+	weir_time *at;
+
+	if (ids <= q->ids)
+		return 0;
+	while (room < ids)
+		room *= 2;
+	place = realloc(q->place, room * sizeof(*place));
+	if (!place)
+		return -ENOMEM;
+	q->place = q->heap.place = place;
+	at = realloc(q->at, room * sizeof(*at));
+	if (!at)
+		return -ENOMEM;
+	q->at = at;
+	if (heap_reserve(&q->heap, room))
+		return -ENOMEM;
+	for (uint32_t id = q->ids; id < room; id++)
+		q->at[id] = WEIR_NEVER;
+	q->ids = room;
+	return 0;
+}
+
+void event_arm(struct event_queue *q, uint32_t id, weir_time at)
+{
+	if (q->at[id] == at)
+		return;
+	if (at == WEIR_NEVER)
+		heap_remove(&q->heap, q->place[id]);
+	else if (q->at[id] == WEIR_NEVER)
+		heap_push(&q->heap, (struct heap_item){at, q->serial++, id});
+	else
+		heap_move(&q->heap, q->place[id], at, q->serial++);
+	q->at[id] = at;
+}
+
+uint32_t event_pop(struct event_queue *q)
+{
+	uint32_t id = (uint32_t)heap_pop(&q->heap).value;
+
+	q->at[id] = WEIR_NEVER;
+	q->popped++;
+	return id;
+}
