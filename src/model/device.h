@@ -15,16 +15,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct device_io { /* the caller's memory, the device's until step hands it back */
+struct device_io {              /* the caller's memory, the device's until step hands it back */
 	struct device_io *next; /* links the list that step returns; the device's while inside */
 	uint64_t offset;        /* bytes */
 	uint32_t bytes;
-	uint8_t op;             /* enum weir_op's values: 0 read, 1 write, 2 flush, 3 trim */
-	uint8_t priority;       /* links with strict priority: 0 first */
-	bool marked, dropped;   /* links: out: ECN mark; tail drop */
-	uint32_t source;        /* which host or stream; some models keep state by it */
-	weir_time arrived;      /* set by submit */
-	weir_time finished;     /* set when it finishes (may lie before the step's now) */
+	uint8_t op;           /* enum weir_op's values: 0 read, 1 write, 2 flush, 3 trim */
+	uint8_t priority;     /* links with strict priority: 0 first */
+	bool marked, dropped; /* links: out: ECN mark; tail drop */
+	uint32_t source;      /* which host or stream; some models keep state by it */
+	weir_time arrived;    /* set by submit */
+	weir_time finished;   /* set when it finishes (may lie before the step's now) */
 	void *user;
 	uint64_t scratch[2]; /* the device's */
 };
