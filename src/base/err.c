@@ -25,6 +25,20 @@ static void trim_utf8(char *text)
 		text[n - 1 - tail] = '\0';
 }
 
+/* What people wrote is quoted in messages; a control character (C0, DEL, or C1 as UTF-8) must reach
+ * neither a terminal nor a log, and a message is one line. */
+static void tame(char *text)
+{
+	for (unsigned char *p = (unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7F) {
+			*p = '?';
+		} else if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) {
+			*p++ = '?';
+			*p = '?';
+		}
+	}
+}
+
 /* Appends at `used`, cutting what does not fit. */
 static void append(struct weir_err *err, size_t used, const char *fmt, va_list args)
 {
@@ -35,6 +49,7 @@ static void append(struct weir_err *err, size_t used, const char *fmt, va_list a
 		err->text[used] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text);
+	tame(err->text);
 }
 
 int weir_err_set(struct weir_err *err, int code, const char *fmt, ...)
@@ -85,24 +100,30 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return ab < c ? ab : c;
 }
 
-/* Damerau's distance in its "optimal string alignment" form: one insertion, deletion, replacement
- * or swap of neighbours costs 1, since swapped letters ("wieght") are the commonest slip. Three
- * rows of the table, O(|a|·|b|) time. Both lengths ≤ NEAR_MAX. */
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Twice Damerau's distance in its "optimal string alignment" form: one insertion, deletion,
+ * replacement or swap of neighbours costs 2, since swapped letters ("wieght") are the commonest
+ * slip, and a change of case 1. Three rows of the table, O(|a|·|b|) time. Both lengths ≤ NEAR_MAX. */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 {
 	unsigned rows[3][NEAR_MAX + 1];
 	unsigned *before = rows[0], *last = rows[1], *row = rows[2];
 
 	for (size_t j = 0; j <= nb; j++)
-		last[j] = (unsigned)j;
+		last[j] = 2 * (unsigned)j;
 	for (size_t i = 1; i <= na; i++) {
-		row[0] = (unsigned)i;
+		row[0] = 2 * (unsigned)i;
 		for (size_t j = 1; j <= nb; j++) {
-			unsigned replace = last[j - 1] + (a[i - 1] != b[j - 1]);
-			row[j] = min3(last[j] + 1, row[j - 1] + 1, replace);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				before[j - 2] + 1 < row[j])
-				row[j] = before[j - 2] + 1;
+			char x = a[i - 1], y = b[j - 1];
+			unsigned replace = x == y ? 0 : lower(x) == lower(y) ? 1 : 2;
+			row[j] = min3(last[j] + 2, row[j - 1] + 2, last[j - 1] + replace);
+			if (i > 1 && j > 1 && x == b[j - 2] && a[i - 2] == y &&
+				before[j - 2] + 2 < row[j])
+				row[j] = before[j - 2] + 2;
 		}
 		unsigned *spare = before;
 		before = last;
@@ -119,14 +140,14 @@ const char *weir_err_near(const char *word, const char *const *words)
 
 	if (n == 0 || n > NEAR_MAX)
 		return NULL;
-	unsigned limit = 1 + (unsigned)(n / 4);
+	unsigned limit = 2 * (1 + (unsigned)(n / 4));
 	for (; *words; words++) {
 		size_t m = strlen(*words);
 		if (m > NEAR_MAX)
 			continue;
 		unsigned d = distance(word, n, *words, m);
 		/* Nothing in common is no slip, however short the words. */
-		if (d <= limit && d < (n > m ? n : m)) {
+		if (d <= limit && d < 2 * (n > m ? n : m)) {
 			best = *words;
 			if (d == 0)
 				break;

@@ -5,7 +5,8 @@
  * Functions that can fail return 0 or a negative errno and set their outputs only on success.
  * Those that read something a person wrote also take a `struct weir_err *` (NULL: not wanted) and
  * leave a sentence there that names the place: "weir.yaml:12:9: unknown key 'wieght' (did you
- * mean 'weight'?)". No trailing newline, no program name. The library never prints.
+ * mean 'weight'?)". No trailing newline, no program name; control characters in what is quoted are
+ * shown as '?'. The library never prints.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -33,7 +34,8 @@ WEIR_API int weir_err_at(struct weir_err *err, int code, struct weir_place at, c
 	__attribute__((format(printf, 4, 5)));
 
 /* The entry of `words` (NULL-terminated) nearest to `word` by edit distance, or NULL when none is
- * near enough to be a likely slip (distance ≤ 1 + length/4). For "did you mean". */
+ * near enough to be a likely slip (distance ≤ 1 + length/4; swapped neighbours count 1, a change of
+ * case ½). The first of equals. For "did you mean". */
 WEIR_API const char *weir_err_near(const char *word, const char *const *words);
 
 #endif

@@ -2,17 +2,24 @@
 /*
  * units: quantities as people write them, in and out.
  *
- * "5k iops", "20 MiB/s", "2 Gbit/s", "10ms", "64 KiB", "1.5M". Space between number and unit is
- * optional; case matters where it distinguishes (b: bit, B: byte, m: milli, M: mega). A bare
- * number where a unit is needed is an error that says which units fit. Numbers are not negative.
+ * "5k iops", "20 MiB/s", "2 Gbit/s", "10ms", "64 KiB", "1.5M". A number is digits[.digits], or that
+ * with an exponent (1e6), the same in every locale; a space between it and the unit is optional.
+ * Case matters where it distinguishes (b: bit, B: byte, m: milli or minute, M: mega). A bare number
+ * where a unit is needed is an error that says which units fit; only 0 needs none, as a time or a
+ * size. Numbers are not negative.
  *
- *   kind    canonical        accepted
- *   TIME    ns               ns us µs ms s m(in) h
- *   SIZE    bytes            B k/K/M/G/T (powers of 1000 with B: kB MB …), KiB MiB GiB TiB;
- *                            a bare suffix K, M, G, T is binary, as in fio and qemu
- *   RATE    per second       iops: "5k iops", "3.3k iops" ; bytes: "20 MiB/s", "400 MB/s" ;
- *                            bits: "2 Gbit/s", "100 Mb/s", divided by 8 into bytes
- *   COUNT   plain            k M G are powers of 1000
+ *   kind    canonical    accepted
+ *   TIME    ns           ns us µs ms s m min h
+ *   SIZE    bytes        B; kB KB MB GB TB PB (powers of 1000); KiB kiB MiB GiB TiB PiB (of 1024);
+ *                        a suffix without B (k K M G T P, Ki …) is binary, as in fio and qemu
+ *   RATE    per second   requests: iops IOPS io/s IO/s req/s ops/s behind k K M G T P (of 1000):
+ *                            "5k iops", "5 kiops", "3.3k IOPS", "200 req/s"
+ *                        bytes: any SIZE with a B and /s or ps: "20 MiB/s", "400 MB/s", "1 GBps"
+ *                        bits: bit b with /s or ps, prefixes as above: "2 Gbit/s", "100 Mb/s",
+ *                            "10 Gbps", "8 Mibit/s"; divided by 8 into bytes
+ *                        device time: "500 ms/s" (any TIME unit up to s), into ns per second
+ *   COUNT   plain        k K M G T P are powers of 1000
+ *   INT     plain        as COUNT, but whole ("1.5k" is), and may be negative
  */
 #ifndef WEIR_BASE_UNITS_H
 #define WEIR_BASE_UNITS_H
@@ -32,15 +39,19 @@ struct weir_rate {
 	enum weir_unit unit;
 };
 
-/* Each parses the whole of `text`. 0, or -EINVAL with a message that quotes the text and says what
- * would do (no place: the caller knows it). */
+/* Each parses the whole of `text`, blanks around it aside. 0, or -EINVAL with a message that quotes
+ * the text and says what would do (no place: the caller knows it). Times and sizes are rounded to
+ * the nearest; a time is always below WEIR_NEVER. What does not fit its type is refused. */
 WEIR_API int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err);
 WEIR_API int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err);
 WEIR_API int weir_units_rate(const char *text, struct weir_rate *ret_rate, struct weir_err *err);
 WEIR_API int weir_units_count(const char *text, double *ret_count, struct weir_err *err);
+WEIR_API int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err);
 
-/* The shortest text that reads back to within 0.05 %: "3.36k iops", "20 MiB/s", "37.2ms". Always
- * NUL-terminated; returns `buf`. 32 bytes always suffice. */
+/* A short text that reads back to within 0.05 %: "3.36k iops", "20 MiB/s", "37.2ms". Bytes are shown
+ * in binary units unless they are round only in decimal ones ("400 MB/s"). Always NUL-terminated
+ * (len ≥ 1); returns `buf`. 32 bytes always suffice. For people only, since they do not read back: a
+ * negative time has its sign, WEIR_NEVER is "never", and no number or too large a one "nan", "inf". */
 WEIR_API char *weir_units_show_time(weir_time ns, char *buf, size_t len);
 WEIR_API char *weir_units_show_size(uint64_t bytes, char *buf, size_t len);
 WEIR_API char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len);

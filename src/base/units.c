@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  A text is a decimal number and a unit. The number is kept as an integer and a power of
+ *         ten, so that times and sizes come out exact and no locale has a say. Showing tries ever
+ *         more decimals until what would be read back is near enough.
+ */
+#include "base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What to say about a text that does not do. */
+struct kind {
+	const char *such_as;
+	const char *fits;         /* the units to name when there is none */
+	const char *const *words; /* the units to suggest for one that is misspelt */
+};
+
+static const struct kind kind_time = {
+	"10ms", "ns, us, ms, s, m, h", (const char *const[]){"ns", "us", "ms", "min", NULL}};
+static const struct kind kind_size = {"64 KiB", "B, KiB, MiB, GiB, TiB or kB, MB, GB, TB",
+	(const char *const[]){"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", NULL}};
+static const struct kind kind_rate = {"5k iops or 20 MiB/s",
+	"iops, B/s, KiB/s, MiB/s, GiB/s, MB/s, GB/s, Mbit/s, Gbit/s",
+	(const char *const[]){"iops", "kiops", "io/s", "req/s", "ops/s", "B/s", "KiB/s", "MiB/s",
+		"GiB/s", "TiB/s", "kB/s", "MB/s", "GB/s", "TB/s", "kBps", "MBps", "GBps", "bit/s",
+		"kbit/s", "Mbit/s", "Gbit/s", "kbps", "Mbps", "Gbps", "Mb/s", "Gb/s", "ms/s",
+		NULL}};
+static const struct kind kind_count = {
+	"1500 or 1.5k", "k, M, G or none", (const char *const[]){NULL}};
+
+#define MINUTE (60 * (uint64_t)WEIR_SEC)
+#define HOUR   (60 * MINUTE)
+
+struct scale {
+	const char *name;
+	uint64_t factor;
+};
+
+/* Ascending, NULL-terminated: showing takes the largest that is not above the value. */
+static const struct scale time_scales[] = {
+	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+static const struct scale binary_scales[] = {{"", 1}, {"Ki", UINT64_C(1) << 10},
+	{"Mi", UINT64_C(1) << 20}, {"Gi", UINT64_C(1) << 30}, {"Ti", UINT64_C(1) << 40},
+	{"Pi", UINT64_C(1) << 50}, {NULL, 0}};
+static const struct scale decimal_scales[] = {{"", 1}, {"k", 1000}, {"M", 1000000},
+	{"G", 1000000000}, {"T", UINT64_C(1000000000000)}, {"P", UINT64_C(1000000000000000)},
+	{NULL, 0}};
+
+/* mant · 10^exp */
+struct number {
+	uint64_t mant;
+	int exp;
+	bool cut; /* mant was full and digits were left out: with exp > 0 it is over 2^64 */
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *skip_blanks(const char *s)
+{
+	while (*s == ' ' || *s == '\t')
+		s++;
+	return s;
+}
+
+static void add_digit(struct number *n, char c, bool fraction)
+{
+	uint64_t more;
+
+	if (!n->cut && !__builtin_mul_overflow(n->mant, UINT64_C(10), &more) &&
+		!__builtin_add_overflow(more, (uint64_t)(c - '0'), &more)) {
+		n->mant = more;
+		n->exp -= fraction;
+	} else {
+		n->cut = true;
+		n->exp += !fraction;
+	}
+}
+
+/* digits[.digits][e[+-]digits]; NULL when `s` does not start so, else what follows. */
+static const char *read_number(const char *s, struct number *ret)
+{
+	struct number n = {0};
+
+	if (!is_digit(*s))
+		return NULL;
+	for (; is_digit(*s); s++)
+		add_digit(&n, *s, false);
+	if (*s == '.' && is_digit(s[1]))
+		for (s++; is_digit(*s); s++)
+			add_digit(&n, *s, true);
+	if ((*s == 'e' || *s == 'E') &&
+		(is_digit(s[1]) || ((s[1] == '+' || s[1] == '-') && is_digit(s[2])))) {
+		bool minus = s[1] == '-';
+		int e = 0;
+		for (s += is_digit(s[1]) ? 1 : 2; is_digit(*s); s++)
+			if (e < 10000) /* beyond any double; keeps the sum in range */
+				e = e * 10 + (*s - '0');
+		n.exp += minus ? -e : e;
+	}
+	*ret = n;
+	return s;
+}
+
+/* n · factor; inf when too large. */
+static double number_double(struct number n, double factor)
+{
+	double m = (double)n.mant * factor;
+
+	if (m == 0 || n.exp == 0)
+		return m;
+	/* Powers up to 10^22 are exact, so that dividing by one rounds just once. */
+	if (n.exp < 0 && n.exp >= -22)
+		return m / pow(10, -n.exp);
+	return m * pow(10, n.exp);
+}
+
+/* n · factor to the nearest integer, halves up. False when over 2^64 − 1. *ret_exact: nothing was
+ * rounded. */
+static bool number_whole(struct number n, uint64_t factor, uint64_t *ret, bool *ret_exact)
+{
+	uint64_t power = 1, whole, rest;
+	bool fits = true;
+
+	*ret_exact = true;
+	if (n.mant == 0) {
+		*ret = 0;
+		return true;
+	}
+	if (n.exp >= 0) {
+		if (n.exp > 19 || (n.cut && n.exp > 0))
+			return false;
+		while (n.exp-- > 0)
+			fits = fits && !__builtin_mul_overflow(n.mant, UINT64_C(10), &n.mant);
+		return fits && !__builtin_mul_overflow(n.mant, factor, ret);
+	}
+	int e = n.exp;
+	for (; e < 0 && power <= UINT64_MAX / 10; e++)
+		power *= 10;
+	/* Beyond 10^19 nothing but a rest is left: a double keeps enough of it. */
+	if (__builtin_mul_overflow(e < 0 ? 0 : n.mant / power, factor, &whole))
+		return false;
+	double part = e < 0 ? number_double(n, (double)factor)
+			    : (double)(n.mant % power) * (double)factor / (double)power;
+	*ret_exact = !n.cut && e == 0 && !__builtin_mul_overflow(n.mant % power, factor, &rest) &&
+		     rest % power == 0;
+	return !__builtin_add_overflow(whole, (uint64_t)floor(part + 0.5), ret);
+}
+
+/* Reads the number that `text` starts with. */
+static int read_text(const struct kind *kind, const char *text, struct number *ret_number,
+	const char **ret_unit, struct weir_err *err)
+{
+	const char *start = skip_blanks(text);
+	const char *unit = read_number(start, ret_number);
+
+	if (!unit && *start == '-' && read_number(skip_blanks(start + 1), ret_number))
+		return weir_err_set(err, -EINVAL, "\"%.60s\": must not be negative", text);
+	if (!unit)
+		return weir_err_set(err, -EINVAL, "\"%.60s\": must be a number, such as %s", text,
+			kind->such_as);
+	*ret_unit = skip_blanks(unit);
+	return 0;
+}
+
+static bool at_end(const char *s)
+{
+	return *skip_blanks(s) == '\0';
+}
+
+static bool same(const char *unit, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(unit, name, n) == 0 && at_end(unit + n);
+}
+
+static int bad_unit(
+	const struct kind *kind, const char *text, const char *unit, struct weir_err *err)
+{
+	if (at_end(unit))
+		return weir_err_set(err, -EINVAL, "\"%.60s\": needs a unit: %s", text, kind->fits);
+	const char *near = weir_err_near(unit, kind->words);
+	if (near)
+		return weir_err_set(err, -EINVAL,
+			"\"%.60s\": unknown unit \"%.20s\" (did you mean %s?)", text, unit, near);
+	return weir_err_set(err, -EINVAL, "\"%.60s\": unknown unit \"%.20s\"; it may be %s", text,
+		unit, kind->fits);
+}
+
+static int too_large(const char *text, struct weir_err *err)
+{
+	return weir_err_set(err, -EINVAL, "\"%.60s\": too large", text);
+}
+
+/* The factor of a unit of time, or 0. Both signs that print as µ (U+00B5 micro, U+03BC mu) are u. */
+static uint64_t time_factor(const char *unit, const char *per)
+{
+	if (strncmp(unit, "\xC2\xB5s", 3) == 0 || strncmp(unit, "\xCE\xBCs", 3) == 0)
+		return same(unit + 3, per) ? 1000 : 0;
+	for (const struct scale *s = time_scales; s->name; s++) {
+		size_t n = strlen(s->name);
+		if (strncmp(unit, s->name, n) == 0 && same(unit + n, per))
+			return s->factor;
+	}
+	return 0;
+}
+
+int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err)
+{
+	struct number n;
+	const char *unit;
+	uint64_t ns;
+	bool exact;
+
+	int r = read_text(&kind_time, text, &n, &unit, err);
+	if (r < 0)
+		return r;
+	uint64_t factor = time_factor(unit, "");
+	if (same(unit, "m") || same(unit, "min"))
+		factor = MINUTE;
+	else if (same(unit, "h"))
+		factor = HOUR;
+	if (factor == 0 && !(at_end(unit) && n.mant == 0))
+		return bad_unit(&kind_time, text, unit, err);
+	if (!number_whole(n, factor, &ns, &exact) || ns >= WEIR_NEVER)
+		return too_large(text, err);
+	*ret_ns = (weir_time)ns;
+	return 0;
+}
+
+/* Takes a prefix off a unit: none, k K M G T P, or these with an i. Returns what follows.
+ * *ret_power: 0 … 5. */
+static const char *take_prefix(const char *unit, unsigned *ret_power, bool *ret_binary)
+{
+	static const char letters[] = "kMGTP";
+	const char *at = *unit ? strchr(letters, *unit == 'K' ? 'k' : *unit) : NULL;
+
+	*ret_power = at ? (unsigned)(at - letters) + 1 : 0;
+	*ret_binary = at && unit[1] == 'i';
+	return unit + (at != NULL) + *ret_binary;
+}
+
+int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err)
+{
+	struct number n;
+	const char *unit;
+	uint64_t bytes;
+	unsigned power;
+	bool exact, binary;
+
+	int r = read_text(&kind_size, text, &n, &unit, err);
+	if (r < 0)
+		return r;
+	const char *rest = take_prefix(unit, &power, &binary);
+	if (at_end(rest) && (power > 0 || n.mant == 0))
+		binary = true;
+	else if (!same(rest, "B"))
+		return bad_unit(&kind_size, text, unit, err);
+	uint64_t factor = (binary ? binary_scales : decimal_scales)[power].factor;
+	if (!number_whole(n, factor, &bytes, &exact))
+		return too_large(text, err);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static bool one_of(const char *unit, const char *const *names)
+{
+	for (; *names; names++)
+		if (same(unit, *names))
+			return true;
+	return false;
+}
+
+/* What one of a rate's units is worth, in *ret_unit; 0 when there is no such unit. */
+static double rate_factor(const char *unit, enum weir_unit *ret_unit)
+{
+	static const char *const requests[] = {
+		"iops", "IOPS", "io/s", "IO/s", "req/s", "ops/s", NULL};
+	static const char *const bytes[] = {"B/s", "Bps", NULL};
+	static const char *const bits[] = {"bit/s", "bitps", "b/s", "bps", NULL};
+	unsigned power;
+	bool binary;
+
+	/* Requests before the rest: in "kiops" the i is no sign of a binary prefix. */
+	const char *rest = take_prefix(unit, &power, &binary);
+	if (one_of(skip_blanks(rest - binary), requests)) {
+		*ret_unit = WEIR_UNIT_REQUESTS;
+		return (double)decimal_scales[power].factor;
+	}
+	*ret_unit = WEIR_UNIT_BYTES;
+	double factor = (double)(binary ? binary_scales : decimal_scales)[power].factor;
+	if (one_of(rest, bytes))
+		return factor;
+	if (one_of(rest, bits))
+		return factor / 8;
+	*ret_unit = WEIR_UNIT_TIME;
+	return (double)time_factor(unit, "/s");
+}
+
+int weir_units_rate(const char *text, struct weir_rate *ret_rate, struct weir_err *err)
+{
+	struct number n;
+	const char *unit;
+	struct weir_rate rate;
+
+	int r = read_text(&kind_rate, text, &n, &unit, err);
+	if (r < 0)
+		return r;
+	double factor = rate_factor(unit, &rate.unit);
+	if (factor == 0)
+		return bad_unit(&kind_rate, text, unit, err);
+	rate.per_second = number_double(n, factor);
+	if (!isfinite(rate.per_second))
+		return too_large(text, err);
+	*ret_rate = rate;
+	return 0;
+}
+
+int weir_units_count(const char *text, double *ret_count, struct weir_err *err)
+{
+	struct number n;
+	const char *unit;
+	unsigned power;
+	bool binary;
+
+	int r = read_text(&kind_count, text, &n, &unit, err);
+	if (r < 0)
+		return r;
+	const char *rest = take_prefix(unit, &power, &binary);
+	if (binary || !at_end(rest))
+		return bad_unit(&kind_count, text, unit, err);
+	double count = number_double(n, (double)decimal_scales[power].factor);
+	if (!isfinite(count))
+		return too_large(text, err);
+	*ret_count = count;
+	return 0;
+}
+
+int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err)
+{
+	struct number n;
+	const char *unit, *start = skip_blanks(text);
+	uint64_t size;
+	unsigned power;
+	bool exact, binary, minus = *start == '-' && is_digit(start[1]);
+
+	int r = read_text(&kind_count, start + minus, &n, &unit, err);
+	if (r < 0)
+		return r;
+	const char *rest = take_prefix(unit, &power, &binary);
+	if (binary || !at_end(rest))
+		return bad_unit(&kind_count, text, unit, err);
+	if (!number_whole(n, decimal_scales[power].factor, &size, &exact))
+		return weir_err_set(err, -EINVAL, "\"%.60s\": out of range", text);
+	if (!exact)
+		return weir_err_set(err, -EINVAL, "\"%.60s\": must be a whole number", text);
+	if (size > (uint64_t)INT64_MAX + minus)
+		return weir_err_set(err, -EINVAL, "\"%.60s\": out of range", text);
+	*ret_int = minus ? (int64_t)(0 - size) : (int64_t)size;
+	return 0;
+}
+
+/* The shortest decimal x such that x · factor, rounded when the kind is `whole`, is within 0.05 %
+ * of value. */
+static void put_number(char out[24], double value, double factor, bool whole)
+{
+	double x = value / factor;
+	char tail[8] = "";
+
+	if (x != 0 && (x < 1e-3 || x >= 1e5)) {
+		int e = 0;
+		for (; x >= 9.9996; e++) /* else it might round to 10 */
+			x /= 10;
+		for (; x < 0.99996; e--)
+			x *= 10;
+		snprintf(tail, sizeof(tail), "e%d", e);
+		factor = 1;
+		whole = false; /* so large a time or size is whole anyway, or as good as */
+	}
+	for (unsigned long scale = 1, decimals = 0;; scale *= 10, decimals++) {
+		double near = floor(x * (double)scale + 0.5);
+		double back = near / (double)scale * factor;
+		if (whole)
+			back = floor(back + 0.5);
+		/* A hair inside the bound, for the roundings of this very check. Seven decimals
+		 * always do, x being at least a thousandth. */
+		if (fabs(back - x * factor) > 0.000499 * x * factor && decimals < 7)
+			continue;
+		unsigned long digits = (unsigned long)near;
+		if (decimals)
+			snprintf(out, 24, "%lu.%0*lu%s", digits / scale, (int)decimals,
+				digits % scale, tail);
+		else
+			snprintf(out, 24, "%lu%s", digits, tail);
+		return;
+	}
+}
+
+/* The largest scale that is not above the value, allowing for what rounds up to it. */
+static const struct scale *choose(const struct scale *scales, double value)
+{
+	const struct scale *best = scales;
+
+	for (; scales->name; scales++)
+		if (value >= (double)scales->factor * 0.9996)
+			best = scales;
+	return best;
+}
+
+/* What has no number to show. */
+static bool put_odd(double value, const char *unit, char *buf, size_t len)
+{
+	if (isfinite(value) && value >= 0)
+		return false;
+	snprintf(buf, len, "%s%s", isinf(value) && value > 0 ? "inf" : "nan", unit);
+	return true;
+}
+
+char *weir_units_show_time(weir_time ns, char *buf, size_t len)
+{
+	char number[24];
+	/* Unsigned, since −INT64_MIN does not exist. */
+	uint64_t span = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	struct scale s = *choose(time_scales, (double)span);
+
+	if (ns == WEIR_NEVER) {
+		snprintf(buf, len, "never");
+		return buf;
+	}
+	/* "90s" is clearer than "1.5m", and "2500s" than "41.67m"; whole ones are clear. */
+	if (span >= HOUR && (span % HOUR == 0 || span >= 10000 * (uint64_t)WEIR_SEC))
+		s = (struct scale){"h", HOUR};
+	else if (span >= 2 * MINUTE && span % MINUTE == 0)
+		s = (struct scale){"m", MINUTE};
+	put_number(number, (double)span, (double)s.factor, true);
+	snprintf(buf, len, "%s%s%s", ns < 0 ? "-" : "", number, span ? s.name : "s");
+	return buf;
+}
+
+/* Binary, unless the value is round in decimal units and less so in binary ones: people who wrote
+ * "400 MB/s" want to see that, and a measured value hardly ever is so round. */
+static void put_bytes(double value, bool whole, const char *per, char *buf, size_t len)
+{
+	char binary[24], decimal[24];
+	const struct scale *b = choose(binary_scales, value), *d = choose(decimal_scales, value);
+	double hundreds = value / (double)d->factor * 100;
+
+	put_number(binary, value, (double)b->factor, whole);
+	put_number(decimal, value, (double)d->factor, whole);
+	if (hundreds == floor(hundreds) && strlen(decimal) < strlen(binary))
+		snprintf(buf, len, "%s %sB%s", decimal, d->name, per);
+	else
+		snprintf(buf, len, "%s %sB%s", binary, b->name, per);
+}
+
+char *weir_units_show_size(uint64_t bytes, char *buf, size_t len)
+{
+	const uint64_t top = 16380 * binary_scales[5].factor;
+
+	/* 2^64 − 1 would be rounded to 16384 PiB, which is too large to be read back. */
+	put_bytes((double)(bytes < top ? bytes : top), true, "", buf, len);
+	return buf;
+}
+
+char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
+{
+	static const char *const odd[WEIR_UNITS] = {" iops", " B/s", " s/s"};
+	double v = rate.per_second;
+	char number[24];
+
+	if (put_odd(v, odd[rate.unit], buf, len))
+		return buf;
+	if (rate.unit == WEIR_UNIT_BYTES) {
+		put_bytes(v, false, "/s", buf, len);
+		return buf;
+	}
+	bool time = rate.unit == WEIR_UNIT_TIME;
+	const struct scale *s = choose(time ? time_scales : decimal_scales, v);
+	put_number(number, v, (double)s->factor, false);
+	if (time)
+		snprintf(buf, len, "%s %s/s", number, s->name);
+	else
+		snprintf(buf, len, "%s%s iops", number, s->name);
+	return buf;
+}
+
+char *weir_units_show_count(double count, char *buf, size_t len)
+{
+	char number[24];
+
+	if (put_odd(count, "", buf, len))
+		return buf;
+	const struct scale *s = choose(decimal_scales, count);
+	put_number(number, count, (double)s->factor, false);
+	snprintf(buf, len, "%s%s", number, s->name);
+	return buf;
+}
