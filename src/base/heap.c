@@ -25,57 +25,71 @@ static inline bool before(const struct heap_item *a, const struct heap_item *b)
 	return order_of(a) < order_of(b);
 }
 
-static inline void put(struct heap *h, size_t index, struct heap_item item)
+/* Field by field: a copy through a vector register would wait for the narrower stores before it. */
+static inline void put(
+	struct heap_item *items, uint32_t *place, size_t index, const struct heap_item *item)
 {
-	h->items[index] = item;
-	if (h->place)
-		h->place[item.value] = (uint32_t)index;
+	items[index].key = item->key;
+	items[index].serial = item->serial;
+	items[index].value = item->value;
+	if (place)
+		place[item->value] = (uint32_t)index;
 }
 
 /* The item goes into the hole at `index` or above. */
-static inline void sift_up(struct heap *h, size_t index, struct heap_item item)
+static inline void sift_up(struct heap *h, size_t index, const struct heap_item *from)
 {
+	const struct heap_item item = {from->key, from->serial, from->value};
+	struct heap_item *items = h->items; /* in registers: stores below might alias the heap */
+	uint32_t *place = h->place;
+
 	while (index > 0) {
 		size_t parent = (index - 1) / 4;
-		if (!before(&item, &h->items[parent]))
+		if (!before(&item, &items[parent]))
 			break;
-		put(h, index, h->items[parent]);
+		put(items, place, index, &items[parent]);
 		index = parent;
 	}
-	put(h, index, item);
+	put(items, place, index, &item);
 }
 
-static inline size_t least_child(const struct heap *h, size_t first)
+static inline size_t least_child(const struct heap_item *items, size_t n, size_t first)
 {
-	const struct heap_item *c = &h->items[first];
-
-	if (first + 4 <= h->n) {
-		size_t a = before(&c[1], &c[0]), b = 2 + (size_t)before(&c[3], &c[2]);
-		return first + (before(&c[b], &c[a]) ? b : a);
-	}
+	const struct heap_item *c = &items[first];
 	size_t least = 0;
-	for (size_t i = 1; first + i < h->n; i++)
+
+	if (first + 4 <= n) {
+		size_t a = before(&c[1], &c[0]), b = 2 + (size_t)before(&c[3], &c[2]);
+		size_t which = -(size_t)before(&c[b], &c[a]);
+		return first + ((b & which) | (a & ~which));
+	}
+	for (size_t i = 1; first + i < n; i++)
 		least = before(&c[i], &c[least]) ? i : least;
 	return first + least;
 }
 
 /* The item goes into the hole at `index` or below. */
-static inline void sift_down(struct heap *h, size_t index, struct heap_item item)
+static inline void sift_down(struct heap *h, size_t index, const struct heap_item *from)
 {
-	for (size_t first; (first = 4 * index + 1) < h->n;) {
-		size_t child = least_child(h, first);
-		if (!before(&h->items[child], &item))
+	const struct heap_item item = {from->key, from->serial, from->value};
+	struct heap_item *items = h->items;
+	uint32_t *place = h->place;
+	size_t n = h->n;
+
+	for (size_t first; (first = 4 * index + 1) < n;) {
+		size_t child = least_child(items, n, first);
+		if (!before(&items[child], &item))
 			break;
-		put(h, index, h->items[child]);
+		put(items, place, index, &items[child]);
 		index = child;
 	}
-	put(h, index, item);
+	put(items, place, index, &item);
 }
 
 /* Fills the hole at `index` with an item from elsewhere. */
-static void refill(struct heap *h, size_t index, struct heap_item item)
+static void refill(struct heap *h, size_t index, const struct heap_item *item)
 {
-	if (index > 0 && before(&item, &h->items[(index - 1) / 4]))
+	if (index > 0 && before(item, &h->items[(index - 1) / 4]))
 		sift_up(h, index, item);
 	else
 		sift_down(h, index, item);
@@ -120,17 +134,18 @@ int heap_push(struct heap *h, struct heap_item item)
 		if (r < 0)
 			return r;
 	}
-	sift_up(h, h->n++, item);
+	sift_up(h, h->n++, &item);
 	return 0;
 }
 
 struct heap_item heap_pop(struct heap *h)
 {
-	struct heap_item least = h->items[0];
+	const struct heap_item *top = h->items;
+	struct heap_item least = {top->key, top->serial, top->value};
 
 	h->n--;
 	if (h->n)
-		sift_down(h, 0, h->items[h->n]);
+		sift_down(h, 0, &h->items[h->n]);
 	if (h->place)
 		h->place[least.value] = HEAP_NOWHERE;
 	return least;
@@ -142,12 +157,14 @@ void heap_remove(struct heap *h, size_t index)
 
 	h->n--;
 	if (index < h->n)
-		refill(h, index, h->items[h->n]);
+		refill(h, index, &h->items[h->n]);
 	if (h->place)
 		h->place[value] = HEAP_NOWHERE;
 }
 
 void heap_move(struct heap *h, size_t index, int64_t key, uint64_t serial)
 {
-	refill(h, index, (struct heap_item){key, serial, h->items[index].value});
+	const struct heap_item item = {key, serial, h->items[index].value};
+
+	refill(h, index, &item);
 }
