@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report: see report.h. */
+#include "sim/report.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct report_table {
+	size_t columns;
+	char **cells; /* row by row */
+	size_t n, room;
+};
+
+int report_table_new(size_t columns, struct report_table **ret)
+{
+	struct report_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->columns = columns;
+	*ret = t;
+	return 0;
+}
+
+void report_table_free(struct report_table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	free(t);
+}
+
+int report_cell(struct report_table *t, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+	int n;
+
+	if (t->n == t->room) {
+		size_t room = t->room ? t->room * 2 : 64;
+		char **cells = realloc(t->cells, room * sizeof(*cells));
+
+		if (!cells)
+			return -ENOMEM;
+		t->cells = cells;
+		t->room = room;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -ENOMEM;
+	t->cells[t->n++] = text;
+	return 0;
+}
+
+/* Columns on a terminal: bytes that do not continue a UTF-8 character. */
+static size_t width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static const char *cell(const struct report_table *t, size_t row, size_t column)
+{
+	size_t i = row * t->columns + column;
+
+	return i < t->n ? t->cells[i] : "";
+}
+
+static size_t rows(const struct report_table *t)
+{
+	return (t->n + t->columns - 1) / t->columns;
+}
+
+/* Empty, a dash, or something that starts as a number does. */
+static bool numeric(const char *text)
+{
+	if (*text == '-' || *text == '+' || *text == '<')
+		text++;
+	return !*text || isdigit((unsigned char)*text) || strcmp(text, "–") == 0;
+}
+
+static bool column_right(const struct report_table *t, size_t column)
+{
+	for (size_t r = 1; r < rows(t); r++)
+		if (!numeric(cell(t, r, column)))
+			return false;
+	return rows(t) > 1 && column > 0;
+}
+
+static size_t column_width(const struct report_table *t, size_t column)
+{
+	size_t most = 0;
+
+	for (size_t r = 0; r < rows(t); r++) {
+		size_t w = width(cell(t, r, column));
+
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
+static void put_row(FILE *f, const struct report_table *t, size_t row, unsigned indent)
+{
+	size_t pending = indent; /* spaces not written yet, so that none end a line */
+
+	for (size_t c = 0; c < t->columns; c++) {
+		const char *text = cell(t, row, c);
+		size_t pad = column_width(t, c) - width(text);
+		bool right = column_right(t, c);
+
+		if (right)
+			pending += pad;
+		if (*text) {
+			fprintf(f, "%*s%s", (int)pending, "", text);
+			pending = 0;
+		}
+		pending += (right ? 0 : pad) + 2;
+	}
+	fputc('\n', f);
+}
+
+/* Closes a memory stream, which sets its text only now. */
+static int finish(FILE *f, char **text, char **ret)
+{
+	bool bad = ferror(f) != 0;
+
+	if (fclose(f) != 0 || bad) {
+		free(*text);
+		return -ENOMEM;
+	}
+	*ret = *text;
+	return 0;
+}
+
+int report_table_text(const struct report_table *t, unsigned indent, char **ret)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	for (size_t r = 0; r < rows(t); r++)
+		put_row(f, t, r, indent);
+	return finish(f, &text, ret);
+}
+
+static void put_markdown_cell(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '|')
+			fputc('\\', f);
+		fputc(*text, f);
+	}
+}
+
+int report_table_markdown(const struct report_table *t, char **ret)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	for (size_t r = 0; r < rows(t); r++) {
+		for (size_t c = 0; c < t->columns; c++) {
+			fputs(c ? " | " : "| ", f);
+			put_markdown_cell(f, cell(t, r, c));
+		}
+		fputs(" |\n", f);
+		for (size_t c = 0; r == 0 && c < t->columns; c++)
+			fputs(column_right(t, c) ? "|--:" : "|---", f);
+		if (r == 0)
+			fputs("|\n", f);
+	}
+	return finish(f, &text, ret);
+}
+
+char *report_number(double x, char *buf, size_t len)
+{
+	double a = fabs(x);
+
+	if (a >= 1e15 || (a < 1e-4 && a > 0) || !isfinite(x))
+		snprintf(buf, len, "%.3g", x);
+	else if (a >= 999.5 || x == rint(x))
+		snprintf(buf, len, "%.0f", x);
+	else
+		snprintf(buf, len, "%.*f",
+			a >= 99.95    ? 1
+			: a >= 9.995  ? 1
+			: a >= 0.9995 ? 2
+				      : 3,
+			x);
+	if (strcmp(buf, "-0") == 0)
+		snprintf(buf, len, "0");
+	return buf;
+}
+
+/* ---- a run */
+
+/* The parts of KIND.PATH.WHAT: where PATH and WHAT start; false if it has not three parts. */
+static bool split(const char *name, size_t *path, size_t *what)
+{
+	const char *first = strchr(name, '.'), *last = strrchr(name, '.');
+
+	if (!first || first == last)
+		return false;
+	*path = (size_t)(first - name) + 1;
+	*what = (size_t)(last - name) + 1;
+	return true;
+}
+
+/* Strings borrowed from metrics, each once, in order of appearance. */
+struct names {
+	const char **start;
+	size_t *len;
+	size_t n;
+};
+
+static int names_new(struct names *s, size_t room)
+{
+	*s = (struct names){
+		.start = calloc(room + 1, sizeof(char *)), .len = calloc(room + 1, sizeof(size_t))};
+	return s->start && s->len ? 0 : -ENOMEM;
+}
+
+static void names_free(struct names *s)
+{
+	free(s->start);
+	free(s->len);
+}
+
+/* Names of one run come in blocks, so the search starts at the end: O(1) nearly always. */
+static size_t names_add(struct names *s, const char *start, size_t len)
+{
+	for (size_t i = s->n; i-- > 0;)
+		if (s->len[i] == len && memcmp(s->start[i], start, len) == 0)
+			return i;
+	s->start[s->n] = start;
+	s->len[s->n] = len;
+	return s->n++;
+}
+
+static bool of_kind(const struct metrics_entry *e, const char *kind, size_t kind_len, size_t *path,
+	size_t *what)
+{
+	return !e->is_series && split(e->name, path, what) && *path - 1 == kind_len &&
+	       strncmp(e->name, kind, kind_len) == 0;
+}
+
+static int put_head(struct report_table *t, const struct metrics *m, const char *kind,
+	size_t kind_len, const struct names *columns)
+{
+	int r = report_cell(t, "%.*s", (int)kind_len, kind);
+
+	for (size_t c = 0; r == 0 && c < columns->n; c++) {
+		const char *unit = "";
+		size_t path, what;
+
+		for (size_t i = 0; i < metrics_count(m) && !*unit; i++) {
+			struct metrics_entry e = metrics_at(m, i);
+
+			if (of_kind(&e, kind, kind_len, &path, &what) &&
+				strlen(e.name + what) == columns->len[c] &&
+				strcmp(e.name + what, columns->start[c]) == 0)
+				unit = e.unit;
+		}
+		if (*unit && strcmp(unit, columns->start[c]) != 0)
+			r = report_cell(t, "%s [%s]", columns->start[c], unit);
+		else
+			r = report_cell(t, "%s", columns->start[c]);
+	}
+	return r;
+}
+
+static int put_rows(struct report_table *t, const struct metrics *m, const char *kind,
+	size_t kind_len, const struct names *paths, const struct names *columns)
+{
+	char name[512], buf[32];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < paths->n; i++) {
+		r = report_cell(t, "%.*s", (int)paths->len[i], paths->start[i]);
+		for (size_t c = 0; r == 0 && c < columns->n; c++) {
+			double x;
+
+			snprintf(name, sizeof(name), "%.*s.%.*s.%s", (int)kind_len, kind,
+				(int)paths->len[i], paths->start[i], columns->start[c]);
+			if (metrics_get(m, name, &x) < 0)
+				r = report_cell(t, "–");
+			else
+				r = report_cell(t, "%s", report_number(x, buf, sizeof(buf)));
+		}
+	}
+	return r;
+}
+
+static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t kind_len)
+{
+	struct names paths = {0}, columns = {0};
+	struct report_table *t = NULL;
+	char *text = NULL;
+	int r = names_new(&paths, metrics_count(m));
+
+	if (r == 0)
+		r = names_new(&columns, metrics_count(m));
+	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+		size_t path, what;
+
+		if (!of_kind(&e, kind, kind_len, &path, &what))
+			continue;
+		names_add(&paths, e.name + path, what - path - 1);
+		names_add(&columns, e.name + what, strlen(e.name + what));
+	}
+	if (r == 0)
+		r = report_table_new(columns.n + 1, &t);
+	if (r == 0)
+		r = put_head(t, m, kind, kind_len, &columns);
+	if (r == 0)
+		r = put_rows(t, m, kind, kind_len, &paths, &columns);
+	if (r == 0)
+		r = report_table_text(t, 0, &text);
+	if (r == 0)
+		fprintf(f, "%s\n", text);
+	free(text);
+	report_table_free(t);
+	names_free(&paths);
+	names_free(&columns);
+	return r;
+}
+
+static int put_alone(FILE *f, const struct metrics *m)
+{
+	struct report_table *t;
+	char buf[32], *text = NULL;
+	size_t path, what;
+	bool any = false;
+	int r = report_table_new(3, &t);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+
+		if (e.is_series || split(e.name, &path, &what))
+			continue;
+		any = true;
+		r = report_cell(t, "%s", e.name);
+		if (r == 0)
+			r = report_cell(t, "%s", report_number(e.value, buf, sizeof(buf)));
+		if (r == 0)
+			r = report_cell(t, "%s", e.unit);
+	}
+	if (r == 0 && any)
+		r = report_table_text(t, 0, &text);
+	if (r == 0 && any)
+		fputs(text, f);
+	free(text);
+	report_table_free(t);
+	return r;
+}
+
+int report_summary(const struct metrics *m, char **ret)
+{
+	struct names kinds;
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+	int r = names_new(&kinds, metrics_count(m));
+
+	if (r < 0 || !(f = open_memstream(&text, &len))) {
+		names_free(&kinds);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+		size_t path, what;
+
+		if (!e.is_series && split(e.name, &path, &what))
+			names_add(&kinds, e.name, path - 1);
+	}
+	for (size_t i = 0; r == 0 && i < kinds.n; i++)
+		r = put_kind(f, m, kinds.start[i], kinds.len[i]);
+	if (r == 0)
+		r = put_alone(f, m);
+	names_free(&kinds);
+	if (r < 0) {
+		fclose(f);
+		free(text);
+		return r;
+	}
+	return finish(f, &text, ret);
+}
+
+int report_values_csv(const struct metrics *m, char **ret)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	fputs("name,unit,value\n", f);
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+
+		if (!e.is_series)
+			fprintf(f, "%s,%s,%.12g\n", e.name, e.unit, e.value);
+	}
+	return finish(f, &text, ret);
+}
+
+int report_series_csv(const struct metrics_entry *series, char **ret)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	fprintf(f, "t_s,%s%s%s\n", series->name, *series->unit ? "_" : "", series->unit);
+	for (size_t i = 0; i < series->n; i++)
+		fprintf(f, "%.9g,%.12g\n", series->points[i].t, series->points[i].value);
+	return finish(f, &text, ret);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report: tables that line up, numbers that read well, CSV that keeps every digit. */
+#include "sim/report.h"
+#include "test.h"
+
+static void test_table(void)
+{
+	struct report_table *t;
+	char *text;
+
+	CHECK_INT(report_table_new(3, &t), 0);
+	for (const char *const *c = (const char *const[]){"who", "iops", "why", "µs-1", "12", "max",
+		     "b", "3456", "", "short", NULL};
+		*c; c++)
+		CHECK_INT(report_cell(t, "%s", *c), 0);
+	CHECK_INT(report_table_text(t, 1, &text), 0);
+	CHECK_STR(text, " who    iops  why\n"
+			" µs-1     12  max\n"
+			" b      3456\n"
+			" short\n");
+	free(text);
+	CHECK_INT(report_table_markdown(t, &text), 0);
+	CHECK_STR(text,
+		"| who | iops | why |\n|---|--:|---|\n| µs-1 | 12 | max |\n| b | 3456 |  |\n"
+		"| short |  |  |\n");
+	free(text);
+	report_table_free(t);
+	report_table_free(NULL);
+}
+
+static void test_markdown_bar(void)
+{
+	struct report_table *t;
+	char *text;
+
+	CHECK_INT(report_table_new(1, &t), 0);
+	CHECK_INT(report_cell(t, "|W_i − W_j|"), 0);
+	CHECK_INT(report_table_markdown(t, &text), 0);
+	CHECK_STR(text, "| \\|W_i − W_j\\| |\n|---|\n");
+	free(text);
+	report_table_free(t);
+}
+
+static void test_number(void)
+{
+	char buf[32];
+
+	CHECK_STR(report_number(3362.4, buf, sizeof(buf)), "3362");
+	CHECK_STR(report_number(999.7, buf, sizeof(buf)), "1000");
+	CHECK_STR(report_number(123.456, buf, sizeof(buf)), "123.5");
+	CHECK_STR(report_number(37.16, buf, sizeof(buf)), "37.2");
+	CHECK_STR(report_number(1.504, buf, sizeof(buf)), "1.50");
+	CHECK_STR(report_number(0.98144, buf, sizeof(buf)), "0.981");
+	CHECK_STR(report_number(0.0000123, buf, sizeof(buf)), "1.23e-05");
+	CHECK_STR(report_number(0, buf, sizeof(buf)), "0");
+	CHECK_STR(report_number(-0.0, buf, sizeof(buf)), "0");
+	CHECK_STR(report_number(4, buf, sizeof(buf)), "4");
+	CHECK_STR(report_number(-2.5, buf, sizeof(buf)), "-2.50");
+}
+
+static void test_summary(void)
+{
+	struct metrics *m;
+	char *text;
+
+	CHECK_INT(metrics_new(&m), 0);
+	metrics_put(m, "tenant.h1.vm1.iops", "iops", 1234);
+	metrics_put(m, "tenant.h1.vm1.p99", "ms", 5.5);
+	metrics_put(m, "events", "", 12);
+	metrics_put(m, "tenant.h2.vm1.iops", "iops", 7);
+	metrics_put(m, "gate.h1.window", "requests", 32);
+	metrics_put(m, "total.iops", "iops", 1241);
+	CHECK(metrics_series(m, "tenant.h1.vm1.latency", "ms") >= 0);
+	CHECK_INT(report_summary(m, &text), 0);
+	CHECK_STR(text, "tenant  iops  p99 [ms]\n"
+			"h1.vm1  1234      5.50\n"
+			"h2.vm1     7         –\n"
+			"\n"
+			"gate  window [requests]\n"
+			"h1                   32\n"
+			"\n"
+			"events        12\n"
+			"total.iops  1241  iops\n");
+	free(text);
+	CHECK_INT(report_values_csv(m, &text), 0);
+	CHECK(strstr(text, "name,unit,value\ntenant.h1.vm1.iops,iops,1234\n") == text);
+	CHECK(!strstr(text, "latency"));
+	free(text);
+	metrics_free(m);
+}
+
+static void test_series(void)
+{
+	struct metrics *m;
+	struct metrics_entry e;
+	char *text;
+	int s;
+
+	CHECK_INT(metrics_new(&m), 0);
+	s = metrics_series(m, "tenant.a.latency", "ms");
+	metrics_append(m, s, 0.1, 1.0 / 3);
+	metrics_append(m, s, 0.2, 12345678);
+	CHECK(metrics_find(m, "tenant.a.latency", &e));
+	CHECK_INT(report_series_csv(&e, &text), 0);
+	CHECK_STR(text, "t_s,tenant.a.latency_ms\n0.1,0.333333333333\n0.2,12345678\n");
+	free(text);
+	metrics_free(m);
+}
+
+int main(void)
+{
+	RUN(test_table);
+	RUN(test_markdown_bar);
+	RUN(test_number);
+	RUN(test_summary);
+	RUN(test_series);
+	return 0;
+}
