@@ -133,6 +133,8 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 		if (o == -1)
 			return 2;
 		if (o == OPTS_HELP) {
+			if (value)
+				return opts_fail(v, "%s: --help takes no value", arg);
 			opts_help(v);
 			return 0;
 		}

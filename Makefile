@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Meson does the work (meson.build); this puts the few commands one needs under their names.
+# `make help` lists them.
+
+prefix  ?= /usr/local
+PREFIX  ?= $(prefix)
+DESTDIR ?=
+# The reference is Debian 12. With a newer compiler that finds something new: make WERROR=false
+WERROR  ?= true
+FUZZ_SECONDS ?= 60
+
+SETUP = meson setup --prefix=$(PREFIX) -Dwerror=$(WERROR)
+
+all: build-all ## build the program: build/weir
+	@echo "build/weir is ready; build/weir --help, or make demo"
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r l r; do \
+		printf '%-14s %s\n' "$$l" "$$r"; done
+
+deps: ## install what is missing (Debian 12; asks for sudo if need be)
+	@tools/deps
+
+build/build.ninja: | deps
+	$(SETUP) -Dunit_tests=false build
+build-clang/build.ninja: | deps
+	CC=clang $(SETUP) build-clang
+build-asan/build.ninja: | deps
+	$(SETUP) -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
+		-Dc_args=-fno-sanitize-recover=all build-asan
+build-fuzz/build.ninja: | deps
+	CC=clang $(SETUP) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined \
+		-Db_lundef=false -Dc_args=-fno-sanitize-recover=all build-fuzz
+
+build-all build-clang-all build-asan-all build-fuzz-all: %-all: %/build.ninja deps
+	@ninja -C $*
+
+demo: build-all ## the noisy neighbour, and its end
+	build/weir demo
+
+test: deps ## what CI runs: every test, in three builds
+	@tools/run-tests
+
+soak: deps ## the long form of test: three seeds, fuzzing
+	@tools/run-tests --soak
+
+lint: build-clang-all ## clang-tidy
+	@tools/sources | grep '^src/.*\.c$$' | xargs -P 2 -n 4 clang-tidy --quiet -p build-clang
+
+bench: build-all ## the benchmarks, as tables
+	build/weir bench gate
+	build/weir bench sim
+
+fuzz: build-fuzz-all ## every fuzz target for a minute
+	@for target in fuzz/*.c; do \
+		$(MAKE) --no-print-directory fuzz-$$(basename $$target .c) || exit 1; done
+
+fuzz-%: build-fuzz-all
+	@mkdir -p build-fuzz/corpus/$* fuzz/corpus/$*
+	build-fuzz/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 \
+		-print_final_stats=1 -artifact_prefix=build-fuzz/$*- build-fuzz/corpus/$* fuzz/corpus/$*
+
+format: deps ## clang-format every C file
+	@tools/sources | xargs clang-format -i
+
+format-check: deps ## say which C files are not formatted
+	@tools/sources | xargs clang-format --dry-run -Werror
+
+install: build-all ## into DESTDIR and prefix (/usr/local)
+	@meson configure build -Dprefix=$(PREFIX)
+	@meson install -C build --quiet
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	@echo "installed into $(DESTDIR)$(PREFIX)"
+
+clean: ## remove what was built
+	rm -rf build build-clang build-asan build-fuzz out
+
+.PHONY: all help deps demo test soak lint bench fuzz format format-check install clean \
+	build-all build-clang-all build-asan-all build-fuzz-all

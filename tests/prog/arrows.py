@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which room may include which (docs/architecture.md), and that pure rooms include no header whose
+functions reach outside. The linker's view of the same is purity.py."""
+import os
+import pathlib
+import re
+import sys
+
+ARROWS = {
+    "base": set(),
+    "wire": {"base"},
+    "alg": {"base"},
+    "gate": {"base"},
+    "model": {"base"},
+    "ctl": {"base", "alg", "gate", "wire"},
+    "sim": {"base", "ctl", "gate", "model", "wire"},
+    "port": {"base", "ctl", "gate", "model", "wire"},
+    "prog": {"base", "wire", "alg", "gate", "model", "ctl", "sim", "port"},
+}
+PURE = {"base", "wire", "alg", "gate", "model", "ctl"}
+# stdio.h is here for snprintf; that nothing prints is purity.py's to say.
+PURE_HEADERS = {
+    "assert.h", "ctype.h", "errno.h", "float.h", "fnmatch.h", "inttypes.h", "limits.h", "math.h",
+    "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "string.h", "strings.h", "yaml.h",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def faults(source):
+    for room in sorted(p.name for p in source.iterdir() if p.is_dir()):
+        if room not in ARROWS:
+            yield f"src/{room}: a room without arrows; add it to {pathlib.Path(__file__).name}"
+            continue
+        for path in sorted(source.joinpath(room).rglob("*.[ch]")):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                found = INCLUDE.match(line)
+                if not found:
+                    continue
+                ours, system = found.groups()
+                where = f"src/{path.relative_to(source)}:{number}"
+                if system:
+                    if room in PURE and system not in PURE_HEADERS:
+                        yield f"{where}: a pure room includes <{system}>"
+                elif "/" not in ours:
+                    if not ours.endswith(".inc"):
+                        yield f'{where}: "{ours}" is not written with its room'
+                else:
+                    other = ours.split("/")[0]
+                    if other != room and other not in ARROWS[room]:
+                        yield f"{where}: {room} must not include {other}"
+
+
+found = list(faults(pathlib.Path(os.environ["WEIR_SOURCE"], "src")))
+print("\n".join(found) or "every include follows the arrows")
+sys.exit(1 if found else 0)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The frame of the command line: help, version, slips, exit statuses.
+. "$WEIR_SOURCE/tests/lib.sh"
+
+run 0 weir --version
+has stdout 'weir 0.1.0'
+run 0 weir --help
+has stdout 'Usage: weir VERB'
+run 0 weir help
+has stdout 'Usage: weir VERB'
+run 2 weir
+has stderr 'Usage: weir VERB'
+[ ! -s stdout ] || fail "a mistake must not write to standard output"
+run 2 weir --frobnicate
+has stderr 'no option --frobnicate'
+run 2 weir frobnicate
+has stderr "no verb 'frobnicate'; weir --help lists them"
+run 2 weir --completion
+run 2 weir --completion fish
+
+weir --dump-options | cut -d' ' -f1 | sort -u | grep -vx weir >verbs
+[ -s verbs ] || fail "no verbs"
+while read -r verb; do
+	run 0 weir "$verb" --help
+	has stdout "Usage: weir $verb "
+	mv stdout first
+	run 0 weir "$verb" -h
+	cmp -s stdout first || fail "$verb: -h is not --help"
+	run 0 weir help "$verb"
+	cmp -s stdout first || fail "help $verb is not $verb --help"
+	run 2 weir "$verb" --hepl
+	has stderr "weir: $verb: no option --hepl (did you mean --help?)"
+	run 2 weir "$verb" --help=yes
+	run 2 weir "${verb}x"
+	has stderr "(did you mean '$verb'?)"
+done <verbs
+
+# Output that cannot be written is a failure, not a success.
+if [ -w /dev/full ]; then
+	got=0
+	weir --help >/dev/full 2>stderr || got=$?
+	[ "$got" -eq 1 ] || fail "a full device: exit status $got"
+	has stderr 'standard output'
+fi
