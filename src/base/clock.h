@@ -21,4 +21,13 @@ typedef int64_t weir_time; /* ns */
 /* Marks what libweir exports; everything else is hidden. */
 #define WEIR_API __attribute__((visibility("default")))
 
+/* Around every public header's declarations, for programs in C++. */
+#ifdef __cplusplus
+#define WEIR_BEGIN_DECLS extern "C" {
+#define WEIR_END_DECLS   }
+#else
+#define WEIR_BEGIN_DECLS
+#define WEIR_END_DECLS
+#endif
+
 #endif

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 
+WEIR_BEGIN_DECLS
+
 struct weir_err {
 	char text[400]; /* NUL-terminated; cut at the end if longer */
 };
@@ -37,5 +39,7 @@ WEIR_API int weir_err_at(struct weir_err *err, int code, struct weir_place at, c
  * near enough to be a likely slip (distance ≤ 1 + length/4; swapped neighbours count 1, a change of
  * case ½). The first of equals. For "did you mean". */
 WEIR_API const char *weir_err_near(const char *word, const char *const *words);
+
+WEIR_END_DECLS
 
 #endif

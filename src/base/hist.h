@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 
+WEIR_BEGIN_DECLS
+
 #define WEIR_HIST_OCTAVES 32
 #define WEIR_HIST_BUCKETS (128 + 64 * (WEIR_HIST_OCTAVES))
 #define WEIR_HIST_MAX     ((UINT64_C(128) << WEIR_HIST_OCTAVES) - 1)
@@ -36,5 +38,7 @@ WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *fr
  * ≤ v, to the bucket's middle, clamped to [min, max]; 0 while empty. */
 WEIR_API uint64_t weir_hist_percentile(const struct weir_hist *h, double percent);
 WEIR_API double weir_hist_mean(const struct weir_hist *h); /* of the sum, exact; 0 while empty */
+
+WEIR_END_DECLS
 
 #endif

@@ -27,6 +27,8 @@
 #include "base/err.h"
 #include <stddef.h>
 
+WEIR_BEGIN_DECLS
+
 enum weir_unit { /* what a rate, a bucket or a cost counts */
 	WEIR_UNIT_REQUESTS = 0,
 	WEIR_UNIT_BYTES = 1,
@@ -56,5 +58,7 @@ WEIR_API char *weir_units_show_time(weir_time ns, char *buf, size_t len);
 WEIR_API char *weir_units_show_size(uint64_t bytes, char *buf, size_t len);
 WEIR_API char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len);
 WEIR_API char *weir_units_show_count(double count, char *buf, size_t len);
+
+WEIR_END_DECLS
 
 #endif

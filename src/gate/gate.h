@@ -52,6 +52,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+WEIR_BEGIN_DECLS
+
 struct weir_gate;
 
 /* A node of a gate's tree: an index, dense, reused after weir_gate_remove. The root is there from
@@ -217,5 +219,7 @@ WEIR_API const struct weir_hist *weir_gate_hist_device(const struct weir_gate *g
 WEIR_API uint64_t weir_gate_unrecorded(const struct weir_gate *g); /* for want of a histogram */
 
 WEIR_API size_t weir_gate_memory(const struct weir_gate *g); /* bytes allocated */
+
+WEIR_END_DECLS
 
 #endif
