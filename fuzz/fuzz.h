@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fuzz: what libFuzzer calls, and how a target says that something is wrong. */
+#ifndef WEIR_FUZZ_FUZZ_H
+#define WEIR_FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* Also in a build without assertions. */
+#define MUST(expr)                                                                                 \
+	do {                                                                                       \
+		if (!(expr)) {                                                                     \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #expr);         \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any text as a policy: refused with a message, or it can be installed in a gate, matched, shown. */
+#include "ctl/policy.h"
+#include "fuzz.h"
+
+static void use(const struct weir_policy *p)
+{
+	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
+	weir_node *nodes = calloc(p->n_tenants + 1, sizeof(*nodes));
+	const struct weir_who who = {.export_ = "db-1", .client = "10.0.0.7", .uid = "1000"};
+	struct weir_gate_config config;
+	struct weir_resource resource;
+	struct weir_gate *gate;
+	struct weir_err err;
+	int tenant;
+
+	MUST(bounds && nodes);
+	MUST(weir_policy_bounds(p, bounds) == 0);
+	for (size_t i = 0; i < p->n_tenants; i++) {
+		double parent, all;
+
+		weir_policy_share(p, i, &parent, &all);
+		MUST(all >= 0 && all <= parent && parent <= 1);
+		MUST(p->tenants[i].parent < (int)i);
+		MUST(weir_policy_find(p, p->tenants[i].path) == (int)i);
+	}
+	tenant = weir_policy_match(p, &who);
+	MUST(tenant < (int)p->n_tenants);
+
+	weir_policy_resource_default("fuzz", &resource);
+	weir_policy_gate(p->n_resources ? &p->resources[0] : &resource, &config);
+	MUST(weir_gate_new(&config, &gate) == 0);
+	MUST(weir_policy_install(p, gate, 0, nodes, &err) == 0);
+	if (tenant >= 0) {
+		struct weir_req req = {.tenant = nodes[tenant], .bytes = 4096}, *r = &req;
+
+		MUST(weir_gate_submit(gate, 0, &r, 1) == 0);
+	}
+	weir_gate_free(gate);
+	free(nodes);
+	free(bounds);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct weir_err err = {""};
+	struct weir_policy *policy = NULL;
+
+	if (weir_policy_parse((const char *)data, len, "fuzz.yaml", &policy, &err) < 0) {
+		MUST(!policy && err.text[0]);
+		return 0;
+	}
+	use(policy);
+	weir_policy_free(policy);
+	return 0;
+}
