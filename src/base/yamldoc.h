@@ -8,7 +8,8 @@
  * the path of the value ("tenants[2].max").
  *
  * A getter returns 0 and sets its output, -ENOENT when the key is absent (the output untouched, no
- * message: absent is ordinary), or -EINVAL with a message. `yamldoc_need_…` makes absence an error.
+ * message: absent is ordinary), or -EINVAL with a message. yamldoc_need makes absence an error. A
+ * plain null (nothing, ~, null) counts as absent. List indices in paths count from 0.
  */
 #ifndef WEIR_BASE_YAMLDOC_H
 #define WEIR_BASE_YAMLDOC_H
@@ -24,30 +25,42 @@ typedef struct yamldoc_node { /* a value; cheap, copied; valid while the documen
 
 enum yamldoc_kind { YAMLDOC_NONE, YAMLDOC_SCALAR, YAMLDOC_LIST, YAMLDOC_MAP };
 
-/* `name` is the file's name for messages. Exactly one document; an empty text gives an empty map.
- * Aliases are followed; a cycle of aliases is refused, as is a key that stands twice in a map. */
+/* `name` is the file's name for messages, copied. At most one document; an empty text (or a null)
+ * gives an empty map. Aliases are followed, `<<` is an ordinary key. Refused: a key that stands twice
+ * in a map, keys that are not scalars, a cycle of aliases, nesting over YAMLDOC_DEPTH (as expanded),
+ * aliases that would expand to over a million nodes more than are written (so a reader may recurse
+ * into every child without care), tags of one's own, NUL characters. -EINVAL or -ENOMEM. */
+#define YAMLDOC_DEPTH 64 /* far above any policy tree, far below any stack */
 int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
 	struct weir_err *err);
 void yamldoc_free(struct yamldoc *doc);
 yamldoc_node yamldoc_root(const struct yamldoc *doc);
 
-enum yamldoc_kind yamldoc_kind(yamldoc_node n);
-struct weir_place yamldoc_place(yamldoc_node n);
+enum yamldoc_kind yamldoc_kind(yamldoc_node n); /* NONE also for a null */
+struct weir_place yamldoc_place(yamldoc_node n); /* `file` lives as long as the document */
+/* Message at n's place, behind its path ("tenants[2].max: "); returns -EINVAL. */
 int yamldoc_error(yamldoc_node n, struct weir_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4))); /* message at n's place; returns -EINVAL */
+	__attribute__((format(printf, 3, 4)));
+/* The path of n, "" for the root; cut at the front (…) when longer than len. Returns buf. */
+char *yamldoc_path(yamldoc_node n, char *buf, size_t len);
 
-/* Maps. `keys` is NULL-terminated; a key outside it is refused, with the near one suggested. */
+/* Maps. `keys` is NULL-terminated; a key outside it is refused, with the near one suggested. NULL:
+ * any key will do. */
 int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err);
+/* 0, or -EINVAL "… is missing" at the map's place. */
+int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err);
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key); /* id 0 when absent or not a map */
 size_t yamldoc_map_size(yamldoc_node map);
-yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key); /* document order */
+/* The i-th value in document order (id 0 beyond the end). ret_key may be NULL. */
+yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key);
 
 /* Lists. */
 int yamldoc_list(yamldoc_node n, struct weir_err *err); /* 0 or "must be a list" */
 size_t yamldoc_size(yamldoc_node list);
 yamldoc_node yamldoc_at(yamldoc_node list, size_t i);
 
-/* Values of a map's key. Strings are borrowed from the document. */
+/* Values of a map's key. Strings are borrowed from the document. Booleans: true false yes no on off,
+ * in any case. Integers may be written 1k, 2M (powers of 1000). */
 int yamldoc_string(yamldoc_node map, const char *key, const char **ret, struct weir_err *err);
 int yamldoc_bool(yamldoc_node map, const char *key, bool *ret, struct weir_err *err);
 int yamldoc_count(yamldoc_node map, const char *key, double *ret, struct weir_err *err);
@@ -59,7 +72,14 @@ int yamldoc_rate(yamldoc_node map, const char *key, struct weir_rate *ret, struc
 int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, int *ret_index,
 	struct weir_err *err); /* one of `words` (NULL-terminated), near one suggested */
 
-/* The text of a scalar node, or NULL. */
+/* The same of a node itself, such as a list's item; -ENOENT for none or a null. */
+int yamldoc_as_string(yamldoc_node n, const char **ret, struct weir_err *err);
+int yamldoc_as_count(yamldoc_node n, double *ret, struct weir_err *err);
+int yamldoc_as_time(yamldoc_node n, weir_time *ret, struct weir_err *err);
+int yamldoc_as_size(yamldoc_node n, uint64_t *ret_bytes, struct weir_err *err);
+int yamldoc_as_rate(yamldoc_node n, struct weir_rate *ret, struct weir_err *err);
+
+/* The text of a scalar node, or NULL (also for a null). */
 const char *yamldoc_text(yamldoc_node n);
 
 #endif

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  libyaml loads the document as a graph: an alias is the same node again. One walk from the
+ *         root, O(nodes · log of the largest map), refuses what no reader should meet and notes
+ *         each node's first parent, from which paths are told.
+ */
+#include "base/yamldoc.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+/* How many more nodes aliases may stand for than are written: enough for any sensible sharing, and
+ * a reader that visits each of them still ends within a second. */
+#define EXPANSION UINT64_C(1000000)
+
+enum state { UNSEEN, OPEN, DONE }; /* OPEN: on the way from the root to where the walk is */
+
+struct link {
+	int parent;        /* 0: the root */
+	int slot;          /* which item or pair of the parent */
+	uint8_t height;    /* levels below and including this one */
+	uint8_t state;     /* enum state */
+	uint64_t expanded; /* nodes below and including this one, aliases followed */
+};
+
+struct yamldoc {
+	yaml_document_t yaml;
+	char *name;
+	struct link *links; /* by id − 1 */
+};
+
+/* libyaml counts from 1 as we do. Its getter takes a mutable document but changes nothing. */
+static const yaml_node_t *node_of(yamldoc_node n)
+{
+	return n.doc && n.id > 0 ? &n.doc->yaml.nodes.start[n.id - 1] : NULL;
+}
+
+static size_t n_nodes(const struct yamldoc *doc)
+{
+	return (size_t)(doc->yaml.nodes.top - doc->yaml.nodes.start);
+}
+
+static const char *scalar_text(const yaml_node_t *y)
+{
+	return (const char *)y->data.scalar.value;
+}
+
+static bool is_null(const yaml_node_t *y)
+{
+	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+
+	if (y->type != YAML_SCALAR_NODE || y->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(scalar_text(y), words[i]) == 0)
+			return true;
+	return false;
+}
+
+static size_t n_items(const yaml_node_t *y)
+{
+	return (size_t)(y->data.sequence.items.top - y->data.sequence.items.start);
+}
+
+static size_t n_pairs(const yaml_node_t *y)
+{
+	return (size_t)(y->data.mapping.pairs.top - y->data.mapping.pairs.start);
+}
+
+static const char *key_text(const struct yamldoc *doc, const yaml_node_t *map, size_t i)
+{
+	return scalar_text(&doc->yaml.nodes.start[map->data.mapping.pairs.start[i].key - 1]);
+}
+
+/* ---- the walk ---- */
+
+struct key {
+	const char *text;
+	int slot;
+};
+
+static int key_order(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+	int by_text = strcmp(x->text, y->text);
+
+	return by_text ? by_text : x->slot - y->slot;
+}
+
+static int check_unique(yamldoc_node n, struct weir_err *err)
+{
+	const yaml_node_t *y = node_of(n);
+	const yaml_node_pair_t *pairs = y->data.mapping.pairs.start;
+	size_t count = n_pairs(y);
+	int r = 0;
+
+	if (count < 2)
+		return 0;
+	struct key *keys = malloc(count * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		keys[i] = (struct key){key_text(n.doc, y, i), (int)i};
+	qsort(keys, count, sizeof(*keys), key_order);
+	for (size_t i = 1; i < count && r == 0; i++)
+		if (strcmp(keys[i - 1].text, keys[i].text) == 0) {
+			yamldoc_node first = {n.doc, pairs[keys[i - 1].slot].key};
+			yamldoc_node again = {n.doc, pairs[keys[i].slot].key};
+			r = yamldoc_error(again, err, "key '%.60s' stands twice; first in line %u",
+				keys[i].text, yamldoc_place(first).line);
+		}
+	free(keys);
+	return r;
+}
+
+static int check_scalar(yamldoc_node n, struct weir_err *err)
+{
+	const yaml_node_t *y = node_of(n);
+
+	if (strlen(scalar_text(y)) != y->data.scalar.length)
+		return yamldoc_error(n, err, "must not contain a NUL character");
+	return 0;
+}
+
+static int visit(yamldoc_node n, unsigned depth, struct weir_err *err);
+
+/* Visits one child and adds it to its parent's sums. */
+static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, struct weir_err *err)
+{
+	struct link *links = parent.doc->links;
+	struct link *up = &links[parent.id - 1], *down = &links[id - 1];
+	yamldoc_node child = {parent.doc, id};
+
+	if (down->state == OPEN)
+		return yamldoc_error(parent, err,
+			"an alias here refers to what contains it (line %u)",
+			yamldoc_place(child).line);
+	if (down->state == UNSEEN) {
+		down->parent = parent.id;
+		down->slot = slot;
+		int r = visit(child, depth + 1, err);
+		if (r < 0)
+			return r;
+	}
+	if (depth + 1 + down->height > YAMLDOC_DEPTH)
+		return yamldoc_error(parent, err, "nested more than %d deep", YAMLDOC_DEPTH);
+	if (down->height + 1 > up->height)
+		up->height = (uint8_t)(down->height + 1);
+	up->expanded += down->expanded;
+	if (up->expanded > n_nodes(parent.doc) + EXPANSION)
+		return yamldoc_error(parent, err, "its aliases stand for too many nodes");
+	return 0;
+}
+
+static int visit_map(yamldoc_node n, unsigned depth, struct weir_err *err)
+{
+	const yaml_node_t *y = node_of(n);
+	const yaml_node_pair_t *pairs = y->data.mapping.pairs.start;
+	size_t count = n_pairs(y);
+
+	for (size_t i = 0; i < count; i++) {
+		yamldoc_node key = {n.doc, pairs[i].key};
+		if (node_of(key)->type != YAML_SCALAR_NODE)
+			return yamldoc_error(
+				n, err, "its keys must be plain words, not lists or maps");
+		int r = visit_child(n, (int)i, key.id, depth, err);
+		if (r < 0)
+			return r;
+	}
+	int r = check_unique(n, err);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = visit_child(n, (int)i, pairs[i].value, depth, err);
+	return r;
+}
+
+static int visit_list(yamldoc_node n, unsigned depth, struct weir_err *err)
+{
+	const yaml_node_t *y = node_of(n);
+	size_t count = n_items(y);
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = visit_child(n, (int)i, y->data.sequence.items.start[i], depth, err);
+	return r;
+}
+
+/* Depth-first; `depth` is the number of levels above n. */
+static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
+{
+	static const char ours[] = "tag:yaml.org,2002:";
+	const yaml_node_t *y = node_of(n);
+	struct link *l = &n.doc->links[n.id - 1];
+	int r = 0;
+
+	if (depth >= YAMLDOC_DEPTH)
+		return yamldoc_error(n, err, "nested more than %d deep", YAMLDOC_DEPTH);
+	if (strncmp((const char *)y->tag, ours, sizeof(ours) - 1) != 0)
+		return yamldoc_error(
+			n, err, "tag \"%.40s\" is not supported", (const char *)y->tag);
+	l->state = OPEN;
+	l->height = 1;
+	l->expanded = 1;
+	if (y->type == YAML_MAPPING_NODE)
+		r = visit_map(n, depth, err);
+	else if (y->type == YAML_SEQUENCE_NODE)
+		r = visit_list(n, depth, err);
+	else
+		r = check_scalar(n, err);
+	l->state = DONE;
+	return r;
+}
+
+/* ---- parsing ---- */
+
+/* The place of a byte, for the errors of libyaml's reader, which knows no lines. Columns count
+ * characters, as its marks do. */
+static struct weir_place place_of_offset(const char *name, const char *text, size_t offset)
+{
+	struct weir_place at = {name, 1, 1};
+
+	for (size_t i = 0; i < offset; i++) {
+		if (text[i] == '\n') {
+			at.line++;
+			at.column = 1;
+		} else if (((unsigned char)text[i] & 0xC0) != 0x80) {
+			at.column++;
+		}
+	}
+	return at;
+}
+
+/* Whether the character at a place (counted from 1) is a tab. */
+static bool tab_at(const char *text, size_t len, struct weir_place at)
+{
+	size_t i = 0;
+
+	for (unsigned line = 1; line < at.line && i < len; i++)
+		line += text[i] == '\n';
+	for (unsigned column = 1; column < at.column && i < len && text[i] != '\n'; column++)
+		for (i++; i < len && ((unsigned char)text[i] & 0xC0) == 0x80;)
+			i++;
+	return i < len && text[i] == '\t';
+}
+
+static int syntax_error(const yaml_parser_t *p, const char *text, size_t len, const char *name,
+	struct weir_err *err)
+{
+	struct weir_place at = {
+		name, (unsigned)p->problem_mark.line + 1, (unsigned)p->problem_mark.column + 1};
+	const char *problem = p->problem ? p->problem : "not YAML";
+
+	if (p->error == YAML_MEMORY_ERROR)
+		return -ENOMEM;
+	if (p->error == YAML_READER_ERROR) {
+		size_t offset = p->problem_offset < len ? p->problem_offset : len;
+		return weir_err_at(
+			err, -EINVAL, place_of_offset(name, text, offset), "%s", problem);
+	}
+	if (tab_at(text, len, at))
+		return weir_err_at(err, -EINVAL, at, "%s: a tab; indent with spaces", problem);
+	if (!p->context)
+		return weir_err_at(err, -EINVAL, at, "%s", problem);
+	return weir_err_at(err, -EINVAL, at, "%s, %s (line %zu)", problem, p->context,
+		p->context_mark.line + 1);
+}
+
+/* A text that says nothing means a map without keys. */
+static int make_empty(yaml_document_t *yaml)
+{
+	yaml_document_delete(yaml);
+	if (!yaml_document_initialize(yaml, NULL, NULL, NULL, 1, 1))
+		return -ENOMEM;
+	return yaml_document_add_mapping(yaml, NULL, YAML_BLOCK_MAPPING_STYLE) ? 0 : -ENOMEM;
+}
+
+/* Refuses what follows the first document. */
+static int check_last(
+	yaml_parser_t *p, const char *text, size_t len, const char *name, struct weir_err *err)
+{
+	yaml_document_t more;
+
+	if (!yaml_parser_load(p, &more))
+		return syntax_error(p, text, len, name, err);
+	const yaml_node_t *root = yaml_document_get_root_node(&more);
+	struct weir_place at = {name, 0, 0};
+	if (root) {
+		at.line = (unsigned)more.start_mark.line + 1;
+		at.column = (unsigned)more.start_mark.column + 1;
+	}
+	yaml_document_delete(&more);
+	return root ? weir_err_at(err, -EINVAL, at, "a second document; only one may stand here")
+		    : 0;
+}
+
+static int load(struct yamldoc *doc, const char *text, size_t len, struct weir_err *err)
+{
+	yaml_parser_t p;
+	int r = 0;
+
+	if (!yaml_parser_initialize(&p))
+		return -ENOMEM;
+	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
+	if (!yaml_parser_load(&p, &doc->yaml)) {
+		r = syntax_error(&p, text, len, doc->name, err);
+		memset(&doc->yaml, 0, sizeof(doc->yaml));
+	} else {
+		const yaml_node_t *root = yaml_document_get_root_node(&doc->yaml);
+		if (root)
+			r = check_last(&p, text, len, doc->name, err);
+		if (r == 0 && (!root || is_null(root)))
+			r = make_empty(&doc->yaml);
+	}
+	yaml_parser_delete(&p);
+	return r;
+}
+
+int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
+	struct weir_err *err)
+{
+	struct yamldoc *doc = calloc(1, sizeof(*doc));
+	int r = -ENOMEM;
+
+	if (doc && (doc->name = strdup(name)))
+		r = load(doc, text, len, err);
+	if (r == 0) {
+		doc->links = calloc(n_nodes(doc), sizeof(*doc->links));
+		r = doc->links ? visit(yamldoc_root(doc), 0, err) : -ENOMEM;
+	}
+	if (r < 0) {
+		yamldoc_free(doc);
+		return r == -ENOMEM ? weir_err_set(err, r, "out of memory") : r;
+	}
+	*ret_doc = doc;
+	return 0;
+}
+
+void yamldoc_free(struct yamldoc *doc)
+{
+	if (!doc)
+		return;
+	yaml_document_delete(&doc->yaml);
+	free(doc->links);
+	free(doc->name);
+	free(doc);
+}
+
+yamldoc_node yamldoc_root(const struct yamldoc *doc)
+{
+	return (yamldoc_node){doc, 1};
+}
+
+/* ---- places and messages ---- */
+
+enum yamldoc_kind yamldoc_kind(yamldoc_node n)
+{
+	const yaml_node_t *y = node_of(n);
+
+	if (!y || is_null(y))
+		return YAMLDOC_NONE;
+	switch (y->type) {
+	case YAML_SCALAR_NODE:
+		return YAMLDOC_SCALAR;
+	case YAML_SEQUENCE_NODE:
+		return YAMLDOC_LIST;
+	case YAML_MAPPING_NODE:
+		return YAMLDOC_MAP;
+	default:
+		return YAMLDOC_NONE;
+	}
+}
+
+struct weir_place yamldoc_place(yamldoc_node n)
+{
+	const yaml_node_t *y = node_of(n);
+	struct weir_place at = {n.doc ? n.doc->name : NULL, 0, 0};
+
+	if (y) {
+		at.line = (unsigned)y->start_mark.line + 1;
+		at.column = (unsigned)y->start_mark.column + 1;
+	}
+	return at;
+}
+
+/* One step of a path: ".key" (without the dot at the start), "[2]", or nothing for a key, which is
+ * told by its map. */
+static void put_step(yamldoc_node n, bool first, char *buf, size_t len)
+{
+	const struct link *l = &n.doc->links[n.id - 1];
+	const yaml_node_t *up = node_of((yamldoc_node){n.doc, l->parent});
+
+	buf[0] = '\0';
+	if (up->type == YAML_SEQUENCE_NODE)
+		snprintf(buf, len, "[%d]", l->slot);
+	else if (up->data.mapping.pairs.start[l->slot].key != n.id)
+		snprintf(buf, len, "%s%.60s", first ? "" : ".",
+			key_text(n.doc, up, (size_t)l->slot));
+}
+
+/* Built from its end, so that the near part is what is left when it must be cut. */
+char *yamldoc_path(yamldoc_node n, char *buf, size_t len)
+{
+	static const char cut[] = "…";
+	char step[80];
+	size_t at = len - 1; /* where the path starts */
+
+	buf[at] = '\0';
+	while (n.doc && n.id > 0 && n.doc->links && n.doc->links[n.id - 1].parent) {
+		int up = n.doc->links[n.id - 1].parent;
+		put_step(n, n.doc->links[up - 1].parent == 0, step, sizeof(step));
+		size_t size = strlen(step);
+		if (size + sizeof(cut) > at) {
+			if (at >= sizeof(cut) - 1)
+				memcpy(buf + (at -= sizeof(cut) - 1), cut, sizeof(cut) - 1);
+			break;
+		}
+		memcpy(buf + (at -= size), step, size);
+		n.id = up;
+	}
+	memmove(buf, buf + at, len - at);
+	return buf;
+}
+
+int yamldoc_error(yamldoc_node n, struct weir_err *err, const char *fmt, ...)
+{
+	char path[100];
+	struct weir_err what;
+	va_list args;
+
+	if (!err)
+		return -EINVAL;
+	va_start(args, fmt);
+	vsnprintf(what.text, sizeof(what.text), fmt, args);
+	va_end(args);
+	yamldoc_path(n, path, sizeof(path));
+	return weir_err_at(
+		err, -EINVAL, yamldoc_place(n), "%s%s%s", path, *path ? ": " : "", what.text);
+}
+
+const char *yamldoc_text(yamldoc_node n)
+{
+	return yamldoc_kind(n) == YAMLDOC_SCALAR ? scalar_text(node_of(n)) : NULL;
+}
+
+/* ---- maps and lists ---- */
+
+/* "a, b, c": as many as fit. */
+static char *join(const char *const *words, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; words[i]; i++) {
+		size_t size = strlen(words[i]);
+		if (used + size + sizeof(", …") > len) {
+			snprintf(buf + used, len - used, "%s…", i ? ", " : "");
+			break;
+		}
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? ", " : "", words[i]);
+	}
+	return buf;
+}
+
+/* The index of `word`, or -1 and what to say: the near one (or NULL), and all of them. */
+static int among(
+	const char *word, const char *const *words, const char **ret_near, char *list, size_t len)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], word) == 0)
+			return i;
+	*ret_near = weir_err_near(word, words);
+	join(words, list, len);
+	return -1;
+}
+
+int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err)
+{
+	const yaml_node_t *y = node_of(n);
+
+	if (yamldoc_kind(n) != YAMLDOC_MAP)
+		return yamldoc_error(n, err, "must be a map (key: value)");
+	for (size_t i = 0; keys && i < n_pairs(y); i++) {
+		yamldoc_node key = {n.doc, y->data.mapping.pairs.start[i].key};
+		const char *near, *text = key_text(n.doc, y, i);
+		char list[160];
+		if (among(text, keys, &near, list, sizeof(list)) >= 0)
+			continue;
+		if (near)
+			return yamldoc_error(
+				key, err, "unknown key '%.60s' (did you mean '%s'?)", text, near);
+		return yamldoc_error(key, err, "unknown key '%.60s' (known: %s)", text, list);
+	}
+	return 0;
+}
+
+yamldoc_node yamldoc_get(yamldoc_node map, const char *key)
+{
+	const yaml_node_t *y = node_of(map);
+	size_t count = yamldoc_map_size(map);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(key_text(map.doc, y, i), key) == 0) {
+			yamldoc_node n = {map.doc, y->data.mapping.pairs.start[i].value};
+			return is_null(node_of(n)) ? (yamldoc_node){map.doc, 0} : n;
+		}
+	return (yamldoc_node){map.doc, 0};
+}
+
+int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err)
+{
+	return yamldoc_get(map, key).id ? 0 : yamldoc_error(map, err, "%s is missing", key);
+}
+
+size_t yamldoc_map_size(yamldoc_node map)
+{
+	return yamldoc_kind(map) == YAMLDOC_MAP ? n_pairs(node_of(map)) : 0;
+}
+
+yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key)
+{
+	if (i >= yamldoc_map_size(map))
+		return (yamldoc_node){map.doc, 0};
+	const yaml_node_t *y = node_of(map);
+	if (ret_key)
+		*ret_key = key_text(map.doc, y, i);
+	return (yamldoc_node){map.doc, y->data.mapping.pairs.start[i].value};
+}
+
+int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, int *ret_index,
+	struct weir_err *err)
+{
+	yamldoc_node n = yamldoc_get(map, key);
+	const char *text, *near;
+	char list[160];
+
+	int r = yamldoc_as_string(n, &text, err);
+	if (r < 0)
+		return r;
+	int index = among(text, words, &near, list, sizeof(list));
+	if (index < 0 && near)
+		return yamldoc_error(n, err, "\"%.60s\": must be one of %s (did you mean %s?)",
+			text, list, near);
+	if (index < 0)
+		return yamldoc_error(n, err, "\"%.60s\": must be one of %s", text, list);
+	*ret_index = index;
+	return 0;
+}
+
+int yamldoc_list(yamldoc_node n, struct weir_err *err)
+{
+	return yamldoc_kind(n) == YAMLDOC_LIST ? 0 : yamldoc_error(n, err, "must be a list");
+}
+
+size_t yamldoc_size(yamldoc_node list)
+{
+	return yamldoc_kind(list) == YAMLDOC_LIST ? n_items(node_of(list)) : 0;
+}
+
+yamldoc_node yamldoc_at(yamldoc_node list, size_t i)
+{
+	if (i >= yamldoc_size(list))
+		return (yamldoc_node){list.doc, 0};
+	return (yamldoc_node){list.doc, node_of(list)->data.sequence.items.start[i]};
+}
