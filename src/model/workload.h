@@ -19,8 +19,8 @@
 enum workload_arrivals {
 	WORKLOAD_CLOSED,  /* `outstanding` at a time, `think` between */
 	WORKLOAD_POISSON, /* open, `rate` */
-	WORKLOAD_HYPER,   /* open, two-phase hyper-exponential with balanced means and the given ca2 */
-	WORKLOAD_UNIFORM, /* open, evenly spaced: deterministic */
+	WORKLOAD_HYPER,   /* open, hyper-exponential (two branches, balanced means), given ca2 */
+	WORKLOAD_UNIFORM, /* open, evenly spaced: deterministic; the first at `start` */
 	WORKLOAD_TRACE,   /* open, as recorded, at `speed`; repeats if `loop` */
 };
 
@@ -31,23 +31,40 @@ struct workload_size { /* one entry of a size mix */
 
 struct workload_config {
 	enum workload_arrivals arrivals;
-	uint32_t outstanding;  /* CLOSED: ≥ 1 */
-	weir_time think;       /* CLOSED: mean of an exponential pause before the next; 0: none */
-	double rate;           /* open: IOs per second at time `start` */
-	double rate_end;       /* open: > 0: a linear ramp from rate to this from start to stop */
-	double ca2;            /* HYPER: squared coefficient of variation of inter-arrivals, ≥ 1 */
-	weir_time on, off;     /* > 0: on-off; the phases alternate, starting on; no new IO when off */
-	bool on_off_random;    /* phases exponential with these means instead of fixed */
-	weir_time start, stop; /* stop 0: never */
+
+	/* CLOSED. The first `outstanding` go at once, without a pause. */
+	uint32_t outstanding; /* ≥ 1 */
+	weir_time think;      /* mean of an exponential pause before the next; 0: none */
+
+	/* Open, but for traces. A ramp needs `stop`; it may begin at 0. */
+	double rate;     /* IOs per second at time `start` */
+	double rate_end; /* > 0: a linear ramp from rate to this from start to stop */
+	double ca2;      /* HYPER: squared coefficient of variation of inter-arrivals, ≥ 1 */
+
+	/* On-off: the phases alternate from `start` on, beginning with on; no new IO when off. An open
+	 * process stands still while off (its ramp does not); an IO of a closed one that falls into
+	 * off waits for the next on. */
+	weir_time on, off;  /* both > 0, or both 0: always on */
+	bool on_off_random; /* phases exponential with these means instead of fixed */
+
+	weir_time start, stop; /* no IO before start, nor at stop or later; stop 0: never */
+
+	/* Shape. A trace has its own sizes and operations, and offsets if its format has them. */
 	struct workload_size sizes[8];
-	unsigned n_sizes;      /* ≥ 1 */
-	double reads;          /* share 0…1 */
-	double sequential;     /* share 0…1 of IOs that follow the one before */
-	double zipf;           /* > 0: exponent over `region` in blocks of the first size; 0: uniform */
-	uint64_t base, region; /* bytes: offsets lie in [base, base + region) */
-	const struct trace *trace;
-	double speed;          /* TRACE: 2 = twice as fast; 0 counts as 1 */
-	bool loop;
+	unsigned n_sizes;  /* ≥ 1; a trace needs none */
+	double reads;      /* share 0…1; the rest are writes */
+	double sequential; /* share 0…1 of IOs that start where the one before ended */
+	double zipf;       /* > 0: exponent over `region` in blocks of the first size; 0: uniform */
+
+	/* IOs lie wholly in [base, base + region): random ones at multiples of their size (rounded up
+	 * to 512) from base (rounded up to 512) on; a sequential run that comes to the end goes on at
+	 * the beginning; a trace's offsets are folded into it. Hot blocks are scattered over the
+	 * region, and are the same for all workloads that share it. */
+	uint64_t base, region; /* bytes */
+
+	const struct trace *trace; /* TRACE; borrowed while the workload lives */
+	double speed;              /* TRACE: 2 = twice as fast; 0 counts as 1 */
+	bool loop;                 /* TRACE: again from its first, one mean gap after its last */
 };
 
 struct workload_io {
@@ -64,8 +81,10 @@ int workload_new(const struct workload_config *config, uint64_t seed, const char
 void workload_free(struct workload *w);
 bool workload_closed(const struct workload *w);
 
-/* The next IO. Open: `now` is ignored, arrivals are the process's own. Closed: the time when a
- * slot became free (start of run, or a completion). false: no more, ever. */
+/* The next IO. Open: `now` is ignored, arrivals are the process's own, in order; false: no more,
+ * ever. Closed: `now` is the time when a slot became free (start of run, or a completion), never
+ * earlier than in the call before; `at` may be later, and need not be in order; false: that slot
+ * has nothing more to do before `stop` (another may, until its own false). */
 bool workload_next(struct workload *w, weir_time now, struct workload_io *ret);
 
 #endif

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * workload: what one client asks for, and when.
+ *
+ * SOURCE   Renewal processes in operational time (e.g. Çinlar, Introduction to Stochastic
+ *          Processes, ch. 4); balanced-means H2: W. Whitt, Approximating a point process by a
+ *          renewal process (1982); CA² as the measure of burstiness: PriorityMeister §6.2.
+ *
+ * LAW      Open arrivals are the points t_k with Λ(t_k) = S_k, where Λ(t) is the integral of the
+ *          rate over that part of [start, t] which lies in on-phases, and S_k a sum of gaps with
+ *          mean 1: exponential (Poisson), hyper-exponential, or 1 (uniform, the first at start).
+ *          So no time passes for the process while it is off, and a ramp is exact: Λ is inverted,
+ *          nothing is thinned. A trace is the same with its own gaps, divided by the speed.
+ *
+ *          H2 with balanced means: an exponential of rate λ1 = 2pλ with probability p, else of rate
+ *          λ2 = 2(1−p)λ. Each branch gives half of the mean: p/λ1 = (1−p)/λ2 = 1/(2λ). Then
+ *            E[X²] = 2p/λ1² + 2(1−p)/λ2² = (1/p + 1/(1−p)) / (2λ²) = 1 / (2λ² p(1−p))
+ *            CA²   = E[X²]λ² − 1 = 1/(2p(1−p)) − 1,  so  p(1−p) = 1 / (2(CA²+1)),
+ *            p     = (1 + √((CA²−1)/(CA²+1))) / 2.
+ *
+ *          Over an on-phase that begins at rate λ and rises by m per unit of time, a gap g takes x
+ *          with λx + mx²/2 = g, that is x = 2g/(λ + √(λ² + 2mg)), which does not cancel.
+ *
+ *          Zipf: rank k stands at block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
+ *          permutation, the same for all who share the region, that keeps hot blocks far apart.
+ *
+ * SYMBOLS  pos     where the process stands, ns after start (a double: to 1 ns after 100 days)
+ *          end     ns after start at which it stops
+ *          tail    where the IO before ended, bytes from `low`
+ *          unit    an IO's size rounded up to 512: what its offset is a multiple of
+ *
+ * METHOD   O(1) per IO, and O(phases) where phases are random or the rate ramps; fixed phases at a
+ *          constant rate are skipped by division. Three streams (arrivals, phases, shape): changing
+ *          what is asked for does not change when.
+ *
+ * EXAMPLE  CA² = 20, 100 IOs/s: p = 0.9756; 97.6 % of the gaps have a mean of 5.12 ms, the others
+ *          of 205 ms.
+ */
+#include "model/workload.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+__extension__ typedef unsigned __int128 workload_u128;
+
+#define SECTOR      512u               /* bytes: no device addresses less */
+#define FOREVER     (INT64_C(1) << 61) /* ns: 73 years; sums of two still fit */
+#define SHORT_PHASE WEIR_US            /* shorter phases are surely a slip of the unit */
+#define OP_READ     0                  /* enum weir_op's values */
+#define OP_WRITE    1
+#define OP_FLUSH    2
+
+struct phase { /* one on-phase and the off-phase behind it; ns after start, cut at `end` */
+	struct rng rng;
+	weir_time on_from, off_from, next_on;
+};
+
+struct workload {
+	struct workload_config c;
+	struct rng arrivals, shape;
+	struct phase phase;
+	weir_time end;
+	double pos;
+	bool ramp, over;    /* open: the rate changes; nothing more will come */
+	double gap_ns;      /* of a gap of 1 at a constant rate */
+	double rate, slope; /* ramp: 1/ns at start, 1/ns² */
+	double branch;      /* HYPER: p */
+	uint64_t issued;    /* IOs given so far */
+	size_t index;       /* TRACE: the next record */
+	double loop_gap;    /* TRACE: ns of the trace from its last record to its first again */
+	uint64_t low, len;  /* the region in whole sectors */
+	uint64_t tail;
+	uint64_t block, n_blocks, stride; /* ZIPF: bytes, how many, a */
+	struct rng_zipf zipf;
+	double up_to[8]; /* size mix: cumulative shares */
+};
+
+/* ---- the configuration */
+
+static bool is_share(double x)
+{
+	return x >= 0 && x <= 1;
+}
+
+static int check_times(const struct workload_config *c, struct weir_err *err)
+{
+	if (c->start < 0 || c->start > FOREVER)
+		return weir_err_set(
+			err, -EINVAL, "start: must not be negative, nor beyond 73 years");
+	if (c->stop && c->stop <= c->start)
+		return weir_err_set(err, -EINVAL, "stop: must be later than start");
+	if (c->on < 0 || c->off < 0 || (c->on > 0) != (c->off > 0))
+		return weir_err_set(err, -EINVAL, "%s: on-off needs both phases, each > 0",
+			c->on > 0 ? "off" : "on");
+	if (c->on > 0 && (c->on < SHORT_PHASE || c->off < SHORT_PHASE))
+		return weir_err_set(err, -EINVAL, "%s: a phase must last at least 1us",
+			c->on < SHORT_PHASE ? "on" : "off");
+	if (c->on > FOREVER / 64 || c->off > FOREVER / 64)
+		return weir_err_set(err, -EINVAL, "%s: a phase must last less than a year",
+			c->on > FOREVER / 64 ? "on" : "off");
+	return 0;
+}
+
+static int check_rate(const struct workload_config *c, struct weir_err *err)
+{
+	bool ramp = c->rate_end > 0;
+
+	if (!(c->rate_end >= 0) || isinf(c->rate_end))
+		return weir_err_set(err, -EINVAL, "rate_end: must be a number > 0");
+	if (ramp && !c->stop)
+		return weir_err_set(err, -EINVAL, "stop: a ramp (rate_end) needs an end");
+	if (!(c->rate > 0 || (ramp && c->rate == 0)) || c->rate > 1e9)
+		return weir_err_set(err, -EINVAL, "rate: must be > 0 and at most 1e9 a second");
+	if (c->rate_end > 1e9)
+		return weir_err_set(err, -EINVAL, "rate_end: must be at most 1e9 a second");
+	if (c->arrivals == WORKLOAD_HYPER && (!(c->ca2 >= 1) || c->ca2 > 1e9))
+		return weir_err_set(err, -EINVAL, "ca2: must be at least 1 (1 is Poisson)");
+	return 0;
+}
+
+static int check_trace(const struct workload_config *c, uint64_t len, struct weir_err *err)
+{
+	const struct trace *t = c->trace;
+
+	if (!t || !t->n)
+		return weir_err_set(err, -EINVAL, "trace: there is none, or it holds no IO");
+	if (!(c->speed >= 0) || isinf(c->speed))
+		return weir_err_set(err, -EINVAL, "speed: must be a number > 0");
+	if (c->loop && (t->n < 2 || t->records[t->n - 1].at <= 0))
+		return weir_err_set(err, -EINVAL, "loop: the trace spans no time");
+	for (size_t i = 0; i < t->n; i++)
+		if (t->records[i].bytes > len)
+			return weir_err_set(err, -EINVAL,
+				"region: too small for the trace's IO %zu, of %u bytes", i + 1,
+				t->records[i].bytes);
+	return 0;
+}
+
+static int check_arrivals(const struct workload_config *c, uint64_t len, struct weir_err *err)
+{
+	switch (c->arrivals) {
+	case WORKLOAD_CLOSED:
+		if (c->outstanding < 1)
+			return weir_err_set(err, -EINVAL, "outstanding: must be at least 1");
+		if (c->think < 0 || c->think > FOREVER / 64)
+			return weir_err_set(
+				err, -EINVAL, "think: must not be negative, nor over a year");
+		return 0;
+	case WORKLOAD_POISSON:
+	case WORKLOAD_HYPER:
+	case WORKLOAD_UNIFORM:
+		return check_rate(c, err);
+	case WORKLOAD_TRACE:
+		return check_trace(c, len, err);
+	}
+	return weir_err_set(err, -EINVAL, "arrivals: no such kind (%d)", (int)c->arrivals);
+}
+
+static int check_sizes(const struct workload_config *c, uint64_t len, struct weir_err *err)
+{
+	double total = 0;
+
+	if (c->n_sizes > 8 || (!c->n_sizes && c->arrivals != WORKLOAD_TRACE))
+		return weir_err_set(err, -EINVAL, "sizes: must be 1 to 8 of them");
+	for (unsigned i = 0; i < c->n_sizes; i++) {
+		const struct workload_size *s = &c->sizes[i];
+		if (!s->bytes)
+			return weir_err_set(err, -EINVAL, "sizes[%u]: must be > 0 bytes", i);
+		if (s->bytes > len)
+			return weir_err_set(err, -EINVAL,
+				"region: too small for sizes[%u], of %u bytes", i, s->bytes);
+		if (!(s->share >= 0) || isinf(s->share))
+			return weir_err_set(err, -EINVAL, "sizes[%u].share: must be ≥ 0", i);
+		total += s->share;
+	}
+	if (c->n_sizes && !(total > 0))
+		return weir_err_set(err, -EINVAL, "sizes[0].share: the shares add up to 0");
+	return 0;
+}
+
+static int check(const struct workload_config *c, uint64_t len, struct weir_err *err)
+{
+	int r;
+
+	if ((r = check_times(c, err)) < 0 || (r = check_arrivals(c, len, err)) < 0 ||
+		(r = check_sizes(c, len, err)) < 0)
+		return r;
+	if (!is_share(c->reads))
+		return weir_err_set(err, -EINVAL, "reads: must be a share from 0 to 1");
+	if (!is_share(c->sequential))
+		return weir_err_set(err, -EINVAL, "sequential: must be a share from 0 to 1");
+	if (!(c->zipf >= 0) || c->zipf > 100)
+		return weir_err_set(err, -EINVAL, "zipf: must be an exponent from 0 to 100");
+	return 0;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + SECTOR - 1) / SECTOR * SECTOR;
+}
+
+static uint64_t unit_of(uint32_t bytes)
+{
+	return bytes ? round_up(bytes) : SECTOR;
+}
+
+/* ---- on and off */
+
+static weir_time phase_length(const struct workload *w, struct phase *p, weir_time mean)
+{
+	double x = w->c.on_off_random ? rng_exp(&p->rng, (double)mean) : (double)mean;
+
+	return x < 1 ? 1 : (weir_time)llround(x);
+}
+
+static void phase_begin(const struct workload *w, struct phase *p, weir_time at)
+{
+	p->on_from = at;
+	p->off_from = at + phase_length(w, p, w->c.on);
+	p->next_on = p->off_from + phase_length(w, p, w->c.off);
+	p->off_from = p->off_from < w->end ? p->off_from : w->end;
+	p->next_on = p->next_on < w->end ? p->next_on : w->end;
+}
+
+static void phase_first(struct workload *w)
+{
+	if (w->c.on)
+		phase_begin(w, &w->phase, 0);
+	else
+		w->phase.off_from = w->phase.next_on = w->end;
+}
+
+/* Goes on to the cycle that holds `at`, or stays if that lies behind. */
+static void phase_seek(const struct workload *w, struct phase *p, weir_time at)
+{
+	weir_time cycle = w->c.on + w->c.off;
+
+	at = at < w->end ? at : w->end - 1;
+	if (at < p->next_on)
+		return;
+	if (!w->c.on_off_random) {
+		phase_begin(w, p, p->on_from + (at - p->on_from) / cycle * cycle);
+		return;
+	}
+	while (at >= p->next_on)
+		phase_begin(w, p, p->next_on);
+}
+
+/* ---- setting up */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static void setup_shape(struct workload *w)
+{
+	double total = 0, so_far = 0;
+
+	for (unsigned i = 0; i < w->c.n_sizes; i++)
+		total += w->c.sizes[i].share;
+	for (unsigned i = 0; i < w->c.n_sizes; i++)
+		w->up_to[i] = (so_far += w->c.sizes[i].share) / total;
+	w->tail = UINT64_MAX; /* nothing to follow yet */
+	if (!(w->c.zipf > 0))
+		return;
+	w->block = unit_of(w->c.n_sizes ? w->c.sizes[0].bytes : 4096);
+	w->n_blocks = w->len / w->block ? w->len / w->block : 1;
+	/* 2⁶⁴ times the golden ratio's fraction. */
+	w->stride = (uint64_t)((workload_u128)w->n_blocks * UINT64_C(0x9e3779b97f4a7c15) >> 64);
+	while (common_divisor(w->stride, w->n_blocks) != 1)
+		w->stride++;
+	rng_zipf_init(&w->zipf, w->n_blocks, w->c.zipf);
+}
+
+static void setup_arrivals(struct workload *w)
+{
+	const struct workload_config *c = &w->c;
+
+	w->ramp = c->rate_end > 0 && c->arrivals != WORKLOAD_TRACE;
+	if (c->arrivals == WORKLOAD_TRACE) {
+		const struct trace *t = c->trace;
+		w->gap_ns = c->speed > 0 ? 1 / c->speed : 1; /* gaps are the trace's ns */
+		if (c->loop) /* as if one more mean gap followed the last; a loop has two records */
+			w->loop_gap = (double)t->records[t->n - 1].at / (double)(t->n - 1);
+	} else if (w->ramp) {
+		w->rate = c->rate / 1e9;
+		w->slope = (c->rate_end - c->rate) / 1e9 / (double)(c->stop - c->start);
+	} else if (c->rate > 0) {
+		w->gap_ns = 1e9 / c->rate;
+	}
+	if (c->arrivals == WORKLOAD_HYPER)
+		w->branch = (1 + sqrt((c->ca2 - 1) / (c->ca2 + 1))) / 2;
+}
+
+int workload_new(const struct workload_config *config, uint64_t seed, const char *name,
+	struct workload **ret, struct weir_err *err)
+{
+	uint64_t high, low = round_up(config->base);
+	struct workload *w;
+	struct rng parent;
+	int r;
+
+	if (low < config->base || __builtin_add_overflow(config->base, config->region, &high))
+		return weir_err_set(err, -EINVAL, "region: ends beyond 2^64 bytes");
+	r = check(config, high > low ? high - low : 0, err);
+	if (r < 0)
+		return r;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	w->c = *config;
+	w->low = low;
+	w->len = high > low ? high - low : 0;
+	w->end = config->stop ? config->stop - config->start : FOREVER;
+	w->end = w->end < FOREVER ? w->end : FOREVER;
+	rng_init(&parent, seed, name); /* its own streams hang under (seed, name) */
+	seed = rng_u64(&parent);
+	rng_init(&w->arrivals, seed, "arrivals");
+	rng_init(&w->shape, seed, "shape");
+	rng_init(&w->phase.rng, seed, "phases");
+	setup_shape(w);
+	setup_arrivals(w);
+	phase_first(w);
+	*ret = w;
+	return 0;
+}
+
+void workload_free(struct workload *w)
+{
+	free(w);
+}
+
+bool workload_closed(const struct workload *w)
+{
+	return w->c.arrivals == WORKLOAD_CLOSED;
+}
+
+/* ---- when */
+
+/* How much of Λ lies in the next `span` ns. */
+static double mass(const struct workload *w, double span)
+{
+	if (w->ramp)
+		return (w->rate + w->slope * (w->pos + span / 2)) * span;
+	return span / w->gap_ns;
+}
+
+/* How many ns hold `gap` of Λ. */
+static double span_of(const struct workload *w, double gap)
+{
+	double rate = w->rate + w->slope * w->pos;
+
+	if (!w->ramp)
+		return gap * w->gap_ns;
+	return gap > 0 ? 2 * gap / (rate + sqrt(fmax(rate * rate + 2 * w->slope * gap, 0))) : 0;
+}
+
+/* Moves `pos` on by `gap` of Λ; false when the end comes first. */
+static bool advance(struct workload *w, double gap)
+{
+	struct phase *p = &w->phase;
+	double on_mass = (double)w->c.on / w->gap_ns, here;
+
+	while (gap >= (here = mass(w, (double)p->off_from - w->pos))) {
+		weir_time skip = 0;
+		gap -= here;
+		if (p->next_on >= w->end)
+			return false;
+		if (!w->c.on_off_random && !w->ramp) {
+			double cycles = floor(gap / on_mass);
+			gap -= cycles * on_mass;
+			if (cycles * (double)(w->c.on + w->c.off) >= (double)(w->end - p->next_on))
+				return false;
+			skip = (weir_time)cycles * (w->c.on + w->c.off);
+		}
+		phase_begin(w, p, p->next_on + skip);
+		w->pos = (double)p->on_from;
+	}
+	w->pos = fmin(w->pos + span_of(w, gap), (double)p->off_from);
+	return true;
+}
+
+/* The time of `pos`, to the nearest ns but never in an off-phase. */
+static weir_time time_of(const struct workload *w)
+{
+	weir_time at = llround(w->pos);
+
+	return w->c.start + (at < w->phase.off_from ? at : w->phase.off_from - 1);
+}
+
+static double unit_gap(struct workload *w)
+{
+	double mean = 1;
+
+	if (w->c.arrivals == WORKLOAD_UNIFORM)
+		return w->issued ? 1 : 0;
+	if (w->c.arrivals == WORKLOAD_HYPER)
+		mean = rng_double(&w->arrivals) < w->branch ? 0.5 / w->branch
+							    : 0.5 / (1 - w->branch);
+	return rng_exp(&w->arrivals, mean);
+}
+
+/* The next record and the gap before it; NULL at the end of the trace. */
+static const struct trace_record *next_record(struct workload *w, double *ret_gap)
+{
+	const struct trace *t = w->c.trace;
+	const struct trace_record *record;
+
+	if (w->index == t->n) {
+		if (!w->c.loop)
+			return NULL;
+		w->index = 0;
+	}
+	record = &t->records[w->index];
+	if (w->index)
+		*ret_gap = (double)(record->at - record[-1].at);
+	else
+		*ret_gap = w->issued ? w->loop_gap : (double)record->at;
+	w->index++;
+	return record;
+}
+
+static bool next_closed(struct workload *w, weir_time now, weir_time *ret_at)
+{
+	weir_time at = now > w->c.start ? now - w->c.start : 0;
+
+	if (w->c.on)
+		phase_seek(w, &w->phase, at); /* what lies before `now` is not needed again */
+	if (w->c.think && w->issued >= w->c.outstanding)
+		at += llround(rng_exp(&w->arrivals, (double)w->c.think));
+	if (w->c.on) {
+		struct phase ahead = w->phase; /* other slots may yet ask about less far ahead */
+		phase_seek(w, &ahead, at);
+		if (at >= ahead.off_from)
+			at = ahead.next_on;
+		else if (at < ahead.on_from)
+			at = ahead.on_from;
+	}
+	if (at >= w->end)
+		return false;
+	*ret_at = w->c.start + at;
+	return true;
+}
+
+/* ---- what */
+
+static uint32_t draw_size(struct workload *w)
+{
+	double u = rng_double(&w->shape);
+	unsigned i = 0;
+
+	while (i + 1 < w->c.n_sizes && u >= w->up_to[i])
+		i++;
+	return w->c.sizes[i].bytes;
+}
+
+/* A place for `bytes`, from `low` on, by the random rule. */
+static uint64_t draw_place(struct workload *w, uint32_t bytes)
+{
+	uint64_t unit = unit_of(bytes), slots = (w->len - bytes) / unit + 1, rank, slot;
+
+	if (!(w->c.zipf > 0))
+		return rng_below(&w->shape, slots) * unit;
+	rank = rng_zipf_draw(&w->shape, &w->zipf);
+	slot = (uint64_t)((workload_u128)rank * w->stride % w->n_blocks) * w->block / unit;
+	return (slot < slots ? slot : slots - 1) * unit;
+}
+
+static uint64_t draw_offset(struct workload *w, uint32_t bytes)
+{
+	bool follow = rng_double(&w->shape) < w->c.sequential;
+	uint64_t place;
+
+	if (!follow || w->tail == UINT64_MAX)
+		place = draw_place(w, bytes);
+	else
+		place = w->tail <= w->len - bytes ? w->tail : 0; /* from the top again */
+	w->tail = round_up(place + bytes);
+	return w->low + place;
+}
+
+/* A recorded offset, folded into the region. */
+static uint64_t fold_offset(const struct workload *w, uint64_t offset, uint32_t bytes)
+{
+	uint64_t place = w->len ? offset % w->len : 0;
+
+	if (place > w->len - bytes)
+		place = (w->len - bytes) / SECTOR * SECTOR;
+	return w->low + place;
+}
+
+static void shape_drawn(struct workload *w, struct workload_io *io)
+{
+	io->bytes = draw_size(w);
+	io->op = rng_double(&w->shape) < w->c.reads ? OP_READ : OP_WRITE;
+	io->offset = draw_offset(w, io->bytes);
+}
+
+static void shape_recorded(
+	struct workload *w, const struct trace_record *record, struct workload_io *io)
+{
+	io->bytes = record->bytes;
+	io->op = record->op;
+	if (w->c.trace->has_offsets)
+		io->offset = fold_offset(w, record->offset, record->bytes);
+	else if (record->op == OP_FLUSH)
+		io->offset = w->low;
+	else
+		io->offset = draw_offset(w, record->bytes);
+}
+
+bool workload_next(struct workload *w, weir_time now, struct workload_io *ret)
+{
+	const struct trace_record *record = NULL;
+	struct workload_io io = {0};
+	double gap = 0;
+
+	if (w->c.arrivals == WORKLOAD_CLOSED) {
+		if (!next_closed(w, now, &io.at))
+			return false;
+	} else {
+		if (w->c.arrivals != WORKLOAD_TRACE)
+			gap = unit_gap(w);
+		else if (!(record = next_record(w, &gap)))
+			return false;
+		if (w->over || !advance(w, gap)) {
+			w->over = true; /* a shorter gap must not bring it back */
+			return false;
+		}
+		io.at = time_of(w);
+	}
+	if (record)
+		shape_recorded(w, record, &io);
+	else
+		shape_drawn(w, &io);
+	w->issued++;
+	*ret = io;
+	return true;
+}
