@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* experiment-read: the experiment's file, from YAML to structures. See experiment.h. */
+#include "sim/experiment.h"
+#include "base/yamldoc.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct memory { /* everything that an experiment owns, in one list */
+	struct memory *next;
+	max_align_t bytes[];
+};
+
+static void *keep(struct experiment *e, size_t bytes)
+{
+	struct memory *m = calloc(1, sizeof(*m) + bytes);
+
+	if (!m)
+		return NULL;
+	m->next = e->memory;
+	e->memory = m;
+	return m->bytes;
+}
+
+void experiment_free(struct experiment *e)
+{
+	struct memory *m, *next;
+
+	if (!e)
+		return;
+	for (m = e->memory; m; m = next) {
+		next = m->next;
+		free(m);
+	}
+	free(e);
+}
+
+static int no_memory(struct weir_err *err)
+{
+	return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* A copy of `text` with `x` in the place of every "$x"; NULL text gives NULL. */
+static int expand(struct experiment *e, const char *text, const char *x, const char **ret,
+	struct weir_err *err)
+{
+	size_t n = 1, x_len = x ? strlen(x) : 0;
+	char *copy, *to;
+
+	*ret = NULL;
+	if (!text)
+		return 0;
+	for (const char *c = text; *c; c++)
+		n += 1 + (c[0] == '$' && c[1] == 'x' ? x_len : 0);
+	copy = to = keep(e, n);
+	if (!copy)
+		return no_memory(err);
+	for (const char *c = text; *c; c++) {
+		if (x && c[0] == '$' && c[1] == 'x') {
+			memcpy(to, x, x_len);
+			to += x_len;
+			c++;
+		} else {
+			*to++ = *c;
+		}
+	}
+	*ret = copy;
+	return 0;
+}
+
+/* ---- reading through yamldoc */
+
+struct reader {
+	struct experiment *e;
+	struct weir_err *err;
+	const char *x; /* what $x stands for; NULL: nothing */
+};
+
+/* A string of the map, expanded. Absent: NULL, or an error if it is needed. */
+static int text_of(
+	struct reader *r, yamldoc_node map, const char *key, bool needed, const char **ret)
+{
+	const char *text = NULL;
+	int code = yamldoc_string(map, key, &text, r->err);
+
+	if (code == -ENOENT && needed)
+		return yamldoc_error(map, r->err, "'%s' is missing", key);
+	if (code < 0 && code != -ENOENT)
+		return code;
+	return expand(r->e, text, r->x, ret, r->err);
+}
+
+static int expr_of(
+	struct reader *r, yamldoc_node map, const char *key, bool needed, const char **ret)
+{
+	struct weir_err why;
+	int code = text_of(r, map, key, needed, ret);
+
+	if (code < 0 || !*ret || expr_check(*ret, &why) == 0)
+		return code;
+	return yamldoc_error(yamldoc_get(map, key), r->err, "%s: %s", key, why.text);
+}
+
+/* How many of one entry its `for` makes: 1 without. */
+static int copies(struct reader *r, yamldoc_node entry, size_t *ret)
+{
+	yamldoc_node list = yamldoc_get(entry, "for");
+	int code;
+
+	*ret = 1;
+	if (!list.id)
+		return 0;
+	code = yamldoc_list(list, r->err);
+	if (code < 0)
+		return code;
+	*ret = yamldoc_size(list);
+	if (!*ret)
+		return yamldoc_error(list, r->err, "'for' is empty");
+	for (size_t i = 0; i < *ret; i++)
+		if (!yamldoc_text(yamldoc_at(list, i)))
+			return yamldoc_error(list, r->err, "'for' must list plain values");
+	return 0;
+}
+
+static const char *copy_x(yamldoc_node entry, size_t i)
+{
+	yamldoc_node list = yamldoc_get(entry, "for");
+
+	return list.id ? yamldoc_text(yamldoc_at(list, i)) : NULL;
+}
+
+/* Reads root[key], a list of maps, each as often as its `for` says, into an array of `size`d
+ * entries. */
+typedef int read_entry(struct reader *r, yamldoc_node map, void *entry);
+
+static int count_entries(struct reader *r, yamldoc_node list, size_t *ret)
+{
+	size_t n = 0, c;
+
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
+		int code = copies(r, yamldoc_at(list, i), &c);
+
+		if (code < 0)
+			return code;
+		n += c;
+	}
+	*ret = n;
+	return 0;
+}
+
+static int entries(struct reader *r, yamldoc_node root, const char *key, size_t size,
+	read_entry *read, void **ret, size_t *ret_n)
+{
+	yamldoc_node list = yamldoc_get(root, key);
+	size_t n = 0, total = 0, c = 0;
+	char *all;
+	int code;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (!list.id)
+		return 0;
+	code = yamldoc_list(list, r->err);
+	if (code == 0)
+		code = count_entries(r, list, &total);
+	if (code < 0)
+		return code;
+	all = keep(r->e, (total + 1) * size);
+	if (!all)
+		return no_memory(r->err);
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
+		yamldoc_node map = yamldoc_at(list, i);
+
+		code = copies(r, map, &c);
+		for (size_t k = 0; code == 0 && k < c; k++) {
+			r->x = copy_x(map, k);
+			code = read(r, map, all + n++ * size);
+		}
+		if (code < 0)
+			return code;
+	}
+	r->x = NULL;
+	*ret = all;
+	*ret_n = n;
+	return 0;
+}
+
+/* ---- the parts */
+
+/* A name that can be said in an expression, or that makes a file's name. */
+static int check_name(struct reader *r, yamldoc_node map, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && !(i && strchr("_-", name[i])))
+			return yamldoc_error(
+				map, r->err, "name '%s': letters, digits, '_' and '-' only", name);
+	if (!n || n > 100)
+		return yamldoc_error(map, r->err, "the name must have 1 to 100 characters");
+	return 0;
+}
+
+static int read_sets(struct reader *r, yamldoc_node map, struct experiment_run *run)
+{
+	yamldoc_node set = yamldoc_get(map, "set");
+	int code = 0;
+
+	if (!set.id)
+		return 0;
+	if (yamldoc_kind(set) != YAMLDOC_MAP)
+		return yamldoc_error(set, r->err, "'set' must be a map of path: value");
+	run->sets = keep(r->e, (yamldoc_map_size(set) + 1) * sizeof(*run->sets));
+	if (!run->sets)
+		return no_memory(r->err);
+	for (size_t i = 0; code == 0 && i < yamldoc_map_size(set); i++) {
+		struct scenario_set *s = &run->sets[run->n_sets++];
+		const char *path;
+		yamldoc_node value = yamldoc_map_at(set, i, &path);
+
+		if (!yamldoc_text(value))
+			return yamldoc_error(value, r->err, "'%s' must be a text (quote it)", path);
+		code = expand(r->e, path, r->x, &s->path, r->err);
+		if (code == 0)
+			code = expand(r->e, yamldoc_text(value), r->x, &s->value, r->err);
+	}
+	return code;
+}
+
+static int read_run(struct reader *r, yamldoc_node map, void *entry)
+{
+	static const char *const keys[] = {"name", "scenario", "set", "for", NULL};
+	struct experiment_run *run = entry;
+	int code = yamldoc_map(map, keys, r->err);
+
+	run->at = yamldoc_place(map);
+	if (code == 0)
+		code = text_of(r, map, "name", true, &run->name);
+	if (code == 0)
+		code = check_name(r, map, run->name);
+	if (code == 0)
+		code = text_of(r, map, "scenario", true, &run->scenario);
+	if (code == 0)
+		code = read_sets(r, map, run);
+	return code;
+}
+
+static int read_define(struct reader *r, yamldoc_node map, void *entry)
+{
+	static const char *const keys[] = {"name", "value", "unit", "for", NULL};
+	struct experiment_define *d = entry;
+	int code = yamldoc_map(map, keys, r->err);
+
+	d->at = yamldoc_place(map);
+	if (code == 0)
+		code = text_of(r, map, "name", true, &d->name);
+	if (code == 0)
+		code = check_name(r, map, d->name);
+	if (code == 0)
+		code = expr_of(r, map, "value", true, &d->value);
+	if (code == 0)
+		code = text_of(r, map, "unit", false, &d->unit);
+	return code;
+}
+
+/* "10 % of EXPR" */
+static int read_within(struct reader *r, yamldoc_node map, struct experiment_claim *c)
+{
+	struct weir_err why;
+	const char *text;
+	char *end;
+	int code = text_of(r, map, "within", true, &text);
+
+	if (code < 0)
+		return code;
+	c->within = strtod(text, &end) / 100;
+	end += strspn(end, " ");
+	if (*end == '%')
+		end++;
+	else
+		c->within = 0;
+	end += strspn(end, " ");
+	if (!(c->within > 0) || !(c->within < 1) || strncmp(end, "of ", 3) != 0)
+		return yamldoc_error(yamldoc_get(map, "within"), r->err,
+			"'within' reads \"10 %% of EXPRESSION\"");
+	c->of = end + 3;
+	if (expr_check(c->of, &why) < 0)
+		return yamldoc_error(yamldoc_get(map, "within"), r->err, "within: %s", why.text);
+	return 0;
+}
+
+/* One end of a band: an expression, or `none`. */
+static int band_end(struct reader *r, yamldoc_node n, const char **ret)
+{
+	const char *text = yamldoc_text(n);
+	struct weir_err why;
+	int code;
+
+	*ret = NULL;
+	if (!text)
+		return yamldoc_error(n, r->err, "'band' is [lo, hi]: expressions, or none");
+	if (strcmp(text, "none") == 0)
+		return 0;
+	code = expand(r->e, text, r->x, ret, r->err);
+	if (code == 0 && expr_check(*ret, &why) < 0)
+		return yamldoc_error(n, r->err, "band: %s", why.text);
+	return code;
+}
+
+static int read_band(struct reader *r, yamldoc_node map, struct experiment_claim *c)
+{
+	yamldoc_node band = yamldoc_get(map, "band");
+	int code;
+
+	if (!band.id == !yamldoc_get(map, "within").id)
+		return yamldoc_error(map, r->err, "a claim needs 'band' or 'within', and not both");
+	if (!band.id)
+		return read_within(r, map, c);
+	if (yamldoc_kind(band) != YAMLDOC_LIST || yamldoc_size(band) != 2)
+		return yamldoc_error(band, r->err, "'band' is [lo, hi]: expressions, or none");
+	code = band_end(r, yamldoc_at(band, 0), &c->lo);
+	if (code == 0)
+		code = band_end(r, yamldoc_at(band, 1), &c->hi);
+	if (code == 0 && !c->lo && !c->hi)
+		return yamldoc_error(band, r->err, "a band that is open on both sides cannot fail");
+	return code;
+}
+
+static int read_claim(struct reader *r, yamldoc_node map, void *entry)
+{
+	static const char *const keys[] = {
+		"what", "paper", "value", "band", "within", "unit", "for", NULL};
+	struct experiment_claim *c = entry;
+	int code = yamldoc_map(map, keys, r->err);
+
+	c->at = yamldoc_place(map);
+	if (code == 0)
+		code = text_of(r, map, "what", true, &c->what);
+	if (code == 0)
+		code = text_of(r, map, "paper", false, &c->paper);
+	if (code == 0)
+		code = expr_of(r, map, "value", true, &c->value);
+	if (code == 0)
+		code = text_of(r, map, "unit", false, &c->unit);
+	if (code == 0)
+		code = read_band(r, map, c);
+	c->paper = c->paper ? c->paper : "";
+	c->unit = c->unit ? c->unit : "";
+	return code;
+}
+
+/* x: [..], y: an expression in which $x stands for each. */
+static int read_xy(struct reader *r, yamldoc_node map, struct experiment_line *l)
+{
+	yamldoc_node list = yamldoc_get(map, "x");
+	struct reader each = *r;
+	int code = yamldoc_list(list, r->err);
+
+	if (code < 0)
+		return code;
+	l->xs = keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->xs));
+	l->ys = keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->ys));
+	if (!l->xs || !l->ys)
+		return no_memory(r->err);
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
+		each.x = yamldoc_text(yamldoc_at(list, i));
+		if (!each.x || weir_units_count(each.x, &l->xs[i], NULL) < 0)
+			return yamldoc_error(list, r->err, "'x' must list numbers");
+		if (i && l->xs[i] < l->xs[i - 1])
+			return yamldoc_error(list, r->err, "'x' must be in order");
+		code = expr_of(&each, map, "y", true, &l->ys[i]);
+		if (code < 0)
+			return code;
+	}
+	l->n = yamldoc_size(list);
+	return 0;
+}
+
+static int read_line(struct reader *r, yamldoc_node map, void *entry)
+{
+	static const char *const keys[] = {"label", "series", "x", "y", "style", "for", NULL};
+	static const char *const styles[] = {"line", "points", "dashed", NULL};
+	struct experiment_line *l = entry;
+	int code = yamldoc_map(map, keys, r->err), style = PLOT_LINE;
+	bool xy = yamldoc_get(map, "x").id || yamldoc_get(map, "y").id;
+
+	if (code == 0 && xy == (yamldoc_get(map, "series").id != 0))
+		return yamldoc_error(map, r->err, "a line needs 'series', or 'x' and 'y'");
+	if (code == 0 && xy && yamldoc_get(map, "for").id)
+		return yamldoc_error(
+			map, r->err, "'for' goes with 'series'; $x is each of 'x' here");
+	if (code == 0)
+		code = text_of(r, map, "label", true, &l->label);
+	if (code == 0)
+		code = yamldoc_choice(map, "style", styles, &style, r->err);
+	if (code == -ENOENT) {
+		style = xy ? PLOT_POINTS : PLOT_LINE;
+		code = 0;
+	}
+	l->style = (enum plot_style)style;
+	if (code == 0)
+		code = xy ? read_xy(r, map, l) : text_of(r, map, "series", true, &l->series);
+	return code;
+}
+
+static int read_plot(struct reader *r, yamldoc_node map, void *entry)
+{
+	static const char *const keys[] = {"name", "title", "x", "y", "log", "lines", NULL};
+	static const char *const logs[] = {"none", "x", "y", "xy", NULL};
+	struct experiment_plot *p = entry;
+	void *lines = NULL;
+	int code = yamldoc_map(map, keys, r->err), log = 0;
+
+	p->at = yamldoc_place(map);
+	if (code == 0)
+		code = text_of(r, map, "name", true, &p->name);
+	if (code == 0)
+		code = check_name(r, map, p->name);
+	if (code == 0)
+		code = text_of(r, map, "title", true, &p->title);
+	if (code == 0)
+		code = text_of(r, map, "x", true, &p->x_label);
+	if (code == 0)
+		code = text_of(r, map, "y", true, &p->y_label);
+	if (code == 0)
+		code = yamldoc_choice(map, "log", logs, &log, r->err);
+	if (code == -ENOENT)
+		code = 0;
+	p->log_x = log & 1;
+	p->log_y = log & 2;
+	if (code == 0)
+		code = entries(r, map, "lines", sizeof(*p->lines), read_line, &lines, &p->n_lines);
+	p->lines = lines;
+	if (code == 0 && !p->n_lines)
+		return yamldoc_error(map, r->err, "a plot needs 'lines'");
+	return code;
+}
+
+/* ---- the whole */
+
+static int check_runs(const struct experiment *e, yamldoc_node root, struct weir_err *err)
+{
+	for (size_t i = 0; i < e->n_runs; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(e->runs[i].name, e->runs[k].name) == 0)
+				return weir_err_at(err, -EINVAL, e->runs[i].at,
+					"a run named '%s' stands above", e->runs[i].name);
+	if (!e->n_runs)
+		return yamldoc_error(root, err, "an experiment needs 'runs'");
+	if (!e->n_claims)
+		return yamldoc_error(root, err, "an experiment needs 'claims'");
+	return 0;
+}
+
+static int read_lists(struct reader *r, yamldoc_node root)
+{
+	struct experiment *e = r->e;
+	void *runs = NULL, *defines = NULL, *claims = NULL, *plots = NULL;
+	int code;
+
+	code = entries(r, root, "runs", sizeof(*e->runs), read_run, &runs, &e->n_runs);
+	if (code == 0)
+		code = entries(r, root, "define", sizeof(*e->defines), read_define, &defines,
+			&e->n_defines);
+	if (code == 0)
+		code = entries(
+			r, root, "claims", sizeof(*e->claims), read_claim, &claims, &e->n_claims);
+	if (code == 0)
+		code = entries(r, root, "plots", sizeof(*e->plots), read_plot, &plots, &e->n_plots);
+	e->runs = runs;
+	e->defines = defines;
+	e->claims = claims;
+	e->plots = plots;
+	return code;
+}
+
+static int read_root(struct reader *r, yamldoc_node root)
+{
+	static const char *const keys[] = {"id", "title", "source", "about", "live", "runs",
+		"define", "claims", "plots", NULL};
+	struct experiment *e = r->e;
+	int code = yamldoc_map(root, keys, r->err);
+
+	if (code == 0)
+		code = text_of(r, root, "id", true, &e->id);
+	if (code == 0)
+		code = check_name(r, root, e->id);
+	if (code == 0)
+		code = text_of(r, root, "title", true, &e->title);
+	if (code == 0)
+		code = text_of(r, root, "source", true, &e->source);
+	if (code == 0)
+		code = text_of(r, root, "about", false, &e->about);
+	if (code == 0)
+		code = yamldoc_bool(root, "live", &e->live, r->err);
+	if (code == 0 || code == -ENOENT)
+		code = read_lists(r, root);
+	return code == 0 ? check_runs(e, root, r->err) : code;
+}
+
+/* The places in messages outlive the document: their file's name must too. */
+static int keep_places(struct experiment *e, const char *name, struct weir_err *err)
+{
+	const char *file;
+	int code = expand(e, name, NULL, &file, err);
+
+	for (size_t i = 0; code == 0 && i < e->n_runs; i++)
+		e->runs[i].at.file = file;
+	for (size_t i = 0; code == 0 && i < e->n_defines; i++)
+		e->defines[i].at.file = file;
+	for (size_t i = 0; code == 0 && i < e->n_claims; i++)
+		e->claims[i].at.file = file;
+	for (size_t i = 0; code == 0 && i < e->n_plots; i++)
+		e->plots[i].at.file = file;
+	return code;
+}
+
+int experiment_parse(const char *text, size_t len, const char *name, struct experiment **ret,
+	struct weir_err *err)
+{
+	struct experiment *e = calloc(1, sizeof(*e));
+	struct reader r = {.e = e, .err = err};
+	struct yamldoc *doc;
+	int code;
+
+	if (!e)
+		return no_memory(err);
+	code = yamldoc_parse(text, len, name, &doc, err);
+	if (code == 0) {
+		code = read_root(&r, yamldoc_root(doc));
+		yamldoc_free(doc);
+	}
+	if (code == 0)
+		code = keep_places(e, name, err);
+	if (code < 0) {
+		experiment_free(e);
+		return code;
+	}
+	*ret = e;
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plot: a picture of a few lines, drawn by gnuplot.
+ *
+ * plot_write leaves STEM.csv (the data: one x column, one column a line) and STEM.gp (the script)
+ * in a folder; plot_draw has gnuplot make STEM.svg and STEM.png of them. The script stands alone,
+ * so where gnuplot is missing the picture can be made elsewhere: `gnuplot STEM.gp`.
+ */
+#ifndef WEIR_SIM_PLOT_H
+#define WEIR_SIM_PLOT_H
+
+#include "base/err.h"
+#include "sim/metrics.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum plot_style {
+	PLOT_LINE,
+	PLOT_POINTS, /* a line with a mark at every point: for few of them */
+	PLOT_DASHED, /* a bound or a target: grey */
+};
+
+struct plot_line {
+	const char *label;
+	enum plot_style style;
+	const struct metrics_point *points; /* x in t; in order of it */
+	size_t n;
+};
+
+struct plot {
+	const char *title;
+	const char *x_label, *y_label; /* with the unit: "latency [ms]" */
+	bool log_x, log_y;             /* else the y axis starts at 0 */
+	const struct plot_line *lines;
+	size_t n_lines;
+};
+
+/* The folder is there already. 0, or a negative errno with a message that names the file. */
+int plot_write(const struct plot *p, const char *dir, const char *stem, struct weir_err *err);
+
+/* 0; -ENOENT: gnuplot is not installed; -EIO: it failed. */
+int plot_draw(const char *dir, const char *stem, struct weir_err *err);
+
+/* The two texts, malloc'ed, as plot_write writes them: 0 or -ENOMEM. */
+int plot_csv(const struct plot *p, char **ret);
+int plot_script(const struct plot *p, const char *stem, char **ret);
+
+#endif
