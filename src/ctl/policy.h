@@ -3,7 +3,12 @@
  * policy: the tree of tenants, as written by a person, checked, and as knobs for a gate.
  *
  * Pure: parsed from memory. One YAML file holds a machine (listen, resources, exports, tenants);
- * this room reads `resources` and `tenants` and leaves the others to the gateway. See weir-policy(5).
+ * weir-policy(5) is the manual of the format, and says what every key does.
+ *
+ *   policy.c           remarks, memory, the top level        policy-check.c    what the parts forbid each other
+ *   policy-resource.c  listen, resources, exports            policy-bounds.c   effective min and max
+ *   policy-tenant.c    the tree                              policy-match.c    who is whose
+ *   policy-limit.c     min, max, burst, slo                  policy-install.c  knobs and costs
  */
 #ifndef WEIR_CTL_POLICY_H
 #define WEIR_CTL_POLICY_H
@@ -14,31 +19,43 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+WEIR_BEGIN_DECLS
+
+/* Operations are limited all together, or reads and writes apart. Everything that is not a read
+ * counts as a write, so that the two add up to all. */
+#define WEIR_OPS_READS  WEIR_OPS(WEIR_READ)
+#define WEIR_OPS_WRITES (WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_FLUSH) | WEIR_OPS(WEIR_TRIM))
+
 /* One bound: `5k iops`, `20 MiB/s`, or several together, for all, reads or writes. */
 struct weir_limit {
 	enum weir_unit unit; /* requests or bytes */
-	uint8_t ops;         /* mask WEIR_OPS(…); WEIR_OPS_ALL */
-	double rate;         /* per second */
+	uint8_t ops;         /* WEIR_OPS_ALL, WEIR_OPS_READS or WEIR_OPS_WRITES */
+	double rate;         /* per second, > 0 */
 	double burst_rate;   /* max only: > 0: this much instead of rate … */
 	weir_time burst_for; /* … for at most this long after being idle */
 	struct weir_place at;
 };
 #define WEIR_LIMITS 6 /* {iops, bytes} × {all, reads, writes} */
+/* Where the bound of a unit and an operation class stands in an array of WEIR_LIMITS. */
+static inline unsigned weir_limit_slot(enum weir_unit unit, uint8_t ops)
+{
+	return (unsigned)unit * 3 + (ops == WEIR_OPS_READS ? 1 : ops == WEIR_OPS_WRITES ? 2 : 0);
+}
 
-struct weir_match { /* every field that is set must match; patterns are shell globs */
+struct weir_match { /* every field that is set must match; see weir_policy_match */
 	const char *export_, *client, *uid, *tls, *path; /* NULL: anything */
 	struct weir_place at;
 };
 
 struct weir_tenant {
-	const char *name; /* last part */
-	const char *path; /* "prod/db" */
-	int parent;       /* index, -1: top level; always lower than its own index */
+	const char *name;              /* last part */
+	const char *path;              /* "prod/db" */
+	int parent;                    /* index, -1: top level; always lower than its own index */
 	int first_child, next_sibling; /* index or -1 */
 	double weight;
 	struct weir_limit min[WEIR_LIMITS], max[WEIR_LIMITS];
 	unsigned n_min, n_max;
-	double slo_percentile; /* 0: none; "p99.9 < 10ms" → 99.9 */
+	double slo_percentile; /* 0: none; "p99.9 < 10ms" → 99.9. Leaves only */
 	weir_time slo_latency;
 	struct weir_match *match;
 	unsigned n_match; /* leaves only */
@@ -47,15 +64,23 @@ struct weir_tenant {
 };
 
 struct weir_resource {
-	const char *name, *back;
-	double depth; /* the window until a controller sets it; 0: auto */
+	const char *name, *back; /* back: NULL when not stated */
+	double depth;            /* the window until a controller sets it; 0: auto */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
-	bool capacity_auto;           /* learned */
+	bool capacity_auto;           /* nothing is stated: learned */
 	uint32_t run;
 	uint64_t run_distance, credit;
-	uint32_t io_unit;     /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
-	double flush_cost, trim_cost; /* in requests */
+	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
+	double flush_cost, trim_cost; /* in requests, whole, ≥ 1 */
+	struct weir_place at;
+};
+
+struct weir_export { /* a part of a resource under a name that clients ask for */
+	const char *name;
+	int resource;    /* index */
+	uint64_t offset; /* bytes */
+	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
 };
 
@@ -66,23 +91,81 @@ struct weir_policy {
 	size_t n_resources;
 	bool enforce; /* false: shadow mode */
 	void *memory; /* owns every string above */
+	struct weir_export *exports;
+	size_t n_exports;
+	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
+	size_t n_listen;
+	int default_tenant; /* index of who takes what nobody matches; -1: it is refused */
 };
 
-/* Parses and checks: unknown keys, mins over the parent's or the capacity, max below min or above
- * nothing, zero weights, cycles, two tenants matching the same thing. 0, or -EINVAL / -ENOMEM and
- * the first error, with its place. `name` is the file's name for messages. */
+/* What a reading found: errors, which refuse the policy, and warnings, which do not. Both counts
+ * may exceed what was kept. In the order of finding. */
+#define WEIR_POLICY_REMARKS 20
+struct weir_policy_remarks {
+	size_t n_errors, n_warnings;
+	struct weir_err errors[WEIR_POLICY_REMARKS], warnings[WEIR_POLICY_REMARKS];
+};
+
+/* How a policy reaches a file that it names (`tenants: tenants.yaml`): leaves the file's text,
+ * malloc'ed, in *ret_text; or a negative errno and a message without a place. `name` is as written,
+ * `from` the name of the file where it stands. */
+typedef int weir_policy_reader(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err);
+
+/* Parses and checks (weir-policy(5), "What is refused"). 0, or -EINVAL / -ENOMEM and the first
+ * error, with its place. `name` is the file's name for messages. Another file cannot be named. */
 WEIR_API int weir_policy_parse(const char *text, size_t len, const char *name,
 	struct weir_policy **ret_policy, struct weir_err *err);
+/* The same, with everything that was found, and with other files if `reader` is not NULL. The
+ * remarks are set in any case, the policy only when there is no error. */
+WEIR_API int weir_policy_parse_all(const char *text, size_t len, const char *name,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks);
 WEIR_API void weir_policy_free(struct weir_policy *p);
 WEIR_API int weir_policy_find(const struct weir_policy *p, const char *path); /* index or -ENOENT */
 
+/* What a tenant really has, per slot (weir_limit_slot).
+ * min: what it is guaranteed: its own min, or its children's together if that is more, or its part
+ *      of what its parent has beyond the children's own, which is divided by weight; 0: nothing.
+ * max: the least of its own max and its ancestors'; INFINITY: none. */
+struct weir_bounds {
+	double min[WEIR_LIMITS], max[WEIR_LIMITS]; /* per second */
+};
+/* ret_bounds: n_tenants of them. 0 or -ENOMEM. */
+WEIR_API int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_bounds);
+/* A tenant's share of its parent when all siblings are busy, 0 … 1, of what the mins leave; and the
+ * product of that along its path. */
+WEIR_API void weir_policy_share(
+	const struct weir_policy *p, size_t tenant, double *ret_of_parent, double *ret_of_all);
+
+/* Who sends a request; NULL: not known, which only an absent field or "*" matches. */
+struct weir_who {
+	const char *export_, *client, *uid, *tls, *path;
+};
+/* Whose request it is: the leaf with the most specific match, else the default tenant, else
+ * -ENOENT: refuse it. Patterns are shell globs (* ? [a-z] [!a-z]; * matches / as well); `client`
+ * may also be an address block (10.0.0.0/24, fd00::/8), and is the peer's numeric address.
+ * More specific: more fields set; else, in the first of export, client, uid, tls, path in which
+ * the two differ, the one with more literal characters before the first wildcard (for blocks:
+ * bits), then with more literal characters altogether. The check refuses policies in which two
+ * tenants tie over a request. O(matches). */
+WEIR_API int weir_policy_match(const struct weir_policy *p, const struct weir_who *who);
+
 /* Builds the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Sets
- * weights, hold buckets from max (and burst), R-buckets from min. On error the gate is as it was. */
+ * weights, hold buckets from max (and burst), R-buckets from min; in shadow mode (enforce: false)
+ * only the nodes, so that tenants are counted and nothing is held. On error the gate is as it was.
+ * The rates are the whole tenant's: with several gates the caller divides them. */
 WEIR_API int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_time now,
 	weir_node *ret_nodes, struct weir_err *err);
 /* A gate's configuration from resource r. */
 WEIR_API void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config);
-/* The cost of one request in requests, by the resource's rules. */
+/* The cost of one request in requests, by the resource's rules, ≥ 1; and in bytes: a read's and a
+ * write's own, 0 for a flush or a trim. */
 WEIR_API uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes);
+WEIR_API uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes);
+/* A resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */
+WEIR_API void weir_policy_resource_default(const char *name, struct weir_resource *ret_resource);
+
+WEIR_END_DECLS
 
 #endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy-check: what the parts of a policy forbid each other.
+ *
+ * LAW     Guarantees must fit: at every node the children's mins within its own min, if it has
+ *         one, and its own and theirs within its max; all of them within the capacity of the
+ *         resources that they can reach. Whose request it is must be certain. Only leaves take
+ *         requests. What can be kept but never reached is a warning.
+ * SYMBOLS needs[i]: policy_bounds_needs, g and u of every node; per slot (unit × class).
+ */
+#include "ctl/policy-impl.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sums of decimal fractions are not exact: 0.1 + 0.2 > 0.3. */
+#define SLACK (1 + 1e-9)
+#define TEXT  64 /* of a rate and its class */
+
+static const char *rate_text(char *buf, enum weir_unit unit, uint8_t ops, double rate)
+{
+	char shown[32];
+
+	weir_units_show_rate((struct weir_rate){rate, unit}, shown, sizeof(shown));
+	snprintf(buf, TEXT, "%s%s", shown,
+		ops == WEIR_OPS_READS    ? " of reads"
+		: ops == WEIR_OPS_WRITES ? " of writes"
+					 : "");
+	return buf;
+}
+
+static const char *limit_text(char *buf, const struct weir_limit *l)
+{
+	return rate_text(buf, l->unit, l->ops, l->rate);
+}
+
+static const struct weir_limit *find_limit(
+	const struct weir_limit *limits, unsigned n, enum weir_unit unit, uint8_t ops)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (limits[i].unit == unit && limits[i].ops == ops)
+			return &limits[i];
+	return NULL;
+}
+
+/* ---- names, and what only leaves may have */
+
+struct named {
+	int parent, index;
+	const char *name;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int c = x->parent != y->parent ? (x->parent < y->parent ? -1 : 1)
+				       : strcmp(x->name, y->name);
+
+	return c ? c : x->index - y->index;
+}
+
+static void check_names(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	struct named *names = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*names));
+
+	if (!names) {
+		r->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < p->n_tenants; i++)
+		names[i] = (struct named){p->tenants[i].parent, (int)i, p->tenants[i].name};
+	qsort(names, p->n_tenants, sizeof(*names), by_name);
+	for (size_t i = 1; i < p->n_tenants; i++) {
+		const struct weir_tenant *t = &p->tenants[names[i].index];
+
+		/* "?" stands for a name that was refused already. */
+		if (names[i].parent == names[i - 1].parent &&
+			strcmp(names[i].name, names[i - 1].name) == 0 && strcmp(t->name, "?") != 0)
+			policy_refuse_at(r, t->at, "a second tenant '%s'; the first is in line %u",
+				t->path, p->tenants[names[i - 1].index].at.line);
+	}
+	free(names);
+}
+
+static void check_inner(struct policy_reading *r, const struct weir_tenant *t)
+{
+	if (t->first_child < 0)
+		return;
+	if (t->n_match)
+		policy_refuse_at(r, t->match[0].at,
+			"'%s' has children, and only tenants without take requests: move its match "
+			"to one of them",
+			t->path);
+	if (t->slo_percentile > 0)
+		policy_refuse_at(r, t->at,
+			"'%s' has children, and only tenants without take requests: move its slo "
+			"to them",
+			t->path);
+}
+
+/* ---- min and max of one node, and of those above and below it */
+
+static double children_min(const struct weir_policy *p, const struct weir_tenant *t, unsigned slot,
+	const struct weir_bounds *needs)
+{
+	double sum = 0;
+
+	for (int c = t->first_child; c >= 0; c = p->tenants[c].next_sibling)
+		sum += needs[c].min[slot];
+	return sum;
+}
+
+static double children_max(const struct weir_policy *p, const struct weir_tenant *t, unsigned slot,
+	const struct weir_bounds *needs)
+{
+	double sum = 0;
+
+	for (int c = t->first_child; c >= 0; c = p->tenants[c].next_sibling)
+		sum += needs[c].max[slot];
+	return sum;
+}
+
+static void check_min(struct policy_reading *r, const struct weir_tenant *t,
+	const struct weir_limit *min, const struct weir_bounds *needs)
+{
+	unsigned slot = weir_limit_slot(min->unit, min->ops);
+	double below = children_min(r->policy, t, slot, needs);
+	char a[TEXT], b[TEXT];
+
+	if (t->first_child < 0)
+		return;
+	if (below > min->rate * SLACK)
+		policy_refuse_at(r, min->at,
+			"the mins of the children of '%s' add up to %s, over its own min of %s",
+			t->path, rate_text(a, min->unit, min->ops, below), limit_text(b, min));
+	below = children_max(r->policy, t, slot, needs);
+	if (min->rate > below * SLACK)
+		policy_warn_at(r, min->at,
+			"'%s' can never use its min of %s: its children's max is %s together",
+			t->path, limit_text(a, min), rate_text(b, min->unit, min->ops, below));
+}
+
+static void check_max(struct policy_reading *r, const struct weir_tenant *t,
+	const struct weir_limit *max, const struct weir_bounds *need)
+{
+	double g = need->min[weir_limit_slot(max->unit, max->ops)];
+	const struct weir_limit *min = find_limit(t->min, t->n_min, max->unit, max->ops);
+	char a[TEXT], b[TEXT];
+
+	if (g <= max->rate * SLACK)
+		return;
+	if (min && min->rate > max->rate)
+		policy_refuse_at(r, max->at, "the max of '%s', %s, is below its min, %s", t->path,
+			limit_text(a, max), limit_text(b, min));
+	else
+		policy_refuse_at(r, max->at, "the max of '%s', %s, is below the mins %s, %s",
+			t->path, limit_text(a, max),
+			t->first_child >= 0 ? "of its children together"
+					    : "of its reads and writes together",
+			rate_text(b, max->unit, max->ops, g));
+}
+
+/* A max for reads and one for writes make one for all. */
+static void check_max_sum(
+	struct policy_reading *r, const struct weir_tenant *t, const struct weir_bounds *need)
+{
+	for (int u = 0; u < 2; u++) {
+		enum weir_unit unit = (enum weir_unit)u;
+		const struct weir_limit *reads = find_limit(t->max, t->n_max, unit, WEIR_OPS_READS);
+		const struct weir_limit *writes =
+			find_limit(t->max, t->n_max, unit, WEIR_OPS_WRITES);
+		double g = need->min[weir_limit_slot(unit, WEIR_OPS_ALL)];
+		char a[TEXT], b[TEXT];
+
+		/* Where one of them is below its own min, that was said. */
+		if (!reads || !writes || g <= (reads->rate + writes->rate) * SLACK ||
+			need->min[weir_limit_slot(unit, WEIR_OPS_READS)] > reads->rate ||
+			need->min[weir_limit_slot(unit, WEIR_OPS_WRITES)] > writes->rate)
+			continue;
+		policy_refuse_at(r, reads->at,
+			"the maxes of reads and writes of '%s', %s together, are below the min of "
+			"%s",
+			t->path, rate_text(a, unit, WEIR_OPS_ALL, reads->rate + writes->rate),
+			rate_text(b, unit, WEIR_OPS_ALL, g));
+	}
+}
+
+static double peak(const struct weir_limit *max)
+{
+	return max->burst_rate > 0 ? max->burst_rate : max->rate;
+}
+
+/* A max, or a burst, above what an ancestor lets through. */
+static void warn_unreachable(
+	struct policy_reading *r, const struct weir_tenant *t, const struct weir_limit *max)
+{
+	const struct weir_policy *p = r->policy;
+	char a[TEXT], b[TEXT];
+
+	for (int i = t->parent; i >= 0; i = p->tenants[i].parent) {
+		const struct weir_tenant *above = &p->tenants[i];
+
+		for (unsigned k = 0; k < above->n_max; k++) {
+			const struct weir_limit *its = &above->max[k];
+
+			if (its->unit != max->unit ||
+				(its->ops != max->ops && its->ops != WEIR_OPS_ALL) ||
+				peak(max) <= peak(its) * SLACK)
+				continue;
+			policy_warn_at(r, max->at,
+				"'%s' can never reach its %s of %s: '%s' above it lets %s through",
+				t->path, max->rate > peak(its) ? "max" : "burst",
+				rate_text(a, max->unit, max->ops,
+					max->rate > peak(its) ? max->rate : peak(max)),
+				above->path, rate_text(b, its->unit, its->ops, peak(its)));
+			return;
+		}
+	}
+}
+
+static void check_bounds(struct policy_reading *r, const struct weir_bounds *needs)
+{
+	const struct weir_policy *p = r->policy;
+
+	for (size_t i = 0; i < p->n_tenants; i++) {
+		const struct weir_tenant *t = &p->tenants[i];
+
+		for (unsigned k = 0; k < t->n_min; k++)
+			check_min(r, t, &t->min[k], needs);
+		for (unsigned k = 0; k < t->n_max; k++) {
+			check_max(r, t, &t->max[k], &needs[i]);
+			warn_unreachable(r, t, &t->max[k]);
+		}
+		check_max_sum(r, t, &needs[i]);
+	}
+}
+
+/* ---- mins against capacity */
+
+enum { REACH_NONE = -2, REACH_SEVERAL = -1 }; /* else the index of the one resource */
+
+static int reach_join(int a, int b)
+{
+	if (a == REACH_NONE || a == b)
+		return b;
+	return b == REACH_NONE ? a : REACH_SEVERAL;
+}
+
+/* Which resources a leaf's requests can go to, by its matches and the exports. */
+static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
+{
+	int reach = REACH_NONE;
+
+	if (p->n_resources == 1)
+		return 0;
+	if (!p->n_exports || !t->n_match || t->is_default)
+		return REACH_SEVERAL;
+	for (unsigned k = 0; k < t->n_match; k++)
+		for (size_t e = 0; e < p->n_exports; e++) {
+			const char *glob = t->match[k].export_;
+
+			if (!glob || policy_match_glob(glob, p->exports[e].name))
+				reach = reach_join(reach, p->exports[e].resource);
+		}
+	return reach;
+}
+
+/* The mins under node i that only resource `want` can keep (-1: any), in the all-slot of a unit. */
+static double confined(const struct weir_policy *p, const struct weir_bounds *needs,
+	const int *reach, int i, int want, unsigned slot)
+{
+	double sum = 0;
+
+	if (want < 0 || reach[i] == want)
+		return needs[i].min[slot];
+	for (int c = p->tenants[i].first_child; c >= 0; c = p->tenants[c].next_sibling)
+		sum += confined(p, needs, reach, c, want, slot);
+	return sum;
+}
+
+static double all_confined(const struct weir_policy *p, const struct weir_bounds *needs,
+	const int *reach, int want, enum weir_unit unit)
+{
+	double sum = 0;
+
+	for (int i = p->n_tenants ? 0 : -1; i >= 0; i = p->tenants[i].next_sibling)
+		sum += confined(p, needs, reach, i, want, weir_limit_slot(unit, WEIR_OPS_ALL));
+	return sum;
+}
+
+static void check_unit_capacity(struct policy_reading *r, const struct weir_bounds *needs,
+	const int *reach, enum weir_unit unit)
+{
+	const struct weir_policy *p = r->policy;
+	double capacity = 0, sum;
+	bool stated = true, said = false;
+	char a[TEXT], b[TEXT];
+
+	for (size_t k = 0; k < p->n_resources; k++) {
+		const struct weir_resource *res = &p->resources[k];
+		double c = res->capacity[unit].per_second;
+
+		stated &= c > 0;
+		capacity += c;
+		sum = all_confined(p, needs, reach, (int)k, unit);
+		if (c > 0 && sum > c * SLACK) {
+			policy_refuse_at(r, res->at,
+				"the mins add up to %s, over the capacity of '%s', %s",
+				rate_text(a, unit, WEIR_OPS_ALL, sum), res->name,
+				rate_text(b, unit, WEIR_OPS_ALL, c));
+			said = true;
+		}
+	}
+	sum = all_confined(p, needs, reach, -1, unit);
+	if (!said && p->n_resources && stated && sum > capacity * SLACK)
+		policy_refuse_at(r, p->resources[0].at,
+			"the mins add up to %s, over the capacity of all resources, %s",
+			rate_text(a, unit, WEIR_OPS_ALL, sum),
+			rate_text(b, unit, WEIR_OPS_ALL, capacity));
+	for (size_t i = 0; stated && p->n_resources && i < p->n_tenants; i++) {
+		const struct weir_tenant *t = &p->tenants[i];
+		const struct weir_limit *max = find_limit(t->max, t->n_max, unit, WEIR_OPS_ALL);
+
+		if (max && max->rate > capacity * SLACK)
+			policy_warn_at(r, max->at,
+				"'%s' can never reach its max of %s: the capacity is %s", t->path,
+				limit_text(a, max), rate_text(b, unit, WEIR_OPS_ALL, capacity));
+	}
+}
+
+static void check_capacity(struct policy_reading *r, const struct weir_bounds *needs)
+{
+	const struct weir_policy *p = r->policy;
+	int *reach = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*reach));
+
+	if (!reach) {
+		r->no_memory = true;
+		return;
+	}
+	for (size_t i = p->n_tenants; i-- > 0;) {
+		const struct weir_tenant *t = &p->tenants[i];
+
+		reach[i] = REACH_NONE;
+		if (t->first_child < 0)
+			reach[i] = reach_leaf(p, t);
+		for (int c = t->first_child; c >= 0; c = p->tenants[c].next_sibling)
+			reach[i] = reach_join(reach[i], reach[c]);
+	}
+	check_unit_capacity(r, needs, reach, WEIR_UNIT_REQUESTS);
+	check_unit_capacity(r, needs, reach, WEIR_UNIT_BYTES);
+	free(reach);
+}
+
+/* ---- matches */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_match(const struct weir_match *a, const struct weir_match *b)
+{
+	return same_text(a->export_, b->export_) && same_text(a->client, b->client) &&
+	       same_text(a->uid, b->uid) && same_text(a->tls, b->tls) &&
+	       same_text(a->path, b->path);
+}
+
+static void check_pair(struct policy_reading *r, const struct weir_tenant *t,
+	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
+{
+	if (same_match(a, b))
+		policy_refuse_at(r, b->at, "'%s' matches the same as '%s' in line %u", u->path,
+			t->path, a->at.line);
+	else if (policy_match_compare(a, b) == 0 && policy_match_overlap(a, b))
+		policy_refuse_at(r, b->at,
+			"'%s' and '%s' (line %u) can match the same request, and neither is more "
+			"specific",
+			u->path, t->path, a->at.line);
+}
+
+static void check_matches(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (size_t j = 0; j < i; j++)
+			for (unsigned k = 0; k < p->tenants[i].n_match; k++)
+				for (unsigned l = 0; l < p->tenants[j].n_match; l++)
+					check_pair(r, &p->tenants[j], &p->tenants[i],
+						&p->tenants[j].match[l], &p->tenants[i].match[k]);
+}
+
+static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bool any)
+{
+	const struct weir_policy *p = r->policy;
+
+	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
+		policy_warn_at(
+			r, t->at, "'%s' has no match, so no request is ever its own", t->path);
+	for (unsigned k = 0; k < t->n_match && p->n_exports; k++) {
+		const char *glob = t->match[k].export_;
+		bool found = !glob;
+
+		for (size_t e = 0; e < p->n_exports && !found; e++)
+			found = policy_match_glob(glob, p->exports[e].name);
+		if (!found)
+			policy_warn_at(
+				r, t->match[k].at, "'%s': no export is called '%s'", t->path, glob);
+	}
+}
+
+static void warn_matches(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	bool any = false;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		any |= p->tenants[i].n_match > 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		warn_match(r, &p->tenants[i], any);
+}
+
+/* ---- exports */
+
+static bool exports_overlap(const struct weir_export *a, const struct weir_export *b)
+{
+	uint64_t end_a = a->size ? a->offset + a->size : UINT64_MAX;
+	uint64_t end_b = b->size ? b->offset + b->size : UINT64_MAX;
+
+	return a->resource == b->resource && a->offset < end_b && b->offset < end_a;
+}
+
+static void check_exports(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+
+	for (size_t i = 0; i < p->n_exports; i++)
+		for (size_t j = 0; j < i; j++) {
+			const struct weir_export *a = &p->exports[j], *b = &p->exports[i];
+
+			if (exports_overlap(a, b))
+				policy_refuse_at(r, b->at,
+					"export '%s' overlaps export '%s' (line %u) on resource "
+					"'%s'",
+					b->name, a->name, a->at.line,
+					p->resources[a->resource].name);
+		}
+}
+
+void policy_check(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	struct weir_bounds *needs = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*needs));
+
+	if (!needs) {
+		r->no_memory = true;
+		return;
+	}
+	policy_bounds_needs(p, needs);
+	check_names(r);
+	for (size_t i = 0; i < p->n_tenants; i++)
+		check_inner(r, &p->tenants[i]);
+	check_bounds(r, needs);
+	check_capacity(r, needs);
+	check_matches(r);
+	warn_matches(r);
+	check_exports(r);
+	free(needs);
+}

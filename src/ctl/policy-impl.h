@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy-impl: what the policy's own files share. Others include ctl/policy.h; a reader of another
+ * format that holds a tenants' tree (the scenario) may call policy_tree_parse below.
+ */
+#ifndef WEIR_CTL_POLICY_IMPL_H
+#define WEIR_CTL_POLICY_IMPL_H
+
+#include "base/yamldoc.h"
+#include "ctl/policy.h"
+
+/* A tree deeper than this is a mistake, and every level costs at each request. */
+#define POLICY_DEPTH_MAX 16
+/* Aliases in aliases could make a small file name billions: stop long before. */
+#define POLICY_TENANTS_MAX (1u << 20)
+/* What a gate's bucket holds: 1/1024 to 2·10¹¹ a second, and 2⁵² at a time. */
+#define POLICY_RATE_MIN   (1.0 / 1024)
+#define POLICY_RATE_MAX   2e11
+#define POLICY_BUCKET_MAX 4e15
+
+struct policy_reading {
+	struct weir_policy *policy;
+	struct weir_policy_remarks *remarks;
+	weir_policy_reader *reader;
+	void *reader_arg;
+	const char *const *more; /* keys of a tenant that are the caller's */
+	bool no_memory;          /* sticky: what was read is not whole */
+	const char *file;        /* the last file named by policy_place, in the policy's memory */
+	size_t tenants_room;
+};
+
+/* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`
+ * passes on a getter's result: 0, or -ENOENT (absent), or the error, which it records. */
+void policy_refuse(struct policy_reading *r, yamldoc_node at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void policy_refuse_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int policy_took(struct policy_reading *r, int rc, const struct weir_err *err);
+/* Refuses what is not a map (false), and every key outside `keys`. */
+bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys);
+
+/* Memory that lives as long as the policy; NULL (and no_memory) when there is none. */
+void *policy_alloc(struct policy_reading *r, size_t size);
+const char *policy_string(struct policy_reading *r, const char *text);
+struct weir_place policy_place(struct policy_reading *r, yamldoc_node n);
+/* Makes room for one more in an array of `size`-byte elements of which n are used. */
+bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room, size_t size);
+
+/* The value of `key` as a non-empty string in the policy's memory; NULL when absent or refused. */
+const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const char *key);
+
+/* policy-resource.c */
+void policy_resource_read_listen(struct policy_reading *r, yamldoc_node listen);
+void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
+void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
+
+/* policy-limit.c: `what` is "min", "max" or "capacity"; returns false when anything was refused. */
+bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,
+	struct weir_limit *limits, unsigned *n_limits);
+void policy_limit_read_bursts(
+	struct policy_reading *r, yamldoc_node n, struct weir_limit *max, unsigned n_max);
+void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+
+/* policy-tenant.c */
+void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
+
+/* policy-check.c: everything that needs more than one value. */
+void policy_check(struct policy_reading *r);
+
+/* policy-bounds.c, per tenant: needs[i].min: the mins at or under i, whichever is more; .max: own
+ * max, or the children's together if that is less; INFINITY. */
+void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_needs);
+
+/* policy-match.c */
+bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why);
+/* -1, 0, 1: a is less, as, more specific than b. */
+int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
+/* Whether there can be a request that matches both. */
+bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b);
+bool policy_match_glob(const char *pattern, const char *text);
+
+/* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
+ * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not
+ * need the document any more. */
+int policy_tree_parse(yamldoc_node tenants, const char *const *more,
+	struct weir_policy **ret_policy, struct weir_err *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy-install: a policy's tree as the knobs of a gate, and what requests cost.
+ *
+ * LAW     weight → the node's weight.
+ *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is what r
+ *                  gives in 5 ms: over any t, service ≤ r·t + size + one largest request, so that
+ *                  over a second it stays under 1.01·r; but never less than one request or
+ *                  4096 B, the least that can pass.
+ *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and
+ *                  (rate r, size (B − r)·T). Drained at B from full, the second is empty after T.
+ *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
+ *                  Its size is what g gives in 100 ms: longer than a device keeps a full window
+ *                  waiting, so that no token is lost on a tenant whose turn is held up by that;
+ *                  and as much as a tenant may claim at once after a pause.
+ *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
+ *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
+ * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
+ * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 15) and (1000/s, 60000).
+ */
+#include "ctl/policy-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_SPAN 0.005 /* s */
+#define MIN_SPAN 0.100 /* s */
+/* For each slot of max two hold buckets, for each of min one of R-tokens. */
+#define BUCKETS (WEIR_LIMITS * 3)
+
+static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
+
+static double bucket_size(enum weir_unit unit, double rate, double span)
+{
+	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 4096 : 1);
+}
+
+static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->n_max; i++) {
+		const struct weir_limit *max = &t->max[i];
+		double peak = max->burst_rate > 0 ? max->burst_rate : max->rate;
+		struct weir_bucket_spec b = {
+			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
+
+		b.size = bucket_size(max->unit, peak, MAX_SPAN);
+		ret[n++] = b;
+		if (max->burst_rate <= 0)
+			continue;
+		b.rate = max->rate;
+		b.size = fmax(b.size, (peak - max->rate) * ((double)max->burst_for / WEIR_SEC));
+		ret[n++] = b;
+	}
+	return n;
+}
+
+static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0;
+
+	for (unsigned s = 0; s < WEIR_LIMITS; s++) {
+		enum weir_unit unit = (enum weir_unit)(s / 3);
+		const double *of_unit = &b->min[s / 3 * 3];
+
+		/* What is guaranteed to all together, if only because of reads and writes, needs no
+		 * tokens of its own. */
+		if (b->min[s] <= 0 ||
+			(s % 3 == 0 && of_unit[0] <= (of_unit[1] + of_unit[2]) * (1 + 1e-9)))
+			continue;
+		ret[n++] = (struct weir_bucket_spec){.kind = WEIR_RTOKENS,
+			.unit = unit,
+			.ops = slot_ops[s % 3],
+			.rate = b->min[s],
+			.size = bucket_size(unit, b->min[s], MIN_SPAN)};
+	}
+	return n;
+}
+
+/* Two knobs a tenant: weight and buckets. */
+static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bounds,
+	const weir_node *nodes, struct weir_knob *knobs, struct weir_bucket_spec *buckets)
+{
+	for (size_t i = 0; i < p->n_tenants; i++) {
+		const struct weir_tenant *t = &p->tenants[i];
+		struct weir_bucket_spec *b = &buckets[i * BUCKETS];
+		unsigned n = max_buckets(t, b);
+
+		if (t->first_child < 0)
+			n += min_buckets(&bounds[i], b + n);
+		knobs[2 * i] = (struct weir_knob){
+			.node = nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = t->weight};
+		knobs[2 * i + 1] = (struct weir_knob){
+			.node = nodes[i], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n};
+	}
+}
+
+static int set_knobs(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	const weir_node *nodes, struct weir_err *err)
+{
+	size_t n = p->n_tenants;
+	struct weir_bounds *bounds = calloc(n, sizeof(*bounds));
+	struct weir_knob *knobs = calloc(n, 2 * sizeof(*knobs));
+	struct weir_bucket_spec *buckets = calloc(n, BUCKETS * sizeof(*buckets));
+	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
+
+	if (rc == 0) {
+		make_knobs(p, bounds, nodes, knobs, buckets);
+		rc = weir_gate_set(g, now, knobs, 2 * n, err);
+	} else {
+		weir_err_set(err, rc, "out of memory");
+	}
+	free(bounds);
+	free(knobs);
+	free(buckets);
+	return rc;
+}
+
+/* Children before parents, as the gate wants it. */
+static void remove_nodes(struct weir_gate *g, const weir_node *nodes, size_t n)
+{
+	while (n-- > 0)
+		weir_gate_remove(g, nodes[n]);
+}
+
+int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	weir_node *ret_nodes, struct weir_err *err)
+{
+	size_t n = p->n_tenants, added = 0;
+	weir_node *nodes = calloc(n ? n : 1, sizeof(*nodes));
+	int rc = nodes ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+
+	for (; rc == 0 && added < n; added++) {
+		int parent = p->tenants[added].parent;
+
+		rc = weir_gate_add(g, parent < 0 ? WEIR_ROOT : nodes[parent], &nodes[added]);
+		if (rc < 0) {
+			weir_err_set(err, rc, "no room for tenant '%s' in the gate",
+				p->tenants[added].path);
+			break;
+		}
+	}
+	if (rc == 0 && n && p->enforce)
+		rc = set_knobs(p, g, now, nodes, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		ret_nodes[i] = nodes[i];
+	if (rc < 0 && nodes)
+		remove_nodes(g, nodes, added);
+	free(nodes);
+	return rc;
+}
+
+void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config)
+{
+	/* 4 MiB is the largest request of most clients; the gate's own default is for io_unit's. */
+	double largest = ceil(4.0 * 1024 * 1024 / r->io_unit);
+
+	largest = fmax(fmax(largest, 16), fmax(r->flush_cost, r->trim_cost));
+	*ret_config = (struct weir_gate_config){
+		.cost = r->cost,
+		.cost_max = r->cost == WEIR_UNIT_REQUESTS ? (uint64_t)largest : 0,
+		.window = r->depth, /* 0 (auto): the gate's own default until a controller says */
+		.run = r->run,
+		.run_distance = r->run_distance,
+		.credit = r->credit,
+	};
+}
+
+uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes)
+{
+	uint64_t units;
+
+	if (op == WEIR_FLUSH)
+		return (uint32_t)r->flush_cost;
+	if (op == WEIR_TRIM)
+		return (uint32_t)r->trim_cost;
+	units = bytes / r->io_unit + (bytes % r->io_unit != 0);
+	return units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+}
+
+uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes)
+{
+	if (op == WEIR_FLUSH || op == WEIR_TRIM)
+		return 0;
+	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+}
