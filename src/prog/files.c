@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prog/files.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int read_all(FILE *f, char **ret_text, size_t *ret_len)
+{
+	size_t room = 65536, n = 0, got;
+	char *text = malloc(room), *more;
+
+	if (!text)
+		return -ENOMEM;
+	while ((got = fread(text + n, 1, room - n - 1, f)) > 0) {
+		n += got;
+		if (room - n > 1)
+			continue;
+		more = realloc(text, room * 2);
+		if (!more) {
+			free(text);
+			return -ENOMEM;
+		}
+		text = more;
+		room *= 2;
+	}
+	if (ferror(f)) {
+		int code = errno ? -errno : -EIO;
+
+		free(text);
+		return code;
+	}
+	text[n] = '\0';
+	*ret_text = text;
+	*ret_len = n;
+	return 0;
+}
+
+int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	bool standard = strcmp(path, "-") == 0;
+	FILE *f = standard ? stdin : fopen(path, "re");
+	int r;
+
+	if (!f)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	errno = 0;
+	r = read_all(f, ret_text, ret_len);
+	if (!standard)
+		fclose(f);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
+{
+	FILE *f = fopen(path, "we");
+	bool bad;
+
+	if (!f)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	bad = fwrite(text, 1, len, f) != len;
+	bad |= fclose(f) != 0;
+	return bad ? weir_err_set(err, -EIO, "%s: cannot write", path) : 0;
+}
+
+int files_make_dir(const char *path, struct weir_err *err)
+{
+	char part[PATH_MAX];
+	size_t n = strlen(path);
+
+	if (n >= sizeof(part))
+		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && path[i] != '/')
+			continue;
+		memcpy(part, path, i);
+		part[i] = '\0';
+		if (mkdir(part, 0777) < 0 && errno != EEXIST)
+			return weir_err_set(err, -errno, "%s: %s", part, strerror(errno));
+	}
+	return 0;
+}

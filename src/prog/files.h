@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* files: whole files in and out, for the verbs (rooms get bytes). */
+#ifndef WEIR_PROG_FILES_H
+#define WEIR_PROG_FILES_H
+
+#include "base/err.h"
+#include <stddef.h>
+
+/* The whole file ("-": standard input), malloc'ed, with a NUL behind its end that *ret_len does
+ * not count. 0, or a negative errno and a message that names the file. */
+int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
+
+/* Replaces or makes the file. */
+int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
+
+/* The folder and those above it, where they are missing. */
+int files_make_dir(const char *path, struct weir_err *err);
+
+#endif
