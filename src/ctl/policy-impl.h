@@ -81,6 +81,12 @@ int policy_match_compare(const struct weir_match *a, const struct weir_match *b)
 bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b);
 bool policy_match_glob(const char *pattern, const char *text);
 
+/* policy-install.c: a tenant's buckets: for each slot of max two hold buckets, for each of min one of
+ * R-tokens. How many; ret has room for POLICY_BUCKETS. */
+#define POLICY_BUCKETS (WEIR_LIMITS * 3)
+unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	struct weir_bucket_spec *ret);
+
 /* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
  * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not
  * need the document any more. */

@@ -25,9 +25,6 @@
 
 #define MAX_SPAN 0.005 /* s */
 #define MIN_SPAN 0.100 /* s */
-/* For each slot of max two hold buckets, for each of min one of R-tokens. */
-#define BUCKETS (WEIR_LIMITS * 3)
-
 static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 
 static double bucket_size(enum weir_unit unit, double rate, double span)
@@ -78,17 +75,23 @@ static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec
 	return n;
 }
 
+unsigned policy_install_buckets(
+	const struct weir_tenant *t, const struct weir_bounds *bounds, struct weir_bucket_spec *ret)
+{
+	unsigned n = max_buckets(t, ret);
+
+	return t->first_child < 0 ? n + min_buckets(bounds, ret + n) : n;
+}
+
 /* Two knobs a tenant: weight and buckets. */
 static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bounds,
 	const weir_node *nodes, struct weir_knob *knobs, struct weir_bucket_spec *buckets)
 {
 	for (size_t i = 0; i < p->n_tenants; i++) {
 		const struct weir_tenant *t = &p->tenants[i];
-		struct weir_bucket_spec *b = &buckets[i * BUCKETS];
-		unsigned n = max_buckets(t, b);
+		struct weir_bucket_spec *b = &buckets[i * POLICY_BUCKETS];
+		unsigned n = policy_install_buckets(t, &bounds[i], b);
 
-		if (t->first_child < 0)
-			n += min_buckets(&bounds[i], b + n);
 		knobs[2 * i] = (struct weir_knob){
 			.node = nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = t->weight};
 		knobs[2 * i + 1] = (struct weir_knob){
@@ -102,7 +105,7 @@ static int set_knobs(const struct weir_policy *p, struct weir_gate *g, weir_time
 	size_t n = p->n_tenants;
 	struct weir_bounds *bounds = calloc(n, sizeof(*bounds));
 	struct weir_knob *knobs = calloc(n, 2 * sizeof(*knobs));
-	struct weir_bucket_spec *buckets = calloc(n, BUCKETS * sizeof(*buckets));
+	struct weir_bucket_spec *buckets = calloc(n, POLICY_BUCKETS * sizeof(*buckets));
 	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
 
 	if (rc == 0) {
