@@ -55,7 +55,7 @@ bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room,
 
 	if (n < *room)
 		return true;
-	bigger = reallocarray(*array, more, size);
+	bigger = more <= SIZE_MAX / size ? realloc(*array, more * size) : NULL;
 	if (!bigger) {
 		r->no_memory = true;
 		return false;
