@@ -47,8 +47,11 @@ static void walk(yamldoc_node n, int *seen)
 	case YAMLDOC_MAP:
 		for (size_t i = 0; i < yamldoc_map_size(n); i++) {
 			yamldoc_node value = yamldoc_map_at(n, i, &key);
+			int id = yamldoc_kind(value) == YAMLDOC_NONE
+					 ? 0
+					 : value.id; /* a null is absent */
 
-			MUST(key && yamldoc_get(n, key).id == value.id);
+			MUST(key && yamldoc_get(n, key).id == id);
 			walk(value, seen);
 		}
 	}
