@@ -32,12 +32,13 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 4096 : 1);
 }
 
-static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec *ret)
+unsigned policy_install_max(
+	const struct weir_limit *limits, unsigned n_limits, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < t->n_max; i++) {
-		const struct weir_limit *max = &t->max[i];
+	for (unsigned i = 0; i < n_limits; i++) {
+		const struct weir_limit *max = &limits[i];
 		double peak = max->burst_rate > 0 ? max->burst_rate : max->rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
@@ -53,7 +54,7 @@ static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec
 	return n;
 }
 
-static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec *ret)
+unsigned policy_install_min(const struct weir_bounds *b, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
