@@ -87,12 +87,6 @@ bool policy_match_glob(const char *pattern, const char *text);
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
 
-/* policy-install.c: the hold buckets of a node's max, at most 2·n_limits; and the R-buckets of a
- * leaf's min as weir_policy_bounds gives it, at most WEIR_LIMITS. How many. */
-unsigned policy_install_max(
-	const struct weir_limit *limits, unsigned n_limits, struct weir_bucket_spec *ret);
-unsigned policy_install_min(const struct weir_bounds *b, struct weir_bucket_spec *ret);
-
 /* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
  * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not
  * need the document any more. */

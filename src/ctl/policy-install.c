@@ -25,6 +25,7 @@
 
 #define MAX_SPAN 0.005 /* s */
 #define MIN_SPAN 0.100 /* s */
+
 static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 
 static double bucket_size(enum weir_unit unit, double rate, double span)
@@ -32,13 +33,12 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 4096 : 1);
 }
 
-unsigned policy_install_max(
-	const struct weir_limit *limits, unsigned n_limits, struct weir_bucket_spec *ret)
+static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < n_limits; i++) {
-		const struct weir_limit *max = &limits[i];
+	for (unsigned i = 0; i < t->n_max; i++) {
+		const struct weir_limit *max = &t->max[i];
 		double peak = max->burst_rate > 0 ? max->burst_rate : max->rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
@@ -54,7 +54,7 @@ unsigned policy_install_max(
 	return n;
 }
 
-unsigned policy_install_min(const struct weir_bounds *b, struct weir_bucket_spec *ret)
+static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
