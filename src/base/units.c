@@ -54,7 +54,7 @@ static const struct scale decimal_scales[] = {{"", 1}, {"k", 1000}, {"M", 100000
 struct number {
 	uint64_t mant;
 	int exp;
-	bool cut; /* mant was full and digits were left out: with exp > 0 it is over 2^64 */
+	bool cut; /* mant was full and digits were left out: if exp > 0, n is over 2^64 */
 };
 
 static bool is_digit(char c)
@@ -78,7 +78,7 @@ static void add_digit(struct number *n, char c, bool fraction)
 		n->mant = more;
 		n->exp -= fraction;
 	} else {
-		n->cut = true;
+		n->cut = n->cut || !fraction || c != '0'; /* zeros at the end say nothing */
 		n->exp += !fraction;
 	}
 }
@@ -111,8 +111,10 @@ static const char *read_number(const char *s, struct number *ret)
 /* n · factor; inf when too large. */
 static double number_double(struct number n, double factor)
 {
+	/* Tens that cancel: what is whole stays exact, "8.510281383G" too. */
+	for (; n.exp < 0 && factor >= 10 && fmod(factor, 10) == 0; n.exp++)
+		factor /= 10;
 	double m = (double)n.mant * factor;
-
 	if (m == 0 || n.exp == 0)
 		return m;
 	/* Powers up to 10^22 are exact, so that dividing by one rounds just once. */
@@ -349,9 +351,9 @@ int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err)
 	const char *unit, *start = skip_blanks(text);
 	uint64_t size;
 	unsigned power;
-	bool exact, binary, minus = *start == '-' && is_digit(start[1]);
+	bool exact, binary, minus = *start == '-' && is_digit(*skip_blanks(start + 1));
 
-	int r = read_text(&kind_count, start + minus, &n, &unit, err);
+	int r = read_text(&kind_count, minus ? start + 1 : text, &n, &unit, err);
 	if (r < 0)
 		return r;
 	const char *rest = take_prefix(unit, &power, &binary);

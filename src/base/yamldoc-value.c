@@ -70,7 +70,7 @@ int yamldoc_bool(yamldoc_node map, const char *key, bool *ret, struct weir_err *
 {
 	static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
 	yamldoc_node n = yamldoc_get(map, key);
-	const char *text;
+	const char *text = NULL;
 
 	int r = need_text(n, "true or false", &text, err);
 	if (r < 0)
@@ -88,7 +88,7 @@ int yamldoc_int(yamldoc_node map, const char *key, int64_t lo, int64_t hi, int64
 {
 	yamldoc_node n = yamldoc_get(map, key);
 	struct weir_err why;
-	const char *text;
+	const char *text = NULL;
 	int64_t value;
 
 	int r = need_text(n, "a whole number", &text, err);
