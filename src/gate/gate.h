@@ -62,8 +62,8 @@ typedef uint32_t weir_node;
 #define WEIR_ROOT ((weir_node)0)
 
 enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2, WEIR_TRIM = 3 };
-#define WEIR_OPS_ALL    0x0fu
-#define WEIR_OPS(op)    (1u << (op)) /* a mask of operations */
+#define WEIR_OPS_ALL 0x0fu
+#define WEIR_OPS(op) (1u << (op)) /* a mask of operations */
 
 /* One request. The caller's memory, lent to the gate from submit until next hands it out; the
  * gate reads it again at done. Zero it, then fill what stands above the line. */
@@ -89,16 +89,16 @@ enum weir_class { WEIR_CLASS_PRIORITY = 0, WEIR_CLASS_RESERVED = 1, WEIR_CLASS_R
 enum weir_order { WEIR_FAIR = 0, WEIR_FIFO = 1, WEIR_EDF = 2 }; /* inside a class */
 
 struct weir_gate_config {
-	uint32_t nodes;         /* room for that many nodes, the root included; grows by add */
-	enum weir_unit cost;    /* what fair queueing counts */
-	uint64_t cost_max;      /* the largest cost of one request in that unit; larger ones are legal
+	uint32_t nodes;      /* room for that many nodes, the root included; grows by add */
+	enum weir_unit cost; /* what fair queueing counts */
+	uint64_t cost_max;   /* the largest cost of one request in that unit; larger ones are legal
 	                           but loosen the fairness bound. 0: 16 requests, 256 KiB, 100 ms */
 	enum weir_order order;
-	double window;          /* as the knob; 0: 32 */
-	uint32_t run;           /* as the knob RUN */
+	double window; /* as the knob; 0: 32 */
+	uint32_t run;  /* as the knob RUN */
 	uint64_t run_distance;
-	uint64_t credit;        /* as the knob CREDIT */
-	uint32_t histograms;    /* tenants that may have histograms at once; 0: none are kept */
+	uint64_t credit;     /* as the knob CREDIT */
+	uint32_t histograms; /* tenants that may have histograms at once; 0: none are kept */
 };
 
 WEIR_API int weir_gate_new(const struct weir_gate_config *config, struct weir_gate **ret_gate);
@@ -122,23 +122,24 @@ enum weir_bucket_kind {
 struct weir_bucket_spec {
 	enum weir_bucket_kind kind;
 	enum weir_unit unit;
-	uint8_t ops;  /* which operations it counts; 0: all */
-	double rate;  /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
-	double size;  /* units, > 0: the most it holds, and what it holds when new */
+	uint8_t ops; /* which operations it counts; 0: all */
+	double rate; /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
+	double size; /* units, > 0: the most it holds, and what it holds when new */
 };
 
 enum weir_knob_kind {
-	WEIR_KNOB_WINDOW,   /* value: requests inside at once, ≥ 0, fractions kept over time. Root */
-	WEIR_KNOB_WEIGHT,   /* value: 1/1024 … 2^20 */
-	WEIR_KNOB_PRIORITY, /* value: 0 (first) … 63, among those that fit their profiles; leaf */
+	WEIR_KNOB_WINDOW, /* value: requests inside at once, ≥ 0, fractions kept over time. Root */
+	WEIR_KNOB_WEIGHT, /* value: 1/1024 … 2^20 */
+	WEIR_KNOB_PRIORITY, /* value: 0 (first) … 63, among those that fit their profiles, or -1: none.
+	                       A leaf that gets a profile bucket and has none gets 63. Leaf */
 	WEIR_KNOB_DEADLINE, /* value: ns after submit, for the order EDF; leaf */
-	WEIR_KNOB_BUCKETS,  /* replaces all the node's buckets; one of the same kind, unit and ops as
+	WEIR_KNOB_BUCKETS, /* replaces all the node's buckets; one of the same kind, unit and ops as
 	                       before keeps its level, cut to the new size */
-	WEIR_KNOB_RGRANT,   /* value: add that many R-tokens to each R-bucket; negative takes */
-	WEIR_KNOB_LGRANT,   /* the same for L */
-	WEIR_KNOB_RUN,      /* value: most requests in a run of near ones, 0 or 1: none. Root */
+	WEIR_KNOB_RGRANT,  /* value: add that many R-tokens to each R-bucket; negative takes */
+	WEIR_KNOB_LGRANT,  /* the same for L */
+	WEIR_KNOB_RUN,     /* value: most requests in a run of near ones, 0 or 1: none. Root */
 	WEIR_KNOB_DISTANCE, /* value: bytes between one's end and the next's start that are near. Root */
-	WEIR_KNOB_CREDIT,   /* value: burst credit in the gate's cost unit. Root */
+	WEIR_KNOB_CREDIT, /* value: burst credit in the gate's cost unit. Root */
 };
 
 struct weir_knob {
@@ -187,7 +188,7 @@ enum weir_cause { /* why requests waited */
 	WEIR_CAUSES
 };
 
-struct weir_gate_stats { /* of one leaf since it was added, at `now` */
+struct weir_gate_stats {                       /* of one leaf since it was added, at `now` */
 	uint64_t arrivals, dispatched, served; /* requests; cancelled ones are not arrivals */
 	uint64_t bytes;                        /* dispatched */
 	uint64_t by_class[3];                  /* dispatched, enum weir_class */
@@ -217,6 +218,10 @@ WEIR_API void weir_gate_drain(struct weir_gate *g);
 WEIR_API const struct weir_hist *weir_gate_hist_wait(const struct weir_gate *g, weir_node leaf);
 WEIR_API const struct weir_hist *weir_gate_hist_device(const struct weir_gate *g, weir_node leaf);
 WEIR_API uint64_t weir_gate_unrecorded(const struct weir_gate *g); /* for want of a histogram */
+
+/* The width of one place in the fair order among node's children, in cost per weight: the quantum
+ * of law 6. 0: exact (up to 64 children). */
+WEIR_API double weir_gate_quantum(const struct weir_gate *g, weir_node node);
 
 WEIR_API size_t weir_gate_memory(const struct weir_gate *g); /* bytes allocated */
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/bucket.h"
+#include <math.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+const char *bucket_check(const struct weir_bucket_spec *spec)
+{
+	if (spec->kind > WEIR_LTOKENS)
+		return "no such kind of bucket";
+	if (spec->unit > WEIR_UNIT_TIME)
+		return "no such unit";
+	if (spec->ops & ~WEIR_OPS_ALL)
+		return "no such operation";
+	if (!(spec->rate >= 0 && spec->rate <= BUCKET_RATE_MAX))
+		return "rate must be between 0 and 2.7e11 per second";
+	if (spec->rate > 0 && spec->rate < 1.0 / BUCKET_RATE_ONE)
+		return "rate must be 0 or at least 1/1024 per second";
+	if (!(spec->size >= 1 && spec->size <= BUCKET_SIZE_MAX))
+		return "size must be between 1 and 2^52";
+	return NULL;
+}
+
+void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec, weir_time now)
+{
+	*b = (struct bucket){
+		.size = (int64_t)ceil(spec->size),
+		.stamp = now,
+		.rate = (uint64_t)llround(spec->rate * (double)BUCKET_RATE_ONE) &
+			((UINT64_C(1) << 48) - 1),
+		.unit = (unsigned)spec->unit & 3,
+		.kind = (unsigned)spec->kind & 3,
+		.ops = (spec->ops ? spec->ops : WEIR_OPS_ALL) & WEIR_OPS_ALL,
+	};
+	b->level = b->size;
+	/* Tokens that only a controller grants begin at none. */
+	if (b->rate == 0 && (b->kind == WEIR_RTOKENS || b->kind == WEIR_LTOKENS))
+		b->level = 0;
+}
+
+void bucket_inherit(struct bucket *b, const struct bucket *old)
+{
+	b->level = old->level < b->size ? old->level : b->size;
+	b->part = b->level < b->size ? old->part : 0;
+	b->stamp = old->stamp;
+}
+
+void bucket_grant(struct bucket *b, int64_t units)
+{
+	b->level += units;
+}
+
+void bucket_fill_slow(struct bucket *b, weir_time span)
+{
+	u128 parts = (u128)b->rate * (u128)span + b->part;
+	u128 units = parts / BUCKET_UNIT;
+
+	if (units >= (u128)(b->size - b->level)) { /* level < size here */
+		b->level = b->size;
+		b->part = 0;
+		return;
+	}
+	b->level += (int64_t)units;
+	b->part = (uint64_t)(parts - units * BUCKET_UNIT);
+}
+
+weir_time bucket_when_slow(const struct bucket *b, int64_t need)
+{
+	u128 parts, span;
+
+	if (b->rate == 0)
+		return WEIR_NEVER;
+	parts = (u128)(need - b->level) * BUCKET_UNIT - b->part;
+	span = (parts + b->rate - 1) / b->rate;
+	if (span >= (u128)(WEIR_NEVER - b->stamp))
+		return WEIR_NEVER;
+	return b->stamp + (weir_time)span;
+}

@@ -1,0 +1,720 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hot path: submit, next, done, wakeup. The law is in gate.h, the parts in node.h. */
+#include "gate/node.h"
+#include <errno.h>
+
+/* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
+ * not put its tenant years behind. */
+#define GATE_COST_CAP 64.0
+
+static weir_time gate_time(struct weir_gate *g, weir_time now)
+{
+	if (now > g->now)
+		g->now = now;
+	return g->now;
+}
+
+/* ---- lanes */
+
+static void gate_ready(struct weir_gate *g, unsigned slot, bool ready)
+{
+	if (slot == NODE_REST)
+		g->ready_rest = ready;
+	else if (slot == NODE_RESERVED)
+		g->ready_reserved = ready;
+	else if (ready)
+		g->ready_priority |= UINT64_C(1) << slot;
+	else
+		g->ready_priority &= ~(UINT64_C(1) << slot);
+}
+
+static struct lane *gate_lane(struct weir_gate *g, uint32_t inner, unsigned slot)
+{
+	return &g->lanes[*node_lane_of(g->inner[inner], slot)];
+}
+
+static bool gate_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	return (g->nodes[n].flags & NODE_STOPPED) && slot >= g->inner[n]->stopped;
+}
+
+/* Entry e, of node n, enters the lane of its parent; a lane that was empty enters its own parent's,
+ * and so on up. Nothing happens to an entry that is inside already: its tag is right. */
+static void gate_join(struct weir_gate *g, uint32_t e, uint32_t n, unsigned slot)
+{
+	for (;;) {
+		struct lane_entry *entry = &g->entries[e];
+		const struct node *node = &g->nodes[n];
+		struct lane *lane = gate_lane(g, node->parent, slot);
+		double start = lane->now - g->credit * node->per_weight;
+
+		if (entry->next != LANE_NIL)
+			return;
+		if (entry->tag < start)
+			entry->tag = start;
+		lane_insert(lane, g->entries, e);
+		if (lane->members > 1)
+			return;
+		n = node->parent;
+		if (n == WEIR_ROOT) {
+			gate_ready(g, slot, true);
+			return;
+		}
+		if (gate_stopped(g, n, slot))
+			return; /* gate_release will see to it */
+		e = lane->entry;
+	}
+}
+
+/* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
+static void gate_join_keyed(struct weir_gate *g, uint32_t e, uint32_t n, unsigned slot, double key)
+{
+	for (;;) {
+		struct lane_entry *entry = &g->entries[e];
+		const struct node *node = &g->nodes[n];
+		struct lane *lane = gate_lane(g, node->parent, slot);
+		bool inside = entry->next != LANE_NIL;
+
+		if (inside && entry->tag <= key)
+			return; /* if it grew, that is found at the front */
+		entry->tag = key;
+		if (inside)
+			lane_lower(lane, g->entries, e);
+		else
+			lane_insert(lane, g->entries, e);
+		n = node->parent;
+		if (n == WEIR_ROOT) {
+			gate_ready(g, slot, true);
+			return;
+		}
+		if (gate_stopped(g, n, slot))
+			return;
+		e = lane->entry;
+	}
+}
+
+static double gate_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r)
+{
+	if (g->order == WEIR_FIFO)
+		return (double)r->submitted;
+	return (double)(r->deadline ? r->deadline : r->submitted + g->deadline[n]);
+}
+
+static void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	struct node *node = &g->nodes[n];
+	unsigned class = node_entry_of(slot);
+
+	node->may |= (uint8_t)(1u << class);
+	if (g->order == WEIR_FAIR)
+		gate_join(g, node->entry[class], n, slot);
+	else
+		gate_join_keyed(g, node->entry[class], n, slot, gate_key(g, n, node->head));
+}
+
+/* ---- a leaf's head against its own buckets */
+
+static void gate_state(struct weir_gate *g, uint32_t n, enum node_state state, weir_time now)
+{
+	if (g->nodes[n].state == state)
+		return;
+	stats_turn(g, n, now);
+	g->nodes[n].state = (uint8_t)state;
+}
+
+static bool gate_counts(const struct bucket *b, const struct weir_req *r)
+{
+	return b->ops & WEIR_OPS(r->op);
+}
+
+/* When the last (all) or the first (any) of n buckets admits r; those that do not count it apart.
+ * Of none: all admit at once, any never. */
+static weir_time gate_when(
+	struct bucket *b, unsigned n, const struct weir_req *r, bool all, weir_time now)
+{
+	weir_time when = all ? now : WEIR_NEVER;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t cost = node_cost(r, b[i].unit);
+
+		if (!gate_counts(&b[i], r) || cost == 0)
+			continue;
+		bucket_fill(&b[i], now);
+		weir_time t = bucket_when(&b[i], cost);
+
+		if (all ? t > when : t < when)
+			when = t;
+	}
+	return when;
+}
+
+static void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	struct node_limits *l = node->limits;
+	const struct weir_req *r = node->head;
+	struct bucket *b = l->b;
+	weir_time when = gate_when(b, l->n_hold, r, true, now);
+
+	if (when > now) {
+		gate_state(g, n, NODE_HELD, now);
+		timer_set(&g->timer, n, when);
+		return;
+	}
+	b += l->n_hold;
+	weir_time fits = gate_when(b, l->n_profile, r, true, now);
+
+	b += l->n_profile;
+	weir_time reserved = gate_when(b, l->n_r, r, false, now);
+
+	if (l->n_l && reserved > now) {
+		when = gate_when(b + l->n_r, l->n_l, r, true, now);
+		if (when > now) {
+			gate_state(g, n, NODE_TOKENS, now);
+			timer_set(&g->timer, n, when < reserved ? when : reserved);
+			return;
+		}
+	}
+	gate_state(g, n, NODE_OK, now);
+	gate_enter(g, n, NODE_REST);
+	if (reserved <= now)
+		gate_enter(g, n, NODE_RESERVED);
+	else
+		timer_set(&g->timer, n, reserved);
+	if (node->priority == NODE_NO_PRIORITY)
+		return;
+	if (fits <= now)
+		gate_enter(g, n, node->priority);
+	else
+		timer_set(&g->timer, n, fits);
+}
+
+void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+
+	node->may = 0;
+	if (!node->head) {
+		gate_state(g, n, NODE_OK, now);
+		return;
+	}
+	if (node->limits) {
+		gate_update_limited(g, n, now);
+		return;
+	}
+	gate_enter(g, n, NODE_REST);
+	if (node->priority != NODE_NO_PRIORITY)
+		gate_enter(g, n, node->priority);
+}
+
+/* ---- the buckets above */
+
+static void gate_stop(struct weir_gate *g, uint32_t n, unsigned slot, weir_time when, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+
+	if (!(node->flags & NODE_STOPPED)) {
+		stats_turn(g, n, now);
+		node->flags |= NODE_STOPPED;
+		g->inner[n]->stopped = (uint8_t)slot;
+	} else if (slot < g->inner[n]->stopped) {
+		g->inner[n]->stopped = (uint8_t)slot;
+	}
+	timer_set(&g->timer, n, when);
+}
+
+/* Do all ancestors' buckets admit r now? The first that does not is stopped. */
+static bool gate_admitted(
+	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	uint32_t n = leaf;
+
+	if (!(g->nodes[n].flags & NODE_ABOVE))
+		return true;
+	do {
+		n = g->nodes[n].parent;
+		struct node_limits *l = g->nodes[n].limits;
+
+		if (!l)
+			continue;
+		weir_time when = gate_when(l->b, l->n_hold, r, true, now);
+
+		if (when > now) {
+			gate_stop(g, n, slot, when, now);
+			return false;
+		}
+	} while (n != WEIR_ROOT);
+	return true;
+}
+
+static void gate_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	uint32_t l = *node_lane_of(g->inner[n], slot);
+
+	if (l == NODE_NIL || g->lanes[l].members == 0)
+		return;
+	if (g->order == WEIR_FAIR) {
+		gate_join(g, g->lanes[l].entry, n, slot);
+	} else {
+		uint32_t first = lane_first(&g->lanes[l], g->entries);
+
+		gate_join_keyed(g, g->lanes[l].entry, n, slot, g->entries[first].tag);
+	}
+}
+
+void gate_release(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	if (!(g->nodes[n].flags & NODE_STOPPED))
+		return;
+	stats_turn(g, n, now);
+	g->nodes[n].flags &= (uint8_t)~NODE_STOPPED;
+	if (n == WEIR_ROOT)
+		return;
+	for (unsigned s = 0; g->inner[n]->lane_priority && s < NODE_PRIORITIES; s++)
+		gate_rejoin(g, n, s);
+	gate_rejoin(g, n, NODE_RESERVED);
+	gate_rejoin(g, n, NODE_REST);
+}
+
+/* ---- who is next */
+
+static void gate_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
+{
+	lane_pop(lane, g->entries);
+	if (g->entries[e].owner == NODE_ORPHAN)
+		tree_entry_free(g, e);
+}
+
+/* Goes down one slot from the root to the leaf at the front. What does not belong at the front of
+ * a lane on the way is dropped from it: then NODE_ORPHAN, and the caller tries again. NODE_NIL: the
+ * slot is empty. */
+static uint32_t gate_descend(struct weir_gate *g, unsigned slot)
+{
+	struct lane *above = NULL, *lane = gate_lane(g, WEIR_ROOT, slot);
+	uint32_t above_e = LANE_NIL;
+
+	for (;;) {
+		uint32_t e = lane_first(lane, g->entries);
+
+		if (e == LANE_NIL) {
+			if (!above)
+				return NODE_NIL;
+			gate_drop(g, above, above_e); /* an empty lane */
+			return NODE_ORPHAN;
+		}
+		if (lane->keyed && above && g->entries[above_e].tag < g->entries[e].tag) {
+			g->entries[above_e].tag = g->entries[e].tag; /* found at the front */
+			return NODE_ORPHAN;
+		}
+		uint32_t owner = g->entries[e].owner;
+
+		if (!(owner & LANE_OF_LANE)) {
+			if (owner != NODE_ORPHAN &&
+				(g->nodes[owner].may >> node_entry_of(slot) & 1))
+				return owner;
+			gate_drop(g, lane, e);
+			return NODE_ORPHAN;
+		}
+		struct lane *below = &g->lanes[owner & ~LANE_OF_LANE];
+
+		if (gate_stopped(g, below->node, slot)) {
+			gate_drop(g, lane, e);
+			return NODE_ORPHAN;
+		}
+		above = lane;
+		above_e = e;
+		lane = below;
+	}
+}
+
+static uint32_t gate_pick(struct weir_gate *g, unsigned slot, weir_time now)
+{
+	while (!gate_stopped(g, WEIR_ROOT, slot)) {
+		uint32_t n = gate_descend(g, slot);
+
+		if (n == NODE_NIL) {
+			gate_ready(g, slot, false);
+			return NODE_NIL;
+		}
+		if (n != NODE_ORPHAN && gate_admitted(g, n, g->nodes[n].head, slot, now))
+			return n;
+	}
+	return NODE_NIL;
+}
+
+/* May the run go on in this slot? */
+static bool gate_runs(struct weir_gate *g, unsigned slot, weir_time now)
+{
+	const struct node *node = &g->nodes[g->run_node];
+
+	if (!g->run_left || slot != g->run_slot || !(node->may >> node_entry_of(slot) & 1))
+		return false;
+	uint64_t at = node->head->offset;
+	uint64_t gap = at > g->run_end ? at - g->run_end : g->run_end - at;
+
+	if (gap > g->run_distance)
+		return false;
+	for (uint32_t n = node->parent; n != WEIR_ROOT; n = g->nodes[n].parent)
+		if (gate_stopped(g, n, slot))
+			return false;
+	return gate_admitted(g, g->run_node, node->head, slot, now);
+}
+
+/* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
+static unsigned gate_slot(const struct weir_gate *g, unsigned from)
+{
+	if (from < NODE_PRIORITIES) {
+		uint64_t ready = g->ready_priority & (~UINT64_C(0) << from);
+
+		if (ready)
+			return (unsigned)__builtin_ctzll(ready);
+	}
+	if (from <= NODE_RESERVED && g->ready_reserved)
+		return NODE_RESERVED;
+	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
+}
+
+static uint32_t gate_choose(struct weir_gate *g, weir_time now, unsigned *ret_slot, bool *ret_run)
+{
+	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST; slot = gate_slot(g, slot + 1)) {
+		*ret_slot = slot;
+		*ret_run = g->run_left && gate_runs(g, slot, now);
+		if (*ret_run)
+			return g->run_node;
+		uint32_t n = gate_pick(g, slot, now);
+
+		if (n != NODE_NIL)
+			return n;
+	}
+	return NODE_NIL;
+}
+
+/* ---- one passes */
+
+/* Moves the tags along the path. In turn: everything on the path is at the front of its lane and
+ * leaves it. In a run: it stays where it is, and its greater tag is found at the front. */
+static void gate_tags(struct weir_gate *g, uint32_t n, unsigned slot, double cost, bool run)
+{
+	uint32_t e = g->nodes[n].entry[node_entry_of(slot)];
+
+	while (n != WEIR_ROOT) {
+		const struct node *node = &g->nodes[n];
+		struct lane *lane = gate_lane(g, node->parent, slot);
+
+		if (!run) {
+			if (g->entries[e].tag > lane->now)
+				lane->now = g->entries[e].tag;
+			lane_pop(lane, g->entries);
+		}
+		g->entries[e].tag += cost * node->per_weight;
+		e = lane->entry;
+		n = node->parent;
+	}
+}
+
+/* After a pass: every lane on the path that is not empty stands in its parent's again. */
+static void gate_return(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	for (n = g->nodes[n].parent; n != WEIR_ROOT; n = g->nodes[n].parent)
+		if (!gate_stopped(g, n, slot))
+			gate_rejoin(g, n, slot);
+}
+
+static void gate_charge(struct bucket *b, unsigned n, const struct weir_req *r, weir_time now)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!gate_counts(&b[i], r))
+			continue;
+		bucket_fill(&b[i], now);
+		bucket_take(&b[i], node_cost(r, b[i].unit));
+	}
+}
+
+/* Law 3: takes from every R-bucket that holds enough; true if any did. */
+static bool gate_charge_reserved(
+	struct bucket *b, unsigned n, const struct weir_req *r, weir_time now)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t cost = node_cost(r, b[i].unit);
+
+		if (!gate_counts(&b[i], r) || cost == 0)
+			continue;
+		bucket_fill(&b[i], now);
+		if (!bucket_admits(&b[i], cost))
+			continue;
+		bucket_take(&b[i], cost);
+		any = true;
+	}
+	return any;
+}
+
+static void gate_charge_all(
+	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	struct node_limits *l = g->nodes[leaf].limits;
+
+	if (l) {
+		struct bucket *b = l->b;
+
+		gate_charge(b, l->n_hold, r, now);
+		b += l->n_hold;
+		if (slot < NODE_PRIORITIES)
+			gate_charge(b, l->n_profile, r, now);
+		b += l->n_profile;
+		if (!gate_charge_reserved(b, l->n_r, r, now))
+			gate_charge(b + l->n_r, l->n_l, r, now);
+	}
+	if (!(g->nodes[leaf].flags & NODE_ABOVE))
+		return;
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		if (g->nodes[n].limits)
+			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, r, now);
+	}
+}
+
+static void gate_note_run(struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r)
+{
+	if (g->run < 2)
+		return;
+	if (g->run_left && g->run_node == n && g->run_slot == slot)
+		g->run_left--;
+	else
+		g->run_left = g->run - 1;
+	g->run_node = n;
+	g->run_slot = (uint8_t)slot;
+	g->run_end = r->offset + r->bytes;
+}
+
+static struct weir_req *gate_pass(
+	struct weir_gate *g, uint32_t n, unsigned slot, bool run, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	struct weir_req *r = node->head;
+	unsigned class = node_entry_of(slot);
+
+	if (g->order == WEIR_FAIR) {
+		double cost = (double)node_cost(r, g->cost);
+		double cap = g->cost_max * GATE_COST_CAP;
+
+		gate_tags(g, n, slot, cost < cap ? cost : cap, run);
+	} else {
+		gate_tags(g, n, slot, 0, run);
+	}
+	gate_charge_all(g, n, r, slot, now);
+	gate_note_run(g, n, slot, r);
+
+	node->head = r->next;
+	if (!node->head)
+		node->tail = NULL;
+	r->next = NULL;
+	r->dispatched = now;
+	r->class_ = (uint8_t) class;
+	node->wait_area += (uint64_t)now;
+	node->full_area += stats_full(g, now);
+	if (node->flags & NODE_CLOCKS)
+		stats_wait_slow(g, n, now, 1);
+	node->queued--;
+	node->in_flight++;
+	node->dispatched++;
+	node->bytes += r->bytes;
+	if (class < 2)
+		node->passed[class]++;
+	node->device_area -= (uint64_t)now;
+	g->queued--;
+	g->in_flight++;
+	g->dispatched++;
+
+	gate_update(g, n, now);
+	gate_return(g, n, slot);
+	return r;
+}
+
+/* ---- the calls */
+
+static void gate_pend(struct weir_gate *g, uint32_t n)
+{
+	g->pending[0][n >> 6] |= UINT64_C(1) << (n & 63);
+	g->pending[1][n >> 12] |= UINT64_C(1) << (n >> 6 & 63);
+	g->pending[2][n >> 18] |= UINT64_C(1) << (n >> 12 & 63);
+	g->any_pending = true;
+}
+
+/* Leaves that were empty and no longer are, in the order of their numbers, whatever the order of
+ * their submits. */
+static void gate_activate(struct weir_gate *g, weir_time now)
+{
+	g->any_pending = false;
+	for (uint32_t w2 = 0; w2 <= (g->room - 1) >> 18; w2++) {
+		for (; g->pending[2][w2]; g->pending[2][w2] &= g->pending[2][w2] - 1) {
+			uint32_t w1 = w2 << 6 | (uint32_t)__builtin_ctzll(g->pending[2][w2]);
+
+			for (; g->pending[1][w1]; g->pending[1][w1] &= g->pending[1][w1] - 1) {
+				uint32_t w0 =
+					w1 << 6 | (uint32_t)__builtin_ctzll(g->pending[1][w1]);
+
+				for (; g->pending[0][w0];
+					g->pending[0][w0] &= g->pending[0][w0] - 1)
+					gate_update(g,
+						w0 << 6 | (uint32_t)__builtin_ctzll(
+								  g->pending[0][w0]),
+						now);
+			}
+		}
+	}
+}
+
+static void gate_expire(struct weir_gate *g, weir_time now)
+{
+	uint32_t n;
+
+	while ((n = timer_expire(&g->timer, now)) != TIMER_NIL) {
+		if (g->nodes[n].flags & NODE_INNER)
+			gate_release(g, n, now);
+		else
+			gate_update(g, n, now);
+	}
+}
+
+void gate_window(struct weir_gate *g, weir_time now)
+{
+	bool full = g->in_flight >= g->window.limit;
+
+	if (full == g->full)
+		return;
+	if (full)
+		g->full_since = now;
+	else
+		g->full_time += now - g->full_since;
+	g->full = full;
+}
+
+int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	now = gate_time(g, now);
+	for (size_t i = 0; i < n; i++) {
+		if (reqs[i]->tenant >= g->n_nodes || !(g->nodes[reqs[i]->tenant].flags & NODE_LEAF))
+			return -EINVAL;
+	}
+	uint64_t full = stats_full(g, now);
+
+	for (size_t i = 0; i < n; i++) {
+		struct weir_req *r = reqs[i];
+		struct node *node = &g->nodes[r->tenant];
+
+		r->next = NULL;
+		r->submitted = now;
+		if (node->tail) {
+			node->tail->next = r;
+		} else {
+			node->head = r;
+			gate_pend(g, r->tenant);
+		}
+		node->tail = r;
+		node->queued++;
+		node->wait_area -= (uint64_t)now;
+		node->full_area -= full;
+		if (node->flags & NODE_CLOCKS)
+			stats_wait_slow(g, r->tenant, now, -1);
+	}
+	g->queued += (uint32_t)n;
+	g->submitted += n;
+	return 0;
+}
+
+size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
+{
+	size_t n = 0;
+
+	now = gate_time(g, now);
+	window_update(&g->window, now, g->in_flight);
+	if (g->in_flight < g->window.limit && g->queued) {
+		gate_expire(g, now);
+		if (g->any_pending)
+			gate_activate(g, now);
+		while (n < max && g->in_flight < g->window.limit) {
+			unsigned slot = 0;
+			bool run = false;
+			uint32_t leaf = gate_choose(g, now, &slot, &run);
+
+			if (leaf == NODE_NIL)
+				break;
+			ret_reqs[n++] = gate_pass(g, leaf, slot, run, now);
+		}
+	}
+	gate_window(g, now);
+	return n;
+}
+
+void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	now = gate_time(g, now);
+	window_update(&g->window, now, g->in_flight);
+	for (size_t i = 0; i < n; i++) {
+		struct node *node = &g->nodes[reqs[i]->tenant];
+
+		node->in_flight--;
+		node->device_area += (uint64_t)now;
+		if (g->stats)
+			stats_record(g, reqs[i], now);
+	}
+	g->in_flight -= (uint32_t)n;
+	g->served += n;
+	gate_window(g, now);
+}
+
+weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
+{
+	now = gate_time(g, now);
+	if (!g->queued)
+		return WEIR_NEVER;
+	window_update(&g->window, now, g->in_flight);
+	gate_window(g, now);
+	if (g->in_flight >= g->window.limit)
+		return window_next(&g->window);
+	unsigned slot = gate_slot(g, 0);
+
+	if (g->any_pending || (slot <= NODE_REST && !gate_stopped(g, WEIR_ROOT, slot)))
+		return now;
+	weir_time next = timer_next(&g->timer);
+
+	return next > now ? next : now;
+}
+
+size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
+	bool (*match)(const struct weir_req *, void *), void (*drop)(struct weir_req *, void *),
+	void *arg)
+{
+	if (tenant >= g->n_nodes || !(g->nodes[tenant].flags & NODE_LEAF))
+		return 0;
+	now = gate_time(g, now);
+	struct node *node = &g->nodes[tenant];
+	struct weir_req *keep = NULL, **end = &keep, *r = node->head, *next;
+	size_t n = 0;
+
+	node->tail = NULL;
+	for (; r; r = next) {
+		next = r->next;
+		if (!match(r, arg)) {
+			*end = node->tail = r;
+			end = &r->next;
+			continue;
+		}
+		node->wait_area += (uint64_t)now;
+		node->full_area += stats_full(g, now);
+		if (node->flags & NODE_CLOCKS)
+			stats_wait_slow(g, tenant, now, 1);
+		r->next = NULL;
+		drop(r, arg);
+		n++;
+	}
+	*end = NULL;
+	node->head = keep;
+	node->queued -= (uint32_t)n;
+	g->queued -= (uint32_t)n;
+	g->submitted -= n;
+	gate_update(g, tenant, now);
+	return n;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knobs: checked as a set, given their memory as a set, and only then turned: what can fail comes
+ * before what changes.
+ */
+#include "gate/node.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define KNOB_BUCKETS_MAX 64
+#define KNOB_WEIGHT_MIN  (1.0 / 1024)
+#define KNOB_WEIGHT_MAX  1048576.0
+
+static int knob_refuse(struct weir_err *err, const struct weir_knob *k, const char *why)
+{
+	return weir_err_set(err, -EINVAL, "node %u: %s", k->node, why);
+}
+
+static int knob_check_buckets(
+	const struct weir_gate *g, const struct weir_knob *k, struct weir_err *err)
+{
+	bool inner = g->nodes[k->node].flags & NODE_INNER;
+
+	if (k->n_buckets > KNOB_BUCKETS_MAX)
+		return knob_refuse(err, k, "more than 64 buckets");
+	for (uint32_t i = 0; i < k->n_buckets; i++) {
+		const char *why = bucket_check(&k->buckets[i]);
+
+		if (!why && inner && k->buckets[i].kind != WEIR_HOLD)
+			why = "only a leaf has profile, R and L buckets";
+		if (why)
+			return weir_err_set(
+				err, -EINVAL, "node %u: bucket %u: %s", k->node, i, why);
+	}
+	return 0;
+}
+
+static bool knob_has(const struct weir_gate *g, const struct weir_knob *set, size_t n,
+	weir_node node, enum weir_bucket_kind kind)
+{
+	const struct node_limits *l = g->nodes[node].limits;
+	bool has = l && (kind == WEIR_RTOKENS ? l->n_r : l->n_l);
+
+	for (size_t i = 0; i < n; i++) { /* a bucket given earlier in the same set counts */
+		if (set[i].node != node || set[i].kind != WEIR_KNOB_BUCKETS)
+			continue;
+		has = false;
+		for (uint32_t b = 0; b < set[i].n_buckets; b++)
+			has |= set[i].buckets[b].kind == kind;
+	}
+	return has;
+}
+
+static const char *knob_check_value(
+	const struct weir_gate *g, const struct weir_knob *set, size_t i)
+{
+	const struct weir_knob *k = &set[i];
+	double v = k->value;
+
+	switch (k->kind) {
+	case WEIR_KNOB_WINDOW:
+		return v >= 0 && v <= WINDOW_MAX ? NULL : "window must be between 0 and 1e6";
+	case WEIR_KNOB_WEIGHT:
+		return v >= KNOB_WEIGHT_MIN && v <= KNOB_WEIGHT_MAX
+			       ? NULL
+			       : "weight must be between 1/1024 and 2^20";
+	case WEIR_KNOB_PRIORITY:
+		return v == -1 || (v >= 0 && v < NODE_PRIORITIES && v == floor(v))
+			       ? NULL
+			       : "priority must be a whole number from 0 to 63, or -1 for none";
+	case WEIR_KNOB_DEADLINE:
+		if (g->order != WEIR_EDF)
+			return "deadlines are for the order EDF";
+		return v >= 0 && v < 9e18 ? NULL : "deadline must not be negative";
+	case WEIR_KNOB_RGRANT:
+	case WEIR_KNOB_LGRANT:
+		if (!knob_has(g, set, i, k->node,
+			    k->kind == WEIR_KNOB_RGRANT ? WEIR_RTOKENS : WEIR_LTOKENS))
+			return "a grant needs a token bucket of its kind";
+		return fabs(v) <= (double)BUCKET_SIZE_MAX ? NULL
+							  : "grant must be within 2^52 tokens";
+	case WEIR_KNOB_RUN:
+		return v >= 0 && v <= 65536 ? NULL : "run must be between 0 and 65536";
+	case WEIR_KNOB_DISTANCE:
+	case WEIR_KNOB_CREDIT:
+		return v >= 0 && v < 9e18 ? NULL : "must not be negative";
+	default:
+		return "no such knob";
+	}
+}
+
+static int knob_check(
+	const struct weir_gate *g, const struct weir_knob *set, size_t i, struct weir_err *err)
+{
+	const struct weir_knob *k = &set[i];
+	const char *why;
+
+	if (k->node >= g->n_nodes || !g->nodes[k->node].flags)
+		return knob_refuse(err, k, "no such node");
+	bool leaf = g->nodes[k->node].flags & NODE_LEAF;
+
+	switch (k->kind) {
+	case WEIR_KNOB_BUCKETS:
+		return knob_check_buckets(g, k, err);
+	case WEIR_KNOB_WEIGHT:
+		if (k->node == WEIR_ROOT)
+			return knob_refuse(err, k, "the root has no weight");
+		break;
+	case WEIR_KNOB_PRIORITY:
+	case WEIR_KNOB_DEADLINE:
+	case WEIR_KNOB_RGRANT:
+	case WEIR_KNOB_LGRANT:
+		if (!leaf)
+			return knob_refuse(err, k, "this knob is a leaf's");
+		break;
+	default:
+		if (k->node != WEIR_ROOT)
+			return knob_refuse(
+				err, k, "this knob is the whole gate's: give it at the root");
+	}
+	why = knob_check_value(g, set, i);
+	return why ? knob_refuse(err, k, why) : 0;
+}
+
+/* ---- memory */
+
+static struct node_limits *knob_limits(const struct weir_knob *k, weir_time now)
+{
+	struct node_limits *l = calloc(1, sizeof *l + k->n_buckets * sizeof(struct bucket));
+
+	if (!l)
+		return NULL;
+	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
+		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
+
+		for (uint32_t i = 0; i < k->n_buckets; i++) {
+			if (k->buckets[i].kind != kind)
+				continue;
+			bucket_init(&l->b[l->n++], &k->buckets[i], now);
+			++*n[kind];
+		}
+	}
+	return l;
+}
+
+/* Entries and lanes for what the knob lets a leaf do. */
+static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const struct node_limits *l)
+{
+	int r = 0;
+
+	if (k->kind == WEIR_KNOB_PRIORITY && k->value >= 0)
+		return tree_slot(g, k->node, (unsigned)k->value);
+	if (k->kind != WEIR_KNOB_BUCKETS)
+		return 0;
+	if (l->n_r)
+		r = tree_slot(g, k->node, NODE_RESERVED);
+	if (!r && l->n_profile)
+		r = tree_slot(g, k->node, NODE_PRIORITIES - 1);
+	return r;
+}
+
+/* ---- turning */
+
+/* The k-th bucket of a kind, unit and mask takes over the level of the k-th such one before. */
+static void knob_inherit(struct node_limits *l, const struct node_limits *old)
+{
+	uint64_t taken = 0;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		struct bucket *b = &l->b[i];
+
+		for (unsigned j = 0; j < old->n; j++) {
+			const struct bucket *o = &old->b[j];
+
+			if ((taken >> j & 1) || o->kind != b->kind || o->unit != b->unit ||
+				o->ops != b->ops)
+				continue;
+			bucket_inherit(b, o);
+			taken |= UINT64_C(1) << j;
+			break;
+		}
+	}
+}
+
+/* Clocks and areas go on. Levels are brought up to now at the old rate first. */
+static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *l, weir_time now)
+{
+	struct node_limits *old = g->nodes[n].limits;
+
+	if (old) {
+		for (unsigned i = 0; i < old->n; i++)
+			bucket_fill(&old->b[i], now);
+		knob_inherit(l, old);
+		l->held = old->held;
+		l->tokens = old->tokens;
+		l->both = old->both;
+		l->open0 = old->open0;
+		l->above0 = old->above0;
+		l->held_area = old->held_area;
+		l->tokens_area = old->tokens_area;
+		l->both_area = old->both_area;
+		g->limits_memory -= sizeof *old + old->n * sizeof(struct bucket);
+		free(old);
+	} else {
+		l->open0 = stats_open(g, now);
+		l->above0 = n == WEIR_ROOT ? 0 : stats_above(g, g->nodes[n].parent, now);
+		l->both = g->nodes[n].flags & NODE_INNER ? l->above0 : 0;
+	}
+	g->limits_memory += sizeof *l + l->n * sizeof(struct bucket);
+	g->nodes[n].limits = l;
+}
+
+/* Which nodes have clocks may change with the buckets of node n: those who wait are signed off
+ * before and on again after. */
+static void knob_sign(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
+{
+	bool all = g->nodes[n].flags & NODE_INNER;
+
+	for (uint32_t i = all ? 1 : n; i < (all ? g->n_nodes : n + 1); i++)
+		if ((g->nodes[i].flags & NODE_CLOCKS) && g->nodes[i].queued)
+			stats_wait_slow(g, i, now, sign * (int64_t)g->nodes[i].queued);
+}
+
+static void knob_buckets(struct weir_gate *g, uint32_t n, struct node_limits *l, weir_time now)
+{
+	const struct node_limits *old = g->nodes[n].limits;
+	bool same = old && !old->n_hold == !l->n_hold && !old->n_l == !l->n_l;
+
+	if (!same)
+		knob_sign(g, n, now, 1);
+	if (l->n_profile && g->nodes[n].priority == NODE_NO_PRIORITY)
+		g->nodes[n].priority = NODE_PRIORITIES - 1;
+	knob_take_over(g, n, l, now);
+	if (!same) {
+		tree_flags(g);
+		knob_sign(g, n, now, -1);
+	}
+}
+
+static void knob_priority(struct weir_gate *g, uint32_t n, double value)
+{
+	struct node *node = &g->nodes[n];
+	uint8_t priority = value < 0 ? NODE_NO_PRIORITY : (uint8_t)value;
+	uint32_t *e = &node->entry[WEIR_CLASS_PRIORITY];
+
+	if (priority == node->priority)
+		return;
+	/* An entry may still stand in the lane of the old priority: it stays behind, and the leaf
+	 * takes a new one. If there is no memory for one it keeps its priority. */
+	if (*e != NODE_NIL && g->entries[*e].next != LANE_NIL) {
+		uint32_t old = *e;
+
+		*e = NODE_NIL;
+		if (priority != NODE_NO_PRIORITY && tree_slot(g, n, priority)) {
+			*e = old;
+			return;
+		}
+		tree_orphan(g, old);
+	}
+	node->priority = priority;
+}
+
+static void knob_grant(struct node_limits *l, enum weir_knob_kind kind, double value, weir_time now)
+{
+	unsigned from =
+		(unsigned)(l->n_hold + l->n_profile + (kind == WEIR_KNOB_LGRANT ? l->n_r : 0));
+	unsigned n = kind == WEIR_KNOB_RGRANT ? l->n_r : l->n_l;
+
+	for (unsigned i = from; i < from + n; i++) {
+		bucket_fill(&l->b[i], now);
+		bucket_grant(&l->b[i], llround(value));
+	}
+}
+
+static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
+{
+	struct node_inner *in = g->inner[g->nodes[n].parent];
+
+	g->nodes[n].per_weight = 1 / weight;
+	if (weight < in->weight_min) {
+		in->weight_min = weight;
+		/* Without the memory for a better fit the lanes stay as they are: still right, only
+		 * with more entries beyond the circle. */
+		(void)tree_fit(g, g->nodes[n].parent);
+	}
+}
+
+static void knob_turn(
+	struct weir_gate *g, const struct weir_knob *k, struct node_limits *l, weir_time now)
+{
+	switch (k->kind) {
+	case WEIR_KNOB_WINDOW:
+		window_update(&g->window, now, g->in_flight);
+		window_set(&g->window, k->value, now);
+		gate_window(g, now);
+		break;
+	case WEIR_KNOB_WEIGHT:
+		knob_weight(g, k->node, k->value);
+		break;
+	case WEIR_KNOB_PRIORITY:
+		knob_priority(g, k->node, k->value);
+		break;
+	case WEIR_KNOB_DEADLINE:
+		g->deadline[k->node] = (weir_time)k->value;
+		break;
+	case WEIR_KNOB_BUCKETS:
+		knob_buckets(g, k->node, l, now);
+		break;
+	case WEIR_KNOB_RGRANT:
+	case WEIR_KNOB_LGRANT:
+		knob_grant(g->nodes[k->node].limits, k->kind, k->value, now);
+		break;
+	case WEIR_KNOB_RUN:
+		g->run = (uint32_t)k->value;
+		g->run_left = 0;
+		break;
+	case WEIR_KNOB_DISTANCE:
+		g->run_distance = (uint64_t)k->value;
+		break;
+	case WEIR_KNOB_CREDIT:
+		g->credit = k->value;
+		break;
+	}
+}
+
+int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *knobs, size_t n,
+	struct weir_err *err)
+{
+	struct node_limits **limits = calloc(n ? n : 1, sizeof *limits);
+	int r = limits ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+
+	if (now > g->now)
+		g->now = now;
+	now = g->now;
+	for (size_t i = 0; !r && i < n; i++)
+		r = knob_check(g, knobs, i, err);
+	for (size_t i = 0; !r && i < n; i++) {
+		if (knobs[i].kind == WEIR_KNOB_BUCKETS)
+			limits[i] = knob_limits(&knobs[i], now);
+		if ((knobs[i].kind == WEIR_KNOB_BUCKETS && !limits[i]) ||
+			knob_reserve(g, &knobs[i], limits[i]))
+			r = weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	if (r) {
+		for (size_t i = 0; limits && i < n; i++)
+			free(limits[i]);
+		free(limits);
+		return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		knob_turn(g, &knobs[i], limits[i], now);
+	free(limits);
+	for (size_t i = 0; i < n; i++) {
+		if (g->nodes[knobs[i].node].flags & NODE_INNER)
+			gate_release(g, knobs[i].node, now);
+		else
+			gate_update(g, knobs[i].node, now);
+	}
+	return 0;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/lane.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The circle spans this many of the largest steps, so that tags rarely lie beyond it. */
+#define LANE_SPAN 4
+/* Buckets a child, and their least and greatest number. Many buckets make the quantum small; few
+ * keep the circle in the cache and the memory of a node with few children in proportion. */
+#define LANE_PER_CHILD 4
+#define LANE_LEAST     256
+#define LANE_MOST      4096
+
+/* A heap orders by integers; non-negative doubles order as their bits do. */
+static int64_t lane_key(double tag)
+{
+	int64_t key;
+
+	memcpy(&key, &tag, sizeof key);
+	return key;
+}
+
+void lane_init(struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, uint32_t *place)
+{
+	*l = (struct lane){.node = node, .slot = slot, .entry = entry, .keyed = place != NULL};
+	heap_init(&l->heap, place);
+}
+
+void lane_place(struct lane *l, uint32_t *place)
+{
+	l->heap.place = place;
+}
+
+void lane_free(struct lane *l)
+{
+	free(l->tail);
+	free(l->bits);
+	heap_free(&l->heap);
+}
+
+size_t lane_memory(const struct lane *l)
+{
+	size_t circle = l->tail ? ((size_t)l->mask + 1) * 4 + ((size_t)l->mask + 1) / 8 : 0;
+
+	return circle + l->heap.room * sizeof *l->heap.items;
+}
+
+static uint64_t lane_number(const struct lane *l, double tag)
+{
+	return (uint64_t)(tag * l->per_quantum);
+}
+
+static void lane_append(struct lane *l, struct lane_entry *entries, uint32_t e, uint64_t number)
+{
+	if (number - l->base > l->mask)
+		number = l->base + l->mask; /* beyond the circle: looked at again there */
+	uint32_t at = (uint32_t)number & l->mask;
+	uint64_t bit = UINT64_C(1) << (at % 64);
+
+	if (l->bits[at / 64] & bit) {
+		uint32_t last = l->tail[at];
+
+		entries[e].next = entries[last].next;
+		entries[last].next = e;
+	} else {
+		entries[e].next = e;
+		l->bits[at / 64] |= bit;
+		l->top |= UINT64_C(1) << (at / 64);
+	}
+	l->tail[at] = e;
+}
+
+/* Takes the first entry out of bucket `at`. */
+static uint32_t lane_behead(struct lane *l, struct lane_entry *entries, uint32_t at)
+{
+	uint32_t last = l->tail[at], e = entries[last].next;
+
+	if (e == last) {
+		l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
+		if (!l->bits[at / 64])
+			l->top &= ~(UINT64_C(1) << (at / 64));
+	} else {
+		entries[last].next = entries[e].next;
+	}
+	entries[e].next = LANE_NIL;
+	return e;
+}
+
+void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e)
+{
+	if (!l->tail) {
+		entries[e].next = e;
+		/* Room was made by lane_fit: this cannot fail. */
+		(void)heap_push(&l->heap,
+			(struct heap_item){
+				.key = lane_key(entries[e].tag), .serial = e, .value = e});
+	} else {
+		uint64_t number = lane_number(l, entries[e].tag);
+
+		if (l->members == 0 || number < l->base)
+			l->base = number;
+		lane_append(l, entries, e, number);
+	}
+	l->members++;
+}
+
+/* The first bucket that holds something, going round from the base. There is one. */
+static uint32_t lane_scan(const struct lane *l)
+{
+	uint32_t from = (uint32_t)l->base & l->mask, word = from / 64;
+	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
+
+	if (bits)
+		return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
+
+	if (!after)
+		after = l->top; /* round the end; perhaps back to the low bits of this very word */
+	word = (uint32_t)__builtin_ctzll(after);
+	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
+}
+
+static uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries)
+{
+	for (;;) {
+		const struct heap_item *item = heap_min(&l->heap);
+
+		if (!item)
+			return LANE_NIL;
+		uint32_t e = (uint32_t)item->value;
+		int64_t key = lane_key(entries[e].tag);
+
+		if (key <= item->key)
+			return e;
+		heap_move(&l->heap, 0, key, e);
+	}
+}
+
+uint32_t lane_first(struct lane *l, struct lane_entry *entries)
+{
+	if (!l->tail)
+		return lane_first_heap(l, entries);
+	while (l->members) {
+		uint32_t at = lane_scan(l);
+		uint32_t e = entries[l->tail[at]].next;
+		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
+		uint64_t number = lane_number(l, entries[e].tag);
+
+		l->base = here;
+		if (number <= here)
+			return e;
+		lane_behead(l, entries, at);
+		if (l->members == 1)
+			l->base = number;
+		lane_append(l, entries, e, number);
+	}
+	return LANE_NIL;
+}
+
+void lane_pop(struct lane *l, struct lane_entry *entries)
+{
+	if (!l->tail)
+		entries[heap_pop(&l->heap).value].next = LANE_NIL;
+	else
+		lane_behead(l, entries, (uint32_t)l->base & l->mask);
+	l->members--;
+}
+
+void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e)
+{
+	heap_move(&l->heap, l->heap.place[e], lane_key(entries[e].tag), e);
+}
+
+/* ---- fitting */
+
+static uint32_t lane_buckets(uint32_t children)
+{
+	uint32_t n = LANE_LEAST;
+
+	while (n < LANE_MOST && n < (uint64_t)children * LANE_PER_CHILD)
+		n *= 2;
+	return n;
+}
+
+/* Chains everything inside, first to last, by `next`; the lane is empty afterwards. */
+static uint32_t lane_unload(struct lane *l, struct lane_entry *entries)
+{
+	uint32_t first = LANE_NIL, last = LANE_NIL, e;
+
+	while ((e = lane_first(l, entries)) != LANE_NIL) {
+		lane_pop(l, entries);
+		if (first == LANE_NIL)
+			first = e;
+		else
+			entries[last].next = e;
+		last = e;
+	}
+	return first;
+}
+
+static void lane_load(struct lane *l, struct lane_entry *entries, uint32_t e)
+{
+	while (e != LANE_NIL) {
+		uint32_t next = entries[e].next;
+
+		lane_insert(l, entries, e);
+		e = next;
+	}
+}
+
+static int lane_fit_circle(
+	struct lane *l, struct lane_entry *entries, uint32_t buckets, double quantum)
+{
+	if (l->tail && l->mask + 1 == buckets && l->quantum == quantum)
+		return 0;
+	uint32_t *tail = calloc(buckets, sizeof *tail);
+	uint64_t *bits = calloc(buckets / 64, sizeof *bits);
+
+	if (!tail || !bits) {
+		free(tail);
+		free(bits);
+		return -ENOMEM;
+	}
+	uint32_t chain = lane_unload(l, entries);
+
+	free(l->tail);
+	free(l->bits);
+	heap_free(&l->heap);
+	heap_init(&l->heap, NULL);
+	l->tail = tail;
+	l->bits = bits;
+	l->top = 0;
+	l->mask = buckets - 1;
+	l->quantum = quantum;
+	l->per_quantum = 1 / quantum;
+	lane_load(l, entries, chain);
+	return 0;
+}
+
+int lane_fit(struct lane *l, struct lane_entry *entries, uint32_t children, double step)
+{
+	if (children <= LANE_HEAP_MAX || l->keyed) {
+		/* Once a circle, always a circle: going back would only save memory. */
+		return l->tail ? 0 : heap_reserve(&l->heap, children);
+	}
+	uint32_t buckets = lane_buckets(children);
+	double quantum = exp2(ceil(log2(step * LANE_SPAN / buckets)));
+
+	if (l->tail && buckets < l->mask + 1)
+		buckets = l->mask + 1;
+	if (l->tail && quantum < l->quantum && quantum > l->quantum / 16)
+		quantum = l->quantum;
+	return lane_fit_circle(l, entries, buckets, quantum);
+}

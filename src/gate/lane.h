@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lane: the children of one node that wait in one class, in the order of their start tags.
+ *
+ * SOURCE  Goyal, Vin, Cheng: Start-time Fair Queueing (ToN 1997), as PARDA §3.3 uses it; the
+ *         bucket queue after Eiffel (Saeed et al., arXiv 1810.03060).
+ * LAW     A child that becomes backlogged starts at S = max(V, F); serving cost c moves its finish
+ *         tag to F = S + c/r, which is the next S; V is the S last served; least S goes first.
+ *         With credit k, an idle child starts at S = max(V − k/r, F).
+ * SYMBOLS tags in cost units per weight; r weight; V virtual time of the lane.
+ * METHOD  Up to LANE_HEAP_MAX children: a heap, exact. More: a circle of buckets, each `quantum`
+ *         of tag wide, found by bit scan; inside one bucket first come first served. A tag beyond
+ *         the circle waits in the last bucket and is looked at again there. O(1).
+ * DIFFERS An entry is never taken out of the middle. Its tag may grow while it stands in the lane,
+ *         or it may cease to wait: both are found when it comes to the front, which is never later
+ *         than its due place. Ties and places inside a bucket go by order of entry, and the gate
+ *         enters in the order of node numbers, so that the order of submits does not matter.
+ */
+#ifndef WEIR_GATE_LANE_H
+#define WEIR_GATE_LANE_H
+
+#include "base/heap.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LANE_NIL      UINT32_MAX
+#define LANE_HEAP_MAX 64 /* three levels of a 4-ary heap: as quick as a bucket, and exact */
+#define LANE_OF_LANE  0x80000000u
+
+/* Something that stands in a lane: a leaf in one class, or a lane in its parent's. */
+struct lane_entry {
+	double tag;     /* S while inside, F while not */
+	uint32_t next;  /* LANE_NIL: not inside */
+	uint32_t owner; /* node, or lane | LANE_OF_LANE */
+};
+
+struct lane {
+	double now;       /* V */
+	uint32_t members; /* entries inside */
+	uint32_t entry;   /* its own entry, in the lane of the same slot of the node above */
+	uint32_t node;    /* whose children these are */
+	uint8_t slot;     /* which class, 0 first (node.h) */
+	bool keyed;       /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
+	/* the circle, when tail is not NULL */
+	uint32_t mask;       /* buckets − 1 */
+	uint64_t base;       /* number of a bucket before which there is nothing */
+	double quantum;      /* width of a bucket, a power of 2 */
+	double per_quantum;  /* 1/quantum */
+	uint32_t *tail;      /* last entry of each bucket; its next is the first */
+	uint64_t *bits, top; /* which buckets hold something; which words of bits */
+	struct heap heap;    /* when tail is NULL */
+};
+
+/* `place`: NULL for fair queueing; else the lane is keyed, and the heap keeps entries' places there
+ * (an array as long as the entries, borrowed; lane_place when it moves). */
+void lane_init(struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, uint32_t *place);
+void lane_place(struct lane *l, uint32_t *place);
+void lane_free(struct lane *l);
+
+/* Fits the lane to `children` that may stand in it at once, and to steps of up to `step` of tag.
+ * Not for the hot path: moves everything inside. 0 or -ENOMEM, then unchanged. */
+int lane_fit(struct lane *l, struct lane_entry *entries, uint32_t children, double step);
+size_t lane_memory(const struct lane *l);
+
+void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e); /* not inside yet */
+/* The entry that is first by its present tag; LANE_NIL when the lane is empty. */
+uint32_t lane_first(struct lane *l, struct lane_entry *entries);
+void lane_pop(struct lane *l, struct lane_entry *entries); /* removes what lane_first gave */
+void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e); /* keyed: its tag fell */
+
+#endif

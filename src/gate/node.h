@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node: what a gate is made of; shared by the files of this room and by nobody else.
+ *
+ *   gate.c   the hot path: submit, next, done, wakeup
+ *   tree.c   nodes come and go, and their lanes with them
+ *   knob.c   knobs
+ *   stats.c  what was measured
+ *
+ * A leaf keeps its requests in a list and stands, while its head may pass, in up to three lanes of
+ * its parent: `rest` always, `reserved` while it holds an R-token, `priority` while it fits its
+ * profiles. A lane that is not empty stands in the lane of the same slot one level up. What passes
+ * next is found by going down from the root's first lane that is not empty. An entry that no longer
+ * belongs where it stands is dropped when it comes to the front (lane.h).
+ */
+#ifndef WEIR_GATE_NODE_H
+#define WEIR_GATE_NODE_H
+
+#include "gate/bucket.h"
+#include "gate/gate.h"
+#include "gate/lane.h"
+#include "gate/timer.h"
+#include "gate/window.h"
+
+/* Slots: the classes, in the order in which they pass. */
+#define NODE_PRIORITIES  64
+#define NODE_RESERVED    64
+#define NODE_REST        65
+#define NODE_NO_PRIORITY 0xff
+#define NODE_NIL         UINT32_MAX
+#define NODE_DEPTH_MAX   32 /* levels below the root; a policy of people's making has under ten */
+
+#define NODE_ORPHAN 0x7fffffffu /* owner of an entry whose node was removed: freed at the front */
+
+/* What the head waits for, besides the window and its turn. */
+enum node_state { NODE_OK, NODE_HELD, NODE_TOKENS };
+
+enum node_flags {
+	NODE_LEAF = 1,     /* takes requests */
+	NODE_INNER = 2,    /* has children, or is the root */
+	NODE_ABOVE = 4,    /* some ancestor, the root included, has a hold bucket */
+	NODE_CLOCKS = 8,   /* leaf: may wait for more than window and turn: ABOVE, or holds, or L */
+	NODE_STOPPED = 16, /* inner: its hold buckets stop those of slot ≥ stopped */
+};
+
+/* Buckets of a node, and the clocks that tell for whom they made it wait. All areas are sums over
+ * requests of a clock at dispatch minus the same clock at submit; a clock runs only while the
+ * window is not full, so that the causes add up. 64-bit sums may wrap; differences do not mind. */
+struct node_limits {
+	uint64_t held;   /* clock: own hold buckets do not admit */
+	uint64_t tokens; /* clock: no token, and not held, and nobody above held */
+	uint64_t both;   /* leaf: clock: held, and somebody above held too.
+	                         inner: clock: held here or above, at open0 */
+	uint64_t open0;  /* the gate's open clock when the state last changed */
+	uint64_t above0; /* the parent's above clock then */
+	uint64_t held_area, tokens_area, both_area; /* request·ns */
+	uint8_t n, n_hold, n_profile, n_r, n_l;
+	struct bucket b[]; /* hold, profile, R, L, in that order */
+};
+
+struct node_inner {
+	uint32_t children;
+	uint32_t lane_reserved, lane_rest; /* NODE_NIL until somebody needs it */
+	uint32_t *lane_priority;           /* NODE_PRIORITIES of them, or NULL */
+	double weight_min;                 /* the least that any child ever had: for the quantum */
+	uint8_t stopped;                   /* with NODE_STOPPED: the first slot that is stopped */
+};
+
+struct node {
+	/* what every request touches */
+	struct weir_req *head, *tail;
+	struct node_limits *limits; /* NULL: none */
+	double per_weight;          /* 1/r */
+	uint32_t queued, in_flight;
+	uint32_t parent;
+	uint32_t entry[3]; /* leaf: priority, reserved, rest; NODE_NIL: none yet */
+	uint8_t flags, state;
+	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each */
+	uint8_t priority; /* or NODE_NO_PRIORITY */
+	/* counters */
+	uint64_t dispatched, bytes;
+	uint64_t passed[2];                        /* by class: priority, reserved */
+	uint64_t wait_area, full_area, above_area; /* clocks: now, full, above (see limits) */
+	uint64_t device_area;
+};
+_Static_assert(sizeof(struct node) == 128, "two cache lines a node");
+
+struct hist_pair {
+	struct weir_hist wait, device;
+};
+
+struct stats_record { /* one done, on its way to the histograms */
+	uint32_t node;
+	weir_time wait, device;
+};
+#define STATS_RING  1024 /* records; emptied in one go when full */
+#define STATS_SPARE 32   /* histogram pairs kept ready, so that done never allocates */
+
+struct stats {
+	uint32_t n;               /* records in the ring */
+	uint32_t most, used;      /* pairs that may be, that are given out */
+	uint32_t spare;           /* pairs ready */
+	uint32_t *of;             /* node → pair, NODE_NIL: none; NULL: no histograms at all */
+	struct hist_pair **pairs; /* [most] */
+	uint64_t unrecorded;
+	struct stats_record ring[STATS_RING];
+};
+
+struct weir_gate {
+	weir_time now; /* the latest seen */
+	/* the window */
+	struct window window;
+	uint32_t in_flight, queued;
+	bool full;           /* in flight ≥ limit, since full_since */
+	weir_time full_time; /* total until full_since, or now if not full */
+	weir_time full_since;
+	/* who waits */
+	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
+	bool ready_reserved, ready_rest;
+	struct node *nodes;        /* [room] */
+	struct node_inner **inner; /* [room]; NULL for leaves */
+	struct lane_entry *entries;
+	struct lane *lanes;
+	struct timer timer; /* a timer a node */
+	uint64_t *pending
+		[3]; /* leaves whose queue was empty before this round: a bit each; then which
+	                         words of the level before are not 0 */
+	bool any_pending;
+	/* the run */
+	uint32_t run_node, run_left;
+	uint8_t run_slot;
+	uint64_t run_end; /* offset at which the last one of the run ended */
+	/* knobs of the whole gate */
+	uint32_t run;
+	uint64_t run_distance;
+	double credit;
+	enum weir_unit cost;
+	enum weir_order order;
+	double cost_max;
+	weir_time *deadline; /* [room] if the order is EDF, else NULL */
+	/* room and books */
+	uint32_t room, n_nodes, free_nodes; /* nodes; n: used so far; free: list by parent */
+	uint32_t room_entries, n_entries, free_entries; /* free: list by next */
+	uint32_t room_lanes, n_lanes, free_lanes;       /* free: list by node */
+	uint32_t *place;                                /* [room_entries] if the order is keyed */
+	uint64_t submitted, dispatched, served;
+	size_t limits_memory;
+	struct stats *stats; /* NULL: no histograms */
+};
+
+static inline int64_t node_cost(const struct weir_req *r, unsigned unit)
+{
+	switch (unit) {
+	case WEIR_UNIT_REQUESTS:
+		return r->requests ? r->requests : 1;
+	case WEIR_UNIT_BYTES:
+		return r->bytes;
+	default:
+		return r->time;
+	}
+}
+
+static inline uint32_t *node_lane_of(const struct node_inner *in, unsigned slot)
+{
+	if (slot == NODE_REST)
+		return (uint32_t *)&in->lane_rest;
+	if (slot == NODE_RESERVED)
+		return (uint32_t *)&in->lane_reserved;
+	return &in->lane_priority[slot];
+}
+
+/* Which of a leaf's entries stands for a slot. */
+static inline unsigned node_entry_of(unsigned slot)
+{
+	return slot < NODE_PRIORITIES  ? WEIR_CLASS_PRIORITY
+	       : slot == NODE_RESERVED ? WEIR_CLASS_RESERVED
+				       : WEIR_CLASS_REST;
+}
+
+/* ---- clocks (stats.c) */
+
+/* Time so far with the window full, and not full. */
+static inline uint64_t stats_full(const struct weir_gate *g, weir_time now)
+{
+	return (uint64_t)(g->full ? g->full_time + (now - g->full_since) : g->full_time);
+}
+static inline uint64_t stats_open(const struct weir_gate *g, weir_time now)
+{
+	return (uint64_t)now - stats_full(g, now);
+}
+/* Open time so far during which node n or one above it was stopped. */
+uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now);
+/* Before a leaf's state or an inner node's NODE_STOPPED changes: brings its clocks up to now. */
+void stats_turn(struct weir_gate *g, uint32_t n, weir_time now);
+/* A request of leaf n starts (sign −1) or ends (+1) to wait. */
+void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign);
+void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
+
+/* ---- gate.c, for knob.c */
+
+/* Looks at the leaf's head again: where does it stand now? */
+void gate_update(struct weir_gate *g, uint32_t n, weir_time now);
+/* An inner node's buckets are to be asked again. */
+void gate_release(struct weir_gate *g, uint32_t n, weir_time now);
+/* Limit or in_flight changed: keeps the clock of the full window. */
+void gate_window(struct weir_gate *g, weir_time now);
+
+/* ---- tree.c, for knob.c */
+
+/* Makes sure that leaf n may stand in `slot`: an entry, and a lane at every node above. */
+int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);
+/* Fits the lanes of inner node n to its children and their least weight. */
+int tree_fit(struct weir_gate *g, uint32_t n);
+void tree_entry_free(struct weir_gate *g, uint32_t e);
+/* Lets go of entry e: freed now, or when it comes to the front of the lane it stands in. */
+void tree_orphan(struct weir_gate *g, uint32_t e);
+/* Sets NODE_ABOVE and NODE_CLOCKS anew on every node. */
+void tree_flags(struct weir_gate *g);
+
+#endif

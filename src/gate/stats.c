@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What was measured.
+ *
+ * METHOD  How long requests waited for a cause is a sum over requests of (a clock at dispatch −
+ *         the same clock at submit), where the clock runs only while that cause holds. So a submit
+ *         subtracts the clock from an area and a dispatch adds it, and nobody walks a queue. The
+ *         clocks: now; `full`, while the window is full; and, for nodes that have buckets, `held`,
+ *         `tokens` and `above` (node.h), which run only while the window is not full.
+ * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
+ */
+#include "gate/node.h"
+#include <errno.h>
+#include <stdlib.h>
+
+uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node *node = &g->nodes[n];
+	const struct node_limits *l = node->limits;
+	bool up = node->flags & NODE_ABOVE;
+
+	if (!l)
+		return up ? stats_above(g, node->parent, now) : 0;
+	if (node->flags & NODE_STOPPED)
+		return l->both + (stats_open(g, now) - l->open0);
+	return l->both + (up ? stats_above(g, node->parent, now) - l->above0 : 0);
+}
+
+static uint64_t stats_above_of(const struct weir_gate *g, uint32_t n, weir_time now)
+{
+	return g->nodes[n].flags & NODE_ABOVE ? stats_above(g, g->nodes[n].parent, now) : 0;
+}
+
+/* A leaf's clocks as of now. */
+struct stats_clocks {
+	uint64_t held, tokens, both, above;
+};
+
+static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node_limits *l = g->nodes[n].limits;
+	struct stats_clocks c = {.above = stats_above_of(g, n, now)};
+
+	if (!l)
+		return c;
+	c.held = l->held;
+	c.tokens = l->tokens;
+	c.both = l->both;
+	if (g->nodes[n].state == NODE_HELD) {
+		c.held += stats_open(g, now) - l->open0;
+		c.both += c.above - l->above0;
+	} else if (g->nodes[n].state == NODE_TOKENS) {
+		c.tokens += (stats_open(g, now) - l->open0) - (c.above - l->above0);
+	}
+	return c;
+}
+
+void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node_limits *l = g->nodes[n].limits;
+
+	if (!l)
+		return;
+	if (g->nodes[n].flags & NODE_INNER) {
+		uint64_t both = stats_above(g, n, now);
+
+		if (g->nodes[n].flags & NODE_STOPPED)
+			l->held += stats_open(g, now) - l->open0;
+		l->both = both;
+	} else {
+		struct stats_clocks c = stats_clocks(g, n, now);
+
+		l->held = c.held;
+		l->tokens = c.tokens;
+		l->both = c.both;
+	}
+	l->open0 = stats_open(g, now);
+	l->above0 = stats_above_of(g, n, now);
+}
+
+void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
+{
+	struct node *node = &g->nodes[n];
+	struct stats_clocks c = stats_clocks(g, n, now);
+	uint64_t times = (uint64_t)sign;
+
+	node->above_area += times * c.above;
+	if (!node->limits)
+		return;
+	node->limits->held_area += times * c.held;
+	node->limits->tokens_area += times * c.tokens;
+	node->limits->both_area += times * c.both;
+}
+
+/* ---- reading */
+
+static void stats_now(const struct weir_gate *g, weir_node n, struct weir_gate_stats *s)
+{
+	const struct node *node = &g->nodes[n];
+
+	s->blocker = n;
+	s->cause = WEIR_WAIT_TURN;
+	if (!node->queued)
+		return;
+	if (g->full) {
+		s->cause = WEIR_WAIT_WINDOW;
+	} else if (node->state == NODE_HELD) {
+		s->cause = WEIR_WAIT_MAX;
+	} else {
+		for (uint32_t p = n; p != WEIR_ROOT;) {
+			p = g->nodes[p].parent;
+			if (!(g->nodes[p].flags & NODE_STOPPED))
+				continue;
+			s->cause = WEIR_WAIT_ABOVE;
+			s->blocker = p;
+			return;
+		}
+		if (node->state == NODE_TOKENS)
+			s->cause = WEIR_WAIT_TOKENS;
+	}
+}
+
+static double stats_area(uint64_t area, uint64_t waiting, uint64_t clock)
+{
+	return (double)(int64_t)(area + waiting * clock);
+}
+
+int weir_gate_stats(
+	struct weir_gate *g, weir_time now, weir_node leaf, struct weir_gate_stats *ret_stats)
+{
+	struct weir_gate_stats s = {0};
+
+	if (leaf >= g->n_nodes || !(g->nodes[leaf].flags & NODE_LEAF))
+		return -EINVAL;
+	if (now > g->now)
+		g->now = now;
+	now = g->now;
+	const struct node *node = &g->nodes[leaf];
+	const struct node_limits *l = node->limits;
+	struct stats_clocks c = stats_clocks(g, leaf, now);
+	double total = stats_area(node->wait_area, node->queued, (uint64_t)now);
+	bool clocks = node->flags & NODE_CLOCKS; /* else those who wait are not signed on to them */
+	uint64_t q = clocks ? node->queued : 0;
+
+	s.queued = node->queued;
+	s.in_flight = node->in_flight;
+	s.dispatched = node->dispatched;
+	s.arrivals = node->dispatched + node->queued;
+	s.served = node->dispatched - node->in_flight;
+	s.bytes = node->bytes;
+	s.by_class[WEIR_CLASS_PRIORITY] = node->passed[0];
+	s.by_class[WEIR_CLASS_RESERVED] = node->passed[1];
+	s.by_class[WEIR_CLASS_REST] = node->dispatched - node->passed[0] - node->passed[1];
+	s.wait_ns[WEIR_WAIT_WINDOW] = stats_area(node->full_area, node->queued, stats_full(g, now));
+	s.wait_ns[WEIR_WAIT_ABOVE] = stats_area(node->above_area, q, c.above);
+	if (l) {
+		s.wait_ns[WEIR_WAIT_MAX] = stats_area(l->held_area, q, c.held);
+		s.wait_ns[WEIR_WAIT_TOKENS] = stats_area(l->tokens_area, q, c.tokens);
+		s.wait_ns[WEIR_WAIT_ABOVE] -= stats_area(l->both_area, q, c.both);
+	}
+	s.wait_ns[WEIR_WAIT_TURN] = total;
+	for (unsigned i = 0; i < WEIR_WAIT_TURN; i++)
+		s.wait_ns[WEIR_WAIT_TURN] -= s.wait_ns[i];
+	s.device_ns = stats_area(node->device_area, node->in_flight, (uint64_t)now);
+	stats_now(g, leaf, &s);
+	*ret_stats = s;
+	return 0;
+}
+
+void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret)
+{
+	if (now > g->now)
+		g->now = now;
+	*ret = (struct weir_gate_totals){
+		.submitted = g->submitted,
+		.dispatched = g->dispatched,
+		.served = g->served,
+		.queued = g->queued,
+		.in_flight = g->in_flight,
+		.window = (double)g->window.size / (double)WINDOW_ONE,
+		.full = (weir_time)stats_full(g, g->now),
+	};
+}
+
+weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
+{
+	if (n >= g->n_nodes || !g->nodes[n].limits)
+		return 0;
+	if (now > g->now)
+		g->now = now;
+	const struct node *node = &g->nodes[n];
+	bool held =
+		node->flags & NODE_INNER ? node->flags & NODE_STOPPED : node->state == NODE_HELD;
+
+	return (weir_time)(node->limits->held +
+			   (held ? stats_open(g, g->now) - node->limits->open0 : 0));
+}
+
+double weir_gate_quantum(const struct weir_gate *g, weir_node n)
+{
+	if (n >= g->n_nodes || !(g->nodes[n].flags & NODE_INNER))
+		return 0;
+	const struct lane *lane = &g->lanes[g->inner[n]->lane_rest];
+
+	return lane->tail ? lane->quantum : 0;
+}
+
+/* ---- histograms */
+
+static bool stats_pair(struct stats *s, uint32_t n)
+{
+	if (s->of[n] != NODE_NIL)
+		return true;
+	if (!s->spare)
+		return false;
+	s->spare--;
+	s->of[n] = s->used++;
+	return true;
+}
+
+static void stats_empty(struct stats *s)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct stats_record *r = &s->ring[i];
+
+		if (!stats_pair(s, r->node)) {
+			s->unrecorded++;
+			continue;
+		}
+		struct hist_pair *pair = s->pairs[s->of[r->node]];
+
+		weir_hist_record(&pair->wait, (uint64_t)r->wait);
+		weir_hist_record(&pair->device, (uint64_t)r->device);
+	}
+	s->n = 0;
+}
+
+void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now)
+{
+	struct stats *s = g->stats;
+
+	if (s->n == STATS_RING)
+		stats_empty(s);
+	s->ring[s->n++] = (struct stats_record){.node = r->tenant,
+		.wait = r->dispatched - r->submitted,
+		.device = now - r->dispatched};
+}
+
+static void stats_refill(struct stats *s)
+{
+	while (s->spare < STATS_SPARE && s->used + s->spare < s->most) {
+		struct hist_pair *pair = malloc(sizeof *pair);
+
+		if (!pair)
+			return; /* tried again at the next drain; unrecorded says what was missed */
+		weir_hist_clear(&pair->wait);
+		weir_hist_clear(&pair->device);
+		s->pairs[s->used + s->spare++] = pair;
+	}
+}
+
+void weir_gate_drain(struct weir_gate *g)
+{
+	if (!g->stats)
+		return;
+	stats_refill(g->stats);
+	stats_empty(g->stats);
+	stats_refill(g->stats);
+}
+
+static const struct hist_pair *stats_of(const struct weir_gate *g, weir_node leaf)
+{
+	if (!g->stats || leaf >= g->n_nodes || g->stats->of[leaf] == NODE_NIL)
+		return NULL;
+	return g->stats->pairs[g->stats->of[leaf]];
+}
+
+const struct weir_hist *weir_gate_hist_wait(const struct weir_gate *g, weir_node leaf)
+{
+	const struct hist_pair *pair = stats_of(g, leaf);
+
+	return pair ? &pair->wait : NULL;
+}
+
+const struct weir_hist *weir_gate_hist_device(const struct weir_gate *g, weir_node leaf)
+{
+	const struct hist_pair *pair = stats_of(g, leaf);
+
+	return pair ? &pair->device : NULL;
+}
+
+uint64_t weir_gate_unrecorded(const struct weir_gate *g)
+{
+	return g->stats ? g->stats->unrecorded : 0;
+}
