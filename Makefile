@@ -46,7 +46,7 @@ soak: deps ## the long form of test: three seeds, fuzzing
 	@tools/run-tests --soak
 
 lint: build-clang-all ## clang-tidy
-	@tools/sources | grep '^src/.*\.c$$' | xargs -P 2 -n 4 clang-tidy --quiet -p build-clang
+	@tools/lint
 
 bench: build-all ## the benchmarks, as tables
 	build/weir bench gate

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lint: what the analyzer cannot see, as it reads one file at a time: the functions that leave a
+ * message return the negative code that they were given. Without this it believes that every
+ * refusal may be a success, and warns of outputs that were not set. Only tools/lint includes it.
+ */
+#include "base/err.h"
+#include "base/yamldoc.h"
+#include <errno.h>
+
+#define weir_err_set(err, code, ...)    ((void)weir_err_set(err, code, __VA_ARGS__), (code))
+#define weir_err_at(err, code, at, ...) ((void)weir_err_at(err, code, at, __VA_ARGS__), (code))
+#define yamldoc_error(n, err, ...)      ((void)yamldoc_error(n, err, __VA_ARGS__), -EINVAL)
