@@ -7,10 +7,11 @@
  * - At most `active` IOs are inside the controller; the rest wait in one FIFO, in order of arrival,
  *   whatever they are. This is what makes throughput level off and latency grow in proportion to
  *   what is outstanding.
- * - Each disk orders at most `spindle.window` IOs; what is beyond waits in that disk's FIFO.
+ * - Each disk orders at most `disk.window` IOs; what is beyond waits in that disk's FIFO.
  * - A LUN address is striped over the disks: `unit` bytes a disk, parity rotating in RAID-5. Lower
  *   addresses lie further out on every disk, so placement matters.
- * - Reads that follow a stream are read ahead, a unit at a time, `ahead` units in front.
+ * - Reads that follow a stream are read ahead, a unit at a time: the longer the stream, the more,
+ *   up to `ahead` units in front.
  * - Writes are acknowledged once in the write cache (NVRAM), gathered by stripe, and destaged in
  *   the order of the addresses, the more at once the fuller it is. With no room they wait, in
  *   their slot. With no cache they are answered when on disk.
@@ -38,6 +39,7 @@ struct array_config {
 	uint64_t start;   /* bytes on every disk before the LUN's first */
 	uint32_t active;  /* IOs in the controller at once, ≥ 1 */
 	weir_time cost;   /* the controller's time per IO, one at a time, on the way out */
+	weir_time mirror; /* more, for a write: its copy in the other controller */
 	double bandwidth; /* bytes/s through its port, one at a time, on the way out */
 	uint32_t streams; /* sequential read streams it follows at once; 0: no read-ahead */
 	uint32_t ahead;   /* units read ahead per stream, 1 … 16 */

@@ -53,10 +53,10 @@ struct spindle_config spindle_10k(void);
 int spindle_check(const struct spindle_config *config, struct weir_err *err);
 
 struct spindle_zone {
-	uint64_t start;    /* bytes: first of the zone */
-	uint64_t first;    /* number of its first track */
-	uint64_t track;    /* bytes per track */
-	double ns_in, per; /* ns of rotation per byte of a track; tracks per byte */
+	uint64_t start; /* bytes: first of the zone */
+	uint64_t first; /* number of its first track */
+	uint64_t track; /* bytes per track */
+	double ns_in;   /* of rotation per byte */
 };
 
 struct spindle_geometry { /* the same for all disks of one kind: made once, shared */
@@ -92,6 +92,7 @@ struct spindle {
 	bool up;                        /* the elevator's direction */
 	bool reading_on;                /* idle or not: segment 0 grows since `read_at` */
 	weir_time read_at;
+	uint64_t limit;    /* and not beyond this byte */
 	double ahead_rate; /* bytes per ns at which it grows */
 	weir_time phase;   /* where the platter stood at time 0 */
 	struct {
@@ -103,13 +104,13 @@ struct spindle {
 /* `g` must outlive it. One draw from `r`: where the platter stands, so that disks of one array are
  * not in step. Nothing else is random. */
 void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rng *r);
-/* Takes a read or a write at `now`, starts it if idle. now ≤ done. Sets nothing in the IO but its
- * link. */
+/* Takes a read or a write at `now`, starts it if idle. Sets nothing in the IO but its
+ * link; reads `arrived` (for `age`). */
 void spindle_add(struct spindle *s, weir_time now, struct device_io *io);
 /* What ended at `done` (not WEIR_NEVER), with `finished` set; the next one is started then. */
 struct device_io *spindle_take(struct spindle *s);
 
-/* Time from now until the head stands at the IO's first byte: seek and rotation. For tests. */
+/* Pure geometry: the time of a seek, and where a byte lies. */
 weir_time spindle_seek(const struct spindle_geometry *g, uint32_t from, uint32_t to);
 struct spindle_place spindle_locate(const struct spindle_geometry *g, uint64_t offset);
 

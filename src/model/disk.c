@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * disk: one spindle behind the device plug. The laws are in spindle.c.
+ */
+#include "model/disk.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct disk {
+	struct device device;
+	struct spindle_geometry geometry;
+	struct spindle spindle;
+	struct device_io *quick, *quick_last; /* flush and trim, in order of `finished` */
+};
+
+struct disk_config disk_defaults(void)
+{
+	return (struct disk_config){.spindle = spindle_defaults()};
+}
+
+static void disk_submit(struct device *d, weir_time now, struct device_io *io)
+{
+	struct disk *k = (struct disk *)d;
+
+	io->arrived = now;
+	if (io->op <= 1) {
+		io->offset %= k->geometry.config.capacity;
+		spindle_add(&k->spindle, now, io);
+		return;
+	}
+	io->finished = now + k->geometry.config.overhead;
+	io->next = NULL;
+	if (k->quick_last)
+		k->quick_last->next = io;
+	else
+		k->quick = io;
+	k->quick_last = io;
+}
+
+static weir_time disk_next(const struct device *d)
+{
+	const struct disk *k = (const struct disk *)d;
+
+	if (k->quick && k->quick->finished < k->spindle.done)
+		return k->quick->finished;
+	return k->spindle.done;
+}
+
+static struct device_io *take(struct disk *k)
+{
+	struct device_io *io = k->quick;
+
+	if (!io || io->finished >= k->spindle.done)
+		return spindle_take(&k->spindle);
+	k->quick = io->next;
+	if (!k->quick)
+		k->quick_last = NULL;
+	return io;
+}
+
+static struct device_io *disk_step(struct device *d, weir_time now)
+{
+	struct device_io *first = NULL, **end = &first;
+
+	while (disk_next(d) <= now) {
+		struct device_io *io = take((struct disk *)d);
+
+		*end = io;
+		end = &io->next;
+	}
+	*end = NULL;
+	return first;
+}
+
+static void disk_free(struct device *d)
+{
+	free(d);
+}
+
+static const struct device_ops disk_ops = {
+	.name = "disk",
+	.submit = disk_submit,
+	.next = disk_next,
+	.step = disk_step,
+	.free = disk_free,
+};
+
+int disk_new(const struct disk_config *config, uint64_t seed, const char *name, struct device **ret,
+	struct weir_err *err)
+{
+	struct disk *k;
+	struct rng r;
+	int error = spindle_check(&config->spindle, err);
+
+	if (error)
+		return error;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return weir_err_set(err, -ENOMEM, "disk: out of memory");
+	k->device.ops = &disk_ops;
+	rng_init(&r, seed, name);
+	spindle_geometry_make(&k->geometry, &config->spindle);
+	spindle_init(&k->spindle, &k->geometry, &r);
+	*ret = &k->device;
+	return 0;
+}

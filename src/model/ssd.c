@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ssd: flash behind channels. The law is in ssd.h.
+ *
+ * SOURCE  Agrawal et al., "Design Tradeoffs for SSD Performance" (USENIX ATC 2008), for the parts:
+ *         dies that sense and program, buses they share.
+ * METHOD  Every die and every bus is a station with a FIFO and at most one page under way; a heap
+ *         holds the ends. A page visits die then bus (read, holding the die until the bus has
+ *         emptied its register) or bus then die (write). An IO counts its pages; the last one out
+ *         sends it through the port, whose ends are in order, so a list suffices.
+ * DIFFERS No mapping table, no wear: pages lie where their address says, and garbage collection is
+ *         a pause of the die every so many programs.
+ * EXAMPLE One 4 KiB read: 60 µs + 4 KiB / 800 MB/s = 65 µs, + port and overhead.
+ */
+#include "model/ssd.h"
+#include "base/heap.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define NONE UINT32_MAX
+
+struct page { /* of one IO; lives in a pool of `slots` */
+	struct device_io *io;
+	uint32_t next; /* in a station's FIFO or the free list */
+	uint32_t die;
+	uint32_t bytes;
+};
+
+struct station {              /* a die or a bus */
+	uint32_t busy;        /* the page under way, or NONE */
+	uint32_t first, last; /* waiting */
+};
+
+struct ssd {
+	struct device device;
+	struct ssd_config config;
+	struct rng rng;
+	struct page *pages;
+	uint32_t free_page;
+	struct station *stations; /* the dies, then the buses */
+	uint32_t n_dies;
+	uint32_t *programs; /* per die, since its last pause */
+	struct heap ends;   /* value: station */
+	uint64_t serial;
+	struct device_io *waiting, *waiting_last; /* not all of their pages have a slot yet */
+	struct device_io *out, *out_last;         /* finished set, not handed over yet */
+	weir_time port;                           /* free from then on */
+	double ns_byte, port_ns_byte;
+};
+
+struct ssd_config ssd_defaults(void)
+{
+	return (struct ssd_config){
+		.channels = 8,
+		.dies = 4,
+		.page = 16384,
+		.read = 60 * WEIR_US,     /* TLC, typical */
+		.program = 600 * WEIR_US, /* the same */
+		.channel_rate = 800e6,    /* ONFI 4 at 800 MT/s, 8 bits */
+		.bandwidth = 3.2e9,       /* PCIe 3.0 × 4, less its overhead */
+		.overhead = 8 * WEIR_US,
+		.slots = 4096,
+	};
+}
+
+/* An IO's own count, in its scratch words: pages not yet given a slot, pages not yet finished. */
+static uint64_t pages_of(const struct ssd *s, const struct device_io *io)
+{
+	uint64_t first = io->offset / s->config.page;
+	uint64_t end = io->offset + (io->bytes ? io->bytes : 1);
+
+	return (end + s->config.page - 1) / s->config.page - first;
+}
+
+static void enqueue(struct ssd *s, uint32_t station, uint32_t page)
+{
+	struct station *st = &s->stations[station];
+
+	s->pages[page].next = NONE;
+	if (st->first == NONE)
+		st->first = page;
+	else
+		s->pages[st->last].next = page;
+	st->last = page;
+}
+
+static weir_time program_time(struct ssd *s, uint32_t die)
+{
+	const struct ssd_config *c = &s->config;
+	weir_time t = c->program;
+
+	if (c->gc_every && ++s->programs[die] >= c->gc_every) {
+		s->programs[die] = 0;
+		t += c->gc_random ? (weir_time)rng_exp(&s->rng, (double)c->gc_time) : c->gc_time;
+	}
+	return t;
+}
+
+/* Starts the next page of an idle station. */
+static void start(struct ssd *s, uint32_t station, weir_time t)
+{
+	struct station *st = &s->stations[station];
+	uint32_t page = st->first;
+	weir_time length;
+
+	if (st->busy != NONE || page == NONE)
+		return;
+	st->first = s->pages[page].next;
+	st->busy = page;
+	if (station >= s->n_dies)
+		length = (weir_time)(s->pages[page].bytes * s->ns_byte);
+	else
+		length = s->pages[page].io->op == 0 ? s->config.read : program_time(s, station);
+	(void)heap_push(&s->ends, /* cannot fail: room for every station was reserved */
+		(struct heap_item){.key = t + length, .serial = s->serial++, .value = station});
+}
+
+static void leave(struct ssd *s, weir_time t, struct device_io *io)
+{
+	t += s->config.overhead;
+	if (t < s->port)
+		t = s->port;
+	t += (weir_time)(io->bytes * s->port_ns_byte);
+	s->port = t;
+	io->finished = t;
+	io->next = NULL;
+	if (s->out)
+		s->out_last->next = io;
+	else
+		s->out = io;
+	s->out_last = io;
+}
+
+/* Gives slots to pages of the oldest IOs, as far as they go. */
+static void issue(struct ssd *s, weir_time t)
+{
+	const struct ssd_config *c = &s->config;
+
+	while (s->waiting && s->free_page != NONE) {
+		struct device_io *io = s->waiting;
+		uint64_t left = io->scratch[0],
+			 number = io->offset / c->page + pages_of(s, io) - left;
+		uint64_t begin = number * c->page, end = begin + c->page;
+		uint32_t p = s->free_page, bus = (uint32_t)(number % c->channels);
+
+		if (begin < io->offset)
+			begin = io->offset;
+		if (end > io->offset + io->bytes)
+			end = io->offset + io->bytes;
+		s->free_page = s->pages[p].next;
+		s->pages[p].io = io;
+		s->pages[p].bytes = (uint32_t)(end - begin);
+		s->pages[p].die = bus * c->dies + (uint32_t)(number / c->channels % c->dies);
+		enqueue(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, p);
+		start(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, t);
+		io->scratch[0] = left - 1;
+		if (left == 1)
+			s->waiting = io->next;
+	}
+}
+
+static void ssd_submit(struct device *d, weir_time now, struct device_io *io)
+{
+	struct ssd *s = (struct ssd *)d;
+
+	io->arrived = now;
+	if (io->op > 1) { /* flush and trim: nothing is kept back */
+		leave(s, now, io);
+		return;
+	}
+	io->scratch[0] = io->scratch[1] = pages_of(s, io);
+	io->next = NULL;
+	if (s->waiting)
+		s->waiting_last->next = io;
+	else
+		s->waiting = io;
+	s->waiting_last = io;
+	issue(s, now);
+}
+
+static void page_done(struct ssd *s, weir_time t, uint32_t page)
+{
+	struct device_io *io = s->pages[page].io;
+
+	s->pages[page].next = s->free_page;
+	s->free_page = page;
+	if (--io->scratch[1] == 0)
+		leave(s, t, io);
+	issue(s, t);
+}
+
+/* The page at a station has ended there: on to its second station, or out. */
+static void ended(struct ssd *s, weir_time t, uint32_t station)
+{
+	uint32_t page = s->stations[station].busy, die = s->pages[page].die;
+	uint32_t bus = s->n_dies + die / s->config.dies;
+	bool read = s->pages[page].io->op == 0;
+
+	if (station == die && read) { /* sensed; the die waits for the bus with it */
+		enqueue(s, bus, page);
+		start(s, bus, t);
+		return;
+	}
+	s->stations[station].busy = NONE;
+	if (station == bus && !read) {
+		enqueue(s, die, page);
+		start(s, die, t);
+	} else {
+		s->stations[die].busy = NONE;
+		page_done(s, t, page);
+		start(s, die, t);
+	}
+	start(s, station, t);
+}
+
+static weir_time ssd_next(const struct device *d)
+{
+	const struct ssd *s = (const struct ssd *)d;
+	const struct heap_item *min = heap_min(&s->ends);
+	weir_time t = min ? min->key : WEIR_NEVER;
+
+	return s->out && s->out->finished < t ? s->out->finished : t;
+}
+
+static struct device_io *ssd_step(struct device *d, weir_time now)
+{
+	struct ssd *s = (struct ssd *)d;
+	struct device_io *done, **end = &done;
+
+	while (s->ends.n && heap_min(&s->ends)->key <= now) {
+		struct heap_item item = heap_pop(&s->ends);
+
+		ended(s, item.key, (uint32_t)item.value);
+	}
+	for (done = s->out; s->out && s->out->finished <= now; s->out = s->out->next)
+		end = &s->out->next;
+	*end = NULL;
+	return done;
+}
+
+static void ssd_free(struct device *d)
+{
+	struct ssd *s = (struct ssd *)d;
+
+	heap_free(&s->ends);
+	free(s->pages);
+	free(s->stations);
+	free(s->programs);
+	free(s);
+}
+
+static const struct device_ops ssd_ops = {
+	.name = "ssd",
+	.submit = ssd_submit,
+	.next = ssd_next,
+	.step = ssd_step,
+	.free = ssd_free,
+};
+
+static int check(const struct ssd_config *c, struct weir_err *err)
+{
+	if (c->channels < 1 || c->dies < 1 || (uint64_t)c->channels * c->dies > 65536)
+		return weir_err_set(
+			err, -EINVAL, "channels, dies: at least 1 each, at most 65536 dies in all");
+	if (c->page < 512)
+		return weir_err_set(err, -EINVAL, "page: must be at least 512 bytes");
+	if (c->read < 0 || c->program < 0 || c->overhead < 0 || c->gc_time < 0)
+		return weir_err_set(err, -EINVAL, "times: must not be negative");
+	if (!(c->channel_rate > 0) || !isfinite(c->channel_rate))
+		return weir_err_set(err, -EINVAL, "channel_rate: must be > 0");
+	if (!(c->bandwidth >= 0) || !isfinite(c->bandwidth))
+		return weir_err_set(err, -EINVAL, "bandwidth: must not be negative");
+	if (c->slots < 1 || c->slots > 1u << 24)
+		return weir_err_set(err, -EINVAL, "slots: must be between 1 and 16777216");
+	return 0;
+}
+
+int ssd_new(const struct ssd_config *config, uint64_t seed, const char *name, struct device **ret,
+	struct weir_err *err)
+{
+	int error = check(config, err);
+	uint32_t stations;
+	struct ssd *s;
+
+	if (error)
+		return error;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return weir_err_set(err, -ENOMEM, "ssd: out of memory");
+	s->device.ops = &ssd_ops;
+	s->config = *config;
+	s->n_dies = config->channels * config->dies;
+	stations = s->n_dies + config->channels;
+	heap_init(&s->ends, NULL);
+	s->pages = calloc(config->slots, sizeof(*s->pages));
+	s->stations = calloc(stations, sizeof(*s->stations));
+	s->programs = calloc(s->n_dies, sizeof(*s->programs));
+	if (!s->pages || !s->stations || !s->programs || heap_reserve(&s->ends, stations) < 0) {
+		ssd_free(&s->device);
+		return weir_err_set(err, -ENOMEM, "ssd: out of memory");
+	}
+	for (uint32_t i = 0; i < config->slots; i++)
+		s->pages[i].next = i + 1 < config->slots ? i + 1 : NONE;
+	for (uint32_t i = 0; i < stations; i++)
+		s->stations[i] = (struct station){NONE, NONE, NONE};
+	s->ns_byte = 1e9 / config->channel_rate;
+	s->port_ns_byte = config->bandwidth > 0 ? 1e9 / config->bandwidth : 0;
+	rng_init(&s->rng, seed, name);
+	*ret = &s->device;
+	return 0;
+}
