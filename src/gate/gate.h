@@ -124,7 +124,9 @@ struct weir_bucket_spec {
 	enum weir_unit unit;
 	uint8_t ops; /* which operations it counts; 0: all */
 	double rate; /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
-	double size; /* units, > 0: the most it holds, and what it holds when new */
+	double size; /* units, ≥ 1: the most it holds, and what it holds when new. An R-bucket should
+	                hold what comes in while a request waits for a slot, else that much of the
+	                min is lost: 2 requests more than 20 ms at its rate is a good size */
 };
 
 enum weir_knob_kind {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TIMER_LOOK 8 /* entries that timer_next reads at most */
+
 static struct timer_entry *timer_at(struct timer *t, uint32_t i)
 {
 	return &t->entries[TIMER_SLOTS + i];
@@ -162,8 +164,21 @@ uint32_t timer_expire(struct timer *t, weir_time now)
 
 weir_time timer_next(const struct timer *t)
 {
-	uint32_t head;
-	int64_t tick = timer_slot(t, &head);
+	uint32_t head = 0;
+	int64_t slot = timer_slot(t, &head), first = INT64_MAX;
+	unsigned looked = 0;
 
-	return tick == INT64_MAX ? WEIR_NEVER : tick << TIMER_TICK_BITS;
+	if (slot == INT64_MAX)
+		return WEIR_NEVER;
+	if (head < 64)
+		return slot << TIMER_TICK_BITS;
+	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
+	 * are few enough to be asked. */
+	for (uint32_t at = t->entries[head].next; at != head; at = t->entries[at].next) {
+		if (++looked > TIMER_LOOK)
+			return slot << TIMER_TICK_BITS;
+		if (t->entries[at].tick < first)
+			first = t->entries[at].tick;
+	}
+	return first << TIMER_TICK_BITS;
 }

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The law of gate.h, one sentence a function, in small exact cases. Random ones are in law.c. */
+#include "gate/gate.h"
+#include "test.h"
+#include <errno.h>
+
+/* A device that holds what passed and finishes it after a fixed time, one clock for all. */
+struct bench {
+	struct weir_gate *g;
+	weir_time now;
+	struct weir_req reqs[512];
+	unsigned n;
+};
+
+static struct bench bench_new(struct weir_gate_config config)
+{
+	struct bench b = {.now = 0};
+
+	CHECK_INT(weir_gate_new(&config, &b.g), 0);
+	return b;
+}
+
+static weir_node leaf(struct bench *b, weir_node parent, double weight)
+{
+	weir_node n;
+
+	CHECK_INT(weir_gate_add(b->g, parent, &n), 0);
+	CHECK_INT(weir_gate_set(b->g, b->now,
+			  &(struct weir_knob){.node = n, .kind = WEIR_KNOB_WEIGHT, .value = weight},
+			  1, NULL),
+		0);
+	return n;
+}
+
+static void buckets(
+	struct bench *b, weir_node n, const struct weir_bucket_spec *specs, unsigned count)
+{
+	struct weir_err err = {""};
+	struct weir_knob k = {
+		.node = n, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = count};
+
+	if (weir_gate_set(b->g, b->now, &k, 1, &err))
+		FAIL("%s", err.text);
+}
+
+static void knob(struct bench *b, weir_node n, enum weir_knob_kind kind, double value)
+{
+	struct weir_err err = {""};
+
+	if (weir_gate_set(b->g, b->now,
+		    &(struct weir_knob){.node = n, .kind = kind, .value = value}, 1, &err))
+		FAIL("%s", err.text);
+}
+
+static struct weir_req *submit(struct bench *b, weir_node n, uint32_t bytes)
+{
+	struct weir_req *r = &b->reqs[b->n++];
+
+	CHECK(b->n <= sizeof b->reqs / sizeof b->reqs[0]);
+	*r = (struct weir_req){.tenant = n, .bytes = bytes};
+	CHECK_INT(weir_gate_submit(b->g, b->now, &r, 1), 0);
+	return r;
+}
+
+static struct weir_req *pass(struct bench *b)
+{
+	struct weir_req *r = NULL;
+
+	return weir_gate_next(b->g, b->now, &r, 1) ? r : NULL;
+}
+
+static void finish(struct bench *b, struct weir_req *r)
+{
+	weir_gate_done(b->g, b->now, &r, 1);
+}
+
+/* Serves one at a time, `each` apart, until nothing passes; counts by tenant. */
+static void serve(struct bench *b, weir_time each, unsigned times, unsigned *counts)
+{
+	for (unsigned i = 0; i < times; i++) {
+		struct weir_req *r = pass(b);
+
+		if (!r)
+			return;
+		counts[r->tenant]++;
+		b->now += each;
+		finish(b, r);
+	}
+}
+
+static void empty_gate_is_idle(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){0});
+
+	CHECK(!pass(&b));
+	CHECK_INT(weir_gate_wakeup(b.g, 0), WEIR_NEVER);
+	weir_gate_free(b.g);
+}
+
+static void fifo_within_a_tenant(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 100});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *r[10];
+
+	for (int i = 0; i < 10; i++)
+		r[i] = submit(&b, n, 1);
+	for (int i = 0; i < 10; i++)
+		CHECK(pass(&b) == r[i]);
+	CHECK(!pass(&b));
+	weir_gate_free(b.g);
+}
+
+static void window_limits_what_is_inside(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 3});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *r[5];
+
+	for (int i = 0; i < 5; i++)
+		r[i] = submit(&b, n, 1);
+	struct weir_req *out[8];
+
+	CHECK_INT(weir_gate_next(b.g, 0, out, 8), 3);
+	CHECK_INT(weir_gate_wakeup(b.g, 0), WEIR_NEVER);
+	b.now = 10;
+	weir_gate_done(b.g, 10, out, 1);
+	CHECK(pass(&b) == r[3]);
+	CHECK(!pass(&b));
+	weir_gate_free(b.g);
+}
+
+static void fractional_window_averages(void)
+{
+	static const double sizes[] = {0.25, 0.5, 1.5, 2.25};
+
+	for (unsigned k = 0; k < 4; k++) {
+		struct bench b = bench_new((struct weir_gate_config){.window = sizes[k]});
+		weir_node n = leaf(&b, WEIR_ROOT, 1);
+		struct weir_req req[8], *inside[8];
+		weir_time since[8];
+		unsigned inside_n = 0, spare = 8;
+		const weir_time service = WEIR_MS;
+
+		memset(req, 0, sizeof req);
+		for (unsigned i = 0; i < spare; i++) {
+			struct weir_req *r = &req[i];
+
+			r->tenant = n;
+			CHECK_INT(weir_gate_submit(b.g, 0, &r, 1), 0);
+		}
+		while (b.now < 10 * WEIR_SEC) {
+			weir_time next = weir_gate_wakeup(b.g, b.now);
+
+			for (unsigned i = 0; i < inside_n; i++)
+				if (since[i] + service < next)
+					next = since[i] + service;
+			CHECK(next != WEIR_NEVER);
+			b.now = next;
+			while (inside_n && since[0] + service <= b.now) {
+				struct weir_req *r = inside[0];
+
+				weir_gate_done(b.g, b.now, &r, 1);
+				inside_n--;
+				memmove(inside, inside + 1, inside_n * sizeof *inside);
+				memmove(since, since + 1, inside_n * sizeof *since);
+				CHECK_INT(weir_gate_submit(b.g, b.now, &r, 1), 0);
+			}
+			struct weir_req *r;
+
+			while ((r = pass(&b))) {
+				since[inside_n] = b.now;
+				inside[inside_n++] = r;
+			}
+		}
+		struct weir_gate_stats s;
+
+		CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+		CHECK_NEAR(s.device_ns / (double)b.now, sizes[k], 0.01);
+		weir_gate_free(b.g);
+	}
+}
+
+static void weights_share_by_cost(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1, .cost = WEIR_UNIT_BYTES});
+	weir_node small = leaf(&b, WEIR_ROOT, 1), large = leaf(&b, WEIR_ROOT, 3);
+	unsigned counts[8] = {0};
+
+	for (int i = 0; i < 200; i++)
+		submit(&b, small, 4096);
+	for (int i = 0; i < 200; i++)
+		submit(&b, large, 16384);
+	serve(&b, WEIR_MS, 140, counts); /* bytes 1:3 with sizes 1:4 is requests 4:3 */
+	CHECK_INT(counts[small], 80);
+	CHECK_INT(counts[large], 60);
+	weir_gate_free(b.g);
+}
+
+static void idle_share_goes_to_siblings_first(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node prod = leaf(&b, WEIR_ROOT, 1), batch = leaf(&b, WEIR_ROOT, 1);
+	weir_node db, web;
+
+	CHECK_INT(weir_gate_add(b.g, prod, &db), 0);
+	CHECK_INT(weir_gate_add(b.g, prod, &web), 0);
+	unsigned counts[8] = {0};
+
+	for (int i = 0; i < 100; i++) {
+		submit(&b, db, 1);
+		submit(&b, batch, 1);
+	}
+	serve(&b, WEIR_MS, 100, counts);
+	CHECK_INT(counts[db], 50); /* web idle: its share is db's, not batch's */
+	for (int i = 0; i < 50; i++)
+		submit(&b, web, 1);
+	memset(counts, 0, sizeof counts);
+	serve(&b, WEIR_MS, 80, counts);
+	CHECK_INT(counts[db], 20);
+	CHECK_INT(counts[web], 20);
+	CHECK_INT(counts[batch], 40);
+	CHECK_INT(weir_gate_submit(
+			  b.g, b.now, &(struct weir_req *){&(struct weir_req){.tenant = prod}}, 1),
+		-EINVAL);
+	weir_gate_free(b.g);
+}
+
+static void max_holds_and_wakes(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1), free_ = leaf(&b, WEIR_ROOT, 1);
+
+	buckets(&b, n,
+		&(struct weir_bucket_spec){
+			.kind = WEIR_HOLD, .unit = WEIR_UNIT_REQUESTS, .rate = 100, .size = 1},
+		1);
+	for (int i = 0; i < 3; i++)
+		submit(&b, n, 1);
+	CHECK(pass(&b));
+	CHECK(!pass(&b));
+	weir_time t = weir_gate_wakeup(b.g, b.now);
+
+	CHECK(t >= 10 * WEIR_MS && t <= 10 * WEIR_MS + 2 * WEIR_US);
+	submit(&b, free_, 1); /* somebody else's limit is not mine */
+	CHECK(pass(&b)->tenant == free_);
+	b.now = t;
+	CHECK(pass(&b)->tenant == n);
+	struct weir_gate_stats s;
+
+	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_MAX);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], 2.0 * (double)t, 1e-9);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN] + 1, 1, 1e-9);
+	weir_gate_free(b.g);
+}
+
+static void large_request_passes_small_bucket(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+
+	buckets(&b, n,
+		&(struct weir_bucket_spec){.unit = WEIR_UNIT_BYTES, .rate = 1 << 20, .size = 65536},
+		1);
+	submit(&b, n, 1 << 20);
+	submit(&b, n, 4096);
+	CHECK(pass(&b));
+	CHECK(!pass(&b));
+	/* in debt by 1 MiB − 64 KiB, and 4 KiB more are needed */
+	double debt = (double)((1 << 20) - 65536 + 4096) / (1 << 20);
+
+	CHECK_NEAR((double)weir_gate_wakeup(b.g, b.now), debt * 1e9, 1e-5);
+	weir_gate_free(b.g);
+}
+
+static void ancestors_max_admits_too(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 100});
+	weir_node prod = leaf(&b, WEIR_ROOT, 1), a, c, other = leaf(&b, WEIR_ROOT, 1);
+
+	CHECK_INT(weir_gate_add(b.g, prod, &a), 0);
+	CHECK_INT(weir_gate_add(b.g, prod, &c), 0);
+	buckets(&b, prod, &(struct weir_bucket_spec){.rate = 10, .size = 2}, 1);
+	for (int i = 0; i < 10; i++) {
+		submit(&b, a, 1);
+		submit(&b, c, 1);
+		submit(&b, other, 1);
+	}
+	unsigned counts[8] = {0};
+	struct weir_req *out[64];
+	size_t n = weir_gate_next(b.g, b.now, out, 64);
+
+	for (size_t i = 0; i < n; i++)
+		counts[out[i]->tenant]++;
+	CHECK_INT(counts[other], 10);
+	CHECK_INT(counts[a] + counts[c], 2);
+	b.now = WEIR_SEC;
+	CHECK_INT(weir_gate_next(b.g, b.now, out, 64), 2); /* the bucket holds 2 */
+	struct weir_gate_stats s;
+
+	CHECK_INT(weir_gate_stats(b.g, b.now, a, &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_ABOVE);
+	CHECK_INT(s.blocker, prod);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_ABOVE], 9e9, 1e-9);
+	CHECK(weir_gate_held(b.g, b.now, prod) == WEIR_SEC);
+	weir_gate_free(b.g);
+}
+
+static void min_comes_first_and_weights_share_the_rest(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node with = leaf(&b, WEIR_ROOT, 1), without = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req req[8];
+	unsigned counts[8] = {0};
+
+	/* capacity 1000/s, min 600: 600 + half of the other 400 */
+	buckets(&b, with, &(struct weir_bucket_spec){.kind = WEIR_RTOKENS, .rate = 600, .size = 4},
+		1);
+	memset(req, 0, sizeof req);
+	for (int i = 0; i < 8; i++) {
+		req[i].tenant = i % 2 ? with : without;
+		CHECK_INT(weir_gate_submit(b.g, 0, &(struct weir_req *){&req[i]}, 1), 0);
+	}
+	for (int i = 0; i < 10000; i++) {
+		struct weir_req *r = pass(&b);
+
+		CHECK(r);
+		counts[r->tenant]++;
+		b.now += WEIR_MS;
+		finish(&b, r);
+		CHECK_INT(weir_gate_submit(b.g, b.now, &r, 1), 0);
+	}
+	CHECK_NEAR(counts[with], 8000, 0.01);
+	struct weir_gate_stats s;
+
+	CHECK_INT(weir_gate_stats(b.g, b.now, with, &s), 0);
+	CHECK_NEAR((double)s.by_class[WEIR_CLASS_RESERVED], 6000, 0.01);
+	weir_gate_free(b.g);
+}
+
+static void priority_while_it_fits(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node low = leaf(&b, WEIR_ROOT, 1), high = leaf(&b, WEIR_ROOT, 1),
+		  none = leaf(&b, WEIR_ROOT, 1);
+
+	buckets(&b, high, &(struct weir_bucket_spec){.kind = WEIR_PROFILE, .rate = 10, .size = 2},
+		1);
+	knob(&b, high, WEIR_KNOB_PRIORITY, 0);
+	knob(&b, low, WEIR_KNOB_PRIORITY, 1);
+	for (int i = 0; i < 4; i++) {
+		submit(&b, none, 1);
+		submit(&b, low, 1);
+		submit(&b, high, 1);
+	}
+	weir_node order[12];
+
+	for (int i = 0; i < 12; i++) {
+		struct weir_req *r = pass(&b);
+
+		order[i] = r->tenant;
+		finish(&b, r);
+	}
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(order[i], high); /* what the profile holds */
+	for (int i = 2; i < 6; i++)
+		CHECK_INT(order[i], low);
+	/* what does not fit shares with the rest */
+	CHECK(order[6] != order[7] && order[8] != order[9]);
+	submit(&b, none, 1);
+	submit(&b, high, 1);
+	b.now += 100 * WEIR_MS; /* a token has come back */
+	CHECK_INT(pass(&b)->tenant, high);
+	weir_gate_free(b.g);
+}
+
+static void tokens_as_in_algorithm_1(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 100});
+	weir_node x = leaf(&b, WEIR_ROOT, 1), y = leaf(&b, WEIR_ROOT, 1);
+	const struct weir_bucket_spec both[] = {
+		{.kind = WEIR_RTOKENS, .size = 1000}, {.kind = WEIR_LTOKENS, .size = 1000}};
+
+	buckets(&b, x, both, 2);
+	for (int i = 0; i < 6; i++)
+		submit(&b, x, 1);
+	submit(&b, y, 1);
+	CHECK_INT(pass(&b)->tenant, y); /* no token, no service; no limit, no token needed */
+	CHECK(!pass(&b));
+	CHECK_INT(weir_gate_wakeup(b.g, b.now), WEIR_NEVER);
+	struct weir_gate_stats s;
+
+	b.now = 5;
+	CHECK_INT(weir_gate_stats(b.g, b.now, x, &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_TOKENS);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TOKENS], 30, 1e-9);
+	knob(&b, x, WEIR_KNOB_LGRANT, 2);
+	knob(&b, x, WEIR_KNOB_RGRANT, 1);
+	submit(&b, y, 1);
+	struct weir_req *first = pass(&b);
+
+	CHECK_INT(first->tenant, x); /* an R-token goes first */
+	CHECK_INT(first->class_, WEIR_CLASS_RESERVED);
+	unsigned of_x = 0;
+
+	for (struct weir_req *r; (r = pass(&b));)
+		of_x += r->tenant == x;
+	CHECK_INT(of_x, 2); /* then L-tokens, as many as there are */
+	weir_gate_free(b.g);
+}
+
+static void credit_lets_the_idle_catch_up(void)
+{
+	for (unsigned credit = 0; credit <= 5; credit += 5) {
+		struct bench b =
+			bench_new((struct weir_gate_config){.window = 1, .credit = credit});
+		weir_node busy = leaf(&b, WEIR_ROOT, 1), idle = leaf(&b, WEIR_ROOT, 1);
+		unsigned counts[8] = {0};
+
+		for (int i = 0; i < 100; i++)
+			submit(&b, busy, 1);
+		serve(&b, 1, 50, counts);
+		for (int i = 0; i < 20; i++)
+			submit(&b, idle, 1);
+		memset(counts, 0, sizeof counts);
+		serve(&b, 1, 10, counts);
+		CHECK_INT(counts[idle], 5 + credit / 2 + credit % 2);
+		weir_gate_free(b.g);
+	}
+}
+
+static void runs_of_near_requests(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){
+		.window = 1, .run = 4, .run_distance = 4096, .cost = WEIR_UNIT_REQUESTS});
+	weir_node x = leaf(&b, WEIR_ROOT, 1), y = leaf(&b, WEIR_ROOT, 1);
+	weir_node order[16];
+
+	for (uint64_t i = 0; i < 8; i++) {
+		submit(&b, x, 4096)->offset = i * 4096;
+		submit(&b, y, 4096)->offset = (1 << 30) + i * 1000000; /* far apart */
+	}
+	for (int i = 0; i < 16; i++) {
+		struct weir_req *r = pass(&b);
+
+		order[i] = r->tenant;
+		finish(&b, r);
+	}
+	for (int i = 0; i < 4; i++)
+		CHECK_INT(order[i], x);
+	for (int i = 4; i < 8; i++)
+		CHECK_INT(order[i], y); /* caught up one by one */
+	for (int i = 8; i < 12; i++)
+		CHECK_INT(order[i], x);
+	weir_gate_free(b.g);
+}
+
+static void knobs_are_all_or_nothing(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_err err = {""};
+	const struct weir_knob set[] = {{.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = 7},
+		{.node = n, .kind = WEIR_KNOB_WEIGHT, .value = 0}};
+	struct weir_gate_totals t;
+
+	CHECK_INT(weir_gate_set(b.g, 0, set, 2, &err), -EINVAL);
+	CHECK(strstr(err.text, "weight must be"));
+	weir_gate_totals(b.g, 0, &t);
+	CHECK_NEAR(t.window, 1, 0);
+	CHECK_INT(weir_gate_set(b.g, 0, set, 1, &err), 0);
+	weir_gate_totals(b.g, 0, &t);
+	CHECK_NEAR(t.window, 7, 0);
+	CHECK_INT(weir_gate_set(b.g, 0,
+			  &(struct weir_knob){.node = 99, .kind = WEIR_KNOB_WEIGHT, .value = 1}, 1,
+			  &err),
+		-EINVAL);
+	CHECK_INT(weir_gate_set(b.g, 0,
+			  &(struct weir_knob){.node = n, .kind = WEIR_KNOB_RGRANT, .value = 1}, 1,
+			  &err),
+		-EINVAL);
+	weir_gate_free(b.g);
+}
+
+static void raising_a_limit_waits_behind_nobody(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+
+	buckets(&b, n, &(struct weir_bucket_spec){.rate = 0.01, .size = 1}, 1);
+	for (int i = 0; i < 3; i++)
+		submit(&b, n, 1);
+	CHECK(pass(&b));
+	CHECK(!pass(&b));
+	b.now += WEIR_MS;
+	buckets(&b, n, &(struct weir_bucket_spec){.rate = 1e6, .size = 1}, 1);
+	CHECK(weir_gate_wakeup(b.g, b.now) <= b.now + 3 * WEIR_US);
+	b.now += 3 * WEIR_US;
+	CHECK(pass(&b));
+	buckets(&b, n, NULL, 0); /* no limit at all */
+	CHECK(pass(&b));
+	weir_gate_free(b.g);
+}
+
+static void cancel_takes_back(void);
+static bool odd(const struct weir_req *r, void *arg)
+{
+	return r->bytes % 2;
+}
+static void count(struct weir_req *r, void *arg)
+{
+	++*(unsigned *)arg;
+}
+static void cancel_takes_back(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	unsigned dropped = 0;
+
+	for (uint32_t i = 0; i < 7; i++)
+		submit(&b, n, i);
+	CHECK_INT(weir_gate_cancel(b.g, 0, n, odd, count, &dropped), 3);
+	CHECK_INT(dropped, 3);
+	for (uint32_t i = 0; i < 7; i += 2)
+		CHECK_INT(pass(&b)->bytes, i);
+	CHECK(!pass(&b));
+	weir_gate_free(b.g);
+}
+
+static void nodes_come_and_go(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node a = leaf(&b, WEIR_ROOT, 1), c;
+	struct weir_req *r = submit(&b, a, 1);
+
+	CHECK_INT(weir_gate_add(b.g, a, &c), -EBUSY);
+	CHECK_INT(weir_gate_remove(b.g, a), -EBUSY);
+	CHECK(pass(&b) == r);
+	CHECK_INT(weir_gate_remove(b.g, a), -EBUSY);
+	finish(&b, r);
+	CHECK_INT(weir_gate_add(b.g, a, &c), 0);
+	CHECK_INT(weir_gate_remove(b.g, a), -EBUSY);
+	submit(&b, c, 1);
+	finish(&b, pass(&b));
+	CHECK_INT(weir_gate_remove(b.g, c), 0);
+	CHECK_INT(weir_gate_remove(b.g, c), -EINVAL);
+	submit(&b, a, 1); /* a leaf again */
+	finish(&b, pass(&b));
+	CHECK_INT(weir_gate_remove(b.g, a), 0);
+	CHECK_INT(weir_gate_remove(b.g, WEIR_ROOT), -EINVAL);
+	CHECK_INT(weir_gate_add(b.g, 77, &c), -EINVAL);
+	weir_gate_free(b.g);
+}
+
+static void edf_and_fifo_for_comparison(void)
+{
+	for (enum weir_order order = WEIR_FIFO; order <= WEIR_EDF; order++) {
+		struct bench b = bench_new((struct weir_gate_config){.window = 1, .order = order});
+		weir_node group = leaf(&b, WEIR_ROOT, 1), x, y, z = leaf(&b, WEIR_ROOT, 1);
+
+		CHECK_INT(weir_gate_add(b.g, group, &x), 0);
+		CHECK_INT(weir_gate_add(b.g, group, &y), 0);
+		if (order == WEIR_EDF) {
+			knob(&b, x, WEIR_KNOB_DEADLINE, 1000);
+			knob(&b, y, WEIR_KNOB_DEADLINE, 10);
+			knob(&b, z, WEIR_KNOB_DEADLINE, 100);
+		}
+		submit(&b, z, 1);
+		b.now = 1;
+		submit(&b, x, 1);
+		b.now = 2;
+		submit(&b, y, 1);
+		weir_node want[2][3] = {{z, x, y}, {y, z, x}};
+
+		for (int i = 0; i < 3; i++) {
+			struct weir_req *r = pass(&b);
+
+			CHECK_INT(r->tenant, want[order - WEIR_FIFO][i]);
+			finish(&b, r);
+		}
+		weir_gate_free(b.g);
+	}
+}
+
+static void histograms_of_the_active(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1, .histograms = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1), idle = leaf(&b, WEIR_ROOT, 1);
+
+	for (int i = 0; i < 10; i++)
+		submit(&b, n, 1);
+	for (int i = 0; i < 10; i++) {
+		struct weir_req *r = pass(&b);
+
+		b.now += WEIR_MS;
+		finish(&b, r);
+	}
+	weir_gate_drain(b.g);
+	CHECK(!weir_gate_hist_wait(b.g, idle));
+	CHECK_INT(weir_gate_hist_wait(b.g, n)->count, 10);
+	CHECK_NEAR((double)weir_gate_hist_wait(b.g, n)->max, 9e6, 0.01);
+	CHECK_NEAR((double)weir_hist_percentile(weir_gate_hist_device(b.g, n), 50), 1e6, 0.01);
+	CHECK_INT(weir_gate_unrecorded(b.g), 0);
+	weir_gate_free(b.g);
+}
+
+int main(void)
+{
+	RUN(empty_gate_is_idle);
+	RUN(fifo_within_a_tenant);
+	RUN(window_limits_what_is_inside);
+	RUN(fractional_window_averages);
+	RUN(weights_share_by_cost);
+	RUN(idle_share_goes_to_siblings_first);
+	RUN(max_holds_and_wakes);
+	RUN(large_request_passes_small_bucket);
+	RUN(ancestors_max_admits_too);
+	RUN(min_comes_first_and_weights_share_the_rest);
+	RUN(priority_while_it_fits);
+	RUN(tokens_as_in_algorithm_1);
+	RUN(credit_lets_the_idle_catch_up);
+	RUN(runs_of_near_requests);
+	RUN(knobs_are_all_or_nothing);
+	RUN(raising_a_limit_waits_behind_nobody);
+	RUN(cancel_takes_back);
+	RUN(nodes_come_and_go);
+	RUN(edf_and_fifo_for_comparison);
+	RUN(histograms_of_the_active);
+	return 0;
+}
