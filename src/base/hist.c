@@ -64,8 +64,8 @@ void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from)
 	into->max = from->max > into->max ? from->max : into->max;
 }
 
-/* The rank, from 1, of the value asked for. 99.99 % of 10,000 must be 9,999 although neither 99.99
- * nor the product is exact in binary: hence the slack, above the rounding of three operations. */
+/* The rank, from 1, of the value asked for. 99.9 % of 1,000 must be 999, although neither 99.9 nor
+ * the product is exact in binary: hence the slack, above the rounding of three operations. */
 static uint64_t hist_rank(uint64_t total, double percent)
 {
 	double x = percent / 100.0 * (double)total;

@@ -24,7 +24,8 @@
  *          Zipf: rank k stands at block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
  *          permutation, the same for all who share the region, that keeps hot blocks far apart.
  *
- * SYMBOLS  pos     where the process stands, ns after start (a double: to 1 ns after 100 days)
+ * SYMBOLS  pos     where the process stands, whole ns after start; `part` of a ns beyond, so that
+ *                  rounding does not add up over a long run
  *          end     ns after start at which it stops
  *          tail    where the IO before ended, bytes from `low`
  *          unit    an IO's size rounded up to 512: what its offset is a multiple of
@@ -60,7 +61,8 @@ struct workload {
 	struct rng arrivals, shape;
 	struct phase phase;
 	weir_time end;
-	double pos;
+	weir_time pos;
+	double part;
 	bool ramp, over;    /* open: the rate changes; nothing more will come */
 	double gap_ns;      /* of a gap of 1 at a constant rate */
 	double rate, slope; /* ramp: 1/ns at start, 1/ns² */
@@ -343,53 +345,62 @@ bool workload_closed(const struct workload *w)
 
 /* ---- when */
 
+static double rate_at(const struct workload *w) /* of a ramp, now, per ns */
+{
+	return w->rate + w->slope * ((double)w->pos + w->part);
+}
+
 /* How much of Λ lies in the next `span` ns. */
 static double mass(const struct workload *w, double span)
 {
 	if (w->ramp)
-		return (w->rate + w->slope * (w->pos + span / 2)) * span;
+		return (rate_at(w) + w->slope * span / 2) * span;
 	return span / w->gap_ns;
 }
 
 /* How many ns hold `gap` of Λ. */
 static double span_of(const struct workload *w, double gap)
 {
-	double rate = w->rate + w->slope * w->pos;
+	double rate = rate_at(w);
 
 	if (!w->ramp)
 		return gap * w->gap_ns;
 	return gap > 0 ? 2 * gap / (rate + sqrt(fmax(rate * rate + 2 * w->slope * gap, 0))) : 0;
 }
 
-/* Moves `pos` on by `gap` of Λ; false when the end comes first. */
+/* Moves on by `gap` of Λ; false when the end comes first. */
 static bool advance(struct workload *w, double gap)
 {
 	struct phase *p = &w->phase;
-	double on_mass = (double)w->c.on / w->gap_ns, here;
+	double here, span;
 
-	while (gap >= (here = mass(w, (double)p->off_from - w->pos))) {
+	while (gap >= (here = mass(w, (double)(p->off_from - w->pos) - w->part))) {
 		weir_time skip = 0;
 		gap -= here;
 		if (p->next_on >= w->end)
 			return false;
 		if (!w->c.on_off_random && !w->ramp) {
-			double cycles = floor(gap / on_mass);
-			gap -= cycles * on_mass;
-			if (cycles * (double)(w->c.on + w->c.off) >= (double)(w->end - p->next_on))
+			double on_mass = (double)w->c.on / w->gap_ns, cycles = floor(gap / on_mass);
+			double cycle = (double)(w->c.on + w->c.off);
+			if (cycles * cycle >= (double)(w->end - p->next_on))
 				return false;
+			gap -= cycles * on_mass;
 			skip = (weir_time)cycles * (w->c.on + w->c.off);
 		}
 		phase_begin(w, p, p->next_on + skip);
-		w->pos = (double)p->on_from;
+		w->pos = p->on_from;
+		w->part = 0;
 	}
-	w->pos = fmin(w->pos + span_of(w, gap), (double)p->off_from);
+	span = fmin(w->part + span_of(w, gap), (double)(p->off_from - w->pos));
+	w->pos += (weir_time)span;
+	w->part = span - floor(span);
 	return true;
 }
 
-/* The time of `pos`, to the nearest ns but never in an off-phase. */
+/* The time it stands at, to the nearest ns but never in an off-phase. */
 static weir_time time_of(const struct workload *w)
 {
-	weir_time at = llround(w->pos);
+	weir_time at = w->pos + (w->part >= 0.5);
 
 	return w->c.start + (at < w->phase.off_from ? at : w->phase.off_from - 1);
 }

@@ -81,9 +81,21 @@ static void percentiles_of_few_values(void)
 			data[i] = i + 1;
 		check_percentiles("few", n);
 	}
+}
+
+/* 99.9 % of 1,000 is the 999th, although 99.9 / 100 · 1000 is more than 999 in binary. */
+static void ranks_are_not_rounded_up(void)
+{
+	for (size_t n = 1000; n <= 100000; n *= 10) {
+		weir_hist_clear(&hist);
+		for (size_t i = 0; i < n; i++)
+			weir_hist_record(&hist, i < n / 1000 * 999 ? 7 : 90);
+		CHECK_INT(weir_hist_percentile(&hist, 99.9), 7);
+		CHECK_INT(weir_hist_percentile(&hist, 99.9 + 0.0001), 90);
+	}
+	weir_hist_clear(&hist);
 	for (size_t i = 0; i < 10000; i++)
-		data[i] = i < 9999 ? 7 : 90;
-	check_percentiles("one in ten thousand", 10000); /* p99.99 is 7: rank 9,999, not 10,000 */
+		weir_hist_record(&hist, i < 9999 ? 7 : 90);
 	CHECK_INT(weir_hist_percentile(&hist, 99.99), 7);
 	CHECK_INT(weir_hist_percentile(&hist, 99.995), 90);
 }
@@ -189,6 +201,7 @@ int main(void)
 {
 	RUN(percentiles_of_known_shapes);
 	RUN(percentiles_of_few_values);
+	RUN(ranks_are_not_rounded_up);
 	RUN(every_value_is_read_back_within_one_percent);
 	RUN(merging_is_recording_both);
 	RUN(empty_reads_zero);

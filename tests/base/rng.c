@@ -86,8 +86,9 @@ static void below_is_unbiased(void)
 {
 	struct rng r;
 	unsigned counts[7] = {0};
-	uint64_t n = UINT64_C(3) << 62; /* ¾ of 2⁶⁴: plain remainders would favour the low third */
-	unsigned thirds[3] = {0};
+	/* ¾ of 2⁶⁴: plain remainders would favour the low third, plain scaling every third value. */
+	uint64_t n = UINT64_C(3) << 62;
+	unsigned thirds[3] = {0}, remainders[3] = {0};
 
 	rng_init(&r, 1, "below");
 	for (int i = 0; i < 700000; i++)
@@ -98,9 +99,12 @@ static void below_is_unbiased(void)
 		uint64_t v = rng_below(&r, n);
 		CHECK(v < n);
 		thirds[v / (n / 3)]++;
+		remainders[v % 3]++;
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		CHECK(abs((int)thirds[i] - 100000) < 1300);
+		CHECK(abs((int)remainders[i] - 100000) < 1300);
+	}
 	for (int i = 0; i < 100; i++)
 		CHECK_INT(rng_below(&r, 1), 0);
 }
