@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace-verb: what the parts of `weir trace` share. trace.c has the command line. */
+#ifndef WEIR_PROG_TRACE_VERB_H
+#define WEIR_PROG_TRACE_VERB_H
+
+#include "model/trace.h"
+#include "prog/verb.h"
+
+struct trace_request {
+	enum trace_format format; /* of what is read */
+	bool skip_bad;
+	bool json;            /* info */
+	enum trace_format to; /* convert: from here on */
+	bool drop_unsupported;
+	double speed;
+	weir_time from, until;
+};
+
+extern const struct verb verb_trace;
+
+/* A trace from a file or, for "-", from standard input; with progress. What cannot be a trace for its
+ * size or kind is refused before it is read. */
+int trace_load(
+	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err);
+
+/* Both return the exit status. */
+int trace_info(const struct trace_request *q, char **paths, int n);
+int trace_convert(const struct trace_request *q, const char *in, const char *out);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace: `weir trace`, what recorded traces hold, and one format into another. */
+#include "prog/trace-verb.h"
+#include "prog/files.h"
+#include "prog/progress.h"
+#include "base/units.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_FILE (UINT64_C(4) << 30) /* bytes: with its records, about what a large machine holds */
+
+enum { FORMAT, TO, SKIP_BAD, DROP, SPEED, FROM, UNTIL, JSON, N_OPTIONS };
+static const struct opt options[] = {
+	[FORMAT] = {"format", 'f', "FORMAT", "read as FORMAT (auto: find out)"},
+	[TO] = {"to", 't', "FORMAT", "convert: write FORMAT (weir)"},
+	[SKIP_BAD] = {"skip-bad", 0, NULL,
+		"skip and count bad lines instead of refusing the trace"},
+	[DROP] = {"drop-unsupported", 0, NULL, "convert: leave out what the format cannot say"},
+	[SPEED] = {"speed", 0, "X", "convert: X times as fast (1)"},
+	[FROM] = {"from", 0, "TIME", "convert: only what arrives at TIME or later"},
+	[UNTIL] = {"until", 0, "TIME", "convert: only what arrives before TIME"},
+	[JSON] = {"json", 0, NULL, "info: JSON instead of a table"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static const char *const subverbs[] = {"info", "convert", NULL};
+
+/* ---- reading */
+
+static void tick(void *user, size_t done)
+{
+	progress_tick(user, (double)done);
+}
+
+static int check_file(const char *path, struct weir_err *err)
+{
+	struct stat st;
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &st) != 0)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return weir_err_set(err, -EINVAL, "%s: neither a file nor a pipe", path);
+	if ((uint64_t)st.st_size > MAX_FILE)
+		return weir_err_set(
+			err, -EFBIG, "%s: over 4 GiB; cut it into parts (split -C 4G)", path);
+	return 0;
+}
+
+int trace_load(
+	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err)
+{
+	char *text;
+	size_t len;
+	struct progress p;
+	int code = check_file(path, err);
+	if (code == 0)
+		code = files_read(path, &text, &len, err);
+	if (code < 0)
+		return code;
+	progress_start(&p, path, (double)len);
+	code = trace_read_watch(text, len, strcmp(path, "-") == 0 ? "standard input" : path,
+		q->format, q->skip_bad, tick, &p, ret, err);
+	progress_end(&p);
+	free(text);
+	return code;
+}
+
+/* ---- the command line */
+
+/* 0, or the exit status with the fault printed. */
+static int parse_format(int option, const char *word, enum trace_format *ret)
+{
+	if (!word)
+		return 0;
+	for (int f = option == TO ? TRACE_WEIR : TRACE_AUTO; f < TRACE_FORMATS; f++) {
+		if (strcmp(word, trace_format_names[f]) != 0)
+			continue;
+		*ret = (enum trace_format)f;
+		if (option == TO && !trace_can_write(*ret))
+			return opts_fail(&verb_trace,
+				"--to %s: %s can only be read; weir, compactor, mqsim, msr and fio "
+				"can be written",
+				word, word);
+		return 0;
+	}
+	const char *near = weir_err_near(word, trace_format_names);
+	return opts_fail(&verb_trace,
+		"--%s: no format '%s'%s%s%s; there are %sweir, compactor, mqsim, msr, fio%s",
+		options[option].name, word, near ? " (did you mean '" : "", near ? near : "",
+		near ? "'?)" : "", option == TO ? "" : "auto, ",
+		option == TO ? "" : " and blkparse");
+}
+
+static int parse_time(int option, const char *word, weir_time *ret)
+{
+	struct weir_err err;
+	if (word && weir_units_time(word, ret, &err) != 0)
+		return opts_fail(&verb_trace, "--%s: %s", options[option].name, err.text);
+	return 0;
+}
+
+static int parse_speed(const char *word, double *ret)
+{
+	char *end;
+	if (!word)
+		return 0;
+	double speed = strtod(word, &end);
+	if (end == word || *end || !isfinite(speed) || speed <= 0)
+		return opts_fail(&verb_trace, "--speed: '%s' is not a number over 0", word);
+	*ret = speed;
+	return 0;
+}
+
+static int parse_request(const char **values, struct trace_request *q)
+{
+	*q = (struct trace_request){
+		.to = TRACE_WEIR,
+		.speed = 1,
+		.until = WEIR_NEVER,
+		.skip_bad = values[SKIP_BAD],
+		.drop_unsupported = values[DROP],
+		.json = values[JSON],
+	};
+	int status = parse_format(FORMAT, values[FORMAT], &q->format);
+	if (!status)
+		status = parse_format(TO, values[TO], &q->to);
+	if (!status)
+		status = parse_speed(values[SPEED], &q->speed);
+	if (!status)
+		status = parse_time(FROM, values[FROM], &q->from);
+	if (!status)
+		status = parse_time(UNTIL, values[UNTIL], &q->until);
+	if (!status && q->from >= q->until)
+		status = opts_fail(&verb_trace, "--from %s is not before --until %s",
+			values[FROM] ? values[FROM] : "0s", values[UNTIL]);
+	return status;
+}
+
+static int unknown_subverb(int operands, const char *word)
+{
+	if (operands == 0)
+		return opts_fail(&verb_trace, "what? info or convert; see weir trace --help");
+	const char *near = weir_err_near(word, subverbs);
+	return opts_fail(&verb_trace, "no '%s'%s%s%s; there are info and convert", word,
+		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	struct trace_request q;
+	int operands, status = opts_parse(&verb_trace, argc, argv, values, &operands);
+	if (status >= 0)
+		return status;
+	bool info = operands > 0 && strcmp(argv[1], "info") == 0;
+	if (!info && (operands == 0 || strcmp(argv[1], "convert") != 0))
+		return unknown_subverb(operands, argv[1]);
+	for (int i = 0; i < N_OPTIONS; i++)
+		if (values[i] && i != FORMAT && i != SKIP_BAD && (i == JSON) != info)
+			return opts_fail(&verb_trace, "--%s is for %s", options[i].name,
+				info ? "convert" : "info");
+	status = parse_request(values, &q);
+	if (status)
+		return status;
+	if (info)
+		return operands > 1 ? trace_info(&q, argv + 2, operands - 1)
+				    : opts_fail(&verb_trace,
+					      "info of which traces? files, folders or -");
+	if (operands != 3)
+		return opts_fail(&verb_trace,
+			"convert needs two names, IN and OUT (- for standard input or output)");
+	return trace_convert(&q, argv[2], argv[3]);
+}
+
+const struct verb verb_trace = {
+	.name = "trace",
+	.summary = "say what recorded traces hold, or convert one",
+	.usage = "info [OPTION]... FILE|FOLDER...\n       weir trace convert [OPTION]... IN OUT",
+	.options = options,
+	.subverbs = subverbs,
+	.run = run,
+};
