@@ -496,10 +496,10 @@ static uint64_t draw_offset(struct workload *w, uint32_t bytes)
 	return w->low + place;
 }
 
-/* A recorded offset, folded into the region. */
+/* A recorded offset, folded into the region by whole sectors, so that what was aligned stays so. */
 static uint64_t fold_offset(const struct workload *w, uint64_t offset, uint32_t bytes)
 {
-	uint64_t place = w->len ? offset % w->len : 0;
+	uint64_t whole = w->len / SECTOR * SECTOR, place = whole ? offset % whole : 0;
 
 	if (place > w->len - bytes)
 		place = (w->len - bytes) / SECTOR * SECTOR;

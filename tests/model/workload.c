@@ -637,6 +637,25 @@ static void traces_replay_at_their_speed(void)
 	}
 }
 
+static void folded_offsets_stay_aligned(void)
+{
+	struct workload_config c = plain(WORKLOAD_TRACE);
+	struct workload *w;
+	struct workload_io io;
+
+	c.trace = &trace;
+	c.base = 4096;
+	c.region = 10000; /* 19 sectors and some bytes */
+	w = make(&c);
+	for (int i = 0; i < 5; i++) {
+		uint64_t place = records[i].offset % (19 * 512), most = 10000 - records[i].bytes;
+		CHECK(workload_next(w, 0, &io));
+		CHECK_INT(io.offset - 4096, place <= most ? place : most / 512 * 512);
+		CHECK_INT(io.offset % 512, 0);
+	}
+	workload_free(w);
+}
+
 static void traces_loop_and_stop(void)
 {
 	struct workload_config c = plain(WORKLOAD_TRACE);
@@ -799,6 +818,7 @@ int main(void)
 	RUN(same_seed_same_ios);
 	RUN(shape_does_not_shift_arrivals);
 	RUN(traces_replay_at_their_speed);
+	RUN(folded_offsets_stay_aligned);
 	RUN(traces_loop_and_stop);
 	RUN(traces_take_on_and_off);
 	RUN(traces_without_offsets_get_some);
