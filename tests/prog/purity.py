@@ -3,6 +3,7 @@
 outside is in purity.allow, and nothing else."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -10,12 +11,12 @@ PURE = ["base", "wire", "alg", "gate", "model", "ctl"]
 
 
 def nm(archive, *options):
-    """(object, symbol) of each line of `nm -A`: "path/libbase.a:err.c.o:  U strlen"."""
+    """(room/object, symbol) of each line of `nm -A`: "path/libbase.a:err.c.o:  U strlen"."""
     lines = subprocess.run(["nm", "-A", *options, archive], check=True, capture_output=True,
                            text=True).stdout.splitlines()
     for line in lines:
         place, rest = line.rsplit(":", 1)
-        yield place.rsplit("/", 1)[-1], rest.split()[-1].split("@")[0]
+        yield f"{archive.parent.name}/{re.split('[/:]', place)[-1]}", rest.split()[-1].split("@")[0]
 
 
 def allowed():
