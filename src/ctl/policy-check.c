@@ -367,9 +367,17 @@ static bool same_match(const struct weir_match *a, const struct weir_match *b)
 	       same_text(a->path, b->path);
 }
 
+/* A match without fields was refused already. */
+static bool no_fields(const struct weir_match *m)
+{
+	return !m->export_ && !m->client && !m->uid && !m->tls && !m->path;
+}
+
 static void check_pair(struct policy_reading *r, const struct weir_tenant *t,
 	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
 {
+	if (no_fields(a) || no_fields(b))
+		return;
 	if (same_match(a, b))
 		policy_refuse_at(r, b->at, "'%s' matches the same as '%s' in line %u", u->path,
 			t->path, a->at.line);
