@@ -25,7 +25,8 @@ struct scenario;
 /* One change to the YAML before it is read, as in `--set hosts[0].window=16`: the value, a YAML
  * scalar or flow value, replaces what stands at the path. */
 struct scenario_set {
-	const char *path;  /* "hosts[0].tenants[1].weight"; must exist, but for a last key of a map */
+	const char
+		*path; /* "hosts[0].tenants[1].weight"; must exist, but for a last key of a map */
 	const char *value; /* "16", "100 iops", "[1, 2]" */
 };
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * controller: where the controllers of src/ctl plug into the simulated world.
+ *
+ * A controller reads what the world's gates measured and sets knobs (world_gate_set), once a
+ * period. Here stands only the plug: a table of functions, found by name. To add one: write its
+ * ops in a file of its own, and name it in the table of controller.c. world.c stays as it is.
+ *
+ * A scenario starts it with `controllers: [{kind: NAME, period: 2s, …}]`; `capacity` also starts
+ * for each device that says `capacity: auto`.
+ */
+#ifndef WEIR_SIM_CONTROLLER_H
+#define WEIR_SIM_CONTROLLER_H
+
+#include "base/yamldoc.h"
+#include "sim/metrics.h"
+
+struct world;
+struct scenario_controller;
+
+struct sim_controller_ops {
+	const char *name;
+	weir_time period; /* between steps, unless the scenario says */
+	/* Is its map in the scenario right? Called when the scenario is read; may be NULL. */
+	int (*check)(yamldoc_node map, struct weir_err *err);
+	/* Once, at time 0, when the world stands. config->node is its map (id 0: it has none),
+	 * config->station the device that asked for it. */
+	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,
+		struct weir_err *err);
+	/* Every period. Non-zero ends the run with that error. */
+	int (*step)(void *state, struct world *w, weir_time now);
+	/* What it has to say of itself, at the end; may be NULL. */
+	int (*report)(void *state, struct world *w, struct metrics *m);
+	void (*free)(void *state);
+};
+
+/* NULL when there is none of that name. */
+const struct sim_controller_ops *controller_find(const char *name);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/learner.h"
+#include "ctl/capacity.h"
+#include "sim/world.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct learner {
+	struct capacity capacity;
+	uint32_t station;
+};
+
+static const char *const keys[] = {"kind", "period", "device", NULL};
+
+static int learner_check(yamldoc_node map, struct weir_err *err)
+{
+	const char *device;
+	int r = yamldoc_map(map, keys, err);
+
+	if (r)
+		return r;
+	r = yamldoc_string(map, "device", &device, err);
+	return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+}
+
+static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,
+	struct weir_err *err)
+{
+	struct learner *l = calloc(1, sizeof(*l));
+	const char *name = yamldoc_text(yamldoc_get(config->node, "device"));
+
+	if (!l)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	capacity_init(&l->capacity, NULL);
+	l->station = config->station;
+	for (uint32_t i = 0; name && i < w->scenario->n_devices; i++) {
+		if (strcmp(w->scenario->stations[i].name, name) == 0)
+			l->station = i;
+	}
+	if (l->station == UINT32_MAX) {
+		free(l);
+		return weir_err_at(err, -EINVAL, config->at, "no device is named '%s'", name);
+	}
+	*ret_state = l;
+	return 0;
+}
+
+/* Time so far during which the window before the station was full. */
+static weir_time full_time(struct world *w, const struct world_station *st, weir_time now)
+{
+	struct weir_gate_totals totals;
+	weir_time sum = 0;
+	int64_t n = 0;
+
+	if (st->gate) {
+		weir_gate_totals(st->gate->gate, now, &totals);
+		return totals.full;
+	}
+	for (uint32_t i = 0; i < w->scenario->n_hosts; i++) {
+		if (&w->stations[w->hosts[i].group->device] != st)
+			continue;
+		weir_gate_totals(w->hosts[i].gate->gate, now, &totals);
+		if (totals.submitted == 0)
+			continue;
+		sum += totals.full;
+		n++;
+	}
+	return n ? sum / n : 0;
+}
+
+static int learner_step(void *state, struct world *w, weir_time now)
+{
+	struct learner *l = state;
+	struct world_station *st = &w->stations[l->station];
+	struct capacity_totals totals = {st->count.done, st->count.bytes, full_time(w, st, now)};
+
+	if (capacity_step(&l->capacity, now, &totals))
+		st->capacity = l->capacity.rate[WEIR_UNIT_REQUESTS];
+	return 0;
+}
+
+static int learner_report(void *state, struct world *w, struct metrics *m)
+{
+	struct learner *l = state;
+	const char *name = w->scenario->stations[l->station].name;
+	int r = metrics_putf(m, "iops", l->capacity.rate[0], "device.%s.capacity_iops", name);
+
+	return r ? r
+		 : metrics_putf(m, "B/s", l->capacity.rate[1], "device.%s.capacity_bytes", name);
+}
+
+const struct sim_controller_ops learner_capacity = {
+	.name = "capacity",
+	.period = 100 * WEIR_MS, /* capacity makes its own intervals out of them */
+	.check = learner_check,
+	.init = learner_init,
+	.step = learner_step,
+	.report = learner_report,
+	.free = free,
+};

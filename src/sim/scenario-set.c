@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scenario-set: `--set hosts[0].window=16`, applied to the text.
+ *
+ * METHOD  libyaml says where the value at the path begins and ends; the new value is put in its
+ *         place, and line ends that the old one had are kept. So every later message still names
+ *         the line the person sees in the file. What can be replaced is a single value, or a list
+ *         or map in brackets; a list or map over several indented lines has no clear end.
+ * COST    One parse of the text per override.
+ */
+#include "sim/scenario.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+struct edit {
+	yaml_document_t *doc;
+	const struct scenario_set *set;
+	const char *file;
+	struct weir_err *err;
+};
+
+static int refuse(const struct edit *e, size_t upto, const char *why)
+{
+	return weir_err_set(e->err, -EINVAL, "%s: --set %s: '%.*s' %s", e->file, e->set->path,
+		(int)upto, e->set->path, why);
+}
+
+static yaml_node_t *child_of_map(
+	const struct edit *e, yaml_node_t *map, const char *key, size_t len)
+{
+	yaml_node_pair_t *p;
+
+	if (!map || map->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+		yaml_node_t *k = yaml_document_get_node(e->doc, p->key);
+		if (k && k->type == YAML_SCALAR_NODE && k->data.scalar.length == len &&
+			memcmp(k->data.scalar.value, key, len) == 0)
+			return yaml_document_get_node(e->doc, p->value);
+	}
+	return NULL;
+}
+
+static yaml_node_t *child_of_list(const struct edit *e, yaml_node_t *list, unsigned long i)
+{
+	if (!list || list->type != YAML_SEQUENCE_NODE)
+		return NULL;
+	if (i >= (unsigned long)(list->data.sequence.items.top - list->data.sequence.items.start))
+		return NULL;
+	return yaml_document_get_node(e->doc, list->data.sequence.items.start[i]);
+}
+
+/* Walks "a.b[3].c" down from the root. */
+static int find(const struct edit *e, yaml_node_t **ret)
+{
+	yaml_node_t *n = yaml_document_get_root_node(e->doc);
+	const char *path = e->set->path, *p = path;
+
+	while (*p) {
+		if (*p == '[') {
+			char *end;
+			unsigned long i = strtoul(p + 1, &end, 10);
+			if (end == p + 1 || *end != ']')
+				return refuse(e, strlen(path), "is not a path: [N] expected");
+			n = child_of_list(e, n, i);
+			p = end + 1;
+		} else {
+			size_t len = strcspn(p, ".[");
+			n = child_of_map(e, n, p, len);
+			p += len;
+		}
+		if (!n)
+			return refuse(e, (size_t)(p - path), "is not in the file");
+		if (*p == '.' && p[1])
+			p++;
+		else if (*p && *p != '[')
+			return refuse(e, strlen(path), "is not a path");
+	}
+	*ret = n;
+	return 0;
+}
+
+/* libyaml counts characters, texts are bytes. */
+static size_t byte_of(const char *text, size_t len, size_t character)
+{
+	size_t at = 0;
+
+	while (at < len && character > 0) {
+		at++;
+		while (at < len && ((unsigned char)text[at] & 0xc0) == 0x80)
+			at++;
+		character--;
+	}
+	return at;
+}
+
+/* The value as it must stand in the file: as given when it is plainly one YAML value, else quoted.
+ * Room for two bytes a byte and the quotes. */
+static size_t write_value(char *to, const char *value)
+{
+	char *p = to;
+
+	if (strchr("[{\"'", value[0]) || !strpbrk(value, ":#,[]{}&*!|>'\"%@`\\\n")) {
+		if (value[0])
+			return (size_t)(stpcpy(to, value) - to);
+	}
+	*p++ = '"';
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			*p++ = '\\';
+		if (*value == '\n') {
+			*p++ = '\\';
+			*p++ = 'n';
+		} else {
+			*p++ = *value;
+		}
+	}
+	*p++ = '"';
+	return (size_t)(p - to);
+}
+
+static int splice(const struct edit *e, const yaml_node_t *n, const char *text, size_t len,
+	char **ret_text, size_t *ret_len)
+{
+	size_t from = byte_of(text, len, n->start_mark.index);
+	size_t to = byte_of(text, len, n->end_mark.index);
+	char *out = malloc(len + 2 * strlen(e->set->value) + 3), *p;
+
+	if (!out)
+		return weir_err_set(e->err, -ENOMEM, "out of memory");
+	memcpy(out, text, from);
+	p = out + from;
+	if (from == to && from > 0 && text[from - 1] == ':')
+		*p++ = ' '; /* `key:` with nothing behind it */
+	p += write_value(p, e->set->value);
+	for (size_t i = from; i < to; i++) {
+		if (text[i] == '\n')
+			*p++ = '\n';
+	}
+	memcpy(p, text + to, len - to);
+	p += len - to;
+	*ret_text = out;
+	*ret_len = (size_t)(p - out);
+	return 0;
+}
+
+static bool replaceable(const yaml_node_t *n)
+{
+	if (n->type == YAML_MAPPING_NODE)
+		return n->data.mapping.style == YAML_FLOW_MAPPING_STYLE;
+	if (n->type == YAML_SEQUENCE_NODE)
+		return n->data.sequence.style == YAML_FLOW_SEQUENCE_STYLE;
+	return n->data.scalar.style != YAML_LITERAL_SCALAR_STYLE &&
+	       n->data.scalar.style != YAML_FOLDED_SCALAR_STYLE;
+}
+
+static int apply(const char *text, size_t len, const char *name, const struct scenario_set *set,
+	char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	yaml_parser_t parser;
+	yaml_document_t doc;
+	struct edit e = {&doc, set, name, err};
+	yaml_node_t *n = NULL;
+	int r;
+
+	if (!yaml_parser_initialize(&parser))
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	if (!yaml_parser_load(&parser, &doc)) {
+		struct weir_place at = {name, (unsigned)parser.problem_mark.line + 1,
+			(unsigned)parser.problem_mark.column + 1};
+		r = weir_err_at(
+			err, -EINVAL, at, "%s", parser.problem ? parser.problem : "not YAML");
+		yaml_parser_delete(&parser);
+		return r;
+	}
+	r = find(&e, &n);
+	if (r == 0 && !replaceable(n))
+		r = refuse(&e, strlen(set->path),
+			"is a list or map over several lines; name a value in it");
+	if (r == 0)
+		r = splice(&e, n, text, len, ret_text, ret_len);
+	yaml_document_delete(&doc);
+	yaml_parser_delete(&parser);
+	return r;
+}
+
+int scenario_override(const char *text, size_t len, const char *name,
+	const struct scenario_set *sets, size_t n, char **ret_text, size_t *ret_len,
+	struct weir_err *err)
+{
+	char *now = malloc(len + 1);
+
+	if (!now)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	memcpy(now, text, len);
+	now[len] = '\0';
+	for (size_t i = 0; i < n; i++) {
+		char *next;
+		int r = apply(now, len, name, &sets[i], &next, &len, err);
+		free(now);
+		if (r)
+			return r;
+		now = next;
+	}
+	*ret_text = now;
+	*ret_len = len;
+	return 0;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scenario: the top level of a scenario file. */
+#include "sim/scenario.h"
+#include "sim/controller.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
+
+#define HOSTS_MAX (1u << 20) /* a million; more is a slip of the pen */
+
+/* ---- for all readers */
+
+bool scenario_fits(const char *glob, const char *name)
+{
+	return fnmatch(glob, name, 0) == 0;
+}
+
+int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "name", &name, err);
+
+	if (r == -ENOENT)
+		return yamldoc_error(map, err, "needs a 'name'");
+	if (r)
+		return r;
+	for (const char *p = name; *p; p++) {
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return yamldoc_error(yamldoc_get(map, "name"), err,
+				"'%s': a name is made of letters, digits, '-' and '_'", name);
+	}
+	if (!name[0])
+		return yamldoc_error(yamldoc_get(map, "name"), err, "a name must not be empty");
+	*ret = name;
+	return 0;
+}
+
+int scenario_keys(
+	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err)
+{
+	const char *all[64];
+	size_t n = 0;
+
+	while (*a)
+		all[n++] = *a++;
+	while (*b)
+		all[n++] = *b++;
+	all[n] = NULL;
+	return yamldoc_map(map, all, err);
+}
+
+/* ---- devices and links */
+
+static int read_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, key);
+	int r;
+
+	*ret_n = 0;
+	if (!list.id)
+		return 0;
+	if ((r = yamldoc_list(list, err)))
+		return r;
+	*ret_n = yamldoc_size(list);
+	return 0;
+}
+
+static int find_station(const struct scenario *s, const char *name, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		if (strcmp(s->stations[i].name, name) == 0)
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	size_t devices, links;
+	int r;
+
+	if ((r = read_list(root, "devices", &devices, err)) ||
+		(r = read_list(root, "links", &links, err)))
+		return r;
+	if (devices == 0)
+		return yamldoc_error(root, err, "a scenario needs 'devices'");
+	s->stations = calloc(devices + links, sizeof(*s->stations));
+	if (!s->stations)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	s->n_devices = (uint32_t)devices;
+	for (size_t i = 0; i < devices + links; i++) {
+		bool link = i >= devices;
+		yamldoc_node list = yamldoc_get(root, link ? "links" : "devices");
+		yamldoc_node map = yamldoc_at(list, link ? i - devices : i);
+
+		s->n_stations = (uint32_t)i + 1;
+		if ((r = scenario_station_read(map, link, &s->stations[i], err)))
+			return r;
+		if (find_station(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
+			return yamldoc_error(map, err, "two devices or links are named '%s'",
+				s->stations[i].name);
+	}
+	return 0;
+}
+
+/* ---- hosts */
+
+static const char *const host_keys[] = {
+	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};
+
+static int read_device(
+	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err), i;
+
+	if (r == -ENOENT) {
+		if (s->n_devices == 1)
+			return 0;
+		return yamldoc_error(
+			map, err, "a host needs a 'device' where there is more than one");
+	}
+	if (r)
+		return r;
+	i = find_station(s, name, 0, s->n_devices);
+	if (i < 0)
+		return yamldoc_error(
+			yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+	g->device = (uint32_t)i;
+	return 0;
+}
+
+/* `request: l1` or `request: [l1, l2]`, in the order of travel. */
+static int read_hops(yamldoc_node map, const char *key, const struct scenario *s, uint32_t *hops,
+	unsigned *ret_n, struct weir_err *err)
+{
+	yamldoc_node n = yamldoc_get(map, key);
+	bool list = yamldoc_kind(n) == YAMLDOC_LIST;
+	size_t count = !n.id ? 0 : list ? yamldoc_size(n) : 1;
+
+	if (count > SCENARIO_HOPS)
+		return yamldoc_error(n, err, "%s: at most %d links", key, SCENARIO_HOPS);
+	for (size_t i = 0; i < count; i++) {
+		yamldoc_node one = list ? yamldoc_at(n, i) : n;
+		const char *name = yamldoc_text(one);
+		int found = name ? find_station(s, name, s->n_devices, s->n_stations) : -ENOENT;
+		if (found < 0)
+			return yamldoc_error(
+				one, err, "%s: no link is named '%s'", key, name ? name : "");
+		hops[i] = (uint32_t)found;
+	}
+	*ret_n = (unsigned)count;
+	return 0;
+}
+
+static int read_group(
+	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
+{
+	int64_t count = 1;
+	int r;
+
+	g->at = yamldoc_place(map);
+	g->retry = 200 * WEIR_MS; /* as a TCP that finds out late */
+	if ((r = scenario_keys(map, host_keys, scenario_gate_keys, err)) ||
+		(r = scenario_name_read(map, &g->name, err)) ||
+		(r = ABSENT_OK(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||
+		(r = read_device(map, s, g, err)) ||
+		(r = read_hops(map, "request", s, g->request, &g->n_request, err)) ||
+		(r = read_hops(map, "reply", s, g->reply, &g->n_reply, err)) ||
+		(r = ABSENT_OK(yamldoc_time(map, "retry", &g->retry, err))))
+		return r;
+	if (yamldoc_get(map, "per").id)
+		return yamldoc_error(
+			yamldoc_get(map, "per"), err, "per: only a device's gate has it");
+	if (g->retry <= 0)
+		return yamldoc_error(map, err, "retry: must be more than 0");
+	g->count = (uint32_t)count;
+	g->numbered = yamldoc_get(map, "count").id != 0;
+	if ((r = scenario_gate_read(map, &g->gate, err)))
+		return r;
+	return scenario_tenants_read(map, false, &g->gate, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct scenario_host *x = *(const struct scenario_host *const *)a;
+	const struct scenario_host *y = *(const struct scenario_host *const *)b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int check_host_names(const struct scenario *s, struct weir_err *err)
+{
+	const struct scenario_host **sorted = calloc(s->n_hosts, sizeof(struct scenario_host *));
+	int r = 0;
+
+	if (!sorted)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->n_hosts; i++)
+		sorted[i] = &s->hosts[i];
+	qsort(sorted, s->n_hosts, sizeof(*sorted), by_name);
+	for (uint32_t i = 1; i < s->n_hosts && r == 0; i++) {
+		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+			r = weir_err_at(err, -EINVAL, s->groups[sorted[i]->group].at,
+				"two hosts are named '%s'", sorted[i]->name);
+	}
+	free(sorted);
+	return r;
+}
+
+/* Names every host: `name`, or with a count name1 … nameN. */
+static int name_hosts(struct scenario *s, struct weir_err *err)
+{
+	size_t room = 0, h = 0;
+	char *p;
+
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		room += s->groups[i].count * (strlen(s->groups[i].name) + 12);
+		s->n_hosts += s->groups[i].count;
+	}
+	s->hosts = calloc(s->n_hosts, sizeof(*s->hosts));
+	s->names = p = malloc(room);
+	if (!s->hosts || !p)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		const struct scenario_group *g = &s->groups[i];
+		for (uint32_t k = 0; k < g->count; k++, h++) {
+			s->hosts[h] = (struct scenario_host){p, i, k};
+			p += (g->numbered ? sprintf(p, "%s%u", g->name, k + 1)
+					  : sprintf(p, "%s", g->name)) +
+			     1;
+		}
+	}
+	return check_host_names(s, err);
+}
+
+static int read_hosts(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, "hosts");
+	size_t n;
+	int r;
+
+	if ((r = read_list(root, "hosts", &n, err)))
+		return r;
+	if (n == 0)
+		return yamldoc_error(root, err, "a scenario needs 'hosts'");
+	s->groups = calloc(n, sizeof(*s->groups));
+	if (!s->groups)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		s->n_groups = (uint32_t)i + 1;
+		if ((r = read_group(yamldoc_at(list, i), s, &s->groups[i], err)))
+			return r;
+	}
+	return name_hosts(s, err);
+}
+
+/* ---- controllers */
+
+static int read_controller(yamldoc_node map, struct scenario_controller *c, struct weir_err *err)
+{
+	const char *kind;
+	int r;
+
+	if (yamldoc_kind(map) != YAMLDOC_MAP)
+		return yamldoc_error(map, err, "must be a map");
+	r = yamldoc_string(map, "kind", &kind, err);
+	if (r == -ENOENT)
+		return yamldoc_error(map, err, "a controller needs a 'kind'");
+	if (r)
+		return r;
+	c->ops = controller_find(kind);
+	if (!c->ops)
+		return yamldoc_error(
+			yamldoc_get(map, "kind"), err, "no controller is named '%s'", kind);
+	c->node = map;
+	c->at = yamldoc_place(map);
+	c->station = UINT32_MAX;
+	c->period = c->ops->period;
+	if ((r = ABSENT_OK(yamldoc_time(map, "period", &c->period, err))))
+		return r;
+	if (c->period <= 0)
+		return yamldoc_error(map, err, "period: must be more than 0");
+	return c->ops->check ? c->ops->check(map, err) : 0;
+}
+
+static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, "controllers");
+	size_t n;
+	int r;
+
+	if ((r = read_list(root, "controllers", &n, err)))
+		return r;
+	s->controllers = calloc(n + s->n_devices, sizeof(*s->controllers));
+	if (!s->controllers)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		if ((r = read_controller(
+			     yamldoc_at(list, i), &s->controllers[s->n_controllers++], err)))
+			return r;
+	}
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		const struct sim_controller_ops *ops = controller_find("capacity");
+		if (s->stations[i].capacity_auto)
+			s->controllers[s->n_controllers++] =
+				(struct scenario_controller){.ops = ops,
+					.period = ops->period,
+					.station = i,
+					.at = s->stations[i].at};
+	}
+	return 0;
+}
+
+/* ---- the file */
+
+static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
+	"sample", "devices", "links", "hosts", "at", "controllers", NULL};
+
+static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	int64_t seed = 1;
+	int r;
+
+	s->sample = WEIR_SEC;
+	s->name = s->file;
+	s->about = "";
+	if ((r = yamldoc_map(root, top_keys, err)) ||
+		(r = ABSENT_OK(yamldoc_string(root, "name", &s->name, err))) ||
+		(r = ABSENT_OK(yamldoc_string(root, "description", &s->about, err))) ||
+		(r = ABSENT_OK(yamldoc_int(root, "seed", 0, INT64_MAX, &seed, err))) ||
+		(r = ABSENT_OK(yamldoc_time(root, "warmup", &s->warmup, err))) ||
+		(r = ABSENT_OK(yamldoc_time(root, "sample", &s->sample, err))))
+		return r;
+	s->seed = (uint64_t)seed;
+	r = yamldoc_time(root, "duration", &s->duration, err);
+	if (r == -ENOENT)
+		return yamldoc_error(root, err, "a scenario needs a 'duration', as in '60s'");
+	if (r)
+		return r;
+	if (s->duration <= 0)
+		return yamldoc_error(
+			yamldoc_get(root, "duration"), err, "duration: must be more than 0");
+	if (s->warmup >= s->duration)
+		return yamldoc_error(
+			yamldoc_get(root, "warmup"), err, "warmup: must be less than the duration");
+	return 0;
+}
+
+static int read_all(struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node root = yamldoc_root(s->doc);
+	int r;
+
+	if ((r = read_top(root, s, err)) || (r = read_stations(root, s, err)) ||
+		(r = read_hosts(root, s, err)) || (r = read_controllers(root, s, err)))
+		return r;
+	return scenario_moments_read(root, s, err);
+}
+
+int scenario_parse(const char *text, size_t len, const char *name,
+	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
+	struct weir_err *err)
+{
+	struct scenario *s = calloc(1, sizeof(*s));
+	char *edited = NULL;
+	int r;
+
+	if (!s || !(s->file = strdup(name))) {
+		free(s);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	r = scenario_override(text, len, s->file, overrides, n_overrides, &edited, &len, err);
+	if (r == 0)
+		r = yamldoc_parse(edited, len, s->file, &s->doc, err);
+	free(edited);
+	if (r == 0)
+		r = read_all(s, err);
+	if (r) {
+		scenario_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void scenario_free(struct scenario *s)
+{
+	if (!s)
+		return;
+	scenario_moments_free(s);
+	for (uint32_t i = 0; i < s->n_groups; i++)
+		scenario_gate_clear(&s->groups[i].gate);
+	for (uint32_t i = 0; i < s->n_stations; i++) {
+		if (s->stations[i].gate)
+			scenario_gate_clear(s->stations[i].gate);
+		free(s->stations[i].gate);
+	}
+	free(s->groups);
+	free(s->stations);
+	free(s->hosts);
+	free(s->controllers);
+	yamldoc_free(s->doc);
+	free(s->names);
+	free(s->file);
+	free(s);
+}
+
+int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err)
+{
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		struct scenario_gate *g = &s->groups[i].gate;
+		for (size_t t = 0; t < g->policy->n_tenants; t++) {
+			for (size_t w = 0; w < g->tenants[t].n_workloads; w++) {
+				int r = scenario_workload_load(
+					&g->tenants[t].workloads[w], read, arg, err);
+				if (r)
+					return r;
+			}
+		}
+	}
+	return 0;
+}
+
+const char *scenario_name(const struct scenario *s)
+{
+	return s->name;
+}
+
+const char *scenario_about(const struct scenario *s)
+{
+	return s->about;
+}
+
+weir_time scenario_duration(const struct scenario *s)
+{
+	return s->duration;
+}
+
+uint64_t scenario_seed(const struct scenario *s)
+{
+	return s->seed;
+}

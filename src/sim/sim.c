@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/sim.h"
+#include "sim/measure.h"
+#include "sim/world.h"
+#include <errno.h>
+#include <string.h>
+
+#define PROGRESS_STEPS 200 /* calls of the progress callback in a run */
+
+static int run(struct world *w, const struct sim_options *o, struct weir_err *err)
+{
+	int r;
+
+	for (int i = 1; i <= PROGRESS_STEPS; i++) {
+		r = world_run(w, (weir_time)((double)w->end * i / PROGRESS_STEPS));
+		if (r == -ELOOP)
+			return weir_err_set(err, r,
+				"at %.9f s of virtual time something happens for ever without time "
+				"passing (a device that needs no time?)",
+				(double)w->now / 1e9);
+		if (r)
+			return weir_err_set(err, r, "at %.9f s of virtual time: %s",
+				(double)w->now / 1e9, strerror(-r));
+		if (o && o->progress && o->progress((double)i / PROGRESS_STEPS, o->progress_arg))
+			return weir_err_set(err, -ECANCELED, "stopped");
+	}
+	return 0;
+}
+
+int sim_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
+	struct sim_cost *ret_cost, struct weir_err *err)
+{
+	struct world *w;
+	int r = world_new(s, options && options->seed_set ? options->seed : s->seed, &w, err);
+
+	if (r)
+		return r;
+	if (options && options->duration) {
+		w->end = options->duration;
+		if (w->warmup >= w->end)
+			w->warmup = w->end / 2;
+	}
+	r = run(w, options, err);
+	if (r == 0) {
+		r = measure_end(w->measure, w, ret);
+		if (r)
+			weir_err_set(err, r, "measuring: %s", strerror(-r));
+	}
+	if (r == 0 && ret_cost)
+		*ret_cost = (struct sim_cost){w->events.popped, w->completed};
+	world_free(w);
+	return r;
+}

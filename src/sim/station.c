@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/station.h"
+#include <errno.h>
+
+const char *const station_kind_names[STATION_KINDS + 1] = {
+	"disk", "array", "ssd", "server", "link", NULL};
+
+void station_defaults(enum station_kind kind, struct station_config *ret)
+{
+	*ret = (struct station_config){.kind = kind};
+	switch (kind) {
+	case STATION_DISK:
+		ret->disk = disk_defaults();
+		break;
+	case STATION_ARRAY:
+		ret->array = array_defaults();
+		break;
+	case STATION_SSD:
+		ret->ssd = ssd_defaults();
+		break;
+	case STATION_SERVER:
+		ret->server = server_defaults();
+		break;
+	default:
+		ret->link = link_defaults();
+		break;
+	}
+}
+
+int station_new(const struct station_config *config, uint64_t seed, const char *name,
+	struct device **ret, struct weir_err *err)
+{
+	switch (config->kind) {
+	case STATION_DISK:
+		return disk_new(&config->disk, seed, name, ret, err);
+	case STATION_ARRAY:
+		return array_new(&config->array, seed, name, ret, err);
+	case STATION_SSD:
+		return ssd_new(&config->ssd, seed, name, ret, err);
+	case STATION_SERVER:
+		return server_new(&config->server, seed, name, ret, err);
+	default:
+		return link_new(&config->link, ret, err);
+	}
+}
+
+bool station_has_rate(enum station_kind kind)
+{
+	return kind == STATION_SERVER || kind == STATION_LINK;
+}
+
+int station_set_rate(
+	const struct station_config *config, struct device *d, weir_time now, double rate)
+{
+	if (config->kind == STATION_SERVER)
+		return server_set_rate(d, now, rate);
+	if (config->kind == STATION_LINK)
+		return link_set_rate(d, now, rate);
+	return -EINVAL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * station: any of the device and link models, by its kind.
+ *
+ * The one place in the simulator that knows the models by name. A new model is an entry in the
+ * table of station.c, and its keys in the table of scenario-station.c.
+ */
+#ifndef WEIR_SIM_STATION_H
+#define WEIR_SIM_STATION_H
+
+#include "model/array.h"
+#include "model/disk.h"
+#include "model/link.h"
+#include "model/server.h"
+#include "model/ssd.h"
+
+enum station_kind {
+	STATION_DISK,
+	STATION_ARRAY,
+	STATION_SSD,
+	STATION_SERVER,
+	STATION_LINK,
+	STATION_KINDS
+};
+extern const char *const station_kind_names[STATION_KINDS + 1]; /* "disk", "array", …, NULL */
+
+struct station_config {
+	enum station_kind kind;
+	union {
+		struct disk_config disk;
+		struct array_config array;
+		struct ssd_config ssd;
+		struct server_config server;
+		struct link_config link;
+	};
+};
+
+/* The model's own defaults. */
+void station_defaults(enum station_kind kind, struct station_config *ret);
+
+/* `name` names its random stream. 0; -EINVAL with a message that names the field; -ENOMEM. */
+int station_new(const struct station_config *config, uint64_t seed, const char *name,
+	struct device **ret, struct weir_err *err);
+
+/* A server's rate (IOs/s) or a link's (bytes/s), from `now` on. Everything up to `now` has been
+ * stepped. -EINVAL for other kinds. */
+int station_set_rate(
+	const struct station_config *config, struct device *d, weir_time now, double rate);
+bool station_has_rate(enum station_kind kind);
+
+#endif

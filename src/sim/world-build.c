@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* world-build: a world from a scenario. All that a run needs is allocated here, but for IOs. */
+#include "sim/controller.h"
+#include "sim/measure.h"
+#include "sim/world.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(struct weir_err *err)
+{
+	return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- how much there is */
+
+static bool is_leaf(const struct scenario_gate *g, size_t tenant)
+{
+	return g->policy->tenants[tenant].first_child < 0;
+}
+
+static void count_all(struct world *w)
+{
+	const struct scenario *s = w->scenario;
+
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		const struct scenario_gate *g = &s->groups[i].gate;
+		uint32_t tenants = 0, loads = 0;
+		for (size_t t = 0; t < g->policy->n_tenants; t++) {
+			tenants += is_leaf(g, t);
+			loads += (uint32_t)g->tenants[t].n_workloads;
+		}
+		w->n_tenants += tenants * s->groups[i].count;
+		w->n_loads += loads * s->groups[i].count;
+	}
+	w->n_gates = s->n_hosts;
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		w->n_gates += s->stations[i].gate != NULL;
+	w->gate_events = s->n_stations;
+	w->load_events = w->gate_events + w->n_gates;
+	w->other_events = w->load_events + w->n_loads;
+	w->io_events = w->other_events + WORLD_EVENT_CONTROLLERS + (uint32_t)s->n_controllers;
+}
+
+static int allocate(struct world *w)
+{
+	const struct scenario *s = w->scenario;
+
+	w->stations = calloc(s->n_stations, sizeof(*w->stations));
+	w->gates = calloc(w->n_gates, sizeof(*w->gates));
+	w->hosts = calloc(s->n_hosts, sizeof(*w->hosts));
+	w->tenants = calloc(w->n_tenants + 1, sizeof(*w->tenants));
+	w->loads = calloc(w->n_loads + 1, sizeof(*w->loads));
+	w->controllers = calloc(s->n_controllers + 1, sizeof(*w->controllers));
+	w->dirty = calloc(w->n_gates, sizeof(*w->dirty));
+	if (!w->stations || !w->gates || !w->hosts || !w->tenants || !w->loads || !w->controllers ||
+		!w->dirty)
+		return -ENOMEM;
+	return event_reserve(&w->events, w->io_events);
+}
+
+/* ---- the parts */
+
+static int build_stations(struct world *w, struct weir_err *err)
+{
+	const struct scenario *s = w->scenario;
+	uint32_t gate = s->n_hosts;
+	char name[300];
+	int r;
+
+	for (uint32_t i = 0; i < s->n_stations; i++) {
+		struct world_station *st = &w->stations[i];
+
+		st->config = &s->stations[i];
+		st->event = i;
+		if (st->config->capacity.unit == WEIR_UNIT_REQUESTS)
+			st->capacity = st->config->capacity.per_second;
+		snprintf(name, sizeof(name), "%s/%s", i < s->n_devices ? "device" : "link",
+			st->config->name);
+		r = station_new(&st->config->config, w->seed, name, &st->device, err);
+		if (r)
+			return r;
+		if (!st->config->gate)
+			continue;
+		st->gate = &w->gates[gate];
+		st->gate->config = st->config->gate;
+		st->gate->station = st;
+		st->gate->event = w->gate_events + gate++;
+		if ((r = world_gate_build(w, st->gate, err)))
+			return r;
+	}
+	return 0;
+}
+
+static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
+	const char *tenant_path, const struct scenario_workload *config, struct world_load *l,
+	struct weir_err *err)
+{
+	struct workload_config c = config->config;
+	char name[700];
+	int r;
+
+	if (config->trace_path && !config->loaded)
+		return weir_err_at(err, -ENOENT, config->at, "the trace '%s' was not loaded",
+			config->trace_path);
+	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name, tenant_path, config->name);
+	c.base += config->spread * replica;
+	r = workload_new(&c, w->seed, name, &l->source, err);
+	if (r)
+		return r;
+	l->config = config;
+	l->tenant = t;
+	l->event = w->load_events + (uint32_t)(l - w->loads);
+	l->closed = workload_closed(l->source);
+	if (c.on > 0 && !c.on_off_random && !(l->bursts = calloc(1, sizeof(*l->bursts))))
+		return no_memory(err);
+	return 0;
+}
+
+static int build_tenant(struct world *w, struct world_host *h, size_t index, uint32_t replica,
+	struct world_tenant *t, struct world_load **loads, struct weir_err *err)
+{
+	const struct scenario_gate *g = &h->group->gate;
+	const struct scenario_tenant *st = &g->tenants[index];
+	int r;
+
+	t->host = h;
+	t->index = (uint32_t)index;
+	t->number = (uint32_t)(t - w->tenants);
+	t->node = h->gate->nodes[index];
+	/* On links with strict order: the gate's priority; without one, the last. */
+	t->link_priority = st->knobs.priority < 0 ? LINK_CLASSES - 1 : (uint8_t)st->knobs.priority;
+	t->loads = *loads;
+	t->n_loads = st->n_workloads;
+	for (size_t i = 0; i < st->n_workloads; i++) {
+		r = build_load(w, t, replica, g->policy->tenants[index].path, &st->workloads[i],
+			(*loads)++, err);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int build_hosts(struct world *w, struct weir_err *err)
+{
+	const struct scenario *s = w->scenario;
+	struct world_tenant *t = w->tenants;
+	struct world_load *loads = w->loads;
+	int r;
+
+	for (uint32_t i = 0; i < s->n_hosts; i++) {
+		struct world_host *h = &w->hosts[i];
+
+		h->name = s->hosts[i].name;
+		h->group = &s->groups[s->hosts[i].group];
+		h->gate = &w->gates[i];
+		h->gate->config = &h->group->gate;
+		h->gate->host = h;
+		h->gate->event = w->gate_events + i;
+		if ((r = world_gate_build(w, h->gate, err)))
+			return r;
+		h->tenants = t;
+		for (size_t k = 0; k < h->group->gate.policy->n_tenants; k++) {
+			if (!is_leaf(&h->group->gate, k))
+				continue;
+			h->n_tenants++;
+			if ((r = build_tenant(w, h, k, s->hosts[i].replica, t++, &loads, err)))
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- who is who at a device's gate */
+
+/* Does a leaf of the device's gate mean this host's tenant? */
+static bool means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
+	const char *tenant)
+{
+	char both[900];
+
+	snprintf(both, sizeof(both), "%s/%s", host, tenant);
+	for (size_t i = 0; i < leaf->n_for; i++) {
+		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
+			return true;
+	}
+	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, tenant) == 0);
+}
+
+static const char *path_of(const struct world_tenant *t)
+{
+	return t->host->group->gate.policy->tenants[t->index].path;
+}
+
+/* The first leaf that means it, in the order of the file. */
+static int find_leaf(const struct world_gate *g, const struct world_tenant *t, weir_node *ret)
+{
+	for (size_t i = 0; i < g->policy.n_tenants; i++) {
+		if (is_leaf(g->config, i) &&
+			means(&g->config->tenants[i], g->policy.tenants[i].name, t->host->name,
+				path_of(t))) {
+			*ret = g->nodes[i];
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* One more leaf under the root for who has none: per host, or per tenant, as the gate says. */
+static int add_leaf(
+	struct world *w, struct world_gate *g, struct world_tenant *t, struct weir_err *err)
+{
+	const struct world_tenant *before = t > w->tenants ? t - 1 : NULL;
+	int r;
+
+	if (g->config->policy)
+		return weir_err_at(err, -EINVAL, g->station->config->at,
+			"the gate of '%s' has no tenant for host '%s', tenant '%s' (name one so, "
+			"or give one a 'for')",
+			g->station->config->name, t->host->name, path_of(t));
+	if (g->config->per == SCENARIO_PER_HOST && before && before->host == t->host) {
+		t->device_node = before->device_node;
+		return 0;
+	}
+	r = weir_gate_add(g->gate, WEIR_ROOT, &t->device_node);
+	return r ? weir_err_set(err, r, "no room in the gate of '%s'", g->station->config->name)
+		 : 0;
+}
+
+static int join_gates(struct world *w, struct weir_err *err)
+{
+	for (uint32_t i = 0; i < w->n_tenants; i++) {
+		struct world_tenant *t = &w->tenants[i];
+		struct world_gate *g = w->stations[t->host->group->device].gate;
+		int r;
+
+		if (!g || find_leaf(g, t, &t->device_node) == 0)
+			continue;
+		if ((r = add_leaf(w, g, t, err)))
+			return r;
+	}
+	return 0;
+}
+
+static int build_controllers(struct world *w, struct weir_err *err)
+{
+	for (size_t i = 0; i < w->scenario->n_controllers; i++) {
+		const struct scenario_controller *c = &w->scenario->controllers[i];
+		int r;
+
+		r = c->ops->init(w, c, &w->controllers[i].state, err);
+		if (r)
+			return r;
+		w->controllers[i].config = c;
+	}
+	return 0;
+}
+
+int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struct weir_err *err)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return no_memory(err);
+	w->scenario = s;
+	w->seed = seed;
+	w->end = s->duration;
+	w->warmup = s->warmup;
+	event_init(&w->events);
+	count_all(w);
+	r = allocate(w);
+	if (r)
+		weir_err_set(err, r, "out of memory");
+	if (r || (r = build_stations(w, err)) || (r = build_hosts(w, err)) ||
+		(r = join_gates(w, err)) || (r = build_controllers(w, err))) {
+		world_free(w);
+		return r;
+	}
+	r = measure_new(w, &w->measure);
+	if (r) {
+		world_free(w);
+		return no_memory(err);
+	}
+	*ret = w;
+	return 0;
+}
+
+static void free_gates(struct world *w)
+{
+	for (uint32_t i = 0; w->gates && i < w->n_gates; i++) {
+		weir_gate_free(w->gates[i].gate);
+		free(w->gates[i].nodes);
+		free(w->gates[i].knobs);
+		free(w->gates[i].own);
+	}
+	free(w->gates);
+}
+
+void world_free(struct world *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; w->controllers && i < w->scenario->n_controllers; i++) {
+		if (w->controllers[i].config && w->controllers[i].config->ops->free)
+			w->controllers[i].config->ops->free(w->controllers[i].state);
+	}
+	free_gates(w);
+	for (uint32_t i = 0; w->stations && i < w->scenario->n_stations; i++)
+		device_free(w->stations[i].device);
+	for (uint32_t i = 0; w->loads && i < w->n_loads; i++) {
+		workload_free(w->loads[i].source);
+		free(w->loads[i].bursts);
+	}
+	for (uint32_t i = 0; w->tenants && i < w->n_tenants; i++)
+		free(w->tenants[i].measure);
+	for (uint32_t i = 0; i < w->n_chunks; i++)
+		free(w->chunks[i]);
+	measure_free(w->measure);
+	event_free(&w->events);
+	free(w->stations);
+	free(w->hosts);
+	free(w->tenants);
+	free(w->loads);
+	free(w->controllers);
+	free(w->dirty);
+	free(w->chunks);
+	free(w);
+}

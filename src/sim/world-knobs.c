@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world-knobs: what a scenario says of gates and tenants, as knobs; and its changes.
+ *
+ * Everything that one entry of `at:` changes at one gate is one weir_gate_set: all or nothing, and
+ * between two requests.
+ */
+#include "ctl/policy-impl.h"
+#include "sim/world.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS (POLICY_BUCKETS + SCENARIO_PROFILES + 2)
+
+struct set { /* knobs gathered for one gate */
+	struct weir_knob *knobs;
+	struct weir_bucket_spec *buckets; /* BUCKETS for each tenant */
+	struct weir_bounds *bounds;
+	size_t n, n_buckets;
+};
+
+static int set_new(struct set *s, size_t tenants, size_t changes)
+{
+	/* Of a tenant: weight, buckets, priority, deadline, two grants. Of the gate: four a change. */
+	s->knobs = calloc(6 * tenants + 4 * changes + 1, sizeof(*s->knobs));
+	s->buckets = calloc(tenants ? tenants : 1, BUCKETS * sizeof(*s->buckets));
+	s->bounds = calloc(tenants ? tenants : 1, sizeof(*s->bounds));
+	s->n = s->n_buckets = 0;
+	return s->knobs && s->buckets && s->bounds ? 0 : -ENOMEM;
+}
+
+static void set_free(struct set *s)
+{
+	free(s->knobs);
+	free(s->buckets);
+	free(s->bounds);
+}
+
+static void add(struct set *s, weir_node node, enum weir_knob_kind kind, double value)
+{
+	s->knobs[s->n++] = (struct weir_knob){.node = node, .kind = kind, .value = value};
+}
+
+/* The policy's buckets and the scenario's own, together: a knob replaces them all. */
+static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
+{
+	const struct scenario_knobs *k = &g->knobs[tenant];
+	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
+	unsigned n = policy_install_buckets(&g->policy.tenants[tenant], &s->bounds[tenant], b);
+
+	for (unsigned i = 0; i < k->n_profile; i++)
+		b[n++] = k->profile[i];
+	if (k->rtokens.size > 0)
+		b[n++] = k->rtokens;
+	if (k->ltokens.size > 0)
+		b[n++] = k->ltokens;
+	s->knobs[s->n++] = (struct weir_knob){
+		.node = g->nodes[tenant], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n};
+}
+
+static void add_tenant(struct set *s, const struct world_gate *g, size_t tenant, unsigned given)
+{
+	const struct scenario_knobs *k = &g->knobs[tenant];
+	weir_node node = g->nodes[tenant];
+
+	if (given & SCENARIO_WEIGHT)
+		add(s, node, WEIR_KNOB_WEIGHT, k->weight);
+	if (given & SCENARIO_PRIORITY)
+		add(s, node, WEIR_KNOB_PRIORITY, k->priority);
+	if (given & SCENARIO_DEADLINE)
+		add(s, node, WEIR_KNOB_DEADLINE, (double)k->deadline);
+	if (given & SCENARIO_BUCKETS_GIVEN)
+		add_buckets(s, g, tenant);
+	if (given & SCENARIO_RGRANT)
+		add(s, node, WEIR_KNOB_RGRANT, k->rgrant);
+	if (given & SCENARIO_LGRANT)
+		add(s, node, WEIR_KNOB_LGRANT, k->lgrant);
+}
+
+int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
+	struct weir_err *err)
+{
+	int r = weir_gate_set(g->gate, w->now, knobs, n, err);
+
+	if (r == 0)
+		world_touch(w, g);
+	return r;
+}
+
+/* ---- at the start */
+
+static int own_tenants(struct world_gate *g)
+{
+	const struct weir_policy *p = g->config->policy;
+
+	g->policy = *p;
+	g->nodes = calloc(p->n_tenants + 1, sizeof(*g->nodes));
+	g->knobs = calloc(p->n_tenants + 1, sizeof(*g->knobs));
+	g->own = calloc(p->n_tenants + 1, sizeof(*g->own));
+	if (!g->nodes || !g->knobs || !g->own)
+		return -ENOMEM;
+	g->policy.tenants = g->own;
+	memcpy(g->own, p->tenants, p->n_tenants * sizeof(*p->tenants));
+	for (size_t i = 0; i < p->n_tenants; i++)
+		g->knobs[i] = g->config->tenants[i].knobs;
+	return 0;
+}
+
+/* The gate, its tree, and what its tenants were told. Leaves without a policy are added by the
+ * caller. */
+int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err)
+{
+	struct weir_gate_config config = g->config->config;
+	struct set s = {0};
+	int r;
+
+	config.nodes = (uint32_t)(g->config->policy ? g->config->policy->n_tenants : 0) + 1;
+	r = weir_gate_new(&config, &g->gate);
+	if (r)
+		return weir_err_set(err, r, "the gate: %s", strerror(-r));
+	/* 0 in a gate's config means its default, in a scenario a window that is shut. */
+	if (g->config->given & SCENARIO_GATE_WINDOW) {
+		struct weir_knob shut = {WEIR_ROOT, WEIR_KNOB_WINDOW, config.window, NULL, 0};
+		if (config.window <= 0 && (r = weir_gate_set(g->gate, 0, &shut, 1, err)))
+			return r;
+	}
+	if (!g->config->policy)
+		return 0;
+	if ((r = own_tenants(g)) || (r = set_new(&s, g->policy.n_tenants, 0)) ||
+		(r = weir_policy_bounds(&g->policy, s.bounds)))
+		weir_err_set(err, r, "out of memory");
+	if (r == 0)
+		r = weir_policy_install(&g->policy, g->gate, w->now, g->nodes, err);
+	for (size_t i = 0; r == 0 && i < g->policy.n_tenants; i++)
+		add_tenant(&s, g, i, g->knobs[i].given);
+	if (r == 0 && s.n)
+		r = world_gate_set(w, g, s.knobs, s.n, err);
+	set_free(&s);
+	return r;
+}
+
+/* ---- changes */
+
+/* What the change names replaces what was there. */
+static void merge(struct world_gate *g, size_t tenant, const struct scenario_knobs *from)
+{
+	struct scenario_knobs *k = &g->knobs[tenant];
+	struct weir_tenant *t = &g->policy.tenants[tenant];
+
+	if (from->given & SCENARIO_WEIGHT)
+		k->weight = t->weight = from->weight;
+	if (from->given & SCENARIO_MIN) {
+		memcpy(t->min, from->min, sizeof(t->min));
+		t->n_min = from->n_min;
+	}
+	if (from->given & SCENARIO_MAX) {
+		memcpy(t->max, from->max, sizeof(t->max));
+		t->n_max = from->n_max;
+	}
+	if (from->given & SCENARIO_PRIORITY)
+		k->priority = from->priority;
+	if (from->given & SCENARIO_DEADLINE)
+		k->deadline = from->deadline;
+	if (from->given & SCENARIO_PROFILE) {
+		memcpy(k->profile, from->profile, sizeof(k->profile));
+		k->n_profile = from->n_profile;
+	}
+	if (from->given & SCENARIO_RTOKENS)
+		k->rtokens = from->rtokens;
+	if (from->given & SCENARIO_LTOKENS)
+		k->ltokens = from->ltokens;
+	if (from->given & SCENARIO_RGRANT)
+		k->rgrant = from->rgrant;
+	if (from->given & SCENARIO_LGRANT)
+		k->lgrant = from->lgrant;
+}
+
+/* An inner tenant's min, or any weight beside one, moves what every leaf is guaranteed; so a change
+ * of those sets the buckets of all. Levels are kept by weir_gate_set. */
+static bool moves_bounds(const struct world_gate *g, unsigned given)
+{
+	if (given & SCENARIO_MIN)
+		return true;
+	for (size_t i = 0; (given & SCENARIO_WEIGHT) && i < g->policy.n_tenants; i++) {
+		if (g->policy.tenants[i].n_min)
+			return true;
+	}
+	return false;
+}
+
+static void gate_knobs(struct set *s, const struct scenario_gate *c)
+{
+	if (c->given & SCENARIO_GATE_WINDOW)
+		add(s, WEIR_ROOT, WEIR_KNOB_WINDOW, c->config.window);
+	if (c->given & SCENARIO_GATE_RUN)
+		add(s, WEIR_ROOT, WEIR_KNOB_RUN, c->config.run);
+	if (c->given & SCENARIO_GATE_DISTANCE)
+		add(s, WEIR_ROOT, WEIR_KNOB_DISTANCE, (double)c->config.run_distance);
+	if (c->given & SCENARIO_GATE_CREDIT)
+		add(s, WEIR_ROOT, WEIR_KNOB_CREDIT, (double)c->config.credit);
+}
+
+static bool meant(const struct world_gate *g, const struct scenario_change *c)
+{
+	if (c->target == SCENARIO_ON_HOST || (c->target == SCENARIO_ON_TENANT && !c->at_device))
+		return g->host && scenario_fits(c->where, g->host->name);
+	if (c->target == SCENARIO_ON_DEVICE || c->target == SCENARIO_ON_TENANT)
+		return g->station && scenario_fits(c->where, g->station->config->name);
+	return false;
+}
+
+/* All that one moment changes at one gate. */
+static int change_gate(struct world *w, struct world_gate *g, const struct scenario_moment *m,
+	struct weir_err *err)
+{
+	size_t n = g->policy.n_tenants;
+	unsigned *given = calloc(n ? n : 1, sizeof(*given));
+	struct set s = {0};
+	bool all = false;
+	int r = given ? set_new(&s, n, m->n) : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < m->n; i++) {
+		const struct scenario_change *c = &m->changes[i];
+		if (!meant(g, c))
+			continue;
+		if (c->target != SCENARIO_ON_TENANT)
+			gate_knobs(&s, &c->gate);
+		for (size_t t = 0; c->target == SCENARIO_ON_TENANT && t < n; t++) {
+			if (!scenario_fits(c->tenant, g->policy.tenants[t].path))
+				continue;
+			merge(g, t, &c->knobs);
+			given[t] |= c->knobs.given;
+			all |= moves_bounds(g, c->knobs.given);
+		}
+	}
+	if (r == 0 && n)
+		r = weir_policy_bounds(&g->policy, s.bounds);
+	for (size_t t = 0; r == 0 && t < n; t++)
+		add_tenant(&s, g, t, given[t] | (all ? SCENARIO_MIN : 0));
+	if (r == 0 && s.n)
+		r = world_gate_set(w, g, s.knobs, s.n, err);
+	set_free(&s);
+	free(given);
+	return r;
+}
+
+static int change_station(struct world *w, struct world_station *st, double rate)
+{
+	int r;
+
+	world_station_step(w, st);
+	r = station_set_rate(&st->config->config, st->device, w->now, rate);
+	world_station_look(w, st);
+	return r;
+}
+
+static void change_loads(struct world *w, const struct scenario_change *c)
+{
+	for (uint32_t i = 0; i < w->n_loads; i++) {
+		struct world_load *l = &w->loads[i];
+		const struct world_host *h = l->tenant->host;
+
+		if (scenario_fits(c->where, h->name) &&
+			scenario_fits(c->tenant,
+				h->gate->config->policy->tenants[l->tenant->index].path) &&
+			scenario_fits(c->workload, l->config->name))
+			world_load_run(w, l, c->run);
+	}
+}
+
+int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < w->n_gates; i++) {
+		bool any = false;
+		for (size_t k = 0; !any && k < m->n; k++)
+			any = meant(&w->gates[i], &m->changes[k]);
+		if (any)
+			r = change_gate(w, &w->gates[i], m, err);
+	}
+	for (size_t k = 0; r == 0 && k < m->n; k++) {
+		const struct scenario_change *c = &m->changes[k];
+		if (c->target == SCENARIO_ON_WORKLOAD)
+			change_loads(w, c);
+		for (uint32_t i = 0; c->rate > 0 && r == 0 && i < w->scenario->n_stations; i++) {
+			bool link = i >= w->scenario->n_devices;
+			if (link == c->on_link &&
+				scenario_fits(c->where, w->scenario->stations[i].name))
+				r = change_station(w, &w->stations[i], c->rate);
+		}
+	}
+	return r;
+}

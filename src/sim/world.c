@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/world.h"
+#include "sim/controller.h"
+#include "sim/measure.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POOL_CHUNK 256 /* IOs: about 100 KB a time */
+#define BATCH      32  /* requests taken from a gate at once */
+/* Rounds at one time before it is taken as standing still: more than the IOs of any scenario can
+ * need one after the other, and over in seconds. */
+#define ROUNDS_MAX 10000000
+
+/* ---- the pool of IOs */
+
+static int grow_pool(struct world *w)
+{
+	struct world_io **chunks = realloc(w->chunks, (w->n_chunks + 1) * sizeof(*chunks));
+	struct world_io *ios;
+
+	if (!chunks)
+		return -ENOMEM;
+	w->chunks = chunks;
+	ios = calloc(POOL_CHUNK, sizeof(*ios));
+	if (!ios)
+		return -ENOMEM;
+	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * POOL_CHUNK)) {
+		free(ios);
+		return -ENOMEM;
+	}
+	for (uint32_t i = POOL_CHUNK; i-- > 0;) {
+		ios[i].index = w->n_chunks * POOL_CHUNK + i;
+		ios[i].dev.user = &ios[i];
+		ios[i].at_device.user = &ios[i];
+		ios[i].req.user = w->free_ios;
+		w->free_ios = &ios[i];
+	}
+	w->chunks[w->n_chunks++] = ios;
+	return 0;
+}
+
+static struct world_io *take_io(struct world *w, struct world_load *l)
+{
+	struct world_io *io;
+
+	if (!w->free_ios && grow_pool(w)) {
+		w->failed = -ENOMEM;
+		return NULL;
+	}
+	io = w->free_ios;
+	w->free_ios = io->req.user;
+	io->load = l;
+	return io;
+}
+
+static void give_io(struct world *w, struct world_io *io)
+{
+	io->req.user = w->free_ios;
+	w->free_ios = io;
+}
+
+/* ---- gates */
+
+void world_touch(struct world *w, struct world_gate *g)
+{
+	uint32_t at;
+
+	if (g->dirty)
+		return;
+	g->dirty = true;
+	at = w->dirty_head + w->dirty_n++;
+	w->dirty[at < w->n_gates ? at : at - w->n_gates] = (uint32_t)(g - w->gates);
+}
+
+static void forward(struct world *w, struct world_io *io);
+
+static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io);
+
+/* Everything that may pass the gate now passes. */
+static void pump(struct world *w, struct world_gate *g)
+{
+	struct weir_req *out[BATCH];
+	size_t n;
+
+	do {
+		n = weir_gate_next(g->gate, w->now, out, BATCH);
+		for (size_t i = 0; i < n; i++) {
+			if (g->host)
+				forward(w, (struct world_io *)out[i]);
+			else
+				submit_to_station(w, g->station, out[i]->user);
+		}
+	} while (n == BATCH);
+	event_arm(&w->events, g->event, weir_gate_wakeup(g->gate, w->now));
+}
+
+static void pump_dirty(struct world *w)
+{
+	while (w->dirty_n > 0) {
+		struct world_gate *g = &w->gates[w->dirty[w->dirty_head]];
+
+		if (++w->dirty_head == w->n_gates)
+			w->dirty_head = 0;
+		w->dirty_n--;
+		g->dirty = false;
+		pump(w, g);
+	}
+}
+
+/* ---- the way of an IO */
+
+static void count_inside(struct world *w, struct world_station *st, int change)
+{
+	st->inside_ns += (double)st->inside * (double)(w->now - st->inside_since);
+	st->inside_since = w->now;
+	st->inside += (uint32_t)change;
+}
+
+void world_station_look(struct world *w, struct world_station *st)
+{
+	event_arm(&w->events, st->event, device_next(st->device));
+}
+
+static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io)
+{
+	if (event_at(&w->events, st->event) <= w->now)
+		world_station_step(w, st);
+	count_inside(w, st, 1);
+	device_submit(st->device, w->now, &io->dev);
+	world_station_look(w, st);
+}
+
+static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool data)
+{
+	io->dev.bytes = WORLD_HEADER + (data ? io->req.bytes : 0);
+	io->dev.marked = io->dev.dropped = false;
+	submit_to_station(w, &w->stations[link], io);
+}
+
+static void submit_to_device(struct world *w, struct world_io *io)
+{
+	const struct world_host *h = io->load->tenant->host;
+	struct world_station *st = &w->stations[h->group->device];
+	struct weir_req *r = &io->at_device;
+
+	io->dev.bytes = io->req.bytes;
+	if (!st->gate) {
+		submit_to_station(w, st, io);
+		return;
+	}
+	*r = (struct weir_req){.tenant = io->load->tenant->device_node,
+		.requests = io->req.requests,
+		.bytes = io->req.bytes,
+		.time = io->req.time,
+		.offset = io->req.offset,
+		.op = io->req.op,
+		.user = io};
+	weir_gate_submit(st->gate->gate, w->now, &r, 1);
+	world_touch(w, st->gate);
+}
+
+static void complete(struct world *w, struct world_io *io);
+
+/* To where its hop says: a link of the request's way, the device, a link of the reply's, its end. */
+static void forward(struct world *w, struct world_io *io)
+{
+	const struct scenario_group *g = io->load->tenant->host->group;
+	unsigned hop = io->hop;
+
+	if (hop < g->n_request)
+		submit_to_link(w, g->request[hop], io, io->req.op != WEIR_READ);
+	else if (hop == g->n_request)
+		submit_to_device(w, io);
+	else if (hop - g->n_request - 1 < g->n_reply)
+		submit_to_link(w, g->reply[hop - g->n_request - 1], io, io->req.op == WEIR_READ);
+	else
+		complete(w, io);
+}
+
+/* A station has finished it. */
+static void leave_station(struct world *w, struct world_station *st, struct world_io *io)
+{
+	count_inside(w, st, -1);
+	if (io->dev.dropped) {
+		st->drops++;
+		event_arm(&w->events, w->io_events + io->index,
+			w->now + io->load->tenant->host->group->retry);
+		return;
+	}
+	st->marks += io->dev.marked;
+	st->count.done++;
+	st->count.bytes += io->dev.bytes;
+	st->count.latency_ns += (double)(w->now - io->dev.arrived);
+	if (st->gate) {
+		struct weir_req *r = &io->at_device;
+		weir_gate_done(st->gate->gate, w->now, &r, 1);
+		world_touch(w, st->gate);
+	}
+	io->hop++;
+	forward(w, io);
+}
+
+void world_station_step(struct world *w, struct world_station *st)
+{
+	struct device_io *done = device_step(st->device, w->now), *next;
+
+	world_station_look(w, st);
+	for (; done; done = next) {
+		next = done->next;
+		leave_station(w, st, done->user);
+	}
+}
+
+/* ---- workloads */
+
+/* What the gate counts. */
+static void set_costs(const struct scenario_gate *g, struct weir_req *r)
+{
+	double time = (double)g->estimate_io;
+
+	if (g->costs.io_unit || r->op > WEIR_WRITE)
+		r->requests = weir_policy_cost(&g->costs, (enum weir_op)r->op, r->bytes);
+	if (g->estimate_rate > 0)
+		time += (double)r->bytes * 1e9 / g->estimate_rate;
+	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
+}
+
+static void note_burst(struct world *w, struct world_load *l, struct world_io *io)
+{
+	struct world_bursts *b = l->bursts;
+	weir_time cycle = l->config->config.on + l->config->config.off;
+	struct world_burst *last;
+
+	io->phase = (uint32_t)((w->now - l->config->config.start) / cycle);
+	l->phase = io->phase;
+	last = b->n_open ? &b->open[b->n_open - 1] : NULL;
+	if (!last || last->phase != io->phase) {
+		if (b->n_open == sizeof(b->open) / sizeof(b->open[0])) {
+			memmove(b->open, b->open + 1, sizeof(b->open) - sizeof(b->open[0]));
+			b->n_open--;
+			b->lost++;
+		}
+		last = &b->open[b->n_open++];
+		*last = (struct world_burst){.phase = io->phase, .first = w->now};
+	}
+	last->inside++;
+}
+
+/* Puts a shape that the workload gave before its host's gate. */
+static void issue(struct world *w, struct world_io *io, const struct workload_io *shape)
+{
+	struct world_load *l = io->load;
+	struct world_tenant *t = l->tenant;
+	struct world_gate *g = t->host->gate;
+	struct weir_req *r = &io->req;
+
+	*r = (struct weir_req){.tenant = t->node,
+		.requests = 1,
+		.bytes = shape->bytes,
+		.offset = shape->offset,
+		.op = shape->op,
+		.user = io};
+	set_costs(g->config, r);
+	io->hop = 0;
+	io->pausing = false;
+	io->dev.offset = shape->offset;
+	io->dev.op = shape->op;
+	io->dev.priority = t->link_priority;
+	io->dev.source = t->number;
+	if (l->bursts)
+		note_burst(w, l, io);
+	t->inside++;
+	w->live++;
+	w->submitted++;
+	weir_gate_submit(g->gate, w->now, &r, 1);
+	world_touch(w, g);
+}
+
+/* A closed workload's slot is free at now: its next IO goes off, now or after a pause. */
+static void refill(struct world *w, struct world_load *l, struct world_io *io)
+{
+	struct workload_io shape;
+
+	if (!l->running) {
+		l->parked++;
+		give_io(w, io);
+		return;
+	}
+	if (!workload_next(l->source, w->now, &shape)) {
+		give_io(w, io);
+		return;
+	}
+	if (shape.at <= w->now) {
+		issue(w, io, &shape);
+		return;
+	}
+	io->pausing = true;
+	io->req.offset = shape.offset;
+	io->req.bytes = shape.bytes;
+	io->req.op = shape.op;
+	event_arm(&w->events, w->io_events + io->index, shape.at);
+}
+
+/* An IO's own event: its pause is over, or it is time to try a link again. */
+static void wake_io(struct world *w, struct world_io *io)
+{
+	struct workload_io shape = {w->now, io->req.offset, io->req.bytes, io->req.op};
+
+	if (!io->pausing) {
+		forward(w, io);
+	} else if (io->load->running) {
+		issue(w, io, &shape);
+	} else {
+		io->load->parked++;
+		give_io(w, io);
+	}
+}
+
+static void arrive(struct world *w, struct world_load *l)
+{
+	while (l->next.at <= w->now) {
+		if (l->running) {
+			struct world_io *io = take_io(w, l);
+			if (!io)
+				return;
+			issue(w, io, &l->next);
+		}
+		if (!workload_next(l->source, w->now, &l->next)) {
+			l->ended = true;
+			return;
+		}
+	}
+	event_arm(&w->events, l->event, l->next.at);
+}
+
+static void start_slots(struct world *w, struct world_load *l, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct world_io *io = take_io(w, l);
+		if (!io)
+			return;
+		refill(w, l, io);
+	}
+}
+
+void world_load_run(struct world *w, struct world_load *l, bool run)
+{
+	uint32_t slots = l->parked;
+
+	if (l->running == run)
+		return;
+	l->running = run;
+	if (run && l->closed) {
+		l->parked = 0;
+		start_slots(w, l, slots);
+	}
+}
+
+static void start_loads(struct world *w)
+{
+	for (uint32_t i = 0; i < w->n_loads; i++) {
+		struct world_load *l = &w->loads[i];
+
+		l->running = !l->config->stopped;
+		if (!l->closed) {
+			if (workload_next(l->source, 0, &l->next))
+				event_arm(&w->events, l->event, l->next.at);
+		} else if (l->running) {
+			start_slots(w, l, l->config->config.outstanding);
+		} else {
+			l->parked = l->config->config.outstanding;
+		}
+	}
+}
+
+static void finish_burst(struct world *w, struct world_load *l, struct world_io *io)
+{
+	struct world_bursts *b = l->bursts;
+	weir_time cycle = l->config->config.on + l->config->config.off;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < b->n_open; i++) {
+		struct world_burst *x = &b->open[i];
+		weir_time phase_end = l->config->config.start + (weir_time)x->phase * cycle +
+				      l->config->config.on;
+		if (x->phase == io->phase) {
+			x->inside--;
+			x->last = w->now;
+		}
+		/* Finished when all are done and no more of it can come. */
+		if (x->inside == 0 && (w->now >= phase_end || l->phase > x->phase)) {
+			if (x->first >= w->warmup) {
+				b->finished++;
+				b->total_ns += (double)(x->last - x->first);
+			}
+		} else {
+			b->open[kept++] = *x;
+		}
+	}
+	b->n_open = kept;
+}
+
+static void complete(struct world *w, struct world_io *io)
+{
+	struct world_load *l = io->load;
+	struct world_tenant *t = l->tenant;
+	struct weir_req *r = &io->req;
+
+	weir_gate_done(t->host->gate->gate, w->now, &r, 1);
+	world_touch(w, t->host->gate);
+	t->count.done++;
+	t->count.bytes += r->bytes;
+	t->count.latency_ns += (double)(w->now - r->submitted);
+	t->inside--;
+	w->live--;
+	w->completed++;
+	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
+	if (l->bursts)
+		finish_burst(w, l, io);
+	if (l->closed)
+		refill(w, l, io);
+	else
+		give_io(w, io);
+}
+
+/* ---- time */
+
+static void other_event(struct world *w, uint32_t which)
+{
+	uint32_t id = w->other_events + which;
+
+	switch (which) {
+	case WORLD_EVENT_MOMENT: {
+		const struct scenario *s = w->scenario;
+		int r = world_change(w, &s->moments[w->next_moment++], NULL);
+		if (r)
+			w->failed = r;
+		if (w->next_moment < s->n_moments)
+			event_arm(&w->events, id, s->moments[w->next_moment].time);
+		break;
+	}
+	case WORLD_EVENT_SAMPLE:
+		measure_sample(w->measure, w);
+		event_arm(&w->events, id, w->now + w->scenario->sample);
+		break;
+	case WORLD_EVENT_WARMUP:
+		measure_begin(w->measure, w);
+		break;
+	default: {
+		struct world_controller *c = &w->controllers[which - WORLD_EVENT_CONTROLLERS];
+		int r = c->config->ops->step(c->state, w, w->now);
+		if (r)
+			w->failed = r;
+		event_arm(&w->events, id, w->now + c->config->period);
+		break;
+	}
+	}
+}
+
+static void handle(struct world *w, uint32_t id)
+{
+	if (id < w->gate_events) {
+		world_station_step(w, &w->stations[id]);
+	} else if (id >= w->io_events) {
+		uint32_t i = id - w->io_events;
+		wake_io(w, &w->chunks[i / POOL_CHUNK][i % POOL_CHUNK]);
+	} else if (id < w->load_events) {
+		world_touch(w, &w->gates[id - w->gate_events]);
+	} else if (id < w->other_events) {
+		arrive(w, &w->loads[id - w->load_events]);
+	} else {
+		other_event(w, id - w->other_events);
+	}
+}
+
+static void arm_others(struct world *w)
+{
+	const struct scenario *s = w->scenario;
+	uint32_t id = w->other_events;
+
+	if (s->n_moments)
+		event_arm(&w->events, id + WORLD_EVENT_MOMENT, s->moments[0].time);
+	if (s->sample)
+		event_arm(&w->events, id + WORLD_EVENT_SAMPLE, s->sample);
+	event_arm(&w->events, id + WORLD_EVENT_WARMUP, w->warmup);
+	for (size_t i = 0; i < s->n_controllers; i++)
+		event_arm(&w->events, id + WORLD_EVENT_CONTROLLERS + (uint32_t)i,
+			s->controllers[i].period);
+}
+
+static void settle(struct world *w)
+{
+	unsigned rounds = 0;
+
+	do {
+		while (event_next(&w->events) == w->now)
+			handle(w, event_pop(&w->events));
+		pump_dirty(w);
+		if (++rounds == ROUNDS_MAX)
+			w->failed = -ELOOP;
+	} while (event_next(&w->events) == w->now && !w->failed);
+}
+
+int world_run(struct world *w, weir_time until)
+{
+	weir_time next;
+
+	if (until > w->end)
+		until = w->end;
+	if (w->now == 0 && w->events.popped == 0) {
+		arm_others(w);
+		start_loads(w);
+		settle(w);
+	}
+	while (!w->failed && (next = event_next(&w->events)) < until) {
+		w->now = next;
+		settle(w);
+	}
+	if (!w->failed)
+		w->now = until;
+	return w->failed;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world: a scenario come to life: hosts, gates, devices, links, workloads, and the time they share.
+ *
+ *   workload → host's gate → [links] → [device's gate] → device → [links] → workload
+ *
+ * METHOD  One event queue. A device has one event armed, for its next(); a gate one, for its
+ *         wake-up; an open workload one, for its next arrival; an IO that pauses (think time, a
+ *         retry) one. Everything that happens at one time is handled first, and only then are the
+ *         gates it touched asked what may pass: so a gate decides with all of that time's arrivals
+ *         and completions in front of it, whatever their order.
+ * COST    Per IO: one submit, next and done at each gate, one submit and (a part of) one step at
+ *         each station, one or two records in a ring. Nothing is allocated once as many IOs exist
+ *         as are ever inside at once.
+ *
+ * Controllers see this struct (controller.h) and may read all of it; they change gates through
+ * world_gate_set.
+ */
+#ifndef WEIR_SIM_WORLD_H
+#define WEIR_SIM_WORLD_H
+
+#include "base/hist.h"
+#include "gate/gate.h"
+#include "model/device.h"
+#include "sim/event.h"
+#include "sim/metrics.h"
+#include "sim/scenario.h"
+
+struct world;
+struct world_host;
+struct world_gate;
+
+/* Bytes that a request or a reply has on a link besides its data: Ethernet, IP and TCP headers and
+ * a small protocol's own. */
+#define WORLD_HEADER 96
+
+struct world_io {             /* one IO, from its workload to its completion */
+	struct weir_req req;  /* at the host's gate; first, so that one pointer is the other */
+	struct device_io dev; /* in a station */
+	struct world_load *load;
+	uint32_t index; /* in the pool: its event's id is world.io_events + index */
+	uint32_t phase; /* of an on-off workload: which burst */
+	uint8_t hop;    /* which station it is at or waits for */
+	bool pausing;   /* not yet issued: waits for its workload's think time or phase */
+	struct weir_req at_device; /* at the device's gate */
+};
+
+struct world_count { /* of one tenant, device or link; since the start */
+	uint64_t done, bytes;
+	double latency_ns; /* summed */
+};
+
+struct world_bursts { /* of a workload with fixed on- and off-phases */
+	struct world_burst {
+		uint32_t phase, inside; /* IOs issued and not completed */
+		weir_time first, last;  /* first issue, last completion */
+	} open[8]; /* those not yet finished, oldest first; more at once are counted as `lost` */
+	unsigned n_open;
+	uint64_t finished, lost;
+	double total_ns; /* Σ last − first of the finished */
+};
+
+struct world_load {
+	struct workload *source;
+	const struct scenario_workload *config;
+	struct world_tenant *tenant;
+	uint32_t event; /* open ones: the next arrival */
+	bool closed, running, ended;
+	uint32_t parked;             /* closed: slots that wait for it to be started */
+	struct workload_io next;     /* open: what arrives at that event */
+	uint32_t phase;              /* the last issued IO's */
+	struct world_bursts *bursts; /* NULL: not on-off */
+};
+
+struct world_tenant { /* a leaf at a host's gate */
+	struct world_host *host;
+	weir_node node;
+	weir_node device_node; /* its leaf at the device's gate */
+	uint32_t index;        /* in the gate's policy */
+	uint32_t number;       /* in world.tenants: the `source` of its IOs */
+	uint8_t link_priority;
+	struct world_count count;
+	uint32_t inside; /* IOs issued and not completed */
+	struct world_load *loads;
+	size_t n_loads;
+	struct measure_tenant *measure; /* histograms; made at its first completion */
+};
+
+struct world_gate {
+	struct weir_gate *gate;
+	const struct scenario_gate *config;
+	weir_node *nodes;             /* by index of the policy's tenant */
+	struct weir_policy policy;    /* the config's, with tenants of our own, which change */
+	struct weir_tenant *own;      /* policy.tenants */
+	struct scenario_knobs *knobs; /* by tenant; the config's until changed */
+	struct world_host *host;      /* or: */
+	struct world_station *station;
+	uint32_t event;
+	bool dirty;
+};
+
+struct world_host {
+	const char *name;
+	const struct scenario_group *group;
+	struct world_gate *gate;
+	struct world_tenant *tenants; /* leaves only */
+	uint32_t n_tenants;
+};
+
+struct world_station {
+	struct device *device;
+	const struct scenario_station *config;
+	struct world_gate *gate; /* NULL: none */
+	uint32_t event;
+	struct world_count count;
+	uint64_t drops, marks;
+	uint32_t inside;
+	weir_time inside_since; /* when `inside` last changed */
+	double inside_ns;       /* ∫ inside dt */
+	double capacity;        /* learned or stated, IOs or bytes per s; 0: unknown */
+};
+
+struct world_controller {
+	const struct scenario_controller *config;
+	void *state;
+};
+
+struct world {
+	const struct scenario *scenario;
+	uint64_t seed;
+	weir_time now, end, warmup;
+	struct event_queue events;
+	/* first event ids of each sort, in this order; station i has id i */
+	uint32_t gate_events, load_events, other_events, io_events;
+
+	struct world_station *stations;
+	struct world_gate *gates; /* the hosts', in order, then the devices' */
+	uint32_t n_gates;
+	struct world_host *hosts;
+	struct world_tenant *tenants;
+	uint32_t n_tenants;
+	struct world_load *loads;
+	uint32_t n_loads;
+	struct world_controller *controllers;
+
+	uint32_t *dirty; /* ring of gates to pump; each at most once */
+	uint32_t dirty_head, dirty_n;
+
+	struct world_io **chunks; /* the pool */
+	uint32_t n_chunks;
+	struct world_io *free_ios; /* linked by req.user */
+	uint64_t live;             /* IOs that exist and are not pausing */
+	uint64_t submitted, completed;
+
+	size_t next_moment;
+	struct measure *measure;
+	int failed; /* sticky: -ENOMEM in the middle of a run */
+};
+
+/* event ids after other_events: the next moment of `at:`, the sample, the end of the warm-up, then
+ * the controllers */
+enum { WORLD_EVENT_MOMENT, WORLD_EVENT_SAMPLE, WORLD_EVENT_WARMUP, WORLD_EVENT_CONTROLLERS };
+
+/* world-build.c. `end` and `warmup` are set from the scenario; the caller may change them before
+ * world_run. */
+int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struct weir_err *err);
+void world_free(struct world *w);
+
+/* world.c: until `until` (events at that very time excluded) or w->end if that is sooner. */
+int world_run(struct world *w, weir_time until);
+/* A workload is started or stopped; does nothing if it is so already. */
+void world_load_run(struct world *w, struct world_load *l, bool run);
+/* Something about the gate changed: ask it, before time moves on, what may pass. */
+void world_touch(struct world *w, struct world_gate *g);
+/* Steps a station up to now, as before its model is changed; and looks again when it is next due. */
+void world_station_step(struct world *w, struct world_station *st);
+void world_station_look(struct world *w, struct world_station *st);
+
+/* world-knobs.c */
+int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
+int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
+	struct weir_err *err);
+int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);
+
+#endif
