@@ -5,13 +5,13 @@
  *         each node's first parent, from which paths are told.
  */
 #include "base/yamldoc.h"
+#include "base/yamldoc-load.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 /* How many more nodes aliases may stand for than are written: enough for any sensible sharing, and
  * a reader that visits each of them still ends within a second. */
@@ -47,18 +47,6 @@ static size_t n_nodes(const struct yamldoc *doc)
 static const char *scalar_text(const yaml_node_t *y)
 {
 	return (const char *)y->data.scalar.value;
-}
-
-static bool is_null(const yaml_node_t *y)
-{
-	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
-
-	if (y->type != YAML_SCALAR_NODE || y->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(scalar_text(y), words[i]) == 0)
-			return true;
-	return false;
 }
 
 static size_t n_items(const yaml_node_t *y)
@@ -214,109 +202,7 @@ static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
 	return r;
 }
 
-/* ---- parsing ---- */
-
-/* The place of a byte, for the errors of libyaml's reader, which knows no lines. Columns count
- * characters, as its marks do. */
-static struct weir_place place_of_offset(const char *name, const char *text, size_t offset)
-{
-	struct weir_place at = {name, 1, 1};
-
-	for (size_t i = 0; i < offset; i++) {
-		if (text[i] == '\n') {
-			at.line++;
-			at.column = 1;
-		} else if (((unsigned char)text[i] & 0xC0) != 0x80) {
-			at.column++;
-		}
-	}
-	return at;
-}
-
-/* Whether the character at a place (counted from 1) is a tab. */
-static bool tab_at(const char *text, size_t len, struct weir_place at)
-{
-	size_t i = 0;
-
-	for (unsigned line = 1; line < at.line && i < len; i++)
-		line += text[i] == '\n';
-	for (unsigned column = 1; column < at.column && i < len && text[i] != '\n'; column++)
-		for (i++; i < len && ((unsigned char)text[i] & 0xC0) == 0x80;)
-			i++;
-	return i < len && text[i] == '\t';
-}
-
-static int syntax_error(const yaml_parser_t *p, const char *text, size_t len, const char *name,
-	struct weir_err *err)
-{
-	struct weir_place at = {
-		name, (unsigned)p->problem_mark.line + 1, (unsigned)p->problem_mark.column + 1};
-	const char *problem = p->problem ? p->problem : "not YAML";
-
-	if (p->error == YAML_MEMORY_ERROR)
-		return -ENOMEM;
-	if (p->error == YAML_READER_ERROR) {
-		size_t offset = p->problem_offset < len ? p->problem_offset : len;
-		return weir_err_at(
-			err, -EINVAL, place_of_offset(name, text, offset), "%s", problem);
-	}
-	if (tab_at(text, len, at))
-		return weir_err_at(err, -EINVAL, at, "%s: a tab; indent with spaces", problem);
-	if (!p->context)
-		return weir_err_at(err, -EINVAL, at, "%s", problem);
-	return weir_err_at(err, -EINVAL, at, "%s, %s (line %zu)", problem, p->context,
-		p->context_mark.line + 1);
-}
-
-/* A text that says nothing means a map without keys. */
-static int make_empty(yaml_document_t *yaml)
-{
-	yaml_document_delete(yaml);
-	if (!yaml_document_initialize(yaml, NULL, NULL, NULL, 1, 1))
-		return -ENOMEM;
-	return yaml_document_add_mapping(yaml, NULL, YAML_BLOCK_MAPPING_STYLE) ? 0 : -ENOMEM;
-}
-
-/* Refuses what follows the first document. */
-static int check_last(
-	yaml_parser_t *p, const char *text, size_t len, const char *name, struct weir_err *err)
-{
-	yaml_document_t more;
-
-	if (!yaml_parser_load(p, &more))
-		return syntax_error(p, text, len, name, err);
-	const yaml_node_t *root = yaml_document_get_root_node(&more);
-	struct weir_place at = {name, 0, 0};
-	if (root) {
-		at.line = (unsigned)more.start_mark.line + 1;
-		at.column = (unsigned)more.start_mark.column + 1;
-	}
-	yaml_document_delete(&more);
-	return root ? weir_err_at(err, -EINVAL, at, "a second document; only one may stand here")
-		    : 0;
-}
-
-static int load(struct yamldoc *doc, const char *text, size_t len, struct weir_err *err)
-{
-	yaml_parser_t p;
-	int r = 0;
-
-	if (!yaml_parser_initialize(&p))
-		return -ENOMEM;
-	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
-	if (!yaml_parser_load(&p, &doc->yaml)) {
-		r = syntax_error(&p, text, len, doc->name, err);
-		memset(&doc->yaml, 0, sizeof(doc->yaml));
-	} else {
-		const yaml_node_t *root = yaml_document_get_root_node(&doc->yaml);
-		if (root)
-			r = check_last(&p, text, len, doc->name, err);
-		if (r == 0 && (!root || is_null(root)))
-			r = make_empty(&doc->yaml);
-	}
-	yaml_parser_delete(&p);
-	return r;
-}
+/* ---- the whole ---- */
 
 int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
 	struct weir_err *err)
@@ -325,7 +211,7 @@ int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc
 	int r = -ENOMEM;
 
 	if (doc && (doc->name = strdup(name)))
-		r = load(doc, text, len, err);
+		r = yamldoc_load(text, len, name, &doc->yaml, err);
 	if (r == 0) {
 		doc->links = calloc(n_nodes(doc), sizeof(*doc->links));
 		r = doc->links ? visit(yamldoc_root(doc), 0, err) : -ENOMEM;
@@ -359,7 +245,7 @@ enum yamldoc_kind yamldoc_kind(yamldoc_node n)
 {
 	const yaml_node_t *y = node_of(n);
 
-	if (!y || is_null(y))
+	if (!y || yamldoc_is_null(y))
 		return YAMLDOC_NONE;
 	switch (y->type) {
 	case YAML_SCALAR_NODE:
@@ -504,7 +390,7 @@ yamldoc_node yamldoc_get(yamldoc_node map, const char *key)
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(key_text(map.doc, y, i), key) == 0) {
 			yamldoc_node n = {map.doc, y->data.mapping.pairs.start[i].value};
-			return is_null(node_of(n)) ? (yamldoc_node){map.doc, 0} : n;
+			return yamldoc_is_null(node_of(n)) ? (yamldoc_node){map.doc, 0} : n;
 		}
 	return (yamldoc_node){map.doc, 0};
 }

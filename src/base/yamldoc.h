@@ -29,14 +29,15 @@ enum yamldoc_kind { YAMLDOC_NONE, YAMLDOC_SCALAR, YAMLDOC_LIST, YAMLDOC_MAP };
  * gives an empty map. Aliases are followed, `<<` is an ordinary key. Refused: a key that stands twice
  * in a map, keys that are not scalars, a cycle of aliases, nesting over YAMLDOC_DEPTH (as expanded),
  * aliases that would expand to over a million nodes more than are written (so a reader may recurse
- * into every child without care), tags of one's own, NUL characters. -EINVAL or -ENOMEM. */
+ * into every child without care), over 1000 anchors, tags of one's own, NUL characters. -EINVAL or
+ * -ENOMEM. */
 #define YAMLDOC_DEPTH 64 /* far above any policy tree, far below any stack */
 int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
 	struct weir_err *err);
 void yamldoc_free(struct yamldoc *doc);
 yamldoc_node yamldoc_root(const struct yamldoc *doc);
 
-enum yamldoc_kind yamldoc_kind(yamldoc_node n); /* NONE also for a null */
+enum yamldoc_kind yamldoc_kind(yamldoc_node n);  /* NONE also for a null */
 struct weir_place yamldoc_place(yamldoc_node n); /* `file` lives as long as the document */
 /* Message at n's place, behind its path ("tenants[2].max: "); returns -EINVAL. */
 int yamldoc_error(yamldoc_node n, struct weir_err *err, const char *fmt, ...)
