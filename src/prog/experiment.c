@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir experiment: the papers' figures and tables, run and checked. */
+#include "prog/experiment-out.h"
+#include "prog/files.h"
+#include "prog/progress.h"
+#include "prog/verb.h"
+#include "sim/experiment.h"
+#include "sim/report.h"
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#ifndef WEIR_DATADIR /* where `make install` leaves what the program reads */
+#define WEIR_DATADIR "/usr/local/share/weir"
+#endif
+
+enum { SEED, OUT, JSON, DIR_, LIVE, OPTIONS };
+static const struct opt options[] = {
+	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
+	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
+	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
+	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
+	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
+	[OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static const char *const subverbs[] = {"list", "run", NULL};
+static int verb_run(int argc, char **argv);
+const struct verb verb_experiment = {
+	.name = "experiment",
+	.summary = "run the papers' experiments and check what they claim",
+	.usage = "list | run ID...|all [OPTION]...",
+	.options = options,
+	.subverbs = subverbs,
+	.run = verb_run,
+};
+
+/* ---- where they are */
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* NULL: nowhere, which has been said. */
+static const char *find_dir(const char *asked)
+{
+	const char *from_env = getenv("WEIR_EXPERIMENTS");
+	const char *named = asked ? asked : from_env && *from_env ? from_env : NULL;
+
+	if (named) {
+		if (is_dir(named))
+			return named;
+		opts_fail(&verb_experiment, "%s: no such folder (%s)", named,
+			asked ? "--dir" : "$WEIR_EXPERIMENTS");
+		return NULL;
+	}
+	if (is_dir("experiments"))
+		return "experiments";
+	if (is_dir(WEIR_DATADIR "/experiments"))
+		return WEIR_DATADIR "/experiments";
+	opts_fail(&verb_experiment,
+		"no experiments in ./experiments or %s/experiments; give --dir or set "
+		"$WEIR_EXPERIMENTS",
+		WEIR_DATADIR);
+	return NULL;
+}
+
+struct ids {
+	const char *dir;
+	struct dirent **entries; /* folders that hold an experiment.yaml, sorted */
+	int n;
+};
+
+static int list_ids(const char *dir, struct ids *ret)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n, kept = 0;
+
+	n = scandir(dir, &ret->entries, NULL, alphasort);
+	if (n < 0)
+		return opts_fail(&verb_experiment, "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		struct dirent *d = ret->entries[i];
+
+		snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, d->d_name);
+		if (d->d_name[0] != '.' && stat(path, &st) == 0)
+			ret->entries[kept++] = d;
+		else
+			free(d);
+	}
+	ret->dir = dir;
+	ret->n = kept;
+	return 0;
+}
+
+static void free_ids(struct ids *ids)
+{
+	for (int i = 0; i < ids->n; i++)
+		free(ids->entries[i]);
+	free(ids->entries);
+}
+
+static int unknown_id(const struct ids *ids, const char *id)
+{
+	const char **names = calloc((size_t)ids->n + 1, sizeof(*names)), *near = NULL;
+
+	for (int i = 0; names && i < ids->n; i++)
+		names[i] = ids->entries[i]->d_name;
+	if (names)
+		near = weir_err_near(id, names);
+	free(names);
+	if (near)
+		return opts_fail(
+			&verb_experiment, "no experiment '%s' (did you mean '%s'?)", id, near);
+	return opts_fail(&verb_experiment,
+		"no experiment '%s' in %s; weir experiment list shows them", id, ids->dir);
+}
+
+/* One experiment's file, read and parsed. 0, or 2 with the reason said. */
+static int load(const char *dir, const char *id, struct experiment **ret)
+{
+	struct weir_err err;
+	char path[PATH_MAX], *text;
+	size_t len;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
+	r = files_read(path, &text, &len, &err);
+	if (r == 0) {
+		r = experiment_parse(text, len, path, ret, &err);
+		free(text);
+	}
+	if (r < 0)
+		return opts_fail(&verb_experiment, "%s", err.text);
+	if (strcmp((*ret)->id, id) != 0) {
+		opts_fail(
+			&verb_experiment, "%s: id is '%s', its folder '%s'", path, (*ret)->id, id);
+		experiment_free(*ret);
+		return 2;
+	}
+	return 0;
+}
+
+/* ---- list */
+
+static int list(const struct ids *ids)
+{
+	struct report_table *t;
+	char *text = NULL;
+	int status = 0, r = report_table_new(4, &t);
+
+	for (const char *const *h = (const char *const[]){"id", "source", "live", "title", NULL};
+		r == 0 && *h; h++)
+		r = report_cell(t, "%s", *h);
+	for (int i = 0; r == 0 && status == 0 && i < ids->n; i++) {
+		struct experiment *e;
+
+		status = load(ids->dir, ids->entries[i]->d_name, &e);
+		if (status)
+			break;
+		r = report_cell(t, "%s", e->id);
+		r = r < 0 ? r : report_cell(t, "%s", e->source);
+		r = r < 0 ? r : report_cell(t, "%s", e->live ? "yes" : "");
+		r = r < 0 ? r : report_cell(t, "%s", e->title);
+		experiment_free(e);
+	}
+	if (r == 0 && status == 0)
+		r = report_table_text(t, 0, &text);
+	if (text)
+		fputs(text, stdout);
+	free(text);
+	report_table_free(t);
+	return r < 0 ? opts_fail(&verb_experiment, "out of memory") : status;
+}
+
+/* ---- run */
+
+struct job { /* one command line's worth */
+	const struct ids *ids;
+	uint64_t seed;
+	const char *out; /* NULL: none */
+	bool json;
+	json_t *all; /* with json */
+	struct experiment_out files;
+	size_t claims, missed;
+	const char *id; /* at work */
+	char what[256]; /* and which of its runs */
+	struct progress progress;
+};
+
+static int read_beside(
+	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	const struct job *j = arg;
+	char full[PATH_MAX];
+
+	if (path[0] == '/')
+		return files_read(path, ret_text, ret_len, err);
+	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
+	return files_read(full, ret_text, ret_len, err);
+}
+
+static int show_progress(double fraction, const char *run, void *arg)
+{
+	struct job *j = arg;
+
+	snprintf(j->what, sizeof(j->what), "%s, run %s", j->id, run);
+	progress_tick(&j->progress, fraction);
+	return 0;
+}
+
+static json_t *json_number(double x)
+{
+	return x < -1e300 || x > 1e300 ? json_null() : json_real(x);
+}
+
+static void add_json(struct job *j, const struct experiment *e, const struct experiment_result *r)
+{
+	json_t *claims = json_array();
+
+	for (size_t i = 0; i < e->n_claims; i++) {
+		const struct experiment_claim *c = &e->claims[i];
+		const struct experiment_outcome *o = &r->outcomes[i];
+		json_t *claim = json_pack("{s:s, s:s, s:s, s:b}", "what", c->what, "paper",
+			c->paper, "unit", c->unit, "ok", o->ok);
+
+		if (o->known) {
+			json_object_set_new(claim, "value", json_real(o->value));
+			json_object_set_new(claim, "lo", json_number(o->lo));
+			json_object_set_new(claim, "hi", json_number(o->hi));
+		} else {
+			json_object_set_new(claim, "reason", json_string(o->reason.text));
+		}
+		json_array_append_new(claims, claim);
+	}
+	json_array_append_new(
+		j->all, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "id", e->id, "title", e->title,
+				"source", e->source, "seed", (json_int_t)j->seed, "missed",
+				(json_int_t)r->missed, "claims", claims));
+}
+
+static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
+{
+	char *text;
+
+	if (j->json) {
+		add_json(j, e, r);
+		return 0;
+	}
+	if (experiment_text(e, r, &text) < 0)
+		return opts_fail(&verb_experiment, "out of memory");
+	puts(text);
+	fflush(stdout);
+	free(text);
+	return 0;
+}
+
+static int run_one(struct job *j, const char *id)
+{
+	struct experiment_options o = {.seed = j->seed,
+		.read = read_beside,
+		.read_arg = j,
+		.progress = show_progress,
+		.progress_arg = j};
+	struct experiment_result *r;
+	struct experiment *e;
+	struct weir_err err;
+	int status = load(j->ids->dir, id, &e);
+
+	if (status)
+		return status;
+	j->id = id;
+	snprintf(j->what, sizeof(j->what), "%s", id);
+	progress_start(&j->progress, j->what, 1);
+	status = experiment_run(e, &o, &r, &err);
+	progress_end(&j->progress);
+	if (status < 0) {
+		experiment_free(e);
+		return opts_fail(&verb_experiment, "%s", err.text);
+	}
+	status = show(j, e, r);
+	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
+		status = opts_fail(&verb_experiment, "%s", err.text);
+	j->claims += e->n_claims;
+	j->missed += r->missed;
+	experiment_result_free(e, r);
+	experiment_free(e);
+	return status;
+}
+
+static int run_each(struct job *j, char **ids, int n)
+{
+	bool all = n == 1 && strcmp(ids[0], "all") == 0;
+	int status = 0;
+
+	for (int i = 0; status == 0 && all && i < j->ids->n; i++)
+		status = run_one(j, j->ids->entries[i]->d_name);
+	for (int i = 0; status == 0 && !all && i < n; i++) {
+		bool known = false;
+
+		for (int k = 0; k < j->ids->n; k++)
+			known |= strcmp(ids[i], j->ids->entries[k]->d_name) == 0;
+		status = known ? run_one(j, ids[i]) : unknown_id(j->ids, ids[i]);
+	}
+	return status;
+}
+
+static int run_job(struct job *j, char **ids, int n)
+{
+	struct weir_err err;
+	int status;
+
+	if (j->out && experiment_out_open(&j->files, j->out, j->seed, &err) < 0)
+		return opts_fail(&verb_experiment, "%s", err.text);
+	if (j->json)
+		j->all = json_array();
+	status = run_each(j, ids, n);
+	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
+		status = opts_fail(&verb_experiment, "%s", err.text);
+	if (status)
+		return status;
+	if (j->json) {
+		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+		putchar('\n');
+	} else {
+		printf("%zu claims, %zu missed (seed %llu)\n", j->claims, j->missed,
+			(unsigned long long)j->seed);
+	}
+	return j->missed ? 1 : 0;
+}
+
+/* ---- the verb */
+
+static int run_ids(const struct ids *ids, const char **values, char **operands, int n)
+{
+	struct job j = {.ids = ids, .seed = 1, .out = values[OUT], .json = values[JSON] != NULL};
+	char *end;
+	int status;
+
+	if (n == 0)
+		return opts_fail(&verb_experiment, "run: which? An ID, or all");
+	if (values[LIVE])
+		return opts_fail(&verb_experiment, "--live needs the block gateway, which this "
+						   "version does not have yet; without it "
+						   "the experiment runs in the simulator");
+	if (values[SEED]) {
+		errno = 0;
+		j.seed = strtoull(values[SEED], &end, 10);
+		if (errno || *end || end == values[SEED] || values[SEED][0] == '-')
+			return opts_fail(&verb_experiment, "--seed %s: not a number", values[SEED]);
+	}
+	status = run_job(&j, operands, n);
+	json_decref(j.all);
+	return status;
+}
+
+static int verb_run(int argc, char **argv)
+{
+	const char *values[OPTIONS] = {NULL}, *dir;
+	struct ids ids = {0};
+	int n, status = opts_parse(&verb_experiment, argc, argv, values, &n);
+	bool runs;
+
+	if (status >= 0)
+		return status;
+	if (n < 1)
+		return opts_fail(&verb_experiment, "say list or run; see weir experiment --help");
+	runs = strcmp(argv[1], "run") == 0;
+	if (!runs && strcmp(argv[1], "list") != 0)
+		return opts_fail(&verb_experiment, "'%s': say list or run", argv[1]);
+	if (!runs && n > 1)
+		return opts_fail(&verb_experiment, "list takes no operand");
+	dir = find_dir(values[DIR_]);
+	if (!dir)
+		return 2;
+	status = list_ids(dir, &ids);
+	if (status == 0)
+		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list(&ids);
+	free_ids(&ids);
+	return status;
+}

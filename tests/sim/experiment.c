@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* experiment: reading, what is refused and where, running, judging, and showing. */
+#include "sim/experiment.h"
+#include "test.h"
+#include <errno.h>
+
+static const char scenario[] = "duration: 2s\n"
+			       "warmup: 500ms\n"
+			       "sample: 100ms\n"
+			       "devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+			       "hosts:\n"
+			       "  - name: h\n"
+			       "    device: d\n"
+			       "    window: 2\n"
+			       "    workloads: [{outstanding: 8, size: 4 KiB, region: 1 GiB}]\n";
+
+static const char good[] =
+	"id: test\n"
+	"title: a server at its rate\n"
+	"source: nobody\n"
+	"runs:\n"
+	"  - {name: \"r$x\", scenario: s.yaml, set: {\"devices[0].rate\": \"$x iops\"}, for: [500, "
+	"1000]}\n"
+	"define:\n"
+	"  - {name: both, value: r500.tenant.h.main.iops + r1000.tenant.h.main.iops, unit: iops}\n"
+	"  - {name: never, value: 1 / 0}\n"
+	"claims:\n"
+	"  - {what: \"rate $x\", paper: \"$x\", value: \"r$x.tenant.h.main.iops\", within: 2 % of "
+	"$x, unit: iops, for: [500, 1000]}\n"
+	"  - {what: sum, value: both, band: [1450, 1550]}\n"
+	"  - {what: too much, value: both, band: [2000, none]}\n"
+	"  - {what: zero, value: both / (1 - 1), band: [none, 1]}\n"
+	"  - {what: a slip, value: r500.tenant.h.main.iop, band: [none, 1]}\n"
+	"  - {what: undefined, value: never, band: [none, 1]}\n"
+	"plots:\n"
+	"  - name: rate\n"
+	"    title: rate\n"
+	"    x: set [iops]\n"
+	"    y: got [iops]\n"
+	"    lines:\n"
+	"      - {label: got, x: [500, 1000], y: \"r$x.tenant.h.main.iops\"}\n";
+
+static int read_file(
+	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	if (strcmp(path, "s.yaml") != 0)
+		return weir_err_set(err, -ENOENT, "%s: not there", path);
+	++*(int *)arg;
+	*ret_text = strdup(scenario);
+	*ret_len = strlen(scenario);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+static struct experiment *parse(const char *text)
+{
+	struct experiment *e;
+	struct weir_err err;
+
+	if (experiment_parse(text, strlen(text), "e.yaml", &e, &err) < 0)
+		FAIL("%s", err.text);
+	return e;
+}
+
+static void test_parse(void)
+{
+	struct experiment *e = parse(good);
+
+	CHECK_STR(e->id, "test");
+	CHECK(!e->live);
+	CHECK_INT(e->n_runs, 2);
+	CHECK_STR(e->runs[1].name, "r1000");
+	CHECK_STR(e->runs[1].sets[0].path, "devices[0].rate");
+	CHECK_STR(e->runs[1].sets[0].value, "1000 iops");
+	CHECK_INT(e->n_claims, 7);
+	CHECK_STR(e->claims[0].what, "rate 500");
+	CHECK_STR(e->claims[1].paper, "1000");
+	CHECK_NEAR(e->claims[1].within, 0.02, 1e-12);
+	CHECK(!e->claims[3].hi && e->claims[3].lo);
+	CHECK_INT(e->n_plots, 1);
+	CHECK_INT(e->plots[0].lines[0].n, 2);
+	CHECK_STR(e->plots[0].lines[0].ys[0], "r500.tenant.h.main.iops");
+	experiment_free(e);
+	experiment_free(NULL);
+}
+
+#define HEAD  "id: t\ntitle: t\nsource: s\n"
+#define RUNS  "runs: [{name: a, scenario: s.yaml}]\n"
+#define CLAIM "claims: [{what: w, value: \"1\", band: [0, 2]}]\n"
+
+static void refuse(const char *text, const char *part)
+{
+	struct experiment *e = NULL;
+	struct weir_err err = {""};
+	int r = experiment_parse(text, strlen(text), "e.yaml", &e, &err);
+
+	if (r != -EINVAL || e || !strstr(err.text, part) || strncmp(err.text, "e.yaml:", 7) != 0)
+		FAIL("gave %d, \"%s\", not \"%s\", for:\n%s", r, err.text, part, text);
+}
+
+static void test_refused(void)
+{
+	experiment_free(parse(HEAD RUNS CLAIM));
+	refuse(HEAD RUNS, "claims");
+	refuse(HEAD CLAIM, "runs");
+	refuse("title: t\nsource: s\n" RUNS CLAIM, "id");
+	refuse(HEAD RUNS CLAIM "clams: 1\n", "clams");
+	refuse(HEAD "runs: [{name: a b, scenario: s}]\n" CLAIM, "letters");
+	refuse(HEAD "runs: [{name: a, scenario: s}, {name: a, scenario: s}]\n" CLAIM, "above");
+	refuse(HEAD "runs: [{name: a, scenario: s, for: []}]\n" CLAIM, "empty");
+	refuse(HEAD "runs: [{name: a, scenario: s, set: [1]}]\n" CLAIM, "map");
+	refuse(HEAD "runs: {name: a}\n" CLAIM, "list");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1 +, band: [0, 2]}]\n", "column");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, band: [0]}]\n", "band");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, band: [none, none]}]\n", "cannot fail");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1}]\n", "band");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, band: [0, 2], within: 1 % of 2}]\n", "both");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, within: 10 of 3}]\n", "within");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, within: 10 % of (}]\n", "within");
+	refuse(HEAD RUNS "claims: [{what: w, value: 1, band: [0, \"2 *\"]}]\n", "band");
+	refuse(HEAD RUNS CLAIM "plots: [{name: p, title: t, x: x, y: y, lines: [{label: l}]}]\n",
+		"series");
+	refuse(HEAD RUNS CLAIM
+		"plots: [{name: p, title: t, x: x, y: y, lines: [{label: l, x: [2, 1], y: 1}]}]\n",
+		"in order");
+	refuse(HEAD RUNS CLAIM "plots: [{name: p, title: t, x: x, y: y}]\n", "lines");
+	refuse(HEAD RUNS CLAIM
+		"plots: [{name: ../p, title: t, x: x, y: y, lines: [{label: l, series: s}]}]\n",
+		"letters");
+}
+
+static void test_run(void)
+{
+	struct experiment *e = parse(good);
+	int reads = 0;
+	struct experiment_options o = {.seed = 1, .read = read_file, .read_arg = &reads};
+	struct experiment_result *r, *again;
+	struct weir_err err;
+	char *text, *text2;
+
+	if (experiment_run(e, &o, &r, &err) < 0)
+		FAIL("%s", err.text);
+	CHECK_INT(reads, 2);
+	CHECK(r->outcomes[0].ok && r->outcomes[1].ok && r->outcomes[2].ok);
+	CHECK_NEAR(r->outcomes[1].value, 1000, 0.02);
+	CHECK(r->outcomes[3].known && !r->outcomes[3].ok);
+	CHECK(!r->outcomes[4].known && strstr(r->outcomes[4].reason.text, "zero"));
+	CHECK(!r->outcomes[5].known && strstr(r->outcomes[5].reason.text, "did you mean"));
+	CHECK(!r->outcomes[6].known);
+	CHECK_INT(r->missed, 4);
+	CHECK(r->cost.ios > 2000);
+
+	CHECK_INT(experiment_text(e, r, &text), 0);
+	CHECK(strstr(text, "test: a server at its rate (nobody)\n") == text);
+	CHECK(strstr(text, "\n  ok    rate 500"));
+	CHECK(strstr(text, "\n  MISS  too much"));
+	CHECK(strstr(text, "\n  zero: column"));
+	CHECK_INT(experiment_run(e, &o, &again, &err), 0);
+	CHECK_INT(experiment_text(e, again, &text2), 0);
+	CHECK_STR(text2, text); /* same seed, same bytes */
+	free(text);
+	free(text2);
+	experiment_result_free(e, again);
+
+	CHECK_INT(experiment_markdown(e, r, "pictures", &text), 0);
+	CHECK(strstr(text, "## test\n"));
+	CHECK(strstr(text, "![rate](pictures/test-rate.svg)"));
+	free(text);
+	experiment_result_free(e, r);
+	experiment_free(e);
+}
+
+static void fail_run(const char *text, int code, const char *part)
+{
+	struct experiment *e = parse(text);
+	int reads = 0;
+	struct experiment_options o = {.seed = 1, .read = read_file, .read_arg = &reads};
+	struct experiment_result *r = NULL;
+	struct weir_err err = {""};
+	int got = experiment_run(e, &o, &r, &err);
+
+	if (got != code || r || !strstr(err.text, part))
+		FAIL("gave %d, \"%s\", not %d, \"%s\"", got, err.text, code, part);
+	experiment_free(e);
+}
+
+static void test_run_fails(void)
+{
+	fail_run(HEAD "runs: [{name: a, scenario: none.yaml}]\n" CLAIM, -ENOENT, "none.yaml");
+	fail_run(HEAD "runs: [{name: a, scenario: s.yaml, set: {no.where: 1}}]\n" CLAIM, -EINVAL,
+		"no");
+	fail_run(HEAD "runs: [{name: a, scenario: s.yaml, set: {duration: 5}}]\n" CLAIM, -EINVAL,
+		"duration");
+}
+
+static int stop_half_way(double fraction, const char *run, void *arg)
+{
+	*(double *)arg = fraction;
+	return fraction > 0.6 && strcmp(run, "r1000") == 0;
+}
+
+static void test_progress(void)
+{
+	struct experiment *e = parse(good);
+	int reads = 0;
+	double fraction = 0;
+	struct experiment_options o = {.seed = 1,
+		.read = read_file,
+		.read_arg = &reads,
+		.progress = stop_half_way,
+		.progress_arg = &fraction};
+	struct experiment_result *r = NULL;
+
+	CHECK_INT(experiment_run(e, &o, &r, NULL), -ECANCELED);
+	CHECK(!r && fraction > 0.6 && fraction <= 1);
+	experiment_free(e);
+}
+
+int main(void)
+{
+	RUN(test_parse);
+	RUN(test_refused);
+	RUN(test_run);
+	RUN(test_run_fails);
+	RUN(test_progress);
+	return 0;
+}
