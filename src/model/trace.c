@@ -311,9 +311,7 @@ static int detect_failed(const char *text, size_t len, const char *name, struct 
 		first[n] = l.p[n] >= 0x20 && l.p[n] < 0x7f ? l.p[n] : '?';
 	first[n] = '\0';
 	return weir_err_set(err, -EINVAL,
-		"%s: not a trace of a known format; it starts with '%s' (if it is one, tell its "
-		"format: "
-		"--format with " FORMATS_IN_WORDS ")",
+		"%s: not a trace of a known format (" FORMATS_IN_WORDS "); it starts with '%s'",
 		name, first);
 }
 

@@ -316,8 +316,9 @@ static void detection(void)
 	refused("\n \r\n# only words\n", TRACE_AUTO, "t: empty");
 	refused("", TRACE_MQSIM, "t: no IO in it");
 	refused("The MIT License (MIT)\n\nCopyright (c)\n", TRACE_AUTO,
-		"t: not a trace of a known format; it starts with 'The MIT License (MIT)'");
-	refused("a\n", TRACE_AUTO, "--format with weir, compactor, mqsim, msr, fio or blkparse");
+		"it starts with 'The MIT License (MIT)'");
+	refused("a\n", TRACE_AUTO,
+		"t: not a trace of a known format (weir, compactor, mqsim, msr, fio or blkparse)");
 	refused("1 0 0 8 1\n2 R 0 512 0\n3 R 0 512 0\n", TRACE_AUTO,
 		"t: ambiguous: its lines look like weir (2 lines), mqsim (1 lines); tell its "
 		"format: --format");

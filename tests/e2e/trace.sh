@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir trace: whole folders, bad lines, conversion there and back, nothing lost without a word.
+. "$WEIR_SOURCE/tests/lib.sh"
+data=$WEIR_SOURCE/tests/data/traces
+
+# ---- info: a folder of every format, each found by itself
+run 0 weir trace info "$data"
+for format in weir compactor mqsim msr fio blkparse; do
+	grep -q "/$format[^ ]*  *$format  " stdout || { cat stdout; fail "$format was not found"; }
+done
+[ "$(wc -l <stdout)" -eq 8 ] || fail "a heading and seven rows were expected"
+run 0 weir trace info --json "$data/mqsim.trace" "$data/compactor.txt"
+python3 - <<'END' || fail "JSON"
+import json
+mqsim, compactor = json.load(open("stdout"))
+assert mqsim["format"] == "mqsim" and mqsim["ios"] == 60 and mqsim["streams"] == 3, mqsim
+assert mqsim["sorted"] is True and mqsim["bad_lines"] == 0 and 0 < mqsim["read_share"] < 1, mqsim
+assert compactor["extent"] is None and compactor["sequential_share"] is None, compactor
+END
+
+# ---- one that cannot be read does not hide the others, and the status tells
+mkdir -p folder/below
+cp "$data/weir.trace" folder/below/good
+printf 'Dear reader,\nthis is no trace.\n' >folder/letter
+printf '1 0 0 8 1\n2 0 0 0 1\n3 0 -1 8 1\n4 0 8 8 1\n' >folder/bad
+: >folder/empty
+head -c 300 /dev/zero >folder/zeros
+printf '1 0 0 8 1\n1 R 0 512 0\n' >folder/two
+ln -s . folder/circle
+run 1 weir trace info folder missing
+has stdout 'folder/below/good  weir'
+has stdout "not read: not a trace of a known format"
+has stdout 'not read: line 2: zero bytes'
+has stdout 'not read: empty'
+has stdout 'not read: binary data'
+has stdout 'not read: ambiguous: its lines look like weir (1 lines), mqsim (1 lines); tell its format: --format'
+has stdout 'missing            not read: No such file'
+has stderr '6 of 7 not read'
+run 1 weir trace info --json folder
+python3 -c 'import json; d = json.load(open("stdout")); assert [("error" in r) for r in d] == [True, False, True, True, True, True], d' ||
+	fail "JSON of a folder"
+mkdir none
+run 1 weir trace info none
+has stdout 'not read: no file in it'
+
+# ---- bad lines skipped and counted
+run 0 weir trace info --skip-bad folder/bad
+has stdout 'folder/bad: 2 bad lines skipped, the first: line 2: zero bytes'
+run 0 weir trace info --format mqsim --skip-bad folder/two
+has stdout "line 2: device: 'R' is not a number"
+run 1 weir trace info --format msr folder/bad
+has stdout 'not read: line 1:'
+weir trace info - <"$data/msr.csv" >stdout || fail "standard input"
+has stdout '-      msr'
+
+# ---- conversion: what can be said is the same after going there and back
+for to in weir fio; do
+	run 0 weir trace convert --to $to "$data/fio-v3.log" out.$to
+	run 0 weir trace convert out.$to back.$to
+done
+cmp back.weir back.fio || fail "fio -> weir -> weir and fio -> fio -> weir differ"
+for to in weir fio msr mqsim; do
+	run 0 weir trace convert --to $to "$data/msr.csv" out.$to
+	run 0 weir trace convert out.$to back.$to
+done
+cmp back.weir back.msr || fail "by way of msr"
+cmp back.weir back.mqsim || fail "by way of mqsim"
+weir trace convert -t mqsim - - <"$data/mqsim.trace" >again || fail "standard input and output"
+weir trace convert again back.mqsim && weir trace convert "$data/mqsim.trace" direct || fail "again"
+cmp back.mqsim direct || fail "mqsim -> mqsim changed something"
+
+# ---- nothing is lost without a word
+run 1 weir trace convert --to msr "$data/weir.trace" lost
+has stderr 'msr cannot hold'
+has stderr 'flushes and trims; --drop-unsupported'
+[ ! -e lost ] || fail "refused, and written all the same"
+run 0 weir trace convert --to msr --drop-unsupported "$data/weir.trace" lost
+has stderr 'IOs left out'
+left=$(sed -n 's/.*; \([0-9]*\) IOs left out, \([0-9]*\) written/\1 \2/p' stderr)
+[ "$(wc -l <lost)" -eq "${left#* }" ] || fail "$left, but $(wc -l <lost) lines"
+[ $((${left% *} + ${left#* })) -eq 60 ] || fail "of 60 IOs, $left"
+run 1 weir trace convert --to compactor "$data/mqsim.trace" lost2
+has stderr 'offsets'
+printf '0 R 100 512 0\n5 R 0 512 0\n' >odd
+run 1 weir trace convert --to mqsim odd lost2
+has stderr '1 IOs that are not whole sectors'
+run 0 weir trace convert --to fio odd rounded
+has stderr '1 arrivals rounded down to 1 us'
+run 0 weir trace convert --to mqsim "$data/compactor.txt" zeros
+has stderr 'has no offsets; they are written as 0'
+printf '0 F 0 0 0\n' >flush
+run 1 weir trace convert --to msr --drop-unsupported flush lost2
+has stderr 'can hold none'
+[ ! -e lost2 ] || fail "lost2 must not exist"
+
+# ---- a part, and faster
+printf '0 R 0 512 0\n1000000000 R 0 1024 0\n2000000000 R 0 2048 0\n3000000000 R 0 4096 0\n' >four
+run 0 weir trace convert --from 1s --until 3s --speed 4 four part
+grep -v '^#' part >lines
+printf '0 R 0 1024 0\n250000000 R 0 2048 0\n' | cmp - lines || fail "part: $(cat lines)"
+run 2 weir trace convert --from 4s four part
+has stderr 'no IO arrives in that time'
+run 2 weir trace convert --from 2s --until 1s four part
+run 2 weir trace convert --from 2 four part
+run 2 weir trace convert --speed 0 four part
+run 2 weir trace convert --speed fast four part
+
+# ---- skipping while converting
+run 2 weir trace convert folder/bad part
+has stderr 'folder/bad:2: zero bytes'
+run 0 weir trace convert --skip-bad folder/bad part
+has stderr '2 bad lines skipped'
+
+# ---- the output stands whole or not at all, and what it replaces keeps until then
+echo old >kept
+run 2 weir trace convert folder/bad kept
+has kept old
+ln -s kept link
+run 0 weir trace convert four link
+[ -L link ] || fail "the link was replaced"
+has kept '# weir-trace 1'
+run 0 weir trace convert four /dev/null
+[ -c /dev/null ] || fail "/dev/null was replaced"
+run 1 weir trace convert four nowhere/out
+has stderr 'nowhere/out: No such file'
+ls | grep -q 'out\.[A-Za-z0-9]\{6\}$' && fail "a temporary file was left behind"
+if [ -w /dev/full ]; then
+	run 1 weir trace convert "$data/weir.trace" /dev/full
+	has stderr 'No space left'
+fi
+
+# ---- the command line
+run 2 weir trace
+run 2 weir trace infos four
+has stderr "(did you mean 'info'?)"
+run 2 weir trace info
+run 2 weir trace convert four
+run 2 weir trace info --to fio four
+has stderr '--to is for convert'
+run 2 weir trace convert --json four part
+run 2 weir trace info --format mqsin four
+has stderr "(did you mean 'mqsim'?)"
+run 2 weir trace convert --to blkparse four part
+has stderr 'can only be read'
+run 2 weir trace convert --to auto four part
+run 2 weir trace convert missing part
+has stderr 'missing: No such file'
