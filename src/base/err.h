@@ -5,8 +5,8 @@
  * Functions that can fail return 0 or a negative errno and set their outputs only on success.
  * Those that read something a person wrote also take a `struct weir_err *` (NULL: not wanted) and
  * leave a sentence there that names the place: "weir.yaml:12:9: unknown key 'wieght' (did you
- * mean 'weight'?)". No trailing newline, no program name; control characters in what is quoted are
- * shown as '?'. The library never prints.
+ * mean 'weight'?)". One line, no trailing newline, no program name; control characters and broken
+ * UTF-8 in what is quoted are shown as '?'. The library never prints.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H

@@ -68,7 +68,11 @@ static void control_characters_do_not_get_through(void)
 	weir_err_set(&e, -EINVAL, "%s", "\xC2\xB5s \xC3\xA9 …"); /* letters stay */
 	CHECK_STR(e.text, "µs é …");
 	weir_err_set(&e, -EINVAL, "%s", "\xC2");
-	CHECK_STR(e.text, "\xC2");
+	CHECK_STR(e.text, "?");
+	weir_err_set(&e, -EINVAL, "%s", "\x80 \xC0\x80 \xE2\x80x \xF5 \xF0\x9F\x98\x80");
+	CHECK_STR(e.text, "? ?\? ?\?x ? \xF0\x9F\x98\x80");
+	weir_err_set(&e, -EINVAL, "\"%.4s\" is cut", "abcµ"); /* by printf, in the middle of µ */
+	CHECK_STR(e.text, "\"abc?\" is cut");
 }
 
 static const char *near(const char *word)
