@@ -362,24 +362,33 @@ static int among(
 	return -1;
 }
 
-int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err)
+int yamldoc_map_from(
+	yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
 {
 	const yaml_node_t *y = node_of(n);
 
 	if (yamldoc_kind(n) != YAMLDOC_MAP)
 		return yamldoc_error(n, err, "must be a map (key: value)");
-	for (size_t i = 0; keys && i < n_pairs(y); i++) {
+	for (size_t i = *from; keys && i < n_pairs(y); i++) {
 		yamldoc_node key = {n.doc, y->data.mapping.pairs.start[i].key};
 		const char *near, *text = key_text(n.doc, y, i);
 		char list[160];
 		if (among(text, keys, &near, list, sizeof(list)) >= 0)
 			continue;
+		*from = i + 1;
 		if (near)
 			return yamldoc_error(
 				key, err, "unknown key '%.60s' (did you mean '%s'?)", text, near);
 		return yamldoc_error(key, err, "unknown key '%.60s' (known: %s)", text, list);
 	}
 	return 0;
+}
+
+int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err)
+{
+	size_t from = 0;
+
+	return yamldoc_map_from(n, keys, &from, err);
 }
 
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key)
