@@ -133,39 +133,14 @@ int policy_took(struct policy_reading *r, int rc, const struct weir_err *err)
 
 /* ---- values */
 
-static bool among(const char *word, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(word, words[i]) == 0)
-			return true;
-	return false;
-}
-
-/* yamldoc_map names the first unknown key: let it pass then, and ask again. */
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys)
 {
-	const char *passed[64] = {NULL};
-	const size_t room = sizeof(passed) / sizeof(passed[0]) - 1;
-	size_t used = 0;
 	struct weir_err err;
+	size_t from = 0;
 
-	while (keys[used] && used < room) {
-		passed[used] = keys[used];
-		used++;
-	}
-	while (policy_took(r, yamldoc_map(n, passed, &err), &err) != 0) {
-		const char *key = NULL;
-		size_t i = 0;
-
+	while (policy_took(r, yamldoc_map_from(n, keys, &from, &err), &err) != 0)
 		if (yamldoc_kind(n) != YAMLDOC_MAP)
 			return false;
-		do
-			yamldoc_map_at(n, i++, &key);
-		while (among(key, passed, used));
-		if (used == room)
-			return true;
-		passed[used++] = key;
-	}
 	return true;
 }
 

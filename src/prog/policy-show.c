@@ -121,23 +121,28 @@ static void put_rate(FILE *to, unsigned slot, double rate)
 		slot % 3 ? " " : "", shown);
 }
 
-/* Not worth saying: nothing, or what reads and writes say already. */
-static bool is_plain(const double *slots, unsigned slot)
+/* Whether a slot is worth showing: a min, unless reads and writes say it already; a max, unless
+ * that of all says it already. */
+static bool is_min_shown(const double *slots, unsigned slot)
 {
 	const double *of_unit = &slots[slot / 3 * 3];
 
-	return slots[slot] <= 0 || isinf(slots[slot]) ||
-	       (slot % 3 == 0 && of_unit[0] <= (of_unit[1] + of_unit[2]) * (1 + 1e-9));
+	return slots[slot] > (slot % 3 == 0 ? (of_unit[1] + of_unit[2]) * (1 + 1e-9) : 0);
 }
 
-static char *rates_cell(const double *slots)
+static bool is_max_shown(const double *slots, unsigned slot)
+{
+	return slots[slot] < (slot % 3 == 0 ? INFINITY : slots[slot / 3 * 3]);
+}
+
+static char *rates_cell(const double *slots, bool (*is_shown)(const double *, unsigned))
 {
 	struct cell c;
 
 	if (!open_cell(&c))
 		return NULL;
 	for (unsigned s = 0; s < WEIR_LIMITS; s++)
-		if (!is_plain(slots, s))
+		if (is_shown(slots, s))
 			put_rate(c.to, s, slots[s]);
 	return close_cell(&c);
 }
@@ -217,8 +222,8 @@ static bool tenant_row(
 	cells[1] = text_cell("%g", t->weight);
 	cells[2] = text_cell("%.3g%%", 100 * of_parent);
 	cells[3] = text_cell("%.3g%%", 100 * of_all);
-	cells[4] = rates_cell(b->min);
-	cells[5] = rates_cell(b->max);
+	cells[4] = rates_cell(b->min, is_min_shown);
+	cells[5] = rates_cell(b->max, is_max_shown);
 	cells[6] = burst_cell(t);
 	cells[7] = slo_cell(t);
 	cells[8] = match_cell(t);
@@ -297,12 +302,12 @@ int policy_show_table(const struct weir_policy *p)
 
 /* ---- JSON */
 
-static json_t *json_rates(const double *slots)
+static json_t *json_rates(const double *slots, bool (*is_shown)(const double *, unsigned))
 {
 	json_t *list = json_array();
 
 	for (unsigned s = 0; s < WEIR_LIMITS; s++)
-		if (!is_plain(slots, s))
+		if (is_shown(slots, s))
 			json_array_append_new(
 				list, json_pack("{s:s, s:s, s:f}", "unit", unit_names[s / 3], "ops",
 					      class_names[s % 3], "rate", slots[s]));
@@ -352,8 +357,9 @@ static json_t *json_tenant(const struct weir_policy *p, size_t i, const struct w
 			(double)t->slo_latency / WEIR_SEC);
 	return json_pack("{s:s, s:b, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:b}", "path", t->path,
 		"leaf", t->first_child < 0, "weight", t->weight, "share", of_parent, "of_all",
-		of_all, "min", json_rates(b->min), "max", json_rates(b->max), "burst",
-		json_bursts(t), "slo", slo, "match", json_matches(t), "default", t->is_default);
+		of_all, "min", json_rates(b->min, is_min_shown), "max",
+		json_rates(b->max, is_max_shown), "burst", json_bursts(t), "slo", slo, "match",
+		json_matches(t), "default", t->is_default);
 }
 
 static json_t *json_resource(const struct weir_resource *r)
