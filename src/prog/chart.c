@@ -135,13 +135,26 @@ static void draw_line(struct canvas *v, const struct chart *c)
 	}
 }
 
+/* What stands at a row's left: round values on a logarithmic axis, else top, middle and bottom. */
+static bool label(const struct canvas *v, unsigned row, double *ret)
+{
+	double step = (v->hi - v->lo) / (v->rows - 1), y = v->hi - step * row;
+
+	if (v->log) {
+		*ret = round_to(pow(10, y - step / 2), true);
+		return log10(*ret) < y + step / 2;
+	}
+	*ret = y;
+	return row == 0 || row == v->rows - 1 || (v->rows % 2 && row == v->rows / 2);
+}
+
 static void put_label(FILE *to, const struct canvas *v, unsigned row, bool ascii)
 {
-	double y = v->hi - (v->hi - v->lo) * row / (v->rows - 1);
 	char number[32] = "";
+	double y;
 
-	if (row == 0 || row == v->rows - 1 || row == v->rows / 2)
-		report_number(v->log ? pow(10, y) : y, number, sizeof(number));
+	if (label(v, row, &y))
+		report_number(y, number, sizeof(number));
 	fprintf(to, "%8s %s", number, ascii ? "|" : *number ? "┤" : "│");
 }
 

@@ -116,9 +116,10 @@ static void put_string(FILE *f, const char *text)
 
 static void put_axes(FILE *f, const struct plot *p)
 {
-	fputs("set title ", f);
+	/* gnuplot centres titles; a label stands where the eye starts */
+	fputs("set label 1 ", f);
 	put_string(f, p->title);
-	fputs(" noenhanced left offset 0,0.3\nset xlabel ", f);
+	fputs(" at graph 0,1.07 left noenhanced font ',15'\nset tmargin 3.2\nset xlabel ", f);
 	put_string(f, p->x_label);
 	fputs(" noenhanced\nset ylabel ", f);
 	put_string(f, p->y_label);
@@ -126,7 +127,7 @@ static void put_axes(FILE *f, const struct plot *p)
 	      "set border 3 lc rgb \"#888888\"\n"
 	      "set tics nomirror out scale 0.6 tc rgb \"#333333\"\n"
 	      "set grid y lc rgb \"#dddddd\" lw 0.7 lt 1\n"
-	      "set key outside right top noenhanced samplen 1.6 spacing 1.25\n",
+	      "set key outside right top Left reverse noenhanced samplen 1.6 spacing 1.25\n",
 		f);
 	if (p->log_x)
 		fputs("set logscale x 2\n", f);
@@ -138,7 +139,9 @@ static void put_axes(FILE *f, const struct plot *p)
 
 static void put_plot(FILE *f, const struct plot *p, const char *stem)
 {
-	size_t colour = 0;
+	/* one dashed line is told from the next by its dashes */
+	static const char *const dashes[] = {"(10,6)", "(3,5)", "(10,5,2,5)"};
+	size_t colour = 0, dashed = 0;
 
 	for (size_t i = 0; i < p->n_lines; i++) {
 		const struct plot_line *l = &p->lines[i];
@@ -146,7 +149,8 @@ static void put_plot(FILE *f, const struct plot *p, const char *stem)
 		fputs(i ? ", \\\n     " : "plot ", f);
 		fprintf(f, "'%s.csv' using 1:%zu with ", stem, i + 2);
 		if (l->style == PLOT_DASHED) {
-			fputs("lines lc rgb \"#777777\" lw 1.2 dt 2 title ", f);
+			fprintf(f, "lines lc rgb \"#777777\" lw 1.3 dt %s title ",
+				dashes[dashed++ % (sizeof(dashes) / sizeof(*dashes))]);
 		} else {
 			fprintf(f, "%s lc rgb \"%s\" lw 1.6 title ",
 				l->style == PLOT_POINTS ? "linespoints pt 7 ps 0.6" : "lines",

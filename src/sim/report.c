@@ -192,17 +192,14 @@ char *report_number(double x, char *buf, size_t len)
 {
 	double a = fabs(x);
 
-	if (a >= 1e15 || (a < 1e-4 && a > 0) || !isfinite(x))
+	if (a >= 1e15 || !isfinite(x))
 		snprintf(buf, len, "%.3g", x);
 	else if (a >= 999.5 || x == rint(x))
 		snprintf(buf, len, "%.0f", x);
+	else if (a < 0.00995)
+		snprintf(buf, len, "%.2g", x);
 	else
-		snprintf(buf, len, "%.*f",
-			a >= 99.95    ? 1
-			: a >= 9.995  ? 1
-			: a >= 0.9995 ? 2
-				      : 3,
-			x);
+		snprintf(buf, len, "%.*f", a >= 9.995 ? 1 : a >= 0.9995 ? 2 : 3, x);
 	if (strcmp(buf, "-0") == 0)
 		snprintf(buf, len, "0");
 	return buf;

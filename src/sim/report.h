@@ -25,7 +25,7 @@ int report_table_text(const struct report_table *t, unsigned indent, char **ret)
 int report_table_markdown(const struct report_table *t, char **ret);
 
 /* A number as a person wants it: three or four digits that mean something: "3362", "37.2", "0.981",
- * "1.2e-05". At least 32 bytes. */
+ * "0.0012", "1.2e-05". At least 32 bytes. */
 char *report_number(double x, char *buf, size_t len);
 
 /* ---- a run */

@@ -51,7 +51,8 @@ static void test_number(void)
 	CHECK_STR(report_number(37.16, buf, sizeof(buf)), "37.2");
 	CHECK_STR(report_number(1.504, buf, sizeof(buf)), "1.50");
 	CHECK_STR(report_number(0.98144, buf, sizeof(buf)), "0.981");
-	CHECK_STR(report_number(0.0000123, buf, sizeof(buf)), "1.23e-05");
+	CHECK_STR(report_number(0.0000123, buf, sizeof(buf)), "1.2e-05");
+	CHECK_STR(report_number(0.00123, buf, sizeof(buf)), "0.0012");
 	CHECK_STR(report_number(0, buf, sizeof(buf)), "0");
 	CHECK_STR(report_number(-0.0, buf, sizeof(buf)), "0");
 	CHECK_STR(report_number(4, buf, sizeof(buf)), "4");
