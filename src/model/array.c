@@ -1,85 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * array: a storage array as its hosts see it.
+ * array: a storage array as its hosts see it: one LUN over k disks behind one controller.
+ *
+ * SOURCE  Chen et al., "RAID: High-Performance, Reliable Secondary Storage" (ACM Computing Surveys
+ *         1994), for the layout (left-symmetric) and the four disk IOs of a small write; PARDA
+ *         (FAST 2009), Sections 4 and 5, for how such an array looks to its hosts. The figures, and
+ *         how they were found, are in array-config.c.
+ * LAW     array.h. With N IOs outstanding: below `active` throughput grows as the disks fill;
+ *         above it throughput X stays, and latency is N / X.
+ * SYMBOLS k disks; a unit is `unit` bytes on one disk; a group is what shares one parity unit: k − 1
+ *         units of data (without parity: one unit). All addresses are bytes of the LUN.
+ * METHOD  A host's IO is taken apart at unit boundaries into disk IOs from a pool; the last to end
+ *         completes it. An update of a group is a job: read old data and parity, then write both.
+ *         A heap has every disk by the end of what is under its head: O(log k) per disk IO, plus
+ *         the disk's choice among its window. No allocation after set-up: an IO that finds the pool
+ *         empty keeps its place and goes on when something ends. The port sends one IO after the
+ *         other, so what has left is a list in order.
+ * DIFFERS from a real one: two controllers are one; the read cache holds only what was read ahead
+ *         and what is dirty (the data sets are far larger than it); no reconstruct-writes.
+ * EXAMPLE 10 disks of 336 random reads/s each: 128 outstanding are answered in 128 / 3360 = 38 ms.
  */
-#include "model/array.h"
-#include "base/heap.h"
-#include "model/ahead.h"
-#include "model/nvram.h"
+#include "model/array-parts.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-
-enum kind {     /* of an IO to a disk, in its `source` */
-	PIECE,  /* part of a host's read; user: the host's IO */
-	CHUNK,  /* read ahead; user: the chunk */
-	UPDATE, /* part of a stripe's update; user: the job */
-};
-
-struct list {
-	struct device_io *first, *last;
-};
-
-struct job {                  /* the update of one stripe (or of one unit, without parity) */
-	struct device_io *io; /* whom to tell; NULL: destaged from the cache */
-	struct job *next;     /* in the free list */
-	uint64_t group, bytes;
-	uint32_t pending; /* disk IOs under way */
-	bool writing;     /* old data and parity are read */
-	struct nvram_range *ranges;
-};
-
-struct array {
-	struct device device;
-	struct array_config config;
-	struct spindle_geometry geometry;
-	struct spindle *disks;
-	struct heap ends; /* every disk, by its `done` */
-	uint32_t *place;
-	uint64_t lun;
-	uint32_t units;       /* of data per group */
-	uint64_t group_bytes; /* of data */
-	struct list fifo;     /* waiting for a slot */
-	uint32_t inside;      /* slots in use */
-	struct list stalled;  /* in a slot, waiting for disk IOs or jobs to be free */
-	struct list blocked;  /* writes in a slot, waiting for room in the cache */
-	struct list out;      /* through the port, `finished` set */
-	weir_time port;       /* free from then on */
-	double ns_byte;       /* of the port */
-	struct device_io *pool, *free_ops;
-	uint32_t free_pieces; /* how many more pieces may be under way */
-	struct job *jobs, *free_jobs;
-	struct nvram_range *ranges;
-	uint32_t n_jobs; /* under way */
-	struct nvram cache;
-	struct ahead ahead;
-	struct array_stats stats;
-	uint64_t misses; /* reads that needed a disk of their own */
-};
-
-static void append(struct list *l, struct device_io *io)
-{
-	io->next = NULL;
-	if (l->last)
-		l->last->next = io;
-	else
-		l->first = io;
-	l->last = io;
-}
-
-static struct device_io *take(struct list *l)
-{
-	struct device_io *io = l->first;
-
-	l->first = io->next;
-	if (!l->first)
-		l->last = NULL;
-	return io;
-}
 
 /* ---- one IO to one disk */
 
-static void to_disk(struct array *a, weir_time t, uint32_t disk, struct device_io *op)
+void array_to_disk(struct array *a, weir_time t, uint32_t disk, struct device_io *op)
 {
 	struct spindle *s = &a->disks[disk];
 	weir_time done = s->done;
@@ -90,7 +37,7 @@ static void to_disk(struct array *a, weir_time t, uint32_t disk, struct device_i
 		heap_move(&a->ends, a->place[disk], s->done, disk);
 }
 
-static struct device_io *op_new(struct array *a, enum kind kind, void *user)
+struct device_io *array_op_new(struct array *a, enum array_kind kind, void *user)
 {
 	struct device_io *op = a->free_ops;
 
@@ -102,14 +49,14 @@ static struct device_io *op_new(struct array *a, enum kind kind, void *user)
 
 static void op_free(struct array *a, struct device_io *op)
 {
-	if (op->source == PIECE)
+	if (op->source == ARRAY_PIECE)
 		a->free_pieces++;
 	op->next = a->free_ops;
 	a->free_ops = op;
 }
 
 /* The disk and the address on it of a group's data unit `i`; i = units: the parity. */
-static uint32_t place_of(const struct array *a, uint64_t group, uint32_t i, uint64_t *ret_offset)
+uint32_t array_place_of(const struct array *a, uint64_t group, uint32_t i, uint64_t *ret_offset)
 {
 	uint32_t k = a->config.disks, parity;
 
@@ -130,18 +77,19 @@ static void read_unit(struct array *a, weir_time t, uint64_t number, uint64_t fr
 	struct device_io *op)
 {
 	uint64_t offset;
-	uint32_t disk = place_of(a, number / a->units, (uint32_t)(number % a->units), &offset);
+	uint32_t disk =
+		array_place_of(a, number / a->units, (uint32_t)(number % a->units), &offset);
 
 	op->op = 0;
 	op->offset = offset + from;
 	op->bytes = (uint32_t)(to - from);
 	a->stats.disk_reads++;
-	to_disk(a, t, disk, op);
+	array_to_disk(a, t, disk, op);
 }
 
 /* ---- a host's IO, from slot to port */
 
-static uint64_t end_of(const struct array *a, const struct device_io *io)
+uint64_t array_end_of(const struct array *a, const struct device_io *io)
 {
 	uint64_t end = io->offset + (io->bytes ? io->bytes : 1);
 
@@ -159,14 +107,14 @@ static void complete(struct array *a, weir_time t, struct device_io *io)
 		t += a->config.mirror;
 	a->port = t;
 	io->finished = t;
-	append(&a->out, io);
+	iolist_append(&a->out, io);
 }
 
 /* scratch[0]: parts under way, and 1 while there are more to come, and MISSED; scratch[1]: the
  * address up to which it has been taken apart. */
 #define MISSED (UINT64_C(1) << 32) /* it needed a disk of its own */
 
-static void part_done(struct array *a, weir_time t, struct device_io *io)
+void array_part_done(struct array *a, weir_time t, struct device_io *io)
 {
 	if ((uint32_t)--io->scratch[0] == 0)
 		complete(a, t, io);
@@ -187,7 +135,7 @@ static void read_ahead(struct array *a, weir_time t, struct ahead_stream *s, uin
 
 		if (!c)
 			return;
-		read_unit(a, t, u, from - u * unit, unit, op_new(a, CHUNK, c));
+		read_unit(a, t, u, from - u * unit, unit, array_op_new(a, ARRAY_CHUNK, c));
 	}
 }
 
@@ -202,7 +150,7 @@ static void read_part(struct array *a, weir_time t, struct device_io *io, struct
 	if (c && !c->pending)
 		return;
 	io->scratch[0]++;
-	op = op_new(a, PIECE, io);
+	op = array_op_new(a, ARRAY_PIECE, io);
 	a->free_pieces--;
 	if (!c) {
 		a->misses += !(io->scratch[0] & MISSED);
@@ -216,7 +164,7 @@ static void read_part(struct array *a, weir_time t, struct device_io *io, struct
 /* False when it ran out of pieces; called again later it goes on. */
 static bool read_parts(struct array *a, weir_time t, struct device_io *io, struct ahead_stream *s)
 {
-	uint64_t end = end_of(a, io);
+	uint64_t end = array_end_of(a, io);
 
 	while (io->scratch[1] < end) {
 		uint64_t from = io->scratch[1];
@@ -229,179 +177,32 @@ static bool read_parts(struct array *a, weir_time t, struct device_io *io, struc
 		read_part(a, t, io, s, from, to);
 		io->scratch[1] = to;
 	}
-	part_done(a, t, io);
+	array_part_done(a, t, io);
 	return true;
-}
-
-/* ---- updates */
-
-static void update_part(
-	struct array *a, weir_time t, struct job *j, uint32_t i, struct nvram_range range)
-{
-	struct device_io *op = op_new(a, UPDATE, j);
-	uint64_t offset;
-	uint32_t disk = place_of(a, j->group, i, &offset);
-
-	op->op = j->writing;
-	op->offset = offset + range.from;
-	op->bytes = range.to - range.from;
-	if (j->writing)
-		a->stats.update_writes++;
-	else
-		a->stats.update_reads++;
-	j->pending++;
-	to_disk(a, t, disk, op);
-}
-
-/* Reads or writes every range of the stripe, and the parity over all of them. */
-static void update_phase(struct array *a, weir_time t, struct job *j)
-{
-	struct nvram_range parity = {UINT32_MAX, 0};
-
-	for (uint32_t i = 0; i < a->units; i++) {
-		struct nvram_range r = j->ranges[i];
-
-		if (r.from == r.to)
-			continue;
-		update_part(a, t, j, i, r);
-		if (r.from < parity.from)
-			parity.from = r.from;
-		if (r.to > parity.to)
-			parity.to = r.to;
-	}
-	if (a->config.raid == ARRAY_RAID5)
-		update_part(a, t, j, a->units, parity);
-}
-
-static bool whole(const struct array *a, const struct job *j)
-{
-	for (uint32_t i = 0; i < a->units; i++) {
-		if (j->ranges[i].to - j->ranges[i].from < a->config.unit)
-			return false;
-	}
-	return true;
-}
-
-static struct job *job_new(struct array *a)
-{
-	struct job *j = a->free_jobs;
-
-	a->free_jobs = j->next;
-	a->n_jobs++;
-	j->pending = 0;
-	return j;
-}
-
-static void job_start(struct array *a, weir_time t, struct job *j)
-{
-	j->writing = a->config.raid == ARRAY_RAID0;
-	if (!j->writing && whole(a, j)) {
-		j->writing = true;
-		a->stats.full_stripes++;
-	}
-	update_phase(a, t, j);
-}
-
-static void job_part_done(struct array *a, weir_time t, struct job *j)
-{
-	if (--j->pending)
-		return;
-	if (!j->writing) {
-		j->writing = true;
-		update_phase(a, t, j);
-		return;
-	}
-	if (j->io)
-		part_done(a, t, j->io);
-	else
-		nvram_release(&a->cache, j->bytes);
-	j->next = a->free_jobs;
-	a->free_jobs = j;
-	a->n_jobs--;
-}
-
-/* A write with no cache: one job per stripe. False when it ran out of jobs. */
-static bool write_parts(struct array *a, weir_time t, struct device_io *io)
-{
-	uint64_t end = end_of(a, io);
-	uint32_t unit = a->config.unit;
-
-	while (io->scratch[1] < end) {
-		uint64_t from = io->scratch[1], group = from / a->group_bytes;
-		uint64_t to = (group + 1) * a->group_bytes;
-		struct job *j;
-
-		if (!a->free_jobs)
-			return false;
-		if (to > end)
-			to = end;
-		j = job_new(a);
-		j->io = io;
-		j->group = group;
-		io->scratch[0]++;
-		io->scratch[1] = to;
-		from -= group * a->group_bytes;
-		to -= group * a->group_bytes;
-		for (uint32_t i = 0; i < a->units; i++) {
-			uint64_t low = (uint64_t)i * unit, high = low + unit;
-
-			low = from > low ? from : low;
-			high = to < high ? to : high;
-			j->ranges[i] = (struct nvram_range){0, 0};
-			if (low < high)
-				j->ranges[i] =
-					(struct nvram_range){(uint32_t)(low - (uint64_t)i * unit),
-						(uint32_t)(high - (uint64_t)i * unit)};
-		}
-		job_start(a, t, j);
-	}
-	part_done(a, t, io);
-	return true;
-}
-
-/* As many stripes at once as the cache is full, from `low` on. */
-static void destage(struct array *a, weir_time t)
-{
-	const struct array_config *c = &a->config;
-	double over = (double)a->cache.dirty / (double)c->cache - c->low;
-	uint32_t limit;
-
-	if (over <= 0)
-		return;
-	limit = (uint32_t)ceil(c->destage * over / (1 - c->low));
-	if (limit > c->destage)
-		limit = c->destage;
-	while (a->n_jobs < limit && a->cache.n_dirty) {
-		struct job *j = job_new(a);
-
-		j->io = NULL;
-		j->bytes = nvram_take(&a->cache, &j->group, j->ranges);
-		job_start(a, t, j);
-	}
 }
 
 /* ---- the controller */
 
 static bool write_cached(struct array *a, weir_time t, struct device_io *io)
 {
-	if (!nvram_write(&a->cache, io->offset, end_of(a, io) - io->offset))
+	if (!nvram_write(&a->cache, io->offset, array_end_of(a, io) - io->offset))
 		return false;
-	part_done(a, t, io);
+	array_part_done(a, t, io);
 	return true;
 }
 
 static void enter_read(struct array *a, weir_time t, struct device_io *io)
 {
 	struct ahead_stream *s = NULL;
-	uint64_t end = end_of(a, io);
+	uint64_t end = array_end_of(a, io);
 
 	a->stats.reads++;
 	if (a->config.streams)
 		s = ahead_follow(&a->ahead, io->offset, end - io->offset);
 	if (a->config.cache && nvram_holds(&a->cache, io->offset, end - io->offset)) {
-		part_done(a, t, io);
+		array_part_done(a, t, io);
 	} else if (a->stalled.first || !read_parts(a, t, io, s)) {
-		append(&a->stalled, io);
+		iolist_append(&a->stalled, io);
 	}
 	if (s && !a->stalled.first)
 		read_ahead(a, t, s, end);
@@ -411,13 +212,13 @@ static void enter_write(struct array *a, weir_time t, struct device_io *io)
 {
 	a->stats.writes++;
 	if (a->config.streams)
-		(void)ahead_follow(&a->ahead, io->offset, end_of(a, io) - io->offset);
+		(void)ahead_follow(&a->ahead, io->offset, array_end_of(a, io) - io->offset);
 	if (!a->config.cache) {
-		if (a->stalled.first || !write_parts(a, t, io))
-			append(&a->stalled, io);
+		if (a->stalled.first || !array_write_parts(a, t, io))
+			iolist_append(&a->stalled, io);
 	} else if (a->blocked.first || !write_cached(a, t, io)) {
 		a->stats.blocked++;
-		append(&a->blocked, io);
+		iolist_append(&a->blocked, io);
 	}
 }
 
@@ -431,7 +232,7 @@ static void enter(struct array *a, weir_time t, struct device_io *io)
 	else if (io->op == 1)
 		enter_write(a, t, io);
 	else
-		part_done(a, t, io);
+		array_part_done(a, t, io);
 }
 
 /* Everything that what just happened may have made possible. */
@@ -440,11 +241,9 @@ static void pump(struct array *a, weir_time t)
 	while (a->stalled.first) {
 		struct device_io *io = a->stalled.first, *next = io->next;
 
-		if (!(io->op == 0 ? read_parts(a, t, io, NULL) : write_parts(a, t, io)))
+		if (!(io->op == 0 ? read_parts(a, t, io, NULL) : array_write_parts(a, t, io)))
 			break;
 		a->stalled.first = next;
-		if (!next)
-			a->stalled.last = NULL;
 	}
 	while (a->blocked.first) {
 		struct device_io *io = a->blocked.first, *next = io->next;
@@ -452,13 +251,11 @@ static void pump(struct array *a, weir_time t)
 		if (!write_cached(a, t, io))
 			break;
 		a->blocked.first = next;
-		if (!next)
-			a->blocked.last = NULL;
 	}
 	while (a->fifo.first && a->inside < a->config.active)
-		enter(a, t, take(&a->fifo));
+		enter(a, t, iolist_take(&a->fifo));
 	if (a->config.cache)
-		destage(a, t);
+		array_destage(a, t);
 }
 
 static void array_submit(struct device *d, weir_time now, struct device_io *io)
@@ -467,7 +264,7 @@ static void array_submit(struct device *d, weir_time now, struct device_io *io)
 
 	io->arrived = now;
 	io->offset %= a->lun;
-	append(&a->fifo, io);
+	iolist_append(&a->fifo, io);
 	pump(a, now);
 }
 
@@ -485,7 +282,7 @@ static void chunk_came(struct array *a, weir_time t, struct ahead_chunk *c)
 
 	for (; op; op = next) {
 		next = op->next;
-		part_done(a, t, op->user);
+		array_part_done(a, t, op->user);
 		op_free(a, op);
 	}
 }
@@ -497,26 +294,26 @@ static void disk_ended(struct array *a, uint32_t disk)
 
 	heap_move(&a->ends, a->place[disk], a->disks[disk].done, disk);
 	op_free(a, op);
-	if (op->source == PIECE)
-		part_done(a, t, op->user);
-	else if (op->source == CHUNK)
+	if (op->source == ARRAY_PIECE)
+		array_part_done(a, t, op->user);
+	else if (op->source == ARRAY_CHUNK)
 		chunk_came(a, t, op->user);
 	else
-		job_part_done(a, t, op->user);
+		array_update_ended(a, t, op->user);
 	pump(a, t);
 }
 
 static struct device_io *array_step(struct device *d, weir_time now)
 {
 	struct array *a = (struct array *)d;
-	struct list done = {NULL, NULL};
+	struct iolist done = {NULL, NULL};
 
 	if (now == WEIR_NEVER)
 		now--;
 	while (heap_min(&a->ends)->key <= now)
 		disk_ended(a, (uint32_t)heap_min(&a->ends)->value);
 	while (a->out.first && a->out.first->finished <= now)
-		append(&done, take(&a->out));
+		iolist_append(&done, iolist_take(&a->out));
 	return done.first;
 }
 
@@ -558,91 +355,6 @@ uint64_t array_size(const struct device *d)
 }
 
 /* ---- set-up */
-
-struct array_config array_cx3(void)
-{
-	struct array_config c = {
-		.disk = spindle_defaults(),
-		.disks = 10,
-		.raid = ARRAY_RAID5,
-		.unit = 65536,
-		.active = 48,
-		.cost = 20 * WEIR_US,
-		.mirror = 20 * WEIR_US,
-		.bandwidth = 200e6,
-		.streams = 32,
-		.ahead = 8,
-		.trigger = 4,
-		.cache = 128 << 20,
-		.low = 0.2,
-		.destage = 32,
-	};
-
-	return c;
-}
-
-struct array_config array_cx3_small(void)
-{
-	struct array_config c = array_cx3();
-
-	c.disks = 5;
-	c.lun = 400000000000;
-	return c;
-}
-
-struct array_config array_defaults(void)
-{
-	return array_cx3();
-}
-
-/* What the disks hold together, parity excluded. */
-static uint64_t data_bytes(const struct array_config *c)
-{
-	uint64_t rows = c->disk.capacity > c->start ? (c->disk.capacity - c->start) / c->unit : 0;
-
-	return rows * c->unit * (c->disks - (c->raid == ARRAY_RAID5));
-}
-
-static int check(const struct array_config *c, struct weir_err *err)
-{
-	int error = spindle_check(&c->disk, err);
-
-	if (error)
-		return error;
-	if (c->raid != ARRAY_RAID0 && c->raid != ARRAY_RAID5)
-		return weir_err_set(err, -EINVAL, "raid: must be 0 or 5");
-	if (c->raid == ARRAY_RAID5 && (c->disks < 3 || c->disks > ARRAY_RAID5_DISKS))
-		return weir_err_set(
-			err, -EINVAL, "disks: RAID-5 needs between 3 and %d", ARRAY_RAID5_DISKS);
-	if (c->disks < 1 || c->disks > 65536)
-		return weir_err_set(err, -EINVAL, "disks: must be between 1 and 65536");
-	if (c->unit < 4096 || c->unit % 4096 || c->unit > 1 << 24)
-		return weir_err_set(
-			err, -EINVAL, "unit: must be a multiple of 4 KiB, at most 16 MiB");
-	if (!data_bytes(c) || c->lun > data_bytes(c))
-		return weir_err_set(err, -EINVAL, "lun: larger than the disks after start");
-	if (data_bytes(c) / c->unit > UINT64_C(1) << 30)
-		return weir_err_set(err, -EINVAL, "unit: too small for so large an array");
-	if (c->active < 1 || c->active > 1 << 20)
-		return weir_err_set(err, -EINVAL, "active: must be between 1 and 1048576");
-	if (c->cost < 0 || c->cost > WEIR_SEC || c->mirror < 0 || c->mirror > WEIR_SEC)
-		return weir_err_set(err, -EINVAL, "cost, mirror: must be between 0 and 1 s");
-	if (!(c->bandwidth > 0) || !isfinite(c->bandwidth))
-		return weir_err_set(err, -EINVAL, "bandwidth: must be > 0");
-	if (c->streams > 1024)
-		return weir_err_set(err, -EINVAL, "streams: at most 1024");
-	if (c->streams && (c->ahead < 1 || c->ahead > AHEAD_CHUNKS || c->trigger < 1))
-		return weir_err_set(err, -EINVAL,
-			"ahead, trigger: ahead must be between 1 and %d, trigger at least 1",
-			AHEAD_CHUNKS);
-	if (c->cache && c->cache < 1 << 20)
-		return weir_err_set(err, -EINVAL, "cache: must be 0 or at least 1 MiB");
-	if (!(c->low >= 0 && c->low < 1))
-		return weir_err_set(err, -EINVAL, "low: must be at least 0 and below 1");
-	if (c->destage < 1 || c->destage > 65536)
-		return weir_err_set(err, -EINVAL, "destage: must be between 1 and 65536");
-	return 0;
-}
 
 static int make_pools(struct array *a)
 {
@@ -694,7 +406,7 @@ static int make(struct array *a, struct rng *r)
 
 	a->units = c->raid == ARRAY_RAID5 ? c->disks - 1 : 1;
 	a->group_bytes = (uint64_t)a->units * c->unit;
-	a->lun = c->lun ? c->lun : data_bytes(c);
+	a->lun = c->lun ? c->lun : array_data_bytes(c);
 	a->ns_byte = 1e9 / c->bandwidth;
 	groups = (a->lun + a->group_bytes - 1) / a->group_bytes;
 	if (make_disks(a, r) < 0 || make_pools(a) < 0)
@@ -707,7 +419,7 @@ static int make(struct array *a, struct rng *r)
 int array_new(const struct array_config *config, uint64_t seed, const char *name,
 	struct device **ret, struct weir_err *err)
 {
-	int error = check(config, err);
+	int error = array_check(config, err);
 	struct array *a;
 	struct rng r;
 

@@ -3,6 +3,7 @@
  * disk: one spindle behind the device plug. The laws are in spindle.c.
  */
 #include "model/disk.h"
+#include "model/iolist.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@ struct disk {
 	struct device device;
 	struct spindle_geometry geometry;
 	struct spindle spindle;
-	struct device_io *quick, *quick_last; /* flush and trim, in order of `finished` */
+	struct iolist quick; /* flush and trim, in order of `finished` */
 };
 
 struct disk_config disk_defaults(void)
@@ -29,47 +30,34 @@ static void disk_submit(struct device *d, weir_time now, struct device_io *io)
 		return;
 	}
 	io->finished = now + k->geometry.config.overhead;
-	io->next = NULL;
-	if (k->quick_last)
-		k->quick_last->next = io;
-	else
-		k->quick = io;
-	k->quick_last = io;
+	iolist_append(&k->quick, io);
 }
 
 static weir_time disk_next(const struct device *d)
 {
 	const struct disk *k = (const struct disk *)d;
 
-	if (k->quick && k->quick->finished < k->spindle.done)
-		return k->quick->finished;
+	if (k->quick.first && k->quick.first->finished < k->spindle.done)
+		return k->quick.first->finished;
 	return k->spindle.done;
 }
 
-static struct device_io *take(struct disk *k)
+static struct device_io *end_first(struct disk *k)
 {
-	struct device_io *io = k->quick;
-
-	if (!io || io->finished >= k->spindle.done)
-		return spindle_take(&k->spindle);
-	k->quick = io->next;
-	if (!k->quick)
-		k->quick_last = NULL;
-	return io;
+	if (k->quick.first && k->quick.first->finished < k->spindle.done)
+		return iolist_take(&k->quick);
+	return spindle_take(&k->spindle);
 }
 
 static struct device_io *disk_step(struct device *d, weir_time now)
 {
-	struct device_io *first = NULL, **end = &first;
+	struct iolist done = {NULL, NULL};
 
-	while (disk_next(d) <= now) {
-		struct device_io *io = take((struct disk *)d);
-
-		*end = io;
-		end = &io->next;
-	}
-	*end = NULL;
-	return first;
+	if (now == WEIR_NEVER)
+		now--;
+	while (disk_next(d) <= now)
+		iolist_append(&done, end_first((struct disk *)d));
+	return done.first;
 }
 
 static void disk_free(struct device *d)

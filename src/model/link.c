@@ -7,49 +7,26 @@
  * EXAMPLE 1 Gbit/s, 10 µs: a packet of 1,250 bytes is sent in 10 µs and arrives after 20.
  */
 #include "model/link.h"
+#include "model/iolist.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-struct list {
-	struct device_io *first, *last;
-};
-
 struct link {
 	struct device device;
 	struct link_config config;
-	struct list waiting[LINK_CLASSES];
+	struct iolist waiting[LINK_CLASSES];
 	unsigned classes; /* bit i: class i has somebody waiting */
 	struct device_io *sending;
-	weir_time sent;     /* when `sending` is off; WEIR_NEVER: nothing is */
-	struct list flying; /* on the wire, `finished` set */
-	struct list dropped;
+	weir_time sent;       /* when `sending` is off; WEIR_NEVER: nothing is */
+	struct iolist flying; /* on the wire, `finished` set */
+	struct iolist dropped;
 	uint64_t bytes, packets; /* in the buffer, with what is being sent */
 };
 
 struct link_config link_defaults(void)
 {
 	return (struct link_config){.rate = 1.25e9, .delay = 10 * WEIR_US};
-}
-
-static void append(struct list *l, struct device_io *io)
-{
-	io->next = NULL;
-	if (l->last)
-		l->last->next = io;
-	else
-		l->first = io;
-	l->last = io;
-}
-
-static struct device_io *take(struct list *l)
-{
-	struct device_io *io = l->first;
-
-	l->first = io->next;
-	if (!l->first)
-		l->last = NULL;
-	return io;
 }
 
 static void send_next(struct link *l, weir_time t)
@@ -60,7 +37,7 @@ static void send_next(struct link *l, weir_time t)
 	if (!l->classes)
 		return;
 	class = (unsigned)__builtin_ctz(l->classes);
-	l->sending = take(&l->waiting[class]);
+	l->sending = iolist_take(&l->waiting[class]);
 	if (!l->waiting[class].first)
 		l->classes &= ~(1u << class);
 	l->sent = t + (weir_time)(l->sending->bytes * 1e9 / l->config.rate + 0.5);
@@ -78,20 +55,20 @@ static void link_submit(struct device *d, weir_time now, struct device_io *io)
 					     (c->ecn_packets && l->packets >= c->ecn_packets));
 	if (io->dropped) {
 		io->finished = now;
-		append(&l->dropped, io);
+		iolist_append(&l->dropped, io);
 		return;
 	}
 	l->bytes += io->bytes;
 	l->packets++;
 	if (c->strict)
 		class = io->priority < LINK_CLASSES ? io->priority : LINK_CLASSES - 1;
-	append(&l->waiting[class], io);
+	iolist_append(&l->waiting[class], io);
 	l->classes |= 1u << class;
 	if (l->sent == WEIR_NEVER)
 		send_next(l, now);
 }
 
-static weir_time head_time(const struct list *l)
+static weir_time head_time(const struct iolist *l)
 {
 	return l->first ? l->first->finished : WEIR_NEVER;
 }
@@ -114,7 +91,7 @@ static void all_sent(struct link *l, weir_time now)
 		io->finished = l->sent + l->config.delay;
 		l->bytes -= io->bytes;
 		l->packets--;
-		append(&l->flying, io);
+		iolist_append(&l->flying, io);
 		send_next(l, l->sent);
 	}
 }
@@ -122,18 +99,18 @@ static void all_sent(struct link *l, weir_time now)
 static struct device_io *link_step(struct device *d, weir_time now)
 {
 	struct link *l = (struct link *)d;
-	struct list out = {NULL, NULL};
+	struct iolist out = {NULL, NULL};
 
 	if (now == WEIR_NEVER)
 		now--;
 	all_sent(l, now);
 	for (;;) {
-		struct list *from =
+		struct iolist *from =
 			head_time(&l->flying) <= head_time(&l->dropped) ? &l->flying : &l->dropped;
 
 		if (head_time(from) > now)
 			return out.first;
-		append(&out, take(from));
+		iolist_append(&out, iolist_take(from));
 	}
 }
 

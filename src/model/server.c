@@ -9,6 +9,7 @@
  */
 #include "model/server.h"
 #include "base/heap.h"
+#include "model/iolist.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct server {
 	double ns_byte; /* ns per byte of one server */
 	struct heap busy;
 	uint64_t serial; /* of starts: ties end in order of arrival */
-	struct device_io *first, *last;
+	struct iolist waiting;
 };
 
 struct server_config server_defaults(void)
@@ -51,12 +52,7 @@ static void server_submit(struct device *d, weir_time now, struct device_io *io)
 		start(s, now, io);
 		return;
 	}
-	io->next = NULL;
-	if (s->last)
-		s->last->next = io;
-	else
-		s->first = io;
-	s->last = io;
+	iolist_append(&s->waiting, io);
 }
 
 static weir_time server_next(const struct device *d)
@@ -69,25 +65,18 @@ static weir_time server_next(const struct device *d)
 static struct device_io *server_step(struct device *d, weir_time now)
 {
 	struct server *s = (struct server *)d;
-	struct device_io *done = NULL, **end = &done;
+	struct iolist done = {NULL, NULL};
 
 	while (s->busy.n && heap_min(&s->busy)->key <= now) {
 		struct heap_item item = heap_pop(&s->busy);
 		struct device_io *io = (struct device_io *)(uintptr_t)item.value;
-		struct device_io *waiting = s->first;
 
-		if (waiting) {
-			s->first = waiting->next;
-			if (!s->first)
-				s->last = NULL;
-			start(s, item.key, waiting);
-		}
+		if (s->waiting.first)
+			start(s, item.key, iolist_take(&s->waiting));
 		io->finished = item.key;
-		*end = io;
-		end = &io->next;
+		iolist_append(&done, io);
 	}
-	*end = NULL;
-	return done;
+	return done.first;
 }
 
 static void server_free(struct device *d)

@@ -232,7 +232,8 @@ static bool buffered(struct spindle *s, weir_time t, const struct device_io *io,
 		s->segments[0].start = end - c->segment;
 	s->done = out;
 	if (end > have) {
-		weir_time there = t + (weir_time)((double)(end - have) / s->ahead_rate);
+		/* Rounded up: the next IO of the stream must not find a byte missing. */
+		weir_time there = t + (weir_time)((double)(end - have) / s->ahead_rate) + 1;
 
 		s->done = there > out ? there : out;
 	}
@@ -388,11 +389,8 @@ static int choose(struct spindle *s, weir_time t)
 
 static void fill(struct spindle *s)
 {
-	struct device_io *io = s->first;
+	struct device_io *io = iolist_take(&s->beyond);
 
-	s->first = io->next;
-	if (!s->first)
-		s->last = NULL;
 	s->slots[s->n].io = io;
 	s->slots[s->n].at = spindle_locate(s->g, io->offset);
 	s->n++;
@@ -406,7 +404,7 @@ static void start(struct spindle *s, weir_time t, weir_time overhead)
 	s->n--;
 	s->queued--;
 	memmove(&s->slots[i], &s->slots[i + 1], (s->n - (unsigned)i) * sizeof(slot));
-	if (s->first)
+	if (s->beyond.first)
 		fill(s);
 	s->current = slot.io;
 	if (slot.io->op != 0 || !buffered(s, t, slot.io, overhead))
@@ -424,12 +422,7 @@ void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rn
 
 void spindle_add(struct spindle *s, weir_time now, struct device_io *io)
 {
-	io->next = NULL;
-	if (s->last)
-		s->last->next = io;
-	else
-		s->first = io;
-	s->last = io;
+	iolist_append(&s->beyond, io);
 	s->queued++;
 	if (s->n < s->g->config.window)
 		fill(s);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/rng.h"
-#include "model/device.h"
+#include "model/iolist.h"
 #include <stdbool.h>
 
 #define SPINDLE_ZONES    16 /* steps from the outer to the inner track length */
@@ -83,14 +83,14 @@ struct spindle_slot {
 
 struct spindle {
 	const struct spindle_geometry *g;
-	weir_time done;                 /* when what is under the head ends; WEIR_NEVER: idle */
-	struct device_io *current;      /* under the head */
-	struct device_io *first, *last; /* beyond the window, oldest first */
-	uint32_t queued;                /* in the window and beyond */
-	uint32_t n;                     /* slots in use */
-	uint32_t cylinder;              /* the arm's */
-	bool up;                        /* the elevator's direction */
-	bool reading_on;                /* idle or not: segment 0 grows since `read_at` */
+	weir_time done;            /* when what is under the head ends; WEIR_NEVER: idle */
+	struct device_io *current; /* under the head */
+	struct iolist beyond;      /* the window, oldest first */
+	uint32_t queued;           /* in the window and beyond */
+	uint32_t n;                /* slots in use */
+	uint32_t cylinder;         /* the arm's */
+	bool up;                   /* the elevator's direction */
+	bool reading_on;           /* idle or not: segment 0 grows since `read_at` */
 	weir_time read_at;
 	uint64_t limit;    /* and not beyond this byte */
 	double ahead_rate; /* bytes per ns at which it grows */

@@ -14,6 +14,7 @@
  */
 #include "model/ssd.h"
 #include "base/heap.h"
+#include "model/iolist.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -43,9 +44,9 @@ struct ssd {
 	uint32_t *programs; /* per die, since its last pause */
 	struct heap ends;   /* value: station */
 	uint64_t serial;
-	struct device_io *waiting, *waiting_last; /* not all of their pages have a slot yet */
-	struct device_io *out, *out_last;         /* finished set, not handed over yet */
-	weir_time port;                           /* free from then on */
+	struct iolist waiting; /* not all of their pages have a slot yet */
+	struct iolist out;     /* finished set, not handed over yet */
+	weir_time port;        /* free from then on */
 	double ns_byte, port_ns_byte;
 };
 
@@ -124,12 +125,7 @@ static void leave(struct ssd *s, weir_time t, struct device_io *io)
 	t += (weir_time)(io->bytes * s->port_ns_byte);
 	s->port = t;
 	io->finished = t;
-	io->next = NULL;
-	if (s->out)
-		s->out_last->next = io;
-	else
-		s->out = io;
-	s->out_last = io;
+	iolist_append(&s->out, io);
 }
 
 /* Gives slots to pages of the oldest IOs, as far as they go. */
@@ -137,8 +133,8 @@ static void issue(struct ssd *s, weir_time t)
 {
 	const struct ssd_config *c = &s->config;
 
-	while (s->waiting && s->free_page != NONE) {
-		struct device_io *io = s->waiting;
+	while (s->waiting.first && s->free_page != NONE) {
+		struct device_io *io = s->waiting.first;
 		uint64_t left = io->scratch[0],
 			 number = io->offset / c->page + pages_of(s, io) - left;
 		uint64_t begin = number * c->page, end = begin + c->page;
@@ -156,7 +152,7 @@ static void issue(struct ssd *s, weir_time t)
 		start(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, t);
 		io->scratch[0] = left - 1;
 		if (left == 1)
-			s->waiting = io->next;
+			(void)iolist_take(&s->waiting);
 	}
 }
 
@@ -170,12 +166,7 @@ static void ssd_submit(struct device *d, weir_time now, struct device_io *io)
 		return;
 	}
 	io->scratch[0] = io->scratch[1] = pages_of(s, io);
-	io->next = NULL;
-	if (s->waiting)
-		s->waiting_last->next = io;
-	else
-		s->waiting = io;
-	s->waiting_last = io;
+	iolist_append(&s->waiting, io);
 	issue(s, now);
 }
 
@@ -220,23 +211,22 @@ static weir_time ssd_next(const struct device *d)
 	const struct heap_item *min = heap_min(&s->ends);
 	weir_time t = min ? min->key : WEIR_NEVER;
 
-	return s->out && s->out->finished < t ? s->out->finished : t;
+	return s->out.first && s->out.first->finished < t ? s->out.first->finished : t;
 }
 
 static struct device_io *ssd_step(struct device *d, weir_time now)
 {
 	struct ssd *s = (struct ssd *)d;
-	struct device_io *done, **end = &done;
+	struct iolist done = {NULL, NULL};
 
 	while (s->ends.n && heap_min(&s->ends)->key <= now) {
 		struct heap_item item = heap_pop(&s->ends);
 
 		ended(s, item.key, (uint32_t)item.value);
 	}
-	for (done = s->out; s->out && s->out->finished <= now; s->out = s->out->next)
-		end = &s->out->next;
-	*end = NULL;
-	return done;
+	while (s->out.first && s->out.first->finished <= now)
+		iolist_append(&done, iolist_take(&s->out));
+	return done.first;
 }
 
 static void ssd_free(struct device *d)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iolist: IOs in order, linked by their own `next`.
+ */
+#ifndef WEIR_MODEL_IOLIST_H
+#define WEIR_MODEL_IOLIST_H
+
+#include "model/device.h"
+
+struct iolist { /* all zero: empty */
+	struct device_io *first, *last;
+};
+
+static inline void iolist_append(struct iolist *l, struct device_io *io)
+{
+	io->next = NULL;
+	if (l->first)
+		l->last->next = io;
+	else
+		l->first = io;
+	l->last = io;
+}
+
+static inline struct device_io *iolist_take(struct iolist *l) /* the first; not empty */
+{
+	struct device_io *io = l->first;
+
+	l->first = io->next;
+	return io;
+}
+
+#endif
