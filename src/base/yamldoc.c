@@ -362,8 +362,7 @@ static int among(
 	return -1;
 }
 
-int yamldoc_map_from(
-	yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
+int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
 {
 	const yaml_node_t *y = node_of(n);
 

@@ -50,8 +50,7 @@ char *yamldoc_path(yamldoc_node n, char *buf, size_t len);
 int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err);
 /* The same from pair *from on; at an unknown key *from is set behind it, so that a caller who wants
  * to hear of all of them asks again until 0. Untouched when n is not a map. */
-int yamldoc_map_from(
-	yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err);
+int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err);
 /* 0, or -EINVAL "… is missing" at the map's place. */
 int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err);
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key); /* id 0 when absent or not a map */
