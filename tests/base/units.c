@@ -450,7 +450,7 @@ static void shown_texts(void)
 	SHOWN(rate, RATE(3360, REQUESTS), "3.36k iops");
 	SHOWN(rate, RATE(5000, REQUESTS), "5k iops");
 	SHOWN(rate, RATE(999.9, REQUESTS), "1k iops");
-	SHOWN(rate, RATE(999.3, REQUESTS), "999.3 iops");
+	SHOWN(rate, RATE(999.5, REQUESTS), "999.5 iops");
 	SHOWN(rate, RATE(0.25, REQUESTS), "0.25 iops");
 	SHOWN(rate, RATE(0, REQUESTS), "0 iops");
 	SHOWN(rate, RATE(20 * 1048576.0, BYTES), "20 MiB/s");

@@ -228,6 +228,26 @@ static void mistakes_are_placed(void)
 	yamldoc_free(doc);
 }
 
+static void every_unknown_key_can_be_heard_of(void)
+{
+	static const char *const keys[] = {"name", "max", NULL};
+	struct yamldoc *doc = parsed("{nam: 1, name: 2, maxx: 3, max: 4}");
+	struct weir_err e;
+	size_t from = 0;
+
+	CHECK_INT(yamldoc_map_from(yamldoc_root(doc), keys, &from, &e), -EINVAL);
+	CHECK_STR(e.text, "w.yaml:1:2: unknown key 'nam' (did you mean 'name'?)");
+	CHECK_INT(from, 1);
+	CHECK_INT(yamldoc_map_from(yamldoc_root(doc), keys, &from, &e), -EINVAL);
+	CHECK_STR(e.text, "w.yaml:1:19: unknown key 'maxx' (did you mean 'max'?)");
+	CHECK_INT(from, 3);
+	CHECK_INT(yamldoc_map_from(yamldoc_root(doc), keys, &from, &e), 0);
+	CHECK_INT(
+		yamldoc_map_from(yamldoc_get(yamldoc_root(doc), "max"), keys, &from, &e), -EINVAL);
+	CHECK_INT(from, 3);
+	yamldoc_free(doc);
+}
+
 static void wrong_values_are_refused(void)
 {
 	static const char *const orders[] = {"fifo", "edf", "sfq", NULL};
@@ -567,6 +587,7 @@ int main(void)
 	RUN(values_are_read);
 	RUN(absence_is_ordinary);
 	RUN(mistakes_are_placed);
+	RUN(every_unknown_key_can_be_heard_of);
 	RUN(wrong_values_are_refused);
 	RUN(paths_are_cut_at_the_front);
 	RUN(nothing_is_an_empty_map);
