@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir policy check and show, as a user drives them.
+. "$WEIR_SOURCE/tests/lib.sh"
+data=$WEIR_SOURCE/tests/data/policy
+
+# Every good file is ok, in one call; nothing on standard error.
+run 0 weir policy check "$data"/good/*.yaml "$WEIR_SOURCE/examples/machine.yaml"
+[ ! -s stderr ] || fail "warnings: $(cat stderr)"
+has stdout "good/two-arrays.yaml: ok (2 tenants, 2 resources)"
+has stdout "machine.yaml: ok (4 tenants, 1 resource)"
+
+# A bad one does not keep the others from being checked, and every error is named.
+run 2 weir policy check "$data/bad/unknown-keys.yaml" no-such-file "$data/good/empty.yaml"
+has stderr "unknown-keys.yaml:3:15: tenants[0]: unknown key 'wieght' (did you mean 'weight'?)"
+has stderr "unknown-keys.yaml:3:26: tenants[0]: unknown key 'mni' (did you mean 'min'?)"
+has stderr "unknown-keys.yaml:5:1: unknown key 'tennants' (did you mean 'tenants'?)"
+has stderr "weir: policy: no-such-file: No such file or directory"
+has stdout "good/empty.yaml: ok (0 tenants, 0 resources)"
+
+# More than 20: the rest is counted.
+{
+	echo "tenants:"
+	for i in $(seq 25); do echo "  - {name: a/b}"; done
+} >many.yaml
+run 2 weir policy check many.yaml
+[ "$(wc -l <stderr)" -eq 21 ] || fail "$(wc -l <stderr) lines, not 21"
+has stderr "many.yaml: and 5 more"
+
+# A warning does not refuse.
+echo 'tenants: [{name: p, max: 1k iops, children: [{name: a, max: 2k iops}]}]' >warn.yaml
+run 0 weir policy check warn.yaml
+has stdout "warn.yaml: ok (2 tenants, 0 resources)"
+has stderr "warn.yaml:1:61: 'p/a' can never reach its max"
+has stderr "(warning)"
+
+# Tenants in a file of their own, beside the first and not where we stand.
+mkdir there
+echo 'tenants: more.yaml' >there/main.yaml
+echo '- {name: db, weight: 3}' >there/more.yaml
+run 0 weir policy check there/main.yaml
+has stdout "there/main.yaml: ok (1 tenant, 0 resources)"
+rm there/more.yaml
+run 2 weir policy check there/main.yaml
+has stderr "there/main.yaml:1:10: tenants: there/more.yaml: No such file or directory"
+
+# The table: shares, what mins and maxes amount to, costs.
+run 0 weir policy show "$WEIR_SOURCE/examples/machine.yaml"
+tr -s ' ' <stdout >table
+has table "prod/db 3 75% 60% 1.5k iops - - p99.9 < 10ms export=db-*"
+has table "prod/web 1 25% 20% 500 iops 1k iops 3k iops for 30s - export=web-* client=10.0.0.0/24"
+has table "1 MiB 4 1048576"
+has table "flush 1 0"
+run 0 weir policy show "$data/good/every-key.yaml"
+tr -s ' ' <stdout >table
+has table "1 MiB 16 1048576"
+has table "flush 4 0"
+has table "trim 2 0"
+has table "Not enforced"
+
+# JSON says the same.
+run 0 weir policy show --json "$WEIR_SOURCE/examples/machine.yaml"
+python3 - stdout <<'EOF2' || fail "the JSON is not what it should be"
+import json, sys
+p = json.load(open(sys.argv[1]))
+t = {x["path"]: x for x in p["tenants"]}
+assert list(t) == ["prod", "prod/db", "prod/web", "batch"]
+assert t["prod/db"]["min"] == [{"unit": "iops", "ops": "all", "rate": 1500.0}], t
+assert t["prod/web"]["burst"] == [{"unit": "iops", "ops": "all", "rate": 3000.0, "seconds": 30.0}]
+assert t["prod/db"]["slo"] == {"percentile": 99.9, "seconds": 0.01}
+assert abs(t["prod/db"]["of_all"] - 0.6) < 1e-9
+assert p["resources"][0]["costs"][3] == {"request": "1 MiB", "requests": 4, "bytes": 1048576}
+assert p["exports"][1]["offset"] == 100 << 30
+EOF2
+
+# The command line.
+run 2 weir policy
+run 2 weir policy shwo x
+run 2 weir policy check
+run 2 weir policy show
+run 2 weir policy show a b
+run 2 weir policy check --json "$data/good/empty.yaml"
