@@ -58,8 +58,8 @@ fuzz: build-fuzz-all ## every fuzz target for a minute
 
 fuzz-%: build-fuzz-all
 	@mkdir -p build-fuzz/corpus/$* fuzz/corpus/$*
-	build-fuzz/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 \
-		-print_final_stats=1 -artifact_prefix=build-fuzz/$*- build-fuzz/corpus/$* fuzz/corpus/$*
+	build-fuzz/fuzz/fuzz_$* -dict=fuzz/yaml.dict -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+		-rss_limit_mb=1024 -artifact_prefix=build-fuzz/$*- build-fuzz/corpus/$* fuzz/corpus/$*
 
 format: deps ## clang-format every C file
 	@tools/sources | xargs clang-format -i
