@@ -5,9 +5,10 @@
  * SOURCE  weir: weir-trace(5). compactor, mqsim: the traces that come with those projects. msr: the
  *         README of the MSR Cambridge traces (SNIA IOTTA). fio: HOWTO, 'Trace file format'.
  *         blkparse: blkparse(1) and the kernel's RWBS letters (blk_fill_rwbs).
- * DIFFERS fio v2's `wait`: the manual says microseconds since the last wait, and that those below 100
- *         are not waited for. The sum of all is taken, since a trace is not a replay; lines between
- *         two waits arrive at once. v3's stamps are microseconds.
+ * DIFFERS fio v2's `wait`: the manual says microseconds since the last wait, those below 100 not waited
+ *         for; fio 3's replay takes milliseconds since its own start. The manual is followed, and the
+ *         sum of all taken, since a trace is not a replay; lines between two waits arrive at once.
+ *         v3's stamps have no unit in the manual; fio writes and replays microseconds.
  */
 #include "model/trace-line.h"
 #include <string.h>
@@ -223,7 +224,7 @@ static enum trace_verdict read_fio(struct trace_line *l, struct trace_memory *m)
 	}
 	if (!trace_take_number(l, "offset", UINT64_MAX, &offset))
 		return l->verdict;
-	/* a wait's length means nothing, and old logs leave it out */
+	/* a wait's length means nothing, so it may be missing */
 	bool wait = fio_actions[i].name[0] == 'w' && fio_actions[i].name[1] == 'a';
 	if (wait && l->p == l->end)
 		return fio_wait(l, m, offset);

@@ -340,7 +340,7 @@ static int detect(const char *text, size_t len, const char *name, enum trace_for
 		if (hits[f] == 0)
 			continue;
 		size_t used = strlen(list);
-		snprintf(list + used, sizeof list - used, "%s%s (%u lines)", fits++ ? ", " : "",
+		snprintf(list + used, sizeof list - used, "%s%s (%u of them)", fits++ ? ", " : "",
 			trace_format_names[f], hits[f]);
 		*ret = (enum trace_format)f;
 	}

@@ -33,7 +33,7 @@ has stdout "not read: not a trace of a known format"
 has stdout 'not read: line 2: zero bytes'
 has stdout 'not read: empty'
 has stdout 'not read: binary data'
-has stdout 'not read: ambiguous: its lines look like weir (1 lines), mqsim (1 lines); tell its format: --format'
+has stdout 'not read: ambiguous: its lines look like weir (1 of them), mqsim (1 of them); tell its format: --format'
 has stdout 'missing            not read: No such file'
 has stderr '6 of 7 not read'
 run 1 weir trace info --json folder

@@ -320,7 +320,7 @@ static void detection(void)
 	refused("a\n", TRACE_AUTO,
 		"t: not a trace of a known format (weir, compactor, mqsim, msr, fio or blkparse)");
 	refused("1 0 0 8 1\n2 R 0 512 0\n3 R 0 512 0\n", TRACE_AUTO,
-		"t: ambiguous: its lines look like weir (2 lines), mqsim (1 lines); tell its "
+		"t: ambiguous: its lines look like weir (2 of them), mqsim (1 of them); tell its "
 		"format: --format");
 	refused("-5 -5 -5\n", TRACE_AUTO, "not a trace of a known format");
 	refused("\x1f\x8b\x08xxxx", TRACE_AUTO, "t: gzip-compressed");
