@@ -302,11 +302,12 @@ static void show_next(const char *dir)
 {
 	const char *weir = program_invocation_name;
 
-	printf("Try next:\n"
+	printf("Try next: everything that was measured; a faster backup; a window alone, all "
+	       "equal.\n"
 	       "  %s sim %s/after.yaml\n"
 	       "  %s sim %s/after.yaml --set 'hosts[0].tenants[2].max=2k iops'\n"
-	       "  %s bench gate --help\n",
-		weir, dir, weir, dir, weir);
+	       "  %s sim %s/before.yaml --set 'hosts[0].window=12' --set 'hosts[0].order=fair'\n",
+		weir, dir, weir, dir, weir, dir);
 }
 
 static int save(const char *dir, struct weir_err *err)
