@@ -231,6 +231,9 @@ static void blkparse_without_q(void)
 	CHECK_INT(t.n, 2);
 	check(&t, 1, 200000000, TRACE_FLUSH, 0, 0, 0);
 	trace_free(&t);
+	t = good("8,0 0 1 0.1 7 D R 8 + 8 [x]\n8,0 0 2 0.2 7 Q FWS [x]\n", TRACE_AUTO);
+	CHECK(t.n == 1 && !t.has_offsets); /* nothing of the issued one stays */
+	trace_free(&t);
 	refused("8,0 0 1 0.1 7 Q R 0 + 8 [x]\n8,0 0 1 0.1 7 Q R 0 + 0 [x]\n", TRACE_AUTO,
 		"t:2: zero bytes");
 	refused("8,0 0 1 0.1 7 Q R 0 + 8 [x]\n8,0 0 1 0.1 7 Q R -5 + 8 [x]\n", TRACE_AUTO,
