@@ -298,7 +298,7 @@ static void write_sample(struct measure *m, struct world *w)
 }
 
 /* The running sample's histograms go to the run's, or before the warm-up's end nowhere. */
-static void fold(struct measure *m, struct world *w, bool keep)
+static void fold(struct world *w, bool keep)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct measure_tenant *h = w->tenants[i].measure;
@@ -320,7 +320,7 @@ void measure_sample(struct measure *m, struct world *w)
 		return;
 	if (w->scenario->sample)
 		write_sample(m, w);
-	fold(m, w, w->now > w->warmup);
+	fold(w, w->now > w->warmup);
 	m->sampled = w->now;
 }
 
@@ -380,6 +380,19 @@ static int put_wait(struct metrics *m, const struct world_tenant *t,
 			   m, "requests", sum / (f->span * 1e9), "wait.%s.%s.queued", host, path);
 }
 
+/* How near a tenant with an `slo` came to it: over 1 is a miss. */
+static int put_slo(struct metrics *m, const struct world_tenant *t)
+{
+	const struct weir_tenant *p = &t->host->group->gate.policy->tenants[t->index];
+	double found;
+
+	if (p->slo_percentile <= 0 || !t->measure)
+		return 0;
+	found = (double)weir_hist_percentile(&t->measure->all_total, p->slo_percentile);
+	return metrics_putf(
+		m, "", found / (double)p->slo_latency, "slo.%s.%s.ratio", t->host->name, p->path);
+}
+
 static int put_bursts(struct metrics *m, const struct world_tenant *t)
 {
 	int r = 0;
@@ -437,6 +450,8 @@ static int end_tenants(struct ending *e)
 			r = put_hist(m, "inside", t, t->measure ? &t->measure->all_device : &empty);
 		if (r == 0)
 			r = put_wait(m, t, from, to, &f);
+		if (r == 0)
+			r = put_slo(m, t);
 		if (r == 0)
 			r = put_bursts(m, t);
 		h->span = e->total.span = f.span;

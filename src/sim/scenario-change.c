@@ -11,14 +11,13 @@ static const char *const gate_change_keys[] = {"window", "run", "distance", "cre
 
 /* Cuts "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts are the
  * change's own, freed with it. */
-static int cut(yamldoc_node n, const char *what, bool tail, struct scenario_change *c,
-	struct weir_err *err)
+static int cut(yamldoc_node n, bool tail, struct scenario_change *c, struct weir_err *err)
 {
 	const char *text = yamldoc_text(n);
 	char *copy, *slash, *last;
 
 	if (!text || !(slash = strchr(text, '/')) || slash == text || !slash[1])
-		return yamldoc_error(n, err, "%s: must be HOST/TENANT%s, as in 'h1/vm1%s'", what,
+		return yamldoc_error(n, err, "must be HOST/TENANT%s, as in 'h1/vm1%s'",
 			tail ? "/WORKLOAD" : "", tail ? "/w1" : "");
 	copy = strdup(text);
 	if (!copy)
@@ -31,8 +30,7 @@ static int cut(yamldoc_node n, const char *what, bool tail, struct scenario_chan
 		return 0;
 	last = strrchr(slash + 1, '/');
 	if (!last || !last[1])
-		return yamldoc_error(
-			n, err, "%s: must be HOST/TENANT/WORKLOAD, as in 'h1/vm1/w1'", what);
+		return yamldoc_error(n, err, "must be HOST/TENANT/WORKLOAD, as in 'h1/vm1/w1'");
 	*last = '\0';
 	c->workload = last + 1;
 	return 0;
@@ -50,8 +48,7 @@ static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struc
 		c->at_device = true;
 	}
 	if ((r = scenario_keys(map, more, scenario_knob_keys, err)) ||
-		(r = cut(target, c->at_device ? "device_tenant" : "tenant", false, c, err)) ||
-		(r = scenario_knobs_read(map, &c->knobs, err)))
+		(r = cut(target, false, c, err)) || (r = scenario_knobs_read(map, &c->knobs, err)))
 		return r;
 	if (!c->knobs.given)
 		return yamldoc_error(map, err, "changes nothing: give weight, max, priority …");
@@ -104,7 +101,8 @@ static int read_device_change(yamldoc_node map, struct scenario_change *c, struc
 		enum weir_unit unit = c->on_link ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS;
 		if (rate.per_second <= 0 || rate.unit != unit)
 			return yamldoc_error(yamldoc_get(map, "rate"), err,
-				"rate: more than 0, a server's in iops, a link's in bytes or bits "
+				"must be more than 0; a server's in iops, a link's in bytes or "
+				"bits "
 				"per second");
 	}
 	c->rate = rate.per_second;
@@ -120,7 +118,7 @@ static int read_workload_change(yamldoc_node map, struct scenario_change *c, str
 
 	c->target = SCENARIO_ON_WORKLOAD;
 	if ((r = yamldoc_map(map, keys, err)) ||
-		(r = cut(yamldoc_get(map, "workload"), "workload", true, c, err)))
+		(r = cut(yamldoc_get(map, "workload"), true, c, err)))
 		return r;
 	r = yamldoc_bool(map, "run", &c->run, err);
 	return r == -ENOENT ? yamldoc_error(map, err, "needs 'run: true' or 'run: false'") : r;

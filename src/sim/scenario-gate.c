@@ -104,7 +104,7 @@ static int read_costs(yamldoc_node map, struct scenario_gate *g, struct weir_err
 		(r = ABSENT_OK(yamldoc_count(map, "trim_cost", &g->costs.trim_cost, err))))
 		return r;
 	if (io_unit > UINT32_MAX)
-		return yamldoc_error(yamldoc_get(map, "io_unit"), err, "io_unit: at most 4 GiB");
+		return yamldoc_error(yamldoc_get(map, "io_unit"), err, "must be at most 4 GiB");
 	if (g->costs.flush_cost < 1 || g->costs.trim_cost < 1)
 		return yamldoc_error(map, err, "flush_cost, trim_cost: at least 1");
 	g->costs.io_unit = (uint32_t)io_unit;
@@ -126,7 +126,8 @@ static int read_estimate(yamldoc_node map, struct scenario_gate *g, struct weir_
 		(r = ABSENT_OK(yamldoc_rate(n, "rate", &rate, err))))
 		return r;
 	if (rate.unit != WEIR_UNIT_BYTES)
-		return yamldoc_error(n, err, "estimate.rate: bytes per second, as in '100 MB/s'");
+		return yamldoc_error(
+			yamldoc_get(n, "rate"), err, "must be bytes per second, as in '100 MB/s'");
 	g->estimate_rate = rate.per_second;
 	return 0;
 }
@@ -195,7 +196,7 @@ static int read_profile(yamldoc_node map, struct scenario_knobs *k, struct weir_
 	if ((r = yamldoc_list(list, err)))
 		return r;
 	if (yamldoc_size(list) > SCENARIO_PROFILES)
-		return yamldoc_error(list, err, "profile: at most %d buckets", SCENARIO_PROFILES);
+		return yamldoc_error(list, err, "must have at most %d buckets", SCENARIO_PROFILES);
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
 		if ((r = read_bucket(yamldoc_at(list, i), WEIR_PROFILE, &k->profile[i], err)))
 			return r;
@@ -274,7 +275,7 @@ static int read_limits(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 	if (burst.id && max.id)
 		policy_limit_read_bursts(&reading, burst, k->max, k->n_max);
 	else if (burst.id)
-		policy_refuse(&reading, burst, "burst: needs a 'max' beside it");
+		policy_refuse(&reading, burst, "needs a 'max' beside it");
 	for (unsigned i = 0; i < WEIR_LIMITS; i++)
 		k->min[i].at = k->max[i].at = (struct weir_place){0};
 	if (remarks->n_errors) {
@@ -295,7 +296,7 @@ int scenario_knobs_read(yamldoc_node map, struct scenario_knobs *ret, struct wei
 	if (r == 0) {
 		if (ret->weight <= 0)
 			return yamldoc_error(
-				yamldoc_get(map, "weight"), err, "weight: must be > 0");
+				yamldoc_get(map, "weight"), err, "must be more than 0");
 		ret->given |= SCENARIO_WEIGHT;
 	}
 	if ((r && r != -ENOENT) || (r = read_limits(map, ret, err)))
@@ -325,7 +326,7 @@ static int read_for(yamldoc_node map, struct scenario_tenant *t, struct weir_err
 		yamldoc_node one = list ? yamldoc_at(n, i) : n;
 		t->for_[i] = yamldoc_text(one);
 		if (!t->for_[i])
-			return yamldoc_error(one, err, "for: a name such as 'h1' or 'h*/vm1'");
+			return yamldoc_error(one, err, "must be a name such as 'h1' or 'h*/vm1'");
 	}
 	return 0;
 }

@@ -87,7 +87,7 @@ static int read_u32(yamldoc_node map, const struct field *f, void *to, struct we
 	if (r)
 		return r;
 	if (f->type == SIZE32 && bytes > UINT32_MAX)
-		return yamldoc_error(yamldoc_get(map, f->key), err, "%s: at most 4 GiB", f->key);
+		return yamldoc_error(yamldoc_get(map, f->key), err, "must be at most 4 GiB");
 	*(uint32_t *)to = f->type == WHOLE ? (uint32_t)whole : (uint32_t)bytes;
 	return 0;
 }
@@ -101,7 +101,7 @@ static int read_rate(yamldoc_node map, const struct field *f, void *to, struct w
 	if (r)
 		return r;
 	if (rate.unit != unit)
-		return yamldoc_error(yamldoc_get(map, f->key), err, "%s: must be in %s", f->key,
+		return yamldoc_error(yamldoc_get(map, f->key), err, "must be in %s",
 			f->type == IOPS ? "iops, as in '400 iops'" : "bytes or bits per second");
 	*(double *)to = rate.per_second;
 	return 0;

@@ -23,7 +23,7 @@ static int read_share(yamldoc_node map, const char *key, double *ret, struct wei
 	int r = yamldoc_count(map, key, ret, err);
 
 	if (r == 0 && *ret > 1)
-		return yamldoc_error(yamldoc_get(map, key), err, "%s: must be 0 … 1", key);
+		return yamldoc_error(yamldoc_get(map, key), err, "must be 0 … 1");
 	return ABSENT_OK(r);
 }
 
@@ -36,7 +36,7 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 		return ABSENT_OK(r);
 	if (rate.unit != WEIR_UNIT_REQUESTS)
 		return yamldoc_error(yamldoc_get(map, key), err,
-			"%s: a workload's rate is in iops, as in '100 iops'", key);
+			"a workload's rate is in iops, as in '100 iops'");
 	*ret = rate.per_second;
 	return 0;
 }
@@ -67,8 +67,7 @@ static int read_arrivals(yamldoc_node map, struct workload_config *c, struct wei
 		return yamldoc_error(map, err, "arrivals: hyper needs 'ca2'");
 	if (kind != WORKLOAD_CLOSED && yamldoc_get(map, "outstanding").id)
 		return yamldoc_error(yamldoc_get(map, "outstanding"), err,
-			"outstanding: only a closed workload has it; this one is '%s'",
-			arrival_words[kind]);
+			"only a closed workload has it; this one is '%s'", arrival_words[kind]);
 	return 0;
 }
 
@@ -81,7 +80,7 @@ static int read_one_size(
 	if (r)
 		return r;
 	if (bytes == 0 || bytes > UINT32_MAX)
-		return yamldoc_error(yamldoc_get(map, key), err, "%s: must be 1 B … 4 GiB", key);
+		return yamldoc_error(yamldoc_get(map, key), err, "must be 1 B … 4 GiB");
 	ret->bytes = (uint32_t)bytes;
 	return 0;
 }
@@ -99,11 +98,11 @@ static int read_sizes(yamldoc_node map, struct workload_config *c, struct weir_e
 		return read_one_size(map, "size", &c->sizes[0], err);
 	}
 	if (yamldoc_get(map, "size").id)
-		return yamldoc_error(list, err, "sizes: give 'size' or 'sizes', not both");
+		return yamldoc_error(list, err, "give 'size' or 'sizes', not both");
 	if ((r = yamldoc_list(list, err)))
 		return r;
 	if (yamldoc_size(list) == 0 || yamldoc_size(list) > most)
-		return yamldoc_error(list, err, "sizes: 1 … %zu entries", most);
+		return yamldoc_error(list, err, "must have 1 … %zu entries", most);
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
 		yamldoc_node entry = yamldoc_at(list, i);
 		c->sizes[i].share = 1;

@@ -144,14 +144,13 @@ static int read_hops(yamldoc_node map, const char *key, const struct scenario *s
 	size_t count = !n.id ? 0 : list ? yamldoc_size(n) : 1;
 
 	if (count > SCENARIO_HOPS)
-		return yamldoc_error(n, err, "%s: at most %d links", key, SCENARIO_HOPS);
+		return yamldoc_error(n, err, "must be at most %d links", SCENARIO_HOPS);
 	for (size_t i = 0; i < count; i++) {
 		yamldoc_node one = list ? yamldoc_at(n, i) : n;
 		const char *name = yamldoc_text(one);
 		int found = name ? find_station(s, name, s->n_devices, s->n_stations) : -ENOENT;
 		if (found < 0)
-			return yamldoc_error(
-				one, err, "%s: no link is named '%s'", key, name ? name : "");
+			return yamldoc_error(one, err, "no link is named '%s'", name ? name : "");
 		hops[i] = (uint32_t)found;
 	}
 	*ret_n = (unsigned)count;
@@ -175,8 +174,7 @@ static int read_group(
 		(r = ABSENT_OK(yamldoc_time(map, "retry", &g->retry, err))))
 		return r;
 	if (yamldoc_get(map, "per").id)
-		return yamldoc_error(
-			yamldoc_get(map, "per"), err, "per: only a device's gate has it");
+		return yamldoc_error(yamldoc_get(map, "per"), err, "only a device's gate has it");
 	if (g->retry <= 0)
 		return yamldoc_error(map, err, "retry: must be more than 0");
 	g->count = (uint32_t)count;
@@ -344,11 +342,10 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	if (r)
 		return r;
 	if (s->duration <= 0)
-		return yamldoc_error(
-			yamldoc_get(root, "duration"), err, "duration: must be more than 0");
+		return yamldoc_error(yamldoc_get(root, "duration"), err, "must be more than 0");
 	if (s->warmup >= s->duration)
 		return yamldoc_error(
-			yamldoc_get(root, "warmup"), err, "warmup: must be less than the duration");
+			yamldoc_get(root, "warmup"), err, "must be less than the duration");
 	return 0;
 }
 

@@ -281,7 +281,7 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 	r = measure_new(w, &w->measure);
 	if (r) {
 		world_free(w);
-		return no_memory(err);
+		return weir_err_set(err, r, "what is to be measured: %s", strerror(-r));
 	}
 	*ret = w;
 	return 0;

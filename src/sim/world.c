@@ -110,6 +110,18 @@ static void pump_dirty(struct world *w)
 
 /* ---- the way of an IO */
 
+/* What a gate counts. */
+static void set_costs(const struct scenario_gate *g, struct weir_req *r)
+{
+	double time = (double)g->estimate_io;
+
+	if (g->costs.io_unit || r->op > WEIR_WRITE)
+		r->requests = weir_policy_cost(&g->costs, (enum weir_op)r->op, r->bytes);
+	if (g->estimate_rate > 0)
+		time += (double)r->bytes * 1e9 / g->estimate_rate;
+	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
+}
+
 static void count_inside(struct world *w, struct world_station *st, int change)
 {
 	st->inside_ns += (double)st->inside * (double)(w->now - st->inside_since);
@@ -150,12 +162,12 @@ static void submit_to_device(struct world *w, struct world_io *io)
 		return;
 	}
 	*r = (struct weir_req){.tenant = io->load->tenant->device_node,
-		.requests = io->req.requests,
+		.requests = 1,
 		.bytes = io->req.bytes,
-		.time = io->req.time,
 		.offset = io->req.offset,
 		.op = io->req.op,
 		.user = io};
+	set_costs(st->gate->config, r);
 	weir_gate_submit(st->gate->gate, w->now, &r, 1);
 	world_touch(w, st->gate);
 }
@@ -214,18 +226,6 @@ void world_station_step(struct world *w, struct world_station *st)
 
 /* ---- workloads */
 
-/* What the gate counts. */
-static void set_costs(const struct scenario_gate *g, struct weir_req *r)
-{
-	double time = (double)g->estimate_io;
-
-	if (g->costs.io_unit || r->op > WEIR_WRITE)
-		r->requests = weir_policy_cost(&g->costs, (enum weir_op)r->op, r->bytes);
-	if (g->estimate_rate > 0)
-		time += (double)r->bytes * 1e9 / g->estimate_rate;
-	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
-}
-
 static void note_burst(struct world *w, struct world_load *l, struct world_io *io)
 {
 	struct world_bursts *b = l->bursts;
@@ -271,7 +271,6 @@ static void issue(struct world *w, struct world_io *io, const struct workload_io
 	if (l->bursts)
 		note_burst(w, l, io);
 	t->inside++;
-	w->live++;
 	w->submitted++;
 	weir_gate_submit(g->gate, w->now, &r, 1);
 	world_touch(w, g);
@@ -326,10 +325,8 @@ static void arrive(struct world *w, struct world_load *l)
 				return;
 			issue(w, io, &l->next);
 		}
-		if (!workload_next(l->source, w->now, &l->next)) {
-			l->ended = true;
+		if (!workload_next(l->source, w->now, &l->next))
 			return;
-		}
 	}
 	event_arm(&w->events, l->event, l->next.at);
 }
@@ -413,7 +410,6 @@ static void complete(struct world *w, struct world_io *io)
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);
 	t->inside--;
-	w->live--;
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)

@@ -65,7 +65,7 @@ struct world_load {
 	const struct scenario_workload *config;
 	struct world_tenant *tenant;
 	uint32_t event; /* open ones: the next arrival */
-	bool closed, running, ended;
+	bool closed, running;
 	uint32_t parked;             /* closed: slots that wait for it to be started */
 	struct workload_io next;     /* open: what arrives at that event */
 	uint32_t phase;              /* the last issued IO's */
@@ -149,7 +149,6 @@ struct world {
 	struct world_io **chunks; /* the pool */
 	uint32_t n_chunks;
 	struct world_io *free_ios; /* linked by req.user */
-	uint64_t live;             /* IOs that exist and are not pausing */
 	uint64_t submitted, completed;
 
 	size_t next_moment;

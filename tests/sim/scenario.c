@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/scenario.h"
+#include "test.h"
+#include <errno.h>
+
+#define HEAD                                                                                       \
+	"duration: 10s\n"                                                                          \
+	"devices: [{name: s, kind: server, rate: 1k iops}]\n"                                      \
+	"links: [{name: l, rate: 1 Gbit/s}]\n"
+
+static struct scenario *parse(const char *text)
+{
+	struct scenario *s;
+	struct weir_err err;
+
+	if (scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err))
+		FAIL("refused: %s\n%s", err.text, text);
+	return s;
+}
+
+static void refused(const char *text, const char *message)
+{
+	struct scenario *s;
+	struct weir_err err = {{0}};
+	int r = scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err);
+
+	if (r != -EINVAL)
+		FAIL("not refused (%d):\n%s", r, text);
+	if (!strstr(err.text, message))
+		FAIL("'%s' instead of '%s'", err.text, message);
+}
+
+static void defaults_are_as_the_manual_says(void)
+{
+	struct scenario *s = parse(HEAD "hosts: [{name: h, workloads: [{}]}]\n");
+	const struct scenario_group *g = &s->groups[0];
+	const struct workload_config *c = &g->gate.tenants[0].workloads[0].config;
+
+	CHECK_INT(s->seed, 1);
+	CHECK_INT(s->warmup, 0);
+	CHECK_INT(s->sample, WEIR_SEC);
+	CHECK_STR(scenario_name(s), "t.yaml");
+	CHECK_STR(scenario_about(s), "");
+	CHECK_INT(s->n_hosts, 1);
+	CHECK_STR(s->hosts[0].name, "h");
+	CHECK_INT(g->retry, 200 * WEIR_MS);
+	CHECK_INT(g->gate.config.cost, WEIR_UNIT_REQUESTS);
+	CHECK_INT(g->gate.config.order, WEIR_FAIR);
+	CHECK_STR(g->gate.policy->tenants[0].path, "main");
+	CHECK_INT(c->arrivals, WORKLOAD_CLOSED);
+	CHECK_INT(c->outstanding, 1);
+	CHECK_INT(c->sizes[0].bytes, 4096);
+	CHECK(c->reads == 1);
+	CHECK(c->region == UINT64_C(16) << 30);
+	scenario_free(s);
+}
+
+static void a_whole_file_is_read(void)
+{
+	struct scenario *s = parse(
+		"name: whole\n"
+		"seed: 9\n"
+		"duration: 100s\n"
+		"warmup: 5s\n"
+		"sample: 500ms\n"
+		"devices:\n"
+		"  - {name: a, kind: array, preset: cx3, disks: 5, cache: 0 B, scheduler: sptf}\n"
+		"  - name: ost\n"
+		"    kind: ssd\n"
+		"    capacity: auto\n"
+		"    gate: {window: 8, tenants: [{name: x, weight: 2, for: ['h*/vm1', other]}]}\n"
+		"links: [{name: up, rate: 8 Gbit/s, delay: 50us, buffer: 1 MiB}, {name: down}]\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    count: 3\n"
+		"    device: ost\n"
+		"    request: [up]\n"
+		"    reply: down\n"
+		"    window: 6.5\n"
+		"    cost: bytes\n"
+		"    credit: 64 KiB\n"
+		"    tenants:\n"
+		"      - name: prod\n"
+		"        weight: 3\n"
+		"        children:\n"
+		"          - {name: db, min: 10 iops, priority: 2, profile: [{rate: 5 iops, size: "
+		"3},\n"
+		"               {rate: 1 MB/s, size: 64 KiB, ops: writes}, {share: 0.5, size: "
+		"20ms}]}\n"
+		"      - {name: vm1, max: 50 iops, workloads: [{rate: 5 iops}, {name: z}]}\n"
+		"at:\n"
+		"  - {time: 20s, set: {host: h2, window: 0}}\n"
+		"  - {time: 10s, set: [{tenant: 'h*/vm1', max: 9 iops, rgrant: 4},\n"
+		"      {workload: h1/vm1/z, run: false}, {device_tenant: ost/x, weight: 5},\n"
+		"      {link: up, rate: 1 Gbit/s}]}\n");
+	const struct scenario_group *g = &s->groups[0];
+	const struct scenario_tenant *db = &g->gate.tenants[1];
+
+	CHECK_INT(s->n_hosts, 3);
+	CHECK_STR(s->hosts[2].name, "h3");
+	CHECK_INT(s->stations[0].config.array.disks, 5);
+	CHECK_INT(s->stations[0].config.array.cache, 0);
+	CHECK_INT(s->stations[0].config.array.disk.order, SPINDLE_SPTF);
+	CHECK(s->stations[2].config.link.rate == 1e9);
+	CHECK_INT(s->stations[2].config.link.delay, 50 * WEIR_US);
+	CHECK_INT(g->device, 1);
+	CHECK_INT(g->n_request, 1);
+	CHECK_INT(g->request[0], 2);
+	CHECK_INT(g->reply[0], 3);
+	CHECK(g->gate.config.window == 6.5);
+	CHECK_INT(g->gate.config.credit, 65536);
+	CHECK_STR(g->gate.policy->tenants[1].path, "prod/db");
+	CHECK_INT(db->knobs.priority, 2);
+	CHECK_INT(db->knobs.n_profile, 3);
+	CHECK_INT(db->knobs.profile[1].unit, WEIR_UNIT_BYTES);
+	CHECK_INT(db->knobs.profile[1].ops, WEIR_OPS_WRITES);
+	CHECK(db->knobs.profile[2].rate == 0.5e9 && db->knobs.profile[2].size == 20e6);
+	CHECK_INT(g->gate.tenants[2].workloads[0].config.arrivals, WORKLOAD_POISSON);
+	CHECK_STR(g->gate.tenants[2].workloads[0].name, "w1");
+	CHECK_INT(s->n_moments, 2);
+	CHECK_INT(s->moments[0].time, 10 * WEIR_SEC); /* sorted */
+	CHECK_INT(s->moments[0].n, 4);
+	CHECK_INT(s->moments[0].changes[0].knobs.given, SCENARIO_MAX | SCENARIO_RGRANT);
+	CHECK(s->moments[0].changes[2].at_device);
+	CHECK(s->moments[0].changes[3].rate == 1.25e8);
+	CHECK_INT(s->moments[1].changes[0].gate.given, SCENARIO_GATE_WINDOW);
+	CHECK_INT(s->n_controllers, 1); /* for `capacity: auto` */
+	scenario_free(s);
+}
+
+static void errors_name_the_place_and_the_reason(void)
+{
+	static const char *const cases[][2] = {
+		{"", "needs a 'duration'"},
+		{"duration: 10\n", "t.yaml:1:11: duration"},
+		{"duration: 1s\nwarmup: 2s\n", "t.yaml:2:9: warmup: must be less"},
+		{"duration: 1s\nhots: []\n",
+			"t.yaml:2:1: unknown key 'hots' (did you mean 'hosts'?)"},
+		{"duration: 1s\n", "needs 'devices'"},
+		{"duration: 1s\ndevices: [{name: a}]\n",
+			"t.yaml:2:11: devices[0]: a device needs a 'kind'"},
+		{"duration: 1s\ndevices: [{name: a, kind: dsk}]\n", "t.yaml:2:27: devices[0].kind"},
+		{"duration: 1s\ndevices: [{name: a, kind: link}]\n", "links stand under 'links'"},
+		{"duration: 1s\ndevices: [{name: a, kind: disk, disks: 3}]\n",
+			"t.yaml:2:33: devices[0]: unknown key 'disks'"},
+		{"duration: 1s\ndevices: [{name: a, kind: array, disks: 2}]\n", "RAID-5 needs"},
+		{"duration: 1s\ndevices: [{name: a, kind: server, rate: 1 MB/s}]\n",
+			"devices[0].rate: must be in iops"},
+		{"duration: 1s\ndevices: [{name: a, kind: disk}, {name: a, kind: disk}]\n",
+			"two devices or links are named 'a'"},
+		{"duration: 1s\ndevices: [{name: a b, kind: disk}]\n", "'a b': a name is made of"},
+		{HEAD, "needs 'hosts'"},
+		{HEAD "hosts: [{name: h}]\n", "t.yaml:4:9: hosts[0]: a host needs 'tenants'"},
+		{HEAD "hosts: [{name: h, widnow: 4, workloads: []}]\n",
+			"t.yaml:4:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)"},
+		{HEAD "hosts: [{name: h, device: x, workloads: []}]\n", "no device is named 'x'"},
+		{HEAD "hosts: [{name: h, request: s, workloads: []}]\n", "no link is named 's'"},
+		{HEAD "hosts: [{name: h, workloads: []}, {name: h, workloads: []}]\n",
+			"t.yaml:4:35: two hosts are named 'h'"},
+		{HEAD "hosts: [{name: h, count: 2, workloads: []}, {name: h2, workloads: []}]\n",
+			"two hosts are named 'h2'"},
+		{HEAD "hosts: [{name: h, per: host, workloads: []}]\n", "only a device's gate"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a}], workloads: []}]\n", "not both"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, wieght: 2}]}]\n",
+			"t.yaml:4:39: hosts[0].tenants[0]: unknown key 'wieght'"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, weight: 0}]}]\n",
+			"hosts[0].tenants[0].weight"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, priority: 64}]}]\n",
+			"hosts[0].tenants[0].priority"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, profile: [{rate: 5 iops}]}]}]\n",
+			"needs a 'size'"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, ltokens: {size: 5}}]}]\n",
+			"needs 'rate'"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, priority: 1, children: [{name: "
+		      "b}]}]}]\n",
+			"'a' has children"},
+		{HEAD "hosts: [{name: h, workloads: [{rate: 5}]}]\n", "hosts[0].workloads[0].rate"},
+		{HEAD "hosts: [{name: h, workloads: [{rate: 5 MB/s}]}]\n", "is in iops"},
+		{HEAD "hosts: [{name: h, workloads: [{reads: 2}]}]\n", "must be 0 … 1"},
+		{HEAD "hosts: [{name: h, workloads: [{on: 5s}]}]\n", "on-off needs both"},
+		{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, outstanding: 3}]}]\n",
+			"only a closed workload has it"},
+		{HEAD "hosts: [{name: h, workloads: [{arrivals: hyper, rate: 5 iops}]}]\n",
+			"needs 'ca2'"},
+		{HEAD "hosts: [{name: h, workloads: [{arrivals: trace}]}]\n", "go together"},
+		{HEAD "hosts: [{name: h, workloads: [{sizes: []}]}]\n", "1 … 8 entries"},
+		{HEAD "hosts: [{name: h, workloads: [{name: x}, {name: x}]}]\n",
+			"two workloads of this tenant are named 'x'"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{set: {host: h, window: 1}}]\n",
+			"t.yaml:5:6: at[0]: needs a 'time'"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: x, window: "
+		      "1}}]\n",
+			"t.yaml:5:22: at[0].set: there is nothing of that name"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: h}}]\n",
+			"changes nothing"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {window: 2}}]\n",
+			"says not what to change"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {tenant: main, "
+		      "weight: 2}}]\n",
+			"must be HOST/TENANT"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {device: s, window: "
+		      "2}}]\n",
+			"'s' has no gate"},
+		{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {device: l, rate: 2 "
+		      "iops}}]\n",
+			"nothing of that name"},
+		{HEAD "hosts: [{name: h, workloads: []}]\n"
+		      "at: [{time: 1s, set: {host: h, window: 1}}, {time: 1s, set: {host: h, "
+		      "window: 2}}]\n",
+			"two entries for one time"},
+		{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
+			"t.yaml:5:22: controllers[0].kind: no controller is named 'magic'"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		refused(cases[i][0], cases[i][1]);
+}
+
+static int set(const char *text, const char *path, const char *value, struct scenario **ret,
+	struct weir_err *err)
+{
+	struct scenario_set one = {path, value};
+
+	return scenario_parse(text, strlen(text), "t.yaml", &one, 1, ret, err);
+}
+
+static void overrides_replace_single_values(void)
+{
+	static const char good[] = HEAD
+		"# é\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    window: 4   # four\n"
+		"    tenants: [{name: a, weight: \"2\", workloads: [{size: 4 KiB, reads: 1}]}]\n";
+	struct scenario *s;
+	struct weir_err err;
+
+	CHECK_INT(set(good, "hosts[0].window", "16.5", &s, &err), 0);
+	CHECK(s->groups[0].gate.config.window == 16.5);
+	scenario_free(s);
+	CHECK_INT(set(good, "hosts[0].tenants[0].weight", "7", &s, &err), 0);
+	CHECK(s->groups[0].gate.policy->tenants[0].weight == 7);
+	scenario_free(s);
+	CHECK_INT(set(good, "hosts[0].tenants[0].workloads", "[{size: 8 KiB}, {}]", &s, &err), 0);
+	CHECK_INT(s->groups[0].gate.tenants[0].n_workloads, 2);
+	scenario_free(s);
+	CHECK_INT(set(good, "duration", "3s", &s, &err), 0);
+	CHECK_INT(s->duration, 3 * WEIR_SEC);
+	scenario_free(s);
+}
+
+static void overrides_keep_the_lines(void)
+{
+	static const char text[] = "duration: 1s\n"
+				   "devices: [{name: s,\n"
+				   "  kind: server}]\n"
+				   "hosts: [{name: h, widnow: 4}]\n";
+	struct scenario *s;
+	struct weir_err err;
+
+	CHECK_INT(set(text, "devices[0]", "{name: s, kind: server}", &s, &err), -EINVAL);
+	CHECK(strstr(err.text, "t.yaml:4:19:") != NULL);
+}
+
+static void bad_overrides_are_refused(void)
+{
+	static const char good[] = HEAD "hosts:\n  - {name: h, workloads: [{}]}\n";
+	static const char *const cases[][3] = {
+		{"hosts[0].window", "4", "'hosts[0].window' is not in the file"},
+		{"hosts[3].name", "4", "'hosts[3]' is not in the file"},
+		{"hots[0].name", "4", "'hots' is not in the file"},
+		{"hosts[x]", "4", "[N] expected"},
+		{"duration.", "4s", "is not a path"},
+		{"hosts", "[]", "over several lines"},
+		{"duration", "oops: 4", "t.yaml:1:11: duration"},
+		{"duration", "4", "t.yaml:1:11: duration"},
+	};
+	struct scenario *s;
+	struct weir_err err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (set(good, cases[i][0], cases[i][1], &s, &err) != -EINVAL)
+			FAIL("--set %s=%s was not refused", cases[i][0], cases[i][1]);
+		if (!strstr(err.text, cases[i][2]))
+			FAIL("'%s' instead of '%s'", err.text, cases[i][2]);
+	}
+}
+
+int main(void)
+{
+	RUN(defaults_are_as_the_manual_says);
+	RUN(a_whole_file_is_read);
+	RUN(errors_name_the_place_and_the_reason);
+	RUN(overrides_replace_single_values);
+	RUN(overrides_keep_the_lines);
+	RUN(bad_overrides_are_refused);
+	return 0;
+}
