@@ -111,22 +111,27 @@ static size_t column_width(const struct report_table *t, size_t column)
 	return most;
 }
 
-static void put_row(FILE *f, const struct report_table *t, size_t row, unsigned indent)
+struct layout { /* of one column */
+	size_t width;
+	bool right;
+};
+
+static void put_row(FILE *f, const struct report_table *t, const struct layout *layout, size_t row,
+	unsigned indent)
 {
 	size_t pending = indent; /* spaces not written yet, so that none end a line */
 
 	for (size_t c = 0; c < t->columns; c++) {
 		const char *text = cell(t, row, c);
-		size_t pad = column_width(t, c) - width(text);
-		bool right = column_right(t, c);
+		size_t pad = layout[c].width - width(text);
 
-		if (right)
+		if (layout[c].right)
 			pending += pad;
 		if (*text) {
 			fprintf(f, "%*s%s", (int)pending, "", text);
 			pending = 0;
 		}
-		pending += (right ? 0 : pad) + 2;
+		pending += (layout[c].right ? 0 : pad) + 2;
 	}
 	fputc('\n', f);
 }
@@ -146,14 +151,20 @@ static int finish(FILE *f, char **text, char **ret)
 
 int report_table_text(const struct report_table *t, unsigned indent, char **ret)
 {
+	struct layout *layout = calloc(t->columns + 1, sizeof(*layout));
 	char *text = NULL;
 	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	FILE *f = layout ? open_memstream(&text, &len) : NULL;
 
-	if (!f)
+	if (!f) {
+		free(layout);
 		return -ENOMEM;
+	}
+	for (size_t c = 0; c < t->columns; c++)
+		layout[c] = (struct layout){column_width(t, c), column_right(t, c)};
 	for (size_t r = 0; r < rows(t); r++)
-		put_row(f, t, r, indent);
+		put_row(f, t, layout, r, indent);
+	free(layout);
 	return finish(f, &text, ret);
 }
 
@@ -257,6 +268,15 @@ static bool of_kind(const struct metrics_entry *e, const char *kind, size_t kind
 	       strncmp(e->name, kind, kind_len) == 0;
 }
 
+/* A unit as a person wants it, and what to divide by. Counts need none. */
+static const char *shown_unit(const char *unit, double *ret_scale)
+{
+	bool bytes = strcmp(unit, "B/s") == 0;
+
+	*ret_scale = bytes ? 1e6 : 1;
+	return bytes ? "MB/s" : strcmp(unit, "requests") == 0 ? "" : unit;
+}
+
 static int put_head(struct report_table *t, const struct metrics *m, const char *kind,
 	size_t kind_len, const struct names *columns)
 {
@@ -265,6 +285,7 @@ static int put_head(struct report_table *t, const struct metrics *m, const char 
 	for (size_t c = 0; r == 0 && c < columns->n; c++) {
 		const char *unit = "";
 		size_t path, what;
+		double scale;
 
 		for (size_t i = 0; i < metrics_count(m) && !*unit; i++) {
 			struct metrics_entry e = metrics_at(m, i);
@@ -274,6 +295,7 @@ static int put_head(struct report_table *t, const struct metrics *m, const char 
 				strcmp(e.name + what, columns->start[c]) == 0)
 				unit = e.unit;
 		}
+		unit = shown_unit(unit, &scale);
 		if (*unit && strcmp(unit, columns->start[c]) != 0)
 			r = report_cell(t, "%s [%s]", columns->start[c], unit);
 		else
@@ -291,14 +313,17 @@ static int put_rows(struct report_table *t, const struct metrics *m, const char 
 	for (size_t i = 0; r == 0 && i < paths->n; i++) {
 		r = report_cell(t, "%.*s", (int)paths->len[i], paths->start[i]);
 		for (size_t c = 0; r == 0 && c < columns->n; c++) {
-			double x;
+			struct metrics_entry e;
+			double scale;
 
 			snprintf(name, sizeof(name), "%.*s.%.*s.%s", (int)kind_len, kind,
 				(int)paths->len[i], paths->start[i], columns->start[c]);
-			if (metrics_get(m, name, &x) < 0)
+			if (!metrics_find(m, name, &e) || e.is_series) {
 				r = report_cell(t, "–");
-			else
-				r = report_cell(t, "%s", report_number(x, buf, sizeof(buf)));
+				continue;
+			}
+			shown_unit(e.unit, &scale);
+			r = report_cell(t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
 		}
 	}
 	return r;
@@ -343,6 +368,8 @@ static int put_alone(FILE *f, const struct metrics *m)
 {
 	struct report_table *t;
 	char buf[32], *text = NULL;
+	const char *unit;
+	double scale;
 	size_t path, what;
 	bool any = false;
 	int r = report_table_new(3, &t);
@@ -355,11 +382,12 @@ static int put_alone(FILE *f, const struct metrics *m)
 		if (e.is_series || split(e.name, &path, &what))
 			continue;
 		any = true;
+		unit = shown_unit(e.unit, &scale);
 		r = report_cell(t, "%s", e.name);
 		if (r == 0)
-			r = report_cell(t, "%s", report_number(e.value, buf, sizeof(buf)));
+			r = report_cell(t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
 		if (r == 0)
-			r = report_cell(t, "%s", e.unit);
+			r = report_cell(t, "%s", unit);
 	}
 	if (r == 0 && any)
 		r = report_table_text(t, 0, &text);

@@ -70,6 +70,7 @@ static void test_summary(void)
 	metrics_put(m, "events", "", 12);
 	metrics_put(m, "tenant.h2.vm1.iops", "iops", 7);
 	metrics_put(m, "gate.h1.window", "requests", 32);
+	metrics_put(m, "gate.h1.rate", "B/s", 2.5e6);
 	metrics_put(m, "total.iops", "iops", 1241);
 	CHECK(metrics_series(m, "tenant.h1.vm1.latency", "ms") >= 0);
 	CHECK_INT(report_summary(m, &text), 0);
@@ -77,8 +78,8 @@ static void test_summary(void)
 			"h1.vm1  1234      5.50\n"
 			"h2.vm1     7         –\n"
 			"\n"
-			"gate  window [requests]\n"
-			"h1                   32\n"
+			"gate  window  rate [MB/s]\n"
+			"h1        32         2.50\n"
 			"\n"
 			"events        12\n"
 			"total.iops  1241  iops\n");

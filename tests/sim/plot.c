@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plot: lines with x values of their own in one CSV, and a script that no title can break. */
+#include "sim/plot.h"
+#include "test.h"
+#include <errno.h>
+#include <unistd.h>
+
+static const struct metrics_point a[] = {{0, 1}, {1, 2}, {1, 3}, {3, 4}};
+static const struct metrics_point b[] = {{1, 10}, {2, 20}};
+static const struct plot_line lines[] = {{"one, \"two\"", PLOT_LINE, a, 4},
+	{"b", PLOT_DASHED, b, 2}, {"none", PLOT_POINTS, NULL, 0}};
+static const struct plot plot = {.title = "a \"title\" \\ here",
+	.x_label = "time [s]",
+	.y_label = "latency [ms]",
+	.lines = lines,
+	.n_lines = 3};
+
+static void test_csv(void)
+{
+	char *text;
+
+	CHECK_INT(plot_csv(&plot, &text), 0);
+	CHECK_STR(text, "time [s],\"one, \"\"two\"\"\",b,none\n"
+			"0,1,,\n"
+			"1,2,10,\n"
+			"1,3,,\n"
+			"2,,20,\n"
+			"3,4,,\n");
+	free(text);
+}
+
+static void test_script(void)
+{
+	struct plot log = plot;
+	char *text;
+
+	CHECK_INT(plot_script(&plot, "stem", &text), 0);
+	CHECK(strstr(text, "\"a \\\"title\\\" \\\\ here\""));
+	CHECK(strstr(text, "'stem.csv' using 1:2 with lines"));
+	CHECK(strstr(text, "'stem.csv' using 1:4 with linespoints"));
+	CHECK(strstr(text, "stem.svg") && strstr(text, "stem.png"));
+	CHECK(strstr(text, "yrange [0:*]") && !strstr(text, "logscale"));
+	free(text);
+	log.log_y = true;
+	CHECK_INT(plot_script(&log, "stem", &text), 0);
+	CHECK(strstr(text, "logscale y") && !strstr(text, "yrange"));
+	free(text);
+}
+
+static void test_files(void)
+{
+	char dir[] = "/tmp/weir-plot-XXXXXX", path[64];
+	struct weir_err err = {""};
+
+	CHECK(mkdtemp(dir));
+	CHECK_INT(plot_write(&plot, dir, "p", &err), 0);
+	for (const char *const *end = (const char *const[]){"csv", "gp", NULL}; *end; end++) {
+		snprintf(path, sizeof(path), "%s/p.%s", dir, *end);
+		CHECK_INT(unlink(path), 0); /* it was there */
+	}
+	CHECK_INT(rmdir(dir), 0);
+	CHECK_INT(plot_write(&plot, dir, "p", &err), -ENOENT);
+	CHECK(strstr(err.text, dir));
+}
+
+int main(void)
+{
+	RUN(test_csv);
+	RUN(test_script);
+	RUN(test_files);
+	return 0;
+}
