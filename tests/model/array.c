@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #define WARM  (5 * WEIR_SEC)
-#define SPAN  (40 * WEIR_SEC)
+#define SPAN  (25 * WEIR_SEC)
 #define SPACE (20 * GIB) /* between virtual disks: 16 GB of data and the 4 GB system disk */
 
 static struct device_io ios[1024];
@@ -179,9 +179,9 @@ static void figure_5_extremes(void)
 			.region = 16 * GIB};
 		double ms, rate;
 
-		run(&c, &h, 1, 1, 15 * WEIR_SEC, 4 * WEIR_SEC);
+		run(&c, &h, 1, 1, 10 * WEIR_SEC, 3 * WEIR_SEC);
 		ms = closed_ms(&h, 1);
-		rate = closed_rate(&h, 1, 4 * WEIR_SEC) * h.bytes;
+		rate = closed_rate(&h, 1, 3 * WEIR_SEC) * h.bytes;
 		if (ms < best)
 			best = ms, best_at = i;
 		if (ms > worst)
