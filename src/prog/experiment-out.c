@@ -30,9 +30,9 @@ int experiment_out_open(
 	fprintf(o->report,
 		"# Results\n\n"
 		"What the experiments claim and what came out, made by\n"
-		"`weir experiment run all --seed %llu --out DIR` of Weir %s. The bands hold for "
+		"`weir experiment run all --seed %llu --out DIR` of Weir %s. A band is meant for "
 		"any\n"
-		"seed; the figures in the column *ours* are this seed's. Where the paper's column "
+		"seed; the verdicts and the column *ours* are this one's. Where the paper's column "
 		"is\n"
 		"empty the claim is ours.\n",
 		(unsigned long long)seed, WEIR_VERSION);
