@@ -95,7 +95,7 @@ static int text_of(
 static int expr_of(
 	struct reader *r, yamldoc_node map, const char *key, bool needed, const char **ret)
 {
-	struct weir_err why;
+	struct weir_err why = {""};
 	int code = text_of(r, map, key, needed, ret);
 
 	if (code < 0 || !*ret || expr_check(*ret, &why) == 0)
@@ -268,7 +268,7 @@ static int read_define(struct reader *r, yamldoc_node map, void *entry)
 /* "10 % of EXPR" */
 static int read_within(struct reader *r, yamldoc_node map, struct experiment_claim *c)
 {
-	struct weir_err why;
+	struct weir_err why = {""};
 	const char *text;
 	char *end;
 	int code = text_of(r, map, "within", true, &text);
@@ -295,7 +295,7 @@ static int read_within(struct reader *r, yamldoc_node map, struct experiment_cla
 static int band_end(struct reader *r, yamldoc_node n, const char **ret)
 {
 	const char *text = yamldoc_text(n);
-	struct weir_err why;
+	struct weir_err why = {""};
 	int code;
 
 	*ret = NULL;

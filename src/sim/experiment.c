@@ -27,7 +27,7 @@ static int progress(double fraction, void *arg)
 static int load(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, struct scenario **ret, struct weir_err *err)
 {
-	struct weir_err why;
+	struct weir_err why = {""};
 	char *text;
 	size_t len;
 	int r = o->read(run->scenario, o->read_arg, &text, &len, &why);
@@ -55,7 +55,7 @@ static int run_one(const struct experiment *e, size_t i, const struct experiment
 		.progress = o->progress ? progress : NULL,
 		.progress_arg = &share};
 	struct sim_cost cost = {0};
-	struct weir_err why;
+	struct weir_err why = {""};
 	struct scenario *s;
 	int r = load(e, &e->runs[i], o, &s, err);
 
@@ -202,7 +202,7 @@ char *experiment_band(
 	return buf;
 }
 
-/* The table of the claims; `verdict_first` for the terminal. */
+/* The table of the claims: a head, and a row each. */
 static int fill_table(
 	const struct experiment *e, const struct experiment_result *r, struct report_table *t)
 {
@@ -350,7 +350,7 @@ int experiment_plot(const struct experiment *e, const struct experiment_result *
 		.log_y = p->log_y,
 		.lines = lines,
 		.n_lines = p->n_lines};
-	struct weir_err why;
+	struct weir_err why = {""};
 	char stem[256];
 	int code = 0;
 

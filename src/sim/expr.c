@@ -294,32 +294,29 @@ static int of_moments(
 
 	if (!m->n)
 		return fail(p, at, -EDOM, "there is no value in it");
+	if ((fn == FN_SPREAD && m->sum == 0) || (fn == FN_JAIN && m->squares == 0))
+		return fail(
+			p, at, -EDOM, fn == FN_JAIN ? "all values are zero" : "the mean is zero");
 	switch (fn) {
 	case FN_MIN:
 		*ret = m->min;
-		return 0;
+		break;
 	case FN_MAX:
 		*ret = m->max;
-		return 0;
+		break;
 	case FN_SUM:
 		*ret = m->sum;
-		return 0;
+		break;
 	case FN_MEAN:
 		*ret = m->sum / n;
-		return 0;
+		break;
 	case FN_SPREAD:
-		if (m->sum == 0)
-			return fail(p, at, -EDOM, "the mean is zero");
 		*ret = (m->max - m->min) / (m->sum / n);
-		return 0;
-	case FN_JAIN:
-		if (m->squares == 0)
-			return fail(p, at, -EDOM, "all values are zero");
+		break;
+	default: /* FN_JAIN: the others do not come here */
 		*ret = m->sum * m->sum / (n * m->squares);
-		return 0;
-	default:
-		return fail(p, at, -EINVAL, "this function takes other arguments");
 	}
+	return 0;
 }
 
 /* min, max, mean or last of one series, whole or from … to. */
