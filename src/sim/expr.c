@@ -516,44 +516,36 @@ static int apply(struct parser *p, const char *at, char op, struct value *a, con
 	return 0;
 }
 
-static int product(struct parser *p, struct value *ret)
+/* Operands of the next level, joined from left to right by any of the two `ops`. */
+static int chain(struct parser *p, const char *ops, int (*next)(struct parser *, struct value *),
+	struct value *ret)
 {
 	struct value b;
-	int r = unary(p, ret);
+	int r = next(p, ret);
 
 	while (r == 0) {
 		const char *at;
 
 		skip_space(p);
 		at = p->at;
-		if (*at != '*' && *at != '/')
+		if (*at != ops[0] && *at != ops[1])
 			return 0;
 		p->at++;
-		r = unary(p, &b);
+		r = next(p, &b);
 		if (r == 0)
 			r = apply(p, at, *at, ret, &b);
 	}
 	return r;
 }
 
+static int product(struct parser *p, struct value *ret)
+{
+	return chain(p, "*/", unary, ret);
+}
+
 static int sum(struct parser *p, struct value *ret)
 {
-	struct value b;
-	int r = product(p, ret);
-
-	while (r == 0) {
-		const char *at;
-
-		skip_space(p);
-		at = p->at;
-		if (*at != '+' && *at != '-')
-			return 0;
-		p->at++;
-		r = product(p, &b);
-		if (r == 0)
-			r = apply(p, at, *at, ret, &b);
-	}
-	return r;
+	return chain(p, "+-", product, ret);
 }
 
 static int whole(struct parser *p, struct value *ret)
