@@ -39,15 +39,16 @@
 	do {                                                                                       \
 		const char *got_ = (got), *want_ = (want);                                         \
 		if (!got_ || strcmp(got_, want_) != 0)                                             \
-			FAIL("%s is \"%s\", not \"%s\"", #got, got_ ? got_ : "(null)", want_);      \
+			FAIL("%s is \"%s\", not \"%s\"", #got, got_ ? got_ : "(null)", want_);     \
 	} while (0)
 
 /* Within a relative tolerance. */
 #define CHECK_NEAR(got, want, tolerance)                                                           \
 	do {                                                                                       \
 		double got_ = (got), want_ = (want);                                               \
-		if (!(fabs(got_ - want_) <= (tolerance) * fabs(want_)))                            \
-			FAIL("%s is %g, not within %g of %g", #got, got_, (double)(tolerance), want_); \
+		if (!(fabs(got_ - want_) <= (tolerance)*fabs(want_)))                              \
+			FAIL("%s is %g, not within %g of %g", #got, got_, (double)(tolerance),     \
+				want_);                                                            \
 	} while (0)
 
 #define SKIP(...)                                                                                  \
