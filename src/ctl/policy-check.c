@@ -376,28 +376,77 @@ static bool no_fields(const struct weir_match *m)
 static void check_pair(struct policy_reading *r, const struct weir_tenant *t,
 	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
 {
-	if (no_fields(a) || no_fields(b))
-		return;
 	if (same_match(a, b))
 		policy_refuse_at(r, b->at, "'%s' matches the same as '%s' in line %u", u->path,
 			t->path, a->at.line);
-	else if (policy_match_compare(a, b) == 0 && policy_match_overlap(a, b))
+	else if (policy_match_overlap(a, b))
 		policy_refuse_at(r, b->at,
 			"'%s' and '%s' (line %u) can match the same request, and neither is more "
 			"specific",
 			u->path, t->path, a->at.line);
 }
 
+struct keyed {
+	struct policy_match_key key;
+	size_t tenant;
+	const struct weir_match *match;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+	int c = policy_match_key_order(&x->key, &y->key);
+
+	if (c)
+		return c;
+	if (x->tenant != y->tenant)
+		return x->tenant < y->tenant ? -1 : 1;
+	return x->match < y->match ? -1 : x->match > y->match;
+}
+
+/* Among those of equal keys each is compared with all before it; the others cannot tie. */
+static void check_keyed(struct policy_reading *r, const struct keyed *all, size_t n)
+{
+	const struct weir_tenant *t = r->policy->tenants;
+	size_t start = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (policy_match_key_order(&all[start].key, &all[i].key) != 0)
+			start = i;
+		for (size_t j = start; j < i; j++)
+			if (all[j].tenant != all[i].tenant)
+				check_pair(r, &t[all[j].tenant], &t[all[i].tenant], all[j].match,
+					all[i].match);
+	}
+}
+
 static void check_matches(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
+	struct keyed *all;
+	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_tenants; i++)
-		for (size_t j = 0; j < i; j++)
-			for (unsigned k = 0; k < p->tenants[i].n_match; k++)
-				for (unsigned l = 0; l < p->tenants[j].n_match; l++)
-					check_pair(r, &p->tenants[j], &p->tenants[i],
-						&p->tenants[j].match[l], &p->tenants[i].match[k]);
+		n += p->tenants[i].n_match;
+	all = calloc(n ? n : 1, sizeof(*all));
+	if (!all) {
+		r->no_memory = true;
+		return;
+	}
+	n = 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; k < p->tenants[i].n_match; k++) {
+			const struct weir_match *m = &p->tenants[i].match[k];
+
+			if (no_fields(m))
+				continue;
+			policy_match_key(m, &all[n].key);
+			all[n].tenant = i;
+			all[n++].match = m;
+		}
+	qsort(all, n, sizeof(*all), by_key);
+	check_keyed(r, all, n);
+	free(all);
 }
 
 static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bool any)

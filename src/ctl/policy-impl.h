@@ -75,6 +75,14 @@ void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_ne
 
 /* policy-match.c */
 bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why);
+/* What matches are sorted by, the less specific first. Two that tie over a request have equal keys. */
+struct policy_match_key {
+	uint16_t rank[1 + 4 * 5]; /* fields that exclude something; four numbers for each field */
+	uint8_t len;
+	uint8_t begin[32]; /* of the first field that excludes something */
+};
+void policy_match_key(const struct weir_match *m, struct policy_match_key *ret);
+int policy_match_key_order(const struct policy_match_key *a, const struct policy_match_key *b);
 /* -1, 0, 1: a is less, as, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Whether there can be a request that matches both. */

@@ -11,7 +11,8 @@
  *         characters altogether.
  * METHOD  Two globs overlap when the product of their automata accepts something: a table over
  *         (place in a, place in b), O(|a|·|b|). Two matches that tie and overlap in every field
- *         are ambiguous.
+ *         are ambiguous; such have equal keys (ranks, and the literal beginning of the first field
+ *         that excludes something), so that sorting brings them together.
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
@@ -263,8 +264,10 @@ static const char *parse_v6(const char *p, uint8_t *ret)
 /* "10.0.0.0/24", "fd00::/8", or one address. */
 static bool parse_block(const char *text, struct block *ret)
 {
-	const char *p = parse_v4(text, ret->address);
+	const char *p;
 
+	*ret = (struct block){0};
+	p = parse_v4(text, ret->address);
 	ret->v6 = !p || *p == ':';
 	if (ret->v6)
 		p = parse_v6(text, ret->address);
@@ -286,62 +289,77 @@ static bool same_beginning(const struct block *a, const struct block *b, unsigne
 
 /* ---- specificity */
 
-struct rank {
-	unsigned excludes, block, prefix, literals;
-};
-
-static struct rank rank_of(const struct weir_match *m, int f)
+/* A field's rank in four numbers, and the beginning that every text it fits must have. */
+static void rank_field(const char *p, bool client, struct policy_match_key *key, uint16_t *rank)
 {
-	const char *p = field_of(m, f);
-	struct rank rank = {0};
-	bool wild = false;
+	bool first = key->len == 0 && key->rank[0] == 1, wild = false;
 	struct block block;
 	struct token t;
 
-	if (!p || strspn(p, "*") == strlen(p))
-		return rank;
-	rank.excludes = 1;
-	if (f == 1 && parse_block(p, &block)) {
-		rank.block = 1;
-		rank.prefix = block.bits;
-		return rank;
+	if (client && parse_block(p, &block)) {
+		rank[1] = 1;
+		rank[2] = (uint16_t)block.bits;
+		for (unsigned bit = block.bits; bit < 128; bit++)
+			block.address[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+		if (first) {
+			key->begin[0] = block.v6;
+			memcpy(key->begin + 1, block.address, 16);
+			key->len = 17;
+		}
+		return;
 	}
 	while (p && *p) {
-		p = next_token(p, &t);
+		const char *next = next_token(p, &t);
+
 		wild |= !t.literal;
-		rank.literals += t.literal;
-		rank.prefix += !wild;
+		rank[2] += !wild;
+		rank[3] += t.literal;
+		if (first && !wild && key->len < sizeof(key->begin))
+			key->begin[key->len++] = (uint8_t)p[*p == '\\'];
+		p = next;
 	}
-	rank.prefix += !wild;
-	return rank;
+	rank[2] += !wild;
 }
 
-static int order(unsigned a, unsigned b)
+void policy_match_key(const struct weir_match *m, struct policy_match_key *ret)
 {
-	return a < b ? -1 : a > b;
+	*ret = (struct policy_match_key){{0}, 0, {0}};
+	for (int f = 0; f < FIELDS; f++) {
+		const char *p = field_of(m, f);
+		uint16_t *rank = &ret->rank[1 + 4 * f];
+
+		if (!p || strspn(p, "*") == strlen(p))
+			continue;
+		rank[0] = 1;
+		ret->rank[0]++;
+		rank_field(p, f == 1, ret, rank);
+	}
+}
+
+static int rank_order(const struct policy_match_key *a, const struct policy_match_key *b)
+{
+	for (size_t i = 0; i < sizeof(a->rank) / sizeof(a->rank[0]); i++)
+		if (a->rank[i] != b->rank[i])
+			return a->rank[i] < b->rank[i] ? -1 : 1;
+	return 0;
+}
+
+int policy_match_key_order(const struct policy_match_key *a, const struct policy_match_key *b)
+{
+	int c = rank_order(a, b);
+
+	if (c == 0 && a->len != b->len)
+		c = a->len < b->len ? -1 : 1;
+	return c ? c : memcmp(a->begin, b->begin, a->len);
 }
 
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b)
 {
-	struct rank ra[FIELDS], rb[FIELDS];
-	unsigned na = 0, nb = 0;
-	int c;
+	struct policy_match_key ka, kb;
 
-	for (int f = 0; f < FIELDS; f++) {
-		ra[f] = rank_of(a, f);
-		rb[f] = rank_of(b, f);
-		na += ra[f].excludes;
-		nb += rb[f].excludes;
-	}
-	if ((c = order(na, nb)))
-		return c;
-	for (int f = 0; f < FIELDS; f++)
-		if ((c = order(ra[f].excludes, rb[f].excludes)) ||
-			(c = order(ra[f].block, rb[f].block)) ||
-			(c = order(ra[f].prefix, rb[f].prefix)) ||
-			(c = order(ra[f].literals, rb[f].literals)))
-			return c;
-	return 0;
+	policy_match_key(a, &ka);
+	policy_match_key(b, &kb);
+	return rank_order(&ka, &kb);
 }
 
 /* ---- matches */

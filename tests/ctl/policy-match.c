@@ -5,6 +5,8 @@
 #include "test.h"
 #include <errno.h>
 
+#define M(...) ((struct weir_match){__VA_ARGS__})
+
 static void glob(const char *pattern, const char *text, bool want)
 {
 	if (policy_match_glob(pattern, text) != want)
@@ -45,12 +47,28 @@ static bool overlap(const char *a, const char *b)
 	return policy_match_overlap(&x, &y);
 }
 
+/* Those that tie over a request must stand together when sorted by key. */
+static void keys_of_ties(const char *a, const char *b, int *ties)
+{
+	struct weir_match x = {.path = a}, y = {.path = b};
+	struct policy_match_key kx, ky;
+
+	policy_match_key(&x, &kx);
+	policy_match_key(&y, &ky);
+	CHECK_INT(policy_match_key_order(&kx, &ky) > 0, policy_match_key_order(&ky, &kx) < 0);
+	if (policy_match_compare(&x, &y) != 0)
+		return;
+	++*ties;
+	if (policy_match_key_order(&kx, &ky) != 0)
+		FAIL("\"%s\" and \"%s\" tie, but their keys differ", a, b);
+}
+
 /* Random globs over {a, b}: if they overlap at all, then in a text of at most as many letters as
  * both have places, so trying those decides. */
 static void test_overlap_against_brute_force(void)
 {
 	static const char letters[] = "aabb*?";
-	int yes = 0;
+	int yes = 0, ties = 0;
 	struct rng rng;
 
 	rng_init(&rng, 3, "overlap");
@@ -78,7 +96,12 @@ static void test_overlap_against_brute_force(void)
 			FAIL("\"%s\" and \"%s\" %s", p[0], p[1],
 				found ? "overlap" : "do not overlap");
 		yes += found;
+		if (found)
+			keys_of_ties(p[0], p[1], &ties);
 	}
+	CHECK(ties > 50);
+	keys_of_ties("a\\bc*", "abc*", &ties);
+	CHECK_INT(policy_match_compare(&M(.path = "a\\bc*"), &M(.path = "abc*")), 0);
 	CHECK(yes > 500 && yes < 2500);
 	CHECK(overlap("[a-m]x", "[m-z]x"));
 	CHECK(!overlap("[a-l]x", "[m-z]x"));
@@ -90,7 +113,6 @@ static int compare(struct weir_match a, struct weir_match b)
 	CHECK_INT(policy_match_compare(&a, &b), -policy_match_compare(&b, &a));
 	return policy_match_compare(&a, &b);
 }
-#define M(...) ((struct weir_match){__VA_ARGS__})
 
 static void test_specificity(void)
 {
@@ -108,6 +130,19 @@ static void test_specificity(void)
 	CHECK_INT(compare(M(.client = "10.0.0.0/8"), M(.client = "10.0.0.*")), 1);
 	CHECK_INT(compare(M(.client = "10.0.0.1"), M(.client = "10.0.0.1/32")), 0);
 	CHECK_INT(compare(M(.uid = "1000"), M(.uid = "1001")), 0);
+}
+
+static void test_keys_of_blocks(void)
+{
+	struct policy_match_key a, b;
+
+	policy_match_key(&M(.client = "10.3.0.0/9"), &a);
+	policy_match_key(&M(.client = "10.100.9.9/9"), &b);
+	CHECK_INT(policy_match_key_order(&a, &b), 0);
+	policy_match_key(&M(.client = "10.200.0.0/9"), &b);
+	CHECK(policy_match_key_order(&a, &b) != 0);
+	policy_match_key(&M(.client = "a03::/9"), &b); /* the same bytes, of the other family */
+	CHECK(policy_match_key_order(&a, &b) != 0);
 }
 
 static void client(const char *pattern, const char *address, bool want)
@@ -206,6 +241,7 @@ int main(void)
 	RUN(test_globs);
 	RUN(test_overlap_against_brute_force);
 	RUN(test_specificity);
+	RUN(test_keys_of_blocks);
 	RUN(test_clients);
 	RUN(test_bad_patterns);
 	RUN(test_who_wins);
