@@ -28,8 +28,8 @@ struct field {
 		{"interface", BYTES_RATE, AT(m.interface), NULL},                                  \
 		{"overhead", TIME, AT(m.overhead), NULL},                                          \
 		{"segment", SIZE32, AT(m.segment), NULL},                                          \
-		{"scheduler", WORD, AT(m.order), spindle_order_names},                             \
-		{"queue", WHOLE, AT(m.window), NULL},                                              \
+		{"order", WORD, AT(m.order), spindle_order_names},                                 \
+		{"window", WHOLE, AT(m.window), NULL},                                             \
 	{                                                                                          \
 		"age", TIME, AT(m.age), NULL                                                       \
 	}
@@ -40,8 +40,9 @@ static const struct field disk_fields[] = {SPINDLE(disk.spindle), {NULL, 0, 0, N
 
 static const struct field array_fields[] = {SPINDLE(array.disk),
 	{"disks", WHOLE, AT(array.disks), NULL}, {"unit", SIZE32, AT(array.unit), NULL},
-	{"lun", SIZE64, AT(array.lun), NULL}, {"lun_start", SIZE64, AT(array.start), NULL},
-	{"active", WHOLE, AT(array.active), NULL}, {"io_cost", TIME, AT(array.cost), NULL},
+	{"lun", SIZE64, AT(array.lun), NULL}, {"start", SIZE64, AT(array.start), NULL},
+	{"active", WHOLE, AT(array.active), NULL}, {"cost", TIME, AT(array.cost), NULL},
+	{"mirror", TIME, AT(array.mirror), NULL},
 	{"bandwidth", BYTES_RATE, AT(array.bandwidth), NULL},
 	{"streams", WHOLE, AT(array.streams), NULL}, {"ahead", WHOLE, AT(array.ahead), NULL},
 	{"trigger", WHOLE, AT(array.trigger), NULL}, {"cache", SIZE64, AT(array.cache), NULL},

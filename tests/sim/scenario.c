@@ -64,7 +64,7 @@ static void a_whole_file_is_read(void)
 		"warmup: 5s\n"
 		"sample: 500ms\n"
 		"devices:\n"
-		"  - {name: a, kind: array, preset: cx3, disks: 5, cache: 0 B, scheduler: sptf}\n"
+		"  - {name: a, kind: array, preset: cx3, disks: 5, cache: 0 B, order: sptf}\n"
 		"  - name: ost\n"
 		"    kind: ssd\n"
 		"    capacity: auto\n"

@@ -223,7 +223,7 @@ static void a_queue_is_as_theory_says(void)
 /* With a window of 1 the queue stands at the gate, and is charged to the window. */
 static void the_wait_is_told_by_cause(void)
 {
-	struct metrics *m = run("duration: 300s\nwarmup: 10s\nsample: 100s\n"
+	struct metrics *m = run("duration: 110s\nwarmup: 10s\nsample: 100s\n"
 				"devices: [{name: s, kind: server, rate: 1k iops}]\n"
 				"hosts: [{name: h, window: 1, workloads: [{rate: 600 iops}]}]\n");
 
@@ -238,7 +238,7 @@ static void the_wait_is_told_by_cause(void)
 static void weights_and_max_hold(void)
 {
 	struct metrics *m =
-		run("duration: 20s\nwarmup: 2s\n"
+		run("duration: 12s\nwarmup: 2s\n"
 		    "devices: [{name: s, kind: server, rate: 10k iops}]\n"
 		    "hosts:\n"
 		    "  - name: h\n"
@@ -279,7 +279,7 @@ static void the_limit_alone_is_the_cause(void)
 static void a_change_takes_effect_at_its_time(void)
 {
 	struct metrics *m =
-		run("duration: 100s\nsample: 1s\n"
+		run("duration: 20s\nsample: 200ms\n"
 		    "devices: [{name: s, kind: server, rate: 10k iops}, {name: t, kind: server, "
 		    "rate: 400 iops}]\n"
 		    "hosts:\n"
@@ -292,32 +292,32 @@ static void a_change_takes_effect_at_its_time(void)
 		    "rate: 500 iops}]}\n"
 		    "  - {name: g, device: t, window: 4, workloads: [{outstanding: 64}]}\n"
 		    "at:\n"
-		    "  - {time: 20s, set: [{tenant: h/a, weight: 4}, {host: g, window: 2.5}]}\n"
-		    "  - {time: 40s, set: [{tenant: h/a, max: 1k iops}, {device: t, rate: 100 "
+		    "  - {time: 4s, set: [{tenant: h/a, weight: 4}, {host: g, window: 2.5}]}\n"
+		    "  - {time: 8s, set: [{tenant: h/a, max: 1k iops}, {device: t, rate: 100 "
 		    "iops}]}\n"
-		    "  - {time: 60s, set: {workload: 'h/b/w1', run: false}}\n"
-		    "  - {time: 70s, set: {workload: h/b/extra, run: true}}\n"
-		    "  - {time: 80s, set: {workload: h/b/*, run: true}}\n");
+		    "  - {time: 12s, set: {workload: 'h/b/w1', run: false}}\n"
+		    "  - {time: 14s, set: {workload: h/b/extra, run: true}}\n"
+		    "  - {time: 16s, set: {workload: h/b/*, run: true}}\n");
 
-	CHECK_NEAR(over(m, "tenant.h.a.throughput", 1, 20), 5000, 0.05);
-	CHECK_NEAR(over(m, "tenant.h.a.throughput", 21, 40), 8000, 0.05);
-	CHECK_NEAR(over(m, "tenant.h.a.throughput", 41, 60), 1000, 0.02);
-	CHECK_NEAR(over(m, "tenant.h.b.throughput", 41, 60), 9000, 0.05);
-	CHECK(over(m, "tenant.h.b.throughput", 61, 70) == 0);
-	CHECK_NEAR(over(m, "tenant.h.b.throughput", 71, 80), 500, 0.1);
-	CHECK_NEAR(over(m, "tenant.h.b.throughput", 81, 100), 9000, 0.05);
-	CHECK_NEAR(over(m, "host.g.window", 0, 19), 4, 1e-9);
-	CHECK_NEAR(over(m, "host.g.window", 20, 100), 2.5, 1e-9);
-	CHECK_NEAR(over(m, "host.g.outstanding", 21, 40), 2.5, 0.01);
-	CHECK_NEAR(over(m, "device.t.throughput", 1, 40), 400, 0.05);
-	CHECK_NEAR(over(m, "device.t.throughput", 41, 100), 100, 0.05);
+	CHECK_NEAR(over(m, "tenant.h.a.throughput", 0.2, 4), 5000, 0.05);
+	CHECK_NEAR(over(m, "tenant.h.a.throughput", 4.2, 8), 8000, 0.05);
+	CHECK_NEAR(over(m, "tenant.h.a.throughput", 8.2, 12), 1000, 0.02);
+	CHECK_NEAR(over(m, "tenant.h.b.throughput", 8.2, 12), 9000, 0.05);
+	CHECK(over(m, "tenant.h.b.throughput", 12.2, 14) == 0);
+	CHECK_NEAR(over(m, "tenant.h.b.throughput", 14.2, 16), 500, 0.1);
+	CHECK_NEAR(over(m, "tenant.h.b.throughput", 16.2, 20), 9000, 0.05);
+	CHECK_NEAR(over(m, "host.g.window", 0, 3.8), 4, 1e-9);
+	CHECK_NEAR(over(m, "host.g.window", 4, 20), 2.5, 1e-9);
+	CHECK_NEAR(over(m, "host.g.outstanding", 4.2, 8), 2.5, 0.01);
+	CHECK_NEAR(over(m, "device.t.throughput", 0.2, 8), 400, 0.05);
+	CHECK_NEAR(over(m, "device.t.throughput", 8.2, 20), 100, 0.05);
 	check_conserved(m);
 	metrics_free(m);
 }
 
 static void a_gate_before_the_device_shares_between_hosts(void)
 {
-	static const char text[] = "duration: 12s\nwarmup: 2s\n"
+	static const char text[] = "duration: 6s\nwarmup: 1s\n"
 				   "devices:\n"
 				   "  - name: s\n"
 				   "    kind: server\n"
@@ -335,15 +335,15 @@ static void a_gate_before_the_device_shares_between_hosts(void)
 				   "    tenants:\n"
 				   "      - {name: v1, workloads: [{outstanding: 4}]}\n"
 				   "      - {name: big, workloads: [{outstanding: 16}]}\n"
-				   "at: [{time: 11s, set: {device_tenant: s/h1, weight: 1}}]\n";
+				   "at: [{time: 5s, set: {device_tenant: s/h1, weight: 1}}]\n";
 	struct metrics *m = run(text);
 
 	CHECK_NEAR(get(m, "tenant.h2.v1.iops"), 1000, 0.01);
-	CHECK_NEAR(over(m, "tenant.h1.main.throughput", 2, 11) /
-			   over(m, "tenant.h2.big.throughput", 2, 11),
+	CHECK_NEAR(over(m, "tenant.h1.main.throughput", 1, 5) /
+			   over(m, "tenant.h2.big.throughput", 1, 5),
 		3, 0.02);
-	CHECK_NEAR(over(m, "tenant.h1.main.throughput", 11, 12) /
-			   over(m, "tenant.h2.big.throughput", 11, 12),
+	CHECK_NEAR(over(m, "tenant.h1.main.throughput", 5, 6) /
+			   over(m, "tenant.h2.big.throughput", 5, 6),
 		1, 0.05);
 	check_little(m);
 	check_conserved(m);
