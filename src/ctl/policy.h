@@ -5,10 +5,14 @@
  * Pure: parsed from memory. One YAML file holds a machine (listen, resources, exports, tenants);
  * weir-policy(5) is the manual of the format, and says what every key does.
  *
- *   policy.c           remarks, memory, the top level        policy-check.c    what the parts forbid each other
- *   policy-resource.c  listen, resources, exports            policy-bounds.c   effective min and max
- *   policy-tenant.c    the tree                              policy-match.c    who is whose
- *   policy-limit.c     min, max, burst, slo                  policy-install.c  knobs and costs
+ *   policy.c           memory, remarks, the top level
+ *   policy-resource.c  listen, resources, exports
+ *   policy-tenant.c    the tree
+ *   policy-limit.c     min, max, burst, slo
+ *   policy-check.c     what the parts forbid each other
+ *   policy-bounds.c    what min and max amount to in a tree
+ *   policy-match.c     whose request it is
+ *   policy-install.c   knobs for a gate, and what requests cost
  */
 #ifndef WEIR_CTL_POLICY_H
 #define WEIR_CTL_POLICY_H
