@@ -22,8 +22,8 @@ struct capacity_config {    /* 0: the default */
 	double saturated;   /* share of an interval with the window full that counts; 0.8 */
 };
 
-struct capacity_totals {   /* since any origin: weir_gate_totals' served and full */
-	uint64_t requests; /* served, in the resource's cost in requests */
+struct capacity_totals {   /* since any origin; of the gate's totals or the caller's own counters */
+	uint64_t requests; /* served; their cost in requests where large ones count as several */
 	uint64_t bytes;    /* served */
 	weir_time full;    /* time during which the window was full */
 };

@@ -2,6 +2,7 @@
 /* capacity: right after steps of the true capacity, blind to idle phases, not fooled by noise. */
 #include "base/rng.h"
 #include "ctl/capacity.h"
+#include "gate/gate.h"
 #include "test.h"
 
 #define TICK (100 * WEIR_MS)
@@ -116,14 +117,18 @@ static void test_noise(void)
 	struct world w;
 
 	for (int rate = 100; rate <= 100000; rate *= 10) {
+		/* 100 in an interval vary by 10 %, and by 2.2 % once smoothed over 10 s; over a
+		 * hundred looks the largest of them is 3 to 3.5 times that. */
+		double tolerance = rate == 100 ? 0.08 : 0.05;
+
 		start(&w);
 		run(&w, 60 * WEIR_SEC, rate, 1, 1, 1);
 		for (int i = 0; i < 100; i++) {
 			run(&w, 3 * WEIR_SEC, rate, 1, 1, 1);
-			CHECK_NEAR(w.c.rate[0], rate, 0.08);
+			CHECK_NEAR(w.c.rate[0], rate, tolerance);
 		}
 		run(&w, 30 * WEIR_SEC, rate * 3, 1, 1, 1);
-		CHECK_NEAR(w.c.rate[0], rate * 3, 0.08);
+		CHECK_NEAR(w.c.rate[0], rate * 3, tolerance);
 	}
 }
 
@@ -161,6 +166,81 @@ static void test_config(void)
 	CHECK_INT(c.seen, 10 * WEIR_MS);
 }
 
+/* ---- fed by a gate: 4 at once into a server that completes one each `gap` */
+
+struct server {
+	struct weir_gate *g;
+	struct weir_req reqs[32], *inside[4];
+	size_t n;
+	weir_time now, due; /* due: when the first of those inside is done */
+	struct capacity c;
+	uint64_t bytes;
+};
+
+/* Keeps `wanted` requests at the gate, queued or inside, for `span`. */
+static void serve(struct server *s, weir_node leaf, weir_time span, weir_time gap, uint32_t wanted)
+{
+	weir_time end = s->now + span;
+
+	while (s->now < end) {
+		struct weir_gate_totals t;
+		struct capacity_totals totals;
+
+		weir_gate_totals(s->g, s->now, &t);
+		for (size_t i = 0; i < 32 && t.queued + t.in_flight < wanted; i++) {
+			struct weir_req *r = &s->reqs[i];
+
+			if (r->user)
+				continue;
+			*r = (struct weir_req){.tenant = leaf, .bytes = IO, .user = r};
+			CHECK_INT(weir_gate_submit(s->g, s->now, &r, 1), 0);
+			t.queued++;
+		}
+		while (s->n < 4 && weir_gate_next(s->g, s->now, &s->inside[s->n], 1)) {
+			if (s->n++ == 0)
+				s->due = s->now + gap;
+		}
+		s->now = s->n ? s->due : s->now + 10 * WEIR_MS;
+		if (s->n) {
+			struct weir_req *r = s->inside[0];
+
+			weir_gate_done(s->g, s->now, &r, 1);
+			r->user = NULL;
+			s->bytes += IO;
+			s->n--;
+			memmove(s->inside, s->inside + 1, s->n * sizeof(*s->inside));
+			s->due = s->now + gap;
+		}
+		weir_gate_totals(s->g, s->now, &t);
+		totals = (struct capacity_totals){t.served, s->bytes, t.full};
+		capacity_step(&s->c, s->now, &totals);
+	}
+}
+
+static void test_behind_a_gate(void)
+{
+	struct weir_gate_config config = {.window = 4};
+	static struct server s;
+	weir_node leaf;
+
+	CHECK_INT(weir_gate_new(&config, &s.g), 0);
+	CHECK_INT(weir_gate_add(s.g, WEIR_ROOT, &leaf), 0);
+	capacity_init(&s.c, NULL);
+	serve(&s, leaf, 20 * WEIR_SEC, WEIR_MS, 2); /* never full: nothing is known */
+	CHECK(!capacity_known(&s.c));
+	serve(&s, leaf, 5 * WEIR_SEC, WEIR_MS, 20);
+	CHECK_NEAR(s.c.rate[0], 1000, 0.02);
+	CHECK_NEAR(s.c.rate[1], 1000.0 * IO, 0.02);
+	serve(&s, leaf, 3 * WEIR_SEC, WEIR_MS / 2, 20);
+	CHECK_NEAR(s.c.rate[0], 2000, 0.05);
+	serve(&s, leaf, 60 * WEIR_SEC, WEIR_MS, 0);
+	serve(&s, leaf, 60 * WEIR_SEC, WEIR_MS, 1);
+	CHECK_NEAR(s.c.rate[0], 2000, 0.05);
+	serve(&s, leaf, 35 * WEIR_SEC, WEIR_MS, 20);
+	CHECK_NEAR(s.c.rate[0], 1000, 0.05);
+	weir_gate_free(s.g);
+}
+
 int main(void)
 {
 	RUN(test_unknown_until_saturated);
@@ -171,5 +251,6 @@ int main(void)
 	RUN(test_noise);
 	RUN(test_a_hang_and_a_stopped_clock);
 	RUN(test_config);
+	RUN(test_behind_a_gate);
 	return 0;
 }
