@@ -11,23 +11,26 @@
  *     by host         780 / 900 / 890 / 790             764 / 905 / 908 / 766
  *   Table 4           3130 IOPS at 60 ms, 430 … 570     3220 at 59.6, 499 … 571
  *   Table 2, phase 1  4220 IOPS together                about 4100
- *   Table 5           3580 IOPS at 53 ms                about 3400 at 56
+ *   Table 5           3580 IOPS at 53 ms                about 3450 at 56
  *   Figure 5          8 … 177 MB/s                      7 … 194 MB/s
  *   Figure 7          85 IOPS a host at 376 … 470 ms    90 at 354 (array_cx3_small)
  *
- * disk       15,000 rpm, 3.5 ms: half a turn (2.0) and 16 KiB at 125 MB/s (0.13) leave 0.6 ms of the
- *            2.8 ms that 3360 / 10 IOPS allow for a seek: short seeks, so few tracks, but not for
- *            shortest-positioning-first, which would do half as much again.
- * capacity   73 GB: four hosts' 80 GB are then 9 GB a disk, an eighth of the stroke, and six hosts'
- *            seeks are enough longer to cost what Table 4 shows. (The paper does not say.)
+ * disk       15,000 rpm, 3.5 ms average seek. 3360 IOPS from ten disks busy 94 % of the time are
+ *            2.8 ms an IO; half a turn (2.0) and 16 KiB at 125 MB/s (0.13) leave 0.7 ms to seek,
+ *            which is what short seeks in order cost. Shortest positioning time first would
+ *            do half as much again.
+ * capacity   73 GB (the paper does not say): four hosts' 80 GB are then an eighth of the stroke, and
+ *            six hosts' seeks longer. Throughput falls by 3.7 % from four hosts to six; the
+ *            paper's falls by 7, more than longer seeks alone can explain.
  * order      LOOK: the middle is passed at even intervals and the ends are not, which is why the
- *            hosts placed in the middle get 15 % more. C-LOOK would treat all alike.
- * window *   16 in the drive. At 8 the middle hosts' advantage is a tenth, at 16 a sixth.
- * active *   68 in the controller, about 7 a disk. Fewer, and disks stand idle while others queue; with
- *            many more the throughput still grows between 100 and 190 outstanding, and PARDA's
- *            windows would then cost throughput, which they do not (Section 5.3.1). What is beyond
- *            waits in order, which is why a sequential reader among random ones sees 25 ms and
- *            not 1 (Table 2).
+ *            hosts placed in the middle get more. C-LOOK would treat all alike.
+ * window *   16 in the drive: the middle hosts get 18 % more, at 8 they get 12; the paper's tables say
+ *            14 to 16.
+ * active *   68 in the controller, about 7 a disk. Fewer, and disks stand idle while others queue
+ *            (40: 3030 IOPS); many more, and the throughput still grows by 6 % from 96 to 192
+ *            outstanding, so that PARDA's windows would cost what they do not (Figure 9). What
+ *            is beyond waits in order, which is why even a sequential reader among random ones
+ *            waits 20 ms and more (Table 2).
  * unit       64 KiB, the CLARiiON's element.
  * cost       20 µs an IO, 20 more to mirror a write: 50,000 and 25,000 IOPS from the cache.
  * bandwidth  200 MB/s, one 2 Gbit/s port: Figure 5 ends at 177.

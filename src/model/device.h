@@ -17,7 +17,7 @@
 
 struct device_io {              /* the caller's memory, the device's until step hands it back */
 	struct device_io *next; /* links the list that step returns; the device's while inside */
-	uint64_t offset;        /* bytes */
+	uint64_t offset;        /* bytes; one beyond the device's size is wrapped, in place */
 	uint32_t bytes;
 	uint8_t op;           /* enum weir_op's values: 0 read, 1 write, 2 flush, 3 trim */
 	uint8_t priority;     /* links with strict priority: 0 first */

@@ -402,7 +402,6 @@ static void start(struct spindle *s, weir_time t, weir_time overhead)
 	struct spindle_slot slot = s->slots[i];
 
 	s->n--;
-	s->queued--;
 	memmove(&s->slots[i], &s->slots[i + 1], (s->n - (unsigned)i) * sizeof(slot));
 	if (s->beyond.first)
 		fill(s);
@@ -423,7 +422,6 @@ void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rn
 void spindle_add(struct spindle *s, weir_time now, struct device_io *io)
 {
 	iolist_append(&s->beyond, io);
-	s->queued++;
 	if (s->n < s->g->config.window)
 		fill(s);
 	if (s->done == WEIR_NEVER)

@@ -85,12 +85,11 @@ struct spindle {
 	const struct spindle_geometry *g;
 	weir_time done;            /* when what is under the head ends; WEIR_NEVER: idle */
 	struct device_io *current; /* under the head */
-	struct iolist beyond;      /* the window, oldest first */
-	uint32_t queued;           /* in the window and beyond */
+	struct iolist beyond;      /* beyond the window, oldest first */
 	uint32_t n;                /* slots in use */
 	uint32_t cylinder;         /* the arm's */
 	bool up;                   /* the elevator's direction */
-	bool reading_on;           /* idle or not: segment 0 grows since `read_at` */
+	bool reading_on;           /* segment 0 has been growing since `read_at` */
 	weir_time read_at;
 	uint64_t limit;    /* and not beyond this byte */
 	double ahead_rate; /* bytes per ns at which it grows */
@@ -104,8 +103,8 @@ struct spindle {
 /* `g` must outlive it. One draw from `r`: where the platter stands, so that disks of one array are
  * not in step. Nothing else is random. */
 void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rng *r);
-/* Takes a read or a write at `now`, starts it if idle. Sets nothing in the IO but its
- * link; reads `arrived` (for `age`). */
+/* Takes a read or a write at `now`, starts it if idle. Sets nothing in the IO but its link; reads
+ * `arrived` (for `age`). */
 void spindle_add(struct spindle *s, weir_time now, struct device_io *io);
 /* What ended at `done` (not WEIR_NEVER), with `finished` set; the next one is started then. */
 struct device_io *spindle_take(struct spindle *s);
