@@ -102,7 +102,8 @@ static const char mixed[] =
 	"    request: l\n"
 	"    reply: l\n"
 	"    window: 24\n"
-	"    workloads: [{outstanding: 32, reads: 0.5, zipf: 0.9}, {arrivals: hyper, ca2: 8, rate: "
+	"    workloads: [{outstanding: 4, think: 2ms, reads: 0.5, zipf: 0.9}, {arrivals: hyper, "
+	"ca2: 8, rate: "
 	"900 iops}]\n"
 	"at: [{time: 5s, set: [{host: h1, window: 4}, {workload: h2/x/w1, run: false}]}]\n";
 
