@@ -16,7 +16,7 @@ all: build-all ## build the program: build/weir
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r l r; do \
-		printf '%-14s %s\n' "$$l" "$$r"; done
+		printf '%-18s %s\n' "$$l" "$$r"; done
 
 deps: ## install what is missing (Debian 12; asks for sudo if need be)
 	@tools/deps
