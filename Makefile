@@ -37,7 +37,7 @@ build-all build-clang-all build-asan-all build-fuzz-all: %-all: %/build.ninja de
 	@ninja -C $*
 
 demo: build-all ## the noisy neighbour, and its end
-	build/weir demo
+	build/weir demo --out out/demo
 
 test: deps ## what CI runs: every test, in three builds
 	@tools/run-tests

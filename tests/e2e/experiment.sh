@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir experiment: the list is what stands in the folder, a missed claim is exit status 1, the same
+# seed gives the same bytes, and --out leaves data and pictures. (make test runs every experiment.)
+. "$WEIR_SOURCE/tests/lib.sh"
+
+run 0 weir experiment list --dir "$WEIR_SOURCE/experiments"
+for folder in "$WEIR_SOURCE"/experiments/*/; do
+	id=$(basename "$folder")
+	grep -q "^ *$id " stdout || fail "$id is not listed"
+	id_line=$(sed -n 's/^id: *//p' "$folder/experiment.yaml")
+	[ "$id_line" = "$id" ] || fail "$id: its file says id: $id_line"
+done
+
+# One claim holds, one does not: the run says which, and fails.
+mkdir -p mine/half
+cat >mine/half/scenario.yaml <<'END'
+duration: 2s
+devices:
+  - {name: d, kind: server, rate: 1k iops}
+hosts:
+  - name: h
+    device: d
+    tenants: [{name: t, workloads: [{outstanding: 1, size: 4 KiB, region: 1 GiB}]}]
+END
+claims() # BAND: an experiment whose second claim has it
+{
+	cat >mine/half/experiment.yaml <<END
+id: half
+title: One that holds and one that may not
+source: ours
+runs: [{name: r, scenario: scenario.yaml}]
+claims:
+  - {what: it serves something, value: r.tenant.h.t.iops, band: [1, none]}
+  - {what: it serves so much, value: r.tenant.h.t.iops, band: $1}
+END
+}
+claims '[1, none]'
+run 0 weir experiment run half --dir mine --seed 3
+hasnt stdout MISS
+cp stdout first
+run 0 weir experiment run half --dir mine --seed 3
+cmp -s stdout first || fail "the same seed, other bytes"
+run 0 weir experiment run half --dir mine --seed 4
+cmp -s stdout first && fail "another seed, the same bytes"
+claims '[1M, none]'
+run 1 weir experiment run half --dir mine --seed 3
+has stdout MISS
+[ "$(grep -c MISS stdout)" -ge 1 ] || fail "no MISS"
+run 1 weir experiment run all --dir mine --out out
+[ -s out/results.md ] || fail "no results.md"
+find out/data/half -name values.csv | grep -q . || fail "no data"
+
+run 2 weir experiment run hafl --dir mine
+has stderr "half"
+run 2 weir experiment run
+run 2 weir experiment list --dir nowhere
