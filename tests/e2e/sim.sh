@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir sim: the same bytes for the same seed, values and series as files, overrides, and errors.
+. "$WEIR_SOURCE/tests/lib.sh"
+examples=$WEIR_SOURCE/examples/scenarios
+
+# ---- tables, and the same ones again
+run 0 weir sim -d 20s "$examples/noisy.yaml"
+has stdout "noisy: a database beside a backup"
+has stdout "h1.db"
+has stdout "total.iops"
+[ -s stderr ] && fail "it says something on standard error"
+cp stdout first
+run 0 weir sim --duration 20s "$examples/noisy.yaml"
+cmp -s stdout first || fail "the same seed gave something else"
+run 0 weir sim --duration 20s --seed 2 "$examples/noisy.yaml"
+cmp -s stdout first && fail "another seed gave the same"
+run 0 weir sim --quiet "$examples/burst.yaml"
+[ -s stdout ] && fail "--quiet is not"
+
+# ---- files
+run 0 weir sim -q -o one/two -d 20s "$examples/noisy.yaml"
+for file in summary tenant.h1.db.latency tenant.h1.backup.throughput host.h1.window total.throughput; do
+	[ -s "one/two/$file.csv" ] || fail "there is no $file.csv"
+done
+has one/two/summary.csv "tenant.h1.db.p99_9,ms,"
+[ "$(wc -l <one/two/total.throughput.csv)" -eq 21 ] || fail "a heading and 20 samples were expected"
+[ -s one/two/tenant-latency.gp ] || fail "there is no gnuplot script"
+if command -v gnuplot >/dev/null; then
+	[ -s one/two/tenant-latency.svg ] || fail "there is no picture"
+fi
+run 0 weir sim -q -o three -d 20s "$examples/noisy.yaml"
+for file in one/two/*.csv; do
+	cmp -s "$file" "three/${file##*/}" || fail "${file##*/} differs between two runs"
+done
+
+# ---- overrides, more than one, and JSON
+run 0 weir sim --json --set hosts[0].window=1 --set=duration=30s "--set" "at[0].set[0].max=400 iops" \
+	"$examples/noisy.yaml"
+python3 - <<'END' || fail "JSON"
+import json
+got = json.load(open("stdout"))
+values = got["values"]
+assert got["scenario"] == "noisy", got["scenario"]
+assert values["host.h1.window_end"] == 1, values["host.h1.window_end"]
+assert 0.97 < values["host.h1.in_flight"] <= 1.001, values["host.h1.in_flight"]
+assert values["run.submitted"] == values["run.served"] + values["run.queued"] + values["run.in_flight"]
+END
+
+# ---- what is wrong is said in one line, with its place
+refused() # TEXT COMMAND...
+{
+	text=$1
+	shift
+	run 2 "$@"
+	has stderr "$text"
+	[ "$(wc -l <stderr)" -eq 1 ] || fail "more than one line: $*"
+	[ -s stdout ] && fail "an error goes to standard error: $*"
+	return 0
+}
+printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, widnow: 3}]\n' >bad.yaml
+refused "weir: sim: bad.yaml:3:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)" weir sim bad.yaml
+refused "no-such.yaml" weir sim no-such.yaml
+refused "give one scenario file" weir sim
+refused "give one scenario file" weir sim bad.yaml bad.yaml
+refused "PATH=VALUE" weir sim --set window bad.yaml
+refused "is not in the file" weir sim --set hosts[4].window=3 bad.yaml
+refused "not a whole number" weir sim --seed many bad.yaml
+refused "needs a unit" weir sim --duration 3 bad.yaml
+
+# ---- a trace is found beside its scenario, and named with its place where it is not
+mkdir folder
+printf '# weir-trace 1\n0 R 0 4096 0\n1000000 W 4096 8192 0\n' >folder/t.trace
+printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, workloads: [{trace: t.trace}]}]\n' \
+	>folder/s.yaml
+run 0 weir sim --json folder/s.yaml
+has stdout '"run.submitted": 2.0'
+rm folder/t.trace
+refused "folder/s.yaml:3:31: " weir sim folder/s.yaml
