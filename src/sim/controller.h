@@ -16,19 +16,21 @@
 #include "sim/metrics.h"
 
 struct world;
+struct scenario;
 struct scenario_controller;
 
 struct sim_controller_ops {
 	const char *name;
 	weir_time period; /* between steps, unless the scenario says */
-	/* Is its map in the scenario right? Called when the scenario is read; may be NULL. */
-	int (*check)(yamldoc_node map, struct weir_err *err);
+	/* Is its map right? Called when the scenario is read, its devices and hosts already; may be
+	 * NULL. */
+	int (*check)(const struct scenario *s, yamldoc_node map, struct weir_err *err);
 	/* Once, at time 0, when the world stands. config->node is its map (id 0: it has none),
 	 * config->station the device that asked for it. */
 	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,
 		struct weir_err *err);
 	/* Every period. Non-zero ends the run with that error. */
-	int (*step)(void *state, struct world *w, weir_time now);
+	int (*step)(void *state, struct world *w, weir_time now, struct weir_err *err);
 	/* What it has to say of itself, at the end; may be NULL. */
 	int (*report)(void *state, struct world *w, struct metrics *m);
 	void (*free)(void *state);

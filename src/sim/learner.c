@@ -13,7 +13,16 @@ struct learner {
 
 static const char *const keys[] = {"kind", "period", "device", NULL};
 
-static int learner_check(yamldoc_node map, struct weir_err *err)
+static int find_device(const struct scenario *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (strcmp(s->stations[i].name, name) == 0)
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+static int learner_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
 {
 	const char *device;
 	int r = yamldoc_map(map, keys, err);
@@ -21,27 +30,26 @@ static int learner_check(yamldoc_node map, struct weir_err *err)
 	if (r)
 		return r;
 	r = yamldoc_string(map, "device", &device, err);
-	return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	if (find_device(s, device) < 0)
+		return yamldoc_error(
+			yamldoc_get(map, "device"), err, "no device is named '%s'", device);
+	return 0;
 }
 
 static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,
 	struct weir_err *err)
 {
 	struct learner *l = calloc(1, sizeof(*l));
-	const char *name = yamldoc_text(yamldoc_get(config->node, "device"));
 
 	if (!l)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	capacity_init(&l->capacity, NULL);
 	l->station = config->station;
-	for (uint32_t i = 0; name && i < w->scenario->n_devices; i++) {
-		if (strcmp(w->scenario->stations[i].name, name) == 0)
-			l->station = i;
-	}
-	if (l->station == UINT32_MAX) {
-		free(l);
-		return weir_err_at(err, -EINVAL, config->at, "no device is named '%s'", name);
-	}
+	if (config->node.id)
+		l->station = (uint32_t)find_device(
+			w->scenario, yamldoc_text(yamldoc_get(config->node, "device")));
 	*ret_state = l;
 	return 0;
 }
@@ -69,7 +77,7 @@ static weir_time full_time(struct world *w, const struct world_station *st, weir
 	return n ? sum / n : 0;
 }
 
-static int learner_step(void *state, struct world *w, weir_time now)
+static int learner_step(void *state, struct world *w, weir_time now, struct weir_err *err)
 {
 	struct learner *l = state;
 	struct world_station *st = &w->stations[l->station];

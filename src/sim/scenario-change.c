@@ -67,15 +67,21 @@ static int read_where(
 	return c->where ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-static int read_host_change(yamldoc_node map, struct scenario_change *c, struct weir_err *err)
+static int read_host_change(
+	yamldoc_node map, const struct scenario *s, struct scenario_change *c, struct weir_err *err)
 {
 	static const char *const more[] = {"host", NULL};
 	int r;
 
 	c->target = SCENARIO_ON_HOST;
 	if ((r = scenario_keys(map, more, gate_change_keys, err)) ||
-		(r = read_where(map, "host", c, err)) ||
-		(r = scenario_gate_read(map, &c->gate, err)))
+		(r = read_where(map, "host", c, err)))
+		return r;
+	for (uint32_t i = 0; i < s->n_hosts; i++) { /* `credit` is in the unit of its cost */
+		if (scenario_fits(c->where, s->hosts[i].name))
+			c->gate.config.cost = s->groups[s->hosts[i].group].gate.config.cost;
+	}
+	if ((r = scenario_gate_read(map, &c->gate, err)))
 		return r;
 	if (!c->gate.given)
 		return yamldoc_error(
@@ -83,7 +89,8 @@ static int read_host_change(yamldoc_node map, struct scenario_change *c, struct 
 	return 0;
 }
 
-static int read_device_change(yamldoc_node map, struct scenario_change *c, struct weir_err *err)
+static int read_device_change(
+	yamldoc_node map, const struct scenario *s, struct scenario_change *c, struct weir_err *err)
 {
 	static const char *const more[] = {"device", "link", "rate", NULL};
 	const char *key = yamldoc_get(map, "device").id ? "device" : "link";
@@ -93,8 +100,13 @@ static int read_device_change(yamldoc_node map, struct scenario_change *c, struc
 	c->target = SCENARIO_ON_DEVICE;
 	c->on_link = key[0] == 'l';
 	if ((r = scenario_keys(map, more, gate_change_keys, err)) ||
-		(r = read_where(map, key, c, err)) ||
-		(r = scenario_gate_read(map, &c->gate, err)) ||
+		(r = read_where(map, key, c, err)))
+		return r;
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (s->stations[i].gate && scenario_fits(c->where, s->stations[i].name))
+			c->gate.config.cost = s->stations[i].gate->config.cost;
+	}
+	if ((r = scenario_gate_read(map, &c->gate, err)) ||
 		(r = ABSENT_OK(yamldoc_rate(map, "rate", &rate, err))))
 		return r;
 	if (yamldoc_get(map, "rate").id) {
@@ -189,9 +201,9 @@ static int read_change(
 	if (yamldoc_get(map, "tenant").id || yamldoc_get(map, "device_tenant").id)
 		r = read_tenant_change(map, c, err);
 	else if (yamldoc_get(map, "host").id)
-		r = read_host_change(map, c, err);
+		r = read_host_change(map, s, c, err);
 	else if (yamldoc_get(map, "device").id || yamldoc_get(map, "link").id)
-		r = read_device_change(map, c, err);
+		r = read_device_change(map, s, c, err);
 	else if (yamldoc_get(map, "workload").id)
 		r = read_workload_change(map, c, err);
 	else

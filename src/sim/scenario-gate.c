@@ -134,7 +134,7 @@ static int read_estimate(yamldoc_node map, struct scenario_gate *g, struct weir_
 
 int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_err *err)
 {
-	int order = WEIR_FAIR, cost = WEIR_UNIT_REQUESTS, per = SCENARIO_PER_HOST, r;
+	int order = WEIR_FAIR, cost = (int)ret->config.cost, per = SCENARIO_PER_HOST, r;
 	double cost_max = 0;
 
 	if ((r = ABSENT_OK(yamldoc_choice(map, "order", order_words, &order, err))) ||

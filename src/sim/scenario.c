@@ -258,9 +258,57 @@ static int read_hosts(yamldoc_node root, struct scenario *s, struct weir_err *er
 	return name_hosts(s, err);
 }
 
+/* ---- who is who at a device's gate */
+
+static bool leaf_means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
+	const char *path)
+{
+	char both[900];
+
+	snprintf(both, sizeof(both), "%s/%s", host, path);
+	for (size_t i = 0; i < leaf->n_for; i++) {
+		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
+			return true;
+	}
+	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, path) == 0);
+}
+
+int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path)
+{
+	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
+		const struct weir_tenant *t = &g->policy->tenants[i];
+		if (t->first_child < 0 && leaf_means(&g->tenants[i], t->name, host, path))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+/* Everybody who comes to a gate with tenants must be one of them. */
+static int check_leaves(const struct scenario *s, struct weir_err *err)
+{
+	for (uint32_t h = 0; h < s->n_hosts; h++) {
+		const struct scenario_group *g = &s->groups[s->hosts[h].group];
+		const struct scenario_station *st = &s->stations[g->device];
+		const struct weir_policy *p = g->gate.policy;
+
+		for (size_t t = 0; st->gate && st->gate->policy && t < p->n_tenants; t++) {
+			const char *path = p->tenants[t].path;
+			if (p->tenants[t].first_child >= 0 ||
+				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
+				continue;
+			return weir_err_at(err, -EINVAL, st->at,
+				"the gate of '%s' has no tenant for host '%s', tenant '%s' (name "
+				"one so, or give one a 'for')",
+				st->name, s->hosts[h].name, path);
+		}
+	}
+	return 0;
+}
+
 /* ---- controllers */
 
-static int read_controller(yamldoc_node map, struct scenario_controller *c, struct weir_err *err)
+static int read_controller(yamldoc_node map, const struct scenario *s,
+	struct scenario_controller *c, struct weir_err *err)
 {
 	const char *kind;
 	int r;
@@ -284,7 +332,7 @@ static int read_controller(yamldoc_node map, struct scenario_controller *c, stru
 		return r;
 	if (c->period <= 0)
 		return yamldoc_error(map, err, "period: must be more than 0");
-	return c->ops->check ? c->ops->check(map, err) : 0;
+	return c->ops->check ? c->ops->check(s, map, err) : 0;
 }
 
 static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_err *err)
@@ -300,7 +348,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		if ((r = read_controller(
-			     yamldoc_at(list, i), &s->controllers[s->n_controllers++], err)))
+			     yamldoc_at(list, i), s, &s->controllers[s->n_controllers++], err)))
 			return r;
 	}
 	for (uint32_t i = 0; i < s->n_devices; i++) {
@@ -355,7 +403,8 @@ static int read_all(struct scenario *s, struct weir_err *err)
 	int r;
 
 	if ((r = read_top(root, s, err)) || (r = read_stations(root, s, err)) ||
-		(r = read_hosts(root, s, err)) || (r = read_controllers(root, s, err)))
+		(r = read_hosts(root, s, err)) || (r = check_leaves(s, err)) ||
+		(r = read_controllers(root, s, err)))
 		return r;
 	return scenario_moments_read(root, s, err);
 }

@@ -203,6 +203,10 @@ int scenario_station_read(
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
 void scenario_moments_free(struct scenario *s);
 
+/* scenario.c: which leaf of a device's gate takes the requests of a host's tenant: the first that
+ * means it, in the order of the file; -ENOENT. */
+int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path);
+
 /* Whether a change's target is this one. */
 bool scenario_fits(const char *glob, const char *name);
 

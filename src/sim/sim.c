@@ -15,12 +15,12 @@ static int run(struct world *w, const struct sim_options *o, struct weir_err *er
 		r = world_run(w, (weir_time)((double)w->end * i / PROGRESS_STEPS));
 		if (r == -ELOOP)
 			return weir_err_set(err, r,
-				"at %.9f s of virtual time something happens for ever without time "
+				"at %.9g s of virtual time something happens for ever without time "
 				"passing (a device that needs no time?)",
 				(double)w->now / 1e9);
 		if (r)
-			return weir_err_set(err, r, "at %.9f s of virtual time: %s",
-				(double)w->now / 1e9, strerror(-r));
+			return weir_err_set(err, r, "at %.9g s of virtual time: %s",
+				(double)w->now / 1e9, w->why.text[0] ? w->why.text : strerror(-r));
 		if (o && o->progress && o->progress((double)i / PROGRESS_STEPS, o->progress_arg))
 			return weir_err_set(err, -ECANCELED, "stopped");
 	}

@@ -174,51 +174,13 @@ static int build_hosts(struct world *w, struct weir_err *err)
 
 /* ---- who is who at a device's gate */
 
-/* Does a leaf of the device's gate mean this host's tenant? */
-static bool means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
-	const char *tenant)
-{
-	char both[900];
-
-	snprintf(both, sizeof(both), "%s/%s", host, tenant);
-	for (size_t i = 0; i < leaf->n_for; i++) {
-		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
-			return true;
-	}
-	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, tenant) == 0);
-}
-
-static const char *path_of(const struct world_tenant *t)
-{
-	return t->host->group->gate.policy->tenants[t->index].path;
-}
-
-/* The first leaf that means it, in the order of the file. */
-static int find_leaf(const struct world_gate *g, const struct world_tenant *t, weir_node *ret)
-{
-	for (size_t i = 0; i < g->policy.n_tenants; i++) {
-		if (is_leaf(g->config, i) &&
-			means(&g->config->tenants[i], g->policy.tenants[i].name, t->host->name,
-				path_of(t))) {
-			*ret = g->nodes[i];
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-/* One more leaf under the root for who has none: per host, or per tenant, as the gate says. */
+/* At a gate without tenants: one more leaf under the root, per host or per tenant, as it says. */
 static int add_leaf(
 	struct world *w, struct world_gate *g, struct world_tenant *t, struct weir_err *err)
 {
 	const struct world_tenant *before = t > w->tenants ? t - 1 : NULL;
 	int r;
 
-	if (g->config->policy)
-		return weir_err_at(err, -EINVAL, g->station->config->at,
-			"the gate of '%s' has no tenant for host '%s', tenant '%s' (name one so, "
-			"or give one a 'for')",
-			g->station->config->name, t->host->name, path_of(t));
 	if (g->config->per == SCENARIO_PER_HOST && before && before->host == t->host) {
 		t->device_node = before->device_node;
 		return 0;
@@ -233,11 +195,15 @@ static int join_gates(struct world *w, struct weir_err *err)
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct world_tenant *t = &w->tenants[i];
 		struct world_gate *g = w->stations[t->host->group->device].gate;
-		int r;
+		const char *path = t->host->group->gate.policy->tenants[t->index].path;
+		int r = 0;
 
-		if (!g || find_leaf(g, t, &t->device_node) == 0)
-			continue;
-		if ((r = add_leaf(w, g, t, err)))
+		if (g && g->config->policy)
+			t->device_node =
+				g->nodes[scenario_leaf_for(g->config, t->host->name, path)];
+		else if (g)
+			r = add_leaf(w, g, t, err);
+		if (r)
 			return r;
 	}
 	return 0;

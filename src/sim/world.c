@@ -22,9 +22,10 @@ static int grow_pool(struct world *w)
 	if (!chunks)
 		return -ENOMEM;
 	w->chunks = chunks;
-	ios = calloc(POOL_CHUNK, sizeof(*ios));
+	ios = aligned_alloc(_Alignof(struct world_io), POOL_CHUNK * sizeof(*ios));
 	if (!ios)
 		return -ENOMEM;
+	memset(ios, 0, POOL_CHUNK * sizeof(*ios));
 	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * POOL_CHUNK)) {
 		free(ios);
 		return -ENOMEM;
@@ -429,7 +430,7 @@ static void other_event(struct world *w, uint32_t which)
 	switch (which) {
 	case WORLD_EVENT_MOMENT: {
 		const struct scenario *s = w->scenario;
-		int r = world_change(w, &s->moments[w->next_moment++], NULL);
+		int r = world_change(w, &s->moments[w->next_moment++], &w->why);
 		if (r)
 			w->failed = r;
 		if (w->next_moment < s->n_moments)
@@ -445,7 +446,7 @@ static void other_event(struct world *w, uint32_t which)
 		break;
 	default: {
 		struct world_controller *c = &w->controllers[which - WORLD_EVENT_CONTROLLERS];
-		int r = c->config->ops->step(c->state, w, w->now);
+		int r = c->config->ops->step(c->state, w, w->now, &w->why);
 		if (r)
 			w->failed = r;
 		event_arm(&w->events, id, w->now + c->config->period);

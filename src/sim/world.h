@@ -34,8 +34,9 @@ struct world_gate;
  * a small protocol's own. */
 #define WORLD_HEADER 96
 
-struct world_io {             /* one IO, from its workload to its completion */
-	struct weir_req req;  /* at the host's gate; first, so that one pointer is the other */
+struct world_io { /* one IO, from its workload to its completion */
+	/* At the host's gate. First, so that one pointer is the other; and a line of its own. */
+	_Alignas(64) struct weir_req req;
 	struct device_io dev; /* in a station */
 	struct world_load *load;
 	uint32_t index; /* in the pool: its event's id is world.io_events + index */
@@ -153,7 +154,8 @@ struct world {
 
 	size_t next_moment;
 	struct measure *measure;
-	int failed; /* sticky: -ENOMEM in the middle of a run */
+	int failed;          /* sticky: the run cannot go on … */
+	struct weir_err why; /* … and why; "" where the errno says it all */
 };
 
 /* event ids after other_events: the next moment of `at:`, the sample, the end of the warm-up, then

@@ -68,7 +68,7 @@ static void a_whole_file_is_read(void)
 		"  - name: ost\n"
 		"    kind: ssd\n"
 		"    capacity: auto\n"
-		"    gate: {window: 8, tenants: [{name: x, weight: 2, for: ['h*/vm1', other]}]}\n"
+		"    gate: {window: 8, tenants: [{name: x, weight: 2, for: ['h*/vm1', h*]}]}\n"
 		"links: [{name: up, rate: 8 Gbit/s, delay: 50us, buffer: 1 MiB}, {name: down}]\n"
 		"hosts:\n"
 		"  - name: h\n"
@@ -210,6 +210,17 @@ static void errors_name_the_place_and_the_reason(void)
 			"two entries for one time"},
 		{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
 			"t.yaml:5:22: controllers[0].kind: no controller is named 'magic'"},
+		{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
+			"t.yaml:5:15: controllers[0]: needs a 'device'"},
+		{HEAD "hosts: [{name: h, workloads: []}]\n"
+		      "controllers: [{kind: capacity, device: l}]\n",
+			"no device is named 'l'"},
+		{"duration: 1s\ndevices: [{name: s, kind: server, gate: {tenants: [{name: x}]}}]\n"
+		 "hosts: [{name: h, workloads: [{}]}]\n",
+			"t.yaml:2:11: the gate of 's' has no tenant for host 'h', tenant 'main'"},
+		{HEAD "hosts: [{name: h, cost: bytes, workloads: []}]\n"
+		      "at: [{time: 1s, set: {host: h, credit: 5}}]\n",
+			"at[0].set.credit"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

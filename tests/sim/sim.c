@@ -588,19 +588,21 @@ static void a_run_can_be_stopped_and_shortened(void)
 	scenario_free(s);
 }
 
-static void who_has_no_place_at_a_devices_gate_is_named(void)
+/* What only the gate can refuse is told with the time at which it did. */
+static void a_change_that_the_gate_refuses_ends_the_run(void)
 {
-	static const char text[] =
-		"duration: 1s\n"
-		"devices: [{name: s, kind: server, gate: {tenants: [{name: x}]}}]\n"
-		"hosts: [{name: h, workloads: [{}]}]\n";
+	static const char text[] = "duration: 10s\n"
+				   "devices: [{name: s, kind: server}]\n"
+				   "hosts: [{name: h, workloads: [{}]}]\n"
+				   "at: {time: 3s, set: {tenant: h/main, rgrant: 5}}\n";
 	struct scenario *s;
 	struct metrics *m;
 	struct weir_err err;
 
 	CHECK_INT(scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err), 0);
 	CHECK_INT(sim_run(s, NULL, &m, NULL, &err), -EINVAL);
-	CHECK(strstr(err.text, "t.yaml:2:11:") && strstr(err.text, "host 'h', tenant 'main'"));
+	if (!strstr(err.text, "at 3 s of virtual time: ") || strlen(err.text) < 30)
+		FAIL("'%s'", err.text);
 	scenario_free(s);
 }
 
@@ -626,6 +628,6 @@ int main(void)
 	RUN(an_slo_is_compared);
 	RUN(traces_are_read_through_the_caller);
 	RUN(a_run_can_be_stopped_and_shortened);
-	RUN(who_has_no_place_at_a_devices_gate_is_named);
+	RUN(a_change_that_the_gate_refuses_ends_the_run);
 	return 0;
 }
