@@ -21,7 +21,7 @@ def read_keys():
         for name, body in re.findall(r"\*const (\w+)\[\] = \{([^}]*)\}", text):
             if re.search(r"keys|more", name):
                 keys |= set(re.findall(r'"(\w+)"', body))
-        keys |= set(re.findall(r'\{"(\w+)",[\s\\]*(?:TIME|SIZE64|SIZE32|WHOLE64|WHOLE|REAL|BYTES_RATE|IOPS|FLAG|WORD),',
+        keys |= set(re.findall(r'\{[\s\\]*"(\w+)",[\s\\]*(?:TIME|SIZE64|SIZE32|WHOLE64|WHOLE|REAL|BYTES_RATE|IOPS|FLAG|WORD),',
                                text))
         keys |= set(re.findall(r'keys\[n\+\+\] = "(\w+)"', text))
     return keys
