@@ -494,7 +494,8 @@ static int unary(struct parser *p, struct value *ret)
 		r = unary(p, ret);
 		if (r == 0)
 			r = scalar(p, start + 1, ret);
-		ret->x = -ret->x;
+		if (r == 0)
+			ret->x = -ret->x;
 	} else {
 		r = primary(p, ret);
 	}

@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Okabe and Ito's palette: told apart by people with any colour vision, and in grey. */
 static const char *const palette[] = {
 	"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
@@ -248,7 +246,7 @@ static int spawn_gnuplot(const char *dir, const char *script, pid_t *ret_pid)
 int plot_draw(const char *dir, const char *stem, struct weir_err *err)
 {
 	char script[NAME_MAX + 1];
-	pid_t pid;
+	pid_t pid = -1;
 	int status, r;
 
 	if (snprintf(script, sizeof(script), "%s.gp", stem) >= (int)sizeof(script))

@@ -80,6 +80,8 @@ static const char *cell(const struct report_table *t, size_t row, size_t column)
 
 static size_t rows(const struct report_table *t)
 {
+	if (t->columns == 0)
+		return 0;
 	return (t->n + t->columns - 1) / t->columns;
 }
 

@@ -12,6 +12,9 @@
 /* `window: none`. More than any scenario keeps in flight, and exact in the gate's arithmetic. */
 #define WINDOW_NONE 1e6
 
+/* The largest size or cost: what the gate's buckets hold, and exact in a double. */
+#define QUANTITY_MAX 4503599627370496.0
+
 const char *const scenario_gate_keys[] = {"window", "order", "cost", "cost_max", "run", "distance",
 	"credit", "io_unit", "flush_cost", "trim_cost", "estimate", "tenants", "per", NULL};
 const char *const scenario_knob_keys[] = {"weight", "min", "max", "burst", "priority", "deadline",
@@ -30,20 +33,28 @@ static int read_in_unit(
 {
 	uint64_t bytes;
 	weir_time time;
+	double found;
 	int r;
 
 	switch (unit) {
 	case WEIR_UNIT_BYTES:
-		if ((r = yamldoc_size_of(map, key, &bytes, err)) == 0)
-			*ret = (double)bytes;
-		return r;
+		r = yamldoc_size_of(map, key, &bytes, err);
+		found = r ? 0 : (double)bytes;
+		break;
 	case WEIR_UNIT_TIME:
-		if ((r = yamldoc_time(map, key, &time, err)) == 0)
-			*ret = (double)time;
-		return r;
+		r = yamldoc_time(map, key, &time, err);
+		found = r ? 0 : (double)time;
+		break;
 	default:
-		return yamldoc_count(map, key, ret, err);
+		r = yamldoc_count(map, key, &found, err);
+		break;
 	}
+	if (r)
+		return r;
+	if (found > QUANTITY_MAX)
+		return yamldoc_error(yamldoc_get(map, key), err, "is too large");
+	*ret = found;
+	return 0;
 }
 
 static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
@@ -331,12 +342,12 @@ static int read_for(yamldoc_node map, struct scenario_tenant *t, struct weir_err
 	return 0;
 }
 
-static int read_tenant(yamldoc_node map, const char *path, struct scenario_gate *g,
-	struct scenario_tenant *t, struct weir_err *err)
+static int read_tenant(yamldoc_node map, int index, struct scenario_gate *g, struct weir_err *err)
 {
-	int index = weir_policy_find(g->policy, path), r;
+	struct scenario_tenant *t = &g->tenants[index];
 	const struct weir_tenant *w = &g->policy->tenants[index];
 	yamldoc_node workloads = yamldoc_get(map, "workloads");
+	int r;
 
 	t->at = yamldoc_place(map);
 	t->knobs.weight = w->weight;
@@ -350,7 +361,7 @@ static int read_tenant(yamldoc_node map, const char *path, struct scenario_gate 
 		return yamldoc_error(map, err,
 			"'%s' has children: workloads, for, priority, deadline, profile and tokens "
 			"belong to tenants without",
-			path);
+			w->path);
 	if (workloads.id)
 		return scenario_workloads_read(workloads, &t->workloads, &t->n_workloads, err);
 	return 0;
@@ -372,7 +383,9 @@ static int read_tree(
 			    name) >= sizeof(path))
 			return yamldoc_error(map, err, "the path of this tenant is too long");
 		index = weir_policy_find(g->policy, path);
-		if ((r = read_tenant(map, path, g, &g->tenants[index], err)))
+		if (index < 0)
+			return yamldoc_error(map, err, "the policy has no tenant '%s'", path);
+		if ((r = read_tenant(map, index, g, err)))
 			return r;
 		if (children.id && (r = read_tree(children, path, g, err)))
 			return r;

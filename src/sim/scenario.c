@@ -220,6 +220,9 @@ static int name_hosts(struct scenario *s, struct weir_err *err)
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		room += s->groups[i].count * (strlen(s->groups[i].name) + 12);
 		s->n_hosts += s->groups[i].count;
+		if (s->n_hosts > HOSTS_MAX)
+			return weir_err_at(err, -EINVAL, s->groups[i].at,
+				"there are more than %u hosts", HOSTS_MAX);
 	}
 	s->hosts = calloc(s->n_hosts, sizeof(*s->hosts));
 	s->names = p = malloc(room);

@@ -88,7 +88,7 @@ static void pump(struct world *w, struct world_gate *g)
 		n = weir_gate_next(g->gate, w->now, out, BATCH);
 		for (size_t i = 0; i < n; i++) {
 			if (g->host)
-				forward(w, (struct world_io *)out[i]);
+				forward(w, out[i]->user);
 			else
 				submit_to_station(w, g->station, out[i]->user);
 		}

@@ -35,7 +35,7 @@ struct world_gate;
 #define WORLD_HEADER 96
 
 struct world_io { /* one IO, from its workload to its completion */
-	/* At the host's gate. First, so that one pointer is the other; and a line of its own. */
+	/* At the host's gate; a line of its own. */
 	_Alignas(64) struct weir_req req;
 	struct device_io dev; /* in a station */
 	struct world_load *load;
