@@ -6,8 +6,10 @@
  */
 #include "base/err.h"
 #include "base/yamldoc.h"
+#include "prog/opts.h"
 #include <errno.h>
 
 #define weir_err_set(err, code, ...)    ((void)weir_err_set(err, code, __VA_ARGS__), (code))
 #define weir_err_at(err, code, at, ...) ((void)weir_err_at(err, code, at, __VA_ARGS__), (code))
 #define yamldoc_error(n, err, ...)      ((void)yamldoc_error(n, err, __VA_ARGS__), -EINVAL)
+#define opts_fail(v, ...)               ((void)opts_fail(v, __VA_ARGS__), 2)

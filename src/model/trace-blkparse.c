@@ -36,7 +36,7 @@ static bool take_part(
 
 static bool take_time(struct trace_line *l)
 {
-	uint64_t seconds, fraction;
+	uint64_t seconds = 0, fraction = 0;
 	if (!take_part(l, "seconds", '.', MAX_SECONDS - 1, &seconds))
 		return false;
 	const char *start = l->p;

@@ -296,7 +296,7 @@ static int run_scenario(struct asked *a, char *path)
 {
 	struct progress progress;
 	struct metrics *m;
-	struct scenario *s;
+	struct scenario *s = NULL;
 	struct weir_err err;
 	int r = load(a, path, &s);
 

@@ -104,7 +104,7 @@ static int output_open(struct output *o, const char *name)
 		o->temporary = NULL;
 		return output_fail(o);
 	}
-	int fd = mkstemp(o->temporary);
+	int fd = mkstemp(o->temporary); /* NOLINT(clang-analyzer-unix.Malloc): output_close frees */
 	if (fd < 0) {
 		free(o->temporary);
 		o->temporary = NULL;

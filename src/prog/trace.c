@@ -55,8 +55,8 @@ static int check_file(const char *path, struct weir_err *err)
 int trace_load(
 	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err)
 {
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	struct progress p;
 	int code = check_file(path, err);
 	if (code == 0)

@@ -192,7 +192,7 @@ static int entries(struct reader *r, yamldoc_node root, const char *key, size_t 
 /* A name that can be said in an expression, or that makes a file's name. */
 static int check_name(struct reader *r, yamldoc_node map, const char *name)
 {
-	size_t n = strlen(name);
+	size_t n = name ? strlen(name) : 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)name[i]) && !(i && strchr("_-", name[i])))

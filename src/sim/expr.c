@@ -380,7 +380,7 @@ static int argument(struct parser *p, struct list *l)
 {
 	const char *start;
 	char name[EXPR_NAME];
-	struct value v;
+	struct value v = {0};
 	int r;
 
 	skip_space(p);
@@ -521,7 +521,7 @@ static int apply(struct parser *p, const char *at, char op, struct value *a, con
 static int chain(struct parser *p, const char *ops, int (*next)(struct parser *, struct value *),
 	struct value *ret)
 {
-	struct value b;
+	struct value b = {0};
 	int r = next(p, ret);
 
 	while (r == 0) {
@@ -565,7 +565,7 @@ int expr_eval(
 	const char *text, const struct expr_scope *scope, double *ret_value, struct weir_err *err)
 {
 	struct parser p = {.text = text, .at = text, .scope = scope, .err = err};
-	struct value v;
+	struct value v = {0};
 	int r = whole(&p, &v);
 
 	if (r < 0)
@@ -579,7 +579,7 @@ int expr_eval(
 int expr_check(const char *text, struct weir_err *err)
 {
 	struct parser p = {.text = text, .at = text, .err = err};
-	struct value v;
+	struct value v = {0};
 
 	return whole(&p, &v);
 }
@@ -588,7 +588,7 @@ int expr_series(const char *name, const struct expr_scope *scope, struct metrics
 	struct weir_err *err)
 {
 	struct parser p = {.text = name, .at = name, .scope = scope, .err = err};
-	struct value v;
+	struct value v = {0};
 	int r = lookup(&p, name, name, &v);
 
 	if (r < 0)
