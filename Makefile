@@ -53,11 +53,11 @@ bench: build-all ## the benchmarks, as tables
 	build/weir bench sim
 
 fuzz: build-fuzz-all ## every fuzz target for a minute
-	@for target in fuzz/*.c; do \
-		$(MAKE) --no-print-directory fuzz-$$(basename $$target .c) || exit 1; done
+	@for corpus in fuzz/corpus/*; do \
+		$(MAKE) --no-print-directory fuzz-$${corpus##*/} || exit 1; done
 
 fuzz-%: build-fuzz-all
-	@mkdir -p build-fuzz/corpus/$* fuzz/corpus/$*
+	@mkdir -p build-fuzz/corpus/$*
 	build-fuzz/fuzz/fuzz_$* -dict=fuzz/yaml.dict -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
 		-rss_limit_mb=1024 -artifact_prefix=build-fuzz/$*- build-fuzz/corpus/$* fuzz/corpus/$*
 
