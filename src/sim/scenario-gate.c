@@ -355,7 +355,8 @@ static int read_tenant(yamldoc_node map, int index, struct scenario_gate *g, str
 	memcpy(t->knobs.max, w->max, sizeof(w->max));
 	t->knobs.n_min = w->n_min;
 	t->knobs.n_max = w->n_max;
-	if ((r = read_extras(map, &t->knobs, err)) || (r = read_for(map, t, err)))
+	if ((r = scenario_name_check(yamldoc_get(map, "name"), err)) ||
+		(r = read_extras(map, &t->knobs, err)) || (r = read_for(map, t, err)))
 		return r;
 	if (w->first_child >= 0 && (workloads.id || t->n_for || t->knobs.given))
 		return yamldoc_error(map, err,

@@ -20,6 +20,19 @@ bool scenario_fits(const char *glob, const char *name)
 	return fnmatch(glob, name, 0) == 0;
 }
 
+/* Names stand in paths and in the names of metrics. */
+int scenario_name_check(yamldoc_node name, struct weir_err *err)
+{
+	const char *text = yamldoc_text(name);
+
+	for (const char *p = text; *p; p++) {
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return yamldoc_error(name, err,
+				"'%s': a name is made of letters, digits, '-' and '_'", text);
+	}
+	return text[0] ? 0 : yamldoc_error(name, err, "a name must not be empty");
+}
+
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 {
 	const char *name;
@@ -27,15 +40,8 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 
 	if (r == -ENOENT)
 		return yamldoc_error(map, err, "needs a 'name'");
-	if (r)
+	if (r || (r = scenario_name_check(yamldoc_get(map, "name"), err)))
 		return r;
-	for (const char *p = name; *p; p++) {
-		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-			return yamldoc_error(yamldoc_get(map, "name"), err,
-				"'%s': a name is made of letters, digits, '-' and '_'", name);
-	}
-	if (!name[0])
-		return yamldoc_error(yamldoc_get(map, "name"), err, "a name must not be empty");
 	*ret = name;
 	return 0;
 }

@@ -210,7 +210,8 @@ int scenario_leaf_for(const struct scenario_gate *g, const char *host, const cha
 /* Whether a change's target is this one. */
 bool scenario_fits(const char *glob, const char *name);
 
-/* A name of a host, tenant, device …: letters, digits, '-', '_'. NULL-safe through need. */
+/* A name of a host, tenant, device …: letters, digits, '-', '_'. */
+int scenario_name_check(yamldoc_node name, struct weir_err *err);
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
 /* Is every key of the map in one of the two lists? */
 int scenario_keys(

@@ -22,11 +22,10 @@
 struct metrics;
 struct scenario;
 
-/* One change to the YAML before it is read, as in `--set hosts[0].window=16`: the value, a YAML
- * scalar or flow value, replaces what stands at the path. */
+/* One change to the YAML before it is read, as in `--set hosts[0].window=16`: the value replaces
+ * what stands at the path, which must be there, and be a single value or a list or map in brackets. */
 struct scenario_set {
-	const char
-		*path; /* "hosts[0].tenants[1].weight"; must exist, but for a last key of a map */
+	const char *path;  /* "hosts[0].tenants[1].weight" */
 	const char *value; /* "16", "100 iops", "[1, 2]" */
 };
 

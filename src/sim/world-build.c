@@ -129,8 +129,6 @@ static int build_tenant(struct world *w, struct world_host *h, size_t index, uin
 	t->index = (uint32_t)index;
 	t->number = (uint32_t)(t - w->tenants);
 	t->node = h->gate->nodes[index];
-	/* On links with strict order: the gate's priority; without one, the last. */
-	t->link_priority = st->knobs.priority < 0 ? LINK_CLASSES - 1 : (uint8_t)st->knobs.priority;
 	t->loads = *loads;
 	t->n_loads = st->n_workloads;
 	for (size_t i = 0; i < st->n_workloads; i++) {
@@ -244,6 +242,7 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 		world_free(w);
 		return r;
 	}
+	world_link_priorities(w);
 	r = measure_new(w, &w->measure);
 	if (r) {
 		world_free(w);

@@ -245,6 +245,17 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 	return r;
 }
 
+/* On links with strict order a tenant's requests have its priority; without one, the last. */
+void world_link_priorities(struct world *w)
+{
+	for (uint32_t i = 0; i < w->n_tenants; i++) {
+		struct world_tenant *t = &w->tenants[i];
+		int priority = t->host->gate->knobs[t->index].priority;
+
+		t->link_priority = priority < 0 ? LINK_CLASSES - 1 : (uint8_t)priority;
+	}
+}
+
 static int change_station(struct world *w, struct world_station *st, double rate)
 {
 	int r;
@@ -280,6 +291,7 @@ int world_change(struct world *w, const struct scenario_moment *m, struct weir_e
 		if (any)
 			r = change_gate(w, &w->gates[i], m, err);
 	}
+	world_link_priorities(w);
 	for (size_t k = 0; r == 0 && k < m->n; k++) {
 		const struct scenario_change *c = &m->changes[k];
 		if (c->target == SCENARIO_ON_WORKLOAD)

@@ -61,6 +61,12 @@ static void give_io(struct world *w, struct world_io *io)
 	w->free_ios = io;
 }
 
+/* What is due, or overdue, happens now: time does not go backwards. */
+static void arm(struct world *w, uint32_t id, weir_time at)
+{
+	event_arm(&w->events, id, at > w->now ? at : w->now);
+}
+
 /* ---- gates */
 
 void world_touch(struct world *w, struct world_gate *g)
@@ -93,7 +99,7 @@ static void pump(struct world *w, struct world_gate *g)
 				submit_to_station(w, g->station, out[i]->user);
 		}
 	} while (n == BATCH);
-	event_arm(&w->events, g->event, weir_gate_wakeup(g->gate, w->now));
+	arm(w, g->event, weir_gate_wakeup(g->gate, w->now));
 }
 
 static void pump_dirty(struct world *w)
@@ -132,7 +138,7 @@ static void count_inside(struct world *w, struct world_station *st, int change)
 
 void world_station_look(struct world *w, struct world_station *st)
 {
-	event_arm(&w->events, st->event, device_next(st->device));
+	arm(w, st->event, device_next(st->device));
 }
 
 static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io)

@@ -181,6 +181,7 @@ void world_station_look(struct world *w, struct world_station *st);
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
 	struct weir_err *err);
+void world_link_priorities(struct world *w);
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);
 
 #endif

@@ -163,6 +163,8 @@ static void errors_name_the_place_and_the_reason(void)
 		{HEAD "hosts: [{name: h, tenants: [{name: a}], workloads: []}]\n", "not both"},
 		{HEAD "hosts: [{name: h, tenants: [{name: a, wieght: 2}]}]\n",
 			"t.yaml:4:39: hosts[0].tenants[0]: unknown key 'wieght'"},
+		{HEAD "hosts: [{name: h, tenants: [{name: a, children: [{name: b.c}]}]}]\n",
+			"hosts[0].tenants[0].children[0].name: 'b.c': a name is made of"},
 		{HEAD "hosts: [{name: h, tenants: [{name: a, weight: 0}]}]\n",
 			"hosts[0].tenants[0].weight"},
 		{HEAD "hosts: [{name: h, tenants: [{name: a, priority: 64}]}]\n",
