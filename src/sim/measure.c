@@ -393,15 +393,16 @@ static int put_slo(struct metrics *m, const struct world_tenant *t)
 		m, "", found / (double)p->slo_latency, "slo.%s.%s.ratio", t->host->name, p->path);
 }
 
-static int put_bursts(struct metrics *m, const struct world_tenant *t)
+static int put_bursts(struct metrics *m, struct world *w, const struct world_tenant *t)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < t->n_loads; i++) {
-		const struct world_load *l = &t->loads[i];
+		struct world_load *l = &t->loads[i];
 		const struct world_bursts *b = l->bursts;
 		if (!b)
 			continue;
+		world_load_sweep(w, l);
 		r = metrics_putf(m, "", (double)b->finished, "burst.%s.%s.%s.finished",
 			t->host->name, tenant_path(t), l->config->name);
 		if (r == 0)
@@ -453,7 +454,7 @@ static int end_tenants(struct ending *e)
 		if (r == 0)
 			r = put_slo(m, t);
 		if (r == 0)
-			r = put_bursts(m, t);
+			r = put_bursts(m, e->w, t);
 		h->span = e->total.span = f.span;
 		h->ios += f.ios;
 		h->bytes += f.bytes;

@@ -33,7 +33,6 @@ static int grow_pool(struct world *w)
 	for (uint32_t i = POOL_CHUNK; i-- > 0;) {
 		ios[i].index = w->n_chunks * POOL_CHUNK + i;
 		ios[i].dev.user = &ios[i];
-		ios[i].at_device.user = &ios[i];
 		ios[i].req.user = w->free_ios;
 		w->free_ios = &ios[i];
 	}
@@ -117,13 +116,16 @@ static void pump_dirty(struct world *w)
 
 /* ---- the way of an IO */
 
-/* What a gate counts. */
+/* What a gate counts of a request of r->bytes. */
 static void set_costs(const struct scenario_gate *g, struct weir_req *r)
 {
 	double time = (double)g->estimate_io;
 
-	if (g->costs.io_unit || r->op > WEIR_WRITE)
+	r->requests = 1;
+	if (g->costs.io_unit || r->op > WEIR_WRITE) {
 		r->requests = weir_policy_cost(&g->costs, (enum weir_op)r->op, r->bytes);
+		r->bytes = weir_policy_cost_bytes((enum weir_op)r->op, r->bytes);
+	}
 	if (g->estimate_rate > 0)
 		time += (double)r->bytes * 1e9 / g->estimate_rate;
 	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
@@ -152,7 +154,7 @@ static void submit_to_station(struct world *w, struct world_station *st, struct 
 
 static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool data)
 {
-	io->dev.bytes = WORLD_HEADER + (data ? io->req.bytes : 0);
+	io->dev.bytes = WORLD_HEADER + (data ? io->bytes : 0);
 	io->dev.marked = io->dev.dropped = false;
 	submit_to_station(w, &w->stations[link], io);
 }
@@ -163,14 +165,13 @@ static void submit_to_device(struct world *w, struct world_io *io)
 	struct world_station *st = &w->stations[h->group->device];
 	struct weir_req *r = &io->at_device;
 
-	io->dev.bytes = io->req.bytes;
+	io->dev.bytes = io->bytes;
 	if (!st->gate) {
 		submit_to_station(w, st, io);
 		return;
 	}
 	*r = (struct weir_req){.tenant = io->load->tenant->device_node,
-		.requests = 1,
-		.bytes = io->req.bytes,
+		.bytes = io->bytes,
 		.offset = io->req.offset,
 		.op = io->req.op,
 		.user = io};
@@ -188,7 +189,7 @@ static void forward(struct world *w, struct world_io *io)
 	unsigned hop = io->hop;
 
 	if (hop < g->n_request)
-		submit_to_link(w, g->request[hop], io, io->req.op != WEIR_READ);
+		submit_to_link(w, g->request[hop], io, io->req.op == WEIR_WRITE);
 	else if (hop == g->n_request)
 		submit_to_device(w, io);
 	else if (hop - g->n_request - 1 < g->n_reply)
@@ -240,7 +241,6 @@ static void note_burst(struct world *w, struct world_load *l, struct world_io *i
 	struct world_burst *last;
 
 	io->phase = (uint32_t)((w->now - l->config->config.start) / cycle);
-	l->phase = io->phase;
 	last = b->n_open ? &b->open[b->n_open - 1] : NULL;
 	if (!last || last->phase != io->phase) {
 		if (b->n_open == sizeof(b->open) / sizeof(b->open[0])) {
@@ -263,12 +263,12 @@ static void issue(struct world *w, struct world_io *io, const struct workload_io
 	struct weir_req *r = &io->req;
 
 	*r = (struct weir_req){.tenant = t->node,
-		.requests = 1,
 		.bytes = shape->bytes,
 		.offset = shape->offset,
 		.op = shape->op,
 		.user = io};
 	set_costs(g->config, r);
+	io->bytes = shape->bytes;
 	io->hop = 0;
 	io->pausing = false;
 	io->dev.offset = shape->offset;
@@ -277,7 +277,6 @@ static void issue(struct world *w, struct world_io *io, const struct workload_io
 	io->dev.source = t->number;
 	if (l->bursts)
 		note_burst(w, l, io);
-	t->inside++;
 	w->submitted++;
 	weir_gate_submit(g->gate, w->now, &r, 1);
 	world_touch(w, g);
@@ -303,7 +302,7 @@ static void refill(struct world *w, struct world_load *l, struct world_io *io)
 	}
 	io->pausing = true;
 	io->req.offset = shape.offset;
-	io->req.bytes = shape.bytes;
+	io->bytes = shape.bytes;
 	io->req.op = shape.op;
 	event_arm(&w->events, w->io_events + io->index, shape.at);
 }
@@ -311,7 +310,7 @@ static void refill(struct world *w, struct world_load *l, struct world_io *io)
 /* An IO's own event: its pause is over, or it is time to try a link again. */
 static void wake_io(struct world *w, struct world_io *io)
 {
-	struct workload_io shape = {w->now, io->req.offset, io->req.bytes, io->req.op};
+	struct workload_io shape = {w->now, io->req.offset, io->bytes, io->req.op};
 
 	if (!io->pausing) {
 		forward(w, io);
@@ -378,31 +377,38 @@ static void start_loads(struct world *w)
 	}
 }
 
-static void finish_burst(struct world *w, struct world_load *l, struct world_io *io)
+/* Bursts of which all IOs are done, and no more can come, are finished. */
+void world_load_sweep(struct world *w, struct world_load *l)
 {
+	const struct workload_config *c = &l->config->config;
 	struct world_bursts *b = l->bursts;
-	weir_time cycle = l->config->config.on + l->config->config.off;
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < b->n_open; i++) {
 		struct world_burst *x = &b->open[i];
-		weir_time phase_end = l->config->config.start + (weir_time)x->phase * cycle +
-				      l->config->config.on;
-		if (x->phase == io->phase) {
-			x->inside--;
-			x->last = w->now;
-		}
-		/* Finished when all are done and no more of it can come. */
-		if (x->inside == 0 && (w->now >= phase_end || l->phase > x->phase)) {
-			if (x->first >= w->warmup) {
-				b->finished++;
-				b->total_ns += (double)(x->last - x->first);
-			}
-		} else {
+		weir_time phase_end = c->start + (weir_time)x->phase * (c->on + c->off) + c->on;
+
+		if (x->inside > 0 || w->now < phase_end) {
 			b->open[kept++] = *x;
+		} else if (x->first >= w->warmup) {
+			b->finished++;
+			b->total_ns += (double)(x->last - x->first);
 		}
 	}
 	b->n_open = kept;
+}
+
+static void finish_in_burst(struct world *w, struct world_load *l, const struct world_io *io)
+{
+	struct world_bursts *b = l->bursts;
+
+	for (unsigned i = 0; i < b->n_open; i++) {
+		if (b->open[i].phase == io->phase) {
+			b->open[i].inside--;
+			b->open[i].last = w->now;
+		}
+	}
+	world_load_sweep(w, l);
 }
 
 static void complete(struct world *w, struct world_io *io)
@@ -416,11 +422,10 @@ static void complete(struct world *w, struct world_io *io)
 	t->count.done++;
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);
-	t->inside--;
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)
-		finish_burst(w, l, io);
+		finish_in_burst(w, l, io);
 	if (l->closed)
 		refill(w, l, io);
 	else

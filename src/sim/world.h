@@ -41,6 +41,7 @@ struct world_io { /* one IO, from its workload to its completion */
 	struct world_load *load;
 	uint32_t index; /* in the pool: its event's id is world.io_events + index */
 	uint32_t phase; /* of an on-off workload: which burst */
+	uint32_t bytes; /* its length; req.bytes is what it costs */
 	uint8_t hop;    /* which station it is at or waits for */
 	bool pausing;   /* not yet issued: waits for its workload's think time or phase */
 	struct weir_req at_device; /* at the device's gate */
@@ -69,7 +70,6 @@ struct world_load {
 	bool closed, running;
 	uint32_t parked;             /* closed: slots that wait for it to be started */
 	struct workload_io next;     /* open: what arrives at that event */
-	uint32_t phase;              /* the last issued IO's */
 	struct world_bursts *bursts; /* NULL: not on-off */
 };
 
@@ -81,7 +81,6 @@ struct world_tenant { /* a leaf at a host's gate */
 	uint32_t number;       /* in world.tenants: the `source` of its IOs */
 	uint8_t link_priority;
 	struct world_count count;
-	uint32_t inside; /* IOs issued and not completed */
 	struct world_load *loads;
 	size_t n_loads;
 	struct measure_tenant *measure; /* histograms; made at its first completion */
@@ -171,6 +170,8 @@ void world_free(struct world *w);
 int world_run(struct world *w, weir_time until);
 /* A workload is started or stopped; does nothing if it is so already. */
 void world_load_run(struct world *w, struct world_load *l, bool run);
+/* Counts the bursts that are over by now; of a workload that has them. */
+void world_load_sweep(struct world *w, struct world_load *l);
 /* Something about the gate changed: ask it, before time moves on, what may pass. */
 void world_touch(struct world *w, struct world_gate *g);
 /* Steps a station up to now, as before its model is changed; and looks again when it is next due. */
