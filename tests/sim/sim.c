@@ -558,6 +558,41 @@ static void traces_are_read_through_the_caller(void)
 	scenario_free(s);
 }
 
+static int give_flushes(
+	const char *path, void *arg, char **ret, size_t *ret_len, struct weir_err *err)
+{
+	size_t len = 0;
+	FILE *f = open_memstream(ret, &len);
+
+	fputs("# weir-trace 1\n", f);
+	for (int i = 0; i < 100; i++)
+		fputs("0 F 0 0 0\n", f);
+	fclose(f);
+	*ret_len = len;
+	return 0;
+}
+
+/* 100 flushes at once that count 20 each: under 100 iops, five a second, whatever else is free. */
+static void flushes_cost_what_the_gate_says(void)
+{
+	static const char text[] =
+		"duration: 10s\n"
+		"devices: [{name: s, kind: server}]\n"
+		"hosts: [{name: h, flush_cost: 20, tenants: [{name: a, max: 100 iops, workloads: "
+		"[{trace: f}]}]}]\n";
+	struct scenario *s;
+	struct metrics *m;
+	struct weir_err err;
+
+	CHECK_INT(scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err), 0);
+	CHECK_INT(scenario_load(s, give_flushes, NULL, &err), 0);
+	CHECK_INT(sim_run(s, NULL, &m, NULL, &err), 0);
+	CHECK_NEAR(get(m, "tenant.h.a.ios"), 50, 0.03);
+	CHECK(get(m, "tenant.h.a.bytes") == 0);
+	metrics_free(m);
+	scenario_free(s);
+}
+
 static int stop_at_half(double fraction, void *arg)
 {
 	*(double *)arg = fraction;
@@ -628,6 +663,7 @@ int main(void)
 	RUN(bursts_are_timed);
 	RUN(an_slo_is_compared);
 	RUN(traces_are_read_through_the_caller);
+	RUN(flushes_cost_what_the_gate_says);
 	RUN(a_run_can_be_stopped_and_shortened);
 	RUN(a_change_that_the_gate_refuses_ends_the_run);
 	return 0;
