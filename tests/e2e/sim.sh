@@ -46,6 +46,22 @@ assert 0.97 < values["host.h1.in_flight"] <= 1.001, values["host.h1.in_flight"]
 assert values["run.submitted"] == values["run.served"] + values["run.queued"] + values["run.in_flight"]
 END
 
+# ---- every example: nothing is lost, and N = λ·T for each tenant beyond its gate
+for file in "$examples"/*.yaml; do
+	run 0 weir sim --json "$file"
+	python3 - <<'END' || fail "$file"
+import json
+values = json.load(open("stdout"))["values"]
+assert values["run.submitted"] == values["run.served"] + values["run.queued"] + values["run.in_flight"]
+tenants = [name[7:-5] for name in values if name.startswith("tenant.") and name.endswith(".iops")]
+assert tenants
+for tenant in tenants:
+    n, rate, time = (values[f"tenant.{tenant}.in_flight"], values[f"tenant.{tenant}.iops"],
+                     values[f"inside.{tenant}.mean"] / 1000)
+    assert rate > 0 and abs(n - rate * time) <= 0.01 * n, (tenant, n, rate * time)
+END
+done
+
 # ---- what is wrong is said in one line, with its place
 refused() # TEXT COMMAND...
 {
