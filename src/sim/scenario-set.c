@@ -21,10 +21,10 @@ struct edit {
 	struct weir_err *err;
 };
 
-static int refuse(const struct edit *e, size_t upto, const char *why)
+static void refuse(const struct edit *e, size_t upto, const char *why)
 {
-	return weir_err_set(e->err, -EINVAL, "%s: --set %s: '%.*s' %s", e->file, e->set->path,
-		(int)upto, e->set->path, why);
+	weir_err_set(e->err, -EINVAL, "%s: --set %s: '%.*s' %s", e->file, e->set->path, (int)upto,
+		e->set->path, why);
 }
 
 static yaml_node_t *child_of_map(
@@ -52,34 +52,37 @@ static yaml_node_t *child_of_list(const struct edit *e, yaml_node_t *list, unsig
 	return yaml_document_get_node(e->doc, list->data.sequence.items.start[i]);
 }
 
-/* Walks "a.b[3].c" down from the root. */
-static int find(const struct edit *e, yaml_node_t **ret)
+/* What stands at "a.b[3].c" from the root; NULL, with the reason, when nothing does. */
+static yaml_node_t *find(const struct edit *e)
 {
 	yaml_node_t *n = yaml_document_get_root_node(e->doc);
-	const char *path = e->set->path, *p = path;
+	const char *path = e->set->path, *p = path, *why = NULL;
 
-	while (*p) {
+	while (*p && !why) {
 		if (*p == '[') {
 			char *end;
 			unsigned long i = strtoul(p + 1, &end, 10);
 			if (end == p + 1 || *end != ']')
-				return refuse(e, strlen(path), "is not a path: [N] expected");
+				why = "is not a path: [N] expected";
 			n = child_of_list(e, n, i);
-			p = end + 1;
+			p = end + (*end == ']');
 		} else {
 			size_t len = strcspn(p, ".[");
 			n = child_of_map(e, n, p, len);
 			p += len;
 		}
-		if (!n)
-			return refuse(e, (size_t)(p - path), "is not in the file");
-		if (*p == '.' && p[1])
+		if (!why && !n)
+			why = "is not in the file";
+		else if (!why && *p && *p != '[' && (*p != '.' || !p[1]))
+			why = "is not a path";
+		else if (*p == '.')
 			p++;
-		else if (*p && *p != '[')
-			return refuse(e, strlen(path), "is not a path");
 	}
-	*ret = n;
-	return 0;
+	if (!why && (!n || !path[0]))
+		why = "names nothing";
+	if (why)
+		refuse(e, n ? strlen(path) : (size_t)(p - path), why);
+	return why ? NULL : n;
 }
 
 /* libyaml counts characters, texts are bytes. */
@@ -121,15 +124,17 @@ static size_t write_value(char *to, const char *value)
 	return (size_t)(p - to);
 }
 
-static int splice(const struct edit *e, const yaml_node_t *n, const char *text, size_t len,
-	char **ret_text, size_t *ret_len)
+/* The text with the value at n replaced; NULL for want of memory. */
+static char *splice(const struct edit *e, const yaml_node_t *n, const char *text, size_t *len)
 {
-	size_t from = byte_of(text, len, n->start_mark.index);
-	size_t to = byte_of(text, len, n->end_mark.index);
-	char *out = malloc(len + 2 * strlen(e->set->value) + 3), *p;
+	size_t from = byte_of(text, *len, n->start_mark.index);
+	size_t to = byte_of(text, *len, n->end_mark.index);
+	char *out = malloc(*len + 2 * strlen(e->set->value) + 3), *p;
 
-	if (!out)
-		return weir_err_set(e->err, -ENOMEM, "out of memory");
+	if (!out) {
+		weir_err_set(e->err, -ENOMEM, "out of memory");
+		return NULL;
+	}
 	memcpy(out, text, from);
 	p = out + from;
 	if (from == to && from > 0 && text[from - 1] == ':')
@@ -139,11 +144,9 @@ static int splice(const struct edit *e, const yaml_node_t *n, const char *text, 
 		if (text[i] == '\n')
 			*p++ = '\n';
 	}
-	memcpy(p, text + to, len - to);
-	p += len - to;
-	*ret_text = out;
-	*ret_len = (size_t)(p - out);
-	return 0;
+	memcpy(p, text + to, *len - to);
+	*len = (size_t)(p - out) + *len - to;
+	return out;
 }
 
 static bool replaceable(const yaml_node_t *n)
@@ -156,35 +159,37 @@ static bool replaceable(const yaml_node_t *n)
 	       n->data.scalar.style != YAML_FOLDED_SCALAR_STYLE;
 }
 
-static int apply(const char *text, size_t len, const char *name, const struct scenario_set *set,
-	char **ret_text, size_t *ret_len, struct weir_err *err)
+/* The text with one override applied; NULL, with the reason. */
+static char *apply(const char *text, size_t *len, const char *name, const struct scenario_set *set,
+	struct weir_err *err)
 {
 	yaml_parser_t parser;
 	yaml_document_t doc;
 	struct edit e = {&doc, set, name, err};
-	yaml_node_t *n = NULL;
-	int r;
+	char *out = NULL;
+	yaml_node_t *n;
 
-	if (!yaml_parser_initialize(&parser))
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	if (!yaml_parser_initialize(&parser)) {
+		weir_err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, *len);
 	if (!yaml_parser_load(&parser, &doc)) {
 		struct weir_place at = {name, (unsigned)parser.problem_mark.line + 1,
 			(unsigned)parser.problem_mark.column + 1};
-		r = weir_err_at(
-			err, -EINVAL, at, "%s", parser.problem ? parser.problem : "not YAML");
+		weir_err_at(err, -EINVAL, at, "%s", parser.problem ? parser.problem : "not YAML");
 		yaml_parser_delete(&parser);
-		return r;
+		return NULL;
 	}
-	r = find(&e, &n);
-	if (r == 0 && !replaceable(n))
-		r = refuse(&e, strlen(set->path),
+	n = find(&e);
+	if (n && !replaceable(n))
+		refuse(&e, strlen(set->path),
 			"is a list or map over several lines; name a value in it");
-	if (r == 0)
-		r = splice(&e, n, text, len, ret_text, ret_len);
+	else if (n)
+		out = splice(&e, n, text, len);
 	yaml_document_delete(&doc);
 	yaml_parser_delete(&parser);
-	return r;
+	return out;
 }
 
 int scenario_override(const char *text, size_t len, const char *name,
@@ -198,11 +203,10 @@ int scenario_override(const char *text, size_t len, const char *name,
 	memcpy(now, text, len);
 	now[len] = '\0';
 	for (size_t i = 0; i < n; i++) {
-		char *next;
-		int r = apply(now, len, name, &sets[i], &next, &len, err);
+		char *next = apply(now, &len, name, &sets[i], err);
 		free(now);
-		if (r)
-			return r;
+		if (!next)
+			return -EINVAL; /* or no memory, which is as good a reason to stop here */
 		now = next;
 	}
 	*ret_text = now;

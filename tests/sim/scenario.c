@@ -283,6 +283,7 @@ static void bad_overrides_are_refused(void)
 		{"hosts[3].name", "4", "'hosts[3]' is not in the file"},
 		{"hots[0].name", "4", "'hots' is not in the file"},
 		{"hosts[x]", "4", "[N] expected"},
+		{"", "4", "names nothing"},
 		{"duration.", "4s", "is not a path"},
 		{"hosts", "[]", "over several lines"},
 		{"duration", "oops: 4", "t.yaml:1:11: duration"},
