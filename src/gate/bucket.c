@@ -21,11 +21,10 @@ const char *bucket_check(const struct weir_bucket_spec *spec)
 	return NULL;
 }
 
-void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec, weir_time now)
+void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec)
 {
 	*b = (struct bucket){
 		.size = (int64_t)ceil(spec->size),
-		.stamp = now,
 		.rate = (uint64_t)llround(spec->rate * (double)BUCKET_RATE_ONE) &
 			((UINT64_C(1) << 48) - 1),
 		.unit = (unsigned)spec->unit & 3,
@@ -42,7 +41,6 @@ void bucket_inherit(struct bucket *b, const struct bucket *old)
 {
 	b->level = old->level < b->size ? old->level : b->size;
 	b->part = b->level < b->size ? old->part : 0;
-	b->stamp = old->stamp;
 }
 
 void bucket_grant(struct bucket *b, int64_t units)
@@ -64,15 +62,13 @@ void bucket_fill_slow(struct bucket *b, weir_time span)
 	b->part = (uint64_t)(parts - units * BUCKET_UNIT);
 }
 
-weir_time bucket_when_slow(const struct bucket *b, int64_t need)
+weir_time bucket_wait_slow(const struct bucket *b, int64_t need)
 {
 	u128 parts, span;
 
 	if (b->rate == 0)
 		return WEIR_NEVER;
-	parts = (u128)(need - b->level) * BUCKET_UNIT - b->part;
+	parts = (u128)need * BUCKET_UNIT - b->part;
 	span = (parts + b->rate - 1) / b->rate;
-	if (span >= (u128)(WEIR_NEVER - b->stamp))
-		return WEIR_NEVER;
-	return b->stamp + (weir_time)span;
+	return span >= (u128)WEIR_NEVER ? WEIR_NEVER : (weir_time)span;
 }

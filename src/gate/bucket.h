@@ -22,22 +22,23 @@
 #define BUCKET_RATE_ONE UINT64_C(1024)                           /* a rate of 1 unit/s */
 #define BUCKET_UNIT     (BUCKET_RATE_ONE * UINT64_C(1000000000)) /* parts of a unit */
 
-struct bucket {
-	int64_t level;      /* whole units; negative: in debt */
-	uint64_t part;      /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
-	weir_time stamp;    /* when level and part were true */
-	int64_t size;       /* units */
+struct bucket {        /* half a cache line; who holds several keeps one time for all of them */
+	int64_t level; /* whole units; negative: in debt */
+	uint64_t part; /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
+	int64_t size;  /* units */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
 	uint64_t unit : 2;  /* enum weir_unit */
 	uint64_t kind : 2;  /* enum weir_bucket_kind */
 	uint64_t ops : 4;   /* mask of operations that count */
 };
+_Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
 #define BUCKET_SIZE_MAX (INT64_C(1) << 52) /* units; 4 PiB of bytes */
 #define BUCKET_RATE_MAX 2.7e11             /* units/s, what 48 bits hold */
 
-/* Full, at `now`. The spec must be valid (bucket_check). */
-void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec, weir_time now);
+/* Full; but tokens that only a controller grants (R or L, rate 0) begin at none. The spec must be
+ * valid (bucket_check). */
+void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec);
 /* NULL when the spec can be a bucket, else what is wrong with it. */
 const char *bucket_check(const struct weir_bucket_spec *spec);
 /* The new one takes over the old one's level, cut to its size. */
@@ -45,27 +46,20 @@ void bucket_inherit(struct bucket *b, const struct bucket *old);
 void bucket_grant(struct bucket *b, int64_t units); /* may exceed the size; negative takes */
 
 void bucket_fill_slow(struct bucket *b, weir_time span);
-weir_time bucket_when_slow(const struct bucket *b, int64_t need);
+weir_time bucket_wait_slow(const struct bucket *b, int64_t need);
 
-/* Brings level up to `now`. Earlier than the stamp: nothing. */
-static inline void bucket_fill(struct bucket *b, weir_time now)
+/* `span` > 0 has passed. */
+static inline void bucket_fill(struct bucket *b, weir_time span)
 {
-	weir_time span = now - b->stamp;
+	uint64_t parts;
 
-	if (span <= 0)
-		return;
-	b->stamp = now;
 	if (b->level >= b->size)
-		return;   /* full, or granted beyond its size */
-	if (span >> 20) { /* over a millisecond: the product may not fit */
+		return; /* full, or granted beyond its size */
+	if (__builtin_mul_overflow((uint64_t)b->rate, (uint64_t)span, &parts) || parts >> 63) {
 		bucket_fill_slow(b, span);
 		return;
 	}
-	if (b->rate >> 43) {
-		bucket_fill_slow(b, span);
-		return;
-	}
-	uint64_t parts = (uint64_t)b->rate * (uint64_t)span + b->part; /* < 2^63 + 2^40 */
+	parts += b->part;
 	uint64_t units = parts / BUCKET_UNIT;
 
 	b->level += (int64_t)units;
@@ -81,18 +75,22 @@ static inline int64_t bucket_need(const struct bucket *b, int64_t cost)
 	return cost < b->size ? cost : b->size;
 }
 
-/* After bucket_fill: would it admit this cost? Nothing is always admitted. */
+/* Would it admit this cost? Nothing is always admitted. */
 static inline bool bucket_admits(const struct bucket *b, int64_t cost)
 {
 	return cost == 0 || b->level >= bucket_need(b, cost);
 }
 
-/* After bucket_fill(now): the first time at which it admits, WEIR_NEVER if it never will. */
-static inline weir_time bucket_when(const struct bucket *b, int64_t cost)
+/* How long until it admits; 0: now, WEIR_NEVER: never. */
+static inline weir_time bucket_wait(const struct bucket *b, int64_t cost)
 {
-	if (bucket_admits(b, cost))
-		return b->stamp;
-	return bucket_when_slow(b, bucket_need(b, cost));
+	int64_t short_ = bucket_need(b, cost) - b->level;
+
+	if (short_ <= 0 || cost == 0)
+		return 0;
+	if (short_ >> 22 || b->rate == 0) /* 2^22 · BUCKET_UNIT still fits 63 bits */
+		return bucket_wait_slow(b, short_);
+	return (weir_time)(((uint64_t)short_ * BUCKET_UNIT - b->part + b->rate - 1) / b->rate);
 }
 
 static inline void bucket_take(struct bucket *b, int64_t cost)

@@ -6,6 +6,7 @@
 /* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
  * not put its tenant years behind. */
 #define GATE_COST_CAP 64.0
+#define GATE_BATCH    32 /* how many are fetched ahead of need at once */
 
 static weir_time gate_time(struct weir_gate *g, weir_time now)
 {
@@ -97,7 +98,7 @@ static double gate_key(const struct weir_gate *g, uint32_t n, const struct weir_
 {
 	if (g->order == WEIR_FIFO)
 		return (double)r->submitted;
-	return (double)(r->deadline ? r->deadline : r->submitted + g->deadline[n]);
+	return (double)(r->submitted + (r->deadline ? r->deadline * WEIR_US : g->deadline[n]));
 }
 
 static void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
@@ -127,25 +128,45 @@ static bool gate_counts(const struct bucket *b, const struct weir_req *r)
 	return b->ops & WEIR_OPS(r->op);
 }
 
-/* When the last (all) or the first (any) of n buckets admits r; those that do not count it apart.
- * Of none: all admit at once, any never. */
-static weir_time gate_when(
-	struct bucket *b, unsigned n, const struct weir_req *r, bool all, weir_time now)
+/* How long until the last (all) or the first (any) of n buckets admits r; those that do not count
+ * it apart. Of none: all admit at once, any never. */
+static weir_time gate_wait_all(const struct bucket *b, unsigned n, const struct weir_req *r)
 {
-	weir_time when = all ? now : WEIR_NEVER;
+	weir_time wait = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!gate_counts(&b[i], r))
+			continue;
+		weir_time t = bucket_wait(&b[i], node_cost(r, b[i].unit));
+
+		if (t > wait)
+			wait = t;
+	}
+	return wait;
+}
+
+static weir_time gate_wait_any(const struct bucket *b, unsigned n, const struct weir_req *r)
+{
+	weir_time wait = WEIR_NEVER;
 
 	for (unsigned i = 0; i < n; i++) {
 		int64_t cost = node_cost(r, b[i].unit);
 
 		if (!gate_counts(&b[i], r) || cost == 0)
 			continue;
-		bucket_fill(&b[i], now);
-		weir_time t = bucket_when(&b[i], cost);
+		weir_time t = bucket_wait(&b[i], cost);
 
-		if (all ? t > when : t < when)
-			when = t;
+		if (t < wait)
+			wait = t;
 	}
-	return when;
+	return wait;
+}
+
+/* To be looked at again after `wait`. */
+static void gate_later(struct weir_gate *g, uint32_t n, weir_time wait, weir_time now)
+{
+	if (wait < WEIR_NEVER - now)
+		timer_set(&g->timer, n, now + wait);
 }
 
 static void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
@@ -154,39 +175,41 @@ static void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
 	struct node_limits *l = node->limits;
 	const struct weir_req *r = node->head;
 	struct bucket *b = l->b;
-	weir_time when = gate_when(b, l->n_hold, r, true, now);
 
-	if (when > now) {
+	node_fill(l, now);
+	weir_time wait = gate_wait_all(b, l->n_hold, r);
+
+	if (wait > 0) {
 		gate_state(g, n, NODE_HELD, now);
-		timer_set(&g->timer, n, when);
+		gate_later(g, n, wait, now);
 		return;
 	}
 	b += l->n_hold;
-	weir_time fits = gate_when(b, l->n_profile, r, true, now);
+	weir_time unfit = gate_wait_all(b, l->n_profile, r);
 
 	b += l->n_profile;
-	weir_time reserved = gate_when(b, l->n_r, r, false, now);
+	weir_time unreserved = gate_wait_any(b, l->n_r, r);
 
-	if (l->n_l && reserved > now) {
-		when = gate_when(b + l->n_r, l->n_l, r, true, now);
-		if (when > now) {
+	if (l->n_l && unreserved > 0) {
+		wait = gate_wait_all(b + l->n_r, l->n_l, r);
+		if (wait > 0) {
 			gate_state(g, n, NODE_TOKENS, now);
-			timer_set(&g->timer, n, when < reserved ? when : reserved);
+			gate_later(g, n, wait < unreserved ? wait : unreserved, now);
 			return;
 		}
 	}
 	gate_state(g, n, NODE_OK, now);
 	gate_enter(g, n, NODE_REST);
-	if (reserved <= now)
+	if (unreserved == 0)
 		gate_enter(g, n, NODE_RESERVED);
 	else
-		timer_set(&g->timer, n, reserved);
+		gate_later(g, n, unreserved, now);
 	if (node->priority == NODE_NO_PRIORITY)
 		return;
-	if (fits <= now)
+	if (unfit == 0)
 		gate_enter(g, n, node->priority);
 	else
-		timer_set(&g->timer, n, fits);
+		gate_later(g, n, unfit, now);
 }
 
 void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -209,7 +232,7 @@ void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
 
 /* ---- the buckets above */
 
-static void gate_stop(struct weir_gate *g, uint32_t n, unsigned slot, weir_time when, weir_time now)
+static void gate_stop(struct weir_gate *g, uint32_t n, unsigned slot, weir_time wait, weir_time now)
 {
 	struct node *node = &g->nodes[n];
 
@@ -220,7 +243,7 @@ static void gate_stop(struct weir_gate *g, uint32_t n, unsigned slot, weir_time 
 	} else if (slot < g->inner[n]->stopped) {
 		g->inner[n]->stopped = (uint8_t)slot;
 	}
-	timer_set(&g->timer, n, when);
+	gate_later(g, n, wait, now);
 }
 
 /* Do all ancestors' buckets admit r now? The first that does not is stopped. */
@@ -237,10 +260,11 @@ static bool gate_admitted(
 
 		if (!l)
 			continue;
-		weir_time when = gate_when(l->b, l->n_hold, r, true, now);
+		node_fill(l, now);
+		weir_time wait = gate_wait_all(l->b, l->n_hold, r);
 
-		if (when > now) {
-			gate_stop(g, n, slot, when, now);
+		if (wait > 0) {
+			gate_stop(g, n, slot, wait, now);
 			return false;
 		}
 	} while (n != WEIR_ROOT);
@@ -420,64 +444,56 @@ static void gate_return(struct weir_gate *g, uint32_t n, unsigned slot)
 			gate_rejoin(g, n, slot);
 }
 
-static void gate_charge(struct bucket *b, unsigned n, const struct weir_req *r, weir_time now)
+static void gate_charge(struct bucket *b, unsigned n, const struct weir_req *r)
 {
-	for (unsigned i = 0; i < n; i++) {
-		if (!gate_counts(&b[i], r))
-			continue;
-		bucket_fill(&b[i], now);
-		bucket_take(&b[i], node_cost(r, b[i].unit));
-	}
+	for (unsigned i = 0; i < n; i++)
+		if (gate_counts(&b[i], r))
+			bucket_take(&b[i], node_cost(r, b[i].unit));
 }
 
-/* Law 3: takes from every R-bucket that holds enough; true if any did. */
-static bool gate_charge_reserved(
-	struct bucket *b, unsigned n, const struct weir_req *r, weir_time now)
+/* Law 3: if any R-bucket holds enough, all that count the request pay for it, so that several
+ * guarantees together are worth the largest and not their sum. One that cannot pay goes into debt,
+ * but by no more than its size: a tenant that changes from small requests to large has its bytes
+ * guaranteed again that soon. */
+static bool gate_charge_reserved(struct bucket *b, unsigned n, const struct weir_req *r)
 {
-	bool any = false;
-
-	for (unsigned i = 0; i < n; i++) {
-		int64_t cost = node_cost(r, b[i].unit);
-
-		if (!gate_counts(&b[i], r) || cost == 0)
-			continue;
-		bucket_fill(&b[i], now);
-		if (!bucket_admits(&b[i], cost))
-			continue;
-		bucket_take(&b[i], cost);
-		any = true;
-	}
-	return any;
+	if (gate_wait_any(b, n, r) > 0)
+		return false;
+	gate_charge(b, n, r);
+	for (unsigned i = 0; i < n; i++)
+		if (b[i].level < -b[i].size)
+			b[i].level = -b[i].size;
+	return true;
 }
 
-static void gate_charge_all(
-	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now)
+static void gate_charge_own(
+	struct node_limits *l, const struct weir_req *r, unsigned slot, weir_time now)
 {
-	struct node_limits *l = g->nodes[leaf].limits;
+	struct bucket *b = l->b;
 
-	if (l) {
-		struct bucket *b = l->b;
+	node_fill(l, now);
+	gate_charge(b, l->n_hold, r);
+	b += l->n_hold;
+	if (slot < NODE_PRIORITIES)
+		gate_charge(b, l->n_profile, r);
+	b += l->n_profile;
+	if (!gate_charge_reserved(b, l->n_r, r))
+		gate_charge(b + l->n_r, l->n_l, r);
+}
 
-		gate_charge(b, l->n_hold, r, now);
-		b += l->n_hold;
-		if (slot < NODE_PRIORITIES)
-			gate_charge(b, l->n_profile, r, now);
-		b += l->n_profile;
-		if (!gate_charge_reserved(b, l->n_r, r, now))
-			gate_charge(b + l->n_r, l->n_l, r, now);
-	}
-	if (!(g->nodes[leaf].flags & NODE_ABOVE))
-		return;
-	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+/* gate_admitted has filled them. */
+static void gate_charge_above(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+{
+	while (n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
 		if (g->nodes[n].limits)
-			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, r, now);
+			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, r);
 	}
 }
 
 static void gate_note_run(struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r)
 {
-	if (g->run < 2)
+	if (g->run < 2 || g->order != WEIR_FAIR)
 		return;
 	if (g->run_left && g->run_node == n && g->run_slot == slot)
 		g->run_left--;
@@ -503,7 +519,10 @@ static struct weir_req *gate_pass(
 	} else {
 		gate_tags(g, n, slot, 0, run);
 	}
-	gate_charge_all(g, n, r, slot, now);
+	if (node->limits)
+		gate_charge_own(node->limits, r, slot, now);
+	if (node->flags & NODE_ABOVE)
+		gate_charge_above(g, n, r);
 	gate_note_run(g, n, slot, r);
 
 	node->head = r->next;
@@ -566,16 +585,58 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 	}
 }
 
+/* ---- memory ahead of need: what a batch will touch is fetched together, not one after the other */
+
+static void gate_fetch(struct weir_gate *g, const uint32_t *nodes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[nodes[i]];
+
+		__builtin_prefetch(node->head);
+		__builtin_prefetch(node->limits);
+		__builtin_prefetch((const char *)node->limits + 64);
+	}
+}
+
 static void gate_expire(struct weir_gate *g, weir_time now)
 {
-	uint32_t n;
+	uint32_t due[GATE_BATCH], n;
 
-	while ((n = timer_expire(&g->timer, now)) != TIMER_NIL) {
-		if (g->nodes[n].flags & NODE_INNER)
-			gate_release(g, n, now);
-		else
-			gate_update(g, n, now);
+	do {
+		n = timer_expire(&g->timer, now, due, GATE_BATCH);
+		for (uint32_t i = 0; i < n; i++)
+			__builtin_prefetch(&g->nodes[due[i]]);
+		gate_fetch(g, due, n);
+		for (uint32_t i = 0; i < n; i++) {
+			if (g->nodes[due[i]].flags & NODE_INNER)
+				gate_release(g, due[i], now);
+			else
+				gate_update(g, due[i], now);
+		}
+	} while (n == GATE_BATCH);
+}
+
+/* The leaves that are likely to pass next in one of the root's slots. */
+static void gate_ahead(struct weir_gate *g, unsigned slot, size_t max)
+{
+	uint32_t ahead[GATE_BATCH], n = 0;
+	const struct lane *lane = gate_lane(g, WEIR_ROOT, slot);
+
+	max = lane_peek(lane, g->entries, ahead, max < GATE_BATCH ? (uint32_t)max : GATE_BATCH);
+	for (uint32_t i = 0; i < max; i++) {
+		uint32_t owner = g->entries[ahead[i]].owner;
+
+		if (owner >= NODE_ORPHAN) /* a lane of its own, or nobody */
+			continue;
+		ahead[n++] = owner;
+		__builtin_prefetch(&g->nodes[owner]);
+		__builtin_prefetch(&g->nodes[owner].dispatched, 1);
+		__builtin_prefetch(&g->timer.entries[TIMER_SLOTS + owner], 1);
 	}
+	gate_fetch(g, ahead, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (g->nodes[ahead[i]].head)
+			__builtin_prefetch(g->nodes[ahead[i]].head->next);
 }
 
 void gate_window(struct weir_gate *g, weir_time now)
@@ -597,6 +658,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	for (size_t i = 0; i < n; i++) {
 		if (reqs[i]->tenant >= g->n_nodes || !(g->nodes[reqs[i]->tenant].flags & NODE_LEAF))
 			return -EINVAL;
+		__builtin_prefetch(&g->nodes[reqs[i]->tenant].wait_area, 1);
 	}
 	uint64_t full = stats_full(g, now);
 
@@ -634,6 +696,10 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 		gate_expire(g, now);
 		if (g->any_pending)
 			gate_activate(g, now);
+		if (g->ready_reserved)
+			gate_ahead(g, NODE_RESERVED, max);
+		if (g->ready_rest)
+			gate_ahead(g, NODE_REST, max);
 		while (n < max && g->in_flight < g->window.limit) {
 			unsigned slot = 0;
 			bool run = false;

@@ -65,23 +65,22 @@ enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2, WEIR_TRIM = 3 };
 #define WEIR_OPS_ALL 0x0fu
 #define WEIR_OPS(op) (1u << (op)) /* a mask of operations */
 
-/* One request. The caller's memory, lent to the gate from submit until next hands it out; the
- * gate reads it again at done. Zero it, then fill what stands above the line. */
+/* One request: one cache line. The caller's memory, lent to the gate from submit until next hands
+ * it out; the gate reads it again at done. Zero it, then fill what is the caller's. */
 struct weir_req {
-	weir_node tenant;
-	uint32_t requests;  /* cost in requests; 0 counts as 1 */
-	uint32_t bytes;     /* cost in bytes */
-	uint32_t time;      /* cost in device time, ns, estimated */
-	uint64_t offset;    /* bytes; only for runs of near requests */
-	uint8_t op;         /* enum weir_op */
-	uint8_t class_;     /* set by the gate at dispatch: enum weir_class */
-	weir_time deadline; /* order EDF: absolute. 0: submit time + the tenant's deadline knob */
+	struct weir_req *next; /* the gate's, while it has it */
 	void *user;
-	/* ---- the gate's */
-	struct weir_req *next;
+	uint64_t offset;      /* bytes; only for runs of near requests */
 	weir_time submitted;  /* set by submit */
 	weir_time dispatched; /* set by next */
-	weir_time waited;     /* reserved */
+	weir_node tenant;
+	uint32_t requests; /* cost in requests; 0 counts as 1 */
+	uint32_t bytes;    /* cost in bytes */
+	uint32_t time;     /* cost in device time, ns, estimated */
+	uint32_t deadline; /* order EDF: µs after submit. 0: the tenant's knob */
+	uint8_t op;        /* enum weir_op */
+	uint8_t class_;    /* set by next: enum weir_class */
+	uint16_t reserved;
 };
 
 enum weir_class { WEIR_CLASS_PRIORITY = 0, WEIR_CLASS_RESERVED = 1, WEIR_CLASS_REST = 2 };

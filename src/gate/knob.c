@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define KNOB_BUCKETS_MAX 64
 #define KNOB_WEIGHT_MIN  (1.0 / 1024)
@@ -125,19 +126,24 @@ static int knob_check(
 
 /* ---- memory */
 
+/* The limits, their buckets and then their clocks, in one piece. */
 static struct node_limits *knob_limits(const struct weir_knob *k, weir_time now)
 {
-	struct node_limits *l = calloc(1, sizeof *l + k->n_buckets * sizeof(struct bucket));
+	size_t size = tree_limits_size(k->n_buckets);
+	struct node_limits *l = aligned_alloc(64, size);
 
 	if (!l)
 		return NULL;
+	memset(l, 0, size);
+	l->stamp = now;
+	l->clocks = (struct node_clocks *)&l->b[k->n_buckets];
 	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
 		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
 
 		for (uint32_t i = 0; i < k->n_buckets; i++) {
 			if (k->buckets[i].kind != kind)
 				continue;
-			bucket_init(&l->b[l->n++], &k->buckets[i], now);
+			bucket_init(&l->b[l->n++], &k->buckets[i]);
 			++*n[kind];
 		}
 	}
@@ -189,52 +195,46 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 	struct node_limits *old = g->nodes[n].limits;
 
 	if (old) {
-		for (unsigned i = 0; i < old->n; i++)
-			bucket_fill(&old->b[i], now);
+		node_fill(old, now);
 		knob_inherit(l, old);
-		l->held = old->held;
-		l->tokens = old->tokens;
-		l->both = old->both;
-		l->open0 = old->open0;
-		l->above0 = old->above0;
-		l->held_area = old->held_area;
-		l->tokens_area = old->tokens_area;
-		l->both_area = old->both_area;
-		g->limits_memory -= sizeof *old + old->n * sizeof(struct bucket);
+		*l->clocks = *old->clocks;
+		g->limits_memory -= tree_limits_size(old->n);
 		free(old);
 	} else {
-		l->open0 = stats_open(g, now);
-		l->above0 = n == WEIR_ROOT ? 0 : stats_above(g, g->nodes[n].parent, now);
-		l->both = g->nodes[n].flags & NODE_INNER ? l->above0 : 0;
+		l->clocks->open0 = stats_open(g, now);
+		l->clocks->above0 = g->nodes[n].flags & NODE_ABOVE
+					    ? stats_above(g, g->nodes[n].parent, now)
+					    : 0;
+		l->clocks->both = g->nodes[n].flags & NODE_INNER ? l->clocks->above0 : 0;
 	}
-	g->limits_memory += sizeof *l + l->n * sizeof(struct bucket);
+	g->limits_memory += tree_limits_size(l->n);
 	g->nodes[n].limits = l;
 }
 
-/* Which nodes have clocks may change with the buckets of node n: those who wait are signed off
- * before and on again after. */
-static void knob_sign(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
+/* All leaves that wait sign off the clocks above them, or on again. */
+static void knob_sign(struct weir_gate *g, weir_time now, int64_t sign)
 {
-	bool all = g->nodes[n].flags & NODE_INNER;
-
-	for (uint32_t i = all ? 1 : n; i < (all ? g->n_nodes : n + 1); i++)
-		if ((g->nodes[i].flags & NODE_CLOCKS) && g->nodes[i].queued)
-			stats_wait_slow(g, i, now, sign * (int64_t)g->nodes[i].queued);
+	for (uint32_t n = 1; n < g->n_nodes; n++)
+		if ((g->nodes[n].flags & NODE_LEAF) && (g->nodes[n].flags & NODE_CLOCKS) &&
+			g->nodes[n].queued)
+			stats_wait_slow(g, n, now, sign * (int64_t)g->nodes[n].queued);
 }
 
 static void knob_buckets(struct weir_gate *g, uint32_t n, struct node_limits *l, weir_time now)
 {
 	const struct node_limits *old = g->nodes[n].limits;
-	bool same = old && !old->n_hold == !l->n_hold && !old->n_l == !l->n_l;
+	/* Who has a clock above changes only when an inner node gets its first hold bucket or loses
+	 * its last; rates change without a walk over the tree. */
+	bool above = (g->nodes[n].flags & NODE_INNER) && !(old && old->n_hold) != !l->n_hold;
 
-	if (!same)
-		knob_sign(g, n, now, 1);
 	if (l->n_profile && g->nodes[n].priority == NODE_NO_PRIORITY)
 		g->nodes[n].priority = NODE_PRIORITIES - 1;
+	if (above)
+		knob_sign(g, now, 1);
 	knob_take_over(g, n, l, now);
-	if (!same) {
+	if (above) {
 		tree_flags(g);
-		knob_sign(g, n, now, -1);
+		knob_sign(g, now, -1);
 	}
 }
 
@@ -267,10 +267,9 @@ static void knob_grant(struct node_limits *l, enum weir_knob_kind kind, double v
 		(unsigned)(l->n_hold + l->n_profile + (kind == WEIR_KNOB_LGRANT ? l->n_r : 0));
 	unsigned n = kind == WEIR_KNOB_RGRANT ? l->n_r : l->n_l;
 
-	for (unsigned i = from; i < from + n; i++) {
-		bucket_fill(&l->b[i], now);
+	node_fill(l, now);
+	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));
-	}
 }
 
 static void knob_weight(struct weir_gate *g, uint32_t n, double weight)

@@ -106,10 +106,10 @@ void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e)
 	l->members++;
 }
 
-/* The first bucket that holds something, going round from the base. There is one. */
-static uint32_t lane_scan(const struct lane *l)
+/* The first bucket from `from` on, going round, that holds something. There is one. */
+static uint32_t lane_scan(const struct lane *l, uint32_t from)
 {
-	uint32_t from = (uint32_t)l->base & l->mask, word = from / 64;
+	uint32_t word = from / 64;
 	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
 
 	if (bits)
@@ -120,6 +120,25 @@ static uint32_t lane_scan(const struct lane *l)
 		after = l->top; /* round the end; perhaps back to the low bits of this very word */
 	word = (uint32_t)__builtin_ctzll(after);
 	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
+}
+
+uint32_t lane_peek(
+	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max)
+{
+	uint32_t n = 0, from = (uint32_t)l->base & l->mask;
+
+	if (!l->tail)
+		return 0;
+	while (n < max && n < l->members) {
+		uint32_t at = lane_scan(l, from), last = l->tail[at], e = last;
+
+		do {
+			e = entries[e].next;
+			ret[n++] = e;
+		} while (e != last && n < max);
+		from = (at + 1) & l->mask;
+	}
+	return n;
 }
 
 static uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries)
@@ -143,7 +162,7 @@ uint32_t lane_first(struct lane *l, struct lane_entry *entries)
 	if (!l->tail)
 		return lane_first_heap(l, entries);
 	while (l->members) {
-		uint32_t at = lane_scan(l);
+		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
 		uint32_t e = entries[l->tail[at]].next;
 		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
 		uint64_t number = lane_number(l, entries[e].tag);

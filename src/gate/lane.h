@@ -66,6 +66,9 @@ void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e); /* not
 /* The entry that is first by its present tag; LANE_NIL when the lane is empty. */
 uint32_t lane_first(struct lane *l, struct lane_entry *entries);
 void lane_pop(struct lane *l, struct lane_entry *entries); /* removes what lane_first gave */
+/* Entries at the front, up to `max`, roughly in order; how many. A circle only: a heap is small. */
+uint32_t lane_peek(
+	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max);
 void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e); /* keyed: its tag fell */
 
 #endif

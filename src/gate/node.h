@@ -39,23 +39,28 @@ enum node_flags {
 	NODE_LEAF = 1,     /* takes requests */
 	NODE_INNER = 2,    /* has children, or is the root */
 	NODE_ABOVE = 4,    /* some ancestor, the root included, has a hold bucket */
-	NODE_CLOCKS = 8,   /* leaf: may wait for more than window and turn: ABOVE, or holds, or L */
+	NODE_CLOCKS = 8,   /* leaf: a clock besides the window's runs or ran: ABOVE, or was held */
 	NODE_STOPPED = 16, /* inner: its hold buckets stop those of slot ≥ stopped */
 };
 
 /* Buckets of a node, and the clocks that tell for whom they made it wait. All areas are sums over
  * requests of a clock at dispatch minus the same clock at submit; a clock runs only while the
  * window is not full, so that the causes add up. 64-bit sums may wrap; differences do not mind. */
-struct node_limits {
+struct node_clocks {
 	uint64_t held;   /* clock: own hold buckets do not admit */
 	uint64_t tokens; /* clock: no token, and not held, and nobody above held */
 	uint64_t both;   /* leaf: clock: held, and somebody above held too.
-	                         inner: clock: held here or above, at open0 */
+	                    inner: clock: held here or above, at open0 */
 	uint64_t open0;  /* the gate's open clock when the state last changed */
 	uint64_t above0; /* the parent's above clock then */
 	uint64_t held_area, tokens_area, both_area; /* request·ns */
+};
+
+struct node_limits { /* aligned to a cache line: a tenant with min and max needs the first two */
+	weir_time stamp; /* when the levels were true */
 	uint8_t n, n_hold, n_profile, n_r, n_l;
-	struct bucket b[]; /* hold, profile, R, L, in that order */
+	struct node_clocks *clocks; /* behind the last bucket */
+	struct bucket b[];          /* hold, profile, R, L, in that order */
 };
 
 struct node_inner {
@@ -84,6 +89,7 @@ struct node {
 	uint64_t device_area;
 };
 _Static_assert(sizeof(struct node) == 128, "two cache lines a node");
+_Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
 
 struct hist_pair {
 	struct weir_hist wait, device;
@@ -177,6 +183,18 @@ static inline unsigned node_entry_of(unsigned slot)
 				       : WEIR_CLASS_REST;
 }
 
+/* Brings the levels of all its buckets up to now. */
+static inline void node_fill(struct node_limits *l, weir_time now)
+{
+	weir_time span = now - l->stamp;
+
+	if (span <= 0)
+		return;
+	l->stamp = now;
+	for (unsigned i = 0; i < l->n; i++)
+		bucket_fill(&l->b[i], span);
+}
+
 /* ---- clocks (stats.c) */
 
 /* Time so far with the window full, and not full. */
@@ -214,7 +232,8 @@ int tree_fit(struct weir_gate *g, uint32_t n);
 void tree_entry_free(struct weir_gate *g, uint32_t e);
 /* Lets go of entry e: freed now, or when it comes to the front of the lane it stands in. */
 void tree_orphan(struct weir_gate *g, uint32_t e);
-/* Sets NODE_ABOVE and NODE_CLOCKS anew on every node. */
+size_t tree_limits_size(uint32_t buckets); /* bytes of a node_limits, clocks included */
+/* Sets NODE_ABOVE anew on every node. */
 void tree_flags(struct weir_gate *g);
 
 #endif

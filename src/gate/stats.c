@@ -16,7 +16,7 @@
 uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now)
 {
 	const struct node *node = &g->nodes[n];
-	const struct node_limits *l = node->limits;
+	const struct node_clocks *l = node->limits ? node->limits->clocks : NULL;
 	bool up = node->flags & NODE_ABOVE;
 
 	if (!l)
@@ -38,7 +38,7 @@ struct stats_clocks {
 
 static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, weir_time now)
 {
-	const struct node_limits *l = g->nodes[n].limits;
+	const struct node_clocks *l = g->nodes[n].limits ? g->nodes[n].limits->clocks : NULL;
 	struct stats_clocks c = {.above = stats_above_of(g, n, now)};
 
 	if (!l)
@@ -57,10 +57,11 @@ static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, w
 
 void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	struct node_limits *l = g->nodes[n].limits;
-
-	if (!l)
+	if (!g->nodes[n].limits)
 		return;
+	struct node_clocks *l = g->nodes[n].limits->clocks;
+
+	g->nodes[n].flags |= NODE_CLOCKS; /* those who wait signed on when the clocks stood at 0 */
 	if (g->nodes[n].flags & NODE_INNER) {
 		uint64_t both = stats_above(g, n, now);
 
@@ -87,9 +88,9 @@ void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sig
 	node->above_area += times * c.above;
 	if (!node->limits)
 		return;
-	node->limits->held_area += times * c.held;
-	node->limits->tokens_area += times * c.tokens;
-	node->limits->both_area += times * c.both;
+	node->limits->clocks->held_area += times * c.held;
+	node->limits->clocks->tokens_area += times * c.tokens;
+	node->limits->clocks->both_area += times * c.both;
 }
 
 /* ---- reading */
@@ -136,10 +137,10 @@ int weir_gate_stats(
 		g->now = now;
 	now = g->now;
 	const struct node *node = &g->nodes[leaf];
-	const struct node_limits *l = node->limits;
+	const struct node_clocks *l = node->limits ? node->limits->clocks : NULL;
 	struct stats_clocks c = stats_clocks(g, leaf, now);
 	double total = stats_area(node->wait_area, node->queued, (uint64_t)now);
-	bool clocks = node->flags & NODE_CLOCKS; /* else those who wait are not signed on to them */
+	bool clocks = node->flags & NODE_CLOCKS; /* else they all stand at 0 */
 	uint64_t q = clocks ? node->queued : 0;
 
 	s.queued = node->queued;
@@ -192,8 +193,9 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 	bool held =
 		node->flags & NODE_INNER ? node->flags & NODE_STOPPED : node->state == NODE_HELD;
 
-	return (weir_time)(node->limits->held +
-			   (held ? stats_open(g, g->now) - node->limits->open0 : 0));
+	const struct node_clocks *l = node->limits->clocks;
+
+	return (weir_time)(l->held + (held ? stats_open(g, g->now) - l->open0 : 0));
 }
 
 double weir_gate_quantum(const struct weir_gate *g, weir_node n)

@@ -42,19 +42,48 @@ void timer_free(struct timer *t)
 	*t = (struct timer){0};
 }
 
+/* Per wheel: the first bit of its digit, its first slot, its first word of bits. */
+static const struct {
+	uint8_t shift, bits, word;
+	uint16_t slot;
+} timer_wheel[TIMER_WHEELS] = {
+	{.shift = 0, .bits = 6, .word = 0, .slot = 0},
+	{.shift = 6, .bits = 10, .word = 1, .slot = 64},
+	{.shift = 16, .bits = 10, .word = 17, .slot = 64 + 1024},
+	{.shift = 26, .bits = 0, .word = 33, .slot = 64 + 1024 + 1024}, /* beyond: one slot */
+};
+
+static unsigned timer_wheel_of(uint32_t slot)
+{
+	return slot < 64 ? 0 : slot < 64 + 1024 ? 1 : slot < 64 + 2048 ? 2 : 3;
+}
+
 static void timer_link(struct timer *t, uint32_t at)
 {
 	struct timer_entry *e = &t->entries[at];
 	uint64_t differ = (uint64_t)(e->tick ^ t->now);
-	unsigned wheel = differ ? (63 - (unsigned)__builtin_clzll(differ)) / 6 : 0;
-	unsigned digit = (unsigned)(e->tick >> (6 * wheel)) & 63;
-	uint32_t head = wheel * 64 + digit;
+	unsigned wheel = differ < 64 ? 0 : differ < 1 << 16 ? 1 : differ < 1 << 26 ? 2 : 3;
+	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
+			 ((1u << timer_wheel[wheel].bits) - 1);
+	uint32_t head = timer_wheel[wheel].slot + digit;
 
 	e->next = head;
 	e->prev = t->entries[head].prev;
 	t->entries[e->prev].next = at;
 	t->entries[head].prev = at;
-	t->bits[wheel] |= UINT64_C(1) << digit;
+	t->bits[timer_wheel[wheel].word + digit / 64] |= UINT64_C(1) << (digit % 64);
+	t->top[wheel] |= UINT64_C(1) << (digit / 64);
+}
+
+static void timer_empty(struct timer *t, uint32_t head)
+{
+	unsigned wheel = timer_wheel_of(head);
+	uint32_t digit = head - timer_wheel[wheel].slot;
+	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
+
+	*word &= ~(UINT64_C(1) << (digit % 64));
+	if (!*word)
+		t->top[wheel] &= ~(UINT64_C(1) << (digit / 64));
 }
 
 static void timer_unlink(struct timer *t, uint32_t at)
@@ -64,14 +93,12 @@ static void timer_unlink(struct timer *t, uint32_t at)
 	t->entries[e->prev].next = e->next;
 	t->entries[e->next].prev = e->prev;
 	if (e->next == e->prev && e->next < TIMER_SLOTS) /* was the slot's last */
-		t->bits[e->next / 64] &= ~(UINT64_C(1) << (e->next % 64));
+		timer_empty(t, e->next);
 }
 
 void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
 	struct timer_entry *e = timer_at(t, i);
-	int64_t last =
-		t->now | ((INT64_C(1) << (6 * TIMER_WHEELS)) - 1); /* as far as the wheels go */
 	int64_t tick;
 
 	if (when > WEIR_NEVER - TIMER_TICK)
@@ -79,8 +106,6 @@ void timer_set(struct timer *t, uint32_t i, weir_time when)
 	tick = (when + TIMER_TICK - 1) >> TIMER_TICK_BITS;
 	if (tick < t->now)
 		tick = t->now;
-	if (tick > last)
-		tick = last; /* expires early, and is set again */
 	if (e->tick >= 0) {
 		if (e->tick <= tick)
 			return;
@@ -108,13 +133,18 @@ void timer_clear(struct timer *t, uint32_t i)
 static int64_t timer_slot(const struct timer *t, uint32_t *ret_head)
 {
 	for (unsigned wheel = 0; wheel < TIMER_WHEELS; wheel++) {
-		if (!t->bits[wheel])
+		if (!t->top[wheel])
 			continue;
-		unsigned digit = (unsigned)__builtin_ctzll(t->bits[wheel]);
-		int64_t above = t->now >> (6 * (wheel + 1)) << (6 * (wheel + 1));
+		if (wheel == 3) {
+			*ret_head = timer_wheel[3].slot;
+			return ((t->now >> 26) + 1) << 26;
+		}
+		unsigned word = (unsigned)__builtin_ctzll(t->top[wheel]);
+		unsigned bit = (unsigned)__builtin_ctzll(t->bits[timer_wheel[wheel].word + word]);
+		unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
 
-		*ret_head = wheel * 64 + digit;
-		return above | (int64_t)digit << (6 * wheel);
+		*ret_head = timer_wheel[wheel].slot + word * 64 + bit;
+		return t->now >> above << above | (int64_t)(word * 64 + bit) << shift;
 	}
 	return INT64_MAX;
 }
@@ -125,41 +155,46 @@ static void timer_cascade(struct timer *t, uint32_t head)
 	uint32_t at = t->entries[head].next;
 
 	t->entries[head].next = t->entries[head].prev = head;
-	t->bits[head / 64] &= ~(UINT64_C(1) << (head % 64));
+	timer_empty(t, head);
 	while (at != head) {
 		uint32_t next = t->entries[at].next;
 
+		__builtin_prefetch(&t->entries[next]);
 		timer_link(t, at);
 		at = next;
 	}
 }
 
-uint32_t timer_expire(struct timer *t, weir_time now)
+uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
+	uint32_t n = 0;
 
-	for (;;) {
+	while (n < max) {
 		uint32_t head = 0;
 		int64_t tick = timer_slot(t, &head);
 
-		if (tick > to)
+		if (tick > to) {
+			if (to > t->now)
+				t->now = to;
 			break;
+		}
 		if (tick > t->now)
 			t->now = tick;
 		if (head >= 64) {
 			timer_cascade(t, head);
 			continue;
 		}
-		uint32_t at = t->entries[head].next;
+		while (n < max && t->entries[head].next != head) {
+			uint32_t at = t->entries[head].next;
 
-		timer_unlink(t, at);
-		t->entries[at].tick = -1;
-		t->set--;
-		return at - TIMER_SLOTS;
+			timer_unlink(t, at);
+			t->entries[at].tick = -1;
+			ret[n++] = at - TIMER_SLOTS;
+		}
 	}
-	if (to > t->now)
-		t->now = to;
-	return TIMER_NIL;
+	t->set -= n;
+	return n;
 }
 
 weir_time timer_next(const struct timer *t)

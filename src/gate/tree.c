@@ -209,10 +209,26 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 	*in = (struct node_inner){
 		.lane_reserved = NODE_NIL, .lane_rest = NODE_NIL, .weight_min = INFINITY};
 	g->inner[n] = in;
-	g->nodes[n].flags =
-		(uint8_t)((g->nodes[n].flags & ~(NODE_LEAF | NODE_CLOCKS)) | NODE_INNER);
+	g->nodes[n].flags = (uint8_t)((g->nodes[n].flags & ~NODE_LEAF) | NODE_INNER);
 	g->nodes[n].may = 0;
 	return 0;
+}
+
+static bool tree_holds(const struct weir_gate *g, uint32_t n)
+{
+	return g->nodes[n].limits && g->nodes[n].limits->n_hold;
+}
+
+static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
+{
+	uint8_t flags = (uint8_t)(g->nodes[n].flags & ~NODE_ABOVE);
+
+	for (uint32_t p = n; p != WEIR_ROOT;) {
+		p = g->nodes[p].parent;
+		if (tree_holds(g, p))
+			flags |= NODE_ABOVE | NODE_CLOCKS;
+	}
+	return flags;
 }
 
 /* Its last child is gone: a leaf again. */
@@ -229,29 +245,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	g->inner[n] = NULL;
 	g->nodes[n].flags =
 		(uint8_t)((g->nodes[n].flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
-	tree_flags(g);
-}
-
-static bool tree_holds(const struct weir_gate *g, uint32_t n)
-{
-	return g->nodes[n].limits && g->nodes[n].limits->n_hold;
-}
-
-static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
-{
-	const struct node *node = &g->nodes[n];
-	uint8_t flags = (uint8_t)(node->flags & ~(NODE_ABOVE | NODE_CLOCKS));
-
-	for (uint32_t p = n; p != WEIR_ROOT;) {
-		p = g->nodes[p].parent;
-		if (tree_holds(g, p))
-			flags |= NODE_ABOVE;
-	}
-	if ((flags & NODE_LEAF) &&
-		((flags & NODE_ABOVE) ||
-			(node->limits && (node->limits->n_hold || node->limits->n_l))))
-		flags |= NODE_CLOCKS;
-	return flags;
+	g->nodes[n].flags = tree_flags_of(g, n);
 }
 
 void tree_flags(struct weir_gate *g)
@@ -259,6 +253,14 @@ void tree_flags(struct weir_gate *g)
 	for (uint32_t n = 1; n < g->n_nodes; n++)
 		if (g->nodes[n].flags)
 			g->nodes[n].flags = tree_flags_of(g, n);
+}
+
+size_t tree_limits_size(uint32_t buckets)
+{
+	size_t size = sizeof(struct node_limits) + buckets * sizeof(struct bucket) +
+		      sizeof(struct node_clocks);
+
+	return (size + TREE_LINE - 1) / TREE_LINE * TREE_LINE;
 }
 
 /* ---- room */
@@ -491,7 +493,7 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 	if (g->run_node == n)
 		g->run_left = 0;
 	if (node->limits)
-		g->limits_memory -= sizeof *node->limits + node->limits->n * sizeof(struct bucket);
+		g->limits_memory -= tree_limits_size(node->limits->n);
 	free(node->limits);
 	node->limits = NULL;
 	if (g->stats && g->stats->of[n] != NODE_NIL) {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir bench: how fast are the parts, against a floor or a peer of the same run. */
+#include "prog/bench.h"
+#include "prog/verb.h"
+#include <errno.h>
+#include <jansson.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
+static const struct opt options[] = {
+	[OPT_JSON] = {"json", 0, NULL, "print a JSON list of rows instead of a table"},
+	[OPT_RUNS] = {"runs", 'n', "N", "measure each row N times (1 to 25, default 5)"},
+	[OPT_QUICK] = {"quick", 'q', NULL, "a tenth of the work: for a look, not for figures"},
+	[OPT_COUNT] = {NULL, 0, NULL, NULL},
+};
+
+weir_time bench_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
+void bench_pin(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	(void)sched_setaffinity(0, sizeof set, &set); /* where it is forbidden: unpinned, then */
+}
+
+void bench_sample(struct bench_samples *s, double value)
+{
+	unsigned i = s->n < BENCH_RUNS_MAX ? s->n++ : BENCH_RUNS_MAX - 1;
+
+	while (i > 0 && s->v[i - 1] > value) {
+		s->v[i] = s->v[i - 1];
+		i--;
+	}
+	s->v[i] = value;
+}
+
+double bench_median(const struct bench_samples *s)
+{
+	if (!s->n)
+		return 0;
+	return (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2;
+}
+
+double bench_spread(const struct bench_samples *s)
+{
+	double median = bench_median(s);
+
+	return s->n && median != 0 ? (s->v[s->n - 1] - s->v[0]) / median : 0;
+}
+
+struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value)
+{
+	struct bench_row *row = &b->rows[b->n++];
+
+	*row = (struct bench_row){.name = name,
+		.unit = unit,
+		.value = bench_median(value),
+		.spread = bench_spread(value)};
+	if (peer) {
+		row->peer = peer;
+		row->peer_value = bench_median(peer_value);
+		row->ratio = row->peer_value != 0 ? row->value / row->peer_value : 0;
+	}
+	row->met = true;
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s: %.4g %s", name, row->value, unit);
+	return row;
+}
+
+void bench_target(struct bench_row *row, const char *target, bool met)
+{
+	row->target = target;
+	row->met = met;
+}
+
+static void print_table(const struct bench *b)
+{
+	printf("%-58s %10s %-9s %6s  %-22s %10s %7s  %s\n", "row", "value", "unit", "spread",
+		"peer", "its value", "ratio", "target");
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bench_row *r = &b->rows[i];
+
+		printf("%-58s %10.4g %-9s %5.0f%%  ", r->name, r->value, r->unit, 100 * r->spread);
+		if (r->peer)
+			printf("%-22s %10.4g %7.2f  ", r->peer, r->peer_value, r->ratio);
+		else
+			printf("%-22s %10s %7s  ", "", "", "");
+		if (r->target)
+			printf("%s: %s", r->target, r->met ? "ok" : "MISS");
+		putchar('\n');
+	}
+}
+
+static json_t *row_json(const struct bench_row *r)
+{
+	json_t *o = json_pack("{s:s, s:f, s:s, s:f}", "name", r->name, "value", r->value, "unit",
+		r->unit, "spread", r->spread);
+
+	json_object_set_new(o, "peer", r->peer ? json_string(r->peer) : json_null());
+	json_object_set_new(o, "peer_value", r->peer ? json_real(r->peer_value) : json_null());
+	json_object_set_new(o, "ratio", r->peer ? json_real(r->ratio) : json_null());
+	if (r->target) {
+		json_object_set_new(o, "target", json_string(r->target));
+		json_object_set_new(o, "met", json_boolean(r->met));
+	}
+	return o;
+}
+
+static void print_json(const struct bench *b)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < b->n; i++)
+		json_array_append_new(list, row_json(&b->rows[i]));
+	json_dumpf(list, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(list);
+}
+
+static int parse_runs(const char *text, unsigned *ret)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (end == text || *end || n < 1 || n > BENCH_RUNS_MAX)
+		return -EINVAL;
+	*ret = (unsigned)n;
+	return 0;
+}
+
+extern const struct verb verb_bench;
+
+static int run(int argc, char **argv)
+{
+	const char *values[OPT_COUNT];
+	int operands;
+	int status = opts_parse(&verb_bench, argc, argv, values, &operands);
+	struct bench *b;
+
+	if (status >= 0)
+		return status;
+	if (operands != 1)
+		return opts_fail(&verb_bench, "say what to measure: gate or sim");
+	b = calloc(1, sizeof *b);
+	if (!b)
+		return opts_fail(&verb_bench, "out of memory");
+	b->runs = 5;
+	b->quick = values[OPT_QUICK];
+	if (values[OPT_RUNS] && parse_runs(values[OPT_RUNS], &b->runs)) {
+		free(b);
+		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
+	}
+	bench_pin();
+	if (strcmp(argv[1], "gate") == 0)
+		status = bench_gate(b);
+	else if (strcmp(argv[1], "sim") == 0)
+		status = bench_sim(b);
+	else
+		status = 2;
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	if (status == 2) {
+		opts_fail(&verb_bench, "no benchmark '%s': gate or sim", argv[1]);
+	} else if (status) {
+		opts_fail(&verb_bench, "%s", strerror(-status));
+		status = 1;
+	} else if (values[OPT_JSON]) {
+		print_json(b);
+	} else {
+		print_table(b);
+	}
+	free(b);
+	return status;
+}
+
+static const char *const subverbs[] = {"gate", "sim", NULL};
+const struct verb verb_bench = {
+	.name = "bench",
+	.summary = "measure the parts against a floor or a peer",
+	.usage = "[OPTION]... gate|sim",
+	.options = options,
+	.subverbs = subverbs,
+	.run = run,
+};

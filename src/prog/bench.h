@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench: rows of figures, as a table or as JSON.
+ *
+ * A row is measured several times; its value is the median and its spread (max − min)/median.
+ * Where it has a peer, the peer ran in the same process, interleaved with it, and the ratio is what
+ * counts: machines differ, and so does one machine from minute to minute.
+ */
+#ifndef WEIR_PROG_BENCH_H
+#define WEIR_PROG_BENCH_H
+
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define BENCH_RUNS_MAX 25
+
+struct bench_row {
+	const char *name, *unit;
+	double value, spread; /* median; relative */
+	const char *peer;     /* NULL: none */
+	double peer_value, ratio;
+	const char *target; /* what the row is to reach, in words */
+	bool met;
+};
+
+struct bench {
+	struct bench_row rows[48];
+	size_t n;
+	unsigned runs; /* how often each is measured */
+	bool quick;    /* a tenth of the work: for looking, not for figures */
+};
+
+struct bench_samples {
+	double v[BENCH_RUNS_MAX];
+	unsigned n;
+};
+void bench_sample(struct bench_samples *s, double value);
+double bench_median(const struct bench_samples *s);
+double bench_spread(const struct bench_samples *s);
+
+/* Adds a row; says so on standard error while a terminal waits. `peer` NULL: none. */
+struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer,
+	const struct bench_samples *peer_value);
+void bench_target(struct bench_row *row, const char *target, bool met);
+
+weir_time bench_clock(void); /* the real clock, monotonic */
+void bench_pin(void);        /* this thread stays on the core it is on */
+
+int bench_gate(struct bench *b); /* 0 or a negative errno */
+int bench_sim(struct bench *b);
+
+#endif
