@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir_gate_wakeup is never late and never spins: of two gates with the same tree, knobs and requests
+ * one is asked at every tick, the other only when it said so, or something came or was done. Both must
+ * let the same requests pass at the same times.
+ */
+#include "law.h"
+#include <errno.h>
+
+#define TICK   1024 /* ns: the gate's own */
+#define LEAVES 40
+#define REQS   300
+
+struct twin { /* one of the two gates, and its device */
+	struct weir_gate *g;
+	struct weir_req reqs[REQS];
+	unsigned idle[REQS], n_idle;
+	struct weir_req *inside[REQS];
+	weir_time ends[REQS];
+	unsigned n_inside;
+	unsigned passed[64], n_passed; /* at this tick */
+	weir_time wake;
+};
+
+struct pair {
+	struct twin twin[2]; /* 0 is polled, 1 sleeps */
+	weir_node leaves[LEAVES], inner[4];
+	unsigned n, n_inner, service; /* service: ticks at most */
+	weir_time now;
+	unsigned idle_looks, passes; /* of the sleeper: for nothing, and all */
+};
+
+static void both_knob(struct pair *p, const struct weir_knob *k)
+{
+	for (unsigned who = 0; who < 2; who++)
+		law_set(p->twin[who].g, p->now, k, 1);
+	p->twin[1].wake = p->now;
+}
+
+static weir_node both_add(struct pair *p, weir_node parent)
+{
+	weir_node a, b;
+
+	CHECK_INT(weir_gate_add(p->twin[0].g, parent, &a), 0);
+	CHECK_INT(weir_gate_add(p->twin[1].g, parent, &b), 0);
+	CHECK_INT(a, b);
+	return a;
+}
+
+static void limit(struct pair *p, weir_node node, bool leaf)
+{
+	struct weir_bucket_spec specs[3];
+	unsigned n = leaf ? (unsigned)law_below(4) : 1;
+
+	for (unsigned i = 0; i < n; i++)
+		specs[i] = (struct weir_bucket_spec){
+			.kind = leaf ? (enum weir_bucket_kind)law_below(4) : WEIR_HOLD,
+			.unit = WEIR_UNIT_REQUESTS,
+			.rate = law_log(100, 1e5), /* 10 … 10000 ticks apart */
+			.size = ceil(law_log(1, 10))};
+	both_knob(p,
+		&(struct weir_knob){
+			.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = n});
+}
+
+static bool finish(struct pair *p, struct twin *t)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < t->n_inside;) {
+		if (t->ends[i] > p->now) {
+			i++;
+			continue;
+		}
+		weir_gate_done(t->g, p->now, &t->inside[i], 1);
+		t->idle[t->n_idle++] = (unsigned)(t->inside[i] - t->reqs);
+		t->inside[i] = t->inside[--t->n_inside];
+		t->ends[i] = t->ends[t->n_inside];
+		any = true;
+		law_operations++;
+	}
+	return any;
+}
+
+static void pass(struct pair *p, struct twin *t)
+{
+	struct weir_req *out[64];
+	size_t n = weir_gate_next(t->g, p->now, out, 64);
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned which = (unsigned)(out[i] - t->reqs);
+
+		CHECK(t->n_passed < 64);
+		t->passed[t->n_passed++] = which;
+		t->inside[t->n_inside] = out[i];
+		t->ends[t->n_inside++] = p->now + (weir_time)(1 + which * 7 % p->service) * TICK;
+	}
+	law_operations += n;
+}
+
+static void look(struct pair *p, struct twin *t)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned before = t->n_passed;
+
+		pass(p, t);
+		t->wake = weir_gate_wakeup(t->g, p->now);
+		CHECK(t->wake >= p->now);
+		p->passes += t->n_passed - before;
+		p->idle_looks += t->n_passed == before;
+		if (t->wake > p->now)
+			return;
+	}
+	FAIL("wakeup says now, %lld, again and again, and nothing passes", (long long)p->now);
+}
+
+static void tick(struct pair *p, double load)
+{
+	struct twin *polled = &p->twin[0], *sleeper = &p->twin[1];
+	bool event = finish(p, sleeper);
+
+	finish(p, polled);
+	polled->n_passed = sleeper->n_passed = 0;
+	if (law_chance(load) && polled->n_idle && sleeper->n_idle) {
+		/* Both have the same idle ones, perhaps not in the same order. */
+		unsigned i = polled->idle[--polled->n_idle], k = 0;
+		weir_node leaf = p->leaves[law_below(p->n)];
+
+		while (sleeper->idle[k] != i)
+			k++;
+		sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
+		for (unsigned who = 0; who < 2; who++) {
+			struct weir_req *r = &p->twin[who].reqs[i];
+
+			*r = (struct weir_req){.tenant = leaf, .requests = 1 + i % 3};
+			CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
+		}
+		event = true;
+		law_operations += 2;
+	}
+	if (law_chance(2e-4)) {
+		limit(p, p->leaves[law_below(p->n)], true);
+		event = true;
+	}
+	pass(p, polled);
+	law_operations++;
+	if (event || sleeper->wake <= p->now)
+		look(p, sleeper);
+	if (polled->n_passed != sleeper->n_passed)
+		FAIL("at %lld %u pass when asked; the sleeper lets %u pass, and would wake up at "
+		     "%lld",
+			(long long)p->now, polled->n_passed, sleeper->n_passed,
+			(long long)sleeper->wake);
+	for (unsigned i = 0; i < polled->n_passed; i++)
+		CHECK_INT(sleeper->passed[i], polled->passed[i]);
+	p->now += TICK;
+}
+
+static void run_case(unsigned number, unsigned ticks)
+{
+	struct pair *p = calloc(1, sizeof *p);
+	double load = law_log(0.003, 0.1);
+	struct weir_gate_config config = {
+		.window = (double)law_between(1, 30), .order = (enum weir_order)law_below(3)};
+
+	CHECK(p);
+	p->service = (unsigned)law_between(1, 100);
+	p->now = law_chance(0.5) ? 0 : INT64_C(3155760000) * 1000000 * TICK; /* a hundred years */
+	for (unsigned who = 0; who < 2; who++) {
+		CHECK_INT(weir_gate_new(&config, &p->twin[who].g), 0);
+		for (unsigned i = 0; i < REQS; i++)
+			p->twin[who].idle[p->twin[who].n_idle++] = i;
+	}
+	p->inner[p->n_inner++] = WEIR_ROOT;
+	while (p->n_inner < 1 + number % 4)
+		p->inner[p->n_inner] = both_add(p, p->inner[law_below(p->n_inner)]), p->n_inner++;
+	p->n = (unsigned)law_between(p->n_inner, LEAVES);
+	for (unsigned i = 0; i < p->n; i++) {
+		p->leaves[i] = both_add(p, p->inner[i < p->n_inner ? i : law_below(p->n_inner)]);
+		limit(p, p->leaves[i], true);
+	}
+	for (unsigned i = 0; i < p->n_inner; i++)
+		if (law_chance(0.4))
+			limit(p, p->inner[i], false);
+	for (unsigned i = 0; i < ticks; i++)
+		tick(p, load);
+	/* Early is allowed, but then it is no better than polling: most looks must pay. */
+	CHECK(p->idle_looks < ticks / 2);
+	for (unsigned who = 0; who < 2; who++)
+		weir_gate_free(p->twin[who].g);
+	free(p);
+}
+
+int main(int argc, char **argv)
+{
+	law_start(argc, argv, "law-wake");
+	for (unsigned i = 0; i < 20; i++) {
+		law_case("wake", i);
+		run_case(i, 40000);
+	}
+	return law_end(800000);
+}

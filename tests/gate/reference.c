@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reference.h"
+#include "test.h"
+
+/* ---- one bucket */
+
+int64_t ref_cost(const struct weir_req *r, enum weir_unit unit)
+{
+	if (unit == WEIR_UNIT_REQUESTS)
+		return r->requests ? r->requests : 1;
+	return unit == WEIR_UNIT_BYTES ? r->bytes : r->time;
+}
+
+void ref_bucket_init(struct ref_bucket *b, const struct weir_bucket_spec *spec, weir_time now)
+{
+	bool granted =
+		spec->rate == 0 && (spec->kind == WEIR_RTOKENS || spec->kind == WEIR_LTOKENS);
+
+	*b = (struct ref_bucket){
+		.spec = *spec,
+		.size = (ref_parts)spec->size * REF_UNIT,
+		.rate = (uint64_t)llround(spec->rate * 1024),
+		.stamp = now,
+		.excess_stamp = now,
+	};
+	b->level = granted ? 0 : b->size;
+	b->spec.ops = spec->ops ? spec->ops : WEIR_OPS_ALL;
+}
+
+static bool ref_counts(const struct ref_bucket *b, const struct weir_req *r)
+{
+	return (b->spec.ops >> r->op & 1) && ref_cost(r, b->spec.unit) > 0;
+}
+
+weir_time ref_bucket_due(const struct ref_bucket *b, const struct weir_req *r)
+{
+	ref_parts need = ref_cost(r, b->spec.unit) * REF_UNIT;
+
+	if (need > b->size)
+		need = b->size;
+	if (!ref_counts(b, r) || b->level >= need)
+		return b->stamp;
+	if (b->rate == 0)
+		return WEIR_NEVER;
+	ref_parts span = (need - b->level + b->rate - 1) / b->rate;
+
+	return span > WEIR_NEVER - b->stamp ? WEIR_NEVER : b->stamp + (weir_time)span;
+}
+
+bool ref_bucket_admits(
+	const struct ref_bucket *b, const struct weir_req *r, weir_time now, weir_time lag)
+{
+	weir_time due = ref_bucket_due(b, r);
+
+	if (due <= now - lag || lag == 0)
+		return due <= now;
+	if (due > b->stamp || !ref_counts(b, r))
+		return due == b->stamp;
+	/* It admitted when it last changed. If that was a charge, what had come in during the last
+	 * tick before it may not be known yet. */
+	struct ref_bucket before = *b;
+
+	before.level -= b->charged ? (ref_parts)b->rate * lag : 0;
+	return ref_bucket_due(&before, r) == b->stamp;
+}
+
+void ref_bucket_fill(struct ref_bucket *b, weir_time now)
+{
+	if (b->level < b->size) {
+		b->level += (ref_parts)b->rate * (now - b->stamp);
+		if (b->level > b->size)
+			b->level = b->size;
+	}
+	b->stamp = now;
+}
+
+/* Law 4 over every interval that ends now, if it began at any earlier moment since the restart. */
+static void ref_bucket_excess(struct ref_bucket *b, weir_time now, ref_parts cost)
+{
+	b->excess -= (ref_parts)b->rate * (now - b->excess_stamp);
+	b->excess_stamp = now;
+	if (b->excess < b->excess_min)
+		b->excess_min = b->excess;
+	b->excess += cost;
+	if (cost > b->largest)
+		b->largest = cost;
+	if (b->spec.kind == WEIR_HOLD && b->excess - b->excess_min > b->size + b->largest)
+		FAIL("more than r·t + b + one largest cost passed a bucket of %g/s, size %g",
+			b->spec.rate, b->spec.size);
+}
+
+static void ref_charge(struct ref_bucket *b, const struct weir_req *r, weir_time now)
+{
+	if (!ref_counts(b, r))
+		return;
+	ref_parts cost = ref_cost(r, b->spec.unit) * REF_UNIT;
+
+	ref_bucket_fill(b, now);
+	b->charged = true;
+	b->level -= cost;
+	ref_bucket_excess(b, now, cost);
+}
+
+/* ---- a leaf against its own buckets */
+
+static const struct weir_req *ref_head(const struct ref_gate *g, uint32_t leaf)
+{
+	const struct ref_node *n = &g->nodes[leaf];
+
+	return n->first < n->end ? n->queue[n->first] : NULL;
+}
+
+/* Do all (any: does one) of the node's buckets of a kind admit r? Of none: all do, any does not. */
+static bool ref_admits(const struct ref_node *n, enum weir_bucket_kind kind, bool any,
+	const struct weir_req *r, weir_time now, weir_time lag)
+{
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		const struct ref_bucket *b = &n->b[i];
+
+		if (b->spec.kind != kind || (any && !ref_counts(b, r)))
+			continue;
+		if (ref_bucket_admits(b, r, now, lag) == any)
+			return any;
+	}
+	return !any;
+}
+
+/* When r began or begins to fit all profiles: not before it came, and not before the one that went
+ * in this class before it did. While it waits for its turn after that, nothing is lost. */
+static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
+{
+	weir_time e = r->submitted > n->fitted ? r->submitted : n->fitted;
+
+	for (unsigned i = 0; i < n->n_buckets; i++)
+		if (n->b[i].spec.kind == WEIR_PROFILE && ref_counts(&n->b[i], r) &&
+			ref_bucket_due(&n->b[i], r) > e)
+			e = ref_bucket_due(&n->b[i], r);
+	return e;
+}
+
+unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_time lag)
+{
+	const struct ref_node *n = &g->nodes[leaf];
+	const struct weir_req *r = ref_head(g, leaf);
+
+	if (!r || !ref_admits(n, WEIR_HOLD, false, r, now, lag))
+		return REF_NO_SLOT;
+	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, lag);
+
+	if (!reserved && !ref_admits(n, WEIR_LTOKENS, false, r, now, lag))
+		return REF_NO_SLOT;
+	weir_time fits = ref_fits(n, r);
+
+	if (n->priority >= 0 && (fits == r->submitted || fits == n->fitted || fits <= now - lag))
+		return (unsigned)n->priority;
+	return reserved ? REF_RESERVED : REF_REST;
+}
+
+/* ---- ancestors */
+
+static bool ref_above_admits(const struct ref_gate *g, uint32_t leaf, const struct weir_req *r,
+	weir_time now, weir_time lag)
+{
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		if (!ref_admits(&g->nodes[n], WEIR_HOLD, false, r, now, lag))
+			return false;
+	}
+	return true;
+}
+
+static bool ref_under(const struct ref_gate *g, uint32_t node, uint32_t ancestor)
+{
+	while (node != ancestor && node != WEIR_ROOT)
+		node = g->nodes[node].parent;
+	return node == ancestor;
+}
+
+/* Might somebody's turn under one of leaf's ancestors, of slot or a better one, be held up by that
+ * ancestor's buckets? Then the leaf may have to wait with it. */
+static bool ref_excused(const struct ref_gate *g, uint32_t leaf, unsigned slot, weir_time now)
+{
+	for (uint32_t a = leaf; a != WEIR_ROOT;) {
+		a = g->nodes[a].parent;
+		if (g->nodes[a].n_buckets == 0)
+			continue;
+		for (uint32_t h = 1; h < g->n_nodes; h++) {
+			const struct weir_req *r =
+				g->nodes[h].used && g->nodes[h].leaf ? ref_head(g, h) : NULL;
+
+			if (r && h != leaf && ref_under(g, h, a) &&
+				!ref_admits(&g->nodes[a], WEIR_HOLD, false, r, now, REF_TICK) &&
+				ref_slot(g, h, now, 0) <= slot)
+				return true;
+		}
+	}
+	return false;
+}
+
+static weir_time ref_key(const struct ref_gate *g, const struct weir_req *r)
+{
+	if (g->order == WEIR_FIFO)
+		return r->submitted;
+	return r->submitted +
+	       (r->deadline ? (weir_time)r->deadline * WEIR_US : g->nodes[r->tenant].deadline);
+}
+
+/* Nobody who must be known to be eligible may come before `slot` and, if keyed, `key`. */
+static void ref_nobody_before(
+	struct ref_gate *g, weir_time now, uint32_t but, unsigned slot, bool keyed, weir_time key)
+{
+	for (uint32_t h = 1; h < g->n_nodes; h++) {
+		const struct weir_req *r;
+
+		if (h == but || !g->nodes[h].used || !g->nodes[h].leaf || !(r = ref_head(g, h)))
+			continue;
+		unsigned s = ref_slot(g, h, now, REF_TICK);
+
+		if (s > slot || s == REF_NO_SLOT || (s == slot && !(keyed && ref_key(g, r) < key)))
+			continue;
+		if (ref_above_admits(g, h, r, now, REF_TICK) && !ref_excused(g, h, s, now))
+			FAIL("node %u (slot %u, key %lld) should go before node %u (slot %u, key "
+			     "%lld)"
+			     " at %lld",
+				h, s, (long long)ref_key(g, r), but, slot, (long long)key,
+				(long long)now);
+	}
+}
+
+/* ---- requests */
+
+void ref_submit(struct ref_gate *g, weir_time now, struct weir_req *r)
+{
+	struct ref_node *n = &g->nodes[r->tenant];
+
+	CHECK(n->used && n->leaf);
+	CHECK_INT(r->submitted, now);
+	if (n->first == n->end)
+		n->first = n->end = 0;
+	if (n->end == n->room) {
+		n->room = n->room ? 2 * n->room : 16;
+		n->queue = realloc(n->queue, n->room * sizeof *n->queue);
+		CHECK(n->queue);
+	}
+	n->queue[n->end++] = r;
+	n->arrivals++;
+	g->queued++;
+	g->submitted++;
+}
+
+static void ref_window_open(const struct ref_gate *g)
+{
+	if (g->in_flight >= ceil(g->window))
+		FAIL("%u are inside a window of %g, and one more passed", g->in_flight, g->window);
+}
+
+static unsigned ref_check_class(const struct ref_gate *g, weir_time now, const struct weir_req *r)
+{
+	const struct ref_node *n = &g->nodes[r->tenant];
+	unsigned best = ref_slot(g, r->tenant, now, 0),
+		 known = ref_slot(g, r->tenant, now, REF_TICK);
+	unsigned slot = r->class_ == WEIR_CLASS_PRIORITY   ? (unsigned)n->priority
+			: r->class_ == WEIR_CLASS_RESERVED ? REF_RESERVED
+							   : REF_REST;
+
+	if (best == REF_NO_SLOT)
+		FAIL("node %u passed at %lld though its own buckets do not admit it", r->tenant,
+			(long long)now);
+	if (r->class_ == WEIR_CLASS_PRIORITY && n->priority < 0)
+		FAIL("node %u passed with a priority it does not have", r->tenant);
+	if (slot < best || slot > known)
+		FAIL("node %u passed in slot %u at %lld, not in %u … %u", r->tenant, slot,
+			(long long)now, best, known);
+	if (r->class_ == WEIR_CLASS_RESERVED && !ref_admits(n, WEIR_RTOKENS, true, r, now, 0))
+		FAIL("node %u passed as reserved without an R-token", r->tenant);
+	return slot;
+}
+
+static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_req *r)
+{
+	struct ref_node *n = &g->nodes[r->tenant];
+	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, 0);
+	weir_time fits = ref_fits(n, r);
+
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		struct ref_bucket *b = &n->b[i];
+
+		switch (b->spec.kind) {
+		case WEIR_HOLD:
+			ref_charge(b, r, now);
+			break;
+		case WEIR_PROFILE:
+			if (r->class_ == WEIR_CLASS_PRIORITY)
+				ref_charge(b, r, fits);
+			break;
+		case WEIR_RTOKENS:
+			/* If one guarantees it all pay, so that several are worth the largest and
+			 * not their sum; but a debt is never more than the size. */
+			if (reserved)
+				ref_charge(b, r, now);
+			if (reserved && ref_counts(b, r) && b->level < -b->size) /* whole tokens */
+				b->level = -b->size + (b->level % REF_UNIT + REF_UNIT) % REF_UNIT;
+			break;
+		case WEIR_LTOKENS:
+			if (!reserved)
+				ref_charge(b, r, now);
+			break;
+		}
+	}
+	if (r->class_ == WEIR_CLASS_PRIORITY)
+		n->fitted = fits;
+	for (uint32_t a = r->tenant; a != WEIR_ROOT;) {
+		a = g->nodes[a].parent;
+		for (unsigned i = 0; i < g->nodes[a].n_buckets; i++)
+			ref_charge(&g->nodes[a].b[i], r, now);
+	}
+}
+
+void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
+{
+	struct ref_node *n = &g->nodes[r->tenant];
+
+	CHECK(n->used && n->leaf);
+	if (ref_head(g, r->tenant) != r)
+		FAIL("node %u: what passed is not its head", r->tenant);
+	CHECK_INT(r->dispatched, now);
+	ref_window_open(g);
+	unsigned slot = ref_check_class(g, now, r);
+
+	if (!ref_above_admits(g, r->tenant, r, now, 0))
+		FAIL("node %u passed though a bucket above does not admit it", r->tenant);
+	ref_nobody_before(
+		g, now, r->tenant, slot, g->order != WEIR_FAIR && g->run < 2, ref_key(g, r));
+	ref_charge_all(g, now, r);
+	n->first++;
+	n->dispatched++;
+	n->in_flight++;
+	n->bytes += r->bytes;
+	n->by_class[r->class_]++;
+	n->waited += (double)(now - r->submitted);
+	g->queued--;
+	g->in_flight++;
+	g->dispatched++;
+}
+
+void ref_nothing(struct ref_gate *g, weir_time now)
+{
+	if (g->in_flight < floor(g->window))
+		ref_nobody_before(g, now, WEIR_ROOT, REF_NO_SLOT, false, 0);
+}
+
+void ref_cancelled(struct ref_gate *g, weir_time now, struct weir_req *r)
+{
+	struct ref_node *n = &g->nodes[r->tenant];
+	size_t i = n->first;
+
+	while (i < n->end && n->queue[i] != r)
+		i++;
+	if (i == n->end)
+		FAIL("node %u: what was cancelled did not wait", r->tenant);
+	memmove(&n->queue[i], &n->queue[i + 1], (n->end - i - 1) * sizeof *n->queue);
+	n->end--;
+	n->arrivals--;
+	n->waited += (double)(now - r->submitted);
+	g->queued--;
+	g->submitted--;
+}
+
+void ref_done(struct ref_gate *g, struct weir_req *r)
+{
+	g->nodes[r->tenant].in_flight--;
+	g->nodes[r->tenant].served++;
+	g->in_flight--;
+	g->served++;
+}
+
+/* ---- wakeup */
+
+static weir_time ref_due(const struct ref_gate *g, uint32_t leaf, bool *ret_shared)
+{
+	const struct ref_node *n = &g->nodes[leaf];
+	const struct weir_req *r = ref_head(g, leaf);
+	weir_time hold = 0, l = 0, reserved = WEIR_NEVER;
+
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		weir_time due = ref_bucket_due(&n->b[i], r);
+
+		if (n->b[i].spec.kind == WEIR_HOLD && due > hold)
+			hold = due;
+		if (n->b[i].spec.kind == WEIR_LTOKENS && due > l)
+			l = due;
+		if (n->b[i].spec.kind == WEIR_RTOKENS && ref_counts(&n->b[i], r) && due < reserved)
+			reserved = due;
+	}
+	if (l > reserved)
+		l = reserved;
+	for (uint32_t a = leaf; a != WEIR_ROOT;) {
+		a = g->nodes[a].parent;
+		for (unsigned i = 0; i < g->nodes[a].n_buckets; i++) {
+			weir_time due = ref_bucket_due(&g->nodes[a].b[i], r);
+
+			*ret_shared = true;
+			if (due > hold)
+				hold = due;
+		}
+	}
+	return hold > l ? hold : l;
+}
+
+void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at)
+{
+	if (at < now)
+		FAIL("to wake up at %lld, before now, %lld", (long long)at, (long long)now);
+	if (g->in_flight >= floor(g->window))
+		return;
+	for (uint32_t h = 1; h < g->n_nodes; h++) {
+		bool shared = false;
+
+		if (!g->nodes[h].used || !g->nodes[h].leaf || !ref_head(g, h))
+			continue;
+		weir_time due = ref_due(g, h, &shared);
+
+		/* Under a shared bucket somebody else's turn may come first, and later. */
+		if (due != WEIR_NEVER && at > due + REF_TICK && at > now + REF_TICK && !shared)
+			FAIL("to wake up at %lld, but node %u is due at %lld", (long long)at, h,
+				(long long)due);
+	}
+}
+
+/* ---- nodes and knobs */
+
+void ref_init(struct ref_gate *g, const struct weir_gate_config *config)
+{
+	memset(g, 0, sizeof *g);
+	g->nodes[WEIR_ROOT] = (struct ref_node){.used = true, .priority = -1};
+	g->n_nodes = 1;
+	g->window = config->window > 0 ? config->window : 32;
+	g->order = config->order;
+	g->run = config->run;
+}
+
+void ref_free(struct ref_gate *g)
+{
+	for (uint32_t n = 0; n < REF_NODES; n++)
+		free(g->nodes[n].queue);
+}
+
+void ref_add(struct ref_gate *g, uint32_t parent, uint32_t node)
+{
+	CHECK(node < REF_NODES && !g->nodes[node].used);
+	free(g->nodes[node].queue);
+	g->nodes[node] =
+		(struct ref_node){.used = true, .leaf = true, .parent = parent, .priority = -1};
+	g->nodes[parent].leaf = false;
+	g->nodes[parent].children++;
+	if (node >= g->n_nodes)
+		g->n_nodes = node + 1;
+}
+
+void ref_remove(struct ref_gate *g, uint32_t node)
+{
+	struct ref_node *parent = &g->nodes[g->nodes[node].parent];
+
+	g->nodes[node].used = false;
+	if (--parent->children == 0 && parent != &g->nodes[WEIR_ROOT])
+		parent->leaf = true;
+}
+
+static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct weir_knob *k)
+{
+	struct ref_bucket old[REF_BUCKETS];
+	bool taken[REF_BUCKETS] = {false};
+	unsigned n_old = n->n_buckets;
+
+	CHECK(k->n_buckets <= REF_BUCKETS);
+	n->fitted = now;
+	memcpy(old, n->b, sizeof old);
+	n->n_buckets = k->n_buckets;
+	for (unsigned i = 0; i < k->n_buckets; i++) {
+		struct ref_bucket *b = &n->b[i];
+
+		ref_bucket_init(b, &k->buckets[i], now);
+		if (b->spec.kind == WEIR_PROFILE && n->priority < 0)
+			n->priority = 63;
+		for (unsigned j = 0; j < n_old; j++) {
+			if (taken[j] || old[j].spec.kind != b->spec.kind ||
+				old[j].spec.unit != b->spec.unit || old[j].spec.ops != b->spec.ops)
+				continue;
+			taken[j] = true;
+			ref_bucket_fill(&old[j], now);
+			b->level = old[j].level < b->size ? old[j].level : b->size;
+			if (old[j].size != b->size)
+				break; /* intervals begin anew */
+			ref_bucket_excess(&old[j], now, 0);
+			b->excess = old[j].excess;
+			b->excess_min = old[j].excess_min;
+			b->largest = old[j].largest;
+			break;
+		}
+	}
+}
+
+static void ref_grant(struct ref_node *n, enum weir_bucket_kind kind, double value, weir_time now)
+{
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		if (n->b[i].spec.kind != kind)
+			continue;
+		ref_bucket_fill(&n->b[i], now);
+		n->b[i].charged = false;
+		n->b[i].level += (ref_parts)llround(value) * REF_UNIT;
+	}
+}
+
+void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k)
+{
+	struct ref_node *n = &g->nodes[k->node];
+
+	switch (k->kind) {
+	case WEIR_KNOB_WINDOW:
+		g->window = k->value;
+		break;
+	case WEIR_KNOB_PRIORITY:
+		n->priority = (int)k->value;
+		break;
+	case WEIR_KNOB_DEADLINE:
+		n->deadline = (weir_time)k->value;
+		break;
+	case WEIR_KNOB_BUCKETS:
+		ref_knob_buckets(n, now, k);
+		break;
+	case WEIR_KNOB_RGRANT:
+		ref_grant(n, WEIR_RTOKENS, k->value, now);
+		break;
+	case WEIR_KNOB_LGRANT:
+		ref_grant(n, WEIR_LTOKENS, k->value, now);
+		break;
+	case WEIR_KNOB_RUN:
+		g->run = (uint32_t)k->value;
+		break;
+	default: /* only who goes first inside a class */
+		break;
+	}
+}
+
+/* ---- counters */
+
+static void ref_stats_leaf(
+	const struct ref_gate *g, struct weir_gate *real, weir_time now, uint32_t leaf)
+{
+	const struct ref_node *n = &g->nodes[leaf];
+	struct weir_gate_stats s;
+	double waited = n->waited, sum = 0;
+
+	CHECK_INT(weir_gate_stats(real, now, leaf, &s), 0);
+	CHECK_INT(s.arrivals, n->arrivals);
+	CHECK_INT(s.dispatched, n->dispatched);
+	CHECK_INT(s.served, n->served);
+	CHECK_INT(s.bytes, n->bytes);
+	CHECK_INT(s.queued, ref_queued(n));
+	CHECK_INT(s.in_flight, n->in_flight);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(s.by_class[i], n->by_class[i]);
+	for (size_t i = n->first; i < n->end; i++)
+		waited += (double)(now - n->queue[i]->submitted);
+	for (unsigned i = 0; i < WEIR_CAUSES; i++) {
+		sum += s.wait_ns[i];
+		if (s.wait_ns[i] < -1e-6 * waited - 1)
+			FAIL("node %u waited %g ns for cause %u", leaf, s.wait_ns[i], i);
+	}
+	if (fabs(sum - waited) > 1e-6 * waited + 1)
+		FAIL("node %u waited %g ns, but by cause %g", leaf, waited, sum);
+}
+
+void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now)
+{
+	struct weir_gate_totals t;
+
+	weir_gate_totals(real, now, &t);
+	CHECK_INT(t.submitted, g->submitted);
+	CHECK_INT(t.dispatched, g->dispatched);
+	CHECK_INT(t.served, g->served);
+	CHECK_INT(t.queued, g->queued);
+	CHECK_INT(t.in_flight, g->in_flight);
+	for (uint32_t n = 1; n < g->n_nodes; n++)
+		if (g->nodes[n].used && g->nodes[n].leaf)
+			ref_stats_leaf(g, real, now, n);
+}
+
+/* ---- the hierarchical fair queue */
+
+void hsfq_init(struct hsfq *q)
+{
+	memset(q, 0, sizeof *q);
+	q->n = 1;
+}
+
+uint32_t hsfq_add(struct hsfq *q, uint32_t parent, double weight)
+{
+	CHECK(q->n < HSFQ_NODES);
+	q->nodes[q->n] = (struct hsfq_node){.parent = parent, .weight = weight, .leaf = true};
+	q->nodes[parent].leaf = false;
+	return q->n++;
+}
+
+void hsfq_busy(struct hsfq *q, uint32_t leaf, bool busy)
+{
+	for (uint32_t n = leaf;; n = q->nodes[n].parent) {
+		struct hsfq_node *node = &q->nodes[n];
+
+		if (busy && node->backlog++ == 0 && n != 0)
+			node->start = fmax(q->nodes[node->parent].virtual_, node->finish);
+		else if (!busy)
+			node->backlog--;
+		if (n == 0)
+			return;
+	}
+}
+
+uint32_t hsfq_next(const struct hsfq *q)
+{
+	uint32_t at = 0;
+
+	while (!q->nodes[at].leaf) {
+		uint32_t best = 0;
+
+		for (uint32_t n = 1; n < q->n; n++) {
+			const struct hsfq_node *node = &q->nodes[n];
+
+			if (node->parent == at && node->backlog &&
+				(!best || node->start < q->nodes[best].start))
+				best = n;
+		}
+		if (!best)
+			return 0;
+		at = best;
+	}
+	return at;
+}
+
+void hsfq_serve(struct hsfq *q, uint32_t leaf, double cost)
+{
+	for (uint32_t n = leaf; n != 0; n = q->nodes[n].parent) {
+		struct hsfq_node *node = &q->nodes[n];
+
+		q->nodes[node->parent].virtual_ = node->start;
+		node->finish = node->start + cost / node->weight;
+		node->start = node->finish; /* if it goes idle instead, busy starts it anew */
+	}
+}

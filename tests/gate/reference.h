@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reference: the law of gate/gate.h done naively, as an oracle for the real gate.
+ *
+ * Written from the text of the law, not from the gate: every question is answered by looking at
+ * every head and every bucket, in whole numbers. It says what may and what must pass, and leaves
+ * open what the law leaves open: who of one class goes first under fair queueing (law-fair.c and
+ * law-tree.c see to that), and up to a tick between the moment at which a bucket admits and the
+ * moment at which the gate knows.
+ *
+ * Also here: a hierarchical start-time fair queue with plain arrays, to compare shares with.
+ */
+#ifndef WEIR_TESTS_GATE_REFERENCE_H
+#define WEIR_TESTS_GATE_REFERENCE_H
+
+#include "gate/gate.h"
+
+__extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × ns is whole */
+#define REF_UNIT ((ref_parts)1024 * 1000000000)
+
+#define REF_TICK     1024 /* ns: how late the gate may find out that a bucket admits */
+#define REF_NODES    512
+#define REF_BUCKETS  8
+#define REF_RESERVED 64 /* slots: priorities 0 … 63, then these */
+#define REF_REST     65
+#define REF_NO_SLOT  66 /* not eligible by its own buckets */
+
+struct ref_bucket {
+	struct weir_bucket_spec spec;
+	ref_parts level, size; /* level as of stamp */
+	uint64_t rate;         /* 1/1024 units per second */
+	weir_time stamp;       /* when the level last changed other than by filling */
+	bool charged;          /* that was a charge, and not a knob, which the gate knows at once */
+	/* law 4, over all intervals: service − ∫ rate since the last restart, its least value at the
+	 * beginning of an interval, and the largest cost */
+	ref_parts excess, excess_min, largest;
+	weir_time excess_stamp;
+};
+
+struct ref_node {
+	bool used, leaf;
+	uint32_t parent, children;
+	int priority; /* -1: none */
+	weir_time deadline;
+	weir_time fitted; /* when the last one that passed by priority fitted, or a later knob */
+	unsigned n_buckets;
+	struct ref_bucket b[REF_BUCKETS];
+	struct weir_req **queue; /* [first, end) */
+	size_t first, end, room;
+	/* what the statistics should say */
+	uint64_t arrivals, dispatched, served, bytes, by_class[3];
+	uint32_t in_flight;
+	double waited; /* request·ns of those that no longer wait, cancelled ones included */
+};
+
+struct ref_gate {
+	struct ref_node nodes[REF_NODES];
+	uint32_t n_nodes; /* highest index in use, plus 1 */
+	double window;
+	uint32_t in_flight, queued, run;
+	uint64_t submitted, dispatched, served;
+	enum weir_order order;
+	weir_time now;
+};
+
+void ref_init(struct ref_gate *g, const struct weir_gate_config *config);
+void ref_free(struct ref_gate *g);
+void ref_add(struct ref_gate *g, uint32_t parent, uint32_t node);
+void ref_remove(struct ref_gate *g, uint32_t node);
+void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k);
+void ref_submit(struct ref_gate *g, weir_time now, struct weir_req *r);
+void ref_cancelled(struct ref_gate *g, weir_time now, struct weir_req *r);
+void ref_done(struct ref_gate *g, struct weir_req *r);
+
+static inline size_t ref_queued(const struct ref_node *n)
+{
+	return n->end - n->first;
+}
+
+/* The gate let r pass at `now`. Fails the test unless the law says that it might: it is its
+ * tenant's head, eligible, of the class that r->class_ says, and nobody of a better class (or, under
+ * FIFO and EDF, with a better key in the same class) had to go first. Then charges. */
+void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r);
+/* The gate let nothing pass at `now`. Fails the test if something had to. */
+void ref_nothing(struct ref_gate *g, weir_time now);
+/* The gate would wake up at `at`, having just let nothing pass. Fails the test if that is late. */
+void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at);
+/* All counters of the gate against what happened. */
+void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now);
+
+/* The best slot in which the leaf's head stands by the leaf's own buckets, as it is (lag 0) or as it
+ * must be known (lag REF_TICK). */
+unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_time lag);
+bool ref_bucket_admits(
+	const struct ref_bucket *b, const struct weir_req *r, weir_time now, weir_time lag);
+/* When the bucket admits r if nothing is charged meanwhile; WEIR_NEVER. */
+weir_time ref_bucket_due(const struct ref_bucket *b, const struct weir_req *r);
+int64_t ref_cost(const struct weir_req *r, enum weir_unit unit);
+void ref_bucket_init(struct ref_bucket *b, const struct weir_bucket_spec *spec, weir_time now);
+void ref_bucket_fill(struct ref_bucket *b, weir_time now);
+
+/* ---- a hierarchical start-time fair queue: who is next, by looking at all children */
+
+#define HSFQ_NODES 64
+
+struct hsfq_node {
+	uint32_t parent; /* of the root: itself */
+	double weight, start, finish, virtual_;
+	uint32_t backlog; /* leaves below it that have work, itself included */
+	bool leaf;
+};
+
+struct hsfq {
+	struct hsfq_node nodes[HSFQ_NODES];
+	uint32_t n;
+};
+
+void hsfq_init(struct hsfq *q);
+uint32_t hsfq_add(struct hsfq *q, uint32_t parent, double weight);
+void hsfq_busy(struct hsfq *q, uint32_t leaf, bool busy);
+uint32_t hsfq_next(const struct hsfq *q); /* a leaf, or 0 if all are idle */
+void hsfq_serve(struct hsfq *q, uint32_t leaf, double cost);
+
+#endif
