@@ -2,6 +2,8 @@
 /* The hot path: submit, next, done, wakeup. The law is in gate.h, the parts in node.h. */
 #include "gate/node.h"
 #include <errno.h>
+#include <math.h>
+#include <string.h>
 
 /* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
  * not put its tenant years behind. */
@@ -76,8 +78,11 @@ static void gate_join_keyed(struct weir_gate *g, uint32_t e, uint32_t n, unsigne
 		struct lane *lane = gate_lane(g, node->parent, slot);
 		bool inside = entry->next != LANE_NIL;
 
-		if (inside && entry->tag <= key)
-			return; /* if it grew, that is found at the front */
+		if (inside && entry->tag <= key) {
+			if (!(entry->owner & LANE_OF_LANE))
+				entry->tag = key; /* it grew: found at the front */
+			return;
+		}
 		entry->tag = key;
 		if (inside)
 			lane_lower(lane, g->entries, e);
@@ -94,28 +99,34 @@ static void gate_join_keyed(struct weir_gate *g, uint32_t e, uint32_t n, unsigne
 	}
 }
 
+/* A time as a tag: its bits, which order as the time does. */
 static double gate_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r)
 {
-	if (g->order == WEIR_FIFO)
-		return (double)r->submitted;
-	return (double)(r->submitted + (r->deadline ? r->deadline * WEIR_US : g->deadline[n]));
+	weir_time key = r->submitted;
+	double tag;
+
+	if (g->order == WEIR_EDF)
+		key += r->deadline ? r->deadline * WEIR_US : g->deadline[n];
+	memcpy(&tag, &key, sizeof tag);
+	return tag;
 }
 
-static void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
+static inline void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct node *node = &g->nodes[n];
 	unsigned class = node_entry_of(slot);
+	uint32_t e = node->entry[class];
 
 	node->may |= (uint8_t)(1u << class);
-	if (g->order == WEIR_FAIR)
-		gate_join(g, node->entry[class], n, slot);
-	else
-		gate_join_keyed(g, node->entry[class], n, slot, gate_key(g, n, node->head));
+	if (g->order != WEIR_FAIR)
+		gate_join_keyed(g, e, n, slot, gate_key(g, n, node->head));
+	else if (g->entries[e].next == LANE_NIL)
+		gate_join(g, e, n, slot);
 }
 
 /* ---- a leaf's head against its own buckets */
 
-static void gate_state(struct weir_gate *g, uint32_t n, enum node_state state, weir_time now)
+static inline void gate_state(struct weir_gate *g, uint32_t n, enum node_state state, weir_time now)
 {
 	if (g->nodes[n].state == state)
 		return;
@@ -123,21 +134,17 @@ static void gate_state(struct weir_gate *g, uint32_t n, enum node_state state, w
 	g->nodes[n].state = (uint8_t)state;
 }
 
-static bool gate_counts(const struct bucket *b, const struct weir_req *r)
-{
-	return b->ops & WEIR_OPS(r->op);
-}
-
-/* How long until the last (all) or the first (any) of n buckets admits r; those that do not count
- * it apart. Of none: all admit at once, any never. */
-static weir_time gate_wait_all(const struct bucket *b, unsigned n, const struct weir_req *r)
+/* How long until the last (all) or the first (any) of n buckets admits a request of these costs;
+ * those that do not count it apart. Of none: all admit at once, any never. */
+static inline weir_time gate_wait_all(
+	const struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
 {
 	weir_time wait = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!gate_counts(&b[i], r))
+		if (!(b[i].ops & op))
 			continue;
-		weir_time t = bucket_wait(&b[i], node_cost(r, b[i].unit));
+		weir_time t = bucket_wait(&b[i], cost->in[b[i].unit]);
 
 		if (t > wait)
 			wait = t;
@@ -145,16 +152,15 @@ static weir_time gate_wait_all(const struct bucket *b, unsigned n, const struct 
 	return wait;
 }
 
-static weir_time gate_wait_any(const struct bucket *b, unsigned n, const struct weir_req *r)
+static inline weir_time gate_wait_any(
+	const struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
 {
 	weir_time wait = WEIR_NEVER;
 
 	for (unsigned i = 0; i < n; i++) {
-		int64_t cost = node_cost(r, b[i].unit);
-
-		if (!gate_counts(&b[i], r) || cost == 0)
+		if (!(b[i].ops & op) || cost->in[b[i].unit] == 0)
 			continue;
-		weir_time t = bucket_wait(&b[i], cost);
+		weir_time t = bucket_wait(&b[i], cost->in[b[i].unit]);
 
 		if (t < wait)
 			wait = t;
@@ -169,29 +175,47 @@ static void gate_later(struct weir_gate *g, uint32_t n, weir_time wait, weir_tim
 		timer_set(&g->timer, n, now + wait);
 }
 
-static void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
+/*
+ * When the head fits its profile: the first time from its submit on at which all profile buckets
+ * admit it. They are filled up to that time and no further, and charged as of it, so that what a
+ * conforming request loses by waiting for others it does not lose of its profile as well, and a
+ * bucket does not overflow while somebody waits.
+ */
+static weir_time gate_fits(
+	struct node_limits *l, const struct weir_req *r, const struct node_cost *cost)
+{
+	struct bucket *b = l->b + l->n_hold;
+
+	if (r->submitted > l->profile_stamp) {
+		for (unsigned i = 0; i < l->n_profile; i++)
+			bucket_fill(&b[i], r->submitted - l->profile_stamp);
+		l->profile_stamp = r->submitted;
+	}
+	weir_time wait = gate_wait_all(b, l->n_profile, cost, WEIR_OPS(r->op));
+
+	return wait < WEIR_NEVER - l->profile_stamp ? l->profile_stamp + wait : WEIR_NEVER;
+}
+
+/* The levels are true: where does the head stand? */
+static inline void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	struct node *node = &g->nodes[n];
 	struct node_limits *l = node->limits;
-	const struct weir_req *r = node->head;
-	struct bucket *b = l->b;
-
-	node_fill(l, now);
-	weir_time wait = gate_wait_all(b, l->n_hold, r);
+	const struct node_cost cost = node_cost(node->head);
+	unsigned op = WEIR_OPS(node->head->op);
+	const struct bucket *b = l->b;
+	weir_time wait = gate_wait_all(b, l->n_hold, &cost, op);
 
 	if (wait > 0) {
 		gate_state(g, n, NODE_HELD, now);
 		gate_later(g, n, wait, now);
 		return;
 	}
-	b += l->n_hold;
-	weir_time unfit = gate_wait_all(b, l->n_profile, r);
-
-	b += l->n_profile;
-	weir_time unreserved = gate_wait_any(b, l->n_r, r);
+	b += l->n_hold + l->n_profile;
+	weir_time unreserved = gate_wait_any(b, l->n_r, &cost, op);
 
 	if (l->n_l && unreserved > 0) {
-		wait = gate_wait_all(b + l->n_r, l->n_l, r);
+		wait = gate_wait_all(b + l->n_r, l->n_l, &cost, op);
 		if (wait > 0) {
 			gate_state(g, n, NODE_TOKENS, now);
 			gate_later(g, n, wait < unreserved ? wait : unreserved, now);
@@ -202,14 +226,16 @@ static void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
 	gate_enter(g, n, NODE_REST);
 	if (unreserved == 0)
 		gate_enter(g, n, NODE_RESERVED);
-	else
+	else if (unreserved != WEIR_NEVER)
 		gate_later(g, n, unreserved, now);
 	if (node->priority == NODE_NO_PRIORITY)
 		return;
-	if (unfit == 0)
+	weir_time fits = gate_fits(l, node->head, &cost);
+
+	if (fits <= now)
 		gate_enter(g, n, node->priority);
-	else
-		gate_later(g, n, unfit, now);
+	else if (fits != WEIR_NEVER)
+		timer_set(&g->timer, n, fits);
 }
 
 void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -222,6 +248,7 @@ void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
 		return;
 	}
 	if (node->limits) {
+		node_fill(node->limits, now);
 		gate_update_limited(g, n, now);
 		return;
 	}
@@ -254,6 +281,8 @@ static bool gate_admitted(
 
 	if (!(g->nodes[n].flags & NODE_ABOVE))
 		return true;
+	const struct node_cost cost = node_cost(r);
+
 	do {
 		n = g->nodes[n].parent;
 		struct node_limits *l = g->nodes[n].limits;
@@ -261,7 +290,7 @@ static bool gate_admitted(
 		if (!l)
 			continue;
 		node_fill(l, now);
-		weir_time wait = gate_wait_all(l->b, l->n_hold, r);
+		weir_time wait = gate_wait_all(l->b, l->n_hold, &cost, WEIR_OPS(r->op));
 
 		if (wait > 0) {
 			gate_stop(g, n, slot, wait, now);
@@ -298,6 +327,14 @@ void gate_release(struct weir_gate *g, uint32_t n, weir_time now)
 		gate_rejoin(g, n, s);
 	gate_rejoin(g, n, NODE_RESERVED);
 	gate_rejoin(g, n, NODE_REST);
+}
+
+void gate_release_above(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	while (n != WEIR_ROOT) {
+		n = g->nodes[n].parent;
+		gate_release(g, n, now);
+	}
 }
 
 /* ---- who is next */
@@ -378,9 +415,11 @@ static bool gate_runs(struct weir_gate *g, unsigned slot, weir_time now)
 
 	if (gap > g->run_distance)
 		return false;
-	for (uint32_t n = node->parent; n != WEIR_ROOT; n = g->nodes[n].parent)
+	for (uint32_t n = g->run_node; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
 		if (gate_stopped(g, n, slot))
 			return false;
+	}
 	return gate_admitted(g, g->run_node, node->head, slot, now);
 }
 
@@ -426,8 +465,7 @@ static void gate_tags(struct weir_gate *g, uint32_t n, unsigned slot, double cos
 		struct lane *lane = gate_lane(g, node->parent, slot);
 
 		if (!run) {
-			if (g->entries[e].tag > lane->now)
-				lane->now = g->entries[e].tag;
+			lane_serve(lane, g->entries[e].tag);
 			lane_pop(lane, g->entries);
 		}
 		g->entries[e].tag += cost * node->per_weight;
@@ -444,50 +482,73 @@ static void gate_return(struct weir_gate *g, uint32_t n, unsigned slot)
 			gate_rejoin(g, n, slot);
 }
 
-static void gate_charge(struct bucket *b, unsigned n, const struct weir_req *r)
+static inline void gate_charge(
+	struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (gate_counts(&b[i], r))
-			bucket_take(&b[i], node_cost(r, b[i].unit));
+		if (b[i].ops & op)
+			bucket_take(&b[i], cost->in[b[i].unit]);
 }
 
 /* Law 3: if any R-bucket holds enough, all that count the request pay for it, so that several
  * guarantees together are worth the largest and not their sum. One that cannot pay goes into debt,
  * but by no more than its size: a tenant that changes from small requests to large has its bytes
  * guaranteed again that soon. */
-static bool gate_charge_reserved(struct bucket *b, unsigned n, const struct weir_req *r)
+static inline bool gate_charge_reserved(
+	struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
 {
-	if (gate_wait_any(b, n, r) > 0)
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++)
+		any |= (b[i].ops & op) && cost->in[b[i].unit] &&
+		       bucket_admits(&b[i], cost->in[b[i].unit]);
+	if (!any)
 		return false;
-	gate_charge(b, n, r);
+	gate_charge(b, n, cost, op);
 	for (unsigned i = 0; i < n; i++)
 		if (b[i].level < -b[i].size)
 			b[i].level = -b[i].size;
 	return true;
 }
 
-static void gate_charge_own(
-	struct node_limits *l, const struct weir_req *r, unsigned slot, weir_time now)
+/* As of the time from which it fit. */
+static void gate_charge_profile(
+	struct node_limits *l, const struct weir_req *r, const struct node_cost *cost)
 {
+	struct bucket *b = l->b + l->n_hold;
+	weir_time fits = gate_fits(l, r, cost);
+
+	if (fits > l->profile_stamp) {
+		for (unsigned i = 0; i < l->n_profile; i++)
+			bucket_fill(&b[i], fits - l->profile_stamp);
+		l->profile_stamp = fits;
+	}
+	gate_charge(b, l->n_profile, cost, WEIR_OPS(r->op));
+}
+
+static inline void gate_charge_own(struct node_limits *l, const struct weir_req *r,
+	const struct node_cost *cost, unsigned slot, weir_time now)
+{
+	unsigned op = WEIR_OPS(r->op);
 	struct bucket *b = l->b;
 
 	node_fill(l, now);
-	gate_charge(b, l->n_hold, r);
-	b += l->n_hold;
-	if (slot < NODE_PRIORITIES)
-		gate_charge(b, l->n_profile, r);
-	b += l->n_profile;
-	if (!gate_charge_reserved(b, l->n_r, r))
-		gate_charge(b + l->n_r, l->n_l, r);
+	gate_charge(b, l->n_hold, cost, op);
+	if (slot < NODE_PRIORITIES && l->n_profile)
+		gate_charge_profile(l, r, cost);
+	b += l->n_hold + l->n_profile;
+	if (!gate_charge_reserved(b, l->n_r, cost, op))
+		gate_charge(b + l->n_r, l->n_l, cost, op);
 }
 
 /* gate_admitted has filled them. */
-static void gate_charge_above(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+static void gate_charge_above(
+	struct weir_gate *g, uint32_t n, const struct node_cost *cost, unsigned op)
 {
 	while (n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
 		if (g->nodes[n].limits)
-			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, r);
+			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, cost, op);
 	}
 }
 
@@ -504,33 +565,11 @@ static void gate_note_run(struct weir_gate *g, uint32_t n, unsigned slot, const 
 	g->run_end = r->offset + r->bytes;
 }
 
-static struct weir_req *gate_pass(
-	struct weir_gate *g, uint32_t n, unsigned slot, bool run, weir_time now)
+static inline void gate_count(
+	struct weir_gate *g, uint32_t n, const struct weir_req *r, weir_time now)
 {
 	struct node *node = &g->nodes[n];
-	struct weir_req *r = node->head;
-	unsigned class = node_entry_of(slot);
 
-	if (g->order == WEIR_FAIR) {
-		double cost = (double)node_cost(r, g->cost);
-		double cap = g->cost_max * GATE_COST_CAP;
-
-		gate_tags(g, n, slot, cost < cap ? cost : cap, run);
-	} else {
-		gate_tags(g, n, slot, 0, run);
-	}
-	if (node->limits)
-		gate_charge_own(node->limits, r, slot, now);
-	if (node->flags & NODE_ABOVE)
-		gate_charge_above(g, n, r);
-	gate_note_run(g, n, slot, r);
-
-	node->head = r->next;
-	if (!node->head)
-		node->tail = NULL;
-	r->next = NULL;
-	r->dispatched = now;
-	r->class_ = (uint8_t) class;
 	node->wait_area += (uint64_t)now;
 	node->full_area += stats_full(g, now);
 	if (node->flags & NODE_CLOCKS)
@@ -539,13 +578,36 @@ static struct weir_req *gate_pass(
 	node->in_flight++;
 	node->dispatched++;
 	node->bytes += r->bytes;
-	if (class < 2)
-		node->passed[class]++;
+	if (r->class_ < WEIR_CLASS_REST)
+		node->passed[r->class_]++;
 	node->device_area -= (uint64_t)now;
 	g->queued--;
 	g->in_flight++;
 	g->dispatched++;
+}
 
+static inline struct weir_req *gate_pass(
+	struct weir_gate *g, uint32_t n, unsigned slot, bool run, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	struct weir_req *r = node->head;
+	const struct node_cost cost = node_cost(r);
+	double tag = fmin((double)cost.in[g->cost], g->cost_max * GATE_COST_CAP);
+
+	gate_tags(g, n, slot, g->order == WEIR_FAIR ? tag : 0, run);
+	if (node->limits)
+		gate_charge_own(node->limits, r, &cost, slot, now);
+	if (node->flags & NODE_ABOVE)
+		gate_charge_above(g, n, &cost, WEIR_OPS(r->op));
+	gate_note_run(g, n, slot, r);
+
+	node->head = r->next;
+	if (!node->head)
+		node->tail = NULL;
+	r->next = NULL;
+	r->dispatched = now;
+	r->class_ = (uint8_t)node_entry_of(slot);
+	gate_count(g, n, r, now);
 	gate_update(g, n, now);
 	gate_return(g, n, slot);
 	return r;
@@ -616,14 +678,18 @@ static void gate_expire(struct weir_gate *g, weir_time now)
 	} while (n == GATE_BATCH);
 }
 
-/* The leaves that are likely to pass next in one of the root's slots. */
-static void gate_ahead(struct weir_gate *g, unsigned slot, size_t max)
+/* The leaves that are likely to pass next, in the root's two usual lanes. */
+static void gate_ahead(struct weir_gate *g, size_t max)
 {
-	uint32_t ahead[GATE_BATCH], n = 0;
-	const struct lane *lane = gate_lane(g, WEIR_ROOT, slot);
+	uint32_t ahead[GATE_BATCH], n = 0, found = 0;
+	uint32_t want = max < GATE_BATCH ? (uint32_t)max : GATE_BATCH;
 
-	max = lane_peek(lane, g->entries, ahead, max < GATE_BATCH ? (uint32_t)max : GATE_BATCH);
-	for (uint32_t i = 0; i < max; i++) {
+	if (g->ready_reserved)
+		found = lane_peek(gate_lane(g, WEIR_ROOT, NODE_RESERVED), g->entries, ahead, want);
+	if (g->ready_rest && found < want)
+		found += lane_peek(gate_lane(g, WEIR_ROOT, NODE_REST), g->entries, ahead + found,
+			want - found);
+	for (uint32_t i = 0; i < found; i++) {
 		uint32_t owner = g->entries[ahead[i]].owner;
 
 		if (owner >= NODE_ORPHAN) /* a lane of its own, or nobody */
@@ -696,10 +762,7 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 		gate_expire(g, now);
 		if (g->any_pending)
 			gate_activate(g, now);
-		if (g->ready_reserved)
-			gate_ahead(g, NODE_RESERVED, max);
-		if (g->ready_rest)
-			gate_ahead(g, NODE_REST, max);
+		gate_ahead(g, max);
 		while (n < max && g->in_flight < g->window.limit) {
 			unsigned slot = 0;
 			bool run = false;
@@ -782,5 +845,6 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 	g->queued -= (uint32_t)n;
 	g->submitted -= n;
 	gate_update(g, tenant, now);
+	gate_release_above(g, tenant, now);
 	return n;
 }

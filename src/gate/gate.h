@@ -26,12 +26,13 @@
  * 4. A bucket admits when its level ≥ min(cost, size), and may go negative: over any interval
  *    service ≤ r·t + b + one largest cost. A profile bucket holds nobody: a request that does not
  *    fit loses its priority for as long as it does not fit, keeps its place in its tenant's queue,
- *    and is not charged to the profile.
+ *    and is not charged to the profile. One that fits is charged as of the time from which it
+ *    fit, not of its dispatch: waiting for others costs a tenant nothing of its profile.
  * 5. A waiting request is charged, moment by moment, to the first check that fails: window, max
  *    (the tenant's own, or an ancestor's), tokens, turn. Time in the device is counted apart.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
- *    service W with |W_i/r_i − W_j/r_j| ≤ c_i/r_i + c_j/r_j + (run + credit)/r + quantum: r
- *    weight, c largest cost. Each class has its own tags, so what min guarantees comes first and
+ *    service W with |W_i/r_i − W_j/r_j| ≤ (c_i + k)/r_i + (c_j + k)/r_j + 2 quanta: r weight, c
+ *    largest cost, or that of a whole run, k the credit. Each class has its own tags, so what min guarantees comes first and
  *    what is left is shared by weight on top of it: x = g + λ·r.
  * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of
  *    different tenants before one weir_gate_next may be permuted without changing what passes.

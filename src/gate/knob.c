@@ -135,7 +135,7 @@ static struct node_limits *knob_limits(const struct weir_knob *k, weir_time now)
 	if (!l)
 		return NULL;
 	memset(l, 0, size);
-	l->stamp = now;
+	l->stamp = l->profile_stamp = now;
 	l->clocks = (struct node_clocks *)&l->b[k->n_buckets];
 	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
 		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
@@ -196,6 +196,8 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 
 	if (old) {
 		node_fill(old, now);
+		for (unsigned i = old->n_hold; i < old->n_hold + old->n_profile; i++)
+			bucket_fill(&old->b[i], now - old->profile_stamp);
 		knob_inherit(l, old);
 		*l->clocks = *old->clocks;
 		g->limits_memory -= tree_limits_size(old->n);
@@ -246,6 +248,8 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 
 	if (priority == node->priority)
 		return;
+	if (g->run_node == n)
+		g->run_left = 0;
 	/* An entry may still stand in the lane of the old priority: it stays behind, and the leaf
 	 * takes a new one. If there is no memory for one it keeps its priority. */
 	if (*e != NODE_NIL && g->entries[*e].next != LANE_NIL) {
@@ -355,6 +359,7 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 			gate_release(g, knobs[i].node, now);
 		else
 			gate_update(g, knobs[i].node, now);
+		gate_release_above(g, knobs[i].node, now);
 	}
 	return 0;
 }

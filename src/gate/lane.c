@@ -22,9 +22,10 @@ static int64_t lane_key(double tag)
 	return key;
 }
 
-void lane_init(struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, uint32_t *place)
+void lane_init(
+	struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, bool keyed, uint32_t *place)
 {
-	*l = (struct lane){.node = node, .slot = slot, .entry = entry, .keyed = place != NULL};
+	*l = (struct lane){.node = node, .slot = slot, .entry = entry, .keyed = keyed};
 	heap_init(&l->heap, place);
 }
 
@@ -47,81 +48,6 @@ size_t lane_memory(const struct lane *l)
 	return circle + l->heap.room * sizeof *l->heap.items;
 }
 
-static uint64_t lane_number(const struct lane *l, double tag)
-{
-	return (uint64_t)(tag * l->per_quantum);
-}
-
-static void lane_append(struct lane *l, struct lane_entry *entries, uint32_t e, uint64_t number)
-{
-	if (number - l->base > l->mask)
-		number = l->base + l->mask; /* beyond the circle: looked at again there */
-	uint32_t at = (uint32_t)number & l->mask;
-	uint64_t bit = UINT64_C(1) << (at % 64);
-
-	if (l->bits[at / 64] & bit) {
-		uint32_t last = l->tail[at];
-
-		entries[e].next = entries[last].next;
-		entries[last].next = e;
-	} else {
-		entries[e].next = e;
-		l->bits[at / 64] |= bit;
-		l->top |= UINT64_C(1) << (at / 64);
-	}
-	l->tail[at] = e;
-}
-
-/* Takes the first entry out of bucket `at`. */
-static uint32_t lane_behead(struct lane *l, struct lane_entry *entries, uint32_t at)
-{
-	uint32_t last = l->tail[at], e = entries[last].next;
-
-	if (e == last) {
-		l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
-		if (!l->bits[at / 64])
-			l->top &= ~(UINT64_C(1) << (at / 64));
-	} else {
-		entries[last].next = entries[e].next;
-	}
-	entries[e].next = LANE_NIL;
-	return e;
-}
-
-void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e)
-{
-	if (!l->tail) {
-		entries[e].next = e;
-		/* Room was made by lane_fit: this cannot fail. */
-		(void)heap_push(&l->heap,
-			(struct heap_item){
-				.key = lane_key(entries[e].tag), .serial = e, .value = e});
-	} else {
-		uint64_t number = lane_number(l, entries[e].tag);
-
-		if (l->members == 0 || number < l->base)
-			l->base = number;
-		lane_append(l, entries, e, number);
-	}
-	l->members++;
-}
-
-/* The first bucket from `from` on, going round, that holds something. There is one. */
-static uint32_t lane_scan(const struct lane *l, uint32_t from)
-{
-	uint32_t word = from / 64;
-	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
-
-	if (bits)
-		return word * 64 + (uint32_t)__builtin_ctzll(bits);
-	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
-
-	if (!after)
-		after = l->top; /* round the end; perhaps back to the low bits of this very word */
-	word = (uint32_t)__builtin_ctzll(after);
-	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
-}
-
 uint32_t lane_peek(
 	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max)
 {
@@ -141,7 +67,22 @@ uint32_t lane_peek(
 	return n;
 }
 
-static uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries)
+void lane_insert_heap(struct lane *l, struct lane_entry *entries, uint32_t e)
+{
+	entries[e].next = e;
+	/* Room was made by lane_fit: this cannot fail. */
+	(void)heap_push(&l->heap,
+		(struct heap_item){.key = lane_key(entries[e].tag), .serial = e, .value = e});
+	l->members++;
+}
+
+void lane_pop_heap(struct lane *l, struct lane_entry *entries)
+{
+	entries[heap_pop(&l->heap).value].next = LANE_NIL;
+	l->members--;
+}
+
+uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries)
 {
 	for (;;) {
 		const struct heap_item *item = heap_min(&l->heap);
@@ -155,36 +96,6 @@ static uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries)
 			return e;
 		heap_move(&l->heap, 0, key, e);
 	}
-}
-
-uint32_t lane_first(struct lane *l, struct lane_entry *entries)
-{
-	if (!l->tail)
-		return lane_first_heap(l, entries);
-	while (l->members) {
-		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
-		uint32_t e = entries[l->tail[at]].next;
-		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
-		uint64_t number = lane_number(l, entries[e].tag);
-
-		l->base = here;
-		if (number <= here)
-			return e;
-		lane_behead(l, entries, at);
-		if (l->members == 1)
-			l->base = number;
-		lane_append(l, entries, e, number);
-	}
-	return LANE_NIL;
-}
-
-void lane_pop(struct lane *l, struct lane_entry *entries)
-{
-	if (!l->tail)
-		entries[heap_pop(&l->heap).value].next = LANE_NIL;
-	else
-		lane_behead(l, entries, (uint32_t)l->base & l->mask);
-	l->members--;
 }
 
 void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e)

@@ -51,9 +51,10 @@ struct lane {
 	struct heap heap;    /* when tail is NULL */
 };
 
-/* `place`: NULL for fair queueing; else the lane is keyed, and the heap keeps entries' places there
- * (an array as long as the entries, borrowed; lane_place when it moves). */
-void lane_init(struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, uint32_t *place);
+/* A keyed lane's heap keeps the entries' places in `place`, an array as long as the entries,
+ * borrowed; lane_place when it moves. */
+void lane_init(
+	struct lane *l, uint32_t node, uint8_t slot, uint32_t entry, bool keyed, uint32_t *place);
 void lane_place(struct lane *l, uint32_t *place);
 void lane_free(struct lane *l);
 
@@ -62,13 +63,134 @@ void lane_free(struct lane *l);
 int lane_fit(struct lane *l, struct lane_entry *entries, uint32_t children, double step);
 size_t lane_memory(const struct lane *l);
 
-void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e); /* not inside yet */
+static inline void lane_insert(
+	struct lane *l, struct lane_entry *entries, uint32_t e); /* not inside yet */
 /* The entry that is first by its present tag; LANE_NIL when the lane is empty. */
-uint32_t lane_first(struct lane *l, struct lane_entry *entries);
-void lane_pop(struct lane *l, struct lane_entry *entries); /* removes what lane_first gave */
+static inline uint32_t lane_first(struct lane *l, struct lane_entry *entries);
+static inline void lane_pop(
+	struct lane *l, struct lane_entry *entries); /* removes what lane_first gave */
 /* Entries at the front, up to `max`, roughly in order; how many. A circle only: a heap is small. */
 uint32_t lane_peek(
 	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max);
 void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e); /* keyed: its tag fell */
+
+/* ---- inside: here, so that the hot path has no call */
+
+void lane_insert_heap(struct lane *l, struct lane_entry *entries, uint32_t e);
+uint32_t lane_first_heap(struct lane *l, struct lane_entry *entries);
+void lane_pop_heap(struct lane *l, struct lane_entry *entries);
+
+static inline uint64_t lane_number(const struct lane *l, double tag)
+{
+	return (uint64_t)(tag * l->per_quantum);
+}
+
+static inline void lane_append(
+	struct lane *l, struct lane_entry *entries, uint32_t e, uint64_t number)
+{
+	if (number - l->base > l->mask)
+		number = l->base + l->mask; /* beyond the circle: looked at again there */
+	uint32_t at = (uint32_t)number & l->mask;
+	uint64_t bit = UINT64_C(1) << (at % 64);
+
+	if (l->bits[at / 64] & bit) {
+		uint32_t last = l->tail[at];
+
+		entries[e].next = entries[last].next;
+		entries[last].next = e;
+	} else {
+		entries[e].next = e;
+		l->bits[at / 64] |= bit;
+		l->top |= UINT64_C(1) << (at / 64);
+	}
+	l->tail[at] = e;
+}
+
+/* Takes the first entry out of bucket `at`. */
+static inline uint32_t lane_behead(struct lane *l, struct lane_entry *entries, uint32_t at)
+{
+	uint32_t last = l->tail[at], e = entries[last].next;
+
+	if (e == last) {
+		l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
+		if (!l->bits[at / 64])
+			l->top &= ~(UINT64_C(1) << (at / 64));
+	} else {
+		entries[last].next = entries[e].next;
+	}
+	entries[e].next = LANE_NIL;
+	return e;
+}
+
+static inline void lane_insert(struct lane *l, struct lane_entry *entries, uint32_t e)
+{
+	if (!l->tail) {
+		lane_insert_heap(l, entries, e);
+		return;
+	}
+	uint64_t number = lane_number(l, entries[e].tag);
+
+	if (l->members == 0 || number < l->base)
+		l->base = number;
+	lane_append(l, entries, e, number);
+	l->members++;
+}
+
+/* The first bucket from `from` on, going round, that holds something. There is one. */
+static inline uint32_t lane_scan(const struct lane *l, uint32_t from)
+{
+	uint32_t word = from / 64;
+	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
+
+	if (bits)
+		return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
+
+	if (!after)
+		after = l->top; /* round the end; perhaps back to the low bits of this very word */
+	word = (uint32_t)__builtin_ctzll(after);
+	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
+}
+
+static inline uint32_t lane_first(struct lane *l, struct lane_entry *entries)
+{
+	if (!l->tail)
+		return lane_first_heap(l, entries);
+	while (l->members) {
+		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
+		uint32_t e = entries[l->tail[at]].next;
+		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
+		uint64_t number = lane_number(l, entries[e].tag);
+
+		l->base = here;
+		if (number <= here)
+			return e;
+		lane_behead(l, entries, at);
+		if (l->members == 1)
+			l->base = number;
+		lane_append(l, entries, e, number);
+	}
+	return LANE_NIL;
+}
+
+/* What has this tag is served: virtual time reaches it. In a circle, the beginning of its bucket, so
+ * that nobody who was just served finds itself behind the times within the bucket. */
+static inline void lane_serve(struct lane *l, double tag)
+{
+	if (l->tail)
+		tag = (double)lane_number(l, tag) * l->quantum;
+	if (tag > l->now)
+		l->now = tag;
+}
+
+static inline void lane_pop(struct lane *l, struct lane_entry *entries)
+{
+	if (!l->tail) {
+		lane_pop_heap(l, entries);
+		return;
+	}
+	lane_behead(l, entries, (uint32_t)l->base & l->mask);
+	l->members--;
+}
 
 #endif

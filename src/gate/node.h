@@ -57,7 +57,8 @@ struct node_clocks {
 };
 
 struct node_limits { /* aligned to a cache line: a tenant with min and max needs the first two */
-	weir_time stamp; /* when the levels were true */
+	weir_time stamp;         /* when the levels were true, the profiles' apart */
+	weir_time profile_stamp; /* when the profiles' were: see gate_fits */
 	uint8_t n, n_hold, n_profile, n_r, n_l;
 	struct node_clocks *clocks; /* behind the last bucket */
 	struct bucket b[];          /* hold, profile, R, L, in that order */
@@ -154,16 +155,14 @@ struct weir_gate {
 	struct stats *stats; /* NULL: no histograms */
 };
 
-static inline int64_t node_cost(const struct weir_req *r, unsigned unit)
+/* What a request costs, by unit. */
+struct node_cost {
+	int64_t in[4]; /* [WEIR_UNITS]; 4 so that a bucket's two bits of unit need no check */
+};
+
+static inline struct node_cost node_cost(const struct weir_req *r)
 {
-	switch (unit) {
-	case WEIR_UNIT_REQUESTS:
-		return r->requests ? r->requests : 1;
-	case WEIR_UNIT_BYTES:
-		return r->bytes;
-	default:
-		return r->time;
-	}
+	return (struct node_cost){{r->requests ? r->requests : 1, r->bytes, r->time, 0}};
 }
 
 static inline uint32_t *node_lane_of(const struct node_inner *in, unsigned slot)
@@ -183,7 +182,7 @@ static inline unsigned node_entry_of(unsigned slot)
 				       : WEIR_CLASS_REST;
 }
 
-/* Brings the levels of all its buckets up to now. */
+/* Brings the levels of its buckets up to now, the profiles' apart. */
 static inline void node_fill(struct node_limits *l, weir_time now)
 {
 	weir_time span = now - l->stamp;
@@ -191,7 +190,9 @@ static inline void node_fill(struct node_limits *l, weir_time now)
 	if (span <= 0)
 		return;
 	l->stamp = now;
-	for (unsigned i = 0; i < l->n; i++)
+	for (unsigned i = 0; i < l->n_hold; i++)
+		bucket_fill(&l->b[i], span);
+	for (unsigned i = l->n_hold + l->n_profile; i < l->n; i++)
 		bucket_fill(&l->b[i], span);
 }
 
@@ -220,6 +221,8 @@ void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 void gate_update(struct weir_gate *g, uint32_t n, weir_time now);
 /* An inner node's buckets are to be asked again. */
 void gate_release(struct weir_gate *g, uint32_t n, weir_time now);
+/* So are those above n: what stopped them may be gone. */
+void gate_release_above(struct weir_gate *g, uint32_t n, weir_time now);
 /* Limit or in_flight changed: keeps the clock of the full window. */
 void gate_window(struct weir_gate *g, weir_time now);
 

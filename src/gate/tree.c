@@ -112,7 +112,7 @@ static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, uint32_
 	}
 	if (n != WEIR_ROOT && tree_entry(g, l | LANE_OF_LANE, &e))
 		return -ENOMEM;
-	lane_init(&g->lanes[l], n, (uint8_t)slot, e, g->order == WEIR_FAIR ? NULL : g->place);
+	lane_init(&g->lanes[l], n, (uint8_t)slot, e, g->order != WEIR_FAIR, g->place);
 	if (lane_fit(&g->lanes[l], g->entries, g->inner[n]->children + 1,
 		    tree_step(g, g->inner[n]))) {
 		tree_orphan(g, e);
@@ -173,7 +173,7 @@ static void tree_lane_free(struct weir_gate *g, uint32_t l)
 	}
 	tree_orphan(g, lane->entry);
 	lane_free(lane);
-	lane_init(lane, NODE_NIL, 0, NODE_NIL, NULL);
+	lane_init(lane, NODE_NIL, 0, NODE_NIL, false, NULL);
 	lane->node = g->free_lanes;
 	g->free_lanes = l;
 }
@@ -460,6 +460,8 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		.entry = {NODE_NIL, NODE_NIL, NODE_NIL}};
 	struct node_inner *in = g->inner[parent];
 
+	if (g->deadline)
+		g->deadline[n] = 0;
 	in->children++;
 	in->weight_min = fmin(in->weight_min, 1);
 	r = tree_slot(g, n, NODE_REST);
