@@ -5,8 +5,9 @@
  * LAW     weight → the node's weight.
  *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is what r
  *                  gives in 5 ms: over any t, service ≤ r·t + size + one largest request, so that
- *                  over a second it stays under 1.01·r; but never less than one request or
- *                  4096 B, the least that can pass.
+ *                  over a second it stays under 1.01·r; but never less than two requests or
+ *                  8 KiB: with room for one, what comes in while that one waits for a slot would
+ *                  be lost, and a max of 100 iops would give 91.
  *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and
  *                  (rate r, size (B − r)·T). Drained at B from full, the second is empty after T.
  *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
@@ -30,7 +31,7 @@ static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITE
 
 static double bucket_size(enum weir_unit unit, double rate, double span)
 {
-	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 4096 : 1);
+	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
 static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec *ret)
