@@ -697,7 +697,7 @@ static void gate_ahead(struct weir_gate *g, size_t max)
 		ahead[n++] = owner;
 		__builtin_prefetch(&g->nodes[owner]);
 		__builtin_prefetch(&g->nodes[owner].dispatched, 1);
-		__builtin_prefetch(&g->timer.entries[TIMER_SLOTS + owner], 1);
+		__builtin_prefetch(&g->timer.entries[owner], 1);
 	}
 	gate_fetch(g, ahead, n);
 	for (uint32_t i = 0; i < n; i++)

@@ -2,36 +2,35 @@
 #include "gate/timer.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define TIMER_LOOK 8 /* entries that timer_next reads at most */
+#define TIMER_LOOK  8           /* entries that timer_next reads at most */
+#define TIMER_FIRST 0x80000000u /* prev of a slot's first entry: the slot, not an entry */
 
-static struct timer_entry *timer_at(struct timer *t, uint32_t i)
+static void timer_blank(struct timer *t, uint32_t from, uint32_t to)
 {
-	return &t->entries[TIMER_SLOTS + i];
+	for (uint32_t i = from; i < to; i++)
+		t->entries[i] = (struct timer_entry){.tick = -1};
 }
 
 int timer_init(struct timer *t, uint32_t room)
 {
 	*t = (struct timer){0};
-	t->entries = malloc((TIMER_SLOTS + (size_t)room) * sizeof *t->entries);
+	t->entries = malloc((size_t)room * sizeof *t->entries);
 	if (!t->entries)
 		return -ENOMEM;
 	t->room = room;
-	for (uint32_t i = 0; i < TIMER_SLOTS + room; i++)
-		t->entries[i] = (struct timer_entry){.tick = -1, .next = i, .prev = i};
+	timer_blank(t, 0, room);
 	return 0;
 }
 
 int timer_grow(struct timer *t, uint32_t room)
 {
-	struct timer_entry *p = realloc(t->entries, (TIMER_SLOTS + (size_t)room) * sizeof *p);
+	struct timer_entry *p = realloc(t->entries, (size_t)room * sizeof *p);
 
 	if (!p)
 		return -ENOMEM;
 	t->entries = p;
-	for (uint32_t i = TIMER_SLOTS + t->room; i < TIMER_SLOTS + room; i++)
-		p[i] = (struct timer_entry){.tick = -1, .next = i, .prev = i};
+	timer_blank(t, t->room, room);
 	t->room = room;
 	return 0;
 }
@@ -42,43 +41,48 @@ void timer_free(struct timer *t)
 	*t = (struct timer){0};
 }
 
-/* Per wheel: the first bit of its digit, its first slot, its first word of bits. */
+/* Per wheel: the first bit of its digit, how many bits, its first word of bits, its first slot. */
 static const struct {
 	uint8_t shift, bits, word;
 	uint16_t slot;
 } timer_wheel[TIMER_WHEELS] = {
 	{.shift = 0, .bits = 6, .word = 0, .slot = 0},
-	{.shift = 6, .bits = 10, .word = 1, .slot = 64},
-	{.shift = 16, .bits = 10, .word = 17, .slot = 64 + 1024},
-	{.shift = 26, .bits = 0, .word = 33, .slot = 64 + 1024 + 1024}, /* beyond: one slot */
+	{.shift = 6, .bits = 12, .word = 1, .slot = 64},
+	{.shift = 18, .bits = 10, .word = 65, .slot = 64 + 4096},
+	{.shift = 28, .bits = 0, .word = 81, .slot = 64 + 4096 + 1024}, /* beyond: one slot */
 };
 
 static unsigned timer_wheel_of(uint32_t slot)
 {
-	return slot < 64 ? 0 : slot < 64 + 1024 ? 1 : slot < 64 + 2048 ? 2 : 3;
+	return slot < 64 ? 0 : slot < 64 + 4096 ? 1 : slot < 64 + 4096 + 1024 ? 2 : 3;
 }
 
-static void timer_link(struct timer *t, uint32_t at)
+static void timer_link(struct timer *t, uint32_t i)
 {
-	struct timer_entry *e = &t->entries[at];
+	struct timer_entry *e = &t->entries[i];
 	uint64_t differ = (uint64_t)(e->tick ^ t->now);
-	unsigned wheel = differ < 64 ? 0 : differ < 1 << 16 ? 1 : differ < 1 << 26 ? 2 : 3;
+	unsigned wheel = differ < 1 << 6 ? 0 : differ < 1 << 18 ? 1 : differ < 1 << 28 ? 2 : 3;
 	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
 			 ((1u << timer_wheel[wheel].bits) - 1);
-	uint32_t head = timer_wheel[wheel].slot + digit;
+	uint32_t slot = timer_wheel[wheel].slot + digit;
+	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
+	uint64_t bit = UINT64_C(1) << (digit % 64);
 
-	e->next = head;
-	e->prev = t->entries[head].prev;
-	t->entries[e->prev].next = at;
-	t->entries[head].prev = at;
-	t->bits[timer_wheel[wheel].word + digit / 64] |= UINT64_C(1) << (digit % 64);
+	e->next = TIMER_NIL;
+	if (*word & bit) {
+		e->next = t->first[slot];
+		t->entries[e->next].prev = i;
+	}
+	e->prev = slot | TIMER_FIRST;
+	t->first[slot] = i;
+	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static void timer_empty(struct timer *t, uint32_t head)
+static void timer_empty(struct timer *t, uint32_t slot)
 {
-	unsigned wheel = timer_wheel_of(head);
-	uint32_t digit = head - timer_wheel[wheel].slot;
+	unsigned wheel = timer_wheel_of(slot);
+	uint32_t digit = slot - timer_wheel[wheel].slot;
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 
 	*word &= ~(UINT64_C(1) << (digit % 64));
@@ -86,83 +90,106 @@ static void timer_empty(struct timer *t, uint32_t head)
 		t->top[wheel] &= ~(UINT64_C(1) << (digit / 64));
 }
 
-static void timer_unlink(struct timer *t, uint32_t at)
+static void timer_unlink(struct timer *t, uint32_t i)
 {
-	struct timer_entry *e = &t->entries[at];
+	const struct timer_entry *e = &t->entries[i];
 
-	t->entries[e->prev].next = e->next;
-	t->entries[e->next].prev = e->prev;
-	if (e->next == e->prev && e->next < TIMER_SLOTS) /* was the slot's last */
-		timer_empty(t, e->next);
+	if (e->next != TIMER_NIL)
+		t->entries[e->next].prev = e->prev;
+	if (!(e->prev & TIMER_FIRST))
+		t->entries[e->prev].next = e->next;
+	else if (e->next != TIMER_NIL)
+		t->first[e->prev & ~TIMER_FIRST] = e->next;
+	else
+		timer_empty(t, e->prev & ~TIMER_FIRST);
 }
 
-void timer_set(struct timer *t, uint32_t i, weir_time when)
+void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
 {
-	struct timer_entry *e = timer_at(t, i);
-	int64_t tick;
+	struct timer_entry *e = &t->entries[i];
 
-	if (when > WEIR_NEVER - TIMER_TICK)
-		return; /* never */
-	tick = (when + TIMER_TICK - 1) >> TIMER_TICK_BITS;
 	if (tick < t->now)
 		tick = t->now;
 	if (e->tick >= 0) {
 		if (e->tick <= tick)
 			return;
-		timer_unlink(t, TIMER_SLOTS + i);
+		timer_unlink(t, i);
 	} else {
 		t->set++;
 	}
 	e->tick = tick;
-	timer_link(t, TIMER_SLOTS + i);
+	timer_link(t, i);
 }
 
 void timer_clear(struct timer *t, uint32_t i)
 {
-	struct timer_entry *e = timer_at(t, i);
-
-	if (e->tick < 0)
+	if (t->entries[i].tick < 0)
 		return;
-	timer_unlink(t, TIMER_SLOTS + i);
-	e->tick = -1;
+	timer_unlink(t, i);
+	t->entries[i].tick = -1;
 	t->set--;
 }
 
 /* The first tick at which a slot begins that has entries, and that slot. Entries of a higher wheel
  * all come after those of a lower one. */
-static int64_t timer_slot(const struct timer *t, uint32_t *ret_head)
+static int64_t timer_slot(const struct timer *t, uint32_t *ret_slot)
 {
 	for (unsigned wheel = 0; wheel < TIMER_WHEELS; wheel++) {
 		if (!t->top[wheel])
 			continue;
-		if (wheel == 3) {
-			*ret_head = timer_wheel[3].slot;
-			return ((t->now >> 26) + 1) << 26;
+		unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
+
+		if (wheel == TIMER_WHEELS - 1) {
+			*ret_slot = timer_wheel[wheel].slot;
+			return ((t->now >> shift) + 1) << shift;
 		}
 		unsigned word = (unsigned)__builtin_ctzll(t->top[wheel]);
 		unsigned bit = (unsigned)__builtin_ctzll(t->bits[timer_wheel[wheel].word + word]);
-		unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
 
-		*ret_head = timer_wheel[wheel].slot + word * 64 + bit;
+		*ret_slot = timer_wheel[wheel].slot + word * 64 + bit;
 		return t->now >> above << above | (int64_t)(word * 64 + bit) << shift;
 	}
 	return INT64_MAX;
 }
 
-/* Time has reached this slot: its entries go to lower wheels. */
-static void timer_cascade(struct timer *t, uint32_t head)
+/* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. */
+static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
-	uint32_t at = t->entries[head].next;
+	uint32_t i = t->first[slot], n = 0;
 
-	t->entries[head].next = t->entries[head].prev = head;
-	timer_empty(t, head);
-	while (at != head) {
-		uint32_t next = t->entries[at].next;
+	timer_empty(t, slot);
+	while (i != TIMER_NIL) {
+		struct timer_entry *e = &t->entries[i];
+		uint32_t next = e->next;
 
-		__builtin_prefetch(&t->entries[next]);
-		timer_link(t, at);
-		at = next;
+		if (e->tick <= t->now && n < max) {
+			e->tick = -1;
+			ret[n++] = i;
+		} else {
+			timer_link(t, i);
+		}
+		i = next;
 	}
+	return n;
+}
+
+/* The slot's tick is now: all its entries are due; up to `max` of them. */
+static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
+{
+	uint32_t i = t->first[slot], n = 0;
+
+	while (i != TIMER_NIL && n < max) {
+		t->entries[i].tick = -1;
+		ret[n++] = i;
+		i = t->entries[i].next;
+	}
+	if (i == TIMER_NIL) {
+		timer_empty(t, slot);
+	} else {
+		t->first[slot] = i;
+		t->entries[i].prev = slot | TIMER_FIRST;
+	}
+	return n;
 }
 
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
@@ -171,8 +198,8 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	uint32_t n = 0;
 
 	while (n < max) {
-		uint32_t head = 0;
-		int64_t tick = timer_slot(t, &head);
+		uint32_t slot = 0;
+		int64_t tick = timer_slot(t, &slot);
 
 		if (tick > to) {
 			if (to > t->now)
@@ -181,17 +208,8 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 		}
 		if (tick > t->now)
 			t->now = tick;
-		if (head >= 64) {
-			timer_cascade(t, head);
-			continue;
-		}
-		while (n < max && t->entries[head].next != head) {
-			uint32_t at = t->entries[head].next;
-
-			timer_unlink(t, at);
-			t->entries[at].tick = -1;
-			ret[n++] = at - TIMER_SLOTS;
-		}
+		n += slot < 64 ? timer_take(t, slot, ret + n, max - n)
+			       : timer_cascade(t, slot, ret + n, max - n);
 	}
 	t->set -= n;
 	return n;
@@ -199,21 +217,21 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 
 weir_time timer_next(const struct timer *t)
 {
-	uint32_t head = 0;
-	int64_t slot = timer_slot(t, &head), first = INT64_MAX;
+	uint32_t slot = 0;
+	int64_t tick = timer_slot(t, &slot), first = INT64_MAX;
 	unsigned looked = 0;
 
-	if (slot == INT64_MAX)
+	if (tick == INT64_MAX)
 		return WEIR_NEVER;
-	if (head < 64)
-		return slot << TIMER_TICK_BITS;
+	if (slot < 64)
+		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. */
-	for (uint32_t at = t->entries[head].next; at != head; at = t->entries[at].next) {
+	for (uint32_t i = t->first[slot]; i != TIMER_NIL; i = t->entries[i].next) {
 		if (++looked > TIMER_LOOK)
-			return slot << TIMER_TICK_BITS;
-		if (t->entries[at].tick < first)
-			first = t->entries[at].tick;
+			return tick << TIMER_TICK_BITS;
+		if (t->entries[i].tick < first)
+			first = t->entries[i].tick;
 	}
 	return first << TIMER_TICK_BITS;
 }

@@ -3,12 +3,16 @@
  * timer: who is to be looked at again, and when.
  *
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 64, 1024 and 1024 slots, a bit a slot, and a list of what is beyond. An entry stands on the wheel of
- *         the highest digit in which its time differs from now, and moves down when now reaches
- *         that digit: at most twice, and once in 69 s while it is beyond. Setting, expiring and finding the next are O(1). The middle
- *         wheel is wide so that a move down is of few entries at a time: one slot of it is 65 µs.
+ * METHOD  Three wheels, of 64, 4096 and 1024 slots, a bit a slot, and a list of what is beyond. An
+ *         entry stands on the wheel of the highest digit in which its time differs from now, and
+ *         moves down when now reaches that digit: at most twice, and once in 275 s while it is
+ *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
+ *         65 µs, so that a move down is of few entries at a time, and there are 4096, so that most
+ *         timers (268 ms) move once. One that is set to the beginning of such a slot
+ *         (timer_set_coarse) never moves: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
- *         are small integers, one timer each.
+ *         are small integers, one timer each. Those of one tick expire last set first: a list
+ *         that grows at its head touches no entry but the two it links.
  * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
  *         again. That saves most of the moves of a timer that is pushed back at every request.
  */
@@ -21,31 +25,47 @@
 
 #define TIMER_TICK_BITS 10
 #define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
+#define TIMER_COARSE    64 /* ticks: a slot of the middle wheel, 65.5 µs */
 #define TIMER_WHEELS    4
-#define TIMER_SLOTS     (64 + 1024 + 1024 + 1)
+#define TIMER_SLOTS     (64 + 4096 + 1024 + 1)
 #define TIMER_NIL       UINT32_MAX
 
 struct timer_entry {
-	int64_t tick; /* when due; < 0: not set */
-	uint32_t next, prev;
+	int64_t tick;  /* when due; < 0: not set */
+	uint32_t next; /* TIMER_NIL: the slot's last */
+	uint32_t prev; /* the slot's first: slot | TIMER_FIRST */
 };
 
 struct timer {
-	struct timer_entry *entries; /* the slots' list heads, then the entries */
-	uint32_t room;               /* entries, heads apart */
-	int64_t now;                 /* tick */
-	uint64_t bits[1 + 16 + 16 +
-		      1]; /* which slots have entries: 64 slots a word, wheel after wheel */
-	uint64_t top[TIMER_WHEELS]; /* which of a wheel's words are not 0 */
-	uint32_t set;               /* how many are set */
+	struct timer_entry *entries;
+	uint32_t room;                  /* entries */
+	uint32_t set;                   /* how many are set */
+	int64_t now;                    /* tick */
+	uint64_t top[TIMER_WHEELS];     /* which of a wheel's words of bits are not 0 */
+	uint64_t bits[1 + 64 + 16 + 1]; /* which slots have entries: wheel after wheel */
+	uint32_t first[TIMER_SLOTS];    /* where the slot's bit is set */
 };
 
 int timer_init(struct timer *t, uint32_t room);
 int timer_grow(struct timer *t, uint32_t room); /* 0 or -ENOMEM, then unchanged */
 void timer_free(struct timer *t);
 
-/* Entry i is to expire at `when`, or at the time already set if that is earlier. */
-void timer_set(struct timer *t, uint32_t i, weir_time when);
+/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
+void timer_set_tick(struct timer *t, uint32_t i, int64_t tick);
+/* The same at the first tick at or after `when`. */
+static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
+{
+	if (when <= WEIR_NEVER - TIMER_TICK) /* else never */
+		timer_set_tick(t, i, (when + TIMER_TICK - 1) >> TIMER_TICK_BITS);
+}
+/* The same for what may be TIMER_COARSE ticks late: cheaper. */
+static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+{
+	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
+
+	if (when <= WEIR_NEVER - coarse)
+		timer_set_tick(t, i, ((when + coarse - 1) & -coarse) >> TIMER_TICK_BITS);
+}
 void timer_clear(struct timer *t, uint32_t i);
 
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
