@@ -27,9 +27,9 @@ struct bucket {        /* half a cache line; who holds several keeps one time fo
 	uint64_t part; /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
 	int64_t size;  /* units */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
-	uint64_t unit : 2;  /* enum weir_unit */
-	uint64_t kind : 2;  /* enum weir_bucket_kind */
-	uint64_t ops : 4;   /* mask of operations that count */
+	uint64_t ops : 8;   /* mask of operations that count; a byte, for a quick look */
+	uint64_t unit : 4;  /* enum weir_unit */
+	uint64_t kind : 4;  /* enum weir_bucket_kind */
 };
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
@@ -75,10 +75,19 @@ static inline int64_t bucket_need(const struct bucket *b, int64_t cost)
 	return cost < b->size ? cost : b->size;
 }
 
-/* Would it admit this cost? Nothing is always admitted. */
-static inline bool bucket_admits(const struct bucket *b, int64_t cost)
+/* Would it admit this cost, `span` ≥ 0 after its level was true? Nothing is always admitted. */
+static inline bool bucket_admits(const struct bucket *b, int64_t cost, weir_time span)
 {
-	return cost == 0 || b->level >= bucket_need(b, cost);
+	int64_t short_ = bucket_need(b, cost) - b->level;
+	uint64_t parts;
+
+	if (short_ <= 0 || cost == 0)
+		return true;
+	if (span == 0)
+		return false;
+	if (short_ >> 22 || __builtin_mul_overflow((uint64_t)b->rate, (uint64_t)span, &parts))
+		return bucket_wait_slow(b, short_) <= span;
+	return parts >= (uint64_t)short_ * BUCKET_UNIT - b->part;
 }
 
 /* How long until it admits; 0: now, WEIR_NEVER: never. */

@@ -2,13 +2,12 @@
 /* The hot path: submit, next, done, wakeup. The law is in gate.h, the parts in node.h. */
 #include "gate/node.h"
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
-/* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
- * not put its tenant years behind. */
-#define GATE_COST_CAP 64.0
-#define GATE_BATCH    32 /* how many are fetched ahead of need at once */
+/* On the way of every request: inlined wherever it is used, though that is in several places. */
+#define GATE_HOT static inline __attribute__((always_inline))
+
+#define GATE_BATCH 32 /* how many are fetched ahead of need at once */
 
 static weir_time gate_time(struct weir_gate *g, weir_time now)
 {
@@ -41,32 +40,34 @@ static bool gate_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
 	return (g->nodes[n].flags & NODE_STOPPED) && slot >= g->inner[n]->stopped;
 }
 
-/* Entry e, of node n, enters the lane of its parent; a lane that was empty enters its own parent's,
- * and so on up. Nothing happens to an entry that is inside already: its tag is right. */
-static void gate_join(struct weir_gate *g, uint32_t e, uint32_t n, unsigned slot)
-{
-	for (;;) {
-		struct lane_entry *entry = &g->entries[e];
-		const struct node *node = &g->nodes[n];
-		struct lane *lane = gate_lane(g, node->parent, slot);
-		double start = lane->now - g->credit * node->per_weight;
+/* Lane `slot` of inner node n was empty and no longer is: it enters the lane above, and so on up. */
+static void gate_join_above(struct weir_gate *g, uint32_t n, unsigned slot);
 
-		if (entry->next != LANE_NIL)
-			return;
-		if (entry->tag < start)
-			entry->tag = start;
-		lane_insert(lane, g->entries, e);
-		if (lane->members > 1)
-			return;
-		n = node->parent;
-		if (n == WEIR_ROOT) {
-			gate_ready(g, slot, true);
-			return;
-		}
-		if (gate_stopped(g, n, slot))
-			return; /* gate_release will see to it */
-		e = lane->entry;
-	}
+/* Entry e of node n enters the lane of its parent, unless it is inside already: then its tag is
+ * right, and has been since it entered. */
+GATE_HOT void gate_join(struct weir_gate *g, uint32_t e, uint32_t n, unsigned slot)
+{
+	struct lane_entry *entry = &g->entries[e];
+
+	if (entry->next != LANE_NIL)
+		return;
+	const struct node *node = &g->nodes[n];
+	struct lane *lane = gate_lane(g, node->parent, slot);
+	double start = lane->now - g->credit * node->per_weight;
+
+	if (entry->tag < start)
+		entry->tag = start;
+	lane_insert(lane, g->entries, e);
+	if (lane->members == 1)
+		gate_join_above(g, node->parent, slot);
+}
+
+static void gate_join_above(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	if (n == WEIR_ROOT)
+		gate_ready(g, slot, true);
+	else if (!gate_stopped(g, n, slot)) /* else gate_release will see to it */
+		gate_join(g, gate_lane(g, n, slot)->entry, n, slot);
 }
 
 /* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
@@ -111,17 +112,18 @@ static double gate_key(const struct weir_gate *g, uint32_t n, const struct weir_
 	return tag;
 }
 
-static inline void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
+/* The leaf's head may pass in this slot. */
+GATE_HOT void gate_enter(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct node *node = &g->nodes[n];
 	unsigned class = node_entry_of(slot);
 	uint32_t e = node->entry[class];
 
 	node->may |= (uint8_t)(1u << class);
-	if (g->order != WEIR_FAIR)
-		gate_join_keyed(g, e, n, slot, gate_key(g, n, node->head));
-	else if (g->entries[e].next == LANE_NIL)
+	if (g->order == WEIR_FAIR)
 		gate_join(g, e, n, slot);
+	else
+		gate_join_keyed(g, e, n, slot, gate_key(g, n, node->head));
 }
 
 /* ---- a leaf's head against its own buckets */
@@ -134,103 +136,64 @@ static inline void gate_state(struct weir_gate *g, uint32_t n, enum node_state s
 	g->nodes[n].state = (uint8_t)state;
 }
 
-/* How long until the last (all) or the first (any) of n buckets admits a request of these costs;
- * those that do not count it apart. Of none: all admit at once, any never. */
-static inline weir_time gate_wait_all(
-	const struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
+/* To be looked at again at from + wait. */
+static void gate_later(struct weir_gate *g, uint32_t n, weir_time from, weir_time wait)
 {
-	weir_time wait = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (!(b[i].ops & op))
-			continue;
-		weir_time t = bucket_wait(&b[i], cost->in[b[i].unit]);
-
-		if (t > wait)
-			wait = t;
-	}
-	return wait;
+	if (wait < WEIR_NEVER - from)
+		timer_set(&g->timer, n, from + wait);
 }
 
-static inline weir_time gate_wait_any(
-	const struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
+/* The head waits for its own hold buckets, or for a token. */
+static void gate_held(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	weir_time wait = WEIR_NEVER;
+	const struct node_limits *l = g->nodes[n].limits;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (!(b[i].ops & op) || cost->in[b[i].unit] == 0)
-			continue;
-		weir_time t = bucket_wait(&b[i], cost->in[b[i].unit]);
-
-		if (t < wait)
-			wait = t;
-	}
-	return wait;
+	gate_state(g, n, NODE_HELD, now);
+	gate_later(g, n, l->stamp, limits_wait_all(l->b, l->n_hold, g->nodes[n].head));
 }
 
-/* To be looked at again after `wait`. */
-static void gate_later(struct weir_gate *g, uint32_t n, weir_time wait, weir_time now)
+static void gate_tokenless(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	if (wait < WEIR_NEVER - now)
-		timer_set(&g->timer, n, now + wait);
+	const struct node_limits *l = g->nodes[n].limits;
+	weir_time any = limits_wait_any(&l->b[l->r], l->n_r, g->nodes[n].head);
+	weir_time all = limits_wait_all(&l->b[l->l], l->n_l, g->nodes[n].head);
+
+	gate_state(g, n, NODE_TOKENS, now);
+	gate_later(g, n, l->stamp, any < all ? any : all);
 }
 
-/*
- * When the head fits its profile: the first time from its submit on at which all profile buckets
- * admit it. They are filled up to that time and no further, and charged as of it, so that what a
- * conforming request loses by waiting for others it does not lose of its profile as well, and a
- * bucket does not overflow while somebody waits.
- */
-static weir_time gate_fits(
-	struct node_limits *l, const struct weir_req *r, const struct node_cost *cost)
+/* An R-token will come, but has not yet. It is worth no haste: its bucket holds what comes in 20 ms
+ * or more, and a coarse timer is cheap. */
+static void gate_later_r(struct weir_gate *g, uint32_t n)
 {
-	struct bucket *b = l->b + l->n_hold;
+	const struct node_limits *l = g->nodes[n].limits;
+	weir_time wait = limits_wait_any(&l->b[l->r], l->n_r, g->nodes[n].head);
 
-	if (r->submitted > l->profile_stamp) {
-		for (unsigned i = 0; i < l->n_profile; i++)
-			bucket_fill(&b[i], r->submitted - l->profile_stamp);
-		l->profile_stamp = r->submitted;
-	}
-	weir_time wait = gate_wait_all(b, l->n_profile, cost, WEIR_OPS(r->op));
-
-	return wait < WEIR_NEVER - l->profile_stamp ? l->profile_stamp + wait : WEIR_NEVER;
+	if (wait < WEIR_NEVER - l->stamp)
+		timer_set_coarse(&g->timer, n, l->stamp + wait);
 }
 
-/* The levels are true: where does the head stand? */
-static inline void gate_update_limited(struct weir_gate *g, uint32_t n, weir_time now)
+GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	struct node *node = &g->nodes[n];
-	struct node_limits *l = node->limits;
-	const struct node_cost cost = node_cost(node->head);
-	unsigned op = WEIR_OPS(node->head->op);
-	const struct bucket *b = l->b;
-	weir_time wait = gate_wait_all(b, l->n_hold, &cost, op);
+	const struct node *node = &g->nodes[n];
+	const struct node_limits *l = node->limits;
+	const struct bucket *b = &l->b[l->r];
 
-	if (wait > 0) {
-		gate_state(g, n, NODE_HELD, now);
-		gate_later(g, n, wait, now);
-		return;
-	}
-	b += l->n_hold + l->n_profile;
-	weir_time unreserved = gate_wait_any(b, l->n_r, &cost, op);
-
-	if (l->n_l && unreserved > 0) {
-		wait = gate_wait_all(b + l->n_r, l->n_l, &cost, op);
-		if (wait > 0) {
-			gate_state(g, n, NODE_TOKENS, now);
-			gate_later(g, n, wait < unreserved ? wait : unreserved, now);
-			return;
-		}
-	}
-	gate_state(g, n, NODE_OK, now);
-	gate_enter(g, n, NODE_REST);
-	if (unreserved == 0)
+	if (limits_any(b, l->n_r, node->head, now - l->stamp)) {
 		gate_enter(g, n, NODE_RESERVED);
-	else if (unreserved != WEIR_NEVER)
-		gate_later(g, n, unreserved, now);
-	if (node->priority == NODE_NO_PRIORITY)
 		return;
-	weir_time fits = gate_fits(l, node->head, &cost);
+	}
+	/* Most often its timer is set already, for the same token or the one before. */
+	weir_time due = timer_due(&g->timer, n);
+
+	if (due < l->stamp || limits_any(b, l->n_r, node->head, due - l->stamp))
+		gate_later_r(g, n);
+}
+
+static void gate_promote_profile(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node *node = &g->nodes[n];
+	weir_time fits = limits_fits(node->limits, node->head);
 
 	if (fits <= now)
 		gate_enter(g, n, node->priority);
@@ -238,23 +201,71 @@ static inline void gate_update_limited(struct weir_gate *g, uint32_t n, weir_tim
 		timer_set(&g->timer, n, fits);
 }
 
-void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
+/* The head may pass as one of the rest: may it pass as better? */
+GATE_HOT void gate_promote(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node *node = &g->nodes[n];
+
+	if (node->limits->n_r && !(node->may & 1u << WEIR_CLASS_RESERVED))
+		gate_promote_r(g, n, now);
+	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
+		gate_promote_profile(g, n, now);
+}
+
+/* Where does the head stand? */
+GATE_HOT void gate_look(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	struct node *node = &g->nodes[n];
+	const struct node_limits *l = node->limits;
 
 	node->may = 0;
-	if (!node->head) {
+	if (!l) {
+		gate_enter(g, n, NODE_REST);
+		if (node->priority != NODE_NO_PRIORITY)
+			gate_enter(g, n, node->priority);
+		return;
+	}
+	weir_time span = now - l->stamp;
+
+	if (!limits_all(l->b, l->n_hold, node->head, span)) {
+		gate_held(g, n, now);
+		return;
+	}
+	if (l->n_l && !limits_any(&l->b[l->r], l->n_r, node->head, span) &&
+		!limits_all(&l->b[l->l], l->n_l, node->head, span)) {
+		gate_tokenless(g, n, now);
+		return;
+	}
+	if (node->state != NODE_OK)
 		gate_state(g, n, NODE_OK, now);
-		return;
-	}
-	if (node->limits) {
-		node_fill(node->limits, now);
-		gate_update_limited(g, n, now);
-		return;
-	}
 	gate_enter(g, n, NODE_REST);
-	if (node->priority != NODE_NO_PRIORITY)
-		gate_enter(g, n, node->priority);
+	gate_promote(g, n, now);
+}
+
+/* A queue that is empty stands nowhere. */
+static void gate_rest(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	g->nodes[n].may = 0;
+	gate_state(g, n, NODE_OK, now);
+}
+
+void gate_update(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	if (g->nodes[n].head)
+		gate_look(g, n, now);
+	else
+		gate_rest(g, n, now);
+}
+
+/* Its timer has expired. Who is eligible stays so, and may only have become better. */
+GATE_HOT void gate_due(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node *node = &g->nodes[n];
+
+	if ((node->may & 1u << WEIR_CLASS_REST) && node->limits)
+		gate_promote(g, n, now);
+	else
+		gate_update(g, n, now);
 }
 
 /* ---- the buckets above */
@@ -270,7 +281,7 @@ static void gate_stop(struct weir_gate *g, uint32_t n, unsigned slot, weir_time 
 	} else if (slot < g->inner[n]->stopped) {
 		g->inner[n]->stopped = (uint8_t)slot;
 	}
-	gate_later(g, n, wait, now);
+	gate_later(g, n, now, wait);
 }
 
 /* Do all ancestors' buckets admit r now? The first that does not is stopped. */
@@ -279,21 +290,15 @@ static bool gate_admitted(
 {
 	uint32_t n = leaf;
 
-	if (!(g->nodes[n].flags & NODE_ABOVE))
-		return true;
-	const struct node_cost cost = node_cost(r);
-
 	do {
 		n = g->nodes[n].parent;
 		struct node_limits *l = g->nodes[n].limits;
 
 		if (!l)
 			continue;
-		node_fill(l, now);
-		weir_time wait = gate_wait_all(l->b, l->n_hold, &cost, WEIR_OPS(r->op));
-
-		if (wait > 0) {
-			gate_stop(g, n, slot, wait, now);
+		limits_fill(l, now);
+		if (!limits_all(l->b, l->n_hold, r, 0)) {
+			gate_stop(g, n, slot, limits_wait_all(l->b, l->n_hold, r), now);
 			return false;
 		}
 	} while (n != WEIR_ROOT);
@@ -339,6 +344,15 @@ void gate_release_above(struct weir_gate *g, uint32_t n, weir_time now)
 
 /* ---- who is next */
 
+/* Whose turn it is. */
+struct gate_turn {
+	uint32_t leaf;
+	uint32_t entry;    /* the leaf's, in ... */
+	struct lane *lane; /* of its parent */
+	unsigned slot;
+	bool run; /* out of turn: it goes on with a run, and stays where it is */
+};
+
 static void gate_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
 {
 	lane_pop(lane, g->entries);
@@ -349,9 +363,9 @@ static void gate_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
 /* Goes down one slot from the root to the leaf at the front. What does not belong at the front of
  * a lane on the way is dropped from it: then NODE_ORPHAN, and the caller tries again. NODE_NIL: the
  * slot is empty. */
-static uint32_t gate_descend(struct weir_gate *g, unsigned slot)
+GATE_HOT uint32_t gate_descend(struct weir_gate *g, struct gate_turn *turn)
 {
-	struct lane *above = NULL, *lane = gate_lane(g, WEIR_ROOT, slot);
+	struct lane *above = NULL, *lane = gate_lane(g, WEIR_ROOT, turn->slot);
 	uint32_t above_e = LANE_NIL;
 
 	for (;;) {
@@ -363,22 +377,24 @@ static uint32_t gate_descend(struct weir_gate *g, unsigned slot)
 			gate_drop(g, above, above_e); /* an empty lane */
 			return NODE_ORPHAN;
 		}
-		if (lane->keyed && above && g->entries[above_e].tag < g->entries[e].tag) {
+		if (above && lane->keyed && g->entries[above_e].tag < g->entries[e].tag) {
 			g->entries[above_e].tag = g->entries[e].tag; /* found at the front */
 			return NODE_ORPHAN;
 		}
 		uint32_t owner = g->entries[e].owner;
 
+		if (owner < NODE_ORPHAN && (g->nodes[owner].may >> node_entry_of(turn->slot) & 1)) {
+			turn->lane = lane;
+			turn->entry = e;
+			return owner;
+		}
 		if (!(owner & LANE_OF_LANE)) {
-			if (owner != NODE_ORPHAN &&
-				(g->nodes[owner].may >> node_entry_of(slot) & 1))
-				return owner;
 			gate_drop(g, lane, e);
 			return NODE_ORPHAN;
 		}
 		struct lane *below = &g->lanes[owner & ~LANE_OF_LANE];
 
-		if (gate_stopped(g, below->node, slot)) {
+		if (gate_stopped(g, below->node, turn->slot)) {
 			gate_drop(g, lane, e);
 			return NODE_ORPHAN;
 		}
@@ -388,19 +404,24 @@ static uint32_t gate_descend(struct weir_gate *g, unsigned slot)
 	}
 }
 
-static uint32_t gate_pick(struct weir_gate *g, unsigned slot, weir_time now)
+GATE_HOT bool gate_pick(struct weir_gate *g, struct gate_turn *turn, weir_time now)
 {
-	while (!gate_stopped(g, WEIR_ROOT, slot)) {
-		uint32_t n = gate_descend(g, slot);
+	while (!gate_stopped(g, WEIR_ROOT, turn->slot)) {
+		uint32_t n = gate_descend(g, turn);
 
 		if (n == NODE_NIL) {
-			gate_ready(g, slot, false);
-			return NODE_NIL;
+			gate_ready(g, turn->slot, false);
+			return false;
 		}
-		if (n != NODE_ORPHAN && gate_admitted(g, n, g->nodes[n].head, slot, now))
-			return n;
+		if (n == NODE_ORPHAN)
+			continue;
+		const struct node *node = &g->nodes[n];
+
+		turn->leaf = n;
+		if (!(node->flags & NODE_ABOVE) || gate_admitted(g, n, node->head, turn->slot, now))
+			return true;
 	}
-	return NODE_NIL;
+	return false;
 }
 
 /* May the run go on in this slot? */
@@ -420,7 +441,7 @@ static bool gate_runs(struct weir_gate *g, unsigned slot, weir_time now)
 		if (gate_stopped(g, n, slot))
 			return false;
 	}
-	return gate_admitted(g, g->run_node, node->head, slot, now);
+	return !(node->flags & NODE_ABOVE) || gate_admitted(g, g->run_node, node->head, slot, now);
 }
 
 /* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
@@ -437,131 +458,86 @@ static unsigned gate_slot(const struct weir_gate *g, unsigned from)
 	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
 }
 
-static uint32_t gate_choose(struct weir_gate *g, weir_time now, unsigned *ret_slot, bool *ret_run)
+static void gate_run_turn(struct weir_gate *g, struct gate_turn *turn)
 {
-	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST; slot = gate_slot(g, slot + 1)) {
-		*ret_slot = slot;
-		*ret_run = g->run_left && gate_runs(g, slot, now);
-		if (*ret_run)
-			return g->run_node;
-		uint32_t n = gate_pick(g, slot, now);
+	const struct node *node = &g->nodes[g->run_node];
 
-		if (n != NODE_NIL)
-			return n;
+	turn->leaf = g->run_node;
+	turn->entry = node->entry[node_entry_of(turn->slot)];
+	turn->lane = gate_lane(g, node->parent, turn->slot);
+	turn->run = true;
+}
+
+static inline bool gate_choose(struct weir_gate *g, weir_time now, struct gate_turn *turn)
+{
+	turn->run = false;
+	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST; slot = gate_slot(g, slot + 1)) {
+		turn->slot = slot;
+		if (g->run_left && gate_runs(g, slot, now)) {
+			gate_run_turn(g, turn);
+			return true;
+		}
+		if (gate_pick(g, turn, now))
+			return true;
 	}
-	return NODE_NIL;
+	return false;
 }
 
 /* ---- one passes */
 
 /* Moves the tags along the path. In turn: everything on the path is at the front of its lane and
  * leaves it. In a run: it stays where it is, and its greater tag is found at the front. */
-static void gate_tags(struct weir_gate *g, uint32_t n, unsigned slot, double cost, bool run)
+static inline void gate_tag(
+	struct weir_gate *g, struct lane *lane, uint32_t e, double step, bool run)
 {
-	uint32_t e = g->nodes[n].entry[node_entry_of(slot)];
+	if (!run) {
+		lane_serve(lane, g->entries[e].tag);
+		lane_pop(lane, g->entries);
+	}
+	g->entries[e].tag += step;
+}
 
-	while (n != WEIR_ROOT) {
-		const struct node *node = &g->nodes[n];
-		struct lane *lane = gate_lane(g, node->parent, slot);
+static void gate_tag_above(struct weir_gate *g, const struct gate_turn *turn, double cost)
+{
+	uint32_t e = turn->lane->entry;
 
-		if (!run) {
-			lane_serve(lane, g->entries[e].tag);
-			lane_pop(lane, g->entries);
-		}
-		g->entries[e].tag += cost * node->per_weight;
+	for (uint32_t n = turn->lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
+		struct lane *lane = gate_lane(g, g->nodes[n].parent, turn->slot);
+
+		gate_tag(g, lane, e, cost * g->nodes[n].per_weight, turn->run);
 		e = lane->entry;
-		n = node->parent;
 	}
 }
 
 /* After a pass: every lane on the path that is not empty stands in its parent's again. */
 static void gate_return(struct weir_gate *g, uint32_t n, unsigned slot)
 {
-	for (n = g->nodes[n].parent; n != WEIR_ROOT; n = g->nodes[n].parent)
+	for (; n != WEIR_ROOT; n = g->nodes[n].parent)
 		if (!gate_stopped(g, n, slot))
 			gate_rejoin(g, n, slot);
 }
 
-static inline void gate_charge(
-	struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (b[i].ops & op)
-			bucket_take(&b[i], cost->in[b[i].unit]);
-}
-
-/* Law 3: if any R-bucket holds enough, all that count the request pay for it, so that several
- * guarantees together are worth the largest and not their sum. One that cannot pay goes into debt,
- * but by no more than its size: a tenant that changes from small requests to large has its bytes
- * guaranteed again that soon. */
-static inline bool gate_charge_reserved(
-	struct bucket *b, unsigned n, const struct node_cost *cost, unsigned op)
-{
-	bool any = false;
-
-	for (unsigned i = 0; i < n; i++)
-		any |= (b[i].ops & op) && cost->in[b[i].unit] &&
-		       bucket_admits(&b[i], cost->in[b[i].unit]);
-	if (!any)
-		return false;
-	gate_charge(b, n, cost, op);
-	for (unsigned i = 0; i < n; i++)
-		if (b[i].level < -b[i].size)
-			b[i].level = -b[i].size;
-	return true;
-}
-
-/* As of the time from which it fit. */
-static void gate_charge_profile(
-	struct node_limits *l, const struct weir_req *r, const struct node_cost *cost)
-{
-	struct bucket *b = l->b + l->n_hold;
-	weir_time fits = gate_fits(l, r, cost);
-
-	if (fits > l->profile_stamp) {
-		for (unsigned i = 0; i < l->n_profile; i++)
-			bucket_fill(&b[i], fits - l->profile_stamp);
-		l->profile_stamp = fits;
-	}
-	gate_charge(b, l->n_profile, cost, WEIR_OPS(r->op));
-}
-
-static inline void gate_charge_own(struct node_limits *l, const struct weir_req *r,
-	const struct node_cost *cost, unsigned slot, weir_time now)
-{
-	unsigned op = WEIR_OPS(r->op);
-	struct bucket *b = l->b;
-
-	node_fill(l, now);
-	gate_charge(b, l->n_hold, cost, op);
-	if (slot < NODE_PRIORITIES && l->n_profile)
-		gate_charge_profile(l, r, cost);
-	b += l->n_hold + l->n_profile;
-	if (!gate_charge_reserved(b, l->n_r, cost, op))
-		gate_charge(b + l->n_r, l->n_l, cost, op);
-}
-
 /* gate_admitted has filled them. */
-static void gate_charge_above(
-	struct weir_gate *g, uint32_t n, const struct node_cost *cost, unsigned op)
+static void gate_charge_above(struct weir_gate *g, uint32_t n, const struct weir_req *r)
 {
 	while (n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
 		if (g->nodes[n].limits)
-			gate_charge(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, cost, op);
+			limits_take(g->nodes[n].limits->b, g->nodes[n].limits->n_hold, r);
 	}
 }
 
-static void gate_note_run(struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r)
+static void gate_note_run(
+	struct weir_gate *g, const struct gate_turn *turn, const struct weir_req *r)
 {
-	if (g->run < 2 || g->order != WEIR_FAIR)
+	if (g->order != WEIR_FAIR)
 		return;
-	if (g->run_left && g->run_node == n && g->run_slot == slot)
+	if (g->run_left && g->run_node == turn->leaf && g->run_slot == turn->slot)
 		g->run_left--;
 	else
 		g->run_left = g->run - 1;
-	g->run_node = n;
-	g->run_slot = (uint8_t)slot;
+	g->run_node = turn->leaf;
+	g->run_slot = (uint8_t)turn->slot;
 	g->run_end = r->offset + r->bytes;
 }
 
@@ -572,44 +548,55 @@ static inline void gate_count(
 
 	node->wait_area += (uint64_t)now;
 	node->full_area += stats_full(g, now);
+	node->device_area -= (uint64_t)now;
 	if (node->flags & NODE_CLOCKS)
-		stats_wait_slow(g, n, now, 1);
+		stats_wait(g, n, now, 1);
 	node->queued--;
 	node->in_flight++;
 	node->dispatched++;
 	node->bytes += r->bytes;
 	if (r->class_ < WEIR_CLASS_REST)
 		node->passed[r->class_]++;
-	node->device_area -= (uint64_t)now;
-	g->queued--;
-	g->in_flight++;
-	g->dispatched++;
+}
+
+/* What r counts in fair queueing. */
+static inline double gate_cost(const struct weir_gate *g, const struct weir_req *r)
+{
+	double cost = (double)limits_cost(r, g->cost);
+
+	return g->order != WEIR_FAIR ? 0 : cost < g->cost_cap ? cost : g->cost_cap;
 }
 
 static inline struct weir_req *gate_pass(
-	struct weir_gate *g, uint32_t n, unsigned slot, bool run, weir_time now)
+	struct weir_gate *g, const struct gate_turn *turn, weir_time now)
 {
-	struct node *node = &g->nodes[n];
+	struct node *node = &g->nodes[turn->leaf];
 	struct weir_req *r = node->head;
-	const struct node_cost cost = node_cost(r);
-	double tag = fmin((double)cost.in[g->cost], g->cost_max * GATE_COST_CAP);
+	double cost = gate_cost(g, r);
 
-	gate_tags(g, n, slot, g->order == WEIR_FAIR ? tag : 0, run);
+	gate_tag(g, turn->lane, turn->entry, cost * node->per_weight, turn->run);
+	if (node->parent != WEIR_ROOT)
+		gate_tag_above(g, turn, cost);
 	if (node->limits)
-		gate_charge_own(node->limits, r, &cost, slot, now);
+		limits_charge(node->limits, r, turn->slot < NODE_PRIORITIES, now);
 	if (node->flags & NODE_ABOVE)
-		gate_charge_above(g, n, &cost, WEIR_OPS(r->op));
-	gate_note_run(g, n, slot, r);
+		gate_charge_above(g, turn->leaf, r);
+	if (g->run >= 2)
+		gate_note_run(g, turn, r);
 
-	node->head = r->next;
-	if (!node->head)
-		node->tail = NULL;
-	r->next = NULL;
 	r->dispatched = now;
-	r->class_ = (uint8_t)node_entry_of(slot);
-	gate_count(g, n, r, now);
-	gate_update(g, n, now);
-	gate_return(g, n, slot);
+	r->class_ = (uint8_t)node_entry_of(turn->slot);
+	gate_count(g, turn->leaf, r, now);
+	node->head = r->next;
+	r->next = NULL;
+	if (node->head) {
+		gate_look(g, turn->leaf, now);
+	} else {
+		node->tail = NULL;
+		gate_rest(g, turn->leaf, now);
+	}
+	if (node->parent != WEIR_ROOT)
+		gate_return(g, node->parent, turn->slot);
 	return r;
 }
 
@@ -673,7 +660,7 @@ static void gate_expire(struct weir_gate *g, weir_time now)
 			if (g->nodes[due[i]].flags & NODE_INNER)
 				gate_release(g, due[i], now);
 			else
-				gate_update(g, due[i], now);
+				gate_due(g, due[i], now);
 		}
 	} while (n == GATE_BATCH);
 }
@@ -734,6 +721,8 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 
 		r->next = NULL;
 		r->submitted = now;
+		if (r->requests == 0)
+			r->requests = 1;
 		if (node->tail) {
 			node->tail->next = r;
 		} else {
@@ -745,7 +734,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 		node->wait_area -= (uint64_t)now;
 		node->full_area -= full;
 		if (node->flags & NODE_CLOCKS)
-			stats_wait_slow(g, r->tenant, now, -1);
+			stats_wait(g, r->tenant, now, -1);
 	}
 	g->queued += (uint32_t)n;
 	g->submitted += n;
@@ -759,19 +748,19 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
 	if (g->in_flight < g->window.limit && g->queued) {
+		struct gate_turn turn;
+
+		if (max > g->window.limit - g->in_flight)
+			max = g->window.limit - g->in_flight;
 		gate_expire(g, now);
 		if (g->any_pending)
 			gate_activate(g, now);
 		gate_ahead(g, max);
-		while (n < max && g->in_flight < g->window.limit) {
-			unsigned slot = 0;
-			bool run = false;
-			uint32_t leaf = gate_choose(g, now, &slot, &run);
-
-			if (leaf == NODE_NIL)
-				break;
-			ret_reqs[n++] = gate_pass(g, leaf, slot, run, now);
-		}
+		while (n < max && gate_choose(g, now, &turn))
+			ret_reqs[n++] = gate_pass(g, &turn, now);
+		g->queued -= (uint32_t)n;
+		g->in_flight += (uint32_t)n;
+		g->dispatched += n;
 	}
 	gate_window(g, now);
 	return n;

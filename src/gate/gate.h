@@ -75,7 +75,7 @@ struct weir_req {
 	weir_time submitted;  /* set by submit */
 	weir_time dispatched; /* set by next */
 	weir_node tenant;
-	uint32_t requests; /* cost in requests; 0 counts as 1 */
+	uint32_t requests; /* cost in requests; submit makes 1 of 0 */
 	uint32_t bytes;    /* cost in bytes */
 	uint32_t time;     /* cost in device time, ns, estimated */
 	uint32_t deadline; /* order EDF: µs after submit. 0: the tenant's knob */

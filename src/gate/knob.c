@@ -147,6 +147,8 @@ static struct node_limits *knob_limits(const struct weir_knob *k, weir_time now)
 			++*n[kind];
 		}
 	}
+	l->r = (uint8_t)(l->n_hold + l->n_profile);
+	l->l = (uint8_t)(l->r + l->n_r);
 	return l;
 }
 
@@ -195,7 +197,7 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 	struct node_limits *old = g->nodes[n].limits;
 
 	if (old) {
-		node_fill(old, now);
+		limits_fill(old, now);
 		for (unsigned i = old->n_hold; i < old->n_hold + old->n_profile; i++)
 			bucket_fill(&old->b[i], now - old->profile_stamp);
 		knob_inherit(l, old);
@@ -267,11 +269,10 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 
 static void knob_grant(struct node_limits *l, enum weir_knob_kind kind, double value, weir_time now)
 {
-	unsigned from =
-		(unsigned)(l->n_hold + l->n_profile + (kind == WEIR_KNOB_LGRANT ? l->n_r : 0));
+	unsigned from = kind == WEIR_KNOB_RGRANT ? l->r : l->l;
 	unsigned n = kind == WEIR_KNOB_RGRANT ? l->n_r : l->n_l;
 
-	node_fill(l, now);
+	limits_fill(l, now);
 	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));
 }

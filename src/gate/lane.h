@@ -35,20 +35,21 @@ struct lane_entry {
 };
 
 struct lane {
-	double now;       /* V */
-	uint32_t members; /* entries inside */
+	/* what every request touches: a cache line */
+	double now;         /* V */
+	uint32_t members;   /* entries inside */
+	uint32_t mask;      /* circle: buckets − 1 */
+	uint64_t base;      /* circle: number of a bucket before which there is nothing */
+	double quantum;     /* circle: width of a bucket, a power of 2 */
+	double per_quantum; /* 1/quantum */
+	uint32_t *tail; /* circle: last entry of each bucket; its next is the first. Else NULL */
+	uint64_t *bits, top; /* which buckets hold something; which words of bits */
+	/* the rest */
+	struct heap heap; /* when tail is NULL */
 	uint32_t entry;   /* its own entry, in the lane of the same slot of the node above */
 	uint32_t node;    /* whose children these are */
 	uint8_t slot;     /* which class, 0 first (node.h) */
 	bool keyed;       /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
-	/* the circle, when tail is not NULL */
-	uint32_t mask;       /* buckets − 1 */
-	uint64_t base;       /* number of a bucket before which there is nothing */
-	double quantum;      /* width of a bucket, a power of 2 */
-	double per_quantum;  /* 1/quantum */
-	uint32_t *tail;      /* last entry of each bucket; its next is the first */
-	uint64_t *bits, top; /* which buckets hold something; which words of bits */
-	struct heap heap;    /* when tail is NULL */
 };
 
 /* A keyed lane's heap keeps the entries' places in `place`, an array as long as the entries,
@@ -82,7 +83,7 @@ void lane_pop_heap(struct lane *l, struct lane_entry *entries);
 
 static inline uint64_t lane_number(const struct lane *l, double tag)
 {
-	return (uint64_t)(tag * l->per_quantum);
+	return (uint64_t)(int64_t)(tag * l->per_quantum); /* signed: one instruction */
 }
 
 static inline void lane_append(
@@ -173,12 +174,13 @@ static inline uint32_t lane_first(struct lane *l, struct lane_entry *entries)
 	return LANE_NIL;
 }
 
-/* What has this tag is served: virtual time reaches it. In a circle, the beginning of its bucket, so
- * that nobody who was just served finds itself behind the times within the bucket. */
+/* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the
+ * beginning of its bucket, so that nobody who was just served finds itself behind the times within
+ * the bucket. */
 static inline void lane_serve(struct lane *l, double tag)
 {
 	if (l->tail)
-		tag = (double)lane_number(l, tag) * l->quantum;
+		tag = (double)(int64_t)l->base * l->quantum;
 	if (tag > l->now)
 		l->now = tag;
 }

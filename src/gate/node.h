@@ -16,9 +16,9 @@
 #ifndef WEIR_GATE_NODE_H
 #define WEIR_GATE_NODE_H
 
-#include "gate/bucket.h"
 #include "gate/gate.h"
 #include "gate/lane.h"
+#include "gate/limits.h"
 #include "gate/timer.h"
 #include "gate/window.h"
 
@@ -43,7 +43,7 @@ enum node_flags {
 	NODE_STOPPED = 16, /* inner: its hold buckets stop those of slot ≥ stopped */
 };
 
-/* Buckets of a node, and the clocks that tell for whom they made it wait. All areas are sums over
+/* Clocks that tell for whom a node's buckets (limits.h) made it wait. All areas are sums over
  * requests of a clock at dispatch minus the same clock at submit; a clock runs only while the
  * window is not full, so that the causes add up. 64-bit sums may wrap; differences do not mind. */
 struct node_clocks {
@@ -51,25 +51,17 @@ struct node_clocks {
 	uint64_t tokens; /* clock: no token, and not held, and nobody above held */
 	uint64_t both;   /* leaf: clock: held, and somebody above held too.
 	                    inner: clock: held here or above, at open0 */
+	uint64_t held_area, tokens_area, both_area; /* request·ns */
 	uint64_t open0;  /* the gate's open clock when the state last changed */
 	uint64_t above0; /* the parent's above clock then */
-	uint64_t held_area, tokens_area, both_area; /* request·ns */
-};
-
-struct node_limits { /* aligned to a cache line: a tenant with min and max needs the first two */
-	weir_time stamp;         /* when the levels were true, the profiles' apart */
-	weir_time profile_stamp; /* when the profiles' were: see gate_fits */
-	uint8_t n, n_hold, n_profile, n_r, n_l;
-	struct node_clocks *clocks; /* behind the last bucket */
-	struct bucket b[];          /* hold, profile, R, L, in that order */
 };
 
 struct node_inner {
 	uint32_t children;
-	uint32_t lane_reserved, lane_rest; /* NODE_NIL until somebody needs it */
-	uint32_t *lane_priority;           /* NODE_PRIORITIES of them, or NULL */
-	double weight_min;                 /* the least that any child ever had: for the quantum */
-	uint8_t stopped;                   /* with NODE_STOPPED: the first slot that is stopped */
+	uint32_t lane[2]; /* of the slots RESERVED and REST; NODE_NIL until somebody needs it */
+	uint32_t *lane_priority; /* NODE_PRIORITIES of them, or NULL */
+	double weight_min;       /* the least that any child ever had: for the quantum */
+	uint8_t stopped;         /* with NODE_STOPPED: the first slot that is stopped */
 };
 
 struct node {
@@ -143,7 +135,8 @@ struct weir_gate {
 	double credit;
 	enum weir_unit cost;
 	enum weir_order order;
-	double cost_max;
+	double cost_max;     /* largest cost of one request in that unit */
+	double cost_cap;     /* more than this is not counted */
 	weir_time *deadline; /* [room] if the order is EDF, else NULL */
 	/* room and books */
 	uint32_t room, n_nodes, free_nodes; /* nodes; n: used so far; free: list by parent */
@@ -155,45 +148,16 @@ struct weir_gate {
 	struct stats *stats; /* NULL: no histograms */
 };
 
-/* What a request costs, by unit. */
-struct node_cost {
-	int64_t in[4]; /* [WEIR_UNITS]; 4 so that a bucket's two bits of unit need no check */
-};
-
-static inline struct node_cost node_cost(const struct weir_req *r)
+static inline uint32_t *node_lane_of(struct node_inner *in, unsigned slot)
 {
-	return (struct node_cost){{r->requests ? r->requests : 1, r->bytes, r->time, 0}};
+	return slot < NODE_PRIORITIES ? &in->lane_priority[slot] : &in->lane[slot - NODE_RESERVED];
 }
 
-static inline uint32_t *node_lane_of(const struct node_inner *in, unsigned slot)
-{
-	if (slot == NODE_REST)
-		return (uint32_t *)&in->lane_rest;
-	if (slot == NODE_RESERVED)
-		return (uint32_t *)&in->lane_reserved;
-	return &in->lane_priority[slot];
-}
-
-/* Which of a leaf's entries stands for a slot. */
+/* Which of a leaf's entries stands for a slot: its enum weir_class. */
 static inline unsigned node_entry_of(unsigned slot)
 {
-	return slot < NODE_PRIORITIES  ? WEIR_CLASS_PRIORITY
-	       : slot == NODE_RESERVED ? WEIR_CLASS_RESERVED
-				       : WEIR_CLASS_REST;
-}
-
-/* Brings the levels of its buckets up to now, the profiles' apart. */
-static inline void node_fill(struct node_limits *l, weir_time now)
-{
-	weir_time span = now - l->stamp;
-
-	if (span <= 0)
-		return;
-	l->stamp = now;
-	for (unsigned i = 0; i < l->n_hold; i++)
-		bucket_fill(&l->b[i], span);
-	for (unsigned i = l->n_hold + l->n_profile; i < l->n; i++)
-		bucket_fill(&l->b[i], span);
+	return slot < NODE_PRIORITIES ? WEIR_CLASS_PRIORITY
+				      : slot - NODE_RESERVED + WEIR_CLASS_RESERVED;
 }
 
 /* ---- clocks (stats.c) */
@@ -211,8 +175,24 @@ static inline uint64_t stats_open(const struct weir_gate *g, weir_time now)
 uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now);
 /* Before a leaf's state or an inner node's NODE_STOPPED changes: brings its clocks up to now. */
 void stats_turn(struct weir_gate *g, uint32_t n, weir_time now);
-/* A request of leaf n starts (sign −1) or ends (+1) to wait. */
+/* A request of leaf n, which has NODE_CLOCKS, starts (sign −1) or ends (+1) to wait. */
 void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign);
+static inline void stats_wait(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
+{
+	const struct node *node = &g->nodes[n];
+	struct node_clocks *c;
+
+	if ((node->flags & NODE_ABOVE) || node->state != NODE_OK || !node->limits) {
+		stats_wait_slow(g, n, now, sign);
+		return;
+	}
+	c = node->limits->clocks; /* all of them stand; what stands at 0 leaves its area alone */
+	c->held_area += (uint64_t)sign * c->held;
+	if (c->tokens | c->both) {
+		c->tokens_area += (uint64_t)sign * c->tokens;
+		c->both_area += (uint64_t)sign * c->both;
+	}
+}
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 
 /* ---- gate.c, for knob.c */

@@ -202,7 +202,7 @@ double weir_gate_quantum(const struct weir_gate *g, weir_node n)
 {
 	if (n >= g->n_nodes || !(g->nodes[n].flags & NODE_INNER))
 		return 0;
-	const struct lane *lane = &g->lanes[g->inner[n]->lane_rest];
+	const struct lane *lane = &g->lanes[*node_lane_of(g->inner[n], NODE_REST)];
 
 	return lane->tail ? lane->quantum : 0;
 }

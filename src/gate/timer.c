@@ -57,11 +57,10 @@ static unsigned timer_wheel_of(uint32_t slot)
 	return slot < 64 ? 0 : slot < 64 + 4096 ? 1 : slot < 64 + 4096 + 1024 ? 2 : 3;
 }
 
-static void timer_link(struct timer *t, uint32_t i)
+/* Entry i becomes the first of its slot. */
+static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
 {
 	struct timer_entry *e = &t->entries[i];
-	uint64_t differ = (uint64_t)(e->tick ^ t->now);
-	unsigned wheel = differ < 1 << 6 ? 0 : differ < 1 << 18 ? 1 : differ < 1 << 28 ? 2 : 3;
 	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
 			 ((1u << timer_wheel[wheel].bits) - 1);
 	uint32_t slot = timer_wheel[wheel].slot + digit;
@@ -77,6 +76,18 @@ static void timer_link(struct timer *t, uint32_t i)
 	t->first[slot] = i;
 	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
+}
+
+static void timer_link(struct timer *t, uint32_t i)
+{
+	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+
+	if (differ < 1 << 6)
+		timer_put(t, i, 0);
+	else if (differ < 1 << 18)
+		timer_put(t, i, 1); /* constants, where they count most */
+	else
+		timer_put(t, i, differ < 1 << 28 ? 2 : 3);
 }
 
 static void timer_empty(struct timer *t, uint32_t slot)

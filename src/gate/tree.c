@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
+ * not put its tenant years behind. */
+#define TREE_COST_CAP 64
+
 #define TREE_LINE 64 /* bytes of a cache line; nodes are aligned to it */
 
 static uint32_t tree_more(uint32_t room, uint32_t least)
@@ -189,10 +193,10 @@ static int tree_fit_lane(struct weir_gate *g, const struct node_inner *in, uint3
 int tree_fit(struct weir_gate *g, uint32_t n)
 {
 	const struct node_inner *in = g->inner[n];
-	int r = tree_fit_lane(g, in, in->lane_rest);
+	int r = tree_fit_lane(g, in, in->lane[0]);
 
 	if (!r)
-		r = tree_fit_lane(g, in, in->lane_reserved);
+		r = tree_fit_lane(g, in, in->lane[1]);
 	for (unsigned s = 0; !r && in->lane_priority && s < NODE_PRIORITIES; s++)
 		r = tree_fit_lane(g, in, in->lane_priority[s]);
 	return r;
@@ -206,8 +210,7 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 
 	if (!in)
 		return -ENOMEM;
-	*in = (struct node_inner){
-		.lane_reserved = NODE_NIL, .lane_rest = NODE_NIL, .weight_min = INFINITY};
+	*in = (struct node_inner){.lane = {NODE_NIL, NODE_NIL}, .weight_min = INFINITY};
 	g->inner[n] = in;
 	g->nodes[n].flags = (uint8_t)((g->nodes[n].flags & ~NODE_LEAF) | NODE_INNER);
 	g->nodes[n].may = 0;
@@ -238,8 +241,8 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 
 	for (unsigned s = 0; in->lane_priority && s < NODE_PRIORITIES; s++)
 		tree_lane_free(g, in->lane_priority[s]);
-	tree_lane_free(g, in->lane_reserved);
-	tree_lane_free(g, in->lane_rest);
+	tree_lane_free(g, in->lane[0]);
+	tree_lane_free(g, in->lane[1]);
 	free(in->lane_priority);
 	free(in);
 	g->inner[n] = NULL;
@@ -314,6 +317,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->cost = config->cost;
 	g->order = config->order;
 	g->cost_max = config->cost_max ? (double)config->cost_max : cost_max[config->cost];
+	g->cost_cap = g->cost_max * TREE_COST_CAP;
 	g->run = config->run;
 	g->run_distance = config->run_distance;
 	g->credit = (double)config->credit;

@@ -146,6 +146,8 @@ unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_t
 	if (!r || !ref_admits(n, WEIR_HOLD, false, r, now, lag))
 		return REF_NO_SLOT;
 	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, lag);
+	/* Who waits for nothing but a better class learns of an R-token late. */
+	bool promoted = ref_admits(n, WEIR_RTOKENS, true, r, now, lag ? REF_COARSE : 0);
 
 	if (!reserved && !ref_admits(n, WEIR_LTOKENS, false, r, now, lag))
 		return REF_NO_SLOT;
@@ -153,7 +155,7 @@ unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_t
 
 	if (n->priority >= 0 && (fits == r->submitted || fits == n->fitted || fits <= now - lag))
 		return (unsigned)n->priority;
-	return reserved ? REF_RESERVED : REF_REST;
+	return promoted ? REF_RESERVED : REF_REST;
 }
 
 /* ---- ancestors */
