@@ -30,7 +30,7 @@ static void gate_ready(struct weir_gate *g, unsigned slot, bool ready)
 		g->ready_priority &= ~(UINT64_C(1) << slot);
 }
 
-static struct lane *gate_lane(struct weir_gate *g, uint32_t inner, unsigned slot)
+static inline struct lane *gate_lane(const struct weir_gate *g, uint32_t inner, unsigned slot)
 {
 	return &g->lanes[*node_lane_of(g->inner[inner], slot)];
 }
@@ -634,62 +634,160 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 	}
 }
 
-/* ---- memory ahead of need: what a batch will touch is fetched together, not one after the other */
+/* ---- memory ahead of need: what a batch will touch is fetched together, not one after the other.
+ * A tenant is a chain of lines: its place in a lane or a timer, from there its node, from there its
+ * head, its buckets and its other places, from the head the next one. Each step is asked for for all
+ * of a batch before the next step; the first, which is a walk along lists, during the batch before.
+ * A gate of few nodes is in the cache anyway. */
 
-static void gate_fetch(struct weir_gate *g, const uint32_t *nodes, uint32_t n)
+#define GATE_FEW 1024 /* nodes: half a megabyte with their requests and buckets */
+
+struct gate_batch {
+	uint32_t n;
+	uint32_t node[GATE_BATCH];
+};
+
+#define GATE_STEP 8 /* passes that a line takes to come, at some 30 ns a pass */
+
+/* Who will be due, and who will come to the front of the rest, in the next batch: found one by one
+ * during this one, and fetched one step deeper every GATE_STEP passes. */
+struct gate_walk {
+	struct timer_walk timer;
+	struct lane_walk lane;
+	const struct lane *rest;
+	uint32_t n; /* steps taken; GATE_BATCH: enough, or not wanted */
+	uint32_t due[GATE_BATCH], entry[GATE_BATCH], node[GATE_BATCH]; /* NODE_NIL: nobody */
+};
+
+static inline void gate_fetch_node(const struct weir_gate *g, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *node = &g->nodes[nodes[i]];
+	__builtin_prefetch(&g->nodes[n], 1);
+	__builtin_prefetch(&g->nodes[n].dispatched, 1);
+}
 
-		__builtin_prefetch(node->head);
-		__builtin_prefetch(node->limits);
-		__builtin_prefetch((const char *)node->limits + 64);
+static inline void gate_fetch_head(const struct weir_gate *g, uint32_t n)
+{
+	const struct node *node = &g->nodes[n];
+
+	__builtin_prefetch(node->head, 1);
+	__builtin_prefetch(&g->entries[node->entry[WEIR_CLASS_REST] & ~1u], 1);
+	__builtin_prefetch(node->limits, 1);
+	__builtin_prefetch((const char *)node->limits + 64, 1);
+}
+
+static void gate_fetch_heads(const struct weir_gate *g, const struct gate_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->n; i++)
+		gate_fetch_head(g, batch->node[i]);
+}
+
+static void gate_fetch_next(const struct weir_gate *g, const struct gate_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->n; i++) {
+		const struct weir_req *head = g->nodes[batch->node[i]].head;
+
+		if (head)
+			__builtin_prefetch(head->next, 1);
 	}
 }
 
-static void gate_expire(struct weir_gate *g, weir_time now)
+/* Adds the owners of up to `max` entries at the front of one of the root's lanes. */
+static void gate_ahead(const struct weir_gate *g, const struct lane *lane, struct lane_walk *w,
+	struct gate_batch *ahead, uint32_t max)
 {
-	uint32_t due[GATE_BATCH], n;
-
-	do {
-		n = timer_expire(&g->timer, now, due, GATE_BATCH);
-		for (uint32_t i = 0; i < n; i++)
-			__builtin_prefetch(&g->nodes[due[i]]);
-		gate_fetch(g, due, n);
-		for (uint32_t i = 0; i < n; i++) {
-			if (g->nodes[due[i]].flags & NODE_INNER)
-				gate_release(g, due[i], now);
-			else
-				gate_due(g, due[i], now);
-		}
-	} while (n == GATE_BATCH);
-}
-
-/* The leaves that are likely to pass next, in the root's two usual lanes. */
-static void gate_ahead(struct weir_gate *g, size_t max)
-{
-	uint32_t ahead[GATE_BATCH], n = 0, found = 0;
-	uint32_t want = max < GATE_BATCH ? (uint32_t)max : GATE_BATCH;
-
-	if (g->ready_reserved)
-		found = lane_peek(gate_lane(g, WEIR_ROOT, NODE_RESERVED), g->entries, ahead, want);
-	if (g->ready_rest && found < want)
-		found += lane_peek(gate_lane(g, WEIR_ROOT, NODE_REST), g->entries, ahead + found,
-			want - found);
-	for (uint32_t i = 0; i < found; i++) {
-		uint32_t owner = g->entries[ahead[i]].owner;
+	for (uint32_t e; max && (e = lane_walk(lane, g->entries, w)) != LANE_NIL; max--) {
+		uint32_t owner = g->entries[e].owner;
 
 		if (owner >= NODE_ORPHAN) /* a lane of its own, or nobody */
 			continue;
-		ahead[n++] = owner;
-		__builtin_prefetch(&g->nodes[owner]);
-		__builtin_prefetch(&g->nodes[owner].dispatched, 1);
+		ahead->node[ahead->n++] = owner;
+		gate_fetch_node(g, owner);
 		__builtin_prefetch(&g->timer.entries[owner], 1);
 	}
-	gate_fetch(g, ahead, n);
-	for (uint32_t i = 0; i < n; i++)
-		if (g->nodes[ahead[i]].head)
-			__builtin_prefetch(g->nodes[ahead[i]].head->next);
+}
+
+/* The leaves that are likely to pass next, in the root's two usual lanes. */
+static void gate_ahead_all(
+	const struct weir_gate *g, struct gate_walk *walk, struct gate_batch *ahead, size_t max)
+{
+	uint32_t want = max < GATE_BATCH ? (uint32_t)max : GATE_BATCH;
+
+	if (g->ready_reserved) {
+		const struct lane *reserved = gate_lane(g, WEIR_ROOT, NODE_RESERVED);
+		struct lane_walk w = lane_walk_from_front(reserved);
+
+		gate_ahead(g, reserved, &w, ahead, want);
+	}
+	gate_ahead(g, walk->rest, &walk->lane, ahead, want - ahead->n);
+	gate_fetch_heads(g, ahead);
+}
+
+static void gate_walk_start(const struct weir_gate *g, struct gate_walk *w)
+{
+	w->rest = gate_lane(g, WEIR_ROOT, NODE_REST);
+	w->lane = lane_walk_from_front(w->rest);
+	w->timer = (struct timer_walk){
+		.at = TIMER_NIL, .digit = (uint32_t)(g->timer.now / TIMER_COARSE) & 4095};
+	w->n = g->n_nodes > GATE_FEW ? 0 : GATE_BATCH;
+}
+
+static inline void gate_walk(const struct weir_gate *g, struct gate_walk *w)
+{
+	uint32_t k = w->n++, n = timer_walk(&g->timer, &w->timer);
+	uint32_t e = lane_walk(w->rest, g->entries, &w->lane);
+
+	w->due[k] = n;
+	w->entry[k] = e;
+	if (n != TIMER_NIL) {
+		__builtin_prefetch(&g->timer.entries[n], 1);
+		gate_fetch_node(g, n);
+	}
+	if (e != LANE_NIL)
+		__builtin_prefetch(&g->entries[e], 1);
+	if (k < GATE_STEP)
+		return;
+	n = w->due[k - GATE_STEP];
+	if (n != TIMER_NIL)
+		gate_fetch_head(g, n);
+	e = w->entry[k - GATE_STEP];
+	n = e != LANE_NIL ? g->entries[e].owner : NODE_NIL;
+	w->node[k] = n;
+	if (n < NODE_ORPHAN)
+		gate_fetch_node(g, n);
+	if (k >= 2 * GATE_STEP && w->node[k - GATE_STEP] < NODE_ORPHAN)
+		gate_fetch_head(g, w->node[k - GATE_STEP]);
+}
+
+static void gate_due_all(struct weir_gate *g, const struct gate_batch *due, weir_time now)
+{
+	for (uint32_t i = 0; i < due->n; i++) {
+		if (g->nodes[due->node[i]].flags & NODE_INNER)
+			gate_release(g, due->node[i], now);
+		else
+			gate_due(g, due->node[i], now);
+	}
+}
+
+/* Whoever's time has come, and whoever has come, stands where he belongs. */
+static void gate_prepare(struct weir_gate *g, struct gate_walk *walk, size_t max, weir_time now)
+{
+	struct gate_batch due, ahead = {.n = 0};
+
+	due.n = timer_expire(&g->timer, now, due.node, GATE_BATCH);
+	gate_fetch_heads(g, &due);
+	gate_walk_start(g, walk);
+	if (walk->n == 0)
+		gate_ahead_all(g, walk, &ahead, max);
+	gate_due_all(g, &due, now);
+	gate_fetch_next(g, &due);
+	gate_fetch_next(g, &ahead);
+	while (due.n == GATE_BATCH) {
+		due.n = timer_expire(&g->timer, now, due.node, GATE_BATCH);
+		gate_fetch_heads(g, &due);
+		gate_due_all(g, &due, now);
+	}
+	if (g->any_pending)
+		gate_activate(g, now);
 }
 
 void gate_window(struct weir_gate *g, weir_time now)
@@ -752,12 +850,14 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 		if (max > g->window.limit - g->in_flight)
 			max = g->window.limit - g->in_flight;
-		gate_expire(g, now);
-		if (g->any_pending)
-			gate_activate(g, now);
-		gate_ahead(g, max);
-		while (n < max && gate_choose(g, now, &turn))
+		struct gate_walk walk;
+
+		gate_prepare(g, &walk, max, now);
+		while (n < max && gate_choose(g, now, &turn)) {
 			ret_reqs[n++] = gate_pass(g, &turn, now);
+			if (walk.n < GATE_BATCH)
+				gate_walk(g, &walk);
+		}
 		g->queued -= (uint32_t)n;
 		g->in_flight += (uint32_t)n;
 		g->dispatched += n;

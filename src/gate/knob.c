@@ -127,16 +127,14 @@ static int knob_check(
 /* ---- memory */
 
 /* The limits, their buckets and then their clocks, in one piece. */
-static struct node_limits *knob_limits(const struct weir_knob *k, weir_time now)
+static struct node_limits *knob_limits(
+	struct weir_gate *g, const struct weir_knob *k, weir_time now)
 {
-	size_t size = tree_limits_size(k->n_buckets);
-	struct node_limits *l = aligned_alloc(64, size);
+	struct node_limits *l = tree_limits(g, k->n_buckets);
 
 	if (!l)
 		return NULL;
-	memset(l, 0, size);
 	l->stamp = l->profile_stamp = now;
-	l->clocks = (struct node_clocks *)&l->b[k->n_buckets];
 	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
 		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
 
@@ -202,8 +200,7 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 			bucket_fill(&old->b[i], now - old->profile_stamp);
 		knob_inherit(l, old);
 		*l->clocks = *old->clocks;
-		g->limits_memory -= tree_limits_size(old->n);
-		free(old);
+		tree_limits_free(g, old);
 	} else {
 		l->clocks->open0 = stats_open(g, now);
 		l->clocks->above0 = g->nodes[n].flags & NODE_ABOVE
@@ -211,7 +208,6 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 					    : 0;
 		l->clocks->both = g->nodes[n].flags & NODE_INNER ? l->clocks->above0 : 0;
 	}
-	g->limits_memory += tree_limits_size(l->n);
 	g->nodes[n].limits = l;
 }
 
@@ -341,14 +337,14 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 		r = knob_check(g, knobs, i, err);
 	for (size_t i = 0; !r && i < n; i++) {
 		if (knobs[i].kind == WEIR_KNOB_BUCKETS)
-			limits[i] = knob_limits(&knobs[i], now);
+			limits[i] = knob_limits(g, &knobs[i], now);
 		if ((knobs[i].kind == WEIR_KNOB_BUCKETS && !limits[i]) ||
 			knob_reserve(g, &knobs[i], limits[i]))
 			r = weir_err_set(err, -ENOMEM, "out of memory");
 	}
 	if (r) {
 		for (size_t i = 0; limits && i < n; i++)
-			free(limits[i]);
+			tree_limits_free(g, limits[i]);
 		free(limits);
 		return r;
 	}

@@ -48,25 +48,6 @@ size_t lane_memory(const struct lane *l)
 	return circle + l->heap.room * sizeof *l->heap.items;
 }
 
-uint32_t lane_peek(
-	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max)
-{
-	uint32_t n = 0, from = (uint32_t)l->base & l->mask;
-
-	if (!l->tail)
-		return 0;
-	while (n < max && n < l->members) {
-		uint32_t at = lane_scan(l, from), last = l->tail[at], e = last;
-
-		do {
-			e = entries[e].next;
-			ret[n++] = e;
-		} while (e != last && n < max);
-		from = (at + 1) & l->mask;
-	}
-	return n;
-}
-
 void lane_insert_heap(struct lane *l, struct lane_entry *entries, uint32_t e)
 {
 	entries[e].next = e;

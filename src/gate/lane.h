@@ -70,9 +70,14 @@ static inline void lane_insert(
 static inline uint32_t lane_first(struct lane *l, struct lane_entry *entries);
 static inline void lane_pop(
 	struct lane *l, struct lane_entry *entries); /* removes what lane_first gave */
-/* Entries at the front, up to `max`, roughly in order; how many. A circle only: a heap is small. */
-uint32_t lane_peek(
-	const struct lane *l, const struct lane_entry *entries, uint32_t *ret, uint32_t max);
+/* A walk over what comes to the front soon, roughly in order, for fetching it into the cache: nothing
+ * but hints, and of a circle only, since a heap is small. Returns entry after entry; LANE_NIL: enough. */
+struct lane_walk {
+	uint32_t at, bucket; /* entry, LANE_NIL: none; its bucket, or the one to begin with */
+};
+static inline struct lane_walk lane_walk_from_front(const struct lane *l);
+static inline uint32_t lane_walk(
+	const struct lane *l, const struct lane_entry *entries, struct lane_walk *w);
 void lane_lower(struct lane *l, struct lane_entry *entries, uint32_t e); /* keyed: its tag fell */
 
 /* ---- inside: here, so that the hot path has no call */
@@ -172,6 +177,27 @@ static inline uint32_t lane_first(struct lane *l, struct lane_entry *entries)
 		lane_append(l, entries, e, number);
 	}
 	return LANE_NIL;
+}
+
+static inline struct lane_walk lane_walk_from_front(const struct lane *l)
+{
+	return (struct lane_walk){.at = LANE_NIL, .bucket = (uint32_t)l->base & l->mask};
+}
+
+static inline uint32_t lane_walk(
+	const struct lane *l, const struct lane_entry *entries, struct lane_walk *w)
+{
+	if (w->at != LANE_NIL && w->at != l->tail[w->bucket]) {
+		w->at = entries[w->at].next; /* LANE_NIL: it has left meanwhile */
+		return w->at;
+	}
+	if (!l->tail || !l->members)
+		return LANE_NIL;
+	if (w->at != LANE_NIL)
+		w->bucket = (w->bucket + 1) & l->mask;
+	w->bucket = lane_scan(l, w->bucket);
+	w->at = entries[l->tail[w->bucket]].next;
+	return w->at;
 }
 
 /* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the

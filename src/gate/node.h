@@ -19,6 +19,7 @@
 #include "gate/gate.h"
 #include "gate/lane.h"
 #include "gate/limits.h"
+#include "gate/pool.h"
 #include "gate/timer.h"
 #include "gate/window.h"
 
@@ -144,7 +145,7 @@ struct weir_gate {
 	uint32_t room_lanes, n_lanes, free_lanes;       /* free: list by node */
 	uint32_t *place;                                /* [room_entries] if the order is keyed */
 	uint64_t submitted, dispatched, served;
-	size_t limits_memory;
+	struct pool pool;    /* the nodes' limits */
 	struct stats *stats; /* NULL: no histograms */
 };
 
@@ -215,7 +216,9 @@ int tree_fit(struct weir_gate *g, uint32_t n);
 void tree_entry_free(struct weir_gate *g, uint32_t e);
 /* Lets go of entry e: freed now, or when it comes to the front of the lane it stands in. */
 void tree_orphan(struct weir_gate *g, uint32_t e);
-size_t tree_limits_size(uint32_t buckets); /* bytes of a node_limits, clocks included */
+/* Room for that many buckets, and clocks; all zero. NULL: no memory. */
+struct node_limits *tree_limits(struct weir_gate *g, uint32_t buckets);
+void tree_limits_free(struct weir_gate *g, struct node_limits *l); /* l->n: as it was given */
 /* Sets NODE_ABOVE anew on every node. */
 void tree_flags(struct weir_gate *g);
 

@@ -1,38 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
+#include "gate/pool.h"
 #include <errno.h>
 #include <stdlib.h>
 
 #define TIMER_LOOK  8           /* entries that timer_next reads at most */
 #define TIMER_FIRST 0x80000000u /* prev of a slot's first entry: the slot, not an entry */
 
-static void timer_blank(struct timer *t, uint32_t from, uint32_t to)
+int timer_grow(struct timer *t, uint32_t room)
 {
-	for (uint32_t i = from; i < to; i++)
-		t->entries[i] = (struct timer_entry){.tick = -1};
+	struct timer_entry *p =
+		pool_array(t->entries, (size_t)t->room * sizeof *p, (size_t)room * sizeof *p);
+
+	if (!p)
+		return -ENOMEM;
+	for (uint32_t i = t->room; i < room; i++)
+		p[i].tick = -1;
+	t->entries = p;
+	t->room = room;
+	return 0;
 }
 
 int timer_init(struct timer *t, uint32_t room)
 {
 	*t = (struct timer){0};
-	t->entries = malloc((size_t)room * sizeof *t->entries);
-	if (!t->entries)
-		return -ENOMEM;
-	t->room = room;
-	timer_blank(t, 0, room);
-	return 0;
-}
-
-int timer_grow(struct timer *t, uint32_t room)
-{
-	struct timer_entry *p = realloc(t->entries, (size_t)room * sizeof *p);
-
-	if (!p)
-		return -ENOMEM;
-	t->entries = p;
-	timer_blank(t, t->room, room);
-	t->room = room;
-	return 0;
+	return timer_grow(t, room);
 }
 
 void timer_free(struct timer *t)
@@ -224,6 +216,27 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	}
 	t->set -= n;
 	return n;
+}
+
+uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w)
+{
+	const uint64_t *bits = &t->bits[timer_wheel[1].word];
+	uint32_t word = w->digit / 64;
+	uint64_t left = bits[word] & (~UINT64_C(0) << (w->digit % 64));
+
+	if (!left) {
+		uint64_t words = t->top[1] & ~((UINT64_C(2) << word) - 1);
+
+		if (!words)
+			return TIMER_NIL;
+		word = (uint32_t)__builtin_ctzll(words);
+		left = bits[word];
+	}
+	uint32_t digit = word * 64 + (uint32_t)__builtin_ctzll(left);
+
+	w->digit = (digit + 1) & 4095; /* at the end of the wheel: round, to what comes after */
+	w->at = t->first[timer_wheel[1].slot + digit];
+	return w->at;
 }
 
 weir_time timer_next(const struct timer *t)

@@ -76,6 +76,19 @@ void timer_clear(struct timer *t, uint32_t i);
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
  * max: there are no more. What expires is no longer set. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);
+/* A walk over what expires soon, in the order of slots, for fetching it into the cache: nothing but
+ * hints. Start with {.at = TIMER_NIL}. Returns entry after entry; TIMER_NIL: enough. */
+struct timer_walk {
+	uint32_t at, digit; /* entry; slot of the middle wheel */
+};
+uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w);
+static inline uint32_t timer_walk(const struct timer *t, struct timer_walk *w)
+{
+	if (w->at != TIMER_NIL)
+		w->at = t->entries[w->at].next;
+	return w->at != TIMER_NIL ? w->at : timer_walk_slot(t, w);
+}
+
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
 weir_time timer_next(const struct timer *t);
 

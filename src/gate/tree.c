@@ -10,8 +10,6 @@
  * not put its tenant years behind. */
 #define TREE_COST_CAP 64
 
-#define TREE_LINE 64 /* bytes of a cache line; nodes are aligned to it */
-
 static uint32_t tree_more(uint32_t room, uint32_t least)
 {
 	uint32_t more = room + room / 2;
@@ -19,35 +17,39 @@ static uint32_t tree_more(uint32_t room, uint32_t least)
 	return more > least ? more : least;
 }
 
-static void *tree_copy(void *old, size_t old_size, size_t size, size_t align)
-{
-	void *p = aligned_alloc(align, (size + align - 1) / align * align);
-
-	if (!p)
-		return NULL;
-	memset(p, 0, size);
-	if (old)
-		memcpy(p, old, old_size);
-	return p;
-}
-
 /* Grows one array to `n` items, the new ones zero. */
-#define TREE_GROW(array, had, n, align)                                                            \
-	tree_grow((void **)&(array), (size_t)(had) * sizeof *(array),                              \
-		(size_t)(n) * sizeof *(array), align)
+#define TREE_GROW(array, had, n)                                                                   \
+	tree_grow((void **)&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
 
-static int tree_grow(void **array, size_t old_size, size_t size, size_t align)
+static int tree_grow(void **array, size_t old_size, size_t size)
 {
-	void *p = tree_copy(*array, old_size, size, align);
+	void *p = pool_array(*array, old_size, size);
 
 	if (!p)
 		return -ENOMEM;
-	free(*array);
 	*array = p;
 	return 0;
 }
 
 /* ---- entries */
+
+static int tree_entries_room(struct weir_gate *g, uint32_t more)
+{
+	if (g->n_entries + more <= g->room_entries)
+		return 0;
+	uint32_t room = tree_more(g->room_entries, 64);
+
+	if (TREE_GROW(g->entries, g->n_entries, room))
+		return -ENOMEM;
+	if (g->order != WEIR_FAIR) {
+		if (TREE_GROW(g->place, g->n_entries, room))
+			return -ENOMEM;
+		for (uint32_t l = 0; l < g->n_lanes; l++)
+			lane_place(&g->lanes[l], g->place);
+	}
+	g->room_entries = room;
+	return 0;
+}
 
 static int tree_entry(struct weir_gate *g, uint32_t owner, uint32_t *ret_e)
 {
@@ -56,23 +58,31 @@ static int tree_entry(struct weir_gate *g, uint32_t owner, uint32_t *ret_e)
 	if (e != NODE_NIL) {
 		g->free_entries = g->entries[e].next;
 	} else {
-		if (g->n_entries == g->room_entries) {
-			uint32_t room = tree_more(g->room_entries, 64);
-
-			if (TREE_GROW(g->entries, g->n_entries, room, TREE_LINE))
-				return -ENOMEM;
-			if (g->order != WEIR_FAIR) {
-				if (TREE_GROW(g->place, g->n_entries, room, TREE_LINE))
-					return -ENOMEM;
-				for (uint32_t l = 0; l < g->n_lanes; l++)
-					lane_place(&g->lanes[l], g->place);
-			}
-			g->room_entries = room;
-		}
+		if (tree_entries_room(g, 1))
+			return -ENOMEM;
 		e = g->n_entries++;
 	}
 	g->entries[e] = (struct lane_entry){.next = LANE_NIL, .owner = owner};
 	*ret_e = e;
+	return 0;
+}
+
+/* A leaf's entries of the classes RESERVED and REST side by side, in one cache line: whoever passes
+ * in one class has his place in the other looked at. While there is room at the end; after that they
+ * are taken one by one from what was freed. */
+static int tree_entry_pair(struct weir_gate *g, uint32_t leaf)
+{
+	uint32_t *e = g->nodes[leaf].entry;
+
+	if (g->free_entries != NODE_NIL)
+		return tree_entry(g, leaf, &e[WEIR_CLASS_REST]);
+	if (tree_entries_room(g, 3))
+		return -ENOMEM;
+	g->n_entries += g->n_entries % 2; /* one is lost, next to a lane's */
+	for (unsigned class = WEIR_CLASS_RESERVED; class <= WEIR_CLASS_REST; class ++) {
+		e[class] = g->n_entries++;
+		g->entries[e[class]] = (struct lane_entry){.next = LANE_NIL, .owner = leaf};
+	}
 	return 0;
 }
 
@@ -108,7 +118,7 @@ static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, uint32_
 		if (g->n_lanes == g->room_lanes) {
 			uint32_t room = tree_more(g->room_lanes, 8);
 
-			if (TREE_GROW(g->lanes, g->n_lanes, room, TREE_LINE))
+			if (TREE_GROW(g->lanes, g->n_lanes, room))
 				return -ENOMEM;
 			g->room_lanes = room;
 		}
@@ -160,7 +170,7 @@ int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot)
 
 	if (r || *e != NODE_NIL)
 		return r;
-	return tree_entry(g, n, e);
+	return slot == NODE_REST ? tree_entry_pair(g, n) : tree_entry(g, n, e);
 }
 
 static void tree_lane_free(struct weir_gate *g, uint32_t l)
@@ -258,12 +268,27 @@ void tree_flags(struct weir_gate *g)
 			g->nodes[n].flags = tree_flags_of(g, n);
 }
 
-size_t tree_limits_size(uint32_t buckets)
+static size_t tree_limits_lines(uint32_t buckets)
 {
 	size_t size = sizeof(struct node_limits) + buckets * sizeof(struct bucket) +
 		      sizeof(struct node_clocks);
 
-	return (size + TREE_LINE - 1) / TREE_LINE * TREE_LINE;
+	return (size + POOL_LINE - 1) / POOL_LINE;
+}
+
+struct node_limits *tree_limits(struct weir_gate *g, uint32_t buckets)
+{
+	struct node_limits *l = pool_get(&g->pool, tree_limits_lines(buckets));
+
+	if (l)
+		l->clocks = (struct node_clocks *)&l->b[buckets];
+	return l;
+}
+
+void tree_limits_free(struct weir_gate *g, struct node_limits *l)
+{
+	if (l)
+		pool_put(&g->pool, l, tree_limits_lines(l->n));
 }
 
 /* ---- room */
@@ -276,17 +301,17 @@ static uint32_t tree_words(uint32_t room, unsigned level)
 
 static int tree_room(struct weir_gate *g, uint32_t room)
 {
-	int r = TREE_GROW(g->nodes, g->room, room, TREE_LINE);
+	int r = TREE_GROW(g->nodes, g->room, room);
 
 	if (!r)
-		r = TREE_GROW(g->inner, g->room, room, TREE_LINE);
+		r = TREE_GROW(g->inner, g->room, room);
 	if (!r && g->order == WEIR_EDF)
-		r = TREE_GROW(g->deadline, g->room, room, TREE_LINE);
+		r = TREE_GROW(g->deadline, g->room, room);
 	for (unsigned i = 0; !r && i < 3; i++)
-		r = TREE_GROW(g->pending[i], g->room ? tree_words(g->room, i) : 0,
-			tree_words(room, i), TREE_LINE);
+		r = TREE_GROW(
+			g->pending[i], g->room ? tree_words(g->room, i) : 0, tree_words(room, i));
 	if (!r && g->stats) {
-		r = TREE_GROW(g->stats->of, g->room, room, TREE_LINE);
+		r = TREE_GROW(g->stats->of, g->room, room);
 		for (uint32_t n = g->room; !r && n < room; n++)
 			g->stats->of[n] = NODE_NIL;
 	}
@@ -325,12 +350,14 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = tree_room(g, config->nodes > 2 ? config->nodes : 2);
-	if (!r && config->nodes > 64) { /* an entry a node, at once */
-		r = TREE_GROW(g->entries, 0, config->nodes, TREE_LINE);
+	if (!r && config->nodes > 64) { /* two entries a node, at once */
+		uint32_t room = 2 * config->nodes;
+
+		r = TREE_GROW(g->entries, 0, room);
 		if (!r && g->order != WEIR_FAIR)
-			r = TREE_GROW(g->place, 0, config->nodes, TREE_LINE);
+			r = TREE_GROW(g->place, 0, room);
 		if (!r)
-			g->room_entries = config->nodes;
+			g->room_entries = room;
 	}
 	if (!r)
 		r = tree_inner(g, WEIR_ROOT);
@@ -372,7 +399,6 @@ void weir_gate_free(struct weir_gate *g)
 	if (!g)
 		return;
 	for (uint32_t n = 0; n < g->n_nodes; n++) {
-		free(g->nodes[n].limits);
 		if (g->inner[n])
 			free(g->inner[n]->lane_priority);
 		free(g->inner[n]);
@@ -387,6 +413,7 @@ void weir_gate_free(struct weir_gate *g)
 		free(g->stats);
 	}
 	timer_free(&g->timer);
+	pool_free(&g->pool);
 	for (unsigned i = 0; i < 3; i++)
 		free(g->pending[i]);
 	free(g->nodes);
@@ -498,9 +525,7 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 	g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63));
 	if (g->run_node == n)
 		g->run_left = 0;
-	if (node->limits)
-		g->limits_memory -= tree_limits_size(node->limits->n);
-	free(node->limits);
+	tree_limits_free(g, node->limits);
 	node->limits = NULL;
 	if (g->stats && g->stats->of[n] != NODE_NIL) {
 		weir_gate_drain(g); /* records of n that are still in the ring */
@@ -515,7 +540,7 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 
 size_t weir_gate_memory(const struct weir_gate *g)
 {
-	size_t bytes = sizeof *g + g->limits_memory;
+	size_t bytes = sizeof *g + g->pool.bytes;
 
 	bytes += g->room * (sizeof *g->nodes + sizeof *g->inner + sizeof(struct timer_entry));
 	bytes += g->room_entries * sizeof *g->entries + g->room_lanes * sizeof *g->lanes;

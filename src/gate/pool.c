@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/pool.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define POOL_HUGE  (2u << 20) /* bytes of a huge page */
+#define POOL_LEAST 4096       /* bytes of the first chunk; each is as large as all before it */
+
+static void *pool_alloc(size_t size)
+{
+	size_t align = size < POOL_HUGE ? POOL_LINE : POOL_HUGE;
+	size_t whole = (size + align - 1) / align * align;
+	void *p = aligned_alloc(align, whole);
+
+	if (p && align == POOL_HUGE)
+		(void)madvise(p, whole, MADV_HUGEPAGE); /* if not, it is only slower */
+	return p;
+}
+
+void *pool_array(void *old, size_t old_size, size_t size)
+{
+	char *p = pool_alloc(size);
+
+	if (!p)
+		return NULL;
+	if (old)
+		memcpy(p, old, old_size);
+	memset(p + old_size, 0, size - old_size);
+	free(old);
+	return p;
+}
+
+struct pool_chunk {
+	_Alignas(POOL_LINE) struct pool_chunk *next;
+};
+
+static int pool_more(struct pool *p)
+{
+	size_t size = p->bytes < POOL_LEAST ? POOL_LEAST : p->bytes;
+
+	if (size > POOL_HUGE)
+		size = POOL_HUGE;
+	struct pool_chunk *c = pool_alloc(size);
+
+	if (!c)
+		return -1;
+	c->next = p->chunks;
+	p->chunks = c;
+	p->at = (char *)(c + 1);
+	p->end = (char *)c + size;
+	p->bytes += size;
+	return 0;
+}
+
+void *pool_get(struct pool *p, size_t lines)
+{
+	void *piece = p->free[lines - 1];
+
+	if (piece) {
+		memcpy(&p->free[lines - 1], piece, sizeof piece);
+	} else {
+		if ((size_t)(p->end - p->at) < lines * POOL_LINE && pool_more(p))
+			return NULL;
+		piece = p->at;
+		p->at += lines * POOL_LINE;
+	}
+	return memset(piece, 0, lines * POOL_LINE);
+}
+
+void pool_put(struct pool *p, void *piece, size_t lines)
+{
+	memcpy(piece, &p->free[lines - 1], sizeof piece);
+	p->free[lines - 1] = piece;
+}
+
+void pool_free(struct pool *p)
+{
+	for (struct pool_chunk *c = p->chunks, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	*p = (struct pool){0};
+}
