@@ -162,17 +162,6 @@ static void gate_tokenless(struct weir_gate *g, uint32_t n, weir_time now)
 	gate_later(g, n, l->stamp, any < all ? any : all);
 }
 
-/* An R-token will come, but has not yet. It is worth no haste: its bucket holds what comes in 20 ms
- * or more, and a coarse timer is cheap. */
-static void gate_later_r(struct weir_gate *g, uint32_t n)
-{
-	const struct node_limits *l = g->nodes[n].limits;
-	weir_time wait = limits_wait_any(&l->b[l->r], l->n_r, g->nodes[n].head);
-
-	if (wait < WEIR_NEVER - l->stamp)
-		timer_set_coarse(&g->timer, n, l->stamp + wait);
-}
-
 GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	const struct node *node = &g->nodes[n];
@@ -186,8 +175,14 @@ GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 	/* Most often its timer is set already, for the same token or the one before. */
 	weir_time due = timer_due(&g->timer, n);
 
-	if (due < l->stamp || limits_any(b, l->n_r, node->head, due - l->stamp))
-		gate_later_r(g, n);
+	if (due >= l->stamp && !limits_any(b, l->n_r, node->head, due - l->stamp))
+		return;
+	/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse
+	 * timer is cheap. */
+	weir_time wait = limits_wait_any(b, l->n_r, node->head);
+
+	if (wait < WEIR_NEVER - l->stamp)
+		timer_set_coarse(&g->timer, n, l->stamp + wait);
 }
 
 static void gate_promote_profile(struct weir_gate *g, uint32_t n, weir_time now)
@@ -638,9 +633,9 @@ static void gate_activate(struct weir_gate *g, weir_time now)
  * A tenant is a chain of lines: its place in a lane or a timer, from there its node, from there its
  * head, its buckets and its other places, from the head the next one. Each step is asked for for all
  * of a batch before the next step; the first, which is a walk along lists, during the batch before.
- * A gate of few nodes is in the cache anyway. */
+ * A gate of few nodes is near enough: it would cost as much as it gains. */
 
-#define GATE_FEW 1024 /* nodes: half a megabyte with their requests and buckets */
+#define GATE_FEW 16384 /* nodes; about 10 MB with their requests and buckets */
 
 struct gate_batch {
 	uint32_t n;
@@ -731,7 +726,7 @@ static void gate_walk_start(const struct weir_gate *g, struct gate_walk *w)
 	w->n = g->n_nodes > GATE_FEW ? 0 : GATE_BATCH;
 }
 
-static inline void gate_walk(const struct weir_gate *g, struct gate_walk *w)
+static __attribute__((noinline)) void gate_walk(const struct weir_gate *g, struct gate_walk *w)
 {
 	uint32_t k = w->n++, n = timer_walk(&g->timer, &w->timer);
 	uint32_t e = lane_walk(w->rest, g->entries, &w->lane);

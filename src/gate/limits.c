@@ -16,23 +16,6 @@ weir_time limits_wait_all(const struct bucket *b, unsigned n, const struct weir_
 	return wait;
 }
 
-weir_time limits_wait_any(const struct bucket *b, unsigned n, const struct weir_req *r)
-{
-	weir_time wait = WEIR_NEVER;
-
-	for (unsigned i = 0; i < n; i++) {
-		int64_t cost = limits_cost(r, b[i].unit);
-
-		if (cost == 0 || !limits_counts(&b[i], r))
-			continue;
-		weir_time t = bucket_wait(&b[i], cost);
-
-		if (t < wait)
-			wait = t;
-	}
-	return wait;
-}
-
 static void limits_fill_profile(struct node_limits *l, weir_time to)
 {
 	for (unsigned i = l->n_hold; i < l->r; i++)

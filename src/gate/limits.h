@@ -83,7 +83,23 @@ static inline bool limits_any(
 
 /* How long after their levels were true all do, or any does. */
 weir_time limits_wait_all(const struct bucket *b, unsigned n, const struct weir_req *r);
-weir_time limits_wait_any(const struct bucket *b, unsigned n, const struct weir_req *r);
+static inline weir_time limits_wait_any(
+	const struct bucket *b, unsigned n, const struct weir_req *r)
+{
+	weir_time wait = WEIR_NEVER;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t cost = limits_cost(r, b[i].unit);
+
+		if (cost == 0 || !limits_counts(&b[i], r))
+			continue;
+		weir_time t = bucket_wait(&b[i], cost);
+
+		if (t < wait)
+			wait = t;
+	}
+	return wait;
+}
 
 static inline void limits_take(struct bucket *b, unsigned n, const struct weir_req *r)
 {

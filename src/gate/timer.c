@@ -70,16 +70,21 @@ static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static void timer_link(struct timer *t, uint32_t i)
+static __attribute__((noinline)) void timer_link_far(struct timer *t, uint32_t i)
 {
 	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
 
-	if (differ < 1 << 6)
-		timer_put(t, i, 0);
-	else if (differ < 1 << 18)
-		timer_put(t, i, 1); /* constants, where they count most */
+	timer_put(t, i, differ < 1 << 6 ? 0 : differ < 1 << 28 ? 2 : 3);
+}
+
+static inline void timer_link(struct timer *t, uint32_t i)
+{
+	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+
+	if (differ >> 6 && !(differ >> 18))
+		timer_put(t, i, 1); /* where most go, with its constants */
 	else
-		timer_put(t, i, differ < 1 << 28 ? 2 : 3);
+		timer_link_far(t, i);
 }
 
 static void timer_empty(struct timer *t, uint32_t slot)
