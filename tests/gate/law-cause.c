@@ -294,9 +294,9 @@ static void run_case(unsigned number, unsigned steps)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-cause");
-	for (unsigned i = 0; i < 60; i++) {
+	for (unsigned i = 0; i < 400; i++) {
 		law_case("cause", i);
 		run_case(i, 2000);
 	}
-	return law_end(200000);
+	return law_end(1300000);
 }

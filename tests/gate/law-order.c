@@ -281,7 +281,7 @@ static void sorted_case(unsigned number)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-order");
-	for (unsigned i = 0; i < 36; i++) {
+	for (unsigned i = 0; i < 120; i++) {
 		law_case("permuted", i);
 		permuted_case(i, 1000);
 	}
@@ -289,5 +289,5 @@ int main(int argc, char **argv)
 		law_case("sorted", i);
 		sorted_case(i);
 	}
-	return law_end(400000);
+	return law_end(1200000);
 }

@@ -194,9 +194,9 @@ static void run_case(unsigned number, unsigned ticks)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-wake");
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 120; i++) {
 		law_case("wake", i);
 		run_case(i, 40000);
 	}
-	return law_end(800000);
+	return law_end(4800000);
 }
