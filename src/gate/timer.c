@@ -200,7 +200,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 weir_time timer_next(const struct timer *t)
 {
 	uint32_t head = 0;
-	int64_t slot = timer_slot(t, &head), first = INT64_MAX;
+	int64_t slot = timer_slot(t, &head), first;
 	unsigned looked = 0;
 
 	if (slot == INT64_MAX)
@@ -208,7 +208,8 @@ weir_time timer_next(const struct timer *t)
 	if (head < 64)
 		return slot << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
-	 * are few enough to be asked. */
+	 * are few enough to be asked. (A slot that was found holds one at least.) */
+	first = t->entries[t->entries[head].next].tick;
 	for (uint32_t at = t->entries[head].next; at != head; at = t->entries[at].next) {
 		if (++looked > TIMER_LOOK)
 			return slot << TIMER_TICK_BITS;
