@@ -3,7 +3,7 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 
 run 0 weir --version
-has stdout 'weir 0.1.0'
+grep -qx 'weir [0-9]*\.[0-9]*\.[0-9]*' stdout || fail "version: $(cat stdout)"
 run 0 weir --help
 has stdout 'Usage: weir VERB'
 run 0 weir help
