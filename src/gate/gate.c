@@ -758,10 +758,11 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
+	gate_expire(
+		g, now); /* also when nobody may pass: who waits for what is counted from now on */
+	if (g->any_pending)
+		gate_activate(g, now);
 	if (g->in_flight < g->window.limit && g->queued) {
-		gate_expire(g, now);
-		if (g->any_pending)
-			gate_activate(g, now);
 		gate_ahead(g, max);
 		while (n < max && g->in_flight < g->window.limit) {
 			unsigned slot = 0;
