@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #define TICK   1024 /* ns: the gate's own */
-#define LEAVES 40
-#define REQS   300
+#define LEAVES 120
+#define REQS   600
 
 struct twin { /* one of the two gates, and its device */
 	struct weir_gate *g;
@@ -18,7 +18,7 @@ struct twin { /* one of the two gates, and its device */
 	struct weir_req *inside[REQS];
 	weir_time ends[REQS];
 	unsigned n_inside;
-	unsigned passed[64], n_passed; /* at this tick */
+	unsigned passed[REQS], n_passed; /* at this tick */
 	weir_time wake;
 };
 
@@ -63,6 +63,18 @@ static void limit(struct pair *p, weir_node node, bool leaf)
 			.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = n});
 }
 
+/* All leaves alike: they are all due at the same moments. */
+static void limit_all(struct pair *p)
+{
+	struct weir_bucket_spec spec = {.rate = 100, .size = 1};
+
+	for (unsigned i = 0; i < p->n; i++)
+		both_knob(p, &(struct weir_knob){.node = p->leaves[i],
+				     .kind = WEIR_KNOB_BUCKETS,
+				     .buckets = &spec,
+				     .n_buckets = 1});
+}
+
 static bool finish(struct pair *p, struct twin *t)
 {
 	bool any = false;
@@ -84,13 +96,13 @@ static bool finish(struct pair *p, struct twin *t)
 
 static void pass(struct pair *p, struct twin *t)
 {
-	struct weir_req *out[64];
-	size_t n = weir_gate_next(t->g, p->now, out, 64);
+	struct weir_req *out[REQS];
+	size_t n = weir_gate_next(t->g, p->now, out, REQS);
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned which = (unsigned)(out[i] - t->reqs);
 
-		CHECK(t->n_passed < 64);
+		CHECK(t->n_passed < REQS);
 		t->passed[t->n_passed++] = which;
 		t->inside[t->n_inside] = out[i];
 		t->ends[t->n_inside++] = p->now + (weir_time)(1 + which * 7 % p->service) * TICK;
@@ -138,7 +150,7 @@ static void tick(struct pair *p, double load)
 		event = true;
 		law_operations += 2;
 	}
-	if (law_chance(2e-4)) {
+	if (law_chance(2e-4) && p->n < LEAVES) {
 		limit(p, p->leaves[law_below(p->n)], true);
 		event = true;
 	}
@@ -160,8 +172,8 @@ static void run_case(unsigned number, unsigned ticks)
 {
 	struct pair *p = calloc(1, sizeof *p);
 	double load = law_log(0.003, 0.1);
-	struct weir_gate_config config = {
-		.window = (double)law_between(1, 30), .order = (enum weir_order)law_below(3)};
+	struct weir_gate_config config = {.window = number % 5 ? (double)law_between(1, 30) : REQS,
+		.order = (enum weir_order)law_below(3)};
 
 	CHECK(p);
 	p->service = (unsigned)law_between(1, 100);
@@ -174,12 +186,14 @@ static void run_case(unsigned number, unsigned ticks)
 	p->inner[p->n_inner++] = WEIR_ROOT;
 	while (p->n_inner < 1 + number % 4)
 		p->inner[p->n_inner] = both_add(p, p->inner[law_below(p->n_inner)]), p->n_inner++;
-	p->n = (unsigned)law_between(p->n_inner, LEAVES);
+	p->n = (unsigned)(number % 5 ? law_between(p->n_inner, 40) : LEAVES);
 	for (unsigned i = 0; i < p->n; i++) {
 		p->leaves[i] = both_add(p, p->inner[i < p->n_inner ? i : law_below(p->n_inner)]);
 		limit(p, p->leaves[i], true);
 	}
-	for (unsigned i = 0; i < p->n_inner; i++)
+	if (number % 5 == 0)
+		limit_all(p);
+	for (unsigned i = 0; i < p->n_inner && number % 5; i++)
 		if (law_chance(0.4))
 			limit(p, p->inner[i], false);
 	for (unsigned i = 0; i < ticks; i++)
