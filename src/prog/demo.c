@@ -7,6 +7,7 @@
  */
 #include "prog/chart.h"
 #include "prog/files.h"
+#include "prog/out.h"
 #include "prog/progress.h"
 #include "prog/verb.h"
 #include "sim/metrics.h"
@@ -236,6 +237,7 @@ static int draw(const char *dir, const struct joined *latency, struct weir_err *
 		.log_y = true,
 		.lines = lines,
 		.n_lines = TENANTS + 1};
+	bool no_gnuplot = false;
 	int r;
 
 	for (size_t i = 0; i < TENANTS; i++) {
@@ -252,11 +254,8 @@ static int draw(const char *dir, const struct joined *latency, struct weir_err *
 		.label = "policy on", .style = PLOT_DASHED, .points = mark, .n = 2};
 	r = plot_write(&p, dir, "latency", err);
 	if (r == 0)
-		r = plot_draw(dir, "latency", err);
-	if (r != -ENOENT)
-		return r;
-	fprintf(stderr, "weir: demo: %s, so no picture; %s/latency.gp is there\n", err->text, dir);
-	return 1;
+		r = out_draw(&verb_demo, dir, "latency", &no_gnuplot, err);
+	return r < 0 ? r : no_gnuplot;
 }
 
 static int show_pictures(const struct metrics *before, const struct metrics *after, const char *dir,
@@ -357,19 +356,14 @@ static int verb_run(int argc, char **argv)
 	const char *values[OPTIONS] = {NULL}, *dir;
 	struct weir_err err = {"out of memory"};
 	uint64_t seed = 1;
-	char *end;
 	int n, status = opts_parse(&verb_demo, argc, argv, values, &n);
 
 	if (status >= 0)
 		return status;
 	if (n > 0)
 		return opts_fail(&verb_demo, "takes no operand, as '%s'", argv[1]);
-	if (values[SEED]) {
-		errno = 0;
-		seed = strtoull(values[SEED], &end, 10);
-		if (errno || *end || end == values[SEED] || values[SEED][0] == '-')
-			return opts_fail(&verb_demo, "--seed %s: not a number", values[SEED]);
-	}
+	if (opts_seed(&verb_demo, values[SEED], &seed))
+		return 2;
 	dir = values[OUT] ? values[OUT] : "weir-demo";
 	if (save(dir, &err) < 0 || show(dir, seed, &err) < 0) {
 		opts_fail(&verb_demo, "%s", err.text);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int read_all(FILE *f, char **ret_text, size_t *ret_len)
+static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 {
 	size_t room = 65536, n = 0, got;
 	char *text = malloc(room), *more;
@@ -19,10 +19,10 @@ static int read_all(FILE *f, char **ret_text, size_t *ret_len)
 		n += got;
 		if (room - n > 1)
 			continue;
-		more = realloc(text, room * 2);
+		more = n > most ? NULL : realloc(text, room * 2);
 		if (!more) {
 			free(text);
-			return -ENOMEM;
+			return n > most ? -EFBIG : -ENOMEM;
 		}
 		text = more;
 		room *= 2;
@@ -39,7 +39,8 @@ static int read_all(FILE *f, char **ret_text, size_t *ret_len)
 	return 0;
 }
 
-int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+int files_read(
+	const char *path, size_t most, char **ret_text, size_t *ret_len, struct weir_err *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	FILE *f = standard ? stdin : fopen(path, "re");
@@ -48,9 +49,11 @@ int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_e
 	if (!f)
 		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 	errno = 0;
-	r = read_all(f, ret_text, ret_len);
+	r = read_all(f, most, ret_text, ret_len);
 	if (!standard)
 		fclose(f);
+	if (r == -EFBIG)
+		return weir_err_set(err, r, "%s: over %zu MiB", path, most >> 20);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -71,6 +74,8 @@ int files_make_dir(const char *path, struct weir_err *err)
 	char part[PATH_MAX];
 	size_t n = strlen(path);
 
+	if (n == 0)
+		return weir_err_set(err, -EINVAL, "the folder needs a name");
 	if (n >= sizeof(part))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	for (size_t i = 1; i <= n; i++) {

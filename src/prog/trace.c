@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAX_FILE (UINT64_C(4) << 30) /* bytes: with its records, about what a large machine holds */
-
 enum { FORMAT, TO, SKIP_BAD, DROP, SPEED, FROM, UNTIL, JSON, N_OPTIONS };
 static const struct opt options[] = {
 	[FORMAT] = {"format", 'f', "FORMAT", "read as FORMAT (auto: find out)"},
@@ -46,7 +44,7 @@ static int check_file(const char *path, struct weir_err *err)
 		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
 		return weir_err_set(err, -EINVAL, "%s: neither a file nor a pipe", path);
-	if ((uint64_t)st.st_size > MAX_FILE)
+	if ((uint64_t)st.st_size > FILES_RECORDED)
 		return weir_err_set(
 			err, -EFBIG, "%s: over 4 GiB; cut it into parts (split -C 4G)", path);
 	return 0;
@@ -60,7 +58,7 @@ int trace_load(
 	struct progress p;
 	int code = check_file(path, err);
 	if (code == 0)
-		code = files_read(path, &text, &len, err);
+		code = files_read(path, FILES_RECORDED, &text, &len, err);
 	if (code < 0)
 		return code;
 	progress_start(&p, path, (double)len);

@@ -42,3 +42,15 @@ if [ -w /dev/full ]; then
 	[ "$got" -eq 1 ] || fail "a full device: exit status $got"
 	has stderr 'standard output'
 fi
+
+# A file without an end is refused before it has filled the memory (and here: before 1 GiB of it).
+if [ -r /dev/zero ]; then
+	for verb in 'sim' 'policy check' 'trace info'; do
+		got=0
+		# shellcheck disable=SC2086 # two words
+		(ulimit -v 2000000 && timeout 60 weir $verb /dev/zero) >stdout 2>&1 || got=$?
+		[ "$got" -eq 2 ] || [ "$verb/$got" = 'trace info/1' ] || fail "$verb /dev/zero: exit status $got"
+		grep -q '/dev/zero.*\(over [0-9]* MiB\|neither a file nor a pipe\)' stdout ||
+			fail "$verb /dev/zero: $(cat stdout)"
+	done
+fi
