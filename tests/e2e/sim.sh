@@ -33,6 +33,17 @@ for file in one/two/*.csv; do
 	cmp -s "$file" "three/${file##*/}" || fail "${file##*/} differs between two runs"
 done
 
+# ---- nowhere to write is said before the run, not after it
+touch file
+run 1 timeout 20 weir sim -q -d 100h -o file/below "$examples/noisy.yaml"
+has stderr "file"
+run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
+has stderr "the folder needs a name"
+
+# ---- the tables fit a terminal
+run 0 weir sim "$examples/noisy.yaml"
+[ "$(wc -L <stdout)" -le 90 ] || fail "$(wc -L <stdout) columns"
+
 # ---- overrides, more than one, and JSON
 run 0 weir sim --json --set hosts[0].window=1 --set=duration=30s "--set" "at[0].set[0].max=400 iops" \
 	"$examples/noisy.yaml"
