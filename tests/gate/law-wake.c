@@ -27,6 +27,7 @@ struct pair {
 	weir_node leaves[LEAVES], inner[4];
 	unsigned n, n_inner, service; /* service: ticks at most */
 	weir_time now;
+	bool alike;                  /* all leaves get the same at the same moments */
 	unsigned idle_looks, passes; /* of the sleeper: for nothing, and all */
 };
 
@@ -126,6 +127,27 @@ static void look(struct pair *p, struct twin *t)
 	FAIL("wakeup says now, %lld, again and again, and nothing passes", (long long)p->now);
 }
 
+static void submit(struct pair *p, weir_node leaf)
+{
+	struct twin *polled = &p->twin[0], *sleeper = &p->twin[1];
+	unsigned k = 0;
+
+	if (!polled->n_idle)
+		return;
+	unsigned i = polled->idle[--polled->n_idle];
+
+	while (sleeper->idle[k] != i) /* the same are idle, perhaps not in the same order */
+		k++;
+	sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
+	for (unsigned who = 0; who < 2; who++) {
+		struct weir_req *r = &p->twin[who].reqs[i];
+
+		*r = (struct weir_req){.tenant = leaf, .requests = p->alike ? 1 : 1 + i % 3};
+		CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
+		law_operations++;
+	}
+}
+
 static void tick(struct pair *p, double load)
 {
 	struct twin *polled = &p->twin[0], *sleeper = &p->twin[1];
@@ -133,24 +155,12 @@ static void tick(struct pair *p, double load)
 
 	finish(p, polled);
 	polled->n_passed = sleeper->n_passed = 0;
-	if (law_chance(load) && polled->n_idle && sleeper->n_idle) {
-		/* Both have the same idle ones, perhaps not in the same order. */
-		unsigned i = polled->idle[--polled->n_idle], k = 0;
-		weir_node leaf = p->leaves[law_below(p->n)];
-
-		while (sleeper->idle[k] != i)
-			k++;
-		sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
-		for (unsigned who = 0; who < 2; who++) {
-			struct weir_req *r = &p->twin[who].reqs[i];
-
-			*r = (struct weir_req){.tenant = leaf, .requests = 1 + i % 3};
-			CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
-		}
+	if (p->alike ? law_chance(load / 50) : law_chance(load)) {
+		for (unsigned i = 0; i < (p->alike ? 2 * p->n : 1); i++)
+			submit(p, p->leaves[p->alike ? i / 2 : law_below(p->n)]);
 		event = true;
-		law_operations += 2;
 	}
-	if (law_chance(2e-4) && p->n < LEAVES) {
+	if (law_chance(2e-4) && !p->alike) {
 		limit(p, p->leaves[law_below(p->n)], true);
 		event = true;
 	}
@@ -176,6 +186,7 @@ static void run_case(unsigned number, unsigned ticks)
 		.order = (enum weir_order)law_below(3)};
 
 	CHECK(p);
+	p->alike = number % 5 == 0;
 	p->service = (unsigned)law_between(1, 100);
 	p->now = law_chance(0.5) ? 0 : INT64_C(3155760000) * 1000000 * TICK; /* a hundred years */
 	for (unsigned who = 0; who < 2; who++) {
@@ -186,14 +197,14 @@ static void run_case(unsigned number, unsigned ticks)
 	p->inner[p->n_inner++] = WEIR_ROOT;
 	while (p->n_inner < 1 + number % 4)
 		p->inner[p->n_inner] = both_add(p, p->inner[law_below(p->n_inner)]), p->n_inner++;
-	p->n = (unsigned)(number % 5 ? law_between(p->n_inner, 40) : LEAVES);
+	p->n = (unsigned)(p->alike ? LEAVES : law_between(p->n_inner, 40));
 	for (unsigned i = 0; i < p->n; i++) {
 		p->leaves[i] = both_add(p, p->inner[i < p->n_inner ? i : law_below(p->n_inner)]);
 		limit(p, p->leaves[i], true);
 	}
-	if (number % 5 == 0)
+	if (p->alike)
 		limit_all(p);
-	for (unsigned i = 0; i < p->n_inner && number % 5; i++)
+	for (unsigned i = 0; i < p->n_inner && !p->alike; i++)
 		if (law_chance(0.4))
 			limit(p, p->inner[i], false);
 	for (unsigned i = 0; i < ticks; i++)

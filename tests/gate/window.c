@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A window that is a fraction: over time exactly that many are inside, whatever the service times. */
+#include "gate/gate.h"
 #include "gate/window.h"
 #include "law.h"
 
@@ -83,6 +84,65 @@ static void averages_while_it_changes(void)
 	CHECK_NEAR(d.area, want, 0.01);
 }
 
+/* The same through a gate: somebody always waits, and device time ÷ time is the window. The last: it
+ * changes so often that more are inside than it allows much of the time. */
+static void averages_of_a_gate(void)
+{
+	static const double sizes[] = {0.1, 0.5, 1.5, 2.25, 4.1, 9.5};
+
+	for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+		struct weir_gate_config config = {.window = sizes[k]};
+		struct weir_req reqs[INSIDE], *r, *inside[INSIDE];
+		weir_time now = 0, ends[INSIDE];
+		struct weir_gate_stats s;
+		struct weir_gate *g;
+		unsigned n = 0;
+		double size = sizes[k], want = 0;
+
+		CHECK_INT(weir_gate_new(&config, &g), 0);
+		weir_node leaf = law_leaf(g, WEIR_ROOT, 1);
+
+		for (unsigned i = 0; i < INSIDE; i++) {
+			reqs[i] = (struct weir_req){.tenant = leaf};
+			r = &reqs[i];
+			CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+		}
+		for (unsigned i = 0; i < 40000; i++) {
+			if (sizes[k] > 9 && i % 10 == 0) {
+				size = law_chance(0.5) ? 9.5 : 1.5;
+				law_knob(g, now, WEIR_ROOT, WEIR_KNOB_WINDOW, size);
+			}
+			while (weir_gate_next(g, now, &r, 1)) {
+				inside[n] = r;
+				ends[n++] = now + 1 + (weir_time)rng_exp(&law_rng, 1e6);
+			}
+			CHECK(n <= ceil(sizes[k]));
+			/* Asked only when something is done, or when it said so. */
+			weir_time to = weir_gate_wakeup(g, now);
+
+			for (unsigned j = 0; j < n; j++)
+				to = ends[j] < to ? ends[j] : to;
+			want += size * (double)(to - now);
+			now = to;
+			for (unsigned j = 0; j < n;) {
+				if (ends[j] > now) {
+					j++;
+					continue;
+				}
+				r = inside[j];
+				inside[j] = inside[--n];
+				ends[j] = ends[n];
+				weir_gate_done(g, now, &r, 1);
+				CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+			}
+			law_operations++;
+		}
+		CHECK_INT(weir_gate_stats(g, now, leaf, &s), 0);
+		CHECK_NEAR(s.device_ns, want, 0.01);
+		weir_gate_free(g);
+	}
+}
+
 static void the_limit_is_one_of_two(void)
 {
 	struct demand d = {0};
@@ -141,6 +201,7 @@ int main(int argc, char **argv)
 	law_start(argc, argv, "window");
 	RUN(averages);
 	RUN(averages_while_it_changes);
+	RUN(averages_of_a_gate);
 	RUN(the_limit_is_one_of_two);
 	RUN(rises_when_it_said);
 	RUN(whole_windows_are_plain);
