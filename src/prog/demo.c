@@ -228,30 +228,21 @@ static void show_chart(const char *title, const struct joined *j, bool log)
 /* 0: drawn; 1: gnuplot is missing, which has been said. */
 static int draw(const char *dir, const struct joined *latency, struct weir_err *err)
 {
-	double top = 0, bottom = INFINITY;
-	struct metrics_point mark[2] = {{latency[0].mark, 1}, {latency[0].mark, 1}};
-	struct plot_line lines[TENANTS + 1];
+	struct plot_line lines[TENANTS];
 	struct plot p = {.title = "A backup beside a database: without, then with a policy",
 		.x_label = "time [s]",
 		.y_label = "p99 latency of each half second [ms]",
 		.log_y = true,
 		.lines = lines,
-		.n_lines = TENANTS + 1};
+		.n_lines = TENANTS,
+		.mark = latency[0].mark,
+		.mark_label = "gate and policy on"};
 	bool no_gnuplot = false;
 	int r;
 
-	for (size_t i = 0; i < TENANTS; i++) {
+	for (size_t i = 0; i < TENANTS; i++)
 		lines[i] = (struct plot_line){
 			.label = tenants[i], .points = latency[i].points, .n = latency[i].n};
-		for (size_t k = 0; k < latency[i].n; k++) {
-			top = fmax(top, latency[i].points[k].value);
-			bottom = fmin(bottom, latency[i].points[k].value);
-		}
-	}
-	mark[0].value = bottom;
-	mark[1].value = top;
-	lines[TENANTS] = (struct plot_line){
-		.label = "policy on", .style = PLOT_DASHED, .points = mark, .n = 2};
 	r = plot_write(&p, dir, "latency", err);
 	if (r == 0)
 		r = out_draw(&verb_demo, dir, "latency", &no_gnuplot, err);
