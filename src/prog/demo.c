@@ -46,6 +46,7 @@ const struct verb verb_demo = {
 
 static const char *const tenants[] = {"db", "web", "backup"};
 #define TENANTS (sizeof(tenants) / sizeof(*tenants))
+#define COLUMNS 5 /* of the table */
 
 /* ---- the runs */
 
@@ -112,18 +113,18 @@ static int cell_pair(struct report_table *t, double before, double after)
 {
 	char a[32], b[32];
 
-	return report_cell(t, "%6s → %-6s", report_number(before, a, sizeof(a)),
+	return report_cell(t, "%5s → %-5s", report_number(before, a, sizeof(a)),
 		report_number(after, b, sizeof(b)));
 }
 
 static int fill(struct report_table *t, const struct metrics *before, const struct metrics *after)
 {
 	static const char *const head[] = {
-		"before → after", "  IOPS", "  p50 [ms]", "  p99 [ms]", "where its time goes", ""};
-	char a[64], b[64];
+		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
+	char most[64];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < 6; i++)
+	for (size_t i = 0; r == 0 && i < COLUMNS; i++)
 		r = report_cell(t, "%s", head[i]);
 	for (size_t i = 0; r == 0 && i < TENANTS; i++) {
 		const char *name = tenants[i];
@@ -138,12 +139,9 @@ static int fill(struct report_table *t, const struct metrics *before, const stru
 		if (r == 0)
 			r = cell_pair(t, get(before, "tenant", name, "p99"),
 				get(after, "tenant", name, "p99"));
-		place(before, name, a, sizeof(a));
-		place(after, name, b, sizeof(b));
+		place(after, name, most, sizeof(most));
 		if (r == 0)
-			r = report_cell(t, "%s", a);
-		if (r == 0)
-			r = report_cell(t, "→ %s", b);
+			r = report_cell(t, "%s", most);
 	}
 	return r;
 }
@@ -152,7 +150,7 @@ static int show_table(const struct metrics *before, const struct metrics *after)
 {
 	struct report_table *t;
 	char *text = NULL;
-	int r = report_table_new(6, &t);
+	int r = report_table_new(COLUMNS, &t);
 
 	if (r < 0)
 		return r;
@@ -160,7 +158,7 @@ static int show_table(const struct metrics *before, const struct metrics *after)
 	if (r == 0)
 		r = report_table_text(t, 2, &text);
 	if (r == 0)
-		puts(text);
+		printf("Before → after:\n%s\n", text);
 	free(text);
 	report_table_free(t);
 	return r;
@@ -173,8 +171,8 @@ static void show_sum(const struct metrics *before, const struct metrics *after)
 		get(after, "tenant", "backup", "iops") / get(before, "tenant", "backup", "iops");
 
 	printf("The database's slowest 1 %% of reads take %.0f ms instead of %.0f; the backup, "
-	       "which has no\n"
-	       "hurry, goes at %.0f %% of its speed.\n\n",
+	       "which\n"
+	       "has no hurry, goes at %.0f %% of its speed.\n\n",
 		is, was, 100 * left);
 }
 
@@ -292,8 +290,7 @@ static void show_next(const char *dir)
 {
 	const char *weir = program_invocation_name;
 
-	printf("Try next: everything that was measured; a faster backup; a window alone, all "
-	       "equal.\n"
+	printf("Try next: all that was measured; a faster backup; a window alone, all equal.\n"
 	       "  %s sim %s/after.yaml\n"
 	       "  %s sim %s/after.yaml --set 'hosts[0].tenants[2].max=2k iops'\n"
 	       "  %s sim %s/before.yaml --set 'hosts[0].window=12' --set 'hosts[0].order=fair'\n",
@@ -322,12 +319,10 @@ static int show(const char *dir, uint64_t seed, struct weir_err *err)
 	if (r == 0)
 		r = run(after_text, "demo-after.yaml", seed, &after, err);
 	if (r == 0) {
-		printf("One array, and three that share it: a database and web servers, which ask "
-		       "for little\n"
-		       "and want it soon, and a backup that keeps 64 large reads outstanding. "
-		       "First with\n"
-		       "nothing between them and the array, then with a gate, a window and this "
-		       "policy:\n\n");
+		printf("One array, and three that share it: a database and web servers, which ask\n"
+		       "for little and want it soon, and a backup that keeps 64 large reads\n"
+		       "outstanding. First with nothing between them and the array, then with a\n"
+		       "gate, a window and this policy:\n\n");
 		show_policy();
 		r = show_table(before, after);
 	}
