@@ -91,6 +91,9 @@ refused "give one scenario file" weir sim
 refused "give one scenario file" weir sim bad.yaml bad.yaml
 refused "PATH=VALUE" weir sim --set window bad.yaml
 refused "is not in the file" weir sim --set hosts[4].window=3 bad.yaml
+for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # is the value's fault, not the file's
+	refused "--set name: '$value' is not one YAML value" weir sim --set "name=$value" "$examples/noisy.yaml"
+done
 refused "not a whole number" weir sim --seed many bad.yaml
 refused "needs a unit" weir sim --duration 3 bad.yaml
 
