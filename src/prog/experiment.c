@@ -228,9 +228,9 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/')
-		return files_read(path, FILES_RECORDED, ret_text, ret_len, err);
+		return files_read_trace(path, ret_text, ret_len, err);
 	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
-	return files_read(full, FILES_RECORDED, ret_text, ret_len, err);
+	return files_read_trace(full, ret_text, ret_len, err);
 }
 
 static int show_progress(double fraction, const char *run, void *arg)

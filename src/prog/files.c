@@ -57,6 +57,31 @@ int files_read(
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+static int check_trace(const char *path, struct weir_err *err)
+{
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &st) != 0)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return weir_err_set(err, -EINVAL, "%s: neither a file nor a pipe", path);
+	if ((uint64_t)st.st_size > FILES_RECORDED)
+		return weir_err_set(
+			err, -EFBIG, "%s: over 4 GiB; cut it into parts (split -C 4G)", path);
+	return 0;
+}
+
+int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	int r = check_trace(path, err);
+
+	return r < 0 ? r : files_read(path, FILES_RECORDED, ret_text, ret_len, err);
+}
+
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
 {
 	FILE *f = fopen(path, "we");

@@ -16,6 +16,10 @@
 int files_read(
 	const char *path, size_t most, char **ret_text, size_t *ret_len, struct weir_err *err);
 
+/* The same for a trace, up to FILES_RECORDED; what cannot be one for its kind, a folder or a device, is
+ * refused before it is read. */
+int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
+
 /* Replaces or makes the file. */
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
 

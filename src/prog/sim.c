@@ -123,11 +123,11 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/' || !slash)
-		return files_read(path, FILES_RECORDED, ret_text, ret_len, err);
+		return files_read_trace(path, ret_text, ret_len, err);
 	if (snprintf(full, sizeof(full), "%.*s/%s", (int)(slash - (const char *)scenario),
 		    (const char *)scenario, path) >= (int)sizeof(full))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	return files_read(full, FILES_RECORDED, ret_text, ret_len, err);
+	return files_read_trace(full, ret_text, ret_len, err);
 }
 
 static int load(const struct asked *a, char *path, struct scenario **ret)

@@ -96,6 +96,8 @@ for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # is the value's fau
 done
 refused "not a whole number" weir sim --seed many bad.yaml
 refused "needs a unit" weir sim --duration 3 bad.yaml
+run 1 timeout 20 weir sim -q --duration 1000000h "$examples/noisy.yaml"
+has stderr "more than 1000000 samples"
 
 # ---- a trace is found beside its scenario, and named with its place where it is not
 mkdir folder
