@@ -192,7 +192,7 @@ static int measure(const char *text, uint32_t inside, bool quick, unsigned runs,
 
 	*ret = (struct series){0};
 	for (unsigned i = 0; i < runs; i++) {
-		struct outcome o;
+		struct outcome o = {0}; /* the analyzer takes errno for 0 after a failed call */
 		int r = run_apart(text, quick, &o);
 
 		if (r == 0)
