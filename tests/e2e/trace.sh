@@ -133,6 +133,13 @@ run 0 weir trace convert four /dev/null
 run 1 weir trace convert four nowhere/out
 has stderr 'nowhere/out: No such file'
 ls | grep -q 'out\.[A-Za-z0-9]\{6\}$' && fail "a temporary file was left behind"
+# stopped half way, it leaves nothing (should it have been faster than us, it leaves the whole)
+{ echo '# weir-trace 1'; seq 1000 1000 600000000 | sed 's/$/ R 0 4096 0/'; } >long
+weir trace convert -t fio long stopped & # SIGTERM: a shell's children in the background ignore SIGINT
+while kill -0 $! 2>/dev/null && ! ls stopped* >ls.out 2>&1; do :; done
+kill -TERM $! 2>/dev/null
+wait $! && [ ! -e stopped ] && fail "done, and nothing there"
+ls | grep -q '^stopped\.' && fail "half an output was left behind"
 if [ -w /dev/full ]; then
 	run 1 weir trace convert "$data/weir.trace" /dev/full
 	has stderr 'No space left'
