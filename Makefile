@@ -52,6 +52,13 @@ bench: build-all ## the benchmarks, as tables
 	build/weir bench gate
 	build/weir bench sim
 
+results: build-all ## docs/results.md and docs/pictures, from a run of every experiment
+	build/weir experiment run all --out out/results
+	build/weir demo --out out/demo >out/demo.txt
+	cp out/results/results.md docs/results.md
+	cp out/results/pictures/*.svg docs/pictures/
+	cp out/demo/latency.svg docs/pictures/demo.svg
+
 fuzz: build-fuzz-all ## every fuzz target for a minute
 	@for corpus in fuzz/corpus/*; do \
 		$(MAKE) --no-print-directory fuzz-$${corpus##*/} || exit 1; done
@@ -76,5 +83,5 @@ install: build-all ## into DESTDIR and prefix (/usr/local)
 clean: ## remove what was built
 	rm -rf build build-clang build-asan build-fuzz out
 
-.PHONY: all help deps demo test soak lint bench fuzz format format-check install clean \
+.PHONY: all help deps demo test soak lint bench results fuzz format format-check install clean \
 	build-all build-clang-all build-asan-all build-fuzz-all

@@ -157,7 +157,7 @@ WEIR_API int weir_policy_match(const struct weir_policy *p, const struct weir_wh
 
 /* Builds the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Sets
  * weights, hold buckets from max (and burst), R-buckets from min; in shadow mode (enforce: false)
- * only the nodes, so that tenants are counted and nothing is held. On error the gate is as it was.
+ * only the nodes, so that tenants are counted and all are equal; the window stays. On error the gate is as it was.
  * The rates are the whole tenant's: with several gates the caller divides them. */
 WEIR_API int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_time now,
 	weir_node *ret_nodes, struct weir_err *err);

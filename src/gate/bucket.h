@@ -76,7 +76,7 @@ static inline int64_t bucket_need(const struct bucket *b, int64_t cost)
 }
 
 /* Would it admit this cost, `span` ≥ 0 after its level was true? Nothing is always admitted. */
-static inline bool bucket_admits(const struct bucket *b, int64_t cost, weir_time span)
+static inline bool bucket_admits_after(const struct bucket *b, int64_t cost, weir_time span)
 {
 	int64_t short_ = bucket_need(b, cost) - b->level;
 	uint64_t parts;
@@ -88,6 +88,10 @@ static inline bool bucket_admits(const struct bucket *b, int64_t cost, weir_time
 	if (short_ >> 22 || __builtin_mul_overflow((uint64_t)b->rate, (uint64_t)span, &parts))
 		return bucket_wait_slow(b, short_) <= span;
 	return parts >= (uint64_t)short_ * BUCKET_UNIT - b->part;
+}
+static inline bool bucket_admits(const struct bucket *b, int64_t cost)
+{
+	return bucket_admits_after(b, cost, 0);
 }
 
 /* How long until it admits; 0: now, WEIR_NEVER: never. */

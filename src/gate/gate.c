@@ -840,23 +840,22 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
-	if (g->in_flight < g->window.limit && g->queued) {
-		struct gate_turn turn;
+	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
+	struct gate_walk walk;
+	struct gate_turn turn;
 
-		if (max > g->window.limit - g->in_flight)
-			max = g->window.limit - g->in_flight;
-		struct gate_walk walk;
-
-		gate_prepare(g, &walk, max, now);
-		while (n < max && gate_choose(g, now, &turn)) {
-			ret_reqs[n++] = gate_pass(g, &turn, now);
-			if (walk.n < GATE_BATCH)
-				gate_walk(g, &walk);
-		}
-		g->queued -= (uint32_t)n;
-		g->in_flight += (uint32_t)n;
-		g->dispatched += n;
+	if (max > room)
+		max = room;
+	/* Also when nobody may pass: who waits for what is counted from now on. */
+	gate_prepare(g, &walk, max, now);
+	while (n < max && gate_choose(g, now, &turn)) {
+		ret_reqs[n++] = gate_pass(g, &turn, now);
+		if (walk.n < GATE_BATCH)
+			gate_walk(g, &walk);
 	}
+	g->queued -= (uint32_t)n;
+	g->in_flight += (uint32_t)n;
+	g->dispatched += n;
 	gate_window(g, now);
 	return n;
 }

@@ -28,8 +28,10 @@
  *    fit loses its priority for as long as it does not fit, keeps its place in its tenant's queue,
  *    and is not charged to the profile. One that fits is charged as of the time from which it
  *    fit, not of its dispatch: waiting for others costs a tenant nothing of its profile.
- * 5. A waiting request is charged, moment by moment, to the first check that fails: window, max
- *    (the tenant's own, or an ancestor's), tokens, turn. Time in the device is counted apart.
+ * 5. A waiting request is charged, moment by moment, to the first of these that keeps it: max (the
+ *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: who
+ *    is held by its max would not pass through a wider one, and under load the window is full all
+ *    the time. Time in the device is counted apart. A change of cause is seen at the next call.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ (c_i + k)/r_i + (c_j + k)/r_j + 2 quanta: r weight, c
  *    largest cost, or that of a whole run, k the credit. Each class has its own tags, so what min guarantees comes first and
@@ -181,10 +183,10 @@ WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node t
 
 /* ---- what was measured */
 
-enum weir_cause { /* why requests waited */
-	WEIR_WAIT_WINDOW,
-	WEIR_WAIT_MAX,   /* the tenant's own hold buckets */
-	WEIR_WAIT_ABOVE, /* an ancestor's; whose: the ancestor whose own `held` grows */
+enum weir_cause {         /* why requests waited */
+	WEIR_WAIT_WINDOW, /* nothing else keeps it, but the window is full */
+	WEIR_WAIT_MAX,    /* the tenant's own hold buckets */
+	WEIR_WAIT_ABOVE,  /* an ancestor's; whose: the ancestor whose own `held` grows */
 	WEIR_WAIT_TOKENS,
 	WEIR_WAIT_TURN,
 	WEIR_CAUSES
@@ -210,7 +212,7 @@ struct weir_gate_totals {
 	weir_time full; /* time so far during which the window was full */
 };
 WEIR_API void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
-/* Time so far during which the node's own hold buckets held it. */
+/* Time so far during which the node's own hold buckets held it; an inner one: a head under it. */
 WEIR_API weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node node);
 
 /* Histograms (ns) are fed through a ring; done puts a record there and a full ring is emptied in

@@ -201,14 +201,10 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 		knob_inherit(l, old);
 		*l->clocks = *old->clocks;
 		tree_limits_free(g, old);
-	} else {
-		l->clocks->open0 = stats_open(g, now);
-		l->clocks->above0 = g->nodes[n].flags & NODE_ABOVE
-					    ? stats_above(g, g->nodes[n].parent, now)
-					    : 0;
-		l->clocks->both = g->nodes[n].flags & NODE_INNER ? l->clocks->above0 : 0;
 	}
 	g->nodes[n].limits = l;
+	if (!old)
+		stats_start(g, n, now);
 }
 
 /* All leaves that wait sign off the clocks above them, or on again. */

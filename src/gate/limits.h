@@ -63,7 +63,7 @@ static inline bool limits_all(
 {
 	for (unsigned i = 0; i < n; i++)
 		if (limits_counts(&b[i], r) &&
-			!bucket_admits(&b[i], limits_cost(r, b[i].unit), span))
+			!bucket_admits_after(&b[i], limits_cost(r, b[i].unit), span))
 			return false;
 	return true;
 }
@@ -75,7 +75,7 @@ static inline bool limits_any(
 	for (unsigned i = 0; i < n; i++) {
 		int64_t cost = limits_cost(r, b[i].unit);
 
-		if (cost && limits_counts(&b[i], r) && bucket_admits(&b[i], cost, span))
+		if (cost && limits_counts(&b[i], r) && bucket_admits_after(&b[i], cost, span))
 			return true;
 	}
 	return false;

@@ -44,17 +44,27 @@ enum node_flags {
 	NODE_STOPPED = 16, /* inner: its hold buckets stop those of slot ≥ stopped */
 };
 
-/* Clocks that tell for whom a node's buckets (limits.h) made it wait. All areas are sums over
- * requests of a clock at dispatch minus the same clock at submit; a clock runs only while the
- * window is not full, so that the causes add up. 64-bit sums may wrap; differences do not mind. */
+/* A clock that runs while something holds, and how much of that time the window was full. */
+struct node_clock {
+	uint64_t time, full;
+};
+
+/* The clocks that tell for whom a node's buckets made it wait. All areas are sums over requests of
+ * a clock at dispatch minus the same clock at submit. 64-bit sums may wrap; differences do not
+ * mind. */
 struct node_clocks {
 	uint64_t held;   /* clock: own hold buckets do not admit */
-	uint64_t tokens; /* clock: no token, and not held, and nobody above held */
-	uint64_t both;   /* leaf: clock: held, and somebody above held too.
-	                    inner: clock: held here or above, at open0 */
+	uint64_t tokens; /* clock: no token, and not held, and nobody above stopped */
+	union {
+		struct {                 /* a leaf's */
+			uint64_t both;   /* clock: held, and somebody above stopped too */
+			uint64_t masked; /* clock: the window is full, but a limit comes first */
+		};
+		struct node_clock above; /* an inner node's: stopped here or above, as of since */
+	};
+	struct node_clock since;  /* now and the full clock when the state last changed */
+	struct node_clock above0; /* the parent's above clock then */
 	uint64_t held_area, tokens_area, both_area; /* request·ns */
-	uint64_t open0;  /* the gate's open clock when the state last changed */
-	uint64_t above0; /* the parent's above clock then */
 };
 
 struct node_inner {
@@ -78,8 +88,10 @@ struct node {
 	uint8_t priority; /* or NODE_NO_PRIORITY */
 	/* counters */
 	uint64_t dispatched, bytes;
-	uint64_t passed[2];                        /* by class: priority, reserved */
-	uint64_t wait_area, full_area, above_area; /* clocks: now, full, above (see limits) */
+	uint64_t passed[2];  /* by class: priority, reserved */
+	uint64_t wait_area;  /* request·ns by the clocks: now; */
+	uint64_t full_area;  /* full, when nothing else comes before the window; */
+	uint64_t above_area; /* stopped above */
 	uint64_t device_area;
 };
 _Static_assert(sizeof(struct node) == 128, "two cache lines a node");
@@ -163,24 +175,22 @@ static inline unsigned node_entry_of(unsigned slot)
 
 /* ---- clocks (stats.c) */
 
-/* Time so far with the window full, and not full. */
+/* Time so far with the window full. */
 static inline uint64_t stats_full(const struct weir_gate *g, weir_time now)
 {
 	return (uint64_t)(g->full ? g->full_time + (now - g->full_since) : g->full_time);
 }
-static inline uint64_t stats_open(const struct weir_gate *g, weir_time now)
-{
-	return (uint64_t)now - stats_full(g, now);
-}
-/* Open time so far during which node n or one above it was stopped. */
-uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now);
+/* Time so far during which node n or one above it was stopped. */
+struct node_clock stats_above(const struct weir_gate *g, uint32_t n, weir_time now);
+/* Sets a node's new clocks going. */
+void stats_start(struct weir_gate *g, uint32_t n, weir_time now);
 /* Before a leaf's state or an inner node's NODE_STOPPED changes: brings its clocks up to now. */
 void stats_turn(struct weir_gate *g, uint32_t n, weir_time now);
 /* A request of leaf n, which has NODE_CLOCKS, starts (sign −1) or ends (+1) to wait. */
 void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign);
 static inline void stats_wait(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
 {
-	const struct node *node = &g->nodes[n];
+	struct node *node = &g->nodes[n];
 	struct node_clocks *c;
 
 	if ((node->flags & NODE_ABOVE) || node->state != NODE_OK || !node->limits) {
@@ -188,6 +198,7 @@ static inline void stats_wait(struct weir_gate *g, uint32_t n, weir_time now, in
 		return;
 	}
 	c = node->limits->clocks; /* all of them stand; what stands at 0 leaves its area alone */
+	node->full_area -= (uint64_t)sign * (c->masked - c->above0.full);
 	c->held_area += (uint64_t)sign * c->held;
 	if (c->tokens | c->both) {
 		c->tokens_area += (uint64_t)sign * c->tokens;

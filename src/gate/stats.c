@@ -6,53 +6,96 @@
  *         the same clock at submit), where the clock runs only while that cause holds. So a submit
  *         subtracts the clock from an area and a dispatch adds it, and nobody walks a queue. The
  *         clocks: now; `full`, while the window is full; and, for nodes that have buckets, `held`,
- *         `tokens` and `above` (node.h), which run only while the window is not full.
+ *         `tokens` and `above` (node.h). Who is held also when the window is full waits for its
+ *         max: `masked` takes that time from `full`. What is left over is turn.
  * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
  */
 #include "gate/node.h"
 #include <errno.h>
 #include <stdlib.h>
 
-uint64_t stats_above(const struct weir_gate *g, uint32_t n, weir_time now)
+static struct node_clock stats_plus(struct node_clock a, struct node_clock b)
 {
-	const struct node *node = &g->nodes[n];
-	const struct node_clocks *l = node->limits ? node->limits->clocks : NULL;
-	bool up = node->flags & NODE_ABOVE;
-
-	if (!l)
-		return up ? stats_above(g, node->parent, now) : 0;
-	if (node->flags & NODE_STOPPED)
-		return l->both + (stats_open(g, now) - l->open0);
-	return l->both + (up ? stats_above(g, node->parent, now) - l->above0 : 0);
+	return (struct node_clock){a.time + b.time, a.full + b.full};
 }
 
-static uint64_t stats_above_of(const struct weir_gate *g, uint32_t n, weir_time now)
+static struct node_clock stats_minus(struct node_clock a, struct node_clock b)
 {
-	return g->nodes[n].flags & NODE_ABOVE ? stats_above(g, g->nodes[n].parent, now) : 0;
+	return (struct node_clock){a.time - b.time, a.full - b.full};
+}
+
+/* Of all time. */
+static struct node_clock stats_now(const struct weir_gate *g, weir_time now)
+{
+	return (struct node_clock){(uint64_t)now, stats_full(g, now)};
+}
+
+/* Stopped above n, itself apart. */
+static struct node_clock stats_above_of(const struct weir_gate *g, uint32_t n, weir_time now)
+{
+	if (!(g->nodes[n].flags & NODE_ABOVE))
+		return (struct node_clock){0, 0};
+	return stats_above(g, g->nodes[n].parent, now);
+}
+
+struct node_clock stats_above(const struct weir_gate *g, uint32_t n, weir_time now)
+{
+	if (!g->nodes[n].limits)
+		return stats_above_of(g, n, now);
+	const struct node_clocks *c = g->nodes[n].limits->clocks;
+
+	if (g->nodes[n].flags & NODE_STOPPED)
+		return stats_plus(c->above, stats_minus(stats_now(g, now), c->since));
+	return stats_plus(c->above, stats_minus(stats_above_of(g, n, now), c->above0));
 }
 
 /* A leaf's clocks as of now. */
 struct stats_clocks {
-	uint64_t held, tokens, both, above;
+	uint64_t held, tokens, both, masked, above;
 };
 
 static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, weir_time now)
 {
-	const struct node_clocks *l = g->nodes[n].limits ? g->nodes[n].limits->clocks : NULL;
-	struct stats_clocks c = {.above = stats_above_of(g, n, now)};
+	struct node_clock above = stats_above_of(g, n, now);
+	struct stats_clocks c = {.above = above.time, .masked = above.full};
 
-	if (!l)
+	if (!g->nodes[n].limits)
 		return c;
+	const struct node_clocks *l = g->nodes[n].limits->clocks;
+	struct node_clock span = stats_minus(stats_now(g, now), l->since);
+	struct node_clock span_above = stats_minus(above, l->above0);
+
 	c.held = l->held;
 	c.tokens = l->tokens;
 	c.both = l->both;
+	c.masked = l->masked + (g->nodes[n].state == NODE_OK ? span_above.full : span.full);
 	if (g->nodes[n].state == NODE_HELD) {
-		c.held += stats_open(g, now) - l->open0;
-		c.both += c.above - l->above0;
+		c.held += span.time;
+		c.both += span_above.time;
 	} else if (g->nodes[n].state == NODE_TOKENS) {
-		c.tokens += (stats_open(g, now) - l->open0) - (c.above - l->above0);
+		c.tokens += span.time - span_above.time;
 	}
 	return c;
+}
+
+/* The clocks go on from here. */
+static void stats_mark(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node_clocks *l = g->nodes[n].limits->clocks;
+
+	l->since = stats_now(g, now);
+	l->above0 = stats_above_of(g, n, now);
+}
+
+void stats_start(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node_clocks *l = g->nodes[n].limits->clocks;
+
+	stats_mark(g, n, now);
+	if (g->nodes[n].flags & NODE_INNER)
+		l->above = l->above0;
+	else
+		l->masked = l->above0.full; /* as it was without buckets */
 }
 
 void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
@@ -63,20 +106,20 @@ void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
 
 	g->nodes[n].flags |= NODE_CLOCKS; /* those who wait signed on when the clocks stood at 0 */
 	if (g->nodes[n].flags & NODE_INNER) {
-		uint64_t both = stats_above(g, n, now);
+		struct node_clock above = stats_above(g, n, now);
 
 		if (g->nodes[n].flags & NODE_STOPPED)
-			l->held += stats_open(g, now) - l->open0;
-		l->both = both;
+			l->held += (uint64_t)now - l->since.time;
+		l->above = above;
 	} else {
 		struct stats_clocks c = stats_clocks(g, n, now);
 
 		l->held = c.held;
 		l->tokens = c.tokens;
 		l->both = c.both;
+		l->masked = c.masked;
 	}
-	l->open0 = stats_open(g, now);
-	l->above0 = stats_above_of(g, n, now);
+	stats_mark(g, n, now);
 }
 
 void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
@@ -86,6 +129,7 @@ void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sig
 	uint64_t times = (uint64_t)sign;
 
 	node->above_area += times * c.above;
+	node->full_area -= times * c.masked;
 	if (!node->limits)
 		return;
 	node->limits->clocks->held_area += times * c.held;
@@ -95,7 +139,8 @@ void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sig
 
 /* ---- reading */
 
-static void stats_now(const struct weir_gate *g, weir_node n, struct weir_gate_stats *s)
+/* Why the head waits. */
+static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate_stats *s)
 {
 	const struct node *node = &g->nodes[n];
 
@@ -103,22 +148,22 @@ static void stats_now(const struct weir_gate *g, weir_node n, struct weir_gate_s
 	s->cause = WEIR_WAIT_TURN;
 	if (!node->queued)
 		return;
-	if (g->full) {
-		s->cause = WEIR_WAIT_WINDOW;
-	} else if (node->state == NODE_HELD) {
+	if (node->state == NODE_HELD) {
 		s->cause = WEIR_WAIT_MAX;
-	} else {
-		for (uint32_t p = n; p != WEIR_ROOT;) {
-			p = g->nodes[p].parent;
-			if (!(g->nodes[p].flags & NODE_STOPPED))
-				continue;
-			s->cause = WEIR_WAIT_ABOVE;
-			s->blocker = p;
-			return;
-		}
-		if (node->state == NODE_TOKENS)
-			s->cause = WEIR_WAIT_TOKENS;
+		return;
 	}
+	for (uint32_t p = n; p != WEIR_ROOT;) {
+		p = g->nodes[p].parent;
+		if (!(g->nodes[p].flags & NODE_STOPPED))
+			continue;
+		s->cause = WEIR_WAIT_ABOVE;
+		s->blocker = p;
+		return;
+	}
+	if (node->state == NODE_TOKENS)
+		s->cause = WEIR_WAIT_TOKENS;
+	else if (g->full)
+		s->cause = WEIR_WAIT_WINDOW;
 }
 
 static double stats_area(uint64_t area, uint64_t waiting, uint64_t clock)
@@ -152,7 +197,9 @@ int weir_gate_stats(
 	s.by_class[WEIR_CLASS_PRIORITY] = node->passed[0];
 	s.by_class[WEIR_CLASS_RESERVED] = node->passed[1];
 	s.by_class[WEIR_CLASS_REST] = node->dispatched - node->passed[0] - node->passed[1];
-	s.wait_ns[WEIR_WAIT_WINDOW] = stats_area(node->full_area, node->queued, stats_full(g, now));
+	s.wait_ns[WEIR_WAIT_WINDOW] =
+		stats_area(node->full_area, node->queued, stats_full(g, now)) -
+		(double)(int64_t)(q * c.masked);
 	s.wait_ns[WEIR_WAIT_ABOVE] = stats_area(node->above_area, q, c.above);
 	if (l) {
 		s.wait_ns[WEIR_WAIT_MAX] = stats_area(l->held_area, q, c.held);
@@ -163,7 +210,7 @@ int weir_gate_stats(
 	for (unsigned i = 0; i < WEIR_WAIT_TURN; i++)
 		s.wait_ns[WEIR_WAIT_TURN] -= s.wait_ns[i];
 	s.device_ns = stats_area(node->device_area, node->in_flight, (uint64_t)now);
-	stats_now(g, leaf, &s);
+	stats_cause(g, leaf, &s);
 	*ret_stats = s;
 	return 0;
 }
@@ -195,7 +242,7 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 
 	const struct node_clocks *l = node->limits->clocks;
 
-	return (weir_time)(l->held + (held ? stats_open(g, g->now) - l->open0 : 0));
+	return (weir_time)(l->held + (held ? (uint64_t)g->now - l->since.time : 0));
 }
 
 double weir_gate_quantum(const struct weir_gate *g, weir_node n)

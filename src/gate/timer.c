@@ -247,7 +247,7 @@ uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w)
 weir_time timer_next(const struct timer *t)
 {
 	uint32_t slot = 0;
-	int64_t tick = timer_slot(t, &slot), first = INT64_MAX;
+	int64_t tick = timer_slot(t, &slot), first;
 	unsigned looked = 0;
 
 	if (tick == INT64_MAX)
@@ -255,7 +255,8 @@ weir_time timer_next(const struct timer *t)
 	if (slot < 64)
 		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
-	 * are few enough to be asked. */
+	 * are few enough to be asked. (A slot that was found holds one at least.) */
+	first = t->entries[t->first[slot]].tick;
 	for (uint32_t i = t->first[slot]; i != TIMER_NIL; i = t->entries[i].next) {
 		if (++looked > TIMER_LOOK)
 			return tick << TIMER_TICK_BITS;

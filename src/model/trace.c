@@ -310,7 +310,7 @@ static int detect_failed(const char *text, size_t len, const char *name, struct 
 	for (; n < sizeof first - 1 && l.p + n < l.end; n++)
 		first[n] = l.p[n] >= 0x20 && l.p[n] < 0x7f ? l.p[n] : '?';
 	first[n] = '\0';
-	return weir_err_set(err, -EINVAL,
+	return weir_err_set(err, -ENOMSG,
 		"%s: not a trace of a known format (" FORMATS_IN_WORDS "); it starts with '%s'",
 		name, first);
 }

@@ -55,7 +55,8 @@ struct trace {
 };
 
 /* `skip_bad`: count bad lines instead of refusing. A text with no good line is refused, as is one
- * whose arrivals lie more than 2⁶³ ns apart. 0, -EINVAL with a message, or -ENOMEM. */
+ * whose arrivals lie more than 2⁶³ ns apart. 0, -EINVAL with a message, -ENOMEM, or, for TRACE_AUTO,
+ * -ENOMSG: text, but none of its lines is of any format. */
 int trace_read(const char *text, size_t len, const char *name, enum trace_format format,
 	bool skip_bad, struct trace *ret, struct weir_err *err);
 void trace_free(struct trace *t);

@@ -5,8 +5,10 @@
  * METHOD  All tenants are backlogged: two requests each, in shuffled memory. A round takes a batch
  *         from the gate, finishes it and submits it again, in virtual time at a fixed capacity; the
  *         figure is real nanoseconds per request for submit + next + done. The floor is one FIFO
- *         through the same driver and memory. Costs 1–16, weights 1–100, min half and max twice a
- *         tenant's fair share: about half of the requests pass by R-token, and limits rarely bind.
+ *         through the same driver and memory. Costs 1–16, weights 1–100, min half a tenant's fair
+ *         share: about half of the requests pass by R-token. Max is twice the fair share, so that
+ *         weights decide and max rarely binds; or, in the rows that say so, nine tenths of it, so
+ *         that the resource idles and nearly every request waits for its tenant's max.
  */
 #include "prog/bench.h"
 #include "base/rng.h"
@@ -18,7 +20,9 @@
 
 #define BATCH      32
 #define PER_TENANT 2
-#define CAPACITY   1e6 /* requests per virtual second */
+#define CAPACITY   1e6   /* cost units per virtual second */
+#define MAX_SPAN   0.005 /* s: a bucket holds what comes in that time, */
+#define MIN_SPAN   0.020 /* s */
 
 /* The driver's view of what it drives. */
 struct target {
@@ -87,7 +91,14 @@ static void gate_done(void *g, weir_time now, struct weir_req *const *reqs, size
 
 /* ---- set-up */
 
-enum features { PLAIN = 0, LIMITS = 1, PROFILES = 2, HISTOGRAMS = 4, BINDING = 8 };
+enum features {
+	PLAIN = 0,
+	LIMITS = 1,     /* min half and max twice the fair share */
+	PROFILES = 2,   /* four profile buckets, and eight priorities */
+	HISTOGRAMS = 4, /* of every tenant */
+	BINDING = 8,    /* max nine tenths of the fair share */
+	ACCURATE = 16,  /* max the fair share and min nine tenths of it */
+};
 
 struct load {
 	struct target target;
@@ -99,7 +110,10 @@ struct load {
 	uint32_t tenants;
 	double total_weight;
 	weir_time now;
+	uint32_t cost_max;  /* costs are 1 to that */
+	double capacity;    /* cost units per virtual second */
 	double per_request; /* virtual ns */
+	bool histograms;
 	struct rng rng;
 };
 
@@ -112,14 +126,34 @@ static void load_free(struct load *l)
 	free(l);
 }
 
+/* A bucket's size is what comes in 5 ms for max, as a policy installs it, and 20 ms for min, and two of
+ * the largest requests; requests all cost 1 where accuracy is measured. */
+static double load_size(double rate, double span, unsigned features)
+{
+	return features & ACCURATE ? fmax(2, rate * span) : 32 + rate * span;
+}
+
+static double load_max(const struct load *l, uint32_t i, unsigned features)
+{
+	double fair = l->capacity * l->weights[i] / l->total_weight;
+
+	return fair * (features & ACCURATE ? 1 : features & BINDING ? 0.9 : 2);
+}
+
+static double load_min(const struct load *l, uint32_t i, unsigned features)
+{
+	double fair = l->capacity * l->weights[i] / l->total_weight;
+
+	return fair * (features & ACCURATE ? 0.9 : 0.5);
+}
+
 static int load_knobs(struct load *l, uint32_t i, unsigned features)
 {
-	double fair = CAPACITY * l->weights[i] / l->total_weight;
-	double min = (features & BINDING ? 0.9 : 0.5) * fair,
-	       max = (features & BINDING ? 1.0 : 2.0) * fair;
+	double fair = l->capacity * l->weights[i] / l->total_weight;
+	double min = load_min(l, i, features), max = load_max(l, i, features);
 	struct weir_bucket_spec b[8] = {
-		{.kind = WEIR_HOLD, .rate = max, .size = 32 + max * 0.005},
-		{.kind = WEIR_RTOKENS, .rate = min, .size = 32 + min * 0.02},
+		{.kind = WEIR_HOLD, .rate = max, .size = load_size(max, MAX_SPAN, features)},
+		{.kind = WEIR_RTOKENS, .rate = min, .size = load_size(min, MIN_SPAN, features)},
 	};
 	uint32_t n = features & LIMITS ? 2 : 0;
 
@@ -181,7 +215,7 @@ static int load_requests(struct load *l)
 		struct weir_req *r = &l->reqs[order[i]];
 
 		r->tenant = l->gate ? l->nodes[i % l->tenants] : 1;
-		r->requests = 1 + (uint32_t)rng_below(&l->rng, 16);
+		r->requests = 1 + (uint32_t)rng_below(&l->rng, l->cost_max);
 		r->bytes = 4096;
 		l->target.submit(l->target.object, 0, &r, 1);
 	}
@@ -212,7 +246,12 @@ static int load_new(
 		l->weights[i] = 1 + (double)rng_below(&l->rng, 100);
 		l->total_weight += l->weights[i];
 	}
-	l->per_request = 8.5 * 1e9 / CAPACITY; /* capacity is in cost units; the mean cost is 8.5 */
+	/* Where accuracy is measured, requests cost 1, and the tenant of the least weight gets some
+	 * 200 in a second: one more or less is half a per cent. */
+	l->capacity = features & ACCURATE ? 10 * CAPACITY : CAPACITY;
+	l->cost_max = features & ACCURATE ? 1 : 16;
+	l->per_request = (1 + (double)l->cost_max) / 2 * 1e9 / l->capacity;
+	l->histograms = features & HISTOGRAMS;
 	if (floor) {
 		l->fifo.tail = &l->fifo.head;
 		l->target = (struct target){fifo_submit, fifo_next, fifo_done, &l->fifo};
@@ -231,20 +270,36 @@ static int load_new(
 
 /* ---- driving */
 
+/* Nothing passes now: virtual time goes on to when something may. Somebody is backlogged, so that
+ * there is such a time; were there none, the run would end short instead of never. */
+static bool load_wait(const struct load *l, double *virtual)
+{
+	weir_time wake = l->gate ? weir_gate_wakeup(l->gate, (weir_time) * virtual) : WEIR_NEVER;
+
+	if (wake == WEIR_NEVER)
+		return false;
+	*virtual = fmax(*virtual + 1, (double)wake);
+	return true;
+}
+
 static uint64_t load_drive(struct load *l, uint64_t requests, size_t batch)
 {
 	struct weir_req *reqs[BATCH];
 	const struct target t = l->target;
 	double virtual = (double)l->now;
-	uint64_t passed = 0;
+	uint64_t passed = 0, round = 0;
 
 	while (passed < requests) {
 		size_t n = t.next(t.object, (weir_time) virtual, reqs, batch);
 
-		virtual += l->per_request * (double)(n ? n : 1);
+		if (n == 0 && !load_wait(l, &virtual))
+			break;
+		virtual += l->per_request * (double)n;
 		t.done(t.object, (weir_time) virtual, reqs, n);
 		t.submit(t.object, (weir_time) virtual, reqs, n);
 		passed += n;
+		if (l->histograms && ++round % BATCH == 0)
+			weir_gate_drain(l->gate);
 	}
 	l->now = (weir_time) virtual;
 	return passed;
@@ -260,7 +315,7 @@ static double load_time(struct load *l, uint64_t requests)
 
 /* Measures the gate and its floor in turns, so that both see the same machine. */
 static int measure(struct bench *b, const char *name, uint32_t tenants, unsigned features,
-	struct bench_samples *ret_gate, struct bench_row **ret_row)
+	struct bench_row **ret_row)
 {
 	struct bench_samples gate = {.n = 0}, floor = {.n = 0};
 	uint64_t requests = b->quick ? 200000 : 2000000;
@@ -281,55 +336,113 @@ static int measure(struct bench *b, const char *name, uint32_t tenants, unsigned
 		bench_sample(&floor, load_time(f, requests));
 	}
 	*ret_row = bench_add(b, name, "ns", &gate, "bare FIFO", &floor);
-	if (ret_gate)
-		*ret_gate = gate;
 	load_free(l);
 	load_free(f);
 	return 0;
 }
 
+static void compare(struct bench_row *row, const char *peer, double value)
+{
+	row->peer = peer;
+	row->peer_value = value;
+	row->ratio = row->value / value;
+	bench_target(row, "<= 2x", row->ratio <= 2);
+}
+
 static int rows_speed(struct bench *b)
 {
 	struct bench_row *row;
-	struct bench_samples at_10k, at_100k, profiles, hist;
-	int r = measure(b, "10k tenants: weight, min and max", 10000, LIMITS, &at_10k, &row);
+	double at_10k, at_100k;
+	int r = measure(b, "10k tenants: weight, min, max; max rarely binds", 10000, LIMITS, &row);
 
 	if (r)
 		return r;
 	bench_target(row, "<= 60 ns or <= 4x", row->value <= 60 || row->ratio <= 4);
-	r = measure(b, "100k tenants: weight, min and max", 100000, LIMITS, &at_100k, &row);
+	at_10k = row->value;
+	r = measure(b, "10k tenants: the same, max binds nearly every time", 10000,
+		LIMITS | BINDING, &row);
+	if (r)
+		return r;
+	r = measure(b, "100k tenants: weight, min, max; max rarely binds", 100000, LIMITS, &row);
 	if (r)
 		return r;
 	bench_target(row, "<= 150 ns", row->value <= 150);
+	at_100k = row->value;
 	r = measure(b, "100k tenants: 4 profile buckets and priorities besides", 100000,
-		LIMITS | PROFILES, &profiles, &row);
+		LIMITS | PROFILES, &row);
 	if (r)
 		return r;
-	row->peer = "the row above";
-	row->peer_value = bench_median(&at_100k);
-	row->ratio = row->value / row->peer_value;
-	bench_target(row, "<= 2x", row->ratio <= 2);
-	r = measure(b, "10k tenants: histograms fed and drained", 10000, LIMITS | HISTOGRAMS, &hist,
-		&row);
+	compare(row, "the row above", at_100k);
+	r = measure(b, "10k tenants: histograms fed and drained", 10000, LIMITS | HISTOGRAMS, &row);
 	if (r)
 		return r;
-	row->peer = "10k without";
-	row->peer_value = bench_median(&at_10k);
-	row->ratio = row->value / row->peer_value;
-	bench_target(row, "<= 2x", row->ratio <= 2);
-	r = measure(b, "10 tenants: weight, min and max", 10, LIMITS, NULL, &row);
+	compare(row, "10k without", at_10k);
+	r = measure(b, "1k tenants: weight, min, max", 1000, LIMITS, &row);
 	if (!r)
-		r = measure(b, "1k tenants: weight alone", 1000, PLAIN, NULL, &row);
+		r = measure(b, "10k tenants: weight alone", 10000, PLAIN, &row);
+	if (!r)
+		r = measure(b, "10 tenants: weight, min, max", 10, LIMITS, &row);
 	return r;
 }
 
 /* ---- the first request of an idle tenant among 100k busy ones */
 
+static bool any(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+static void drop(struct weir_req *r, void *arg)
+{
+}
+
+/* Submits them, BATCH at a time, each batch followed by a next that must look at them. Whatever
+ * passes of the load is submitted again. Real ns in all. */
+static weir_time first_requests(struct load *l, struct weir_req *extra, uint32_t n)
+{
+	weir_time spent = 0;
+
+	for (uint32_t i = 0; i < n; i += BATCH) {
+		struct weir_req *reqs[BATCH], *out;
+		uint32_t some = n - i < BATCH ? n - i : BATCH;
+
+		for (uint32_t k = 0; k < some; k++)
+			reqs[k] = &extra[i + k];
+		weir_time start = bench_clock();
+
+		weir_gate_submit(l->gate, l->now, reqs, some);
+		size_t passed = weir_gate_next(l->gate, l->now, &out, 1);
+
+		spent += bench_clock() - start;
+		weir_gate_done(l->gate, l->now, &out, passed);
+		if (passed && out->user != extra)
+			weir_gate_submit(l->gate, l->now, &out, 1);
+	}
+	return spent;
+}
+
+static int first_run(struct load *l, struct weir_req *extra, uint32_t n, double *ret_ns)
+{
+	uint32_t added = 0;
+	int r = 0;
+
+	for (; !r && added < n; added += !r) {
+		extra[added] = (struct weir_req){.bytes = 4096, .user = extra};
+		r = weir_gate_add(l->gate, WEIR_ROOT, &extra[added].tenant);
+	}
+	if (!r)
+		*ret_ns = (double)first_requests(l, extra, n) / n;
+	for (uint32_t i = 0; i < added; i++) {
+		weir_gate_cancel(l->gate, l->now, extra[i].tenant, any, drop, NULL);
+		weir_gate_remove(l->gate, extra[i].tenant);
+	}
+	return r;
+}
+
 static int row_first(struct bench *b)
 {
-	const uint32_t busy = 100000, idle = 10000;
+	const uint32_t busy = 100000, fresh = 10000;
 	struct bench_samples s = {.n = 0};
-	struct weir_req *extra = calloc(idle, sizeof *extra);
+	struct weir_req *extra = calloc(fresh, sizeof *extra);
 	struct load *l;
 	int r = extra ? load_new(busy, false, LIMITS, 0, &l) : -ENOMEM;
 
@@ -337,39 +450,12 @@ static int row_first(struct bench *b)
 		free(extra);
 		return r;
 	}
-	load_time(l, busy * 2);
 	for (unsigned run = 0; !r && run < b->runs; run++) {
-		/* Each is new: submitted once, and all of them looked at by one next. */
-		for (uint32_t i = 0; !r && i < idle; i++) {
-			weir_node n;
+		double ns = 0;
 
-			r = weir_gate_add(l->gate, WEIR_ROOT, &n);
-			extra[i] = (struct weir_req){.tenant = n, .bytes = 4096};
-		}
-		weir_time spent = 0;
-
-		for (uint32_t i = 0; !r && i < idle; i += BATCH) {
-			struct weir_req *reqs[BATCH], *out[BATCH];
-			uint32_t n = idle - i < BATCH ? idle - i : BATCH;
-
-			for (uint32_t k = 0; k < n; k++)
-				reqs[k] = &extra[i + k];
-			weir_time start = bench_clock();
-
-			weir_gate_submit(l->gate, l->now, reqs, n);
-			size_t passed = weir_gate_next(l->gate, l->now, out, 1);
-
-			spent += bench_clock() - start;
-			weir_gate_done(l->gate, l->now, out, passed);
-		}
-		bench_sample(&s, (double)spent / idle);
-		struct weir_req *out[BATCH]; /* all of them out again */
-
-		for (size_t n; !r && (n = weir_gate_next(l->gate, l->now, out, BATCH));) {
-			weir_gate_done(l->gate, l->now, out, n);
-			l->now += 1000;
-		}
-		(void)load_requests(l);
+		load_time(l, busy * 2);
+		r = first_run(l, extra, fresh, &ns);
+		bench_sample(&s, ns);
 	}
 	if (!r) {
 		struct bench_row *row = bench_add(
@@ -417,13 +503,42 @@ static int row_tail(struct bench *b)
 
 /* ---- are promises kept when limits bind? */
 
+#define SECONDS 3
+
+/* The least share of its min, and the greatest of its max, that any tenant got in a second. Law 4
+ * allows a max r over a time t: r·t, its bucket and one request. */
+static void accuracy(struct load *l, uint64_t *before, double *ret_least, double *ret_most)
+{
+	struct weir_gate_stats s;
+	weir_time start = l->now;
+
+	for (uint32_t i = 0; i < l->tenants; i++) {
+		weir_gate_stats(l->gate, l->now, l->nodes[i], &s);
+		before[i] = s.dispatched;
+	}
+	while (l->now < start + WEIR_SEC)
+		if (load_drive(l, 1000, BATCH) < 1000)
+			return;
+	double seconds = (double)(l->now - start) / 1e9;
+
+	for (uint32_t i = 0; i < l->tenants; i++) {
+		double min = load_min(l, i, ACCURATE), max = load_max(l, i, ACCURATE);
+
+		weir_gate_stats(l->gate, l->now, l->nodes[i], &s);
+		double served = (double)(s.dispatched - before[i]);
+		double allowed = max * seconds + load_size(max, MAX_SPAN, ACCURATE) + 1;
+
+		*ret_least = fmin(*ret_least, served / (min * seconds));
+		*ret_most = fmax(*ret_most, served / allowed);
+	}
+}
+
 static int rows_accuracy(struct bench *b)
 {
 	const uint32_t tenants = 1000;
 	struct bench_samples min = {.n = 0}, max = {.n = 0};
-	double least = INFINITY, most = 0;
 	struct load *l;
-	int r = load_new(tenants, false, LIMITS | BINDING, 0, &l);
+	int r = load_new(tenants, false, LIMITS | ACCURATE, 0, &l);
 
 	if (r)
 		return r;
@@ -433,41 +548,21 @@ static int rows_accuracy(struct bench *b)
 		load_free(l);
 		return -ENOMEM;
 	}
-	/* Service is counted in cost, so all requests cost 1 here, and a virtual second has CAPACITY. */
-	for (size_t i = 0; i < (size_t)tenants * PER_TENANT; i++)
-		l->reqs[i].requests = 1;
-	l->per_request = 1e9 / CAPACITY;
-	load_drive(l, (uint64_t)CAPACITY, BATCH);
-	for (unsigned second = 0; second < 3; second++) {
-		struct weir_gate_stats s;
-		weir_time start = l->now;
+	load_drive(l, (uint64_t)l->capacity / 2, BATCH);
+	for (unsigned second = 0; second < SECONDS; second++) {
+		double least = INFINITY, most = 0;
 
-		for (uint32_t i = 0; i < tenants; i++)
-			before[i] = weir_gate_stats(l->gate, l->now, l->nodes[i], &s)
-					    ? 0
-					    : s.dispatched;
-		while (l->now < start + WEIR_SEC)
-			load_drive(l, 1000, BATCH);
-		double seconds = (double)(l->now - start) / 1e9;
-
-		for (uint32_t i = 0; i < tenants; i++) {
-			double fair = CAPACITY * l->weights[i] / l->total_weight;
-
-			weir_gate_stats(l->gate, l->now, l->nodes[i], &s);
-			double rate = (double)(s.dispatched - before[i]) / seconds;
-
-			least = fmin(least, rate / (0.9 * fair));
-			most = fmax(most, rate / fair);
-		}
+		accuracy(l, before, &least, &most);
+		bench_sample(&min, least);
+		bench_sample(&max, most);
 	}
-	bench_sample(&min, least);
-	bench_sample(&max, most);
 	struct bench_row *row =
 		bench_add(b, "least service / min over 1 s, 1k tenants", "", &min, NULL, NULL);
 
-	bench_target(row, ">= 0.99", row->value >= 0.99);
-	row = bench_add(b, "most service / max over 1 s, 1k tenants", "", &max, NULL, NULL);
-	bench_target(row, "<= 1.01", row->value <= 1.01);
+	bench_target(row, ">= 0.99", min.v[0] >= 0.99);
+	row = bench_add(
+		b, "most service / (max, its bucket, one request) over 1 s", "", &max, NULL, NULL);
+	bench_target(row, "<= 1.01", max.v[max.n - 1] <= 1.01);
 	free(before);
 	load_free(l);
 	return 0;

@@ -162,6 +162,7 @@ static int run(int argc, char **argv)
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
 	b->runs = 5;
+	b->runs_given = values[OPT_RUNS];
 	b->quick = values[OPT_QUICK];
 	if (values[OPT_RUNS] && parse_runs(values[OPT_RUNS], &b->runs)) {
 		free(b);

@@ -27,8 +27,9 @@ struct bench_row {
 struct bench {
 	struct bench_row rows[48];
 	size_t n;
-	unsigned runs; /* how often each is measured */
-	bool quick;    /* a tenth of the work: for looking, not for figures */
+	unsigned runs;   /* how often each is measured */
+	bool runs_given; /* the user said so: rows that take minutes obey, too */
+	bool quick;      /* a tenth of the work: for looking, not for figures */
 };
 
 struct bench_samples {

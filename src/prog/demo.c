@@ -7,6 +7,7 @@
  */
 #include "prog/chart.h"
 #include "prog/files.h"
+#include "prog/out.h"
 #include "prog/progress.h"
 #include "prog/verb.h"
 #include "sim/metrics.h"
@@ -45,6 +46,7 @@ const struct verb verb_demo = {
 
 static const char *const tenants[] = {"db", "web", "backup"};
 #define TENANTS (sizeof(tenants) / sizeof(*tenants))
+#define COLUMNS 5 /* of the table */
 
 /* ---- the runs */
 
@@ -111,18 +113,18 @@ static int cell_pair(struct report_table *t, double before, double after)
 {
 	char a[32], b[32];
 
-	return report_cell(t, "%6s → %-6s", report_number(before, a, sizeof(a)),
+	return report_cell(t, "%5s → %-5s", report_number(before, a, sizeof(a)),
 		report_number(after, b, sizeof(b)));
 }
 
 static int fill(struct report_table *t, const struct metrics *before, const struct metrics *after)
 {
 	static const char *const head[] = {
-		"before → after", "  IOPS", "  p50 [ms]", "  p99 [ms]", "where its time goes", ""};
-	char a[64], b[64];
+		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
+	char most[64];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < 6; i++)
+	for (size_t i = 0; r == 0 && i < COLUMNS; i++)
 		r = report_cell(t, "%s", head[i]);
 	for (size_t i = 0; r == 0 && i < TENANTS; i++) {
 		const char *name = tenants[i];
@@ -137,12 +139,9 @@ static int fill(struct report_table *t, const struct metrics *before, const stru
 		if (r == 0)
 			r = cell_pair(t, get(before, "tenant", name, "p99"),
 				get(after, "tenant", name, "p99"));
-		place(before, name, a, sizeof(a));
-		place(after, name, b, sizeof(b));
+		place(after, name, most, sizeof(most));
 		if (r == 0)
-			r = report_cell(t, "%s", a);
-		if (r == 0)
-			r = report_cell(t, "→ %s", b);
+			r = report_cell(t, "%s", most);
 	}
 	return r;
 }
@@ -151,7 +150,7 @@ static int show_table(const struct metrics *before, const struct metrics *after)
 {
 	struct report_table *t;
 	char *text = NULL;
-	int r = report_table_new(6, &t);
+	int r = report_table_new(COLUMNS, &t);
 
 	if (r < 0)
 		return r;
@@ -159,7 +158,7 @@ static int show_table(const struct metrics *before, const struct metrics *after)
 	if (r == 0)
 		r = report_table_text(t, 2, &text);
 	if (r == 0)
-		puts(text);
+		printf("Before → after:\n%s\n", text);
 	free(text);
 	report_table_free(t);
 	return r;
@@ -172,8 +171,8 @@ static void show_sum(const struct metrics *before, const struct metrics *after)
 		get(after, "tenant", "backup", "iops") / get(before, "tenant", "backup", "iops");
 
 	printf("The database's slowest 1 %% of reads take %.0f ms instead of %.0f; the backup, "
-	       "which has no\n"
-	       "hurry, goes at %.0f %% of its speed.\n\n",
+	       "which\n"
+	       "has no hurry, goes at %.0f %% of its speed.\n\n",
 		is, was, 100 * left);
 }
 
@@ -227,36 +226,25 @@ static void show_chart(const char *title, const struct joined *j, bool log)
 /* 0: drawn; 1: gnuplot is missing, which has been said. */
 static int draw(const char *dir, const struct joined *latency, struct weir_err *err)
 {
-	double top = 0, bottom = INFINITY;
-	struct metrics_point mark[2] = {{latency[0].mark, 1}, {latency[0].mark, 1}};
-	struct plot_line lines[TENANTS + 1];
+	struct plot_line lines[TENANTS];
 	struct plot p = {.title = "A backup beside a database: without, then with a policy",
 		.x_label = "time [s]",
 		.y_label = "p99 latency of each half second [ms]",
 		.log_y = true,
 		.lines = lines,
-		.n_lines = TENANTS + 1};
+		.n_lines = TENANTS,
+		.mark = latency[0].mark,
+		.mark_label = "gate and policy on"};
+	bool no_gnuplot = false;
 	int r;
 
-	for (size_t i = 0; i < TENANTS; i++) {
+	for (size_t i = 0; i < TENANTS; i++)
 		lines[i] = (struct plot_line){
 			.label = tenants[i], .points = latency[i].points, .n = latency[i].n};
-		for (size_t k = 0; k < latency[i].n; k++) {
-			top = fmax(top, latency[i].points[k].value);
-			bottom = fmin(bottom, latency[i].points[k].value);
-		}
-	}
-	mark[0].value = bottom;
-	mark[1].value = top;
-	lines[TENANTS] = (struct plot_line){
-		.label = "policy on", .style = PLOT_DASHED, .points = mark, .n = 2};
 	r = plot_write(&p, dir, "latency", err);
 	if (r == 0)
-		r = plot_draw(dir, "latency", err);
-	if (r != -ENOENT)
-		return r;
-	fprintf(stderr, "weir: demo: %s, so no picture; %s/latency.gp is there\n", err->text, dir);
-	return 1;
+		r = out_draw(&verb_demo, dir, "latency", &no_gnuplot, err);
+	return r < 0 ? r : no_gnuplot;
 }
 
 static int show_pictures(const struct metrics *before, const struct metrics *after, const char *dir,
@@ -302,8 +290,7 @@ static void show_next(const char *dir)
 {
 	const char *weir = program_invocation_name;
 
-	printf("Try next: everything that was measured; a faster backup; a window alone, all "
-	       "equal.\n"
+	printf("Try next: all that was measured; a faster backup; a window alone, all equal.\n"
 	       "  %s sim %s/after.yaml\n"
 	       "  %s sim %s/after.yaml --set 'hosts[0].tenants[2].max=2k iops'\n"
 	       "  %s sim %s/before.yaml --set 'hosts[0].window=12' --set 'hosts[0].order=fair'\n",
@@ -332,12 +319,10 @@ static int show(const char *dir, uint64_t seed, struct weir_err *err)
 	if (r == 0)
 		r = run(after_text, "demo-after.yaml", seed, &after, err);
 	if (r == 0) {
-		printf("One array, and three that share it: a database and web servers, which ask "
-		       "for little\n"
-		       "and want it soon, and a backup that keeps 64 large reads outstanding. "
-		       "First with\n"
-		       "nothing between them and the array, then with a gate, a window and this "
-		       "policy:\n\n");
+		printf("One array, and three that share it: a database and web servers, which ask\n"
+		       "for little and want it soon, and a backup that keeps 64 large reads\n"
+		       "outstanding. First with nothing between them and the array, then with a\n"
+		       "gate, a window and this policy:\n\n");
 		show_policy();
 		r = show_table(before, after);
 	}
@@ -357,19 +342,14 @@ static int verb_run(int argc, char **argv)
 	const char *values[OPTIONS] = {NULL}, *dir;
 	struct weir_err err = {"out of memory"};
 	uint64_t seed = 1;
-	char *end;
 	int n, status = opts_parse(&verb_demo, argc, argv, values, &n);
 
 	if (status >= 0)
 		return status;
 	if (n > 0)
 		return opts_fail(&verb_demo, "takes no operand, as '%s'", argv[1]);
-	if (values[SEED]) {
-		errno = 0;
-		seed = strtoull(values[SEED], &end, 10);
-		if (errno || *end || end == values[SEED] || values[SEED][0] == '-')
-			return opts_fail(&verb_demo, "--seed %s: not a number", values[SEED]);
-	}
+	if (opts_seed(&verb_demo, values[SEED], &seed))
+		return 2;
 	dir = values[OUT] ? values[OUT] : "weir-demo";
 	if (save(dir, &err) < 0 || show(dir, seed, &err) < 0) {
 		opts_fail(&verb_demo, "%s", err.text);

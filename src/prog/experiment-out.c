@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prog/experiment-out.h"
 #include "prog/files.h"
-#include "sim/report.h"
+#include "prog/out.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+extern const struct verb verb_experiment;
 
 static int no_memory(struct weir_err *err)
 {
@@ -21,7 +23,9 @@ int experiment_out_open(
 	*o = (struct experiment_out){.dir = dir};
 	if (snprintf(path, sizeof(path), "%s/pictures", dir) >= (int)sizeof(path))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	r = files_make_dir(path, err);
+	r = files_make_dir(dir, err);
+	if (r == 0)
+		r = files_make_dir(path, err);
 	if (r < 0)
 		return r;
 	o->report = open_memstream(&o->text, &o->len);
@@ -39,41 +43,6 @@ int experiment_out_open(
 	return 0;
 }
 
-static int write_text(const char *dir, const char *name, char *text, struct weir_err *err)
-{
-	char path[PATH_MAX];
-	int r;
-
-	if (snprintf(path, sizeof(path), "%s/%s.csv", dir, name) >= (int)sizeof(path))
-		r = weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	else
-		r = files_write(path, text, strlen(text), err);
-	free(text);
-	return r;
-}
-
-static int write_run(const char *dir, const struct metrics *m, struct weir_err *err)
-{
-	char *text;
-	int r = files_make_dir(dir, err);
-
-	if (r < 0)
-		return r;
-	if (report_values_csv(m, &text) < 0)
-		return no_memory(err);
-	r = write_text(dir, "values", text, err);
-	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
-		struct metrics_entry e = metrics_at(m, i);
-
-		if (!e.is_series)
-			continue;
-		if (report_series_csv(&e, &text) < 0)
-			return no_memory(err);
-		r = write_text(dir, e.name, text, err);
-	}
-	return r;
-}
-
 static int draw(struct experiment_out *o, const struct experiment *e,
 	const struct experiment_result *r, size_t plot, struct weir_err *err)
 {
@@ -82,15 +51,10 @@ static int draw(struct experiment_out *o, const struct experiment *e,
 
 	snprintf(dir, sizeof(dir), "%s/pictures", o->dir);
 	code = experiment_plot(e, r, plot, dir, err);
-	if (code < 0 || o->no_gnuplot)
+	if (code < 0)
 		return code;
-	code = plot_draw(dir, experiment_stem(e, plot, stem, sizeof(stem)), err);
-	if (code != -ENOENT)
-		return code;
-	o->no_gnuplot = true;
-	fprintf(stderr, "weir: experiment: %s, so no pictures; %s/*.gp and .csv are there\n",
-		err->text, dir);
-	return 0;
+	return out_draw(&verb_experiment, dir, experiment_stem(e, plot, stem, sizeof(stem)),
+		&o->no_gnuplot, err);
 }
 
 int experiment_out_add(struct experiment_out *o, const struct experiment *e,
@@ -103,7 +67,7 @@ int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 		if (snprintf(dir, sizeof(dir), "%s/data/%s/%s", o->dir, e->id, e->runs[i].name) >=
 			(int)sizeof(dir))
 			return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", o->dir);
-		code = write_run(dir, r->runs[i], err);
+		code = out_run(dir, "values", r->runs[i], err);
 	}
 	for (size_t i = 0; code == 0 && i < e->n_plots; i++)
 		code = draw(o, e, r, i, err);

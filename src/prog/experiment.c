@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef WEIR_DATADIR /* where `make install` leaves what the program reads */
 #define WEIR_DATADIR "/usr/local/share/weir"
@@ -34,7 +35,7 @@ static int verb_run(int argc, char **argv);
 const struct verb verb_experiment = {
 	.name = "experiment",
 	.summary = "run the papers' experiments and check what they claim",
-	.usage = "list | run ID...|all [OPTION]...",
+	.usage = "list [OPTION]...\n       weir experiment run ID...|all [OPTION]...",
 	.options = options,
 	.subverbs = subverbs,
 	.run = verb_run,
@@ -49,10 +50,31 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The folder beside the program itself, wherever it was put: of a build folder in the source, or of a
+ * tree of bin and share. NULL: neither. */
+static const char *find_beside(void)
+{
+	static const char *const places[] = {"../experiments", "../share/weir/experiments"};
+	static char path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	char *end;
+
+	if (n <= 0 || n >= PATH_MAX)
+		return NULL;
+	path[n] = '\0';
+	end = strrchr(path, '/');
+	for (size_t i = 0; end && i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(end + 1, sizeof(path) - (size_t)(end + 1 - path), "%s", places[i]);
+		if (is_dir(path))
+			return path;
+	}
+	return NULL;
+}
+
 /* NULL: nowhere, which has been said. */
 static const char *find_dir(const char *asked)
 {
-	const char *from_env = getenv("WEIR_EXPERIMENTS");
+	const char *from_env = getenv("WEIR_EXPERIMENTS"), *found;
 	const char *named = asked ? asked : from_env && *from_env ? from_env : NULL;
 
 	if (named) {
@@ -64,13 +86,15 @@ static const char *find_dir(const char *asked)
 	}
 	if (is_dir("experiments"))
 		return "experiments";
-	if (is_dir(WEIR_DATADIR "/experiments"))
-		return WEIR_DATADIR "/experiments";
-	opts_fail(&verb_experiment,
-		"no experiments in ./experiments or %s/experiments; give --dir or set "
-		"$WEIR_EXPERIMENTS",
-		WEIR_DATADIR);
-	return NULL;
+	found = find_beside();
+	if (!found && is_dir(WEIR_DATADIR "/experiments"))
+		found = WEIR_DATADIR "/experiments";
+	if (!found)
+		opts_fail(&verb_experiment,
+			"no experiments in ./experiments, beside the program, or in "
+			"%s/experiments; give --dir or set $WEIR_EXPERIMENTS",
+			WEIR_DATADIR);
+	return found;
 }
 
 struct ids {
@@ -99,7 +123,7 @@ static int list_ids(const char *dir, struct ids *ret)
 	}
 	ret->dir = dir;
 	ret->n = kept;
-	return 0;
+	return kept ? 0 : opts_fail(&verb_experiment, "%s: there is no experiment in it", dir);
 }
 
 static void free_ids(struct ids *ids)
@@ -134,7 +158,7 @@ static int load(const char *dir, const char *id, struct experiment **ret)
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
-	r = files_read(path, &text, &len, &err);
+	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
 	if (r == 0) {
 		r = experiment_parse(text, len, path, ret, &err);
 		free(text);
@@ -204,9 +228,9 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/')
-		return files_read(path, ret_text, ret_len, err);
+		return files_read_trace(path, ret_text, ret_len, err);
 	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
-	return files_read(full, ret_text, ret_len, err);
+	return files_read_trace(full, ret_text, ret_len, err);
 }
 
 static int show_progress(double fraction, const char *run, void *arg)
@@ -264,6 +288,12 @@ static int show(struct job *j, const struct experiment *e, const struct experime
 	return 0;
 }
 
+static int unwritten(const struct weir_err *err)
+{
+	opts_fail(&verb_experiment, "%s", err->text);
+	return 1;
+}
+
 static int run_one(struct job *j, const char *id)
 {
 	struct experiment_options o = {.seed = j->seed,
@@ -289,7 +319,7 @@ static int run_one(struct job *j, const char *id)
 	}
 	status = show(j, e, r);
 	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
-		status = opts_fail(&verb_experiment, "%s", err.text);
+		status = unwritten(&err);
 	j->claims += e->n_claims;
 	j->missed += r->missed;
 	experiment_result_free(e, r);
@@ -320,12 +350,12 @@ static int run_job(struct job *j, char **ids, int n)
 	int status;
 
 	if (j->out && experiment_out_open(&j->files, j->out, j->seed, &err) < 0)
-		return opts_fail(&verb_experiment, "%s", err.text);
+		return unwritten(&err);
 	if (j->json)
 		j->all = json_array();
 	status = run_each(j, ids, n);
 	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
-		status = opts_fail(&verb_experiment, "%s", err.text);
+		status = unwritten(&err);
 	if (status)
 		return status;
 	if (j->json) {
@@ -343,7 +373,6 @@ static int run_job(struct job *j, char **ids, int n)
 static int run_ids(const struct ids *ids, const char **values, char **operands, int n)
 {
 	struct job j = {.ids = ids, .seed = 1, .out = values[OUT], .json = values[JSON] != NULL};
-	char *end;
 	int status;
 
 	if (n == 0)
@@ -352,12 +381,8 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 		return opts_fail(&verb_experiment, "--live needs the block gateway, which this "
 						   "version does not have yet; without it "
 						   "the experiment runs in the simulator");
-	if (values[SEED]) {
-		errno = 0;
-		j.seed = strtoull(values[SEED], &end, 10);
-		if (errno || *end || end == values[SEED] || values[SEED][0] == '-')
-			return opts_fail(&verb_experiment, "--seed %s: not a number", values[SEED]);
-	}
+	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
+		return 2;
 	status = run_job(&j, operands, n);
 	json_decref(j.all);
 	return status;

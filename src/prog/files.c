@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int read_all(FILE *f, char **ret_text, size_t *ret_len)
+static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 {
 	size_t room = 65536, n = 0, got;
 	char *text = malloc(room), *more;
@@ -19,10 +19,10 @@ static int read_all(FILE *f, char **ret_text, size_t *ret_len)
 		n += got;
 		if (room - n > 1)
 			continue;
-		more = realloc(text, room * 2);
+		more = n > most ? NULL : realloc(text, room * 2);
 		if (!more) {
 			free(text);
-			return -ENOMEM;
+			return n > most ? -EFBIG : -ENOMEM;
 		}
 		text = more;
 		room *= 2;
@@ -39,7 +39,8 @@ static int read_all(FILE *f, char **ret_text, size_t *ret_len)
 	return 0;
 }
 
-int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+int files_read(
+	const char *path, size_t most, char **ret_text, size_t *ret_len, struct weir_err *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	FILE *f = standard ? stdin : fopen(path, "re");
@@ -48,10 +49,37 @@ int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_e
 	if (!f)
 		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 	errno = 0;
-	r = read_all(f, ret_text, ret_len);
+	r = read_all(f, most, ret_text, ret_len);
 	if (!standard)
 		fclose(f);
+	if (r == -EFBIG)
+		return weir_err_set(err, r, "%s: over %zu MiB", path, most >> 20);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int check_trace(const char *path, struct weir_err *err)
+{
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &st) != 0)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return weir_err_set(err, -EINVAL, "%s: neither a file nor a pipe", path);
+	if ((uint64_t)st.st_size > FILES_RECORDED)
+		return weir_err_set(
+			err, -EFBIG, "%s: over 4 GiB; cut it into parts (split -C 4G)", path);
+	return 0;
+}
+
+int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	int r = check_trace(path, err);
+
+	return r < 0 ? r : files_read(path, FILES_RECORDED, ret_text, ret_len, err);
 }
 
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
@@ -71,6 +99,8 @@ int files_make_dir(const char *path, struct weir_err *err)
 	char part[PATH_MAX];
 	size_t n = strlen(path);
 
+	if (n == 0)
+		return weir_err_set(err, -EINVAL, "the folder needs a name");
 	if (n >= sizeof(part))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	for (size_t i = 1; i <= n; i++) {

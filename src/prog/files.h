@@ -6,14 +6,24 @@
 #include "base/err.h"
 #include <stddef.h>
 
+/* The most bytes that are read of a file: without an end, a device or a pipe that has none would
+ * fill the memory. */
+#define FILES_WRITTEN  ((size_t)256 << 20) /* a person's or a script's: a million tenants and more */
+#define FILES_RECORDED ((size_t)4 << 30) /* a trace: with its records, what a large machine holds */
+
 /* The whole file ("-": standard input), malloc'ed, with a NUL behind its end that *ret_len does
- * not count. 0, or a negative errno and a message that names the file. */
-int files_read(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
+ * not count. 0, or a negative errno and a message that names the file; -EFBIG: over `most`. */
+int files_read(
+	const char *path, size_t most, char **ret_text, size_t *ret_len, struct weir_err *err);
+
+/* The same for a trace, up to FILES_RECORDED; what cannot be one for its kind, a folder or a device, is
+ * refused before it is read. */
+int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
 /* Replaces or makes the file. */
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
 
-/* The folder and those above it, where they are missing. */
+/* The folder and those above it, where they are missing; -EINVAL for no name. */
 int files_make_dir(const char *path, struct weir_err *err);
 
 #endif

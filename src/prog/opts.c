@@ -2,6 +2,8 @@
 #include "prog/opts.h"
 #include "prog/verb.h"
 #include "base/err.h"
+#include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,21 +23,43 @@ int opts_fail(const struct verb *v, const char *fmt, ...)
 	return 2;
 }
 
-static void help_line(const struct opt *o)
+int opts_seed(const struct verb *v, const char *text, uint64_t *ret_seed)
+{
+	unsigned long long seed;
+	char *end;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	seed = strtoull(text, &end, 10);
+	if (errno || end == text || *end || !isdigit((unsigned char)text[0]))
+		return opts_fail(v, "--seed: '%s' is not a whole number up to 2^64 - 1", text);
+	*ret_seed = seed;
+	return 0;
+}
+
+static void help_line(FILE *to, const struct opt *o)
 {
 	char left[64];
 
 	snprintf(left, sizeof(left), "%c%c%c --%s%s%s", o->letter ? '-' : ' ',
 		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name, o->argument ? " " : "",
 		o->argument ? o->argument : "");
-	printf("  %-26s %s\n", left, o->help);
+	fprintf(to, "  %-26s %s\n", left, o->help);
+}
+
+void opts_list(FILE *to, const struct opt *options)
+{
+	for (const struct opt *o = options; o && o->name; o++)
+		help_line(to, o);
 }
 
 void opts_help(const struct verb *v)
 {
 	static const struct opt help = {"help", 'h', NULL, "show this and leave"};
 
-	printf("Usage: weir %s %s\n%s.\n\n", v->name, v->usage, v->summary);
+	printf("Usage: weir %s %s\n%c%s.\n\n", v->name, v->usage,
+		toupper((unsigned char)v->summary[0]), v->summary + 1);
 	if (v->subverbs) {
 		printf("The first word is one of:");
 		for (const char *const *s = v->subverbs; *s; s++)
@@ -43,9 +67,8 @@ void opts_help(const struct verb *v)
 		printf("\n\n");
 	}
 	printf("Options:\n");
-	for (const struct opt *o = v->options; o && o->name; o++)
-		help_line(o);
-	help_line(&help);
+	opts_list(stdout, v->options);
+	help_line(stdout, &help);
 	printf("\nThe manual page weir-%s(1) says more.\n", v->name);
 }
 

@@ -9,6 +9,8 @@
 #define WEIR_PROG_OPTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 struct opt {
 	const char *name;     /* "seed", without the dashes; NULL ends the table */
@@ -28,6 +30,10 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 /* "weir: <verb>: message" on standard error; returns 2, so that a verb may `return opts_fail(…)`. */
 int opts_fail(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-void opts_help(const struct verb *v); /* to standard output */
+/* What --seed says: 0, or 2 with the error printed. Leaves *ret_seed alone when text is NULL. */
+int opts_seed(const struct verb *v, const char *text, uint64_t *ret_seed);
+
+void opts_help(const struct verb *v);                /* to standard output */
+void opts_list(FILE *to, const struct opt *options); /* a line each, as help has them */
 
 #endif

@@ -295,7 +295,8 @@ int policy_show_table(const struct weir_policy *p)
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		show_resource(&p->resources[i]);
 	if (rc == 0 && !p->enforce)
-		printf("\nNot enforced: tenants are counted, nothing is held.\n");
+		printf("\nNot enforced: tenants are counted and equal; only depth holds "
+		       "anybody.\n");
 	free(bounds);
 	return rc;
 }

@@ -31,10 +31,10 @@ static int read_beside(void *arg, const char *from, const char *name, char **ret
 	int rc;
 
 	if (name[0] == '/' || !slash)
-		return files_read(name, ret_text, ret_len, err);
+		return files_read(name, FILES_WRITTEN, ret_text, ret_len, err);
 	if (asprintf(&path, "%.*s/%s", (int)(slash - from), from, name) < 0)
 		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = files_read(path, ret_text, ret_len, err);
+	rc = files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
 	free(path);
 	return rc;
 }
@@ -48,7 +48,7 @@ static struct weir_policy *load(const char *path)
 	char *text;
 	size_t len;
 
-	if (files_read(path, &text, &len, &err) < 0) {
+	if (files_read(path, FILES_WRITTEN, &text, &len, &err) < 0) {
 		opts_fail(&verb_policy, "%s", err.text);
 		return NULL;
 	}
@@ -129,8 +129,8 @@ static int run(int argc, char **argv)
 
 const struct verb verb_policy = {
 	.name = "policy",
-	.summary = "Check a policy, or show what it amounts to",
-	.usage = "check FILE... | show [--json] FILE",
+	.summary = "check a policy, or show what it amounts to",
+	.usage = "check FILE...\n       weir policy show [--json] FILE",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

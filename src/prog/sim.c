@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir sim: one scenario in virtual time; the numbers, the series and their pictures. */
 #include "prog/files.h"
+#include "prog/out.h"
 #include "prog/progress.h"
 #include "prog/verb.h"
 #include "sim/plot.h"
@@ -93,15 +94,9 @@ static int read_numbers(struct asked *a)
 {
 	struct weir_err err;
 
-	if (a->values[SEED]) {
-		char *end;
-		errno = 0;
-		a->run.seed = strtoull(a->values[SEED], &end, 10);
-		a->run.seed_set = 1;
-		if (errno || end == a->values[SEED] || *end || a->values[SEED][0] == '-')
-			return opts_fail(
-				&verb_sim, "--seed: '%s' is not a whole number", a->values[SEED]);
-	}
+	if (opts_seed(&verb_sim, a->values[SEED], &a->run.seed))
+		return 2;
+	a->run.seed_set = a->values[SEED] != NULL;
 	if (a->values[DURATION]) {
 		if (weir_units_time(a->values[DURATION], &a->run.duration, &err))
 			return opts_fail(&verb_sim, "--duration: %s", err.text);
@@ -128,11 +123,11 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/' || !slash)
-		return files_read(path, ret_text, ret_len, err);
+		return files_read_trace(path, ret_text, ret_len, err);
 	if (snprintf(full, sizeof(full), "%.*s/%s", (int)(slash - (const char *)scenario),
 		    (const char *)scenario, path) >= (int)sizeof(full))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	return files_read(full, ret_text, ret_len, err);
+	return files_read_trace(full, ret_text, ret_len, err);
 }
 
 static int load(const struct asked *a, char *path, struct scenario **ret)
@@ -140,7 +135,7 @@ static int load(const struct asked *a, char *path, struct scenario **ret)
 	struct weir_err err;
 	char *text;
 	size_t len;
-	int r = files_read(path, &text, &len, &err);
+	int r = files_read(path, FILES_WRITTEN, &text, &len, &err);
 
 	if (r == 0) {
 		r = scenario_parse(text, len, path, a->sets, a->n_sets, ret, &err);
@@ -163,99 +158,74 @@ static int tick(double fraction, void *arg)
 
 /* ---- what comes out */
 
-static int no_memory(struct weir_err *err)
+struct picture { /* of the series KIND.*.WHAT */
+	const char *kind, *what;
+	const char *title; /* after the scenario's name */
+	const char *y_label;
+};
+
+/* Whether the series is of the picture; its label is what stands between KIND and WHAT. */
+static bool belongs(
+	const struct picture *c, const struct metrics_entry *e, char *label, size_t label_len)
 {
-	return weir_err_set(err, -ENOMEM, "out of memory");
+	size_t len = strlen(e->name), kind = strlen(c->kind), what = strlen(c->what);
+
+	if (!e->is_series || e->n == 0 || len < kind + what + 2)
+		return false;
+	if (strncmp(e->name, c->kind, kind) != 0 || e->name[kind] != '.' ||
+		e->name[len - what - 1] != '.' || strcmp(e->name + len - what, c->what) != 0)
+		return false;
+	snprintf(label, label_len, "%.*s", (int)(len - kind - what - 2), e->name + kind + 1);
+	return true;
 }
 
-static int write_csv(const char *dir, const char *name, char *text, struct weir_err *err)
-{
-	char path[PATH_MAX];
-	int r;
-
-	if (snprintf(path, sizeof(path), "%s/%s.csv", dir, name) >= (int)sizeof(path))
-		r = weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	else
-		r = files_write(path, text, strlen(text), err);
-	free(text);
-	return r;
-}
-
-static int write_data(const char *dir, const struct metrics *m, struct weir_err *err)
-{
-	char *text;
-	int r = files_make_dir(dir, err);
-
-	if (r)
-		return r;
-	if (report_values_csv(m, &text))
-		return no_memory(err);
-	r = write_csv(dir, "summary", text, err);
-	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
-		struct metrics_entry e = metrics_at(m, i);
-
-		if (!e.is_series)
-			continue;
-		if (report_series_csv(&e, &text))
-			return no_memory(err);
-		r = write_csv(dir, e.name, text, err);
-	}
-	return r;
-}
-
-/* One picture of the series KIND.*.WHAT. 0 as well when there is none of them. */
-static int draw(const char *dir, const struct metrics *m, const char *kind, const char *what,
-	const char *y_label, struct weir_err *err)
+/* One picture; 0 as well when there is no series for it. */
+static int draw(const struct picture *c, const char *dir, const char *scenario,
+	const struct metrics *m, bool *no_gnuplot, struct weir_err *err)
 {
 	struct plot_line lines[PICTURE_LINES] = {0};
+	char stem[64], title[256], labels[PICTURE_LINES][256];
 	struct plot p = {
-		.title = y_label, .x_label = "time [s]", .y_label = y_label, .lines = lines};
-	char stem[64], labels[PICTURE_LINES][256];
-	size_t kind_len = strlen(kind), what_len = strlen(what);
+		.title = title, .x_label = "time [s]", .y_label = c->y_label, .lines = lines};
+	size_t all = 0;
 	int r;
 
-	for (size_t i = 0; i < metrics_count(m) && p.n_lines < PICTURE_LINES; i++) {
+	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
-		size_t len = strlen(e.name);
+		char label[256];
 
-		if (!e.is_series || e.n == 0 || len < kind_len + what_len + 2 ||
-			strncmp(e.name, kind, kind_len) != 0 || e.name[kind_len] != '.' ||
-			e.name[len - what_len - 1] != '.' ||
-			strcmp(e.name + len - what_len, what) != 0)
+		if (!belongs(c, &e, label, sizeof(label)) || all++ >= PICTURE_LINES)
 			continue;
-		snprintf(labels[p.n_lines], sizeof(labels[0]), "%.*s",
-			(int)(len - kind_len - what_len - 2), e.name + kind_len + 1);
+		memcpy(labels[p.n_lines], label, sizeof(label));
 		lines[p.n_lines] = (struct plot_line){
 			.label = labels[p.n_lines], .points = e.points, .n = e.n};
 		p.n_lines++;
 	}
 	if (p.n_lines == 0)
 		return 0;
-	snprintf(stem, sizeof(stem), "%s-%s", kind, what);
+	snprintf(title, sizeof(title), "%s: %s", scenario, c->title);
+	if (all > p.n_lines)
+		snprintf(title, sizeof(title), "%s: %s, the first %zu of %zu", scenario, c->title,
+			p.n_lines, all);
+	snprintf(stem, sizeof(stem), "%s-%s", c->kind, c->what);
 	r = plot_write(&p, dir, stem, err);
-	return r ? r : plot_draw(dir, stem, err);
+	return r ? r : out_draw(&verb_sim, dir, stem, no_gnuplot, err);
 }
 
-static int write_out(const char *dir, const struct metrics *m)
+static int write_out(const char *dir, const char *scenario, const struct metrics *m)
 {
-	static const char *const pictures[][3] = {
-		{"tenant", "throughput", "throughput of tenants [iops]"},
-		{"tenant", "latency", "mean latency of tenants [ms]"},
-		{"tenant", "latency_p99", "p99 latency of tenants [ms]"},
-		{"host", "window", "window of hosts [requests]"},
-		{"device", "throughput", "throughput of devices [iops]"}};
+	static const struct picture pictures[] = {
+		{"tenant", "throughput", "throughput of tenants", "throughput [iops]"},
+		{"tenant", "latency", "mean latency of tenants", "latency [ms]"},
+		{"tenant", "latency_p99", "p99 latency of tenants", "latency [ms]"},
+		{"host", "window", "windows of hosts", "window [requests]"},
+		{"device", "throughput", "throughput of devices", "throughput [iops]"}};
 	struct weir_err err;
-	int r = write_data(dir, m, &err);
+	bool no_gnuplot = false;
+	int r = out_run(dir, "summary", m, &err);
 
-	for (size_t i = 0; r == 0 && i < sizeof(pictures) / sizeof(pictures[0]); i++) {
-		r = draw(dir, m, pictures[i][0], pictures[i][1], pictures[i][2], &err);
-		if (r == -ENOENT) {
-			fprintf(stderr,
-				"weir: sim: %s, so no pictures; the .gp and .csv files are in %s\n",
-				err.text, dir);
-			return 0;
-		}
-	}
+	for (size_t i = 0; r == 0 && i < sizeof(pictures) / sizeof(pictures[0]); i++)
+		r = draw(&pictures[i], dir, scenario, m, &no_gnuplot, &err);
 	if (r) {
 		opts_fail(&verb_sim, "%s", err.text);
 		return 1;
@@ -302,6 +272,12 @@ static int run_scenario(struct asked *a, char *path)
 
 	if (r)
 		return r;
+	/* before the run: a long one must not end with nowhere to go */
+	if (a->values[OUT] && files_make_dir(a->values[OUT], &err)) {
+		opts_fail(&verb_sim, "%s", err.text);
+		scenario_free(s);
+		return 1;
+	}
 	progress_start(&progress, "simulating", 1);
 	a->run.progress = tick;
 	a->run.progress_arg = &progress;
@@ -317,7 +293,7 @@ static int run_scenario(struct asked *a, char *path)
 	else if (!a->values[QUIET])
 		r = print_table(s, m);
 	if (r == 0 && a->values[OUT])
-		r = write_out(a->values[OUT], m);
+		r = write_out(a->values[OUT], scenario_name(s), m);
 	metrics_free(m);
 	scenario_free(s);
 	return r;

@@ -8,6 +8,7 @@
 #include "prog/progress.h"
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,26 @@ static bool in_place(const char *name)
 	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
+/* Who is stopped half way takes the half with him. */
+static const char *volatile half;
+static const int stops[] = {SIGHUP, SIGINT, SIGTERM};
+
+static void stopped(int number)
+{
+	if (half)
+		unlink(half);
+	raise(number); /* its own way again: SA_RESETHAND */
+}
+
+static void clean_when_stopped(const char *path)
+{
+	struct sigaction act = {.sa_handler = stopped, .sa_flags = (int)SA_RESETHAND}, old;
+	half = path;
+	for (size_t i = 0; path && i < sizeof stops / sizeof *stops; i++)
+		if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			sigaction(stops[i], &act, NULL); /* under nohup it stays ignored */
+}
+
 static int output_open(struct output *o, const char *name)
 {
 	*o = (struct output){.name = name};
@@ -110,6 +131,7 @@ static int output_open(struct output *o, const char *name)
 		o->temporary = NULL;
 		return output_fail(o);
 	}
+	clean_when_stopped(o->temporary);
 	mode_t mask = umask(0); /* mkstemp makes it private; an ordinary file was asked for */
 	umask(mask);
 	fchmod(fd, 0666 & ~mask);
@@ -128,6 +150,7 @@ static int output_close(struct output *o, int status)
 		status = output_fail(o);
 	if (o->temporary && status)
 		unlink(o->temporary);
+	clean_when_stopped(NULL);
 	free(o->temporary);
 	free(o->path);
 	return status;

@@ -14,7 +14,10 @@
 
 struct row {
 	char *name;
-	bool failed, has_offsets, was_sorted;
+	bool found;  /* in a folder, not named */
+	bool failed; /* there is `why`, and nothing else */
+	bool alien;  /* failed, and never was a trace: a letter or a licence beside them */
+	bool has_offsets, was_sorted;
 	enum trace_format format;
 	size_t bad_lines;
 	char first_bad[160];
@@ -62,6 +65,14 @@ static int visible(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
+static int add_found(struct rows *rows, const char *path)
+{
+	struct row *r = add_row(rows, path);
+	if (r)
+		r->found = true;
+	return r ? 0 : -ENOMEM;
+}
+
 /* Everything in the folder, by name, and in those below it; links to folders are not followed, so
  * there is no circle. */
 static int add_folder(struct rows *rows, const char *folder)
@@ -84,7 +95,7 @@ static int add_folder(struct rows *rows, const char *folder)
 		if (code == 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
 			code = add_folder(rows, path);
 		else if (code == 0 && !(stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
-			code = add_row(rows, path) ? 0 : -ENOMEM;
+			code = add_found(rows, path);
 		free(path);
 		free(list[i]);
 	}
@@ -120,8 +131,18 @@ struct cells {
 	char text[COLUMNS][64];
 };
 
-static const struct cells heads = {{"trace", "format", "IOs", "span", "rate", "peak", "reads",
+static const struct cells heads = {{"trace", "format", "IOs", "span", "IOPS", "peak", "reads",
 	"seq.", "sizes", "CA2", "extent", "bad"}};
+
+/* A rate without its unit, which the head has. */
+static void fill_rate(double rate, char *buf, size_t len)
+{
+	char *space;
+	weir_units_show_rate((struct weir_rate){rate, WEIR_UNIT_REQUESTS}, buf, len);
+	space = strchr(buf, ' ');
+	if (space)
+		*space = '\0';
+}
 
 static void fill_sizes(const struct trace_summary *s, char *buf, size_t len)
 {
@@ -139,17 +160,15 @@ static void fill_sizes(const struct trace_summary *s, char *buf, size_t len)
 static void fill(const struct row *r, struct cells *c)
 {
 	const struct trace_summary *s = &r->s;
-	struct weir_rate rate = {s->rate, WEIR_UNIT_REQUESTS},
-			 peak = {s->peak_rate, WEIR_UNIT_REQUESTS};
 	const size_t len = sizeof c->text[0];
 	snprintf(c->text[FORMAT], len, "%s", trace_format_names[r->format]);
 	snprintf(c->text[IOS], len, "%zu", s->n);
 	weir_units_show_time(s->span, c->text[SPAN], len);
 	if (s->span > 0)
-		weir_units_show_rate(rate, c->text[RATE], len);
+		fill_rate(s->rate, c->text[RATE], len);
 	else
 		strcpy(c->text[RATE], "-");
-	weir_units_show_rate(peak, c->text[PEAK], len);
+	fill_rate(s->peak_rate, c->text[PEAK], len);
 	snprintf(c->text[READS], len, "%.1f %%", 100 * s->read_share);
 	fill_sizes(s, c->text[SIZES], len);
 	snprintf(c->text[CA2], len, s->ca2 < 100 ? "%.2f" : "%.0f", s->ca2);
@@ -162,10 +181,14 @@ static void fill(const struct row *r, struct cells *c)
 		weir_units_show_size(s->extent, c->text[EXTENT], len);
 }
 
+/* Columns in which no row has anything keep a width of 0 and are not shown. */
 static void widen(int width[COLUMNS], const struct cells *c)
 {
 	for (int i = NAME + 1; i < COLUMNS; i++) {
-		int n = (int)strlen(c->text[i]);
+		int n = (int)strlen(c->text[i]), least = (int)strlen(heads.text[i]);
+		if (strcmp(c->text[i], "-") == 0 || (i == BAD && strcmp(c->text[i], "0") == 0))
+			continue;
+		n = n > least ? n : least;
 		if (n > width[i])
 			width[i] = n;
 	}
@@ -175,33 +198,60 @@ static void print_row(const char *name, const struct cells *c, const int width[C
 {
 	printf("%-*s  %-*s", width[NAME], name, width[FORMAT], c->text[FORMAT]);
 	for (int i = FORMAT + 1; i < COLUMNS; i++)
-		printf("  %*s", width[i], c->text[i]);
+		if (width[i] > 0)
+			printf("  %*s", width[i], c->text[i]);
 	putchar('\n');
+}
+
+/* What all names begin with, up to a slash: it stands once, above the table. */
+static size_t common(const struct rows *rows)
+{
+	const char *first = rows->n > 1 ? rows->row[0].name : "";
+	size_t n = strlen(first);
+	for (size_t i = 1; i < rows->n; i++) {
+		size_t same = 0;
+		while (same < n && rows->row[i].name[same] == first[same])
+			same++;
+		n = same;
+	}
+	while (n > 0 && first[n - 1] != '/')
+		n--;
+	return n;
+}
+
+static void print_rows(const struct rows *rows, size_t skip, const int width[COLUMNS])
+{
+	print_row(heads.text[NAME], &heads, width);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row *r = &rows->row[i];
+		struct cells c;
+		if (r->failed) {
+			const char *start = r->alien ? strstr(r->why, "it starts") : NULL;
+			printf("%-*s  %s: %s\n", width[NAME], r->name + skip,
+				r->alien ? "no trace" : "not read", start ? start : r->why);
+			continue;
+		}
+		fill(r, &c);
+		print_row(r->name + skip, &c, width);
+	}
 }
 
 static void print_table(const struct rows *rows)
 {
-	int width[COLUMNS] = {[NAME] = (int)strlen(heads.text[NAME])};
-	struct cells c;
-	widen(width, &heads);
+	int width[COLUMNS] = {[NAME] = (int)strlen(heads.text[NAME]), [FORMAT] = 6};
+	size_t skip = common(rows);
 	for (size_t i = 0; i < rows->n; i++) {
-		int n = (int)strlen(rows->row[i].name);
+		struct cells c;
+		int n = (int)strlen(rows->row[i].name + skip);
 		width[NAME] = n > width[NAME] ? n : width[NAME];
 		if (rows->row[i].failed)
 			continue;
 		fill(&rows->row[i], &c);
 		widen(width, &c);
 	}
-	print_row(heads.text[NAME], &heads, width);
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct row *r = &rows->row[i];
-		if (r->failed) {
-			printf("%-*s  not read: %s\n", width[NAME], r->name, r->why);
-			continue;
-		}
-		fill(r, &c);
-		print_row(r->name, &c, width);
-	}
+	if (skip > 0)
+		printf("In %.*s\n", (int)skip, rows->row[0].name);
+	print_rows(rows, skip, width);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct row *r = &rows->row[i];
 		if (r->bad_lines > 0)
@@ -259,8 +309,10 @@ static void read_row(struct row *r, const struct trace_request *q)
 	struct weir_err err;
 	if (r->failed)
 		return;
-	if (trace_load(r->name, q, &t, &err) < 0) {
+	int code = trace_load(r->name, q, &t, &err);
+	if (code < 0) {
 		say_why(r, err.text);
+		r->alien = r->found && code == -ENOMSG;
 		return;
 	}
 	trace_summarise(&t, &r->s);
@@ -276,7 +328,7 @@ int trace_info(const struct trace_request *q, char **paths, int n)
 {
 	struct rows rows = {0};
 	struct progress p;
-	size_t failed = 0;
+	size_t failed = 0, alien = 0;
 	int status = 0;
 	if (add_names(&rows, paths, n) < 0) {
 		opts_fail(&verb_trace, "out of memory");
@@ -286,6 +338,7 @@ int trace_info(const struct trace_request *q, char **paths, int n)
 	for (size_t i = 0; i < rows.n && !status; i++) {
 		read_row(&rows.row[i], q);
 		failed += rows.row[i].failed;
+		alien += rows.row[i].alien;
 		progress_tick(&p, (double)i + 1);
 	}
 	progress_end(&p);
@@ -295,9 +348,11 @@ int trace_info(const struct trace_request *q, char **paths, int n)
 		print_table(&rows);
 	if (failed) {
 		fflush(stdout);
-		opts_fail(&verb_trace, "%zu of %zu not read", failed, rows.n);
-		status = 1;
+		opts_fail(&verb_trace, "%zu of %zu %s", failed, rows.n,
+			failed > alien ? "not read" : "are no traces");
 	}
+	if (failed > alien || (failed && failed == rows.n))
+		status = 1;
 	for (size_t i = 0; i < rows.n; i++)
 		free(rows.row[i].name);
 	free(rows.row);

@@ -4,14 +4,10 @@
 #include "prog/files.h"
 #include "prog/progress.h"
 #include "base/units.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define MAX_FILE (UINT64_C(4) << 30) /* bytes: with its records, about what a large machine holds */
 
 enum { FORMAT, TO, SKIP_BAD, DROP, SPEED, FROM, UNTIL, JSON, N_OPTIONS };
 static const struct opt options[] = {
@@ -35,32 +31,13 @@ static void tick(void *user, size_t done)
 	progress_tick(user, (double)done);
 }
 
-static int check_file(const char *path, struct weir_err *err)
-{
-	struct stat st;
-	if (strcmp(path, "-") == 0)
-		return 0;
-	if (stat(path, &st) != 0)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
-	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
-		return weir_err_set(err, -EINVAL, "%s: neither a file nor a pipe", path);
-	if ((uint64_t)st.st_size > MAX_FILE)
-		return weir_err_set(
-			err, -EFBIG, "%s: over 4 GiB; cut it into parts (split -C 4G)", path);
-	return 0;
-}
-
 int trace_load(
 	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err)
 {
 	char *text = NULL;
 	size_t len = 0;
 	struct progress p;
-	int code = check_file(path, err);
-	if (code == 0)
-		code = files_read(path, &text, &len, err);
+	int code = files_read_trace(path, &text, &len, err);
 	if (code < 0)
 		return code;
 	progress_start(&p, path, (double)len);

@@ -37,9 +37,10 @@ static void usage(FILE *to)
 		    "Regulates shared storage: who gets how much, how soon.\n\nVerbs:\n");
 	for (size_t i = 0; i < N_VERBS; i++)
 		fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
+	fprintf(to, "\nOptions:\n");
+	opts_list(to, own_options);
 	fprintf(to,
-		"\nweir VERB --help shows a verb's options; the manual page weir(1) says more.\n"
-		"weir --version, --completion bash.\n");
+		"\nweir VERB --help shows a verb's options; the manual page weir(1) says more.\n");
 }
 
 static const struct verb *find(const char *name)

@@ -43,10 +43,25 @@ int event_reserve(struct event_queue *q, uint32_t ids)
 	return 0;
 }
 
+void event_close(struct event_queue *q)
+{
+	(void)heap_pop(&q->heap);
+	q->hole = false;
+}
+
 void event_arm(struct event_queue *q, uint32_t id, weir_time at)
 {
 	if (q->at[id] == at)
 		return;
+	if (q->hole) {
+		if (heap_min(&q->heap)->value == id) { /* `at` is a time: it was never */
+			heap_move(&q->heap, 0, at, q->serial++);
+			q->at[id] = at;
+			q->hole = false;
+			return;
+		}
+		event_close(q);
+	}
 	if (at == WEIR_NEVER)
 		heap_remove(&q->heap, q->place[id]);
 	else if (q->at[id] == WEIR_NEVER)
@@ -58,9 +73,13 @@ void event_arm(struct event_queue *q, uint32_t id, weir_time at)
 
 uint32_t event_pop(struct event_queue *q)
 {
-	uint32_t id = (uint32_t)heap_pop(&q->heap).value;
+	uint32_t id;
 
+	if (q->hole)
+		event_close(q);
+	id = (uint32_t)heap_min(&q->heap)->value;
 	q->at[id] = WEIR_NEVER;
 	q->popped++;
+	q->hole = true;
 	return id;
 }

@@ -7,6 +7,9 @@
  * METHOD  Every source of events (a device, a gate's wake-up, a workload's next arrival, an IO that
  *         pauses) has a small number, its id, and at most one event armed. Arming it anew moves
  *         the event it has; so nothing stale is ever popped, and an event counts as one pop.
+ *         What was popped stays at the top of the heap until another is armed or asked for: a
+ *         device that happens and is armed anew, the common case, then moves once down the heap
+ *         instead of leaving at the top and coming in at the bottom.
  * COST    O(log armed) per arm and pop; O(1) to arm at the time it is armed for already.
  */
 #ifndef WEIR_SIM_EVENT_H
@@ -14,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include <stdbool.h>
 
 struct event_queue {
 	struct heap heap;
@@ -22,6 +26,7 @@ struct event_queue {
 	uint32_t ids;    /* how many ids there is room for */
 	uint64_t serial; /* of the next arming */
 	uint64_t popped;
+	bool hole; /* the top of the heap was popped, and is still in it */
 };
 
 void event_init(struct event_queue *q);
@@ -39,10 +44,16 @@ static inline weir_time event_at(const struct event_queue *q, uint32_t id)
 	return q->at[id];
 }
 
+void event_close(struct event_queue *q); /* the hole; for event_next */
+
 /* When the next event happens; WEIR_NEVER when none is armed. */
-static inline weir_time event_next(const struct event_queue *q)
+static inline weir_time event_next(struct event_queue *q)
 {
-	const struct heap_item *first = heap_min(&q->heap);
+	const struct heap_item *first;
+
+	if (q->hole)
+		event_close(q);
+	first = heap_min(&q->heap);
 	return first ? first->key : WEIR_NEVER;
 }
 

@@ -179,17 +179,25 @@ int metrics_put(struct metrics *m, const char *name, const char *unit, double va
 	return 0;
 }
 
+__attribute__((format(printf, 2, 0))) static int write_name(
+	char name[METRICS_NAME], const char *fmt, va_list ap)
+{
+	int n = vsnprintf(name, METRICS_NAME, fmt, ap);
+
+	return n < 0 || n >= METRICS_NAME ? -ENAMETOOLONG : 0;
+}
+
 int metrics_putf(struct metrics *m, const char *unit, double value, const char *name_fmt, ...)
 {
 	char name[METRICS_NAME];
 	va_list ap;
-	int n;
+	int r;
 
 	va_start(ap, name_fmt);
-	n = vsnprintf(name, sizeof(name), name_fmt, ap);
+	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(name))
-		return -ENAMETOOLONG;
+	if (r < 0)
+		return r;
 	return metrics_put(m, name, unit, value);
 }
 
@@ -215,13 +223,13 @@ int metrics_seriesf(struct metrics *m, const char *unit, const char *name_fmt, .
 {
 	char name[METRICS_NAME];
 	va_list ap;
-	int n;
+	int r;
 
 	va_start(ap, name_fmt);
-	n = vsnprintf(name, sizeof(name), name_fmt, ap);
+	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(name))
-		return -ENAMETOOLONG;
+	if (r < 0)
+		return r;
 	return metrics_series(m, name, unit);
 }
 

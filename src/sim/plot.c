@@ -112,6 +112,51 @@ static void put_string(FILE *f, const char *text)
 	fputc('"', f);
 }
 
+/* The next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: where a log axis has a mark. */
+static double step(double x, bool up)
+{
+	static const double steps[] = {1, 2, 5, 10};
+	double decade = pow(10, floor(log10(x))), last = decade;
+
+	for (size_t i = 0; i < 4; i++) {
+		double at = steps[i] * decade;
+
+		if (up && at >= x * (1 - 1e-9))
+			return at;
+		if (!up && at > x * (1 + 1e-9))
+			return last;
+		last = at;
+	}
+	return last;
+}
+
+/* gnuplot's own log axis ends at whole decades and has no numbers between them. */
+static void put_log_y(FILE *f, const struct plot *p)
+{
+	double lo = INFINITY, hi = 0, at;
+
+	fputs("set logscale y\n", f);
+	for (size_t i = 0; i < p->n_lines; i++) {
+		for (size_t k = 0; k < p->lines[i].n; k++) {
+			double y = p->lines[i].points[k].value;
+
+			lo = y > 0 ? fmin(lo, y) : lo;
+			hi = fmax(hi, y);
+		}
+	}
+	if (!(lo < INFINITY) || hi > 1e6 * lo) /* nothing to show; or so much that decades do */
+		return;
+	lo = step(lo, false);
+	hi = step(fmax(hi, 1.01 * lo), true);
+	/* a little more at both ends, else gnuplot leaves out the marks there */
+	fprintf(f, "set yrange [%.9g:%.9g]\nset ytics (%.9g", lo / 1.001, hi * 1.001, lo);
+	for (at = lo; at < 0.99 * hi;) {
+		at = step(1.01 * at, true);
+		fprintf(f, ", %.9g", at);
+	}
+	fputs(")\n", f);
+}
+
 static void put_axes(FILE *f, const struct plot *p)
 {
 	/* gnuplot centres titles; a label stands where the eye starts */
@@ -130,9 +175,17 @@ static void put_axes(FILE *f, const struct plot *p)
 	if (p->log_x)
 		fputs("set logscale x 2\n", f);
 	if (p->log_y)
-		fputs("set logscale y\n", f);
+		put_log_y(f, p);
 	else
-		fputs("set yrange [0:*]\n", f);
+		fputs("set yrange [0:*]\nset offsets 0, 0, graph 0.04, 0\n", f);
+	if (p->mark_label) {
+		fprintf(f,
+			"set arrow from %.9g, graph 0 to %.9g, graph 1 nohead lc rgb \"#777777\" "
+			"dt (6,4)\nset label 2 ",
+			p->mark, p->mark);
+		put_string(f, p->mark_label);
+		fprintf(f, " at %.9g, graph 0.96 offset 0.8,0 left noenhanced\n", p->mark);
+	}
 }
 
 static void put_plot(FILE *f, const struct plot *p, const char *stem)
@@ -181,7 +234,8 @@ int plot_script(const struct plot *p, const char *stem, char **ret)
 		stem);
 	put_plot(f, p, stem);
 	fprintf(f,
-		"set terminal pngcairo size 1290,630 font 'Sans,13' background 'white'\n"
+		"set terminal pngcairo size 1290,630 font 'Sans,13' linewidth 1.3 background "
+		"'white'\n"
 		"set output '%s.png'\nreplot\n",
 		stem);
 	return finish(f, &text, ret);

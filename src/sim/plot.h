@@ -33,6 +33,8 @@ struct plot {
 	bool log_x, log_y;             /* else the y axis starts at 0 */
 	const struct plot_line *lines;
 	size_t n_lines;
+	double mark; /* an upright line there, with its label at the top; NULL: none */
+	const char *mark_label;
 };
 
 /* The folder is there already. 0, or a negative errno with a message that names the file. */

@@ -279,13 +279,93 @@ static const char *shown_unit(const char *unit, double *ret_scale)
 	return bytes ? "MB/s" : strcmp(unit, "requests") == 0 ? "" : unit;
 }
 
+/* How the kinds that a simulation measures are shown: what the numbers are, and the columns a person
+ * wants first. The CSV and JSON have the others. Widths are meant for 80 columns. */
+struct view {
+	const char *kind, *caption;
+	struct {
+		const char *what, *head;
+	} columns[12];
+};
+
+#define LATENCY                                                                                    \
+	{"mean", "mean"}, {"p50", "p50"}, {"p95", "p95"}, {"p99", "p99"}, {"p99_9", "p99.9"},      \
+		{"p99_99", "p99.99"},                                                              \
+	{                                                                                          \
+		"max", "max"                                                                       \
+	}
+#define FLOW                                                                                       \
+	{"iops", "IOPS"}, {"bytes", "MB/s"}, {"in_flight", "in flight"},                           \
+	{                                                                                          \
+		"mean", "mean [ms]"                                                                \
+	}
+
+static const struct view views[] = {
+	{"tenant", "Tenants: throughput, and time from arrival to completion [ms]",
+		{{"iops", "IOPS"}, {"bytes", "MB/s"}, {"share", "share"}, LATENCY}},
+	{"inside", "The part of it beyond the gate, in links and devices [ms]", {LATENCY}},
+	{"wait", "The part of it in the gate, by what kept a request: means [ms]",
+		{{"mean", "in the gate"}, {"max", "own max"}, {"above", "max above"},
+			{"tokens", "tokens"}, {"window", "window"}, {"turn", "turn"},
+			{"queued", "queue length"}}},
+	{"slo", "Percentile of the slo over its bound: over 1 is a miss", {{"ratio", "ratio"}}},
+	{"burst", "Bursts, from the first arrival to the last completion",
+		{{"finished", "finished"}, {"unfinished", "unfinished"}, {"mean", "mean [ms]"}}},
+	{"host", "Hosts: from arrival to completion", {FLOW, {"window_end", "window at the end"}}},
+	{"device", "Devices: what they are given, and the time inside them",
+		{FLOW, {"capacity_iops", "learned IOPS"}, {"capacity_bytes", "learned MB/s"}}},
+	{"link", "Links: what is on the way, and the time to the other end",
+		{FLOW, {"drops", "drops"}, {"marks", "marks"}}},
+};
+
+static const struct view *view_of(const char *kind, size_t kind_len)
+{
+	for (size_t i = 0; i < sizeof(views) / sizeof(*views); i++)
+		if (strlen(views[i].kind) == kind_len && memcmp(views[i].kind, kind, kind_len) == 0)
+			return &views[i];
+	return NULL;
+}
+
+static const char *view_head(const struct view *v, const char *what)
+{
+	for (size_t i = 0; v && v->columns[i].what; i++)
+		if (strcmp(v->columns[i].what, what) == 0)
+			return v->columns[i].head;
+	return NULL;
+}
+
+/* Only what the view has, in its order. */
+static void view_order(const struct view *v, struct names *columns)
+{
+	struct names had = *columns;
+	size_t n = 0;
+
+	for (size_t i = 0; v->columns[i].what; i++) {
+		size_t len = strlen(v->columns[i].what);
+
+		for (size_t c = n; c < had.n; c++) {
+			const char *start = had.start[c];
+
+			if (had.len[c] != len || memcmp(start, v->columns[i].what, len) != 0)
+				continue;
+			memmove(&had.start[n + 1], &had.start[n], (c - n) * sizeof(*had.start));
+			memmove(&had.len[n + 1], &had.len[n], (c - n) * sizeof(*had.len));
+			had.start[n] = start;
+			had.len[n++] = len;
+		}
+	}
+	columns->n = n;
+}
+
 static int put_head(struct report_table *t, const struct metrics *m, const char *kind,
 	size_t kind_len, const struct names *columns)
 {
-	int r = report_cell(t, "%.*s", (int)kind_len, kind);
+	const struct view *v = view_of(kind, kind_len);
+
+	int r = report_cell(t, "%.*s", v ? 0 : (int)kind_len, kind);
 
 	for (size_t c = 0; r == 0 && c < columns->n; c++) {
-		const char *unit = "";
+		const char *unit = "", *head = view_head(v, columns->start[c]);
 		size_t path, what;
 		double scale;
 
@@ -298,7 +378,9 @@ static int put_head(struct report_table *t, const struct metrics *m, const char 
 				unit = e.unit;
 		}
 		unit = shown_unit(unit, &scale);
-		if (*unit && strcmp(unit, columns->start[c]) != 0)
+		if (head)
+			r = report_cell(t, "%s", head);
+		else if (*unit && strcmp(unit, columns->start[c]) != 0)
 			r = report_cell(t, "%s [%s]", columns->start[c], unit);
 		else
 			r = report_cell(t, "%s", columns->start[c]);
@@ -334,6 +416,7 @@ static int put_rows(struct report_table *t, const struct metrics *m, const char 
 static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t kind_len)
 {
 	struct names paths = {0}, columns = {0};
+	const struct view *v = view_of(kind, kind_len);
 	struct report_table *t = NULL;
 	char *text = NULL;
 	int r = names_new(&paths, metrics_count(m));
@@ -349,6 +432,8 @@ static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t k
 		names_add(&paths, e.name + path, what - path - 1);
 		names_add(&columns, e.name + what, strlen(e.name + what));
 	}
+	if (r == 0 && v)
+		view_order(v, &columns);
 	if (r == 0)
 		r = report_table_new(columns.n + 1, &t);
 	if (r == 0)
@@ -356,9 +441,9 @@ static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t k
 	if (r == 0)
 		r = put_rows(t, m, kind, kind_len, &paths, &columns);
 	if (r == 0)
-		r = report_table_text(t, 0, &text);
+		r = report_table_text(t, v ? 2 : 0, &text);
 	if (r == 0)
-		fprintf(f, "%s\n", text);
+		fprintf(f, "%s%s%s\n", v ? v->caption : "", v ? "\n" : "", text);
 	free(text);
 	report_table_free(t);
 	names_free(&paths);

@@ -31,7 +31,9 @@ char *report_number(double x, char *buf, size_t len);
 /* ---- a run */
 
 /* One table for each kind of thing measured (metrics named KIND.PATH.WHAT: a row for each PATH, a
- * column for each WHAT, with its unit), then the values that stand alone. Series are left out. */
+ * column for each WHAT, with its unit), then the values that stand alone. Series are left out. The
+ * kinds that a simulation has (tenant, inside, wait …) have a caption, and the columns in an order
+ * and under heads for people; counts that the rates imply are left out. */
 int report_summary(const struct metrics *m, char **ret);
 
 /* "name,unit,value" and a line for each value, in order, with all its digits. */

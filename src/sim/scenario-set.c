@@ -124,12 +124,33 @@ static size_t write_value(char *to, const char *value)
 	return (size_t)(p - to);
 }
 
-/* The text with the value at n replaced; NULL for want of memory. */
+/* Whether the value, as write_value leaves it, is one YAML value and nothing besides: else what is
+ * wrong with it would be reported as the file's. */
+static bool whole(const char *written, size_t len)
+{
+	yaml_parser_t parser;
+	yaml_document_t doc;
+	yaml_node_t *root;
+	bool ok = false;
+
+	if (!yaml_parser_initialize(&parser))
+		return true; /* the next parse says that there is no memory */
+	yaml_parser_set_input_string(&parser, (const unsigned char *)written, len);
+	if (yaml_parser_load(&parser, &doc)) {
+		root = yaml_document_get_root_node(&doc);
+		ok = root && byte_of(written, len, root->end_mark.index) == len;
+		yaml_document_delete(&doc);
+	}
+	yaml_parser_delete(&parser);
+	return ok;
+}
+
+/* The text with the value at n replaced; NULL, with the reason. */
 static char *splice(const struct edit *e, const yaml_node_t *n, const char *text, size_t *len)
 {
 	size_t from = byte_of(text, *len, n->start_mark.index);
 	size_t to = byte_of(text, *len, n->end_mark.index);
-	char *out = malloc(*len + 2 * strlen(e->set->value) + 3), *p;
+	char *out = malloc(*len + 2 * strlen(e->set->value) + 3), *p, *value;
 
 	if (!out) {
 		weir_err_set(e->err, -ENOMEM, "out of memory");
@@ -139,7 +160,14 @@ static char *splice(const struct edit *e, const yaml_node_t *n, const char *text
 	p = out + from;
 	if (from == to && from > 0 && text[from - 1] == ':')
 		*p++ = ' '; /* `key:` with nothing behind it */
+	value = p;
 	p += write_value(p, e->set->value);
+	if (!whole(value, (size_t)(p - value))) {
+		weir_err_set(e->err, -EINVAL, "%s: --set %s: '%s' is not one YAML value", e->file,
+			e->set->path, e->set->value);
+		free(out);
+		return NULL;
+	}
 	for (size_t i = from; i < to; i++) {
 		if (text[i] == '\n')
 			*p++ = '\n';

@@ -11,7 +11,7 @@
 
 #define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
 
-#define HOSTS_MAX (1u << 20) /* a million; more is a slip of the pen */
+#define HOSTS_MAX 100000u /* some 5 GB of histograms; more is a slip of the pen */
 
 /* ---- for all readers */
 
@@ -403,6 +403,10 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	if (s->warmup >= s->duration)
 		return yamldoc_error(
 			yamldoc_get(root, "warmup"), err, "must be less than the duration");
+	if (s->sample && s->duration / s->sample > SCENARIO_SAMPLES)
+		return yamldoc_error(yamldoc_get(root, "duration"), err,
+			"has more than %d samples; give a longer 'sample', or 0s for none",
+			SCENARIO_SAMPLES);
 	return 0;
 }
 

@@ -36,11 +36,17 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 	if (r)
 		return r;
 	if (options && options->duration) {
+		if (s->sample && options->duration / s->sample > SCENARIO_SAMPLES)
+			r = weir_err_set(err, -EINVAL,
+				"so long a duration has more than %d samples; give a longer "
+				"'sample', or 0s for none",
+				SCENARIO_SAMPLES);
 		w->end = options->duration;
 		if (w->warmup >= w->end)
 			w->warmup = w->end / 2;
 	}
-	r = run(w, options, err);
+	if (r == 0)
+		r = run(w, options, err);
 	if (r == 0) {
 		r = measure_end(w->measure, w, ret);
 		if (r)

@@ -111,6 +111,8 @@ static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
 		return r;
 	l->config = config;
 	l->tenant = t;
+	l->gate = t->host->gate;
+	l->group = t->host->group;
 	l->event = w->load_events + (uint32_t)(l - w->loads);
 	l->closed = workload_closed(l->source);
 	if (c.on > 0 && !c.on_off_random && !(l->bursts = calloc(1, sizeof(*l->bursts))))

@@ -161,8 +161,7 @@ static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, 
 
 static void submit_to_device(struct world *w, struct world_io *io)
 {
-	const struct world_host *h = io->load->tenant->host;
-	struct world_station *st = &w->stations[h->group->device];
+	struct world_station *st = &w->stations[io->load->group->device];
 	struct weir_req *r = &io->at_device;
 
 	io->dev.bytes = io->bytes;
@@ -185,7 +184,7 @@ static void complete(struct world *w, struct world_io *io);
 /* To where its hop says: a link of the request's way, the device, a link of the reply's, its end. */
 static void forward(struct world *w, struct world_io *io)
 {
-	const struct scenario_group *g = io->load->tenant->host->group;
+	const struct scenario_group *g = io->load->group;
 	unsigned hop = io->hop;
 
 	if (hop < g->n_request)
@@ -204,8 +203,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 	count_inside(w, st, -1);
 	if (io->dev.dropped) {
 		st->drops++;
-		event_arm(&w->events, w->io_events + io->index,
-			w->now + io->load->tenant->host->group->retry);
+		event_arm(&w->events, w->io_events + io->index, w->now + io->load->group->retry);
 		return;
 	}
 	st->marks += io->dev.marked;
@@ -259,7 +257,7 @@ static void issue(struct world *w, struct world_io *io, const struct workload_io
 {
 	struct world_load *l = io->load;
 	struct world_tenant *t = l->tenant;
-	struct world_gate *g = t->host->gate;
+	struct world_gate *g = l->gate;
 	struct weir_req *r = &io->req;
 
 	*r = (struct weir_req){.tenant = t->node,
@@ -417,8 +415,8 @@ static void complete(struct world *w, struct world_io *io)
 	struct world_tenant *t = l->tenant;
 	struct weir_req *r = &io->req;
 
-	weir_gate_done(t->host->gate->gate, w->now, &r, 1);
-	world_touch(w, t->host->gate);
+	weir_gate_done(l->gate->gate, w->now, &r, 1);
+	world_touch(w, l->gate);
 	t->count.done++;
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);

@@ -66,7 +66,9 @@ struct world_load {
 	struct workload *source;
 	const struct scenario_workload *config;
 	struct world_tenant *tenant;
-	uint32_t event; /* open ones: the next arrival */
+	struct world_gate *gate;            /* its host's, and … */
+	const struct scenario_group *group; /* … its host's; here, since every IO asks */
+	uint32_t event;                     /* open ones: the next arrival */
 	bool closed, running;
 	uint32_t parked;             /* closed: slots that wait for it to be started */
 	struct workload_io next;     /* open: what arrives at that event */

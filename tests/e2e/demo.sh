@@ -6,7 +6,8 @@ run 0 timeout 60 weir demo
 for tenant in db web backup; do
 	has stdout "  $tenant "
 done
-has stdout 'before → after'
+has stdout 'Before → after'
+[ "$(LC_ALL=C.UTF-8 wc -L <stdout)" -le 100 ] || fail "wider than a terminal"
 grep -q "$(printf '\033')" stdout && fail "colours, though standard output is no terminal"
 cp stdout first
 run 0 weir demo

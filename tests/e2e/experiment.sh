@@ -54,3 +54,20 @@ run 2 weir experiment run hafl --dir mine
 has stderr "half"
 run 2 weir experiment run
 run 2 weir experiment list --dir nowhere
+mkdir empty
+run 2 weir experiment run all --dir empty # nothing claimed is nothing shown
+has stderr 'no experiment in it'
+run 1 weir experiment run half --dir mine --out ''
+has stderr 'the folder needs a name'
+touch file
+run 1 weir experiment run half --dir mine --out file/below
+has stderr 'file'
+
+# The program finds the experiments that stand beside it, from any folder.
+mkdir -p tree/bin tree/share/weir
+cp "$(command -v weir)" tree/bin/weir
+cp -r mine tree/share/weir/experiments
+run 0 tree/bin/weir experiment list
+has stdout half
+WEIR_EXPERIMENTS=nowhere run 2 tree/bin/weir experiment list
+has stderr WEIR_EXPERIMENTS

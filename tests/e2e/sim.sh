@@ -33,6 +33,17 @@ for file in one/two/*.csv; do
 	cmp -s "$file" "three/${file##*/}" || fail "${file##*/} differs between two runs"
 done
 
+# ---- nowhere to write is said before the run, not after it
+touch file
+run 1 timeout 20 weir sim -q -d 100h -o file/below "$examples/noisy.yaml"
+has stderr "file"
+run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
+has stderr "the folder needs a name"
+
+# ---- the tables fit a terminal
+run 0 weir sim "$examples/noisy.yaml"
+[ "$(wc -L <stdout)" -le 90 ] || fail "$(wc -L <stdout) columns"
+
 # ---- overrides, more than one, and JSON
 run 0 weir sim --json --set hosts[0].window=1 --set=duration=30s "--set" "at[0].set[0].max=400 iops" \
 	"$examples/noisy.yaml"
@@ -80,8 +91,13 @@ refused "give one scenario file" weir sim
 refused "give one scenario file" weir sim bad.yaml bad.yaml
 refused "PATH=VALUE" weir sim --set window bad.yaml
 refused "is not in the file" weir sim --set hosts[4].window=3 bad.yaml
+for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # is the value's fault, not the file's
+	refused "--set name: '$value' is not one YAML value" weir sim --set "name=$value" "$examples/noisy.yaml"
+done
 refused "not a whole number" weir sim --seed many bad.yaml
 refused "needs a unit" weir sim --duration 3 bad.yaml
+run 1 timeout 20 weir sim -q --duration 1000000h "$examples/noisy.yaml"
+has stderr "more than 1000000 samples"
 
 # ---- a trace is found beside its scenario, and named with its place where it is not
 mkdir folder

@@ -6,9 +6,10 @@ data=$WEIR_SOURCE/tests/data/traces
 # ---- info: a folder of every format, each found by itself
 run 0 weir trace info "$data"
 for format in weir compactor mqsim msr fio blkparse; do
-	grep -q "/$format[^ ]*  *$format  " stdout || { cat stdout; fail "$format was not found"; }
+	grep -q "^$format[^ ]*  *$format  " stdout || { cat stdout; fail "$format was not found"; }
 done
-[ "$(wc -l <stdout)" -eq 8 ] || fail "a heading and seven rows were expected"
+[ "$(wc -l <stdout)" -eq 9 ] || fail "the folder, a heading and seven rows were expected"
+[ "$(wc -L <stdout)" -le 110 ] || fail "$(wc -L <stdout) columns"
 run 0 weir trace info --json "$data/mqsim.trace" "$data/compactor.txt"
 python3 - <<'END' || fail "JSON"
 import json
@@ -29,7 +30,7 @@ printf '1 0 0 8 1\n1 R 0 512 0\n' >folder/two
 ln -s . folder/circle
 run 1 weir trace info folder missing
 has stdout 'folder/below/good  weir'
-has stdout "not read: not a trace of a known format"
+has stdout "folder/letter      no trace: it starts with 'Dear reader,'"
 has stdout 'not read: line 2: zero bytes'
 has stdout 'not read: empty'
 has stdout 'not read: binary data'
@@ -39,6 +40,14 @@ has stderr '6 of 7 not read'
 run 1 weir trace info --json folder
 python3 -c 'import json; d = json.load(open("stdout")); assert [("error" in r) for r in d] == [True, False, True, True, True, True], d' ||
 	fail "JSON of a folder"
+mkdir letters
+cp "$data/weir.trace" folder/letter letters
+run 0 weir trace info letters # a letter beside a trace is no failure
+has stderr '1 of 2 are no traces'
+run 1 weir trace info letters/letter # but was asked for here
+has stdout 'not read: not a trace of a known format'
+rm letters/weir.trace
+run 1 weir trace info letters # and here there is nothing else
 mkdir none
 run 1 weir trace info none
 has stdout 'not read: no file in it'
@@ -124,6 +133,13 @@ run 0 weir trace convert four /dev/null
 run 1 weir trace convert four nowhere/out
 has stderr 'nowhere/out: No such file'
 ls | grep -q 'out\.[A-Za-z0-9]\{6\}$' && fail "a temporary file was left behind"
+# stopped half way, it leaves nothing (should it have been faster than us, it leaves the whole)
+{ echo '# weir-trace 1'; seq 1000 1000 600000000 | sed 's/$/ R 0 4096 0/'; } >long
+weir trace convert -t fio long stopped & # SIGTERM: a shell's children in the background ignore SIGINT
+while kill -0 $! 2>/dev/null && ! ls stopped* >ls.out 2>&1; do :; done
+kill -TERM $! 2>/dev/null
+wait $! && [ ! -e stopped ] && fail "done, and nothing there"
+ls | grep -q '^stopped\.' && fail "half an output was left behind"
 if [ -w /dev/full ]; then
 	run 1 weir trace convert "$data/weir.trace" /dev/full
 	has stderr 'No space left'

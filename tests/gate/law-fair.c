@@ -211,9 +211,9 @@ static void run_case(unsigned number, unsigned passes)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-fair");
-	for (unsigned i = 0; i < 60; i++) {
+	for (unsigned i = 0; i < 150; i++) {
 		law_case("fair", i);
 		run_case(i, i % 10 == 0 ? 20000 : 5000);
 	}
-	return law_end(1000000);
+	return law_end(2500000);
 }

@@ -243,11 +243,11 @@ static void profile_bounds(unsigned number)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-min");
-	for (unsigned i = 0; i < 24; i++) {
+	for (unsigned i = 0; i < 40; i++) {
 		law_case("min", i);
 		min_holds(i);
 		law_case("profile", i);
 		profile_bounds(i);
 	}
-	return law_end(500000);
+	return law_end(1000000);
 }

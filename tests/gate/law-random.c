@@ -413,9 +413,9 @@ int main(int argc, char **argv)
 	unsigned only = argc > 2 ? (unsigned)atoi(argv[2]) : 0; /* that case alone */
 
 	law_start(argc, argv, "law-random");
-	for (unsigned i = only; i < (only ? only + 1 : 100); i++) {
+	for (unsigned i = only; i < (only ? only + 1 : 800); i++) {
 		law_case("random", i);
 		run_case(i, 4000);
 	}
-	return law_end(only ? 0 : 400000);
+	return law_end(only ? 0 : 3200000);
 }

@@ -249,9 +249,9 @@ static void run_case(unsigned phases)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-tree");
-	for (unsigned i = 0; i < 50; i++) {
+	for (unsigned i = 0; i < 200; i++) {
 		law_case("tree", i);
 		run_case(60);
 	}
-	return law_end(400000);
+	return law_end(1600000);
 }

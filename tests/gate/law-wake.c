@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #define TICK   1024 /* ns: the gate's own */
-#define LEAVES 40
-#define REQS   300
+#define LEAVES 120
+#define REQS   600
 
 struct twin { /* one of the two gates, and its device */
 	struct weir_gate *g;
@@ -18,7 +18,7 @@ struct twin { /* one of the two gates, and its device */
 	struct weir_req *inside[REQS];
 	weir_time ends[REQS];
 	unsigned n_inside;
-	unsigned passed[64], n_passed; /* at this tick */
+	unsigned passed[REQS], n_passed; /* at this tick */
 	weir_time wake;
 };
 
@@ -27,6 +27,7 @@ struct pair {
 	weir_node leaves[LEAVES], inner[4];
 	unsigned n, n_inner, service; /* service: ticks at most */
 	weir_time now;
+	bool alike;                  /* all leaves get the same at the same moments */
 	unsigned idle_looks, passes; /* of the sleeper: for nothing, and all */
 };
 
@@ -63,6 +64,18 @@ static void limit(struct pair *p, weir_node node, bool leaf)
 			.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = n});
 }
 
+/* All leaves alike: they are all due at the same moments. */
+static void limit_all(struct pair *p)
+{
+	struct weir_bucket_spec spec = {.rate = 100, .size = 1};
+
+	for (unsigned i = 0; i < p->n; i++)
+		both_knob(p, &(struct weir_knob){.node = p->leaves[i],
+				     .kind = WEIR_KNOB_BUCKETS,
+				     .buckets = &spec,
+				     .n_buckets = 1});
+}
+
 static bool finish(struct pair *p, struct twin *t)
 {
 	bool any = false;
@@ -84,13 +97,13 @@ static bool finish(struct pair *p, struct twin *t)
 
 static void pass(struct pair *p, struct twin *t)
 {
-	struct weir_req *out[64];
-	size_t n = weir_gate_next(t->g, p->now, out, 64);
+	struct weir_req *out[REQS];
+	size_t n = weir_gate_next(t->g, p->now, out, REQS);
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned which = (unsigned)(out[i] - t->reqs);
 
-		CHECK(t->n_passed < 64);
+		CHECK(t->n_passed < REQS);
 		t->passed[t->n_passed++] = which;
 		t->inside[t->n_inside] = out[i];
 		t->ends[t->n_inside++] = p->now + (weir_time)(1 + which * 7 % p->service) * TICK;
@@ -114,6 +127,27 @@ static void look(struct pair *p, struct twin *t)
 	FAIL("wakeup says now, %lld, again and again, and nothing passes", (long long)p->now);
 }
 
+static void submit(struct pair *p, weir_node leaf)
+{
+	struct twin *polled = &p->twin[0], *sleeper = &p->twin[1];
+	unsigned k = 0;
+
+	if (!polled->n_idle)
+		return;
+	unsigned i = polled->idle[--polled->n_idle];
+
+	while (sleeper->idle[k] != i) /* the same are idle, perhaps not in the same order */
+		k++;
+	sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
+	for (unsigned who = 0; who < 2; who++) {
+		struct weir_req *r = &p->twin[who].reqs[i];
+
+		*r = (struct weir_req){.tenant = leaf, .requests = p->alike ? 1 : 1 + i % 3};
+		CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
+		law_operations++;
+	}
+}
+
 static void tick(struct pair *p, double load)
 {
 	struct twin *polled = &p->twin[0], *sleeper = &p->twin[1];
@@ -121,24 +155,12 @@ static void tick(struct pair *p, double load)
 
 	finish(p, polled);
 	polled->n_passed = sleeper->n_passed = 0;
-	if (law_chance(load) && polled->n_idle && sleeper->n_idle) {
-		/* Both have the same idle ones, perhaps not in the same order. */
-		unsigned i = polled->idle[--polled->n_idle], k = 0;
-		weir_node leaf = p->leaves[law_below(p->n)];
-
-		while (sleeper->idle[k] != i)
-			k++;
-		sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
-		for (unsigned who = 0; who < 2; who++) {
-			struct weir_req *r = &p->twin[who].reqs[i];
-
-			*r = (struct weir_req){.tenant = leaf, .requests = 1 + i % 3};
-			CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
-		}
+	if (p->alike ? law_chance(load / 50) : law_chance(load)) {
+		for (unsigned i = 0; i < (p->alike ? 2 * p->n : 1); i++)
+			submit(p, p->leaves[p->alike ? i / 2 : law_below(p->n)]);
 		event = true;
-		law_operations += 2;
 	}
-	if (law_chance(2e-4)) {
+	if (law_chance(2e-4) && !p->alike) {
 		limit(p, p->leaves[law_below(p->n)], true);
 		event = true;
 	}
@@ -160,10 +182,11 @@ static void run_case(unsigned number, unsigned ticks)
 {
 	struct pair *p = calloc(1, sizeof *p);
 	double load = law_log(0.003, 0.1);
-	struct weir_gate_config config = {
-		.window = (double)law_between(1, 30), .order = (enum weir_order)law_below(3)};
+	struct weir_gate_config config = {.window = number % 5 ? (double)law_between(1, 30) : REQS,
+		.order = (enum weir_order)law_below(3)};
 
 	CHECK(p);
+	p->alike = number % 5 == 0;
 	p->service = (unsigned)law_between(1, 100);
 	p->now = law_chance(0.5) ? 0 : INT64_C(3155760000) * 1000000 * TICK; /* a hundred years */
 	for (unsigned who = 0; who < 2; who++) {
@@ -174,12 +197,14 @@ static void run_case(unsigned number, unsigned ticks)
 	p->inner[p->n_inner++] = WEIR_ROOT;
 	while (p->n_inner < 1 + number % 4)
 		p->inner[p->n_inner] = both_add(p, p->inner[law_below(p->n_inner)]), p->n_inner++;
-	p->n = (unsigned)law_between(p->n_inner, LEAVES);
+	p->n = (unsigned)(p->alike ? LEAVES : law_between(p->n_inner, 40));
 	for (unsigned i = 0; i < p->n; i++) {
 		p->leaves[i] = both_add(p, p->inner[i < p->n_inner ? i : law_below(p->n_inner)]);
 		limit(p, p->leaves[i], true);
 	}
-	for (unsigned i = 0; i < p->n_inner; i++)
+	if (p->alike)
+		limit_all(p);
+	for (unsigned i = 0; i < p->n_inner && !p->alike; i++)
 		if (law_chance(0.4))
 			limit(p, p->inner[i], false);
 	for (unsigned i = 0; i < ticks; i++)
@@ -194,9 +219,9 @@ static void run_case(unsigned number, unsigned ticks)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-wake");
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 120; i++) {
 		law_case("wake", i);
 		run_case(i, 40000);
 	}
-	return law_end(800000);
+	return law_end(4800000);
 }

@@ -3,7 +3,7 @@
  * law: what the random tests of the law (law-*.c) share.
  *
  * Each is a program that runs many random cases from one seed: argv[1], or WEIR_SEED, or 1. The seed
- * is printed first, so that a failure can be had again.
+ * is printed first, and with the case when one fails, so that a failure can be had again.
  */
 #ifndef WEIR_TESTS_GATE_LAW_H
 #define WEIR_TESTS_GATE_LAW_H
@@ -14,6 +14,15 @@
 
 static struct rng law_rng;
 static uint64_t law_seed, law_operations;
+static char law_name[64];
+static bool law_ended;
+
+static inline void law_at_exit(void)
+{
+	if (!law_ended)
+		fprintf(stderr, "that was seed %llu, case %s\n", (unsigned long long)law_seed,
+			law_name);
+}
 
 static inline void law_start(int argc, char **argv, const char *name)
 {
@@ -22,24 +31,22 @@ static inline void law_start(int argc, char **argv, const char *name)
 	law_seed = text && *text ? strtoull(text, NULL, 0) : 1;
 	printf("%s: seed %llu\n", name, (unsigned long long)law_seed);
 	fflush(stdout);
+	atexit(law_at_exit);
 	rng_init(&law_rng, law_seed, name);
 }
 
 /* Begins case `i` of a kind with a stream of its own, so that it can be run alone. */
 static inline void law_case(const char *kind, unsigned i)
 {
-	char name[64];
-
-	snprintf(name, sizeof name, "%s/%u", kind, i);
-	rng_init(&law_rng, law_seed, name);
-	printf("case %s\r", name);
-	fflush(stdout);
+	snprintf(law_name, sizeof law_name, "%s/%u", kind, i);
+	rng_init(&law_rng, law_seed, law_name);
 }
 
 static inline int law_end(uint64_t least)
 {
 	printf("%llu operations\n", (unsigned long long)law_operations);
 	CHECK(law_operations >= least);
+	law_ended = true;
 	return 0;
 }
 

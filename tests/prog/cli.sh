@@ -3,7 +3,7 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 
 run 0 weir --version
-has stdout 'weir 0.1.0'
+grep -qx 'weir [0-9]*\.[0-9]*\.[0-9]*' stdout || fail "version: $(cat stdout)"
 run 0 weir --help
 has stdout 'Usage: weir VERB'
 run 0 weir help
@@ -41,4 +41,16 @@ if [ -w /dev/full ]; then
 	weir --help >/dev/full 2>stderr || got=$?
 	[ "$got" -eq 1 ] || fail "a full device: exit status $got"
 	has stderr 'standard output'
+fi
+
+# A file without an end is refused before it has filled the memory (and here: before 1 GiB of it).
+if [ -r /dev/zero ]; then
+	for verb in 'sim' 'policy check' 'trace info'; do
+		got=0
+		# shellcheck disable=SC2086 # two words
+		(ulimit -v 2000000 && timeout 60 weir $verb /dev/zero) >stdout 2>&1 || got=$?
+		[ "$got" -eq 2 ] || [ "$verb/$got" = 'trace info/1' ] || fail "$verb /dev/zero: exit status $got"
+		grep -q '/dev/zero.*\(over [0-9]* MiB\|neither a file nor a pipe\)' stdout ||
+			fail "$verb /dev/zero: $(cat stdout)"
+	done
 fi

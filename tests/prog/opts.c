@@ -116,6 +116,23 @@ static void slips(void)
 	CHECK_STR(refused("try -qs"), "weir: try: -qs: --quiet takes no value\n");
 }
 
+static void seeds(void)
+{
+	static const char *const wrong[] = {
+		"", "-1", " 1", "+1", "1e5", "0x1", "1.5", "seven", "18446744073709551616"};
+	uint64_t seed = 7;
+
+	CHECK_INT(opts_seed(&verb, NULL, &seed), 0);
+	CHECK_INT((int)seed, 7);
+	CHECK_INT(opts_seed(&verb, "12", &seed), 0);
+	CHECK_INT((int)seed, 12);
+	CHECK_INT(opts_seed(&verb, "18446744073709551615", &seed), 0);
+	CHECK(seed == UINT64_MAX);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		CHECK_INT(opts_seed(&verb, wrong[i], &seed), 2);
+	CHECK(seed == UINT64_MAX); /* outputs only on success */
+}
+
 static void a_verb_without_options(void)
 {
 	static const struct verb bare = {.name = "bare", .summary = "Nothing", .usage = ""};
@@ -133,6 +150,7 @@ int main(void)
 	RUN(last_wins);
 	RUN(operands_in_order);
 	RUN(slips);
+	RUN(seeds);
 	RUN(a_verb_without_options);
 	return 0;
 }

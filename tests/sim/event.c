@@ -80,6 +80,39 @@ static void room_may_grow_while_armed(void)
 	event_free(&q);
 }
 
+/* An event that was popped is gone, whether it, another or nothing is armed next. */
+static void popped_is_gone(void)
+{
+	enum { FULL = 64 };
+	struct event_queue q;
+
+	event_init(&q);
+	CHECK_INT(event_reserve(&q, FULL), 0);
+	for (uint32_t id = 0; id < FULL; id++)
+		event_arm(&q, id, 10 + id);
+	CHECK_INT(event_pop(&q), 0);
+	CHECK(event_at(&q, 0) == WEIR_NEVER);
+	event_arm(&q, 0, WEIR_NEVER); /* as it is */
+	CHECK_INT(event_next(&q), 11);
+	CHECK_INT(event_pop(&q), 1);
+	event_arm(&q, 1, 12); /* the same again: behind the one armed before it */
+	CHECK_INT(event_next(&q), 12);
+	CHECK_INT(event_pop(&q), 2);
+	event_arm(&q, 3, 11); /* another */
+	CHECK_INT(event_pop(&q), 3);
+	event_arm(&q, 0, 11); /* as many as there is room for, but two */
+	CHECK_INT(event_reserve(&q, 4 * FULL), 0);
+	CHECK_INT(event_pop(&q), 0);
+	CHECK_INT(event_pop(&q), 1);
+	for (uint32_t id = 4; id < FULL; id++)
+		CHECK_INT(event_pop(&q), id);
+	CHECK(event_next(&q) == WEIR_NEVER);
+	CHECK_INT(q.popped, 6 + FULL - 4);
+	event_arm(&q, 5, 1);
+	CHECK_INT(event_pop(&q), 5);
+	event_free(&q); /* while it is the one last popped */
+}
+
 /* Against the plainest thing: a table that is searched. */
 static void agrees_with_a_search(void)
 {
@@ -127,6 +160,7 @@ int main(void)
 	RUN(arming_moves_the_one_event);
 	RUN(the_same_time_keeps_the_turn);
 	RUN(room_may_grow_while_armed);
+	RUN(popped_is_gone);
 	RUN(agrees_with_a_search);
 	return 0;
 }

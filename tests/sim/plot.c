@@ -43,8 +43,45 @@ static void test_script(void)
 	free(text);
 	log.log_y = true;
 	CHECK_INT(plot_script(&log, "stem", &text), 0);
-	CHECK(strstr(text, "logscale y") && !strstr(text, "yrange"));
+	CHECK(strstr(text, "logscale y") && !strstr(text, "yrange [0:"));
+	CHECK(strstr(text, "set ytics (1, 2, 5, 10, 20)\n")); /* from 1 to 20 */
+	CHECK(!strstr(text, "set arrow"));
 	free(text);
+	log.mark = 1.5;
+	log.mark_label = "here \"it\" starts";
+	CHECK_INT(plot_script(&log, "stem", &text), 0);
+	CHECK(strstr(text, "set arrow from 1.5, graph 0 to 1.5, graph 1"));
+	CHECK(strstr(text, "\"here \\\"it\\\" starts\" at 1.5"));
+	free(text);
+}
+
+/* A log axis of anything: nothing at all, zeros, one value, a value between the marks. */
+static void test_log_axis(void)
+{
+	static const struct {
+		double y[2];
+		const char *tics; /* NULL: gnuplot's own */
+	} cases[] = {{{0, 0}, NULL}, {{-1, 0}, NULL}, {{1e-3, 1e6}, NULL},
+		{{0, 3}, "set ytics (2, 5)\n"}, {{5, 5}, "set ytics (5, 10)\n"},
+		{{0.03, 1.1}, "set ytics (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)\n"},
+		{{999, 1001}, "set ytics (500, 1000, 2000)\n"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct metrics_point points[] = {{0, cases[i].y[0]}, {1, cases[i].y[1]}};
+		struct plot_line line = {"y", PLOT_LINE, points, 2};
+		struct plot p = plot;
+		char *text;
+
+		p.lines = &line;
+		p.n_lines = 1;
+		p.log_y = true;
+		CHECK_INT(plot_script(&p, "stem", &text), 0);
+		if (cases[i].tics)
+			CHECK(strstr(text, cases[i].tics));
+		else
+			CHECK(!strstr(text, "ytics ("));
+		free(text);
+	}
 }
 
 static void test_files(void)
@@ -67,6 +104,7 @@ int main(void)
 {
 	RUN(test_csv);
 	RUN(test_script);
+	RUN(test_log_axis);
 	RUN(test_files);
 	return 0;
 }

@@ -66,7 +66,9 @@ static void test_summary(void)
 
 	CHECK_INT(metrics_new(&m), 0);
 	metrics_put(m, "tenant.h1.vm1.iops", "iops", 1234);
-	metrics_put(m, "tenant.h1.vm1.p99", "ms", 5.5);
+	metrics_put(m, "tenant.h1.vm1.ios", "requests", 617);
+	metrics_put(m, "tenant.h1.vm1.max", "ms", 123456);
+	metrics_put(m, "tenant.h1.vm1.p99_9", "ms", 5.5);
 	metrics_put(m, "events", "", 12);
 	metrics_put(m, "tenant.h2.vm1.iops", "iops", 7);
 	metrics_put(m, "gate.h1.window", "requests", 32);
@@ -74,9 +76,10 @@ static void test_summary(void)
 	metrics_put(m, "total.iops", "iops", 1241);
 	CHECK(metrics_series(m, "tenant.h1.vm1.latency", "ms") >= 0);
 	CHECK_INT(report_summary(m, &text), 0);
-	CHECK_STR(text, "tenant  iops  p99 [ms]\n"
-			"h1.vm1  1234      5.50\n"
-			"h2.vm1     7         –\n"
+	CHECK_STR(text, "Tenants: throughput, and time from arrival to completion [ms]\n"
+			"          IOPS  p99.9     max\n"
+			"  h1.vm1  1234   5.50  123456\n"
+			"  h2.vm1     7      –       –\n"
 			"\n"
 			"gate  window  rate [MB/s]\n"
 			"h1        32         2.50\n"

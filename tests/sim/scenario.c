@@ -133,6 +133,8 @@ static void errors_name_the_place_and_the_reason(void)
 	static const char *const cases[][2] = {
 		{"", "needs a 'duration'"},
 		{"duration: 10\n", "t.yaml:1:11: duration"},
+		{"duration: 10s\nsample: 1us\n",
+			"t.yaml:1:11: duration: has more than 1000000 samples"},
 		{"duration: 1s\nwarmup: 2s\n", "t.yaml:2:9: warmup: must be less"},
 		{"duration: 1s\nhots: []\n",
 			"t.yaml:2:1: unknown key 'hots' (did you mean 'hosts'?)"},

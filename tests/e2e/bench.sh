@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir bench gives its rows, as a table and as JSON. How fast things are is not tested here: machines
+# differ. That every row has been measured is.
+. "$WEIR_SOURCE/tests/lib.sh"
+
+rows() # FILE: is it a list of whole rows?
+{
+	python3 - "$1" <<'END' || fail "$1: rows are not what they should be"
+import json, sys
+rows = json.load(open(sys.argv[1]))
+assert rows, "no rows"
+assert len({row["name"] for row in rows}) == len(rows), "two rows of one name"
+for row in rows:
+    missing = {"name", "value", "unit", "peer", "peer_value", "ratio"} - row.keys()
+    assert not missing, (row, missing)
+    assert row["name"] and isinstance(row["unit"], str), row
+    assert row["value"] > 0, row
+    if row["peer"] is None:
+        assert row["peer_value"] is None and row["ratio"] is None, row
+    else:
+        assert row["peer_value"] > 0, row
+        ratio = row["value"] / row["peer_value"]
+        assert abs(row["ratio"] / ratio - 1) < 1e-3, row
+END
+}
+
+for what in gate sim; do
+	run 0 weir bench "$what" --quick --runs 1 --json
+	[ ! -s stderr ] || fail "$what: $(cat stderr)"
+	mv stdout "$what.json"
+	rows "$what.json"
+done
+
+# What the simulation counts is the same on every machine: 200,000 IOs/s for 300 s.
+python3 - sim.json <<'END' || fail "sim: not the work that the rows promise"
+import json, sys
+rows = {row["name"].split(": ")[-1]: row for row in json.load(open(sys.argv[1]))}
+assert 60 <= rows["IOs"]["value"] < 62, rows["IOs"]
+assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
+END
+
+run 2 weir bench
+has stderr 'gate or sim'
+run 2 weir bench sin
+has stderr "no benchmark 'sin'"
+for n in 0 26 2x ''; do
+	run 2 weir bench sim --runs "$n"
+	has stderr '--runs'
+done

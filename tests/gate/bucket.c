@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buckets are exact: whatever the rate, the steps and the span, against whole numbers of 128 bits. */
+#include "gate/bucket.h"
+#include "law.h"
+
+__extension__ typedef __int128 i128;
+
+static struct bucket make(double rate, double size)
+{
+	struct weir_bucket_spec spec = {.rate = rate, .size = size};
+	struct bucket b;
+
+	CHECK(!bucket_check(&spec));
+	bucket_init(&b, &spec);
+	return b;
+}
+
+static i128 parts(const struct bucket *b)
+{
+	return (i128)b->level * (i128)BUCKET_UNIT + b->part;
+}
+
+/* The rates in which rounding would show first. */
+static double any_rate(void)
+{
+	static const double odd[] = {1.0 / 3, 0.01, 1.0 / 1024, 1e11, 2.7e11, 3, 1e9, 999999937};
+
+	return law_chance(0.5) ? odd[law_below(8)] : law_log(1.0 / 1024, 2.7e11);
+}
+
+static void example_of_the_header(void)
+{
+	struct bucket b = make(3, 2);
+
+	bucket_take(&b, 2);
+	CHECK_INT(bucket_wait(&b, 1), 333333334);
+	bucket_fill(&b, 333333334);
+	bucket_take(&b, 1);
+	CHECK_INT(bucket_wait(&b, 1), 666666667 - 333333334);
+	bucket_fill(&b, 666666667 - 333333334);
+	bucket_take(&b, 1);
+	CHECK_INT(bucket_wait(&b, 1), 1000000000 - 666666667);
+}
+
+static void small_steps_are_one_large(void)
+{
+	for (unsigned k = 0; k < 20; k++) {
+		double rate = any_rate();
+		struct bucket steps = make(rate, 4503599627370496.0), once = steps;
+		weir_time span = 0, most = (weir_time)law_log(2, 1e9);
+		int64_t debt = INT64_C(1) << 53;
+
+		bucket_take(&steps, debt);
+		bucket_take(&once, debt);
+		for (unsigned i = 0; i < 50000; i++) {
+			weir_time t = (weir_time)law_between(1, (uint64_t)most);
+
+			bucket_fill(&steps, t);
+			span += t;
+			law_operations++;
+		}
+		bucket_fill(&once, span);
+		CHECK_INT(steps.level, once.level);
+		CHECK_INT(steps.part, once.part);
+	}
+}
+
+static void as_whole_numbers_say(void)
+{
+	for (unsigned k = 0; k < 60; k++) {
+		double size = ceil(law_log(1, law_chance(0.5) ? 100 : 4e15));
+		struct bucket b = make(any_rate(), size);
+		i128 level = parts(&b), full = level;
+
+		for (unsigned i = 0; i < 3000; i++) {
+			/* From a nanosecond to a century. */
+			weir_time span = (weir_time)law_log(1, law_chance(0.1) ? 3e18 : 1e10);
+			int64_t cost = (int64_t)law_log(1, 2 * size);
+
+			bucket_fill(&b, span);
+			if (level < full) {
+				level += (i128)b.rate * span;
+				level = level < full ? level : full;
+			}
+			CHECK(parts(&b) == level);
+			CHECK(b.part < BUCKET_UNIT);
+			bool admits =
+				level >= (i128)(cost < b.size ? cost : b.size) * (i128)BUCKET_UNIT;
+
+			CHECK_INT(bucket_admits(&b, cost), admits);
+			CHECK_INT(bucket_wait(&b, cost) == 0, admits);
+			if (admits && law_chance(0.9)) {
+				bucket_take(&b, cost);
+				level -= (i128)cost * (i128)BUCKET_UNIT;
+			}
+			law_operations++;
+		}
+	}
+}
+
+static void waits_to_the_nanosecond(void)
+{
+	for (unsigned i = 0; i < 50000; i++) {
+		double size = ceil(law_log(1, law_chance(0.5) ? 100 : 4e15));
+		struct bucket b = make(any_rate(), size), early;
+		int64_t cost = (int64_t)law_log(1, size + 1);
+
+		bucket_take(&b, (int64_t)law_log(1, 2 * size));
+		if (law_chance(0.5))
+			bucket_fill(&b, (weir_time)law_log(1, 1e6));
+		weir_time wait = bucket_wait(&b, cost);
+
+		law_operations++;
+		if (wait == 0 || wait == WEIR_NEVER) {
+			CHECK(wait != 0 || bucket_admits(&b, cost));
+			continue;
+		}
+		early = b;
+		if (wait > 1)
+			bucket_fill(&early, wait - 1);
+		CHECK(!bucket_admits(&early, cost));
+		bucket_fill(&b, wait);
+		CHECK(bucket_admits(&b, cost));
+	}
+}
+
+static void a_century_without_drift(void)
+{
+	/* Whenever it admits, one is taken: after a hundred years not one more or less. */
+	struct bucket b = make(1.0 / 3, 1); /* kept as 341/1024 */
+	const weir_time century = INT64_C(3155760000) * WEIR_SEC;
+	weir_time now = 0;
+	uint64_t taken = 0;
+
+	bucket_take(&b, 1);
+	for (;;) {
+		weir_time wait = bucket_wait(&b, 1) + (weir_time)law_below(2) * 1000;
+
+		/* In steps of a year, and one by one at the end. */
+		if (now < century - 1000 * WEIR_SEC) {
+			struct bucket large = make(1.0 / 3, 4e15);
+
+			large.level = b.level;
+			large.part = b.part;
+			bucket_fill(&large, century - 1000 * WEIR_SEC - now);
+			now = century - 1000 * WEIR_SEC;
+			taken += (uint64_t)large.level;
+			b.level = 0;
+			b.part = large.part;
+			continue;
+		}
+		if (now + wait > century)
+			break;
+		now += wait;
+		bucket_fill(&b, wait);
+		bucket_take(&b, 1);
+		taken++;
+	}
+	/* The late thousandths lose nothing unless the bucket is full, which it never was for long. */
+	CHECK(taken <= (uint64_t)(3155760000.0 * 341 / 1024));
+	CHECK(taken >= (uint64_t)(3155760000.0 * 341 / 1024) - 1);
+}
+
+static void zero_cost_and_zero_rate(void)
+{
+	struct bucket b = make(0, 5);
+
+	bucket_take(&b, 5);
+	CHECK(bucket_admits(&b, 0));
+	CHECK_INT(bucket_wait(&b, 0), 0);
+	CHECK_INT(bucket_wait(&b, 1), WEIR_NEVER);
+	bucket_fill(&b, INT64_MAX);
+	CHECK_INT(b.level, 0);
+}
+
+static void large_costs_need_only_the_size(void)
+{
+	struct bucket b = make(10, 5);
+
+	CHECK(bucket_admits(&b, 1000000));
+	bucket_take(&b, 1000000);
+	CHECK_INT(b.level, 5 - 1000000);
+	CHECK_INT(bucket_wait(&b, 1), (1000000 - 5 + 1) * (WEIR_SEC / 10));
+	bucket_fill(&b, (1000000 - 5) * (WEIR_SEC / 10));
+	CHECK_INT(b.level, 0);
+}
+
+static void grants_may_exceed_the_size(void)
+{
+	struct weir_bucket_spec spec = {.kind = WEIR_RTOKENS, .rate = 0, .size = 10};
+	struct bucket b;
+
+	bucket_init(&b, &spec);
+	CHECK_INT(b.level, 0); /* granted only: begins at none */
+	bucket_grant(&b, 25);
+	CHECK_INT(b.level, 25);
+	spec.rate = 5;
+	bucket_init(&b, &spec);
+	CHECK_INT(b.level, 10);
+	bucket_grant(&b, 7);
+	bucket_fill(&b, WEIR_SEC);
+	CHECK_INT(b.level, 17); /* neither more nor cut */
+	bucket_grant(&b, -20);
+	CHECK_INT(b.level, -3);
+}
+
+static void a_new_one_takes_over_the_level(void)
+{
+	struct bucket old = make(1000, 100), more = make(7, 200), less = make(7, 20);
+
+	bucket_take(&old, 50);
+	bucket_fill(&old, 500);
+	bucket_inherit(&more, &old);
+	CHECK(parts(&more) == parts(&old));
+	bucket_inherit(&less, &old);
+	CHECK_INT(less.level, 20);
+	CHECK_INT(less.part, 0);
+}
+
+static void bad_specs_are_refused(void)
+{
+	const struct weir_bucket_spec good = {.rate = 1, .size = 1};
+	struct weir_bucket_spec s;
+
+	CHECK(!bucket_check(&good));
+#define REFUSED(field, value)                                                                      \
+	do {                                                                                       \
+		s = good;                                                                          \
+		s.field = value;                                                                   \
+		CHECK(bucket_check(&s));                                                           \
+	} while (0)
+	REFUSED(rate, -1);
+	REFUSED(rate, NAN);
+	REFUSED(rate, INFINITY);
+	REFUSED(rate, 1e12);
+	REFUSED(rate, 1e-9);
+	REFUSED(size, 0);
+	REFUSED(size, 0.5);
+	REFUSED(size, -1);
+	REFUSED(size, NAN);
+	REFUSED(size, 1e16);
+	REFUSED(ops, 0x10);
+	REFUSED(kind, (enum weir_bucket_kind)4);
+	REFUSED(unit, (enum weir_unit)3);
+}
+
+int main(int argc, char **argv)
+{
+	law_start(argc, argv, "bucket");
+	RUN(example_of_the_header);
+	RUN(small_steps_are_one_large);
+	RUN(as_whole_numbers_say);
+	RUN(waits_to_the_nanosecond);
+	RUN(a_century_without_drift);
+	RUN(zero_cost_and_zero_rate);
+	RUN(large_costs_need_only_the_size);
+	RUN(grants_may_exceed_the_size);
+	RUN(a_new_one_takes_over_the_level);
+	RUN(bad_specs_are_refused);
+	return law_end(1000000);
+}

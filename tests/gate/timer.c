@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Timers against a plain array: at the first tick at or after their time, in order, each once. */
+#include "gate/timer.h"
+#include "law.h"
+
+#define ENTRIES 300
+
+struct model {
+	struct timer t;
+	int64_t tick[ENTRIES]; /* when due; -1: not set */
+	weir_time now;
+};
+
+static int64_t tick_of(weir_time when)
+{
+	return (when + TIMER_TICK - 1) / TIMER_TICK;
+}
+
+static void set(struct model *m, uint32_t i, weir_time when)
+{
+	int64_t tick = when == WEIR_NEVER ? -1 : tick_of(when);
+
+	timer_set(&m->t, i, when);
+	if (tick < 0)
+		return;
+	if (tick < m->now / TIMER_TICK)
+		tick = m->now / TIMER_TICK; /* the past is now */
+	if (m->tick[i] < 0 || tick < m->tick[i])
+		m->tick[i] = tick;
+}
+
+/* All that is due by now, and nothing else; then nothing is left. */
+static void expire(struct model *m, uint32_t batch)
+{
+	int64_t to = m->now / TIMER_TICK, last = 0;
+	uint32_t out[ENTRIES], n;
+
+	do {
+		n = timer_expire(&m->t, m->now, out, batch);
+		CHECK(n <= batch);
+		for (uint32_t k = 0; k < n; k++) {
+			CHECK(out[k] < ENTRIES);
+			int64_t tick = m->tick[out[k]];
+
+			if (tick < 0 || tick > to)
+				FAIL("entry %u expired at tick %lld, set for %lld", out[k],
+					(long long)to, (long long)tick);
+			CHECK(tick >= last); /* in order */
+			last = tick;
+			m->tick[out[k]] = -1;
+		}
+		law_operations += n;
+	} while (n == batch);
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		if (m->tick[i] >= 0 && m->tick[i] <= to)
+			FAIL("entry %u, set for tick %lld, did not expire at %lld", i,
+				(long long)m->tick[i], (long long)to);
+}
+
+static void check_next(const struct model *m)
+{
+	weir_time next = timer_next(&m->t);
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		if (m->tick[i] >= 0 && m->tick[i] < first)
+			first = m->tick[i];
+	if (first == INT64_MAX) {
+		CHECK_INT(next, WEIR_NEVER);
+		return;
+	}
+	CHECK(next <= first * TIMER_TICK); /* never late */
+	if (first - m->now / TIMER_TICK < 64 && first / 64 == m->now / TIMER_TICK / 64)
+		CHECK_INT(next, first * TIMER_TICK); /* near ones exactly */
+}
+
+static weir_time any_span(void)
+{
+	return (weir_time)law_log(1, law_chance(0.1) ? 1e13 : law_chance(0.5) ? 1e8 : 1e5);
+}
+
+static void as_an_array_says(void)
+{
+	for (unsigned k = 0; k < 30; k++) {
+		struct model m = {.now = k % 3 ? 0 : INT64_C(3155760000) * WEIR_SEC};
+		double busy = law_log(0.05, 0.9);
+
+		CHECK_INT(timer_init(&m.t, ENTRIES), 0);
+		memset(m.tick, -1, sizeof m.tick);
+		expire(&m, 8);
+		for (unsigned i = 0; i < 5000; i++) {
+			uint32_t e = (uint32_t)law_below(ENTRIES);
+
+			law_operations++;
+			if (law_chance(busy)) {
+				set(&m, e, law_chance(0.01) ? WEIR_NEVER : m.now + any_span());
+			} else if (law_chance(0.2)) {
+				timer_clear(&m.t, e);
+				m.tick[e] = -1;
+			} else {
+				weir_time next = timer_next(&m.t);
+
+				check_next(&m);
+				if (next > m.now && next != WEIR_NEVER && law_chance(0.7))
+					m.now = next;
+				else
+					m.now += any_span();
+				expire(&m, (uint32_t)law_between(1, 40));
+			}
+		}
+		/* By its own advice it comes to an end, and soon. */
+		for (unsigned looks = 0; timer_next(&m.t) != WEIR_NEVER; looks++) {
+			weir_time next = timer_next(&m.t);
+
+			CHECK(next >= m.now - TIMER_TICK);
+			m.now = next > m.now ? next : m.now;
+			expire(&m, 16);
+			CHECK(looks < 200 * ENTRIES);
+		}
+		CHECK_INT(m.t.set, 0);
+		timer_free(&m.t);
+	}
+}
+
+static void an_earlier_time_is_kept(void)
+{
+	struct timer t;
+	uint32_t out[2];
+
+	CHECK_INT(timer_init(&t, 2), 0);
+	timer_set(&t, 0, 5000);
+	timer_set(&t, 0, 90000);
+	CHECK_INT(timer_expire(&t, 4095, out, 2), 0);
+	CHECK_INT(timer_next(&t), 5120); /* the tick after 5000 */
+	CHECK_INT(timer_expire(&t, 5120, out, 2), 1);
+	CHECK_INT(out[0], 0);
+	CHECK_INT(timer_expire(&t, 1000000, out, 2), 0);
+	timer_set(&t, 1, 3000000);
+	timer_set(&t, 1, 2000000);
+	CHECK_INT(timer_expire(&t, 2000000 + TIMER_TICK, out, 2), 1);
+	CHECK_INT(timer_expire(&t, 4000000, out, 2), 0);
+	timer_free(&t);
+}
+
+static void growing_keeps_what_is_set(void)
+{
+	struct timer t;
+	uint32_t out[8];
+
+	CHECK_INT(timer_init(&t, 3), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		timer_set(&t, i, (weir_time)(i + 1) * 200 * WEIR_MS);
+	CHECK_INT(timer_grow(&t, 5000), 0);
+	timer_set(&t, 4999, 100 * WEIR_MS);
+	CHECK_INT(timer_expire(&t, WEIR_SEC, out, 8), 4);
+	CHECK_INT(out[0], 4999);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_INT(out[i + 1], i);
+	CHECK_INT(timer_next(&t), WEIR_NEVER);
+	timer_free(&t);
+}
+
+int main(int argc, char **argv)
+{
+	law_start(argc, argv, "timer");
+	RUN(as_an_array_says);
+	RUN(an_earlier_time_is_kept);
+	RUN(growing_keeps_what_is_set);
+	return law_end(150000);
+}
