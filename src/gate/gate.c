@@ -633,9 +633,9 @@ static void gate_activate(struct weir_gate *g, weir_time now)
  * A tenant is a chain of lines: its place in a lane or a timer, from there its node, from there its
  * head, its buckets and its other places, from the head the next one. Each step is asked for for all
  * of a batch before the next step; the first, which is a walk along lists, during the batch before.
- * A gate of few nodes is near enough: it would cost as much as it gains. */
+ * Few tenants are near enough: it would cost as much as it gains. */
 
-#define GATE_FEW 16384 /* nodes; about 10 MB with their requests and buckets */
+#define GATE_FEW 16384 /* tenants that wait; some 10 MB with their requests and buckets */
 
 struct gate_batch {
 	uint32_t n;
@@ -644,13 +644,13 @@ struct gate_batch {
 
 #define GATE_STEP 8 /* passes that a line takes to come, at some 30 ns a pass */
 
-/* Who will be due, and who will come to the front of the rest, in the next batch: found one by one
+/* Who will be due, and who will come to the front of a lane, in the next batch: found one by one
  * during this one, and fetched one step deeper every GATE_STEP passes. */
 struct gate_walk {
 	struct timer_walk timer;
 	struct lane_walk lane;
-	const struct lane *rest;
-	uint32_t n; /* steps taken; GATE_BATCH: enough, or not wanted */
+	const struct lane *of; /* the lane that `lane` walks */
+	uint32_t n;            /* steps taken; GATE_BATCH: enough, or not wanted */
 	uint32_t due[GATE_BATCH], entry[GATE_BATCH], node[GATE_BATCH]; /* NODE_NIL: nobody */
 };
 
@@ -668,6 +668,10 @@ static inline void gate_fetch_head(const struct weir_gate *g, uint32_t n)
 	__builtin_prefetch(&g->entries[node->entry[WEIR_CLASS_REST] & ~1u], 1);
 	__builtin_prefetch(node->limits, 1);
 	__builtin_prefetch((const char *)node->limits + 64, 1);
+	if (node->priority != NODE_NO_PRIORITY) { /* profiles: more buckets than fit there */
+		__builtin_prefetch((const char *)node->limits + 128, 1);
+		__builtin_prefetch((const char *)node->limits + 192, 1);
+	}
 }
 
 static void gate_fetch_heads(const struct weir_gate *g, const struct gate_batch *batch)
@@ -701,35 +705,35 @@ static void gate_ahead(const struct weir_gate *g, const struct lane *lane, struc
 	}
 }
 
-/* The leaves that are likely to pass next, in the root's two usual lanes. */
+/* The leaves that are likely to pass next: those at the front of the root's lanes. The walk goes on
+ * where this ends. */
 static void gate_ahead_all(
 	const struct weir_gate *g, struct gate_walk *walk, struct gate_batch *ahead, size_t max)
 {
 	uint32_t want = max < GATE_BATCH ? (uint32_t)max : GATE_BATCH;
 
-	if (g->ready_reserved) {
-		const struct lane *reserved = gate_lane(g, WEIR_ROOT, NODE_RESERVED);
-		struct lane_walk w = lane_walk_from_front(reserved);
-
-		gate_ahead(g, reserved, &w, ahead, want);
+	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST && ahead->n < want;
+		slot = gate_slot(g, slot + 1)) {
+		walk->of = gate_lane(g, WEIR_ROOT, slot);
+		walk->lane = lane_walk_from_front(walk->of);
+		gate_ahead(g, walk->of, &walk->lane, ahead, want - ahead->n);
 	}
-	gate_ahead(g, walk->rest, &walk->lane, ahead, want - ahead->n);
 	gate_fetch_heads(g, ahead);
 }
 
 static void gate_walk_start(const struct weir_gate *g, struct gate_walk *w)
 {
-	w->rest = gate_lane(g, WEIR_ROOT, NODE_REST);
-	w->lane = lane_walk_from_front(w->rest);
+	w->of = gate_lane(g, WEIR_ROOT, NODE_REST);
+	w->lane = lane_walk_from_front(w->of);
 	w->timer = (struct timer_walk){
 		.at = TIMER_NIL, .digit = (uint32_t)(g->timer.now / TIMER_COARSE) & 4095};
-	w->n = g->n_nodes > GATE_FEW ? 0 : GATE_BATCH;
+	w->n = w->of->members > GATE_FEW ? 0 : GATE_BATCH;
 }
 
 static __attribute__((noinline)) void gate_walk(const struct weir_gate *g, struct gate_walk *w)
 {
 	uint32_t k = w->n++, n = timer_walk(&g->timer, &w->timer);
-	uint32_t e = lane_walk(w->rest, g->entries, &w->lane);
+	uint32_t e = lane_walk(w->of, g->entries, &w->lane);
 
 	w->due[k] = n;
 	w->entry[k] = e;
