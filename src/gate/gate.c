@@ -162,13 +162,17 @@ static void gate_tokenless(struct weir_gate *g, uint32_t n, weir_time now)
 	gate_later(g, n, l->stamp, any < all ? any : all);
 }
 
+/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
+ * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
+ * not change who passes. */
 GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	const struct node *node = &g->nodes[n];
 	const struct node_limits *l = node->limits;
 	const struct bucket *b = &l->b[l->r];
+	weir_time span = timer_coarse(now) - l->stamp;
 
-	if (limits_any(b, l->n_r, node->head, now - l->stamp)) {
+	if (limits_any(b, l->n_r, node->head, span > 0 ? span : 0)) {
 		gate_enter(g, n, NODE_RESERVED);
 		return;
 	}
@@ -177,8 +181,6 @@ GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 
 	if (due >= l->stamp && !limits_any(b, l->n_r, node->head, due - l->stamp))
 		return;
-	/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse
-	 * timer is cheap. */
 	weir_time wait = limits_wait_any(b, l->n_r, node->head);
 
 	if (wait < WEIR_NEVER - l->stamp)

@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define TIMER_LOOK  8           /* entries that timer_next reads at most */
-#define TIMER_FIRST 0x80000000u /* prev of a slot's first entry: the slot, not an entry */
+#define TIMER_LOOK 8 /* entries that timer_next reads at most */
 
 int timer_grow(struct timer *t, uint32_t room)
 {
@@ -49,7 +48,7 @@ static unsigned timer_wheel_of(uint32_t slot)
 	return slot < 64 ? 0 : slot < 64 + 4096 ? 1 : slot < 64 + 4096 + 1024 ? 2 : 3;
 }
 
-/* Entry i becomes the first of its slot. */
+/* Entry i becomes the last of its slot. */
 static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
 {
 	struct timer_entry *e = &t->entries[i];
@@ -59,13 +58,15 @@ static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 	uint64_t bit = UINT64_C(1) << (digit % 64);
 
-	e->next = TIMER_NIL;
+	e->next = slot | TIMER_END;
 	if (*word & bit) {
-		e->next = t->first[slot];
-		t->entries[e->next].prev = i;
+		e->prev = t->last[slot];
+		t->entries[e->prev].next = i;
+	} else {
+		e->prev = slot | TIMER_END;
+		t->first[slot] = i;
 	}
-	e->prev = slot | TIMER_FIRST;
-	t->first[slot] = i;
+	t->last[slot] = i;
 	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
@@ -102,14 +103,18 @@ static void timer_unlink(struct timer *t, uint32_t i)
 {
 	const struct timer_entry *e = &t->entries[i];
 
-	if (e->next != TIMER_NIL)
-		t->entries[e->next].prev = e->prev;
-	if (!(e->prev & TIMER_FIRST))
-		t->entries[e->prev].next = e->next;
-	else if (e->next != TIMER_NIL)
-		t->first[e->prev & ~TIMER_FIRST] = e->next;
+	if (e->next & e->prev & TIMER_END) {
+		timer_empty(t, e->next & ~TIMER_END);
+		return;
+	}
+	if (e->next & TIMER_END)
+		t->last[e->next & ~TIMER_END] = e->prev;
 	else
-		timer_empty(t, e->prev & ~TIMER_FIRST);
+		t->entries[e->next].prev = e->prev;
+	if (e->prev & TIMER_END)
+		t->first[e->prev & ~TIMER_END] = e->next;
+	else
+		t->entries[e->prev].next = e->next;
 }
 
 void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
@@ -166,7 +171,7 @@ static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uin
 	uint32_t i = t->first[slot], n = 0;
 
 	timer_empty(t, slot);
-	while (i != TIMER_NIL) {
+	while (i < TIMER_END) {
 		struct timer_entry *e = &t->entries[i];
 		uint32_t next = e->next;
 
@@ -186,16 +191,16 @@ static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32
 {
 	uint32_t i = t->first[slot], n = 0;
 
-	while (i != TIMER_NIL && n < max) {
+	while (i < TIMER_END && n < max) {
 		t->entries[i].tick = -1;
 		ret[n++] = i;
 		i = t->entries[i].next;
 	}
-	if (i == TIMER_NIL) {
+	if (i >= TIMER_END) {
 		timer_empty(t, slot);
 	} else {
 		t->first[slot] = i;
-		t->entries[i].prev = slot | TIMER_FIRST;
+		t->entries[i].prev = slot | TIMER_END;
 	}
 	return n;
 }
@@ -257,7 +262,7 @@ weir_time timer_next(const struct timer *t)
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. (A slot that was found holds one at least.) */
 	first = t->entries[t->first[slot]].tick;
-	for (uint32_t i = t->first[slot]; i != TIMER_NIL; i = t->entries[i].next) {
+	for (uint32_t i = t->first[slot]; i < TIMER_END; i = t->entries[i].next) {
 		if (++looked > TIMER_LOOK)
 			return tick << TIMER_TICK_BITS;
 		if (t->entries[i].tick < first)

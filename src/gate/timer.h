@@ -11,8 +11,8 @@
  *         timers (268 ms) move once. One that is set to the beginning of such a slot
  *         (timer_set_coarse) never moves: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
- *         are small integers, one timer each. Those of one tick expire last set first: a list
- *         that grows at its head touches no entry but the two it links.
+ *         are small integers, one timer each. Those of one tick expire in the order in which they
+ *         were set, however often somebody looks in between.
  * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
  *         again. That saves most of the moves of a timer that is pushed back at every request.
  */
@@ -29,11 +29,12 @@
 #define TIMER_WHEELS    4
 #define TIMER_SLOTS     (64 + 4096 + 1024 + 1)
 #define TIMER_NIL       UINT32_MAX
+#define TIMER_END       0x80000000u /* no entry, but a slot */
 
 struct timer_entry {
 	int64_t tick;  /* when due; < 0: not set */
-	uint32_t next; /* TIMER_NIL: the slot's last */
-	uint32_t prev; /* the slot's first: slot | TIMER_FIRST */
+	uint32_t next; /* of the slot's last: slot | TIMER_END */
+	uint32_t prev; /* of its first: the same */
 };
 
 struct timer {
@@ -43,7 +44,7 @@ struct timer {
 	int64_t now;                    /* tick */
 	uint64_t top[TIMER_WHEELS];     /* which of a wheel's words of bits are not 0 */
 	uint64_t bits[1 + 64 + 16 + 1]; /* which slots have entries: wheel after wheel */
-	uint32_t first[TIMER_SLOTS];    /* where the slot's bit is set */
+	uint32_t first[TIMER_SLOTS], last[TIMER_SLOTS]; /* where the slot's bit is set */
 };
 
 int timer_init(struct timer *t, uint32_t room);
@@ -58,13 +59,18 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 	if (when <= WEIR_NEVER - TIMER_TICK) /* else never */
 		timer_set_tick(t, i, (when + TIMER_TICK - 1) >> TIMER_TICK_BITS);
 }
-/* The same for what may be TIMER_COARSE ticks late: cheaper. */
+/* The last beginning of a slot of the middle wheel. */
+static inline weir_time timer_coarse(weir_time now)
+{
+	return now & -(TIMER_COARSE * TIMER_TICK);
+}
+/* The same at the first such beginning at or after `when`: cheaper. */
 static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
 {
 	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
 
 	if (when <= WEIR_NEVER - coarse)
-		timer_set_tick(t, i, ((when + coarse - 1) & -coarse) >> TIMER_TICK_BITS);
+		timer_set_tick(t, i, timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS);
 }
 /* When entry i expires; < 0: it is not set. */
 static inline weir_time timer_due(const struct timer *t, uint32_t i)
@@ -84,9 +90,9 @@ struct timer_walk {
 uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w);
 static inline uint32_t timer_walk(const struct timer *t, struct timer_walk *w)
 {
-	if (w->at != TIMER_NIL)
+	if (w->at < TIMER_END)
 		w->at = t->entries[w->at].next;
-	return w->at != TIMER_NIL ? w->at : timer_walk_slot(t, w);
+	return w->at < TIMER_END ? w->at : timer_walk_slot(t, w);
 }
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
