@@ -676,6 +676,12 @@ static inline void gate_fetch_head(const struct weir_gate *g, uint32_t n)
 	}
 }
 
+static void gate_fetch_nodes(const struct weir_gate *g, const struct gate_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->n; i++)
+		gate_fetch_node(g, batch->node[i]);
+}
+
 static void gate_fetch_heads(const struct weir_gate *g, const struct gate_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->n; i++)
@@ -774,18 +780,18 @@ static void gate_prepare(struct weir_gate *g, struct gate_walk *walk, size_t max
 {
 	struct gate_batch due, ahead = {.n = 0};
 
-	due.n = timer_expire(&g->timer, now, due.node, GATE_BATCH);
-	gate_fetch_heads(g, &due);
 	gate_walk_start(g, walk);
-	if (walk->n == 0)
-		gate_ahead_all(g, walk, &ahead, max);
-	gate_due_all(g, &due, now);
-	gate_fetch_next(g, &due);
-	gate_fetch_next(g, &ahead);
-	while (due.n == GATE_BATCH) {
+	do {
 		due.n = timer_expire(&g->timer, now, due.node, GATE_BATCH);
+		gate_fetch_nodes(g, &due);
+		if (walk->n == 0 && ahead.n == 0)
+			gate_ahead_all(g, walk, &ahead, max);
 		gate_fetch_heads(g, &due);
 		gate_due_all(g, &due, now);
+	} while (due.n == GATE_BATCH);
+	if (walk->n == 0) {
+		gate_fetch_next(g, &due);
+		gate_fetch_next(g, &ahead);
 	}
 	if (g->any_pending)
 		gate_activate(g, now);

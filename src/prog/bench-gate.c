@@ -178,14 +178,17 @@ static int load_gate(struct load *l, unsigned features, uint32_t idle)
 		.histograms = features & HISTOGRAMS ? l->tenants : 0};
 	int r = weir_gate_new(&config, &l->gate);
 
-	/* The busy ones are spread among the idle. */
-	uint32_t apart = 1 + idle / l->tenants, made = 0;
+	/* The busy ones are spread among the idle, one at random in each stretch: evenly would put
+	 * them into a few sets of the cache. */
+	uint32_t apart = 1 + idle / l->tenants, made = 0, pick = 0;
 
 	for (uint32_t i = 0; !r && i < l->tenants + idle; i++) {
 		weir_node n;
 
+		if (i % apart == 0)
+			pick = i + (uint32_t)rng_below(&l->rng, apart);
 		r = weir_gate_add(l->gate, WEIR_ROOT, &n);
-		if (!r && i % apart == 0 && made < l->tenants)
+		if (!r && i == pick && made < l->tenants)
 			l->nodes[made++] = n;
 	}
 	for (uint32_t i = 0; !r && i < l->tenants; i++)
@@ -329,7 +332,8 @@ static int measure(struct bench *b, const char *name, uint32_t tenants, unsigned
 		load_free(l);
 		return r;
 	}
-	load_time(l, (uint64_t)tenants * 4); /* warm up: tags spread out, memory touched */
+	/* Warm up: tags spread out, memory touched; a drain makes room for 32 new histograms. */
+	load_time(l, (uint64_t)tenants * (features & HISTOGRAMS ? 64 : 4));
 	load_time(f, (uint64_t)tenants * 4);
 	for (unsigned i = 0; i < b->runs; i++) {
 		bench_sample(&gate, load_time(l, requests));
