@@ -21,7 +21,7 @@
  * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
  *    whose tenant holds an R-token; then the rest. Inside each class, start-time fair queueing by
  *    weight, per level of the tree. (Or FIFO or EDF, for comparison.)
- *    (Who may pass already is found to hold an R-token up to 66 µs after it has come in.)
+ *    (Who may pass already is found to hold an R-token up to 34 µs after it has come in.)
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit.
  * 4. A bucket admits when its level ≥ min(cost, size), and may go negative: over any interval

@@ -37,15 +37,19 @@ static const struct {
 	uint8_t shift, bits, word;
 	uint16_t slot;
 } timer_wheel[TIMER_WHEELS] = {
-	{.shift = 0, .bits = 6, .word = 0, .slot = 0},
-	{.shift = 6, .bits = 12, .word = 1, .slot = 64},
-	{.shift = 18, .bits = 10, .word = 65, .slot = 64 + 4096},
-	{.shift = 28, .bits = 0, .word = 81, .slot = 64 + 4096 + 1024}, /* beyond: one slot */
+	{.shift = 0, .bits = 5, .word = 0, .slot = 0},
+	{.shift = 5, .bits = 12, .word = 1, .slot = TIMER_COARSE},
+	{.shift = 17, .bits = 10, .word = 65, .slot = TIMER_COARSE + 4096},
+	{.shift = 27, .bits = 0, .word = 81, .slot = TIMER_COARSE + 4096 + 1024}, /* beyond */
 };
 
 static unsigned timer_wheel_of(uint32_t slot)
 {
-	return slot < 64 ? 0 : slot < 64 + 4096 ? 1 : slot < 64 + 4096 + 1024 ? 2 : 3;
+	unsigned wheel = TIMER_WHEELS - 1;
+
+	while (slot < timer_wheel[wheel].slot)
+		wheel--;
+	return wheel;
 }
 
 /* Entry i becomes the last of its slot. */
@@ -75,14 +79,14 @@ static __attribute__((noinline)) void timer_link_far(struct timer *t, uint32_t i
 {
 	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
 
-	timer_put(t, i, differ < 1 << 6 ? 0 : differ < 1 << 28 ? 2 : 3);
+	timer_put(t, i, differ < 1 << 5 ? 0 : differ < 1 << 27 ? 2 : 3);
 }
 
 static inline void timer_link(struct timer *t, uint32_t i)
 {
 	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
 
-	if (differ >> 6 && !(differ >> 18))
+	if (differ >> 5 && !(differ >> 17))
 		timer_put(t, i, 1); /* where most go, with its constants */
 	else
 		timer_link_far(t, i);
@@ -221,8 +225,8 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 		}
 		if (tick > t->now)
 			t->now = tick;
-		n += slot < 64 ? timer_take(t, slot, ret + n, max - n)
-			       : timer_cascade(t, slot, ret + n, max - n);
+		n += slot < TIMER_COARSE ? timer_take(t, slot, ret + n, max - n)
+					 : timer_cascade(t, slot, ret + n, max - n);
 	}
 	t->set -= n;
 	return n;
@@ -257,7 +261,7 @@ weir_time timer_next(const struct timer *t)
 
 	if (tick == INT64_MAX)
 		return WEIR_NEVER;
-	if (slot < 64)
+	if (slot < TIMER_COARSE)
 		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. (A slot that was found holds one at least.) */

@@ -3,12 +3,12 @@
  * timer: who is to be looked at again, and when.
  *
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 64, 4096 and 1024 slots, a bit a slot, and a list of what is beyond. An
+ * METHOD  Three wheels, of 32, 4096 and 1024 slots, a bit a slot, and a list of what is beyond. An
  *         entry stands on the wheel of the highest digit in which its time differs from now, and
- *         moves down when now reaches that digit: at most twice, and once in 275 s while it is
+ *         moves down when now reaches that digit: at most twice, and once in 137 s while it is
  *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
- *         65 µs, so that a move down is of few entries at a time, and there are 4096, so that most
- *         timers (268 ms) move once. One that is set to the beginning of such a slot
+ *         33 µs, so that a move down is of few entries at a time, and there are 4096, so that most
+ *         timers (134 ms) move once. One that is set to the beginning of such a slot
  *         (timer_set_coarse) never moves: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each. Those of one tick expire in the order in which they
@@ -25,9 +25,9 @@
 
 #define TIMER_TICK_BITS 10
 #define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
-#define TIMER_COARSE    64 /* ticks: a slot of the middle wheel, 65.5 µs */
+#define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
 #define TIMER_WHEELS    4
-#define TIMER_SLOTS     (64 + 4096 + 1024 + 1)
+#define TIMER_SLOTS     (TIMER_COARSE + 4096 + 1024 + 1)
 #define TIMER_NIL       UINT32_MAX
 #define TIMER_END       0x80000000u /* no entry, but a slot */
 

@@ -19,7 +19,7 @@ __extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × 
 #define REF_UNIT ((ref_parts)1024 * 1000000000)
 
 #define REF_TICK     1024            /* ns: how late the gate may find out that a bucket admits */
-#define REF_COARSE   (65 * REF_TICK) /* the same for an R-token, and one who may pass without */
+#define REF_COARSE   (33 * REF_TICK) /* the same for an R-token, and one who may pass without */
 #define REF_NODES    512
 #define REF_BUCKETS  8
 #define REF_RESERVED 64 /* slots: priorities 0 … 63, then these */
