@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hot path: submit, next, done, wakeup. The law is in gate.h, the parts in node.h. */
+#include "gate/ahead.h"
 #include "gate/node.h"
 #include <errno.h>
 #include <string.h>
 
 /* On the way of every request: inlined wherever it is used, though that is in several places. */
 #define GATE_HOT static inline __attribute__((always_inline))
-
-#define GATE_BATCH 32 /* how many are fetched ahead of need at once */
 
 static weir_time gate_time(struct weir_gate *g, weir_time now)
 {
@@ -30,11 +29,6 @@ static void gate_ready(struct weir_gate *g, unsigned slot, bool ready)
 		g->ready_priority &= ~(UINT64_C(1) << slot);
 }
 
-static inline struct lane *gate_lane(const struct weir_gate *g, uint32_t inner, unsigned slot)
-{
-	return &g->lanes[*node_lane_of(g->inner[inner], slot)];
-}
-
 static bool gate_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	return (g->nodes[n].flags & NODE_STOPPED) && slot >= g->inner[n]->stopped;
@@ -52,7 +46,7 @@ GATE_HOT void gate_join(struct weir_gate *g, uint32_t e, uint32_t n, unsigned sl
 	if (entry->next != LANE_NIL)
 		return;
 	const struct node *node = &g->nodes[n];
-	struct lane *lane = gate_lane(g, node->parent, slot);
+	struct lane *lane = node_lane(g, node->parent, slot);
 	double start = lane->now - g->credit * node->per_weight;
 
 	if (entry->tag < start)
@@ -67,7 +61,7 @@ static void gate_join_above(struct weir_gate *g, uint32_t n, unsigned slot)
 	if (n == WEIR_ROOT)
 		gate_ready(g, slot, true);
 	else if (!gate_stopped(g, n, slot)) /* else gate_release will see to it */
-		gate_join(g, gate_lane(g, n, slot)->entry, n, slot);
+		gate_join(g, node_lane(g, n, slot)->entry, n, slot);
 }
 
 /* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
@@ -76,7 +70,7 @@ static void gate_join_keyed(struct weir_gate *g, uint32_t e, uint32_t n, unsigne
 	for (;;) {
 		struct lane_entry *entry = &g->entries[e];
 		const struct node *node = &g->nodes[n];
-		struct lane *lane = gate_lane(g, node->parent, slot);
+		struct lane *lane = node_lane(g, node->parent, slot);
 		bool inside = entry->next != LANE_NIL;
 
 		if (inside && entry->tag <= key) {
@@ -362,7 +356,7 @@ static void gate_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
  * slot is empty. */
 GATE_HOT uint32_t gate_descend(struct weir_gate *g, struct gate_turn *turn)
 {
-	struct lane *above = NULL, *lane = gate_lane(g, WEIR_ROOT, turn->slot);
+	struct lane *above = NULL, *lane = node_lane(g, WEIR_ROOT, turn->slot);
 	uint32_t above_e = LANE_NIL;
 
 	for (;;) {
@@ -441,34 +435,20 @@ static bool gate_runs(struct weir_gate *g, unsigned slot, weir_time now)
 	return !(node->flags & NODE_ABOVE) || gate_admitted(g, g->run_node, node->head, slot, now);
 }
 
-/* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
-static unsigned gate_slot(const struct weir_gate *g, unsigned from)
-{
-	if (from < NODE_PRIORITIES) {
-		uint64_t ready = g->ready_priority & (~UINT64_C(0) << from);
-
-		if (ready)
-			return (unsigned)__builtin_ctzll(ready);
-	}
-	if (from <= NODE_RESERVED && g->ready_reserved)
-		return NODE_RESERVED;
-	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
-}
-
 static void gate_run_turn(struct weir_gate *g, struct gate_turn *turn)
 {
 	const struct node *node = &g->nodes[g->run_node];
 
 	turn->leaf = g->run_node;
 	turn->entry = node->entry[node_entry_of(turn->slot)];
-	turn->lane = gate_lane(g, node->parent, turn->slot);
+	turn->lane = node_lane(g, node->parent, turn->slot);
 	turn->run = true;
 }
 
 static inline bool gate_choose(struct weir_gate *g, weir_time now, struct gate_turn *turn)
 {
 	turn->run = false;
-	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST; slot = gate_slot(g, slot + 1)) {
+	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
 		turn->slot = slot;
 		if (g->run_left && gate_runs(g, slot, now)) {
 			gate_run_turn(g, turn);
@@ -499,7 +479,7 @@ static void gate_tag_above(struct weir_gate *g, const struct gate_turn *turn, do
 	uint32_t e = turn->lane->entry;
 
 	for (uint32_t n = turn->lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
-		struct lane *lane = gate_lane(g, g->nodes[n].parent, turn->slot);
+		struct lane *lane = node_lane(g, g->nodes[n].parent, turn->slot);
 
 		gate_tag(g, lane, e, cost * g->nodes[n].per_weight, turn->run);
 		e = lane->entry;
@@ -631,141 +611,7 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 	}
 }
 
-/* ---- memory ahead of need: what a batch will touch is fetched together, not one after the other.
- * A tenant is a chain of lines: its place in a lane or a timer, from there its node, from there its
- * head, its buckets and its other places, from the head the next one. Each step is asked for for all
- * of a batch before the next step; the first, which is a walk along lists, during the batch before.
- * Few tenants are near enough: it would cost as much as it gains. */
-
-#define GATE_FEW 16384 /* tenants that wait; some 10 MB with their requests and buckets */
-
-struct gate_batch {
-	uint32_t n;
-	uint32_t node[GATE_BATCH];
-};
-
-#define GATE_STEP 8 /* passes that a line takes to come, at some 30 ns a pass */
-
-/* Who will be due, and who will come to the front of a lane, in the next batch: found one by one
- * during this one, and fetched one step deeper every GATE_STEP passes. */
-struct gate_walk {
-	struct timer_walk timer;
-	struct lane_walk lane;
-	const struct lane *of; /* the lane that `lane` walks */
-	uint32_t n;            /* steps taken; GATE_BATCH: enough, or not wanted */
-	uint32_t due[GATE_BATCH], entry[GATE_BATCH], node[GATE_BATCH]; /* NODE_NIL: nobody */
-};
-
-static inline void gate_fetch_node(const struct weir_gate *g, uint32_t n)
-{
-	__builtin_prefetch(&g->nodes[n], 1);
-	__builtin_prefetch(&g->nodes[n].dispatched, 1);
-}
-
-static inline void gate_fetch_head(const struct weir_gate *g, uint32_t n)
-{
-	const struct node *node = &g->nodes[n];
-
-	__builtin_prefetch(node->head, 1);
-	__builtin_prefetch(&g->entries[node->entry[WEIR_CLASS_REST] & ~1u], 1);
-	__builtin_prefetch(node->limits, 1);
-	__builtin_prefetch((const char *)node->limits + 64, 1);
-	if (node->priority != NODE_NO_PRIORITY) { /* profiles: more buckets than fit there */
-		__builtin_prefetch((const char *)node->limits + 128, 1);
-		__builtin_prefetch((const char *)node->limits + 192, 1);
-	}
-}
-
-static void gate_fetch_nodes(const struct weir_gate *g, const struct gate_batch *batch)
-{
-	for (uint32_t i = 0; i < batch->n; i++)
-		gate_fetch_node(g, batch->node[i]);
-}
-
-static void gate_fetch_heads(const struct weir_gate *g, const struct gate_batch *batch)
-{
-	for (uint32_t i = 0; i < batch->n; i++)
-		gate_fetch_head(g, batch->node[i]);
-}
-
-static void gate_fetch_next(const struct weir_gate *g, const struct gate_batch *batch)
-{
-	for (uint32_t i = 0; i < batch->n; i++) {
-		const struct weir_req *head = g->nodes[batch->node[i]].head;
-
-		if (head)
-			__builtin_prefetch(head->next, 1);
-	}
-}
-
-/* Adds the owners of up to `max` entries at the front of one of the root's lanes. */
-static void gate_ahead(const struct weir_gate *g, const struct lane *lane, struct lane_walk *w,
-	struct gate_batch *ahead, uint32_t max)
-{
-	for (uint32_t e; max && (e = lane_walk(lane, g->entries, w)) != LANE_NIL; max--) {
-		uint32_t owner = g->entries[e].owner;
-
-		if (owner >= NODE_ORPHAN) /* a lane of its own, or nobody */
-			continue;
-		ahead->node[ahead->n++] = owner;
-		gate_fetch_node(g, owner);
-		__builtin_prefetch(&g->timer.entries[owner], 1);
-	}
-}
-
-/* The leaves that are likely to pass next: those at the front of the root's lanes. The walk goes on
- * where this ends. */
-static void gate_ahead_all(
-	const struct weir_gate *g, struct gate_walk *walk, struct gate_batch *ahead, size_t max)
-{
-	uint32_t want = max < GATE_BATCH ? (uint32_t)max : GATE_BATCH;
-
-	for (unsigned slot = gate_slot(g, 0); slot <= NODE_REST && ahead->n < want;
-		slot = gate_slot(g, slot + 1)) {
-		walk->of = gate_lane(g, WEIR_ROOT, slot);
-		walk->lane = lane_walk_from_front(walk->of);
-		gate_ahead(g, walk->of, &walk->lane, ahead, want - ahead->n);
-	}
-	gate_fetch_heads(g, ahead);
-}
-
-static void gate_walk_start(const struct weir_gate *g, struct gate_walk *w)
-{
-	w->of = gate_lane(g, WEIR_ROOT, NODE_REST);
-	w->lane = lane_walk_from_front(w->of);
-	w->timer = (struct timer_walk){
-		.at = TIMER_NIL, .digit = (uint32_t)(g->timer.now / TIMER_COARSE) & 4095};
-	w->n = w->of->members > GATE_FEW ? 0 : GATE_BATCH;
-}
-
-static __attribute__((noinline)) void gate_walk(const struct weir_gate *g, struct gate_walk *w)
-{
-	uint32_t k = w->n++, n = timer_walk(&g->timer, &w->timer);
-	uint32_t e = lane_walk(w->of, g->entries, &w->lane);
-
-	w->due[k] = n;
-	w->entry[k] = e;
-	if (n != TIMER_NIL) {
-		__builtin_prefetch(&g->timer.entries[n], 1);
-		gate_fetch_node(g, n);
-	}
-	if (e != LANE_NIL)
-		__builtin_prefetch(&g->entries[e], 1);
-	if (k < GATE_STEP)
-		return;
-	n = w->due[k - GATE_STEP];
-	if (n != TIMER_NIL)
-		gate_fetch_head(g, n);
-	e = w->entry[k - GATE_STEP];
-	n = e != LANE_NIL ? g->entries[e].owner : NODE_NIL;
-	w->node[k] = n;
-	if (n < NODE_ORPHAN)
-		gate_fetch_node(g, n);
-	if (k >= 2 * GATE_STEP && w->node[k - GATE_STEP] < NODE_ORPHAN)
-		gate_fetch_head(g, w->node[k - GATE_STEP]);
-}
-
-static void gate_due_all(struct weir_gate *g, const struct gate_batch *due, weir_time now)
+static void gate_due_all(struct weir_gate *g, const struct ahead_batch *due, weir_time now)
 {
 	for (uint32_t i = 0; i < due->n; i++) {
 		if (g->nodes[due->node[i]].flags & NODE_INNER)
@@ -776,22 +622,22 @@ static void gate_due_all(struct weir_gate *g, const struct gate_batch *due, weir
 }
 
 /* Whoever's time has come, and whoever has come, stands where he belongs. */
-static void gate_prepare(struct weir_gate *g, struct gate_walk *walk, size_t max, weir_time now)
+static void gate_prepare(struct weir_gate *g, struct ahead_walk *walk, size_t max, weir_time now)
 {
-	struct gate_batch due, ahead = {.n = 0};
+	struct ahead_batch due, ahead = {.n = 0};
 
-	gate_walk_start(g, walk);
+	ahead_start(g, walk);
 	do {
-		due.n = timer_expire(&g->timer, now, due.node, GATE_BATCH);
-		gate_fetch_nodes(g, &due);
+		due.n = timer_expire(&g->timer, now, due.node, AHEAD_BATCH);
+		ahead_nodes(g, &due);
 		if (walk->n == 0 && ahead.n == 0)
-			gate_ahead_all(g, walk, &ahead, max);
-		gate_fetch_heads(g, &due);
+			ahead_front(g, walk, &ahead, max);
+		ahead_heads(g, &due);
 		gate_due_all(g, &due, now);
-	} while (due.n == GATE_BATCH);
+	} while (due.n == AHEAD_BATCH);
 	if (walk->n == 0) {
-		gate_fetch_next(g, &due);
-		gate_fetch_next(g, &ahead);
+		ahead_next(g, &due);
+		ahead_next(g, &ahead);
 	}
 	if (g->any_pending)
 		gate_activate(g, now);
@@ -853,7 +699,7 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
-	struct gate_walk walk;
+	struct ahead_walk walk;
 	struct gate_turn turn;
 
 	if (max > room)
@@ -862,8 +708,8 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	gate_prepare(g, &walk, max, now);
 	while (n < max && gate_choose(g, now, &turn)) {
 		ret_reqs[n++] = gate_pass(g, &turn, now);
-		if (walk.n < GATE_BATCH)
-			gate_walk(g, &walk);
+		if (walk.n < AHEAD_BATCH)
+			ahead_step(g, &walk);
 	}
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;
@@ -898,7 +744,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 	gate_window(g, now);
 	if (g->in_flight >= g->window.limit)
 		return window_next(&g->window);
-	unsigned slot = gate_slot(g, 0);
+	unsigned slot = node_ready(g, 0);
 
 	if (g->any_pending || (slot <= NODE_REST && !gate_stopped(g, WEIR_ROOT, slot)))
 		return now;

@@ -3,6 +3,7 @@
  * node: what a gate is made of; shared by the files of this room and by nobody else.
  *
  *   gate.c   the hot path: submit, next, done, wakeup
+ *   ahead.c  memory ahead of need
  *   tree.c   nodes come and go, and their lanes with them
  *   knob.c   knobs
  *   stats.c  what was measured
@@ -171,6 +172,25 @@ static inline unsigned node_entry_of(unsigned slot)
 {
 	return slot < NODE_PRIORITIES ? WEIR_CLASS_PRIORITY
 				      : slot - NODE_RESERVED + WEIR_CLASS_RESERVED;
+}
+
+static inline struct lane *node_lane(const struct weir_gate *g, uint32_t inner, unsigned slot)
+{
+	return &g->lanes[*node_lane_of(g->inner[inner], slot)];
+}
+
+/* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
+static inline unsigned node_ready(const struct weir_gate *g, unsigned from)
+{
+	if (from < NODE_PRIORITIES) {
+		uint64_t ready = g->ready_priority & (~UINT64_C(0) << from);
+
+		if (ready)
+			return (unsigned)__builtin_ctzll(ready);
+	}
+	if (from <= NODE_RESERVED && g->ready_reserved)
+		return NODE_RESERVED;
+	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
 }
 
 /* ---- clocks (stats.c) */
