@@ -129,7 +129,7 @@ static void a_whole_file_is_read(void)
 }
 
 /* A scenario, and a part of what is said of it. */
-static const char *const cases[][2] = {
+static const char *const wrong[][2] = {
 	{"", "needs a 'duration'"},
 	{"duration: 10\n", "t.yaml:1:11: duration"},
 	{"duration: 10s\nsample: 1us\n", "t.yaml:1:11: duration: has more than 1000000 samples"},
@@ -224,8 +224,8 @@ static const char *const cases[][2] = {
 
 static void errors_name_the_place_and_the_reason(void)
 {
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		refused(cases[i][0], cases[i][1]);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		refused(wrong[i][0], wrong[i][1]);
 }
 
 static int set(const char *text, const char *path, const char *value, struct scenario **ret,
