@@ -184,7 +184,7 @@ GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 static void gate_promote_profile(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	const struct node *node = &g->nodes[n];
-	weir_time fits = limits_fits(node->limits, node->head);
+	weir_time fits = node->limits->fits;
 
 	if (fits <= now)
 		gate_enter(g, n, node->priority);
@@ -207,7 +207,7 @@ GATE_HOT void gate_promote(struct weir_gate *g, uint32_t n, weir_time now)
 GATE_HOT void gate_look(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	struct node *node = &g->nodes[n];
-	const struct node_limits *l = node->limits;
+	struct node_limits *l = node->limits;
 
 	node->may = 0;
 	if (!l) {
@@ -230,6 +230,8 @@ GATE_HOT void gate_look(struct weir_gate *g, uint32_t n, weir_time now)
 	if (node->state != NODE_OK)
 		gate_state(g, n, NODE_OK, now);
 	gate_enter(g, n, NODE_REST);
+	if (node->priority != NODE_NO_PRIORITY)
+		l->fits = limits_fits(l, node->head);
 	gate_promote(g, n, now);
 }
 

@@ -199,7 +199,7 @@ static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *
 		for (unsigned i = old->n_hold; i < old->n_hold + old->n_profile; i++)
 			bucket_fill(&old->b[i], now - old->profile_stamp);
 		knob_inherit(l, old);
-		*l->clocks = *old->clocks;
+		*limits_clocks(l) = *limits_clocks(old);
 		tree_limits_free(g, old);
 	}
 	g->nodes[n].limits = l;

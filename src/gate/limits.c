@@ -34,9 +34,7 @@ weir_time limits_fits(struct node_limits *l, const struct weir_req *r)
 
 void limits_charge_profile(struct node_limits *l, const struct weir_req *r)
 {
-	weir_time fits = limits_fits(l, r);
-
-	if (fits > l->profile_stamp)
-		limits_fill_profile(l, fits);
+	if (l->fits > l->profile_stamp)
+		limits_fill_profile(l, l->fits);
 	limits_take(&l->b[l->n_hold], l->n_profile, r);
 }

@@ -16,10 +16,15 @@ struct node_limits { /* aligned to a cache line: a tenant with min and max needs
 	weir_time stamp;         /* when the levels were true, the profiles' apart */
 	weir_time profile_stamp; /* when the profiles' were: see limits_fits */
 	uint8_t n_hold, n_profile, n_r, n_l;
-	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
-	struct node_clocks *clocks; /* behind the last bucket */
-	struct bucket b[];          /* hold, profile, R, L, in that order */
+	uint8_t r, l, n;   /* the first R-bucket, the first L-bucket, and how many in all */
+	weir_time fits;    /* when the head fits its profiles, as of the last look */
+	struct bucket b[]; /* hold, profile, R, L, in that order; then struct node_clocks */
 };
+
+static inline struct node_clocks *limits_clocks(struct node_limits *l)
+{
+	return (struct node_clocks *)&l->b[l->n];
+}
 
 /* What r costs in a unit: its three costs lie side by side, and submit saw to it that none is 0 that
  * counts as 1. */
@@ -115,6 +120,7 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
  * overflow while somebody waits. Of none: at its submit.
  */
 weir_time limits_fits(struct node_limits *l, const struct weir_req *r);
+/* r was the head when l->fits was found. */
 void limits_charge_profile(struct node_limits *l, const struct weir_req *r);
 
 /* Law 3: if any R-bucket holds enough, all that count the request pay for it, so that several

@@ -217,7 +217,8 @@ static inline void stats_wait(struct weir_gate *g, uint32_t n, weir_time now, in
 		stats_wait_slow(g, n, now, sign);
 		return;
 	}
-	c = node->limits->clocks; /* all of them stand; what stands at 0 leaves its area alone */
+	c = limits_clocks(
+		node->limits); /* all of them stand; what stands at 0 leaves its area alone */
 	node->full_area -= (uint64_t)sign * (c->masked - c->above0.full);
 	c->held_area += (uint64_t)sign * c->held;
 	if (c->tokens | c->both) {

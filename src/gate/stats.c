@@ -42,7 +42,7 @@ struct node_clock stats_above(const struct weir_gate *g, uint32_t n, weir_time n
 {
 	if (!g->nodes[n].limits)
 		return stats_above_of(g, n, now);
-	const struct node_clocks *c = g->nodes[n].limits->clocks;
+	const struct node_clocks *c = limits_clocks(g->nodes[n].limits);
 
 	if (g->nodes[n].flags & NODE_STOPPED)
 		return stats_plus(c->above, stats_minus(stats_now(g, now), c->since));
@@ -61,7 +61,7 @@ static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, w
 
 	if (!g->nodes[n].limits)
 		return c;
-	const struct node_clocks *l = g->nodes[n].limits->clocks;
+	const struct node_clocks *l = limits_clocks(g->nodes[n].limits);
 	struct node_clock span = stats_minus(stats_now(g, now), l->since);
 	struct node_clock span_above = stats_minus(above, l->above0);
 
@@ -81,7 +81,7 @@ static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, w
 /* The clocks go on from here. */
 static void stats_mark(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	struct node_clocks *l = g->nodes[n].limits->clocks;
+	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
 
 	l->since = stats_now(g, now);
 	l->above0 = stats_above_of(g, n, now);
@@ -89,7 +89,7 @@ static void stats_mark(struct weir_gate *g, uint32_t n, weir_time now)
 
 void stats_start(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	struct node_clocks *l = g->nodes[n].limits->clocks;
+	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
 
 	stats_mark(g, n, now);
 	if (g->nodes[n].flags & NODE_INNER)
@@ -102,7 +102,7 @@ void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	if (!g->nodes[n].limits)
 		return;
-	struct node_clocks *l = g->nodes[n].limits->clocks;
+	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
 
 	g->nodes[n].flags |= NODE_CLOCKS; /* those who wait signed on when the clocks stood at 0 */
 	if (g->nodes[n].flags & NODE_INNER) {
@@ -132,9 +132,11 @@ void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sig
 	node->full_area -= times * c.masked;
 	if (!node->limits)
 		return;
-	node->limits->clocks->held_area += times * c.held;
-	node->limits->clocks->tokens_area += times * c.tokens;
-	node->limits->clocks->both_area += times * c.both;
+	struct node_clocks *l = limits_clocks(node->limits);
+
+	l->held_area += times * c.held;
+	l->tokens_area += times * c.tokens;
+	l->both_area += times * c.both;
 }
 
 /* ---- reading */
@@ -182,7 +184,7 @@ int weir_gate_stats(
 		g->now = now;
 	now = g->now;
 	const struct node *node = &g->nodes[leaf];
-	const struct node_clocks *l = node->limits ? node->limits->clocks : NULL;
+	const struct node_clocks *l = node->limits ? limits_clocks(node->limits) : NULL;
 	struct stats_clocks c = stats_clocks(g, leaf, now);
 	double total = stats_area(node->wait_area, node->queued, (uint64_t)now);
 	bool clocks = node->flags & NODE_CLOCKS; /* else they all stand at 0 */
@@ -240,7 +242,7 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 	bool held =
 		node->flags & NODE_INNER ? node->flags & NODE_STOPPED : node->state == NODE_HELD;
 
-	const struct node_clocks *l = node->limits->clocks;
+	const struct node_clocks *l = limits_clocks(node->limits);
 
 	return (weir_time)(l->held + (held ? (uint64_t)g->now - l->since.time : 0));
 }

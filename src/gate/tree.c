@@ -278,11 +278,7 @@ static size_t tree_limits_lines(uint32_t buckets)
 
 struct node_limits *tree_limits(struct weir_gate *g, uint32_t buckets)
 {
-	struct node_limits *l = pool_get(&g->pool, tree_limits_lines(buckets));
-
-	if (l)
-		l->clocks = (struct node_clocks *)&l->b[buckets];
-	return l;
+	return pool_get(&g->pool, tree_limits_lines(buckets));
 }
 
 void tree_limits_free(struct weir_gate *g, struct node_limits *l)
