@@ -126,11 +126,11 @@ static void load_free(struct load *l)
 	free(l);
 }
 
-/* A bucket's size is what comes in 5 ms for max, as a policy installs it, and 20 ms for min, and two of
- * the largest requests; requests all cost 1 where accuracy is measured. */
+/* A bucket's size is what comes in 5 ms for max and 20 ms for min, and two of the largest requests; or,
+ * where max is to bind from the start, at least 2, as a policy installs it. */
 static double load_size(double rate, double span, unsigned features)
 {
-	return features & ACCURATE ? fmax(2, rate * span) : 32 + rate * span;
+	return features & (ACCURATE | BINDING) ? fmax(2, rate * span) : 32 + rate * span;
 }
 
 static double load_max(const struct load *l, uint32_t i, unsigned features)
