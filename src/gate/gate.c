@@ -298,6 +298,46 @@ static bool gate_admitted(
 	return true;
 }
 
+/* The leaf at the front of inner node n's slot; NODE_NIL: none, or one that no longer waits there. */
+static uint32_t gate_front(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	uint32_t l = *node_lane_of(g->inner[n], slot);
+
+	while (l != NODE_NIL) {
+		uint32_t e = lane_first(&g->lanes[l], g->entries);
+		uint32_t owner = e == LANE_NIL ? NODE_NIL : g->entries[e].owner;
+
+		if (owner < NODE_ORPHAN)
+			return g->nodes[owner].may >> node_entry_of(slot) & 1 ? owner : NODE_NIL;
+		l = owner != NODE_NIL && (owner & LANE_OF_LANE) ? owner & ~LANE_OF_LANE : NODE_NIL;
+	}
+	return NODE_NIL;
+}
+
+/* The window is full, so that nobody is tried; but whom an ancestor's bucket would stop waits for
+ * that bucket. It is stopped now, as it would be at the next try. */
+static void gate_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
+{
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		struct node_limits *l = g->nodes[n].limits;
+
+		if (!l || !l->n_hold || (g->nodes[n].flags & NODE_STOPPED))
+			continue;
+		unsigned slot = g->inner[n]->lane_priority ? 0 : NODE_RESERVED;
+		uint32_t front = NODE_NIL;
+
+		for (; slot <= NODE_REST && front == NODE_NIL; slot++)
+			front = gate_front(g, n, slot);
+		if (front == NODE_NIL)
+			continue;
+		limits_fill(l, now);
+		if (!limits_all(l->b, l->n_hold, g->nodes[front].head, 0))
+			gate_stop(g, n, slot - 1,
+				limits_wait_all(l->b, l->n_hold, g->nodes[front].head), now);
+	}
+}
+
 static void gate_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	uint32_t l = *node_lane_of(g->inner[n], slot);
@@ -717,6 +757,9 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	g->in_flight += (uint32_t)n;
 	g->dispatched += n;
 	gate_window(g, now);
+	for (size_t i = 0; g->full && i < n; i++)
+		if (g->nodes[ret_reqs[i]->tenant].flags & NODE_ABOVE)
+			gate_probe(g, ret_reqs[i]->tenant, now);
 	return n;
 }
 

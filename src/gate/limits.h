@@ -136,8 +136,9 @@ static inline void limits_charge_tokens(struct node_limits *l, const struct weir
 	for (unsigned i = l->r; i < l->l; i++) {
 		struct bucket *b = &l->b[i];
 
-		if (limits_counts(b, r))
-			bucket_take(b, limits_cost(r, b->unit));
+		if (!limits_counts(b, r))
+			continue;
+		bucket_take(b, limits_cost(r, b->unit));
 		if (b->level < -b->size)
 			b->level = -b->size;
 	}

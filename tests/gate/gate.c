@@ -307,6 +307,41 @@ static void ancestors_max_admits_too(void)
 	weir_gate_free(b.g);
 }
 
+/* Behind a window that is always full, a limit is still what its tenants wait for. */
+static void limits_show_behind_a_full_window(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node group = leaf(&b, WEIR_ROOT, 1), own = leaf(&b, WEIR_ROOT, 1),
+		  flood = leaf(&b, WEIR_ROOT, 1), member;
+	struct weir_gate_stats s;
+
+	CHECK_INT(weir_gate_add(b.g, group, &member), 0);
+	buckets(&b, group, &(struct weir_bucket_spec){.rate = 1, .size = 1}, 1);
+	buckets(&b, own, &(struct weir_bucket_spec){.rate = 1, .size = 1}, 1);
+	for (int i = 0; i < 3; i++) {
+		submit(&b, member, 1);
+		submit(&b, own, 1);
+	}
+	for (int i = 0; i < 100; i++)
+		submit(&b, flood, 1);
+	for (int i = 0; i < 50; i++) { /* half a second: each limit lets one pass */
+		struct weir_req *r = pass(&b);
+
+		CHECK(r && !pass(&b));
+		b.now += 10 * WEIR_MS;
+		finish(&b, r);
+	}
+	CHECK_INT(weir_gate_stats(b.g, b.now, member, &s), 0);
+	CHECK_INT(s.queued, 2);
+	CHECK(s.wait_ns[WEIR_WAIT_ABOVE] > 10 * s.wait_ns[WEIR_WAIT_WINDOW]);
+	CHECK_INT(weir_gate_stats(b.g, b.now, own, &s), 0);
+	CHECK_INT(s.queued, 2);
+	CHECK(s.wait_ns[WEIR_WAIT_MAX] > 10 * s.wait_ns[WEIR_WAIT_WINDOW]);
+	CHECK_INT(weir_gate_stats(b.g, b.now, flood, &s), 0);
+	CHECK(s.wait_ns[WEIR_WAIT_WINDOW] > 0 && s.wait_ns[WEIR_WAIT_MAX] == 0);
+	weir_gate_free(b.g);
+}
+
 static void min_comes_first_and_weights_share_the_rest(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -616,6 +651,7 @@ int main(void)
 	RUN(max_holds_and_wakes);
 	RUN(large_request_passes_small_bucket);
 	RUN(ancestors_max_admits_too);
+	RUN(limits_show_behind_a_full_window);
 	RUN(min_comes_first_and_weights_share_the_rest);
 	RUN(priority_while_it_fits);
 	RUN(tokens_as_in_algorithm_1);
