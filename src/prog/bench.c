@@ -90,22 +90,29 @@ void bench_target(struct bench_row *row, const char *target, bool met)
 	row->met = met;
 }
 
+static void print_row(const struct bench_row *r, int width)
+{
+	printf("%-*s %8.4g %-8s %4.0f%%", width, r->name, r->value, r->unit, 100 * r->spread);
+	if (r->target)
+		printf("  %-9s %-4s", r->target, r->met ? "ok" : "MISS");
+	else if (r->peer)
+		printf("  %-9s %-4s", "", "");
+	if (r->peer)
+		printf("  %.2f x %s, %.4g", r->ratio, r->peer, r->peer_value);
+	putchar('\n');
+}
+
 static void print_table(const struct bench *b)
 {
-	printf("%-58s %10s %-9s %6s  %-22s %10s %7s  %s\n", "row", "value", "unit", "spread",
-		"peer", "its value", "ratio", "target");
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bench_row *r = &b->rows[i];
+	int width = 3;
 
-		printf("%-58s %10.4g %-9s %5.0f%%  ", r->name, r->value, r->unit, 100 * r->spread);
-		if (r->peer)
-			printf("%-22s %10.4g %7.2f  ", r->peer, r->peer_value, r->ratio);
-		else
-			printf("%-22s %10s %7s  ", "", "", "");
-		if (r->target)
-			printf("%s: %s", r->target, r->met ? "ok" : "MISS");
-		putchar('\n');
-	}
+	for (size_t i = 0; i < b->n; i++)
+		if ((int)strlen(b->rows[i].name) > width)
+			width = (int)strlen(b->rows[i].name);
+	printf("%-*s %8s %-8s %5s  %-14s  %s\n", width, "row", "value", "unit", "+-", "target",
+		"ratio to its peer, and the peer's value");
+	for (size_t i = 0; i < b->n; i++)
+		print_row(&b->rows[i], width);
 }
 
 static json_t *row_json(const struct bench_row *r)
