@@ -161,24 +161,12 @@ static void gate_tokenless(struct weir_gate *g, uint32_t n, weir_time now)
  * not change who passes. */
 GATE_HOT void gate_promote_r(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	const struct node *node = &g->nodes[n];
-	const struct node_limits *l = node->limits;
-	const struct bucket *b = &l->b[l->r];
-	weir_time span = timer_coarse(now) - l->stamp;
+	weir_time reserved = g->nodes[n].limits->reserved;
 
-	if (limits_any(b, l->n_r, node->head, span > 0 ? span : 0)) {
+	if (reserved <= timer_coarse(now) || reserved <= g->nodes[n].limits->stamp)
 		gate_enter(g, n, NODE_RESERVED);
-		return;
-	}
-	/* Most often its timer is set already, for the same token or the one before. */
-	weir_time due = timer_due(&g->timer, n);
-
-	if (due >= l->stamp && !limits_any(b, l->n_r, node->head, due - l->stamp))
-		return;
-	weir_time wait = limits_wait_any(b, l->n_r, node->head);
-
-	if (wait < WEIR_NEVER - l->stamp)
-		timer_set_coarse(&g->timer, n, l->stamp + wait);
+	else if (reserved != WEIR_NEVER)
+		timer_set_coarse(&g->timer, n, reserved);
 }
 
 static void gate_promote_profile(struct weir_gate *g, uint32_t n, weir_time now)
@@ -230,6 +218,8 @@ GATE_HOT void gate_look(struct weir_gate *g, uint32_t n, weir_time now)
 	if (node->state != NODE_OK)
 		gate_state(g, n, NODE_OK, now);
 	gate_enter(g, n, NODE_REST);
+	if (l->n_r)
+		l->reserved = limits_reserved(l, node->head);
 	if (node->priority != NODE_NO_PRIORITY)
 		l->fits = limits_fits(l, node->head);
 	gate_promote(g, n, now);

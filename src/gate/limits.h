@@ -16,9 +16,10 @@ struct node_limits { /* aligned to a cache line: a tenant with min and max needs
 	weir_time stamp;         /* when the levels were true, the profiles' apart */
 	weir_time profile_stamp; /* when the profiles' were: see limits_fits */
 	uint8_t n_hold, n_profile, n_r, n_l;
-	uint8_t r, l, n;   /* the first R-bucket, the first L-bucket, and how many in all */
-	weir_time fits;    /* when the head fits its profiles, as of the last look */
-	struct bucket b[]; /* hold, profile, R, L, in that order; then struct node_clocks */
+	uint8_t r, l, n;    /* the first R-bucket, the first L-bucket, and how many in all */
+	weir_time fits;     /* when the head fits its profiles, as of the last look */
+	weir_time reserved; /* when it has an R-token, as of the last look */
+	struct bucket b[];  /* hold, profile, R, L, in that order; then struct node_clocks */
 };
 
 static inline struct node_clocks *limits_clocks(struct node_limits *l)
@@ -104,6 +105,14 @@ static inline weir_time limits_wait_any(
 			wait = t;
 	}
 	return wait;
+}
+
+/* When some R-bucket admits r. */
+static inline weir_time limits_reserved(const struct node_limits *l, const struct weir_req *r)
+{
+	weir_time wait = limits_wait_any(&l->b[l->r], l->n_r, r);
+
+	return wait < WEIR_NEVER - l->stamp ? l->stamp + wait : WEIR_NEVER;
 }
 
 static inline void limits_take(struct bucket *b, unsigned n, const struct weir_req *r)

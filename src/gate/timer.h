@@ -72,11 +72,6 @@ static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
 	if (when <= WEIR_NEVER - coarse)
 		timer_set_tick(t, i, timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS);
 }
-/* When entry i expires; < 0: it is not set. */
-static inline weir_time timer_due(const struct timer *t, uint32_t i)
-{
-	return t->entries[i].tick * TIMER_TICK;
-}
 void timer_clear(struct timer *t, uint32_t i);
 
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
