@@ -206,7 +206,7 @@ GATE_HOT void gate_look(struct weir_gate *g, uint32_t n, weir_time now)
 	}
 	weir_time span = now - l->stamp;
 
-	if (!limits_all(l->b, l->n_hold, node->head, span)) {
+	if (!limits_admit(l, node->head, span)) {
 		gate_held(g, n, now);
 		return;
 	}

@@ -147,6 +147,8 @@ static struct node_limits *knob_limits(
 	}
 	l->r = (uint8_t)(l->n_hold + l->n_profile);
 	l->l = (uint8_t)(l->r + l->n_r);
+	l->pair = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
+		  l->b[1].ops == WEIR_OPS_ALL;
 	return l;
 }
 

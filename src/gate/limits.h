@@ -16,7 +16,9 @@ struct node_limits { /* aligned to a cache line: a tenant with min and max needs
 	weir_time stamp;         /* when the levels were true, the profiles' apart */
 	weir_time profile_stamp; /* when the profiles' were: see limits_fits */
 	uint8_t n_hold, n_profile, n_r, n_l;
-	uint8_t r, l, n;    /* the first R-bucket, the first L-bucket, and how many in all */
+	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
+	bool pair; /* just one hold and one R-bucket that count everything: what `min` and `max` make
+	              of a tenant, and worth a way without loops */
 	weir_time fits;     /* when the head fits its profiles, as of the last look */
 	weir_time reserved; /* when it has an R-token, as of the last look */
 	struct bucket b[];  /* hold, profile, R, L, in that order; then struct node_clocks */
@@ -107,10 +109,21 @@ static inline weir_time limits_wait_any(
 	return wait;
 }
 
+/* Do all hold buckets admit r, `span` after their levels were true? */
+static inline bool limits_admit(
+	const struct node_limits *l, const struct weir_req *r, weir_time span)
+{
+	if (l->pair)
+		return bucket_admits_after(&l->b[0], limits_cost(r, l->b[0].unit), span);
+	return limits_all(l->b, l->n_hold, r, span);
+}
+
 /* When some R-bucket admits r. */
 static inline weir_time limits_reserved(const struct node_limits *l, const struct weir_req *r)
 {
-	weir_time wait = limits_wait_any(&l->b[l->r], l->n_r, r);
+	int64_t cost = limits_cost(r, l->b[l->r].unit);
+	weir_time wait = l->pair && cost ? bucket_wait(&l->b[1], cost)
+					 : limits_wait_any(&l->b[l->r], l->n_r, r);
 
 	return wait < WEIR_NEVER - l->stamp ? l->stamp + wait : WEIR_NEVER;
 }
@@ -153,10 +166,34 @@ static inline void limits_charge_tokens(struct node_limits *l, const struct weir
 	}
 }
 
+static inline void limits_charge_pair(
+	struct node_limits *l, const struct weir_req *r, weir_time now)
+{
+	struct bucket *hold = &l->b[0], *reserved = &l->b[1];
+	int64_t cost = limits_cost(r, reserved->unit);
+	weir_time span = now - l->stamp;
+
+	if (span > 0) {
+		l->stamp = now;
+		bucket_fill(hold, span);
+		bucket_fill(reserved, span);
+	}
+	bucket_take(hold, limits_cost(r, hold->unit));
+	if (!bucket_admits(reserved, cost))
+		return;
+	bucket_take(reserved, cost);
+	if (reserved->level < -reserved->size)
+		reserved->level = -reserved->size;
+}
+
 /* What r pays to its tenant's buckets; `priority`: it passed because it fit its profile. */
 static inline void limits_charge(
 	struct node_limits *l, const struct weir_req *r, bool priority, weir_time now)
 {
+	if (l->pair) {
+		limits_charge_pair(l, r, now);
+		return;
+	}
 	limits_fill(l, now);
 	limits_take(l->b, l->n_hold, r);
 	if (priority && l->n_profile)
