@@ -692,7 +692,8 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 {
 	now = gate_time(g, now);
 	for (size_t i = 0; i < n; i++) {
-		if (reqs[i]->tenant >= g->n_nodes || !(g->nodes[reqs[i]->tenant].flags & NODE_LEAF))
+		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_TRIM ||
+			!(g->nodes[reqs[i]->tenant].flags & NODE_LEAF))
 			return -EINVAL;
 		__builtin_prefetch(&g->nodes[reqs[i]->tenant].wait_area, 1);
 	}

@@ -23,7 +23,9 @@
  *    weight, per level of the tree. (Or FIFO or EDF, for comparison.)
  *    (Who may pass already is found to hold an R-token up to 34 µs after it has come in.)
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
- *    them all, and R-tokens if there are any, else L-tokens if there is a limit.
+ *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several
+ *    R-buckets, one that holds enough will do, and all that count the request pay: together they
+ *    guarantee the most that any of them does, not their sum.
  * 4. A bucket admits when its level ≥ min(cost, size), and may go negative: over any interval
  *    service ≤ r·t + b + one largest cost. A profile bucket holds nobody: a request that does not
  *    fit loses its priority for as long as it does not fit, keeps its place in its tenant's queue,
@@ -35,8 +37,8 @@
  *    the time. Time in the device is counted apart. A change of cause is seen at the next call.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ (c_i + k)/r_i + (c_j + k)/r_j + 2 quanta: r weight, c
- *    largest cost, or that of a whole run, k the credit. Each class has its own tags, so what min guarantees comes first and
- *    what is left is shared by weight on top of it: x = g + λ·r.
+ *    largest cost, or that of a whole run, k the credit. Each class has its own tags, so what min
+ *    guarantees comes first and what is left is shared by weight on top of it: x = g + λ·r.
  * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of
  *    different tenants before one weir_gate_next may be permuted without changing what passes.
  *
@@ -163,7 +165,8 @@ WEIR_API int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir
 /* ---- requests. `now` never goes backwards from one call to the next; if it does, the gate
  * stands still until it has caught up. */
 
-/* Takes all n. A request for something that is not a leaf is -EINVAL, and then none is taken. */
+/* Takes all n. A request for something that is not a leaf, or with an operation that there is not,
+ * is -EINVAL, and then none is taken. */
 WEIR_API int weir_gate_submit(
 	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n);
 /* Up to `max` requests that pass now, in order; how many. 0: none may (see wakeup). */

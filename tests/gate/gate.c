@@ -538,7 +538,23 @@ static void raising_a_limit_waits_behind_nobody(void)
 	weir_gate_free(b.g);
 }
 
-static void cancel_takes_back(void);
+static void bad_requests_are_refused_whole(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req good = {.tenant = n}, nobody = {.tenant = 77}, root = {.tenant = WEIR_ROOT},
+			odd_op = {.tenant = n, .op = 200};
+	struct weir_req *bad[] = {&nobody, &root, &odd_op};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct weir_req *both[] = {&good, bad[i]};
+
+		CHECK_INT(weir_gate_submit(b.g, 0, both, 2), -EINVAL);
+		CHECK(!pass(&b));
+	}
+	weir_gate_free(b.g);
+}
+
 static bool odd(const struct weir_req *r, void *arg)
 {
 	return r->bytes % 2;
@@ -659,6 +675,7 @@ int main(void)
 	RUN(runs_of_near_requests);
 	RUN(knobs_are_all_or_nothing);
 	RUN(raising_a_limit_waits_behind_nobody);
+	RUN(bad_requests_are_refused_whole);
 	RUN(cancel_takes_back);
 	RUN(nodes_come_and_go);
 	RUN(edf_and_fifo_for_comparison);
