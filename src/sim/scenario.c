@@ -500,8 +500,3 @@ weir_time scenario_duration(const struct scenario *s)
 {
 	return s->duration;
 }
-
-uint64_t scenario_seed(const struct scenario *s)
-{
-	return s->seed;
-}

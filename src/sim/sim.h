@@ -46,7 +46,6 @@ int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct wei
 const char *scenario_name(const struct scenario *s);  /* its `name:`, or the file's */
 const char *scenario_about(const struct scenario *s); /* its `description:`, or "" */
 weir_time scenario_duration(const struct scenario *s);
-uint64_t scenario_seed(const struct scenario *s);
 
 struct sim_options {
 	uint64_t seed;      /* used when seed_set */
