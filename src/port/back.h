@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back: what stands behind a gate: storage, by a small table of functions.
+ *
+ * A back end belongs to one loop and lives on its thread. Requests are handed to it in batches and
+ * come back one by one through `done`, in any order, also from inside submit. It takes as many as it
+ * is given: how many are inside is the gate's to decide.
+ *
+ *   back.c          names into back ends: "memory:1G", "file:disk.img", "nbd://host:10809/lun0",
+ *                   "nbd+unix:///lun0?socket=/run/x.sock", "model:array+memory:64G"
+ *   back-memory.c   memory that forgets everything at the end
+ *   back-file.c     a file or block device, by io_uring or by threads
+ *   back-nbd.c      another NBD server
+ *   back-model.c    any of them, made to take the time of a device model
+ */
+#ifndef WEIR_PORT_BACK_H
+#define WEIR_PORT_BACK_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "port/chunk.h"
+#include "port/loop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum back_op {
+	BACK_READ,
+	BACK_WRITE,
+	BACK_FLUSH,
+	BACK_TRIM,
+	BACK_ZERO,   /* WRITE_ZEROES */
+	BACK_CACHE,  /* a hint: may do nothing */
+	BACK_STATUS, /* which parts are data, hole or zero */
+};
+enum back_flags { BACK_FUA = 1, BACK_NO_HOLE = 2, BACK_FAST_ZERO = 4 };
+
+struct back_extent {
+	uint64_t length; /* bytes */
+	uint32_t flags;  /* of base:allocation: 1 hole, 2 zero */
+};
+
+struct back_io {              /* the caller's memory; the back end's from submit to done */
+	struct back_io *next; /* links a batch; the back end's while inside */
+	uint64_t offset;      /* bytes */
+	uint64_t length;      /* bytes; READ, WRITE: ≤ CHUNK_MAX; inside the back end's size */
+	uint8_t op, flags;
+	int error; /* out: 0 or a negative errno */
+	uint8_t *
+		data; /* READ: where to; WRITE: from where. A back end with `lends` sets it on READ, and
+	                  what it points to stays readable until the back end is freed */
+	struct chunk
+		*chunk; /* that data lies in, or NULL. Kept by a back end that needs the data of a
+	                        WRITE for longer (chunk_keep) */
+	struct back_extent *extents; /* STATUS: room for n_extents */
+	uint32_t n_extents;  /* STATUS: in: room, ≥ 1; out: how many, from offset on, ≥ 1; the
+	                                last may reach beyond the range asked for */
+	uint32_t source;     /* who: some models keep state by it */
+	uint64_t scratch[8]; /* the back end's, while inside */
+};
+
+struct back_info {
+	uint64_t size; /* bytes */
+	bool read_only, rotational;
+	bool can_flush, can_fua, can_trim, can_zero, can_fast_zero, can_cache, can_status;
+	bool multi_conn; /* a flush covers what any client wrote and was told is done */
+	bool lends;      /* see back_io.data */
+	uint32_t block_min, block_preferred; /* bytes */
+	uint32_t depth;                      /* the default window: what it can use at once */
+};
+
+enum back_state {
+	BACK_UP,
+	BACK_LOST,   /* not reachable now: requests wait inside; it is trying */
+	BACK_FAILED, /* given up: requests fail with -EIO until it is back */
+};
+
+struct back;
+struct back_ops {
+	const char *name;
+	/* Once, on the loop's thread, before the first submit: adds its fds, timers and turns to the
+	 * loop. 0 or a negative errno. */
+	int (*start)(struct back *b);
+	/* Takes a list linked by next. Each comes back through back->done exactly once. */
+	void (*submit)(struct back *b, struct back_io *ios);
+	/* Stops: nothing is inside (the caller waited). */
+	void (*free)(struct back *b);
+	/* One line for people: "2 connections, 3 reconnects". May be NULL. */
+	void (*say)(const struct back *b, char *text, size_t len);
+};
+struct back { /* first member of every back end */
+	const struct back_ops *ops;
+	struct back_info info;
+	enum back_state state;
+	uint64_t lost; /* times that it went from UP to LOST */
+	/* Set by the user of the back end before the first submit. */
+	void (*done)(void *arg, struct back_io *io);
+	void *done_arg;
+};
+
+struct back_config {       /* 0 or NULL: the default */
+	struct loop *loop; /* the thread on which it lives */
+	struct chunk_pool *pool;
+	weir_time
+		timeout; /* nbd: a client sees an error when the upstream is away for longer; 60 s */
+	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
+	size_t keep;          /* nbd: bytes of writes kept since the last flush; 64 MiB */
+	bool read_only;
+	bool direct;                                       /* file: O_DIRECT */
+	bool threads;                                      /* file: never io_uring */
+	uint64_t seed;                                     /* model: of what is random in it */
+	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
+};
+
+/* From its name. Done when the back end is usable (its size is known). May block (an upstream is
+ * connected to), so not on a thread whose loop runs; touches the loop in no way before ops->start.
+ * Errors name the back end and what is wrong with it: "file:disk.img: no such file". */
+int back_open(const char *name, const struct back_config *config, struct back **ret_back,
+	struct weir_err *err);
+/* Is the name well formed? 0 or -EINVAL. Opens nothing. */
+int back_check(const char *name, struct weir_err *err);
+static inline void back_submit(struct back *b, struct back_io *ios)
+{
+	b->ops->submit(b, ios);
+}
+static inline void back_free(struct back *b)
+{
+	if (b)
+		b->ops->free(b);
+}
+
+/* The parts, for back.c. `rest` is the name behind "memory:" and so on. */
+int back_memory_open(
+	const char *rest, const struct back_config *, struct back **, struct weir_err *);
+int back_file_open(const char *rest, const struct back_config *, struct back **, struct weir_err *);
+int back_nbd_open(const char *uri, const struct back_config *, struct back **, struct weir_err *);
+int back_model_open(
+	const char *rest, const struct back_config *, struct back **, struct weir_err *);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway: `weir serve`: threads, listeners, exports, the policy in force, and how to change it.
+ *
+ * The main thread runs the listeners, the handshakes (door.c), the API and whatever controls; workers
+ * run the data path. A resource lives on one worker. All functions here are the main thread's.
+ *
+ *   gateway.c        start, run, stop; accept; find
+ *   gateway-policy.c apply, set, undo; what is kept across a restart
+ *   gateway-divide.c max and min of tenants that use several resources
+ *   worker.c         a thread: its loop, memory and resources
+ *   door.c           a new connection until it knows its export
+ *   front-nbd.c      an NBD connection after that
+ */
+#ifndef WEIR_PORT_GATEWAY_H
+#define WEIR_PORT_GATEWAY_H
+
+#include "base/err.h"
+#include "ctl/policy.h"
+#include "port/loop.h"
+#include "port/resource.h"
+#include "port/stream.h"
+#include "port/snapshot.h"
+
+struct gateway;
+struct worker;
+
+struct gateway_options {
+	unsigned threads; /* workers; 0: one a core, at most one a resource */
+	bool bare;        /* no gates: for benchmarks */
+	size_t memory;    /* bytes of payload buffers; 0: the policy's, else 1 GiB */
+	const char *
+		state; /* folder for what `set` changed; NULL: the policy's; else nothing is kept */
+	const int *cores; /* workers are pinned to these; NULL: not pinned */
+	size_t n_cores;
+};
+
+/* Takes the policy (owned on success), opens back ends and listeners. The text and name are kept to
+ * be shown, and `reread` reads the file again on SIGHUP. */
+int gateway_new(struct weir_policy *p, const char *text, const char *name,
+	const struct gateway_options *o, struct gateway **ret_gateway, struct weir_err *err);
+void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg);
+/* Until SIGTERM or SIGINT or gateway_stop. Then no new clients; what is inside finishes (up to 5 s);
+ * back ends are flushed. */
+int gateway_run(struct gateway *g);
+void gateway_stop(struct gateway *g);
+void gateway_free(struct gateway *g);
+struct loop *gateway_loop(struct gateway *g);
+
+/* ---- change */
+
+struct gateway_note { /* what an apply or set wants to tell; a line each */
+	char **lines;
+	size_t n;
+};
+void gateway_note_free(struct gateway_note *n);
+
+/* The whole policy, as one version, or nothing (-EINVAL and why). keep: what `set` changed is kept;
+ * else it is undone, and the note says so. dry: only says what would change. */
+int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
+	bool dry, struct gateway_note *ret_note, struct weir_err *err);
+/* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
+int gateway_set(struct gateway *g, const char *key, const char *value,
+	struct gateway_note *ret_note, struct weir_err *err);
+int gateway_reload(
+	struct gateway *g, struct gateway_note *ret_note, struct weir_err *err); /* SIGHUP */
+
+/* ---- look */
+
+int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot);
+const struct weir_policy *gateway_policy(const struct gateway *g);
+const char *gateway_policy_text(const struct gateway *g);
+/* i-th thing that `set` changed, or false. */
+bool gateway_override(
+	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);
+
+/* ---- record: every request to a trace file, in weir's own format, until stopped or `most` requests.
+ * Costs a bounded ring; what does not fit is counted, not waited for. */
+int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);
+int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
+
+/* ---- for door.c and front-nbd.c */
+
+struct gateway_place { /* where the requests of an export go */
+	struct worker *worker;
+	struct resource *resource;
+	uint64_t offset, size; /* of the export in the resource */
+	bool read_only;
+	int tenant;
+};
+/* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it. Any client's name may
+ * be NULL in `who`. */
+int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret);
+const char *gateway_export(const struct gateway *g, size_t i);                   /* name, or NULL */
+struct tls *gateway_tls(const struct gateway *g, bool *ret_required);            /* NULL: none */
+void gateway_count(struct gateway *g, int connections, int refused, int broken); /* any thread */
+
+struct loop *worker_loop(const struct worker *w);
+struct chunk_pool *worker_pool(const struct worker *w);
+uint8_t *worker_scratch(
+	const struct worker *w, size_t *ret_room); /* shared by its connections: never kept */
+
+/* A new socket; owns it (door.c). */
+void door_accept(struct gateway *g, int fd);
+void door_close_all(struct gateway *g);
+
+/* After the handshake: starts an NBD connection on the place's worker (any thread; the stream and
+ * strings are copied; `early`: bytes that the client sent already). */
+struct front_nbd_start {
+	struct stream stream;
+	struct gateway_place place;
+	struct client client; /* strings, tenant */
+	bool structured, base_allocation;
+	uint32_t context_id;
+	const uint8_t *early;
+	size_t n_early;
+};
+int front_nbd_start(struct gateway *g, const struct front_nbd_start *s);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * loop: one thread's events: file descriptors, timers, work from other threads, and turns.
+ *
+ * Everything of a loop happens on the thread that runs it, except loop_post and loop_stop, which any
+ * thread may call. The clock is read once a round. A round: wait; what is ready; timers that are
+ * due; posted tasks; then every turn, in the order in which they were added. So what a round's events
+ * brought together is handled in one batch by the turns.
+ */
+#ifndef WEIR_PORT_LOOP_H
+#define WEIR_PORT_LOOP_H
+
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+
+struct loop_fd { /* in the owner's memory, from add to remove */
+	int fd;
+	/* events: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP, … May remove itself, and any other. */
+	void (*ready)(struct loop_fd *f, uint32_t events);
+};
+
+struct loop_timer { /* in the owner's memory; zero it; set to WEIR_NEVER before it goes away */
+	void (*due)(struct loop_timer *t, weir_time now);
+	uint32_t place; /* the loop's */
+	bool set;       /* the loop's */
+};
+
+struct loop_task { /* in the caller's memory until it has run */
+	void (*run)(struct loop_task *t);
+	struct loop_task *next; /* the loop's */
+};
+
+struct loop_turn { /* in the owner's memory */
+	/* Once a round, after its events. true: there is more to do, so do not wait. */
+	bool (*turn)(struct loop_turn *t, weir_time now);
+	struct loop_turn *next; /* the loop's */
+};
+
+int loop_new(struct loop **ret_loop);
+void loop_free(struct loop *l);
+/* Until loop_stop: 0, or a negative errno when the system refuses to wait. */
+int loop_run(struct loop *l);
+void loop_stop(struct loop *l);                      /* any thread */
+void loop_post(struct loop *l, struct loop_task *t); /* any thread; never fails or blocks */
+void loop_call(struct loop *l, struct loop_task *t); /* another thread: and waits until it ran */
+weir_time loop_now(const struct loop *l);            /* CLOCK_MONOTONIC, of this round */
+weir_time loop_clock(void);                          /* CLOCK_MONOTONIC, now */
+
+int loop_add(struct loop *l, struct loop_fd *f, uint32_t events); /* level-triggered */
+void loop_change(struct loop *l, struct loop_fd *f, uint32_t events);
+void loop_remove(
+	struct loop *l, struct loop_fd *f); /* does not close it; no call of ready follows */
+
+/* At or soon after `at` (resolution: tens of µs); WEIR_NEVER: not at all. May be set again. 0 or -ENOMEM (only
+ * when there were never so many at once). */
+int loop_set(struct loop *l, struct loop_timer *t, weir_time at);
+
+void loop_turn_add(struct loop *l, struct loop_turn *t);
+void loop_turn_remove(struct loop *l, struct loop_turn *t);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource: one resource of the policy on its thread: clients in front, a gate, a back end behind.
+ *
+ * A front end (front-nbd) makes requests and submits them; in the loop's turn they pass the gate in a
+ * batch, go to the back end in a batch, and come back through `done`. Nothing on the way allocates,
+ * formats or locks.
+ *
+ *   resource.c         the way of a request; shadow mode
+ *   resource-policy.c  the tree in the gate: installed, swapped, divided; what was measured
+ */
+#ifndef WEIR_PORT_RESOURCE_H
+#define WEIR_PORT_RESOURCE_H
+
+#include "ctl/capacity.h"
+#include "ctl/policy.h"
+#include "gate/gate.h"
+#include "port/back.h"
+#include "port/loop.h"
+
+struct resource;
+struct snapshot;
+struct tap;
+
+/* A request, or a piece of one, on its way. The front end's memory. Fill in: gate.user is the
+ * resource's; io.op, flags, offset (in the back end), length, data, chunk, extents; client; done. */
+struct request {
+	struct weir_req gate; /* first: the gate hands it back */
+	struct back_io io;
+	struct client *client;
+	struct request *next; /* the resource's between submit and done; then the owner's */
+	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
+	void *owner;
+	uint64_t user; /* the owner's */
+};
+
+/* One connection as the policy sees it. */
+struct client {
+	struct client *next, **link; /* of the resource's clients */
+	struct resource *resource;
+	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
+	weir_time since;
+	int tenant;               /* index in the policy in force */
+	weir_node node;           /* in the resource's gate */
+	uint64_t requests, bytes; /* submitted so far */
+	uint32_t in_flight;       /* submitted and not done */
+	/* The policy in force has no tenant for it any more: cut it off. On the loop's thread. */
+	void (*refused)(struct client *c);
+};
+
+/* A client comes (tenant already matched by the gateway) and goes. leave: its queued requests are
+ * dropped from the gate and come back through `done` with io.error -ECANCELED; those inside the back
+ * end finish later: the client's memory must live until its in_flight is 0. */
+void resource_join(struct resource *r, struct client *c);
+void resource_leave(struct resource *r, struct client *c);
+
+/* Takes it. It is passed on in this loop round's turn. */
+void resource_submit(struct resource *r, struct request *q);
+
+struct resource_config {
+	const struct weir_resource *spec; /* its strings are copied */
+	struct back *back;                /* owned from now on; started by resource_start */
+	struct loop *loop;
+	bool bare; /* no gate at all: requests go straight through; for benchmarks */
+};
+int resource_new(const struct resource_config *c, struct resource **ret_resource);
+int resource_start(struct resource *r); /* on the loop's thread */
+/* No clients are left. Waits for nothing: what is inside must be done. */
+void resource_free(struct resource *r);
+bool resource_busy(const struct resource *r);                    /* requests are inside */
+const struct back_info *resource_info(const struct resource *r); /* any thread: does not change */
+const char *resource_name(const struct resource *r);
+
+/* ---- the policy, on the loop's thread (resource-policy.c) */
+
+/* Puts the policy in force, as one set: nodes that are no longer there go when they are empty,
+ * waiting requests move to the node of their client's new tenant in order. Borrows p until the next
+ * swap. On error nothing has changed. */
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err);
+
+/* What part of its max and min a tenant (index) has here, 0 … 1, if the process has several
+ * resources: all of it until told otherwise. */
+int resource_divide(struct resource *r, const double *max_share, const double *min_share, size_t n);
+/* Demand per tenant since the last call, in requests: arrivals and what waits. ret: n_tenants. */
+void resource_demand(struct resource *r, double *ret_demand, size_t n);
+
+/* Adds what was measured here to the snapshot (snapshot.h). */
+void resource_snapshot(struct resource *r, struct snapshot *s);
+
+/* Every request that is submitted from now on is put into the tap as well (NULL: no longer). */
+void resource_tap(struct resource *r, struct tap *t);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * snapshot: what a gateway measured, at one moment, gathered from all its threads.
+ *
+ * Counters only grow; a viewer takes two and divides by the time between.
+ */
+#ifndef WEIR_PORT_SNAPSHOT_H
+#define WEIR_PORT_SNAPSHOT_H
+
+#include "base/hist.h"
+#include "ctl/policy.h"
+#include "gate/gate.h"
+
+struct snapshot_tenant {
+	const char *path;    /* of the policy */
+	const char *held_by; /* cause MAX or ABOVE: the path whose max it is; else NULL */
+	bool leaf;
+	double weight, share;                      /* of all, while all are busy */
+	double min[WEIR_LIMITS], max[WEIR_LIMITS]; /* struct weir_bounds; INFINITY: no max */
+	uint64_t arrivals, dispatched, served, bytes, by_class[3], errors;
+	uint64_t reads, writes, others;
+	uint32_t queued, in_flight, clients;
+	double wait_ns[WEIR_CAUSES], device_ns;  /* request·ns */
+	enum weir_cause cause;                   /* why its head waits now */
+	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
+};
+
+struct snapshot_resource {
+	const char *name, *back;
+	char state[160]; /* "up", "lost for 3 s; 2 reconnects", … */
+	bool up;
+	uint64_t size;
+	double window, capacity[2]; /* per second: requests, bytes; 0: not known yet */
+	bool capacity_stated;
+	uint64_t submitted, dispatched, served, errors, lost;
+	uint32_t queued, in_flight, clients;
+	weir_time full; /* time with the window full */
+	unsigned thread;
+};
+
+struct snapshot_client {
+	char export_[256], name[80], tenant[256], resource[64], tls[128];
+	weir_time since;
+	uint64_t requests, bytes;
+	uint32_t in_flight;
+};
+
+struct snapshot {
+	weir_time now, started; /* CLOCK_MONOTONIC */
+	uint64_t version;       /* of the policy: 1 at the start */
+	bool enforce;
+	struct snapshot_tenant *tenants; /* as in the policy */
+	size_t n_tenants;
+	struct snapshot_resource *resources;
+	size_t n_resources;
+	struct snapshot_client *clients; /* the first 1,000 */
+	size_t n_clients, room_clients;
+	uint64_t connections, refused,
+		broken;               /* accepted; turned away; cut off for breaking the protocol */
+	size_t memory, memory_budget; /* bytes of payload buffers held */
+	void *memory_of;              /* what everything above lies in */
+};
+
+void snapshot_free(struct snapshot *s);
+
+#endif

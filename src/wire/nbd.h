@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbd: the Network Block Device protocol, as bytes and structs; both sides.
+ *
+ * SOURCE  The NBD protocol (doc/proto.md of the NBD project), fixed newstyle.
+ *
+ * Pure: bytes in, structs out. Nothing here reads a socket, waits, or allocates.
+ *
+ *   nbd.c          requests, replies, errors
+ *   nbd-hello.c    the server's side of the handshake
+ *   nbd-greet.c    the client's side of the handshake
+ */
+#ifndef WEIR_WIRE_NBD_H
+#define WEIR_WIRE_NBD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NBD_PORT        10809
+#define NBD_NAME_MAX    4096        /* bytes of an export's name; the protocol's limit */
+#define NBD_PAYLOAD_MAX (32u << 20) /* bytes: the most that we take or ask for in one request */
+
+/* ---- what follows the handshake */
+
+enum nbd_command {
+	NBD_READ = 0,
+	NBD_WRITE = 1,
+	NBD_DISC = 2,
+	NBD_FLUSH = 3,
+	NBD_TRIM = 4,
+	NBD_CACHE = 5,
+	NBD_WRITE_ZEROES = 6,
+	NBD_BLOCK_STATUS = 7,
+};
+
+enum nbd_command_flags {
+	NBD_FUA = 1,
+	NBD_NO_HOLE = 2,
+	NBD_DF = 4, /* do not fragment */
+	NBD_REQ_ONE = 8,
+	NBD_FAST_ZERO = 16,
+};
+
+/* Transmission flags of an export. */
+enum nbd_export_flags {
+	NBD_HAS_FLAGS = 1 << 0,
+	NBD_READ_ONLY = 1 << 1,
+	NBD_SEND_FLUSH = 1 << 2,
+	NBD_SEND_FUA = 1 << 3,
+	NBD_ROTATIONAL = 1 << 4,
+	NBD_SEND_TRIM = 1 << 5,
+	NBD_SEND_WRITE_ZEROES = 1 << 6,
+	NBD_SEND_DF = 1 << 7,
+	NBD_MULTI_CONN = 1 << 8,
+	NBD_SEND_CACHE = 1 << 10,
+	NBD_SEND_FAST_ZERO = 1 << 11,
+};
+
+#define NBD_REQUEST_SIZE 28
+struct nbd_request {
+	uint64_t cookie, offset;
+	uint32_t length;
+	uint16_t flags, command; /* as sent; unknown ones are the caller's to refuse */
+};
+/* From NBD_REQUEST_SIZE bytes: 0, or -EPROTO when the magic is wrong. */
+int nbd_request_read(const uint8_t *p, struct nbd_request *ret);
+void nbd_request_write(uint8_t *p, const struct nbd_request *r);
+
+#define NBD_SIMPLE_SIZE 16
+#define NBD_CHUNK_SIZE  20
+enum nbd_chunk_flags { NBD_CHUNK_DONE = 1 };
+enum nbd_chunk_type {
+	NBD_CHUNK_NONE = 0,
+	NBD_CHUNK_DATA = 1,              /* 8 bytes of offset, then data */
+	NBD_CHUNK_HOLE = 2,              /* 8 bytes of offset, 4 of length */
+	NBD_CHUNK_STATUS = 5,            /* 4 bytes of context id, then extents of 4 + 4 */
+	NBD_CHUNK_ERROR = 0x8001,        /* 4 of error, 2 of message length, message */
+	NBD_CHUNK_ERROR_OFFSET = 0x8002, /* the same, then 8 of offset */
+};
+/* What a server sends. `error`: 0 or a negative errno. Each writes its header and returns its size. */
+size_t nbd_simple_write(uint8_t *p, uint64_t cookie, int error);
+size_t nbd_chunk_write(
+	uint8_t *p, uint64_t cookie, enum nbd_chunk_type type, uint16_t flags, uint32_t length);
+/* A whole reply to a read of structured form, up to its data: header and offset; 28 bytes. */
+#define NBD_DATA_SIZE (NBD_CHUNK_SIZE + 8)
+size_t nbd_data_write(uint8_t *p, uint64_t cookie, uint64_t offset, uint32_t length);
+/* A final error chunk without a message; 26 bytes. */
+#define NBD_ERROR_SIZE (NBD_CHUNK_SIZE + 6)
+size_t nbd_error_write(uint8_t *p, uint64_t cookie, int error);
+
+/* What a client reads. */
+struct nbd_reply { /* the head of a simple reply or of one chunk */
+	uint64_t cookie;
+	bool structured;
+	uint16_t flags, type; /* chunks */
+	uint32_t length; /* chunks: bytes that follow. Simple: 0; a read's data follow if !error */
+	int error;       /* simple: 0 or a negative errno */
+};
+/* From n bytes: the size of the head (16 or 20), 0: more bytes are needed, -EPROTO: no reply. */
+int nbd_reply_read(const uint8_t *p, size_t n, struct nbd_reply *ret);
+
+/* The protocol's error of a negative errno, and back. What the protocol does not know is EIO. */
+uint32_t nbd_error_of(int negative_errno);
+int nbd_errno_of(uint32_t nbd_error);
+
+/* ---- the handshake, server's side */
+
+struct nbd_export { /* what a client is told */
+	uint64_t size;
+	uint16_t flags; /* enum nbd_export_flags; NBD_HAS_FLAGS is added */
+	uint32_t block_min, block_preferred, block_max;
+	const char *description; /* or NULL */
+};
+
+struct nbd_hello_ops {
+	/* The export of that name ("" is the default one), for this client. 0; -ENOENT; -EACCES: not
+	 * for this client; -EAGAIN-like errors (-ENODEV, -ESHUTDOWN): it cannot be served now. */
+	int (*find)(void *arg, const char *name, struct nbd_export *ret);
+	/* The i-th name of the list, or NULL. Valid until the next call. */
+	const char *(*list)(void *arg, size_t i);
+	void *arg;
+};
+
+enum nbd_hello_state {
+	NBD_HELLO_MORE,  /* send the output, give more input */
+	NBD_HELLO_TLS,   /* send the output, then do the TLS handshake, then nbd_hello_secure */
+	NBD_HELLO_READY, /* send the output; then requests follow */
+	NBD_HELLO_END,   /* send the output, then close: the client left or broke the protocol */
+};
+
+#define NBD_HELLO_IN (NBD_NAME_MAX + 256) /* the longest option that we look into */
+struct nbd_hello {
+	/* of the outcome, when READY */
+	char name[NBD_NAME_MAX + 1];
+	struct nbd_export export_;
+	bool structured, base_allocation;
+	uint32_t context_id; /* of base:allocation, when negotiated */
+	/* why it ended (END): NULL when the client left by NBD_OPT_ABORT or before it asked anything */
+	const char *fault;
+	/* inside */
+	const struct nbd_hello_ops *ops;
+	bool tls_offered, tls_required, secure, no_zeroes;
+	uint8_t step;
+	uint32_t have, skip;
+	unsigned options; /* answered so far: a client may not ask for ever */
+	uint8_t in[NBD_HELLO_IN];
+};
+void nbd_hello_init(
+	struct nbd_hello *h, const struct nbd_hello_ops *ops, bool tls_offered, bool tls_required);
+/* The server speaks first: the greeting's size, written to out (≥ 32 bytes). */
+size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out);
+/* Takes input until the output is full, the input is used up or the state is not MORE. *used: bytes
+ * taken. *made: bytes written to out, which has room for `room` (≥ NBD_HELLO_OUT). A list that is
+ * longer goes on at the next call, also without input. After READY the rest of the input is the
+ * first requests. */
+#define NBD_HELLO_OUT 16384
+enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used,
+	uint8_t *out, size_t room, size_t *made);
+void nbd_hello_secure(struct nbd_hello *h); /* TLS stands */
+
+/* ---- the handshake, client's side */
+
+enum nbd_greet_state { NBD_GREET_MORE, NBD_GREET_TLS, NBD_GREET_READY, NBD_GREET_FAILED };
+struct nbd_greet {
+	/* of the outcome, when READY */
+	struct nbd_export export_;
+	bool structured, base_allocation;
+	uint32_t context_id;
+	/* when FAILED: a negative errno (-ENOENT, -EACCES, -EPROTO, …) and a sentence */
+	int error;
+	char fault[200];
+	/* inside */
+	const char *name; /* borrowed */
+	bool want_tls, want_structured, want_allocation, secure;
+	uint8_t step;
+	uint32_t have, skip, reply_type;
+	uint8_t in[1024];
+};
+/* name: the export's. tls: ask for STARTTLS first. structured, allocation: asked for, and had if the
+ * server has them. */
+void nbd_greet_init(
+	struct nbd_greet *g, const char *name, bool tls, bool structured, bool allocation);
+/* As nbd_hello_input; room ≥ NBD_NAME_MAX + 256. */
+enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used,
+	uint8_t *out, size_t room, size_t *made);
+void nbd_greet_secure(struct nbd_greet *g, uint8_t *out, size_t room, size_t *made);
+
+#endif
