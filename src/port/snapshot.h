@@ -62,5 +62,9 @@ struct snapshot {
 };
 
 void snapshot_free(struct snapshot *s);
+/* Adds a histogram to *into, which is made (the snapshot's) if it is NULL; out of memory: left out. */
+void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from);
+/* Room for one more client, zeroed; NULL: there are 1,000 already. */
+struct snapshot_client *snapshot_client(struct snapshot *s);
 
 #endif

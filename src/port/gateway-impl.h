@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway-impl: what the files of the gateway know of each other. For gateway*.c, worker.c, record.c,
+ * door.c and front-nbd.c only; gateway.h is the manual.
+ *
+ * WHO OWNS WHAT
+ * Everything in struct gateway is the main thread's, but for what is marked otherwise. The policy in
+ * force is one pointer: resources borrow it (resource_swap), so a swap goes: make the new one, swap
+ * it in every resource (gateway_each), then set `policy`, `version`, and free the old one. Nothing
+ * else keeps a pointer into it beyond one round of the main loop: resources are found by name, tenants
+ * by index only where the swap puts the index right (struct client).
+ *
+ * THREADS
+ * The main thread asks workers by gateway_each (loop_call: it waits until a worker's next round, tens
+ * of µs). A worker never waits for the main thread, only posts.
+ */
+#ifndef WEIR_PORT_GATEWAY_IMPL_H
+#define WEIR_PORT_GATEWAY_IMPL_H
+
+#include "port/gateway.h"
+#include "port/chunk.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+struct door;           /* door.c */
+struct front_nbd;      /* front-nbd.c */
+struct gateway_divide; /* gateway-divide.c */
+struct record;         /* record.c */
+struct tls;
+
+struct worker {
+	struct gateway *gateway;
+	unsigned index;
+	int core; /* pinned to; -1: not */
+	pthread_t thread;
+	bool running; /* the thread was started; its loop must be stopped and joined */
+	struct loop *loop;
+	struct chunk_pool *pool;
+	uint8_t *scratch;
+	size_t scratch_room;
+	struct front_nbd *fronts; /* front-nbd.c's, on the worker's thread: its connections */
+};
+
+struct gateway_resource { /* as many, and in the order, as the policy had at the start: never changes */
+	char *name, *back_name;
+	struct worker *worker;
+	struct resource *resource;
+	uint64_t size; /* bytes */
+};
+
+struct gateway_override { /* what `set` changed */
+	char *key, *value;
+};
+
+struct gateway_listener {
+	struct loop_fd fd; /* first */
+	struct gateway *gateway;
+	char *address;
+	dev_t dev; /* of a unix socket's file that we made; ino 0: none of ours */
+	ino_t ino;
+	bool paused; /* no descriptors left: not polled until some are back */
+};
+
+struct gateway {
+	struct loop *loop; /* the main thread's */
+	struct gateway_options options;
+	weir_time started;
+
+	/* The policy in force. gateway-policy.c changes these. */
+	struct weir_policy *policy;
+	uint64_t version;  /* 1 at the start; one more with every swap */
+	char *text, *name; /* of the file: what gateway_apply was given last; text: NUL-ended */
+	char *state;       /* folder for overrides; NULL: nothing is kept */
+	weir_policy_reader *reader;
+	void *reader_arg;
+	struct gateway_override *overrides;
+	size_t n_overrides;
+	struct gateway_divide *divide;
+
+	struct worker *workers;
+	unsigned n_workers;
+	struct gateway_resource *resources;
+	size_t n_resources;
+
+	struct gateway_listener *listeners;
+	size_t n_listeners;
+	struct loop_timer accept_again; /* after a pause */
+	int spare_fd;       /* given up for a moment to turn a client away without EMFILE */
+	struct door *doors; /* door.c's: handshakes under way */
+	struct tls *tls;
+	bool tls_required;
+
+	struct loop_fd signals;
+	struct loop_timer watchdog, stop_timer;
+	weir_time watchdog_every; /* 0: systemd wants none */
+	bool stopping;
+	weir_time stop_by; /* then what is inside is given up */
+
+	struct record *record; /* under way, or NULL */
+	atomic_uint_fast64_t connections, refused, broken;
+};
+
+/* ---- gateway.c */
+
+/* The resource of that name, or NULL. */
+struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
+/* Calls fn for every resource on its worker's thread, one after the other in order, and waits. Stops
+ * at the first that returns a negative number, and returns that; *ret_index says which (may be NULL).
+ * Main thread, workers running. */
+typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
+int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+/* Would this policy's exports and resources fit the back ends that are open? -EINVAL and why. The
+ * resources must be those of the start with the same back ends (a restart changes them). */
+int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+
+/* ---- gateway-policy.c and gateway-divide.c, called by gateway_new and gateway_free. */
+
+/* g->policy, text, name and state are set, no back end is open yet: reads what `set` kept, and puts
+ * it into g->policy. What cannot be kept (its tenant is gone) is logged and dropped. */
+int gateway_policy_start(struct gateway *g, struct weir_err *err);
+void gateway_policy_stop(struct gateway *g);
+/* The workers run and the policy is in their gates: starts dividing, by a timer of g->loop, if there
+ * is more than one resource. gateway_divide_policy: the tenants changed. */
+int gateway_divide_start(struct gateway *g);
+void gateway_divide_stop(struct gateway *g);
+void gateway_divide_policy(struct gateway *g);
+
+/* ---- worker.c */
+
+int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core);
+int worker_run(struct worker *w);   /* starts the thread */
+void worker_stop(struct worker *w); /* stops its loop and joins */
+void worker_free(struct worker *w);
+
+/* ---- front-nbd.c: the end, on the worker's thread */
+
+/* Reads no more from any connection of the worker; each closes when what it has inside is answered.
+ * now: closes them at once, and what is queued is dropped. */
+void front_nbd_finish(struct worker *w, bool now);
+/* How many connections the worker still has. */
+size_t front_nbd_count(const struct worker *w);
+
+/* ---- record.c */
+
+/* After a swap of the policy: the tenants have new indices. Main thread; no-op if nothing is recorded. */
+void record_policy(struct gateway *g);
+
+/* ---- snapshot.c */
+
+/* An empty one with the tenants (path, weight, share, bounds) and resources (name, back, size, thread)
+ * of the gateway, copied; resource_snapshot adds to them. */
+int snapshot_new(const struct gateway *g, struct snapshot **ret_snapshot);
+
+#endif
