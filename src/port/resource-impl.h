@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource-impl: what resource.c, resource-shadow.c and resource-policy.c share. Nobody else includes
+ * it, but their tests.
+ *
+ * WHERE A REQUEST IS
+ *   arrived   resource_submit put it there; the next turn takes it
+ *   the gate  between weir_gate_submit and weir_gate_next. `gate.user` is NULL
+ *   inside    the back end has it
+ *   finished  the back end is done; the next step of the turn calls `done`
+ *
+ * A weir_req that the gate hands out, or that weir_gate_cancel drops, is either a request's (`user`
+ * is NULL: resource_request gives it) or a shadow's (`user` is the shadow).
+ *
+ * A request does not pass the gate when there is none (bare), in shadow mode, and when the policy
+ * was swapped to shadow mode while it waited (resource_pass). Its gate.user is then not NULL: a
+ * shadow, or the resource itself when there is none.
+ */
+#ifndef WEIR_PORT_RESOURCE_IMPL_H
+#define WEIR_PORT_RESOURCE_IMPL_H
+
+#include "base/hist.h"
+#include "port/resource.h"
+
+/* Of one node of the gate; [0] counts everybody when there is no gate. */
+struct resource_count {
+	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
+	uint64_t errors;                /* came back with one; those of clients that left are not */
+	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
+	uint32_t shadows;               /* in the gate or inside, now */
+	uint32_t reserved;
+};
+
+struct request_list { /* linked by request.next */
+	struct request *first, **end;
+};
+
+struct resource_shadows;
+struct resource_totals;
+
+struct resource {
+	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
+	char *name, *back_name;
+	struct back *back;
+	struct loop *loop;
+	struct weir_gate *gate; /* NULL: bare */
+	bool shadow;            /* the policy in force says enforce: false */
+	bool started;
+	weir_time now; /* of the last turn: what to tell the gate between turns */
+
+	/* resource-policy.c's; counts and totals by resource_room. */
+	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
+	weir_node *nodes;                 /* of the policy's tenants in the gate */
+	size_t n_nodes;
+	void *policy_of; /* resource-policy.c's own; freed by resource_policy_free */
+
+	struct client *clients;
+	uint32_t n_clients;
+
+	/* by weir_node, n_counts of each */
+	struct resource_count *counts;
+	struct weir_hist **totals; /* wait + device, ns; NULL: none yet */
+	size_t n_counts;
+
+	struct request_list arrived, finished;
+	uint32_t queued; /* requests in the gate, waiting; shadows are not counted */
+	uint32_t inside; /* in the back end */
+
+	/* whole resource, since its start */
+	uint64_t submitted, dispatched, served, errors;
+	uint64_t served_cost, served_bytes; /* what capacity is learned from */
+	struct capacity capacity;           /* learned; only when the spec states none */
+	weir_time drained;                  /* when histograms were last brought up to date */
+	uint32_t undrained;                 /* served since */
+
+	struct loop_turn turn;
+	struct loop_timer timer;
+	weir_time timer_at; /* WEIR_NEVER: not set */
+	struct tap *tap;
+	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
+	struct resource_totals *ring;     /* latencies on their way to `totals` */
+};
+
+static inline void request_list_clear(struct request_list *l)
+{
+	l->first = NULL;
+	l->end = &l->first;
+}
+static inline void request_list_add(struct request_list *l, struct request *q)
+{
+	q->next = NULL;
+	*l->end = q;
+	l->end = &q->next;
+}
+
+/* ---- resource.c, for resource-policy.c */
+
+/* The request whose weir_req it is; the req's user must be NULL. */
+static inline struct request *resource_request(struct weir_req *q)
+{
+	return (struct request *)(void *)q;
+}
+/* One round: what has arrived and finished, what may pass now, the timer. true: again at once.
+ * The loop calls it; tests do by hand, with times of their own. */
+bool resource_turn(struct resource *r, weir_time now);
+/* Room for `nodes` nodes in counts and totals, new ones empty. 0 or -ENOMEM. Before a node that the
+ * gate gave is used. */
+int resource_room(struct resource *r, size_t nodes);
+/* The node was removed from the gate: its counts begin anew. */
+void resource_room_reset(struct resource *r, weir_node node);
+/* Latencies up to now are in the gate's histograms and in `totals`. */
+void resource_drain(struct resource *r);
+/* A request taken back from the gate (weir_gate_cancel) goes to the back end in the next turn without
+ * passing it. r->queued is one less. */
+void resource_pass(struct resource *r, struct request *q);
+/* A request taken back from the gate goes back into it in the next turn, before what arrives then, to
+ * its client's node. r->queued is one less until then. */
+void resource_again(struct resource *r, struct request *q);
+
+/* ---- resource-shadow.c */
+
+/* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
+ * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets
+ * r->shadow. */
+int resource_shadow_on(struct resource *r);
+void resource_shadow_off(struct resource *r);
+
+/* ---- resource-policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
+void resource_policy_free(struct resource *r);
+
+#endif
