@@ -51,8 +51,15 @@ bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room,
 /* The value of `key` as a non-empty string in the policy's memory; NULL when absent or refused. */
 const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const char *key);
 
+/* policy-serve.c: the gateway's keys: of the top level, of one resource, of one export. */
+void policy_serve_read(struct policy_reading *r, yamldoc_node root);
+void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to);
+/* One address or a list of them, into a calloc'ed list. */
+void policy_serve_read_addresses(
+	struct policy_reading *r, yamldoc_node n, const char ***list, size_t *used);
+
 /* policy-resource.c */
-void policy_resource_read_listen(struct policy_reading *r, yamldoc_node listen);
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
 

@@ -1,46 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy-resource: listen, resources and exports. */
+/* policy-resource: resources and exports. */
 #include "ctl/policy-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
-	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", NULL};
-static const char *const export_keys[] = {"name", "resource", "offset", "size", NULL};
+	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
+	"keep", "direct", "threads", "read_only", "tls", NULL};
+static const char *const export_keys[] = {
+	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
-
-/* ---- listen */
-
-static void add_listen(struct policy_reading *r, yamldoc_node n)
-{
-	const char *text = yamldoc_text(n);
-
-	if (!text || !((strncmp(text, "unix:", 5) == 0 && text[5]) ||
-			     (strncmp(text, "tcp:", 4) == 0 && strchr(text + 4, ':')))) {
-		policy_refuse(r, n, "must be unix:PATH or tcp:ADDRESS:PORT");
-		return;
-	}
-	r->policy->listen[r->policy->n_listen] = policy_string(r, text);
-	if (!r->no_memory)
-		r->policy->n_listen++;
-}
-
-void policy_resource_read_listen(struct policy_reading *r, yamldoc_node listen)
-{
-	bool list = yamldoc_kind(listen) == YAMLDOC_LIST;
-	size_t many = list ? yamldoc_size(listen) : 1;
-
-	if (!listen.id || !many)
-		return;
-	r->policy->listen = calloc(many, sizeof(*r->policy->listen));
-	if (!r->policy->listen) {
-		r->no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < many; i++)
-		add_listen(r, list ? yamldoc_at(listen, i) : listen);
-}
 
 /* ---- resources */
 
@@ -173,6 +143,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &err), &err);
 	read_credit(r, n, to);
 	read_costs(r, n, to);
+	policy_serve_read_resource(r, n, to);
 	return name != NULL;
 }
 
@@ -245,6 +216,7 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 			"must be more than 0; leave it out for all up to the resource's end");
 	if (to->offset + to->size < to->offset)
 		policy_refuse(r, n, "its end is beyond 2⁶⁴ bytes");
+	policy_serve_read_export(r, n, to);
 	return r->remarks->n_errors == errors && !r->no_memory;
 }
 

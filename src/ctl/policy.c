@@ -79,6 +79,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->resources);
 	free(p->exports);
 	free(p->listen);
+	free(p->api);
 	free(p);
 }
 
@@ -172,8 +173,8 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 /* ---- the top level */
 
-static const char *const top_keys[] = {
-	"listen", "resources", "exports", "tenants", "default", "enforce", NULL};
+static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
+	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", NULL};
 
 /* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
@@ -249,7 +250,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	if (!policy_keys(r, root, top_keys))
 		return;
 	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
-	policy_resource_read_listen(r, yamldoc_get(root, "listen"));
+	policy_serve_read(r, root);
 	policy_resource_read(r, yamldoc_get(root, "resources"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));
@@ -267,6 +268,7 @@ static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks)
 		return -ENOMEM;
 	r->policy->enforce = true;
 	r->policy->default_tenant = -1;
+	r->policy->log_level = WEIR_POLICY_LOG_INFO;
 	return 0;
 }
 

@@ -6,7 +6,8 @@
  * weir-policy(5) is the manual of the format, and says what every key does.
  *
  *   policy.c           memory, remarks, the top level
- *   policy-resource.c  listen, resources, exports
+ *   policy-serve.c     what only the gateway uses: addresses, TLS, threads, memory
+ *   policy-resource.c  resources, exports
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
  *   policy-check.c     what the parts forbid each other
@@ -67,6 +68,13 @@ struct weir_tenant {
 	struct weir_place at;
 };
 
+struct weir_policy_tls {        /* files; NULL: not stated */
+	const char *cert, *key; /* one's own */
+	const char *ca;         /* who is trusted */
+	const char *psk;        /* lines of NAME:HEXKEY */
+	bool required;          /* gateway: who does not ask for TLS is refused */
+};
+
 struct weir_resource {
 	const char *name, *back; /* back: NULL when not stated */
 	double depth;            /* the window until a controller sets it; 0: auto */
@@ -78,6 +86,14 @@ struct weir_resource {
 	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
 	double flush_cost, trim_cost; /* in requests, whole, ≥ 1 */
 	struct weir_place at;
+	/* How the gateway reaches its back end; 0: the back end's own default. */
+	unsigned connections;       /* to an upstream */
+	weir_time timeout;          /* an upstream that is away for longer is an error */
+	uint64_t keep;              /* bytes of writes kept until they are flushed */
+	bool direct;                /* around the page cache */
+	bool threads;               /* by threads and never by io_uring */
+	bool read_only;             /* nothing is written, whatever its exports say */
+	struct weir_policy_tls tls; /* of an upstream */
 };
 
 struct weir_export { /* a part of a resource under a name that clients ask for */
@@ -86,7 +102,17 @@ struct weir_export { /* a part of a resource under a name that clients ask for *
 	uint64_t offset; /* bytes */
 	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
+	bool read_only;
+	const char *description; /* what clients are told; NULL: nothing */
 };
+
+enum weir_policy_log_level {
+	WEIR_POLICY_LOG_ERROR,
+	WEIR_POLICY_LOG_WARNING,
+	WEIR_POLICY_LOG_INFO,
+	WEIR_POLICY_LOG_DEBUG
+};
+enum weir_policy_log_form { WEIR_POLICY_LOG_TEXT, WEIR_POLICY_LOG_JSON };
 
 struct weir_policy {
 	struct weir_tenant *tenants; /* parents before children */
@@ -100,6 +126,16 @@ struct weir_policy {
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
 	int default_tenant; /* index of who takes what nobody matches; -1: it is refused */
+	/* The gateway's own; NULL or 0: not stated. */
+	const char **api; /* addresses as in listen, where it is asked and told */
+	size_t n_api;
+	const char *token; /* file; there is one when api names a TCP address */
+	const char *state; /* folder for what is kept across a restart */
+	unsigned threads;  /* workers; 0: auto */
+	uint64_t buffers;  /* key `memory`: bytes for payloads, all threads together */
+	enum weir_policy_log_level log_level; /* INFO when not stated */
+	enum weir_policy_log_form log_form;
+	struct weir_policy_tls tls;
 };
 
 /* What a reading found: errors, which refuse the policy, and warnings, which do not. Both counts
