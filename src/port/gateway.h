@@ -5,7 +5,9 @@
  * The main thread runs the listeners, the handshakes (door.c), the API and whatever controls; workers
  * run the data path. A resource lives on one worker. All functions here are the main thread's.
  *
- *   gateway.c        start, run, stop; accept; find
+ *   gateway.c        start; find
+ *   gateway-run.c    signals; run, stop
+ *   gateway-listen.c sockets that listen; accept
  *   gateway-policy.c apply, set, undo; what is kept across a restart
  *   gateway-divide.c max and min of tenants that use several resources
  *   worker.c         a thread: its loop, memory and resources
@@ -26,16 +28,22 @@ struct gateway;
 struct worker;
 
 struct gateway_options {
-	unsigned threads; /* workers; 0: one a core, at most one a resource */
+	unsigned threads; /* workers; 0: the policy's, else one a core. At most one a resource */
 	bool bare;        /* no gates: for benchmarks */
 	size_t memory;    /* bytes of payload buffers; 0: the policy's, else 1 GiB */
 	const char *
 		state; /* folder for what `set` changed; NULL: the policy's; else nothing is kept */
 	const int *cores; /* workers are pinned to these; NULL: not pinned */
 	size_t n_cores;
+	const char *const *listen; /* addresses instead of the policy's; NULL: the policy's */
+	size_t n_listen;
+	const int *sockets; /* listening already (systemd's): beside the addresses; owned */
+	size_t n_sockets;
+	bool read_only; /* every export, whatever the policy says */
+	bool any_name;  /* there is one export, "": all of the first resource, by whatever name */
 };
 
-/* Takes the policy (owned on success), opens back ends and listeners. The text and name are kept to
+/* Takes the policy (owned, also when it fails), opens back ends and listeners; options are copied. The text and name are kept to
  * be shown, and `reread` reads the file again on SIGHUP. */
 int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	const struct gateway_options *o, struct gateway **ret_gateway, struct weir_err *err);
@@ -43,7 +51,7 @@ void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg);
 /* Until SIGTERM or SIGINT or gateway_stop. Then no new clients; what is inside finishes (up to 5 s);
  * back ends are flushed. */
 int gateway_run(struct gateway *g);
-void gateway_stop(struct gateway *g);
+void gateway_stop(struct gateway *g); /* the second call gives up what is still inside */
 void gateway_free(struct gateway *g);
 struct loop *gateway_loop(struct gateway *g);
 

@@ -56,6 +56,9 @@ void resource_leave(struct resource *r, struct client *c);
 
 /* Takes it. It is passed on in this loop round's turn. */
 void resource_submit(struct resource *r, struct request *q);
+/* The same for a request of the gateway's own (a flush before the end): q->client is NULL, it passes
+ * the gate by and is counted for nobody. On the loop's thread. */
+void resource_submit_own(struct resource *r, struct request *q);
 
 struct resource_config {
 	const struct weir_resource *spec; /* its strings are copied */
