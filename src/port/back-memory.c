@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-memory: a disk in memory, which forgets everything at the end.
+ *
+ * METHOD  One private mapping of the whole size; the system gives a page at the first write to it and
+ *         takes it back at a TRIM. Reads lend the mapping itself: a page that was never written reads
+ *         as the system's one page of zeroes and takes no memory. A bitmap with a bit a page says which
+ *         were written: for STATUS, to count what is taken, and to skip in a TRIM what is not there.
+ * COST    READ: a pointer. WRITE: a memcpy and the look at one or two words of the bitmap.
+ * LIMITS  A page that cannot be had would be the end of the process: the system has no way to refuse
+ *         one but to kill. So pages are refused here before it comes to that, with ENOSPC, when as many
+ *         are taken as the name allows (most=), or when the machine is about to run out (spare.h).
+ *         Reads and writes of pages that are taken go on.
+ * DIFFERS from a memfd, whose holes take a page when they are read through a mapping, and whose
+ *         mapping raises SIGBUS when there is none.
+ *
+ * TRIM and ZERO of much are done in pieces, one a round of the loop, so that others are not kept
+ * waiting: taking back 1 GiB takes about 100 ms.
+ */
+#include "base/units.h"
+#include "port/back-name.h"
+#include "port/back.h"
+#include "port/spare.h"
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE        4096u /* bytes; also of machines with larger pages: only the count is off */
+#define PIECE       (4u << 20)  /* bytes zeroed a round: under 1 ms */
+#define LOOK_EVERY  (16u << 20) /* bytes of new pages between two looks at what the machine has */
+#define MEMORY_MOST (UINT64_C(1) << 46) /* bytes: half of an address space of 47 bits */
+
+struct memory {
+	struct back back;
+	uint8_t *data;
+	uint64_t *written;         /* a bit a page */
+	uint64_t n_pages, n_words; /* of the whole; words of `written` */
+	uint64_t taken, most;      /* pages */
+	uint64_t unlooked;         /* bytes taken since the last look at the machine */
+	struct loop *loop;
+	struct loop_turn turn;
+	bool started;
+	struct back_io *first, *last; /* large TRIMs and ZEROes; scratch[0]: where to go on */
+};
+
+/* ---- the bitmap */
+
+/* The first page from `at` on, before `end`, whose bit is `set`; else `end`. */
+static uint64_t page_find(const struct memory *m, uint64_t at, uint64_t end, bool set)
+{
+	while (at < end) {
+		uint64_t word = m->written[at / 64];
+
+		word = (set ? word : ~word) >> at % 64;
+		if (word) {
+			at += (uint64_t)__builtin_ctzll(word);
+			return at < end ? at : end;
+		}
+		at = (at / 64 + 1) * 64;
+	}
+	return end;
+}
+
+static void page_mark(struct memory *m, uint64_t from, uint64_t to, bool set)
+{
+	while (from < to) {
+		uint64_t n = 64 - from % 64 < to - from ? 64 - from % 64 : to - from;
+		uint64_t bits = (n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) << from % 64;
+
+		if (set)
+			m->written[from / 64] |= bits;
+		else
+			m->written[from / 64] &= ~bits;
+		from += n;
+	}
+}
+
+/* ---- pages */
+
+/* Is there memory for `bytes` more? Looks at the machine now and then, and always when short. */
+static bool machine_has(struct memory *m, uint64_t bytes)
+{
+	m->unlooked += bytes;
+	if (m->unlooked < LOOK_EVERY)
+		return true;
+	if (spare_memory() < SPARE_LEAST + bytes) {
+		m->unlooked = LOOK_EVERY; /* look again next time */
+		return false;
+	}
+	m->unlooked = 0;
+	return true;
+}
+
+/* Marks the pages of a range as written, as they will be. 0 or -ENOSPC: then nothing is changed. */
+static int take(struct memory *m, uint64_t offset, uint64_t length)
+{
+	uint64_t from = offset / PAGE, end = (offset + length + PAGE - 1) / PAGE, new = 0;
+
+	if (page_find(m, from, end, false) == end)
+		return 0;
+	for (uint64_t at = from; (at = page_find(m, at, end, false)) < end;) {
+		uint64_t stop = page_find(m, at, end, true);
+
+		new += stop - at;
+		at = stop;
+	}
+	if (new > m->most - m->taken || !machine_has(m, new *PAGE))
+		return -ENOSPC;
+	m->taken += new;
+	page_mark(m, from, end, true);
+	return 0;
+}
+
+/* Gives whole pages back; they read as zeroes. */
+static void give(struct memory *m, uint64_t from, uint64_t end)
+{
+	for (uint64_t at = from; (at = page_find(m, at, end, true)) < end;) {
+		uint64_t stop = page_find(m, at, end, false);
+
+		if (madvise(m->data + at * PAGE, (stop - at) * PAGE, MADV_DONTNEED) == 0) {
+			page_mark(m, at, stop, false);
+			m->taken -= stop - at;
+		} else {
+			memset(m->data + at * PAGE, 0, (stop - at) * PAGE);
+		}
+		at = stop;
+	}
+}
+
+/* Zeroes within one page, if it was ever written. */
+static void wipe(struct memory *m, uint64_t offset, uint64_t length)
+{
+	if (length && page_find(m, offset / PAGE, offset / PAGE + 1, true) == offset / PAGE)
+		memset(m->data + offset, 0, length);
+}
+
+/* Makes a range read as zeroes, giving back what can be. */
+static void punch(struct memory *m, uint64_t offset, uint64_t length)
+{
+	uint64_t end = offset + length, from = (offset + PAGE - 1) / PAGE * PAGE,
+		 to = end / PAGE * PAGE;
+
+	if (from > to) { /* inside one page */
+		wipe(m, offset, length);
+		return;
+	}
+	wipe(m, offset, from - offset);
+	give(m, from / PAGE, to / PAGE);
+	wipe(m, to, end - to);
+}
+
+/* ---- requests */
+
+/* Zeroes the next piece, which begins at scratch[0] and ends with a page. Done when true. */
+static bool zero_piece(struct memory *m, struct back_io *io)
+{
+	bool fill = io->op == BACK_ZERO && io->flags & BACK_NO_HOLE;
+	uint64_t at = io->scratch[0], end = io->offset + io->length, stop;
+
+	io->error = 0;
+	if (!fill) { /* where nothing was written there is nothing to do, however much it is */
+		uint64_t page = page_find(m, at / PAGE, (end + PAGE - 1) / PAGE, true);
+
+		if (page * PAGE > at)
+			at = page * PAGE;
+		if (at >= end)
+			return true;
+	}
+	stop = end - at > PIECE ? (at + PIECE) / PAGE * PAGE : end;
+	if (fill) {
+		io->error = take(m, at, stop - at);
+		if (io->error)
+			return true;
+		memset(m->data + at, 0, stop - at);
+	} else {
+		punch(m, at, stop - at);
+	}
+	io->scratch[0] = stop;
+	return stop == end;
+}
+
+static void status(const struct memory *m, struct back_io *io)
+{
+	uint64_t at = io->offset, end = io->offset + io->length;
+	uint32_t n = 0;
+
+	while (at < end && n < io->n_extents) {
+		uint64_t page = at / PAGE;
+		bool data = page_find(m, page, page + 1, true) == page;
+		uint64_t stop = page_find(m, page, (end + PAGE - 1) / PAGE, !data) * PAGE;
+
+		if (stop > m->back.info.size)
+			stop = m->back.info.size;
+		io->extents[n++] = (struct back_extent){stop - at, data ? 0 : 3};
+		at = stop;
+	}
+	io->n_extents = n;
+	io->error = 0;
+}
+
+/* True: it is done. False: it was put off. */
+static bool work(struct memory *m, struct back_io *io)
+{
+	switch (io->op) {
+	case BACK_READ:
+		io->data = m->data + io->offset;
+		break;
+	case BACK_WRITE:
+		io->error = take(m, io->offset, io->length);
+		if (io->error)
+			return true;
+		memcpy(m->data + io->offset, io->data, io->length);
+		break;
+	case BACK_TRIM:
+	case BACK_ZERO:
+		io->scratch[0] = io->offset;
+		while (!zero_piece(m, io)) {
+			if (m->started)
+				return false;
+		}
+		return true;
+	case BACK_STATUS:
+		status(m, io);
+		break;
+	case BACK_FLUSH:
+	case BACK_CACHE:
+		break;
+	default:
+		io->error = -EINVAL;
+		return true;
+	}
+	io->error = 0;
+	return true;
+}
+
+static void memory_submit(struct back *b, struct back_io *ios)
+{
+	struct memory *m = (struct memory *)b;
+
+	while (ios) {
+		struct back_io *io = ios;
+
+		ios = io->next;
+		if (work(m, io)) {
+			b->done(b->done_arg, io);
+			continue;
+		}
+		io->next = NULL;
+		if (m->first)
+			m->last->next = io;
+		else
+			m->first = io;
+		m->last = io;
+	}
+}
+
+static bool memory_turn(struct loop_turn *t, weir_time now)
+{
+	struct memory *m = (struct memory *)((char *)t - offsetof(struct memory, turn));
+	struct back_io *io = m->first;
+
+	if (io && zero_piece(m, io)) {
+		m->first = io->next;
+		m->back.done(m->back.done_arg, io);
+	}
+	return m->first != NULL;
+}
+
+static int memory_start(struct back *b)
+{
+	struct memory *m = (struct memory *)b;
+
+	m->turn.turn = memory_turn;
+	m->started = m->loop != NULL;
+	if (m->started)
+		loop_turn_add(m->loop, &m->turn);
+	return 0;
+}
+
+static void memory_free(struct back *b)
+{
+	struct memory *m = (struct memory *)b;
+
+	if (m->started)
+		loop_turn_remove(m->loop, &m->turn);
+	if (m->written)
+		munmap(m->written, m->n_words * sizeof(*m->written));
+	if (m->data)
+		munmap(m->data, m->n_pages * PAGE);
+	free(m);
+}
+
+static void memory_say(const struct back *b, char *text, size_t len)
+{
+	const struct memory *m = (const struct memory *)b;
+	char taken[32];
+
+	weir_units_show_size(m->taken * PAGE, taken, sizeof(taken));
+	snprintf(text, len, "%s taken", taken);
+}
+
+static const struct back_ops memory_ops = {
+	.name = "memory",
+	.start = memory_start,
+	.submit = memory_submit,
+	.free = memory_free,
+	.say = memory_say,
+};
+
+/* ---- the name */
+
+struct memory_options {
+	uint64_t most; /* bytes; 0: all */
+};
+static const struct back_field memory_fields[] = {
+	{"most", BACK_SIZE, offsetof(struct memory_options, most), NULL}, {NULL, 0, 0, NULL}};
+
+static int parse(const char *rest, uint64_t *ret_size, struct memory_options *ret_options,
+	struct weir_err *err)
+{
+	const char *query = back_query(rest);
+	struct memory_options o = {0};
+	uint64_t size;
+	char text[64];
+	struct weir_err why;
+	int r;
+
+	if (query == rest)
+		return weir_err_set(
+			err, -EINVAL, "memory:%s: needs a size, as in 'memory:1G'", rest);
+	if ((size_t)(query - rest) >= sizeof(text))
+		return weir_err_set(err, -EINVAL, "memory:%s: not a size", rest);
+	memcpy(text, rest, (size_t)(query - rest));
+	text[query - rest] = '\0';
+	r = weir_units_size(text, &size, &why);
+	if (r)
+		return weir_err_set(err, r, "memory:%s: %s", rest, why.text);
+	if (!size || size > MEMORY_MOST)
+		return weir_err_set(err, -EINVAL,
+			"memory:%s: the size must be between 1 byte and 64 TiB", rest);
+	if (*query) {
+		r = back_options(query + 1, strlen(query + 1), '&', memory_fields, &o, NULL, &why);
+		if (r)
+			return weir_err_set(err, r, "memory:%s: %s", rest, why.text);
+	}
+	*ret_size = size;
+	*ret_options = o;
+	return 0;
+}
+
+int back_memory_check(const char *rest, struct weir_err *err)
+{
+	struct memory_options o;
+	uint64_t size;
+
+	return parse(rest, &size, &o, err);
+}
+
+static void *map(uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	/* A write must not take 2 MiB: then a sparse disk of 64 GiB would fill the machine. */
+	(void)madvise(p, bytes, MADV_NOHUGEPAGE);
+	(void)madvise(p, bytes, MADV_DONTDUMP);
+	return p;
+}
+
+int back_memory_open(const char *rest, const struct back_config *config, struct back **ret_back,
+	struct weir_err *err)
+{
+	struct memory_options o;
+	struct memory *m;
+	uint64_t size;
+	int r = parse(rest, &size, &o, err);
+
+	if (r)
+		return r;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return weir_err_set(err, -ENOMEM, "memory:%s: out of memory", rest);
+	m->back.ops = &memory_ops;
+	m->back.info = (struct back_info){
+		.size = size,
+		.read_only = config->read_only,
+		.can_flush = true,
+		.can_fua = true,
+		.can_trim = true,
+		.can_zero = true,
+		.can_fast_zero = true,
+		.can_cache = true,
+		.can_status = true,
+		.multi_conn = true,
+		.lends = true,
+		.block_min = 1,
+		.block_preferred = PAGE,
+		.depth = 128, /* nothing waits inside: large enough for a round's batch */
+	};
+	m->loop = config->loop;
+	m->n_pages = (size + PAGE - 1) / PAGE;
+	m->n_words = (m->n_pages + 63) / 64;
+	m->most = o.most ? o.most / PAGE : m->n_pages;
+	m->data = map(m->n_pages * PAGE);
+	m->written = map(m->n_words * sizeof(*m->written));
+	if (!m->data || !m->written) {
+		memory_free(&m->back);
+		return weir_err_set(
+			err, -ENOMEM, "memory:%s: the system refuses so much memory", rest);
+	}
+	*ret_back = &m->back;
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back: names into back ends. The kind of a back end is what stands before the first colon; the rest
+ * is its own (back-name.h for options).
+ */
+#include "port/back.h"
+#include "port/back-name.h"
+#include <errno.h>
+#include <string.h>
+
+struct kind {
+	const char *name;
+	bool whole; /* the part wants the whole name, a URI, not what is behind the colon */
+	int (*open)(const char *, const struct back_config *, struct back **, struct weir_err *);
+	int (*check)(const char *rest, struct weir_err *err);
+};
+
+static const struct kind kinds[] = {
+	{"memory", false, back_memory_open, back_memory_check},
+};
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static int unknown(const char *name, size_t len, struct weir_err *err)
+{
+	const char *words[N_KINDS + 1], *near;
+	char word[32];
+
+	if (len >= sizeof(word))
+		len = sizeof(word) - 1;
+	memcpy(word, name, len);
+	word[len] = '\0';
+	for (size_t i = 0; i < N_KINDS; i++)
+		words[i] = kinds[i].name;
+	words[N_KINDS] = NULL;
+	near = weir_err_near(word, words);
+	if (near)
+		return weir_err_set(err, -EINVAL,
+			"%s: there is no back end '%s' (did you mean '%s:'?)", name, word, near);
+	return weir_err_set(err, -EINVAL,
+		"%s: a back end begins with memory:, file:, nbd: (or nbds:, nbd+unix:) or model:",
+		name);
+}
+
+static int find(
+	const char *name, const struct kind **ret_kind, const char **ret_rest, struct weir_err *err)
+{
+	size_t len = strcspn(name, ":");
+
+	for (size_t i = 0; name[len] && i < N_KINDS; i++) {
+		if (strlen(kinds[i].name) == len && memcmp(kinds[i].name, name, len) == 0) {
+			*ret_kind = &kinds[i];
+			*ret_rest = kinds[i].whole ? name : name + len + 1;
+			return 0;
+		}
+	}
+	return unknown(name, len, err);
+}
+
+int back_open(const char *name, const struct back_config *config, struct back **ret_back,
+	struct weir_err *err)
+{
+	const struct kind *kind;
+	const char *rest;
+	int r = find(name, &kind, &rest, err);
+
+	return r ? r : kind->open(rest, config, ret_back, err);
+}
+
+int back_check(const char *name, struct weir_err *err)
+{
+	const struct kind *kind;
+	const char *rest;
+	int r = find(name, &kind, &rest, err);
+
+	return r ? r : kind->check(rest, err);
+}
