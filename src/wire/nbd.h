@@ -140,10 +140,11 @@ struct nbd_hello {
 	const char *fault;
 	/* inside */
 	const struct nbd_hello_ops *ops;
-	bool tls_offered, tls_required, secure, no_zeroes;
+	bool tls_offered, tls_required, secure, fixed, no_zeroes;
 	uint8_t step;
-	uint32_t have, skip;
-	unsigned options; /* answered so far: a client may not ask for ever */
+	uint32_t have, skip, option, length;
+	unsigned options; /* so far: a client may not ask for ever */
+	size_t listed;    /* names of the list so far */
 	uint8_t in[NBD_HELLO_IN];
 };
 void nbd_hello_init(
@@ -152,8 +153,9 @@ void nbd_hello_init(
 size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out);
 /* Takes input until the output is full, the input is used up or the state is not MORE. *used: bytes
  * taken. *made: bytes written to out, which has room for `room` (≥ NBD_HELLO_OUT). A list that is
- * longer goes on at the next call, also without input. After READY the rest of the input is the
- * first requests. */
+ * longer goes on at the next call, also without input: so while it is MORE, send the output and call
+ * again with the rest, until it neither takes nor makes anything. After READY the rest of the input
+ * is the first requests. */
 #define NBD_HELLO_OUT 16384
 enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used,
 	uint8_t *out, size_t room, size_t *made);
@@ -172,18 +174,21 @@ struct nbd_greet {
 	char fault[200];
 	/* inside */
 	const char *name; /* borrowed */
-	bool want_tls, want_structured, want_allocation, secure;
+	bool want_tls, want_structured, want_allocation, secure, no_zeroes, told;
 	uint8_t step;
-	uint32_t have, skip, reply_type;
+	unsigned answers; /* so far: a server may not talk for ever */
+	uint32_t have, skip, option, length, reply_type;
 	uint8_t in[1024];
 };
 /* name: the export's. tls: ask for STARTTLS first. structured, allocation: asked for, and had if the
  * server has them. */
 void nbd_greet_init(
 	struct nbd_greet *g, const char *name, bool tls, bool structured, bool allocation);
-/* As nbd_hello_input; room ≥ NBD_NAME_MAX + 256. */
+/* As nbd_hello_input; room ≥ NBD_GREET_OUT. The server speaks first, so the first call has its bytes. */
+#define NBD_GREET_OUT (NBD_NAME_MAX + 256)
 enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used,
 	uint8_t *out, size_t room, size_t *made);
+/* TLS stands; makes the first question under it. */
 void nbd_greet_secure(struct nbd_greet *g, uint8_t *out, size_t room, size_t *made);
 
 #endif

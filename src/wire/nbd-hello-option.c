@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbd-hello-option: what a server answers to each option of the handshake. See nbd-hello.c.
+ *
+ * An option that makes no sense is refused by the protocol's error, and the client may go on; only
+ * EXPORT_NAME, which has no way to say no, ends the connection.
+ */
+#include "wire/nbd-hello.h"
+#include "wire/bytes.h"
+#include <errno.h>
+#include <string.h>
+
+#define CONTEXT_ID 1 /* of base:allocation, the only one */
+
+void nbd_hello_end(struct nbd_hello *h, const char *fault)
+{
+	h->step = NBD_HELLO_AT_ENDED;
+	h->fault = fault;
+}
+
+/* ---- answers */
+
+/* The head of an answer whose data, len bytes, the caller puts behind it. */
+static uint8_t *answer(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, uint32_t len)
+{
+	uint8_t *p = o->p + o->made;
+
+	bytes_put64(p, NBD_ANSWER_MAGIC);
+	bytes_put32(p + 8, h->option);
+	bytes_put32(p + 12, type);
+	bytes_put32(p + 16, len);
+	o->made += NBD_ANSWER_SIZE + len;
+	return p + NBD_ANSWER_SIZE;
+}
+
+void nbd_hello_refuse(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, const char *why)
+{
+	size_t len = strlen(why);
+
+	/* A client that does not know of fixed newstyle could not read an answer. */
+	if (!h->fixed)
+		nbd_hello_end(h, "option that only fixed newstyle has, without its flag");
+	else
+		memcpy(answer(h, o, type, (uint32_t)len), why, len);
+}
+
+static void answer_text(
+	struct nbd_hello *h, struct nbd_hello_out *o, uint16_t info, const char *text)
+{
+	size_t len = strnlen(text, NBD_NAME_MAX);
+	uint8_t *p = answer(h, o, NBD_REP_INFO, (uint32_t)(2 + len));
+
+	bytes_put16(p, info);
+	memcpy(p + 2, text, len);
+}
+
+static void answer_size(struct nbd_hello *h, struct nbd_hello_out *o, const struct nbd_export *e)
+{
+	uint8_t *p = answer(h, o, NBD_REP_INFO, 12);
+
+	bytes_put16(p, NBD_INFO_EXPORT);
+	bytes_put64(p + 2, e->size);
+	bytes_put16(p + 10, e->flags);
+}
+
+static void answer_blocks(struct nbd_hello *h, struct nbd_hello_out *o, const struct nbd_export *e)
+{
+	uint8_t *p = answer(h, o, NBD_REP_INFO, 14);
+
+	bytes_put16(p, NBD_INFO_BLOCK_SIZE);
+	bytes_put32(p + 2, e->block_min);
+	bytes_put32(p + 6, e->block_preferred);
+	bytes_put32(p + 10, e->block_max);
+}
+
+/* ---- options */
+
+/* The name that stands in an option's data, behind its length. -EINVAL: it does not fit, is too long,
+ * or has a NUL inside, which no export has. The name is copied to `name`. */
+static int take_name(const uint8_t *p, size_t n, char name[NBD_NAME_MAX + 1])
+{
+	if (n > NBD_NAME_MAX || memchr(p, '\0', n))
+		return -EINVAL;
+	memcpy(name, p, n);
+	name[n] = '\0';
+	return 0;
+}
+
+/* The export, as this client shall see it. */
+static int find(struct nbd_hello *h, const char *name, struct nbd_export *ret)
+{
+	int r = h->ops->find(h->ops->arg, name, ret);
+
+	if (r < 0)
+		return r;
+	ret->flags |= NBD_HAS_FLAGS;
+	if (!h->structured) /* a simple reply is never in fragments: the flag is not allowed */
+		ret->flags &= (uint16_t)~NBD_SEND_DF;
+	if (ret->block_min == 0)
+		ret->block_min = 1;
+	if (ret->block_preferred == 0)
+		ret->block_preferred = ret->block_min > 4096 ? ret->block_min : 4096;
+	if (ret->block_max == 0)
+		ret->block_max = NBD_PAYLOAD_MAX;
+	return 0;
+}
+
+static void refuse_export(struct nbd_hello *h, struct nbd_hello_out *o, int error)
+{
+	if (error == -ENOENT)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_UNKNOWN, "no export has that name");
+	else if (error == -EACCES || error == -EPERM)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, "that export is not for this client");
+	else
+		nbd_hello_refuse(h, o, NBD_REP_ERR_SHUTDOWN, "that export cannot be served now");
+}
+
+static void ready(struct nbd_hello *h, const char *name, const struct nbd_export *e)
+{
+	/* Contexts were agreed on for one export: they do not hold for another. */
+	if (strcmp(h->name, name) != 0)
+		h->base_allocation = false;
+	if (!h->base_allocation)
+		h->context_id = 0;
+	strcpy(h->name, name);
+	h->export_ = *e;
+	h->step = NBD_HELLO_AT_READY;
+}
+
+static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	char name[NBD_NAME_MAX + 1];
+	struct nbd_export e = {0};
+	uint8_t *p = o->p + o->made;
+
+	/* This option has no way to say no. */
+	if (take_name(h->in, h->length, name) < 0) {
+		nbd_hello_end(h, "broken name of an export");
+		return;
+	}
+	if (find(h, name, &e) < 0) {
+		nbd_hello_end(h, "export that there is not, or not for this client");
+		return;
+	}
+	bytes_put64(p, e.size);
+	bytes_put16(p + 8, e.flags);
+	o->made += 10;
+	if (!h->no_zeroes) {
+		memset(p + 10, 0, NBD_OLD_PADDING);
+		o->made += NBD_OLD_PADDING;
+	}
+	ready(h, name, &e);
+}
+
+/* The data of INFO and GO: a name, and which pieces of information are wanted, as bits. */
+static int take_info(const struct nbd_hello *h, char name[NBD_NAME_MAX + 1], uint32_t *ret_asked)
+{
+	uint32_t len, asked = 0;
+	const uint8_t *p;
+	uint16_t n;
+
+	if (h->length < 6)
+		return -EINVAL;
+	len = bytes_get32(h->in);
+	if (len > h->length - 6 || take_name(h->in + 4, len, name) < 0)
+		return -EINVAL;
+	p = h->in + 4 + len;
+	n = bytes_get16(p);
+	if (h->length != 6 + len + 2u * n)
+		return -EINVAL;
+	for (uint16_t i = 0; i < n; i++) {
+		uint16_t info = bytes_get16(p + 2 + 2 * i);
+
+		if (info <= NBD_INFO_BLOCK_SIZE) /* others may be ignored */
+			asked |= 1u << info;
+	}
+	*ret_asked = asked;
+	return 0;
+}
+
+static void option_info(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	char name[NBD_NAME_MAX + 1];
+	struct nbd_export e = {0};
+	uint32_t asked;
+	int r;
+
+	if (take_info(h, name, &asked) < 0) {
+		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken NBD_OPT_INFO or NBD_OPT_GO");
+		return;
+	}
+	r = find(h, name, &e);
+	if (r < 0) {
+		refuse_export(h, o, r);
+		return;
+	}
+	answer_size(h, o, &e);
+	if (asked & 1u << NBD_INFO_NAME)
+		answer_text(h, o, NBD_INFO_NAME, name);
+	if (asked & 1u << NBD_INFO_DESCRIPTION && e.description)
+		answer_text(h, o, NBD_INFO_DESCRIPTION, e.description);
+	if (asked & 1u << NBD_INFO_BLOCK_SIZE)
+		answer_blocks(h, o, &e);
+	answer(h, o, NBD_REP_ACK, 0);
+	if (h->option == NBD_OPT_GO)
+		ready(h, name, &e);
+}
+
+static void option_starttls(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	if (h->length)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "NBD_OPT_STARTTLS has no data");
+	else if (h->secure)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "TLS is in use already");
+	else if (!h->tls_offered)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "no TLS here");
+	else {
+		answer(h, o, NBD_REP_ACK, 0);
+		h->step = NBD_HELLO_AT_TLS;
+	}
+}
+
+/* Looks through the queries of a meta context option. 1: base:allocation is among what they mean, 0:
+ * not, -EINVAL: broken. `p` stands at their count. */
+static int queries(const uint8_t *p, size_t n, bool list)
+{
+	uint32_t count = bytes_get32(p);
+	int found = list && count == 0; /* a list without queries: all there are */
+
+	p += 4;
+	n -= 4;
+	for (; count; count--) {
+		uint32_t len;
+
+		if (n < 4 || (len = bytes_get32(p)) > n - 4)
+			return -EINVAL;
+		p += 4;
+		n -= 4 + (size_t)len;
+		/* "base:" alone asks what the namespace has: a question for lists. */
+		if ((len == strlen(NBD_BASE_ALLOCATION) &&
+			    memcmp(p, NBD_BASE_ALLOCATION, len) == 0) ||
+			(list && len == strlen(NBD_BASE) && memcmp(p, NBD_BASE, len) == 0))
+			found = 1;
+		p += len;
+	}
+	return n ? -EINVAL : found;
+}
+
+static void answer_contexts(struct nbd_hello *h, struct nbd_hello_out *o, bool found, bool list)
+{
+	if (found) {
+		uint32_t len = (uint32_t)strlen(NBD_BASE_ALLOCATION);
+		uint8_t *p = answer(h, o, NBD_REP_META_CONTEXT, 4 + len);
+
+		bytes_put32(p, list ? 0 : CONTEXT_ID);
+		memcpy(p + 4, NBD_BASE_ALLOCATION, len);
+	}
+	answer(h, o, NBD_REP_ACK, 0);
+}
+
+static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	bool list = h->option == NBD_OPT_LIST_META_CONTEXT;
+	char name[NBD_NAME_MAX + 1];
+	struct nbd_export e = {0};
+	uint32_t len;
+	int found, r;
+
+	if (!list) /* whatever comes of it, what was set before no longer is */
+		h->base_allocation = false;
+	if (!h->structured) {
+		nbd_hello_refuse(
+			h, o, NBD_REP_ERR_INVALID, "structured replies must be agreed on first");
+		return;
+	}
+	if (h->length < 8 || (len = bytes_get32(h->in)) > h->length - 8 ||
+		take_name(h->in + 4, len, name) < 0 ||
+		(found = queries(h->in + 4 + len, h->length - 4 - len, list)) < 0) {
+		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken meta context option");
+		return;
+	}
+	r = find(h, name, &e);
+	if (r < 0) {
+		refuse_export(h, o, r);
+		return;
+	}
+	answer_contexts(h, o, found, list);
+	if (!list && found) {
+		h->base_allocation = true;
+		h->context_id = CONTEXT_ID;
+		strcpy(h->name, name); /* until READY: the export that the context is of */
+	}
+}
+
+static void option_bare(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	if (h->length) {
+		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "that option has no data");
+	} else if (h->option == NBD_OPT_STRUCTURED_REPLY) {
+		h->structured = true;
+		answer(h, o, NBD_REP_ACK, 0);
+	} else {
+		h->listed = 0;
+		h->step = NBD_HELLO_AT_LIST;
+	}
+}
+
+void nbd_hello_option(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	h->step = NBD_HELLO_AT_HEAD;
+	h->have = 0;
+	switch (h->option) {
+	case NBD_OPT_EXPORT_NAME:
+		option_export_name(h, o);
+		break;
+	case NBD_OPT_ABORT:
+		answer(h, o, NBD_REP_ACK, 0);
+		nbd_hello_end(h, NULL);
+		break;
+	case NBD_OPT_STARTTLS:
+		option_starttls(h, o);
+		break;
+	case NBD_OPT_INFO:
+	case NBD_OPT_GO:
+		option_info(h, o);
+		break;
+	case NBD_OPT_LIST_META_CONTEXT:
+	case NBD_OPT_SET_META_CONTEXT:
+		option_contexts(h, o);
+		break;
+	default:
+		option_bare(h, o);
+	}
+}
+
+bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	const char *name;
+
+	while ((name = h->ops->list(h->ops->arg, h->listed))) {
+		size_t len = strlen(name);
+
+		if (len <= NBD_NAME_MAX) { /* a longer one could not be asked for */
+			uint8_t *p;
+
+			if (o->room - o->made < 2 * NBD_ANSWER_SIZE + 4 + len)
+				return false;
+			p = answer(h, o, NBD_REP_SERVER, (uint32_t)(4 + len));
+			bytes_put32(p, (uint32_t)len);
+			memcpy(p + 4, name, len);
+		}
+		h->listed++;
+	}
+	if (o->room - o->made < NBD_ANSWER_SIZE)
+		return false;
+	answer(h, o, NBD_REP_ACK, 0);
+	h->step = NBD_HELLO_AT_HEAD;
+	return true;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbd-hello: the server's side of the handshake, as a machine that is fed bytes.
+ *
+ * SOURCE  The NBD protocol, "fixed newstyle" handshake; "NBD_OPT_STARTTLS" and its forced resets.
+ * METHOD  FLAGS → (HEAD → DATA | SKIP | LIST)* → READY, TLS or ENDED. An option is gathered in h->in and
+ *         answered when it is whole. One that is refused by its head alone (unknown, too long, TLS
+ *         first) is answered at once and its data skipped, so nothing has to be kept of it. An
+ *         option is taken up only while the output has room for the longest answer; a list of
+ *         exports stops where the output is full and goes on at the next call.
+ * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times.
+ */
+#include "wire/nbd.h"
+#include "wire/bytes.h"
+#include "wire/nbd-hello.h"
+#include "wire/nbd-options.h"
+#include <string.h>
+
+/* Enough to ask after every export of a large server, too few to keep one busy. */
+#define MOST_OPTIONS 1024
+
+void nbd_hello_init(
+	struct nbd_hello *h, const struct nbd_hello_ops *ops, bool tls_offered, bool tls_required)
+{
+	*h = (struct nbd_hello){.ops = ops,
+		.tls_offered = tls_offered,
+		.tls_required = tls_required,
+		.step = NBD_HELLO_AT_FLAGS};
+}
+
+size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out)
+{
+	bytes_put64(out, NBD_MAGIC);
+	bytes_put64(out + 8, NBD_OPTION_MAGIC);
+	bytes_put16(out + 16, NBD_FIXED_NEWSTYLE | NBD_NO_ZEROES);
+	return NBD_GREETING_SIZE;
+}
+
+void nbd_hello_secure(struct nbd_hello *h)
+{
+	/* Whatever was agreed on in plain text may be an attacker's. */
+	h->secure = true;
+	h->structured = h->base_allocation = false;
+	h->context_id = 0;
+	h->name[0] = '\0';
+	h->have = h->skip = 0;
+	h->step = NBD_HELLO_AT_HEAD;
+}
+
+static bool known(uint32_t option)
+{
+	return option >= NBD_OPT_EXPORT_NAME && option <= NBD_OPT_SET_META_CONTEXT && option != 4;
+}
+
+/* What an option's head says already. True: answered, and its data are to be skipped. */
+static bool refuse_head(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	bool early = h->option == NBD_OPT_ABORT || h->option == NBD_OPT_STARTTLS;
+
+	if (h->tls_required && !h->secure && !early) {
+		if (h->option == NBD_OPT_EXPORT_NAME)
+			nbd_hello_end(h, "export asked for without TLS");
+		else
+			nbd_hello_refuse(h, o, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+	} else if (!known(h->option)) {
+		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "unknown option");
+	} else if (h->length > sizeof(h->in)) {
+		if (h->option == NBD_OPT_EXPORT_NAME)
+			nbd_hello_end(h, "too long a name of an export");
+		else
+			nbd_hello_refuse(h, o, NBD_REP_ERR_TOO_BIG, "too long an option");
+	} else if (!h->fixed && h->option != NBD_OPT_EXPORT_NAME) {
+		nbd_hello_end(h, "option that only fixed newstyle has, without its flag");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
+{
+	h->have = 0;
+	if (bytes_get64(h->in) != NBD_OPTION_MAGIC) {
+		nbd_hello_end(h, "no option's magic");
+		return;
+	}
+	h->option = bytes_get32(h->in + 8);
+	h->length = bytes_get32(h->in + 12);
+	if (++h->options > MOST_OPTIONS) {
+		nbd_hello_end(h, "too many options");
+	} else if (h->length > NBD_PAYLOAD_MAX) {
+		nbd_hello_end(h, "far too long an option");
+	} else if (refuse_head(h, o)) {
+		h->skip = h->length;
+		if (h->step == NBD_HELLO_AT_HEAD)
+			h->step = NBD_HELLO_AT_SKIP;
+	} else {
+		h->step = NBD_HELLO_AT_DATA;
+	}
+}
+
+static void take_flags(struct nbd_hello *h)
+{
+	uint32_t flags = bytes_get32(h->in);
+
+	h->have = 0;
+	h->step = NBD_HELLO_AT_HEAD;
+	h->fixed = flags & NBD_FIXED_NEWSTYLE;
+	h->no_zeroes = flags & NBD_NO_ZEROES;
+	if (flags & ~(uint32_t)(NBD_FIXED_NEWSTYLE | NBD_NO_ZEROES))
+		nbd_hello_end(h, "unknown client flags");
+}
+
+/* Gathers until `want` bytes are there. */
+static bool gather(struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t n, size_t *used)
+{
+	size_t take = want - h->have;
+
+	if (take > n - *used)
+		take = n - *used;
+	if (take)
+		memcpy(h->in + h->have, in + *used, take);
+	h->have += (uint32_t)take;
+	*used += take;
+	return h->have == want;
+}
+
+/* One step. False: it needs more input or room, or is at an end. */
+static bool step(
+	struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used, struct nbd_hello_out *o)
+{
+	if (h->step <= NBD_HELLO_AT_DATA && o->room - o->made < NBD_HELLO_ANSWER)
+		return false;
+	switch (h->step) {
+	case NBD_HELLO_AT_FLAGS:
+		if (!gather(h, 4, in, n, used))
+			return false;
+		take_flags(h);
+		return true;
+	case NBD_HELLO_AT_HEAD:
+		if (!gather(h, NBD_OPTION_SIZE, in, n, used))
+			return false;
+		take_head(h, o);
+		return true;
+	case NBD_HELLO_AT_DATA:
+		if (!gather(h, h->length, in, n, used))
+			return false;
+		nbd_hello_option(h, o);
+		return true;
+	case NBD_HELLO_AT_SKIP: {
+		size_t take = h->skip < n - *used ? h->skip : n - *used;
+
+		*used += take;
+		h->skip -= (uint32_t)take;
+		if (h->skip)
+			return false;
+		h->step = NBD_HELLO_AT_HEAD;
+		return true;
+	}
+	case NBD_HELLO_AT_LIST:
+		return nbd_hello_list(h, o);
+	default:
+		return false;
+	}
+}
+
+enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used,
+	uint8_t *out, size_t room, size_t *made)
+{
+	struct nbd_hello_out o = {.p = out, .room = room};
+
+	*used = 0;
+	while (step(h, in, n, used, &o))
+		;
+	/* A client waits for the answer to STARTTLS. What came with it in plain text is not the start
+	 * of TLS, and must not be taken for something that came under TLS. */
+	if (h->step == NBD_HELLO_AT_TLS && *used < n)
+		nbd_hello_end(h, "plain text behind NBD_OPT_STARTTLS");
+	*made = o.made;
+	switch (h->step) {
+	case NBD_HELLO_AT_TLS:
+		return NBD_HELLO_TLS;
+	case NBD_HELLO_AT_READY:
+		return NBD_HELLO_READY;
+	case NBD_HELLO_AT_ENDED:
+		return NBD_HELLO_END;
+	default:
+		return NBD_HELLO_MORE;
+	}
+}
