@@ -10,6 +10,9 @@
 #ifndef WEIR_PORT_LOG_H
 #define WEIR_PORT_LOG_H
 
+#include "base/clock.h"
+#include <stdbool.h>
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_form { LOG_FORM_TEXT, LOG_FORM_JSON };
 
@@ -19,5 +22,11 @@ void log_open(enum log_level most, enum log_form form); /* before the first thre
  * name, "why", text, NULL). A value that is NULL is left out with its key. */
 void log_event(enum log_level level, const char *event, ...) __attribute__((sentinel));
 const char *log_number(char text[24], double value); /* "12.5"; returns text */
+
+/* What keeps the log small, for log_event (which has the lock) and its test: may this event be said
+ * now? And one event that was not said in a second that is over: how many, 0: none. */
+#define LOG_BURST 10
+bool log_admit(const char *event, weir_time now);
+uint64_t log_unsaid(weir_time now, char event[32]);
 
 #endif

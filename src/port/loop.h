@@ -20,6 +20,7 @@ struct loop_fd { /* in the owner's memory, from add to remove */
 	int fd;
 	/* events: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP, … May remove itself, and any other. */
 	void (*ready)(struct loop_fd *f, uint32_t events);
+	uint32_t events; /* the loop's: what is waited for */
 };
 
 struct loop_timer { /* in the owner's memory; zero it; set to WEIR_NEVER before it goes away */
@@ -41,18 +42,22 @@ struct loop_turn { /* in the owner's memory */
 
 int loop_new(struct loop **ret_loop);
 void loop_free(struct loop *l);
-/* Until loop_stop: 0, or a negative errno when the system refuses to wait. */
+/* Until loop_stop: 0, or a negative errno when the system refuses to wait. What was posted before the
+ * stop is run; what is posted later waits for the next loop_run. A stop before the run ends it at
+ * once. */
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l);                      /* any thread */
 void loop_post(struct loop *l, struct loop_task *t); /* any thread; never fails or blocks */
-void loop_call(struct loop *l, struct loop_task *t); /* another thread: and waits until it ran */
-weir_time loop_now(const struct loop *l);            /* CLOCK_MONOTONIC, of this round */
-weir_time loop_clock(void);                          /* CLOCK_MONOTONIC, now */
+/* And waits until it ran; on the loop's own thread it runs at once. The loop must be running. */
+void loop_call(struct loop *l, struct loop_task *t);
+weir_time loop_now(const struct loop *l); /* CLOCK_MONOTONIC, of this round */
+weir_time loop_clock(void);               /* CLOCK_MONOTONIC, now */
 
 int loop_add(struct loop *l, struct loop_fd *f, uint32_t events); /* level-triggered */
+/* Costs nothing when nothing changes. Of this round's events some may still come. */
 void loop_change(struct loop *l, struct loop_fd *f, uint32_t events);
 void loop_remove(
-	struct loop *l, struct loop_fd *f); /* does not close it; no call of ready follows */
+	struct loop *l, struct loop_fd *f); /* before it is closed; no call of ready follows */
 
 /* At or soon after `at` (resolution: tens of µs); WEIR_NEVER: not at all. May be set again. 0 or -ENOMEM (only
  * when there were never so many at once). */

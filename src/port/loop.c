@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * loop: epoll, a heap of timers, and a list of tasks from other threads.
+ *
+ * METHOD   One system call a round: epoll_pwait2, with the time to the next timer in nanoseconds (0
+ *          when a turn has more to do). Where it is missing (before Linux 5.11, or forbidden by a
+ *          sandbox) a timerfd in the same epoll set wakes the loop.
+ *
+ *          Tasks are pushed on a list by compare and swap and taken all at once by an exchange. Only
+ *          who finds the list empty writes to the eventfd; it is edge-triggered, so nobody ever
+ *          reads it. A round in which nothing was posted pays one load for all this.
+ *
+ *          An fd removed inside a callback may stand further down among the events already fetched:
+ *          those are struck out, at most EVENTS compares.
+ *
+ *          The clock is read after the wait; and again before it, when there is a timer to wait for:
+ *          else every timer would be late by what the round took.
+ */
+#include "port/loop.h"
+#include "base/heap.h"
+#include <errno.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 256 /* a wait: more than that come with the next, at once */
+/* ns by which the kernel may be late with a timer to save power; its default, 50 µs, is as long as a
+ * request to a fast device takes. */
+#define SLACK 1000
+
+struct loop {
+	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 does */
+	weir_time now;
+	weir_time timer_at; /* what the timerfd is set to */
+	bool running_timers;
+	atomic_bool stop;
+	_Atomic(struct loop_task *) posted; /* newest first */
+
+	struct heap due; /* values: slots */
+	uint64_t serial;
+	struct loop_timer **slots; /* NULL: free */
+	uint32_t *places;          /* of the slots in the heap */
+	uint32_t *free_slots;      /* a stack */
+	uint32_t n_free, n_slots;
+
+	struct loop_turn *turns, **turns_end;
+	struct loop_turn *turn_next; /* while the turns are taken: whose is next */
+
+	int n_events, at; /* fetched; which is being handled */
+	struct epoll_event events[EVENTS];
+};
+
+static _Thread_local const struct loop *loop_here; /* that this thread runs */
+
+weir_time loop_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
+weir_time loop_now(const struct loop *l)
+{
+	return l->now;
+}
+
+static int watch(struct loop *l, int fd, uint32_t events)
+{
+	struct epoll_event e = {.events = events};
+
+	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+int loop_new(struct loop **ret_loop)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->timer = -1;
+	l->turns_end = &l->turns;
+	l->timer_at = WEIR_NEVER;
+	l->wake = -1;
+	l->now = loop_clock();
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epoll >= 0)
+		l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = l->wake < 0 ? -errno : watch(l, l->wake, EPOLLIN | EPOLLET);
+	if (r < 0) {
+		loop_free(l);
+		return r;
+	}
+	*ret_loop = l;
+	return 0;
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	if (l->timer >= 0)
+		close(l->timer);
+	if (l->wake >= 0)
+		close(l->wake);
+	if (l->epoll >= 0)
+		close(l->epoll);
+	heap_free(&l->due);
+	free(l->slots);
+	free(l->places);
+	free(l->free_slots);
+	free(l);
+}
+
+/* ---- file descriptors */
+
+int loop_add(struct loop *l, struct loop_fd *f, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.ptr = f};
+
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, f->fd, &e) < 0)
+		return -errno;
+	f->events = events;
+	return 0;
+}
+
+void loop_change(struct loop *l, struct loop_fd *f, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.ptr = f};
+
+	if (f->events == events)
+		return;
+	f->events = events;
+	epoll_ctl(l->epoll, EPOLL_CTL_MOD, f->fd, &e);
+}
+
+void loop_remove(struct loop *l, struct loop_fd *f)
+{
+	epoll_ctl(l->epoll, EPOLL_CTL_DEL, f->fd, NULL);
+	for (int i = l->at; i < l->n_events; i++)
+		if (l->events[i].data.ptr == f)
+			l->events[i].data.ptr = NULL;
+}
+
+/* data.ptr is NULL for the eventfd, the timerfd and what was struck out: they only end the wait. */
+static void run_events(struct loop *l)
+{
+	for (l->at = 0; l->at < l->n_events;) {
+		const struct epoll_event *e = &l->events[l->at++];
+		struct loop_fd *f = e->data.ptr;
+		if (f)
+			f->ready(f, e->events);
+	}
+	l->at = l->n_events = 0;
+}
+
+/* ---- timers */
+
+static int more_slots(struct loop *l)
+{
+	uint32_t n = l->n_slots ? 2 * l->n_slots : 16;
+	void *slots = realloc(l->slots, n * sizeof(*l->slots));
+	void *places, *stack;
+
+	if (!slots)
+		return -ENOMEM;
+	l->slots = slots;
+	places = realloc(l->places, n * sizeof(*l->places));
+	if (!places)
+		return -ENOMEM;
+	l->due.place = l->places = places;
+	stack = realloc(l->free_slots, n * sizeof(*l->free_slots));
+	if (!stack)
+		return -ENOMEM;
+	l->free_slots = stack;
+	if (heap_reserve(&l->due, n) < 0)
+		return -ENOMEM;
+	for (uint32_t i = n; i-- > l->n_slots;)
+		l->free_slots[l->n_free++] = i;
+	l->n_slots = n;
+	return 0;
+}
+
+static void unset(struct loop *l, struct loop_timer *t)
+{
+	t->set = false;
+	l->free_slots[l->n_free++] = t->place;
+}
+
+int loop_set(struct loop *l, struct loop_timer *t, weir_time at)
+{
+	if (at == WEIR_NEVER) {
+		if (t->set) {
+			heap_remove(&l->due, l->places[t->place]);
+			unset(l, t);
+		}
+		return 0;
+	}
+	/* One that is set anew to the past by its own callback waits for the next round, behind
+	 * whoever is due now, else it would keep the loop for itself. */
+	if (l->running_timers && at <= l->now)
+		at = l->now + 1;
+	if (t->set) {
+		heap_move(&l->due, l->places[t->place], at, l->serial++);
+		return 0;
+	}
+	if (!l->n_free && more_slots(l) < 0)
+		return -ENOMEM;
+	t->place = l->free_slots[--l->n_free];
+	t->set = true;
+	l->slots[t->place] = t;
+	return heap_push(&l->due, (struct heap_item){at, l->serial++, t->place});
+}
+
+static void run_timers(struct loop *l)
+{
+	const struct heap_item *first;
+
+	l->running_timers = true;
+	while ((first = heap_min(&l->due)) && first->key <= l->now) {
+		struct loop_timer *t = l->slots[first->value];
+		heap_pop(&l->due);
+		unset(l, t);
+		t->due(t, l->now);
+	}
+	l->running_timers = false;
+}
+
+/* ---- from other threads */
+
+static void wake(struct loop *l)
+{
+	uint64_t one = 1;
+
+	if (loop_here == l)
+		return; /* it looks before it waits */
+	/* Cannot fail before 2⁶⁴ − 2 of them. */
+	while (write(l->wake, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void loop_post(struct loop *l, struct loop_task *t)
+{
+	t->next = atomic_load_explicit(&l->posted, memory_order_relaxed);
+	for (;;) {
+		bool first = !t->next; /* once pushed, t may be gone */
+		if (!atomic_compare_exchange_weak_explicit(
+			    &l->posted, &t->next, t, memory_order_release, memory_order_relaxed))
+			continue;
+		if (first)
+			wake(l);
+		return;
+	}
+}
+
+static void run_tasks(struct loop *l)
+{
+	struct loop_task *newest, *t = NULL;
+
+	if (!atomic_load_explicit(&l->posted, memory_order_relaxed))
+		return;
+	newest = atomic_exchange_explicit(&l->posted, NULL, memory_order_acquire);
+	while (newest) { /* turned round: in the order of their posting */
+		struct loop_task *next = newest->next;
+		newest->next = t;
+		t = newest;
+		newest = next;
+	}
+	while (t) {
+		struct loop_task *next = t->next;
+		t->run(t);
+		t = next;
+	}
+}
+
+struct call {
+	struct loop_task task;
+	struct loop_task *inner;
+	sem_t done;
+};
+
+static void call_run(struct loop_task *t)
+{
+	struct call *c = (struct call *)t;
+
+	c->inner->run(c->inner);
+	sem_post(&c->done);
+}
+
+void loop_call(struct loop *l, struct loop_task *t)
+{
+	struct call c = {.task.run = call_run, .inner = t};
+
+	if (loop_here == l) {
+		t->run(t);
+		return;
+	}
+	sem_init(&c.done, 0, 0);
+	loop_post(l, &c.task);
+	while (sem_wait(&c.done) < 0)
+		; /* EINTR */
+	sem_destroy(&c.done);
+}
+
+void loop_stop(struct loop *l)
+{
+	atomic_store_explicit(&l->stop, true, memory_order_release);
+	wake(l);
+}
+
+/* ---- turns */
+
+void loop_turn_add(struct loop *l, struct loop_turn *t)
+{
+	t->next = NULL;
+	*l->turns_end = t;
+	l->turns_end = &t->next;
+}
+
+void loop_turn_remove(struct loop *l, struct loop_turn *t)
+{
+	for (struct loop_turn **link = &l->turns; *link; link = &(*link)->next)
+		if (*link == t) {
+			*link = t->next;
+			if (!*link)
+				l->turns_end = link;
+			break;
+		}
+	if (l->turn_next == t)
+		l->turn_next = t->next;
+}
+
+static bool run_turns(struct loop *l)
+{
+	bool more = false;
+
+	for (struct loop_turn *t = l->turns; t; t = l->turn_next) {
+		l->turn_next = t->next;
+		more |= t->turn(t, l->now);
+	}
+	return more;
+}
+
+/* ---- waiting */
+
+/* A timerfd that is set to when the next timer is due, for want of a wait in nanoseconds. */
+static int wait_by_timerfd(struct loop *l, weir_time wait)
+{
+	weir_time at = wait <= 0 || wait == WEIR_NEVER ? WEIR_NEVER : heap_min(&l->due)->key;
+	struct itimerspec spec = {0};
+
+	if (l->timer < 0) {
+		l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (l->timer < 0 || watch(l, l->timer, EPOLLIN | EPOLLET) < 0)
+			return -1;
+	}
+	if (at != WEIR_NEVER && at != l->timer_at) {
+		spec.it_value.tv_sec = at / WEIR_SEC;
+		spec.it_value.tv_nsec = at % WEIR_SEC;
+		if (timerfd_settime(l->timer, TFD_TIMER_ABSTIME, &spec, NULL) < 0)
+			return -1;
+		l->timer_at = at;
+	}
+	return epoll_wait(l->epoll, l->events, EVENTS, wait > 0 ? -1 : 0);
+}
+
+static int wait_events(struct loop *l, weir_time wait)
+{
+	struct timespec t = {.tv_sec = wait / WEIR_SEC, .tv_nsec = wait % WEIR_SEC};
+
+	if (wait <= 0) /* the older call: it has no time to copy in */
+		return epoll_wait(l->epoll, l->events, EVENTS, 0);
+	if (l->timer < 0) {
+		int n = epoll_pwait2(
+			l->epoll, l->events, EVENTS, wait == WEIR_NEVER ? NULL : &t, NULL);
+		if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+			return n;
+	}
+	return wait_by_timerfd(l, wait);
+}
+
+/* ns; ≤ 0: not at all; WEIR_NEVER: until something happens. */
+static weir_time how_long(struct loop *l, bool more)
+{
+	const struct heap_item *first = heap_min(&l->due);
+
+	if (more || atomic_load_explicit(&l->posted, memory_order_relaxed) ||
+		atomic_load_explicit(&l->stop, memory_order_relaxed))
+		return 0;
+	if (!first)
+		return WEIR_NEVER;
+	return first->key <= l->now ? 0 : first->key - loop_clock();
+}
+
+static int round_of(struct loop *l, bool *more)
+{
+	int n = wait_events(l, how_long(l, *more));
+
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	l->n_events = n < 0 ? 0 : n;
+	l->now = loop_clock();
+	run_events(l);
+	run_timers(l);
+	run_tasks(l);
+	*more = run_turns(l);
+	return 0;
+}
+
+int loop_run(struct loop *l)
+{
+	const struct loop *before = loop_here;
+	bool more = true; /* the first turns may have something already */
+	int r = 0;
+
+	prctl(PR_SET_TIMERSLACK, SLACK);
+	loop_here = l;
+	while (r == 0 && !atomic_load_explicit(&l->stop, memory_order_acquire))
+		r = round_of(l, &more);
+	run_tasks(l); /* what was posted before the stop is done */
+	atomic_store_explicit(&l->stop, false, memory_order_relaxed);
+	loop_here = before;
+	return r;
+}
