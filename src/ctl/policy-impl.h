@@ -101,6 +101,18 @@ bool policy_match_glob(const char *pattern, const char *text);
 #define POLICY_BUCKETS (WEIR_LIMITS * 3)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
+/* The part of every tenant's max and min that one gate of several has, by tenant, 0 … 1; NULL: all. */
+struct policy_part {
+	const double *max, *min;
+};
+/* The same with rates and sizes of tenant i's part. */
+unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
+	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
+/* Sets weights and buckets of all tenants, and the `more` knobs, at once. 0 or an error; then nothing
+ * has changed. */
+int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	const weir_node *nodes, struct policy_part part, const struct weir_knob *more,
+	size_t n_more, struct weir_err *err);
 
 /* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
  * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not

@@ -34,13 +34,14 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
-static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec *ret)
+static unsigned max_buckets(const struct weir_tenant *t, double part, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < t->n_max; i++) {
 		const struct weir_limit *max = &t->max[i];
-		double peak = max->burst_rate > 0 ? max->burst_rate : max->rate;
+		double rate = max->rate * part;
+		double peak = max->burst_rate > 0 ? max->burst_rate * part : rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
 
@@ -48,14 +49,14 @@ static unsigned max_buckets(const struct weir_tenant *t, struct weir_bucket_spec
 		ret[n++] = b;
 		if (max->burst_rate <= 0)
 			continue;
-		b.rate = max->rate;
-		b.size = fmax(b.size, (peak - max->rate) * ((double)max->burst_for / WEIR_SEC));
+		b.rate = rate;
+		b.size = fmax(b.size, (peak - rate) * ((double)max->burst_for / WEIR_SEC));
 		ret[n++] = b;
 	}
 	return n;
 }
 
-static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec *ret)
+static unsigned min_buckets(const struct weir_bounds *b, double part, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
@@ -71,28 +72,42 @@ static unsigned min_buckets(const struct weir_bounds *b, struct weir_bucket_spec
 		ret[n++] = (struct weir_bucket_spec){.kind = WEIR_RTOKENS,
 			.unit = unit,
 			.ops = slot_ops[s % 3],
-			.rate = b->min[s],
-			.size = bucket_size(unit, b->min[s], MIN_SPAN)};
+			.rate = b->min[s] * part,
+			.size = bucket_size(unit, b->min[s] * part, MIN_SPAN)};
 	}
 	return n;
+}
+
+static unsigned buckets_of(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	double max_part, double min_part, struct weir_bucket_spec *ret)
+{
+	unsigned n = max_buckets(t, max_part, ret);
+
+	return t->first_child < 0 ? n + min_buckets(bounds, min_part, ret + n) : n;
 }
 
 unsigned policy_install_buckets(
 	const struct weir_tenant *t, const struct weir_bounds *bounds, struct weir_bucket_spec *ret)
 {
-	unsigned n = max_buckets(t, ret);
+	return buckets_of(t, bounds, 1, 1, ret);
+}
 
-	return t->first_child < 0 ? n + min_buckets(bounds, ret + n) : n;
+unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
+	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret)
+{
+	return buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
+		part.min ? part.min[i] : 1, ret);
 }
 
 /* Two knobs a tenant: weight and buckets. */
 static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bounds,
-	const weir_node *nodes, struct weir_knob *knobs, struct weir_bucket_spec *buckets)
+	const weir_node *nodes, struct policy_part part, struct weir_knob *knobs,
+	struct weir_bucket_spec *buckets)
 {
 	for (size_t i = 0; i < p->n_tenants; i++) {
 		const struct weir_tenant *t = &p->tenants[i];
 		struct weir_bucket_spec *b = &buckets[i * POLICY_BUCKETS];
-		unsigned n = policy_install_buckets(t, &bounds[i], b);
+		unsigned n = policy_install_buckets_part(p, i, &bounds[i], part, b);
 
 		knobs[2 * i] = (struct weir_knob){
 			.node = nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = t->weight};
@@ -101,18 +116,21 @@ static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bo
 	}
 }
 
-static int set_knobs(const struct weir_policy *p, struct weir_gate *g, weir_time now,
-	const weir_node *nodes, struct weir_err *err)
+int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	const weir_node *nodes, struct policy_part part, const struct weir_knob *more,
+	size_t n_more, struct weir_err *err)
 {
 	size_t n = p->n_tenants;
-	struct weir_bounds *bounds = calloc(n, sizeof(*bounds));
-	struct weir_knob *knobs = calloc(n, 2 * sizeof(*knobs));
-	struct weir_bucket_spec *buckets = calloc(n, POLICY_BUCKETS * sizeof(*buckets));
+	struct weir_bounds *bounds = calloc(n + 1, sizeof(*bounds));
+	struct weir_knob *knobs = calloc(2 * n + n_more + 1, sizeof(*knobs));
+	struct weir_bucket_spec *buckets = calloc(n + 1, POLICY_BUCKETS * sizeof(*buckets));
 	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
 
 	if (rc == 0) {
-		make_knobs(p, bounds, nodes, knobs, buckets);
-		rc = weir_gate_set(g, now, knobs, 2 * n, err);
+		make_knobs(p, bounds, nodes, part, knobs, buckets);
+		for (size_t i = 0; i < n_more; i++)
+			knobs[2 * n + i] = more[i];
+		rc = weir_gate_set(g, now, knobs, 2 * n + n_more, err);
 	} else {
 		weir_err_set(err, rc, "out of memory");
 	}
@@ -147,7 +165,8 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 		}
 	}
 	if (rc == 0 && n && p->enforce)
-		rc = set_knobs(p, g, now, nodes, err);
+		rc = policy_install_set(
+			p, g, now, nodes, (struct policy_part){NULL, NULL}, NULL, 0, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		ret_nodes[i] = nodes[i];
 	if (rc < 0 && nodes)
