@@ -4,7 +4,7 @@
  * it, but their tests.
  *
  * WHERE A REQUEST IS
- *   arrived   resource_submit put it there; the next turn takes it
+ *   arrived   resource_submit put it there; the next turn takes it (again: taken back by a swap)
  *   the gate  between weir_gate_submit and weir_gate_next. `gate.user` is NULL
  *   inside    the back end has it
  *   finished  the back end is done; the next step of the turn calls `done`
@@ -62,7 +62,7 @@ struct resource {
 	struct weir_hist **totals; /* wait + device, ns; NULL: none yet */
 	size_t n_counts;
 
-	struct request_list arrived, finished;
+	struct request_list again, arrived, finished; /* again: goes before arrived */
 	uint32_t queued; /* requests in the gate, waiting; shadows are not counted */
 	uint32_t inside; /* in the back end */
 
@@ -70,8 +70,9 @@ struct resource {
 	uint64_t submitted, dispatched, served, errors;
 	uint64_t served_cost, served_bytes; /* what capacity is learned from */
 	struct capacity capacity;           /* learned; only when the spec states none */
-	weir_time drained;                  /* when histograms were last brought up to date */
-	uint32_t undrained;                 /* served since */
+	double device_ns[4][8]; /* cost: time: ns of the device for one, by operation and size */
+	weir_time drained;      /* when histograms were last brought up to date */
+	uint32_t undrained;     /* served since */
 
 	struct loop_turn turn;
 	struct loop_timer timer;
@@ -108,6 +109,8 @@ bool resource_turn(struct resource *r, weir_time now);
 int resource_room(struct resource *r, size_t nodes);
 /* The node was removed from the gate: its counts begin anew. */
 void resource_room_reset(struct resource *r, weir_node node);
+/* A latency for `totals`, by way of a ring. */
+void resource_total(struct resource *r, weir_node node, weir_time ns);
 /* Latencies up to now are in the gate's histograms and in `totals`. */
 void resource_drain(struct resource *r);
 /* A request taken back from the gate (weir_gate_cancel) goes to the back end in the next turn without
@@ -118,6 +121,21 @@ void resource_pass(struct resource *r, struct request *q);
 void resource_again(struct resource *r, struct request *q);
 
 /* ---- resource-shadow.c */
+
+/* For resource.c. A request goes straight to the back end at `now`: *ret_req is its shadow's, to be
+ * submitted, or NULL when there is no room. */
+struct weir_req *resource_shadow_make(struct resource *r, struct request *q);
+/* The gate handed a shadow's out; a request that has a shadow came back; the shadows' whose time in
+ * the device is over are done. */
+void resource_shadow_passed(struct resource *r, struct weir_req *req);
+void resource_shadow_back(struct resource *r, weir_time now, struct request *q);
+void resource_shadow_turn(struct resource *r, weir_time now);
+weir_time resource_shadow_next(const struct resource *r);   /* when turn has something to do */
+uint32_t resource_shadow_waiting(const struct resource *r); /* in the gate */
+bool resource_shadow_busy(const struct resource *r);        /* in the gate, or inside */
+void resource_shadow_refused(
+	struct resource *r, struct weir_req *req); /* the gate did not take it */
+void resource_shadow_free(struct resource *r);
 
 /* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
  * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets
