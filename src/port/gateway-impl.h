@@ -46,7 +46,9 @@ struct gateway_resource { /* as many, and in the order, as the policy had at the
 	char *name, *back_name;
 	struct worker *worker;
 	struct resource *resource;
-	uint64_t size; /* bytes */
+	uint64_t size;        /* bytes */
+	struct request flush; /* gateway-run.c's, at the end */
+	atomic_bool flushing; /* it is under way */
 };
 
 struct gateway_override { /* what `set` changed */
@@ -59,7 +61,6 @@ struct gateway_listener {
 	char *address;
 	dev_t dev; /* of a unix socket's file that we made; ino 0: none of ours */
 	ino_t ino;
-	bool paused; /* no descriptors left: not polled until some are back */
 };
 
 struct gateway {
@@ -95,11 +96,29 @@ struct gateway {
 	struct loop_timer watchdog, stop_timer;
 	weir_time watchdog_every; /* 0: systemd wants none */
 	bool stopping;
+	bool given_up;     /* what was inside at stop_by was dropped */
+	bool flushing;     /* all clients are gone; back ends are being flushed */
+	bool stuck;        /* a back end has requests that do not come back: cannot be freed */
 	weir_time stop_by; /* then what is inside is given up */
 
 	struct record *record; /* under way, or NULL */
 	atomic_uint_fast64_t connections, refused, broken;
 };
+
+/* ---- gateway-listen.c */
+
+/* Opens and begins to listen: options.listen or the policy's, and options.sockets. -EINVAL: there is
+ * nothing to listen on. */
+int gateway_listen(struct gateway *g, struct weir_err *err);
+/* Closes them all, and removes the files of unix sockets that are still ours. */
+void gateway_unlisten(struct gateway *g);
+
+/* ---- gateway-run.c */
+
+/* Blocks the signals that gateway_run handles, in this thread and those it will start; SIGPIPE is
+ * ignored; as many descriptors as the system allows. */
+int gateway_signals(struct gateway *g);
+void gateway_signals_end(struct gateway *g);
 
 /* ---- gateway.c */
 
@@ -129,7 +148,9 @@ void gateway_divide_policy(struct gateway *g);
 /* ---- worker.c */
 
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core);
-int worker_run(struct worker *w);   /* starts the thread */
+int worker_run(struct worker *w); /* starts the thread */
+/* fn on the worker's thread, in its next round; waits, and returns what it returns. */
+int worker_call(struct worker *w, int (*fn)(void *arg, struct worker *w), void *arg);
 void worker_stop(struct worker *w); /* stops its loop and joins */
 void worker_free(struct worker *w);
 

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway-run: signals, the service manager, and an orderly end.
+ *
+ * THE END, in steps of 10 ms on the main loop, so that the API still answers:
+ *   1. nobody new is let in; clients are read no more, and each closes when what it has inside is
+ *      answered
+ *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
+ *      dropped unanswered, so nobody believes that it happened
+ *   3. every back end is flushed, in case no client did
+ * A back end that gives nothing back (an upstream that is away) cannot be taken apart; after a while
+ * the process leaves all the same and says so.
+ */
+#include "port/gateway-impl.h"
+#include "port/log.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define MS          ((weir_time)1000000)
+#define STEP        (10 * MS)
+#define FINISH_TIME (5000 * MS)  /* for what is inside when the end comes: issue of the gateway */
+#define CUT_TIME    (1000 * MS)  /* for the back ends to give back what was cut off */
+#define FLUSH_TIME  (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* ---- the end */
+
+static int finish(void *arg, struct worker *w)
+{
+	front_nbd_finish(w, *(bool *)arg);
+	return 0;
+}
+
+static void finish_all(struct gateway *g, bool at_once)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], finish, &at_once);
+}
+
+static int is_busy(void *arg, struct gateway_resource *r)
+{
+	return resource_busy(r->resource) ? -EBUSY : 0;
+}
+
+static int count_clients(void *arg, struct worker *w)
+{
+	return front_nbd_count(w) > 0;
+}
+
+static bool busy(struct gateway *g)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		if (worker_call(&g->workers[i], count_clients, NULL))
+			return true;
+	return gateway_each(g, is_busy, NULL, NULL) < 0;
+}
+
+static void flushed(struct request *q)
+{
+	struct gateway_resource *r = q->owner;
+
+	if (q->io.error)
+		log_event(LOG_LEVEL_ERROR, "flush-failed", "resource", r->name, "why",
+			strerror(-q->io.error), NULL);
+	atomic_store(&r->flushing, false);
+}
+
+static int flush(void *arg, struct gateway_resource *r)
+{
+	const struct back_info *info = resource_info(r->resource);
+
+	if (info->read_only || !info->can_flush)
+		return 0;
+	atomic_store(&r->flushing, true);
+	r->flush = (struct request){.io = {.op = BACK_FLUSH}, .done = flushed, .owner = r};
+	resource_submit_own(r->resource, &r->flush);
+	return 0;
+}
+
+static bool flushing(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (atomic_load(&g->resources[i].flushing))
+			return true;
+	return false;
+}
+
+/* Leaves the loop although a back end holds requests. */
+static void leave_stuck(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (atomic_load(&g->resources[i].flushing) || !g->flushing)
+			log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", g->resources[i].name,
+				"why", "requests inside do not come back; left behind", NULL);
+	g->stuck = true;
+	loop_stop(g->loop);
+}
+
+static void stop_step(struct loop_timer *t, weir_time now)
+{
+	struct gateway *g = OF(struct gateway, stop_timer, t);
+
+	if (g->flushing) {
+		if (!flushing(g))
+			loop_stop(g->loop);
+		else if (now >= g->stop_by)
+			leave_stuck(g);
+	} else if (!busy(g)) {
+		g->flushing = true;
+		g->stop_by = now + FLUSH_TIME;
+		gateway_each(g, flush, NULL, NULL);
+	} else if (now >= g->stop_by && !g->given_up) {
+		log_event(
+			LOG_LEVEL_WARNING, "clients-cut-off", "why", "still busy at the end", NULL);
+		g->given_up = true;
+		g->stop_by = now + CUT_TIME;
+		finish_all(g, true);
+	} else if (now >= g->stop_by) {
+		leave_stuck(g);
+	}
+	loop_set(g->loop, t, now + STEP);
+}
+
+void gateway_stop(struct gateway *g)
+{
+	weir_time now = loop_clock();
+
+	if (g->stopping) {
+		g->stop_by = now;
+		loop_set(g->loop, &g->stop_timer, now);
+		return;
+	}
+	g->stopping = true;
+	g->stop_by = now + FINISH_TIME;
+	sd_notify(0, "STOPPING=1");
+	log_event(LOG_LEVEL_INFO, "stopping", NULL);
+	gateway_unlisten(g);
+	door_close_all(g);
+	finish_all(g, false);
+	g->stop_timer.due = stop_step;
+	loop_set(g->loop, &g->stop_timer, now);
+}
+
+/* ---- signals */
+
+static void reload(struct gateway *g)
+{
+	struct gateway_note note = {0};
+	struct weir_err err;
+	char text[64];
+
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		(long long)(loop_clock() / 1000));
+	sd_notify(0, text);
+	if (gateway_reload(g, &note, &err) < 0)
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", err.text, NULL);
+	for (size_t i = 0; i < note.n; i++)
+		log_event(LOG_LEVEL_INFO, "policy-note", "text", note.lines[i], NULL);
+	gateway_note_free(&note);
+	sd_notify(0, "READY=1");
+}
+
+static void signalled(struct loop_fd *f, uint32_t events)
+{
+	struct gateway *g = OF(struct gateway, signals, f);
+	struct signalfd_siginfo info;
+
+	while (read(f->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			reload(g);
+		else
+			gateway_stop(g);
+	}
+}
+
+int gateway_signals(struct gateway *g)
+{
+	struct rlimit files;
+	sigset_t set;
+	int rc;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (rc != 0)
+		return -rc;
+	g->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (g->signals.fd < 0)
+		return -errno;
+	g->signals.ready = signalled;
+	rc = loop_add(g->loop, &g->signals, EPOLLIN);
+	if (rc < 0) {
+		close(g->signals.fd);
+		g->signals.fd = -1;
+	}
+	return rc;
+}
+
+void gateway_signals_end(struct gateway *g)
+{
+	if (g->signals.fd >= 0) {
+		loop_remove(g->loop, &g->signals);
+		close(g->signals.fd);
+		g->signals.fd = -1;
+	}
+	if (g->stop_timer.due)
+		loop_set(g->loop, &g->stop_timer, WEIR_NEVER);
+	if (g->watchdog.due)
+		loop_set(g->loop, &g->watchdog, WEIR_NEVER);
+}
+
+/* ---- run */
+
+static int is_alive(void *arg, struct worker *w)
+{
+	return 0;
+}
+
+/* A worker that hangs keeps the main thread here, and so the dog hungry: what a restart can help, it
+ * will. */
+static void feed(struct loop_timer *t, weir_time now)
+{
+	struct gateway *g = OF(struct gateway, watchdog, t);
+
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], is_alive, NULL);
+	sd_notify(0, "WATCHDOG=1");
+	loop_set(g->loop, t, now + g->watchdog_every);
+}
+
+static void say_ready(struct gateway *g)
+{
+	char addresses[512] = "", threads[24];
+	size_t used = 0;
+	uint64_t usec;
+
+	for (size_t i = 0; i < g->n_listeners && used < sizeof(addresses); i++)
+		used += (size_t)snprintf(addresses + used, sizeof(addresses) - used, "%s%s",
+			i ? " " : "", g->listeners[i].address);
+	log_event(LOG_LEVEL_INFO, "ready", "listen", addresses, "threads",
+		log_number(threads, g->n_workers), "version", WEIR_VERSION, NULL);
+	sd_notify(0, "READY=1");
+	if (sd_watchdog_enabled(0, &usec) > 0) {
+		g->watchdog_every = (weir_time)usec * 1000 / 2;
+		g->watchdog.due = feed;
+		feed(&g->watchdog, loop_clock());
+	}
+}
+
+int gateway_run(struct gateway *g)
+{
+	int rc;
+
+	say_ready(g);
+	rc = loop_run(g->loop);
+	if (rc == 0)
+		log_event(LOG_LEVEL_INFO, "stopped", NULL);
+	return rc < 0 ? rc : g->stuck ? -ETIMEDOUT : 0;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway: made, taken apart, and which export leads where.
+ *
+ * The order of the start: the policy with what was kept; every back end, on the main thread, since
+ * that may take long and nobody waits yet; the threads; in each of them its resources with the policy
+ * in their gates; listening last, so that a client that gets in finds everything there. Anything that
+ * fails takes down what is there already by gateway_free, which so must cope with every half of it.
+ */
+#include "port/gateway-impl.h"
+#include "port/back.h"
+#include "port/tls.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
+#define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
+
+/* ---- exports */
+
+/* What a policy without exports has: each resource, whole, under its name. */
+static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
+{
+	if (g->options.any_name)
+		return 1;
+	return p->n_exports ? p->n_exports : p->n_resources;
+}
+
+static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
+{
+	if (g->options.any_name)
+		return (struct weir_export){.name = "", .resource = 0};
+	if (p->n_exports)
+		return p->exports[i];
+	return (struct weir_export){.name = p->resources[i].name, .resource = (int)i};
+}
+
+static bool export_named(const struct gateway *g, const char *name, struct weir_export *ret)
+{
+	for (size_t i = 0; i < n_exports(g, g->policy); i++) {
+		*ret = export_at(g, g->policy, i);
+		if (g->options.any_name || strcmp(ret->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *gateway_export(const struct gateway *g, size_t i)
+{
+	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
+}
+
+int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret)
+{
+	struct weir_export e;
+	struct gateway_resource *r;
+	int tenant;
+
+	if (!export_named(g, who->export_ ? who->export_ : "", &e))
+		return -ENOENT;
+	r = gateway_resource(g, g->policy->resources[e.resource].name);
+	if (!r)
+		return -ENOENT;
+	tenant = weir_policy_match(g->policy, who);
+	if (tenant < 0)
+		return -EACCES;
+	*ret = (struct gateway_place){
+		.worker = r->worker,
+		.resource = r->resource,
+		.offset = e.offset,
+		.size = e.size ? e.size : r->size - e.offset,
+		.read_only = e.read_only || g->options.read_only ||
+			     resource_info(r->resource)->read_only,
+		.tenant = tenant,
+	};
+	return 0;
+}
+
+struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i].name, name) == 0)
+			return &g->resources[i];
+	return NULL;
+}
+
+static int export_fits(
+	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
+{
+	struct weir_export e = export_at(g, p, i);
+	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
+	char size[32];
+
+	if (e.offset <= r->size && e.size <= r->size - e.offset)
+		return 0;
+	return weir_err_at(err, -EINVAL, e.at,
+		"export '%s' ends beyond its resource '%s', which has %s", e.name, r->name,
+		weir_units_show_size(r->size, size, sizeof(size)));
+}
+
+int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *spec = &p->resources[i];
+		const struct gateway_resource *r = gateway_resource(g, spec->name);
+
+		if (!r)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' is new: it takes a restart", spec->name);
+		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' has another back end than '%s': it takes a restart",
+				spec->name, r->back_name);
+	}
+	if (p->n_resources < g->n_resources)
+		return weir_err_set(
+			err, -EINVAL, "a resource is no longer there: that takes a restart");
+	for (size_t i = 0; i < n_exports(g, p); i++) {
+		int rc = export_fits(g, p, i, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- small things that others ask for */
+
+struct loop *gateway_loop(struct gateway *g)
+{
+	return g->loop;
+}
+
+void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg)
+{
+	g->reader = reader;
+	g->reader_arg = arg;
+}
+
+const struct weir_policy *gateway_policy(const struct gateway *g)
+{
+	return g->policy;
+}
+
+const char *gateway_policy_text(const struct gateway *g)
+{
+	return g->text;
+}
+
+struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
+{
+	*ret_required = g->tls && g->tls_required;
+	return g->tls;
+}
+
+void gateway_count(struct gateway *g, int connections, int refused, int broken)
+{
+	atomic_fetch_add_explicit(&g->connections, (uint64_t)connections, memory_order_relaxed);
+	atomic_fetch_add_explicit(&g->refused, (uint64_t)refused, memory_order_relaxed);
+	atomic_fetch_add_explicit(&g->broken, (uint64_t)broken, memory_order_relaxed);
+}
+
+struct each {
+	gateway_each_fn *fn;
+	void *arg;
+	struct gateway_resource *resource;
+};
+
+static int each_call(void *arg, struct worker *w)
+{
+	struct each *e = arg;
+
+	return e->fn(e->arg, e->resource);
+}
+
+int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index)
+{
+	for (size_t i = 0; i < g->n_resources; i++) {
+		struct each e = {fn, arg, &g->resources[i]};
+		int rc = worker_call(e.resource->worker, each_call, &e);
+
+		if (rc >= 0)
+			continue;
+		if (ret_index)
+			*ret_index = i;
+		return rc;
+	}
+	return 0;
+}
+
+/* ---- start */
+
+static unsigned count_cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+static int make_workers(struct gateway *g, struct weir_err *err)
+{
+	const struct gateway_options *o = &g->options;
+	size_t n = o->threads           ? o->threads
+		   : g->policy->threads ? g->policy->threads
+					: count_cores();
+	size_t memory = o->memory            ? o->memory
+			: g->policy->buffers ? g->policy->buffers
+					     : MEMORY_DEFAULT;
+
+	if (n > g->policy->n_resources)
+		n = g->policy->n_resources;
+	memory /= n;
+	if (memory < MEMORY_LEAST)
+		memory = MEMORY_LEAST;
+	g->workers = calloc(n, sizeof(*g->workers));
+	if (!g->workers)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		int core = o->n_cores ? o->cores[i % o->n_cores] : -1;
+		int rc = worker_init(&g->workers[g->n_workers++], g, (unsigned)i, memory, core);
+
+		if (rc < 0)
+			return weir_err_set(err, rc, "cannot make a thread: %s", strerror(-rc));
+	}
+	return 0;
+}
+
+static int open_back(struct gateway *g, const struct weir_resource *spec, struct worker *w,
+	struct back **ret, struct weir_err *err)
+{
+	struct back_config c = {
+		.loop = w->loop,
+		.pool = w->pool,
+		.timeout = spec->timeout,
+		.connections = spec->connections,
+		.keep = spec->keep,
+		.read_only = spec->read_only || g->options.read_only,
+		.direct = spec->direct,
+		.threads = spec->threads,
+		.seed = g->n_resources + 1,
+		.tls_ca = spec->tls.ca,
+		.tls_cert = spec->tls.cert,
+		.tls_key = spec->tls.key,
+		.tls_psk = spec->tls.psk,
+	};
+
+	if (!spec->back)
+		return weir_err_at(err, -EINVAL, spec->at,
+			"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
+	return back_open(spec->back, &c, ret, err);
+}
+
+static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
+{
+	const struct weir_resource *spec = &g->policy->resources[i];
+	struct gateway_resource *r = &g->resources[i];
+	struct resource_config c = {.spec = spec, .bare = g->options.bare};
+	int rc;
+
+	r->worker = &g->workers[i % g->n_workers];
+	r->name = strdup(spec->name);
+	r->back_name = strdup(spec->back ? spec->back : "");
+	g->n_resources++;
+	if (!r->name || !r->back_name)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = open_back(g, spec, r->worker, &c.back, err);
+	if (rc < 0)
+		return rc;
+	r->size = c.back->info.size;
+	c.loop = r->worker->loop;
+	rc = resource_new(&c, &r->resource);
+	if (rc < 0) {
+		back_free(c.back);
+		return weir_err_set(err, rc, "%s: %s", r->name, strerror(-rc));
+	}
+	return 0;
+}
+
+static int open_resources(struct gateway *g, struct weir_err *err)
+{
+	size_t n = g->policy->n_resources;
+
+	g->resources = calloc(n, sizeof(*g->resources));
+	if (!g->resources)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		int rc = open_resource(g, i, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return gateway_fits(g, g->policy, err);
+}
+
+struct starting {
+	const struct weir_policy *policy;
+	struct weir_err *err;
+};
+
+static int start_resource(void *arg, struct gateway_resource *r)
+{
+	struct starting *s = arg;
+	int rc = resource_start(r->resource);
+
+	if (rc < 0)
+		return weir_err_set(s->err, rc, "%s: %s: %s", r->name, r->back_name, strerror(-rc));
+	return resource_swap(r->resource, s->policy, s->err);
+}
+
+static int start_threads(struct gateway *g, struct weir_err *err)
+{
+	struct starting s = {g->policy, err};
+
+	for (unsigned i = 0; i < g->n_workers; i++) {
+		int rc = worker_run(&g->workers[i]);
+
+		if (rc < 0)
+			return weir_err_set(err, rc, "cannot start a thread: %s", strerror(-rc));
+	}
+	return gateway_each(g, start_resource, &s, NULL);
+}
+
+static int open_tls(struct gateway *g, struct weir_err *err)
+{
+	const struct weir_policy_tls *t = &g->policy->tls;
+	struct tls_config c = {.cert = t->cert, .key = t->key, .ca = t->ca, .psk = t->psk};
+
+	g->tls_required = t->required;
+	return c.cert || c.psk ? tls_new(&c, true, &g->tls, err) : 0;
+}
+
+static int start(struct gateway *g, struct weir_err *err)
+{
+	int rc;
+
+	if (!g->text || !g->name || loop_new(&g->loop) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	if (g->policy->n_resources == 0)
+		return weir_err_set(
+			err, -EINVAL, "%s: no resources: there is nothing to serve", g->name);
+	rc = gateway_signals(g);
+	if (rc < 0)
+		return weir_err_set(err, rc, "cannot wait for signals: %s", strerror(-rc));
+	rc = gateway_policy_start(g, err);
+	if (rc == 0)
+		rc = open_tls(g, err);
+	if (rc == 0)
+		rc = make_workers(g, err);
+	if (rc == 0)
+		rc = open_resources(g, err);
+	if (rc == 0)
+		rc = start_threads(g, err);
+	if (rc < 0)
+		return rc;
+	rc = gateway_divide_start(g);
+	if (rc < 0)
+		return weir_err_set(err, rc, "%s", strerror(-rc));
+	return gateway_listen(g, err);
+}
+
+int gateway_new(struct weir_policy *p, const char *text, const char *name,
+	const struct gateway_options *o, struct gateway **ret_gateway, struct weir_err *err)
+{
+	struct gateway *g = calloc(1, sizeof(*g));
+	const char *state = o->state ? o->state : p->state;
+	int rc;
+
+	if (!g) {
+		weir_policy_free(p);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	g->options = *o;
+	g->policy = p;
+	g->version = 1;
+	g->text = strdup(text);
+	g->name = strdup(name);
+	g->state = state ? strdup(state) : NULL;
+	g->spare_fd = g->signals.fd = -1;
+	g->started = loop_clock();
+	rc = start(g, err);
+	if (rc < 0) {
+		gateway_free(g);
+		return rc;
+	}
+	*ret_gateway = g;
+	return 0;
+}
+
+/* ---- the end */
+
+static int free_resource(void *arg, struct gateway_resource *r)
+{
+	if (r->resource)
+		resource_free(r->resource);
+	r->resource = NULL;
+	return 0;
+}
+
+static int close_clients(void *arg, struct worker *w)
+{
+	front_nbd_finish(w, true);
+	return 0;
+}
+
+/* On their threads while these run, else (the start failed before) here. */
+static void free_resources(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_resources; i++) {
+		struct gateway_resource *r = &g->resources[i];
+		struct each e = {free_resource, NULL, r};
+
+		if (g->stuck)
+			continue;
+		if (r->worker->running)
+			worker_call(r->worker, each_call, &e);
+		else
+			free_resource(NULL, r);
+		free(r->name);
+		free(r->back_name);
+	}
+}
+
+void gateway_free(struct gateway *g)
+{
+	if (!g)
+		return;
+	if (g->loop) {
+		gateway_record_stop(g, NULL, NULL);
+		gateway_divide_stop(g);
+		gateway_unlisten(g);
+		door_close_all(g);
+		gateway_signals_end(g);
+	}
+	for (unsigned i = 0; i < g->n_workers; i++)
+		if (g->workers[i].running)
+			worker_call(&g->workers[i], close_clients, NULL);
+	free_resources(g);
+	for (unsigned i = 0; i < g->n_workers; i++) {
+		worker_stop(&g->workers[i]);
+		if (!g->stuck) /* else a back end may still write to what is in there */
+			worker_free(&g->workers[i]);
+	}
+	gateway_policy_stop(g);
+	tls_free(g->tls);
+	weir_policy_free(g->policy);
+	if (g->loop)
+		loop_free(g->loop);
+	if (!g->stuck) {
+		free(g->resources);
+		free(g->workers);
+	}
+	free(g->state);
+	free(g->text);
+	free(g->name);
+	free(g);
+}
