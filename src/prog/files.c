@@ -57,6 +57,22 @@ int files_read(
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+int files_read_beside(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	const char *slash = strrchr(from, '/');
+	char *path = NULL;
+	int rc;
+
+	if (name[0] == '/' || !slash)
+		return files_read(name, FILES_WRITTEN, ret_text, ret_len, err);
+	if (asprintf(&path, "%.*s/%s", (int)(slash - from), from, name) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
+	free(path);
+	return rc;
+}
+
 static int check_trace(const char *path, struct weir_err *err)
 {
 	struct stat st;

@@ -16,7 +16,12 @@
 int files_read(
 	const char *path, size_t most, char **ret_text, size_t *ret_len, struct weir_err *err);
 
-/* The same for a trace, up to FILES_RECORDED; what cannot be one for its kind, a folder or a device, is
+/* For a file that another names (a weir_policy_reader): beside that one unless its path is absolute,
+ * up to FILES_WRITTEN. */
+int files_read_beside(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err);
+
+/* As files_read for a trace, up to FILES_RECORDED; what cannot be one for its kind, a folder or a device, is
  * refused before it is read. */
 int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 

@@ -3,7 +3,6 @@
 #include "prog/policy-verb.h"
 #include "prog/files.h"
 #include "prog/verb.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,23 +21,6 @@ static const char *name_of(const char *path)
 	return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-/* A file named in a policy stands beside it, unless its path is absolute. */
-static int read_beside(void *arg, const char *from, const char *name, char **ret_text,
-	size_t *ret_len, struct weir_err *err)
-{
-	const char *slash = strrchr(from, '/');
-	char *path = NULL;
-	int rc;
-
-	if (name[0] == '/' || !slash)
-		return files_read(name, FILES_WRITTEN, ret_text, ret_len, err);
-	if (asprintf(&path, "%.*s/%s", (int)(slash - from), from, name) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
-	free(path);
-	return rc;
-}
-
 /* Reads one policy and prints what there is to say of it. The policy, or NULL. */
 static struct weir_policy *load(const char *path)
 {
@@ -52,7 +34,8 @@ static struct weir_policy *load(const char *path)
 		opts_fail(&verb_policy, "%s", err.text);
 		return NULL;
 	}
-	if (weir_policy_parse_all(text, len, name_of(path), read_beside, NULL, &p, &remarks) < 0)
+	if (weir_policy_parse_all(text, len, name_of(path), files_read_beside, NULL, &p, &remarks) <
+		0)
 		p = NULL;
 	free(text);
 	for (size_t i = 0; i < remarks.n_errors && i < WEIR_POLICY_REMARKS; i++)
