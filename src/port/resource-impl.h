@@ -54,6 +54,7 @@ struct resource {
 	size_t n_nodes;
 	void *policy_of; /* resource-policy.c's own; freed by resource_policy_free */
 
+	struct client own; /* of the gateway's own requests; in no list */
 	struct client *clients;
 	uint32_t n_clients;
 

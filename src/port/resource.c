@@ -88,6 +88,15 @@ void resource_submit(struct resource *r, struct request *q)
 	request_list_add(&r->arrived, q);
 }
 
+void resource_submit_own(struct resource *r, struct request *q)
+{
+	q->client = &r->own;
+	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	r->own.in_flight++;
+	r->submitted++;
+	request_list_add(&r->again, q);
+}
+
 void resource_pass(struct resource *r, struct request *q)
 {
 	r->queued--;
@@ -132,7 +141,8 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 {
 	struct tap_entry e = {.at = now,
 		.offset = q->io.offset,
-		.bytes = q->gate.bytes,
+		/* a trim costs no bytes, but a trace has its length */
+		.bytes = q->io.op == BACK_STATUS ? 0 : (uint32_t)q->io.length,
 		.tenant = (uint16_t)q->client->tenant,
 		.op = q->gate.op};
 
