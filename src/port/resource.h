@@ -7,7 +7,8 @@
  * formats or locks.
  *
  *   resource.c         the way of a request; shadow mode
- *   resource-policy.c  the tree in the gate: installed, swapped, divided; what was measured
+ *   resource-policy.c  the tree in the gate: installed, swapped, divided
+ *   resource-look.c    what was measured
  */
 #ifndef WEIR_PORT_RESOURCE_H
 #define WEIR_PORT_RESOURCE_H
@@ -84,8 +85,14 @@ int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_e
 /* What part of its max and min a tenant (index) has here, 0 … 1, if the process has several
  * resources: all of it until told otherwise. */
 int resource_divide(struct resource *r, const double *max_share, const double *min_share, size_t n);
-/* Demand per tenant since the last call, in requests: arrivals and what waits. ret: n_tenants. */
-void resource_demand(struct resource *r, double *ret_demand, size_t n);
+/* What each tenant, groups too, would have had here since the last call if nothing had held it: what
+ * passed, and what waits. ret: n_tenants. */
+struct resource_demand {
+	double requests, bytes; /* as limits count them */
+	uint32_t clients;
+	bool held; /* its own max keeps somebody waiting right now */
+};
+void resource_demand(struct resource *r, struct resource_demand *ret_demand, size_t n);
 
 /* Adds what was measured here to the snapshot (snapshot.h). */
 void resource_snapshot(struct resource *r, struct snapshot *s);

@@ -49,7 +49,7 @@ struct snapshot {
 	weir_time now, started; /* CLOCK_MONOTONIC */
 	uint64_t version;       /* of the policy: 1 at the start */
 	bool enforce;
-	struct snapshot_tenant *tenants; /* as in the policy */
+	struct snapshot_tenant *tenants; /* as in the policy; a group: the sum of its leaves */
 	size_t n_tenants;
 	struct snapshot_resource *resources;
 	size_t n_resources;

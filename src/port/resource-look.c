@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource-look: what was measured at one resource, added to a snapshot of the whole gateway.
+ *
+ * A tenant that uses several resources has the sum of them; why it waits is told of one where many
+ * of its requests do. A group has the sum of its leaves, without latencies.
+ */
+#include "port/resource-impl.h"
+#include "port/snapshot.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tenants */
+
+static int tenant_of(const struct resource *r, weir_node node)
+{
+	for (size_t i = 0; i < r->n_nodes; i++)
+		if (r->nodes[i] == node)
+			return (int)i;
+	return -1;
+}
+
+static void add_cause(const struct resource *r, struct snapshot *s, struct snapshot_tenant *t,
+	const struct weir_gate_stats *st)
+{
+	int by = -1;
+
+	if (t->queued && st->queued <= t->queued)
+		return;
+	t->cause = st->cause;
+	if (st->queued && (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE))
+		by = tenant_of(r, st->blocker);
+	t->held_by = by >= 0 ? s->tenants[by].path : NULL;
+}
+
+static void add_counters(
+	struct snapshot_tenant *t, const struct weir_gate_stats *st, const struct resource_count *n)
+{
+	t->arrivals += st->arrivals;
+	t->dispatched += st->dispatched;
+	t->served += st->served;
+	t->bytes += st->bytes;
+	for (int k = 0; k < 3; k++)
+		t->by_class[k] += st->by_class[k];
+	for (int k = 0; k < WEIR_CAUSES; k++)
+		t->wait_ns[k] += st->wait_ns[k];
+	t->device_ns += st->device_ns;
+	t->queued += st->queued;
+	t->in_flight += st->in_flight;
+	t->errors += n->errors;
+	t->reads += n->reads;
+	t->writes += n->writes;
+	t->others += n->others;
+}
+
+static void add_leaf(struct resource *r, struct snapshot *s, size_t i)
+{
+	weir_node node = r->nodes[i];
+	struct snapshot_tenant *t = &s->tenants[i];
+	const struct weir_hist *wait = weir_gate_hist_wait(r->gate, node);
+	const struct weir_hist *device = weir_gate_hist_device(r->gate, node);
+	struct weir_gate_stats st;
+
+	if (weir_gate_stats(r->gate, r->now, node, &st) != 0)
+		return;
+	add_cause(r, s, t, &st);
+	for (int a = (int)i; a >= 0; a = r->policy->tenants[a].parent)
+		add_counters(&s->tenants[a], &st, &r->counts[node]);
+	if (wait)
+		snapshot_hist(s, &t->wait, wait);
+	if (device)
+		snapshot_hist(s, &t->device, device);
+	if (r->totals[node])
+		snapshot_hist(s, &t->total, r->totals[node]);
+}
+
+/* ---- clients */
+
+static void add_client(struct resource *r, struct snapshot *s, const struct client *c)
+{
+	struct snapshot_client *to;
+
+	for (int a = c->tenant; a >= 0 && (size_t)a < s->n_tenants;
+		a = r->policy->tenants[a].parent)
+		s->tenants[a].clients++;
+	to = snapshot_client(s);
+	if (!to)
+		return;
+	snprintf(to->export_, sizeof(to->export_), "%s", c->export_);
+	snprintf(to->name, sizeof(to->name), "%s", c->name);
+	snprintf(to->tls, sizeof(to->tls), "%s", c->tls);
+	snprintf(to->resource, sizeof(to->resource), "%s", r->name);
+	if (c->tenant >= 0 && (size_t)c->tenant < s->n_tenants)
+		snprintf(to->tenant, sizeof(to->tenant), "%s", s->tenants[c->tenant].path);
+	to->since = c->since;
+	to->requests = c->requests;
+	to->bytes = c->bytes;
+	to->in_flight = c->in_flight;
+}
+
+/* ---- the resource itself */
+
+static void say_state(const struct resource *r, struct snapshot_resource *to)
+{
+	static const char *const words[] = {
+		[BACK_UP] = "up", [BACK_LOST] = "lost", [BACK_FAILED] = "failed"};
+	char more[120] = "";
+
+	if (r->back->ops->say)
+		r->back->ops->say(r->back, more, sizeof(more));
+	snprintf(to->state, sizeof(to->state), "%s%s%s", words[r->back->state], *more ? "; " : "",
+		more);
+	to->up = r->back->state == BACK_UP;
+}
+
+static void add_self(struct resource *r, struct snapshot_resource *to)
+{
+	struct weir_gate_totals totals = {0};
+
+	say_state(r, to);
+	if (r->gate)
+		weir_gate_totals(r->gate, r->now, &totals);
+	to->window = totals.window;
+	to->full = totals.full;
+	to->capacity_stated = !r->spec.capacity_auto;
+	for (int u = 0; u < 2; u++)
+		to->capacity[u] =
+			to->capacity_stated ? r->spec.capacity[u].per_second : r->capacity.rate[u];
+	to->submitted = r->submitted;
+	to->dispatched = r->dispatched;
+	to->served = r->served;
+	to->errors = r->errors;
+	to->lost = r->back->lost;
+	to->queued = r->queued;
+	to->in_flight = r->inside;
+	to->clients = r->n_clients;
+}
+
+void resource_snapshot(struct resource *r, struct snapshot *s)
+{
+	if (r->started && loop_now(r->loop) > r->now)
+		r->now = loop_now(r->loop);
+	resource_drain(r);
+	for (size_t i = 0; i < s->n_resources; i++)
+		if (strcmp(s->resources[i].name, r->name) == 0)
+			add_self(r, &s->resources[i]);
+	if (!r->policy || s->n_tenants != r->policy->n_tenants)
+		return; /* of another version: only while one is put in force */
+	for (size_t i = 0; r->gate && i < r->n_nodes; i++)
+		if (r->policy->tenants[i].first_child < 0)
+			add_leaf(r, s, i);
+	for (const struct client *c = r->clients; c; c = c->next)
+		add_client(r, s, c);
+}
