@@ -22,18 +22,22 @@ struct stream {
 /* Bytes read, 0 at the end, -EAGAIN, or another negative errno. Under TLS also reads what is already
  * decrypted: call until -EAGAIN. */
 ssize_t stream_recv(struct stream *s, void *data, size_t n);
-/* Bytes taken (all or the first part of the vectors), -EAGAIN, or another negative errno. Under TLS
- * what was taken may still lie in a buffer: stream_pending. */
+/* Bytes taken (all or the first part of the vectors), -EAGAIN, or another negative errno. Never a
+ * SIGPIPE. Under TLS what was taken may still lie in a buffer (64 KiB): stream_pending. */
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n);
 bool stream_pending(
 	const struct stream *s);     /* TLS: call stream_send again (n = 0 will do) when writable */
 void stream_close(struct stream *s); /* also frees tls */
 
-/* Addresses: "unix:/run/x.sock", "tcp:host:port", "tcp:[::1]:10809". Listening sockets replace a dead
+/* Addresses: "unix:/run/x.sock", "unix:@abstract", "tcp:host:port", "tcp:[::1]:10809"; "tcp::10809" is
+ * every address of this machine; port 0: any that is free. Listening sockets replace a dead
  * unix socket's file; ones in use are -EADDRINUSE. Non-blocking, close-on-exec. Connect blocks up to
  * `timeout` ns. */
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err);
 int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err);
+/* The next client: its socket (non-blocking, close-on-exec, without Nagle's delay), or -EAGAIN or
+ * another negative errno. */
+int stream_accept(int listening);
 int stream_address_check(const char *address, struct weir_err *err);
 /* The peer, for messages and for matching: numeric address ("10.0.0.7", "::1") or NULL for unix;
  * "host:port" or "unix:pid" in `name`; uid of a unix peer or -1. */

@@ -17,7 +17,7 @@ struct tls_config {             /* files; NULL: none. X.509 or PSK, or both on a
 		psk; /* server: file of NAME:HEXKEY lines (psktool's); client: the same, first line */
 };
 
-struct tls; /* credentials, read once; shared by sessions and threads */
+struct tls; /* credentials, read once; shared by sessions and threads, and outlived by sessions */
 int tls_new(const struct tls_config *c, bool server, struct tls **ret_tls, struct weir_err *err);
 void tls_free(struct tls *t);
 
@@ -28,5 +28,11 @@ int tls_start(struct tls *t, struct stream *s, const char *hostname);
 int tls_handshake(struct stream *s, uint32_t *want, struct weir_err *err);
 /* Who the peer proved to be: the certificate's common name, or the key's name; NULL: nobody. */
 const char *tls_identity(const struct stream *s);
+
+/* For stream.c, as the functions of stream.h. */
+ssize_t tls_recv(struct tls_session *s, void *data, size_t n);
+ssize_t tls_send(struct tls_session *s, const struct iovec *iov, int n);
+bool tls_pending(const struct tls_session *s);
+void tls_end(struct tls_session *s); /* says farewell and frees it */
 
 #endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stream-address: "unix:/run/x.sock" and "tcp:host:port" into sockets, and sockets into names. */
+#include "port/stream.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BACKLOG 1024 /* a whole rack that comes back at once; the system cuts it to its own most */
+
+struct address {
+	bool is_unix;
+	struct sockaddr_un un;
+	socklen_t un_len;
+	char host[256], port[16]; /* host "": every address of this machine */
+};
+
+static int parse_unix(const char *address, struct address *a, struct weir_err *err)
+{
+	const char *path = address + 5;
+	size_t n = strlen(path);
+
+	if (!n || n >= sizeof(a->un.sun_path))
+		return weir_err_set(err, -EINVAL,
+			"%s: a socket's path has 1 to %zu bytes, this one %zu", address,
+			sizeof(a->un.sun_path) - 1, n);
+	a->is_unix = true;
+	a->un.sun_family = AF_UNIX;
+	memcpy(a->un.sun_path, path, n + 1);
+	a->un_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+	if (path[0] == '@') { /* Linux's abstract names */
+		a->un.sun_path[0] = 0;
+		a->un_len--;
+	}
+	return 0;
+}
+
+static int parse_tcp(const char *address, struct address *a, struct weir_err *err)
+{
+	const char *host = address + 4, *colon = strrchr(host, ':'), *end = colon;
+	unsigned long port;
+	char *rest;
+
+	if (!colon)
+		return weir_err_set(
+			err, -EINVAL, "%s: where is the port? (tcp:HOST:PORT)", address);
+	if (host[0] == '[') {
+		host++;
+		end--;
+		if (end < host || *end != ']')
+			return weir_err_set(err, -EINVAL, "%s: ']' is missing", address);
+	} else if (memchr(host, ':', (size_t)(end - host))) {
+		return weir_err_set(
+			err, -EINVAL, "%s: put an IPv6 address into brackets, [::1]", address);
+	}
+	if ((size_t)(end - host) >= sizeof(a->host))
+		return weir_err_set(err, -EINVAL, "%s: the host's name is too long", address);
+	port = strtoul(colon + 1, &rest, 10);
+	if (colon[1] < '0' || colon[1] > '9' || *rest || port > 65535)
+		return weir_err_set(
+			err, -EINVAL, "%s: a port is a number from 0 to 65535", address);
+	memcpy(a->host, host, (size_t)(end - host));
+	snprintf(a->port, sizeof(a->port), "%lu", port);
+	return 0;
+}
+
+static int parse(const char *address, struct address *a, struct weir_err *err)
+{
+	*a = (struct address){0};
+	if (strncmp(address, "unix:", 5) == 0)
+		return parse_unix(address, a, err);
+	if (strncmp(address, "tcp:", 4) == 0)
+		return parse_tcp(address, a, err);
+	return weir_err_set(err, -EINVAL,
+		"'%s' is no address: \"unix:/run/x.sock\" or \"tcp:HOST:PORT\" is", address);
+}
+
+int stream_address_check(const char *address, struct weir_err *err)
+{
+	struct address a;
+
+	return parse(address, &a, err);
+}
+
+static int resolve(const char *address, const struct address *a, bool passive,
+	struct addrinfo **ret_list, struct weir_err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0};
+	const char *host = a->host[0] ? a->host : NULL;
+	int r = getaddrinfo(host, a->port, &hints, ret_list);
+
+	if (r == 0)
+		return 0;
+	if (r == EAI_SYSTEM)
+		return weir_err_set(err, -errno, "%s: %s", address, strerror(errno));
+	return weir_err_set(
+		err, r == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH, "%s: %s", address, gai_strerror(r));
+}
+
+static int new_socket(int family)
+{
+	return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* ---- listen */
+
+/* A file that a program left behind when it died: a socket that refuses connections. */
+static bool left_behind(const struct address *a)
+{
+	struct stat st;
+	bool dead;
+	int fd;
+
+	if (!a->un.sun_path[0] || lstat(a->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = new_socket(AF_UNIX);
+	if (fd < 0)
+		return false;
+	dead = connect(fd, (const struct sockaddr *)&a->un, a->un_len) < 0 && errno == ECONNREFUSED;
+	close(fd);
+	return dead;
+}
+
+static int listen_at(int fd, const struct sockaddr *at, socklen_t len)
+{
+	return bind(fd, at, len) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+static int listen_unix(const struct address *a, int *ret_fd)
+{
+	int fd = new_socket(AF_UNIX), r;
+
+	if (fd < 0)
+		return -errno;
+	r = listen_at(fd, (const struct sockaddr *)&a->un, a->un_len);
+	if (r == -EADDRINUSE && left_behind(a) && unlink(a->un.sun_path) == 0)
+		r = listen_at(fd, (const struct sockaddr *)&a->un, a->un_len);
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+static int listen_tcp_at(const struct addrinfo *i, int *ret_fd)
+{
+	int fd = new_socket(i->ai_family), on = 1, off = 0, r;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (i->ai_family == AF_INET6) /* "every address" means both families */
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	r = listen_at(fd, i->ai_addr, i->ai_addrlen);
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+static int listen_tcp(
+	const char *address, const struct address *a, int *ret_fd, struct weir_err *err)
+{
+	struct addrinfo *list, *i;
+	int r = resolve(address, a, true, &list, err);
+
+	if (r < 0)
+		return r;
+	r = -EADDRNOTAVAIL;
+	for (i = list; i && r < 0; i = i->ai_next)
+		if (i->ai_family == AF_INET6) /* first: it takes IPv4 as well */
+			r = listen_tcp_at(i, ret_fd);
+	for (i = list; i && r < 0; i = i->ai_next)
+		if (i->ai_family == AF_INET)
+			r = listen_tcp_at(i, ret_fd);
+	freeaddrinfo(list);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
+}
+
+int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
+{
+	struct address a;
+	int r = parse(address, &a, err);
+
+	if (r < 0)
+		return r;
+	if (!a.is_unix)
+		return listen_tcp(address, &a, ret_fd, err);
+	r = listen_unix(&a, ret_fd);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
+}
+
+static void no_delay(int fd)
+{
+	int on = 1;
+
+	/* Replies are gathered by us; a unix socket knows nothing of this. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+int stream_accept(int listening)
+{
+	int fd;
+
+	do {
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	if (fd < 0)
+		return -errno;
+	no_delay(fd);
+	return fd;
+}
+
+/* ---- connect */
+
+static weir_time clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
+static int await(int fd, weir_time until)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = 0, n;
+	socklen_t len = sizeof(error);
+
+	do {
+		weir_time left = until - clock_now();
+		struct timespec t = {.tv_sec = left / WEIR_SEC, .tv_nsec = left % WEIR_SEC};
+		if (left <= 0)
+			return -ETIMEDOUT;
+		n = ppoll(&p, 1, &t, NULL);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : -ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		return -errno;
+	return -error;
+}
+
+static int connect_at(
+	int family, const struct sockaddr *at, socklen_t len, weir_time until, int *ret_fd)
+{
+	int fd = new_socket(family), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, at, len) < 0)
+		r = errno == EINPROGRESS || errno == EINTR ? await(fd, until) : -errno;
+	/* A unix socket whose backlog is full says so at once: as if it refused. */
+	if (r == -EAGAIN)
+		r = -ECONNREFUSED;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	if (family != AF_UNIX)
+		no_delay(fd);
+	*ret_fd = fd;
+	return 0;
+}
+
+int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err)
+{
+	weir_time start = clock_now();
+	weir_time until = timeout > INT64_MAX - start ? INT64_MAX : start + timeout;
+	struct addrinfo *list = NULL;
+	struct address a;
+	int r = parse(address, &a, err);
+
+	if (r < 0)
+		return r;
+	if (a.is_unix) {
+		r = connect_at(AF_UNIX, (struct sockaddr *)&a.un, a.un_len, until, ret_fd);
+	} else {
+		r = resolve(address, &a, false, &list, err);
+		if (r < 0)
+			return r;
+		r = -EHOSTUNREACH;
+		for (const struct addrinfo *i = list; i && r < 0; i = i->ai_next)
+			r = connect_at(i->ai_family, i->ai_addr, i->ai_addrlen, until, ret_fd);
+		freeaddrinfo(list);
+	}
+	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
+}
+
+/* ---- who is there */
+
+static void peer_unix(int fd, struct stream_peer *p)
+{
+	struct ucred c;
+	socklen_t len = sizeof(c);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len) < 0) {
+		snprintf(p->name, sizeof(p->name), "unix");
+		return;
+	}
+	p->uid = (long)c.uid;
+	snprintf(p->name, sizeof(p->name), "unix:%ld", (long)c.pid);
+}
+
+void stream_peer(int fd, struct stream_peer *ret)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+	char port[8] = "";
+	bool v6;
+
+	*ret = (struct stream_peer){.name = "?", .uid = -1};
+	if (getpeername(fd, (struct sockaddr *)&at, &len) < 0)
+		return;
+	if (at.ss_family == AF_UNIX) {
+		peer_unix(fd, ret);
+		return;
+	}
+	if (at.ss_family == AF_INET6) { /* an IPv4 peer of a socket for both is shown as such */
+		struct sockaddr_in6 v = *(struct sockaddr_in6 *)&at;
+		if (IN6_IS_ADDR_V4MAPPED(&v.sin6_addr)) {
+			struct sockaddr_in *four = (struct sockaddr_in *)&at;
+			*four = (struct sockaddr_in){
+				.sin_family = AF_INET, .sin_port = v.sin6_port};
+			memcpy(&four->sin_addr, v.sin6_addr.s6_addr + 12, 4);
+			len = sizeof(*four);
+		}
+	}
+	if (getnameinfo((struct sockaddr *)&at, len, ret->address, sizeof(ret->address), port,
+		    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+		ret->address[0] = 0;
+		return;
+	}
+	v6 = at.ss_family == AF_INET6;
+	snprintf(ret->name, sizeof(ret->name), v6 ? "[%s]:%s" : "%s:%s", ret->address, port);
+}

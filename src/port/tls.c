@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tls: GnuTLS under a stream.
+ *
+ * METHOD   GnuTLS wants a send that could not finish to be called again with the same data. So what is
+ *          to be sent is copied into the session's own buffer first, many small pieces into one
+ *          record, and stays there until it has left. What was copied counts as taken; what does not
+ *          fit is not taken. The buffer is bounded: KEEP bytes a session, allocated when TLS starts.
+ *
+ *          Credentials are read once and counted: sessions may outlive tls_free.
+ */
+#include "port/tls.h"
+#include <ctype.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define KEEP   (64u << 10) /* bytes not yet sent: four records of the largest size */
+#define RECORD 16384       /* bytes: the largest that one send of GnuTLS takes */
+
+/* Nothing older than TLS 1.2; keys known to both sides in advance beside certificates. */
+#define PRIORITY     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+#define PRIORITY_PSK PRIORITY ":+ECDHE-PSK:+DHE-PSK:+PSK"
+
+struct tls {
+	atomic_uint refs;
+	bool server;
+	bool checks; /* the peer's certificate */
+	gnutls_certificate_credentials_t x509;
+	gnutls_psk_server_credentials_t psk_server;
+	gnutls_psk_client_credentials_t psk_client;
+	gnutls_priority_t priority;
+};
+
+struct tls_session {
+	gnutls_session_t session;
+	struct tls *tls;
+	char *hostname; /* GnuTLS borrows it until the handshake */
+	char *identity;
+	bool secure; /* the handshake is done */
+	bool again;  /* a send is unfinished */
+	uint32_t from, to;
+	uint8_t keep[KEEP]; /* from … to: taken, not yet given to GnuTLS */
+};
+
+/* ---- credentials */
+
+static int fault(struct weir_err *err, const char *file, int gnutls_error)
+{
+	int code = gnutls_error == GNUTLS_E_FILE_ERROR     ? -ENOENT
+		   : gnutls_error == GNUTLS_E_MEMORY_ERROR ? -ENOMEM
+							   : -EINVAL;
+	const char *why = gnutls_error == GNUTLS_E_FILE_ERROR ? "cannot be read"
+							      : gnutls_strerror(gnutls_error);
+
+	return weir_err_set(err, code, "%s: %s", file, why);
+}
+
+static int read_x509(struct tls *t, const struct tls_config *c, struct weir_err *err)
+{
+	int r = gnutls_certificate_allocate_credentials(&t->x509);
+
+	if (r < 0)
+		return fault(err, "tls", r);
+	if (c->ca) {
+		r = gnutls_certificate_set_x509_trust_file(t->x509, c->ca, GNUTLS_X509_FMT_PEM);
+		if (r == 0)
+			return weir_err_set(err, -EINVAL, "%s: no certificate in it", c->ca);
+		if (r < 0)
+			return fault(err, c->ca, r);
+	} else if (!t->server) {
+		gnutls_certificate_set_x509_system_trust(t->x509); /* none: nobody is trusted */
+	}
+	if (c->cert) {
+		r = gnutls_certificate_set_x509_key_file(
+			t->x509, c->cert, c->key, GNUTLS_X509_FMT_PEM);
+		if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
+			return weir_err_set(
+				err, -EINVAL, "%s and %s do not belong together", c->cert, c->key);
+		if (r < 0)
+			return fault(err, c->cert, r);
+	}
+	t->checks = c->ca || !t->server;
+	return 0;
+}
+
+/* The first line that says something: NAME:HEXKEY. */
+static int read_psk_line(FILE *f, const char *file, char *line, size_t room, struct weir_err *err)
+{
+	while (fgets(line, (int)room, f)) {
+		line[strcspn(line, "\r\n")] = 0;
+		if (line[0] && line[0] != '#')
+			return strchr(line, ':') ? 0
+						 : weir_err_set(err, -EINVAL,
+							   "%s: a line is NAME:HEXKEY", file);
+	}
+	return weir_err_set(err, -EINVAL, "%s: no key in it", file);
+}
+
+static int read_psk_client(struct tls *t, const char *file, struct weir_err *err)
+{
+	char line[1024], *colon;
+	FILE *f = fopen(file, "re");
+	gnutls_datum_t key;
+	int r;
+
+	if (!f)
+		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
+	r = read_psk_line(f, file, line, sizeof(line), err);
+	fclose(f);
+	if (r < 0)
+		goto out;
+	colon = strchr(line, ':');
+	*colon = 0;
+	key = (gnutls_datum_t){(unsigned char *)colon + 1, (unsigned)strlen(colon + 1)};
+	r = gnutls_psk_allocate_client_credentials(&t->psk_client);
+	if (r == 0)
+		r = gnutls_psk_set_client_credentials(
+			t->psk_client, line, &key, GNUTLS_PSK_KEY_HEX);
+	if (r < 0)
+		r = fault(err, file, r);
+out:
+	explicit_bzero(line, sizeof(line));
+	return r;
+}
+
+static int read_psk_server(struct tls *t, const char *file, struct weir_err *err)
+{
+	FILE *f = fopen(file, "re"); /* GnuTLS would look only when the first client comes */
+	int r;
+
+	if (!f)
+		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
+	fclose(f);
+	r = gnutls_psk_allocate_server_credentials(&t->psk_server);
+	if (r == 0)
+		r = gnutls_psk_set_server_credentials_file(t->psk_server, file);
+	return r < 0 ? fault(err, file, r) : 0;
+}
+
+static int read_all(struct tls *t, const struct tls_config *c, struct weir_err *err)
+{
+	int r = 0;
+
+	if (!c->cert != !c->key)
+		return weir_err_set(
+			err, -EINVAL, "tls: a certificate and its key come together or not at all");
+	if (t->server && !c->cert && !c->psk)
+		return weir_err_set(
+			err, -EINVAL, "tls: a server needs a certificate, or a file of keys (psk)");
+	if (c->psk)
+		r = t->server ? read_psk_server(t, c->psk, err) : read_psk_client(t, c->psk, err);
+	/* A client with a key and no certificate to trust trusts the key only. */
+	if (r == 0 && (c->cert || c->ca || !c->psk))
+		r = read_x509(t, c, err);
+	if (r < 0)
+		return r;
+	r = gnutls_priority_init(&t->priority, c->psk ? PRIORITY_PSK : PRIORITY, NULL);
+	return r < 0 ? fault(err, "tls", r) : 0;
+}
+
+int tls_new(const struct tls_config *c, bool server, struct tls **ret_tls, struct weir_err *err)
+{
+	struct tls *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return weir_err_set(err, -ENOMEM, "tls: no memory");
+	atomic_init(&t->refs, 1);
+	t->server = server;
+	r = read_all(t, c, err);
+	if (r < 0) {
+		tls_free(t);
+		return r;
+	}
+	*ret_tls = t;
+	return 0;
+}
+
+void tls_free(struct tls *t)
+{
+	if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
+		return;
+	if (t->x509)
+		gnutls_certificate_free_credentials(t->x509);
+	if (t->psk_server)
+		gnutls_psk_free_server_credentials(t->psk_server);
+	if (t->psk_client)
+		gnutls_psk_free_client_credentials(t->psk_client);
+	if (t->priority)
+		gnutls_priority_deinit(t->priority);
+	free(t);
+}
+
+/* ---- a session */
+
+static int give_credentials(struct tls_session *s)
+{
+	struct tls *t = s->tls;
+	int r = gnutls_priority_set(s->session, t->priority);
+
+	if (r == 0 && t->x509)
+		r = gnutls_credentials_set(s->session, GNUTLS_CRD_CERTIFICATE, t->x509);
+	if (r == 0 && t->psk_server)
+		r = gnutls_credentials_set(s->session, GNUTLS_CRD_PSK, t->psk_server);
+	if (r == 0 && t->psk_client)
+		r = gnutls_credentials_set(s->session, GNUTLS_CRD_PSK, t->psk_client);
+	return r;
+}
+
+static bool is_address(const char *hostname) /* which SNI must not name */
+{
+	return strchr(hostname, ':') || !hostname[strspn(hostname, "0123456789.")];
+}
+
+static int session_init(struct tls_session *s, int fd, const char *hostname)
+{
+	unsigned flags = GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL;
+	int r;
+
+	if (hostname && !(s->hostname = strdup(hostname)))
+		return -ENOMEM;
+	r = gnutls_init(&s->session, flags | (s->tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT));
+	if (r == 0)
+		r = give_credentials(s);
+	if (r < 0)
+		return -EPROTO;
+	if (s->hostname && !s->tls->server && !is_address(s->hostname))
+		gnutls_server_name_set(
+			s->session, GNUTLS_NAME_DNS, s->hostname, strlen(s->hostname));
+	if (s->tls->checks)
+		gnutls_session_set_verify_cert(s->session, s->tls->server ? NULL : s->hostname, 0);
+	if (s->tls->checks && s->tls->server)
+		gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUIRE);
+	gnutls_transport_set_int(s->session, fd);
+	gnutls_handshake_set_timeout(s->session, GNUTLS_INDEFINITE_TIMEOUT); /* the caller's */
+	return 0;
+}
+
+static void session_free(struct tls_session *s)
+{
+	if (s->session)
+		gnutls_deinit(s->session);
+	tls_free(s->tls);
+	free(s->hostname);
+	free(s->identity);
+	free(s);
+}
+
+int tls_start(struct tls *t, struct stream *stream, const char *hostname)
+{
+	struct tls_session *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	atomic_fetch_add(&t->refs, 1);
+	s->tls = t;
+	r = session_init(s, stream->fd, hostname);
+	if (r < 0) {
+		session_free(s);
+		return r;
+	}
+	stream->tls = s;
+	return 0;
+}
+
+void tls_end(struct tls_session *s)
+{
+	if (s->secure)
+		gnutls_bye(s->session, GNUTLS_SHUT_WR); /* if it does not go out now, so be it */
+	session_free(s);
+}
+
+/* ---- the handshake */
+
+static char *common_name(gnutls_session_t session)
+{
+	const gnutls_datum_t *list;
+	gnutls_x509_crt_t cert;
+	unsigned n = 0;
+	char name[256];
+	size_t len = sizeof(name);
+	int r;
+
+	list = gnutls_certificate_get_peers(session, &n);
+	if (!list || !n || gnutls_x509_crt_init(&cert) < 0)
+		return NULL;
+	r = gnutls_x509_crt_import(cert, &list[0], GNUTLS_X509_FMT_DER);
+	if (r == 0)
+		r = gnutls_x509_crt_get_dn_by_oid(
+			cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len);
+	gnutls_x509_crt_deinit(cert);
+	/* A NUL inside would make two names of one. */
+	return r == 0 && strlen(name) == len ? strdup(name) : NULL;
+}
+
+/* Only what was checked counts as an identity. */
+static void find_identity(struct tls_session *s)
+{
+	if (gnutls_auth_get_type(s->session) == GNUTLS_CRD_PSK) {
+		const char *name =
+			s->tls->server ? gnutls_psk_server_get_username(s->session) : NULL;
+		s->identity = name ? strdup(name) : NULL;
+	} else if (s->tls->checks) {
+		s->identity = common_name(s->session);
+	}
+}
+
+static int refused_cert(struct tls_session *s, struct weir_err *err)
+{
+	unsigned status = gnutls_session_get_verify_cert_status(s->session);
+	gnutls_datum_t text = {0};
+	int r = gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0);
+
+	weir_err_set(err, -EACCES, "tls: %s",
+		r == 0 ? (const char *)text.data : "the certificate is not trusted");
+	if (r == 0)
+		gnutls_free(text.data);
+	return -EACCES;
+}
+
+static int failed(struct tls_session *s, int r, struct weir_err *err)
+{
+	if (r == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
+		return refused_cert(s, err);
+	if (r == GNUTLS_E_FATAL_ALERT_RECEIVED)
+		return weir_err_set(err, -EACCES, "tls: the peer refused: %s",
+			gnutls_alert_get_name(gnutls_alert_get(s->session)));
+	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND || r == GNUTLS_E_CERTIFICATE_REQUIRED)
+		return weir_err_set(err, -EACCES, "tls: the client has no certificate");
+	/* What a key that is wrong or unknown looks like, in TLS 1.3 and 1.2. */
+	if (s->tls->psk_server &&
+		(r == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER || r == GNUTLS_E_DECRYPTION_FAILED))
+		return weir_err_set(err, -EACCES, "tls: %s", gnutls_strerror(r));
+	return weir_err_set(err, -EPROTO, "tls: %s", gnutls_strerror(r));
+}
+
+int tls_handshake(struct stream *stream, uint32_t *want, struct weir_err *err)
+{
+	struct tls_session *s = stream->tls;
+	int r;
+
+	do {
+		r = gnutls_handshake(s->session);
+		if (r == GNUTLS_E_AGAIN) {
+			*want = gnutls_record_get_direction(s->session) ? EPOLLOUT : EPOLLIN;
+			return -EAGAIN;
+		}
+	} while (r < 0 && !gnutls_error_is_fatal(r));
+	if (r < 0) {
+		gnutls_alert_send_appropriate(
+			s->session, r); /* tell the peer why, if it can be told */
+		return failed(s, r, err);
+	}
+	s->secure = true;
+	find_identity(s);
+	return 0;
+}
+
+const char *tls_identity(const struct stream *s)
+{
+	return s->tls ? s->tls->identity : NULL;
+}
+
+/* ---- bytes */
+
+static int errno_of(int r)
+{
+	switch (r) {
+	case GNUTLS_E_AGAIN:
+		return -EAGAIN;
+	case GNUTLS_E_PUSH_ERROR:
+	case GNUTLS_E_PULL_ERROR:
+		return -ECONNRESET;
+	case GNUTLS_E_MEMORY_ERROR:
+		return -ENOMEM;
+	default:
+		return -EPROTO;
+	}
+}
+
+static ssize_t recv_record(struct tls_session *s, void *data, size_t n)
+{
+	ssize_t r;
+
+	do {
+		r = gnutls_record_recv(s->session, data, n);
+		/* A renegotiation is refused by going on; nobody needs one. */
+	} while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_REHANDSHAKE ||
+		 r == GNUTLS_E_WARNING_ALERT_RECEIVED);
+	if (r == GNUTLS_E_PREMATURE_TERMINATION)
+		return 0; /* closed without a farewell: NBD knows its own ends */
+	return r < 0 ? errno_of((int)r) : r;
+}
+
+/* A record at a time, so until the room is full: the caller likes many requests at once. */
+ssize_t tls_recv(struct tls_session *s, void *data, size_t n)
+{
+	size_t got = 0;
+	ssize_t r = 0;
+
+	while (got < n) {
+		r = recv_record(s, (uint8_t *)data + got, n - got);
+		if (r <= 0)
+			break;
+		got += (size_t)r;
+	}
+	return got ? (ssize_t)got : r; /* an end or error is found again by the next call */
+}
+
+static int flush_kept(struct tls_session *s)
+{
+	while (s->again || s->from < s->to) {
+		size_t n = s->to - s->from < RECORD ? s->to - s->from : RECORD;
+		ssize_t r = s->again ? gnutls_record_send(s->session, NULL, 0)
+				     : gnutls_record_send(s->session, s->keep + s->from, n);
+		if (r == GNUTLS_E_AGAIN || r == GNUTLS_E_INTERRUPTED) {
+			s->again = true;
+			if (r == GNUTLS_E_AGAIN)
+				return -EAGAIN;
+			continue;
+		}
+		if (r < 0)
+			return errno_of((int)r);
+		s->again = false;
+		s->from += (uint32_t)r;
+	}
+	s->from = s->to = 0;
+	return 0;
+}
+
+/* Copies from `skip` on into what is free of the buffer; how much. */
+static size_t keep(struct tls_session *s, const struct iovec *iov, int n, size_t skip)
+{
+	size_t taken = 0;
+
+	for (int i = 0; i < n && s->to < KEEP; i++) {
+		size_t len = iov[i].iov_len, room = KEEP - s->to;
+		if (skip >= len) {
+			skip -= len;
+			continue;
+		}
+		len -= skip;
+		len = len < room ? len : room;
+		memcpy(s->keep + s->to, (const uint8_t *)iov[i].iov_base + skip, len);
+		skip = 0;
+		s->to += (uint32_t)len;
+		taken += len;
+	}
+	return taken;
+}
+
+ssize_t tls_send(struct tls_session *s, const struct iovec *iov, int n)
+{
+	size_t taken = 0, now;
+	int r;
+
+	do {
+		now = keep(s, iov, n, taken);
+		taken += now;
+		r = flush_kept(s);
+	} while (r == 0 && now);
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	return taken || r == 0 || n == 0 ? (ssize_t)taken : -EAGAIN;
+}
+
+bool tls_pending(const struct tls_session *s)
+{
+	return s->again || s->from < s->to;
+}
