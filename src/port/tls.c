@@ -318,6 +318,8 @@ static int refused_cert(struct tls_session *s, struct weir_err *err)
 	gnutls_datum_t text = {0};
 	int r = gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0);
 
+	while (r == 0 && text.size && isspace(text.data[text.size - 1]))
+		text.data[--text.size] = 0;
 	weir_err_set(err, -EACCES, "tls: %s",
 		r == 0 ? (const char *)text.data : "the certificate is not trusted");
 	if (r == 0)
