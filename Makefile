@@ -63,9 +63,11 @@ fuzz: build-fuzz-all ## every fuzz target for a minute
 	@for corpus in fuzz/corpus/*; do \
 		$(MAKE) --no-print-directory fuzz-$${corpus##*/} || exit 1; done
 
+# The dictionary of a target nbd_hello is fuzz/nbd.dict, of one without a dictionary YAML's.
 fuzz-%: build-fuzz-all
 	@mkdir -p build-fuzz/corpus/$*
-	build-fuzz/fuzz/fuzz_$* -dict=fuzz/yaml.dict -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+	build-fuzz/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+		-dict=$(firstword $(wildcard fuzz/$(firstword $(subst _, ,$*)).dict) fuzz/yaml.dict) \
 		-rss_limit_mb=1024 -artifact_prefix=build-fuzz/$*- build-fuzz/corpus/$* fuzz/corpus/$*
 
 format: deps ## clang-format every C file
