@@ -161,6 +161,8 @@ void worker_free(struct worker *w);
 void front_nbd_finish(struct worker *w, bool now);
 /* How many connections the worker still has. */
 size_t front_nbd_count(const struct worker *w);
+/* What the worker's connections shared; none is left. */
+void front_nbd_free(struct worker *w);
 
 /* ---- record.c */
 

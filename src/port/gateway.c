@@ -74,6 +74,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_p
 		.read_only = e.read_only || g->options.read_only ||
 			     resource_info(r->resource)->read_only,
 		.tenant = tenant,
+		.description = e.description,
 	};
 	return 0;
 }
@@ -398,9 +399,9 @@ static int free_resource(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-static int close_clients(void *arg, struct worker *w)
+static int free_clients(void *arg, struct worker *w)
 {
-	front_nbd_finish(w, true);
+	front_nbd_free(w);
 	return 0;
 }
 
@@ -434,8 +435,8 @@ void gateway_free(struct gateway *g)
 		gateway_signals_end(g);
 	}
 	for (unsigned i = 0; i < g->n_workers; i++)
-		if (g->workers[i].running)
-			worker_call(&g->workers[i], close_clients, NULL);
+		if (g->workers[i].running && !g->stuck)
+			worker_call(&g->workers[i], free_clients, NULL);
 	free_resources(g);
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		worker_stop(&g->workers[i]);

@@ -95,6 +95,7 @@ struct gateway_place { /* where the requests of an export go */
 	uint64_t offset, size; /* of the export in the resource */
 	bool read_only;
 	int tenant;
+	const char *description; /* for the client, or NULL; the policy's: not to be kept */
 };
 /* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it. Any client's name may
  * be NULL in `who`. */
