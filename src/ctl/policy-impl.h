@@ -62,6 +62,10 @@ void policy_serve_read_addresses(
 /* policy-resource.c */
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
+/* The key `depth` of a resource's map; the value of the key `capacity`. */
+void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+void policy_resource_read_capacity(
+	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 
 /* policy-limit.c: `what` is "min", "max" or "capacity"; returns false when anything was refused. */
 bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,
@@ -72,6 +76,8 @@ void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir
 
 /* policy-tenant.c */
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
+/* The key `weight` of a tenant's map. */
+void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 
 /* policy-check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);

@@ -36,7 +36,7 @@ static bool is_auto(yamldoc_node n)
 	return text && strcmp(text, "auto") == 0;
 }
 
-static void read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	struct weir_err err;
 	double depth = to->depth;
@@ -53,7 +53,8 @@ static void read_depth(struct policy_reading *r, yamldoc_node n, struct weir_res
 		to->depth = depth;
 }
 
-static void read_capacity(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+void policy_resource_read_capacity(
+	struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	struct weir_limit limits[WEIR_LIMITS];
 	unsigned many;
@@ -135,8 +136,8 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	to->back = policy_get_string(r, n, "back");
 	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
 	to->cost = (enum weir_unit)cost;
-	read_depth(r, n, to);
-	read_capacity(r, yamldoc_get(n, "capacity"), to);
+	policy_resource_read_depth(r, n, to);
+	policy_resource_read_capacity(r, yamldoc_get(n, "capacity"), to);
 	/* A run is served out of turn: 4096 is already a second of a slow disk. */
 	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
 	to->run = (uint32_t)run;

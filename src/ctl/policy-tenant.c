@@ -101,7 +101,7 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 	return why ? "?" : policy_string(r, name);
 }
 
-static void read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
 {
 	struct weir_err err;
 	double weight = 1;
@@ -151,7 +151,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 	t.name = read_name(r, n);
 	if (!t.name || !(t.path = join(r, parent, t.name)))
 		return -1;
-	read_weight(r, n, &t);
+	policy_tenant_read_weight(r, n, &t);
 	policy_limit_read(r, yamldoc_get(n, "min"), "min", t.min, &t.n_min);
 	/* Where max itself is refused, what burst lacks in it is no second mistake. */
 	if (policy_limit_read(r, yamldoc_get(n, "max"), "max", t.max, &t.n_max))
