@@ -119,6 +119,8 @@ void gateway_unlisten(struct gateway *g);
  * ignored; as many descriptors as the system allows. */
 int gateway_signals(struct gateway *g);
 void gateway_signals_end(struct gateway *g);
+/* Are there clients, or requests inside? Workers running. */
+bool gateway_busy(struct gateway *g);
 
 /* ---- gateway.c */
 

@@ -56,7 +56,7 @@ static int count_clients(void *arg, struct worker *w)
 	return front_nbd_count(w) > 0;
 }
 
-static bool busy(struct gateway *g)
+bool gateway_busy(struct gateway *g)
 {
 	for (unsigned i = 0; i < g->n_workers; i++)
 		if (worker_call(&g->workers[i], count_clients, NULL))
@@ -114,7 +114,7 @@ static void stop_step(struct loop_timer *t, weir_time now)
 			loop_stop(g->loop);
 		else if (now >= g->stop_by)
 			leave_stuck(g);
-	} else if (!busy(g)) {
+	} else if (!gateway_busy(g)) {
 		g->flushing = true;
 		g->stop_by = now + FLUSH_TIME;
 		gateway_each(g, flush, NULL, NULL);

@@ -399,10 +399,22 @@ static int free_resource(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-static int free_clients(void *arg, struct worker *w)
+static int free_front(void *arg, struct worker *w)
 {
 	front_nbd_free(w);
 	return 0;
+}
+
+/* Usually gateway_run has seen the last one off. */
+static void free_clients(struct gateway *g)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		if (!g->workers[i].running)
+			return; /* the start failed: nobody was let in */
+	if (!g->stuck && gateway_busy(g))
+		g->stuck = true;
+	for (unsigned i = 0; i < g->n_workers && !g->stuck; i++)
+		worker_call(&g->workers[i], free_front, NULL);
 }
 
 /* On their threads while these run, else (the start failed before) here. */
@@ -434,9 +446,7 @@ void gateway_free(struct gateway *g)
 		door_close_all(g);
 		gateway_signals_end(g);
 	}
-	for (unsigned i = 0; i < g->n_workers; i++)
-		if (g->workers[i].running && !g->stuck)
-			worker_call(&g->workers[i], free_clients, NULL);
+	free_clients(g);
 	free_resources(g);
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		worker_stop(&g->workers[i]);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* serve-policy: what `weir serve` is to serve: a policy file, or the name of a back end made into one. */
+#include "prog/serve.h"
+#include "port/back.h"
+#include "port/stream.h"
+#include "prog/files.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file that is there is a file, whatever its name; else "SCHEME:" makes a back end. */
+static bool names_back(const char *operand)
+{
+	return strchr(operand, ':') && access(operand, F_OK) != 0;
+}
+
+/* A back end with one tenant: everybody is equal. */
+static int make_text(const char *back, char **ret_text, struct weir_err *err)
+{
+	size_t len;
+	FILE *f;
+	int rc = back_check(back, err);
+
+	if (rc < 0)
+		return rc;
+	f = open_memstream(ret_text, &len);
+	if (!f)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	fputs("resources:\n  - {name: disk, depth: auto, back: \"", f);
+	for (const char *p = back; *p; p++)
+		fprintf(f, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+	fputs("\"}\ntenants:\n  - {name: everybody, match: {export: \"*\"}}\n", f);
+	return fclose(f) == 0 ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+static void print_warnings(const struct weir_policy_remarks *remarks)
+{
+	for (size_t i = 0; i < remarks->n_warnings && i < WEIR_POLICY_REMARKS; i++)
+		fprintf(stderr, "%s (warning)\n", remarks->warnings[i].text);
+}
+
+static int parse(struct serve_policy *s, struct weir_err *err)
+{
+	static struct weir_policy_remarks remarks;
+	int rc = weir_policy_parse_all(
+		s->text, strlen(s->text), s->name, files_read_beside, NULL, &s->policy, &remarks);
+
+	print_warnings(&remarks);
+	if (rc < 0)
+		*err = remarks.errors[0];
+	return rc;
+}
+
+int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err)
+{
+	struct serve_policy s = {.name = operand, .back_only = names_back(operand)};
+	size_t len;
+	int rc = s.back_only ? make_text(operand, &s.text, err)
+			     : files_read(operand, FILES_WRITTEN, &s.text, &len, err);
+
+	if (rc < 0)
+		return rc;
+	rc = parse(&s, err);
+	if (rc < 0) {
+		free(s.text);
+		return rc;
+	}
+	*ret = s;
+	return 0;
+}
+
+static int check_addresses(const char *const *addresses, size_t n, struct weir_err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = stream_address_check(addresses[i], err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
+{
+	int rc = check_addresses(p->listen, p->n_listen, err);
+
+	if (rc == 0)
+		rc = check_addresses(p->api, p->n_api, err);
+	for (size_t i = 0; rc == 0 && i < p->n_resources; i++) {
+		const struct weir_resource *r = &p->resources[i];
+		struct weir_err why;
+
+		if (!r->back)
+			return weir_err_at(
+				err, -EINVAL, r->at, "resource '%s' names no back end", r->name);
+		if (back_check(r->back, &why) < 0)
+			return weir_err_at(err, -EINVAL, r->at, "%s", why.text);
+	}
+	if (rc == 0 && p->n_resources == 0)
+		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
+	return rc;
+}

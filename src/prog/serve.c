@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* serve: `weir serve`, the gateway. */
+#include "prog/serve.h"
+#include "port/api.h"
+#include "port/gateway.h"
+#include "port/log.h"
+#include "prog/files.h"
+#include "prog/verb.h"
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+extern const struct verb verb_serve;
+
+#define LISTEN_DEFAULT "tcp:127.0.0.1:10809" /* the protocol's port, on this machine only */
+#define SOCKETS_MAX    64                    /* that systemd may hand over */
+
+enum {
+	LISTEN,
+	API,
+	TOKEN_FILE,
+	STATE,
+	THREADS,
+	PIN,
+	MEMORY,
+	READ_ONLY,
+	BARE,
+	PIDFILE,
+	LOG_LEVEL,
+	LOG_JSON,
+	CHECK,
+	N_OPTIONS
+};
+static const struct opt options[] = {
+	[LISTEN] = {"listen", 'l', "ADDRESSES",
+		"unix:PATH or tcp:HOST:PORT, several by commas; else the policy's"},
+	[API] = {"api", 0, "ADDRESSES",
+		"where the API and /metrics are; 'none': nowhere; else the policy's"},
+	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
+	[STATE] = {"state", 0, "DIR", "keeps there what weir set changed; else the policy's"},
+	[THREADS] = {"threads", 't', "N",
+		"threads of the data path; else the policy's, or one a core"},
+	[PIN] = {"pin", 0, "CORES", "pins the threads to cores, in turn: 2 or 0,2-5"},
+	[MEMORY] = {"memory", 0, "SIZE", "for the data of requests; else the policy's, or 1 GiB"},
+	[READ_ONLY] = {"read-only", 'r', NULL, "no client may write"},
+	[BARE] = {"bare", 0, NULL, "without gates: no policy is kept; for benchmarks"},
+	[PIDFILE] = {"pidfile", 0, "FILE", "written when clients may connect, removed at the end"},
+	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
+	[LOG_JSON] = {"log-json", 0, NULL, "one JSON object a line"},
+	[CHECK] = {"check", 0, NULL, "only says whether FILE could be served; opens nothing"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+struct setup { /* what the command line amounts to */
+	struct gateway_options gateway;
+	struct list { /* of words, cut out of `text` */
+		char *text;
+		const char **words;
+		size_t n;
+	} listen, api;
+	int cores[CPU_SETSIZE];
+	int sockets[SOCKETS_MAX];
+	size_t n_sockets;
+	int api_sockets[SOCKETS_MAX];
+	size_t n_api_sockets;
+	int level; /* enum log_level; -1: the policy's */
+};
+
+/* ---- the command line */
+
+static void list_free(struct list *l)
+{
+	free(l->text);
+	free(l->words);
+}
+
+static int split(const char *text, struct list *ret)
+{
+	size_t room = 1;
+	char *rest, *word;
+
+	for (const char *p = text; *p; p++)
+		room += *p == ',';
+	ret->text = strdup(text);
+	ret->words = calloc(room, sizeof(*ret->words));
+	if (!ret->text || !ret->words)
+		return opts_fail(&verb_serve, "out of memory");
+	for (word = strtok_r(ret->text, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+		ret->words[ret->n++] = word;
+	return -1;
+}
+
+static int addresses(const char *option, const char *text, struct list *ret)
+{
+	struct weir_err err;
+	int status = split(text, ret);
+
+	for (size_t i = 0; status < 0 && i < ret->n; i++)
+		if (stream_address_check(ret->words[i], &err) < 0)
+			status = opts_fail(&verb_serve, "--%s: %s", option, err.text);
+	if (status < 0 && ret->n == 0)
+		status = opts_fail(&verb_serve, "--%s: needs an address", option);
+	return status;
+}
+
+/* "2", "0,2-5": every core in turn. */
+static int cores(const char *text, struct setup *s)
+{
+	const char *p = text;
+
+	do {
+		char *end;
+		unsigned long first = strtoul(p, &end, 10), last = first;
+
+		if (!isdigit((unsigned char)*p))
+			break;
+		if (*end == '-' && isdigit((unsigned char)end[1]))
+			last = strtoul(end + 1, &end, 10);
+		if (first > last || last >= CPU_SETSIZE)
+			break;
+		while (first <= last && s->gateway.n_cores < CPU_SETSIZE)
+			s->cores[s->gateway.n_cores++] = (int)first++;
+		p = end;
+	} while (*p++ == ',');
+	if (p[-1] != '\0' || p == text)
+		return opts_fail(&verb_serve, "--pin: '%s' is not like 2 or 0,2-5", text);
+	s->gateway.cores = s->cores;
+	return -1;
+}
+
+static int numbers(const char *const *values, struct setup *s)
+{
+	static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+	struct weir_err err;
+	uint64_t memory = 0;
+	int64_t threads = 0;
+
+	if (values[THREADS] && (weir_units_int(values[THREADS], &threads, &err) < 0 ||
+				       threads < 1 || threads > 1024))
+		return opts_fail(&verb_serve, "--threads: must be from 1 to 1024");
+	if (values[MEMORY] && weir_units_size(values[MEMORY], &memory, &err) < 0)
+		return opts_fail(&verb_serve, "--memory: %s", err.text);
+	if (values[MEMORY] && memory < 16 << 20)
+		return opts_fail(&verb_serve, "--memory: must be at least 16 MiB");
+	s->gateway.threads = (unsigned)threads;
+	s->gateway.memory = memory;
+	s->level = -1;
+	for (int i = 0; values[LOG_LEVEL] && levels[i]; i++)
+		if (strcmp(values[LOG_LEVEL], levels[i]) == 0)
+			s->level = i;
+	if (values[LOG_LEVEL] && s->level < 0)
+		return opts_fail(&verb_serve, "--log-level: must be error, warning, info or debug");
+	return -1;
+}
+
+/* -1, or the exit status. */
+static int read_options(const char *const *values, struct setup *s)
+{
+	int status = numbers(values, s);
+
+	s->gateway.state = values[STATE];
+	s->gateway.read_only = values[READ_ONLY];
+	s->gateway.bare = values[BARE];
+	if (status < 0 && values[PIN])
+		status = cores(values[PIN], s);
+	if (status < 0 && values[LISTEN])
+		status = addresses("listen", values[LISTEN], &s->listen);
+	if (status < 0 && values[API] && strcmp(values[API], "none") != 0)
+		status = addresses("api", values[API], &s->api);
+	s->gateway.listen = s->listen.words;
+	s->gateway.n_listen = s->listen.n;
+	return status;
+}
+
+/* Sockets that systemd listens on for us: those named "api" are the API's, all others for clients. */
+static int take_sockets(struct setup *s)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+
+	if (n > SOCKETS_MAX)
+		return opts_fail(
+			&verb_serve, "systemd hands over more than %d sockets", SOCKETS_MAX);
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+			return opts_fail(
+				&verb_serve, "systemd's socket %s does not listen", names[i]);
+		if (strcmp(names[i], "api") == 0)
+			s->api_sockets[s->n_api_sockets++] = fd;
+		else
+			s->sockets[s->n_sockets++] = fd;
+		free(names[i]);
+	}
+	free(names);
+	s->gateway.sockets = s->sockets;
+	s->gateway.n_sockets = s->n_sockets;
+	return -1;
+}
+
+/* ---- serving */
+
+static int fail(int code, const struct weir_err *err)
+{
+	opts_fail(&verb_serve, "%s", err->text);
+	return code == -EINVAL ? 2 : 1;
+}
+
+static int write_pidfile(const char *path, struct weir_err *err)
+{
+	char text[32], *part = NULL;
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid()), rc;
+
+	/* Renamed, so that whoever sees it finds the number in it. */
+	if (asprintf(&part, "%s.part", path) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = files_write(part, text, (size_t)n, err);
+	if (rc == 0 && rename(part, path) < 0)
+		rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	free(part);
+	return rc;
+}
+
+static int serve(struct gateway *g, const char *pidfile)
+{
+	struct weir_err err;
+	int rc = pidfile ? write_pidfile(pidfile, &err) : 0;
+
+	if (rc < 0)
+		return fail(rc, &err);
+	rc = gateway_run(g);
+	if (pidfile)
+		unlink(pidfile);
+	return rc < 0 ? 1 : 0;
+}
+
+/* 0 and *ret_api NULL: there is to be none. */
+static int start_api(const struct setup *s, struct gateway *g, const char *const *values,
+	struct api **ret_api, struct weir_err *err)
+{
+	const struct weir_policy *p = gateway_policy(g);
+	struct api_options o = {
+		.addresses = s->api.n ? s->api.words : p->api,
+		.n_addresses = s->api.n ? s->api.n : p->n_api,
+		.sockets = s->api_sockets,
+		.n_sockets = s->n_api_sockets,
+		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->token,
+	};
+
+	*ret_api = NULL;
+	if (values[API] && strcmp(values[API], "none") == 0)
+		return 0;
+	return api_start(g, &o, ret_api, err);
+}
+
+static void open_log(const struct setup *s, const struct weir_policy *p, bool json)
+{
+	enum log_level level =
+		s->level >= 0 ? (enum log_level)s->level : (enum log_level)p->log_level;
+
+	log_open(
+		level, json || p->log_form == WEIR_POLICY_LOG_JSON ? LOG_FORM_JSON : LOG_FORM_TEXT);
+}
+
+static int start(struct setup *s, struct serve_policy *p, const char *const *values)
+{
+	static const char *const usual[] = {LISTEN_DEFAULT};
+	struct gateway *g;
+	struct api *api;
+	struct weir_err err;
+	int rc, status;
+
+	s->gateway.any_name = p->back_only;
+	if (p->back_only && !s->gateway.n_listen && !s->gateway.n_sockets) {
+		s->gateway.listen = usual;
+		s->gateway.n_listen = 1;
+	}
+	open_log(s, p->policy, values[LOG_JSON]);
+	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
+	if (rc < 0)
+		return fail(rc, &err);
+	gateway_reader(g, files_read_beside, NULL);
+	rc = start_api(s, g, values, &api, &err);
+	status = rc < 0 ? fail(rc, &err) : serve(g, values[PIDFILE]);
+	api_stop(api);
+	gateway_free(g);
+	return status;
+}
+
+static int check(struct serve_policy *p)
+{
+	struct weir_err err;
+	int rc = serve_policy_check(p->policy, &err);
+
+	if (rc == 0)
+		printf("%s: ok\n", p->name);
+	weir_policy_free(p->policy);
+	return rc < 0 ? fail(rc, &err) : 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	static struct setup s;
+	struct serve_policy p;
+	struct weir_err err;
+	int n, rc, status = opts_parse(&verb_serve, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n != 1)
+		return opts_fail(&verb_serve, "needs one FILE or back end, such as memory:1G");
+	status = read_options(values, &s);
+	if (status < 0 && !values[CHECK])
+		status = take_sockets(&s);
+	if (status < 0) {
+		rc = serve_policy_read(argv[1], &p, &err);
+		if (rc < 0) {
+			status = fail(rc == -ENOMEM ? rc : -EINVAL, &err);
+		} else {
+			status = values[CHECK] ? check(&p) : start(&s, &p, values);
+			free(p.text);
+		}
+	}
+	list_free(&s.listen);
+	list_free(&s.api);
+	return status;
+}
+
+const struct verb verb_serve = {
+	.name = "serve",
+	.summary = "stand between clients and their storage, and keep the policy",
+	.usage = "[OPTION]... FILE|BACKEND",
+	.options = options,
+	.run = run,
+};

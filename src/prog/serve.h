@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* serve: what the files of `weir serve` share. */
+#ifndef WEIR_PROG_SERVE_H
+#define WEIR_PROG_SERVE_H
+
+#include "base/err.h"
+#include "ctl/policy.h"
+#include <stdbool.h>
+
+struct serve_policy {
+	const char *name; /* the operand */
+	char *text;       /* malloc'ed */
+	struct weir_policy *policy;
+	bool back_only; /* the operand is a back end's name: the text was made up */
+};
+
+/* Reads the operand, a file or a back end's name; warnings go to standard error. -EINVAL: it is
+ * wrong; else it could not be read. */
+int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err);
+/* Could it be served, as far as can be told without opening anything? */
+int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
+
+#endif

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# lib-serve.sh: for tests that run a gateway. After lib.sh: `. "$WEIR_SOURCE/tests/lib-serve.sh"`
+
+# serve NAME ARGUMENT...: starts `weir serve ARGUMENT...` in the background and waits until clients may
+# connect. There is no API unless an argument says where. Its process is in ./NAME.pid from then on, its log in ./NAME.log. Killed when the test ends.
+serve()
+{
+	name=$1
+	shift
+	rm -f "$name.pid"
+	weir serve --api none --pidfile "$name.pid" "$@" >"$name.out" 2>"$name.log" </dev/null &
+	serve_child=$!
+	serve_all="${serve_all-} $serve_child"
+	trap 'kill -KILL $serve_all 2>/dev/null; serve_cleanup' EXIT
+	tries=0
+	until [ -s "$name.pid" ]; do
+		kill -0 "$serve_child" 2>/dev/null || {
+			cat "$name.log" >&2
+			fail "weir serve $* ended before it was ready"
+		}
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "weir serve $* is not ready after 10 s"
+		sleep 0.02
+	done
+}
+
+serve_cleanup() # a test may define its own: whatever must be undone at its end
+{
+	:
+}
+
+# serve_stop NAME [STATUS]: ends it by SIGTERM, and checks its exit status (0).
+serve_stop()
+{
+	pid=$(cat "$1.pid")
+	kill -TERM "$pid"
+	got=0
+	wait "$pid" || got=$?
+	[ "$got" -eq "${2:-0}" ] && return
+	cat "$1.log" >&2
+	fail "weir serve $1: exit status $got, not ${2:-0}"
+}
