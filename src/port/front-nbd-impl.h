@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * front-nbd-impl: what the files of the NBD front end share.
+ *
+ *   front-nbd.c        connections: start, end, timeouts, the turn
+ *   front-nbd-check.c  what the protocol allows (pure)
+ *   front-nbd-job.c    jobs and memory: who may have how much
+ *   front-nbd-read.c   bytes in, requests out
+ *   front-nbd-reply.c  replies out
+ *
+ * Everything of one worker's connections happens on its thread.
+ *
+ * A JOB is one request on its way, or a piece of one (up to 256 KiB). A request of several pieces has
+ * a job besides, its head, which does no I/O: it counts what is left and keeps the first error.
+ *
+ * PAUSED  A connection whose next request, or piece, may not have memory now is not read from. What was
+ *         received behind that lies in `rest`. Those who wait for memory stand in a queue; each turn
+ *         looks at the first few.
+ */
+#ifndef WEIR_PORT_FRONT_NBD_IMPL_H
+#define WEIR_PORT_FRONT_NBD_IMPL_H
+
+#include "port/gateway-impl.h"
+#include "port/resource-impl.h"
+#include "wire/nbd.h"
+
+struct front_nbd_conn;
+
+struct front_nbd_job {
+	struct request req; /* first; req.next links replies and free jobs */
+	struct front_nbd_conn *conn;
+	struct front_nbd_job *head; /* of a piece; NULL: a whole request */
+	uint64_t cookie;
+	uint64_t offset; /* bytes, in the export */
+	uint32_t length; /* bytes */
+	uint32_t left;   /* head: pieces not done, and 1 while more are to come */
+	struct front_nbd_job *next_piece, *pieces; /* head of a read answered as one: in order */
+	struct front_nbd_job **pieces_end;
+	uint32_t size;       /* bytes of its reply, as last gathered */
+	uint8_t command;     /* enum nbd_command; READ, WRITE … */
+	bool is_head, whole; /* whole: head of a read answered as one */
+	bool last;           /* ends the reply to its request */
+};
+
+enum front_nbd_step {
+	FRONT_NBD_HEAD,    /* the next 28 bytes are a request */
+	FRONT_NBD_BEGIN,   /* `request` is to be started */
+	FRONT_NBD_MORE,    /* `head` is a read of which pieces are to be made */
+	FRONT_NBD_PIECE,   /* `head`, if any, is a write whose next piece is to be made */
+	FRONT_NBD_PAYLOAD, /* `piece` is being filled */
+	FRONT_NBD_SKIP,    /* `skip` bytes of a refused write are thrown away */
+};
+
+struct front_nbd_conn {
+	struct loop_fd fd; /* first */
+	struct front_nbd *front;
+	struct worker *worker;
+	struct stream stream;
+	struct client client;
+	struct front_nbd_conn *next, **link;               /* of all */
+	struct front_nbd_conn *next_reply;                 /* of those with something to do */
+	struct front_nbd_conn *next_paused, **link_paused; /* of those that wait for memory */
+
+	/* the export, as the client was told */
+	uint64_t offset, size; /* bytes */
+	uint16_t flags;        /* enum nbd_export_flags */
+	uint32_t block_min;
+	uint32_t context_id;
+	bool structured, base_allocation;
+
+	bool stopping;   /* reads no more; ends when all is answered */
+	bool gone;       /* the client went; what is inside finishes unanswered */
+	bool closed;     /* everything is given back but for jobs inside */
+	bool doomed;     /* to be closed in the turn */
+	bool blocked;    /* the socket takes no more now */
+	bool listed;     /* in the front's list of those with something to do */
+	bool unread;     /* stopped before the socket was empty: goes on in the next round */
+	uint32_t events; /* asked of the loop */
+
+	/* reading */
+	uint8_t step;   /* enum front_nbd_step */
+	uint8_t n_head; /* bytes of a request that came in part */
+	uint8_t head_bytes[NBD_REQUEST_SIZE];
+	struct nbd_request request;
+	struct front_nbd_job *head, *piece;
+	uint32_t done; /* bytes of the request for which pieces were made */
+	uint32_t have; /* bytes of the piece's payload */
+	uint32_t skip; /* bytes */
+	int refusal;   /* what the skipped write is answered with */
+	uint8_t *rest; /* received, not looked at yet */
+	size_t rest_at, rest_n;
+	weir_time piece_since;
+
+	/* held */
+	size_t held;   /* bytes of chunks */
+	uint32_t jobs; /* all of them, answered ones not */
+
+	/* replies */
+	struct request_list out;
+	uint64_t sent;      /* bytes of the first one's reply */
+	weir_time progress; /* when something was last sent, or the queue began */
+	struct loop_task task;
+};
+
+struct front_nbd { /* one worker's */
+	struct worker *worker;
+	struct loop *loop;
+	struct chunk_pool *pool;
+	uint8_t *scratch;
+	size_t scratch_room;
+	struct loop_turn turn;
+	struct loop_timer tick;
+	bool finishing; /* no new ones */
+	bool submitted; /* something, since the turn began */
+
+	struct front_nbd_conn *conns;
+	size_t n_conns;
+	struct front_nbd_conn *todo, **todo_end;     /* linked by next_reply */
+	struct front_nbd_conn *paused, **paused_end; /* in the order in which they began to wait */
+
+	struct request *free_jobs; /* linked by next */
+	void *slabs;
+	size_t n_jobs, n_used, most_jobs;
+	size_t rest_bytes; /* in all `rest`s */
+};
+
+static inline struct front_nbd_job *front_nbd_job_of(struct request *q)
+{
+	return (struct front_nbd_job *)(void *)q;
+}
+
+/* ---- front-nbd-check.c */
+
+struct front_nbd_rules {    /* what an export allows */
+	uint64_t size;      /* bytes */
+	uint16_t flags;     /* enum nbd_export_flags, as offered */
+	uint32_t block_min; /* bytes */
+	bool structured, status;
+};
+/* 0: to be done; else the negative errno that the protocol gives for it. NBD_DISC is not asked. */
+int front_nbd_check(const struct front_nbd_rules *rules, const struct nbd_request *q);
+/* The transmission flags of an export on such a back end. */
+uint16_t front_nbd_flags(const struct back_info *info, bool read_only);
+
+/* ---- front-nbd-job.c */
+
+/* A job, with a chunk of `bytes` if that is not 0; NULL: not now, the connection must wait. */
+struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes);
+void front_nbd_job_put(struct front_nbd_job *j);
+/* What may wait for a connection to have fewer is looked at again. */
+bool front_nbd_may(const struct front_nbd_conn *c, size_t bytes);
+void front_nbd_jobs_free(struct front_nbd *f);
+
+/* ---- front-nbd-read.c */
+
+/* The socket can be read, or what was paused may go on. */
+void front_nbd_read(struct front_nbd_conn *c);
+void front_nbd_resume(struct front_nbd_conn *c);
+void front_nbd_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n); /* into `rest` */
+void front_nbd_read_end(struct front_nbd_conn *c); /* what was begun is given back */
+
+/* ---- front-nbd-reply.c */
+
+/* A request that does not reach the resource is answered. false: not now, no job is to be had. */
+bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int error);
+void front_nbd_reply(struct front_nbd_job *j); /* it is done, and stands in the queue from now on */
+/* One send of what there is. true: there is more, and the socket would take it. */
+bool front_nbd_send(struct front_nbd_conn *c);
+void front_nbd_drop(struct front_nbd_conn *c); /* replies that nobody waits for any more */
+
+/* ---- front-nbd.c */
+
+void front_nbd_todo(struct front_nbd_conn *c); /* look at it in this round's turn */
+void front_nbd_pause(struct front_nbd_conn *c);
+void front_nbd_done(struct request *q); /* request.done of every piece */
+/* No more pieces come: the request is answered when those that there are, are done. */
+void front_nbd_head_release(struct front_nbd_job *head);
+void front_nbd_head_drop(struct front_nbd_job *head); /* with its pieces, unanswered */
+void front_nbd_events(struct front_nbd_conn *c);
+/* Cut off, with one line in the log and counted: the client broke the protocol. */
+void front_nbd_broken(struct front_nbd_conn *c, const char *why);
+void front_nbd_lost(struct front_nbd_conn *c, int error); /* the socket ended; 0: in order */
+
+#endif

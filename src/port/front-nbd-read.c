@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * front-nbd-read: bytes in, requests out.
+ *
+ * METHOD  A receive goes into the worker's scratch and brings as many requests as the client had sent.
+ *         What follows depends on the step in which the connection is, so it does not matter where a
+ *         receive ends. Small payloads are copied to their chunks; while much of a payload is missing,
+ *         the rest of its piece is received where it belongs, and in the same call a little of what
+ *         follows it into the scratch: the next request, usually.
+ *         A piece of a write goes to the resource as soon as it is full: a write of 32 MiB needs no
+ *         more memory at once than the connection may have.
+ */
+#include "port/front-nbd-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define RECEIVES 4           /* a round; then the other connections have theirs */
+#define DIRECT   16384       /* bytes missing from which a payload is not copied */
+#define TRAIL    4096        /* bytes received behind a payload: copied if they are one again */
+#define SKIP_MAX (64u << 20) /* bytes of a write that is refused: beyond, the client is cut off */
+#define REST_OF  8           /* received and not looked at: this part of the payload memory … */
+#define REST_MIN 4096        /* … and beyond it so much a connection */
+#define EXTENTS  256         /* of one block status: 4 KiB of them */
+
+static bool wants(const struct front_nbd_conn *c)
+{
+	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->link_paused;
+}
+
+/* ---- requests */
+
+static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_op op)
+{
+	struct back_io *io = &j->req.io;
+
+	io->op = (uint8_t)op;
+	io->offset = c->offset + j->offset;
+	io->length = j->length;
+	io->source = c->client.node;
+	if (c->request.flags & NBD_FUA && op != BACK_READ)
+		io->flags |= BACK_FUA;
+	if (j->head)
+		j->head->left++;
+	c->front->submitted = true;
+	resource_submit(c->client.resource, &j->req);
+}
+
+static struct front_nbd_job *make(
+	struct front_nbd_conn *c, size_t memory, uint32_t at, uint32_t length)
+{
+	struct front_nbd_job *j = front_nbd_job_get(c, memory);
+
+	if (!j)
+		return NULL;
+	j->cookie = c->request.cookie;
+	j->command = (uint8_t)c->request.command;
+	j->offset = c->request.offset + at;
+	j->length = length;
+	return j;
+}
+
+/* A request of several pieces. */
+static struct front_nbd_job *make_head(struct front_nbd_conn *c)
+{
+	struct front_nbd_job *j = make(c, 0, 0, c->request.length);
+
+	if (!j)
+		return NULL;
+	j->is_head = true;
+	j->left = 1;
+	j->pieces = NULL;
+	j->pieces_end = &j->pieces;
+	c->done = 0;
+	return j;
+}
+
+static struct front_nbd_job *make_piece(struct front_nbd_conn *c, bool memory)
+{
+	uint32_t left = c->request.length - c->done;
+	uint32_t length = left < CHUNK_MAX ? left : CHUNK_MAX;
+	struct front_nbd_job *j = make(c, memory ? length : 0, c->done, length);
+
+	if (!j)
+		return NULL;
+	j->head = c->head;
+	if (c->head && c->head->whole) {
+		j->next_piece = NULL;
+		*c->head->pieces_end = j;
+		c->head->pieces_end = &j->next_piece;
+	}
+	c->done += length;
+	return j;
+}
+
+static bool lends(const struct front_nbd_conn *c)
+{
+	return resource_info(c->client.resource)->lends;
+}
+
+/* A read in several pieces that is answered as one needs all its memory at once, so none is begun
+ * that might have to wait in the middle for another of its kind. */
+static int whole_may(struct front_nbd_conn *c)
+{
+	size_t need = c->request.length, budget = chunk_budget(c->front->pool);
+
+	if (lends(c) || front_nbd_may(c, need))
+		return 0;
+	if (need > budget / 2)
+		return -ENOMEM;
+	return c->held == 0 && need <= budget - chunk_held(c->front->pool) ? 0 : -EAGAIN;
+}
+
+/* The next step, or the same when it has to wait. */
+static enum front_nbd_step begin_read(struct front_nbd_conn *c)
+{
+	struct front_nbd_job *j;
+	bool whole = !c->structured || c->request.flags & NBD_DF;
+	int rc;
+
+	if (c->request.length <= CHUNK_MAX) {
+		j = make(c, lends(c) ? 0 : c->request.length, 0, c->request.length);
+		if (!j)
+			return FRONT_NBD_BEGIN;
+		submit(c, j, BACK_READ);
+		return FRONT_NBD_HEAD;
+	}
+	rc = whole ? whole_may(c) : 0;
+	if (rc == -ENOMEM)
+		return front_nbd_answer(c, &c->request, rc) ? FRONT_NBD_HEAD : FRONT_NBD_BEGIN;
+	c->head = rc == 0 ? make_head(c) : NULL;
+	if (!c->head)
+		return FRONT_NBD_BEGIN;
+	c->head->whole = whole;
+	return FRONT_NBD_MORE;
+}
+
+static enum front_nbd_step more_pieces(struct front_nbd_conn *c)
+{
+	struct front_nbd_job *head = c->head;
+
+	while (c->done < c->request.length) {
+		struct front_nbd_job *j = make_piece(c, !lends(c));
+
+		if (!j)
+			return FRONT_NBD_MORE;
+		submit(c, j, BACK_READ);
+	}
+	c->head = NULL;
+	front_nbd_head_release(head);
+	return FRONT_NBD_HEAD;
+}
+
+static enum front_nbd_step begin_write(struct front_nbd_conn *c, int error)
+{
+	if (error) {
+		c->refusal = error;
+		c->skip = c->request.length;
+		return FRONT_NBD_SKIP;
+	}
+	c->done = 0;
+	if (c->request.length > CHUNK_MAX && !(c->head = make_head(c)))
+		return FRONT_NBD_BEGIN;
+	return FRONT_NBD_PIECE;
+}
+
+static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op)
+{
+	bool status = op == BACK_STATUS;
+	struct front_nbd_job *j =
+		make(c, status ? EXTENTS * sizeof(struct back_extent) : 0, 0, c->request.length);
+
+	if (!j)
+		return FRONT_NBD_BEGIN;
+	if (c->request.flags & NBD_NO_HOLE)
+		j->req.io.flags |= BACK_NO_HOLE;
+	if (c->request.flags & NBD_FAST_ZERO)
+		j->req.io.flags |= BACK_FAST_ZERO;
+	if (op == BACK_FLUSH) /* its range means nothing */
+		j->offset = j->length = 0;
+	if (status) {
+		j->req.io.extents = (struct back_extent *)(void *)j->req.io.data;
+		j->req.io.n_extents = c->request.flags & NBD_REQ_ONE ? 1 : EXTENTS;
+	}
+	if (status && !resource_info(c->client.resource)->can_status) {
+		j->req.io.extents[0] = (struct back_extent){.length = j->length}; /* all is data */
+		j->req.io.n_extents = 1;
+		front_nbd_reply(j);
+		return FRONT_NBD_HEAD;
+	}
+	submit(c, j, op);
+	return FRONT_NBD_HEAD;
+}
+
+static enum front_nbd_step begin_checked(struct front_nbd_conn *c)
+{
+	switch (c->request.command) {
+	case NBD_READ:
+		return begin_read(c);
+	case NBD_FLUSH:
+		return begin_other(c, BACK_FLUSH);
+	case NBD_TRIM:
+		return begin_other(c, BACK_TRIM);
+	case NBD_WRITE_ZEROES:
+		return begin_other(c, BACK_ZERO);
+	case NBD_CACHE:
+		return begin_other(c, BACK_CACHE);
+	default:
+		return begin_other(c, BACK_STATUS);
+	}
+}
+
+static enum front_nbd_step begin(struct front_nbd_conn *c)
+{
+	const struct nbd_request *q = &c->request;
+	struct front_nbd_rules rules = {
+		c->size, c->flags, c->block_min, c->structured, c->base_allocation};
+	int error;
+
+	if (q->command == NBD_DISC) {
+		c->stopping = true;
+		front_nbd_todo(c);
+		return FRONT_NBD_HEAD;
+	}
+	error = front_nbd_check(&rules, q);
+	if (q->command == NBD_WRITE && q->length > SKIP_MAX) {
+		front_nbd_broken(c, "a write of more than 64 MiB");
+		return FRONT_NBD_HEAD;
+	}
+	if (q->command == NBD_WRITE && q->length)
+		return begin_write(c, error);
+	if (error || (q->length == 0 && q->command != NBD_FLUSH))
+		return front_nbd_answer(c, q, error) ? FRONT_NBD_HEAD : FRONT_NBD_BEGIN;
+	return begin_checked(c);
+}
+
+/* ---- payloads */
+
+static enum front_nbd_step piece_full(struct front_nbd_conn *c)
+{
+	struct front_nbd_job *head = c->head, *piece = c->piece;
+
+	c->piece = NULL;
+	submit(c, piece, BACK_WRITE);
+	if (c->done < c->request.length)
+		return FRONT_NBD_PIECE;
+	c->head = NULL;
+	if (head)
+		front_nbd_head_release(head);
+	return FRONT_NBD_HEAD;
+}
+
+static enum front_nbd_step begin_piece(struct front_nbd_conn *c)
+{
+	c->piece = make_piece(c, true);
+	if (!c->piece)
+		return FRONT_NBD_PIECE;
+	c->have = 0;
+	c->piece_since = loop_now(c->front->loop);
+	return FRONT_NBD_PAYLOAD;
+}
+
+static size_t take_payload(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+{
+	uint32_t missing = c->piece->length - c->have;
+	size_t some = n < missing ? n : missing;
+
+	memcpy(c->piece->req.io.data + c->have, p, some);
+	c->have += (uint32_t)some;
+	if (some == missing)
+		c->step = piece_full(c);
+	return some;
+}
+
+static size_t take_skip(struct front_nbd_conn *c, size_t n)
+{
+	size_t some = n < c->skip ? n : c->skip;
+
+	c->skip -= (uint32_t)some;
+	return some;
+}
+
+static size_t take_head(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+{
+	const uint8_t *whole = p;
+	size_t some = NBD_REQUEST_SIZE;
+
+	if (c->n_head || n < NBD_REQUEST_SIZE) {
+		some = NBD_REQUEST_SIZE - c->n_head;
+		some = n < some ? n : some;
+		memcpy(c->head_bytes + c->n_head, p, some);
+		c->n_head = (uint8_t)(c->n_head + some);
+		if (c->n_head < NBD_REQUEST_SIZE)
+			return some;
+		whole = c->head_bytes;
+	}
+	c->n_head = 0;
+	if (nbd_request_read(whole, &c->request) < 0)
+		front_nbd_broken(c, "bad magic");
+	else
+		c->step = FRONT_NBD_BEGIN;
+	return some;
+}
+
+/* Steps that need no bytes, as far as they go. false: it has to wait. */
+static bool go_on(struct front_nbd_conn *c)
+{
+	while (wants(c)) {
+		uint8_t step = c->step;
+
+		switch (step) {
+		case FRONT_NBD_BEGIN:
+			c->step = begin(c);
+			break;
+		case FRONT_NBD_MORE:
+			c->step = more_pieces(c);
+			break;
+		case FRONT_NBD_PIECE:
+			c->step = begin_piece(c);
+			break;
+		case FRONT_NBD_SKIP:
+			if (c->skip)
+				return true;
+			c->step = front_nbd_answer(c, &c->request, c->refusal) ? FRONT_NBD_HEAD
+									       : step;
+			break;
+		default:
+			return true;
+		}
+		if (c->step == step)
+			return false;
+	}
+	return true;
+}
+
+/* How many of the bytes were taken. All, unless it has to wait, or the connection ends. */
+static size_t take(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+{
+	size_t at = 0;
+
+	for (;;) {
+		if (!go_on(c))
+			front_nbd_pause(c);
+		if (at == n || !wants(c))
+			return at;
+		if (c->step == FRONT_NBD_PAYLOAD)
+			at += take_payload(c, p + at, n - at);
+		else if (c->step == FRONT_NBD_SKIP)
+			at += take_skip(c, n - at);
+		else
+			at += take_head(c, p + at, n - at);
+	}
+}
+
+/* ---- receiving */
+
+void front_nbd_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+{
+	c->rest = malloc(n);
+	if (!c->rest) {
+		front_nbd_lost(c, -ENOMEM);
+		return;
+	}
+	memcpy(c->rest, p, n);
+	c->rest_at = 0;
+	c->rest_n = n;
+	c->front->rest_bytes += n;
+}
+
+static void rest_free(struct front_nbd_conn *c)
+{
+	c->front->rest_bytes -= c->rest_n;
+	free(c->rest);
+	c->rest = NULL;
+	c->rest_n = c->rest_at = 0;
+}
+
+static void took(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+{
+	size_t used = take(c, p, n);
+
+	if (used < n && c->link_paused)
+		front_nbd_keep(c, p + used, n - used);
+}
+
+/* The rest of a piece where it belongs, and a little of what follows. */
+static ssize_t receive_direct(struct front_nbd_conn *c, size_t *ret_asked)
+{
+	uint32_t missing = c->piece->length - c->have;
+	struct iovec iov[2] = {
+		{c->piece->req.io.data + c->have, missing}, {c->front->scratch, TRAIL}};
+	ssize_t n, behind;
+
+	if (c->stream.tls)
+		n = stream_recv(&c->stream, iov[0].iov_base, missing);
+	else
+		n = readv(c->stream.fd, iov, 2);
+	*ret_asked = missing + (c->stream.tls ? 0 : TRAIL);
+	if (n < 0 && !c->stream.tls)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (n <= 0)
+		return n;
+	behind = n - (ssize_t)missing;
+	c->have += behind >= 0 ? missing : (uint32_t)n;
+	if (behind >= 0) {
+		c->step = piece_full(c);
+		took(c, c->front->scratch, (size_t)behind);
+	}
+	return n;
+}
+
+static ssize_t receive(struct front_nbd_conn *c, size_t *ret_asked)
+{
+	struct front_nbd *f = c->front;
+	ssize_t n;
+
+	if (c->step == FRONT_NBD_PAYLOAD && c->piece->length - c->have >= DIRECT)
+		return receive_direct(c, ret_asked);
+	*ret_asked = f->scratch_room;
+	if (f->rest_bytes > chunk_budget(f->pool) / REST_OF)
+		*ret_asked = REST_MIN;
+	n = stream_recv(&c->stream, f->scratch, *ret_asked);
+	if (n > 0)
+		took(c, f->scratch, (size_t)n);
+	return n;
+}
+
+void front_nbd_read(struct front_nbd_conn *c)
+{
+	c->unread = false;
+	for (unsigned i = 0; i < RECEIVES && wants(c) && !c->rest; i++) {
+		size_t asked;
+		ssize_t n = receive(c, &asked);
+
+		if (n == -EAGAIN)
+			return;
+		if (n <= 0) {
+			front_nbd_lost(c, (int)n);
+			return;
+		}
+		if ((size_t)n < asked && !c->stream.tls)
+			return; /* the socket is empty */
+	}
+	/* What TLS has decrypted already makes no socket readable. */
+	if (c->stream.tls && wants(c) && !c->rest) {
+		c->unread = true;
+		front_nbd_todo(c);
+	}
+}
+
+void front_nbd_resume(struct front_nbd_conn *c)
+{
+	c->rest_at += take(c, c->rest + c->rest_at, c->rest_n - c->rest_at);
+	if (c->rest && c->rest_at == c->rest_n)
+		rest_free(c);
+	/* TLS may have decrypted more than was taken. */
+	if (c->stream.tls && wants(c)) {
+		c->unread = true;
+		front_nbd_todo(c);
+	}
+}
+
+void front_nbd_read_end(struct front_nbd_conn *c)
+{
+	struct front_nbd_job *head = c->head, *piece = c->piece;
+
+	c->head = c->piece = NULL;
+	if (piece)
+		front_nbd_job_put(piece);
+	if (head)
+		front_nbd_head_release(head);
+	if (c->rest)
+		rest_free(c);
+}

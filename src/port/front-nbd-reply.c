@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * front-nbd-reply: replies out, many in one send.
+ *
+ * METHOD  Done jobs stand in the connection's queue. A send gathers as many as fit: headers and data up
+ *         to 16 KiB are copied one behind the other into the worker's scratch, larger data is pointed
+ *         to where it lies. What a reply looks like follows from its job alone, so of one that was
+ *         sent in part only the number of bytes is kept, and it is gathered again: no connection has a
+ *         buffer of its own.
+ * COST    One system call a round. Copying wins below 16 KiB, since each vector costs the kernel about
+ *         what copying that much does; above it loses by three.
+ */
+#include "port/front-nbd-impl.h"
+#include "wire/bytes.h"
+#include <errno.h>
+#include <string.h>
+
+#define COPY    16384u     /* bytes */
+#define HEADER  64u        /* bytes: no header is longer, but for a block status' extents */
+#define VECTORS 320        /* a read of 32 MiB, answered as one, has 129 */
+#define ENOUGH  (1u << 20) /* bytes gathered at once: more than a socket's buffer takes */
+
+struct gathering {
+	uint8_t *scratch;
+	size_t at, room; /* of the scratch */
+	size_t bytes;    /* altogether */
+	int n;
+	struct iovec iov[VECTORS];
+};
+
+/* ---- what a reply consists of */
+
+static void point(struct gathering *g, const void *data, size_t n)
+{
+	struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
+
+	if (last && (const uint8_t *)last->iov_base + last->iov_len == data)
+		last->iov_len += n;
+	else
+		g->iov[g->n++] = (struct iovec){(void *)(uintptr_t)data, n};
+	g->bytes += n;
+}
+
+/* n bytes that were written at g->scratch + g->at. */
+static void wrote(struct gathering *g, size_t n)
+{
+	point(g, g->scratch + g->at, n);
+	g->at += n;
+}
+
+static void add_data(struct gathering *g, const struct front_nbd_job *j)
+{
+	if (j->length > COPY) {
+		point(g, j->req.io.data, j->length);
+		return;
+	}
+	memcpy(g->scratch + g->at, j->req.io.data, j->length);
+	wrote(g, j->length);
+}
+
+static size_t read_head(const struct front_nbd_job *j, uint8_t *p)
+{
+	if (!j->conn->structured)
+		return nbd_simple_write(p, j->cookie, 0);
+	if (j->length == 0)
+		return nbd_chunk_write(p, j->cookie, NBD_CHUNK_NONE, NBD_CHUNK_DONE, 0);
+	if (j->last)
+		return nbd_data_write(p, j->cookie, j->offset, j->length);
+	nbd_chunk_write(p, j->cookie, NBD_CHUNK_DATA, 0, j->length + 8);
+	bytes_put64(p + NBD_CHUNK_SIZE, j->offset);
+	return NBD_DATA_SIZE;
+}
+
+static void add_read(struct gathering *g, const struct front_nbd_job *j)
+{
+	wrote(g, read_head(j, g->scratch + g->at));
+	if (!j->is_head && j->length) {
+		add_data(g, j);
+		return;
+	}
+	if (j->is_head)
+		for (const struct front_nbd_job *p = j->pieces; p; p = p->next_piece)
+			point(g, p->req.io.data, p->length);
+}
+
+static void add_status(struct gathering *g, const struct front_nbd_job *j)
+{
+	const struct back_io *io = &j->req.io;
+	uint8_t *p = g->scratch + g->at;
+	size_t n = nbd_chunk_write(
+		p, j->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 4 + 8 * io->n_extents);
+
+	bytes_put32(p + n, j->conn->context_id);
+	n += 4;
+	for (uint32_t i = 0; i < io->n_extents; i++, n += 8) {
+		bytes_put32(p + n, (uint32_t)io->extents[i].length);
+		bytes_put32(p + n + 4, io->extents[i].flags);
+	}
+	wrote(g, n);
+}
+
+static void add(struct gathering *g, struct front_nbd_job *j)
+{
+	bool chunks =
+		j->conn->structured && (j->command == NBD_READ || j->command == NBD_BLOCK_STATUS);
+	size_t before = g->bytes;
+	int error = j->req.io.error;
+
+	if (!error && j->command == NBD_READ)
+		add_read(g, j);
+	else if (!error && j->command == NBD_BLOCK_STATUS)
+		add_status(g, j);
+	else if (chunks)
+		wrote(g, nbd_error_write(g->scratch + g->at, j->cookie, error));
+	else
+		wrote(g, nbd_simple_write(g->scratch + g->at, j->cookie, error));
+	j->size = (uint32_t)(g->bytes - before);
+}
+
+/* Bytes of the scratch and vectors that it may need. */
+static bool fits(const struct gathering *g, const struct front_nbd_job *j)
+{
+	size_t room = HEADER;
+	int vectors = 2;
+
+	if (j->command == NBD_BLOCK_STATUS && !j->req.io.error)
+		room += 8 * (size_t)j->req.io.n_extents;
+	else if (j->command == NBD_READ && !j->is_head && j->length <= COPY)
+		room += j->length;
+	if (j->is_head && j->whole)
+		vectors += (int)(j->length / CHUNK_MAX) + 1;
+	return g->at + room <= g->room && g->n + vectors <= VECTORS;
+}
+
+/* ---- the queue */
+
+/* Extents as the protocol wants them: within the range that was asked for. */
+static void cut_extents(struct front_nbd_job *j)
+{
+	struct back_io *io = &j->req.io;
+	uint64_t left = j->length;
+	uint32_t n = 0;
+
+	for (; n < io->n_extents && left; n++) {
+		if (io->extents[n].length > left)
+			io->extents[n].length = left;
+		if (io->extents[n].length == 0)
+			break;
+		left -= io->extents[n].length;
+	}
+	io->n_extents = n;
+	if (n == 0)
+		io->error = -EIO;
+}
+
+void front_nbd_reply(struct front_nbd_job *j)
+{
+	struct front_nbd_conn *c = j->conn;
+
+	if (j->command == NBD_BLOCK_STATUS && !j->req.io.error)
+		cut_extents(j);
+	if (!c->out.first)
+		c->progress = loop_now(c->front->loop);
+	request_list_add(&c->out, &j->req);
+	front_nbd_todo(c);
+}
+
+bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int error)
+{
+	struct front_nbd_job *j = front_nbd_job_get(c, 0);
+
+	if (!j)
+		return false;
+	j->cookie = q->cookie;
+	/* An unknown command's number may be one that we use, cut to 8 bits: its reply is a plain one. */
+	j->command = q->command <= NBD_BLOCK_STATUS ? (uint8_t)q->command : NBD_DISC;
+	j->offset = q->offset;
+	j->length = 0;
+	j->req.io.error = error;
+	front_nbd_reply(j);
+	return true;
+}
+
+static void put(struct front_nbd_job *j)
+{
+	if (j->is_head)
+		front_nbd_head_drop(j);
+	else
+		front_nbd_job_put(j);
+}
+
+static struct front_nbd_job *take_first(struct front_nbd_conn *c)
+{
+	struct request *q = c->out.first;
+
+	c->out.first = q->next;
+	if (!q->next)
+		c->out.end = &c->out.first;
+	return front_nbd_job_of(q);
+}
+
+void front_nbd_drop(struct front_nbd_conn *c)
+{
+	while (c->out.first)
+		put(take_first(c));
+	c->sent = 0;
+}
+
+/* ---- sending */
+
+static void gather(struct front_nbd_conn *c, struct gathering *g)
+{
+	for (struct request *q = c->out.first; q && g->bytes < ENOUGH + c->sent; q = q->next) {
+		struct front_nbd_job *j = front_nbd_job_of(q);
+
+		if (!fits(g, j))
+			break;
+		if (q->next)
+			__builtin_prefetch(front_nbd_job_of(q->next)->req.io.data);
+		add(g, j);
+	}
+}
+
+/* The first `n` bytes were sent before. Returns the first vector that is left. */
+static int skip(struct gathering *g, uint64_t n)
+{
+	int i = 0;
+
+	for (; n && n >= g->iov[i].iov_len; i++)
+		n -= g->iov[i].iov_len;
+	if (n) {
+		g->iov[i].iov_base = (uint8_t *)g->iov[i].iov_base + n;
+		g->iov[i].iov_len -= n;
+	}
+	return i;
+}
+
+static void sent(struct front_nbd_conn *c, size_t n)
+{
+	c->sent += n;
+	c->progress = loop_now(c->front->loop);
+	while (c->out.first && c->sent >= front_nbd_job_of(c->out.first)->size) {
+		struct front_nbd_job *j = take_first(c);
+
+		c->sent -= j->size;
+		put(j);
+		if (c->sent == 0)
+			break; /* the next one's size may be of an earlier time, or none at all */
+	}
+}
+
+bool front_nbd_send(struct front_nbd_conn *c)
+{
+	struct gathering g = {.scratch = c->front->scratch, .room = c->front->scratch_room};
+	size_t whole;
+	ssize_t n;
+	int from;
+
+	gather(c, &g);
+	whole = g.bytes - c->sent;
+	from = skip(&g, c->sent);
+	n = stream_send(&c->stream, g.iov + from, g.n - from);
+	if (n < 0 && n != -EAGAIN) {
+		front_nbd_lost(c, (int)n);
+		return false;
+	}
+	if (n > 0)
+		sent(c, (size_t)n);
+	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
+	return !c->blocked && c->out.first;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * front-nbd: an NBD connection after its handshake, from start to end.
+ *
+ * METHOD  Events only read (front-nbd-read.c) or put a connection on the list of those with something to
+ *         do. The turn, which comes after the resources' turns in the same round, goes through that
+ *         list: one send each, those that may go on go on, those that end are closed. So all that a
+ *         round finished for a connection goes out in one send, and nothing is freed while somebody
+ *         further up still uses it.
+ *
+ * THE END
+ *   stopping  NBD_DISC, or the gateway ends: reads no more; closed when everything is answered
+ *   gone      the client hung up after NBD_DISC: what is inside finishes, and nobody is answered
+ *   doomed    lost, broken, refused, too slow: closed in the turn, what is queued is dropped
+ *   closed    the socket is closed; the memory goes with the last job that comes back
+ */
+#include "port/front-nbd-impl.h"
+#include "port/log.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define SENDS   4               /* a connection in one round, when there is so much */
+#define WAKES   16              /* paused ones looked at in one round */
+#define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
+#define STALLED (30 * WEIR_SEC) /* a client that takes no reply for so long is cut off */
+#define SLOW    (30 * WEIR_SEC) /* one piece (256 KiB) of a payload may take so long */
+
+/* ---- lists */
+
+void front_nbd_todo(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	if (c->listed)
+		return;
+	c->listed = true;
+	c->next_reply = NULL;
+	*f->todo_end = c;
+	f->todo_end = &c->next_reply;
+}
+
+void front_nbd_pause(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	if (c->link_paused)
+		return;
+	c->next_paused = NULL;
+	c->link_paused = f->paused_end;
+	*f->paused_end = c;
+	f->paused_end = &c->next_paused;
+	front_nbd_events(c);
+}
+
+static void unpause(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	if (!c->link_paused)
+		return;
+	*c->link_paused = c->next_paused;
+	if (c->next_paused)
+		c->next_paused->link_paused = c->link_paused;
+	else
+		f->paused_end = c->link_paused;
+	c->link_paused = NULL;
+}
+
+void front_nbd_events(struct front_nbd_conn *c)
+{
+	bool in = !c->stopping && !c->doomed && !c->link_paused && !c->rest;
+	uint32_t events = (in ? EPOLLIN : 0u) | (c->blocked ? EPOLLOUT : 0u);
+
+	if (c->closed || c->gone || events == c->events)
+		return;
+	c->events = events;
+	loop_change(c->front->loop, &c->fd, events);
+}
+
+/* ---- jobs that come back */
+
+void front_nbd_head_drop(struct front_nbd_job *head)
+{
+	struct front_nbd_job *p, *next;
+
+	for (p = head->whole ? head->pieces : NULL; p; p = next) {
+		next = p->next_piece;
+		front_nbd_job_put(p);
+	}
+	front_nbd_job_put(head);
+}
+
+static bool unanswered(const struct front_nbd_conn *c)
+{
+	return c->closed || c->gone;
+}
+
+/* All its pieces are done. */
+static void head_over(struct front_nbd_job *head)
+{
+	struct front_nbd_job *p, *next;
+
+	if (unanswered(head->conn)) {
+		front_nbd_head_drop(head);
+		return;
+	}
+	for (p = head->whole && head->req.io.error ? head->pieces : NULL; p; p = next) {
+		next = p->next_piece;
+		front_nbd_job_put(p);
+	}
+	if (head->req.io.error)
+		head->pieces = NULL;
+	front_nbd_reply(head);
+}
+
+void front_nbd_head_release(struct front_nbd_job *head)
+{
+	if (--head->left == 0)
+		head_over(head);
+}
+
+/* A piece of a read whose pieces are answered one by one. */
+static void part_done(struct front_nbd_job *j, struct front_nbd_job *head)
+{
+	bool over = --head->left == 0;
+
+	if (unanswered(j->conn) || head->req.io.error) {
+		front_nbd_job_put(j);
+		if (over)
+			head_over(head);
+		return;
+	}
+	j->last = over;
+	front_nbd_reply(j);
+	if (over)
+		front_nbd_job_put(head);
+}
+
+void front_nbd_done(struct request *q)
+{
+	struct front_nbd_job *j = front_nbd_job_of(q), *head = j->head;
+
+	if (!head) {
+		if (unanswered(j->conn))
+			front_nbd_job_put(j);
+		else
+			front_nbd_reply(j);
+		return;
+	}
+	if (q->io.error && !head->req.io.error)
+		head->req.io.error = q->io.error;
+	if (head->command == NBD_READ && !head->whole) {
+		part_done(j, head);
+		return;
+	}
+	if (!head->whole)
+		front_nbd_job_put(j);
+	front_nbd_head_release(head);
+}
+
+/* ---- the end */
+
+static void doom(struct front_nbd_conn *c)
+{
+	c->doomed = true;
+	front_nbd_todo(c);
+}
+
+void front_nbd_broken(struct front_nbd_conn *c, const char *why)
+{
+	if (c->doomed || c->closed)
+		return;
+	log_event(LOG_LEVEL_WARNING, "client-broken", "client", c->client.name, "export",
+		c->client.export_, "why", why, NULL);
+	gateway_count(c->front->worker->gateway, 0, 0, 1);
+	doom(c);
+}
+
+void front_nbd_lost(struct front_nbd_conn *c, int error)
+{
+	if (c->doomed || c->closed)
+		return;
+	if (c->stopping) { /* it said so before */
+		c->gone = true;
+		loop_remove(c->front->loop, &c->fd);
+		front_nbd_drop(c);
+		front_nbd_todo(c);
+		return;
+	}
+	log_event(LOG_LEVEL_INFO, "client-lost", "client", c->client.name, "export",
+		c->client.export_, "why", error ? strerror(-error) : NULL, NULL);
+	doom(c);
+}
+
+static void refused(struct client *client)
+{
+	struct front_nbd_conn *c =
+		(struct front_nbd_conn *)(void *)((char *)client -
+						  offsetof(struct front_nbd_conn, client));
+
+	log_event(LOG_LEVEL_WARNING, "client-refused", "client", client->name, "export",
+		client->export_, "why", "the policy has no tenant for it any more", NULL);
+	gateway_count(c->front->worker->gateway, 0, 1, 0);
+	doom(c);
+}
+
+static void conn_close(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	unpause(c);
+	if (!c->gone)
+		loop_remove(f->loop, &c->fd);
+	c->closed = true;
+	stream_close(&c->stream);
+	front_nbd_drop(c);
+	resource_leave(c->client.resource, &c->client);
+	front_nbd_read_end(c);
+}
+
+static void conn_free(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	f->n_conns--;
+	free(c);
+}
+
+/* ---- the turn */
+
+static void look(struct front_nbd_conn *c)
+{
+	for (unsigned i = 0; i < SENDS; i++) {
+		if (c->doomed || c->gone || c->blocked || !c->out.first)
+			break;
+		if (front_nbd_send(c) && i == SENDS - 1)
+			front_nbd_todo(c); /* goes on in the next round */
+	}
+	if (c->unread && !c->doomed)
+		front_nbd_read(c);
+	if (c->doomed || (c->stopping && c->jobs == 0 && !c->head && !c->blocked))
+		conn_close(c);
+	else
+		front_nbd_events(c);
+}
+
+static void look_at_all(struct front_nbd *f)
+{
+	struct front_nbd_conn *c = f->todo, *next;
+
+	f->todo = NULL;
+	f->todo_end = &f->todo;
+	for (; c; c = next) {
+		next = c->next_reply;
+		c->listed = false;
+		if (!c->closed)
+			look(c);
+		if (c->closed && c->jobs == 0 && !c->listed)
+			conn_free(c);
+	}
+}
+
+/* The paused, in order; one that may not go on yet goes to the end of the queue. */
+static void wake(struct front_nbd *f)
+{
+	struct front_nbd_conn *c, *back = NULL;
+
+	for (unsigned i = 0; i < WAKES && (c = f->paused) && c != back; i++) {
+		unpause(c);
+		front_nbd_resume(c);
+		front_nbd_events(c);
+		if (c->link_paused && !back)
+			back = c;
+	}
+}
+
+static bool turn(struct loop_turn *t, weir_time now)
+{
+	struct front_nbd *f =
+		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, turn));
+
+	f->submitted = false;
+	if (f->todo)
+		look_at_all(f);
+	if (f->paused)
+		wake(f);
+	/* The resources have had their turn: what was submitted since must not wait for an event. */
+	return f->todo || f->submitted;
+}
+
+/* ---- the slow */
+
+static void tick(struct loop_timer *t, weir_time now)
+{
+	struct front_nbd *f =
+		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, tick));
+
+	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
+		if (c->closed || c->gone)
+			continue;
+		if (c->blocked && now - c->progress > STALLED)
+			front_nbd_broken(c, "took no reply for 30 s");
+		else if (c->step == FRONT_NBD_PAYLOAD && !c->link_paused && !c->rest &&
+			 now - c->piece_since > SLOW)
+			front_nbd_broken(c, "a payload took more than 30 s");
+	}
+	loop_set(f->loop, &f->tick, f->conns ? now + TICK : WEIR_NEVER);
+}
+
+/* ---- the start */
+
+static int front_make(struct worker *w)
+{
+	struct front_nbd *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->worker = w;
+	f->loop = worker_loop(w);
+	f->pool = worker_pool(w);
+	f->scratch = worker_scratch(w, &f->scratch_room);
+	f->todo_end = &f->todo;
+	f->paused_end = &f->paused;
+	f->turn.turn = turn;
+	f->tick.due = tick;
+	loop_turn_add(f->loop, &f->turn);
+	w->fronts = f;
+	return 0;
+}
+
+static void ready(struct loop_fd *fd, uint32_t events)
+{
+	struct front_nbd_conn *c = (struct front_nbd_conn *)(void *)fd;
+
+	if (events & EPOLLOUT) {
+		c->blocked = false;
+		front_nbd_todo(c);
+	}
+	if (events & EPOLLIN && c->events & EPOLLIN)
+		front_nbd_read(c);
+	else if (events & (EPOLLHUP | EPOLLERR))
+		front_nbd_lost(c, -ECONNRESET);
+}
+
+static void give_up(struct front_nbd_conn *c)
+{
+	stream_close(&c->stream);
+	free(c->rest);
+	free(c);
+}
+
+static void start(struct loop_task *t)
+{
+	struct front_nbd_conn *c =
+		(struct front_nbd_conn *)(void *)((char *)t -
+						  offsetof(struct front_nbd_conn, task));
+	struct worker *w = c->worker;
+	struct front_nbd *f;
+	int rc = w->fronts ? 0 : front_make(w);
+
+	if (rc == 0 && !w->fronts->finishing)
+		rc = loop_add(worker_loop(w), &c->fd, EPOLLIN);
+	if (rc < 0 || w->fronts->finishing) {
+		give_up(c);
+		return;
+	}
+	f = c->front = w->fronts;
+	c->events = EPOLLIN;
+	c->client.since = loop_now(f->loop);
+	c->next = f->conns;
+	c->link = &f->conns;
+	if (c->next)
+		c->next->link = &c->next;
+	f->conns = c;
+	f->rest_bytes += c->rest_n;
+	if (f->n_conns++ == 0)
+		loop_set(f->loop, &f->tick, loop_now(f->loop) + TICK);
+	resource_join(c->client.resource, &c->client);
+	if (c->rest || c->stream.tls)
+		front_nbd_resume(c);
+}
+
+static void fill(struct front_nbd_conn *c, const struct front_nbd_start *s)
+{
+	const struct back_info *info = resource_info(s->place.resource);
+
+	c->fd = (struct loop_fd){.fd = s->stream.fd, .ready = ready};
+	c->stream = s->stream;
+	c->client = s->client;
+	c->client.requests = c->client.bytes = 0;
+	c->client.resource = s->place.resource;
+	c->client.refused = refused;
+	c->offset = s->place.offset;
+	c->size = s->place.size;
+	c->flags = front_nbd_flags(info, s->place.read_only);
+	c->block_min = info->block_min;
+	c->context_id = s->context_id;
+	c->structured = s->structured;
+	c->base_allocation = s->base_allocation;
+	request_list_clear(&c->out);
+}
+
+int front_nbd_start(struct gateway *g, const struct front_nbd_start *s)
+{
+	struct front_nbd_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	if (s->n_early) {
+		c->rest = malloc(s->n_early);
+		if (!c->rest) {
+			free(c);
+			return -ENOMEM;
+		}
+		memcpy(c->rest, s->early, s->n_early);
+		c->rest_n = s->n_early;
+	}
+	fill(c, s);
+	c->worker = s->place.worker;
+	c->task.run = start;
+	loop_post(worker_loop(s->place.worker), &c->task);
+	return 0;
+}
+
+/* ---- for the gateway's end */
+
+void front_nbd_finish(struct worker *w, bool now)
+{
+	struct front_nbd *f = w->fronts;
+
+	if (!f && (front_make(w) < 0 || !(f = w->fronts)))
+		return;
+	f->finishing = true;
+	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
+		if (c->closed)
+			continue;
+		c->stopping = true;
+		c->doomed = c->doomed || now;
+		unpause(c);
+		if (c->head) /* begun, and never to be whole */
+			c->head->req.io.error = -ESHUTDOWN;
+		front_nbd_read_end(c);
+		front_nbd_todo(c);
+	}
+}
+
+size_t front_nbd_count(const struct worker *w)
+{
+	return w->fronts ? w->fronts->n_conns : 0;
+}
+
+void front_nbd_free(struct worker *w)
+{
+	struct front_nbd *f = w->fronts;
+
+	if (!f)
+		return;
+	loop_turn_remove(f->loop, &f->turn);
+	loop_set(f->loop, &f->tick, WEIR_NEVER);
+	front_nbd_jobs_free(f);
+	free(f);
+	w->fronts = NULL;
+}
