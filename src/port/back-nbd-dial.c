@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd-dial: a connection until it can carry requests: connect, the handshake, TLS inside it.
+ *
+ * METHOD  To find a host's address and connect to it may block for seconds, so a thread does it, and
+ *         says by an eventfd that it has ended. Nobody waits for that thread: whoever of the two, the
+ *         thread and the loop, lets go of the attempt last, frees it.
+ *         The handshake is wire/nbd-greet.c, fed from the loop; or, when a back end is opened, from
+ *         poll.
+ */
+#include "port/back-nbd.h"
+#include "port/loop.h"
+#include "port/tls.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CONNECT_MOST (5 * WEIR_SEC) /* an attempt; longer than a SYN that is lost twice */
+
+struct dial {
+	pthread_mutex_t lock; /* of all below */
+	int users;            /* 2: thread and loop */
+	int event;            /* eventfd; the loop closes it when it lets go */
+	int fd, result;
+	struct weir_err err;
+	char address[sizeof(((struct back_nbd_uri *)0)->address)];
+};
+
+/* ---- the thread */
+
+static void let_go(struct dial *d)
+{
+	int left;
+
+	pthread_mutex_lock(&d->lock);
+	left = --d->users;
+	pthread_mutex_unlock(&d->lock);
+	if (left)
+		return;
+	if (d->fd >= 0)
+		close(d->fd);
+	close(d->event);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+static void *run(void *arg)
+{
+	struct dial *d = arg;
+	struct weir_err err = {""};
+	int fd = -1, r = stream_connect(d->address, CONNECT_MOST, &fd, &err);
+
+	pthread_mutex_lock(&d->lock);
+	d->result = r;
+	d->fd = r ? -1 : fd;
+	d->err = err;
+	eventfd_write(d->event, 1);
+	pthread_mutex_unlock(&d->lock);
+	let_go(d);
+	return NULL;
+}
+
+static int start_thread(struct dial *d)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t id;
+	int r;
+
+	sigfillset(&all); /* signals are for others */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&id, &attr, run, d);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+int back_nbd_dial(struct nbd *n)
+{
+	struct dial *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->event < 0) {
+		r = -errno;
+		free(d);
+		return r;
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	d->fd = -1;
+	d->users = 2;
+	memcpy(d->address, n->uri.address, sizeof(d->address));
+	n->dial_fd = (struct loop_fd){.fd = d->event, .ready = back_nbd_dialled};
+	r = loop_add(n->loop, &n->dial_fd, EPOLLIN);
+	if (!r)
+		r = start_thread(d);
+	if (r) {
+		loop_remove(n->loop, &n->dial_fd);
+		d->users = 1;
+		let_go(d);
+		return r;
+	}
+	n->dial = d;
+	return 0;
+}
+
+int back_nbd_dial_end(struct nbd *n, int *ret_fd, struct weir_err *err)
+{
+	struct dial *d = n->dial;
+	int r;
+
+	pthread_mutex_lock(&d->lock);
+	r = d->result;
+	*err = d->err;
+	if (!r) {
+		*ret_fd = d->fd;
+		d->fd = -1;
+	}
+	pthread_mutex_unlock(&d->lock);
+	back_nbd_dial_drop(n);
+	return r;
+}
+
+void back_nbd_dial_drop(struct nbd *n)
+{
+	if (!n->dial)
+		return;
+	loop_remove(n->loop, &n->dial_fd);
+	let_go(n->dial);
+	n->dial = NULL;
+}
+
+/* ---- the handshake */
+
+void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
+{
+	/* Structured replies are asked for only because block status needs them; a server that has
+	 * them may then leave out holes and tell where an error is. */
+	nbd_greet_init(&c->greet, n->uri.name, n->uri.tls, true, true);
+	c->stream = (struct stream){.fd = fd};
+	c->nbd = n;
+	c->state = CONN_GREET;
+	c->broken = NULL;
+	c->n_hello = c->hello_at = 0;
+	c->out = c->flight = (struct slot_queue){0};
+	c->rx = (struct conn_rx){0};
+	c->deadline = loop_clock() + (CONNECT_MOST < n->timeout ? CONNECT_MOST : n->timeout);
+}
+
+static int fail(struct conn *c, int error, const char *why)
+{
+	snprintf(c->why, sizeof(c->why), "%s", why);
+	back_nbd_conn_break(c, c->why);
+	return error;
+}
+
+/* 0: all of it is out. */
+static int say(struct conn *c)
+{
+	while (c->hello_at < c->n_hello || stream_pending(&c->stream)) {
+		struct iovec v = {c->hello + c->hello_at, c->n_hello - c->hello_at};
+		ssize_t r = stream_send(&c->stream, &v, v.iov_len ? 1 : 0);
+		if (r < 0)
+			return r == -EAGAIN ? -EAGAIN : fail(c, (int)r, strerror((int)-r));
+		c->hello_at += (size_t)r;
+	}
+	c->n_hello = c->hello_at = 0;
+	return 0;
+}
+
+/* Reads and feeds what there is: 0 means that the state may have changed. */
+static int listen_(struct conn *c)
+{
+	uint8_t in[1024];
+	ssize_t got = stream_recv(&c->stream, in, sizeof(in));
+	size_t at = 0;
+
+	if (got == -EAGAIN)
+		return -EAGAIN;
+	if (got < 0)
+		return fail(c, (int)got, strerror((int)-got));
+	if (got == 0)
+		return fail(c, -ECONNRESET, "the connection was closed during the handshake");
+	while (at < (size_t)got && c->state == CONN_GREET) {
+		size_t used, made;
+		enum nbd_greet_state s = nbd_greet_input(&c->greet, in + at, (size_t)got - at,
+			&used, c->hello + c->n_hello, sizeof(c->hello) - c->n_hello, &made);
+		at += used;
+		c->n_hello += made;
+		if (s == NBD_GREET_FAILED)
+			return fail(c, c->greet.error, c->greet.fault);
+		if (s == NBD_GREET_READY)
+			c->state = CONN_READY;
+		else if (s == NBD_GREET_TLS)
+			c->state = CONN_TLS;
+		else if (!used && !made)
+			return fail(c, -EPROTO, "the handshake does not go on");
+		/* It answers one question at a time, and speaks of itself only at the start. */
+		if ((made || c->state != CONN_GREET) && at < (size_t)got)
+			return fail(c, -EPROTO, "the server says more than it was asked");
+	}
+	return 0;
+}
+
+static int secure(struct nbd *n, struct conn *c, uint32_t *want)
+{
+	struct weir_err err = {""};
+	int r = 0;
+
+	if (!c->stream.tls) {
+		r = tls_start(n->tls, &c->stream, n->uri.host[0] ? n->uri.host : NULL);
+		if (r)
+			return fail(c, r, "TLS cannot be started");
+	}
+	r = tls_handshake(&c->stream, want, &err);
+	if (r)
+		return r == -EAGAIN ? r : fail(c, r, err.text);
+	c->state = CONN_GREET;
+	nbd_greet_secure(&c->greet, c->hello, sizeof(c->hello), &c->n_hello);
+	return 0;
+}
+
+int back_nbd_greet(struct nbd *n, struct conn *c, uint32_t *want)
+{
+	for (;;) {
+		int r = say(c);
+
+		*want = r == -EAGAIN ? EPOLLOUT : EPOLLIN;
+		if (!r && c->state == CONN_READY)
+			return 0;
+		if (!r)
+			r = c->state == CONN_TLS ? secure(n, c, want) : listen_(c);
+		if (r)
+			return r;
+	}
+}
+
+/* ---- the same server as before? */
+
+const char *back_nbd_changed(const struct nbd *n, const struct nbd_greet *g)
+{
+	/* What we told our clients that they may do. */
+	const uint16_t offered = NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM |
+				 NBD_SEND_WRITE_ZEROES | NBD_SEND_CACHE | NBD_SEND_FAST_ZERO;
+
+	if (g->export_.size < n->export_.size)
+		return "it came back smaller";
+	if ((g->export_.flags & NBD_READ_ONLY) && !n->back.info.read_only)
+		return "it came back read-only";
+	if (n->export_.flags & ~g->export_.flags & offered)
+		return "it came back without a feature that it had";
+	if (g->export_.block_min > n->export_.block_min || g->export_.block_max < CHUNK_MAX)
+		return "it came back with another block size";
+	if (n->status && !g->base_allocation)
+		return "it came back without base:allocation";
+	return NULL;
+}

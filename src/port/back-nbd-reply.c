@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd-reply: what the upstream answers, in whatever pieces the socket gives it.
+ *
+ * METHOD  A small machine a connection: HEAD, then by the kind of the reply SMALL (a few bytes that
+ *         are needed whole, gathered in rx.small if they come in parts), DATA, EXTENTS or SKIP. Heads
+ *         that lie whole in the input, as most do, are read where they are.
+ * Whatever breaks the protocol is -EPROTO: the connection is given up and what was under way is sent
+ * again over a new one.
+ */
+#include "port/back-nbd.h"
+#include "wire/bytes.h"
+#include <errno.h>
+#include <string.h>
+
+enum { HEAD, SMALL, DATA, EXTENTS, SKIP };
+
+struct input {
+	const uint8_t *p; /* NULL: DATA that are in their place already */
+	size_t n;
+};
+
+static void use(struct input *in, size_t n)
+{
+	if (in->p)
+		in->p += n;
+	in->n -= n;
+}
+
+/* ---- the end of a reply, or of a chunk of one */
+
+static int end_reply(struct nbd *n, struct conn *c)
+{
+	struct slot *s = c->rx.slot;
+
+	if (!s->error && s->op == BACK_READ && s->got != s->length)
+		return -EPROTO;
+	if (!s->error && s->op == BACK_STATUS) {
+		if (!s->got)
+			return -EPROTO;
+		s->io->n_extents = s->got;
+	}
+	slot_remove(&c->flight, s);
+	s->conn = NULL;
+	n->under_way--;
+	if (s->op == BACK_READ && s->length > BACK_NBD_COPY)
+		c->large--;
+	c->rx.slot = NULL;
+	if (s->error == -ESHUTDOWN) { /* it goes: that is a loss, and not this request's error */
+		back_nbd_conn_break(c, "the upstream shuts down");
+		back_nbd_way_lost(n, s);
+	} else {
+		back_nbd_way_answer(n, s, s->error);
+	}
+	return 0;
+}
+
+static int end_chunk(struct nbd *n, struct conn *c)
+{
+	struct conn_rx *rx = &c->rx;
+
+	rx->mode = HEAD;
+	rx->have = 0;
+	rx->to = NULL;
+	if (!rx->head.structured || (rx->head.flags & NBD_CHUNK_DONE))
+		return end_reply(n, c);
+	return 0;
+}
+
+/* ---- the bodies */
+
+static int begin_data(struct conn *c, uint64_t offset, uint32_t length)
+{
+	struct slot *s = c->rx.slot;
+
+	if (s->op != BACK_READ || offset < s->offset || length > s->length - s->got ||
+		offset - s->offset > s->length - length)
+		return -EPROTO;
+	c->rx.mode = DATA;
+	c->rx.to = s->in + (offset - s->offset);
+	c->rx.left = length;
+	s->got += length;
+	return 0;
+}
+
+static int hole(struct nbd *n, struct conn *c, uint64_t offset, uint32_t length)
+{
+	int r = begin_data(c, offset, length);
+
+	if (r)
+		return r;
+	memset(c->rx.to, 0, length);
+	return end_chunk(n, c);
+}
+
+/* rx.small is whole. */
+static int small(struct nbd *n, struct conn *c, const uint8_t *p)
+{
+	struct conn_rx *rx = &c->rx;
+
+	rx->left -= rx->need;
+	switch (rx->head.type) {
+	case NBD_CHUNK_DATA:
+		return begin_data(c, bytes_get64(p), rx->left);
+	case NBD_CHUNK_HOLE:
+		return hole(n, c, bytes_get64(p), bytes_get32(p + 8));
+	case NBD_CHUNK_STATUS:
+		if (bytes_get32(p) != c->greet.context_id)
+			return -EPROTO;
+		rx->mode = EXTENTS;
+		rx->have = 0;
+		return 0;
+	default: /* an error */
+		if (!rx->slot->error)
+			rx->slot->error = nbd_errno_of(bytes_get32(p));
+		if (!rx->slot->error)
+			return -EPROTO;
+		rx->mode = SKIP;
+		return rx->left ? 0 : end_chunk(n, c);
+	}
+}
+
+static void extent(struct slot *s, const uint8_t *p)
+{
+	uint32_t length = bytes_get32(p);
+
+	if (s->got < s->io->n_extents && length)
+		s->io->extents[s->got++] =
+			(struct back_extent){.length = length, .flags = bytes_get32(p + 4)};
+}
+
+/* ---- the heads */
+
+static int begin_small(struct conn *c, uint8_t need, bool fits)
+{
+	c->rx.mode = SMALL;
+	c->rx.need = need;
+	c->rx.have = 0;
+	return fits ? 0 : -EPROTO;
+}
+
+static int begin_chunk(struct nbd *n, struct conn *c)
+{
+	struct conn_rx *rx = &c->rx;
+	uint8_t op = rx->slot->op;
+
+	rx->left = rx->head.length;
+	switch (rx->head.type) {
+	case NBD_CHUNK_NONE:
+		if (rx->left || !(rx->head.flags & NBD_CHUNK_DONE))
+			return -EPROTO;
+		return end_chunk(n, c);
+	case NBD_CHUNK_DATA:
+		return begin_small(c, 8, op == BACK_READ && rx->left > 8);
+	case NBD_CHUNK_HOLE:
+		return begin_small(c, 12, op == BACK_READ && rx->left == 12);
+	case NBD_CHUNK_STATUS:
+		return begin_small(c, 4, op == BACK_STATUS && rx->left >= 12 && rx->left % 8 == 4);
+	default:
+		return begin_small(c, 6, (rx->head.type & 0x8000) && rx->left >= 6);
+	}
+}
+
+static int begin_simple(struct nbd *n, struct conn *c)
+{
+	struct slot *s = c->rx.slot;
+
+	s->error = c->rx.head.error;
+	if (!s->error && s->op == BACK_READ)
+		return begin_data(c, s->offset, s->length);
+	return end_chunk(n, c);
+}
+
+static int begin_reply(struct nbd *n, struct conn *c)
+{
+	struct slot *s = back_nbd_find(n, c->rx.head.cookie);
+
+	if (!s || s->conn != c)
+		return -EPROTO; /* never asked, or not of this connection, or not yet sent */
+	if (c->rx.head.structured && !c->greet.structured)
+		return -EPROTO;
+	c->rx.slot = s;
+	return c->rx.head.structured ? begin_chunk(n, c) : begin_simple(n, c);
+}
+
+static int head(struct nbd *n, struct conn *c, struct input *in)
+{
+	struct conn_rx *rx = &c->rx;
+	size_t have = rx->have, add;
+	int r;
+
+	if (!have) {
+		r = nbd_reply_read(in->p, in->n, &rx->head);
+		if (r > 0) {
+			use(in, (size_t)r);
+			return begin_reply(n, c);
+		}
+		if (r < 0)
+			return r;
+	}
+	add = NBD_CHUNK_SIZE - have < in->n ? NBD_CHUNK_SIZE - have : in->n;
+	memcpy(rx->small + have, in->p, add);
+	r = nbd_reply_read(rx->small, have + add, &rx->head);
+	if (r < 0)
+		return r;
+	if (!r) {
+		rx->have = (uint8_t)(have + add);
+		use(in, add);
+		return 0;
+	}
+	use(in, (size_t)r - have); /* a simple one is shorter than what was gathered */
+	rx->have = 0;
+	return begin_reply(n, c);
+}
+
+/* ---- the machine */
+
+/* The next `need` bytes in one piece, or NULL: there are not enough yet. */
+static const uint8_t *gather(struct conn_rx *rx, struct input *in, uint8_t need)
+{
+	const uint8_t *p = in->p;
+	size_t add = need - rx->have;
+
+	if (!rx->have && in->n >= need) {
+		use(in, need);
+		return p;
+	}
+	add = add < in->n ? add : in->n;
+	memcpy(rx->small + rx->have, in->p, add);
+	rx->have = (uint8_t)(rx->have + add);
+	use(in, add);
+	return rx->have == need ? rx->small : NULL;
+}
+
+static int body(struct nbd *n, struct conn *c, struct input *in)
+{
+	struct conn_rx *rx = &c->rx;
+	size_t len = rx->left < in->n ? rx->left : in->n;
+
+	if (rx->mode == DATA) {
+		if (in->p)
+			memcpy(rx->to, in->p, len);
+		rx->to += len;
+	}
+	use(in, len);
+	rx->left -= (uint32_t)len;
+	return rx->left ? 0 : end_chunk(n, c);
+}
+
+int back_nbd_reply(struct nbd *n, struct conn *c, const uint8_t *p, size_t len)
+{
+	struct conn_rx *rx = &c->rx;
+	struct input in = {p, len};
+	int r = 0;
+
+	while (in.n && !r && !c->broken) {
+		const uint8_t *whole;
+
+		switch (rx->mode) {
+		case HEAD:
+			r = head(n, c, &in);
+			break;
+		case SMALL:
+			whole = gather(rx, &in, rx->need);
+			if (whole)
+				r = small(n, c, whole);
+			break;
+		case EXTENTS:
+			whole = gather(rx, &in, 8);
+			if (!whole)
+				break;
+			extent(rx->slot, whole);
+			rx->have = 0;
+			rx->left -= 8;
+			r = rx->left ? 0 : end_chunk(n, c);
+			break;
+		default:
+			r = body(n, c, &in);
+			break;
+		}
+	}
+	return r;
+}

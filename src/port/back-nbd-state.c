@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd-state: what happens when a connection or the whole upstream is lost, and when it is back.
+ * The states and what holds in each: back-nbd.h.
+ *
+ * Callbacks only mark what happened (conn.broken, under_way); back_nbd_attend looks at all of it and
+ * makes the changes, outside of everything that walks over a connection's queues.
+ */
+#include "port/back-nbd.h"
+#include "port/log.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define BACK_OFF_LEAST (10 * WEIR_MS)
+#define BACK_OFF_MOST  WEIR_SEC
+#define EXTRA_MOST     (30 * WEIR_SEC) /* between tries when there is a connection already */
+#define DRAIN_MOST     WEIR_SEC
+#define STEADY         WEIR_SEC /* an upstream that stays for longer is tried anew at once when lost */
+#define WINDOW         64       /* pieces under way in REPLAY */
+
+/* ---- lost */
+
+static void say_lost(struct nbd *n, const char *why)
+{
+	log_event(LOG_LEVEL_WARNING, "upstream-lost", "back", n->name, "why", why, NULL);
+}
+
+static void lost(struct nbd *n, weir_time since)
+{
+	weir_time now = loop_now(n->loop);
+
+	if (n->lost_since == WEIR_NEVER) {
+		n->lost_since = since;
+		n->said = false;
+		if (now - n->up_since > STEADY)
+			n->back_off = 0;
+		if (n->back_off > BACK_OFF_MOST)
+			n->back_off = BACK_OFF_MOST;
+	}
+	if (n->back.state == BACK_UP) {
+		n->back.state = BACK_LOST;
+		n->back.lost++;
+	}
+	if (n->phase == NBD_PHASE_AWAY || (n->phase == NBD_PHASE_DRAIN && n->broken))
+		return;
+	n->phase = NBD_PHASE_DRAIN;
+	n->broken = true;
+	n->drain_until = now + (DRAIN_MOST < n->timeout / 2 ? DRAIN_MOST : n->timeout / 2);
+}
+
+/* Takes back what is with a connection, and closes it. */
+static void give_up(struct nbd *n, struct conn *c)
+{
+	struct slot_queue flight = c->flight, out = c->out;
+	struct slot *s;
+
+	c->flight = c->out = (struct slot_queue){0};
+	n->under_way -= flight.n + out.n;
+	if (flight.n + out.n && !c->broken)
+		c->broken =
+			"it did not answer in time"; /* no good-bye in the middle of a request */
+	back_nbd_conn_close(n, c);
+	while ((s = slot_pop(&flight)) || (s = slot_pop(&out))) {
+		s->conn = NULL;
+		back_nbd_way_lost(n, s);
+	}
+}
+
+/* Many gateways that lost one upstream are not to come back as one. */
+static weir_time jitter(struct nbd *n)
+{
+	return (weir_time)((double)n->back_off * (0.5 + 0.5 * rng_double(&n->rng)));
+}
+
+static void attempt_failed(struct nbd *n, const char *why)
+{
+	weir_time most = n->ready_conns ? EXTRA_MOST : BACK_OFF_MOST;
+
+	n->back_off = n->back_off ? 2 * n->back_off : BACK_OFF_LEAST;
+	if (n->back_off > most)
+		n->back_off = most;
+	n->dial_at = loop_now(n->loop) + jitter(n);
+	if (!n->said)
+		log_event(LOG_LEVEL_WARNING, "upstream-not-reached", "back", n->name, "why", why,
+			NULL);
+	n->said = true;
+}
+
+static void attend_broken(struct nbd *n, struct conn *c)
+{
+	weir_time now = loop_now(n->loop);
+
+	if (c->state == CONN_READY) {
+		bool silent = (c->flight.n || c->out.n) && now - c->heard >= n->timeout;
+		say_lost(n, c->broken);
+		lost(n, silent ? c->heard : now);
+		give_up(n, c);
+	} else {
+		attempt_failed(n, c->broken);
+		back_nbd_conn_close(n, c);
+	}
+}
+
+static void close_all(struct nbd *n)
+{
+	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
+		if (n->conns[i].state != CONN_NONE)
+			give_up(n, &n->conns[i]);
+	back_nbd_dial_drop(n);
+}
+
+/* ---- back */
+
+static void up(struct nbd *n)
+{
+	n->phase = NBD_PHASE_UP;
+	n->up_since = loop_now(n->loop);
+	n->lost_since = WEIR_NEVER;
+	n->mismatch = false;
+	if (n->back.state != BACK_UP) {
+		n->back.state = BACK_UP;
+		n->reconnects++;
+		log_event(LOG_LEVEL_INFO, "upstream-back", "back", n->name, NULL);
+	}
+}
+
+static void begin_replay(struct nbd *n)
+{
+	n->plan_at = n->n_plan = 0;
+	if (n->kept && unflushed_plan(n->kept, &n->n_plan) < 0)
+		return; /* no memory: the timer tries again */
+	n->phase = NBD_PHASE_REPLAY;
+	n->broken = false;
+	n->doubt = false;
+	n->doubt_at = loop_now(n->loop);
+	n->doubt_born = n->born;
+}
+
+static bool send_piece(struct nbd *n)
+{
+	const struct unflushed_piece *p = unflushed_piece(n->kept, n->plan_at);
+	struct slot *s = back_nbd_slot(n);
+
+	if (!s)
+		return false;
+	s->replay = true;
+	s->piece = (uint32_t)n->plan_at++;
+	s->op = p->op;
+	s->flags = p->flags;
+	s->offset = p->offset;
+	s->length = (uint32_t)p->length;
+	s->out = p->data;
+	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+	return true;
+}
+
+void back_nbd_replay(struct nbd *n)
+{
+	struct slot *s;
+
+	while (n->plan_at < n->n_plan && n->under_way < WINDOW)
+		if (!send_piece(n))
+			return; /* no memory: the timer tries again */
+	if (n->plan_at < n->n_plan || n->under_way)
+		return;
+	if (!n->again.n)
+		up(n);
+	while ((s = slot_pop(&n->again))) /* none overlaps another: invariant 1 */
+		back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+}
+
+void back_nbd_recheck(struct nbd *n)
+{
+	n->phase = NBD_PHASE_DRAIN;
+	n->broken = false;
+	n->drain_until = WEIR_NEVER;
+}
+
+/* ---- failed */
+
+static void failed(struct nbd *n, const char *why)
+{
+	if (n->back.state == BACK_FAILED)
+		return;
+	n->back.state = BACK_FAILED;
+	log_event(LOG_LEVEL_ERROR, "upstream-failed", "back", n->name, "why", why, NULL);
+}
+
+/* ---- connecting */
+
+static struct conn *spare_conn(struct nbd *n)
+{
+	for (uint32_t i = 0; i < n->wanted; i++)
+		if (n->conns[i].state == CONN_NONE)
+			return &n->conns[i];
+	return NULL;
+}
+
+/* One at a time while none stands. */
+static bool wants_conn(const struct nbd *n)
+{
+	uint32_t have = 0;
+
+	if (n->phase == NBD_PHASE_DRAIN || n->dial)
+		return false;
+	for (uint32_t i = 0; i < n->wanted; i++)
+		have += n->conns[i].state != CONN_NONE;
+	return have < (n->ready_conns ? n->wanted : 1);
+}
+
+void back_nbd_dialled(struct loop_fd *f, uint32_t events)
+{
+	struct nbd *n = (struct nbd *)(void *)((char *)f - offsetof(struct nbd, dial_fd));
+	struct weir_err err;
+	struct conn *c = spare_conn(n);
+	int fd = -1, r = back_nbd_dial_end(n, &fd, &err);
+
+	(void)events;
+	if (r) {
+		attempt_failed(n, err.text);
+	} else if (!c) {
+		close(fd);
+	} else {
+		back_nbd_greet_begin(n, c, fd);
+		c->fd = (struct loop_fd){.fd = fd, .ready = back_nbd_ready};
+		r = loop_add(n->loop, &c->fd, EPOLLIN);
+		c->watched = r == 0;
+		if (r)
+			back_nbd_conn_fault(c, r);
+	}
+	back_nbd_attend(n);
+}
+
+static void greeted(struct nbd *n, struct conn *c)
+{
+	const char *changed = back_nbd_changed(n, &c->greet);
+
+	if (!changed && n->ready_conns && !(c->greet.export_.flags & NBD_MULTI_CONN))
+		changed = "it does not allow several connections any more";
+	loop_change(n->loop, &c->fd, EPOLLIN);
+	if (changed) {
+		c->state = CONN_GREET; /* it never carried anything */
+		back_nbd_conn_break(c, changed);
+		if (!n->ready_conns) {
+			n->mismatch = true;
+			failed(n, changed);
+		}
+		return;
+	}
+	c->heard = loop_now(n->loop);
+	n->ready_conns++;
+	n->wanted = c->greet.export_.flags & NBD_MULTI_CONN ? n->most : 1;
+	n->attend = true;
+}
+
+void back_nbd_ready(struct loop_fd *f, uint32_t events)
+{
+	struct conn *c = (struct conn *)(void *)f;
+	struct nbd *n = c->nbd;
+
+	if (c->state == CONN_READY) {
+		if (events & ~(uint32_t)EPOLLOUT)
+			back_nbd_conn_recv(n, c);
+		if (events & EPOLLOUT)
+			back_nbd_conn_send(n, c);
+	} else {
+		uint32_t want;
+		int r = back_nbd_greet(n, c, &want);
+		if (r == -EAGAIN)
+			loop_change(n->loop, &c->fd, want);
+		else if (!r)
+			greeted(n, c);
+	}
+	if (n->attend)
+		back_nbd_attend(n);
+}
+
+/* ---- all together */
+
+static void look_at_conns(struct nbd *n, weir_time now)
+{
+	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++) {
+		struct conn *c = &n->conns[i];
+
+		if (c->state == CONN_NONE)
+			continue;
+		if (c->state != CONN_READY && now >= c->deadline)
+			back_nbd_conn_break(c, "the handshake took too long");
+		else if (c->state == CONN_READY && (c->flight.n || c->out.n) &&
+			 now - c->heard >= n->timeout)
+			back_nbd_conn_break(c, "it does not answer");
+		if (c->broken)
+			attend_broken(n, c);
+	}
+}
+
+static void change_phase(struct nbd *n, weir_time now)
+{
+	if (n->phase == NBD_PHASE_DRAIN && (!n->under_way || now >= n->drain_until)) {
+		if (n->broken) {
+			close_all(n);
+			n->phase = NBD_PHASE_AWAY;
+			n->dial_at = now + jitter(n);
+		} else {
+			begin_replay(n);
+		}
+	}
+	if (n->phase == NBD_PHASE_AWAY && n->ready_conns)
+		begin_replay(n);
+	if (n->phase == NBD_PHASE_REPLAY)
+		back_nbd_replay(n);
+}
+
+void back_nbd_attend(struct nbd *n)
+{
+	weir_time now = loop_now(n->loop);
+
+	n->attend = false;
+	look_at_conns(n, now);
+	change_phase(n, now);
+	if (n->back.state == BACK_LOST && now - n->lost_since >= n->timeout)
+		failed(n, "it is away for longer than the time-out");
+	if (n->back.state == BACK_FAILED)
+		back_nbd_way_fail_all(n, -EIO);
+	if (wants_conn(n) && now >= n->dial_at && back_nbd_dial(n) < 0)
+		attempt_failed(n, "no thread to connect with");
+	back_nbd_timer(n);
+}
+
+static weir_time earlier(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
+}
+
+void back_nbd_timer(struct nbd *n)
+{
+	weir_time now = loop_now(n->loop);
+	/* Silence is looked for at this pace. */
+	weir_time at = now + (n->timeout < 4 * WEIR_MS ? WEIR_MS : n->timeout / 4);
+
+	if (wants_conn(n))
+		at = earlier(at, n->dial_at);
+	if (n->phase == NBD_PHASE_DRAIN)
+		at = earlier(at, n->drain_until);
+	if (n->phase != NBD_PHASE_UP) /* what failed for want of memory is tried again */
+		at = earlier(at, now + 100 * WEIR_MS);
+	if (n->back.state == BACK_LOST)
+		at = earlier(at, n->lost_since + n->timeout);
+	if (n->full.n && n->own_after > now)
+		at = earlier(at, n->own_after);
+	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
+		if (n->conns[i].state == CONN_GREET || n->conns[i].state == CONN_TLS)
+			at = earlier(at, n->conns[i].deadline);
+	loop_set(n->loop, &n->timer, at);
+}
+
+void back_nbd_due(struct loop_timer *t, weir_time now)
+{
+	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, timer));
+
+	(void)now;
+	back_nbd_attend(n);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd-way: the way of a request to the upstream and back. See back-nbd.h for the invariants.
+ *
+ *   ready ──► overlaps another? waits for it ──► no room to keep it? `full` ──► a connection's `out`
+ *   answered: a write is put into the log of the kept, before its client hears of it
+ */
+#include "port/back-nbd.h"
+#include "port/log.h"
+#include <errno.h>
+#include <string.h>
+
+#define LOSSES_MOST 8 /* a request under which more connections were lost may be the reason */
+#define AGAIN_AFTER WEIR_SEC /* between two tries to put what is in doubt in place */
+
+/* ---- the end of a request */
+
+void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
+{
+	struct back_io *io = s->io;
+
+	if (s->entered) {
+		struct overlap_range *r = overlap_leave(&n->overlap, &s->range), *next;
+		for (; r; r = next) {
+			next = r->next;
+			slot_push(&n->ready, (struct slot *)(void *)r);
+		}
+	}
+	if (s->cost)
+		unflushed_give(n->kept, s->cost);
+	if (s == n->own_flush)
+		n->own_flush = NULL;
+	back_nbd_slot_free(n, s);
+	if (!io)
+		return;
+	n->inside--;
+	io->error = error;
+	n->back.done(n->back.done_arg, io);
+}
+
+static void fail_queue(struct nbd *n, struct slot_queue *q, int error)
+{
+	struct slot_queue all = *q;
+	struct slot *s;
+
+	*q = (struct slot_queue){0};
+	while ((s = slot_pop(&all)))
+		back_nbd_way_finish(n, s, error);
+}
+
+void back_nbd_way_fail_all(struct nbd *n, int error)
+{
+	/* The end of one may let another out of `overlap` into `ready`. */
+	while (n->ready.n || n->again.n || n->full.n) {
+		fail_queue(n, &n->again, error);
+		fail_queue(n, &n->full, error);
+		fail_queue(n, &n->ready, error);
+	}
+}
+
+/* ---- out */
+
+static void send(struct nbd *n, struct slot *s)
+{
+	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+}
+
+static bool is_durable(const struct nbd *n, const struct slot *s)
+{
+	return (s->flags & BACK_FUA) && n->fua;
+}
+
+static bool take_room(struct nbd *n, struct slot *s)
+{
+	size_t cost = unflushed_cost(s->length, s->op == BACK_WRITE && !is_durable(n, s));
+
+	if (s->op == BACK_WRITE && s->io->chunk && !is_durable(n, s) && cost < s->io->chunk->room)
+		cost = s->io->chunk->room;
+	if (!unflushed_take(n->kept, cost))
+		return false;
+	s->cost = cost;
+	return true;
+}
+
+static void go_write(struct nbd *n, struct slot *s)
+{
+	if (!s->entered) {
+		s->entered = true;
+		if (!overlap_enter(&n->overlap, &s->range, s->offset, s->length))
+			return; /* hangs on another: its end brings it back to `ready` */
+	}
+	if (n->kept && !s->cost && (n->full.n || !take_room(n, s)))
+		slot_push(&n->full, s);
+	else
+		send(n, s);
+}
+
+static void go_flush(struct nbd *n, struct slot *s)
+{
+	weir_time now = loop_now(n->loop);
+
+	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
+		back_nbd_way_finish(n, s, -ENOTSUP);
+	} else if (!n->doubt) {
+		s->mark = n->kept ? unflushed_mark(n->kept) : 0;
+		send(n, s);
+	} else if (s->born < n->doubt_born || now - n->doubt_at < AGAIN_AFTER) {
+		if (s == n->own_flush)
+			back_nbd_way_answer(n, s, -EIO);
+		else
+			back_nbd_way_finish(n, s, -EIO);
+	} else {
+		slot_push_front(&n->ready, s);
+		back_nbd_recheck(n);
+	}
+}
+
+static void go(struct nbd *n, struct slot *s)
+{
+	if (s->op == BACK_FLUSH || s->flushing)
+		go_flush(n, s);
+	else if (slot_writes(s))
+		go_write(n, s);
+	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
+		back_nbd_way_finish(n, s, -EIO); /* what was acknowledged there is not in place */
+	else
+		send(n, s);
+}
+
+/* When half of what may be kept is, or the payloads' memory runs low, we flush by ourselves. */
+static void flush_by_ourselves(struct nbd *n)
+{
+	size_t held = unflushed_held(n->kept);
+	struct slot *s;
+
+	if (!held || n->own_flush || loop_now(n->loop) < n->own_after)
+		return;
+	if (!n->full.n && held <= unflushed_keep(n->kept) / 2 &&
+		(!n->pool || chunk_held(n->pool) <= chunk_budget(n->pool) / 4 * 3))
+		return;
+	s = back_nbd_slot(n);
+	if (!s)
+		return;
+	s->op = BACK_FLUSH;
+	n->own_flush = s;
+	slot_push_front(&n->ready, s);
+}
+
+void back_nbd_way_go(struct nbd *n)
+{
+	struct slot *s;
+
+	if (n->phase != NBD_PHASE_UP)
+		return;
+	if (n->kept) {
+		while ((s = n->full.first) && take_room(n, s)) {
+			slot_remove(&n->full, s);
+			send(n, s);
+		}
+		flush_by_ourselves(n);
+	}
+	while (n->phase == NBD_PHASE_UP && (s = slot_pop(&n->ready)))
+		go(n, s);
+}
+
+/* ---- back */
+
+static void answer_flush(struct nbd *n, struct slot *s, int error)
+{
+	bool own = s == n->own_flush;
+
+	if (!error && n->kept)
+		unflushed_flushed(n->kept, s->mark);
+	/* What a failed FLUSH leaves behind is not known, and the next might not tell of it: so the
+	 * kept is sent again before that. */
+	if (error && n->kept && unflushed_count(n->kept))
+		n->doubt = true;
+	back_nbd_way_finish(n, s, error);
+	if (!own)
+		return;
+	n->own_flushes++;
+	if (error) {
+		log_event(LOG_LEVEL_ERROR, "upstream-flush-failed", "back", n->name, "why",
+			strerror(-error), NULL);
+		n->own_after = loop_now(n->loop) + AGAIN_AFTER;
+		fail_queue(n, &n->full, -EIO);
+		back_nbd_timer(n);
+	}
+}
+
+/* Its data in a chunk that is ours too; NULL: there is no memory. */
+static struct chunk *keep_data(struct nbd *n, const struct slot *s)
+{
+	struct chunk *c;
+
+	if (s->io->chunk)
+		return chunk_keep(s->io->chunk);
+	c = n->pool ? chunk_get(n->pool, s->length) : NULL;
+	if (c)
+		memcpy(c->data, s->out, s->length);
+	return c;
+}
+
+static void answer_write(struct nbd *n, struct slot *s, int error)
+{
+	struct unflushed_write w = {.offset = s->offset,
+		.length = s->length,
+		.op = s->op,
+		/* Was acknowledged, so it can be done; and then may take its time. */
+		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
+		.durable = is_durable(n, s)};
+
+	if (error || !n->kept) {
+		back_nbd_way_finish(n, s, error);
+		return;
+	}
+	if (s->op == BACK_WRITE && !w.durable) {
+		w.chunk = keep_data(n, s);
+		if (!w.chunk) { /* cannot be kept: must be made durable */
+			s->flushing = true;
+			slot_push(&n->ready, s);
+			return;
+		}
+		w.data = s->io->chunk ? s->out : w.chunk->data;
+	}
+	unflushed_add(n->kept, &w, s->cost);
+	s->cost = 0;
+	if ((s->flags & BACK_FUA) && !w.durable) {
+		s->flushing = s->kept = true;
+		slot_push(&n->ready, s);
+	} else {
+		back_nbd_way_finish(n, s, 0);
+	}
+}
+
+static void answer_piece(struct nbd *n, struct slot *s, int error)
+{
+	if (n->phase == NBD_PHASE_REPLAY) {
+		unflushed_piece(n->kept, s->piece)->failed = error != 0;
+		n->replayed++;
+		if (error) {
+			n->doubt = true;
+			log_event(LOG_LEVEL_ERROR, "upstream-write-lost", "back", n->name, "why",
+				strerror(-error), NULL);
+		}
+	}
+	back_nbd_way_finish(n, s, error);
+}
+
+void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
+{
+	if (s->replay)
+		answer_piece(n, s, error);
+	else if (s->op == BACK_FLUSH || s->flushing)
+		answer_flush(n, s, error);
+	else if (slot_writes(s))
+		answer_write(n, s, error);
+	else
+		back_nbd_way_finish(n, s, error);
+}
+
+void back_nbd_way_lost(struct nbd *n, struct slot *s)
+{
+	if (s->losses < UINT8_MAX)
+		s->losses++;
+	if (s->flushing && !s->kept)
+		s->flushing =
+			false; /* its data may be forgotten: as if it had never been answered */
+	s->got = 0;
+	s->error = 0;
+	if (s->replay || s == n->own_flush)
+		back_nbd_way_finish(n, s, -EIO);
+	else if (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout)
+		back_nbd_way_finish(n, s, -EIO);
+	else
+		slot_push(slot_writes(s) ? &n->again : &n->ready, s);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd: another NBD server as a back end, over several connections; what was acknowledged survives
+ * the loss of the upstream. How it is put together, its states and invariants: back-nbd.h.
+ */
+#include "port/back-nbd.h"
+#include "base/units.h"
+#include "port/tls.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define SLOT_BLOCK 256             /* slots made at once */
+#define CONNS      4               /* by default, where the upstream allows several */
+#define DEPTH      32              /* requests that a connection can use at once */
+#define KEEP       (64u << 20)     /* bytes, by default */
+#define KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
+#define TIMEOUT    (60 * WEIR_SEC)
+#define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake when it is opened */
+
+/* ---- slots */
+
+static int more_slots(struct nbd *n)
+{
+	struct slot **blocks = realloc(n->blocks, (n->n_blocks + 1) * sizeof(*blocks));
+	struct slot *block;
+
+	if (!blocks)
+		return -ENOMEM;
+	n->blocks = blocks;
+	block = calloc(SLOT_BLOCK, sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	for (uint32_t i = SLOT_BLOCK; i-- > 0;) {
+		block[i].cookie = n->n_blocks * SLOT_BLOCK + i;
+		block[i].next = n->free_slots;
+		n->free_slots = &block[i];
+	}
+	n->blocks[n->n_blocks++] = block;
+	return 0;
+}
+
+struct slot *back_nbd_slot(struct nbd *n)
+{
+	struct slot *s;
+	uint64_t cookie;
+
+	if (!n->free_slots && more_slots(n) < 0)
+		return NULL;
+	s = n->free_slots;
+	n->free_slots = s->next;
+	cookie = (uint32_t)s->cookie;
+	*s = (struct slot){.cookie = cookie, .born = n->born++};
+	return s;
+}
+
+void back_nbd_slot_free(struct nbd *n, struct slot *s)
+{
+	s->conn = NULL; /* so that a late answer does not find it */
+	s->next = n->free_slots;
+	n->free_slots = s;
+}
+
+struct slot *back_nbd_find(struct nbd *n, uint64_t cookie)
+{
+	uint32_t index = (uint32_t)cookie;
+	struct slot *s;
+
+	if (index / SLOT_BLOCK >= n->n_blocks)
+		return NULL;
+	s = &n->blocks[index / SLOT_BLOCK][index % SLOT_BLOCK];
+	return s->cookie == cookie ? s : NULL;
+}
+
+/* ---- the loop */
+
+static bool turn(struct loop_turn *t, weir_time now)
+{
+	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, turn));
+	bool more = false;
+
+	n->turned = now;
+	for (uint32_t i = 0; i < n->wanted; i++)
+		if (n->conns[i].more)
+			back_nbd_conn_recv(n, &n->conns[i]);
+	if (n->attend || n->phase != NBD_PHASE_UP)
+		back_nbd_attend(n);
+	back_nbd_way_go(n);
+	if (n->phase == NBD_PHASE_DRAIN)
+		back_nbd_attend(n);
+	for (uint32_t i = 0; i < n->wanted; i++) {
+		struct conn *c = &n->conns[i];
+		if (c->state == CONN_READY && c->out.n)
+			back_nbd_conn_send(n, c);
+		more |= c->more;
+	}
+	return more || n->attend;
+}
+
+static void kicked(struct loop_timer *t, weir_time now)
+{
+	(void)t; /* the turn follows: that is all */
+	(void)now;
+}
+
+static int start(struct back *b)
+{
+	struct nbd *n = nbd_of(b);
+	struct conn *c = &n->conns[0];
+	int r;
+
+	n->timer.due = back_nbd_due;
+	n->kick.due = kicked;
+	c->fd = (struct loop_fd){.fd = c->stream.fd, .ready = back_nbd_ready};
+	r = loop_add(n->loop, &c->fd, EPOLLIN);
+	if (r < 0)
+		return r;
+	c->watched = true;
+	n->turn.turn = turn;
+	loop_turn_add(n->loop, &n->turn);
+	n->started = true;
+	n->up_since = loop_now(n->loop);
+	r = loop_set(n->loop, &n->kick, loop_now(n->loop));
+	n->attend = true; /* the other connections */
+	return r;
+}
+
+/* What cannot be sent, or means nothing: *ret_error is its result. */
+static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error)
+{
+	bool writes = io->op == BACK_WRITE || io->op == BACK_TRIM || io->op == BACK_ZERO;
+	const struct back_info *i = &n->back.info;
+
+	*ret_error = 0;
+	if (n->back.state == BACK_FAILED)
+		*ret_error = -EIO;
+	else if (writes && i->read_only)
+		*ret_error = -EPERM;
+	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
+		 (io->op == BACK_STATUS && !i->can_status))
+		*ret_error = -ENOTSUP;
+	else if (io->length > UINT32_MAX || io->offset > i->size ||
+		 io->length > i->size - io->offset)
+		*ret_error = -EINVAL;
+	else if (io->op == BACK_FLUSH || (io->length && (io->op != BACK_CACHE || i->can_cache)))
+		return false;
+	return true;
+}
+
+static void submit_one(struct nbd *n, struct back_io *io)
+{
+	struct slot *s = NULL;
+	int error;
+
+	n->inside++;
+	if (!refuse(n, io, &error)) {
+		s = back_nbd_slot(n);
+		error = -ENOMEM;
+	}
+	if (!s) {
+		n->inside--;
+		io->error = error;
+		n->back.done(n->back.done_arg, io);
+		return;
+	}
+	s->io = io;
+	s->op = io->op;
+	s->flags = io->flags;
+	s->offset = io->offset;
+	s->length = (uint32_t)io->length;
+	s->out = s->in = io->data;
+	s->since = loop_now(n->loop);
+	slot_push(&n->ready, s);
+}
+
+static void submit(struct back *b, struct back_io *ios)
+{
+	struct nbd *n = nbd_of(b);
+	weir_time now = loop_now(n->loop);
+
+	for (struct back_io *next; ios; ios = next) {
+		next = ios->next;
+		submit_one(n, ios);
+	}
+	/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
+	if ((n->turned == now || !n->turned) && !n->kick.set)
+		loop_set(n->loop, &n->kick, now);
+}
+
+static void free_all(struct back *b)
+{
+	struct nbd *n = nbd_of(b);
+
+	if (n->started) {
+		loop_set(n->loop, &n->timer, WEIR_NEVER);
+		loop_set(n->loop, &n->kick, WEIR_NEVER);
+		loop_turn_remove(n->loop, &n->turn);
+		back_nbd_dial_drop(n);
+	}
+	for (uint32_t i = 0; n->conns && i < BACK_NBD_CONNS; i++)
+		if (n->conns[i].state != CONN_NONE)
+			back_nbd_conn_close(n, &n->conns[i]);
+	unflushed_free(n->kept);
+	tls_free(n->tls);
+	for (uint32_t i = 0; i < n->n_blocks; i++)
+		free(n->blocks[i]);
+	free(n->blocks);
+	free(n->conns);
+	free(n->scratch_in);
+	free(n->scratch_out);
+	free(n->name);
+	free(n);
+}
+
+static void say(const struct back *b, char *text, size_t len)
+{
+	const struct nbd *n = (const struct nbd *)(const void *)b;
+	char kept[32];
+	int at;
+
+	at = snprintf(text, len, "%u connection%s, %llu reconnects", n->ready_conns,
+		n->ready_conns == 1 ? "" : "s", (unsigned long long)n->reconnects);
+	if (n->kept && at >= 0 && (size_t)at < len)
+		snprintf(text + at, len - (size_t)at, ", %s unflushed%s",
+			weir_units_show_size(unflushed_held(n->kept), kept, sizeof(kept)),
+			n->doubt ? " (in doubt: a write could not be sent again)" : "");
+}
+
+static const struct back_ops ops = {
+	.name = "nbd", .start = start, .submit = submit, .free = free_all, .say = say};
+
+/* ---- open */
+
+static int wait_for(const struct conn *c, uint32_t want, weir_time until)
+{
+	struct pollfd p = {.fd = c->stream.fd, .events = want == EPOLLOUT ? POLLOUT : POLLIN};
+	weir_time left = until - loop_clock();
+
+	if (left <= 0)
+		return -ETIMEDOUT;
+	if (poll(&p, 1, (int)(left / WEIR_MS) + 1) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+static int connect_first(struct nbd *n, struct weir_err *err)
+{
+	weir_time until = loop_clock() + OPEN_MOST;
+	struct conn *c = &n->conns[0];
+	struct weir_err why = {""};
+	uint32_t want;
+	int fd, r;
+
+	r = stream_connect(n->uri.address, OPEN_MOST, &fd, &why);
+	if (r)
+		return weir_err_set(err, r, "%s: %s", n->name, why.text);
+	back_nbd_greet_begin(n, c, fd);
+	while ((r = back_nbd_greet(n, c, &want)) == -EAGAIN) {
+		r = wait_for(c, want, until);
+		if (r)
+			return weir_err_set(err, r, "%s: the handshake took too long", n->name);
+	}
+	if (r) {
+		r = weir_err_set(err, r, "%s: %s", n->name, c->broken);
+		return r;
+	}
+	n->ready_conns = 1;
+	n->attend = false;
+	return 0;
+}
+
+static void learn_info(struct nbd *n, const struct nbd_greet *g, const struct back_config *config)
+{
+	uint16_t f = g->export_.flags;
+	struct back_info *i = &n->back.info;
+
+	n->export_ = g->export_;
+	n->export_.description = NULL;
+	n->fua = f & NBD_SEND_FUA;
+	n->status = g->base_allocation;
+	if (!(f & NBD_MULTI_CONN))
+		n->wanted = 1;
+	*i = (struct back_info){
+		.size = g->export_.size,
+		.read_only = config->read_only || (f & NBD_READ_ONLY),
+		.rotational = f & NBD_ROTATIONAL,
+		.can_flush = f & NBD_SEND_FLUSH,
+		.can_fua = f & (NBD_SEND_FUA | NBD_SEND_FLUSH),
+		.can_trim = f & NBD_SEND_TRIM,
+		.can_zero = f & NBD_SEND_WRITE_ZEROES,
+		.can_fast_zero = f & NBD_SEND_FAST_ZERO,
+		.can_cache = f & NBD_SEND_CACHE,
+		.can_status = g->base_allocation,
+		.multi_conn = true, /* ours is one for all: what it flushes is everybody's */
+		.block_min = g->export_.block_min,
+		.block_preferred = g->export_.block_preferred,
+		.depth = DEPTH * n->wanted,
+	};
+}
+
+static int learn(struct nbd *n, const struct back_config *config, struct weir_err *err)
+{
+	const struct nbd_greet *g = &n->conns[0].greet;
+	size_t keep = config->keep ? config->keep : KEEP;
+
+	if (g->export_.block_max < CHUNK_MAX)
+		return weir_err_set(err, -EINVAL,
+			"%s: takes at most %u bytes a request; %u are needed", n->name,
+			g->export_.block_max, CHUNK_MAX);
+	learn_info(n, g, config);
+	if (!n->back.info.can_flush || n->back.info.read_only)
+		return 0;
+	/* Others need the memory for payloads, too. */
+	if (n->pool && keep > chunk_budget(n->pool) / 4)
+		keep = chunk_budget(n->pool) / 4;
+	if (keep < KEEP_LEAST)
+		keep = KEEP_LEAST;
+	return unflushed_new(keep, n->pool, &n->kept);
+}
+
+static int allocate(struct nbd *n, const char *uri)
+{
+	n->name = strdup(uri);
+	n->conns = calloc(BACK_NBD_CONNS, sizeof(*n->conns));
+	n->scratch_in = malloc(BACK_NBD_SCRATCH);
+	n->scratch_out = malloc(BACK_NBD_SCRATCH);
+	if (!n->name || !n->conns || !n->scratch_in || !n->scratch_out)
+		return -ENOMEM;
+	return more_slots(n);
+}
+
+static int prepare_tls(struct nbd *n, const struct back_config *c, struct weir_err *err)
+{
+	struct tls_config t = {
+		.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca, .psk = c->tls_psk};
+	struct weir_err why = {""};
+	int r = n->uri.tls ? tls_new(&t, false, &n->tls, &why) : 0;
+
+	return r ? weir_err_set(err, r, "%s: %s", n->name, why.text) : 0;
+}
+
+int back_nbd_open(const char *uri, const struct back_config *config, struct back **ret_back,
+	struct weir_err *err)
+{
+	struct nbd *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return weir_err_set(err, -ENOMEM, "%s: no memory", uri);
+	n->back.ops = &ops;
+	n->loop = config->loop;
+	n->pool = config->pool;
+	n->timeout = config->timeout ? config->timeout : TIMEOUT;
+	n->wanted = config->connections ? config->connections : CONNS;
+	if (n->wanted > BACK_NBD_CONNS)
+		n->wanted = BACK_NBD_CONNS;
+	n->most = n->wanted;
+	n->phase = NBD_PHASE_UP;
+	n->lost_since = WEIR_NEVER;
+	overlap_init(&n->overlap);
+	rng_init(&n->rng, (uint64_t)loop_clock() ^ (uint64_t)getpid() << 32, "back-nbd");
+	r = back_nbd_uri(uri, &n->uri, err);
+	if (!r && allocate(n, uri) < 0)
+		r = weir_err_set(err, -ENOMEM, "%s: no memory", uri);
+	if (!r)
+		r = prepare_tls(n, config, err);
+	if (!r)
+		r = connect_first(n, err);
+	if (!r)
+		r = learn(n, config, err);
+	if (r) {
+		free_all(&n->back);
+		return r;
+	}
+	*ret_back = &n->back;
+	return 0;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * unflushed: a ring of writes, and the plan to play them again. See unflushed.h.
+ *
+ * METHOD  plan: a sweep over the offsets. Writes enter a heap at their start, the newest on top; at
+ *         every start and at the end of the top one, the piece so far belongs to whoever was on top.
+ *         A write that has ended leaves when it comes to the top.
+ * EXAMPLE log [0,8) a, [4,12) b, [6,7) c  →  pieces a [0,4), b [4,6), c [6,7), b [7,12)
+ */
+#include "port/unflushed.h"
+#include "base/heap.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct unflushed {
+	struct chunk_pool *pool;
+	size_t keep, held, taken; /* bytes */
+	uint64_t first, end;      /* of the log: serials, from 0 on */
+	uint64_t mask;            /* the ring's size less 1 */
+	struct entry *ring;
+	struct unflushed_piece *pieces;
+	size_t n_pieces;
+};
+
+struct entry {
+	struct unflushed_write w;
+	size_t cost; /* bytes */
+};
+
+static struct entry *at(const struct unflushed *u, uint64_t serial)
+{
+	return &u->ring[serial & u->mask];
+}
+
+int unflushed_new(size_t keep, struct chunk_pool *pool, struct unflushed **ret)
+{
+	struct unflushed *u = calloc(1, sizeof(*u));
+	size_t room = 1;
+
+	if (!u)
+		return -ENOMEM;
+	while (room < keep / UNFLUSHED_LEAST + 1)
+		room *= 2;
+	u->ring = calloc(room, sizeof(*u->ring));
+	if (!u->ring) {
+		free(u);
+		return -ENOMEM;
+	}
+	u->mask = room - 1;
+	u->keep = keep;
+	u->pool = pool;
+	*ret = u;
+	return 0;
+}
+
+/* ---- the log */
+
+static void drop_first(struct unflushed *u)
+{
+	struct entry *e = at(u, u->first++);
+
+	if (e->w.chunk)
+		chunk_put(u->pool, e->w.chunk);
+	u->held -= e->cost;
+	u->taken -= e->cost;
+}
+
+void unflushed_free(struct unflushed *u)
+{
+	if (!u)
+		return;
+	while (u->first < u->end)
+		drop_first(u);
+	free(u->pieces);
+	free(u->ring);
+	free(u);
+}
+
+size_t unflushed_cost(size_t length, bool data)
+{
+	size_t room = UNFLUSHED_LEAST;
+
+	while (data && room < length)
+		room *= 4; /* the sizes of chunks */
+	return room;
+}
+
+bool unflushed_take(struct unflushed *u, size_t cost)
+{
+	if (u->taken && u->taken + cost > u->keep)
+		return false;
+	u->taken += cost;
+	return true;
+}
+
+void unflushed_give(struct unflushed *u, size_t cost)
+{
+	u->taken -= cost;
+}
+
+void unflushed_add(struct unflushed *u, const struct unflushed_write *w, size_t cost)
+{
+	struct entry *e;
+
+	/* A durable write has nothing older to cover. */
+	if (w->durable && u->first == u->end) {
+		if (w->chunk)
+			chunk_put(u->pool, w->chunk);
+		unflushed_give(u, cost);
+		return;
+	}
+	e = at(u, u->end++);
+	e->w = *w;
+	e->cost = cost;
+	u->held += cost;
+	if (w->durable && w->chunk) {
+		chunk_put(u->pool, w->chunk);
+		e->w.chunk = NULL;
+	}
+}
+
+uint64_t unflushed_mark(const struct unflushed *u)
+{
+	return u->end;
+}
+
+void unflushed_flushed(struct unflushed *u, uint64_t mark)
+{
+	while (u->first < mark)
+		drop_first(u);
+	while (u->first < u->end && at(u, u->first)->w.durable)
+		drop_first(u); /* it covers nothing any more */
+}
+
+size_t unflushed_held(const struct unflushed *u)
+{
+	return u->held;
+}
+
+size_t unflushed_taken(const struct unflushed *u)
+{
+	return u->taken;
+}
+
+size_t unflushed_keep(const struct unflushed *u)
+{
+	return u->keep;
+}
+
+size_t unflushed_count(const struct unflushed *u)
+{
+	return u->end - u->first;
+}
+
+/* ---- the plan */
+
+struct start { /* of a write */
+	uint64_t offset;
+	uint64_t serial;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct start *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static uint64_t end_of(const struct unflushed *u, uint64_t serial)
+{
+	const struct unflushed_write *w = &at(u, serial)->w;
+
+	return w->offset + w->length;
+}
+
+/* [from, to) is the write's; goes on with the last piece if that is of the same write. */
+static void emit(
+	struct unflushed *u, uint64_t serial, uint64_t *last_serial, uint64_t from, uint64_t to)
+{
+	const struct unflushed_write *w = &at(u, serial)->w;
+	struct unflushed_piece *last = u->n_pieces ? &u->pieces[u->n_pieces - 1] : NULL;
+
+	if (w->durable)
+		return;
+	if (last && *last_serial == serial && last->offset + last->length == from) {
+		last->length = to - last->offset;
+		return;
+	}
+	*last_serial = serial;
+	u->pieces[u->n_pieces++] = (struct unflushed_piece){
+		.offset = from,
+		.length = to - from,
+		.data = w->data ? w->data + (from - w->offset) : NULL,
+		.op = w->op,
+		.flags = w->flags,
+	};
+}
+
+static void sweep(struct unflushed *u, const struct start *starts, size_t n, struct heap *live)
+{
+	uint64_t pos = 0, last_serial = 0;
+	size_t next = 0;
+
+	while (next < n || live->n) {
+		const struct heap_item *top;
+		uint64_t to;
+
+		if (!live->n)
+			pos = starts[next].offset;
+		/* Cannot fail: there is room for all. The newest has the least key. */
+		while (next < n && starts[next].offset <= pos) {
+			heap_push(live, (struct heap_item){.key = -(int64_t)starts[next].serial,
+						.value = starts[next].serial});
+			next++;
+		}
+		while ((top = heap_min(live)) && end_of(u, top->value) <= pos)
+			heap_pop(live);
+		if (!top)
+			continue;
+		to = end_of(u, top->value);
+		if (next < n && starts[next].offset < to)
+			to = starts[next].offset;
+		emit(u, top->value, &last_serial, pos, to);
+		pos = to;
+	}
+}
+
+int unflushed_plan(struct unflushed *u, size_t *ret_n)
+{
+	size_t n = unflushed_count(u);
+	struct start *starts = malloc((n + 1) * sizeof(*starts));
+	struct heap live;
+
+	free(u->pieces);
+	u->n_pieces = 0;
+	/* A piece begins where a write begins, or where the one on top of it ends. */
+	u->pieces = malloc((2 * n + 1) * sizeof(*u->pieces));
+	heap_init(&live, NULL);
+	if (!starts || !u->pieces || heap_reserve(&live, n + 1) < 0) {
+		free(starts);
+		heap_free(&live);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		starts[i] = (struct start){at(u, u->first + i)->w.offset, u->first + i};
+	qsort(starts, n, sizeof(*starts), compare);
+	sweep(u, starts, n, &live);
+	heap_free(&live);
+	free(starts);
+	*ret_n = u->n_pieces;
+	return 0;
+}
+
+struct unflushed_piece *unflushed_piece(struct unflushed *u, size_t i)
+{
+	return &u->pieces[i];
+}
+
+bool unflushed_missing(const struct unflushed *u, uint64_t offset, uint64_t length)
+{
+	for (size_t i = 0; i < u->n_pieces; i++) {
+		const struct unflushed_piece *p = &u->pieces[i];
+		if (p->failed && p->offset < offset + length && offset < p->offset + p->length)
+			return true;
+	}
+	return false;
+}
