@@ -391,7 +391,7 @@ static void fill(struct visit *v, struct gateway *g, int fd)
 	v->state = NBD_HELLO_MORE;
 	stream_peer(fd, &v->peer);
 	if (v->peer.uid >= 0)
-		snprintf(v->uid, sizeof(v->uid), "%ld", v->peer.uid);
+		snprintf(v->uid, sizeof(v->uid), "%u", (unsigned)v->peer.uid);
 	v->ops = (struct nbd_hello_ops){.find = find, .list = list, .arg = v};
 	nbd_hello_init(&v->hello, &v->ops, tls != NULL, required);
 }

@@ -153,12 +153,12 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 static struct weir_req *go_straight(
 	struct resource *r, weir_time now, struct request *q, struct back_io ***end)
 {
-	bool again = q->gate.user != NULL;
+	bool counts = !q->gate.user && q->client->tenant >= 0;
 	struct weir_req *shadow = NULL;
 
 	q->gate.submitted = q->gate.dispatched = now;
 	q->gate.user = r;
-	if (r->shadow && !again)
+	if (r->shadow && counts)
 		shadow = resource_shadow_make(r, q);
 	q->io.next = NULL;
 	**end = &q->io;
@@ -179,7 +179,8 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 		next = q->next;
 		if (r->tap && l == &r->arrived)
 			tap(r, now, q);
-		if (r->gate && !r->shadow && !q->gate.user) {
+		/* A client that the policy refuses now has no node: what it asked for before is done. */
+		if (r->gate && !r->shadow && !q->gate.user && q->client->tenant >= 0) {
 			q->gate.tenant = q->client->node;
 			to_gate = &q->gate;
 		} else {
@@ -386,93 +387,6 @@ static void due(struct loop_timer *t, weir_time now)
 		(struct resource *)(void *)((char *)t - offsetof(struct resource, timer));
 
 	r->timer_at = WEIR_NEVER;
-}
-
-/* ---- clients */
-
-/* The policy may have been swapped since the gateway looked. */
-static int match(const struct resource *r, const struct client *c)
-{
-	struct weir_who who = {.export_ = c->export_,
-		.client = *c->address ? c->address : NULL,
-		.uid = *c->uid ? c->uid : NULL,
-		.tls = *c->tls ? c->tls : NULL};
-
-	return r->policy ? weir_policy_match(r->policy, &who) : c->tenant;
-}
-
-void resource_join(struct resource *r, struct client *c)
-{
-	int tenant = match(r, c);
-
-	c->resource = r;
-	c->in_flight = 0;
-	c->node = WEIR_ROOT;
-	c->tenant = tenant;
-	if (tenant >= 0 && r->gate && (size_t)tenant < r->n_nodes)
-		c->node = r->nodes[tenant];
-	c->next = r->clients;
-	c->link = &r->clients;
-	if (c->next)
-		c->next->link = &c->next;
-	r->clients = c;
-	r->n_clients++;
-	if (tenant < 0 && c->refused)
-		c->refused(c);
-}
-
-struct leaving {
-	struct client *client;
-	struct request_list dropped;
-};
-
-static bool is_of(const struct weir_req *q, void *arg)
-{
-	struct leaving *l = arg;
-
-	return !q->user && ((const struct request *)(const void *)q)->client == l->client;
-}
-
-static void drop(struct weir_req *q, void *arg)
-{
-	struct leaving *l = arg;
-
-	request_list_add(&l->dropped, resource_request(q));
-}
-
-static void drop_from(struct request_list *l, struct leaving *leaving)
-{
-	struct request *q = l->first, *next;
-
-	for (request_list_clear(l); q; q = next) {
-		next = q->next;
-		request_list_add(q->client == leaving->client ? &leaving->dropped : l, q);
-	}
-}
-
-void resource_leave(struct resource *r, struct client *c)
-{
-	struct leaving leaving = {.client = c};
-	struct request *q, *next;
-
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
-	r->n_clients--;
-	if (!c->in_flight)
-		return;
-	request_list_clear(&leaving.dropped);
-	if (r->queued)
-		r->queued -=
-			(uint32_t)weir_gate_cancel(r->gate, r->now, c->node, is_of, drop, &leaving);
-	drop_from(&r->again, &leaving);
-	drop_from(&r->arrived, &leaving);
-	for (q = leaving.dropped.first; q; q = next) {
-		next = q->next;
-		q->io.error = -ECANCELED;
-		c->in_flight--;
-		q->done(q);
-	}
 }
 
 /* ---- from start to end */
