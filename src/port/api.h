@@ -22,7 +22,7 @@ struct api;
 struct api_options {                  /* zero: the default */
 	const char *const *addresses; /* "unix:…", "tcp:…" (needs token_file) */
 	size_t n_addresses;
-	const int *sockets; /* from systemd; owned from success on */
+	const int *sockets; /* from systemd; taken over */
 	size_t n_sockets;
 	const char *token_file;
 	mode_t mode; /* of unix sockets; 0: 0660 */

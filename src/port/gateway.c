@@ -140,6 +140,11 @@ void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg)
 	g->reader_arg = arg;
 }
 
+uint64_t gateway_version(const struct gateway *g)
+{
+	return g->version;
+}
+
 const struct weir_policy *gateway_policy(const struct gateway *g)
 {
 	return g->policy;

@@ -76,6 +76,7 @@ int gateway_reload(
 /* ---- look */
 
 int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot);
+uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
 const struct weir_policy *gateway_policy(const struct gateway *g);
 const char *gateway_policy_text(const struct gateway *g);
 /* i-th thing that `set` changed, or false. */
@@ -86,6 +87,8 @@ bool gateway_override(
  * Costs a bounded ring; what does not fit is counted, not waited for. */
 int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);
 int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
+/* Is it still going on? And how far it came; 0 when nothing was recorded since the last stop. */
+bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
 
 /* ---- for door.c and front-nbd.c */
 

@@ -41,7 +41,7 @@ typedef void http_handler(void *arg, const struct http_request *q, struct http_r
 struct http_config {
 	const char *const *addresses; /* as stream_listen has them */
 	size_t n_addresses;
-	const int *sockets; /* already listening, from systemd; owned from success on */
+	const int *sockets; /* already listening, from systemd; taken over */
 	size_t n_sockets;
 	const char *token_file; /* its first line, ≥ 16 characters; needed for TCP. NULL: none */
 	mode_t mode;            /* of unix sockets that are made; 0: 0660 */

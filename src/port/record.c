@@ -411,6 +411,22 @@ int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret
 	return 0;
 }
 
+bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped)
+{
+	struct record *r = g->record;
+	bool on;
+
+	*ret_recorded = *ret_dropped = 0;
+	if (!r)
+		return false;
+	pthread_mutex_lock(&r->lock);
+	on = r->running && !r->full;
+	*ret_recorded = r->recorded;
+	*ret_dropped = dropped(r);
+	pthread_mutex_unlock(&r->lock);
+	return on;
+}
+
 void record_policy(struct gateway *g)
 {
 	struct record *r = g->record;

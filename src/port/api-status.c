@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api-status: a snapshot as JSON. Times are in seconds, rates per second, sizes in bytes. What is not
+ * there (a max that nobody set, a capacity that is not known yet) is null.
+ */
+#include "port/api.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+static const char *const limit_names[WEIR_LIMITS] = {
+	"iops", "read_iops", "write_iops", "bytes", "read_bytes", "write_bytes"};
+
+/* Text from outside (a client's export name) may be no UTF-8, which JSON cannot hold: '?'. */
+static json_t *text(const char *s)
+{
+	char copy[512];
+	size_t n = 0;
+	json_t *j;
+
+	if (!s)
+		return json_null();
+	j = json_string(s);
+	if (j)
+		return j;
+	for (; s[n] && n < sizeof(copy) - 1; n++)
+		copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
+	copy[n] = 0;
+	return json_string(copy);
+}
+
+static json_t *real(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *count(uint64_t n)
+{
+	return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+static json_t *seconds(double ns)
+{
+	return real(ns / 1e9);
+}
+
+/* ---- tenants */
+
+static json_t *limits(const double *of, bool max)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < WEIR_LIMITS; i++)
+		if (max ? isfinite(of[i]) : of[i] > 0)
+			json_object_set_new(j, limit_names[i], real(of[i]));
+	return j;
+}
+
+/* Pairs of bucket and count, those that are empty left out: two looks can be subtracted. */
+static json_t *buckets(const struct weir_hist *h)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
+		if (h->bucket[i]) {
+			json_array_append_new(j, json_integer((json_int_t)i));
+			json_array_append_new(j, json_integer(h->bucket[i]));
+		}
+	return j;
+}
+
+static json_t *latency(const struct weir_hist *h, bool histograms)
+{
+	json_t *j;
+
+	if (!h || !h->count)
+		return json_null();
+	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", count(h->count), "mean_s",
+		seconds(weir_hist_mean(h)), "p50_s", seconds((double)weir_hist_percentile(h, 50)),
+		"p99_s", seconds((double)weir_hist_percentile(h, 99)), "p999_s",
+		seconds((double)weir_hist_percentile(h, 99.9)), "max_s", seconds((double)h->max));
+	if (histograms && j)
+		json_object_set_new(j, "buckets", buckets(h));
+	return j;
+}
+
+static json_t *waits(const struct snapshot_tenant *t)
+{
+	json_t *j = json_object();
+
+	for (int i = 0; i < WEIR_CAUSES; i++)
+		json_object_set_new(j, cause_names[i], seconds(t->wait_ns[i]));
+	return j;
+}
+
+static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
+{
+	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", text(t->path), "leaf",
+		t->leaf, "weight", real(t->weight), "share", real(t->share), "min",
+		limits(t->min, false), "max", limits(t->max, true));
+
+	if (!j)
+		return NULL;
+	json_object_set_new(j, "arrivals", count(t->arrivals));
+	json_object_set_new(j, "dispatched", count(t->dispatched));
+	json_object_set_new(j, "served", count(t->served));
+	json_object_set_new(j, "bytes", count(t->bytes));
+	json_object_set_new(j, "reads", count(t->reads));
+	json_object_set_new(j, "writes", count(t->writes));
+	json_object_set_new(j, "others", count(t->others));
+	json_object_set_new(j, "errors", count(t->errors));
+	json_object_set_new(j, "by_class",
+		json_pack("{s:o, s:o, s:o}", "priority", count(t->by_class[0]), "reserved",
+			count(t->by_class[1]), "rest", count(t->by_class[2])));
+	json_object_set_new(j, "queued", count(t->queued));
+	json_object_set_new(j, "in_flight", count(t->in_flight));
+	json_object_set_new(j, "clients", count(t->clients));
+	json_object_set_new(j, "wait_s", waits(t));
+	json_object_set_new(j, "device_s", seconds(t->device_ns));
+	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
+	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
+	json_object_set_new(j, "latency", latency(t->total, histograms));
+	json_object_set_new(j, "gate", latency(t->wait, false));
+	json_object_set_new(j, "device", latency(t->device, false));
+	return j;
+}
+
+/* ---- resources */
+
+static json_t *capacity(const struct snapshot_resource *r)
+{
+	return json_pack("{s:o, s:o, s:b}", "iops",
+		r->capacity[0] > 0 ? real(r->capacity[0]) : json_null(), "bytes",
+		r->capacity[1] > 0 ? real(r->capacity[1]) : json_null(), "stated",
+		r->capacity_stated);
+}
+
+static json_t *resource(const struct snapshot_resource *r)
+{
+	json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", text(r->name), "back",
+		text(r->back), "up", r->up, "state", text(r->state), "size", count(r->size),
+		"window", real(r->window), "capacity", capacity(r));
+
+	if (!j)
+		return NULL;
+	json_object_set_new(j, "submitted", count(r->submitted));
+	json_object_set_new(j, "dispatched", count(r->dispatched));
+	json_object_set_new(j, "served", count(r->served));
+	json_object_set_new(j, "errors", count(r->errors));
+	json_object_set_new(j, "lost", count(r->lost));
+	json_object_set_new(j, "queued", count(r->queued));
+	json_object_set_new(j, "in_flight", count(r->in_flight));
+	json_object_set_new(j, "clients", count(r->clients));
+	json_object_set_new(j, "full_s", seconds((double)r->full));
+	json_object_set_new(j, "thread", count(r->thread));
+	return j;
+}
+
+/* ---- the whole */
+
+json_t *api_status(const struct snapshot *s, bool histograms)
+{
+	json_t *tenants = json_array(), *resources = json_array();
+	uint64_t clients = 0; /* not n_clients, which ends at a thousand */
+
+	for (size_t i = 0; i < s->n_tenants; i++)
+		json_array_append_new(tenants, tenant(&s->tenants[i], histograms));
+	for (size_t i = 0; i < s->n_resources; i++) {
+		json_array_append_new(resources, resource(&s->resources[i]));
+		clients += s->resources[i].clients;
+	}
+	return json_pack(
+		"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}", "weir",
+		WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
+		seconds((double)(s->now - s->started)), "policy_version", count(s->version),
+		"enforce", s->enforce, "connections", "accepted", count(s->connections), "refused",
+		count(s->refused), "broken", count(s->broken), "buffers", "used", count(s->memory),
+		"limit", count(s->memory_budget), "clients", count(clients), "tenants", tenants,
+		"resources", resources);
+}
+
+json_t *api_clients(const struct snapshot *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_clients; i++) {
+		const struct snapshot_client *c = &s->clients[i];
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+				      text(c->name), "export", text(c->export_), "tenant",
+				      text(c->tenant), "resource", text(c->resource), "tls",
+				      c->tls[0] ? text(c->tls) : json_null(), "connected_s",
+				      seconds((double)(s->now - c->since)), "requests",
+				      count(c->requests), "bytes", count(c->bytes), "in_flight",
+				      count(c->in_flight)));
+	}
+	return json_pack("{s:o}", "clients", list);
+}

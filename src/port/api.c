@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api: which request does what. All on the main thread, one after the other.
+ *
+ * A reply is JSON, but for /metrics and /healthz; an error is {"error": "…"} with 400 (what was sent is
+ * wrong), 404, 405, 409 (not now), 413 or 500.
+ */
+#include "port/api.h"
+#include "port/gateway.h"
+#include "port/http.h"
+#include "port/log.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define JSON      "application/json"
+#define PROM      "text/plain; version=0.0.4; charset=utf-8"
+#define KEY_MAX   512 /* bytes of what `set` names */
+#define VALUE_MAX 512
+/* Requests that a recording takes unless told otherwise: some 4 GB of lines, what a reader takes. */
+#define RECORD_MOST 100000000
+
+struct api {
+	struct gateway *gateway;
+	struct http *http;
+	struct loop_timer record_end;
+	bool recorded_set; /* the timer has ended a recording, and this is what came of it */
+	uint64_t recorded, dropped;
+};
+
+/* ---- replies */
+
+static void give(struct http_reply *ret, unsigned status, json_t *j)
+{
+	ret->status = 500;
+	ret->type = JSON;
+	ret->body = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+	json_decref(j);
+	if (!ret->body)
+		return;
+	ret->status = status;
+	ret->length = strlen(ret->body);
+}
+
+static void fail(struct http_reply *ret, unsigned status, const char *why)
+{
+	json_t *text = json_string(why);
+
+	give(ret, status,
+		json_pack("{s:o}", "error", text ? text : json_string("not to be said in UTF-8")));
+}
+
+/* What a negative errno is in HTTP. */
+static void fail_errno(struct http_reply *ret, int code, const struct weir_err *err)
+{
+	unsigned status = code == -EINVAL || code == -EEXIST || code == -EACCES ? 400
+			  : code == -ENOENT                                     ? 404
+			  : code == -EBUSY                                      ? 409
+										: 500;
+
+	fail(ret, status, err->text[0] ? err->text : strerror(-code));
+}
+
+static json_t *note_json(const struct gateway_note *n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n->n; i++)
+		json_array_append_new(list, json_string(n->lines[i]));
+	return list;
+}
+
+static bool flag(const struct http_request *q, const char *key)
+{
+	const char *value = http_query(q, key);
+
+	return value && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+}
+
+/* ---- look */
+
+static void get_health(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	ret->body = strdup("ok\n");
+	ret->length = 3;
+	ret->status = ret->body ? 200 : 500;
+}
+
+static uint64_t count_entries(const char *folder)
+{
+	DIR *d = opendir(folder);
+	uint64_t n = 0;
+
+	if (!d)
+		return 0;
+	for (const struct dirent *e; (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static void look_at_process(struct metrics_process *p)
+{
+	struct rusage use;
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	*p = (struct metrics_process){
+		.fds = count_entries("/proc/self/fd"), .threads = count_entries("/proc/self/task")};
+	if (getrusage(RUSAGE_SELF, &use) == 0)
+		p->cpu = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
+			 ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec) / 1e6;
+	if (f && fscanf(f, "%*u %lu", &pages) == 1)
+		p->resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (f)
+		fclose(f);
+}
+
+static void get_metrics(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	struct metrics_process process;
+	struct snapshot *s;
+	FILE *f;
+
+	if (gateway_snapshot(a->gateway, &s) < 0)
+		return;
+	look_at_process(&process);
+	f = open_memstream(&ret->body, &ret->length);
+	if (f) {
+		metrics_write(s, &process, f);
+		ret->type = PROM;
+		ret->status = fclose(f) == 0 ? 200 : 500;
+	}
+	snapshot_free(s);
+}
+
+static void get_status(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	struct snapshot *s;
+
+	if (gateway_snapshot(a->gateway, &s) < 0)
+		return;
+	give(ret, 200, api_status(s, flag(q, "histograms")));
+	snapshot_free(s);
+}
+
+static void get_clients(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	struct snapshot *s;
+
+	if (gateway_snapshot(a->gateway, &s) < 0)
+		return;
+	give(ret, 200, api_clients(s));
+	snapshot_free(s);
+}
+
+/* ---- the policy */
+
+static void get_policy(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	json_t *overrides = json_array();
+	const char *key, *value;
+
+	for (size_t i = 0; gateway_override(a->gateway, i, &key, &value); i++)
+		json_array_append_new(
+			overrides, json_pack("{s:s, s:s}", "key", key, "value", value));
+	give(ret, 200,
+		json_pack("{s:o, s:b, s:s, s:o}", "version",
+			json_integer((json_int_t)gateway_version(a->gateway)), "enforce",
+			gateway_policy(a->gateway)->enforce, "text",
+			gateway_policy_text(a->gateway), "overrides", overrides));
+}
+
+static void give_changed(struct api *a, struct gateway_note *note, struct http_reply *ret)
+{
+	give(ret, 200,
+		json_pack("{s:o, s:o}", "version",
+			json_integer((json_int_t)gateway_version(a->gateway)), "notes",
+			note_json(note)));
+}
+
+static void put_policy(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	const char *name = http_query(q, "name");
+	struct gateway_note note = {0};
+	struct weir_err err = {""};
+	int r = gateway_apply(a->gateway, q->body, q->length, name && *name ? name : "policy",
+		flag(q, "keep"), flag(q, "dry"), &note, &err);
+
+	if (r < 0)
+		fail_errno(ret, r, &err);
+	else
+		give_changed(a, &note, ret);
+	gateway_note_free(&note);
+}
+
+/* ---- set */
+
+static void set(struct api *a, const char *key, const char *value, struct http_reply *ret)
+{
+	struct gateway_note note = {0};
+	struct weir_err err = {""};
+	int r = gateway_set(a->gateway, key, value, &note, &err);
+
+	if (r < 0)
+		fail_errno(ret, r, &err);
+	else
+		give_changed(a, &note, ret);
+	gateway_note_free(&note);
+}
+
+static void put_set(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	char value[VALUE_MAX];
+	size_t n = q->length;
+
+	while (n && strchr(" \t\r\n", q->body[n - 1]))
+		n--;
+	if (n == 0 || n >= sizeof(value) || memchr(q->body, 0, n)) {
+		fail(ret, 400, "the body must be the value, such as: 5k iops");
+		return;
+	}
+	memcpy(value, q->body, n);
+	value[n] = 0;
+	set(a, q->path + strlen("/v1/set/"), value, ret);
+}
+
+static void delete_set(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	set(a, q->path + strlen("/v1/set/"), NULL, ret);
+}
+
+/* ---- record */
+
+static void record_due(struct loop_timer *t, weir_time now)
+{
+	struct api *a = (struct api *)(void *)((char *)t - offsetof(struct api, record_end));
+
+	a->recorded_set =
+		gateway_record_stop(a->gateway, &a->recorded, &a->dropped) == 0 || a->recorded_set;
+}
+
+static void post_record(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	const char *file = http_query(q, "file"), *most = http_query(q, "requests"),
+		   *duration = http_query(q, "duration");
+	weir_time span = WEIR_NEVER;
+	double n = RECORD_MOST;
+	struct weir_err err = {""};
+	int r;
+
+	if (!file || file[0] != '/') {
+		fail(ret, 400, "?file= must name the file, from / on");
+		return;
+	}
+	if ((most && weir_units_count(most, &n, &err) < 0) ||
+		(duration && weir_units_time(duration, &span, &err) < 0)) {
+		fail(ret, 400, err.text);
+		return;
+	}
+	if (n < 1 || n > 1e18) {
+		fail(ret, 400, "requests: must be at least 1");
+		return;
+	}
+	r = gateway_record(a->gateway, file, (uint64_t)n, &err);
+	if (r < 0) {
+		fail_errno(ret, r, &err);
+		return;
+	}
+	a->recorded_set = false;
+	loop_set(gateway_loop(a->gateway), &a->record_end,
+		span == WEIR_NEVER ? span : loop_clock() + span);
+	give(ret, 200, json_pack("{s:b}", "recording", 1));
+}
+
+static void give_record(struct http_reply *ret, bool on, uint64_t recorded, uint64_t dropped)
+{
+	give(ret, 200,
+		json_pack("{s:b, s:I, s:I}", "recording", on, "recorded", (json_int_t)recorded,
+			"dropped", (json_int_t)dropped));
+}
+
+static void get_record(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	uint64_t recorded, dropped;
+	bool on = gateway_recording(a->gateway, &recorded, &dropped);
+
+	if (!on && a->recorded_set) {
+		recorded = a->recorded;
+		dropped = a->dropped;
+	}
+	give_record(ret, on, recorded, dropped);
+}
+
+static void delete_record(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	uint64_t recorded = a->recorded, dropped = a->dropped;
+	int r = gateway_record_stop(a->gateway, &recorded, &dropped);
+
+	loop_set(gateway_loop(a->gateway), &a->record_end, WEIR_NEVER);
+	if (r < 0 && !a->recorded_set)
+		fail(ret, 404, "nothing is being recorded");
+	else
+		give_record(ret, false, recorded, dropped);
+	a->recorded_set = false;
+}
+
+/* ---- routes */
+
+static const struct route {
+	const char *method, *path;
+	bool prefix; /* more follows */
+	void (*run)(struct api *a, const struct http_request *q, struct http_reply *ret);
+} routes[] = {
+	{"GET", "/healthz", false, get_health},
+	{"GET", "/metrics", false, get_metrics},
+	{"GET", "/v1/status", false, get_status},
+	{"GET", "/v1/clients", false, get_clients},
+	{"GET", "/v1/policy", false, get_policy},
+	{"PUT", "/v1/policy", false, put_policy},
+	{"PUT", "/v1/set/", true, put_set},
+	{"DELETE", "/v1/set/", true, delete_set},
+	{"GET", "/v1/record", false, get_record},
+	{"POST", "/v1/record", false, post_record},
+	{"DELETE", "/v1/record", false, delete_record},
+};
+#define ROUTES (sizeof(routes) / sizeof(*routes))
+
+static bool leads(const struct route *r, const char *path)
+{
+	size_t n = strlen(r->path);
+
+	return r->prefix ? strncmp(r->path, path, n) == 0 && path[n] && strlen(path + n) < KEY_MAX
+			 : strcmp(r->path, path) == 0;
+}
+
+/* The methods that a path has, for 405; there is one string for each path that has any. */
+static const char *allowed(const char *path)
+{
+	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
+		{"/v1/record", "GET, POST, DELETE"}, {"/v1/set/", "PUT, DELETE"}};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
+		if (strncmp(path, sets[i][0], strlen(sets[i][0])) == 0)
+			return sets[i][1];
+	return "GET";
+}
+
+static void handle(void *arg, const struct http_request *q, struct http_reply *ret)
+{
+	bool there = false;
+
+	for (size_t i = 0; i < ROUTES; i++) {
+		bool head = strcmp(q->method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0;
+		if (!leads(&routes[i], q->path))
+			continue;
+		there = true;
+		if (strcmp(routes[i].method, q->method) == 0 || head) {
+			routes[i].run(arg, q, ret);
+			return;
+		}
+	}
+	fail(ret, there ? 405 : 404, there ? "not by this method" : "there is nothing here");
+	if (there)
+		ret->allow = allowed(q->path);
+}
+
+/* ---- start and end */
+
+/* Where nobody said where: it is no reason not to serve if that place cannot be had. */
+static int start_default(struct api *a, struct http_config *c)
+{
+	char address[HTTP_SOCKET_MAX];
+	const char *list[] = {address};
+	struct weir_err err = {"no folder for its socket; set WEIR_SOCKET"};
+	int r = http_socket(true, address);
+
+	c->addresses = list;
+	c->n_addresses = 1;
+	if (r == 0)
+		r = http_new(gateway_loop(a->gateway), c, &a->http, &err);
+	if (r < 0)
+		log_event(LOG_LEVEL_WARNING, "no-api", "why", err.text, NULL);
+	else
+		log_event(LOG_LEVEL_INFO, "api", "address", address, NULL);
+	return r;
+}
+
+int api_start(
+	struct gateway *g, const struct api_options *o, struct api **ret_api, struct weir_err *err)
+{
+	struct api *a = calloc(1, sizeof(*a));
+	struct http_config c = {.addresses = o->addresses,
+		.n_addresses = o->n_addresses,
+		.sockets = o->sockets,
+		.n_sockets = o->n_sockets,
+		.token_file = o->token_file,
+		.mode = o->mode,
+		.handler = handle,
+		.arg = a};
+	int r = 0;
+
+	if (!a)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	a->gateway = g;
+	a->record_end.due = record_due;
+	if (!o->n_addresses && !o->n_sockets) {
+		if (start_default(a, &c) < 0) {
+			free(a);
+			a = NULL;
+		}
+	} else {
+		r = http_new(gateway_loop(g), &c, &a->http, err);
+		if (r < 0)
+			free(a);
+	}
+	if (r == 0)
+		*ret_api = a;
+	return r;
+}
+
+void api_stop(struct api *a)
+{
+	if (!a)
+		return;
+	loop_set(gateway_loop(a->gateway), &a->record_end, WEIR_NEVER);
+	http_free(a->http);
+	free(a);
+}

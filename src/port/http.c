@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * http: libmicrohttpd inside our loop.
+ *
+ * METHOD   We accept and hand sockets over (MHD_add_connection), so that one daemon serves any number
+ *          of listeners and knows of each whether it needs the token. The daemon's epoll descriptor
+ *          stands in our loop; its timeouts are one timer.
+ * LIMITS   Connections: CONNECTIONS, of which at most half by TCP, so that nobody far away can shut out
+ *          the administrator. A connection that is silent for SILENT seconds, or has not finished a
+ *          request in REQUEST of them, is closed: a byte a second keeps no place for ever.
+ */
+#include "port/http.h"
+#include "port/log.h"
+#include "port/stream.h"
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONNECTIONS 64
+#define SILENT      30 /* s */
+#define REQUEST     (60 * WEIR_SEC)
+#define TOKEN_MIN   16 /* characters: 64 bits of hex; less can be tried out */
+#define TOKEN_MAX   512
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+struct listener {
+	struct loop_fd fd;
+	struct http *http;
+	bool tcp;
+	char path[HTTP_SOCKET_MAX]; /* of the file to be removed; "": none of ours */
+};
+
+struct connection { /* from accept to close */
+	struct connection *next, **link;
+	struct http *http;
+	int fd;
+	bool tcp;
+	weir_time since; /* of the request under way, or of the connection */
+};
+
+struct exchange { /* one request and its reply */
+	struct connection *connection;
+	char *body;
+	size_t length, room;
+};
+
+struct http {
+	struct loop *loop;
+	struct MHD_Daemon *daemon;
+	struct loop_fd fd; /* the daemon's epoll */
+	struct loop_timer timer;
+	struct listener *listeners;
+	size_t n_listeners;
+	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
+	size_t n_connections, n_tcp;
+	bool paused; /* nothing is accepted until the timer: no descriptors are left */
+	char token[TOKEN_MAX + 1];
+	http_handler *handler;
+	void *arg;
+};
+
+/* ---- where */
+
+static void place(char ret[HTTP_SOCKET_MAX], const char *folder, const char *name)
+{
+	snprintf(ret, HTTP_SOCKET_MAX, "unix:%s%s", folder, name);
+}
+
+int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
+{
+	const char *told = getenv("WEIR_SOCKET"), *own = getenv("XDG_RUNTIME_DIR");
+	const char *all = "/run/weir";
+
+	if (told && *told) { /* a path, or an address */
+		place(ret_address, strncmp(told, "unix:", 5) == 0 ? told + 5 : told, "");
+		return 0;
+	}
+	if (own && !*own)
+		own = NULL;
+	if (listen)
+		mkdir(all, 0755);
+	if (listen ? access(all, W_OK) == 0 : access("/run/weir/api.sock", F_OK) == 0)
+		place(ret_address, all, "/api.sock");
+	else if (own)
+		place(ret_address, own, "/weir-api.sock");
+	else if (!listen)
+		place(ret_address, all, "/api.sock");
+	else
+		return -ENOENT;
+	return 0;
+}
+
+/* ---- the token */
+
+static int read_token(struct http *h, const char *file, struct weir_err *err)
+{
+	FILE *f = fopen(file, "re");
+	size_t n;
+
+	if (!f)
+		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
+	if (!fgets(h->token, sizeof(h->token), f))
+		h->token[0] = 0;
+	fclose(f);
+	n = strcspn(h->token, "\r\n");
+	h->token[n] = 0;
+	if (n < TOKEN_MIN || n >= TOKEN_MAX)
+		return weir_err_set(err, -EINVAL,
+			"%s: a token is one line of %d to %d characters, not of %zu", file,
+			TOKEN_MIN, TOKEN_MAX - 1, n);
+	return 0;
+}
+
+/* The time that it takes does not tell how much of it is right. */
+static bool knows_token(const struct http *h, struct MHD_Connection *c)
+{
+	const char *says = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
+	char given[TOKEN_MAX + 1] = "";
+	bool same;
+
+	if (!says || strncasecmp(says, "Bearer ", 7) != 0)
+		return false;
+	says += 7;
+	says += strspn(says, " ");
+	snprintf(given, sizeof(given), "%s", says);
+	same = strlen(given) == strlen(h->token);
+	return gnutls_memcmp(given, h->token, sizeof(given) - 1) == 0 && same && h->token[0];
+}
+
+/* ---- one request */
+
+const char *http_query(const struct http_request *q, const char *key)
+{
+	struct MHD_Connection *c = (struct MHD_Connection *)(uintptr_t)q->connection;
+	const char *value = NULL;
+	size_t n;
+
+	if (MHD_lookup_connection_value_n(c, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, &n) !=
+		MHD_YES)
+		return NULL;
+	return value ? value : "";
+}
+
+static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(r->body ? r->length : 0,
+		r->body ? r->body : (void *)(uintptr_t) "",
+		r->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result done;
+
+	if (!response) {
+		free(r->body);
+		return MHD_NO;
+	}
+	MHD_add_response_header(
+		response, "Content-Type", r->type ? r->type : "text/plain; charset=utf-8");
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	if (r->status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (r->allow)
+		MHD_add_response_header(response, "Allow", r->allow);
+	done = MHD_queue_response(c, r->status ? r->status : 500, response);
+	MHD_destroy_response(response);
+	return done;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
+{
+	struct http_reply r = {.status = status, .body = strdup(why)};
+
+	r.length = r.body ? strlen(r.body) : 0;
+	return answer(c, &r);
+}
+
+/* Before the body is read: may this client ask at all? */
+static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const char *path,
+	const char *method, void **state)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct connection *of = info ? info->socket_context : NULL;
+	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
+	struct exchange *x;
+
+	if (!of)
+		return MHD_NO;
+	of->since = loop_now(h->loop);
+	if (of->tcp && !health && !knows_token(h, c))
+		return refuse(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
+	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
+		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 1 MiB\n");
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return MHD_NO;
+	x->connection = of;
+	*state = x;
+	return MHD_YES;
+}
+
+/* MHD_NO closes the connection: of a body that says its length begin has refused what is too long. */
+static enum MHD_Result take_body(struct exchange *x, const char *data, size_t n)
+{
+	if (n > HTTP_BODY_MAX - x->length)
+		return MHD_NO;
+	if (x->length + n + 1 > x->room) {
+		size_t room = 2 * (x->length + n + 1);
+		char *more = realloc(x->body, room);
+		if (!more)
+			return MHD_NO;
+		x->body = more;
+		x->room = room;
+	}
+	memcpy(x->body + x->length, data, n);
+	x->length += n;
+	x->body[x->length] = 0;
+	return MHD_YES;
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *path,
+	const char *method, const char *version, const char *data, size_t *n, void **state)
+{
+	struct http *h = arg;
+	struct exchange *x = *state;
+	struct http_reply reply = {0};
+	struct http_request q;
+
+	if (!x)
+		return begin(h, c, path, method, state);
+	if (*n) {
+		enum MHD_Result taken = take_body(x, data, *n);
+		*n = 0;
+		return taken;
+	}
+	q = (struct http_request){.method = method,
+		.path = path,
+		.body = x->body ? x->body : "",
+		.length = x->length,
+		.connection = c};
+	h->handler(h->arg, &q, &reply);
+	return answer(c, &reply);
+}
+
+static void completed(
+	void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
+{
+	struct http *h = arg;
+	struct exchange *x = *state;
+
+	if (!x)
+		return;
+	x->connection->since = loop_now(h->loop);
+	free(x->body);
+	free(x);
+	*state = NULL;
+}
+
+/* ---- connections */
+
+static void connection_link(struct connection **list, struct connection *k)
+{
+	k->next = *list;
+	k->link = list;
+	if (k->next)
+		k->next->link = &k->next;
+	*list = k;
+}
+
+static void connection_unlink(struct connection *k)
+{
+	*k->link = k->next;
+	if (k->next)
+		k->next->link = k->link;
+}
+
+static void connection_free(struct connection *k)
+{
+	connection_unlink(k);
+	k->http->n_connections--;
+	k->http->n_tcp -= k->tcp;
+	free(k);
+}
+
+static void announced(void *arg, struct MHD_Connection *c, void **context,
+	enum MHD_ConnectionNotificationCode what)
+{
+	struct http *h = arg;
+	const union MHD_ConnectionInfo *info;
+	struct connection *k;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (*context)
+			connection_free(*context);
+		*context = NULL;
+		return;
+	}
+	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	for (k = h->accepted; k; k = k->next)
+		if (info && k->fd == info->connect_fd) {
+			connection_unlink(k);
+			connection_link(&h->connections, k);
+			*context = k;
+			return;
+		}
+}
+
+static void run(struct http *h)
+{
+	MHD_UNSIGNED_LONG_LONG wait; /* ms */
+	weir_time at = WEIR_NEVER;
+
+	MHD_run(h->daemon);
+	if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
+		at = loop_now(h->loop) + (weir_time)(wait < 1000 ? wait : 1000) * WEIR_MS;
+	if (h->paused && at > loop_now(h->loop) + WEIR_SEC)
+		at = loop_now(h->loop) + WEIR_SEC;
+	loop_set(h->loop, &h->timer, at);
+}
+
+/* A listener that stays ready but gives nothing would keep the loop busy for nothing. */
+static void pause_accept(struct http *h, bool pause)
+{
+	h->paused = pause;
+	for (size_t i = 0; i < h->n_listeners; i++)
+		loop_change(h->loop, &h->listeners[i].fd, pause ? 0 : EPOLLIN);
+}
+
+static void hand_over(struct listener *l, int fd)
+{
+	struct http *h = l->http;
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+	struct connection *k;
+
+	if (h->n_connections == CONNECTIONS || (l->tcp && h->n_tcp == CONNECTIONS / 2) ||
+		!(k = calloc(1, sizeof(*k)))) {
+		close(fd);
+		return;
+	}
+	*k = (struct connection){.http = h, .fd = fd, .tcp = l->tcp, .since = loop_now(h->loop)};
+	connection_link(&h->accepted, k);
+	h->n_connections++;
+	h->n_tcp += k->tcp;
+	if (getpeername(fd, (struct sockaddr *)&at, &len) < 0)
+		len = sizeof(at);
+	/* On failure it has closed the socket; it may have announced and ended it too. */
+	if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&at, len) != MHD_YES)
+		for (struct connection *a = h->accepted; a; a = a->next)
+			if (a == k) {
+				connection_free(k);
+				break;
+			}
+}
+
+static void accept_ready(struct loop_fd *f, uint32_t events)
+{
+	struct listener *l = OF(struct listener, fd, f);
+	int fd = stream_accept(f->fd); /* one a round: others wait in the backlog */
+
+	if (fd >= 0)
+		hand_over(l, fd);
+	else if (fd != -EAGAIN)
+		pause_accept(l->http, true);
+	run(l->http);
+}
+
+static void daemon_ready(struct loop_fd *f, uint32_t events)
+{
+	run(OF(struct http, fd, f));
+}
+
+static void timer_due(struct loop_timer *t, weir_time now)
+{
+	struct http *h = OF(struct http, timer, t);
+
+	/* The daemon finds the end of what is shut down, and closes it. */
+	for (struct connection *k = h->connections; k; k = k->next)
+		if (now - k->since > REQUEST)
+			shutdown(k->fd, SHUT_RDWR);
+	if (h->paused)
+		pause_accept(h, false);
+	run(h);
+}
+
+/* ---- start and end */
+
+static void log_daemon(void *arg, const char *form, va_list args)
+{
+	char text[200];
+
+	vsnprintf(text, sizeof(text), form, args);
+	text[strcspn(text, "\r\n")] = 0;
+	log_event(LOG_LEVEL_DEBUG, "http", "text", text, NULL);
+}
+
+static int start_daemon(struct http *h)
+{
+	const union MHD_DaemonInfo *info;
+
+	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG,
+		0, NULL, NULL, handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+		MHD_OPTION_NOTIFY_CONNECTION, announced, h, MHD_OPTION_END);
+	if (!h->daemon)
+		return -ENOMEM;
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!info || info->epoll_fd < 0)
+		return -ENOSYS;
+	h->fd = (struct loop_fd){.fd = info->epoll_fd, .ready = daemon_ready};
+	h->timer.due = timer_due;
+	return 0;
+}
+
+static int add_listener(struct http *h, int fd, const char *path)
+{
+	struct listener *l = &h->listeners[h->n_listeners];
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+
+	getsockname(fd, (struct sockaddr *)&at, &len);
+	*l = (struct listener){.fd = {.fd = fd, .ready = accept_ready}, .http = h};
+	l->tcp = at.ss_family != AF_UNIX;
+	if (path)
+		snprintf(l->path, sizeof(l->path), "%s", path);
+	h->n_listeners++;
+	return loop_add(h->loop, &l->fd, EPOLLIN);
+}
+
+static int open_address(struct http *h, const char *address, mode_t mode, struct weir_err *err)
+{
+	const char *path = strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
+	bool file = path && path[0] != '@';
+	mode_t mask = umask(0177); /* nobody else, until the mode is right: no moment in between */
+	int fd, r;
+
+	r = stream_listen(address, &fd, err);
+	umask(mask);
+	if (r < 0)
+		return r;
+	if (file && chmod(path, mode ? mode : 0660) < 0) {
+		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+		close(fd);
+		unlink(path);
+		return r;
+	}
+	r = add_listener(h, fd, file ? path : NULL);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
+}
+
+static bool is_tcp(int fd)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+
+	return getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family != AF_UNIX;
+}
+
+/* TCP without a token would be everybody's. */
+static int check_token(struct http *h, const struct http_config *c, struct weir_err *err)
+{
+	bool tcp = false;
+
+	if (c->token_file)
+		return read_token(h, c->token_file, err);
+	for (size_t i = 0; i < c->n_addresses; i++)
+		tcp |= strncmp(c->addresses[i], "unix:", 5) != 0;
+	for (size_t i = 0; i < c->n_sockets; i++)
+		tcp |= is_tcp(c->sockets[i]);
+	return tcp ? weir_err_set(
+			     err, -EINVAL, "an API on TCP needs a token, else anybody could use it")
+		   : 0;
+}
+
+static int open_all(struct http *h, const struct http_config *c, struct weir_err *err)
+{
+	size_t n = c->n_addresses + c->n_sockets;
+	int r = check_token(h, c, err);
+
+	if (r < 0)
+		return r;
+	h->listeners = calloc(n ? n : 1, sizeof(*h->listeners));
+	if (!h->listeners)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	r = start_daemon(h);
+	if (r == 0)
+		r = loop_add(h->loop, &h->fd, EPOLLIN);
+	if (r < 0)
+		return weir_err_set(err, r, "libmicrohttpd does not start");
+	for (size_t i = 0; r == 0 && i < c->n_addresses; i++)
+		r = open_address(h, c->addresses[i], c->mode, err);
+	for (size_t i = 0; r == 0 && i < c->n_sockets; i++) {
+		r = add_listener(h, c->sockets[i], NULL);
+		if (r < 0)
+			weir_err_set(err, r, "a socket of the API: %s", strerror(-r));
+	}
+	return r;
+}
+
+int http_new(
+	struct loop *l, const struct http_config *c, struct http **ret_http, struct weir_err *err)
+{
+	struct http *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	h->loop = l;
+	h->handler = c->handler;
+	h->arg = c->arg;
+	r = open_all(h, c, err);
+	if (r < 0) {
+		http_free(h);
+		return r;
+	}
+	*ret_http = h;
+	return 0;
+}
+
+void http_free(struct http *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->n_listeners; i++) {
+		struct listener *l = &h->listeners[i];
+		loop_remove(h->loop, &l->fd);
+		close(l->fd.fd);
+		if (l->path[0])
+			unlink(l->path);
+	}
+	if (h->fd.ready)
+		loop_remove(h->loop, &h->fd);
+	loop_set(h->loop, &h->timer, WEIR_NEVER);
+	if (h->daemon)
+		MHD_stop_daemon(h->daemon);
+	explicit_bzero(h->token, sizeof(h->token));
+	free(h->listeners);
+	free(h);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file.
+ *
+ * SOURCE   The text exposition format of Prometheus, version 0.0.4.
+ * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
+ *          is one line of a table. Counters are the leaves': a group's would count everything twice
+ *          in a sum; what a group has are its weight, share and limits.
+ *
+ *          Histograms have fixed bounds, three a decade from 50 µs to 10 s. Our own have some 1 %
+ *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
+ *          than the count in all, whatever saturated.
+ */
+#include "port/api.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+
+static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
+	50e-3, 100e-3, 250e-3, 0.5, 1, 2.5, 5, 10}; /* s */
+#define BOUNDS (sizeof(bounds) / sizeof(*bounds))
+
+static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+static const char *const class_names[3] = {"priority", "reserved", "rest"};
+static const char *const unit_names[2] = {"requests", "bytes"};
+static const char *const ops_names[3] = {"all", "reads", "writes"};
+
+/* ---- the format */
+
+static void family(FILE *to, const char *name, const char *type, const char *help)
+{
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Label values: backslash, quote and newline are escaped. */
+static void quoted(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			fputc('\\', to);
+		if (*text == '\n')
+			fputs("\\n", to);
+		else
+			fputc(*text, to);
+	}
+	fputc('"', to);
+}
+
+/* "" for no second label. */
+static void labels(
+	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
+{
+	fprintf(to, "{%s=", key);
+	quoted(to, value);
+	if (*key2) {
+		fprintf(to, ",%s=", key2);
+		quoted(to, value2);
+	}
+	fputs("} ", to);
+}
+
+static void number(FILE *to, double value)
+{
+	if (isnan(value))
+		fputs("NaN\n", to);
+	else if (isinf(value))
+		fputs(value > 0 ? "+Inf\n" : "-Inf\n", to);
+	else
+		fprintf(to, "%.15g\n", value);
+}
+
+static void single(FILE *to, const char *name, const char *type, const char *help, double value)
+{
+	family(to, name, type, help);
+	fprintf(to, "%s ", name);
+	number(to, value);
+}
+
+/* ---- the process */
+
+static void write_process(const struct snapshot *s, const struct metrics_process *p, FILE *to)
+{
+	family(to, "weir_build_info", "gauge", "The program's version.");
+	fputs("weir_build_info", to);
+	labels(to, "version", WEIR_VERSION, "", "");
+	number(to, 1);
+	single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
+		(double)(s->now - s->started) / 1e9);
+	single(to, "weir_policy_version", "gauge", "Of the policy in force; 1 at the start.",
+		(double)s->version);
+	single(to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
+	single(to, "weir_connections_total", "counter", "Clients that were accepted.",
+		(double)s->connections);
+	single(to, "weir_connections_refused_total", "counter", "Clients that were turned away.",
+		(double)s->refused);
+	single(to, "weir_connections_broken_total", "counter",
+		"Clients that were cut off for breaking the protocol.", (double)s->broken);
+	single(to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
+	single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
+		(double)s->memory_budget);
+	if (!p)
+		return;
+	single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
+	single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.", (double)p->resident);
+	single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
+	single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
+}
+
+/* ---- one number a tenant or resource: where it lies in the struct, and in what unit */
+
+enum field_type { F_U64, F_U32, F_DOUBLE, F_TIME, F_BOOL };
+
+struct field {
+	const char *name, *type, *help;
+	size_t offset;
+	enum field_type of;
+	bool groups; /* tenants: not only leaves have it */
+};
+
+static double value_of(const void *at, const struct field *f)
+{
+	const char *p = (const char *)at + f->offset;
+
+	switch (f->of) {
+	case F_U64:
+		return (double)*(const uint64_t *)(const void *)p;
+	case F_U32:
+		return *(const uint32_t *)(const void *)p;
+	case F_DOUBLE:
+		return *(const double *)(const void *)p;
+	case F_TIME:
+		return (double)*(const weir_time *)(const void *)p / 1e9;
+	case F_BOOL:
+		return *(const bool *)(const void *)p;
+	}
+	return 0;
+}
+
+#define T(member) offsetof(struct snapshot_tenant, member)
+static const struct field tenant_fields[] = {
+	{"weir_tenant_weight", "gauge", "As the policy has it.", T(weight), F_DOUBLE, true},
+	{"weir_tenant_share", "gauge", "Entitled share of all while all are busy, 0 to 1.",
+		T(share), F_DOUBLE, true},
+	{"weir_tenant_arrivals_total", "counter", "Requests that came.", T(arrivals), F_U64, false},
+	{"weir_tenant_served_total", "counter", "Requests that the resource finished.", T(served),
+		F_U64, false},
+	{"weir_tenant_bytes_total", "counter", "Bytes of the requests that passed.", T(bytes),
+		F_U64, false},
+	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), F_U64, false},
+	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), F_U32, false},
+	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight), F_U32,
+		false},
+	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), F_U32, false},
+};
+#undef T
+
+#define R(member) offsetof(struct snapshot_resource, member)
+static const struct field resource_fields[] = {
+	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), F_BOOL, true},
+	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), F_U64, true},
+	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
+		F_DOUBLE, true},
+	{"weir_resource_full_seconds_total", "counter", "Time with the window full.", R(full),
+		F_TIME, true},
+	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted), F_U64,
+		true},
+	{"weir_resource_dispatched_total", "counter", "Requests that passed the gate.",
+		R(dispatched), F_U64, true},
+	{"weir_resource_served_total", "counter", "Requests that were finished.", R(served), F_U64,
+		true},
+	{"weir_resource_errors_total", "counter", "Requests that failed.", R(errors), F_U64, true},
+	{"weir_resource_lost_total", "counter", "Times that the back end was lost.", R(lost), F_U64,
+		true},
+	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), F_U32, true},
+	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), F_U32, true},
+	{"weir_resource_clients", "gauge", "Connections now.", R(clients), F_U32, true},
+};
+#undef R
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static void write_tenant_fields(const struct snapshot *s, FILE *to)
+{
+	for (size_t k = 0; k < COUNT(tenant_fields); k++) {
+		const struct field *f = &tenant_fields[k];
+		family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_tenants; i++) {
+			const struct snapshot_tenant *t = &s->tenants[i];
+			if (!t->leaf && !f->groups)
+				continue;
+			fputs(f->name, to);
+			labels(to, "tenant", t->path, "", "");
+			number(to, value_of(t, f));
+		}
+	}
+}
+
+/* ---- tenants: families with a second label */
+
+struct split {
+	const char *name, *help, *key;
+	const char *const *names;
+	size_t n, offset;
+	bool wide; /* doubles, in ns; else uint64_t */
+};
+
+static const char *const op_names[3] = {"read", "write", "other"};
+static const struct split splits[] = {
+	{"weir_tenant_requests_total", "Requests that came, by operation.", "op", op_names, 3,
+		offsetof(struct snapshot_tenant, reads), false},
+	{"weir_tenant_dispatched_total", "Requests that passed the gate, by class.", "class",
+		class_names, 3, offsetof(struct snapshot_tenant, by_class), false},
+	{"weir_tenant_wait_seconds_total",
+		"Seconds that requests waited, summed over requests, by what kept them.", "cause",
+		cause_names, WEIR_CAUSES, offsetof(struct snapshot_tenant, wait_ns), true},
+};
+_Static_assert(
+	offsetof(struct snapshot_tenant, writes) == offsetof(struct snapshot_tenant, reads) + 8 &&
+		offsetof(struct snapshot_tenant, others) ==
+			offsetof(struct snapshot_tenant, reads) + 16,
+	"reads, writes and others are read as an array");
+
+static void write_splits(const struct snapshot *s, FILE *to)
+{
+	for (size_t k = 0; k < COUNT(splits); k++) {
+		const struct split *f = &splits[k];
+		family(to, f->name, "counter", f->help);
+		for (size_t i = 0; i < s->n_tenants; i++) {
+			const struct snapshot_tenant *t = &s->tenants[i];
+			const void *at = (const char *)t + f->offset;
+			for (size_t n = 0; t->leaf && n < f->n; n++) {
+				fputs(f->name, to);
+				labels(to, "tenant", t->path, f->key, f->names[n]);
+				number(to, f->wide ? ((const double *)at)[n] / 1e9
+						   : (double)((const uint64_t *)at)[n]);
+			}
+		}
+	}
+}
+
+/* Limits that there are: a min of 0 and a max of infinity are none. */
+static void write_limits(const struct snapshot *s, bool max, FILE *to)
+{
+	const char *name = max ? "weir_tenant_max" : "weir_tenant_min";
+
+	family(to, name, "gauge",
+		max ? "What it may have at most, per second." : "What it is promised, per second.");
+	for (size_t i = 0; i < s->n_tenants; i++)
+		for (size_t k = 0; k < WEIR_LIMITS; k++) {
+			const struct snapshot_tenant *t = &s->tenants[i];
+			double value = max ? t->max[k] : t->min[k];
+			if (max ? isinf(value) : value <= 0)
+				continue;
+			fprintf(to, "%s{tenant=", name);
+			quoted(to, t->path);
+			fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[k / 3],
+				ops_names[k % 3]);
+			number(to, value);
+		}
+}
+
+/* ---- histograms */
+
+/* The middle of a bucket, ns: hist.h's law. */
+static double middle(size_t bucket)
+{
+	size_t octave;
+
+	if (bucket < 128)
+		return (double)bucket;
+	octave = (bucket - 128) / 64;
+	return ldexp(128 + 2 * (double)((bucket - 128) % 64) + 1, (int)octave);
+}
+
+static void write_hist(const char *name, const char *tenant, const struct weir_hist *h, FILE *to)
+{
+	uint64_t below = 0;
+	size_t bucket = 0;
+	char le[32];
+
+	for (size_t i = 0; i < BOUNDS; i++) {
+		for (; bucket < WEIR_HIST_BUCKETS && middle(bucket) <= bounds[i] * 1e9; bucket++)
+			below += h->bucket[bucket];
+		snprintf(le, sizeof(le), "%g", bounds[i]);
+		fprintf(to, "%s_bucket", name);
+		labels(to, "tenant", tenant, "le", le);
+		fprintf(to, "%" PRIu64 "\n", below < h->count ? below : h->count);
+	}
+	fprintf(to, "%s_bucket", name);
+	labels(to, "tenant", tenant, "le", "+Inf");
+	fprintf(to, "%" PRIu64 "\n%s_sum", h->count, name);
+	labels(to, "tenant", tenant, "", "");
+	number(to, (double)h->sum / 1e9);
+	fprintf(to, "%s_count", name);
+	labels(to, "tenant", tenant, "", "");
+	fprintf(to, "%" PRIu64 "\n", h->count);
+}
+
+static void write_hists(const struct snapshot *s, FILE *to)
+{
+	static const struct {
+		const char *name, *help;
+		size_t offset;
+	} hists[] = {
+		{"weir_tenant_latency_seconds", "From arrival to the end, waiting included.",
+			offsetof(struct snapshot_tenant, total)},
+		{"weir_tenant_gate_seconds", "Waiting at the gate.",
+			offsetof(struct snapshot_tenant, wait)},
+		{"weir_tenant_device_seconds", "Inside the resource.",
+			offsetof(struct snapshot_tenant, device)},
+	};
+
+	for (size_t k = 0; k < COUNT(hists); k++) {
+		family(to, hists[k].name, "histogram", hists[k].help);
+		for (size_t i = 0; i < s->n_tenants; i++) {
+			const void *at = (const char *)&s->tenants[i] + hists[k].offset;
+			const struct weir_hist *h = *(struct weir_hist *const *)at;
+			if (s->tenants[i].leaf && h)
+				write_hist(hists[k].name, s->tenants[i].path, h, to);
+		}
+	}
+}
+
+/* ---- resources */
+
+static void write_resources(const struct snapshot *s, FILE *to)
+{
+	family(to, "weir_resource_info", "gauge", "Which back end stands behind it.");
+	for (size_t i = 0; i < s->n_resources; i++) {
+		fputs("weir_resource_info", to);
+		labels(to, "resource", s->resources[i].name, "back", s->resources[i].back);
+		number(to, 1);
+	}
+	family(to, "weir_resource_capacity", "gauge",
+		"Per second, stated or learned; absent while it is not known.");
+	for (size_t i = 0; i < s->n_resources; i++)
+		for (size_t u = 0; u < 2; u++)
+			if (s->resources[i].capacity[u] > 0) {
+				fputs("weir_resource_capacity", to);
+				labels(to, "resource", s->resources[i].name, "unit", unit_names[u]);
+				number(to, s->resources[i].capacity[u]);
+			}
+	for (size_t k = 0; k < COUNT(resource_fields); k++) {
+		const struct field *f = &resource_fields[k];
+		family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			fputs(f->name, to);
+			labels(to, "resource", s->resources[i].name, "", "");
+			number(to, value_of(&s->resources[i], f));
+		}
+	}
+}
+
+void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
+{
+	write_process(s, p, to);
+	write_resources(s, to);
+	write_tenant_fields(s, to);
+	write_splits(s, to);
+	write_limits(s, false, to);
+	write_limits(s, true, to);
+	write_hists(s, to);
+}
