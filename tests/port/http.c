@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* http: requests over a unix socket and over TCP, with and without the token; limits. */
+#include "test.h"
+#include "port/http.h"
+#include "port/stream.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/weir-http-XXXXXX";
+static char unix_address[120];
+static struct loop *l;
+static struct http *h;
+static char seen[2000]; /* the last request, as the handler saw it */
+
+static void handler(void *arg, const struct http_request *q, struct http_reply *ret)
+{
+	const char *a = http_query(q, "a"), *none = http_query(q, "none");
+
+	CHECK(arg == seen);
+	CHECK(!none);
+	CHECK_INT(q->body[q->length], 0);
+	snprintf(seen, sizeof(seen), "%s %s a=%s %zu:%.20s", q->method, q->path, a ? a : "-",
+		q->length, q->body);
+	ret->status = strcmp(q->path, "/405") == 0 ? 405 : 200;
+	ret->allow = ret->status == 405 ? "GET" : NULL;
+	ret->body = strdup("hello");
+	ret->length = 5;
+}
+
+static int start(const char *const *addresses, size_t n, const char *token, struct weir_err *err)
+{
+	struct http_config c = {.addresses = addresses,
+		.n_addresses = n,
+		.token_file = token,
+		.handler = handler,
+		.arg = seen};
+
+	return http_new(l, &c, &h, err);
+}
+
+/* ---- a client, driven by the same thread: the loop runs until it has the whole reply */
+
+struct asking {
+	struct loop_turn turn;
+	int fd;
+	char reply[4000];
+	size_t n;
+};
+
+static bool asking_turn(struct loop_turn *t, weir_time now)
+{
+	struct asking *a = (struct asking *)t;
+	ssize_t n = recv(a->fd, a->reply + a->n, sizeof(a->reply) - 1 - a->n, MSG_DONTWAIT);
+
+	if (n > 0)
+		a->n += (size_t)n;
+	a->reply[a->n] = 0;
+	if (n == 0 || (n < 0 && errno != EAGAIN) || strstr(a->reply, "hello") ||
+		strstr(a->reply, "token is") || strstr(a->reply, "over 1 MiB"))
+		loop_stop(l);
+	return true;
+}
+
+static const char *ask_on(int fd, const char *text, size_t n)
+{
+	static struct asking a;
+
+	a = (struct asking){.turn.turn = asking_turn, .fd = fd};
+	CHECK_INT(fcntl(fd, F_SETFL, 0), 0);
+	CHECK_INT(send(fd, text, n, MSG_NOSIGNAL), n);
+	loop_turn_add(l, &a.turn);
+	CHECK_INT(loop_run(l), 0);
+	loop_turn_remove(l, &a.turn);
+	return a.reply;
+}
+
+/* So many rounds of the loop: its turn fails at once, and stops it. */
+static void rounds(int n)
+{
+	struct asking none = {.turn.turn = asking_turn, .fd = -1};
+
+	loop_turn_add(l, &none.turn);
+	while (n--)
+		CHECK_INT(loop_run(l), 0);
+	loop_turn_remove(l, &none.turn);
+}
+
+static int dial(const char *address)
+{
+	struct weir_err err;
+	int fd;
+
+	CHECK_INT(stream_connect(address, 1000000000, &fd, &err), 0);
+	return fd;
+}
+
+static const char *ask(const char *address, const char *text)
+{
+	int fd = dial(address);
+	const char *reply;
+
+	seen[0] = 0;
+	reply = ask_on(fd, text, strlen(text));
+	close(fd);
+	return reply;
+}
+
+static void has(const char *text, const char *want)
+{
+	if (!strstr(text, want))
+		FAIL("\"%s\" does not have \"%s\"", text, want);
+}
+
+/* ---- */
+
+static void requests(void)
+{
+	const char *list[] = {unix_address};
+	struct weir_err err;
+	struct stat st;
+	const char *reply;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	CHECK_INT(stat(unix_address + 5, &st), 0);
+	CHECK_INT(st.st_mode & 07777, 0660);
+	reply = ask(unix_address, "GET /v1/x%20y?a=1%262 HTTP/1.1\r\nHost: x\r\n\r\n");
+	has(reply, "HTTP/1.1 200 ");
+	has(reply, "\r\n\r\nhello");
+	CHECK_STR(seen, "GET /v1/x y a=1&2 0:");
+	reply = ask(
+		unix_address, "PUT /v1/p HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nab\ncde");
+	CHECK_STR(seen, "PUT /v1/p a=- 6:ab\ncde");
+	ask(unix_address, "PUT /v1/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+			  "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+	CHECK_STR(seen, "PUT /v1/p a=- 5:abcde");
+	reply = ask(unix_address, "DELETE /405 HTTP/1.1\r\nHost: x\r\n\r\n");
+	has(reply, " 405 ");
+	has(reply, "Allow: GET");
+	/* Nonsense is answered by the library, and hurts nobody. */
+	reply = ask(unix_address, "nonsense\r\n\r\n");
+	CHECK_STR(seen, "");
+	http_free(h);
+	CHECK(access(unix_address + 5, F_OK) < 0);
+}
+
+static void several_on_one_connection(void)
+{
+	const char *list[] = {unix_address};
+	const char text[] = "GET /k HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct weir_err err;
+	int fd;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	fd = dial(unix_address);
+	for (int i = 0; i < 3; i++) {
+		seen[0] = 0;
+		has(ask_on(fd, text, strlen(text)), "200");
+		CHECK_STR(seen, "GET /k a=- 0:");
+	}
+	close(fd);
+	http_free(h);
+}
+
+static void large_bodies(void)
+{
+	const char *list[] = {unix_address};
+	struct weir_err err;
+	static char big[HTTP_BODY_MAX + 200];
+	int n, fd;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	/* As much as is allowed, while the loop reads. */
+	n = snprintf(big, sizeof(big), "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+		HTTP_BODY_MAX);
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, big, (size_t)n, 0), n);
+	for (size_t sent = 0; sent < HTTP_BODY_MAX;) {
+		static const char piece[32768] = {'x'};
+		ssize_t k = send(fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (k > 0)
+			sent += (size_t)k;
+		else
+			CHECK_INT(errno, EAGAIN);
+		rounds(20);
+	}
+	has(ask_on(fd, "", 0), "200");
+	has(seen, "PUT /b a=- 1048576:x");
+	close(fd);
+	has(ask(unix_address, "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n"),
+		"413");
+	CHECK_STR(seen, "");
+	http_free(h);
+}
+
+static void token(void)
+{
+	char file[100], address[64];
+	const char *list[] = {unix_address, "tcp:127.0.0.1:0"}, *reply;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(at);
+	struct weir_err err;
+	int probe = socket(AF_INET, SOCK_STREAM, 0);
+
+	/* A port that is free: bound, asked for, and given up. */
+	CHECK_INT(bind(probe, (struct sockaddr *)&at, sizeof(at)), 0);
+	CHECK_INT(getsockname(probe, (struct sockaddr *)&at, &len), 0);
+	close(probe);
+	snprintf(address, sizeof(address), "tcp:127.0.0.1:%d", ntohs(at.sin_port));
+	list[1] = address;
+	h = NULL;
+	CHECK_INT(start(list, 2, NULL, &err), -EINVAL);
+	has(err.text, "needs a token");
+	CHECK(!h);
+	CHECK(access(unix_address + 5, F_OK) < 0);
+	snprintf(file, sizeof(file), "%s/token", folder);
+	CHECK_INT(start(list, 2, file, &err), -ENOENT);
+	FILE *f = fopen(file, "w");
+	fputs("short\n", f);
+	fclose(f);
+	CHECK_INT(start(list, 2, file, &err), -EINVAL);
+	has(err.text, "not of 5");
+	f = fopen(file, "w");
+	fputs("0123456789abcdef\n", f);
+	fclose(f);
+	CHECK_INT(start(list, 2, file, &err), 0);
+
+	reply = ask(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	has(reply, " 401 ");
+	has(reply, "WWW-Authenticate: Bearer");
+	CHECK_STR(seen, "");
+	static const char *const wrong[] = {"Bearer 0123456789abcdeX", "Bearer 0123456789abcde",
+		"Bearer 0123456789abcdef0", "Bearer", "Bearer ", "Basic 0123456789abcdef"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		char text[200];
+		snprintf(text, sizeof(text),
+			"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n\r\n", wrong[i]);
+		has(ask(address, text), " 401 ");
+		CHECK_STR(seen, "");
+	}
+	has(ask(address,
+		    "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"),
+		" 200 ");
+	has(ask(address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 ");
+	has(ask(address, "PUT /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), " 401 ");
+	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 ");
+	http_free(h);
+	unlink(file);
+}
+
+/* More connections than there are places: those over are closed, the others are served. */
+static void too_many(void)
+{
+	const char *list[] = {unix_address};
+	int fds[70], cut = 0;
+	struct weir_err err;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	for (int i = 0; i < 70; i++)
+		fds[i] = dial(unix_address);
+	has(ask_on(fds[0], "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27), " 200 ");
+	rounds(80); /* one is accepted in each */
+	for (int i = 0; i < 70; i++) {
+		struct pollfd p = {.fd = fds[i], .events = POLLIN};
+		cut += poll(&p, 1, 0) == 1;
+	}
+	CHECK_INT(cut, 6);
+	for (int i = 0; i < 70; i++)
+		close(fds[i]);
+	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 "); /* places again */
+	http_free(h);
+}
+
+static void where(void)
+{
+	char address[HTTP_SOCKET_MAX];
+
+	setenv("WEIR_SOCKET", "/tmp/a b.sock", 1);
+	CHECK_INT(http_socket(true, address), 0);
+	CHECK_STR(address, "unix:/tmp/a b.sock");
+	setenv("WEIR_SOCKET", "unix:/tmp/x", 1);
+	CHECK_INT(http_socket(false, address), 0);
+	CHECK_STR(address, "unix:/tmp/x");
+	unsetenv("WEIR_SOCKET");
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	CHECK_INT(http_socket(false, address), 0);
+	CHECK(strcmp(address, "unix:/run/weir/api.sock") == 0 || strstr(address, "/weir-api.sock"));
+	unsetenv("XDG_RUNTIME_DIR");
+	CHECK_INT(http_socket(false, address), 0);
+	CHECK_STR(address, "unix:/run/weir/api.sock");
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(folder));
+	snprintf(unix_address, sizeof(unix_address), "unix:%s/api.sock", folder);
+	CHECK_INT(loop_new(&l), 0);
+	RUN(requests);
+	RUN(several_on_one_connection);
+	RUN(large_bodies);
+	RUN(token);
+	RUN(too_many);
+	RUN(where);
+	loop_free(l);
+	CHECK_INT(rmdir(folder), 0);
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* metrics: what Prometheus would read, by a small parser of its format, and by promtool if it is here. */
+#include "test.h"
+#include "base/rng.h"
+#include "port/api.h"
+#include <ctype.h>
+#include <unistd.h>
+
+/* ---- a snapshot */
+
+static struct weir_hist hist;
+static struct snapshot_tenant tenants[] = {
+	{.path = "prod", .weight = 4, .share = 0.8, .served = 99},
+	{.path = "prod/d\"b\\\n",
+		.leaf = true,
+		.weight = 3,
+		.share = 0.6,
+		.arrivals = 11,
+		.served = 10,
+		.bytes = 40960,
+		.reads = 7,
+		.writes = 3,
+		.others = 1,
+		.queued = 1,
+		.by_class = {0, 4, 6},
+		.wait_ns = {1.5e9, 0, 0, 0, 0.25e9},
+		.total = &hist},
+	{.path = "idle", .leaf = true, .weight = 1, .share = 0.2},
+};
+static struct snapshot_resource resources[] = {
+	{.name = "array",
+		.back = "memory:1G",
+		.up = true,
+		.size = 1 << 30,
+		.window = 32.5,
+		.capacity = {3300, 0},
+		.full = 1500000000},
+};
+static struct snapshot snapshot = {.now = 12500000000,
+	.started = 2500000000,
+	.version = 7,
+	.enforce = true,
+	.tenants = tenants,
+	.n_tenants = 3,
+	.resources = resources,
+	.n_resources = 1,
+	.connections = 5};
+
+static char *text;
+static size_t len;
+
+static void make(void)
+{
+	struct metrics_process process = {.cpu = 1.25, .resident = 4096, .fds = 9, .threads = 3};
+	struct rng r;
+	FILE *f;
+
+	for (size_t t = 0; t < 3; t++)
+		for (size_t i = 0; i < WEIR_LIMITS; i++)
+			tenants[t].max[i] = INFINITY;
+	tenants[1].max[0] = 5000;
+	tenants[1].max[5] = 1e6;
+	tenants[0].min[0] = 2000;
+	weir_hist_clear(&hist);
+	rng_init(&r, 1, "metrics");
+	for (int i = 0; i < 10000; i++) /* exponential around 2 ms */
+		weir_hist_record(&hist, (uint64_t)rng_exp(&r, 2e6));
+	free(text);
+	f = open_memstream(&text, &len);
+	metrics_write(&snapshot, &process, f);
+	fclose(f);
+}
+
+/* ---- the format: every line is a comment of its family or a sample of it */
+
+struct sample {
+	char name[100], labels[300];
+	double value;
+};
+static struct sample samples[2000];
+static size_t n_samples;
+
+static const char *read_labels(const char *p, char *into)
+{
+	const char *from = p;
+
+	while (*p != '}') {
+		CHECK(isalpha(*p) || *p == '_');
+		while (isalnum(*p) || *p == '_')
+			p++;
+		CHECK(*p++ == '=');
+		CHECK(*p++ == '"');
+		for (; *p != '"'; p++) {
+			CHECK(*p && *p != '\n');
+			if (*p == '\\') {
+				p++;
+				CHECK(*p == '\\' || *p == '"' || *p == 'n');
+			}
+		}
+		p++;
+		if (*p == ',')
+			p++;
+		else
+			CHECK(*p == '}');
+	}
+	CHECK(p - from < 300);
+	memcpy(into, from, (size_t)(p - from));
+	into[p - from] = 0;
+	return p + 1;
+}
+
+static const char *read_sample(const char *p, struct sample *s)
+{
+	size_t n = 0;
+	char *end;
+
+	*s = (struct sample){0};
+	CHECK(isalpha(*p));
+	while (isalnum(*p) || *p == '_' || *p == ':')
+		s->name[n++] = *p++;
+	if (*p == '{')
+		p = read_labels(p + 1, s->labels);
+	CHECK(*p++ == ' ');
+	s->value = strtod(p, &end);
+	CHECK(end > p && *end == '\n');
+	return end + 1;
+}
+
+static bool belongs(const char *sample, const char *family, const char *type)
+{
+	size_t n = strlen(family);
+
+	if (strncmp(sample, family, n) != 0)
+		return false;
+	if (strcmp(type, "histogram") != 0)
+		return !sample[n];
+	return strcmp(sample + n, "_bucket") == 0 || strcmp(sample + n, "_sum") == 0 ||
+	       strcmp(sample + n, "_count") == 0;
+}
+
+static void format(void)
+{
+	char family[100] = "", type[20] = "", name[100];
+	static char families[100][100];
+	size_t n_families = 0;
+
+	n_samples = 0;
+	for (const char *p = text; *p;) {
+		if (*p != '#') {
+			CHECK(n_samples < 2000);
+			p = read_sample(p, &samples[n_samples]);
+			if (!belongs(samples[n_samples].name, family, type))
+				FAIL("%s stands under %s", samples[n_samples].name, family);
+			n_samples++;
+			continue;
+		}
+		CHECK_INT(sscanf(p, "# HELP %99s", family), 1);
+		for (size_t i = 0; i < n_families; i++)
+			CHECK(strcmp(families[i], family) != 0); /* each once */
+		strcpy(families[n_families++], family);
+		p = strchr(p, '\n') + 1;
+		CHECK_INT(sscanf(p, "# TYPE %99s %19s", name, type), 2);
+		CHECK_STR(name, family);
+		CHECK(!strcmp(type, "counter") || !strcmp(type, "gauge") ||
+			!strcmp(type, "histogram"));
+		/* By convention a counter, and nothing else, is called _total. */
+		CHECK_INT(strlen(name) > 6 && !strcmp(name + strlen(name) - 6, "_total"),
+			!strcmp(type, "counter"));
+		p = strchr(p, '\n') + 1;
+	}
+	CHECK(n_families > 30);
+	for (size_t i = 0; i < n_samples; i++)
+		for (size_t k = 0; k < i; k++)
+			CHECK(strcmp(samples[i].name, samples[k].name) ||
+				strcmp(samples[i].labels, samples[k].labels));
+}
+
+static double value(const char *name, const char *labels)
+{
+	for (size_t i = 0; i < n_samples; i++)
+		if (!strcmp(samples[i].name, name) && !strcmp(samples[i].labels, labels))
+			return samples[i].value;
+	FAIL("no %s{%s}", name, labels);
+}
+
+static bool absent(const char *name, const char *labels)
+{
+	for (size_t i = 0; i < n_samples; i++)
+		if (!strcmp(samples[i].name, name) && !strcmp(samples[i].labels, labels))
+			return false;
+	return true;
+}
+
+#define DB "tenant=\"prod/d\\\"b\\\\\\n\""
+static void values(void)
+{
+	CHECK_NEAR(value("weir_uptime_seconds", ""), 10, 1e-12);
+	CHECK_NEAR(value("weir_policy_version", ""), 7, 0);
+	CHECK_NEAR(value("weir_connections_total", ""), 5, 0);
+	CHECK_NEAR(value("process_cpu_seconds_total", ""), 1.25, 0);
+	CHECK_NEAR(value("weir_tenant_served_total", DB), 10, 0);
+	CHECK_NEAR(value("weir_tenant_requests_total", DB ",op=\"write\""), 3, 0);
+	CHECK_NEAR(value("weir_tenant_requests_total", DB ",op=\"other\""), 1, 0);
+	CHECK_NEAR(value("weir_tenant_dispatched_total", DB ",class=\"rest\""), 6, 0);
+	CHECK_NEAR(value("weir_tenant_wait_seconds_total", DB ",cause=\"window\""), 1.5, 1e-12);
+	CHECK_NEAR(value("weir_tenant_wait_seconds_total", DB ",cause=\"turn\""), 0.25, 1e-12);
+	CHECK_NEAR(value("weir_tenant_max", DB ",unit=\"requests\",ops=\"all\""), 5000, 0);
+	CHECK_NEAR(value("weir_tenant_max", DB ",unit=\"bytes\",ops=\"writes\""), 1e6, 0);
+	CHECK_NEAR(
+		value("weir_tenant_min", "tenant=\"prod\",unit=\"requests\",ops=\"all\""), 2000, 0);
+	CHECK_NEAR(value("weir_tenant_share", "tenant=\"prod\""), 0.8, 1e-12);
+	CHECK_NEAR(value("weir_resource_window", "resource=\"array\""), 32.5, 0);
+	CHECK_NEAR(value("weir_resource_full_seconds_total", "resource=\"array\""), 1.5, 1e-12);
+	CHECK_NEAR(
+		value("weir_resource_capacity", "resource=\"array\",unit=\"requests\""), 3300, 0);
+	/* What is not there is not said; a group is not counted beside its leaves. */
+	CHECK(absent("weir_resource_capacity", "resource=\"array\",unit=\"bytes\""));
+	CHECK(absent("weir_tenant_served_total", "tenant=\"prod\""));
+	CHECK(absent("weir_tenant_max", "tenant=\"idle\",unit=\"requests\",ops=\"all\""));
+	CHECK(absent("weir_tenant_latency_seconds_count", "tenant=\"idle\""));
+}
+
+/* Cumulative, and near what the exponential distribution says. */
+static void histogram(void)
+{
+	double last = 0;
+	int n = 0;
+
+	for (size_t i = 0; i < n_samples; i++) {
+		const char *le = strstr(samples[i].labels, "le=\"");
+		if (strcmp(samples[i].name, "weir_tenant_latency_seconds_bucket") != 0)
+			continue;
+		CHECK(samples[i].value >= last);
+		last = samples[i].value;
+		if (strncmp(le + 4, "+Inf", 4) != 0)
+			CHECK(fabs(last / 10000 - (1 - exp(-atof(le + 4) / 2e-3))) < 0.02);
+		n++;
+	}
+	CHECK_INT(n, 18);
+	CHECK_NEAR(last, 10000, 0);
+	CHECK_NEAR(value("weir_tenant_latency_seconds_count", DB), 10000, 0);
+	CHECK_NEAR(value("weir_tenant_latency_seconds_sum", DB), (double)hist.sum / 1e9, 1e-9);
+	/* A value just below a bound and one just above: on its two sides, for every bound. */
+	for (double at = 50e3; at < 2e10; at *= 10) {
+		struct weir_hist keep = hist;
+		char labels[100];
+		weir_hist_clear(&hist);
+		weir_hist_record(&hist, (uint64_t)(at * 0.98));
+		weir_hist_record(&hist, (uint64_t)(at * 1.02));
+		FILE *f;
+		free(text);
+		f = open_memstream(&text, &len);
+		metrics_write(&snapshot, NULL, f);
+		fclose(f);
+		format();
+		snprintf(labels, sizeof(labels), DB ",le=\"%g\"", at / 1e9);
+		if (at < 1e10)
+			CHECK_NEAR(value("weir_tenant_latency_seconds_bucket", labels), 1, 0);
+		hist = keep;
+	}
+}
+
+static void promtool(void)
+{
+	FILE *p;
+
+	if (system("command -v promtool >/dev/null") != 0) {
+		printf("promtool is not here\n");
+		return;
+	}
+	make();
+	p = popen("promtool check metrics", "w");
+	CHECK(p);
+	fwrite(text, 1, len, p);
+	CHECK_INT(pclose(p), 0);
+}
+
+/* ---- the same as JSON */
+
+static void status(void)
+{
+	json_t *j = api_status(&snapshot, true), *t, *lat, *buckets;
+	json_int_t sum = 0;
+
+	CHECK(j);
+	CHECK_INT(json_integer_value(json_object_get(j, "policy_version")), 7);
+	t = json_array_get(json_object_get(j, "tenants"), 1);
+	CHECK_STR(json_string_value(json_object_get(t, "path")), "prod/d\"b\\\n");
+	CHECK_INT(json_integer_value(json_object_get(t, "served")), 10);
+	CHECK_STR(json_string_value(json_object_get(t, "waits_for")), "window");
+	CHECK_NEAR(json_number_value(json_object_get(json_object_get(t, "max"), "iops")), 5000, 0);
+	CHECK(!json_object_get(json_object_get(t, "max"), "bytes"));
+	lat = json_object_get(t, "latency");
+	CHECK_INT(json_integer_value(json_object_get(lat, "count")), 10000);
+	buckets = json_object_get(lat, "buckets");
+	for (size_t i = 1; i < json_array_size(buckets); i += 2)
+		sum += json_integer_value(json_array_get(buckets, i));
+	CHECK_INT(sum, 10000);
+	t = json_array_get(json_object_get(j, "tenants"), 2);
+	CHECK(json_is_null(json_object_get(t, "waits_for")));
+	CHECK(json_is_null(json_object_get(t, "latency")));
+	json_decref(j);
+}
+
+static void clients(void)
+{
+	struct snapshot_client c = {.export_ = "db\xff", .name = "unix:1", .since = 11500000000};
+	struct snapshot s = {.now = 12500000000, .clients = &c, .n_clients = 1};
+	json_t *j = api_clients(&s), *first;
+
+	CHECK(j);
+	first = json_array_get(json_object_get(j, "clients"), 0);
+	CHECK_STR(json_string_value(json_object_get(first, "export")), "db?");
+	CHECK_NEAR(json_number_value(json_object_get(first, "connected_s")), 1, 1e-9);
+	CHECK(json_is_null(json_object_get(first, "tls")));
+	json_decref(j);
+}
+
+int main(void)
+{
+	make();
+	RUN(format);
+	RUN(values);
+	RUN(histogram);
+	RUN(promtool);
+	RUN(status);
+	RUN(clients);
+	free(text);
+	return 0;
+}
