@@ -70,7 +70,9 @@ struct gateway {
 
 	/* The policy in force. gateway-policy.c changes these. */
 	struct weir_policy *policy;
-	uint64_t version;  /* 1 at the start; one more with every swap */
+	struct weir_policy *base; /* as the file says, without what `set` changed */
+	char *file;               /* what SIGHUP reads again: the name given at the start */
+	uint64_t version;         /* 1 at the start; one more with every swap */
 	char *text, *name; /* of the file: what gateway_apply was given last; text: NUL-ended */
 	char *state;       /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
@@ -142,10 +144,18 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 int gateway_policy_start(struct gateway *g, struct weir_err *err);
 void gateway_policy_stop(struct gateway *g);
 /* The workers run and the policy is in their gates: starts dividing, by a timer of g->loop, if there
- * is more than one resource. gateway_divide_policy: the tenants changed. */
+ * is more than one resource. gateway_divide_policy: g->policy is now what was prepared. */
 int gateway_divide_start(struct gateway *g);
 void gateway_divide_stop(struct gateway *g);
 void gateway_divide_policy(struct gateway *g);
+/* Before the resources are swapped to p; NULL: it came to nothing. 0 or -ENOMEM. */
+int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p);
+/* Gives a resource its parts of what is divided under policy p, right after it was swapped to that. On
+ * the resource's thread while the main one waits. 0 or -ENOMEM. */
+int gateway_divide_swapped(
+	struct gateway *g, struct gateway_resource *r, const struct weir_policy *p);
+/* Somebody came or goes: look whether there is something to divide. Main thread. */
+void gateway_divide_wake(struct gateway *g);
 
 /* ---- worker.c */
 

@@ -76,6 +76,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_p
 		.tenant = tenant,
 		.description = e.description,
 	};
+	gateway_divide_wake(g);
 	return 0;
 }
 
