@@ -41,7 +41,7 @@ struct memory {
 	uint64_t taken, most;      /* pages */
 	uint64_t unlooked;         /* bytes taken since the last look at the machine */
 	struct loop *loop;
-	struct loop_turn turn;
+	struct loop_task task; /* posted while there is something put off */
 	bool started;
 	struct back_io *first, *last; /* large TRIMs and ZEROes; scratch[0]: where to go on */
 };
@@ -236,6 +236,19 @@ static bool work(struct memory *m, struct back_io *io)
 	return true;
 }
 
+/* To the end of what is put off. */
+static void put_off(struct memory *m, struct back_io *io)
+{
+	io->next = NULL;
+	if (m->first) {
+		m->last->next = io;
+	} else {
+		m->first = io;
+		loop_post(m->loop, &m->task);
+	}
+	m->last = io;
+}
+
 static void memory_submit(struct back *b, struct back_io *ios)
 {
 	struct memory *m = (struct memory *)b;
@@ -244,39 +257,34 @@ static void memory_submit(struct back *b, struct back_io *ios)
 		struct back_io *io = ios;
 
 		ios = io->next;
-		if (work(m, io)) {
+		if (work(m, io))
 			b->done(b->done_arg, io);
-			continue;
-		}
-		io->next = NULL;
-		if (m->first)
-			m->last->next = io;
 		else
-			m->first = io;
-		m->last = io;
+			put_off(m, io);
 	}
 }
 
-static bool memory_turn(struct loop_turn *t, weir_time now)
+/* One piece a round. */
+static void memory_round(struct loop_task *t)
 {
-	struct memory *m = (struct memory *)((char *)t - offsetof(struct memory, turn));
+	struct memory *m = (struct memory *)((char *)t - offsetof(struct memory, task));
 	struct back_io *io = m->first;
+	bool over = zero_piece(m, io);
 
-	if (io && zero_piece(m, io)) {
+	if (over)
 		m->first = io->next;
+	if (m->first)
+		loop_post(m->loop, &m->task);
+	if (over)
 		m->back.done(m->back.done_arg, io);
-	}
-	return m->first != NULL;
 }
 
 static int memory_start(struct back *b)
 {
 	struct memory *m = (struct memory *)b;
 
-	m->turn.turn = memory_turn;
+	m->task.run = memory_round;
 	m->started = m->loop != NULL;
-	if (m->started)
-		loop_turn_add(m->loop, &m->turn);
 	return 0;
 }
 
@@ -284,8 +292,6 @@ static void memory_free(struct back *b)
 {
 	struct memory *m = (struct memory *)b;
 
-	if (m->started)
-		loop_turn_remove(m->loop, &m->turn);
 	if (m->written)
 		munmap(m->written, m->n_words * sizeof(*m->written));
 	if (m->data)

@@ -17,6 +17,7 @@ struct kind {
 
 static const struct kind kinds[] = {
 	{"memory", false, back_memory_open, back_memory_check},
+	{"file", false, back_file_open, back_file_check},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

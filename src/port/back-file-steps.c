@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-file-steps: a request as a row of system calls, each after the result of the last.
+ *
+ *   READ    read, again until whole; nothing more inside the size: EIO (somebody cut the file)
+ *   WRITE   write, again until whole; FUA: with RWF_DSYNC
+ *   FLUSH   fdatasync
+ *   TRIM    punch a hole (a device: BLKDISCARD); not possible: done, since it is a hint
+ *   ZERO    punch a hole, or zero the range (NO_HOLE); not possible: write zeroes (a device:
+ *           BLKZEROOUT), or -EOPNOTSUPP when it must be fast. FUA: then fdatasync
+ *   CACHE   ask the system to read ahead; whatever comes of it
+ *   STATUS  SEEK_DATA, SEEK_HOLE
+ *
+ * A FLUSH THAT FAILED. The system tells of pages that it could not write once, at the next fsync, and
+ * then takes them for written: the next fsync succeeds, and the data is not there ("fsyncgate", in
+ * PostgreSQL's word of 2018). So after one FLUSH has failed, every later one fails with EIO too, until
+ * the back end is opened anew: none may say that all is in place. What a client wrote may also read
+ * back as before from then on. A FUA write syncs too, and so takes the system's word from the FLUSH
+ * after it: when it fails it is written again without the sync, and if that succeeds it was the sync
+ * that failed.
+ */
+#include "port/back-file.h"
+#include "port/log.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+int file_fua(const struct back_io *io, enum file_step step)
+{
+	return step == FILE_WRITE && io->flags & BACK_FUA ? RWF_DSYNC : 0;
+}
+
+void *file_data(const struct file *f, struct back_io *io)
+{
+	struct file_op *op = file_op(io);
+
+	return op->step == FILE_WRITE_ZERO ? f->zeroes : io->data + op->done;
+}
+
+uint32_t file_bytes(struct back_io *io)
+{
+	uint64_t left = io->length - file_op(io)->done;
+
+	return left < CHUNK_MAX ? (uint32_t)left : CHUNK_MAX;
+}
+
+/* The errors that mean something to a client, and EIO. */
+static int error_of(int result)
+{
+	switch (result) {
+	case -EDQUOT:
+	case -EFBIG:
+		return -ENOSPC;
+	case -EIO:
+	case -ENOSPC:
+	case -EROFS:
+	case -EPERM:
+	case -EINVAL:
+	case -ENOMEM:
+	case -EOPNOTSUPP:
+		return result;
+	default:
+		return -EIO;
+	}
+}
+
+static void finish(struct file *f, struct back_io *io, int error)
+{
+	io->error = error ? error_of(error) : 0;
+	f->back.done(f->back.done_arg, io);
+}
+
+static void flush_failed(struct file *f, int error)
+{
+	if (!f->flush_failed)
+		log_event(LOG_LEVEL_ERROR, "flush-failed", "back", f->name, "why", strerror(-error),
+			"then", "every flush fails until this is opened anew", NULL);
+	f->flush_failed = true;
+}
+
+static void step(struct file *f, struct back_io *io, enum file_step s)
+{
+	file_op(io)->step = s;
+	if (f->ring_up && s < FILE_DISCARD)
+		file_ring_put(f, io);
+	else
+		file_call_put(f, io);
+}
+
+static void begin_zero(struct file *f, struct back_io *io)
+{
+	bool hole = !(io->flags & BACK_NO_HOLE), fast = io->flags & BACK_FAST_ZERO;
+
+	if (hole && !f->no_punch)
+		step(f, io, FILE_PUNCH);
+	else if (!f->block && !f->no_zero_range)
+		step(f, io, FILE_ZERO_RANGE);
+	else if (fast)
+		finish(f, io, -EOPNOTSUPP);
+	else
+		step(f, io, f->block ? FILE_ZERO_OUT : FILE_WRITE_ZERO);
+}
+
+static void begin_trim(struct file *f, struct back_io *io)
+{
+	if (f->block)
+		step(f, io, FILE_DISCARD);
+	else if (!f->no_punch)
+		step(f, io, FILE_PUNCH);
+	else
+		finish(f, io, 0);
+}
+
+void file_begin(struct file *f, struct back_io *io)
+{
+	struct file_op *op = file_op(io);
+
+	op->file = f;
+	op->done = 0;
+	op->sync = io->flags & BACK_FUA && (io->op == BACK_TRIM || io->op == BACK_ZERO);
+	if (!io->length && io->op != BACK_FLUSH) {
+		finish(f, io, io->op == BACK_STATUS ? -EINVAL : 0);
+		return;
+	}
+	switch (io->op) {
+	case BACK_READ:
+		step(f, io, FILE_READ);
+		break;
+	case BACK_WRITE:
+		step(f, io, FILE_WRITE);
+		break;
+	case BACK_FLUSH:
+		if (f->flush_failed)
+			finish(f, io, -EIO);
+		else
+			step(f, io, FILE_SYNC);
+		break;
+	case BACK_TRIM:
+		begin_trim(f, io);
+		break;
+	case BACK_ZERO:
+		begin_zero(f, io);
+		break;
+	case BACK_CACHE:
+		step(f, io, FILE_ADVISE);
+		break;
+	case BACK_STATUS:
+		step(f, io, FILE_STATUS);
+		break;
+	default:
+		finish(f, io, -EINVAL);
+	}
+}
+
+/* ---- what follows from a result */
+
+static void moved(struct file *f, struct back_io *io, int bytes)
+{
+	struct file_op *op = file_op(io);
+
+	if (bytes == 0) { /* a read at the end of the file; a write never */
+		finish(f, io, -EIO);
+		return;
+	}
+	op->done += (uint32_t)bytes;
+	if (op->done < io->length)
+		step(f, io, op->step);
+	else if (op->sync)
+		step(f, io, FILE_SYNC);
+	else
+		finish(f, io, 0);
+}
+
+static void write_failed(struct file *f, struct back_io *io, int error)
+{
+	if (io->flags & BACK_FUA)
+		step(f, io, FILE_REWRITE);
+	else
+		finish(f, io, error);
+}
+
+static void rewritten(struct file *f, struct back_io *io, int result)
+{
+	if (result >= 0) {
+		flush_failed(f, -EIO);
+		result = -EIO;
+	}
+	finish(f, io, result);
+}
+
+static void synced(struct file *f, struct back_io *io, int result)
+{
+	if (result < 0)
+		flush_failed(f, result);
+	/* One that was under way while another failed: which of the two was told of the lost pages
+	 * is chance. */
+	finish(f, io, f->flush_failed ? result < 0 ? result : -EIO : 0);
+}
+
+static bool cannot(int result)
+{
+	return result == -EOPNOTSUPP || result == -ENOSYS || result == -ENOTTY;
+}
+
+/* A hole, a range of zeroes, a discard: all at once, or not known here. */
+static void ranged(struct file *f, struct back_io *io, int result)
+{
+	enum file_step s = file_op(io)->step;
+
+	if (cannot(result)) {
+		f->no_punch |= s == FILE_PUNCH;
+		f->no_zero_range |= s == FILE_ZERO_RANGE;
+		if (io->op == BACK_ZERO && s != FILE_ZERO_OUT)
+			begin_zero(f, io);
+		else
+			finish(f, io, io->op == BACK_TRIM ? 0 : result);
+	} else if (result < 0) {
+		finish(f, io, result);
+	} else if (file_op(io)->sync) {
+		step(f, io, FILE_SYNC);
+	} else {
+		finish(f, io, 0);
+	}
+}
+
+void file_advance(struct file *f, struct back_io *io, int result)
+{
+	enum file_step s = file_op(io)->step;
+
+	if (result == -EINTR || result == -EAGAIN) {
+		step(f, io, s);
+		return;
+	}
+	switch (s) {
+	case FILE_READ:
+	case FILE_WRITE:
+	case FILE_WRITE_ZERO:
+		if (result >= 0)
+			moved(f, io, result);
+		else if (s == FILE_WRITE)
+			write_failed(f, io, result);
+		else
+			finish(f, io, result);
+		break;
+	case FILE_REWRITE:
+		rewritten(f, io, result);
+		break;
+	case FILE_SYNC:
+		synced(f, io, result);
+		break;
+	case FILE_ADVISE:
+		finish(f, io, 0);
+		break;
+	case FILE_STATUS:
+		finish(f, io, result);
+		break;
+	default:
+		ranged(f, io, result);
+	}
+}
