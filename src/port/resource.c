@@ -341,10 +341,9 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = resource_shadow_next(r);
 	if (at <= now)
 		return true;
-	if (at != r->timer_at && r->loop) {
-		r->timer_at = at;
+	if (at != r->timer_at && r->loop)
 		loop_set(r->loop, &r->timer, at);
-	}
+	r->timer_at = at;
 	return false;
 }
 

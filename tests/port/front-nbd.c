@@ -591,13 +591,14 @@ static void test_no_reader(void)
 	rig_new(&r, NULL, NULL, 64 * MIB);
 	fd = rig_connect(&r, (struct rig_options){.sndbuf = 4096});
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	for (int idle = 0; idle < 3; n++) {
+	for (int idle = 0; idle < 3;) {
 		uint8_t p[NBD_REQUEST_SIZE];
 		struct nbd_request q = {(uint64_t)n, 0, 4096, 0, NBD_READ};
 
 		nbd_request_write(p, &q);
 		if (send(fd, p, sizeof(p), MSG_NOSIGNAL) == sizeof(p)) {
 			idle = 0;
+			n++;
 			continue;
 		}
 		rig_settle(&r);
