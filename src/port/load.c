@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * load: jobs on their threads, from the first connection to the last reply. See load.h.
+ *
+ * A round of the loop: replies that came are taken (load-conn.c), and free slots for new requests; then
+ * each job's turn fills the free slots of the connections that have some, and sends once for each.
+ * Idle connections cost nothing: those that have something to do stand in a list.
+ */
+#include "port/load-impl.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAY_WRONG 10 /* blocks told one by one; the rest are counted */
+
+const char *const load_error_names[LOAD_ERRORS + 1] = {"EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC",
+	"EOVERFLOW", "ENOTSUP", "ESHUTDOWN", "unanswered", NULL};
+
+static void job_over(struct load_run *r);
+
+/* ---- telling */
+
+void load_say(struct load_run *r, const char *fmt, ...)
+{
+	char text[500];
+	va_list ap;
+
+	if (!r->load->options.say)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&r->load->lock);
+	r->load->options.say(r->load->options.arg, r->job.name, text);
+	pthread_mutex_unlock(&r->load->lock);
+}
+
+void load_fail(struct load_run *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->result.fault, sizeof(r->result.fault), fmt, ap);
+	va_end(ap);
+	job_over(r);
+}
+
+/* ---- counting */
+
+static enum load_error kind_of(int error)
+{
+	switch (-error) {
+	case EPERM:
+		return LOAD_EPERM;
+	case ENOMEM:
+		return LOAD_ENOMEM;
+	case EINVAL:
+		return LOAD_EINVAL;
+	case ENOSPC:
+		return LOAD_ENOSPC;
+	case EOVERFLOW:
+		return LOAD_EOVERFLOW;
+	case ENOTSUP:
+		return LOAD_ENOTSUP;
+	case ESHUTDOWN:
+		return LOAD_ESHUTDOWN;
+	default:
+		return LOAD_EIO;
+	}
+}
+
+static void verify(struct load_run *r, struct load_slot *s, int error)
+{
+	uint64_t wrong = r->count.wrong;
+
+	switch (s->r.command) {
+	case NBD_WRITE:
+		load_verify_written(
+			r->verify, s->r.offset, s->r.length, s->r.flags & NBD_FUA, error);
+		break;
+	case NBD_FLUSH:
+		if (!error)
+			load_verify_flushed(r->verify, s->mark);
+		break;
+	case NBD_READ:
+		load_verify_read(r->verify, s->r.offset, s->r.length, s->data, error, &r->count);
+		if (r->count.wrong > wrong && r->said_wrong++ < SAY_WRONG)
+			load_say(r, "%s", r->count.last.text);
+		break;
+	}
+}
+
+static void count_kind(struct load_result *t, const struct load_request *q)
+{
+	switch (q->command) {
+	case NBD_READ:
+		t->reads++;
+		break;
+	case NBD_WRITE:
+		t->writes++;
+		break;
+	case NBD_FLUSH:
+		t->flushes++;
+		break;
+	default:
+		t->trims++;
+	}
+}
+
+void load_done(struct load_run *r, struct load_slot *s, int error, weir_time now)
+{
+	struct load_result *t = &r->result;
+	uint64_t bytes = s->r.command <= NBD_WRITE && !error ? s->r.length : 0;
+
+	r->in_flight--;
+	if (r->verify)
+		verify(r, s, error);
+	if (error) {
+		t->errors[kind_of(error)]++;
+		t->n_errors++;
+	}
+	if (!s->r.counts)
+		return;
+	weir_hist_record(&r->interval, now > s->r.intended ? (uint64_t)(now - s->r.intended) : 0);
+	r->interval_requests++;
+	r->interval_bytes += bytes;
+	if (!r->warm)
+		return;
+	t->requests++;
+	count_kind(t, &s->r);
+	if (now <= r->end) {
+		t->in_time++;
+		t->bytes += bytes;
+	}
+}
+
+/* Ends an interval: tells it, and adds it to the whole if it counts. */
+static void close_interval(struct load_run *r, weir_time now)
+{
+	const struct load_options *o = &r->load->options;
+	struct load_interval i = {.job = r->index,
+		.name = r->job.name,
+		.at = now - r->load->start,
+		.span = now - r->interval_at,
+		.warm = r->warm,
+		.requests = r->interval_requests,
+		.bytes = r->interval_bytes,
+		.latency = &r->interval};
+
+	if (o->tick && i.span > 0) {
+		pthread_mutex_lock(&r->load->lock);
+		o->tick(o->arg, &i);
+		pthread_mutex_unlock(&r->load->lock);
+	}
+	if (r->warm)
+		weir_hist_merge(&r->result.latency, &r->interval);
+	weir_hist_clear(&r->interval);
+	r->interval_requests = r->interval_bytes = 0;
+	r->interval_at = now;
+}
+
+/* ---- filling slots */
+
+static void mark_all(struct load_run *r)
+{
+	for (uint32_t i = 0; i < r->job.connections; i++)
+		load_conn_dirty(&r->conns[i]);
+}
+
+static void wake_at(struct load_run *r, weir_time when)
+{
+	if (when < r->wake_at) {
+		r->wake_at = when;
+		loop_set(r->loop, &r->wake, when);
+	}
+}
+
+/* Closed: every free slot is filled. */
+static void fill(struct load_conn *c, weir_time now)
+{
+	struct load_run *r = c->run;
+	struct load_request q;
+	struct load_slot *s;
+	weir_time when;
+
+	while ((s = load_conn_free_slot(c)) && load_conn_room(c)) {
+		if (s->free_at > now && r->phase == LOAD_RUN) {
+			r->thinking = true;
+			wake_at(r, s->free_at);
+			return;
+		}
+		if (!load_next(r, now, &q, &when))
+			return;
+		load_conn_issue(c, &q, now);
+	}
+}
+
+/* Open: the next connection that has a free slot. */
+static struct load_conn *pick(struct load_run *r)
+{
+	for (uint32_t i = 0; i < r->job.connections; i++) {
+		struct load_conn *c = &r->conns[r->pick];
+
+		r->pick = r->pick + 1 == r->job.connections ? 0 : r->pick + 1;
+		if (c->n_free && c->resend_at == c->n_slots && load_conn_room(c))
+			return c;
+	}
+	return NULL;
+}
+
+static void fill_open(struct load_run *r, weir_time now)
+{
+	struct load_request q;
+	struct load_conn *c;
+	weir_time when = WEIR_NEVER, from;
+
+	while (r->next_at <= now && !load_next_over(r, now)) {
+		c = pick(r);
+		if (!c) {
+			r->blocked = true;
+			return;
+		}
+		if (r->blocked) {
+			r->blocked = false;
+			r->unblocked_at = now;
+		}
+		if (!load_next(r, now, &q, &when))
+			break;
+		from = q.intended > r->unblocked_at ? q.intended : r->unblocked_at;
+		if (r->warm)
+			weir_hist_record(&r->result.late, now > from ? (uint64_t)(now - from) : 0);
+		load_conn_issue(c, &q, now);
+		load_conn_dirty(c);
+	}
+	if (!load_next_over(r, now))
+		wake_at(r, r->next_at);
+}
+
+static void serve_dirty(struct load_run *r, weir_time now, bool closed)
+{
+	struct load_conn *c = r->dirty, *next;
+
+	r->dirty = NULL;
+	for (; c; c = next) {
+		next = c->next_dirty;
+		c->dirty = false;
+		if (r->lost || r->phase == LOAD_DONE)
+			continue;
+		if (load_conn_resend(c) && closed)
+			fill(c, now);
+		load_conn_send(c);
+	}
+}
+
+/* ---- phases */
+
+static void enter(struct load_run *r, enum load_phase phase)
+{
+	r->phase = phase;
+	mark_all(r);
+}
+
+static void after_run(struct load_run *r, weir_time now)
+{
+	load_next_missed(r);
+	if (r->end == WEIR_NEVER ||
+		now < r->end) /* the requests were done before the time was up */
+		r->ended_by_count = true;
+	enter(r, LOAD_DRAIN);
+}
+
+/* Goes on when nothing is under way and nothing follows. */
+static void advance(struct load_run *r, weir_time now)
+{
+	bool flush = r->export_.flags & NBD_SEND_FLUSH && !(r->export_.flags & NBD_READ_ONLY);
+
+	if (r->phase == LOAD_RUN && load_next_over(r, now))
+		after_run(r, now);
+	if (r->in_flight || !load_next_over(r, now))
+		return;
+	switch (r->phase) {
+	case LOAD_DRAIN:
+		r->drained_at = now;
+		close_interval(r, now);
+		if (r->verify)
+			enter(r, flush ? LOAD_FLUSH : LOAD_BACK);
+		else
+			job_over(r);
+		break;
+	case LOAD_FLUSH:
+		enter(r, LOAD_BACK);
+		break;
+	case LOAD_BACK:
+		job_over(r);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool turn(struct loop_turn *t, weir_time round)
+{
+	struct load_run *r =
+		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, turn));
+	bool open = load_open_loop(r) && r->phase == LOAD_RUN;
+	weir_time now;
+
+	if (r->phase == LOAD_WAIT || r->phase == LOAD_DONE || r->lost)
+		return false;
+	now = loop_clock();
+	if (r->starved || (r->thinking && r->wake_at == WEIR_NEVER)) {
+		r->starved = r->thinking = false;
+		mark_all(r);
+	}
+	if (open)
+		fill_open(r, now);
+	serve_dirty(r, now, !open);
+	if (r->phase != LOAD_DONE && !r->lost)
+		advance(r, now);
+	return r->phase != LOAD_DONE && r->dirty != NULL;
+}
+
+static void begin(struct load_run *r, weir_time now)
+{
+	load_next_begin(r, now);
+	r->interval_at = now;
+	r->warm = r->job.warm_up == 0;
+	r->phase = LOAD_RUN;
+	if (!r->warm)
+		loop_set(r->loop, &r->mark, r->warm_at);
+	else if (r->end != WEIR_NEVER)
+		loop_set(r->loop, &r->mark, r->end);
+	mark_all(r);
+}
+
+static void on_wake(struct loop_timer *t, weir_time now)
+{
+	struct load_run *r =
+		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, wake));
+
+	r->wake_at = WEIR_NEVER;
+	if (r->phase == LOAD_WAIT)
+		begin(r, loop_clock());
+}
+
+static void on_mark(struct loop_timer *t, weir_time now)
+{
+	struct load_run *r =
+		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, mark));
+
+	if (r->warm || r->phase == LOAD_DONE)
+		return; /* the end: the turn that follows sees it */
+	close_interval(r, now);
+	r->warm = true;
+	r->warm_at = now;
+	if (r->end != WEIR_NEVER)
+		loop_set(r->loop, &r->mark, r->end);
+}
+
+static void on_tick(struct loop_timer *t, weir_time now)
+{
+	struct load_run *r =
+		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, tick));
+	bool stop = atomic_load_explicit(&r->load->stop, memory_order_relaxed);
+
+	loop_set(r->loop, &r->tick, now + r->load->options.interval);
+	if (stop && r->phase == LOAD_WAIT) {
+		job_over(r);
+		return;
+	}
+	if (r->phase == LOAD_RUN || r->phase == LOAD_DRAIN)
+		close_interval(r, now);
+	if (stop && r->phase == LOAD_RUN && r->end > now)
+		r->end = now;
+	if (stop && r->lost)
+		load_fail(r, "%s: stopped while the connection was lost", r->job.uri);
+	else if (r->lost)
+		load_conn_retry(r, now);
+	else if (r->in_flight && now - r->heard > r->job.timeout)
+		load_conn_lost(r, "no answer for a long time");
+}
+
+static void finish_result(struct load_run *r, weir_time now)
+{
+	struct load_result *t = &r->result;
+	weir_time end = r->drained_at ? r->drained_at : now;
+
+	if (!r->ended_by_count && r->end < end)
+		end = r->end;
+	t->size = r->export_.size;
+	t->elapsed = r->warm && end > r->warm_at ? end - r->warm_at : 0;
+	if (t->elapsed) {
+		t->iops = (double)t->in_time * 1e9 / (double)t->elapsed;
+		t->bytes_per_second = (double)t->bytes * 1e9 / (double)t->elapsed;
+	}
+	t->checked = r->count.checked;
+	t->unchecked = r->count.unchecked;
+	t->wrong = r->count.wrong;
+}
+
+static void job_over(struct load_run *r)
+{
+	struct weir_err err;
+	weir_time now = loop_clock();
+
+	if (r->phase == LOAD_DONE)
+		return;
+	if (r->phase == LOAD_RUN || r->phase == LOAD_DRAIN)
+		close_interval(r, now);
+	r->phase = LOAD_DONE;
+	load_conn_end(r);
+	finish_result(r, now);
+	if (r->verify && r->job.table && load_verify_save(r->verify, r->job.table, &err) < 0 &&
+		!r->result.fault[0])
+		snprintf(r->result.fault, sizeof(r->result.fault), "%s", err.text);
+	loop_set(r->loop, &r->tick, WEIR_NEVER);
+	loop_set(r->loop, &r->wake, WEIR_NEVER);
+	loop_set(r->loop, &r->mark, WEIR_NEVER);
+	loop_turn_remove(r->loop, &r->turn);
+	if (--r->thread->running == 0)
+		loop_stop(r->loop);
+}
+
+/* ---- threads */
+
+static void start_job(struct load_run *r)
+{
+	r->turn.turn = turn;
+	r->tick.due = on_tick;
+	r->wake.due = on_wake;
+	r->mark.due = on_mark;
+	r->wake_at = WEIR_NEVER;
+	loop_turn_add(r->loop, &r->turn);
+	loop_set(r->loop, &r->tick, r->load->start + r->load->options.interval);
+	wake_at(r, r->load->start + r->job.start);
+}
+
+static void *thread_main(void *arg)
+{
+	struct load_thread *t = arg;
+
+	if (t->core >= 0) { /* as good as it goes */
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET((size_t)t->core, &set);
+		pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	}
+	for (size_t i = 0; i < t->load->n; i++)
+		if (t->load->runs[i].thread == t)
+			start_job(&t->load->runs[i]);
+	t->result = t->running ? loop_run(t->loop) : 0;
+	return NULL;
+}
+
+/* Threads that connect anew post to a loop: they must have ended before it goes. */
+static void wait_for_dials(struct load *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct load_run *r = &l->runs[i];
+
+		while (r->dial) {
+			pthread_join(r->dial->thread, NULL);
+			r->dial->joined = true;
+			r->dial->task.run(&r->dial->task);
+		}
+	}
+}
+
+int load_run(struct load *l)
+{
+	int r = 0;
+
+	l->start = loop_clock();
+	for (unsigned i = 1; i < l->n_threads; i++) {
+		int e = pthread_create(&l->threads[i].thread, NULL, thread_main, &l->threads[i]);
+
+		l->threads[i].started = e == 0;
+		if (e)
+			r = -e;
+	}
+	if (r < 0)
+		load_stop(l);
+	thread_main(&l->threads[0]);
+	for (unsigned i = 1; i < l->n_threads; i++)
+		if (l->threads[i].started)
+			pthread_join(l->threads[i].thread, NULL);
+	wait_for_dials(l);
+	for (unsigned i = 0; i < l->n_threads && r == 0; i++)
+		r = l->threads[i].result;
+	return r;
+}
+
+void load_stop(struct load *l)
+{
+	atomic_store_explicit(&l->stop, true, memory_order_relaxed);
+}
+
+const struct load_result *load_result(const struct load *l, size_t job)
+{
+	return &l->runs[job].result;
+}

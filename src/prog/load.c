@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* load: `weir load`, requests to NBD servers, and how long they took. */
+#include "base/units.h"
+#include "prog/load-report.h"
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct verb verb_load;
+
+/* Up to OWN: load.h's keys, which a job may have for itself, too. */
+enum {
+	CONNECTIONS,
+	DEPTH,
+	RATE,
+	ARRIVALS,
+	SIZE,
+	READS,
+	FUA,
+	ORDER,
+	OFFSET,
+	LENGTH,
+	FLUSH_EVERY,
+	THINK,
+	START,
+	DURATION,
+	REQUESTS,
+	WARM_UP,
+	SEED,
+	STRUCTURED,
+	VERIFY,
+	TABLE,
+	RECONNECT,
+	TIMEOUT,
+	TLS_CA,
+	TLS_CERT,
+	TLS_KEY,
+	TLS_PSK,
+	OWN,
+	THREADS = OWN,
+	SERIES,
+	JSON,
+	ALLOW_ERRORS,
+	N_OPTIONS
+};
+static const struct opt options[] = {
+	[CONNECTIONS] = {"connections", 'c', "N", "connections of a job (1)"},
+	[DEPTH] = {"depth", 'd', "N", "requests under way on each (1; with --rate at most, 1024)"},
+	[RATE] = {"rate", 'r', "RATE", "open loop: so many requests begin each second"},
+	[ARRIVALS] = {"arrivals", 0, "KIND", "of an open loop: poisson (default) or even"},
+	[SIZE] = {"size", 's', "SIZES", "of a request: 4k (default), or a mix, 4k:70,64k:30"},
+	[READS] = {"reads", 0, "SHARE", "reads among reads and writes (100%)"},
+	[FUA] = {"fua", 0, "SHARE", "writes that are durable when answered (0%)"},
+	[ORDER] = {"order", 'o', "ORDER", "random (default), sequential or zipf[:S]"},
+	[OFFSET] = {"offset", 0, "SIZE", "where the part of the export begins (0)"},
+	[LENGTH] = {"length", 0, "SIZE", "how long it is (to the end)"},
+	[FLUSH_EVERY] = {"flush-every", 0, "N", "a flush after so many writes"},
+	[THINK] = {"think", 0, "TIME", "closed loop: between a reply and the next request"},
+	[START] = {"start", 0, "TIME", "wait so long first"},
+	[DURATION] = {"duration", 't', "TIME", "for how long"},
+	[REQUESTS] = {"requests", 'n', "N", "at most so many requests"},
+	[WARM_UP] = {"warm-up", 0, "TIME", "what is not counted at first"},
+	[SEED] = {"seed", 0, "N", "of all that is random (1)"},
+	[STRUCTURED] = {"structured", 0, NULL, "ask for structured replies"},
+	[VERIFY] = {"verify", 0, NULL, "write blocks that can be checked, and check them"},
+	[TABLE] = {"table", 0, "FILE", "keep what the blocks must hold, for the next run"},
+	[RECONNECT] = {"reconnect", 0, "TIME", "try for so long when a connection is lost"},
+	[TIMEOUT] = {"timeout", 0, "TIME", "without any answer a connection is lost (30s)"},
+	[TLS_CA] = {"tls-ca", 0, "FILE", "nbds: whose certificates are trusted"},
+	[TLS_CERT] = {"tls-cert", 0, "FILE", "nbds: our own certificate"},
+	[TLS_KEY] = {"tls-key", 0, "FILE", "nbds: its key"},
+	[TLS_PSK] = {"tls-psk", 0, "FILE", "nbds: a pre-shared key, NAME:HEX"},
+	[THREADS] = {"threads", 0, "N", "deal the jobs out to N threads (1)"},
+	[SERIES] = {"series", 0, "FILE", "write CSV, a line for each job every 100 ms"},
+	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
+	[ALLOW_ERRORS] = {"allow-errors", 0, NULL, "errors that the server returns are no failure"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+static int read_defaults(const char *const *values, struct load_job *ret)
+{
+	struct weir_err err;
+
+	load_job_default(ret);
+	for (int i = 0; i < OWN; i++)
+		if (values[i] && load_job_set(ret, options[i].name, values[i], &err) < 0)
+			return opts_fail(&verb_load, "--%s", err.text);
+	return -1;
+}
+
+static int read_threads(const char *text, unsigned *ret)
+{
+	struct weir_err err;
+	int64_t n;
+
+	if (!text)
+		return -1;
+	if (weir_units_int(text, &n, &err) < 0)
+		return opts_fail(&verb_load, "--threads: %s", err.text);
+	if (n < 1 || n > 256)
+		return opts_fail(&verb_load, "--threads: must be 1 to 256");
+	*ret = (unsigned)n;
+	return -1;
+}
+
+static int run(int argc, char **argv)
+{
+	struct load_report report = {.verb = &verb_load};
+	struct load_job defaults, *jobs;
+	const char *values[N_OPTIONS];
+	struct weir_err err;
+	int n, status = opts_parse(&verb_load, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n == 0)
+		return opts_fail(&verb_load, "which server? a URI such as nbd://HOST/EXPORT");
+	status = read_defaults(values, &defaults);
+	if (status < 0)
+		status = read_threads(values[THREADS], &report.threads);
+	if (status >= 0)
+		return status;
+	report.series = values[SERIES];
+	report.json = values[JSON];
+	report.allow_errors = values[ALLOW_ERRORS];
+	jobs = calloc((size_t)n, sizeof(*jobs));
+	if (!jobs)
+		return opts_fail(&verb_load, "no memory");
+	for (int i = 0; i < n; i++) {
+		jobs[i] = defaults;
+		if (load_job_parse(&jobs[i], argv[1 + i], &err) < 0) {
+			status = opts_fail(&verb_load, "%s: %s", jobs[i].name, err.text);
+			break;
+		}
+	}
+	if (status < 0)
+		status = load_report_run(&report, jobs, (size_t)n);
+	free(jobs);
+	return status;
+}
+
+const struct verb verb_load = {
+	.name = "load",
+	.summary = "send requests to NBD servers, and say how long they took",
+	.usage = "[OPTION]... [NAME=]URI[,KEY=VALUE]...",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replay: `weir replay`, a recorded trace sent to an NBD server at its own times. */
+#include "base/units.h"
+#include "model/trace.h"
+#include "prog/files.h"
+#include "prog/load-report.h"
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct verb verb_replay;
+
+enum {
+	FORMAT,
+	SKIP_BAD,
+	SPEED,
+	SCALE_OFFSETS,
+	FROM,
+	UNTIL,
+	KEYS, /* from here to OWN: load.h's keys */
+	CONNECTIONS = KEYS,
+	DEPTH,
+	WARM_UP,
+	SEED,
+	STRUCTURED,
+	RECONNECT,
+	TIMEOUT,
+	TLS_CA,
+	TLS_CERT,
+	TLS_KEY,
+	TLS_PSK,
+	OWN,
+	SERIES = OWN,
+	JSON,
+	ALLOW_ERRORS,
+	N_OPTIONS
+};
+static const struct opt options[] = {
+	[FORMAT] = {"format", 'f', "FORMAT", "of the trace, if it is not found by itself"},
+	[SKIP_BAD] = {"skip-bad", 0, NULL, "skip and count lines that are no requests"},
+	[SPEED] = {"speed", 0, "X", "X times as fast as it was recorded (1)"},
+	[SCALE_OFFSETS] = {"scale-offsets", 0, NULL, "stretch or shrink offsets to fit the export"},
+	[FROM] = {"from", 0, "TIME", "only requests from this time of the trace on"},
+	[UNTIL] = {"until", 0, "TIME", "only requests before this time of the trace"},
+	[CONNECTIONS] = {"connections", 'c', "N", "over so many connections (1)"},
+	[DEPTH] = {"depth", 'd', "N", "at most so many requests under way on each (1024)"},
+	[WARM_UP] = {"warm-up", 0, "TIME", "what is not counted at first"},
+	[SEED] = {"seed", 0, "N", "of the offsets, if the trace has none (1)"},
+	[STRUCTURED] = {"structured", 0, NULL, "ask for structured replies"},
+	[RECONNECT] = {"reconnect", 0, "TIME", "try for so long when a connection is lost"},
+	[TIMEOUT] = {"timeout", 0, "TIME", "without any answer a connection is lost (30s)"},
+	[TLS_CA] = {"tls-ca", 0, "FILE", "nbds: whose certificates are trusted"},
+	[TLS_CERT] = {"tls-cert", 0, "FILE", "nbds: our own certificate"},
+	[TLS_KEY] = {"tls-key", 0, "FILE", "nbds: its key"},
+	[TLS_PSK] = {"tls-psk", 0, "FILE", "nbds: a pre-shared key, NAME:HEX"},
+	[SERIES] = {"series", 0, "FILE", "write CSV, a line every 100 ms"},
+	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
+	[ALLOW_ERRORS] = {"allow-errors", 0, NULL, "errors that the server returns are no failure"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+static int read_speed(const char *text, double *ret)
+{
+	struct weir_err err;
+
+	if (text && weir_units_count(text, ret, &err) < 0)
+		return opts_fail(&verb_replay, "--speed: %s", err.text);
+	return *ret > 0 ? -1 : opts_fail(&verb_replay, "--speed: must be above 0");
+}
+
+static int read_job(const char *const *values, struct load_job *ret)
+{
+	struct weir_err err;
+
+	load_job_default(ret);
+	ret->name = "replay";
+	for (int i = KEYS; i < OWN; i++)
+		if (values[i] && load_job_set(ret, options[i].name, values[i], &err) < 0)
+			return opts_fail(&verb_replay, "--%s", err.text);
+	ret->scale_offsets = values[SCALE_OFFSETS];
+	return read_speed(values[SPEED], &ret->speed);
+}
+
+static int read_format(const char *text, enum trace_format *ret)
+{
+	const char *near;
+
+	if (!text)
+		return -1;
+	for (int i = 0; i < TRACE_FORMATS; i++) {
+		if (strcmp(trace_format_names[i], text) == 0) {
+			*ret = (enum trace_format)i;
+			return -1;
+		}
+	}
+	near = weir_err_near(text, trace_format_names);
+	if (near)
+		return opts_fail(
+			&verb_replay, "--format: no '%s' (did you mean '%s'?)", text, near);
+	return opts_fail(&verb_replay, "--format: no '%s'", text);
+}
+
+/* The part of it that is wanted. */
+static int slice(struct trace *t, const char *from, const char *until)
+{
+	weir_time a = 0, b = WEIR_NEVER;
+	struct weir_err err;
+
+	if (from && weir_units_time(from, &a, &err) < 0)
+		return opts_fail(&verb_replay, "--from: %s", err.text);
+	if (until && weir_units_time(until, &b, &err) < 0)
+		return opts_fail(&verb_replay, "--until: %s", err.text);
+	if (from || until)
+		trace_slice(t, a, b);
+	return t->n ? -1 : opts_fail(&verb_replay, "no request of the trace is in that time");
+}
+
+static int read_trace(const char *path, const char *const *values, struct trace *ret)
+{
+	enum trace_format format = TRACE_AUTO;
+	struct weir_err err;
+	char *text;
+	size_t len;
+	int r, status = read_format(values[FORMAT], &format);
+
+	if (status >= 0)
+		return status;
+	if (files_read_trace(path, &text, &len, &err) < 0)
+		return opts_fail(&verb_replay, "%s", err.text);
+	r = trace_read(text, len, path, format, values[SKIP_BAD] != NULL, ret, &err);
+	free(text);
+	if (r < 0)
+		return opts_fail(&verb_replay, "%s", err.text);
+	if (ret->bad_lines)
+		fprintf(stderr, "weir: replay: %s: %zu bad lines skipped\n", path, ret->bad_lines);
+	status = slice(ret, values[FROM], values[UNTIL]);
+	if (status >= 0)
+		trace_free(ret);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct load_report report = {.verb = &verb_replay, .late = true};
+	const char *values[N_OPTIONS];
+	struct load_job job;
+	struct trace trace;
+	int n, status = opts_parse(&verb_replay, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n != 2)
+		return opts_fail(&verb_replay, "needs a TRACE and a URI");
+	status = read_job(values, &job);
+	if (status < 0)
+		status = read_trace(argv[1], values, &trace);
+	if (status >= 0)
+		return status;
+	job.uri = argv[2];
+	job.trace = &trace;
+	report.series = values[SERIES];
+	report.json = values[JSON];
+	report.allow_errors = values[ALLOW_ERRORS];
+	status = load_report_run(&report, &job, 1);
+	trace_free(&trace);
+	return status;
+}
+
+const struct verb verb_replay = {
+	.name = "replay",
+	.summary = "send a trace to an NBD server, at its own times",
+	.usage = "[OPTION]... TRACE URI",
+	.options = options,
+	.run = run,
+};
