@@ -126,7 +126,8 @@ static int find(void *arg, const char *name, struct nbd_export *ret)
 		.flags = front_nbd_flags(info, place.read_only),
 		.block_min = info->block_min ? info->block_min : 1,
 		.block_preferred = info->block_preferred ? info->block_preferred : 4096,
-		.block_max = NBD_PAYLOAD_MAX};
+		.block_max = NBD_PAYLOAD_MAX,
+		.description = place.description};
 	return 0;
 }
 
