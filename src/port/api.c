@@ -11,6 +11,7 @@
 #include "port/log.h"
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -163,14 +164,17 @@ static void get_policy(struct api *a, const struct http_request *q, struct http_
 {
 	json_t *overrides = json_array();
 	const char *key, *value;
+	char here[PATH_MAX]; /* where a relative name starts */
 
 	for (size_t i = 0; gateway_override(a->gateway, i, &key, &value); i++)
 		json_array_append_new(
 			overrides, json_pack("{s:s, s:s}", "key", key, "value", value));
 	give(ret, 200,
-		json_pack("{s:o, s:b, s:s, s:o}", "version",
+		json_pack("{s:o, s:b, s:s, s:s, s:s, s:o}", "version",
 			json_integer((json_int_t)gateway_version(a->gateway)), "enforce",
-			gateway_policy(a->gateway)->enforce, "text",
+			gateway_policy(a->gateway)->enforce, "name",
+			gateway_policy_name(a->gateway), "folder",
+			getcwd(here, sizeof(here)) ? here : "/", "text",
 			gateway_policy_text(a->gateway), "overrides", overrides));
 }
 

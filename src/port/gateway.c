@@ -151,6 +151,11 @@ const struct weir_policy *gateway_policy(const struct gateway *g)
 	return g->policy;
 }
 
+const char *gateway_policy_name(const struct gateway *g)
+{
+	return g->name;
+}
+
 const char *gateway_policy_text(const struct gateway *g)
 {
 	return g->text;

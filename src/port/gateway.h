@@ -78,6 +78,7 @@ int gateway_reload(
 int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot);
 uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
 const struct weir_policy *gateway_policy(const struct gateway *g);
+const char *gateway_policy_name(const struct gateway *g); /* of its file, as it was given */
 const char *gateway_policy_text(const struct gateway *g);
 /* i-th thing that `set` changed, or false. */
 bool gateway_override(

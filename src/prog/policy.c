@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy: `weir policy`, is a policy right, and what does it amount to. */
+/* policy: `weir policy`, is a policy right, what does it amount to, and let it be in force. */
 #include "prog/policy-verb.h"
 #include "prog/files.h"
-#include "prog/verb.h"
+#include "prog/remote.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct verb verb_policy;
-
-enum { JSON, N_OPTIONS };
+enum { JSON, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "show: JSON instead of tables"},
+	[KEEP] = {"keep", 'k', NULL, "apply: keep what weir set changed"},
+	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only say what would change"},
+	[SOCKET] = REMOTE_SOCKET,
+	[URL] = REMOTE_URL,
+	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static const char *const subverbs[] = {"check", "show", NULL};
+static const char *const subverbs[] = {"check", "show", "apply", NULL};
 
 static const char *name_of(const char *path)
 {
@@ -86,34 +89,61 @@ static int show(const char *path, bool json)
 	return 0;
 }
 
+/* 0, or 2 with the first option that does not belong here. */
+static int check_options(const char *const *values, bool is_show, bool is_apply, bool live)
+{
+	for (int i = 0; i < N_OPTIONS; i++) {
+		if (!values[i])
+			continue;
+		if (i == JSON && !is_show)
+			return opts_fail(&verb_policy, "--json goes with show");
+		if ((i == KEEP || i == DRY_RUN) && !is_apply)
+			return opts_fail(&verb_policy, "--%s goes with apply", options[i].name);
+		if (i >= SOCKET && !live)
+			return opts_fail(&verb_policy,
+				"--%s goes with apply, and with show without a FILE",
+				options[i].name);
+	}
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	int n, status = opts_parse(&verb_policy, argc, argv, values, &n);
+	bool is_show, is_apply;
+	struct policy_live live;
 
 	if (status >= 0)
 		return status;
 	if (n == 0)
-		return opts_fail(&verb_policy, "what? check or show; see weir policy --help");
-	if (strcmp(argv[1], "check") == 0) {
-		if (values[JSON])
-			return opts_fail(&verb_policy, "--json goes with show");
-		if (n < 2)
-			return opts_fail(&verb_policy, "check needs one FILE or several");
-		return check(n - 1, argv + 2);
-	}
-	if (strcmp(argv[1], "show") == 0) {
-		if (n != 2)
-			return opts_fail(&verb_policy, "show needs one FILE");
-		return show(argv[2], values[JSON] != NULL);
-	}
-	return opts_fail(&verb_policy, "no '%s'; it may be check or show", argv[1]);
+		return opts_fail(
+			&verb_policy, "what? check, show or apply; see weir policy --help");
+	live = (struct policy_live){values[SOCKET], values[URL], values[TOKEN]};
+	is_show = strcmp(argv[1], "show") == 0;
+	is_apply = strcmp(argv[1], "apply") == 0;
+	if (!is_show && !is_apply && strcmp(argv[1], "check") != 0)
+		return opts_fail(&verb_policy, "no '%s'; it may be check, show or apply", argv[1]);
+	status = check_options(values, is_show, is_apply, is_apply || (is_show && n == 1));
+	if (status)
+		return status;
+	if (is_show && n == 1)
+		return policy_show_live(&live, values[JSON]);
+	if (is_show)
+		return n == 2 ? show(argv[2], values[JSON])
+			      : opts_fail(&verb_policy, "show needs one FILE, or none");
+	if (is_apply)
+		return n == 2 ? policy_apply(&live, argv[2], values[KEEP], values[DRY_RUN])
+			      : opts_fail(&verb_policy, "apply needs one FILE");
+	return n >= 2 ? check(n - 1, argv + 2)
+		      : opts_fail(&verb_policy, "check needs one FILE or several");
 }
 
 const struct verb verb_policy = {
 	.name = "policy",
-	.summary = "check a policy, or show what it amounts to",
-	.usage = "check FILE...\n       weir policy show [--json] FILE",
+	.summary = "check a policy, show what it amounts to, or put it in force",
+	.usage = "check FILE...\n       weir policy show [--json] [FILE]\n"
+		 "       weir policy apply [--keep] [--dry-run] FILE",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -23,8 +23,15 @@ extern const struct verb verb_trace;
 int trace_load(
 	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err);
 
-/* Both return the exit status. */
+/* Return the exit status. */
 int trace_info(const struct trace_request *q, char **paths, int n);
 int trace_convert(const struct trace_request *q, const char *in, const char *out);
+
+struct trace_record_request { /* as written; NULL: not given */
+	const char *file, *requests, *duration;
+	const char *socket, *url, *token_file; /* which gateway: remote.h */
+};
+/* Until it is full, the time is over, or SIGINT, SIGTERM or SIGHUP. The exit status. */
+int trace_record_run(const struct trace_record_request *q);
 
 #endif

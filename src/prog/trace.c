@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: `weir trace`, what recorded traces hold, and one format into another. */
+/* trace: `weir trace`, what recorded traces hold, one format into another, and recording. */
 #include "prog/trace-verb.h"
 #include "prog/files.h"
 #include "prog/progress.h"
+#include "prog/remote.h"
 #include "base/units.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT, TO, SKIP_BAD, DROP, SPEED, FROM, UNTIL, JSON, N_OPTIONS };
+enum {
+	FORMAT,
+	TO,
+	SKIP_BAD,
+	DROP,
+	SPEED,
+	FROM,
+	UNTIL,
+	JSON,
+	REQUESTS,
+	DURATION,
+	SOCKET,
+	URL,
+	TOKEN,
+	N_OPTIONS
+};
 static const struct opt options[] = {
 	[FORMAT] = {"format", 'f', "FORMAT", "read as FORMAT (auto: find out)"},
 	[TO] = {"to", 't', "FORMAT", "convert: write FORMAT (weir)"},
@@ -20,9 +36,32 @@ static const struct opt options[] = {
 	[FROM] = {"from", 0, "TIME", "convert: only what arrives at TIME or later"},
 	[UNTIL] = {"until", 0, "TIME", "convert: only what arrives before TIME"},
 	[JSON] = {"json", 0, NULL, "info: JSON instead of a table"},
+	[REQUESTS] = {"requests", 'n', "N", "record: at most N requests (100M)"},
+	[DURATION] = {"duration", 'd', "TIME", "record: for TIME; else until interrupted"},
+	[SOCKET] = REMOTE_SOCKET,
+	[URL] = REMOTE_URL,
+	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static const char *const subverbs[] = {"info", "convert", NULL};
+static const char *const subverbs[] = {"info", "convert", "record", NULL};
+
+/* Which options go with which of them: a bit each. */
+enum { INFO = 1, CONVERT = 2, RECORD = 4 };
+static const unsigned goes_with[N_OPTIONS] = {
+	[FORMAT] = INFO | CONVERT,
+	[TO] = CONVERT,
+	[SKIP_BAD] = INFO | CONVERT,
+	[DROP] = CONVERT,
+	[SPEED] = CONVERT,
+	[FROM] = CONVERT,
+	[UNTIL] = CONVERT,
+	[JSON] = INFO,
+	[REQUESTS] = RECORD,
+	[DURATION] = RECORD,
+	[SOCKET] = RECORD,
+	[URL] = RECORD,
+	[TOKEN] = RECORD,
+};
 
 /* ---- reading */
 
@@ -122,10 +161,38 @@ static int parse_request(const char **values, struct trace_request *q)
 static int unknown_subverb(int operands, const char *word)
 {
 	if (operands == 0)
-		return opts_fail(&verb_trace, "what? info or convert; see weir trace --help");
+		return opts_fail(
+			&verb_trace, "what? info, convert or record; see weir trace --help");
 	const char *near = weir_err_near(word, subverbs);
-	return opts_fail(&verb_trace, "no '%s'%s%s%s; there are info and convert", word,
+	return opts_fail(&verb_trace, "no '%s'%s%s%s; there are info, convert and record", word,
 		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/* 0, or 2 with the first option that does not belong here. */
+static int check_options(const char *const *values, unsigned which)
+{
+	for (int i = 0; i < N_OPTIONS; i++)
+		if (values[i] && !(goes_with[i] & which))
+			return opts_fail(&verb_trace, "--%s is for %s", options[i].name,
+				goes_with[i] == INFO      ? "info"
+				: goes_with[i] == CONVERT ? "convert"
+				: goes_with[i] == RECORD  ? "record"
+							  : "info and convert");
+	return 0;
+}
+
+static int record(const char *const *values, int operands, char **argv)
+{
+	struct trace_record_request q = {.requests = values[REQUESTS],
+		.duration = values[DURATION],
+		.socket = values[SOCKET],
+		.url = values[URL],
+		.token_file = values[TOKEN]};
+
+	if (operands != 2)
+		return opts_fail(&verb_trace, "record needs one name, the FILE to be made");
+	q.file = argv[2];
+	return trace_record_run(&q);
 }
 
 static int run(int argc, char **argv)
@@ -133,19 +200,23 @@ static int run(int argc, char **argv)
 	const char *values[N_OPTIONS];
 	struct trace_request q;
 	int operands, status = opts_parse(&verb_trace, argc, argv, values, &operands);
+	unsigned which = 0;
 	if (status >= 0)
 		return status;
-	bool info = operands > 0 && strcmp(argv[1], "info") == 0;
-	if (!info && (operands == 0 || strcmp(argv[1], "convert") != 0))
+	for (int i = 0; operands > 0 && subverbs[i]; i++)
+		if (strcmp(argv[1], subverbs[i]) == 0)
+			which = 1u << i;
+	if (!which)
 		return unknown_subverb(operands, argv[1]);
-	for (int i = 0; i < N_OPTIONS; i++)
-		if (values[i] && i != FORMAT && i != SKIP_BAD && (i == JSON) != info)
-			return opts_fail(&verb_trace, "--%s is for %s", options[i].name,
-				info ? "convert" : "info");
+	status = check_options(values, which);
+	if (status)
+		return status;
+	if (which == RECORD)
+		return record(values, operands, argv);
 	status = parse_request(values, &q);
 	if (status)
 		return status;
-	if (info)
+	if (which == INFO)
 		return operands > 1 ? trace_info(&q, argv + 2, operands - 1)
 				    : opts_fail(&verb_trace,
 					      "info of which traces? files, folders or -");
@@ -157,8 +228,9 @@ static int run(int argc, char **argv)
 
 const struct verb verb_trace = {
 	.name = "trace",
-	.summary = "say what recorded traces hold, or convert one",
-	.usage = "info [OPTION]... FILE|FOLDER...\n       weir trace convert [OPTION]... IN OUT",
+	.summary = "say what recorded traces hold, convert one, or record one",
+	.usage = "info [OPTION]... FILE|FOLDER...\n       weir trace convert [OPTION]... IN OUT\n"
+		 "       weir trace record [OPTION]... FILE",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* status: `weir status`, one look at a running gateway. */
+#include "prog/remote.h"
+#include "prog/table.h"
+#include "prog/view.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct verb verb_status;
+
+enum { JSON, CLIENTS, SOCKET, URL, TOKEN, N_OPTIONS };
+static const struct opt options[] = {
+	[JSON] = {"json", 'j', NULL, "what the gateway said, as JSON"},
+	[CLIENTS] = {"clients", 'c', NULL, "its clients instead"},
+	[SOCKET] = REMOTE_SOCKET,
+	[URL] = REMOTE_URL,
+	[TOKEN] = REMOTE_TOKEN,
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+static int print_json(const json_t *j)
+{
+	int failed = json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+
+	putchar('\n');
+	return failed ? 1 : 0;
+}
+
+/* The lines without what marks headings. */
+static void print_plain(char *text)
+{
+	for (char *p = text; *p; p++)
+		if (*p != TABLE_HEAD)
+			putchar(*p);
+}
+
+static int print_tables(const json_t *now)
+{
+	struct view v;
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+	int rc = view_make(NULL, now, &v);
+
+	if (rc < 0) {
+		opts_fail(&verb_status, "%s",
+			rc == -ENOMEM ? "out of memory" : "that was no gateway's answer");
+		return 1;
+	}
+	f = open_memstream(&text, &len);
+	if (f) {
+		view_write_head(now, f);
+		fputc('\n', f);
+		view_write_resources(&v, f);
+		fputc('\n', f);
+		view_write_tenants(&v, f);
+		fclose(f);
+		print_plain(text);
+	}
+	free(text);
+	view_free(&v);
+	return f ? 0 : 1;
+}
+
+static int print_clients(const json_t *j)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (f) {
+		view_write_clients(j, f);
+		fclose(f);
+		print_plain(text);
+	}
+	free(text);
+	return f ? 0 : 1;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	struct remote *r = NULL;
+	json_t *j;
+	int n, status = opts_parse(&verb_status, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n)
+		return opts_fail(&verb_status, "takes no operands");
+	status = remote_open(&verb_status, values[SOCKET], values[URL], values[TOKEN], &r);
+	if (status < 0)
+		status = remote_ask(r, "GET",
+			values[CLIENTS] ? "/v1/clients"
+			: values[JSON]  ? "/v1/status"
+					: VIEW_PATH,
+			NULL, 0, &j);
+	if (status < 0) {
+		status = values[JSON]      ? print_json(j)
+			 : values[CLIENTS] ? print_clients(j)
+					   : print_tables(j);
+		json_decref(j);
+	}
+	remote_close(r);
+	return status;
+}
+
+const struct verb verb_status = {
+	.name = "status",
+	.summary = "show what a running gateway is doing",
+	.usage = "[OPTION]...",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace-record: `weir trace record`, what a running gateway is asked for, as a trace. */
+#include "prog/trace-verb.h"
+#include "prog/progress.h"
+#include "prog/remote.h"
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_NS 100000000 /* how often it looks how far it is */
+
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+	ended = 1;
+}
+
+/* The gateway has another folder than we. */
+static char *absolute(const char *path)
+{
+	char here[PATH_MAX], *text = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	if (!getcwd(here, sizeof(here)) || asprintf(&text, "%s/%s", here, path) < 0)
+		return NULL;
+	return text;
+}
+
+static int start(struct remote *r, const struct trace_record_request *q)
+{
+	char *file = absolute(q->file), *escaped = file ? remote_escape(file) : NULL;
+	char *requests = q->requests ? remote_escape(q->requests) : NULL,
+	     *duration = q->duration ? remote_escape(q->duration) : NULL, *path = NULL;
+	json_t *j;
+	int status = 1;
+
+	if (!escaped || (q->requests && !requests) || (q->duration && !duration) ||
+		asprintf(&path, "/v1/record?file=%s%s%s%s%s", escaped, requests ? "&requests=" : "",
+			requests ? requests : "", duration ? "&duration=" : "",
+			duration ? duration : "") < 0)
+		opts_fail(&verb_trace, "out of memory");
+	else
+		status = remote_ask(r, "POST", path, "", 0, &j);
+	if (status < 0)
+		json_decref(j);
+	free(file);
+	free(escaped);
+	free(requests);
+	free(duration);
+	free(path);
+	return status;
+}
+
+/* Until it is full, its time is over, or somebody has had enough. */
+static int await(struct remote *r)
+{
+	const struct timespec nap = {.tv_nsec = POLL_NS};
+	struct progress p;
+	bool on = true;
+	int status = -1;
+
+	progress_start(&p, "recorded", 0);
+	while (on && !ended && status < 0) {
+		json_t *j;
+		nanosleep(&nap, NULL);
+		if (ended)
+			break;
+		status = remote_ask(r, "GET", "/v1/record", NULL, 0, &j);
+		if (status >= 0)
+			break;
+		on = json_is_true(json_object_get(j, "recording"));
+		progress_tick(&p, json_number_value(json_object_get(j, "recorded")));
+		json_decref(j);
+	}
+	progress_end(&p);
+	return status;
+}
+
+static int finish(struct remote *r, const char *file)
+{
+	json_int_t recorded, dropped;
+	json_t *j;
+	int status = remote_ask(r, "DELETE", "/v1/record", NULL, 0, &j);
+
+	if (status >= 0)
+		return status;
+	recorded = json_integer_value(json_object_get(j, "recorded"));
+	dropped = json_integer_value(json_object_get(j, "dropped"));
+	json_decref(j);
+	printf("%s: %lld request%s", file, (long long)recorded, recorded == 1 ? "" : "s");
+	if (dropped)
+		printf("; %lld more came too fast and are not in it", (long long)dropped);
+	putchar('\n');
+	return 0;
+}
+
+int trace_record_run(const struct trace_record_request *q)
+{
+	struct sigaction action = {.sa_handler = end};
+	struct remote *r;
+	int status = remote_open(&verb_trace, q->socket, q->url, q->token_file, &r);
+
+	if (status >= 0)
+		return status;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	status = start(r, q);
+	if (status < 0)
+		status = await(r);
+	if (status < 0)
+		status = finish(r, q->file);
+	remote_close(r);
+	return status;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * view: two looks into rates, percentiles and reasons. view-write.c makes lines of them.
+ *
+ * METHOD   Counters of the later look minus those of the earlier, found by name; a counter that went
+ *          down (the gateway began anew) counts from 0. Latency in between: the two histograms are
+ *          subtracted bucket by bucket.
+ */
+#include "prog/view.h"
+#include "base/hist.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const view_order_names[VIEW_ORDERS] = {"policy", "iops", "bytes", "p99", "queue"};
+static const char *const cause_names[VIEW_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+
+static double num(const json_t *j, const char *key)
+{
+	const json_t *v = json_object_get(j, key);
+
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static const char *str(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+/* What a counter grew by. */
+static double grew(const json_t *before, const json_t *now, const char *key)
+{
+	double a = num(before, key), b = num(now, key);
+
+	if (!(b >= 0))
+		return 0;
+	return a >= 0 && a <= b ? b - a : b;
+}
+
+static const json_t *find(const json_t *list, size_t guess, const char *key, const char *value)
+{
+	const json_t *at = json_array_get(list, guess);
+
+	if (at && strcmp(str(at, key), value) == 0)
+		return at;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		at = json_array_get(list, i);
+		if (strcmp(str(at, key), value) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+/* ---- latency */
+
+static void add_buckets(struct weir_hist *h, const json_t *latency, bool take_away)
+{
+	const json_t *list = json_object_get(latency, "buckets");
+
+	for (size_t i = 0; i + 1 < json_array_size(list); i += 2) {
+		json_int_t at = json_integer_value(json_array_get(list, i));
+		json_int_t n = json_integer_value(json_array_get(list, i + 1));
+		if (at < 0 || at >= WEIR_HIST_BUCKETS || n < 0 || n > UINT32_MAX)
+			continue;
+		if (!take_away)
+			h->bucket[at] += (uint32_t)n;
+		else
+			h->bucket[at] -= h->bucket[at] < n ? h->bucket[at] : (uint32_t)n;
+	}
+}
+
+static void set_latency(struct view_tenant *t, const json_t *before, const json_t *now, bool anew)
+{
+	struct weir_hist h;
+	const json_t *latency = json_object_get(now, "latency");
+
+	t->p50 = t->p99 = NAN;
+	weir_hist_clear(&h);
+	add_buckets(&h, latency, false);
+	if (before && !anew)
+		add_buckets(&h, json_object_get(before, "latency"), true);
+	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
+		h.count += h.bucket[i];
+	if (!h.count)
+		return;
+	h.min = 0;
+	h.max = (uint64_t)(num(latency, "max_s") * 1e9); /* of all time: only a bound here */
+	t->p50 = (double)weir_hist_percentile(&h, 50) / 1e9;
+	t->p99 = (double)weir_hist_percentile(&h, 99) / 1e9;
+}
+
+/* ---- tenants */
+
+static void set_tenant(struct view_tenant *t, const json_t *before, const json_t *now, double span)
+{
+	bool anew = before && num(before, "served") > num(now, "served");
+	const json_t *waits = json_object_get(now, "wait_s");
+
+	if (anew)
+		before = NULL;
+	*t = (struct view_tenant){.path = str(now, "path"),
+		.leaf = json_is_true(json_object_get(now, "leaf")),
+		.weight = num(now, "weight"),
+		.share = num(now, "share"),
+		.iops = grew(before, now, "served") / span,
+		.bytes = grew(before, now, "bytes") / span,
+		.queued = num(now, "queued"),
+		.in_flight = num(now, "in_flight"),
+		.clients = num(now, "clients"),
+		.errors = grew(before, now, "errors"),
+		.held_by = json_string_value(json_object_get(now, "held_by"))};
+	for (int i = 0; i < VIEW_CAUSES; i++)
+		t->wait[i] = grew(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
+	set_latency(t, before, now, anew);
+}
+
+static void set_got(struct view *v)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < v->n_tenants; i++)
+		all += v->tenants[i].leaf ? v->tenants[i].iops : 0;
+	for (size_t i = 0; i < v->n_tenants; i++)
+		v->tenants[i].got = all > 0 ? v->tenants[i].iops / all : NAN;
+}
+
+/* ---- resources */
+
+static void set_resource(
+	struct view_resource *r, const json_t *before, const json_t *now, double span)
+{
+	const json_t *capacity = json_object_get(now, "capacity");
+
+	if (before && num(before, "served") > num(now, "served"))
+		before = NULL;
+	*r = (struct view_resource){.name = str(now, "name"),
+		.back = str(now, "back"),
+		.state = str(now, "state"),
+		.up = json_is_true(json_object_get(now, "up")),
+		.stated = json_is_true(json_object_get(capacity, "stated")),
+		.window = num(now, "window"),
+		.in_flight = num(now, "in_flight"),
+		.queued = num(now, "queued"),
+		.clients = num(now, "clients"),
+		.full = fmin(grew(before, now, "full_s") / span, 1),
+		.iops = grew(before, now, "served") / span,
+		.capacity = {num(capacity, "iops"), num(capacity, "bytes")},
+		.errors = grew(before, now, "errors"),
+		.size = num(now, "size")};
+}
+
+/* ---- the whole */
+
+int view_make(const json_t *before, const json_t *now, struct view *ret)
+{
+	const json_t *tenants = json_object_get(now, "tenants"),
+		     *resources = json_object_get(now, "resources");
+	const json_t *old_tenants = json_object_get(before, "tenants"),
+		     *old_resources = json_object_get(before, "resources");
+	struct view v = {.span = num(now, before ? "now_s" : "uptime_s")};
+
+	if (!json_is_array(tenants) || !json_is_array(resources) || !(v.span >= 0))
+		return -EPROTO;
+	if (before)
+		v.span -= num(before, "now_s");
+	if (!(v.span > 0)) /* another machine's clock, or none at all */
+		v.span = INFINITY;
+	v.n_tenants = json_array_size(tenants);
+	v.n_resources = json_array_size(resources);
+	v.tenants = calloc(v.n_tenants + 1, sizeof(*v.tenants));
+	v.resources = calloc(v.n_resources + 1, sizeof(*v.resources));
+	if (!v.tenants || !v.resources) {
+		view_free(&v);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < v.n_tenants; i++) {
+		const json_t *t = json_array_get(tenants, i);
+		set_tenant(&v.tenants[i], find(old_tenants, i, "path", str(t, "path")), t, v.span);
+	}
+	for (size_t i = 0; i < v.n_resources; i++) {
+		const json_t *r = json_array_get(resources, i);
+		set_resource(
+			&v.resources[i], find(old_resources, i, "name", str(r, "name")), r, v.span);
+	}
+	set_got(&v);
+	*ret = v;
+	return 0;
+}
+
+void view_free(struct view *v)
+{
+	free(v->tenants);
+	free(v->resources);
+	*v = (struct view){0};
+}
+
+/* ---- order: a stable one, since rows that jump cannot be read */
+
+static double weight_in(const struct view_tenant *t, enum view_order order)
+{
+	double x = order == VIEW_BY_IOPS    ? t->iops
+		   : order == VIEW_BY_BYTES ? t->bytes
+		   : order == VIEW_BY_P99   ? t->p99
+					    : t->queued;
+
+	return isnan(x) ? -1 : x;
+}
+
+void view_sort(struct view *v, enum view_order order)
+{
+	if (order == VIEW_BY_POLICY)
+		return;
+	for (size_t i = 1; i < v->n_tenants; i++) {
+		struct view_tenant t = v->tenants[i];
+		size_t k = i;
+		for (; k > 0 && weight_in(&v->tenants[k - 1], order) < weight_in(&t, order); k--)
+			v->tenants[k] = v->tenants[k - 1];
+		v->tenants[k] = t;
+	}
+}

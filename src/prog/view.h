@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * view: what a gateway says of itself (GET /v1/status), as tables for people.
+ *
+ * One look shows totals since the start (weir status); two looks, one after the other, show what
+ * happened between them (weir top).
+ */
+#ifndef WEIR_PROG_VIEW_H
+#define WEIR_PROG_VIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define VIEW_PATH "/v1/status?histograms=1"
+
+enum view_cause { VIEW_WINDOW, VIEW_MAX, VIEW_ABOVE, VIEW_TOKENS, VIEW_TURN, VIEW_CAUSES };
+
+struct view_tenant { /* text is borrowed from the later look */
+	const char *path;
+	bool leaf;
+	double weight, share; /* share: entitled, of all */
+	double iops, bytes;   /* per second, in the interval */
+	double got;           /* part of all that was served, 0 … 1; NAN: nothing was */
+	double p50, p99;      /* s, in the interval; NAN: nothing was served */
+	double queued, in_flight, clients, errors;
+	double wait[VIEW_CAUSES]; /* requests that waited for it, on average */
+	const char *held_by;      /* whose max, if its head is held by one now; or NULL */
+};
+
+struct view_resource {
+	const char *name, *back, *state;
+	bool up, stated;
+	double window, in_flight, queued, clients;
+	double full;        /* part of the interval with the window full, 0 … 1 */
+	double iops;        /* served per second */
+	double capacity[2]; /* requests, bytes; NAN: not known */
+	double errors;      /* in the interval */
+	double size;
+};
+
+struct view {
+	double span; /* s between the two looks */
+	struct view_tenant *tenants;
+	size_t n_tenants;
+	struct view_resource *resources;
+	size_t n_resources;
+};
+
+/* From two looks; before NULL: since the gateway started. Tenants and resources that are new or have
+ * begun again count from 0. 0, -EPROTO: no status, -ENOMEM. Borrows `now`. */
+int view_make(const json_t *before, const json_t *now, struct view *ret);
+void view_free(struct view *v);
+
+enum view_order {
+	VIEW_BY_POLICY,
+	VIEW_BY_IOPS,
+	VIEW_BY_BYTES,
+	VIEW_BY_P99,
+	VIEW_BY_QUEUE,
+	VIEW_ORDERS
+};
+extern const char *const view_order_names[VIEW_ORDERS];
+void view_sort(struct view *v, enum view_order order); /* largest first; equals as in the policy */
+
+/* Lines; headings begin with TABLE_HEAD. */
+void view_write_head(const json_t *now, FILE *to);
+void view_write_resources(const struct view *v, FILE *to);
+void view_write_tenants(const struct view *v, FILE *to);
+void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
+
+#endif
