@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any text as a policy: refused with a message, or it can be installed in a gate, matched, shown. */
-#include "ctl/policy.h"
+#include "ctl/policy-copy.h"
+#include "ctl/policy-swap.h"
 #include "fuzz.h"
+#include <string.h>
 
 static void use(const struct weir_policy *p)
 {
@@ -41,6 +43,34 @@ static void use(const struct weir_policy *p)
 	free(bounds);
 }
 
+/* From nothing to it, to its copy, to a tree of one. */
+static void change(const struct weir_policy *p)
+{
+	static const char one[] = "tenants: [{name: one, match: {export: \"*\"}}]";
+	struct weir_gate_config config = {.window = 1};
+	struct policy_swap s = {0};
+	struct weir_policy *copy, *other;
+	struct weir_gate *gate;
+	struct weir_err err;
+
+	MUST(policy_copy(p, &copy) == 0);
+	MUST(weir_policy_parse(one, strlen(one), "one", &other, &err) == 0);
+	MUST(weir_gate_new(&config, &gate) == 0);
+	const struct weir_policy *const steps[] = {NULL, p, copy, other};
+
+	for (int i = 1; i < 4; i++) {
+		struct policy_swap_how how = {.from = steps[i - 1], .to = steps[i]};
+
+		MUST(policy_swap_begin(&s, &how, gate, i, &err) == 0);
+		policy_swap_finish(&s, gate, i, NULL, NULL, NULL);
+		MUST(policy_swap_sweep(&s, gate, NULL, NULL) == 0);
+	}
+	policy_swap_free(&s);
+	weir_gate_free(gate);
+	weir_policy_free(copy);
+	weir_policy_free(other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct weir_err err = {""};
@@ -51,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	}
 	use(policy);
+	change(policy);
 	weir_policy_free(policy);
 	return 0;
 }
