@@ -294,9 +294,11 @@ int policy_show_table(const struct weir_policy *p)
 		rc = show_tenants(p, bounds);
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		show_resource(&p->resources[i]);
+	if (rc == 0)
+		policy_show_gateway(p);
 	if (rc == 0 && !p->enforce)
-		printf("\nNot enforced: tenants are counted and equal; only depth holds "
-		       "anybody.\n");
+		printf("\nNot enforced: nobody is held to this; it is counted what would have "
+		       "been.\n");
 	free(bounds);
 	return rc;
 }
@@ -378,28 +380,13 @@ static json_t *json_resource(const struct weir_resource *r)
 		if (r->capacity[u].per_second > 0)
 			json_object_set_new(
 				capacity, unit_names[u], json_real(r->capacity[u].per_second));
-	return json_pack("{s:s, s:s?, s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:o}", "name",
-		r->name, "back", r->back, "depth",
+	return json_pack("{s:s, s:s?, s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
+		"name", r->name, "back", r->back, "depth",
 		r->depth > 0 ? json_real(r->depth) : json_string("auto"), "capacity", capacity,
 		"cost", cost_names[r->cost], "run", (int)r->run, "run_distance",
 		(json_int_t)r->run_distance, "credit", (json_int_t)r->credit, "io_unit",
 		(json_int_t)r->io_unit, "flush_cost", r->flush_cost, "trim_cost", r->trim_cost,
-		"costs", costs);
-}
-
-static json_t *json_exports(const struct weir_policy *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < p->n_exports; i++) {
-		const struct weir_export *e = &p->exports[i];
-
-		json_array_append_new(list,
-			json_pack("{s:s, s:s, s:I, s:o}", "name", e->name, "resource",
-				p->resources[e->resource].name, "offset", (json_int_t)e->offset,
-				"size", e->size ? json_integer((json_int_t)e->size) : json_null()));
-	}
-	return list;
+		"costs", costs, "reached", policy_show_json_reach(r));
 }
 
 int policy_show_json(const struct weir_policy *p)
@@ -413,8 +400,9 @@ int policy_show_json(const struct weir_policy *p)
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		rc = json_array_append_new(resources, json_resource(&p->resources[i])) ? -ENOMEM
 										       : 0;
-	all = json_pack("{s:b, s:o, s:o, s:o}", "enforce", p->enforce, "tenants", tenants,
-		"resources", resources, "exports", json_exports(p));
+	all = json_pack("{s:b, s:o, s:o, s:o, s:o}", "enforce", p->enforce, "tenants", tenants,
+		"resources", resources, "exports", policy_show_json_exports(p), "gateway",
+		policy_show_json_gateway(p));
 	if (rc == 0 &&
 		(!all || json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) < 0))
 		rc = -ENOMEM;

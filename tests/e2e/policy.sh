@@ -56,6 +56,9 @@ has table "1 MiB 16 1048576"
 has table "flush 4 0"
 has table "trim 2 0"
 has table "Not enforced"
+has table "EXPORT z: c from 0 B, up to its end, only to be read"
+has table "is asked on unix:/run/weir/api.sock, tcp:127.0.0.1:9810"
+has table "speaks TLS only"
 
 # JSON says the same.
 run 0 weir policy show --json "$WEIR_SOURCE/examples/machine.yaml"
