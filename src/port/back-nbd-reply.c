@@ -50,6 +50,7 @@ static int end_reply(struct nbd *n, struct conn *c)
 		back_nbd_conn_break(c, "the upstream shuts down");
 		back_nbd_way_lost(n, s);
 	} else {
+		n->answered++;
 		back_nbd_way_answer(n, s, s->error);
 	}
 	return 0;

@@ -17,8 +17,10 @@
 #define BACK_OFF_MOST  WEIR_SEC
 #define EXTRA_MOST     (30 * WEIR_SEC) /* between tries when there is a connection already */
 #define DRAIN_MOST     WEIR_SEC
-#define STEADY         WEIR_SEC /* an upstream that stays for longer is tried anew at once when lost */
-#define WINDOW         64       /* pieces under way in REPLAY */
+/* An upstream that stayed for so long, or answered so much, is tried anew at once when it is lost. */
+#define STEADY         WEIR_SEC
+#define STEADY_ANSWERS 16
+#define WINDOW         64 /* pieces under way in REPLAY */
 
 /* ---- lost */
 
@@ -34,7 +36,7 @@ static void lost(struct nbd *n, weir_time since)
 	if (n->lost_since == WEIR_NEVER) {
 		n->lost_since = since;
 		n->said = false;
-		if (now - n->up_since > STEADY)
+		if (now - n->up_since > STEADY || n->answered > STEADY_ANSWERS)
 			n->back_off = 0;
 		if (n->back_off > BACK_OFF_MOST)
 			n->back_off = BACK_OFF_MOST;
@@ -117,6 +119,7 @@ static void up(struct nbd *n)
 {
 	n->phase = NBD_PHASE_UP;
 	n->up_since = loop_now(n->loop);
+	n->answered = 0;
 	n->lost_since = WEIR_NEVER;
 	n->mismatch = false;
 	if (n->back.state != BACK_UP) {

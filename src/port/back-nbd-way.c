@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define LOSSES_MOST 8 /* a request under which more connections were lost may be the reason */
-#define AGAIN_AFTER WEIR_SEC /* between two tries to put what is in doubt in place */
+#define AGAIN_AFTER (200 * WEIR_MS) /* between two tries to put what is in doubt in place */
 
 /* ---- the end of a request */
 

@@ -183,6 +183,7 @@ struct nbd {
 	weir_time dial_at; /* when to try next */
 	weir_time back_off;
 	weir_time up_since;
+	uint32_t answered; /* requests since then */
 	struct rng rng;
 	bool said; /* a failed attempt was logged since the loss */
 

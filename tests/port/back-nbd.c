@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd: against a server inside the test (nbd-peer.h) that dies, forgets and misbehaves. What is
+ * checked all the time: reads give what was acknowledged last; after a FLUSH that succeeded, what was
+ * acknowledged before it is what the server is sure of.
+ */
+#include "nbd-drive.h"
+#include "nbd-peer.h"
+#include "port/back-nbd.h"
+#include "port/log.h"
+#include <sys/stat.h>
+
+#define SIZE    ((uint64_t)DRIVE_BLOCKS * DRIVE_BLOCK)
+#define FLAGS   (NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM | NBD_SEND_WRITE_ZEROES)
+#define SEVERAL (FLAGS | NBD_MULTI_CONN)
+
+static char folder[64], path[100], uri[200];
+static struct peer peer;
+static struct drive d;
+
+static void begin(uint16_t flags, struct back_config c)
+{
+	peer_start(&peer, path, SIZE, flags);
+	drive_open(&d, uri, &c);
+	d.arg = &peer;
+}
+
+static void end(void)
+{
+	drive_close(&d);
+	peer_stop(&peer);
+}
+
+/* What FLUSHes covered is in place for good. */
+static void check_sure(void)
+{
+	peer_lock(&peer);
+	for (uint64_t b = 0; b < DRIVE_BLOCKS; b++) {
+		const uint8_t *p = peer.sure + b * DRIVE_BLOCK;
+		bool zero = true;
+		for (uint32_t i = 0; i < DRIVE_BLOCK; i++)
+			zero &= !p[i];
+		if (!d.unsure[b] && !zero && drive_version(p, b) < d.sure[b])
+			FAIL("block %llu: version %u was flushed, %u is there",
+				(unsigned long long)b, d.sure[b], drive_version(p, b));
+		if (!d.unsure[b] && zero && d.sure[b] && !d.zero[b] && d.sure[b] == d.acked[b])
+			FAIL("block %llu: version %u was flushed, zeroes are there",
+				(unsigned long long)b, d.sure[b]);
+	}
+	peer_unlock(&peer);
+}
+
+/* ---- what it is */
+
+static void info(void)
+{
+	begin(SEVERAL | NBD_SEND_CACHE, (struct back_config){0});
+	CHECK_INT(d.back->info.size, SIZE);
+	CHECK(d.back->info.can_flush && d.back->info.can_fua && d.back->info.can_trim);
+	CHECK(d.back->info.can_zero && !d.back->info.can_fast_zero && d.back->info.can_cache);
+	CHECK(!d.back->info.read_only && d.back->info.multi_conn && !d.back->info.lends);
+	CHECK_INT(d.back->info.block_min, 1);
+	CHECK_INT(d.back->info.depth, 128);
+	end();
+	begin(NBD_READ_ONLY, (struct back_config){0});
+	CHECK(d.back->info.read_only && !d.back->info.can_flush && !d.back->info.can_fua);
+	CHECK_INT(d.back->info.depth, 32);
+	end();
+}
+
+static void names(void)
+{
+	static const struct {
+		const char *uri, *address, *host, *name;
+		bool tls;
+	} good[] = {
+		{"nbd://example", "tcp:example:10809", "example", "", false},
+		{"nbd://example/", "tcp:example:10809", "example", "", false},
+		{"nbd://example:7/lun%200", "tcp:example:7", "example", "lun 0", false},
+		{"nbds://[::1]:7/a/b", "tcp:[::1]:7", "::1", "a/b", true},
+		{"nbd+unix:///x?socket=/tmp/a%3Fb", "unix:/tmp/a?b", "", "x", false},
+		{"nbds+unix://?socket=s", "unix:s", "", "", true},
+	};
+	static const char *const bad[] = {"nbd:example", "nbd://", "nbd://:7/x", "nbd://me@host/x",
+		"nbd://host:123456/", "nbd://[::1/", "nbd://host/%zz", "nbd://host/%0",
+		"nbd://host/%00", "nbd+unix:///x", "nbd+unix://host/x?socket=s",
+		"nbd://host/x?socket=s", "nbd+unix:///x?socket=s&tls-psk-file=k", "http://host/"};
+	struct back_nbd_uri u;
+	struct weir_err err;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CHECK_INT(back_nbd_uri(good[i].uri, &u, &err), 0);
+		CHECK_STR(u.address, good[i].address);
+		CHECK_STR(u.host, good[i].host);
+		CHECK_STR(u.name, good[i].name);
+		CHECK_INT(u.tls, good[i].tls);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		err.text[0] = '\0';
+		if (back_nbd_check(bad[i], &err) != -EINVAL)
+			FAIL("%s was taken", bad[i]);
+		CHECK(strncmp(err.text, bad[i], strlen(bad[i])) == 0);
+	}
+}
+
+static int try_open(const char *name)
+{
+	struct back_config c = {.timeout = 100 * WEIR_MS};
+	struct back *b;
+	struct weir_err err = {""};
+	int r = back_nbd_open(name, &c, &b, &err);
+
+	CHECK(r == 0 || strncmp(err.text, name, strlen(name)) == 0);
+	if (!r)
+		back_free(b);
+	return r;
+}
+
+static void cannot_be_opened(void)
+{
+	char other[300];
+
+	CHECK(try_open(uri) < 0); /* nobody listens */
+	peer_start(&peer, path, SIZE, SEVERAL);
+	CHECK_INT(try_open(uri), 0);
+	snprintf(other, sizeof(other), "nbd+unix:///none?socket=%s", path);
+	CHECK_INT(try_open(other), -ENOENT);
+	peer_lock(&peer);
+	peer.mode = PEER_HANGS_UP;
+	peer_unlock(&peer);
+	CHECK(try_open(uri) < 0);
+	peer_stop(&peer);
+}
+
+/* ---- all is well */
+
+static void carries(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	drive_run(&d, 5000);
+	drive_verify(&d);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK_INT(d.errors, 0);
+	peer_lock(&peer);
+	CHECK_INT(peer.accepted, 4);
+	peer_unlock(&peer);
+	end();
+}
+
+static void carries_over_one(void)
+{
+	begin(FLAGS, (struct back_config){0});
+	drive_run(&d, 2000);
+	drive_verify(&d);
+	peer_lock(&peer);
+	CHECK_INT(peer.accepted, 1);
+	peer_unlock(&peer);
+	CHECK_INT(d.errors, 0);
+	end();
+}
+
+static void without_fua(void)
+{
+	unsigned before;
+
+	/* FUA is then a write and a flush. */
+	begin(SEVERAL & ~NBD_SEND_FUA, (struct back_config){0});
+	CHECK(d.back->info.can_fua);
+	drive_run(&d, 2000);
+	check_sure();
+	peer_lock(&peer);
+	before = peer.flushes;
+	peer_unlock(&peer);
+	CHECK(before > d.flushes);
+	CHECK_INT(d.errors, 0);
+	end();
+}
+
+static void refusals(void)
+{
+	struct drive_io *x;
+
+	begin(NBD_READ_ONLY | NBD_SEND_FLUSH, (struct back_config){0});
+	CHECK_INT(drive_run_flush(&d), 0);
+	drive_transfer(&d, BACK_WRITE, 0, 1);
+	CHECK_INT(d.last_error, -EPERM);
+	x = drive_io(&d, BACK_CACHE); /* a hint that the upstream does not take */
+	x->io.length = 512;
+	d.last_error = 0;
+	back_submit(d.back, &x->io);
+	CHECK_INT(d.last_error, 0);
+	x = drive_io(&d, BACK_READ);
+	x->io.offset = SIZE - 512;
+	x->io.length = 1024;
+	back_submit(d.back, &x->io);
+	CHECK_INT(d.last_error, -EINVAL);
+	CHECK_INT(d.inside, 0);
+	end();
+	begin(0, (struct back_config){0});
+	x = drive_io(&d, BACK_TRIM);
+	x->io.length = 512;
+	back_submit(d.back, &x->io);
+	CHECK_INT(d.last_error, -ENOTSUP);
+	CHECK_INT(drive_run_flush(&d), -ENOTSUP); /* it was not offered */
+	end();
+}
+
+/* base:allocation, as the server says it, as much as there is room for. */
+static void status(void)
+{
+	struct back_extent e[3];
+	struct drive_io *x;
+
+	begin(SEVERAL, (struct back_config){0});
+	CHECK(d.back->info.can_status);
+	for (uint32_t room = 1; room <= 3; room++) {
+		x = drive_io(&d, BACK_STATUS);
+		x->io.offset = 4096;
+		x->io.length = 65536;
+		x->io.extents = e;
+		x->io.n_extents = room;
+		back_submit(d.back, &x->io);
+		drive_run(&d, 0);
+		CHECK_INT(d.errors, 0);
+		CHECK_INT(x->io.n_extents, room < 2 ? room : 2); /* the peer says two */
+		CHECK_INT(e[0].length, 512);
+		CHECK_INT(e[0].flags, 3);
+		CHECK(room < 2 || (e[1].length == 65024 && e[1].flags == 0));
+	}
+	end();
+}
+
+/* ---- it dies */
+
+static uint32_t next_death, every;
+
+static void kill_at_times(struct drive *x)
+{
+	if (x->done < next_death)
+		return;
+	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
+	peer_lock(&peer);
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	if (rng_below(&x->rng, 4) == 0 && x->inside < DRIVE_DEPTH)
+		drive_flush(x);
+}
+
+static void run_with_deaths(uint32_t requests, uint32_t each)
+{
+	every = each;
+	next_death = 100;
+	d.step = kill_at_times;
+	drive_run(&d, requests);
+	d.step = NULL;
+	drive_verify(&d);
+	CHECK_INT(d.errors, 0);
+	CHECK(d.back->lost >= requests / each / 2);
+	check_sure();
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK(d.flushes > 0);
+}
+
+static void dies_and_forgets(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	run_with_deaths(10000, 300);
+	end();
+}
+
+static void dies_over_one(void)
+{
+	begin(FLAGS, (struct back_config){0});
+	run_with_deaths(5000, 200);
+	end();
+}
+
+static void dies_without_fua(void)
+{
+	begin(SEVERAL & ~NBD_SEND_FUA, (struct back_config){0});
+	run_with_deaths(5000, 200);
+	end();
+}
+
+static void dies_with_little_kept(void)
+{
+	unsigned flushes;
+
+	/* 1 MiB: it must flush by itself all the time, and writes wait for it. */
+	begin(SEVERAL, (struct back_config){.keep = 1});
+	run_with_deaths(6000, 300);
+	peer_lock(&peer);
+	flushes = peer.flushes;
+	peer_unlock(&peer);
+	CHECK(flushes > 50);
+	end();
+}
+
+/* One connection of several is cut: the others have requests under way. */
+static void cut_one(struct drive *x)
+{
+	if (x->done < next_death)
+		return;
+	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
+	peer_lock(&peer);
+	for (int i = 0; i < PEER_CONNS; i++)
+		if (peer.conns[i].ready) {
+			shutdown(peer.conns[i].fd, SHUT_RDWR);
+			break;
+		}
+	peer_unlock(&peer);
+}
+
+static void one_connection_is_cut(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	every = 300;
+	next_death = 100;
+	d.step = cut_one;
+	drive_run(&d, 6000);
+	d.step = NULL;
+	drive_verify(&d);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK_INT(d.errors, 0);
+	CHECK(d.back->lost > 10);
+	end();
+}
+
+/* Two writes of one place at once: whoever wins, it stays so, also when it is sent again. */
+static void overlapping_writes(void)
+{
+	uint8_t first[DRIVE_BLOCK];
+
+	begin(SEVERAL, (struct back_config){0});
+	for (int round = 0; round < 60; round++) {
+		for (uint32_t i = 0; i < 8; i++) {
+			drive_transfer(&d, BACK_WRITE, 7, 1 + i % 3);
+			memset(d.busy, 0, sizeof(d.busy));
+		}
+		drive_run(&d, 0);
+		peer_lock(&peer);
+		memcpy(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first));
+		peer_die(&peer, false);
+		peer_unlock(&peer);
+		memset(d.unsure, true, sizeof(d.unsure));
+		drive_transfer(&d, BACK_READ, 7, 1);
+		drive_run(&d, 0);
+		peer_lock(&peer);
+		CHECK(memcmp(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first)) == 0);
+		peer_unlock(&peer);
+	}
+	CHECK_INT(d.errors, 0);
+	end();
+}
+
+/* ---- it fails */
+
+/* Away, or what is there is of no use; the time-out passes. */
+static void fails_and_comes_back(void)
+{
+	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
+	drive_run(&d, 500);
+	peer_lock(&peer);
+	peer_die(&peer, true);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_LOST);
+	drive_transfer(&d, BACK_READ, 0, 1); /* waits inside until it is given up */
+	CHECK_INT(d.inside, 1);
+	drive_run(&d, 0);
+	CHECK_INT(d.back->state, BACK_FAILED);
+	CHECK_INT(d.errors, 1);
+	CHECK_INT(d.last_error, -EIO);
+	drive_transfer(&d, BACK_READ, 0, 1); /* and now it fails at once */
+	CHECK_INT(d.inside, 0);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	CHECK_INT(d.errors, 3);
+	peer_lock(&peer);
+	peer_return(&peer);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	drive_verify(&d); /* what was acknowledged before is there */
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK_INT(d.back->lost, 1);
+	end();
+}
+
+static void set_mode(enum peer_mode mode, bool die)
+{
+	peer_lock(&peer);
+	peer.mode = mode;
+	if (die)
+		peer_die(&peer, false);
+	peer_unlock(&peer);
+}
+
+static void is_of_no_use(enum peer_mode mode)
+{
+	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
+	drive_run(&d, 500);
+	set_mode(mode, true);
+	drive_await(&d, BACK_LOST);
+	drive_transfer(&d, BACK_WRITE, 0, 1);
+	drive_await(&d, BACK_FAILED);
+	CHECK_INT(d.last_error, -EIO);
+	CHECK_INT(d.inside, 0);
+	set_mode(PEER_WELL, false);
+	drive_await(&d, BACK_UP);
+	drive_verify(&d);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	end();
+}
+
+static void never_greets(void)
+{
+	is_of_no_use(PEER_MUTE);
+}
+
+static void hangs_up_in_the_handshake(void)
+{
+	is_of_no_use(PEER_HANGS_UP);
+}
+
+static void never_answers(void)
+{
+	/* It is there, and takes requests. */
+	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
+	drive_run(&d, 500);
+	set_mode(PEER_IGNORES, false);
+	drive_transfer(&d, BACK_WRITE, 0, 1);
+	drive_transfer(&d, BACK_READ, 9, 1);
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 2);
+	CHECK_INT(d.back->state, BACK_FAILED);
+	set_mode(PEER_WELL, true);
+	drive_await(&d, BACK_UP);
+	drive_verify(&d);
+	end();
+}
+
+/* Answers that break the protocol end the connection, and the request is sent again. */
+static void answers_nonsense(enum peer_mode mode)
+{
+	begin(SEVERAL, (struct back_config){0});
+	drive_run(&d, 500);
+	CHECK_INT(d.back->lost, 0);
+	set_mode(mode, false);
+	drive_transfer(&d, BACK_READ, 0, 2);
+	drive_await(&d, BACK_LOST);
+	set_mode(PEER_WELL, false);
+	drive_run(&d, 500);
+	drive_verify(&d);
+	CHECK_INT(d.errors, 0);
+	CHECK(d.back->lost >= 1);
+	end();
+}
+
+static void answers_garbage(void)
+{
+	answers_nonsense(PEER_GARBAGE);
+}
+
+static void answers_what_was_not_asked(void)
+{
+	answers_nonsense(PEER_STRANGER);
+}
+
+static void answers_too_little(void)
+{
+	answers_nonsense(PEER_SHORT_READ);
+}
+
+static void shuts_down(void)
+{
+	answers_nonsense(PEER_LEAVES);
+}
+
+/* A request that ends the connection each time is given up when its time is over. */
+static void poison(void)
+{
+	begin(SEVERAL, (struct back_config){.timeout = 300 * WEIR_MS});
+	set_mode(PEER_SHORT_READ, false);
+	drive_transfer(&d, BACK_READ, 0, 2);
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, -EIO);
+	CHECK(d.back->lost >= 8);
+	end();
+}
+
+static void comes_back_as(uint64_t size, uint16_t flags)
+{
+	begin(SEVERAL, (struct back_config){.timeout = 60 * WEIR_SEC});
+	drive_run(&d, 500);
+	peer_lock(&peer);
+	peer.size = size;
+	peer.flags = flags;
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_FAILED); /* at once: not after a minute */
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	peer_lock(&peer);
+	peer.size = SIZE;
+	peer.flags = SEVERAL;
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	drive_verify(&d);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	end();
+}
+
+static void comes_back_smaller(void)
+{
+	comes_back_as(SIZE / 2, SEVERAL);
+}
+
+static void comes_back_read_only(void)
+{
+	comes_back_as(SIZE, SEVERAL | NBD_READ_ONLY);
+}
+
+static void comes_back_without_flush(void)
+{
+	comes_back_as(SIZE, SEVERAL & ~NBD_SEND_FLUSH);
+}
+
+static void comes_back_with_one_connection(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	drive_run(&d, 1000);
+	peer_lock(&peer);
+	peer.flags = FLAGS;
+	peer.accepted = 0;
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	drive_run(&d, 1000);
+	drive_verify(&d);
+	peer_lock(&peer);
+	CHECK_INT(peer.accepted, 1);
+	peer_unlock(&peer);
+	CHECK_INT(d.errors, 0);
+	end();
+}
+
+/* ---- never a FLUSH that lies */
+
+/* It comes back and refuses what was acknowledged: FLUSH fails until that is in place. */
+static void refuses_what_it_had(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	drive_transfer(&d, BACK_WRITE, 3, 1);
+	drive_run(&d, 0);
+	peer_lock(&peer);
+	memcpy(peer.is, peer.sure, SIZE); /* forgets all of it */
+	peer.fail_writes = -ENOSPC;
+	peer.n_fail_writes = 1000;
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_LOST);
+	drive_await(&d, BACK_UP);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	drive_transfer(&d, BACK_READ, 3, 1); /* not what was there before, either */
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, -EIO);
+	d.last_error = 0;
+	drive_transfer(&d, BACK_READ, 4, 1); /* others can be read */
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, 0);
+	peer_lock(&peer);
+	peer.n_fail_writes = 0;
+	CHECK_INT(peer.flushes, 0);
+	peer_unlock(&peer);
+	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
+		;
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+/* A FLUSH failed: what it was to make sure of is sent again before the next. */
+static void a_failed_flush(void)
+{
+	unsigned writes;
+
+	begin(SEVERAL, (struct back_config){0});
+	drive_transfer(&d, BACK_WRITE, 3, 1);
+	drive_run(&d, 0);
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = 1;
+	peer_unlock(&peer);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	peer_lock(&peer);
+	memcpy(peer.is, peer.sure, SIZE); /* as a cache does that could not be written */
+	writes = peer.writes;
+	peer_unlock(&peer);
+	CHECK_INT(drive_run_flush(&d), 0);
+	peer_lock(&peer);
+	CHECK(peer.writes > writes);
+	peer_unlock(&peer);
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+/* Nothing can be flushed: writes wait for room, and then fail, and nothing hangs. */
+static void cannot_flush_when_full(void)
+{
+	begin(SEVERAL, (struct back_config){.keep = 1});
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = 1000000;
+	peer_unlock(&peer);
+	for (uint64_t b = 0; b + 32 <= DRIVE_BLOCKS; b += 32)
+		drive_transfer(&d, BACK_WRITE, b, 32);
+	for (int i = 0; i < 20; i++) {
+		drive_run(&d, 0);
+		drive_transfer(&d, BACK_WRITE, (uint64_t)i, 16);
+		if (d.errors)
+			break;
+	}
+	CHECK(d.errors > 0);
+	CHECK_INT(d.last_error, -EIO);
+	drive_run(&d, 0);
+	end();
+}
+
+int main(void)
+{
+	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT);
+	snprintf(folder, sizeof(folder), "/tmp/weir-back-nbd-XXXXXX");
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s", folder);
+	snprintf(uri, sizeof(uri), "nbd+unix:///disk?socket=%s", path);
+	RUN(names);
+	RUN(info);
+	RUN(cannot_be_opened);
+	RUN(carries);
+	RUN(carries_over_one);
+	RUN(without_fua);
+	RUN(refusals);
+	RUN(status);
+	RUN(dies_and_forgets);
+	RUN(dies_over_one);
+	RUN(dies_without_fua);
+	RUN(dies_with_little_kept);
+	RUN(one_connection_is_cut);
+	RUN(overlapping_writes);
+	RUN(fails_and_comes_back);
+	RUN(never_greets);
+	RUN(hangs_up_in_the_handshake);
+	RUN(never_answers);
+	RUN(answers_garbage);
+	RUN(answers_what_was_not_asked);
+	RUN(answers_too_little);
+	RUN(shuts_down);
+	RUN(poison);
+	RUN(comes_back_smaller);
+	RUN(comes_back_read_only);
+	RUN(comes_back_without_flush);
+	RUN(comes_back_with_one_connection);
+	RUN(refuses_what_it_had);
+	RUN(a_failed_flush);
+	RUN(cannot_flush_when_full);
+	CHECK_INT(rmdir(folder), 0);
+	return 0;
+}

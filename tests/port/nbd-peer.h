@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbd-peer: an NBD server inside a test, on a thread of its own, that can be told to misbehave and to
+ * die. It carries requests out in a random order, and when it dies it forgets what was not flushed: of
+ * each block of 4 KiB, by chance, what it has or what it was sure of is left.
+ */
+#ifndef WEIR_TESTS_NBD_PEER_H
+#define WEIR_TESTS_NBD_PEER_H
+
+#include "base/rng.h"
+#include "wire/bytes.h"
+#include "wire/nbd.h"
+#include "test.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PEER_CONNS 8
+#define PEER_ROOM  (4u << 20) /* bytes of requests waiting on a connection; the same of replies */
+
+enum peer_mode {
+	PEER_WELL,
+	PEER_MUTE,       /* accepts and says nothing */
+	PEER_HANGS_UP,   /* closes in the middle of the handshake */
+	PEER_IGNORES,    /* never answers a request */
+	PEER_GARBAGE,    /* answers with something else */
+	PEER_STRANGER,   /* answers what was not asked */
+	PEER_LEAVES,     /* answers everything with ESHUTDOWN, once */
+	PEER_SHORT_READ, /* ends a read before all of it was sent */
+};
+
+struct peer_conn {
+	int fd; /* -1: none */
+	bool ready;
+	struct nbd_hello hello;
+	uint8_t *in, *out;
+	size_t have, n_out;
+};
+
+struct peer {
+	char path[100];
+	pthread_t thread;
+	pthread_mutex_t lock; /* of all below */
+	bool stop, away;      /* away: nobody listens */
+	enum peer_mode mode;
+	uint64_t size;
+	uint16_t flags;
+	uint8_t *is, *sure;
+	int fail_writes, fail_flush; /* negative errno, for the next so many */
+	int n_fail_writes, n_fail_flushes;
+	unsigned accepted, writes, flushes, reads;
+	int listener, wake;
+	struct rng rng;
+	struct peer_conn conns[PEER_CONNS];
+};
+
+static inline int peer_find(void *arg, const char *name, struct nbd_export *ret)
+{
+	struct peer *p = arg;
+
+	if (strcmp(name, "disk") != 0)
+		return -ENOENT;
+	*ret = (struct nbd_export){.size = p->size,
+		.flags = p->flags,
+		.block_min = 1,
+		.block_preferred = 4096,
+		.block_max = NBD_PAYLOAD_MAX};
+	return 0;
+}
+
+static inline const char *peer_list(void *arg, size_t i)
+{
+	(void)arg;
+	return i ? NULL : "disk";
+}
+
+/* Never waits: whoever waits for us may hold what we need. */
+static inline void peer_send(struct peer_conn *c, const void *data, size_t n)
+{
+	CHECK(c->n_out + n <= PEER_ROOM);
+	memcpy(c->out + c->n_out, data, n);
+	c->n_out += n;
+}
+
+static inline void peer_push(struct peer_conn *c)
+{
+	ssize_t r = send(c->fd, c->out, c->n_out, MSG_NOSIGNAL);
+
+	if (r <= 0)
+		return; /* what is wrong, recv will tell */
+	c->n_out -= (size_t)r;
+	memmove(c->out, c->out + r, c->n_out);
+}
+
+static inline void peer_hang_up(struct peer_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->have = c->n_out = 0;
+	c->ready = false;
+}
+
+static inline void peer_listen(struct peer *p)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	unlink(p->path);
+	memcpy(a.sun_path, p->path, strlen(p->path) + 1);
+	p->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	CHECK(p->listener >= 0);
+	CHECK_INT(bind(p->listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	CHECK_INT(listen(p->listener, 16), 0);
+}
+
+static inline void peer_accept(struct peer *p)
+{
+	static const struct nbd_hello_ops ops = {.find = peer_find, .list = peer_list};
+	static struct nbd_hello_ops mine;
+	int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	uint8_t out[64];
+
+	if (fd < 0)
+		return;
+	p->accepted++;
+	mine = ops;
+	mine.arg = p;
+	for (int i = 0; i < PEER_CONNS; i++) {
+		struct peer_conn *c = &p->conns[i];
+		if (c->fd >= 0)
+			continue;
+		c->fd = fd;
+		nbd_hello_init(&c->hello, &mine, false, false);
+		if (p->mode != PEER_MUTE)
+			peer_send(c, out, nbd_hello_start(&c->hello, out));
+		return;
+	}
+	close(fd);
+}
+
+/* ---- requests */
+
+static inline size_t peer_length(const struct nbd_request *r)
+{
+	return NBD_REQUEST_SIZE + (r->command == NBD_WRITE ? r->length : 0);
+}
+
+static inline int peer_write(struct peer *p, const struct nbd_request *r, const uint8_t *data)
+{
+	p->writes++;
+	if (p->n_fail_writes > 0) {
+		p->n_fail_writes--;
+		return p->fail_writes;
+	}
+	if (r->offset + r->length > p->size)
+		return -ENOSPC;
+	if (r->command == NBD_WRITE)
+		memcpy(p->is + r->offset, data, r->length);
+	else
+		memset(p->is + r->offset, 0, r->length);
+	if (r->flags & NBD_FUA)
+		memcpy(p->sure + r->offset, p->is + r->offset, r->length);
+	return 0;
+}
+
+static inline int peer_flush(struct peer *p)
+{
+	p->flushes++;
+	if (p->n_fail_flushes > 0) {
+		p->n_fail_flushes--;
+		return p->fail_flush;
+	}
+	memcpy(p->sure, p->is, p->size);
+	return 0;
+}
+
+static inline void peer_read(struct peer *p, struct peer_conn *c, const struct nbd_request *r)
+{
+	uint8_t head[32];
+	size_t n = r->length;
+
+	p->reads++;
+	if (p->mode == PEER_SHORT_READ && n > 512)
+		n -= 512;
+	if (!c->hello.structured) {
+		peer_send(c, head, nbd_simple_write(head, r->cookie, 0));
+	} else if (p->mode != PEER_SHORT_READ && n > 1024 && rng_below(&p->rng, 4) == 0) {
+		/* In two chunks, the second part first, and a hole where there are zeroes. */
+		size_t half = n / 2;
+		nbd_data_write(head, r->cookie, r->offset + half, (uint32_t)(n - half));
+		head[5] = 0; /* not the last */
+		peer_send(c, head, NBD_DATA_SIZE);
+		peer_send(c, p->is + r->offset + half, n - half);
+		n = half;
+		peer_send(c, head, nbd_data_write(head, r->cookie, r->offset, (uint32_t)n));
+	} else {
+		peer_send(c, head, nbd_data_write(head, r->cookie, r->offset, (uint32_t)n));
+	}
+	peer_send(c, p->is + r->offset, n);
+}
+
+/* Two extents: 512 bytes of hole, then data; or, if asked, only one. */
+static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
+{
+	const uint32_t n = r->flags & NBD_REQ_ONE ? 1 : 2;
+	uint8_t out[64];
+	uint8_t *p =
+		out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 4 + 8 * n);
+
+	bytes_put32(p, c->hello.context_id);
+	bytes_put32(p + 4, 512);
+	bytes_put32(p + 8, 3);
+	bytes_put32(p + 12, r->length - 512);
+	bytes_put32(p + 16, 0);
+	peer_send(c, out, NBD_CHUNK_SIZE + 4 + 8 * n);
+}
+
+static inline void peer_answer(
+	struct peer *p, struct peer_conn *c, const struct nbd_request *r, const uint8_t *data)
+{
+	uint8_t out[64];
+	int error = 0;
+
+	if (p->mode == PEER_GARBAGE) {
+		memset(out, 0x5a, sizeof(out));
+		peer_send(c, out, sizeof(out));
+		return;
+	}
+	if (p->mode == PEER_STRANGER) {
+		peer_send(c, out, nbd_simple_write(out, r->cookie + 1, 0));
+		return;
+	}
+	if (p->mode == PEER_LEAVES) {
+		error = -ESHUTDOWN;
+	} else if (r->command == NBD_READ) {
+		peer_read(p, c, r);
+		return;
+	} else if (r->command == NBD_BLOCK_STATUS) {
+		peer_status(c, r);
+		return;
+	} else if (r->command == NBD_FLUSH) {
+		error = peer_flush(p);
+	} else if (r->command != NBD_CACHE) {
+		error = peer_write(p, r, data);
+	}
+	if (c->hello.structured && error && rng_below(&p->rng, 2))
+		peer_send(c, out, nbd_error_write(out, r->cookie, error));
+	else
+		peer_send(c, out, nbd_simple_write(out, r->cookie, error));
+}
+
+/* Carries one waiting request out, any of those that are there whole. False: there is none. */
+static inline bool peer_one(struct peer *p, struct peer_conn *c, bool answer)
+{
+	struct {
+		size_t at, len;
+	} all[512];
+	struct nbd_request r;
+	size_t n = 0, at = 0, which;
+
+	while (n < 512 && c->have - at >= NBD_REQUEST_SIZE) {
+		CHECK_INT(nbd_request_read(c->in + at, &r), 0);
+		if (r.command == NBD_DISC || c->have - at < peer_length(&r))
+			break;
+		all[n].at = at;
+		all[n++].len = peer_length(&r);
+		at += peer_length(&r);
+	}
+	if (!n)
+		return false;
+	which = rng_below(&p->rng, n);
+	nbd_request_read(c->in + all[which].at, &r);
+	if (answer)
+		peer_answer(p, c, &r, c->in + all[which].at + NBD_REQUEST_SIZE);
+	else if (r.command == NBD_WRITE || r.command == NBD_WRITE_ZEROES)
+		peer_write(p, &r, c->in + all[which].at + NBD_REQUEST_SIZE);
+	c->have -= all[which].len;
+	memmove(c->in + all[which].at, c->in + all[which].at + all[which].len,
+		c->have - all[which].at);
+	return true;
+}
+
+static inline void peer_greet(struct peer *p, struct peer_conn *c)
+{
+	static uint8_t out[NBD_HELLO_OUT];
+	size_t used = 0, made = 0;
+	enum nbd_hello_state s;
+
+	if (p->mode == PEER_MUTE)
+		return;
+	if (p->mode == PEER_HANGS_UP) {
+		peer_hang_up(c);
+		return;
+	}
+	do {
+		s = nbd_hello_input(&c->hello, c->in, c->have, &used, out, sizeof(out), &made);
+		peer_send(c, out, made);
+		c->have -= used;
+		memmove(c->in, c->in + used, c->have);
+	} while (s == NBD_HELLO_MORE && (used || made));
+	c->ready = s == NBD_HELLO_READY;
+	if (s == NBD_HELLO_END)
+		peer_hang_up(c);
+}
+
+static inline void peer_hear(struct peer *p, struct peer_conn *c)
+{
+	ssize_t r = recv(c->fd, c->in + c->have, PEER_ROOM - c->have, 0);
+
+	if (r == 0 || (r < 0 && errno != EAGAIN)) {
+		/* What it was still asked may take effect; by chance. */
+		while (c->ready && p->mode == PEER_WELL && rng_below(&p->rng, 4) &&
+			peer_one(p, c, false))
+			;
+		peer_hang_up(c);
+		return;
+	}
+	c->have += r > 0 ? (size_t)r : 0;
+	if (!c->ready)
+		peer_greet(p, c);
+}
+
+static inline void peer_serve(struct peer *p, struct peer_conn *c)
+{
+	peer_hear(p, c);
+	if (c->n_out && c->fd >= 0)
+		peer_push(c);
+	if (!c->ready || p->mode == PEER_IGNORES)
+		return;
+	/* Some, and the rest later: so there is a choice. */
+	for (int i = 0; i < 4 && c->n_out < PEER_ROOM / 2; i++)
+		if (!peer_one(p, c, true))
+			break;
+	peer_push(c);
+}
+
+static inline bool peer_busy(const struct peer *p)
+{
+	for (int i = 0; i < PEER_CONNS; i++)
+		if (p->conns[i].ready && p->conns[i].have && !p->conns[i].n_out &&
+			p->mode != PEER_IGNORES)
+			return true;
+	return false;
+}
+
+static inline void *peer_run(void *arg)
+{
+	struct peer *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		struct pollfd f[PEER_CONNS + 2] = {{p->wake, POLLIN, 0}, {p->listener, POLLIN, 0}};
+		bool busy = peer_busy(p);
+		eventfd_t ignored;
+
+		for (int i = 0; i < PEER_CONNS; i++)
+			f[i + 2] = (struct pollfd){
+				p->conns[i].fd, POLLIN | (p->conns[i].n_out ? POLLOUT : 0), 0};
+		pthread_mutex_unlock(&p->lock);
+		poll(f, PEER_CONNS + 2, busy ? 0 : -1);
+		pthread_mutex_lock(&p->lock);
+		eventfd_read(p->wake, &ignored);
+		if (f[1].revents && p->listener >= 0)
+			peer_accept(p);
+		for (int i = 0; i < PEER_CONNS; i++)
+			if (p->conns[i].fd >= 0)
+				peer_serve(p, &p->conns[i]);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* ---- for the test */
+
+static inline void peer_start(struct peer *p, const char *path, uint64_t size, uint16_t flags)
+{
+	memset(p, 0, sizeof(*p));
+	snprintf(p->path, sizeof(p->path), "%s", path);
+	p->size = size;
+	p->flags = flags;
+	p->is = calloc(1, size);
+	p->sure = calloc(1, size);
+	p->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	for (int i = 0; i < PEER_CONNS; i++) {
+		p->conns[i].fd = -1;
+		p->conns[i].in = malloc(PEER_ROOM);
+		p->conns[i].out = malloc(PEER_ROOM);
+	}
+	rng_init(&p->rng, 1, "peer");
+	pthread_mutex_init(&p->lock, NULL);
+	peer_listen(p);
+	CHECK_INT(pthread_create(&p->thread, NULL, peer_run, p), 0);
+}
+
+static inline void peer_lock(struct peer *p)
+{
+	pthread_mutex_lock(&p->lock);
+}
+
+static inline void peer_unlock(struct peer *p)
+{
+	eventfd_write(p->wake, 1);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Dies and forgets. stay_away: nobody listens until peer_return. Locked by the caller. */
+static inline void peer_die(struct peer *p, bool stay_away)
+{
+	for (int i = 0; i < PEER_CONNS; i++) {
+		while (p->conns[i].fd >= 0 && p->conns[i].ready && rng_below(&p->rng, 4) &&
+			peer_one(p, &p->conns[i], false))
+			;
+		peer_hang_up(&p->conns[i]);
+	}
+	for (uint64_t at = 0; at < p->size; at += 4096) {
+		if (rng_below(&p->rng, 3))
+			memcpy(p->is + at, p->sure + at, 4096);
+		else
+			memcpy(p->sure + at, p->is + at, 4096);
+	}
+	if (stay_away && p->listener >= 0) {
+		close(p->listener);
+		unlink(p->path);
+		p->listener = -1;
+	}
+}
+
+static inline void peer_return(struct peer *p)
+{
+	if (p->listener < 0)
+		peer_listen(p);
+}
+
+static inline void peer_stop(struct peer *p)
+{
+	peer_lock(p);
+	p->stop = true;
+	peer_unlock(p);
+	pthread_join(p->thread, NULL);
+	for (int i = 0; i < PEER_CONNS; i++) {
+		peer_hang_up(&p->conns[i]);
+		free(p->conns[i].in);
+		free(p->conns[i].out);
+	}
+	if (p->listener >= 0)
+		close(p->listener);
+	close(p->wake);
+	unlink(p->path);
+	free(p->is);
+	free(p->sure);
+}
+
+#endif
