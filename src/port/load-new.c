@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define DIAL_TIME (10 * WEIR_SEC) /* for all connections of a job */
 
@@ -40,14 +41,16 @@ static int open_tls(struct load_run *r, struct weir_err *err)
 
 static int make_verify(struct load_run *r, struct weir_err *err)
 {
-	uint64_t n = r->span / r->align;
+	uint64_t n = r->span / r->align, id;
 	int e;
 
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+		id = (uint64_t)loop_clock();
 	if (n > LOAD_VERIFY_BLOCKS)
 		return weir_err_set(err, -EINVAL,
 			"%s: too many blocks to remember; use a part of the export (length)",
 			r->job.name);
-	e = load_verify_new(r->base, r->span, r->align, r->job.seed, &r->verify);
+	e = load_verify_new(r->base, r->span, r->align, r->job.seed, id, &r->verify);
 	if (e < 0)
 		return weir_err_set(err, e, "%s: no memory", r->job.name);
 	if (r->job.table)

@@ -2,9 +2,10 @@
 /*
  * load-verify: every block carries who it is, and a table knows what it must be.
  *
- * BLOCK    magic, seed, offset, generation, sum: 8 bytes each; then words that follow from the three in
- *          the middle. `sum` is a 64-bit hash of all the rest, so a block that was torn, moved, mixed
- *          or changed is found, and a stale one by its generation.
+ * BLOCK    magic, id, offset, generation, sum, seed: 8 bytes each; then words that follow from them. `id`
+ *          is this table's alone: blocks of an earlier run on the same disk are none of ours. `sum` is
+ *          a 64-bit hash of all the rest, so a block that was torn, moved, mixed or changed is found,
+ *          and a stale one by its generation.
  * TABLE    For each block: sent, the last generation that was ever sent; acked, the last that was
  *          acknowledged; flushed, the last that is known to be durable (FUA, or acknowledged before a
  *          FLUSH was sent that succeeded).
@@ -30,7 +31,7 @@
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x5765697262303031) /* "Weirb001" */
-#define HEAD  5                            /* words */
+#define HEAD  6                            /* words */
 #define SUM   4                            /* the word that holds it */
 #define LOG_MAX                                                                                    \
 	(1u << 20) /* entries; more unflushed writes than that are not known to be flushed */
@@ -50,7 +51,7 @@ struct log {
 };
 
 struct load_verify {
-	uint64_t offset, seed, n;
+	uint64_t offset, seed, id, n;
 	uint32_t block;
 	uint16_t epoch; /* losses so far */
 	struct entry *entries;
@@ -58,7 +59,7 @@ struct load_verify {
 	uint64_t from, to;
 };
 
-int load_verify_new(uint64_t offset, uint64_t length, uint32_t block, uint64_t seed,
+int load_verify_new(uint64_t offset, uint64_t length, uint32_t block, uint64_t seed, uint64_t id,
 	struct load_verify **ret_verify)
 {
 	struct load_verify *v = calloc(1, sizeof(*v));
@@ -66,7 +67,7 @@ int load_verify_new(uint64_t offset, uint64_t length, uint32_t block, uint64_t s
 	if (!v)
 		return -ENOMEM;
 	*v = (struct load_verify){
-		.offset = offset, .seed = seed, .n = length / block, .block = block};
+		.offset = offset, .seed = seed, .id = id, .n = length / block, .block = block};
 	v->entries = calloc(v->n ? v->n : 1, sizeof(*v->entries));
 	v->log = malloc(LOG_MAX * sizeof(*v->log));
 	if (!v->entries || !v->log) {
@@ -109,8 +110,8 @@ static uint64_t sum_of(const uint64_t *w, size_t n)
 static void make_block(
 	const struct load_verify *v, uint64_t offset, uint32_t generation, uint8_t *data)
 {
-	uint64_t w[HEAD] = {MAGIC, v->seed, offset, generation, 0};
-	uint64_t x = (v->seed ^ offset * K1) + generation * K2;
+	uint64_t w[HEAD] = {MAGIC, v->id, offset, generation, 0, v->seed};
+	uint64_t x = (v->seed ^ v->id ^ offset * K1) + generation * K2;
 	size_t n = v->block / 8;
 
 	memcpy(data, w, sizeof(w));
@@ -235,6 +236,8 @@ static bool bounds(
 	return true;
 }
 
+static const char others[] = "no block of this run";
+
 /* What the block is: its generation, or 0 when it is none of ours; *whole: its sum is right. */
 static uint32_t look(const struct load_verify *v, const uint8_t *data, uint64_t offset, bool *whole,
 	const char **why)
@@ -243,16 +246,16 @@ static uint32_t look(const struct load_verify *v, const uint8_t *data, uint64_t 
 
 	memcpy(w, data, sizeof(w));
 	*whole = false;
-	if (w[0] != MAGIC) {
-		*why = "none of ours";
+	if (w[0] != MAGIC || w[1] != v->id) {
+		*why = others;
 		return 0;
 	}
 	if (w[SUM] != sum_of((const uint64_t *)(const void *)data, v->block / 8)) {
-		*why = "its checksum is wrong";
+		*why = "a block of ours with a wrong checksum";
 		return 0;
 	}
-	if (w[1] != v->seed || w[2] != offset) {
-		*why = w[1] != v->seed ? "of another seed" : "of another offset";
+	if (w[2] != offset) {
+		*why = "a block of ours from another offset";
 		return 0;
 	}
 	*whole = true;
@@ -260,23 +263,22 @@ static uint32_t look(const struct load_verify *v, const uint8_t *data, uint64_t 
 }
 
 static void wrong(struct load_verify_count *count, uint64_t offset, uint32_t least, uint32_t most,
-	uint32_t got, const char *why)
+	uint32_t got, const char *why, const uint8_t *data)
 {
 	struct load_verify_fault f = {.offset = offset, .least = least, .most = most, .got = got};
-	char want[64];
+	char want[64], is[96];
 
 	if (least == most)
 		snprintf(want, sizeof(want), "generation %u", least);
 	else
 		snprintf(want, sizeof(want), "generation %u (flushed) to %u", least, most);
 	if (why)
-		snprintf(f.text, sizeof(f.text),
-			"wrong block at offset %" PRIu64 ": expected %s, got a block that is %s%s",
-			offset, want, strncmp(why, "its", 3) == 0 ? "ours, but " : "", why);
+		snprintf(is, sizeof(is), "%s (begins %02x%02x%02x%02x%02x%02x%02x%02x)", why,
+			data[0], data[1], data[2], data[3], data[4], data[5], data[6], data[7]);
 	else
-		snprintf(f.text, sizeof(f.text),
-			"wrong block at offset %" PRIu64 ": expected %s, got generation %u", offset,
-			want, got);
+		snprintf(is, sizeof(is), "generation %u", got);
+	snprintf(f.text, sizeof(f.text), "wrong block at offset %" PRIu64 ": expected %s, got %s",
+		offset, want, is);
 	count->wrong++;
 	count->last = f;
 }
@@ -294,13 +296,13 @@ static void check(struct load_verify *v, struct entry *e, uint64_t offset, const
 	}
 	count->checked++;
 	got = look(v, data, offset, &whole, &why);
-	if (!whole && least == 0 && strcmp(why, "none of ours") == 0) {
+	if (!whole && least == 0 && why == others) {
 		/* never flushed, and lost: what was there before us */
 		e->acked = 0;
 		return;
 	}
 	if (!whole || got < least || got > most) {
-		wrong(count, offset, least, most, got, whole ? NULL : why);
+		wrong(count, offset, least, most, got, whole ? NULL : why, data);
 		e->flags |= UNKNOWN; /* said once */
 		return;
 	}
@@ -323,13 +325,17 @@ void load_verify_read(struct load_verify *v, uint64_t offset, uint32_t length, c
 /* ---- kept in a file */
 
 struct file_head {
-	uint64_t magic, offset, seed, n, block;
+	uint64_t magic, offset, seed, n, block, id;
 };
 
 static struct file_head head_of(const struct load_verify *v)
 {
-	return (struct file_head){
-		.magic = MAGIC, .offset = v->offset, .seed = v->seed, .n = v->n, .block = v->block};
+	return (struct file_head){.magic = MAGIC,
+		.offset = v->offset,
+		.seed = v->seed,
+		.n = v->n,
+		.block = v->block,
+		.id = v->id};
 }
 
 int load_verify_save(const struct load_verify *v, const char *path, struct weir_err *err)
@@ -355,7 +361,8 @@ int load_verify_load(struct load_verify *v, const char *path, struct weir_err *e
 
 	if (!f)
 		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	fine = fread(&head, sizeof(head), 1, f) == 1 && memcmp(&head, &want, sizeof(head)) == 0 &&
+	fine = fread(&head, sizeof(head), 1, f) == 1 &&
+	       memcmp(&head, &want, offsetof(struct file_head, id)) == 0 &&
 	       fread(v->entries, sizeof(*v->entries), v->n, f) == v->n;
 	fclose(f);
 	if (!fine)
@@ -367,6 +374,7 @@ int load_verify_load(struct load_verify *v, const char *path, struct weir_err *e
 		v->entries[i].flags &= (uint16_t)~TAKEN;
 		v->entries[i].epoch = 0;
 	}
+	v->id = head.id;
 	v->epoch = 1; /* what was not flushed may be lost */
 	return 0;
 }

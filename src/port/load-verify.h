@@ -27,8 +27,9 @@ struct load_verify_count {
 	struct load_verify_fault last;      /* of the wrong ones */
 };
 
-/* Blocks of `block` bytes from `offset` on; `length` is a multiple of block. */
-int load_verify_new(uint64_t offset, uint64_t length, uint32_t block, uint64_t seed,
+/* Blocks of `block` bytes from `offset` on; `length` is a multiple of block. id: a number of this run
+ * alone. */
+int load_verify_new(uint64_t offset, uint64_t length, uint32_t block, uint64_t seed, uint64_t id,
 	struct load_verify **ret_verify);
 void load_verify_free(struct load_verify *v);
 
