@@ -156,7 +156,7 @@ static void write_one(struct record *r, const struct seen *s)
 	int stream, n;
 
 	if (r->full || (!flush && e->bytes == 0)) { /* the format has no reads of nothing */
-		r->lost += r->full;
+		r->lost += r->full && r->recorded < r->most; /* beyond `most`: not wanted */
 		return;
 	}
 	if (r->first < 0)
