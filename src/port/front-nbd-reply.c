@@ -210,6 +210,11 @@ void front_nbd_drop(struct front_nbd_conn *c)
 
 static void gather(struct front_nbd_conn *c, struct gathering *g)
 {
+	/* One by one: the vectors need no zeroes, and 5 KiB of them would be seen. */
+	g->scratch = c->front->scratch;
+	g->room = c->front->scratch_room;
+	g->at = g->bytes = 0;
+	g->n = 0;
 	for (struct request *q = c->out.first; q && g->bytes < ENOUGH + c->sent; q = q->next) {
 		struct front_nbd_job *j = front_nbd_job_of(q);
 
@@ -251,7 +256,7 @@ static void sent(struct front_nbd_conn *c, size_t n)
 
 bool front_nbd_send(struct front_nbd_conn *c)
 {
-	struct gathering g = {.scratch = c->front->scratch, .room = c->front->scratch_room};
+	struct gathering g;
 	size_t whole;
 	ssize_t n;
 	int from;
