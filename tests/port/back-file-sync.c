@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A disk that cannot write: here, a program in which fdatasync and synchronous writes fail on demand. It
+ * takes the place of the C library's functions, which is why this is a test of its own, by threads.
+ */
+#include "back-rig.h"
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static atomic_int sync_error;    /* 0 or a positive errno */
+static atomic_int write_error;   /* the same, of every write */
+static atomic_uint syncs, plain; /* how often */
+static char name[64], path[] = "back-file-sync-XXXXXX";
+
+int fdatasync(int fd)
+{
+	int e = atomic_load(&sync_error);
+
+	atomic_fetch_add(&syncs, 1);
+	if (!e)
+		return 0;
+	errno = e;
+	return -1;
+}
+
+ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	int e = atomic_load(&write_error);
+
+	if (!e && flags & RWF_DSYNC)
+		e = atomic_load(&sync_error);
+	if (!(flags & RWF_DSYNC))
+		atomic_fetch_add(&plain, 1);
+	if (!e)
+		return pwrite(fd, iov->iov_base, iov->iov_len, at);
+	errno = e;
+	return -1;
+}
+
+static void fresh(struct rig *r)
+{
+	atomic_store(&sync_error, 0);
+	atomic_store(&write_error, 0);
+	atomic_store(&syncs, 0);
+	atomic_store(&plain, 0);
+	rig_open_with(r, name, (struct back_config){.threads = true});
+}
+
+static int flush(struct rig *r)
+{
+	return rig_do(r, BACK_FLUSH, 0, 0, 0, NULL);
+}
+
+/* The system says once what it lost. After that it would say that all is well. */
+static void test_no_flush_is_believed_after_one_failed(void)
+{
+	char text[96];
+	struct rig r;
+
+	fresh(&r);
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), 0);
+	CHECK_INT(flush(&r), 0);
+	atomic_store(&sync_error, EIO);
+	CHECK_INT(flush(&r), -EIO);
+	atomic_store(&sync_error, 0);
+	CHECK_INT(flush(&r), -EIO);
+	CHECK_INT(rig_do(&r, BACK_ZERO, BACK_FUA, 0, 4096, NULL), -EIO);
+	CHECK_INT(flush(&r), -EIO);
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 2), 0); /* the rest goes on */
+	rig_is(&r, 0, 4096, 2);
+	r.back->ops->say(r.back, text, sizeof(text));
+	CHECK_STR(text, "threads; a flush failed: data may be lost");
+	rig_close(&r);
+	fresh(&r); /* opened anew */
+	CHECK_INT(flush(&r), 0);
+	rig_close(&r);
+}
+
+static void test_full_at_the_flush(void)
+{
+	struct rig r;
+
+	fresh(&r);
+	atomic_store(&sync_error, ENOSPC);
+	CHECK_INT(flush(&r), -ENOSPC);
+	atomic_store(&sync_error, 0);
+	CHECK_INT(flush(&r), -EIO);
+	rig_close(&r);
+}
+
+/* Its sync takes the system's word from the FLUSH after it. */
+static void test_a_synchronous_write_that_cannot_sync(void)
+{
+	struct rig r;
+
+	fresh(&r);
+	CHECK_INT(rig_fill(&r, BACK_FUA, 0, 4096, 1), 0);
+	CHECK_INT(atomic_load(&plain), 0);
+	atomic_store(&sync_error, EIO);
+	CHECK_INT(rig_fill(&r, BACK_FUA, 0, 4096, 1), -EIO);
+	CHECK_INT(atomic_load(&plain), 1);
+	atomic_store(&sync_error, 0);
+	CHECK_INT(flush(&r), -EIO);
+	rig_close(&r);
+}
+
+static void test_a_synchronous_write_that_cannot_write(void)
+{
+	struct rig r;
+
+	fresh(&r);
+	atomic_store(&write_error, ENOSPC);
+	CHECK_INT(rig_fill(&r, BACK_FUA, 0, 4096, 1), -ENOSPC);
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), -ENOSPC);
+	atomic_store(&write_error, EDQUOT);
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), -ENOSPC);
+	atomic_store(&write_error, ENXIO); /* the device is gone */
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), -EIO);
+	atomic_store(&write_error, 0);
+	CHECK_INT(flush(&r), 0); /* nothing was lost that anybody was told is there */
+	rig_close(&r);
+}
+
+static void test_fua_of_zeroes_is_a_sync(void)
+{
+	struct rig r;
+
+	fresh(&r);
+	CHECK_INT(rig_do(&r, BACK_ZERO, 0, 0, 4096, NULL), 0);
+	CHECK_INT(rig_do(&r, BACK_TRIM, 0, 0, 4096, NULL), 0);
+	CHECK_INT(atomic_load(&syncs), 0);
+	CHECK_INT(rig_do(&r, BACK_ZERO, BACK_FUA, 0, 4096, NULL), 0);
+	CHECK_INT(rig_do(&r, BACK_ZERO, BACK_FUA | BACK_NO_HOLE, 0, 4096, NULL), 0);
+	CHECK_INT(rig_do(&r, BACK_TRIM, BACK_FUA, 0, 4096, NULL), 0);
+	CHECK_INT(atomic_load(&syncs), 3);
+	rig_close(&r);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
+	close(fd);
+	snprintf(name, sizeof(name), "file:%s", path);
+	RUN(test_no_flush_is_believed_after_one_failed);
+	RUN(test_full_at_the_flush);
+	RUN(test_a_synchronous_write_that_cannot_sync);
+	RUN(test_a_synchronous_write_that_cannot_write);
+	RUN(test_fua_of_zeroes_is_a_sync);
+	unlink(path);
+	return 0;
+}
