@@ -53,7 +53,7 @@ struct record {
 
 	pthread_mutex_t lock; /* of everything below */
 	pthread_cond_t wake;
-	bool stop, full;
+	bool stop, full, failed; /* failed: full because it could not be written */
 	FILE *file;
 	uint64_t most, recorded, lost; /* lost: taken, but could not be written */
 	weir_time first;               /* when the trace begins; -1: nothing yet */
@@ -143,7 +143,7 @@ static int stream_of(struct record *r, const struct seen *s)
 static void give_up(struct record *r, int error)
 {
 	log_event(LOG_LEVEL_ERROR, "record-failed", "file", r->path, "why", strerror(error), NULL);
-	r->full = true;
+	r->full = r->failed = true;
 }
 
 static void write_one(struct record *r, const struct seen *s)
@@ -156,7 +156,7 @@ static void write_one(struct record *r, const struct seen *s)
 	int stream, n;
 
 	if (r->full || (!flush && e->bytes == 0)) { /* the format has no reads of nothing */
-		r->lost += r->full && r->recorded < r->most; /* beyond `most`: not wanted */
+		r->lost += r->failed;               /* beyond `most` they are not wanted */
 		return;
 	}
 	if (r->first < 0)
