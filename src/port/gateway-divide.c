@@ -29,6 +29,7 @@
 #define AWAKE     WEIR_SEC /* after somebody came: handshakes are over by then */
 #define STEPS     3        /* a tick: lower, raise, and what came between */
 #define FALL      0.8      /* of a demand, a tick */
+#define QUIET     5        /* ticks with nothing to do: then the clock stops */
 
 struct seat { /* one resource's; while `away` the thread's that has the task */
 	struct loop_task there, back;
@@ -63,6 +64,7 @@ struct gateway_divide {
 	struct loop_timer timer;
 	weir_time awake; /* until then it ticks whatever it sees */
 	bool changed;    /* in this tick */
+	unsigned quiet;  /* ticks since something changed, or there was something to divide */
 };
 
 /* ---- tables */
@@ -217,8 +219,9 @@ static void take_demand(struct gateway_divide *d, const struct seat *s)
 		if (in->held)
 			now = fmax(now, fmin(2 * g->applied, 1));
 		g->present = in->clients > 0;
-		g->demand = fmax(now, g->demand * FALL);
-		if (g->demand < 1e-6) /* nothing, in the end */
+		/* Who left wants nothing; in the end so does who is quiet. */
+		g->demand = g->present ? fmax(now, g->demand * FALL) : now;
+		if (g->demand < 1e-6)
 			g->demand = 0;
 	}
 }
@@ -318,7 +321,8 @@ static void tick(struct loop_timer *timer, weir_time now)
 	bool idle, late = d->n_away > 0;
 	size_t shared = count_shared(d->now, &idle);
 
-	if (!shared && !d->changed && now > d->awake && !late)
+	d->quiet = d->changed || shared || late ? 0 : d->quiet + 1;
+	if (d->quiet > QUIET && now > d->awake)
 		return; /* until somebody comes */
 	d->changed = false;
 	d->steps = STEPS;
@@ -327,7 +331,8 @@ static void tick(struct loop_timer *timer, weir_time now)
 	for (size_t k = 0; k < d->n_seats; k++)
 		if (!d->seats[k].away)
 			send(d, &d->seats[k], true, false);
-	loop_set(d->gateway->loop, &d->timer, now + (idle && now > d->awake ? TICK_IDLE : TICK));
+	loop_set(d->gateway->loop, &d->timer,
+		now + (shared && idle && now > d->awake ? TICK_IDLE : TICK));
 }
 
 void gateway_divide_wake(struct gateway *g)
