@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The end of weir serve: clients at work see an end and no wrong answer, and what was flushed is there.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+
+# libnbd's module is Debian's, so its Python must be, whatever stands first on the path.
+for python in python3 /usr/bin/python3 none; do
+	"$python" -c 'import nbd' 2>/dev/null && break
+done
+[ "$python" != none ] || skip "no python3-libnbd"
+here=$PWD
+
+# A client that writes numbered blocks and flushes every eighth, and says which were flushed. It goes
+# on until the gateway ends; then the connection must end, and nothing else may go wrong.
+cat >client.py <<'END'
+import nbd, os, struct, sys
+h = nbd.NBD()
+h.connect_uri("nbd+unix:///?socket=" + os.getcwd() + "/s.sock")
+done = 0
+try:
+    for i in range(1, 1000000):
+        h.pwrite(struct.pack("<Q", i) * 512, (i % 2048) * 4096)
+        if i % 8 == 0:
+            h.flush()
+            done = i
+            if i == 64:
+                open("working", "w").close()
+except nbd.Error as e:
+    # The server goes: that is all that may be seen (EINVAL: libnbd, of a connection that has ended).
+    if e.errno not in ("ENOTCONN", "ECONNRESET", "EPIPE", "ESHUTDOWN", "EINVAL"):
+        print("wrong error", e, file=sys.stderr)
+        sys.exit(1)
+open("flushed", "w").write(str(done))
+END
+cat >look.py <<'END'
+import struct, sys
+done = int(open("flushed").read())
+disk = open("disk.img", "rb").read()
+if done < 64:
+    sys.exit("only %d were written" % done)
+for i in range(max(1, done - 2047), done + 1):
+    at = (i % 2048) * 4096
+    got = set(struct.unpack("<512Q", disk[at:at + 4096]))
+    # A later, unflushed write may stand there, whole; never an older one.
+    if len(got) != 1 or next(iter(got)) % 2048 != i % 2048 or next(iter(got)) < i:
+        sys.exit("block %d: %s after %d" % (i, sorted(got)[:4], done))
+END
+
+for signal in TERM INT KILL; do
+	rm -f disk.img working flushed
+	truncate -s 8M disk.img
+	serve gw --listen "unix:$here/s.sock" "file:$here/disk.img"
+	"$python" client.py >client.out 2>&1 &
+	client=$!
+	tries=0
+	until [ -e working ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "the client does not get to work: $(cat client.out)"
+		sleep 0.02
+	done
+	pid=$(cat gw.pid)
+	kill -"$signal" "$pid"
+	got=0
+	wait "$pid" || got=$?
+	case $signal in
+	KILL) [ "$got" -eq 137 ] || fail "SIGKILL: status $got" ;;
+	*) [ "$got" -eq 0 ] || { cat gw.log >&2; fail "SIG$signal: status $got"; } ;;
+	esac
+	wait "$client" || { cat client.out >&2; fail "the client saw something else than the end"; }
+	"$python" look.py || fail "SIG$signal lost what was flushed"
+done
+
+# A request that a max holds for longer than 5 s is given up; the second signal does not wait for that.
+cat >slow.yaml <<END
+listen: "unix:$here/t.sock"
+resources: [{name: disk, back: "memory:1M"}]
+tenants: [{name: slow, max: 0.1 iops, match: {export: "*"}}]
+END
+serve slow slow.yaml
+cat >held.py <<'END'
+import nbd, os
+h = nbd.NBD()
+h.connect_uri("nbd+unix:///disk?socket=" + os.getcwd() + "/t.sock")
+bufs = [nbd.Buffer(4096) for i in range(8)]
+for b in bufs:
+    h.aio_pread(b, 0)
+open("held", "w").close()
+try:
+    while h.aio_in_flight() > 0:
+        h.poll(-1)
+except nbd.Error:
+    pass
+END
+"$python" held.py &
+client=$!
+tries=0
+until [ -e held ]; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 500 ] || fail "the client does not get to work"
+	sleep 0.02
+done
+sleep 0.2
+pid=$(cat slow.pid)
+kill -TERM "$pid"
+sleep 0.5
+kill -0 "$pid" 2>/dev/null || fail "did not wait for what is inside"
+start=$(date +%s)
+serve_stop slow
+[ $(($(date +%s) - start)) -lt 3 ] || fail "the second signal waits too"
+has slow.log "clients-cut-off"
+wait "$client" || fail "the held client did not end well"
