@@ -267,7 +267,7 @@ static void memory_submit(struct back *b, struct back_io *ios)
 /* One piece a round. */
 static void memory_round(struct loop_task *t)
 {
-	struct memory *m = (struct memory *)((char *)t - offsetof(struct memory, task));
+	struct memory *m = (struct memory *)(void *)((char *)t - offsetof(struct memory, task));
 	struct back_io *io = m->first;
 	bool over = zero_piece(m, io);
 

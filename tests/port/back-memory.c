@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "back-rig.h"
+#include "port/spare.h"
 
 #define K 1024
 #define M (1024 * K)
+
+/* In the place of the one that asks the system. */
+static uint64_t spare = UINT64_MAX;
+uint64_t spare_memory(void)
+{
+	return spare;
+}
 
 static void test_reads_back(void)
 {
@@ -155,6 +163,27 @@ static void test_full(void)
 	rig_close(&r);
 }
 
+/* The machine has no more: refused before the system begins to kill. */
+static void test_machine_runs_out(void)
+{
+	uint64_t at = 0;
+	struct rig r;
+
+	rig_open(&r, "memory:1G");
+	spare = SPARE_LEAST;
+	while (rig_fill(&r, 0, at, 256 * K, 1) == 0)
+		at += 256 * K;
+	CHECK(at < 16 * M); /* it looks every 16 MiB */
+	CHECK_INT(rig_fill(&r, 0, at, 4096, 1), -ENOSPC);
+	CHECK_INT(rig_fill(&r, 0, 0, 256 * K, 2), 0);
+	rig_is(&r, 0, 256 * K, 2);
+	rig_is(&r, 512 * M, 256 * K, 0);
+	spare = SPARE_LEAST + 1 * M;
+	CHECK_INT(rig_fill(&r, 0, at, 256 * K, 1), 0);
+	spare = UINT64_MAX;
+	rig_close(&r);
+}
+
 /* Reading holes through the mapping must take no memory: 64 GiB of them. */
 static void test_sparse(void)
 {
@@ -187,6 +216,7 @@ int main(void)
 	RUN(test_trim_of_nothing_is_done_at_once);
 	RUN(test_status);
 	RUN(test_full);
+	RUN(test_machine_runs_out);
 	RUN(test_sparse);
 	return 0;
 }
