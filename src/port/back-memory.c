@@ -198,7 +198,7 @@ static void status(const struct memory *m, struct back_io *io)
 		at = stop;
 	}
 	io->n_extents = n;
-	io->error = 0;
+	io->error = n ? 0 : -EINVAL; /* of nothing */
 }
 
 /* True: it is done. False: it was put off. */
@@ -224,7 +224,7 @@ static bool work(struct memory *m, struct back_io *io)
 		return true;
 	case BACK_STATUS:
 		status(m, io);
-		break;
+		return true;
 	case BACK_FLUSH:
 	case BACK_CACHE:
 		break;

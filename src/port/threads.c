@@ -70,8 +70,9 @@ static void *run(void *arg)
 }
 
 /* Under the lock, on the loop's thread, as all of `n`. */
-static void start_one(struct threads *t)
+static bool start_one(struct threads *t)
 {
+	unsigned before_n = t->n;
 	sigset_t all, before;
 
 	sigfillset(&all);
@@ -81,6 +82,7 @@ static void start_one(struct threads *t)
 		t->idle++;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return t->n > before_n;
 }
 
 void threads_add(struct threads *t, struct threads_job *jobs)
@@ -95,11 +97,8 @@ void threads_add(struct threads *t, struct threads_job *jobs)
 		if (t->idle)
 			pthread_cond_signal(&t->more);
 	}
-	for (unsigned before = t->n - 1;
-		t->n < t->most && t->waiting > t->idle && t->n != before;) {
-		before = t->n;
-		start_one(t);
-	}
+	while (t->n < t->most && t->waiting > t->idle && start_one(t))
+		;
 	if (!t->n) { /* not even one: the system has no more threads */
 		left = t->first;
 		t->first = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A disk that cannot write: here, a program in which fdatasync and synchronous writes fail on demand. It
- * takes the place of the C library's functions, which is why this is a test of its own, by threads.
+ * A system that does less than it was asked for: here, a program in which reads and writes are short and
+ * fdatasync and synchronous writes fail on demand. It takes the place of the C library's functions, which is why
+ * this is a test of its own, by threads.
  */
 #include "back-rig.h"
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 static atomic_int sync_error;    /* 0 or a positive errno */
 static atomic_int write_error;   /* the same, of every write */
 static atomic_uint syncs, plain; /* how often */
+static atomic_size_t most;       /* bytes that one read or write moves */
 static char name[64], path[] = "back-file-sync-XXXXXX";
 
 int fdatasync(int fd)
@@ -35,9 +37,20 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 	if (!(flags & RWF_DSYNC))
 		atomic_fetch_add(&plain, 1);
 	if (!e)
-		return pwrite(fd, iov->iov_base, iov->iov_len, at);
+		return pwrite(fd, iov->iov_base, iov->iov_len < most ? iov->iov_len : most, at);
 	errno = e;
 	return -1;
+}
+
+ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	static atomic_uint calls;
+
+	if (atomic_fetch_add(&calls, 1) % 5 == 4) { /* now and then a signal comes */
+		errno = EINTR;
+		return -1;
+	}
+	return pread(fd, iov->iov_base, iov->iov_len < most ? iov->iov_len : most, at);
 }
 
 static void fresh(struct rig *r)
@@ -46,6 +59,7 @@ static void fresh(struct rig *r)
 	atomic_store(&write_error, 0);
 	atomic_store(&syncs, 0);
 	atomic_store(&plain, 0);
+	atomic_store(&most, SIZE_MAX);
 	rig_open_with(r, name, (struct back_config){.threads = true});
 }
 
@@ -139,6 +153,26 @@ static void test_fua_of_zeroes_is_a_sync(void)
 	rig_close(&r);
 }
 
+static void test_short_ones_go_on(void)
+{
+	uint8_t data[10000], back[10000];
+	struct rig r;
+
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + i / 256);
+	fresh(&r);
+	for (size_t n = 999; n < 12000; n += 5000) {
+		atomic_store(&most, n);
+		CHECK_INT(rig_fill(&r, 0, 0, 20000, 0), 0);
+		CHECK_INT(rig_do(&r, BACK_WRITE, BACK_FUA, 5, sizeof(data), data), 0);
+		memset(back, 0, sizeof(back));
+		CHECK_INT(rig_do(&r, BACK_READ, 0, 5, sizeof(back), back), 0);
+		CHECK(memcmp(data, back, sizeof(data)) == 0);
+		rig_is(&r, 10005, 5000, 0);
+	}
+	rig_close(&r);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -151,6 +185,7 @@ int main(void)
 	RUN(test_a_synchronous_write_that_cannot_sync);
 	RUN(test_a_synchronous_write_that_cannot_write);
 	RUN(test_fua_of_zeroes_is_a_sync);
+	RUN(test_short_ones_go_on);
 	unlink(path);
 	return 0;
 }
