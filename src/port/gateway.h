@@ -37,7 +37,7 @@ struct gateway_options {
 	size_t n_cores;
 	const char *const *listen; /* addresses instead of the policy's; NULL: the policy's */
 	size_t n_listen;
-	const int *sockets; /* listening already (systemd's): beside the addresses; owned */
+	const int *sockets; /* listening already (systemd's), non-blocking: beside those; owned */
 	size_t n_sockets;
 	bool read_only; /* every export, whatever the policy says */
 	bool any_name;  /* there is one export, "": all of the first resource, by whatever name */

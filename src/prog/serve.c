@@ -8,6 +8,7 @@
 #include "prog/verb.h"
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,8 @@ static int take_sockets(struct setup *s)
 		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
 			return opts_fail(
 				&verb_serve, "systemd's socket %s does not listen", names[i]);
+		/* systemd's block, unless its unit says otherwise */
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 		if (strcmp(names[i], "api") == 0)
 			s->api_sockets[s->n_api_sockets++] = fd;
 		else

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir serve and the system around it: systemd's messages, watchdog and sockets, no descriptors left,
+# two thousand connections.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+
+command -v nbdinfo >/dev/null || skip "no nbdinfo"
+here=$PWD
+size() # SOCKET: of the export there
+{
+	timeout 10 nbdinfo --size "nbd+unix:///?socket=$1"
+}
+
+# ---- what systemd is told, and sockets that it hands over: "nbd" and one without a name of its own
+
+cat >systemd.py <<'END'
+import os, signal, socket, subprocess
+
+def heard(until):
+    """The lines that were sent, up to one that begins with `until`."""
+    lines = []
+    while not any(line.startswith(until) for line in lines):
+        lines += notify.recv(4096).decode().splitlines()
+    return lines
+
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.bind("notify.sock")
+notify.settimeout(10)
+sockets = []
+for name in ("one.sock", "two.sock"):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.bind(name)
+    s.listen(8)
+    sockets.append(s)
+
+env = dict(os.environ, NOTIFY_SOCKET=os.getcwd() + "/notify.sock", LISTEN_FDS="2",
+           LISTEN_FDNAMES="nbd:weir.socket", WATCHDOG_USEC="200000")
+env.pop("WATCHDOG_PID", None)
+# The number must be that of the program, so a shell sets it and becomes the program.
+open("weir.yaml", "w").write("""resources: [{name: disk, back: "memory:1M"}]
+tenants: [{name: all, match: {export: "*"}}]
+""")
+os.dup2(sockets[0].fileno(), 8)
+os.dup2(sockets[1].fileno(), 9)
+weir = subprocess.Popen(["sh", "-c", "exec 3<&8 4<&9; LISTEN_PID=$$ exec weir serve --api none weir.yaml"],
+                        env=env, pass_fds=(8, 9), stderr=open("systemd.log", "w"))
+heard("READY=1")
+for name in ("one.sock", "two.sock"):
+    subprocess.run(["nbdinfo", "--size", "nbd+unix:///disk?socket=" + os.getcwd() + "/" + name],
+                   check=True, timeout=10)
+for i in range(3):
+    heard("WATCHDOG=1")
+weir.send_signal(signal.SIGHUP)
+lines = heard("RELOADING=1")
+assert any(line.startswith("MONOTONIC_USEC=") for line in lines + heard("READY=1")), lines
+weir.send_signal(signal.SIGTERM)
+heard("STOPPING=1")
+assert weir.wait(10) == 0, weir.returncode
+assert os.path.exists("one.sock"), "systemd's socket file was removed"
+END
+run 0 python3 systemd.py
+
+# ---- no descriptors left: clients are turned away, those that are in are served, others come later
+
+cat >crowd.py <<'END'
+import socket, sys
+want, path = int(sys.argv[1]), sys.argv[2]
+crowd = []
+greeted = 0
+for i in range(want):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(10)
+    s.connect(path)
+    crowd.append(s)
+    try:
+        greeted += len(s.recv(18)) == 18
+    except OSError:
+        pass
+print(greeted)
+END
+(ulimit -n 64 && serve few --listen "unix:$here/few.sock" memory:1M && wait) &
+outer=$!
+tries=0
+until [ -s few.pid ]; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 500 ] || fail "not ready"
+	sleep 0.02
+done
+greeted=$(timeout 60 python3 crowd.py 200 few.sock)
+[ "$greeted" -ge 20 ] && [ "$greeted" -lt 64 ] || fail "$greeted of 200 were greeted with 64 descriptors"
+has few.log "no file descriptor left"
+[ "$(size "$here/few.sock")" = 1048576 ] || fail "nobody gets in after the crowd"
+kill -TERM "$(cat few.pid)"
+wait "$outer"
+
+# ---- two thousand at once, each in its handshake; and the next one is served
+
+[ "$(ulimit -Hn)" -ge 5000 ] || skip "fewer than 5,000 descriptors"
+ulimit -n 5000
+serve many --listen "unix:$here/many.sock" memory:1M
+greeted=$(timeout 60 python3 crowd.py 2200 many.sock)
+[ "$greeted" -eq 2200 ] || fail "$greeted of 2200 were greeted"
+[ "$(size "$here/many.sock")" = 1048576 ] || fail "nobody gets in after the crowd"
+serve_stop many
