@@ -235,7 +235,7 @@ static void fill_open(struct load_run *r, weir_time now)
 		load_conn_issue(c, &q, now);
 		load_conn_dirty(c);
 	}
-	if (!load_next_over(r, now))
+	if (!load_next_over(r, now) && !r->starved) /* starved: the next reply makes a turn */
 		wake_at(r, r->next_at);
 }
 

@@ -139,7 +139,8 @@ struct load_options {       /* 0 or NULL: the default */
 	void (*tick)(void *arg, const struct load_interval *i);
 	void (*say)(void *arg, const char *job, const char *text); /* a wrong block, a loss, … */
 	void *arg;
-	const int *cores; /* thread i runs on cores[i % n_cores]; NULL: anywhere */
+	const int *cores; /* thread i runs on cores[i % n_cores], the caller of load_run being the
+	                     first, and stays there; NULL: anywhere */
 	size_t n_cores;
 };
 

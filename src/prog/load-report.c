@@ -263,7 +263,8 @@ int load_report_run(const struct load_report *o, const struct load_job *jobs, si
 	r = load_new(jobs, n, &options, &l, &err);
 	if (r < 0) {
 		opts_fail(o->verb, "%s", err.text);
-		status = r == -EINVAL ? 2 : 1;
+		/* a command that makes no sense, or not for that export; else the server's fault */
+		status = r == -EINVAL || r == -EROFS || r == -ENOTSUP ? 2 : 1;
 	} else {
 		status = run(l, &w, n);
 		load_free(l);
