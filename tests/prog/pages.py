@@ -60,8 +60,8 @@ def main():
     overview = (MAN / "weir.pod").read_text()
     for page in sorted(MAN.glob("weir-*.pod")):
         name, section = page.stem, "1"
-        if name.endswith(".5"):
-            name, section = name[:-2], "5"
+        if name.endswith((".5", ".7")):
+            name, section = name[:-2], name[-1]
         elif name[len("weir-"):] not in pages:
             faults.append(f"{page.name}: no such verb")
         if f"L<{name}({section})>" not in overview:
