@@ -300,8 +300,8 @@ static ssize_t recv_into(struct nbd *n, struct conn *c, uint8_t *to, size_t len,
 static int recv_once(struct nbd *n, struct conn *c)
 {
 	size_t straight = c->rx.to && c->rx.left > BACK_NBD_COPY ? c->rx.left : 0;
-	/* Behind a large read's header its data are to be left where they are. */
-	size_t room = c->large ? NEXT : BACK_NBD_SCRATCH, behind = 0;
+	/* Where large reads are many, what is behind a header is to be left for their place. */
+	size_t room = c->large * 4 > c->flight.n ? NEXT : BACK_NBD_SCRATCH, behind = 0;
 	ssize_t got;
 	int r = 0;
 

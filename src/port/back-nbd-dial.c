@@ -12,6 +12,8 @@
 #include "port/loop.h"
 #include "port/tls.h"
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CONNECT_MOST (5 * WEIR_SEC) /* an attempt; longer than a SYN that is lost twice */
@@ -142,11 +145,26 @@ void back_nbd_dial_drop(struct nbd *n)
 
 /* ---- the handshake */
 
+/* A host that went away without a word is noticed also while nothing is asked of it. Errors do not
+ * matter: a unix socket has none of this. */
+static void watch_peer(int fd, weir_time timeout)
+{
+	const int on = 1, idle = 10, every = 5, most = 3; /* s, s, times */
+	const unsigned ms = (unsigned)(timeout / WEIR_MS);
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &most, sizeof(most));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
 void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
 {
 	/* Structured replies are asked for only because block status needs them; a server that has
 	 * them may then leave out holes and tell where an error is. */
 	nbd_greet_init(&c->greet, n->uri.name, n->uri.tls, true, true);
+	watch_peer(fd, n->timeout);
 	c->stream = (struct stream){.fd = fd};
 	c->nbd = n;
 	c->state = CONN_GREET;

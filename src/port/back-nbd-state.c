@@ -17,10 +17,9 @@
 #define BACK_OFF_MOST  WEIR_SEC
 #define EXTRA_MOST     (30 * WEIR_SEC) /* between tries when there is a connection already */
 #define DRAIN_MOST     WEIR_SEC
-/* An upstream that stayed for so long, or answered so much, is tried anew at once when it is lost. */
-#define STEADY         WEIR_SEC
-#define STEADY_ANSWERS 16
-#define WINDOW         64 /* pieces under way in REPLAY */
+#define STEADY         WEIR_SEC /* an upstream that stayed for longer is tried anew at once when lost */
+#define STEADY_ANSWERS 16       /* one that answered more, after the least time */
+#define WINDOW         64       /* pieces under way in REPLAY */
 
 /* ---- lost */
 
@@ -36,8 +35,10 @@ static void lost(struct nbd *n, weir_time since)
 	if (n->lost_since == WEIR_NEVER) {
 		n->lost_since = since;
 		n->said = false;
-		if (now - n->up_since > STEADY || n->answered > STEADY_ANSWERS)
+		if (now - n->up_since > STEADY)
 			n->back_off = 0;
+		else if (n->answered > STEADY_ANSWERS)
+			n->back_off = BACK_OFF_LEAST;
 		if (n->back_off > BACK_OFF_MOST)
 			n->back_off = BACK_OFF_MOST;
 	}
@@ -351,7 +352,7 @@ void back_nbd_timer(struct nbd *n)
 		at = earlier(at, now + 100 * WEIR_MS);
 	if (n->back.state == BACK_LOST)
 		at = earlier(at, n->lost_since + n->timeout);
-	if (n->full.n && n->own_after > now)
+	if (n->own_after > now)
 		at = earlier(at, n->own_after);
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
 		if (n->conns[i].state == CONN_GREET || n->conns[i].state == CONN_TLS)

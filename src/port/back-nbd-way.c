@@ -130,14 +130,21 @@ static void go(struct nbd *n, struct slot *s)
 /* When half of what may be kept is, or the payloads' memory runs low, we flush by ourselves. */
 static void flush_by_ourselves(struct nbd *n)
 {
+	weir_time now = loop_now(n->loop);
 	size_t held = unflushed_held(n->kept);
 	struct slot *s;
 
-	if (!held || n->own_flush || loop_now(n->loop) < n->own_after)
+	if (!held || n->own_flush)
 		return;
 	if (!n->full.n && held <= unflushed_keep(n->kept) / 2 &&
 		(!n->pool || chunk_held(n->pool) <= chunk_budget(n->pool) / 4 * 3))
 		return;
+	if (n->doubt && now - n->doubt_at < AGAIN_AFTER)
+		n->own_after = n->doubt_at + AGAIN_AFTER; /* it would fail */
+	if (now < n->own_after) {
+		back_nbd_timer(n);
+		return;
+	}
 	s = back_nbd_slot(n);
 	if (!s)
 		return;

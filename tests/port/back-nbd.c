@@ -1,54 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: against a server inside the test (nbd-peer.h) that dies, forgets and misbehaves. What is
- * checked all the time: reads give what was acknowledged last; after a FLUSH that succeeded, what was
- * acknowledged before it is what the server is sure of.
+ * back-nbd: names, what it carries, and servers that are away, broken or different when they are back.
+ * Losses: back-nbd-loss.c; real ones: back-nbd-kill.c.
  */
-#include "nbd-drive.h"
-#include "nbd-peer.h"
+#include "nbd-pair.h"
 #include "port/back-nbd.h"
-#include "port/log.h"
-#include <sys/stat.h>
-
-#define SIZE    ((uint64_t)DRIVE_BLOCKS * DRIVE_BLOCK)
-#define FLAGS   (NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM | NBD_SEND_WRITE_ZEROES)
-#define SEVERAL (FLAGS | NBD_MULTI_CONN)
-
-static char folder[64], path[100], uri[200];
-static struct peer peer;
-static struct drive d;
-
-static void begin(uint16_t flags, struct back_config c)
-{
-	peer_start(&peer, path, SIZE, flags);
-	drive_open(&d, uri, &c);
-	d.arg = &peer;
-}
-
-static void end(void)
-{
-	drive_close(&d);
-	peer_stop(&peer);
-}
-
-/* What FLUSHes covered is in place for good. */
-static void check_sure(void)
-{
-	peer_lock(&peer);
-	for (uint64_t b = 0; b < DRIVE_BLOCKS; b++) {
-		const uint8_t *p = peer.sure + b * DRIVE_BLOCK;
-		bool zero = true;
-		for (uint32_t i = 0; i < DRIVE_BLOCK; i++)
-			zero &= !p[i];
-		if (!d.unsure[b] && !zero && drive_version(p, b) < d.sure[b])
-			FAIL("block %llu: version %u was flushed, %u is there",
-				(unsigned long long)b, d.sure[b], drive_version(p, b));
-		if (!d.unsure[b] && zero && d.sure[b] && !d.zero[b] && d.sure[b] == d.acked[b])
-			FAIL("block %llu: version %u was flushed, zeroes are there",
-				(unsigned long long)b, d.sure[b]);
-	}
-	peer_unlock(&peer);
-}
 
 /* ---- what it is */
 
@@ -231,131 +187,6 @@ static void status(void)
 	end();
 }
 
-/* ---- it dies */
-
-static uint32_t next_death, every;
-
-static void kill_at_times(struct drive *x)
-{
-	if (x->done < next_death)
-		return;
-	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
-	peer_lock(&peer);
-	peer_die(&peer, false);
-	peer_unlock(&peer);
-	if (rng_below(&x->rng, 4) == 0 && x->inside < DRIVE_DEPTH)
-		drive_flush(x);
-}
-
-static void run_with_deaths(uint32_t requests, uint32_t each)
-{
-	every = each;
-	next_death = 100;
-	d.step = kill_at_times;
-	drive_run(&d, requests);
-	d.step = NULL;
-	drive_verify(&d);
-	CHECK_INT(d.errors, 0);
-	CHECK(d.back->lost >= requests / each / 2);
-	check_sure();
-	CHECK_INT(drive_run_flush(&d), 0);
-	check_sure();
-	CHECK(d.flushes > 0);
-}
-
-static void dies_and_forgets(void)
-{
-	begin(SEVERAL, (struct back_config){0});
-	run_with_deaths(10000, 300);
-	end();
-}
-
-static void dies_over_one(void)
-{
-	begin(FLAGS, (struct back_config){0});
-	run_with_deaths(5000, 200);
-	end();
-}
-
-static void dies_without_fua(void)
-{
-	begin(SEVERAL & ~NBD_SEND_FUA, (struct back_config){0});
-	run_with_deaths(5000, 200);
-	end();
-}
-
-static void dies_with_little_kept(void)
-{
-	unsigned flushes;
-
-	/* 1 MiB: it must flush by itself all the time, and writes wait for it. */
-	begin(SEVERAL, (struct back_config){.keep = 1});
-	run_with_deaths(6000, 300);
-	peer_lock(&peer);
-	flushes = peer.flushes;
-	peer_unlock(&peer);
-	CHECK(flushes > 50);
-	end();
-}
-
-/* One connection of several is cut: the others have requests under way. */
-static void cut_one(struct drive *x)
-{
-	if (x->done < next_death)
-		return;
-	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
-	peer_lock(&peer);
-	for (int i = 0; i < PEER_CONNS; i++)
-		if (peer.conns[i].ready) {
-			shutdown(peer.conns[i].fd, SHUT_RDWR);
-			break;
-		}
-	peer_unlock(&peer);
-}
-
-static void one_connection_is_cut(void)
-{
-	begin(SEVERAL, (struct back_config){0});
-	every = 300;
-	next_death = 100;
-	d.step = cut_one;
-	drive_run(&d, 6000);
-	d.step = NULL;
-	drive_verify(&d);
-	CHECK_INT(drive_run_flush(&d), 0);
-	check_sure();
-	CHECK_INT(d.errors, 0);
-	CHECK(d.back->lost > 10);
-	end();
-}
-
-/* Two writes of one place at once: whoever wins, it stays so, also when it is sent again. */
-static void overlapping_writes(void)
-{
-	uint8_t first[DRIVE_BLOCK];
-
-	begin(SEVERAL, (struct back_config){0});
-	for (int round = 0; round < 60; round++) {
-		for (uint32_t i = 0; i < 8; i++) {
-			drive_transfer(&d, BACK_WRITE, 7, 1 + i % 3);
-			memset(d.busy, 0, sizeof(d.busy));
-		}
-		drive_run(&d, 0);
-		peer_lock(&peer);
-		memcpy(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first));
-		peer_die(&peer, false);
-		peer_unlock(&peer);
-		memset(d.unsure, true, sizeof(d.unsure));
-		drive_transfer(&d, BACK_READ, 7, 1);
-		drive_run(&d, 0);
-		peer_lock(&peer);
-		CHECK(memcmp(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first)) == 0);
-		peer_unlock(&peer);
-	}
-	CHECK_INT(d.errors, 0);
-	end();
-}
-
 /* ---- it fails */
 
 /* Away, or what is there is of no use; the time-out passes. */
@@ -386,15 +217,6 @@ static void fails_and_comes_back(void)
 	check_sure();
 	CHECK_INT(d.back->lost, 1);
 	end();
-}
-
-static void set_mode(enum peer_mode mode, bool die)
-{
-	peer_lock(&peer);
-	peer.mode = mode;
-	if (die)
-		peer_die(&peer, false);
-	peer_unlock(&peer);
 }
 
 static void is_of_no_use(enum peer_mode mode)
@@ -479,6 +301,17 @@ static void shuts_down(void)
 	answers_nonsense(PEER_LEAVES);
 }
 
+/* Whatever comes, nothing is written where it does not belong, and nothing hangs. */
+static void corrupt(void)
+{
+	begin(SEVERAL, (struct back_config){.timeout = 100 * WEIR_MS});
+	set_mode(PEER_CORRUPT, false);
+	d.blind = true;
+	drive_run(&d, 3000);
+	CHECK(d.back->lost > 0);
+	end();
+}
+
 /* A request that ends the connection each time is given up when its time is over. */
 static void poison(void)
 {
@@ -546,96 +379,9 @@ static void comes_back_with_one_connection(void)
 	end();
 }
 
-/* ---- never a FLUSH that lies */
-
-/* It comes back and refuses what was acknowledged: FLUSH fails until that is in place. */
-static void refuses_what_it_had(void)
-{
-	begin(SEVERAL, (struct back_config){0});
-	drive_transfer(&d, BACK_WRITE, 3, 1);
-	drive_run(&d, 0);
-	peer_lock(&peer);
-	memcpy(peer.is, peer.sure, SIZE); /* forgets all of it */
-	peer.fail_writes = -ENOSPC;
-	peer.n_fail_writes = 1000;
-	peer_die(&peer, false);
-	peer_unlock(&peer);
-	drive_await(&d, BACK_LOST);
-	drive_await(&d, BACK_UP);
-	CHECK_INT(drive_run_flush(&d), -EIO);
-	drive_transfer(&d, BACK_READ, 3, 1); /* not what was there before, either */
-	drive_run(&d, 0);
-	CHECK_INT(d.last_error, -EIO);
-	d.last_error = 0;
-	drive_transfer(&d, BACK_READ, 4, 1); /* others can be read */
-	drive_run(&d, 0);
-	CHECK_INT(d.last_error, 0);
-	peer_lock(&peer);
-	peer.n_fail_writes = 0;
-	CHECK_INT(peer.flushes, 0);
-	peer_unlock(&peer);
-	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
-		;
-	check_sure();
-	drive_verify(&d);
-	end();
-}
-
-/* A FLUSH failed: what it was to make sure of is sent again before the next. */
-static void a_failed_flush(void)
-{
-	unsigned writes;
-
-	begin(SEVERAL, (struct back_config){0});
-	drive_transfer(&d, BACK_WRITE, 3, 1);
-	drive_run(&d, 0);
-	peer_lock(&peer);
-	peer.fail_flush = -EIO;
-	peer.n_fail_flushes = 1;
-	peer_unlock(&peer);
-	CHECK_INT(drive_run_flush(&d), -EIO);
-	peer_lock(&peer);
-	memcpy(peer.is, peer.sure, SIZE); /* as a cache does that could not be written */
-	writes = peer.writes;
-	peer_unlock(&peer);
-	CHECK_INT(drive_run_flush(&d), 0);
-	peer_lock(&peer);
-	CHECK(peer.writes > writes);
-	peer_unlock(&peer);
-	check_sure();
-	drive_verify(&d);
-	end();
-}
-
-/* Nothing can be flushed: writes wait for room, and then fail, and nothing hangs. */
-static void cannot_flush_when_full(void)
-{
-	begin(SEVERAL, (struct back_config){.keep = 1});
-	peer_lock(&peer);
-	peer.fail_flush = -EIO;
-	peer.n_fail_flushes = 1000000;
-	peer_unlock(&peer);
-	for (uint64_t b = 0; b + 32 <= DRIVE_BLOCKS; b += 32)
-		drive_transfer(&d, BACK_WRITE, b, 32);
-	for (int i = 0; i < 20; i++) {
-		drive_run(&d, 0);
-		drive_transfer(&d, BACK_WRITE, (uint64_t)i, 16);
-		if (d.errors)
-			break;
-	}
-	CHECK(d.errors > 0);
-	CHECK_INT(d.last_error, -EIO);
-	drive_run(&d, 0);
-	end();
-}
-
 int main(void)
 {
-	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT);
-	snprintf(folder, sizeof(folder), "/tmp/weir-back-nbd-XXXXXX");
-	CHECK(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/s", folder);
-	snprintf(uri, sizeof(uri), "nbd+unix:///disk?socket=%s", path);
+	pair_main();
 	RUN(names);
 	RUN(info);
 	RUN(cannot_be_opened);
@@ -644,12 +390,6 @@ int main(void)
 	RUN(without_fua);
 	RUN(refusals);
 	RUN(status);
-	RUN(dies_and_forgets);
-	RUN(dies_over_one);
-	RUN(dies_without_fua);
-	RUN(dies_with_little_kept);
-	RUN(one_connection_is_cut);
-	RUN(overlapping_writes);
 	RUN(fails_and_comes_back);
 	RUN(never_greets);
 	RUN(hangs_up_in_the_handshake);
@@ -658,14 +398,11 @@ int main(void)
 	RUN(answers_what_was_not_asked);
 	RUN(answers_too_little);
 	RUN(shuts_down);
+	RUN(corrupt);
 	RUN(poison);
 	RUN(comes_back_smaller);
 	RUN(comes_back_read_only);
 	RUN(comes_back_without_flush);
 	RUN(comes_back_with_one_connection);
-	RUN(refuses_what_it_had);
-	RUN(a_failed_flush);
-	RUN(cannot_flush_when_full);
-	CHECK_INT(rmdir(folder), 0);
-	return 0;
+	return pair_end();
 }

@@ -38,7 +38,8 @@ struct drive {
 	uint32_t inside, done, want; /* requests; want: submit until so many are done */
 	uint32_t errors;             /* of what was done: allowed only where a test says so */
 	uint32_t flushes;            /* that succeeded */
-	bool reads_only, running;
+	bool running;
+	bool blind;    /* reads are not checked */
 	bool awaiting; /* the loop stops at a state, not when all is done */
 	enum back_state awaited;
 	int last_error;
@@ -100,7 +101,7 @@ static inline void drive_ended(struct drive *d, struct drive_io *x)
 		d->flushes += !x->io.error;
 		return;
 	}
-	if (x->io.op == BACK_READ && !x->io.error)
+	if (x->io.op == BACK_READ && !x->io.error && !d->blind)
 		drive_check_read(d, x);
 	for (uint64_t b = from; b < from + n; b++) {
 		d->busy[b] = false;
@@ -208,13 +209,13 @@ static inline void drive_random(struct drive *d)
 	uint64_t from = rng_below(&d->rng, DRIVE_BLOCKS), n = drive_range(d, from);
 	uint64_t what = rng_below(&d->rng, 100);
 
-	if (what < 2 && !d->reads_only)
+	if (what < 2)
 		drive_flush(d);
 	else if (n)
 		drive_transfer(d,
-			what < 40 || d->reads_only ? BACK_READ
-			: what < 94                ? BACK_WRITE
-						   : BACK_ZERO,
+			what < 40   ? BACK_READ
+			: what < 94 ? BACK_WRITE
+				    : BACK_ZERO,
 			from, n);
 }
 

@@ -33,11 +33,13 @@ enum peer_mode {
 	PEER_STRANGER,   /* answers what was not asked */
 	PEER_LEAVES,     /* answers everything with ESHUTDOWN, once */
 	PEER_SHORT_READ, /* ends a read before all of it was sent */
+	PEER_CORRUPT,    /* a byte of the reply is wrong now and then */
 };
 
 struct peer_conn {
 	int fd; /* -1: none */
 	bool ready;
+	struct rng *corrupt; /* NULL: it is not */
 	struct nbd_hello hello;
 	uint8_t *in, *out;
 	size_t have, n_out;
@@ -85,6 +87,9 @@ static inline void peer_send(struct peer_conn *c, const void *data, size_t n)
 {
 	CHECK(c->n_out + n <= PEER_ROOM);
 	memcpy(c->out + c->n_out, data, n);
+	if (c->corrupt && n <= 64 && rng_below(c->corrupt, 50) == 0)
+		c->out[c->n_out + rng_below(c->corrupt, n)] ^=
+			(uint8_t)(1 << rng_below(c->corrupt, 8));
 	c->n_out += n;
 }
 
@@ -104,6 +109,7 @@ static inline void peer_hang_up(struct peer_conn *c)
 		close(c->fd);
 	c->fd = -1;
 	c->have = c->n_out = 0;
+	c->corrupt = NULL;
 	c->ready = false;
 }
 
@@ -333,6 +339,7 @@ static inline void peer_serve(struct peer *p, struct peer_conn *c)
 		peer_push(c);
 	if (!c->ready || p->mode == PEER_IGNORES)
 		return;
+	c->corrupt = p->mode == PEER_CORRUPT ? &p->rng : NULL;
 	/* Some, and the rest later: so there is a choice. */
 	for (int i = 0; i < 4 && c->n_out < PEER_ROOM / 2; i++)
 		if (!peer_one(p, c, true))

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd against a server that dies and forgets. What is checked all the time: reads give what was
+ * acknowledged last; after a FLUSH that succeeded, what was acknowledged before it is what the server
+ * is sure of.
+ */
+#include "nbd-pair.h"
+
+/* ---- it dies */
+
+static uint32_t next_death, every;
+
+static void kill_at_times(struct drive *x)
+{
+	if (x->done < next_death)
+		return;
+	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
+	peer_lock(&peer);
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	if (rng_below(&x->rng, 4) == 0 && x->inside < DRIVE_DEPTH)
+		drive_flush(x);
+}
+
+static void run_with_deaths(uint32_t requests, uint32_t each)
+{
+	every = each;
+	next_death = 100;
+	d.step = kill_at_times;
+	drive_run(&d, requests);
+	d.step = NULL;
+	drive_verify(&d);
+	CHECK_INT(d.errors, 0);
+	CHECK(d.back->lost >= requests / each / 2);
+	check_sure();
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK(d.flushes > 0);
+}
+
+static void dies_and_forgets(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	run_with_deaths(10000, 300);
+	end();
+}
+
+static void dies_over_one(void)
+{
+	begin(FLAGS, (struct back_config){0});
+	run_with_deaths(5000, 200);
+	end();
+}
+
+static void dies_without_fua(void)
+{
+	begin(SEVERAL & ~NBD_SEND_FUA, (struct back_config){0});
+	run_with_deaths(5000, 200);
+	end();
+}
+
+static void dies_with_little_kept(void)
+{
+	unsigned flushes;
+
+	/* 1 MiB: it must flush by itself all the time, and writes wait for it. */
+	begin(SEVERAL, (struct back_config){.keep = 1});
+	run_with_deaths(6000, 300);
+	peer_lock(&peer);
+	flushes = peer.flushes;
+	peer_unlock(&peer);
+	CHECK(flushes > 50);
+	end();
+}
+
+/* One connection of several is cut: the others have requests under way. */
+static void cut_one(struct drive *x)
+{
+	if (x->done < next_death)
+		return;
+	next_death = x->done + 1 + (uint32_t)rng_below(&x->rng, every);
+	peer_lock(&peer);
+	for (int i = 0; i < PEER_CONNS; i++)
+		if (peer.conns[i].ready) {
+			shutdown(peer.conns[i].fd, SHUT_RDWR);
+			break;
+		}
+	peer_unlock(&peer);
+}
+
+static void one_connection_is_cut(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	every = 300;
+	next_death = 100;
+	d.step = cut_one;
+	drive_run(&d, 6000);
+	d.step = NULL;
+	drive_verify(&d);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	CHECK_INT(d.errors, 0);
+	CHECK(d.back->lost > 10);
+	end();
+}
+
+/* Two writes of one place at once: whoever wins, it stays so, also when it is sent again. */
+static void overlapping_writes(void)
+{
+	uint8_t first[DRIVE_BLOCK];
+
+	begin(SEVERAL, (struct back_config){0});
+	for (int round = 0; round < 60; round++) {
+		for (uint32_t i = 0; i < 24; i++) {
+			drive_transfer(&d, BACK_WRITE, 7, 1 + i % 3);
+			memset(d.busy, 0, sizeof(d.busy));
+		}
+		drive_run(&d, 0);
+		peer_lock(&peer);
+		memcpy(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first));
+		peer_die(&peer, false);
+		peer_unlock(&peer);
+		memset(d.unsure, true, sizeof(d.unsure));
+		drive_transfer(&d, BACK_READ, 7, 1);
+		drive_run(&d, 0);
+		peer_lock(&peer);
+		CHECK(memcmp(first, peer.is + 7 * DRIVE_BLOCK, sizeof(first)) == 0);
+		peer_unlock(&peer);
+	}
+	CHECK_INT(d.errors, 0);
+	end();
+}
+
+/* ---- never a FLUSH that lies */
+
+/* It comes back and refuses what was acknowledged: FLUSH fails until that is in place. */
+static void refuses_what_it_had(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	drive_transfer(&d, BACK_WRITE, 3, 1);
+	drive_run(&d, 0);
+	peer_lock(&peer);
+	memcpy(peer.is, peer.sure, SIZE); /* forgets all of it */
+	peer.fail_writes = -ENOSPC;
+	peer.n_fail_writes = 1000;
+	peer_die(&peer, false);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_LOST);
+	drive_await(&d, BACK_UP);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	drive_transfer(&d, BACK_READ, 3, 1); /* not what was there before, either */
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, -EIO);
+	d.last_error = 0;
+	drive_transfer(&d, BACK_READ, 4, 1); /* others can be read */
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, 0);
+	peer_lock(&peer);
+	peer.n_fail_writes = 0;
+	CHECK_INT(peer.flushes, 0);
+	peer_unlock(&peer);
+	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
+		;
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+/* A FLUSH failed: what it was to make sure of is sent again before the next. */
+static void a_failed_flush(void)
+{
+	unsigned writes;
+
+	begin(SEVERAL, (struct back_config){0});
+	drive_transfer(&d, BACK_WRITE, 3, 1);
+	drive_run(&d, 0);
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = 1;
+	peer_unlock(&peer);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	peer_lock(&peer);
+	memcpy(peer.is, peer.sure, SIZE); /* as a cache does that could not be written */
+	writes = peer.writes;
+	peer_unlock(&peer);
+	CHECK_INT(drive_run_flush(&d), 0);
+	peer_lock(&peer);
+	CHECK(peer.writes > writes);
+	peer_unlock(&peer);
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+/* Nothing can be flushed: writes wait for room, and then fail, and nothing hangs. */
+static void cannot_flush_when_full(void)
+{
+	begin(SEVERAL, (struct back_config){.keep = 1});
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = 1000000;
+	peer_unlock(&peer);
+	for (uint64_t b = 0; b + 32 <= DRIVE_BLOCKS; b += 32)
+		drive_transfer(&d, BACK_WRITE, b, 32);
+	for (int i = 0; i < 20; i++) {
+		drive_run(&d, 0);
+		drive_transfer(&d, BACK_WRITE, (uint64_t)i, 16);
+		if (d.errors)
+			break;
+	}
+	CHECK(d.errors > 0);
+	CHECK_INT(d.last_error, -EIO);
+	drive_run(&d, 0);
+	end();
+}
+
+int main(void)
+{
+	pair_main();
+	RUN(dies_and_forgets);
+	RUN(dies_over_one);
+	RUN(dies_without_fua);
+	RUN(dies_with_little_kept);
+	RUN(one_connection_is_cut);
+	RUN(overlapping_writes);
+	RUN(refuses_what_it_had);
+	RUN(a_failed_flush);
+	RUN(cannot_flush_when_full);
+	return pair_end();
+}
