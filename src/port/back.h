@@ -8,6 +8,7 @@
  *
  *   back.c          names into back ends: "memory:1G", "file:disk.img", "nbd://host:10809/lun0",
  *                   "nbd+unix:///lun0?socket=/run/x.sock", "model:array+memory:64G"
+ *   back-name.c     options in names: "memory:64G?most=2G"
  *   back-memory.c   memory that forgets everything at the end
  *   back-file.c     a file or block device, by io_uring or by threads
  *   back-nbd.c      another NBD server
