@@ -25,20 +25,24 @@ uri()
 }
 
 # Two exports of x, of which the second begins after a second and ends after another one; then y too.
-weir load -t 5s -d 16 --series s.csv "one=$(uri one)" "two=$(uri two),start=1s,duration=1500ms" \
+weir load -t 5s -d 64 --series s.csv "one=$(uri one)" "two=$(uri two),start=1s,duration=1500ms" \
 	"three=$(uri three),start=3500ms,duration=1500ms" >load.out 2>&1 || fail "$(cat load.out)"
 python3 - <<'END' || fail "$(cat s.csv)"
-import csv
+import csv, statistics
 rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader(open("s.csv"))]
-def mean(jobs, a, b):
-    return sum(sum(v for t, j, v in rows if j == job and a < t <= b + 0.01) /
-        max(1, len([1 for t, j, v in rows if j == job and a < t <= b + 0.01])) for job in jobs)
-def near(what, got, want, below, above):
-    assert want * (1 - below) <= got <= want * (1 + above), (what, got, want)
-near("x alone in one", mean(["one"], 0.2, 0.9), 4000, 0.03, 0.01)
-near("x in both", mean(["one", "two"], 1.3, 2.3), 4000, 0.03, 0.01)
-near("its parts", mean(["two"], 1.3, 2.3), 2000, 0.05, 0.05)
-near("x in one again", mean(["one"], 2.8, 3.4), 4000, 0.03, 0.01)
-near("the group", mean(["one", "three"], 3.9, 4.9), 6000, 0.04, 0.01)
+def rates(job, a, b): # of 100 ms each
+    return [v for t, j, v in rows if j == job and a < t <= b + 0.01]
+# The mean must not be over the max, ever. It must be reached in the best of the rows: a machine that is
+# busy with something else stops everybody for some ms now and then, and what a max gives is not saved up.
+def near(what, jobs, a, b, want):
+    mean = sum(statistics.mean(rates(j, a, b)) for j in jobs)
+    best = sum(sorted(rates(j, a, b))[-2] for j in jobs)
+    assert mean <= want * 1.01 and best >= want * 0.97, (what, mean, best, want)
+near("x alone in one", ["one"], 0.2, 0.9, 4000)
+near("x in both", ["one", "two"], 1.3, 2.3, 4000)
+for j in "one", "two":
+    near("its parts", [j], 1.3, 2.3, 2000)
+near("x in one again", ["one"], 2.8, 3.4, 4000)
+near("the group", ["one", "three"], 3.9, 4.9, 6000)
 END
 serve_stop gate
