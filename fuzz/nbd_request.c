@@ -1,21 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes as a stream of NBD requests, as a server takes it: many in one piece, payloads between
  * them, cut anywhere. However it is cut, the same requests are found, and each is written back to the
- * bytes it came from. */
+ * bytes it came from. What the front end's check lets pass lies inside the export and was offered; the
+ * second byte chooses what is. */
 #include "fuzz.h"
+#include "port/front-nbd-impl.h"
 #include "wire/nbd.h"
 #include <string.h>
 
-struct stream {
+#define SIZE (UINT64_C(1) << 24) /* of the export */
+
+struct requests {
 	uint8_t head[NBD_REQUEST_SIZE];
 	size_t have;     /* bytes of head */
 	uint64_t skip;   /* bytes of payload to come */
 	uint64_t digest; /* of all requests so far */
+	struct front_nbd_rules rules;
 	unsigned requests;
 	bool broken;
 };
 
-static void take(struct stream *s, const uint8_t *p)
+/* What the server would do is harmless. */
+static void check(const struct front_nbd_rules *rules, const struct nbd_request *q)
+{
+	bool data = q->command == NBD_READ || q->command == NBD_WRITE;
+
+	if (q->command == NBD_DISC || front_nbd_check(rules, q) < 0)
+		return;
+	MUST(q->command <= NBD_BLOCK_STATUS);
+	if (q->command == NBD_FLUSH)
+		return;
+	MUST(q->offset <= SIZE && q->length <= SIZE - q->offset);
+	MUST(q->offset % rules->block_min == 0 && q->length % rules->block_min == 0);
+	MUST(!data || q->length <= NBD_PAYLOAD_MAX);
+	MUST(!(q->flags & NBD_FUA) || rules->flags & NBD_SEND_FUA);
+	if (rules->flags & NBD_READ_ONLY)
+		MUST(q->command == NBD_READ || q->command == NBD_CACHE ||
+			q->command == NBD_BLOCK_STATUS);
+}
+
+static void take(struct requests *s, const uint8_t *p)
 {
 	struct nbd_request r;
 	uint8_t again[NBD_REQUEST_SIZE];
@@ -26,6 +50,7 @@ static void take(struct stream *s, const uint8_t *p)
 	}
 	nbd_request_write(again, &r);
 	MUST(memcmp(again, p, NBD_REQUEST_SIZE) == 0);
+	check(&s->rules, &r);
 	s->requests++;
 	for (size_t i = 0; i < NBD_REQUEST_SIZE; i++)
 		s->digest = s->digest * 31 + p[i];
@@ -35,7 +60,7 @@ static void take(struct stream *s, const uint8_t *p)
 	}
 }
 
-static void give(struct stream *s, const uint8_t *p, size_t n)
+static void give(struct requests *s, const uint8_t *p, size_t n)
 {
 	while (n && !s->broken) {
 		size_t part;
@@ -63,14 +88,19 @@ static void give(struct stream *s, const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct stream whole = {.have = 0}, pieces = {.have = 0};
+	struct requests whole = {.rules = {.size = SIZE}}, pieces;
 	size_t piece;
 
-	if (len == 0)
+	if (len < 2)
 		return 0;
 	piece = (size_t)data[0] + 1;
-	give(&whole, data + 1, len - 1);
-	for (size_t at = 1; at < len; at += piece)
+	whole.rules.flags = (uint16_t)(data[1] << 1);
+	whole.rules.block_min = data[1] & 1 ? 512 : 1;
+	whole.rules.structured = data[1] & 2;
+	whole.rules.status = data[1] & 4;
+	pieces = whole;
+	give(&whole, data + 2, len - 2);
+	for (size_t at = 2; at < len; at += piece)
 		give(&pieces, data + at, len - at < piece ? len - at : piece);
 	MUST(whole.requests == pieces.requests && whole.digest == pieces.digest);
 	MUST(whole.broken == pieces.broken);
