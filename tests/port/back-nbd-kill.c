@@ -15,14 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILLS 10
-#define EACH  600 /* requests between two kills, at most */
+#define EACH 600 /* requests between two kills, at most */
 
-static char folder[64], path[100], file[100], uri[200];
+static char folder[64], path[100], file[100], keys[100], uri[200];
 static const char *const *extra; /* arguments of nbdkit */
 static struct drive d;
 static pid_t server;
-static uint32_t kills, next_kill;
+static uint32_t kills, next_kill, most_kills;
 
 static void start_server(void)
 {
@@ -75,9 +74,8 @@ static void await_server(void)
 	}
 }
 
-static void begin(const char *const *args, uint32_t connections)
+static void begin(const char *const *args, struct back_config c)
 {
-	struct back_config c = {.connections = connections};
 	int fd = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	CHECK(fd >= 0);
@@ -100,7 +98,7 @@ static void end(void)
 
 static void kill_at_times(struct drive *x)
 {
-	if (x->done < next_kill || kills == KILLS)
+	if (x->done < next_kill || kills == most_kills)
 		return;
 	next_kill = x->done + 1 + (uint32_t)rng_below(&x->rng, EACH);
 	kills++;
@@ -121,19 +119,19 @@ static void check_file(void)
 	close(fd);
 }
 
-/* forgets: to be killed once more at the end, and the file be looked at. */
-static void killed_at_random(const char *const *args, uint32_t connections)
+static void killed_at_random(const char *const *args, struct back_config c, uint32_t times)
 {
-	begin(args, connections);
+	most_kills = times;
+	begin(args, c);
 	kills = 0;
 	next_kill = 100;
 	d.step = kill_at_times;
-	while (kills < KILLS)
+	while (kills < most_kills)
 		drive_run(&d, 1000);
 	d.step = NULL;
 	drive_verify(&d);
 	CHECK_INT(d.errors, 0);
-	CHECK(d.back->lost >= KILLS / 2);
+	CHECK(d.back->lost >= most_kills / 2);
 	CHECK_INT(drive_run_flush(&d), 0);
 	kill_server();
 	check_file();
@@ -144,14 +142,14 @@ static void file_server(void)
 {
 	static const char *args[3] = {"file", file};
 
-	killed_at_random(args, 0);
+	killed_at_random(args, (struct back_config){0}, 5);
 }
 
 static void writeback_cache_that_forgets(void)
 {
 	static const char *args[5] = {"--filter=cache", "file", file, "cache=writeback"};
 
-	killed_at_random(args, 0);
+	killed_at_random(args, (struct back_config){0}, 10);
 }
 
 /* One thread and one connection: requests are done in order, so the cache holds more. */
@@ -159,7 +157,46 @@ static void writeback_cache_in_order(void)
 {
 	static const char *args[7] = {"--filter=cache", "-t", "1", "file", file, "cache=writeback"};
 
-	killed_at_random(args, 1);
+	killed_at_random(args, (struct back_config){.connections = 1}, 5);
+}
+
+/* The same under TLS, with a key that both know. */
+static void under_tls(void)
+{
+	static char psk[sizeof(keys) + 16];
+	static const char *args[7] = {
+		"--filter=cache", "--tls=require", psk, "file", file, "cache=writeback"};
+	FILE *f = fopen(keys, "w");
+
+	CHECK(f);
+	fprintf(f, "weir:00112233445566778899aabbccddeeff\n");
+	fclose(f);
+	snprintf(psk, sizeof(psk), "--tls-psk=%s", keys);
+	snprintf(uri, sizeof(uri), "nbds+unix:///?socket=%s", path);
+	killed_at_random(args, (struct back_config){.tls_psk = keys}, 3);
+	snprintf(uri, sizeof(uri), "nbd+unix:///?socket=%s", path);
+	unlink(keys);
+}
+
+/* A server that wants TLS says so, and one that has none is not believed. */
+static void tls_or_not(void)
+{
+	static const char *args[3] = {"file", file};
+	struct back_config c = {.tls_psk = keys};
+	struct weir_err err = {""};
+	struct back *b;
+	FILE *f = fopen(keys, "w");
+
+	CHECK(f);
+	fprintf(f, "weir:00112233445566778899aabbccddeeff\n");
+	fclose(f);
+	begin(args, (struct back_config){0});
+	snprintf(uri, sizeof(uri), "nbds+unix:///?socket=%s", path);
+	CHECK(back_nbd_open(uri, &c, &b, &err) < 0);
+	CHECK(strstr(err.text, "TLS"));
+	snprintf(uri, sizeof(uri), "nbd+unix:///?socket=%s", path);
+	end();
+	unlink(keys);
 }
 
 /* Passed through: data and holes of a file of which the second half is a hole. */
@@ -169,7 +206,7 @@ static void status(void)
 	struct back_extent e[8];
 	struct drive_io *x;
 
-	begin(args, 0);
+	begin(args, (struct back_config){0});
 	drive_transfer(&d, BACK_WRITE, 0, 16);
 	drive_run(&d, 0);
 	if (!d.back->info.can_status) {
@@ -196,11 +233,14 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/s", folder);
 	snprintf(file, sizeof(file), "%s/disk", folder);
+	snprintf(keys, sizeof(keys), "%s/keys", folder);
 	snprintf(uri, sizeof(uri), "nbd+unix:///?socket=%s", path);
 	RUN(status);
 	RUN(file_server);
 	RUN(writeback_cache_that_forgets);
 	RUN(writeback_cache_in_order);
+	RUN(tls_or_not);
+	RUN(under_tls);
 	CHECK_INT(rmdir(folder), 0);
 	return 0;
 }
