@@ -58,8 +58,12 @@ static void *thread(void *arg)
 
 	pin(w);
 	rc = loop_run(w->loop);
-	if (rc < 0)
+	if (rc < 0) {
+		/* Its clients would hang, and the main thread with the next question to it: a restart
+		 * is better than that. */
 		log_event(LOG_LEVEL_ERROR, "worker-failed", "why", strerror(-rc), NULL);
+		abort();
+	}
 	return NULL;
 }
 
