@@ -51,6 +51,7 @@ lint: build-clang-all ## clang-tidy
 bench: build-all ## the benchmarks, as tables
 	build/weir bench gate
 	build/weir bench sim
+	build/weir bench gateway
 
 results: build-all ## docs/results.md and docs/pictures, from a run of every experiment
 	build/weir experiment run all --out out/results

@@ -159,12 +159,13 @@ static int run(int argc, char **argv)
 	const char *values[OPT_COUNT];
 	int operands;
 	int status = opts_parse(&verb_bench, argc, argv, values, &operands);
+	struct weir_err err = {.text = ""};
 	struct bench *b;
 
 	if (status >= 0)
 		return status;
 	if (operands != 1)
-		return opts_fail(&verb_bench, "say what to measure: gate or sim");
+		return opts_fail(&verb_bench, "say what to measure: gate, sim or gateway");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -180,14 +181,16 @@ static int run(int argc, char **argv)
 		status = bench_gate(b);
 	else if (strcmp(argv[1], "sim") == 0)
 		status = bench_sim(b);
+	else if (strcmp(argv[1], "gateway") == 0)
+		status = bench_gateway(b, &err);
 	else
 		status = 2;
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
-		opts_fail(&verb_bench, "no benchmark '%s': gate or sim", argv[1]);
+		opts_fail(&verb_bench, "no benchmark '%s': gate, sim or gateway", argv[1]);
 	} else if (status) {
-		opts_fail(&verb_bench, "%s", strerror(-status));
+		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
 	} else if (values[OPT_JSON]) {
 		print_json(b);
@@ -198,11 +201,11 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-static const char *const subverbs[] = {"gate", "sim", NULL};
+static const char *const subverbs[] = {"gate", "sim", "gateway", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|sim",
+	.usage = "[OPTION]... gate|sim|gateway",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

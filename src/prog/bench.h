@@ -10,6 +10,7 @@
 #define WEIR_PROG_BENCH_H
 
 #include "base/clock.h"
+#include "base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -51,5 +52,6 @@ void bench_pin(void);        /* this thread stays on the core it is on */
 
 int bench_gate(struct bench *b); /* 0 or a negative errno */
 int bench_sim(struct bench *b);
+int bench_gateway(struct bench *b, struct weir_err *err); /* the same, and why */
 
 #endif
