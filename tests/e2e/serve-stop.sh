@@ -109,3 +109,29 @@ serve_stop slow
 [ $(($(date +%s) - start)) -lt 3 ] || fail "the second signal waits too"
 has slow.log "clients-cut-off"
 wait "$client" || fail "the held client did not end well"
+
+# At the end the gateway flushes what clients did not: the upstream sees it.
+if command -v nbdkit >/dev/null; then
+	nbdkit -f -P up.pid -U "$here/u.sock" --filter=log memory 1M logfile=up.log &
+	upstream=$!
+	serve_all="$serve_all $upstream"
+	tries=0
+	until [ -s up.pid ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "nbdkit is not ready"
+		sleep 0.02
+	done
+	serve up --listen "unix:$here/v.sock" "nbd+unix:///?socket=$here/u.sock"
+	cat >write.py <<-'END'
+		import nbd, os
+		h = nbd.NBD()
+		h.connect_uri("nbd+unix:///?socket=" + os.getcwd() + "/v.sock")
+		h.pwrite(b"x" * 4096, 0)
+		h.shutdown()
+	END
+	"$python" write.py || fail "cannot write"
+	hasnt up.log "Flush"
+	serve_stop up
+	has up.log "Flush"
+	kill "$upstream"
+fi
