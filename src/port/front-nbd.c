@@ -236,7 +236,9 @@ static void conn_free(struct front_nbd_conn *c)
 static void look(struct front_nbd_conn *c)
 {
 	for (unsigned i = 0; i < SENDS; i++) {
-		if (c->doomed || c->gone || c->blocked || !c->out.first)
+		if (c->doomed || c->gone || c->blocked)
+			break;
+		if (!c->out.first && !stream_pending(&c->stream))
 			break;
 		if (front_nbd_send(c) && i == SENDS - 1)
 			front_nbd_todo(c); /* goes on in the next round */

@@ -364,6 +364,29 @@ static void test_crowd(void)
 	house_free(&h);
 }
 
+/* More than any buffer on the way takes, all asked for before anything is read. */
+static void read_much(struct stream *s)
+{
+	enum { N = 16, LENGTH = 1 << 20 };
+	static uint8_t p[NBD_DATA_SIZE + LENGTH];
+	struct nbd_reply reply;
+	size_t done = 0;
+
+	for (uint64_t i = 0; i < N; i++) {
+		struct nbd_request q = {i, i % 4 * LENGTH, LENGTH, 0, NBD_READ};
+
+		nbd_request_write(p, &q);
+		put_all(s, p, NBD_REQUEST_SIZE);
+	}
+	while (done < N) {
+		get_all(s, p, NBD_CHUNK_SIZE);
+		CHECK_INT(nbd_reply_read(p, NBD_CHUNK_SIZE, &reply), NBD_CHUNK_SIZE);
+		CHECK_INT(reply.type, NBD_CHUNK_DATA);
+		get_all(s, p, reply.length);
+		done += reply.flags & NBD_CHUNK_DONE;
+	}
+}
+
 #define SECRET                                                                                     \
 	DISKS "tls: {psk: keys, required: true}\n"                                                 \
 	      "tenants: [{name: x, match: {export: \"*\", tls: alice}}]\n"
@@ -384,6 +407,7 @@ static void test_tls(void)
 	CHECK_INT(greet(&s, &g, "a", "alice", 1000), 0);
 	for (uint64_t i = 0; i < 100; i++)
 		read_works(&s, i);
+	read_much(&s);
 	stream_close(&s);
 	s = come_in();
 	CHECK_INT(greet(&s, &g, "a", "bob", 1000), -EACCES); /* known, and nobody's */
