@@ -81,7 +81,8 @@ static void test_fair(void)
 /* Little is wanted: the rest is there for whoever is first to want more. */
 static void test_spread(void)
 {
-	struct divide_gate g[3] = {{.demand = 100, .present = true}, {.present = true}, {.present = false}};
+	struct divide_gate g[3] = {
+		{.demand = 100, .present = true}, {.present = true}, {.present = false}};
 
 	divide_start(1000, g, 3);
 	settle(1000, g, 3, 10);
