@@ -14,7 +14,8 @@ prefix=$root$(sed -n 's/^prefix=//p' "$pc")
 export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$root"
 
 for file in bin/weir include/weir/weir.h include/weir/gate/gate.h lib/libweir.a lib/libweir.so \
-	lib/libweir.so.0 share/man/man1/weir.1 share/bash-completion/completions/weir; do
+	lib/libweir.so.0 share/man/man1/weir.1 share/bash-completion/completions/weir \
+	share/man/man1/weir-serve.1 lib/systemd/system/weir.service lib/systemd/system/weir.socket; do
 	[ -s "$prefix/$file" ] || fail "not installed: $file"
 done
 "$prefix/bin/weir" --version >version || fail "the installed program does not run"
