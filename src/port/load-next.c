@@ -191,11 +191,19 @@ void load_next_begin(struct load_run *r, weir_time now)
 		schedule(r);
 }
 
+/* What was due before the end is still sent after it, if there is room at once. */
+static bool time_up(const struct load_run *r, weir_time now)
+{
+	if (!load_open_loop(r))
+		return now >= r->end;
+	return r->next_at >= r->end || (now >= r->end && (r->blocked || r->starved));
+}
+
 bool load_next_over(const struct load_run *r, weir_time now)
 {
 	switch (r->phase) {
 	case LOAD_RUN:
-		return now >= r->end || r->issued >= r->job.requests ||
+		return time_up(r, now) || r->issued >= r->job.requests ||
 		       (r->job.trace && r->trace_at >= r->job.trace->n);
 	case LOAD_FLUSH:
 		return r->flushed_last;

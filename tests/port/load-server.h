@@ -38,6 +38,7 @@ static struct server {
 	/* what it saw */
 	uint64_t requests, reads, writes, flushes, trims, fuas, bytes, digest, highest;
 	int connections;
+	int life; /* each loss ends one, with all connections of its time */
 	bool gone;
 } server;
 
@@ -174,6 +175,7 @@ static bool server_answer(int fd, const struct nbd_request *q, bool structured)
 static void server_drop(void)
 {
 	server.drops--;
+	server.life++;
 	server.gone = server.vanishes;
 	if (server.forgets)
 		memcpy(server.disk, server.durable, SERVER_SIZE);
@@ -181,7 +183,7 @@ static void server_drop(void)
 
 static void *server_client(void *arg)
 {
-	int fd = (int)(intptr_t)arg, served = 0;
+	int fd = (int)(intptr_t)arg, served = 0, life = server.life;
 	uint8_t head[NBD_REQUEST_SIZE];
 	struct nbd_request q;
 	bool structured, more = server_hello(fd, &structured);
@@ -191,7 +193,7 @@ static void *server_client(void *arg)
 			continue;
 		CHECK_INT(nbd_request_read(head, &q), 0);
 		pthread_mutex_lock(&server.lock);
-		more = server_answer(fd, &q, structured);
+		more = life == server.life && server_answer(fd, &q, structured);
 		if (more && ++served == server.drop_after && server.drops > 0) {
 			server_drop();
 			more = false;

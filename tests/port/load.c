@@ -170,6 +170,13 @@ static void open_loop(void)
 	CHECK_INT(result.requests, 1000);
 	CHECK(result.elapsed >= 99 * WEIR_MS); /* never ahead of its times */
 	CHECK_INT(result.late.count, 1000);
+	start();
+	job.rate = 1000;
+	job.even = true;
+	job.duration = 50 * WEIR_MS;
+	go();
+	CHECK_INT(result.requests, 50); /* those due at 0, 1, … 49 ms */
+	CHECK_INT(result.missed, 0);
 }
 
 /* A server that stands still for 300 ms while 1,000 requests a second are due: all of those are seen
