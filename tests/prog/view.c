@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* view: two looks at a gateway into rates and reasons, and into lines that a terminal may be given. */
+#include "test.h"
+#include "prog/table.h"
+#include "prog/view.h"
+#include "base/hist.h"
+#include <errno.h>
+
+static json_t *tenant(const char *path, bool leaf, json_int_t served, double above, json_t *buckets)
+{
+	return json_pack("{s:s, s:b, s:f, s:f, s:I, s:I, s:i, s:i, s:i, s:I, s:s, s:{s:f, s:f}, "
+			 "s:{s:f, s:o}}",
+		"path", path, "leaf", leaf, "weight", 1.0, "share", 0.5, "served", served, "bytes",
+		served * 4096, "queued", 3, "in_flight", 1, "clients", 1, "errors", (json_int_t)0,
+		"held_by", "prod", "wait_s", "above", above, "window", 0.5, "latency", "max_s", 1.0,
+		"buckets", buckets);
+}
+
+static json_t *look(double now, json_t *a, json_t *b, json_int_t served, double full)
+{
+	return json_pack("{s:f, s:f, s:[o, o], s:[{s:s, s:s, s:s, s:b, s:I, s:f, s:f, s:i, s:i, "
+			 "s:{s:n, s:f, s:b}}]}",
+		"now_s", now, "uptime_s", now - 100, "tenants", a, b, "resources", "name", "disk",
+		"back", "memory:1G", "state", "up", "up", 1, "served", served, "full_s", full,
+		"window", 8.0, "queued", 1, "in_flight", 2, "capacity", "iops", "bytes", 1e6,
+		"stated", 0);
+}
+
+/* A bucket that holds about `us` microseconds, and how often. */
+static json_t *bucket(unsigned us, int n)
+{
+	struct weir_hist h;
+	int at = 0;
+
+	weir_hist_clear(&h);
+	weir_hist_record(&h, us * 1000);
+	while (!h.bucket[at])
+		at++;
+	return json_pack("[i, i]", at, n);
+}
+
+static char *text;
+
+static void lines(void (*write)(const struct view *, FILE *), const struct view *v)
+{
+	size_t len;
+	FILE *f;
+
+	free(text);
+	f = open_memstream(&text, &len);
+	write(v, f);
+	fclose(f);
+}
+
+static void has(const char *want)
+{
+	if (!strstr(text, want))
+		FAIL("\"%s\" does not have \"%s\"", text, want);
+}
+
+static void differences(void)
+{
+	json_t *one = look(200, tenant("a", true, 1000, 1.0, bucket(100, 1000)),
+		tenant("b", true, 500, 0, json_array()), 1500, 10);
+	json_t *two = look(202, tenant("a", true, 3000, 2.5, bucket(100, 1000)),
+		tenant("b", true, 1500, 0, json_array()), 4500, 11);
+	json_t *latency =
+		json_object_get(json_array_get(json_object_get(two, "tenants"), 0), "latency");
+	json_t *more = bucket(5000, 2000);
+	struct view v;
+
+	json_array_extend(json_object_get(latency, "buckets"), more);
+	json_decref(more);
+	CHECK_INT(view_make(one, two, &v), 0);
+	CHECK_NEAR(v.span, 2, 1e-9);
+	CHECK_INT(v.n_tenants, 2);
+	CHECK_NEAR(v.tenants[0].iops, 1000, 1e-9);
+	CHECK_NEAR(v.tenants[0].bytes, 4096e3, 1e-9);
+	CHECK_NEAR(v.tenants[0].got, 2.0 / 3, 1e-9);
+	CHECK_NEAR(v.tenants[0].p50, 5e-3, 0.01); /* those of 100 µs came before */
+	CHECK_NEAR(v.tenants[0].p99, 5e-3, 0.01);
+	CHECK(isnan(v.tenants[1].p50));
+	CHECK_NEAR(v.tenants[0].wait[VIEW_ABOVE], 0.75, 1e-9);
+	CHECK_NEAR(v.resources[0].iops, 1500, 1e-9);
+	CHECK_NEAR(v.resources[0].full, 0.5, 1e-9);
+	CHECK(isnan(v.resources[0].capacity[0]));
+
+	lines(view_write_tenants, &v);
+	has("\1TENANT");
+	has("a       1.00k   3.91  5.01ms  5.01ms  67%  50%       3       1       0  max of prod "
+	    "100%");
+	lines(view_write_resources, &v);
+	has("50%  1.50k");
+	has("(learned)");
+	view_free(&v);
+
+	/* From the start on. */
+	CHECK_INT(view_make(NULL, two, &v), 0);
+	CHECK_NEAR(v.span, 102, 1e-9);
+	CHECK_NEAR(v.tenants[0].iops, 3000 / 102.0, 1e-9);
+	lines(view_write_tenants, &v);
+	has("max of prod 83%, window 17%");
+	view_free(&v);
+	json_decref(one);
+	json_decref(two);
+}
+
+/* The gateway began anew: what it has counted since is what there is. */
+static void begun_again(void)
+{
+	json_t *one = look(200, tenant("a", true, 1000, 9, bucket(100, 1000)),
+		tenant("gone", true, 1, 0, json_array()), 1500, 90);
+	json_t *two = look(201, tenant("new", true, 40, 0, json_array()),
+		tenant("a", true, 10, 0.5, bucket(200, 10)), 50, 0.25);
+	struct view v;
+
+	CHECK_INT(view_make(one, two, &v), 0);
+	CHECK_NEAR(v.tenants[0].iops, 40, 1e-9);
+	CHECK_NEAR(v.tenants[1].iops, 10, 1e-9);
+	CHECK_NEAR(v.tenants[1].p50, 200e-6, 0.01);
+	CHECK_NEAR(v.tenants[1].wait[VIEW_ABOVE], 0.5, 1e-9);
+	CHECK_NEAR(v.resources[0].full, 0.25, 1e-9);
+	view_free(&v);
+	/* The same moment twice: nothing per second, rather than infinitely much. */
+	CHECK_INT(view_make(two, two, &v), 0);
+	CHECK_NEAR(v.tenants[0].iops, 0, 0);
+	view_free(&v);
+	json_decref(one);
+	json_decref(two);
+}
+
+static void order(void)
+{
+	json_t *j = look(200, tenant("a", true, 1, 0, json_array()),
+		tenant("b", true, 2, 0, bucket(100, 2)), 0, 0);
+	struct view v;
+
+	CHECK_INT(view_make(NULL, j, &v), 0);
+	view_sort(&v, VIEW_BY_POLICY);
+	CHECK_STR(v.tenants[0].path, "a");
+	view_sort(&v, VIEW_BY_QUEUE); /* equal: as they were */
+	CHECK_STR(v.tenants[0].path, "a");
+	view_sort(&v, VIEW_BY_IOPS);
+	CHECK_STR(v.tenants[0].path, "b");
+	view_sort(&v, VIEW_BY_P99); /* none is less than any */
+	CHECK_STR(v.tenants[0].path, "b");
+	view_free(&v);
+	json_decref(j);
+}
+
+static void nonsense(void)
+{
+	json_t *j = json_pack("{s:s}", "tenants", "many"), *empty = json_object();
+	struct view v;
+
+	CHECK_INT(view_make(NULL, j, &v), -EPROTO);
+	CHECK_INT(view_make(NULL, empty, &v), -EPROTO);
+	json_decref(j);
+	j = json_pack(
+		"{s:[n, i, {}], s:[s], s:f}", "tenants", 5, "resources", "x", "uptime_s", 1.0);
+	CHECK_INT(view_make(NULL, j, &v), 0); /* rows without content, and no crash */
+	lines(view_write_tenants, &v);
+	lines(view_write_resources, &v);
+	view_free(&v);
+	json_decref(empty);
+	json_decref(j);
+}
+
+/* A client chose its export's name: no escape sequence of it reaches the terminal. */
+static void clean(void)
+{
+	json_t *j = json_pack("{s:[{s:s, s:s, s:f, s:I, s:I}]}", "clients", "name",
+		"\033[2J\1\n\xc2\x9b", "export", "é", "connected_s", 1.0, "requests", (json_int_t)5,
+		"bytes", (json_int_t)4096);
+	size_t len;
+	FILE *f;
+
+	CHECK(j);
+	free(text);
+	f = open_memstream(&text, &len);
+	view_write_clients(j, f);
+	fclose(f);
+	has("?[2J????  é");
+	CHECK_INT(strcspn(text, "\033"), strlen(text));
+	CHECK(!strchr(text + 1, '\1'));
+	json_decref(j);
+}
+
+static void cut(void)
+{
+	CHECK_INT(table_cut("abc", 10), 3);
+	CHECK_INT(table_cut("abc\ndef", 10), 3);
+	CHECK_INT(table_cut("abc", 2), 2);
+	CHECK_INT(table_cut("éèc", 2), 4);
+	CHECK_INT(table_cut("", 0), 0);
+	CHECK_INT(table_cut("a", 0), 0);
+}
+
+int main(void)
+{
+	RUN(differences);
+	RUN(begun_again);
+	RUN(order);
+	RUN(nonsense);
+	RUN(clean);
+	RUN(cut);
+	free(text);
+	return 0;
+}
