@@ -79,6 +79,8 @@ EOF2
 run 2 weir policy
 run 2 weir policy shwo x
 run 2 weir policy check
-run 2 weir policy show
+# Without a file: the one in force, if there is a gateway.
+run 1 env WEIR_SOCKET="$PWD/nobody" weir policy show
+has stderr "no gateway answers"
 run 2 weir policy show a b
 run 2 weir policy check --json "$data/good/empty.yaml"
