@@ -168,7 +168,11 @@ struct load {
 /* load.c */
 void load_say(struct load_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void load_fail(struct load_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void load_done(struct load_run *r, struct load_slot *s, int error, weir_time now);
+
+/* load-count.c */
+void load_count_done(struct load_run *r, struct load_slot *s, int error, weir_time now);
+/* Ends an interval: tells it, and adds it to the whole if it counts. */
+void load_count_interval(struct load_run *r, weir_time now);
 
 /* load-dial.c */
 int load_dial(struct load_run *r, weir_time timeout, struct stream *streams,

@@ -23,7 +23,7 @@ static void finish(struct load_conn *c, weir_time now)
 
 	c->rx = LOAD_RX_HEAD;
 	c->slot = NULL;
-	load_done(c->run, s, s->error, now);
+	load_count_done(c->run, s, s->error, now);
 	s->cookie = 0;
 	s->free_at = now + c->run->job.think;
 	c->ring[(c->ring_at + c->n_free++) % c->n_slots] = (uint32_t)(s - c->slots);

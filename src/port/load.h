@@ -14,13 +14,14 @@
  *          before the end; what was under way at the end is waited for, and its latency counts.
  * VERIFY   load-verify.c says what is written and what a read may give.
  *
- *   load.c          a running job: its phases, turns and results; threads
+ *   load.c          a running job: its phases and turns; threads
  *   load-new.c      put together and taken apart
  *   load-spec.c     jobs as people write them
  *   load-dial.c     connections, with handshake and TLS
  *   load-conn.c     sending and receiving, many at a time; loss and reconnection
  *   load-reply.c    what the server answers, byte by byte
  *   load-next.c     which request comes next, and when
+ *   load-count.c    what a finished request adds to the results
  *   load-verify.c   what blocks must hold
  */
 #ifndef WEIR_PORT_LOAD_H
