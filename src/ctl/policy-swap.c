@@ -43,10 +43,9 @@ static int find_stays(const struct weir_policy *from, const struct weir_policy *
 	for (size_t i = 0; i < to->n_tenants; i++) {
 		const struct weir_tenant *t = &to->tenants[i], *const * old;
 
+		/* A parent of the same path is a group in both policies, so it stays with its child. */
 		old = bsearch(&t, sorted, n, sizeof(*sorted), by_path);
-		stays[i] = -1;
-		if (old && is_leaf(*old) == is_leaf(t) && (t->parent < 0 || stays[t->parent] >= 0))
-			stays[i] = (int)(*old - from->tenants);
+		stays[i] = old && is_leaf(*old) == is_leaf(t) ? (int)(*old - from->tenants) : -1;
 	}
 	free(sorted);
 	return 0;

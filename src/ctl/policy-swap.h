@@ -2,9 +2,8 @@
 /*
  * policy-swap: brings a gate from one policy to the next, with requests inside.
  *
- * A tenant stays when its path, its being a leaf or a group, and the node of its parent stay: it keeps
- * its node, so the levels of its buckets, its place in the fair order and its counters. All others are
- * new nodes or leave. A leaver's waiting requests are handed back in their order, to be submitted
+ * A tenant stays when its path and its being a leaf or a group stay: it keeps its node, so the levels of
+ * its buckets, its place in the fair order and its counters. All others are new nodes or leave. A leaver's waiting requests are handed back in their order, to be submitted
  * again; when nothing of it is in flight any more its node goes too.
  *
  *   policy_swap_begin    adds what is new and sets every knob of the version. May fail: then nothing
