@@ -20,17 +20,22 @@
 
 /* ---- exports */
 
+static bool any_name(const struct gateway *g, const struct weir_policy *p)
+{
+	return g->options.any_name && !p->n_exports;
+}
+
 /* What a policy without exports has: each resource, whole, under its name. */
 static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
 {
-	if (g->options.any_name)
+	if (any_name(g, p))
 		return 1;
 	return p->n_exports ? p->n_exports : p->n_resources;
 }
 
 static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
 {
-	if (g->options.any_name)
+	if (any_name(g, p))
 		return (struct weir_export){.name = "", .resource = 0};
 	if (p->n_exports)
 		return p->exports[i];
@@ -41,7 +46,7 @@ static bool export_named(const struct gateway *g, const char *name, struct weir_
 {
 	for (size_t i = 0; i < n_exports(g, g->policy); i++) {
 		*ret = export_at(g, g->policy, i);
-		if (g->options.any_name || strcmp(ret->name, name) == 0)
+		if (any_name(g, g->policy) || strcmp(ret->name, name) == 0)
 			return true;
 	}
 	return false;

@@ -40,7 +40,8 @@ struct gateway_options {
 	const int *sockets; /* listening already (systemd's), non-blocking: beside those; owned */
 	size_t n_sockets;
 	bool read_only; /* every export, whatever the policy says */
-	bool any_name;  /* there is one export, "": all of the first resource, by whatever name */
+	bool any_name; /* without exports in the policy there is one, "": all of the first resource,
+	                   by whatever name it is asked for */
 };
 
 /* Takes the policy (owned, also when it fails), opens back ends and listeners; options are copied. The text and name are kept to

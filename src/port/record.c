@@ -51,13 +51,18 @@ struct record {
 	struct tap **taps; /* by resource */
 	size_t n_taps;
 
+	/* The thread's, read by anybody without the lock: a file that is slow to write keeps only
+	 * those waiting who change the tenants or stop. */
+	atomic_bool full;
+	atomic_uint_fast64_t recorded, lost; /* lost: taken, but could not be written */
+
 	pthread_mutex_t lock; /* of everything below */
 	pthread_cond_t wake;
-	bool stop, full, failed; /* failed: full because it could not be written */
+	bool stop, failed; /* failed: full because it could not be written */
 	FILE *file;
-	uint64_t most, recorded, lost; /* lost: taken, but could not be written */
-	weir_time first;               /* when the trace begins; -1: nothing yet */
-	char **tenants;                /* paths, by index in the policy in force */
+	uint64_t most;
+	weir_time first; /* when the trace begins; -1: nothing yet */
+	char **tenants;  /* paths, by index in the policy in force */
 	size_t n_tenants;
 	int32_t *streams; /* by resource × n_tenants + tenant; -1: not seen yet */
 	struct stream_name *names;
@@ -143,7 +148,8 @@ static int stream_of(struct record *r, const struct seen *s)
 static void give_up(struct record *r, int error)
 {
 	log_event(LOG_LEVEL_ERROR, "record-failed", "file", r->path, "why", strerror(error), NULL);
-	r->full = r->failed = true;
+	r->failed = true;
+	r->full = true;
 }
 
 static void write_one(struct record *r, const struct seen *s)
@@ -182,7 +188,8 @@ static void write_one(struct record *r, const struct seen *s)
 	for (; r->n_said < r->n_names; r->n_said++)
 		fprintf(r->file, "# stream %zu: %s on %s\n", r->n_said, r->names[r->n_said].tenant,
 			r->names[r->n_said].resource);
-	r->full = ++r->recorded == r->most;
+	if (++r->recorded == r->most)
+		r->full = true;
 }
 
 static int by_time(const void *a, const void *b)
@@ -303,12 +310,8 @@ static void record_free(struct record *r)
 static void look(struct loop_timer *t, weir_time now)
 {
 	struct record *r = (struct record *)(void *)((char *)t - offsetof(struct record, timer));
-	bool full;
 
-	pthread_mutex_lock(&r->lock);
-	full = r->full;
-	pthread_mutex_unlock(&r->lock);
-	if (full)
+	if (r->full)
 		finish(r);
 	else
 		loop_set(r->gateway->loop, t, now + LOOK_NS);
@@ -414,17 +417,13 @@ int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret
 bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped)
 {
 	struct record *r = g->record;
-	bool on;
 
 	*ret_recorded = *ret_dropped = 0;
 	if (!r)
 		return false;
-	pthread_mutex_lock(&r->lock);
-	on = r->running && !r->full;
 	*ret_recorded = r->recorded;
 	*ret_dropped = dropped(r);
-	pthread_mutex_unlock(&r->lock);
-	return on;
+	return r->running && !r->full;
 }
 
 void record_policy(struct gateway *g)
