@@ -37,6 +37,8 @@ struct listener {
 	struct http *http;
 	bool tcp;
 	char path[HTTP_SOCKET_MAX]; /* of the file to be removed; "": none of ours */
+	dev_t dev;                  /* … if it is still the one that we made */
+	ino_t ino;
 };
 
 struct connection { /* from accept to close */
@@ -112,7 +114,7 @@ static int read_token(struct http *h, const char *file, struct weir_err *err)
 		h->token[0] = 0;
 	fclose(f);
 	n = strcspn(h->token, "\r\n");
-	h->token[n] = 0;
+	memset(h->token + n, 0, sizeof(h->token) - n); /* all of it is compared */
 	if (n < TOKEN_MIN || n >= TOKEN_MAX)
 		return weir_err_set(err, -EINVAL,
 			"%s: a token is one line of %d to %d characters, not of %zu", file,
@@ -422,17 +424,26 @@ static int start_daemon(struct http *h)
 	return 0;
 }
 
-static int add_listener(struct http *h, int fd, const char *path)
+static bool is_tcp(int fd)
 {
-	struct listener *l = &h->listeners[h->n_listeners];
 	struct sockaddr_storage at = {0};
 	socklen_t len = sizeof(at);
 
-	getsockname(fd, (struct sockaddr *)&at, &len);
+	return getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family != AF_UNIX;
+}
+
+static int add_listener(struct http *h, int fd, const char *path)
+{
+	struct listener *l = &h->listeners[h->n_listeners];
+	struct stat st;
+
 	*l = (struct listener){.fd = {.fd = fd, .ready = accept_ready}, .http = h};
-	l->tcp = at.ss_family != AF_UNIX;
-	if (path)
+	l->tcp = is_tcp(fd);
+	if (path && stat(path, &st) == 0) {
 		snprintf(l->path, sizeof(l->path), "%s", path);
+		l->dev = st.st_dev;
+		l->ino = st.st_ino;
+	}
 	h->n_listeners++;
 	return loop_add(h->loop, &l->fd, EPOLLIN);
 }
@@ -456,14 +467,6 @@ static int open_address(struct http *h, const char *address, mode_t mode, struct
 	}
 	r = add_listener(h, fd, file ? path : NULL);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
-}
-
-static bool is_tcp(int fd)
-{
-	struct sockaddr_storage at = {0};
-	socklen_t len = sizeof(at);
-
-	return getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family != AF_UNIX;
 }
 
 /* TCP without a token would be everybody's. */
@@ -533,9 +536,11 @@ void http_free(struct http *h)
 		return;
 	for (size_t i = 0; i < h->n_listeners; i++) {
 		struct listener *l = &h->listeners[i];
+		struct stat st;
 		loop_remove(h->loop, &l->fd);
 		close(l->fd.fd);
-		if (l->path[0])
+		if (l->path[0] && stat(l->path, &st) == 0 && st.st_dev == l->dev &&
+			st.st_ino == l->ino)
 			unlink(l->path);
 	}
 	if (h->fd.ready)
@@ -543,6 +548,8 @@ void http_free(struct http *h)
 	loop_set(h->loop, &h->timer, WEIR_NEVER);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
+	while (h->accepted) /* handed over and never announced */
+		connection_free(h->accepted);
 	explicit_bzero(h->token, sizeof(h->token));
 	free(h->listeners);
 	free(h);

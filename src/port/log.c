@@ -128,15 +128,16 @@ static void put_quoted(struct line *l, const char *text)
 	put(l, '"');
 	while (*s) {
 		size_t n = utf8(s);
+		bool escaped = *s == '"' || *s == '\\';
+		if (l->n + n + escaped > LINE - 3)
+			break; /* never half of a character, or an escape without it */
 		if (!n || *s < ' ' || *s == 0x7f) {
 			put(l, '?');
 			s++;
 			continue;
 		}
-		if (*s == '"' || *s == '\\')
+		if (escaped)
 			put(l, '\\');
-		if (l->n + n > LINE - 3)
-			break;
 		while (n--)
 			put(l, (char)*s++);
 	}

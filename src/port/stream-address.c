@@ -173,18 +173,19 @@ static int listen_tcp_at(const struct addrinfo *i, int *ret_fd)
 static int listen_tcp(
 	const char *address, const struct address *a, int *ret_fd, struct weir_err *err)
 {
+	/* Every address: IPv6 takes IPv4 as well. A name that is both: clients that try both find
+	 * either, those that know only IPv4 only that. */
+	int first = a->host[0] ? AF_INET : AF_INET6, second = a->host[0] ? AF_INET6 : AF_INET;
 	struct addrinfo *list, *i;
 	int r = resolve(address, a, true, &list, err);
 
 	if (r < 0)
 		return r;
 	r = -EADDRNOTAVAIL;
-	for (i = list; i && r < 0; i = i->ai_next)
-		if (i->ai_family == AF_INET6) /* first: it takes IPv4 as well */
-			r = listen_tcp_at(i, ret_fd);
-	for (i = list; i && r < 0; i = i->ai_next)
-		if (i->ai_family == AF_INET)
-			r = listen_tcp_at(i, ret_fd);
+	for (int turn = 0; turn < 2; turn++)
+		for (i = list; i && r < 0; i = i->ai_next)
+			if (i->ai_family == (turn ? second : first))
+				r = listen_tcp_at(i, ret_fd);
 	freeaddrinfo(list);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }

@@ -226,7 +226,7 @@ static void token(void)
 	CHECK_INT(start(list, 2, file, &err), -EINVAL);
 	has(err.text, "not of 5");
 	f = fopen(file, "w");
-	fputs("0123456789abcdef\n", f);
+	fputs("0123456789abcdef\r\n", f);
 	fclose(f);
 	CHECK_INT(start(list, 2, file, &err), 0);
 

@@ -66,6 +66,17 @@ static void as_json(void)
 	CHECK_STR(json_string_value(json_object_get(j, "who")), "a\\b??é");
 	json_decref(j);
 
+	/* Cut at any place: it is still JSON. */
+	for (size_t i = 0; i < 9; i++) {
+		char event[32];
+		snprintf(event, sizeof(event), "json-cut%.*s", (int)i, "12345678");
+		begin();
+		log_event(LOG_LEVEL_DEBUG, event, "long", longer, "more", longer, NULL);
+		finish();
+		j = json_loads(text, 0, NULL);
+		CHECK(j);
+		json_decref(j);
+	}
 	begin();
 	log_event(LOG_LEVEL_DEBUG, "json-long", "a", "x", "long", longer, "more", longer, NULL);
 	finish();
