@@ -109,12 +109,15 @@ bool load_conn_room(const struct load_conn *c)
 
 static void add_vector(struct load_conn *c, const uint8_t *p, size_t n)
 {
-	struct iovec *last = c->n_iov > c->iov_at ? &c->iov[c->n_iov - 1] : NULL;
+	if (c->n_iov > c->iov_at) {
+		struct iovec *last = &c->iov[c->n_iov - 1];
 
-	if (last && (uint8_t *)last->iov_base + last->iov_len == p)
-		last->iov_len += n;
-	else
-		c->iov[c->n_iov++] = (struct iovec){(void *)(uintptr_t)p, n};
+		if ((uint8_t *)last->iov_base + last->iov_len == p) {
+			last->iov_len += n;
+			return;
+		}
+	}
+	c->iov[c->n_iov++] = (struct iovec){(void *)(uintptr_t)p, n};
 }
 
 static void encode(struct load_conn *c, struct load_slot *s)

@@ -207,7 +207,7 @@ void load_free(struct load *l)
 {
 	if (!l)
 		return;
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; l->runs && i < l->n; i++)
 		free_run(&l->runs[i]);
 	for (unsigned i = 0; l->threads && i < l->n_threads; i++) {
 		loop_free(l->threads[i].loop);

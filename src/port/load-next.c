@@ -31,7 +31,9 @@ static int check_sizes(struct load_run *r, struct weir_err *err)
 	uint32_t most =
 		r->export_.block_max < NBD_PAYLOAD_MAX ? r->export_.block_max : NBD_PAYLOAD_MAX;
 
-	r->align = 0;
+	if (r->job.n_sizes == 0)
+		return weir_err_set(err, -EINVAL, "%s: no size", r->job.name);
+	r->align = r->job.sizes[0].bytes;
 	r->least = UINT32_MAX;
 	for (size_t i = 0; i < r->job.n_sizes; i++) {
 		uint32_t n = r->job.sizes[i].bytes;
@@ -85,8 +87,9 @@ static int check_region(struct load_run *r, struct weir_err *err)
 	if (r->base % r->export_.block_min)
 		return weir_err_set(err, -EINVAL, "%s: offset: the server takes multiples of %u",
 			j->name, r->export_.block_min);
-	r->span -= r->span % r->align;
-	if (r->span < r->most)
+	if (r->align)
+		r->span -= r->span % r->align;
+	if (r->align == 0 || r->span < r->most)
 		return weir_err_set(err, -EINVAL,
 			"%s: the part of the export is smaller than a request", j->name);
 	r->places = r->span / r->align;
