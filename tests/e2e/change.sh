@@ -73,6 +73,21 @@ near "a by 3 b" "$(rate w.csv a 2.0 3.4)" "$(awk -v b="$(rate w.csv b 2.0 3.4)" 
 awk -F, '$2 ~ /^[ab]$/ && $1 > 0.3 && $1 <= 3.4 { sum[$2] += $3; n[$2]++ } END { exit sum["a"] / n["a"] + sum["b"] / n["b"] > 4040 }' \
 	w.csv || fail "over the max of both"
 
+# ---- one after the other, in another shape each time: nobody is lost on the way
+
+{
+	policy 1 1 | sed '/^tenants:/,$d'
+	echo "tenants: [{name: all, match: {export: a}}, {name: rest, max: 9k iops, match: {export: \"*\"}}]"
+} >other.yaml
+weir load -t 1500ms -d 16 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" "c=$(uri c)" >load.out 2>&1 &
+load=$!
+for i in 1 2 3 4 5 6 7 8; do
+	run 0 weir policy apply other.yaml
+	run 0 weir policy apply next.yaml
+done
+wait "$load" || fail "the load ended badly: $(cat load.out)"
+is_version 18
+
 # ---- a bad policy changes nothing
 
 sed 's/weight: 3/wieght: 3/' next.yaml >bad.yaml
@@ -83,14 +98,14 @@ run 2 weir policy apply bad.yaml
 sed 's/memory:64M/memory:65M/' next.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "restart"
-is_version 2
+is_version 18
 
 # ---- set: at once, kept across a kill -9, shown, and undone by an apply that says so
 
 weir load -t 1200ms -d 8 --warm-up 200ms --json "c=$(uri c)" >free.json
 run 0 weir set c.max 500 iops
 has stdout "c.max: none -> 500 iops"
-is_version 3
+is_version 19
 weir load -t 1200ms -d 8 --warm-up 200ms --json "c=$(uri c)" >held.json
 python3 - <<'END' || fail "a max that was set does not hold: $(cat held.json)"
 import json
@@ -103,7 +118,7 @@ run 2 weir set c.mxa 500 iops
 run 2 weir set nobody.max 500 iops
 run 2 weir set all.min 5k iops
 has stderr "below its min"
-is_version 3
+is_version 19
 
 pid=$(cat gate.pid)
 kill -KILL "$pid"
