@@ -23,15 +23,13 @@
 
 /* ---- lost */
 
-static void say_lost(struct nbd *n, const char *why)
-{
-	log_event(LOG_LEVEL_WARNING, "upstream-lost", "back", n->name, "why", why, NULL);
-}
-
-static void lost(struct nbd *n, weir_time since)
+static void lost(struct nbd *n, weir_time since, const char *why)
 {
 	weir_time now = loop_now(n->loop);
 
+	/* The first of its connections says it for all. */
+	log_event(n->lost_since == WEIR_NEVER ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+		"upstream-lost", "back", n->name, "why", why, NULL);
 	if (n->lost_since == WEIR_NEVER) {
 		n->lost_since = since;
 		n->said = false;
@@ -97,8 +95,7 @@ static void attend_broken(struct nbd *n, struct conn *c)
 
 	if (c->state == CONN_READY) {
 		bool silent = (c->flight.n || c->out.n) && now - c->heard >= n->timeout;
-		say_lost(n, c->broken);
-		lost(n, silent ? c->heard : now);
+		lost(n, silent ? c->heard : now, c->broken);
 		give_up(n, c);
 	} else {
 		attempt_failed(n, c->broken);

@@ -60,7 +60,7 @@ void back_nbd_way_fail_all(struct nbd *n, int error)
 
 /* ---- out */
 
-static void send(struct nbd *n, struct slot *s)
+static void send_out(struct nbd *n, struct slot *s)
 {
 	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
 }
@@ -92,7 +92,7 @@ static void go_write(struct nbd *n, struct slot *s)
 	if (n->kept && !s->cost && (n->full.n || !take_room(n, s)))
 		slot_push(&n->full, s);
 	else
-		send(n, s);
+		send_out(n, s);
 }
 
 static void go_flush(struct nbd *n, struct slot *s)
@@ -103,7 +103,7 @@ static void go_flush(struct nbd *n, struct slot *s)
 		back_nbd_way_finish(n, s, -ENOTSUP);
 	} else if (!n->doubt) {
 		s->mark = n->kept ? unflushed_mark(n->kept) : 0;
-		send(n, s);
+		send_out(n, s);
 	} else if (s->born < n->doubt_born || now - n->doubt_at < AGAIN_AFTER) {
 		if (s == n->own_flush)
 			back_nbd_way_answer(n, s, -EIO);
@@ -124,10 +124,16 @@ static void go(struct nbd *n, struct slot *s)
 	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
 		back_nbd_way_finish(n, s, -EIO); /* what was acknowledged there is not in place */
 	else
-		send(n, s);
+		send_out(n, s);
 }
 
-/* When half of what may be kept is, or the payloads' memory runs low, we flush by ourselves. */
+static bool memory_low(const struct nbd *n)
+{
+	return n->pool && chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3;
+}
+
+/* When half of what may be kept is, or a good part and memory for payloads runs low, we flush by
+ * ourselves. */
 static void flush_by_ourselves(struct nbd *n)
 {
 	weir_time now = loop_now(n->loop);
@@ -136,8 +142,7 @@ static void flush_by_ourselves(struct nbd *n)
 
 	if (!held || n->own_flush)
 		return;
-	if (!n->full.n && held <= unflushed_keep(n->kept) / 2 &&
-		(!n->pool || chunk_held(n->pool) <= chunk_budget(n->pool) / 4 * 3))
+	if (!n->full.n && held <= unflushed_keep(n->kept) / (memory_low(n) ? 16 : 2))
 		return;
 	if (n->doubt && now - n->doubt_at < AGAIN_AFTER)
 		n->own_after = n->doubt_at + AGAIN_AFTER; /* it would fail */
@@ -162,7 +167,7 @@ void back_nbd_way_go(struct nbd *n)
 	if (n->kept) {
 		while ((s = n->full.first) && take_room(n, s)) {
 			slot_remove(&n->full, s);
-			send(n, s);
+			send_out(n, s);
 		}
 		flush_by_ourselves(n);
 	}

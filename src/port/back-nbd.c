@@ -314,9 +314,9 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 	learn_info(n, g, config);
 	if (!n->back.info.can_flush || n->back.info.read_only)
 		return 0;
-	/* Others need the memory for payloads, too. */
-	if (n->pool && keep > chunk_budget(n->pool) / 4)
-		keep = chunk_budget(n->pool) / 4;
+	/* Others need the memory for payloads, too, and there may be several upstreams. */
+	if (n->pool && keep > chunk_budget(n->pool) / 8)
+		keep = chunk_budget(n->pool) / 8;
 	if (keep < KEEP_LEAST)
 		keep = KEEP_LEAST;
 	return unflushed_new(keep, n->pool, &n->kept);
