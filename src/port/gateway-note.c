@@ -62,6 +62,8 @@ static void key_of(struct changes *c, const char *name, const char *key)
 		policy_override_show(c->from, full, a) < 0 ||
 		policy_override_show(c->to, full, b) < 0)
 		return;
+	if (strcmp(a, "none") == 0 && strcmp(b, "none") == 0)
+		return; /* a burst that there is not, beside a max that changed */
 	gateway_note_add(next(c), "%s: %s -> %s", full, a, b);
 }
 
