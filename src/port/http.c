@@ -9,12 +9,10 @@
  *          the administrator. A connection that is silent for SILENT seconds, or has not finished a
  *          request in REQUEST of them, is closed: a byte a second keeps no place for ever.
  */
-#include "port/http.h"
+#include "port/http-impl.h"
 #include "port/log.h"
 #include "port/stream.h"
 #include <errno.h>
-#include <gnutls/crypto.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +25,6 @@
 #define CONNECTIONS 64
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
-#define TOKEN_MIN   16 /* characters: 64 bits of hex; less can be tried out */
-#define TOKEN_MAX   512
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -39,35 +35,6 @@ struct listener {
 	char path[HTTP_SOCKET_MAX]; /* of the file to be removed; "": none of ours */
 	dev_t dev;                  /* … if it is still the one that we made */
 	ino_t ino;
-};
-
-struct connection { /* from accept to close */
-	struct connection *next, **link;
-	struct http *http;
-	int fd;
-	bool tcp;
-	weir_time since; /* of the request under way, or of the connection */
-};
-
-struct exchange { /* one request and its reply */
-	struct connection *connection;
-	char *body;
-	size_t length, room;
-};
-
-struct http {
-	struct loop *loop;
-	struct MHD_Daemon *daemon;
-	struct loop_fd fd; /* the daemon's epoll */
-	struct loop_timer timer;
-	struct listener *listeners;
-	size_t n_listeners;
-	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
-	size_t n_connections, n_tcp;
-	bool paused; /* nothing is accepted until the timer: no descriptors are left */
-	char token[TOKEN_MAX + 1];
-	http_handler *handler;
-	void *arg;
 };
 
 /* ---- where */
@@ -99,172 +66,6 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 	else
 		return -ENOENT;
 	return 0;
-}
-
-/* ---- the token */
-
-static int read_token(struct http *h, const char *file, struct weir_err *err)
-{
-	FILE *f = fopen(file, "re");
-	size_t n;
-
-	if (!f)
-		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
-	if (!fgets(h->token, sizeof(h->token), f))
-		h->token[0] = 0;
-	fclose(f);
-	n = strcspn(h->token, "\r\n");
-	memset(h->token + n, 0, sizeof(h->token) - n); /* all of it is compared */
-	if (n < TOKEN_MIN || n >= TOKEN_MAX)
-		return weir_err_set(err, -EINVAL,
-			"%s: a token is one line of %d to %d characters, not of %zu", file,
-			TOKEN_MIN, TOKEN_MAX - 1, n);
-	return 0;
-}
-
-/* The time that it takes does not tell how much of it is right. */
-static bool knows_token(const struct http *h, struct MHD_Connection *c)
-{
-	const char *says = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
-	char given[TOKEN_MAX + 1] = "";
-	bool same;
-
-	if (!says || strncasecmp(says, "Bearer ", 7) != 0)
-		return false;
-	says += 7;
-	says += strspn(says, " ");
-	snprintf(given, sizeof(given), "%s", says);
-	same = strlen(given) == strlen(h->token);
-	return gnutls_memcmp(given, h->token, sizeof(given) - 1) == 0 && same && h->token[0];
-}
-
-/* ---- one request */
-
-const char *http_query(const struct http_request *q, const char *key)
-{
-	struct MHD_Connection *c = (struct MHD_Connection *)(uintptr_t)q->connection;
-	const char *value = NULL;
-	size_t n;
-
-	if (MHD_lookup_connection_value_n(c, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, &n) !=
-		MHD_YES)
-		return NULL;
-	return value ? value : "";
-}
-
-static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer(r->body ? r->length : 0,
-		r->body ? r->body : (void *)(uintptr_t) "",
-		r->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result done;
-
-	if (!response) {
-		free(r->body);
-		return MHD_NO;
-	}
-	MHD_add_response_header(
-		response, "Content-Type", r->type ? r->type : "text/plain; charset=utf-8");
-	MHD_add_response_header(response, "Cache-Control", "no-store");
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	if (r->status == MHD_HTTP_UNAUTHORIZED)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-	if (r->allow)
-		MHD_add_response_header(response, "Allow", r->allow);
-	done = MHD_queue_response(c, r->status ? r->status : 500, response);
-	MHD_destroy_response(response);
-	return done;
-}
-
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
-{
-	struct http_reply r = {.status = status, .body = strdup(why)};
-
-	r.length = r.body ? strlen(r.body) : 0;
-	return answer(c, &r);
-}
-
-/* Before the body is read: may this client ask at all? */
-static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const char *path,
-	const char *method, void **state)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct connection *of = info ? info->socket_context : NULL;
-	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
-	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
-	struct exchange *x;
-
-	if (!of)
-		return MHD_NO;
-	of->since = loop_now(h->loop);
-	if (of->tcp && !health && !knows_token(h, c))
-		return refuse(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
-	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
-		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 1 MiB\n");
-	x = calloc(1, sizeof(*x));
-	if (!x)
-		return MHD_NO;
-	x->connection = of;
-	*state = x;
-	return MHD_YES;
-}
-
-/* MHD_NO closes the connection: of a body that says its length begin has refused what is too long. */
-static enum MHD_Result take_body(struct exchange *x, const char *data, size_t n)
-{
-	if (n > HTTP_BODY_MAX - x->length)
-		return MHD_NO;
-	if (x->length + n + 1 > x->room) {
-		size_t room = 2 * (x->length + n + 1);
-		char *more = realloc(x->body, room);
-		if (!more)
-			return MHD_NO;
-		x->body = more;
-		x->room = room;
-	}
-	memcpy(x->body + x->length, data, n);
-	x->length += n;
-	x->body[x->length] = 0;
-	return MHD_YES;
-}
-
-static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *path,
-	const char *method, const char *version, const char *data, size_t *n, void **state)
-{
-	struct http *h = arg;
-	struct exchange *x = *state;
-	struct http_reply reply = {0};
-	struct http_request q;
-
-	if (!x)
-		return begin(h, c, path, method, state);
-	if (*n) {
-		enum MHD_Result taken = take_body(x, data, *n);
-		*n = 0;
-		return taken;
-	}
-	q = (struct http_request){.method = method,
-		.path = path,
-		.body = x->body ? x->body : "",
-		.length = x->length,
-		.connection = c};
-	h->handler(h->arg, &q, &reply);
-	return answer(c, &reply);
-}
-
-static void completed(
-	void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
-{
-	struct http *h = arg;
-	struct exchange *x = *state;
-
-	if (!x)
-		return;
-	x->connection->since = loop_now(h->loop);
-	free(x->body);
-	free(x);
-	*state = NULL;
 }
 
 /* ---- connections */
@@ -410,9 +211,9 @@ static int start_daemon(struct http *h)
 	const union MHD_DaemonInfo *info;
 
 	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG,
-		0, NULL, NULL, handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
+		0, NULL, NULL, http_handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+		(unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED, http_completed, h,
 		MHD_OPTION_NOTIFY_CONNECTION, announced, h, MHD_OPTION_END);
 	if (!h->daemon)
 		return -ENOMEM;
@@ -475,7 +276,7 @@ static int check_token(struct http *h, const struct http_config *c, struct weir_
 	bool tcp = false;
 
 	if (c->token_file)
-		return read_token(h, c->token_file, err);
+		return http_token_read(h, c->token_file, err);
 	for (size_t i = 0; i < c->n_addresses; i++)
 		tcp |= strncmp(c->addresses[i], "unix:", 5) != 0;
 	for (size_t i = 0; i < c->n_sockets; i++)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* http-impl: what http.c (listeners, connections) and http-request.c (one request) know of each other. */
+#ifndef WEIR_PORT_HTTP_IMPL_H
+#define WEIR_PORT_HTTP_IMPL_H
+
+#include "port/http.h"
+#include <microhttpd.h>
+
+#define HTTP_TOKEN_MAX 512
+
+struct listener;
+
+struct connection { /* from accept to close */
+	struct connection *next, **link;
+	struct http *http;
+	int fd;
+	bool tcp;
+	weir_time since; /* of the request under way, or of the connection */
+};
+
+struct http {
+	struct loop *loop;
+	struct MHD_Daemon *daemon;
+	struct loop_fd fd; /* the daemon's epoll */
+	struct loop_timer timer;
+	struct listener *listeners;
+	size_t n_listeners;
+	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
+	size_t n_connections, n_tcp;
+	bool paused; /* nothing is accepted until the timer: no descriptors are left */
+	char token[HTTP_TOKEN_MAX + 1];
+	http_handler *handler;
+	void *arg;
+};
+
+/* ---- http-request.c */
+
+int http_token_read(struct http *h, const char *file, struct weir_err *err);
+/* libmicrohttpd's MHD_AccessHandlerCallback and MHD_RequestCompletedCallback; arg: struct http. */
+enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *path,
+	const char *method, const char *version, const char *data, size_t *n, void **state);
+void http_completed(
+	void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why);
+
+#endif
