@@ -20,6 +20,8 @@ static struct server {
 	int fd;
 	pthread_t thread;
 	pthread_mutex_t lock;
+	pthread_cond_t left; /* a client did */
+	int alive;           /* clients */
 	uint8_t disk[SERVER_SIZE], durable[SERVER_SIZE];
 	/* how it behaves */
 	uint16_t flags;
@@ -181,26 +183,40 @@ static void server_drop(void)
 		memcpy(server.disk, server.durable, SERVER_SIZE);
 }
 
-static void *server_client(void *arg)
+/* One request after the other, until the client leaves, or is to be dropped. */
+static void server_serve(int fd, int life)
 {
-	int fd = (int)(intptr_t)arg, served = 0, life = server.life;
+	int served = 0;
 	uint8_t head[NBD_REQUEST_SIZE];
 	struct nbd_request q;
 	bool structured, more = server_hello(fd, &structured);
 
 	while (more && server_get(fd, head, sizeof(head))) {
-		if (server.hangs) /* reads, and that is all */
-			continue;
 		CHECK_INT(nbd_request_read(head, &q), 0);
 		pthread_mutex_lock(&server.lock);
-		more = life == server.life && server_answer(fd, &q, structured);
+		if (!server.hangs) /* else it reads, and that is all */
+			more = life == server.life && server_answer(fd, &q, structured);
 		if (more && ++served == server.drop_after && server.drops > 0) {
 			server_drop();
 			more = false;
 		}
 		pthread_mutex_unlock(&server.lock);
 	}
+}
+
+static void *server_client(void *arg)
+{
+	int fd = (int)(intptr_t)arg, life;
+
+	pthread_mutex_lock(&server.lock);
+	life = server.life;
+	pthread_mutex_unlock(&server.lock);
+	server_serve(fd, life);
 	close(fd);
+	pthread_mutex_lock(&server.lock);
+	server.alive--;
+	pthread_cond_signal(&server.left);
+	pthread_mutex_unlock(&server.lock);
 	return NULL;
 }
 
@@ -211,9 +227,15 @@ static void *server_main(void *arg)
 
 	fcntl(server.fd, F_SETFL, 0); /* blocking */
 	while ((fd = accept(server.fd, NULL, NULL)) >= 0) {
+		bool gone;
+
 		fcntl(fd, F_SETFL, 0);
+		pthread_mutex_lock(&server.lock);
+		gone = server.gone;
+		server.alive += !gone;
 		server.connections++;
-		if (server.gone) {
+		pthread_mutex_unlock(&server.lock);
+		if (gone) {
 			close(fd);
 			continue;
 		}
@@ -233,6 +255,7 @@ static void server_start(void)
 	snprintf(server.uri, sizeof(server.uri), "nbd+unix:///x?socket=%s/s", server.dir);
 	CHECK_INT(stream_listen(server.address, &server.fd, &err), 0);
 	pthread_mutex_init(&server.lock, NULL);
+	pthread_cond_init(&server.left, NULL);
 	CHECK_INT(pthread_create(&server.thread, NULL, server_main, NULL), 0);
 }
 
@@ -240,6 +263,8 @@ static void server_start(void)
 static void server_reset(void)
 {
 	pthread_mutex_lock(&server.lock);
+	while (server.alive) /* clients of the test before may still be on their way out */
+		pthread_cond_wait(&server.left, &server.lock);
 	memset(server.disk, 0, SERVER_SIZE);
 	memset(server.durable, 0, SERVER_SIZE);
 	server.flags = NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM | NBD_MULTI_CONN;
