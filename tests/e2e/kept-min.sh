@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A min on real I/O, met under a noisy neighbour of high weight; and large writes in pieces: a neighbour waits
+# for one of them at most.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+
+command -v fio >/dev/null || skip "no fio"
+here=$PWD
+export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
+
+# busy: 1,000 requests a second. wide: one after the other at 12.5 MiB/s, so that a piece of 256 KiB takes 20 ms
+# and a write of 32 MiB 2.56 s.
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+threads: 2
+resources:
+  - {name: busy, back: "model:server,rate=1k,service=fixed,servers=8+memory:16M", depth: 8}
+  - {name: wide, back: "model:server,rate=100k,bandwidth=12.5MiB/s,service=fixed+memory:72M", depth: 1}
+exports:
+  - {name: meek, resource: busy, size: 8 MiB}
+  - {name: noisy, resource: busy, offset: 8 MiB, size: 8 MiB}
+  - {name: small, resource: wide, size: 8 MiB}
+  - {name: large, resource: wide, offset: 8 MiB, size: 64 MiB}
+tenants:
+  - {name: meek, min: 400 iops, match: {export: meek}}
+  - {name: noisy, weight: 1000, match: {export: noisy}}
+  - {name: small, match: {export: small}}
+  - {name: large, match: {export: large}}
+END
+serve gate --api "unix:$here/api.sock" weir.yaml
+
+python3 -B - <<'END' || fail "a min, or the pieces of large writes"
+from kept import *
+
+# Its 64 requests keep the noisy one backlogged; the meek one has enough under way to be so too.
+fio = Fio({"meek": {"iodepth": 128}, "noisy": {"iodepth": 64}, "small": {"iodepth": 1},
+           "large": {"iodepth": 2, "bs": "32m", "rw": "write", "size": "64m"}}, seconds=8)
+await_queue(["meek", "noisy", "large"])
+all = looks(6.5)
+report = fio.end()
+
+# ---- min
+
+at_least("meek", all, 400, 0.99, 50)
+x = Between(all[0], all[-1])
+check(x.passed("meek") <= 420 * x.longest + 60, "meek: no more than its min beside a weight of 1000:", x.passed("meek"))
+check(x.passed("noisy") >= x.passed("meek"), "noisy: the rest,", x.passed("noisy"))
+
+# ---- pieces
+
+# What the small one waits, decided by the sum: a piece for each of its requests, and none more.
+pieces, small = x.passed("large"), x.passed("small")
+check(pieces >= 50 and report["large"]["write"]["total_ios"] >= 2, "large: %d pieces, of %d writes of 32 MiB" %
+      (pieces, report["large"]["write"]["total_ios"]))
+waits = sum(x.b.t["small"]["wait_s"].values()) - sum(x.a.t["small"]["wait_s"].values())
+check(waits <= 0.0205 * (small + 1) + x.waited, "small: %d waited %.3f s, where a piece takes 0.02 s (%.3f s kept from running)"
+      % (small, waits, x.waited))
+check(waits >= 0.01 * small, "small: it does wait for pieces")
+p95 = report["small"]["read"]["clat_ns"]["percentile"]["95.000000"] / 1e6
+check(p95 < 30, "small: p95 %.1f ms" % p95)
+finish()
+END
+serve_stop gate

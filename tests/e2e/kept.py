@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""kept: for tests that measure whether a running gateway keeps its policy. Used by kept-*.sh and robust.sh.
+
+What is measured are the gateway's own counters, which are exact. Only time is not: a look happens at some
+moment between `before` and `after`, which are taken around it. So of two looks the shortest and the longest
+time between them is known, and an upper bound is checked against the longest, a lower one against the
+shortest: however busy the machine is, a gateway that keeps its policy is not found guilty. From the shortest
+time is taken, too, what the gateway wanted to run in and was not let: nobody can use up a rate while asleep.
+"""
+import glob, http.client, json, os, socket, subprocess, sys, time
+
+API = os.environ.get("WEIR_SOCKET", "api.sock")
+NBD = os.environ.get("NBD_SOCKET", "s.sock")
+
+
+class _Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(API)
+
+
+def ask(method, path, body=None):
+    """The JSON of the reply."""
+    c = _Unix("weir")
+    c.request(method, path, body)
+    r = c.getresponse()
+    text = r.read().decode()
+    c.close()
+    assert r.status == 200, (method, path, r.status, text)
+    return json.loads(text)
+
+
+def kept_waiting():
+    """Seconds in which a thread of the gateway could have run and did not, and those of the whole machine."""
+    total = 0
+    for name in glob.glob("/proc/%s/task/*/schedstat" % open("gate.pid").read().strip()):
+        total += int(open(name).read().split()[1]) / 1e9
+    stolen = int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+    return total + stolen
+
+
+class Look:
+    """All counters at one moment. t["a"] is the tenant a, r["disk"] the resource."""
+
+    def __init__(self):
+        self.waited_before = kept_waiting()
+        self.before = time.monotonic()
+        self.all = ask("GET", "/v1/status")
+        self.after = time.monotonic()
+        self.waited_after = kept_waiting()
+        self.t = {t["path"]: t for t in self.all["tenants"]}
+        self.r = {r["name"]: r for r in self.all["resources"]}
+
+
+class Between:
+    """From one look to a later one, with those between them. `ran`: it could certainly run for so long."""
+
+    def __init__(self, *looks):
+        self.looks = looks
+        self.a, self.b = a, b = looks[0], looks[-1]
+        self.shortest, self.longest = b.before - a.after, b.after - a.before
+        self.waited = b.waited_after - a.waited_before
+        self.ran = max(0, self.shortest - self.waited)
+
+    def passed(self, *tenants, what="dispatched"):
+        return sum(self.b.t[t][what] - self.a.t[t][what] for t in tenants)
+
+    def ratio(self, over, under):
+        return self.passed(over) / max(1, self.passed(under))
+
+    def backlogged(self, *tenants, least=1):
+        """Did each of them have so many waiting whenever it was looked at?"""
+        return all(x.t[t]["queued"] >= least for t in tenants for x in self.looks)
+
+
+def looks(seconds, every=0.05):
+    """Looks for so long."""
+    all = [Look()]
+    while all[-1].after < all[0].before + seconds:
+        time.sleep(every)
+        all.append(Look())
+    return all
+
+
+def windows(all, seconds):
+    """From each look to the first that is at least `seconds` later."""
+    j = 0
+    for i, a in enumerate(all):
+        while j < len(all) and all[j].before - a.after < seconds:
+            j += 1
+        if j == len(all):
+            return
+        yield Between(*all[i:j + 1])
+
+
+def at_least(tenant, all, rate, share, least, one=1, what="dispatched"):
+    """Over every second in which it was backlogged it had so much of the rate. `least`: what must wait at each look
+    so that it was backlogged between them, too."""
+    seconds = [x for x in windows(all, 1) if x.backlogged(tenant, least=least)]
+    check(len(seconds) >= 5, "%s: backlogged in %d of %d seconds" % (tenant, len(seconds), len(list(windows(all, 1)))))
+    if not seconds:
+        return
+    low = min(seconds, key=lambda x: x.passed(tenant, what=what) - share * rate * x.ran)
+    got, must = low.passed(tenant, what=what), share * rate * low.ran - one
+    check(got >= must, "%s: at least %d in %.3f s, which must have %.1f (%.3f s kept from running)" %
+          (tenant, got, low.shortest, must, low.waited))
+
+
+def at_most(tenant, all, rate, share, one=1, what="dispatched"):
+    """Over every second it had no more than that of the rate, and one request."""
+    high = max(windows(all, 1), key=lambda x: x.passed(tenant, what=what) - share * rate * x.longest)
+    got, may = high.passed(tenant, what=what), share * rate * high.longest + one
+    check(got <= may, "%s: at most %d in %.3f s, which may have %.1f" % (tenant, got, high.longest, may))
+
+
+def await_queue(tenants, least=1, seconds=10):
+    """Until each of them has so many waiting."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        look = Look()
+        if all(look.t[t]["queued"] >= least for t in tenants):
+            return look
+        time.sleep(0.02)
+    raise AssertionError("nobody waits: " + str({t: look.t[t]["queued"] for t in tenants}))
+
+
+_clients = 0
+
+
+class Fio:
+    """fio's NBD engine, a job for each export: {"a": {"iodepth": 64}}. Ended after `seconds`."""
+
+    def __init__(self, jobs, seconds, **common):
+        global _clients
+        _clients += 1
+        self.name = "fio%d" % _clients
+        keys = {"ioengine": "nbd", "rw": "randread", "bs": "4k", "time_based": "1", "runtime": seconds,
+                "iodepth": 32, "log_avg_msec": 500, "thread": 1, **common}
+        with open(self.name + ".job", "w") as f:
+            f.write("[global]\n" + "".join("%s=%s\n" % kv for kv in keys.items()))
+            for job, own in jobs.items():
+                own = {"uri": "nbd+unix:///%s?socket=%s" % (own.get("export", job), NBD), **own}
+                f.write("[%s]\nwrite_iops_log=%s.%s\n" % (job, self.name, job))
+                f.write("".join("%s=%s\n" % kv for kv in own.items() if kv[0] != "export"))
+        self.process = subprocess.Popen(
+            ["fio", "--output-format=json", "--output=" + self.name + ".json", self.name + ".job"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def end(self):
+        """Waits; the jobs of its report by name."""
+        out = self.process.communicate(timeout=120)[0].decode()
+        text = open(self.name + ".json").read()
+        assert self.process.returncode == 0, out + text
+        report = {j["jobname"]: j for j in json.loads(text[text.index("{"):])["jobs"]}
+        assert all(j["error"] == 0 for j in report.values()), text
+        return report
+
+    def rate(self, job, since, until):
+        """The mean rate that it saw itself in this part of its run (seconds)."""
+        name = glob.glob(glob.escape(self.name + "." + job) + "_iops*.log")[0]
+        rows = [[float(x) for x in line.split(",")[:2]] for line in open(name)]
+        rates = [rate for ms, rate in rows if since < ms / 1000 <= until]
+        return sum(rates) / len(rates)
+
+
+def load(*args):
+    """weir load --json in the background; `.end()` gives the list of its jobs."""
+    class Load:
+        process = subprocess.Popen(["weir", "load", "--json", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        def end(self, status=0):
+            out, err = self.process.communicate(timeout=120)
+            assert self.process.returncode == status, err.decode() + out.decode()
+            return {j["job"] if "job" in j else j["name"]: j for j in json.loads(out)}
+    return Load()
+
+
+def uri(export):
+    return "nbd+unix:///%s?socket=%s" % (export, NBD)
+
+
+_bad = []
+
+
+def check(good, *what):
+    """Says it, and remembers whether anything was wrong: end the test by `finish()`."""
+    print("ok:    " if good else "WRONG: ", *what, flush=True)
+    if not good:
+        _bad.append(what)
+
+
+def near(what, got, want, by):
+    check(abs(got / want - 1) <= by, "%s: %.4g, wanted %.4g within %g %%" % (what, got, want, 100 * by))
+
+
+def finish():
+    sys.exit(1 if _bad else 0)
