@@ -144,10 +144,13 @@ uint16_t front_nbd_flags(const struct back_info *info, bool read_only);
 
 /* ---- front-nbd-job.c */
 
-/* A job, with a chunk of `bytes` if that is not 0; NULL: not now, the connection must wait. */
-struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes);
+#define FRONT_NBD_JOBS 1024 /* the most of one connection */
+
+/* A job, with a chunk of `bytes` if that is not 0; NULL: not now, the connection must wait. anyway: it
+ * was asked before whether the connection may (front_nbd_may), for all of a request at once. */
+struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, bool anyway);
 void front_nbd_job_put(struct front_nbd_job *j);
-/* What may wait for a connection to have fewer is looked at again. */
+/* May the connection have `bytes` more, in a job or several? */
 bool front_nbd_may(const struct front_nbd_conn *c, size_t bytes);
 void front_nbd_jobs_free(struct front_nbd *f);
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #define SLAB     128   /* jobs allocated at once: 48 KiB */
-#define JOBS     1024  /* of one connection */
 #define SMALL    16384 /* bytes: a piece that who has nothing may always have */
 #define MOST_OF  16    /* jobs may take this part of the payload memory besides it */
 #define JOBS_MIN 4096
@@ -53,18 +52,18 @@ bool front_nbd_may(const struct front_nbd_conn *c, size_t bytes)
 
 	if (c->jobs == 0 && bytes <= SMALL)
 		return true;
-	if (c->jobs >= JOBS || (f->most_jobs && c->jobs > (f->most_jobs - f->n_used) / 2))
+	if (c->jobs >= FRONT_NBD_JOBS || (f->most_jobs && c->jobs > (f->most_jobs - f->n_used) / 2))
 		return false;
 	return bytes == 0 || c->held + bytes <= left / 2;
 }
 
-struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes)
+struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, bool anyway)
 {
 	struct front_nbd *f = c->front;
 	struct front_nbd_job *j;
 	struct chunk *chunk = NULL;
 
-	if (!front_nbd_may(c, bytes) || (!f->free_jobs && !grow(f)))
+	if ((!anyway && !front_nbd_may(c, bytes)) || (!f->free_jobs && !grow(f)))
 		return NULL;
 	if (bytes && !(chunk = chunk_get(f->pool, bytes)))
 		return NULL;

@@ -50,7 +50,7 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 static struct front_nbd_job *make(
 	struct front_nbd_conn *c, size_t memory, uint32_t at, uint32_t length)
 {
-	struct front_nbd_job *j = front_nbd_job_get(c, memory);
+	struct front_nbd_job *j = front_nbd_job_get(c, memory, c->head && c->head->whole);
 
 	if (!j)
 		return NULL;
@@ -99,17 +99,20 @@ static bool lends(const struct front_nbd_conn *c)
 	return resource_info(c->client.resource)->lends;
 }
 
-/* A read in several pieces that is answered as one needs all its memory at once, so none is begun
- * that might have to wait in the middle for another of its kind. */
+/* A read in several pieces that is answered as one needs all its memory at once: one that had to wait
+ * in the middle might do so for another of its kind. 0, -EAGAIN: not now, or -ENOMEM: never. */
 static int whole_may(struct front_nbd_conn *c)
 {
 	size_t need = c->request.length, budget = chunk_budget(c->front->pool);
+	size_t held = chunk_held(c->front->pool);
 
+	if (c->jobs + need / CHUNK_MAX + 2 > FRONT_NBD_JOBS)
+		return -EAGAIN;
 	if (lends(c) || front_nbd_may(c, need))
 		return 0;
 	if (need > budget / 2)
 		return -ENOMEM;
-	return c->held == 0 && need <= budget - chunk_held(c->front->pool) ? 0 : -EAGAIN;
+	return c->held == 0 && held + need + CHUNK_MAX <= budget ? 0 : -EAGAIN;
 }
 
 /* The next step, or the same when it has to wait. */
@@ -143,8 +146,12 @@ static enum front_nbd_step more_pieces(struct front_nbd_conn *c)
 	while (c->done < c->request.length) {
 		struct front_nbd_job *j = make_piece(c, !lends(c));
 
-		if (!j)
+		if (!j && !head->whole)
 			return FRONT_NBD_MORE;
+		if (!j) { /* chunks were there, but none as large as this: it must not hold the rest */
+			head->req.io.error = -ENOMEM;
+			break;
+		}
 		submit(c, j, BACK_READ);
 	}
 	c->head = NULL;

@@ -167,7 +167,7 @@ void front_nbd_reply(struct front_nbd_job *j)
 
 bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int error)
 {
-	struct front_nbd_job *j = front_nbd_job_get(c, 0);
+	struct front_nbd_job *j = front_nbd_job_get(c, 0, false);
 
 	if (!j)
 		return false;

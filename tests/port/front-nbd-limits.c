@@ -103,6 +103,31 @@ static void test_write_in_little_memory(void)
 	rig_free(&r);
 }
 
+/* Reads that must come as one, each half of the memory: one after the other, and each whole. */
+static void test_whole_in_little_memory(void)
+{
+	struct rig r;
+	int fd[3];
+
+	rig_new(&r, NULL, held_new(), 16 * MIB);
+	for (int i = 0; i < 3; i++) {
+		fd[i] = rig_connect(&r, (struct rig_options){0});
+		ask(fd[i], NBD_READ, 0, 1, 0, 8 * MIB);
+	}
+	wait_inside(&r, 32);
+	CHECK_INT(r.resource->inside, 32);
+	worker_call(&r.worker, held_open, r.held);
+	for (int i = 0; i < 3; i++) {
+		want_simple(fd[i], 1, 0);
+		get_all(fd[i], back_again, 8 * MIB);
+		for (uint32_t k = 0; k < 8 * MIB; k += 1023)
+			CHECK_INT(back_again[k], k >> 9 & 0xff);
+		close(fd[i]);
+	}
+	CHECK_INT(r.held->most, 32);
+	rig_free(&r);
+}
+
 /* 1,000 inside, 1,000 more sent, and the client goes: over and over. */
 static void test_closed_in_the_middle(void)
 {
@@ -344,6 +369,7 @@ int main(void)
 {
 	RUN(test_paused);
 	RUN(test_write_in_little_memory);
+	RUN(test_whole_in_little_memory);
 	RUN(test_closed_in_the_middle);
 	RUN(test_disconnect);
 	RUN(test_finish);
