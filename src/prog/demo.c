@@ -1,38 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir demo: a noisy neighbour, and its end, on embedded scenarios.
+ * weir demo: a noisy neighbour, and its end, on real I/O.
  *
- * Two runs of one machine and one demand: first with nothing in front of the array, then with a
- * gate and a policy. Nothing is read from outside; what is shown is what the simulator measured.
+ * A gateway stands before memory that takes the time of a disk array, and three tenants load it over
+ * NBD without a pause. Half-way the policy is applied to it; nothing else changes. Everything is
+ * embedded; what is shown is what the clients and the gateway measured.
  */
-#include "prog/chart.h"
+#include "prog/demo.h"
+#include "base/units.h"
 #include "prog/files.h"
-#include "prog/out.h"
 #include "prog/progress.h"
-#include "prog/verb.h"
-#include "sim/metrics.h"
-#include "sim/plot.h"
-#include "sim/report.h"
-#include "sim/sim.h"
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char before_text[] =
-#include "demo-before.inc"
-	;
-static const char after_text[] =
-#include "demo-after.inc"
+static const char policy_text[] =
+#include "demo.inc"
 	;
 
-enum { OUT, SEED, OPTIONS };
+#define HALF 10 /* s: long enough for a p99 of 300 requests a second */
+
+enum { OUT, SECONDS, SEED, OPTIONS };
 static const struct opt options[] = {
-	[OUT] = {"out", 'o', "DIR", "where the pictures and scenarios go (weir-demo)"},
-	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
+	[OUT] = {"out", 'o', "DIR", "where the picture and the policies go (weir-demo)"},
+	[SECONDS] = {"time", 't', "TIME", "of each half: 4s to 60s (10s)"},
+	[SEED] = {"seed", 's', "N", "the seed of the clients (1)"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static int verb_run(int argc, char **argv);
@@ -44,303 +39,120 @@ const struct verb verb_demo = {
 	.run = verb_run,
 };
 
-static const char *const tenants[] = {"db", "web", "backup"};
-#define TENANTS (sizeof(tenants) / sizeof(*tenants))
-#define COLUMNS 5 /* of the table */
-
-/* ---- the runs */
-
-static int tick(double fraction, void *arg)
-{
-	progress_tick(arg, fraction);
-	return 0;
-}
-
-static int run(const char *text, const char *name, uint64_t seed, struct metrics **ret,
-	struct weir_err *err)
-{
-	struct progress p;
-	struct sim_options o = {.seed = seed, .seed_set = 1, .progress = tick, .progress_arg = &p};
-	struct scenario *s;
-	int r = scenario_parse(text, strlen(text), name, NULL, 0, &s, err);
-
-	if (r < 0)
-		return r;
-	progress_start(&p, name, 1);
-	r = sim_run(s, &o, ret, NULL, err);
-	progress_end(&p);
-	scenario_free(s);
-	return r;
-}
-
-static double get(const struct metrics *m, const char *kind, const char *tenant, const char *what)
-{
-	char name[128];
-	double x = NAN;
-
-	snprintf(name, sizeof(name), "%s.host.%s.%s", kind, tenant, what);
-	metrics_get(m, name, &x);
-	return x;
-}
-
-/* ---- the table */
-
-/* Where the largest part of a tenant's latency is spent. */
-static void place(const struct metrics *m, const char *tenant, char *buf, size_t len)
-{
-	static const struct {
-		const char *kind, *what, *said;
-	} parts[] = {{"inside", "mean", "in the array"}, {"wait", "turn", "for its turn"},
-		{"wait", "window", "for the window"}, {"wait", "max", "for its max"},
-		{"wait", "above", "for a parent's max"}, {"wait", "tokens", "for tokens"}};
-	const char *said = "";
-	double most = 0;
-	char number[32];
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		double x = get(m, parts[i].kind, tenant, parts[i].what);
-
-		if (x > most) {
-			most = x;
-			said = parts[i].said;
-		}
-	}
-	snprintf(buf, len, "%s ms %s", report_number(most, number, sizeof(number)), said);
-}
-
-/* "before → after", the arrows below each other. */
-static int cell_pair(struct report_table *t, double before, double after)
-{
-	char a[32], b[32];
-
-	return report_cell(t, "%5s → %-5s", report_number(before, a, sizeof(a)),
-		report_number(after, b, sizeof(b)));
-}
-
-static int fill(struct report_table *t, const struct metrics *before, const struct metrics *after)
-{
-	static const char *const head[] = {
-		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
-	char most[64];
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < COLUMNS; i++)
-		r = report_cell(t, "%s", head[i]);
-	for (size_t i = 0; r == 0 && i < TENANTS; i++) {
-		const char *name = tenants[i];
-
-		r = report_cell(t, "%s", name);
-		if (r == 0)
-			r = cell_pair(t, get(before, "tenant", name, "iops"),
-				get(after, "tenant", name, "iops"));
-		if (r == 0)
-			r = cell_pair(t, get(before, "tenant", name, "p50"),
-				get(after, "tenant", name, "p50"));
-		if (r == 0)
-			r = cell_pair(t, get(before, "tenant", name, "p99"),
-				get(after, "tenant", name, "p99"));
-		place(after, name, most, sizeof(most));
-		if (r == 0)
-			r = report_cell(t, "%s", most);
-	}
-	return r;
-}
-
-static int show_table(const struct metrics *before, const struct metrics *after)
-{
-	struct report_table *t;
-	char *text = NULL;
-	int r = report_table_new(COLUMNS, &t);
-
-	if (r < 0)
-		return r;
-	r = fill(t, before, after);
-	if (r == 0)
-		r = report_table_text(t, 2, &text);
-	if (r == 0)
-		printf("Before → after:\n%s\n", text);
-	free(text);
-	report_table_free(t);
-	return r;
-}
-
-static void show_sum(const struct metrics *before, const struct metrics *after)
-{
-	double was = get(before, "tenant", "db", "p99"), is = get(after, "tenant", "db", "p99");
-	double left =
-		get(after, "tenant", "backup", "iops") / get(before, "tenant", "backup", "iops");
-
-	printf("The database's slowest 1 %% of reads take %.0f ms instead of %.0f; the backup, "
-	       "which\n"
-	       "has no hurry, goes at %.0f %% of its speed.\n\n",
-		is, was, 100 * left);
-}
-
-/* ---- the pictures */
-
-struct joined { /* one series of both runs, one after the other */
-	struct metrics_point *points;
-	size_t n;
-	double mark; /* where the second starts */
-};
-
-static int join(const struct metrics *before, const struct metrics *after, const char *tenant,
-	const char *what, struct joined *ret)
-{
-	struct metrics_entry a, b;
-	char name[128];
-
-	snprintf(name, sizeof(name), "tenant.host.%s.%s", tenant, what);
-	if (!metrics_find(before, name, &a) || !metrics_find(after, name, &b) || !a.n)
-		return -ENOENT;
-	ret->points = calloc(a.n + b.n, sizeof(*ret->points));
-	if (!ret->points)
-		return -ENOMEM;
-	ret->n = a.n + b.n;
-	ret->mark = a.points[a.n - 1].t;
-	memcpy(ret->points, a.points, a.n * sizeof(*a.points));
-	for (size_t i = 0; i < b.n; i++)
-		ret->points[a.n + i] =
-			(struct metrics_point){ret->mark + b.points[i].t, b.points[i].value};
-	return 0;
-}
-
-static void show_chart(const char *title, const struct joined *j, bool log)
-{
-	struct chart c = {.title = title,
-		.points = j->points,
-		.n = j->n,
-		.log = log,
-		.mark = j->mark,
-		.left = "nothing between",
-		.right = "gate and policy",
-		.columns = 64,
-		.rows = 7,
-		.ascii = !chart_utf8(),
-		.colour = chart_colour(stdout)};
-
-	chart_draw(stdout, &c);
-	putchar('\n');
-}
-
-/* 0: drawn; 1: gnuplot is missing, which has been said. */
-static int draw(const char *dir, const struct joined *latency, struct weir_err *err)
-{
-	struct plot_line lines[TENANTS];
-	struct plot p = {.title = "A backup beside a database: without, then with a policy",
-		.x_label = "time [s]",
-		.y_label = "p99 latency of each half second [ms]",
-		.log_y = true,
-		.lines = lines,
-		.n_lines = TENANTS,
-		.mark = latency[0].mark,
-		.mark_label = "gate and policy on"};
-	bool no_gnuplot = false;
-	int r;
-
-	for (size_t i = 0; i < TENANTS; i++)
-		lines[i] = (struct plot_line){
-			.label = tenants[i], .points = latency[i].points, .n = latency[i].n};
-	r = plot_write(&p, dir, "latency", err);
-	if (r == 0)
-		r = out_draw(&verb_demo, dir, "latency", &no_gnuplot, err);
-	return r < 0 ? r : no_gnuplot;
-}
-
-static int show_pictures(const struct metrics *before, const struct metrics *after, const char *dir,
-	struct weir_err *err)
-{
-	struct joined latency[TENANTS] = {{0}};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < TENANTS; i++)
-		r = join(before, after, tenants[i], "latency_p99", &latency[i]);
-	if (r < 0)
-		weir_err_set(err, r, "the runs left no series");
-	if (r == 0) {
-		show_chart(
-			"The database's latency, p99 of each half second [ms]", &latency[0], true);
-		r = draw(dir, latency, err);
-	}
-	if (r == 0)
-		printf("The picture: %s/latency.svg and .png\n", dir);
-	for (size_t i = 0; i < TENANTS; i++)
-		free(latency[i].points);
-	return r < 0 ? r : 0;
-}
-
 /* ---- the words */
 
-/* The policy as it stands in the second scenario: its hosts, without the demand. */
-static void show_policy(void)
+static void show_intro(void)
 {
-	const char *line = strstr(after_text, "hosts:\n");
+	const char *line = strstr(policy_text, "tenants:\n");
 
-	while (line && *line) {
-		size_t n = strcspn(line, "\n");
-
-		if (!memmem(line, n, "workloads:", 10))
-			printf("    %.*s\n", (int)n, line);
-		line += n + (line[n] == '\n');
-	}
+	printf("One array, and three that share it: a database and web servers, which ask\n"
+	       "for little and want it soon, and a backup that keeps 64 large reads\n"
+	       "outstanding. First with nothing between them and the array, then with a\n"
+	       "window of 12 and this policy, applied while all go on:\n\n");
+	for (; line && *line; line += strcspn(line, "\n") + 1)
+		printf("    %.*s\n", (int)strcspn(line, "\n"), line);
 	putchar('\n');
+	fflush(stdout);
 }
 
 static void show_next(const char *dir)
 {
 	const char *weir = program_invocation_name;
 
-	printf("Try next: all that was measured; a faster backup; a window alone, all equal.\n"
-	       "  %s sim %s/after.yaml\n"
-	       "  %s sim %s/after.yaml --set 'hosts[0].tenants[2].max=2k iops'\n"
-	       "  %s sim %s/before.yaml --set 'hosts[0].window=12' --set 'hosts[0].order=fair'\n",
-		weir, dir, weir, dir, weir, dir);
+	printf("Try next, in a second terminal: the same gateway, a load on it, and why it waits.\n"
+	       "  %s serve %s/after.yaml --listen unix:/tmp/nbd.sock --api unix:/tmp/api.sock\n"
+	       "  %s load 'nbd+unix:///backup?socket=/tmp/nbd.sock' --depth 64 --size 64KiB "
+	       "--duration 60s\n"
+	       "  %s top --socket /tmp/api.sock\n",
+		weir, dir, weir, weir);
 }
 
-static int save(const char *dir, struct weir_err *err)
+/* ---- the run */
+
+/* The policy as it is after, and, with one word changed, before. */
+static int save(const char *dir, char *before, char *after, struct weir_err *err)
 {
-	char path[PATH_MAX];
+	static const char on[] = "enforce: true", off[] = "enforce: false";
+	const char *at = strstr(policy_text, on);
+	char *text = NULL;
 	int r = files_make_dir(dir, err);
 
-	snprintf(path, sizeof(path), "%s/before.yaml", dir);
+	if (r < 0)
+		return r;
+	snprintf(before, PATH_MAX, "%s/before.yaml", dir);
+	snprintf(after, PATH_MAX, "%s/after.yaml", dir);
+	int len = asprintf(
+		&text, "%.*s%s%s", (int)(at - policy_text), policy_text, off, at + strlen(on));
+
+	if (len < 0)
+		return -ENOMEM;
+	r = files_write(before, text, (size_t)len, err);
 	if (r == 0)
-		r = files_write(path, before_text, strlen(before_text), err);
-	snprintf(path, sizeof(path), "%s/after.yaml", dir);
-	if (r == 0)
-		r = files_write(path, after_text, strlen(after_text), err);
+		r = files_write(after, policy_text, strlen(policy_text), err);
+	free(text);
 	return r;
 }
 
-static int show(const char *dir, uint64_t seed, struct weir_err *err)
+static struct progress progress;
+static void tick(const struct demo *d)
 {
-	struct metrics *before = NULL, *after = NULL;
-	int r = run(before_text, "demo-before.yaml", seed, &before, err);
+	progress_tick(&progress, d->elapsed);
+}
 
-	if (r == 0)
-		r = run(after_text, "demo-after.yaml", seed, &after, err);
+static int show(const char *dir, double seconds, uint64_t seed, struct weir_err *err)
+{
+	char before[PATH_MAX], after[PATH_MAX];
+	bool live = isatty(STDOUT_FILENO);
+	struct demo_plan plan = {.before = before,
+		.after = after,
+		.seconds = seconds,
+		.seed = seed,
+		.look = live ? demo_show_live : tick};
+	struct demo *d = calloc(1, sizeof(*d));
+	int r = d ? save(dir, before, after, err) : -ENOMEM;
+
 	if (r == 0) {
-		printf("One array, and three that share it: a database and web servers, which ask\n"
-		       "for little and want it soon, and a backup that keeps 64 large reads\n"
-		       "outstanding. First with nothing between them and the array, then with a\n"
-		       "gate, a window and this policy:\n\n");
-		show_policy();
-		r = show_table(before, after);
+		show_intro();
+		progress_start(&progress, "demo", 2 * seconds);
+		r = demo_run(&plan, d, err);
+		progress_end(&progress);
+		if (live)
+			demo_show_live_end();
 	}
 	if (r == 0)
-		show_sum(before, after);
-	if (r == 0)
-		r = show_pictures(before, after, dir, err);
+		r = demo_show_table(d);
+	if (r == 0) {
+		demo_show_sum(d);
+		r = demo_show_picture(d, dir, err);
+	}
 	if (r == 0)
 		show_next(dir);
-	metrics_free(before);
-	metrics_free(after);
+	if (d)
+		demo_free(d);
+	free(d);
 	return r;
+}
+
+static int parse_time(const char *text, double *ret)
+{
+	struct weir_err err;
+	weir_time t;
+
+	if (!text)
+		return 0;
+	if (weir_units_time(text, &t, &err) < 0)
+		return opts_fail(&verb_demo, "--time: %s", err.text);
+	if (t < 4 * WEIR_SEC || t > 60 * WEIR_SEC)
+		return opts_fail(&verb_demo, "--time: 4s to 60s, not %s", text);
+	*ret = (double)t / 1e9;
+	return 0;
 }
 
 static int verb_run(int argc, char **argv)
 {
-	const char *values[OPTIONS] = {NULL}, *dir;
+	const char *values[OPTIONS] = {NULL};
 	struct weir_err err = {"out of memory"};
+	double seconds = HALF;
 	uint64_t seed = 1;
 	int n, status = opts_parse(&verb_demo, argc, argv, values, &n);
 
@@ -348,10 +160,9 @@ static int verb_run(int argc, char **argv)
 		return status;
 	if (n > 0)
 		return opts_fail(&verb_demo, "takes no operand, as '%s'", argv[1]);
-	if (opts_seed(&verb_demo, values[SEED], &seed))
+	if (opts_seed(&verb_demo, values[SEED], &seed) || parse_time(values[SECONDS], &seconds))
 		return 2;
-	dir = values[OUT] ? values[OUT] : "weir-demo";
-	if (save(dir, &err) < 0 || show(dir, seed, &err) < 0) {
+	if (show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {
 		opts_fail(&verb_demo, "%s", err.text);
 		return 1;
 	}

@@ -111,6 +111,7 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.in_flight = num(now, "in_flight"),
 		.clients = num(now, "clients"),
 		.errors = grew(before, now, "errors"),
+		.inside = grew(before, now, "device_s") / span,
 		.held_by = json_string_value(json_object_get(now, "held_by"))};
 	for (int i = 0; i < VIEW_CAUSES; i++)
 		t->wait[i] = grew(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;

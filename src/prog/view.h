@@ -26,6 +26,7 @@ struct view_tenant { /* text is borrowed from the later look */
 	double p50, p99;      /* s, in the interval; NAN: nothing was served */
 	double queued, in_flight, clients, errors;
 	double wait[VIEW_CAUSES]; /* requests that waited for it, on average */
+	double inside;            /* requests in the device, on average */
 	const char *held_by;      /* whose max, if its head is held by one now; or NULL */
 };
 
