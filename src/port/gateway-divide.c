@@ -50,6 +50,7 @@ struct table { /* of one policy */
 	size_t n, seats;
 	struct weir_bounds *bounds;
 	bool *divided;             /* a tenant: has a max, or a leaf's min */
+	bool *settled;             /* a tenant: nobody is there, and it has its parts for that */
 	struct divide_gate *gates; /* [tenant × seats + seat] */
 	double *parts;             /* [seat × n + tenant] */
 	struct resource_demand *demands;
@@ -75,6 +76,7 @@ static void table_free(struct table *t)
 		return;
 	free(t->bounds);
 	free(t->divided);
+	free(t->settled);
 	free(t->gates);
 	free(t->parts);
 	free(t->demands);
@@ -108,10 +110,11 @@ static struct table *table_new(const struct weir_policy *p, size_t seats)
 	t->seats = seats;
 	t->bounds = calloc(n + 1, sizeof(*t->bounds));
 	t->divided = calloc(n + 1, sizeof(*t->divided));
+	t->settled = calloc(n + 1, sizeof(*t->settled));
 	t->gates = calloc(n * seats + 1, sizeof(*t->gates));
 	t->parts = calloc(n * seats + 1, sizeof(*t->parts));
 	t->demands = calloc(n * seats + 1, sizeof(*t->demands));
-	if (!t->bounds || !t->divided || !t->gates || !t->parts || !t->demands ||
+	if (!t->bounds || !t->divided || !t->settled || !t->gates || !t->parts || !t->demands ||
 		weir_policy_bounds(p, t->bounds) < 0) {
 		table_free(t);
 		return NULL;
@@ -245,6 +248,24 @@ static void take_applied(struct gateway_divide *d, const struct seat *s)
 
 /* ---- steps */
 
+/* One tenant's. true: somebody is to be told. */
+static bool step_tenant(struct gateway_divide *d, size_t i)
+{
+	struct table *t = d->now;
+	struct divide_gate *g = gates_of(t, i);
+	bool wanted = false, told;
+
+	for (size_t k = 0; k < t->seats; k++) {
+		g[k].busy = d->seats[k].away;
+		wanted |= g[k].present || g[k].demand > 0 || g[k].busy;
+	}
+	if (!wanted && t->settled[i])
+		return false;
+	told = divide_step(1, g, t->seats);
+	t->settled[i] = !wanted && !told;
+	return told;
+}
+
 static void step(struct gateway_divide *d)
 {
 	struct table *t = d->now;
@@ -253,14 +274,9 @@ static void step(struct gateway_divide *d)
 	if (d->steps == 0)
 		return;
 	d->steps--;
-	for (size_t i = 0; i < t->n; i++) {
-		struct divide_gate *g = gates_of(t, i);
-
-		for (size_t k = 0; k < t->seats; k++)
-			g[k].busy = d->seats[k].away;
+	for (size_t i = 0; i < t->n; i++)
 		if (t->divided[i])
-			told |= divide_step(1, g, t->seats);
-	}
+			told |= step_tenant(d, i);
 	d->changed |= told;
 	for (size_t k = 0; told && k < t->seats; k++) {
 		bool differs = false;

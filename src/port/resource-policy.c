@@ -23,6 +23,7 @@ struct resource_part { /* of what a version needs, one of each a tenant; replace
 	double *max, *min; /* what part of them is here, 0 … 1 */
 	struct resource_seen {
 		uint64_t dispatched, bytes; /* at the last resource_demand */
+		uint32_t queued;            /* then; with nobody connected and 0 it stays so */
 		double mean;                /* bytes of a request, lately */
 	} * seen;
 };
@@ -397,6 +398,8 @@ static void leaf_demand(struct resource *r, size_t i, struct resource_demand *al
 	struct weir_gate_stats st;
 	uint64_t requests;
 
+	if (!ret->clients && !seen->queued)
+		return;
 	if (weir_gate_stats(r->gate, r->now, r->nodes[i], &st) != 0)
 		return;
 	if (st.dispatched < seen->dispatched) /* another node by the same path */
@@ -406,6 +409,7 @@ static void leaf_demand(struct resource *r, size_t i, struct resource_demand *al
 		seen->mean = (double)(st.bytes - seen->bytes) / (double)requests;
 	seen->dispatched = st.dispatched;
 	seen->bytes = st.bytes;
+	seen->queued = st.queued;
 	ret->requests = (double)(requests + st.queued);
 	ret->bytes = ret->requests * seen->mean;
 	/* Large ones count as several. */
