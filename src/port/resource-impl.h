@@ -121,6 +121,11 @@ void resource_pass(struct resource *r, struct request *q);
  * its client's node. r->queued is one less until then. */
 void resource_again(struct resource *r, struct request *q);
 
+/* ---- resource-time.c, for resource.c: cost: time */
+
+uint32_t resource_time(struct resource *r, const struct weir_req *q);                  /* ns */
+void resource_time_learn(struct resource *r, weir_time now, const struct weir_req *q); /* at done */
+
 /* ---- resource-shadow.c */
 
 /* For resource.c. A request goes straight to the back end at `now`: *ret_req is its shadow's, to be

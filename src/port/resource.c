@@ -22,7 +22,6 @@
 #define HOUSEKEEP  (100 * WEIR_MS) /* histograms and capacity are brought up to date so often */
 #define UNDRAINED  4096            /* … or after as many requests */
 #define HISTOGRAMS 4096            /* tenants that have them at once: 9 KiB each, three a tenant */
-#define ALIKE      (1.0 / 64)      /* how much of the estimate of device time the newest is */
 
 static enum weir_op gate_op(uint8_t op)
 {
@@ -37,26 +36,6 @@ static enum weir_op gate_op(uint8_t op)
 		[BACK_STATUS] = WEIR_READ};
 
 	return (enum weir_op)ops[op];
-}
-
-/* ---- estimated device time, where fair queueing counts that */
-
-static double *time_of(struct resource *r, const struct weir_req *q)
-{
-	unsigned size = 0; /* up to 4, 8, 16 … 256 KiB, more */
-
-	while (size < 7 && q->bytes > 4096u << size)
-		size++;
-	return &r->device_ns[q->op][size];
-}
-
-static void time_learn(struct resource *r, weir_time now, const struct weir_req *q)
-{
-	double *ns = time_of(r, q);
-	/* As many share the device as are inside: each has that part of the time it was there. */
-	double seen = (double)(now - q->dispatched) / (r->inside + 1);
-
-	*ns = *ns > 0 ? *ns + ALIKE * (seen - *ns) : seen;
 }
 
 /* ---- in */
@@ -77,7 +56,7 @@ void resource_submit(struct resource *r, struct request *q)
 	q->gate.deadline = 0;
 	q->gate.time = 0;
 	if (r->spec.cost == WEIR_UNIT_TIME)
-		q->gate.time = (uint32_t)*time_of(r, &q->gate);
+		q->gate.time = resource_time(r, &q->gate);
 	n->reads += q->io.op == BACK_READ;
 	n->writes += q->io.op == BACK_WRITE;
 	n->others += q->io.op > BACK_WRITE;
@@ -222,7 +201,7 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		r->counts[q->gate.tenant].errors++;
 	}
 	if (r->spec.cost == WEIR_UNIT_TIME)
-		time_learn(r, now, &q->gate);
+		resource_time_learn(r, now, &q->gate);
 	if (!q->gate.user || !r->gate)
 		resource_total(r, q->gate.tenant, now - q->gate.submitted);
 	else if (q->gate.user != r)
