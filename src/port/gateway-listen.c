@@ -77,19 +77,19 @@ static void ready(struct loop_fd *f, uint32_t events)
 	struct gateway *g = l->gateway;
 
 	for (int i = 0; i < ACCEPT_MAX; i++) {
-		int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = stream_accept(f->fd), error = -fd;
 
 		if (fd >= 0) {
 			gateway_count(g, 1, 0, 0);
 			door_accept(g, fd);
 			continue;
 		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
+		if (error == EAGAIN || error == EWOULDBLOCK)
 			return;
-		if ((errno == EMFILE || errno == ENFILE) && turn_away(g, f->fd))
+		if ((error == EMFILE || error == ENFILE) && turn_away(g, f->fd))
 			continue;
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			pause_all(g, errno);
+		if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+			pause_all(g, error);
 			return;
 		}
 		/* The client went away in the queue, or its network did: accept(2), "Error handling". */
