@@ -137,6 +137,7 @@ static void overlapping_writes(void)
 static void refuses_what_it_had(void)
 {
 	begin(SEVERAL, (struct back_config){0});
+	d.no_fua = true;
 	drive_transfer(&d, BACK_WRITE, 3, 1);
 	drive_run(&d, 0);
 	peer_lock(&peer);
@@ -172,6 +173,7 @@ static void a_failed_flush(void)
 	unsigned writes;
 
 	begin(SEVERAL, (struct back_config){0});
+	d.no_fua = true;
 	drive_transfer(&d, BACK_WRITE, 3, 1);
 	drive_run(&d, 0);
 	peer_lock(&peer);

@@ -39,7 +39,8 @@ struct drive {
 	uint32_t errors;             /* of what was done: allowed only where a test says so */
 	uint32_t flushes;            /* that succeeded */
 	bool running;
-	bool blind;    /* reads are not checked */
+	bool blind; /* reads are not checked */
+	bool no_fua;
 	bool awaiting; /* the loop stops at a state, not when all is done */
 	enum back_state awaited;
 	int last_error;
@@ -199,7 +200,7 @@ static inline void drive_transfer(struct drive *d, uint8_t op, uint64_t from, ui
 	}
 	for (uint64_t i = 0; i < n && op == BACK_WRITE; i++)
 		drive_fill(x->io.data + i * DRIVE_BLOCK, from + i, x->version);
-	if (op != BACK_READ && rng_below(&d->rng, 10) == 0)
+	if (op != BACK_READ && !d->no_fua && rng_below(&d->rng, 10) == 0)
 		x->io.flags = BACK_FUA;
 	back_submit(d->back, &x->io);
 }
