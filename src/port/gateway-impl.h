@@ -126,13 +126,16 @@ bool gateway_busy(struct gateway *g);
 
 /* ---- gateway.c */
 
-/* The resource of that name, or NULL. */
-struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
 /* Calls fn for every resource on its worker's thread, one after the other in order, and waits. Stops
  * at the first that returns a negative number, and returns that; *ret_index says which (may be NULL).
  * Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+
+/* ---- gateway-export.c */
+
+/* The resource of that name, or NULL. */
+struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
 /* Would this policy's exports and resources fit the back ends that are open? -EINVAL and why. The
  * resources must be those of the start with the same back ends (a restart changes them). */
 int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gateway: made, taken apart, and which export leads where.
+ * gateway: made and taken apart.
  *
  * The order of the start: the policy with what was kept; every back end, on the main thread, since
  * that may take long and nobody waits yet; the threads; in each of them its resources with the policy
@@ -10,6 +10,7 @@
 #include "port/gateway-impl.h"
 #include "port/back.h"
 #include "port/tls.h"
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,121 +18,6 @@
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
-
-/* ---- exports */
-
-static bool any_name(const struct gateway *g, const struct weir_policy *p)
-{
-	return g->options.any_name && !p->n_exports;
-}
-
-/* What a policy without exports has: each resource, whole, under its name. */
-static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
-{
-	if (any_name(g, p))
-		return 1;
-	return p->n_exports ? p->n_exports : p->n_resources;
-}
-
-static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
-{
-	if (any_name(g, p))
-		return (struct weir_export){.name = "", .resource = 0};
-	if (p->n_exports)
-		return p->exports[i];
-	return (struct weir_export){.name = p->resources[i].name, .resource = (int)i};
-}
-
-static bool export_named(const struct gateway *g, const char *name, struct weir_export *ret)
-{
-	for (size_t i = 0; i < n_exports(g, g->policy); i++) {
-		*ret = export_at(g, g->policy, i);
-		if (any_name(g, g->policy) || strcmp(ret->name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-const char *gateway_export(const struct gateway *g, size_t i)
-{
-	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
-}
-
-int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret)
-{
-	struct weir_export e;
-	struct gateway_resource *r;
-	int tenant;
-
-	if (!export_named(g, who->export_ ? who->export_ : "", &e))
-		return -ENOENT;
-	r = gateway_resource(g, g->policy->resources[e.resource].name);
-	if (!r)
-		return -ENOENT;
-	tenant = weir_policy_match(g->policy, who);
-	if (tenant < 0)
-		return -EACCES;
-	*ret = (struct gateway_place){
-		.worker = r->worker,
-		.resource = r->resource,
-		.offset = e.offset,
-		.size = e.size ? e.size : r->size - e.offset,
-		.read_only = e.read_only || g->options.read_only ||
-			     resource_info(r->resource)->read_only,
-		.tenant = tenant,
-		.description = e.description,
-	};
-	gateway_divide_wake(g);
-	return 0;
-}
-
-struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
-{
-	for (size_t i = 0; i < g->n_resources; i++)
-		if (strcmp(g->resources[i].name, name) == 0)
-			return &g->resources[i];
-	return NULL;
-}
-
-static int export_fits(
-	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
-{
-	struct weir_export e = export_at(g, p, i);
-	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
-	char size[32];
-
-	if (e.offset <= r->size && e.size <= r->size - e.offset)
-		return 0;
-	return weir_err_at(err, -EINVAL, e.at,
-		"export '%s' ends beyond its resource '%s', which has %s", e.name, r->name,
-		weir_units_show_size(r->size, size, sizeof(size)));
-}
-
-int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
-{
-	for (size_t i = 0; i < p->n_resources; i++) {
-		const struct weir_resource *spec = &p->resources[i];
-		const struct gateway_resource *r = gateway_resource(g, spec->name);
-
-		if (!r)
-			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' is new: it takes a restart", spec->name);
-		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
-			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' has another back end than '%s': it takes a restart",
-				spec->name, r->back_name);
-	}
-	if (p->n_resources < g->n_resources)
-		return weir_err_set(
-			err, -EINVAL, "a resource is no longer there: that takes a restart");
-	for (size_t i = 0; i < n_exports(g, p); i++) {
-		int rc = export_fits(g, p, i, err);
-
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
 
 /* ---- small things that others ask for */
 
@@ -209,6 +95,12 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 
 /* ---- start */
 
+static int no_memory(struct weir_err *err)
+{
+	weir_err_set(err, -ENOMEM, "out of memory");
+	return -ENOMEM;
+}
+
 static unsigned count_cores(void)
 {
 	cpu_set_t set;
@@ -228,12 +120,13 @@ static int make_workers(struct gateway *g, struct weir_err *err)
 
 	if (n > g->policy->n_resources)
 		n = g->policy->n_resources;
+	assert(n > 0); /* start looked */
 	memory /= n;
 	if (memory < MEMORY_LEAST)
 		memory = MEMORY_LEAST;
 	g->workers = calloc(n, sizeof(*g->workers));
 	if (!g->workers)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		int core = o->n_cores ? o->cores[i % o->n_cores] : -1;
 		int rc = worker_init(&g->workers[g->n_workers++], g, (unsigned)i, memory, core);
@@ -263,9 +156,11 @@ static int open_back(struct gateway *g, const struct weir_resource *spec, struct
 		.tls_psk = spec->tls.psk,
 	};
 
-	if (!spec->back)
-		return weir_err_at(err, -EINVAL, spec->at,
+	if (!spec->back) {
+		weir_err_at(err, -EINVAL, spec->at,
 			"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
+		return -EINVAL;
+	}
 	return back_open(spec->back, &c, ret, err);
 }
 
@@ -281,7 +176,7 @@ static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 	r->back_name = strdup(spec->back ? spec->back : "");
 	g->n_resources++;
 	if (!r->name || !r->back_name)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = open_back(g, spec, r->worker, &c.back, err);
 	if (rc < 0)
 		return rc;
@@ -301,7 +196,7 @@ static int open_resources(struct gateway *g, struct weir_err *err)
 
 	g->resources = calloc(n, sizeof(*g->resources));
 	if (!g->resources)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		int rc = open_resource(g, i, err);
 
@@ -353,7 +248,7 @@ static int start(struct gateway *g, struct weir_err *err)
 	int rc;
 
 	if (!g->text || !g->name || loop_new(&g->loop) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	if (g->policy->n_resources == 0)
 		return weir_err_set(
 			err, -EINVAL, "%s: no resources: there is nothing to serve", g->name);
@@ -386,7 +281,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 
 	if (!g) {
 		weir_policy_free(p);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	g->options = *o;
 	g->policy = p;

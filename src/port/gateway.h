@@ -5,7 +5,8 @@
  * The main thread runs the listeners, the handshakes (door.c), the API and whatever controls; workers
  * run the data path. A resource lives on one worker. All functions here are the main thread's.
  *
- *   gateway.c        start; find
+ *   gateway.c        start and end
+ *   gateway-export.c which name leads where
  *   gateway-run.c    signals; run, stop
  *   gateway-listen.c sockets that listen; accept
  *   gateway-policy.c apply, set, undo; what is kept across a restart

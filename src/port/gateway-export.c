@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway-export: which name leads where, for whom, and whether a policy's exports fit the back ends.
+ *
+ * Nothing is kept: each question is answered from the policy in force, so a swap needs no step here.
+ */
+#include "port/gateway-impl.h"
+#include <errno.h>
+#include <string.h>
+
+static bool any_name(const struct gateway *g, const struct weir_policy *p)
+{
+	return g->options.any_name && !p->n_exports;
+}
+
+/* What a policy without exports has: each resource, whole, under its name. */
+static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
+{
+	if (any_name(g, p))
+		return 1;
+	return p->n_exports ? p->n_exports : p->n_resources;
+}
+
+static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
+{
+	if (any_name(g, p))
+		return (struct weir_export){.name = "", .resource = 0};
+	if (p->n_exports)
+		return p->exports[i];
+	return (struct weir_export){.name = p->resources[i].name, .resource = (int)i};
+}
+
+static bool export_named(const struct gateway *g, const char *name, struct weir_export *ret)
+{
+	for (size_t i = 0; i < n_exports(g, g->policy); i++) {
+		*ret = export_at(g, g->policy, i);
+		if (any_name(g, g->policy) || strcmp(ret->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *gateway_export(const struct gateway *g, size_t i)
+{
+	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
+}
+
+int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret)
+{
+	struct weir_export e;
+	struct gateway_resource *r;
+	int tenant;
+
+	if (!export_named(g, who->export_ ? who->export_ : "", &e))
+		return -ENOENT;
+	r = gateway_resource(g, g->policy->resources[e.resource].name);
+	if (!r)
+		return -ENOENT;
+	tenant = weir_policy_match(g->policy, who);
+	if (tenant < 0)
+		return -EACCES;
+	*ret = (struct gateway_place){
+		.worker = r->worker,
+		.resource = r->resource,
+		.offset = e.offset,
+		.size = e.size ? e.size : r->size - e.offset,
+		.read_only = e.read_only || g->options.read_only ||
+			     resource_info(r->resource)->read_only,
+		.tenant = tenant,
+		.description = e.description,
+	};
+	gateway_divide_wake(g);
+	return 0;
+}
+
+struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i].name, name) == 0)
+			return &g->resources[i];
+	return NULL;
+}
+
+static int export_fits(
+	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
+{
+	struct weir_export e = export_at(g, p, i);
+	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
+	char size[32];
+
+	if (e.offset <= r->size && e.size <= r->size - e.offset)
+		return 0;
+	return weir_err_at(err, -EINVAL, e.at,
+		"export '%s' ends beyond its resource '%s', which has %s", e.name, r->name,
+		weir_units_show_size(r->size, size, sizeof(size)));
+}
+
+int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *spec = &p->resources[i];
+		const struct gateway_resource *r = gateway_resource(g, spec->name);
+
+		if (!r)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' is new: it takes a restart", spec->name);
+		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' has another back end than '%s': it takes a restart",
+				spec->name, r->back_name);
+	}
+	if (p->n_resources < g->n_resources)
+		return weir_err_set(
+			err, -EINVAL, "a resource is no longer there: that takes a restart");
+	for (size_t i = 0; i < n_exports(g, p); i++) {
+		int rc = export_fits(g, p, i, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
