@@ -58,7 +58,7 @@ struct front_nbd_conn {
 	struct stream stream;
 	struct client client;
 	struct front_nbd_conn *next, **link;               /* of all */
-	struct front_nbd_conn *next_reply;                 /* of those with something to do */
+	struct front_nbd_conn *next_todo;                  /* of those with something to do */
 	struct front_nbd_conn *next_paused, **link_paused; /* of those that wait for memory */
 
 	/* the export, as the client was told */
@@ -115,7 +115,7 @@ struct front_nbd { /* one worker's */
 
 	struct front_nbd_conn *conns;
 	size_t n_conns;
-	struct front_nbd_conn *todo, **todo_end;     /* linked by next_reply */
+	struct front_nbd_conn *todo, **todo_end;     /* linked by next_todo */
 	struct front_nbd_conn *paused, **paused_end; /* in the order in which they began to wait */
 
 	struct request *free_jobs; /* linked by next */

@@ -39,7 +39,8 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 	io->offset = c->offset + j->offset;
 	io->length = j->length;
 	io->source = c->client.node;
-	if (c->request.flags & NBD_FUA && op != BACK_READ)
+	/* The protocol allows it everywhere; it says something about what is written. */
+	if (c->request.flags & NBD_FUA && (op == BACK_WRITE || op == BACK_TRIM || op == BACK_ZERO))
 		io->flags |= BACK_FUA;
 	if (j->head)
 		j->head->left++;

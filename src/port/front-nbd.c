@@ -36,9 +36,9 @@ void front_nbd_todo(struct front_nbd_conn *c)
 	if (c->listed)
 		return;
 	c->listed = true;
-	c->next_reply = NULL;
+	c->next_todo = NULL;
 	*f->todo_end = c;
-	f->todo_end = &c->next_reply;
+	f->todo_end = &c->next_todo;
 }
 
 void front_nbd_pause(struct front_nbd_conn *c)
@@ -258,7 +258,7 @@ static void look_at_all(struct front_nbd *f)
 	f->todo = NULL;
 	f->todo_end = &f->todo;
 	for (; c; c = next) {
-		next = c->next_reply;
+		next = c->next_todo;
 		c->listed = false;
 		if (!c->closed)
 			look(c);

@@ -174,8 +174,10 @@ static void test_disconnect(void)
 	close(fd);
 	/* It does not wait for the answers: they are done all the same. */
 	fd = rig_connect(&r, (struct rig_options){0});
-	for (uint64_t i = 0; i < 3; i++)
-		ask(fd, NBD_WRITE, 0, i, 0, 1), put_all(fd, "x", 1);
+	for (uint64_t i = 0; i < 3; i++) {
+		ask(fd, NBD_WRITE, 0, i, 0, 1);
+		put_all(fd, "x", 1);
+	}
 	ask(fd, NBD_DISC, 0, 9, 0, 0);
 	wait_inside(&r, 3);
 	close(fd);

@@ -304,7 +304,7 @@ static void test_pieces_parts(void)
 	rig_new(&r, NULL, held_new(), 64 * MIB);
 	fd = rig_connect(&r, (struct rig_options){.structured = true});
 	ask(fd, NBD_READ, 0, 3, 512, length);
-	for (r.held->n = r.held->n; r.resource->submitted < 5;)
+	while (r.resource->submitted < 5)
 		rig_settle(&r);
 	rig_settle(&r);
 	worker_call(&r.worker, held_release, r.held); /* the last first */

@@ -93,7 +93,7 @@ static inline struct held *held_new(void)
 	return h;
 }
 
-/* On the worker's thread: up to arg of them go, the newest of them first; all: 0 */
+/* On the worker's thread: all that is inside comes back, the newest first. */
 static inline int held_release(void *arg, struct worker *w)
 {
 	struct held *h = arg;
