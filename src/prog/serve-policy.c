@@ -82,6 +82,16 @@ static int check_addresses(const char *const *addresses, size_t n, struct weir_e
 	return 0;
 }
 
+/* Could anybody get in? A slip that would otherwise show only when the first client comes. */
+static bool lets_in(const struct weir_policy *p)
+{
+	bool any = p->default_tenant >= 0;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		any |= p->tenants[i].n_match > 0;
+	return any;
+}
+
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = check_addresses(p->listen, p->n_listen, err);
@@ -100,5 +110,9 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 	}
 	if (rc == 0 && p->n_resources == 0)
 		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
+	if (rc == 0 && !lets_in(p))
+		rc = weir_err_set(err, -EINVAL,
+			"every client would be refused: no tenant has a match, and there is no "
+			"default");
 	return rc;
 }

@@ -285,6 +285,11 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 		s->gateway.n_listen = 1;
 	}
 	open_log(s, p->policy, values[LOG_JSON]);
+	rc = serve_policy_check(p->policy, &err);
+	if (rc < 0) {
+		weir_policy_free(p->policy);
+		return fail(rc, &err);
+	}
 	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
 	if (rc < 0)
 		return fail(rc, &err);

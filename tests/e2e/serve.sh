@@ -149,6 +149,10 @@ one_line "long.yaml:8:5: export 'fixed' ends beyond its resource 'fast', which h
 sed '/listen/d' weir.yaml >deaf.yaml
 run 2 weir serve deaf.yaml
 one_line "listen"
+echo 'resources: [{name: disk, back: "memory:1M"}]' >nobody.yaml
+run 2 weir serve --listen "unix:$here/x.sock" nobody.yaml
+one_line "every client would be refused"
+run 2 weir serve --check nobody.yaml
 serve one --listen "unix:$here/b.sock,tcp:127.0.0.1:$port" memory:1M
 run 1 weir serve --listen "unix:$here/b.sock" memory:1M
 one_line "b.sock"
