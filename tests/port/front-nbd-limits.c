@@ -43,6 +43,7 @@ static void wait_inside(struct rig *r, uint32_t n)
 static void test_paused(void)
 {
 	struct rig r;
+	uint32_t inside;
 	int a, b;
 
 	rig_new(&r, NULL, held_new(), 4 * MIB);
@@ -53,9 +54,10 @@ static void test_paused(void)
 	CHECK(r.worker.fronts->paused != NULL);
 	CHECK(chunk_held(r.worker.pool) <= 2 * MIB); /* a third, and one piece */
 	/* Another has its own part, and gets on. */
+	inside = r.resource->inside;
 	b = rig_connect(&r, (struct rig_options){0});
 	ask(b, NBD_READ, 0, 100, 512, 512);
-	wait_inside(&r, r.resource->inside + 1);
+	wait_inside(&r, inside + 1);
 	worker_call(&r.worker, held_open, r.held);
 	want_simple(b, 100, 0);
 	get_all(b, back_again, 512);
