@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  Peers stand in one array, so that a step walks memory in order; a small hash leads from
+ *         ids to places. Nobody is taken out: a forgotten host's place keeps its last instance and
+ *         sequence, by which replayed reports are known. Only when the table is full does the
+ *         longest forgotten give up its place, and the hash is made anew.
+ * COST    hear: O(1); O(n) when the table is full.
+ */
+#include "ctl/parda-peers.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ROOM 16
+/* Steps that an instance must have been silent before another takes its place: one report may be
+ * lost, and its sender alive. */
+#define DEAD_AFTER 2
+
+static uint32_t slot_of(const struct parda_peers *t, uint64_t id)
+{
+	return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (t->index_room - 1);
+}
+
+static struct parda_peer *find(const struct parda_peers *t, uint64_t id)
+{
+	uint32_t at = slot_of(t, id);
+
+	for (; t->index[at]; at = (at + 1) & (t->index_room - 1)) {
+		if (t->peers[t->index[at] - 1].last.id == id)
+			return &t->peers[t->index[at] - 1];
+	}
+	return NULL;
+}
+
+static void enter(struct parda_peers *t, uint32_t place)
+{
+	uint32_t at = slot_of(t, t->peers[place].last.id);
+
+	while (t->index[at])
+		at = (at + 1) & (t->index_room - 1);
+	t->index[at] = place + 1;
+}
+
+static void enter_all(struct parda_peers *t)
+{
+	memset(t->index, 0, t->index_room * sizeof(*t->index));
+	for (uint32_t i = 0; i < t->n; i++)
+		enter(t, i);
+}
+
+static int set_room(struct parda_peers *t, uint32_t room)
+{
+	struct parda_peer *peers = realloc(t->peers, room * sizeof(*peers));
+	uint32_t *index;
+	uint32_t slots = 2 * FIRST_ROOM;
+
+	if (!peers)
+		return -ENOMEM;
+	t->peers = peers;
+	while (slots < 2 * room)
+		slots *= 2;
+	index = realloc(t->index, slots * sizeof(*index));
+	if (!index)
+		return -ENOMEM;
+	t->index = index;
+	t->index_room = slots;
+	t->room = room;
+	enter_all(t);
+	return 0;
+}
+
+int parda_peers_init(struct parda_peers *t, uint32_t most, unsigned age)
+{
+	*t = (struct parda_peers){.most = most, .age = age};
+	return set_room(t, most < FIRST_ROOM ? most : FIRST_ROOM);
+}
+
+void parda_peers_free(struct parda_peers *t)
+{
+	free(t->peers);
+	free(t->index);
+}
+
+/* The place of the host that was forgotten first; NULL when all of them count. */
+static struct parda_peer *longest_forgotten(struct parda_peers *t)
+{
+	struct parda_peer *found = NULL;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct parda_peer *p = &t->peers[i];
+
+		if (!parda_peer_counts(t, p) && (!found || p->silent > found->silent))
+			found = p;
+	}
+	return found;
+}
+
+static enum parda_heard add(struct parda_peers *t, const struct parda_report *r)
+{
+	struct parda_peer fresh = {.last = *r}, *place;
+
+	if (t->n == t->room && t->room < t->most)
+		set_room(t, t->room > t->most / 2 ? t->most : 2 * t->room);
+	if (t->n < t->room) {
+		t->peers[t->n] = fresh;
+		enter(t, t->n++);
+		return PARDA_FRESH;
+	}
+	place = longest_forgotten(t);
+	if (!place)
+		return PARDA_FULL;
+	*place = fresh;
+	enter_all(t);
+	return PARDA_FRESH;
+}
+
+static bool is_retired(const struct parda_peer *p, uint64_t instance)
+{
+	for (int i = 0; i < PARDA_RETIRED; i++) {
+		if (p->retired[i] == instance)
+			return true;
+	}
+	return false;
+}
+
+/* The host under this id is another instance from now on. */
+static void replace(struct parda_peer *p, const struct parda_report *r)
+{
+	memmove(p->retired + 1, p->retired, sizeof(p->retired) - sizeof(p->retired[0]));
+	p->retired[0] = p->last.instance;
+	p->last = *r;
+	p->silent = 0;
+	p->other = 0;
+}
+
+static enum parda_heard hear_other(
+	struct parda_peers *t, struct parda_peer *p, const struct parda_report *r)
+{
+	if (is_retired(p, r->instance))
+		return PARDA_STALE;
+	if (p->other == r->instance && r->sequence <= p->other_sequence)
+		return PARDA_STALE;
+	if (!parda_peer_counts(t, p) || (p->other == r->instance && p->silent >= DEAD_AFTER)) {
+		replace(p, r);
+		return PARDA_FRESH;
+	}
+	p->other = r->instance;
+	p->other_sequence = r->sequence;
+	p->other_silent = 0;
+	return p->twice ? PARDA_TWICE : PARDA_PENDING;
+}
+
+enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_report *r)
+{
+	struct parda_peer *p = find(t, r->id);
+
+	if (!p)
+		return add(t, r);
+	if (p->last.instance != r->instance)
+		return hear_other(t, p, r);
+	if (r->sequence <= p->last.sequence)
+		return PARDA_STALE;
+	/* The other one has spoken, and this one still does. */
+	if (p->other && p->other_silent <= t->age)
+		p->twice = t->age + 1;
+	p->last = *r;
+	p->silent = 0;
+	return PARDA_FRESH;
+}
+
+static void grow(unsigned *steps)
+{
+	if (*steps < 1u << 30)
+		++*steps;
+}
+
+void parda_peers_age(struct parda_peers *t)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		grow(&t->peers[i].silent);
+		grow(&t->peers[i].other_silent);
+		if (t->peers[i].twice)
+			t->peers[i].twice--;
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* parda-peers: who else there is, for ctl/parda; its header says by which rules. */
+#ifndef WEIR_CTL_PARDA_PEERS_H
+#define WEIR_CTL_PARDA_PEERS_H
+
+#include "ctl/parda.h"
+
+#define PARDA_RETIRED 2 /* instances of one id that are remembered after they were replaced */
+
+struct parda_peer {
+	struct parda_report last;
+	unsigned silent; /* own steps since it was last heard */
+	unsigned twice;  /* steps for which to say that its id is used twice */
+	/* Another instance that speaks under its id: which, how far it is, steps since. */
+	uint64_t other, other_sequence;
+	unsigned other_silent;
+	uint64_t retired[PARDA_RETIRED]; /* latest first; 0: none */
+};
+
+struct parda_peers {
+	struct parda_peer
+		*peers; /* n of them, the forgotten too: they keep their place and number */
+	uint32_t n, room, most;
+	uint32_t *index; /* hash of id → 1 + place; a power of two, at least twice n */
+	uint32_t index_room;
+	unsigned age;
+};
+
+int parda_peers_init(struct parda_peers *t, uint32_t most, unsigned age);
+void parda_peers_free(struct parda_peers *t);
+
+enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_report *r);
+/* One of our periods has passed. */
+void parda_peers_age(struct parda_peers *t);
+
+static inline bool parda_peer_counts(const struct parda_peers *t, const struct parda_peer *p)
+{
+	return p->silent <= t->age;
+}
+
+#endif

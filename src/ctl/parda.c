@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* parda: one step, from what was measured and heard to a window. See parda.h. */
+#include "ctl/parda.h"
+#include "ctl/parda-peers.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No host says more than this of itself: what does is not a report. */
+#define MOST 1e15
+
+struct parda {
+	struct parda_config config;
+	struct parda_law law; /* the config's, with the threshold that is fed to eq. 2 */
+	struct parda_peers peers;
+	double *ratios; /* room for the peers' w/β */
+	uint32_t ratios_room;
+	bool started, idle;
+	unsigned joining; /* steps for which it still may join */
+	weir_time last;   /* the step before */
+	uint64_t sequence;
+	double window, latency; /* own */
+	double scale;           /* of the last step that could tell one */
+	unsigned twice;         /* steps for which to say that our own id is used twice */
+	struct parda_counts counts;
+};
+
+/* ---- set-up */
+
+static int check_law(const struct parda_law *law)
+{
+	if (!(law->threshold > 0) || !(law->gamma > 0 && law->gamma <= 1) ||
+		!(law->wmin >= 0 && law->wmin <= law->wmax) || !(law->wmax < MOST))
+		return -EINVAL;
+	return 0;
+}
+
+static bool literal(const struct parda *p)
+{
+	return p->config.local || p->config.epsilon <= 0;
+}
+
+int parda_set_law(struct parda *p, const struct parda_law *law)
+{
+	int r = check_law(law);
+
+	if (r)
+		return r;
+	p->config.law = p->law = *law;
+	if (!literal(p))
+		p->law.threshold = parda_fed(law->threshold, p->config.epsilon);
+	return 0;
+}
+
+static void fill_in(struct parda_config *c)
+{
+	if (c->unit <= 0)
+		c->unit = 1;
+	if (c->period <= 0)
+		c->period = 2 * WEIR_SEC;
+	if (c->alpha <= 0)
+		c->alpha = 0.002; /* the paper's */
+	if (c->tau <= 0)
+		c->tau = WEIR_SEC; /* half a period: the newest interval weighs 0.86 */
+	if (c->age == 0)
+		c->age = 4; /* one report in ten lost: one peer in ten thousand forgotten */
+	if (c->peers_max == 0)
+		c->peers_max = 4096;
+	if (c->window <= 0)
+		c->window = c->law.wmax;
+}
+
+int parda_new(const struct parda_config *config, struct parda **ret)
+{
+	struct parda *p;
+	int r;
+
+	if (check_law(&config->law) || !(config->epsilon >= 0) || !isfinite(config->epsilon))
+		return -EINVAL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->config = *config;
+	fill_in(&p->config);
+	parda_set_law(p, &config->law);
+	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
+	p->joining = p->config.age;
+	r = parda_peers_init(&p->peers, p->config.peers_max, p->config.age);
+	if (r) {
+		parda_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void parda_free(struct parda *p)
+{
+	if (!p)
+		return;
+	parda_peers_free(&p->peers);
+	free(p->ratios);
+	free(p);
+}
+
+/* ---- hearing */
+
+static bool may_be(double x)
+{
+	return x >= 0 && x < MOST; /* and a number */
+}
+
+static enum parda_heard judge(struct parda *p, const struct parda_report *r)
+{
+	if (!may_be(r->shares) || !may_be(r->beta) || !may_be(r->window) || !may_be(r->inside) ||
+		!may_be(r->latency) || !may_be(r->ios) || r->sequence == 0 || r->instance == 0)
+		return PARDA_WRONG;
+	if (r->id != p->config.id)
+		return parda_peers_hear(&p->peers, r);
+	if (r->instance == p->config.instance)
+		return PARDA_OWN;
+	p->twice = p->config.age + 1;
+	return PARDA_TWICE;
+}
+
+enum parda_heard parda_hear(struct parda *p, const struct parda_report *r)
+{
+	enum parda_heard heard = judge(p, r);
+
+	p->counts.heard[heard]++;
+	return heard;
+}
+
+void parda_counts(const struct parda *p, struct parda_counts *ret)
+{
+	*ret = p->counts;
+}
+
+/* ---- a step */
+
+struct sums { /* over the host and the peers that count */
+	double shares, inside;
+	double ios, latency; /* latency weighted by ios */
+	uint32_t peers, now; /* those that count; those heard since the last step */
+};
+
+/* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
+static weir_time span_of(struct parda *p, weir_time now, bool *ret_stopped)
+{
+	weir_time span = p->started ? now - p->last : p->config.period;
+
+	*ret_stopped = span > (weir_time)p->config.age * p->config.period;
+	if (span <= 0) /* the clock was set back */
+		span = p->config.period;
+	p->last = now;
+	p->started = true;
+	return span;
+}
+
+/* eq. 1. While requests are inside and none is done, the time that they have spent there counts. */
+static void average(struct parda *p, weir_time span, const struct parda_measured *m)
+{
+	const struct parda_config *c = &p->config;
+	double n = m->ios ? (double)m->ios : 1, latency = m->latency_ns / n;
+
+	if (!(latency > 0))
+		return;
+	latency = parda_per_8k(latency, m->bytes / n, c->size_fixed);
+	if (c->smoothing == PARDA_BY_TIME)
+		p->latency = parda_average_time(p->latency, (double)span, (double)c->tau, latency);
+	else if (c->smoothing == PARDA_BY_IO)
+		p->latency = parda_average_ios(p->latency, c->alpha, latency, n);
+	else
+		p->latency = parda_average(p->latency, c->alpha, latency);
+}
+
+static void add(struct sums *s, const struct parda_report *r)
+{
+	s->shares += r->shares;
+	s->inside += r->inside;
+	if (r->latency > 0) {
+		s->ios += r->ios;
+		s->latency += r->ios * r->latency;
+	}
+}
+
+static struct sums sum_up(struct parda *p, const struct parda_report *own)
+{
+	struct sums s = {0};
+
+	add(&s, own);
+	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (!parda_peer_counts(&p->peers, peer))
+			continue;
+		add(&s, &peer->last);
+		s.peers++;
+		s.now += peer->silent <= 1; /* it has been aged in this step */
+	}
+	return s;
+}
+
+static double scale_of(struct parda *p, const struct sums *s)
+{
+	double scale;
+
+	if (literal(p))
+		return p->config.unit;
+	scale = parda_scale(p->config.epsilon, s->inside, s->shares);
+	if (scale > 0)
+		p->scale = scale;
+	return p->scale;
+}
+
+/* The median of w/β over the peers that use their slots; 0: there is none. */
+static double median_ratio(struct parda *p)
+{
+	uint32_t n = 0;
+
+	if (p->ratios_room < p->peers.n) {
+		double *more = realloc(p->ratios, p->peers.room * sizeof(*more));
+
+		if (!more)
+			return 0;
+		p->ratios = more;
+		p->ratios_room = p->peers.room;
+	}
+	for (uint32_t i = 0; i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (parda_peer_counts(&p->peers, peer) && peer->last.beta > 0)
+			p->ratios[n++] = peer->last.window / peer->last.beta;
+	}
+	return parda_median(p->ratios, n);
+}
+
+/* Where a host that joins begins; false: nobody could tell. */
+static bool join(struct parda *p, double beta)
+{
+	double ratio = median_ratio(p);
+
+	if (!(ratio > 0) || !(beta > 0))
+		return false;
+	p->window = fmax(p->law.wmin, fmin(beta * ratio, p->law.wmax));
+	return true;
+}
+
+static double all_shares(const struct parda_measured *m)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < m->n_vms; i++)
+		all += m->vms[i].shares;
+	return all;
+}
+
+static void say_twice(struct parda *p, struct parda_decision *ret)
+{
+	if (p->twice) {
+		p->twice--;
+		ret->twice = true;
+		ret->twice_id = p->config.id;
+	}
+	for (uint32_t i = 0; !ret->twice && i < p->peers.n; i++) {
+		if (p->peers.peers[i].twice) {
+			ret->twice = true;
+			ret->twice_id = p->peers.peers[i].last.id;
+		}
+	}
+}
+
+/* Does it begin anew, and with which shares? One whose tenants were idle has those of eq. 4. */
+static void note_joining(
+	struct parda *p, const struct parda_measured *m, bool stopped, struct parda_report *own)
+{
+	bool idle = m->ios == 0 && !(m->inside > 0);
+
+	if (stopped)
+		p->joining = p->config.age;
+	if (p->joining && !idle)
+		own->shares = all_shares(m);
+	if (p->idle && !idle && !p->joining)
+		p->joining = 1;
+	p->idle = idle;
+}
+
+void parda_step(
+	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
+{
+	struct parda_report own = {
+		.id = p->config.id, .instance = p->config.instance, .sequence = ++p->sequence};
+	bool stopped;
+	weir_time span = span_of(p, now, &stopped);
+	struct sums s;
+
+	*ret = (struct parda_decision){0};
+	parda_peers_age(&p->peers);
+	if (!stopped) { /* else what was measured is mostly that nothing moved */
+		average(p, span, m);
+		own.inside = m->inside;
+		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
+	}
+	own.shares = parda_shares(m->vms, m->n_vms, p->window);
+	note_joining(p, m, stopped, &own);
+	own.latency = p->latency;
+	s = sum_up(p, &own);
+	ret->scale = scale_of(p, &s);
+	ret->beta = own.beta = ret->scale * own.shares;
+	ret->latency = s.ios > 0 ? s.latency / s.ios : 0;
+	if (p->config.local)
+		ret->latency = p->latency;
+	if (p->joining && s.now > 0 && !p->idle && join(p, own.beta))
+		p->joining = 0;
+	else
+		p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
+	if (p->joining && !p->idle)
+		p->joining--;
+	ret->window = own.window = p->window;
+	ret->peers = s.peers;
+	ret->alone = !p->config.local && s.peers == 0;
+	say_twice(p, ret);
+	ret->report = own;
+}

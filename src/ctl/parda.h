@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parda: the controller of one host's window before one resource that it shares with other hosts.
+ *
+ * Once a period: what the host's own gate measured and what its peers told go in, a window and β
+ * come out, and a report for the peers. The laws are alg/parda's. How reports travel is not known
+ * here: whoever receives one gives it to parda_hear, in any order and as often as it comes; whoever
+ * steps sends the report that parda_step leaves.
+ *
+ *   every period:  parda_hear (each report that came in)
+ *                  parda_step → the gate's window; the report, to all peers
+ *
+ * LATENCY  Local: the host's own. Aggregated: the mean over the host and its peers, each weighted by
+ *          its IOs: one signal for all, since local ones drive the windows apart (§4.1).
+ * PEERS    A table by id, of bounded size. A report counts until its host has been silent for `age`
+ *          of our own steps; periods are counted, not time, so that a step of the clock ages nobody.
+ *          A report that is not newer than the last one of its host (late, duplicated, replayed)
+ *          changes nothing. A host that starts again has another `instance`; it is taken in the
+ *          place of the old one when that is silent. Two instances of one id that speak at the same
+ *          time are told apart and reported, and the first one counts. Instances that were
+ *          replaced are remembered, so that their reports cannot be played again.
+ * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
+ *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
+ *          15 periods on the way.
+ * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
+ *
+ * Nothing here locks, reads a clock or, after parda_new, fails. One instance belongs to one thread.
+ */
+#ifndef WEIR_CTL_PARDA_H
+#define WEIR_CTL_PARDA_H
+
+#include "alg/parda.h"
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a host tells its peers, once a period. All of it is what a codec has to carry. */
+struct parda_report {
+	uint64_t id;       /* of the host; the same at every start */
+	uint64_t instance; /* random at start */
+	uint64_t sequence; /* 1, 2, … in one instance */
+	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
+	double beta;       /* slots: scale × shares, as used */
+	double window;     /* slots, from now on */
+	double inside;     /* requests inside the resource, mean over the period */
+	double latency;    /* ns, averaged; 0: it had no IO yet */
+	double ios;        /* completed per second in the period */
+};
+
+enum parda_smoothing {     /* of latency, eq. 1 */
+	PARDA_BY_TIME,     /* `tau` */
+	PARDA_BY_IO,       /* `alpha`: weight of each new IO */
+	PARDA_BY_INTERVAL, /* `alpha`: weight of the past, per period, as eq. 1 is written */
+};
+
+struct parda_config {
+	uint64_t id, instance;
+	struct parda_law law; /* threshold in ns */
+	double epsilon;   /* ε of alg/parda.h; 0: literal, β = unit × shares at 𝓛 itself */
+	double unit;      /* slots a share, when literal; 0: 1 */
+	weir_time period; /* 0: 2 s */
+	enum parda_smoothing smoothing;
+	double alpha;       /* 0: 0.002 */
+	weir_time tau;      /* 0: 1 s */
+	bool local;         /* own latency only; β is then literal, and reports are ignored */
+	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
+	uint32_t peers_max; /* peers remembered; 0: 4096 */
+	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
+	double window;      /* to begin with; 0: law.wmax */
+};
+
+/* Over the time since the last step. */
+struct parda_measured {
+	uint64_t ios;               /* completed */
+	double latency_ns;          /* Σ of time inside the resource, without waits in any gate */
+	double bytes;               /* of those completed; only for size_fixed */
+	double inside;              /* requests inside, on the mean */
+	const struct parda_vm *vms; /* the host's tenants: shares and n_k */
+	size_t n_vms;
+};
+
+struct parda_decision {
+	double window, beta;
+	double latency;    /* ns: what the law was fed; 0: none is known */
+	double scale;      /* slots a share */
+	uint32_t peers;    /* that count */
+	bool alone;        /* aggregated, and nobody was heard */
+	bool twice;        /* somebody else speaks under an id that is taken, … */
+	uint64_t twice_id; /* … this one; perhaps our own */
+	struct parda_report report;
+};
+
+enum parda_heard {
+	PARDA_FRESH,   /* counts */
+	PARDA_OWN,     /* our own, come back */
+	PARDA_STALE,   /* late, duplicated or replayed */
+	PARDA_PENDING, /* an id that is taken by another instance, which may be dead: not yet */
+	PARDA_TWICE,   /* … and is not: two hosts have one id */
+	PARDA_WRONG,   /* a field that cannot be */
+	PARDA_FULL,    /* more peers than peers_max */
+};
+
+struct parda_counts { /* of parda_hear, since the start */
+	uint64_t heard[PARDA_FULL + 1];
+};
+
+struct parda;
+/* -EINVAL: a threshold ≤ 0, γ outside 0 … 1, bounds that cross, ε < 0; -ENOMEM. */
+int parda_new(const struct parda_config *config, struct parda **ret);
+void parda_free(struct parda *p);
+
+enum parda_heard parda_hear(struct parda *p, const struct parda_report *r);
+
+/* `now` on any clock that the caller likes; it is used for spans only, and one that goes backwards
+ * counts as one period. O(peers + VMs). */
+void parda_step(
+	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret);
+
+/* Another threshold, or bounds, from the next step on; as in parda_new. */
+int parda_set_law(struct parda *p, const struct parda_law *law);
+
+void parda_counts(const struct parda *p, struct parda_counts *ret);
+
+#endif
