@@ -27,24 +27,26 @@ static int spare_open(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* No descriptor is left: the oldest client that waits is turned away. false: none could be taken. */
-static bool turn_away(struct gateway *g, int listener)
+/* No descriptor is left: the oldest client that waits is turned away. 0, or a negative errno: none could
+ * be taken; -EAGAIN: none waits (the system looks for a descriptor before it looks for a client). */
+static int turn_away(struct gateway *g, int listener)
 {
-	int fd;
+	int fd, error;
 
 	if (g->spare_fd < 0)
-		return false;
+		return -EMFILE;
 	close(g->spare_fd);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	error = errno;
 	if (fd >= 0)
 		close(fd);
 	g->spare_fd = spare_open();
 	if (fd < 0)
-		return false;
+		return -error;
 	gateway_count(g, 0, 1, 0);
 	log_event(LOG_LEVEL_ERROR, "client-refused", "why",
 		"no file descriptor left; raise LimitNOFILE", NULL);
-	return true;
+	return 0;
 }
 
 static void polled(struct gateway *g, bool yes)
@@ -84,15 +86,16 @@ static void ready(struct loop_fd *f, uint32_t events)
 			door_accept(g, fd);
 			continue;
 		}
+		if (error == EMFILE || error == ENFILE)
+			error = -turn_away(g, f->fd);
 		if (error == EAGAIN || error == EWOULDBLOCK)
 			return;
-		if ((error == EMFILE || error == ENFILE) && turn_away(g, f->fd))
-			continue;
 		if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
 			pause_all(g, error);
 			return;
 		}
-		/* The client went away in the queue, or its network did: accept(2), "Error handling". */
+		/* It was turned away; or it went away in the queue, or its network did: accept(2), "Error
+		 * handling". */
 	}
 }
 

@@ -14,7 +14,7 @@ size() # SOCKET: of the export there
 # ---- what systemd is told, and sockets that it hands over: "nbd" and one without a name of its own
 
 cat >systemd.py <<'END'
-import os, signal, socket, subprocess
+import atexit, os, signal, socket, subprocess
 
 def heard(until):
     """The lines that were sent, up to one that begins with `until`."""
@@ -44,6 +44,7 @@ os.dup2(sockets[0].fileno(), 8)
 os.dup2(sockets[1].fileno(), 9)
 weir = subprocess.Popen(["sh", "-c", "exec 3<&8 4<&9; LISTEN_PID=$$ exec weir serve --api none weir.yaml"],
                         env=env, pass_fds=(8, 9), stderr=open("systemd.log", "w"))
+atexit.register(weir.kill)  # in case anything below fails
 heard("READY=1")
 for name in ("one.sock", "two.sock"):
     subprocess.run(["nbdinfo", "--size", "nbd+unix:///disk?socket=" + os.getcwd() + "/" + name],
@@ -78,20 +79,15 @@ for i in range(want):
         pass
 print(greeted)
 END
-(ulimit -n 64 && serve few --listen "unix:$here/few.sock" memory:1M && wait) &
-outer=$!
-tries=0
-until [ -s few.pid ]; do
-	tries=$((tries + 1))
-	[ "$tries" -lt 500 ] || fail "not ready"
-	sleep 0.02
-done
+command -v prlimit >/dev/null || skip "no prlimit"
+serve few --listen "unix:$here/few.sock" memory:1M
+prlimit --pid "$(cat few.pid)" --nofile=64:64
 greeted=$(timeout 60 python3 crowd.py 200 few.sock)
 [ "$greeted" -ge 20 ] && [ "$greeted" -lt 64 ] || fail "$greeted of 200 were greeted with 64 descriptors"
 has few.log "no file descriptor left"
 [ "$(size "$here/few.sock")" = 1048576 ] || fail "nobody gets in after the crowd"
-kill -TERM "$(cat few.pid)"
-wait "$outer"
+hasnt few.log "accept-paused"
+serve_stop few
 
 # ---- two thousand at once, each in its handshake; and the next one is served
 
