@@ -118,8 +118,10 @@ static int ended(const char *name, const char *log, struct weir_err *err)
 int peer_start(struct peer *p, const char *const *argv, int core, const char *socket,
 	const char *log, struct weir_err *err)
 {
-	int status, r = spawn(p, argv, core, log);
+	int status, r;
 
+	unlink(socket); /* some servers do not take one that a dead one left */
+	r = spawn(p, argv, core, log);
 	if (r < 0)
 		return weir_err_set(err, r, "%s: %s", argv[0], strerror(-r));
 	for (int waited = 0; waited < PEER_START; waited += 5) {
