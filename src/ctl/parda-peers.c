@@ -168,6 +168,14 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 	return PARDA_FRESH;
 }
 
+void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance)
+{
+	struct parda_peer *p = find(t, id);
+
+	if (p && p->last.instance == instance)
+		p->silent = t->age + 1;
+}
+
 static void grow(unsigned *steps)
 {
 	if (*steps < 1u << 30)

@@ -30,6 +30,8 @@ int parda_peers_init(struct parda_peers *t, uint32_t most, unsigned age);
 void parda_peers_free(struct parda_peers *t);
 
 enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_report *r);
+/* Forgets it at once; what it sends after that counts again. */
+void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance);
 /* One of our periods has passed. */
 void parda_peers_age(struct parda_peers *t);
 

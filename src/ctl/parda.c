@@ -68,7 +68,7 @@ static void fill_in(struct parda_config *c)
 	if (c->peers_max == 0)
 		c->peers_max = 4096;
 	if (c->window <= 0)
-		c->window = c->law.wmax;
+		c->window = 4; /* little, until peers are heard; alone it grows threefold a step */
 }
 
 int parda_new(const struct parda_config *config, struct parda **ret)
@@ -132,6 +132,11 @@ enum parda_heard parda_hear(struct parda *p, const struct parda_report *r)
 	return heard;
 }
 
+void parda_leave(struct parda *p, uint64_t id, uint64_t instance)
+{
+	parda_peers_leave(&p->peers, id, instance);
+}
+
 void parda_counts(const struct parda *p, struct parda_counts *ret)
 {
 	*ret = p->counts;
@@ -140,7 +145,7 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 /* ---- a step */
 
 struct sums { /* over the host and the peers that count */
-	double shares, inside;
+	double shares, slots;
 	double ios, latency; /* latency weighted by ios */
 	uint32_t peers, now; /* those that count; those heard since the last step */
 };
@@ -175,10 +180,20 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 		p->latency = parda_average(p->latency, c->alpha, latency);
 }
 
-static void add(struct sums *s, const struct parda_report *r)
+/* The slots of a host's window that count for the scale: those that it uses, or that its β will
+ * leave it. Not all of w: a host that has just become idle, or one of many that stand at wmin with
+ * nothing to do, has slots that load nothing. */
+static double slots_of(const struct parda *p, const struct parda_report *r)
+{
+	double rest = r->beta * (1 + p->config.epsilon) / p->config.epsilon;
+
+	return fmin(r->window, fmax(r->inside, rest));
+}
+
+static void add(const struct parda *p, struct sums *s, const struct parda_report *r)
 {
 	s->shares += r->shares;
-	s->inside += r->inside;
+	s->slots += literal(p) ? 0 : slots_of(p, r);
 	if (r->latency > 0) {
 		s->ios += r->ios;
 		s->latency += r->ios * r->latency;
@@ -189,13 +204,13 @@ static struct sums sum_up(struct parda *p, const struct parda_report *own)
 {
 	struct sums s = {0};
 
-	add(&s, own);
+	add(p, &s, own);
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
 
 		if (!parda_peer_counts(&p->peers, peer))
 			continue;
-		add(&s, &peer->last);
+		add(p, &s, &peer->last);
 		s.peers++;
 		s.now += peer->silent <= 1; /* it has been aged in this step */
 	}
@@ -208,13 +223,14 @@ static double scale_of(struct parda *p, const struct sums *s)
 
 	if (literal(p))
 		return p->config.unit;
-	scale = parda_scale(p->config.epsilon, s->inside, s->shares);
+	scale = parda_scale(p->config.epsilon, s->slots, s->shares);
 	if (scale > 0)
 		p->scale = scale;
 	return p->scale;
 }
 
-/* The median of w/β over the peers that use their slots; 0: there is none. */
+/* The median of w/shares over the peers that use their slots; 0: there is none. It is that of w/β
+ * times the scale, but does not depend on whose scale: the one who joins does not know it yet. */
 static double median_ratio(struct parda *p)
 {
 	uint32_t n = 0;
@@ -230,20 +246,20 @@ static double median_ratio(struct parda *p)
 	for (uint32_t i = 0; i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
 
-		if (parda_peer_counts(&p->peers, peer) && peer->last.beta > 0)
-			p->ratios[n++] = peer->last.window / peer->last.beta;
+		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0)
+			p->ratios[n++] = peer->last.window / peer->last.shares;
 	}
 	return parda_median(p->ratios, n);
 }
 
 /* Where a host that joins begins; false: nobody could tell. */
-static bool join(struct parda *p, double beta)
+static bool join(struct parda *p, double shares)
 {
 	double ratio = median_ratio(p);
 
-	if (!(ratio > 0) || !(beta > 0))
+	if (!(ratio > 0) || !(shares > 0))
 		return false;
-	p->window = fmax(p->law.wmin, fmin(beta * ratio, p->law.wmax));
+	p->window = fmax(p->law.wmin, fmin(shares * ratio, p->law.wmax));
 	return true;
 }
 
@@ -305,16 +321,18 @@ void parda_step(
 	own.shares = parda_shares(m->vms, m->n_vms, p->window);
 	note_joining(p, m, stopped, &own);
 	own.latency = p->latency;
+	own.window = p->window; /* until it is known better, for the sums */
+	own.beta = p->scale * own.shares;
 	s = sum_up(p, &own);
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;
 	ret->latency = s.ios > 0 ? s.latency / s.ios : 0;
 	if (p->config.local)
 		ret->latency = p->latency;
-	if (p->joining && s.now > 0 && !p->idle && join(p, own.beta))
+	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
 		p->joining = 0;
-	else
-		p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
+	/* Who joins goes the same step as its peers, who have told where they stood before it. */
+	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
 	if (p->joining && !p->idle)
 		p->joining--;
 	ret->window = own.window = p->window;

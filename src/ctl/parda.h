@@ -66,7 +66,7 @@ struct parda_config {
 	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* to begin with; 0: law.wmax */
+	double window;      /* to begin with; 0: 4 */
 };
 
 /* Over the time since the last step. */
@@ -118,6 +118,9 @@ void parda_step(
 
 /* Another threshold, or bounds, from the next step on; as in parda_new. */
 int parda_set_law(struct parda *p, const struct parda_law *law);
+
+/* A peer said that it leaves: it no longer counts, and nobody waits for it. */
+void parda_leave(struct parda *p, uint64_t id, uint64_t instance);
 
 void parda_counts(const struct parda *p, struct parda_counts *ret);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/controller.h"
 #include "sim/learner.h"
+#include "sim/parda-hosts.h"
 #include <stddef.h>
 #include <string.h>
 
-static const struct sim_controller_ops *const controllers[] = {&learner_capacity};
+static const struct sim_controller_ops *const controllers[] = {&learner_capacity, &parda_hosts_ops};
 
 const struct sim_controller_ops *controller_find(const char *name)
 {

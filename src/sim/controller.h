@@ -21,7 +21,8 @@ struct scenario_controller;
 
 struct sim_controller_ops {
 	const char *name;
-	weir_time period; /* between steps, unless the scenario says */
+	weir_time period; /* unless the scenario says */
+	unsigned phases;  /* steps in a period; 0: 1 */
 	/* Is its map right? Called when the scenario is read, its devices and hosts already; may be
 	 * NULL. */
 	int (*check)(const struct scenario *s, yamldoc_node map, struct weir_err *err);
@@ -29,7 +30,7 @@ struct sim_controller_ops {
 	 * config->station the device that asked for it. */
 	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,
 		struct weir_err *err);
-	/* Every period. Non-zero ends the run with that error. */
+	/* Every period, or every phase of it. Non-zero ends the run with that error. */
 	int (*step)(void *state, struct world *w, weir_time now, struct weir_err *err);
 	/* What it has to say of itself, at the end; may be NULL. */
 	int (*report)(void *state, struct world *w, struct metrics *m);

@@ -341,6 +341,8 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 		return r;
 	if (c->period <= 0)
 		return yamldoc_error(map, err, "period: must be more than 0");
+	if (c->ops->phases)
+		c->period = c->period / c->ops->phases + !(c->period / c->ops->phases);
 	return c->ops->check ? c->ops->check(s, map, err) : 0;
 }
 

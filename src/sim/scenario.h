@@ -147,7 +147,7 @@ struct scenario_moment { /* one entry of `at:` */
 struct sim_controller_ops;
 struct scenario_controller { /* one entry of `controllers:`, or one that a device asked for */
 	const struct sim_controller_ops *ops;
-	weir_time period;
+	weir_time period;  /* between steps: a phase, where the controller has those */
 	yamldoc_node node; /* its map, for ops->init; id 0: none */
 	uint32_t station;  /* that asked; UINT32_MAX: none */
 	struct weir_place at;

@@ -212,6 +212,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 	st->count.latency_ns += (double)(w->now - io->dev.arrived);
 	if (st->gate) {
 		struct weir_req *r = &io->at_device;
+		io->load->tenant->count.gate_ns += (double)(r->dispatched - r->submitted);
 		weir_gate_done(st->gate->gate, w->now, &r, 1);
 		world_touch(w, st->gate);
 	}
@@ -420,6 +421,7 @@ static void complete(struct world *w, struct world_io *io)
 	t->count.done++;
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);
+	t->count.inside_ns += (double)(w->now - r->dispatched);
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)

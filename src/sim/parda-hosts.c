@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/parda-hosts.h"
+#include "ctl/parda.h"
+#include "sim/measure.h"
+#include "sim/world.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
+/* Reports of a host that are still on the way or may have been missed. */
+#define KEPT 8
+
+struct settings { /* the controller's map */
+	struct parda_config config;
+	uint32_t device;
+	const char *hosts; /* which; a glob */
+	weir_time period, delay;
+	double loss;
+};
+
+struct sent {
+	weir_time at;
+	struct parda_report report; /* sequence 0: none */
+};
+
+struct host {
+	struct world_host *world;
+	struct parda *parda;
+	struct parda_decision last;
+	struct sent sent[KEPT]; /* by sequence, around */
+	/* as of the last step: */
+	uint64_t ios, bytes;
+	double inside_ns, gate_ns, device_ns;
+	double *waited_ns; /* of each tenant: outstanding, integrated */
+	int series[3];     /* β, shares, latency; negative: not yet */
+};
+
+struct hosts {
+	struct settings settings;
+	struct host *hosts;
+	uint32_t n;
+	unsigned phase;
+	struct parda_vm *vms; /* room for the tenants of any one host */
+	weir_time began;      /* of the measured time of the first step */
+	uint64_t seed;
+};
+
+/* ---- the map */
+
+static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold", "gamma",
+	"epsilon", "unit", "wmin", "wmax", "window", "estimate", "smoothing", "alpha", "tau", "age",
+	"delay", "loss", "size_fixed", NULL};
+static const char *const estimates[] = {"aggregated", "local", NULL};
+static const char *const smoothings[] = {"time", "io", "interval", NULL};
+
+static int read_device(
+	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err);
+
+	if (r == -ENOENT && s->n_devices == 1)
+		return 0;
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (strcmp(s->stations[i].name, name) == 0) {
+			ret->device = i;
+			return 0;
+		}
+	}
+	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+}
+
+static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
+{
+	struct parda_config *c = &ret->config;
+	weir_time threshold = 0;
+	int r = yamldoc_time(map, "threshold", &threshold, err);
+
+	if (r == -ENOENT)
+		return yamldoc_error(map, err, "needs a 'threshold', as in '30ms'");
+	if (r || (r = ABSENT_OK(yamldoc_count(map, "gamma", &c->law.gamma, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "epsilon", &c->epsilon, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "unit", &c->unit, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "window", &c->window, err))))
+		return r;
+	c->law.threshold = (double)threshold;
+	return 0;
+}
+
+static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err *err)
+{
+	struct parda_config *c = &ret->config;
+	int estimate = 0, smoothing = 0, r;
+	uint64_t fixed = 0;
+	int64_t age = 0;
+
+	if ((r = ABSENT_OK(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
+		(r = ABSENT_OK(yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "alpha", &c->alpha, err))) ||
+		(r = ABSENT_OK(yamldoc_time(map, "tau", &c->tau, err))) ||
+		(r = ABSENT_OK(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
+		(r = ABSENT_OK(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
+		(r = ABSENT_OK(yamldoc_time(map, "delay", &ret->delay, err))) ||
+		(r = ABSENT_OK(yamldoc_count(map, "loss", &ret->loss, err))))
+		return r;
+	if (c->alpha > 1)
+		return yamldoc_error(map, err, "alpha: must be at most 1");
+	if (!(ret->loss <= 1))
+		return yamldoc_error(map, err, "loss: must be at most 1");
+	if (ret->delay > (KEPT / 2) * ret->period)
+		return yamldoc_error(map, err, "delay: must be at most %d periods", KEPT / 2);
+	c->local = estimate == 1;
+	c->smoothing = (enum parda_smoothing)smoothing;
+	c->age = (unsigned)age;
+	c->size_fixed = (double)fixed;
+	return 0;
+}
+
+static bool is_one(const struct scenario *s, const struct settings *set, uint32_t host)
+{
+	return s->groups[s->hosts[host].group].device == set->device &&
+	       scenario_fits(set->hosts, s->hosts[host].name);
+}
+
+static int read_map(
+	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
+{
+	struct parda *try;
+	uint32_t n = 0;
+	int r;
+
+	*ret = (struct settings){.hosts = "*",
+		.period = parda_hosts_ops.period,
+		.delay = WEIR_MS,
+		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64}, .epsilon = 0.2}};
+	if ((r = yamldoc_map(map, keys, err)) ||
+		(r = ABSENT_OK(yamldoc_time(map, "period", &ret->period, err))) ||
+		(r = read_device(s, map, ret, err)) ||
+		(r = ABSENT_OK(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
+		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)))
+		return r;
+	ret->config.period = ret->period;
+	for (uint32_t i = 0; i < s->n_hosts; i++)
+		n += is_one(s, ret, i);
+	if (n == 0)
+		return yamldoc_error(map, err, "no host of that device is named '%s'", ret->hosts);
+	r = parda_new(&ret->config, &try);
+	if (r == -EINVAL)
+		return yamldoc_error(map, err,
+			"threshold and gamma must be more than 0, gamma at most 1, wmin at most "
+			"wmax");
+	if (r)
+		return weir_err_set(err, r, "out of memory");
+	parda_free(try);
+	return 0;
+}
+
+static int hosts_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+{
+	struct settings settings;
+
+	return read_map(s, map, &settings, err);
+}
+
+/* ---- set-up */
+
+static void hosts_free(void *state)
+{
+	struct hosts *c = state;
+
+	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
+		parda_free(c->hosts[i].parda);
+		free(c->hosts[i].waited_ns);
+	}
+	free(c->hosts);
+	free(c->vms);
+	free(c);
+}
+
+static int start_host(struct hosts *c, struct world *w, struct host *h, uint32_t number)
+{
+	struct parda_config config = c->settings.config;
+	struct rng rng;
+
+	rng_init(&rng, w->seed, h->world->name);
+	config.id = number + 1;
+	config.instance = rng_u64(&rng) | 1; /* never 0 */
+	config.peers_max = c->n;
+	if (config.window <= 0)
+		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
+	h->waited_ns = calloc(h->world->n_tenants, sizeof(*h->waited_ns));
+	h->series[0] = -1;
+	return h->waited_ns ? parda_new(&config, &h->parda) : -ENOMEM;
+}
+
+static int start_hosts(struct hosts *c, struct world *w)
+{
+	const struct scenario *s = w->scenario;
+	uint32_t most = 1, n = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->n_hosts; i++)
+		c->n += is_one(s, &c->settings, i);
+	c->hosts = calloc(c->n, sizeof(*c->hosts));
+	for (uint32_t i = 0; c->hosts && i < s->n_hosts; i++) {
+		if (!is_one(s, &c->settings, i))
+			continue;
+		c->hosts[n++].world = &w->hosts[i];
+		most = w->hosts[i].n_tenants > most ? w->hosts[i].n_tenants : most;
+	}
+	c->vms = calloc(most, sizeof(*c->vms));
+	if (!c->hosts || !c->vms)
+		return -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < c->n; i++)
+		r = start_host(c, w, &c->hosts[i], i);
+	return r;
+}
+
+static int hosts_init(struct world *w, const struct scenario_controller *config, void **ret_state,
+	struct weir_err *err)
+{
+	struct hosts *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	c->seed = w->seed;
+	r = read_map(w->scenario, config->node, &c->settings, err);
+	if (r == 0) {
+		r = start_hosts(c, w);
+		if (r)
+			weir_err_set(err, r, "out of memory");
+	}
+	if (r) {
+		hosts_free(c);
+		return r;
+	}
+	*ret_state = c;
+	return 0;
+}
+
+/* ---- what the gate measured */
+
+/* A leaf's part of its host's shares: its weight among its siblings', of its parent's part; at the
+ * top the weight itself. */
+static double leaf_shares(const struct world_gate *g, uint32_t leaf)
+{
+	const struct weir_tenant *tenants = g->policy.tenants;
+	const struct weir_tenant *t = &tenants[leaf];
+	double shares = 1;
+
+	for (; t->parent >= 0; t = &tenants[t->parent]) {
+		double all = 0;
+
+		for (int i = tenants[t->parent].first_child; i >= 0; i = tenants[i].next_sibling)
+			all += tenants[i].weight;
+		shares *= t->weight / all;
+	}
+	return shares * t->weight;
+}
+
+/* Requests that want a slot: those inside, and those that wait for the window or their turn. */
+static double wanting(const struct weir_gate_stats *s)
+{
+	return s->device_ns + s->wait_ns[WEIR_WAIT_WINDOW] + s->wait_ns[WEIR_WAIT_TURN];
+}
+
+static void measure_host(
+	struct hosts *c, struct host *h, struct world *w, double span, struct parda_measured *ret)
+{
+	struct host now = {0};
+
+	for (uint32_t i = 0; i < h->world->n_tenants; i++) {
+		const struct world_tenant *t = &h->world->tenants[i];
+		struct weir_gate_stats stats;
+
+		now.ios += t->count.done;
+		now.bytes += t->count.bytes;
+		now.inside_ns += t->count.inside_ns;
+		now.gate_ns += t->count.gate_ns;
+		c->vms[i].shares = leaf_shares(h->world->gate, t->index);
+		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
+			continue;
+		now.device_ns += stats.device_ns;
+		c->vms[i].outstanding = (wanting(&stats) - h->waited_ns[i]) / span;
+		h->waited_ns[i] = wanting(&stats);
+	}
+	*ret = (struct parda_measured){.ios = now.ios - h->ios,
+		.bytes = (double)(now.bytes - h->bytes),
+		.latency_ns = now.inside_ns - h->inside_ns - (now.gate_ns - h->gate_ns),
+		.vms = c->vms,
+		.n_vms = h->world->n_tenants};
+	ret->inside = (now.device_ns - h->device_ns - (now.gate_ns - h->gate_ns)) / span;
+	if (ret->inside < 0) /* waits are counted when they end */
+		ret->inside = 0;
+	h->ios = now.ios;
+	h->bytes = now.bytes;
+	h->inside_ns = now.inside_ns;
+	h->gate_ns = now.gate_ns;
+	h->device_ns = now.device_ns;
+}
+
+/* ---- reports */
+
+static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_report *r)
+{
+	uint64_t x = c->seed ^ ((uint64_t)to << 40) ^ (r->id << 20) ^ r->sequence;
+
+	if (c->settings.loss <= 0)
+		return false;
+	for (int i = 0; i < 2; i++) { /* splitmix64's finish */
+		x += UINT64_C(0x9e3779b97f4a7c15);
+		x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+		x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+		x ^= x >> 31;
+	}
+	return (double)(x >> 11) * 0x1p-53 < c->settings.loss;
+}
+
+/* The newest report of each other host that has arrived. */
+static void hear_all(struct hosts *c, uint32_t to, weir_time now)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct host *from = &c->hosts[i];
+		uint64_t sequence = from->last.report.sequence;
+
+		for (int k = 0; i != to && k < KEPT && sequence > 0; k++, sequence--) {
+			const struct sent *s = &from->sent[sequence % KEPT];
+
+			if (s->at + c->settings.delay <= now && !is_lost(c, to, &s->report)) {
+				parda_hear(c->hosts[to].parda, &s->report);
+				break;
+			}
+		}
+	}
+}
+
+/* ---- a step */
+
+static int put_series(struct host *h, struct world *w)
+{
+	static const char *const names[] = {"beta", "shares", "latency"};
+	static const char *const units[] = {"requests", "", "ms"};
+	const double values[] = {h->last.beta, h->last.report.shares, h->last.latency / 1e6};
+	struct metrics *m = w->measure->metrics;
+	int r = 0;
+
+	for (int i = 0; r == 0 && w->scenario->sample && i < 3; i++) {
+		int series = metrics_seriesf(m, units[i], "parda.%s.%s", h->world->name, names[i]);
+
+		r = series < 0 ? series
+			       : metrics_append(m, series, (double)w->now / 1e9, values[i]);
+	}
+	return r;
+}
+
+static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_err *err)
+{
+	struct host *h = &c->hosts[i];
+	uint64_t sequence = h->last.report.sequence;
+	weir_time before = sequence ? h->sent[sequence % KEPT].at : 0;
+	struct parda_measured m;
+	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW};
+	int r;
+
+	measure_host(c, h, w, (double)(w->now - before), &m);
+	if (!c->settings.config.local)
+		hear_all(c, i, w->now);
+	parda_step(h->parda, w->now, &m, &h->last);
+	h->sent[h->last.report.sequence % KEPT] = (struct sent){w->now, h->last.report};
+	knob.value = h->last.window;
+	r = put_series(h, w);
+	if (r)
+		return weir_err_set(err, r, "parda: the series of '%s'", h->world->name);
+	return world_gate_set(w, h->world->gate, &knob, 1, err);
+}
+
+static int hosts_step(void *state, struct world *w, weir_time now, struct weir_err *err)
+{
+	struct hosts *c = state;
+	int r = 0;
+
+	for (uint32_t i = c->phase; r == 0 && i < c->n; i += PARDA_HOSTS_PHASES)
+		r = step_host(c, i, w, err);
+	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
+	return r;
+}
+
+static int hosts_report(void *state, struct world *w, struct metrics *m)
+{
+	const struct hosts *c = state;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < c->n; i++) {
+		const struct host *h = &c->hosts[i];
+
+		r = metrics_putf(
+			m, "requests", h->last.window, "parda.%s.window_end", h->world->name);
+		if (r == 0)
+			r = metrics_putf(
+				m, "requests", h->last.beta, "parda.%s.beta_end", h->world->name);
+		if (r == 0)
+			r = metrics_putf(
+				m, "", h->last.peers, "parda.%s.peers_end", h->world->name);
+	}
+	return r;
+}
+
+const struct sim_controller_ops parda_hosts_ops = {
+	.name = "parda",
+	.period = 2 * WEIR_SEC,
+	.phases = PARDA_HOSTS_PHASES,
+	.check = hosts_check,
+	.init = hosts_init,
+	.step = hosts_step,
+	.report = hosts_report,
+	.free = hosts_free,
+};

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parda: hosts before an array that is Little's law: latency is what is inside over what is served.
+ * Ratios and latency at rest; reports that are late, twice, forged or from a host that is gone;
+ * hosts that crash, stop for a while, return, and whose clock is set.
+ */
+#include "base/rng.h"
+#include "ctl/parda.h"
+#include "test.h"
+#include <errno.h>
+
+#define HOSTS     6
+#define PERIOD    (2 * WEIR_SEC)
+#define THRESHOLD (25.0 * WEIR_MS)
+#define SERVICE   (5.0 * WEIR_MS) /* of one that finds the array empty */
+
+struct host {
+	struct parda *p;
+	struct parda_config config;
+	struct parda_vm vm;
+	struct parda_decision last;
+	bool up;        /* sends requests and steps */
+	weir_time skew; /* its clock is off by this */
+	double demand;  /* the most requests it has */
+	double window;  /* in force */
+};
+
+struct array {
+	struct host hosts[HOSTS];
+	int n;
+	double capacity; /* per second */
+	double latency;  /* ns */
+	double stranger; /* requests that somebody else has inside */
+	double loss;     /* share of reports */
+	weir_time now;
+	struct rng rng;
+};
+
+static void start(struct array *a, int i)
+{
+	struct host *h = &a->hosts[i];
+
+	parda_free(h->p);
+	h->config.instance = rng_u64(&a->rng) | 1;
+	CHECK_INT(parda_new(&h->config, &h->p), 0);
+	h->window = h->config.window;
+	h->last.report.sequence = 0;
+	h->up = true;
+}
+
+static void make(struct array *a, int n, const double *shares, bool literal)
+{
+	memset(a, 0, sizeof(*a));
+	a->n = n;
+	a->capacity = 3200;
+	a->now = 1000 * WEIR_SEC;
+	rng_init(&a->rng, 1, "array");
+	for (int i = 0; i < n; i++) {
+		struct host *h = &a->hosts[i];
+
+		h->vm.shares = shares[i];
+		h->demand = 1e9;
+		h->config = (struct parda_config){.id = (uint64_t)i + 100,
+			.law = {THRESHOLD, 0.8, 1, 256},
+			.epsilon = literal ? 0 : 0.2,
+			.window = 32};
+		start(a, i);
+	}
+}
+
+static void unmake(struct array *a)
+{
+	for (int i = 0; i < a->n; i++)
+		parda_free(a->hosts[i].p);
+}
+
+static double inside(const struct host *h)
+{
+	return h->up ? fmin(h->window, h->demand) : 0;
+}
+
+static void step_host(struct array *a, int i)
+{
+	struct host *h = &a->hosts[i];
+	double served = inside(h) / a->latency * PERIOD;
+	struct parda_measured m = {
+		.ios = (uint64_t)(served + 0.5), .inside = inside(h), .vms = &h->vm, .n_vms = 1};
+
+	m.latency_ns = (double)m.ios * a->latency;
+	h->vm.outstanding = fmin(h->demand, 1e9);
+	parda_step(h->p, a->now + h->skew, &m, &h->last);
+}
+
+/* One period: the array answers, then all step, then their reports are on the way. */
+static void period(struct array *a)
+{
+	double all = a->stranger;
+
+	for (int i = 0; i < a->n; i++)
+		all += inside(&a->hosts[i]);
+	a->latency = fmax(SERVICE, all / a->capacity * 1e9);
+	a->now += PERIOD;
+	for (int i = 0; i < a->n; i++) {
+		if (a->hosts[i].up)
+			step_host(a, i);
+	}
+	for (int i = 0; i < a->n; i++) {
+		if (a->hosts[i].up)
+			a->hosts[i].window = a->hosts[i].last.window;
+		for (int j = 0; j < a->n; j++) {
+			if (a->hosts[i].up && a->hosts[j].up && rng_double(&a->rng) >= a->loss)
+				parda_hear(a->hosts[j].p, &a->hosts[i].last.report);
+		}
+	}
+}
+
+static void periods(struct array *a, int n)
+{
+	while (n-- > 0)
+		period(a);
+}
+
+/* Each host that is up has its part of what they have together, by shares. */
+static void check_shares(const struct array *a, double tolerance)
+{
+	double windows = 0, shares = 0;
+
+	for (int i = 0; i < a->n; i++) {
+		windows += a->hosts[i].up ? a->hosts[i].window : 0;
+		shares += a->hosts[i].up ? a->hosts[i].vm.shares : 0;
+	}
+	for (int i = 0; i < a->n; i++) {
+		if (a->hosts[i].up)
+			CHECK_NEAR(a->hosts[i].window, windows * a->hosts[i].vm.shares / shares,
+				tolerance);
+	}
+}
+
+static const double shares_1122[] = {1, 1, 2, 2}, shares_6[] = {1, 2, 3, 1, 2, 3};
+
+/* ---- at rest */
+
+static void test_rests_at_the_threshold(void)
+{
+	struct array a;
+
+	make(&a, 4, shares_1122, false);
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	check_shares(&a, 0.01);
+	CHECK_INT(a.hosts[0].last.peers, 3);
+	CHECK(!a.hosts[0].last.alone && !a.hosts[0].last.twice);
+	a.capacity = 800; /* slower, and faster again */
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	check_shares(&a, 0.01);
+	a.stranger = 5;
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	check_shares(&a, 0.01);
+	unmake(&a);
+}
+
+static void test_literal_is_equation_3(void)
+{
+	struct array a;
+
+	make(&a, 4, shares_1122, true);
+	periods(&a, 400);
+	CHECK_NEAR(a.latency, parda_equilibrium_latency(6, 3200e-9, THRESHOLD), 0.001);
+	for (int i = 0; i < 4; i++)
+		CHECK_NEAR(a.hosts[i].window,
+			parda_equilibrium(shares_1122[i], 6, 3200e-9, THRESHOLD), 0.001);
+	unmake(&a);
+}
+
+static void test_work_is_conserved(void)
+{
+	struct array a;
+
+	make(&a, 4, shares_1122, false);
+	a.hosts[0].demand = a.hosts[2].demand = 2; /* they leave most of theirs */
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	CHECK_NEAR(a.hosts[3].window / a.hosts[1].window, 2, 0.01);
+	for (int i = 0; i < 4; i++) /* not overloaded: all the way up */
+		a.hosts[i].demand = 8;
+	periods(&a, 60);
+	CHECK(a.latency < THRESHOLD);
+	for (int i = 0; i < 4; i++)
+		CHECK(a.hosts[i].window > 200);
+	unmake(&a);
+}
+
+static void test_equal_without_peers(void)
+{
+	struct array a;
+
+	make(&a, 1, shares_1122, false);
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	CHECK(a.hosts[0].last.alone);
+	unmake(&a);
+}
+
+static void test_lost_reports(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	a.loss = 0.3;
+	periods(&a, 60);
+	for (int t = 0; t < 100; t++) {
+		period(&a);
+		CHECK_NEAR(a.latency, THRESHOLD, 0.06);
+		check_shares(&a, 0.05);
+	}
+	unmake(&a);
+}
+
+/* ---- hosts come and go */
+
+static void test_crash(void)
+{
+	struct array a;
+	int t = 0;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	a.hosts[5].up = false;
+	while (a.hosts[0].last.peers == 5) {
+		period(&a);
+		check_shares(&a, 0.02);
+		CHECK(++t < 10);
+	}
+	for (t = 0; t < 5; t++) {
+		period(&a);
+		check_shares(&a, 0.02);
+	}
+	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
+	periods(&a, 10);
+	start(&a, 5); /* and comes back, as another instance as small as any that starts */
+	a.hosts[5].window = 4;
+	periods(&a, 5);
+	check_shares(&a, 0.1);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.1);
+	CHECK(!a.hosts[0].last.twice);
+	unmake(&a);
+}
+
+/* It is back before anybody has missed it. */
+static void test_quick_restart(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	start(&a, 3);
+	periods(&a, 5);
+	check_shares(&a, 0.1);
+	CHECK_INT(a.hosts[0].last.peers, 5);
+	CHECK(!a.hosts[0].last.twice);
+	periods(&a, 20);
+	check_shares(&a, 0.02);
+	unmake(&a);
+}
+
+static void test_pause(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	a.hosts[2].up = false;
+	periods(&a, 30);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
+	a.hosts[2].up = true; /* the same instance goes on, with the window that it had */
+	periods(&a, 5);
+	check_shares(&a, 0.1);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.1);
+	unmake(&a);
+}
+
+static void test_idle_host_returns(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	a.hosts[2].demand = 0;
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
+	CHECK(a.hosts[2].window < 2);
+	a.hosts[2].demand = 1e9;
+	periods(&a, 5);
+	check_shares(&a, 0.1);
+	unmake(&a);
+}
+
+static void test_clock_is_set(void)
+{
+	static const weir_time steps[] = {-3600 * WEIR_SEC, 3600 * WEIR_SEC, -WEIR_SEC, WEIR_SEC};
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		a.hosts[1].skew += steps[i];
+		for (int t = 0; t < 5; t++) {
+			period(&a);
+			CHECK_NEAR(a.latency, THRESHOLD, 0.05);
+			check_shares(&a, 0.05);
+			CHECK_INT(a.hosts[1].last.peers, 5);
+		}
+	}
+	unmake(&a);
+}
+
+static void test_partition(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	a.loss = 1; /* nobody hears anybody */
+	periods(&a, 10);
+	CHECK(a.hosts[0].last.alone);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.05);
+	check_shares(&a, 0.05); /* they go on from where they were */
+	a.loss = 0;
+	periods(&a, 30);
+	check_shares(&a, 0.02);
+	unmake(&a);
+}
+
+/* ---- reports that should change nothing */
+
+static struct parda *one(uint64_t id, uint32_t most)
+{
+	struct parda_config c = {.id = id,
+		.instance = 77,
+		.law = {THRESHOLD, 0.8, 1, 64},
+		.epsilon = 0.2,
+		.peers_max = most};
+	struct parda *p;
+
+	CHECK_INT(parda_new(&c, &p), 0);
+	return p;
+}
+
+static struct parda_report report(uint64_t id, uint64_t instance, uint64_t sequence)
+{
+	return (struct parda_report){id, instance, sequence, 1, 2, 16, 16, 25.0 * WEIR_MS, 640};
+}
+
+static enum parda_heard hear(struct parda *p, uint64_t id, uint64_t instance, uint64_t sequence)
+{
+	struct parda_report r = report(id, instance, sequence);
+
+	return parda_hear(p, &r);
+}
+
+static struct parda_decision idle_step(struct parda *p)
+{
+	static weir_time now = 0;
+	struct parda_measured m = {0};
+	struct parda_decision d;
+
+	parda_step(p, now += PERIOD, &m, &d);
+	return d;
+}
+
+static void test_late_and_twice(void)
+{
+	struct parda *p = one(1, 0);
+	struct parda_counts counts;
+
+	CHECK_INT(hear(p, 2, 9, 5), PARDA_FRESH);
+	CHECK_INT(hear(p, 2, 9, 5), PARDA_STALE);
+	CHECK_INT(hear(p, 2, 9, 4), PARDA_STALE);
+	CHECK_INT(hear(p, 2, 9, 6), PARDA_FRESH);
+	CHECK_INT(hear(p, 1, 77, 1), PARDA_OWN);
+	CHECK_INT(idle_step(p).peers, 1);
+	/* A replayed one does not keep a dead host alive; and after it is forgotten, does not wake it. */
+	for (int i = 0; i < 4; i++) {
+		CHECK_INT(hear(p, 2, 9, 6), PARDA_STALE);
+		idle_step(p);
+	}
+	CHECK_INT(idle_step(p).peers, 0);
+	CHECK(idle_step(p).alone);
+	CHECK_INT(hear(p, 2, 9, 6), PARDA_STALE);
+	CHECK_INT(idle_step(p).peers, 0);
+	CHECK_INT(hear(p, 2, 9, 7), PARDA_FRESH);
+	CHECK_INT(idle_step(p).peers, 1);
+	parda_leave(p, 2, 8); /* not the one that is there */
+	CHECK_INT(idle_step(p).peers, 1);
+	parda_leave(p, 2, 9);
+	CHECK_INT(idle_step(p).peers, 0);
+	parda_counts(p, &counts);
+	CHECK_INT(counts.heard[PARDA_STALE], 7);
+	CHECK_INT(counts.heard[PARDA_FRESH], 3);
+	parda_free(p);
+}
+
+static void test_forged(void)
+{
+	struct parda *p = one(1, 0);
+	struct parda_report r;
+	double *fields[] = {&r.shares, &r.beta, &r.window, &r.inside, &r.latency, &r.ios};
+	const double wrong[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		for (size_t k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
+			r = report(2, 9, 1);
+			*fields[i] = wrong[k];
+			CHECK_INT(parda_hear(p, &r), PARDA_WRONG);
+		}
+	}
+	CHECK_INT(hear(p, 2, 0, 1), PARDA_WRONG);
+	CHECK_INT(hear(p, 2, 9, 0), PARDA_WRONG);
+	CHECK_INT(idle_step(p).peers, 0);
+	parda_free(p);
+}
+
+static void test_same_id(void)
+{
+	struct parda *p = one(1, 0);
+	struct parda_decision d;
+
+	/* A peer's: the first one counts, and both are told. */
+	CHECK_INT(hear(p, 2, 9, 1), PARDA_FRESH);
+	CHECK_INT(hear(p, 2, 10, 1), PARDA_PENDING);
+	CHECK(!idle_step(p).twice);
+	CHECK_INT(hear(p, 2, 9, 2), PARDA_FRESH);
+	CHECK_INT(hear(p, 2, 10, 2), PARDA_TWICE);
+	d = idle_step(p);
+	CHECK(d.twice);
+	CHECK_INT(d.twice_id, 2);
+	CHECK_INT(d.peers, 1);
+	for (uint64_t i = 3; i < 20; i++) {
+		CHECK_INT(hear(p, 2, 10, i), PARDA_TWICE);
+		CHECK_INT(hear(p, 2, 9, i), PARDA_FRESH);
+		CHECK(idle_step(p).twice);
+	}
+	/* The first is gone: the second takes its place, and that was that. */
+	for (uint64_t i = 20; i < 30; i++) {
+		hear(p, 2, 10, i);
+		d = idle_step(p);
+	}
+	CHECK_INT(hear(p, 2, 10, 30), PARDA_FRESH);
+	CHECK(!d.twice);
+	CHECK_INT(hear(p, 2, 9, 99), PARDA_STALE);
+	/* Our own. */
+	CHECK_INT(hear(p, 1, 78, 1), PARDA_TWICE);
+	d = idle_step(p);
+	CHECK(d.twice);
+	CHECK_INT(d.twice_id, 1);
+	for (int i = 0; i < 5; i++)
+		d = idle_step(p);
+	CHECK(!d.twice);
+	parda_free(p);
+}
+
+static void test_bounded(void)
+{
+	struct parda *p = one(1, 100);
+
+	for (uint64_t id = 2; id < 102; id++)
+		CHECK_INT(hear(p, id, 9, 1), PARDA_FRESH);
+	CHECK_INT(hear(p, 102, 9, 1), PARDA_FULL);
+	CHECK_INT(idle_step(p).peers, 100);
+	for (int i = 0; i < 5; i++) {
+		for (uint64_t id = 3; id < 102; id++)
+			CHECK_INT(hear(p, id, 9, (uint64_t)i + 2), PARDA_FRESH);
+		idle_step(p);
+	}
+	CHECK_INT(hear(p, 102, 9, 1), PARDA_FRESH); /* in the place of 2 */
+	CHECK_INT(idle_step(p).peers, 100);
+	CHECK_INT(hear(p, 103, 9, 1), PARDA_FULL);
+	for (uint64_t id = 3; id < 102; id++)
+		CHECK_INT(hear(p, id, 9, 6), PARDA_STALE); /* all are still found */
+	parda_free(p);
+}
+
+/* ---- smaller things */
+
+static void test_config(void)
+{
+	struct parda_config c = {.law = {THRESHOLD, 0.8, 1, 64}, .window = 64};
+	struct parda_law good = c.law, bad = c.law;
+	struct parda *p = NULL;
+
+	c.law.threshold = 0;
+	CHECK_INT(parda_new(&c, &p), -EINVAL);
+	c.law = (struct parda_law){THRESHOLD, 0, 1, 64};
+	CHECK_INT(parda_new(&c, &p), -EINVAL);
+	c.law = (struct parda_law){THRESHOLD, 1.1, 1, 64};
+	CHECK_INT(parda_new(&c, &p), -EINVAL);
+	c.law = (struct parda_law){THRESHOLD, 0.8, 65, 64};
+	CHECK_INT(parda_new(&c, &p), -EINVAL);
+	c.law = good;
+	c.epsilon = -1;
+	CHECK_INT(parda_new(&c, &p), -EINVAL);
+	CHECK(!p);
+	c.epsilon = 0;
+	CHECK_INT(parda_new(&c, &p), 0);
+	bad.wmax = NAN;
+	CHECK_INT(parda_set_law(p, &bad), -EINVAL);
+	good.wmax = 8;
+	CHECK_INT(parda_set_law(p, &good), 0);
+	CHECK_NEAR(idle_step(p).window, 8, 1e-12);
+	parda_free(p);
+}
+
+/* Requests go in and none comes out: the window shrinks all the same. */
+static void test_a_hang(void)
+{
+	struct parda_config c = {
+		.id = 1, .instance = 1, .law = {THRESHOLD, 0.8, 1, 64}, .window = 64};
+	struct parda_vm vm = {1, 100};
+	struct parda_measured m = {.inside = 64, .vms = &vm, .n_vms = 1};
+	struct parda_decision d = {0};
+	struct parda *p;
+
+	CHECK_INT(parda_new(&c, &p), 0);
+	for (int i = 1; i < 5; i++) {
+		m.latency_ns = 64.0 * PERIOD;
+		parda_step(p, i * PERIOD, &m, &d);
+	}
+	CHECK(d.window < 2);
+	parda_free(p);
+}
+
+int main(void)
+{
+	RUN(test_rests_at_the_threshold);
+	RUN(test_literal_is_equation_3);
+	RUN(test_work_is_conserved);
+	RUN(test_equal_without_peers);
+	RUN(test_lost_reports);
+	RUN(test_crash);
+	RUN(test_quick_restart);
+	RUN(test_pause);
+	RUN(test_idle_host_returns);
+	RUN(test_clock_is_set);
+	RUN(test_partition);
+	RUN(test_late_and_twice);
+	RUN(test_forged);
+	RUN(test_same_id);
+	RUN(test_bounded);
+	RUN(test_config);
+	RUN(test_a_hang);
+	return 0;
+}
