@@ -42,7 +42,7 @@ demo: build-all ## the noisy neighbour, and its end
 test: deps ## what CI runs: every test, in three builds
 	@tools/run-tests
 
-soak: deps ## the long form of test: three seeds, fuzzing
+soak: deps ## the long form of test: three seeds, many kills, fuzzing
 	@tools/run-tests --soak
 
 lint: build-clang-all ## clang-tidy

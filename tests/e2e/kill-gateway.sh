@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A gateway that is killed again and again under verified load, by clients that come back and clients that do not.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-kill.sh"
+
+need nbdcopy qemu-io qemu-img qemu-nbd
+exec "$python" "$WEIR_SOURCE/tests/e2e/kill-gateway.py"
