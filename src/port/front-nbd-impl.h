@@ -92,14 +92,20 @@ struct front_nbd_conn {
 	weir_time piece_since;
 
 	/* held */
-	size_t held;   /* bytes of chunks */
-	uint32_t jobs; /* all of them, answered ones not */
+	size_t held;    /* bytes of chunks */
+	uint32_t jobs;  /* all of them, answered ones not */
+	uint32_t purse; /* of its tenant, in which these are counted */
 
 	/* replies */
 	struct request_list out;
 	uint64_t sent;      /* bytes of the first one's reply */
 	weir_time progress; /* when something was last sent, or the queue began */
 	struct loop_task task;
+};
+
+struct front_nbd_purse { /* what all connections of a tenant hold */
+	size_t held;     /* bytes of chunks */
+	uint32_t jobs;
 };
 
 struct front_nbd { /* one worker's */
@@ -121,6 +127,8 @@ struct front_nbd { /* one worker's */
 	struct request *free_jobs; /* linked by next */
 	void *slabs;
 	size_t n_jobs, n_used, most_jobs;
+	struct front_nbd_purse *purses;
+	size_t n_purses;
 	size_t rest_bytes; /* in all `rest`s */
 };
 
@@ -151,7 +159,9 @@ uint16_t front_nbd_flags(const struct back_info *info, bool read_only);
 struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, bool anyway);
 void front_nbd_job_put(struct front_nbd_job *j);
 /* May the connection have `bytes` more, in a job or several? */
-bool front_nbd_may(const struct front_nbd_conn *c, size_t bytes);
+bool front_nbd_may(struct front_nbd_conn *c, size_t bytes);
+/* May the connection's tenant? */
+bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes);
 void front_nbd_jobs_free(struct front_nbd *f);
 
 /* ---- front-nbd-read.c */

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-job: jobs and payload memory, and how much of them one connection may have.
+ * front-nbd-job: jobs and payload memory, and how much of them a connection and a tenant may have.
  *
  * LAW     A connection may hold chunks up to half of what is free (as it shares a switch's buffer: a
  *         dynamic threshold), and as many jobs as half of those that are free, at most 1,024. So one
  *         alone may have a third of everything, n that all want more have 1/(n+2) each, and there is
- *         always something left for who comes next. Who has nothing may have one small piece even then.
+ *         always something left for who comes next.
+ *         Those who come one after the other and never give anything back (they do not read their
+ *         replies) have a third of what the one before left: a dozen connections would leave next to
+ *         nothing. So a tenant, with all its connections, may hold as much as is free: half of
+ *         everything. A tenant that has nothing may have one small piece even then; so may a connection
+ *         that has nothing, within what its tenant may have.
  * SOURCE  Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
  *         IEEE/ACM Transactions on Networking 6(2), 1998; α = ½.
- * METHOD  Jobs come from a free list that grows by slabs and never shrinks.
+ * METHOD  Jobs come from a free list that grows by slabs and never shrinks. A connection's jobs and
+ *         chunks are counted in its tenant's purse; when the policy makes it another tenant's, it takes
+ *         them along the next time it wants something.
  */
 #include "port/front-nbd-impl.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define SLAB     128   /* jobs allocated at once: 48 KiB */
 #define SMALL    16384 /* bytes: a piece that who has nothing may always have */
@@ -44,18 +52,76 @@ static bool grow(struct front_nbd *f)
 	return true;
 }
 
-bool front_nbd_may(const struct front_nbd_conn *c, size_t bytes)
+/* ---- tenants */
+
+static bool purses_for(struct front_nbd *f, size_t n)
+{
+	struct front_nbd_purse *all;
+	size_t room = n < 2 * f->n_purses ? 2 * f->n_purses : n;
+
+	if (n <= f->n_purses)
+		return true;
+	all = realloc(f->purses, room * sizeof(*all));
+	if (!all)
+		return false;
+	memset(all + f->n_purses, 0, (room - f->n_purses) * sizeof(*all));
+	f->purses = all;
+	f->n_purses = room;
+	return true;
+}
+
+/* The first is of those whose tenant is not known, or for whom there was no memory. NULL: nor for it. */
+static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+	uint32_t purse = c->client.tenant < 0 ? c->purse : (uint32_t)c->client.tenant + 1;
+
+	if (c->purse != purse && purses_for(f, (size_t)purse + 1)) {
+		f->purses[c->purse].jobs -= c->jobs;
+		f->purses[c->purse].held -= c->held;
+		c->purse = purse;
+		f->purses[c->purse].jobs += c->jobs;
+		f->purses[c->purse].held += c->held;
+	}
+	return purses_for(f, 1) ? &f->purses[c->purse] : NULL;
+}
+
+/* ---- who may have how much */
+
+static size_t left(const struct front_nbd *f)
+{
+	size_t held = chunk_held(f->pool), budget = chunk_budget(f->pool);
+
+	return budget > held ? budget - held : 0;
+}
+
+bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
 {
 	const struct front_nbd *f = c->front;
-	size_t held = chunk_held(f->pool), budget = chunk_budget(f->pool);
-	size_t left = budget > held ? budget - held : 0;
+	const struct front_nbd_purse *p = purse_of(c);
 
+	if (!p || (f->most_jobs && p->jobs > f->most_jobs - f->n_used))
+		return false;
+	return bytes == 0 || p->held + bytes <= left(f);
+}
+
+bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
+{
+	const struct front_nbd *f = c->front;
+	const struct front_nbd_purse *p = purse_of(c);
+
+	if (p && p->jobs == 0 && bytes <= SMALL)
+		return true;
+	if (!front_nbd_tenant_may(c, bytes))
+		return false;
 	if (c->jobs == 0 && bytes <= SMALL)
 		return true;
 	if (c->jobs >= FRONT_NBD_JOBS || (f->most_jobs && c->jobs > (f->most_jobs - f->n_used) / 2))
 		return false;
-	return bytes == 0 || c->held + bytes <= left / 2;
+	return bytes == 0 || c->held + bytes <= left(f) / 2;
 }
+
+/* ---- jobs */
 
 struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, bool anyway)
 {
@@ -63,7 +129,7 @@ struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, 
 	struct front_nbd_job *j;
 	struct chunk *chunk = NULL;
 
-	if ((!anyway && !front_nbd_may(c, bytes)) || (!f->free_jobs && !grow(f)))
+	if ((!anyway && !front_nbd_may(c, bytes)) || !purse_of(c) || (!f->free_jobs && !grow(f)))
 		return NULL;
 	if (bytes && !(chunk = chunk_get(f->pool, bytes)))
 		return NULL;
@@ -71,8 +137,11 @@ struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, 
 	f->free_jobs = j->req.next;
 	f->n_used++;
 	c->jobs++;
-	if (chunk)
+	f->purses[c->purse].jobs++;
+	if (chunk) {
 		c->held += chunk->room;
+		f->purses[c->purse].held += chunk->room;
+	}
 	j->conn = c;
 	j->head = NULL;
 	j->is_head = j->whole = false;
@@ -93,12 +162,14 @@ void front_nbd_job_put(struct front_nbd_job *j)
 
 	if (j->req.io.chunk) {
 		c->held -= j->req.io.chunk->room;
+		f->purses[c->purse].held -= j->req.io.chunk->room;
 		chunk_put(f->pool, j->req.io.chunk);
 	}
 	j->req.next = f->free_jobs;
 	f->free_jobs = &j->req;
 	f->n_used--;
 	c->jobs--;
+	f->purses[c->purse].jobs--;
 	if (c->jobs == 0 && (c->closed || c->stopping))
 		front_nbd_todo(c);
 }
@@ -111,4 +182,5 @@ void front_nbd_jobs_free(struct front_nbd *f)
 		next = s->next;
 		free(s);
 	}
+	free(f->purses);
 }

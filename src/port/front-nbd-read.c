@@ -113,7 +113,9 @@ static int whole_may(struct front_nbd_conn *c)
 		return 0;
 	if (need > budget / 2)
 		return -ENOMEM;
-	return c->held == 0 && held + need + CHUNK_MAX <= budget ? 0 : -EAGAIN;
+	if (c->held || held + need + CHUNK_MAX > budget || !front_nbd_tenant_may(c, need))
+		return -EAGAIN;
+	return 0;
 }
 
 /* The next step, or the same when it has to wait. */
