@@ -74,7 +74,7 @@ struct slot *slot_pop(struct slot_queue *q)
 
 static bool carries(const struct conn *c)
 {
-	return c->state == CONN_READY && !c->broken;
+	return c->state == CONN_READY && c->joined && !c->broken;
 }
 
 static struct conn *least_busy(struct nbd *n)
@@ -98,7 +98,7 @@ struct conn *back_nbd_conn_pick(struct nbd *n)
 	n->run = 0;
 	c = least_busy(n);
 	if (!c) { /* all broke in this very turn: it is taken back when they are attended to */
-		for (c = n->conns; c->state != CONN_READY; c++)
+		for (c = n->conns; c->state != CONN_READY || !c->joined; c++)
 			;
 		return c;
 	}

@@ -168,6 +168,7 @@ void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
 	c->stream = (struct stream){.fd = fd};
 	c->nbd = n;
 	c->state = CONN_GREET;
+	c->joined = false;
 	c->broken = NULL;
 	c->n_hello = c->hello_at = 0;
 	c->out = c->flight = (struct slot_queue){0};

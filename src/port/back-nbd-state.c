@@ -234,6 +234,24 @@ void back_nbd_dialled(struct loop_fd *f, uint32_t events)
 	back_nbd_attend(n);
 }
 
+/* A connection beside others: do they still lead somewhere, now that it stands? False: no memory. */
+static bool ask_others(struct nbd *n, struct conn *c)
+{
+	struct slot *s;
+
+	if (n->phase == NBD_PHASE_DRAIN && n->broken)
+		return true; /* all of them are about to be closed */
+	s = back_nbd_slot(n);
+	if (!s)
+		return false;
+	s->op = BACK_READ;
+	s->length = n->export_.block_min ? n->export_.block_min : 1;
+	s->in = n->sink;
+	s->joins = c;
+	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+	return true;
+}
+
 static void greeted(struct nbd *n, struct conn *c)
 {
 	const char *changed = back_nbd_changed(n, &c->greet);
@@ -241,6 +259,9 @@ static void greeted(struct nbd *n, struct conn *c)
 	if (!changed && n->ready_conns && !(c->greet.export_.flags & NBD_MULTI_CONN))
 		changed = "it does not allow several connections any more";
 	loop_change(n->loop, &c->fd, EPOLLIN);
+	c->joined = !n->ready_conns;
+	if (!changed && !c->joined && !ask_others(n, c))
+		changed = "no memory";
 	if (changed) {
 		c->state = CONN_GREET; /* it never carried anything */
 		back_nbd_conn_break(c, changed);

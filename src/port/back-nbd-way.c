@@ -261,6 +261,8 @@ static void answer_piece(struct nbd *n, struct slot *s, int error)
 
 void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 {
+	if (s->joins)
+		s->joins->joined = true; /* whatever the answer is, somebody gave it */
 	if (s->replay)
 		answer_piece(n, s, error);
 	else if (s->op == BACK_FLUSH || s->flushing)
@@ -280,7 +282,7 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s)
 			false; /* its data may be forgotten: as if it had never been answered */
 	s->got = 0;
 	s->error = 0;
-	if (s->replay || s == n->own_flush)
+	if (!s->io)
 		back_nbd_way_finish(n, s, -EIO);
 	else if (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout)
 		back_nbd_way_finish(n, s, -EIO);

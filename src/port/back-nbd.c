@@ -212,6 +212,7 @@ static void free_all(struct back *b)
 	free(n->conns);
 	free(n->scratch_in);
 	free(n->scratch_out);
+	free(n->sink);
 	free(n->name);
 	free(n);
 }
@@ -268,6 +269,7 @@ static int connect_first(struct nbd *n, struct weir_err *err)
 		r = weir_err_set(err, r, "%s: %s", n->name, c->broken);
 		return r;
 	}
+	c->joined = true;
 	n->ready_conns = 1;
 	n->attend = false;
 	return 0;
@@ -311,6 +313,12 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 		return weir_err_set(err, -EINVAL,
 			"%s: takes at most %u bytes a request; %u are needed", n->name,
 			g->export_.block_max, CHUNK_MAX);
+	n->sink = malloc(g->export_.block_min + 1);
+	if (!n->sink)
+		return weir_err_set(err, -ENOMEM, "%s: no memory", n->name);
+	/* Nothing can be read to see whether a second one leads to the same server. */
+	if (g->export_.size < g->export_.block_min || !g->export_.size)
+		n->wanted = n->most = 1;
 	learn_info(n, g, config);
 	if (!n->back.info.can_flush || n->back.info.read_only)
 		return 0;

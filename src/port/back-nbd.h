@@ -30,9 +30,11 @@
  * INVARIANTS
  *  1. Two writes that overlap are never under way together (overlap.h). So the order of the answers
  *     is the order of the effects, and `kept` in that order gives the content (unflushed.h).
- *  2. All connections that carry requests were made after the last loss: one lost ends them all. So
- *     none leads to a server that knows less than another, and a FLUSH on one covers all (it is asked
- *     for MULTI_CONN before there is a second).
+ *  2. All connections that carry requests were made after the last loss: one lost ends them all. And
+ *     one that is made beside others carries nothing until one of those has answered a read that was
+ *     sent after its handshake (`joined`): a host that lost power says nothing on its old connections,
+ *     and answers new ones when it is back. So none leads to a server that knows less than another,
+ *     and a FLUSH on one covers all (it is asked for MULTI_CONN before there is a second).
  *  3. A write is answered to the client only when it is in `kept`, or durable, or the upstream has no
  *     FLUSH. Room in `kept` is taken before it is sent.
  *  4. A FLUSH is sent only in phase UP and without `doubt`: then every kept write was acknowledged
@@ -78,6 +80,7 @@ struct slot {
 	struct slot *next, *prev;   /* in its queue */
 	struct back_io *io;         /* NULL: our own */
 	struct conn *conn;          /* whose `flight` it is in, all of it sent; else NULL */
+	struct conn *joins;         /* the one that may carry requests when this is answered */
 	uint64_t cookie;
 	uint64_t offset;
 	const uint8_t *out; /* WRITE */
@@ -137,6 +140,7 @@ struct conn {
 	struct nbd *nbd;
 	enum conn_state state;
 	struct stream stream;
+	bool joined;              /* may carry requests: invariant 2 */
 	bool watched;             /* in the loop */
 	bool more;                /* TLS: there may be more to read without an event */
 	const char *broken;       /* why it is of no use any more; NULL: it is */
@@ -220,6 +224,7 @@ struct nbd {
 	bool attend;             /* something happened to a connection */
 
 	uint8_t *scratch_out, *scratch_in;
+	uint8_t *sink; /* block_min bytes: what is read only to see that somebody answers */
 	uint64_t reconnects, replayed, own_flushes; /* for people */
 };
 

@@ -43,6 +43,7 @@ struct peer_conn {
 	struct nbd_hello hello;
 	uint8_t *in, *out;
 	size_t have, n_out;
+	unsigned requests; /* answered */
 };
 
 struct peer {
@@ -57,6 +58,8 @@ struct peer {
 	int fail_writes, fail_flush; /* negative errno, for the next so many */
 	int n_fail_writes, n_fail_flushes;
 	unsigned accepted, writes, flushes, reads;
+	unsigned most; /* connections; 0: any number. More are closed at once */
+	int ghosts[PEER_CONNS], n_ghosts; /* connections of a host that is gone: nobody closes them */
 	int listener, wake;
 	struct rng rng;
 	struct peer_conn conns[PEER_CONNS];
@@ -137,11 +140,12 @@ static inline void peer_accept(struct peer *p)
 	p->accepted++;
 	mine = ops;
 	mine.arg = p;
-	for (int i = 0; i < PEER_CONNS; i++) {
+	for (unsigned i = 0; i < (p->most ? p->most : PEER_CONNS); i++) {
 		struct peer_conn *c = &p->conns[i];
 		if (c->fd >= 0)
 			continue;
 		c->fd = fd;
+		c->requests = 0;
 		nbd_hello_init(&c->hello, &mine, false, false);
 		if (p->mode != PEER_MUTE)
 			peer_send(c, out, nbd_hello_start(&c->hello, out));
@@ -233,6 +237,7 @@ static inline void peer_answer(
 	uint8_t out[64];
 	int error = 0;
 
+	c->requests++;
 	if (p->mode == PEER_GARBAGE) {
 		memset(out, 0x5a, sizeof(out));
 		peer_send(c, out, sizeof(out));
@@ -438,6 +443,18 @@ static inline void peer_die(struct peer *p, bool stay_away)
 	}
 }
 
+/* Its host loses power and is back at once: connections stay as they are, and nobody is there. */
+static inline void peer_power_cut(struct peer *p)
+{
+	for (int i = 0; i < PEER_CONNS; i++) {
+		if (p->conns[i].fd < 0)
+			continue;
+		p->ghosts[p->n_ghosts++] = dup(p->conns[i].fd);
+		peer_hang_up(&p->conns[i]);
+	}
+	memcpy(p->is, p->sure, p->size);
+}
+
 static inline void peer_return(struct peer *p)
 {
 	if (p->listener < 0)
@@ -455,6 +472,8 @@ static inline void peer_stop(struct peer *p)
 		free(p->conns[i].in);
 		free(p->conns[i].out);
 	}
+	while (p->n_ghosts > 0)
+		close(p->ghosts[--p->n_ghosts]);
 	if (p->listener >= 0)
 		close(p->listener);
 	close(p->wake);

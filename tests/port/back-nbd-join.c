@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd: a connection that is made later than another must not lead to another server. The host of the
+ * upstream loses power and is back at once: the old connection says nothing of it, and the new one is
+ * answered by a server that has forgotten. A FLUSH over that one would be a lie.
+ */
+#include "nbd-pair.h"
+
+static unsigned standing; /* connections that the server must have */
+
+static void look(struct drive *x)
+{
+	unsigned n = 0;
+
+	peer_lock(&peer);
+	for (int i = 0; i < PEER_CONNS; i++)
+		n += peer.conns[i].ready;
+	peer_unlock(&peer);
+	if (n == standing)
+		loop_stop(x->loop);
+}
+
+/* Until the server has so many connections, all through with the handshake. */
+static void await_connections(unsigned n)
+{
+	standing = n;
+	d.step = look;
+	drive_await(&d, BACK_FAILED); /* which it is not: `look` ends it */
+	d.step = NULL;
+	CHECK_INT(d.back->state, BACK_UP);
+}
+
+/* They join one that lives, and carry requests. */
+static void joins_the_same(void)
+{
+	unsigned used = 0;
+
+	begin(SEVERAL, (struct back_config){.connections = 4});
+	await_connections(4);
+	drive_run(&d, 4000);
+	CHECK_INT(d.errors, 0);
+	CHECK_INT(d.back->lost, 0);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	peer_lock(&peer);
+	for (int i = 0; i < PEER_CONNS; i++)
+		used += peer.conns[i].requests > 100;
+	peer_unlock(&peer);
+	CHECK_INT(used, 4);
+	end();
+}
+
+static void never_joins_another(void)
+{
+	begin(SEVERAL, (struct back_config){.connections = 2, .timeout = WEIR_SEC});
+	d.no_fua = true;
+	peer_lock(&peer);
+	peer.most = 1; /* the second is tried again and again */
+	peer_unlock(&peer);
+	for (uint64_t b = 0; b < DRIVE_DEPTH; b++)
+		drive_transfer(&d, BACK_WRITE, b, 1);
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 0);
+	peer_lock(&peer);
+	peer_power_cut(&peer);
+	peer.most = 0;
+	peer_unlock(&peer);
+	await_connections(1);
+	for (int i = 0; i < DRIVE_DEPTH; i++) /* more than go to one connection in a row */
+		drive_flush(&d);
+	drive_run(&d, 0); /* none of them may be answered by who has forgotten */
+	check_sure();
+	CHECK_INT(d.flushes, 0);
+	CHECK_INT(d.last_error, -EIO); /* nobody answered for as long as the time-out */
+	drive_await(&d, BACK_UP);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+int main(void)
+{
+	pair_main();
+	RUN(joins_the_same);
+	RUN(never_joins_another);
+	return pair_end();
+}
