@@ -133,6 +133,7 @@ static void begin_replay(struct nbd *n)
 	if (n->kept && unflushed_plan(n->kept, &n->n_plan) < 0)
 		return; /* no memory: the timer tries again */
 	n->phase = NBD_PHASE_REPLAY;
+	n->era++;
 	n->broken = false;
 	n->doubt = false;
 	n->doubt_at = loop_now(n->loop);

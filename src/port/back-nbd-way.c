@@ -99,7 +99,11 @@ static void go_flush(struct nbd *n, struct slot *s)
 {
 	weir_time now = loop_now(n->loop);
 
-	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
+	if (s->flushing && !s->kept && s->era != n->era) {
+		/* The upstream that answered is gone, and perhaps nobody has it. */
+		s->flushing = false;
+		send_out(n, s);
+	} else if (!(n->export_.flags & NBD_SEND_FLUSH)) {
 		back_nbd_way_finish(n, s, -ENOTSUP);
 	} else if (!n->doubt) {
 		s->mark = n->kept ? unflushed_mark(n->kept) : 0;
@@ -230,6 +234,7 @@ static void answer_write(struct nbd *n, struct slot *s, int error)
 		w.chunk = keep_data(n, s);
 		if (!w.chunk) { /* cannot be kept: must be made durable */
 			s->flushing = true;
+			s->era = n->era;
 			slot_push(&n->ready, s);
 			return;
 		}

@@ -100,6 +100,7 @@ struct slot {
 	bool replay;    /* a piece of the plan */
 	bool flushing;  /* a write that is done, and to be made durable by a FLUSH */
 	bool kept;      /* … and it is in the log */
+	uint32_t era;   /* … when it was answered */
 };
 
 struct slot_queue {
@@ -192,6 +193,7 @@ struct nbd {
 	bool said; /* a failed attempt was logged since the loss */
 
 	enum nbd_phase phase;
+	uint32_t era;        /* REPLAYs so far: what was not kept may be forgotten since */
 	bool broken;         /* DRAIN: then AWAY, else REPLAY */
 	bool doubt;          /* kept writes may not be in place: see invariant 4 */
 	weir_time doubt_at;  /* when the last REPLAY began */

@@ -5,6 +5,7 @@
  * is sure of.
  */
 #include "nbd-pair.h"
+#include "port/back-nbd.h"
 
 /* ---- it dies */
 
@@ -70,6 +71,15 @@ static void dies_with_little_kept(void)
 	flushes = peer.flushes;
 	peer_unlock(&peer);
 	CHECK(flushes > 50);
+	end();
+}
+
+/* No memory to keep what came without a chunk: such a write is answered when it is flushed. */
+static void dies_without_memory(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	nbd_of(d.back)->pool = NULL;
+	run_with_deaths(2000, 60);
 	end();
 }
 
@@ -223,6 +233,7 @@ int main(void)
 	RUN(dies_over_one);
 	RUN(dies_without_fua);
 	RUN(dies_with_little_kept);
+	RUN(dies_without_memory);
 	RUN(one_connection_is_cut);
 	RUN(overlapping_writes);
 	RUN(refuses_what_it_had);

@@ -59,7 +59,8 @@ struct peer {
 	int n_fail_writes, n_fail_flushes;
 	unsigned accepted, writes, flushes, reads;
 	unsigned most; /* connections; 0: any number. More are closed at once */
-	int ghosts[PEER_CONNS], n_ghosts; /* connections of a host that is gone: nobody closes them */
+	int ghosts[PEER_CONNS],
+		n_ghosts; /* connections of a host that is gone: nobody closes them */
 	int listener, wake;
 	struct rng rng;
 	struct peer_conn conns[PEER_CONNS];
