@@ -32,12 +32,11 @@ def ask(method, path, body=None):
 
 
 def kept_waiting():
-    """Seconds in which a thread of the gateway could have run and did not, and those of the whole machine."""
-    total = 0
+    """Seconds in which each thread of the gateway could have run and did not, and those of the whole machine."""
+    all = {"stolen": int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK")}
     for name in glob.glob("/proc/%s/task/*/schedstat" % open("gate.pid").read().strip()):
-        total += int(open(name).read().split()[1]) / 1e9
-    stolen = int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK")
-    return total + stolen
+        all[name] = int(open(name).read().split()[1]) / 1e9
+    return all
 
 
 class Look:
@@ -60,7 +59,8 @@ class Between:
         self.looks = looks
         self.a, self.b = a, b = looks[0], looks[-1]
         self.shortest, self.longest = b.before - a.after, b.after - a.before
-        self.waited = b.waited_after - a.waited_before
+        waited = {x: b.waited_after[x] - a.waited_before.get(x, 0) for x in b.waited_after}
+        self.waited = waited.pop("stolen") + max(waited.values(), default=0)
         self.ran = max(0, self.shortest - self.waited)
 
     def passed(self, *tenants, what="dispatched"):
