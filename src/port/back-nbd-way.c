@@ -131,9 +131,11 @@ static void go(struct nbd *n, struct slot *s)
 		send_out(n, s);
 }
 
+/* For payloads; or logs, of several upstreams, have most of what is for them. */
 static bool memory_low(const struct nbd *n)
 {
-	return n->pool && chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3;
+	return n->pool && (chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3 ||
+				  chunk_kept(n->pool) > chunk_budget(n->pool) / 4);
 }
 
 /* When half of what may be kept is, or a good part and memory for payloads runs low, we flush by

@@ -56,6 +56,7 @@ struct piece { /* what came from the system in one go */
 
 struct chunk_pool {
 	size_t budget, held, taken; /* bytes; taken: from the system */
+	size_t kept;                /* bytes: see chunk_kept */
 	struct piece *pieces;
 	struct node *free[LEVELS];
 	struct node *cache[LEVELS]; /* linked by next */
@@ -297,4 +298,19 @@ size_t chunk_held(const struct chunk_pool *p)
 size_t chunk_budget(const struct chunk_pool *p)
 {
 	return p->budget;
+}
+
+void chunk_keeps(struct chunk_pool *p, size_t bytes)
+{
+	p->kept += bytes;
+}
+
+void chunk_keeps_no_more(struct chunk_pool *p, size_t bytes)
+{
+	p->kept -= bytes;
+}
+
+size_t chunk_kept(const struct chunk_pool *p)
+{
+	return p->kept;
 }

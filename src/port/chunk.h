@@ -39,4 +39,10 @@ void chunk_put(struct chunk_pool *p, struct chunk *c); /* one reference less; NU
 size_t chunk_held(const struct chunk_pool *p); /* bytes in use, by room */
 size_t chunk_budget(const struct chunk_pool *p);
 
+/* Bytes that logs (unflushed.h) keep for as long as something cannot be flushed, as they say themselves:
+ * all logs of the pool together. */
+void chunk_keeps(struct chunk_pool *p, size_t bytes);
+void chunk_keeps_no_more(struct chunk_pool *p, size_t bytes);
+size_t chunk_kept(const struct chunk_pool *p);
+
 #endif

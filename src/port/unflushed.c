@@ -62,7 +62,7 @@ static void drop_first(struct unflushed *u)
 	if (e->w.chunk)
 		chunk_put(u->pool, e->w.chunk);
 	u->held -= e->cost;
-	u->taken -= e->cost;
+	unflushed_give(u, e->cost);
 }
 
 void unflushed_free(struct unflushed *u)
@@ -85,17 +85,26 @@ size_t unflushed_cost(size_t length, bool data)
 	return room;
 }
 
+static bool pool_has_room(const struct unflushed *u, size_t cost)
+{
+	return !u->pool || chunk_kept(u->pool) + cost <= chunk_budget(u->pool) / 2;
+}
+
 bool unflushed_take(struct unflushed *u, size_t cost)
 {
-	if (u->taken && u->taken + cost > u->keep)
+	if (u->taken && (u->taken + cost > u->keep || !pool_has_room(u, cost)))
 		return false;
 	u->taken += cost;
+	if (u->pool)
+		chunk_keeps(u->pool, cost);
 	return true;
 }
 
 void unflushed_give(struct unflushed *u, size_t cost)
 {
 	u->taken -= cost;
+	if (u->pool)
+		chunk_keeps_no_more(u->pool, cost);
 }
 
 void unflushed_add(struct unflushed *u, const struct unflushed_write *w, size_t cost)

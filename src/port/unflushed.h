@@ -17,7 +17,8 @@
  * COST    add, flushed: O(1) a write, nothing is allocated. plan: O(n log n), 5 ms for 16,384 writes;
  *         allocates.
  * LIMITS  Bytes are counted by the room of the chunks held, each write as UNFLUSHED_LEAST at least. So
- *         `keep` bounds the memory and the number of writes.
+ *         `keep` bounds the memory and the number of writes. All logs of one pool take half of its
+ *         budget at most, and one write each: upstreams that are all away leave room for others.
  */
 #ifndef WEIR_PORT_UNFLUSHED_H
 #define WEIR_PORT_UNFLUSHED_H

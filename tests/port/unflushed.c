@@ -162,6 +162,33 @@ static void bounded(void)
 	end();
 }
 
+/* Many logs, and nothing can be flushed: half of the memory is left for others, and each takes a write. */
+static void bounded_together(void)
+{
+	struct unflushed *all[16];
+
+	begin(4 << 20);
+	for (int i = 0; i < 16; i++) {
+		CHECK_INT(unflushed_new(1 << 20, pool, &all[i]), 0);
+		while (unflushed_take(all[i], 256 << 10))
+			;
+		CHECK(unflushed_taken(all[i]) >= 256 << 10);
+	}
+	CHECK_INT(unflushed_taken(all[0]), 1 << 20); /* the first ones have all that they may */
+	CHECK_INT(chunk_kept(pool), (4 << 20) + 12 * (256 << 10));
+	CHECK(!unflushed_take(all[15], 4096));
+	for (int i = 0; i < 16; i++) {
+		unflushed_give(all[i], unflushed_taken(all[i]));
+		unflushed_free(all[i]);
+	}
+	CHECK_INT(chunk_kept(pool), 0);
+	CHECK(acknowledged(0, 1, BACK_WRITE, 1, false));
+	CHECK_INT(chunk_kept(pool), 4096);
+	unflushed_flushed(u, unflushed_mark(u));
+	CHECK_INT(chunk_kept(pool), 0);
+	end();
+}
+
 static void costs(void)
 {
 	CHECK_INT(unflushed_cost(1, true), 4096);
@@ -293,6 +320,7 @@ int main(void)
 	RUN(durable_covers);
 	RUN(a_flush_covers_what_came_before);
 	RUN(bounded);
+	RUN(bounded_together);
 	RUN(costs);
 	RUN(what_is_missing);
 	RUN(against_an_upstream_that_forgets);
