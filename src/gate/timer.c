@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
-#include "gate/pool.h"
-#include <errno.h>
-#include <stdlib.h>
 
 #define TIMER_LOOK 8 /* entries that timer_next reads at most */
 
-int timer_grow(struct timer *t, uint32_t room)
-{
-	struct timer_entry *p =
-		pool_array(t->entries, (size_t)t->room * sizeof *p, (size_t)room * sizeof *p);
-
-	if (!p)
-		return -ENOMEM;
-	for (uint32_t i = t->room; i < room; i++)
-		p[i].tick = -1;
-	t->entries = p;
-	t->room = room;
-	return 0;
-}
-
-int timer_init(struct timer *t, uint32_t room)
+void timer_init(struct timer *t)
 {
 	*t = (struct timer){0};
-	return timer_grow(t, room);
+	chain_init(&t->store);
+}
+
+int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
+{
+	int r = chain_room(&t->store, room); /* a block each at the worst */
+
+	if (!r)
+		t->entries = (char *)entries;
+	return r;
 }
 
 void timer_free(struct timer *t)
 {
-	free(t->entries);
-	*t = (struct timer){0};
+	chain_free(&t->store);
 }
 
 /* Per wheel: the first bit of its digit, how many bits, its first word of bits, its first slot. */
@@ -53,43 +44,39 @@ static unsigned timer_wheel_of(uint32_t slot)
 }
 
 /* Entry i becomes the last of its slot. */
-static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
+static inline void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned wheel)
 {
-	struct timer_entry *e = &t->entries[i];
 	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
 			 ((1u << timer_wheel[wheel].bits) - 1);
 	uint32_t slot = timer_wheel[wheel].slot + digit;
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 	uint64_t bit = UINT64_C(1) << (digit % 64);
 
-	e->next = slot | TIMER_END;
 	if (*word & bit) {
-		e->prev = t->last[slot];
-		t->entries[e->prev].next = i;
-	} else {
-		e->prev = slot | TIMER_END;
-		t->first[slot] = i;
+		e->place = chain_append(&t->store, &t->slot[slot], i);
+		return;
 	}
-	t->last[slot] = i;
+	e->place = chain_begin(&t->store, &t->slot[slot], i, (uint16_t)slot);
 	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static __attribute__((noinline)) void timer_link_far(struct timer *t, uint32_t i)
+static __attribute__((noinline)) void timer_link_far(
+	struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
-	timer_put(t, i, differ < 1 << 5 ? 0 : differ < 1 << 27 ? 2 : 3);
+	timer_put(t, e, i, differ < 1 << 5 ? 0 : differ < 1 << 27 ? 2 : 3);
 }
 
-static inline void timer_link(struct timer *t, uint32_t i)
+static inline void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
 	if (differ >> 5 && !(differ >> 17))
-		timer_put(t, i, 1); /* where most go, with its constants */
+		timer_put(t, e, i, 1); /* where most go, with its constants */
 	else
-		timer_link_far(t, i);
+		timer_link_far(t, e, i);
 }
 
 static void timer_empty(struct timer *t, uint32_t slot)
@@ -103,47 +90,39 @@ static void timer_empty(struct timer *t, uint32_t slot)
 		t->top[wheel] &= ~(UINT64_C(1) << (digit / 64));
 }
 
-static void timer_unlink(struct timer *t, uint32_t i)
+static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
-	const struct timer_entry *e = &t->entries[i];
+	uint32_t slot = chain_owner(&t->store, e->place);
 
-	if (e->next & e->prev & TIMER_END) {
-		timer_empty(t, e->next & ~TIMER_END);
-		return;
-	}
-	if (e->next & TIMER_END)
-		t->last[e->next & ~TIMER_END] = e->prev;
-	else
-		t->entries[e->next].prev = e->prev;
-	if (e->prev & TIMER_END)
-		t->first[e->prev & ~TIMER_END] = e->next;
-	else
-		t->entries[e->prev].next = e->next;
+	if (chain_remove(&t->store, &t->slot[slot], e->place))
+		timer_empty(t, slot);
 }
 
-void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
+void timer_move(struct timer *t, uint32_t i, int64_t tick)
 {
-	struct timer_entry *e = &t->entries[i];
+	struct timer_entry *e = timer_entry(t, i);
 
 	if (tick < t->now)
 		tick = t->now;
 	if (e->tick >= 0) {
 		if (e->tick <= tick)
 			return;
-		timer_unlink(t, i);
+		timer_unlink(t, e);
 	} else {
 		t->set++;
 	}
 	e->tick = tick;
-	timer_link(t, i);
+	timer_link(t, e, i);
 }
 
 void timer_clear(struct timer *t, uint32_t i)
 {
-	if (t->entries[i].tick < 0)
+	struct timer_entry *e = timer_entry(t, i);
+
+	if (e->tick < 0)
 		return;
-	timer_unlink(t, i);
-	t->entries[i].tick = -1;
+	timer_unlink(t, e);
+	e->tick = -1;
 	t->set--;
 }
 
@@ -169,23 +148,39 @@ static int64_t timer_slot(const struct timer *t, uint32_t *ret_slot)
 	return INT64_MAX;
 }
 
+/* Asks for the entries of one block. */
+static inline void timer_fetch(const struct timer *t, uint32_t k)
+{
+	const struct chain_block *b = &t->store.blocks[k];
+
+	for (unsigned live = k == CHAIN_NIL ? 0 : b->live; live; live &= live - 1)
+		__builtin_prefetch(timer_entry(t, b->cell[__builtin_ctz(live)]), 1);
+}
+
 /* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. */
 static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
-	uint32_t i = t->first[slot], n = 0;
+	uint32_t k = t->slot[slot].first, n = 0;
 
 	timer_empty(t, slot);
-	while (i < TIMER_END) {
-		struct timer_entry *e = &t->entries[i];
-		uint32_t next = e->next;
+	while (k != CHAIN_NIL) {
+		/* A copy, since the block may at once be used for what goes down. */
+		struct chain_block b = t->store.blocks[k];
 
-		if (e->tick <= t->now && n < max) {
-			e->tick = -1;
-			ret[n++] = i;
-		} else {
-			timer_link(t, i);
+		chain_block_free(&t->store, k);
+		timer_fetch(t, b.next);
+		for (unsigned live = b.live; live; live &= live - 1) {
+			uint32_t i = b.cell[__builtin_ctz(live)];
+			struct timer_entry *e = timer_entry(t, i);
+
+			if (e->tick <= t->now && n < max) {
+				e->tick = -1;
+				ret[n++] = i;
+			} else {
+				timer_link(t, e, i);
+			}
 		}
-		i = next;
+		k = b.next;
 	}
 	return n;
 }
@@ -193,20 +188,17 @@ static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uin
 /* The slot's tick is now: all its entries are due; up to `max` of them. */
 static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
-	uint32_t i = t->first[slot], n = 0;
+	struct chain *c = &t->slot[slot];
 
-	while (i < TIMER_END && n < max) {
-		t->entries[i].tick = -1;
-		ret[n++] = i;
-		i = t->entries[i].next;
+	for (uint32_t n = 0; n < max;) {
+		ret[n] = chain_first(&t->store, c);
+		timer_entry(t, ret[n++])->tick = -1;
+		if (chain_pop(&t->store, c)) {
+			timer_empty(t, slot);
+			return n;
+		}
 	}
-	if (i >= TIMER_END) {
-		timer_empty(t, slot);
-	} else {
-		t->first[slot] = i;
-		t->entries[i].prev = slot | TIMER_END;
-	}
-	return n;
+	return max;
 }
 
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
@@ -232,32 +224,30 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	return n;
 }
 
-uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w)
+uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 {
 	const uint64_t *bits = &t->bits[timer_wheel[1].word];
-	uint32_t word = w->digit / 64;
-	uint64_t left = bits[word] & (~UINT64_C(0) << (w->digit % 64));
+	uint32_t n = 0, digit = (uint32_t)(t->now >> timer_wheel[1].shift) & 4095;
+	uint64_t words = t->top[1] & (~UINT64_C(0) << (digit / 64));
 
-	if (!left) {
-		uint64_t words = t->top[1] & ~((UINT64_C(2) << word) - 1);
+	/* Only the middle wheel, which has what is neither due at once nor far. */
+	for (; words && n < max; words &= words - 1) {
+		uint32_t word = (uint32_t)__builtin_ctzll(words);
 
-		if (!words)
-			return TIMER_NIL;
-		word = (uint32_t)__builtin_ctzll(words);
-		left = bits[word];
+		for (uint64_t left = bits[word]; left && n < max; left &= left - 1) {
+			uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(left);
+
+			n += chain_peek(
+				&t->store, &t->slot[timer_wheel[1].slot + slot], ret + n, max - n);
+		}
 	}
-	uint32_t digit = word * 64 + (uint32_t)__builtin_ctzll(left);
-
-	w->digit = (digit + 1) & 4095; /* at the end of the wheel: round, to what comes after */
-	w->at = t->first[timer_wheel[1].slot + digit];
-	return w->at;
+	return n;
 }
 
 weir_time timer_next(const struct timer *t)
 {
-	uint32_t slot = 0;
-	int64_t tick = timer_slot(t, &slot), first;
-	unsigned looked = 0;
+	uint32_t slot = 0, near[TIMER_LOOK + 1], n;
+	int64_t tick = timer_slot(t, &slot), first = INT64_MAX;
 
 	if (tick == INT64_MAX)
 		return WEIR_NEVER;
@@ -265,12 +255,11 @@ weir_time timer_next(const struct timer *t)
 		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. (A slot that was found holds one at least.) */
-	first = t->entries[t->first[slot]].tick;
-	for (uint32_t i = t->first[slot]; i < TIMER_END; i = t->entries[i].next) {
-		if (++looked > TIMER_LOOK)
-			return tick << TIMER_TICK_BITS;
-		if (t->entries[i].tick < first)
-			first = t->entries[i].tick;
-	}
+	n = chain_peek(&t->store, &t->slot[slot], near, TIMER_LOOK + 1);
+	if (n > TIMER_LOOK)
+		return tick << TIMER_TICK_BITS;
+	for (uint32_t i = 0; i < n; i++)
+		if (timer_entry(t, near[i])->tick < first)
+			first = timer_entry(t, near[i])->tick;
 	return first << TIMER_TICK_BITS;
 }

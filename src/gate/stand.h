@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stand: where a leaf's head stands: in the lanes of its classes, or waiting for a bucket.
+ *
+ * METHOD  A look asks the leaf's own buckets once, whenever its head changes: does it wait for its
+ *         hold buckets or a token, with a timer for when they will do; or may it pass as one of the
+ *         rest, and from when on as better? Who may pass stays so and can only become better, so
+ *         that a timer's expiry then only has to put it into one more lane.
+ *
+ * Inline and written twice, as it were: `flat` is a constant, true where the gate has no inner node
+ * but the root, the order is FAIR and there are no runs. It leaves out what only others need.
+ */
+#ifndef WEIR_GATE_STAND_H
+#define WEIR_GATE_STAND_H
+
+#include "gate/node.h"
+
+/* On the way of every request: inlined wherever it is used, though that is in several places. */
+#define STAND_HOT static inline __attribute__((always_inline))
+
+/* Looks at the leaf's head again, if there is one: where does it stand now? */
+void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
+/* Its timer has expired. */
+void stand_due(struct weir_gate *g, uint32_t n, weir_time now);
+/* Lane l was empty and no longer is, or may stand above again: it enters the lane above, and so on
+ * up. */
+void stand_join_above(struct weir_gate *g, struct lane *l);
+/* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
+void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key);
+/* A request's key in the orders FIFO and EDF: a time as a tag. */
+double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
+
+/* ---- inside */
+
+void stand_held(struct weir_gate *g, uint32_t n, weir_time now);
+void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now);
+
+/* Something of that weight, not inside, enters a lane. */
+STAND_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+	uint32_t e, double per_weight)
+{
+	double start = lane->now - g->credit * per_weight;
+
+	if (entry->tag < start)
+		entry->tag = start;
+	lane_insert_entry(lane, entry, e);
+	if (lane->members == 1)
+		stand_join_above(g, lane);
+}
+
+/* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
+ * since it entered. */
+STAND_HOT void stand_enter(
+	struct weir_gate *g, uint32_t n, struct node *node, unsigned slot, bool flat)
+{
+	unsigned class = node_class(slot);
+	struct lane_entry *entry = node_entry(node, class);
+
+	node->may |= (uint8_t)(1u << class);
+	if (!flat && g->order != WEIR_FAIR)
+		stand_join_keyed(g, n, node->parent, slot, stand_key(g, n, node->head));
+	else if (entry->at == LANE_NIL)
+		stand_join(g, node_lane(g, flat ? WEIR_ROOT : node->parent, slot), entry, n,
+			node->per_weight);
+}
+
+/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
+ * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
+ * not change who passes. */
+STAND_HOT void stand_promote_r(
+	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+{
+	weir_time reserved = node->reserved;
+
+	if (reserved <= timer_coarse(now) || reserved <= node->limits.stamp)
+		stand_enter(g, n, node, NODE_RESERVED, flat);
+	else
+		timer_set_coarse(&g->timer, n, reserved);
+}
+
+/* One hold bucket and one of R-tokens. */
+STAND_HOT void stand_look_pair(
+	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+{
+	const struct bucket *hold = &node->own[0], *r = &node->own[1];
+	const struct weir_req *head = node->head;
+	int64_t cost = limits_cost(head, r->unit);
+
+	if (!bucket_admits_after(hold, limits_cost(head, hold->unit), now - node->limits.stamp)) {
+		stand_held(g, n, now);
+		return;
+	}
+	if (node->flags & NODE_STATE)
+		stats_state(g, node, 0, now);
+	stand_enter(g, n, node, NODE_REST, flat);
+	node->reserved =
+		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
+	stand_promote_r(g, n, node, now, flat);
+	if (node->priority != NODE_NO_PRIORITY) /* no profile: it always fits */
+		stand_enter(g, n, node, node->priority, flat);
+}
+
+STAND_HOT void stand_look(
+	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+{
+	node->may = 0;
+	if (node->limits.pair)
+		stand_look_pair(g, n, node, now, flat);
+	else
+		stand_look_many(g, n, now);
+}
+
+/* A queue that is empty stands nowhere. */
+static inline void stand_idle(struct weir_gate *g, struct node *node, weir_time now)
+{
+	node->may = 0;
+	if (node->flags & NODE_STATE)
+		stats_state(g, node, 0, now);
+}
+
+#endif
