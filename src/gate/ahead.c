@@ -3,51 +3,54 @@
 
 #define AHEAD_FEW 1000 /* tenants that wait; half a megabyte with their requests */
 
-static void ahead_node(const struct weir_gate *g, uint32_t n)
-{
-	const char *node = (const char *)&g->nodes[n];
+#define AHEAD_LEAST 4 /* of each: what is next may not be like what was */
 
-	for (size_t line = 0; line < offsetof(struct node, entry_priority); line += POOL_LINE)
-		__builtin_prefetch(node + line, 1);
+static uint32_t ahead_want(size_t n)
+{
+	return n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_BATCH ? (uint32_t)n : AHEAD_BATCH;
 }
 
-void ahead_nodes(struct weir_gate *g, size_t passed)
+void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
 	struct ahead *a = &g->ahead;
-	uint32_t want = passed < AHEAD_BATCH ? (uint32_t)passed : AHEAD_BATCH;
+	const struct lane *lane = node_lane(g, WEIR_ROOT, NODE_REST);
 
 	a->n = 0;
-	if (g->timer.set < AHEAD_FEW && node_lane(g, WEIR_ROOT, NODE_REST)->members < AHEAD_FEW)
+	if (g->timer.set < AHEAD_FEW && lane->members < AHEAD_FEW)
 		return;
-	a->n = timer_soon(&g->timer, a->node, want);
-	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST && want;
-		slot = node_ready(g, slot + 1)) {
-		uint32_t n = lane_soon(node_lane(g, WEIR_ROOT, slot), a->node + a->n, want);
+	uint32_t n = timer_soon(&g->timer, a->node, ahead_want(due));
 
-		a->n += n;
-		want -= n;
+	/* Who has just become due in a better class passes at once; the others come from the first
+	 * lane that is not empty. */
+	if (node_ready(g, 0) < NODE_REST)
+		lane = node_lane(g, WEIR_ROOT, node_ready(g, 0));
+	n += lane_soon(lane, a->node + n, ahead_want(passed > due ? passed - due : 0));
+	for (uint32_t i = 0; i < n; i++) {
+		if (a->node[i] & LANE_OF_LANE)
+			continue;
+		const struct node *node = &g->nodes[a->node[i]];
+
+		__builtin_prefetch(&node->head, 1);
+		__builtin_prefetch(&node->entry_reserved, 1);
+		__builtin_prefetch(&node->own, 1);
+		__builtin_prefetch(&node->limits, 1);
+		a->node[a->n++] = a->node[i];
 	}
-	for (uint32_t i = 0; i < a->n; i++)
-		if (!(a->node[i] & LANE_OF_LANE))
-			ahead_node(g, a->node[i]);
 }
 
+/* A node may be another's since, or an inner one, whose first word is a pointer, too. */
 void ahead_heads(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < g->ahead.n; i++) {
-		uint32_t n = g->ahead.node[i];
-
-		if (n < g->n_nodes && (g->nodes[n].flags & NODE_LEAF))
-			__builtin_prefetch(g->nodes[n].head, 1);
-	}
+	for (uint32_t i = 0; i < g->ahead.n; i++)
+		__builtin_prefetch(g->nodes[g->ahead.node[i]].head, 1);
 }
 
 void ahead_next(const struct weir_gate *g)
 {
 	for (uint32_t i = 0; i < g->ahead.n; i++) {
-		uint32_t n = g->ahead.node[i];
+		const struct weir_req *head = g->nodes[g->ahead.node[i]].head;
 
-		if (n < g->n_nodes && (g->nodes[n].flags & NODE_LEAF) && g->nodes[n].head)
-			__builtin_prefetch(g->nodes[n].head->next, 1);
+		if (head)
+			__builtin_prefetch(head->next, 1);
 	}
 }

@@ -13,8 +13,8 @@
 
 #include "gate/node.h"
 
-/* A batch of `passed` has ended: their like is fetched. */
-void ahead_nodes(struct weir_gate *g, size_t passed);
+/* A batch of `passed` has ended, before which `due` timers had expired: their like is fetched. */
+void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 /* The next begins: their heads, and their buckets if those are not in the nodes; then who is behind
  * the heads. */
 void ahead_heads(const struct weir_gate *g);

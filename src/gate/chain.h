@@ -13,8 +13,8 @@
 #ifndef WEIR_GATE_CHAIN_H
 #define WEIR_GATE_CHAIN_H
 
+#include "gate/pool.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define CHAIN_NIL   UINT32_MAX
@@ -46,7 +46,7 @@ void chain_free(struct chain_store *s);
 /* Room for so many blocks. 0 or -ENOMEM, then unchanged. */
 int chain_room(struct chain_store *s, uint32_t blocks);
 
-static inline uint32_t chain_block_new(struct chain_store *s)
+POOL_HOT uint32_t chain_block_new(struct chain_store *s)
 {
 	uint32_t k = s->free;
 
@@ -56,14 +56,14 @@ static inline uint32_t chain_block_new(struct chain_store *s)
 	return k;
 }
 
-static inline void chain_block_free(struct chain_store *s, uint32_t k)
+POOL_HOT void chain_block_free(struct chain_store *s, uint32_t k)
 {
 	s->blocks[k].next = s->free;
 	s->free = k;
 }
 
 /* Puts a number into an empty chain; its place. */
-static inline uint32_t chain_begin(
+POOL_HOT uint32_t chain_begin(
 	struct chain_store *s, struct chain *c, uint32_t number, uint16_t owner)
 {
 	uint32_t k = chain_block_new(s);
@@ -79,7 +79,7 @@ static inline uint32_t chain_begin(
 }
 
 /* Puts a number at the end of a chain that is not empty; its place. */
-static inline uint32_t chain_append(struct chain_store *s, struct chain *c, uint32_t number)
+POOL_HOT uint32_t chain_append(struct chain_store *s, struct chain *c, uint32_t number)
 {
 	struct chain_block *b = &s->blocks[c->last];
 	unsigned at = b->end;
@@ -103,7 +103,7 @@ static inline uint32_t chain_append(struct chain_store *s, struct chain *c, uint
 	return c->last * CHAIN_STEP + at;
 }
 
-static inline uint32_t chain_first(const struct chain_store *s, const struct chain *c)
+POOL_HOT uint32_t chain_first(const struct chain_store *s, const struct chain *c)
 {
 	const struct chain_block *b = &s->blocks[c->first];
 
@@ -111,7 +111,7 @@ static inline uint32_t chain_first(const struct chain_store *s, const struct cha
 }
 
 /* Takes the first number out. Is the chain empty now? */
-static inline bool chain_pop(struct chain_store *s, struct chain *c)
+POOL_HOT bool chain_pop(struct chain_store *s, struct chain *c)
 {
 	uint32_t k = c->first;
 	struct chain_block *b = &s->blocks[k];

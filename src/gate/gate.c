@@ -43,24 +43,29 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 	}
 }
 
-/* Whoever's time has come, and whoever has come, stands where he belongs. */
-static void gate_prepare(struct weir_gate *g, weir_time now)
+/* Whoever's time has come, and whoever has come, stands where he belongs; how many timers were due. */
+POOL_HOT size_t gate_prepare(struct weir_gate *g, weir_time now, bool flat)
 {
 	uint32_t due[AHEAD_BATCH], n;
+	size_t all = 0;
 
 	ahead_heads(g);
 	do {
 		n = timer_expire(&g->timer, now, due, AHEAD_BATCH);
 		for (uint32_t i = 0; i < n; i++) {
-			if (g->nodes[due[i]].flags & NODE_INNER)
+			struct node *node = &g->nodes[due[i]];
+
+			if (node->flags & NODE_INNER)
 				above_release(g, due[i], now);
 			else
-				stand_due(g, due[i], now);
+				stand_due(g, due[i], node, now, flat);
 		}
+		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
 		gate_activate(g, now);
 	ahead_next(g);
+	return all;
 }
 
 void gate_window(struct weir_gate *g, weir_time now)
@@ -110,16 +115,30 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 }
 
 /* Lets up to `max` pass; how many. */
-STAND_HOT size_t gate_pass(
+POOL_HOT size_t gate_pass(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max, bool flat)
 {
+	/* Also when nobody may pass: who waits for what is counted from now on. */
+	size_t due = gate_prepare(g, now, flat), n = 0;
 	uint64_t full = stats_full(g, now);
 	struct turn turn;
-	size_t n = 0;
 
 	while (n < max && turn_choose(g, &turn, now, flat))
 		ret_reqs[n++] = turn_pass(g, &turn, now, full, flat);
+	ahead_nodes(g, n, due);
 	return n;
+}
+
+static size_t gate_pass_tree(
+	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
+{
+	return gate_pass(g, now, ret_reqs, max, false);
+}
+
+static size_t gate_pass_flat(
+	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
+{
+	return gate_pass(g, now, ret_reqs, max, true);
 }
 
 /* The window has just become full: who stands under a bucket that would stop it anyway? */
@@ -142,16 +161,13 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	if (max > room)
 		max = room;
-	/* Also when nobody may pass: who waits for what is counted from now on. */
-	gate_prepare(g, now);
-	n = flat ? gate_pass(g, now, ret_reqs, max, true) : gate_pass(g, now, ret_reqs, max, false);
+	n = (flat ? gate_pass_flat : gate_pass_tree)(g, now, ret_reqs, max);
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;
 	g->dispatched += n;
 	gate_window(g, now);
 	if (g->full && !flat)
 		gate_probe(g, now, ret_reqs, n);
-	ahead_nodes(g, n);
 	return n;
 }
 

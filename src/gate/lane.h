@@ -75,7 +75,7 @@ void lane_free(struct lane *l);
 int lane_fit(struct lane *l, const struct lane_home *h, uint32_t children, double step);
 size_t lane_memory(const struct lane *l);
 
-static inline struct lane_entry *lane_entry(
+POOL_HOT struct lane_entry *lane_entry(
 	const struct lane_home *h, const struct lane *l, uint32_t e)
 {
 	if (e & LANE_OF_LANE)
@@ -83,11 +83,11 @@ static inline struct lane_entry *lane_entry(
 	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
 }
 
-static inline void lane_insert(
+POOL_HOT void lane_insert(
 	struct lane *l, const struct lane_home *h, uint32_t e); /* not inside yet */
 /* The one that is first by its present tag; LANE_NIL when the lane is empty. */
-static inline uint32_t lane_first(struct lane *l, const struct lane_home *h);
-static inline void lane_pop(
+POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h);
+POOL_HOT void lane_pop(
 	struct lane *l, const struct lane_home *h, uint32_t e); /* what lane_first gave */
 /* Takes out one that stands anywhere. Not for the hot path: O(its bucket), or the heap. */
 void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e);
@@ -102,12 +102,12 @@ void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e);
 uint32_t lane_first_heap(struct lane *l, const struct lane_home *h);
 void lane_pop_heap(struct lane *l);
 
-static inline uint64_t lane_number(const struct lane *l, double tag)
+POOL_HOT uint64_t lane_number(const struct lane *l, double tag)
 {
 	return (uint64_t)(int64_t)(tag * l->per_quantum); /* signed: one instruction */
 }
 
-static inline void lane_append(
+POOL_HOT void lane_append(
 	struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
 {
 	if (number - l->base > l->mask)
@@ -126,7 +126,7 @@ static inline void lane_append(
 }
 
 /* Takes the first out of bucket `at`. */
-static inline void lane_behead(struct lane *l, uint32_t at)
+POOL_HOT void lane_behead(struct lane *l, uint32_t at)
 {
 	if (!chain_pop(&l->store, &l->buckets[at]))
 		return;
@@ -135,7 +135,7 @@ static inline void lane_behead(struct lane *l, uint32_t at)
 		l->top &= ~(UINT64_C(1) << (at / 64));
 }
 
-static inline void lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
+POOL_HOT void lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
 {
 	if (!l->buckets) {
 		lane_insert_heap(l, entry, e);
@@ -149,13 +149,13 @@ static inline void lane_insert_entry(struct lane *l, struct lane_entry *entry, u
 	l->members++;
 }
 
-static inline void lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
+POOL_HOT void lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
 {
 	lane_insert_entry(l, lane_entry(h, l, e), e);
 }
 
 /* The first bucket from `from` on, going round, that holds something. There is one. */
-static inline uint32_t lane_scan(const struct lane *l, uint32_t from)
+POOL_HOT uint32_t lane_scan(const struct lane *l, uint32_t from)
 {
 	uint32_t word = from / 64;
 	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
@@ -170,7 +170,7 @@ static inline uint32_t lane_scan(const struct lane *l, uint32_t from)
 	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
 }
 
-static inline uint32_t lane_first(struct lane *l, const struct lane_home *h)
+POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {
 	if (!l->buckets)
 		return lane_first_heap(l, h);
@@ -195,7 +195,7 @@ static inline uint32_t lane_first(struct lane *l, const struct lane_home *h)
 /* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the
  * beginning of its bucket, so that nobody who was just served finds itself behind the times within
  * the bucket. */
-static inline void lane_serve(struct lane *l, double tag)
+POOL_HOT void lane_serve(struct lane *l, double tag)
 {
 	if (l->buckets)
 		tag = (double)(int64_t)l->base * l->quantum;
@@ -203,7 +203,7 @@ static inline void lane_serve(struct lane *l, double tag)
 		l->now = tag;
 }
 
-static inline void lane_pop_entry(struct lane *l, struct lane_entry *entry)
+POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry)
 {
 	entry->at = LANE_NIL;
 	if (l->buckets) {
@@ -214,7 +214,7 @@ static inline void lane_pop_entry(struct lane *l, struct lane_entry *entry)
 	}
 }
 
-static inline void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)
+POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)
 {
 	lane_pop_entry(l, lane_entry(h, l, e));
 }

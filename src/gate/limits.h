@@ -67,7 +67,7 @@ static inline bool limits_counts(const struct bucket *b, const struct weir_req *
 }
 
 /* Brings n levels from one stamp to another. */
-static inline void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, weir_time to)
+POOL_HOT void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
 
@@ -152,7 +152,7 @@ void limits_charge(
 	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now);
 
 /* The same for a pair, whose buckets are these. */
-static inline void limits_charge_pair(struct limits *l, struct bucket *own,
+POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own,
 	const struct weir_req *r, bool reserved, weir_time now)
 {
 	limits_fill_some(&own[0], 1, &l->stamp, now);

@@ -73,7 +73,7 @@ void stand_held(struct weir_gate *g, uint32_t n, weir_time now)
 	timer_set(&g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
 }
 
-static void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now)
+void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now)
 {
 	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : now;
 
@@ -81,15 +81,6 @@ static void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *
 		stand_enter(g, n, node, node->priority, false);
 	else
 		timer_set(&g->timer, n, fits);
-}
-
-/* The head may pass as one of the rest: may it pass as better? */
-static void stand_promote(struct weir_gate *g, uint32_t n, struct node *node, weir_time now)
-{
-	if (node->limits.n_r && !node_may(node, NODE_RESERVED))
-		stand_promote_r(g, n, node, now, false);
-	if (node->priority != NODE_NO_PRIORITY && !node_may(node, node->priority))
-		stand_promote_profile(g, n, node, now);
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -124,7 +115,7 @@ void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now)
 	stand_enter(g, n, node, NODE_REST, false);
 	if (l->n_profile)
 		limits_profile(l)->fits = limits_fits(l, node->head);
-	stand_promote(g, n, node, now);
+	stand_promote(g, n, node, now, false);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -135,14 +126,4 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 		stand_look(g, n, node, now, false);
 	else
 		stand_idle(g, node, now);
-}
-
-void stand_due(struct weir_gate *g, uint32_t n, weir_time now)
-{
-	struct node *node = &g->nodes[n];
-
-	if (node_may(node, NODE_REST))
-		stand_promote(g, n, node, now);
-	else
-		stand_update(g, n, now);
 }

@@ -15,13 +15,8 @@
 
 #include "gate/node.h"
 
-/* On the way of every request: inlined wherever it is used, though that is in several places. */
-#define STAND_HOT static inline __attribute__((always_inline))
-
 /* Looks at the leaf's head again, if there is one: where does it stand now? */
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
-/* Its timer has expired. */
-void stand_due(struct weir_gate *g, uint32_t n, weir_time now);
 /* Lane l was empty and no longer is, or may stand above again: it enters the lane above, and so on
  * up. */
 void stand_join_above(struct weir_gate *g, struct lane *l);
@@ -34,9 +29,10 @@ double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r
 
 void stand_held(struct weir_gate *g, uint32_t n, weir_time now);
 void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now);
+void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now);
 
 /* Something of that weight, not inside, enters a lane. */
-STAND_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double per_weight)
 {
 	double start = lane->now - g->credit * per_weight;
@@ -50,7 +46,7 @@ STAND_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_en
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
  * since it entered. */
-STAND_HOT void stand_enter(
+POOL_HOT void stand_enter(
 	struct weir_gate *g, uint32_t n, struct node *node, unsigned slot, bool flat)
 {
 	unsigned class = node_class(slot);
@@ -67,7 +63,7 @@ STAND_HOT void stand_enter(
 /* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
  * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
  * not change who passes. */
-STAND_HOT void stand_promote_r(
+POOL_HOT void stand_promote_r(
 	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
 {
 	weir_time reserved = node->reserved;
@@ -78,8 +74,28 @@ STAND_HOT void stand_promote_r(
 		timer_set_coarse(&g->timer, n, reserved);
 }
 
+/* The head may pass as one of the rest: may it pass as better? */
+POOL_HOT void stand_promote(
+	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+{
+	if (node->reserved != WEIR_NEVER && !node_may(node, NODE_RESERVED))
+		stand_promote_r(g, n, node, now, flat);
+	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
+		stand_promote_profile(g, n, node, now);
+}
+
+/* Its timer has expired. */
+POOL_HOT void stand_due(
+	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+{
+	if (node_may(node, NODE_REST))
+		stand_promote(g, n, node, now, flat);
+	else
+		stand_update(g, n, now);
+}
+
 /* One hold bucket and one of R-tokens. */
-STAND_HOT void stand_look_pair(
+POOL_HOT void stand_look_pair(
 	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
 {
 	const struct bucket *hold = &node->own[0], *r = &node->own[1];
@@ -100,7 +116,7 @@ STAND_HOT void stand_look_pair(
 		stand_enter(g, n, node, node->priority, flat);
 }
 
-STAND_HOT void stand_look(
+POOL_HOT void stand_look(
 	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
 {
 	node->may = 0;

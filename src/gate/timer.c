@@ -43,8 +43,8 @@ static unsigned timer_wheel_of(uint32_t slot)
 	return wheel;
 }
 
-/* Entry i becomes the last of its slot. */
-static inline void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned wheel)
+/* Entry i becomes the last of its slot. The wheel is a constant. */
+POOL_HOT void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned wheel)
 {
 	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
 			 ((1u << timer_wheel[wheel].bits) - 1);
@@ -61,22 +61,18 @@ static inline void timer_put(struct timer *t, struct timer_entry *e, uint32_t i,
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static __attribute__((noinline)) void timer_link_far(
-	struct timer *t, struct timer_entry *e, uint32_t i)
+static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
 	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
-	timer_put(t, e, i, differ < 1 << 5 ? 0 : differ < 1 << 27 ? 2 : 3);
-}
-
-static inline void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
-{
-	uint64_t differ = (uint64_t)(e->tick ^ t->now);
-
-	if (differ >> 5 && !(differ >> 17))
-		timer_put(t, e, i, 1); /* where most go, with its constants */
+	if (differ < 1 << 5)
+		timer_put(t, e, i, 0);
+	else if (differ < 1 << 17)
+		timer_put(t, e, i, 1);
+	else if (differ < 1 << 27)
+		timer_put(t, e, i, 2);
 	else
-		timer_link_far(t, e, i);
+		timer_put(t, e, i, 3);
 }
 
 static void timer_empty(struct timer *t, uint32_t slot)

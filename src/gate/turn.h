@@ -63,7 +63,7 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 }
 
 /* The same with only leaves below the root. */
-STAND_HOT uint32_t turn_descend_flat(struct weir_gate *g, struct turn *turn)
+POOL_HOT uint32_t turn_descend_flat(struct weir_gate *g, struct turn *turn)
 {
 	turn->lane = node_lane(g, WEIR_ROOT, turn->slot);
 	uint32_t n = lane_first(turn->lane, &g->home);
@@ -74,7 +74,7 @@ STAND_HOT uint32_t turn_descend_flat(struct weir_gate *g, struct turn *turn)
 	return TURN_AGAIN;
 }
 
-STAND_HOT bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
+POOL_HOT bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
 {
 	while (flat || !node_stopped(g, WEIR_ROOT, turn->slot)) {
 		uint32_t n = flat ? turn_descend_flat(g, turn) : turn_descend(g, turn);
@@ -115,7 +115,7 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 	return !(node->flags & NODE_ABOVE) || above_admit(g, g->run_node, node->head, slot, now);
 }
 
-STAND_HOT bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
+POOL_HOT bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
 {
 	turn->run = false;
 	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
@@ -136,7 +136,7 @@ STAND_HOT bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now
 
 /* Moves the tag of something at the front of its lane, which leaves it; or, in a run, stays where it
  * is, and its greater tag is found at the front. */
-STAND_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
+POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
 {
 	if (!run) {
 		lane_serve(lane, entry->tag);
@@ -173,14 +173,14 @@ static inline void turn_note_run(
 }
 
 /* What r counts in fair queueing. */
-STAND_HOT double turn_cost(const struct weir_gate *g, const struct weir_req *r, bool flat)
+POOL_HOT double turn_cost(const struct weir_gate *g, const struct weir_req *r, bool flat)
 {
 	double cost = (double)limits_cost(r, g->cost);
 
 	return !flat && g->order != WEIR_FAIR ? 0 : cost < g->cost_cap ? cost : g->cost_cap;
 }
 
-STAND_HOT void turn_charge(struct weir_gate *g, struct node *node, const struct weir_req *r,
+POOL_HOT void turn_charge(struct weir_gate *g, struct node *node, const struct weir_req *r,
 	unsigned slot, weir_time now)
 {
 	struct limits *l = &node->limits;
@@ -192,7 +192,7 @@ STAND_HOT void turn_charge(struct weir_gate *g, struct node *node, const struct 
 }
 
 /* The head leaves the queue, and is counted. `full` is the full clock. */
-STAND_HOT void turn_leave(
+POOL_HOT void turn_leave(
 	struct weir_gate *g, struct node *node, struct weir_req *r, weir_time now, uint64_t full)
 {
 	stats_wait(g, node, now, full, 1);
@@ -207,7 +207,7 @@ STAND_HOT void turn_leave(
 }
 
 /* The leaf whose turn it is lets its head pass. */
-STAND_HOT struct weir_req *turn_pass(
+POOL_HOT struct weir_req *turn_pass(
 	struct weir_gate *g, const struct turn *turn, weir_time now, uint64_t full, bool flat)
 {
 	struct node *node = &g->nodes[turn->leaf];

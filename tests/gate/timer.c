@@ -85,7 +85,7 @@ static void check_next(const struct model *m)
 		return;
 	}
 	CHECK(next <= first * TIMER_TICK); /* never late */
-	if (first - m->now / TIMER_TICK < 64 && first / 64 == m->now / TIMER_TICK / 64)
+	if (first / TIMER_COARSE == m->now / TIMER_TICK / TIMER_COARSE)
 		CHECK_INT(next, first * TIMER_TICK); /* near ones exactly */
 }
 
