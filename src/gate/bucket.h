@@ -28,9 +28,9 @@ struct bucket {        /* half a cache line; who holds several keeps one time fo
 	uint64_t part; /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
 	int64_t size;  /* units */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
-	uint64_t ops : 8;   /* mask of operations that count; a byte, for a quick look */
-	uint64_t unit : 4;  /* enum weir_unit */
+	uint64_t ops : 4;   /* mask of operations that count */
 	uint64_t kind : 4;  /* enum weir_bucket_kind */
+	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
 };
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 

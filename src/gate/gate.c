@@ -44,26 +44,27 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 }
 
 /* Whoever's time has come, and whoever has come, stands where he belongs; how many timers were due. */
-POOL_HOT size_t gate_prepare(struct weir_gate *g, weir_time now, bool flat)
+POOL_HOT size_t gate_prepare(const struct stand *s)
 {
+	struct weir_gate *g = s->g;
 	uint32_t due[AHEAD_BATCH], n;
 	size_t all = 0;
 
 	ahead_heads(g);
 	do {
-		n = timer_expire(&g->timer, now, due, AHEAD_BATCH);
+		n = timer_expire(&g->timer, s->now, due, AHEAD_BATCH);
 		for (uint32_t i = 0; i < n; i++) {
-			struct node *node = &g->nodes[due[i]];
+			struct node *node = &s->nodes[due[i]];
 
 			if (node->flags & NODE_INNER)
-				above_release(g, due[i], now);
+				above_release(g, due[i], s->now);
 			else
-				stand_due(g, due[i], node, now, flat);
+				stand_due(s, due[i], node);
 		}
 		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
-		gate_activate(g, now);
+		gate_activate(g, s->now);
 	ahead_next(g);
 	return all;
 }
@@ -114,31 +115,47 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	return 0;
 }
 
-/* Lets up to `max` pass; how many. */
-POOL_HOT size_t gate_pass(
-	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max, bool flat)
+/* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
+ * what is counted from now on. */
+static size_t gate_pass_tree(
+	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	/* Also when nobody may pass: who waits for what is counted from now on. */
-	size_t due = gate_prepare(g, now, flat), n = 0;
+	const struct stand s = stand_at(g, now, false);
+	size_t due = gate_prepare(&s), n = 0;
 	uint64_t full = stats_full(g, now);
 	struct turn turn;
 
-	while (n < max && turn_choose(g, &turn, now, flat))
-		ret_reqs[n++] = turn_pass(g, &turn, now, full, flat);
+	while (n < max && turn_choose(g, &turn, now))
+		ret_reqs[n++] = turn_pass(&s, &turn, full);
 	ahead_nodes(g, n, due);
 	return n;
 }
 
-static size_t gate_pass_tree(
-	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
-{
-	return gate_pass(g, now, ret_reqs, max, false);
-}
-
+/* The same with only leaves below the root. */
 static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	return gate_pass(g, now, ret_reqs, max, true);
+	const struct stand s = stand_at(g, now, true);
+	size_t due = gate_prepare(&s), n = 0;
+	uint64_t full = stats_full(g, now);
+
+	while (n < max) {
+		unsigned slot = node_ready(g, 0);
+		struct weir_req *r;
+
+		if (slot == NODE_RESERVED)
+			r = turn_flat(&s, NODE_RESERVED, full);
+		else if (slot == NODE_REST)
+			r = turn_flat(&s, NODE_REST, full);
+		else if (slot < NODE_PRIORITIES)
+			r = turn_flat(&s, slot, full);
+		else
+			break;
+		ret_reqs[n] = r;
+		n += r != NULL;
+	}
+	ahead_nodes(g, n, due);
+	return n;
 }
 
 /* The window has just become full: who stands under a bucket that would stop it anyway? */

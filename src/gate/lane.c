@@ -80,7 +80,6 @@ void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e)
 void lane_pop_heap(struct lane *l)
 {
 	heap_pop(&l->heap);
-	l->members--;
 }
 
 uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
@@ -116,9 +115,135 @@ static void lane_remove_heap(struct lane *l, uint32_t e)
 	heap_remove(&l->heap, i);
 }
 
+/* ---- the circle */
+
+/* The ring, which is empty, is for this bucket from now on; nobody waits in its chain. */
+void lane_ring(struct lane *l, uint64_t number)
+{
+	l->base = l->ring_number = number;
+	l->start = (double)(int64_t)number * l->quantum;
+	l->ring_only = true;
+}
+
+void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
+{
+	if (number - l->base > l->mask)
+		number = l->base + l->mask; /* beyond the circle: looked at again there */
+	uint32_t at = (uint32_t)number & l->mask;
+	uint64_t bit = UINT64_C(1) << (at % 64);
+
+	entry->at = at;
+	if (at == ((uint32_t)l->ring_number & l->mask))
+		l->ring_only = false;
+	if (l->bits[at / 64] & bit) {
+		chain_append(&l->store, &l->buckets[at], e);
+		return;
+	}
+	chain_begin(&l->store, &l->buckets[at], e, 0);
+	l->bits[at / 64] |= bit;
+	l->top |= UINT64_C(1) << (at / 64);
+}
+
+static void lane_mark_empty(struct lane *l, uint32_t at)
+{
+	l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
+	if (!l->bits[at / 64])
+		l->top &= ~(UINT64_C(1) << (at / 64));
+}
+
+/* Takes the first out of the chain of bucket `at`. */
+void lane_behead(struct lane *l, uint32_t at)
+{
+	if (chain_pop(&l->store, &l->buckets[at]))
+		lane_mark_empty(l, at);
+}
+
+static bool lane_holds(const struct lane *l, uint32_t at)
+{
+	return l->bits[at / 64] >> (at % 64) & 1;
+}
+
+/* The first bucket from `from` on, going round, whose chain holds something. There is one. */
+static uint32_t lane_scan(const struct lane *l, uint32_t from)
+{
+	uint32_t word = from / 64;
+	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
+
+	if (bits)
+		return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
+
+	if (!after)
+		after = l->top; /* round the end; perhaps back to the low bits of this very word */
+	word = (uint32_t)__builtin_ctzll(after);
+	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
+}
+
+/* The first in the chain of the bucket at base, if it belongs there; else it goes where it does. */
+static uint32_t lane_first_chain(struct lane *l, const struct lane_home *h)
+{
+	uint32_t at = (uint32_t)l->base & l->mask, e = chain_first(&l->store, &l->buckets[at]);
+	struct lane_entry *entry = lane_entry(h, l, e);
+	uint64_t number = lane_number(l, entry->tag);
+
+	if (number <= l->base)
+		return e;
+	lane_behead(l, at);
+	if (l->members == 1)
+		lane_ring(l, number);
+	lane_append(l, entry, e, number);
+	return LANE_NIL;
+}
+
+/* The ring is empty: takes the first out of the chain of the bucket at base, as many as fit. */
+static void lane_fill_ring(struct lane *l, const struct lane_home *h)
+{
+	uint32_t at = (uint32_t)l->base & l->mask, e;
+
+	lane_ring(l, l->base);
+	while (l->tail - l->head < LANE_RING && lane_holds(l, at) && l->base == l->ring_number) {
+		e = lane_first_chain(l, h);
+		if (e == LANE_NIL)
+			continue;
+		lane_behead(l, at);
+		l->ring[l->tail++ % LANE_RING] = e;
+	}
+	l->ring_only = !lane_holds(l, (uint32_t)l->ring_number & l->mask);
+}
+
+uint32_t lane_first_circle(struct lane *l, const struct lane_home *h)
+{
+	while (l->members) {
+		if (l->members == l->tail - l->head) {
+			l->base = l->ring_number;
+			return l->ring[l->head % LANE_RING];
+		}
+		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
+		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
+		bool ring = l->head != l->tail;
+
+		if (ring && l->ring_number <= here) {
+			l->base = l->ring_number;
+			return l->ring[l->head % LANE_RING];
+		}
+		l->base = here;
+		if (ring) { /* for a bucket that comes later */
+			uint32_t e = lane_first_chain(l, h);
+
+			if (e != LANE_NIL)
+				return e;
+		} else {
+			lane_fill_ring(l, h);
+			if (lane_from_ring(l))
+				return l->ring[l->head % LANE_RING];
+		}
+	}
+	return LANE_NIL;
+}
+
 /* The others of its bucket go round once: blocks in the middle of a chain stay full, as the room made
  * for them presumes. */
-static void lane_remove_circle(struct lane *l, uint32_t at, uint32_t e)
+static void lane_remove_chain(struct lane *l, uint32_t at, uint32_t e)
 {
 	struct chain *c = &l->buckets[at];
 	uint32_t last = CHAIN_NIL, moved;
@@ -138,28 +263,46 @@ static void lane_remove_circle(struct lane *l, uint32_t at, uint32_t e)
 	}
 }
 
+static bool lane_remove_ring(struct lane *l, uint32_t e)
+{
+	uint32_t i = l->head;
+
+	while (i != l->tail && l->ring[i % LANE_RING] != e)
+		i++;
+	if (i == l->tail)
+		return false;
+	for (; i + 1 != l->tail; i++)
+		l->ring[i % LANE_RING] = l->ring[(i + 1) % LANE_RING];
+	l->tail--;
+	return true;
+}
+
 void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e)
 {
 	struct lane_entry *entry = lane_entry(h, l, e);
 
-	if (l->buckets)
-		lane_remove_circle(l, entry->at, e);
-	else
+	if (!l->buckets)
 		lane_remove_heap(l, e);
+	else if (!lane_remove_ring(l, e))
+		lane_remove_chain(l, entry->at, e);
 	entry->at = LANE_NIL;
 	l->members--;
 }
 
 uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max)
 {
-	uint32_t n = 0, from = (uint32_t)l->base & l->mask, at = from;
+	uint32_t n = 0;
 
-	if (!l->buckets || !l->members)
-		return 0;
+	for (uint32_t i = l->head; i != l->tail && n < max; i++)
+		ret[n++] = l->ring[i % LANE_RING];
+	if (n == max || n == l->members || !l->buckets)
+		return n;
+	uint32_t from = (uint32_t)l->base & l->mask, at = from;
+
 	do {
 		uint32_t next = lane_scan(l, at);
 
-		if (n && ((next - from) & l->mask) < ((at - from) & l->mask))
+		if (((next - from) & l->mask) < ((at - from) & l->mask))
 			break; /* once round */
 		n += chain_peek(&l->store, &l->buckets[next], ret + n, max - n);
 		at = (next + 1) & l->mask;
@@ -227,6 +370,7 @@ static int lane_fit_circle(struct lane *l, const struct lane_home *h, uint32_t c
 	l->mask = buckets - 1;
 	l->quantum = quantum;
 	l->per_quantum = 1 / quantum;
+	l->head = l->tail;
 	for (uint32_t i = 0; i < n; i++)
 		lane_insert(l, h, inside[i]);
 	free(inside);

@@ -10,7 +10,9 @@
  * SYMBOLS tags in cost units per weight; r weight; V virtual time of the lane.
  * METHOD  Up to LANE_HEAP_MAX children: a heap, exact. More: a circle of buckets, each `quantum`
  *         of tag wide, found by bit scan; inside one bucket first come first served (chain.h). A
- *         tag beyond the circle waits in the last bucket and is looked at again there. O(1).
+ *         tag beyond the circle waits in the last bucket and is looked at again there. Those of
+ *         the bucket at the front wait in a ring, as far as they fit: who is next is there, and
+ *         who comes to be served at once is put there and taken away with a few instructions. O(1).
  * DIFFERS On the way of a request an entry is never taken out of the middle. Its tag may grow while
  *         it stands in the lane, or it may cease to wait: both are found when it comes to the
  *         front, which is never later than its due place. Ties and places inside a bucket go by
@@ -26,6 +28,7 @@
 
 #define LANE_NIL      UINT32_MAX
 #define LANE_HEAP_MAX 64 /* three levels of a 4-ary heap: as quick as a bucket, and exact */
+#define LANE_RING     64 /* a batch or two; a power of 2 */
 #define LANE_OF_LANE  0x80000000u
 
 /* What stands in a lane is known by its number: a node's, a leaf; or a lane's | LANE_OF_LANE, which
@@ -37,24 +40,29 @@ struct lane_entry {
 };
 
 struct lane {
-	/* what every request touches: a cache line, and a half */
-	double now;               /* V */
-	uint32_t members;         /* entries inside */
-	uint32_t mask;            /* circle: buckets − 1 */
-	uint64_t base;            /* circle: number of a bucket before which there is nothing */
-	double quantum;           /* circle: width of a bucket, a power of 2 */
-	double per_quantum;       /* 1/quantum */
+	/* what every request touches */
+	double now;           /* V */
+	double start;         /* circle: where the ring's bucket begins */
+	uint64_t base;        /* circle: number of a bucket before which there is nothing */
+	uint64_t ring_number; /* circle: that of the ring's bucket */
+	uint32_t members;     /* entries inside */
+	uint32_t mask;        /* circle: buckets − 1 */
+	uint32_t head, tail;  /* of the ring, modulo its length; what is between waits there */
+	bool ring_only;       /* nobody of the ring's bucket waits in its chain, too */
+	bool keyed;         /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
+	uint8_t slot;       /* which class, 0 first (node.h) */
+	uint32_t offset;    /* bytes from the beginning of a leaf's node to its entry */
+	double quantum;     /* circle: width of a bucket, a power of 2 */
+	double per_quantum; /* 1/quantum */
 	struct chain *buckets;    /* circle: where the bit is set. Else NULL */
-	uint64_t *bits, top;      /* which buckets hold something; which words of bits */
+	uint64_t *bits, top;      /* which buckets' chains are not empty; which words of bits */
 	struct chain_store store; /* circle: blocks of the buckets' chains */
 	/* the rest */
 	struct heap heap;      /* when buckets is NULL */
 	struct lane_entry own; /* its own, in the lane of the same slot of the node above */
 	uint32_t number;       /* its own */
 	uint32_t node;         /* whose children these are */
-	uint32_t offset;       /* bytes from the beginning of a leaf's node to its entry */
-	uint8_t slot;          /* which class, 0 first (node.h) */
-	bool keyed; /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
+	uint32_t ring[LANE_RING];
 };
 
 /* Where the entries are. */
@@ -75,8 +83,7 @@ void lane_free(struct lane *l);
 int lane_fit(struct lane *l, const struct lane_home *h, uint32_t children, double step);
 size_t lane_memory(const struct lane *l);
 
-POOL_HOT struct lane_entry *lane_entry(
-	const struct lane_home *h, const struct lane *l, uint32_t e)
+POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct lane *l, uint32_t e)
 {
 	if (e & LANE_OF_LANE)
 		return &h->lanes[e & ~LANE_OF_LANE]->own;
@@ -87,6 +94,8 @@ POOL_HOT void lane_insert(
 	struct lane *l, const struct lane_home *h, uint32_t e); /* not inside yet */
 /* The one that is first by its present tag; LANE_NIL when the lane is empty. */
 POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h);
+/* The same if tags do not grow while they wait. */
+POOL_HOT uint32_t lane_first_steady(struct lane *l, const struct lane_home *h);
 POOL_HOT void lane_pop(
 	struct lane *l, const struct lane_home *h, uint32_t e); /* what lane_first gave */
 /* Takes out one that stands anywhere. Not for the hot path: O(its bucket), or the heap. */
@@ -101,38 +110,20 @@ uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max);
 void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e);
 uint32_t lane_first_heap(struct lane *l, const struct lane_home *h);
 void lane_pop_heap(struct lane *l);
+uint32_t lane_first_circle(struct lane *l, const struct lane_home *h);
+void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number);
+void lane_behead(struct lane *l, uint32_t at);
+void lane_ring(struct lane *l, uint64_t number);
 
 POOL_HOT uint64_t lane_number(const struct lane *l, double tag)
 {
 	return (uint64_t)(int64_t)(tag * l->per_quantum); /* signed: one instruction */
 }
 
-POOL_HOT void lane_append(
-	struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
+/* Is who is first in the ring? (Else the ring is empty, or somebody came who goes before it.) */
+POOL_HOT bool lane_from_ring(const struct lane *l)
 {
-	if (number - l->base > l->mask)
-		number = l->base + l->mask; /* beyond the circle: looked at again there */
-	uint32_t at = (uint32_t)number & l->mask;
-	uint64_t bit = UINT64_C(1) << (at % 64), bits = l->bits[at / 64];
-
-	entry->at = at;
-	if (bits & bit) {
-		chain_append(&l->store, &l->buckets[at], e);
-		return;
-	}
-	chain_begin(&l->store, &l->buckets[at], e, 0);
-	l->bits[at / 64] = bits | bit;
-	l->top |= UINT64_C(1) << (at / 64);
-}
-
-/* Takes the first out of bucket `at`. */
-POOL_HOT void lane_behead(struct lane *l, uint32_t at)
-{
-	if (!chain_pop(&l->store, &l->buckets[at]))
-		return;
-	l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
-	if (!l->bits[at / 64])
-		l->top &= ~(UINT64_C(1) << (at / 64));
+	return l->head != l->tail && l->base == l->ring_number;
 }
 
 POOL_HOT void lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
@@ -143,10 +134,16 @@ POOL_HOT void lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32
 	}
 	uint64_t number = lane_number(l, entry->tag);
 
-	if (l->members == 0 || number < l->base)
+	if (l->members++ == 0)
+		lane_ring(l, number);
+	if (number < l->base)
 		l->base = number;
-	lane_append(l, entry, e, number);
-	l->members++;
+	if (number == l->ring_number && l->ring_only && l->tail - l->head < LANE_RING) {
+		entry->at = (uint32_t)number & l->mask;
+		l->ring[l->tail++ % LANE_RING] = e;
+	} else {
+		lane_append(l, entry, e, number);
+	}
 }
 
 POOL_HOT void lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
@@ -154,42 +151,28 @@ POOL_HOT void lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
 	lane_insert_entry(l, lane_entry(h, l, e), e);
 }
 
-/* The first bucket from `from` on, going round, that holds something. There is one. */
-POOL_HOT uint32_t lane_scan(const struct lane *l, uint32_t from)
+POOL_HOT uint32_t lane_first_steady(struct lane *l, const struct lane_home *h)
 {
-	uint32_t word = from / 64;
-	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
-
-	if (bits)
-		return word * 64 + (uint32_t)__builtin_ctzll(bits);
-	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
-
-	if (!after)
-		after = l->top; /* round the end; perhaps back to the low bits of this very word */
-	word = (uint32_t)__builtin_ctzll(after);
-	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
+	if (lane_from_ring(l))
+		return l->ring[l->head % LANE_RING];
+	return l->buckets ? lane_first_circle(l, h) : lane_first_heap(l, h);
 }
 
 POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {
-	if (!l->buckets)
-		return lane_first_heap(l, h);
-	while (l->members) {
-		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
-		uint32_t e = chain_first(&l->store, &l->buckets[at]);
+	for (;;) {
+		uint32_t e = lane_first_steady(l, h);
+
+		if (!lane_from_ring(l))
+			return e;
 		struct lane_entry *entry = lane_entry(h, l, e);
-		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
 		uint64_t number = lane_number(l, entry->tag);
 
-		l->base = here;
-		if (number <= here)
+		if (number <= l->base)
 			return e;
-		lane_behead(l, at);
-		if (l->members == 1)
-			l->base = number;
+		l->head++;
 		lane_append(l, entry, e, number);
 	}
-	return LANE_NIL;
 }
 
 /* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the
@@ -197,21 +180,23 @@ POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
  * the bucket. */
 POOL_HOT void lane_serve(struct lane *l, double tag)
 {
-	if (l->buckets)
+	if (lane_from_ring(l))
+		tag = l->start;
+	else if (l->buckets)
 		tag = (double)(int64_t)l->base * l->quantum;
-	if (tag > l->now)
-		l->now = tag;
+	l->now = tag > l->now ? tag : l->now;
 }
 
 POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry)
 {
 	entry->at = LANE_NIL;
-	if (l->buckets) {
+	if (lane_from_ring(l))
+		l->head++;
+	else if (l->buckets)
 		lane_behead(l, (uint32_t)l->base & l->mask);
-		l->members--;
-	} else {
+	else
 		lane_pop_heap(l);
-	}
+	l->members--;
 }
 
 POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)

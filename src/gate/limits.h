@@ -152,8 +152,8 @@ void limits_charge(
 	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now);
 
 /* The same for a pair, whose buckets are these. */
-POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own,
-	const struct weir_req *r, bool reserved, weir_time now)
+POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const struct weir_req *r,
+	bool reserved, weir_time now)
 {
 	limits_fill_some(&own[0], 1, &l->stamp, now);
 	bucket_take(&own[0], limits_cost(r, own[0].unit));

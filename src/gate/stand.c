@@ -77,10 +77,13 @@ void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, w
 {
 	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : now;
 
-	if (fits <= now)
-		stand_enter(g, n, node, node->priority, false);
-	else
+	if (fits <= now) {
+		const struct stand s = stand_at(g, now, false);
+
+		stand_enter(&s, n, node, node->priority);
+	} else {
 		timer_set(&g->timer, n, fits);
+	}
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -112,18 +115,21 @@ void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now)
 	if (l->n_l && !stand_token(g, n, node, now))
 		return;
 	stand_state(g, node, 0, now);
-	stand_enter(g, n, node, NODE_REST, false);
+	const struct stand s = stand_at(g, now, false);
+
+	stand_enter(&s, n, node, NODE_REST);
 	if (l->n_profile)
 		limits_profile(l)->fits = limits_fits(l, node->head);
-	stand_promote(g, n, node, now, false);
+	stand_promote(&s, n, node);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 {
+	const struct stand s = stand_at(g, now, false);
 	struct node *node = &g->nodes[n];
 
 	if (node->head)
-		stand_look(g, n, node, now, false);
+		stand_look(&s, n, node);
 	else
 		stand_idle(g, node, now);
 }

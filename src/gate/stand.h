@@ -31,14 +31,42 @@ void stand_held(struct weir_gate *g, uint32_t n, weir_time now);
 void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now);
 void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now);
 
+/* What does not change during a call. */
+struct stand {
+	struct weir_gate *g;
+	struct node *nodes;
+	weir_time now;
+	weir_time coarse; /* as of which R-tokens are seen */
+	bool flat;
+	struct lane *reserved, *rest; /* the root's */
+};
+
+POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
+{
+	return (struct stand){.g = g,
+		.nodes = g->nodes,
+		.now = now,
+		.coarse = timer_coarse(now),
+		.flat = flat,
+		.reserved = node_lane(g, WEIR_ROOT, NODE_RESERVED),
+		.rest = node_lane(g, WEIR_ROOT, NODE_REST)};
+}
+
+/* The lane of a slot in which a child of `parent` stands. */
+POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
+{
+	if (s->flat && slot >= NODE_RESERVED)
+		return slot == NODE_REST ? s->rest : s->reserved;
+	return node_lane(s->g, s->flat ? WEIR_ROOT : parent, slot);
+}
+
 /* Something of that weight, not inside, enters a lane. */
 POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double per_weight)
 {
 	double start = lane->now - g->credit * per_weight;
 
-	if (entry->tag < start)
-		entry->tag = start;
+	entry->tag = entry->tag < start ? start : entry->tag;
 	lane_insert_entry(lane, entry, e);
 	if (lane->members == 1)
 		stand_join_above(g, lane);
@@ -46,84 +74,78 @@ POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_ent
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
  * since it entered. */
-POOL_HOT void stand_enter(
-	struct weir_gate *g, uint32_t n, struct node *node, unsigned slot, bool flat)
+POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
 {
 	unsigned class = node_class(slot);
 	struct lane_entry *entry = node_entry(node, class);
 
 	node->may |= (uint8_t)(1u << class);
-	if (!flat && g->order != WEIR_FAIR)
-		stand_join_keyed(g, n, node->parent, slot, stand_key(g, n, node->head));
+	if (!s->flat && s->g->order != WEIR_FAIR)
+		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
 	else if (entry->at == LANE_NIL)
-		stand_join(g, node_lane(g, flat ? WEIR_ROOT : node->parent, slot), entry, n,
-			node->per_weight);
+		stand_join(s->g, stand_lane(s, node->parent, slot), entry, n, node->per_weight);
 }
 
 /* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
  * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
  * not change who passes. */
-POOL_HOT void stand_promote_r(
-	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+POOL_HOT void stand_promote_r(const struct stand *s, uint32_t n, struct node *node)
 {
 	weir_time reserved = node->reserved;
 
-	if (reserved <= timer_coarse(now) || reserved <= node->limits.stamp)
-		stand_enter(g, n, node, NODE_RESERVED, flat);
+	if (reserved <= s->coarse || reserved <= node->limits.stamp)
+		stand_enter(s, n, node, NODE_RESERVED);
 	else
-		timer_set_coarse(&g->timer, n, reserved);
+		timer_set_coarse(&s->g->timer, n, reserved);
 }
 
 /* The head may pass as one of the rest: may it pass as better? */
-POOL_HOT void stand_promote(
-	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (node->reserved != WEIR_NEVER && !node_may(node, NODE_RESERVED))
-		stand_promote_r(g, n, node, now, flat);
+	if (!node_may(node, NODE_RESERVED))
+		stand_promote_r(s, n, node);
 	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
-		stand_promote_profile(g, n, node, now);
+		stand_promote_profile(s->g, n, node, s->now);
 }
 
 /* Its timer has expired. */
-POOL_HOT void stand_due(
-	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
 	if (node_may(node, NODE_REST))
-		stand_promote(g, n, node, now, flat);
+		stand_promote(s, n, node);
 	else
-		stand_update(g, n, now);
+		stand_update(s->g, n, s->now);
 }
 
 /* One hold bucket and one of R-tokens. */
-POOL_HOT void stand_look_pair(
-	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node)
 {
 	const struct bucket *hold = &node->own[0], *r = &node->own[1];
 	const struct weir_req *head = node->head;
 	int64_t cost = limits_cost(head, r->unit);
 
-	if (!bucket_admits_after(hold, limits_cost(head, hold->unit), now - node->limits.stamp)) {
-		stand_held(g, n, now);
+	if (!bucket_admits_after(
+		    hold, limits_cost(head, hold->unit), s->now - node->limits.stamp)) {
+		stand_held(s->g, n, s->now);
 		return;
 	}
 	if (node->flags & NODE_STATE)
-		stats_state(g, node, 0, now);
-	stand_enter(g, n, node, NODE_REST, flat);
+		stats_state(s->g, node, 0, s->now);
+	stand_enter(s, n, node, NODE_REST);
 	node->reserved =
 		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
-	stand_promote_r(g, n, node, now, flat);
+	stand_promote_r(s, n, node);
 	if (node->priority != NODE_NO_PRIORITY) /* no profile: it always fits */
-		stand_enter(g, n, node, node->priority, flat);
+		stand_enter(s, n, node, node->priority);
 }
 
-POOL_HOT void stand_look(
-	struct weir_gate *g, uint32_t n, struct node *node, weir_time now, bool flat)
+POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
 {
 	node->may = 0;
 	if (node->limits.pair)
-		stand_look_pair(g, n, node, now, flat);
+		stand_look_pair(s, n, node);
 	else
-		stand_look_many(g, n, now);
+		stand_look_many(s->g, n, s->now);
 }
 
 /* A queue that is empty stands nowhere. */

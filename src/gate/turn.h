@@ -2,7 +2,7 @@
 /*
  * turn: whose turn it is, and what a pass changes. Part of gate.c: every request comes by.
  *
- * `flat` is a constant, as in stand.h.
+ * Written so that `flat` (stand.h) and, where it counts, the slot are constants.
  */
 #ifndef WEIR_GATE_TURN_H
 #define WEIR_GATE_TURN_H
@@ -12,9 +12,9 @@
 
 struct turn {
 	uint32_t leaf;
-	struct lane *lane; /* of its parent, in which it stands */
 	unsigned slot;
-	bool run; /* out of turn: it goes on with a run, and stays where it is */
+	struct lane *lane; /* of its parent, in which it stands */
+	bool run;          /* out of turn: it goes on with a run, and stays where it is */
 };
 
 /* ---- who is next */
@@ -62,22 +62,10 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 	}
 }
 
-/* The same with only leaves below the root. */
-POOL_HOT uint32_t turn_descend_flat(struct weir_gate *g, struct turn *turn)
+static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
 {
-	turn->lane = node_lane(g, WEIR_ROOT, turn->slot);
-	uint32_t n = lane_first(turn->lane, &g->home);
-
-	if (n == LANE_NIL || node_may(&g->nodes[n], turn->slot))
-		return n;
-	lane_pop(turn->lane, &g->home, n);
-	return TURN_AGAIN;
-}
-
-POOL_HOT bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
-{
-	while (flat || !node_stopped(g, WEIR_ROOT, turn->slot)) {
-		uint32_t n = flat ? turn_descend_flat(g, turn) : turn_descend(g, turn);
+	while (!node_stopped(g, WEIR_ROOT, turn->slot)) {
+		uint32_t n = turn_descend(g, turn);
 
 		if (n == NODE_NIL) {
 			node_set_ready(g, turn->slot, false);
@@ -88,8 +76,7 @@ POOL_HOT bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now, b
 		const struct node *node = &g->nodes[n];
 
 		turn->leaf = n;
-		if (flat || !(node->flags & NODE_ABOVE) ||
-			above_admit(g, n, node->head, turn->slot, now))
+		if (!(node->flags & NODE_ABOVE) || above_admit(g, n, node->head, turn->slot, now))
 			return true;
 	}
 	return false;
@@ -115,18 +102,18 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 	return !(node->flags & NODE_ABOVE) || above_admit(g, g->run_node, node->head, slot, now);
 }
 
-POOL_HOT bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now, bool flat)
+static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	turn->run = false;
 	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
 		turn->slot = slot;
-		if (!flat && g->run_left && turn_runs(g, slot, now)) {
+		if (g->run_left && turn_runs(g, slot, now)) {
 			turn->leaf = g->run_node;
 			turn->lane = node_lane(g, g->nodes[g->run_node].parent, slot);
 			turn->run = true;
 			return true;
 		}
-		if (turn_pick(g, turn, now, flat))
+		if (turn_pick(g, turn, now))
 			return true;
 	}
 	return false;
@@ -173,15 +160,14 @@ static inline void turn_note_run(
 }
 
 /* What r counts in fair queueing. */
-POOL_HOT double turn_cost(const struct weir_gate *g, const struct weir_req *r, bool flat)
+POOL_HOT double turn_cost(const struct stand *s, const struct weir_req *r)
 {
-	double cost = (double)limits_cost(r, g->cost);
+	double cost = (double)limits_cost(r, s->g->cost), cap = s->g->cost_cap;
 
-	return !flat && g->order != WEIR_FAIR ? 0 : cost < g->cost_cap ? cost : g->cost_cap;
+	return !s->flat && s->g->order != WEIR_FAIR ? 0 : cost < cap ? cost : cap;
 }
 
-POOL_HOT void turn_charge(struct weir_gate *g, struct node *node, const struct weir_req *r,
-	unsigned slot, weir_time now)
+POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
 {
 	struct limits *l = &node->limits;
 
@@ -193,48 +179,67 @@ POOL_HOT void turn_charge(struct weir_gate *g, struct node *node, const struct w
 
 /* The head leaves the queue, and is counted. `full` is the full clock. */
 POOL_HOT void turn_leave(
-	struct weir_gate *g, struct node *node, struct weir_req *r, weir_time now, uint64_t full)
+	const struct stand *s, struct node *node, struct weir_req *r, unsigned class, uint64_t full)
 {
-	stats_wait(g, node, now, full, 1);
-	node->device_area -= (uint64_t)now;
+	stats_wait(s->g, node, s->now, full, 1);
+	node->device_area -= (uint64_t)s->now;
 	node->queued--;
 	node->in_flight++;
 	node->bytes += r->bytes;
-	node->passed[r->class_]++;
-	r->dispatched = now;
+	node->passed[class]++;
+	r->class_ = (uint8_t) class;
+	r->dispatched = s->now;
 	node->head = r->next;
 	r->next = NULL;
 }
 
 /* The leaf whose turn it is lets its head pass. */
-POOL_HOT struct weir_req *turn_pass(
-	struct weir_gate *g, const struct turn *turn, weir_time now, uint64_t full, bool flat)
+POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *turn, uint64_t full)
 {
-	struct node *node = &g->nodes[turn->leaf];
+	struct node *node = &s->nodes[turn->leaf];
 	struct weir_req *r = node->head;
 	unsigned class = node_class(turn->slot);
-	double cost = turn_cost(g, r, flat);
+	double cost = turn_cost(s, r);
 
 	turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->run);
-	if (!flat) {
-		turn_tag_above(g, turn, cost);
+	if (!s->flat) {
+		turn_tag_above(s->g, turn, cost);
 		if (node->flags & NODE_ABOVE)
-			above_charge(g, turn->leaf, r);
-		turn_note_run(g, turn, r);
+			above_charge(s->g, turn->leaf, r);
+		turn_note_run(s->g, turn, r);
 	}
-	turn_charge(g, node, r, turn->slot, now);
-	r->class_ = (uint8_t) class;
-	turn_leave(g, node, r, now, full);
+	turn_charge(node, r, turn->slot, s->now);
+	turn_leave(s, node, r, class, full);
 	if (node->head) {
-		stand_look(g, turn->leaf, node, now, flat);
+		stand_look(s, turn->leaf, node);
 	} else {
 		node->tail = NULL;
-		stand_idle(g, node, now);
+		stand_idle(s->g, node, s->now);
 	}
 	/* Every lane on the path that is not empty stands in its parent's again. */
-	for (uint32_t n = node->parent; !flat && n != WEIR_ROOT; n = g->nodes[n].parent)
-		above_rejoin(g, n, turn->slot);
+	for (uint32_t n = node->parent; !s->flat && n != WEIR_ROOT; n = s->nodes[n].parent)
+		above_rejoin(s->g, n, turn->slot);
 	return r;
+}
+
+/* ---- the same with only leaves below the root */
+
+/* Lets the first of a slot pass; NULL: it is empty. */
+POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
+{
+	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
+	uint32_t n;
+
+	while ((n = lane_first_steady(lane, &s->g->home)) != LANE_NIL) {
+		struct node *node = &s->nodes[n];
+
+		if (node_may(node, slot))
+			return turn_pass(
+				s, &(struct turn){.leaf = n, .slot = slot, .lane = lane}, full);
+		lane_pop_entry(lane, node_entry(node, node_class(slot)));
+	}
+	node_set_ready(s->g, slot, false);
+	return NULL;
 }
 
 #endif

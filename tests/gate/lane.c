@@ -95,16 +95,15 @@ static void take_out(struct model *m, uint32_t e)
 	law_operations++;
 }
 
-/* All that lane_soon says is inside, each once, and it begins with the front. */
+/* All that lane_soon says is inside, each once, and as many as asked for. */
 static void check_soon(struct model *m)
 {
-	uint32_t first = lane_first(&m->l, &m->h), soon[ENTRIES];
+	uint32_t soon[ENTRIES];
 	uint32_t most = (uint32_t)law_between(1, ENTRIES);
 	uint32_t n = lane_soon(&m->l, soon, most);
 	bool seen[ENTRIES] = {false};
 
 	CHECK(n == (m->l.buckets ? (most < m->l.members ? most : m->l.members) : 0));
-	CHECK(n == 0 || soon[0] == first);
 	for (uint32_t i = 0; i < n; i++) {
 		CHECK(m->inside[soon[i]] && !seen[soon[i]]);
 		seen[soon[i]] = true;
