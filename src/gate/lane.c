@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many go into the ring at once: all of them are looked at, which takes its time. */
+#define LANE_FILL 16
 /* The circle spans this many of the largest steps, so that tags rarely lie beyond it. */
 #define LANE_SPAN 4
 /* Buckets a child, and their least and greatest number. Many buckets make the quantum small; few
@@ -63,8 +65,8 @@ size_t lane_memory(const struct lane *l)
 {
 	size_t n = (size_t)l->mask + 1;
 
-	return (l->buckets ? n * sizeof *l->buckets + n / 8 : 0) +
-	       l->store.room * sizeof *l->store.blocks + l->heap.room * sizeof *l->heap.items;
+	return (l->buckets ? n * sizeof *l->buckets + n / 8 : 0) + chain_memory(&l->store) +
+	       l->heap.room * sizeof *l->heap.items;
 }
 
 void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e)
@@ -136,7 +138,7 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 	if (at == ((uint32_t)l->ring_number & l->mask))
 		l->ring_only = false;
 	if (l->bits[at / 64] & bit) {
-		chain_append(&l->store, &l->buckets[at], e);
+		chain_append(&l->store, &l->buckets[at], e, 0);
 		return;
 	}
 	chain_begin(&l->store, &l->buckets[at], e, 0);
@@ -195,13 +197,13 @@ static uint32_t lane_first_chain(struct lane *l, const struct lane_home *h)
 	return LANE_NIL;
 }
 
-/* The ring is empty: takes the first out of the chain of the bucket at base, as many as fit. */
+/* The ring is empty: takes some out of the chain of the bucket at base. */
 static void lane_fill_ring(struct lane *l, const struct lane_home *h)
 {
 	uint32_t at = (uint32_t)l->base & l->mask, e;
 
 	lane_ring(l, l->base);
-	while (l->tail - l->head < LANE_RING && lane_holds(l, at) && l->base == l->ring_number) {
+	while (l->tail - l->head < LANE_FILL && lane_holds(l, at) && l->base == l->ring_number) {
 		e = lane_first_chain(l, h);
 		if (e == LANE_NIL)
 			continue;
@@ -259,7 +261,7 @@ static void lane_remove_chain(struct lane *l, uint32_t at, uint32_t e)
 			continue;
 		if (last == CHAIN_NIL)
 			last = moved;
-		chain_append(&l->store, c, moved);
+		chain_append(&l->store, c, moved, 0);
 	}
 }
 

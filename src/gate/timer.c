@@ -53,10 +53,10 @@ POOL_HOT void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsi
 	uint64_t bit = UINT64_C(1) << (digit % 64);
 
 	if (*word & bit) {
-		e->place = chain_append(&t->store, &t->slot[slot], i);
+		e->place = chain_append(&t->store, &t->slot[slot], i, slot);
 		return;
 	}
-	e->place = chain_begin(&t->store, &t->slot[slot], i, (uint16_t)slot);
+	e->place = chain_begin(&t->store, &t->slot[slot], i, slot);
 	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
@@ -144,39 +144,42 @@ static int64_t timer_slot(const struct timer *t, uint32_t *ret_slot)
 	return INT64_MAX;
 }
 
-/* Asks for the entries of one block. */
-static inline void timer_fetch(const struct timer *t, uint32_t k)
+/* The numbers of one block of a chain, given back. Where to go on; CHAIN_NIL: it was the last. */
+static uint32_t timer_unload(
+	struct timer *t, const struct chain *c, uint32_t at, uint32_t *ret, uint32_t *ret_n)
 {
-	const struct chain_block *b = &t->store.blocks[k];
+	uint32_t k = at / CHAIN_STEP, n = 0;
 
-	for (unsigned live = k == CHAIN_NIL ? 0 : b->live; live; live &= live - 1)
-		__builtin_prefetch(timer_entry(t, b->cell[__builtin_ctz(live)]), 1);
+	for (; at != c->tail && at % CHAIN_STEP < CHAIN_CELLS; at++) {
+		uint32_t i = *chain_cell(&t->store, at);
+
+		if (i != CHAIN_NIL)
+			ret[n++] = i;
+	}
+	*ret_n = n;
+	chain_block_free(&t->store, k);
+	return at == c->tail ? CHAIN_NIL : t->store.blocks[k].next * CHAIN_STEP;
 }
 
 /* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. */
 static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
-	uint32_t k = t->slot[slot].first, n = 0;
+	const struct chain c = t->slot[slot];
+	uint32_t n = 0, some, number[CHAIN_CELLS];
 
 	timer_empty(t, slot);
-	while (k != CHAIN_NIL) {
-		/* A copy, since the block may at once be used for what goes down. */
-		struct chain_block b = t->store.blocks[k];
-
-		chain_block_free(&t->store, k);
-		timer_fetch(t, b.next);
-		for (unsigned live = b.live; live; live &= live - 1) {
-			uint32_t i = b.cell[__builtin_ctz(live)];
-			struct timer_entry *e = timer_entry(t, i);
+	for (uint32_t at = c.head; at != CHAIN_NIL;) {
+		at = timer_unload(t, &c, at, number, &some);
+		for (uint32_t k = 0; k < some; k++) {
+			struct timer_entry *e = timer_entry(t, number[k]);
 
 			if (e->tick <= t->now && n < max) {
 				e->tick = -1;
-				ret[n++] = i;
+				ret[n++] = number[k];
 			} else {
-				timer_link(t, e, i);
+				timer_link(t, e, number[k]);
 			}
 		}
-		k = b.next;
 	}
 	return n;
 }

@@ -22,8 +22,8 @@ static void put(struct model *m, unsigned c)
 	if (at == NUMBERS)
 		return;
 	m->number[c][at] = m->next;
-	m->place[c][at] = at ? chain_append(&m->s, &m->c[c], m->next)
-			     : chain_begin(&m->s, &m->c[c], m->next, (uint16_t)c);
+	m->place[c][at] = at ? chain_append(&m->s, &m->c[c], m->next, c)
+			     : chain_begin(&m->s, &m->c[c], m->next, c);
 	CHECK_INT(chain_owner(&m->s, m->place[c][at]), c);
 	m->n[c]++;
 	m->next++;
