@@ -64,9 +64,12 @@ POOL_HOT void chain_block_free(struct chain_store *s, uint32_t k)
 	s->free[s->n_free++] = k;
 }
 
+/* As many words to a block as places: the cell of a place is found without taking it apart. */
+_Static_assert(sizeof(struct chain_block) == CHAIN_STEP * sizeof(uint32_t), "a word a place");
 POOL_HOT uint32_t *chain_cell(const struct chain_store *s, uint32_t place)
 {
-	return &s->blocks[place / CHAIN_STEP].cell[place % CHAIN_STEP];
+	return (uint32_t *)s->blocks + offsetof(struct chain_block, cell) / sizeof(uint32_t) +
+	       place;
 }
 
 /* Puts a number into an empty chain; its place. */

@@ -11,7 +11,8 @@ void timer_init(struct timer *t)
 
 int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 {
-	int r = chain_room(&t->store, room); /* a block each at the worst */
+	/* A block each at the worst, and one while those of a slot go to lower wheels. */
+	int r = chain_room(&t->store, room + 1);
 
 	if (!r)
 		t->entries = (char *)entries;
@@ -61,24 +62,31 @@ POOL_HOT void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsi
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
+static __attribute__((noinline)) void timer_link_far(
+	struct timer *t, struct timer_entry *e, uint32_t i)
 {
 	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
 	if (differ < 1 << 5)
 		timer_put(t, e, i, 0);
-	else if (differ < 1 << 17)
-		timer_put(t, e, i, 1);
 	else if (differ < 1 << 27)
 		timer_put(t, e, i, 2);
 	else
 		timer_put(t, e, i, 3);
 }
 
-static void timer_empty(struct timer *t, uint32_t slot)
+POOL_HOT void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	unsigned wheel = timer_wheel_of(slot);
-	uint32_t digit = slot - timer_wheel[wheel].slot;
+	uint64_t differ = (uint64_t)(e->tick ^ t->now);
+
+	if (differ >> 5 && !(differ >> 17))
+		timer_put(t, e, i, 1); /* where most go */
+	else
+		timer_link_far(t, e, i);
+}
+
+POOL_HOT void timer_empty(struct timer *t, unsigned wheel, uint32_t digit)
+{
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 
 	*word &= ~(UINT64_C(1) << (digit % 64));
@@ -90,8 +98,11 @@ static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
 	uint32_t slot = chain_owner(&t->store, e->place);
 
-	if (chain_remove(&t->store, &t->slot[slot], e->place))
-		timer_empty(t, slot);
+	if (chain_remove(&t->store, &t->slot[slot], e->place)) {
+		unsigned wheel = timer_wheel_of(slot);
+
+		timer_empty(t, wheel, slot - timer_wheel[wheel].slot);
+	}
 }
 
 void timer_move(struct timer *t, uint32_t i, int64_t tick)
@@ -124,67 +135,56 @@ void timer_clear(struct timer *t, uint32_t i)
 
 /* The first tick at which a slot begins that has entries, and that slot. Entries of a higher wheel
  * all come after those of a lower one. */
-static int64_t timer_slot(const struct timer *t, uint32_t *ret_slot)
+POOL_HOT int64_t timer_first_of(const struct timer *t, unsigned wheel, uint32_t *ret_digit)
 {
-	for (unsigned wheel = 0; wheel < TIMER_WHEELS; wheel++) {
-		if (!t->top[wheel])
-			continue;
-		unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
+	unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
 
-		if (wheel == TIMER_WHEELS - 1) {
-			*ret_slot = timer_wheel[wheel].slot;
-			return ((t->now >> shift) + 1) << shift;
-		}
-		unsigned word = (unsigned)__builtin_ctzll(t->top[wheel]);
-		unsigned bit = (unsigned)__builtin_ctzll(t->bits[timer_wheel[wheel].word + word]);
-
-		*ret_slot = timer_wheel[wheel].slot + word * 64 + bit;
-		return t->now >> above << above | (int64_t)(word * 64 + bit) << shift;
+	if (wheel == TIMER_WHEELS - 1) {
+		*ret_digit = 0;
+		return ((t->now >> shift) + 1) << shift;
 	}
-	return INT64_MAX;
+	uint32_t word = (uint32_t)__builtin_ctzll(t->top[wheel]);
+	uint64_t bits = t->bits[timer_wheel[wheel].word + word];
+
+	*ret_digit = word * 64 + (uint32_t)__builtin_ctzll(bits);
+	return t->now >> above << above | (int64_t)*ret_digit << shift;
 }
 
-/* The numbers of one block of a chain, given back. Where to go on; CHAIN_NIL: it was the last. */
-static uint32_t timer_unload(
-	struct timer *t, const struct chain *c, uint32_t at, uint32_t *ret, uint32_t *ret_n)
+/* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. Also
+ * those that are due, but too many: to the lowest, where they come next. */
+POOL_HOT uint32_t timer_pour(
+	struct timer *t, unsigned wheel, uint32_t digit, uint32_t *ret, uint32_t max)
 {
-	uint32_t k = at / CHAIN_STEP, n = 0;
+	const struct chain c = t->slot[timer_wheel[wheel].slot + digit];
+	int64_t now = t->now;
+	uint32_t n = 0;
 
-	for (; at != c->tail && at % CHAIN_STEP < CHAIN_CELLS; at++) {
-		uint32_t i = *chain_cell(&t->store, at);
+	timer_empty(t, wheel, digit);
+	for (uint32_t at = c.head;;) {
+		uint32_t i = *chain_cell(&t->store, at), k = at / CHAIN_STEP;
 
-		if (i != CHAIN_NIL)
-			ret[n++] = i;
-	}
-	*ret_n = n;
-	chain_block_free(&t->store, k);
-	return at == c->tail ? CHAIN_NIL : t->store.blocks[k].next * CHAIN_STEP;
-}
+		if (i != CHAIN_NIL) {
+			struct timer_entry *e = timer_entry(t, i);
 
-/* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. */
-static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
-{
-	const struct chain c = t->slot[slot];
-	uint32_t n = 0, some, number[CHAIN_CELLS];
-
-	timer_empty(t, slot);
-	for (uint32_t at = c.head; at != CHAIN_NIL;) {
-		at = timer_unload(t, &c, at, number, &some);
-		for (uint32_t k = 0; k < some; k++) {
-			struct timer_entry *e = timer_entry(t, number[k]);
-
-			if (e->tick <= t->now && n < max) {
-				e->tick = -1;
-				ret[n++] = number[k];
+			if (e->tick > now || n == max) {
+				timer_link(t, e, i);
 			} else {
-				timer_link(t, e, number[k]);
+				e->tick = -1;
+				ret[n++] = i;
 			}
 		}
+		if (++at == c.tail) {
+			chain_block_free(&t->store, k);
+			return n;
+		}
+		if (at % CHAIN_STEP == CHAIN_CELLS) {
+			at = t->store.blocks[k].next * CHAIN_STEP;
+			chain_block_free(&t->store, k);
+		}
 	}
-	return n;
 }
 
-/* The slot's tick is now: all its entries are due; up to `max` of them. */
+/* The same for one of the lowest wheel, whose entries are all due; but those too many stay. */
 static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
 	struct chain *c = &t->slot[slot];
@@ -193,32 +193,51 @@ static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32
 		ret[n] = chain_first(&t->store, c);
 		timer_entry(t, ret[n++])->tick = -1;
 		if (chain_pop(&t->store, c)) {
-			timer_empty(t, slot);
+			timer_empty(t, 0, slot);
 			return n;
 		}
 	}
 	return max;
 }
 
+static __attribute__((noinline)) uint32_t timer_pour_far(
+	struct timer *t, unsigned wheel, uint32_t digit, uint32_t *ret, uint32_t max)
+{
+	return timer_pour(t, wheel, digit, ret, max);
+}
+
+/* Moves on to the first slot of this wheel, which is not empty, if that is no later than `to`. */
+POOL_HOT bool timer_reach(struct timer *t, unsigned wheel, int64_t to, uint32_t *ret_digit)
+{
+	int64_t tick = timer_first_of(t, wheel, ret_digit);
+
+	if (tick > to)
+		return false;
+	if (tick > t->now)
+		t->now = tick;
+	return true;
+}
+
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
-	uint32_t n = 0;
+	uint32_t n = 0, digit;
 
 	while (n < max) {
-		uint32_t slot = 0;
-		int64_t tick = timer_slot(t, &slot);
-
-		if (tick > to) {
-			if (to > t->now)
-				t->now = to;
+		if (t->top[0] && timer_reach(t, 0, to, &digit))
+			n += timer_take(t, digit, ret + n, max - n);
+		else if (!t->top[0] && t->top[1] && timer_reach(t, 1, to, &digit))
+			n += timer_pour(t, 1, digit, ret + n, max - n);
+		else if (!t->top[0] && !t->top[1] && t->top[2] && timer_reach(t, 2, to, &digit))
+			n += timer_pour_far(t, 2, digit, ret + n, max - n);
+		else if (!t->top[0] && !t->top[1] && !t->top[2] && t->top[3] &&
+			 timer_reach(t, 3, to, &digit))
+			n += timer_pour_far(t, 3, digit, ret + n, max - n);
+		else
 			break;
-		}
-		if (tick > t->now)
-			t->now = tick;
-		n += slot < TIMER_COARSE ? timer_take(t, slot, ret + n, max - n)
-					 : timer_cascade(t, slot, ret + n, max - n);
 	}
+	if (n < max && to > t->now)
+		t->now = to;
 	t->set -= n;
 	return n;
 }
@@ -245,16 +264,20 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 
 weir_time timer_next(const struct timer *t)
 {
-	uint32_t slot = 0, near[TIMER_LOOK + 1], n;
-	int64_t tick = timer_slot(t, &slot), first = INT64_MAX;
+	uint32_t digit, near[TIMER_LOOK + 1], n;
+	int64_t tick, first = INT64_MAX;
+	unsigned wheel = 0;
 
-	if (tick == INT64_MAX)
+	while (wheel < TIMER_WHEELS && !t->top[wheel])
+		wheel++;
+	if (wheel == TIMER_WHEELS)
 		return WEIR_NEVER;
-	if (slot < TIMER_COARSE)
+	tick = timer_first_of(t, wheel, &digit);
+	if (wheel == 0)
 		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. (A slot that was found holds one at least.) */
-	n = chain_peek(&t->store, &t->slot[slot], near, TIMER_LOOK + 1);
+	n = chain_peek(&t->store, &t->slot[timer_wheel[wheel].slot + digit], near, TIMER_LOOK + 1);
 	if (n > TIMER_LOOK)
 		return tick << TIMER_TICK_BITS;
 	for (uint32_t i = 0; i < n; i++)
