@@ -177,31 +177,31 @@ POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 
 /* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the
  * beginning of its bucket, so that nobody who was just served finds itself behind the times within
- * the bucket. */
-POOL_HOT void lane_serve(struct lane *l, double tag)
+ * the bucket. `ring`: lane_from_ring. */
+POOL_HOT void lane_serve(struct lane *l, double tag, bool ring)
 {
-	if (lane_from_ring(l))
+	if (ring)
 		tag = l->start;
 	else if (l->buckets)
 		tag = (double)(int64_t)l->base * l->quantum;
 	l->now = tag > l->now ? tag : l->now;
 }
 
-POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry)
+POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry, bool ring)
 {
 	entry->at = LANE_NIL;
-	if (lane_from_ring(l))
+	l->members--;
+	if (ring)
 		l->head++;
 	else if (l->buckets)
 		lane_behead(l, (uint32_t)l->base & l->mask);
 	else
 		lane_pop_heap(l);
-	l->members--;
 }
 
 POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)
 {
-	lane_pop_entry(l, lane_entry(h, l, e));
+	lane_pop_entry(l, lane_entry(h, l, e), lane_from_ring(l));
 }
 
 #endif

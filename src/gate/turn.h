@@ -126,8 +126,10 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
 {
 	if (!run) {
-		lane_serve(lane, entry->tag);
-		lane_pop_entry(lane, entry);
+		bool ring = lane_from_ring(lane);
+
+		lane_serve(lane, entry->tag, ring);
+		lane_pop_entry(lane, entry, ring);
 	}
 	entry->tag += step;
 }
@@ -236,7 +238,7 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 		if (node_may(node, slot))
 			return turn_pass(
 				s, &(struct turn){.leaf = n, .slot = slot, .lane = lane}, full);
-		lane_pop_entry(lane, node_entry(node, node_class(slot)));
+		lane_pop(lane, &s->g->home, n);
 	}
 	node_set_ready(s->g, slot, false);
 	return NULL;
