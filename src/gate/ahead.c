@@ -3,7 +3,8 @@
 
 #define AHEAD_FEW 1000 /* tenants that wait; half a megabyte with their requests */
 
-#define AHEAD_LEAST 4 /* of each: what is next may not be like what was */
+#define AHEAD_PIECE 256 /* bytes: seven buckets */
+#define AHEAD_LEAST 4   /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
 {
@@ -38,11 +39,26 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	}
 }
 
+/* Those of a tenant with more buckets than its node has room for. */
+static void ahead_buckets(const struct node *node)
+{
+	const char *piece = (const char *)limits_profile(&node->limits);
+
+	__builtin_prefetch(&node->entry_priority, 1);
+	for (size_t line = 0; line < AHEAD_PIECE; line += POOL_LINE)
+		__builtin_prefetch(piece + line, 1);
+}
+
 /* A node may be another's since, or an inner one, whose first word is a pointer, too. */
 void ahead_heads(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < g->ahead.n; i++)
-		__builtin_prefetch(g->nodes[g->ahead.node[i]].head, 1);
+	for (uint32_t i = 0; i < g->ahead.n; i++) {
+		const struct node *node = &g->nodes[g->ahead.node[i]];
+
+		__builtin_prefetch(node->head, 1);
+		if (!limits_own(&node->limits))
+			ahead_buckets(node);
+	}
 }
 
 void ahead_next(const struct weir_gate *g)

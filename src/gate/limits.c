@@ -42,28 +42,53 @@ weir_time limits_fits(const struct limits *l, const struct weir_req *r)
 	return fits > r->submitted ? fits : r->submitted;
 }
 
-/* r was the head when `fits` was found. */
-static void limits_charge_profile(struct limits *l, const struct weir_req *r)
+/* n buckets, of which those that count r pay for it, `span` after their levels were true. */
+static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
-	struct limits_profile *p = limits_profile(l);
+	for (unsigned i = 0; i < n; i++) {
+		if (span > 0)
+			bucket_fill(&b[i], span);
+		if (limits_counts(&b[i], r))
+			bucket_take(&b[i], limits_cost(r, b[i].unit));
+	}
+}
 
-	limits_fill_some(&l->b[l->n_hold], l->n_profile, &p->stamp, p->fits);
-	limits_take(&l->b[l->n_hold], l->n_profile, r);
+/* The time from `stamp` to `to`, which is the new stamp. */
+static weir_time limits_span(weir_time *stamp, weir_time to)
+{
+	weir_time span = to - *stamp;
+
+	if (span > 0)
+		*stamp = to;
+	return span;
+}
+
+static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time now)
+{
+	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
+	for (unsigned i = l->r; i < l->l; i++)
+		if (l->b[i].level < -l->b[i].size)
+			l->b[i].level = -l->b[i].size;
 }
 
 void limits_charge(
 	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now)
 {
-	limits_fill(l, now);
-	limits_take(l->b, l->n_hold, r);
-	if (priority && l->n_profile)
-		limits_charge_profile(l, r);
-	if (!reserved) {
-		limits_take(&l->b[l->l], l->n_l, r);
-		return;
+	weir_time span = limits_span(&l->stamp, now);
+
+	limits_pay(l->b, l->n_hold, r, span);
+	if (priority && l->n_profile) {
+		struct limits_profile *p =
+			limits_profile(l); /* r was the head when `fits` was found */
+
+		limits_pay(&l->b[l->n_hold], l->n_profile, r, limits_span(&p->stamp, p->fits));
 	}
-	limits_fill_r(l, now);
-	for (unsigned i = l->r; i < l->l; i++)
-		if (limits_counts(&l->b[i], r))
-			limits_take_r(&l->b[i], limits_cost(r, l->b[i].unit));
+	if (reserved)
+		limits_pay_r(l, r, now);
+	if (!l->n_l)
+		return;
+	if (reserved)
+		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){now - span}, now);
+	else
+		limits_pay(&l->b[l->l], l->n_l, r, span);
 }

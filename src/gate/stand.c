@@ -58,65 +58,58 @@ double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r
 
 /* ---- a leaf's head against its own buckets */
 
-static void stand_state(struct weir_gate *g, struct node *node, uint8_t state, weir_time now)
+static void stand_state(const struct stand *s, struct node *node, uint8_t state)
 {
 	if ((node->flags & NODE_STATE) != state)
-		stats_state(g, node, state, now);
+		stats_state(s->g, node, state, s->now);
 }
 
-void stand_held(struct weir_gate *g, uint32_t n, weir_time now)
+void stand_held(struct stand s, uint32_t n, struct node *node)
 {
-	struct node *node = &g->nodes[n];
 	const struct limits *l = &node->limits;
 
-	stand_state(g, node, NODE_HELD, now);
-	timer_set(&g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
+	stand_state(&s, node, NODE_HELD);
+	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
 }
 
-void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now)
+void stand_promote_profile(struct stand s, uint32_t n, struct node *node)
 {
-	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : now;
+	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : s.now;
 
-	if (fits <= now) {
-		const struct stand s = stand_at(g, now, false);
-
+	if (fits <= s.now)
 		stand_enter(&s, n, node, node->priority);
-	} else {
-		timer_set(&g->timer, n, fits);
-	}
+	else
+		timer_set(&s.g->timer, n, fits);
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
-static bool stand_token(struct weir_gate *g, uint32_t n, struct node *node, weir_time now)
+static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
 	weir_time when = limits_when_all(&l->b[l->l], l->n_l, node->head, l->stamp);
 
 	if (node->reserved < when)
 		when = node->reserved;
-	if (when <= now)
+	if (when <= s->now)
 		return true;
-	stand_state(g, node, NODE_TOKENS, now);
-	timer_set(&g->timer, n, when);
+	stand_state(s, node, NODE_TOKENS);
+	timer_set(&s->g->timer, n, when);
 	return false;
 }
 
 /* Any buckets, or none. */
-void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now)
+void stand_look_many(struct stand s, uint32_t n, struct node *node)
 {
-	struct node *node = &g->nodes[n];
 	const struct limits *l = &node->limits;
 
-	if (!limits_all(l->b, l->n_hold, node->head, now - l->stamp)) {
-		stand_held(g, n, now);
+	if (!limits_all(l->b, l->n_hold, node->head, s.now - l->stamp)) {
+		stand_held(s, n, node);
 		return;
 	}
 	node->reserved = limits_reserved(l, node->head);
-	if (l->n_l && !stand_token(g, n, node, now))
+	if (l->n_l && !stand_token(&s, n, node))
 		return;
-	stand_state(g, node, 0, now);
-	const struct stand s = stand_at(g, now, false);
-
+	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
 	if (l->n_profile)
 		limits_profile(l)->fits = limits_fits(l, node->head);

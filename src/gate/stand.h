@@ -27,10 +27,6 @@ double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r
 
 /* ---- inside */
 
-void stand_held(struct weir_gate *g, uint32_t n, weir_time now);
-void stand_look_many(struct weir_gate *g, uint32_t n, weir_time now);
-void stand_promote_profile(struct weir_gate *g, uint32_t n, struct node *node, weir_time now);
-
 /* What does not change during a call. */
 struct stand {
 	struct weir_gate *g;
@@ -40,6 +36,11 @@ struct stand {
 	bool flat;
 	struct lane *reserved, *rest; /* the root's */
 };
+
+/* By value: a pointer given to a function would keep them out of registers everywhere. */
+void stand_held(struct stand s, uint32_t n, struct node *node);
+void stand_look_many(struct stand s, uint32_t n, struct node *node);
+void stand_promote_profile(struct stand s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -105,7 +106,7 @@ POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node
 	if (!node_may(node, NODE_RESERVED))
 		stand_promote_r(s, n, node);
 	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
-		stand_promote_profile(s->g, n, node, s->now);
+		stand_promote_profile(*s, n, node);
 }
 
 /* Its timer has expired. */
@@ -126,7 +127,7 @@ POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *no
 
 	if (!bucket_admits_after(
 		    hold, limits_cost(head, hold->unit), s->now - node->limits.stamp)) {
-		stand_held(s->g, n, s->now);
+		stand_held(*s, n, node);
 		return;
 	}
 	if (node->flags & NODE_STATE)
@@ -145,7 +146,7 @@ POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
 	if (node->limits.pair)
 		stand_look_pair(s, n, node);
 	else
-		stand_look_many(s->g, n, s->now);
+		stand_look_many(*s, n, node);
 }
 
 /* A queue that is empty stands nowhere. */
