@@ -3,6 +3,8 @@
 
 #define AHEAD_FEW 1000 /* tenants that wait; half a megabyte with their requests */
 
+#define AHEAD_MANY 16384 /* timers that are set; with fewer, they come from a cache, soon enough */
+
 #define AHEAD_PIECE 256 /* bytes: seven buckets */
 #define AHEAD_LEAST 4   /* of each: what is next may not be like what was */
 
@@ -19,7 +21,10 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	a->n = 0;
 	if (g->timer.set < AHEAD_FEW && lane->members < AHEAD_FEW)
 		return;
-	uint32_t n = timer_soon(&g->timer, a->node, ahead_want(due));
+	uint32_t n = 0;
+
+	if (g->timer.set > AHEAD_MANY)
+		n = timer_soon(&g->timer, a->node, ahead_want(due));
 
 	/* Who has just become due in a better class passes at once; the others come from the first
 	 * lane that is not empty. */

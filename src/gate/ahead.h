@@ -20,4 +20,12 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
+/* Its timer has expired, so that its places have come already: the other lines. */
+POOL_HOT void ahead_due(const struct node *node)
+{
+	__builtin_prefetch(&node->head, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
+
 #endif

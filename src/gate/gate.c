@@ -53,9 +53,12 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 	ahead_heads(g);
 	do {
 		n = timer_expire(&g->timer, s->now, due, AHEAD_BATCH);
+		for (uint32_t i = 0; i < n; i++)
+			ahead_due(&s->nodes[due[i]]);
 		for (uint32_t i = 0; i < n; i++) {
 			struct node *node = &s->nodes[due[i]];
 
+			__builtin_prefetch(node->head, 1);
 			if (node->flags & NODE_INNER)
 				above_release(g, due[i], s->now);
 			else
