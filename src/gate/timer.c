@@ -206,37 +206,41 @@ static __attribute__((noinline)) uint32_t timer_pour_far(
 	return timer_pour(t, wheel, digit, ret, max);
 }
 
-/* Moves on to the first slot of this wheel, which is not empty, if that is no later than `to`. */
-POOL_HOT bool timer_reach(struct timer *t, unsigned wheel, int64_t to, uint32_t *ret_digit)
+/* Moves on to the first slot of this wheel, which is not empty, and empties it, if that is no later
+ * than `to`: else false. Adds up in *n how many of `max` are due. */
+POOL_HOT bool timer_step(
+	struct timer *t, unsigned wheel, int64_t to, uint32_t *ret, uint32_t max, uint32_t *n)
 {
-	int64_t tick = timer_first_of(t, wheel, ret_digit);
+	uint32_t digit;
+	int64_t tick = timer_first_of(t, wheel, &digit);
 
 	if (tick > to)
 		return false;
 	if (tick > t->now)
 		t->now = tick;
+	*n += wheel == 0   ? timer_take(t, digit, ret + *n, max - *n)
+	      : wheel == 1 ? timer_pour(t, 1, digit, ret + *n, max - *n)
+			   : timer_pour_far(t, wheel, digit, ret + *n, max - *n);
 	return true;
 }
 
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
-	uint32_t n = 0, digit;
+	uint32_t n = 0;
+	bool more = true;
 
-	while (n < max) {
-		if (t->top[0] && timer_reach(t, 0, to, &digit))
-			n += timer_take(t, digit, ret + n, max - n);
-		else if (!t->top[0] && t->top[1] && timer_reach(t, 1, to, &digit))
-			n += timer_pour(t, 1, digit, ret + n, max - n);
-		else if (!t->top[0] && !t->top[1] && t->top[2] && timer_reach(t, 2, to, &digit))
-			n += timer_pour_far(t, 2, digit, ret + n, max - n);
-		else if (!t->top[0] && !t->top[1] && !t->top[2] && t->top[3] &&
-			 timer_reach(t, 3, to, &digit))
-			n += timer_pour_far(t, 3, digit, ret + n, max - n);
+	while (more && n < max) {
+		if (t->top[0])
+			more = timer_step(t, 0, to, ret, max, &n);
+		else if (t->top[1])
+			more = timer_step(t, 1, to, ret, max, &n);
+		else if (t->top[2])
+			more = timer_step(t, 2, to, ret, max, &n);
 		else
-			break;
+			more = t->top[3] && timer_step(t, 3, to, ret, max, &n);
 	}
-	if (n < max && to > t->now)
+	if (!more && to > t->now)
 		t->now = to;
 	t->set -= n;
 	return n;
