@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
 
-#define TIMER_LOOK 8 /* entries that timer_next reads at most */
+#define TIMER_LOOK  8 /* entries that timer_next reads at most */
+#define TIMER_AHEAD 4 /* blocks of a far slot, of which there may be thousands, fetched ahead */
 
 void timer_init(struct timer *t)
 {
@@ -150,6 +151,19 @@ POOL_HOT int64_t timer_first_of(const struct timer *t, unsigned wheel, uint32_t 
 	return t->now >> above << above | (int64_t)*ret_digit << shift;
 }
 
+/* Asks for the entries of one block, and says which comes after it; CHAIN_NIL: none. */
+static uint32_t timer_fetch(const struct timer *t, uint32_t k)
+{
+	const struct chain_block *b = &t->store.blocks[k];
+
+	if (k == CHAIN_NIL)
+		return CHAIN_NIL;
+	for (unsigned i = 0; i < CHAIN_CELLS; i++)
+		if (b->cell[i] < t->store.room) /* else there is nothing in it */
+			__builtin_prefetch(timer_entry(t, b->cell[i]), 1);
+	return b->next;
+}
+
 /* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. Also
  * those that are due, but too many: to the lowest, where they come next. */
 POOL_HOT uint32_t timer_pour(
@@ -157,9 +171,11 @@ POOL_HOT uint32_t timer_pour(
 {
 	const struct chain c = t->slot[timer_wheel[wheel].slot + digit];
 	int64_t now = t->now;
-	uint32_t n = 0;
+	uint32_t n = 0, ahead = c.head / CHAIN_STEP;
 
 	timer_empty(t, wheel, digit);
+	for (unsigned i = 0; wheel > 1 && i < TIMER_AHEAD; i++)
+		ahead = timer_fetch(t, ahead);
 	for (uint32_t at = c.head;;) {
 		uint32_t i = *chain_cell(&t->store, at), k = at / CHAIN_STEP;
 
@@ -180,6 +196,8 @@ POOL_HOT uint32_t timer_pour(
 		if (at % CHAIN_STEP == CHAIN_CELLS) {
 			at = t->store.blocks[k].next * CHAIN_STEP;
 			chain_block_free(&t->store, k);
+			if (wheel > 1)
+				ahead = timer_fetch(t, ahead);
 		}
 	}
 }
