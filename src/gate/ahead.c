@@ -25,7 +25,6 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 
 	if (g->timer.set > AHEAD_MANY)
 		n = timer_soon(&g->timer, a->node, ahead_want(due));
-
 	/* Who has just become due in a better class passes at once; the others come from the first
 	 * lane that is not empty. */
 	if (node_ready(g, 0) < NODE_REST)

@@ -2,11 +2,12 @@
 /*
  * ahead: memory ahead of need. What a batch will touch is fetched together, not one after the other.
  *
- * METHOD  Who is likely to pass in the next batch is read off the chains of the lanes and of the
- *         timer at the end of this one, and their nodes are asked for; they come while the caller
- *         does something else. When the next batch begins, their heads are asked for, and before
- *         the first passes, those behind the heads. Nothing but hints: a wrong guess costs a fetch.
- *         Where few tenants wait it would cost as much as it gains, and is left out.
+ * METHOD  Who is likely to pass in the next batch is read off the chains of the lanes, and of the
+ *         timer if very many wait, at the end of this one, and their nodes are asked for; they come
+ *         while the caller does something else. When the next batch begins, their heads are asked
+ *         for, and before the first passes, those behind the heads. With fewer, who is due is
+ *         asked for when he is due. Nothing but hints: a wrong guess costs a fetch. Where few
+ *         tenants wait it would cost as much as it gains, and is left out.
  */
 #ifndef WEIR_GATE_AHEAD_H
 #define WEIR_GATE_AHEAD_H

@@ -11,8 +11,8 @@
  *         timers (134 ms) move once. One that is set to the beginning of such a slot
  *         (timer_set_coarse) never moves: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
- *         are small integers, one timer each, part of what they belong to. Those of one tick expire in the order in which they
- *         were set, however often somebody looks in between.
+ *         are small integers, one timer each, part of what they belong to. Those of one tick
+ *         expire in the order in which they were set, however often somebody looks in between.
  * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
  *         again. That saves most of the moves of a timer that is pushed back at every request.
  */
