@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* How many go into the ring at once: all of them are looked at, which takes its time. */
-#define LANE_FILL 16
+#define LANE_FILL 4
 /* The circle spans this many of the largest steps, so that tags rarely lie beyond it. */
 #define LANE_SPAN 4
 /* Buckets a child, and their least and greatest number. Many buckets make the quantum small; few
