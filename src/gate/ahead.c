@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
 
-#define AHEAD_FEW 1000 /* tenants that wait; half a megabyte with their requests */
+#define AHEAD_FEW                                                                                  \
+	2000 /* tenants that wait; a megabyte with their requests: a core has that of its own */
 
 #define AHEAD_MANY 16384 /* timers that are set; with fewer, they come from a cache, soon enough */
 
