@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
 
-#define AHEAD_FEW                                                                                  \
-	2000 /* tenants that wait; a megabyte with their requests: a core has that of its own */
-
-#define AHEAD_MANY 16384 /* timers that are set; with fewer, they come from a cache, soon enough */
-
-#define AHEAD_PIECE 256 /* bytes: seven buckets */
-#define AHEAD_LEAST 4   /* of each: what is next may not be like what was */
+#define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
+#define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
+#define AHEAD_PIECE 256   /* bytes of buckets: seven of them */
+#define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
 {
