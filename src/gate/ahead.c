@@ -1,117 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
 
-#define AHEAD_FEW 16384 /* tenants that wait; some 10 MB with their requests and buckets */
+#define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
+#define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
+#define AHEAD_PIECE 256   /* bytes of buckets: seven of them */
+#define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
-#define AHEAD_STEP 8 /* passes that a line takes to come, at some 30 ns a pass */
-
-static inline void ahead_node(const struct weir_gate *g, uint32_t n)
+static uint32_t ahead_want(size_t n)
 {
-	__builtin_prefetch(&g->nodes[n], 1);
-	__builtin_prefetch(&g->nodes[n].dispatched, 1);
+	return n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_BATCH ? (uint32_t)n : AHEAD_BATCH;
 }
 
-static inline void ahead_head(const struct weir_gate *g, uint32_t n)
+void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
-	const struct node *node = &g->nodes[n];
+	struct ahead *a = &g->ahead;
+	const struct lane *lane = node_lane(g, WEIR_ROOT, NODE_REST);
 
-	__builtin_prefetch(node->head, 1);
-	__builtin_prefetch(&g->entries[node->entry[WEIR_CLASS_REST] & ~1u], 1); /* a pair */
-	if (!node->limits)
+	a->n = 0;
+	if (g->timer.set < AHEAD_FEW && lane->members < AHEAD_FEW)
 		return;
-	__builtin_prefetch(node->limits, 1);
-	__builtin_prefetch(&node->limits->b[1], 1);
-	if (node->priority != NODE_NO_PRIORITY) { /* profiles: more buckets than fit there */
-		__builtin_prefetch(&node->limits->b[3], 1);
-		__builtin_prefetch(&node->limits->b[5], 1);
+	uint32_t n = 0;
+
+	if (g->timer.set > AHEAD_MANY)
+		n = timer_soon(&g->timer, a->node, ahead_want(due));
+	/* Who has just become due in a better class passes at once; the others come from the first
+	 * lane that is not empty. */
+	if (node_ready(g, 0) < NODE_REST)
+		lane = node_lane(g, WEIR_ROOT, node_ready(g, 0));
+	n += lane_soon(lane, a->node + n, ahead_want(passed > due ? passed - due : 0));
+	for (uint32_t i = 0; i < n; i++) {
+		if (a->node[i] & LANE_OF_LANE)
+			continue;
+		const struct node *node = &g->nodes[a->node[i]];
+
+		__builtin_prefetch(&node->head, 1);
+		__builtin_prefetch(&node->entry_reserved, 1);
+		__builtin_prefetch(&node->own, 1);
+		__builtin_prefetch(&node->limits, 1);
+		a->node[a->n++] = a->node[i];
 	}
 }
 
-void ahead_nodes(const struct weir_gate *g, const struct ahead_batch *batch)
+/* Those of a tenant with more buckets than its node has room for. */
+static void ahead_buckets(const struct node *node)
 {
-	for (uint32_t i = 0; i < batch->n; i++)
-		ahead_node(g, batch->node[i]);
+	const char *piece = (const char *)limits_profile(&node->limits);
+
+	__builtin_prefetch(&node->entry_priority, 1);
+	for (size_t line = 0; line < AHEAD_PIECE; line += POOL_LINE)
+		__builtin_prefetch(piece + line, 1);
 }
 
-void ahead_heads(const struct weir_gate *g, const struct ahead_batch *batch)
+/* A node may be another's since, or an inner one, whose first word is a pointer, too. */
+void ahead_heads(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < batch->n; i++)
-		ahead_head(g, batch->node[i]);
+	for (uint32_t i = 0; i < g->ahead.n; i++) {
+		const struct node *node = &g->nodes[g->ahead.node[i]];
+
+		__builtin_prefetch(node->head, 1);
+		if (!limits_own(&node->limits))
+			ahead_buckets(node);
+	}
 }
 
-void ahead_next(const struct weir_gate *g, const struct ahead_batch *batch)
+void ahead_next(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < batch->n; i++) {
-		const struct weir_req *head = g->nodes[batch->node[i]].head;
+	for (uint32_t i = 0; i < g->ahead.n; i++) {
+		const struct weir_req *head = g->nodes[g->ahead.node[i]].head;
 
 		if (head)
 			__builtin_prefetch(head->next, 1);
 	}
-}
-
-/* Adds the owners of up to `max` entries at the front of one of the root's lanes. */
-static void ahead_lane(const struct weir_gate *g, const struct lane *lane, struct lane_walk *w,
-	struct ahead_batch *ahead, uint32_t max)
-{
-	for (uint32_t e; max && (e = lane_walk(lane, g->entries, w)) != LANE_NIL; max--) {
-		uint32_t owner = g->entries[e].owner;
-
-		if (owner >= NODE_ORPHAN) /* a lane of its own, or nobody */
-			continue;
-		ahead->node[ahead->n++] = owner;
-		ahead_node(g, owner);
-		__builtin_prefetch(&g->timer.entries[owner], 1);
-	}
-}
-
-/* The leaves that are likely to pass next: those at the front of the root's lanes. The walk goes on
- * where this ends. */
-void ahead_front(
-	const struct weir_gate *g, struct ahead_walk *walk, struct ahead_batch *ahead, size_t max)
-{
-	uint32_t want = max < AHEAD_BATCH ? (uint32_t)max : AHEAD_BATCH;
-
-	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST && ahead->n < want;
-		slot = node_ready(g, slot + 1)) {
-		walk->of = node_lane(g, WEIR_ROOT, slot);
-		walk->lane = lane_walk_from_front(walk->of);
-		ahead_lane(g, walk->of, &walk->lane, ahead, want - ahead->n);
-	}
-	ahead_heads(g, ahead);
-}
-
-void ahead_start(const struct weir_gate *g, struct ahead_walk *w)
-{
-	w->of = node_lane(g, WEIR_ROOT, NODE_REST);
-	w->lane = lane_walk_from_front(w->of);
-	w->timer = (struct timer_walk){
-		.at = TIMER_NIL, .digit = (uint32_t)(g->timer.now / TIMER_COARSE) & 4095};
-	w->n = w->of->members > AHEAD_FEW ? 0 : AHEAD_BATCH;
-}
-
-void ahead_step(const struct weir_gate *g, struct ahead_walk *w)
-{
-	uint32_t k = w->n++, n = timer_walk(&g->timer, &w->timer);
-	uint32_t e = lane_walk(w->of, g->entries, &w->lane);
-
-	w->due[k] = n;
-	w->entry[k] = e;
-	if (n != TIMER_NIL) {
-		__builtin_prefetch(&g->timer.entries[n], 1);
-		ahead_node(g, n);
-	}
-	if (e != LANE_NIL)
-		__builtin_prefetch(&g->entries[e], 1);
-	if (k < AHEAD_STEP)
-		return;
-	n = w->due[k - AHEAD_STEP];
-	if (n != TIMER_NIL)
-		ahead_head(g, n);
-	e = w->entry[k - AHEAD_STEP];
-	n = e != LANE_NIL ? g->entries[e].owner : NODE_NIL;
-	w->node[k] = n;
-	if (n < NODE_ORPHAN)
-		ahead_node(g, n);
-	if (k >= 2 * AHEAD_STEP && w->node[k - AHEAD_STEP] < NODE_ORPHAN)
-		ahead_head(g, w->node[k - AHEAD_STEP]);
 }

@@ -18,6 +18,7 @@
 #define WEIR_GATE_BUCKET_H
 
 #include "gate/gate.h"
+#include "gate/pool.h"
 
 #define BUCKET_RATE_ONE UINT64_C(1024)                           /* a rate of 1 unit/s */
 #define BUCKET_UNIT     (BUCKET_RATE_ONE * UINT64_C(1000000000)) /* parts of a unit */
@@ -27,9 +28,9 @@ struct bucket {        /* half a cache line; who holds several keeps one time fo
 	uint64_t part; /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
 	int64_t size;  /* units */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
-	uint64_t ops : 8;   /* mask of operations that count; a byte, for a quick look */
-	uint64_t unit : 4;  /* enum weir_unit */
+	uint64_t ops : 4;   /* mask of operations that count */
 	uint64_t kind : 4;  /* enum weir_bucket_kind */
+	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
 };
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
@@ -49,7 +50,7 @@ void bucket_fill_slow(struct bucket *b, weir_time span);
 weir_time bucket_wait_slow(const struct bucket *b, int64_t need);
 
 /* `span` > 0 has passed. */
-static inline void bucket_fill(struct bucket *b, weir_time span)
+POOL_HOT void bucket_fill(struct bucket *b, weir_time span)
 {
 	uint64_t parts;
 
@@ -76,7 +77,7 @@ static inline int64_t bucket_need(const struct bucket *b, int64_t cost)
 }
 
 /* Would it admit this cost, `span` ≥ 0 after its level was true? Nothing is always admitted. */
-static inline bool bucket_admits_after(const struct bucket *b, int64_t cost, weir_time span)
+POOL_HOT bool bucket_admits_after(const struct bucket *b, int64_t cost, weir_time span)
 {
 	int64_t short_ = bucket_need(b, cost) - b->level;
 	uint64_t parts;
@@ -95,7 +96,7 @@ static inline bool bucket_admits(const struct bucket *b, int64_t cost)
 }
 
 /* How long until it admits; 0: now, WEIR_NEVER: never. */
-static inline weir_time bucket_wait(const struct bucket *b, int64_t cost)
+POOL_HOT weir_time bucket_wait(const struct bucket *b, int64_t cost)
 {
 	int64_t short_ = bucket_need(b, cost) - b->level;
 

@@ -3,7 +3,8 @@
  * Knobs: checked as a set, given their memory as a set, and only then turned: what can fail comes
  * before what changes.
  */
-#include "gate/node.h"
+#include "gate/above.h"
+#include "gate/stand.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,8 +41,8 @@ static int knob_check_buckets(
 static bool knob_has(const struct weir_gate *g, const struct weir_knob *set, size_t n,
 	weir_node node, enum weir_bucket_kind kind)
 {
-	const struct node_limits *l = g->nodes[node].limits;
-	bool has = l && (kind == WEIR_RTOKENS ? l->n_r : l->n_l);
+	const struct limits *l = &g->nodes[node].limits;
+	bool has = kind == WEIR_RTOKENS ? l->n_r : l->n_l;
 
 	for (size_t i = 0; i < n; i++) { /* a bucket given earlier in the same set counts */
 		if (set[i].node != node || set[i].kind != WEIR_KNOB_BUCKETS)
@@ -126,15 +127,24 @@ static int knob_check(
 
 /* ---- memory */
 
-/* The limits, their buckets and then their clocks, in one piece. */
-static struct node_limits *knob_limits(
-	struct weir_gate *g, const struct weir_knob *k, weir_time now)
-{
-	struct node_limits *l = tree_limits(g, k->n_buckets);
+/* What a knob makes of a node's buckets. */
+struct knob_limits {
+	struct limits l;
+	struct bucket own[LIMITS_OWN];
+};
 
-	if (!l)
-		return NULL;
-	l->stamp = l->profile_stamp = now;
+static int knob_limits(
+	struct weir_gate *g, const struct weir_knob *k, weir_time now, struct knob_limits *ret)
+{
+	struct limits *l = &ret->l;
+
+	for (uint32_t i = 0; i < k->n_buckets; i++)
+		l->n_profile += k->buckets[i].kind == WEIR_PROFILE;
+	l->n = (uint8_t)k->n_buckets;
+	l->b = limits_own(l) ? ret->own : tree_buckets(g, k->n_buckets);
+	if (!l->b)
+		return -ENOMEM;
+	l->n = l->n_profile = 0;
 	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
 		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
 
@@ -145,15 +155,18 @@ static struct node_limits *knob_limits(
 			++*n[kind];
 		}
 	}
+	l->stamp = l->r_stamp = now;
+	if (!limits_own(l))
+		limits_profile(l)->stamp = now;
 	l->r = (uint8_t)(l->n_hold + l->n_profile);
 	l->l = (uint8_t)(l->r + l->n_r);
 	l->pair = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
 		  l->b[1].ops == WEIR_OPS_ALL;
-	return l;
+	return 0;
 }
 
-/* Entries and lanes for what the knob lets a leaf do. */
-static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const struct node_limits *l)
+/* Lanes for what the knob lets a leaf do. */
+static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const struct limits *l)
 {
 	int r = 0;
 
@@ -171,7 +184,7 @@ static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const st
 /* ---- turning */
 
 /* The k-th bucket of a kind, unit and mask takes over the level of the k-th such one before. */
-static void knob_inherit(struct node_limits *l, const struct node_limits *old)
+static void knob_inherit(struct limits *l, const struct limits *old)
 {
 	uint64_t taken = 0;
 
@@ -191,48 +204,52 @@ static void knob_inherit(struct node_limits *l, const struct node_limits *old)
 	}
 }
 
-/* Clocks and areas go on. Levels are brought up to now at the old rate first. */
-static void knob_take_over(struct weir_gate *g, uint32_t n, struct node_limits *l, weir_time now)
+/* Levels are brought up to now at the old rate first. */
+static void knob_take_over(
+	struct weir_gate *g, struct node *node, struct knob_limits *new, weir_time now)
 {
-	struct node_limits *old = g->nodes[n].limits;
+	struct limits *old = &node->limits;
 
-	if (old) {
-		limits_fill(old, now);
-		for (unsigned i = old->n_hold; i < old->n_hold + old->n_profile; i++)
-			bucket_fill(&old->b[i], now - old->profile_stamp);
-		knob_inherit(l, old);
-		*limits_clocks(l) = *limits_clocks(old);
-		tree_limits_free(g, old);
+	limits_fill(old, now);
+	limits_fill_r(old, now);
+	if (old->n_profile)
+		limits_fill_some(
+			&old->b[old->n_hold], old->n_profile, &limits_profile(old)->stamp, now);
+	knob_inherit(&new->l, old);
+	tree_limits_free(g, old);
+	node->limits = new->l;
+	if (limits_own(&new->l)) {
+		memcpy(node->own, new->own, sizeof node->own);
+		node->limits.b = node->own;
 	}
-	g->nodes[n].limits = l;
-	if (!old)
-		stats_start(g, n, now);
 }
 
-/* All leaves that wait sign off the clocks above them, or on again. */
-static void knob_sign(struct weir_gate *g, weir_time now, int64_t sign)
+/* All that wait sign off the clocks above them, or on again. */
+static void knob_sign(struct weir_gate *g, weir_time now, bool off)
 {
-	for (uint32_t n = 1; n < g->n_nodes; n++)
-		if ((g->nodes[n].flags & NODE_LEAF) && (g->nodes[n].flags & NODE_CLOCKS) &&
-			g->nodes[n].queued)
-			stats_wait_slow(g, n, now, sign * (int64_t)g->nodes[n].queued);
+	for (uint32_t n = 1; n < g->n_nodes; n++) {
+		struct node *node = &g->nodes[n];
+
+		if (node->flags & NODE_LEAF)
+			stats_sign(g, node, now, off ? node->queued : -(uint64_t)node->queued);
+	}
 }
 
-static void knob_buckets(struct weir_gate *g, uint32_t n, struct node_limits *l, weir_time now)
+static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *new, weir_time now)
 {
-	const struct node_limits *old = g->nodes[n].limits;
+	struct node *node = &g->nodes[n];
 	/* Who has a clock above changes only when an inner node gets its first hold bucket or loses
 	 * its last; rates change without a walk over the tree. */
-	bool above = (g->nodes[n].flags & NODE_INNER) && !(old && old->n_hold) != !l->n_hold;
+	bool above = (node->flags & NODE_INNER) && !node->limits.n_hold != !new->l.n_hold;
 
-	if (l->n_profile && g->nodes[n].priority == NODE_NO_PRIORITY)
-		g->nodes[n].priority = NODE_PRIORITIES - 1;
+	if (new->l.n_profile && node->priority == NODE_NO_PRIORITY)
+		node->priority = NODE_PRIORITIES - 1;
 	if (above)
-		knob_sign(g, now, 1);
-	knob_take_over(g, n, l, now);
+		knob_sign(g, now, true);
+	knob_take_over(g, node, new, now);
 	if (above) {
 		tree_flags(g);
-		knob_sign(g, now, -1);
+		knob_sign(g, now, false);
 	}
 }
 
@@ -240,40 +257,30 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 {
 	struct node *node = &g->nodes[n];
 	uint8_t priority = value < 0 ? NODE_NO_PRIORITY : (uint8_t)value;
-	uint32_t *e = &node->entry[WEIR_CLASS_PRIORITY];
 
 	if (priority == node->priority)
 		return;
 	if (g->run_node == n)
 		g->run_left = 0;
-	/* An entry may still stand in the lane of the old priority: it stays behind, and the leaf
-	 * takes a new one. If there is no memory for one it keeps its priority. */
-	if (*e != NODE_NIL && g->entries[*e].next != LANE_NIL) {
-		uint32_t old = *e;
-
-		*e = NODE_NIL;
-		if (priority != NODE_NO_PRIORITY && tree_slot(g, n, priority)) {
-			*e = old;
-			return;
-		}
-		tree_orphan(g, old);
-	}
+	if (node->priority != NODE_NO_PRIORITY)
+		tree_leave(g, n, node->priority);
 	node->priority = priority;
 }
 
-static void knob_grant(struct node_limits *l, enum weir_knob_kind kind, double value, weir_time now)
+static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value, weir_time now)
 {
 	unsigned from = kind == WEIR_KNOB_RGRANT ? l->r : l->l;
 	unsigned n = kind == WEIR_KNOB_RGRANT ? l->n_r : l->n_l;
 
 	limits_fill(l, now);
+	limits_fill_r(l, now);
 	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));
 }
 
 static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 {
-	struct node_inner *in = g->inner[g->nodes[n].parent];
+	struct node_inner *in = g->nodes[g->nodes[n].parent].inner;
 
 	g->nodes[n].per_weight = 1 / weight;
 	if (weight < in->weight_min) {
@@ -285,7 +292,7 @@ static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 }
 
 static void knob_turn(
-	struct weir_gate *g, const struct weir_knob *k, struct node_limits *l, weir_time now)
+	struct weir_gate *g, const struct weir_knob *k, struct knob_limits *new, weir_time now)
 {
 	switch (k->kind) {
 	case WEIR_KNOB_WINDOW:
@@ -303,11 +310,11 @@ static void knob_turn(
 		g->deadline[k->node] = (weir_time)k->value;
 		break;
 	case WEIR_KNOB_BUCKETS:
-		knob_buckets(g, k->node, l, now);
+		knob_buckets(g, k->node, new, now);
 		break;
 	case WEIR_KNOB_RGRANT:
 	case WEIR_KNOB_LGRANT:
-		knob_grant(g->nodes[k->node].limits, k->kind, k->value, now);
+		knob_grant(&g->nodes[k->node].limits, k->kind, k->value, now);
 		break;
 	case WEIR_KNOB_RUN:
 		g->run = (uint32_t)k->value;
@@ -325,7 +332,7 @@ static void knob_turn(
 int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *knobs, size_t n,
 	struct weir_err *err)
 {
-	struct node_limits **limits = calloc(n ? n : 1, sizeof *limits);
+	struct knob_limits *limits = calloc(n ? n : 1, sizeof *limits);
 	int r = limits ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
 
 	if (now > g->now)
@@ -334,27 +341,26 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 	for (size_t i = 0; !r && i < n; i++)
 		r = knob_check(g, knobs, i, err);
 	for (size_t i = 0; !r && i < n; i++) {
-		if (knobs[i].kind == WEIR_KNOB_BUCKETS)
-			limits[i] = knob_limits(g, &knobs[i], now);
-		if ((knobs[i].kind == WEIR_KNOB_BUCKETS && !limits[i]) ||
-			knob_reserve(g, &knobs[i], limits[i]))
+		if ((knobs[i].kind == WEIR_KNOB_BUCKETS &&
+			    knob_limits(g, &knobs[i], now, &limits[i])) ||
+			knob_reserve(g, &knobs[i], &limits[i].l))
 			r = weir_err_set(err, -ENOMEM, "out of memory");
 	}
 	if (r) {
 		for (size_t i = 0; limits && i < n; i++)
-			tree_limits_free(g, limits[i]);
+			tree_limits_free(g, &limits[i].l);
 		free(limits);
 		return r;
 	}
 	for (size_t i = 0; i < n; i++)
-		knob_turn(g, &knobs[i], limits[i], now);
+		knob_turn(g, &knobs[i], &limits[i], now);
 	free(limits);
 	for (size_t i = 0; i < n; i++) {
 		if (g->nodes[knobs[i].node].flags & NODE_INNER)
-			gate_release(g, knobs[i].node, now);
+			above_release(g, knobs[i].node, now);
 		else
-			gate_update(g, knobs[i].node, now);
-		gate_release_above(g, knobs[i].node, now);
+			stand_update(g, knobs[i].node, now);
+		above_release_all(g, knobs[i].node, now);
 	}
 	return 0;
 }

@@ -1,40 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/limits.h"
 
-weir_time limits_wait_all(const struct bucket *b, unsigned n, const struct weir_req *r)
+/* A division says when a bucket admits; only those are asked that do not admit by then anyway. */
+weir_time limits_when_all(
+	const struct bucket *b, unsigned n, const struct weir_req *r, weir_time stamp)
 {
 	weir_time wait = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!limits_counts(&b[i], r))
-			continue;
-		weir_time t = bucket_wait(&b[i], limits_cost(r, b[i].unit));
+		int64_t cost = limits_cost(r, b[i].unit);
 
-		if (t > wait)
+		if (limits_counts(&b[i], r) && !bucket_admits_after(&b[i], cost, wait))
+			wait = bucket_wait(&b[i], cost);
+	}
+	return limits_later(stamp, wait);
+}
+
+weir_time limits_when_any(
+	const struct bucket *b, unsigned n, const struct weir_req *r, weir_time stamp)
+{
+	weir_time wait = WEIR_NEVER;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t cost = limits_cost(r, b[i].unit);
+
+		if (cost == 0 || !limits_counts(&b[i], r))
+			continue;
+		weir_time t = bucket_wait(&b[i], cost);
+
+		if (t < wait)
 			wait = t;
 	}
-	return wait;
+	return limits_later(stamp, wait);
 }
 
-static void limits_fill_profile(struct node_limits *l, weir_time to)
+weir_time limits_fits(const struct limits *l, const struct weir_req *r)
 {
-	for (unsigned i = l->n_hold; i < l->r; i++)
-		bucket_fill(&l->b[i], to - l->profile_stamp);
-	l->profile_stamp = to;
+	weir_time fits =
+		limits_when_all(&l->b[l->n_hold], l->n_profile, r, limits_profile(l)->stamp);
+
+	return fits > r->submitted ? fits : r->submitted;
 }
 
-weir_time limits_fits(struct node_limits *l, const struct weir_req *r)
+/* n buckets, of which those that count r pay for it, `span` after their levels were true. */
+static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
-	if (r->submitted > l->profile_stamp)
-		limits_fill_profile(l, r->submitted);
-	weir_time wait = limits_wait_all(&l->b[l->n_hold], l->n_profile, r);
-
-	return wait < WEIR_NEVER - l->profile_stamp ? l->profile_stamp + wait : WEIR_NEVER;
+	for (unsigned i = 0; i < n; i++) {
+		if (span > 0)
+			bucket_fill(&b[i], span);
+		if (limits_counts(&b[i], r))
+			bucket_take(&b[i], limits_cost(r, b[i].unit));
+	}
 }
 
-void limits_charge_profile(struct node_limits *l, const struct weir_req *r)
+/* The time from `stamp` to `to`, which is the new stamp. */
+static weir_time limits_span(weir_time *stamp, weir_time to)
 {
-	if (l->fits > l->profile_stamp)
-		limits_fill_profile(l, l->fits);
-	limits_take(&l->b[l->n_hold], l->n_profile, r);
+	weir_time span = to - *stamp;
+
+	if (span > 0)
+		*stamp = to;
+	return span;
+}
+
+static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time now)
+{
+	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
+	for (unsigned i = l->r; i < l->l; i++)
+		if (l->b[i].level < -l->b[i].size)
+			l->b[i].level = -l->b[i].size;
+}
+
+void limits_charge(
+	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now)
+{
+	weir_time span = limits_span(&l->stamp, now);
+
+	limits_pay(l->b, l->n_hold, r, span);
+	if (priority && l->n_profile) {
+		struct limits_profile *p =
+			limits_profile(l); /* r was the head when `fits` was found */
+
+		limits_pay(&l->b[l->n_hold], l->n_profile, r, limits_span(&p->stamp, p->fits));
+	}
+	if (reserved)
+		limits_pay_r(l, r, now);
+	if (!l->n_l)
+		return;
+	if (reserved)
+		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){now - span}, now);
+	else
+		limits_pay(&l->b[l->l], l->n_l, r, span);
 }

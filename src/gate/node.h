@@ -2,7 +2,10 @@
 /*
  * node: what a gate is made of; shared by the files of this room and by nobody else.
  *
- *   gate.c   the hot path: submit, next, done, wakeup
+ *   gate.c   the calls: submit, next, done, wakeup, cancel
+ *   turn.h   whose turn it is, and what a pass changes
+ *   stand.h  where a leaf's head stands: in which lanes, or waiting for what
+ *   above.c  the buckets of inner nodes
  *   ahead.c  memory ahead of need
  *   tree.c   nodes come and go, and their lanes with them
  *   knob.c   knobs
@@ -13,6 +16,10 @@
  * profiles. A lane that is not empty stands in the lane of the same slot one level up. What passes
  * next is found by going down from the root's first lane that is not empty. An entry that no longer
  * belongs where it stands is dropped when it comes to the front (lane.h).
+ *
+ * Everything of a tenant that a request touches is in one block of memory, struct node, in the order
+ * in which it is touched: few cache lines, side by side, on one page. Lanes and timers know tenants
+ * by number and find their part of the block by themselves.
  */
 #ifndef WEIR_GATE_NODE_H
 #define WEIR_GATE_NODE_H
@@ -32,70 +39,77 @@
 #define NODE_NIL         UINT32_MAX
 #define NODE_DEPTH_MAX   32 /* levels below the root; a policy of people's making has under ten */
 
-#define NODE_ORPHAN 0x7fffffffu /* owner of an entry whose node was removed: freed at the front */
-
-/* What the head waits for, besides the window and its turn. */
-enum node_state { NODE_OK, NODE_HELD, NODE_TOKENS };
+#define NODE_MOST 0x7fffffffu /* node numbers are less: the high bit is LANE_OF_LANE */
 
 enum node_flags {
-	NODE_LEAF = 1,     /* takes requests */
-	NODE_INNER = 2,    /* has children, or is the root */
-	NODE_ABOVE = 4,    /* some ancestor, the root included, has a hold bucket */
-	NODE_CLOCKS = 8,   /* leaf: a clock besides the window's runs or ran: ABOVE, or was held */
-	NODE_STOPPED = 16, /* inner: its hold buckets stop those of slot ≥ stopped */
+	NODE_LEAF = 1,    /* takes requests */
+	NODE_INNER = 2,   /* has children, or is the root */
+	NODE_ABOVE = 4,   /* some ancestor, the root included, has a hold bucket */
+	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
+	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
+	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
 };
+/* What the head waits for, besides the window and its turn. */
+#define NODE_STATE (NODE_HELD | NODE_TOKENS)
 
 /* A clock that runs while something holds, and how much of that time the window was full. */
 struct node_clock {
 	uint64_t time, full;
 };
 
-/* The clocks that tell for whom a node's buckets made it wait. All areas are sums over requests of
- * a clock at dispatch minus the same clock at submit. 64-bit sums may wrap; differences do not
- * mind. */
-struct node_clocks {
-	uint64_t held;   /* clock: own hold buckets do not admit */
-	uint64_t tokens; /* clock: no token, and not held, and nobody above stopped */
-	union {
-		struct {                 /* a leaf's */
-			uint64_t both;   /* clock: held, and somebody above stopped too */
-			uint64_t masked; /* clock: the window is full, but a limit comes first */
-		};
-		struct node_clock above; /* an inner node's: stopped here or above, as of since */
-	};
-	struct node_clock since;  /* now and the full clock when the state last changed */
-	struct node_clock above0; /* the parent's above clock then */
-	uint64_t held_area, tokens_area, both_area; /* request·ns */
-};
-
 struct node_inner {
 	uint32_t children;
-	uint32_t lane[2]; /* of the slots RESERVED and REST; NODE_NIL until somebody needs it */
-	uint32_t *lane_priority; /* NODE_PRIORITIES of them, or NULL */
-	double weight_min;       /* the least that any child ever had: for the quantum */
-	uint8_t stopped;         /* with NODE_STOPPED: the first slot that is stopped */
+	uint8_t stopped;          /* with NODE_STOPPED: the first slot that is stopped */
+	struct lane *lane[2];     /* RESERVED and REST; NULL until somebody needs it */
+	struct lane **priority;   /* NODE_PRIORITIES of them, or NULL */
+	double weight_min;        /* the least that any child ever had: for the quantum */
+	weir_time held;           /* clock: own hold buckets stop somebody */
+	struct node_clock above;  /* clock: stopped here or above, as of since */
+	struct node_clock since;  /* now and the full clock when NODE_STOPPED last changed */
+	struct node_clock above0; /* the parent's above clock then */
 };
 
+/* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c).
+ * 64-bit sums may wrap; differences do not mind. */
 struct node {
-	/* what every request touches */
-	struct weir_req *head, *tail;
-	struct node_limits *limits; /* NULL: none */
-	double per_weight;          /* 1/r */
+	/* the queue: all that submit and done touch */
+	_Alignas(POOL_LINE) union {
+		struct weir_req *head;    /* leaf */
+		struct node_inner *inner; /* with NODE_INNER */
+	};
+	struct weir_req *tail;
+	uint64_t wait_area;   /* request·ns by the clocks: now; */
+	uint64_t full_area;   /* full, while nothing else comes before the window */
+	uint64_t device_area; /* request·ns in the device */
 	uint32_t queued, in_flight;
+	double per_weight; /* 1/r */
 	uint32_t parent;
-	uint32_t entry[3]; /* leaf: priority, reserved, rest; NODE_NIL: none yet */
-	uint8_t flags, state;
+	uint8_t flags; /* enum node_flags; 0: no node */
+	/* the places: all that a timer's expiry touches, if it finds an R-token */
+	_Alignas(POOL_LINE) struct lane_entry entry_reserved;
+	struct lane_entry entry_rest;
+	struct timer_entry timer;
+	weir_time reserved; /* leaf: when the head has an R-token, as of the last look */
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
-	/* counters */
-	uint64_t dispatched, bytes;
-	uint64_t passed[2];  /* by class: priority, reserved */
-	uint64_t wait_area;  /* request·ns by the clocks: now; */
-	uint64_t full_area;  /* full, when nothing else comes before the window; */
-	uint64_t above_area; /* stopped above */
-	uint64_t device_area;
+	/* what a pass touches besides */
+	_Alignas(POOL_LINE) struct bucket own[LIMITS_OWN];
+	struct limits limits;
+	uint64_t bytes;
+	uint64_t passed[3]; /* by class */
+	/* what few need */
+	struct lane_entry entry_priority;
+	weir_time held;       /* clock: own hold buckets do not admit */
+	weir_time held_since; /* with NODE_HELD */
+	uint64_t held_area;   /* request·ns by the clocks: now, with NODE_HELD; */
+	uint64_t tokens_area; /* now without what is above, with NODE_TOKENS; */
+	uint64_t above_area;  /* stopped above, without NODE_HELD */
 };
-_Static_assert(sizeof(struct node) == 128, "two cache lines a node");
+_Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
+_Static_assert(offsetof(struct node, entry_reserved) == 64 && offsetof(struct node, own) == 128 &&
+		       offsetof(struct node, limits) == 192 &&
+		       offsetof(struct node, entry_priority) == 256,
+	"each part in a cache line");
 _Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
 
 struct hist_pair {
@@ -119,6 +133,13 @@ struct stats {
 	struct stats_record ring[STATS_RING];
 };
 
+#define AHEAD_BATCH 32 /* how many are fetched at once */
+
+struct ahead { /* ahead.h */
+	uint32_t n;
+	uint32_t node[2 * AHEAD_BATCH];
+};
+
 struct weir_gate {
 	weir_time now; /* the latest seen */
 	/* the window */
@@ -130,15 +151,14 @@ struct weir_gate {
 	/* who waits */
 	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
 	bool ready_reserved, ready_rest;
-	struct node *nodes;        /* [room] */
-	struct node_inner **inner; /* [room]; NULL for leaves */
-	struct lane_entry *entries;
-	struct lane *lanes;
-	struct timer timer; /* a timer a node */
-	uint64_t *pending
-		[3]; /* leaves whose queue was empty before this round: a bit each; then which
-	                         words of the level before are not 0 */
+	struct node *nodes;    /* [room] */
+	struct lane **lanes;   /* [room_lanes] */
+	struct lane_home home; /* both, for the lanes */
+	struct timer timer;    /* a timer a node */
+	uint64_t *pending[3];  /* leaves whose queue was empty before this round: a bit each; then
+	                          which words of the level before are not 0 */
 	bool any_pending;
+	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;
 	uint8_t run_slot;
@@ -153,30 +173,50 @@ struct weir_gate {
 	double cost_cap;     /* more than this is not counted */
 	weir_time *deadline; /* [room] if the order is EDF, else NULL */
 	/* room and books */
-	uint32_t room, n_nodes, free_nodes; /* nodes; n: used so far; free: list by parent */
-	uint32_t room_entries, n_entries, free_entries; /* free: list by next */
-	uint32_t room_lanes, n_lanes, free_lanes;       /* free: list by node */
-	uint32_t *place;                                /* [room_entries] if the order is keyed */
+	uint32_t room, n_nodes, free_nodes;       /* nodes; n: used so far; free: list by parent */
+	uint32_t n_inner;                         /* inner nodes, the root included */
+	uint32_t room_lanes, n_lanes, free_lanes; /* free: list by node */
+	uint32_t *place[3]; /* by class, if the order is keyed: of nodes and of lanes in turns */
+	uint32_t room_place;
 	uint64_t submitted, dispatched, served;
-	struct pool pool;    /* the nodes' limits */
+	struct pool pool;    /* buckets that are too many for their node */
 	struct stats *stats; /* NULL: no histograms */
 };
 
-static inline uint32_t *node_lane_of(struct node_inner *in, unsigned slot)
+/* Where inner node n keeps its lane of a slot. */
+static inline struct lane **node_lane_of(struct node_inner *in, unsigned slot)
 {
-	return slot < NODE_PRIORITIES ? &in->lane_priority[slot] : &in->lane[slot - NODE_RESERVED];
+	return slot < NODE_PRIORITIES ? &in->priority[slot] : &in->lane[slot - NODE_RESERVED];
 }
 
 /* Which of a leaf's entries stands for a slot: its enum weir_class. */
-static inline unsigned node_entry_of(unsigned slot)
+static inline unsigned node_class(unsigned slot)
 {
 	return slot < NODE_PRIORITIES ? WEIR_CLASS_PRIORITY
 				      : slot - NODE_RESERVED + WEIR_CLASS_RESERVED;
 }
 
+static inline struct lane_entry *node_entry(struct node *node, unsigned class)
+{
+	return class == WEIR_CLASS_REST       ? &node->entry_rest
+	       : class == WEIR_CLASS_RESERVED ? &node->entry_reserved
+					      : &node->entry_priority;
+}
+
+static inline bool node_may(const struct node *node, unsigned slot)
+{
+	return node->may >> node_class(slot) & 1;
+}
+
 static inline struct lane *node_lane(const struct weir_gate *g, uint32_t inner, unsigned slot)
 {
-	return &g->lanes[*node_lane_of(g->inner[inner], slot)];
+	return *node_lane_of(g->nodes[inner].inner, slot);
+}
+
+/* Is inner node n stopped for this slot? */
+static inline bool node_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	return (g->nodes[n].flags & NODE_STOPPED) && slot >= g->nodes[n].inner->stopped;
 }
 
 /* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
@@ -193,6 +233,18 @@ static inline unsigned node_ready(const struct weir_gate *g, unsigned from)
 	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
 }
 
+static inline void node_set_ready(struct weir_gate *g, unsigned slot, bool ready)
+{
+	if (slot == NODE_REST)
+		g->ready_rest = ready;
+	else if (slot == NODE_RESERVED)
+		g->ready_reserved = ready;
+	else if (ready)
+		g->ready_priority |= UINT64_C(1) << slot;
+	else
+		g->ready_priority &= ~(UINT64_C(1) << slot);
+}
+
 /* ---- clocks (stats.c) */
 
 /* Time so far with the window full. */
@@ -200,57 +252,42 @@ static inline uint64_t stats_full(const struct weir_gate *g, weir_time now)
 {
 	return (uint64_t)(g->full ? g->full_time + (now - g->full_since) : g->full_time);
 }
-/* Time so far during which node n or one above it was stopped. */
-struct node_clock stats_above(const struct weir_gate *g, uint32_t n, weir_time now);
-/* Sets a node's new clocks going. */
-void stats_start(struct weir_gate *g, uint32_t n, weir_time now);
-/* Before a leaf's state or an inner node's NODE_STOPPED changes: brings its clocks up to now. */
-void stats_turn(struct weir_gate *g, uint32_t n, weir_time now);
-/* A request of leaf n, which has NODE_CLOCKS, starts (sign −1) or ends (+1) to wait. */
-void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign);
-static inline void stats_wait(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
+/* Before an inner node's NODE_STOPPED changes: brings its clocks up to now. */
+void stats_turn(struct weir_gate *g, struct node *node, weir_time now);
+/* The leaf's state becomes another: who waits signs off the clocks of the one and on those of the
+ * other. */
+void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now);
+/* `times` requests of a leaf sign on (negative) or off the clocks that tell why they wait. */
+void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, uint64_t times);
+/* The same when they begin or cease to wait. `full` is the full clock. */
+static inline void stats_wait(
+	const struct weir_gate *g, struct node *node, weir_time now, uint64_t full, int64_t times)
 {
-	struct node *node = &g->nodes[n];
-	struct node_clocks *c;
-
-	if ((node->flags & NODE_ABOVE) || node->state != NODE_OK || !node->limits) {
-		stats_wait_slow(g, n, now, sign);
-		return;
-	}
-	c = limits_clocks(
-		node->limits); /* all of them stand; what stands at 0 leaves its area alone */
-	node->full_area -= (uint64_t)sign * (c->masked - c->above0.full);
-	c->held_area += (uint64_t)sign * c->held;
-	if (c->tokens | c->both) {
-		c->tokens_area += (uint64_t)sign * c->tokens;
-		c->both_area += (uint64_t)sign * c->both;
-	}
+	node->wait_area += (uint64_t)times * (uint64_t)now;
+	if (node->flags & (NODE_ABOVE | NODE_STATE))
+		stats_sign(g, node, now, (uint64_t)times);
+	else
+		node->full_area += (uint64_t)times * full;
 }
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 
 /* ---- gate.c, for knob.c */
 
-/* Looks at the leaf's head again: where does it stand now? */
-void gate_update(struct weir_gate *g, uint32_t n, weir_time now);
-/* An inner node's buckets are to be asked again. */
-void gate_release(struct weir_gate *g, uint32_t n, weir_time now);
-/* So are those above n: what stopped them may be gone. */
-void gate_release_above(struct weir_gate *g, uint32_t n, weir_time now);
 /* Limit or in_flight changed: keeps the clock of the full window. */
 void gate_window(struct weir_gate *g, weir_time now);
 
 /* ---- tree.c, for knob.c */
 
-/* Makes sure that leaf n may stand in `slot`: an entry, and a lane at every node above. */
+/* Makes sure that leaf n may stand in `slot`: a lane at every node above. */
 int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);
 /* Fits the lanes of inner node n to its children and their least weight. */
 int tree_fit(struct weir_gate *g, uint32_t n);
-void tree_entry_free(struct weir_gate *g, uint32_t e);
-/* Lets go of entry e: freed now, or when it comes to the front of the lane it stands in. */
-void tree_orphan(struct weir_gate *g, uint32_t e);
-/* Room for that many buckets, and clocks; all zero. NULL: no memory. */
-struct node_limits *tree_limits(struct weir_gate *g, uint32_t buckets);
-void tree_limits_free(struct weir_gate *g, struct node_limits *l); /* l->n: as it was given */
+/* Takes leaf n out of the lane of its parent in which it stands in this slot, if it does. */
+void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot);
+/* Room for that many buckets, all zero, behind a struct limits_profile. NULL: no memory. */
+struct bucket *tree_buckets(struct weir_gate *g, uint32_t n);
+void tree_limits_free(
+	struct weir_gate *g, struct limits *l); /* nothing, if they are a node's own */
 /* Sets NODE_ABOVE anew on every node. */
 void tree_flags(struct weir_gate *g);
 

@@ -11,8 +11,12 @@
 
 #include <stddef.h>
 
-#define POOL_LINE      64 /* bytes of a cache line */
-#define POOL_LINES_MAX 48 /* the largest piece */
+/* On the way of every request: inlined wherever it is used, though that is in several places. */
+#define POOL_HOT static inline __attribute__((always_inline))
+
+#define POOL_LINE      64  /* bytes of a cache line */
+#define POOL_LINES_MAX 48  /* the largest piece */
+#define POOL_STRIDE    320 /* bytes of a node (node.h), which its lanes and its timer are part of */
 
 /* An array of `size` bytes, aligned to a line, all zero, the first `old_size` copied from `old`, which
  * is freed. NULL: no memory, and `old` is untouched. Freed by free(). */

@@ -4,15 +4,22 @@
  *
  * METHOD  How long requests waited for a cause is a sum over requests of (a clock at dispatch −
  *         the same clock at submit), where the clock runs only while that cause holds. So a submit
- *         subtracts the clock from an area and a dispatch adds it, and nobody walks a queue. The
- *         clocks: now; `full`, while the window is full; and, for nodes that have buckets, `held`,
- *         `tokens` and `above` (node.h). Who is held also when the window is full waits for its
- *         max: `masked` takes that time from `full`. What is left over is turn.
+ *         subtracts the clock from an area (it signs on) and a dispatch adds it (it signs off), and
+ *         nobody walks a queue. The clocks: now; `full`, while the window is full; `above`, while an
+ *         inner node above the leaf is stopped, and how much of that time the window was full.
+ *         Which clocks a leaf's requests are signed on for follows from its state:
+ *           held      now → max
+ *           tokens    above → above; now − above → tokens
+ *           neither   above → above; full − (above and full) → window
+ *         When the state changes, all that wait sign off the ones and on the others. What is left
+ *         over of the time waited is turn.
  * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
  */
 #include "gate/node.h"
 #include <errno.h>
 #include <stdlib.h>
+
+/* ---- clocks */
 
 static struct node_clock stats_plus(struct node_clock a, struct node_clock b)
 {
@@ -30,113 +37,63 @@ static struct node_clock stats_now(const struct weir_gate *g, weir_time now)
 	return (struct node_clock){(uint64_t)now, stats_full(g, now)};
 }
 
-/* Stopped above n, itself apart. */
-static struct node_clock stats_above_of(const struct weir_gate *g, uint32_t n, weir_time now)
+static struct node_clock stats_above(
+	const struct weir_gate *g, const struct node *node, weir_time now);
+
+/* Time so far during which an inner node above this one, itself apart, was stopped. */
+static struct node_clock stats_above_of(
+	const struct weir_gate *g, const struct node *node, weir_time now)
 {
-	if (!(g->nodes[n].flags & NODE_ABOVE))
+	if (!(node->flags & NODE_ABOVE))
 		return (struct node_clock){0, 0};
-	return stats_above(g, g->nodes[n].parent, now);
+	return stats_above(g, &g->nodes[node->parent], now);
 }
 
-struct node_clock stats_above(const struct weir_gate *g, uint32_t n, weir_time now)
+/* The same, an inner node itself included. */
+static struct node_clock stats_above(
+	const struct weir_gate *g, const struct node *node, weir_time now)
 {
-	if (!g->nodes[n].limits)
-		return stats_above_of(g, n, now);
-	const struct node_clocks *c = limits_clocks(g->nodes[n].limits);
+	const struct node_inner *in = node->inner;
 
-	if (g->nodes[n].flags & NODE_STOPPED)
-		return stats_plus(c->above, stats_minus(stats_now(g, now), c->since));
-	return stats_plus(c->above, stats_minus(stats_above_of(g, n, now), c->above0));
+	if (node->flags & NODE_STOPPED)
+		return stats_plus(in->above, stats_minus(stats_now(g, now), in->since));
+	return stats_plus(in->above, stats_minus(stats_above_of(g, node, now), in->above0));
 }
 
-/* A leaf's clocks as of now. */
-struct stats_clocks {
-	uint64_t held, tokens, both, masked, above;
-};
-
-static struct stats_clocks stats_clocks(const struct weir_gate *g, uint32_t n, weir_time now)
+void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
 {
-	struct node_clock above = stats_above_of(g, n, now);
-	struct stats_clocks c = {.above = above.time, .masked = above.full};
+	struct node_inner *in = node->inner;
 
-	if (!g->nodes[n].limits)
-		return c;
-	const struct node_clocks *l = limits_clocks(g->nodes[n].limits);
-	struct node_clock span = stats_minus(stats_now(g, now), l->since);
-	struct node_clock span_above = stats_minus(above, l->above0);
+	in->above = stats_above(g, node, now);
+	if (node->flags & NODE_STOPPED)
+		in->held += now - (weir_time)in->since.time;
+	in->since = stats_now(g, now);
+	in->above0 = stats_above_of(g, node, now);
+}
 
-	c.held = l->held;
-	c.tokens = l->tokens;
-	c.both = l->both;
-	c.masked = l->masked + (g->nodes[n].state == NODE_OK ? span_above.full : span.full);
-	if (g->nodes[n].state == NODE_HELD) {
-		c.held += span.time;
-		c.both += span_above.time;
-	} else if (g->nodes[n].state == NODE_TOKENS) {
-		c.tokens += span.time - span_above.time;
+void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, uint64_t times)
+{
+	struct node_clock above = stats_above_of(g, node, now);
+
+	if (node->flags & NODE_HELD) {
+		node->held_area += times * (uint64_t)now;
+		return;
 	}
-	return c;
-}
-
-/* The clocks go on from here. */
-static void stats_mark(struct weir_gate *g, uint32_t n, weir_time now)
-{
-	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
-
-	l->since = stats_now(g, now);
-	l->above0 = stats_above_of(g, n, now);
-}
-
-void stats_start(struct weir_gate *g, uint32_t n, weir_time now)
-{
-	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
-
-	stats_mark(g, n, now);
-	if (g->nodes[n].flags & NODE_INNER)
-		l->above = l->above0;
+	node->above_area += times * above.time;
+	if (node->flags & NODE_TOKENS)
+		node->tokens_area += times * ((uint64_t)now - above.time);
 	else
-		l->masked = l->above0.full; /* as it was without buckets */
+		node->full_area += times * (stats_full(g, now) - above.full);
 }
 
-void stats_turn(struct weir_gate *g, uint32_t n, weir_time now)
+void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now)
 {
-	if (!g->nodes[n].limits)
-		return;
-	struct node_clocks *l = limits_clocks(g->nodes[n].limits);
-
-	g->nodes[n].flags |= NODE_CLOCKS; /* those who wait signed on when the clocks stood at 0 */
-	if (g->nodes[n].flags & NODE_INNER) {
-		struct node_clock above = stats_above(g, n, now);
-
-		if (g->nodes[n].flags & NODE_STOPPED)
-			l->held += (uint64_t)now - l->since.time;
-		l->above = above;
-	} else {
-		struct stats_clocks c = stats_clocks(g, n, now);
-
-		l->held = c.held;
-		l->tokens = c.tokens;
-		l->both = c.both;
-		l->masked = c.masked;
-	}
-	stats_mark(g, n, now);
-}
-
-void stats_wait_slow(struct weir_gate *g, uint32_t n, weir_time now, int64_t sign)
-{
-	struct node *node = &g->nodes[n];
-	struct stats_clocks c = stats_clocks(g, n, now);
-	uint64_t times = (uint64_t)sign;
-
-	node->above_area += times * c.above;
-	node->full_area -= times * c.masked;
-	if (!node->limits)
-		return;
-	struct node_clocks *l = limits_clocks(node->limits);
-
-	l->held_area += times * c.held;
-	l->tokens_area += times * c.tokens;
-	l->both_area += times * c.both;
+	stats_sign(g, node, now, node->queued);
+	if (node->flags & NODE_HELD)
+		node->held += now - node->held_since;
+	node->held_since = now;
+	node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
+	stats_sign(g, node, now, -(uint64_t)node->queued);
 }
 
 /* ---- reading */
@@ -150,7 +107,7 @@ static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate
 	s->cause = WEIR_WAIT_TURN;
 	if (!node->queued)
 		return;
-	if (node->state == NODE_HELD) {
+	if (node->flags & NODE_HELD) {
 		s->cause = WEIR_WAIT_MAX;
 		return;
 	}
@@ -162,15 +119,31 @@ static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate
 		s->blocker = p;
 		return;
 	}
-	if (node->state == NODE_TOKENS)
+	if (node->flags & NODE_TOKENS)
 		s->cause = WEIR_WAIT_TOKENS;
 	else if (g->full)
 		s->cause = WEIR_WAIT_WINDOW;
 }
 
-static double stats_area(uint64_t area, uint64_t waiting, uint64_t clock)
+/* A copy of the leaf as if all that wait signed off now. */
+static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir_time now)
 {
-	return (double)(int64_t)(area + waiting * clock);
+	struct node settled = g->nodes[leaf];
+
+	stats_wait(g, &settled, now, stats_full(g, now), settled.queued);
+	settled.device_area += (uint64_t)now * settled.in_flight;
+	return settled;
+}
+
+static void stats_waits(const struct node *settled, double *ret_wait)
+{
+	ret_wait[WEIR_WAIT_WINDOW] = (double)(int64_t)settled->full_area;
+	ret_wait[WEIR_WAIT_MAX] = (double)(int64_t)settled->held_area;
+	ret_wait[WEIR_WAIT_ABOVE] = (double)(int64_t)settled->above_area;
+	ret_wait[WEIR_WAIT_TOKENS] = (double)(int64_t)settled->tokens_area;
+	ret_wait[WEIR_WAIT_TURN] =
+		(double)(int64_t)(settled->wait_area - settled->full_area - settled->held_area -
+				  settled->above_area - settled->tokens_area);
 }
 
 int weir_gate_stats(
@@ -182,36 +155,19 @@ int weir_gate_stats(
 		return -EINVAL;
 	if (now > g->now)
 		g->now = now;
-	now = g->now;
-	const struct node *node = &g->nodes[leaf];
-	const struct node_clocks *l = node->limits ? limits_clocks(node->limits) : NULL;
-	struct stats_clocks c = stats_clocks(g, leaf, now);
-	double total = stats_area(node->wait_area, node->queued, (uint64_t)now);
-	bool clocks = node->flags & NODE_CLOCKS; /* else they all stand at 0 */
-	uint64_t q = clocks ? node->queued : 0;
+	const struct node node = stats_settled(g, leaf, g->now);
 
-	s.queued = node->queued;
-	s.in_flight = node->in_flight;
-	s.dispatched = node->dispatched;
-	s.arrivals = node->dispatched + node->queued;
-	s.served = node->dispatched - node->in_flight;
-	s.bytes = node->bytes;
-	s.by_class[WEIR_CLASS_PRIORITY] = node->passed[0];
-	s.by_class[WEIR_CLASS_RESERVED] = node->passed[1];
-	s.by_class[WEIR_CLASS_REST] = node->dispatched - node->passed[0] - node->passed[1];
-	s.wait_ns[WEIR_WAIT_WINDOW] =
-		stats_area(node->full_area, node->queued, stats_full(g, now)) -
-		(double)(int64_t)(q * c.masked);
-	s.wait_ns[WEIR_WAIT_ABOVE] = stats_area(node->above_area, q, c.above);
-	if (l) {
-		s.wait_ns[WEIR_WAIT_MAX] = stats_area(l->held_area, q, c.held);
-		s.wait_ns[WEIR_WAIT_TOKENS] = stats_area(l->tokens_area, q, c.tokens);
-		s.wait_ns[WEIR_WAIT_ABOVE] -= stats_area(l->both_area, q, c.both);
+	s.queued = node.queued;
+	s.in_flight = node.in_flight;
+	for (unsigned i = 0; i < 3; i++) {
+		s.by_class[i] = node.passed[i];
+		s.dispatched += node.passed[i];
 	}
-	s.wait_ns[WEIR_WAIT_TURN] = total;
-	for (unsigned i = 0; i < WEIR_WAIT_TURN; i++)
-		s.wait_ns[WEIR_WAIT_TURN] -= s.wait_ns[i];
-	s.device_ns = stats_area(node->device_area, node->in_flight, (uint64_t)now);
+	s.arrivals = s.dispatched + node.queued;
+	s.served = s.dispatched - node.in_flight;
+	s.bytes = node.bytes;
+	s.device_ns = (double)(int64_t)node.device_area;
+	stats_waits(&node, s.wait_ns);
 	stats_cause(g, leaf, &s);
 	*ret_stats = s;
 	return 0;
@@ -234,26 +190,26 @@ void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_total
 
 weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 {
-	if (n >= g->n_nodes || !g->nodes[n].limits)
+	if (n >= g->n_nodes || !g->nodes[n].flags)
 		return 0;
 	if (now > g->now)
 		g->now = now;
 	const struct node *node = &g->nodes[n];
-	bool held =
-		node->flags & NODE_INNER ? node->flags & NODE_STOPPED : node->state == NODE_HELD;
 
-	const struct node_clocks *l = limits_clocks(node->limits);
-
-	return (weir_time)(l->held + (held ? (uint64_t)g->now - l->since.time : 0));
+	if (node->flags & NODE_INNER)
+		return node->inner->held +
+		       (node->flags & NODE_STOPPED ? g->now - (weir_time)node->inner->since.time
+						   : 0);
+	return node->held + (node->flags & NODE_HELD ? g->now - node->held_since : 0);
 }
 
 double weir_gate_quantum(const struct weir_gate *g, weir_node n)
 {
 	if (n >= g->n_nodes || !(g->nodes[n].flags & NODE_INNER))
 		return 0;
-	const struct lane *lane = &g->lanes[*node_lane_of(g->inner[n], NODE_REST)];
+	const struct lane *lane = node_lane(g, n, NODE_REST);
 
-	return lane->tail ? lane->quantum : 0;
+	return lane->buckets ? lane->quantum : 0;
 }
 
 /* ---- histograms */

@@ -1,35 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
-#include "gate/pool.h"
-#include <errno.h>
-#include <stdlib.h>
 
-#define TIMER_LOOK 8 /* entries that timer_next reads at most */
+#define TIMER_LOOK  8 /* entries that timer_next reads at most */
+#define TIMER_AHEAD 4 /* blocks of a far slot, of which there may be thousands, fetched ahead */
 
-int timer_grow(struct timer *t, uint32_t room)
-{
-	struct timer_entry *p =
-		pool_array(t->entries, (size_t)t->room * sizeof *p, (size_t)room * sizeof *p);
-
-	if (!p)
-		return -ENOMEM;
-	for (uint32_t i = t->room; i < room; i++)
-		p[i].tick = -1;
-	t->entries = p;
-	t->room = room;
-	return 0;
-}
-
-int timer_init(struct timer *t, uint32_t room)
+void timer_init(struct timer *t)
 {
 	*t = (struct timer){0};
-	return timer_grow(t, room);
+	chain_init(&t->store);
+}
+
+int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
+{
+	/* A block each at the worst, and one while those of a slot go to lower wheels. */
+	int r = chain_room(&t->store, room + 1);
+
+	if (!r)
+		t->entries = (char *)entries;
+	return r;
 }
 
 void timer_free(struct timer *t)
 {
-	free(t->entries);
-	*t = (struct timer){0};
+	chain_free(&t->store);
 }
 
 /* Per wheel: the first bit of its digit, how many bits, its first word of bits, its first slot. */
@@ -52,50 +45,49 @@ static unsigned timer_wheel_of(uint32_t slot)
 	return wheel;
 }
 
-/* Entry i becomes the last of its slot. */
-static inline void timer_put(struct timer *t, uint32_t i, unsigned wheel)
+/* Entry i becomes the last of its slot. The wheel is a constant. */
+POOL_HOT void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned wheel)
 {
-	struct timer_entry *e = &t->entries[i];
 	uint32_t digit = (uint32_t)(e->tick >> timer_wheel[wheel].shift) &
 			 ((1u << timer_wheel[wheel].bits) - 1);
 	uint32_t slot = timer_wheel[wheel].slot + digit;
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 	uint64_t bit = UINT64_C(1) << (digit % 64);
 
-	e->next = slot | TIMER_END;
 	if (*word & bit) {
-		e->prev = t->last[slot];
-		t->entries[e->prev].next = i;
-	} else {
-		e->prev = slot | TIMER_END;
-		t->first[slot] = i;
+		e->place = chain_append(&t->store, &t->slot[slot], i, slot);
+		return;
 	}
-	t->last[slot] = i;
+	e->place = chain_begin(&t->store, &t->slot[slot], i, slot);
 	*word |= bit;
 	t->top[wheel] |= UINT64_C(1) << (digit / 64);
 }
 
-static __attribute__((noinline)) void timer_link_far(struct timer *t, uint32_t i)
+static __attribute__((noinline)) void timer_link_far(
+	struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
-	timer_put(t, i, differ < 1 << 5 ? 0 : differ < 1 << 27 ? 2 : 3);
+	if (differ < 1 << 5)
+		timer_put(t, e, i, 0);
+	else if (differ < 1 << 27)
+		timer_put(t, e, i, 2);
+	else
+		timer_put(t, e, i, 3);
 }
 
-static inline void timer_link(struct timer *t, uint32_t i)
+POOL_HOT void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	uint64_t differ = (uint64_t)(t->entries[i].tick ^ t->now);
+	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
 	if (differ >> 5 && !(differ >> 17))
-		timer_put(t, i, 1); /* where most go, with its constants */
+		timer_put(t, e, i, 1); /* where most go */
 	else
-		timer_link_far(t, i);
+		timer_link_far(t, e, i);
 }
 
-static void timer_empty(struct timer *t, uint32_t slot)
+POOL_HOT void timer_empty(struct timer *t, unsigned wheel, uint32_t digit)
 {
-	unsigned wheel = timer_wheel_of(slot);
-	uint32_t digit = slot - timer_wheel[wheel].slot;
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
 
 	*word &= ~(UINT64_C(1) << (digit % 64));
@@ -103,174 +95,215 @@ static void timer_empty(struct timer *t, uint32_t slot)
 		t->top[wheel] &= ~(UINT64_C(1) << (digit / 64));
 }
 
-static void timer_unlink(struct timer *t, uint32_t i)
+static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
-	const struct timer_entry *e = &t->entries[i];
+	uint32_t slot = chain_owner(&t->store, e->place);
 
-	if (e->next & e->prev & TIMER_END) {
-		timer_empty(t, e->next & ~TIMER_END);
-		return;
+	if (chain_remove(&t->store, &t->slot[slot], e->place)) {
+		unsigned wheel = timer_wheel_of(slot);
+
+		timer_empty(t, wheel, slot - timer_wheel[wheel].slot);
 	}
-	if (e->next & TIMER_END)
-		t->last[e->next & ~TIMER_END] = e->prev;
-	else
-		t->entries[e->next].prev = e->prev;
-	if (e->prev & TIMER_END)
-		t->first[e->prev & ~TIMER_END] = e->next;
-	else
-		t->entries[e->prev].next = e->next;
 }
 
-void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
+void timer_move(struct timer *t, uint32_t i, int64_t tick)
 {
-	struct timer_entry *e = &t->entries[i];
+	struct timer_entry *e = timer_entry(t, i);
 
 	if (tick < t->now)
 		tick = t->now;
 	if (e->tick >= 0) {
 		if (e->tick <= tick)
 			return;
-		timer_unlink(t, i);
+		timer_unlink(t, e);
 	} else {
 		t->set++;
 	}
 	e->tick = tick;
-	timer_link(t, i);
+	timer_link(t, e, i);
 }
 
 void timer_clear(struct timer *t, uint32_t i)
 {
-	if (t->entries[i].tick < 0)
+	struct timer_entry *e = timer_entry(t, i);
+
+	if (e->tick < 0)
 		return;
-	timer_unlink(t, i);
-	t->entries[i].tick = -1;
+	timer_unlink(t, e);
+	e->tick = -1;
 	t->set--;
 }
 
 /* The first tick at which a slot begins that has entries, and that slot. Entries of a higher wheel
  * all come after those of a lower one. */
-static int64_t timer_slot(const struct timer *t, uint32_t *ret_slot)
+POOL_HOT int64_t timer_first_of(const struct timer *t, unsigned wheel, uint32_t *ret_digit)
 {
-	for (unsigned wheel = 0; wheel < TIMER_WHEELS; wheel++) {
-		if (!t->top[wheel])
-			continue;
-		unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
+	unsigned shift = timer_wheel[wheel].shift, above = shift + timer_wheel[wheel].bits;
 
-		if (wheel == TIMER_WHEELS - 1) {
-			*ret_slot = timer_wheel[wheel].slot;
-			return ((t->now >> shift) + 1) << shift;
-		}
-		unsigned word = (unsigned)__builtin_ctzll(t->top[wheel]);
-		unsigned bit = (unsigned)__builtin_ctzll(t->bits[timer_wheel[wheel].word + word]);
-
-		*ret_slot = timer_wheel[wheel].slot + word * 64 + bit;
-		return t->now >> above << above | (int64_t)(word * 64 + bit) << shift;
+	if (wheel == TIMER_WHEELS - 1) {
+		*ret_digit = 0;
+		return ((t->now >> shift) + 1) << shift;
 	}
-	return INT64_MAX;
+	uint32_t word = (uint32_t)__builtin_ctzll(t->top[wheel]);
+	uint64_t bits = t->bits[timer_wheel[wheel].word + word];
+
+	*ret_digit = word * 64 + (uint32_t)__builtin_ctzll(bits);
+	return t->now >> above << above | (int64_t)*ret_digit << shift;
 }
 
-/* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. */
-static uint32_t timer_cascade(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
+/* Asks for the entries of one block, and says which comes after it; CHAIN_NIL: none. */
+static uint32_t timer_fetch(const struct timer *t, uint32_t k)
 {
-	uint32_t i = t->first[slot], n = 0;
+	const struct chain_block *b = &t->store.blocks[k];
 
-	timer_empty(t, slot);
-	while (i < TIMER_END) {
-		struct timer_entry *e = &t->entries[i];
-		uint32_t next = e->next;
-
-		if (e->tick <= t->now && n < max) {
-			e->tick = -1;
-			ret[n++] = i;
-		} else {
-			timer_link(t, i);
-		}
-		i = next;
-	}
-	return n;
+	if (k == CHAIN_NIL)
+		return CHAIN_NIL;
+	for (unsigned i = 0; i < CHAIN_CELLS; i++)
+		if (b->cell[i] < t->store.room) /* else there is nothing in it */
+			__builtin_prefetch(timer_entry(t, b->cell[i]), 1);
+	return b->next;
 }
 
-/* The slot's tick is now: all its entries are due; up to `max` of them. */
+/* Time has reached this slot: its entries are due, up to `max` of them, or go to lower wheels. Also
+ * those that are due, but too many: to the lowest, where they come next. */
+POOL_HOT uint32_t timer_pour(
+	struct timer *t, unsigned wheel, uint32_t digit, uint32_t *ret, uint32_t max)
+{
+	const struct chain c = t->slot[timer_wheel[wheel].slot + digit];
+	int64_t now = t->now;
+	uint32_t n = 0, ahead = c.head / CHAIN_STEP;
+
+	timer_empty(t, wheel, digit);
+	for (unsigned i = 0; wheel > 1 && i < TIMER_AHEAD; i++)
+		ahead = timer_fetch(t, ahead);
+	for (uint32_t at = c.head;;) {
+		uint32_t i = *chain_cell(&t->store, at), k = at / CHAIN_STEP;
+
+		if (i != CHAIN_NIL) {
+			struct timer_entry *e = timer_entry(t, i);
+
+			if (e->tick > now || n == max) {
+				timer_link(t, e, i);
+			} else {
+				e->tick = -1;
+				ret[n++] = i;
+			}
+		}
+		if (++at == c.tail) {
+			chain_block_free(&t->store, k);
+			return n;
+		}
+		if (at % CHAIN_STEP == CHAIN_CELLS) {
+			at = t->store.blocks[k].next * CHAIN_STEP;
+			chain_block_free(&t->store, k);
+			if (wheel > 1)
+				ahead = timer_fetch(t, ahead);
+		}
+	}
+}
+
+/* The same for one of the lowest wheel, whose entries are all due; but those too many stay. */
 static uint32_t timer_take(struct timer *t, uint32_t slot, uint32_t *ret, uint32_t max)
 {
-	uint32_t i = t->first[slot], n = 0;
+	struct chain *c = &t->slot[slot];
 
-	while (i < TIMER_END && n < max) {
-		t->entries[i].tick = -1;
-		ret[n++] = i;
-		i = t->entries[i].next;
+	for (uint32_t n = 0; n < max;) {
+		ret[n] = chain_first(&t->store, c);
+		timer_entry(t, ret[n++])->tick = -1;
+		if (chain_pop(&t->store, c)) {
+			timer_empty(t, 0, slot);
+			return n;
+		}
 	}
-	if (i >= TIMER_END) {
-		timer_empty(t, slot);
-	} else {
-		t->first[slot] = i;
-		t->entries[i].prev = slot | TIMER_END;
-	}
-	return n;
+	return max;
+}
+
+static __attribute__((noinline)) uint32_t timer_pour_far(
+	struct timer *t, unsigned wheel, uint32_t digit, uint32_t *ret, uint32_t max)
+{
+	return timer_pour(t, wheel, digit, ret, max);
+}
+
+/* Moves on to the first slot of this wheel, which is not empty, and empties it, if that is no later
+ * than `to`: else false. Adds up in *n how many of `max` are due. */
+POOL_HOT bool timer_step(
+	struct timer *t, unsigned wheel, int64_t to, uint32_t *ret, uint32_t max, uint32_t *n)
+{
+	uint32_t digit;
+	int64_t tick = timer_first_of(t, wheel, &digit);
+
+	if (tick > to)
+		return false;
+	if (tick > t->now)
+		t->now = tick;
+	*n += wheel == 0   ? timer_take(t, digit, ret + *n, max - *n)
+	      : wheel == 1 ? timer_pour(t, 1, digit, ret + *n, max - *n)
+			   : timer_pour_far(t, wheel, digit, ret + *n, max - *n);
+	return true;
 }
 
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
 	uint32_t n = 0;
+	bool more = true;
 
-	while (n < max) {
-		uint32_t slot = 0;
-		int64_t tick = timer_slot(t, &slot);
-
-		if (tick > to) {
-			if (to > t->now)
-				t->now = to;
-			break;
-		}
-		if (tick > t->now)
-			t->now = tick;
-		n += slot < TIMER_COARSE ? timer_take(t, slot, ret + n, max - n)
-					 : timer_cascade(t, slot, ret + n, max - n);
+	while (more && n < max) {
+		if (t->top[0])
+			more = timer_step(t, 0, to, ret, max, &n);
+		else if (t->top[1])
+			more = timer_step(t, 1, to, ret, max, &n);
+		else if (t->top[2])
+			more = timer_step(t, 2, to, ret, max, &n);
+		else
+			more = t->top[3] && timer_step(t, 3, to, ret, max, &n);
 	}
+	if (!more && to > t->now)
+		t->now = to;
 	t->set -= n;
 	return n;
 }
 
-uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w)
+uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 {
 	const uint64_t *bits = &t->bits[timer_wheel[1].word];
-	uint32_t word = w->digit / 64;
-	uint64_t left = bits[word] & (~UINT64_C(0) << (w->digit % 64));
+	uint32_t n = 0, digit = (uint32_t)(t->now >> timer_wheel[1].shift) & 4095;
+	uint64_t words = t->top[1] & (~UINT64_C(0) << (digit / 64));
 
-	if (!left) {
-		uint64_t words = t->top[1] & ~((UINT64_C(2) << word) - 1);
+	/* Only the middle wheel, which has what is neither due at once nor far. */
+	for (; words && n < max; words &= words - 1) {
+		uint32_t word = (uint32_t)__builtin_ctzll(words);
 
-		if (!words)
-			return TIMER_NIL;
-		word = (uint32_t)__builtin_ctzll(words);
-		left = bits[word];
+		for (uint64_t left = bits[word]; left && n < max; left &= left - 1) {
+			uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(left);
+
+			n += chain_peek(
+				&t->store, &t->slot[timer_wheel[1].slot + slot], ret + n, max - n);
+		}
 	}
-	uint32_t digit = word * 64 + (uint32_t)__builtin_ctzll(left);
-
-	w->digit = (digit + 1) & 4095; /* at the end of the wheel: round, to what comes after */
-	w->at = t->first[timer_wheel[1].slot + digit];
-	return w->at;
+	return n;
 }
 
 weir_time timer_next(const struct timer *t)
 {
-	uint32_t slot = 0;
-	int64_t tick = timer_slot(t, &slot), first;
-	unsigned looked = 0;
+	uint32_t digit, near[TIMER_LOOK + 1], n;
+	int64_t tick, first = INT64_MAX;
+	unsigned wheel = 0;
 
-	if (tick == INT64_MAX)
+	while (wheel < TIMER_WHEELS && !t->top[wheel])
+		wheel++;
+	if (wheel == TIMER_WHEELS)
 		return WEIR_NEVER;
-	if (slot < TIMER_COARSE)
+	tick = timer_first_of(t, wheel, &digit);
+	if (wheel == 0)
 		return tick << TIMER_TICK_BITS;
 	/* On a higher wheel the slot's beginning would do, but saves a look for nothing if the entries
 	 * are few enough to be asked. (A slot that was found holds one at least.) */
-	first = t->entries[t->first[slot]].tick;
-	for (uint32_t i = t->first[slot]; i < TIMER_END; i = t->entries[i].next) {
-		if (++looked > TIMER_LOOK)
-			return tick << TIMER_TICK_BITS;
-		if (t->entries[i].tick < first)
-			first = t->entries[i].tick;
-	}
+	n = chain_peek(&t->store, &t->slot[timer_wheel[wheel].slot + digit], near, TIMER_LOOK + 1);
+	if (n > TIMER_LOOK)
+		return tick << TIMER_TICK_BITS;
+	for (uint32_t i = 0; i < n; i++)
+		if (timer_entry(t, near[i])->tick < first)
+			first = timer_entry(t, near[i])->tick;
 	return first << TIMER_TICK_BITS;
 }

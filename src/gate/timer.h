@@ -11,8 +11,8 @@
  *         timers (134 ms) move once. One that is set to the beginning of such a slot
  *         (timer_set_coarse) never moves: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
- *         are small integers, one timer each. Those of one tick expire in the order in which they
- *         were set, however often somebody looks in between.
+ *         are small integers, one timer each, part of what they belong to. Those of one tick
+ *         expire in the order in which they were set, however often somebody looks in between.
  * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
  *         again. That saves most of the moves of a timer that is pushed back at every request.
  */
@@ -20,6 +20,8 @@
 #define WEIR_GATE_TIMER_H
 
 #include "base/clock.h"
+#include "gate/chain.h"
+#include "gate/pool.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,31 +30,39 @@
 #define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
 #define TIMER_WHEELS    4
 #define TIMER_SLOTS     (TIMER_COARSE + 4096 + 1024 + 1)
-#define TIMER_NIL       UINT32_MAX
-#define TIMER_END       0x80000000u /* no entry, but a slot */
 
 struct timer_entry {
-	int64_t tick;  /* when due; < 0: not set */
-	uint32_t next; /* of the slot's last: slot | TIMER_END */
-	uint32_t prev; /* of its first: the same */
+	int64_t tick;   /* when due; < 0: not set */
+	uint32_t place; /* in its slot's chain */
 };
 
 struct timer {
-	struct timer_entry *entries;
-	uint32_t room;                  /* entries */
+	char *entries;                  /* the first; POOL_STRIDE bytes from one to the next */
 	uint32_t set;                   /* how many are set */
 	int64_t now;                    /* tick */
 	uint64_t top[TIMER_WHEELS];     /* which of a wheel's words of bits are not 0 */
 	uint64_t bits[1 + 64 + 16 + 1]; /* which slots have entries: wheel after wheel */
-	uint32_t first[TIMER_SLOTS], last[TIMER_SLOTS]; /* where the slot's bit is set */
+	struct chain slot[TIMER_SLOTS]; /* where the slot's bit is set */
+	struct chain_store store;
 };
 
-int timer_init(struct timer *t, uint32_t room);
-int timer_grow(struct timer *t, uint32_t room); /* 0 or -ENOMEM, then unchanged */
-void timer_free(struct timer *t);
+void timer_init(struct timer *t);
+/* The entries are here now, and so many; new ones have tick -1. 0 or -ENOMEM, then unchanged. */
+int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
+void timer_free(struct timer *t); /* the entries are the caller's */
 
+static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
+{
+	return (void *)(t->entries + (size_t)i * POOL_STRIDE);
+}
+
+void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
 /* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-void timer_set_tick(struct timer *t, uint32_t i, int64_t tick);
+static inline void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
+{
+	if ((uint64_t)timer_entry(t, i)->tick > (uint64_t)tick) /* unsigned: not set is latest */
+		timer_move(t, i, tick);
+}
 /* The same at the first tick at or after `when`. */
 static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
@@ -77,18 +87,9 @@ void timer_clear(struct timer *t, uint32_t i);
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
  * max: there are no more. What expires is no longer set. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);
-/* A walk over what expires soon, in the order of slots, for fetching it into the cache: nothing but
- * hints. Start with {.at = TIMER_NIL}. Returns entry after entry; TIMER_NIL: enough. */
-struct timer_walk {
-	uint32_t at, digit; /* entry; slot of the middle wheel */
-};
-uint32_t timer_walk_slot(const struct timer *t, struct timer_walk *w);
-static inline uint32_t timer_walk(const struct timer *t, struct timer_walk *w)
-{
-	if (w->at < TIMER_END)
-		w->at = t->entries[w->at].next;
-	return w->at < TIMER_END ? w->at : timer_walk_slot(t, w);
-}
+/* Up to `max` that expire soon, in the order of slots; how many. For fetching them into the cache:
+ * nothing but hints. */
+uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max);
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
 weir_time timer_next(const struct timer *t);

@@ -31,76 +31,6 @@ static int tree_grow(void **array, size_t old_size, size_t size)
 	return 0;
 }
 
-/* ---- entries */
-
-static int tree_entries_room(struct weir_gate *g, uint32_t more)
-{
-	if (g->n_entries + more <= g->room_entries)
-		return 0;
-	uint32_t room = tree_more(g->room_entries, 64);
-
-	if (TREE_GROW(g->entries, g->n_entries, room))
-		return -ENOMEM;
-	if (g->order != WEIR_FAIR) {
-		if (TREE_GROW(g->place, g->n_entries, room))
-			return -ENOMEM;
-		for (uint32_t l = 0; l < g->n_lanes; l++)
-			lane_place(&g->lanes[l], g->place);
-	}
-	g->room_entries = room;
-	return 0;
-}
-
-static int tree_entry(struct weir_gate *g, uint32_t owner, uint32_t *ret_e)
-{
-	uint32_t e = g->free_entries;
-
-	if (e != NODE_NIL) {
-		g->free_entries = g->entries[e].next;
-	} else {
-		if (tree_entries_room(g, 1))
-			return -ENOMEM;
-		e = g->n_entries++;
-	}
-	g->entries[e] = (struct lane_entry){.next = LANE_NIL, .owner = owner};
-	*ret_e = e;
-	return 0;
-}
-
-/* A leaf's entries of the classes RESERVED and REST side by side, in one cache line: whoever passes
- * in one class has his place in the other looked at. While there is room at the end; after that they
- * are taken one by one from what was freed. */
-static int tree_entry_pair(struct weir_gate *g, uint32_t leaf)
-{
-	uint32_t *e = g->nodes[leaf].entry;
-
-	if (g->free_entries != NODE_NIL)
-		return tree_entry(g, leaf, &e[WEIR_CLASS_REST]);
-	if (tree_entries_room(g, 3))
-		return -ENOMEM;
-	g->n_entries += g->n_entries % 2; /* one is lost, next to a lane's */
-	for (unsigned class = WEIR_CLASS_RESERVED; class <= WEIR_CLASS_REST; class ++) {
-		e[class] = g->n_entries++;
-		g->entries[e[class]] = (struct lane_entry){.next = LANE_NIL, .owner = leaf};
-	}
-	return 0;
-}
-
-void tree_entry_free(struct weir_gate *g, uint32_t e)
-{
-	g->entries[e].next = g->free_entries;
-	g->free_entries = e;
-}
-
-void tree_orphan(struct weir_gate *g, uint32_t e)
-{
-	if (e == NODE_NIL)
-		return;
-	g->entries[e].owner = NODE_ORPHAN;
-	if (g->entries[e].next == LANE_NIL)
-		tree_entry_free(g, e);
-}
-
 /* ---- lanes */
 
 static double tree_step(const struct weir_gate *g, const struct node_inner *in)
@@ -108,49 +38,83 @@ static double tree_step(const struct weir_gate *g, const struct node_inner *in)
 	return g->cost_max / in->weight_min;
 }
 
-static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, uint32_t *ret_lane)
+/* Places of nodes and of lanes in turns, for heaps that know them; nothing in the order FAIR. */
+static int tree_places(struct weir_gate *g, uint32_t room)
 {
-	uint32_t l = g->free_lanes, next_free = NODE_NIL, e = NODE_NIL;
+	if (g->order == WEIR_FAIR || room <= g->room_place)
+		return 0;
+	for (unsigned i = 0; i < 3; i++)
+		if (TREE_GROW(g->place[i], 2 * (size_t)g->room_place, 2 * (size_t)room))
+			return -ENOMEM;
+	g->room_place = room;
+	for (uint32_t l = 0; l < g->n_lanes; l++)
+		lane_place(g->lanes[l], g->place[node_class(g->lanes[l]->slot)]);
+	return 0;
+}
 
-	if (l != NODE_NIL) {
-		next_free = g->lanes[l].node;
-	} else {
-		if (g->n_lanes == g->room_lanes) {
-			uint32_t room = tree_more(g->room_lanes, 8);
+/* A lane, unused: one that was given back, or a new one. */
+static int tree_lane_get(struct weir_gate *g, struct lane **ret_lane)
+{
+	if (g->free_lanes != NODE_NIL) {
+		*ret_lane = g->lanes[g->free_lanes];
+		g->free_lanes = (*ret_lane)->node;
+		return 0;
+	}
+	if (g->n_lanes == g->room_lanes) {
+		uint32_t room = tree_more(g->room_lanes, 8);
 
-			if (TREE_GROW(g->lanes, g->n_lanes, room))
-				return -ENOMEM;
-			g->room_lanes = room;
-		}
-		l = g->n_lanes;
+		if (tree_places(g, room) || TREE_GROW(g->lanes, g->n_lanes, room))
+			return -ENOMEM;
+		g->room_lanes = room;
+		g->home.lanes = g->lanes;
 	}
-	if (n != WEIR_ROOT && tree_entry(g, l | LANE_OF_LANE, &e))
+	struct lane *lane = pool_array(NULL, 0, sizeof *lane);
+
+	if (!lane)
 		return -ENOMEM;
-	lane_init(&g->lanes[l], n, (uint8_t)slot, e, g->order != WEIR_FAIR, g->place);
-	if (lane_fit(&g->lanes[l], g->entries, g->inner[n]->children + 1,
-		    tree_step(g, g->inner[n]))) {
-		tree_orphan(g, e);
-		g->lanes[l].node = next_free;
+	lane->number = g->n_lanes;
+	g->lanes[g->n_lanes++] = lane;
+	*ret_lane = lane;
+	return 0;
+}
+
+static void tree_lane_put(struct weir_gate *g, struct lane *lane)
+{
+	uint32_t number = lane->number;
+
+	lane_free(lane);
+	lane_init(lane, number, g->free_lanes, 0, 0, false, NULL);
+	g->free_lanes = number;
+}
+
+static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, struct lane **ret_lane)
+{
+	static const uint32_t offset[] = {offsetof(struct node, entry_priority),
+		offsetof(struct node, entry_reserved), offsetof(struct node, entry_rest)};
+	const struct node_inner *in = g->nodes[n].inner;
+	struct lane *lane;
+
+	if (tree_lane_get(g, &lane))
+		return -ENOMEM;
+	lane_init(lane, lane->number, n, (uint8_t)slot, offset[node_class(slot)],
+		g->order != WEIR_FAIR, g->place[node_class(slot)]);
+	if (lane_fit(lane, &g->home, in->children + 1, tree_step(g, in))) {
+		tree_lane_put(g, lane);
 		return -ENOMEM;
 	}
-	if (l == g->n_lanes)
-		g->n_lanes++;
-	else
-		g->free_lanes = next_free;
-	*ret_lane = l;
+	*ret_lane = lane;
 	return 0;
 }
 
 /* Lane `slot` of inner node n, and of every node above it. */
 static int tree_lane(struct weir_gate *g, uint32_t n, unsigned slot)
 {
-	struct node_inner *in = g->inner[n];
+	struct node_inner *in = g->nodes[n].inner;
 
-	if (slot < NODE_PRIORITIES && !in->lane_priority) {
-		in->lane_priority = malloc(NODE_PRIORITIES * sizeof *in->lane_priority);
-		if (!in->lane_priority)
+	if (slot < NODE_PRIORITIES && !in->priority) {
+		in->priority = calloc(NODE_PRIORITIES, sizeof(*in->priority));
+		if (!in->priority)
 			return -ENOMEM;
-		memset(in->lane_priority, 0xff, NODE_PRIORITIES * sizeof *in->lane_priority);
 	}
 	if (n != WEIR_ROOT) {
 		int r = tree_lane(g, g->nodes[n].parent, slot);
@@ -158,78 +122,78 @@ static int tree_lane(struct weir_gate *g, uint32_t n, unsigned slot)
 		if (r)
 			return r;
 	}
-	if (*node_lane_of(in, slot) != NODE_NIL)
+	if (*node_lane_of(in, slot))
 		return 0;
 	return tree_lane_new(g, n, slot, node_lane_of(in, slot));
 }
 
 int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot)
 {
-	uint32_t *e = &g->nodes[n].entry[node_entry_of(slot)];
-	int r = tree_lane(g, g->nodes[n].parent, slot);
-
-	if (r || *e != NODE_NIL)
-		return r;
-	return slot == NODE_REST ? tree_entry_pair(g, n) : tree_entry(g, n, e);
+	return tree_lane(g, g->nodes[n].parent, slot);
 }
 
-static void tree_lane_free(struct weir_gate *g, uint32_t l)
+void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot)
 {
-	struct lane *lane = &g->lanes[l];
-	uint32_t e;
+	struct node *node = &g->nodes[n];
 
-	if (l == NODE_NIL)
+	node->may &= (uint8_t) ~(1u << node_class(slot));
+	if (node_entry(node, node_class(slot))->at != LANE_NIL)
+		lane_remove(node_lane(g, node->parent, slot), &g->home, n);
+}
+
+/* Its children are gone, and so is whatever stood in it. */
+static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
+{
+	if (!lane)
 		return;
-	while ((e = lane_first(lane, g->entries)) != LANE_NIL) { /* orphans, or a leaf long empty */
-		lane_pop(lane, g->entries);
-		if (g->entries[e].owner == NODE_ORPHAN)
-			tree_entry_free(g, e);
-	}
-	tree_orphan(g, lane->entry);
-	lane_free(lane);
-	lane_init(lane, NODE_NIL, 0, NODE_NIL, false, NULL);
-	lane->node = g->free_lanes;
-	g->free_lanes = l;
+	if (lane->own.at != LANE_NIL)
+		lane_remove(node_lane(g, g->nodes[n].parent, lane->slot), &g->home,
+			lane->number | LANE_OF_LANE);
+	tree_lane_put(g, lane);
 }
 
-static int tree_fit_lane(struct weir_gate *g, const struct node_inner *in, uint32_t l)
+static int tree_fit_lane(struct weir_gate *g, const struct node_inner *in, struct lane *lane)
 {
-	if (l == NODE_NIL)
-		return 0;
-	return lane_fit(
-		&g->lanes[l], g->entries, in->children + g->lanes[l].members + 1, tree_step(g, in));
+	return lane ? lane_fit(lane, &g->home, in->children + 1, tree_step(g, in)) : 0;
 }
 
 int tree_fit(struct weir_gate *g, uint32_t n)
 {
-	const struct node_inner *in = g->inner[n];
+	const struct node_inner *in = g->nodes[n].inner;
 	int r = tree_fit_lane(g, in, in->lane[0]);
 
 	if (!r)
 		r = tree_fit_lane(g, in, in->lane[1]);
-	for (unsigned s = 0; !r && in->lane_priority && s < NODE_PRIORITIES; s++)
-		r = tree_fit_lane(g, in, in->lane_priority[s]);
+	for (unsigned s = 0; !r && in->priority && s < NODE_PRIORITIES; s++)
+		r = tree_fit_lane(g, in, in->priority[s]);
 	return r;
 }
 
 /* ---- inner nodes */
 
+/* A leaf without requests is to be one no more: nobody is to look at its head. */
+static void tree_forget(struct weir_gate *g, uint32_t n)
+{
+	g->nodes[n].may = 0;
+	g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63));
+	if (g->run_node == n)
+		g->run_left = 0;
+}
+
 static int tree_inner(struct weir_gate *g, uint32_t n)
 {
-	struct node_inner *in = malloc(sizeof *in);
+	struct node *node = &g->nodes[n];
+	struct node_inner *in = calloc(1, sizeof *in);
 
 	if (!in)
 		return -ENOMEM;
-	*in = (struct node_inner){.lane = {NODE_NIL, NODE_NIL}, .weight_min = INFINITY};
-	g->inner[n] = in;
-	g->nodes[n].flags = (uint8_t)((g->nodes[n].flags & ~NODE_LEAF) | NODE_INNER);
-	g->nodes[n].may = 0;
+	in->weight_min = INFINITY;
+	in->held = node->held;
+	tree_forget(g, n);
+	node->inner = in;
+	node->flags = (uint8_t)((node->flags & ~NODE_LEAF) | NODE_INNER);
+	g->n_inner++;
 	return 0;
-}
-
-static bool tree_holds(const struct weir_gate *g, uint32_t n)
-{
-	return g->nodes[n].limits && g->nodes[n].limits->n_hold;
 }
 
 static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
@@ -238,8 +202,8 @@ static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
 
 	for (uint32_t p = n; p != WEIR_ROOT;) {
 		p = g->nodes[p].parent;
-		if (tree_holds(g, p))
-			flags |= NODE_ABOVE | NODE_CLOCKS;
+		if (g->nodes[p].limits.n_hold)
+			flags |= NODE_ABOVE;
 	}
 	return flags;
 }
@@ -247,18 +211,20 @@ static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
 /* Its last child is gone: a leaf again. */
 static void tree_leaf(struct weir_gate *g, uint32_t n)
 {
-	struct node_inner *in = g->inner[n];
+	struct node *node = &g->nodes[n];
+	struct node_inner *in = node->inner;
 
-	for (unsigned s = 0; in->lane_priority && s < NODE_PRIORITIES; s++)
-		tree_lane_free(g, in->lane_priority[s]);
-	tree_lane_free(g, in->lane[0]);
-	tree_lane_free(g, in->lane[1]);
-	free(in->lane_priority);
+	for (unsigned s = 0; in->priority && s < NODE_PRIORITIES; s++)
+		tree_lane_free(g, n, in->priority[s]);
+	tree_lane_free(g, n, in->lane[0]);
+	tree_lane_free(g, n, in->lane[1]);
+	node->held = in->held;
+	node->head = NULL;
+	free(in->priority);
 	free(in);
-	g->inner[n] = NULL;
-	g->nodes[n].flags =
-		(uint8_t)((g->nodes[n].flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
-	g->nodes[n].flags = tree_flags_of(g, n);
+	node->flags = (uint8_t)((node->flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
+	node->flags = tree_flags_of(g, n);
+	g->n_inner--;
 }
 
 void tree_flags(struct weir_gate *g)
@@ -268,23 +234,26 @@ void tree_flags(struct weir_gate *g)
 			g->nodes[n].flags = tree_flags_of(g, n);
 }
 
-static size_t tree_limits_lines(uint32_t buckets)
+/* ---- buckets that are too many for their node */
+
+static size_t tree_lines(uint32_t buckets)
 {
-	size_t size = sizeof(struct node_limits) + buckets * sizeof(struct bucket) +
-		      sizeof(struct node_clocks);
+	size_t size = sizeof(struct limits_profile) + buckets * sizeof(struct bucket);
 
 	return (size + POOL_LINE - 1) / POOL_LINE;
 }
 
-struct node_limits *tree_limits(struct weir_gate *g, uint32_t buckets)
+struct bucket *tree_buckets(struct weir_gate *g, uint32_t n)
 {
-	return pool_get(&g->pool, tree_limits_lines(buckets));
+	struct limits_profile *p = pool_get(&g->pool, tree_lines(n));
+
+	return p ? (struct bucket *)(p + 1) : NULL;
 }
 
-void tree_limits_free(struct weir_gate *g, struct node_limits *l)
+void tree_limits_free(struct weir_gate *g, struct limits *l)
 {
-	if (l)
-		pool_put(&g->pool, l, tree_limits_lines(l->n));
+	if (l->b && !limits_own(l))
+		pool_put(&g->pool, limits_profile(l), tree_lines(l->n));
 }
 
 /* ---- room */
@@ -295,12 +264,29 @@ static uint32_t tree_words(uint32_t room, unsigned level)
 			  (6 * (level + 1)));
 }
 
+/* More nodes, in another place: who has its buckets in itself has them there now. */
+static int tree_nodes(struct weir_gate *g, uint32_t room)
+{
+	if (TREE_GROW(g->nodes, g->room, room))
+		return -ENOMEM;
+	g->home.nodes = (char *)g->nodes;
+	g->timer.entries = (char *)&g->nodes->timer;
+	for (uint32_t n = 0; n < g->room; n++)
+		if (limits_own(&g->nodes[n].limits))
+			g->nodes[n].limits.b = g->nodes[n].own;
+	for (uint32_t n = g->room; n < room; n++)
+		g->nodes[n].timer.tick = -1;
+	return 0;
+}
+
 static int tree_room(struct weir_gate *g, uint32_t room)
 {
-	int r = TREE_GROW(g->nodes, g->room, room);
+	int r = tree_nodes(g, room);
 
 	if (!r)
-		r = TREE_GROW(g->inner, g->room, room);
+		r = timer_fit(&g->timer, &g->nodes->timer, room);
+	if (!r)
+		r = tree_places(g, room);
 	if (!r && g->order == WEIR_EDF)
 		r = TREE_GROW(g->deadline, g->room, room);
 	for (unsigned i = 0; !r && i < 3; i++)
@@ -311,8 +297,6 @@ static int tree_room(struct weir_gate *g, uint32_t room)
 		for (uint32_t n = g->room; !r && n < room; n++)
 			g->stats->of[n] = NODE_NIL;
 	}
-	if (!r)
-		r = g->room ? timer_grow(&g->timer, room) : timer_init(&g->timer, room);
 	if (!r)
 		g->room = room;
 	return r;
@@ -342,28 +326,23 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->run = config->run;
 	g->run_distance = config->run_distance;
 	g->credit = (double)config->credit;
-	g->free_nodes = g->free_entries = g->free_lanes = NODE_NIL;
+	g->free_nodes = g->free_lanes = NODE_NIL;
+	timer_init(&g->timer);
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = tree_room(g, config->nodes > 2 ? config->nodes : 2);
-	if (!r && config->nodes > 64) { /* two entries a node, at once */
-		uint32_t room = 2 * config->nodes;
-
-		r = TREE_GROW(g->entries, 0, room);
-		if (!r && g->order != WEIR_FAIR)
-			r = TREE_GROW(g->place, 0, room);
-		if (!r)
-			g->room_entries = room;
-	}
 	if (!r)
 		r = tree_inner(g, WEIR_ROOT);
 	if (!r) {
+		struct node *root = &g->nodes[WEIR_ROOT];
+
 		g->n_nodes = 1;
-		g->nodes[WEIR_ROOT].parent = NODE_NIL;
-		g->nodes[WEIR_ROOT].per_weight = 1;
-		g->inner[WEIR_ROOT]->weight_min = 1;
+		root->parent = NODE_NIL;
+		root->per_weight = 1;
+		root->limits.b = root->own;
+		root->inner->weight_min = 1;
 		r = tree_lane(g, WEIR_ROOT, NODE_REST);
-		g->inner[WEIR_ROOT]->weight_min = INFINITY;
+		root->inner->weight_min = INFINITY;
 	}
 	if (!r && g->stats)
 		weir_gate_drain(g); /* the first spare histograms */
@@ -376,7 +355,7 @@ int weir_gate_new(const struct weir_gate_config *config, struct weir_gate **ret_
 	int r;
 
 	if (config->cost > WEIR_UNIT_TIME || config->order > WEIR_EDF || !(config->window >= 0) ||
-		config->window > WINDOW_MAX || config->nodes >= NODE_ORPHAN)
+		config->window > WINDOW_MAX || config->nodes >= NODE_MOST)
 		return -EINVAL;
 	g = calloc(1, sizeof *g);
 	if (!g)
@@ -395,12 +374,15 @@ void weir_gate_free(struct weir_gate *g)
 	if (!g)
 		return;
 	for (uint32_t n = 0; n < g->n_nodes; n++) {
-		if (g->inner[n])
-			free(g->inner[n]->lane_priority);
-		free(g->inner[n]);
+		if (!(g->nodes[n].flags & NODE_INNER))
+			continue;
+		free(g->nodes[n].inner->priority);
+		free(g->nodes[n].inner);
 	}
-	for (uint32_t l = 0; l < g->n_lanes; l++)
-		lane_free(&g->lanes[l]);
+	for (uint32_t l = 0; l < g->n_lanes; l++) {
+		lane_free(g->lanes[l]);
+		free(g->lanes[l]);
+	}
 	if (g->stats) {
 		for (uint32_t i = 0; g->stats->pairs && i < g->stats->most; i++)
 			free(g->stats->pairs[i]);
@@ -410,13 +392,12 @@ void weir_gate_free(struct weir_gate *g)
 	}
 	timer_free(&g->timer);
 	pool_free(&g->pool);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3; i++) {
 		free(g->pending[i]);
+		free(g->place[i]);
+	}
 	free(g->nodes);
-	free(g->inner);
 	free(g->deadline);
-	free(g->entries);
-	free(g->place);
 	free(g->lanes);
 	free(g);
 }
@@ -438,7 +419,7 @@ static int tree_parent_check(const struct weir_gate *g, weir_node parent)
 		return 0;
 	if (node->queued || node->in_flight)
 		return -EBUSY;
-	return node->limits && node->limits->n > node->limits->n_hold ? -EINVAL : 0;
+	return node->limits.n > node->limits.n_hold ? -EINVAL : 0;
 }
 
 static int tree_index(struct weir_gate *g, uint32_t *ret_n)
@@ -449,7 +430,7 @@ static int tree_index(struct weir_gate *g, uint32_t *ret_n)
 		return 0;
 	}
 	if (g->n_nodes == g->room) {
-		int r = g->room >= NODE_ORPHAN / 2 ? -ENOMEM : tree_room(g, tree_more(g->room, 16));
+		int r = g->room >= NODE_MOST / 2 ? -ENOMEM : tree_room(g, tree_more(g->room, 16));
 
 		if (r)
 			return r;
@@ -480,13 +461,18 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		tree_unindex(g, n);
 		return r;
 	}
-	g->nodes[n] = (struct node){.flags = NODE_LEAF,
+	struct node *node = &g->nodes[n];
+	struct node_inner *in = g->nodes[parent].inner;
+
+	*node = (struct node){.flags = NODE_LEAF,
 		.parent = parent,
 		.per_weight = 1,
 		.priority = NODE_NO_PRIORITY,
-		.entry = {NODE_NIL, NODE_NIL, NODE_NIL}};
-	struct node_inner *in = g->inner[parent];
-
+		.entry_priority.at = LANE_NIL,
+		.entry_reserved.at = LANE_NIL,
+		.entry_rest.at = LANE_NIL,
+		.timer.tick = -1,
+		.limits.b = node->own};
 	if (g->deadline)
 		g->deadline[n] = 0;
 	in->children++;
@@ -495,13 +481,12 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 	if (!r)
 		r = tree_fit(g, parent);
 	if (r) {
-		tree_orphan(g, g->nodes[n].entry[WEIR_CLASS_REST]);
 		tree_unindex(g, n);
 		if (--in->children == 0 && parent != WEIR_ROOT)
 			tree_leaf(g, parent);
 		return r;
 	}
-	g->nodes[n].flags = tree_flags_of(g, n);
+	node->flags = tree_flags_of(g, n);
 	*ret_node = n;
 	return 0;
 }
@@ -515,21 +500,21 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 
 	if ((node->flags & NODE_INNER) || node->queued || node->in_flight)
 		return -EBUSY;
-	for (unsigned i = 0; i < 3; i++)
-		tree_orphan(g, node->entry[i]);
+	tree_leave(g, n, NODE_REST);
+	tree_leave(g, n, NODE_RESERVED);
+	if (node->priority != NODE_NO_PRIORITY)
+		tree_leave(g, n, node->priority);
 	timer_clear(&g->timer, n);
-	g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63));
-	if (g->run_node == n)
-		g->run_left = 0;
-	tree_limits_free(g, node->limits);
-	node->limits = NULL;
+	tree_forget(g, n);
+	tree_limits_free(g, &node->limits);
+	node->limits = (struct limits){.b = node->own};
 	if (g->stats && g->stats->of[n] != NODE_NIL) {
 		weir_gate_drain(g); /* records of n that are still in the ring */
 		weir_hist_clear(&g->stats->pairs[g->stats->of[n]]->wait);
 		weir_hist_clear(&g->stats->pairs[g->stats->of[n]]->device);
 	}
 	tree_unindex(g, n);
-	if (--g->inner[parent]->children == 0 && parent != WEIR_ROOT)
+	if (--g->nodes[parent].inner->children == 0 && parent != WEIR_ROOT)
 		tree_leaf(g, parent);
 	return 0;
 }
@@ -538,17 +523,18 @@ size_t weir_gate_memory(const struct weir_gate *g)
 {
 	size_t bytes = sizeof *g + g->pool.bytes;
 
-	bytes += g->room * (sizeof *g->nodes + sizeof *g->inner + sizeof(struct timer_entry));
-	bytes += g->room_entries * sizeof *g->entries + g->room_lanes * sizeof *g->lanes;
+	bytes += g->room * sizeof *g->nodes + chain_memory(&g->timer.store);
 	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);
-	bytes += g->place ? g->room_entries * sizeof *g->place : 0;
+	bytes += g->room_place * 6 * sizeof **g->place;
+	bytes += g->room_lanes * sizeof *g->lanes + g->n_lanes * sizeof **g->lanes;
 	for (uint32_t l = 0; l < g->n_lanes; l++)
-		bytes += lane_memory(&g->lanes[l]);
+		bytes += lane_memory(g->lanes[l]);
 	for (uint32_t n = 0; n < g->n_nodes; n++)
-		if (g->inner[n])
-			bytes += sizeof **g->inner +
-				 (g->inner[n]->lane_priority ? NODE_PRIORITIES * sizeof(uint32_t)
-							     : 0);
+		if (g->nodes[n].flags & NODE_INNER)
+			bytes += sizeof *g->nodes[n].inner +
+				 (g->nodes[n].inner->priority
+						 ? NODE_PRIORITIES * sizeof(struct lane *)
+						 : 0);
 	if (g->stats)
 		bytes += sizeof *g->stats + g->room * sizeof *g->stats->of +
 			 (g->stats->used + g->stats->spare) * sizeof(struct hist_pair);

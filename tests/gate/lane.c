@@ -7,11 +7,21 @@
 
 #define ENTRIES 500
 
+/* An entry is part of something larger. */
+union block {
+	struct {
+		char before[64];
+		struct lane_entry entry;
+	};
+	char bytes[POOL_STRIDE];
+};
+
 struct model {
 	struct lane l;
-	struct lane_entry e[ENTRIES];
+	struct lane_home h;
+	union block e[ENTRIES];
 	bool inside[ENTRIES];
-	uint32_t place[ENTRIES];
+	uint32_t place[2 * ENTRIES];
 	unsigned n;      /* entries in use */
 	unsigned fitted; /* children that the lane was last fitted to */
 	double step, now;
@@ -20,29 +30,30 @@ struct model {
 static void start(struct model *m, unsigned n, double step, bool keyed)
 {
 	memset(m, 0, sizeof *m);
-	lane_init(&m->l, 0, 0, LANE_NIL, keyed, keyed ? m->place : NULL);
+	lane_init(&m->l, 0, 0, 0, offsetof(union block, entry), keyed, keyed ? m->place : NULL);
+	m->h.nodes = (char *)m->e;
 	m->n = n;
 	m->step = step;
 	for (unsigned i = 0; i < ENTRIES; i++)
-		m->e[i] = (struct lane_entry){.next = LANE_NIL, .owner = i};
+		m->e[i].entry.at = LANE_NIL;
 	m->fitted = n;
-	CHECK_INT(lane_fit(&m->l, m->e, n, step), 0);
-	CHECK((m->l.tail != NULL) == (n > LANE_HEAP_MAX && !keyed));
+	CHECK_INT(lane_fit(&m->l, &m->h, n, step), 0);
+	CHECK((m->l.buckets != NULL) == (n > LANE_HEAP_MAX && !keyed));
 }
 
 static void insert(struct model *m, uint32_t e, double tag)
 {
-	m->e[e].tag = tag;
-	lane_insert(&m->l, m->e, e);
+	m->e[e].entry.tag = tag;
+	lane_insert(&m->l, &m->h, e);
 	m->inside[e] = true;
-	CHECK(m->e[e].next != LANE_NIL);
+	CHECK(m->e[e].entry.at != LANE_NIL);
 	law_operations++;
 }
 
 /* What lane_first gives has the least tag, or stands in the same place of the circle as that. */
 static uint32_t check_first(struct model *m)
 {
-	uint32_t e = lane_first(&m->l, m->e);
+	uint32_t e = lane_first(&m->l, &m->h);
 	double least = INFINITY;
 	unsigned members = 0;
 
@@ -50,29 +61,53 @@ static uint32_t check_first(struct model *m)
 		if (!m->inside[i])
 			continue;
 		members++;
-		least = fmin(least, m->e[i].tag);
+		least = fmin(least, m->e[i].entry.tag);
 	}
 	CHECK_INT(m->l.members, members);
 	CHECK((e == LANE_NIL) == (members == 0));
 	if (e == LANE_NIL)
 		return e;
 	CHECK(e < m->n && m->inside[e]);
-	double quantum = m->l.tail ? m->l.quantum : 0;
+	double quantum = m->l.buckets ? m->l.quantum : 0;
 
-	if (m->l.tail ? floor(m->e[e].tag / quantum) != floor(least / quantum)
-		      : m->e[e].tag != least)
-		FAIL("%g came first, before %g (quantum %g)", m->e[e].tag, least, quantum);
-	CHECK(lane_first(&m->l, m->e) == e); /* and stays so */
+	if (m->l.buckets ? floor(m->e[e].entry.tag / quantum) != floor(least / quantum)
+			 : m->e[e].entry.tag != least)
+		FAIL("%g came first, before %g (quantum %g)", m->e[e].entry.tag, least, quantum);
+	CHECK(lane_first(&m->l, &m->h) == e); /* and stays so */
 	return e;
 }
 
 static void pop(struct model *m, uint32_t e)
 {
-	lane_pop(&m->l, m->e);
-	CHECK_INT(m->e[e].next, LANE_NIL);
+	lane_pop(&m->l, &m->h, e);
+	CHECK_INT(m->e[e].entry.at, LANE_NIL);
 	m->inside[e] = false;
-	m->now = fmax(m->now, m->e[e].tag);
+	m->now = fmax(m->now, m->e[e].entry.tag);
 	law_operations++;
+}
+
+/* From wherever it stands. */
+static void take_out(struct model *m, uint32_t e)
+{
+	lane_remove(&m->l, &m->h, e);
+	CHECK_INT(m->e[e].entry.at, LANE_NIL);
+	m->inside[e] = false;
+	law_operations++;
+}
+
+/* All that lane_soon says is inside, each once, and as many as asked for. */
+static void check_soon(struct model *m)
+{
+	uint32_t soon[ENTRIES];
+	uint32_t most = (uint32_t)law_between(1, ENTRIES);
+	uint32_t n = lane_soon(&m->l, soon, most);
+	bool seen[ENTRIES] = {false};
+
+	CHECK(n == (m->l.buckets ? (most < m->l.members ? most : m->l.members) : 0));
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK(m->inside[soon[i]] && !seen[soon[i]]);
+		seen[soon[i]] = true;
+	}
 }
 
 /* A random step up, now and then far beyond any circle. */
@@ -93,7 +128,11 @@ static void random_case(unsigned n, unsigned rounds)
 			insert(&m, e,
 				m.now + any_step(&m) - law_chance(0.1) * fmin(m.now, any_step(&m)));
 		else if (law_chance(0.2))
-			m.e[e].tag += any_step(&m); /* found at the front */
+			m.e[e].entry.tag += any_step(&m); /* found at the front */
+		else if (law_chance(0.1))
+			take_out(&m, e);
+		if (law_chance(0.05))
+			check_soon(&m);
 		if (law_chance(0.6)) {
 			e = check_first(&m);
 			if (e != LANE_NIL && law_chance(0.9))
@@ -102,8 +141,8 @@ static void random_case(unsigned n, unsigned rounds)
 		if (law_chance(0.001) && m.n < ENTRIES) { /* more children, or lighter ones */
 			m.n += (unsigned)law_below(ENTRIES - m.n + 1);
 			m.step *= law_chance(0.5) ? law_log(1, 20) : 1;
-			CHECK_INT(lane_fit(&m.l, m.e, m.n, m.step), 0);
-			CHECK((m.l.tail != NULL) ==
+			CHECK_INT(lane_fit(&m.l, &m.h, m.n, m.step), 0);
+			CHECK((m.l.buckets != NULL) ==
 				(m.n > LANE_HEAP_MAX || m.fitted > LANE_HEAP_MAX));
 			m.fitted = m.n > m.fitted ? m.n : m.fitted;
 		}
@@ -111,10 +150,10 @@ static void random_case(unsigned n, unsigned rounds)
 	double last = 0; /* all comes out, in order */
 
 	for (uint32_t e; (e = check_first(&m)) != LANE_NIL;) {
-		double quantum = m.l.tail ? m.l.quantum : 0;
+		double quantum = m.l.buckets ? m.l.quantum : 0;
 
-		CHECK(m.e[e].tag >= last - quantum);
-		last = fmax(last, m.e[e].tag);
+		CHECK(m.e[e].entry.tag >= last - quantum);
+		last = fmax(last, m.e[e].entry.tag);
 		pop(&m, e);
 	}
 	lane_free(&m.l);
@@ -145,10 +184,12 @@ static void keyed(void)
 			if (!m.inside[e]) {
 				insert(&m, e, floor(law_log(1, 1e12)));
 			} else if (law_chance(0.3)) {
-				m.e[e].tag = floor(m.e[e].tag * rng_double(&law_rng));
-				lane_lower(&m.l, m.e, e);
+				m.e[e].entry.tag = floor(m.e[e].entry.tag * rng_double(&law_rng));
+				lane_lower(&m.l, &m.h, e);
 			} else if (law_chance(0.3)) {
-				m.e[e].tag += floor(law_log(1, 1e6));
+				m.e[e].entry.tag += floor(law_log(1, 1e6));
+			} else if (law_chance(0.1)) {
+				take_out(&m, e);
 			}
 			e = check_first(&m);
 			if (e != LANE_NIL && law_chance(0.5))
@@ -167,12 +208,32 @@ static void equal_tags_in_order_of_entry(void)
 		for (uint32_t i = 0; i < n; i++)
 			insert(&m, i, 1000);
 		for (uint32_t i = 0; i < n; i++) {
-			CHECK_INT(lane_first(&m.l, m.e), i);
+			CHECK_INT(lane_first(&m.l, &m.h), i);
 			pop(&m, i);
 		}
-		CHECK_INT(lane_first(&m.l, m.e), LANE_NIL);
+		CHECK_INT(lane_first(&m.l, &m.h), LANE_NIL);
 		lane_free(&m.l);
 	}
+}
+
+/* Who leaves from the middle of a bucket leaves the others in their order. */
+static void taking_out_keeps_the_order(void)
+{
+	static struct model m;
+
+	start(&m, 400, 100, false);
+	for (uint32_t i = 0; i < 400; i++)
+		insert(&m, i, 1000);
+	for (uint32_t i = 0; i < 400; i += 3)
+		take_out(&m, i);
+	for (uint32_t i = 0; i < 400; i++) {
+		if (i % 3 == 0)
+			continue;
+		CHECK_INT(lane_first(&m.l, &m.h), i);
+		pop(&m, i);
+	}
+	CHECK_INT(lane_first(&m.l, &m.h), LANE_NIL);
+	lane_free(&m.l);
 }
 
 int main(int argc, char **argv)
@@ -182,5 +243,6 @@ int main(int argc, char **argv)
 	RUN(circles);
 	RUN(keyed);
 	RUN(equal_tags_in_order_of_entry);
+	RUN(taking_out_keeps_the_order);
 	return law_end(100000);
 }

@@ -5,8 +5,23 @@
 
 #define ENTRIES 300
 
+/* An entry is part of something larger. */
+union block {
+	struct timer_entry entry;
+	char bytes[POOL_STRIDE];
+};
+
+static void start(struct timer *t, union block *blocks, uint32_t n)
+{
+	timer_init(t);
+	for (uint32_t i = 0; i < n; i++)
+		blocks[i].entry.tick = -1;
+	CHECK_INT(timer_fit(t, &blocks->entry, n), 0);
+}
+
 struct model {
 	struct timer t;
+	union block e[ENTRIES];
 	int64_t tick[ENTRIES]; /* when due; -1: not set */
 	weir_time now;
 };
@@ -70,8 +85,23 @@ static void check_next(const struct model *m)
 		return;
 	}
 	CHECK(next <= first * TIMER_TICK); /* never late */
-	if (first - m->now / TIMER_TICK < 64 && first / 64 == m->now / TIMER_TICK / 64)
+	if (first / TIMER_COARSE == m->now / TIMER_TICK / TIMER_COARSE)
 		CHECK_INT(next, first * TIMER_TICK); /* near ones exactly */
+}
+
+/* All that timer_soon says is set, each once, and no two are out of order by more than a slot. */
+static void check_soon(const struct model *m)
+{
+	uint32_t soon[ENTRIES], n = timer_soon(&m->t, soon, ENTRIES);
+	bool seen[ENTRIES] = {false};
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK(soon[i] < ENTRIES && m->tick[soon[i]] >= 0 && !seen[soon[i]]);
+		seen[soon[i]] = true;
+		CHECK(m->tick[soon[i]] > last - TIMER_COARSE);
+		last = m->tick[soon[i]];
+	}
 }
 
 static weir_time any_span(void)
@@ -82,10 +112,12 @@ static weir_time any_span(void)
 static void as_an_array_says(void)
 {
 	for (unsigned k = 0; k < 30; k++) {
-		struct model m = {.now = k % 3 ? 0 : INT64_C(3155760000) * WEIR_SEC};
+		static struct model m;
+
+		m.now = k % 3 ? 0 : INT64_C(3155760000) * WEIR_SEC;
 		double busy = law_log(0.05, 0.9);
 
-		CHECK_INT(timer_init(&m.t, ENTRIES), 0);
+		start(&m.t, m.e, ENTRIES);
 		memset(m.tick, -1, sizeof m.tick);
 		expire(&m, 8);
 		for (unsigned i = 0; i < 5000; i++) {
@@ -101,6 +133,7 @@ static void as_an_array_says(void)
 				weir_time next = timer_next(&m.t);
 
 				check_next(&m);
+				check_soon(&m);
 				if (next > m.now && next != WEIR_NEVER && law_chance(0.7))
 					m.now = next;
 				else
@@ -124,10 +157,11 @@ static void as_an_array_says(void)
 
 static void an_earlier_time_is_kept(void)
 {
-	struct timer t;
+	static struct timer t;
+	union block e[2];
 	uint32_t out[2];
 
-	CHECK_INT(timer_init(&t, 2), 0);
+	start(&t, e, 2);
 	timer_set(&t, 0, 5000);
 	timer_set(&t, 0, 90000);
 	CHECK_INT(timer_expire(&t, 4095, out, 2), 0);
@@ -144,13 +178,16 @@ static void an_earlier_time_is_kept(void)
 
 static void growing_keeps_what_is_set(void)
 {
-	struct timer t;
+	static struct timer t;
+	static union block e[3], more[5000];
 	uint32_t out[8];
 
-	CHECK_INT(timer_init(&t, 3), 0);
+	start(&t, e, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		timer_set(&t, i, (weir_time)(i + 1) * 200 * WEIR_MS);
-	CHECK_INT(timer_grow(&t, 5000), 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		more[i].entry = i < 3 ? e[i].entry : (struct timer_entry){.tick = -1};
+	CHECK_INT(timer_fit(&t, &more->entry, 5000), 0);
 	timer_set(&t, 4999, 100 * WEIR_MS);
 	CHECK_INT(timer_expire(&t, WEIR_SEC, out, 8), 4);
 	CHECK_INT(out[0], 4999);

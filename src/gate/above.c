@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/above.h"
+#include "gate/stand.h"
+
+static void above_stop(
+	struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	const struct limits *l = &node->limits;
+
+	if (!(node->flags & NODE_STOPPED)) {
+		stats_turn(g, node, now);
+		node->flags |= NODE_STOPPED;
+		node->inner->stopped = (uint8_t)slot;
+	} else if (slot < node->inner->stopped) {
+		node->inner->stopped = (uint8_t)slot;
+	}
+	timer_set(&g->timer, n, limits_when_all(l->b, l->n_hold, r, l->stamp));
+}
+
+/* Does inner node n's own admit r now? If not, it is stopped. */
+static bool above_ask(
+	struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	struct limits *l = &g->nodes[n].limits;
+
+	limits_fill(l, now);
+	if (limits_all(l->b, l->n_hold, r, 0))
+		return true;
+	above_stop(g, n, slot, r, now);
+	return false;
+}
+
+bool above_admit(
+	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		if (g->nodes[n].limits.n_hold && !above_ask(g, n, r, slot, now))
+			return false;
+	}
+	return true;
+}
+
+void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+{
+	while (n != WEIR_ROOT) {
+		n = g->nodes[n].parent;
+		limits_take(g->nodes[n].limits.b, g->nodes[n].limits.n_hold, r);
+	}
+}
+
+/* The leaf at the front of inner node n's slot; NODE_NIL: none, or one that no longer waits there. */
+static uint32_t above_front(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	struct lane *l = node_lane(g, n, slot);
+
+	while (l) {
+		uint32_t e = lane_first(l, &g->home);
+
+		if (e == LANE_NIL)
+			return NODE_NIL;
+		if (!(e & LANE_OF_LANE))
+			return node_may(&g->nodes[e], slot) ? e : NODE_NIL;
+		l = g->lanes[e & ~LANE_OF_LANE];
+	}
+	return NODE_NIL;
+}
+
+void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
+{
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		const struct node *node = &g->nodes[n];
+
+		if (!node->limits.n_hold || (node->flags & NODE_STOPPED))
+			continue;
+		unsigned slot = node->inner->priority ? 0 : NODE_RESERVED;
+		uint32_t front = NODE_NIL;
+
+		for (; slot <= NODE_REST && front == NODE_NIL; slot++)
+			front = above_front(g, n, slot);
+		if (front != NODE_NIL)
+			(void)above_ask(g, n, g->nodes[front].head, slot - 1, now);
+	}
+}
+
+void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
+{
+	struct lane *l = node_lane(g, n, slot);
+
+	if (!l || l->members == 0 || node_stopped(g, n, slot))
+		return;
+	if (g->order == WEIR_FAIR) {
+		stand_join_above(g, l);
+	} else {
+		uint32_t first = lane_first(l, &g->home);
+
+		stand_join_keyed(g, l->number | LANE_OF_LANE, g->nodes[n].parent, slot,
+			lane_entry(&g->home, l, first)->tag);
+	}
+}
+
+void above_release(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+
+	if (!(node->flags & NODE_STOPPED))
+		return;
+	stats_turn(g, node, now);
+	node->flags &= (uint8_t)~NODE_STOPPED;
+	if (n == WEIR_ROOT)
+		return;
+	for (unsigned s = 0; node->inner->priority && s < NODE_PRIORITIES; s++)
+		above_rejoin(g, n, s);
+	above_rejoin(g, n, NODE_RESERVED);
+	above_rejoin(g, n, NODE_REST);
+}
+
+void above_release_all(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	while (n != WEIR_ROOT) {
+		n = g->nodes[n].parent;
+		above_release(g, n, now);
+	}
+}

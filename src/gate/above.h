@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * above: the hold buckets of inner nodes, asked when it is somebody's turn below them.
+ *
+ * METHOD  If such a bucket does not admit the request whose turn it is, the inner node is stopped for
+ *         that class and all after it: its lanes leave the lanes above when they come to the front
+ *         there, and a timer releases it when the request would be admitted.
+ */
+#ifndef WEIR_GATE_ABOVE_H
+#define WEIR_GATE_ABOVE_H
+
+#include "gate/node.h"
+
+/* Do all ancestors' buckets admit r now? The first that does not is stopped. Their levels are true
+ * afterwards. */
+bool above_admit(
+	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now);
+/* r, which they admitted, pays. */
+void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r);
+/* The window is full, so that nobody is tried; but whom an ancestor's bucket would stop waits for
+ * that bucket. It is stopped now, as it would be at the next try. */
+void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);
+/* An inner node's buckets are to be asked again. */
+void above_release(struct weir_gate *g, uint32_t n, weir_time now);
+/* So are those above n: what stopped them may be gone. */
+void above_release_all(struct weir_gate *g, uint32_t n, weir_time now);
+/* If inner node n's lane of this slot is not empty it stands in its parent's, unless stopped. */
+void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/stand.h"
+#include <string.h>
+
+/* ---- lanes */
+
+void stand_join_above(struct weir_gate *g, struct lane *l)
+{
+	const struct node *node = &g->nodes[l->node];
+
+	if (l->node == WEIR_ROOT)
+		node_set_ready(g, l->slot, true);
+	else if (l->own.at == LANE_NIL && !node_stopped(g, l->node, l->slot))
+		/* (If it is stopped, above_release will see to it.) */
+		stand_join(g, node_lane(g, node->parent, l->slot), &l->own,
+			l->number | LANE_OF_LANE, node->per_weight);
+}
+
+void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key)
+{
+	for (;;) {
+		struct lane *lane = node_lane(g, parent, slot);
+		struct lane_entry *entry = lane_entry(&g->home, lane, e);
+		bool inside = entry->at != LANE_NIL;
+
+		if (inside && entry->tag <= key) {
+			if (!(e & LANE_OF_LANE))
+				entry->tag = key; /* it grew: found at the front */
+			return;
+		}
+		entry->tag = key;
+		if (inside)
+			lane_lower(lane, &g->home, e);
+		else
+			lane_insert(lane, &g->home, e);
+		if (parent == WEIR_ROOT) {
+			node_set_ready(g, slot, true);
+			return;
+		}
+		if (node_stopped(g, parent, slot))
+			return;
+		e = lane->number | LANE_OF_LANE;
+		parent = g->nodes[parent].parent;
+	}
+}
+
+/* Its bits order as the time does. */
+double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r)
+{
+	weir_time key = r->submitted;
+	double tag;
+
+	if (g->order == WEIR_EDF)
+		key += r->deadline ? r->deadline * WEIR_US : g->deadline[n];
+	memcpy(&tag, &key, sizeof tag);
+	return tag;
+}
+
+/* ---- a leaf's head against its own buckets */
+
+static void stand_state(const struct stand *s, struct node *node, uint8_t state)
+{
+	if ((node->flags & NODE_STATE) != state)
+		stats_state(s->g, node, state, s->now);
+}
+
+void stand_held(struct stand s, uint32_t n, struct node *node)
+{
+	const struct limits *l = &node->limits;
+
+	stand_state(&s, node, NODE_HELD);
+	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
+}
+
+void stand_promote_profile(struct stand s, uint32_t n, struct node *node)
+{
+	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : s.now;
+
+	if (fits <= s.now)
+		stand_enter(&s, n, node, node->priority);
+	else
+		timer_set(&s.g->timer, n, fits);
+}
+
+/* It has an L-bucket. Does it have a token? If not, it waits for one. */
+static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
+{
+	const struct limits *l = &node->limits;
+	weir_time when = limits_when_all(&l->b[l->l], l->n_l, node->head, l->stamp);
+
+	if (node->reserved < when)
+		when = node->reserved;
+	if (when <= s->now)
+		return true;
+	stand_state(s, node, NODE_TOKENS);
+	timer_set(&s->g->timer, n, when);
+	return false;
+}
+
+/* Any buckets, or none. */
+void stand_look_many(struct stand s, uint32_t n, struct node *node)
+{
+	const struct limits *l = &node->limits;
+
+	if (!limits_all(l->b, l->n_hold, node->head, s.now - l->stamp)) {
+		stand_held(s, n, node);
+		return;
+	}
+	node->reserved = limits_reserved(l, node->head);
+	if (l->n_l && !stand_token(&s, n, node))
+		return;
+	stand_state(&s, node, 0);
+	stand_enter(&s, n, node, NODE_REST);
+	if (l->n_profile)
+		limits_profile(l)->fits = limits_fits(l, node->head);
+	stand_promote(&s, n, node);
+}
+
+void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct stand s = stand_at(g, now, false);
+	struct node *node = &g->nodes[n];
+
+	if (node->head)
+		stand_look(&s, n, node);
+	else
+		stand_idle(g, node, now);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stand: where a leaf's head stands: in the lanes of its classes, or waiting for a bucket.
+ *
+ * METHOD  A look asks the leaf's own buckets once, whenever its head changes: does it wait for its
+ *         hold buckets or a token, with a timer for when they will do; or may it pass as one of the
+ *         rest, and from when on as better? Who may pass stays so and can only become better, so
+ *         that a timer's expiry then only has to put it into one more lane.
+ *
+ * Inline and written twice, as it were: `flat` is a constant, true where the gate has no inner node
+ * but the root, the order is FAIR and there are no runs. It leaves out what only others need.
+ */
+#ifndef WEIR_GATE_STAND_H
+#define WEIR_GATE_STAND_H
+
+#include "gate/node.h"
+
+/* Looks at the leaf's head again, if there is one: where does it stand now? */
+void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
+/* Lane l was empty and no longer is, or may stand above again: it enters the lane above, and so on
+ * up. */
+void stand_join_above(struct weir_gate *g, struct lane *l);
+/* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
+void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key);
+/* A request's key in the orders FIFO and EDF: a time as a tag. */
+double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
+
+/* ---- inside */
+
+/* What does not change during a call. */
+struct stand {
+	struct weir_gate *g;
+	struct node *nodes;
+	weir_time now;
+	weir_time coarse; /* as of which R-tokens are seen */
+	bool flat;
+	struct lane *reserved, *rest; /* the root's */
+};
+
+/* By value: a pointer given to a function would keep them out of registers everywhere. */
+void stand_held(struct stand s, uint32_t n, struct node *node);
+void stand_look_many(struct stand s, uint32_t n, struct node *node);
+void stand_promote_profile(struct stand s, uint32_t n, struct node *node);
+
+POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
+{
+	return (struct stand){.g = g,
+		.nodes = g->nodes,
+		.now = now,
+		.coarse = timer_coarse(now),
+		.flat = flat,
+		.reserved = node_lane(g, WEIR_ROOT, NODE_RESERVED),
+		.rest = node_lane(g, WEIR_ROOT, NODE_REST)};
+}
+
+/* The lane of a slot in which a child of `parent` stands. */
+POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
+{
+	if (s->flat && slot >= NODE_RESERVED)
+		return slot == NODE_REST ? s->rest : s->reserved;
+	return node_lane(s->g, s->flat ? WEIR_ROOT : parent, slot);
+}
+
+/* Something of that weight, not inside, enters a lane. */
+POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+	uint32_t e, double per_weight)
+{
+	double start = lane->now - g->credit * per_weight;
+
+	entry->tag = entry->tag < start ? start : entry->tag;
+	lane_insert_entry(lane, entry, e);
+	if (lane->members == 1)
+		stand_join_above(g, lane);
+}
+
+/* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
+ * since it entered. */
+POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
+{
+	unsigned class = node_class(slot);
+	struct lane_entry *entry = node_entry(node, class);
+
+	node->may |= (uint8_t)(1u << class);
+	if (!s->flat && s->g->order != WEIR_FAIR)
+		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
+	else if (entry->at == LANE_NIL)
+		stand_join(s->g, stand_lane(s, node->parent, slot), entry, n, node->per_weight);
+}
+
+/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
+ * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
+ * not change who passes. */
+POOL_HOT void stand_promote_r(const struct stand *s, uint32_t n, struct node *node)
+{
+	weir_time reserved = node->reserved;
+
+	if (reserved <= s->coarse || reserved <= node->limits.stamp)
+		stand_enter(s, n, node, NODE_RESERVED);
+	else
+		timer_set_coarse(&s->g->timer, n, reserved);
+}
+
+/* The head may pass as one of the rest: may it pass as better? */
+POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node)
+{
+	if (!node_may(node, NODE_RESERVED))
+		stand_promote_r(s, n, node);
+	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
+		stand_promote_profile(*s, n, node);
+}
+
+/* Its timer has expired. */
+POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
+{
+	if (node_may(node, NODE_REST))
+		stand_promote(s, n, node);
+	else
+		stand_update(s->g, n, s->now);
+}
+
+/* One hold bucket and one of R-tokens. */
+POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node)
+{
+	const struct bucket *hold = &node->own[0], *r = &node->own[1];
+	const struct weir_req *head = node->head;
+	int64_t cost = limits_cost(head, r->unit);
+
+	if (!bucket_admits_after(
+		    hold, limits_cost(head, hold->unit), s->now - node->limits.stamp)) {
+		stand_held(*s, n, node);
+		return;
+	}
+	if (node->flags & NODE_STATE)
+		stats_state(s->g, node, 0, s->now);
+	stand_enter(s, n, node, NODE_REST);
+	node->reserved =
+		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
+	stand_promote_r(s, n, node);
+	if (node->priority != NODE_NO_PRIORITY) /* no profile: it always fits */
+		stand_enter(s, n, node, node->priority);
+}
+
+POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
+{
+	node->may = 0;
+	if (node->limits.pair)
+		stand_look_pair(s, n, node);
+	else
+		stand_look_many(*s, n, node);
+}
+
+/* A queue that is empty stands nowhere. */
+static inline void stand_idle(struct weir_gate *g, struct node *node, weir_time now)
+{
+	node->may = 0;
+	if (node->flags & NODE_STATE)
+		stats_state(g, node, 0, now);
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * turn: whose turn it is, and what a pass changes. Part of gate.c: every request comes by.
+ *
+ * Written so that `flat` (stand.h) and, where it counts, the slot are constants.
+ */
+#ifndef WEIR_GATE_TURN_H
+#define WEIR_GATE_TURN_H
+
+#include "gate/above.h"
+#include "gate/stand.h"
+
+struct turn {
+	uint32_t leaf;
+	unsigned slot;
+	struct lane *lane; /* of its parent, in which it stands */
+	bool run;          /* out of turn: it goes on with a run, and stays where it is */
+};
+
+/* ---- who is next */
+
+#define TURN_AGAIN 0x7ffffffeu /* no leaf: something was dropped, and there may be another */
+
+/* Goes down one slot from the root to the leaf at the front. What does not belong at the front of
+ * a lane on the way is dropped from it: then TURN_AGAIN. NODE_NIL: the slot is empty. */
+static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
+{
+	struct lane *above = NULL, *lane = node_lane(g, WEIR_ROOT, turn->slot);
+
+	for (;;) {
+		uint32_t e = lane_first(lane, &g->home);
+
+		if (e == LANE_NIL) {
+			if (!above)
+				return NODE_NIL;
+			lane_pop(above, &g->home, lane->number | LANE_OF_LANE); /* an empty lane */
+			return TURN_AGAIN;
+		}
+		if (above && lane->keyed) {
+			double key = lane_entry(&g->home, lane, e)->tag;
+
+			if (lane->own.tag < key) {
+				lane->own.tag = key; /* found at the front */
+				return TURN_AGAIN;
+			}
+		}
+		if (!(e & LANE_OF_LANE)) {
+			turn->lane = lane;
+			if (node_may(&g->nodes[e], turn->slot))
+				return e;
+			lane_pop(lane, &g->home, e);
+			return TURN_AGAIN;
+		}
+		struct lane *below = g->lanes[e & ~LANE_OF_LANE];
+
+		if (node_stopped(g, below->node, turn->slot)) {
+			lane_pop(lane, &g->home, e);
+			return TURN_AGAIN;
+		}
+		above = lane;
+		lane = below;
+	}
+}
+
+static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
+{
+	while (!node_stopped(g, WEIR_ROOT, turn->slot)) {
+		uint32_t n = turn_descend(g, turn);
+
+		if (n == NODE_NIL) {
+			node_set_ready(g, turn->slot, false);
+			return false;
+		}
+		if (n == TURN_AGAIN)
+			continue;
+		const struct node *node = &g->nodes[n];
+
+		turn->leaf = n;
+		if (!(node->flags & NODE_ABOVE) || above_admit(g, n, node->head, turn->slot, now))
+			return true;
+	}
+	return false;
+}
+
+/* May the run go on in this slot? */
+static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
+{
+	const struct node *node = &g->nodes[g->run_node];
+
+	if (!g->run_left || slot != g->run_slot || !node_may(node, slot))
+		return false;
+	uint64_t at = node->head->offset;
+	uint64_t gap = at > g->run_end ? at - g->run_end : g->run_end - at;
+
+	if (gap > g->run_distance)
+		return false;
+	for (uint32_t n = g->run_node; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		if (node_stopped(g, n, slot))
+			return false;
+	}
+	return !(node->flags & NODE_ABOVE) || above_admit(g, g->run_node, node->head, slot, now);
+}
+
+static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
+{
+	turn->run = false;
+	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
+		turn->slot = slot;
+		if (g->run_left && turn_runs(g, slot, now)) {
+			turn->leaf = g->run_node;
+			turn->lane = node_lane(g, g->nodes[g->run_node].parent, slot);
+			turn->run = true;
+			return true;
+		}
+		if (turn_pick(g, turn, now))
+			return true;
+	}
+	return false;
+}
+
+/* ---- one passes */
+
+/* Moves the tag of something at the front of its lane, which leaves it; or, in a run, stays where it
+ * is, and its greater tag is found at the front. */
+POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
+{
+	if (!run) {
+		bool ring = lane_from_ring(lane);
+
+		lane_serve(lane, entry->tag, ring);
+		lane_pop_entry(lane, entry, ring);
+	}
+	entry->tag += step;
+}
+
+/* The same for all on the path to the root. */
+static inline void turn_tag_above(struct weir_gate *g, const struct turn *turn, double cost)
+{
+	struct lane *lane = turn->lane;
+
+	for (uint32_t n = lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
+		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
+
+		turn_tag(parent, &lane->own, cost * g->nodes[n].per_weight, turn->run);
+		lane = parent;
+	}
+}
+
+static inline void turn_note_run(
+	struct weir_gate *g, const struct turn *turn, const struct weir_req *r)
+{
+	if (g->order != WEIR_FAIR || g->run < 2)
+		return;
+	if (g->run_left && g->run_node == turn->leaf && g->run_slot == turn->slot)
+		g->run_left--;
+	else
+		g->run_left = g->run - 1;
+	g->run_node = turn->leaf;
+	g->run_slot = (uint8_t)turn->slot;
+	g->run_end = r->offset + r->bytes;
+}
+
+/* What r counts in fair queueing. */
+POOL_HOT double turn_cost(const struct stand *s, const struct weir_req *r)
+{
+	double cost = (double)limits_cost(r, s->g->cost), cap = s->g->cost_cap;
+
+	return !s->flat && s->g->order != WEIR_FAIR ? 0 : cost < cap ? cost : cap;
+}
+
+POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	struct limits *l = &node->limits;
+
+	if (l->pair)
+		limits_charge_pair(l, node->own, r, node->reserved <= now, now);
+	else if (l->n)
+		limits_charge(l, r, slot < NODE_PRIORITIES, node->reserved <= now, now);
+}
+
+/* The head leaves the queue, and is counted. `full` is the full clock. */
+POOL_HOT void turn_leave(
+	const struct stand *s, struct node *node, struct weir_req *r, unsigned class, uint64_t full)
+{
+	stats_wait(s->g, node, s->now, full, 1);
+	node->device_area -= (uint64_t)s->now;
+	node->queued--;
+	node->in_flight++;
+	node->bytes += r->bytes;
+	node->passed[class]++;
+	r->class_ = (uint8_t) class;
+	r->dispatched = s->now;
+	node->head = r->next;
+	r->next = NULL;
+}
+
+/* The leaf whose turn it is lets its head pass. */
+POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *turn, uint64_t full)
+{
+	struct node *node = &s->nodes[turn->leaf];
+	struct weir_req *r = node->head;
+	unsigned class = node_class(turn->slot);
+	double cost = turn_cost(s, r);
+
+	turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->run);
+	if (!s->flat) {
+		turn_tag_above(s->g, turn, cost);
+		if (node->flags & NODE_ABOVE)
+			above_charge(s->g, turn->leaf, r);
+		turn_note_run(s->g, turn, r);
+	}
+	turn_charge(node, r, turn->slot, s->now);
+	turn_leave(s, node, r, class, full);
+	if (node->head) {
+		stand_look(s, turn->leaf, node);
+	} else {
+		node->tail = NULL;
+		stand_idle(s->g, node, s->now);
+	}
+	/* Every lane on the path that is not empty stands in its parent's again. */
+	for (uint32_t n = node->parent; !s->flat && n != WEIR_ROOT; n = s->nodes[n].parent)
+		above_rejoin(s->g, n, turn->slot);
+	return r;
+}
+
+/* ---- the same with only leaves below the root */
+
+/* Lets the first of a slot pass; NULL: it is empty. */
+POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
+{
+	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
+	uint32_t n;
+
+	while ((n = lane_first_steady(lane, &s->g->home)) != LANE_NIL) {
+		struct node *node = &s->nodes[n];
+
+		if (node_may(node, slot))
+			return turn_pass(
+				s, &(struct turn){.leaf = n, .slot = slot, .lane = lane}, full);
+		lane_pop(lane, &s->g->home, n);
+	}
+	node_set_ready(s->g, slot, false);
+	return NULL;
+}
+
+#endif
