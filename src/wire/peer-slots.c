@@ -11,6 +11,7 @@ enum state { EMPTY, LEFT, HELD, TORN }; /* TORN: also what is not ours to unders
 struct slot {
 	enum state state;
 	bool known;      /* it was scanned before */
+	bool moved;      /* something new was taken from it */
 	bool namesake;   /* has our name, and is not ours */
 	uint64_t digest; /* of the block, to see that it changed */
 	uint64_t name;   /* hash */
@@ -152,6 +153,7 @@ static enum peer_verdict changed(
 		return PEER_OWN;
 	if (s->first) /* who knows how old it is */
 		return PEER_UNPROVEN;
+	t->moved = true;
 	s->config.receive(s->config.arg, m, t->state == HELD && has_namesake(s, t, now));
 	return PEER_TAKEN;
 }
@@ -232,11 +234,13 @@ int peer_slots_choose(struct peer_slots *s, weir_time now)
 	return s->mine;
 }
 
-void peer_slots_stats(const struct peer_slots *s, weir_time now, struct peer_slots_stats *ret)
+void peer_slots_stats(
+	const struct peer_slots *s, weir_time now, weir_time span, struct peer_slots_stats *ret)
 {
 	*ret = s->stats;
 	ret->mine = s->mine;
-	ret->used = 0;
+	ret->heard = 0;
 	for (const struct slot *t = s->slots; t < s->slots + s->config.slots; t++)
-		ret->used += t->state == HELD && !is_stale(s, t, now);
+		ret->heard += t->state == HELD && t->moved && t->instance != s->config.instance &&
+			      now - t->changed <= span;
 }

@@ -70,9 +70,10 @@ void peer_slots_block(
 struct peer_slots_stats {
 	uint64_t verdicts[PEER_VERDICTS]; /* of blocks that changed */
 	uint64_t lost;                    /* times that another host had taken our slot */
-	unsigned used;                    /* slots that changed within `stale`, ours too */
+	unsigned heard;                   /* hosts whose slot changed in the last `span` */
 	int mine;                         /* -1: none yet */
 };
-void peer_slots_stats(const struct peer_slots *s, weir_time now, struct peer_slots_stats *ret);
+void peer_slots_stats(
+	const struct peer_slots *s, weir_time now, weir_time span, struct peer_slots_stats *ret);
 
 #endif

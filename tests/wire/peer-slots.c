@@ -106,7 +106,7 @@ static struct peer_slots_stats stats(struct host *h, weir_time now)
 {
 	struct peer_slots_stats s;
 
-	peer_slots_stats(h->slots, now, &s);
+	peer_slots_stats(h->slots, now, 60 * SEC, &s);
 	return s;
 }
 
@@ -132,12 +132,12 @@ static void hear_each_other(void)
 	}
 	CHECK_INT(a.heard, 5);
 	CHECK_INT(a.same + b.same, 0);
-	CHECK_INT(stats(&a, 11 * SEC).used, 2);
+	CHECK_INT(stats(&a, 11 * SEC).heard, 1);
 	reads(&a, 12 * SEC); /* b's last */
 	CHECK_INT(a.heard, 6);
 	reads(&a, 13 * SEC); /* nothing new */
 	CHECK_INT(a.heard, 6);
-	CHECK_INT(stats(&a, 80 * SEC).used, 0);
+	CHECK_INT(stats(&a, 80 * SEC).heard, 0);
 	stop(&a);
 	stop(&b);
 }
