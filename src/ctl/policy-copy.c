@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-copy: arrays are copied as they are, then every string in them is replaced by its copy. */
 #include "ctl/policy-copy.h"
-#include "ctl/policy-impl.h"
+#include "ctl/policy-index.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +113,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 		return -ENOMEM;
 	*p = *from;
 	p->memory = NULL;
+	p->index = NULL;
 	tenants(&r, from);
 	resources(&r, from);
 	p->listen = strings(&r, from->listen, from->n_listen);
@@ -120,6 +121,8 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	string(&r, &p->token);
 	string(&r, &p->state);
 	tls(&r, &p->tls);
+	if (!r.no_memory)
+		policy_index_make(&r);
 	if (r.no_memory) {
 		weir_policy_free(p);
 		return -ENOMEM;

@@ -16,7 +16,7 @@
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
-#include "ctl/policy-impl.h"
+#include "ctl/policy-index.h"
 #include <errno.h>
 #include <string.h>
 
@@ -440,22 +440,36 @@ static bool fits(const struct weir_match *m, const struct weir_who *who)
 	return true;
 }
 
+struct choice { /* the best so far */
+	const struct weir_match *best;
+	int owner;
+};
+
+static void consider(struct choice *c, const struct weir_policy *p, size_t tenant, size_t match,
+	const struct weir_who *who)
+{
+	const struct weir_match *m = &p->tenants[tenant].match[match];
+
+	if (!fits(m, who) || (c->best && policy_match_compare(c->best, m) >= 0))
+		return;
+	c->best = m;
+	c->owner = (int)tenant;
+}
+
 int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
 {
-	const struct weir_match *best = NULL;
-	int owner = p->default_tenant >= 0 ? p->default_tenant : -ENOENT;
+	struct choice c = {NULL, p->default_tenant >= 0 ? p->default_tenant : -ENOENT};
+	struct policy_index_span spans[2];
 
-	for (size_t i = 0; i < p->n_tenants; i++) {
-		const struct weir_tenant *t = &p->tenants[i];
-
-		for (unsigned k = 0; k < t->n_match; k++) {
-			if (!fits(&t->match[k], who))
-				continue;
-			if (best && policy_match_compare(best, &t->match[k]) >= 0)
-				continue;
-			best = &t->match[k];
-			owner = (int)i;
-		}
+	if (p->index && who->export_) {
+		policy_index_matches(p, who->export_, spans);
+		for (int s = 0; s < 2; s++)
+			for (size_t i = 0; i < spans[s].n; i++)
+				consider(&c, p, spans[s].at[i].tenant, spans[s].at[i].match, who);
+		return c.owner;
 	}
-	return owner;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
+			consider(&c, p, i, k, who);
+	return c.owner;
 }

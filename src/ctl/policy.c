@@ -2,6 +2,7 @@
 /* The policy's memory and remarks, and the top level of its file. */
 #include "ctl/policy.h"
 #include "ctl/policy-impl.h"
+#include "ctl/policy-index.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -276,6 +277,8 @@ static int end(struct policy_reading *r, struct weir_policy **ret_policy)
 {
 	if (!r->no_memory)
 		policy_check(r);
+	if (!r->no_memory && r->remarks->n_errors == 0)
+		policy_index_make(r);
 	if (!r->no_memory && r->remarks->n_errors == 0) {
 		*ret_policy = r->policy;
 		return 0;

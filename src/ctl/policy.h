@@ -13,6 +13,7 @@
  *   policy-check.c     what the parts forbid each other
  *   policy-bounds.c    what min and max amount to in a tree
  *   policy-match.c     whose request it is
+ *   policy-index.c     found without looking at all of them
  *   policy-install.c   knobs for a gate, and what requests cost
  */
 #ifndef WEIR_CTL_POLICY_H
@@ -114,6 +115,8 @@ enum weir_policy_log_level {
 };
 enum weir_policy_log_form { WEIR_POLICY_LOG_TEXT, WEIR_POLICY_LOG_JSON };
 
+struct policy_index;
+
 struct weir_policy {
 	struct weir_tenant *tenants; /* parents before children */
 	size_t n_tenants;
@@ -136,6 +139,7 @@ struct weir_policy {
 	enum weir_policy_log_level log_level; /* INFO when not stated */
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;
+	const struct policy_index *index; /* in `memory`; NULL: put together by hand */
 };
 
 /* What a reading found: errors, which refuse the policy, and warnings, which do not. Both counts
@@ -188,7 +192,7 @@ struct weir_who {
  * More specific: more fields set; else, in the first of export, client, uid, tls, path in which
  * the two differ, the one with more literal characters before the first wildcard (for blocks:
  * bits), then with more literal characters altogether. The check refuses policies in which two
- * tenants tie over a request. O(matches). */
+ * tenants tie over a request. O(matches with a pattern in `export`, or none, + log of all). */
 WEIR_API int weir_policy_match(const struct weir_policy *p, const struct weir_who *who);
 
 /* Builds the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Sets

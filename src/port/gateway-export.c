@@ -4,6 +4,7 @@
  *
  * Nothing is kept: each question is answered from the policy in force, so a swap needs no step here.
  */
+#include "ctl/policy-index.h"
 #include "port/gateway-impl.h"
 #include <errno.h>
 #include <string.h>
@@ -32,12 +33,15 @@ static struct weir_export export_at(const struct gateway *g, const struct weir_p
 
 static bool export_named(const struct gateway *g, const char *name, struct weir_export *ret)
 {
-	for (size_t i = 0; i < n_exports(g, g->policy); i++) {
-		*ret = export_at(g, g->policy, i);
-		if (any_name(g, g->policy) || strcmp(ret->name, name) == 0)
-			return true;
-	}
-	return false;
+	const struct weir_policy *p = g->policy;
+	int found = any_name(g, p) ? 0 : policy_index_export(p, name);
+
+	for (size_t i = 0; !p->n_exports && found < 0 && i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0)
+			found = (int)i;
+	if (found >= 0)
+		*ret = export_at(g, p, (size_t)found);
+	return found >= 0;
 }
 
 const char *gateway_export(const struct gateway *g, size_t i)

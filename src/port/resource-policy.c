@@ -10,6 +10,7 @@
  *         then ever more rarely.
  */
 #include "port/resource-impl.h"
+#include "ctl/policy-index.h"
 #include "ctl/policy-swap.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -159,11 +160,12 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 /* What a client's name for an export leads to; false: nothing by that name. */
 static bool export_in(const struct weir_policy *p, const char *name, struct weir_export *ret)
 {
-	for (size_t i = 0; i < p->n_exports; i++)
-		if (strcmp(p->exports[i].name, name) == 0) {
-			*ret = p->exports[i];
-			return true;
-		}
+	int found = policy_index_export(p, name);
+
+	if (found >= 0) {
+		*ret = p->exports[found];
+		return true;
+	}
 	for (size_t i = 0; !p->n_exports && i < p->n_resources; i++)
 		if (strcmp(p->resources[i].name, name) == 0) {
 			*ret = (struct weir_export){.resource = (int)i};

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* policy-index: finds what looking at everything finds, and only that. */
+#include "base/rng.h"
+#include "ctl/policy-copy.h"
+#include "ctl/policy-index.h"
+#include "test.h"
+#include <errno.h>
+
+#define EXPORTS 300
+
+static struct weir_policy *parse(const char *text)
+{
+	struct weir_policy *p;
+	struct weir_err err;
+
+	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
+		FAIL("%s", err.text);
+	return p;
+}
+
+/* e0 … e299, every third with a tenant of its own, every fifth by client; patterns for the rest. */
+static struct weir_policy *make(void)
+{
+	struct weir_policy *p;
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	fputs("resources: [{name: d}]\nexports:\n", f);
+	for (int i = 0; i < EXPORTS; i++)
+		fprintf(f, "  - {name: e%d, offset: %d MiB, size: 1 MiB}\n", i, i);
+	fputs("tenants:\n  - {name: ten, match: {export: \"e1*\"}}\n"
+	      "  - {name: lan, match: {client: 10.0.0.0/8}}\n",
+		f);
+	for (int i = 0; i < EXPORTS; i += 3)
+		fprintf(f, "  - {name: t%d, match: [{export: e%d%s}, {path: /%d}]}\n", i, i,
+			i % 5 ? "" : ", client: 10.1.0.0/16", i);
+	fclose(f);
+	p = parse(text);
+	free(text);
+	return p;
+}
+
+static void compare(struct weir_policy *p)
+{
+	const struct policy_index *index = p->index;
+	struct rng rng;
+
+	rng_init(&rng, 1, "policy-index");
+	for (int i = 0; i < 2000; i++) {
+		static const char *const clients[] = {NULL, "10.1.2.3", "10.2.0.1", "192.0.2.1"};
+		char name[16];
+		struct weir_who who = {
+			.export_ = name, .client = clients[rng_below(&rng, 4)], .path = "/3"};
+		int by_index, by_looking;
+
+		snprintf(name, sizeof(name), "e%d", (int)rng_below(&rng, EXPORTS + 50));
+		if (i % 100 == 0)
+			who.export_ = NULL;
+		p->index = index;
+		CHECK(index != NULL);
+		by_index = weir_policy_match(p, &who);
+		CHECK_INT(policy_index_export(p, name),
+			atoi(name + 1) < EXPORTS ? atoi(name + 1) : -ENOENT);
+		p->index = NULL;
+		by_looking = weir_policy_match(p, &who);
+		CHECK_INT(policy_index_export(p, name),
+			atoi(name + 1) < EXPORTS ? atoi(name + 1) : -ENOENT);
+		CHECK_INT(by_index, by_looking);
+	}
+	p->index = index;
+}
+
+static void test_same(void)
+{
+	struct weir_policy *p = make(), *copy;
+
+	compare(p);
+	CHECK_INT(policy_copy(p, &copy), 0);
+	weir_policy_free(p); /* a copy's index leads into the copy */
+	compare(copy);
+	weir_policy_free(copy);
+}
+
+static void test_only_what_can_fit(void)
+{
+	struct weir_policy *p = make();
+	struct policy_index_span spans[2];
+
+	policy_index_matches(p, "e3", spans);
+	CHECK_INT(spans[0].n, 1);
+	CHECK_STR(p->tenants[spans[0].at[0].tenant].path, "t3");
+	CHECK_INT(spans[1].n, 2 + EXPORTS / 3);
+	policy_index_matches(p, "e4", spans);
+	CHECK_INT(spans[0].n, 0);
+	weir_policy_free(p);
+}
+
+/* A name with a backslash or a bracket is a pattern, which may fit other names. */
+static void test_patterns(void)
+{
+	struct weir_policy *p = parse("tenants:\n  - {name: a, match: {export: \"a\\\\*b\"}}\n"
+				      "  - {name: b, match: {export: \"[ab]\"}}\n");
+	struct weir_who who = {.export_ = "a*b"};
+
+	CHECK_INT(weir_policy_match(p, &who), 0);
+	who.export_ = "b";
+	CHECK_INT(weir_policy_match(p, &who), 1);
+	who.export_ = "a\\*b";
+	CHECK_INT(weir_policy_match(p, &who), -ENOENT);
+	weir_policy_free(p);
+}
+
+static void test_nothing(void)
+{
+	struct weir_policy *p = parse("");
+	struct weir_who who = {.export_ = "a"};
+
+	CHECK_INT(weir_policy_match(p, &who), -ENOENT);
+	CHECK_INT(policy_index_export(p, "a"), -ENOENT);
+	CHECK_INT(policy_copy_everybody(p), 0); /* a tenant behind those that there are */
+	CHECK_INT(weir_policy_match(p, &who), 0);
+	weir_policy_free(p);
+}
+
+int main(void)
+{
+	RUN(test_same);
+	RUN(test_only_what_can_fit);
+	RUN(test_patterns);
+	RUN(test_nothing);
+	return 0;
+}
