@@ -32,7 +32,7 @@ struct dial {
 	int event;            /* eventfd; the loop closes it when it lets go */
 	int fd, result;
 	struct weir_err err;
-	char address[sizeof(((struct back_nbd_uri *)0)->address)];
+	char address[sizeof(((struct nbd_uri *)0)->address)];
 };
 
 /* ---- the thread */

@@ -371,7 +371,7 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	n->lost_since = WEIR_NEVER;
 	overlap_init(&n->overlap);
 	rng_init(&n->rng, (uint64_t)loop_clock() ^ (uint64_t)getpid() << 32, "back-nbd");
-	r = back_nbd_uri(uri, &n->uri, err);
+	r = nbd_uri_parse(uri, &n->uri, err);
 	if (!r && allocate(n, uri) < 0)
 		r = weir_err_set(err, -ENOMEM, "%s: no memory", uri);
 	if (!r)

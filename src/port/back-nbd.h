@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: what its parts share. Nobody else includes this, except for back_nbd_check.
+ * back-nbd: what its parts share. Nobody else includes this.
  *
  *   back-nbd.c         open, start, submit, free: the table of functions
- *   back-nbd-uri.c     names
  *   back-nbd-dial.c    a connection until it can carry requests
  *   back-nbd-conn.c    one that does: sends and receives many at a time
  *   back-nbd-reply.c   what the upstream answers, byte by byte
@@ -52,6 +51,7 @@
 
 #include "base/rng.h"
 #include "port/back.h"
+#include "port/nbd-uri.h"
 #include "port/overlap.h"
 #include "port/stream.h"
 #include "port/unflushed.h"
@@ -61,17 +61,6 @@
 #define BACK_NBD_CONNS   16           /* connections at most */
 #define BACK_NBD_SCRATCH (256u << 10) /* bytes gathered for one send, or received at once */
 #define BACK_NBD_COPY    (16u << 10)  /* bytes: data up to this are copied beside their headers */
-
-/* ---- names */
-
-struct back_nbd_uri {
-	char address[512]; /* for stream_connect */
-	char host[256];    /* whom a certificate must name; "": a unix socket */
-	char name[NBD_NAME_MAX + 1];
-	bool tls;
-};
-int back_nbd_uri(const char *uri, struct back_nbd_uri *ret, struct weir_err *err);
-int back_nbd_check(const char *uri, struct weir_err *err); /* is it well formed? 0 or -EINVAL */
 
 /* ---- requests */
 
@@ -167,7 +156,7 @@ enum nbd_phase { NBD_PHASE_AWAY, NBD_PHASE_REPLAY, NBD_PHASE_UP, NBD_PHASE_DRAIN
 
 struct nbd {
 	struct back back; /* first */
-	struct back_nbd_uri uri;
+	struct nbd_uri uri;
 	char *name; /* the URI, for messages */
 	struct loop *loop;
 	struct chunk_pool *pool;

@@ -5,7 +5,7 @@
  */
 #include "port/back.h"
 #include "port/back-name.h"
-#include "port/back-nbd.h"
+#include "port/nbd-uri.h"
 #include <errno.h>
 #include <string.h>
 
@@ -20,10 +20,10 @@ static const struct kind kinds[] = {
 	{"memory", false, back_memory_open, back_memory_check},
 	{"file", false, back_file_open, back_file_check},
 	{"model", false, back_model_open, back_model_check},
-	{"nbd", true, back_nbd_open, back_nbd_check},
-	{"nbds", true, back_nbd_open, back_nbd_check},
-	{"nbd+unix", true, back_nbd_open, back_nbd_check},
-	{"nbds+unix", true, back_nbd_open, back_nbd_check},
+	{"nbd", true, back_nbd_open, nbd_uri_check},
+	{"nbds", true, back_nbd_open, nbd_uri_check},
+	{"nbd+unix", true, back_nbd_open, nbd_uri_check},
+	{"nbds+unix", true, back_nbd_open, nbd_uri_check},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -4,7 +4,7 @@
 #define WEIR_PORT_LOAD_IMPL_H
 
 #include "base/rng.h"
-#include "port/back-nbd.h"
+#include "port/nbd-uri.h"
 #include "port/load-verify.h"
 #include "port/load.h"
 #include "port/loop.h"
@@ -90,7 +90,7 @@ struct load_run { /* a job, running */
 	struct load_thread *thread;
 	struct loop *loop;
 	size_t index;
-	struct back_nbd_uri uri;
+	struct nbd_uri uri;
 	struct tls *tls;
 	struct nbd_export export_;
 	struct load_conn *conns;

@@ -139,7 +139,7 @@ static int init_run(struct load *l, size_t i, const struct load_job *job, struct
 		r->shares += job->sizes[k].share;
 	e = check_job(&r->job, err);
 	if (e == 0)
-		e = back_nbd_uri(r->job.uri, &r->uri, err);
+		e = nbd_uri_parse(r->job.uri, &r->uri, err);
 	if (e == 0)
 		e = open_tls(r, err);
 	return e < 0 ? e : open_job(r, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: names, what it carries, and servers that are away, broken or different when they are back.
+ * back-nbd: what it carries, and servers that are away, broken or different when they are back.
  * Losses: back-nbd-loss.c; real ones: back-nbd-kill.c.
  */
 #include "nbd-pair.h"
@@ -22,41 +22,6 @@ static void info(void)
 	CHECK(d.back->info.read_only && !d.back->info.can_flush && !d.back->info.can_fua);
 	CHECK_INT(d.back->info.depth, 32);
 	end();
-}
-
-static void names(void)
-{
-	static const struct {
-		const char *uri, *address, *host, *name;
-		bool tls;
-	} good[] = {
-		{"nbd://example", "tcp:example:10809", "example", "", false},
-		{"nbd://example/", "tcp:example:10809", "example", "", false},
-		{"nbd://example:7/lun%200", "tcp:example:7", "example", "lun 0", false},
-		{"nbds://[::1]:7/a/b", "tcp:[::1]:7", "::1", "a/b", true},
-		{"nbd+unix:///x?socket=/tmp/a%3Fb", "unix:/tmp/a?b", "", "x", false},
-		{"nbds+unix://?socket=s", "unix:s", "", "", true},
-	};
-	static const char *const bad[] = {"nbd:example", "nbd://", "nbd://:7/x", "nbd://me@host/x",
-		"nbd://host:123456/", "nbd://[::1/", "nbd://host/%zz", "nbd://host/%0",
-		"nbd://host/%00", "nbd+unix:///x", "nbd+unix://host/x?socket=s",
-		"nbd://host/x?socket=s", "nbd+unix:///x?socket=s&tls-psk-file=k", "http://host/"};
-	struct back_nbd_uri u;
-	struct weir_err err;
-
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		CHECK_INT(back_nbd_uri(good[i].uri, &u, &err), 0);
-		CHECK_STR(u.address, good[i].address);
-		CHECK_STR(u.host, good[i].host);
-		CHECK_STR(u.name, good[i].name);
-		CHECK_INT(u.tls, good[i].tls);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		err.text[0] = '\0';
-		if (back_nbd_check(bad[i], &err) != -EINVAL)
-			FAIL("%s was taken", bad[i]);
-		CHECK(strncmp(err.text, bad[i], strlen(bad[i])) == 0);
-	}
 }
 
 static int try_open(const char *name)
@@ -382,7 +347,6 @@ static void comes_back_with_one_connection(void)
 int main(void)
 {
 	pair_main();
-	RUN(names);
 	RUN(info);
 	RUN(cannot_be_opened);
 	RUN(carries);

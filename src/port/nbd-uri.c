@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-uri: names of NBD servers.
+ * nbd-uri: names of NBD servers.
  *
  * SOURCE  The NBD URI specification (doc/uri.md of the NBD project):
  *           nbd://host[:port]/export       nbd+unix:///export?socket=PATH
@@ -8,7 +8,7 @@
  *         The export and the path may have %XX. Keys are read from the configuration, so the other
  *         things that the specification has behind '?' are refused, as is a user's name.
  */
-#include "port/back-nbd.h"
+#include "port/nbd-uri.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ static int read_query(const char *uri, const char *query, bool unix_, char *path
 	return 0;
 }
 
-static int read_host(const char *uri, const char *text, size_t len, struct back_nbd_uri *ret,
-	struct weir_err *err)
+static int read_host(
+	const char *uri, const char *text, size_t len, struct nbd_uri *ret, struct weir_err *err)
 {
 	const char *end = text + len, *port = NULL;
 	size_t host;
@@ -101,8 +101,7 @@ static int read_host(const char *uri, const char *text, size_t len, struct back_
 	return 0;
 }
 
-static int read_unix(
-	const char *uri, const char *path, struct back_nbd_uri *ret, struct weir_err *err)
+static int read_unix(const char *uri, const char *path, struct nbd_uri *ret, struct weir_err *err)
 {
 	int n;
 
@@ -138,7 +137,7 @@ static const char *read_scheme(const char *uri, bool *tls, bool *unix_)
 	return NULL;
 }
 
-int back_nbd_uri(const char *uri, struct back_nbd_uri *ret, struct weir_err *err)
+int nbd_uri_parse(const char *uri, struct nbd_uri *ret, struct weir_err *err)
 {
 	const char *host, *path, *query;
 	char socket[sizeof(ret->address)] = "";
@@ -167,9 +166,9 @@ int back_nbd_uri(const char *uri, struct back_nbd_uri *ret, struct weir_err *err
 	return read_unix(uri, socket, ret, err);
 }
 
-int back_nbd_check(const char *uri, struct weir_err *err)
+int nbd_uri_check(const char *uri, struct weir_err *err)
 {
-	struct back_nbd_uri ignored;
+	struct nbd_uri ignored;
 
-	return back_nbd_uri(uri, &ignored, err);
+	return nbd_uri_parse(uri, &ignored, err);
 }
