@@ -52,7 +52,7 @@ class Qemu:
         self.io = subprocess.Popen(["qemu-io", "--image-opts", qemu(self.export)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    env={**os.environ, "LC_ALL": "C"})
-        kills._children.append(self.io)
+        kills.children.append(self.io)
         try:
             self.answer()
             while not stop.is_set():
@@ -124,7 +124,7 @@ class Copier:
             # At 16 MiB/s (the policy) it needs 4 s.
             self.child = subprocess.Popen(["nbdcopy", "--no-extents", "--", uri("slow"), "null:"], stdin=subprocess.DEVNULL,
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            kills._children.append(self.child)
+            kills.children.append(self.child)
         elif self.child.poll() is not None:
             check(self.child.returncode == 0, "nbdcopy: " + self.child.stdout.read())
             self.child = None
@@ -181,7 +181,7 @@ tenants:
   - {name: other, match: {export: "*"}}
 """ % (HERE, HERE, HERE, uri("", "up.sock"), HERE))
     gateway = Server("gateway", ["weir", "serve", "--api", "unix:%s/api.sock" % HERE, "--pidfile", "gateway.pid",
-                                 "policy.yaml"], "w.sock", "gateway.pid")
+                                 "policy.yaml"], "gateway.pid")
     gateway.await_ready()
     run("weir", "set", "other.weight", "7")
     blocks = [Blocks(name, name + ".img", clients=2, survives=True) for name in EXPORTS]

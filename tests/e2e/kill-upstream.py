@@ -58,7 +58,7 @@ def life(name, server):
 
 def serve():
     gateway = Server("gateway", ["weir", "serve", "--api", "unix:%s/api.sock" % HERE, "--pidfile", "gateway.pid",
-                                 "policy.yaml"], "w.sock", "gateway.pid")
+                                 "policy.yaml"], "gateway.pid")
     gateway.await_ready()
     return gateway
 

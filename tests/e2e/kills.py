@@ -4,7 +4,7 @@
 WEIR_KILLS is how often (10), WEIR_SEED of all that is random here (1). A client nobody here wrote, libnbd, is driven
 by Blocks, which knows for every block what it must hold. A fault anywhere is noted in `faults`, and ends the test.
 """
-import atexit, os, random, signal, struct, subprocess, sys, threading, time, zlib
+import atexit, os, random, signal, stat, struct, subprocess, sys, threading, time, zlib
 import nbd
 
 KILLS = int(os.environ.get("WEIR_KILLS", "10"))
@@ -15,7 +15,7 @@ PATIENCE = 60  # s; nothing here takes so long, unless it hangs
 print("WEIR_SEED=%d WEIR_KILLS=%d" % (SEED, KILLS), flush=True)
 faults = []
 stop = threading.Event()
-_children = []
+children = []
 
 
 def rng(name):
@@ -37,7 +37,7 @@ def end(text):
     print(text, "(WEIR_SEED=%d WEIR_KILLS=%d)" % (SEED, KILLS), file=sys.stderr, flush=True)
     for name in sorted(n for n in os.listdir(".") if n.endswith((".log", ".out"))):
         print("---", name, file=sys.stderr)
-        sys.stderr.write("".join(open(name, errors="replace").readlines()[-20:]))
+        sys.stderr.write("".join(open(name, errors="replace").readlines()[-60:]))
     _end_all()
     sys.stderr.flush()
     os._exit(1)
@@ -62,7 +62,7 @@ def pause(seconds):
 
 @atexit.register
 def _end_all():
-    for child in _children:
+    for child in children:
         if child.poll() is None:
             child.kill()
 
@@ -70,7 +70,7 @@ def _end_all():
 def start(argv, out, **more):
     """A process that does not outlive the test; what it says goes to the end of the file `out`."""
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=open(out, "a"), stderr=subprocess.STDOUT, **more)
-    _children.append(child)
+    children.append(child)
     return child
 
 
@@ -83,39 +83,41 @@ def run(*argv):
 
 
 class Server:
-    """Listens on the unix socket `path`; may be killed and started again."""
+    """May be killed and started again. `ready` is what it makes when it is: its socket, or a file with its pid."""
 
-    def __init__(self, name, argv, path, ready=None):
-        self.name, self.argv, self.path, self.ready = name, argv, path, ready or path
+    def __init__(self, name, argv, ready):
+        self.name, self.argv, self.ready = name, argv, ready
         self.child, self.kills = None, 0
         self.start()
 
     def start(self):
-        for path in {self.ready, self.path} if self.ready == self.path else {self.ready}:
-            if os.path.exists(path):
-                os.unlink(path)
+        if os.path.exists(self.ready):
+            os.unlink(self.ready)
         self.child = start(self.argv, self.name + ".log")
 
+    def is_ready(self):
+        try:
+            made = os.stat(self.ready)
+        except FileNotFoundError:
+            return False
+        return made.st_size > 0 or stat.S_ISSOCK(made.st_mode)
+
     def await_ready(self):
-        wait_for(lambda: os.path.exists(self.ready) and os.path.getsize(self.ready) + (self.ready == self.path)
-                 or self.child.poll() is not None, self.name + " is ready")
+        wait_for(lambda: self.is_ready() or self.child.poll() is not None, self.name + " is ready")
         check(self.child.poll() is None, self.name + " ended by itself")
 
     def kill(self, or_ended=False):
         check(or_ended or self.child.poll() is None, "%s ended by itself: %s" % (self.name, self.child.returncode))
         self.child.kill()
         self.child.wait()
-        _children.remove(self.child)
+        children.remove(self.child)
         self.kills += 1
 
     def end(self):
         """By SIGTERM, as one does. Sanitizers speak at the end."""
         self.child.terminate()
         check(self.child.wait(PATIENCE) in (0, -signal.SIGTERM), "%s: status %d" % (self.name, self.child.returncode))
-        _children.remove(self.child)
-
-    def said(self, text):
-        return sum(text in line for line in open(self.name + ".log", errors="replace"))
+        children.remove(self.child)
 
 
 def take_turns(lives, look):
@@ -168,7 +170,7 @@ class Load:
     def check_file(self, path):
         """What it knows is so in the file itself, seen through a gateway that does nothing else."""
         direct = Server("direct", ["weir", "serve", "--api", "none", "--pidfile", "direct.pid", "--listen",
-                                   "unix:%s/d.sock" % HERE, "file:%s?read_only" % path], "d.sock", "direct.pid")
+                                   "unix:%s/d.sock" % HERE, "file:%s?read_only" % path], "direct.pid")
         direct.await_ready()
         out = run("weir", "load", uri("", "d.sock"), "--requests", "0", *self.area)
         check(" 0 wrong" in out, self.name + ": " + out)
