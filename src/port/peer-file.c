@@ -167,7 +167,7 @@ static void was_written(struct file *f)
 /* What comes next, outside of the back end: it may be freed. */
 static void step(struct loop_task *t)
 {
-	struct file *f = (struct file *)((char *)t - offsetof(struct file, task));
+	struct file *f = (void *)((char *)t - offsetof(struct file, task));
 
 	if (f->error) {
 		failed(f, strerror(-f->error));

@@ -169,12 +169,12 @@ static void ready(struct udp *u, int fd)
 
 static void own_ready(struct loop_fd *f, uint32_t events)
 {
-	ready((struct udp *)((char *)f - offsetof(struct udp, own)), f->fd);
+	ready((void *)((char *)f - offsetof(struct udp, own)), f->fd);
 }
 
 static void group_ready(struct loop_fd *f, uint32_t events)
 {
-	ready((struct udp *)((char *)f - offsetof(struct udp, group)), f->fd);
+	ready((void *)((char *)f - offsetof(struct udp, group)), f->fd);
 }
 
 static void udp_stats(const struct peers *p, struct peer_stats *s)
