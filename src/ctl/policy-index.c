@@ -85,6 +85,19 @@ int policy_index_export(const struct weir_policy *p, const char *name)
 	return -ENOENT;
 }
 
+int policy_index_next(const struct weir_policy *p, const char *pattern, int after)
+{
+	if (is_plain(pattern)) {
+		int found = policy_index_export(p, pattern);
+
+		return found > after ? found : -ENOENT;
+	}
+	for (size_t i = (size_t)(after + 1); i < p->n_exports; i++)
+		if (!pattern || policy_match_glob(pattern, p->exports[i].name))
+			return (int)i;
+	return -ENOENT;
+}
+
 /* The first in [0, n) that is not before the name. */
 static size_t lower(const struct policy_index_entry *list, size_t n, const char *name)
 {

@@ -17,6 +17,10 @@ void policy_index_make(struct policy_reading *r);
 /* The export of that name: index, or -ENOENT. O(log exports). */
 int policy_index_export(const struct weir_policy *p, const char *name);
 
+/* The first export behind `after` (-1: of all) that the pattern fits (NULL: any), or -ENOENT. A name that
+ * is no pattern is looked up. */
+int policy_index_next(const struct weir_policy *p, const char *pattern, int after);
+
 struct policy_index_entry {
 	const char *export_; /* of the match, when it is a name and no pattern */
 	uint32_t tenant, match;

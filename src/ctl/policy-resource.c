@@ -108,6 +108,18 @@ static void read_costs(struct policy_reading *r, yamldoc_node n, struct weir_res
 	to->trim_cost = (double)trim;
 }
 
+/* What clients ask for has at most 255 bytes: what a connection keeps of it. */
+static const char *read_name(struct policy_reading *r, yamldoc_node n, const char *what)
+{
+	const char *name = policy_get_string(r, n, "name");
+
+	if (!yamldoc_get(n, "name").id)
+		policy_refuse(r, n, "%s needs a name", what);
+	if (name && strlen(name) > 255)
+		policy_refuse(r, yamldoc_get(n, "name"), "has more than 255 bytes");
+	return name;
+}
+
 static int find_resource(const struct weir_policy *p, const char *name)
 {
 	for (size_t i = 0; i < p->n_resources; i++)
@@ -126,9 +138,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 
 	if (!policy_keys(r, n, resource_keys))
 		return false;
-	name = policy_get_string(r, n, "name");
-	if (!yamldoc_get(n, "name").id)
-		policy_refuse(r, n, "a resource needs a name");
+	name = read_name(r, n, "a resource");
 	if (name && find_resource(r->policy, name) >= 0)
 		policy_refuse(r, yamldoc_get(n, "name"), "a second resource '%s'", name);
 	weir_policy_resource_default(name, to);
@@ -204,9 +214,7 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 	*to = (struct weir_export){.at = policy_place(r, n)};
 	if (!policy_keys(r, n, export_keys))
 		return false;
-	to->name = policy_get_string(r, n, "name");
-	if (!yamldoc_get(n, "name").id)
-		policy_refuse(r, n, "an export needs a name");
+	to->name = read_name(r, n, "an export");
 	for (size_t i = 0; to->name && i < p->n_exports; i++)
 		if (strcmp(p->exports[i].name, to->name) == 0)
 			policy_refuse(r, yamldoc_get(n, "name"), "a second export '%s'", to->name);

@@ -149,7 +149,7 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	struct weir_err err;
 	int64_t connections = 0;
 
-	policy_took(r, yamldoc_int(n, "connections", 1, 64, &connections, &err), &err);
+	policy_took(r, yamldoc_int(n, "connections", 1, 16, &connections, &err), &err);
 	to->connections = (unsigned)connections;
 	if (policy_took(r, yamldoc_time(n, "timeout", &to->timeout, &err), &err) == 0 &&
 		to->timeout <= 0)

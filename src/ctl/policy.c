@@ -276,9 +276,9 @@ static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks)
 static int end(struct policy_reading *r, struct weir_policy **ret_policy)
 {
 	if (!r->no_memory)
-		policy_check(r);
-	if (!r->no_memory && r->remarks->n_errors == 0)
 		policy_index_make(r);
+	if (!r->no_memory)
+		policy_check(r);
 	if (!r->no_memory && r->remarks->n_errors == 0) {
 		*ret_policy = r->policy;
 		return 0;

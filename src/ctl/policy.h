@@ -10,7 +10,7 @@
  *   policy-resource.c  resources, exports
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
- *   policy-check.c     what the parts forbid each other
+ *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
  *   policy-bounds.c    what min and max amount to in a tree
  *   policy-match.c     whose request it is
  *   policy-index.c     found without looking at all of them
