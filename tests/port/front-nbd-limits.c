@@ -105,6 +105,44 @@ static void test_write_in_little_memory(void)
 	rig_free(&r);
 }
 
+/* Many connections of one tenant that give nothing back have half of the memory together, whether they ask for
+ * little or for much at once, and another tenant has what it wants of the rest. */
+static void test_tenants(void)
+{
+	enum { N = 40 };
+	struct rig r;
+	uint32_t inside;
+	int a[N], b;
+
+	rig_new(&r, NULL, held_new(), 16 * MIB);
+	for (int i = 0; i < N; i++) {
+		a[i] = rig_connect(&r, (struct rig_options){0});
+		for (uint64_t k = 0; k < 8; k++)
+			ask(a[i], NBD_READ, 0, k, 0, i % 2 ? 2 * MIB : 16384);
+	}
+	while (chunk_held(r.worker.pool) < 4 * MIB)
+		rig_settle(&r);
+	for (int i = 0; i < 100; i++)
+		rig_settle(&r);
+	CHECK(chunk_held(r.worker.pool) <= 9 * MIB); /* half, and half of the last request */
+	inside = r.resource->inside;
+	b = rig_connect(&r, (struct rig_options){.tenant = 1});
+	for (uint64_t k = 0; k < 8; k++)
+		ask(b, NBD_READ, 0, k, 0, CHUNK_MAX);
+	wait_inside(&r, inside + 8);
+	worker_call(&r.worker, held_open, r.held);
+	for (uint64_t k = 0; k < 8; k++) {
+		uint8_t p[16];
+
+		get_all(b, p, 16);
+		get_all(b, back_again, CHUNK_MAX);
+	}
+	for (int i = 0; i < N; i++)
+		close(a[i]);
+	close(b);
+	rig_free(&r);
+}
+
 /* Reads that must come as one, each half of the memory: one after the other, and each whole. */
 static void test_whole_in_little_memory(void)
 {
@@ -372,6 +410,7 @@ static void test_too_slow(void)
 int main(void)
 {
 	RUN(test_paused);
+	RUN(test_tenants);
 	RUN(test_write_in_little_memory);
 	RUN(test_whole_in_little_memory);
 	RUN(test_closed_in_the_middle);

@@ -160,7 +160,8 @@ static inline void rig_settle(struct rig *r)
 
 static inline void rig_new(struct rig *r, struct back *back, struct held *held, size_t memory)
 {
-	static const char text[] = "tenants: [{name: a, match: {export: \"*\"}}]\n";
+	static const char text[] =
+		"tenants: [{name: a, match: {export: \"*\"}}, {name: b, match: {export: b}}]\n";
 	struct weir_resource spec;
 	struct resource_config config = {.spec = &spec};
 	struct weir_err err;
@@ -206,6 +207,7 @@ struct rig_options {
 	bool structured, status, read_only;
 	uint64_t size; /* 0: RIG_SIZE */
 	int sndbuf;    /* of the server's end; 0: as it is */
+	int tenant;    /* 0: a, 1: b */
 	const void *early;
 	size_t n_early;
 };
@@ -228,7 +230,8 @@ static inline int rig_connect(struct rig *r, struct rig_options o)
 		.resource = r->resource,
 		.size = o.size ? o.size : RIG_SIZE,
 		.read_only = o.read_only};
-	strcpy(s.client.export_, "disk");
+	s.client.tenant = o.tenant;
+	strcpy(s.client.export_, o.tenant ? "b" : "disk");
 	strcpy(s.client.name, "test");
 	CHECK_INT(front_nbd_start(&r->gateway, &s), 0);
 	return fd[1];
