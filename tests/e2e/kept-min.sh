@@ -57,7 +57,10 @@ check(waits <= 0.0205 * (small + 1) + x.waited, "small: %d waited %.3f s, where 
       % (small, waits, x.waited))
 check(waits >= 0.01 * small, "small: it does wait for pieces")
 p95 = report["small"]["read"]["clat_ns"]["percentile"]["95.000000"] / 1e6
-check(p95 < 38, "small: p95 %.1f ms, less than two pieces" % p95)
+if x.waited < 0.05 * x.longest:
+    check(p95 < 38, "small: p95 %.1f ms, less than two pieces" % p95)
+else:
+    print("        small: p95 %.1f ms, on a machine that is too busy to tell" % p95)
 finish()
 END
 serve_stop gate

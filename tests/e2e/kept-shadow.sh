@@ -7,11 +7,11 @@
 here=$PWD
 export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
-# The device has room for all: 16 servers of 5 ms.
+# The device has room for all: 256 servers of 5 ms.
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
 enforce: false
-resources: [{name: disk, back: "model:server,latency=5ms,servers=16+memory:16M", depth: 16}]
+resources: [{name: disk, back: "model:server,latency=5ms,servers=256+memory:16M", depth: 256}]
 exports:
   - {name: held, size: 8 MiB}
   - {name: free, offset: 8 MiB, size: 8 MiB}
@@ -44,9 +44,9 @@ got = report.end()
 x = Between(*all)
 for name in "held", "free":
     check(got[name]["requests"] >= 1199, "%s: %d of 1,200 were served" % (name, got[name]["requests"]))
-    # 5 ms in the device. Under a max of 100 the 1,200th would have waited 9 s.
+    # 5 ms in the device, and what a busy machine adds. Under a max of 100 half of them would have waited over 4 s.
     p50 = got[name]["p50_ns"] / 1e6
-    check(p50 < 10, "%s: p50 %.2f ms" % (name, p50))
+    check(p50 < 100, "%s: p50 %.2f ms" % (name, p50))
 # What would have been: 100 a second pass, the rest waits for its max; the other one waits for nothing.
 at_most("held", all, 100, 1.01)
 at_least("held", all, 100, 0.99, 50)
@@ -56,7 +56,7 @@ check(held["queued"] >= 500 and held["waits_for"] == "max", "held: %d would wait
 check(held["arrivals"] == held["queued"] + held["dispatched"], "held: each of %d counts once" % held["arrivals"])
 grown = x.b.t["held"]["wait_s"]["max"] - x.a.t["held"]["wait_s"]["max"]
 least = x.a.t["held"]["queued"] * x.shortest
-check(grown >= least, "held: %.0f request-seconds of waiting, at least %.0f" % (grown, least))
+check(grown >= 0.99 * least, "held: %.0f request-seconds of waiting, at least %.0f" % (grown, least))
 check(waits(x.b.t["free"]) < 0.1 * waits(x.b.t["held"]), "free: %.3f" % waits(x.b.t["free"]))
 check(x.passed("free") >= 350 * x.ran, "free: %d in %.2f s" % (x.passed("free"), x.shortest))
 
