@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  Two sorted lists: exports by name; matches whose export is a plain name, by that. The matches
+ * METHOD  Sorted lists: tenants by path; exports by name; matches whose export is a plain name, by that. The matches
  *         with a pattern stand in a list of their own, which is short where it matters: a policy with
  *         ten thousand tenants names their exports one by one, or has one pattern a group.
  * COST    O(n log n) once; a client that lists ten thousand exports costs ten thousand lookups of
@@ -12,6 +12,8 @@
 #include <string.h>
 
 struct policy_index {
+	const struct weir_tenant **tenants; /* by path */
+	size_t n_tenants;
 	const struct weir_export **exports; /* by name */
 	struct policy_index_entry *plain;   /* by export */
 	size_t n_plain;
@@ -22,6 +24,13 @@ struct policy_index {
 static bool is_plain(const char *pattern)
 {
 	return pattern && !strpbrk(pattern, "*?[\\");
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct weir_tenant *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
 }
 
 static int by_name(const void *a, const void *b)
@@ -57,17 +66,36 @@ void policy_index_make(struct policy_reading *r)
 	for (size_t i = 0; i < p->n_tenants; i++)
 		n += p->tenants[i].n_match;
 	if (r->no_memory || !(x->exports = policy_alloc(r, p->n_exports * sizeof(*x->exports))) ||
+		!(x->tenants = policy_alloc(r, p->n_tenants * sizeof(*x->tenants))) ||
 		!(x->plain = policy_alloc(r, n * sizeof(*x->plain))) ||
 		!(x->other = policy_alloc(r, n * sizeof(*x->other))))
 		return;
 	for (size_t i = 0; i < p->n_exports; i++)
 		x->exports[i] = &p->exports[i];
+	x->n_tenants = p->n_tenants;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		x->tenants[i] = &p->tenants[i];
 	for (size_t i = 0; i < p->n_tenants; i++)
 		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
 			add(x, &p->tenants[i].match[k], (uint32_t)i, k);
+	qsort(x->tenants, p->n_tenants, sizeof(*x->tenants), by_path);
 	qsort(x->exports, p->n_exports, sizeof(*x->exports), by_name);
 	qsort(x->plain, x->n_plain, sizeof(*x->plain), by_export);
 	p->index = x;
+}
+
+int policy_index_tenant(const struct weir_policy *p, const char *path)
+{
+	const struct weir_tenant wanted = {.path = path}, *key = &wanted, **found;
+	const struct policy_index *x = p->index;
+
+	found = bsearch(&key, x->tenants, x->n_tenants, sizeof(*x->tenants), by_path);
+	if (found)
+		return (int)(*found - p->tenants);
+	for (size_t i = x->n_tenants; i < p->n_tenants; i++) /* added since */
+		if (strcmp(p->tenants[i].path, path) == 0)
+			return (int)i;
+	return -ENOENT;
 }
 
 int policy_index_export(const struct weir_policy *p, const char *name)

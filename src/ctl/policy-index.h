@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy-index: which exports and matches of a policy have to do with one name, without looking at all.
+ * policy-index: which tenants, exports and matches of a policy have to do with one name, without looking at all.
  *
  * A policy that was parsed or copied has one (p->index), in its own memory; one that was put together by
  * hand has none, and everything is looked at instead. Tenants' values may change under it, and tenants
@@ -13,6 +13,9 @@
 
 /* Makes r->policy->index; without memory r->no_memory is set. */
 void policy_index_make(struct policy_reading *r);
+
+/* The tenant of that path: index, or -ENOENT. O(log tenants). The policy has an index. */
+int policy_index_tenant(const struct weir_policy *p, const char *path);
 
 /* The export of that name: index, or -ENOENT. O(log exports). */
 int policy_index_export(const struct weir_policy *p, const char *name);

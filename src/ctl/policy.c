@@ -354,6 +354,8 @@ int policy_tree_parse(yamldoc_node tenants, const char *const *more,
 
 int weir_policy_find(const struct weir_policy *p, const char *path)
 {
+	if (p->index)
+		return policy_index_tenant(p, path);
 	for (size_t i = 0; i < p->n_tenants; i++)
 		if (strcmp(p->tenants[i].path, path) == 0)
 			return (int)i;

@@ -120,6 +120,19 @@ static void test_nothing(void)
 	CHECK_INT(policy_index_export(p, "a"), -ENOENT);
 	CHECK_INT(policy_copy_everybody(p), 0); /* a tenant behind those that there are */
 	CHECK_INT(weir_policy_match(p, &who), 0);
+	CHECK_INT(weir_policy_find(p, "everybody"), 0);
+	weir_policy_free(p);
+}
+
+static void test_paths(void)
+{
+	struct weir_policy *p = parse("tenants:\n  - {name: z}\n  - name: a\n    children: "
+				      "[{name: z}, {name: b}]\n");
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		CHECK_INT(weir_policy_find(p, p->tenants[i].path), i);
+	CHECK_INT(weir_policy_find(p, "b"), -ENOENT);
+	CHECK_INT(weir_policy_find(p, "a/c"), -ENOENT);
 	weir_policy_free(p);
 }
 
@@ -129,5 +142,6 @@ int main(void)
 	RUN(test_only_what_can_fit);
 	RUN(test_patterns);
 	RUN(test_nothing);
+	RUN(test_paths);
 	return 0;
 }
