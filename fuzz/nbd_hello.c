@@ -33,7 +33,12 @@ static const char *list(void *arg, size_t i)
 		      : NULL;
 }
 
-static const struct nbd_hello_ops ops = {.find = find, .list = list};
+static const char *describe(void *arg)
+{
+	return "what it is for";
+}
+
+static const struct nbd_hello_ops ops = {.find = find, .list = list, .describe = describe};
 
 /* One conversation, in pieces; what is said behind STARTTLS comes as if under TLS. */
 static void talk(struct talk *t, uint8_t choice, const uint8_t *in, size_t n, size_t piece)

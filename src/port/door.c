@@ -37,6 +37,7 @@ struct visit {             /* one connection */
 	bool refused;               /* was counted */
 	uint32_t events;
 	size_t listed, list_at; /* the listed-th name of this client's is the list_at-th of all */
+	const char *about;      /* the last one: the policy's, not to be kept */
 	uint8_t in[IN];
 	size_t in_at, in_n;
 	uint8_t *out; /* made and not sent yet */
@@ -74,10 +75,17 @@ static const char *list(void *arg, size_t i)
 		struct weir_who w = who(v, name);
 
 		v->list_at++;
-		if (gateway_find(v->gateway, &w, &place) == 0 && v->listed++ == i)
+		if (gateway_find(v->gateway, &w, &place) == 0 && v->listed++ == i) {
+			v->about = place.description;
 			return name;
+		}
 	}
 	return NULL;
+}
+
+static const char *describe(void *arg)
+{
+	return ((struct visit *)arg)->about;
 }
 
 /* The empty name is the default export: the one of that name, or else the only one there is. */
@@ -393,7 +401,7 @@ static void fill(struct visit *v, struct gateway *g, int fd)
 	stream_peer(fd, &v->peer);
 	if (v->peer.uid >= 0)
 		snprintf(v->uid, sizeof(v->uid), "%u", (unsigned)v->peer.uid);
-	v->ops = (struct nbd_hello_ops){.find = find, .list = list, .arg = v};
+	v->ops = (struct nbd_hello_ops){.find = find, .list = list, .describe = describe, .arg = v};
 	nbd_hello_init(&v->hello, &v->ops, tls != NULL, required);
 }
 

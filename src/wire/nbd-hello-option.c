@@ -338,16 +338,19 @@ bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o)
 	const char *name;
 
 	while ((name = h->ops->list(h->ops->arg, h->listed))) {
-		size_t len = strlen(name);
+		const char *about = h->ops->describe ? h->ops->describe(h->ops->arg) : NULL;
+		size_t len = strlen(name), more = about ? strnlen(about, NBD_NAME_MAX) : 0;
 
 		if (len <= NBD_NAME_MAX) { /* a longer one could not be asked for */
 			uint8_t *p;
 
-			if (o->room - o->made < 2 * NBD_ANSWER_SIZE + 4 + len)
+			if (o->room - o->made < 2 * NBD_ANSWER_SIZE + 4 + len + more)
 				return false;
-			p = answer(h, o, NBD_REP_SERVER, (uint32_t)(4 + len));
+			p = answer(h, o, NBD_REP_SERVER, (uint32_t)(4 + len + more));
 			bytes_put32(p, (uint32_t)len);
 			memcpy(p + 4, name, len);
+			if (more)
+				memcpy(p + 4 + len, about, more);
 		}
 		h->listed++;
 	}

@@ -119,6 +119,8 @@ struct nbd_hello_ops {
 	int (*find)(void *arg, const char *name, struct nbd_export *ret);
 	/* The i-th name of the list, or NULL. Valid until the next call. */
 	const char *(*list)(void *arg, size_t i);
+	/* What to say about the name that `list` gave last, or NULL. May be missing. */
+	const char *(*describe)(void *arg);
 	void *arg;
 };
 

@@ -190,6 +190,30 @@ static void list(void)
 	expect_end();
 }
 
+static const char *about(void *arg)
+{
+	return "here";
+}
+
+static void list_with_descriptions(void)
+{
+	static const struct nbd_hello_ops ops = {
+		.find = talk_find, .list = talk_list, .describe = about};
+	const uint8_t *p;
+	uint32_t len;
+
+	start(false, false);
+	hello.ops = &ops;
+	text_option(&in, NBD_OPT_LIST, 0);
+	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	p = expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
+	CHECK(len == 12 && memcmp(p, "\0\0\0\4diskhere", 12) == 0);
+	expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
+	CHECK_INT(len, 11);
+	expect(NBD_OPT_LIST, NBD_REP_ACK, NULL);
+	expect_end();
+}
+
 static const char *long_list(void *arg, size_t i)
 {
 	static char name[NBD_NAME_MAX + 2];
@@ -579,6 +603,7 @@ int main(void)
 	RUN(refused_exports);
 	RUN(broken_data);
 	RUN(list);
+	RUN(list_with_descriptions);
 	RUN(list_longer_than_the_output);
 	RUN(leaving);
 	RUN(old_way);
