@@ -115,7 +115,7 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const cha
 	if (of->tcp && !health && !knows_token(h, c))
 		return refuse(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
-		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 1 MiB\n");
+		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return MHD_NO;

@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define HTTP_BODY_MAX ((size_t)1 << 20) /* bytes of a request's body; more is 413 */
+#define HTTP_BODY_MAX                                                                              \
+	((size_t)16 << 20) /* bytes of a body, a policy of 100,000 tenants; more is 413 */
 
 struct http;
 struct http_request {

@@ -159,6 +159,9 @@ static int refused(const struct remote *r, long status, const json_t *j, struct 
 			err, code, "%s: the token is missing or wrong (--token-file)", r->url);
 	if (why)
 		return weir_err_set(err, code, "%s", why);
+	if (status == 413)
+		return weir_err_set(err, code,
+			"larger than what a gateway takes this way; let it read the file (SIGHUP)");
 	return weir_err_set(err, code, "%s: HTTP status %ld", remote_name(r), status);
 }
 

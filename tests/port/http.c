@@ -190,9 +190,9 @@ static void large_bodies(void)
 		rounds(20);
 	}
 	has(ask_on(fd, "", 0), "200");
-	has(seen, "PUT /b a=- 1048576:x");
+	has(seen, "PUT /b a=- 16777216:x");
 	close(fd);
-	has(ask(unix_address, "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n"),
+	has(ask(unix_address, "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 16777217\r\n\r\n"),
 		"413");
 	CHECK_STR(seen, "");
 	http_free(h);
