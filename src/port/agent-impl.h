@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* agent-impl: what agent.c and agent-step.c share. Nobody else includes it. */
+#ifndef WEIR_PORT_AGENT_IMPL_H
+#define WEIR_PORT_AGENT_IMPL_H
+
+#include "port/agent.h"
+#include "port/gateway-impl.h"
+
+struct agent_seat { /* one resource's; while `away`, the thread's that has the task */
+	struct loop_task there, back;
+	struct agent *agent;
+	struct gateway_resource *resource;
+	struct parda *parda; /* NULL: no controller */
+	struct weir_policy_parda config;
+	char array[256];
+	uint64_t hash; /* of it, as in messages */
+	bool away;
+	bool measure;       /* what the task does: else it sets the window */
+	uint64_t serial;    /* of the agent when it was sent */
+	int rc;             /* of the measuring */
+	bool fresh;         /* `was` holds what this policy's tenants had; else the first look */
+	weir_time at, then; /* of `now` and `was` */
+	const struct weir_policy *policy;
+	size_t n;                        /* tenants */
+	struct resource_load *now, *was; /* n each */
+	struct parda_vm *vms;            /* n */
+	struct parda_decision last;
+	uint64_t steps;
+	bool said_alone, said_any;
+};
+
+struct agent {
+	struct gateway *gateway;
+	struct peers *peers; /* NULL: none */
+	uint64_t id, instance;
+	uint64_t serial; /* one more with each policy */
+	struct loop_timer timer;
+	weir_time period;
+	struct agent_seat *seats; /* one a resource, in the gateway's order */
+	size_t n_seats, n_away;
+	bool told;             /* in this period */
+	bool closed, given_up; /* of the farewell */
+};
+
+void agent_tick(struct loop_timer *t, weir_time now);
+void agent_seat_there(struct loop_task *t);
+void agent_seat_back(struct loop_task *t);
+void agent_receive(void *arg, const struct peer_message *m, weir_time now);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * agent-step: one period of the controllers.
+ *
+ * A task belongs to one thread at a time: the main thread sends it (away), the resource's thread does
+ * what it says and posts it back. A resource that does not come back in time is left out of this
+ * period's message, and asked again when it has.
+ */
+#include "port/agent-impl.h"
+#include "port/log.h"
+#include <string.h>
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* ---- on the resource's thread */
+
+void agent_seat_there(struct loop_task *t)
+{
+	struct agent_seat *s = OF(struct agent_seat, there, t);
+	struct resource *r = s->resource->resource;
+
+	if (s->measure) {
+		s->rc = resource_load(r, s->policy, s->now, s->n);
+		s->at = loop_now(s->resource->worker->loop);
+	} else {
+		resource_window(r, s->last.window);
+	}
+	loop_post(s->agent->gateway->loop, &s->back);
+}
+
+static void send(struct agent *a, struct agent_seat *s, bool measure)
+{
+	s->measure = measure;
+	s->serial = a->serial;
+	s->away = true;
+	a->n_away++;
+	loop_post(s->resource->worker->loop, &s->there);
+}
+
+/* ---- peers */
+
+void agent_receive(void *arg, const struct peer_message *m, weir_time now)
+{
+	struct agent *a = arg;
+	uint64_t id = peer_hash(m->name);
+
+	for (size_t i = 0; i < a->n_seats; i++) {
+		struct agent_seat *s = &a->seats[i];
+
+		if (s->parda && m->kind == PEER_LEAVE)
+			parda_leave(s->parda, id, m->instance);
+		for (unsigned k = 0; s->parda && k < m->n_reports; k++) {
+			const struct peer_report *r = &m->reports[k];
+			struct parda_report heard = {.id = id,
+				.instance = m->instance,
+				.sequence = m->sequence,
+				.shares = r->shares,
+				.beta = r->beta,
+				.window = r->window,
+				.inside = r->inside,
+				.latency = r->latency,
+				.ios = r->ios};
+
+			if (r->resource == s->hash)
+				parda_hear(s->parda, &heard);
+		}
+	}
+}
+
+static void tell(struct agent *a)
+{
+	struct peer_report reports[PEER_REPORTS_MAX];
+	unsigned n = 0;
+
+	if (a->told || !a->peers)
+		return;
+	a->told = true;
+	for (size_t i = 0; i < a->n_seats && n < PEER_REPORTS_MAX; i++) {
+		const struct agent_seat *s = &a->seats[i];
+		const struct parda_report *r = &s->last.report;
+
+		if (s->parda && s->steps)
+			reports[n++] = (struct peer_report){.resource = s->hash,
+				.shares = r->shares,
+				.beta = r->beta,
+				.window = r->window,
+				.inside = r->inside,
+				.latency = r->latency,
+				.ios = r->ios,
+				.threshold = (double)s->config.threshold,
+				.period = a->period};
+	}
+	peer_send(a->peers, reports, n);
+}
+
+/* ---- a step */
+
+static double grown(double now, double was)
+{
+	return now > was ? now - was : 0; /* a node that was made anew begins at 0 */
+}
+
+static void measure(struct agent_seat *s, struct parda_measured *ret)
+{
+	double span = (double)(s->at - s->then);
+	size_t n = 0;
+
+	*ret = (struct parda_measured){.vms = s->vms};
+	for (size_t i = 0; i < s->n; i++) {
+		const struct resource_load *now = &s->now[i], *was = &s->was[i];
+		double inside = grown(now->device_ns, was->device_ns);
+		double wanting = grown(now->wanting_ns, was->wanting_ns);
+
+		ret->ios += now->served > was->served ? now->served - was->served : 0;
+		ret->bytes += grown((double)now->bytes, (double)was->bytes);
+		ret->latency_ns += inside;
+		if (now->clients || wanting > 0)
+			s->vms[n++] = (struct parda_vm){.shares = weir_policy_shares(s->policy, i),
+				.outstanding = wanting / span};
+	}
+	ret->inside = ret->latency_ns / span;
+	ret->n_vms = n;
+}
+
+static void say(struct agent_seat *s)
+{
+	char peers[24];
+
+	if (s->config.local || (s->said_any && s->said_alone == s->last.alone))
+		return;
+	log_event(LOG_LEVEL_INFO, s->last.alone ? "parda-alone" : "parda-peers", "resource",
+		s->resource->name, "heard", log_number(peers, s->last.peers), NULL);
+	s->said_any = true;
+	s->said_alone = s->last.alone;
+}
+
+/* What was measured has come. true: there is a window to be set. */
+static bool step(struct agent_seat *s)
+{
+	struct resource_load *kept = s->was;
+	struct parda_measured m;
+	bool first = !s->fresh;
+
+	if (s->rc < 0 || s->policy != s->agent->gateway->policy)
+		return false;
+	if (!first && s->at > s->then) {
+		measure(s, &m);
+		parda_step(s->parda, s->at, &m, &s->last);
+		s->steps++;
+		say(s);
+	}
+	s->was = s->now;
+	s->now = kept;
+	s->then = s->at;
+	s->fresh = true;
+	return !first && s->policy->enforce;
+}
+
+void agent_seat_back(struct loop_task *t)
+{
+	struct agent_seat *s = OF(struct agent_seat, back, t);
+	struct agent *a = s->agent;
+
+	s->away = false;
+	a->n_away--;
+	if (s->serial == a->serial && s->measure && s->parda && step(s))
+		send(a, s, false);
+	if (a->n_away == 0)
+		tell(a);
+}
+
+void agent_tick(struct loop_timer *t, weir_time now)
+{
+	struct agent *a = OF(struct agent, timer, t);
+
+	tell(a); /* somebody was late the last time */
+	a->told = false;
+	for (size_t i = 0; i < a->n_seats; i++)
+		if (a->seats[i].parda && !a->seats[i].away)
+			send(a, &a->seats[i], true);
+	loop_set(a->gateway->loop, &a->timer, now + a->period);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* resource-load: what a controller of the window is told, and what it says. */
+#include "port/resource-impl.h"
+#include <errno.h>
+#include <string.h>
+
+static weir_time now_of(struct resource *r)
+{
+	weir_time now = loop_now(r->loop);
+
+	if (now > r->now)
+		r->now = now;
+	return r->now;
+}
+
+/* Those that its own limits hold, or limits above it, do not want a slot yet. */
+static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
+{
+	struct weir_gate_stats st;
+
+	if (weir_gate_stats(r->gate, r->now, node, &st) != 0)
+		return;
+	ret->served = st.served;
+	ret->bytes = st.bytes;
+	ret->device_ns = st.device_ns;
+	ret->wanting_ns = st.device_ns + st.wait_ns[WEIR_WAIT_WINDOW] + st.wait_ns[WEIR_WAIT_TURN];
+}
+
+int resource_load(
+	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n)
+{
+	if (!r->gate || r->policy != p || n != r->n_nodes)
+		return -ESTALE;
+	now_of(r);
+	memset(ret_load, 0, n * sizeof(*ret_load));
+	for (const struct client *c = r->clients; c; c = c->next)
+		if (c->tenant >= 0)
+			ret_load[c->tenant].clients++;
+	for (size_t i = 0; i < n; i++)
+		if (p->tenants[i].first_child < 0)
+			leaf_load(r, r->nodes[i], &ret_load[i]);
+	return 0;
+}
+
+void resource_window(struct resource *r, double window)
+{
+	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
+
+	if (!r->gate || r->spec.controller == WEIR_CONTROLLER_NONE)
+		return;
+	r->window = window;
+	weir_gate_set(r->gate, now_of(r), &knob, 1, NULL);
+}
