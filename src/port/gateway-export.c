@@ -99,6 +99,17 @@ static int export_fits(
 		weir_units_show_size(r->size, size, sizeof(size)));
 }
 
+int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)
+{
+	if (!p->n_tenants || p->default_tenant >= 0)
+		return 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (p->tenants[i].n_match)
+			return 0;
+	return weir_err_at(err, -EINVAL, p->tenants[0].at,
+		"every client would be refused: no tenant has a match, and there is no default");
+}
+
 int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	for (size_t i = 0; i < p->n_resources; i++) {
@@ -122,5 +133,5 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 		if (rc < 0)
 			return rc;
 	}
-	return 0;
+	return gateway_lets_in(p, err);
 }

@@ -86,6 +86,10 @@ const char *gateway_policy_text(const struct gateway *g);
 bool gateway_override(
 	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);
 
+/* Could anybody get in? 0, or -EINVAL: there are tenants, and no client could be one. A slip that would
+ * otherwise show when the first client comes, or the last is cut off. Without tenants all are equal. */
+int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
+
 /* ---- record: every request to a trace file, in weir's own format, until stopped or `most` requests.
  * Costs a bounded ring; what does not fit is counted, not waited for. */
 int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);

@@ -2,7 +2,7 @@
 /* serve-policy: what `weir serve` is to serve: a policy file, or the name of a back end made into one. */
 #include "prog/serve.h"
 #include "port/back.h"
-#include "port/stream.h"
+#include "port/gateway.h"
 #include "prog/files.h"
 #include <errno.h>
 #include <stdio.h>
@@ -82,16 +82,6 @@ static int check_addresses(const char *const *addresses, size_t n, struct weir_e
 	return 0;
 }
 
-/* Could anybody get in? A slip that would otherwise show only when the first client comes. */
-static bool lets_in(const struct weir_policy *p)
-{
-	bool any = p->default_tenant >= 0;
-
-	for (size_t i = 0; i < p->n_tenants; i++)
-		any |= p->tenants[i].n_match > 0;
-	return any;
-}
-
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = check_addresses(p->listen, p->n_listen, err);
@@ -110,9 +100,5 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 	}
 	if (rc == 0 && p->n_resources == 0)
 		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
-	if (rc == 0 && !lets_in(p))
-		rc = weir_err_set(err, -EINVAL,
-			"every client would be refused: no tenant has a match, and there is no "
-			"default");
-	return rc;
+	return rc == 0 ? gateway_lets_in(p, err) : rc;
 }
