@@ -91,8 +91,7 @@ struct gateway {
 	struct loop_timer accept_again; /* after a pause */
 	int spare_fd;       /* given up for a moment to turn a client away without EMFILE */
 	struct door *doors; /* door.c's: handshakes under way */
-	struct tls *tls;
-	bool tls_required;
+	struct tls *tls; /* of the policy in force; connections have their own hold on it */
 
 	struct loop_fd signals;
 	struct loop_timer watchdog, stop_timer;
@@ -131,6 +130,9 @@ bool gateway_busy(struct gateway *g);
  * Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+
+/* The credentials of a policy, from its files; *ret_tls NULL: it has none. */
+int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err);
 
 /* ---- gateway-export.c */
 

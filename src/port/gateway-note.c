@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gateway-note: lines, and the differences of two policies. */
 #include "port/gateway-note.h"
+#include "ctl/policy-index.h"
 #include "ctl/policy-override.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,10 +113,9 @@ static void tenants(struct changes *c)
 
 static const struct weir_export *export_in(const struct weir_policy *p, const char *name)
 {
-	for (size_t i = 0; i < p->n_exports; i++)
-		if (strcmp(p->exports[i].name, name) == 0)
-			return &p->exports[i];
-	return NULL;
+	int found = policy_index_export(p, name);
+
+	return found >= 0 ? &p->exports[found] : NULL;
 }
 
 static void exports(struct changes *c)
@@ -182,8 +182,6 @@ static void restarts(struct changes *c)
 		later(c, "memory");
 	if (a->log_level != b->log_level || a->log_form != b->log_form)
 		later(c, "log");
-	if (!same_tls(&a->tls, &b->tls))
-		later(c, "tls");
 }
 
 static void resources(struct changes *c)
@@ -212,6 +210,8 @@ void gateway_note_changes(
 	tenants(&c);
 	resources(&c);
 	exports(&c);
+	if (!same_tls(&from->tls, &to->tls))
+		gateway_note_add(next(&c), "tls: as it says, for new connections");
 	restarts(&c);
 	if (c.n > LINES_MAX)
 		gateway_note_add(n, "and %zu more changes", c.n - LINES_MAX);

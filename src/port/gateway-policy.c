@@ -14,6 +14,7 @@
 #include "port/gateway-note.h"
 #include "port/gateway-state.h"
 #include "port/log.h"
+#include "port/tls.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ struct version {
 	struct weir_policy *base, *policy;
 	struct gateway_override *overrides;
 	size_t n_overrides;
-	char *text, *name; /* NULL: as before */
+	char *text, *name; /* NULL: as before, and so are the credentials */
+	struct tls *tls;
 };
 
 static void version_free(struct version *v)
@@ -33,6 +35,7 @@ static void version_free(struct version *v)
 	gateway_state_free(v->overrides, v->n_overrides);
 	free(v->text);
 	free(v->name);
+	tls_free(v->tls);
 }
 
 /* ---- base and overrides into one policy */
@@ -164,7 +167,7 @@ static bool same_overrides(const struct gateway *g, const struct version *v)
 /* The gateway's own takes the version's place, and the other way round. */
 static void exchange(struct gateway *g, struct version *v)
 {
-	struct version old = {g->base, g->policy, g->overrides, g->n_overrides, NULL, NULL};
+	struct version old = {g->base, g->policy, g->overrides, g->n_overrides, NULL, NULL, NULL};
 
 	g->base = v->base;
 	g->policy = v->policy;
@@ -173,8 +176,10 @@ static void exchange(struct gateway *g, struct version *v)
 	if (v->text && v->name) {
 		old.text = g->text;
 		old.name = g->name;
+		old.tls = g->tls;
 		g->text = v->text;
 		g->name = v->name;
+		g->tls = v->tls;
 	}
 	*v = old;
 }
@@ -247,6 +252,10 @@ static int prepare(struct gateway *g, struct version *v, bool keep, struct gatew
 	}
 	if (rc == 0)
 		rc = build(v, note, err);
+	if (rc == 0) /* read also when no name changed: what is in the files may be new */
+		rc = gateway_tls_read(v->policy, &v->tls, err);
+	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
+		rc = -EINVAL;
 	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
 }
 

@@ -54,7 +54,7 @@ const char *gateway_policy_text(const struct gateway *g)
 
 struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
 {
-	*ret_required = g->tls && g->tls_required;
+	*ret_required = g->tls && g->policy->tls.required;
 	return g->tls;
 }
 
@@ -234,13 +234,13 @@ static int start_threads(struct gateway *g, struct weir_err *err)
 	return gateway_each(g, start_resource, &s, NULL);
 }
 
-static int open_tls(struct gateway *g, struct weir_err *err)
+int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err)
 {
-	const struct weir_policy_tls *t = &g->policy->tls;
+	const struct weir_policy_tls *t = &p->tls;
 	struct tls_config c = {.cert = t->cert, .key = t->key, .ca = t->ca, .psk = t->psk};
 
-	g->tls_required = t->required;
-	return c.cert || c.psk ? tls_new(&c, true, &g->tls, err) : 0;
+	*ret_tls = NULL;
+	return c.cert || c.psk ? tls_new(&c, true, ret_tls, err) : 0;
 }
 
 static int start(struct gateway *g, struct weir_err *err)
@@ -257,7 +257,7 @@ static int start(struct gateway *g, struct weir_err *err)
 		return weir_err_set(err, rc, "cannot wait for signals: %s", strerror(-rc));
 	rc = gateway_policy_start(g, err);
 	if (rc == 0)
-		rc = open_tls(g, err);
+		rc = gateway_tls_read(g->policy, &g->tls, err);
 	if (rc == 0)
 		rc = make_workers(g, err);
 	if (rc == 0)

@@ -56,7 +56,10 @@ static int fault(struct weir_err *err, const char *file, int gnutls_error)
 		   : gnutls_error == GNUTLS_E_MEMORY_ERROR ? -ENOMEM
 							   : -EINVAL;
 	const char *why = gnutls_error == GNUTLS_E_FILE_ERROR ? "cannot be read"
-							      : gnutls_strerror(gnutls_error);
+			  : gnutls_error == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE ||
+					  gnutls_error == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR
+				  ? "no certificate in it, or no key in the key's file"
+				  : gnutls_strerror(gnutls_error);
 
 	return weir_err_set(err, code, "%s: %s", file, why);
 }
@@ -129,14 +132,47 @@ out:
 	return r;
 }
 
+/* NAME:HEXKEY; GnuTLS also has #HEXNAME:HEXKEY. */
+static bool is_psk_line(const char *line)
+{
+	const char *key = strchr(line, ':');
+	size_t digits = key ? strspn(++key, "0123456789abcdefABCDEF") : 0;
+
+	return key && key - line > 1 && digits && digits % 2 == 0 && !key[digits];
+}
+
+/* GnuTLS looks into the file when a client comes, each time: what is wrong with it is said now. */
+static int check_psk_file(FILE *f, const char *file, struct weir_err *err)
+{
+	char line[1024];
+	unsigned at = 0, keys = 0;
+	int r = 0;
+
+	while (r == 0 && fgets(line, sizeof(line), f)) {
+		at++;
+		line[strcspn(line, "\r\n")] = 0;
+		if (is_psk_line(line))
+			keys++;
+		else if (line[0] && line[0] != '#')
+			r = weir_err_set(err, -EINVAL, "%s:%u: a line is NAME:HEXKEY", file, at);
+	}
+	explicit_bzero(line, sizeof(line));
+	if (r == 0 && !keys)
+		r = weir_err_set(err, -EINVAL, "%s: no key in it", file);
+	return r;
+}
+
 static int read_psk_server(struct tls *t, const char *file, struct weir_err *err)
 {
-	FILE *f = fopen(file, "re"); /* GnuTLS would look only when the first client comes */
+	FILE *f = fopen(file, "re");
 	int r;
 
 	if (!f)
 		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
+	r = check_psk_file(f, file, err);
 	fclose(f);
+	if (r < 0)
+		return r;
 	r = gnutls_psk_allocate_server_credentials(&t->psk_server);
 	if (r == 0)
 		r = gnutls_psk_set_server_credentials_file(t->psk_server, file);

@@ -78,6 +78,35 @@ run 1 timeout 10 nbdinfo "$(uri nbd+unix)"
 run 1 timeout 10 nbdinfo "$(uri nbds+unix "tls-certificates=$here/mallory&tls-hostname=localhost")"
 [ "$(grep -c client-joined x509.log)" -ge 3 ] || fail "joined: $(cat x509.log)"
 hasnt x509.log "tenant=plain"
+
+# ---- a renewed certificate is in use after SIGHUP; a broken one changes nothing
+
+with_ca() # FOLDER: a client that trusts only that one (libnbd's does not look, on a unix socket)
+{
+	timeout 10 weir load -n 1 --tls-ca "$1/cert.pem" --tls-cert alice/cert.pem --tls-key alice/key.pem \
+		"$(uri nbds+unix)"
+}
+hup() # TEXT: how often it is in the log before is one less than after
+{
+	before=$(grep -c "$1" x509.log)
+	kill -HUP "$(cat x509.pid)"
+	tries=0
+	until [ "$(grep -c "$1" x509.log)" -gt "$before" ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "after SIGHUP nobody says $1"
+		sleep 0.02
+	done
+}
+run 0 with_ca ca
+run 1 with_ca other
+certificate server other 'cn = "localhost"' 'dns_name = "localhost"' 'ip_address = "127.0.0.1"' tls_www_server \
+	signing_key
+hup "info policy "
+run 0 with_ca other
+run 1 with_ca ca
+: >server/cert.pem
+hup policy-refused
+run 0 with_ca other
 serve_stop x509
 
 # ---- a key that both know, not required

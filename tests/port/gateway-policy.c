@@ -135,6 +135,9 @@ static void test_bad_changes_nothing(void)
 	refuses(g, "tenants: [", "next:");
 	refuses(g, RESOURCES "tenants: [{name: a, min: 2k iops, max: 1k iops}]", "below its min");
 	refuses(g, RESOURCES "exports: [{name: e, resource: one, offset: 20 MiB}]", "beyond");
+	refuses(g, RESOURCES "tenants: [{name: a}, {name: b}]",
+		"next:4:11: every client would be refused");
+	refuses(g, RESOURCES "tls: {cert: /no/such.pem, key: /no/such.key}", "/no/such.pem");
 	refuses(g, "resources: [{name: one, back: \"memory:16M\"}]", "restart");
 	refuses(g,
 		"resources: [{name: one, back: \"memory:16M\"}, {name: two, back: \"memory:9M\"}]",

@@ -26,6 +26,7 @@ static const char certs[] =
 	"cert stranger.test other tls_www_client\n"
 	"psktool -u alice -p keys; psktool -u bob -p keys; psktool -u alice -p wrong\n"
 	"psktool -u carol -p unknown; : >empty; echo '# no key' >comment; echo nokey >broken\n"
+	"printf 'alice:00ff\\nbob:00f\\n' >odd\n"
 	"grep bob keys >bob\n";
 
 static void make_files(void)
@@ -295,6 +296,10 @@ static void bad_files(void)
 	refused(CONFIG{SERVER, .ca = "empty"}, true, -EINVAL, "empty: ");
 	refused(CONFIG{.psk = "none"}, true, -ENOENT, "none: ");
 	refused(CONFIG{.psk = "none"}, false, -ENOENT, "none: ");
+	refused(CONFIG{.psk = "empty"}, true, -EINVAL, "empty: no key in it");
+	refused(CONFIG{.psk = "broken"}, true, -EINVAL, "broken:1: a line is NAME:HEXKEY");
+	refused(CONFIG{.psk = "odd"}, true, -EINVAL, "odd:2: a line is NAME:HEXKEY");
+	refused(CONFIG{.cert = "comment", .key = "comment"}, true, -EINVAL, "no certificate in it");
 	refused(CONFIG{.psk = "comment"}, false, -EINVAL, "no key in it");
 	refused(CONFIG{.psk = "broken"}, false, -EINVAL, "NAME:HEXKEY");
 }
