@@ -28,7 +28,10 @@ struct api {
 	struct gateway *gateway;
 	struct http *http;
 	struct loop_timer record_end;
-	bool recorded_set; /* the timer has ended a recording, and this is what came of it */
+	weir_time record_until; /* WEIR_NEVER: its duration is not bounded */
+	weir_time
+		record_while; /* it ends when nobody asked after it for so long; WEIR_NEVER: not */
+	bool recorded_set;    /* the timer has ended a recording, and this is what came of it */
 	uint64_t recorded, dropped;
 };
 
@@ -247,11 +250,21 @@ static void record_due(struct loop_timer *t, weir_time now)
 		gateway_record_stop(a->gateway, &a->recorded, &a->dropped) == 0 || a->recorded_set;
 }
 
+/* Somebody has asked for it, or after it. */
+static void record_asked(struct api *a)
+{
+	weir_time now = loop_clock(), end = a->record_until;
+
+	if (a->record_while < end - now)
+		end = now + a->record_while;
+	loop_set(gateway_loop(a->gateway), &a->record_end, end);
+}
+
 static void post_record(struct api *a, const struct http_request *q, struct http_reply *ret)
 {
 	const char *file = http_query(q, "file"), *most = http_query(q, "requests"),
-		   *duration = http_query(q, "duration");
-	weir_time span = WEIR_NEVER;
+		   *duration = http_query(q, "duration"), *asked = http_query(q, "while");
+	weir_time span = WEIR_NEVER, lease = WEIR_NEVER;
 	double n = RECORD_MOST;
 	struct weir_err err = {""};
 	int r;
@@ -261,7 +274,8 @@ static void post_record(struct api *a, const struct http_request *q, struct http
 		return;
 	}
 	if ((most && weir_units_count(most, &n, &err) < 0) ||
-		(duration && weir_units_time(duration, &span, &err) < 0)) {
+		(duration && weir_units_time(duration, &span, &err) < 0) ||
+		(asked && weir_units_time(asked, &lease, &err) < 0)) {
 		fail(ret, 400, err.text);
 		return;
 	}
@@ -275,8 +289,9 @@ static void post_record(struct api *a, const struct http_request *q, struct http
 		return;
 	}
 	a->recorded_set = false;
-	loop_set(gateway_loop(a->gateway), &a->record_end,
-		span == WEIR_NEVER ? span : loop_clock() + span);
+	a->record_until = span == WEIR_NEVER ? span : loop_clock() + span;
+	a->record_while = lease;
+	record_asked(a);
 	give(ret, 200, json_pack("{s:b}", "recording", 1));
 }
 
@@ -292,6 +307,8 @@ static void get_record(struct api *a, const struct http_request *q, struct http_
 	uint64_t recorded, dropped;
 	bool on = gateway_recording(a->gateway, &recorded, &dropped);
 
+	if (on)
+		record_asked(a);
 	if (!on && a->recorded_set) {
 		recorded = a->recorded;
 		dropped = a->dropped;
@@ -374,21 +391,19 @@ static void handle(void *arg, const struct http_request *q, struct http_reply *r
 
 /* ---- start and end */
 
-/* Where nobody said where: it is no reason not to serve if that place cannot be had. */
-static int start_default(struct api *a, struct http_config *c)
+/* Where nobody said where. */
+static int start_default(struct api *a, struct http_config *c, struct weir_err *err)
 {
 	char address[HTTP_SOCKET_MAX];
 	const char *list[] = {address};
-	struct weir_err err = {"no folder for its socket; set WEIR_SOCKET"};
 	int r = http_socket(true, address);
 
+	if (r < 0)
+		return weir_err_set(err, r, "no folder for its socket; set WEIR_SOCKET");
 	c->addresses = list;
 	c->n_addresses = 1;
+	r = http_new(gateway_loop(a->gateway), c, &a->http, err);
 	if (r == 0)
-		r = http_new(gateway_loop(a->gateway), c, &a->http, &err);
-	if (r < 0)
-		log_event(LOG_LEVEL_WARNING, "no-api", "why", err.text, NULL);
-	else
 		log_event(LOG_LEVEL_INFO, "api", "address", address, NULL);
 	return r;
 }
@@ -411,15 +426,18 @@ int api_start(
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	a->gateway = g;
 	a->record_end.due = record_due;
-	if (!o->n_addresses && !o->n_sockets) {
-		if (start_default(a, &c) < 0) {
-			free(a);
-			a = NULL;
-		}
-	} else {
+	if (o->n_addresses || o->n_sockets)
 		r = http_new(gateway_loop(g), &c, &a->http, err);
-		if (r < 0)
-			free(a);
+	else
+		r = start_default(a, &c, err);
+	if (r < 0) {
+		free(a);
+		a = NULL;
+	}
+	/* Who said nothing about an API is served all the same if there cannot be one. */
+	if (r < 0 && !o->n_addresses && !o->n_sockets && !o->token_file && !o->mode) {
+		log_event(LOG_LEVEL_WARNING, "no-api", "why", err->text, NULL);
+		r = 0;
 	}
 	if (r == 0)
 		*ret_api = a;

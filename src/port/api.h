@@ -28,8 +28,8 @@ struct api_options {                  /* zero: the default */
 	mode_t mode; /* of unix sockets; 0: 0660 */
 };
 /* After gateway_new, before gateway_run; main thread. Without addresses and sockets it is where
- * http_socket says; if that cannot be had (in use by another gateway, say), it is logged and the
- * gateway has no API: 0 and *ret_api NULL. api_stop before gateway_free; NULL is fine. */
+ * http_socket says; if that cannot be had (in use by another gateway, say) and nothing else is said
+ * about it, it is logged and the gateway has no API: 0 and *ret_api NULL. api_stop before gateway_free; NULL is fine. */
 int api_start(
 	struct gateway *g, const struct api_options *o, struct api **ret_api, struct weir_err *err);
 void api_stop(struct api *a);

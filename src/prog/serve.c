@@ -24,6 +24,7 @@ extern const struct verb verb_serve;
 enum {
 	LISTEN,
 	API,
+	API_MODE,
 	TOKEN_FILE,
 	STATE,
 	THREADS,
@@ -42,6 +43,7 @@ static const struct opt options[] = {
 		"unix:PATH or tcp:HOST:PORT, several by commas; else the policy's"},
 	[API] = {"api", 0, "ADDRESSES",
 		"where the API and /metrics are; 'none': nowhere; else the policy's"},
+	[API_MODE] = {"api-mode", 0, "MODE", "of the API's unix sockets, octal (0660)"},
 	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
 	[STATE] = {"state", 0, "DIR", "keeps there what weir set changed; else the policy's"},
 	[THREADS] = {"threads", 't', "N",
@@ -70,6 +72,7 @@ struct setup { /* what the command line amounts to */
 	int api_sockets[SOCKETS_MAX];
 	size_t n_api_sockets;
 	int level; /* enum log_level; -1: the policy's */
+	mode_t api_mode;
 };
 
 /* ---- the command line */
@@ -148,6 +151,14 @@ static int numbers(const char *const *values, struct setup *s)
 		return opts_fail(&verb_serve, "--memory: %s", err.text);
 	if (values[MEMORY] && memory < 16 << 20)
 		return opts_fail(&verb_serve, "--memory: must be at least 16 MiB");
+	if (values[API_MODE]) {
+		char *end;
+		unsigned long mode = strtoul(values[API_MODE], &end, 8);
+
+		if (!isdigit((unsigned char)values[API_MODE][0]) || *end || !mode || mode > 0777)
+			return opts_fail(&verb_serve, "--api-mode: must be octal, such as 0660");
+		s->api_mode = (mode_t)mode;
+	}
 	s->gateway.threads = (unsigned)threads;
 	s->gateway.memory = memory;
 	s->level = -1;
@@ -254,6 +265,7 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 		.sockets = s->api_sockets,
 		.n_sockets = s->n_api_sockets,
 		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->token,
+		.mode = s->api_mode,
 	};
 
 	*ret_api = NULL;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define POLL_NS 100000000 /* how often it looks how far it is */
+#define LEASE   "10s" /* the gateway stops by itself when nobody looks for so long: we were killed */
 
 static volatile sig_atomic_t ended;
 
@@ -41,9 +42,9 @@ static int start(struct remote *r, const struct trace_record_request *q)
 	int status = 1;
 
 	if (!escaped || (q->requests && !requests) || (q->duration && !duration) ||
-		asprintf(&path, "/v1/record?file=%s%s%s%s%s", escaped, requests ? "&requests=" : "",
-			requests ? requests : "", duration ? "&duration=" : "",
-			duration ? duration : "") < 0)
+		asprintf(&path, "/v1/record?while=" LEASE "&file=%s%s%s%s%s", escaped,
+			requests ? "&requests=" : "", requests ? requests : "",
+			duration ? "&duration=" : "", duration ? duration : "") < 0)
 		opts_fail(&verb_trace, "out of memory");
 	else
 		status = remote_ask(r, "POST", path, "", 0, &j);

@@ -125,8 +125,20 @@ ask 400 -X POST "http://weir/v1/record?file=$here/x&requests=none"
 ask 400 -X POST "http://weir/v1/record?file=$here/x&duration=long"
 ask 404 -X POST "http://weir/v1/record?file=$here/none/x"
 [ ! -e x ] || fail "a refused recording made a file"
-head -c 1048577 /dev/zero | tr '\0' '#' >big
+head -c 16777217 /dev/zero | tr '\0' '#' >big
 ask 413 -X PUT -T big http://weir/v1/policy
+
+# ---- a recording that nobody asks after
+ask 400 -X POST "http://weir/v1/record?file=$here/x&while=ever"
+ask 200 -X POST "http://weir/v1/record?file=$here/forgotten.trace&while=3s"
+for i in 1 2 3 4; do
+	sleep 1
+	ask 200 http://weir/v1/record
+	is 'j["recording"]' True
+done
+sleep 4
+ask 200 http://weir/v1/record
+is 'j["recording"]' False
 
 # ---- record twice at once
 ask 200 -X POST "http://weir/v1/record?file=$here/one.trace&duration=1h"

@@ -149,10 +149,30 @@ one_line "long.yaml:8:5: export 'fixed' ends beyond its resource 'fast', which h
 sed '/listen/d' weir.yaml >deaf.yaml
 run 2 weir serve deaf.yaml
 one_line "listen"
-echo 'resources: [{name: disk, back: "memory:1M"}]' >nobody.yaml
+echo 'resources: [{name: disk, back: "memory:1M"}]' >equal.yaml
+run 0 weir serve --check equal.yaml
+serve equal --listen "unix:$here/x.sock" equal.yaml
+[ "$(nbdinfo --size "nbd+unix:///disk?socket=$here/x.sock")" = 1048576 ] || fail "without tenants nobody is let in"
+serve_stop equal
+{
+	cat equal.yaml
+	echo 'tenants: [{name: a}, {name: b}]'
+} >nobody.yaml
 run 2 weir serve --listen "unix:$here/x.sock" nobody.yaml
-one_line "every client would be refused"
+one_line "nobody.yaml:2:11: every client would be refused"
 run 2 weir serve --check nobody.yaml
+# A port that is free, which the log names.
+serve free --listen tcp:127.0.0.1:0 memory:1M
+free=$(sed -n 's/.* ready listen=tcp:\([0-9.]*:[0-9]*\) .*/\1/p' free.log)
+[ "$(nbdinfo --size "nbd://$free/")" = 1048576 ] || fail "nobody is at '$free'"
+serve_stop free
+run 2 weir serve --api-mode rw memory:1M
+one_line "--api-mode"
+run 1 weir serve --token-file no-such --listen "unix:$here/x.sock" memory:1M
+one_line "no-such"
+serve mode --api "unix:$here/m.sock" --api-mode 0600 --listen "unix:$here/x.sock" memory:1M
+[ "$(stat -c %a m.sock)" = 600 ] || fail "the mode of the API's socket is $(stat -c %a m.sock)"
+serve_stop mode
 serve one --listen "unix:$here/b.sock,tcp:127.0.0.1:$port" memory:1M
 run 1 weir serve --listen "unix:$here/b.sock" memory:1M
 one_line "b.sock"
