@@ -29,21 +29,23 @@ struct host {
 	struct world_host *world;
 	struct parda *parda;
 	struct parda_decision last;
-	struct sent sent[KEPT]; /* by sequence, around */
+	weir_time stepped; /* when last */
 	/* as of the last step: */
 	uint64_t ios, bytes;
 	double inside_ns, gate_ns, device_ns;
 	double *waited_ns; /* of each tenant: outstanding, integrated */
-	int series[3];     /* β, shares, latency; negative: not yet */
 };
 
 struct hosts {
 	struct settings settings;
 	struct host *hosts;
 	uint32_t n;
+	/* What hosts have sent, sequence % KEPT by host, and how far each is: apart from the hosts,
+	 * since everybody looks at all of it in every period. */
+	struct sent *sent[KEPT];
+	uint64_t *sequence;
 	unsigned phase;
 	struct parda_vm *vms; /* room for the tenants of any one host */
-	weir_time began;      /* of the measured time of the first step */
 	uint64_t seed;
 };
 
@@ -174,6 +176,9 @@ static void hosts_free(void *state)
 {
 	struct hosts *c = state;
 
+	for (int k = 0; k < KEPT; k++)
+		free(c->sent[k]);
+	free(c->sequence);
 	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
 		parda_free(c->hosts[i].parda);
 		free(c->hosts[i].waited_ns);
@@ -195,7 +200,6 @@ static int start_host(struct hosts *c, struct world *w, struct host *h, uint32_t
 	if (config.window <= 0)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
 	h->waited_ns = calloc(h->world->n_tenants, sizeof(*h->waited_ns));
-	h->series[0] = -1;
 	return h->waited_ns ? parda_new(&config, &h->parda) : -ENOMEM;
 }
 
@@ -215,8 +219,14 @@ static int start_hosts(struct hosts *c, struct world *w)
 		most = w->hosts[i].n_tenants > most ? w->hosts[i].n_tenants : most;
 	}
 	c->vms = calloc(most, sizeof(*c->vms));
-	if (!c->hosts || !c->vms)
+	c->sequence = calloc(c->n, sizeof(*c->sequence));
+	if (!c->hosts || !c->vms || !c->sequence)
 		return -ENOMEM;
+	for (int k = 0; k < KEPT; k++) {
+		c->sent[k] = calloc(c->n, sizeof(*c->sent[k]));
+		if (!c->sent[k])
+			return -ENOMEM;
+	}
 	for (uint32_t i = 0; r == 0 && i < c->n; i++)
 		r = start_host(c, w, &c->hosts[i], i);
 	return r;
@@ -327,11 +337,10 @@ static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_repor
 static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
-		const struct host *from = &c->hosts[i];
-		uint64_t sequence = from->last.report.sequence;
+		uint64_t sequence = c->sequence[i];
 
 		for (int k = 0; i != to && k < KEPT && sequence > 0; k++, sequence--) {
-			const struct sent *s = &from->sent[sequence % KEPT];
+			const struct sent *s = &c->sent[sequence % KEPT][i];
 
 			if (s->at + c->settings.delay <= now && !is_lost(c, to, &s->report)) {
 				parda_hear(c->hosts[to].parda, &s->report);
@@ -363,17 +372,17 @@ static int put_series(struct host *h, struct world *w)
 static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_err *err)
 {
 	struct host *h = &c->hosts[i];
-	uint64_t sequence = h->last.report.sequence;
-	weir_time before = sequence ? h->sent[sequence % KEPT].at : 0;
 	struct parda_measured m;
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW};
 	int r;
 
-	measure_host(c, h, w, (double)(w->now - before), &m);
+	measure_host(c, h, w, (double)(w->now - h->stepped), &m);
+	h->stepped = w->now;
 	if (!c->settings.config.local)
 		hear_all(c, i, w->now);
 	parda_step(h->parda, w->now, &m, &h->last);
-	h->sent[h->last.report.sequence % KEPT] = (struct sent){w->now, h->last.report};
+	c->sequence[i] = h->last.report.sequence;
+	c->sent[c->sequence[i] % KEPT][i] = (struct sent){w->now, h->last.report};
 	knob.value = h->last.window;
 	r = put_series(h, w);
 	if (r)
