@@ -50,8 +50,11 @@ def beside(kinds, alone, during):
     time.sleep(1)
     since = time.monotonic() - began
     bad = subprocess.Popen([sys.executable, "-B", ATTACK, str(seconds), *kinds])
-    time.sleep(seconds - 0.3)
+    time.sleep(0.7 * seconds)
     look = Look()
+    while "crowd" in kinds and look.all["clients"] < 1950 and bad.poll() is None:
+        time.sleep(0.1)
+        look = Look()
     check(bad.wait(60) == 0, "the bad ones did not have their way")
     until = time.monotonic() - began
     job = good.end()["good"]
