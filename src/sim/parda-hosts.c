@@ -275,10 +275,12 @@ static double leaf_shares(const struct world_gate *g, uint32_t leaf)
 	return shares * t->weight;
 }
 
-/* Requests that want a slot: those inside, and those that wait for the window or their turn. */
-static double wanting(const struct weir_gate_stats *s)
+/* Requests that want a slot: those inside, and those that wait for the window or their turn; not
+ * those that limits hold, here or at the device's own gate. */
+static double wanting(const struct weir_gate_stats *s, const struct world_tenant *t)
 {
-	return s->device_ns + s->wait_ns[WEIR_WAIT_WINDOW] + s->wait_ns[WEIR_WAIT_TURN];
+	return s->device_ns - t->count.gate_ns + s->wait_ns[WEIR_WAIT_WINDOW] +
+	       s->wait_ns[WEIR_WAIT_TURN];
 }
 
 static void measure_host(
@@ -298,8 +300,8 @@ static void measure_host(
 		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
 			continue;
 		now.device_ns += stats.device_ns;
-		c->vms[i].outstanding = (wanting(&stats) - h->waited_ns[i]) / span;
-		h->waited_ns[i] = wanting(&stats);
+		c->vms[i].outstanding = fmax(0, (wanting(&stats, t) - h->waited_ns[i]) / span);
+		h->waited_ns[i] = wanting(&stats, t);
 	}
 	*ret = (struct parda_measured){.ios = now.ios - h->ios,
 		.bytes = (double)(now.bytes - h->bytes),
