@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * adaptbf-gate: a gate of ours as the server that ctl/adaptbf controls.
+ *
+ * A job is a leaf of the gate. Its tokens are a bucket of the leaf's, beside those that it has by
+ * the policy, in one of two ways:
+ *
+ *   hold    as in Lustre: a request waits for a token. A bucket of `depth`; what nobody uses is lost.
+ *           Where the server has less room than tokens, requests go in proportion to tokens: the
+ *           leaf's weight is scaled by what it has over what its priority gives. (Lustre goes by
+ *           the time of the next token, which comes to about the same.)
+ *   first   tokens are a first claim: requests that have one go before those that have none, and
+ *           those share what is idle by weight. Nothing is held while the server has room.
+ *
+ * In both an inactive job has no such bucket. One tenant's requests are never reordered.
+ */
+#ifndef WEIR_CTL_ADAPTBF_GATE_H
+#define WEIR_CTL_ADAPTBF_GATE_H
+
+#include "ctl/adaptbf.h"
+#include "gate/gate.h"
+
+enum adaptbf_gate_mode { ADAPTBF_GATE_FIRST, ADAPTBF_GATE_HOLD };
+
+struct adaptbf_gate_leaf {
+	weir_node node;
+	uint64_t id;                        /* of the job */
+	uint32_t weight;                    /* of the job */
+	double share;                       /* of the leaf in the gate, while it has no rule */
+	const struct weir_bucket_spec *own; /* its other buckets; copied */
+	unsigned n_own;
+};
+
+#define ADAPTBF_GATE_DEPTH 3 /* tokens a bucket holds, as in Lustre */
+
+struct adaptbf_gate;
+extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
+
+/* `gate` is borrowed. depth ≥ 1, 0: ADAPTBF_GATE_DEPTH; only for hold. 0, -EINVAL or -ENOMEM. */
+int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double depth,
+	struct adaptbf_gate **ret);
+/* The buckets are left as they are. */
+void adaptbf_gate_free(struct adaptbf_gate *d);
+
+/* Other leaves, or other buckets of theirs, from the next step on; a leaf that is new, or whose node
+ * is, is taken to have no rule. Leaves that go are left alone. 0, or -ENOMEM, and then nothing
+ * changed. */
+int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n);
+
+/* All leaves back to their own buckets. 0 or the gate's error. */
+int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now);
+
+#endif

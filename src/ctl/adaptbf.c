@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
+ *         and what it differs in, is alg/adaptbf.c.
+ * LAW     A job waits when requests are queued and served + queued ≥ α_prev: it would have used
+ *         more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
+ *         says goes back. The ledger gets the differences α⁰ − α, givers and takers in order of
+ *         their slots: at most one transfer a job.
+ * DIFFERS The paper takes what arrived as demand. With a closed loop that is what was served, so
+ *         that a throttled job looks satisfied; with all that waits, the deepest queue has the most
+ *         (decision 13). Twice: a job that waits doubles in a period while there is surplus, and
+ *         a lender that waits is owed up to as much again as its priority gives.
+ * EXAMPLE K = 100, two jobs of equal weight, both with requests waiting, one of them eight, the
+ *         other 512: d = 100 for both, and 50 tokens each.
+ */
+#include "ctl/adaptbf.h"
+#include "ctl/adaptbf-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERIOD   (100 * WEIR_MS) /* the paper's */
+#define FORGET   (600 * WEIR_SEC)
+#define JOBS_MAX 65536
+#define HEADROOM 0.02
+#define SETTLE   (3 * WEIR_SEC) /* of the learned rate: a wrong guess is halved in 2 s */
+#define PROBE    WEIR_SEC       /* long enough that a fast moment is no reason to grow */
+#define GROWTH   1.05           /* of the rate, where all was used and the server not full */
+#define USED     0.95           /* of the tokens: all, but for the last fractions */
+#define FULL     0.5            /* of the time: below that the server was not the limit */
+
+int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
+{
+	struct capacity_config learn = {.settle = SETTLE};
+	struct adaptbf *a;
+
+	if (!(config->rate > 0) || isinf(config->rate) || config->period < 0 ||
+		!(config->headroom >= 0) || config->forget < 0)
+		return -EINVAL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->config = *config;
+	if (!a->config.period)
+		a->config.period = PERIOD;
+	if (!a->config.forget)
+		a->config.forget = FORGET;
+	if (!a->config.jobs_max)
+		a->config.jobs_max = JOBS_MAX;
+	if (a->config.headroom <= 0)
+		a->config.headroom = HEADROOM;
+	a->state.rate = config->rate;
+	a->free = ADAPTBF_NOBODY;
+	capacity_init(&a->capacity, &learn);
+	a->capacity.rate[0] = config->rate;
+	if (ledger_new(&a->ledger)) {
+		free(a);
+		return -ENOMEM;
+	}
+	*ret = a;
+	return 0;
+}
+
+static void free_arrays(struct adaptbf_arrays *x)
+{
+	free(x->slot);
+	free(x->weight);
+	free(x->demand);
+	free(x->tokens);
+	free(x->record);
+	free(x->initial);
+	free(x->remainder);
+	free(x->reclaim);
+	free(x->rules);
+	*x = (struct adaptbf_arrays){0};
+}
+
+void adaptbf_free(struct adaptbf *a)
+{
+	if (!a)
+		return;
+	free_arrays(&a->active);
+	adaptbf_space_free(&a->space);
+	ledger_free(a->ledger);
+	free(a->slots);
+	free(a->index);
+	free(a->seen);
+	free(a);
+}
+
+void adaptbf_set_rate(struct adaptbf *a, double rate)
+{
+	a->config.rate = a->state.rate = a->capacity.rate[0] = rate;
+}
+
+static int grow_arrays(struct adaptbf *a, size_t n)
+{
+	struct adaptbf_arrays x = {.room = n};
+
+	if (n > a->active.room) {
+		x.slot = malloc(n * sizeof(*x.slot));
+		x.weight = malloc(n * sizeof(*x.weight));
+		x.demand = malloc(n * sizeof(*x.demand));
+		x.tokens = malloc(n * sizeof(*x.tokens));
+		x.record = malloc(n * sizeof(*x.record));
+		x.initial = malloc(n * sizeof(*x.initial));
+		x.remainder = malloc(n * sizeof(*x.remainder));
+		x.reclaim = malloc(n * sizeof(*x.reclaim));
+		x.rules = malloc(n * sizeof(*x.rules));
+		if (!x.slot || !x.weight || !x.demand || !x.tokens || !x.record || !x.initial ||
+			!x.remainder || !x.reclaim || !x.rules) {
+			free_arrays(&x);
+			return -ENOMEM;
+		}
+		free_arrays(&a->active);
+		a->active = x;
+	}
+	return adaptbf_space_grow(&a->space, n);
+}
+
+/* ---- what the driver says */
+
+static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver,
+	size_t *n)
+{
+	for (;;) {
+		int64_t r = ops->jobs(driver, now, a->seen, a->seen_room);
+		struct adaptbf_job *more;
+
+		if (r < 0)
+			return (int)r;
+		*n = (size_t)r;
+		if (*n <= a->seen_room)
+			return 0;
+		more = realloc(a->seen, *n * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		a->seen = more;
+		a->seen_room = *n;
+	}
+}
+
+/* Counters that fell began again. Of the first look nothing is known but what waits. */
+static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptbf_job *j)
+{
+	bool again = j->arrived < s->arrived || j->served < s->served;
+
+	if (a->state.steps == 0) {
+		s->arrivals = s->serves = 0;
+	} else {
+		s->arrivals = again ? j->arrived : j->arrived - s->arrived;
+		s->serves = again ? j->served : j->served - s->served;
+	}
+	s->arrived = j->arrived;
+	s->served = j->served;
+	s->queued = j->queued;
+	s->weight = j->weight ? j->weight : 1;
+	s->step = a->state.steps + 1;
+}
+
+static int hear(struct adaptbf *a, weir_time now, size_t n)
+{
+	size_t room = a->config.jobs_max -
+		      (a->known < a->config.jobs_max ? a->known : a->config.jobs_max);
+	int r = adaptbf_jobs_room(a, n < room ? n : room);
+
+	if (r)
+		return r;
+	r = grow_arrays(a, a->room);
+	if (r)
+		return r;
+	a->state.left_out = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct adaptbf_job *j = &a->seen[i];
+		uint32_t slot = adaptbf_find(a, j->id);
+		bool added = slot == ADAPTBF_NOBODY;
+
+		if (added && (a->known >= a->config.jobs_max || j->id == 0)) {
+			a->state.left_out++;
+			continue;
+		}
+		if (added) {
+			slot = adaptbf_add(a, j->id);
+			a->slots[slot].seen = now;
+		}
+		count(a, &a->slots[slot], j);
+	}
+	return 0;
+}
+
+/* ---- how much there is */
+
+/* Tokens of the last period that were used: what passed without a rule says nothing of them. */
+static int64_t used(const struct adaptbf *a)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		const struct adaptbf_slot *s = &a->slots[i];
+
+		if (s->step > a->state.steps)
+			sum += (int64_t)s->serves < s->tokens ? (int64_t)s->serves : s->tokens;
+	}
+	return sum;
+}
+
+/* At the end of some periods: more, if all was used and the server not full; less, if it was full
+ * and did less than the estimate. ctl/capacity takes what lies between n/d (all that was done) and
+ * n/f (all of it done while full) for equally likely; here, where f is a choice of ours, the middle
+ * is taken. */
+static void probe(struct adaptbf *a, weir_time now, const struct capacity_totals *totals)
+{
+	struct adaptbf_probe *p = &a->probe;
+	double *rate = &a->capacity.rate[0], span = (double)(now - p->since);
+	double full = fmin((double)(totals->full - p->start.full), span);
+	double served = (double)(totals->requests - p->start.requests);
+
+	if ((double)p->used >= USED * (double)p->tokens && full < FULL * span)
+		*rate *= GROWTH;
+	if (full >= a->capacity.config.saturated * span) {
+		double middle = served * WEIR_SEC / ((span + full) / 2);
+
+		if (*rate > middle && served > 0)
+			*rate += (1 - exp(-span / SETTLE)) * (middle - *rate);
+	}
+}
+
+static void learn(
+	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
+{
+	struct adaptbf_probe *p = &a->probe;
+	struct capacity_totals totals;
+
+	if (!a->config.learn || !ops->totals || ops->totals(driver, now, &totals))
+		return;
+	capacity_step(&a->capacity, now, &totals);
+	p->tokens += a->state.tokens;
+	p->used += used(a);
+	if (a->state.steps && p->tokens > 0 && now - p->since >= PROBE)
+		probe(a, now, &totals);
+	if (a->state.steps == 0 || now - p->since >= PROBE)
+		*p = (struct adaptbf_probe){.since = now, .start = totals};
+	a->state.rate = a->capacity.rate[0];
+}
+
+/* ---- who is active, and what they want */
+
+static bool waits(const struct adaptbf_slot *s)
+{
+	if (s->queued == ADAPTBF_UNKNOWN)
+		return s->tokens > 0 && (double)s->serves >= USED * (double)s->tokens;
+	return s->queued > 0 && (int64_t)s->serves + s->queued >= s->tokens;
+}
+
+/* K·p is `part` of its weight, rounded up: never 0. */
+static uint64_t demand(const struct adaptbf_slot *s, int64_t tokens, uint64_t weights)
+{
+	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
+
+	if (!waits(s))
+		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
+	part = (uint64_t)((double)tokens * s->weight / (double)weights) + 1;
+	if (part < had)
+		part = had;
+	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
+}
+
+/* The active into the arrays, and the rules that stop behind what theirs will be; how many stop. */
+static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs)
+{
+	struct adaptbf_arrays *x = &a->active;
+	size_t n = 0, stop = 0;
+
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		struct adaptbf_slot *s = &a->slots[i];
+		bool listed = s->id && s->step > a->state.steps;
+		bool active = listed && (s->arrivals > 0 || s->queued > 0);
+
+		if (s->active && !active) {
+			/* From the end: as many rules as slots at most, active or stopped. */
+			x->rules[x->room - ++stop] =
+				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
+			s->tokens = s->initial = 0;
+		}
+		s->active = active;
+		if (!active)
+			continue;
+		s->seen = now;
+		x->slot[n] = i;
+		x->weight[n] = s->weight;
+		x->tokens[n] = s->fresh ? ADAPTBF_NEW : s->tokens;
+		x->record[n] = s->record;
+		x->remainder[n] = s->remainder;
+		x->reclaim[n] = s->reclaim;
+		s->fresh = false;
+		n++;
+	}
+	*jobs = (struct adaptbf_jobs){n, x->weight, x->demand, x->tokens, x->record, x->remainder,
+		x->reclaim, x->initial};
+	return stop;
+}
+
+static void want(struct adaptbf *a, size_t n, int64_t tokens)
+{
+	struct adaptbf_arrays *x = &a->active;
+	uint64_t weights = 0;
+
+	for (size_t k = 0; k < n; k++)
+		weights += x->weight[k];
+	for (size_t k = 0; k < n; k++) {
+		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+
+		s->demand = demand(s, tokens, weights);
+		x->demand[k] = s->demand;
+	}
+}
+
+/* ---- what comes of it */
+
+/* Who got less than its priority gives gave to who got more: in order, as far as each goes. */
+static void exchange(struct adaptbf *a, weir_time now, size_t n)
+{
+	const struct adaptbf_arrays *x = &a->active;
+	size_t from = 0, to = 0;
+	int64_t gives = 0, takes = 0;
+
+	for (;;) {
+		int64_t amount;
+
+		while (gives == 0 && from < n &&
+			(gives = x->initial[from] - x->tokens[from]) <= 0) {
+			gives = 0;
+			from++;
+		}
+		while (takes == 0 && to < n && (takes = x->tokens[to] - x->initial[to]) <= 0) {
+			takes = 0;
+			to++;
+		}
+		if (gives == 0 || takes == 0)
+			return;
+		amount = gives < takes ? gives : takes;
+		ledger_transfer(a->ledger, now, x->slot[from], x->slot[to], amount);
+		gives -= amount;
+		takes -= amount;
+		from += gives == 0;
+		to += takes == 0;
+	}
+}
+
+static int by_weight(const void *x, const void *y)
+{
+	const struct adaptbf_rule *a = x, *b = y;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Back into the slots; the rules, those that stop last. */
+static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
+{
+	struct adaptbf_arrays *x = &a->active;
+	double seconds = (double)a->config.period / WEIR_SEC;
+
+	for (size_t k = 0; k < n; k++) {
+		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+
+		s->tokens = x->tokens[k];
+		s->initial = x->initial[k];
+		s->record = x->record[k];
+		s->remainder = x->remainder[k];
+		s->reclaim = x->reclaim[k];
+		x->rules[k] = (struct adaptbf_rule){
+			s->id, true, s->tokens, s->initial, (double)s->tokens / seconds, s->weight};
+	}
+	if (ordered)
+		qsort(x->rules, n, sizeof(*x->rules), by_weight);
+	memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
+}
+
+static void forget(struct adaptbf *a, weir_time now)
+{
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		if (a->slots[i].id && !a->slots[i].active &&
+			now - a->slots[i].seen > a->config.forget)
+			adaptbf_drop(a, now, i);
+	}
+}
+
+int adaptbf_step(
+	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
+{
+	double seconds = (double)a->config.period / WEIR_SEC;
+	struct adaptbf_sums sums;
+	struct adaptbf_jobs jobs;
+	size_t n = 0, stop;
+	int r = ask(a, now, ops, driver, &n);
+
+	if (r == 0)
+		r = hear(a, now, n);
+	if (r)
+		return r;
+	learn(a, now, ops, driver);
+	stop = gather(a, now, &jobs);
+	a->state.tokens =
+		adaptbf_tokens(a->state.rate * (a->config.learn ? 1 + a->config.headroom : 1),
+			seconds, &a->state.carry);
+	want(a, jobs.n, a->state.tokens);
+	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
+	exchange(a, now, jobs.n);
+	scatter(a, jobs.n, stop, ops->ordered);
+	a->state.surplus = sums.surplus;
+	a->state.reclaimed = sums.reclaimed;
+	a->state.coefficient = sums.coefficient;
+	a->state.active = (uint32_t)jobs.n;
+	a->state.steps++;
+	forget(a, now);
+	a->state.known = a->known;
+	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
+}
+
+double adaptbf_bound(double owed, double p, double tokens)
+{
+	/* A borrower keeps one token, and the fraction of a period is had in the next. */
+	double each = fmin(p * tokens, tokens - 1);
+
+	return each > 0 ? ceil(owed / each) + 2 : INFINITY;
+}

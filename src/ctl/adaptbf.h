@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * adaptbf: the controller of one server: every period, how many tokens each of its jobs has.
+ *
+ * It needs nothing from other servers. The law is alg/adaptbf's; here is what surrounds it: which
+ * jobs are active, what they want, how much the server can do, what becomes of the records of
+ * those who leave, and who lent whom. It sees the server only through a driver, a small table of
+ * functions: our own gate (ctl/adaptbf-gate) is one, Lustre's TBF can be another.
+ *
+ *   every period:  adaptbf_step   the driver's jobs and counters in; tokens and order out
+ *
+ * ACTIVE   A job that sent a request in the last period, or has some waiting. Others have no rule:
+ *          their next requests pass unhindered until a period has seen them (§III-D).
+ * DEMAND   What arrived in the period, and what waits. But the deepest queue must not win: a job
+ *          that used up its tokens and still has requests waiting, however many, counts as wanting
+ *          twice what it had, or twice what its priority gives, whichever is more. Where the
+ *          driver does not know what waits, who used up its tokens is taken to have some waiting.
+ *          Nobody counts as wanting more than there is.
+ * RATE     Stated, or learned (ctl/capacity) from a first guess. A server shows what it can do only
+ *          while it is full, and tokens keep it from being full; so, where it is learned, tokens are
+ *          `headroom` more than the estimate, and where all tokens were used for a second and the
+ *          server was not full, the estimate grows by 5 %.
+ * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
+ *          dropped, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
+ *          that are dropped so are written off: nobody pays them, and they are reported.
+ * PROMISE  While a lender's demand is unmet and its borrowers are active, they give back a C-th of
+ *          their tokens each period, C ≥ p/2 where p is the lender's priority, and C ≥ p where it
+ *          has requests waiting as above: adaptbf_bound says how long that takes.
+ *
+ * Nothing here locks or reads a clock. One instance belongs to one thread.
+ */
+#ifndef WEIR_CTL_ADAPTBF_H
+#define WEIR_CTL_ADAPTBF_H
+
+#include "base/clock.h"
+#include "ctl/ledger.h"
+#include "ctl/capacity.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- the driver */
+
+#define ADAPTBF_UNKNOWN (-1)
+
+struct adaptbf_job {     /* what a driver says of one job */
+	uint64_t id;     /* its own for as long as it may be remembered; not 0 */
+	uint32_t weight; /* > 0: compute nodes; the policy's weight, in any unit */
+	/* Requests since any origin; where one falls, the job is taken to have begun again. A server
+	 * that counts only what it served says that in both. */
+	uint64_t arrived, served;
+	int64_t queued; /* waiting now, not those being served; or ADAPTBF_UNKNOWN */
+};
+
+struct adaptbf_rule { /* what a driver is to do for one job until the next step */
+	uint64_t id;
+	bool active;    /* false: its rule stops, and its requests are not held */
+	int64_t tokens; /* of the period */
+	int64_t initial; /* what its priority alone gives; tokens / initial is by how much it is ahead */
+	double rate; /* tokens per second; 0: none was left for it */
+	uint32_t weight;
+};
+
+struct adaptbf_driver_ops {
+	const char *name;
+	/* Up to `max` jobs into the list; how many there are, which may be more (it is then called
+	 * again with room for them), or a negative errno. Each id once. */
+	int64_t (*jobs)(void *driver, weir_time now, struct adaptbf_job *list, size_t max);
+	/* What the server did and for how long it was full, as ctl/capacity wants it. NULL: not
+	 * known, and the rate stays as stated. */
+	int (*totals)(void *driver, weir_time now, struct capacity_totals *ret);
+	/* The rules of the active jobs, and of those that stop (they may have left), once; with `ordered`, those of the
+	 * greatest weight first (ties by id). 0 or a negative errno. */
+	int (*apply)(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n);
+	bool ordered;
+};
+
+/* ---- the controller */
+
+struct adaptbf_config {
+	weir_time period;  /* 0: 100 ms */
+	double rate;       /* tokens a second, > 0: stated, or the first guess */
+	bool learn;        /* it is a guess */
+	double headroom;   /* while learning; 0: 0.02 */
+	weir_time forget;  /* 0: 600 s, as long as Lustre keeps statistics of idle jobs */
+	uint32_t jobs_max; /* remembered at once; 0: 65536 */
+};
+
+struct adaptbf;
+/* 0; -EINVAL: a rate that is not > 0, or a period or headroom below 0; -ENOMEM. */
+int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret);
+void adaptbf_free(struct adaptbf *a);
+
+/* One period, which begins at `now`. 0, or the driver's error (what had been allocated is then as if
+ * it had been applied), or -ENOMEM (nothing changed). Jobs beyond jobs_max are left alone. O(n), or
+ * O(n log n) with `ordered`. */
+int adaptbf_step(
+	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
+
+void adaptbf_set_rate(struct adaptbf *a, double rate); /* stated anew; > 0 */
+
+/* ---- looking, and what a restart needs */
+
+struct adaptbf_state {       /* of the whole; all of it is what a save must keep */
+	double rate;         /* per second: stated, or as learned so far */
+	int32_t carry;       /* tokens × REMAINDER_ONE */
+	int64_t tombstone;   /* records of those who were dropped */
+	int64_t written_off; /* debts of those who were dropped, summed; tokens */
+	int64_t forfeited;   /* claims of those who were dropped */
+	uint64_t steps;
+	/* of the last step, for show: */
+	int64_t tokens, surplus, reclaimed, coefficient;
+	uint32_t active, known, left_out; /* jobs; left_out: beyond jobs_max */
+};
+void adaptbf_state(const struct adaptbf *a, struct adaptbf_state *ret);
+
+struct adaptbf_account { /* of one job */
+	uint64_t id;
+	uint32_t weight;
+	bool active;
+	weir_time seen; /* when it was last active */
+	int64_t tokens, initial, record;
+	uint64_t demand;
+	int32_t remainder, reclaim; /* × REMAINDER_ONE */
+	struct ledger_account ledger;
+};
+/* Places 0 … n − 1, of which some are empty: false. */
+size_t adaptbf_places(const struct adaptbf *a);
+bool adaptbf_account_at(const struct adaptbf *a, size_t place, struct adaptbf_account *ret);
+/* -ENOENT: it is not known. */
+int adaptbf_account(const struct adaptbf *a, uint64_t id, struct adaptbf_account *ret);
+
+struct adaptbf_loan { /* 0 in place of an id: those who left */
+	uint64_t lender, borrower;
+	int64_t amount, lent;
+	weir_time since, last; /* on the clock of `now` */
+};
+/* Open loans: until visit returns false. */
+void adaptbf_loans(const struct adaptbf *a,
+	bool (*visit)(const struct adaptbf_loan *loan, void *arg), void *arg);
+/* The last of those that were paid back, newest first; at most `max`; how many. The ids of jobs
+ * that were dropped since are 0. */
+size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max);
+
+/* As it was: before the first step. `now` is the new clock's; times are given on it (what was saved
+ * is on the old one: shift it). -EINVAL: not what a controller can have been in, e.g. records and
+ * tombstone that do not sum to 0, or loans that are not the records; -ENOMEM. On error `a` must be
+ * freed. */
+int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
+	const struct adaptbf_account *accounts, size_t n, const struct adaptbf_loan *loans,
+	size_t m);
+
+/* How many periods at most until a borrower that is active throughout and has at least `tokens` each
+ * period has given back `owed`, to lenders whose demand is unmet as long and whose priority (their
+ * share of the active jobs' weights) is `p`, with requests waiting throughout. */
+double adaptbf_bound(double owed, double p, double tokens);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ledger: who lent whom how many tokens, since when, and when it was paid back.
+ *
+ * AdapTBF itself keeps one number a job, its record. Tokens go into a pool and come out of it, so
+ * who lent to whom is a matter of book-keeping; it is kept so that
+ *
+ *   a job's claims less its debts are its record, exactly;
+ *   a job has claims or debts, never both: who owes and gives, pays; who has lent and gets, is
+ *   paid. Where payer and payee are strangers, the claim of the payer's creditor passes to
+ *   the payee's debtor, as in a clearing house;
+ *   the oldest is paid first.
+ *
+ * Jobs are small dense numbers, the caller's. LEDGER_POOL stands for those who left: what a job
+ * that is dropped owed is owed by the pool from then on, which never pays of itself.
+ *
+ * METHOD  Loans are linked into their lender's and their borrower's lists, oldest first, and into
+ *         a hash by the pair. O(1) for each loan touched; a transfer touches two that it settles, or
+ *         makes one.
+ */
+#ifndef WEIR_CTL_LEDGER_H
+#define WEIR_CTL_LEDGER_H
+
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEDGER_POOL   UINT32_MAX
+#define LEDGER_CLOSED 256 /* loans that were paid back, remembered */
+
+struct ledger_loan {
+	uint32_t lender, borrower;
+	int64_t amount;        /* open, tokens; of a closed one: 0 */
+	int64_t lent;          /* all that was lent under it */
+	weir_time since, last; /* first lent; last paid back, or lent where nothing was */
+};
+
+struct ledger_account {           /* of one job, since it was added; tokens */
+	int64_t lent, borrowed;   /* to and from others */
+	int64_t repaid, regained; /* by it to others; by others to it */
+	int64_t lost, spared;     /* claims and debts that were written off when others left */
+};
+
+struct ledger;
+int ledger_new(struct ledger **ret); /* 0 or -ENOMEM */
+void ledger_free(struct ledger *l);
+
+/* Room for jobs 0 … n − 1; 0 or -ENOMEM. Those that are new have empty accounts. */
+int ledger_grow(struct ledger *l, uint32_t n);
+
+/* `from` gave `amount` > 0 tokens to `to`, which is another. Where memory runs out, what cannot be
+ * written down is counted as untracked. */
+void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to, int64_t amount);
+
+/* The job is dropped: its loans are the pool's, its account is empty. What it owed, and was owed. */
+void ledger_drop(
+	struct ledger *l, weir_time now, uint32_t job, int64_t *ret_debt, int64_t *ret_claim);
+
+/* As it was saved: a loan that is open; LEDGER_POOL may be either side. 0, -EINVAL (no such job, no
+ * amount, both sides alike, or a side that has the opposite), or -ENOMEM. */
+int ledger_restore(struct ledger *l, const struct ledger_loan *loan);
+void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_account *a);
+
+/* ---- looking */
+
+int64_t ledger_balance(const struct ledger *l, uint32_t job); /* claims − debts. O(its loans) */
+const struct ledger_account *ledger_account(const struct ledger *l, uint32_t job);
+/* Open loans, in no order: calls until one returns false. The ledger must not change meanwhile. */
+void ledger_each(const struct ledger *l, bool (*visit)(const struct ledger_loan *loan, void *arg),
+	void *arg);
+size_t ledger_open(const struct ledger *l);
+/* The last of those paid back, newest first; how many there are, ≤ LEDGER_CLOSED. */
+size_t ledger_closed(const struct ledger *l, struct ledger_loan ret[LEDGER_CLOSED]);
+int64_t ledger_untracked(const struct ledger *l); /* tokens not written down for want of memory */
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/server-jobs.h"
+#include "ctl/policy-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Weights are whole numbers to the law: 1024 keeps ten binary digits of a fractional one. */
+#define UNIT 1024.0
+
+static int find_device(
+	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err);
+
+	*ret = 0;
+	if (r == -ENOENT && s->n_devices == 1)
+		return 0;
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (strcmp(s->stations[i].name, name) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+}
+
+int server_jobs_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+{
+	const struct scenario_gate *g;
+	uint32_t device;
+	int r = find_device(s, map, &device, err);
+
+	if (r)
+		return r;
+	g = s->stations[device].gate;
+	if (!g || !g->policy)
+		return yamldoc_error(map, err, "the device '%s' needs a 'gate' with 'tenants'",
+			s->stations[device].name);
+	return 0;
+}
+
+/* Its weight; below the top, its part of its parent's. */
+static double weight(const struct weir_tenant *tenants, size_t leaf)
+{
+	const struct weir_tenant *t = &tenants[leaf];
+	double part = 1;
+
+	for (; t->parent >= 0; t = &tenants[t->parent]) {
+		double all = 0;
+
+		for (int i = tenants[t->parent].first_child; i >= 0; i = tenants[i].next_sibling)
+			all += tenants[i].weight;
+		part *= t->weight / all;
+	}
+	return part * t->weight;
+}
+
+static void add(struct server_jobs *j, size_t tenant, const struct weir_bounds *bounds)
+{
+	const struct weir_tenant *t = &j->gate->policy.tenants[tenant];
+	struct weir_bucket_spec *own = &j->own[j->n * POLICY_BUCKETS];
+	double w = weight(j->gate->policy.tenants, tenant) * UNIT;
+
+	j->names[j->n] = t->path;
+	j->leaves[j->n] = (struct adaptbf_gate_leaf){
+		.node = j->gate->nodes[tenant],
+		.id = j->n + 1,
+		.weight = (uint32_t)fmin(fmax(rint(w), 1), UINT32_MAX),
+		.share = t->weight,
+		.own = own,
+		.n_own = policy_install_buckets(t, &bounds[tenant], own),
+	};
+	j->n++;
+}
+
+int server_jobs_init(struct server_jobs *j, struct world *w, yamldoc_node map, struct weir_err *err)
+{
+	uint32_t device;
+	struct weir_bounds *bounds;
+	size_t n;
+	int r = find_device(w->scenario, map, &device, err);
+
+	if (r)
+		return r;
+	j->station = &w->stations[device];
+	j->gate = j->station->gate;
+	n = j->gate->policy.n_tenants;
+	bounds = calloc(n + 1, sizeof(*bounds));
+	j->leaves = calloc(n + 1, sizeof(*j->leaves));
+	j->names = calloc(n + 1, sizeof(*j->names));
+	j->own = calloc((n + 1) * POLICY_BUCKETS, sizeof(*j->own));
+	r = bounds && j->leaves && j->names && j->own ? weir_policy_bounds(&j->gate->policy, bounds)
+						      : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (j->gate->policy.tenants[i].first_child < 0)
+			add(j, i, bounds);
+	}
+	free(bounds);
+	return r ? weir_err_set(err, r, "out of memory") : 0;
+}
+
+void server_jobs_free(struct server_jobs *j)
+{
+	free(j->leaves);
+	free(j->names);
+	free(j->own);
+}
