@@ -86,6 +86,7 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		string(r, &p->resources[i].back);
 		place(r, &p->resources[i].at);
 		tls(r, &p->resources[i].tls);
+		string(r, &p->resources[i].parda.array);
 	}
 	p->exports = array(r, from->exports, from->n_exports, sizeof(*p->exports));
 	for (size_t i = 0; p->exports && i < from->n_exports; i++) {
@@ -121,6 +122,11 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	string(&r, &p->token);
 	string(&r, &p->state);
 	tls(&r, &p->tls);
+	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
+	string(&r, &p->peers.listen);
+	string(&r, &p->peers.key);
+	string(&r, &p->peers.cluster);
+	string(&r, &p->peers.host);
 	if (!r.no_memory)
 		policy_index_make(&r);
 	if (r.no_memory) {

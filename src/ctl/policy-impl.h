@@ -59,6 +59,10 @@ void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct w
 void policy_serve_read_addresses(
 	struct policy_reading *r, yamldoc_node n, const char ***list, size_t *used);
 
+/* policy-hosts.c: `peers` of the top level; a resource's controller. The resource has its name. */
+void policy_hosts_read(struct policy_reading *r, yamldoc_node root);
+void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+
 /* policy-resource.c */
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);

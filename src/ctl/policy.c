@@ -81,6 +81,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->exports);
 	free(p->listen);
 	free(p->api);
+	free(p->peers.to);
 	free(p);
 }
 
@@ -175,7 +176,7 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 /* ---- the top level */
 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
-	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", NULL};
+	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", NULL};
 
 /* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
@@ -252,6 +253,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 		return;
 	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
 	policy_serve_read(r, root);
+	policy_hosts_read(r, root);
 	policy_resource_read(r, yamldoc_get(root, "resources"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));

@@ -8,6 +8,7 @@
  *   policy.c           memory, remarks, the top level
  *   policy-serve.c     what only the gateway uses: addresses, TLS, threads, memory
  *   policy-resource.c  resources, exports
+ *   policy-hosts.c     what hosts that share a resource need: peers, the window's controller
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
  *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
@@ -76,9 +77,34 @@ struct weir_policy_tls {        /* files; NULL: not stated */
 	bool required;          /* gateway: who does not ask for TLS is refused */
 };
 
+enum weir_controller { WEIR_CONTROLLER_NONE, WEIR_CONTROLLER_PARDA }; /* of a resource's window */
+
+/* How PARDA moves the window of a resource that hosts share; ctl/parda.h says what each is. */
+struct weir_policy_parda {
+	const char *array;   /* the name that the hosts have for it; never NULL when controlled */
+	weir_time threshold; /* the latency to aim at */
+	double gamma, epsilon, wmin, wmax;
+	bool local;    /* estimate: by its own latency alone */
+	int smoothing; /* enum parda_smoothing */
+	double alpha;  /* 0: the default, as in all below */
+	weir_time tau;
+	unsigned age;
+	uint64_t size_fixed; /* bytes */
+};
+
+struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stated */
+	const char **to;   /* addresses */
+	size_t n_to;
+	const char *listen, *key, *cluster;
+	const char *host; /* who we are; NULL: what the machine is called */
+	weir_time period; /* between two steps of the controllers */
+};
+
 struct weir_resource {
 	const char *name, *back; /* back: NULL when not stated */
-	double depth;            /* the window until a controller sets it; 0: auto */
+	enum weir_controller controller;
+	struct weir_policy_parda parda;
+	double depth; /* the window until a controller sets it; 0: auto */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
 	bool capacity_auto;           /* nothing is stated: learned */
@@ -139,6 +165,7 @@ struct weir_policy {
 	enum weir_policy_log_level log_level; /* INFO when not stated */
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;
+	struct weir_policy_peers peers;
 	const struct policy_index *index; /* in `memory`; NULL: put together by hand */
 };
 
@@ -181,6 +208,10 @@ WEIR_API int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds 
  * product of that along its path. */
 WEIR_API void weir_policy_share(
 	const struct weir_policy *p, size_t tenant, double *ret_of_parent, double *ret_of_all);
+
+/* A leaf's shares in what its host may have of a resource that hosts share: its weight at the top of
+ * the tree; below, its part by weight of its parent's. */
+WEIR_API double weir_policy_shares(const struct weir_policy *p, size_t leaf);
 
 /* Who sends a request; NULL: not known, which only an absent field or "*" matches. */
 struct weir_who {

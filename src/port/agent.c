@@ -50,7 +50,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 		.period = a->period,
 		.smoothing = (enum parda_smoothing)c->smoothing,
 		.alpha = c->alpha,
-		.tau = c->tau,
+		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
 		.size_fixed = (double)c->size_fixed};

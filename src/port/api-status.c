@@ -136,6 +136,15 @@ static json_t *capacity(const struct snapshot_resource *r)
 		r->capacity_stated);
 }
 
+static json_t *parda(const struct snapshot_resource *r)
+{
+	if (!r->controlled)
+		return json_null();
+	return json_pack("{s:o, s:b, s:o, s:o, s:o}", "peers", count(r->peers), "alone", r->alone,
+		"shares", real(r->shares), "beta", real(r->beta), "latency_s",
+		r->latency > 0 ? seconds((double)r->latency) : json_null());
+}
+
 static json_t *resource(const struct snapshot_resource *r)
 {
 	json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", text(r->name), "back",
@@ -154,7 +163,26 @@ static json_t *resource(const struct snapshot_resource *r)
 	json_object_set_new(j, "clients", count(r->clients));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
 	json_object_set_new(j, "thread", count(r->thread));
+	json_object_set_new(j, "parda", parda(r));
 	return j;
+}
+
+static json_t *peers(const struct snapshot *s)
+{
+	const struct peer_stats *p = &s->peers;
+	json_t *verdicts;
+
+	if (!s->has_peers)
+		return json_null();
+	verdicts = json_object();
+	for (int v = 0; v < PEER_VERDICTS; v++)
+		json_object_set_new(
+			verdicts, peer_verdict_name((enum peer_verdict)v), count(p->verdicts[v]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "heard",
+		count(p->heard), "received", verdicts, "received_bytes", count(p->received_bytes),
+		"sent", count(p->sent), "sent_bytes", count(p->sent_bytes), "failed",
+		count(p->failed), "missed", count(p->missed), "lost", count(p->lost), "full",
+		count(p->full), "same_name", p->same ? text(p->same_name) : json_null());
 }
 
 /* ---- the whole */
@@ -171,13 +199,13 @@ json_t *api_status(const struct snapshot *s, bool histograms)
 		clients += s->resources[i].clients;
 	}
 	return json_pack(
-		"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}", "weir",
-		WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
+		"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o, s:o}",
+		"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
 		seconds((double)(s->now - s->started)), "policy_version", count(s->version),
 		"enforce", s->enforce, "connections", "accepted", count(s->connections), "refused",
 		count(s->refused), "broken", count(s->broken), "buffers", "used", count(s->memory),
 		"limit", count(s->memory_budget), "clients", count(clients), "tenants", tenants,
-		"resources", resources);
+		"resources", resources, "peers", peers(s));
 }
 
 json_t *api_clients(const struct snapshot *s)

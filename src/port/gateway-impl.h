@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+struct agent;          /* agent.c */
 struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
 struct gateway_divide; /* gateway-divide.c */
@@ -80,6 +81,7 @@ struct gateway {
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
+	struct agent *agent; /* NULL: no controllers */
 
 	struct worker *workers;
 	unsigned n_workers;

@@ -11,6 +11,7 @@
  */
 #include "ctl/policy-copy.h"
 #include "ctl/policy-override.h"
+#include "port/agent.h"
 #include "port/gateway-note.h"
 #include "port/gateway-state.h"
 #include "port/log.h"
@@ -203,6 +204,7 @@ static int commit(struct gateway *g, struct version *v, struct weir_err *err)
 	exchange(g, v);
 	g->version++;
 	gateway_divide_policy(g);
+	agent_policy(g);
 	record_policy(g);
 	return 0;
 }
@@ -256,6 +258,8 @@ static int prepare(struct gateway *g, struct version *v, bool keep, struct gatew
 		rc = gateway_tls_read(v->policy, &v->tls, err);
 	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
 		rc = -EINVAL;
+	if (rc == 0)
+		rc = agent_fits(g, v->policy, err);
 	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
 }
 

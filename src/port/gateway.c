@@ -8,6 +8,7 @@
  * fails takes down what is there already by gateway_free, which so must cope with every half of it.
  */
 #include "port/gateway-impl.h"
+#include "port/agent.h"
 #include "port/back.h"
 #include "port/tls.h"
 #include <assert.h>
@@ -269,6 +270,9 @@ static int start(struct gateway *g, struct weir_err *err)
 	rc = gateway_divide_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
+	rc = agent_start(g, err);
+	if (rc < 0)
+		return rc;
 	return gateway_listen(g, err);
 }
 
@@ -351,6 +355,7 @@ void gateway_free(struct gateway *g)
 	if (!g)
 		return;
 	if (g->loop) {
+		agent_stop(g); /* first: it may run the loop */
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);
 		gateway_unlisten(g);

@@ -352,10 +352,82 @@ static void write_resources(const struct snapshot *s, FILE *to)
 	}
 }
 
+/* ---- other hosts */
+
+#define R(member) offsetof(struct snapshot_resource, member)
+static const struct field parda_fields[] = {
+	{"weir_parda_peers", "gauge", "Hosts that are heard and count.", R(peers), F_U32, true},
+	{"weir_parda_alone", "gauge", "1: no other host is heard.", R(alone), F_BOOL, true},
+	{"weir_parda_shares", "gauge", "Of this host's tenants that are not idle.", R(shares),
+		F_DOUBLE, true},
+	{"weir_parda_beta", "gauge", "Slots of the window that shares steer.", R(beta), F_DOUBLE,
+		true},
+	{"weir_parda_latency_seconds", "gauge", "Of the resource, as all hosts see it.", R(latency),
+		F_TIME, true},
+};
+#undef R
+
+static void write_parda(const struct snapshot *s, FILE *to)
+{
+	for (size_t k = 0; k < COUNT(parda_fields); k++) {
+		const struct field *f = &parda_fields[k];
+		bool first = true;
+
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].controlled)
+				continue;
+			if (first)
+				family(to, f->name, f->type, f->help);
+			first = false;
+			fputs(f->name, to);
+			labels(to, "resource", s->resources[i].name, "", "");
+			number(to, value_of(&s->resources[i], f));
+		}
+	}
+}
+
+static void write_peers(const struct snapshot *s, FILE *to)
+{
+	const struct peer_stats *p = &s->peers;
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} all[] = {
+		{"weir_peer_heard", "gauge", "Hosts heard in the last 10 s.", p->heard},
+		{"weir_peer_sent_total", "counter", "Messages to other hosts.", (double)p->sent},
+		{"weir_peer_sent_bytes_total", "counter", "Of those.", (double)p->sent_bytes},
+		{"weir_peer_received_bytes_total", "counter", "Datagrams, or what was read.",
+			(double)p->received_bytes},
+		{"weir_peer_failed_total", "counter", "What the system refused.",
+			(double)p->failed},
+		{"weir_peer_missed_total", "counter", "Periods that slow storage cost.",
+			(double)p->missed},
+		{"weir_peer_same_name_total", "counter", "Messages of hosts with one name.",
+			(double)p->same},
+	};
+
+	if (!s->has_peers)
+		return;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		family(to, all[i].name, all[i].type, all[i].help);
+		fprintf(to, "%s ", all[i].name);
+		number(to, all[i].value);
+	}
+	family(to, "weir_peer_received_total", "counter",
+		"Messages, by what became of them; all but taken changed nothing.");
+	for (int v = 0; v < PEER_VERDICTS; v++) {
+		fputs("weir_peer_received_total", to);
+		labels(to, "verdict", peer_verdict_name((enum peer_verdict)v), "", "");
+		number(to, (double)p->verdicts[v]);
+	}
+}
+
 void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
 {
 	write_process(s, p, to);
 	write_resources(s, to);
+	write_parda(s, to);
+	write_peers(s, to);
 	write_tenant_fields(s, to);
 	write_splits(s, to);
 	write_limits(s, false, to);

@@ -52,6 +52,7 @@ struct resource {
 	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
 	weir_node *nodes;                 /* of the policy's tenants in the gate */
 	size_t n_nodes;
+	double window;   /* that a controller set; 0: none did */
 	void *policy_of; /* resource-policy.c's own; freed by resource_policy_free */
 
 	struct client own; /* of the gateway's own requests; in no list */

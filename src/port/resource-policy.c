@@ -135,6 +135,8 @@ static void root_knobs(
 {
 	double depth = spec->depth > 0 ? spec->depth : r->back->info.depth;
 
+	if (spec->controller != WEIR_CONTROLLER_NONE && r->window > 0)
+		depth = r->window;
 	knobs[0] = (struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = depth > 0 ? depth : 32};
 	knobs[1] = (struct weir_knob){.kind = WEIR_KNOB_RUN, .value = spec->run};
 	knobs[2] =
@@ -145,6 +147,9 @@ static void root_knobs(
 static void take_spec(struct resource *r, const struct weir_resource *spec)
 {
 	r->spec.depth = spec->depth;
+	r->spec.controller = spec->controller;
+	if (spec->controller == WEIR_CONTROLLER_NONE)
+		r->window = 0;
 	memcpy(r->spec.capacity, spec->capacity, sizeof(r->spec.capacity));
 	r->spec.capacity_auto = spec->capacity_auto;
 	r->spec.run = spec->run;

@@ -9,6 +9,7 @@
  *   resource.c         the way of a request; shadow mode
  *   resource-policy.c  the tree in the gate: installed, swapped, divided
  *   resource-look.c    what was measured
+ *   resource-load.c    what a controller of the window is told, and the window
  */
 #ifndef WEIR_PORT_RESOURCE_H
 #define WEIR_PORT_RESOURCE_H
@@ -93,6 +94,21 @@ struct resource_demand {
 	bool held; /* its own max keeps somebody waiting right now */
 };
 void resource_demand(struct resource *r, struct resource_demand *ret_demand, size_t n);
+
+/* ---- the window, on the loop's thread (resource-load.c) */
+
+struct resource_load {          /* of one leaf, since its node was made; only differences count */
+	uint64_t served, bytes; /* requests that came back; of those that went */
+	double device_ns;       /* request·ns inside the back end */
+	double wanting_ns; /* and those for which a request waited for the window or its turn */
+	uint32_t clients;  /* now */
+};
+/* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
+int resource_load(
+	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
+/* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
+ * this resource. */
+void resource_window(struct resource *r, double window);
 
 /* Adds what was measured here to the snapshot (snapshot.h). */
 void resource_snapshot(struct resource *r, struct snapshot *s);

@@ -5,6 +5,7 @@
  * Everything in it is a copy: the policy may be swapped while somebody still looks at it. All its
  * memory hangs on one list, so freeing needs to know nothing of what is inside.
  */
+#include "port/agent.h"
 #include "port/gateway-impl.h"
 #include "port/snapshot.h"
 #include <errno.h>
@@ -171,6 +172,25 @@ static int gather_memory(void *arg, struct worker *w)
 	return 0;
 }
 
+static void gather_agent(struct gateway *g, struct snapshot *s)
+{
+	struct agent_view v;
+
+	s->has_peers = agent_peers(g, &s->peers);
+	for (size_t i = 0; i < g->n_resources; i++) {
+		struct snapshot_resource *r = &s->resources[i];
+
+		r->controlled = agent_look(g, i, &v);
+		if (!r->controlled)
+			continue;
+		r->alone = v.last.alone;
+		r->peers = v.last.peers;
+		r->shares = v.last.report.shares;
+		r->beta = v.last.beta;
+		r->latency = (weir_time)v.last.latency;
+	}
+}
+
 int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
 {
 	struct snapshot *s;
@@ -184,6 +204,7 @@ int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
 	s->connections = atomic_load_explicit(&g->connections, memory_order_relaxed);
 	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
 	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
+	gather_agent(g, s);
 	s->now = loop_clock();
 	*ret_snapshot = s;
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/hist.h"
 #include "ctl/policy.h"
 #include "gate/gate.h"
+#include "port/peer.h"
 
 struct snapshot_tenant {
 	const char *path;    /* of the policy */
@@ -36,6 +37,11 @@ struct snapshot_resource {
 	uint32_t queued, in_flight, clients;
 	weir_time full; /* time with the window full */
 	unsigned thread;
+	/* By the window's controller, of its last step; controlled false: there is none. */
+	bool controlled, alone; /* alone: it hears no other host */
+	uint32_t peers;         /* hosts that count */
+	double shares, beta;
+	weir_time latency; /* of the array, as the law was fed; 0: not known */
 };
 
 struct snapshot_client {
@@ -58,7 +64,9 @@ struct snapshot {
 	uint64_t connections, refused,
 		broken;               /* accepted; turned away; cut off for breaking the protocol */
 	size_t memory, memory_budget; /* bytes of payload buffers held */
-	void *memory_of;              /* what everything above lies in */
+	bool has_peers;               /* the policy names some */
+	struct peer_stats peers;
+	void *memory_of; /* what everything above lies in */
 };
 
 void snapshot_free(struct snapshot *s);
