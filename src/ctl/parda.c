@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parda: one step, from what was measured and heard to a window. See parda.h. */
 #include "ctl/parda.h"
+#include "alg/knee.h"
 #include "ctl/parda-peers.h"
 #include <errno.h>
 #include <math.h>
@@ -14,13 +15,16 @@ struct parda {
 	struct parda_config config;
 	struct parda_law law; /* the config's, with the threshold that is fed to eq. 2 */
 	struct parda_peers peers;
-	double *ratios; /* room for the peers' w/β */
+	struct knee *knee; /* NULL: the threshold is given */
+	double *ratios;    /* room for the peers' w/β */
 	uint32_t ratios_room;
 	bool started, idle;
 	unsigned joining; /* steps for which it still may join */
 	weir_time last;   /* the step before */
 	uint64_t sequence;
 	double window, latency; /* own */
+	double threshold;       /* aimed at */
+	double decided;         /* by our own knee, in the last step */
 	double scale;           /* of the last step that could tell one */
 	unsigned twice;         /* steps for which to say that our own id is used twice */
 	struct parda_counts counts;
@@ -41,6 +45,12 @@ static bool literal(const struct parda *p)
 	return p->config.local || p->config.epsilon <= 0;
 }
 
+static void aim(struct parda *p, double threshold)
+{
+	p->threshold = threshold;
+	p->law.threshold = literal(p) ? threshold : parda_fed(threshold, p->config.epsilon);
+}
+
 int parda_set_law(struct parda *p, const struct parda_law *law)
 {
 	int r = check_law(law);
@@ -48,8 +58,9 @@ int parda_set_law(struct parda *p, const struct parda_law *law)
 	if (r)
 		return r;
 	p->config.law = p->law = *law;
-	if (!literal(p))
-		p->law.threshold = parda_fed(law->threshold, p->config.epsilon);
+	if (p->knee)
+		p->knee->config.most = law->threshold;
+	aim(p, p->knee ? fmin(p->knee->asked, law->threshold) : law->threshold);
 	return 0;
 }
 
@@ -71,6 +82,18 @@ static void fill_in(struct parda_config *c)
 		c->window = 4; /* little, until peers are heard; alone it grows threefold a step */
 }
 
+static int start_finding(struct parda *p)
+{
+	struct knee_config config = {.most = p->config.law.threshold};
+
+	p->knee = malloc(sizeof(*p->knee));
+	if (!p->knee)
+		return -ENOMEM;
+	knee_init(p->knee, &config);
+	p->decided = p->knee->asked;
+	return 0;
+}
+
 int parda_new(const struct parda_config *config, struct parda **ret)
 {
 	struct parda *p;
@@ -83,6 +106,11 @@ int parda_new(const struct parda_config *config, struct parda **ret)
 		return -ENOMEM;
 	p->config = *config;
 	fill_in(&p->config);
+	r = config->find ? start_finding(p) : 0;
+	if (r) {
+		parda_free(p);
+		return r;
+	}
 	parda_set_law(p, &config->law);
 	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
 	p->joining = p->config.age;
@@ -101,6 +129,7 @@ void parda_free(struct parda *p)
 		return;
 	parda_peers_free(&p->peers);
 	free(p->ratios);
+	free(p->knee);
 	free(p);
 }
 
@@ -114,7 +143,8 @@ static bool may_be(double x)
 static enum parda_heard judge(struct parda *p, const struct parda_report *r)
 {
 	if (!may_be(r->shares) || !may_be(r->beta) || !may_be(r->window) || !may_be(r->inside) ||
-		!may_be(r->latency) || !may_be(r->ios) || r->sequence == 0 || r->instance == 0)
+		!may_be(r->latency) || !may_be(r->ios) || !may_be(r->threshold) ||
+		r->sequence == 0 || r->instance == 0)
 		return PARDA_WRONG;
 	if (r->id != p->config.id)
 		return parda_peers_hear(&p->peers, r);
@@ -302,6 +332,26 @@ static void note_joining(
 	p->idle = idle;
 }
 
+/* Everybody watches; the lowest id decides, and aims itself at what it has told before: so all of them
+ * change at once, and none gains a period on the others. Returns what is to be told. */
+static double find_threshold(struct parda *p, double latency, double ios)
+{
+	double before = p->decided, told = p->decided = knee_step(p->knee, latency, ios);
+	uint64_t lowest = p->config.id;
+
+	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (!parda_peer_counts(&p->peers, peer) || peer->last.id > lowest ||
+			!(peer->last.threshold > 0))
+			continue;
+		lowest = peer->last.id;
+		before = told = fmin(peer->last.threshold, p->config.law.threshold);
+	}
+	aim(p, before);
+	return told;
+}
+
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
 {
@@ -329,6 +379,7 @@ void parda_step(
 	ret->latency = s.ios > 0 ? s.latency / s.ios : 0;
 	if (p->config.local)
 		ret->latency = p->latency;
+	own.threshold = p->knee ? find_threshold(p, ret->latency, s.ios) : p->threshold;
 	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
 		p->joining = 0;
 	/* Who joins goes the same step as its peers, who have told where they stood before it. */
@@ -336,6 +387,8 @@ void parda_step(
 	if (p->joining && !p->idle)
 		p->joining--;
 	ret->window = own.window = p->window;
+	ret->threshold = p->threshold;
+	ret->knee = p->knee ? p->knee->knee : 0;
 	ret->peers = s.peers;
 	ret->alone = !p->config.local && s.peers == 0;
 	say_twice(p, ret);

@@ -22,6 +22,9 @@
  * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
  *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
  *          15 periods on the way.
+ * FINDING  Where no threshold is known it can be found (alg/knee.h): the knee of throughput over latency,
+ *          of all hosts together. The host with the lowest id decides, the others follow what its
+ *          reports aim at; all watch, so that the next one knows as much.
  * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
  *
  * Nothing here locks, reads a clock or, after parda_new, fails. One instance belongs to one thread.
@@ -45,6 +48,7 @@ struct parda_report {
 	double inside;     /* requests inside the resource, mean over the period */
 	double latency;    /* ns, averaged; 0: it had no IO yet */
 	double ios;        /* completed per second in the period */
+	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
 };
 
 enum parda_smoothing {     /* of latency, eq. 1 */
@@ -56,6 +60,7 @@ enum parda_smoothing {     /* of latency, eq. 1 */
 struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
+	bool find;        /* the threshold is found, and law.threshold the most that it may be */
 	double epsilon;   /* ε of alg/parda.h; 0: literal, β = unit × shares at 𝓛 itself */
 	double unit;      /* slots a share, when literal; 0: 1 */
 	weir_time period; /* 0: 2 s */
@@ -83,6 +88,8 @@ struct parda_decision {
 	double window, beta;
 	double latency;    /* ns: what the law was fed; 0: none is known */
 	double scale;      /* slots a share */
+	double threshold;  /* ns: what is aimed at */
+	double knee;       /* ns, as this host sees it; 0: not known, or not asked for */
 	uint32_t peers;    /* that count */
 	bool alone;        /* aggregated, and nobody was heard */
 	bool twice;        /* somebody else speaks under an id that is taken, … */

@@ -51,9 +51,9 @@ struct hosts {
 
 /* ---- the map */
 
-static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold", "gamma",
-	"epsilon", "unit", "wmin", "wmax", "window", "estimate", "smoothing", "alpha", "tau", "age",
-	"delay", "loss", "size_fixed", NULL};
+static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
+	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 
@@ -79,11 +79,18 @@ static int read_device(
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
-	weir_time threshold = 0;
-	int r = yamldoc_time(map, "threshold", &threshold, err);
+	const char *text = yamldoc_text(yamldoc_get(map, "threshold"));
+	weir_time threshold = 100 * WEIR_MS;
+	int r;
+
+	c->find = text && strcmp(text, "auto") == 0;
+	if (c->find)
+		r = ABSENT_OK(yamldoc_time(map, "threshold_max", &threshold, err));
+	else
+		r = yamldoc_time(map, "threshold", &threshold, err);
 
 	if (r == -ENOENT)
-		return yamldoc_error(map, err, "needs a 'threshold', as in '30ms'");
+		return yamldoc_error(map, err, "needs a 'threshold', as in '30ms' or 'auto'");
 	if (r || (r = ABSENT_OK(yamldoc_count(map, "gamma", &c->law.gamma, err))) ||
 		(r = ABSENT_OK(yamldoc_count(map, "epsilon", &c->epsilon, err))) ||
 		(r = ABSENT_OK(yamldoc_count(map, "unit", &c->unit, err))) ||
@@ -356,13 +363,14 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 
 static int put_series(struct host *h, struct world *w)
 {
-	static const char *const names[] = {"beta", "shares", "latency"};
-	static const char *const units[] = {"requests", "", "ms"};
-	const double values[] = {h->last.beta, h->last.report.shares, h->last.latency / 1e6};
+	static const char *const names[] = {"beta", "shares", "latency", "threshold"};
+	static const char *const units[] = {"requests", "", "ms", "ms"};
+	const double values[] = {h->last.beta, h->last.report.shares, h->last.latency / 1e6,
+		h->last.threshold / 1e6};
 	struct metrics *m = w->measure->metrics;
 	int r = 0;
 
-	for (int i = 0; r == 0 && w->scenario->sample && i < 3; i++) {
+	for (int i = 0; r == 0 && w->scenario->sample && i < 4; i++) {
 		int series = metrics_seriesf(m, units[i], "parda.%s.%s", h->world->name, names[i]);
 
 		r = series < 0 ? series
@@ -419,6 +427,9 @@ static int hosts_report(void *state, struct world *w, struct metrics *m)
 		if (r == 0)
 			r = metrics_putf(
 				m, "", h->last.peers, "parda.%s.peers_end", h->world->name);
+		if (r == 0 && c->settings.config.find)
+			r = metrics_putf(
+				m, "ms", h->last.knee / 1e6, "parda.%s.knee_end", h->world->name);
 	}
 	return r;
 }

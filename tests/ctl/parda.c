@@ -333,6 +333,39 @@ static void test_partition(void)
 	unmake(&a);
 }
 
+/* ---- the threshold is found */
+
+static void test_finds_the_threshold(void)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	for (int i = 0; i < 6; i++) {
+		a.hosts[i].config.law.threshold = 100.0 * WEIR_MS;
+		a.hosts[i].config.law.wmin = 0.05; /* there are 16 slots for 12 shares */
+		a.hosts[i].config.find = true;
+		start(&a, i);
+	}
+	periods(&a, 200);
+	/* Without a queue it does all that it can: the knee is at the service time. */
+	CHECK_NEAR(a.hosts[0].last.knee, SERVICE, 0.2);
+	for (int t = 0; t < 30; t++) {
+		double decided = a.hosts[0].last.report.threshold;
+
+		period(&a);
+		for (int i = 0; i < 6; i++) /* as it was told in the period before */
+			CHECK_NEAR(a.hosts[i].last.threshold, decided, 1e-12);
+		CHECK(a.latency < 2 * SERVICE);
+		check_shares(&a, 0.05);
+	}
+	a.hosts[0].up = false; /* the next one decides, and knows what the first knew */
+	periods(&a, 30);
+	CHECK_NEAR(a.hosts[1].last.knee, SERVICE, 0.2);
+	CHECK_NEAR(a.hosts[5].last.threshold, SERVICE, 0.5);
+	CHECK(a.latency < 2 * SERVICE);
+	unmake(&a);
+}
+
 /* ---- smaller things */
 
 static void test_config(void)
@@ -398,6 +431,7 @@ int main(void)
 	RUN(test_idle_host_returns);
 	RUN(test_clock_is_set);
 	RUN(test_partition);
+	RUN(test_finds_the_threshold);
 	RUN(test_config);
 	RUN(test_a_hang);
 	return 0;
