@@ -11,7 +11,10 @@
  *         policy of 50 tenants that each have a weight, a min and a max; four of them are busy, or, in
  *         the row that says so, all 50. Debian's nbdkit and qemu-nbd are what they are by default; one
  *         that is not installed has no row.
- *         As a proxy there are three processes for two cores, so that none is pinned.
+ *         As a proxy there are three processes for two cores, so that none is pinned, nor where the
+ *         same load goes to the upstream directly.
+ *         The gate's window is what the back end serves at once. So the victim's device of 8 x 100 µs
+ *         has never more than 8 requests inside, and a QD1 victim waits for the first of them to end.
  */
 #include "prog/bench.h"
 #include "prog/files.h"
@@ -67,9 +70,10 @@ static void socket_path(const struct site *s, enum server which, char *ret, size
 	snprintf(ret, len, "%s/%d.sock", s->dir, (int)which);
 }
 
-/* The policy of the gated server: `back` behind one gate, an export a tenant. */
-static int write_policy(const struct site *s, const char *name, const char *back, unsigned tenants,
-	struct weir_err *err)
+/* The policy of the gated server: `back` behind one gate, an export a tenant. `depth`: as many as the
+ * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate. */
+static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
+	unsigned tenants, struct weir_err *err)
 {
 	char path[128], *text = NULL;
 	size_t len;
@@ -77,7 +81,7 @@ static int write_policy(const struct site *s, const char *name, const char *back
 
 	if (!f)
 		return -ENOMEM;
-	fprintf(f, "resources: [{name: r, back: \"%s\"}]\nexports:\n", back);
+	fprintf(f, "resources: [{name: r, back: \"%s\", depth: %s}]\nexports:\n", back, depth);
 	for (unsigned i = 0; i < tenants; i++)
 		fprintf(f, "  - {name: e%u, resource: r, offset: %llu B, size: %llu B}\n", i,
 			i * REGION, REGION);
@@ -98,16 +102,17 @@ static int write_policy(const struct site *s, const char *name, const char *back
 static int write_policies(const struct site *s, struct weir_err *err)
 {
 	char back[200], path[128];
-	int r = write_policy(s, "memory.yaml", "memory:4G", TENANTS, err);
+	int r = write_policy(s, "memory.yaml", "memory:4G", "auto", TENANTS, err);
 
 	if (r == 0)
 		/* Eight at once, 100 µs each. */
 		r = write_policy(s, "model.yaml",
-			"model:server,latency=100us,servers=8,service=fixed+memory:1G", 2, err);
+			"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2,
+			err);
 	socket_path(s, UPSTREAM, path, sizeof(path));
 	snprintf(back, sizeof(back), "nbd+unix:///r?socket=%s", path);
 	if (r == 0)
-		r = write_policy(s, "proxy.yaml", back, TENANTS, err);
+		r = write_policy(s, "proxy.yaml", back, "auto", TENANTS, err);
 	return r;
 }
 
