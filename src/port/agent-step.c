@@ -59,7 +59,8 @@ void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 				.window = r->window,
 				.inside = r->inside,
 				.latency = r->latency,
-				.ios = r->ios};
+				.ios = r->ios,
+				.threshold = r->threshold};
 
 			if (r->resource == s->hash)
 				parda_hear(s->parda, &heard);
@@ -87,7 +88,7 @@ static void tell(struct agent *a)
 				.inside = r->inside,
 				.latency = r->latency,
 				.ios = r->ios,
-				.threshold = (double)s->config.threshold,
+				.threshold = r->threshold,
 				.period = a->period};
 	}
 	peer_send(a->peers, reports, n);

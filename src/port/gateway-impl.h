@@ -93,7 +93,7 @@ struct gateway {
 	struct loop_timer accept_again; /* after a pause */
 	int spare_fd;       /* given up for a moment to turn a client away without EMFILE */
 	struct door *doors; /* door.c's: handshakes under way */
-	struct tls *tls; /* of the policy in force; connections have their own hold on it */
+	struct tls *tls;    /* of the policy in force; connections have their own hold on it */
 
 	struct loop_fd signals;
 	struct loop_timer watchdog, stop_timer;
