@@ -10,9 +10,8 @@
  *         be, and the curve is the upper edge of what is seen. Between the last bin below p · max X and
  *         the first above it the knee is interpolated.
  *         What to ask for: as long as nothing is known below the knee, 3/4 of it, so that the search
- *         goes down from `most`. Then in turn the knee, 3/4 of it, the knee, 4/3 of it: the curve on
- *         both sides stays fresh, and a knee that moved is followed by a third in each round. The last
- *         third of a dwell counts most, since bins go by the latency that was, not by what was asked.
+ *         goes down from `most`. Then two turns just above the knee, one at 3/4 of it, two, one at 4/3: the curve on
+ *         both sides stays fresh, and a knee that moved is followed by a third in each round.
  *         O(bins) an interval.
  * DIFFERS From the point of greatest power X/L, which on an array gives up a quarter of the throughput.
  * EXAMPLE A resource that does W/5 ms up to 3200 a second: X(L) = 3200 from 5 ms on: the knee is 5 ms.
@@ -23,7 +22,9 @@
 
 #define SEEN_ENOUGH 3   /* intervals: one may have been a transient */
 #define LOOK_COSTS  0.9 /* of what is had at the knee: below it the look is over */
-#define FIRST       1e3 /* ns: the lower edge of bin 0 */
+#define ABOVE                                                                                      \
+	1.06 /* half a bin: where the knee is sharp, a little less latency cannot be had at all */
+#define FIRST 1e3 /* ns: the lower edge of bin 0 */
 
 void knee_init(struct knee *k, const struct knee_config *config)
 {
@@ -111,7 +112,7 @@ static double find(const struct knee *k, bool *ret_below, double *ret_most)
 
 double knee_step(struct knee *k, double latency, double rate)
 {
-	static const double turns[] = {1, 0.75, 1, 4.0 / 3};
+	static const double turns[] = {ABOVE, ABOVE, 0.75, ABOVE, ABOVE, 4.0 / 3};
 	double most;
 	bool below;
 
@@ -121,9 +122,9 @@ double knee_step(struct knee *k, double latency, double rate)
 	k->knee = find(k, &below, &most);
 	/* A look below costs throughput: no longer than until it is seen that it does. */
 	if (k->asked < k->knee && rate < LOOK_COSTS * k->config.part * most)
-		k->asked = k->knee;
+		k->asked = k->knee * ABOVE;
 	if (k->now % k->config.dwell == 0) {
-		double factor = below ? turns[k->phase++ % 4] : 0.75;
+		double factor = below ? turns[k->phase++ % 6] : 0.75;
 
 		if (k->knee > 0)
 			k->asked = fmax(k->config.least, fmin(k->knee * factor, k->config.most));
