@@ -11,12 +11,13 @@
 
 static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host", "period", NULL};
 static const char *const controllers[] = {"none", "parda", NULL}; /* enum weir_controller */
-static const char *const parda_keys[] = {"array", "gamma", "epsilon", "wmin", "wmax", "estimate",
-	"smoothing", "alpha", "tau", "age", "size_fixed", NULL};
+static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
+	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 
-#define PERIOD (2 * WEIR_SEC) /* PARDA's; much less is noise */
+#define PERIOD        (2 * WEIR_SEC)  /* PARDA's; much less is noise */
+#define THRESHOLD_MAX (100 * WEIR_MS) /* where it is to be found: what people still put up with */
 
 /* ---- peers */
 
@@ -98,6 +99,12 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	if (!n.id || !policy_keys(r, n, parda_keys))
 		return;
 	read_bounds(r, n, to);
+	if (yamldoc_get(n, "threshold_max").id && !to->find)
+		policy_refuse(r, yamldoc_get(n, "threshold_max"), "is for 'threshold: auto'");
+	else if (policy_took(r, yamldoc_time(n, "threshold_max", &to->threshold, &err), &err) ==
+			 0 &&
+		 to->threshold <= 0)
+		policy_refuse(r, yamldoc_get(n, "threshold_max"), "must be more than 0");
 	if (yamldoc_get(n, "array").id)
 		to->array = policy_get_string(r, n, "array");
 	policy_took(r, yamldoc_choice(n, "estimate", estimates, &estimate, &err), &err);
@@ -113,6 +120,19 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	policy_took(r, yamldoc_size_of(n, "size_fixed", &to->size_fixed, &err), &err);
 }
 
+static void read_threshold(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
+{
+	const char *text = yamldoc_text(yamldoc_get(n, "threshold"));
+	struct weir_err err;
+
+	to->find = text && strcmp(text, "auto") == 0;
+	if (to->find)
+		to->threshold = THRESHOLD_MAX;
+	else if (policy_took(r, yamldoc_time(n, "threshold", &to->threshold, &err), &err) == 0 &&
+		 to->threshold <= 0)
+		policy_refuse(r, yamldoc_get(n, "threshold"), "must be more than 0, or auto");
+}
+
 void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	struct weir_policy_parda *parda = &to->parda;
@@ -126,12 +146,11 @@ void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	if (rc && rc != -ENOENT)
 		return;
 	to->controller = (enum weir_controller)controller;
-	rc = policy_took(r, yamldoc_time(n, "threshold", &parda->threshold, &err), &err);
-	if (rc == 0 && parda->threshold <= 0)
-		policy_refuse(r, yamldoc_get(n, "threshold"), "must be more than 0");
+	read_threshold(r, n, parda);
 	read_parda(r, yamldoc_get(n, "parda"), parda);
 	if (to->controller == WEIR_CONTROLLER_PARDA && !yamldoc_get(n, "threshold").id)
-		policy_refuse(r, n, "controller parda needs a threshold, as in 'threshold: 25ms'");
+		policy_refuse(r, n,
+			"controller parda needs a threshold, as in 'threshold: 25ms' or 'auto'");
 	if (to->controller != WEIR_CONTROLLER_PARDA &&
 		(yamldoc_get(n, "threshold").id || yamldoc_get(n, "parda").id))
 		policy_refuse(r, n, "threshold and parda are for 'controller: parda'");

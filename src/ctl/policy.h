@@ -82,7 +82,8 @@ enum weir_controller { WEIR_CONTROLLER_NONE, WEIR_CONTROLLER_PARDA }; /* of a re
 /* How PARDA moves the window of a resource that hosts share; ctl/parda.h says what each is. */
 struct weir_policy_parda {
 	const char *array;   /* the name that the hosts have for it; never NULL when controlled */
-	weir_time threshold; /* the latency to aim at */
+	weir_time threshold; /* the latency to aim at; with `find` the most that it may be */
+	bool find;           /* threshold: auto */
 	double gamma, epsilon, wmin, wmax;
 	bool local;    /* estimate: by its own latency alone */
 	int smoothing; /* enum parda_smoothing */

@@ -26,9 +26,9 @@ static void seat_clear(struct agent_seat *s)
 
 static bool same(const struct weir_policy_parda *a, const struct weir_policy_parda *b)
 {
-	return a->epsilon == b->epsilon && a->local == b->local && a->smoothing == b->smoothing &&
-	       a->alpha == b->alpha && a->tau == b->tau && a->age == b->age &&
-	       a->size_fixed == b->size_fixed;
+	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
+	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
+	       a->age == b->age && a->size_fixed == b->size_fixed;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -46,6 +46,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 	struct parda_config config = {.id = a->id,
 		.instance = a->instance,
 		.law = law_of(c),
+		.find = c->find,
 		.epsilon = c->epsilon,
 		.period = a->period,
 		.smoothing = (enum parda_smoothing)c->smoothing,

@@ -100,6 +100,19 @@ static void all_of_it(void)
 	weir_policy_free(p);
 }
 
+static void found_threshold(void)
+{
+	struct weir_policy *p = parse("resources:\n"
+				      "  - {name: a, controller: parda, threshold: auto}\n"
+				      "  - {name: b, controller: parda, threshold: auto,\n"
+				      "     parda: {threshold_max: 40ms}}\n");
+
+	CHECK(p->resources[0].parda.find && p->resources[1].parda.find);
+	CHECK_INT(p->resources[0].parda.threshold, 100 * WEIR_MS);
+	CHECK_INT(p->resources[1].parda.threshold, 40 * WEIR_MS);
+	weir_policy_free(p);
+}
+
 static void bad_ones(void)
 {
 	refused("resources: [{name: a, controller: parda}]\n", "needs a threshold");
@@ -108,6 +121,7 @@ static void bad_ones(void)
 	refused("resources: [{name: a, parda: {wmax: 4}}]\n", "controller: parda");
 	refused("resources: [{name: a, controller: parda, threshold: 0s}]\n", "more than 0");
 #define PARDA(x) "resources: [{name: a, controller: parda, threshold: 1ms, parda: {" x "}}]\n"
+	refused(PARDA("threshold_max: 4ms"), "threshold: auto");
 	refused(PARDA("gamma: 0"), "gamma");
 	refused(PARDA("gamma: 1.5"), "gamma");
 	refused(PARDA("wmin: 0"), "wmin");
@@ -143,6 +157,7 @@ int main(void)
 {
 	RUN(defaults);
 	RUN(all_of_it);
+	RUN(found_threshold);
 	RUN(bad_ones);
 	RUN(shares);
 	return 0;
