@@ -98,6 +98,15 @@ double parda_shares(const struct parda_vm *vms, size_t n, double window)
 	return used;
 }
 
+double parda_floor(const struct parda_vm *vms, size_t n, double latency)
+{
+	double slots = 0;
+
+	for (size_t k = 0; k < n; k++)
+		slots += fmin(vms[k].min * latency, vms[k].outstanding);
+	return slots;
+}
+
 double parda_per_8k(double latency, double bytes, double fixed)
 {
 	return fixed > 0 ? latency * (fixed + BYTES_8K) / (fixed + bytes) : latency;

@@ -53,10 +53,14 @@ struct parda_vm {
 	double shares;      /* > 0 */
 	double outstanding; /* n_k: requests it has waiting or inside, on the mean, without those
 	                       that its own limits hold */
+	double min;         /* requests per unit of time that it is guaranteed; 0: none */
 };
 
 /* Σ s′_k: each VM's shares, less where it leaves a part of its slots unused. */
 double parda_shares(const struct parda_vm *vms, size_t n, double window);
+
+/* Slots that the guarantees need at this latency (Little's law), each no more than its VM can use. */
+double parda_floor(const struct parda_vm *vms, size_t n, double latency);
 
 /* ---- §4: latency of an IO of 8 KiB, from that of one of `bytes`, when an IO costs as much as
  * `fixed` bytes besides its own. `fixed` ≤ 0: as it is. */

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* No host says more than this of itself: what does is not a report. */
-#define MOST 1e15
+#define MOST       1e15
+#define MIN_MARGIN 1.02
 
 struct parda {
 	struct parda_config config;
@@ -352,6 +353,16 @@ static double find_threshold(struct parda *p, double latency, double ios)
 	return told;
 }
 
+/* The window is no smaller than what guarantees need. By Little's law that is so on the mean; the
+ * margin is for the spread of latency from period to period. */
+static void keep_min(struct parda *p, const struct parda_measured *m)
+{
+	double slots = MIN_MARGIN * parda_floor(m->vms, m->n_vms, p->latency / 1e9);
+
+	if (p->window < slots)
+		p->window = fmin(slots, p->law.wmax);
+}
+
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
 {
@@ -386,6 +397,7 @@ void parda_step(
 	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
 	if (p->joining && !p->idle)
 		p->joining--;
+	keep_min(p, m);
 	ret->window = own.window = p->window;
 	ret->threshold = p->threshold;
 	ret->knee = p->knee ? p->knee->knee : 0;

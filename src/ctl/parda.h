@@ -22,6 +22,8 @@
  * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
  *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
  *          15 periods on the way.
+ * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
+ *          most wmax, whatever its shares; the gate sees to it that they are theirs.
  * FINDING  Where no threshold is known it can be found (alg/knee.h): the knee of throughput over latency,
  *          of all hosts together. The host with the lowest id decides, the others follow what its
  *          reports aim at; all watch, so that the next one knows as much.

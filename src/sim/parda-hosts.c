@@ -290,6 +290,19 @@ static double wanting(const struct weir_gate_stats *s, const struct world_tenant
 	       s->wait_ns[WEIR_WAIT_TURN];
 }
 
+/* Requests a second that a leaf is guaranteed by its own `min`. */
+static double leaf_min(const struct world_gate *g, uint32_t leaf)
+{
+	const struct weir_tenant *t = &g->policy.tenants[leaf];
+	double min = 0;
+
+	for (unsigned i = 0; i < t->n_min; i++) {
+		if (t->min[i].unit == WEIR_UNIT_REQUESTS)
+			min = fmax(min, t->min[i].rate);
+	}
+	return min;
+}
+
 static void measure_host(
 	struct hosts *c, struct host *h, struct world *w, double span, struct parda_measured *ret)
 {
@@ -304,6 +317,7 @@ static void measure_host(
 		now.inside_ns += t->count.inside_ns;
 		now.gate_ns += t->count.gate_ns;
 		c->vms[i].shares = leaf_shares(h->world->gate, t->index);
+		c->vms[i].min = leaf_min(h->world->gate, t->index);
 		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
 			continue;
 		now.device_ns += stats.device_ns;

@@ -116,7 +116,7 @@ static void test_time_constant(void)
 
 static void test_shares(void)
 {
-	struct parda_vm vms[] = {{20, 30}, {10, 30}};
+	struct parda_vm vms[] = {{20, 30, 0}, {10, 30, 0}};
 
 	CHECK_NEAR(parda_shares(vms, 2, 30), 30, 1e-12);
 	vms[0].outstanding = 10; /* of its 20 slots */
@@ -127,6 +127,16 @@ static void test_shares(void)
 	CHECK_NEAR(parda_shares(vms, 2, 30), 5, 1e-12);
 	CHECK_NEAR(parda_shares(vms, 0, 30), 0, 0);
 	CHECK_NEAR(parda_shares(vms, 2, 0), 30, 1e-12); /* no slots: none is left unused */
+}
+
+static void test_floor(void)
+{
+	struct parda_vm vms[] = {{1, 30, 500}, {1, 2, 500}, {1, 30, 0}};
+
+	/* 500 a second at 20 ms are ten slots; who has two requests needs two */
+	CHECK_NEAR(parda_floor(vms, 3, 0.020), 12, 1e-12);
+	CHECK_NEAR(parda_floor(vms, 3, 0), 0, 0);
+	CHECK_NEAR(parda_floor(vms + 2, 1, 0.020), 0, 0);
 }
 
 static void test_per_8k(void)
@@ -174,6 +184,7 @@ int main(void)
 	RUN(test_scale);
 	RUN(test_time_constant);
 	RUN(test_shares);
+	RUN(test_floor);
 	RUN(test_per_8k);
 	RUN(test_median);
 	return 0;

@@ -404,7 +404,7 @@ static void test_a_hang(void)
 {
 	struct parda_config c = {
 		.id = 1, .instance = 1, .law = {THRESHOLD, 0.8, 1, 64}, .window = 64};
-	struct parda_vm vm = {1, 100};
+	struct parda_vm vm = {1, 100, 0};
 	struct parda_measured m = {.inside = 64, .vms = &vm, .n_vms = 1};
 	struct parda_decision d = {0};
 	struct parda *p;
