@@ -113,6 +113,28 @@ int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *
 
 /* ---- as a driver */
 
+/* What its own limits let it have, in requests a second; by bytes, as large as its requests were. */
+static double most(
+	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_gate_stats *s)
+{
+	double least = 0;
+
+	for (uint32_t i = 0; i < l->n_own; i++) {
+		const struct weir_bucket_spec *b = &d->specs[l->own + i];
+		double rate = b->rate;
+
+		if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
+			continue;
+		if (b->unit == WEIR_UNIT_BYTES && s->bytes)
+			rate *= (double)s->dispatched / (double)s->bytes;
+		else if (b->unit != WEIR_UNIT_REQUESTS)
+			continue;
+		if (least <= 0 || rate < least)
+			least = rate;
+	}
+	return least;
+}
+
 static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
 {
 	struct adaptbf_gate *d = driver;
@@ -126,8 +148,8 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 
 		if (r)
 			return r;
-		list[i] = (struct adaptbf_job){
-			d->leaves[i].id, d->leaves[i].weight, s.arrivals, s.dispatched, s.queued};
+		list[i] = (struct adaptbf_job){d->leaves[i].id, d->leaves[i].weight, s.arrivals,
+			s.dispatched, s.queued, most(d, &d->leaves[i], &s)};
 		d->bytes += s.bytes;
 	}
 	return (int64_t)d->n;

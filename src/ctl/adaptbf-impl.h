@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* adaptbf: what its files share. adaptbf.c: the step; adaptbf-jobs.c: who is known; adaptbf-state.c:
- * looking, and starting again. */
+/* adaptbf: what its files share. adaptbf.c: the step; adaptbf-jobs.c: who is known; adaptbf-rate.c: how
+ * much there is; adaptbf-state.c: looking, and starting again. */
 #ifndef WEIR_CTL_ADAPTBF_IMPL_H
 #define WEIR_CTL_ADAPTBF_IMPL_H
 
@@ -21,6 +21,7 @@ struct adaptbf_slot { /* one job that is known */
 	/* over the last period: */
 	uint64_t arrivals, serves;
 	int64_t queued;
+	double most;
 	uint64_t demand;
 	/* the law's own: */
 	int64_t tokens, initial, record;
@@ -36,10 +37,17 @@ struct adaptbf_arrays { /* of the active, as the law wants them */
 	size_t room;
 };
 
-struct adaptbf_probe {   /* is there more to be had? Over some periods: */
+struct adaptbf_probe {   /* over some periods: */
 	weir_time since; /* when they began */
-	struct capacity_totals start;
 	int64_t tokens, used;
+	bool waited;    /* somebody did, at the end of each of them */
+	weir_time full; /* time of being full */
+	weir_time busy,
+		busy_full; /* the length of those periods that were mostly so; full in them */
+	uint64_t served;   /* in those */
+	weir_time full_at; /* when the server was last full for some periods */
+	struct capacity_totals last; /* as of the last period */
+	weir_time last_at;
 };
 
 struct adaptbf {
@@ -65,5 +73,13 @@ int adaptbf_jobs_room(struct adaptbf *a, size_t more);
 /* A job that is not known yet, and there is room. */
 uint32_t adaptbf_add(struct adaptbf *a, uint64_t id);
 void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
+
+/* adaptbf-rate.c */
+void adaptbf_learn_init(struct adaptbf *a);
+/* What the driver said of its jobs is in the slots. */
+void adaptbf_learn(
+	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
+/* Did it use up its tokens, with more waiting? */
+bool adaptbf_waits(const struct adaptbf_slot *s);
 
 #endif

@@ -24,16 +24,10 @@
 #define PERIOD   (100 * WEIR_MS) /* the paper's */
 #define FORGET   (600 * WEIR_SEC)
 #define JOBS_MAX 65536
-#define HEADROOM 0.02
-#define SETTLE   (3 * WEIR_SEC) /* of the learned rate: a wrong guess is halved in 2 s */
-#define PROBE    WEIR_SEC       /* long enough that a fast moment is no reason to grow */
-#define GROWTH   1.05           /* of the rate, where all was used and the server not full */
-#define USED     0.95           /* of the tokens: all, but for the last fractions */
-#define FULL     0.5            /* of the time: below that the server was not the limit */
+#define HEADROOM 0.05 /* more than a server varies from one second to the next */
 
 int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 {
-	struct capacity_config learn = {.settle = SETTLE};
 	struct adaptbf *a;
 
 	if (!(config->rate > 0) || isinf(config->rate) || config->period < 0 ||
@@ -53,8 +47,7 @@ int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 		a->config.headroom = HEADROOM;
 	a->state.rate = config->rate;
 	a->free = ADAPTBF_NOBODY;
-	capacity_init(&a->capacity, &learn);
-	a->capacity.rate[0] = config->rate;
+	adaptbf_learn_init(a);
 	if (ledger_new(&a->ledger)) {
 		free(a);
 		return -ENOMEM;
@@ -156,6 +149,7 @@ static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptb
 	s->arrived = j->arrived;
 	s->served = j->served;
 	s->queued = j->queued;
+	s->most = j->most;
 	s->weight = j->weight ? j->weight : 1;
 	s->step = a->state.steps + 1;
 }
@@ -190,81 +184,27 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 	return 0;
 }
 
-/* ---- how much there is */
-
-/* Tokens of the last period that were used: what passed without a rule says nothing of them. */
-static int64_t used(const struct adaptbf *a)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < a->n_slots; i++) {
-		const struct adaptbf_slot *s = &a->slots[i];
-
-		if (s->step > a->state.steps)
-			sum += (int64_t)s->serves < s->tokens ? (int64_t)s->serves : s->tokens;
-	}
-	return sum;
-}
-
-/* At the end of some periods: more, if all was used and the server not full; less, if it was full
- * and did less than the estimate. ctl/capacity takes what lies between n/d (all that was done) and
- * n/f (all of it done while full) for equally likely; here, where f is a choice of ours, the middle
- * is taken. */
-static void probe(struct adaptbf *a, weir_time now, const struct capacity_totals *totals)
-{
-	struct adaptbf_probe *p = &a->probe;
-	double *rate = &a->capacity.rate[0], span = (double)(now - p->since);
-	double full = fmin((double)(totals->full - p->start.full), span);
-	double served = (double)(totals->requests - p->start.requests);
-
-	if ((double)p->used >= USED * (double)p->tokens && full < FULL * span)
-		*rate *= GROWTH;
-	if (full >= a->capacity.config.saturated * span) {
-		double middle = served * WEIR_SEC / ((span + full) / 2);
-
-		if (*rate > middle && served > 0)
-			*rate += (1 - exp(-span / SETTLE)) * (middle - *rate);
-	}
-}
-
-static void learn(
-	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
-{
-	struct adaptbf_probe *p = &a->probe;
-	struct capacity_totals totals;
-
-	if (!a->config.learn || !ops->totals || ops->totals(driver, now, &totals))
-		return;
-	capacity_step(&a->capacity, now, &totals);
-	p->tokens += a->state.tokens;
-	p->used += used(a);
-	if (a->state.steps && p->tokens > 0 && now - p->since >= PROBE)
-		probe(a, now, &totals);
-	if (a->state.steps == 0 || now - p->since >= PROBE)
-		*p = (struct adaptbf_probe){.since = now, .start = totals};
-	a->state.rate = a->capacity.rate[0];
-}
-
 /* ---- who is active, and what they want */
 
-static bool waits(const struct adaptbf_slot *s)
-{
-	if (s->queued == ADAPTBF_UNKNOWN)
-		return s->tokens > 0 && (double)s->serves >= USED * (double)s->tokens;
-	return s->queued > 0 && (int64_t)s->serves + s->queued >= s->tokens;
-}
-
 /* K·p is `part` of its weight, rounded up: never 0. */
-static uint64_t demand(const struct adaptbf_slot *s, int64_t tokens, uint64_t weights)
+static uint64_t wish(const struct adaptbf_slot *s, int64_t tokens, uint64_t weights)
 {
 	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
 
-	if (!waits(s))
+	if (!adaptbf_waits(s))
 		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
 	part = (uint64_t)((double)tokens * s->weight / (double)weights) + 1;
 	if (part < had)
 		part = had;
 	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
+}
+
+static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
+{
+	uint64_t d = wish(s, a->state.tokens, weights);
+	double most = s->most * (double)a->config.period / WEIR_SEC;
+
+	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
 }
 
 /* The active into the arrays, and the rules that stop behind what theirs will be; how many stop. */
@@ -302,7 +242,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 	return stop;
 }
 
-static void want(struct adaptbf *a, size_t n, int64_t tokens)
+static void want(struct adaptbf *a, size_t n)
 {
 	struct adaptbf_arrays *x = &a->active;
 	uint64_t weights = 0;
@@ -312,7 +252,7 @@ static void want(struct adaptbf *a, size_t n, int64_t tokens)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
-		s->demand = demand(s, tokens, weights);
+		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
 }
@@ -402,12 +342,12 @@ int adaptbf_step(
 		r = hear(a, now, n);
 	if (r)
 		return r;
-	learn(a, now, ops, driver);
+	adaptbf_learn(a, now, ops, driver);
 	stop = gather(a, now, &jobs);
 	a->state.tokens =
 		adaptbf_tokens(a->state.rate * (a->config.learn ? 1 + a->config.headroom : 1),
 			seconds, &a->state.carry);
-	want(a, jobs.n, a->state.tokens);
+	want(a, jobs.n);
 	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);
 	scatter(a, jobs.n, stop, ops->ordered);

@@ -15,11 +15,12 @@
  *          that used up its tokens and still has requests waiting, however many, counts as wanting
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
- *          Nobody counts as wanting more than there is.
+ *          Nobody counts as wanting more than there is, or than its own limits let it have.
  * RATE     Stated, or learned (ctl/capacity) from a first guess. A server shows what it can do only
  *          while it is full, and tokens keep it from being full; so, where it is learned, tokens are
  *          `headroom` more than the estimate, and where all tokens were used for a second and the
- *          server was not full, the estimate grows by 5 %.
+ *          server was not full, the estimate grows by 1 %. Where it has not been full for 10 s, what
+ *          it can do is not known any more: it then grows by 5 % whenever jobs wait.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          dropped, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
@@ -50,6 +51,7 @@ struct adaptbf_job {     /* what a driver says of one job */
 	 * that counts only what it served says that in both. */
 	uint64_t arrived, served;
 	int64_t queued; /* waiting now, not those being served; or ADAPTBF_UNKNOWN */
+	double most;    /* requests a second that its own limits let it have; 0: no such limit */
 };
 
 struct adaptbf_rule { /* what a driver is to do for one job until the next step */
@@ -81,7 +83,7 @@ struct adaptbf_config {
 	weir_time period;  /* 0: 100 ms */
 	double rate;       /* tokens a second, > 0: stated, or the first guess */
 	bool learn;        /* it is a guess */
-	double headroom;   /* while learning; 0: 0.02 */
+	double headroom;   /* while learning; 0: 0.05 */
 	weir_time forget;  /* 0: 600 s, as long as Lustre keeps statistics of idle jobs */
 	uint32_t jobs_max; /* remembered at once; 0: 65536 */
 };
@@ -151,8 +153,9 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	size_t m);
 
 /* How many periods at most until a borrower that is active throughout and has at least `tokens` each
- * period has given back `owed`, to lenders whose demand is unmet as long and whose priority (their
- * share of the active jobs' weights) is `p`, with requests waiting throughout. */
+ * period before it gives back (its priority's, while all are busy) has given back `owed`, to lenders
+ * that have requests waiting throughout, and each of which has a priority (its share of the active
+ * jobs' weights) of `p` or more. */
 double adaptbf_bound(double owed, double p, double tokens);
 
 #endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A real gate under the controller, and a server behind it that does one request a millisecond. */
+#include "ctl/adaptbf-gate.h"
+#include "test.h"
+#include <errno.h>
+
+#define JOBS    4
+#define DEPTH   1024
+#define SERVICE WEIR_MS
+
+struct world {
+	struct weir_gate *gate;
+	struct adaptbf_gate *driver;
+	struct adaptbf *adaptbf;
+	weir_node nodes[JOBS];
+	struct weir_req reqs[JOBS][DEPTH];
+	uint64_t served[JOBS];
+	struct weir_req *inside[64]; /* first come, first served */
+	size_t n_inside;
+	unsigned trickle; /* of the third: requests so far that come of themselves */
+	bool trickles;
+};
+
+static struct world w;
+
+static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const unsigned *depths,
+	const struct weir_bucket_spec *max)
+{
+	struct weir_gate_config config = {.nodes = JOBS + 1, .window = 4};
+	struct adaptbf_config control = {.rate = 1000};
+	struct adaptbf_gate_leaf leaves[JOBS];
+
+	memset(&w, 0, sizeof(w));
+	CHECK_INT(weir_gate_new(&config, &w.gate), 0);
+	for (int i = 0; i < JOBS; i++) {
+		struct weir_knob k = {.kind = WEIR_KNOB_WEIGHT, .value = weights[i]};
+
+		CHECK_INT(weir_gate_add(w.gate, WEIR_ROOT, &w.nodes[i]), 0);
+		k.node = w.nodes[i];
+		CHECK_INT(weir_gate_set(w.gate, 0, &k, 1, NULL), 0);
+		leaves[i] = (struct adaptbf_gate_leaf){w.nodes[i], (uint64_t)i + 1, weights[i],
+			weights[i], i == 0 ? max : NULL, i == 0 && max};
+		if (i == 0 && max) {
+			k = (struct weir_knob){w.nodes[i], WEIR_KNOB_BUCKETS, 0, max, 1};
+			CHECK_INT(weir_gate_set(w.gate, 0, &k, 1, NULL), 0);
+		}
+		for (unsigned d = 0; d < depths[i]; d++) {
+			struct weir_req *r = &w.reqs[i][d];
+
+			*r = (struct weir_req){.tenant = w.nodes[i], .user = &w.served[i]};
+			CHECK_INT(weir_gate_submit(w.gate, 0, &r, 1), 0);
+		}
+	}
+	CHECK_INT(adaptbf_gate_new(w.gate, mode, 0, &w.driver), 0);
+	CHECK_INT(adaptbf_gate_leaves(w.driver, leaves, JOBS), 0);
+	CHECK_INT(adaptbf_new(&control, &w.adaptbf), 0);
+}
+
+/* 50 a second, which do not come back. */
+static void trickle(weir_time now)
+{
+	struct weir_req *r = &w.reqs[2][w.trickle++ % DEPTH];
+
+	*r = (struct weir_req){.tenant = w.nodes[2], .user = &w.served[2]};
+	CHECK_INT(weir_gate_submit(w.gate, now, &r, 1), 0);
+}
+
+/* Every request comes back at once when it is done: closed loops. */
+static void run(weir_time from, weir_time to)
+{
+	for (weir_time now = from; now < to; now += SERVICE) {
+		struct weir_req *out;
+
+		if (now % (100 * WEIR_MS) == 0)
+			CHECK_INT(adaptbf_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver), 0);
+		if (w.trickles && now % (20 * WEIR_MS) == 0)
+			trickle(now);
+		if (w.n_inside) {
+			struct weir_req *done = w.inside[0];
+			weir_node tenant = done->tenant;
+			uint64_t *served = done->user;
+
+			memmove(w.inside, w.inside + 1, --w.n_inside * sizeof(*w.inside));
+			weir_gate_done(w.gate, now, &done, 1);
+			++*served;
+			*done = (struct weir_req){.tenant = tenant, .user = served};
+			if (!w.trickles || tenant != w.nodes[2])
+				CHECK_INT(weir_gate_submit(w.gate, now, &done, 1), 0);
+		}
+		while (weir_gate_next(w.gate, now, &out, 1))
+			w.inside[w.n_inside++] = out;
+	}
+}
+
+static void end(void)
+{
+	CHECK_INT(adaptbf_gate_release(w.driver, WEIR_SEC * 1000), 0);
+	adaptbf_gate_free(w.driver);
+	adaptbf_free(w.adaptbf);
+	weir_gate_free(w.gate);
+}
+
+static double served(int job)
+{
+	return (double)w.served[job];
+}
+
+static void in_proportion(void)
+{
+	for (int mode = 0; mode < 2; mode++) {
+		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){1, 1, 3, 5},
+			(unsigned[]){64, 64, 64, 64}, NULL);
+		run(0, 20 * WEIR_SEC);
+		CHECK_NEAR(served(0), 2000, 0.05);
+		CHECK_NEAR(served(1), 2000, 0.05);
+		CHECK_NEAR(served(2), 6000, 0.05);
+		CHECK_NEAR(served(3), 10000, 0.05);
+		end();
+	}
+}
+
+static void a_queue_of_512_does_not_beat_one_of_8(void)
+{
+	for (int mode = 0; mode < 2; mode++) {
+		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){1, 1, 2, 1},
+			(unsigned[]){8, 512, 0, 0}, NULL);
+		w.trickles = true; /* the third, which has half of the weight, lends most of it */
+		run(0, 30 * WEIR_SEC);
+		CHECK_NEAR(served(0), served(1), 0.03);
+		CHECK_NEAR(served(2), 1500, 0.01);
+		CHECK(served(0) > 13000); /* of 30,000, of which priority alone gives 7,500 */
+		end();
+	}
+}
+
+static void tokens_beside_a_max(void)
+{
+	struct weir_bucket_spec max = {WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, 150, 3};
+
+	for (int mode = 0; mode < 2; mode++) {
+		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){2, 1, 1, 1},
+			(unsigned[]){64, 64, 64, 0}, &max);
+		run(0, 20 * WEIR_SEC);
+		CHECK(served(0) <= 3000 + 3 + 1);
+		CHECK(served(0) > 2900);
+		CHECK_NEAR(served(1), served(2), 0.03);
+		CHECK(served(0) + served(1) + served(2) > 19400); /* the rest is not lost */
+		end();
+	}
+}
+
+static void released_it_is_as_before(void)
+{
+	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){64, 0, 0, 0}, NULL);
+	run(0, WEIR_SEC);
+	adaptbf_set_rate(w.adaptbf, 100);
+	w.served[0] = 0;
+	run(WEIR_SEC, 2 * WEIR_SEC);
+	CHECK_NEAR(served(0), 100, 0.2); /* held */
+	CHECK_INT(adaptbf_gate_release(w.driver, 2 * WEIR_SEC), 0);
+	w.served[0] = 0;
+	for (weir_time now = 2 * WEIR_SEC; now < 2 * WEIR_SEC + 90 * WEIR_MS; now += SERVICE) {
+		struct weir_req *out;
+
+		if (w.n_inside) {
+			struct weir_req *done = w.inside[0];
+
+			memmove(w.inside, w.inside + 1, --w.n_inside * sizeof(*w.inside));
+			weir_gate_done(w.gate, now, &done, 1);
+			w.served[0]++;
+		}
+		while (weir_gate_next(w.gate, now, &out, 1))
+			w.inside[w.n_inside++] = out;
+	}
+	CHECK(w.served[0] > 50); /* not held any more */
+	end();
+}
+
+static void what_cannot_be(void)
+{
+	struct adaptbf_gate *d;
+
+	CHECK_INT(adaptbf_gate_new(NULL, ADAPTBF_GATE_HOLD, 0.5, &d), -EINVAL);
+	CHECK_INT(adaptbf_gate_new(NULL, ADAPTBF_GATE_HOLD, NAN, &d), -EINVAL);
+}
+
+int main(void)
+{
+	RUN(in_proportion);
+	RUN(a_queue_of_512_does_not_beat_one_of_8);
+	RUN(tokens_beside_a_max);
+	RUN(released_it_is_as_before);
+	RUN(what_cannot_be);
+	return 0;
+}
