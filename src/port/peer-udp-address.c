@@ -266,6 +266,8 @@ int peer_udp_sockets(const struct peer_config *config, struct peer_udp_sockets *
 
 	while (config->addresses[s.n_to])
 		s.n_to++;
+	if (!s.n_to)
+		return weir_err_set(err, -EINVAL, "peers: none is given");
 	s.to = calloc(s.n_to, sizeof(*s.to));
 	r = s.to ? open_all(config, &s, err) : weir_err_set(err, -ENOMEM, "peers: out of memory");
 	if (r < 0) {

@@ -51,15 +51,11 @@ int peer_init(struct peers *p, const struct peers_ops *ops, const struct peer_co
 int peer_open(const struct peer_config *config, struct peers **ret_peers, struct weir_err *err)
 {
 	int r = peer_check(config->addresses, err);
-	struct peers *p;
 
-	if (r == 0)
-		r = is_udp(config->addresses[0]) ? peer_udp_open(config, &p, err)
-						 : peer_file_open(config, &p, err);
 	if (r < 0)
 		return r;
-	*ret_peers = p;
-	return 0;
+	return is_udp(config->addresses[0]) ? peer_udp_open(config, ret_peers, err)
+					    : peer_file_open(config, ret_peers, err);
 }
 
 const struct peer_message *peer_next(struct peers *p, enum peer_kind kind)
