@@ -358,15 +358,13 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 		return;
 	p = remainder_pick(t->s->keys, m, (size_t)left < able ? (size_t)left : able);
 	for (size_t k = 0; k < m && left; k++) {
-		uint32_t i = t->s->list[k], key = t->s->keys[k];
+		uint32_t i = t->s->list[k];
+		int64_t get = remainder_taken(&p, t->s->keys[k]);
 
-		if (key < p.above || (key == p.above && p.ties == 0))
-			continue;
-		p.ties -= key == p.above;
-		t->s->now[i]++;
-		t->s->cap[i]--;
-		t->j->remainder[i] -= (int32_t)ONE;
-		left--;
+		t->s->now[i] += get;
+		t->s->cap[i] -= get;
+		t->j->remainder[i] -= (int32_t)(get * ONE);
+		left -= get;
 	}
 	/* Only where filling stopped early: by position. */
 	for (size_t k = 0; k < m && left; k++) {
@@ -404,14 +402,8 @@ static void collect(struct step *t, int64_t want, int64_t able)
 	if (left == 0)
 		return;
 	p = remainder_pick(t->s->keys, t->n, (size_t)left);
-	for (size_t i = 0; i < t->n; i++) {
-		uint32_t key = t->s->keys[i];
-
-		if (key < p.above || (key == p.above && p.ties == 0))
-			continue;
-		p.ties -= key == p.above;
-		t->s->now[i]--;
-	}
+	for (size_t i = 0; i < t->n; i++)
+		t->s->now[i] -= remainder_taken(&p, t->s->keys[i]);
 }
 
 static void recompense(struct step *t)

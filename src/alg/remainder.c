@@ -15,7 +15,6 @@
  *         and 3 3 4.
  */
 #include "alg/remainder.h"
-#include <stdbool.h>
 #include <string.h>
 
 #define DIGIT     9 /* 512 counters of 4 bytes stay in the nearest cache */
@@ -80,16 +79,6 @@ struct remainder_pick remainder_pick(const uint32_t *keys, size_t n, size_t k)
 	return (struct remainder_pick){prefix, k};
 }
 
-static bool picked(struct remainder_pick *p, uint32_t key)
-{
-	if (key != p->above)
-		return key > p->above;
-	if (p->ties == 0)
-		return false;
-	p->ties--;
-	return true;
-}
-
 /* ---- rounding */
 
 static int32_t cut(int64_t rest)
@@ -118,10 +107,8 @@ static void give(int64_t left, size_t n, int32_t *rest, int64_t *whole, uint32_t
 	for (size_t i = 0; i < n; i++)
 		keys[i] = remainder_key(rest[i]);
 	p = remainder_pick(keys, n, (size_t)left);
-	for (size_t i = 0; i < n; i++) {
-		if (picked(&p, keys[i]))
-			move(&whole[i], &rest[i], 1);
-	}
+	for (size_t i = 0; i < n; i++)
+		move(&whole[i], &rest[i], remainder_taken(&p, keys[i]));
 }
 
 static void take(
@@ -150,10 +137,8 @@ static void take(
 	for (size_t i = 0; i < n; i++)
 		keys[i] = whole[i] > least ? REMAINDER_KEYS - remainder_key(rest[i]) : 0;
 	p = remainder_pick(keys, n, (size_t)over);
-	for (size_t i = 0; i < n; i++) {
-		if (picked(&p, keys[i]))
-			move(&whole[i], &rest[i], -1);
-	}
+	for (size_t i = 0; i < n; i++)
+		move(&whole[i], &rest[i], -remainder_taken(&p, keys[i]));
 }
 
 void remainder_round(int64_t total, int64_t least, size_t n, const int64_t *share, int32_t *rest,

@@ -42,6 +42,14 @@ struct remainder_pick {
 	size_t ties;
 };
 struct remainder_pick remainder_pick(const uint32_t *keys, size_t n, size_t k);
+/* Asked for each key in order: 1 if it is taken, else 0. As good as random, so without a branch. */
+static inline int64_t remainder_taken(struct remainder_pick *p, uint32_t key)
+{
+	size_t tie = (size_t)(key == p->above) & (size_t)(p->ties > 0);
+
+	p->ties -= tie;
+	return (int64_t)((size_t)(key > p->above) | tie);
+}
 
 /* A remainder as a key, not 0, that grows with it. */
 static inline uint32_t remainder_key(int32_t rest)

@@ -16,7 +16,7 @@
 /* 0, and what goes out, the caller's to decref; or -EINVAL with a message, or -ENOMEM. `in` is an
  * object. */
 typedef int alloc_step(json_t *in, json_t **ret_out, struct weir_err *err);
-alloc_step alloc_parda;
+alloc_step alloc_adaptbf, alloc_parda;
 
 /* ---- alloc-read.c: members of an object, which stands at `path` ("" at the top, "hosts[3]") */
 

@@ -2,6 +2,7 @@
 /* weir bench: how fast are the parts, against a floor or a peer of the same run. */
 #include "prog/bench.h"
 #include "prog/verb.h"
+#include "sim/metrics.h"
 #include <errno.h>
 #include <jansson.h>
 #include <sched.h>
@@ -152,6 +153,46 @@ static int parse_runs(const char *text, unsigned *ret)
 	return 0;
 }
 
+/* 2: there is none of that name. */
+static int measure(struct bench *b, const char *what, struct weir_err *err)
+{
+	if (strcmp(what, "alloc") == 0)
+		return bench_alloc(b);
+	if (strcmp(what, "gate") == 0)
+		return bench_gate(b);
+	if (strcmp(what, "sim") == 0)
+		return bench_sim(b);
+	if (strcmp(what, "gateway") == 0)
+		return bench_gateway(b, err);
+	return 2;
+}
+
+int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	int r;
+
+	if (!b)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	b->runs = 3;
+	r = measure(b, name, err);
+	if (r > 0)
+		r = weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
+	else if (r < 0 && !err->text[0])
+		weir_err_set(err, r, "%s: %s", name, strerror(-r));
+	for (size_t i = 0; r == 0 && i < b->n; i++) {
+		const struct bench_row *row = &b->rows[i];
+
+		if (!row->key)
+			continue;
+		r = metrics_put(m, row->key, row->unit, row->value);
+		if (r == 0)
+			r = metrics_putf(m, "", row->spread, "%s.spread", row->key);
+	}
+	free(b);
+	return r;
+}
+
 extern const struct verb verb_bench;
 
 static int run(int argc, char **argv)
@@ -165,7 +206,7 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (operands != 1)
-		return opts_fail(&verb_bench, "say what to measure: gate, sim or gateway");
+		return opts_fail(&verb_bench, "say what to measure: gate, alloc, sim or gateway");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -178,18 +219,11 @@ static int run(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "gateway") != 0)
 		bench_pin(); /* not there: its servers would inherit the one core */
-	if (strcmp(argv[1], "gate") == 0)
-		status = bench_gate(b);
-	else if (strcmp(argv[1], "sim") == 0)
-		status = bench_sim(b);
-	else if (strcmp(argv[1], "gateway") == 0)
-		status = bench_gateway(b, &err);
-	else
-		status = 2;
+	status = measure(b, argv[1], &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
-		opts_fail(&verb_bench, "no benchmark '%s': gate, sim or gateway", argv[1]);
+		opts_fail(&verb_bench, "no benchmark '%s': gate, alloc, sim or gateway", argv[1]);
 	} else if (status) {
 		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
@@ -202,11 +236,11 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-static const char *const subverbs[] = {"gate", "sim", "gateway", NULL};
+static const char *const subverbs[] = {"gate", "alloc", "sim", "gateway", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|sim|gateway",
+	.usage = "[OPTION]... gate|alloc|sim|gateway",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

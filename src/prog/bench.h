@@ -18,6 +18,7 @@
 
 struct bench_row {
 	const char *name, *unit;
+	const char *key;      /* what an experiment calls it; NULL: it does not */
 	double value, spread; /* median; relative */
 	const char *peer;     /* NULL: none */
 	double peer_value, ratio;
@@ -50,8 +51,14 @@ void bench_target(struct bench_row *row, const char *target, bool met);
 weir_time bench_clock(void); /* the real clock, monotonic */
 void bench_pin(void);        /* this thread stays on the core it is on */
 
-int bench_gate(struct bench *b); /* 0 or a negative errno */
+int bench_alloc(struct bench *b); /* 0 or a negative errno */
+int bench_gate(struct bench *b);
 int bench_sim(struct bench *b);
 int bench_gateway(struct bench *b, struct weir_err *err); /* the same, and why */
+
+struct metrics;
+/* For experiments: measures what `name` says three times, and puts the rows that have a key as
+ * KEY, median, and KEY.spread. 0, or a negative errno and why. */
+int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
 
 #endif

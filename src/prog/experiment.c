@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir experiment: the papers' figures and tables, run and checked. */
+#include "prog/bench.h"
 #include "prog/experiment-out.h"
 #include "prog/files.h"
 #include "prog/progress.h"
@@ -299,6 +300,7 @@ static int run_one(struct job *j, const char *id)
 	struct experiment_options o = {.seed = j->seed,
 		.read = read_beside,
 		.read_arg = j,
+		.bench = bench_metrics,
 		.progress = show_progress,
 		.progress_arg = j};
 	struct experiment_result *r;

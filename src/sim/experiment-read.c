@@ -231,7 +231,7 @@ static int read_sets(struct reader *r, yamldoc_node map, struct experiment_run *
 
 static int read_run(struct reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"name", "scenario", "set", "for", NULL};
+	static const char *const keys[] = {"name", "scenario", "bench", "set", "for", NULL};
 	struct experiment_run *run = entry;
 	int code = yamldoc_map(map, keys, r->err);
 
@@ -241,7 +241,14 @@ static int read_run(struct reader *r, yamldoc_node map, void *entry)
 	if (code == 0)
 		code = check_name(r, map, run->name);
 	if (code == 0)
+		code = text_of(r, map, "bench", false, &run->bench);
+	if (code == 0 && run->bench && !*run->bench)
+		run->bench = NULL;
+	if (code == 0 && !run->bench)
 		code = text_of(r, map, "scenario", true, &run->scenario);
+	if (code == 0 && run->bench &&
+		(yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id))
+		code = yamldoc_error(map, r->err, "a run with a 'bench' has no scenario");
 	if (code == 0)
 		code = read_sets(r, map, run);
 	return code;

@@ -46,7 +46,26 @@ static int load(const struct experiment *e, const struct experiment_run *run,
 	return 0;
 }
 
-static int run_one(const struct experiment *e, size_t i, const struct experiment_options *o,
+static int run_bench(const struct experiment *e, size_t i, const struct experiment_options *o,
+	struct experiment_result *result, struct weir_err *err)
+{
+	const struct experiment_run *run = &e->runs[i];
+	struct weir_err why = {""};
+	int r;
+
+	if (!o->bench)
+		return weir_err_at(
+			err, -EINVAL, run->at, "run '%s': nothing is measured here", run->name);
+	r = metrics_new(&result->runs[i]);
+	if (r == 0)
+		r = o->bench(run->bench, result->runs[i], &why);
+	if (r < 0)
+		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
+	result->scope_runs[i] = (struct expr_run){run->name, result->runs[i]};
+	return 0;
+}
+
+static int run_scenario(const struct experiment *e, size_t i, const struct experiment_options *o,
 	struct experiment_result *result, struct weir_err *err)
 {
 	struct share share = {.options = o, .e = e, .run = i};
@@ -155,7 +174,8 @@ int experiment_run(const struct experiment *e, const struct experiment_options *
 	if (!r)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; code == 0 && i < e->n_runs; i++)
-		code = run_one(e, i, options, r, err);
+		code = e->runs[i].bench ? run_bench(e, i, options, r, err)
+					: run_scenario(e, i, options, r, err);
 	if (code < 0) {
 		experiment_result_free(e, r);
 		return code;

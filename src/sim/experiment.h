@@ -43,7 +43,8 @@
 
 struct experiment_run {
 	const char *name;
-	const char *scenario; /* a file's name, beside the experiment's own */
+	const char *scenario; /* a file's name, beside the experiment's own; or: */
+	const char *bench;    /* what is measured instead: the name of a benchmark */
 	struct scenario_set *sets;
 	size_t n_sets;
 	struct weir_place at;
@@ -107,6 +108,8 @@ struct experiment_options {
 	/* Gives the text of a file that the experiment or one of its scenarios names. */
 	scenario_read *read;
 	void *read_arg;
+	/* Runs the benchmark of that name and puts its rows; NULL: such runs are refused. */
+	int (*bench)(const char *name, struct metrics *m, struct weir_err *err);
 	/* As sim_options' own, over all runs together; `run` is the one at work. May be NULL. */
 	int (*progress)(double fraction, const char *run, void *arg);
 	void *progress_arg;
