@@ -3,13 +3,13 @@
  * timer: who is to be looked at again, and when.
  *
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 32, 4096 and 1024 slots, a bit a slot, and a list of what is beyond. An
+ * METHOD  Three wheels, of 32, 16384 and 256 slots, a bit a slot, and a list of what is beyond. An
  *         entry stands on the wheel of the highest digit in which its time differs from now, and
  *         moves down when now reaches that digit: at most twice, and once in 137 s while it is
  *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
- *         33 µs, so that a move down is of few entries at a time, and there are 4096, so that most
- *         timers (134 ms) move once. One that is set to the beginning of such a slot
- *         (timer_set_coarse) never moves: it expires straight from there.
+ *         33 µs, so that a move down is of few entries at a time, and there are 16384, so that most
+ *         timers (537 ms) move once. One that is set to the beginning of such a slot
+ *         (timer_set_coarse) does not even do that: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -29,7 +29,10 @@
 #define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
 #define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
 #define TIMER_WHEELS    4
-#define TIMER_SLOTS     (TIMER_COARSE + 4096 + 1024 + 1)
+#define TIMER_MIDDLE    16384
+#define TIMER_FAR       256
+#define TIMER_SLOTS     (TIMER_COARSE + TIMER_MIDDLE + TIMER_FAR + 1)
+#define TIMER_WORDS     (1 + TIMER_MIDDLE / 64 + TIMER_FAR / 64 + 1)
 
 struct timer_entry {
 	int64_t tick;   /* when due; < 0: not set */
@@ -37,11 +40,12 @@ struct timer_entry {
 };
 
 struct timer {
-	char *entries;                  /* the first; POOL_STRIDE bytes from one to the next */
-	uint32_t set;                   /* how many are set */
-	int64_t now;                    /* tick */
-	uint64_t top[TIMER_WHEELS];     /* which of a wheel's words of bits are not 0 */
-	uint64_t bits[1 + 64 + 16 + 1]; /* which slots have entries: wheel after wheel */
+	char *entries;              /* the first; POOL_STRIDE bytes from one to the next */
+	uint32_t set;               /* how many are set */
+	int64_t now;                /* tick */
+	uint64_t top[TIMER_WHEELS]; /* which of a wheel's words of `words` are not 0 */
+	uint64_t words[TIMER_WHEELS - 1 + TIMER_MIDDLE / 4096]; /* which words of `bits` are not */
+	uint64_t bits[TIMER_WORDS];     /* which slots have entries: wheel after wheel */
 	struct chain slot[TIMER_SLOTS]; /* where the slot's bit is set */
 	struct chain_store store;
 };
