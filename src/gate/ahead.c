@@ -3,7 +3,7 @@
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
-#define AHEAD_PIECE 256   /* bytes of buckets: seven of them */
+#define AHEAD_PIECE 192   /* bytes of buckets: five of them, or six */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
@@ -15,6 +15,7 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
 	struct ahead *a = &g->ahead;
 	const struct lane *lane = node_lane(g, WEIR_ROOT, NODE_REST);
+	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
 
 	a->n = 0;
 	if (g->timer.set < AHEAD_FEW && lane->members < AHEAD_FEW)
@@ -37,29 +38,31 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 		__builtin_prefetch(&node->entry_reserved, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
+		if (priorities)
+			__builtin_prefetch(&node->entry_priority, 1);
 		a->node[a->n++] = a->node[i];
 	}
 }
 
-/* Those of a tenant with more buckets than its node has room for. */
-static void ahead_buckets(const struct node *node)
+static void ahead_piece(const void *piece)
 {
-	const char *piece = (const char *)limits_profile(&node->limits);
-
-	__builtin_prefetch(&node->entry_priority, 1);
 	for (size_t line = 0; line < AHEAD_PIECE; line += POOL_LINE)
-		__builtin_prefetch(piece + line, 1);
+		__builtin_prefetch((const char *)piece + line, 1);
 }
 
 /* A node may be another's since, or an inner one, whose first word is a pointer, too. */
 void ahead_heads(const struct weir_gate *g)
 {
+	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
+
 	for (uint32_t i = 0; i < g->ahead.n; i++) {
 		const struct node *node = &g->nodes[g->ahead.node[i]];
 
 		__builtin_prefetch(node->head, 1);
 		if (!limits_own(&node->limits))
-			ahead_buckets(node);
+			ahead_piece(node->limits.b);
+		if (priorities && node->profile)
+			ahead_piece(node->profile);
 	}
 }
 

@@ -74,12 +74,19 @@ void stand_held(struct stand s, uint32_t n, struct node *node)
 
 void stand_promote_profile(struct stand s, uint32_t n, struct node *node)
 {
-	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : s.now;
+	weir_time fits = node->profile ? node->profile->fits : s.now; /* none: it always fits */
 
 	if (fits <= s.now)
 		stand_enter(&s, n, node, node->priority);
 	else
 		timer_set(&s.g->timer, n, fits);
+}
+
+void stand_look_profile(struct stand s, uint32_t n, struct node *node)
+{
+	if (node->profile)
+		profile_look(node->profile, node->head);
+	stand_promote_profile(s, n, node);
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -111,9 +118,9 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	if (l->n_profile)
-		limits_profile(l)->fits = limits_fits(l, node->head);
-	stand_promote(&s, n, node);
+	stand_promote_r(&s, n, node);
+	if (node->priority != NODE_NO_PRIORITY)
+		stand_look_profile(s, n, node);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)

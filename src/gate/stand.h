@@ -40,6 +40,7 @@ struct stand {
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
 void stand_held(struct stand s, uint32_t n, struct node *node);
 void stand_look_many(struct stand s, uint32_t n, struct node *node);
+void stand_look_profile(struct stand s, uint32_t n, struct node *node);
 void stand_promote_profile(struct stand s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
@@ -136,8 +137,8 @@ POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *no
 	node->reserved =
 		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
 	stand_promote_r(s, n, node);
-	if (node->priority != NODE_NO_PRIORITY) /* no profile: it always fits */
-		stand_enter(s, n, node, node->priority);
+	if (node->priority != NODE_NO_PRIORITY)
+		stand_look_profile(*s, n, node);
 }
 
 POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
