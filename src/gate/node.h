@@ -12,8 +12,8 @@
  *   stats.c  what was measured
  *
  * A leaf keeps its requests in a list and stands, while its head may pass, in up to three lanes of
- * its parent: `rest` always, `reserved` while it holds an R-token, `priority` while it fits its
- * profiles. A lane that is not empty stands in the lane of the same slot one level up. What passes
+ * its parent: `priority` while it fits its profiles, else `reserved` while it holds an R-token, and
+ * `rest` always. A lane that is not empty stands in the lane of the same slot one level up. What passes
  * next is found by going down from the root's first lane that is not empty. An entry that no longer
  * belongs where it stands is dropped when it comes to the front (lane.h).
  *

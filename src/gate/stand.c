@@ -72,23 +72,6 @@ void stand_held(struct stand s, uint32_t n, struct node *node)
 	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
 }
 
-void stand_promote_profile(struct stand s, uint32_t n, struct node *node)
-{
-	weir_time fits = node->profile ? node->profile->fits : s.now; /* none: it always fits */
-
-	if (fits <= s.now)
-		stand_enter(&s, n, node, node->priority);
-	else
-		timer_set(&s.g->timer, n, fits);
-}
-
-void stand_look_profile(struct stand s, uint32_t n, struct node *node)
-{
-	if (node->profile)
-		profile_look(node->profile, node->head);
-	stand_promote_profile(s, n, node);
-}
-
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
 static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 {
@@ -118,9 +101,9 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	stand_promote_r(&s, n, node);
-	if (node->priority != NODE_NO_PRIORITY)
-		stand_look_profile(s, n, node);
+	if (node->priority != NODE_NO_PRIORITY && node->profile)
+		profile_look(node->profile, node->head);
+	stand_promote(&s, n, node);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)

@@ -61,30 +61,41 @@ static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 }
 
 void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
-/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-static inline void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
+/* The first tick at or after `when`; TIMER_NEVER: there is none. */
+#define TIMER_NEVER UINT64_MAX
+static inline uint64_t timer_tick(weir_time when)
 {
-	if ((uint64_t)timer_entry(t, i)->tick > (uint64_t)tick) /* unsigned: not set is latest */
-		timer_move(t, i, tick);
-}
-/* The same at the first tick at or after `when`. */
-static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
-{
-	if (when <= WEIR_NEVER - TIMER_TICK) /* else never */
-		timer_set_tick(t, i, (when + TIMER_TICK - 1) >> TIMER_TICK_BITS);
+	return when <= WEIR_NEVER - TIMER_TICK
+		       ? (uint64_t)(when + TIMER_TICK - 1) >> TIMER_TICK_BITS
+		       : TIMER_NEVER;
 }
 /* The last beginning of a slot of the middle wheel. */
 static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
-/* The same at the first such beginning at or after `when`: cheaper. */
-static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+/* The tick of the first such beginning at or after `when`: cheaper to set. */
+static inline uint64_t timer_tick_coarse(weir_time when)
 {
 	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
 
-	if (when <= WEIR_NEVER - coarse)
-		timer_set_tick(t, i, timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS);
+	return when <= WEIR_NEVER - coarse
+		       ? (uint64_t)timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS
+		       : TIMER_NEVER;
+}
+/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
+static inline void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+{
+	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
+		timer_move(t, i, (int64_t)tick);
+}
+static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, i, timer_tick(when));
+}
+static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, i, timer_tick_coarse(when));
 }
 void timer_clear(struct timer *t, uint32_t i);
 
