@@ -135,7 +135,7 @@ struct stats {
 	struct stats_record ring[STATS_RING];
 };
 
-#define AHEAD_BATCH 32 /* how many are fetched at once */
+#define AHEAD_BATCH 64 /* how many are fetched at once */
 
 struct ahead { /* ahead.h */
 	uint32_t n;
