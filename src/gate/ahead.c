@@ -3,7 +3,7 @@
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
-#define AHEAD_PIECE 256   /* bytes of buckets: seven of them */
+#define AHEAD_PIECE 192   /* bytes of buckets: five of them, or six */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
@@ -11,23 +11,30 @@ static uint32_t ahead_want(size_t n)
 	return n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_BATCH ? (uint32_t)n : AHEAD_BATCH;
 }
 
+/* Who comes to the front of the root's lanes: up to `want`, the best class first. */
+static uint32_t ahead_lanes(const struct weir_gate *g, uint32_t *ret, uint32_t want)
+{
+	uint32_t n = 0;
+
+	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST && n < want;
+		slot = node_ready(g, slot + 1))
+		n += lane_soon(node_lane(g, WEIR_ROOT, slot), ret + n, want - n);
+	return n;
+}
+
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
 	struct ahead *a = &g->ahead;
-	const struct lane *lane = node_lane(g, WEIR_ROOT, NODE_REST);
-
-	a->n = 0;
-	if (g->timer.set < AHEAD_FEW && lane->members < AHEAD_FEW)
-		return;
+	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
 	uint32_t n = 0;
 
+	a->n = 0;
+	if (g->timer.set < AHEAD_FEW && node_lane(g, WEIR_ROOT, NODE_REST)->members < AHEAD_FEW)
+		return;
 	if (g->timer.set > AHEAD_MANY)
 		n = timer_soon(&g->timer, a->node, ahead_want(due));
-	/* Who has just become due in a better class passes at once; the others come from the first
-	 * lane that is not empty. */
-	if (node_ready(g, 0) < NODE_REST)
-		lane = node_lane(g, WEIR_ROOT, node_ready(g, 0));
-	n += lane_soon(lane, a->node + n, ahead_want(passed > due ? passed - due : 0));
+	/* Who has just become due in a better class passes at once. */
+	n += ahead_lanes(g, a->node + n, ahead_want(passed));
 	for (uint32_t i = 0; i < n; i++) {
 		if (a->node[i] & LANE_OF_LANE)
 			continue;
@@ -37,38 +44,74 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 		__builtin_prefetch(&node->entry_reserved, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
+		if (priorities)
+			__builtin_prefetch(&node->entry_priority, 1);
 		a->node[a->n++] = a->node[i];
 	}
 }
 
-/* Those of a tenant with more buckets than its node has room for. */
-static void ahead_buckets(const struct node *node)
+static void ahead_piece(const void *piece)
 {
-	const char *piece = (const char *)limits_profile(&node->limits);
-
-	__builtin_prefetch(&node->entry_priority, 1);
 	for (size_t line = 0; line < AHEAD_PIECE; line += POOL_LINE)
-		__builtin_prefetch(piece + line, 1);
+		__builtin_prefetch((const char *)piece + line, 1);
 }
 
-/* A node may be another's since, or an inner one, whose first word is a pointer, too. */
+/* The head, and what buckets are not in the node. A node may be another's since it was noted, or an
+ * inner one, whose first word is a pointer, too. */
+POOL_HOT void ahead_head(const struct node *node, bool priorities)
+{
+	__builtin_prefetch(node->head, 1);
+	if (!limits_own(&node->limits))
+		ahead_piece(node->limits.b);
+	if (priorities && node->profile)
+		ahead_piece(node->profile);
+}
+
 void ahead_heads(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < g->ahead.n; i++) {
-		const struct node *node = &g->nodes[g->ahead.node[i]];
+	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
 
-		__builtin_prefetch(node->head, 1);
-		if (!limits_own(&node->limits))
-			ahead_buckets(node);
+	for (uint32_t i = 0; i < g->ahead.n; i++)
+		ahead_head(&g->nodes[g->ahead.node[i]], priorities);
+}
+
+/* Who is behind the heads. */
+POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[nodes[i]];
+
+		if ((node->flags & NODE_LEAF) && node->head)
+			__builtin_prefetch(node->head->next, 1);
 	}
 }
 
 void ahead_next(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < g->ahead.n; i++) {
-		const struct weir_req *head = g->nodes[g->ahead.node[i]].head;
+	ahead_behind(g, g->ahead.node, g->ahead.n);
+}
 
-		if (head)
-			__builtin_prefetch(head->next, 1);
+void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
+{
+	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
+
+	if (g->timer.set < AHEAD_FEW)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[due[i]];
+
+		__builtin_prefetch(&node->head, 1);
+		__builtin_prefetch(&node->own, 1);
+		__builtin_prefetch(&node->limits, 1);
+		if (priorities)
+			__builtin_prefetch(&node->entry_priority, 1);
 	}
+	for (uint32_t i = 0; i < n; i++)
+		ahead_head(&g->nodes[due[i]], priorities);
+}
+
+void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n)
+{
+	if (g->timer.set >= AHEAD_FEW)
+		ahead_behind(g, due, n);
 }

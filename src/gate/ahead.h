@@ -21,12 +21,9 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
-/* Its timer has expired, so that its places have come already: the other lines. */
-POOL_HOT void ahead_due(const struct node *node)
-{
-	__builtin_prefetch(&node->head, 1);
-	__builtin_prefetch(&node->own, 1);
-	__builtin_prefetch(&node->limits, 1);
-}
+/* The timers of n nodes have expired, so that their places have come already: the other lines, heads
+ * and buckets; and, when those have come, who is behind the heads. */
+void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n);
+void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 
 #endif

@@ -53,17 +53,16 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 	ahead_heads(g);
 	do {
 		n = timer_expire(&g->timer, s->now, due, AHEAD_BATCH);
-		for (uint32_t i = 0; i < n; i++)
-			ahead_due(&s->nodes[due[i]]);
+		ahead_due(g, due, n);
 		for (uint32_t i = 0; i < n; i++) {
 			struct node *node = &s->nodes[due[i]];
 
-			__builtin_prefetch(node->head, 1);
 			if (node->flags & NODE_INNER)
 				above_release(g, due[i], s->now);
 			else
 				stand_due(s, due[i], node);
 		}
+		ahead_due_next(g, due, n);
 		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)

@@ -131,42 +131,62 @@ static int knob_check(
 struct knob_limits {
 	struct limits l;
 	struct bucket own[LIMITS_OWN];
+	struct profile *profile;
 };
+
+/* Fills `to` with the buckets of one kind; how many. */
+static uint8_t knob_buckets_of(
+	const struct weir_knob *k, enum weir_bucket_kind kind, struct bucket *to)
+{
+	uint8_t n = 0;
+
+	for (uint32_t i = 0; i < k->n_buckets; i++)
+		if (k->buckets[i].kind == kind)
+			bucket_init(&to[n++], &k->buckets[i]);
+	return n;
+}
+
+static int knob_profile(
+	struct weir_gate *g, const struct weir_knob *k, weir_time now, struct profile **ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < k->n_buckets; i++)
+		n += k->buckets[i].kind == WEIR_PROFILE;
+	if (!n)
+		return 0;
+	*ret = pool_get(&g->pool, profile_lines(n));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->stamp = now;
+	(*ret)->n = knob_buckets_of(k, WEIR_PROFILE, (*ret)->b);
+	return 0;
+}
 
 static int knob_limits(
 	struct weir_gate *g, const struct weir_knob *k, weir_time now, struct knob_limits *ret)
 {
 	struct limits *l = &ret->l;
 
-	for (uint32_t i = 0; i < k->n_buckets; i++)
-		l->n_profile += k->buckets[i].kind == WEIR_PROFILE;
-	l->n = (uint8_t)k->n_buckets;
-	l->b = limits_own(l) ? ret->own : tree_buckets(g, k->n_buckets);
+	if (knob_profile(g, k, now, &ret->profile))
+		return -ENOMEM;
+	l->n = (uint8_t)(k->n_buckets - (ret->profile ? ret->profile->n : 0));
+	l->b = limits_own(l) ? ret->own : tree_buckets(g, l->n);
 	if (!l->b)
 		return -ENOMEM;
-	l->n = l->n_profile = 0;
-	for (enum weir_bucket_kind kind = WEIR_HOLD; kind <= WEIR_LTOKENS; kind++) {
-		uint8_t *n[] = {&l->n_hold, &l->n_profile, &l->n_r, &l->n_l};
-
-		for (uint32_t i = 0; i < k->n_buckets; i++) {
-			if (k->buckets[i].kind != kind)
-				continue;
-			bucket_init(&l->b[l->n++], &k->buckets[i]);
-			++*n[kind];
-		}
-	}
-	l->stamp = l->r_stamp = now;
-	if (!limits_own(l))
-		limits_profile(l)->stamp = now;
-	l->r = (uint8_t)(l->n_hold + l->n_profile);
+	l->r = l->n_hold = knob_buckets_of(k, WEIR_HOLD, l->b);
+	l->n_r = knob_buckets_of(k, WEIR_RTOKENS, &l->b[l->r]);
 	l->l = (uint8_t)(l->r + l->n_r);
+	l->n_l = knob_buckets_of(k, WEIR_LTOKENS, &l->b[l->l]);
+	l->stamp = l->r_stamp = now;
 	l->pair = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
 		  l->b[1].ops == WEIR_OPS_ALL;
 	return 0;
 }
 
 /* Lanes for what the knob lets a leaf do. */
-static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const struct limits *l)
+static int knob_reserve(
+	struct weir_gate *g, const struct weir_knob *k, const struct knob_limits *new)
 {
 	int r = 0;
 
@@ -174,9 +194,9 @@ static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const st
 		return tree_slot(g, k->node, (unsigned)k->value);
 	if (k->kind != WEIR_KNOB_BUCKETS)
 		return 0;
-	if (l->n_r)
+	if (new->l.n_r)
 		r = tree_slot(g, k->node, NODE_RESERVED);
-	if (!r && l->n_profile)
+	if (!r && new->profile)
 		r = tree_slot(g, k->node, NODE_PRIORITIES - 1);
 	return r;
 }
@@ -184,15 +204,15 @@ static int knob_reserve(struct weir_gate *g, const struct weir_knob *k, const st
 /* ---- turning */
 
 /* The k-th bucket of a kind, unit and mask takes over the level of the k-th such one before. */
-static void knob_inherit(struct limits *l, const struct limits *old)
+static void knob_inherit(struct bucket *new, unsigned n, const struct bucket *old, unsigned n_old)
 {
 	uint64_t taken = 0;
 
-	for (unsigned i = 0; i < l->n; i++) {
-		struct bucket *b = &l->b[i];
+	for (unsigned i = 0; i < n; i++) {
+		struct bucket *b = &new[i];
 
-		for (unsigned j = 0; j < old->n; j++) {
-			const struct bucket *o = &old->b[j];
+		for (unsigned j = 0; j < n_old; j++) {
+			const struct bucket *o = &old[j];
 
 			if ((taken >> j & 1) || o->kind != b->kind || o->unit != b->unit ||
 				o->ops != b->ops)
@@ -212,12 +232,14 @@ static void knob_take_over(
 
 	limits_fill(old, now);
 	limits_fill_r(old, now);
-	if (old->n_profile)
-		limits_fill_some(
-			&old->b[old->n_hold], old->n_profile, &limits_profile(old)->stamp, now);
-	knob_inherit(&new->l, old);
-	tree_limits_free(g, old);
+	knob_inherit(new->l.b, new->l.n, old->b, old->n);
+	if (node->profile && new->profile) {
+		profile_fill(node->profile, now);
+		knob_inherit(new->profile->b, new->profile->n, node->profile->b, node->profile->n);
+	}
+	tree_limits_free(g, old, node->profile);
 	node->limits = new->l;
+	node->profile = new->profile;
 	if (limits_own(&new->l)) {
 		memcpy(node->own, new->own, sizeof node->own);
 		node->limits.b = node->own;
@@ -242,7 +264,7 @@ static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *ne
 	 * its last; rates change without a walk over the tree. */
 	bool above = (node->flags & NODE_INNER) && !node->limits.n_hold != !new->l.n_hold;
 
-	if (new->l.n_profile && node->priority == NODE_NO_PRIORITY)
+	if (new->profile && node->priority == NODE_NO_PRIORITY)
 		node->priority = NODE_PRIORITIES - 1;
 	if (above)
 		knob_sign(g, now, true);
@@ -343,12 +365,12 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 	for (size_t i = 0; !r && i < n; i++) {
 		if ((knobs[i].kind == WEIR_KNOB_BUCKETS &&
 			    knob_limits(g, &knobs[i], now, &limits[i])) ||
-			knob_reserve(g, &knobs[i], &limits[i].l))
+			knob_reserve(g, &knobs[i], &limits[i]))
 			r = weir_err_set(err, -ENOMEM, "out of memory");
 	}
 	if (r) {
 		for (size_t i = 0; limits && i < n; i++)
-			tree_limits_free(g, &limits[i].l);
+			tree_limits_free(g, &limits[i].l, limits[i].profile);
 		free(limits);
 		return r;
 	}

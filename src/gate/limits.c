@@ -34,14 +34,6 @@ weir_time limits_when_any(
 	return limits_later(stamp, wait);
 }
 
-weir_time limits_fits(const struct limits *l, const struct weir_req *r)
-{
-	weir_time fits =
-		limits_when_all(&l->b[l->n_hold], l->n_profile, r, limits_profile(l)->stamp);
-
-	return fits > r->submitted ? fits : r->submitted;
-}
-
 /* n buckets, of which those that count r pay for it, `span` after their levels were true. */
 static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
@@ -71,18 +63,11 @@ static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time n
 			l->b[i].level = -l->b[i].size;
 }
 
-void limits_charge(
-	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now)
+void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now)
 {
 	weir_time span = limits_span(&l->stamp, now);
 
 	limits_pay(l->b, l->n_hold, r, span);
-	if (priority && l->n_profile) {
-		struct limits_profile *p =
-			limits_profile(l); /* r was the head when `fits` was found */
-
-		limits_pay(&l->b[l->n_hold], l->n_profile, r, limits_span(&p->stamp, p->fits));
-	}
 	if (reserved)
 		limits_pay_r(l, r, now);
 	if (!l->n_l)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits: a request against the buckets of one node. Inline, since every request comes by.
+ * limits: a request against the buckets of one node that may hold it or give it R-tokens; those that
+ * give priority are in profile.h. Inline, since every request comes by.
  *
  * METHOD  Buckets that are filled together have one stamp, as of which their levels are true: the
- *         hold and L-buckets one, the R-buckets one, the profiles one (limits_fits). A look at them
- *         needs no write: whether a bucket admits at `now` follows from its level and the span
+ *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a bucket admits at `now` follows from its level and the span
  *         since. They are filled when somebody pays; so who passes without an R-token leaves the
  *         R-buckets alone, and what was known of when there is one stays true.
  */
@@ -17,32 +17,19 @@
 #define LIMITS_OWN 2 /* buckets for which there is room in the node itself */
 
 struct limits {
-	struct bucket *b;  /* hold, profile, R, L, in that order: the node's own, or a piece */
+	struct bucket *b;  /* hold, R, L, in that order: the node's own, or a piece */
 	weir_time stamp;   /* when the levels of hold and L were true: the last pass, or a knob */
 	weir_time r_stamp; /* when those of R were */
-	uint8_t n_hold, n_profile, n_r, n_l;
+	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
 	bool pair; /* just one hold and one R-bucket that count everything: what `min` and `max` make
 	              of a tenant, and worth a way without loops */
 };
 
-/* Comes before the buckets where they are in a piece of their own. */
-struct limits_profile {
-	weir_time stamp; /* when the levels of the profiles were true */
-	weir_time fits;  /* when the head fits its profiles, as of the last look */
-	weir_time unused[2];
-};
-_Static_assert(sizeof(struct limits_profile) == sizeof(struct bucket), "as if one more bucket");
-
 /* Are the buckets in the node itself? */
 static inline bool limits_own(const struct limits *l)
 {
-	return l->n <= LIMITS_OWN && !l->n_profile;
-}
-
-static inline struct limits_profile *limits_profile(const struct limits *l)
-{
-	return (struct limits_profile *)l->b - 1;
+	return l->n <= LIMITS_OWN;
 }
 
 /* What r costs in a unit: its three costs lie side by side, and submit saw to it that none is 0 that
@@ -137,19 +124,9 @@ static inline void limits_take_r(struct bucket *b, int64_t cost)
 		b->level = -b->size;
 }
 
-/*
- * When r fits its profile: the first time from its submit on at which all profile buckets admit it.
- * They are filled up to that time and no further, and charged as of it, so that what a conforming
- * request loses by waiting for others it does not lose of its profile as well, and a bucket does not
- * overflow while somebody waits. Of none: at its submit.
- */
-weir_time limits_fits(const struct limits *l, const struct weir_req *r);
-
-/* What r pays to its tenant's buckets. `priority`: it passed because it fit its profile. `reserved`:
- * some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
+/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
  * guarantees together are worth the largest and not their sum; else the L-buckets pay. */
-void limits_charge(
-	struct limits *l, const struct weir_req *r, bool priority, bool reserved, weir_time now);
+void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now);
 
 /* The same for a pair, whose buckets are these. */
 POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const struct weir_req *r,

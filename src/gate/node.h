@@ -12,8 +12,8 @@
  *   stats.c  what was measured
  *
  * A leaf keeps its requests in a list and stands, while its head may pass, in up to three lanes of
- * its parent: `rest` always, `reserved` while it holds an R-token, `priority` while it fits its
- * profiles. A lane that is not empty stands in the lane of the same slot one level up. What passes
+ * its parent: `priority` while it fits its profiles, else `reserved` while it holds an R-token, and
+ * `rest` always. A lane that is not empty stands in the lane of the same slot one level up. What passes
  * next is found by going down from the root's first lane that is not empty. An entry that no longer
  * belongs where it stands is dropped when it comes to the front (lane.h).
  *
@@ -28,6 +28,7 @@
 #include "gate/lane.h"
 #include "gate/limits.h"
 #include "gate/pool.h"
+#include "gate/profile.h"
 #include "gate/timer.h"
 #include "gate/window.h"
 
@@ -99,11 +100,12 @@ struct node {
 	uint64_t passed[3]; /* by class */
 	/* what few need */
 	struct lane_entry entry_priority;
-	weir_time held;       /* clock: own hold buckets do not admit */
-	weir_time held_since; /* with NODE_HELD */
-	uint64_t held_area;   /* request·ns by the clocks: now, with NODE_HELD; */
-	uint64_t tokens_area; /* now without what is above, with NODE_TOKENS; */
-	uint64_t above_area;  /* stopped above, without NODE_HELD */
+	struct profile *profile; /* NULL: none */
+	weir_time held;          /* clock: own hold buckets do not admit */
+	weir_time held_since;    /* with NODE_HELD */
+	uint64_t held_area;      /* request·ns by the clocks: now, with NODE_HELD; */
+	uint64_t tokens_area;    /* now without what is above, with NODE_TOKENS; */
+	uint64_t above_area;     /* stopped above, without NODE_HELD */
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
 _Static_assert(offsetof(struct node, entry_reserved) == 64 && offsetof(struct node, own) == 128 &&
@@ -133,7 +135,7 @@ struct stats {
 	struct stats_record ring[STATS_RING];
 };
 
-#define AHEAD_BATCH 32 /* how many are fetched at once */
+#define AHEAD_BATCH 64 /* how many are fetched at once */
 
 struct ahead { /* ahead.h */
 	uint32_t n;
@@ -284,10 +286,10 @@ int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);
 int tree_fit(struct weir_gate *g, uint32_t n);
 /* Takes leaf n out of the lane of its parent in which it stands in this slot, if it does. */
 void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot);
-/* Room for that many buckets, all zero, behind a struct limits_profile. NULL: no memory. */
+/* Room for that many buckets, all zero. NULL: no memory. */
 struct bucket *tree_buckets(struct weir_gate *g, uint32_t n);
-void tree_limits_free(
-	struct weir_gate *g, struct limits *l); /* nothing, if they are a node's own */
+/* Frees them, if they are not the node's own, and the profile, if there is one. */
+void tree_limits_free(struct weir_gate *g, struct limits *l, struct profile *p);
 /* Sets NODE_ABOVE anew on every node. */
 void tree_flags(struct weir_gate *g);
 

@@ -72,16 +72,6 @@ void stand_held(struct stand s, uint32_t n, struct node *node)
 	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
 }
 
-void stand_promote_profile(struct stand s, uint32_t n, struct node *node)
-{
-	weir_time fits = node->limits.n_profile ? limits_profile(&node->limits)->fits : s.now;
-
-	if (fits <= s.now)
-		stand_enter(&s, n, node, node->priority);
-	else
-		timer_set(&s.g->timer, n, fits);
-}
-
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
 static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 {
@@ -111,8 +101,8 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	if (l->n_profile)
-		limits_profile(l)->fits = limits_fits(l, node->head);
+	if (node->priority != NODE_NO_PRIORITY && node->profile)
+		profile_look(node->profile, node->head);
 	stand_promote(&s, n, node);
 }
 

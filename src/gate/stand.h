@@ -40,7 +40,6 @@ struct stand {
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
 void stand_held(struct stand s, uint32_t n, struct node *node);
 void stand_look_many(struct stand s, uint32_t n, struct node *node);
-void stand_promote_profile(struct stand s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -87,26 +86,41 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 		stand_join(s->g, stand_lane(s, node->parent, slot), entry, n, node->per_weight);
 }
 
-/* An R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
- * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must
- * not change who passes. */
-POOL_HOT void stand_promote_r(const struct stand *s, uint32_t n, struct node *node)
+/* Does the head fit its profile? Without one it always does. */
+POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 {
-	weir_time reserved = node->reserved;
-
-	if (reserved <= s->coarse || reserved <= node->limits.stamp)
-		stand_enter(s, n, node, NODE_RESERVED);
-	else
-		timer_set_coarse(&s->g->timer, n, reserved);
+	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* The head may pass as one of the rest: may it pass as better? */
+/* Is its R-token seen? It is worth no haste: its bucket holds what comes in 20 ms or more, and a
+ * coarse timer is cheap. So it is seen as of the coarse time, whoever looks and when: how often
+ * somebody looks must not change who passes. */
+POOL_HOT bool stand_reserved(const struct stand *s, const struct node *node)
+{
+	return node->reserved <= s->coarse || node->reserved <= node->limits.stamp;
+}
+
+/* The head may pass as one of the rest: may it pass as better, or when? Who may pass by priority does
+ * so before he could by an R-token, and need not know when there will be one. */
 POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (!node_may(node, NODE_RESERVED))
-		stand_promote_r(s, n, node);
-	if (node->priority != NODE_NO_PRIORITY && !(node->may & 1u << WEIR_CLASS_PRIORITY))
-		stand_promote_profile(*s, n, node);
+	uint64_t due = TIMER_NEVER;
+
+	if (node->priority != NODE_NO_PRIORITY) {
+		if (stand_fits(s, node)) {
+			stand_enter(s, n, node, node->priority);
+			return;
+		}
+		due = timer_tick(node->profile->fits);
+	}
+	if (!stand_reserved(s, node)) {
+		uint64_t token = timer_tick_coarse(node->reserved);
+
+		due = token < due ? token : due;
+	} else if (!node_may(node, NODE_RESERVED)) {
+		stand_enter(s, n, node, NODE_RESERVED);
+	}
+	timer_set_tick(&s->g->timer, n, due);
 }
 
 /* Its timer has expired. */
@@ -135,9 +149,9 @@ POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *no
 	stand_enter(s, n, node, NODE_REST);
 	node->reserved =
 		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
-	stand_promote_r(s, n, node);
-	if (node->priority != NODE_NO_PRIORITY) /* no profile: it always fits */
-		stand_enter(s, n, node, node->priority);
+	if (node->priority != NODE_NO_PRIORITY && node->profile)
+		profile_look(node->profile, head);
+	stand_promote(s, n, node);
 }
 
 POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)

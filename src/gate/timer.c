@@ -25,16 +25,26 @@ void timer_free(struct timer *t)
 	chain_free(&t->store);
 }
 
-/* Per wheel: the first bit of its digit, how many bits, its first word of bits, its first slot. */
+/* Per wheel: the first bit of its digit, how many bits, its first word of words and of bits, its first
+ * slot. */
 static const struct {
-	uint8_t shift, bits, word;
-	uint16_t slot;
+	uint8_t shift, bits, words;
+	uint16_t word, slot;
 } timer_wheel[TIMER_WHEELS] = {
-	{.shift = 0, .bits = 5, .word = 0, .slot = 0},
-	{.shift = 5, .bits = 12, .word = 1, .slot = TIMER_COARSE},
-	{.shift = 17, .bits = 10, .word = 65, .slot = TIMER_COARSE + 4096},
-	{.shift = 27, .bits = 0, .word = 81, .slot = TIMER_COARSE + 4096 + 1024}, /* beyond */
+	{.shift = 0, .bits = 5, .words = 0, .word = 0, .slot = 0},
+	{.shift = 5, .bits = 14, .words = 1, .word = 1, .slot = TIMER_COARSE},
+	{.shift = 19,
+		.bits = 8,
+		.words = 1 + TIMER_MIDDLE / 4096,
+		.word = 1 + TIMER_MIDDLE / 64,
+		.slot = TIMER_COARSE + TIMER_MIDDLE},
+	{.shift = 27, /* beyond */
+		.bits = 0,
+		.words = 2 + TIMER_MIDDLE / 4096,
+		.word = TIMER_WORDS - 1,
+		.slot = TIMER_SLOTS - 1},
 };
+_Static_assert(1 << 5 == TIMER_COARSE && 1 << 14 == TIMER_MIDDLE && 1 << 8 == TIMER_FAR, "digits");
 
 static unsigned timer_wheel_of(uint32_t slot)
 {
@@ -60,7 +70,8 @@ POOL_HOT void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsi
 	}
 	e->place = chain_begin(&t->store, &t->slot[slot], i, slot);
 	*word |= bit;
-	t->top[wheel] |= UINT64_C(1) << (digit / 64);
+	t->words[timer_wheel[wheel].words + digit / 4096] |= UINT64_C(1) << (digit / 64 % 64);
+	t->top[wheel] |= UINT64_C(1) << (digit / 4096);
 }
 
 static __attribute__((noinline)) void timer_link_far(
@@ -80,7 +91,7 @@ POOL_HOT void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
 	uint64_t differ = (uint64_t)(e->tick ^ t->now);
 
-	if (differ >> 5 && !(differ >> 17))
+	if (differ >> 5 && !(differ >> 19))
 		timer_put(t, e, i, 1); /* where most go */
 	else
 		timer_link_far(t, e, i);
@@ -89,10 +100,14 @@ POOL_HOT void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 POOL_HOT void timer_empty(struct timer *t, unsigned wheel, uint32_t digit)
 {
 	uint64_t *word = &t->bits[timer_wheel[wheel].word + digit / 64];
+	uint64_t *words = &t->words[timer_wheel[wheel].words + digit / 4096];
 
 	*word &= ~(UINT64_C(1) << (digit % 64));
-	if (!*word)
-		t->top[wheel] &= ~(UINT64_C(1) << (digit / 64));
+	if (*word)
+		return;
+	*words &= ~(UINT64_C(1) << (digit / 64 % 64));
+	if (!*words)
+		t->top[wheel] &= ~(UINT64_C(1) << (digit / 4096));
 }
 
 static void timer_unlink(struct timer *t, const struct timer_entry *e)
@@ -144,10 +159,11 @@ POOL_HOT int64_t timer_first_of(const struct timer *t, unsigned wheel, uint32_t 
 		*ret_digit = 0;
 		return ((t->now >> shift) + 1) << shift;
 	}
-	uint32_t word = (uint32_t)__builtin_ctzll(t->top[wheel]);
-	uint64_t bits = t->bits[timer_wheel[wheel].word + word];
+	uint32_t high = (uint32_t)__builtin_ctzll(t->top[wheel]);
+	uint64_t words = t->words[timer_wheel[wheel].words + high];
+	uint32_t word = high * 64 + (uint32_t)__builtin_ctzll(words);
 
-	*ret_digit = word * 64 + (uint32_t)__builtin_ctzll(bits);
+	*ret_digit = word * 64 + (uint32_t)__builtin_ctzll(t->bits[timer_wheel[wheel].word + word]);
 	return t->now >> above << above | (int64_t)*ret_digit << shift;
 }
 
@@ -267,18 +283,22 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 {
 	const uint64_t *bits = &t->bits[timer_wheel[1].word];
-	uint32_t n = 0, digit = (uint32_t)(t->now >> timer_wheel[1].shift) & 4095;
-	uint64_t words = t->top[1] & (~UINT64_C(0) << (digit / 64));
+	const struct chain *slots = &t->slot[timer_wheel[1].slot];
+	uint32_t n = 0, high;
 
-	/* Only the middle wheel, which has what is neither due at once nor far. */
-	for (; words && n < max; words &= words - 1) {
-		uint32_t word = (uint32_t)__builtin_ctzll(words);
+	/* Only the middle wheel, which has what is neither due at once nor far; and of that what comes
+	 * in a stretch of 134 ms. */
+	if (!t->top[1])
+		return 0;
+	high = (uint32_t)__builtin_ctzll(t->top[1]) * 64;
+	for (uint64_t words = t->words[timer_wheel[1].words + high / 64]; words && n < max;
+		words &= words - 1) {
+		uint32_t word = high + (uint32_t)__builtin_ctzll(words);
 
 		for (uint64_t left = bits[word]; left && n < max; left &= left - 1) {
 			uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(left);
 
-			n += chain_peek(
-				&t->store, &t->slot[timer_wheel[1].slot + slot], ret + n, max - n);
+			n += chain_peek(&t->store, &slots[slot], ret + n, max - n);
 		}
 	}
 	return n;

@@ -3,13 +3,13 @@
  * timer: who is to be looked at again, and when.
  *
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 32, 4096 and 1024 slots, a bit a slot, and a list of what is beyond. An
+ * METHOD  Three wheels, of 32, 16384 and 256 slots, a bit a slot, and a list of what is beyond. An
  *         entry stands on the wheel of the highest digit in which its time differs from now, and
  *         moves down when now reaches that digit: at most twice, and once in 137 s while it is
  *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
- *         33 µs, so that a move down is of few entries at a time, and there are 4096, so that most
- *         timers (134 ms) move once. One that is set to the beginning of such a slot
- *         (timer_set_coarse) never moves: it expires straight from there.
+ *         33 µs, so that a move down is of few entries at a time, and there are 16384, so that most
+ *         timers (537 ms) move once. One that is set to the beginning of such a slot
+ *         (timer_set_coarse) does not even do that: it expires straight from there.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -29,7 +29,10 @@
 #define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
 #define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
 #define TIMER_WHEELS    4
-#define TIMER_SLOTS     (TIMER_COARSE + 4096 + 1024 + 1)
+#define TIMER_MIDDLE    16384
+#define TIMER_FAR       256
+#define TIMER_SLOTS     (TIMER_COARSE + TIMER_MIDDLE + TIMER_FAR + 1)
+#define TIMER_WORDS     (1 + TIMER_MIDDLE / 64 + TIMER_FAR / 64 + 1)
 
 struct timer_entry {
 	int64_t tick;   /* when due; < 0: not set */
@@ -37,11 +40,12 @@ struct timer_entry {
 };
 
 struct timer {
-	char *entries;                  /* the first; POOL_STRIDE bytes from one to the next */
-	uint32_t set;                   /* how many are set */
-	int64_t now;                    /* tick */
-	uint64_t top[TIMER_WHEELS];     /* which of a wheel's words of bits are not 0 */
-	uint64_t bits[1 + 64 + 16 + 1]; /* which slots have entries: wheel after wheel */
+	char *entries;              /* the first; POOL_STRIDE bytes from one to the next */
+	uint32_t set;               /* how many are set */
+	int64_t now;                /* tick */
+	uint64_t top[TIMER_WHEELS]; /* which of a wheel's words of `words` are not 0 */
+	uint64_t words[TIMER_WHEELS - 1 + TIMER_MIDDLE / 4096]; /* which words of `bits` are not */
+	uint64_t bits[TIMER_WORDS];     /* which slots have entries: wheel after wheel */
 	struct chain slot[TIMER_SLOTS]; /* where the slot's bit is set */
 	struct chain_store store;
 };
@@ -57,30 +61,41 @@ static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 }
 
 void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
-/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-static inline void timer_set_tick(struct timer *t, uint32_t i, int64_t tick)
+/* The first tick at or after `when`; TIMER_NEVER: there is none. */
+#define TIMER_NEVER UINT64_MAX
+static inline uint64_t timer_tick(weir_time when)
 {
-	if ((uint64_t)timer_entry(t, i)->tick > (uint64_t)tick) /* unsigned: not set is latest */
-		timer_move(t, i, tick);
-}
-/* The same at the first tick at or after `when`. */
-static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
-{
-	if (when <= WEIR_NEVER - TIMER_TICK) /* else never */
-		timer_set_tick(t, i, (when + TIMER_TICK - 1) >> TIMER_TICK_BITS);
+	return when <= WEIR_NEVER - TIMER_TICK
+		       ? (uint64_t)(when + TIMER_TICK - 1) >> TIMER_TICK_BITS
+		       : TIMER_NEVER;
 }
 /* The last beginning of a slot of the middle wheel. */
 static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
-/* The same at the first such beginning at or after `when`: cheaper. */
-static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+/* The tick of the first such beginning at or after `when`: cheaper to set. */
+static inline uint64_t timer_tick_coarse(weir_time when)
 {
 	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
 
-	if (when <= WEIR_NEVER - coarse)
-		timer_set_tick(t, i, timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS);
+	return when <= WEIR_NEVER - coarse
+		       ? (uint64_t)timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS
+		       : TIMER_NEVER;
+}
+/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
+static inline void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+{
+	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
+		timer_move(t, i, (int64_t)tick);
+}
+static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, i, timer_tick(when));
+}
+static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, i, timer_tick_coarse(when));
 }
 void timer_clear(struct timer *t, uint32_t i);
 

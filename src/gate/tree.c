@@ -238,22 +238,20 @@ void tree_flags(struct weir_gate *g)
 
 static size_t tree_lines(uint32_t buckets)
 {
-	size_t size = sizeof(struct limits_profile) + buckets * sizeof(struct bucket);
-
-	return (size + POOL_LINE - 1) / POOL_LINE;
+	return (buckets * sizeof(struct bucket) + POOL_LINE - 1) / POOL_LINE;
 }
 
 struct bucket *tree_buckets(struct weir_gate *g, uint32_t n)
 {
-	struct limits_profile *p = pool_get(&g->pool, tree_lines(n));
-
-	return p ? (struct bucket *)(p + 1) : NULL;
+	return pool_get(&g->pool, tree_lines(n));
 }
 
-void tree_limits_free(struct weir_gate *g, struct limits *l)
+void tree_limits_free(struct weir_gate *g, struct limits *l, struct profile *p)
 {
 	if (l->b && !limits_own(l))
-		pool_put(&g->pool, limits_profile(l), tree_lines(l->n));
+		pool_put(&g->pool, l->b, tree_lines(l->n));
+	if (p)
+		pool_put(&g->pool, p, profile_lines(p->n));
 }
 
 /* ---- room */
@@ -419,7 +417,7 @@ static int tree_parent_check(const struct weir_gate *g, weir_node parent)
 		return 0;
 	if (node->queued || node->in_flight)
 		return -EBUSY;
-	return node->limits.n > node->limits.n_hold ? -EINVAL : 0;
+	return node->profile || node->limits.n > node->limits.n_hold ? -EINVAL : 0;
 }
 
 static int tree_index(struct weir_gate *g, uint32_t *ret_n)
@@ -506,7 +504,8 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 		tree_leave(g, n, node->priority);
 	timer_clear(&g->timer, n);
 	tree_forget(g, n);
-	tree_limits_free(g, &node->limits);
+	tree_limits_free(g, &node->limits, node->profile);
+	node->profile = NULL;
 	node->limits = (struct limits){.b = node->own};
 	if (g->stats && g->stats->of[n] != NODE_NIL) {
 		weir_gate_drain(g); /* records of n that are still in the ring */

@@ -176,7 +176,9 @@ POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned 
 	if (l->pair)
 		limits_charge_pair(l, node->own, r, node->reserved <= now, now);
 	else if (l->n)
-		limits_charge(l, r, slot < NODE_PRIORITIES, node->reserved <= now, now);
+		limits_charge(l, r, node->reserved <= now, now);
+	if (slot < NODE_PRIORITIES && node->profile)
+		profile_charge(node->profile, r);
 }
 
 /* The head leaves the queue, and is counted. `full` is the full clock. */
