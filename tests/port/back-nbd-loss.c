@@ -141,6 +141,49 @@ static void overlapping_writes(void)
 	end();
 }
 
+/* What was under way is sent again, the writes first: else a read that saw a write before the loss could
+ * be followed by one that does not. */
+static bool read_done;
+
+static void writes_first(void *arg, struct back_io *io)
+{
+	if (io->op == BACK_READ)
+		read_done = true;
+	else
+		CHECK(!read_done);
+	drive_done(arg, io);
+}
+
+static void kill_with_all_under_way(struct drive *x)
+{
+	if (nbd_of(x->back)->under_way == 16)
+		set_mode(PEER_WELL, true);
+	else if (!read_done) /* its turn to send comes after ours: look again */
+		loop_set(x->loop, &x->tick, loop_clock() + WEIR_MS);
+}
+
+static void writes_are_sent_again_before_reads(void)
+{
+	begin(FLAGS, (struct back_config){0});
+	d.back->done = writes_first;
+	d.step = kill_with_all_under_way;
+	for (int round = 0; round < 20; round++) {
+		set_mode(PEER_IGNORES, false);
+		read_done = false;
+		for (uint64_t i = 0; i < 8; i++) {
+			drive_transfer(&d, BACK_READ, i, 1);
+			drive_transfer(&d, BACK_WRITE, 100 + i, 1);
+		}
+		drive_run(&d, 0);
+		CHECK(read_done);
+	}
+	CHECK_INT(d.back->lost, 20);
+	CHECK_INT(d.errors, 0);
+	d.step = NULL;
+	drive_verify(&d);
+	end();
+}
+
 /* ---- never a FLUSH that lies */
 
 /* It comes back and refuses what was acknowledged: FLUSH fails until that is in place. */
@@ -236,6 +279,7 @@ int main(void)
 	RUN(dies_without_memory);
 	RUN(one_connection_is_cut);
 	RUN(overlapping_writes);
+	RUN(writes_are_sent_again_before_reads);
 	RUN(refuses_what_it_had);
 	RUN(a_failed_flush);
 	RUN(cannot_flush_when_full);
