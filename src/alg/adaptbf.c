@@ -167,6 +167,15 @@ static void small_ones(const struct step *t, int64_t *k, uint64_t *weights, uint
 	*ret_small = small;
 }
 
+/* What is owed, or owes, more than one token (jobs come and go) is let go. */
+static void bound(int32_t *remainder)
+{
+	if (*remainder > ONE)
+		*remainder = (int32_t)ONE;
+	if (*remainder < -ONE)
+		*remainder = (int32_t)-ONE;
+}
+
 static void initial(struct step *t)
 {
 	int64_t k = t->k;
@@ -180,11 +189,7 @@ static void initial(struct step *t)
 		uint32_t w = t->j->weight[i];
 
 		t->s->share[i] = w < small ? ONE : (int64_t)remainder_part(r, w);
-		/* What is owed or owes more than one token (jobs come and go) is let go. */
-		if (t->j->remainder[i] > ONE)
-			t->j->remainder[i] = (int32_t)ONE;
-		if (t->j->remainder[i] < -ONE)
-			t->j->remainder[i] = (int32_t)-ONE;
+		bound(&t->j->remainder[i]);
 	}
 	remainder_round(
 		t->k, t->least, t->n, t->s->share, t->j->remainder, t->j->initial, t->s->keys);
@@ -439,5 +444,6 @@ void adaptbf_allocate(const struct adaptbf_jobs *jobs, int64_t tokens, struct ad
 	for (size_t i = 0; i < t.n; i++) {
 		jobs->record[i] = record_rd(&t, i);
 		jobs->tokens[i] = s->now[i];
+		bound(&jobs->remainder[i]);
 	}
 }

@@ -30,7 +30,7 @@ struct adaptbf_jobs {
 	const uint64_t *demand; /* requests that it asked for in the last period; any number */
 	int64_t *tokens;    /* in: of the last period, as finally allocated, or ADAPTBF_NEW; out */
 	int64_t *record;    /* in, out: > 0 lent, < 0 borrowed; in tokens */
-	int32_t *remainder; /* in, out: tokens × REMAINDER_ONE that rounding owes it; 0 at first */
+	int32_t *remainder; /* in, out: tokens × REMAINDER_ONE that rounding owes it, −1 … 1; 0 at first */
 	int32_t *reclaim;   /* in, out: the fraction of eq. 14, × REMAINDER_ONE; 0 at first */
 	int64_t *initial;   /* out: eq. 2, its tokens by priority alone */
 };

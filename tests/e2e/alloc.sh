@@ -70,3 +70,64 @@ run 2 weir alloc frobnicate
 has stderr 'parda'
 run 2 weir alloc parda missing.json
 has stderr 'missing.json'
+
+# ---- adaptbf
+
+cat >in.json <<'END'
+{"rate": 1003, "period": 0.1,
+ "jobs": [{"name": "a", "nodes": 1, "demand": 60, "previous": 25, "record": 0, "remainder": 0.0},
+          {"name": "b", "nodes": 3, "demand": 15, "previous": 75}]}
+END
+run 0 weir alloc adaptbf in.json
+# 100.3 tokens: 100, and 0.3 for the next period. b lends what it does not need; a has u = 2.4.
+[ "$(value '[(j["name"], j["tokens"], j["record"], j["initial"]) for j in out["jobs"]]')" = \
+	"[('a', 82, -57, 25), ('b', 18, 57, 75)]" ] || fail "adaptbf: $(cat stdout)"
+[ "$(value 'abs(out["carry"] - 0.3) < 1e-6 and out["tokens"] == 100')" = True ] || fail "carry: $(cat stdout)"
+[ "$(value 'abs(out["jobs"][0]["remainder"] + out["jobs"][1]["remainder"]) < 1e-6')" = True ] ||
+	fail "remainders: $(cat stdout)"
+
+# Step by step, with what came out put in again: both sums, for any jobs.
+python3 - "$WEIR" <<'END' || fail "adaptbf: a chain of steps"
+import json, random, subprocess, sys
+random.seed(1)
+jobs = [{"name": f"j{i}", "nodes": random.choice([1, 2, 7.5, 100])} for i in range(12)]
+carry, given = 0, 0
+for step in range(60):
+    active = [job for job in jobs if random.random() < 0.8]
+    for job in active:
+        job["demand"] = random.choice([0, 1, 5, 30, 200, 2**40, 0.5])
+    doc = {"rate": 337, "period": 0.1, "carry": carry, "jobs": active}
+    out = subprocess.run([sys.argv[1], "alloc", "adaptbf"], input=json.dumps(doc), capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    out = json.loads(out.stdout)
+    assert [job["name"] for job in out["jobs"]] == [job["name"] for job in active]
+    assert sum(job["tokens"] for job in out["jobs"]) == (out["tokens"] if active else 0), out
+    assert all(isinstance(job["tokens"], int) and job["tokens"] >= 0 for job in out["jobs"])
+    assert sum(job["record"] for job in out["jobs"]) == sum(job.get("record", 0) for job in active)
+    for job, new in zip(active, out["jobs"]):
+        assert new["record"] - job.get("record", 0) == new["initial"] - new["tokens"]
+        job.update(previous=new["tokens"], record=new["record"], remainder=new["remainder"], reclaim=new["reclaim"])
+    carry, given = out["carry"], given + out["tokens"]
+assert abs(given + carry - 33.7 * 60) < 1e-3, given
+END
+
+awrong() # JSON MESSAGE
+{
+	printf '%s' "$1" >in.json
+	run 2 weir alloc adaptbf in.json
+	has stderr "$2"
+	[ ! -s stdout ] || fail "$1: something on standard output"
+}
+job='"name": "a", "nodes": 1, "demand": 1'
+awrong '{"period": 1, "jobs": []}' 'rate: is missing'
+awrong '{"rate": 1, "period": 0, "jobs": []}' 'period: must be > 0'
+awrong '{"rate": 1e12, "period": 1, "jobs": []}' 'rate: a period must have fewer than 2^38 tokens'
+awrong '{"rate": 1, "period": 1, "carry": 2, "jobs": []}' 'carry: must be at most 1'
+awrong '{"rate": 1, "period": 1}' 'jobs: is missing'
+awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "demand": 1}]}' 'jobs[0].nodes: is missing'
+awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 0, "demand": 1}]}' 'jobs[0].nodes: must be > 0'
+awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 1}]}' 'jobs[0].demand: is missing'
+awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 1, "demand": -1}]}' 'jobs[0].demand: must be at least 0'
+awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"record\": 0.5}]}" 'jobs[0].record: must be a whole number'
+awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"remainder\": 3}]}" 'jobs[0].remainder: must be at most 1'
+awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job}, {$job}]}" "jobs[1].name: 'a' is there twice"
