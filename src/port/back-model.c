@@ -157,6 +157,7 @@ static struct part *enter(struct model *m, struct back_io *io)
 	p->outer = io;
 	p->inner = *io;
 	p->inner.next = NULL;
+	p->inner.flags &= (uint8_t)~BACK_BORROW; /* its time may be over in a later round */
 	p->pending = 1;
 	if (io->op != BACK_STATUS && io->op != BACK_CACHE) {
 		p->pending = 2;

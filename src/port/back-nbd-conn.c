@@ -8,6 +8,8 @@
  *         buffer of its own.
  *         A receive fills the scratch; but when the data of a large read are next, they go straight to
  *         where they belong, with the scratch behind for what follows.
+ *         What a round receives lies one behind the other in the scratch, so that it can be lent until
+ *         the round is over; what does not fit goes to its end, again and again, and is copied.
  */
 #include "port/back-nbd.h"
 #include <errno.h>
@@ -281,10 +283,21 @@ void back_nbd_conn_send(struct nbd *n, struct conn *c)
 
 /* ---- receive */
 
-/* The vectors to receive into; what has its place is first. */
-static ssize_t recv_into(struct nbd *n, struct conn *c, uint8_t *to, size_t len, size_t room)
+/* Room for one receive, of BACK_NBD_SCRATCH. */
+static uint8_t *recv_room(struct nbd *n)
 {
-	struct iovec v[2] = {{to, len}, {n->scratch_in, room}};
+	if (n->in_round != loop_now(n->loop)) {
+		n->in_round = loop_now(n->loop);
+		n->in_at = 0;
+	}
+	n->lends = !n->in_turn && n->in_at + 2 * BACK_NBD_SCRATCH <= BACK_NBD_IN;
+	return n->scratch_in + (n->lends ? n->in_at : BACK_NBD_IN - BACK_NBD_SCRATCH);
+}
+
+/* The vectors to receive into; what has its place is first. */
+static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scratch, size_t room)
+{
+	struct iovec v[2] = {{to, len}, {scratch, room}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
 	ssize_t got;
 
@@ -302,13 +315,14 @@ static int recv_once(struct nbd *n, struct conn *c)
 	size_t straight = c->rx.to && c->rx.left > BACK_NBD_COPY ? c->rx.left : 0;
 	/* Where large reads are many, what is behind a header is to be left for their place. */
 	size_t room = c->large * 4 > c->flight.n ? NEXT : BACK_NBD_SCRATCH, behind = 0;
+	uint8_t *scratch = recv_room(n);
 	ssize_t got;
 	int r = 0;
 
 	if (straight)
-		got = recv_into(n, c, c->rx.to, straight, room);
+		got = recv_into(c, c->rx.to, straight, scratch, room);
 	else
-		got = stream_recv(&c->stream, n->scratch_in, room);
+		got = stream_recv(&c->stream, scratch, room);
 	if (got == -EAGAIN)
 		return 0;
 	if (got <= 0)
@@ -321,8 +335,10 @@ static int recv_once(struct nbd *n, struct conn *c)
 	} else {
 		behind = (size_t)got;
 	}
+	if (n->lends)
+		n->in_at += behind;
 	if (!r && behind)
-		r = back_nbd_reply(n, c, n->scratch_in, behind);
+		r = back_nbd_reply(n, c, scratch, behind);
 	if (r)
 		return r;
 	return c->stream.tls || (size_t)got == straight + room ||

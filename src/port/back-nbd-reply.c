@@ -233,13 +233,26 @@ static const uint8_t *gather(struct conn_rx *rx, struct input *in, uint8_t need)
 	return rx->have == need ? rx->small : NULL;
 }
 
+/* All that a read asked for lies in the input, and it ends with that: need it be copied? */
+static bool borrow(const struct nbd *n, const struct conn *c, const struct input *in)
+{
+	const struct conn_rx *rx = &c->rx;
+	const struct slot *s = rx->slot;
+
+	return n->lends && in->p && s->io && s->io->flags & BACK_BORROW && !s->error &&
+	       rx->left == s->length && in->n >= s->length &&
+	       (!rx->head.structured || rx->head.flags & NBD_CHUNK_DONE);
+}
+
 static int body(struct nbd *n, struct conn *c, struct input *in)
 {
 	struct conn_rx *rx = &c->rx;
 	size_t len = rx->left < in->n ? rx->left : in->n;
 
 	if (rx->mode == DATA) {
-		if (in->p)
+		if (borrow(n, c, in))
+			rx->slot->io->data = (uint8_t *)(uintptr_t)in->p;
+		else if (in->p)
 			memcpy(rx->to, in->p, len);
 		rx->to += len;
 	}

@@ -84,9 +84,11 @@ static bool turn(struct loop_turn *t, weir_time now)
 	bool more = false;
 
 	n->turned = now;
+	n->in_turn = true;
 	for (uint32_t i = 0; i < n->wanted; i++)
 		if (n->conns[i].more)
 			back_nbd_conn_recv(n, &n->conns[i]);
+	n->in_turn = false;
 	if (n->attend || n->phase != NBD_PHASE_UP)
 		back_nbd_attend(n);
 	back_nbd_way_go(n);
@@ -334,7 +336,7 @@ static int allocate(struct nbd *n, const char *uri)
 {
 	n->name = strdup(uri);
 	n->conns = calloc(BACK_NBD_CONNS, sizeof(*n->conns));
-	n->scratch_in = malloc(BACK_NBD_SCRATCH);
+	n->scratch_in = malloc(BACK_NBD_IN);
 	n->scratch_out = malloc(BACK_NBD_SCRATCH);
 	if (!n->name || !n->conns || !n->scratch_in || !n->scratch_out)
 		return -ENOMEM;

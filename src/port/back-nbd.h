@@ -60,7 +60,8 @@
 
 #define BACK_NBD_CONNS   16           /* connections at most */
 #define BACK_NBD_SCRATCH (256u << 10) /* bytes gathered for one send, or received at once */
-#define BACK_NBD_COPY    (16u << 10)  /* bytes: data up to this are copied beside their headers */
+#define BACK_NBD_IN      (4 * BACK_NBD_SCRATCH) /* of which all but a part may be lent (BACK_BORROW) */
+#define BACK_NBD_COPY    (16u << 10) /* bytes: data up to this are copied beside their headers */
 
 /* ---- requests */
 
@@ -215,7 +216,11 @@ struct nbd {
 	bool attend;             /* something happened to a connection */
 
 	uint8_t *scratch_out, *scratch_in;
-	uint8_t *sink; /* block_min bytes: what is read only to see that somebody answers */
+	size_t in_at; /* bytes of scratch_in that were received, and may be lent, in this round */
+	weir_time in_round; /* which that is */
+	bool in_turn;       /* it is the turns' time: nothing is lent any more */
+	bool lends;         /* … of what is being taken right now */
+	uint8_t *sink;      /* block_min bytes: what is read only to see that somebody answers */
 	uint64_t reconnects, replayed, own_flushes; /* for people */
 };
 

@@ -33,7 +33,16 @@ enum back_op {
 	BACK_CACHE,  /* a hint: may do nothing */
 	BACK_STATUS, /* which parts are data, hole or zero */
 };
-enum back_flags { BACK_FUA = 1, BACK_NO_HOLE = 2, BACK_FAST_ZERO = 4 };
+enum back_flags {
+	BACK_FUA = 1,
+	BACK_NO_HOLE = 2,
+	BACK_FAST_ZERO = 4,
+	/* READ: the data may stay where the back end received them: `data` then points there when it is
+	 * done, and not to where it did, and they are gone when the loop's round is over. Who cannot use
+	 * them in the turns of that round copies them. Only what is done before the round's turns comes
+	 * so, and only whole. */
+	BACK_BORROW = 8,
+};
 
 struct back_extent {
 	uint64_t length; /* bytes */

@@ -75,6 +75,7 @@ struct front_nbd_conn {
 	bool blocked;    /* the socket takes no more now */
 	bool listed;     /* in the front's list of those with something to do */
 	bool unread;     /* stopped before the socket was empty: goes on in the next round */
+	bool borrows;    /* some of `out` may be borrowed */
 	uint32_t events; /* asked of the loop */
 
 	/* reading */
@@ -173,6 +174,16 @@ void front_nbd_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n); /* in
 void front_nbd_read_end(struct front_nbd_conn *c); /* what was begun is given back */
 
 /* ---- front-nbd-reply.c */
+
+/* Are its data the back end's, for this round only (BACK_BORROW)? */
+static inline bool front_nbd_borrowed(const struct front_nbd_job *j)
+{
+	const struct back_io *io = &j->req.io;
+
+	return io->flags & BACK_BORROW && io->data != io->chunk->data;
+}
+void front_nbd_own(struct front_nbd_job *j);      /* then they are copied to its own chunk */
+void front_nbd_own_all(struct front_nbd_conn *c); /* the same for what was not sent */
 
 /* A request that does not reach the resource is answered. false: not now, no job is to be had. */
 bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int error);

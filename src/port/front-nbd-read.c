@@ -42,6 +42,8 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 	/* The protocol allows it everywhere; it says something about what is written. */
 	if (c->request.flags & NBD_FUA && (op == BACK_WRITE || op == BACK_TRIM || op == BACK_ZERO))
 		io->flags |= BACK_FUA;
+	if (op == BACK_READ && io->chunk)
+		io->flags |= BACK_BORROW;
 	if (j->head)
 		j->head->left++;
 	c->front->submitted = true;

@@ -7,8 +7,11 @@
  *         to where it lies. What a reply looks like follows from its job alone, so of one that was
  *         sent in part only the number of bytes is kept, and it is gathered again: no connection has a
  *         buffer of its own.
+ *         Data that were borrowed from the back end are sent from there; what could not be sent in
+ *         the round is copied to where it can stay.
  * COST    One system call a round. Copying wins below 16 KiB, since each vector costs the kernel about
- *         what copying that much does; above it loses by three.
+ *         what copying that much does; above it loses by three. Of what was just received a vector
+ *         wins earlier: it is in the cache, and its copy would push something else out.
  */
 #include "port/front-nbd-impl.h"
 #include "wire/bytes.h"
@@ -16,6 +19,7 @@
 #include <string.h>
 
 #define COPY    16384u     /* bytes */
+#define BORROW  2048u      /* bytes: of borrowed data fewer are copied */
 #define HEADER  64u        /* bytes: no header is longer, but for a block status' extents */
 #define VECTORS 320        /* a read of 32 MiB, answered as one, has 129 */
 #define ENOUGH  (1u << 20) /* bytes gathered at once: more than a socket's buffer takes */
@@ -48,9 +52,14 @@ static void wrote(struct gathering *g, size_t n)
 	g->at += n;
 }
 
+static bool copied(const struct front_nbd_job *j)
+{
+	return j->length <= (front_nbd_borrowed(j) && !j->conn->stream.tls ? BORROW : COPY);
+}
+
 static void add_data(struct gathering *g, const struct front_nbd_job *j)
 {
-	if (j->length > COPY) {
+	if (!copied(j)) {
 		point(g, j->req.io.data, j->length);
 		return;
 	}
@@ -125,7 +134,7 @@ static bool fits(const struct gathering *g, const struct front_nbd_job *j)
 
 	if (j->command == NBD_BLOCK_STATUS && !j->req.io.error)
 		room += 8 * (size_t)j->req.io.n_extents;
-	else if (j->command == NBD_READ && !j->is_head && j->length <= COPY)
+	else if (j->command == NBD_READ && !j->is_head && copied(j))
 		room += j->length;
 	if (j->is_head && j->whole)
 		vectors += (int)(j->length / CHUNK_MAX) + 1;
@@ -153,9 +162,31 @@ static void cut_extents(struct front_nbd_job *j)
 		io->error = -EIO;
 }
 
+void front_nbd_own(struct front_nbd_job *j)
+{
+	struct back_io *io = &j->req.io;
+
+	if (!front_nbd_borrowed(j))
+		return;
+	if (!io->error)
+		memcpy(io->chunk->data, io->data, io->length);
+	io->data = io->chunk->data;
+}
+
+void front_nbd_own_all(struct front_nbd_conn *c)
+{
+	for (struct request *q = c->out.first; q; q = q->next)
+		front_nbd_own(front_nbd_job_of(q));
+	c->borrows = false;
+}
+
 void front_nbd_reply(struct front_nbd_job *j)
 {
 	struct front_nbd_conn *c = j->conn;
+
+	if (c->blocked) /* it is not sent in this round */
+		front_nbd_own(j);
+	c->borrows |= front_nbd_borrowed(j);
 
 	if (j->command == NBD_BLOCK_STATUS && !j->req.io.error)
 		cut_extents(j);

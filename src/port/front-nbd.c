@@ -149,6 +149,7 @@ void front_nbd_done(struct request *q)
 			front_nbd_reply(j);
 		return;
 	}
+	front_nbd_own(j); /* the others may take longer */
 	if (q->io.error && !head->req.io.error)
 		head->req.io.error = q->io.error;
 	if (head->command == NBD_READ && !head->whole) {
@@ -243,6 +244,8 @@ static void look(struct front_nbd_conn *c)
 		if (front_nbd_send(c) && i == SENDS - 1)
 			front_nbd_todo(c); /* goes on in the next round */
 	}
+	if (c->borrows && !c->doomed)
+		front_nbd_own_all(c);
 	if (c->unread && !c->doomed)
 		front_nbd_read(c);
 	if (c->doomed || (c->stopping && c->jobs == 0 && !c->head && !c->blocked))

@@ -63,6 +63,7 @@ static void carries(void)
 	CHECK_INT(drive_run_flush(&d), 0);
 	check_sure();
 	CHECK_INT(d.errors, 0);
+	CHECK(d.borrowed > 0 && d.borrowed < d.reads);
 	peer_lock(&peer);
 	CHECK_INT(peer.accepted, 4);
 	peer_unlock(&peer);

@@ -352,6 +352,72 @@ static void test_pieces_error(void)
 	rig_free(&r);
 }
 
+/* ---- data that are good for a round */
+
+static void want_pattern(int fd, uint64_t cookie, uint64_t offset, uint32_t length)
+{
+	want_simple(fd, cookie, 0);
+	get_all(fd, back_again, length);
+	for (uint32_t i = 0; i < length; i++)
+		if (back_again[i] != (uint8_t)((offset + i) >> 9))
+			FAIL("byte %u of request %llu is %d", i, (unsigned long long)cookie,
+				back_again[i]);
+}
+
+static struct held *held_lending(void)
+{
+	struct held *h = held_new();
+
+	h->lent = malloc(RIG_SIZE);
+	return h;
+}
+
+/* A client that reads late gets what was read, and not what lies there by then. */
+static void test_borrowed(void)
+{
+	static const uint32_t sizes[] = {512, 4096, 16384, 65536};
+	struct held *held = held_lending();
+	struct rig r;
+	int fd;
+
+	rig_new(&r, NULL, held, 64 << 20);
+	fd = rig_connect(&r, (struct rig_options){.sndbuf = 8192});
+	for (uint64_t round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 32; i++)
+			ask(fd, NBD_READ, 0, 32 * round + i, (32 * round + i) << 16, sizes[i % 4]);
+		while (worker_call(&r.worker, held_count, held) < 32)
+			;
+		worker_call(&r.worker, held_release, held);
+		rig_settle(&r);
+	}
+	CHECK_INT(held->n_lent, 96);
+	for (uint64_t round = 0; round < 3; round++)
+		for (uint64_t i = 32; i-- > 0;) /* the newest was answered first */
+			want_pattern(fd, 32 * round + i, (32 * round + i) << 16, sizes[i % 4]);
+	close(fd);
+	rig_free(&r);
+}
+
+/* The short last piece of a read that is answered as one waits for the others. */
+static void test_borrowed_pieces(void)
+{
+	struct held *held = held_lending();
+	struct rig r;
+	int fd;
+
+	rig_new(&r, NULL, held, 64 << 20);
+	fd = rig_connect(&r, (struct rig_options){0});
+	ask(fd, NBD_READ, 0, 1, 4096, CHUNK_MAX + 1000);
+	while (worker_call(&r.worker, held_count, held) < 2)
+		;
+	worker_call(&r.worker, held_release_one, held);
+	rig_settle(&r);
+	worker_call(&r.worker, held_release, held);
+	want_pattern(fd, 1, 4096, CHUNK_MAX + 1000);
+	close(fd);
+	rig_free(&r);
+}
+
 int main(void)
 {
 	RUN(test_simple);
@@ -364,5 +430,7 @@ int main(void)
 	RUN(test_pieces_memory);
 	RUN(test_pieces_parts);
 	RUN(test_pieces_error);
+	RUN(test_borrowed);
+	RUN(test_borrowed_pieces);
 	return 0;
 }

@@ -26,6 +26,8 @@ struct held { /* a back end that waits */
 	bool open;          /* lets everything through */
 	uint64_t fail_at;   /* the request that has this offset fails with EIO; UINT64_MAX: none */
 	uint64_t submitted; /* in all */
+	uint8_t *lent;      /* not NULL: what is read is borrowed from here, as long as a round */
+	uint64_t n_lent;    /* reads so far */
 };
 
 struct rig {
@@ -42,6 +44,11 @@ static void held_finish(struct held *h, struct back_io *io)
 {
 	h->n--;
 	io->error = io->offset == h->fail_at ? -EIO : 0;
+	if (io->op == BACK_READ && io->flags & BACK_BORROW && h->lent) {
+		CHECK(io->offset + io->length <= RIG_SIZE);
+		io->data = h->lent + io->offset;
+		h->n_lent++;
+	}
 	if (io->op == BACK_READ)
 		for (uint64_t i = 0; i < io->length; i++)
 			io->data[i] = (uint8_t)((io->offset + i) >> 9);
@@ -70,8 +77,11 @@ static void held_submit(struct back *b, struct back_io *ios)
 
 static void held_free(struct back *b)
 {
-	CHECK_INT(((struct held *)(void *)b)->n, 0);
-	free(b);
+	struct held *h = (struct held *)(void *)b;
+
+	CHECK_INT(h->n, 0);
+	free(h->lent);
+	free(h);
 }
 
 static const struct back_ops held_ops = {.name = "held", .submit = held_submit, .free = held_free};
@@ -101,6 +111,8 @@ static inline int held_release(void *arg, struct worker *w)
 
 	h->first = NULL;
 	h->end = &h->first;
+	if (h->lent)
+		memset(h->lent, 0xee, RIG_SIZE); /* what was lent before is gone */
 	for (; io; io = next) {
 		next = io->next;
 		io->next = reversed;
@@ -111,6 +123,26 @@ static inline int held_release(void *arg, struct worker *w)
 		held_finish(h, io);
 	}
 	return 0;
+}
+
+/* On the worker's thread: the newest comes back. */
+static inline int held_release_one(void *arg, struct worker *w)
+{
+	struct held *h = arg;
+	struct back_io **last = &h->first, *io;
+
+	while ((*last)->next)
+		last = &(*last)->next;
+	io = *last;
+	*last = NULL;
+	h->end = last;
+	held_finish(h, io);
+	return 0;
+}
+
+static inline int held_count(void *arg, struct worker *w)
+{
+	return (int)((struct held *)arg)->n;
 }
 
 static inline int held_open(void *arg, struct worker *w)

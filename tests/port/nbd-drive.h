@@ -51,6 +51,11 @@ struct drive {
 	bool busy[DRIVE_BLOCKS];
 	uint32_t sure[DRIVE_BLOCKS]; /* versions that a FLUSH has covered */
 	struct drive_io ios[DRIVE_DEPTH];
+	struct { /* borrowed in this round: must stay as they are until it is over */
+		const uint8_t *data;
+		uint64_t length, sum;
+	} lent[DRIVE_DEPTH];
+	uint32_t n_lent, reads, borrowed; /* in this round; submitted; in all */
 	/* Called once a round: may kill, revive, stop. */
 	void (*step)(struct drive *d);
 	void *arg;
@@ -91,6 +96,24 @@ static inline void drive_check_read(struct drive *d, const struct drive_io *x)
 	}
 }
 
+static inline uint64_t drive_sum(const uint8_t *p, uint64_t n)
+{
+	uint64_t sum = n;
+
+	for (uint64_t i = 0; i < n; i++)
+		sum = sum * 31 + p[i];
+	return sum;
+}
+
+static inline void drive_lent(struct drive *d, const struct drive_io *x)
+{
+	CHECK(x->io.flags & BACK_BORROW && d->n_lent < DRIVE_DEPTH);
+	d->lent[d->n_lent].data = x->io.data;
+	d->lent[d->n_lent].length = x->io.length;
+	d->lent[d->n_lent++].sum = drive_sum(x->io.data, x->io.length);
+	d->borrowed++;
+}
+
 static inline void drive_ended(struct drive *d, struct drive_io *x)
 {
 	uint64_t from = x->io.offset / DRIVE_BLOCK, n = x->io.length / DRIVE_BLOCK;
@@ -104,6 +127,8 @@ static inline void drive_ended(struct drive *d, struct drive_io *x)
 	}
 	if (x->io.op == BACK_READ && !x->io.error && !d->blind)
 		drive_check_read(d, x);
+	if (x->io.op == BACK_READ && !x->io.error && x->hold && x->io.data != x->hold->data)
+		drive_lent(d, x);
 	for (uint64_t b = from; b < from + n; b++) {
 		d->busy[b] = false;
 		if (x->io.op == BACK_READ)
@@ -202,6 +227,8 @@ static inline void drive_transfer(struct drive *d, uint8_t op, uint64_t from, ui
 		drive_fill(x->io.data + i * DRIVE_BLOCK, from + i, x->version);
 	if (op != BACK_READ && !d->no_fua && rng_below(&d->rng, 10) == 0)
 		x->io.flags = BACK_FUA;
+	if (op == BACK_READ && d->reads++ % 4)
+		x->io.flags = BACK_BORROW;
 	back_submit(d->back, &x->io);
 }
 
@@ -224,6 +251,9 @@ static inline bool drive_turn(struct loop_turn *t, weir_time now)
 {
 	struct drive *d = (struct drive *)(void *)((char *)t - offsetof(struct drive, turn));
 
+	for (; d->n_lent; d->n_lent--)
+		CHECK(drive_sum(d->lent[d->n_lent - 1].data, d->lent[d->n_lent - 1].length) ==
+			d->lent[d->n_lent - 1].sum);
 	if (d->step)
 		d->step(d);
 	for (int i = 0; i < 8 && d->inside < DRIVE_DEPTH && d->done + d->inside < d->want; i++)
