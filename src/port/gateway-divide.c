@@ -10,7 +10,8 @@
  *         Up to three such steps a tick: new demand has its part after about a tick. Nothing locks
  *         and nobody waits: a task and its memory belong to one thread at a time.
  *         The clock runs only while it matters: a tenant with a max or min is connected to two or more
- *         resources, or somebody came within the last second. It goes to 100 ms when all are idle.
+ *         resources, or somebody came within the last second. It goes to 100 ms when all are idle, and
+ *         then nobody is asked until somebody's resource has seen a request or a client.
  * SYMBOLS Everything is in parts of the tenant's limit, 0 … 1. A demand is the most of what is wanted
  *         in requests and in bytes per second, each over its limit; it falls by a fifth a tick at most,
  *         so that one quiet tick changes little. Where the max holds somebody right now the
@@ -63,9 +64,10 @@ struct gateway_divide {
 	size_t n_seats, n_away;
 	unsigned serial, steps;
 	struct loop_timer timer;
-	weir_time awake; /* until then it ticks whatever it sees */
-	bool changed;    /* in this tick */
-	unsigned quiet;  /* ticks since something changed, or there was something to divide */
+	weir_time awake;   /* until then it ticks whatever it sees */
+	bool changed;      /* in this tick */
+	unsigned quiet;    /* ticks since something changed, or there was something to divide */
+	uint64_t activity; /* of all resources, when they were last asked */
 };
 
 /* ---- tables */
@@ -329,17 +331,32 @@ static size_t count_shared(const struct table *t, bool *ret_idle)
 	return shared;
 }
 
+/* Has nothing come or gone since all were last asked? */
+static bool unchanged(struct gateway_divide *d)
+{
+	uint64_t before = d->activity;
+
+	d->activity = 0;
+	for (size_t k = 0; k < d->n_seats; k++)
+		d->activity += resource_activity(d->seats[k].resource->resource);
+	return d->activity == before;
+}
+
 static void tick(struct loop_timer *timer, weir_time now)
 {
 	struct gateway_divide *d =
 		(struct gateway_divide *)(void *)((char *)timer -
 						  offsetof(struct gateway_divide, timer));
-	bool idle, late = d->n_away > 0;
+	bool idle, late = d->n_away > 0, asleep;
 	size_t shared = count_shared(d->now, &idle);
 
 	d->quiet = d->changed || shared || late ? 0 : d->quiet + 1;
 	if (d->quiet > QUIET && now > d->awake)
 		return; /* until somebody comes */
+	asleep = shared && idle && now > d->awake;
+	loop_set(d->gateway->loop, &d->timer, now + (asleep ? TICK_IDLE : TICK));
+	if (unchanged(d) && asleep && !d->changed && !late)
+		return;
 	d->changed = false;
 	d->steps = STEPS;
 	if (late)
@@ -347,8 +364,6 @@ static void tick(struct loop_timer *timer, weir_time now)
 	for (size_t k = 0; k < d->n_seats; k++)
 		if (!d->seats[k].away)
 			send(d, &d->seats[k], true, false);
-	loop_set(d->gateway->loop, &d->timer,
-		now + (shared && idle && now > d->awake ? TICK_IDLE : TICK));
 }
 
 void gateway_divide_wake(struct gateway *g)

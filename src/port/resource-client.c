@@ -23,6 +23,7 @@ void resource_join(struct resource *r, struct client *c)
 {
 	int tenant = match(r, c);
 
+	resource_stir(r);
 	c->resource = r;
 	c->in_flight = 0;
 	c->node = WEIR_ROOT;
@@ -77,6 +78,7 @@ void resource_leave(struct resource *r, struct client *c)
 	if (c->next)
 		c->next->link = c->link;
 	r->n_clients--;
+	resource_stir(r);
 	if (!c->in_flight)
 		return;
 	request_list_clear(&leaving.dropped);

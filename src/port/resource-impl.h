@@ -21,6 +21,7 @@
 
 #include "base/hist.h"
 #include "port/resource.h"
+#include <stdatomic.h>
 
 /* Of one node of the gate; [0] counts everybody when there is no gate. */
 struct resource_count {
@@ -70,6 +71,7 @@ struct resource {
 
 	/* whole resource, since its start */
 	uint64_t submitted, dispatched, served, errors;
+	_Atomic(uint64_t) activity;         /* see resource_activity; only its own thread writes */
 	uint64_t served_cost, served_bytes; /* what capacity is learned from */
 	struct capacity capacity;           /* learned; only when the spec states none */
 	double device_ns[4][8]; /* cost: time: ns of the device for one, by operation and size */
@@ -94,6 +96,13 @@ static inline void request_list_add(struct request_list *l, struct request *q)
 	q->next = NULL;
 	*l->end = q;
 	l->end = &q->next;
+}
+
+static inline void resource_stir(struct resource *r)
+{
+	uint64_t n = atomic_load_explicit(&r->activity, memory_order_relaxed);
+
+	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
 }
 
 /* ---- resource.c, for resource-policy.c */

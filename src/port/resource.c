@@ -64,6 +64,7 @@ void resource_submit(struct resource *r, struct request *q)
 	c->bytes += q->gate.bytes;
 	c->in_flight++;
 	r->submitted++;
+	resource_stir(r);
 	request_list_add(&r->arrived, q);
 }
 
@@ -462,6 +463,11 @@ void resource_free(struct resource *r)
 bool resource_busy(const struct resource *r)
 {
 	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
+}
+
+uint64_t resource_activity(const struct resource *r)
+{
+	return atomic_load_explicit(&r->activity, memory_order_relaxed);
 }
 
 const struct back_info *resource_info(const struct resource *r)
