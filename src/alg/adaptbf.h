@@ -23,15 +23,15 @@
 #define ADAPTBF_TOKENS REMAINDER_WHOLE   /* a period */
 #define ADAPTBF_NEW    (-1)              /* `tokens` of a job that had no last period */
 
-/* The active jobs: n of each. */
+/* The active jobs: n of each. Of a new one, record, remainder and reclaim are 0. */
 struct adaptbf_jobs {
 	size_t n;
 	const uint32_t *weight; /* > 0: compute nodes, or any measure that gives its priority */
 	const uint64_t *demand; /* requests that it asked for in the last period; any number */
 	int64_t *tokens;    /* in: of the last period, as finally allocated, or ADAPTBF_NEW; out */
 	int64_t *record;    /* in, out: > 0 lent, < 0 borrowed; in tokens */
-	int32_t *remainder; /* in, out: tokens × REMAINDER_ONE that rounding owes it, −1 … 1; 0 at first */
-	int32_t *reclaim;   /* in, out: the fraction of eq. 14, × REMAINDER_ONE; 0 at first */
+	int32_t *remainder; /* in, out: what rounding owes it, × REMAINDER_ONE, −1 … 1 */
+	int32_t *reclaim;   /* in, out: the fraction of eq. 14, × REMAINDER_ONE, below 1 */
 	int64_t *initial;   /* out: eq. 2, its tokens by priority alone */
 };
 

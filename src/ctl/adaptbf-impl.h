@@ -72,6 +72,9 @@ uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id); /* ADAPTBF_NOBODY: 
 int adaptbf_jobs_room(struct adaptbf *a, size_t more);
 /* A job that is not known yet, and there is room. */
 uint32_t adaptbf_add(struct adaptbf *a, uint64_t id);
+/* Its record passes to the tombstone; as if it were new, but for its counters. */
+void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot);
+/* The same, and it is not known any more. */
 void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
 
 /* adaptbf-rate.c */

@@ -93,16 +93,25 @@ static void cut(struct adaptbf *a, uint32_t slot)
 	a->index[gap] = ADAPTBF_NOBODY;
 }
 
-void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot)
+void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot)
 {
+	struct adaptbf_slot *s = &a->slots[slot];
 	int64_t debt, claim;
 
 	ledger_drop(a->ledger, now, slot, &debt, &claim);
-	a->state.tombstone += a->slots[slot].record;
-	if (a->slots[slot].record < 0)
-		a->state.written_off -= a->slots[slot].record;
+	a->state.tombstone += s->record;
+	if (s->record < 0)
+		a->state.written_off -= s->record;
 	else
-		a->state.forfeited += a->slots[slot].record;
+		a->state.forfeited += s->record;
+	s->record = 0;
+	s->remainder = s->reclaim = 0;
+	s->fresh = true;
+}
+
+void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot)
+{
+	adaptbf_settle(a, now, slot);
 	cut(a, slot);
 	a->slots[slot] = (struct adaptbf_slot){.next_free = a->free};
 	a->free = slot;

@@ -320,11 +320,18 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 	memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
 }
 
+/* One that the driver still lists is not new to it when it asks for something again: its counters
+ * go on from where they are. */
 static void forget(struct adaptbf *a, weir_time now)
 {
 	for (uint32_t i = 0; i < a->n_slots; i++) {
-		if (a->slots[i].id && !a->slots[i].active &&
-			now - a->slots[i].seen > a->config.forget)
+		const struct adaptbf_slot *s = &a->slots[i];
+
+		if (!s->id || s->active || now - s->seen <= a->config.forget)
+			continue;
+		if (s->step == a->state.steps)
+			adaptbf_settle(a, now, i);
+		else
 			adaptbf_drop(a, now, i);
 	}
 }

@@ -22,7 +22,7 @@
  *          server was not full, the estimate grows by 1 %. Where it has not been full for 10 s, what
  *          it can do is not known any more: it then grows by 5 % whenever jobs wait.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
- *          dropped, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
+ *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
  * PROMISE  While a lender's demand is unmet and its borrowers are active, they give back a C-th of
  *          their tokens each period, C ≥ p/2 where p is the lender's priority, and C ≥ p where it

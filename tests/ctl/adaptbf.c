@@ -321,6 +321,37 @@ static void who_leaves_is_written_off(void)
 	adaptbf_free(a);
 }
 
+static void an_idle_job_that_is_listed_is_not_new(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	struct adaptbf_state s;
+	weir_time now = 0;
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	f.jobs[1].queued = 100;
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	lend(a, &f, 10, &now);
+	CHECK(account(a, 1).record > 300);
+	for (int i = 0; i < 150; i++) { /* 15 s without a request; it is still there */
+		tell(&f, 0, 0, 0, 0);
+		tell(&f, 1, 10, 10, 0);
+		now += 100 * MS;
+		CHECK_INT(adaptbf_step(a, now, &fake_ops, &f), 0);
+		CHECK(!account(a, 1).active);
+	}
+	CHECK_INT(account(a, 1).record, 0);
+	CHECK_INT(account(a, 1).ledger.lent, 0);
+	adaptbf_state(a, &s);
+	CHECK(s.forfeited > 300);
+	CHECK_INT(s.tombstone + account(a, 2).record, 0);
+	tell(&f, 0, 3, 3, 0);
+	CHECK_INT(adaptbf_step(a, now + 100 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 1).demand, 3);
+	adaptbf_free(a);
+}
+
 static void a_busy_lender_is_paid_back_in_time(void)
 {
 	struct adaptbf *a = make(1000, false);
@@ -466,6 +497,7 @@ int main(void)
 	RUN(a_server_that_does_not_know_what_waits);
 	RUN(counters_that_fall_began_again);
 	RUN(who_leaves_is_written_off);
+	RUN(an_idle_job_that_is_listed_is_not_new);
 	RUN(a_busy_lender_is_paid_back_in_time);
 	RUN(goes_on_where_it_stopped);
 	RUN(no_more_jobs_than_it_remembers);

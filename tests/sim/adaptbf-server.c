@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define TOP                                                                                        \
-	"duration: 40s\nwarmup: 12s\nsample: 1s\n"                                                  \
+	"duration: 40s\nwarmup: 12s\nsample: 1s\n"                                                 \
 	"devices:\n"                                                                               \
 	"  - {name: d, kind: server, rate: 1k iops, servers: 4, service: exponential, gate:\n"     \
 	"      {window: 8, tenants: [{name: a, weight: 1, for: '*/a'},\n"                          \
