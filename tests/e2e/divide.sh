@@ -25,10 +25,13 @@ uri()
 }
 
 # Two exports of x, of which the second begins after a second and ends after another one; then y too.
-weir load -t 5s -d 64 --series s.csv "one=$(uri one)" "two=$(uri two),start=1s,duration=1500ms" \
-	"three=$(uri three),start=3500ms,duration=1500ms" >load.out 2>&1 || fail "$(cat load.out)"
-python3 - <<'END' || fail "$(cat s.csv)"
-import csv, statistics
+# 0; 1: a max was passed; 3: one was not reached.
+try()
+{
+	weir load -t 5s -d 64 --series s.csv "one=$(uri one)" "two=$(uri two),start=1s,duration=1500ms" \
+		"three=$(uri three),start=3500ms,duration=1500ms" >load.out 2>&1 || fail "$(cat load.out)"
+	python3 - <<'END'
+import csv, statistics, sys
 rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader(open("s.csv"))]
 def rates(job, a, b): # of 100 ms each
     return [v for t, j, v in rows if j == job and a < t <= b + 0.01]
@@ -37,7 +40,12 @@ def rates(job, a, b): # of 100 ms each
 def near(what, jobs, a, b, want):
     mean = sum(statistics.mean(rates(j, a, b)) for j in jobs)
     best = sum(sorted(rates(j, a, b))[-2] for j in jobs)
-    assert mean <= want * 1.01 and best >= want * 0.97, (what, mean, best, want)
+    if mean > want * 1.01:
+        print(what, "over its max:", mean, want)
+        sys.exit(1)
+    if best < want * 0.97:
+        print(what, "never at its max:", best, want)
+        sys.exit(3)
 near("x alone in one", ["one"], 0.2, 0.9, 4000)
 near("x in both", ["one", "two"], 1.3, 2.3, 4000)
 for j in "one", "two":
@@ -45,4 +53,13 @@ for j in "one", "two":
 near("x in one again", ["one"], 2.8, 3.4, 4000)
 near("the group", ["one", "three"], 3.9, 4.9, 6000)
 END
+}
+
+# Nobody may ever pass a max. That it is reached may fail on a busy machine: then once more, and again.
+for round in 1 2 3; do
+	got=0
+	try || got=$?
+	[ "$got" -eq 3 ] || break
+done
+[ "$got" -eq 0 ] || fail "$(cat s.csv)"
 serve_stop gate

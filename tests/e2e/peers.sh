@@ -78,6 +78,17 @@ unit = sum(got) / 6
 sys.exit(any(abs(g / (unit * (i + 1)) - 1) > tolerance for i, g in enumerate(got)))' "$1" $(cat got)
 }
 
+# Whether the ratio comes out. On a machine that is busy with something else a host's process may be kept
+# from running for a while, and the windows must settle again: then it is looked at again, twice at most.
+settles()
+{
+	for round in 1 2 3; do
+		load_all
+		in_ratio 0.15 && return
+	done
+	fail "$1: 1:2:3 came out as $(cat got)"
+}
+
 cat >array.yaml <<END
 listen: "unix:$PWD/array.sock"
 resources: [{name: lun, back: "model:server,rate=2000+memory:64M", depth: 4096}]
@@ -89,15 +100,13 @@ list="\"udp:127.0.0.1:$1\", \"udp:127.0.0.1:$2\", \"udp:127.0.0.1:$3\""
 host 1 "to: [$list], listen: \"udp:127.0.0.1:$1\""
 host 2 "to: [$list], listen: \"udp:127.0.0.1:$2\""
 host 3 "to: [$list], listen: \"udp:127.0.0.1:$3\""
-load_all
-in_ratio 0.15 || fail "by datagrams: 1:2:3 came out as $(cat got)"
+settles "by datagrams"
 grep -q 'parda-peers resource=lun' h1.log || fail "nothing was said of peers"
 stop_all
 
 for i in 1 2 3; do
 	host "$i" "to: \"file:$PWD/peers\""
 done
-load_all
-in_ratio 0.15 || fail "by a file: 1:2:3 came out as $(cat got)"
+settles "by a file"
 stop_all
 serve_stop array
