@@ -17,188 +17,21 @@
  *         has never more than 8 requests inside, and a QD1 victim waits for the first of them to end.
  */
 #include "prog/bench.h"
-#include "prog/files.h"
-#include "prog/peer.h"
+#include "prog/bench-site.h"
 #include "port/load.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define TENANTS     50
-#define BUSY        4
-#define REGION      (16ull << 20) /* bytes of each export: written once, so that reads find something */
-#define SERVER_CORE 0
+#define BUSY        4 /* jobs, of a tenant each, that load a server */
 #define CLIENT_CORE 1
-
-enum server {
-	BARE,
-	GATED,
-	NBDKIT,
-	NBDKIT_RATE,
-	QEMU,
-	UPSTREAM,
-	PROXY,
-	NBDKIT_PROXY,
-	MODEL,
-	SERVERS
-};
-
-struct site { /* the folder that everything lies in */
-	char dir[64];
-	bool pin;
-	bool missing[SERVERS]; /* is not installed */
-};
 
 struct outcome {
 	double iops, bytes; /* a second */
 	double cpu;         /* µs of the server a request */
 	double p99;         /* µs, of the first job */
 };
-
-/* ---- servers */
-
-static void site_path(const struct site *s, const char *name, char *ret, size_t len)
-{
-	snprintf(ret, len, "%s/%s", s->dir, name);
-}
-
-static void socket_path(const struct site *s, enum server which, char *ret, size_t len)
-{
-	snprintf(ret, len, "%s/%d.sock", s->dir, (int)which);
-}
-
-/* The policy of the gated server: `back` behind one gate, an export a tenant. `depth`: as many as the
- * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate. */
-static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
-	unsigned tenants, struct weir_err *err)
-{
-	char path[128], *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	fprintf(f, "resources: [{name: r, back: \"%s\", depth: %s}]\nexports:\n", back, depth);
-	for (unsigned i = 0; i < tenants; i++)
-		fprintf(f, "  - {name: e%u, resource: r, offset: %llu B, size: %llu B}\n", i,
-			i * REGION, REGION);
-	fputs("tenants:\n", f);
-	for (unsigned i = 0; i < tenants; i++)
-		fprintf(f,
-			"  - {name: t%u, weight: %u, min: 1k iops, max: 10M iops, match: {export: "
-			"e%u}}\n",
-			i, tenants > 2 ? 1 + i % 4 : 1, i);
-	fclose(f);
-	site_path(s, name, path, sizeof(path));
-	int r = files_write(path, text, len, err);
-
-	free(text);
-	return r;
-}
-
-static int write_policies(const struct site *s, struct weir_err *err)
-{
-	char back[200], path[128];
-	int r = write_policy(s, "memory.yaml", "memory:4G", "auto", TENANTS, err);
-
-	if (r == 0)
-		/* Eight at once, 100 µs each. */
-		r = write_policy(s, "model.yaml",
-			"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2,
-			err);
-	socket_path(s, UPSTREAM, path, sizeof(path));
-	snprintf(back, sizeof(back), "nbd+unix:///r?socket=%s", path);
-	if (r == 0)
-		r = write_policy(s, "proxy.yaml", back, "auto", TENANTS, err);
-	return r;
-}
-
-struct command {
-	const char *argv[16];
-	char socket[128], listen[140], first[160], second[160];
-};
-
-static void set_argv(struct command *c, const char *const *argv)
-{
-	for (size_t i = 0; argv[i]; i++)
-		c->argv[i] = argv[i];
-}
-
-/* The command line of a server. Those that hold a file get one that is cached. */
-static void command(const struct site *s, enum server which, struct command *c)
-{
-	char upstream[128];
-
-	memset(c, 0, sizeof(*c));
-	socket_path(s, which, c->socket, sizeof(c->socket));
-	snprintf(c->listen, sizeof(c->listen), "unix:%s", c->socket);
-	socket_path(s, UPSTREAM, upstream, sizeof(upstream));
-	const char *policy = which == PROXY   ? "proxy.yaml"
-			     : which == MODEL ? "model.yaml"
-					      : "memory.yaml";
-
-	site_path(s, which == QEMU ? "qemu.img" : policy, c->first, sizeof(c->first));
-	snprintf(c->second, sizeof(c->second), "socket=%s", upstream);
-#define ARGV(...) set_argv(c, (const char *const[]){__VA_ARGS__, NULL})
-	switch (which) {
-	case UPSTREAM: /* one export, by any name */
-		ARGV("weir", "serve", "--bare", "--api", "none", "--log-level", "error",
-			"--threads", "1", "--listen", c->listen, "memory:4G");
-		break;
-	case BARE:
-		ARGV("weir", "serve", "--bare", "--api", "none", "--log-level", "error",
-			"--threads", "1", "--listen", c->listen, c->first);
-		break;
-	case GATED:
-	case PROXY:
-	case MODEL:
-		ARGV("weir", "serve", "--api", "none", "--log-level", "error", "--threads", "1",
-			"--listen", c->listen, c->first);
-		break;
-	case NBDKIT:
-		ARGV("nbdkit", "-f", "-U", c->socket, "memory", "4G");
-		break;
-	case NBDKIT_RATE: /* a rate that is never reached: what the filter costs */
-		ARGV("nbdkit", "-f", "-U", c->socket, "--filter=rate", "memory", "4G",
-			"rate=1000G");
-		break;
-	case NBDKIT_PROXY:
-		ARGV("nbdkit", "-f", "-U", c->socket, "nbd", c->second, "export=e0");
-		break;
-	default:
-		ARGV("qemu-nbd", "-k", c->socket, "-f", "raw", "-t", "-e", "16", "--aio=io_uring",
-			c->first);
-	}
-#undef ARGV
-}
-
-static int start(
-	struct site *s, enum server which, bool pin, struct peer *ret, struct weir_err *err)
-{
-	struct command c;
-	char log[128];
-
-	command(s, which, &c);
-	site_path(s, "log", log, sizeof(log));
-	int r = peer_start(ret, c.argv, pin && s->pin ? SERVER_CORE : -1, c.socket, log, err);
-
-	s->missing[which] = r == -ENOENT;
-	return r;
-}
-
-static bool ours(enum server which)
-{
-	return which != NBDKIT && which != NBDKIT_RATE && which != QEMU && which != NBDKIT_PROXY;
-}
-
-/* Has an export for each job; else all use parts of one. */
-static bool divided(enum server which)
-{
-	return ours(which) && which != UPSTREAM;
-}
 
 /* ---- load */
 
@@ -213,22 +46,23 @@ struct plan {
 };
 
 struct jobs {
-	struct load_job job[TENANTS];
-	char uri[TENANTS][200];
+	struct load_job job[SITE_TENANTS];
+	char uri[SITE_TENANTS][200];
 	size_t n;
 };
 
-static void make_jobs(const struct site *s, enum server which, const struct plan *p, struct jobs *j)
+static void make_jobs(
+	const struct site *s, enum site_server which, const struct plan *p, struct jobs *j)
 {
 	char path[128];
 
-	socket_path(s, which, path, sizeof(path));
+	site_socket(s, which, path, sizeof(path));
 	j->n = p->aggressor ? 2 : p->jobs;
 	for (size_t i = 0; i < j->n; i++) {
 		struct load_job *job = &j->job[i];
 
 		load_job_default(job);
-		if (ours(which))
+		if (site_ours(which))
 			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///e%zu?socket=%s", i,
 				path);
 		else
@@ -240,8 +74,8 @@ static void make_jobs(const struct site *s, enum server which, const struct plan
 		job->n_sizes = 1;
 		job->reads = 1;
 		job->order = p->sequential ? LOAD_SEQUENTIAL : LOAD_RANDOM;
-		job->offset = divided(which) ? 0 : i * REGION;
-		job->length = REGION;
+		job->offset = site_divided(which) ? 0 : i * SITE_REGION;
+		job->length = SITE_REGION;
 		job->seed = i + 1;
 		job->structured = false;
 		job->duration = p->duration;
@@ -266,7 +100,7 @@ static int fill(const struct jobs *of, struct weir_err *err)
 		j->job[i].depth = 8;
 		j->job[i].duration = WEIR_NEVER;
 		j->job[i].warm_up = 0;
-		j->job[i].requests = REGION / (256 << 10);
+		j->job[i].requests = SITE_REGION / (256 << 10);
 	}
 	int r = load_new(j->job, j->n, NULL, &l, err);
 
@@ -325,18 +159,18 @@ static int drive(const struct site *s, const struct peer *p, const struct jobs *
 	return r;
 }
 
-static int measure(struct site *s, enum server which, const struct plan *plan, struct outcome *ret,
-	struct weir_err *err)
+static int measure(struct site *s, enum site_server which, const struct plan *plan,
+	struct outcome *ret, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
 	struct peer p = {0}, upstream = {0};
-	bool proxy = which == PROXY || which == NBDKIT_PROXY, pin = !plan->unpinned;
+	bool proxy = which == SITE_PROXY || which == SITE_NBDKIT_PROXY, pin = !plan->unpinned;
 	int r = j ? 0 : -ENOMEM;
 
 	if (r == 0 && proxy)
-		r = start(s, UPSTREAM, pin, &upstream, err);
+		r = site_start(s, SITE_UPSTREAM, pin, &upstream, err);
 	if (r == 0)
-		r = start(s, which, pin, &p, err);
+		r = site_start(s, which, pin, &p, err);
 	if (r == 0) {
 		make_jobs(s, which, plan, j);
 		r = fill(j, err);
@@ -357,7 +191,7 @@ struct figures {
 
 /* Measures the servers in turns, as often as asked. One that is not installed stays without samples. */
 static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
-	const enum server *which, size_t n, struct figures *ret, struct weir_err *err)
+	const enum site_server *which, size_t n, struct figures *ret, struct weir_err *err)
 {
 	for (unsigned run = 0; run < b->runs; run++)
 		for (size_t i = 0; i < n; i++) {
@@ -365,7 +199,7 @@ static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
 			int r = s->missing[which[i]] ? -ENOENT
 						     : measure(s, which[i], plan, &o, err);
 
-			if (r == -ENOENT && !ours(which[i]))
+			if (r == -ENOENT && !site_ours(which[i]))
 				continue;
 			if (r < 0)
 				return r;
@@ -393,7 +227,8 @@ static void ratio_row(struct bench *b, const char *name, const char *unit,
 static int rows_small(
 	struct bench *b, struct site *s, const struct plan *plan, struct weir_err *err)
 {
-	static const enum server which[] = {BARE, GATED, NBDKIT, NBDKIT_RATE, QEMU};
+	static const enum site_server which[] = {
+		SITE_BARE, SITE_GATED, SITE_NBDKIT, SITE_NBDKIT_RATE, SITE_QEMU};
 	struct figures f[5] = {0};
 	int r = measure_all(b, s, plan, which, 5, f, err);
 
@@ -421,10 +256,10 @@ static int rows_small(
 
 static int rows_busy(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
-	static const enum server which[] = {BARE, GATED};
+	static const enum site_server which[] = {SITE_BARE, SITE_GATED};
 	struct figures f[2] = {0};
 
-	plan.jobs = TENANTS;
+	plan.jobs = SITE_TENANTS;
 	plan.depth = 4;
 	int r = measure_all(b, s, &plan, which, 2, f, err);
 
@@ -436,7 +271,7 @@ static int rows_busy(struct bench *b, struct site *s, struct plan plan, struct w
 
 static int rows_large(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
-	static const enum server which[] = {BARE, GATED};
+	static const enum site_server which[] = {SITE_BARE, SITE_GATED};
 	struct figures f[2] = {0};
 
 	plan.size = 64 << 10;
@@ -451,7 +286,7 @@ static int rows_large(struct bench *b, struct site *s, struct plan plan, struct 
 
 static int rows_proxy(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
-	static const enum server which[] = {UPSTREAM, PROXY, NBDKIT_PROXY};
+	static const enum site_server which[] = {SITE_UPSTREAM, SITE_PROXY, SITE_NBDKIT_PROXY};
 	struct figures f[3] = {0};
 
 	plan.unpinned = true;
@@ -469,7 +304,7 @@ static int rows_proxy(struct bench *b, struct site *s, struct plan plan, struct 
 /* A victim with one request at a time, alone and beside 128 of a neighbour. */
 static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
-	static const enum server which[] = {MODEL};
+	static const enum site_server which[] = {SITE_MODEL};
 	struct figures alone = {0}, beside = {0};
 
 	plan.jobs = 1;
@@ -489,40 +324,6 @@ static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct
 }
 
 /* ---- the whole */
-
-static int site_new(struct site *s, struct weir_err *err)
-{
-	char path[128];
-
-	snprintf(s->dir, sizeof(s->dir), "/tmp/weir-bench-XXXXXX");
-	if (!mkdtemp(s->dir))
-		return weir_err_set(err, -errno, "%s: %s", s->dir, strerror(errno));
-	s->pin = sysconf(_SC_NPROCESSORS_ONLN) >= 2;
-	site_path(s, "qemu.img", path, sizeof(path));
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	int r = fd < 0 || ftruncate(fd, 4ll << 30) < 0 ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : write_policies(s, err);
-}
-
-static void site_free(const struct site *s)
-{
-	static const char *const files[] = {
-		"memory.yaml", "model.yaml", "proxy.yaml", "qemu.img", "log"};
-	char path[128];
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		site_path(s, files[i], path, sizeof(path));
-		unlink(path);
-	}
-	for (int i = 0; i < SERVERS; i++) {
-		socket_path(s, (enum server)i, path, sizeof(path));
-		unlink(path);
-	}
-	rmdir(s->dir);
-}
 
 int bench_gateway(struct bench *b, struct weir_err *err)
 {
