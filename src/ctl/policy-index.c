@@ -120,7 +120,7 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 
 		return found > after ? found : -ENOENT;
 	}
-	for (size_t i = (size_t)(after + 1); i < p->n_exports; i++)
+	for (size_t i = (size_t)after + 1; i < p->n_exports; i++) /* -1 and 1 are 0 */
 		if (!pattern || policy_match_glob(pattern, p->exports[i].name))
 			return (int)i;
 	return -ENOENT;

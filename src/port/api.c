@@ -109,7 +109,8 @@ static uint64_t count_entries(const char *folder)
 static void look_at_process(struct metrics_process *p)
 {
 	struct rusage use;
-	unsigned long pages = 0;
+	char text[128]; /* "SIZE RESIDENT …", in pages */
+	const char *resident;
 	FILE *f = fopen("/proc/self/statm", "re");
 
 	*p = (struct metrics_process){
@@ -117,8 +118,8 @@ static void look_at_process(struct metrics_process *p)
 	if (getrusage(RUSAGE_SELF, &use) == 0)
 		p->cpu = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
 			 ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec) / 1e6;
-	if (f && fscanf(f, "%*u %lu", &pages) == 1)
-		p->resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (f && fgets(text, sizeof(text), f) && (resident = strchr(text, ' ')))
+		p->resident = strtoul(resident, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 	if (f)
 		fclose(f);
 }
@@ -435,13 +436,12 @@ int api_start(
 		a = NULL;
 	}
 	/* Who said nothing about an API is served all the same if there cannot be one. */
-	if (r < 0 && !o->n_addresses && !o->n_sockets && !o->token_file && !o->mode) {
+	if (r < 0 && !o->n_addresses && !o->n_sockets && !o->token_file && !o->mode)
 		log_event(LOG_LEVEL_WARNING, "no-api", "why", err->text, NULL);
-		r = 0;
-	}
-	if (r == 0)
-		*ret_api = a;
-	return r;
+	else if (r < 0)
+		return r;
+	*ret_api = a;
+	return 0;
 }
 
 void api_stop(struct api *a)

@@ -119,17 +119,19 @@ static long queue_number(dev_t dev, const char *what, long otherwise)
 	for (size_t i = 0; i < 2; i++) {
 		char path[128];
 		FILE *in;
+		char text[32], *end;
+		bool got;
 		long n;
-		int got;
 
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/%s", major(dev), minor(dev),
 			ways[i], what);
 		in = fopen(path, "re");
 		if (!in)
 			continue;
-		got = fscanf(in, "%ld", &n);
+		got = fgets(text, sizeof(text), in) != NULL;
 		fclose(in);
-		if (got == 1)
+		n = got ? strtol(text, &end, 10) : 0;
+		if (got && end != text)
 			return n;
 	}
 	return otherwise;

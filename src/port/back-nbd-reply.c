@@ -10,6 +10,7 @@
  */
 #include "port/back-nbd.h"
 #include "wire/bytes.h"
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -270,6 +271,7 @@ int back_nbd_reply(struct nbd *n, struct conn *c, const uint8_t *p, size_t len)
 	while (in.n && !r && !c->broken) {
 		const uint8_t *whole;
 
+		assert(rx->mode == HEAD || rx->slot); /* what is behind a head is of a request */
 		switch (rx->mode) {
 		case HEAD:
 			r = head(n, c, &in);

@@ -289,9 +289,7 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s)
 			false; /* its data may be forgotten: as if it had never been answered */
 	s->got = 0;
 	s->error = 0;
-	if (!s->io)
-		back_nbd_way_finish(n, s, -EIO);
-	else if (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout)
+	if (!s->io || (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout))
 		back_nbd_way_finish(n, s, -EIO);
 	else
 		slot_push(slot_writes(s) ? &n->again : &n->ready, s);

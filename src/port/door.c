@@ -151,8 +151,14 @@ static void unlink_visit(struct visit *v)
 	struct door *d = v->gateway->doors;
 	bool oldest = d->oldest == v;
 
-	*(v->prev ? &v->prev->next : &d->oldest) = v->next;
-	*(v->next ? &v->next->prev : &d->newest) = v->prev;
+	if (oldest)
+		d->oldest = v->next;
+	else
+		v->prev->next = v->next;
+	if (d->newest == v)
+		d->newest = v->prev;
+	else
+		v->next->prev = v->prev;
 	d->n--;
 	if (oldest)
 		set_timer(d);
@@ -186,9 +192,12 @@ static void time_over(struct loop_timer *t, weir_time now)
 {
 	struct door *d = (struct door *)(void *)((char *)t - offsetof(struct door, timer));
 
-	while (d->oldest && d->oldest->until <= now)
-		broken(d->oldest, "the handshake took more than 10 s");
-	set_timer(d);
+	if (d->oldest && d->oldest->until > now)
+		set_timer(d); /* too early */
+	for (struct visit *v = d->oldest, *next; v && v->until <= now; v = next) {
+		next = v->next;
+		broken(v, "the handshake took more than 10 s"); /* sets the timer for the next */
+	}
 }
 
 static void client_of(const struct visit *v, const struct gateway_place *place, struct client *ret)
@@ -436,8 +445,10 @@ void door_close_all(struct gateway *g)
 
 	if (!d)
 		return;
-	while (d->oldest)
-		end(d->oldest);
+	for (struct visit *v = d->oldest, *next; v; v = next) {
+		next = v->next;
+		end(v);
+	}
 	loop_set(gateway_loop(g), &d->timer, WEIR_NEVER);
 	free(d);
 	g->doors = NULL;

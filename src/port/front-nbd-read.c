@@ -463,7 +463,9 @@ void front_nbd_read(struct front_nbd_conn *c)
 
 void front_nbd_resume(struct front_nbd_conn *c)
 {
-	c->rest_at += take(c, c->rest ? c->rest + c->rest_at : NULL, c->rest_n - c->rest_at);
+	static const uint8_t nothing[1];
+
+	c->rest_at += take(c, c->rest ? c->rest + c->rest_at : nothing, c->rest_n - c->rest_at);
 	if (c->rest && c->rest_at == c->rest_n)
 		rest_free(c);
 	/* TLS may have decrypted more than was taken. */

@@ -262,9 +262,9 @@ static int skip(struct gathering *g, uint64_t n)
 {
 	int i = 0;
 
-	for (; n && n >= g->iov[i].iov_len; i++)
+	for (; i < g->n && n && n >= g->iov[i].iov_len; i++)
 		n -= g->iov[i].iov_len;
-	if (n) {
+	if (i < g->n && n) {
 		g->iov[i].iov_base = (uint8_t *)g->iov[i].iov_base + n;
 		g->iov[i].iov_len -= n;
 	}

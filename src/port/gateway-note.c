@@ -111,20 +111,14 @@ static void tenants(struct changes *c)
 				next(c), "%s: no longer a tenant", c->from->tenants[i].path);
 }
 
-static const struct weir_export *export_in(const struct weir_policy *p, const char *name)
-{
-	int found = policy_index_export(p, name);
-
-	return found >= 0 ? &p->exports[found] : NULL;
-}
-
 static void exports(struct changes *c)
 {
 	for (size_t i = 0; i < c->to->n_exports; i++) {
 		const struct weir_export *e = &c->to->exports[i];
-		const struct weir_export *was = export_in(c->from, e->name);
+		int found = policy_index_export(c->from, e->name);
+		const struct weir_export *was = found < 0 ? NULL : &c->from->exports[found];
 
-		if (!was)
+		if (found < 0)
 			gateway_note_add(next(c), "export %s: new", e->name);
 		else if (was->offset != e->offset || was->size != e->size ||
 			 was->read_only != e->read_only ||
@@ -133,7 +127,7 @@ static void exports(struct changes *c)
 			gateway_note_add(next(c), "export %s: changed", e->name);
 	}
 	for (size_t i = 0; i < c->from->n_exports; i++)
-		if (!export_in(c->to, c->from->exports[i].name))
+		if (policy_index_export(c->to, c->from->exports[i].name) < 0)
 			gateway_note_add(next(c), "export %s: gone; its clients are cut off",
 				c->from->exports[i].name);
 }

@@ -48,6 +48,7 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 {
 	const char *told = getenv("WEIR_SOCKET"), *own = getenv("XDG_RUNTIME_DIR");
 	const char *all = "/run/weir";
+	bool at_all;
 
 	if (told && *told) { /* a path, or an address */
 		place(ret_address, strncmp(told, "unix:", 5) == 0 ? told + 5 : told, "");
@@ -57,12 +58,11 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 		own = NULL;
 	if (listen)
 		mkdir(all, 0755);
-	if (listen ? access(all, W_OK) == 0 : access("/run/weir/api.sock", F_OK) == 0)
+	at_all = listen ? access(all, W_OK) == 0 : access("/run/weir/api.sock", F_OK) == 0;
+	if (at_all || (!own && !listen))
 		place(ret_address, all, "/api.sock");
 	else if (own)
 		place(ret_address, own, "/weir-api.sock");
-	else if (!listen)
-		place(ret_address, all, "/api.sock");
 	else
 		return -ENOENT;
 	return 0;
@@ -349,8 +349,10 @@ void http_free(struct http *h)
 	loop_set(h->loop, &h->timer, WEIR_NEVER);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
-	while (h->accepted) /* handed over and never announced */
-		connection_free(h->accepted);
+	for (struct connection *c = h->accepted, *after; c; c = after) {
+		after = c->next;
+		connection_free(c); /* handed over and never announced */
+	}
 	explicit_bzero(h->token, sizeof(h->token));
 	free(h->listeners);
 	free(h);

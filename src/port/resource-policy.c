@@ -254,7 +254,7 @@ static weir_time now_of(struct resource *r)
 static void keep_parts(const struct weir_policy *from, const struct weir_policy *to,
 	const struct resource_part *old, struct resource_part *part)
 {
-	for (size_t i = 0; from && i < to->n_tenants; i++) {
+	for (size_t i = 0; from && old->max && i < to->n_tenants; i++) {
 		const char *path = to->tenants[i].path;
 		int was = i < from->n_tenants && strcmp(from->tenants[i].path, path) == 0
 				  ? (int)i
