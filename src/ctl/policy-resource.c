@@ -18,7 +18,7 @@ void weir_policy_resource_default(const char *name, struct weir_resource *ret_re
 {
 	*ret_resource = (struct weir_resource){
 		.name = name,
-		.depth = 32, /* what a SATA disk queues, and most arrays per LUN */
+		.depth = 0, /* auto: what stands behind it knows best */
 		.cost = WEIR_UNIT_REQUESTS,
 		.capacity = {{0, WEIR_UNIT_REQUESTS}, {0, WEIR_UNIT_BYTES}},
 		.capacity_auto = true,

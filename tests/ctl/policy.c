@@ -85,7 +85,7 @@ static void test_defaults(void)
 	CHECK_NEAR(p->tenants[0].weight, 1, 0);
 	CHECK(p->tenants[0].n_min == 0 && p->tenants[0].n_max == 0 && !p->tenants[0].n_match);
 	CHECK(p->tenants[0].slo_percentile == 0 && !p->tenants[0].is_default);
-	CHECK(r->depth == 32 && r->cost == WEIR_UNIT_REQUESTS && r->capacity_auto && !r->back);
+	CHECK(r->depth == 0 && r->cost == WEIR_UNIT_REQUESTS && r->capacity_auto && !r->back);
 	CHECK(r->run == 0 && r->credit == 0 && r->io_unit == 256 * 1024);
 	CHECK(r->flush_cost == 1 && r->trim_cost == 1);
 	weir_policy_resource_default("r", &same);
