@@ -74,10 +74,15 @@ static int end_chunk(struct nbd *n, struct conn *c)
 static int begin_data(struct conn *c, uint64_t offset, uint32_t length)
 {
 	struct slot *s = c->rx.slot;
+	int r;
 
-	if (s->op != BACK_READ || offset < s->offset || length > s->length - s->got ||
+	if (s->op != BACK_READ || !length || offset < s->offset || length > s->length - s->got ||
 		offset - s->offset > s->length - length)
 		return -EPROTO;
+	/* A part that comes twice would stand for one that never does. */
+	r = cover_add(&s->cover, s->length, (uint32_t)(offset - s->offset), length);
+	if (r)
+		return r == -EEXIST ? -EPROTO : r;
 	c->rx.mode = DATA;
 	c->rx.to = s->in + (offset - s->offset);
 	c->rx.left = length;

@@ -288,6 +288,7 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s)
 		s->flushing =
 			false; /* its data may be forgotten: as if it had never been answered */
 	s->got = 0;
+	cover_clear(&s->cover);
 	s->error = 0;
 	if (!s->io || (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout))
 		back_nbd_way_finish(n, s, -EIO);

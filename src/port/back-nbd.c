@@ -60,6 +60,7 @@ struct slot *back_nbd_slot(struct nbd *n)
 
 void back_nbd_slot_free(struct nbd *n, struct slot *s)
 {
+	cover_clear(&s->cover);
 	s->conn = NULL; /* so that a late answer does not find it */
 	s->next = n->free_slots;
 	n->free_slots = s;
@@ -208,8 +209,11 @@ static void free_all(struct back *b)
 			back_nbd_conn_close(n, &n->conns[i]);
 	unflushed_free(n->kept);
 	tls_free(n->tls);
-	for (uint32_t i = 0; i < n->n_blocks; i++)
+	for (uint32_t i = 0; i < n->n_blocks; i++) {
+		for (uint32_t j = 0; j < SLOT_BLOCK; j++)
+			cover_clear(&n->blocks[i][j].cover); /* of our own that is under way */
 		free(n->blocks[i]);
+	}
 	free(n->blocks);
 	free(n->conns);
 	free(n->scratch_in);

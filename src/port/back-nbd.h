@@ -51,6 +51,7 @@
 
 #include "base/rng.h"
 #include "port/back.h"
+#include "port/cover.h"
 #include "port/nbd-uri.h"
 #include "port/overlap.h"
 #include "port/stream.h"
@@ -79,8 +80,9 @@ struct slot {
 	uint64_t born;      /* serial of slots: older is less */
 	weir_time since;    /* when it was submitted */
 	size_t cost;        /* bytes taken in `kept` */
+	struct cover cover; /* READ: which bytes of it have come */
 	uint32_t length;
-	uint32_t got;   /* READ: bytes so far; STATUS: extents */
+	uint32_t got;   /* READ: bytes so far, none twice; STATUS: extents */
 	uint32_t piece; /* REPLAY: of the plan */
 	int error;      /* of the chunks so far */
 	uint8_t op;     /* enum back_op */

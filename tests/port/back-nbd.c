@@ -262,6 +262,11 @@ static void answers_too_little(void)
 	answers_nonsense(PEER_SHORT_READ);
 }
 
+static void answers_a_part_twice(void)
+{
+	answers_nonsense(PEER_TWICE);
+}
+
 static void shuts_down(void)
 {
 	answers_nonsense(PEER_LEAVES);
@@ -362,6 +367,7 @@ int main(void)
 	RUN(answers_garbage);
 	RUN(answers_what_was_not_asked);
 	RUN(answers_too_little);
+	RUN(answers_a_part_twice);
 	RUN(shuts_down);
 	RUN(corrupt);
 	RUN(poison);
