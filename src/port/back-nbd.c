@@ -141,6 +141,8 @@ static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error
 	*ret_error = 0;
 	if (n->back.state == BACK_FAILED)
 		*ret_error = -EIO;
+	else if (back_nbd_given_up(n))
+		*ret_error = -ESHUTDOWN;
 	else if (writes && i->read_only)
 		*ret_error = -EPERM;
 	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
@@ -237,8 +239,22 @@ static void say(const struct back *b, char *text, size_t len)
 			n->doubt ? " (in doubt: a write could not be sent again)" : "");
 }
 
+static uint64_t unflushed(const struct back *b)
+{
+	const struct nbd *n = (const struct nbd *)(const void *)b;
+
+	return n->kept ? unflushed_bytes(n->kept) : 0;
+}
+
 static const struct back_ops ops = {
-	.name = "nbd", .start = start, .submit = submit, .free = free_all, .say = say};
+	.name = "nbd",
+	.start = start,
+	.submit = submit,
+	.free = free_all,
+	.abandon = back_nbd_abandon,
+	.unflushed = unflushed,
+	.say = say,
+};
 
 /* ---- open */
 

@@ -25,6 +25,8 @@
  * back.state is what others see: UP in phase UP and in a DRAIN or REPLAY without loss; else LOST, and
  * after `timeout` of it, or when the upstream came back as something else, FAILED, which ends when
  * phase UP is reached. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
+ * A process that ends (`leaving`) does not wait either: in a DRAIN after a loss, and AWAY, all fails
+ * with -ESHUTDOWN. A REPLAY is let go on: the upstream is there.
  *
  * INVARIANTS
  *  1. Two writes that overlap are never under way together (overlap.h). So the order of the answers
@@ -194,6 +196,7 @@ struct nbd {
 	weir_time drain_until;
 	weir_time lost_since; /* WEIR_NEVER: it is not */
 	bool mismatch;        /* it came back as something else */
+	bool leaving;         /* the process ends: nothing waits for an upstream that is away */
 
 	struct unflushed *kept; /* NULL: the upstream has no FLUSH, or it is read-only */
 	struct overlap overlap;
@@ -267,9 +270,11 @@ void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way *
 
 /* back-nbd-state.c */
 void back_nbd_attend(struct nbd *n);
-void back_nbd_replay(struct nbd *n);  /* goes on with REPLAY */
-void back_nbd_recheck(struct nbd *n); /* UP, in doubt: DRAIN, then REPLAY */
-void back_nbd_timer(struct nbd *n);   /* sets it */
+void back_nbd_replay(struct nbd *n);         /* goes on with REPLAY */
+bool back_nbd_abandon(struct back *b);       /* back_ops.abandon */
+bool back_nbd_given_up(const struct nbd *n); /* `leaving`, and it is away */
+void back_nbd_recheck(struct nbd *n);        /* UP, in doubt: DRAIN, then REPLAY */
+void back_nbd_timer(struct nbd *n);          /* sets it */
 void back_nbd_due(struct loop_timer *t, weir_time now);
 void back_nbd_dialled(struct loop_fd *f, uint32_t events);
 void back_nbd_ready(struct loop_fd *f, uint32_t events); /* of a connection */

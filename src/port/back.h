@@ -94,6 +94,13 @@ struct back_ops {
 	void (*submit)(struct back *b, struct back_io *ios);
 	/* Stops: nothing is inside (the caller waited). */
 	void (*free)(struct back *b);
+	/* The process ends, and will not wait: from now on, whenever the storage is not reachable, what
+	 * would wait for it fails with -ESHUTDOWN. true: so it is now. May be called again; NULL: its
+	 * requests never wait for that. */
+	bool (*abandon)(struct back *b);
+	/* Bytes that were acknowledged and would be lost if the storage never came back: neither
+	 * flushed nor sent again. NULL: none. */
+	uint64_t (*unflushed)(const struct back *b);
 	/* One line for people: "2 connections, 3 reconnects". May be NULL. */
 	void (*say)(const struct back *b, char *text, size_t len);
 };

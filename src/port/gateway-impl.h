@@ -103,6 +103,7 @@ struct gateway {
 	bool flushing;     /* all clients are gone; back ends are being flushed */
 	bool stuck;        /* a back end has requests that do not come back: cannot be freed */
 	weir_time stop_by; /* then what is inside is given up */
+	weir_time away_by; /* then nothing waits for a back end that is away */
 
 	struct record *record; /* under way, or NULL */
 	atomic_uint_fast64_t connections, refused, broken;

@@ -8,8 +8,10 @@
  *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
  *      dropped unanswered, so nobody believes that it happened
  *   3. every back end is flushed, in case no client did
- * A back end that gives nothing back (an upstream that is away) cannot be taken apart; after a while
- * the process leaves all the same and says so.
+ * An upstream that is away is given a second to come back. Then all that waits for it is answered with
+ * ESHUTDOWN, and what it had acknowledged and not flushed is told of in one line of the log.
+ * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
+ * process leaves all the same and says so.
  */
 #include "port/gateway-impl.h"
 #include "port/log.h"
@@ -27,6 +29,7 @@
 #define MS          ((weir_time)1000000)
 #define STEP        (10 * MS)
 #define FINISH_TIME (5000 * MS)  /* for what is inside when the end comes: issue of the gateway */
+#define AWAY_TIME   (1000 * MS)  /* an upstream may be restarting, too; then it wants its writes */
 #define CUT_TIME    (1000 * MS)  /* for the back ends to give back what was cut off */
 #define FLUSH_TIME  (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
 
@@ -67,10 +70,13 @@ bool gateway_busy(struct gateway *g)
 static void flushed(struct request *q)
 {
 	struct gateway_resource *r = q->owner;
+	char bytes[24];
 
 	if (q->io.error)
 		log_event(LOG_LEVEL_ERROR, "flush-failed", "resource", r->name, "why",
-			strerror(-q->io.error), NULL);
+			q->io.error == -ESHUTDOWN ? "its upstream is away" : strerror(-q->io.error),
+			"unflushed-bytes",
+			log_number(bytes, (double)resource_unflushed(r->resource)), NULL);
 	atomic_store(&r->flushing, false);
 }
 
@@ -94,6 +100,12 @@ static bool flushing(struct gateway *g)
 	return false;
 }
 
+static int abandon(void *arg, struct gateway_resource *r)
+{
+	resource_abandon(r->resource);
+	return 0;
+}
+
 /* Leaves the loop although a back end holds requests. */
 static void leave_stuck(struct gateway *g)
 {
@@ -109,6 +121,8 @@ static void stop_step(struct loop_timer *t, weir_time now)
 {
 	struct gateway *g = OF(struct gateway, stop_timer, t);
 
+	if (now >= g->away_by)
+		gateway_each(g, abandon, NULL, NULL);
 	if (g->flushing) {
 		if (!flushing(g))
 			loop_stop(g->loop);
@@ -135,12 +149,13 @@ void gateway_stop(struct gateway *g)
 	weir_time now = loop_clock();
 
 	if (g->stopping) {
-		g->stop_by = now;
+		g->stop_by = g->away_by = now;
 		loop_set(g->loop, &g->stop_timer, now);
 		return;
 	}
 	g->stopping = true;
 	g->stop_by = now + FINISH_TIME;
+	g->away_by = now + AWAY_TIME;
 	sd_notify(0, "STOPPING=1");
 	log_event(LOG_LEVEL_INFO, "stopping", NULL);
 	gateway_unlisten(g);

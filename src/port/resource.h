@@ -62,6 +62,12 @@ void resource_submit(struct resource *r, struct request *q);
  * the gate by and is counted for nobody. On the loop's thread. */
 void resource_submit_own(struct resource *r, struct request *q);
 
+/* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
+ * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
+void resource_abandon(struct resource *r);
+/* Bytes that were acknowledged and that the back end could not put in place. On the loop's thread. */
+uint64_t resource_unflushed(const struct resource *r);
+
 struct resource_config {
 	const struct weir_resource *spec; /* its strings are copied */
 	struct back *back;                /* owned from now on; started by resource_start */

@@ -133,5 +133,49 @@ if command -v nbdkit >/dev/null; then
 	hasnt up.log "Flush"
 	serve_stop up
 	has up.log "Flush"
-	kill "$upstream"
+
+	# While the upstream is away the end does not wait for it: who waits is told, and so is what may be lost.
+	cat >away.yaml <<-END
+		listen: "unix:$here/w.sock"
+		resources: [{name: far, back: "nbd+unix:///?socket=$here/u.sock"}]
+		tenants: [{name: slow, max: 1 iops, match: {export: "far"}}]
+	END
+	serve away away.yaml
+	cat >wait.py <<-'END'
+		import nbd, os, signal, sys
+		h = nbd.NBD()
+		h.connect_uri("nbd+unix:///far?socket=" + os.getcwd() + "/w.sock")
+		h.pwrite(b"x" * 8192, 0)
+		os.kill(int(sys.argv[1]), signal.SIGKILL)
+		seen = []
+		def done(error):
+		    seen.append(error.value)
+		    return 1
+		bufs = [nbd.Buffer(4096) for i in range(16)]  # some inside, some held by the max
+		for b in bufs:
+		    h.aio_pread(b, 0, completion=done)
+		open("waiting", "w").close()
+		try:
+		    while len(seen) < 16:
+		        h.poll(-1)
+		except nbd.Error as e:
+		    sys.exit("cut off: %s" % e)
+		if set(seen) != {108}:  # ESHUTDOWN
+		    sys.exit("wrong errors: %s" % seen)
+	END
+	"$python" wait.py "$upstream" 2>wait.err &
+	client=$!
+	tries=0
+	until [ -e waiting ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "the client does not get to work"
+		sleep 0.02
+	done
+	sleep 0.2
+	start=$(date +%s%N)
+	serve_stop away
+	took=$((($(date +%s%N) - start) / 1000000))
+	[ "$took" -lt 2000 ] || { cat away.log >&2; fail "the end took $took ms"; }
+	wait "$client" || { cat wait.err away.log >&2; fail "the waiting client was not told"; }
+	has away.log "flush-failed resource=far why=\"its upstream is away\" unflushed-bytes=8192"
 fi

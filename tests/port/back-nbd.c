@@ -185,6 +185,38 @@ static void fails_and_comes_back(void)
 	end();
 }
 
+/* The process ends while it is away: nothing waits, and what would be lost is known. */
+static void is_left(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	CHECK(!d.back->ops->abandon(d.back)); /* it is there: nothing changes */
+	d.no_fua = true;
+	drive_transfer(&d, BACK_WRITE, 0, 4);
+	drive_run(&d, 0);
+	drive_transfer(&d, BACK_WRITE, 2, 4); /* two of them again */
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 0);
+	CHECK_INT(d.back->ops->unflushed(d.back), 6 * DRIVE_BLOCK);
+	peer_lock(&peer);
+	peer_die(&peer, true);
+	peer_unlock(&peer);
+	drive_transfer(&d, BACK_WRITE, 0, 1); /* sent, perhaps, to somebody who is gone */
+	drive_transfer(&d, BACK_READ, 9, 1);
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 2);
+	CHECK_INT(d.last_error, -ESHUTDOWN);
+	CHECK(d.back->ops->abandon(d.back));
+	CHECK_INT(drive_run_flush(&d), -ESHUTDOWN);
+	CHECK_INT(d.back->ops->unflushed(d.back), 6 * DRIVE_BLOCK);
+	peer_lock(&peer);
+	peer_return(&peer); /* just in time */
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	CHECK_INT(drive_run_flush(&d), 0);
+	CHECK_INT(d.back->ops->unflushed(d.back), 0);
+	end();
+}
+
 static void is_of_no_use(enum peer_mode mode)
 {
 	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
@@ -361,6 +393,7 @@ int main(void)
 	RUN(refusals);
 	RUN(status);
 	RUN(fails_and_comes_back);
+	RUN(is_left);
 	RUN(never_greets);
 	RUN(hangs_up_in_the_handshake);
 	RUN(never_answers);
