@@ -116,5 +116,8 @@ enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_
 /* Reads what peer_look let pass; n is the length that it gave. PEER_TAKEN or PEER_BROKEN; *ret is set
  * only when taken. */
 enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *ret);
+/* The same of the first PEER_HEAD bytes alone, of any kind: for the protocols that have bodies of their
+ * own behind them (wire/lease.h). */
+enum peer_verdict peer_read_head(const uint8_t *in, struct peer_message *ret);
 
 #endif
