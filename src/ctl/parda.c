@@ -3,6 +3,7 @@
 #include "ctl/parda.h"
 #include "alg/knee.h"
 #include "ctl/parda-peers.h"
+#include "ctl/parda-tenant.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ struct parda {
 	unsigned joining; /* steps for which it still may join */
 	weir_time last;   /* the step before */
 	uint64_t sequence;
-	double window, latency; /* own */
+	double window, latency; /* own; slots, ns */
+	double size;            /* slots of a request, averaged; 0: none is known */
 	double threshold;       /* aimed at */
 	double decided;         /* by our own knee, in the last step */
 	double scale;           /* of the last step that could tell one */
@@ -144,8 +146,8 @@ static bool may_be(double x)
 static enum parda_heard judge(struct parda *p, const struct parda_report *r)
 {
 	if (!may_be(r->shares) || !may_be(r->beta) || !may_be(r->window) || !may_be(r->inside) ||
-		!may_be(r->latency) || !may_be(r->ios) || !may_be(r->threshold) ||
-		r->sequence == 0 || r->instance == 0)
+		!may_be(r->latency) || !may_be(r->ios) || !may_be(r->bytes) ||
+		!may_be(r->threshold) || r->sequence == 0 || r->instance == 0)
 		return PARDA_WRONG;
 	if (r->id != p->config.id)
 		return parda_peers_hear(&p->peers, r);
@@ -202,6 +204,9 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 
 	if (!(latency > 0))
 		return;
+	if (m->ios)
+		p->size = parda_average_time(p->size, (double)span, (double)c->tau,
+			parda_tenant_size(n, m->bytes, c->slot));
 	latency = parda_per_8k(latency, m->bytes / n, c->size_fixed);
 	if (c->smoothing == PARDA_BY_TIME)
 		p->latency = parda_average_time(p->latency, (double)span, (double)c->tau, latency);
@@ -209,6 +214,11 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 		p->latency = parda_average_ios(p->latency, c->alpha, latency, n);
 	else
 		p->latency = parda_average(p->latency, c->alpha, latency);
+}
+
+static double size_of(const struct parda *p)
+{
+	return p->size > 0 ? p->size : 1;
 }
 
 /* The slots of a host's window that count for the scale: those that it uses, or that its β will
@@ -376,7 +386,8 @@ void parda_step(
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);
-		own.inside = m->inside;
+		own.inside = m->inside * size_of(p);
+		own.bytes = m->bytes * 1e9 / (double)span;
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
 	}
 	own.shares = parda_shares(m->vms, m->n_vms, p->window);
@@ -398,7 +409,8 @@ void parda_step(
 	if (p->joining && !p->idle)
 		p->joining--;
 	keep_min(p, m);
-	ret->window = own.window = p->window;
+	own.window = p->window;
+	ret->window = p->window / size_of(p);
 	ret->threshold = p->threshold;
 	ret->knee = p->knee ? p->knee->knee : 0;
 	ret->peers = s.peers;

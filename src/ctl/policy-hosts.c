@@ -12,11 +12,12 @@
 static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host", "period", NULL};
 static const char *const controllers[] = {"none", "parda", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
-	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", NULL};
+	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 
 #define PERIOD        (2 * WEIR_SEC)  /* PARDA's; much less is noise */
+#define SLOT          (16u << 10)     /* bytes: with `cost: bytes`; the paper's example (§2) */
 #define THRESHOLD_MAX (100 * WEIR_MS) /* where it is to be found: what people still put up with */
 
 /* ---- peers */
@@ -90,6 +91,19 @@ static void read_bounds(struct policy_reading *r, yamldoc_node n, struct weir_po
 		policy_refuse(r, yamldoc_get(n, "wmin"), "must be more than 0, and at most wmax");
 }
 
+/* What a slot stands for is asked only where bytes are shared. */
+static void read_slot(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
+{
+	yamldoc_node slot = yamldoc_get(n, "slot");
+	struct weir_err err;
+
+	if (slot.id && !to->slot)
+		policy_refuse(r, slot, "is for 'cost: bytes'");
+	else if (policy_took(r, yamldoc_size_of(n, "slot", &to->slot, &err), &err) == 0 &&
+		 (to->slot < 512 || to->slot > 32u << 20))
+		policy_refuse(r, slot, "must be from 512 bytes to 32 MiB");
+}
+
 static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
 {
 	int estimate = 0, smoothing = PARDA_BY_TIME;
@@ -118,6 +132,7 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	policy_took(r, yamldoc_int(n, "age", 1, 1000, &age, &err), &err);
 	to->age = (unsigned)age;
 	policy_took(r, yamldoc_size_of(n, "size_fixed", &to->size_fixed, &err), &err);
+	read_slot(r, n, to);
 }
 
 static void read_threshold(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
@@ -140,8 +155,12 @@ void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	struct weir_err err;
 	int rc;
 
-	*parda = (struct weir_policy_parda){
-		.array = to->name, .gamma = 0.8, .epsilon = 0.2, .wmin = 1, .wmax = 64};
+	*parda = (struct weir_policy_parda){.array = to->name,
+		.gamma = 0.8,
+		.epsilon = 0.2,
+		.wmin = 1,
+		.wmax = 64,
+		.slot = to->cost == WEIR_UNIT_BYTES ? SLOT : 0};
 	rc = policy_took(r, yamldoc_choice(n, "controller", controllers, &controller, &err), &err);
 	if (rc && rc != -ENOENT)
 		return;

@@ -90,6 +90,7 @@ struct weir_policy_parda {
 	double alpha;  /* 0: the default, as in all below */
 	weir_time tau;
 	unsigned age;
+	uint64_t slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
 };
 

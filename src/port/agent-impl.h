@@ -23,7 +23,8 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	const struct weir_policy *policy;
 	size_t n;                        /* tenants */
 	struct resource_load *now, *was; /* n each */
-	struct parda_vm *vms;            /* n */
+	struct parda_vm *vms;            /* n + 1 */
+	struct weir_bounds *bounds;      /* n: what each is guaranteed */
 	struct parda_decision last;
 	uint64_t steps;
 	bool said_alone, said_any;

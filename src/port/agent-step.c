@@ -6,6 +6,8 @@
  * what it says and posts it back. A resource that does not come back in time is left out of this
  * period's message, and asked again when it has.
  */
+#include "ctl/parda-message.h"
+#include "ctl/parda-tenant.h"
 #include "port/agent-impl.h"
 #include "port/log.h"
 #include <string.h>
@@ -42,27 +44,16 @@ static void send(struct agent *a, struct agent_seat *s, bool measure)
 void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 {
 	struct agent *a = arg;
-	uint64_t id = peer_hash(m->name);
 
 	for (size_t i = 0; i < a->n_seats; i++) {
 		struct agent_seat *s = &a->seats[i];
 
 		if (s->parda && m->kind == PEER_LEAVE)
-			parda_leave(s->parda, id, m->instance);
+			parda_leave(s->parda, peer_hash(m->name), m->instance);
 		for (unsigned k = 0; s->parda && k < m->n_reports; k++) {
-			const struct peer_report *r = &m->reports[k];
-			struct parda_report heard = {.id = id,
-				.instance = m->instance,
-				.sequence = m->sequence,
-				.shares = r->shares,
-				.beta = r->beta,
-				.window = r->window,
-				.inside = r->inside,
-				.latency = r->latency,
-				.ios = r->ios,
-				.threshold = r->threshold};
+			struct parda_report heard = parda_message_read(m, &m->reports[k]);
 
-			if (r->resource == s->hash)
+			if (m->reports[k].resource == s->hash)
 				parda_hear(s->parda, &heard);
 		}
 	}
@@ -78,18 +69,9 @@ static void tell(struct agent *a)
 	a->told = true;
 	for (size_t i = 0; i < a->n_seats && n < PEER_REPORTS_MAX; i++) {
 		const struct agent_seat *s = &a->seats[i];
-		const struct parda_report *r = &s->last.report;
 
 		if (s->parda && s->steps)
-			reports[n++] = (struct peer_report){.resource = s->hash,
-				.shares = r->shares,
-				.beta = r->beta,
-				.window = r->window,
-				.inside = r->inside,
-				.latency = r->latency,
-				.ios = r->ios,
-				.threshold = r->threshold,
-				.period = a->period};
+			reports[n++] = parda_message_write(&s->last.report, s->hash, a->period);
 	}
 	peer_send(a->peers, reports, n);
 }
@@ -101,6 +83,25 @@ static double grown(double now, double was)
 	return now > was ? now - was : 0; /* a node that was made anew begins at 0 */
 }
 
+static uint64_t more(uint64_t now, uint64_t was)
+{
+	return now > was ? now - was : 0;
+}
+
+static struct parda_vm vm_of(const struct agent_seat *s, size_t i, double span)
+{
+	const struct resource_load *now = &s->now[i], *was = &s->was[i];
+	const double *min = s->bounds[i].min;
+	struct parda_tenant t = {.shares = weir_policy_shares(s->policy, i),
+		.ios = (double)more(now->served, was->served),
+		.bytes = (double)more(now->bytes, was->bytes),
+		.wanting_ns = grown(now->wanting_ns, was->wanting_ns),
+		.min_ios = min[weir_limit_slot(WEIR_UNIT_REQUESTS, WEIR_OPS_ALL)],
+		.min_bytes = min[weir_limit_slot(WEIR_UNIT_BYTES, WEIR_OPS_ALL)]};
+
+	return parda_tenant_vm(&t, span, (double)s->config.slot);
+}
+
 static void measure(struct agent_seat *s, struct parda_measured *ret)
 {
 	double span = (double)(s->at - s->then);
@@ -109,15 +110,12 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 	*ret = (struct parda_measured){.vms = s->vms};
 	for (size_t i = 0; i < s->n; i++) {
 		const struct resource_load *now = &s->now[i], *was = &s->was[i];
-		double inside = grown(now->device_ns, was->device_ns);
-		double wanting = grown(now->wanting_ns, was->wanting_ns);
 
-		ret->ios += now->served > was->served ? now->served - was->served : 0;
-		ret->bytes += grown((double)now->bytes, (double)was->bytes);
-		ret->latency_ns += inside;
-		if (now->clients || wanting > 0)
-			s->vms[n++] = (struct parda_vm){.shares = weir_policy_shares(s->policy, i),
-				.outstanding = wanting / span};
+		ret->ios += more(now->served, was->served);
+		ret->bytes += (double)more(now->bytes, was->bytes);
+		ret->latency_ns += grown(now->device_ns, was->device_ns);
+		s->vms[n] = vm_of(s, i, span);
+		n += now->clients || s->vms[n].outstanding > 0;
 	}
 	ret->inside = ret->latency_ns / span;
 	ret->n_vms = n;

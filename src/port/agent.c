@@ -19,16 +19,18 @@ static void seat_clear(struct agent_seat *s)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
+	free(s->bounds);
 	s->parda = NULL;
 	s->now = s->was = NULL;
 	s->vms = NULL;
+	s->bounds = NULL;
 }
 
 static bool same(const struct weir_policy_parda *a, const struct weir_policy_parda *b)
 {
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
-	       a->age == b->age && a->size_fixed == b->size_fixed;
+	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -54,6 +56,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
+		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed};
 	struct parda *made;
 	int r = 0;
@@ -84,13 +87,17 @@ static int seat_room(struct agent_seat *s, const struct weir_policy *p)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
+	free(s->bounds);
 	s->now = calloc(n, sizeof(*s->now));
 	s->was = calloc(n, sizeof(*s->was));
 	s->vms = calloc(n, sizeof(*s->vms));
+	s->bounds = calloc(n, sizeof(*s->bounds));
 	s->policy = p;
 	s->n = p->n_tenants;
 	s->fresh = false;
-	return s->now && s->was && s->vms ? 0 : -ENOMEM;
+	if (!s->now || !s->was || !s->vms || !s->bounds)
+		return -ENOMEM;
+	return weir_policy_bounds(p, s->bounds);
 }
 
 /* No task of the seat's is on the resource's thread: what was sent before a swap has run. */

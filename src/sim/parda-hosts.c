@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/parda-hosts.h"
+#include "ctl/parda-tenant.h"
 #include "ctl/parda.h"
 #include "sim/measure.h"
 #include "sim/world.h"
@@ -33,7 +34,10 @@ struct host {
 	/* as of the last step: */
 	uint64_t ios, bytes;
 	double inside_ns, gate_ns, device_ns;
-	double *waited_ns; /* of each tenant: outstanding, integrated */
+	struct seen { /* of each tenant */
+		uint64_t ios, bytes;
+		double wanting_ns; /* outstanding, integrated */
+	} * seen;
 };
 
 struct hosts {
@@ -53,7 +57,7 @@ struct hosts {
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", NULL};
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 
@@ -106,7 +110,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 {
 	struct parda_config *c = &ret->config;
 	int estimate = 0, smoothing = 0, r;
-	uint64_t fixed = 0;
+	uint64_t fixed = 0, slot = 0;
 	int64_t age = 0;
 
 	if ((r = ABSENT_OK(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
@@ -115,6 +119,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 		(r = ABSENT_OK(yamldoc_time(map, "tau", &c->tau, err))) ||
 		(r = ABSENT_OK(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
 		(r = ABSENT_OK(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
+		(r = ABSENT_OK(yamldoc_size_of(map, "slot", &slot, err))) ||
 		(r = ABSENT_OK(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = ABSENT_OK(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
@@ -128,6 +133,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	c->smoothing = (enum parda_smoothing)smoothing;
 	c->age = (unsigned)age;
 	c->size_fixed = (double)fixed;
+	c->slot = (double)slot;
 	return 0;
 }
 
@@ -188,7 +194,7 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
 		parda_free(c->hosts[i].parda);
-		free(c->hosts[i].waited_ns);
+		free(c->hosts[i].seen);
 	}
 	free(c->hosts);
 	free(c->vms);
@@ -206,8 +212,8 @@ static int start_host(struct hosts *c, struct world *w, struct host *h, uint32_t
 	config.peers_max = c->n;
 	if (config.window <= 0)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
-	h->waited_ns = calloc(h->world->n_tenants, sizeof(*h->waited_ns));
-	return h->waited_ns ? parda_new(&config, &h->parda) : -ENOMEM;
+	h->seen = calloc(h->world->n_tenants, sizeof(*h->seen));
+	return h->seen ? parda_new(&config, &h->parda) : -ENOMEM;
 }
 
 static int start_hosts(struct hosts *c, struct world *w)
@@ -264,24 +270,6 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 
 /* ---- what the gate measured */
 
-/* A leaf's part of its host's shares: its weight among its siblings', of its parent's part; at the
- * top the weight itself. */
-static double leaf_shares(const struct world_gate *g, uint32_t leaf)
-{
-	const struct weir_tenant *tenants = g->policy.tenants;
-	const struct weir_tenant *t = &tenants[leaf];
-	double shares = 1;
-
-	for (; t->parent >= 0; t = &tenants[t->parent]) {
-		double all = 0;
-
-		for (int i = tenants[t->parent].first_child; i >= 0; i = tenants[i].next_sibling)
-			all += tenants[i].weight;
-		shares *= t->weight / all;
-	}
-	return shares * t->weight;
-}
-
 /* Requests that want a slot: those inside, and those that wait for the window or their turn; not
  * those that limits hold, here or at the device's own gate. */
 static double wanting(const struct weir_gate_stats *s, const struct world_tenant *t)
@@ -290,17 +278,34 @@ static double wanting(const struct weir_gate_stats *s, const struct world_tenant
 	       s->wait_ns[WEIR_WAIT_TURN];
 }
 
-/* Requests a second that a leaf is guaranteed by its own `min`. */
-static double leaf_min(const struct world_gate *g, uint32_t leaf)
+/* What a leaf is guaranteed by its own `min`, in a unit. */
+static double leaf_min(const struct weir_tenant *t, enum weir_unit unit)
 {
-	const struct weir_tenant *t = &g->policy.tenants[leaf];
 	double min = 0;
 
 	for (unsigned i = 0; i < t->n_min; i++) {
-		if (t->min[i].unit == WEIR_UNIT_REQUESTS)
+		if (t->min[i].unit == unit)
 			min = fmax(min, t->min[i].rate);
 	}
 	return min;
+}
+
+/* What became of a tenant since the last step. */
+static struct parda_vm vm_of(
+	struct host *h, uint32_t i, double wanting_ns, double span, double slot)
+{
+	const struct world_tenant *t = &h->world->tenants[i];
+	const struct weir_policy *policy = &h->world->gate->policy;
+	struct seen *was = &h->seen[i];
+	struct parda_tenant now = {.shares = weir_policy_shares(policy, t->index),
+		.ios = (double)(t->count.done - was->ios),
+		.bytes = (double)(t->count.bytes - was->bytes),
+		.wanting_ns = wanting_ns - was->wanting_ns,
+		.min_ios = leaf_min(&policy->tenants[t->index], WEIR_UNIT_REQUESTS),
+		.min_bytes = leaf_min(&policy->tenants[t->index], WEIR_UNIT_BYTES)};
+
+	*was = (struct seen){t->count.done, t->count.bytes, wanting_ns};
+	return parda_tenant_vm(&now, span, slot);
 }
 
 static void measure_host(
@@ -316,13 +321,10 @@ static void measure_host(
 		now.bytes += t->count.bytes;
 		now.inside_ns += t->count.inside_ns;
 		now.gate_ns += t->count.gate_ns;
-		c->vms[i].shares = leaf_shares(h->world->gate, t->index);
-		c->vms[i].min = leaf_min(h->world->gate, t->index);
 		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
-			continue;
+			stats = (struct weir_gate_stats){0};
 		now.device_ns += stats.device_ns;
-		c->vms[i].outstanding = fmax(0, (wanting(&stats, t) - h->waited_ns[i]) / span);
-		h->waited_ns[i] = wanting(&stats, t);
+		c->vms[i] = vm_of(h, i, wanting(&stats, t), span, c->settings.config.slot);
 	}
 	*ret = (struct parda_measured){.ios = now.ios - h->ios,
 		.bytes = (double)(now.bytes - h->bytes),

@@ -22,6 +22,7 @@ struct host {
 	bool up;        /* sends requests and steps */
 	weir_time skew; /* its clock is off by this */
 	double demand;  /* the most requests it has */
+	double bytes;   /* of each */
 	double window;  /* in force */
 };
 
@@ -87,6 +88,7 @@ static void step_host(struct array *a, int i)
 		.ios = (uint64_t)(served + 0.5), .inside = inside(h), .vms = &h->vm, .n_vms = 1};
 
 	m.latency_ns = (double)m.ios * a->latency;
+	m.bytes = (double)m.ios * h->bytes;
 	h->vm.outstanding = fmin(h->demand, 1e9);
 	parda_step(h->p, a->now + h->skew, &m, &h->last);
 }
@@ -158,6 +160,31 @@ static void test_rests_at_the_threshold(void)
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
 	check_shares(&a, 0.01);
+	unmake(&a);
+}
+
+/* Where a slot is 16 KiB, each host has its part of the bytes inside, in as many requests as that makes. */
+static void test_bytes(void)
+{
+	static const double sizes[] = {4096, 65536, 16384, 8192};
+	struct array a;
+
+	make(&a, 4, shares_1122, false);
+	for (int i = 0; i < 4; i++) {
+		a.hosts[i].config.slot = 16384;
+		a.hosts[i].bytes = sizes[i];
+		start(&a, i);
+	}
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	for (int i = 0; i < 4; i++) {
+		CHECK_NEAR(a.hosts[i].window * sizes[i] / shares_1122[i],
+			a.hosts[0].window * sizes[0] / shares_1122[0], 0.01);
+		CHECK_NEAR(
+			a.hosts[i].last.report.window, a.hosts[i].window * sizes[i] / 16384, 0.001);
+		CHECK_NEAR(
+			a.hosts[i].last.report.bytes, a.hosts[i].last.report.ios * sizes[i], 0.001);
+	}
 	unmake(&a);
 }
 
@@ -421,6 +448,7 @@ static void test_a_hang(void)
 int main(void)
 {
 	RUN(test_rests_at_the_threshold);
+	RUN(test_bytes);
 	RUN(test_literal_is_equation_3);
 	RUN(test_work_is_conserved);
 	RUN(test_equal_without_peers);

@@ -113,6 +113,27 @@ static void found_threshold(void)
 	weir_policy_free(p);
 }
 
+static void slots(void)
+{
+	struct weir_policy *p =
+		parse("resources:\n"
+		      "  - {name: a, controller: parda, threshold: 9ms}\n"
+		      "  - {name: b, cost: bytes, controller: parda, threshold: 9ms}\n"
+		      "  - {name: c, cost: bytes, controller: parda, threshold: 9ms,\n"
+		      "     parda: {slot: 64 KiB}}\n");
+
+	CHECK_INT(p->resources[0].parda.slot, 0);
+	CHECK_INT(p->resources[1].parda.slot, 16384);
+	CHECK_INT(p->resources[2].parda.slot, 65536);
+	weir_policy_free(p);
+#define BYTES(x)                                                                                   \
+	"resources: [{name: a, cost: bytes, controller: parda, threshold: 1ms, parda: {" x "}}]\n"
+	refused(BYTES("slot: 1 B"), "512");
+	refused(BYTES("slot: 64 MiB"), "32 MiB");
+	refused("resources: [{name: a, controller: parda, threshold: 1ms, parda: {slot: 8 KiB}}]\n",
+		"cost: bytes");
+}
+
 static void bad_ones(void)
 {
 	refused("resources: [{name: a, controller: parda}]\n", "needs a threshold");
@@ -158,6 +179,7 @@ int main(void)
 	RUN(defaults);
 	RUN(all_of_it);
 	RUN(found_threshold);
+	RUN(slots);
 	RUN(bad_ones);
 	RUN(shares);
 	return 0;
