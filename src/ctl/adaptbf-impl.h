@@ -55,6 +55,7 @@ struct adaptbf {
 	struct capacity capacity;
 	struct adaptbf_probe probe;
 	struct adaptbf_state state;
+	bool first; /* the next step is, or follows a rest: counters have no past */
 
 	struct adaptbf_slot *slots;
 	uint32_t n_slots, room, free, known;

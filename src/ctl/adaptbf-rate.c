@@ -117,7 +117,7 @@ void adaptbf_learn(
 	if (!a->config.learn || !ops->totals || ops->totals(driver, now, &totals))
 		return;
 	capacity_step(&a->capacity, now, &totals);
-	if (a->state.steps == 0) {
+	if (a->first) {
 		p->full_at = now - DOUBT - 1; /* a guess */
 		begin(p, now);
 	} else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking at a controller, and making one that goes on where another stopped. */
 #include "ctl/adaptbf-impl.h"
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 
@@ -164,4 +165,20 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	if (a->config.learn)
 		a->state.rate = a->capacity.rate[0] = state->rate;
 	return 0;
+}
+
+static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "who is not known is the pool's");
+
+void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n)
+{
+	struct ledger_loan closed[LEDGER_CLOSED];
+
+	n = n < LEDGER_CLOSED ? n : LEDGER_CLOSED;
+	for (size_t i = 0; i < n; i++) {
+		const struct adaptbf_loan *l = &newest_first[i];
+
+		closed[i] = (struct ledger_loan){adaptbf_find(a, l->lender),
+			adaptbf_find(a, l->borrower), l->amount, l->lent, l->since, l->last};
+	}
+	ledger_restore_closed(a->ledger, closed, n);
 }

@@ -26,25 +26,36 @@
 #define JOBS_MAX 65536
 #define HEADROOM 0.05 /* more than a server varies from one second to the next */
 
+static bool good(const struct adaptbf_config *c)
+{
+	return c->rate > 0 && !isinf(c->rate) && c->period >= 0 && c->headroom >= 0 &&
+	       c->forget >= 0;
+}
+
+static struct adaptbf_config with_defaults(struct adaptbf_config c)
+{
+	if (!c.period)
+		c.period = PERIOD;
+	if (!c.forget)
+		c.forget = FORGET;
+	if (!c.jobs_max)
+		c.jobs_max = JOBS_MAX;
+	if (c.headroom <= 0)
+		c.headroom = HEADROOM;
+	return c;
+}
+
 int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 {
 	struct adaptbf *a;
 
-	if (!(config->rate > 0) || isinf(config->rate) || config->period < 0 ||
-		!(config->headroom >= 0) || config->forget < 0)
+	if (!good(config))
 		return -EINVAL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	a->config = *config;
-	if (!a->config.period)
-		a->config.period = PERIOD;
-	if (!a->config.forget)
-		a->config.forget = FORGET;
-	if (!a->config.jobs_max)
-		a->config.jobs_max = JOBS_MAX;
-	if (a->config.headroom <= 0)
-		a->config.headroom = HEADROOM;
+	a->config = with_defaults(*config);
+	a->first = true;
 	a->state.rate = config->rate;
 	a->free = ADAPTBF_NOBODY;
 	adaptbf_learn_init(a);
@@ -86,6 +97,31 @@ void adaptbf_free(struct adaptbf *a)
 void adaptbf_set_rate(struct adaptbf *a, double rate)
 {
 	a->config.rate = a->state.rate = a->capacity.rate[0] = rate;
+}
+
+int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
+{
+	struct adaptbf_config next = with_defaults(*config);
+
+	if (!good(config))
+		return -EINVAL;
+	next.jobs_max = a->config.jobs_max;
+	if (a->config.learn && next.learn)
+		next.rate = a->state.rate;
+	a->config = next;
+	adaptbf_set_rate(a, next.rate);
+	return 0;
+}
+
+void adaptbf_rest(struct adaptbf *a)
+{
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		a->slots[i].active = false;
+		a->slots[i].tokens = a->slots[i].initial = 0;
+	}
+	a->state.active = 0;
+	a->state.tokens = a->state.surplus = a->state.reclaimed = a->state.coefficient = 0;
+	a->first = true;
 }
 
 static int grow_arrays(struct adaptbf *a, size_t n)
@@ -140,7 +176,7 @@ static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptb
 {
 	bool again = j->arrived < s->arrived || j->served < s->served;
 
-	if (a->state.steps == 0) {
+	if (a->first) {
 		s->arrivals = s->serves = 0;
 	} else {
 		s->arrivals = again ? j->arrived : j->arrived - s->arrived;
@@ -363,6 +399,7 @@ int adaptbf_step(
 	a->state.coefficient = sums.coefficient;
 	a->state.active = (uint32_t)jobs.n;
 	a->state.steps++;
+	a->first = false;
 	forget(a, now);
 	a->state.known = a->known;
 	return ops->apply(driver, now, a->active.rules, jobs.n + stop);

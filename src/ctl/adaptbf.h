@@ -100,6 +100,12 @@ int adaptbf_step(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
 
 void adaptbf_set_rate(struct adaptbf *a, double rate); /* stated anew; > 0 */
+/* Another configuration from the next step on; jobs_max stays. A rate that was learned and is to be
+ * learned still is kept. -EINVAL as for new. */
+int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config);
+/* It is switched off for a while: nobody has a rule (which the caller takes from the server), and what
+ * comes until the next step is not counted. Records and loans stay. */
+void adaptbf_rest(struct adaptbf *a);
 
 /* ---- looking, and what a restart needs */
 
@@ -151,6 +157,8 @@ size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t ma
 int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	const struct adaptbf_account *accounts, size_t n, const struct adaptbf_loan *loans,
 	size_t m);
+/* And what adaptbf_paid gave, after that; who is not known is one who left. */
+void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n);
 
 /* How many periods at most until a borrower that is active throughout and has at least `tokens` each
  * period before it gives back (its priority's, while all are busy) has given back `owed`, to lenders

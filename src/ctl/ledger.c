@@ -323,6 +323,13 @@ void ledger_drop(
 	*ret_debt = bequeath(l, job, BORROWER, now);
 	*ret_claim = bequeath(l, job, LENDER, now);
 	l->jobs[job].account = (struct ledger_account){0};
+	for (size_t i = 0; i < LEDGER_CLOSED && i < l->n_closed; i++) {
+		/* Its number may be another's tomorrow. */
+		if (l->closed[i].lender == job)
+			l->closed[i].lender = LEDGER_POOL;
+		if (l->closed[i].borrower == job)
+			l->closed[i].borrower = LEDGER_POOL;
+	}
 }
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
@@ -340,6 +347,13 @@ int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
 	if (entry.lent < entry.amount)
 		entry.lent = entry.amount;
 	return enter(l, &entry) == NONE ? -ENOMEM : 0;
+}
+
+void ledger_restore_closed(struct ledger *l, const struct ledger_loan *newest_first, size_t n)
+{
+	n = n < LEDGER_CLOSED ? n : LEDGER_CLOSED;
+	for (l->n_closed = 0; l->n_closed < n; l->n_closed++)
+		l->closed[l->n_closed] = newest_first[n - 1 - l->n_closed];
 }
 
 void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_account *a)

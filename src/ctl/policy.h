@@ -9,6 +9,7 @@
  *   policy-serve.c     what only the gateway uses: addresses, TLS, threads, memory
  *   policy-resource.c  resources, exports
  *   policy-hosts.c     what hosts that share a resource need: peers, the window's controller
+ *   policy-server.c    controllers of a server's own gate: AdapTBF, static rules
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
  *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
@@ -77,7 +78,13 @@ struct weir_policy_tls {        /* files; NULL: not stated */
 	bool required;          /* gateway: who does not ask for TLS is refused */
 };
 
-enum weir_controller { WEIR_CONTROLLER_NONE, WEIR_CONTROLLER_PARDA }; /* of a resource's window */
+enum weir_controller { /* what steers a resource's gate beside the policy */
+	WEIR_CONTROLLER_NONE,
+	WEIR_CONTROLLER_PARDA,   /* the window, with the other hosts */
+	WEIR_CONTROLLER_ADAPTBF, /* every leaf's tokens, alone */
+	WEIR_CONTROLLER_TBF,     /* rules that nobody changes */
+	WEIR_CONTROLLERS
+};
 
 /* How PARDA moves the window of a resource that hosts share; ctl/parda.h says what each is. */
 struct weir_policy_parda {
@@ -94,6 +101,29 @@ struct weir_policy_parda {
 	uint64_t size_fixed; /* bytes */
 };
 
+/* How AdapTBF shares out a server's tokens; ctl/adaptbf.h and adaptbf-gate.h say what each is. What the
+ * server can do is the resource's capacity; where that is auto it is learned, from `guess`. */
+struct weir_policy_adaptbf {
+	weir_time period;
+	bool hold;    /* tokens: hold; else first */
+	double depth; /* tokens that a bucket holds; 0: the default, as in all below */
+	double guess; /* requests per second */
+	double headroom;
+	weir_time forget;
+};
+
+struct weir_policy_tbf_rule {
+	const char *match; /* tenants' paths; '*' for any text, several with a space between */
+	double rate;       /* requests per second, of each that it matches */
+};
+
+struct weir_policy_tbf { /* Lustre's filter, ctl/tbf.h */
+	unsigned depth;
+	double other; /* requests per second of who matches no rule; INFINITY: no limit */
+	struct weir_policy_tbf_rule *rules; /* in order; in the policy's memory */
+	size_t n_rules;
+};
+
 struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stated */
 	const char **to;   /* addresses */
 	size_t n_to;
@@ -106,6 +136,8 @@ struct weir_resource {
 	const char *name, *back; /* back: NULL when not stated */
 	enum weir_controller controller;
 	struct weir_policy_parda parda;
+	struct weir_policy_adaptbf adaptbf;
+	struct weir_policy_tbf tbf;
 	double depth; /* the window until a controller sets it; 0: auto */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */

@@ -126,7 +126,7 @@ static bool is_wanted(const struct weir_policy *p)
 	bool wanted = p->peers.n_to > 0;
 
 	for (size_t i = 0; i < p->n_resources; i++)
-		wanted |= p->resources[i].controller != WEIR_CONTROLLER_NONE;
+		wanted |= p->resources[i].controller == WEIR_CONTROLLER_PARDA;
 	return wanted;
 }
 

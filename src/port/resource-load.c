@@ -4,15 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-static weir_time now_of(struct resource *r)
-{
-	weir_time now = loop_now(r->loop);
-
-	if (now > r->now)
-		r->now = now;
-	return r->now;
-}
-
 /* Those that its own limits hold, or limits above it, do not want a slot yet. */
 static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
 {
@@ -31,7 +22,7 @@ int resource_load(
 {
 	if (!r->gate || r->policy != p || n != r->n_nodes)
 		return -ESTALE;
-	now_of(r);
+	resource_policy_now(r);
 	memset(ret_load, 0, n * sizeof(*ret_load));
 	for (const struct client *c = r->clients; c; c = c->next)
 		if (c->tenant >= 0)
@@ -46,8 +37,8 @@ void resource_window(struct resource *r, double window)
 {
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
 
-	if (!r->gate || r->spec.controller == WEIR_CONTROLLER_NONE)
+	if (!r->gate || !control_table[r->spec.controller]->window)
 		return;
 	r->window = window;
-	weir_gate_set(r->gate, now_of(r), &knob, 1, NULL);
+	weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL);
 }

@@ -113,7 +113,7 @@ static void say_state(const struct resource *r, struct snapshot_resource *to)
 	to->up = r->back->state == BACK_UP;
 }
 
-static void add_self(struct resource *r, struct snapshot_resource *to)
+static void add_self(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
 {
 	struct weir_gate_totals totals = {0};
 
@@ -134,6 +134,9 @@ static void add_self(struct resource *r, struct snapshot_resource *to)
 	to->queued = r->queued;
 	to->in_flight = r->inside;
 	to->clients = r->n_clients;
+	to->controller = r->control->name;
+	if (r->control->look)
+		r->control->look(r, s, to);
 }
 
 void resource_snapshot(struct resource *r, struct snapshot *s)
@@ -143,7 +146,7 @@ void resource_snapshot(struct resource *r, struct snapshot *s)
 	resource_drain(r);
 	for (size_t i = 0; i < s->n_resources; i++)
 		if (strcmp(s->resources[i].name, r->name) == 0)
-			add_self(r, &s->resources[i]);
+			add_self(r, s, &s->resources[i]);
 	if (!r->policy || s->n_tenants != r->policy->n_tenants)
 		return; /* of another version: only while one is put in force */
 	for (size_t i = 0; r->gate && i < r->n_nodes; i++)

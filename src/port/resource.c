@@ -60,6 +60,7 @@ void resource_submit(struct resource *r, struct request *q)
 	n->reads += q->io.op == BACK_READ;
 	n->writes += q->io.op == BACK_WRITE;
 	n->others += q->io.op > BACK_WRITE;
+	n->cost += q->gate.requests;
 	c->requests++;
 	c->bytes += q->gate.bytes;
 	c->in_flight++;
@@ -411,6 +412,7 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 		return rc;
 	}
 	r->loop = c->loop;
+	r->control = control_table[WEIR_CONTROLLER_NONE];
 	request_list_clear(&r->again);
 	request_list_clear(&r->arrived);
 	request_list_clear(&r->finished);
@@ -448,6 +450,7 @@ void resource_free(struct resource *r)
 	}
 	back_free(r->back);
 	resource_shadow_free(r);
+	control_free(r);
 	resource_policy_free(r);
 	weir_gate_free(r->gate);
 	for (size_t i = 0; i < r->n_counts; i++)

@@ -19,8 +19,7 @@ struct piece { /* of memory_of; what was asked for follows */
 	_Alignas(16) uint8_t data[];
 };
 
-/* Zeroed, the snapshot's; NULL: out of memory. */
-static void *take(struct snapshot *s, size_t n, size_t size)
+void *snapshot_take(struct snapshot *s, size_t n, size_t size)
 {
 	struct piece *p;
 
@@ -37,7 +36,7 @@ static void *take(struct snapshot *s, size_t n, size_t size)
 static const char *copy(struct snapshot *s, const char *text)
 {
 	size_t n = strlen(text ? text : "") + 1;
-	char *to = take(s, n, 1);
+	char *to = snapshot_take(s, n, 1);
 
 	return to ? memcpy(to, text ? text : "", n) : NULL;
 }
@@ -60,7 +59,7 @@ static int add_tenants(struct snapshot *s, const struct weir_policy *p)
 	struct weir_bounds *bounds = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*bounds));
 	int rc = bounds ? weir_policy_bounds(p, bounds) : -ENOMEM;
 
-	s->tenants = take(s, p->n_tenants, sizeof(*s->tenants));
+	s->tenants = snapshot_take(s, p->n_tenants, sizeof(*s->tenants));
 	if (!s->tenants)
 		rc = -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++) {
@@ -83,7 +82,7 @@ static int add_tenants(struct snapshot *s, const struct weir_policy *p)
 
 static int add_resources(struct snapshot *s, const struct gateway *g)
 {
-	s->resources = take(s, g->n_resources, sizeof(*s->resources));
+	s->resources = snapshot_take(s, g->n_resources, sizeof(*s->resources));
 	if (!s->resources)
 		return -ENOMEM;
 	for (size_t i = 0; i < g->n_resources; i++) {
@@ -124,7 +123,7 @@ int snapshot_new(const struct gateway *g, struct snapshot **ret_snapshot)
 void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from)
 {
 	if (!*into) {
-		*into = take(s, 1, sizeof(**into));
+		*into = snapshot_take(s, 1, sizeof(**into));
 		if (!*into)
 			return;
 		weir_hist_clear(*into);
@@ -144,7 +143,7 @@ struct snapshot_client *snapshot_client(struct snapshot *s)
 			room = CLIENTS_MAX;
 		if (s->n_clients == room)
 			return NULL;
-		more = take(s, room, sizeof(*more));
+		more = snapshot_take(s, room, sizeof(*more));
 		if (!more)
 			return NULL;
 		if (s->n_clients)

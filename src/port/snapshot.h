@@ -8,6 +8,7 @@
 #define WEIR_PORT_SNAPSHOT_H
 
 #include "base/hist.h"
+#include "ctl/adaptbf.h"
 #include "ctl/policy.h"
 #include "gate/gate.h"
 #include "port/peer.h"
@@ -26,9 +27,22 @@ struct snapshot_tenant {
 	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 };
 
+/* AdapTBF at a resource, as of its last step. */
+struct snapshot_adaptbf {
+	bool hold, learns; /* tokens: hold; the rate is learned */
+	struct adaptbf_state state;
+	struct snapshot_job {
+		const char *tenant; /* path */
+		struct adaptbf_account account;
+	} * jobs; /* the policy's tenants that asked for something and are remembered */
+	size_t n_jobs;
+};
+
 struct snapshot_resource {
 	const char *name, *back;
-	char state[160]; /* "up", "lost for 3 s; 2 reconnects", … */
+	const char *controller;           /* NULL: none */
+	struct snapshot_adaptbf *adaptbf; /* NULL: it is not on */
+	char state[160];                  /* "up", "lost for 3 s; 2 reconnects", … */
 	bool up;
 	uint64_t size;
 	double window, capacity[2]; /* per second: requests, bytes; 0: not known yet */
@@ -37,7 +51,7 @@ struct snapshot_resource {
 	uint32_t queued, in_flight, clients;
 	weir_time full; /* time with the window full */
 	unsigned thread;
-	/* By the window's controller, of its last step; controlled false: there is none. */
+	/* By PARDA, of its last step; controlled false: it is not on. */
 	bool controlled, alone; /* alone: it hears no other host */
 	uint32_t peers;         /* hosts that count */
 	double shares, beta;
@@ -70,6 +84,8 @@ struct snapshot {
 };
 
 void snapshot_free(struct snapshot *s);
+/* Zeroed memory of the snapshot's; NULL: there is none. Any thread, one at a time. */
+void *snapshot_take(struct snapshot *s, size_t n, size_t size);
 /* Adds a histogram to *into, which is made (the snapshot's) if it is NULL; out of memory: left out. */
 void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from);
 /* Room for one more client, zeroed; NULL: there are 1,000 already. */
