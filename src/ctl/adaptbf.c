@@ -351,9 +351,10 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 		x->rules[k] = (struct adaptbf_rule){
 			s->id, true, s->tokens, s->initial, (double)s->tokens / seconds, s->weight};
 	}
-	if (ordered)
+	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
-	memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
+	if (stop) /* before the first job there is no room, and nothing to move in it */
+		memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
 }
 
 /* One that the driver still lists is not new to it when it asks for something again: its counters

@@ -23,7 +23,7 @@ static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 
 	if (f->fail)
 		return f->fail;
-	if (f->n <= max)
+	if (f->n && f->n <= max)
 		memcpy(list, f->jobs, f->n * sizeof(*list));
 	return (int64_t)f->n;
 }
@@ -39,7 +39,8 @@ static int fake_apply(void *driver, weir_time now, const struct adaptbf_rule *ru
 	struct fake *f = driver;
 
 	CHECK(n <= MOST);
-	memcpy(f->rules, rules, n * sizeof(*rules));
+	if (n)
+		memcpy(f->rules, rules, n * sizeof(*rules));
 	f->n_rules = n;
 	return 0;
 }
@@ -153,6 +154,24 @@ static void in_order_where_asked(void)
 			(f.rules[i - 1].weight == f.rules[i].weight &&
 				f.rules[i - 1].id < f.rules[i].id));
 	adaptbf_free(a);
+}
+
+static void with_nobody_there(void)
+{
+	struct adaptbf_driver_ops ops = fake_ops;
+	struct adaptbf_state s;
+
+	for (int ordered = 0; ordered < 2; ordered++) {
+		struct adaptbf *a = make(1000, false);
+		struct fake f = {.n_rules = 1};
+
+		ops.ordered = ordered;
+		CHECK_INT(adaptbf_step(a, 0, &ops, &f), 0);
+		CHECK_INT(f.n_rules, 0);
+		adaptbf_state(a, &s);
+		CHECK_INT(s.active, 0);
+		adaptbf_free(a);
+	}
 }
 
 static void what_waits_does_not_count_by_the_depth(void)
@@ -492,6 +511,7 @@ int main(void)
 	RUN(what_cannot_be);
 	RUN(active_jobs_have_rules);
 	RUN(in_order_where_asked);
+	RUN(with_nobody_there);
 	RUN(what_waits_does_not_count_by_the_depth);
 	RUN(a_job_that_has_enough_says_what_it_asked);
 	RUN(a_server_that_does_not_know_what_waits);
