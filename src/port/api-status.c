@@ -122,7 +122,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
 	json_object_set_new(j, "gate", latency(t->wait, false));
-	json_object_set_new(j, "device", latency(t->device, false));
+	json_object_set_new(j, "device", latency(t->device, histograms));
 	return j;
 }
 

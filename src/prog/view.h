@@ -8,6 +8,7 @@
 #ifndef WEIR_PROG_VIEW_H
 #define WEIR_PROG_VIEW_H
 
+#include "base/hist.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +26,10 @@ struct view_tenant { /* text is borrowed from the later look */
 	double got;           /* part of all that was served, 0 … 1; NAN: nothing was */
 	double p50, p99;      /* s, in the interval; NAN: nothing was served */
 	double queued, in_flight, clients, errors;
-	double wait[VIEW_CAUSES]; /* requests that waited for it, on average */
-	double inside;            /* requests in the device, on average */
-	const char *held_by;      /* whose max, if its head is held by one now; or NULL */
+	double wait[VIEW_CAUSES];   /* requests that waited for it, on average */
+	double inside;              /* requests in the device, on average */
+	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
+	const json_t *before, *now; /* the two looks at it; before NULL: it is new */
 };
 
 struct view_resource {
@@ -53,6 +55,10 @@ struct view {
  * begun again count from 0. 0, -EPROTO: no status, -ENOMEM. Borrows `now`. */
 int view_make(const json_t *before, const json_t *now, struct view *ret);
 void view_free(struct view *v);
+
+/* The latencies of a tenant between the two looks, by their key: "latency" (all of it) or "device", in ns.
+ * The least and the largest are a bucket's. */
+void view_latency(const struct view_tenant *t, const char *key, struct weir_hist *ret);
 
 enum view_order {
 	VIEW_BY_POLICY,
