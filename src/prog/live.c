@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live: the processes of a live run, and what happens when.
+ *
+ * METHOD  Everything that happens has a time of the run: samples, the warm-up's end, clients that start or
+ *         stop, changes. The run's time begins when all gateways listen. Between two such times we sleep,
+ *         a tenth of a second at most, and look whether all processes are there.
+ */
+#include "prog/live.h"
+#include "port/loop.h"
+#include "prog/live-impl.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEAT (100 * WEIR_MS)
+/* A client may need so long after its time until what it has under way is answered. */
+#define GRACE (30 * WEIR_SEC)
+
+extern const struct verb verb_experiment;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = 1;
+}
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_SIGNALS (sizeof(signals) / sizeof(*signals))
+
+/* ---- processes */
+
+static int start_server(struct live_server *v, struct weir_err *err)
+{
+	const char *argv[] = {"weir", "serve", v->file, NULL};
+	struct weir_err why;
+	int r = peer_start(&v->peer, argv, -1, v->socket, v->log, &why);
+
+	if (r < 0)
+		return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
+	return remote_open(&verb_experiment, v->api, NULL, NULL, &v->remote) >= 0
+		       ? weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name)
+		       : 0;
+}
+
+static void stop_all(struct live *l)
+{
+	for (size_t i = 0; i < l->n_clients; i++)
+		peer_stop(&l->clients[i].peer);
+	for (size_t i = l->n_servers; i-- > 0;) { /* hosts before what they stand before */
+		remote_close(l->servers[i].remote);
+		peer_stop(&l->servers[i].peer);
+	}
+}
+
+static int died(
+	const char *what, const char *name, const char *log, int status, struct weir_err *err)
+{
+	char said[250], how[40];
+
+	if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "by signal %d", WTERMSIG(status));
+	else
+		snprintf(how, sizeof(how), "with status %d", WEXITSTATUS(status));
+	return weir_err_set(err, -ECHILD, "%s '%s' ended too soon, %s: %s", what, name, how,
+		peer_said(log, said, sizeof(said)));
+}
+
+/* Is everybody there who should be? */
+static int check_all(struct live *l, weir_time now, struct weir_err *err)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < l->n_servers; i++)
+		if (peer_ended(&l->servers[i].peer, &status))
+			return died("the gateway of", l->servers[i].name, l->servers[i].log, status,
+				err);
+	for (size_t i = 0; i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (c->state != LIVE_RUNS)
+			continue;
+		if (peer_ended(&c->peer, &status)) {
+			c->state = LIVE_OVER;
+			if (now < c->stop || !WIFEXITED(status) || WEXITSTATUS(status))
+				return died("the client", c->name, c->log, status, err);
+		} else if (c->stop != WEIR_NEVER && now > c->stop + GRACE) {
+			return weir_err_set(err, -ETIMEDOUT,
+				"the client '%s' does not stop at its time", c->name);
+		}
+	}
+	return 0;
+}
+
+/* ---- time */
+
+struct clock {
+	weir_time began;  /* by loop_clock */
+	weir_time sample; /* the next */
+	bool warm;
+	size_t moment; /* the next */
+};
+
+static weir_time now_of(const struct clock *k)
+{
+	return loop_clock() - k->began;
+}
+
+static weir_time earlier(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
+}
+
+/* When something is to be done next. */
+static weir_time next_of(const struct live *l, const struct clock *k)
+{
+	weir_time next = earlier(k->sample, l->s->duration);
+
+	if (!k->warm)
+		next = earlier(next, l->s->warmup);
+	if (k->moment < l->s->n_moments)
+		next = earlier(next, l->s->moments[k->moment].time);
+	for (size_t i = 0; i < l->n_clients; i++)
+		if (l->clients[i].state == LIVE_WAITS && !l->clients[i].held)
+			next = earlier(next, l->clients[i].start);
+	return next;
+}
+
+static void sleep_until(const struct clock *k, weir_time at)
+{
+	weir_time t = k->began + at;
+	struct timespec until = {.tv_sec = t / WEIR_SEC, .tv_nsec = t % WEIR_SEC};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* a signal ends it, too */
+}
+
+static int start_clients(struct live *l, weir_time now, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (c->state == LIVE_WAITS && !c->held && c->start <= now && now < c->stop)
+			r = live_client_start(l, c, now, err);
+	}
+	return r;
+}
+
+/* Everything whose time has come. */
+static int step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
+{
+	const struct scenario *s = l->s;
+	int r = 0;
+
+	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
+		r = live_change(l, &s->moments[k->moment++], err);
+	if (r == 0)
+		r = start_clients(l, now, err);
+	if (r == 0 && !k->warm && s->warmup <= now) {
+		if (s->warmup)
+			r = live_look_sample(l, s->warmup, err);
+		live_look_begin(l);
+		k->warm = true;
+	}
+	if (r == 0 && k->sample <= now && k->sample < s->duration) {
+		if (k->sample != s->warmup)
+			r = live_look_sample(l, k->sample, err);
+		/* A look that took longer than a sample leaves out the next. */
+		while (k->sample <= now)
+			k->sample += s->sample;
+	}
+	return r;
+}
+
+static int run(struct live *l, const struct sim_options *o, struct weir_err *err)
+{
+	const struct scenario *s = l->s;
+	struct clock k = {.sample = s->sample ? s->sample : WEIR_NEVER};
+	int r = live_look_sample(l, 0, err); /* the counters to begin with */
+
+	k.began = loop_clock();
+	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
+		r = step(l, &k, now, err);
+		if (r == 0 && !interrupted)
+			r = check_all(l, now, err);
+		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
+							   o->progress_arg)))
+			return weir_err_set(err, -ECANCELED, "stopped by a signal");
+		if (r == 0)
+			sleep_until(&k, earlier(next_of(l, &k), now_of(&k) + BEAT));
+	}
+	if (r == 0)
+		r = check_all(l, s->duration, err);
+	if (r == 0)
+		r = live_look_sample(l, s->duration, err);
+	return r ? r : live_look_end(l, err);
+}
+
+/* ---- the whole */
+
+static int run_in(struct live *l, const struct sim_options *o, struct weir_err *err)
+{
+	int r = live_plan(l, err);
+
+	if (r == 0) {
+		r = live_look_new(l);
+		if (r < 0)
+			weir_err_set(err, r, "the series: %s", strerror(-r));
+	}
+	for (size_t i = 0; r == 0 && !interrupted && i < l->n_servers; i++)
+		r = start_server(&l->servers[i], err);
+	if (r == 0)
+		r = run(l, o, err);
+	/* A signal to the whole group ends children, too: that is not their fault. */
+	if (r < 0 && interrupted)
+		r = weir_err_set(err, -ECANCELED, "stopped by a signal");
+	return r;
+}
+
+int live_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
+	struct sim_cost *ret_cost, struct weir_err *err)
+{
+	struct live l = {.s = s, .seed = options->seed_set ? options->seed : s->seed};
+	struct sigaction act = {.sa_handler = on_signal}, before[N_SIGNALS];
+	char key[LIVE_PATH];
+	int r;
+
+	interrupted = 0;
+	snprintf(l.dir, sizeof(l.dir), "/tmp/weir-live-XXXXXX");
+	if (!mkdtemp(l.dir))
+		return weir_err_set(err, -errno, "%s: %s", l.dir, strerror(errno));
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaction(signals[i], &act, &before[i]);
+	r = run_in(&l, options, err);
+	stop_all(&l);
+	live_relay_free(l.relay);
+	if (r == 0) {
+		*ret_cost = (struct sim_cost){0};
+		*ret = l.metrics;
+		l.metrics = NULL;
+	}
+	live_look_free(&l);
+	live_plan_free(&l);
+	snprintf(key, sizeof(key), "%s/key", l.dir);
+	unlink(key);
+	rmdir(l.dir);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaction(signals[i], &before[i], NULL);
+	return r;
+}
