@@ -2,6 +2,7 @@
 /* live-change: the `at:` of a scenario: values set in running gateways, clients started and ended. */
 #include "prog/live-impl.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ static int change_device(struct live *l, const struct scenario_change *c, struct
 	return r;
 }
 
-/* A client that is held is ended; live.c starts those that are not. */
+/* A client that is held is told to end; live.c starts those that are not. */
 static int change_workload(struct live *l, const struct scenario_change *c, struct weir_err *err)
 {
 	for (size_t i = 0; i < l->n_clients; i++) {
@@ -129,10 +130,10 @@ static int change_workload(struct live *l, const struct scenario_change *c, stru
 		if (!meant(l, k->tenant, c) || !scenario_fits(c->workload, k->workload->name))
 			continue;
 		k->held = !c->run;
-		if (k->held)
-			peer_stop(&k->peer);
-		if (k->held || k->state == LIVE_OVER)
-			k->state = LIVE_WAITS;
+		if (k->held && k->state == LIVE_RUNS) {
+			peer_signal(&k->peer, SIGTERM);
+			k->state = LIVE_ENDS;
+		}
 	}
 	return 0;
 }

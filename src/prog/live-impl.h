@@ -48,7 +48,7 @@ struct live_tenant {
 	uint64_t low, size, offset;
 };
 
-enum live_state { LIVE_WAITS, LIVE_RUNS, LIVE_OVER };
+enum live_state { LIVE_WAITS, LIVE_RUNS, LIVE_ENDS, LIVE_OVER };
 
 struct live_client {
 	const struct live_tenant *tenant;
@@ -57,7 +57,8 @@ struct live_client {
 	char log[LIVE_PATH];
 	weir_time start, stop; /* of the run; stop WEIR_NEVER: at its end */
 	bool held;             /* by a change; or not yet started by one */
-	enum live_state state;
+	enum live_state
+		state; /* ENDS: it was told to, and what it has under way is answered first */
 	struct peer peer;
 };
 

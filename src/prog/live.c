@@ -51,11 +51,13 @@ static int start_server(struct live_server *v, struct weir_err *err)
 static void stop_all(struct live *l)
 {
 	for (size_t i = 0; i < l->n_clients; i++)
-		peer_stop(&l->clients[i].peer);
-	for (size_t i = l->n_servers; i-- > 0;) { /* hosts before what they stand before */
+		peer_kill(&l->clients[i].peer); /* nobody is interested in what is under way */
+	for (size_t i = 0; i < l->n_servers; i++) {
 		remote_close(l->servers[i].remote);
-		peer_stop(&l->servers[i].peer);
+		peer_signal(&l->servers[i].peer, SIGTERM);
 	}
+	for (size_t i = l->n_servers; i-- > 0;) /* hosts before what they stand before */
+		peer_stop(&l->servers[i].peer);
 }
 
 static int died(
@@ -83,6 +85,8 @@ static int check_all(struct live *l, weir_time now, struct weir_err *err)
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
+		if (c->state == LIVE_ENDS && peer_ended(&c->peer, &status))
+			c->state = LIVE_WAITS; /* a change may start it again */
 		if (c->state != LIVE_RUNS)
 			continue;
 		if (peer_ended(&c->peer, &status)) {

@@ -175,7 +175,19 @@ void peer_stop(struct peer *p)
 		}
 		pause_ms(2);
 	}
-	kill(p->pid, SIGKILL);
-	waitpid(p->pid, NULL, 0);
+	peer_kill(p);
+}
+
+void peer_kill(struct peer *p)
+{
+	peer_signal(p, SIGKILL);
+	if (p->pid > 0)
+		waitpid(p->pid, NULL, 0);
 	p->pid = 0;
+}
+
+void peer_signal(const struct peer *p, int signal)
+{
+	if (p->pid > 0)
+		kill(p->pid, signal);
 }

@@ -25,6 +25,8 @@ int peer_start(struct peer *p, const char *const *argv, int core, const char *so
 	const char *log, struct weir_err *err);
 weir_time peer_cpu(const struct peer *p); /* ns of all its threads so far, also those that ended */
 void peer_stop(struct peer *p);           /* SIGTERM, and SIGKILL after 5 s */
+void peer_kill(struct peer *p);           /* SIGKILL */
+void peer_signal(const struct peer *p, int signal); /* and does not wait */
 /* Whether it has ended by itself; once, since then there is none. *ret_status is as waitpid(2) has it. */
 bool peer_ended(struct peer *p, int *ret_status);
 /* The last of what stands in a log, at most `len` bytes of it and of its lines three, " / " between them;
