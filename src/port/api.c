@@ -6,6 +6,7 @@
  * wrong), 404, 405, 409 (not now), 413 or 500.
  */
 #include "port/api.h"
+#include "port/gateway-ledger.h"
 #include "port/gateway.h"
 #include "port/http.h"
 #include "port/log.h"
@@ -160,6 +161,14 @@ static void get_clients(struct api *a, const struct http_request *q, struct http
 		return;
 	give(ret, 200, api_clients(s));
 	snapshot_free(s);
+}
+
+static void get_ledger(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	json_t *j;
+
+	if (gateway_ledger(a->gateway, &j) == 0)
+		give(ret, 200, j);
 }
 
 /* ---- the policy */
@@ -341,6 +350,7 @@ static const struct route {
 	{"GET", "/metrics", false, get_metrics},
 	{"GET", "/v1/status", false, get_status},
 	{"GET", "/v1/clients", false, get_clients},
+	{"GET", "/v1/ledger", false, get_ledger},
 	{"GET", "/v1/policy", false, get_policy},
 	{"PUT", "/v1/policy", false, put_policy},
 	{"PUT", "/v1/set/", true, put_set},

@@ -27,6 +27,7 @@ struct agent;          /* agent.c */
 struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
 struct gateway_divide; /* gateway-divide.c */
+struct gateway_ledger; /* gateway-ledger.c */
 struct record;         /* record.c */
 struct tls;
 
@@ -81,7 +82,8 @@ struct gateway {
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
-	struct agent *agent; /* NULL: no controllers */
+	struct agent *agent;           /* NULL: no controllers that need other hosts */
+	struct gateway_ledger *ledger; /* NULL: it is not kept */
 
 	struct worker *workers;
 	unsigned n_workers;

@@ -10,6 +10,7 @@
 #include "port/gateway-impl.h"
 #include "port/agent.h"
 #include "port/back.h"
+#include "port/gateway-ledger.h"
 #include "port/tls.h"
 #include <assert.h>
 #include <errno.h>
@@ -208,7 +209,7 @@ static int open_resources(struct gateway *g, struct weir_err *err)
 }
 
 struct starting {
-	const struct weir_policy *policy;
+	struct gateway *gateway;
 	struct weir_err *err;
 };
 
@@ -219,12 +220,16 @@ static int start_resource(void *arg, struct gateway_resource *r)
 
 	if (rc < 0)
 		return weir_err_set(s->err, rc, "%s: %s: %s", r->name, r->back_name, strerror(-rc));
-	return resource_swap(r->resource, s->policy, s->err);
+	rc = resource_swap(r->resource, s->gateway->policy, s->err);
+	if (rc < 0)
+		return rc;
+	rc = gateway_ledger_restore(s->gateway, r);
+	return rc < 0 ? no_memory(s->err) : 0;
 }
 
 static int start_threads(struct gateway *g, struct weir_err *err)
 {
-	struct starting s = {g->policy, err};
+	struct starting s = {g, err};
 
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		int rc = worker_run(&g->workers[i]);
@@ -263,11 +268,15 @@ static int start(struct gateway *g, struct weir_err *err)
 		rc = make_workers(g, err);
 	if (rc == 0)
 		rc = open_resources(g, err);
+	if (rc == 0 && gateway_ledger_start(g) < 0)
+		rc = no_memory(err);
 	if (rc == 0)
 		rc = start_threads(g, err);
 	if (rc < 0)
 		return rc;
 	rc = gateway_divide_start(g);
+	if (rc == 0)
+		rc = gateway_ledger_run(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = agent_start(g, err);
@@ -356,6 +365,7 @@ void gateway_free(struct gateway *g)
 		return;
 	if (g->loop) {
 		agent_stop(g); /* first: it may run the loop */
+		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);
 		gateway_unlisten(g);

@@ -129,6 +129,15 @@ int steward_image(struct resource *r, struct steward_image *ret)
 	return rc;
 }
 
+uint64_t steward_steps(const struct resource *r)
+{
+	struct adaptbf_state state = {0};
+
+	if (r->steward)
+		adaptbf_state(r->steward->adaptbf, &state);
+	return state.steps;
+}
+
 /* ---- the way back */
 
 /* The image's number becomes the steward's. 0 stays: those who left. */

@@ -41,6 +41,9 @@ void steward_image_free(struct steward_image *i);
 const char *steward_image_name(
 	const struct steward_image *i, uint64_t id); /* NULL: left, or the pool */
 
+/* How many steps there were; 0: AdapTBF was never on. */
+uint64_t steward_steps(const struct resource *r);
+
 /* As it was, before the first step; `at` is now. -EINVAL: not what a controller can have been in;
  * -EBUSY: it has stepped already; -ENOMEM. On error it is as before. */
 int steward_restore(struct resource *r, const struct steward_image *from);
