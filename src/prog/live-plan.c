@@ -32,10 +32,15 @@ static const struct scenario_group *group_of(const struct live *l, uint32_t host
 
 /* ---- servers */
 
+static double window_of(const struct scenario_gate *g)
+{
+	return g->given & SCENARIO_GATE_WINDOW ? g->config.window : 32;
+}
+
 /* `window: none` */
 static bool is_open(const struct scenario_gate *g)
 {
-	return g->config.window > 65536;
+	return window_of(g) > 65536;
 }
 
 static bool needs_none(const struct live *l, uint32_t host)
@@ -51,7 +56,7 @@ static struct live_server *add_server(
 	struct live_server *v = &l->servers[l->n_servers];
 
 	*v = (struct live_server){.name = name, .host = host, .device = device};
-	v->depth = !g || is_open(g) ? 65536 : g->config.window;
+	v->depth = !g || is_open(g) ? 65536 : window_of(g);
 	snprintf(v->socket, LIVE_PATH, "%s/%zu.sock", l->dir, l->n_servers);
 	snprintf(v->api, LIVE_PATH, "%s/%zu.api", l->dir, l->n_servers);
 	snprintf(v->file, LIVE_PATH, "%s/%zu.yaml", l->dir, l->n_servers);
@@ -62,7 +67,7 @@ static struct live_server *add_server(
 
 static int check_window(yamldoc_node map, const struct scenario_gate *g, struct weir_err *err)
 {
-	if (g->config.window < 1)
+	if (window_of(g) < 1)
 		return yamldoc_error(map, err, "window: cannot run live: it must be 1 or more");
 	if (yamldoc_get(map, "order").id && g->config.order != WEIR_FAIR && !is_open(g))
 		return yamldoc_error(
