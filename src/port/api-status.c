@@ -4,6 +4,7 @@
  * there (a max that nobody set, a capacity that is not known yet) is null.
  */
 #include "port/api.h"
+#include "port/ledger-json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -145,6 +146,28 @@ static json_t *parda(const struct snapshot_resource *r)
 		r->latency > 0 ? seconds((double)r->latency) : json_null());
 }
 
+/* What of both sums is off is there to be checked: 0, always. */
+static json_t *adaptbf(const struct snapshot_adaptbf *a)
+{
+	json_t *j = a ? json_pack("{s:s, s:b, s:I, s:I}", "tokens", a->hold ? "hold" : "first",
+				"learns", a->learns, "tokens_off", (json_int_t)a->tokens_off,
+				"records_off", (json_int_t)a->records_off)
+		      : json_null();
+	json_t *jobs = a ? json_array() : NULL;
+
+	if (!a || !j)
+		return j;
+	ledger_json_state(j, &a->state);
+	for (size_t i = 0; i < a->n_jobs; i++) {
+		json_t *job = json_pack("{s:o}", "tenant", text(a->jobs[i].tenant));
+
+		ledger_json_job(job, &a->jobs[i].account);
+		json_array_append_new(jobs, job);
+	}
+	json_object_set_new(j, "jobs", jobs);
+	return j;
+}
+
 static json_t *resource(const struct snapshot_resource *r)
 {
 	json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", text(r->name), "back",
@@ -163,7 +186,9 @@ static json_t *resource(const struct snapshot_resource *r)
 	json_object_set_new(j, "clients", count(r->clients));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
 	json_object_set_new(j, "thread", count(r->thread));
+	json_object_set_new(j, "controller", text(r->controller));
 	json_object_set_new(j, "parda", parda(r));
+	json_object_set_new(j, "adaptbf", adaptbf(r->adaptbf));
 	return j;
 }
 

@@ -109,6 +109,19 @@ static bool read_fields(const json_t *j, void *of, const struct field *fields, s
 
 /* ---- out */
 
+void ledger_json_state(json_t *to, const struct adaptbf_state *s)
+{
+	json_object_set_new(to, "rate", json_real(s->rate));
+	json_object_set_new(to, "coefficient", json_real((double)s->coefficient / REMAINDER_ONE));
+	write_fields(to, s, state_fields, COUNT(state_fields));
+}
+
+void ledger_json_job(json_t *to, const struct adaptbf_account *a)
+{
+	json_object_set_new(to, "active", json_boolean(a->active));
+	write_fields(to, a, job_fields, COUNT(job_fields));
+}
+
 static json_t *ago(weir_time at, weir_time then)
 {
 	return json_real((double)(at - then) / WEIR_SEC);
@@ -125,11 +138,11 @@ static json_t *name(const struct steward_image *i, uint64_t id)
 
 static json_t *job(const struct steward_image *i, const struct adaptbf_account *a)
 {
-	json_t *j = json_pack("{s:o, s:b, s:o}", "tenant", name(i, a->id), "active", a->active,
-		"seen_ago_s", ago(i->at, a->seen));
+	json_t *j = json_pack(
+		"{s:o, s:o}", "tenant", name(i, a->id), "seen_ago_s", ago(i->at, a->seen));
 
 	if (j)
-		write_fields(j, a, job_fields, COUNT(job_fields));
+		ledger_json_job(j, a);
 	return j;
 }
 
@@ -156,15 +169,14 @@ static json_t *one(const struct steward_image *i)
 
 	for (size_t k = 0; k < i->n_jobs; k++)
 		json_array_append_new(jobs, job(i, &i->jobs[k]));
-	j = json_pack("{s:s, s:b, s:s, s:b, s:f, s:f, s:f}", "resource", i->resource, "on", i->on,
-		"tokens", i->hold ? "hold" : "first", "learns", i->learns, "period_s",
-		(double)i->period / WEIR_SEC, "rate", i->state.rate, "coefficient",
-		(double)i->state.coefficient / REMAINDER_ONE);
+	j = json_pack("{s:s, s:b, s:s, s:b, s:f}", "resource", i->resource, "on", i->on, "tokens",
+		i->hold ? "hold" : "first", "learns", i->learns, "period_s",
+		(double)i->period / WEIR_SEC);
 	if (!j) {
 		json_decref(jobs);
 		return NULL;
 	}
-	write_fields(j, &i->state, state_fields, COUNT(state_fields));
+	ledger_json_state(j, &i->state);
 	json_object_set_new(j, "jobs", jobs);
 	json_object_set_new(j, "loans", loans(i, i->loans, i->n_loans));
 	json_object_set_new(j, "repaid", loans(i, i->paid, i->n_paid));

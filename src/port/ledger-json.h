@@ -14,6 +14,10 @@
 /* A list, one entry an image. NULL: out of memory. */
 json_t *ledger_json(const struct steward_image *images, size_t n);
 
+/* The numbers of one, as they stand there: of the whole, of a job. */
+void ledger_json_state(json_t *to, const struct adaptbf_state *s);
+void ledger_json_job(json_t *to, const struct adaptbf_account *a);
+
 /* The way back: images whose clock is 0 at the look. -EINVAL and why (a literal); -ENOMEM. */
 int ledger_json_read(
 	const json_t *list, struct steward_image **ret_images, size_t *ret_n, const char **ret_why);

@@ -31,6 +31,9 @@ struct snapshot_tenant {
 struct snapshot_adaptbf {
 	bool hold, learns; /* tokens: hold; the rate is learned */
 	struct adaptbf_state state;
+	/* What the sums are off by: tokens of the active from the period's, records and tombstone from 0;
+	 * over all that are remembered. */
+	int64_t tokens_off, records_off;
 	struct snapshot_job {
 		const char *tenant; /* path */
 		struct adaptbf_account account;

@@ -9,6 +9,20 @@
 
 /* ---- the numbers of the last step */
 
+static void audit(const struct adaptbf *of, struct snapshot_adaptbf *to)
+{
+	struct adaptbf_account a;
+
+	to->records_off = to->state.tombstone;
+	to->tokens_off = to->state.active ? -to->state.tokens : 0;
+	for (size_t i = 0; i < adaptbf_places(of); i++) {
+		if (!adaptbf_account_at(of, i, &a))
+			continue;
+		to->records_off += a.record;
+		to->tokens_off += a.tokens;
+	}
+}
+
 void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
 {
 	const struct steward *w = r->steward;
@@ -19,6 +33,7 @@ void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resour
 	a->hold = w->config.hold;
 	a->learns = w->learns;
 	adaptbf_state(w->adaptbf, &a->state);
+	audit(w->adaptbf, a);
 	if (a->learns && to->capacity[WEIR_UNIT_REQUESTS] <= 0)
 		to->capacity[WEIR_UNIT_REQUESTS] = a->state.rate;
 	a->jobs = snapshot_take(s, w->n_ids + 1, sizeof(*a->jobs));

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* metrics-control: what controllers say of themselves, as Prometheus reads it. */
+#include "port/metrics-impl.h"
+#include <stddef.h>
+
+/* ---- other hosts */
+
+#define R(member) offsetof(struct snapshot_resource, member)
+static const struct metrics_field parda_fields[] = {
+	{"weir_parda_peers", "gauge", "Hosts that are heard and count.", R(peers), METRICS_U32,
+		true},
+	{"weir_parda_alone", "gauge", "1: no other host is heard.", R(alone), METRICS_BOOL, true},
+	{"weir_parda_shares", "gauge", "Of this host's tenants that are not idle.", R(shares),
+		METRICS_DOUBLE, true},
+	{"weir_parda_beta", "gauge", "Slots of the window that shares steer.", R(beta),
+		METRICS_DOUBLE, true},
+	{"weir_parda_latency_seconds", "gauge", "Of the resource, as all hosts see it.", R(latency),
+		METRICS_TIME, true},
+};
+#undef R
+
+static void write_parda(const struct snapshot *s, FILE *to)
+{
+	for (size_t k = 0; k < COUNT(parda_fields); k++) {
+		const struct metrics_field *f = &parda_fields[k];
+		bool first = true;
+
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].controlled)
+				continue;
+			if (first)
+				metrics_family(to, f->name, f->type, f->help);
+			first = false;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(&s->resources[i], f));
+		}
+	}
+}
+
+/* ---- AdapTBF */
+
+#define J(member) offsetof(struct adaptbf_account, member)
+static const struct metrics_field job_fields[] = {
+	{"weir_adaptbf_tokens", "gauge", "Tokens of the last period.", J(tokens), METRICS_I64,
+		true},
+	{"weir_adaptbf_initial_tokens", "gauge", "What its priority alone would give.", J(initial),
+		METRICS_I64, true},
+	{"weir_adaptbf_demand", "gauge", "Requests that it asked for, as far as they count.",
+		J(demand), METRICS_U64, true},
+	{"weir_adaptbf_record", "gauge", "Tokens that it is owed, or owes (below 0).", J(record),
+		METRICS_I64, true},
+	{"weir_adaptbf_lent_tokens_total", "counter", "Lent to others.", J(ledger.lent),
+		METRICS_I64, true},
+	{"weir_adaptbf_borrowed_tokens_total", "counter", "Borrowed from others.",
+		J(ledger.borrowed), METRICS_I64, true},
+	{"weir_adaptbf_repaid_tokens_total", "counter", "Given back to others.", J(ledger.repaid),
+		METRICS_I64, true},
+	{"weir_adaptbf_regained_tokens_total", "counter", "Given back by others.",
+		J(ledger.regained), METRICS_I64, true},
+};
+#undef J
+#define S(member) offsetof(struct snapshot_adaptbf, state.member)
+static const struct metrics_field adaptbf_fields[] = {
+	{"weir_adaptbf_rate", "gauge", "Tokens a second, stated or learned.", S(rate),
+		METRICS_DOUBLE, true},
+	{"weir_adaptbf_period_tokens", "gauge", "Tokens of the last period, of all jobs.",
+		S(tokens), METRICS_I64, true},
+	{"weir_adaptbf_active", "gauge", "Jobs that had tokens.", S(active), METRICS_U32, true},
+	{"weir_adaptbf_known", "gauge", "Jobs that are remembered.", S(known), METRICS_U32, true},
+	{"weir_adaptbf_steps_total", "counter", "Periods.", S(steps), METRICS_U64, true},
+	{"weir_adaptbf_written_off_tokens_total", "counter", "Debts of those who left.",
+		S(written_off), METRICS_I64, true},
+};
+#undef S
+
+static void write_jobs(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+{
+	for (size_t i = 0; i < s->n_resources; i++) {
+		const struct snapshot_adaptbf *a = s->resources[i].adaptbf;
+
+		for (size_t k = 0; a && k < a->n_jobs; k++) {
+			fputs(f->name, to);
+			metrics_labels(
+				to, "resource", s->resources[i].name, "tenant", a->jobs[k].tenant);
+			metrics_number(to, metrics_value(&a->jobs[k].account, f));
+		}
+	}
+}
+
+static void write_adaptbf(const struct snapshot *s, FILE *to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		any |= s->resources[i].adaptbf != NULL;
+	for (size_t k = 0; any && k < COUNT(adaptbf_fields); k++) {
+		const struct metrics_field *f = &adaptbf_fields[k];
+
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].adaptbf)
+				continue;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(s->resources[i].adaptbf, f));
+		}
+	}
+	for (size_t k = 0; any && k < COUNT(job_fields); k++) {
+		metrics_family(to, job_fields[k].name, job_fields[k].type, job_fields[k].help);
+		write_jobs(s, &job_fields[k], to);
+	}
+}
+
+static void write_peers(const struct snapshot *s, FILE *to)
+{
+	const struct peer_stats *p = &s->peers;
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} all[] = {
+		{"weir_peer_heard", "gauge", "Hosts heard in the last 10 s.", p->heard},
+		{"weir_peer_sent_total", "counter", "Messages to other hosts.", (double)p->sent},
+		{"weir_peer_sent_bytes_total", "counter", "Of those.", (double)p->sent_bytes},
+		{"weir_peer_received_bytes_total", "counter", "Datagrams, or what was read.",
+			(double)p->received_bytes},
+		{"weir_peer_failed_total", "counter", "What the system refused.",
+			(double)p->failed},
+		{"weir_peer_missed_total", "counter", "Periods that slow storage cost.",
+			(double)p->missed},
+		{"weir_peer_same_name_total", "counter", "Messages of hosts with one name.",
+			(double)p->same},
+	};
+
+	if (!s->has_peers)
+		return;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		metrics_family(to, all[i].name, all[i].type, all[i].help);
+		fprintf(to, "%s ", all[i].name);
+		metrics_number(to, all[i].value);
+	}
+	metrics_family(to, "weir_peer_received_total", "counter",
+		"Messages, by what became of them; all but taken changed nothing.");
+	for (int v = 0; v < PEER_VERDICTS; v++) {
+		fputs("weir_peer_received_total", to);
+		metrics_labels(to, "verdict", peer_verdict_name((enum peer_verdict)v), "", "");
+		metrics_number(to, (double)p->verdicts[v]);
+	}
+}
+
+void metrics_control(const struct snapshot *s, FILE *to)
+{
+	write_parda(s, to);
+	write_adaptbf(s, to);
+	write_peers(s, to);
+}
