@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define PSHIFT_MOST     ((int64_t)1 << 53) /* of one number: what JSON and a double keep exactly */
-#define PSHIFT_SUM      ((int64_t)1 << 62) /* of Σ min(reservation, D_i), and the same of limits */
+#define PSHIFT_SUM      ((int64_t)1 << 61) /* of Σ min(reservation, D_i), and the same of limits */
 #define PSHIFT_NO_LIMIT INT64_MAX
 #define PSHIFT_SERVERS  ((size_t)1 << 20)
 #define PSHIFT_ENTRIES  ((size_t)1 << 31)
@@ -72,8 +72,8 @@ struct pshift_options {
 };
 
 struct pshift_result {
-	int64_t phi;     /* R-tokens that will be consumed */
-	int64_t asked;   /* Σ min(reservation, limit, D_i): asked − phi is the intrinsic error … */
+	int64_t phi;   /* R-tokens that will be consumed */
+	int64_t asked; /* Σ min(reservation, limit, D_i): asked − phi is the intrinsic error … */
 	int64_t unasked; /* Σ of what reservations exceed their buckets' demand by */
 	int64_t lphi;    /* L-tokens that can be consumed besides; without those of the floor */
 	/* Of each server: R-tokens over its capacity (weak excess). The instance's, until the next
@@ -94,8 +94,8 @@ size_t pshift_memory(const struct pshift *p);
  * server that is not there or twice in a bucket; -ERANGE: a sum over PSHIFT_SUM, or too many.
  * ret_entry: at which entry (a server, twice or unknown; demand); ret_bucket: at which bucket; each
  * SIZE_MAX where it is not known; either may be NULL. -ENOMEM too. O(entries). */
-int pshift_check(struct pshift *p, const struct pshift_input *in, size_t *ret_bucket,
-	size_t *ret_entry);
+int pshift_check(
+	struct pshift *p, const struct pshift_input *in, size_t *ret_bucket, size_t *ret_entry);
 
 /* Places all tokens; the input must be in order. rtokens, ltokens: one for each entry; ltokens may
  * be NULL, then none are placed. `options` NULL: all 0. 0 or -ENOMEM, and then the tokens are
@@ -125,8 +125,8 @@ struct pshift_cut {
 
 /* After pshift_allocate() without `top`, with the same input and the tokens it gave. What is in
  * *ret is the instance's, until the next call. 0 or -ENOMEM. O(entries). */
-int pshift_explain(
-	struct pshift *p, const struct pshift_input *in, const int64_t *rtokens, struct pshift_cut *ret);
+int pshift_explain(struct pshift *p, const struct pshift_input *in, const int64_t *rtokens,
+	struct pshift_cut *ret);
 
 /* A name of server or bucket i. */
 typedef const char *pshift_name(void *arg, size_t i);
