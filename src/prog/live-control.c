@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * live-control: what becomes of each kind of controller: keys in the policies of the gateways that it
- * moves, and what those say of it, as metrics.
+ * moves; and who writes down what those say of it (live-say.c).
  *
  * A new kind is a row of the table `kinds`, with a function for each of the two.
  */
@@ -44,7 +44,7 @@ static int add_keys(char **to, yamldoc_node map, const struct live_key *keys, st
 
 /* ---- which device, which hosts */
 
-static uint32_t device_of(const struct scenario *s, const struct scenario_controller *c)
+uint32_t live_control_device(const struct scenario *s, const struct scenario_controller *c)
 {
 	const char *name = yamldoc_text(yamldoc_get(c->node, "device"));
 
@@ -56,11 +56,12 @@ static uint32_t device_of(const struct scenario *s, const struct scenario_contro
 	return 0; /* there is only one, else the scenario would have been refused */
 }
 
-static bool moves(const struct scenario *s, const struct scenario_controller *c, uint32_t host)
+bool live_control_moves(
+	const struct scenario *s, const struct scenario_controller *c, uint32_t host)
 {
 	const char *hosts = yamldoc_text(yamldoc_get(c->node, "hosts"));
 
-	return s->groups[s->hosts[host].group].device == device_of(s, c) &&
+	return s->groups[s->hosts[host].group].device == live_control_device(s, c) &&
 	       scenario_fits(hosts ? hosts : "*", s->hosts[host].name);
 }
 
@@ -69,7 +70,7 @@ bool live_controlled(const struct live *l, uint32_t host)
 	for (size_t i = 0; i < l->s->n_controllers; i++) {
 		const struct scenario_controller *c = &l->s->controllers[i];
 
-		if (strcmp(c->ops->name, "parda") == 0 && moves(l->s, c, host))
+		if (strcmp(c->ops->name, "parda") == 0 && live_control_moves(l->s, c, host))
 			return true;
 	}
 	return false;
@@ -97,7 +98,7 @@ static int find_members(
 		struct live_server *v;
 		int r;
 
-		if (!moves(l->s, c, h) || l->host_server[h] < 0)
+		if (!live_control_moves(l->s, c, h) || l->host_server[h] < 0)
 			continue;
 		v = &l->servers[l->host_server[h]];
 		if (v->keys)
@@ -217,7 +218,7 @@ static const struct live_key tbf_keys[] = {{"kind", NULL}, {"device", NULL}, {"p
 static int plan_server(struct live *l, const struct scenario_controller *c,
 	const struct live_key *keys, const char *first, struct weir_err *err)
 {
-	struct live_server *v = &l->servers[device_of(l->s, c)];
+	struct live_server *v = &l->servers[live_control_device(l->s, c)];
 	int r;
 
 	if (v->keys)
@@ -247,7 +248,8 @@ static int plan_adaptbf(struct live *l, const struct scenario_controller *c, str
 		snprintf(first + n, sizeof(first) - (size_t)n, "depth: \"%s\", ", depth);
 	r = plan_server(l, c, adaptbf_keys, first, err);
 	if (r == 0 && !learn &&
-		live_text_add(&l->servers[device_of(l->s, c)].keys, "capacity: \"%s\", ", rate) < 0)
+		live_text_add(&l->servers[live_control_device(l->s, c)].keys, "capacity: \"%s\", ",
+			rate) < 0)
 		r = no_memory(err);
 	return r;
 }
@@ -264,89 +266,17 @@ static int plan_capacity(struct live *l, const struct scenario_controller *c, st
 	return 0;
 }
 
-/* ---- what they say */
-
-static const json_t *resource_of(const struct live_server *v)
-{
-	return json_array_get(json_object_get(v->now, "resources"), 0);
-}
-
-static int put_point(struct live *l, double t, const char *unit, const json_t *value, double scale,
-	const char *host, const char *name)
-{
-	int series;
-
-	if (!json_is_number(value))
-		return 0;
-	series = metrics_seriesf(l->metrics, unit, "parda.%s.%s", host, name);
-	return series < 0 ? series
-			  : metrics_append(l->metrics, series, t, scale * json_number_value(value));
-}
-
-static int put_parda(struct live *l, const struct scenario_controller *c, double t, bool end)
-{
-	int r = 0;
-
-	for (uint32_t h = 0; r == 0 && h < l->s->n_hosts; h++) {
-		const char *name = l->s->hosts[h].name;
-		const json_t *resource, *parda;
-
-		if (!moves(l->s, c, h) || l->host_server[h] < 0)
-			continue;
-		resource = resource_of(&l->servers[l->host_server[h]]);
-		parda = json_object_get(resource, "parda");
-		if (end) {
-			r = metrics_putf(l->metrics, "requests",
-				json_number_value(json_object_get(resource, "window")),
-				"parda.%s.window_end", name);
-			if (r == 0)
-				r = metrics_putf(l->metrics, "requests",
-					json_number_value(json_object_get(parda, "beta")),
-					"parda.%s.beta_end", name);
-			if (r == 0)
-				r = metrics_putf(l->metrics, "",
-					json_number_value(json_object_get(parda, "peers")),
-					"parda.%s.peers_end", name);
-			continue;
-		}
-		if ((r = put_point(
-			     l, t, "requests", json_object_get(parda, "beta"), 1, name, "beta")) ||
-			(r = put_point(
-				 l, t, "", json_object_get(parda, "shares"), 1, name, "shares")))
-			continue;
-		r = put_point(
-			l, t, "ms", json_object_get(parda, "latency_s"), 1000, name, "latency");
-	}
-	return r;
-}
-
-static int put_capacity(struct live *l, const struct scenario_controller *c, double t, bool end)
-{
-	const struct live_server *v = &l->servers[device_of(l->s, c)];
-	const json_t *capacity = json_object_get(resource_of(v), "capacity");
-	int r;
-
-	if (!end)
-		return 0;
-	r = metrics_putf(l->metrics, "iops", json_number_value(json_object_get(capacity, "iops")),
-		"device.%s.capacity_iops", v->name);
-	return r ? r
-		 : metrics_putf(l->metrics, "B/s",
-			   json_number_value(json_object_get(capacity, "bytes")),
-			   "device.%s.capacity_bytes", v->name);
-}
-
 /* ---- the table */
 
 static const struct kind {
 	const char *name;
 	int (*plan)(struct live *l, const struct scenario_controller *c, struct weir_err *err);
-	int (*put)(struct live *l, const struct scenario_controller *c, double t, bool end);
+	live_say *say; /* NULL: nothing */
 } kinds[] = {
-	{"parda", plan_parda, put_parda},
-	{"adaptbf", plan_adaptbf, NULL},
+	{"parda", plan_parda, live_say_parda},
+	{"adaptbf", plan_adaptbf, live_say_adaptbf},
 	{"tbf", plan_tbf, NULL},
-	{"capacity", plan_capacity, put_capacity},
+	{"capacity", plan_capacity, live_say_capacity},
 };
 
 static const struct kind *find(const char *name)
@@ -372,15 +302,15 @@ int live_control(struct live *l, struct weir_err *err)
 	return r;
 }
 
-int live_control_put(struct live *l, double t, bool end)
+int live_control_say(struct live *l, double t, bool end)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < l->s->n_controllers; i++) {
 		const struct kind *k = find(l->s->controllers[i].ops->name);
 
-		if (k->put)
-			r = k->put(l, &l->s->controllers[i], t, end);
+		if (k->say)
+			r = k->say(l, &l->s->controllers[i], t, end);
 	}
 	return r;
 }

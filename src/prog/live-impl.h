@@ -103,9 +103,16 @@ int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf,
 /* ---- live-control.c: keys of servers, for each controller of the scenario. */
 int live_control(struct live *l, struct weir_err *err);
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
+uint32_t live_control_device(const struct scenario *s, const struct scenario_controller *c);
+bool live_control_moves(/* of parda: the host's window */
+	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
 /* What controllers say of themselves in the last looks, as metrics: points of series at `t` (s), or at
  * the end the values of the run. */
-int live_control_put(struct live *l, double t, bool end);
+int live_control_say(struct live *l, double t, bool end);
+
+/* ---- live-say.c: of each kind. */
+typedef int live_say(struct live *l, const struct scenario_controller *c, double t, bool end);
+live_say live_say_parda, live_say_adaptbf, live_say_capacity;
 
 /* ---- live-policy.c: the file of each server. */
 int live_policy_write(struct live *l, struct weir_err *err);

@@ -263,7 +263,7 @@ static int write_sample(struct live *l, double t)
 		sample_device(&s, i);
 	put(&s, total);
 	free(hosts);
-	return s.failed ? s.failed : live_control_put(l, t, false);
+	return s.failed ? s.failed : live_control_say(l, t, false);
 }
 
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err)
@@ -369,7 +369,7 @@ static int end_all(struct live *l, struct measure_flow *hosts)
 	}
 	if (r == 0)
 		r = end_hosts(l, hosts);
-	return r ? r : live_control_put(l, 0, true);
+	return r ? r : live_control_say(l, 0, true);
 }
 
 int live_look_end(struct live *l, struct weir_err *err)
