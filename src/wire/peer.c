@@ -104,6 +104,11 @@ size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m)
 	return length;
 }
 
+void peer_write_nonce(uint8_t *out, const uint8_t nonce[PEER_NONCE])
+{
+	memcpy(out + AT_NONCE, nonce, PEER_NONCE);
+}
+
 /* ---- in */
 
 enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_t *ret_length)

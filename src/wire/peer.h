@@ -108,6 +108,8 @@ int peer_name_check(const char *name); /* 0 or -EINVAL */
 
 /* Writes the message, without its seal: bytes, ≤ PEER_MAX. The message is well formed (name, numbers). */
 size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m);
+/* Puts another nonce into a message that was written, before it is sealed. */
+void peer_write_nonce(uint8_t *out, const uint8_t nonce[PEER_NONCE]);
 
 /* Is this worth looking at its seal? PEER_TAKEN, and how many bytes come before the seal (n bytes hold
  * both); or NOISE, VERSION, CLUSTER. In a file's block bytes may follow the seal, in a datagram not:
