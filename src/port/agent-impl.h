@@ -15,9 +15,14 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	char array[256];
 	uint64_t hash; /* of it, as in messages */
 	bool away;
-	bool measure;       /* what the task does: else it sets the window */
+	enum agent_errand {    /* what the task is sent for */
+		AGENT_ASK,     /* an upstream is asked for how long it holds requests */
+		AGENT_MEASURE, /* what the gate counted */
+		AGENT_SET,     /* the window */
+	} errand;
 	uint64_t serial;    /* of the agent when it was sent */
 	int rc;             /* of the measuring */
+	double held;        /* ns: for how long an upstream's limits held a request, on the mean */
 	bool fresh;         /* `was` holds what this policy's tenants had; else the first look */
 	weir_time at, then; /* of `now` and `was` */
 	const struct weir_policy *policy;
@@ -40,6 +45,7 @@ struct agent {
 	struct agent_seat *seats; /* one a resource, in the gateway's order */
 	size_t n_seats, n_away;
 	bool told;             /* in this period */
+	bool asked;            /* upstreams, for this period's step */
 	bool closed, given_up; /* of the farewell */
 };
 

@@ -12,6 +12,11 @@
 #include "port/log.h"
 #include <string.h>
 
+/* Of a period: how long before a step upstreams are asked. A quarter of the shortest, 25 ms, is longer than
+ * any network takes. */
+#define ASK_PART  4
+#define HELD_MOST 0.99 /* of a time inside */
+
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* ---- on the resource's thread */
@@ -21,8 +26,11 @@ void agent_seat_there(struct loop_task *t)
 	struct agent_seat *s = OF(struct agent_seat, there, t);
 	struct resource *r = s->resource->resource;
 
-	if (s->measure) {
+	if (s->errand == AGENT_ASK) {
+		resource_ask_upstream(r);
+	} else if (s->errand == AGENT_MEASURE) {
 		s->rc = resource_load(r, s->policy, s->now, s->n);
+		s->held = resource_held_upstream(r);
 		s->at = loop_now(s->resource->worker->loop);
 	} else {
 		resource_window(r, s->last.window);
@@ -30,9 +38,9 @@ void agent_seat_there(struct loop_task *t)
 	loop_post(s->agent->gateway->loop, &s->back);
 }
 
-static void send(struct agent *a, struct agent_seat *s, bool measure)
+static void send(struct agent *a, struct agent_seat *s, enum agent_errand errand)
 {
-	s->measure = measure;
+	s->errand = errand;
 	s->serial = a->serial;
 	s->away = true;
 	a->n_away++;
@@ -88,14 +96,25 @@ static uint64_t more(uint64_t now, uint64_t was)
 	return now > was ? now - was : 0;
 }
 
+/* The part of a time inside the back end that limits upstream were the reason of: of as many requests as
+ * came back, or of one where none did. It was asked a moment ago, and not of just these: never all of it. */
+static double held_of(const struct agent_seat *s, double device_ns, uint64_t served)
+{
+	double held = s->held * (double)(served ? served : 1);
+
+	return held < device_ns * HELD_MOST ? held : device_ns * HELD_MOST;
+}
+
 static struct parda_vm vm_of(const struct agent_seat *s, size_t i, double span)
 {
 	const struct resource_load *now = &s->now[i], *was = &s->was[i];
+	double device_ns = grown(now->device_ns, was->device_ns);
 	const double *min = s->bounds[i].min;
 	struct parda_tenant t = {.shares = weir_policy_shares(s->policy, i),
 		.ios = (double)more(now->served, was->served),
 		.bytes = (double)more(now->bytes, was->bytes),
-		.wanting_ns = grown(now->wanting_ns, was->wanting_ns),
+		.wanting_ns = grown(now->wanting_ns, was->wanting_ns) -
+			      held_of(s, device_ns, more(now->served, was->served)),
 		.min_ios = min[weir_limit_slot(WEIR_UNIT_REQUESTS, WEIR_OPS_ALL)],
 		.min_bytes = min[weir_limit_slot(WEIR_UNIT_BYTES, WEIR_OPS_ALL)]};
 
@@ -110,10 +129,12 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 	*ret = (struct parda_measured){.vms = s->vms};
 	for (size_t i = 0; i < s->n; i++) {
 		const struct resource_load *now = &s->now[i], *was = &s->was[i];
+		uint64_t served = more(now->served, was->served);
+		double device_ns = grown(now->device_ns, was->device_ns);
 
-		ret->ios += more(now->served, was->served);
+		ret->ios += served;
 		ret->bytes += (double)more(now->bytes, was->bytes);
-		ret->latency_ns += grown(now->device_ns, was->device_ns);
+		ret->latency_ns += device_ns - held_of(s, device_ns, served);
 		s->vms[n] = vm_of(s, i, span);
 		n += now->clients || s->vms[n].outstanding > 0;
 	}
@@ -168,20 +189,34 @@ void agent_seat_back(struct loop_task *t)
 
 	s->away = false;
 	a->n_away--;
-	if (s->serial == a->serial && s->measure && s->parda && step(s))
-		send(a, s, false);
-	if (a->n_away == 0)
+	if (s->serial == a->serial && s->errand == AGENT_MEASURE && s->parda && step(s))
+		send(a, s, AGENT_SET);
+	if (a->n_away == 0 && s->errand != AGENT_ASK)
 		tell(a);
 }
 
+static void send_all(struct agent *a, enum agent_errand errand)
+{
+	for (size_t i = 0; i < a->n_seats; i++)
+		if (a->seats[i].parda && !a->seats[i].away)
+			send(a, &a->seats[i], errand);
+}
+
+/* Twice a period: upstreams are asked a little before their answers are used. */
 void agent_tick(struct loop_timer *t, weir_time now)
 {
 	struct agent *a = OF(struct agent, timer, t);
+	weir_time lead = a->period / ASK_PART;
 
+	if (!a->asked) {
+		a->asked = true;
+		send_all(a, AGENT_ASK);
+		loop_set(a->gateway->loop, &a->timer, now + lead);
+		return;
+	}
+	a->asked = false;
 	tell(a); /* somebody was late the last time */
 	a->told = false;
-	for (size_t i = 0; i < a->n_seats; i++)
-		if (a->seats[i].parda && !a->seats[i].away)
-			send(a, &a->seats[i], true);
-	loop_set(a->gateway->loop, &a->timer, now + a->period);
+	send_all(a, AGENT_MEASURE);
+	loop_set(a->gateway->loop, &a->timer, now + a->period - lead);
 }

@@ -2,7 +2,8 @@
 /*
  * agent: the controllers of a host, on the gateway's main thread.
  *
- * Once a period, for each resource that the policy gives a controller: the resource's thread leaves what its
+ * Once a period, for each resource that the policy gives a controller: its upstream, if that is a gateway
+ * like this one, is asked for how long limits held our requests there; the resource's thread leaves what its
  * gate measured (a posted task; nobody waits), the controller (ctl/parda) makes a window of it and
  * of what the peers said, and the window goes back the same way. When all resources are through, the
  * peers are told, in one message (port/peer.h).

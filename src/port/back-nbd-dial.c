@@ -164,6 +164,7 @@ void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
 	/* Structured replies are asked for only because block status needs them; a server that has
 	 * them may then leave out holes and tell where an error is. */
 	nbd_greet_init(&c->greet, n->uri.name, n->uri.tls, true, true);
+	c->greet.want_held = true;
 	watch_peer(fd, n->timeout);
 	c->stream = (struct stream){.fd = fd};
 	c->nbd = n;

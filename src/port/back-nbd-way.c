@@ -30,6 +30,8 @@ void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
 		unflushed_give(n->kept, s->cost);
 	if (s == n->own_flush)
 		n->own_flush = NULL;
+	if (s == n->question)
+		n->question = NULL;
 	back_nbd_slot_free(n, s);
 	if (!io)
 		return;

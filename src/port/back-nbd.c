@@ -182,18 +182,48 @@ static void submit_one(struct nbd *n, struct back_io *io)
 	slot_push(&n->ready, s);
 }
 
+/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
+static void kick(struct nbd *n)
+{
+	weir_time now = loop_now(n->loop);
+
+	if ((n->turned == now || !n->turned) && !n->kick.set)
+		loop_set(n->loop, &n->kick, now);
+}
+
 static void submit(struct back *b, struct back_io *ios)
 {
 	struct nbd *n = nbd_of(b);
-	weir_time now = loop_now(n->loop);
 
 	for (struct back_io *next; ios; ios = next) {
 		next = ios->next;
 		submit_one(n, ios);
 	}
-	/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
-	if ((n->turned == now || !n->turned) && !n->kick.set)
-		loop_set(n->loop, &n->kick, now);
+	kick(n);
+}
+
+/* Whoever answers: all connections are one tenant's there. */
+static void ask(struct back *b)
+{
+	struct nbd *n = nbd_of(b);
+	struct conn *c = NULL;
+
+	for (uint32_t i = 0; i < n->wanted && !c; i++)
+		if (n->conns[i].state == CONN_READY && n->conns[i].joined && !n->conns[i].broken)
+			c = &n->conns[i];
+	if (n->question || n->phase != NBD_PHASE_UP)
+		return;
+	if (!c || !c->greet.held || n->export_.size < n->export_.block_min) {
+		n->back.held = 0;
+		return;
+	}
+	n->question = back_nbd_slot(n);
+	if (!n->question)
+		return;
+	n->question->op = BACK_STATUS;
+	n->question->length = n->export_.block_min;
+	back_nbd_conn_put(n, c, n->question);
+	kick(n);
 }
 
 static void free_all(struct back *b)
@@ -250,6 +280,7 @@ static const struct back_ops ops = {
 	.name = "nbd",
 	.start = start,
 	.submit = submit,
+	.ask = ask,
 	.free = free_all,
 	.abandon = back_nbd_abandon,
 	.unflushed = unflushed,

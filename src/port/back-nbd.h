@@ -124,6 +124,7 @@ struct conn_rx { /* where in the stream of replies it is */
 	uint8_t mode;
 	uint8_t have, need; /* bytes in `small` */
 	uint8_t small[24];
+	bool held; /* EXTENTS: of weir:held */
 	struct nbd_reply head;
 	struct slot *slot; /* of the head */
 	uint8_t *to;       /* DATA */
@@ -204,6 +205,7 @@ struct nbd {
 	struct slot_queue again; /* writes lost under way */
 	struct slot_queue full;  /* writes that wait for room in `kept` */
 	struct slot *own_flush;
+	struct slot *question; /* for weir:held */
 	size_t n_plan, plan_at; /* REPLAY */
 	uint32_t under_way;     /* slots in `out` and `flight` of all connections */
 	uint32_t inside;        /* requests of the user that are inside */

@@ -92,6 +92,9 @@ struct back_ops {
 	int (*start)(struct back *b);
 	/* Takes a list linked by next. Each comes back through back->done exactly once. */
 	void (*submit)(struct back *b, struct back_io *ios);
+	/* Asks an upstream that can tell for how long its limits hold our requests; `held` is the answer
+	 * when it came. May be NULL. */
+	void (*ask)(struct back *b);
 	/* Stops: nothing is inside (the caller waited). */
 	void (*free)(struct back *b);
 	/* The process ends, and will not wait: from now on, whenever the storage is not reachable, what
@@ -108,7 +111,9 @@ struct back { /* first member of every back end */
 	const struct back_ops *ops;
 	struct back_info info;
 	enum back_state state;
-	uint64_t lost; /* times that it went from UP to LOST */
+	uint64_t lost;  /* times that it went from UP to LOST */
+	weir_time held; /* ns: for how long limits of an upstream held a request, mean between the last
+	                   two times that it was asked; 0: not known, or none */
 	/* Set by the user of the back end before the first submit. */
 	void (*done)(void *arg, struct back_io *io);
 	void *done_arg;

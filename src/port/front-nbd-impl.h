@@ -7,6 +7,7 @@
  *   front-nbd-job.c    jobs and memory: who may have how much
  *   front-nbd-read.c   bytes in, requests out
  *   front-nbd-reply.c  replies out
+ *   front-nbd-held.c   what clients are told of weir:held
  *
  * Everything of one worker's connections happens on its thread.
  *
@@ -33,7 +34,10 @@ struct front_nbd_job {
 	uint64_t cookie;
 	uint64_t offset; /* bytes, in the export */
 	uint32_t length; /* bytes */
-	uint32_t left;   /* head: pieces not done, and 1 while more are to come */
+	union {
+		uint32_t left; /* head: pieces not done, and 1 while more are to come */
+		uint32_t held; /* block status: what weir:held says, µs */
+	};
 	struct front_nbd_job *next_piece, *pieces; /* head of a read answered as one: in order */
 	struct front_nbd_job **pieces_end;
 	uint32_t size;       /* bytes of its reply, as last gathered */
@@ -65,8 +69,11 @@ struct front_nbd_conn {
 	uint64_t offset, size; /* bytes */
 	uint16_t flags;        /* enum nbd_export_flags */
 	uint32_t block_min;
-	uint32_t context_id;
+	uint32_t context_id, held_id;
 	bool structured, base_allocation;
+	bool tells_held;            /* weir:held is agreed on … */
+	struct resource_held asked; /* … what its tenant had when it was last asked, … */
+	uint32_t told;              /* … and what was said: µs */
 
 	bool stopping;   /* reads no more; ends when all is answered */
 	bool gone;       /* the client went; what is inside finishes unanswered */
@@ -172,6 +179,11 @@ void front_nbd_read(struct front_nbd_conn *c);
 void front_nbd_resume(struct front_nbd_conn *c);
 void front_nbd_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n); /* into `rest` */
 void front_nbd_read_end(struct front_nbd_conn *c); /* what was begun is given back */
+
+/* ---- front-nbd-held.c */
+
+/* Is the block status c->request the question for weir:held? Then c->told is its answer from now on. */
+bool front_nbd_held(struct front_nbd_conn *c);
 
 /* ---- front-nbd-reply.c */
 

@@ -179,7 +179,7 @@ static enum front_nbd_step begin_write(struct front_nbd_conn *c, int error)
 
 static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op)
 {
-	bool status = op == BACK_STATUS;
+	bool status = op == BACK_STATUS, at_once = false;
 	struct front_nbd_job *j =
 		make(c, status ? EXTENTS * sizeof(struct back_extent) : 0, 0, c->request.length);
 
@@ -192,10 +192,12 @@ static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op
 	if (op == BACK_FLUSH) /* its range means nothing */
 		j->offset = j->length = 0;
 	if (status) {
+		at_once = front_nbd_held(c) || !resource_info(c->client.resource)->can_status;
+		j->held = c->told;
 		j->req.io.extents = (struct back_extent *)(void *)j->req.io.data;
 		j->req.io.n_extents = c->request.flags & NBD_REQ_ONE ? 1 : EXTENTS;
 	}
-	if (status && !resource_info(c->client.resource)->can_status) {
+	if (at_once) {
 		j->req.io.extents[0] = (struct back_extent){.length = j->length}; /* all is data */
 		j->req.io.n_extents = 1;
 		front_nbd_reply(j);
@@ -227,7 +229,8 @@ static enum front_nbd_step begin(struct front_nbd_conn *c)
 {
 	const struct nbd_request *q = &c->request;
 	struct front_nbd_rules rules = {
-		c->size, c->flags, c->block_min, c->structured, c->base_allocation};
+		c->size, c->flags, c->block_min, c->structured,
+		c->base_allocation || c->tells_held};
 	int error;
 
 	if (q->command == NBD_DISC) {

@@ -407,6 +407,8 @@ static void fill(struct front_nbd_conn *c, const struct front_nbd_start *s)
 	c->context_id = s->context_id;
 	c->structured = s->structured;
 	c->base_allocation = s->base_allocation;
+	c->tells_held = s->held;
+	c->held_id = s->held_id;
 	request_list_clear(&c->out);
 }
 

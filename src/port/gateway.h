@@ -130,8 +130,8 @@ struct front_nbd_start {
 	struct stream stream;
 	struct gateway_place place;
 	struct client client; /* strings, tenant */
-	bool structured, base_allocation;
-	uint32_t context_id;
+	bool structured, base_allocation, held;
+	uint32_t context_id, held_id; /* of base:allocation and weir:held */
 	const uint8_t *early;
 	size_t n_early;
 };

@@ -33,6 +33,31 @@ int resource_load(
 	return 0;
 }
 
+void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held)
+{
+	struct weir_gate_stats st;
+
+	*ret_held = (struct resource_held){0};
+	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
+		return;
+	if (weir_gate_stats(r->gate, r->now, c->node, &st) != 0)
+		return;
+	ret_held->ns = st.wait_ns[WEIR_WAIT_MAX] + st.wait_ns[WEIR_WAIT_ABOVE] +
+		       st.wait_ns[WEIR_WAIT_TOKENS];
+	ret_held->served = st.served;
+}
+
+double resource_held_upstream(const struct resource *r)
+{
+	return (double)r->back->held;
+}
+
+void resource_ask_upstream(struct resource *r)
+{
+	if (r->back->ops->ask)
+		r->back->ops->ask(r->back);
+}
+
 void resource_window(struct resource *r, double window)
 {
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};

@@ -114,6 +114,17 @@ struct resource_load {          /* of one leaf, since its node was made; only di
 /* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
 int resource_load(
 	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
+/* Of a client's tenant since its node was made: for how long limits held its requests (a max, its own or
+ * one above, or want of tokens), and how many came back. 0 where nothing is held. */
+struct resource_held {
+	double ns; /* request·ns, those that wait now included */
+	uint64_t served;
+};
+void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held);
+/* The same of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
+ * asks it for another, which comes soon. */
+double resource_held_upstream(const struct resource *r);
+void resource_ask_upstream(struct resource *r);
 /* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
  * this resource. */
 void resource_window(struct resource *r, double window);

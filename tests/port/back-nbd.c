@@ -153,6 +153,44 @@ static void status(void)
 	end();
 }
 
+/* weir:held: asked for by itself, and what else is asked meanwhile is not disturbed. */
+static void held(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	CHECK_INT(d.back->held, 0);
+	for (int i = 0; i < 3; i++) {
+		d.back->ops->ask(d.back);
+		d.back->ops->ask(d.back); /* the first is under way: one is enough */
+		drive_run(&d, 200);
+		CHECK_INT(d.back->held, PEER_HELD * WEIR_US);
+		d.back->held = 0;
+	}
+	CHECK_INT(d.errors, 0);
+	CHECK_INT(d.back->lost, 0);
+	end();
+}
+
+/* The upstream goes while the question is under way: it is not asked again by itself. */
+static void held_lost(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	d.back->ops->ask(d.back);
+	peer_lock(&peer);
+	peer_die(&peer, true);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_LOST);
+	d.back->ops->ask(d.back); /* there is nobody */
+	peer_lock(&peer);
+	peer_return(&peer);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	drive_run(&d, 200);
+	d.back->ops->ask(d.back);
+	drive_run(&d, 200);
+	CHECK_INT(d.back->held, PEER_HELD * WEIR_US);
+	end();
+}
+
 /* ---- it fails */
 
 /* Away, or what is there is of no use; the time-out passes. */
@@ -392,6 +430,8 @@ int main(void)
 	RUN(without_fua);
 	RUN(refusals);
 	RUN(status);
+	RUN(held);
+	RUN(held_lost);
 	RUN(fails_and_comes_back);
 	RUN(is_left);
 	RUN(never_greets);

@@ -237,6 +237,7 @@ static inline void rig_free(struct rig *r)
 
 struct rig_options {
 	bool structured, status, read_only;
+	bool tells_held; /* weir:held is agreed on */
 	uint64_t size; /* 0: RIG_SIZE */
 	int sndbuf;    /* of the server's end; 0: as it is */
 	int tenant;    /* 0: a, 1: b */
@@ -248,6 +249,8 @@ static inline int rig_connect(struct rig *r, struct rig_options o)
 {
 	struct front_nbd_start s = {.structured = o.structured,
 		.base_allocation = o.status,
+		.held = o.tells_held,
+		.held_id = 8,
 		.context_id = 7,
 		.early = o.early,
 		.n_early = o.n_early};

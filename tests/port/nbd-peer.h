@@ -233,13 +233,25 @@ static inline void peer_read(struct peer *p, struct peer_conn *c, const struct n
 	peer_send(c, p->is + r->offset + at, n);
 }
 
+#define PEER_HELD 123 /* µs: what it says of weir:held */
+static inline void peer_held(struct peer_conn *c, const struct nbd_request *r)
+{
+	uint8_t out[64];
+	uint8_t *p = out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 12);
+
+	bytes_put32(p, c->hello.held_id);
+	bytes_put32(p + 4, r->length);
+	bytes_put32(p + 8, PEER_HELD);
+	peer_send(c, out, NBD_CHUNK_SIZE + 12);
+}
+
 /* Two extents: 512 bytes of hole, then data; or, if asked, only one. */
 static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
 {
 	const uint32_t n = r->flags & NBD_REQ_ONE ? 1 : 2;
 	uint8_t out[64];
-	uint8_t *p =
-		out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 4 + 8 * n);
+	uint8_t *p = out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS,
+				   c->hello.held ? 0 : NBD_CHUNK_DONE, 4 + 8 * n);
 
 	bytes_put32(p, c->hello.context_id);
 	bytes_put32(p + 4, 512);
@@ -247,6 +259,8 @@ static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
 	bytes_put32(p + 12, r->length - 512);
 	bytes_put32(p + 16, 0);
 	peer_send(c, out, NBD_CHUNK_SIZE + 4 + 8 * n);
+	if (c->hello.held)
+		peer_held(c, r);
 }
 
 static inline void peer_answer(

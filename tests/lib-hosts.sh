@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# lib-hosts.sh: for tests of hosts that share an array. After lib-serve.sh: `. "$WEIR_SOURCE/tests/lib-hosts.sh"`
+
+# free_ports N: N ports of loopback that nobody has now, for datagrams.
+free_ports()
+{
+	python3 - "$1" <<'END'
+import socket
+import sys
+held = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(int(sys.argv[1]))]
+for s in held:
+    s.bind(("127.0.0.1", 0))
+print(*[s.getsockname()[1] for s in held])
+END
+}
+
+# peers_of PORT...: a list of their addresses, for `to`.
+peers_of()
+{
+	list=
+	for port; do
+		list="$list${list:+, }\"udp:127.0.0.1:$port\""
+	done
+	echo "$list"
+}
+
+# host NAME SHARES EXPORT LISTEN PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. Windows settle
+# with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three seconds are enough before one looks. EXTRA are
+# keys of the tenant.
+host()
+{
+	cat >"$1.yaml" <<END
+listen: "unix:$PWD/$1.sock"
+peers: {to: [$5], listen: "$4", key: key, host: $1, period: 200ms}
+resources:
+  - name: lun
+    back: "nbd+unix:///$3?socket=$PWD/array.sock"
+    controller: parda
+    threshold: 25ms
+    parda: {array: lun, epsilon: 0.5}
+tenants:
+  - {name: vm, weight: $2, match: {export: "*"}${6:+, $6}}
+END
+	serve "$1" --api "unix:$PWD/$1.api" "$1.yaml"
+}
+
+# load_start NAME SECONDS: a client with 64 reads under way at the gateway NAME, in the background.
+load_start()
+{
+	weir load --json -d 64 -t "$2s" --warm-up 3s "vm=nbd+unix:///lun?socket=$PWD/$1.sock" >"$1.json" &
+	echo $! >"$1.load"
+}
+
+load_wait() # NAME...: for their clients to end
+{
+	for name; do
+		wait "$(cat "$name.load")" || fail "weir load at $name: $(cat "$name.json")"
+	done
+}
+
+# load_iops NAME...: what the client of each got, in requests a second.
+load_iops()
+{
+	for name; do
+		python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["iops"])' "$name.json" ||
+			fail "what weir load said: $(cat "$name.json")"
+	done | xargs
+}
+
+# status_of NAME EXPRESSION: in Python, of the gateway's resource `r` and what moves its window, `p`
+status_of()
+{
+	curl -s --unix-socket "$1.api" http://localhost/v1/status | python3 -c "
+import json
+import sys
+r = json.load(sys.stdin)['resources'][0]
+p = r['parda']
+print($2)"
+}
+
+# near TOLERANCE WANT GOT: exit status 0 if GOT is within a part of WANT.
+near()
+{
+	python3 -c '
+import sys
+tolerance, want, got = map(float, sys.argv[1:])
+sys.exit(abs(got / want - 1) > tolerance)' "$@"
+}
