@@ -5,6 +5,7 @@
  *   front-nbd.c        connections: start, end, timeouts, the turn
  *   front-nbd-check.c  what the protocol allows (pure)
  *   front-nbd-job.c    jobs and memory: who may have how much
+ *   front-nbd-wait.c   those that wait for memory, and in which order they get on
  *   front-nbd-read.c   bytes in, requests out
  *   front-nbd-reply.c  replies out
  *   front-nbd-held.c   what clients are told of weir:held
@@ -15,8 +16,8 @@
  * a job besides, its head, which does no I/O: it counts what is left and keeps the first error.
  *
  * PAUSED  A connection whose next request, or piece, may not have memory now is not read from. What was
- *         received behind that lies in `rest`. Those who wait for memory stand in a queue; each turn
- *         looks at the first few.
+ *         received behind that lies in `rest`.
+ * DEAF    A connection that has replies and has taken none for a second.
  */
 #ifndef WEIR_PORT_FRONT_NBD_IMPL_H
 #define WEIR_PORT_FRONT_NBD_IMPL_H
@@ -63,7 +64,7 @@ struct front_nbd_conn {
 	struct client client;
 	struct front_nbd_conn *next, **link;               /* of all */
 	struct front_nbd_conn *next_todo;                  /* of those with something to do */
-	struct front_nbd_conn *next_paused, **link_paused; /* of those that wait for memory */
+	struct front_nbd_conn *next_queued, **link_queued; /* of those that wait in its purse */
 
 	/* the export, as the client was told */
 	uint64_t offset, size; /* bytes */
@@ -75,14 +76,17 @@ struct front_nbd_conn {
 	struct resource_held asked; /* … what its tenant had when it was last asked, … */
 	uint32_t told;              /* … and what was said: µs */
 
-	bool stopping;   /* reads no more; ends when all is answered */
-	bool gone;       /* the client went; what is inside finishes unanswered */
-	bool closed;     /* everything is given back but for jobs inside */
-	bool doomed;     /* to be closed in the turn */
-	bool blocked;    /* the socket takes no more now */
-	bool listed;     /* in the front's list of those with something to do */
-	bool unread;     /* stopped before the socket was empty: goes on in the next round */
-	bool borrows;    /* some of `out` may be borrowed */
+	bool stopping; /* reads no more; ends when all is answered */
+	bool gone;     /* the client went; what is inside finishes unanswered */
+	bool closed;   /* everything is given back but for jobs inside */
+	bool doomed;   /* to be closed in the turn */
+	bool blocked;  /* the socket takes no more now */
+	bool listed;   /* in the front's list of those with something to do */
+	bool unread;   /* stopped before the socket was empty: goes on in the next round */
+	bool borrows;  /* some of `out` may be borrowed */
+	bool paused;   /* waits for memory: in its purse's queue, or for its own jobs */
+	bool own;      /* what it may not have now it may when a job of its own is back */
+	bool deaf;
 	uint32_t events; /* asked of the loop */
 
 	/* reading */
@@ -100,9 +104,12 @@ struct front_nbd_conn {
 	weir_time piece_since;
 
 	/* held */
-	size_t held;    /* bytes of chunks */
-	uint32_t jobs;  /* all of them, answered ones not */
-	uint32_t purse; /* of its tenant, in which these are counted */
+	size_t held;   /* bytes of chunks */
+	uint32_t jobs; /* all of them, answered ones not */
+	size_t need;   /* bytes that it may not have: why it is paused */
+	struct front_nbd_till *till;
+	struct front_nbd_purse *purse;     /* in which these are counted */
+	struct front_nbd_purse *queued_in; /* where it waits; NULL: in no queue */
 
 	/* replies */
 	struct request_list out;
@@ -111,9 +118,25 @@ struct front_nbd_conn {
 	struct loop_task task;
 };
 
-struct front_nbd_purse { /* what all connections of a tenant hold */
-	size_t held;     /* bytes of chunks */
+struct front_nbd_purse { /* what all connections of a tenant to a resource hold */
+	size_t held;     /* bytes of chunks; the deaf ones' not */
+	uint32_t jobs;   /* theirs neither */
+	size_t deaf_held;
+	uint32_t deaf_jobs;
+	/* those that wait, in order */
+	struct front_nbd_conn *first, **end;
+	size_t n_queued;
+	struct front_nbd_purse *next, **link; /* of those with a queue */
+};
+
+struct front_nbd_till { /* one resource's purses, by tenant */
+	struct front_nbd_till *next;
+	const struct resource *resource;
+	size_t held; /* bytes of chunks, in all of them; the deaf ones' not */
 	uint32_t jobs;
+	struct front_nbd_purse **purses; /* NULL: it never had a connection */
+	size_t n_purses;
+	struct front_nbd_purse nobody; /* whose tenant is not known, or has no memory for one */
 };
 
 struct front_nbd { /* one worker's */
@@ -129,15 +152,25 @@ struct front_nbd { /* one worker's */
 
 	struct front_nbd_conn *conns;
 	size_t n_conns;
-	struct front_nbd_conn *todo, **todo_end;     /* linked by next_todo */
-	struct front_nbd_conn *paused, **paused_end; /* in the order in which they began to wait */
+	struct front_nbd_conn *todo, **todo_end; /* linked by next_todo */
 
 	struct request *free_jobs; /* linked by next */
 	void *slabs;
 	size_t n_jobs, n_used, most_jobs;
-	struct front_nbd_purse *purses;
-	size_t n_purses;
+	struct front_nbd_till *tills;
+	size_t n_tills;
 	size_t rest_bytes; /* in all `rest`s */
+	weir_time tick_at; /* what the tick is set to */
+
+	/* front-nbd-wait.c's */
+	struct front_nbd_purse *waiting, **waiting_end; /* purses with a queue: in turn */
+	size_t n_waiting;                               /* connections in these queues */
+	size_t in_vain;                /* of them, looked at since something changed */
+	struct front_nbd_conn *waking; /* it goes before those that wait, for one request */
+	uint64_t granted;              /* jobs so far */
+	uint64_t given_back;           /* the same; and whatever else may let somebody go on */
+	uint64_t seen_back;
+	size_t seen_held; /* bytes */
 };
 
 static inline struct front_nbd_job *front_nbd_job_of(struct request *q)
@@ -170,7 +203,27 @@ void front_nbd_job_put(struct front_nbd_job *j);
 bool front_nbd_may(struct front_nbd_conn *c, size_t bytes);
 /* May the connection's tenant? */
 bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes);
+/* Is what it may not have now in the hands of jobs of its own, whose return will be seen? */
+bool front_nbd_waits_for_own(const struct front_nbd_conn *c);
+size_t front_nbd_left(const struct front_nbd *f); /* bytes of chunks that nobody holds */
+/* The connection has its place among those of its resource; before anything else. 0 or -ENOMEM. */
+int front_nbd_job_join(struct front_nbd_conn *c);
+/* It has taken no reply for a second: its jobs are counted apart. false: its tenant has too many such. */
+bool front_nbd_job_deaf(struct front_nbd_conn *c);
+void front_nbd_job_hears(struct front_nbd_conn *c); /* it is not deaf, or not any more */
 void front_nbd_jobs_free(struct front_nbd *f);
+
+/* ---- front-nbd-wait.c */
+
+/* It may not have what it needs (c->need, c->own): not read from until it may. */
+void front_nbd_pause(struct front_nbd_conn *c);
+void front_nbd_unpause(struct front_nbd_conn *c); /* it ends: waits no more */
+/* A job of its own is back, or it is not deaf any more. */
+void front_nbd_returned(struct front_nbd_conn *c);
+/* Does somebody of its purse wait who will get on when others of it wait, too? */
+bool front_nbd_goes_behind(const struct front_nbd_conn *c);
+/* Those that may go on do. true: there may be more of them; again, without waiting for an event. */
+bool front_nbd_wake(struct front_nbd *f);
 
 /* ---- front-nbd-read.c */
 
@@ -207,7 +260,8 @@ void front_nbd_drop(struct front_nbd_conn *c); /* replies that nobody waits for 
 /* ---- front-nbd.c */
 
 void front_nbd_todo(struct front_nbd_conn *c); /* look at it in this round's turn */
-void front_nbd_pause(struct front_nbd_conn *c);
+/* Its socket takes no more: from now on it is timed. */
+void front_nbd_blocked(struct front_nbd_conn *c);
 void front_nbd_done(struct request *q); /* request.done of every piece */
 /* No more pieces come: the request is answered when those that there are, are done. */
 void front_nbd_head_release(struct front_nbd_job *head);

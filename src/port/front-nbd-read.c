@@ -26,7 +26,7 @@
 
 static bool wants(const struct front_nbd_conn *c)
 {
-	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->link_paused;
+	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->paused;
 }
 
 /* ---- requests */
@@ -109,12 +109,17 @@ static int whole_may(struct front_nbd_conn *c)
 	size_t need = c->request.length, budget = chunk_budget(c->front->pool);
 	size_t held = chunk_held(c->front->pool);
 
-	if (c->jobs + need / CHUNK_MAX + 2 > FRONT_NBD_JOBS)
+	if (c->jobs + need / CHUNK_MAX + 2 > FRONT_NBD_JOBS) {
+		c->own = front_nbd_waits_for_own(c);
 		return -EAGAIN;
+	}
 	if (lends(c) || front_nbd_may(c, need))
 		return 0;
 	if (need > budget / 2)
 		return -ENOMEM;
+	if (c->own && (c->deaf || c->blocked))
+		return -EAGAIN;
+	c->own = c->held > 0;
 	if (c->held || held + need + CHUNK_MAX > budget || !front_nbd_tenant_may(c, need))
 		return -EAGAIN;
 	return 0;
@@ -395,7 +400,7 @@ static void took(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
 	size_t used = take(c, p, n);
 
-	if (used < n && c->link_paused)
+	if (used < n && c->paused)
 		front_nbd_keep(c, p + used, n - used);
 }
 

@@ -324,5 +324,9 @@ bool front_nbd_send(struct front_nbd_conn *c)
 	if (n > 0)
 		sent(c, (size_t)n);
 	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
+	if (n > 0 || !c->blocked)
+		front_nbd_job_hears(c);
+	if (c->blocked)
+		front_nbd_blocked(c);
 	return !c->blocked && c->out.first;
 }
