@@ -269,9 +269,9 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 		json_array_append_new(claims, claim);
 	}
 	json_array_append_new(
-		j->all, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "id", e->id, "title", e->title,
-				"source", e->source, "seed", (json_int_t)j->seed, "missed",
-				(json_int_t)r->missed, "claims", claims));
+		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:o}", "id", e->id, "title",
+				e->title, "source", e->source, "seed", (json_int_t)j->seed, "live",
+				j->live, "missed", (json_int_t)r->missed, "claims", claims));
 }
 
 static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
@@ -359,7 +359,7 @@ static int run_job(struct job *j, char **ids, int n)
 	struct weir_err err;
 	int status;
 
-	if (j->out && experiment_out_open(&j->files, j->out, j->seed, &err) < 0)
+	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
 		return unwritten(&err);
 	if (j->json)
 		j->all = json_array();
@@ -372,8 +372,8 @@ static int run_job(struct job *j, char **ids, int n)
 		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 	} else {
-		printf("%zu claims, %zu missed (seed %llu)\n", j->claims, j->missed,
-			(unsigned long long)j->seed);
+		printf("%zu claims, %zu missed (seed %llu%s)\n", j->claims, j->missed,
+			(unsigned long long)j->seed, j->live ? ", live" : "");
 	}
 	return j->missed ? 1 : 0;
 }

@@ -120,7 +120,7 @@ gone
 begin
 kill -KILL "$server"
 ends 1
-has stderr "the gateway of 'disk' ended too soon, by signal 9"
+has stderr "the gateway of 'disk' ended by signal 9"
 gone
 [ ! -e "$folder" ] || fail "$folder is still there"
 begin
