@@ -4,8 +4,9 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 command -v fio >/dev/null || skip "fio is not installed"
 
-# experiment NAME DURATION: one gateway before a model of a server; two of its tenants are clients of fio, one of
-# weir load. The window is always full, so shares follow from the weights, however busy the machine is.
+# experiment NAME DURATION: one gateway before a model of a server; two of its tenants are clients of fio, two of
+# weir load. The window is always full, so shares follow from the weights, however busy the machine is. Of the others
+# one has its max, which changes, and one pauses.
 experiment()
 {
 	mkdir -p "mine/$1"
@@ -21,7 +22,11 @@ hosts:
       - {name: a, weight: 2, workloads: [{outstanding: 32, size: 4 KiB, reads: 0.5, region: 64 MiB}]}
       - {name: b, weight: 1, workloads: [{outstanding: 32, size: 4 KiB, region: 64 MiB}]}
       - {name: c, max: 50 iops, workloads: [{rate: 400 iops, size: 4 KiB, region: 64 MiB, start: 500ms}]}
-at: {time: 1s, set: {tenant: h/c, max: 100 iops}}
+      - {name: d, workloads: [{rate: 50 iops, size: 4 KiB, region: 64 MiB}]}
+at:
+  - {time: 1s, set: {tenant: h/c, max: 100 iops}}
+  - {time: 3s, set: {workload: h/d/w1, run: false}}
+  - {time: 5s, set: {workload: h/d/w1, run: true}}
 END
 	cat >"mine/$1/experiment.yaml" <<END
 id: $1
@@ -32,10 +37,12 @@ runs: [{name: r, scenario: scenario.yaml}]
 claims:
   - {what: a over b, value: r.tenant.h.a.iops / r.tenant.h.b.iops, within: 10 % of 2}
   - {what: c has its max, value: r.tenant.h.c.iops, within: 10 % of 100, unit: iops}
-  - {what: the window, value: "mean(r.host.h.window, 2s, 6s)", band: [4, 4]}
+  - {what: d while it pauses, value: "max(r.tenant.h.d.throughput, 4500ms, 5s)", band: [0, 0], unit: iops}
+  - {what: d again, value: last(r.tenant.h.d.throughput), band: [10, 90], unit: iops}
+  - {what: the window, value: "mean(r.host.h.window, 2s, 8s)", band: [4, 4]}
 END
 }
-experiment tiny 6s
+experiment tiny 8s
 # On a machine that is busy with something else clients may begin late: then it is looked at once more.
 weir experiment run tiny --dir mine --live --out live >first 2>&1 || run 0 weir experiment run tiny --dir mine --live --out live
 run 0 weir experiment run tiny --dir mine --out sim
@@ -70,7 +77,7 @@ refused 's/reads: 0.5/think: 1ms/' "scenario.yaml:" "h/a/w1 cannot run live: thi
 refused 's/size: 4 KiB, reads/size: 1 MiB, reads/' "h/a/w1 cannot run live" "256 KiB"
 refused 's/name: b,/name: b, priority: 1,/' "hosts[0].tenants[1].priority: cannot run live"
 refused 's/window: 4/window: 0.5/' "window"
-refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "cannot run live: a model keeps its rate"
+refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: a model keeps its rate"
 mkdir bin
 ln -s "$(command -v weir)" bin/weir
 got=0
@@ -86,9 +93,9 @@ begin()
 	weir experiment run long --dir mine --live >stdout 2>stderr </dev/null &
 	pid=$!
 	tries=0
-	until children=$(pgrep -P "$pid") && [ "$(echo "$children" | wc -l)" -eq 5 ]; do
+	until children=$(pgrep -P "$pid") && [ "$(echo "$children" | wc -l)" -eq 6 ]; do
 		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "its five processes are not there after 10 s: $(cat stderr)"
+		[ "$tries" -lt 500 ] || fail "its six processes are not there after 10 s: $(cat stderr)"
 		sleep 0.02
 	done
 	server=$(echo "$children" | head -n 1)
