@@ -178,6 +178,18 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
 	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", NULL};
 
+/* For who shows the policy elsewhere, where that file is not. */
+static void keep_text(struct policy_reading *r, const char *text, size_t len)
+{
+	char *copy = policy_alloc(r, len + 1);
+
+	if (!copy)
+		return;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	r->policy->tenants_text = copy;
+}
+
 /* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
 {
@@ -199,6 +211,8 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 		return;
 	}
 	rc = yamldoc_parse(text, len, name, &doc, &err);
+	if (rc == 0)
+		keep_text(r, text, len);
 	free(text);
 	if (policy_took(r, rc, &err) != 0)
 		return;

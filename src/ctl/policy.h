@@ -97,7 +97,8 @@ struct weir_policy_parda {
 	double alpha;  /* 0: the default, as in all below */
 	weir_time tau;
 	unsigned age;
-	uint64_t slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
+	uint64_t
+		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
 };
 
@@ -194,6 +195,7 @@ struct weir_policy {
 	size_t n_api;
 	const char *token; /* file; there is one when api names a TCP address */
 	const char *state; /* folder for what is kept across a restart */
+	const char *tenants_text; /* of the file that `tenants` names; NULL: it names none */
 	unsigned threads;  /* workers; 0: auto */
 	uint64_t buffers;  /* key `memory`: bytes for payloads, all threads together */
 	enum weir_policy_log_level log_level; /* INFO when not stated */

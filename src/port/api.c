@@ -183,12 +183,13 @@ static void get_policy(struct api *a, const struct http_request *q, struct http_
 		json_array_append_new(
 			overrides, json_pack("{s:s, s:s}", "key", key, "value", value));
 	give(ret, 200,
-		json_pack("{s:o, s:b, s:s, s:s, s:s, s:o}", "version",
+		json_pack("{s:o, s:b, s:s, s:s, s:s, s:s*, s:o}", "version",
 			json_integer((json_int_t)gateway_version(a->gateway)), "enforce",
 			gateway_policy(a->gateway)->enforce, "name",
 			gateway_policy_name(a->gateway), "folder",
 			getcwd(here, sizeof(here)) ? here : "/", "text",
-			gateway_policy_text(a->gateway), "overrides", overrides));
+			gateway_policy_text(a->gateway), "tenants_text",
+			gateway_policy(a->gateway)->tenants_text, "overrides", overrides));
 }
 
 static void give_changed(struct api *a, struct gateway_note *note, struct http_reply *ret)
