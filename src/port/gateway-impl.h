@@ -19,6 +19,7 @@
 
 #include "port/gateway.h"
 #include "port/chunk.h"
+#include "port/daemon.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -97,9 +98,8 @@ struct gateway {
 	struct door *doors; /* door.c's: handshakes under way */
 	struct tls *tls;    /* of the policy in force; connections have their own hold on it */
 
-	struct loop_fd signals;
-	struct loop_timer watchdog, stop_timer;
-	weir_time watchdog_every; /* 0: systemd wants none */
+	struct daemon daemon;
+	struct loop_timer stop_timer;
 	bool stopping;
 	bool given_up;     /* what was inside at stop_by was dropped */
 	bool flushing;     /* all clients are gone; back ends are being flushed */
@@ -121,8 +121,7 @@ void gateway_unlisten(struct gateway *g);
 
 /* ---- gateway-run.c */
 
-/* Blocks the signals that gateway_run handles, in this thread and those it will start; SIGPIPE is
- * ignored; as many descriptors as the system allows. */
+/* What gateway_run waits for: daemon.h. */
 int gateway_signals(struct gateway *g);
 void gateway_signals_end(struct gateway *g);
 /* Are there clients, or requests inside? Workers running. */

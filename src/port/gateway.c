@@ -302,7 +302,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->text = strdup(text);
 	g->name = strdup(name);
 	g->state = state ? strdup(state) : NULL;
-	g->spare_fd = g->signals.fd = -1;
+	g->spare_fd = g->daemon.signals.fd = -1;
 	g->started = loop_clock();
 	rc = start(g, err);
 	if (rc < 0) {
