@@ -138,6 +138,10 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	string(&r, &p->tenants_text);
 	tls(&r, &p->tls);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
+	p->peers.to_at = array(&r, from->peers.to_at, from->peers.n_to, sizeof(*p->peers.to_at));
+	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++)
+		place(&r, &p->peers.to_at[i]);
+	place(&r, &p->peers.listen_at);
 	string(&r, &p->peers.listen);
 	string(&r, &p->peers.key);
 	string(&r, &p->peers.cluster);

@@ -33,7 +33,8 @@ static void read_to(struct policy_reading *r, yamldoc_node n)
 	if (!n.id || !many)
 		return;
 	to->to = calloc(many, sizeof(*to->to));
-	if (!to->to) {
+	to->to_at = calloc(many, sizeof(*to->to_at));
+	if (!to->to || !to->to_at) {
 		r->no_memory = true;
 		return;
 	}
@@ -45,7 +46,7 @@ static void read_to(struct policy_reading *r, yamldoc_node n)
 			policy_refuse(
 				r, one, "must be an address, as in udp:HOST:PORT or file:PATH");
 		else if ((to->to[to->n_to] = policy_string(r, text)))
-			to->n_to++;
+			to->to_at[to->n_to++] = policy_place(r, one);
 	}
 }
 
@@ -64,6 +65,7 @@ void policy_hosts_read(struct policy_reading *r, yamldoc_node root)
 		return;
 	read_to(r, yamldoc_get(n, "to"));
 	to->listen = policy_get_string(r, n, "listen");
+	to->listen_at = policy_place(r, yamldoc_get(n, "listen"));
 	to->key = policy_get_string(r, n, "key");
 	to->cluster = policy_get_string(r, n, "cluster");
 	to->host = policy_get_string(r, n, "host");

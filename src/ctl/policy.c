@@ -82,6 +82,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->listen);
 	free(p->api);
 	free(p->peers.to);
+	free(p->peers.to_at);
 	free(p);
 }
 

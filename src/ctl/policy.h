@@ -129,8 +129,9 @@ struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stat
 	const char **to;   /* addresses */
 	size_t n_to;
 	const char *listen, *key, *cluster;
-	const char *host; /* who we are; NULL: what the machine is called */
-	weir_time period; /* between two steps of the controllers */
+	struct weir_place *to_at, listen_at; /* where these stand; to_at: of each of `to` */
+	const char *host;                    /* who we are; NULL: what the machine is called */
+	weir_time period;                    /* between two steps of the controllers */
 };
 
 struct weir_resource {
@@ -193,11 +194,11 @@ struct weir_policy {
 	/* The gateway's own; NULL or 0: not stated. */
 	const char **api; /* addresses as in listen, where it is asked and told */
 	size_t n_api;
-	const char *token; /* file; there is one when api names a TCP address */
-	const char *state; /* folder for what is kept across a restart */
+	const char *token;        /* file; there is one when api names a TCP address */
+	const char *state;        /* folder for what is kept across a restart */
 	const char *tenants_text; /* of the file that `tenants` names; NULL: it names none */
-	unsigned threads;  /* workers; 0: auto */
-	uint64_t buffers;  /* key `memory`: bytes for payloads, all threads together */
+	unsigned threads;         /* workers; 0: auto */
+	uint64_t buffers;         /* key `memory`: bytes for payloads, all threads together */
 	enum weir_policy_log_level log_level; /* INFO when not stated */
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;

@@ -55,6 +55,9 @@ static void check_written(const struct weir_policy *p)
 	CHECK_INT(p->peers.n_to, 2);
 	CHECK_STR(p->peers.to[0], "udp:h1:7000");
 	CHECK_STR(p->peers.to[1], "udp:h2:7000");
+	CHECK(p->peers.to_at[1].line == p->peers.to_at[0].line);
+	CHECK(p->peers.to_at[1].column > p->peers.to_at[0].column);
+	CHECK_STR(p->peers.listen_at.file, "t.yaml");
 	CHECK_STR(p->peers.listen, "udp::7000");
 	CHECK_STR(p->peers.key, "k");
 	CHECK_STR(p->peers.cluster, "c");
