@@ -159,6 +159,8 @@ struct weir_resource {
 	struct weir_policy_tls tls; /* of an upstream */
 };
 
+#define WEIR_POLICY_KEEP_LEAST (1u << 20) /* bytes: less would flush after every few writes */
+
 struct weir_export { /* a part of a resource under a name that clients ask for */
 	const char *name;
 	int resource;    /* index */

@@ -14,11 +14,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define SLOT_BLOCK 256             /* slots made at once */
-#define CONNS      4               /* by default, where the upstream allows several */
-#define DEPTH      32              /* requests that a connection can use at once */
-#define KEEP       (64u << 20)     /* bytes, by default */
-#define KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
+#define SLOT_BLOCK 256         /* slots made at once */
+#define CONNS      4           /* by default, where the upstream allows several */
+#define DEPTH      32          /* requests that a connection can use at once */
+#define KEEP       (64u << 20) /* bytes, by default */
 #define TIMEOUT    (60 * WEIR_SEC)
 #define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake when it is opened */
 
@@ -362,6 +361,9 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 	const struct nbd_greet *g = &n->conns[0].greet;
 	size_t keep = config->keep ? config->keep : KEEP;
 
+	if (keep < BACK_KEEP_LEAST)
+		return weir_err_set(err, -EINVAL, "%s: keep must be at least %u bytes", n->name,
+			BACK_KEEP_LEAST);
 	if (g->export_.block_max < CHUNK_MAX)
 		return weir_err_set(err, -EINVAL,
 			"%s: takes at most %u bytes a request; %u are needed", n->name,
@@ -378,8 +380,8 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 	/* Others need the memory for payloads, too, and there may be several upstreams. */
 	if (n->pool && keep > chunk_budget(n->pool) / 8)
 		keep = chunk_budget(n->pool) / 8;
-	if (keep < KEEP_LEAST)
-		keep = KEEP_LEAST;
+	if (keep < BACK_KEEP_LEAST) /* of a pool that is as small as a test's */
+		keep = BACK_KEEP_LEAST;
 	return unflushed_new(keep, n->pool, &n->kept);
 }
 

@@ -111,13 +111,16 @@ struct back { /* first member of every back end */
 	const struct back_ops *ops;
 	struct back_info info;
 	enum back_state state;
-	uint64_t lost;  /* times that it went from UP to LOST */
-	weir_time held; /* ns: for how long limits of an upstream held a request, mean between the last
+	uint64_t lost; /* times that it went from UP to LOST */
+	weir_time
+		held; /* ns: for how long limits of an upstream held a request, mean between the last
 	                   two times that it was asked; 0: not known, or none */
 	/* Set by the user of the back end before the first submit. */
 	void (*done)(void *arg, struct back_io *io);
 	void *done_arg;
 };
+
+#define BACK_KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
 
 struct back_config {       /* 0 or NULL: the default */
 	struct loop *loop; /* the thread on which it lives */
@@ -125,7 +128,7 @@ struct back_config {       /* 0 or NULL: the default */
 	weir_time
 		timeout; /* nbd: a client sees an error when the upstream is away for longer; 60 s */
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
-	size_t keep;          /* nbd: bytes of writes kept since the last flush; 64 MiB */
+	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
 	bool direct;                                       /* file: O_DIRECT */
 	bool threads;                                      /* file: never io_uring */

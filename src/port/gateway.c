@@ -21,6 +21,8 @@
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
 
+_Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "what the policy says is what there is");
+
 /* ---- small things that others ask for */
 
 struct loop *gateway_loop(struct gateway *g)

@@ -37,6 +37,19 @@ static int try_open(const char *name)
 	return r;
 }
 
+/* Less than it can do with is refused, and not made more. */
+static void keeps_too_little(void)
+{
+	struct back_config c = {.keep = BACK_KEEP_LEAST - 1};
+	struct weir_err err = {""};
+	struct back *b;
+
+	peer_start(&peer, path, SIZE, SEVERAL);
+	CHECK_INT(back_nbd_open(uri, &c, &b, &err), -EINVAL);
+	CHECK(strstr(err.text, "keep must be at least 1048576 bytes"));
+	peer_stop(&peer);
+}
+
 static void cannot_be_opened(void)
 {
 	char other[300];
@@ -424,6 +437,7 @@ int main(void)
 {
 	pair_main();
 	RUN(info);
+	RUN(keeps_too_little);
 	RUN(cannot_be_opened);
 	RUN(carries);
 	RUN(carries_over_one);
