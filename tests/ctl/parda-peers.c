@@ -24,7 +24,8 @@ static struct parda *one(uint64_t id, uint32_t most)
 
 static struct parda_report report(uint64_t id, uint64_t instance, uint64_t sequence)
 {
-	return (struct parda_report){id, instance, sequence, 1, 2, 16, 16, 25.0 * WEIR_MS, 640, 0};
+	return (struct parda_report){
+		id, instance, sequence, 1, 2, 16, 16, 25.0 * WEIR_MS, 640, 0, 0};
 }
 
 static enum parda_heard hear(struct parda *p, uint64_t id, uint64_t instance, uint64_t sequence)
