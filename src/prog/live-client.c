@@ -118,7 +118,8 @@ static void fio_words(const struct live *l, const struct live_client *c, weir_ti
 
 	add(w, "fio");
 	add(w, "--name=%s", c->workload->name);
-	add(w, "--thread"); /* one process: it ends with us */
+	add(w, "--thread");                    /* one process: it ends with us */
+	add(w, "--clocksource=clock_gettime"); /* else it first measures the others, on all cores */
 	add(w, "--ioengine=nbd");
 	add(w, "--uri=%s", uri);
 	add(w, "--rw=%s%s", order, k->reads >= 1 ? "read" : k->reads > 0 ? "rw" : "write");

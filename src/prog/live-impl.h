@@ -129,6 +129,8 @@ int live_change(struct live *l, const struct scenario_moment *m, struct weir_err
 
 /* ---- live-look.c: the APIs. */
 int live_look_new(struct live *l); /* the series; 0 or a negative errno */
+/* 1: of each tenant with a client that runs something has arrived; 0: not yet; or a negative errno. */
+int live_look_asked(struct live *l, struct weir_err *err);
 /* All servers are asked; a sample that ends at `t` is written. */
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err);
 void live_look_begin(struct live *l);                    /* the last look was the warm-up's end */

@@ -116,6 +116,26 @@ static int look(struct live *l, struct weir_err *err)
 	return 0;
 }
 
+int live_look_asked(struct live *l, struct weir_err *err)
+{
+	int r = look(l, err);
+
+	if (r == 0)
+		r = compare(l, false, err); /* there was none before: since the start */
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < l->n_clients; i++) {
+		const struct live_tenant *t = l->clients[i].tenant;
+		const struct view_tenant *v =
+			find_tenant(&l->servers[t->server].view, t->server_path);
+
+		if (l->clients[i].state == LIVE_RUNS &&
+			!(v && json_number_value(json_object_get(v->now, "arrivals")) > 0))
+			return 0;
+	}
+	return 1;
+}
+
 static void keep(json_t **to, json_t *look)
 {
 	json_decref(*to);

@@ -3,8 +3,9 @@
  * live: the processes of a live run, and what happens when.
  *
  * METHOD  Everything that happens has a time of the run: samples, the warm-up's end, clients that start or
- *         stop, changes. The run's time begins when all gateways listen. Between two such times we sleep,
- *         a tenth of a second at most, and look whether all processes are there.
+ *         stop, changes. The run's time begins when all gateways listen and all clients that are there from
+ *         the start have asked for something: how long they take to start is not the scenario's. Between
+ *         two such times we sleep, a tenth of a second at most, and look whether all processes are there.
  */
 #include "prog/live.h"
 #include "port/loop.h"
@@ -17,7 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BEAT (100 * WEIR_MS)
+#define BEAT  (100 * WEIR_MS)
+#define ASKED (20 * WEIR_MS) /* between looks whether clients have begun: what time 0 is off by */
+/* Until clients have begun; some hundred milliseconds are usual. */
+#define START (30 * WEIR_SEC)
 
 extern const struct verb verb_experiment;
 
@@ -130,10 +134,9 @@ static weir_time next_of(const struct live *l, const struct clock *k)
 	return next;
 }
 
-static void sleep_until(const struct clock *k, weir_time at)
+static void sleep_until(weir_time at) /* by loop_clock */
 {
-	weir_time t = k->began + at;
-	struct timespec until = {.tv_sec = t / WEIR_SEC, .tv_nsec = t % WEIR_SEC};
+	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* a signal ends it, too */
 }
@@ -177,13 +180,35 @@ static int step(struct live *l, struct clock *k, weir_time now, struct weir_err 
 	return r;
 }
 
+/* Starts the clients that are there from the start, and waits until they are. */
+static int begin(struct live *l, struct weir_err *err)
+{
+	weir_time until = loop_clock() + START;
+	int r = start_clients(l, 0, err);
+
+	while (r == 0 && !interrupted) {
+		r = check_all(l, 0, err);
+		if (r == 0)
+			r = live_look_asked(l, err);
+		if (r == 0 && loop_clock() > until)
+			return weir_err_set(err, -ETIMEDOUT,
+				"after %d s there is a client that has asked for nothing",
+				(int)(START / WEIR_SEC));
+		if (r == 0)
+			sleep_until(loop_clock() + ASKED);
+	}
+	return r < 0 ? r : 0;
+}
+
 static int run(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
 	const struct scenario *s = l->s;
 	struct clock k = {.sample = s->sample ? s->sample : WEIR_NEVER};
-	int r = live_look_sample(l, 0, err); /* the counters to begin with */
+	int r = begin(l, err);
 
 	k.began = loop_clock();
+	if (r == 0)
+		r = live_look_sample(l, 0, err); /* the counters to begin with */
 	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
 		r = step(l, &k, now, err);
 		if (r == 0 && !interrupted)
@@ -192,7 +217,7 @@ static int run(struct live *l, const struct sim_options *o, struct weir_err *err
 							   o->progress_arg)))
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
-			sleep_until(&k, earlier(next_of(l, &k), now_of(&k) + BEAT));
+			sleep_until(k.began + earlier(next_of(l, &k), now_of(&k) + BEAT));
 	}
 	if (r == 0)
 		r = check_all(l, s->duration, err);
