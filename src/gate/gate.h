@@ -180,7 +180,8 @@ WEIR_API void weir_gate_done(
 WEIR_API weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now);
 
 /* Takes back every queued request of `tenant` for which match(req, arg); drop(req, arg) receives
- * each, in order. For clients that left. O(the tenant's queue). Returns how many. */
+ * each, in order. For clients that left. O(the tenant's queue). Returns how many. Who submits one of
+ * them again may, before the next call, set its `submitted` to what it was: then it waits since then. */
 WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 	bool (*match)(const struct weir_req *, void *), void (*drop)(struct weir_req *, void *),
 	void *arg);

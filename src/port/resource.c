@@ -73,6 +73,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 {
 	q->client = &r->own;
 	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	q->since = r->now;
 	r->own.in_flight++;
 	r->submitted++;
 	request_list_add(&r->again, q);
@@ -82,6 +83,7 @@ void resource_pass(struct resource *r, struct request *q)
 {
 	r->queued--;
 	q->gate.user = r;
+	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
 }
 
@@ -89,6 +91,7 @@ void resource_again(struct resource *r, struct request *q)
 {
 	r->queued--;
 	q->gate.user = NULL;
+	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
 }
 
@@ -100,21 +103,34 @@ static void fail(struct resource *r, struct request *q, int error)
 	request_list_add(&r->finished, q);
 }
 
+/* It waits since it went into the gate for the first time, whoever's it was then. */
+static void went_before(struct weir_req *q)
+{
+	if (!q->user)
+		q->submitted = resource_request(q)->since;
+}
+
 /* What the gate takes is queued. A node that is no leaf any more fails those for it, not the rest. */
-static void submit_batch(struct resource *r, weir_time now, struct weir_req **reqs, size_t n)
+static void submit_batch(
+	struct resource *r, weir_time now, struct weir_req **reqs, size_t n, bool again)
 {
 	if (weir_gate_submit(r->gate, now, reqs, n) == 0) {
 		for (size_t i = 0; i < n; i++)
 			r->queued += reqs[i]->user == NULL;
+		for (size_t i = 0; again && i < n; i++)
+			went_before(reqs[i]);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0)
+		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0) {
 			r->queued += reqs[i]->user == NULL;
-		else if (reqs[i]->user)
+			if (again)
+				went_before(reqs[i]);
+		} else if (reqs[i]->user) {
 			resource_shadow_refused(r, reqs[i]);
-		else
+		} else {
 			fail(r, resource_request(reqs[i]), -EIO);
+		}
 	}
 }
 
@@ -132,12 +148,14 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 
 /* Around the gate; its shadow, if it is to have one, is submitted in its place. */
 static struct weir_req *go_straight(
-	struct resource *r, weir_time now, struct request *q, struct back_io ***end)
+	struct resource *r, weir_time now, struct request *q, bool again, struct back_io ***end)
 {
 	bool counts = !q->gate.user && q->client->tenant >= 0;
 	struct weir_req *shadow = NULL;
 
 	q->gate.submitted = q->gate.dispatched = now;
+	if (again)
+		q->gate.submitted = q->since;
 	q->gate.user = r;
 	if (r->shadow && counts)
 		shadow = resource_shadow_make(r, q);
@@ -154,28 +172,29 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 	struct weir_req *reqs[BATCH], *to_gate;
 	struct back_io *straight = NULL, **end = &straight;
 	struct request *q, *next;
+	bool again = l == &r->again;
 	size_t n = 0;
 
 	for (q = l->first, request_list_clear(l); q; q = next) {
 		next = q->next;
-		if (r->tap && l == &r->arrived)
+		if (r->tap && !again)
 			tap(r, now, q);
 		/* A client that the policy refuses now has no node: what it asked for before is done. */
 		if (r->gate && !r->shadow && !q->gate.user && q->client->tenant >= 0) {
 			q->gate.tenant = q->client->node;
 			to_gate = &q->gate;
 		} else {
-			to_gate = go_straight(r, now, q, &end);
+			to_gate = go_straight(r, now, q, again, &end);
 		}
 		if (to_gate)
 			reqs[n++] = to_gate;
 		if (n == BATCH) {
-			submit_batch(r, now, reqs, n);
+			submit_batch(r, now, reqs, n, again);
 			n = 0;
 		}
 	}
 	if (n)
-		submit_batch(r, now, reqs, n);
+		submit_batch(r, now, reqs, n, again);
 	if (straight)
 		back_submit(r->back, straight);
 }

@@ -34,6 +34,8 @@ struct request {
 	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
 	void *owner;
 	uint64_t user; /* the owner's */
+	weir_time
+		since; /* the resource's: a swap took it back from the gate; when it first went there */
 };
 
 /* One connection as the policy sees it. */
