@@ -7,6 +7,7 @@
 #include "port/ledger-json.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
@@ -46,7 +47,36 @@ static json_t *seconds(double ns)
 	return real(ns / 1e9);
 }
 
+/* Counters whose names are those of their fields. */
+struct counter {
+	const char *name;
+	size_t at;
+	bool wide; /* 64 bits; else 32 */
+};
+#define COUNTER(type, field)                                                                       \
+	{                                                                                          \
+		.name = #field, .at = offsetof(type, field),                                       \
+		.wide = sizeof(((type *)0)->field) == sizeof(uint64_t)                             \
+	}
+
+static void counters(json_t *j, const void *of, const struct counter *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *p = (const char *)of + list[i].at;
+
+		json_object_set_new(j, list[i].name,
+			count(list[i].wide ? *(const uint64_t *)(const void *)p
+					   : *(const uint32_t *)(const void *)p));
+	}
+}
+
 /* ---- tenants */
+
+#define OF(field) COUNTER(struct snapshot_tenant, field)
+static const struct counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
+	OF(bytes), OF(reads), OF(writes), OF(others), OF(errors), OF(queued), OF(in_flight),
+	OF(clients)};
+#undef OF
 
 static json_t *limits(const double *of, bool max)
 {
@@ -103,20 +133,10 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 
 	if (!j)
 		return NULL;
-	json_object_set_new(j, "arrivals", count(t->arrivals));
-	json_object_set_new(j, "dispatched", count(t->dispatched));
-	json_object_set_new(j, "served", count(t->served));
-	json_object_set_new(j, "bytes", count(t->bytes));
-	json_object_set_new(j, "reads", count(t->reads));
-	json_object_set_new(j, "writes", count(t->writes));
-	json_object_set_new(j, "others", count(t->others));
-	json_object_set_new(j, "errors", count(t->errors));
+	counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
 	json_object_set_new(j, "by_class",
 		json_pack("{s:o, s:o, s:o}", "priority", count(t->by_class[0]), "reserved",
 			count(t->by_class[1]), "rest", count(t->by_class[2])));
-	json_object_set_new(j, "queued", count(t->queued));
-	json_object_set_new(j, "in_flight", count(t->in_flight));
-	json_object_set_new(j, "clients", count(t->clients));
 	json_object_set_new(j, "wait_s", waits(t));
 	json_object_set_new(j, "device_s", seconds(t->device_ns));
 	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
@@ -128,6 +148,11 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 }
 
 /* ---- resources */
+
+#define OF(field) COUNTER(struct snapshot_resource, field)
+static const struct counter resource_counters[] = {OF(submitted), OF(dispatched), OF(served),
+	OF(errors), OF(lost), OF(queued), OF(in_flight), OF(clients)};
+#undef OF
 
 static json_t *capacity(const struct snapshot_resource *r)
 {
@@ -176,14 +201,7 @@ static json_t *resource(const struct snapshot_resource *r)
 
 	if (!j)
 		return NULL;
-	json_object_set_new(j, "submitted", count(r->submitted));
-	json_object_set_new(j, "dispatched", count(r->dispatched));
-	json_object_set_new(j, "served", count(r->served));
-	json_object_set_new(j, "errors", count(r->errors));
-	json_object_set_new(j, "lost", count(r->lost));
-	json_object_set_new(j, "queued", count(r->queued));
-	json_object_set_new(j, "in_flight", count(r->in_flight));
-	json_object_set_new(j, "clients", count(r->clients));
+	counters(j, r, resource_counters, sizeof(resource_counters) / sizeof(*resource_counters));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
 	json_object_set_new(j, "thread", count(r->thread));
 	json_object_set_new(j, "controller", text(r->controller));
