@@ -24,14 +24,14 @@ peers_of()
 	echo "$list"
 }
 
-# host NAME SHARES EXPORT LISTEN PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. Windows settle
-# with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three seconds are enough before one looks. EXTRA are
-# keys of the tenant.
+# host NAME SHARES EXPORT PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. PEERS are keys of
+# `peers`, EXTRA of the tenant. Windows settle with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three
+# seconds are enough before one looks.
 host()
 {
 	cat >"$1.yaml" <<END
 listen: "unix:$PWD/$1.sock"
-peers: {to: [$5], listen: "$4", key: key, host: $1, period: 200ms}
+peers: {$4, key: key, host: $1, period: 200ms}
 resources:
   - name: lun
     back: "nbd+unix:///$3?socket=$PWD/array.sock"
@@ -39,7 +39,7 @@ resources:
     threshold: 25ms
     parda: {array: lun, epsilon: 0.5}
 tenants:
-  - {name: vm, weight: $2, match: {export: "*"}${6:+, $6}}
+  - {name: vm, weight: $2, match: {export: "*"}${5:+, $5}}
 END
 	serve "$1" --api "unix:$PWD/$1.api" "$1.yaml"
 }
@@ -85,4 +85,55 @@ near()
 import sys
 tolerance, want, got = map(float, sys.argv[1:])
 sys.exit(abs(got / want - 1) > tolerance)' "$@"
+}
+
+# watch SECONDS EXPRESSION NAME...: looks at the gateways ten times a second until the expression is so, in Python of
+# w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
+# With `all` for the expression's first word: for all of SECONDS, of the mean of what was seen.
+watch()
+{
+	python3 - "$@" <<'END'
+import http.client
+import json
+import socket
+import sys
+import time
+
+
+class Api(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(5)
+        self.sock.connect(self.host)
+
+
+def look(name):
+    api = Api(name + ".api")
+    api.request("GET", "/v1/status", headers={"Host": "localhost"})
+    r = json.load(api.getresponse())["resources"][0]
+    return r["window"], r["parda"]
+
+
+def near(got, want, tolerance):
+    return abs(got / want - 1) <= tolerance
+
+
+seconds, expression, *names = sys.argv[1:]
+every = expression.startswith("all ")
+end = time.monotonic() + float(seconds)
+seen = []
+while time.monotonic() < end:
+    seen.append([look(n) for n in names])
+    w = [window for window, _ in seen[-1]]
+    p = [parda for _, parda in seen[-1]]
+    if not every and eval(expression):
+        sys.exit(0)
+    time.sleep(0.1)
+if every:
+    w = [sum(s[i][0] for s in seen) / len(seen) for i in range(len(names))]
+    p = [{"latency_s": sum(s[i][1]["latency_s"] for s in seen) / len(seen)} for i in range(len(names))]
+    if eval(expression[4:]):
+        sys.exit(0)
+sys.exit(f"not so in {seconds} s: {expression}; windows {w}, {p}")
+END
 }

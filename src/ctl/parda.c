@@ -22,6 +22,7 @@ struct parda {
 	uint32_t ratios_room;
 	bool started, idle;
 	unsigned joining; /* steps for which it still may join */
+	double together;  /* slots a share, of all, when some were apart; 0: none were */
 	weir_time last;   /* the step before */
 	uint64_t sequence;
 	double window, latency; /* own; slots, ns */
@@ -180,6 +181,8 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 struct sums { /* over the host and the peers that count */
 	double shares, slots;
 	double ios, latency; /* latency weighted by ios */
+	double windows;      /* of those with shares */
+	bool add_up, merge;  /* some were apart from us, and it is time */
 	uint32_t peers, now; /* those that count; those heard since the last step */
 };
 
@@ -235,6 +238,7 @@ static void add(const struct parda *p, struct sums *s, const struct parda_report
 {
 	s->shares += r->shares;
 	s->slots += literal(p) ? 0 : slots_of(p, r);
+	s->windows += r->shares > 0 ? r->window : 0;
 	if (r->latency > 0) {
 		s->ios += r->ios;
 		s->latency += r->ios * r->latency;
@@ -253,6 +257,8 @@ static struct sums sum_up(struct parda *p, const struct parda_report *own)
 			continue;
 		add(p, &s, &peer->last);
 		s.peers++;
+		s.add_up |= peer->apart == PARDA_ADD_UP;
+		s.merge |= peer->apart == PARDA_MERGE;
 		s.now += peer->silent <= 1; /* it has been aged in this step */
 	}
 	return s;
@@ -302,6 +308,15 @@ static bool join(struct parda *p, double shares)
 		return false;
 	p->window = fmax(p->law.wmin, fmin(shares * ratio, p->law.wmax));
 	return true;
+}
+
+/* Those that were apart are back: what all have together is added up, and divided in the next step. Nobody
+ * has changed anything by then, so all divide the same, and latency stays. */
+static void merge(struct parda *p, const struct sums *s, double shares)
+{
+	if (s->merge && p->together > 0 && !p->idle)
+		p->window = fmax(p->law.wmin, fmin(shares * p->together, p->law.wmax));
+	p->together = s->add_up && s->shares > 0 ? s->windows / s->shares : 0;
 }
 
 static double all_shares(const struct parda_measured *m)
@@ -404,6 +419,8 @@ void parda_step(
 	own.threshold = p->knee ? find_threshold(p, ret->latency, s.ios) : p->threshold;
 	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
 		p->joining = 0;
+	else
+		merge(p, &s, own.shares);
 	/* Who joins goes the same step as its peers, who have told where they stood before it. */
 	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
 	if (p->joining && !p->idle)

@@ -22,6 +22,8 @@
  * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
  *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
  *          15 periods on the way.
+ *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
+ *          together again all go, in one step, to their parts by shares of what they have together.
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
  * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the

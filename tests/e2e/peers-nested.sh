@@ -18,9 +18,9 @@ serve array array.yaml
 ports=$(free_ports 3)
 peers=$(peers_of $ports)
 set -- $ports
-host one 8 one "udp:127.0.0.1:$1" "$peers" # with most of the shares, and little use for them
-host two 1 two "udp:127.0.0.1:$2" "$peers"
-host three 2 three "udp:127.0.0.1:$3" "$peers"
+host one 8 one "to: [$peers], listen: \"udp:127.0.0.1:$1\"" # with most of the shares, and little use for them
+host two 1 two "to: [$peers], listen: \"udp:127.0.0.1:$2\""
+host three 2 three "to: [$peers], listen: \"udp:127.0.0.1:$3\""
 
 # By Little's law 25 ms are 50 slots at the array's 2,000 requests a second: 3 are the held host's, whose requests pass
 # 120 times a second, and 47 the others', in the ratio of 1:2. If what is held were latency, they would have 50 by shares, of
