@@ -96,6 +96,16 @@ void maxflow_reset(const struct pshift_input *in, struct maxflow *g)
 		g->room[g->first[server + j]] = in->capacity[j];
 }
 
+void maxflow_tokens(const struct pshift_input *in, const struct maxflow *g, int64_t *ret_tokens)
+{
+	for (size_t i = 0; i < in->buckets; i++) {
+		uint32_t a = g->first[2 + i];
+
+		for (uint32_t e = in->first[i]; e < in->first[i + 1]; e++)
+			ret_tokens[e] = in->demand[e] - g->room[++a];
+	}
+}
+
 int maxflow_new(const struct pshift_input *in, struct maxflow *ret)
 {
 	struct maxflow g = {.nodes = 2 + (uint32_t)(in->buckets + in->servers),

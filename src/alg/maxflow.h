@@ -31,9 +31,10 @@ void maxflow_free(struct maxflow *g);
 /* Back to no flow at all. */
 void maxflow_reset(const struct pshift_input *in, struct maxflow *g);
 
-/* The largest flow. The graph is left with a flow (Edmonds–Karp) or with a preflow (push-relabel, of
- * which the second phase would only carry back what no server can take). */
+/* The largest flow, which is left in the graph. */
 int64_t maxflow_push_relabel(struct maxflow *g);
 int64_t maxflow_edmonds_karp(struct maxflow *g);
+/* The flow as tokens: of each entry, at most its demand. */
+void maxflow_tokens(const struct pshift_input *in, const struct maxflow *g, int64_t *ret_tokens);
 
 #endif

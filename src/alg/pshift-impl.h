@@ -9,8 +9,7 @@
 enum pshift_array {
 	PSHIFT_GAP,          /* servers: int64_t */
 	PSHIFT_ROOM,         /* servers: int64_t */
-	PSHIFT_GIVE,         /* servers: int64_t */
-	PSHIFT_TAKE,         /* servers: int64_t */
+	PSHIFT_MAY,          /* servers: int64_t */
 	PSHIFT_LEVEL,        /* servers: uint32_t */
 	PSHIFT_PARTS,        /* parts × servers: int64_t */
 	PSHIFT_REST,         /* parts × longest row × 2: int64_t */
@@ -19,8 +18,7 @@ enum pshift_array {
 	PSHIFT_CAN,          /* buckets: uint64_t */
 	PSHIFT_LIST,         /* buckets: uint32_t */
 	PSHIFT_WANT,         /* buckets: int64_t */
-	PSHIFT_DONORS,       /* longest row: uint32_t */
-	PSHIFT_TAKERS,       /* longest row: uint32_t */
+	PSHIFT_WAS,          /* servers: int64_t */
 	PSHIFT_CAPACITY,     /* servers: int64_t; for L-tokens */
 	PSHIFT_DEMAND,       /* entries: int64_t; for L-tokens */
 	PSHIFT_OF_FIRST,     /* servers + 1: uint32_t; entries by server */

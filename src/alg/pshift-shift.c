@@ -4,20 +4,21 @@
 #include <errno.h>
 #include <string.h>
 
-#define FAR    UINT32_MAX /* the level of a server that has none yet */
-#define PHASES 24         /* then the general method: each phase may be worth a token only */
-#define LEVELS 6          /* the same: each level is a pass over all buckets */
+#define FAR     UINT32_MAX /* the level of a server that has none yet */
+#define PHASES  24         /* then the general method: each phase may be worth a token only */
+#define LEVELS  6          /* the same: each level is a pass over all buckets */
+#define REFRESH 32 /* buckets, or half the servers: then masks cost less than what they save */
+#define AHEAD   4  /* of a list: what is fetched while others are worked on */
 
 struct shift {
 	struct pshift_flow *f;
 	uint32_t *level; /* of each server: transfers to the nearest underloaded one, or FAR */
 	int64_t *room; /* of each server with a level: tokens that it could pass on, or take at 0 */
-	int64_t *give, *take;      /* of each server, in one stage */
-	uint32_t *donors, *takers; /* entries of one bucket */
-	/* Buckets that have spare demand at an underloaded server: list[0 … listed) of those before
-	 * `unread`, and perhaps all from there on. One that is not among them will never be again. */
+	int64_t *may;  /* of each server in a stage: > 0 may give that many, < 0 may take */
+	int64_t *was;  /* the same, before it */
+	/* Buckets that have spare demand at an underloaded server: only these have, and ever will. */
 	uint32_t *list;
-	size_t listed, unread;
+	size_t listed;
 };
 
 void pshift_masks(struct pshift_flow *f, size_t i)
@@ -37,85 +38,141 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t mask_of(const int64_t *x, size_t n)
+/* The next but AHEAD of a list will be read soon, and is not where the last was. */
+static void fetch(const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
 {
-	uint64_t mask = 0;
+	uint32_t e = f->first[list[x + AHEAD < n ? x + AHEAD : x]];
 
-	for (size_t j = 0; j < n; j++)
-		mask |= (uint64_t)(x[j] > 0) << (j & 63);
-	return mask;
+	__builtin_prefetch(f->server + e);
+	__builtin_prefetch(f->demand + e);
+	__builtin_prefetch(f->tokens + e);
 }
 
-/* ---- a stage: from those who give to those who take, within buckets */
+/* ---- a stage: from those who may give to those who may take, within buckets */
 
 struct stage {
 	uint64_t givers, takers; /* masks */
 	int64_t left;            /* tokens that can be moved at all */
-	size_t spent;            /* servers that have given or taken all, and are still in a mask */
+	size_t stale;            /* buckets since the masks were made: some servers may be done */
 	int64_t moved;
 };
 
-/* Moves what it can inside bucket i. */
-static void stage_bucket(struct shift *s, size_t i, struct stage *st)
+static void stage_masks(const struct shift *s, struct stage *st)
 {
-	struct pshift_flow *f = s->f;
-	size_t donors = 0, takers = 0, a = 0, b = 0;
-
-	for (uint32_t e = f->first[i]; e < f->first[i + 1]; e++) {
-		uint32_t j = f->server[e];
-
-		s->donors[donors] = s->takers[takers] = e;
-		donors += (s->give[j] > 0) & (f->tokens[e] > 0);
-		takers += (s->take[j] > 0) & (f->demand[e] > f->tokens[e]);
+	st->givers = st->takers = 0;
+	st->stale = 0;
+	for (size_t j = 0; j < s->f->servers; j++) {
+		st->givers |= (uint64_t)(s->may[j] > 0) << (j & 63);
+		st->takers |= (uint64_t)(s->may[j] < 0) << (j & 63);
 	}
-	if (donors == 0 || takers == 0)
-		return;
-	while (a < donors && b < takers) {
-		uint32_t from = s->donors[a], to = s->takers[b];
-		uint32_t j = f->server[from], k = f->server[to];
-		int64_t spare = f->demand[to] - f->tokens[to];
-		int64_t n = least(least(s->give[j], f->tokens[from]), least(s->take[k], spare));
-
-		f->tokens[from] -= n;
-		f->tokens[to] += n;
-		s->give[j] -= n;
-		s->take[k] -= n;
-		f->gap[j] -= n;
-		f->gap[k] += n;
-		st->moved += n;
-		st->spent += (s->give[j] == 0) + (s->take[k] == 0);
-		a += (s->give[j] == 0) | (f->tokens[from] == 0);
-		b += (s->take[k] == 0) | (n == spare);
-	}
-	pshift_masks(f, i);
 }
 
-/* `give` and `take` are set; over `list`, or all buckets. Returns what was moved. */
-static int64_t stage(struct shift *s, const uint32_t *list, size_t n)
+static int64_t least0(int64_t a, int64_t b) /* at least 0 */
+{
+	int64_t n = least(a, b);
+
+	return n > 0 ? n : 0;
+}
+
+#define BLOCK 128 /* entries of which a sum cannot overflow: 2⁷ × 2⁵³ */
+
+struct pairs {
+	int64_t give, take; /* that a bucket's entries may */
+};
+
+static struct pairs find(const struct shift *s, uint32_t e, uint32_t end)
+{
+	const uint32_t *restrict server = s->f->server;
+	const int64_t *restrict demand = s->f->demand, *restrict tokens = s->f->tokens;
+	const int64_t *restrict may = s->may;
+	struct pairs p = {0, 0};
+
+	while (e < end) {
+		uint32_t stop = end - e > BLOCK ? e + BLOCK : end;
+		int64_t take = 0;
+
+		for (; e < stop; e++) {
+			int64_t m = may[server[e]], t = tokens[e];
+
+			p.give += least0(m, t);
+			take += least0(-m, demand[e] - t);
+		}
+		p.take = least(p.take + take, PSHIFT_SUM);
+	}
+	return p;
+}
+
+/* Moves n tokens of bucket i: the first entries that may give do, and the first that may take. */
+static void move(struct shift *s, size_t i, int64_t n, struct stage *st)
+{
+	const uint32_t *restrict server = s->f->server;
+	const int64_t *restrict demand = s->f->demand;
+	int64_t *restrict tokens = s->f->tokens, *restrict may = s->may;
+	int64_t give = n, take = n;
+	uint64_t has = 0, can = 0;
+
+	for (uint32_t e = s->f->first[i], end = s->f->first[i + 1]; e < end; e++) {
+		uint32_t j = server[e];
+		int64_t m = may[j], t = tokens[e];
+		int64_t x = least(least0(m, t), give), y = least(least0(-m, demand[e] - t), take);
+
+		give -= x;
+		take -= y;
+		tokens[e] = t += y - x;
+		may[j] = m + y - x;
+		has |= (uint64_t)(t > 0) << (j & 63);
+		can |= (uint64_t)(demand[e] > t) << (j & 63);
+	}
+	s->f->has[i] = has;
+	s->f->can[i] = can;
+	st->moved += n;
+}
+
+/* Moves what it can inside bucket i. Can somebody take more of it? */
+static bool stage_bucket(struct shift *s, size_t i, struct stage *st)
+{
+	struct pairs p = find(s, s->f->first[i], s->f->first[i + 1]);
+	int64_t n = least(p.give, p.take);
+
+	st->stale++;
+	if (n > 0)
+		move(s, i, n, st);
+	return p.take > n;
+}
+
+/* `may` is set; over `list`, or all buckets, which are then listed if somebody can take more of them.
+ * Returns what was moved. */
+static int64_t stage(struct shift *s, const uint32_t *list, size_t n, bool listing)
 {
 	struct pshift_flow *f = s->f;
-	struct stage st = {mask_of(s->give, f->servers), mask_of(s->take, f->servers), 0, 0, 0};
+	struct stage st = {.left = 0};
 	int64_t give = 0, take = 0;
 
+	stage_masks(s, &st);
 	for (size_t j = 0; j < f->servers; j++) {
-		give += s->give[j];
-		take = least(take + s->take[j], PSHIFT_SUM);
+		s->was[j] = s->may[j];
+		give += s->may[j] > 0 ? s->may[j] : 0;
+		take = least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
 	}
 	st.left = least(give, take);
 	f->passes += !list;
 	for (size_t x = 0; x < n && st.moved < st.left; x++) {
 		size_t i = list ? list[x] : x;
+		bool more = f->can[i] & st.takers;
 
-		if (!(f->has[i] & st.givers) || !(f->can[i] & st.takers))
-			continue;
-		stage_bucket(s, i, &st);
-		/* Masks are made again when that is worth what it costs: S each, 128 times at most. */
-		if (st.spent > f->servers / 64) {
-			st.givers = mask_of(s->give, f->servers);
-			st.takers = mask_of(s->take, f->servers);
-			st.spent = 0;
+		if (list)
+			fetch(f, list, x, n);
+		if (more && (f->has[i] & st.givers))
+			more = stage_bucket(s, i, &st);
+		if (listing) {
+			s->list[s->listed] = (uint32_t)x;
+			s->listed += more;
 		}
+		if (st.stale > REFRESH && st.stale > f->servers / 2)
+			stage_masks(s, &st);
 	}
+	for (size_t j = 0; j < f->servers; j++)
+		f->gap[j] += s->may[j] - s->was[j];
 	return st.moved;
 }
 
@@ -126,12 +183,18 @@ static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 
 	for (size_t j = 0; j < f->servers; j++) {
 		int64_t over = f->gap[j] > 0 ? f->gap[j] : 0;
-		int64_t room = to == 0 ? -f->gap[j] : s->room[j] - over;
 
-		s->give[j] = s->level[j] == from ? over : 0;
-		s->take[j] = s->level[j] == to && room > 0 ? room : 0;
+		s->may[j] = 0;
+		if (s->level[j] == from)
+			s->may[j] = over;
+		else if (s->level[j] == to && to == 0)
+			s->may[j] = f->gap[j];
+		else if (s->level[j] == to && s->room[j] > over)
+			s->may[j] = over - s->room[j];
 	}
-	return to == 0 && from != FAR ? stage(s, s->list, s->listed) : stage(s, NULL, f->buckets);
+	if (to == 0 && from != FAR)
+		return stage(s, s->list, s->listed, false);
+	return stage(s, NULL, f->buckets, to == 0);
 }
 
 /* ---- levels */
@@ -139,76 +202,52 @@ static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 struct label {
 	uint32_t level;
 	uint64_t below, free; /* masks: servers at the level; without one */
-	int64_t *left;        /* of each server at the level: room that nobody above was promised */
-	size_t open;          /* servers that have such room */
 	bool found;
 };
 
-/* The tokens that bucket i has elsewhere are promised the spare demand that it has at the level, each
- * of it once; but who finds a way at all has room for one. Is there spare demand? */
+/* Who has tokens of bucket i can pass them on to the level where that has spare demand and room. Is
+ * there any spare demand? What several can pass on counts for each of them: what one of them cannot
+ * get rid of then is no worse where it is than where it was. */
 static bool label_bucket(struct shift *s, size_t i, struct label *l)
 {
 	struct pshift_flow *f = s->f;
-	uint32_t first = f->first[i], end = f->first[i + 1],
-		 e = first + (uint32_t)i % (end - first);
-	int64_t spare = 0, used = 0;
-	bool here = false;
+	uint32_t first = f->first[i], end = f->first[i + 1];
+	int64_t spare = 0;
 
-	for (uint32_t x = first; x < end; x++) {
-		uint32_t j = f->server[x];
-		int64_t n = s->level[j] == l->level ? f->demand[x] - f->tokens[x] : 0;
-
-		here |= n > 0;
-		spare = least(spare + least(n, l->left[j]), PSHIFT_SUM);
-	}
-	if (!here)
-		return false;
-	for (uint32_t x = first; x < end; x++, e++) {
-		e = e == end ? first : e;
+	for (uint32_t e = first; e < end; e++) {
 		uint32_t j = f->server[e];
-		int64_t n = least(spare - used, f->tokens[e]);
+
+		if (s->level[j] == l->level)
+			spare = least(
+				spare + least(f->demand[e] - f->tokens[e], s->room[j]), PSHIFT_SUM);
+	}
+	if (spare == 0)
+		return false;
+	for (uint32_t e = first; e < end; e++) {
+		uint32_t j = f->server[e];
 
 		if (s->level[j] <= l->level || f->tokens[e] == 0)
 			continue;
-		if (s->level[j] == FAR) {
-			s->level[j] = l->level + 1;
-			s->room[j] = 1;
-			l->found = true;
-		}
-		s->room[j] += n;
-		used += n;
-	}
-	for (uint32_t x = first; x < end && used > 0; x++) {
-		uint32_t j = f->server[x];
-		int64_t n = least(least(f->demand[x] - f->tokens[x], l->left[j]), used);
-
-		if (s->level[j] != l->level)
-			continue;
-		l->left[j] -= n;
-		l->open -= n > 0 && l->left[j] == 0;
-		used -= n;
+		l->found |= s->level[j] == FAR;
+		s->level[j] = l->level + 1;
+		s->room[j] = least(s->room[j] + least(spare, f->tokens[e]), PSHIFT_SUM);
 	}
 	return true;
 }
 
 static struct label label_begin(struct shift *s, uint32_t level)
 {
-	struct label l = {.level = level, .left = s->give};
+	struct label l = {.level = level};
 
 	for (size_t j = 0; j < s->f->servers; j++) {
-		bool here = s->level[j] == level;
-
-		l.left[j] = here ? s->room[j] : 0;
-		l.open += l.left[j] > 0;
-		l.below |= (uint64_t)here << (j & 63);
+		l.below |= (uint64_t)(s->level[j] == level) << (j & 63);
 		l.free |= (uint64_t)(s->level[j] == FAR) << (j & 63);
 	}
 	return l;
 }
 
-/* Level 1: those who can give to an underloaded server; unless `all`, only until all that underloaded
- * servers can take is promised. */
-static bool label_first(struct shift *s, bool all)
+/* Level 1: those who can give to an underloaded server. */
+static bool label_first(struct shift *s)
 {
 	struct pshift_flow *f = s->f;
 	struct label l;
@@ -220,15 +259,9 @@ static bool label_first(struct shift *s, bool all)
 	}
 	l = label_begin(s, 0);
 	for (size_t x = 0; x < s->listed; x++) {
+		fetch(f, s->list, x, s->listed);
 		s->list[kept] = s->list[x];
-		kept += label_bucket(s, s->list[x], &l);
-	}
-	f->passes += s->unread == 0;
-	for (; s->unread < f->buckets && (all || l.open > 0); s->unread++) {
-		if (!(f->can[s->unread] & l.below))
-			continue;
-		s->list[kept] = (uint32_t)s->unread;
-		kept += label_bucket(s, s->unread, &l);
+		kept += (f->can[s->list[x]] & l.below) && label_bucket(s, s->list[x], &l);
 	}
 	s->listed = kept;
 	return l.found;
@@ -275,15 +308,10 @@ static bool cascade(struct shift *s, uint32_t level)
 /* 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is too far. */
 static int phase(struct shift *s)
 {
-	bool found = label_first(s, false);
+	bool found = label_first(s);
 
 	if (found && cascade(s, 1))
 		return 1;
-	if (s->unread < s->f->buckets) {
-		found = label_first(s, true);
-		if (found && cascade(s, 1))
-			return 1;
-	}
 	for (uint32_t level = 1; found; level++) {
 		if (level == LEVELS)
 			return -EAGAIN;
@@ -296,22 +324,13 @@ static int phase(struct shift *s)
 
 static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 {
-	size_t longest = 1;
-
-	for (size_t i = 0; i < f->buckets; i++) {
-		size_t n = f->first[i + 1] - f->first[i];
-
-		longest = n > longest ? n : longest;
-	}
 	*s = (struct shift){.f = f};
 	s->level = pshift_array(p, PSHIFT_LEVEL, f->servers, sizeof(*s->level));
 	s->room = pshift_array(p, PSHIFT_ROOM, f->servers, sizeof(*s->room));
-	s->give = pshift_array(p, PSHIFT_GIVE, f->servers, sizeof(*s->give));
-	s->take = pshift_array(p, PSHIFT_TAKE, f->servers, sizeof(*s->take));
+	s->may = pshift_array(p, PSHIFT_MAY, f->servers, sizeof(*s->may));
 	s->list = pshift_array(p, PSHIFT_LIST, f->buckets + 1, sizeof(*s->list));
-	s->donors = pshift_array(p, PSHIFT_DONORS, longest + 1, sizeof(*s->donors));
-	s->takers = pshift_array(p, PSHIFT_TAKERS, longest + 1, sizeof(*s->takers));
-	if (!s->level || !s->room || !s->give || !s->take || !s->list || !s->donors || !s->takers)
+	s->was = pshift_array(p, PSHIFT_WAS, f->servers, sizeof(*s->was));
+	if (!s->level || !s->room || !s->may || !s->was || !s->list)
 		return -ENOMEM;
 	return 0;
 }

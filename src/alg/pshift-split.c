@@ -20,29 +20,67 @@
 
 #define DIVIDE     ((int64_t)1 << 60) /* from such a sum of demand on 4 D may not fit 63 bits */
 #define LONG_ROW   128                /* 2⁵³ × 128 is past 2⁶⁰ */
-#define FEW        16                 /* entries whose ranks are counted pair by pair */
+#define SMALL      ((int64_t)1 << 20) /* what a float keeps, with a bit to spare */
 #define PART       ((size_t)1 << 15)  /* entries that are worth a thread's while */
 #define PARTS_MOST 64
 __extension__ typedef __int128 wide;
+typedef int32_t lanes __attribute__((vector_size(16)));
+typedef uint32_t bits __attribute__((vector_size(16)));
+typedef float floats __attribute__((vector_size(16)));
 
 /* ---- the largest remainders */
 
-/* One more for the `left` largest of n; n ≤ FEW. Without branches, since remainders are as good as
- * random. */
-static void add_few(const int64_t *rest, size_t n, int64_t left, int64_t *tokens)
+/* Eight entries of a demand below SMALL, in two vectors of four: what shares() and add_many() do for any.
+ * Ranks are counted, all with all and without branches, since remainders are as good as random; its
+ * place makes each remainder unique. */
+static inline lanes eight_share(lanes d, int32_t a, int32_t sum, float ratio, lanes *rest)
 {
-	int64_t rank[FEW] = {0};
+	lanes q = __builtin_convertvector(__builtin_convertvector(d, floats) * ratio, lanes);
+	/* Modulo 2³², which is exact since it is small. */
+	lanes r = (lanes)((bits)d * (uint32_t)a - (bits)q * (uint32_t)sum);
+	lanes low = r >= sum; /* true is −1 */
 
-	for (size_t x = 0; x < n; x++) {
-		for (size_t y = x + 1; y < n; y++) {
-			int64_t after = rest[y] > rest[x];
+	*rest = r - (sum & low);
+	return q - low;
+}
 
-			rank[x] += after;
-			rank[y] += 1 - after;
-		}
+#define RANK(from, i)                                                                              \
+	do {                                                                                       \
+		lanes one = __builtin_shufflevector(from, from, i, i, i, i);                       \
+		before[0] -= one > key[0];                                                         \
+		before[1] -= one > key[1];                                                         \
+	} while (0)
+
+static void eight(const int64_t *d, int32_t a, int32_t sum, int64_t *tokens)
+{
+	/* Too small by more than rounding can add, and by less than 1 in all: see SMALL. */
+	float ratio = (float)a / (float)sum * (1 - 0x1p-21f);
+	lanes place[2] = {{7, 6, 5, 4}, {3, 2, 1, 0}}, before[2] = {{0}, {0}}, q[2], key[2], all;
+	int32_t left;
+
+	for (int h = 0; h < 2; h++) {
+		lanes four = {(int32_t)d[4 * h], (int32_t)d[4 * h + 1], (int32_t)d[4 * h + 2],
+			(int32_t)d[4 * h + 3]};
+
+		q[h] = eight_share(four, a, sum, ratio, &key[h]);
+		key[h] = key[h] * 8 + place[h];
 	}
-	for (size_t x = 0; x < n; x++)
-		tokens[x] += rank[x] < left;
+	all = q[0] + q[1];
+	left = a - (all[0] + all[1] + all[2] + all[3]);
+	RANK(key[0], 0);
+	RANK(key[0], 1);
+	RANK(key[0], 2);
+	RANK(key[0], 3);
+	RANK(key[1], 0);
+	RANK(key[1], 1);
+	RANK(key[1], 2);
+	RANK(key[1], 3);
+	for (int h = 0; h < 2; h++) {
+		lanes t = q[h] - (before[h] < left);
+
+		for (int k = 0; k < 4; k++)
+			tokens[4 * h + k] = t[k];
+	}
 }
 
 int64_t pshift_largest(int64_t *v, size_t n, size_t rank)
@@ -95,15 +133,14 @@ static void add_many(int64_t *rest, size_t n, int64_t left, int64_t *tokens)
 static int64_t shares(
 	const int64_t *d, size_t n, int64_t a, int64_t sum, int64_t *tokens, int64_t *rest)
 {
-	double ratio = (double)a / (double)sum;
+	/* Less than the quotient by more than rounding can add: an estimate is never too large. */
+	double ratio = (double)a / (double)sum * (1 - 0x1p-50);
 	int64_t given = 0;
 
 	for (size_t k = 0; k < n; k++) {
 		int64_t q = (int64_t)((double)d[k] * ratio);
 		int64_t r = (int64_t)((uint64_t)a * (uint64_t)d[k] - (uint64_t)q * (uint64_t)sum);
 
-		for (; r < 0; r += sum)
-			q--;
 		for (; r >= sum; r -= sum)
 			q++;
 		tokens[k] = q;
@@ -161,13 +198,15 @@ static void split(const int64_t *d, size_t n, int64_t *want, int64_t *tokens, in
 		memcpy(tokens, d, n * sizeof(*tokens));
 		return;
 	}
+	if (n == 8 && sum < SMALL) {
+		eight(d, (int32_t)*want, (int32_t)sum, tokens);
+		return;
+	}
 	if (sum < DIVIDE)
 		left = *want - shares(d, n, *want, (int64_t)sum, tokens, rest);
 	else
 		left = *want - shares_wide(d, n, *want, sum, tokens, rest);
-	if (left > 0 && n <= FEW)
-		add_few(rest, n, left, tokens);
-	else if (left > 0)
+	if (left > 0)
 		add_many(rest, n, left, tokens);
 }
 
@@ -208,6 +247,25 @@ static void keep(int64_t *want, const int64_t *tokens, size_t n)
 	*want = sum;
 }
 
+/* The tokens of bucket b, in the sums of its servers and in its masks. */
+static void count(struct pshift_flow *f, size_t b, int64_t *restrict gap)
+{
+	const uint32_t *restrict server = f->server;
+	const int64_t *restrict demand = f->demand, *restrict tokens = f->tokens;
+	uint64_t has = 0, can = 0;
+
+	for (uint32_t e = f->first[b], end = f->first[b + 1]; e < end; e++) {
+		uint32_t j = server[e];
+		int64_t t = tokens[e];
+
+		gap[j] += t;
+		has |= (uint64_t)(t > 0) << (j & 63);
+		can |= (uint64_t)(demand[e] > t) << (j & 63);
+	}
+	f->has[b] = has;
+	f->can[b] = can;
+}
+
 static void part(void *arg, size_t i)
 {
 	struct work *w = arg;
@@ -231,9 +289,7 @@ static void part(void *arg, size_t i)
 		else if (!s->warm || !right(d, n, &s->want[b], t))
 			split(d, n, &s->want[b], t, rest);
 		c += s->changed && !same;
-		for (size_t k = 0; k < n; k++)
-			gap[f->server[at + k]] += t[k];
-		pshift_masks(f, b);
+		count(f, b, gap);
 	}
 }
 
