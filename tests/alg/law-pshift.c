@@ -189,50 +189,48 @@ static void check_r(const int64_t *tokens, const struct pshift_result *result)
 	MUST(excess == asked - result->phi);
 }
 
-/* L-tokens of bucket i; what is wanted beyond the floor goes to `spare`. */
-static void check_l_bucket(size_t i, const int64_t *r, const int64_t *l, int64_t *spare)
+/* L-tokens of bucket i; what is left for those beyond the floor: of its demand in `spare`, of its limit
+ * in `want`, of the servers in `can`. */
+static void check_l_bucket(
+	size_t i, const int64_t *r, const int64_t *l, int64_t *spare, int64_t *want, int64_t *can)
 {
 	int64_t left = in.limit ? limit[i] : PSHIFT_NO_LIMIT, most = 0, sum = 0;
 	bool has = left != PSHIFT_NO_LIMIT;
-	size_t n = first[i + 1] - first[i];
+	int64_t n = first[i + 1] - first[i];
 
 	for (uint32_t e = first[i]; e < first[i + 1]; e++)
 		left -= r[e];
+	*want = has ? left : 0;
 	for (uint32_t e = first[i]; e < first[i + 1]; e++) {
-		int64_t want = demand[e] - r[e];
-		int64_t top = want > in.floor ? want : in.floor;
-		int64_t low = has ? least(in.floor, left / (int64_t)n) : 0;
+		int64_t some = demand[e] - r[e], top = some > in.floor ? some : in.floor;
+		int64_t low = left / n + (e - first[i] < (uint64_t)(left % n));
 
+		low = has ? least(in.floor, low) : 0;
 		MUST(l[e] >= low && l[e] <= (has ? top : 0));
-		spare[e] = has && want > in.floor ? want - in.floor : 0;
 		most = least(most + top, PSHIFT_SUM);
 		sum += l[e];
+		*want -= low;
+		spare[e] = has ? some - least(low, some) : 0;
+		can[server[e]] -= least(can[server[e]], r[e] + least(low, some));
 	}
 	MUST(sum == (has ? least(left, most) : 0));
 }
 
 static void check_l(const int64_t *r, const int64_t *l, const struct pshift_result *result)
 {
-	static int64_t spare[ENTRIES], left[SERVERS], want[BUCKETS];
+	static int64_t spare[ENTRIES], can[SERVERS], want[BUCKETS];
 	struct pshift_input rest = in;
 
-	memcpy(left, capacity, sizeof(left));
-	for (size_t i = 0; i < in.buckets; i++) {
-		check_l_bucket(i, r, l, spare);
-		want[i] = in.limit && limit[i] != PSHIFT_NO_LIMIT ? limit[i] : 0;
-		for (uint32_t e = first[i]; e < first[i + 1]; e++) {
-			want[i] -= want[i] > 0 ? r[e] : 0;
-			left[server[e]] -= least(left[server[e]], r[e]);
-		}
-	}
-	if (in.floor)
-		return; /* what the floor consumes is not the optimum's business */
-	rest.capacity = left;
+	memcpy(can, capacity, sizeof(can));
+	for (size_t i = 0; i < in.buckets; i++)
+		check_l_bucket(i, r, l, spare, &want[i], can);
+	rest.capacity = can;
 	rest.reservation = want;
 	rest.limit = NULL;
 	rest.demand = spare;
-	MUST(result->lphi == consumed(l, left));
 	MUST(result->lphi == max_flow(&rest));
+	if (in.floor == 0)
+		MUST(result->lphi == consumed(l, can));
 }
 
 /* Adds up each group from the input alone. */
