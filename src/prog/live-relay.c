@@ -152,7 +152,7 @@ void live_relay_free(struct live_relay *r)
 
 	if (!r)
 		return;
-	if (r->started) {
+	if (r->fds && r->started) {
 		(void)!eventfd_write(r->fds[n].fd, 1);
 		pthread_join(r->thread, NULL);
 	}

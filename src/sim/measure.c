@@ -507,18 +507,22 @@ static int end_all(struct ending *e)
 
 int measure_end(struct measure *m, struct world *w, struct metrics **ret)
 {
-	struct ending e = {.m = m, .w = w, .span = w->now - m->began};
+	struct measure_mark *now;
+	struct measure_flow *hosts;
 	int r = -ENOMEM;
 
 	measure_sample(m, w);
-	e.now = calloc(w->n_tenants + w->scenario->n_stations, sizeof(*e.now));
-	e.hosts = calloc(w->scenario->n_hosts, sizeof(*e.hosts));
-	if (e.now && e.hosts) {
-		mark_all(w, e.now);
+	now = calloc(w->n_tenants + w->scenario->n_stations, sizeof(*now));
+	hosts = calloc(w->scenario->n_hosts, sizeof(*hosts));
+	if (now && hosts) {
+		struct ending e = {
+			.m = m, .w = w, .now = now, .span = w->now - m->began, .hosts = hosts};
+
+		mark_all(w, now);
 		r = end_all(&e);
 	}
-	free(e.now);
-	free(e.hosts);
+	free(now);
+	free(hosts);
 	if (r || m->failed)
 		return r ? r : m->failed;
 	*ret = m->metrics;
