@@ -8,7 +8,7 @@
  *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
  *      dropped unanswered, so nobody believes that it happened
  *   3. every back end is flushed, in case no client did
- * An upstream that is away is given a second to come back. Then all that waits for it is answered with
+ * An upstream that is away is given 700 ms to come back. Then all that waits for it is answered with
  * ESHUTDOWN, and what it had acknowledged and not flushed is told of in one line of the log.
  * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
  * process leaves all the same and says so.
@@ -23,10 +23,11 @@
 
 #define MS          ((weir_time)1000000)
 #define STEP        (10 * MS)
-#define FINISH_TIME (5000 * MS)  /* for what is inside when the end comes: issue of the gateway */
-#define AWAY_TIME   (1000 * MS)  /* an upstream may be restarting, too; then it wants its writes */
-#define CUT_TIME    (1000 * MS)  /* for the back ends to give back what was cut off */
-#define FLUSH_TIME  (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
+#define FINISH_TIME (5000 * MS) /* for what is inside when the end comes: issue of the gateway */
+#define AWAY_TIME                                                                                  \
+	(700 * MS) /* an upstream may be restarting, too; with what peers may take: < 2 s */
+#define CUT_TIME   (1000 * MS)  /* for the back ends to give back what was cut off */
+#define FLUSH_TIME (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -65,13 +66,15 @@ bool gateway_busy(struct gateway *g)
 static void flushed(struct request *q)
 {
 	struct gateway_resource *r = q->owner;
+	uint64_t lost = resource_unflushed(r->resource);
+	bool harmless = q->io.error == -ESHUTDOWN && !lost; /* all that was acknowledged is there */
 	char bytes[24];
 
 	if (q->io.error)
-		log_event(LOG_LEVEL_ERROR, "flush-failed", "resource", r->name, "why",
+		log_event(harmless ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "flush-failed",
+			"resource", r->name, "why",
 			q->io.error == -ESHUTDOWN ? "its upstream is away" : strerror(-q->io.error),
-			"unflushed-bytes",
-			log_number(bytes, (double)resource_unflushed(r->resource)), NULL);
+			"unflushed-bytes", log_number(bytes, (double)lost), NULL);
 	atomic_store(&r->flushing, false);
 }
 
