@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-impl: what metrics.c and metrics-control.c share: the format, and numbers that are one field each. Nobody
- * else includes it. */
+/* metrics-impl: what metrics.c, metrics-control.c and lessor-api.c share: the format, and numbers that are one
+ * field each. Nobody else includes it. */
 #ifndef WEIR_PORT_METRICS_IMPL_H
 #define WEIR_PORT_METRICS_IMPL_H
 
@@ -15,6 +15,8 @@ void metrics_family(FILE *to, const char *name, const char *type, const char *he
 void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2);
 void metrics_number(FILE *to, double value);
+/* A family of one sample. */
+void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value);
 
 /* ---- where a number lies in a struct, and in what unit */
 

@@ -71,7 +71,7 @@ void metrics_number(FILE *to, double value)
 		fprintf(to, "%.15g\n", value);
 }
 
-static void single(FILE *to, const char *name, const char *type, const char *help, double value)
+void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value)
 {
 	metrics_family(to, name, type, help);
 	fprintf(to, "%s ", name);
@@ -86,26 +86,29 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 	fputs("weir_build_info", to);
 	metrics_labels(to, "version", WEIR_VERSION, "", "");
 	metrics_number(to, 1);
-	single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
+	metrics_single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
 		(double)(s->now - s->started) / 1e9);
-	single(to, "weir_policy_version", "gauge", "Of the policy in force; 1 at the start.",
-		(double)s->version);
-	single(to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
-	single(to, "weir_connections_total", "counter", "Clients that were accepted.",
+	metrics_single(to, "weir_policy_version", "gauge",
+		"Of the policy in force; 1 at the start.", (double)s->version);
+	metrics_single(
+		to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
+	metrics_single(to, "weir_connections_total", "counter", "Clients that were accepted.",
 		(double)s->connections);
-	single(to, "weir_connections_refused_total", "counter", "Clients that were turned away.",
-		(double)s->refused);
-	single(to, "weir_connections_broken_total", "counter",
+	metrics_single(to, "weir_connections_refused_total", "counter",
+		"Clients that were turned away.", (double)s->refused);
+	metrics_single(to, "weir_connections_broken_total", "counter",
 		"Clients that were cut off for breaking the protocol.", (double)s->broken);
-	single(to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
-	single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
+	metrics_single(
+		to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
+	metrics_single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
 		(double)s->memory_budget);
 	if (!p)
 		return;
-	single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
-	single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.", (double)p->resident);
-	single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
-	single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
+	metrics_single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
+	metrics_single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.",
+		(double)p->resident);
+	metrics_single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
+	metrics_single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
 }
 
 /* ---- one number a tenant or resource */
