@@ -34,7 +34,7 @@ struct lease_conn {
 	struct stream_peer peer;
 	uint8_t wanted[PEER_NONCE], theirs[PEER_NONCE];
 	bool greeted, proven;
-	uint64_t instance; /* the other side's, and its name */
+	uint64_t instance; /* of what it says, and its name */
 	char name[PEER_NAME_MAX + 1];
 	bool busy, freed; /* inside a call of the owner's; it was freed there */
 	bool ended;
@@ -112,7 +112,7 @@ static enum peer_verdict judge(const struct lease_conn *c, const struct lease_me
 	if (!c->greeted)
 		return m->kind == LEASE_HELLO ? PEER_TAKEN : PEER_BROKEN;
 	if (m->kind == LEASE_HELLO || from_server != (c->config.side == LEASE_CONTROLLER) ||
-		m->instance != c->instance || strcmp(m->name, c->name) != 0)
+		(c->proven && m->instance != c->instance) || strcmp(m->name, c->name) != 0)
 		return PEER_BROKEN;
 	if (memcmp(m->nonce, c->wanted, PEER_NONCE) != 0 || m->sequence <= c->sequence)
 		return PEER_OLD;
@@ -136,7 +136,6 @@ static enum peer_verdict take(struct lease_conn *c)
 	if (m->kind == LEASE_HELLO) {
 		c->greeted = true;
 		memcpy(c->theirs, m->nonce, PEER_NONCE);
-		c->instance = m->instance;
 		memcpy(c->name, m->name, sizeof(c->name));
 		loop_set(c->config.loop, &c->timer, WEIR_NEVER);
 		if (c->config.greeted)
@@ -144,6 +143,7 @@ static enum peer_verdict take(struct lease_conn *c)
 		return v;
 	}
 	c->proven = true;
+	c->instance = m->instance;
 	c->sequence = m->sequence;
 	c->config.receive(c->config.arg, c, m);
 	return v;

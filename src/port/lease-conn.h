@@ -37,7 +37,7 @@ struct lease_conn_config {
 	struct loop *loop;
 	const struct peer_key *key; /* borrowed, as are all below */
 	enum lease_side side;       /* ours */
-	uint64_t cluster, instance; /* ours, for the HELLO */
+	uint64_t cluster, instance; /* ours, for the HELLO; what is sent later may have another */
 	const char *name;
 	size_t entries; /* of a message that comes in, at most; larger ones end the connection */
 	struct lease_conn_stats *stats;
