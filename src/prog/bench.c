@@ -164,6 +164,8 @@ static int measure(struct bench *b, const char *what, struct weir_err *err)
 		return bench_sim(b);
 	if (strcmp(what, "gateway") == 0)
 		return bench_gateway(b, err);
+	if (strcmp(what, "hosts") == 0)
+		return bench_hosts(b, err);
 	return 2;
 }
 
@@ -193,8 +195,6 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	return r;
 }
 
-extern const struct verb verb_bench;
-
 static int run(int argc, char **argv)
 {
 	const char *values[OPT_COUNT];
@@ -206,7 +206,8 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (operands != 1)
-		return opts_fail(&verb_bench, "say what to measure: gate, alloc, sim or gateway");
+		return opts_fail(
+			&verb_bench, "say what to measure: gate, alloc, sim, gateway or hosts");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -217,13 +218,14 @@ static int run(int argc, char **argv)
 		free(b);
 		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
 	}
-	if (strcmp(argv[1], "gateway") != 0)
+	if (strcmp(argv[1], "gateway") != 0 && strcmp(argv[1], "hosts") != 0)
 		bench_pin(); /* not there: its servers would inherit the one core */
 	status = measure(b, argv[1], &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
-		opts_fail(&verb_bench, "no benchmark '%s': gate, alloc, sim or gateway", argv[1]);
+		opts_fail(&verb_bench, "no benchmark '%s': gate, alloc, sim, gateway or hosts",
+			argv[1]);
 	} else if (status) {
 		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
@@ -236,11 +238,11 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-static const char *const subverbs[] = {"gate", "alloc", "sim", "gateway", NULL};
+static const char *const subverbs[] = {"gate", "alloc", "sim", "gateway", "hosts", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|alloc|sim|gateway",
+	.usage = "[OPTION]... gate|alloc|sim|gateway|hosts",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -24,7 +24,7 @@ for row in rows:
 END
 }
 
-for what in gate alloc sim gateway; do
+for what in gate alloc sim gateway hosts; do
 	run 0 weir bench "$what" --quick --runs 1 --json
 	[ ! -s stderr ] || fail "$what: $(cat stderr)"
 	mv stdout "$what.json"
@@ -40,7 +40,7 @@ assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
 END
 
 run 2 weir bench
-has stderr 'gate, alloc, sim or gateway'
+has stderr 'gate, alloc, sim, gateway or hosts'
 run 2 weir bench sin
 has stderr "no benchmark 'sin'"
 for n in 0 26 2x ''; do
