@@ -214,7 +214,8 @@ struct weir_gate_totals {
 	uint64_t submitted, dispatched, served;
 	uint32_t queued, in_flight;
 	double window;
-	weir_time full; /* time so far during which the window was full */
+	weir_time full;       /* time so far during which the window was full */
+	uint64_t full_served; /* of served: those that came back in that time */
 };
 WEIR_API void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
 /* Time so far during which the node's own hold buckets held it; an inner one: a head under it. */
