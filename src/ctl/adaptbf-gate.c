@@ -34,9 +34,8 @@ struct adaptbf_gate {
 	size_t n;
 	double (*cost)(void *arg, weir_node node);
 	void *cost_arg;
-	uint64_t bytes;   /* dispatched, over the leaves, as of the last look */
-	double mean;      /* what a request cost, over the leaves, then */
-	uint64_t counted; /* requests that the gate had served, as of the last totals */
+	double mean;      /* what a request cost, over the leaves, at the last look */
+	uint64_t counted; /* requests served while it was full, as of the last totals */
 	double done;      /* the same in tokens */
 };
 
@@ -192,7 +191,6 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 
 	if (d->n > max)
 		return (int64_t)d->n;
-	d->bytes = 0;
 	for (size_t i = 0; i < d->n; i++) {
 		struct leaf *l = &d->now.leaves[i];
 		struct weir_gate_stats s;
@@ -204,7 +202,6 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 			l->id, l->weight, s.arrivals, s.dispatched, s.queued, most(d, l, &s)};
 		l->cost = d->cost ? fmax(d->cost(d->cost_arg, l->node), 1) : 1;
 		weigh(&list[i], l->cost);
-		d->bytes += s.bytes;
 		requests += (double)s.dispatched;
 		tokens += (double)list[i].served;
 	}
@@ -212,15 +209,15 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 	return (int64_t)d->n;
 }
 
-static int gate_totals(void *driver, weir_time now, struct capacity_totals *ret)
+static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 {
 	struct adaptbf_gate *d = driver;
 	struct weir_gate_totals t;
 
 	weir_gate_totals(d->gate, now, &t);
-	d->done += (double)(t.served - d->counted) * d->mean;
-	d->counted = t.served;
-	*ret = (struct capacity_totals){(uint64_t)d->done, d->bytes, t.full};
+	d->done += (double)(t.full_served - d->counted) * d->mean;
+	d->counted = t.full_served;
+	*ret = (struct adaptbf_totals){t.full, (uint64_t)d->done};
 	return 0;
 }
 

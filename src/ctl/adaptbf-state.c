@@ -163,7 +163,7 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	a->state.forfeited = state->forfeited;
 	a->state.known = a->known;
 	if (a->config.learn)
-		a->state.rate = a->capacity.rate[0] = state->rate;
+		a->state.rate = state->rate;
 	return 0;
 }
 

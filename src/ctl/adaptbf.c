@@ -58,7 +58,6 @@ int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 	a->first = true;
 	a->state.rate = config->rate;
 	a->free = ADAPTBF_NOBODY;
-	adaptbf_learn_init(a);
 	if (ledger_new(&a->ledger)) {
 		free(a);
 		return -ENOMEM;
@@ -96,7 +95,7 @@ void adaptbf_free(struct adaptbf *a)
 
 void adaptbf_set_rate(struct adaptbf *a, double rate)
 {
-	a->config.rate = a->state.rate = a->capacity.rate[0] = rate;
+	a->config.rate = a->state.rate = rate;
 }
 
 int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)

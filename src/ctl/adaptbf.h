@@ -16,11 +16,11 @@
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
  *          Nobody counts as wanting more than there is, or than its own limits let it have.
- * RATE     Stated, or learned (ctl/capacity) from a first guess. A server shows what it can do only
- *          while it is full, and tokens keep it from being full; so, where it is learned, tokens are
- *          `headroom` more than the estimate, and where all tokens were used for a second and the
- *          server was not full, the estimate grows by 1 %. Where it has not been full for 10 s, what
- *          it can do is not known any more: it then grows by 5 % whenever jobs wait.
+ * RATE     Stated, or learned (adaptbf-rate.c) from a first guess: what a server does while it is full
+ *          is what it can do. But tokens keep it from being full; so, where it is learned, they are
+ *          `headroom` more than the estimate, and where all were used for a second and the server was
+ *          hardly ever full, the estimate grows by 1 %. Where it has not been full for 10 s, what it
+ *          can do is not known any more: it then grows by 5 % whenever jobs wait.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
@@ -35,7 +35,6 @@
 
 #include "base/clock.h"
 #include "ctl/ledger.h"
-#include "ctl/capacity.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,14 +62,18 @@ struct adaptbf_rule { /* what a driver is to do for one job until the next step 
 	uint32_t weight;
 };
 
+struct adaptbf_totals {  /* since any origin */
+	weir_time full;  /* for how long it had all that it takes at once */
+	uint64_t served; /* requests, as tokens count them, that it finished in that time */
+};
+
 struct adaptbf_driver_ops {
 	const char *name;
 	/* Up to `max` jobs into the list; how many there are, which may be more (it is then called
 	 * again with room for them), or a negative errno. Each id once. */
 	int64_t (*jobs)(void *driver, weir_time now, struct adaptbf_job *list, size_t max);
-	/* What the server did and for how long it was full, as ctl/capacity wants it. NULL: not
-	 * known, and the rate stays as stated. */
-	int (*totals)(void *driver, weir_time now, struct capacity_totals *ret);
+	/* NULL: not known, and the rate stays as stated. */
+	int (*totals)(void *driver, weir_time now, struct adaptbf_totals *ret);
 	/* The rules of the active jobs, and of those that stop (they may have left), once; with `ordered`, those of the
 	 * greatest weight first (ties by id). 0 or a negative errno. */
 	int (*apply)(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n);

@@ -11,7 +11,7 @@
 struct fake {
 	struct adaptbf_job jobs[MOST];
 	size_t n;
-	struct capacity_totals totals;
+	struct adaptbf_totals totals;
 	struct adaptbf_rule rules[MOST];
 	size_t n_rules;
 	int fail;
@@ -28,7 +28,7 @@ static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 	return (int64_t)f->n;
 }
 
-static int fake_totals(void *driver, weir_time now, struct capacity_totals *ret)
+static int fake_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 {
 	*ret = ((struct fake *)driver)->totals;
 	return 0;
@@ -490,7 +490,7 @@ static double learned(double guess, bool waits)
 		tokens = s.tokens;
 		served = tokens < 100 ? (uint64_t)tokens : 100;
 		tell(&f, 0, served, served, waits ? 500 : 0);
-		f.totals.requests += served;
+		f.totals.served += tokens >= 100 ? served : 0;
 		f.totals.full += tokens >= 100 ? 100 * MS : 0;
 		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
 	}
