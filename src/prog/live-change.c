@@ -2,7 +2,6 @@
 /* live-change: the `at:` of a scenario: values set in running gateways, clients started and ended. */
 #include "prog/live-impl.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,10 +129,8 @@ static int change_workload(struct live *l, const struct scenario_change *c, stru
 		if (!meant(l, k->tenant, c) || !scenario_fits(c->workload, k->workload->name))
 			continue;
 		k->held = !c->run;
-		if (k->held && k->state == LIVE_RUNS) {
-			peer_signal(&k->peer, SIGTERM);
-			k->state = LIVE_ENDS;
-		}
+		if (k->held)
+			live_client_end(k);
 	}
 	return 0;
 }

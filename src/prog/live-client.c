@@ -7,13 +7,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A gateway passes what is larger on in pieces, and counts those (docs/architecture.md). */
 #define PIECE (256u << 10)
-/* A client that is to run until the end is ended by us; it must not end by itself before. */
+/* Clients are ended by us, by the run's time; they must not end by themselves before. */
 #define LONGER (60 * WEIR_SEC)
 
 static bool by_fio(const struct workload_config *c)
@@ -103,15 +104,13 @@ static uint64_t offset_of(const struct live *l, const struct live_client *c)
 	       c->workload->spread * l->s->hosts[c->tenant->host].replica - c->tenant->low;
 }
 
-static int64_t run_ms(const struct live *l, const struct live_client *c, weir_time now)
+static int64_t run_ms(const struct live *l)
 {
-	weir_time stop = c->stop < l->s->duration ? c->stop : l->s->duration + LONGER;
-
-	return (stop - now) / WEIR_MS;
+	return (l->s->duration + LONGER) / WEIR_MS;
 }
 
-static void fio_words(const struct live *l, const struct live_client *c, weir_time now,
-	const char *uri, struct words *w)
+static void fio_words(
+	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
 {
 	const struct workload_config *k = &c->workload->config;
 	const char *order = k->sequential >= 1 ? "" : "rand";
@@ -134,13 +133,13 @@ static void fio_words(const struct live *l, const struct live_client *c, weir_ti
 	add(w, "--norandommap");
 	add(w, "--randseed=%" PRIu64, seed_of(l, c));
 	add(w, "--time_based");
-	add(w, "--runtime=%" PRId64 "ms", run_ms(l, c, now));
+	add(w, "--runtime=%" PRId64 "ms", run_ms(l));
 	add(w, "--eta=never");
-	add(w, "--minimal");
+	add(w, "--output=/dev/null"); /* what goes wrong is said on standard error */
 }
 
-static void load_words(const struct live *l, const struct live_client *c, weir_time now,
-	const char *uri, struct words *w)
+static void load_words(
+	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
 {
 	const struct workload_config *k = &c->workload->config;
 	char *sizes = NULL;
@@ -166,11 +165,11 @@ static void load_words(const struct live *l, const struct live_client *c, weir_t
 	add(w, "--offset=%" PRIu64 "B", offset_of(l, c));
 	add(w, "--length=%" PRIu64 "B", k->region);
 	add(w, "--seed=%" PRIu64, seed_of(l, c));
-	add(w, "--duration=%" PRId64 "ms", run_ms(l, c, now));
+	add(w, "--duration=%" PRId64 "ms", run_ms(l));
 	add(w, "%s", uri);
 }
 
-int live_client_start(struct live *l, struct live_client *c, weir_time now, struct weir_err *err)
+int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
 {
 	const struct live_server *v = &l->servers[c->tenant->server];
 	struct words w = {.n = 0};
@@ -178,7 +177,7 @@ int live_client_start(struct live *l, struct live_client *c, weir_time now, stru
 	int r = -ENOMEM;
 
 	snprintf(uri, sizeof(uri), "nbd+unix:///%s?socket=%s", c->tenant->export_, v->socket);
-	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, now, uri, &w);
+	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, uri, &w);
 	if (w.failed)
 		weir_err_set(err, r, "out of memory");
 	else
@@ -189,4 +188,12 @@ int live_client_start(struct live *l, struct live_client *c, weir_time now, stru
 	if (r == 0)
 		c->state = LIVE_RUNS;
 	return r;
+}
+
+void live_client_end(struct live_client *c)
+{
+	if (c->state != LIVE_RUNS)
+		return;
+	peer_signal(&c->peer, SIGTERM);
+	c->state = LIVE_ENDS;
 }

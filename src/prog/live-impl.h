@@ -48,7 +48,7 @@ struct live_tenant {
 	uint64_t low, size, offset;
 };
 
-enum live_state { LIVE_WAITS, LIVE_RUNS, LIVE_ENDS, LIVE_OVER };
+enum live_state { LIVE_WAITS, LIVE_RUNS, LIVE_ENDS };
 
 struct live_client {
 	const struct live_tenant *tenant;
@@ -57,8 +57,7 @@ struct live_client {
 	char log[LIVE_PATH];
 	weir_time start, stop; /* of the run; stop WEIR_NEVER: at its end */
 	bool held;             /* by a change; or not yet started by one */
-	enum live_state
-		state; /* ENDS: it was told to, and what it has under way is answered first */
+	enum live_state state; /* ENDS: it was told to (live_client_end) */
 	struct peer peer;
 };
 
@@ -120,8 +119,9 @@ int live_policy_write(struct live *l, struct weir_err *err);
 /* ---- live-client.c */
 /* Whether its workload can run: 0, or -EINVAL and what of it cannot. */
 int live_client_check(const struct live_client *c, struct weir_err *err);
-/* Starts the client at `now` of the run. */
-int live_client_start(struct live *l, struct live_client *c, weir_time now, struct weir_err *err);
+int live_client_start(struct live *l, struct live_client *c, struct weir_err *err);
+/* Tells it to ask for nothing more; it ends when what it has under way is answered. */
+void live_client_end(struct live_client *c);
 
 /* ---- live-change.c */
 int live_change_check(const struct live *l, struct weir_err *err);

@@ -22,8 +22,9 @@
 #define BEAT  (100 * WEIR_MS)
 #define ASKED (20 * WEIR_MS) /* between looks whether clients have begun: what time 0 is off by */
 /* Until clients have begun; some hundred milliseconds are usual. */
-#define START (30 * WEIR_SEC)
-#define FIRST (-20) /* of setpriority(2): the most */
+#define START     (30 * WEIR_SEC)
+#define FIRST     (-20) /* of setpriority(2): the most */
+#define AUTOGROUP "/proc/self/autogroup"
 
 extern const struct verb verb_experiment;
 
@@ -78,7 +79,7 @@ static int died(
 }
 
 /* Is everybody there who should be? */
-static int check_all(struct live *l, weir_time now, struct weir_err *err)
+static int check_all(struct live *l, struct weir_err *err)
 {
 	int status = 0;
 
@@ -89,15 +90,11 @@ static int check_all(struct live *l, weir_time now, struct weir_err *err)
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
-		if (c->state == LIVE_ENDS && peer_ended(&c->peer, &status))
-			c->state = LIVE_WAITS; /* a change may start it again */
-		if (c->state != LIVE_RUNS)
+		if (!peer_ended(&c->peer, &status))
 			continue;
-		if (peer_ended(&c->peer, &status)) {
-			c->state = LIVE_OVER;
-			if (now < c->stop || !WIFEXITED(status) || WEXITSTATUS(status))
-				return died("the client", c->name, c->log, status, err);
-		}
+		if (c->state == LIVE_RUNS)
+			return died("the client", c->name, c->log, status, err);
+		c->state = LIVE_WAITS; /* a change may start it again */
 	}
 	return 0;
 }
@@ -122,7 +119,7 @@ static weir_time earlier(weir_time a, weir_time b)
 }
 
 /* When something is to be done next. */
-static weir_time next_of(const struct live *l, const struct clock *k)
+static weir_time next_of(const struct live *l, const struct clock *k, weir_time now)
 {
 	weir_time next = earlier(k->sample, l->s->duration);
 
@@ -130,9 +127,14 @@ static weir_time next_of(const struct live *l, const struct clock *k)
 		next = earlier(next, l->s->warmup);
 	if (k->moment < l->s->n_moments)
 		next = earlier(next, l->s->moments[k->moment].time);
-	for (size_t i = 0; i < l->n_clients; i++)
-		if (l->clients[i].state == LIVE_WAITS && !l->clients[i].held)
-			next = earlier(next, l->clients[i].start);
+	for (size_t i = 0; i < l->n_clients; i++) {
+		const struct live_client *c = &l->clients[i];
+
+		if (c->state == LIVE_WAITS && !c->held && now < c->stop)
+			next = earlier(next, c->start);
+		if (c->state == LIVE_RUNS)
+			next = earlier(next, c->stop);
+	}
 	return next;
 }
 
@@ -143,15 +145,17 @@ static void sleep_until(weir_time at) /* by loop_clock */
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* a signal ends it, too */
 }
 
-static int start_clients(struct live *l, weir_time now, struct weir_err *err)
+static int turn_clients(struct live *l, weir_time now, struct weir_err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
-		if (c->state == LIVE_WAITS && !c->held && c->start <= now && now < c->stop)
-			r = live_client_start(l, c, now, err);
+		if (c->stop <= now)
+			live_client_end(c);
+		else if (c->state == LIVE_WAITS && !c->held && c->start <= now)
+			r = live_client_start(l, c, err);
 	}
 	return r;
 }
@@ -165,7 +169,7 @@ static int step(struct live *l, struct clock *k, weir_time now, struct weir_err 
 	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
 		r = live_change(l, &s->moments[k->moment++], err);
 	if (r == 0)
-		r = start_clients(l, now, err);
+		r = turn_clients(l, now, err);
 	if (r == 0 && !k->warm && s->warmup <= now) {
 		if (s->warmup)
 			r = live_look_sample(l, s->warmup, err);
@@ -186,10 +190,10 @@ static int step(struct live *l, struct clock *k, weir_time now, struct weir_err 
 static int begin(struct live *l, struct weir_err *err)
 {
 	weir_time until = loop_clock() + START;
-	int r = start_clients(l, 0, err);
+	int r = turn_clients(l, 0, err);
 
 	while (r == 0 && !interrupted) {
-		r = check_all(l, 0, err);
+		r = check_all(l, err);
 		if (r == 0)
 			r = live_look_asked(l, err);
 		if (r == 0 && loop_clock() > until)
@@ -214,15 +218,15 @@ static int run(struct live *l, const struct sim_options *o, struct weir_err *err
 	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
 		r = step(l, &k, now, err);
 		if (r == 0 && !interrupted)
-			r = check_all(l, now, err);
+			r = check_all(l, err);
 		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
 							   o->progress_arg)))
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
-			sleep_until(k.began + earlier(next_of(l, &k), now_of(&k) + BEAT));
+			sleep_until(k.began + earlier(next_of(l, &k, now), now_of(&k) + BEAT));
 	}
 	if (r == 0)
-		r = check_all(l, s->duration, err);
+		r = check_all(l, err);
 	if (r == 0)
 		r = live_look_sample(l, s->duration, err);
 	return r ? r : live_look_end(l, err);
@@ -231,13 +235,35 @@ static int run(struct live *l, const struct sim_options *o, struct weir_err *err
 /* ---- the whole */
 
 /* On a busy machine processes wait for a core for many milliseconds, which no array does. So ours, which
- * take a part of a core together, go first where we may have that (root); each inherits it. Returns what
- * it was. */
-static int go_first(void)
-{
-	int before = getpriority(PRIO_PROCESS, 0);
+ * take a part of a core together, go first where we may have that (root). Linux has two such numbers: of the
+ * process, which the others inherit, and of its session among the sessions (sched(7), autogroups). */
+struct priority {
+	int process, session;
+	bool grouped; /* there are autogroups */
+};
 
-	(void)setpriority(PRIO_PROCESS, 0, FIRST);
+static void set_priority(const struct priority *p)
+{
+	FILE *f = p->grouped ? fopen(AUTOGROUP, "we") : NULL;
+
+	(void)setpriority(PRIO_PROCESS, 0, p->process); /* no matter if not: then it is as it was */
+	if (!f)
+		return;
+	fprintf(f, "%d", p->session);
+	fclose(f);
+}
+
+/* Returns what it was. */
+static struct priority go_first(void)
+{
+	struct priority before = {.process = getpriority(PRIO_PROCESS, 0)}, first;
+	FILE *f = fopen(AUTOGROUP, "re");
+
+	before.grouped = f && fscanf(f, "%*s nice %d", &before.session) == 1;
+	if (f)
+		fclose(f);
+	first = (struct priority){.process = FIRST, .session = FIRST, .grouped = before.grouped};
+	set_priority(&first);
 	return before;
 }
 
@@ -266,7 +292,8 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	struct live l = {.s = s, .seed = options->seed_set ? options->seed : s->seed};
 	struct sigaction act = {.sa_handler = on_signal}, before[N_SIGNALS];
 	char key[LIVE_PATH];
-	int r, priority;
+	struct priority priority;
+	int r;
 
 	interrupted = 0;
 	snprintf(l.dir, sizeof(l.dir), "/tmp/weir-live-XXXXXX");
@@ -277,7 +304,7 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	priority = go_first();
 	r = run_in(&l, options, err);
 	stop_all(&l);
-	(void)setpriority(PRIO_PROCESS, 0, priority); /* up is always allowed */
+	set_priority(&priority);
 	live_relay_free(l.relay);
 	if (r == 0) {
 		*ret_cost = (struct sim_cost){0};
