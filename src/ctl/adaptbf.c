@@ -21,10 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD   (100 * WEIR_MS) /* the paper's */
-#define FORGET   (600 * WEIR_SEC)
-#define JOBS_MAX 65536
-#define HEADROOM 0.05 /* more than a server varies from one second to the next */
+#define PERIOD      (100 * WEIR_MS) /* the paper's */
+#define FORGET      (600 * WEIR_SEC)
+#define JOBS_MAX    65536
+#define LOANS_LEAST 1024 /* open at once, however few jobs: 100 kB, and more than a person reads */
+#define LOANS       8    /* … and for each job; pairs of jobs would be their square */
+#define HEADROOM    0.05 /* more than a server varies from one second to the next */
 
 static bool good(const struct adaptbf_config *c)
 {
@@ -393,6 +395,8 @@ int adaptbf_step(
 	want(a, jobs.n);
 	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);
+	if (ledger_open(a->ledger) > LOANS_LEAST + LOANS * (size_t)a->known)
+		ledger_clear(a->ledger, now);
 	scatter(a, jobs.n, stop, ops->ordered);
 	a->state.surplus = sums.surplus;
 	a->state.reclaimed = sums.reclaimed;

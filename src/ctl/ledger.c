@@ -361,6 +361,85 @@ void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_
 	l->jobs[job].account = *a;
 }
 
+/* ---- clearing */
+
+struct stake { /* what one has lent, or owes, in all */
+	uint32_t job;
+	int64_t amount;
+	weir_time since;
+};
+
+static int by_age(const void *x, const void *y)
+{
+	const struct stake *a = x, *b = y;
+
+	if (a->since != b->since)
+		return a->since < b->since ? -1 : 1;
+	return a->job < b->job ? -1 : a->job > b->job;
+}
+
+static void add_stake(struct stake *to, uint32_t job, const struct ledger_loan *loan)
+{
+	if (to->amount == 0 || loan->since < to->since)
+		to->since = loan->since;
+	to->job = job;
+	to->amount += loan->amount;
+}
+
+/* All sums into the two tables, one entry a job and the pool's last; the loans are gone then. */
+static void take_all(struct ledger *l, struct stake *lent, struct stake *owed)
+{
+	for (uint32_t i = 0; i < l->room; i++) {
+		struct ledger_loan loan = l->entries[i].loan;
+
+		if (!loan.amount)
+			continue;
+		add_stake(&lent[loan.lender == LEDGER_POOL ? l->n_jobs : loan.lender], loan.lender,
+			&loan);
+		add_stake(&owed[loan.borrower == LEDGER_POOL ? l->n_jobs : loan.borrower],
+			loan.borrower, &loan);
+		leave(l, i);
+	}
+}
+
+static size_t pack(struct stake *all, size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (all[i].amount)
+			all[used++] = all[i];
+	qsort(all, used, sizeof(*all), by_age);
+	return used;
+}
+
+void ledger_clear(struct ledger *l, weir_time now)
+{
+	size_t n = (size_t)l->n_jobs + 1, n_lent, n_owed;
+	struct stake *lent = calloc(n, sizeof(*lent)), *owed = calloc(n, sizeof(*owed));
+
+	if (!lent || !owed) {
+		free(lent);
+		free(owed);
+		return;
+	}
+	take_all(l, lent, owed);
+	n_lent = pack(lent, n);
+	n_owed = pack(owed, n);
+	/* Where the pool meets itself nothing is owed: lend leaves that out. */
+	for (size_t i = 0, k = 0; i < n_lent && k < n_owed;) {
+		int64_t amount = least(lent[i].amount, owed[k].amount);
+
+		lend(l, lent[i].job, owed[k].job, amount, lent[i].since, now); /* has its room */
+		lent[i].amount -= amount;
+		owed[k].amount -= amount;
+		i += lent[i].amount == 0;
+		k += owed[k].amount == 0;
+	}
+	free(lent);
+	free(owed);
+}
+
 /* ---- looking */
 
 static int64_t sum_of(const struct ledger *l, uint32_t job, enum side side)

@@ -58,6 +58,12 @@ void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to
 void ledger_drop(
 	struct ledger *l, weir_time now, uint32_t job, int64_t *ret_debt, int64_t *ret_claim);
 
+/* Clears claims against debts, as a clearing house does: each job's balance stays, but there are then at
+ * most as many loans as jobs and the pool; those of the oldest lenders are with the oldest borrowers,
+ * and each is as old as its lender's oldest. For when there are too many to be of use: as many as pairs
+ * of jobs, at worst. Without memory nothing happens. O(n log n). */
+void ledger_clear(struct ledger *l, weir_time now);
+
 /* As it was saved: a loan that is open; LEDGER_POOL may be either side. 0, -EINVAL (no such job, no
  * amount, both sides alike, or a side that has the opposite), or -ENOMEM. */
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan);
