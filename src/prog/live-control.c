@@ -88,7 +88,9 @@ static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {
 struct group { /* the gateways of one parda */
 	struct live_server *members[LIVE_SERVERS];
 	uint16_t ports[LIVE_SERVERS];
+	int fds[LIVE_SERVERS]; /* keep the ports until all have one, or two might get the same */
 	size_t n;
+	const struct live_relay *relay; /* between them; NULL: none */
 };
 
 static int find_members(
@@ -104,7 +106,7 @@ static int find_members(
 		if (v->keys)
 			return yamldoc_error(c->node, err,
 				"cannot run live: host '%s' has a controller already", v->name);
-		r = live_relay_bind(&v->port, NULL);
+		r = live_relay_bind(&v->port, &g->fds[g->n]);
 		if (r < 0)
 			return weir_err_set(err, r, "no port for datagrams: %s", strerror(-r));
 		g->ports[g->n] = v->port;
@@ -114,8 +116,8 @@ static int find_members(
 }
 
 /* The relay, where reports are to be late or lost. */
-static int start_relay(struct live *l, const struct scenario_controller *c, const struct group *g,
-	struct weir_err *err)
+static int start_relay(
+	struct live *l, const struct scenario_controller *c, struct group *g, struct weir_err *err)
 {
 	struct live_relay_config config = {
 		.ports = g->ports, .n = g->n, .delay = DELAY_NONE, .seed = l->seed};
@@ -130,7 +132,9 @@ static int start_relay(struct live *l, const struct scenario_controller *c, cons
 	if (l->relay)
 		return yamldoc_error(c->node, err,
 			"cannot run live: only one controller may have a delay or a loss");
-	return live_relay_new(&config, &l->relay, err);
+	r = live_relay_new(&config, &l->relay, err);
+	g->relay = l->relay;
+	return r;
 }
 
 static int write_key(const struct live *l, struct weir_err *err)
@@ -163,7 +167,7 @@ static int add_peers(struct live *l, const struct scenario_controller *c, const 
 	for (size_t i = 0; r == 0 && i < g->n; i++)
 		if (i != member)
 			r = live_text_add(&v->top, "\"udp:127.0.0.1:%u\", ",
-				l->relay ? live_relay_port(l->relay, member, i) : g->ports[i]);
+				g->relay ? live_relay_port(g->relay, member, i) : g->ports[i]);
 	if (r == 0)
 		r = live_text_add(&v->top, "]\n");
 	return r < 0 ? no_memory(err) : 0;
@@ -197,6 +201,8 @@ static int plan_parda(struct live *l, const struct scenario_controller *c, struc
 
 	if (r == 0)
 		r = start_relay(l, c, &g, err);
+	for (size_t i = 0; i < g.n; i++)
+		close(g.fds[i]);
 	if (r == 0)
 		r = write_key(l, err);
 	for (size_t i = 0; r == 0 && i < g.n; i++) {

@@ -150,7 +150,7 @@ int live_relay_new(
 /* Where `host` reaches `other`, instead of at other's own port. */
 uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other);
 void live_relay_free(struct live_relay *r); /* NULL is fine */
-/* A free UDP port on 127.0.0.1 and, if ret_fd is not NULL, the socket that has it. */
+/* A free UDP port on 127.0.0.1, and the socket that has it. */
 int live_relay_bind(uint16_t *ret_port, int *ret_fd);
 
 #endif

@@ -55,12 +55,12 @@ int live_relay_bind(uint16_t *ret_port, int *ret_fd)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 ||
 		getsockname(fd, (struct sockaddr *)&at, &len) < 0)
 		r = -errno;
-	if (r == 0)
+	if (r == 0) {
 		*ret_port = ntohs(at.sin_port);
-	if (r == 0 && ret_fd)
 		*ret_fd = fd;
-	else if (fd >= 0)
+	} else if (fd >= 0) {
 		close(fd);
+	}
 	return r;
 }
 
