@@ -77,6 +77,8 @@ static const struct metrics_field adaptbf_fields[] = {
 static void write_jobs(const struct snapshot *s, const struct metrics_field *f, FILE *to)
 {
 	for (size_t i = 0; i < s->n_resources; i++) {
+	{"weir_adaptbf_step_seconds", "gauge", "What a step takes, lately.",
+		offsetof(struct snapshot_adaptbf, took), METRICS_TIME, true},
 		const struct snapshot_adaptbf *a = s->resources[i].adaptbf;
 
 		for (size_t k = 0; a && k < a->n_jobs; k++) {

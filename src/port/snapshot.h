@@ -35,6 +35,7 @@ struct snapshot_adaptbf {
 	 * over all that are remembered. */
 	int64_t tokens_off, records_off;
 	struct snapshot_job {
+	weir_time took; /* a step, lately */
 		const char *tenant; /* path */
 		struct adaptbf_account account;
 	} * jobs; /* the policy's tenants that asked for something and are remembered */

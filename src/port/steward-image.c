@@ -32,6 +32,7 @@ void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resour
 		return;
 	a->hold = w->config.hold;
 	a->learns = w->learns;
+	a->took = (weir_time)w->took;
 	adaptbf_state(w->adaptbf, &a->state);
 	audit(w->adaptbf, a);
 	if (a->learns && to->capacity[WEIR_UNIT_REQUESTS] <= 0)

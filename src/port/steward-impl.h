@@ -29,6 +29,7 @@ struct steward {
 	struct loop_timer timer;
 	weir_time due, stepped;
 	uint64_t activity; /* of the resource, at the last step */
+	double took;       /* ns of a step: collect, allocate, apply; lately, on average */
 };
 
 /* steward.c: makes it, resting, if there is none. 0 or -ENOMEM. */

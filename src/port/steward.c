@@ -10,7 +10,8 @@
 /* Weights are whole numbers to the law: 1024 keeps ten binary digits of a fractional one. */
 #define WEIGHT_UNIT 1024.0
 /* While nobody asks for anything a step finds nothing but whom to forget. */
-#define IDLE (10 * WEIR_SEC)
+#define IDLE   (10 * WEIR_SEC)
+#define NEWEST 0.1 /* of the time of a step: a second of them */
 
 /* ---- a step */
 
@@ -26,11 +27,15 @@ static bool is_idle(const struct steward *s, weir_time now)
 
 void steward_step(struct steward *s, weir_time now)
 {
+	weir_time begin = loop_clock();
+	double took;
 	int rc;
 
 	s->activity = resource_activity(s->resource);
 	s->stepped = now;
 	rc = adaptbf_step(s->adaptbf, now, &adaptbf_gate_ops, s->driver);
+	took = (double)(loop_clock() - begin);
+	s->took += (took - s->took) * (s->took > 0 ? NEWEST : 1);
 	if (rc < 0)
 		log_event(LOG_LEVEL_ERROR, "adaptbf", "resource", s->resource->name, "why",
 			strerror(-rc), NULL);
