@@ -31,6 +31,7 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	struct parda_vm *vms;            /* n + 1 */
 	struct weir_bounds *bounds;      /* n: what each is guaranteed */
 	struct parda_decision last;
+	double held_then; /* `held` of the last step: the main thread's, as that is */
 	uint64_t steps;
 	bool said_alone, said_any;
 };

@@ -172,6 +172,7 @@ static bool step(struct agent_seat *s)
 	if (!first && s->at > s->then) {
 		measure(s, &m);
 		parda_step(s->parda, s->at, &m, &s->last);
+		s->held_then = s->held;
 		s->steps++;
 		say(s);
 	}

@@ -310,7 +310,8 @@ bool agent_look(const struct gateway *g, size_t resource, struct agent_view *ret
 
 	if (!s || !s->parda)
 		return false;
-	*ret = (struct agent_view){.array = s->array, .last = s->last, .steps = s->steps};
+	*ret = (struct agent_view){
+		.array = s->array, .last = s->last, .held = s->held_then, .steps = s->steps};
 	parda_counts(s->parda, &ret->counts);
 	return true;
 }

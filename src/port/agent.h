@@ -37,6 +37,7 @@ struct agent_view {
 	const char *array;          /* as the hosts call it */
 	struct parda_decision last; /* report.sequence 0: there was no step yet */
 	struct parda_counts counts;
+	double held; /* ns: of a request, by limits of an upstream that tells it */
 	uint64_t steps;
 };
 /* false: the resource (index) has no controller. */

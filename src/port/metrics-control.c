@@ -16,6 +16,13 @@ static const struct metrics_field parda_fields[] = {
 		METRICS_DOUBLE, true},
 	{"weir_parda_latency_seconds", "gauge", "Of the resource, as all hosts see it.", R(latency),
 		METRICS_TIME, true},
+	{"weir_parda_threshold_seconds", "gauge", "The latency that is aimed at.", R(aim),
+		METRICS_TIME, true},
+	{"weir_parda_held_seconds", "gauge",
+		"Of a request, by limits of an upstream that tells it; not in the latency.",
+		R(held), METRICS_TIME, true},
+	{"weir_parda_same_name", "gauge", "1: two hosts have one name.", R(twice), METRICS_BOOL,
+		true},
 };
 #undef R
 

@@ -187,6 +187,9 @@ static void gather_agent(struct gateway *g, struct snapshot *s)
 		r->shares = v.last.report.shares;
 		r->beta = v.last.beta;
 		r->latency = (weir_time)v.last.latency;
+		r->aim = (weir_time)v.last.threshold;
+		r->held = (weir_time)v.held;
+		r->twice = v.last.twice;
 	}
 }
 

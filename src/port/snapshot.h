@@ -60,6 +60,9 @@ struct snapshot_resource {
 	uint32_t peers;         /* hosts that count */
 	double shares, beta;
 	weir_time latency; /* of the array, as the law was fed; 0: not known */
+	weir_time aim;     /* the latency that it aims at */
+	weir_time held;    /* a request, by limits of an upstream that tells it; not in `latency` */
+	bool twice;        /* two hosts have one name */
 };
 
 struct snapshot_client {
