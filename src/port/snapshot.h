@@ -34,8 +34,8 @@ struct snapshot_adaptbf {
 	/* What the sums are off by: tokens of the active from the period's, records and tombstone from 0;
 	 * over all that are remembered. */
 	int64_t tokens_off, records_off;
-	struct snapshot_job {
 	weir_time took; /* a step, lately */
+	struct snapshot_job {
 		const char *tenant; /* path */
 		struct adaptbf_account account;
 	} * jobs; /* the policy's tenants that asked for something and are remembered */
