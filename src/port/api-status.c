@@ -185,9 +185,9 @@ static json_t *adaptbf(const struct snapshot_adaptbf *a)
 	if (!a || !j)
 		return j;
 	ledger_json_state(j, &a->state);
+	json_object_set_new(j, "step_s", seconds((double)a->took));
 	for (size_t i = 0; i < a->n_jobs; i++) {
 		json_t *job = json_pack("{s:o}", "tenant", text(a->jobs[i].tenant));
-	json_object_set_new(j, "step_s", seconds((double)a->took));
 
 		ledger_json_job(job, &a->jobs[i].account);
 		json_array_append_new(jobs, job);

@@ -76,6 +76,8 @@ static const struct metrics_field adaptbf_fields[] = {
 	{"weir_adaptbf_active", "gauge", "Jobs that had tokens.", S(active), METRICS_U32, true},
 	{"weir_adaptbf_known", "gauge", "Jobs that are remembered.", S(known), METRICS_U32, true},
 	{"weir_adaptbf_steps_total", "counter", "Periods.", S(steps), METRICS_U64, true},
+	{"weir_adaptbf_step_seconds", "gauge", "What a step takes, lately.",
+		offsetof(struct snapshot_adaptbf, took), METRICS_TIME, true},
 	{"weir_adaptbf_written_off_tokens_total", "counter", "Debts of those who left.",
 		S(written_off), METRICS_I64, true},
 };
@@ -84,8 +86,6 @@ static const struct metrics_field adaptbf_fields[] = {
 static void write_jobs(const struct snapshot *s, const struct metrics_field *f, FILE *to)
 {
 	for (size_t i = 0; i < s->n_resources; i++) {
-	{"weir_adaptbf_step_seconds", "gauge", "What a step takes, lately.",
-		offsetof(struct snapshot_adaptbf, took), METRICS_TIME, true},
 		const struct snapshot_adaptbf *a = s->resources[i].adaptbf;
 
 		for (size_t k = 0; a && k < a->n_jobs; k++) {
