@@ -35,7 +35,7 @@ static void check(const struct lease_message *m)
 		MUST(tokens_in_range(t->claim) && limit_in_range(t->cap));
 		MUST(tokens_in_range(t->reserved) && limit_in_range(t->limit));
 	}
-	MUST(m->kind != LEASE_GRANT || (m->grant.length > 0 && m->grant.left <= m->grant.length));
+	MUST(m->kind != LEASE_GRANT || (m->grant.length > 0 && m->grant.togo <= m->grant.length));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

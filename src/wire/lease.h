@@ -65,6 +65,7 @@ struct lease_report {                    /* what a server says of itself */
 	uint64_t capacity; /* tokens a second that it can serve */
 	uint64_t state;    /* enum lease_state */
 	uint64_t full;     /* 1: all its buckets, with what they hold */
+	uint64_t asked;    /* sequence of the last LEASE_ASK that it took of whom it follows */
 };
 
 struct lease_demand { /* of one bucket at one server; tokens */
