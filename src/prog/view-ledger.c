@@ -74,8 +74,7 @@ void view_write_adaptbf(const json_t *now, FILE *to)
 
 /* ---- all of it */
 
-static void write_loans(
-	const json_t *loans, const char *const *heads, const char *first, size_t most, FILE *to)
+static void write_loans(const json_t *loans, const char *const *heads, size_t most, FILE *to)
 {
 	size_t n = json_array_size(loans);
 	struct table t;
@@ -89,10 +88,13 @@ static void write_loans(
 
 		table_cell(&t, "%s", who(l, "lender"));
 		table_cell(&t, "%s", who(l, "borrower"));
-		table_cell(&t, "%.0f", num(l, first));
+		table_cell(&t, "%.0f", num(l, "amount"));
 		table_cell(&t, "%.0f", num(l, "lent"));
 		ago(l, "since_ago_s", &t);
-		ago(l, "last_ago_s", &t);
+		if (num(l, "amount") < num(l, "lent"))
+			ago(l, "last_ago_s", &t);
+		else
+			table_cell(&t, "-"); /* nothing was paid back yet */
 	}
 	table_end(&t, to);
 	if (n > most)
@@ -130,8 +132,8 @@ static void write_one(const json_t *r, FILE *to)
 	table_begin(&t, jobs, 0x1fe);
 	add_jobs(json_object_get(r, "jobs"), NULL, &t);
 	table_end(&t, to);
-	write_loans(json_object_get(r, "loans"), loans, "amount", SIZE_MAX, to);
-	write_loans(json_object_get(r, "repaid"), paid, "amount", PAID_MOST, to);
+	write_loans(json_object_get(r, "loans"), loans, SIZE_MAX, to);
+	write_loans(json_object_get(r, "repaid"), paid, PAID_MOST, to);
 }
 
 void view_write_ledger(const json_t *ledger, FILE *to)
