@@ -67,29 +67,9 @@ load_iops()
 	done | xargs
 }
 
-# status_of NAME EXPRESSION: in Python, of the gateway's resource `r` and what moves its window, `p`
-status_of()
-{
-	curl -s --unix-socket "$1.api" http://localhost/v1/status | python3 -c "
-import json
-import sys
-r = json.load(sys.stdin)['resources'][0]
-p = r['parda']
-print($2)"
-}
-
-# near TOLERANCE WANT GOT: exit status 0 if GOT is within a part of WANT.
-near()
-{
-	python3 -c '
-import sys
-tolerance, want, got = map(float, sys.argv[1:])
-sys.exit(abs(got / want - 1) > tolerance)' "$@"
-}
-
 # watch SECONDS EXPRESSION NAME...: looks at the gateways ten times a second until the expression is so, in Python of
 # w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
-# With `all` for the expression's first word: for all of SECONDS, of the mean of what was seen.
+# With `all` for the expression's first word: for all of SECONDS, of the mean of the windows that were seen.
 watch()
 {
 	python3 - "$@" <<'END'
@@ -115,7 +95,7 @@ def look(name):
 
 
 def near(got, want, tolerance):
-    return abs(got / want - 1) <= tolerance
+    return got is not None and abs(got / want - 1) <= tolerance  # None: not known yet
 
 
 seconds, expression, *names = sys.argv[1:]
@@ -131,9 +111,8 @@ while time.monotonic() < end:
     time.sleep(0.1)
 if every:
     w = [sum(s[i][0] for s in seen) / len(seen) for i in range(len(names))]
-    p = [{"latency_s": sum(s[i][1]["latency_s"] for s in seen) / len(seen)} for i in range(len(names))]
     if eval(expression[4:]):
         sys.exit(0)
-sys.exit(f"not so in {seconds} s: {expression}; windows {w}, {p}")
+sys.exit(f"not so in {seconds} s: {expression}; windows {w}, at the end {p}")
 END
 }
