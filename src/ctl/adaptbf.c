@@ -25,7 +25,7 @@
 #define FORGET      (600 * WEIR_SEC)
 #define JOBS_MAX    65536
 #define LOANS_LEAST 1024 /* open at once, however few jobs: 100 kB, and more than a person reads */
-#define LOANS       8    /* … and for each job; pairs of jobs would be their square */
+#define LOANS       4    /* … and for each job; pairs of jobs would be their square */
 #define HEADROOM    0.05 /* more than a server varies from one second to the next */
 
 static bool good(const struct adaptbf_config *c)

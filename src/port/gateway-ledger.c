@@ -117,10 +117,19 @@ static void hash_of(const char *text, size_t len, char ret[2 * HASH + 1])
 	sodium_bin2hex(ret, 2 * HASH + 1, hash, sizeof(hash));
 }
 
+/* Seconds since 1970: what survives this process. */
+static double wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* The whole file; NULL: out of memory. */
 static char *make_file(json_t *resources, size_t *ret_len)
 {
-	json_t *root = json_pack("{s:f, s:O}", "saved", (double)time(NULL), "resources", resources);
+	json_t *root = json_pack("{s:f, s:O}", "saved", wall_clock(), "resources", resources);
 	char *body = root ? json_dumps(root, JSON_COMPACT) : NULL, *file = NULL;
 	size_t len = body ? strlen(body) : 0;
 	char hash[2 * HASH + 1];
@@ -250,7 +259,7 @@ static int take(struct gateway_ledger *l, const char *text, size_t len, const ch
 {
 	json_t *j = check(text, len, ret_why);
 	double saved = json_number_value(json_object_get(j, "saved"));
-	double away = (double)time(NULL) - saved;
+	double away = wall_clock() - saved;
 	int rc;
 
 	if (!j)
@@ -316,7 +325,7 @@ static void read_file(struct gateway_ledger *l)
 static void say_restored(const struct gateway_ledger *l, const struct steward_image *i)
 {
 	char jobs[24], loans[24], as_of[40];
-	time_t then = time(NULL) - (time_t)(l->away / WEIR_SEC);
+	time_t then = (time_t)(wall_clock() - (double)l->away / WEIR_SEC);
 	struct tm tm;
 
 	strftime(as_of, sizeof(as_of), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&then, &tm));

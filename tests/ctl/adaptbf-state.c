@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A controller that rests, is told otherwise, and begins again with what was paid back. */
 #include "ctl/adaptbf.h"
+#include "base/rng.h"
 #include "test.h"
 #include <errno.h>
 
@@ -151,10 +152,84 @@ static void what_was_paid_back_is_kept(void)
 	adaptbf_free(b);
 }
 
+/* ---- many jobs, each with each */
+
+#define MANY 1000
+
+struct crowd {
+	struct adaptbf_job jobs[MANY];
+};
+
+static int64_t crowd_jobs(void *driver, weir_time at, struct adaptbf_job *list, size_t max)
+{
+	if (max >= MANY)
+		memcpy(list, ((struct crowd *)driver)->jobs, MANY * sizeof(*list));
+	return MANY;
+}
+
+static int crowd_apply(void *driver, weir_time at, const struct adaptbf_rule *rules, size_t n)
+{
+	return 0;
+}
+
+static bool add_loan(const struct adaptbf_loan *loan, void *arg)
+{
+	int64_t *balance = arg;
+
+	balance[0]++;
+	balance[loan->lender] += loan->amount;
+	balance[loan->borrower] -= loan->amount;
+	return true;
+}
+
+/* Whoever lends to whom, there are never more loans than a person or a file could bear, and they are
+ * the records all the while. */
+static void loans_are_bounded(void)
+{
+	static const struct adaptbf_driver_ops crowd_ops = {
+		.name = "crowd", .jobs = crowd_jobs, .apply = crowd_apply};
+	struct adaptbf_config config = {.rate = 50 * MANY * 10};
+	static struct crowd c;
+	struct adaptbf *a;
+	struct rng rng;
+	bool cleared = false;
+	int64_t was = 0; /* half of the loans of the step before */
+
+	rng_init(&rng, 1, "crowd");
+	CHECK_INT(adaptbf_new(&config, &a), 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		c.jobs[i] = (struct adaptbf_job){.id = i + 1, .weight = 1};
+	for (int step = 0; step < 300; step++) {
+		int64_t balance[MANY + 1] = {0};
+
+		for (int i = 0; i < MANY; i++) {
+			uint64_t n = rng_below(&rng, 3) ? rng_below(&rng, 40) : 500;
+
+			c.jobs[i].arrived += 1 + n;
+			c.jobs[i].served += 1 + n / 2;
+			c.jobs[i].queued = n > 100 ? 50 : 0;
+		}
+		CHECK_INT(adaptbf_step(a, step * PERIOD, &crowd_ops, &c), 0);
+		adaptbf_loans(a, add_loan, balance);
+		CHECK(balance[0] <= 1024 + 4 * MANY);
+		cleared |= balance[0] < was;
+		was = balance[0] / 2;
+		for (uint64_t i = 1; i <= MANY; i++) {
+			struct adaptbf_account of;
+
+			CHECK_INT(adaptbf_account(a, i, &of), 0);
+			CHECK_INT(of.record, balance[i]);
+		}
+	}
+	CHECK(cleared); /* it came to that */
+	adaptbf_free(a);
+}
+
 int main(void)
 {
 	RUN(it_rests_and_goes_on);
 	RUN(told_otherwise);
 	RUN(what_was_paid_back_is_kept);
+	RUN(loans_are_bounded);
 	return 0;
 }
