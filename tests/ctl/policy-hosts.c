@@ -2,29 +2,7 @@
 /* policy-hosts: peers and the controller of a window, as written, by default, and refused. */
 #include "ctl/parda.h"
 #include "ctl/policy-copy.h"
-#include "ctl/policy.h"
-#include "test.h"
-
-static struct weir_policy_remarks remarks;
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p = NULL;
-
-	if (weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) != 0)
-		FAIL("%s", remarks.errors[0].text);
-	return p;
-}
-
-static void refused(const char *text, const char *why)
-{
-	struct weir_policy *p = NULL;
-
-	CHECK(weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) < 0);
-	CHECK_INT(remarks.n_errors, 1);
-	if (!strstr(remarks.errors[0].text, why))
-		FAIL("'%s' does not say '%s'", remarks.errors[0].text, why);
-}
+#include "policy-text.h"
 
 static void defaults(void)
 {
