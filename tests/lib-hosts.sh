@@ -25,7 +25,7 @@ peers_of()
 }
 
 # host NAME SHARES EXPORT PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. PEERS are keys of
-# `peers`, EXTRA of the tenant. Windows settle with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three
+# `peers`, EXTRA of the tenant; $threshold is 25ms if it is not set. Windows settle with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three
 # seconds are enough before one looks.
 host()
 {
@@ -36,7 +36,7 @@ resources:
   - name: lun
     back: "nbd+unix:///$3?socket=$PWD/array.sock"
     controller: parda
-    threshold: 25ms
+    threshold: ${threshold:-25ms}
     parda: {array: lun, epsilon: 0.5}
 tenants:
   - {name: vm, weight: $2, match: {export: "*"}${5:+, $5}}
@@ -67,7 +67,7 @@ load_iops()
 	done | xargs
 }
 
-# watch SECONDS EXPRESSION NAME...: looks at the gateways ten times a second until the expression is so, in Python of
+# watch SECONDS EXPRESSION NAME[:RESOURCE]...: looks at the gateways ten times a second until the expression is so, in Python of
 # w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
 # With `all` for the expression's first word: for all of SECONDS, of the mean of the windows that were seen.
 watch()
@@ -88,9 +88,10 @@ class Api(http.client.HTTPConnection):
 
 
 def look(name):
+    name, _, resource = name.partition(":")
     api = Api(name + ".api")
     api.request("GET", "/v1/status", headers={"Host": "localhost"})
-    r = json.load(api.getresponse())["resources"][0]
+    r = json.load(api.getresponse())["resources"][int(resource or 0)]
     return r["window"], r["parda"]
 
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl/parda-message.h"
 
+uint64_t parda_message_id(const char *host, uint64_t number)
+{
+	/* Odd: no two numbers of one host have one id. Far apart: nor have those of two, but by chance. */
+	return peer_hash(host) + number * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 struct peer_report parda_message_write(
-	const struct parda_report *r, uint64_t resource, weir_time period)
+	const struct parda_report *r, uint64_t resource, uint64_t number, weir_time period)
 {
 	return (struct peer_report){.resource = resource,
 		.shares = r->shares,
@@ -13,12 +19,13 @@ struct peer_report parda_message_write(
 		.ios = r->ios,
 		.bytes = r->bytes,
 		.threshold = r->threshold,
-		.period = period};
+		.period = period,
+		.flags = number};
 }
 
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r)
 {
-	return (struct parda_report){.id = peer_hash(m->name),
+	return (struct parda_report){.id = parda_message_id(m->name, r->flags),
 		.instance = m->instance,
 		.sequence = m->sequence,
 		.shares = r->shares,

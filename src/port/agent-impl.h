@@ -13,7 +13,8 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	struct parda *parda; /* NULL: no controller */
 	struct weir_policy_parda config;
 	char array[256];
-	uint64_t hash; /* of it, as in messages */
+	uint64_t hash;   /* of it, as in messages */
+	uint64_t number; /* among this host's resources that are that array's */
 	bool away;
 	enum agent_errand {    /* what the task is sent for */
 		AGENT_ASK,     /* an upstream is asked for how long it holds requests */
@@ -38,8 +39,9 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 
 struct agent {
 	struct gateway *gateway;
-	struct peers *peers; /* NULL: none */
-	uint64_t id, instance;
+	struct peers *peers;          /* NULL: none */
+	char host[PEER_NAME_MAX + 1]; /* who we are */
+	uint64_t instance;
 	uint64_t serial; /* one more with each policy */
 	struct loop_timer timer;
 	weir_time period;

@@ -56,8 +56,8 @@ void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 	for (size_t i = 0; i < a->n_seats; i++) {
 		struct agent_seat *s = &a->seats[i];
 
-		if (s->parda && m->kind == PEER_LEAVE)
-			parda_leave(s->parda, peer_hash(m->name), m->instance);
+		for (unsigned k = 0; s->parda && m->kind == PEER_LEAVE && k < PEER_REPORTS_MAX; k++)
+			parda_leave(s->parda, parda_message_id(m->name, k), m->instance);
 		for (unsigned k = 0; s->parda && k < m->n_reports; k++) {
 			struct parda_report heard = parda_message_read(m, &m->reports[k]);
 
@@ -67,21 +67,37 @@ void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 	}
 }
 
+/* Resources of ours that are one array's are each other's peers, and no message comes back to us. */
+static void tell_ours(struct agent *a, const struct agent_seat *from)
+{
+	for (size_t i = 0; i < a->n_seats; i++) {
+		struct agent_seat *s = &a->seats[i];
+
+		if (s != from && s->parda && s->hash == from->hash)
+			parda_hear(s->parda, &from->last.report);
+	}
+}
+
 static void tell(struct agent *a)
 {
 	struct peer_report reports[PEER_REPORTS_MAX];
 	unsigned n = 0;
 
-	if (a->told || !a->peers)
+	if (a->told)
 		return;
 	a->told = true;
-	for (size_t i = 0; i < a->n_seats && n < PEER_REPORTS_MAX; i++) {
+	for (size_t i = 0; i < a->n_seats; i++) {
 		const struct agent_seat *s = &a->seats[i];
 
-		if (s->parda && s->steps)
-			reports[n++] = parda_message_write(&s->last.report, s->hash, a->period);
+		if (!s->parda || !s->steps)
+			continue;
+		tell_ours(a, s);
+		if (n < PEER_REPORTS_MAX)
+			reports[n++] =
+				parda_message_write(&s->last.report, s->hash, s->number, a->period);
 	}
-	peer_send(a->peers, reports, n);
+	if (a->peers)
+		peer_send(a->peers, reports, n);
 }
 
 /* ---- a step */
@@ -160,6 +176,20 @@ static void say(struct agent_seat *s)
 	s->said_alone = s->last.alone;
 }
 
+/* Other resources of ours are peers as well; but of other hosts only is it said who is heard. */
+static void others_only(struct agent_seat *s)
+{
+	const struct agent *a = s->agent;
+
+	for (size_t i = 0; i < a->n_seats; i++) {
+		const struct agent_seat *o = &a->seats[i];
+
+		if (o != s && o->parda && o->steps && o->hash == s->hash && s->last.peers > 0)
+			s->last.peers--;
+	}
+	s->last.alone = !s->config.local && s->last.peers == 0;
+}
+
 /* What was measured has come. true: there is a window to be set. */
 static bool step(struct agent_seat *s)
 {
@@ -172,6 +202,7 @@ static bool step(struct agent_seat *s)
 	if (!first && s->at > s->then) {
 		measure(s, &m);
 		parda_step(s->parda, s->at, &m, &s->last);
+		others_only(s);
 		s->held_then = s->held;
 		s->steps++;
 		say(s);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agent: start, change and end of a host's controllers; agent-step.c is what they do. */
+#include "ctl/parda-message.h"
 #include "port/agent-impl.h"
 #include "port/log.h"
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,11 +43,22 @@ static struct parda_law law_of(const struct weir_policy_parda *c)
 		.wmax = c->wmax};
 }
 
+/* Seats are seen to in their order, so that those before this one have their array already. */
+static uint64_t number_of(const struct agent_seat *s, const char *array)
+{
+	uint64_t n = 0;
+
+	for (const struct agent_seat *other = s->agent->seats; other < s; other++)
+		n += other->parda && strcmp(other->array, array) == 0;
+	return n;
+}
+
 /* The controller goes on where only its law is another; else it begins anew. */
 static int seat_controller(struct agent_seat *s, const struct weir_policy_parda *c)
 {
 	const struct agent *a = s->agent;
-	struct parda_config config = {.id = a->id,
+	uint64_t number = number_of(s, c->array);
+	struct parda_config config = {.id = parda_message_id(a->host, number),
 		.instance = a->instance,
 		.law = law_of(c),
 		.find = c->find,
@@ -61,7 +74,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 	struct parda *made;
 	int r = 0;
 
-	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0) {
+	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
+		s->number == number) {
 		r = parda_set_law(s->parda, &config.law);
 	} else {
 		r = parda_new(&config, &made);
@@ -77,6 +91,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 	s->config = *c;
 	s->config.array = s->array;
 	s->hash = peer_hash(s->array);
+	s->number = number;
 	return 0;
 }
 
@@ -200,7 +215,7 @@ static int who_we_are(struct agent *a, struct weir_err *err)
 	char host[HOST_NAME_MAX + 1] = "";
 
 	gethostname(host, HOST_NAME_MAX);
-	a->id = peer_hash(p->host ? p->host : host);
+	snprintf(a->host, sizeof(a->host), "%s", p->host ? p->host : host);
 	a->instance = 1; /* alone, any will do */
 	return p->n_to ? open_peers(a, p->host ? p->host : host, err) : 0;
 }

@@ -39,12 +39,26 @@ static void test_through_the_codec(void)
 	uint8_t bytes[PEER_MAX];
 	struct parda_report heard;
 
-	m.reports[0] = parda_message_write(&told, 42, 2 * WEIR_SEC);
+	m.reports[0] = parda_message_write(&told, 42, 0, 2 * WEIR_SEC);
 	CHECK_INT(peer_read(bytes, peer_write(bytes, &m), &read), PEER_TAKEN);
 	CHECK_INT(read.reports[0].resource, 42);
 	CHECK_INT(read.reports[0].period, 2 * WEIR_SEC);
 	heard = parda_message_read(&read, &read.reports[0]);
 	check(&heard);
+}
+
+/* Two resources of a host are two to the others, and each the same one in every message. */
+static void test_several_of_a_host(void)
+{
+	struct peer_message m = {.instance = 77, .sequence = 5, .name = "h1"};
+	struct peer_report first = parda_message_write(&told, 42, 0, WEIR_SEC),
+			   second = parda_message_write(&told, 42, 1, WEIR_SEC);
+
+	CHECK_INT(parda_message_read(&m, &first).id, parda_message_id("h1", 0));
+	CHECK_INT(parda_message_read(&m, &second).id, parda_message_id("h1", 1));
+	CHECK(parda_message_id("h1", 0) != parda_message_id("h1", 1));
+	CHECK(parda_message_id("h1", 1) != parda_message_id("h2", 1));
+	CHECK_INT(parda_message_id("h1", 0), peer_hash("h1"));
 }
 
 /* Every byte of a report but the sender's own and those that say who it is of is carried: a field that is
@@ -62,7 +76,7 @@ static void test_nothing_is_forgotten(void)
 
 		memcpy((char *)&in + i, &value, sizeof(value));
 	}
-	wire = parda_message_write(&in, 1, 1);
+	wire = parda_message_write(&in, 1, 0, 1);
 	out = parda_message_read(&m, &wire);
 	CHECK(memcmp((char *)&in + offsetof(struct parda_report, shares),
 		      (char *)&out + offsetof(struct parda_report, shares),
@@ -72,6 +86,7 @@ static void test_nothing_is_forgotten(void)
 int main(void)
 {
 	RUN(test_through_the_codec);
+	RUN(test_several_of_a_host);
 	RUN(test_nothing_is_forgotten);
 	return 0;
 }
