@@ -25,8 +25,8 @@ peers_of()
 }
 
 # host NAME SHARES EXPORT PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. PEERS are keys of
-# `peers`, EXTRA of the tenant; $threshold is 25ms if it is not set. Windows settle with (period / gamma)(1 + 1 / epsilon): by these in 0.75 s, so that three
-# seconds are enough before one looks.
+# `peers`, EXTRA of the tenant; the threshold is $threshold, else 25ms. Windows settle with (period / gamma)(1 + 1 / epsilon):
+# by these in 0.75 s, so that three seconds are enough before one looks.
 host()
 {
 	cat >"$1.yaml" <<END
