@@ -40,6 +40,18 @@ static void *array(struct policy_reading *r, const void *from, size_t n, size_t 
 	return to;
 }
 
+/* In the policy's memory. */
+static const char **few_strings(struct policy_reading *r, const char *const *from, size_t n)
+{
+	const char **to = policy_alloc(r, n * sizeof(*to));
+
+	for (size_t i = 0; to && i < n; i++) {
+		to[i] = from[i];
+		string(r, &to[i]);
+	}
+	return to;
+}
+
 static void tenant(struct policy_reading *r, struct weir_tenant *t)
 {
 	const struct weir_match *from = t->match;
@@ -51,6 +63,8 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 		place(r, &t->min[i].at);
 	for (unsigned i = 0; i < t->n_max; i++)
 		place(r, &t->max[i].at);
+	if (t->n_servers)
+		t->servers = few_strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
 		return;
 	t->match = policy_alloc(r, t->n_match * sizeof(*t->match));
@@ -146,6 +160,13 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	string(&r, &p->peers.key);
 	string(&r, &p->peers.cluster);
 	string(&r, &p->peers.host);
+	p->cluster.controllers =
+		strings(&r, from->cluster.controllers, from->cluster.n_controllers);
+	p->cluster.listen = strings(&r, from->cluster.listen, from->cluster.n_listen);
+	p->cluster.servers = strings(&r, from->cluster.servers, from->cluster.n_servers);
+	string(&r, &p->cluster.name);
+	string(&r, &p->cluster.key);
+	place(&r, &p->cluster.at);
 	if (!r.no_memory)
 		policy_index_make(&r);
 	if (r.no_memory) {

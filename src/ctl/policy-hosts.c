@@ -11,7 +11,7 @@
 
 static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host", "period", NULL};
 static const char *const controllers[] = {
-	"none", "parda", "adaptbf", "tbf", NULL}; /* enum weir_controller */
+	"none", "parda", "adaptbf", "tbf", "pshift", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
 	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};

@@ -97,11 +97,15 @@ unsigned policy_install_buckets(
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret)
 {
-	unsigned n = buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
-		part.min ? part.min[i] : 1, ret);
+	unsigned n = 0;
 
+	if (!p->cluster.n_servers)
+		n = buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
+			part.min ? part.min[i] : 1, ret);
 	if (part.rules && part.rules[i].bucket.size > 0)
 		ret[n++] = part.rules[i].bucket;
+	if (part.rules && part.rules[i].second.size > 0)
+		ret[n++] = part.rules[i].second;
 	return n;
 }
 

@@ -10,6 +10,7 @@
  *   policy-resource.c  resources, exports
  *   policy-hosts.c     what hosts that share a resource need: peers, the window's controller
  *   policy-server.c    controllers of a server's own gate: AdapTBF, static rules
+ *   policy-cluster.c   servers with one min and max over all of them: pShift
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
  *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
@@ -66,8 +67,10 @@ struct weir_tenant {
 	double slo_percentile; /* 0: none; "p99.9 < 10ms" → 99.9. Leaves only */
 	weir_time slo_latency;
 	struct weir_match *match;
-	unsigned n_match; /* leaves only */
-	bool is_default;  /* takes what nobody matches */
+	unsigned n_match;     /* leaves only */
+	const char **servers; /* of the cluster, where it is served; leaves only */
+	unsigned n_servers;   /* 0: at all of them */
+	bool is_default;      /* takes what nobody matches */
 	struct weir_place at;
 };
 
@@ -83,6 +86,7 @@ enum weir_controller { /* what steers a resource's gate beside the policy */
 	WEIR_CONTROLLER_PARDA,   /* the window, with the other hosts */
 	WEIR_CONTROLLER_ADAPTBF, /* every leaf's tokens, alone */
 	WEIR_CONTROLLER_TBF,     /* rules that nobody changes */
+	WEIR_CONTROLLER_PSHIFT,  /* every leaf's tokens, by the cluster's controller */
 	WEIR_CONTROLLERS
 };
 
@@ -132,6 +136,20 @@ struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stat
 	struct weir_place *to_at, listen_at; /* where these stand; to_at: of each of `to` */
 	const char *host;                    /* who we are; NULL: what the machine is called */
 	weir_time period;                    /* between two steps of the controllers */
+};
+
+struct weir_policy_cluster {      /* servers under one controller; n_servers 0: none */
+	const char *name;         /* never NULL in a cluster */
+	const char *key;          /* file */
+	const char **controllers; /* where servers find it */
+	size_t n_controllers;
+	const char **listen; /* where it listens, if that is not there */
+	size_t n_listen;
+	const char **servers; /* names of resources, over all machines; sorted */
+	size_t n_servers;
+	weir_time period;   /* a QoS period */
+	weir_time interval; /* between two rounds of the controller; 0: it adapts */
+	struct weir_place at;
 };
 
 struct weir_resource {
@@ -205,6 +223,7 @@ struct weir_policy {
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;
 	struct weir_policy_peers peers;
+	struct weir_policy_cluster cluster;
 	const struct policy_index *index; /* in `memory`; NULL: put together by hand */
 };
 

@@ -196,6 +196,38 @@ static json_t *adaptbf(const struct snapshot_adaptbf *a)
 	return j;
 }
 
+/* A number of tokens; null: no limit. */
+static json_t *tokens(int64_t n)
+{
+	return n == LEASE_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *lease(const struct snapshot_lease *l)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "tenant", text(l->tenant),
+		"used", tokens(l->used), "claim", tokens(l->claim), "cap", tokens(l->cap),
+		"reserved", tokens(l->reserved), "limit", tokens(l->limit), "r_tokens",
+		tokens(l->r), "l_tokens", tokens(l->l), "closed_loop", l->closed);
+}
+
+static json_t *pshift(const struct snapshot_pshift *p)
+{
+	static const char *const states[LEASE_STATES] = {"blind", "leased", "held", "static"};
+	json_t *leases = p ? json_array() : NULL;
+
+	if (!p)
+		return json_null();
+	for (size_t i = 0; i < p->n_leases; i++)
+		json_array_append_new(leases, lease(&p->leases[i]));
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"state", states[p->status.state], "period", count(p->status.period), "granted",
+		count(p->status.granted), "generation", count(p->status.generation), "interval_s",
+		seconds((double)p->status.interval), "capacity", real(p->capacity), "reports",
+		count(p->status.reports), "entries", count(p->status.entries), "taken",
+		count(p->status.taken), "refused", count(p->status.refused), "looks",
+		count(p->looks), "busy_s", seconds((double)p->busy), "leases", leases);
+}
+
 static json_t *resource(const struct snapshot_resource *r)
 {
 	json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", text(r->name), "back",
@@ -210,6 +242,7 @@ static json_t *resource(const struct snapshot_resource *r)
 	json_object_set_new(j, "controller", text(r->controller));
 	json_object_set_new(j, "parda", parda(r));
 	json_object_set_new(j, "adaptbf", adaptbf(r->adaptbf));
+	json_object_set_new(j, "pshift", pshift(r->pshift));
 	return j;
 }
 
@@ -231,6 +264,23 @@ static json_t *peers(const struct snapshot *s)
 		count(p->full), "same_name", p->same ? text(p->same_name) : json_null());
 }
 
+static json_t *controllers(const struct snapshot *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_links; i++) {
+		const struct snapshot_link *l = &s->links[i];
+
+		json_array_append_new(list,
+			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", text(l->resource),
+				"address", text(l->address), "up", l->up, "since_s",
+				l->since ? seconds((double)(s->now - l->since)) : json_null(),
+				"lost", count(l->downs), "why",
+				l->why[0] ? text(l->why) : json_null()));
+	}
+	return list;
+}
+
 /* ---- the whole */
 
 json_t *api_status(const struct snapshot *s, bool histograms)
@@ -244,14 +294,14 @@ json_t *api_status(const struct snapshot *s, bool histograms)
 		json_array_append_new(resources, resource(&s->resources[i]));
 		clients += s->resources[i].clients;
 	}
-	return json_pack(
-		"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, "
+			 "s:o, s:o, s:o}",
 		"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
 		seconds((double)(s->now - s->started)), "policy_version", count(s->version),
 		"enforce", s->enforce, "connections", "accepted", count(s->connections), "refused",
 		count(s->refused), "broken", count(s->broken), "buffers", "used", count(s->memory),
 		"limit", count(s->memory_budget), "clients", count(clients), "tenants", tenants,
-		"resources", resources, "peers", peers(s));
+		"resources", resources, "peers", peers(s), "controllers", controllers(s));
 }
 
 json_t *api_clients(const struct snapshot *s)

@@ -62,6 +62,7 @@ const struct control_ops *const control_table[WEIR_CONTROLLERS] = {
 	[WEIR_CONTROLLER_PARDA] = &parda_ops,
 	[WEIR_CONTROLLER_ADAPTBF] = &steward_ops,
 	[WEIR_CONTROLLER_TBF] = &tbf_ops,
+	[WEIR_CONTROLLER_PSHIFT] = &lessee_ops,
 };
 
 void control_free(struct resource *r)

@@ -15,6 +15,7 @@
  *
  *   control.c   the table; static rules
  *   steward.c   AdapTBF
+ *   lessee.c    pShift
  */
 #ifndef WEIR_PORT_CONTROL_H
 #define WEIR_PORT_CONTROL_H
@@ -53,5 +54,6 @@ extern const struct control_ops *const control_table[WEIR_CONTROLLERS];
 void control_free(struct resource *r);
 
 extern const struct control_ops steward_ops; /* AdapTBF */
+extern const struct control_ops lessee_ops;  /* pShift */
 
 #endif

@@ -25,6 +25,7 @@
 #include <sys/types.h>
 
 struct agent;          /* agent.c */
+struct cluster;        /* cluster.c */
 struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
 struct gateway_divide; /* gateway-divide.c */
@@ -84,6 +85,7 @@ struct gateway {
 	size_t n_overrides;
 	struct gateway_divide *divide;
 	struct agent *agent;           /* NULL: no controllers that need other hosts */
+	struct cluster *cluster;       /* NULL: it is in none */
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
 
 	struct worker *workers;

@@ -10,6 +10,7 @@
 #include "port/gateway-impl.h"
 #include "port/agent.h"
 #include "port/back.h"
+#include "port/cluster.h"
 #include "port/gateway-ledger.h"
 #include "port/tls.h"
 #include <assert.h>
@@ -282,6 +283,8 @@ static int start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = agent_start(g, err);
+	if (rc == 0)
+		rc = cluster_start(g, err);
 	if (rc < 0)
 		return rc;
 	return gateway_listen(g, err);
@@ -366,7 +369,8 @@ void gateway_free(struct gateway *g)
 	if (!g)
 		return;
 	if (g->loop) {
-		agent_stop(g); /* first: it may run the loop */
+		agent_stop(g); /* first: it may run the loop, as the next */
+		cluster_stop(g);
 		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metrics-control: what controllers say of themselves, as Prometheus reads it. */
 #include "port/metrics-impl.h"
+#include <math.h>
 #include <stddef.h>
 
 /* ---- other hosts */
@@ -121,6 +122,102 @@ static void write_adaptbf(const struct snapshot *s, FILE *to)
 	}
 }
 
+/* ---- pShift */
+
+#define P(member) offsetof(struct snapshot_pshift, member)
+static const struct metrics_field pshift_fields[] = {
+	{"weir_pshift_period", "gauge", "Number of the QoS period; 0: none is known.",
+		P(status.period), METRICS_U64, true},
+	{"weir_pshift_granted_period", "gauge", "That in which a controller was last heard.",
+		P(status.granted), METRICS_U64, true},
+	{"weir_pshift_capacity", "gauge", "Tokens a second that it says it can serve.", P(capacity),
+		METRICS_DOUBLE, true},
+	{"weir_pshift_reports_total", "counter", "Messages to the controllers.", P(status.reports),
+		METRICS_U64, true},
+	{"weir_pshift_grants_total", "counter", "Messages of controllers that were taken.",
+		P(status.taken), METRICS_U64, true},
+	{"weir_pshift_busy_seconds_total", "counter", "Spent looking at the gate and granting.",
+		P(busy), METRICS_TIME, true},
+};
+#undef P
+#define L(member) offsetof(struct snapshot_lease, member)
+static const struct metrics_field lease_fields[] = {
+	{"weir_pshift_used_tokens", "gauge", "Used in this period.", L(used), METRICS_I64, true},
+	{"weir_pshift_claim_tokens", "gauge", "Served first until so many were used.", L(claim),
+		METRICS_I64, true},
+	{"weir_pshift_reserved_tokens", "gauge", "Claim of each period to come.", L(reserved),
+		METRICS_I64, true},
+	{"weir_pshift_r_tokens", "gauge", "First claims at the gate.", L(r), METRICS_I64, true},
+	{"weir_pshift_l_tokens", "gauge", "Rights to be served at the gate.", L(l), METRICS_I64,
+		true},
+	{"weir_pshift_cap_tokens", "gauge", "Served at all until so many were used.", L(cap),
+		METRICS_I64, true},
+	{"weir_pshift_limit_tokens", "gauge", "Cap of each period to come.", L(limit), METRICS_I64,
+		true},
+};
+#undef L
+
+static void write_leases(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+{
+	metrics_family(to, f->name, f->type, f->help);
+	for (size_t i = 0; i < s->n_resources; i++) {
+		const struct snapshot_pshift *p = s->resources[i].pshift;
+
+		for (size_t k = 0; p && k < p->n_leases; k++) {
+			double value = metrics_value(&p->leases[k], f);
+
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "tenant",
+				p->leases[k].tenant);
+			metrics_number(to, value >= (double)LEASE_NO_LIMIT ? INFINITY : value);
+		}
+	}
+}
+
+static void write_links(const struct snapshot *s, FILE *to)
+{
+	metrics_family(to, "weir_pshift_controller_up", "gauge", "1: it is connected and proven.");
+	for (size_t i = 0; i < s->n_links; i++) {
+		fputs("weir_pshift_controller_up", to);
+		metrics_labels(
+			to, "resource", s->links[i].resource, "controller", s->links[i].address);
+		metrics_number(to, s->links[i].up);
+	}
+}
+
+static void write_pshift(const struct snapshot *s, FILE *to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		any |= s->resources[i].pshift != NULL;
+	if (!any)
+		return;
+	metrics_family(to, "weir_pshift_leased", "gauge", "1: leased; 0: blind, held or static.");
+	for (size_t i = 0; i < s->n_resources; i++) {
+		if (!s->resources[i].pshift)
+			continue;
+		fputs("weir_pshift_leased", to);
+		metrics_labels(to, "resource", s->resources[i].name, "", "");
+		metrics_number(to, s->resources[i].pshift->status.state == LEASE_LEASED);
+	}
+	for (size_t k = 0; k < COUNT(pshift_fields); k++) {
+		const struct metrics_field *f = &pshift_fields[k];
+
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].pshift)
+				continue;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(s->resources[i].pshift, f));
+		}
+	}
+	for (size_t k = 0; k < COUNT(lease_fields); k++)
+		write_leases(s, &lease_fields[k], to);
+	write_links(s, to);
+}
+
 static void write_peers(const struct snapshot *s, FILE *to)
 {
 	const struct peer_stats *p = &s->peers;
@@ -161,5 +258,6 @@ void metrics_control(const struct snapshot *s, FILE *to)
 {
 	write_parda(s, to);
 	write_adaptbf(s, to);
+	write_pshift(s, to);
 	write_peers(s, to);
 }

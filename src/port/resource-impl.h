@@ -60,6 +60,7 @@ struct resource_policy {
 
 struct resource_shadows;
 struct resource_totals;
+struct lessee;
 struct steward;
 
 struct resource {
@@ -81,6 +82,7 @@ struct resource {
 		*policy_of; /* freed by resource_policy_free; NULL before the first swap */
 	const struct control_ops *control; /* in force; never NULL */
 	struct steward *steward;           /* steward.c's own; NULL: AdapTBF was never on */
+	struct lessee *lessee;             /* lessee.c's own; NULL: pShift was never on */
 
 	struct client own; /* of the gateway's own requests; in no list */
 	struct client *clients;

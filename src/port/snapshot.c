@@ -6,6 +6,7 @@
  * memory hangs on one list, so freeing needs to know nothing of what is inside.
  */
 #include "port/agent.h"
+#include "port/cluster.h"
 #include "port/gateway-impl.h"
 #include "port/snapshot.h"
 #include <errno.h>
@@ -207,6 +208,7 @@ int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
 	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
 	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
 	gather_agent(g, s);
+	cluster_look(g, s);
 	s->now = loop_clock();
 	*ret_snapshot = s;
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/hist.h"
 #include "ctl/adaptbf.h"
 #include "ctl/policy.h"
+#include "ctl/pshift-server.h"
 #include "gate/gate.h"
 #include "port/peer.h"
 
@@ -42,10 +43,33 @@ struct snapshot_adaptbf {
 	size_t n_jobs;
 };
 
+/* pShift at a resource, as of its last look. */
+struct snapshot_pshift {
+	struct pshift_server_status status;
+	double capacity; /* tokens a second, as told */
+	uint64_t looks;
+	weir_time busy; /* ns of all looks */
+	struct snapshot_lease {
+		const char *tenant;                        /* path */
+		int64_t used, claim, cap, reserved, limit; /* ctl/pshift.h; LEASE_NO_LIMIT */
+		int64_t r, l;                              /* tokens at the gate */
+		bool closed;
+	} * leases;
+	size_t n_leases;
+};
+
+struct snapshot_link { /* to one controller of the cluster */
+	char resource[64], address[128], why[96];
+	bool up;
+	weir_time since; /* of it being so */
+	uint64_t downs;
+};
+
 struct snapshot_resource {
 	const char *name, *back;
 	const char *controller;           /* NULL: none */
 	struct snapshot_adaptbf *adaptbf; /* NULL: it is not on */
+	struct snapshot_pshift *pshift;   /* NULL: it is not on */
 	char state[160];                  /* "up", "lost for 3 s; 2 reconnects", … */
 	bool up;
 	uint64_t size;
@@ -85,7 +109,9 @@ struct snapshot {
 	uint64_t connections, refused,
 		broken;               /* accepted; turned away; cut off for breaking the protocol */
 	size_t memory, memory_budget; /* bytes of payload buffers held */
-	bool has_peers;               /* the policy names some */
+	struct snapshot_link *links;  /* of the cluster */
+	size_t n_links;
+	bool has_peers; /* the policy names some */
 	struct peer_stats peers;
 	void *memory_of; /* what everything above lies in */
 };
