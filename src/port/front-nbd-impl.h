@@ -118,15 +118,20 @@ struct front_nbd_conn {
 	struct loop_task task;
 };
 
-struct front_nbd_purse { /* what all connections of a tenant to a resource hold */
-	size_t held;     /* bytes of chunks; the deaf ones' not */
-	uint32_t jobs;   /* theirs neither */
+struct front_nbd_ring { /* of purses; its head is one, too, and alone leads to itself */
+	struct front_nbd_ring *next, *prev;
+};
+
+struct front_nbd_purse {            /* what all connections of a tenant to a resource hold */
+	struct front_nbd_ring ring; /* first; next NULL: nobody waits */
+	size_t held;                /* bytes of chunks; the deaf ones' not */
+	uint32_t jobs;              /* theirs neither */
 	size_t deaf_held;
 	uint32_t deaf_jobs;
 	/* those that wait, in order */
 	struct front_nbd_conn *first, **end;
-	size_t n_queued;
-	struct front_nbd_purse *next, **link; /* of those with a queue */
+	size_t n_queued, in_vain; /* in_vain: looked at since the last change */
+	uint64_t change;          /* which that was */
 };
 
 struct front_nbd_till { /* one resource's purses, by tenant */
@@ -162,15 +167,15 @@ struct front_nbd { /* one worker's */
 	size_t rest_bytes; /* in all `rest`s */
 	weir_time tick_at; /* what the tick is set to */
 
-	/* front-nbd-wait.c's */
-	struct front_nbd_purse *waiting, **waiting_end; /* purses with a queue: in turn */
-	size_t n_waiting;                               /* connections in these queues */
-	size_t in_vain;                /* of them, looked at since something changed */
+	/* front-nbd-wait.c's: purses with a queue */
+	struct front_nbd_ring waiting; /* to be looked at, in turn */
+	struct front_nbd_ring looked;  /* nobody of theirs may go on until something changes */
 	struct front_nbd_conn *waking; /* it goes before those that wait, for one request */
 	uint64_t granted;              /* jobs so far */
 	uint64_t given_back;           /* the same; and whatever else may let somebody go on */
-	uint64_t seen_back;
-	size_t seen_held; /* bytes */
+	uint64_t changes;              /* of what may let somebody go on, as seen … */
+	uint64_t seen_back;            /* … by this */
+	size_t seen_held;              /* … and this, bytes */
 };
 
 static inline struct front_nbd_job *front_nbd_job_of(struct request *q)
@@ -215,6 +220,7 @@ void front_nbd_jobs_free(struct front_nbd *f);
 
 /* ---- front-nbd-wait.c */
 
+void front_nbd_wait_init(struct front_nbd *f);
 /* It may not have what it needs (c->need, c->own): not read from until it may. */
 void front_nbd_pause(struct front_nbd_conn *c);
 void front_nbd_unpause(struct front_nbd_conn *c); /* it ends: waits no more */
@@ -222,7 +228,8 @@ void front_nbd_unpause(struct front_nbd_conn *c); /* it ends: waits no more */
 void front_nbd_returned(struct front_nbd_conn *c);
 /* Does somebody of its purse wait who will get on when others of it wait, too? */
 bool front_nbd_goes_behind(const struct front_nbd_conn *c);
-/* Those that may go on do. true: there may be more of them; again, without waiting for an event. */
+/* Those that may go on do. true: there may be more of them; again, without waiting for an event.
+ * Nothing to do while nobody waits. */
 bool front_nbd_wake(struct front_nbd *f);
 
 /* ---- front-nbd-read.c */

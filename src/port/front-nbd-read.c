@@ -233,8 +233,7 @@ static enum front_nbd_step begin_checked(struct front_nbd_conn *c)
 static enum front_nbd_step begin(struct front_nbd_conn *c)
 {
 	const struct nbd_request *q = &c->request;
-	struct front_nbd_rules rules = {
-		c->size, c->flags, c->block_min, c->structured,
+	struct front_nbd_rules rules = {c->size, c->flags, c->block_min, c->structured,
 		c->base_allocation || c->tells_held};
 	int error;
 

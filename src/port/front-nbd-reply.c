@@ -96,8 +96,8 @@ static void add_read(struct gathering *g, const struct front_nbd_job *j)
 static size_t status_head(
 	uint8_t *p, const struct front_nbd_job *j, uint32_t context, uint32_t extents, bool last)
 {
-	size_t n = nbd_chunk_write(p, j->cookie, NBD_CHUNK_STATUS, last ? NBD_CHUNK_DONE : 0,
-		4 + 8 * extents);
+	size_t n = nbd_chunk_write(
+		p, j->cookie, NBD_CHUNK_STATUS, last ? NBD_CHUNK_DONE : 0, 4 + 8 * extents);
 
 	bytes_put32(p + n, context);
 	return n + 4;

@@ -18,29 +18,50 @@
 #define MOST    64 /* connections woken in one round: then the sockets have theirs */
 #define IN_VAIN 16 /* looked at in one round without success */
 
+/* ---- purses */
+
+static void ring_put(struct front_nbd_ring *before, struct front_nbd_ring *r)
+{
+	r->prev = before->prev;
+	r->next = before;
+	r->prev->next = r;
+	before->prev = r;
+}
+
+static void ring_take(struct front_nbd_ring *r)
+{
+	r->prev->next = r->next;
+	r->next->prev = r->prev;
+	r->next = r->prev = NULL;
+}
+
+static bool ring_empty(const struct front_nbd_ring *head)
+{
+	return head->next == head;
+}
+
+/* All of `from` behind those of `to`. */
+static void ring_append(struct front_nbd_ring *to, struct front_nbd_ring *from)
+{
+	if (ring_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	from->next = from->prev = from;
+}
+
+void front_nbd_wait_init(struct front_nbd *f)
+{
+	f->waiting.next = f->waiting.prev = &f->waiting;
+	f->looked.next = f->looked.prev = &f->looked;
+}
+
 /* ---- queues */
-
-static void purse_link(struct front_nbd *f, struct front_nbd_purse *p)
-{
-	p->next = NULL;
-	p->link = f->waiting_end;
-	*f->waiting_end = p;
-	f->waiting_end = &p->next;
-}
-
-static void purse_unlink(struct front_nbd *f, struct front_nbd_purse *p)
-{
-	*p->link = p->next;
-	if (p->next)
-		p->next->link = p->link;
-	else
-		f->waiting_end = p->link;
-	p->link = NULL;
-}
 
 static void enqueue(struct front_nbd_conn *c, bool first)
 {
-	struct front_nbd *f = c->front;
 	struct front_nbd_purse *p = c->purse;
 
 	c->link_queued = first ? &p->first : p->end;
@@ -52,13 +73,11 @@ static void enqueue(struct front_nbd_conn *c, bool first)
 		p->end = &c->next_queued;
 	c->queued_in = p;
 	if (p->n_queued++ == 0)
-		purse_link(f, p);
-	f->n_waiting++;
+		ring_put(&c->front->waiting, &p->ring);
 }
 
 static void dequeue(struct front_nbd_conn *c)
 {
-	struct front_nbd *f = c->front;
 	struct front_nbd_purse *p = c->queued_in;
 
 	*c->link_queued = c->next_queued;
@@ -68,8 +87,7 @@ static void dequeue(struct front_nbd_conn *c)
 		p->end = c->link_queued;
 	c->queued_in = NULL;
 	if (--p->n_queued == 0)
-		purse_unlink(f, p);
-	f->n_waiting--;
+		ring_take(&p->ring);
 }
 
 /* ---- who waits */
@@ -115,29 +133,35 @@ void front_nbd_returned(struct front_nbd_conn *c)
 
 /* ---- who gets on */
 
+/* Its first was looked at: in vain, and he waits on, or not. Who stayed the first stands for all behind him. */
+static void looked_at(struct front_nbd *f, struct front_nbd_purse *p, bool in_vain, bool stays)
+{
+	bool again = !in_vain || p->change != f->changes;
+
+	p->in_vain = again ? in_vain : p->in_vain + 1;
+	p->change = f->changes;
+	if (!p->n_queued)
+		return;
+	ring_take(&p->ring);
+	ring_put(stays || p->in_vain >= p->n_queued ? &f->looked : &f->waiting, &p->ring);
+}
+
 /* false: in vain. */
 static bool wake_one(struct front_nbd *f)
 {
-	struct front_nbd_purse *p = f->waiting;
+	struct front_nbd_purse *p = (struct front_nbd_purse *)(void *)f->waiting.next;
 	struct front_nbd_conn *c = p->first;
 	uint64_t granted = f->granted;
+	bool in_vain;
 
 	front_nbd_unpause(c);
 	f->waking = c;
 	front_nbd_resume(c);
 	f->waking = NULL;
 	front_nbd_events(c);
-	if (p->n_queued) {
-		purse_unlink(f, p);
-		purse_link(f, p);
-	}
-	if (!c->paused || f->granted != granted) {
-		f->in_vain = 0;
-		return true;
-	}
-	if (c->queued_in) /* as the first of its purse it speaks for all behind it */
-		f->in_vain += p->first == c ? p->n_queued : 1;
-	return false;
+	in_vain = c->paused && f->granted == granted;
+	looked_at(f, p, in_vain && c->queued_in == p, in_vain && p->first == c);
+	return !in_vain;
 }
 
 bool front_nbd_wake(struct front_nbd *f)
@@ -145,15 +169,17 @@ bool front_nbd_wake(struct front_nbd *f)
 	size_t held = chunk_held(f->pool);
 	unsigned woken = 0, in_vain = 0;
 
-	if (f->given_back != f->seen_back || held < f->seen_held)
-		f->in_vain = 0;
+	if (f->given_back != f->seen_back || held < f->seen_held) {
+		f->changes++;
+		ring_append(&f->waiting, &f->looked);
+	}
 	f->seen_back = f->given_back;
 	f->seen_held = held;
-	while (woken < MOST && in_vain < IN_VAIN && f->in_vain < f->n_waiting) {
+	while (!ring_empty(&f->waiting) && woken < MOST && in_vain < IN_VAIN) {
 		if (wake_one(f))
 			woken++;
 		else
 			in_vain++;
 	}
-	return f->in_vain < f->n_waiting;
+	return !ring_empty(&f->waiting);
 }

@@ -253,7 +253,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 	f->submitted = false;
 	if (f->todo)
 		look_at_all(f);
-	more = f->n_waiting && front_nbd_wake(f);
+	more = front_nbd_wake(f);
 	/* The resources have had their turn: what was submitted since must not wait for an event. */
 	return more || f->todo || f->submitted;
 }
@@ -317,7 +317,7 @@ static int front_make(struct worker *w)
 	f->pool = worker_pool(w);
 	f->scratch = worker_scratch(w, &f->scratch_room);
 	f->todo_end = &f->todo;
-	f->waiting_end = &f->waiting;
+	front_nbd_wait_init(f);
 	f->tick_at = WEIR_NEVER;
 	f->turn.turn = turn;
 	f->tick.due = tick;
