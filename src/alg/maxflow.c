@@ -106,6 +106,12 @@ void maxflow_tokens(const struct pshift_input *in, const struct maxflow *g, int6
 	}
 }
 
+void maxflow_again(const struct pshift_input *in, struct maxflow *g)
+{
+	fill(in, g);
+	maxflow_reset(in, g);
+}
+
 int maxflow_new(const struct pshift_input *in, struct maxflow *ret)
 {
 	struct maxflow g = {.nodes = 2 + (uint32_t)(in->buckets + in->servers),
@@ -114,8 +120,7 @@ int maxflow_new(const struct pshift_input *in, struct maxflow *ret)
 
 	if (r)
 		return r;
-	fill(in, &g);
-	maxflow_reset(in, &g);
+	maxflow_again(in, &g);
 	*ret = g;
 	return 0;
 }

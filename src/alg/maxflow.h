@@ -28,6 +28,8 @@ struct maxflow {
 /* The input must be in order (pshift_check). 0 or -ENOMEM; free with maxflow_free. */
 int maxflow_new(const struct pshift_input *in, struct maxflow *ret);
 void maxflow_free(struct maxflow *g);
+/* Makes the graph again, in the memory that is there; the input has the same sizes. */
+void maxflow_again(const struct pshift_input *in, struct maxflow *g);
 /* Back to no flow at all. */
 void maxflow_reset(const struct pshift_input *in, struct maxflow *g);
 

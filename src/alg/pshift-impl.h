@@ -62,7 +62,8 @@ struct pshift_flow {
 	int64_t *gap;        /* of each server: Σ tokens − capacity; > 0 overloaded */
 	uint64_t *has, *can; /* of each bucket: at which servers it has tokens, and could have
 	                           * more; server j is bit j mod 64, so that a bit not set is certain */
-	unsigned passes;     /* as in pshift_result */
+	int64_t before;      /* as in pshift_result */
+	unsigned passes;     /* the same */
 	bool general;
 };
 

@@ -74,70 +74,98 @@ static int64_t least0(int64_t a, int64_t b) /* at least 0 */
 	return n > 0 ? n : 0;
 }
 
-#define BLOCK 128 /* entries of which a sum cannot overflow: 2⁷ × 2⁵³ */
-
-struct pairs {
-	int64_t give, take; /* that a bucket's entries may */
+/* What entries of one bucket may give and take, BLOCK at a time: then no sum of them overflows, which
+ * is 2⁶ × 2⁵³ at most. */
+#define BLOCK 64
+struct block {
+	int64_t give[BLOCK], take[BLOCK];
+	int64_t gives, takes; /* all of them */
 };
 
-static struct pairs find(const struct shift *s, uint32_t e, uint32_t end)
+static inline void look(const struct shift *s, uint32_t e, uint32_t n, struct block *b)
 {
-	const uint32_t *restrict server = s->f->server;
-	const int64_t *restrict demand = s->f->demand, *restrict tokens = s->f->tokens;
+	const uint32_t *restrict server = s->f->server + e;
+	const int64_t *restrict demand = s->f->demand + e, *restrict tokens = s->f->tokens + e;
 	const int64_t *restrict may = s->may;
-	struct pairs p = {0, 0};
 
-	while (e < end) {
-		uint32_t stop = end - e > BLOCK ? e + BLOCK : end;
-		int64_t take = 0;
+	b->gives = b->takes = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		int64_t m = may[server[k]], t = tokens[k];
 
-		for (; e < stop; e++) {
-			int64_t m = may[server[e]], t = tokens[e];
-
-			p.give += least0(m, t);
-			take += least0(-m, demand[e] - t);
-		}
-		p.take = least(p.take + take, PSHIFT_SUM);
+		b->gives += b->give[k] = least0(m, t);
+		b->takes += b->take[k] = least0(-m, demand[k] - t);
 	}
-	return p;
 }
 
-/* Moves n tokens of bucket i: the first entries that may give do, and the first that may take. */
-static void move(struct shift *s, size_t i, int64_t n, struct stage *st)
+/* The first that may give do, *give in all, and the first that may take. */
+static inline void move(struct shift *s, size_t i, uint32_t e, uint32_t n, const struct block *b,
+	int64_t *give, int64_t *take)
 {
-	const uint32_t *restrict server = s->f->server;
-	const int64_t *restrict demand = s->f->demand;
-	int64_t *restrict tokens = s->f->tokens, *restrict may = s->may;
-	int64_t give = n, take = n;
+	const uint32_t *restrict server = s->f->server + e;
+	const int64_t *restrict demand = s->f->demand + e;
+	int64_t *restrict tokens = s->f->tokens + e, *restrict may = s->may;
+	int64_t left = *give, room = *take;
 	uint64_t has = 0, can = 0;
 
-	for (uint32_t e = s->f->first[i], end = s->f->first[i + 1]; e < end; e++) {
-		uint32_t j = server[e];
-		int64_t m = may[j], t = tokens[e];
-		int64_t x = least(least0(m, t), give), y = least(least0(-m, demand[e] - t), take);
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t j = server[k];
+		int64_t x = least(b->give[k], left), y = least(b->take[k], room), t;
 
-		give -= x;
-		take -= y;
-		tokens[e] = t += y - x;
-		may[j] = m + y - x;
+		left -= x;
+		room -= y;
+		may[j] += y - x;
+		tokens[k] = t = tokens[k] + y - x;
 		has |= (uint64_t)(t > 0) << (j & 63);
-		can |= (uint64_t)(demand[e] > t) << (j & 63);
+		can |= (uint64_t)(demand[k] > t) << (j & 63);
 	}
-	s->f->has[i] = has;
-	s->f->can[i] = can;
+	*give = left;
+	*take = room;
+	s->f->has[i] |= has;
+	s->f->can[i] |= can;
+}
+
+/* A bucket of more than BLOCK entries: first all are looked at, then all again. */
+static bool stage_long(struct shift *s, size_t i, struct stage *st)
+{
+	uint32_t first = s->f->first[i], end = s->f->first[i + 1];
+	int64_t gives = 0, takes = 0, n, give, take;
+	struct block b;
+
+	for (uint32_t e = first; e < end; e += BLOCK) {
+		look(s, e, end - e < BLOCK ? end - e : BLOCK, &b);
+		gives += b.gives;
+		takes = least(takes + b.takes, PSHIFT_SUM);
+	}
+	n = give = take = least(gives, takes);
 	st->moved += n;
+	s->f->has[i] = s->f->can[i] = 0;
+	for (uint32_t e = first; e < end; e += BLOCK) {
+		uint32_t some = end - e < BLOCK ? end - e : BLOCK;
+
+		look(s, e, some, &b);
+		move(s, i, e, some, &b, &give, &take);
+	}
+	return takes > n;
 }
 
 /* Moves what it can inside bucket i. Can somebody take more of it? */
-static bool stage_bucket(struct shift *s, size_t i, struct stage *st)
+static inline bool stage_bucket(struct shift *s, size_t i, struct stage *st)
 {
-	struct pairs p = find(s, s->f->first[i], s->f->first[i + 1]);
-	int64_t n = least(p.give, p.take);
+	uint32_t first = s->f->first[i], entries = s->f->first[i + 1] - first;
+	int64_t n, give, take;
+	struct block b;
 
 	st->stale++;
-	if (n > 0)
-		move(s, i, n, st);
-	return p.take > n;
+	if (entries > BLOCK)
+		return stage_long(s, i, st);
+	look(s, first, entries, &b);
+	n = give = take = least(b.gives, b.takes);
+	st->moved += n;
+	if (n > 0) {
+		s->f->has[i] = s->f->can[i] = 0;
+		move(s, i, first, entries, &b, &give, &take);
+	}
+	return b.takes > n;
 }
 
 /* `may` is set; over `list`, or all buckets, which are then listed if somebody can take more of them.
@@ -210,27 +238,30 @@ struct label {
  * get rid of then is no worse where it is than where it was. */
 static bool label_bucket(struct shift *s, size_t i, struct label *l)
 {
-	struct pshift_flow *f = s->f;
-	uint32_t first = f->first[i], end = f->first[i + 1];
+	const uint32_t *restrict server = s->f->server;
+	const int64_t *restrict demand = s->f->demand, *restrict tokens = s->f->tokens;
+	uint32_t *restrict levels = s->level, level = l->level;
+	int64_t *restrict room = s->room;
+	uint32_t first = s->f->first[i], end = s->f->first[i + 1];
 	int64_t spare = 0;
 
 	for (uint32_t e = first; e < end; e++) {
-		uint32_t j = f->server[e];
+		uint32_t j = server[e];
+		int64_t n = least(demand[e] - tokens[e], room[j]);
 
-		if (s->level[j] == l->level)
-			spare = least(
-				spare + least(f->demand[e] - f->tokens[e], s->room[j]), PSHIFT_SUM);
+		spare = least(spare + (levels[j] == level ? n : 0), PSHIFT_SUM);
 	}
 	if (spare == 0)
 		return false;
 	for (uint32_t e = first; e < end; e++) {
-		uint32_t j = f->server[e];
+		uint32_t j = server[e];
+		int64_t n = least(spare, tokens[e]);
 
-		if (s->level[j] <= l->level || f->tokens[e] == 0)
+		if (levels[j] <= level || n == 0)
 			continue;
-		l->found |= s->level[j] == FAR;
-		s->level[j] = l->level + 1;
-		s->room[j] = least(s->room[j] + least(spare, f->tokens[e]), PSHIFT_SUM);
+		l->found |= levels[j] == FAR;
+		levels[j] = level + 1;
+		room[j] = least(room[j] + n, PSHIFT_SUM);
 	}
 	return true;
 }

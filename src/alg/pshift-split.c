@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define DIVIDE     ((int64_t)1 << 60) /* from such a sum of demand on 4 D may not fit 63 bits */
-#define LONG_ROW   128                /* 2⁵³ × 128 is past 2⁶⁰ */
 #define SMALL      ((int64_t)1 << 20) /* what a float keeps, with a bit to spare */
 #define PART       ((size_t)1 << 15)  /* entries that are worth a thread's while */
 #define PARTS_MOST 64
@@ -170,14 +169,22 @@ static int64_t shares_wide(
 
 static wide sum_of(const int64_t *d, size_t n)
 {
-	int64_t sum = 0;
-	wide more = 0;
+	wide sum = 0;
 
-	for (size_t k = 0; k < n && n < LONG_ROW; k++)
+	for (size_t k = 0; k < n; k++)
 		sum += d[k];
-	for (size_t k = 0; k < n && n >= LONG_ROW; k++)
-		more += d[k];
-	return n < LONG_ROW ? sum : more;
+	return sum;
+}
+
+/* Eight entries with little demand, as most have it; false: it is not so. */
+static inline bool split_eight(const int64_t *d, int64_t want, int64_t *tokens)
+{
+	int64_t sum = d[0] + d[1] + d[2] + d[3] + d[4] + d[5] + d[6] + d[7];
+
+	if (sum >= SMALL || want >= sum)
+		return false;
+	eight(d, (int32_t)want, (int32_t)sum, tokens);
+	return true;
 }
 
 /* `rest`: room for 2n. What is wanted may be cut to the demand. */
@@ -186,6 +193,8 @@ static void split(const int64_t *d, size_t n, int64_t *want, int64_t *tokens, in
 	wide sum;
 	int64_t left;
 
+	if (n == 8 && split_eight(d, *want, tokens))
+		return;
 	if (n == 0 || *want == 0) {
 		for (size_t k = 0; k < n; k++)
 			tokens[k] = 0;
@@ -196,10 +205,6 @@ static void split(const int64_t *d, size_t n, int64_t *want, int64_t *tokens, in
 	if (*want >= sum) {
 		*want = (int64_t)sum;
 		memcpy(tokens, d, n * sizeof(*tokens));
-		return;
-	}
-	if (n == 8 && sum < SMALL) {
-		eight(d, (int32_t)*want, (int32_t)sum, tokens);
 		return;
 	}
 	if (sum < DIVIDE)

@@ -198,6 +198,8 @@ static int place(struct pshift *p, const struct pshift_split *s, const struct ps
 
 	if (r)
 		return r;
+	for (size_t j = 0; j < s->flow->servers; j++)
+		s->flow->before += s->flow->gap[j] > 0 ? s->flow->gap[j] : 0;
 	return o->top ? pshift_top(p, s->flow, o->top) : pshift_shift(p, s->flow);
 }
 
@@ -235,7 +237,8 @@ static int place_r(struct pshift *p, const struct pshift_input *in, const struct
 	r = place(p, &s, o);
 	if (r)
 		return r;
-	*ret = (struct pshift_result){.excess = excess, .passes = f.passes, .general = f.general};
+	*ret = (struct pshift_result){
+		.excess = excess, .before = f.before, .passes = f.passes, .general = f.general};
 	for (size_t i = 0; i < in->buckets; i++) {
 		ret->asked += s.want[i];
 		ret->unasked += most(in, i) - s.want[i];

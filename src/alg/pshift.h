@@ -76,6 +76,7 @@ struct pshift_result {
 	int64_t asked; /* Σ min(reservation, limit, D_i): asked − phi is the intrinsic error … */
 	int64_t unasked; /* Σ of what reservations exceed their buckets' demand by */
 	int64_t lphi;    /* L-tokens that can be consumed besides; without those of the floor */
+	int64_t before;  /* R-tokens over capacity when nothing had been shifted yet */
 	/* Of each server: R-tokens over its capacity (weak excess). The instance's, until the next
 	 * call. */
 	const int64_t *excess;

@@ -51,6 +51,7 @@ static void examples_of_the_paper(void)
 	allocate(&in, NULL);
 	CHECK_INT(result.phi, 200);
 	CHECK_INT(result.asked, 200);
+	CHECK_INT(result.before, 25);
 	tokens(rtokens, 4, I64(50, 50, 50, 50));
 	in = example3;
 	allocate(&in, NULL);
