@@ -80,6 +80,9 @@ static int add_servers(struct live *l, struct weir_err *err)
 	const struct scenario *s = l->s;
 	int r = 0;
 
+	if (!s->n_devices) /* a kind of scenario that has other things instead */
+		return weir_err_set(
+			err, -EINVAL, "%s: cannot run live: it has no devices", s->file);
 	if (s->n_stations > s->n_devices)
 		return weir_err_at(err, -EINVAL, s->stations[s->n_devices].at,
 			"link '%s' cannot run live", s->stations[s->n_devices].name);
