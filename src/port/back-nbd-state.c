@@ -212,16 +212,15 @@ static bool wants_conn(const struct nbd *n)
 	return have < (n->ready_conns ? n->wanted : 1);
 }
 
-void back_nbd_dialled(struct loop_fd *f, uint32_t events)
+void back_nbd_dialled(void *arg, int fd, const struct weir_err *err)
 {
-	struct nbd *n = (struct nbd *)(void *)((char *)f - offsetof(struct nbd, dial_fd));
-	struct weir_err err;
+	struct nbd *n = arg;
 	struct conn *c = spare_conn(n);
-	int fd = -1, r = back_nbd_dial_end(n, &fd, &err);
+	int r;
 
-	(void)events;
-	if (r) {
-		attempt_failed(n, err.text);
+	n->dial = NULL;
+	if (fd < 0) {
+		attempt_failed(n, err->text);
 	} else if (!c) {
 		close(fd);
 	} else {

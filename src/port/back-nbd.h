@@ -154,7 +154,7 @@ struct conn {
 	char why[200];                /* what `broken` points to, when it is not a constant */
 };
 
-struct dial; /* one attempt to connect, on a thread of its own */
+struct dial; /* dial.h: one attempt to connect */
 
 /* ---- the whole */
 
@@ -179,7 +179,6 @@ struct nbd {
 	uint32_t turn_of; /* conns index, for spreading */
 	uint32_t run;     /* requests it got in a row */
 	struct dial *dial;
-	struct loop_fd dial_fd;
 	weir_time dial_at; /* when to try next */
 	weir_time back_off;
 	weir_time up_since;
@@ -205,7 +204,7 @@ struct nbd {
 	struct slot_queue again; /* writes lost under way */
 	struct slot_queue full;  /* writes that wait for room in `kept` */
 	struct slot *own_flush;
-	struct slot *question; /* for weir:held */
+	struct slot *question;  /* for weir:held */
 	size_t n_plan, plan_at; /* REPLAY */
 	uint32_t under_way;     /* slots in `out` and `flight` of all connections */
 	uint32_t inside;        /* requests of the user that are inside */
@@ -242,8 +241,7 @@ void back_nbd_slot_free(struct nbd *n, struct slot *s);
 struct slot *back_nbd_find(struct nbd *n, uint64_t cookie); /* NULL: no such */
 
 /* back-nbd-dial.c */
-int back_nbd_dial(struct nbd *n); /* begins an attempt; its end comes by dial_fd */
-int back_nbd_dial_end(struct nbd *n, int *ret_fd, struct weir_err *err); /* of the one that ended */
+int back_nbd_dial(struct nbd *n); /* begins an attempt; its end comes by back_nbd_dialled */
 void back_nbd_dial_drop(struct nbd *n);
 void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd);
 /* Goes on: 0 done, -EAGAIN (*want: EPOLLIN, EPOLLOUT), or an error and c->broken. */
@@ -278,7 +276,8 @@ bool back_nbd_given_up(const struct nbd *n); /* `leaving`, and it is away */
 void back_nbd_recheck(struct nbd *n);        /* UP, in doubt: DRAIN, then REPLAY */
 void back_nbd_timer(struct nbd *n);          /* sets it */
 void back_nbd_due(struct loop_timer *t, weir_time now);
-void back_nbd_dialled(struct loop_fd *f, uint32_t events);
+void back_nbd_dialled(
+	void *arg, int fd, const struct weir_err *err);  /* a dial_done; arg: the nbd */
 void back_nbd_ready(struct loop_fd *f, uint32_t events); /* of a connection */
 
 #endif
