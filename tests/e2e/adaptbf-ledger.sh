@@ -129,6 +129,6 @@ serve gate --api "unix:$here/api.sock" weir.yaml
 has gate.log 'state-damaged'
 [ -s state/ledger.damaged ] || fail "it was not set aside"
 weir status --ledger >ledger.txt
-hasnt ledger.txt 'burst'
+hasnt ledger.txt 'LENDER'
 run 2 weir status --ledger --clients
 serve_stop gate
