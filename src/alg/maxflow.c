@@ -15,12 +15,12 @@ void maxflow_free(struct maxflow *g)
 static int carve(struct maxflow *g)
 {
 	size_t n = g->nodes, m = g->arcs;
-	char *at = malloc(8 * (m + n) + 4 * (2 * m + (n + 1) * 2 + 4 * n));
+	int64_t *at = malloc(8 * (m + n) + 4 * (2 * m + (n + 1) * 2 + 4 * n));
 
 	if (!at)
 		return -ENOMEM;
 	g->memory = at;
-	g->room = (int64_t *)at;
+	g->room = at;
 	g->excess = g->room + m;
 	g->to = (uint32_t *)(g->excess + n);
 	g->back = g->to + m;
