@@ -112,16 +112,18 @@ void adaptbf_rest(struct adaptbf *a);
 
 /* ---- looking, and what a restart needs */
 
+#define ADAPTBF_ONE ((int64_t)1 << 24) /* 1 of what is not whole: alg/remainder's */
+
 struct adaptbf_state {       /* of the whole; all of it is what a save must keep */
 	double rate;         /* per second: stated, or as learned so far */
-	int32_t carry;       /* tokens × REMAINDER_ONE */
+	int32_t carry;       /* tokens × ADAPTBF_ONE */
 	int64_t tombstone;   /* records of those who were dropped */
 	int64_t written_off; /* debts of those who were dropped, summed; tokens */
 	int64_t forfeited;   /* claims of those who were dropped */
 	uint64_t steps;
 	/* of the last step, for show: */
-	int64_t tokens, surplus, reclaimed, coefficient;
-	uint32_t active, known, left_out; /* jobs; left_out: beyond jobs_max */
+	int64_t tokens, surplus, reclaimed, coefficient; /* coefficient: × ADAPTBF_ONE */
+	uint32_t active, known, left_out;                /* jobs; left_out: beyond jobs_max */
 };
 void adaptbf_state(const struct adaptbf *a, struct adaptbf_state *ret);
 
@@ -132,7 +134,7 @@ struct adaptbf_account { /* of one job */
 	weir_time seen; /* when it was last active */
 	int64_t tokens, initial, record;
 	uint64_t demand;
-	int32_t remainder, reclaim; /* × REMAINDER_ONE */
+	int32_t remainder, reclaim; /* × ADAPTBF_ONE */
 	struct ledger_account ledger;
 };
 /* Places 0 … n − 1, of which some are empty: false. */

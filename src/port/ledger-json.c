@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port/ledger-json.h"
-#include "alg/remainder.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -112,7 +111,7 @@ static bool read_fields(const json_t *j, void *of, const struct field *fields, s
 void ledger_json_state(json_t *to, const struct adaptbf_state *s)
 {
 	json_object_set_new(to, "rate", json_real(s->rate));
-	json_object_set_new(to, "coefficient", json_real((double)s->coefficient / REMAINDER_ONE));
+	json_object_set_new(to, "coefficient", json_real((double)s->coefficient / ADAPTBF_ONE));
 	write_fields(to, s, state_fields, COUNT(state_fields));
 }
 
