@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define FAR     UINT32_MAX /* the level of a server that has none yet */
-#define PHASES  24         /* then the general method: each phase may be worth a token only */
-#define LEVELS  6          /* the same: each level is a pass over all buckets */
+#define FAR    UINT32_MAX /* the level of a server that has none yet */
+#define PHASES 24         /* then the general method: each phase may be worth a token only */
+#define LEVELS 6          /* the same: each level is a pass over all buckets */
+#define SPREAD                                                                                     \
+	2 /* times what is wanted: to whom it is given first need not be who can pass on most */
 #define REFRESH 32 /* buckets, or half the servers: then masks cost less than what they save */
 #define AHEAD   4  /* of a list: what is fetched while others are worked on */
 
@@ -19,6 +21,7 @@ struct shift {
 	/* Buckets that have spare demand at an underloaded server: only these have, and ever will. */
 	uint32_t *list;
 	size_t listed;
+	int64_t wanted; /* tokens: the spare demand of those, as far as the servers have room */
 };
 
 void pshift_masks(struct pshift_flow *f, size_t i)
@@ -168,40 +171,73 @@ static inline bool stage_bucket(struct shift *s, size_t i, struct stage *st)
 	return b.takes > n;
 }
 
-/* `may` is set; over `list`, or all buckets, which are then listed if somebody can take more of them.
- * Returns what was moved. */
-static int64_t stage(struct shift *s, const uint32_t *list, size_t n, bool listing)
+/* `may` is set. It ends when `enough` was moved. */
+static struct stage stage_begin(struct shift *s, int64_t enough)
 {
-	struct pshift_flow *f = s->f;
-	struct stage st = {.left = 0};
+	struct stage st = {.moved = 0};
 	int64_t give = 0, take = 0;
 
 	stage_masks(s, &st);
-	for (size_t j = 0; j < f->servers; j++) {
+	for (size_t j = 0; j < s->f->servers; j++) {
 		s->was[j] = s->may[j];
 		give += s->may[j] > 0 ? s->may[j] : 0;
 		take = least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
 	}
-	st.left = least(give, take);
-	f->passes += !list;
-	for (size_t x = 0; x < n && st.moved < st.left; x++) {
-		size_t i = list ? list[x] : x;
-		bool more = f->can[i] & st.takers;
+	st.left = least(least(give, take), enough);
+	return st;
+}
 
-		if (list)
-			fetch(f, list, x, n);
-		if (more && (f->has[i] & st.givers))
-			more = stage_bucket(s, i, &st);
+static inline bool stage_look(struct shift *s, size_t i, struct stage *st)
+{
+	bool more = s->f->can[i] & st->takers;
+
+	if (more && (s->f->has[i] & st->givers))
+		more = stage_bucket(s, i, st);
+	if (st->stale > REFRESH && st->stale > s->f->servers / 2)
+		stage_masks(s, st);
+	return more;
+}
+
+static int64_t stage_end(struct shift *s, const struct stage *st)
+{
+	for (size_t j = 0; j < s->f->servers; j++)
+		s->f->gap[j] += s->may[j] - s->was[j];
+	return st->moved;
+}
+
+/* Over all buckets; `listing`: those are listed of which somebody can take more. Returns what was
+ * moved. */
+static int64_t stage_all(struct shift *s, bool listing, int64_t enough)
+{
+	struct stage st = stage_begin(s, enough);
+
+	s->f->passes++;
+	for (size_t i = 0; i < s->f->buckets && st.moved < st.left; i++) {
+		bool more = stage_look(s, i, &st);
+
 		if (listing) {
-			s->list[s->listed] = (uint32_t)x;
+			s->list[s->listed] = (uint32_t)i;
 			s->listed += more;
 		}
-		if (st.stale > REFRESH && st.stale > f->servers / 2)
-			stage_masks(s, &st);
 	}
-	for (size_t j = 0; j < f->servers; j++)
-		f->gap[j] += s->may[j] - s->was[j];
-	return st.moved;
+	return stage_end(s, &st);
+}
+
+/* Over the list, in which those stay of which somebody can take more. */
+static int64_t stage_list(struct shift *s)
+{
+	struct stage st = stage_begin(s, PSHIFT_SUM);
+	size_t kept = 0, x = 0;
+
+	for (; x < s->listed && st.moved < st.left; x++) {
+		fetch(s->f, s->list, x, s->listed);
+		s->list[kept] = s->list[x];
+		kept += stage_look(s, s->list[x], &st);
+	}
+	for (; x < s->listed; x++)
+		s->list[kept++] = s->list[x];
+	s->listed = kept;
+	return stage_end(s, &st);
 }
 
 /* From level `from`, or where that is FAR from overloaded servers without a level, to level `to`. */
@@ -221,14 +257,15 @@ static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 			s->may[j] = over - s->room[j];
 	}
 	if (to == 0 && from != FAR)
-		return stage(s, s->list, s->listed, false);
-	return stage(s, NULL, f->buckets, to == 0);
+		return stage_list(s);
+	return stage_all(s, to == 0, to == 0 ? PSHIFT_SUM : SPREAD * s->wanted);
 }
 
 /* ---- levels */
 
 struct label {
 	uint32_t level;
+	int64_t spare;        /* demand at the level, of all buckets */
 	uint64_t below, free; /* masks: servers at the level; without one */
 	bool found;
 };
@@ -253,6 +290,7 @@ static bool label_bucket(struct shift *s, size_t i, struct label *l)
 	}
 	if (spare == 0)
 		return false;
+	l->spare = least(l->spare + spare, PSHIFT_SUM);
 	for (uint32_t e = first; e < end; e++) {
 		uint32_t j = server[e];
 		int64_t n = least(spare, tokens[e]);
@@ -295,6 +333,7 @@ static bool label_first(struct shift *s)
 		kept += (f->can[s->list[x]] & l.below) && label_bucket(s, s->list[x], &l);
 	}
 	s->listed = kept;
+	s->wanted = l.spare;
 	return l.found;
 }
 
