@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# lib-hosts.sh: for tests of hosts that share an array. After lib-serve.sh: `. "$WEIR_SOURCE/tests/lib-hosts.sh"`
+# lib-hosts.sh: for tests of hosts that share an array. `. "$WEIR_SOURCE/tests/lib-hosts.sh"`: the others come with it.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+
+(umask 077 && head -c 32 /dev/urandom >key)
+
+# array [MODEL [MORE]]: the gateway that is the array, of 2,000 requests a second if nothing else is said; MORE are further
+# lines of its policy.
+array()
+{
+	cat >array.yaml <<END
+listen: "unix:$PWD/array.sock"
+resources: [{name: lun, back: "model:${1:-server,rate=2000}+memory:64M", depth: 4096}]
+${2-}
+END
+	serve array array.yaml
+}
 
 # free_ports N: N ports of loopback that nobody has now, for datagrams.
 free_ports()

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Six hosts of equal shares before one array, all busy: one has a min above its share and has it, one a max below its share;
 # the four others share the rest.
-. "$WEIR_SOURCE/tests/lib.sh"
-. "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
-(umask 077 && head -c 32 /dev/urandom >key)
-cat >array.yaml <<END
-listen: "unix:$PWD/array.sock"
-resources: [{name: lun, back: "model:server,rate=2000+memory:64M", depth: 4096}]
-END
-serve array array.yaml
+array
 ports=$(free_ports 6)
 peers=$(peers_of $ports)
 i=0

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Three hosts before one array, each a gateway with one busy client: windows, and what the clients get, are in
 # the ratio of the hosts' shares, by datagrams and by a shared file.
-. "$WEIR_SOURCE/tests/lib.sh"
-. "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
-
-(umask 077 && head -c 32 /dev/urandom >key)
 
 # Loads all three for a while; what each got, in requests a second, into ./got.
 load_all()
@@ -46,11 +42,7 @@ settles()
 	fail "$1: 1:2:3 came out as $(cat got)"
 }
 
-cat >array.yaml <<END
-listen: "unix:$PWD/array.sock"
-resources: [{name: lun, back: "model:server,rate=2000+memory:64M", depth: 4096}]
-END
-serve array array.yaml
+array
 
 ports=$(free_ports 3)
 list=$(peers_of $ports)
