@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource-look: what was measured at one resource, added to a snapshot of the whole gateway.
+ * resource-look: what was measured at one resource, added to a snapshot of the whole gateway; and what is
+ * asked of it more often.
  *
  * A tenant that uses several resources has the sum of them; why it waits is told of one where many
  * of its requests do. A group has the sum of its leaves, without latencies.
@@ -154,4 +155,26 @@ void resource_snapshot(struct resource *r, struct snapshot *s)
 			add_leaf(r, s, i);
 	for (const struct client *c = r->clients; c; c = c->next)
 		add_client(r, s, c);
+}
+
+/* ---- small things that others ask for */
+
+bool resource_busy(const struct resource *r)
+{
+	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
+}
+
+uint64_t resource_activity(const struct resource *r)
+{
+	return atomic_load_explicit(&r->activity, memory_order_relaxed);
+}
+
+const struct back_info *resource_info(const struct resource *r)
+{
+	return &r->back->info;
+}
+
+const char *resource_name(const struct resource *r)
+{
+	return r->name;
 }

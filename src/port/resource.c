@@ -482,26 +482,6 @@ void resource_free(struct resource *r)
 	free(r);
 }
 
-bool resource_busy(const struct resource *r)
-{
-	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
-}
-
-uint64_t resource_activity(const struct resource *r)
-{
-	return atomic_load_explicit(&r->activity, memory_order_relaxed);
-}
-
-const struct back_info *resource_info(const struct resource *r)
-{
-	return &r->back->info;
-}
-
-const char *resource_name(const struct resource *r)
-{
-	return r->name;
-}
-
 void resource_tap(struct resource *r, struct tap *t)
 {
 	r->tap = t;
