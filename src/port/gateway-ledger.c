@@ -85,10 +85,22 @@ static int count_steps(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
+static bool is_kept(struct gateway_ledger *l)
+{
+	bool kept;
+
+	if (!l)
+		return false;
+	pthread_mutex_lock(&l->lock);
+	kept = !l->failed;
+	pthread_mutex_unlock(&l->lock);
+	return kept;
+}
+
 int gateway_ledger(struct gateway *g, json_t **ret_json)
 {
 	struct gathering all = {.images = calloc(g->n_resources + 1, sizeof(*all.images))};
-	const struct gateway_ledger *l = g->ledger;
+	struct gateway_ledger *l = g->ledger;
 	json_t *list = NULL, *root = NULL;
 	int rc = all.images ? gateway_each(g, gather_one, &all, NULL) : -ENOMEM;
 
@@ -97,7 +109,7 @@ int gateway_ledger(struct gateway *g, json_t **ret_json)
 	if (all.images)
 		ledger_json_free(all.images, all.n);
 	if (list)
-		root = json_pack("{s:b, s:o, s:o}", "kept", l != NULL, "saved_ago_s",
+		root = json_pack("{s:b, s:o, s:o}", "kept", is_kept(l), "saved_ago_s",
 			l && l->saved ? json_real((double)(loop_clock() - l->saved) / WEIR_SEC)
 				      : json_null(),
 			"resources", list);

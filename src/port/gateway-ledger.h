@@ -19,7 +19,8 @@ int gateway_ledger(struct gateway *g, json_t **ret_json);
 int gateway_ledger_start(struct gateway *g);
 /* On a resource's thread, when it has its policy and before its first step, while the main thread waits. */
 int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r);
-/* The workers run, and all resources have been restored: from now on it is kept. */
+/* All resources have been restored, and clients can come: from now on it is kept. Not before: another gateway
+ * that is there already, because of which this one does not start, may be keeping its own. */
 int gateway_ledger_run(struct gateway *g);
 /* Keeps it once more; the main loop does not run. */
 void gateway_ledger_stop(struct gateway *g);

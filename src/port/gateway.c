@@ -278,16 +278,17 @@ static int start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	rc = gateway_divide_start(g);
-	if (rc == 0)
-		rc = gateway_ledger_run(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = agent_start(g, err);
 	if (rc == 0)
 		rc = cluster_start(g, err);
+	if (rc == 0)
+		rc = gateway_listen(g, err);
 	if (rc < 0)
 		return rc;
-	return gateway_listen(g, err);
+	rc = gateway_ledger_run(g);
+	return rc < 0 ? weir_err_set(err, rc, "cannot keep the ledger: %s", strerror(-rc)) : 0;
 }
 
 int gateway_new(struct weir_policy *p, const char *text, const char *name,
