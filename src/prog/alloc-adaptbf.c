@@ -77,11 +77,6 @@ static int read_fixed(
 	return r == -ENOENT ? 0 : r;
 }
 
-static int absent_ok(int r)
-{
-	return r == -ENOENT ? 0 : r;
-}
-
 static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
 {
 	double demand = 0;
@@ -91,8 +86,8 @@ static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
 	if (r || (r = alloc_name(at, &j->names[i])) ||
 		(r = alloc_need(at, "nodes", above_0, &j->nodes[i])) ||
 		(r = alloc_need(at, "demand", any_demand, &demand)) ||
-		(r = absent_ok(alloc_whole(at, "previous", whole, &j->of.tokens[i]))) ||
-		(r = absent_ok(alloc_whole(at, "record", record, &j->of.record[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "previous", whole, &j->of.tokens[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "record", record, &j->of.record[i]))) ||
 		(r = read_fixed(at, "remainder", remainder_, &j->of.remainder[i])) ||
 		(r = read_fixed(at, "reclaim", fraction, &j->of.reclaim[i])))
 		return r;

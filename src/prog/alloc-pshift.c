@@ -73,11 +73,6 @@ static int job_new(struct job *j, size_t servers, size_t buckets, size_t entries
 
 /* ---- in */
 
-static int absent_ok(int r)
-{
-	return r == -ENOENT ? 0 : r;
-}
-
 static int read_server(const struct alloc_at *at, struct job *j, size_t i)
 {
 	int r = alloc_keys(at, server_keys);
@@ -115,7 +110,7 @@ static int read_demand(const struct alloc_at *bucket, struct job *j, size_t i)
 		if (!number)
 			return alloc_fail(&at, name, "there is no such server");
 		j->server[e] = (uint32_t)json_integer_value(number);
-		r = absent_ok(alloc_whole(&at, name, any, &j->demand[e]));
+		r = alloc_absent_ok(alloc_whole(&at, name, any, &j->demand[e]));
 		if (r)
 			return r;
 		e++;
@@ -130,8 +125,8 @@ static int read_bucket(const struct alloc_at *at, struct job *j, size_t i)
 
 	j->limit[i] = PSHIFT_NO_LIMIT;
 	if (r || (r = alloc_name(at, &j->buckets[i])) ||
-		(r = absent_ok(alloc_whole(at, "reservation", any, &j->reservation[i]))) ||
-		(r = absent_ok(alloc_whole(at, "limit", any, &j->limit[i]))))
+		(r = alloc_absent_ok(alloc_whole(at, "reservation", any, &j->reservation[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "limit", any, &j->limit[i]))))
 		return r;
 	return read_demand(at, j, i);
 }
@@ -159,10 +154,10 @@ static int read_options(const struct alloc_at *top, struct job *j)
 {
 	int64_t most = 0, threads = 1;
 	struct parallel *pool;
-	int r = absent_ok(alloc_whole(top, "top", some, &most));
+	int r = alloc_absent_ok(alloc_whole(top, "top", some, &most));
 
-	if (r || (r = absent_ok(alloc_whole(top, "threads", few, &threads))) ||
-		(r = absent_ok(alloc_whole(top, "floor", any, &j->in.floor))))
+	if (r || (r = alloc_absent_ok(alloc_whole(top, "threads", few, &threads))) ||
+		(r = alloc_absent_ok(alloc_whole(top, "floor", any, &j->in.floor))))
 		return r;
 	j->options.top = (size_t)most;
 	if (threads == 1)

@@ -69,6 +69,11 @@ int alloc_number(const struct alloc_at *at, const char *key, struct alloc_range 
 	return 0;
 }
 
+int alloc_absent_ok(int r)
+{
+	return r == -ENOENT ? 0 : r;
+}
+
 int alloc_whole(const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret)
 {
 	double x;

@@ -37,6 +37,7 @@ int alloc_keys(const struct alloc_at *at, const char *const *keys);
 /* 0; -ENOENT when it is absent or null (no message); -EINVAL. Outputs are set only on 0. */
 int alloc_number(const struct alloc_at *at, const char *key, struct alloc_range range, double *ret);
 int alloc_whole(const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret);
+int alloc_absent_ok(int r); /* -ENOENT as 0 */
 int alloc_flag(const struct alloc_at *at, const char *key, bool *ret);
 /* -EINVAL also when it is absent. */
 int alloc_need(const struct alloc_at *at, const char *key, struct alloc_range range, double *ret);
