@@ -7,8 +7,8 @@
 #define FAR    UINT32_MAX /* the level of a server that has none yet */
 #define PHASES 24         /* then the general method: each phase may be worth a token only */
 #define LEVELS 6          /* the same: each level is a pass over all buckets */
-#define SPREAD                                                                                     \
-	2 /* times what is wanted: to whom it is given first need not be who can pass on most */
+/* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
+#define SPREAD  2
 #define REFRESH 32 /* buckets, or half the servers: then masks cost less than what they save */
 #define AHEAD   4  /* of a list: what is fetched while others are worked on */
 
@@ -55,7 +55,7 @@ static void fetch(const struct pshift_flow *f, const uint32_t *list, size_t x, s
 
 struct stage {
 	uint64_t givers, takers; /* masks */
-	int64_t left;            /* tokens that can be moved at all */
+	int64_t left;            /* tokens that can be moved at all, or are enough */
 	size_t stale;            /* buckets since the masks were made: some servers may be done */
 	int64_t moved;
 };

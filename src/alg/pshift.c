@@ -10,17 +10,18 @@
  *         level of a server: transfers on the shortest path to an underloaded one.
  * METHOD  pshift-shift.c. No map of server pairs: buckets are read one after the other.
  *         1. One pass removes every path of length 1: a bucket that is left without a pair of
- *            overloaded and underloaded servers never has one again.
- *         2. Phases. A pass gives level 1 to who can give to underloaded servers, and promises each
- *            of them as much as those can take. Then stages: overloaded servers give to level 1 no
- *            more than was promised, and level 1 to the underloaded. Where no overloaded server can
- *            give to level 1, the next level. A server that was given too much is overloaded itself,
- *            which is an allocation as good, and a start for the next phase.
+ *            overloaded and underloaded servers never has one again. It lists the buckets that still
+ *            have spare demand at underloaded servers; nobody else will, either.
+ *         2. Phases. The list tells who can give to underloaded servers, and at most how much: level 1.
+ *            Then stages: overloaded servers give to level 1 what it can pass on, and level 1 passes it
+ *            on. Where no overloaded server can give to level 1, the same with one level more. A server
+ *            that was given too much is overloaded itself, which is an allocation as good, and a start
+ *            for the next phase.
  *         3. Each phase moves tokens, or shows that none can be; if it takes too many, or too many
  *            levels, a general max-flow goes on from there (pshift-general.c).
  *         Two words a bucket, with a bit for each server (modulo 64) at which it has tokens and could
- *         have more, tell nearly all buckets that a stage has no use for. A pass over 80,000 entries
- *         is 0.02 to 0.4 ms; there are four to ten of them.
+ *         have more, tell most buckets that a stage has no use for. 80,000 entries take 0.8 ms: 0.3
+ *         the split, 0.3 the first pass, and the rest two or three phases.
  * DIFFERS The paper keeps a map of S² vectors of B numbers, brings it up to date after each path, and
  *         finds paths one at a time (pshift-dense.c is that, as it is written). Shares are rounded by
  *         the largest remainder, as the paper leaves that open. L-tokens need a floor, or a bucket's
