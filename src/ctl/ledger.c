@@ -447,7 +447,8 @@ static int64_t sum_of(const struct ledger *l, uint32_t job, enum side side)
 	int64_t sum = 0;
 
 	for (uint32_t i = l->jobs[job].of[side].first; i != NONE; i = l->entries[i].in[side].next)
-		sum += l->entries[i].loan.amount;
+		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
+			return INT64_MAX; /* of what was restored; it is nobody's record */
 	return sum;
 }
 
