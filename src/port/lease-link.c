@@ -65,9 +65,9 @@ static void over(void *arg, struct lease_conn *c, enum peer_verdict v, const cha
 {
 	struct lease_link *l = arg;
 
-	lease_conn_free(c);
 	l->conn = NULL;
-	down(l, why);
+	down(l, why); /* which is c's */
+	lease_conn_free(c);
 }
 
 static void greeted(void *arg, struct lease_conn *c)

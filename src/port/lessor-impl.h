@@ -47,11 +47,8 @@ struct lessor {
 	uint8_t *frame; /* of what is sent */
 	size_t frame_room;
 	struct loop_timer timer;
-	struct loop_turn turn;
-	bool heard;      /* reports came in this round */
 	bool said_stale; /* that it stood down */
 	bool said_start;
-	bool added; /* the turn is in the loop */
 	/* How long rounds took: CPU of this thread, in a step and in sending; for `weir bench`. */
 	weir_time busy;
 	uint64_t rounds;

@@ -2,9 +2,10 @@
 /*
  * lessor: reports in, grants out.
  *
- * METHOD  What a round of the loop brings is handed over first, then the controller has one step for all
- *         of it; a timer makes one when nothing comes. A message for a server that is not connected is
- *         lost, as any may be.
+ * METHOD  Reports are handed over as they come; the controller's steps come at its own times, several an
+ *         interval, each for all that was heard by then: many servers make few rounds of messages. Only while
+ *         it starts is each answered at once. A message for a server that is not connected is lost, as any
+ *         may be.
  */
 #include "port/lessor-impl.h"
 #include "port/log.h"
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define SPARE_ENTRIES 1024 /* of a report, beyond the buckets that we know: policies may differ */
+
+#define GATHER 8 /* part of an interval in which reports are gathered */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -83,7 +86,8 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	l->servers[at].last = m->report;
 	l->servers[at].at = loop_clock();
 	l->servers[at].reports++;
-	l->heard = true;
+	if (!l->said_start) /* it starts: everybody waits for its answer */
+		loop_set(l->loop, &l->timer, loop_clock());
 }
 
 static void gone(void *arg, struct lease_guest *g)
@@ -121,20 +125,10 @@ static void step(struct lessor *l)
 
 	if (rc < 0 && rc != -ESTALE)
 		log_event(LOG_LEVEL_ERROR, "round", "why", strerror(-rc), NULL);
-	l->heard = false;
 	l->rounds++;
 	l->busy += loop_clock() - before;
 	say_state(l);
 	loop_set(l->loop, &l->timer, pshift_control_due(l->control));
-}
-
-static bool turn(struct loop_turn *t, weir_time now)
-{
-	struct lessor *l = OF(struct lessor, turn, t);
-
-	if (l->heard)
-		step(l);
-	return false;
 }
 
 static void due(struct loop_timer *t, weir_time now)
@@ -263,9 +257,6 @@ static int start(struct lessor *l, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	l->timer.due = due;
-	l->turn.turn = turn;
-	loop_turn_add(l->loop, &l->turn);
-	l->added = true;
 	return loop_set(l->loop, &l->timer, loop_clock());
 }
 
@@ -315,10 +306,8 @@ void lessor_free(struct lessor *l)
 		return;
 	http_free(l->http);
 	lease_hub_free(l->hub);
-	if (l->added) {
-		loop_turn_remove(l->loop, &l->turn);
+	if (l->timer.due)
 		loop_set(l->loop, &l->timer, WEIR_NEVER);
-	}
 	daemon_end(&l->daemon);
 	pshift_control_free(l->control);
 	for (size_t i = 0; i < l->n_buckets; i++)
