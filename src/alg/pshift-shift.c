@@ -10,7 +10,7 @@
 /* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
 #define SPREAD  2
 #define REFRESH 32 /* buckets, or half the servers: then masks cost less than what they save */
-#define AHEAD   4  /* of a list: what is fetched while others are worked on */
+#define AHEAD   8  /* of a list: what is fetched while others are worked on */
 
 struct shift {
 	struct pshift_flow *f;
@@ -44,11 +44,14 @@ static int64_t least(int64_t a, int64_t b)
 /* The next but AHEAD of a list will be read soon, and is not where the last was. */
 static void fetch(const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
 {
-	uint32_t e = f->first[list[x + AHEAD < n ? x + AHEAD : x]];
+	uint32_t i = list[x + AHEAD < n ? x + AHEAD : x];
+	uint32_t e = f->first[i], last = f->first[i + 1] - (f->first[i + 1] > e);
 
 	__builtin_prefetch(f->server + e);
 	__builtin_prefetch(f->demand + e);
+	__builtin_prefetch(f->demand + last);
 	__builtin_prefetch(f->tokens + e);
+	__builtin_prefetch(f->tokens + last);
 }
 
 /* ---- a stage: from those who may give to those who may take, within buckets */

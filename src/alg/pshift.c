@@ -114,14 +114,23 @@ static int64_t demand_of(const struct pshift_input *in, size_t i)
 	return sum < PSHIFT_SUM ? sum : PSHIFT_SUM;
 }
 
+/* Only then are there as many entries as the last says. */
+static bool ascends(const struct pshift_input *in)
+{
+	for (size_t i = 0; i < in->buckets; i++) {
+		if (in->first[i + 1] < in->first[i])
+			return false;
+	}
+	return in->first[0] == 0;
+}
+
 static int check_bucket(const struct pshift_input *in, size_t i, uint32_t *seen, int64_t *asked,
 	int64_t *allowed, size_t *ret_entry)
 {
 	int64_t demand;
 	uint32_t e;
 
-	if (!in_range(in->reservation[i]) || (limited(in, i) && !in_range(in->limit[i])) ||
-		in->first[i + 1] < in->first[i])
+	if (!in_range(in->reservation[i]) || (limited(in, i) && !in_range(in->limit[i])))
 		return -EINVAL;
 	e = wrong_entry(in, i, seen);
 	if (e < in->first[i + 1]) {
@@ -161,7 +170,7 @@ int pshift_check(
 		if (!in_range(in->capacity[j]))
 			return -EINVAL;
 	}
-	if (in->first[0] != 0 || !in_range(in->floor))
+	if (!ascends(in) || !in_range(in->floor))
 		return -EINVAL;
 	for (size_t i = 0; r == 0 && i < in->buckets; i++) {
 		r = check_bucket(in, i, seen, &asked, &allowed, &entry);

@@ -201,7 +201,9 @@ static void input_that_is_wrong(void)
 	CHECK_INT(pshift_check(pshift, &in, &bucket, &entry), -EINVAL);
 	CHECK(bucket == SIZE_MAX);
 	in = good;
-	in.first = U32(0, 4, 2);
+	in.first = U32(0, 1000000, 4); /* past what is there: it must not be read */
+	CHECK_INT(pshift_check(pshift, &in, NULL, NULL), -EINVAL);
+	in.first = U32(1, 2, 4);
 	CHECK_INT(pshift_check(pshift, &in, NULL, NULL), -EINVAL);
 	in = good;
 	in.limit = I64(5, -5);
