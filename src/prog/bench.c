@@ -195,6 +195,8 @@ static int measure(struct bench *b, const char *what, struct weir_err *err)
 		return bench_gateway(b, err);
 	if (strcmp(what, "hosts") == 0)
 		return bench_hosts(b, err);
+	if (strcmp(what, "cluster") == 0)
+		return bench_cluster(b, err);
 	return 2;
 }
 
@@ -236,7 +238,7 @@ static int run(int argc, char **argv)
 		return status;
 	if (operands != 1)
 		return opts_fail(&verb_bench,
-			"say what to measure: gate, alloc, pshift, sim, gateway or hosts");
+			"say what to measure: gate, alloc, pshift, sim, gateway, hosts or cluster");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -253,7 +255,8 @@ static int run(int argc, char **argv)
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
 		opts_fail(&verb_bench,
-			"no benchmark '%s': gate, alloc, pshift, sim, gateway or hosts", argv[1]);
+			"no benchmark '%s': gate, alloc, pshift, sim, gateway, hosts or cluster",
+			argv[1]);
 	} else if (status) {
 		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
@@ -266,11 +269,12 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-static const char *const subverbs[] = {"gate", "alloc", "pshift", "sim", "gateway", "hosts", NULL};
+static const char *const subverbs[] = {
+	"gate", "alloc", "pshift", "sim", "gateway", "hosts", "cluster", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts",
+	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -68,6 +68,7 @@ int bench_gateway(struct bench *b, struct weir_err *err); /* the same, and why *
 int bench_gateway_parda(
 	struct bench *b, struct weir_err *err); /* for bench_hosts: what it costs there */
 int bench_hosts(struct bench *b, struct weir_err *err);
+int bench_cluster(struct bench *b, struct weir_err *err);
 
 struct metrics;
 /* For experiments: measures what `name` says three times, and puts the rows that have a key as
