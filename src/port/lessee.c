@@ -135,6 +135,9 @@ void lessee_receive(struct resource *r, const struct lease_message *m)
 
 	if (!s || !s->on)
 		return;
+	/* What passed since the last look must be counted before a cap falls: what is acknowledged with it
+	 * as used is all that the others leave it. */
+	lessee_look_at(s, resource_policy_now(r));
 	if (pshift_server_receive(s->server, resource_policy_now(r), m) == PEER_TAKEN)
 		look_now(s);
 }
