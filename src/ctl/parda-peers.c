@@ -162,7 +162,8 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		return PARDA_STALE;
 	/* It was forgotten and has stepped all the while: we were cut off from each other. One that was
 	 * stopped has not, and knows. */
-	if (!parda_peer_counts(t, p) && r->sequence - p->last.sequence > p->silent / 2)
+	if (!parda_peer_counts(t, p) && p->last.steps > 0 &&
+		r->steps > p->last.steps + p->silent / 2)
 		p->apart = PARDA_APART;
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)

@@ -398,6 +398,7 @@ void parda_step(
 	struct sums s;
 
 	*ret = (struct parda_decision){0};
+	own.steps = p->sequence;
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);

@@ -48,7 +48,8 @@
 struct parda_report {
 	uint64_t id;       /* of the host; the same at every start */
 	uint64_t instance; /* random at start */
-	uint64_t sequence; /* 1, 2, … in one instance */
+	uint64_t sequence; /* 1, 2, … in one instance; some may be missing */
+	uint64_t steps;    /* that it has made; 0: does not say */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
 	double window;     /* slots, from now on */

@@ -7,6 +7,7 @@
 static const struct parda_report told = {.id = 0,
 	.instance = 77,
 	.sequence = 5,
+	.steps = 7654321,
 	.shares = 1.5,
 	.beta = 2.5,
 	.window = 3.5,
@@ -21,6 +22,7 @@ static void check(const struct parda_report *heard)
 	CHECK_INT(heard->id, peer_hash("h1"));
 	CHECK_INT(heard->instance, told.instance);
 	CHECK_INT(heard->sequence, told.sequence);
+	CHECK_INT(heard->steps, told.steps);
 	CHECK(heard->shares == told.shares);
 	CHECK(heard->beta == told.beta);
 	CHECK(heard->window == told.window);
@@ -56,6 +58,7 @@ static void test_several_of_a_host(void)
 
 	CHECK_INT(parda_message_read(&m, &first).id, parda_message_id("h1", 0));
 	CHECK_INT(parda_message_read(&m, &second).id, parda_message_id("h1", 1));
+	CHECK_INT(parda_message_read(&m, &second).steps, told.steps);
 	CHECK(parda_message_id("h1", 0) != parda_message_id("h1", 1));
 	CHECK(parda_message_id("h1", 1) != parda_message_id("h2", 1));
 	CHECK_INT(parda_message_id("h1", 0), peer_hash("h1"));
