@@ -59,33 +59,22 @@ int live_client_check(const struct live_client *c, struct weir_err *err)
 /* ---- command lines */
 
 struct words {
-	char *word[LIVE_ARGS + 1];
-	size_t n;
+	struct live_words all;
 	bool failed;
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *fmt, ...)
 {
+	char *text;
 	va_list ap;
+	int n;
 
-	if (w->n == LIVE_ARGS) {
-		w->failed = true;
-		return;
-	}
 	va_start(ap, fmt);
-	if (vasprintf(&w->word[w->n], fmt, ap) < 0) {
-		w->word[w->n] = NULL;
-		w->failed = true;
-	} else {
-		w->n++;
-	}
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-}
-
-static void words_free(struct words *w)
-{
-	for (size_t i = 0; i < w->n; i++)
-		free(w->word[i]);
+	w->failed |= n < 0 || live_words_add(&w->all, "%s", text) < 0;
+	if (n >= 0)
+		free(text);
 }
 
 /* Another for each client, the same for the same seed of the run. */
@@ -172,7 +161,7 @@ static void load_words(
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
 {
 	const struct live_server *v = &l->servers[c->tenant->server];
-	struct words w = {.n = 0};
+	struct words w = {.failed = false};
 	char uri[512];
 	int r = -ENOMEM;
 
@@ -181,8 +170,8 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 	if (w.failed)
 		weir_err_set(err, r, "out of memory");
 	else
-		r = peer_start(&c->peer, (const char *const *)w.word, -1, NULL, c->log, err);
-	words_free(&w);
+		r = peer_start(&c->peer, (const char *const *)w.all.word, -1, NULL, c->log, err);
+	live_words_free(&w.all);
 	if (r == -ENOENT)
 		weir_err_set(err, r, "fio is not installed: the clients of live runs are its");
 	if (r == 0)

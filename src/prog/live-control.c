@@ -137,7 +137,7 @@ static int start_relay(
 	return r;
 }
 
-static int write_key(const struct live *l, struct weir_err *err)
+int live_control_key(const struct live *l, struct weir_err *err)
 {
 	char path[LIVE_PATH];
 	uint8_t key[32];
@@ -204,7 +204,7 @@ static int plan_parda(struct live *l, const struct scenario_controller *c, struc
 	for (size_t i = 0; i < g.n; i++)
 		close(g.fds[i]);
 	if (r == 0)
-		r = write_key(l, err);
+		r = live_control_key(l, err);
 	for (size_t i = 0; r == 0 && i < g.n; i++) {
 		r = add_parda(g.members[i], c, err);
 		if (r == 0 && g.n > 1)

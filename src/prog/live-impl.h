@@ -12,12 +12,21 @@
 #include <stdio.h>
 
 #define LIVE_PATH    96 /* bytes of a path in the scratch folder: a socket's has at most 107 */
-#define LIVE_ARGS    40 /* words of a command line */
 #define LIVE_SERVERS 64 /* more would measure the machine they run on */
+
+/* A command line that grows. */
+struct live_words {
+	char **word; /* NULL behind the last */
+	size_t n, room;
+};
+int live_words_add(struct live_words *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3))); /* 0 or -ENOMEM */
+void live_words_free(struct live_words *w);
 
 /* One `weir serve`. The device's are the first, in the scenario's order; then the hosts'. */
 struct live_server {
 	const char *name; /* its device's or its host's: the scenario's, unlike each other's */
+	char *own_name;   /* the same, where the scenario has none for it; or NULL */
 	int host;         /* index; -1: it is the device itself */
 	uint32_t device;  /* which it is, or stands before */
 	double depth;     /* the window to begin with */
@@ -51,7 +60,9 @@ struct live_tenant {
 enum live_state { LIVE_WAITS, LIVE_RUNS, LIVE_ENDS };
 
 struct live_client {
-	const struct live_tenant *tenant;
+	const struct live_tenant *tenant; /* of a cluster: NULL, like the workload, and: */
+	struct live_words words;          /* what is run */
+	size_t jobs;                      /* in them */
 	const struct scenario_workload *workload;
 	char name[160]; /* HOST/TENANT/WORKLOAD, for messages */
 	char log[LIVE_PATH];
@@ -59,6 +70,12 @@ struct live_client {
 	bool held;             /* by a change; or not yet started by one */
 	enum live_state state; /* ENDS: it was told to (live_client_end) */
 	struct peer peer;
+};
+
+struct live_daemon { /* the controller of a cluster */
+	char file[LIVE_PATH], socket[LIVE_PATH], api[LIVE_PATH], log[LIVE_PATH];
+	struct peer peer;
+	struct remote *remote;
 };
 
 struct live_relay;
@@ -75,13 +92,25 @@ struct live {
 	struct live_client *clients;
 	size_t n_clients;
 	struct live_relay *relay; /* NULL: reports go straight */
+	struct live_daemon control;
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
 };
 
+/* ---- live.c: for a run of another kind. */
+int live_server_start(struct live_server *v, struct weir_err *err);
+int live_check(struct live *l, struct weir_err *err); /* is everybody there who should be? */
+bool live_interrupted(void);                          /* by a signal */
+void live_sleep_until(weir_time at);                  /* by loop_clock; or a signal */
+
+/* ---- live-cluster.c: a scenario that has a cluster instead of devices and hosts. */
+int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err);
+
 /* ---- live-plan.c: fills in servers, tenants and clients, and writes the policies. */
 int live_plan(struct live *l, struct weir_err *err);
 void live_plan_free(struct live *l);
+/* The next of l->servers, which has room for it, with its paths. */
+struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device);
 
 /* ---- live-text.c: YAML of the scenario, into YAML of a policy. */
 struct live_key {
@@ -101,6 +130,7 @@ int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf,
 
 /* ---- live-control.c: keys of servers, for each controller of the scenario. */
 int live_control(struct live *l, struct weir_err *err);
+int live_control_key(const struct live *l, struct weir_err *err); /* DIR/key, which all share */
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
 uint32_t live_control_device(const struct scenario *s, const struct scenario_controller *c);
 bool live_control_moves(/* of parda: the host's window */

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int no_memory(struct weir_err *err)
 {
@@ -50,19 +49,23 @@ static bool needs_none(const struct live *l, uint32_t host)
 	return l->s->stations[g->device].gate && is_open(&g->gate) && !live_controlled(l, host);
 }
 
-static struct live_server *add_server(
-	struct live *l, const char *name, int host, uint32_t device, const struct scenario_gate *g)
+struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device)
 {
 	struct live_server *v = &l->servers[l->n_servers];
 
 	*v = (struct live_server){.name = name, .host = host, .device = device};
-	v->depth = !g || is_open(g) ? 65536 : window_of(g);
 	snprintf(v->socket, LIVE_PATH, "%s/%zu.sock", l->dir, l->n_servers);
 	snprintf(v->api, LIVE_PATH, "%s/%zu.api", l->dir, l->n_servers);
 	snprintf(v->file, LIVE_PATH, "%s/%zu.yaml", l->dir, l->n_servers);
 	snprintf(v->log, LIVE_PATH, "%s/%zu.log", l->dir, l->n_servers);
 	l->n_servers++;
 	return v;
+}
+
+static void add_server(
+	struct live *l, const char *name, int host, uint32_t device, const struct scenario_gate *g)
+{
+	live_server_add(l, name, host, device)->depth = !g || is_open(g) ? 65536 : window_of(g);
 }
 
 static int check_window(yamldoc_node map, const struct scenario_gate *g, struct weir_err *err)
@@ -80,7 +83,7 @@ static int add_servers(struct live *l, struct weir_err *err)
 	const struct scenario *s = l->s;
 	int r = 0;
 
-	if (!s->n_devices) /* a kind of scenario that has other things instead */
+	if (!s->n_devices)
 		return weir_err_set(
 			err, -EINVAL, "%s: cannot run live: it has no devices", s->file);
 	if (s->n_stations > s->n_devices)
@@ -369,21 +372,16 @@ int live_plan(struct live *l, struct weir_err *err)
 void live_plan_free(struct live *l)
 {
 	for (size_t i = 0; i < l->n_servers; i++) {
-		const struct live_server *v = &l->servers[i];
-
-		free(v->keys);
-		free(v->top);
-		unlink(v->socket);
-		unlink(v->api);
-		unlink(v->file);
-		unlink(v->log);
+		free(l->servers[i].own_name);
+		free(l->servers[i].keys);
+		free(l->servers[i].top);
 	}
 	for (size_t i = 0; i < l->n_tenants; i++) {
 		free(l->tenants[i].export_);
 		free(l->tenants[i].server_path);
 	}
 	for (size_t i = 0; i < l->n_clients; i++)
-		unlink(l->clients[i].log);
+		live_words_free(&l->clients[i].words);
 	free(l->servers);
 	free(l->host_server);
 	free(l->tenants);

@@ -107,3 +107,32 @@ int live_text_add(char **to, const char *fmt, ...)
 	*to = both;
 	return 0;
 }
+
+int live_words_add(struct live_words *w, const char *fmt, ...)
+{
+	char **more = w->word;
+	va_list ap;
+	int n;
+
+	if (w->n + 2 > w->room) {
+		w->room = w->room ? 2 * w->room : 32;
+		more = realloc(w->word, w->room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		w->word = more;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&w->word[w->n], fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		w->n++;
+	w->word[w->n] = NULL;
+	return n < 0 ? -ENOMEM : 0;
+}
+
+void live_words_free(struct live_words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->word[i]);
+	free(w->word);
+}

@@ -10,6 +10,7 @@
 #include "prog/live.h"
 #include "port/loop.h"
 #include "prog/live-impl.h"
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,9 +39,14 @@ static void on_signal(int number)
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define N_SIGNALS (sizeof(signals) / sizeof(*signals))
 
+bool live_interrupted(void)
+{
+	return interrupted;
+}
+
 /* ---- processes */
 
-static int start_server(struct live_server *v, struct weir_err *err)
+int live_server_start(struct live_server *v, struct weir_err *err)
 {
 	const char *argv[] = {"weir", "serve", v->file, NULL};
 	struct weir_err why;
@@ -57,6 +63,8 @@ static void stop_all(struct live *l)
 {
 	for (size_t i = 0; i < l->n_clients; i++)
 		peer_kill(&l->clients[i].peer); /* nobody is interested in what is under way */
+	remote_close(l->control.remote);
+	peer_kill(&l->control.peer);
 	for (size_t i = 0; i < l->n_servers; i++) {
 		remote_close(l->servers[i].remote);
 		peer_signal(&l->servers[i].peer, SIGTERM);
@@ -78,11 +86,12 @@ static int died(
 		peer_said(log, said, sizeof(said)));
 }
 
-/* Is everybody there who should be? */
-static int check_all(struct live *l, struct weir_err *err)
+int live_check(struct live *l, struct weir_err *err)
 {
 	int status = 0;
 
+	if (peer_ended(&l->control.peer, &status))
+		return died("the", "controller", l->control.log, status, err);
 	for (size_t i = 0; i < l->n_servers; i++)
 		if (peer_ended(&l->servers[i].peer, &status))
 			return died("the gateway of", l->servers[i].name, l->servers[i].log, status,
@@ -138,7 +147,7 @@ static weir_time next_of(const struct live *l, const struct clock *k, weir_time 
 	return next;
 }
 
-static void sleep_until(weir_time at) /* by loop_clock */
+void live_sleep_until(weir_time at)
 {
 	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
 
@@ -193,7 +202,7 @@ static int begin(struct live *l, struct weir_err *err)
 	int r = turn_clients(l, 0, err);
 
 	while (r == 0 && !interrupted) {
-		r = check_all(l, err);
+		r = live_check(l, err);
 		if (r == 0)
 			r = live_look_asked(l, err);
 		if (r == 0 && loop_clock() > until)
@@ -201,7 +210,7 @@ static int begin(struct live *l, struct weir_err *err)
 				"after %d s there is a client that has asked for nothing",
 				(int)(START / WEIR_SEC));
 		if (r == 0)
-			sleep_until(loop_clock() + ASKED);
+			live_sleep_until(loop_clock() + ASKED);
 	}
 	return r < 0 ? r : 0;
 }
@@ -218,15 +227,15 @@ static int run(struct live *l, const struct sim_options *o, struct weir_err *err
 	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
 		r = step(l, &k, now, err);
 		if (r == 0 && !interrupted)
-			r = check_all(l, err);
+			r = live_check(l, err);
 		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
 							   o->progress_arg)))
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
-			sleep_until(k.began + earlier(next_of(l, &k, now), now_of(&k) + BEAT));
+			live_sleep_until(k.began + earlier(next_of(l, &k, now), now_of(&k) + BEAT));
 	}
 	if (r == 0)
-		r = check_all(l, err);
+		r = live_check(l, err);
 	if (r == 0)
 		r = live_look_sample(l, s->duration, err);
 	return r ? r : live_look_end(l, err);
@@ -277,13 +286,21 @@ static int run_in(struct live *l, const struct sim_options *o, struct weir_err *
 			weir_err_set(err, r, "the series: %s", strerror(-r));
 	}
 	for (size_t i = 0; r == 0 && !interrupted && i < l->n_servers; i++)
-		r = start_server(&l->servers[i], err);
-	if (r == 0)
-		r = run(l, o, err);
-	/* A signal to the whole group ends children, too: that is not their fault. */
-	if (r < 0 && interrupted)
-		r = weir_err_set(err, -ECANCELED, "stopped by a signal");
-	return r;
+		r = live_server_start(&l->servers[i], err);
+	return r ? r : run(l, o, err);
+}
+
+/* The folder, with all that is in it. */
+static void remove_dir(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d)))
+		(void)unlinkat(dirfd(d), e->d_name, 0); /* but for . and .. */
+	if (d)
+		closedir(d);
+	rmdir(dir);
 }
 
 int live_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
@@ -291,7 +308,6 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 {
 	struct live l = {.s = s, .seed = options->seed_set ? options->seed : s->seed};
 	struct sigaction act = {.sa_handler = on_signal}, before[N_SIGNALS];
-	char key[LIVE_PATH];
 	struct priority priority;
 	int r;
 
@@ -303,6 +319,9 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 		sigaction(signals[i], &act, &before[i]);
 	priority = go_first();
 	r = run_in(&l, options, err);
+	/* A signal to the whole group ends children, too: that is not their fault. */
+	if (r < 0 && interrupted)
+		r = weir_err_set(err, -ECANCELED, "stopped by a signal");
 	stop_all(&l);
 	set_priority(&priority);
 	live_relay_free(l.relay);
@@ -313,9 +332,7 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	}
 	live_look_free(&l);
 	live_plan_free(&l);
-	snprintf(key, sizeof(key), "%s/key", l.dir);
-	unlink(key);
-	rmdir(l.dir);
+	remove_dir(l.dir);
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &before[i], NULL);
 	return r;

@@ -41,11 +41,13 @@ static void done(struct plan *p)
 {
 	char key[LIVE_PATH];
 
+	for (size_t i = 0; i < p->l.n_servers; i++)
+		unlink(p->l.servers[i].file);
 	snprintf(key, sizeof(key), "%s/key", p->l.dir);
 	unlink(key);
 	live_relay_free(p->l.relay);
 	live_plan_free(&p->l);
-	CHECK_INT(rmdir(p->l.dir), 0); /* nothing is left in it */
+	CHECK_INT(rmdir(p->l.dir), 0); /* nothing else is in it */
 	scenario_free(p->s);
 }
 
