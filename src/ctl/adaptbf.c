@@ -412,7 +412,7 @@ int adaptbf_step(
 double adaptbf_bound(double owed, double p, double tokens)
 {
 	/* A borrower keeps one token, and the fraction of a period is had in the next. */
-	double each = fmin(p * tokens, tokens - 1);
+	double each = fmin(p / 2 * tokens, tokens - 1);
 
 	return each > 0 ? ceil(owed / each) + 2 : INFINITY;
 }

@@ -25,8 +25,9 @@
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
  * PROMISE  While a lender's demand is unmet and its borrowers are active, they give back a C-th of
- *          their tokens each period, C ≥ p/2 where p is the lender's priority, and C ≥ p where it
- *          has requests waiting as above: adaptbf_bound says how long that takes.
+ *          their tokens each period, C ≥ p/2 where p is the lender's priority: adaptbf_bound says how
+ *          long that takes. (C is up to p while the lender has requests waiting and no more than half
+ *          of all tokens: nobody's demand counts for more than there is.)
  *
  * Nothing here locks or reads a clock. One instance belongs to one thread.
  */
