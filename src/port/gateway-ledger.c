@@ -40,9 +40,10 @@
 struct gateway_ledger {
 	struct gateway *gateway;
 	struct loop_timer timer;
-	uint64_t steps;             /* of all resources, when it was last saved */
-	weir_time saved;            /* when; 0: never */
-	struct steward_image *kept; /* as read at the start, until the resources have it */
+	uint64_t steps;  /* of all resources, when it was last saved */
+	weir_time saved; /* when; 0: never */
+	struct steward_image
+		*kept; /* as read at the start, until the resources have it; on: one has */
 	size_t n_kept;
 	weir_time away; /* ns from the look that was read until now */
 
@@ -356,6 +357,7 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
 		if (strcmp(l->kept[i].resource, r->name) != 0 || g->options.bare)
 			continue;
 		l->kept[i].at = l->away; /* its own clock was 0 at the look */
+		l->kept[i].on = true;
 		rc = steward_restore(r->resource, &l->kept[i]);
 		if (rc == 0)
 			say_restored(l, &l->kept[i]);
@@ -396,6 +398,11 @@ int gateway_ledger_run(struct gateway *g)
 
 	if (!l)
 		return 0;
+	for (size_t i = 0; i < l->n_kept; i++)
+		if (!l->kept[i].on)
+			log_event(LOG_LEVEL_WARNING, "ledger-dropped", "resource",
+				l->kept[i].resource, "why", "there is no such resource any more",
+				NULL);
 	ledger_json_free(l->kept, l->n_kept);
 	l->kept = NULL;
 	l->n_kept = 0;
