@@ -82,6 +82,8 @@ static void draw(void)
 	bool limited = rng_below(&rng, 2);
 
 	in = (struct pshift_input){.servers = size(SERVERS), .buckets = size(BUCKETS)};
+	if (rng_below(&rng, 5) == 0)
+		active = SERVERS; /* everywhere: rows that are worked on in blocks */
 	in.capacity = capacity;
 	in.reservation = reservation;
 	in.first = first;

@@ -109,6 +109,43 @@ static void long_rows(void)
 	CHECK_INT(sum, 500);
 }
 
+/* Rows whose demand is past 64 bits in sum, with ends that are full and ends that are not. */
+static void widest_rows(void)
+{
+	enum { N = 2100, B = 3 };
+	static int64_t capacity[N], demand[B * N], r[B * N], l[B * N];
+	static uint32_t server[B * N];
+	struct pshift_input in = INPUT(N, B, .capacity = capacity,
+		.reservation = I64(PSHIFT_MOST, PSHIFT_MOST - 1, 3 * (PSHIFT_MOST / 7)),
+		.limit = I64(PSHIFT_MOST, PSHIFT_MOST, PSHIFT_MOST),
+		.first = U32(0, N, 2 * N, 3 * N), .server = server, .demand = demand);
+	struct pshift_cut cut;
+	struct maxflow g;
+
+	for (uint32_t e = 0; e < B * N; e++) {
+		server[e] = e % N;
+		demand[e] = PSHIFT_MOST - e % 7;
+		capacity[e % N] = e % 3 ? PSHIFT_MOST / N : e % 5;
+	}
+	CHECK_INT(pshift_check(pshift, &in, NULL, NULL), 0);
+	CHECK_INT(pshift_allocate(pshift, &in, NULL, r, l, &result), 0);
+	for (size_t i = 0; i < B; i++) {
+		int64_t sum = 0;
+
+		for (uint32_t e = in.first[i]; e < in.first[i + 1]; e++) {
+			CHECK(r[e] >= 0 && r[e] <= demand[e] && l[e] >= 0);
+			sum += r[e];
+		}
+		CHECK_INT(sum, in.reservation[i]);
+	}
+	CHECK_INT(maxflow_new(&in, &g), 0);
+	CHECK_INT(result.phi, maxflow_push_relabel(&g));
+	maxflow_free(&g);
+	CHECK_INT(pshift_explain(pshift, &in, r, &cut), 0);
+	CHECK_INT(cut.n, 1);
+	CHECK_INT(cut.groups[0].needed - cut.groups[0].capacity, result.asked - result.phi);
+}
+
 /* ---- odd input */
 
 static void nothing_at_all(void)
@@ -410,6 +447,7 @@ int main(void)
 	RUN(movement_map_of_table_3);
 	RUN(largest_remainders);
 	RUN(long_rows);
+	RUN(widest_rows);
 	RUN(nothing_at_all);
 	RUN(no_demand_or_no_capacity);
 	RUN(largest_numbers);
