@@ -68,6 +68,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t frozen;           /* nothing is raised before this one */
 	weir_time end;             /* of the period */
 	weir_time interval, round; /* when the last one was */
+	weir_time news;            /* since when: */
 	bool changed;              /* something was heard that may change tokens */
 	double moved;              /* tokens by which demands differed from what was expected */
 

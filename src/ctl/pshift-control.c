@@ -220,8 +220,8 @@ static int hear_entries(
 
 		if (bucket == SIZE_MAX)
 			continue;
-		e = entry_of(c, bucket, server, m->report.full);
-		if (!e && m->report.full)
+		e = entry_of(c, bucket, server, m->demands[i].holds);
+		if (!e && m->demands[i].holds)
 			return -ENOMEM;
 		if (e)
 			hear_entry(c, now, &m->report, e, &m->demands[i]);
@@ -294,7 +294,10 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 		s->echo = m->sent;
 		s->echo_at = now;
 	}
-	c->changed |= s->capacity != (int64_t)m->report.capacity || m->n;
+	if (s->capacity != (int64_t)m->report.capacity || m->n) {
+		c->news = c->changed ? c->news : now;
+		c->changed = true;
+	}
 	s->capacity = (int64_t)m->report.capacity;
 	s->state = (enum lease_state)m->report.state;
 }
@@ -440,6 +443,12 @@ static void adapt(struct pshift_control *c, weir_time span)
 		c->interval = c->config.longest;
 }
 
+/* Closed by time: what is heard in an eighth of an interval after the first news is in it. */
+static bool is_round(const struct pshift_control *c, weir_time now)
+{
+	return c->changed && now - c->news >= c->interval / 8 && now - c->round >= c->interval / 2;
+}
+
 int pshift_control_step(struct pshift_control *c, weir_time now)
 {
 	bool turned = false;
@@ -457,9 +466,8 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 		return 0;
 	for (; now >= c->end; turned = true)
 		turn(c);
-	if (turned || now - c->round >= c->interval) {
-		if (turned || c->changed)
-			r = pshift_round(c, now);
+	if (turned || is_round(c, now)) {
+		r = pshift_round(c, now);
 		adapt(c, now - c->round);
 		c->round = now;
 		c->changed = r != 0;
@@ -472,15 +480,14 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 
 weir_time pshift_control_due(const struct pshift_control *c)
 {
-	weir_time due = c->round + c->interval, retry = c->config.length / 20;
+	weir_time due = c->now + c->interval / 8, retry = c->config.length / 20;
 
 	if (c->stale)
 		return WEIR_NEVER;
 	if (!c->started)
 		return c->began < 0 ? c->now : c->now + retry;
-	due = due < c->end ? due : c->end;
-	/* Grants that were put off, or not acknowledged. */
-	return due < c->now + c->interval / 8 ? due : c->now + c->interval / 8;
+	/* Rounds that are open, and grants that were put off or not acknowledged. */
+	return due < c->end ? due : c->end;
 }
 
 /* ---- looking */

@@ -7,7 +7,8 @@
  *   pshift_control_step      at the latest when pshift_control_due says; after reports, too
  *   `send`                   carries its messages to one server
  *
- * ROUNDS   Every interval, and when a period begins, tokens are placed again with what has been heard:
+ * ROUNDS   When a period begins, and an eighth of an interval after the first news, tokens are placed again
+ *          with what has been heard by then:
  *          of the rest of this period (claims and caps), and of a whole one (entitlements). Not if
  *          nothing changed. What was heard last of a server is carried on: used + serving·t, and so on. Of
  *          who has been silent for a period the capacity counts as none, so that R-tokens go elsewhere.

@@ -5,8 +5,8 @@
  * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
  *         without a significant change.
  * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
- *         the period). An entry is sent again when what is now differs from that by more than
- *         tolerance·(what was expected) + 3·√(it) + 2: the middle term is the noise of counting.
+ *         the period). An entry is sent again when what is now differs from that by more than 2 and
+ *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
  * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
  *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most. It stays
  *         one until the queue is empty, so that who is not served at all is not taken to want nothing.
@@ -62,11 +62,9 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 	s->measured = now;
 }
 
-static bool differs(double now, double expected, double scale, double tolerance)
+static bool differs(double now, double expected, double tolerance)
 {
-	if (tolerance < 0)
-		return now != expected;
-	return fabs(now - expected) > tolerance * scale + 3 * sqrt(expected) + 2;
+	return fabs(now - expected) > tolerance + 2;
 }
 
 static bool worth_saying(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
@@ -87,14 +85,17 @@ static bool worth_saying(const struct pshift_server *s, const struct pshift_spot
 	if (b->said_period != s->period)
 		served = (double)d->serving *
 			 ((double)s->length / (double)WEIR_SEC - left); /* since it began */
-	return differs((double)b->used, served, fmax(served, (double)b->reserved), tolerance) ||
-	       (!b->closed && differs(wants, wanted, wanted, tolerance));
+	if (tolerance < 0)
+		return (double)b->used != served || wants != wanted;
+	return differs((double)b->used, served, tolerance * fmax(served, (double)b->reserved)) ||
+	       (!b->closed && differs(wants, wanted, tolerance * wanted + sqrt(wanted)));
 }
 
 static void say(struct pshift_server *s, struct pshift_spot *b, weir_time now, bool full)
 {
 	struct lease_demand *d = &s->out.demands[s->out.n++];
 
+	full |= b->new;
 	*d = (struct lease_demand){.bucket = b->id,
 		.used = b->used < LEASE_TOKENS_MAX ? b->used : LEASE_TOKENS_MAX,
 		.queue = (int64_t)b->queued,
@@ -158,7 +159,8 @@ int pshift_demand_report(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 
 		/* A report holds all that may not have been heard: the newest alone suffices. */
-		if (s->full || b->over || b->unheard || (measured && worth_saying(s, b, now)))
+		if (s->full || b->over || b->unheard || b->new ||
+			(measured && worth_saying(s, b, now)))
 			say(s, b, now, s->full);
 	}
 	due |= s->out.n || fabs(s->capacity - s->said_capacity) > 0.05 * s->said_capacity;

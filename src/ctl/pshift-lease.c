@@ -223,7 +223,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		told(s, &m->tokens[i]);
 	for (size_t i = 0; i < s->n; i++)
 		if (s->spots[i].unheard && s->spots[i].said_in <= g->heard)
-			s->spots[i].unheard = false;
+			s->spots[i].unheard = s->spots[i].new = false;
 	s->answer |= m->n > 0;
 	return true;
 }

@@ -151,15 +151,24 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 	}
 }
 
+/* Between two periods nobody with a limit is served, for the drift of clocks and a round trip: a server
+ * may then be idle, and what is placed must not count on all of its time. */
+#define PAUSE 128 /* as a part: 40 ms of 5 s */
+
 static void input(struct pshift_control *c, weir_time now, bool whole)
 {
 	weir_time left = whole ? c->config.length : c->end - now;
+	bool limits = false;
 
+	for (size_t i = 0; !limits && i < c->n_buckets; i++)
+		limits = pshift_has_limit(&c->buckets[i]);
 	for (size_t j = 0; j < c->n_servers; j++) {
 		const struct pshift_member *s = &c->servers[j];
 		bool silent = now - s->at >= c->config.length;
 
-		c->capacity[j] = silent ? 0 : pshift_over((double)s->capacity, left);
+		c->capacity[j] = silent ? 0
+					: pshift_over((double)s->capacity,
+						  limits ? left - left / PAUSE : left);
 	}
 	for (size_t i = 0; i < c->n_buckets; i++)
 		bucket_in(c, i, now, whole);

@@ -39,6 +39,7 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
 	weir_time said_at;
 	uint64_t said_period, said_in; /* the report's sequence */
+	bool new;                      /* the controller has not heard what it holds */
 	bool unheard, over;            /* over: used more than it is told to, must be said */
 };
 
@@ -63,6 +64,7 @@ struct pshift_server {
 
 	double capacity;
 	weir_time measured; /* where the running measurement began */
+	uint64_t counted;   /* the period of the last look */
 	uint64_t sequence;
 	weir_time sent; /* the last report */
 	double said_capacity;

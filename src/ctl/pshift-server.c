@@ -82,8 +82,8 @@ int64_t pshift_server_add(
 	spot = &s->spots[at];
 	spot->static_r = b->reserved;
 	spot->static_l = b->limit;
+	spot->new = true;
 	s->limits |= pshift_limited(spot);
-	s->full = true;
 	return (int64_t)at;
 }
 
@@ -128,8 +128,11 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_borrow_end(s);
 	pshift_lease_tokens(s, now);
 	s->now = now;
-	if (now - s->measured >= s->interval)
+	/* All servers begin with the period, so that a round has what all of them measured. */
+	if (now - s->measured >= s->interval ||
+		(s->period != s->counted && now - s->measured >= s->interval / 4))
 		pshift_demand_measure(s, now);
+	s->counted = s->period;
 	e = pshift_demand_report(s, now);
 	return r ? r : e;
 }

@@ -61,6 +61,14 @@ static bool differs(int64_t a, int64_t b)
 	return by > 1 && by > more / 64;
 }
 
+/* R-tokens: too many for a while do little harm, but what is missing is missing. */
+static bool short_of(int64_t want, int64_t has)
+{
+	want = greater(want, 0);
+	has = greater(has, 0);
+	return want > has ? want - has > 1 + want / 512 : differs(want, has);
+}
+
 static void is_told(struct pshift_control *c, struct pshift_entry *e)
 {
 	struct pshift_member *s = &c->servers[e->server];
@@ -111,18 +119,18 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 {
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
-		int64_t used = e->period == c->period ? e->used : 0;
+		int64_t used = pshift_used(c, e, c->now);
 
 		if (!pshift_tell_live(c, e->server))
 			continue;
 		if (e->dirty)
 			is_told(c, e);
-		/* A claim that is used up is as good as any other. */
-		if (differs(greater(e->want_claim, used), greater(e->claim, used)) || e->dirty) {
+		/* What is left of it counts: a claim that is used up is as good as any other. */
+		if (short_of(e->want_claim - used, e->claim - used) || e->dirty) {
 			e->claim = e->want_claim;
 			is_told(c, e);
 		}
-		if (differs(e->want_reserved, e->reserved) || e->dirty) {
+		if (short_of(e->want_reserved, e->reserved) || e->dirty) {
 			e->reserved = e->want_reserved;
 			is_told(c, e);
 		}
