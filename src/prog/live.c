@@ -318,7 +318,7 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &act, &before[i]);
 	priority = go_first();
-	r = run_in(&l, options, err);
+	r = s->cluster ? live_cluster_run(&l, options, err) : run_in(&l, options, err);
 	/* A signal to the whole group ends children, too: that is not their fault. */
 	if (r < 0 && interrupted)
 		r = weir_err_set(err, -ECANCELED, "stopped by a signal");

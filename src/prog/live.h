@@ -16,6 +16,7 @@
  *   live-client.c   the clients' command lines
  *   live-change.c   what changes while it runs
  *   live-look.c     what the gateways counted, as metrics
+ *   live-cluster.c, live-cluster-plan.c   a cluster: servers and weir control
  *   live-say.c      what they say of their controllers, the same
  *   live-relay.c    reports that come late or not at all
  */

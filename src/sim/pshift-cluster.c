@@ -365,7 +365,7 @@ static int site_new(struct pshift_cluster *c, uint32_t j, uint64_t seed)
 	return pshift_server_new(&config, &s->server);
 }
 
-static void cluster_free(struct pshift_cluster *c)
+void pshift_cluster_free(struct pshift_cluster *c)
 {
 	pshift_judge_end(c);
 	pshift_load_end(c);
@@ -394,7 +394,7 @@ static void cluster_free(struct pshift_cluster *c)
 	free(c);
 }
 
-static int cluster_new(const struct pshift_cluster_config *config, weir_time duration,
+int pshift_cluster_new(const struct pshift_cluster_config *config, weir_time duration,
 	uint64_t seed, struct pshift_cluster **ret)
 {
 	struct pshift_cluster *c = calloc(1, sizeof(*c));
@@ -420,7 +420,7 @@ static int cluster_new(const struct pshift_cluster_config *config, weir_time dur
 	if (r == 0)
 		r = pshift_judge_begin(c);
 	if (r)
-		cluster_free(c);
+		pshift_cluster_free(c);
 	else
 		*ret = c;
 	return r;
@@ -484,7 +484,7 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 
 	if (duration / config->period > MOST_PERIODS)
 		return weir_err_set(err, -EINVAL, "cluster: more than %d periods", MOST_PERIODS);
-	r = cluster_new(config, duration, seed, &c);
+	r = pshift_cluster_new(config, duration, seed, &c);
 	if (r)
 		return weir_err_set(err, r, "cluster: %s", strerror(-r));
 	r = run(c, options);
@@ -502,6 +502,6 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 		weir_err_set(err, r, "cluster, at %.3f s: %s", (double)c->now / 1e9,
 			r == -ECANCELED ? "stopped" : strerror(-r));
 	}
-	cluster_free(c);
+	pshift_cluster_free(c);
 	return r;
 }

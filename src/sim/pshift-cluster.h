@@ -55,7 +55,8 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 	uint64_t seed, const struct sim_options *options, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err);
 
-/* ---- for its own files */
+/* ---- for its own files, and for whoever has real servers in the place of the simulated ones: they draw
+ * from the same seed the same demand, and are judged by the same judge. */
 
 struct pshift_place { /* one bucket at one server */
 	uint32_t bucket;
@@ -133,6 +134,11 @@ struct pshift_cluster {
 /* The bucket's place at the server, made if it is new; NULL: no memory. */
 struct pshift_place *pshift_cluster_place(
 	struct pshift_cluster *c, uint32_t bucket, uint32_t server);
+
+/* 0 or a negative errno. */
+int pshift_cluster_new(const struct pshift_cluster_config *config, weir_time duration,
+	uint64_t seed, struct pshift_cluster **ret);
+void pshift_cluster_free(struct pshift_cluster *c);
 
 int pshift_load_begin(struct pshift_cluster *c);
 int pshift_load_step(struct pshift_cluster *c); /* what changes up to now */
