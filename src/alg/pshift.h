@@ -62,8 +62,8 @@ struct pshift_options {
 	 * the most spare demand at each server are moved. 0: all, and phi is the optimum. */
 	size_t top;
 	/* rtokens and ltokens hold the last allocation, and few demands, reservations or capacities
-	 * are not what they were then: start from it. A bucket whose tokens are no longer right (more than demand,
-	 * not the right sum) is split anew, so that any content is safe. */
+	 * are not what they were then: start from it. A bucket whose tokens are no longer right (more
+	 * than demand, not the right sum) is split anew, so that any content is safe. */
 	bool warm;
 	/* With `warm`: the only buckets that may have changed, ascending; the others' tokens are taken
 	 * as they are, and must be right. NULL: each is looked at, which costs a little more. */
