@@ -16,9 +16,10 @@ extern const struct verb verb_experiment;
 
 #define REGION (1u << 20) /* bytes of an export: places mean nothing to the model of a server */
 #define SIZE   "4KiB"
-/* At once in the model, which has so many servers of its own: enough to be always busy, and few, so that
- * the gate decides who is next. */
-#define DEPTH  4
+/* The window. The model is one server, and what waits inside it is begun at the model's time: so a thread that
+ * wakes up late, by up to two requests' time, leaves it no more idle than the simulator's. More would be for
+ * the device, and not for the gate, to put in order: who goes first must find a place. */
+#define DEPTH  3
 #define LONGER (60 * WEIR_SEC) /* after the end, which we decide */
 
 static int no_memory(struct weir_err *err)
@@ -84,9 +85,9 @@ static void put_server(FILE *f, const struct live *l, const struct live_server *
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
 	fprintf(f,
-		"resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,servers=%d,"
+		"resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,"
 		"service=fixed+memory:%" PRIu64 " B\", depth: %d, io_unit: 2 GiB, ",
-		v->name, g->capacity, DEPTH, (uint64_t)g->buckets * REGION, DEPTH);
+		v->name, g->capacity, (uint64_t)g->buckets * REGION, DEPTH);
 	if (!g->learn)
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
 	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
