@@ -408,11 +408,15 @@ static void look_bucket(
 	struct lessee *s, struct snapshot *snap, size_t i, struct snapshot_lease *to)
 {
 	const struct lessee_bucket *b = &s->buckets[i];
+	struct weir_gate_stats st = {0};
 	struct pshift_server_tokens t;
 
 	pshift_server_tokens(s->server, i, &t);
+	if (b->here)
+		weir_gate_stats(s->resource->gate, resource_policy_now(s->resource), b->node, &st);
 	*to = (struct snapshot_lease){.tenant = snap->tenants[b->tenant].path,
-		.used = t.used,
+		/* what passed since the last look is this period's, too */
+		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
 		.claim = t.claim,
 		.cap = t.cap,
 		.reserved = t.reserved,
