@@ -10,11 +10,11 @@
  * METHOD  Who wants what where, and when that changes, is drawn by the simulator's own code, from the same
  *         seed; so is judged what they got (sim/pshift-cluster.h): a struct pshift_cluster is kept beside
  *         the processes, and in the place of its simulated servers the real ones are asked. What a server
- *         counts to a period is its own word (`used`); the last look before the period ends is what is
- *         judged. So looks crowd around the time at which the next period is due: as of the look
- *         before it, that is known to 20 ms.
- * DIFFERS Requests of the last 20 ms of a period may be missing. Without a controller (`control: false`)
- *         periods are our own clock's, and counters are compared.
+ *         counts to a period is its own word (`used`), at the last look before the period ended; and what
+ *         passed its gate from then on and is not counted to the next one, up to what it was allowed. So
+ *         looks crowd around the time at which the next period is due: once it was seen to begin, that is
+ *         known to 20 ms.
+ * DIFFERS Without a controller (`control: false`) periods are our own clock's, and counters are compared.
  */
 #include "prog/live-cluster.h"
 #include "port/loop.h"
@@ -28,19 +28,27 @@
 #define EARLY  (10 * WEIR_MS)
 #define START  (30 * WEIR_SEC) /* until everything runs, and some periods more */
 
+struct tokens {       /* of a bucket at a server */
+	int64_t used; /* in its period; without a controller: served in all */
+	int64_t cap;  /* that it may use in it; INT64_MAX: there is no end */
+	int64_t sent; /* passed the gate, in all */
+	int64_t done; /* used in the period before; without a controller: served in all by then */
+};
+
 struct cluster {
 	struct live *live;
 	struct pshift_cluster *frame;
 	struct seen { /* of one server */
 		uint64_t period;
-		uint64_t *used; /* by bucket: of that period; without a controller: in all */
-		uint64_t *done; /* … of the one before */
-		bool turned;    /* the period that is collected is over for it */
+		bool turned;       /* the period that is collected is over for it */
+		struct tokens *of; /* by bucket */
 	} * seen;
-	uint64_t collected;             /* the period of which `done` is awaited; 0: none yet */
-	weir_time before;               /* the last look at which nobody had turned */
-	weir_time turned;               /* when the first had; 0: none has */
-	weir_time looked;               /* the last look */
+	int64_t *sent;      /* by bucket: of the server that is looked at */
+	uint64_t collected; /* the period of which `done` is awaited; 0: none yet */
+	weir_time before;   /* the last look at which nobody had turned */
+	weir_time turned;   /* when the first had; 0: none has */
+	weir_time due;      /* when the next period begins, at the earliest; 0: not known */
+	weir_time looked;   /* the last look */
 	uint64_t messages[2], bytes[2]; /* of the controller that runs, when it was last asked */
 };
 
@@ -54,30 +62,44 @@ static int bucket_of(const struct cluster *k, const json_t *tenant)
 	return i >= 1 && i <= (long)k->frame->config.buckets ? (int)i - 1 : -1;
 }
 
-/* Of a server under control: the period, and what each bucket used in it. */
-static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
+/* What a bucket used in a period in all, when at the last look in it it had used `was->used`, and since then
+ * `more` have passed the gate that the next period does not count. */
+static int64_t finally(const struct tokens *was, int64_t more)
+{
+	int64_t most = was->cap > was->used ? was->cap - was->used : 0;
+
+	return was->used + (more < 0 ? 0 : more < most ? more : most);
+}
+
+/* Of a server under control: the period, and what each bucket used in it. `sent` is of the same look. */
+static void take_leases(
+	struct cluster *k, struct seen *s, const json_t *pshift, const int64_t *sent)
 {
 	const json_t *leases = json_object_get(pshift, "leases");
 	uint64_t period = (uint64_t)json_integer_value(json_object_get(pshift, "period"));
+	bool turned = period != s->period;
 
-	if (period != s->period) {
-		memcpy(s->done, s->used, k->frame->config.buckets * sizeof(*s->done));
+	if (turned)
 		s->turned = s->period == k->collected;
-		s->period = period;
-	}
+	s->period = period;
 	for (size_t i = 0; i < json_array_size(leases); i++) {
-		const json_t *l = json_array_get(leases, i);
+		const json_t *l = json_array_get(leases, i), *cap = json_object_get(l, "cap");
 		int b = bucket_of(k, json_object_get(l, "tenant"));
+		int64_t used = json_integer_value(json_object_get(l, "used"));
 
-		if (b >= 0)
-			s->used[b] = (uint64_t)json_integer_value(json_object_get(l, "used"));
+		if (b < 0)
+			continue;
+		if (turned)
+			s->of[b].done = finally(&s->of[b], sent[b] - s->of[b].sent - used);
+		s->of[b].used = used;
+		s->of[b].cap = json_is_integer(cap) ? json_integer_value(cap) : INT64_MAX;
+		s->of[b].sent = sent[b];
 	}
 }
 
-static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenants)
+static void take_tenants(
+	struct cluster *k, uint32_t server, const json_t *tenants, int64_t *ret_sent)
 {
-	struct seen *s = &k->seen[server];
-
 	for (size_t i = 0; i < json_array_size(tenants); i++) {
 		const json_t *t = json_array_get(tenants, i);
 		int b = bucket_of(k, json_object_get(t, "path"));
@@ -88,8 +110,10 @@ static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenan
 			continue;
 		p->arrived = (uint64_t)json_integer_value(json_object_get(t, "arrivals"));
 		p->queued = (uint64_t)json_integer_value(json_object_get(t, "queued"));
+		ret_sent[b] = json_integer_value(json_object_get(t, "dispatched"));
 		if (!k->frame->config.control)
-			s->used[b] = (uint64_t)json_integer_value(json_object_get(t, "served"));
+			k->seen[server].of[b].used =
+				json_integer_value(json_object_get(t, "served"));
 	}
 }
 
@@ -105,9 +129,9 @@ static int look(struct cluster *k, struct weir_err *err)
 		if (r < 0)
 			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
 		resource = json_array_get(json_object_get(now, "resources"), 0);
+		take_tenants(k, i, json_object_get(now, "tenants"), k->sent);
 		if (k->frame->config.control)
-			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"));
-		take_tenants(k, i, json_object_get(now, "tenants"));
+			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"), k->sent);
 		json_decref(now);
 	}
 	return 0;
@@ -151,14 +175,15 @@ static int judge(struct cluster *k)
 	for (uint32_t s = 0; s < g->servers; s++)
 		for (uint32_t b = 0; b < g->buckets; b++) {
 			struct pshift_place *p;
+			uint64_t done = (uint64_t)k->seen[s].of[b].done;
 
-			if (!k->seen[s].done[b])
+			if (!done)
 				continue;
 			p = pshift_cluster_place(k->frame, b, s);
 			if (!p)
 				return -ENOMEM;
-			p->served += k->seen[s].done[b];
-			k->frame->served += k->seen[s].done[b];
+			p->served += done;
+			k->frame->served += done;
 		}
 	ask_control(k);
 	return pshift_judge_period(k->frame);
@@ -200,14 +225,15 @@ static int follow(struct cluster *k, weir_time now)
 		k->before = now;
 		return 0;
 	}
-	if (!k->turned)
+	if (!k->turned) {
 		k->turned = now;
+		k->due = k->before + k->frame->config.period;
+	}
 	if (n < servers && now - k->turned < k->frame->config.period / 4)
 		return 0;
 	for (uint32_t s = 0; s < servers; s++)
-		if (!k->seen[s].turned)
-			memset(k->seen[s].done, 0,
-				k->frame->config.buckets * sizeof(*k->seen[s].done));
+		for (uint32_t b = 0; !k->seen[s].turned && b < k->frame->config.buckets; b++)
+			k->seen[s].of[b].done = 0;
 	r = judge(k);
 	for (uint32_t s = 0; s < servers; s++)
 		k->seen[s].turned = false;
@@ -216,7 +242,7 @@ static int follow(struct cluster *k, weir_time now)
 	return r;
 }
 
-/* Without: by the clock. `used` counts from the start, `done` is what it was. */
+/* Without: by the clock. */
 static int count(struct cluster *k, weir_time now)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
@@ -225,28 +251,24 @@ static int count(struct cluster *k, weir_time now)
 	if (now - k->before < g->period)
 		return 0;
 	k->before += g->period;
-	for (uint32_t s = 0; s < g->servers; s++) {
-		uint64_t *total = k->seen[s].used, *last = k->seen[s].done;
-
+	for (uint32_t s = 0; s < g->servers; s++)
 		for (uint32_t b = 0; b < g->buckets; b++)
-			last[b] = total[b] - last[b];
-	}
+			k->seen[s].of[b].done = k->seen[s].of[b].used - k->seen[s].of[b].done;
 	r = judge(k);
 	for (uint32_t s = 0; s < g->servers; s++)
-		memcpy(k->seen[s].done, k->seen[s].used, g->buckets * sizeof(*k->seen[s].done));
+		for (uint32_t b = 0; b < g->buckets; b++)
+			k->seen[s].of[b].done = k->seen[s].of[b].used;
 	return r;
 }
 
 /* When to look next. */
 static weir_time next_of(const struct cluster *k, weir_time now)
 {
-	weir_time due = k->before + k->frame->config.period - EARLY;
-
 	if (!k->frame->config.control)
-		return due + EARLY;
-	if (k->turned || now >= due)
+		return k->before + k->frame->config.period;
+	if (k->turned || (k->due && now >= k->due - EARLY))
 		return now + FAST;
-	return now + SLOW < due ? now + SLOW : due;
+	return !k->due || now + SLOW < k->due - EARLY ? now + SLOW : k->due - EARLY;
 }
 
 static int step(struct cluster *k, weir_time now, struct weir_err *err)
@@ -406,22 +428,23 @@ static int seen_new(struct cluster *k)
 	const struct pshift_cluster_config *g = &k->frame->config;
 
 	k->seen = calloc(g->servers, sizeof(*k->seen));
-	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
-		k->seen[s].used = calloc(g->buckets, sizeof(*k->seen[s].used));
-		k->seen[s].done = calloc(g->buckets, sizeof(*k->seen[s].done));
-		if (!k->seen[s].used || !k->seen[s].done)
+	k->sent = calloc(g->buckets, sizeof(*k->sent));
+	if (!k->seen || !k->sent)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < g->servers; s++) {
+		k->seen[s].of = calloc(g->buckets, sizeof(*k->seen[s].of));
+		if (!k->seen[s].of)
 			return -ENOMEM;
 	}
-	return k->seen ? 0 : -ENOMEM;
+	return 0;
 }
 
 static void cluster_free(struct cluster *k)
 {
-	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++) {
-		free(k->seen[s].used);
-		free(k->seen[s].done);
-	}
+	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++)
+		free(k->seen[s].of);
 	free(k->seen);
+	free(k->sent);
 	if (k->frame)
 		pshift_cluster_free(k->frame);
 }
