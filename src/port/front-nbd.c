@@ -270,6 +270,7 @@ void front_nbd_blocked(struct front_nbd_conn *c)
 {
 	struct front_nbd *f = c->front;
 
+	front_nbd_job_blocked(c);
 	if (f->tick_at > loop_now(f->loop) + DEAF)
 		set_tick(f, loop_now(f->loop) + DEAF);
 }
