@@ -27,9 +27,8 @@ static int no_memory(struct weir_err *err)
 	return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-static int check(const struct live *l, struct weir_err *err)
+static int check(const struct live *l, const struct pshift_cluster_config *g, struct weir_err *err)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
 	const char *what = g->loss > 0    ? "loss"
 			   : g->noise > 0 ? "noise"
 			   : g->servers > LIVE_SERVERS / 2
@@ -43,10 +42,8 @@ static int check(const struct live *l, struct weir_err *err)
 
 /* ---- files */
 
-static void put_cluster(FILE *f, const struct live *l)
+static void put_cluster(FILE *f, const struct live *l, const struct pshift_cluster_config *g)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
-
 	fprintf(f,
 		"cluster:\n  key: \"%s/key\"\n  controller: \"unix:%s\"\n  period: %" PRId64
 		"us\n  interval: ",
@@ -61,7 +58,7 @@ static void put_cluster(FILE *f, const struct live *l)
 	fputs("]\n", f);
 }
 
-static void put_tenants(FILE *f, const struct live *l, const struct pshift_cluster *c)
+static void put_tenants(FILE *f, const struct pshift_cluster *c)
 {
 	double seconds = (double)c->config.period / (double)WEIR_SEC;
 
@@ -78,10 +75,8 @@ static void put_tenants(FILE *f, const struct live *l, const struct pshift_clust
 	}
 }
 
-static void put_server(FILE *f, const struct live *l, const struct live_server *v)
+static void put_server(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
-
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
 	fprintf(f,
@@ -108,12 +103,12 @@ static int write_file(const struct live *l, const struct pshift_cluster *c,
 	if (!f)
 		return no_memory(err);
 	if (server)
-		put_server(f, l, server);
+		put_server(f, server, &c->config);
 	else
 		fprintf(f, "api: \"unix:%s\"\nlog: warning\n", l->control.api);
 	if (c->config.control)
-		put_cluster(f, l);
-	put_tenants(f, l, c);
+		put_cluster(f, l, &c->config);
+	put_tenants(f, c);
 	r = fclose(f) != 0 ? no_memory(err) : 0;
 	if (r == 0)
 		r = files_write(server ? server->file : l->control.file, text, len, err);
@@ -232,10 +227,11 @@ static int add_clients(struct live *l, struct pshift_cluster *c, struct weir_err
 	return r < 0 ? no_memory(err) : 0;
 }
 
-int live_cluster_plan(struct live *l, struct weir_err *err)
+int live_cluster_plan(
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
 {
 	struct pshift_cluster *c; /* a second one: its time is run through here */
-	int r = check(l, err);
+	int r = check(l, config, err);
 
 	if (r < 0)
 		return r;
@@ -243,7 +239,7 @@ int live_cluster_plan(struct live *l, struct weir_err *err)
 	snprintf(l->control.socket, LIVE_PATH, "%s/control.sock", l->dir);
 	snprintf(l->control.api, LIVE_PATH, "%s/control.api", l->dir);
 	snprintf(l->control.log, LIVE_PATH, "%s/control.log", l->dir);
-	r = pshift_cluster_new(l->s->cluster, l->s->duration, l->seed, &c);
+	r = pshift_cluster_new(config, l->s->duration, l->seed, &c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster: %s", strerror(-r));
 	r = live_control_key(l, err);
@@ -273,9 +269,10 @@ int live_cluster_start_control(struct live *l, struct weir_err *err)
 		       : weir_err_set(err, -EIO, "the API of the controller cannot be reached");
 }
 
-int live_cluster_start(struct live *l, struct weir_err *err)
+int live_cluster_start(
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
 {
-	int r = l->s->cluster->control ? live_cluster_start_control(l, err) : 0;
+	int r = config->control ? live_cluster_start_control(l, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
 		r = live_server_start(&l->servers[i], err);

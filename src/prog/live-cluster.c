@@ -370,7 +370,7 @@ static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct wei
 
 static int begin(struct cluster *k, struct weir_err *err)
 {
-	int r = live_cluster_start(k->live, err);
+	int r = live_cluster_start(k->live, &k->frame->config, err);
 
 	if (r == 0)
 		r = wait_until(
@@ -449,13 +449,45 @@ static void cluster_free(struct cluster *k)
 		pshift_cluster_free(k->frame);
 }
 
+/* One entry, its rates `scale` times as much. */
+static int put_scaled(struct metrics *to, const struct metrics_entry *e, double scale)
+{
+	double by = strcmp(e->unit, "iops") == 0 ? scale : 1;
+	int r, series;
+
+	if (!e->is_series)
+		return metrics_put(to, e->name, e->unit, by * e->value);
+	r = series = metrics_series(to, e->name, e->unit);
+	for (size_t i = 0; r >= 0 && i < e->n; i++)
+		r = metrics_append(to, series, e->points[i].t, by * e->points[i].value);
+	return r < 0 ? r : 0;
+}
+
+static int scale_all(const struct metrics *from, double scale, struct metrics **ret)
+{
+	int r = metrics_new(ret);
+
+	for (size_t i = 0; r == 0 && i < metrics_count(from); i++) {
+		struct metrics_entry e = metrics_at(from, i);
+
+		r = put_scaled(*ret, &e, scale);
+	}
+	return r;
+}
+
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
+	struct pshift_cluster_config config = *l->s->cluster;
+	double scale = config.capacity / LIVE_CLUSTER_RATE;
 	struct cluster k = {.live = l};
-	int r = live_cluster_plan(l, err);
+	int r;
 
+	scale = scale > 1 ? scale : 1;
+	config.capacity /= scale;
+	config.reservation /= scale;
+	r = live_cluster_plan(l, &config, err);
 	if (r == 0) {
-		r = pshift_cluster_new(l->s->cluster, l->s->duration, l->seed, &k.frame);
+		r = pshift_cluster_new(&config, l->s->duration, l->seed, &k.frame);
 		if (r == 0)
 			r = seen_new(&k);
 		if (r < 0)
@@ -466,8 +498,9 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 	if (r == 0)
 		r = run(&k, o, err);
 	if (r == 0) {
-		l->metrics = k.frame->metrics;
-		k.frame->metrics = NULL;
+		r = scale_all(k.frame->metrics, scale, &l->metrics);
+		if (r < 0)
+			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
 	}
 	cluster_free(&k);
 	return r;
