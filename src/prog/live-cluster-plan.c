@@ -151,7 +151,7 @@ static int add_job(
 	if (s->loop)
 		snprintf(want, sizeof(want), "depth=%u", s->loop);
 	else
-		snprintf(want, sizeof(want), "rate=%.17g", s->rate);
+		snprintf(want, sizeof(want), "arrivals=even,rate=%.17g", s->rate);
 	k->jobs++;
 	return live_words_add(&k->words,
 		"b%u-%zu=nbd+unix:///b%u?socket=%s,%s,start=%" PRId64 "us,duration=%" PRId64 "us",
