@@ -9,11 +9,8 @@
  *
  * METHOD  Who wants what where, and when that changes, is drawn by the simulator's own code, from the same
  *         seed; so is judged what they got (sim/pshift-cluster.h): a struct pshift_cluster is kept beside
- *         the processes, and in the place of its simulated servers the real ones are asked. What a server
- *         counts to a period is its own word (`used`), at the last look before the period ended; and what
- *         passed its gate from then on and is not counted to the next one, up to what it was allowed. So
- *         looks crowd around the time at which the next period is due: once it was seen to begin, that is
- *         known to 20 ms.
+ *         the processes, and in the place of its simulated servers the real ones are asked. What a bucket
+ *         had in a period is what its servers say that they counted to it, when it is over for all of them.
  * DIFFERS Without a controller (`control: false`) periods are our own clock's, and counters are compared.
  */
 #include "prog/live-cluster.h"
@@ -23,32 +20,22 @@
 #include <string.h>
 
 #define STATUS "/v1/status"
-#define SLOW   (250 * WEIR_MS) /* between looks when nothing is due */
-#define FAST   (20 * WEIR_MS)  /* … and when a period is about to end */
-#define EARLY  (10 * WEIR_MS)
+#define LOOK   (100 * WEIR_MS) /* between looks; or a fourth of a period */
 #define START  (30 * WEIR_SEC) /* until everything runs, and some periods more */
-
-struct tokens {       /* of a bucket at a server */
-	int64_t used; /* in its period; without a controller: served in all */
-	int64_t cap;  /* that it may use in it; INT64_MAX: there is no end */
-	int64_t sent; /* passed the gate, in all */
-	int64_t done; /* used in the period before; without a controller: served in all by then */
-};
 
 struct cluster {
 	struct live *live;
 	struct pshift_cluster *frame;
-	struct seen { /* of one server */
-		uint64_t period;
-		bool turned;       /* the period that is collected is over for it */
-		struct tokens *of; /* by bucket */
+	struct seen {          /* of one server */
+		uint64_t last; /* the last period that is over for it */
+		int64_t *
+			done; /* by bucket: used in that; without a controller: served in all by then */
+		int64_t *served; /* … in all */
 	} * seen;
-	int64_t *sent;      /* by bucket: of the server that is looked at */
-	uint64_t collected; /* the period of which `done` is awaited; 0: none yet */
-	weir_time before;   /* the last look at which nobody had turned */
-	weir_time turned;   /* when the first had; 0: none has */
-	weir_time due;      /* when the next period begins, at the earliest; 0: not known */
-	weir_time looked;   /* the last look */
+	uint64_t judged;                /* the last period that was */
+	weir_time turned;               /* when the first server was through the next; 0: none is */
+	weir_time before;               /* without a controller: when the period began */
+	weir_time looked;               /* the last look */
 	uint64_t messages[2], bytes[2]; /* of the controller that runs, when it was last asked */
 };
 
@@ -62,43 +49,22 @@ static int bucket_of(const struct cluster *k, const json_t *tenant)
 	return i >= 1 && i <= (long)k->frame->config.buckets ? (int)i - 1 : -1;
 }
 
-/* What a bucket used in a period in all, when at the last look in it it had used `was->used`, and since then
- * `more` have passed the gate that the next period does not count. */
-static int64_t finally(const struct tokens *was, int64_t more)
-{
-	int64_t most = was->cap > was->used ? was->cap - was->used : 0;
-
-	return was->used + (more < 0 ? 0 : more < most ? more : most);
-}
-
-/* Of a server under control: the period, and what each bucket used in it. `sent` is of the same look. */
-static void take_leases(
-	struct cluster *k, struct seen *s, const json_t *pshift, const int64_t *sent)
+/* Of a server under control: the last period that is over, and what each bucket used in it. */
+static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
 {
 	const json_t *leases = json_object_get(pshift, "leases");
-	uint64_t period = (uint64_t)json_integer_value(json_object_get(pshift, "period"));
-	bool turned = period != s->period;
 
-	if (turned)
-		s->turned = s->period == k->collected;
-	s->period = period;
+	s->last = (uint64_t)json_integer_value(json_object_get(pshift, "last_period"));
 	for (size_t i = 0; i < json_array_size(leases); i++) {
-		const json_t *l = json_array_get(leases, i), *cap = json_object_get(l, "cap");
+		const json_t *l = json_array_get(leases, i);
 		int b = bucket_of(k, json_object_get(l, "tenant"));
-		int64_t used = json_integer_value(json_object_get(l, "used"));
 
-		if (b < 0)
-			continue;
-		if (turned)
-			s->of[b].done = finally(&s->of[b], sent[b] - s->of[b].sent - used);
-		s->of[b].used = used;
-		s->of[b].cap = json_is_integer(cap) ? json_integer_value(cap) : INT64_MAX;
-		s->of[b].sent = sent[b];
+		if (b >= 0)
+			s->done[b] = json_integer_value(json_object_get(l, "last_used"));
 	}
 }
 
-static void take_tenants(
-	struct cluster *k, uint32_t server, const json_t *tenants, int64_t *ret_sent)
+static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenants)
 {
 	for (size_t i = 0; i < json_array_size(tenants); i++) {
 		const json_t *t = json_array_get(tenants, i);
@@ -110,10 +76,7 @@ static void take_tenants(
 			continue;
 		p->arrived = (uint64_t)json_integer_value(json_object_get(t, "arrivals"));
 		p->queued = (uint64_t)json_integer_value(json_object_get(t, "queued"));
-		ret_sent[b] = json_integer_value(json_object_get(t, "dispatched"));
-		if (!k->frame->config.control)
-			k->seen[server].of[b].used =
-				json_integer_value(json_object_get(t, "served"));
+		k->seen[server].served[b] = json_integer_value(json_object_get(t, "served"));
 	}
 }
 
@@ -129,9 +92,9 @@ static int look(struct cluster *k, struct weir_err *err)
 		if (r < 0)
 			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
 		resource = json_array_get(json_object_get(now, "resources"), 0);
-		take_tenants(k, i, json_object_get(now, "tenants"), k->sent);
+		take_tenants(k, i, json_object_get(now, "tenants"));
 		if (k->frame->config.control)
-			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"), k->sent);
+			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"));
 		json_decref(now);
 	}
 	return 0;
@@ -167,15 +130,16 @@ static void ask_control(struct cluster *k)
 
 /* ---- periods */
 
-/* What the servers served in the period goes to the places, and the judge has its say. */
-static int judge(struct cluster *k)
+/* What the servers served in the period goes to the places, and the judge has its say. `of`: only of those
+ * that are just through with that one; 0: of all. */
+static int judge(struct cluster *k, uint64_t of)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
 
 	for (uint32_t s = 0; s < g->servers; s++)
-		for (uint32_t b = 0; b < g->buckets; b++) {
+		for (uint32_t b = 0; (!of || k->seen[s].last == of) && b < g->buckets; b++) {
+			uint64_t done = (uint64_t)k->seen[s].done[b];
 			struct pshift_place *p;
-			uint64_t done = (uint64_t)k->seen[s].of[b].done;
 
 			if (!done)
 				continue;
@@ -189,57 +153,29 @@ static int judge(struct cluster *k)
 	return pshift_judge_period(k->frame);
 }
 
-/* Which of the servers are past the period that is collected. */
-static size_t past(const struct cluster *k)
-{
-	size_t n = 0;
-
-	for (uint32_t s = 0; s < k->frame->config.servers; s++)
-		n += k->seen[s].turned;
-	return n;
-}
-
-static uint64_t latest(const struct cluster *k)
-{
-	uint64_t period = 0;
-
-	for (uint32_t s = 0; s < k->frame->config.servers; s++)
-		period = k->seen[s].period > period ? k->seen[s].period : period;
-	return period;
-}
-
 /* Under control: a period is judged when it is over for all, or was for the first a while ago (one that is
- * behind has nothing to say of it then). */
+ * behind then has nothing to say of it). */
 static int follow(struct cluster *k, weir_time now)
 {
-	uint32_t servers = k->frame->config.servers;
-	size_t n = past(k);
-	int r = 0;
+	const struct pshift_cluster_config *g = &k->frame->config;
+	uint64_t last = 0;
+	uint32_t n = 0;
 
-	if (!k->collected) {
-		k->collected = latest(k);
-		k->before = now;
+	for (uint32_t s = 0; s < g->servers; s++)
+		last = k->seen[s].last > last ? k->seen[s].last : last;
+	for (uint32_t s = 0; s < g->servers; s++)
+		n += k->seen[s].last == last;
+	if (!k->judged)
+		k->judged = last; /* it was over before we began */
+	if (last <= k->judged)
 		return 0;
-	}
-	if (n == 0) {
-		k->before = now;
-		return 0;
-	}
-	if (!k->turned) {
+	if (!k->turned)
 		k->turned = now;
-		k->due = k->before + k->frame->config.period;
-	}
-	if (n < servers && now - k->turned < k->frame->config.period / 4)
+	if (n < g->servers && now - k->turned < g->period / 2)
 		return 0;
-	for (uint32_t s = 0; s < servers; s++)
-		for (uint32_t b = 0; !k->seen[s].turned && b < k->frame->config.buckets; b++)
-			k->seen[s].of[b].done = 0;
-	r = judge(k);
-	for (uint32_t s = 0; s < servers; s++)
-		k->seen[s].turned = false;
-	k->collected = latest(k);
+	k->judged = last;
 	k->turned = 0;
-	return r;
+	return judge(k, last);
 }
 
 /* Without: by the clock. */
@@ -253,22 +189,21 @@ static int count(struct cluster *k, weir_time now)
 	k->before += g->period;
 	for (uint32_t s = 0; s < g->servers; s++)
 		for (uint32_t b = 0; b < g->buckets; b++)
-			k->seen[s].of[b].done = k->seen[s].of[b].used - k->seen[s].of[b].done;
-	r = judge(k);
+			k->seen[s].done[b] = k->seen[s].served[b] - k->seen[s].done[b];
+	r = judge(k, 0);
 	for (uint32_t s = 0; s < g->servers; s++)
-		for (uint32_t b = 0; b < g->buckets; b++)
-			k->seen[s].of[b].done = k->seen[s].of[b].used;
+		memcpy(k->seen[s].done, k->seen[s].served, g->buckets * sizeof(*k->seen[s].done));
 	return r;
 }
 
 /* When to look next. */
 static weir_time next_of(const struct cluster *k, weir_time now)
 {
+	weir_time period = k->frame->config.period;
+
 	if (!k->frame->config.control)
-		return k->before + k->frame->config.period;
-	if (k->turned || (k->due && now >= k->due - EARLY))
-		return now + FAST;
-	return !k->due || now + SLOW < k->due - EARLY ? now + SLOW : k->due - EARLY;
+		return k->before + period;
+	return now + (period / 4 < LOOK ? period / 4 : LOOK);
 }
 
 static int step(struct cluster *k, weir_time now, struct weir_err *err)
@@ -363,7 +298,7 @@ static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct wei
 		if (r == 0 && loop_clock() > until)
 			return weir_err_set(err, -ETIMEDOUT, "%s", what);
 		if (r == 0)
-			live_sleep_until(loop_clock() + FAST);
+			live_sleep_until(loop_clock() + LOOK / 4);
 	}
 	return r < 0 ? r : 0;
 }
@@ -428,23 +363,22 @@ static int seen_new(struct cluster *k)
 	const struct pshift_cluster_config *g = &k->frame->config;
 
 	k->seen = calloc(g->servers, sizeof(*k->seen));
-	k->sent = calloc(g->buckets, sizeof(*k->sent));
-	if (!k->seen || !k->sent)
-		return -ENOMEM;
-	for (uint32_t s = 0; s < g->servers; s++) {
-		k->seen[s].of = calloc(g->buckets, sizeof(*k->seen[s].of));
-		if (!k->seen[s].of)
+	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
+		k->seen[s].done = calloc(g->buckets, sizeof(*k->seen[s].done));
+		k->seen[s].served = calloc(g->buckets, sizeof(*k->seen[s].served));
+		if (!k->seen[s].done || !k->seen[s].served)
 			return -ENOMEM;
 	}
-	return 0;
+	return k->seen ? 0 : -ENOMEM;
 }
 
 static void cluster_free(struct cluster *k)
 {
-	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++)
-		free(k->seen[s].of);
+	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++) {
+		free(k->seen[s].done);
+		free(k->seen[s].served);
+	}
 	free(k->seen);
-	free(k->sent);
 	if (k->frame)
 		pshift_cluster_free(k->frame);
 }
