@@ -182,10 +182,11 @@ static int compare(struct live *l, const struct pshift_cluster *c, struct stay *
 
 static int add_jobs(struct live *l, struct pshift_cluster *c)
 {
-	struct stay *stays = calloc((size_t)c->config.servers * c->config.buckets, sizeof(*stays));
+	size_t n = (size_t)c->config.servers * c->config.buckets;
+	struct stay *stays = calloc(n + 1, sizeof(*stays));
 	int r = stays ? 0 : -ENOMEM;
 
-	for (size_t i = 0; stays && i < (size_t)c->config.servers * c->config.buckets; i++)
+	for (size_t i = 0; stays && i < n; i++)
 		stays[i].from = -1;
 	if (r == 0)
 		r = compare(l, c, stays, false);
