@@ -8,7 +8,6 @@
  *   pshift-server.h    one server: what its buckets want, what they may have, the tokens of its gate
  *   pshift-control.h   the controller of all: reports in, tokens out (alg/pshift places them)
  *   pshift-books.h     what the servers may use at most of each limit, as far as the controller knows
- *   pshift-gate.h      a gate of ours under a pshift-server
  *   wire/lease.h       the messages
  *
  * THE PROTOCOL

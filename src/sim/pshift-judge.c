@@ -29,7 +29,10 @@ struct pshift_judge {
 	uint64_t asked, placed, served_all;
 	double most_of_limit;
 	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
-	uint64_t mark_served, mark_messages[2], mark_bytes[2];
+	/* when the first of them began, and the last ended */
+	struct pshift_mark {
+		uint64_t served, messages[2], bytes[2];
+	} begin, end;
 };
 
 int pshift_judge_begin(struct pshift_cluster *c)
@@ -225,10 +228,11 @@ int pshift_judge_period(struct pshift_cluster *c)
 
 			j->served[p->bucket] += p->served - p->served0;
 		}
+	j->end = (struct pshift_mark){.served = c->served,
+		.messages = {c->messages[0], c->messages[1]},
+		.bytes = {c->bytes[0], c->bytes[1]}};
 	if (c->now <= c->config.settle) {
-		j->mark_served = c->served;
-		memcpy(j->mark_messages, c->messages, sizeof(c->messages));
-		memcpy(j->mark_bytes, c->bytes, sizeof(c->bytes));
+		j->begin = j->end;
 		next_period(c);
 		return 0;
 	}
@@ -253,8 +257,8 @@ static int put_messages(struct pshift_cluster *c)
 	int r = 0;
 
 	for (int k = 0; r == 0 && k < 2; k++) {
-		double n = (double)(c->messages[k] - j->mark_messages[k]);
-		double bytes = (double)(c->bytes[k] - j->mark_bytes[k]);
+		double n = (double)(j->end.messages[k] - j->begin.messages[k]);
+		double bytes = (double)(j->end.bytes[k] - j->begin.bytes[k]);
 
 		if ((r = metrics_putf(c->metrics, "a period", n / periods, "pshift.%s", ways[k])) ||
 			(r = metrics_putf(c->metrics, "B a period", bytes / periods,
@@ -309,7 +313,7 @@ int pshift_judge_report(struct pshift_cluster *c)
 		{"pshift.over", "", (double)j->over / buckets},
 		{"pshift.most_of_limit", "", j->most_of_limit},
 		{"pshift.periods", "", (double)j->periods},
-		{"pshift.throughput", "iops", (double)(c->served - j->mark_served) / seconds},
+		{"pshift.throughput", "iops", (double)(j->end.served - j->begin.served) / seconds},
 		{"pshift.rounds", "", (double)s.rounds},
 		{"pshift.interval", "ms", (double)s.interval / (double)WEIR_MS}};
 
