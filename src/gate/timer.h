@@ -2,14 +2,17 @@
 /*
  * timer: who is to be looked at again, and when.
  *
- * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 32, 16384 and 256 slots, a bit a slot, and a list of what is beyond. An
- *         entry stands on the wheel of the highest digit in which its time differs from now, and
- *         moves down when now reaches that digit: at most twice, and once in 137 s while it is
- *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
- *         33 µs, so that a move down is of few entries at a time, and there are 16384, so that most
- *         timers (537 ms) move once. One that is set to the beginning of such a slot
- *         (timer_set_coarse) does not even do that: it expires straight from there.
+ * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), schemes 6 and 7.
+ * METHOD  A calendar of slots of 33 µs, used in a circle, a bit a slot. What is due inside the
+ *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
+ *         of 256 half turns, and what is beyond that, on a list. The edge moves on by half a
+ *         turn at a time: then the entries of the next half turn come into the calendar. So most
+ *         timers move once, from the calendar to the ticks, and one that is set to the beginning
+ *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
+ *         O(1). The more timers, the longer the calendar.
+ *         A slot, half a cache line, has room for a few entries' numbers; more are in a list through
+ *         the entries. So setting a timer mostly touches the entry and one line besides, and who
+ *         expires soon can be read off without going from one entry's memory to the next's.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -20,47 +23,62 @@
 #define WEIR_GATE_TIMER_H
 
 #include "base/clock.h"
-#include "gate/chain.h"
 #include "gate/pool.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#define TIMER_TICK_BITS 10
-#define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
-#define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
-#define TIMER_WHEELS    4
-#define TIMER_MIDDLE    16384
-#define TIMER_FAR       256
-#define TIMER_SLOTS     (TIMER_COARSE + TIMER_MIDDLE + TIMER_FAR + 1)
-#define TIMER_WORDS     (1 + TIMER_MIDDLE / 64 + TIMER_FAR / 64 + 1)
+#define TIMER_TICK_BITS   10
+#define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
+#define TIMER_COARSE_BITS 5
+#define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
+#define TIMER_FAR         256                      /* half turns beyond the edge */
+#define TIMER_CELLS       5                        /* numbers in a slot itself */
+#define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
+#define TIMER_NIL         UINT32_MAX
 
 struct timer_entry {
-	int64_t tick;   /* when due; < 0: not set */
-	uint32_t place; /* in its slot's chain */
+	int64_t tick;        /* when due; < 0: not set */
+	uint32_t next, prev; /* in a slot's list: a slot's number | TIMER_END at its ends. In the slot
+	                        itself: TIMER_NIL, and its place, slot · TIMER_PLACES + cell */
 };
+#define TIMER_END 0x80000000u
+
+struct timer_slot {
+	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: taken out */
+	uint16_t used;              /* cells */
+	uint8_t live;               /* those not taken out */
+	bool more;                  /* there is a list, whose entries come after the cells' */
+	uint32_t first, last;       /* the list's ends */
+};
+_Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 
 struct timer {
-	char *entries;              /* the first; POOL_STRIDE bytes from one to the next */
-	uint32_t set;               /* how many are set */
-	int64_t now;                /* tick */
-	uint64_t top[TIMER_WHEELS]; /* which of a wheel's words of `words` are not 0 */
-	uint64_t words[TIMER_WHEELS - 1 + TIMER_MIDDLE / 4096]; /* which words of `bits` are not */
-	uint64_t bits[TIMER_WORDS];     /* which slots have entries: wheel after wheel */
-	struct chain slot[TIMER_SLOTS]; /* where the slot's bit is set */
-	struct chain_store store;
+	char *entries;            /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;              /* tick */
+	int64_t edge;             /* the first slot of time that is beyond the calendar */
+	struct timer_slot *slots; /* the calendar; then the far half turns, the ticks, and the list */
+	uint64_t *bits;           /* which slots of the calendar have entries; */
+	uint64_t words[64];       /* which words of bits are not 0; */
+	uint64_t top;             /* which words of words */
+	uint32_t mask;            /* the calendar's slots − 1 */
+	unsigned half;            /* log2 of the slots of half a turn */
+	uint32_t set;             /* how many are set */
+	uint32_t ticks;           /* which ticks have entries */
+	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
 };
 
 void timer_init(struct timer *t);
 /* The entries are here now, and so many; new ones have tick -1. 0 or -ENOMEM, then unchanged. */
 int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
 void timer_free(struct timer *t); /* the entries are the caller's */
+size_t timer_memory(const struct timer *t);
 
 static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 {
 	return (void *)(t->entries + (size_t)i * POOL_STRIDE);
 }
 
-void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
 /* The first tick at or after `when`; TIMER_NEVER: there is none. */
 #define TIMER_NEVER UINT64_MAX
 static inline uint64_t timer_tick(weir_time when)
@@ -69,7 +87,7 @@ static inline uint64_t timer_tick(weir_time when)
 		       ? (uint64_t)(when + TIMER_TICK - 1) >> TIMER_TICK_BITS
 		       : TIMER_NEVER;
 }
-/* The last beginning of a slot of the middle wheel. */
+/* The last beginning of a slot. */
 static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
@@ -83,11 +101,47 @@ static inline uint64_t timer_tick_coarse(weir_time when)
 		       ? (uint64_t)timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS
 		       : TIMER_NEVER;
 }
-/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-static inline void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+
+void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
+
+/* Slot s of the calendar has entries. */
+POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 {
-	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
+	uint64_t *word = &t->bits[s / 64], had = *word;
+
+	*word = had | UINT64_C(1) << (s % 64);
+	if (had)
+		return;
+	t->words[s / 4096] |= UINT64_C(1) << (s / 64 % 64);
+	t->top |= UINT64_C(1) << (s / 4096);
+}
+
+/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
+POOL_HOT void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+{
+	struct timer_entry *e = timer_entry(t, i);
+	int64_t slot = (int64_t)(tick >> TIMER_COARSE_BITS);
+	uint32_t s = (uint32_t)slot & t->mask;
+
+	if ((uint64_t)e->tick <= tick) /* unsigned: not set is never */
+		return;
+	struct timer_slot *in = &t->slots[s];
+	uint16_t cell = in->used;
+
+	if (e->tick >= 0 || slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
+		cell == TIMER_CELLS) {
 		timer_move(t, i, (int64_t)tick);
+		return;
+	}
+	/* What is left is in the calendar, and there is a cell. */
+	e->tick = (int64_t)tick;
+	e->next = TIMER_NIL;
+	e->prev = s * TIMER_PLACES + cell;
+	in->cell[cell] = i;
+	in->used = (uint16_t)(cell + 1);
+	in->live++;
+	timer_mark(t, s);
+	t->set++;
 }
 static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
