@@ -53,13 +53,11 @@ static inline bool limits_counts(const struct bucket *b, const struct weir_req *
 	return b->ops == WEIR_OPS_ALL || (b->ops >> r->op & 1);
 }
 
-/* Brings n levels from one stamp to another. */
+/* Brings n levels from one stamp to another, which is not before it. */
 POOL_HOT void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
 
-	if (span <= 0)
-		return;
 	*stamp = to;
 	for (unsigned i = 0; i < n; i++)
 		bucket_fill(&b[i], span);
@@ -117,11 +115,12 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 
 /* An R-bucket that cannot pay goes into debt, but by no more than its size: a tenant that changes
  * from small requests to large has its bytes guaranteed again that soon. */
-static inline void limits_take_r(struct bucket *b, int64_t cost)
+POOL_HOT void limits_debt(struct bucket *b)
 {
-	bucket_take(b, cost);
-	if (b->level < -b->size)
-		b->level = -b->size;
+	bucket_parts least = -bucket_units(b->size);
+
+	if (__builtin_expect(b->level < least, 0))
+		b->level = least + bucket_over(b->level);
 }
 
 /* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
@@ -137,7 +136,8 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 	if (!reserved)
 		return;
 	limits_fill_some(&own[1], 1, &l->r_stamp, now);
-	limits_take_r(&own[1], limits_cost(r, own[1].unit));
+	bucket_take(&own[1], limits_cost(r, own[1].unit));
+	limits_debt(&own[1]);
 }
 
 #endif

@@ -25,5 +25,6 @@ void profile_charge(struct profile *p, const struct weir_req *r)
 
 void profile_fill(struct profile *p, weir_time now)
 {
-	limits_fill_some(p->b, p->n, &p->stamp, now);
+	if (now > p->stamp)
+		limits_fill_some(p->b, p->n, &p->stamp, now);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIMER_LOOK  8      /* entries that timer_next reads at most */
 #define TIMER_LEAST 1024   /* slots of a calendar: 34 ms, */
 #define TIMER_MOST  262144 /* 8.6 s */
 #define TIMER_NONE  INT64_MAX
@@ -107,31 +106,28 @@ static int64_t timer_first_far(const struct timer *t)
 
 /* ---- entries in slots */
 
-static bool timer_empty(const struct timer_slot *in)
-{
-	return !in->live && !in->more;
-}
-
 /* Entry i becomes the last of a slot. */
 static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
 	struct timer_slot *in = &t->slots[s];
+	unsigned used = t->count[s] % TIMER_LIVE;
 
-	if (in->used < TIMER_CELLS) { /* there is no list, then */
+	if (used < TIMER_CELLS) {
 		e->next = TIMER_NIL;
-		e->prev = s * TIMER_PLACES + in->used;
-		in->cell[in->used++] = i;
-		in->live++;
+		e->prev = s * TIMER_PLACES + used;
+		in->cell[used] = i;
+		t->count[s] = (uint8_t)(t->count[s] + TIMER_LIVE + 1);
 		return;
 	}
-	e->next = s | TIMER_END;
-	e->prev = in->more ? in->last : s | TIMER_END;
-	if (in->more)
+	e->next = e->prev = s | TIMER_END;
+	if (used == TIMER_LIST) {
+		e->prev = in->last;
 		timer_entry(t, in->last)->next = i;
-	else
+	} else {
 		in->first = i;
+		t->count[s]++;
+	}
 	in->last = i;
-	in->more = true;
 }
 
 /* Where an entry of this tick, not in the past, belongs. */
@@ -153,17 +149,28 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 	}
 }
 
+/* The slot's count became this: with no entries, it is as new. */
+static void timer_count(struct timer *t, uint32_t s, unsigned count)
+{
+	if (count / TIMER_LIVE == 0 && count != TIMER_LIST) {
+		count = 0;
+		timer_unmark(t, s);
+	}
+	t->count[s] = (uint8_t)count;
+}
+
 /* Takes an entry out of its slot's list. */
 static void timer_unlist(struct timer *t, const struct timer_entry *e)
 {
 	bool first = e->prev & TIMER_END, last = e->next & TIMER_END;
+	uint32_t s = e->prev & ~TIMER_END;
 
 	if (first && last) {
-		t->slots[e->prev & ~TIMER_END].more = false;
+		timer_count(t, s, t->count[s] - 1u);
 		return;
 	}
 	if (first)
-		t->slots[e->prev & ~TIMER_END].first = e->next;
+		t->slots[s].first = e->next;
 	else
 		timer_entry(t, e->prev)->next = e->next;
 	if (last)
@@ -174,22 +181,14 @@ static void timer_unlist(struct timer *t, const struct timer_entry *e)
 
 static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
-	uint32_t s;
+	uint32_t s = e->prev / TIMER_PLACES;
 
-	if (e->next == TIMER_NIL) {
-		s = e->prev / TIMER_PLACES;
-		t->slots[s].cell[e->prev % TIMER_PLACES] = TIMER_NIL;
-		t->slots[s].live--;
-	} else {
+	if (e->next != TIMER_NIL) {
 		timer_unlist(t, e);
-		if (!(e->prev & TIMER_END))
-			return; /* there is one before it */
-		s = e->prev & ~TIMER_END;
+		return;
 	}
-	if (timer_empty(&t->slots[s])) {
-		t->slots[s].used = 0;
-		timer_unmark(t, s);
-	}
+	t->slots[s].cell[e->prev % TIMER_PLACES] = TIMER_NIL;
+	timer_count(t, s, t->count[s] - TIMER_LIVE);
 }
 
 void timer_move(struct timer *t, uint32_t i, int64_t tick)
@@ -209,14 +208,21 @@ void timer_move(struct timer *t, uint32_t i, int64_t tick)
 	timer_link(t, e, i);
 }
 
-void timer_clear(struct timer *t, uint32_t i)
+/* It is no longer set. */
+static uint32_t timer_remove(struct timer *t, uint32_t i)
 {
 	struct timer_entry *e = timer_entry(t, i);
 
-	if (e->tick < 0)
-		return;
 	timer_unlink(t, e);
 	e->tick = -1;
+	return i;
+}
+
+void timer_clear(struct timer *t, uint32_t i)
+{
+	if (timer_entry(t, i)->tick < 0)
+		return;
+	timer_remove(t, i);
 	t->set--;
 }
 
@@ -224,7 +230,8 @@ void timer_clear(struct timer *t, uint32_t i)
 
 /* An entry of a slot that time has reached, or that was brought nearer, is due, if there is room for it
  * in ret, or goes where it belongs now: how many of ret are used. */
-POOL_HOT uint32_t timer_pass_on(struct timer *t, uint32_t i, uint32_t *ret, uint32_t n, uint32_t max)
+POOL_HOT uint32_t timer_pass_on(
+	struct timer *t, uint32_t i, uint32_t *ret, uint32_t n, uint32_t max)
 {
 	struct timer_entry *e = timer_entry(t, i);
 
@@ -237,19 +244,25 @@ POOL_HOT uint32_t timer_pass_on(struct timer *t, uint32_t i, uint32_t *ret, uint
 	return n + 1;
 }
 
-/* Empties a slot: who is due is added to ret, which has n already; how many then. */
+/* Cells of a slot that are used. */
+POOL_HOT unsigned timer_cells(unsigned count)
+{
+	return count % TIMER_LIVE < TIMER_CELLS ? count % TIMER_LIVE : TIMER_CELLS;
+}
+
+/* Empties a slot, which has entries: who is due is added to ret, which has n already; how many then. */
 POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n, uint32_t max)
 {
-	struct timer_slot *in = &t->slots[s];
-	const struct timer_slot was = *in;
+	const struct timer_slot was = t->slots[s];
+	unsigned count = t->count[s];
 
-	in->used = in->live = 0;
-	in->more = false;
-	timer_unmark(t, s);
-	for (unsigned k = 0; k < was.used; k++)
+	timer_count(t, s, 0);
+	for (unsigned k = 0; k < timer_cells(count); k++)
 		if (was.cell[k] != TIMER_NIL)
 			n = timer_pass_on(t, was.cell[k], ret, n, max);
-	for (uint32_t i = was.first, next; was.more && !(i & TIMER_END); i = next) {
+	if (count % TIMER_LIVE < TIMER_LIST)
+		return n;
+	for (uint32_t i = was.first, next; !(i & TIMER_END); i = next) {
 		next = timer_entry(t, i)->next;
 		if (!(next & TIMER_END))
 			__builtin_prefetch(timer_entry(t, next), 1);
@@ -261,29 +274,13 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 /* The same for a tick, whose entries are all due; but those too many stay. */
 static uint32_t timer_take(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n, uint32_t max)
 {
-	struct timer_slot *in = &t->slots[s];
+	const struct timer_slot *in = &t->slots[s];
 
-	for (unsigned k = 0; k < in->used && n < max; k++) {
-		uint32_t i = in->cell[k];
-
-		if (i == TIMER_NIL)
-			continue;
-		in->cell[k] = TIMER_NIL;
-		in->live--;
-		timer_entry(t, i)->tick = -1;
-		ret[n++] = i;
-	}
-	while (in->more && !in->live && n < max) {
-		uint32_t i = in->first;
-
-		timer_unlist(t, timer_entry(t, i));
-		timer_entry(t, i)->tick = -1;
-		ret[n++] = i;
-	}
-	if (timer_empty(in)) {
-		in->used = 0;
-		timer_unmark(t, s);
-	}
+	for (unsigned k = 0, cells = timer_cells(t->count[s]); k < cells && n < max; k++)
+		if (in->cell[k] != TIMER_NIL)
+			ret[n++] = timer_remove(t, in->cell[k]);
+	while (t->count[s] == TIMER_LIST && n < max)
+		ret[n++] = timer_remove(t, in->first);
 	return n;
 }
 
@@ -293,9 +290,16 @@ static int64_t timer_next_turn(const struct timer *t)
 {
 	int64_t far = timer_first_far(t);
 
-	if (far == TIMER_NONE && !timer_empty(&t->slots[timer_beyond(t)]))
+	if (far == TIMER_NONE && t->count[timer_beyond(t)])
 		return (timer_last_turn(t) / TIMER_FAR + 1) * TIMER_FAR;
 	return far;
+}
+
+/* The slot that has what such a half turn is to bring. */
+static uint32_t timer_turn_slot(const struct timer *t, int64_t turn)
+{
+	return turn / TIMER_FAR == timer_last_turn(t) / TIMER_FAR ? timer_far_slot(t, turn)
+								  : timer_beyond(t);
 }
 
 /* Nothing is left of the present half turn: time goes on to the beginning of the next, or of a later one
@@ -304,6 +308,7 @@ static uint32_t timer_turn_over(
 	struct timer *t, int64_t to, uint32_t *ret, uint32_t n, uint32_t max)
 {
 	int64_t last = timer_last_turn(t), turn = last, next = timer_next_turn(t);
+	uint32_t from = timer_turn_slot(t, next);
 
 	if (!t->top) {
 		turn = timer_turn(t, to);
@@ -313,11 +318,10 @@ static uint32_t timer_turn_over(
 	t->now = turn << (TIMER_COARSE_BITS + t->half);
 	t->edge = (turn + 2) << t->half;
 	if (next == turn + 1)
-		n = timer_pour(t,
-			next / TIMER_FAR == last / TIMER_FAR ? timer_far_slot(t, next)
-							     : timer_beyond(t),
-			ret, n, max);
-	return timer_pour(t, (uint32_t)(t->now >> TIMER_COARSE_BITS) & t->mask, ret, n, max);
+		n = timer_pour(t, from, ret, n, max);
+	uint32_t s = (uint32_t)(t->now >> TIMER_COARSE_BITS) & t->mask;
+
+	return t->count[s] ? timer_pour(t, s, ret, n, max) : n;
 }
 
 /* The same within the present half turn, as far as `to`. */
@@ -375,7 +379,7 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 	for (uint32_t s = (uint32_t)slot & t->mask; s <= t->mask; s = timer_scan_on(t, s)) {
 		const struct timer_slot *in = &t->slots[s];
 
-		for (unsigned k = 0; k < in->used && n < max; k++) {
+		for (unsigned k = 0; k < timer_cells(t->count[s]) && n < max; k++) {
 			ret[n] = in->cell[k];
 			n += in->cell[k] != TIMER_NIL;
 		}
@@ -386,25 +390,21 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 }
 
 /* The first tick of a slot's entries; `start`, before all of them, if they are too many. */
-static int64_t timer_least(const struct timer *t, const struct timer_slot *in, int64_t start)
+static weir_time timer_least(const struct timer *t, uint32_t s, int64_t start)
 {
+	const struct timer_slot *in = &t->slots[s];
 	int64_t least = TIMER_NONE;
-	unsigned looks = in->used;
 
-	for (unsigned k = 0; k < in->used; k++) {
-		int64_t tick = in->cell[k] == TIMER_NIL ? TIMER_NONE
-							: timer_entry(t, in->cell[k])->tick;
+	if (t->count[s] % TIMER_LIVE == TIMER_LIST)
+		return start << TIMER_TICK_BITS;
+	for (unsigned k = 0; k < timer_cells(t->count[s]); k++) {
+		if (in->cell[k] == TIMER_NIL)
+			continue;
+		int64_t tick = timer_entry(t, in->cell[k])->tick;
 
 		least = tick < least ? tick : least;
 	}
-	for (uint32_t i = in->first; in->more && !(i & TIMER_END); i = timer_entry(t, i)->next) {
-		int64_t tick = timer_entry(t, i)->tick;
-
-		least = tick < least ? tick : least;
-		if (++looks > TIMER_LOOK)
-			return start;
-	}
-	return least;
+	return least << TIMER_TICK_BITS;
 }
 
 weir_time timer_next(const struct timer *t)
@@ -419,16 +419,9 @@ weir_time timer_next(const struct timer *t)
 	 * asked. */
 	slot = timer_first(t);
 	if (slot != TIMER_NONE)
-		return timer_least(t, &t->slots[(uint32_t)slot & t->mask],
-			       slot << TIMER_COARSE_BITS)
-		       << TIMER_TICK_BITS;
+		return timer_least(t, (uint32_t)slot & t->mask, slot << TIMER_COARSE_BITS);
 	turn = timer_next_turn(t);
-	return timer_least(t,
-		       &t->slots[turn / TIMER_FAR == timer_last_turn(t) / TIMER_FAR
-					 ? timer_far_slot(t, turn)
-					 : timer_beyond(t)],
-		       turn << (TIMER_COARSE_BITS + t->half))
-	       << TIMER_TICK_BITS;
+	return timer_least(t, timer_turn_slot(t, turn), turn << (TIMER_COARSE_BITS + t->half));
 }
 
 /* ---- room */
@@ -441,12 +434,13 @@ void timer_init(struct timer *t)
 void timer_free(struct timer *t)
 {
 	free(t->slots);
+	free(t->count);
 	free(t->bits);
 }
 
 size_t timer_memory(const struct timer *t)
 {
-	return t->slots ? timer_slots(t->mask + 1) * sizeof *t->slots + (t->mask + 1) / 8 : 0;
+	return t->slots ? timer_slots(t->mask + 1) * (sizeof *t->slots + 1) + (t->mask + 1) / 8 : 0;
 }
 
 /* About a slot of the calendar a timer. */
@@ -459,54 +453,63 @@ static uint32_t timer_calendar(uint32_t room)
 	return slots;
 }
 
-/* Puts all that are set, in order, into `out`. */
+/* Puts all that are set, those of one tick in order, into `out`. */
 static void timer_unload(const struct timer *t, uint32_t *out)
 {
-	for (uint32_t k = 0, s = timer_slots(t->mask + 1); k < s; k++) {
-		const struct timer_slot *in = &t->slots[k];
+	for (uint32_t s = 0; s < timer_slots(t->mask + 1); s++) {
+		const struct timer_slot *in = &t->slots[s];
 
-		for (unsigned c = 0; c < in->used; c++)
-			if (in->cell[c] != TIMER_NIL)
-				*out++ = in->cell[c];
-		for (uint32_t i = in->first; in->more && !(i & TIMER_END);
-			i = timer_entry(t, i)->next)
+		for (unsigned k = 0; k < timer_cells(t->count[s]); k++)
+			if (in->cell[k] != TIMER_NIL)
+				*out++ = in->cell[k];
+		if (t->count[s] % TIMER_LIVE < TIMER_LIST)
+			continue;
+		for (uint32_t i = in->first; !(i & TIMER_END); i = timer_entry(t, i)->next)
 			*out++ = i;
 	}
+}
+
+/* A calendar of so many slots instead of the present one; n entries in it. */
+static int timer_renew(struct timer *t, uint32_t calendar, const uint32_t *inside)
+{
+	struct timer fresh = {.entries = t->entries, .now = t->now, .set = t->set};
+
+	fresh.slots = pool_array(NULL, 0, timer_slots(calendar) * sizeof *fresh.slots);
+	fresh.count = pool_array(NULL, 0, timer_slots(calendar));
+	fresh.bits = pool_array(NULL, 0, calendar / 64 * sizeof *fresh.bits);
+	if (!fresh.slots || !fresh.count || !fresh.bits) {
+		timer_free(&fresh);
+		return -ENOMEM;
+	}
+	fresh.mask = calendar - 1;
+	fresh.half = (unsigned)__builtin_ctz(calendar) - 1;
+	fresh.edge = (timer_turn(&fresh, t->now) + 2) << fresh.half;
+	timer_free(t);
+	*t = fresh;
+	for (uint32_t k = 0; k < t->set; k++)
+		timer_link(t, timer_entry(t, inside[k]), inside[k]);
+	return 0;
 }
 
 int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 {
 	uint32_t calendar = timer_calendar(room), *inside;
+	char *before = t->entries;
+	int r;
 
 	if (t->slots && calendar <= t->mask + 1) {
 		t->entries = (char *)entries;
 		return 0;
 	}
-	struct timer_slot *slots =
-		pool_array(NULL, 0, timer_slots(calendar) * sizeof *slots);
-	uint64_t *bits = pool_array(NULL, 0, calendar / 64 * sizeof *bits);
-
 	inside = malloc((t->set ? t->set : 1) * sizeof *inside);
-	if (!slots || !bits || !inside) {
-		free(slots);
-		free(bits);
-		free(inside);
+	if (!inside)
 		return -ENOMEM;
-	}
 	t->entries = (char *)entries;
 	if (t->slots)
 		timer_unload(t, inside);
-	timer_free(t);
-	t->slots = slots;
-	t->bits = bits;
-	memset(t->words, 0, sizeof t->words);
-	memset(t->far, 0, sizeof t->far);
-	t->top = t->ticks = 0;
-	t->mask = calendar - 1;
-	t->half = (unsigned)__builtin_ctz(calendar) - 1;
-	t->edge = (timer_turn(t, t->now) + 2) << t->half;
-	for (uint32_t i = 0; i < t->set; i++)
-		timer_link(t, timer_entry(t, inside[i]), inside[i]);
+	r = timer_renew(t, calendar, inside);
+	if (r)
+		t->entries = before;
 	free(inside);
-	return 0;
+	return r;
 }

@@ -11,8 +11,9 @@
  *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
  *         O(1). The more timers, the longer the calendar.
  *         A slot, half a cache line, has room for a few entries' numbers; more are in a list through
- *         the entries. So setting a timer mostly touches the entry and one line besides, and who
- *         expires soon can be read off without going from one entry's memory to the next's.
+ *         the entries. How many there are is a byte apart, so that setting a timer mostly reads
+ *         nothing that is far from the cache, and who expires soon can be read off without going
+ *         from one entry's memory to the next's.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -33,38 +34,43 @@
 #define TIMER_COARSE_BITS 5
 #define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
 #define TIMER_FAR         256                      /* half turns beyond the edge */
-#define TIMER_CELLS       5                        /* numbers in a slot itself */
+#define TIMER_CELLS       6                        /* numbers in a slot itself */
 #define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
 #define TIMER_NIL         UINT32_MAX
 
 struct timer_entry {
-	int64_t tick;        /* when due; < 0: not set */
-	uint32_t next, prev; /* in a slot's list: a slot's number | TIMER_END at its ends. In the slot
+	int64_t tick; /* when due; < 0: not set */
+	uint32_t next,
+		prev; /* in a slot's list: a slot's number | TIMER_END at its ends. In the slot
 	                        itself: TIMER_NIL, and its place, slot · TIMER_PLACES + cell */
 };
 #define TIMER_END 0x80000000u
 
 struct timer_slot {
 	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: taken out */
-	uint16_t used;              /* cells */
-	uint8_t live;               /* those not taken out */
-	bool more;                  /* there is a list, whose entries come after the cells' */
-	uint32_t first, last;       /* the list's ends */
+	uint32_t first, last;       /* the ends of the list, whose entries come after them */
 };
 _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 
+/* A slot's count: of cells used, and 16 times those not taken out; 0: no entries. TIMER_LIST used: all
+ * of them, and there is a list. */
+#define TIMER_LIST (TIMER_CELLS + 1)
+#define TIMER_LIVE 16
+
 struct timer {
-	char *entries;            /* the first; POOL_STRIDE bytes from one to the next */
-	int64_t now;              /* tick */
-	int64_t edge;             /* the first slot of time that is beyond the calendar */
-	struct timer_slot *slots; /* the calendar; then the far half turns, the ticks, and the list */
-	uint64_t *bits;           /* which slots of the calendar have entries; */
-	uint64_t words[64];       /* which words of bits are not 0; */
-	uint64_t top;             /* which words of words */
-	uint32_t mask;            /* the calendar's slots − 1 */
-	unsigned half;            /* log2 of the slots of half a turn */
-	uint32_t set;             /* how many are set */
-	uint32_t ticks;           /* which ticks have entries */
+	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;   /* tick */
+	int64_t edge;  /* the first slot of time that is beyond the calendar */
+	struct timer_slot
+		*slots;     /* the calendar; then the far half turns, the ticks, and the list */
+	uint8_t *count;     /* of each slot */
+	uint64_t *bits;     /* which slots of the calendar have entries; */
+	uint64_t words[64]; /* which words of bits are not 0; */
+	uint64_t top;       /* which words of words */
+	uint32_t mask;      /* the calendar's slots − 1 */
+	unsigned half;      /* log2 of the slots of half a turn */
+	uint32_t set;       /* how many are set */
+	uint32_t ticks;     /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
 };
 
@@ -125,11 +131,10 @@ POOL_HOT void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
 
 	if ((uint64_t)e->tick <= tick) /* unsigned: not set is never */
 		return;
-	struct timer_slot *in = &t->slots[s];
-	uint16_t cell = in->used;
+	unsigned cell = t->count[s] % TIMER_LIVE;
 
 	if (e->tick >= 0 || slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
-		cell == TIMER_CELLS) {
+		cell >= TIMER_CELLS) {
 		timer_move(t, i, (int64_t)tick);
 		return;
 	}
@@ -137,9 +142,8 @@ POOL_HOT void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
 	e->tick = (int64_t)tick;
 	e->next = TIMER_NIL;
 	e->prev = s * TIMER_PLACES + cell;
-	in->cell[cell] = i;
-	in->used = (uint16_t)(cell + 1);
-	in->live++;
+	t->slots[s].cell[cell] = i;
+	t->count[s] = (uint8_t)(t->count[s] + TIMER_LIVE + 1);
 	timer_mark(t, s);
 	t->set++;
 }
