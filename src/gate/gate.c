@@ -64,6 +64,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 		}
 		ahead_due_next(g, due, n);
 		all += n;
+		timer_flush(&g->timer);
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
 		gate_activate(g, s->now);
@@ -156,6 +157,7 @@ static size_t gate_pass_flat(
 		ret_reqs[n] = r;
 		n += r != NULL;
 	}
+	timer_flush(&g->timer);
 	ahead_nodes(g, n, due);
 	return n;
 }

@@ -120,7 +120,10 @@ POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node
 	} else if (!node_may(node, NODE_RESERVED)) {
 		stand_enter(s, n, node, NODE_RESERVED);
 	}
-	timer_set_tick(&s->g->timer, n, due);
+	if (s->flat)
+		timer_note(&s->g->timer, n, due);
+	else
+		timer_set_tick(&s->g->timer, n, due);
 }
 
 /* Its timer has expired. */

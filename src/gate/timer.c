@@ -7,6 +7,7 @@
 #define TIMER_LEAST 1024   /* slots of a calendar: 34 ms, */
 #define TIMER_MOST  262144 /* 8.6 s */
 #define TIMER_NONE  INT64_MAX
+#define TIMER_AHEAD 32 /* slots, a millisecond: fetched that much ahead */
 
 /* Numbers of slots: the calendar's, 0 …; then */
 static uint32_t timer_far_slot(const struct timer *t, int64_t turn)
@@ -226,6 +227,13 @@ void timer_clear(struct timer *t, uint32_t i)
 	t->set--;
 }
 
+void timer_flush(struct timer *t)
+{
+	for (uint32_t k = 0; k < t->n_notes; k++)
+		timer_set_tick(t, t->notes[k].entry, t->notes[k].tick);
+	t->n_notes = 0;
+}
+
 /* ---- time goes on */
 
 /* An entry of a slot that time has reached, or that was brought nearer, is due, if there is room for it
@@ -379,6 +387,7 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 	for (uint32_t s = (uint32_t)slot & t->mask; s <= t->mask; s = timer_scan_on(t, s)) {
 		const struct timer_slot *in = &t->slots[s];
 
+		__builtin_prefetch(&t->slots[(s + TIMER_AHEAD) & t->mask], 1);
 		for (unsigned k = 0; k < timer_cells(t->count[s]) && n < max; k++) {
 			ret[n] = in->cell[k];
 			n += in->cell[k] != TIMER_NIL;

@@ -57,6 +57,8 @@ _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 #define TIMER_LIST (TIMER_CELLS + 1)
 #define TIMER_LIVE 16
 
+#define TIMER_NOTES 64 /* two batches, or so */
+
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
 	int64_t now;   /* tick */
@@ -72,6 +74,11 @@ struct timer {
 	uint32_t set;       /* how many are set */
 	uint32_t ticks;     /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
+	uint32_t n_notes;
+	struct timer_note {
+		uint32_t entry;
+		uint64_t tick;
+	} notes[TIMER_NOTES];
 };
 
 void timer_init(struct timer *t);
@@ -156,6 +163,19 @@ static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
 	timer_set_tick(t, i, timer_tick_coarse(when));
 }
 void timer_clear(struct timer *t, uint32_t i);
+
+/* The same as timer_set_tick, but not before timer_flush, to be called before anything else is: until
+ * then the slot comes into the cache, which a store to it would have to wait for. */
+void timer_flush(struct timer *t);
+POOL_HOT void timer_note(struct timer *t, uint32_t i, uint64_t tick)
+{
+	if ((uint64_t)timer_entry(t, i)->tick <= tick)
+		return;
+	if (t->n_notes == TIMER_NOTES)
+		timer_flush(t);
+	t->notes[t->n_notes++] = (struct timer_note){i, tick};
+	__builtin_prefetch(&t->slots[(uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask], 1);
+}
 
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
  * max: there are no more. What expires is no longer set. */
