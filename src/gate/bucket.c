@@ -29,22 +29,28 @@ void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec)
 		.kind = (unsigned)spec->kind & 3,
 		.ops = (spec->ops ? spec->ops : WEIR_OPS_ALL) & WEIR_OPS_ALL,
 	};
-	b->level = bucket_units(b->size);
 	/* Tokens that only a controller grants begin at none. */
 	if (b->rate == 0 && (b->kind == WEIR_RTOKENS || b->kind == WEIR_LTOKENS))
-		b->level = 0;
+		b->lack = bucket_units(b->size);
 }
 
 void bucket_inherit(struct bucket *b, const struct bucket *old)
 {
-	bucket_parts full = bucket_units(b->size);
+	bucket_parts lack = bucket_units(b->size) - bucket_level(old);
 
-	b->level = old->level < full ? old->level : full;
+	b->lack = lack < 0 ? 0 : lack;
 }
 
 void bucket_grant(struct bucket *b, int64_t units)
 {
-	b->level += bucket_units(units);
+	b->lack -= bucket_units(units);
+}
+
+void bucket_forgive(struct bucket *b)
+{
+	b->lack = 2 * bucket_units(b->size) + b->lack % (int64_t)BUCKET_UNIT;
+	if (b->lack > 2 * bucket_units(b->size))
+		b->lack -= (int64_t)BUCKET_UNIT;
 }
 
 weir_time bucket_wait_slow(const struct bucket *b, bucket_uparts missing)

@@ -5,8 +5,9 @@
  * LAW     level(t) = min(size, level(s) + rate·(t − s)); a cost c is admitted when
  *         level ≥ min(c, size) and then taken whole, so that the level may go negative. Over any
  *         interval of length t, what was admitted is ≤ rate·t + size + one largest cost.
- * SYMBOLS rate in units per second, kept in 1/1024 units/s; size in whole units; level in parts,
- *         1/(1024·10⁹) of a unit, so that rate × nanoseconds is added exactly: 128 bits.
+ * SYMBOLS rate in units per second, kept in 1/1024 units/s; size in whole units; the level as what
+ *         is lacking of the size, in parts: 1/(1024·10⁹) of a unit, so that rate × nanoseconds
+ *         is taken off exactly. 128 bits.
  * METHOD  Filled on demand, when somebody asks. O(1), a few instructions without a branch that
  *         depends on the level, and no division unless it must say when it will admit.
  * DIFFERS The usual bucket of floating-point tokens loses the small additions of a large bucket;
@@ -26,13 +27,13 @@
 __extension__ typedef __int128 bucket_parts;
 __extension__ typedef unsigned __int128 bucket_uparts;
 
-struct bucket { /* half a cache line; who holds several keeps one time for all of them */
-	bucket_parts level; /* negative: in debt */
-	int64_t size;       /* units */
+struct bucket {            /* half a cache line; who holds several keeps one time for all of them */
+	bucket_parts lack; /* size − level; negative: granted beyond its size */
+	int64_t size;      /* units */
+	uint64_t unit : 8; /* enum weir_unit; a byte, for a quick look */
+	uint64_t ops : 4;  /* mask of operations that count */
+	uint64_t kind : 4; /* enum weir_bucket_kind */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
-	uint64_t ops : 4;   /* mask of operations that count */
-	uint64_t kind : 4;  /* enum weir_bucket_kind */
-	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
 };
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
@@ -56,50 +57,49 @@ POOL_HOT bucket_parts bucket_units(int64_t units)
 	return (bucket_parts)units * (int64_t)BUCKET_UNIT;
 }
 
-/* What a level is more than whole units. */
-static inline bucket_parts bucket_over(bucket_parts level)
+static inline bucket_parts bucket_level(const struct bucket *b)
 {
-	bucket_parts over = level % (int64_t)BUCKET_UNIT;
-
-	return over < 0 ? over + (int64_t)BUCKET_UNIT : over;
+	return bucket_units(b->size) - b->lack;
 }
 
-/* What it holds `span` ≥ 0 later, if that were more than its size, too. */
-POOL_HOT bucket_parts bucket_after(const struct bucket *b, weir_time span)
+/* What it lacks `span` ≥ 0 later; negative: it would have been more than full. */
+POOL_HOT bucket_parts bucket_lacks_after(const struct bucket *b, weir_time span)
 {
-	return b->level + (bucket_parts)((bucket_uparts)b->rate * (uint64_t)span);
+	return b->lack - (bucket_parts)((bucket_uparts)b->rate * (uint64_t)span);
 }
 
 /* `span` ≥ 0 has passed. */
 POOL_HOT void bucket_fill(struct bucket *b, weir_time span)
 {
-	bucket_parts full = bucket_units(b->size), level = bucket_after(b, span);
+	bucket_parts lack = bucket_lacks_after(b, span);
 
-	if (__builtin_expect(b->level > full, 0))
+	if (__builtin_expect(b->lack < 0, 0))
 		return; /* granted beyond its size */
-	b->level = level < full ? level : full;
+	b->lack = lack < 0 ? 0 : lack;
 }
 
-/* The level at which it admits a cost. Nothing is always admitted. */
-POOL_HOT bucket_parts bucket_need(const struct bucket *b, int64_t cost)
+/* What it may lack and yet admit a cost. (Nothing is always admitted.) */
+POOL_HOT bucket_parts bucket_slack(const struct bucket *b, int64_t cost)
 {
-	return bucket_units(cost < b->size ? cost : b->size);
+	int64_t slack = b->size - cost;
+
+	return bucket_units(slack < 0 ? 0 : slack);
 }
 
 /* Would it admit this cost, `span` ≥ 0 after its level was true? */
 POOL_HOT bool bucket_admits_after(const struct bucket *b, int64_t cost, weir_time span)
 {
-	return bucket_after(b, span) >= bucket_need(b, cost) || cost == 0;
+	return bucket_lacks_after(b, span) <= bucket_slack(b, cost) || cost == 0;
 }
 POOL_HOT bool bucket_admits(const struct bucket *b, int64_t cost)
 {
-	return b->level >= bucket_need(b, cost) || cost == 0;
+	return b->lack <= bucket_slack(b, cost) || cost == 0;
 }
 
 /* How long until it admits; 0: now, WEIR_NEVER: never. */
 POOL_HOT weir_time bucket_wait(const struct bucket *b, int64_t cost)
 {
-	bucket_parts missing = bucket_need(b, cost) - b->level;
+	bucket_parts missing = b->lack - bucket_slack(b, cost);
 
 	if (missing <= 0 || cost == 0)
 		return 0;
@@ -110,7 +110,15 @@ POOL_HOT weir_time bucket_wait(const struct bucket *b, int64_t cost)
 
 POOL_HOT void bucket_take(struct bucket *b, int64_t cost)
 {
-	b->level -= bucket_units(cost);
+	b->lack += bucket_units(cost);
+}
+
+/* Its debt becomes its size, and what is over of a unit, if it is more. */
+void bucket_forgive(struct bucket *b);
+POOL_HOT void bucket_owe(struct bucket *b)
+{
+	if (__builtin_expect(b->lack > 2 * bucket_units(b->size), 0))
+		bucket_forgive(b);
 }
 
 #endif

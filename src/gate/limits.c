@@ -57,7 +57,7 @@ static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time n
 {
 	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
 	for (unsigned i = l->r; i < l->l; i++)
-		limits_debt(&l->b[i]);
+		bucket_owe(&l->b[i]);
 }
 
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now)

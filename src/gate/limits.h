@@ -113,15 +113,8 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 			bucket_take(&b[i], limits_cost(r, b[i].unit));
 }
 
-/* An R-bucket that cannot pay goes into debt, but by no more than its size: a tenant that changes
- * from small requests to large has its bytes guaranteed again that soon. */
-POOL_HOT void limits_debt(struct bucket *b)
-{
-	bucket_parts least = -bucket_units(b->size);
-
-	if (__builtin_expect(b->level < least, 0))
-		b->level = least + bucket_over(b->level);
-}
+/* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that
+ * changes from small requests to large has its bytes guaranteed again that soon. */
 
 /* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
  * guarantees together are worth the largest and not their sum; else the L-buckets pay. */
@@ -137,7 +130,7 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 		return;
 	limits_fill_some(&own[1], 1, &l->r_stamp, now);
 	bucket_take(&own[1], limits_cost(r, own[1].unit));
-	limits_debt(&own[1]);
+	bucket_owe(&own[1]);
 }
 
 #endif
