@@ -31,6 +31,7 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	a->n = 0;
 	if (g->timer.set < AHEAD_FEW && node_lane(g, WEIR_ROOT, NODE_REST)->members < AHEAD_FEW)
 		return;
+	timer_flush(&g->timer);
 	if (g->timer.set > AHEAD_MANY)
 		n = timer_soon(&g->timer, a->node, ahead_want(due));
 	/* Who has just become due in a better class passes at once. */

@@ -64,7 +64,6 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 		}
 		ahead_due_next(g, due, n);
 		all += n;
-		timer_flush(&g->timer);
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
 		gate_activate(g, s->now);
@@ -157,7 +156,6 @@ static size_t gate_pass_flat(
 		ret_reqs[n] = r;
 		n += r != NULL;
 	}
-	timer_flush(&g->timer);
 	ahead_nodes(g, n, due);
 	return n;
 }
@@ -222,6 +220,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 
 	if (g->any_pending || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
 		return now;
+	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
 
 	return next > now ? next : now;

@@ -106,6 +106,15 @@ static inline weir_time limits_reserved(const struct limits *l, const struct wei
 	return limits_when_any(&l->b[l->r], l->n_r, r, l->r_stamp);
 }
 
+/* The same of a pair. */
+POOL_HOT weir_time limits_reserved_pair(
+	const struct limits *l, const struct bucket *b, const struct weir_req *r)
+{
+	int64_t cost = limits_cost(r, b->unit);
+
+	return limits_later(l->r_stamp, cost ? bucket_wait(b, cost) : WEIR_NEVER);
+}
+
 static inline void limits_take(struct bucket *b, unsigned n, const struct weir_req *r)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -101,9 +101,13 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	if (node->priority != NODE_NO_PRIORITY && node->profile)
+	if (node->priority == NODE_NO_PRIORITY) {
+		stand_promote(&s, n, node, stand_seen(&s, node));
+		return;
+	}
+	if (node->profile)
 		profile_look(node->profile, node->head);
-	stand_promote(&s, n, node);
+	stand_promote_first(&s, n, node, stand_seen(&s, node));
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -112,7 +116,7 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 	struct node *node = &g->nodes[n];
 
 	if (node->head)
-		stand_look(&s, n, node);
+		stand_look(&s, n, node, false);
 	else
 		stand_idle(g, node, now);
 }

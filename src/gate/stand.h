@@ -92,76 +92,76 @@ POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* Is its R-token seen? It is worth no haste: its bucket holds what comes in 20 ms or more, and a
- * coarse timer is cheap. So it is seen as of the coarse time, whoever looks and when: how often
- * somebody looks must not change who passes. */
-POOL_HOT bool stand_reserved(const struct stand *s, const struct node *node)
+/* Its R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
+ * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must not
+ * change who passes. (The last pass was a look, too.) */
+POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	return node->reserved <= s->coarse || node->reserved <= node->limits.stamp;
+	return s->coarse > node->limits.stamp ? s->coarse : node->limits.stamp;
 }
 
-/* The head may pass as one of the rest: may it pass as better, or when? Who may pass by priority does
- * so before he could by an R-token, and need not know when there will be one. */
-POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node)
+/* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
+POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	uint64_t due = TIMER_NEVER;
-
-	if (node->priority != NODE_NO_PRIORITY) {
-		if (stand_fits(s, node)) {
-			stand_enter(s, n, node, node->priority);
-			return;
-		}
-		due = timer_tick(node->profile->fits);
-	}
-	if (!stand_reserved(s, node)) {
-		uint64_t token = timer_tick_coarse(node->reserved);
-
-		due = token < due ? token : due;
-	} else if (!node_may(node, NODE_RESERVED)) {
+	if (node->reserved > seen)
+		timer_set_coarse(&s->g->timer, &node->timer, n, node->reserved);
+	else if (!node_may(node, NODE_RESERVED))
 		stand_enter(s, n, node, NODE_RESERVED);
+}
+
+/* The same with a priority, which it may pass by while it fits its profile. Who does so passes before he
+ * could by an R-token, and need not know when there will be one. */
+POOL_HOT void stand_promote_first(
+	const struct stand *s, uint32_t n, struct node *node, weir_time seen)
+{
+	if (stand_fits(s, node)) {
+		stand_enter(s, n, node, node->priority);
+		return;
 	}
-	if (s->flat)
-		timer_note(&s->g->timer, n, due);
-	else
-		timer_set_tick(&s->g->timer, n, due);
+	timer_set(&s->g->timer, n, node->profile->fits);
+	stand_promote(s, n, node, seen);
 }
 
 /* Its timer has expired. */
 POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (node_may(node, NODE_REST))
-		stand_promote(s, n, node);
-	else
+	if (!node_may(node, NODE_REST))
 		stand_update(s->g, n, s->now);
+	else if (node->priority == NODE_NO_PRIORITY)
+		stand_promote(s, n, node, stand_seen(s, node));
+	else
+		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* One hold bucket and one of R-tokens. */
-POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node)
+/* One hold bucket and one of R-tokens; `span` since the levels were true. */
+POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node, weir_time span)
 {
 	const struct bucket *hold = &node->own[0], *r = &node->own[1];
 	const struct weir_req *head = node->head;
-	int64_t cost = limits_cost(head, r->unit);
 
-	if (!bucket_admits_after(
-		    hold, limits_cost(head, hold->unit), s->now - node->limits.stamp)) {
+	if (!bucket_admits_after(hold, limits_cost(head, hold->unit), span)) {
 		stand_held(*s, n, node);
 		return;
 	}
 	if (node->flags & NODE_STATE)
 		stats_state(s->g, node, 0, s->now);
 	stand_enter(s, n, node, NODE_REST);
-	node->reserved =
-		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
-	if (node->priority != NODE_NO_PRIORITY && node->profile)
+	node->reserved = limits_reserved_pair(&node->limits, r, head);
+	if (node->priority == NODE_NO_PRIORITY) {
+		stand_promote(s, n, node, span ? stand_seen(s, node) : s->now);
+		return;
+	}
+	if (node->profile)
 		profile_look(node->profile, head);
-	stand_promote(s, n, node);
+	stand_promote_first(s, n, node, span ? stand_seen(s, node) : s->now);
 }
 
-POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
+/* `fresh`: somebody has just passed, so that levels are true now. */
+POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node, bool fresh)
 {
 	node->may = 0;
 	if (node->limits.pair)
-		stand_look_pair(s, n, node);
+		stand_look_pair(s, n, node, fresh ? 0 : s->now - node->limits.stamp);
 	else
 		stand_look_many(*s, n, node);
 }

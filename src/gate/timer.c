@@ -107,17 +107,27 @@ static int64_t timer_first_far(const struct timer *t)
 
 /* ---- entries in slots */
 
+void timer_flush(struct timer *t)
+{
+	uint32_t *words = (uint32_t *)t->slots;
+
+	for (uint32_t k = 0; k < t->n_later; k++)
+		words[t->later[k].place] = t->later[k].number;
+	t->n_later = 0;
+}
+_Static_assert(sizeof(struct timer_slot) == TIMER_PLACES * sizeof(uint32_t) &&
+		       offsetof(struct timer_slot, cell) == 0,
+	"a word a place");
+
 /* Entry i becomes the last of a slot. */
 static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
 	struct timer_slot *in = &t->slots[s];
-	unsigned used = t->count[s] % TIMER_LIVE;
+	unsigned used = t->count[s] & TIMER_USED;
 
 	if (used < TIMER_CELLS) {
-		e->next = TIMER_NIL;
-		e->prev = s * TIMER_PLACES + used;
+		timer_take_cell(t, e, s);
 		in->cell[used] = i;
-		t->count[s] = (uint8_t)(t->count[s] + TIMER_LIVE + 1);
 		return;
 	}
 	e->next = e->prev = s | TIMER_END;
@@ -142,6 +152,8 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 	} else if (slot < t->edge) {
 		timer_mark(t, (uint32_t)slot & t->mask);
 		timer_put(t, e, i, (uint32_t)slot & t->mask);
+		if (e->tick % TIMER_COARSE)
+			t->count[(uint32_t)slot & t->mask] |= TIMER_FINE;
 	} else if (turn / TIMER_FAR == timer_last_turn(t) / TIMER_FAR) {
 		t->far[turn % TIMER_FAR / 64] |= UINT64_C(1) << (turn % 64);
 		timer_put(t, e, i, timer_far_slot(t, turn));
@@ -150,10 +162,15 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 	}
 }
 
+static bool timer_empty(unsigned count)
+{
+	return (count & ~TIMER_FINE) / TIMER_LIVE == 0 && (count & TIMER_USED) != TIMER_LIST;
+}
+
 /* The slot's count became this: with no entries, it is as new. */
 static void timer_count(struct timer *t, uint32_t s, unsigned count)
 {
-	if (count / TIMER_LIVE == 0 && count != TIMER_LIST) {
+	if (timer_empty(count)) {
 		count = 0;
 		timer_unmark(t, s);
 	}
@@ -188,24 +205,26 @@ static void timer_unlink(struct timer *t, const struct timer_entry *e)
 		timer_unlist(t, e);
 		return;
 	}
+	timer_flush(t);
 	t->slots[s].cell[e->prev % TIMER_PLACES] = TIMER_NIL;
 	timer_count(t, s, t->count[s] - TIMER_LIVE);
 }
 
-void timer_move(struct timer *t, uint32_t i, int64_t tick)
+void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 {
 	struct timer_entry *e = timer_entry(t, i);
+	int64_t at = (int64_t)tick > t->now ? (int64_t)tick : t->now;
 
-	if (tick < t->now)
-		tick = t->now;
+	if (tick == TIMER_NEVER)
+		return;
 	if (e->tick >= 0) {
-		if (e->tick <= tick)
+		if (e->tick <= at)
 			return;
 		timer_unlink(t, e);
 	} else {
 		t->set++;
 	}
-	e->tick = tick;
+	e->tick = at;
 	timer_link(t, e, i);
 }
 
@@ -227,13 +246,6 @@ void timer_clear(struct timer *t, uint32_t i)
 	t->set--;
 }
 
-void timer_flush(struct timer *t)
-{
-	for (uint32_t k = 0; k < t->n_notes; k++)
-		timer_set_tick(t, t->notes[k].entry, t->notes[k].tick);
-	t->n_notes = 0;
-}
-
 /* ---- time goes on */
 
 /* An entry of a slot that time has reached, or that was brought nearer, is due, if there is room for it
@@ -247,7 +259,6 @@ POOL_HOT uint32_t timer_pass_on(
 		timer_link(t, e, i);
 		return n;
 	}
-	e->tick = -1;
 	ret[n] = i;
 	return n + 1;
 }
@@ -255,7 +266,9 @@ POOL_HOT uint32_t timer_pass_on(
 /* Cells of a slot that are used. */
 POOL_HOT unsigned timer_cells(unsigned count)
 {
-	return count % TIMER_LIVE < TIMER_CELLS ? count % TIMER_LIVE : TIMER_CELLS;
+	unsigned used = count & TIMER_USED;
+
+	return used < TIMER_CELLS ? used : TIMER_CELLS;
 }
 
 /* Empties a slot, which has entries: who is due is added to ret, which has n already; how many then. */
@@ -268,7 +281,7 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	for (unsigned k = 0; k < timer_cells(count); k++)
 		if (was.cell[k] != TIMER_NIL)
 			n = timer_pass_on(t, was.cell[k], ret, n, max);
-	if (count % TIMER_LIVE < TIMER_LIST)
+	if ((count & TIMER_USED) < TIMER_LIST)
 		return n;
 	for (uint32_t i = was.first, next; !(i & TIMER_END); i = next) {
 		next = timer_entry(t, i)->next;
@@ -276,6 +289,17 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 			__builtin_prefetch(timer_entry(t, next), 1);
 		n = timer_pass_on(t, i, ret, n, max);
 	}
+	return n;
+}
+
+/* The same where all of a slot's entries are due, none was taken out, there is no list, and room enough in
+ * ret; how many. So it is mostly, and no branch depends on how many there are. */
+POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret)
+{
+	unsigned n = t->count[s] & TIMER_USED;
+
+	memcpy(ret, t->slots[s].cell, sizeof t->slots[s].cell);
+	timer_count(t, s, 0);
 	return n;
 }
 
@@ -349,8 +373,14 @@ POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t
 
 		if (slot > to >> TIMER_COARSE_BITS)
 			break;
+		uint32_t s = (uint32_t)slot & t->mask;
+
 		t->now = slot << TIMER_COARSE_BITS;
-		n = timer_pour(t, (uint32_t)slot & t->mask, ret, n, max);
+		if ((t->count[s] & TIMER_USED) == t->count[s] / TIMER_LIVE &&
+			n + TIMER_CELLS <= max)
+			n += timer_give(t, s, ret + n);
+		else
+			n = timer_pour(t, s, ret, n, max);
 	}
 	if (n < max && to > t->now)
 		t->now = to;
@@ -362,6 +392,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	int64_t to = now >> TIMER_TICK_BITS;
 	uint32_t n = 0;
 
+	timer_flush(t);
 	for (;;) {
 		int64_t turn = timer_last_turn(t) << (TIMER_COARSE_BITS + t->half);
 
@@ -370,6 +401,8 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 			break;
 		n = timer_turn_over(t, to, ret, n, max);
 	}
+	for (uint32_t k = 0; k < n; k++)
+		timer_entry(t, ret[k])->tick = -1;
 	t->set -= n;
 	return n;
 }
@@ -404,7 +437,7 @@ static weir_time timer_least(const struct timer *t, uint32_t s, int64_t start)
 	const struct timer_slot *in = &t->slots[s];
 	int64_t least = TIMER_NONE;
 
-	if (t->count[s] % TIMER_LIVE == TIMER_LIST)
+	if ((t->count[s] & TIMER_USED) == TIMER_LIST)
 		return start << TIMER_TICK_BITS;
 	for (unsigned k = 0; k < timer_cells(t->count[s]); k++) {
 		if (in->cell[k] == TIMER_NIL)
@@ -471,7 +504,7 @@ static void timer_unload(const struct timer *t, uint32_t *out)
 		for (unsigned k = 0; k < timer_cells(t->count[s]); k++)
 			if (in->cell[k] != TIMER_NIL)
 				*out++ = in->cell[k];
-		if (t->count[s] % TIMER_LIVE < TIMER_LIST)
+		if ((t->count[s] & TIMER_USED) < TIMER_LIST)
 			continue;
 		for (uint32_t i = in->first; !(i & TIMER_END); i = timer_entry(t, i)->next)
 			*out++ = i;
@@ -514,8 +547,10 @@ int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 	if (!inside)
 		return -ENOMEM;
 	t->entries = (char *)entries;
-	if (t->slots)
+	if (t->slots) {
+		timer_flush(t);
 		timer_unload(t, inside);
+	}
 	r = timer_renew(t, calendar, inside);
 	if (r)
 		t->entries = before;

@@ -11,9 +11,9 @@
  *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
  *         O(1). The more timers, the longer the calendar.
  *         A slot, half a cache line, has room for a few entries' numbers; more are in a list through
- *         the entries. How many there are is a byte apart, so that setting a timer mostly reads
- *         nothing that is far from the cache, and who expires soon can be read off without going
- *         from one entry's memory to the next's.
+ *         the entries. How many there are is a byte apart, and what is to be written into a slot
+ *         waits until that has come into the cache: so setting a timer waits for nothing. Who
+ *         expires soon can be read off without going from one entry's memory to the next's.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -52,12 +52,14 @@ struct timer_slot {
 };
 _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 
-/* A slot's count: of cells used, and 16 times those not taken out; 0: no entries. TIMER_LIST used: all
- * of them, and there is a list. */
+/* A slot's count: of cells used, 8 times those not taken out, and TIMER_FINE if some entry is due after
+ * the slot's beginning; 0: no entries. TIMER_LIST used: all of them, and there is a list. */
+#define TIMER_USED 7
 #define TIMER_LIST (TIMER_CELLS + 1)
-#define TIMER_LIVE 16
+#define TIMER_LIVE 8
+#define TIMER_FINE 64
 
-#define TIMER_NOTES 64 /* two batches, or so */
+#define TIMER_LATER 32 /* what is to be written: a batch, or so */
 
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
@@ -74,11 +76,10 @@ struct timer {
 	uint32_t set;       /* how many are set */
 	uint32_t ticks;     /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
-	uint32_t n_notes;
-	struct timer_note {
-		uint32_t entry;
-		uint64_t tick;
-	} notes[TIMER_NOTES];
+	uint32_t n_later;
+	struct timer_later {
+		uint32_t place, number; /* the number is to be written into that cell */
+	} later[TIMER_LATER];
 };
 
 void timer_init(struct timer *t);
@@ -105,18 +106,6 @@ static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
-/* The tick of the first such beginning at or after `when`: cheaper to set. */
-static inline uint64_t timer_tick_coarse(weir_time when)
-{
-	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
-
-	return when <= WEIR_NEVER - coarse
-		       ? (uint64_t)timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS
-		       : TIMER_NEVER;
-}
-
-void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
-
 /* Slot s of the calendar has entries. */
 POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 {
@@ -129,53 +118,56 @@ POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 	t->top |= UINT64_C(1) << (s / 4096);
 }
 
-/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-POOL_HOT void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+/* Entry e takes a cell of slot s, of which there is one: the place. */
+POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
 {
-	struct timer_entry *e = timer_entry(t, i);
-	int64_t slot = (int64_t)(tick >> TIMER_COARSE_BITS);
+	unsigned count = t->count[s];
+
+	e->next = TIMER_NIL;
+	e->prev = s * TIMER_PLACES + (count & TIMER_USED);
+	t->count[s] = (uint8_t)(count + TIMER_LIVE + 1);
+	return e->prev;
+}
+
+void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* from later, or from not set */
+
+/* Entry i is to expire at `when`, or at the time already set if that is earlier. */
+static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
+{
+	uint64_t tick = timer_tick(when);
+
+	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
+		timer_move(t, i, tick);
+}
+
+/* What waits to be written. */
+void timer_flush(struct timer *t);
+/* The same as timer_set of entry i, which is e, but at the first beginning of a slot at or after `when`,
+ * which is after the time of the last timer_expire. Before the next timer_soon or timer_next there is
+ * to be a timer_flush; other calls see to it by themselves. */
+POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
+{
+	int64_t slot = (int64_t)(((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) /
+				 (TIMER_COARSE * TIMER_TICK));
+	uint64_t tick = (uint64_t)slot * TIMER_COARSE;
 	uint32_t s = (uint32_t)slot & t->mask;
 
-	if ((uint64_t)e->tick <= tick) /* unsigned: not set is never */
+	if ((uint64_t)e->tick <= tick)
 		return;
-	unsigned cell = t->count[s] % TIMER_LIVE;
-
-	if (e->tick >= 0 || slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
-		cell >= TIMER_CELLS) {
-		timer_move(t, i, (int64_t)tick);
+	if (e->tick >= 0 || slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS) {
+		timer_move(
+			t, i, when > WEIR_NEVER - TIMER_COARSE * TIMER_TICK ? TIMER_NEVER : tick);
 		return;
 	}
-	/* What is left is in the calendar, and there is a cell. */
 	e->tick = (int64_t)tick;
-	e->next = TIMER_NIL;
-	e->prev = s * TIMER_PLACES + cell;
-	t->slots[s].cell[cell] = i;
-	t->count[s] = (uint8_t)(t->count[s] + TIMER_LIVE + 1);
+	if (t->n_later == TIMER_LATER)
+		timer_flush(t);
+	t->later[t->n_later++] = (struct timer_later){timer_take_cell(t, e, s), i};
+	__builtin_prefetch(&t->slots[s], 1);
 	timer_mark(t, s);
 	t->set++;
 }
-static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
-{
-	timer_set_tick(t, i, timer_tick(when));
-}
-static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
-{
-	timer_set_tick(t, i, timer_tick_coarse(when));
-}
 void timer_clear(struct timer *t, uint32_t i);
-
-/* The same as timer_set_tick, but not before timer_flush, to be called before anything else is: until
- * then the slot comes into the cache, which a store to it would have to wait for. */
-void timer_flush(struct timer *t);
-POOL_HOT void timer_note(struct timer *t, uint32_t i, uint64_t tick)
-{
-	if ((uint64_t)timer_entry(t, i)->tick <= tick)
-		return;
-	if (t->n_notes == TIMER_NOTES)
-		timer_flush(t);
-	t->notes[t->n_notes++] = (struct timer_note){i, tick};
-	__builtin_prefetch(&t->slots[(uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask], 1);
-}
 
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
  * max: there are no more. What expires is no longer set. */

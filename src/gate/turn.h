@@ -215,7 +215,7 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 	turn_charge(node, r, turn->slot, s->now);
 	turn_leave(s, node, r, class, full);
 	if (node->head) {
-		stand_look(s, turn->leaf, node);
+		stand_look(s, turn->leaf, node, true);
 	} else {
 		node->tail = NULL;
 		stand_idle(s->g, node, s->now);
