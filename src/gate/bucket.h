@@ -121,4 +121,42 @@ POOL_HOT void bucket_owe(struct bucket *b)
 		bucket_forgive(b);
 }
 
+/* ---- narrow ones: their lack fits 63 bits, as long as each cost is 1 … BUCKET_NARROW and nothing is
+ * granted beyond their size. The same in half the instructions. */
+
+#define BUCKET_NARROW (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
+
+static inline bool bucket_narrow(const struct bucket *b)
+{
+	/* A rate that fills it in less than a year: what is added to a time is no more than that. */
+	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE && b->lack >= 0 &&
+	       b->lack <= bucket_units(2 * BUCKET_NARROW);
+}
+
+/* Are both costs such that narrow ones will do? */
+POOL_HOT bool bucket_narrow_costs(int64_t a, int64_t b)
+{
+	return ((uint64_t)(a - 1) | (uint64_t)(b - 1)) < (uint64_t)BUCKET_NARROW;
+}
+
+/* `span` ≥ 0 has passed, then a cost is taken. */
+POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
+{
+	int64_t more, lack = (int64_t)b->lack;
+
+	if (__builtin_mul_overflow((int64_t)b->rate, span, &more))
+		more = lack;
+	lack = (lack < more ? 0 : lack - more) + cost * (int64_t)BUCKET_UNIT;
+	b->lack = lack;
+	return lack;
+}
+
+/* How many parts too few it has for a cost; none if that is not positive. */
+POOL_HOT int64_t bucket_missing_narrow(const struct bucket *b, int64_t cost)
+{
+	int64_t slack = b->size - cost;
+
+	return (int64_t)b->lack - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
+}
+
 #endif

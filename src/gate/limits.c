@@ -67,10 +67,9 @@ void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, we
 	limits_pay(l->b, l->n_hold, r, span);
 	if (reserved)
 		limits_pay_r(l, r, now);
-	if (!l->n_l)
-		return;
 	if (reserved)
 		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){now - span}, now);
 	else
 		limits_pay(&l->b[l->l], l->n_l, r, span);
+	limits_pair(l);
 }

@@ -22,8 +22,9 @@ struct limits {
 	weir_time r_stamp; /* when those of R were */
 	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
-	bool pair; /* just one hold and one R-bucket that count everything: what `min` and `max` make
-	              of a tenant, and worth a way without loops */
+	bool two; /* just one hold and one R-bucket that count everything: what `min` and `max` make
+	              of a tenant, and worth a way without loops, */
+	bool pair; /* while they are narrow, too */
 };
 
 /* Are the buckets in the node itself? */
@@ -106,15 +107,6 @@ static inline weir_time limits_reserved(const struct limits *l, const struct wei
 	return limits_when_any(&l->b[l->r], l->n_r, r, l->r_stamp);
 }
 
-/* The same of a pair. */
-POOL_HOT weir_time limits_reserved_pair(
-	const struct limits *l, const struct bucket *b, const struct weir_req *r)
-{
-	int64_t cost = limits_cost(r, b->unit);
-
-	return limits_later(l->r_stamp, cost ? bucket_wait(b, cost) : WEIR_NEVER);
-}
-
 static inline void limits_take(struct bucket *b, unsigned n, const struct weir_req *r)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -129,17 +121,45 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
  * guarantees together are worth the largest and not their sum; else the L-buckets pay. */
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now);
 
-/* The same for a pair, whose buckets are these. */
+/* ---- the same for a pair, whose buckets are these */
+
+/* Levels or buckets have changed by other means than these. */
+static inline void limits_pair(struct limits *l)
+{
+	l->pair = l->two && bucket_narrow(&l->b[0]) && bucket_narrow(&l->b[1]);
+}
+
+/* Does it do for this request? Else the above is for it. */
+POOL_HOT bool limits_narrow(const struct bucket *own, const struct weir_req *r)
+{
+	return bucket_narrow_costs(limits_cost(r, own[0].unit), limits_cost(r, own[1].unit));
+}
+
 POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const struct weir_req *r,
 	bool reserved, weir_time now)
 {
-	limits_fill_some(&own[0], 1, &l->stamp, now);
-	bucket_take(&own[0], limits_cost(r, own[0].unit));
+	weir_time span = now - l->stamp;
+
+	l->stamp = now;
+	bucket_pay_narrow(&own[0], span, limits_cost(r, own[0].unit));
 	if (!reserved)
 		return;
-	limits_fill_some(&own[1], 1, &l->r_stamp, now);
-	bucket_take(&own[1], limits_cost(r, own[1].unit));
-	bucket_owe(&own[1]);
+	span = now - l->r_stamp;
+	l->r_stamp = now;
+	if (bucket_pay_narrow(&own[1], span, limits_cost(r, own[1].unit)) >
+		2 * own[1].size * (int64_t)BUCKET_UNIT)
+		bucket_forgive(&own[1]);
+}
+
+/* When there is an R-token. */
+POOL_HOT weir_time limits_reserved_pair(
+	const struct limits *l, const struct bucket *own, const struct weir_req *r)
+{
+	int64_t missing = bucket_missing_narrow(&own[1], limits_cost(r, own[1].unit));
+
+	if (missing <= 0)
+		return l->r_stamp;
+	return l->r_stamp + (weir_time)(((uint64_t)missing + own[1].rate - 1) / own[1].rate);
 }
 
 #endif

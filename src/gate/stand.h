@@ -133,35 +133,39 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* One hold bucket and one of R-tokens; `span` since the levels were true. */
-POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node, weir_time span)
+/* A pair of buckets (limits.h), whose levels are true now if `fresh`. */
+POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node, bool fresh)
 {
-	const struct bucket *hold = &node->own[0], *r = &node->own[1];
 	const struct weir_req *head = node->head;
+	const struct bucket *hold = node->own;
+	int64_t cost = limits_cost(head, hold->unit);
 
-	if (!bucket_admits_after(hold, limits_cost(head, hold->unit), span)) {
+	if (fresh ? bucket_missing_narrow(hold, cost) > 0
+		  : !bucket_admits_after(hold, cost, s->now - node->limits.stamp)) {
 		stand_held(*s, n, node);
 		return;
 	}
 	if (node->flags & NODE_STATE)
 		stats_state(s->g, node, 0, s->now);
 	stand_enter(s, n, node, NODE_REST);
-	node->reserved = limits_reserved_pair(&node->limits, r, head);
+	node->reserved = limits_reserved_pair(&node->limits, node->own, head);
+	weir_time seen = fresh ? s->now : stand_seen(s, node);
+
 	if (node->priority == NODE_NO_PRIORITY) {
-		stand_promote(s, n, node, span ? stand_seen(s, node) : s->now);
+		stand_promote(s, n, node, seen);
 		return;
 	}
 	if (node->profile)
 		profile_look(node->profile, head);
-	stand_promote_first(s, n, node, span ? stand_seen(s, node) : s->now);
+	stand_promote_first(s, n, node, seen);
 }
 
 /* `fresh`: somebody has just passed, so that levels are true now. */
 POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node, bool fresh)
 {
 	node->may = 0;
-	if (node->limits.pair)
-		stand_look_pair(s, n, node, fresh ? 0 : s->now - node->limits.stamp);
+	if (node->limits.pair && limits_narrow(node->own, node->head))
+		stand_look_pair(s, n, node, fresh);
 	else
 		stand_look_many(*s, n, node);
 }

@@ -173,7 +173,7 @@ POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned 
 {
 	struct limits *l = &node->limits;
 
-	if (l->pair)
+	if (l->pair && limits_narrow(node->own, r))
 		limits_charge_pair(l, node->own, r, node->reserved <= now, now);
 	else if (l->n)
 		limits_charge(l, r, node->reserved <= now, now);
