@@ -142,15 +142,14 @@ static size_t gate_pass_flat(
 	uint64_t full = stats_full(g, now);
 
 	while (n < max) {
-		unsigned slot = node_ready(g, 0);
 		struct weir_req *r;
 
-		if (slot == NODE_RESERVED)
+		if (g->ready_priority)
+			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
+		else if (g->ready_reserved)
 			r = turn_flat(&s, NODE_RESERVED, full);
-		else if (slot == NODE_REST)
+		else if (g->ready_rest)
 			r = turn_flat(&s, NODE_REST, full);
-		else if (slot < NODE_PRIORITIES)
-			r = turn_flat(&s, slot, full);
 		else
 			break;
 		ret_reqs[n] = r;

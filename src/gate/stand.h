@@ -67,8 +67,7 @@ POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_ent
 	double start = lane->now - g->credit * per_weight;
 
 	entry->tag = entry->tag < start ? start : entry->tag;
-	lane_insert_entry(lane, entry, e);
-	if (lane->members == 1)
+	if (lane_insert_entry(lane, entry, e))
 		stand_join_above(g, lane);
 }
 

@@ -15,6 +15,7 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
 	bool run;          /* out of turn: it goes on with a run, and stays where it is */
+	bool ring;         /* it is first in the lane's ring */
 };
 
 /* ---- who is next */
@@ -113,36 +114,38 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 			turn->run = true;
 			return true;
 		}
-		if (turn_pick(g, turn, now))
+		if (turn_pick(g, turn, now)) {
+			turn->ring = lane_from_ring(turn->lane);
 			return true;
+		}
 	}
 	return false;
 }
 
 /* ---- one passes */
 
-/* Moves the tag of something at the front of its lane, which leaves it; or, in a run, stays where it
- * is, and its greater tag is found at the front. */
-POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
+/* Moves the tag of something at the front of its lane, which leaves it. `ring`: lane_from_ring. */
+POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool ring)
 {
-	if (!run) {
-		bool ring = lane_from_ring(lane);
-
-		lane_serve(lane, entry->tag, ring);
-		lane_pop_entry(lane, entry, ring);
-	}
+	lane_serve(lane, entry->tag, ring);
+	lane_pop_entry(lane, entry, ring);
 	entry->tag += step;
 }
 
-/* The same for all on the path to the root. */
+/* The same for all on the path to the root. In a run they stay where they are, and their greater tags are
+ * found at the front. */
 static inline void turn_tag_above(struct weir_gate *g, const struct turn *turn, double cost)
 {
 	struct lane *lane = turn->lane;
 
 	for (uint32_t n = lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
+		double step = cost * g->nodes[n].per_weight;
 
-		turn_tag(parent, &lane->own, cost * g->nodes[n].per_weight, turn->run);
+		if (turn->run)
+			lane->own.tag += step;
+		else
+			turn_tag(parent, &lane->own, step, lane_from_ring(parent));
 		lane = parent;
 	}
 }
@@ -205,7 +208,10 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 	unsigned class = node_class(turn->slot);
 	double cost = turn_cost(s, r);
 
-	turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->run);
+	if (turn->run)
+		node_entry(node, class)->tag += cost * node->per_weight;
+	else
+		turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->ring);
 	if (!s->flat) {
 		turn_tag_above(s->g, turn, cost);
 		if (node->flags & NODE_ABOVE)
@@ -231,16 +237,14 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
-	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
-	uint32_t n;
+	struct turn turn = {.slot = slot, .lane = stand_lane(s, WEIR_ROOT, slot)};
 
-	while ((n = lane_first_steady(lane, &s->g->home)) != LANE_NIL) {
-		struct node *node = &s->nodes[n];
+	while ((turn.leaf = lane_first_of(turn.lane, &s->g->home, &turn.ring)) != LANE_NIL) {
+		struct node *node = &s->nodes[turn.leaf];
 
 		if (node_may(node, slot))
-			return turn_pass(
-				s, &(struct turn){.leaf = n, .slot = slot, .lane = lane}, full);
-		lane_pop(lane, &s->g->home, n);
+			return turn_pass(s, &turn, full);
+		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
 	}
 	node_set_ready(s->g, slot, false);
 	return NULL;
