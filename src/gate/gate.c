@@ -62,12 +62,13 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 			else
 				stand_due(s, due[i], node);
 		}
-		ahead_due_next(g, due, n);
+		ahead_due_heads(g, due, n);
 		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
 		gate_activate(g, s->now);
 	ahead_next(g);
+	ahead_due_next(g, due, n);
 	return all;
 }
 

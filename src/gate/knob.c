@@ -245,6 +245,9 @@ static void knob_take_over(
 		node->limits.b = node->own;
 	}
 	limits_pair(&node->limits);
+	node->flags &= (uint8_t)~NODE_APART;
+	if (node->profile || !limits_own(&node->limits))
+		node->flags |= NODE_APART;
 }
 
 /* All that wait sign off the clocks above them, or on again. */

@@ -49,6 +49,7 @@ enum node_flags {
 	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
 	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
 	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
+	NODE_APART = 64,  /* has buckets that are not in the node */
 };
 /* What the head waits for, besides the window and its turn. */
 #define NODE_STATE (NODE_HELD | NODE_TOKENS)

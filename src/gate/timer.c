@@ -119,7 +119,7 @@ _Static_assert(sizeof(struct timer_slot) == TIMER_PLACES * sizeof(uint32_t) &&
 		       offsetof(struct timer_slot, cell) == 0,
 	"a word a place");
 
-/* Entry i becomes the last of a slot. */
+/* Entry i becomes the last of a slot. Nothing waits to be written. */
 static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
 	struct timer_slot *in = &t->slots[s];
@@ -162,19 +162,13 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 	}
 }
 
-static bool timer_empty(unsigned count)
+/* Slot s has no cells that are not taken out: if it has no list either, it is as new. */
+void timer_none(struct timer *t, uint32_t s)
 {
-	return (count & ~TIMER_FINE) / TIMER_LIVE == 0 && (count & TIMER_USED) != TIMER_LIST;
-}
-
-/* The slot's count became this: with no entries, it is as new. */
-static void timer_count(struct timer *t, uint32_t s, unsigned count)
-{
-	if (timer_empty(count)) {
-		count = 0;
-		timer_unmark(t, s);
-	}
-	t->count[s] = (uint8_t)count;
+	if ((t->count[s] & TIMER_USED) == TIMER_LIST)
+		return;
+	t->count[s] = 0;
+	timer_unmark(t, s);
 }
 
 /* Takes an entry out of its slot's list. */
@@ -184,7 +178,9 @@ static void timer_unlist(struct timer *t, const struct timer_entry *e)
 	uint32_t s = e->prev & ~TIMER_END;
 
 	if (first && last) {
-		timer_count(t, s, t->count[s] - 1u);
+		t->count[s]--;
+		if ((t->count[s] & TIMER_ALIVE) == 0)
+			timer_none(t, s);
 		return;
 	}
 	if (first)
@@ -199,15 +195,10 @@ static void timer_unlist(struct timer *t, const struct timer_entry *e)
 
 static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
-	uint32_t s = e->prev / TIMER_PLACES;
-
-	if (e->next != TIMER_NIL) {
+	if (e->next == TIMER_NIL)
+		timer_leave_cell(t, e);
+	else
 		timer_unlist(t, e);
-		return;
-	}
-	timer_flush(t);
-	t->slots[s].cell[e->prev % TIMER_PLACES] = TIMER_NIL;
-	timer_count(t, s, t->count[s] - TIMER_LIVE);
 }
 
 void timer_move(struct timer *t, uint32_t i, uint64_t tick)
@@ -225,6 +216,7 @@ void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 		t->set++;
 	}
 	e->tick = at;
+	timer_flush(t);
 	timer_link(t, e, i);
 }
 
@@ -243,6 +235,7 @@ void timer_clear(struct timer *t, uint32_t i)
 	if (timer_entry(t, i)->tick < 0)
 		return;
 	timer_remove(t, i);
+	timer_flush(t);
 	t->set--;
 }
 
@@ -277,7 +270,8 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	const struct timer_slot was = t->slots[s];
 	unsigned count = t->count[s];
 
-	timer_count(t, s, 0);
+	t->count[s] = 0;
+	timer_unmark(t, s);
 	for (unsigned k = 0; k < timer_cells(count); k++)
 		if (was.cell[k] != TIMER_NIL)
 			n = timer_pass_on(t, was.cell[k], ret, n, max);
@@ -299,7 +293,8 @@ POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret)
 	unsigned n = t->count[s] & TIMER_USED;
 
 	memcpy(ret, t->slots[s].cell, sizeof t->slots[s].cell);
-	timer_count(t, s, 0);
+	t->count[s] = 0;
+	timer_unmark(t, s);
 	return n;
 }
 
@@ -367,6 +362,7 @@ POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t
 				break;
 			t->now = tick;
 			n = timer_take(t, timer_tick_slot(t, tick), ret, n, max);
+			timer_flush(t);
 			continue;
 		}
 		int64_t slot = timer_first(t);
@@ -490,7 +486,7 @@ static uint32_t timer_calendar(uint32_t room)
 {
 	uint32_t slots = TIMER_LEAST;
 
-	while (slots < TIMER_MOST && slots * 2 <= room + room / 2)
+	while (slots < TIMER_MOST && slots <= room)
 		slots *= 2;
 	return slots;
 }

@@ -54,10 +54,11 @@ _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 
 /* A slot's count: of cells used, 8 times those not taken out, and TIMER_FINE if some entry is due after
  * the slot's beginning; 0: no entries. TIMER_LIST used: all of them, and there is a list. */
-#define TIMER_USED 7
-#define TIMER_LIST (TIMER_CELLS + 1)
-#define TIMER_LIVE 8
-#define TIMER_FINE 64
+#define TIMER_USED  7
+#define TIMER_LIST  (TIMER_CELLS + 1)
+#define TIMER_LIVE  8
+#define TIMER_ALIVE (7 * TIMER_LIVE)
+#define TIMER_FINE  64
 
 #define TIMER_LATER 32 /* what is to be written: a batch, or so */
 
@@ -142,6 +143,28 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 
 /* What waits to be written. */
 void timer_flush(struct timer *t);
+POOL_HOT void timer_write(struct timer *t, uint32_t place, uint32_t number)
+{
+	if (t->n_later == TIMER_LATER)
+		timer_flush(t);
+	t->later[t->n_later++] = (struct timer_later){place, number};
+	__builtin_prefetch(&t->slots[place / TIMER_PLACES], 1);
+}
+
+void timer_none(struct timer *t, uint32_t s); /* slot s has no more entries */
+
+/* Takes an entry out of the slot in which it has a cell. */
+POOL_HOT void timer_leave_cell(struct timer *t, const struct timer_entry *e)
+{
+	uint32_t s = e->prev / TIMER_PLACES;
+	unsigned count = t->count[s] - TIMER_LIVE;
+
+	timer_write(t, e->prev, TIMER_NIL);
+	t->count[s] = (uint8_t)count;
+	if ((count & TIMER_ALIVE) == 0)
+		timer_none(t, s);
+}
+
 /* The same as timer_set of entry i, which is e, but at the first beginning of a slot at or after `when`,
  * which is after the time of the last timer_expire. Before the next timer_soon or timer_next there is
  * to be a timer_flush; other calls see to it by themselves. */
@@ -154,18 +177,19 @@ POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t 
 
 	if ((uint64_t)e->tick <= tick)
 		return;
-	if (e->tick >= 0 || slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS) {
+	if (slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS ||
+		(e->tick >= 0 && e->next != TIMER_NIL)) {
 		timer_move(
 			t, i, when > WEIR_NEVER - TIMER_COARSE * TIMER_TICK ? TIMER_NEVER : tick);
 		return;
 	}
+	if (e->tick >= 0)
+		timer_leave_cell(t, e);
+	else
+		t->set++;
 	e->tick = (int64_t)tick;
-	if (t->n_later == TIMER_LATER)
-		timer_flush(t);
-	t->later[t->n_later++] = (struct timer_later){timer_take_cell(t, e, s), i};
-	__builtin_prefetch(&t->slots[s], 1);
+	timer_write(t, timer_take_cell(t, e, s), i);
 	timer_mark(t, s);
-	t->set++;
 }
 void timer_clear(struct timer *t, uint32_t i);
 
