@@ -27,14 +27,18 @@
 __extension__ typedef __int128 bucket_parts;
 __extension__ typedef unsigned __int128 bucket_uparts;
 
-struct bucket {            /* half a cache line; who holds several keeps one time for all of them */
-	bucket_parts lack; /* size − level; negative: granted beyond its size */
-	int64_t size;      /* units */
-	uint64_t unit : 8; /* enum weir_unit; a byte, for a quick look */
-	uint64_t ops : 4;  /* mask of operations that count */
-	uint64_t kind : 4; /* enum weir_bucket_kind */
+struct bucket { /* half a cache line; who holds several keeps one time for all of them */
+	union {
+		bucket_parts lack; /* size − level; negative: granted beyond its size */
+		int64_t low[2];    /* of a narrow one its low half is all of it */
+	};
+	int64_t size;       /* units */
+	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
+	uint64_t ops : 4;   /* mask of operations that count */
+	uint64_t kind : 4;  /* enum weir_bucket_kind */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
 };
+#define BUCKET_LOW (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1) /* which that is */
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
 #define BUCKET_SIZE_MAX (INT64_C(1) << 52) /* units; 4 PiB of bytes */
@@ -139,15 +143,16 @@ POOL_HOT bool bucket_narrow_costs(int64_t a, int64_t b)
 	return ((uint64_t)(a - 1) | (uint64_t)(b - 1)) < (uint64_t)BUCKET_NARROW;
 }
 
-/* `span` ≥ 0 has passed, then a cost is taken. */
+/* `span` ≥ 0 has passed, then a cost is taken: what it lacks now. */
 POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
 {
-	int64_t more, lack = (int64_t)b->lack;
+	int64_t more, lack = b->low[BUCKET_LOW];
 
-	if (__builtin_mul_overflow((int64_t)b->rate, span, &more))
-		more = lack;
-	lack = (lack < more ? 0 : lack - more) + cost * (int64_t)BUCKET_UNIT;
-	b->lack = lack;
+	if (__builtin_expect(__builtin_mul_overflow((int64_t)b->rate, span, &more), 0))
+		more = INT64_MAX;
+	lack -= more;
+	lack = (lack < 0 ? 0 : lack) + cost * (int64_t)BUCKET_UNIT;
+	b->low[BUCKET_LOW] = lack;
 	return lack;
 }
 
@@ -156,7 +161,7 @@ POOL_HOT int64_t bucket_missing_narrow(const struct bucket *b, int64_t cost)
 {
 	int64_t slack = b->size - cost;
 
-	return (int64_t)b->lack - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
+	return b->low[BUCKET_LOW] - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
 }
 
 #endif

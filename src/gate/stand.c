@@ -87,7 +87,6 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 	return false;
 }
 
-/* Any buckets, or none. */
 void stand_look_many(struct stand s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
@@ -99,15 +98,10 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 	node->reserved = limits_reserved(l, node->head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
-	stand_state(&s, node, 0);
-	stand_enter(&s, n, node, NODE_REST);
-	if (node->priority == NODE_NO_PRIORITY) {
-		stand_promote(&s, n, node, stand_seen(&s, node));
-		return;
-	}
-	if (node->profile)
-		profile_look(node->profile, node->head);
-	stand_promote_first(&s, n, node, stand_seen(&s, node));
+	stand_free(&s, n, node, stand_seen(&s, node));
+	if (l->pair && limits_narrow(node->own, node->head) && node->priority == NODE_NO_PRIORITY &&
+		!(node->flags & NODE_ABOVE))
+		node->may |= NODE_PLAIN;
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -115,8 +109,9 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 	const struct stand s = stand_at(g, now, false);
 	struct node *node = &g->nodes[n];
 
+	node->may = 0;
 	if (node->head)
-		stand_look(&s, n, node, false);
+		stand_look_many(s, n, node);
 	else
 		stand_idle(g, node, now);
 }

@@ -132,41 +132,37 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* A pair of buckets (limits.h), whose levels are true now if `fresh`. */
-POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node, bool fresh)
+/* Where a head stands that its hold buckets and tokens do not keep. */
+POOL_HOT void stand_free(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	const struct weir_req *head = node->head;
-	const struct bucket *hold = node->own;
-	int64_t cost = limits_cost(head, hold->unit);
-
-	if (fresh ? bucket_missing_narrow(hold, cost) > 0
-		  : !bucket_admits_after(hold, cost, s->now - node->limits.stamp)) {
-		stand_held(*s, n, node);
-		return;
-	}
 	if (node->flags & NODE_STATE)
 		stats_state(s->g, node, 0, s->now);
 	stand_enter(s, n, node, NODE_REST);
-	node->reserved = limits_reserved_pair(&node->limits, node->own, head);
-	weir_time seen = fresh ? s->now : stand_seen(s, node);
-
 	if (node->priority == NODE_NO_PRIORITY) {
 		stand_promote(s, n, node, seen);
 		return;
 	}
 	if (node->profile)
-		profile_look(node->profile, head);
+		profile_look(node->profile, node->head);
 	stand_promote_first(s, n, node, seen);
 }
 
-/* `fresh`: somebody has just passed, so that levels are true now. */
-POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node, bool fresh)
+/* Somebody has just passed who was plain, so that levels are true now. */
+POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *node)
 {
+	const struct weir_req *head = node->head;
+
 	node->may = 0;
-	if (node->limits.pair && limits_narrow(node->own, node->head))
-		stand_look_pair(s, n, node, fresh);
-	else
+	if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node);
+	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
+		stand_held(*s, n, node);
+	} else {
+		node->may = NODE_PLAIN;
+		stand_enter(s, n, node, NODE_REST);
+		node->reserved = limits_reserved_pair(&node->limits, node->own, head);
+		stand_promote(s, n, node, s->now);
+	}
 }
 
 /* A queue that is empty stands nowhere. */

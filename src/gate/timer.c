@@ -112,7 +112,7 @@ void timer_flush(struct timer *t)
 	uint32_t *words = (uint32_t *)t->slots;
 
 	for (uint32_t k = 0; k < t->n_later; k++)
-		words[t->later[k].place] = t->later[k].number;
+		words[(uint32_t)t->later[k]] = (uint32_t)(t->later[k] >> 32);
 	t->n_later = 0;
 }
 _Static_assert(sizeof(struct timer_slot) == TIMER_PLACES * sizeof(uint32_t) &&

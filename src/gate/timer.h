@@ -78,9 +78,8 @@ struct timer {
 	uint32_t ticks;     /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
 	uint32_t n_later;
-	struct timer_later {
-		uint32_t place, number; /* the number is to be written into that cell */
-	} later[TIMER_LATER];
+	uint64_t later
+		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
 };
 
 void timer_init(struct timer *t);
@@ -123,11 +122,12 @@ POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
 {
 	unsigned count = t->count[s];
+	uint32_t place = s * TIMER_PLACES + (count & TIMER_USED);
 
 	e->next = TIMER_NIL;
-	e->prev = s * TIMER_PLACES + (count & TIMER_USED);
+	e->prev = place;
 	t->count[s] = (uint8_t)(count + TIMER_LIVE + 1);
-	return e->prev;
+	return place;
 }
 
 void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* from later, or from not set */
@@ -143,12 +143,12 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 
 /* What waits to be written. */
 void timer_flush(struct timer *t);
-POOL_HOT void timer_write(struct timer *t, uint32_t place, uint32_t number)
+POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t number)
 {
 	if (t->n_later == TIMER_LATER)
 		timer_flush(t);
-	t->later[t->n_later++] = (struct timer_later){place, number};
-	__builtin_prefetch(&t->slots[place / TIMER_PLACES], 1);
+	t->later[t->n_later++] = (uint64_t)number << 32 | place;
+	__builtin_prefetch(&t->slots[s], 1);
 }
 
 void timer_none(struct timer *t, uint32_t s); /* slot s has no more entries */
@@ -159,7 +159,7 @@ POOL_HOT void timer_leave_cell(struct timer *t, const struct timer_entry *e)
 	uint32_t s = e->prev / TIMER_PLACES;
 	unsigned count = t->count[s] - TIMER_LIVE;
 
-	timer_write(t, e->prev, TIMER_NIL);
+	timer_write(t, s, e->prev, TIMER_NIL);
 	t->count[s] = (uint8_t)count;
 	if ((count & TIMER_ALIVE) == 0)
 		timer_none(t, s);
@@ -188,7 +188,7 @@ POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t 
 	else
 		t->set++;
 	e->tick = (int64_t)tick;
-	timer_write(t, timer_take_cell(t, e, s), i);
+	timer_write(t, s, timer_take_cell(t, e, s), i);
 	timer_mark(t, s);
 }
 void timer_clear(struct timer *t, uint32_t i);

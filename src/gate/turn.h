@@ -172,23 +172,23 @@ POOL_HOT double turn_cost(const struct stand *s, const struct weir_req *r)
 	return !s->flat && s->g->order != WEIR_FAIR ? 0 : cost < cap ? cost : cap;
 }
 
-POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
+static inline void turn_charge(
+	struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
 {
-	struct limits *l = &node->limits;
-
-	if (l->pair && limits_narrow(node->own, r))
-		limits_charge_pair(l, node->own, r, node->reserved <= now, now);
-	else if (l->n)
-		limits_charge(l, r, node->reserved <= now, now);
+	if (node->limits.n)
+		limits_charge(&node->limits, r, node->reserved <= now, now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
 }
 
 /* The head leaves the queue, and is counted. `full` is the full clock. */
-POOL_HOT void turn_leave(
-	const struct stand *s, struct node *node, struct weir_req *r, unsigned class, uint64_t full)
+POOL_HOT void turn_leave(const struct stand *s, struct node *node, struct weir_req *r,
+	unsigned class, uint64_t full, bool plain)
 {
-	stats_wait(s->g, node, s->now, full, 1);
+	if (plain)
+		stats_wait_plain(node, s->now, full, 1);
+	else
+		stats_wait(s->g, node, s->now, full, 1);
 	node->device_area -= (uint64_t)s->now;
 	node->queued--;
 	node->in_flight++;
@@ -201,7 +201,8 @@ POOL_HOT void turn_leave(
 }
 
 /* The leaf whose turn it is lets its head pass. */
-POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *turn, uint64_t full)
+static inline struct weir_req *turn_pass(
+	const struct stand *s, const struct turn *turn, uint64_t full)
 {
 	struct node *node = &s->nodes[turn->leaf];
 	struct weir_req *r = node->head;
@@ -219,9 +220,10 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
-	turn_leave(s, node, r, class, full);
+	turn_leave(s, node, r, class, full, false);
+	node->may = 0;
 	if (node->head) {
-		stand_look(s, turn->leaf, node, true);
+		stand_look_many(*s, turn->leaf, node);
 	} else {
 		node->tail = NULL;
 		stand_idle(s->g, node, s->now);
@@ -234,6 +236,32 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 
 /* ---- the same with only leaves below the root */
 
+static __attribute__((noinline)) struct weir_req *turn_pass_any(
+	struct stand s, struct turn turn, uint64_t full)
+{
+	return turn_pass(&s, &turn, full);
+}
+
+/* A plain one. */
+POOL_HOT struct weir_req *turn_pass_plain(
+	const struct stand *s, const struct turn *turn, struct node *node, uint64_t full)
+{
+	struct weir_req *r = node->head;
+	unsigned class = node_class(turn->slot);
+
+	turn_tag(turn->lane, node_entry(node, class), turn_cost(s, r) * node->per_weight,
+		turn->ring);
+	limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+	turn_leave(s, node, r, class, full, true);
+	if (node->head) {
+		stand_look_plain(s, turn->leaf, node);
+	} else {
+		node->tail = NULL;
+		node->may = 0;
+	}
+	return r;
+}
+
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
@@ -243,7 +271,9 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 		struct node *node = &s->nodes[turn.leaf];
 
 		if (node_may(node, slot))
-			return turn_pass(s, &turn, full);
+			return slot >= NODE_RESERVED && (node->may & NODE_PLAIN)
+				       ? turn_pass_plain(s, &turn, node, full)
+				       : turn_pass_any(*s, turn, full);
 		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
 	}
 	node_set_ready(s->g, slot, false);
