@@ -147,15 +147,17 @@ static size_t gate_pass_flat(
 
 		if (g->ready_priority)
 			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
-		else if (g->ready_reserved)
+		else if (s.reserved && s.reserved->members)
 			r = turn_flat(&s, NODE_RESERVED, full);
-		else if (g->ready_rest)
+		else if (s.rest->members)
 			r = turn_flat(&s, NODE_REST, full);
 		else
 			break;
 		ret_reqs[n] = r;
 		n += r != NULL;
 	}
+	g->ready_reserved = s.reserved && s.reserved->members;
+	g->ready_rest = s.rest->members;
 	ahead_nodes(g, n, due);
 	return n;
 }

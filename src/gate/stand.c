@@ -6,14 +6,17 @@
 
 void stand_join_above(struct weir_gate *g, struct lane *l)
 {
-	const struct node *node = &g->nodes[l->node];
+	/* (If it is stopped, above_release will see to it.) */
+	while (l->node != WEIR_ROOT) {
+		const struct node *node = &g->nodes[l->node];
+		struct lane *above = node_lane(g, node->parent, l->slot);
 
-	if (l->node == WEIR_ROOT)
-		node_set_ready(g, l->slot, true);
-	else if (l->own.at == LANE_NIL && !node_stopped(g, l->node, l->slot))
-		/* (If it is stopped, above_release will see to it.) */
-		stand_join(g, node_lane(g, node->parent, l->slot), &l->own,
-			l->number | LANE_OF_LANE, node->per_weight);
+		if (l->own.at != LANE_NIL || node_stopped(g, l->node, l->slot) ||
+			!stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight))
+			return;
+		l = above;
+	}
+	node_set_ready(g, l->slot, true);
 }
 
 void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key)

@@ -60,15 +60,14 @@ POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigne
 	return node_lane(s->g, s->flat ? WEIR_ROOT : parent, slot);
 }
 
-/* Something of that weight, not inside, enters a lane. */
-POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+/* Something of that weight, not inside, enters a lane. Was that empty? */
+POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double per_weight)
 {
 	double start = lane->now - g->credit * per_weight;
 
 	entry->tag = entry->tag < start ? start : entry->tag;
-	if (lane_insert_entry(lane, entry, e))
-		stand_join_above(g, lane);
+	return lane_insert_entry(lane, entry, e);
 }
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
@@ -81,8 +80,14 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	node->may |= (uint8_t)(1u << class);
 	if (!s->flat && s->g->order != WEIR_FAIR)
 		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->at == LANE_NIL)
-		stand_join(s->g, stand_lane(s, node->parent, slot), entry, n, node->per_weight);
+	else if (entry->at == LANE_NIL) {
+		struct lane *lane = stand_lane(s, node->parent, slot);
+		bool empty = stand_join(s->g, lane, entry, n, node->per_weight);
+
+		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
+		if (empty && !(s->flat && slot >= NODE_RESERVED))
+			stand_join_above(s->g, lane);
+	}
 }
 
 /* Does the head fit its profile? Without one it always does. */
@@ -113,12 +118,21 @@ POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node
 POOL_HOT void stand_promote_first(
 	const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
+	weir_time reserved = node->reserved;
+
 	if (stand_fits(s, node)) {
 		stand_enter(s, n, node, node->priority);
 		return;
 	}
-	timer_set(&s->g->timer, n, node->profile->fits);
-	stand_promote(s, n, node, seen);
+	if (reserved <= seen) {
+		if (!node_may(node, NODE_RESERVED))
+			stand_enter(s, n, node, NODE_RESERVED);
+		reserved = WEIR_NEVER;
+	}
+	if (reserved == WEIR_NEVER || node->profile->fits <= timer_coarse_after(reserved))
+		timer_set(&s->g->timer, n, node->profile->fits);
+	else
+		timer_set_coarse(&s->g->timer, &node->timer, n, reserved);
 }
 
 /* Its timer has expired. */

@@ -201,22 +201,23 @@ static void timer_unlink(struct timer *t, const struct timer_entry *e)
 		timer_unlist(t, e);
 }
 
+#define TIMER_LAST (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is after it */
+
 void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 {
 	struct timer_entry *e = timer_entry(t, i);
 	int64_t at = (int64_t)tick > t->now ? (int64_t)tick : t->now;
 
-	if (tick == TIMER_NEVER)
-		return;
 	if (e->tick >= 0) {
-		if (e->tick <= at)
-			return;
 		timer_unlink(t, e);
-	} else {
-		t->set++;
+		t->set--;
 	}
-	e->tick = at;
+	e->tick = -1;
 	timer_flush(t);
+	if (tick >= TIMER_LAST)
+		return;
+	e->tick = at;
+	t->set++;
 	timer_link(t, e, i);
 }
 
@@ -256,14 +257,6 @@ POOL_HOT uint32_t timer_pass_on(
 	return n + 1;
 }
 
-/* Cells of a slot that are used. */
-POOL_HOT unsigned timer_cells(unsigned count)
-{
-	unsigned used = count & TIMER_USED;
-
-	return used < TIMER_CELLS ? used : TIMER_CELLS;
-}
-
 /* Empties a slot, which has entries: who is due is added to ret, which has n already; how many then. */
 POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n, uint32_t max)
 {
@@ -272,7 +265,8 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 
 	t->count[s] = 0;
 	timer_unmark(t, s);
-	for (unsigned k = 0; k < timer_cells(count); k++)
+	memset(t->slots[s].cell, 0xff, sizeof was.cell);
+	for (unsigned k = 0; k < TIMER_CELLS; k++)
 		if (was.cell[k] != TIMER_NIL)
 			n = timer_pass_on(t, was.cell[k], ret, n, max);
 	if ((count & TIMER_USED) < TIMER_LIST)
@@ -286,13 +280,17 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	return n;
 }
 
-/* The same where all of a slot's entries are due, none was taken out, there is no list, and room enough in
- * ret; how many. So it is mostly, and no branch depends on how many there are. */
-POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret)
+/* The same of a slot all of whose entries are due, without a list, if there is room enough in ret. So it is
+ * mostly, and no branch depends on who was taken out. */
+POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n)
 {
-	unsigned n = t->count[s] & TIMER_USED;
+	uint32_t *cell = t->slots[s].cell;
 
-	memcpy(ret, t->slots[s].cell, sizeof t->slots[s].cell);
+	for (unsigned k = 0; k < TIMER_CELLS; k++) {
+		ret[n] = cell[k];
+		n += cell[k] != TIMER_NIL;
+		cell[k] = TIMER_NIL;
+	}
 	t->count[s] = 0;
 	timer_unmark(t, s);
 	return n;
@@ -303,7 +301,7 @@ static uint32_t timer_take(struct timer *t, uint32_t s, uint32_t *ret, uint32_t 
 {
 	const struct timer_slot *in = &t->slots[s];
 
-	for (unsigned k = 0, cells = timer_cells(t->count[s]); k < cells && n < max; k++)
+	for (unsigned k = 0; k < TIMER_CELLS && n < max; k++)
 		if (in->cell[k] != TIMER_NIL)
 			ret[n++] = timer_remove(t, in->cell[k]);
 	while (t->count[s] == TIMER_LIST && n < max)
@@ -372,9 +370,9 @@ POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t
 		uint32_t s = (uint32_t)slot & t->mask;
 
 		t->now = slot << TIMER_COARSE_BITS;
-		if ((t->count[s] & TIMER_USED) == t->count[s] / TIMER_LIVE &&
+		if ((t->count[s] & TIMER_USED) < TIMER_LIST && t->count[s] < TIMER_FINE &&
 			n + TIMER_CELLS <= max)
-			n += timer_give(t, s, ret + n);
+			n = timer_give(t, s, ret, n);
 		else
 			n = timer_pour(t, s, ret, n, max);
 	}
@@ -417,7 +415,7 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 		const struct timer_slot *in = &t->slots[s];
 
 		__builtin_prefetch(&t->slots[(s + TIMER_AHEAD) & t->mask], 1);
-		for (unsigned k = 0; k < timer_cells(t->count[s]) && n < max; k++) {
+		for (unsigned k = 0; k < TIMER_CELLS && n < max; k++) {
 			ret[n] = in->cell[k];
 			n += in->cell[k] != TIMER_NIL;
 		}
@@ -435,7 +433,7 @@ static weir_time timer_least(const struct timer *t, uint32_t s, int64_t start)
 
 	if ((t->count[s] & TIMER_USED) == TIMER_LIST)
 		return start << TIMER_TICK_BITS;
-	for (unsigned k = 0; k < timer_cells(t->count[s]); k++) {
+	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		if (in->cell[k] == TIMER_NIL)
 			continue;
 		int64_t tick = timer_entry(t, in->cell[k])->tick;
@@ -497,7 +495,7 @@ static void timer_unload(const struct timer *t, uint32_t *out)
 	for (uint32_t s = 0; s < timer_slots(t->mask + 1); s++) {
 		const struct timer_slot *in = &t->slots[s];
 
-		for (unsigned k = 0; k < timer_cells(t->count[s]); k++)
+		for (unsigned k = 0; k < TIMER_CELLS; k++)
 			if (in->cell[k] != TIMER_NIL)
 				*out++ = in->cell[k];
 		if ((t->count[s] & TIMER_USED) < TIMER_LIST)
@@ -519,6 +517,7 @@ static int timer_renew(struct timer *t, uint32_t calendar, const uint32_t *insid
 		timer_free(&fresh);
 		return -ENOMEM;
 	}
+	memset(fresh.slots, 0xff, timer_slots(calendar) * sizeof *fresh.slots);
 	fresh.mask = calendar - 1;
 	fresh.half = (unsigned)__builtin_ctz(calendar) - 1;
 	fresh.edge = (timer_turn(&fresh, t->now) + 2) << fresh.half;

@@ -17,8 +17,8 @@
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
- * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
- *         again. That saves most of the moves of a timer that is pushed back at every request.
+ * DIFFERS timer_set keeps an earlier time already set: the entry expires early, is looked at, and is
+ *         set again. That saves most of the moves of a timer that is pushed back at every request.
  */
 #ifndef WEIR_GATE_TIMER_H
 #define WEIR_GATE_TIMER_H
@@ -47,7 +47,7 @@ struct timer_entry {
 #define TIMER_END 0x80000000u
 
 struct timer_slot {
-	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: taken out */
+	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: none */
 	uint32_t first, last;       /* the ends of the list, whose entries come after them */
 };
 _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 #define TIMER_ALIVE (7 * TIMER_LIVE)
 #define TIMER_FINE  64
 
-#define TIMER_LATER 32 /* what is to be written: a batch, or so */
+#define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
 
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
@@ -106,6 +106,19 @@ static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
+/* The number of the slot that is the first to begin at or after `when`. */
+POOL_HOT int64_t timer_slot_after(weir_time when)
+{
+	return (int64_t)(((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) /
+			 (TIMER_COARSE * TIMER_TICK));
+}
+
+/* When it begins; `when` is not so late that that would overflow. */
+static inline weir_time timer_coarse_after(weir_time when)
+{
+	return timer_coarse(when + TIMER_COARSE * TIMER_TICK - 1);
+}
+
 /* Slot s of the calendar has entries. */
 POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 {
@@ -130,7 +143,7 @@ POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32
 	return place;
 }
 
-void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* from later, or from not set */
+void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* to another time, TIMER_NEVER too */
 
 /* Entry i is to expire at `when`, or at the time already set if that is earlier. */
 static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
@@ -165,29 +178,26 @@ POOL_HOT void timer_leave_cell(struct timer *t, const struct timer_entry *e)
 		timer_none(t, s);
 }
 
-/* The same as timer_set of entry i, which is e, but at the first beginning of a slot at or after `when`,
- * which is after the time of the last timer_expire. Before the next timer_soon or timer_next there is
- * to be a timer_flush; other calls see to it by themselves. */
+/* Entry i, which is e, is to expire at the first beginning of a slot at or after `when`, which is after the
+ * time of the last timer_expire; whatever it was set to. Before the next timer_soon or timer_next there
+ * is to be a timer_flush; other calls see to it by themselves. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
 {
-	int64_t slot = (int64_t)(((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) /
-				 (TIMER_COARSE * TIMER_TICK));
-	uint64_t tick = (uint64_t)slot * TIMER_COARSE;
+	int64_t slot = timer_slot_after(when), tick = slot << TIMER_COARSE_BITS;
 	uint32_t s = (uint32_t)slot & t->mask;
 
-	if ((uint64_t)e->tick <= tick)
+	if (e->tick == tick)
 		return;
 	if (slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS ||
 		(e->tick >= 0 && e->next != TIMER_NIL)) {
-		timer_move(
-			t, i, when > WEIR_NEVER - TIMER_COARSE * TIMER_TICK ? TIMER_NEVER : tick);
+		timer_move(t, i, (uint64_t)tick);
 		return;
 	}
 	if (e->tick >= 0)
 		timer_leave_cell(t, e);
 	else
 		t->set++;
-	e->tick = (int64_t)tick;
+	e->tick = tick;
 	timer_write(t, s, timer_take_cell(t, e, s), i);
 	timer_mark(t, s);
 }

@@ -276,7 +276,8 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 				       : turn_pass_any(*s, turn, full);
 		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
 	}
-	node_set_ready(s->g, slot, false);
+	if (slot < NODE_RESERVED)
+		node_set_ready(s->g, slot, false);
 	return NULL;
 }
 
