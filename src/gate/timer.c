@@ -79,18 +79,24 @@ static uint32_t timer_scan_on(const struct timer *t, uint32_t from)
 	return word * 64 + (uint32_t)__builtin_ctzll(t->bits[word]);
 }
 
-/* The first slot of time after now that has entries in the calendar; TIMER_NONE. */
-static int64_t timer_first(const struct timer *t)
+/* The first slot of time from `from` on, which is after now, that has entries in the calendar;
+ * TIMER_NONE. */
+static int64_t timer_first_from(const struct timer *t, int64_t from)
 {
-	int64_t after = (t->now >> TIMER_COARSE_BITS) + 1;
-	uint32_t from = (uint32_t)after & t->mask, s;
+	uint32_t at = (uint32_t)from & t->mask, s;
 
 	if (!t->top)
 		return TIMER_NONE;
-	s = timer_scan_on(t, from);
+	s = timer_scan_on(t, at);
 	if (s == UINT32_MAX)
 		s = timer_scan_on(t, 0);
-	return after + ((s - from) & t->mask);
+	from += (s - at) & t->mask;
+	return from < t->edge ? from : TIMER_NONE; /* else it went round */
+}
+
+static int64_t timer_first(const struct timer *t)
+{
+	return timer_first_from(t, (t->now >> TIMER_COARSE_BITS) + 1);
 }
 
 /* The first far half turn that has entries; TIMER_NONE. */
@@ -119,15 +125,14 @@ _Static_assert(sizeof(struct timer_slot) == TIMER_PLACES * sizeof(uint32_t) &&
 		       offsetof(struct timer_slot, cell) == 0,
 	"a word a place");
 
-/* Entry i becomes the last of a slot. Nothing waits to be written. */
+/* Entry i becomes the last of a slot. */
 static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
 	struct timer_slot *in = &t->slots[s];
 	unsigned used = t->count[s] & TIMER_USED;
 
 	if (used < TIMER_CELLS) {
-		timer_take_cell(t, e, s);
-		in->cell[used] = i;
+		timer_write(t, s, timer_take_cell(t, e, s), i);
 		return;
 	}
 	e->next = e->prev = s | TIMER_END;
@@ -162,10 +167,22 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 	}
 }
 
-/* Slot s has no cells that are not taken out: if it has no list either, it is as new. */
-void timer_none(struct timer *t, uint32_t s)
+/* Does a slot of this count have a list, and does that go on with i? */
+static bool timer_listed(unsigned count, uint32_t i)
 {
-	if ((t->count[s] & TIMER_USED) == TIMER_LIST)
+	return (count & TIMER_USED) == TIMER_LIST && !(i & TIMER_END);
+}
+
+/* Has it entries? */
+static bool timer_alive(unsigned count)
+{
+	return (count & TIMER_ALIVE) || (count & TIMER_USED) == TIMER_LIST;
+}
+
+/* An entry was taken out of slot s: without any, it is as new. */
+static void timer_less(struct timer *t, uint32_t s)
+{
+	if (timer_alive(t->count[s]))
 		return;
 	t->count[s] = 0;
 	timer_unmark(t, s);
@@ -179,8 +196,7 @@ static void timer_unlist(struct timer *t, const struct timer_entry *e)
 
 	if (first && last) {
 		t->count[s]--;
-		if ((t->count[s] & TIMER_ALIVE) == 0)
-			timer_none(t, s);
+		timer_less(t, s);
 		return;
 	}
 	if (first)
@@ -196,7 +212,7 @@ static void timer_unlist(struct timer *t, const struct timer_entry *e)
 static void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
 	if (e->next == TIMER_NIL)
-		timer_leave_cell(t, e);
+		timer_less(t, timer_leave_cell(t, e));
 	else
 		timer_unlist(t, e);
 }
@@ -213,7 +229,6 @@ void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 		t->set--;
 	}
 	e->tick = -1;
-	timer_flush(t);
 	if (tick >= TIMER_LAST)
 		return;
 	e->tick = at;
@@ -269,14 +284,13 @@ POOL_HOT uint32_t timer_pour(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	for (unsigned k = 0; k < TIMER_CELLS; k++)
 		if (was.cell[k] != TIMER_NIL)
 			n = timer_pass_on(t, was.cell[k], ret, n, max);
-	if ((count & TIMER_USED) < TIMER_LIST)
-		return n;
-	for (uint32_t i = was.first, next; !(i & TIMER_END); i = next) {
+	for (uint32_t i = was.first, next; timer_listed(count, i); i = next) {
 		next = timer_entry(t, i)->next;
 		if (!(next & TIMER_END))
 			__builtin_prefetch(timer_entry(t, next), 1);
 		n = timer_pass_on(t, i, ret, n, max);
 	}
+	timer_flush(t);
 	return n;
 }
 
@@ -453,9 +467,12 @@ weir_time timer_next(const struct timer *t)
 		return ((t->now & -TIMER_COARSE) | __builtin_ctz(t->ticks)) << TIMER_TICK_BITS;
 	/* A slot's beginning would do, but saves a look for nothing if the entries are few enough to be
 	 * asked. */
-	slot = timer_first(t);
-	if (slot != TIMER_NONE)
-		return timer_least(t, (uint32_t)slot & t->mask, slot << TIMER_COARSE_BITS);
+	for (slot = timer_first(t); slot != TIMER_NONE; slot = timer_first_from(t, slot + 1)) {
+		uint32_t s = (uint32_t)slot & t->mask;
+
+		if (timer_alive(t->count[s]))
+			return timer_least(t, s, slot << TIMER_COARSE_BITS);
+	}
 	turn = timer_next_turn(t);
 	return timer_least(t, timer_turn_slot(t, turn), turn << (TIMER_COARSE_BITS + t->half));
 }
@@ -498,9 +515,8 @@ static void timer_unload(const struct timer *t, uint32_t *out)
 		for (unsigned k = 0; k < TIMER_CELLS; k++)
 			if (in->cell[k] != TIMER_NIL)
 				*out++ = in->cell[k];
-		if ((t->count[s] & TIMER_USED) < TIMER_LIST)
-			continue;
-		for (uint32_t i = in->first; !(i & TIMER_END); i = timer_entry(t, i)->next)
+		for (uint32_t i = in->first; timer_listed(t->count[s], i);
+			i = timer_entry(t, i)->next)
 			*out++ = i;
 	}
 }
@@ -525,6 +541,7 @@ static int timer_renew(struct timer *t, uint32_t calendar, const uint32_t *insid
 	*t = fresh;
 	for (uint32_t k = 0; k < t->set; k++)
 		timer_link(t, timer_entry(t, inside[k]), inside[k]);
+	timer_flush(t);
 	return 0;
 }
 

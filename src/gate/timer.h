@@ -143,6 +143,7 @@ POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32
 	return place;
 }
 
+void timer_flush(struct timer *t);                           /* writes what waits to be written */
 void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* to another time, TIMER_NEVER too */
 
 /* Entry i is to expire at `when`, or at the time already set if that is earlier. */
@@ -150,12 +151,12 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
 	uint64_t tick = timer_tick(when);
 
-	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
-		timer_move(t, i, tick);
+	if ((uint64_t)timer_entry(t, i)->tick <= tick) /* unsigned: not set is never */
+		return;
+	timer_move(t, i, tick);
+	timer_flush(t);
 }
 
-/* What waits to be written. */
-void timer_flush(struct timer *t);
 POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t number)
 {
 	if (t->n_later == TIMER_LATER)
@@ -164,18 +165,21 @@ POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t 
 	__builtin_prefetch(&t->slots[s], 1);
 }
 
-void timer_none(struct timer *t, uint32_t s); /* slot s has no more entries */
+/* Has an entry a cell of the calendar? */
+POOL_HOT bool timer_in_calendar(const struct timer *t, const struct timer_entry *e)
+{
+	return e->next == TIMER_NIL && e->prev / TIMER_PLACES <= t->mask;
+}
 
-/* Takes an entry out of the slot in which it has a cell. */
-POOL_HOT void timer_leave_cell(struct timer *t, const struct timer_entry *e)
+/* Takes an entry out of the slot in which it has a cell. (That of the calendar may have none left; then
+ * nobody expires there.) */
+POOL_HOT uint32_t timer_leave_cell(struct timer *t, const struct timer_entry *e)
 {
 	uint32_t s = e->prev / TIMER_PLACES;
-	unsigned count = t->count[s] - TIMER_LIVE;
 
 	timer_write(t, s, e->prev, TIMER_NIL);
-	t->count[s] = (uint8_t)count;
-	if ((count & TIMER_ALIVE) == 0)
-		timer_none(t, s);
+	t->count[s] = (uint8_t)(t->count[s] - TIMER_LIVE);
+	return s;
 }
 
 /* Entry i, which is e, is to expire at the first beginning of a slot at or after `when`, which is after the
@@ -189,7 +193,7 @@ POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t 
 	if (e->tick == tick)
 		return;
 	if (slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS ||
-		(e->tick >= 0 && e->next != TIMER_NIL)) {
+		(e->tick >= 0 && !timer_in_calendar(t, e))) {
 		timer_move(t, i, (uint64_t)tick);
 		return;
 	}
