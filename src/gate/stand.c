@@ -101,9 +101,10 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 	node->reserved = limits_reserved(l, node->head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
-	stand_free(&s, n, node, stand_seen(&s, node));
-	if (l->pair && limits_narrow(node->own, node->head) && node->priority == NODE_NO_PRIORITY &&
-		!(node->flags & NODE_ABOVE))
+	stand_state(&s, node, 0);
+	stand_enter(&s, n, node, NODE_REST);
+	stand_better(&s, n, node, stand_seen(&s, node));
+	if (l->pair && limits_narrow(node->own, node->head) && !(node->flags & NODE_ABOVE))
 		node->may |= NODE_PLAIN;
 }
 

@@ -129,10 +129,9 @@ POOL_HOT void stand_promote_first(
 			stand_enter(s, n, node, NODE_RESERVED);
 		reserved = WEIR_NEVER;
 	}
-	if (reserved == WEIR_NEVER || node->profile->fits <= timer_coarse_after(reserved))
-		timer_set(&s->g->timer, n, node->profile->fits);
-	else
-		timer_set_coarse(&s->g->timer, &node->timer, n, reserved);
+	uint64_t token = timer_tick_coarse(reserved), fits = timer_tick(node->profile->fits);
+
+	timer_set_tick(&s->g->timer, &node->timer, n, token < fits ? token : fits);
 }
 
 /* Its timer has expired. */
@@ -146,12 +145,9 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* Where a head stands that its hold buckets and tokens do not keep. */
-POOL_HOT void stand_free(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
+/* Its head has changed, and may pass as one of the rest. As better, too? */
+POOL_HOT void stand_better(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	if (node->flags & NODE_STATE)
-		stats_state(s->g, node, 0, s->now);
-	stand_enter(s, n, node, NODE_REST);
 	if (node->priority == NODE_NO_PRIORITY) {
 		stand_promote(s, n, node, seen);
 		return;
@@ -175,7 +171,7 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 		node->may = NODE_PLAIN;
 		stand_enter(s, n, node, NODE_REST);
 		node->reserved = limits_reserved_pair(&node->limits, node->own, head);
-		stand_promote(s, n, node, s->now);
+		stand_better(s, n, node, s->now);
 	}
 }
 

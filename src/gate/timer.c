@@ -310,6 +310,23 @@ POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	return n;
 }
 
+/* The same if some are due only after the slot's beginning, but all before time goes on to: they are put in
+ * order, and those of one tick stay in the order in which they were set. */
+static uint32_t timer_give_fine(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n)
+{
+	uint32_t end = timer_give(t, s, ret, n);
+
+	for (uint32_t k = n + 1; k < end; k++) {
+		uint32_t i = ret[k], at = k;
+		int64_t tick = timer_entry(t, i)->tick;
+
+		for (; at > n && timer_entry(t, ret[at - 1])->tick > tick; at--)
+			ret[at] = ret[at - 1];
+		ret[at] = i;
+	}
+	return end;
+}
+
 /* The same for a tick, whose entries are all due; but those too many stay. */
 static uint32_t timer_take(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n, uint32_t max)
 {
@@ -383,10 +400,13 @@ POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t
 			break;
 		uint32_t s = (uint32_t)slot & t->mask;
 
+		bool simple = (t->count[s] & TIMER_USED) < TIMER_LIST && n + TIMER_CELLS <= max;
+
 		t->now = slot << TIMER_COARSE_BITS;
-		if ((t->count[s] & TIMER_USED) < TIMER_LIST && t->count[s] < TIMER_FINE &&
-			n + TIMER_CELLS <= max)
+		if (simple && t->count[s] < TIMER_FINE)
 			n = timer_give(t, s, ret, n);
+		else if (simple && to >> TIMER_COARSE_BITS > slot)
+			n = timer_give_fine(t, s, ret, n);
 		else
 			n = timer_pour(t, s, ret, n, max);
 	}
@@ -501,7 +521,7 @@ static uint32_t timer_calendar(uint32_t room)
 {
 	uint32_t slots = TIMER_LEAST;
 
-	while (slots < TIMER_MOST && slots <= room)
+	while (slots < TIMER_MOST && slots * 2 <= room / 3 * 5)
 		slots *= 2;
 	return slots;
 }

@@ -106,17 +106,11 @@ static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
-/* The number of the slot that is the first to begin at or after `when`. */
-POOL_HOT int64_t timer_slot_after(weir_time when)
+/* The tick of the first such beginning at or after `when`; after all others if there is none. */
+POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 {
-	return (int64_t)(((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) /
-			 (TIMER_COARSE * TIMER_TICK));
-}
-
-/* When it begins; `when` is not so late that that would overflow. */
-static inline weir_time timer_coarse_after(weir_time when)
-{
-	return timer_coarse(when + TIMER_COARSE * TIMER_TICK - 1);
+	return ((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) / (TIMER_COARSE * TIMER_TICK) *
+	       TIMER_COARSE;
 }
 
 /* Slot s of the calendar has entries. */
@@ -182,28 +176,35 @@ POOL_HOT uint32_t timer_leave_cell(struct timer *t, const struct timer_entry *e)
 	return s;
 }
 
-/* Entry i, which is e, is to expire at the first beginning of a slot at or after `when`, which is after the
- * time of the last timer_expire; whatever it was set to. Before the next timer_soon or timer_next there
- * is to be a timer_flush; other calls see to it by themselves. */
-POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
+/* Entry i, which is e, is to expire at a tick, whatever it was set to. Before the next timer_soon or
+ * timer_next there is to be a timer_flush; other calls see to it by themselves. */
+POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
 {
-	int64_t slot = timer_slot_after(when), tick = slot << TIMER_COARSE_BITS;
+	int64_t slot = (int64_t)(tick >> TIMER_COARSE_BITS);
 	uint32_t s = (uint32_t)slot & t->mask;
 
-	if (e->tick == tick)
+	if ((uint64_t)e->tick == tick)
 		return;
-	if (slot >= t->edge || (t->count[s] & TIMER_USED) >= TIMER_CELLS ||
+	if (slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
+		(t->count[s] & TIMER_USED) >= TIMER_CELLS ||
 		(e->tick >= 0 && !timer_in_calendar(t, e))) {
-		timer_move(t, i, (uint64_t)tick);
+		timer_move(t, i, tick);
 		return;
 	}
 	if (e->tick >= 0)
 		timer_leave_cell(t, e);
 	else
 		t->set++;
-	e->tick = tick;
+	e->tick = (int64_t)tick;
 	timer_write(t, s, timer_take_cell(t, e, s), i);
+	if (tick % TIMER_COARSE)
+		t->count[s] |= TIMER_FINE;
 	timer_mark(t, s);
+}
+/* The same at the first beginning of a slot at or after `when`. */
+POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, e, i, timer_tick_coarse(when));
 }
 void timer_clear(struct timer *t, uint32_t i);
 

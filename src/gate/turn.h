@@ -252,6 +252,8 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	turn_tag(turn->lane, node_entry(node, class), turn_cost(s, r) * node->per_weight,
 		turn->ring);
 	limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+	if (turn->slot < NODE_PRIORITIES && node->profile)
+		profile_charge(node->profile, r);
 	turn_leave(s, node, r, class, full, true);
 	if (node->head) {
 		stand_look_plain(s, turn->leaf, node);
@@ -271,9 +273,8 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 		struct node *node = &s->nodes[turn.leaf];
 
 		if (node_may(node, slot))
-			return slot >= NODE_RESERVED && (node->may & NODE_PLAIN)
-				       ? turn_pass_plain(s, &turn, node, full)
-				       : turn_pass_any(*s, turn, full);
+			return node->may & NODE_PLAIN ? turn_pass_plain(s, &turn, node, full)
+						      : turn_pass_any(*s, turn, full);
 		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
 	}
 	if (slot < NODE_RESERVED)
