@@ -34,8 +34,10 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	timer_flush(&g->timer);
 	if (g->timer.set > AHEAD_MANY)
 		n = timer_soon(&g->timer, a->node, ahead_want(due));
-	/* Who has just become due in a better class passes at once. */
-	n += ahead_lanes(g, a->node + n, ahead_want(passed > due ? passed - due + AHEAD_LEAST : 0));
+	/* Who has just become due passes at once, unless there are priorities. */
+	if (!priorities)
+		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
+	n += ahead_lanes(g, a->node + n, ahead_want(passed));
 	for (uint32_t i = 0; i < n; i++) {
 		if (a->node[i] & LANE_OF_LANE)
 			continue;

@@ -58,6 +58,8 @@ enum node_flags {
  * waits for nothing but the window and its turn. So it is mostly, and there is a short way
  * for it. */
 #define NODE_PLAIN 8
+/* Also there: the timer is set to when the head fits its profile, so that then nobody has to ask. */
+#define NODE_FITS 16
 
 /* A clock that runs while something holds, and how much of that time the window was full. */
 struct node_clock {
@@ -98,7 +100,7 @@ struct node {
 	struct timer_entry timer;
 	weir_time reserved; /* leaf: when the head has an R-token, as of the last look */
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
-	                NODE_PLAIN */
+	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
 	/* what a pass touches besides */
 	_Alignas(POOL_LINE) struct bucket own[LIMITS_OWN];

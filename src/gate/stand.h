@@ -131,6 +131,7 @@ POOL_HOT void stand_promote_first(
 	}
 	uint64_t token = timer_tick_coarse(reserved), fits = timer_tick(node->profile->fits);
 
+	node->may = (uint8_t)((node->may & ~NODE_FITS) | (token < fits ? 0 : NODE_FITS));
 	timer_set_tick(&s->g->timer, &node->timer, n, token < fits ? token : fits);
 }
 
@@ -141,6 +142,8 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 		stand_update(s->g, n, s->now);
 	else if (node->priority == NODE_NO_PRIORITY)
 		stand_promote(s, n, node, stand_seen(s, node));
+	else if (node->may & NODE_FITS)
+		stand_enter(s, n, node, node->priority);
 	else
 		stand_promote_first(s, n, node, stand_seen(s, node));
 }
