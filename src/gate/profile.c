@@ -49,7 +49,8 @@ static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 
 void profile_look(struct profile *p, const struct weir_req *r)
 {
-	weir_time wait = profile_narrow(p, r) ? profile_wait_narrow(p, r) : profile_wait(p, r);
+	p->head = profile_narrow(p, r);
+	weir_time wait = p->head ? profile_wait_narrow(p, r) : profile_wait(p, r);
 
 	wait = limits_later(p->stamp, wait);
 	p->fits = wait > r->submitted ? wait : r->submitted;
@@ -59,7 +60,7 @@ void profile_charge(struct profile *p, const struct weir_req *r)
 {
 	weir_time span = p->fits - p->stamp;
 
-	if (profile_narrow(p, r)) {
+	if (p->head) {
 		p->stamp = p->fits;
 		for (struct bucket *b = p->b, *end = b + p->n; b < end; b++)
 			bucket_pay_narrow(b, span, limits_cost(r, b->unit));

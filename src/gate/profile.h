@@ -18,8 +18,9 @@ struct profile {
 	weir_time stamp; /* when the levels were true */
 	weir_time fits;  /* when the head fits, as of the last look */
 	uint32_t n;      /* buckets */
-	bool narrow;     /* all of them are, and count everything */
-	uint8_t unused[11];
+	bool narrow;     /* all of them are, and count everything; */
+	bool head; /* and the costs of the head are such that that will do, as of the last look */
+	uint8_t unused[10];
 	struct bucket b[];
 };
 
