@@ -52,6 +52,7 @@ bench: build-all ## the benchmarks, as tables
 	build/weir bench gate
 	build/weir bench sim
 	build/weir bench gateway
+	build/weir bench hosts
 
 results: build-all ## docs/results.md and docs/pictures, from a run of every experiment
 	build/weir experiment run all --out out/results

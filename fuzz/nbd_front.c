@@ -85,7 +85,9 @@ static void start(int fd, uint8_t how)
 	struct front_nbd_start s = {.stream = {.fd = fd},
 		.structured = how & 1,
 		.base_allocation = how & 2,
+		.held = how & 64,
 		.context_id = 1,
+		.held_id = 2,
 		.place = {.worker = &worker, .resource = resource, .size = SIZE}};
 
 	s.place.read_only = (how & 12) == 12;

@@ -35,6 +35,7 @@ static enum nbd_greet_state greet(
 	size_t at = 0, end = 0, used, made;
 
 	nbd_greet_init(g, choice & 8 ? "a" : "", choice & 1, choice & 2, choice & 4);
+	g->want_held = choice & 8;
 	do {
 		if (at == end)
 			end = n - end < piece ? n : end + piece;

@@ -219,6 +219,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
 	same_cookies();
 	ask();
 	look();
+	nbd->back.ops->ask(&nbd->back); /* weir:held, behind the others */
+	look();
 	MUST(c->state == CONN_READY && c->flight.n > 0);
 	cut = 1 + input[0];
 	while (at < len && !c->broken) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any text as a scenario: refused with a message, or, if it is a small one, its first moments run. */
 #include "sim/metrics.h"
+#include "sim/pshift-cluster.h"
 #include "sim/scenario.h"
 #include "fuzz.h"
 #include <errno.h>
@@ -10,6 +11,9 @@
 
 static bool is_small(const struct scenario *s)
 {
+	if (s->cluster)
+		return (double)s->cluster->servers * s->cluster->buckets < 1000 &&
+		       s->cluster->capacity < 1e6;
 	for (uint32_t g = 0; g < s->n_groups; g++)
 		for (size_t t = 0; t < s->groups[g].gate.policy->n_tenants; t++) {
 			const struct scenario_tenant *tenant = &s->groups[g].gate.tenants[t];

@@ -12,14 +12,20 @@ serve()
 	serve_child=$!
 	serve_all="${serve_all-} $serve_child"
 	trap 'kill -KILL $serve_all 2>/dev/null; serve_cleanup' EXIT
+	serve_ready "$name" "weir serve $*"
+}
+
+# serve_ready NAME WHAT: waits until the last one that was started has written its ./NAME.pid
+serve_ready()
+{
 	tries=0
-	until [ -s "$name.pid" ]; do
+	until [ -s "$1.pid" ]; do
 		kill -0 "$serve_child" 2>/dev/null || {
-			cat "$name.log" >&2
-			fail "weir serve $* ended before it was ready"
+			cat "$1.log" >&2
+			fail "$2 ended before it was ready"
 		}
 		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "weir serve $* is not ready after 10 s"
+		[ "$tries" -lt 500 ] || fail "$2 is not ready after 10 s"
 		sleep 0.02
 	done
 }

@@ -16,17 +16,27 @@ struct leaf {
 	uint32_t own, n_own; /* in `specs`: its own, and room for one more behind them */
 	double share;        /* its weight in the gate by the policy */
 	double rate, scale;  /* of its rule; NO_RULE and 1 */
+	double cost;         /* of a request of its, as of the last look; ≥ 1 */
+};
+
+struct table {
+	struct leaf *leaves; /* by id */
+	struct weir_bucket_spec *specs;
+	struct weir_knob *knobs;
+	size_t room, room_specs; /* leaves; buckets */
 };
 
 struct adaptbf_gate {
 	struct weir_gate *gate;
 	enum adaptbf_gate_mode mode;
 	double depth;
-	struct leaf *leaves; /* by id */
+	struct table now, next; /* next: reserved */
 	size_t n;
-	struct weir_bucket_spec *specs;
-	struct weir_knob *knobs;
-	uint64_t bytes; /* dispatched, over the leaves, as of the last look */
+	double (*cost)(void *arg, weir_node node);
+	void *cost_arg;
+	double mean;      /* what a request cost, over the leaves, at the last look */
+	uint64_t counted; /* requests served while it was full, as of the last totals */
+	double done;      /* the same in tokens */
 };
 
 int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double depth,
@@ -46,14 +56,27 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 	return 0;
 }
 
+static void table_free(struct table *t)
+{
+	free(t->leaves);
+	free(t->specs);
+	free(t->knobs);
+	*t = (struct table){0};
+}
+
 void adaptbf_gate_free(struct adaptbf_gate *d)
 {
 	if (!d)
 		return;
-	free(d->leaves);
-	free(d->specs);
-	free(d->knobs);
+	table_free(&d->now);
+	table_free(&d->next);
 	free(d);
+}
+
+void adaptbf_gate_cost(struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg)
+{
+	d->cost = cost;
+	d->cost_arg = arg;
 }
 
 static int by_id(const void *x, const void *y)
@@ -67,48 +90,63 @@ static struct leaf *find(const struct adaptbf_gate *d, uint64_t id)
 {
 	struct leaf key = {.id = id};
 
-	return d->n ? bsearch(&key, d->leaves, d->n, sizeof(key), by_id) : NULL;
+	return d->n ? bsearch(&key, d->now.leaves, d->n, sizeof(key), by_id) : NULL;
+}
+
+int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, size_t n_own)
+{
+	struct table t = {.room = n, .room_specs = n_own + n};
+
+	if (d->next.room >= t.room && d->next.room_specs >= t.room_specs)
+		return 0;
+	t.leaves = calloc(n + 1, sizeof(*t.leaves));
+	t.knobs = calloc(2 * n + 1, sizeof(*t.knobs));
+	t.specs = calloc(t.room_specs + 1, sizeof(*t.specs));
+	if (!t.leaves || !t.knobs || !t.specs) {
+		table_free(&t);
+		return -ENOMEM;
+	}
+	table_free(&d->next);
+	d->next = t;
+	return 0;
 }
 
 int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n)
 {
-	struct leaf *next = calloc(n + 1, sizeof(*next));
-	struct weir_knob *knobs = calloc(2 * n + 1, sizeof(*knobs));
-	struct weir_bucket_spec *specs;
-	size_t room = 0, at = 0;
+	struct table *to = &d->next;
+	size_t own = 0, at = 0;
+	int r;
 
 	for (size_t i = 0; i < n; i++)
-		room += leaves[i].n_own + 1;
-	specs = calloc(room + 1, sizeof(*specs));
-	if (!next || !knobs || !specs) {
-		free(next);
-		free(knobs);
-		free(specs);
-		return -ENOMEM;
-	}
+		own += leaves[i].n_own;
+	r = adaptbf_gate_reserve(d, n, own);
+	if (r)
+		return r;
 	for (size_t i = 0; i < n; i++) {
 		const struct adaptbf_gate_leaf *l = &leaves[i];
 		const struct leaf *old = find(d, l->id);
 
-		next[i] = (struct leaf){
-			l->node, l->id, l->weight, (uint32_t)at, l->n_own, l->share, NO_RULE, 1};
-		if (old && old->node == l->node) {
-			next[i].rate = old->rate;
-			next[i].scale = old->scale;
-		}
+		to->leaves[i] = (struct leaf){l->node, l->id, l->weight, (uint32_t)at, l->n_own,
+			l->share, old ? old->rate : NO_RULE, old ? old->scale : 1,
+			old ? old->cost : 1};
 		if (l->n_own)
-			memcpy(&specs[at], l->own, l->n_own * sizeof(*specs));
+			memcpy(&to->specs[at], l->own, l->n_own * sizeof(*to->specs));
 		at += l->n_own + 1;
 	}
-	qsort(next, n, sizeof(*next), by_id);
-	free(d->leaves);
-	free(d->specs);
-	free(d->knobs);
-	d->leaves = next;
-	d->specs = specs;
-	d->knobs = knobs;
+	qsort(to->leaves, n, sizeof(*to->leaves), by_id);
+	table_free(&d->now);
+	d->now = *to;
 	d->n = n;
+	*to = (struct table){0};
 	return 0;
+}
+
+void adaptbf_gate_own(struct adaptbf_gate *d, uint64_t id, const struct weir_bucket_spec *own)
+{
+	const struct leaf *l = find(d, id);
+
+	if (l && l->n_own)
+		memcpy(&d->now.specs[l->own], own, l->n_own * sizeof(*own));
 }
 
 /* ---- as a driver */
@@ -120,7 +158,7 @@ static double most(
 	double least = 0;
 
 	for (uint32_t i = 0; i < l->n_own; i++) {
-		const struct weir_bucket_spec *b = &d->specs[l->own + i];
+		const struct weir_bucket_spec *b = &d->now.specs[l->own + i];
 		double rate = b->rate;
 
 		if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
@@ -135,46 +173,65 @@ static double most(
 	return least;
 }
 
+/* Counters in requests become tokens. What they cost changes slowly; a counter that falls for it is
+ * taken for one that began again, for a period. */
+static void weigh(struct adaptbf_job *j, double cost)
+{
+	if (cost <= 1)
+		return;
+	j->arrived = (uint64_t)((double)j->arrived * cost);
+	j->served = (uint64_t)((double)j->served * cost);
+	j->queued = (int64_t)ceil((double)j->queued * cost);
+}
+
 static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
 {
 	struct adaptbf_gate *d = driver;
+	double requests = 0, tokens = 0;
 
 	if (d->n > max)
 		return (int64_t)d->n;
-	d->bytes = 0;
 	for (size_t i = 0; i < d->n; i++) {
+		struct leaf *l = &d->now.leaves[i];
 		struct weir_gate_stats s;
-		int r = weir_gate_stats(d->gate, now, d->leaves[i].node, &s);
+		int r = weir_gate_stats(d->gate, now, l->node, &s);
 
 		if (r)
 			return r;
-		list[i] = (struct adaptbf_job){d->leaves[i].id, d->leaves[i].weight, s.arrivals,
-			s.dispatched, s.queued, most(d, &d->leaves[i], &s)};
-		d->bytes += s.bytes;
+		list[i] = (struct adaptbf_job){
+			l->id, l->weight, s.arrivals, s.dispatched, s.queued, most(d, l, &s)};
+		l->cost = d->cost ? fmax(d->cost(d->cost_arg, l->node), 1) : 1;
+		weigh(&list[i], l->cost);
+		requests += (double)s.dispatched;
+		tokens += (double)list[i].served;
 	}
+	d->mean = requests > 0 ? tokens / requests : 1;
 	return (int64_t)d->n;
 }
 
-static int gate_totals(void *driver, weir_time now, struct capacity_totals *ret)
+static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 {
 	struct adaptbf_gate *d = driver;
 	struct weir_gate_totals t;
 
 	weir_gate_totals(d->gate, now, &t);
-	*ret = (struct capacity_totals){t.served, d->bytes, t.full};
+	d->done += (double)(t.full_served - d->counted) * d->mean;
+	d->counted = t.full_served;
+	*ret = (struct adaptbf_totals){t.full, (uint64_t)d->done};
 	return 0;
 }
 
-static struct weir_bucket_spec bucket(const struct adaptbf_gate *d, double rate)
+static struct weir_bucket_spec bucket(
+	const struct adaptbf_gate *d, const struct leaf *l, double rate)
 {
 	/* As gate.h says of R-buckets: what comes in while a request waits for a slot, or it is lost. */
-	double claim = 2 + 0.02 * rate;
+	double claim = 2 * l->cost + 0.02 * rate;
 
 	return (struct weir_bucket_spec){
 		.kind = d->mode == ADAPTBF_GATE_HOLD ? WEIR_HOLD : WEIR_RTOKENS,
 		.unit = WEIR_UNIT_REQUESTS,
 		.rate = rate,
-		.size = d->mode == ADAPTBF_GATE_HOLD ? d->depth : claim,
+		.size = d->mode == ADAPTBF_GATE_HOLD ? d->depth * l->cost : claim,
 	};
 }
 
@@ -182,20 +239,20 @@ static struct weir_bucket_spec bucket(const struct adaptbf_gate *d, double rate)
 static size_t turn(
 	struct adaptbf_gate *d, const struct leaf *l, double rate, double scale, size_t m)
 {
-	struct weir_bucket_spec *own = &d->specs[l->own];
+	struct weir_bucket_spec *own = &d->now.specs[l->own];
 	bool rule = rate != NO_RULE;
 
 	if (l->rate != rate) {
 		/* Last, so that the others keep their places and so their levels. */
 		if (rule)
-			own[l->n_own] = bucket(d, rate);
-		d->knobs[m++] = (struct weir_knob){.node = l->node,
+			own[l->n_own] = bucket(d, l, rate);
+		d->now.knobs[m++] = (struct weir_knob){.node = l->node,
 			.kind = WEIR_KNOB_BUCKETS,
 			.buckets = own,
 			.n_buckets = l->n_own + rule};
 	}
 	if (l->scale != scale)
-		d->knobs[m++] = (struct weir_knob){.node = l->node,
+		d->now.knobs[m++] = (struct weir_knob){.node = l->node,
 			.kind = WEIR_KNOB_WEIGHT,
 			.value = fmin(fmax(l->share * scale, WEIGHT_MIN), WEIGHT_MAX)};
 	return m;
@@ -213,6 +270,18 @@ static double rate_of(const struct adaptbf_rule *r)
 	return r->active ? r->rate : NO_RULE;
 }
 
+bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
+	struct weir_bucket_spec *ret_bucket, double *ret_scale)
+{
+	const struct leaf *l = find(d, id);
+
+	if (!l || l->rate == NO_RULE)
+		return false;
+	*ret_bucket = bucket(d, l, l->rate);
+	*ret_scale = l->scale;
+	return true;
+}
+
 static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
 {
 	struct adaptbf_gate *d = driver;
@@ -227,7 +296,7 @@ static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *ru
 	}
 	if (m == 0)
 		return 0;
-	r = weir_gate_set(d->gate, now, d->knobs, m, NULL);
+	r = weir_gate_set(d->gate, now, d->now.knobs, m, NULL);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct leaf *l = find(d, rules[i].id);
 
@@ -245,11 +314,11 @@ int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now)
 	int r;
 
 	for (size_t i = 0; i < d->n; i++)
-		m = turn(d, &d->leaves[i], NO_RULE, 1, m);
-	r = m ? weir_gate_set(d->gate, now, d->knobs, m, NULL) : 0;
+		m = turn(d, &d->now.leaves[i], NO_RULE, 1, m);
+	r = m ? weir_gate_set(d->gate, now, d->now.knobs, m, NULL) : 0;
 	for (size_t i = 0; r == 0 && i < d->n; i++) {
-		d->leaves[i].rate = NO_RULE;
-		d->leaves[i].scale = 1;
+		d->now.leaves[i].rate = NO_RULE;
+		d->now.leaves[i].scale = 1;
 	}
 	return r;
 }

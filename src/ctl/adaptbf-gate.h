@@ -31,7 +31,7 @@ struct adaptbf_gate_leaf {
 	unsigned n_own;
 };
 
-#define ADAPTBF_GATE_DEPTH 3 /* tokens a bucket holds, as in Lustre */
+#define ADAPTBF_GATE_DEPTH 3 /* requests for which a bucket holds tokens, as in Lustre */
 
 struct adaptbf_gate;
 extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
@@ -42,10 +42,23 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 /* The buckets are left as they are. */
 void adaptbf_gate_free(struct adaptbf_gate *d);
 
-/* Other leaves, or other buckets of theirs, from the next step on; a leaf that is new, or whose node
- * is, is taken to have no rule. Leaves that go are left alone. 0, or -ENOMEM, and then nothing
- * changed. */
+/* Other leaves, or other buckets of theirs, from the next step on. A job that had a rule has it still:
+ * whoever gave it another node or other buckets put the rule's there (adaptbf_gate_rule). Leaves that
+ * go are left alone. 0, or -ENOMEM, and then nothing changed. */
 int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n);
+/* The next adaptbf_gate_leaves of up to n leaves with up to n_own buckets in all cannot fail. 0 or
+ * -ENOMEM. */
+int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, size_t n_own);
+/* Other buckets of its own in the gate, as many as before; set there by the caller, with the rule's. */
+void adaptbf_gate_own(struct adaptbf_gate *d, uint64_t id, const struct weir_bucket_spec *own);
+/* What stands in the gate for a job: the bucket behind its own, and by how much its weight is scaled.
+ * false: nothing, and nothing is set. */
+bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
+	struct weir_bucket_spec *ret_bucket, double *ret_scale);
+/* What a leaf's requests cost on average, in tokens; NULL: one. A token is a request as limits count
+ * them, and a large one may be several. */
+void adaptbf_gate_cost(
+	struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg);
 
 /* All leaves back to their own buckets. 0 or the gate's error. */
 int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now);

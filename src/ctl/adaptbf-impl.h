@@ -40,21 +40,18 @@ struct adaptbf_arrays { /* of the active, as the law wants them */
 struct adaptbf_probe {   /* over some periods: */
 	weir_time since; /* when they began */
 	int64_t tokens, used;
-	bool waited;    /* somebody did, at the end of each of them */
-	weir_time full; /* time of being full */
-	weir_time busy,
-		busy_full; /* the length of those periods that were mostly so; full in them */
-	uint64_t served;   /* in those */
-	weir_time full_at; /* when the server was last full for some periods */
-	struct capacity_totals last; /* as of the last period */
-	weir_time last_at;
+	bool waited;                /* somebody did, at the end of each of them */
+	weir_time full;             /* time of being full */
+	uint64_t served;            /* in that */
+	weir_time full_at;          /* when the server was last full for some time */
+	struct adaptbf_totals last; /* as of the last period */
 };
 
 struct adaptbf {
 	struct adaptbf_config config;
-	struct capacity capacity;
 	struct adaptbf_probe probe;
 	struct adaptbf_state state;
+	bool first; /* the next step is, or follows a rest: counters have no past */
 
 	struct adaptbf_slot *slots;
 	uint32_t n_slots, room, free, known;
@@ -78,7 +75,6 @@ void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot);
 void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
 
 /* adaptbf-rate.c */
-void adaptbf_learn_init(struct adaptbf *a);
 /* What the driver said of its jobs is in the slots. */
 void adaptbf_learn(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);

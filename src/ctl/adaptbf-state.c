@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking at a controller, and making one that goes on where another stopped. */
 #include "ctl/adaptbf-impl.h"
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 
@@ -99,13 +100,36 @@ size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t ma
 
 /* ---- starting again */
 
+/* Tokens that no server gives out in a century: what is beyond is damage, and would overflow. */
+#define MOST ((int64_t)1 << 50)
+
+static bool sane(int64_t tokens)
+{
+	return tokens >= -MOST && tokens <= MOST;
+}
+
+static bool sane_account(const struct adaptbf_account *a)
+{
+	const struct ledger_account *l = &a->ledger;
+
+	return a->id != 0 && a->weight != 0 && a->tokens >= 0 && sane(a->tokens) &&
+	       sane(a->record) && a->remainder >= -REMAINDER_ONE && a->remainder <= REMAINDER_ONE &&
+	       sane(l->lent) && sane(l->borrowed) && sane(l->repaid) && sane(l->regained) &&
+	       sane(l->lost) && sane(l->spared);
+}
+
+static bool sane_state(const struct adaptbf_state *s)
+{
+	return s->rate > 0 && !isinf(s->rate) && s->carry >= 0 && s->carry < REMAINDER_ONE &&
+	       sane(s->tombstone) && sane(s->written_off) && sane(s->forfeited);
+}
+
 static int restore_job(struct adaptbf *a, const struct adaptbf_account *from)
 {
 	struct adaptbf_slot *s;
 	uint32_t slot;
 
-	if (from->id == 0 || from->weight == 0 || from->tokens < 0 ||
-		adaptbf_find(a, from->id) != ADAPTBF_NOBODY)
+	if (!sane_account(from) || adaptbf_find(a, from->id) != ADAPTBF_NOBODY)
 		return -EINVAL;
 	slot = adaptbf_add(a, from->id);
 	s = &a->slots[slot];
@@ -124,6 +148,8 @@ static int restore_loan(struct adaptbf *a, const struct adaptbf_loan *from)
 	struct ledger_loan l = {
 		LEDGER_POOL, LEDGER_POOL, from->amount, from->lent, from->since, from->last};
 
+	if (!sane(from->amount) || !sane(from->lent))
+		return -EINVAL;
 	if (from->lender && (l.lender = adaptbf_find(a, from->lender)) == ADAPTBF_NOBODY)
 		return -EINVAL;
 	if (from->borrower && (l.borrower = adaptbf_find(a, from->borrower)) == ADAPTBF_NOBODY)
@@ -138,8 +164,7 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	int64_t sum = state->tombstone;
 	int r;
 
-	if (a->state.steps || a->known || n > a->config.jobs_max || !(state->rate > 0) ||
-		isinf(state->rate) || state->carry < 0 || state->carry >= REMAINDER_ONE)
+	if (a->state.steps || a->known || n > a->config.jobs_max || !sane_state(state))
 		return -EINVAL;
 	r = adaptbf_jobs_room(a, n);
 	for (size_t i = 0; r == 0 && i < n; i++) {
@@ -162,6 +187,23 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	a->state.forfeited = state->forfeited;
 	a->state.known = a->known;
 	if (a->config.learn)
-		a->state.rate = a->capacity.rate[0] = state->rate;
+		a->state.rate = state->rate;
 	return 0;
+}
+
+static_assert(ADAPTBF_ONE == REMAINDER_ONE, "fixed point is one and the same");
+static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "who is not known is the pool's");
+
+void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n)
+{
+	struct ledger_loan closed[LEDGER_CLOSED];
+
+	n = n < LEDGER_CLOSED ? n : LEDGER_CLOSED;
+	for (size_t i = 0; i < n; i++) {
+		const struct adaptbf_loan *l = &newest_first[i];
+
+		closed[i] = (struct ledger_loan){adaptbf_find(a, l->lender),
+			adaptbf_find(a, l->borrower), l->amount, l->lent, l->since, l->last};
+	}
+	ledger_restore_closed(a->ledger, closed, n);
 }

@@ -21,33 +21,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD   (100 * WEIR_MS) /* the paper's */
-#define FORGET   (600 * WEIR_SEC)
-#define JOBS_MAX 65536
-#define HEADROOM 0.05 /* more than a server varies from one second to the next */
+#define PERIOD      (100 * WEIR_MS) /* the paper's */
+#define FORGET      (600 * WEIR_SEC)
+#define JOBS_MAX    65536
+#define LOANS_LEAST 1024 /* open at once, however few jobs: 100 kB, and more than a person reads */
+#define LOANS       4    /* … and for each job; pairs of jobs would be their square */
+#define HEADROOM    0.05 /* more than a server varies from one second to the next */
+
+static bool good(const struct adaptbf_config *c)
+{
+	return c->rate > 0 && !isinf(c->rate) && c->period >= 0 && c->headroom >= 0 &&
+	       c->forget >= 0;
+}
+
+static struct adaptbf_config with_defaults(struct adaptbf_config c)
+{
+	if (!c.period)
+		c.period = PERIOD;
+	if (!c.forget)
+		c.forget = FORGET;
+	if (!c.jobs_max)
+		c.jobs_max = JOBS_MAX;
+	if (c.headroom <= 0)
+		c.headroom = HEADROOM;
+	return c;
+}
 
 int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 {
 	struct adaptbf *a;
 
-	if (!(config->rate > 0) || isinf(config->rate) || config->period < 0 ||
-		!(config->headroom >= 0) || config->forget < 0)
+	if (!good(config))
 		return -EINVAL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	a->config = *config;
-	if (!a->config.period)
-		a->config.period = PERIOD;
-	if (!a->config.forget)
-		a->config.forget = FORGET;
-	if (!a->config.jobs_max)
-		a->config.jobs_max = JOBS_MAX;
-	if (a->config.headroom <= 0)
-		a->config.headroom = HEADROOM;
+	a->config = with_defaults(*config);
+	a->first = true;
 	a->state.rate = config->rate;
 	a->free = ADAPTBF_NOBODY;
-	adaptbf_learn_init(a);
 	if (ledger_new(&a->ledger)) {
 		free(a);
 		return -ENOMEM;
@@ -85,7 +97,32 @@ void adaptbf_free(struct adaptbf *a)
 
 void adaptbf_set_rate(struct adaptbf *a, double rate)
 {
-	a->config.rate = a->state.rate = a->capacity.rate[0] = rate;
+	a->config.rate = a->state.rate = rate;
+}
+
+int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
+{
+	struct adaptbf_config next = with_defaults(*config);
+
+	if (!good(config))
+		return -EINVAL;
+	next.jobs_max = a->config.jobs_max;
+	if (a->config.learn && next.learn)
+		next.rate = a->state.rate;
+	a->config = next;
+	adaptbf_set_rate(a, next.rate);
+	return 0;
+}
+
+void adaptbf_rest(struct adaptbf *a)
+{
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		a->slots[i].active = false;
+		a->slots[i].tokens = a->slots[i].initial = 0;
+	}
+	a->state.active = 0;
+	a->state.tokens = a->state.surplus = a->state.reclaimed = a->state.coefficient = 0;
+	a->first = true;
 }
 
 static int grow_arrays(struct adaptbf *a, size_t n)
@@ -140,7 +177,7 @@ static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptb
 {
 	bool again = j->arrived < s->arrived || j->served < s->served;
 
-	if (a->state.steps == 0) {
+	if (a->first) {
 		s->arrivals = s->serves = 0;
 	} else {
 		s->arrivals = again ? j->arrived : j->arrived - s->arrived;
@@ -315,9 +352,10 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 		x->rules[k] = (struct adaptbf_rule){
 			s->id, true, s->tokens, s->initial, (double)s->tokens / seconds, s->weight};
 	}
-	if (ordered)
+	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
-	memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
+	if (stop) /* before the first job there is no room, and nothing to move in it */
+		memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
 }
 
 /* One that the driver still lists is not new to it when it asks for something again: its counters
@@ -357,12 +395,15 @@ int adaptbf_step(
 	want(a, jobs.n);
 	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);
+	if (ledger_open(a->ledger) > LOANS_LEAST + LOANS * (size_t)a->known)
+		ledger_clear(a->ledger, now);
 	scatter(a, jobs.n, stop, ops->ordered);
 	a->state.surplus = sums.surplus;
 	a->state.reclaimed = sums.reclaimed;
 	a->state.coefficient = sums.coefficient;
 	a->state.active = (uint32_t)jobs.n;
 	a->state.steps++;
+	a->first = false;
 	forget(a, now);
 	a->state.known = a->known;
 	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
@@ -371,7 +412,7 @@ int adaptbf_step(
 double adaptbf_bound(double owed, double p, double tokens)
 {
 	/* A borrower keeps one token, and the fraction of a period is had in the next. */
-	double each = fmin(p * tokens, tokens - 1);
+	double each = fmin(p / 2 * tokens, tokens - 1);
 
 	return each > 0 ? ceil(owed / each) + 2 : INFINITY;
 }

@@ -16,17 +16,18 @@
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
  *          Nobody counts as wanting more than there is, or than its own limits let it have.
- * RATE     Stated, or learned (ctl/capacity) from a first guess. A server shows what it can do only
- *          while it is full, and tokens keep it from being full; so, where it is learned, tokens are
- *          `headroom` more than the estimate, and where all tokens were used for a second and the
- *          server was not full, the estimate grows by 1 %. Where it has not been full for 10 s, what
- *          it can do is not known any more: it then grows by 5 % whenever jobs wait.
+ * RATE     Stated, or learned (adaptbf-rate.c) from a first guess: what a server does while it is full
+ *          is what it can do. But tokens keep it from being full; so, where it is learned, they are
+ *          `headroom` more than the estimate, and where all were used for a second and the server was
+ *          hardly ever full, the estimate grows by 1 %. Where it has not been full for 10 s, what it
+ *          can do is not known any more: it then grows by 5 % whenever jobs wait.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
  * PROMISE  While a lender's demand is unmet and its borrowers are active, they give back a C-th of
- *          their tokens each period, C ≥ p/2 where p is the lender's priority, and C ≥ p where it
- *          has requests waiting as above: adaptbf_bound says how long that takes.
+ *          their tokens each period, C ≥ p/2 where p is the lender's priority: adaptbf_bound says how
+ *          long that takes. (C is up to p while the lender has requests waiting and no more than half
+ *          of all tokens: nobody's demand counts for more than there is.)
  *
  * Nothing here locks or reads a clock. One instance belongs to one thread.
  */
@@ -35,7 +36,6 @@
 
 #include "base/clock.h"
 #include "ctl/ledger.h"
-#include "ctl/capacity.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,14 +63,18 @@ struct adaptbf_rule { /* what a driver is to do for one job until the next step 
 	uint32_t weight;
 };
 
+struct adaptbf_totals {  /* since any origin */
+	weir_time full;  /* for how long it had all that it takes at once */
+	uint64_t served; /* requests, as tokens count them, that it finished in that time */
+};
+
 struct adaptbf_driver_ops {
 	const char *name;
 	/* Up to `max` jobs into the list; how many there are, which may be more (it is then called
 	 * again with room for them), or a negative errno. Each id once. */
 	int64_t (*jobs)(void *driver, weir_time now, struct adaptbf_job *list, size_t max);
-	/* What the server did and for how long it was full, as ctl/capacity wants it. NULL: not
-	 * known, and the rate stays as stated. */
-	int (*totals)(void *driver, weir_time now, struct capacity_totals *ret);
+	/* NULL: not known, and the rate stays as stated. */
+	int (*totals)(void *driver, weir_time now, struct adaptbf_totals *ret);
 	/* The rules of the active jobs, and of those that stop (they may have left), once; with `ordered`, those of the
 	 * greatest weight first (ties by id). 0 or a negative errno. */
 	int (*apply)(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n);
@@ -100,19 +104,27 @@ int adaptbf_step(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
 
 void adaptbf_set_rate(struct adaptbf *a, double rate); /* stated anew; > 0 */
+/* Another configuration from the next step on; jobs_max stays. A rate that was learned and is to be
+ * learned still is kept. -EINVAL as for new. */
+int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config);
+/* It is switched off for a while: nobody has a rule (which the caller takes from the server), and what
+ * comes until the next step is not counted. Records and loans stay. */
+void adaptbf_rest(struct adaptbf *a);
 
 /* ---- looking, and what a restart needs */
 
+#define ADAPTBF_ONE ((int64_t)1 << 24) /* 1 of what is not whole: alg/remainder's */
+
 struct adaptbf_state {       /* of the whole; all of it is what a save must keep */
 	double rate;         /* per second: stated, or as learned so far */
-	int32_t carry;       /* tokens × REMAINDER_ONE */
+	int32_t carry;       /* tokens × ADAPTBF_ONE */
 	int64_t tombstone;   /* records of those who were dropped */
 	int64_t written_off; /* debts of those who were dropped, summed; tokens */
 	int64_t forfeited;   /* claims of those who were dropped */
 	uint64_t steps;
 	/* of the last step, for show: */
-	int64_t tokens, surplus, reclaimed, coefficient;
-	uint32_t active, known, left_out; /* jobs; left_out: beyond jobs_max */
+	int64_t tokens, surplus, reclaimed, coefficient; /* coefficient: × ADAPTBF_ONE */
+	uint32_t active, known, left_out;                /* jobs; left_out: beyond jobs_max */
 };
 void adaptbf_state(const struct adaptbf *a, struct adaptbf_state *ret);
 
@@ -123,7 +135,7 @@ struct adaptbf_account { /* of one job */
 	weir_time seen; /* when it was last active */
 	int64_t tokens, initial, record;
 	uint64_t demand;
-	int32_t remainder, reclaim; /* × REMAINDER_ONE */
+	int32_t remainder, reclaim; /* × ADAPTBF_ONE */
 	struct ledger_account ledger;
 };
 /* Places 0 … n − 1, of which some are empty: false. */
@@ -151,6 +163,8 @@ size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t ma
 int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	const struct adaptbf_account *accounts, size_t n, const struct adaptbf_loan *loans,
 	size_t m);
+/* And what adaptbf_paid gave, after that; who is not known is one who left. */
+void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n);
 
 /* How many periods at most until a borrower that is active throughout and has at least `tokens` each
  * period before it gives back (its priority's, while all are busy) has given back `owed`, to lenders

@@ -323,6 +323,13 @@ void ledger_drop(
 	*ret_debt = bequeath(l, job, BORROWER, now);
 	*ret_claim = bequeath(l, job, LENDER, now);
 	l->jobs[job].account = (struct ledger_account){0};
+	for (size_t i = 0; i < LEDGER_CLOSED && i < l->n_closed; i++) {
+		/* Its number may be another's tomorrow. */
+		if (l->closed[i].lender == job)
+			l->closed[i].lender = LEDGER_POOL;
+		if (l->closed[i].borrower == job)
+			l->closed[i].borrower = LEDGER_POOL;
+	}
 }
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
@@ -342,9 +349,95 @@ int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
 	return enter(l, &entry) == NONE ? -ENOMEM : 0;
 }
 
+void ledger_restore_closed(struct ledger *l, const struct ledger_loan *newest_first, size_t n)
+{
+	n = n < LEDGER_CLOSED ? n : LEDGER_CLOSED;
+	for (l->n_closed = 0; l->n_closed < n; l->n_closed++)
+		l->closed[l->n_closed] = newest_first[n - 1 - l->n_closed];
+}
+
 void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_account *a)
 {
 	l->jobs[job].account = *a;
+}
+
+/* ---- clearing */
+
+struct stake { /* what one has lent, or owes, in all */
+	uint32_t job;
+	int64_t amount;
+	weir_time since;
+};
+
+static int by_age(const void *x, const void *y)
+{
+	const struct stake *a = x, *b = y;
+
+	if (a->since != b->since)
+		return a->since < b->since ? -1 : 1;
+	return a->job < b->job ? -1 : a->job > b->job;
+}
+
+static void add_stake(struct stake *to, uint32_t job, const struct ledger_loan *loan)
+{
+	if (to->amount == 0 || loan->since < to->since)
+		to->since = loan->since;
+	to->job = job;
+	to->amount += loan->amount;
+}
+
+/* All sums into the two tables, one entry a job and the pool's last; the loans are gone then. */
+static void take_all(struct ledger *l, struct stake *lent, struct stake *owed)
+{
+	for (uint32_t i = 0; i < l->room; i++) {
+		struct ledger_loan loan = l->entries[i].loan;
+
+		if (!loan.amount)
+			continue;
+		add_stake(&lent[loan.lender == LEDGER_POOL ? l->n_jobs : loan.lender], loan.lender,
+			&loan);
+		add_stake(&owed[loan.borrower == LEDGER_POOL ? l->n_jobs : loan.borrower],
+			loan.borrower, &loan);
+		leave(l, i);
+	}
+}
+
+static size_t pack(struct stake *all, size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (all[i].amount)
+			all[used++] = all[i];
+	qsort(all, used, sizeof(*all), by_age);
+	return used;
+}
+
+void ledger_clear(struct ledger *l, weir_time now)
+{
+	size_t n = (size_t)l->n_jobs + 1, n_lent, n_owed;
+	struct stake *lent = calloc(n, sizeof(*lent)), *owed = calloc(n, sizeof(*owed));
+
+	if (!lent || !owed) {
+		free(lent);
+		free(owed);
+		return;
+	}
+	take_all(l, lent, owed);
+	n_lent = pack(lent, n);
+	n_owed = pack(owed, n);
+	/* Where the pool meets itself nothing is owed: lend leaves that out. */
+	for (size_t i = 0, k = 0; i < n_lent && k < n_owed;) {
+		int64_t amount = least(lent[i].amount, owed[k].amount);
+
+		lend(l, lent[i].job, owed[k].job, amount, lent[i].since, now); /* has its room */
+		lent[i].amount -= amount;
+		owed[k].amount -= amount;
+		i += lent[i].amount == 0;
+		k += owed[k].amount == 0;
+	}
+	free(lent);
+	free(owed);
 }
 
 /* ---- looking */
@@ -354,7 +447,8 @@ static int64_t sum_of(const struct ledger *l, uint32_t job, enum side side)
 	int64_t sum = 0;
 
 	for (uint32_t i = l->jobs[job].of[side].first; i != NONE; i = l->entries[i].in[side].next)
-		sum += l->entries[i].loan.amount;
+		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
+			return INT64_MAX; /* of what was restored; it is nobody's record */
 	return sum;
 }
 

@@ -53,14 +53,23 @@ int ledger_grow(struct ledger *l, uint32_t n);
  * written down is counted as untracked. */
 void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to, int64_t amount);
 
-/* The job is dropped: its loans are the pool's, its account is empty. What it owed, and was owed. */
+/* The job is dropped: its loans are the pool's, those that were paid back too, its account is empty. What
+ * it owed, and was owed. */
 void ledger_drop(
 	struct ledger *l, weir_time now, uint32_t job, int64_t *ret_debt, int64_t *ret_claim);
+
+/* Clears claims against debts, as a clearing house does: each job's balance stays, but there are then at
+ * most as many loans as jobs and the pool; those of the oldest lenders are with the oldest borrowers,
+ * and each is as old as its lender's oldest. For when there are too many to be of use: as many as pairs
+ * of jobs, at worst. Without memory nothing happens. O(n log n). */
+void ledger_clear(struct ledger *l, weir_time now);
 
 /* As it was saved: a loan that is open; LEDGER_POOL may be either side. 0, -EINVAL (no such job, no
  * amount, both sides alike, or a side that has the opposite), or -ENOMEM. */
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan);
 void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_account *a);
+/* As ledger_closed gave them. */
+void ledger_restore_closed(struct ledger *l, const struct ledger_loan *newest_first, size_t n);
 
 /* ---- looking */
 

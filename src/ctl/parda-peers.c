@@ -160,6 +160,11 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		return hear_other(t, p, r);
 	if (r->sequence <= p->last.sequence)
 		return PARDA_STALE;
+	/* It was forgotten and has stepped all the while: we were cut off from each other. One that was
+	 * stopped has not, and knows. */
+	if (!parda_peer_counts(t, p) && p->last.steps > 0 &&
+		r->steps > p->last.steps + p->silent / 2)
+		p->apart = PARDA_APART;
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
@@ -189,5 +194,7 @@ void parda_peers_age(struct parda_peers *t)
 		grow(&t->peers[i].other_silent);
 		if (t->peers[i].twice)
 			t->peers[i].twice--;
+		if (t->peers[i].apart)
+			t->peers[i].apart--;
 	}
 }

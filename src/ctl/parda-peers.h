@@ -5,12 +5,19 @@
 
 #include "ctl/parda.h"
 
+/* Values of `apart`: when it is heard again; when all of its side have been; and a step later, when nobody
+ * still adds up what others have changed. */
+#define PARDA_APART   4
+#define PARDA_ADD_UP  2
+#define PARDA_MERGE   1
 #define PARDA_RETIRED 2 /* instances of one id that are remembered after they were replaced */
 
 struct parda_peer {
 	struct parda_report last;
 	unsigned silent; /* own steps since it was last heard */
 	unsigned twice;  /* steps for which to say that its id is used twice */
+	unsigned
+		apart; /* counts down: steps since it is back, that had gone on apart from us; 0: was not */
 	/* Another instance that speaks under its id: which, how far it is, steps since. */
 	uint64_t other, other_sequence;
 	unsigned other_silent;

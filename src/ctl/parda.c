@@ -3,6 +3,7 @@
 #include "ctl/parda.h"
 #include "alg/knee.h"
 #include "ctl/parda-peers.h"
+#include "ctl/parda-tenant.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,9 +22,11 @@ struct parda {
 	uint32_t ratios_room;
 	bool started, idle;
 	unsigned joining; /* steps for which it still may join */
+	double together;  /* slots a share, of all, when some were apart; 0: none were */
 	weir_time last;   /* the step before */
 	uint64_t sequence;
-	double window, latency; /* own */
+	double window, latency; /* own; slots, ns */
+	double size;            /* slots of a request, averaged; 0: none is known */
 	double threshold;       /* aimed at */
 	double decided;         /* by our own knee, in the last step */
 	double scale;           /* of the last step that could tell one */
@@ -144,8 +147,8 @@ static bool may_be(double x)
 static enum parda_heard judge(struct parda *p, const struct parda_report *r)
 {
 	if (!may_be(r->shares) || !may_be(r->beta) || !may_be(r->window) || !may_be(r->inside) ||
-		!may_be(r->latency) || !may_be(r->ios) || !may_be(r->threshold) ||
-		r->sequence == 0 || r->instance == 0)
+		!may_be(r->latency) || !may_be(r->ios) || !may_be(r->bytes) ||
+		!may_be(r->threshold) || r->sequence == 0 || r->instance == 0)
 		return PARDA_WRONG;
 	if (r->id != p->config.id)
 		return parda_peers_hear(&p->peers, r);
@@ -178,6 +181,8 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 struct sums { /* over the host and the peers that count */
 	double shares, slots;
 	double ios, latency; /* latency weighted by ios */
+	double windows;      /* of those with shares */
+	bool add_up, merge;  /* some were apart from us, and it is time */
 	uint32_t peers, now; /* those that count; those heard since the last step */
 };
 
@@ -202,6 +207,9 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 
 	if (!(latency > 0))
 		return;
+	if (m->ios)
+		p->size = parda_average_time(p->size, (double)span, (double)c->tau,
+			parda_tenant_size(n, m->bytes, c->slot));
 	latency = parda_per_8k(latency, m->bytes / n, c->size_fixed);
 	if (c->smoothing == PARDA_BY_TIME)
 		p->latency = parda_average_time(p->latency, (double)span, (double)c->tau, latency);
@@ -209,6 +217,11 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 		p->latency = parda_average_ios(p->latency, c->alpha, latency, n);
 	else
 		p->latency = parda_average(p->latency, c->alpha, latency);
+}
+
+static double size_of(const struct parda *p)
+{
+	return p->size > 0 ? p->size : 1;
 }
 
 /* The slots of a host's window that count for the scale: those that it uses, or that its β will
@@ -225,6 +238,7 @@ static void add(const struct parda *p, struct sums *s, const struct parda_report
 {
 	s->shares += r->shares;
 	s->slots += literal(p) ? 0 : slots_of(p, r);
+	s->windows += r->shares > 0 ? r->window : 0;
 	if (r->latency > 0) {
 		s->ios += r->ios;
 		s->latency += r->ios * r->latency;
@@ -243,6 +257,8 @@ static struct sums sum_up(struct parda *p, const struct parda_report *own)
 			continue;
 		add(p, &s, &peer->last);
 		s.peers++;
+		s.add_up |= peer->apart == PARDA_ADD_UP;
+		s.merge |= peer->apart == PARDA_MERGE;
 		s.now += peer->silent <= 1; /* it has been aged in this step */
 	}
 	return s;
@@ -292,6 +308,15 @@ static bool join(struct parda *p, double shares)
 		return false;
 	p->window = fmax(p->law.wmin, fmin(shares * ratio, p->law.wmax));
 	return true;
+}
+
+/* Those that were apart are back: what all have together is added up, and divided in the next step. Nobody
+ * has changed anything by then, so all divide the same, and latency stays. */
+static void merge(struct parda *p, const struct sums *s, double shares)
+{
+	if (s->merge && p->together > 0 && !p->idle)
+		p->window = fmax(p->law.wmin, fmin(shares * p->together, p->law.wmax));
+	p->together = s->add_up && s->shares > 0 ? s->windows / s->shares : 0;
 }
 
 static double all_shares(const struct parda_measured *m)
@@ -373,10 +398,12 @@ void parda_step(
 	struct sums s;
 
 	*ret = (struct parda_decision){0};
+	own.steps = p->sequence;
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);
-		own.inside = m->inside;
+		own.inside = m->inside * size_of(p);
+		own.bytes = m->bytes * 1e9 / (double)span;
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
 	}
 	own.shares = parda_shares(m->vms, m->n_vms, p->window);
@@ -393,12 +420,15 @@ void parda_step(
 	own.threshold = p->knee ? find_threshold(p, ret->latency, s.ios) : p->threshold;
 	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
 		p->joining = 0;
+	else
+		merge(p, &s, own.shares);
 	/* Who joins goes the same step as its peers, who have told where they stood before it. */
 	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
 	if (p->joining && !p->idle)
 		p->joining--;
 	keep_min(p, m);
-	ret->window = own.window = p->window;
+	own.window = p->window;
+	ret->window = p->window / size_of(p);
 	ret->threshold = p->threshold;
 	ret->knee = p->knee ? p->knee->knee : 0;
 	ret->peers = s.peers;

@@ -22,8 +22,13 @@
  * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
  *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
  *          15 periods on the way.
+ *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
+ *          together again all go, in one step, to their parts by shares of what they have together.
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
+ * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
+ *          reports and the bounds are in slots; what the gate is told is in requests, by the mean size of
+ *          those that the host has.
  * FINDING  Where no threshold is known it can be found (alg/knee.h): the knee of throughput over latency,
  *          of all hosts together. The host with the lowest id decides, the others follow what its
  *          reports aim at; all watch, so that the next one knows as much.
@@ -43,13 +48,15 @@
 struct parda_report {
 	uint64_t id;       /* of the host; the same at every start */
 	uint64_t instance; /* random at start */
-	uint64_t sequence; /* 1, 2, … in one instance */
+	uint64_t sequence; /* 1, 2, … in one instance; some may be missing */
+	uint64_t steps;    /* that it has made; 0: does not say */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
 	double window;     /* slots, from now on */
 	double inside;     /* requests inside the resource, mean over the period */
 	double latency;    /* ns, averaged; 0: it had no IO yet */
 	double ios;        /* completed per second in the period */
+	double bytes;      /* of those, per second */
 	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
 };
 
@@ -72,6 +79,7 @@ struct parda_config {
 	bool local;         /* own latency only; β is then literal, and reports are ignored */
 	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
+	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
 	double window;      /* to begin with; 0: 4 */
 };
@@ -80,14 +88,15 @@ struct parda_config {
 struct parda_measured {
 	uint64_t ios;               /* completed */
 	double latency_ns;          /* Σ of time inside the resource, without waits in any gate */
-	double bytes;               /* of those completed; only for size_fixed */
+	double bytes;               /* of those completed */
 	double inside;              /* requests inside, on the mean */
-	const struct parda_vm *vms; /* the host's tenants: shares and n_k */
+	const struct parda_vm *vms; /* the host's tenants, in slots (ctl/parda-tenant.h) */
 	size_t n_vms;
 };
 
 struct parda_decision {
-	double window, beta;
+	double window;     /* requests: for the gate. In slots it is the report's */
+	double beta;       /* slots */
 	double latency;    /* ns: what the law was fed; 0: none is known */
 	double scale;      /* slots a share */
 	double threshold;  /* ns: what is aimed at */

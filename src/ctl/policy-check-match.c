@@ -108,7 +108,8 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
 		policy_warn_at(
 			r, t->at, "'%s' has no match, so no request is ever its own", t->path);
-	for (unsigned k = 0; k < t->n_match && p->n_exports; k++) {
+	/* A cluster's tenants stand in one file for all of its machines. */
+	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers; k++) {
 		const char *glob = t->match[k].export_;
 
 		if (policy_index_next(p, glob, -1) < 0)

@@ -40,6 +40,18 @@ static void *array(struct policy_reading *r, const void *from, size_t n, size_t 
 	return to;
 }
 
+/* In the policy's memory. */
+static const char **few_strings(struct policy_reading *r, const char *const *from, size_t n)
+{
+	const char **to = policy_alloc(r, n * sizeof(*to));
+
+	for (size_t i = 0; to && i < n; i++) {
+		to[i] = from[i];
+		string(r, &to[i]);
+	}
+	return to;
+}
+
 static void tenant(struct policy_reading *r, struct weir_tenant *t)
 {
 	const struct weir_match *from = t->match;
@@ -51,6 +63,8 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 		place(r, &t->min[i].at);
 	for (unsigned i = 0; i < t->n_max; i++)
 		place(r, &t->max[i].at);
+	if (t->n_servers)
+		t->servers = few_strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
 		return;
 	t->match = policy_alloc(r, t->n_match * sizeof(*t->match));
@@ -76,6 +90,19 @@ static void tenants(struct policy_reading *r, const struct weir_policy *from)
 		tenant(r, &p->tenants[i]);
 }
 
+static void rules(struct policy_reading *r, struct weir_policy_tbf *t)
+{
+	const struct weir_policy_tbf_rule *from = t->rules;
+
+	if (!t->n_rules)
+		return;
+	t->rules = policy_alloc(r, t->n_rules * sizeof(*t->rules));
+	for (size_t i = 0; t->rules && i < t->n_rules; i++) {
+		t->rules[i] = from[i];
+		string(r, &t->rules[i].match);
+	}
+}
+
 static void resources(struct policy_reading *r, const struct weir_policy *from)
 {
 	struct weir_policy *p = r->policy;
@@ -87,6 +114,7 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		place(r, &p->resources[i].at);
 		tls(r, &p->resources[i].tls);
 		string(r, &p->resources[i].parda.array);
+		rules(r, &p->resources[i].tbf);
 	}
 	p->exports = array(r, from->exports, from->n_exports, sizeof(*p->exports));
 	for (size_t i = 0; p->exports && i < from->n_exports; i++) {
@@ -121,12 +149,24 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	p->api = strings(&r, from->api, from->n_api);
 	string(&r, &p->token);
 	string(&r, &p->state);
+	string(&r, &p->tenants_text);
 	tls(&r, &p->tls);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
+	p->peers.to_at = array(&r, from->peers.to_at, from->peers.n_to, sizeof(*p->peers.to_at));
+	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++)
+		place(&r, &p->peers.to_at[i]);
+	place(&r, &p->peers.listen_at);
 	string(&r, &p->peers.listen);
 	string(&r, &p->peers.key);
 	string(&r, &p->peers.cluster);
 	string(&r, &p->peers.host);
+	p->cluster.controllers =
+		strings(&r, from->cluster.controllers, from->cluster.n_controllers);
+	p->cluster.listen = strings(&r, from->cluster.listen, from->cluster.n_listen);
+	p->cluster.servers = strings(&r, from->cluster.servers, from->cluster.n_servers);
+	string(&r, &p->cluster.name);
+	string(&r, &p->cluster.key);
+	place(&r, &p->cluster.at);
 	if (!r.no_memory)
 		policy_index_make(&r);
 	if (r.no_memory) {

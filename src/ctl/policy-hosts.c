@@ -10,13 +10,15 @@
 #include <string.h>
 
 static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host", "period", NULL};
-static const char *const controllers[] = {"none", "parda", NULL}; /* enum weir_controller */
+static const char *const controllers[] = {
+	"none", "parda", "adaptbf", "tbf", "pshift", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
-	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", NULL};
+	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 
 #define PERIOD        (2 * WEIR_SEC)  /* PARDA's; much less is noise */
+#define SLOT          (16u << 10)     /* bytes: with `cost: bytes`; the paper's example (§2) */
 #define THRESHOLD_MAX (100 * WEIR_MS) /* where it is to be found: what people still put up with */
 
 /* ---- peers */
@@ -31,7 +33,8 @@ static void read_to(struct policy_reading *r, yamldoc_node n)
 	if (!n.id || !many)
 		return;
 	to->to = calloc(many, sizeof(*to->to));
-	if (!to->to) {
+	to->to_at = calloc(many, sizeof(*to->to_at));
+	if (!to->to || !to->to_at) {
 		r->no_memory = true;
 		return;
 	}
@@ -43,7 +46,7 @@ static void read_to(struct policy_reading *r, yamldoc_node n)
 			policy_refuse(
 				r, one, "must be an address, as in udp:HOST:PORT or file:PATH");
 		else if ((to->to[to->n_to] = policy_string(r, text)))
-			to->n_to++;
+			to->to_at[to->n_to++] = policy_place(r, one);
 	}
 }
 
@@ -62,6 +65,7 @@ void policy_hosts_read(struct policy_reading *r, yamldoc_node root)
 		return;
 	read_to(r, yamldoc_get(n, "to"));
 	to->listen = policy_get_string(r, n, "listen");
+	to->listen_at = policy_place(r, yamldoc_get(n, "listen"));
 	to->key = policy_get_string(r, n, "key");
 	to->cluster = policy_get_string(r, n, "cluster");
 	to->host = policy_get_string(r, n, "host");
@@ -88,6 +92,19 @@ static void read_bounds(struct policy_reading *r, yamldoc_node n, struct weir_po
 		policy_refuse(r, yamldoc_get(n, "wmax"), "must be from 1 to 65536");
 	if (!(to->wmin > 0 && to->wmin <= to->wmax))
 		policy_refuse(r, yamldoc_get(n, "wmin"), "must be more than 0, and at most wmax");
+}
+
+/* What a slot stands for is asked only where bytes are shared. */
+static void read_slot(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
+{
+	yamldoc_node slot = yamldoc_get(n, "slot");
+	struct weir_err err;
+
+	if (slot.id && !to->slot)
+		policy_refuse(r, slot, "is for 'cost: bytes'");
+	else if (policy_took(r, yamldoc_size_of(n, "slot", &to->slot, &err), &err) == 0 &&
+		 (to->slot < 512 || to->slot > 32u << 20))
+		policy_refuse(r, slot, "must be from 512 bytes to 32 MiB");
 }
 
 static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
@@ -118,6 +135,7 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	policy_took(r, yamldoc_int(n, "age", 1, 1000, &age, &err), &err);
 	to->age = (unsigned)age;
 	policy_took(r, yamldoc_size_of(n, "size_fixed", &to->size_fixed, &err), &err);
+	read_slot(r, n, to);
 }
 
 static void read_threshold(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
@@ -140,8 +158,12 @@ void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	struct weir_err err;
 	int rc;
 
-	*parda = (struct weir_policy_parda){
-		.array = to->name, .gamma = 0.8, .epsilon = 0.2, .wmin = 1, .wmax = 64};
+	*parda = (struct weir_policy_parda){.array = to->name,
+		.gamma = 0.8,
+		.epsilon = 0.2,
+		.wmin = 1,
+		.wmax = 64,
+		.slot = to->cost == WEIR_UNIT_BYTES ? SLOT : 0};
 	rc = policy_took(r, yamldoc_choice(n, "controller", controllers, &controller, &err), &err);
 	if (rc && rc != -ENOENT)
 		return;

@@ -63,6 +63,24 @@ void policy_serve_read_addresses(
 void policy_hosts_read(struct policy_reading *r, yamldoc_node root);
 void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 
+/* policy-server.c: what its controller needs, which has been read. */
+void policy_server_read_resource(
+	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+
+/* policy-cluster.c: `cluster` of the top level; what it forbids. */
+void policy_cluster_read(struct policy_reading *r, yamldoc_node root);
+void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+void policy_cluster_check(struct policy_reading *r);
+/* Is this leaf served at the server, and at how many in all? */
+bool policy_cluster_at(const struct weir_policy *p, size_t leaf, const char *server);
+size_t policy_cluster_parts(const struct weir_policy *p, size_t leaf);
+/* A leaf's min and max over the cluster, in tokens a period; bounds: weir_policy_bounds, of all. */
+struct policy_cluster_tokens {
+	int64_t reservation, limit; /* limit: INT64_MAX if there is none */
+};
+void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
+	const struct weir_bounds *bounds, struct policy_cluster_tokens *ret);
+
 /* policy-resource.c */
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
@@ -109,17 +127,28 @@ bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b
 bool policy_match_glob(const char *pattern, const char *text);
 
 /* policy-install.c: a tenant's buckets: for each slot of max two hold buckets, for each of min one of
- * R-tokens. How many; ret has room for POLICY_BUCKETS. */
-#define POLICY_BUCKETS (WEIR_LIMITS * 3)
+ * R-tokens; behind them, in a part, a controller's. How many; ret has room for POLICY_BUCKETS. */
+#define POLICY_BUCKETS (WEIR_LIMITS * 3 + 2)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
-/* The part of every tenant's max and min that one gate of several has, by tenant, 0 … 1; NULL: all. */
+/* What a controller has in a tenant's place. */
+struct policy_rule {
+	struct weir_bucket_spec bucket; /* size 0: none */
+	struct weir_bucket_spec second; /* the same */
+	double scale;                   /* of its weight; 1: as the policy has it */
+};
+/* What one gate has of every tenant: the part of its max and min, 0 … 1, where there are several gates,
+ * and the controller's rule. By tenant; NULL: all of it, and none. */
 struct policy_part {
 	const double *max, *min;
+	const struct policy_rule *rules;
 };
-/* The same with rates and sizes of tenant i's part. */
+/* The same with rates and sizes of tenant i's part, and its rule's buckets last, so that the others keep
+ * their places and so their levels. In a cluster limits are the controller's: there are only the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
+/* Tenant i's weight in the gate. */
+double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
 /* Sets weights and buckets of all tenants, and the `more` knobs, at once. 0 or an error; then nothing
  * has changed. */
 int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,

@@ -24,8 +24,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_SPAN 0.005 /* s */
-#define MIN_SPAN 0.100 /* s */
+#define MAX_SPAN   0.005        /* s */
+#define MIN_SPAN   0.100        /* s */
+#define WEIGHT_MIN (1.0 / 1024) /* the gate's */
+#define WEIGHT_MAX 1048576.0
 
 static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 
@@ -95,8 +97,24 @@ unsigned policy_install_buckets(
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret)
 {
-	return buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
-		part.min ? part.min[i] : 1, ret);
+	unsigned n = 0;
+
+	if (!p->cluster.n_servers)
+		n = buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
+			part.min ? part.min[i] : 1, ret);
+	if (part.rules && part.rules[i].bucket.size > 0)
+		ret[n++] = part.rules[i].bucket;
+	if (part.rules && part.rules[i].second.size > 0)
+		ret[n++] = part.rules[i].second;
+	return n;
+}
+
+double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part)
+{
+	double weight = p->tenants[i].weight;
+
+	return part.rules ? fmin(fmax(weight * part.rules[i].scale, WEIGHT_MIN), WEIGHT_MAX)
+			  : weight;
 }
 
 /* Two knobs a tenant: weight and buckets. */
@@ -105,12 +123,12 @@ static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bo
 	struct weir_bucket_spec *buckets)
 {
 	for (size_t i = 0; i < p->n_tenants; i++) {
-		const struct weir_tenant *t = &p->tenants[i];
 		struct weir_bucket_spec *b = &buckets[i * POLICY_BUCKETS];
 		unsigned n = policy_install_buckets_part(p, i, &bounds[i], part, b);
 
-		knobs[2 * i] = (struct weir_knob){
-			.node = nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = t->weight};
+		knobs[2 * i] = (struct weir_knob){.node = nodes[i],
+			.kind = WEIR_KNOB_WEIGHT,
+			.value = policy_install_weight(p, i, part)};
 		knobs[2 * i + 1] = (struct weir_knob){
 			.node = nodes[i], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n};
 	}
@@ -165,8 +183,7 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 		}
 	}
 	if (rc == 0 && n && p->enforce)
-		rc = policy_install_set(
-			p, g, now, nodes, (struct policy_part){NULL, NULL}, NULL, 0, err);
+		rc = policy_install_set(p, g, now, nodes, (struct policy_part){0}, NULL, 0, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		ret_nodes[i] = nodes[i];
 	if (rc < 0 && nodes)

@@ -63,6 +63,8 @@ static bool read_rate(
 		policy_refuse(r, n, "must be a rate, as in 2k iops or 20 MiB/s");
 	} else if (weir_units_rate(text, ret, &err) < 0) {
 		policy_refuse(r, n, "%s", err.text);
+	} else if (ret->unit != WEIR_UNIT_REQUESTS && ret->unit != WEIR_UNIT_BYTES) {
+		policy_refuse(r, n, "'%s' is a share of time: must be in iops or bytes", text);
 	} else if (!(ret->per_second > 0)) {
 		policy_refuse(r, n, "must be more than 0; leave the key out to have none");
 	} else if (ret->per_second < POLICY_RATE_MIN || ret->per_second > POLICY_RATE_MAX) {

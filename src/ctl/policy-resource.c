@@ -7,7 +7,8 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "tls", "controller", "threshold", "parda", NULL};
+	"keep", "direct", "threads", "read_only", "tls", "controller", "threshold", "parda",
+	"adaptbf", "tbf", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
@@ -156,6 +157,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	read_costs(r, n, to);
 	policy_serve_read_resource(r, n, to);
 	policy_hosts_read_resource(r, n, to);
+	policy_server_read_resource(r, n, to);
 	return name != NULL;
 }
 

@@ -156,8 +156,8 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 		policy_refuse(r, yamldoc_get(n, "timeout"), "must be more than 0");
 	/* At least two of the largest pieces: one that is kept and one that comes in. */
 	if (policy_took(r, yamldoc_size_of(n, "keep", &to->keep, &err), &err) == 0 &&
-		to->keep < 512 << 10)
-		policy_refuse(r, yamldoc_get(n, "keep"), "must be at least 512 KiB");
+		to->keep < WEIR_POLICY_KEEP_LEAST)
+		policy_refuse(r, yamldoc_get(n, "keep"), "must be at least 1 MiB");
 	policy_took(r, yamldoc_bool(n, "direct", &to->direct, &err), &err);
 	policy_took(r, yamldoc_bool(n, "threads", &to->threads, &err), &err);
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OWN_KEYS  8
+#define OWN_KEYS  9
 #define MORE_KEYS 24 /* room for a caller's own; more than any has */
 static const char *const own_keys[OWN_KEYS] = {
-	"name", "weight", "min", "max", "burst", "slo", "match", "children"};
+	"name", "weight", "min", "max", "burst", "slo", "match", "children", "servers"};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 static void read_keys(struct policy_reading *r, yamldoc_node n)
 {
 	const char *keys[OWN_KEYS + MORE_KEYS + 1];
-	size_t used = OWN_KEYS;
+	size_t used = r->more ? OWN_KEYS - 1 : OWN_KEYS; /* another's document has no cluster */
 
 	memcpy(keys, own_keys, sizeof(own_keys));
 	for (size_t i = 0; r->more && r->more[i] && i < MORE_KEYS; i++)
@@ -158,6 +158,8 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 		policy_limit_read_bursts(r, yamldoc_get(n, "burst"), t.max, t.n_max);
 	policy_limit_read_slo(r, yamldoc_get(n, "slo"), &t);
 	read_matches(r, yamldoc_get(n, "match"), &t);
+	if (!r->more)
+		policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
 	if (!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(t)))
 		return -1;
 	p->tenants[p->n_tenants++] = t;

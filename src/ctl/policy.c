@@ -82,6 +82,10 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->listen);
 	free(p->api);
 	free(p->peers.to);
+	free(p->peers.to_at);
+	free(p->cluster.controllers);
+	free(p->cluster.listen);
+	free(p->cluster.servers);
 	free(p);
 }
 
@@ -176,7 +180,20 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 /* ---- the top level */
 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
-	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", NULL};
+	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", "cluster",
+	NULL};
+
+/* For who shows the policy elsewhere, where that file is not. */
+static void keep_text(struct policy_reading *r, const char *text, size_t len)
+{
+	char *copy = policy_alloc(r, len + 1);
+
+	if (!copy)
+		return;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	r->policy->tenants_text = copy;
+}
 
 /* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
@@ -199,6 +216,8 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 		return;
 	}
 	rc = yamldoc_parse(text, len, name, &doc, &err);
+	if (rc == 0)
+		keep_text(r, text, len);
 	free(text);
 	if (policy_took(r, rc, &err) != 0)
 		return;
@@ -254,6 +273,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
 	policy_serve_read(r, root);
 	policy_hosts_read(r, root);
+	policy_cluster_read(r, root);
 	policy_resource_read(r, yamldoc_get(root, "resources"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));

@@ -9,6 +9,8 @@
  *   policy-serve.c     what only the gateway uses: addresses, TLS, threads, memory
  *   policy-resource.c  resources, exports
  *   policy-hosts.c     what hosts that share a resource need: peers, the window's controller
+ *   policy-server.c    controllers of a server's own gate: AdapTBF, static rules
+ *   policy-cluster.c   servers with one min and max over all of them: pShift
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
  *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
@@ -65,8 +67,10 @@ struct weir_tenant {
 	double slo_percentile; /* 0: none; "p99.9 < 10ms" → 99.9. Leaves only */
 	weir_time slo_latency;
 	struct weir_match *match;
-	unsigned n_match; /* leaves only */
-	bool is_default;  /* takes what nobody matches */
+	unsigned n_match;     /* leaves only */
+	const char **servers; /* of the cluster, where it is served; leaves only */
+	unsigned n_servers;   /* 0: at all of them */
+	bool is_default;      /* takes what nobody matches */
 	struct weir_place at;
 };
 
@@ -77,7 +81,14 @@ struct weir_policy_tls {        /* files; NULL: not stated */
 	bool required;          /* gateway: who does not ask for TLS is refused */
 };
 
-enum weir_controller { WEIR_CONTROLLER_NONE, WEIR_CONTROLLER_PARDA }; /* of a resource's window */
+enum weir_controller { /* what steers a resource's gate beside the policy */
+	WEIR_CONTROLLER_NONE,
+	WEIR_CONTROLLER_PARDA,   /* the window, with the other hosts */
+	WEIR_CONTROLLER_ADAPTBF, /* every leaf's tokens, alone */
+	WEIR_CONTROLLER_TBF,     /* rules that nobody changes */
+	WEIR_CONTROLLER_PSHIFT,  /* every leaf's tokens, by the cluster's controller */
+	WEIR_CONTROLLERS
+};
 
 /* How PARDA moves the window of a resource that hosts share; ctl/parda.h says what each is. */
 struct weir_policy_parda {
@@ -90,21 +101,63 @@ struct weir_policy_parda {
 	double alpha;  /* 0: the default, as in all below */
 	weir_time tau;
 	unsigned age;
+	uint64_t
+		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
+};
+
+/* How AdapTBF shares out a server's tokens; ctl/adaptbf.h and adaptbf-gate.h say what each is. What the
+ * server can do is the resource's capacity; where that is auto it is learned, from `guess`. */
+struct weir_policy_adaptbf {
+	weir_time period;
+	bool hold;    /* tokens: hold; else first */
+	double depth; /* tokens that a bucket holds; 0: the default, as in all below */
+	double guess; /* requests per second */
+	double headroom;
+	weir_time forget;
+};
+
+struct weir_policy_tbf_rule {
+	const char *match; /* tenants' paths; '*' for any text, several with a space between */
+	double rate;       /* requests per second, of each that it matches */
+};
+
+struct weir_policy_tbf { /* Lustre's filter, ctl/tbf.h */
+	unsigned depth;
+	double other; /* requests per second of who matches no rule; INFINITY: no limit */
+	struct weir_policy_tbf_rule *rules; /* in order; in the policy's memory */
+	size_t n_rules;
 };
 
 struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stated */
 	const char **to;   /* addresses */
 	size_t n_to;
 	const char *listen, *key, *cluster;
-	const char *host; /* who we are; NULL: what the machine is called */
-	weir_time period; /* between two steps of the controllers */
+	struct weir_place *to_at, listen_at; /* where these stand; to_at: of each of `to` */
+	const char *host;                    /* who we are; NULL: what the machine is called */
+	weir_time period;                    /* between two steps of the controllers */
+};
+
+struct weir_policy_cluster {      /* servers under one controller; n_servers 0: none */
+	const char *name;         /* never NULL in a cluster */
+	const char *key;          /* file */
+	const char **controllers; /* where servers find it */
+	size_t n_controllers;
+	const char **listen; /* where it listens, if that is not there */
+	size_t n_listen;
+	const char **servers; /* names of resources, over all machines; sorted */
+	size_t n_servers;
+	weir_time period;   /* a QoS period */
+	weir_time interval; /* between two rounds of the controller; 0: it adapts */
+	struct weir_place at;
 };
 
 struct weir_resource {
 	const char *name, *back; /* back: NULL when not stated */
 	enum weir_controller controller;
 	struct weir_policy_parda parda;
+	struct weir_policy_adaptbf adaptbf;
+	struct weir_policy_tbf tbf;
 	double depth; /* the window until a controller sets it; 0: auto */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
@@ -123,6 +176,8 @@ struct weir_resource {
 	bool read_only;             /* nothing is written, whatever its exports say */
 	struct weir_policy_tls tls; /* of an upstream */
 };
+
+#define WEIR_POLICY_KEEP_LEAST (1u << 20) /* bytes: less would flush after every few writes */
 
 struct weir_export { /* a part of a resource under a name that clients ask for */
 	const char *name;
@@ -159,14 +214,16 @@ struct weir_policy {
 	/* The gateway's own; NULL or 0: not stated. */
 	const char **api; /* addresses as in listen, where it is asked and told */
 	size_t n_api;
-	const char *token; /* file; there is one when api names a TCP address */
-	const char *state; /* folder for what is kept across a restart */
-	unsigned threads;  /* workers; 0: auto */
-	uint64_t buffers;  /* key `memory`: bytes for payloads, all threads together */
+	const char *token;        /* file; there is one when api names a TCP address */
+	const char *state;        /* folder for what is kept across a restart */
+	const char *tenants_text; /* of the file that `tenants` names; NULL: it names none */
+	unsigned threads;         /* workers; 0: auto */
+	uint64_t buffers;         /* key `memory`: bytes for payloads, all threads together */
 	enum weir_policy_log_level log_level; /* INFO when not stated */
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;
 	struct weir_policy_peers peers;
+	struct weir_policy_cluster cluster;
 	const struct policy_index *index; /* in `memory`; NULL: put together by hand */
 };
 

@@ -82,6 +82,8 @@ void gate_window(struct weir_gate *g, weir_time now)
 		g->full_since = now;
 	else
 		g->full_time += now - g->full_since;
+	if (!full && now > g->full_since)
+		g->full_until = now;
 	g->full = full;
 }
 
@@ -206,6 +208,11 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 	}
 	g->in_flight -= (uint32_t)n;
 	g->served += n;
+	if (g->full && now > g->full_since)
+		g->full_served += n;
+	else if (now == g->full_until) /* the others that came back at that moment */
+		for (size_t i = 0; i < n; i++)
+			g->full_served += reqs[i]->dispatched < now;
 	gate_window(g, now);
 }
 

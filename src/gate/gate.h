@@ -180,7 +180,8 @@ WEIR_API void weir_gate_done(
 WEIR_API weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now);
 
 /* Takes back every queued request of `tenant` for which match(req, arg); drop(req, arg) receives
- * each, in order. For clients that left. O(the tenant's queue). Returns how many. */
+ * each, in order. For clients that left. O(the tenant's queue). Returns how many. Who submits one of
+ * them again may, before the next call, set its `submitted` to what it was: then it waits since then. */
 WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 	bool (*match)(const struct weir_req *, void *), void (*drop)(struct weir_req *, void *),
 	void *arg);
@@ -213,7 +214,8 @@ struct weir_gate_totals {
 	uint64_t submitted, dispatched, served;
 	uint32_t queued, in_flight;
 	double window;
-	weir_time full; /* time so far during which the window was full */
+	weir_time full;       /* time so far during which the window was full */
+	uint64_t full_served; /* of served: those that came back in that time */
 };
 WEIR_API void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
 /* Time so far during which the node's own hold buckets held it; an inner one: a head under it. */

@@ -159,6 +159,7 @@ struct weir_gate {
 	bool full;           /* in flight ≥ limit, since full_since */
 	weir_time full_time; /* total until full_since, or now if not full */
 	weir_time full_since;
+	weir_time full_until; /* when it was last so for some time, and then not */
 	/* who waits */
 	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
 	bool ready_reserved, ready_rest;
@@ -189,7 +190,7 @@ struct weir_gate {
 	uint32_t room_lanes, n_lanes, free_lanes; /* free: list by node */
 	uint32_t *place[3]; /* by class, if the order is keyed: of nodes and of lanes in turns */
 	uint32_t room_place;
-	uint64_t submitted, dispatched, served;
+	uint64_t submitted, dispatched, served, full_served;
 	struct pool pool;    /* buckets that are too many for their node */
 	struct stats *stats; /* NULL: no histograms */
 };

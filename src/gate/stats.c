@@ -185,6 +185,7 @@ void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_total
 		.in_flight = g->in_flight,
 		.window = (double)g->window.size / (double)WINDOW_ONE,
 		.full = (weir_time)stats_full(g, g->now),
+		.full_served = g->full_served,
 	};
 }
 

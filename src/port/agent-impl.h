@@ -13,32 +13,42 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	struct parda *parda; /* NULL: no controller */
 	struct weir_policy_parda config;
 	char array[256];
-	uint64_t hash; /* of it, as in messages */
+	uint64_t hash;   /* of it, as in messages */
+	uint64_t number; /* among this host's resources that are that array's */
 	bool away;
-	bool measure;       /* what the task does: else it sets the window */
+	enum agent_errand {    /* what the task is sent for */
+		AGENT_ASK,     /* an upstream is asked for how long it holds requests */
+		AGENT_MEASURE, /* what the gate counted */
+		AGENT_SET,     /* the window */
+	} errand;
 	uint64_t serial;    /* of the agent when it was sent */
 	int rc;             /* of the measuring */
+	double held;        /* ns: for how long an upstream's limits held a request, on the mean */
 	bool fresh;         /* `was` holds what this policy's tenants had; else the first look */
 	weir_time at, then; /* of `now` and `was` */
 	const struct weir_policy *policy;
 	size_t n;                        /* tenants */
 	struct resource_load *now, *was; /* n each */
-	struct parda_vm *vms;            /* n */
+	struct parda_vm *vms;            /* n + 1 */
+	struct weir_bounds *bounds;      /* n: what each is guaranteed */
 	struct parda_decision last;
+	double held_then; /* `held` of the last step: the main thread's, as that is */
 	uint64_t steps;
 	bool said_alone, said_any;
 };
 
 struct agent {
 	struct gateway *gateway;
-	struct peers *peers; /* NULL: none */
-	uint64_t id, instance;
+	struct peers *peers;          /* NULL: none */
+	char host[PEER_NAME_MAX + 1]; /* who we are */
+	uint64_t instance;
 	uint64_t serial; /* one more with each policy */
 	struct loop_timer timer;
 	weir_time period;
 	struct agent_seat *seats; /* one a resource, in the gateway's order */
 	size_t n_seats, n_away;
 	bool told;             /* in this period */
+	bool asked;            /* upstreams, for this period's step */
 	bool closed, given_up; /* of the farewell */
 };
 

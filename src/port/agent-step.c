@@ -6,9 +6,16 @@
  * what it says and posts it back. A resource that does not come back in time is left out of this
  * period's message, and asked again when it has.
  */
+#include "ctl/parda-message.h"
+#include "ctl/parda-tenant.h"
 #include "port/agent-impl.h"
 #include "port/log.h"
 #include <string.h>
+
+/* Of a period: how long before a step upstreams are asked. A quarter of the shortest, 25 ms, is longer than
+ * any network takes. */
+#define ASK_PART  4
+#define HELD_MOST 0.99 /* of a time inside */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -19,8 +26,11 @@ void agent_seat_there(struct loop_task *t)
 	struct agent_seat *s = OF(struct agent_seat, there, t);
 	struct resource *r = s->resource->resource;
 
-	if (s->measure) {
+	if (s->errand == AGENT_ASK) {
+		resource_ask_upstream(r);
+	} else if (s->errand == AGENT_MEASURE) {
 		s->rc = resource_load(r, s->policy, s->now, s->n);
+		s->held = resource_held_upstream(r);
 		s->at = loop_now(s->resource->worker->loop);
 	} else {
 		resource_window(r, s->last.window);
@@ -28,9 +38,9 @@ void agent_seat_there(struct loop_task *t)
 	loop_post(s->agent->gateway->loop, &s->back);
 }
 
-static void send(struct agent *a, struct agent_seat *s, bool measure)
+static void send(struct agent *a, struct agent_seat *s, enum agent_errand errand)
 {
-	s->measure = measure;
+	s->errand = errand;
 	s->serial = a->serial;
 	s->away = true;
 	a->n_away++;
@@ -42,29 +52,29 @@ static void send(struct agent *a, struct agent_seat *s, bool measure)
 void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 {
 	struct agent *a = arg;
-	uint64_t id = peer_hash(m->name);
 
 	for (size_t i = 0; i < a->n_seats; i++) {
 		struct agent_seat *s = &a->seats[i];
 
-		if (s->parda && m->kind == PEER_LEAVE)
-			parda_leave(s->parda, id, m->instance);
+		for (unsigned k = 0; s->parda && m->kind == PEER_LEAVE && k < PEER_REPORTS_MAX; k++)
+			parda_leave(s->parda, parda_message_id(m->name, k), m->instance);
 		for (unsigned k = 0; s->parda && k < m->n_reports; k++) {
-			const struct peer_report *r = &m->reports[k];
-			struct parda_report heard = {.id = id,
-				.instance = m->instance,
-				.sequence = m->sequence,
-				.shares = r->shares,
-				.beta = r->beta,
-				.window = r->window,
-				.inside = r->inside,
-				.latency = r->latency,
-				.ios = r->ios,
-				.threshold = r->threshold};
+			struct parda_report heard = parda_message_read(m, &m->reports[k]);
 
-			if (r->resource == s->hash)
+			if (m->reports[k].resource == s->hash)
 				parda_hear(s->parda, &heard);
 		}
+	}
+}
+
+/* Resources of ours that are one array's are each other's peers, and no message comes back to us. */
+static void tell_ours(struct agent *a, const struct agent_seat *from)
+{
+	for (size_t i = 0; i < a->n_seats; i++) {
+		struct agent_seat *s = &a->seats[i];
+
+		if (s != from && s->parda && s->hash == from->hash)
+			parda_hear(s->parda, &from->last.report);
 	}
 }
 
@@ -73,25 +83,21 @@ static void tell(struct agent *a)
 	struct peer_report reports[PEER_REPORTS_MAX];
 	unsigned n = 0;
 
-	if (a->told || !a->peers)
+	if (a->told)
 		return;
 	a->told = true;
-	for (size_t i = 0; i < a->n_seats && n < PEER_REPORTS_MAX; i++) {
+	for (size_t i = 0; i < a->n_seats; i++) {
 		const struct agent_seat *s = &a->seats[i];
-		const struct parda_report *r = &s->last.report;
 
-		if (s->parda && s->steps)
-			reports[n++] = (struct peer_report){.resource = s->hash,
-				.shares = r->shares,
-				.beta = r->beta,
-				.window = r->window,
-				.inside = r->inside,
-				.latency = r->latency,
-				.ios = r->ios,
-				.threshold = r->threshold,
-				.period = a->period};
+		if (!s->parda || !s->steps)
+			continue;
+		tell_ours(a, s);
+		if (n < PEER_REPORTS_MAX)
+			reports[n++] =
+				parda_message_write(&s->last.report, s->hash, s->number, a->period);
 	}
-	peer_send(a->peers, reports, n);
+	if (a->peers)
+		peer_send(a->peers, reports, n);
 }
 
 /* ---- a step */
@@ -99,6 +105,36 @@ static void tell(struct agent *a)
 static double grown(double now, double was)
 {
 	return now > was ? now - was : 0; /* a node that was made anew begins at 0 */
+}
+
+static uint64_t more(uint64_t now, uint64_t was)
+{
+	return now > was ? now - was : 0;
+}
+
+/* The part of a time inside the back end that limits upstream were the reason of: of as many requests as
+ * came back, or of one where none did. It was asked a moment ago, and not of just these: never all of it. */
+static double held_of(const struct agent_seat *s, double device_ns, uint64_t served)
+{
+	double held = s->held * (double)(served ? served : 1);
+
+	return held < device_ns * HELD_MOST ? held : device_ns * HELD_MOST;
+}
+
+static struct parda_vm vm_of(const struct agent_seat *s, size_t i, double span)
+{
+	const struct resource_load *now = &s->now[i], *was = &s->was[i];
+	double device_ns = grown(now->device_ns, was->device_ns);
+	const double *min = s->bounds[i].min;
+	struct parda_tenant t = {.shares = weir_policy_shares(s->policy, i),
+		.ios = (double)more(now->served, was->served),
+		.bytes = (double)more(now->bytes, was->bytes),
+		.wanting_ns = grown(now->wanting_ns, was->wanting_ns) -
+			      held_of(s, device_ns, more(now->served, was->served)),
+		.min_ios = min[weir_limit_slot(WEIR_UNIT_REQUESTS, WEIR_OPS_ALL)],
+		.min_bytes = min[weir_limit_slot(WEIR_UNIT_BYTES, WEIR_OPS_ALL)]};
+
+	return parda_tenant_vm(&t, span, (double)s->config.slot);
 }
 
 static void measure(struct agent_seat *s, struct parda_measured *ret)
@@ -109,15 +145,14 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 	*ret = (struct parda_measured){.vms = s->vms};
 	for (size_t i = 0; i < s->n; i++) {
 		const struct resource_load *now = &s->now[i], *was = &s->was[i];
-		double inside = grown(now->device_ns, was->device_ns);
-		double wanting = grown(now->wanting_ns, was->wanting_ns);
+		uint64_t served = more(now->served, was->served);
+		double device_ns = grown(now->device_ns, was->device_ns);
 
-		ret->ios += now->served > was->served ? now->served - was->served : 0;
-		ret->bytes += grown((double)now->bytes, (double)was->bytes);
-		ret->latency_ns += inside;
-		if (now->clients || wanting > 0)
-			s->vms[n++] = (struct parda_vm){.shares = weir_policy_shares(s->policy, i),
-				.outstanding = wanting / span};
+		ret->ios += served;
+		ret->bytes += (double)more(now->bytes, was->bytes);
+		ret->latency_ns += device_ns - held_of(s, device_ns, served);
+		s->vms[n] = vm_of(s, i, span);
+		n += now->clients || s->vms[n].outstanding > 0;
 	}
 	ret->inside = ret->latency_ns / span;
 	ret->n_vms = n;
@@ -141,6 +176,20 @@ static void say(struct agent_seat *s)
 	s->said_alone = s->last.alone;
 }
 
+/* Other resources of ours are peers as well; but of other hosts only is it said who is heard. */
+static void others_only(struct agent_seat *s)
+{
+	const struct agent *a = s->agent;
+
+	for (size_t i = 0; i < a->n_seats; i++) {
+		const struct agent_seat *o = &a->seats[i];
+
+		if (o != s && o->parda && o->steps && o->hash == s->hash && s->last.peers > 0)
+			s->last.peers--;
+	}
+	s->last.alone = !s->config.local && s->last.peers == 0;
+}
+
 /* What was measured has come. true: there is a window to be set. */
 static bool step(struct agent_seat *s)
 {
@@ -153,6 +202,8 @@ static bool step(struct agent_seat *s)
 	if (!first && s->at > s->then) {
 		measure(s, &m);
 		parda_step(s->parda, s->at, &m, &s->last);
+		others_only(s);
+		s->held_then = s->held;
 		s->steps++;
 		say(s);
 	}
@@ -170,20 +221,34 @@ void agent_seat_back(struct loop_task *t)
 
 	s->away = false;
 	a->n_away--;
-	if (s->serial == a->serial && s->measure && s->parda && step(s))
-		send(a, s, false);
-	if (a->n_away == 0)
+	if (s->serial == a->serial && s->errand == AGENT_MEASURE && s->parda && step(s))
+		send(a, s, AGENT_SET);
+	if (a->n_away == 0 && s->errand != AGENT_ASK)
 		tell(a);
 }
 
+static void send_all(struct agent *a, enum agent_errand errand)
+{
+	for (size_t i = 0; i < a->n_seats; i++)
+		if (a->seats[i].parda && !a->seats[i].away)
+			send(a, &a->seats[i], errand);
+}
+
+/* Twice a period: upstreams are asked a little before their answers are used. */
 void agent_tick(struct loop_timer *t, weir_time now)
 {
 	struct agent *a = OF(struct agent, timer, t);
+	weir_time lead = a->period / ASK_PART;
 
+	if (!a->asked) {
+		a->asked = true;
+		send_all(a, AGENT_ASK);
+		loop_set(a->gateway->loop, &a->timer, now + lead);
+		return;
+	}
+	a->asked = false;
 	tell(a); /* somebody was late the last time */
 	a->told = false;
-	for (size_t i = 0; i < a->n_seats; i++)
-		if (a->seats[i].parda && !a->seats[i].away)
-			send(a, &a->seats[i], true);
-	loop_set(a->gateway->loop, &a->timer, now + a->period);
+	send_all(a, AGENT_MEASURE);
+	loop_set(a->gateway->loop, &a->timer, now + a->period - lead);
 }

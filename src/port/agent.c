@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agent: start, change and end of a host's controllers; agent-step.c is what they do. */
+#include "ctl/parda-message.h"
 #include "port/agent-impl.h"
 #include "port/log.h"
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,16 +21,18 @@ static void seat_clear(struct agent_seat *s)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
+	free(s->bounds);
 	s->parda = NULL;
 	s->now = s->was = NULL;
 	s->vms = NULL;
+	s->bounds = NULL;
 }
 
 static bool same(const struct weir_policy_parda *a, const struct weir_policy_parda *b)
 {
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
-	       a->age == b->age && a->size_fixed == b->size_fixed;
+	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -39,11 +43,22 @@ static struct parda_law law_of(const struct weir_policy_parda *c)
 		.wmax = c->wmax};
 }
 
+/* Seats are seen to in their order, so that those before this one have their array already. */
+static uint64_t number_of(const struct agent_seat *s, const char *array)
+{
+	uint64_t n = 0;
+
+	for (const struct agent_seat *other = s->agent->seats; other < s; other++)
+		n += other->parda && strcmp(other->array, array) == 0;
+	return n;
+}
+
 /* The controller goes on where only its law is another; else it begins anew. */
 static int seat_controller(struct agent_seat *s, const struct weir_policy_parda *c)
 {
 	const struct agent *a = s->agent;
-	struct parda_config config = {.id = a->id,
+	uint64_t number = number_of(s, c->array);
+	struct parda_config config = {.id = parda_message_id(a->host, number),
 		.instance = a->instance,
 		.law = law_of(c),
 		.find = c->find,
@@ -54,11 +69,13 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
+		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed};
 	struct parda *made;
 	int r = 0;
 
-	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0) {
+	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
+		s->number == number) {
 		r = parda_set_law(s->parda, &config.law);
 	} else {
 		r = parda_new(&config, &made);
@@ -74,6 +91,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 	s->config = *c;
 	s->config.array = s->array;
 	s->hash = peer_hash(s->array);
+	s->number = number;
 	return 0;
 }
 
@@ -84,13 +102,17 @@ static int seat_room(struct agent_seat *s, const struct weir_policy *p)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
+	free(s->bounds);
 	s->now = calloc(n, sizeof(*s->now));
 	s->was = calloc(n, sizeof(*s->was));
 	s->vms = calloc(n, sizeof(*s->vms));
+	s->bounds = calloc(n, sizeof(*s->bounds));
 	s->policy = p;
 	s->n = p->n_tenants;
 	s->fresh = false;
-	return s->now && s->was && s->vms ? 0 : -ENOMEM;
+	if (!s->now || !s->was || !s->vms || !s->bounds)
+		return -ENOMEM;
+	return weir_policy_bounds(p, s->bounds);
 }
 
 /* No task of the seat's is on the resource's thread: what was sent before a swap has run. */
@@ -119,7 +141,7 @@ static bool is_wanted(const struct weir_policy *p)
 	bool wanted = p->peers.n_to > 0;
 
 	for (size_t i = 0; i < p->n_resources; i++)
-		wanted |= p->resources[i].controller != WEIR_CONTROLLER_NONE;
+		wanted |= p->resources[i].controller == WEIR_CONTROLLER_PARDA;
 	return wanted;
 }
 
@@ -193,7 +215,7 @@ static int who_we_are(struct agent *a, struct weir_err *err)
 	char host[HOST_NAME_MAX + 1] = "";
 
 	gethostname(host, HOST_NAME_MAX);
-	a->id = peer_hash(p->host ? p->host : host);
+	snprintf(a->host, sizeof(a->host), "%s", p->host ? p->host : host);
 	a->instance = 1; /* alone, any will do */
 	return p->n_to ? open_peers(a, p->host ? p->host : host, err) : 0;
 }
@@ -303,7 +325,8 @@ bool agent_look(const struct gateway *g, size_t resource, struct agent_view *ret
 
 	if (!s || !s->parda)
 		return false;
-	*ret = (struct agent_view){.array = s->array, .last = s->last, .steps = s->steps};
+	*ret = (struct agent_view){
+		.array = s->array, .last = s->last, .held = s->held_then, .steps = s->steps};
 	parda_counts(s->parda, &ret->counts);
 	return true;
 }

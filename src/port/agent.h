@@ -2,7 +2,8 @@
 /*
  * agent: the controllers of a host, on the gateway's main thread.
  *
- * Once a period, for each resource that the policy gives a controller: the resource's thread leaves what its
+ * Once a period, for each resource that the policy gives a controller: its upstream, if that is a gateway
+ * like this one, is asked for how long limits held our requests there; the resource's thread leaves what its
  * gate measured (a posted task; nobody waits), the controller (ctl/parda) makes a window of it and
  * of what the peers said, and the window goes back the same way. When all resources are through, the
  * peers are told, in one message (port/peer.h).
@@ -36,6 +37,7 @@ struct agent_view {
 	const char *array;          /* as the hosts call it */
 	struct parda_decision last; /* report.sequence 0: there was no step yet */
 	struct parda_counts counts;
+	double held; /* ns: of a request, by limits of an upstream that tells it */
 	uint64_t steps;
 };
 /* false: the resource (index) has no controller. */

@@ -4,8 +4,10 @@
  * there (a max that nobody set, a capacity that is not known yet) is null.
  */
 #include "port/api.h"
+#include "port/ledger-json.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
@@ -45,7 +47,36 @@ static json_t *seconds(double ns)
 	return real(ns / 1e9);
 }
 
+/* Counters whose names are those of their fields. */
+struct counter {
+	const char *name;
+	size_t at;
+	bool wide; /* 64 bits; else 32 */
+};
+#define COUNTER(type, field)                                                                       \
+	{                                                                                          \
+		.name = #field, .at = offsetof(type, field),                                       \
+		.wide = sizeof(((type *)0)->field) == sizeof(uint64_t)                             \
+	}
+
+static void counters(json_t *j, const void *of, const struct counter *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *p = (const char *)of + list[i].at;
+
+		json_object_set_new(j, list[i].name,
+			count(list[i].wide ? *(const uint64_t *)(const void *)p
+					   : *(const uint32_t *)(const void *)p));
+	}
+}
+
 /* ---- tenants */
+
+#define OF(field) COUNTER(struct snapshot_tenant, field)
+static const struct counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
+	OF(bytes), OF(reads), OF(writes), OF(others), OF(errors), OF(queued), OF(in_flight),
+	OF(clients)};
+#undef OF
 
 static json_t *limits(const double *of, bool max)
 {
@@ -102,31 +133,26 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 
 	if (!j)
 		return NULL;
-	json_object_set_new(j, "arrivals", count(t->arrivals));
-	json_object_set_new(j, "dispatched", count(t->dispatched));
-	json_object_set_new(j, "served", count(t->served));
-	json_object_set_new(j, "bytes", count(t->bytes));
-	json_object_set_new(j, "reads", count(t->reads));
-	json_object_set_new(j, "writes", count(t->writes));
-	json_object_set_new(j, "others", count(t->others));
-	json_object_set_new(j, "errors", count(t->errors));
+	counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
 	json_object_set_new(j, "by_class",
 		json_pack("{s:o, s:o, s:o}", "priority", count(t->by_class[0]), "reserved",
 			count(t->by_class[1]), "rest", count(t->by_class[2])));
-	json_object_set_new(j, "queued", count(t->queued));
-	json_object_set_new(j, "in_flight", count(t->in_flight));
-	json_object_set_new(j, "clients", count(t->clients));
 	json_object_set_new(j, "wait_s", waits(t));
 	json_object_set_new(j, "device_s", seconds(t->device_ns));
 	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
 	json_object_set_new(j, "gate", latency(t->wait, false));
-	json_object_set_new(j, "device", latency(t->device, false));
+	json_object_set_new(j, "device", latency(t->device, histograms));
 	return j;
 }
 
 /* ---- resources */
+
+#define OF(field) COUNTER(struct snapshot_resource, field)
+static const struct counter resource_counters[] = {OF(submitted), OF(dispatched), OF(served),
+	OF(errors), OF(lost), OF(queued), OF(in_flight), OF(clients)};
+#undef OF
 
 static json_t *capacity(const struct snapshot_resource *r)
 {
@@ -140,9 +166,66 @@ static json_t *parda(const struct snapshot_resource *r)
 {
 	if (!r->controlled)
 		return json_null();
-	return json_pack("{s:o, s:b, s:o, s:o, s:o}", "peers", count(r->peers), "alone", r->alone,
-		"shares", real(r->shares), "beta", real(r->beta), "latency_s",
-		r->latency > 0 ? seconds((double)r->latency) : json_null());
+	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "peers", count(r->peers),
+		"alone", r->alone, "same_name", r->twice, "shares", real(r->shares), "beta",
+		real(r->beta), "latency_s",
+		r->latency > 0 ? seconds((double)r->latency) : json_null(), "threshold_s",
+		seconds((double)r->aim), "held_s", seconds((double)r->held));
+}
+
+/* What of both sums is off is there to be checked: 0, always. */
+static json_t *adaptbf(const struct snapshot_adaptbf *a)
+{
+	json_t *j = a ? json_pack("{s:s, s:b, s:I, s:I}", "tokens", a->hold ? "hold" : "first",
+				"learns", a->learns, "tokens_off", (json_int_t)a->tokens_off,
+				"records_off", (json_int_t)a->records_off)
+		      : json_null();
+	json_t *jobs = a ? json_array() : NULL;
+
+	if (!a || !j)
+		return j;
+	ledger_json_state(j, &a->state);
+	json_object_set_new(j, "step_s", seconds((double)a->took));
+	for (size_t i = 0; i < a->n_jobs; i++) {
+		json_t *job = json_pack("{s:o}", "tenant", text(a->jobs[i].tenant));
+
+		ledger_json_job(job, &a->jobs[i].account);
+		json_array_append_new(jobs, job);
+	}
+	json_object_set_new(j, "jobs", jobs);
+	return j;
+}
+
+/* A number of tokens; null: no limit. */
+static json_t *tokens(int64_t n)
+{
+	return n == LEASE_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *lease(const struct snapshot_lease *l)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "tenant", text(l->tenant),
+		"used", tokens(l->used), "claim", tokens(l->claim), "cap", tokens(l->cap),
+		"reserved", tokens(l->reserved), "limit", tokens(l->limit), "r_tokens",
+		tokens(l->r), "l_tokens", tokens(l->l), "closed_loop", l->closed);
+}
+
+static json_t *pshift(const struct snapshot_pshift *p)
+{
+	static const char *const states[LEASE_STATES] = {"blind", "leased", "held", "static"};
+	json_t *leases = p ? json_array() : NULL;
+
+	if (!p)
+		return json_null();
+	for (size_t i = 0; i < p->n_leases; i++)
+		json_array_append_new(leases, lease(&p->leases[i]));
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"state", states[p->status.state], "period", count(p->status.period), "granted",
+		count(p->status.granted), "generation", count(p->status.generation), "interval_s",
+		seconds((double)p->status.interval), "capacity", real(p->capacity), "reports",
+		count(p->status.reports), "entries", count(p->status.entries), "taken",
+		count(p->status.taken), "refused", count(p->status.refused), "looks",
+		count(p->looks), "busy_s", seconds((double)p->busy), "leases", leases);
 }
 
 static json_t *resource(const struct snapshot_resource *r)
@@ -153,17 +236,13 @@ static json_t *resource(const struct snapshot_resource *r)
 
 	if (!j)
 		return NULL;
-	json_object_set_new(j, "submitted", count(r->submitted));
-	json_object_set_new(j, "dispatched", count(r->dispatched));
-	json_object_set_new(j, "served", count(r->served));
-	json_object_set_new(j, "errors", count(r->errors));
-	json_object_set_new(j, "lost", count(r->lost));
-	json_object_set_new(j, "queued", count(r->queued));
-	json_object_set_new(j, "in_flight", count(r->in_flight));
-	json_object_set_new(j, "clients", count(r->clients));
+	counters(j, r, resource_counters, sizeof(resource_counters) / sizeof(*resource_counters));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
 	json_object_set_new(j, "thread", count(r->thread));
+	json_object_set_new(j, "controller", text(r->controller));
 	json_object_set_new(j, "parda", parda(r));
+	json_object_set_new(j, "adaptbf", adaptbf(r->adaptbf));
+	json_object_set_new(j, "pshift", pshift(r->pshift));
 	return j;
 }
 
@@ -185,6 +264,23 @@ static json_t *peers(const struct snapshot *s)
 		count(p->full), "same_name", p->same ? text(p->same_name) : json_null());
 }
 
+static json_t *controllers(const struct snapshot *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_links; i++) {
+		const struct snapshot_link *l = &s->links[i];
+
+		json_array_append_new(list,
+			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", text(l->resource),
+				"address", text(l->address), "up", l->up, "since_s",
+				l->since ? seconds((double)(s->now - l->since)) : json_null(),
+				"lost", count(l->downs), "why",
+				l->why[0] ? text(l->why) : json_null()));
+	}
+	return list;
+}
+
 /* ---- the whole */
 
 json_t *api_status(const struct snapshot *s, bool histograms)
@@ -198,14 +294,14 @@ json_t *api_status(const struct snapshot *s, bool histograms)
 		json_array_append_new(resources, resource(&s->resources[i]));
 		clients += s->resources[i].clients;
 	}
-	return json_pack(
-		"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, "
+			 "s:o, s:o, s:o}",
 		"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
 		seconds((double)(s->now - s->started)), "policy_version", count(s->version),
 		"enforce", s->enforce, "connections", "accepted", count(s->connections), "refused",
 		count(s->refused), "broken", count(s->broken), "buffers", "used", count(s->memory),
 		"limit", count(s->memory_budget), "clients", count(clients), "tenants", tenants,
-		"resources", resources, "peers", peers(s));
+		"resources", resources, "peers", peers(s), "controllers", controllers(s));
 }
 
 json_t *api_clients(const struct snapshot *s)

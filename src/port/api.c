@@ -6,8 +6,9 @@
  * wrong), 404, 405, 409 (not now), 413 or 500.
  */
 #include "port/api.h"
+#include "port/gateway-ledger.h"
 #include "port/gateway.h"
-#include "port/http.h"
+#include "port/http-json.h"
 #include "port/log.h"
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +18,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define JSON      "application/json"
-#define PROM      "text/plain; version=0.0.4; charset=utf-8"
 #define KEY_MAX   512 /* bytes of what `set` names */
 #define VALUE_MAX 512
 /* Requests that a recording takes unless told otherwise: some 4 GB of lines, what a reader takes. */
@@ -37,26 +36,6 @@ struct api {
 
 /* ---- replies */
 
-static void give(struct http_reply *ret, unsigned status, json_t *j)
-{
-	ret->status = 500;
-	ret->type = JSON;
-	ret->body = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-	json_decref(j);
-	if (!ret->body)
-		return;
-	ret->status = status;
-	ret->length = strlen(ret->body);
-}
-
-static void fail(struct http_reply *ret, unsigned status, const char *why)
-{
-	json_t *text = json_string(why);
-
-	give(ret, status,
-		json_pack("{s:o}", "error", text ? text : json_string("not to be said in UTF-8")));
-}
-
 /* What a negative errno is in HTTP. */
 static void fail_errno(struct http_reply *ret, int code, const struct weir_err *err)
 {
@@ -65,7 +44,7 @@ static void fail_errno(struct http_reply *ret, int code, const struct weir_err *
 			  : code == -EBUSY                                      ? 409
 										: 500;
 
-	fail(ret, status, err->text[0] ? err->text : strerror(-code));
+	http_json_fail(ret, status, err->text[0] ? err->text : strerror(-code));
 }
 
 static json_t *note_json(const struct gateway_note *n)
@@ -136,7 +115,7 @@ static void get_metrics(struct api *a, const struct http_request *q, struct http
 	f = open_memstream(&ret->body, &ret->length);
 	if (f) {
 		metrics_write(s, &process, f);
-		ret->type = PROM;
+		ret->type = HTTP_PROM;
 		ret->status = fclose(f) == 0 ? 200 : 500;
 	}
 	snapshot_free(s);
@@ -148,7 +127,7 @@ static void get_status(struct api *a, const struct http_request *q, struct http_
 
 	if (gateway_snapshot(a->gateway, &s) < 0)
 		return;
-	give(ret, 200, api_status(s, flag(q, "histograms")));
+	http_json_give(ret, 200, api_status(s, flag(q, "histograms")));
 	snapshot_free(s);
 }
 
@@ -158,8 +137,16 @@ static void get_clients(struct api *a, const struct http_request *q, struct http
 
 	if (gateway_snapshot(a->gateway, &s) < 0)
 		return;
-	give(ret, 200, api_clients(s));
+	http_json_give(ret, 200, api_clients(s));
 	snapshot_free(s);
+}
+
+static void get_ledger(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	json_t *j;
+
+	if (gateway_ledger(a->gateway, &j) == 0)
+		http_json_give(ret, 200, j);
 }
 
 /* ---- the policy */
@@ -173,18 +160,19 @@ static void get_policy(struct api *a, const struct http_request *q, struct http_
 	for (size_t i = 0; gateway_override(a->gateway, i, &key, &value); i++)
 		json_array_append_new(
 			overrides, json_pack("{s:s, s:s}", "key", key, "value", value));
-	give(ret, 200,
-		json_pack("{s:o, s:b, s:s, s:s, s:s, s:o}", "version",
+	http_json_give(ret, 200,
+		json_pack("{s:o, s:b, s:s, s:s, s:s, s:s*, s:o}", "version",
 			json_integer((json_int_t)gateway_version(a->gateway)), "enforce",
 			gateway_policy(a->gateway)->enforce, "name",
 			gateway_policy_name(a->gateway), "folder",
 			getcwd(here, sizeof(here)) ? here : "/", "text",
-			gateway_policy_text(a->gateway), "overrides", overrides));
+			gateway_policy_text(a->gateway), "tenants_text",
+			gateway_policy(a->gateway)->tenants_text, "overrides", overrides));
 }
 
 static void give_changed(struct api *a, struct gateway_note *note, struct http_reply *ret)
 {
-	give(ret, 200,
+	http_json_give(ret, 200,
 		json_pack("{s:o, s:o}", "version",
 			json_integer((json_int_t)gateway_version(a->gateway)), "notes",
 			note_json(note)));
@@ -228,7 +216,7 @@ static void put_set(struct api *a, const struct http_request *q, struct http_rep
 	while (n && strchr(" \t\r\n", q->body[n - 1]))
 		n--;
 	if (n == 0 || n >= sizeof(value) || memchr(q->body, 0, n)) {
-		fail(ret, 400, "the body must be the value, such as: 5k iops");
+		http_json_fail(ret, 400, "the body must be the value, such as: 5k iops");
 		return;
 	}
 	memcpy(value, q->body, n);
@@ -271,17 +259,17 @@ static void post_record(struct api *a, const struct http_request *q, struct http
 	int r;
 
 	if (!file || file[0] != '/') {
-		fail(ret, 400, "?file= must name the file, from / on");
+		http_json_fail(ret, 400, "?file= must name the file, from / on");
 		return;
 	}
 	if ((most && weir_units_count(most, &n, &err) < 0) ||
 		(duration && weir_units_time(duration, &span, &err) < 0) ||
 		(asked && weir_units_time(asked, &lease, &err) < 0)) {
-		fail(ret, 400, err.text);
+		http_json_fail(ret, 400, err.text);
 		return;
 	}
 	if (n < 1 || n > 1e18) {
-		fail(ret, 400, "requests: must be at least 1");
+		http_json_fail(ret, 400, "requests: must be at least 1");
 		return;
 	}
 	r = gateway_record(a->gateway, file, (uint64_t)n, &err);
@@ -293,12 +281,12 @@ static void post_record(struct api *a, const struct http_request *q, struct http
 	a->record_until = span == WEIR_NEVER ? span : loop_clock() + span;
 	a->record_while = lease;
 	record_asked(a);
-	give(ret, 200, json_pack("{s:b}", "recording", 1));
+	http_json_give(ret, 200, json_pack("{s:b}", "recording", 1));
 }
 
 static void give_record(struct http_reply *ret, bool on, uint64_t recorded, uint64_t dropped)
 {
-	give(ret, 200,
+	http_json_give(ret, 200,
 		json_pack("{s:b, s:I, s:I}", "recording", on, "recorded", (json_int_t)recorded,
 			"dropped", (json_int_t)dropped));
 }
@@ -324,7 +312,7 @@ static void delete_record(struct api *a, const struct http_request *q, struct ht
 
 	loop_set(gateway_loop(a->gateway), &a->record_end, WEIR_NEVER);
 	if (r < 0 && !a->recorded_set)
-		fail(ret, 404, "nothing is being recorded");
+		http_json_fail(ret, 404, "nothing is being recorded");
 	else
 		give_record(ret, false, recorded, dropped);
 	a->recorded_set = false;
@@ -341,6 +329,7 @@ static const struct route {
 	{"GET", "/metrics", false, get_metrics},
 	{"GET", "/v1/status", false, get_status},
 	{"GET", "/v1/clients", false, get_clients},
+	{"GET", "/v1/ledger", false, get_ledger},
 	{"GET", "/v1/policy", false, get_policy},
 	{"PUT", "/v1/policy", false, put_policy},
 	{"PUT", "/v1/set/", true, put_set},
@@ -385,7 +374,8 @@ static void handle(void *arg, const struct http_request *q, struct http_reply *r
 			return;
 		}
 	}
-	fail(ret, there ? 405 : 404, there ? "not by this method" : "there is nothing here");
+	http_json_fail(
+		ret, there ? 405 : 404, there ? "not by this method" : "there is nothing here");
 	if (there)
 		ret->allow = allowed(q->path);
 }

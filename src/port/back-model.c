@@ -228,11 +228,27 @@ static void model_say(const struct back *b, char *text, size_t len)
 		m->inner->ops->say(m->inner, text + n, len - (size_t)n);
 }
 
+static bool model_abandon(struct back *b)
+{
+	struct back *inner = ((struct model *)b)->inner;
+
+	return inner->ops->abandon && inner->ops->abandon(inner);
+}
+
+static uint64_t model_unflushed(const struct back *b)
+{
+	const struct back *inner = ((const struct model *)b)->inner;
+
+	return inner->ops->unflushed ? inner->ops->unflushed(inner) : 0;
+}
+
 static const struct back_ops model_ops = {
 	.name = "model",
 	.start = model_start,
 	.submit = model_submit,
 	.free = model_free,
+	.abandon = model_abandon,
+	.unflushed = model_unflushed,
 	.say = model_say,
 };
 

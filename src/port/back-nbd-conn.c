@@ -164,7 +164,7 @@ static void write_head(const struct nbd *n, const struct slot *s, uint8_t *p)
 			r.flags |= NBD_NO_HOLE;
 		if (s->flags & BACK_FAST_ZERO)
 			r.flags |= NBD_FAST_ZERO;
-		if (s->op == BACK_STATUS && s->io->n_extents == 1)
+		if (s->op == BACK_STATUS && (!s->io || s->io->n_extents == 1))
 			r.flags |= NBD_REQ_ONE;
 	}
 	nbd_request_write(p, &r);

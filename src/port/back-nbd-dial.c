@@ -2,169 +2,40 @@
 /*
  * back-nbd-dial: a connection until it can carry requests: connect, the handshake, TLS inside it.
  *
- * METHOD  To find a host's address and connect to it may block for seconds, so a thread does it, and
- *         says by an eventfd that it has ended. Nobody waits for that thread: whoever of the two, the
- *         thread and the loop, lets go of the attempt last, frees it.
- *         The handshake is wire/nbd-greet.c, fed from the loop; or, when a back end is opened, from
+ * METHOD  To connect may take seconds, and is dial.c's. The handshake is wire/nbd-greet.c, fed from the loop; or, when a back end is opened, from
  *         poll.
  */
 #include "port/back-nbd.h"
+#include "port/dial.h"
 #include "port/loop.h"
 #include "port/tls.h"
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define CONNECT_MOST (5 * WEIR_SEC) /* an attempt; longer than a SYN that is lost twice */
 
-struct dial {
-	pthread_mutex_t lock; /* of all below */
-	int users;            /* 2: thread and loop */
-	int event;            /* eventfd; the loop closes it when it lets go */
-	int fd, result;
-	struct weir_err err;
-	char address[sizeof(((struct nbd_uri *)0)->address)];
-};
-
-/* ---- the thread */
-
-static void let_go(struct dial *d)
-{
-	int left;
-
-	pthread_mutex_lock(&d->lock);
-	left = --d->users;
-	pthread_mutex_unlock(&d->lock);
-	if (left)
-		return;
-	if (d->fd >= 0)
-		close(d->fd);
-	close(d->event);
-	pthread_mutex_destroy(&d->lock);
-	free(d);
-}
-
-static void *run(void *arg)
-{
-	struct dial *d = arg;
-	struct weir_err err = {""};
-	int fd = -1, r = stream_connect(d->address, CONNECT_MOST, &fd, &err);
-
-	pthread_mutex_lock(&d->lock);
-	d->result = r;
-	d->fd = r ? -1 : fd;
-	d->err = err;
-	eventfd_write(d->event, 1);
-	pthread_mutex_unlock(&d->lock);
-	let_go(d);
-	return NULL;
-}
-
-static int start_thread(struct dial *d)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	pthread_t id;
-	int r;
-
-	sigfillset(&all); /* signals are for others */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&id, &attr, run, d);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 int back_nbd_dial(struct nbd *n)
 {
-	struct dial *d = calloc(1, sizeof(*d));
-	int r;
-
-	if (!d)
-		return -ENOMEM;
-	d->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (d->event < 0) {
-		r = -errno;
-		free(d);
-		return r;
-	}
-	pthread_mutex_init(&d->lock, NULL);
-	d->fd = -1;
-	d->users = 2;
-	memcpy(d->address, n->uri.address, sizeof(d->address));
-	n->dial_fd = (struct loop_fd){.fd = d->event, .ready = back_nbd_dialled};
-	r = loop_add(n->loop, &n->dial_fd, EPOLLIN);
-	if (!r)
-		r = start_thread(d);
-	if (r) {
-		loop_remove(n->loop, &n->dial_fd);
-		d->users = 1;
-		let_go(d);
-		return r;
-	}
-	n->dial = d;
-	return 0;
-}
-
-int back_nbd_dial_end(struct nbd *n, int *ret_fd, struct weir_err *err)
-{
-	struct dial *d = n->dial;
-	int r;
-
-	pthread_mutex_lock(&d->lock);
-	r = d->result;
-	*err = d->err;
-	if (!r) {
-		*ret_fd = d->fd;
-		d->fd = -1;
-	}
-	pthread_mutex_unlock(&d->lock);
-	back_nbd_dial_drop(n);
-	return r;
+	return dial_start(n->loop, n->uri.address, CONNECT_MOST, back_nbd_dialled, n, &n->dial);
 }
 
 void back_nbd_dial_drop(struct nbd *n)
 {
-	if (!n->dial)
-		return;
-	loop_remove(n->loop, &n->dial_fd);
-	let_go(n->dial);
+	dial_drop(n->dial);
 	n->dial = NULL;
 }
 
 /* ---- the handshake */
-
-/* A host that went away without a word is noticed also while nothing is asked of it. Errors do not
- * matter: a unix socket has none of this. */
-static void watch_peer(int fd, weir_time timeout)
-{
-	const int on = 1, idle = 10, every = 5, most = 3; /* s, s, times */
-	const unsigned ms = (unsigned)(timeout / WEIR_MS);
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &most, sizeof(most));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
-}
 
 void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
 {
 	/* Structured replies are asked for only because block status needs them; a server that has
 	 * them may then leave out holes and tell where an error is. */
 	nbd_greet_init(&c->greet, n->uri.name, n->uri.tls, true, true);
-	watch_peer(fd, n->timeout);
+	c->greet.want_held = true;
+	stream_watch(fd, n->timeout);
 	c->stream = (struct stream){.fd = fd};
 	c->nbd = n;
 	c->state = CONN_GREET;

@@ -36,7 +36,7 @@ static int end_reply(struct nbd *n, struct conn *c)
 
 	if (!s->error && s->op == BACK_READ && s->got != s->length)
 		return -EPROTO;
-	if (!s->error && s->op == BACK_STATUS) {
+	if (!s->error && s->op == BACK_STATUS && s->io) {
 		if (!s->got)
 			return -EPROTO;
 		s->io->n_extents = s->got;
@@ -74,10 +74,15 @@ static int end_chunk(struct nbd *n, struct conn *c)
 static int begin_data(struct conn *c, uint64_t offset, uint32_t length)
 {
 	struct slot *s = c->rx.slot;
+	int r;
 
-	if (s->op != BACK_READ || offset < s->offset || length > s->length - s->got ||
+	if (s->op != BACK_READ || !length || offset < s->offset || length > s->length - s->got ||
 		offset - s->offset > s->length - length)
 		return -EPROTO;
+	/* A part that comes twice would stand for one that never does. */
+	r = cover_add(&s->cover, s->length, (uint32_t)(offset - s->offset), length);
+	if (r)
+		return r == -EEXIST ? -EPROTO : r;
 	c->rx.mode = DATA;
 	c->rx.to = s->in + (offset - s->offset);
 	c->rx.left = length;
@@ -107,7 +112,9 @@ static int small(struct nbd *n, struct conn *c, const uint8_t *p)
 	case NBD_CHUNK_HOLE:
 		return hole(n, c, bytes_get64(p), bytes_get32(p + 8));
 	case NBD_CHUNK_STATUS:
-		if (bytes_get32(p) != c->greet.context_id)
+		rx->held = c->greet.held && bytes_get32(p) == c->greet.held_id;
+		if (!rx->held &&
+			(!c->greet.base_allocation || bytes_get32(p) != c->greet.context_id))
 			return -EPROTO;
 		rx->mode = EXTENTS;
 		rx->have = 0;
@@ -122,11 +129,14 @@ static int small(struct nbd *n, struct conn *c, const uint8_t *p)
 	}
 }
 
-static void extent(struct slot *s, const uint8_t *p)
+static void extent(struct nbd *n, const struct conn_rx *rx, const uint8_t *p)
 {
 	uint32_t length = bytes_get32(p);
+	struct slot *s = rx->slot;
 
-	if (s->got < s->io->n_extents && length)
+	if (!s->io && rx->held)
+		n->back.held = (weir_time)bytes_get32(p + 4) * WEIR_US;
+	if (s->io && !rx->held && s->got < s->io->n_extents && length)
 		s->io->extents[s->got++] =
 			(struct back_extent){.length = length, .flags = bytes_get32(p + 4)};
 }
@@ -285,7 +295,7 @@ int back_nbd_reply(struct nbd *n, struct conn *c, const uint8_t *p, size_t len)
 			whole = gather(rx, &in, 8);
 			if (!whole)
 				break;
-			extent(rx->slot, whole);
+			extent(n, rx, whole);
 			rx->have = 0;
 			rx->left -= 8;
 			r = rx->left ? 0 : end_chunk(n, c);

@@ -212,16 +212,15 @@ static bool wants_conn(const struct nbd *n)
 	return have < (n->ready_conns ? n->wanted : 1);
 }
 
-void back_nbd_dialled(struct loop_fd *f, uint32_t events)
+void back_nbd_dialled(void *arg, int fd, const struct weir_err *err)
 {
-	struct nbd *n = (struct nbd *)(void *)((char *)f - offsetof(struct nbd, dial_fd));
-	struct weir_err err;
+	struct nbd *n = arg;
 	struct conn *c = spare_conn(n);
-	int fd = -1, r = back_nbd_dial_end(n, &fd, &err);
+	int r;
 
-	(void)events;
-	if (r) {
-		attempt_failed(n, err.text);
+	n->dial = NULL;
+	if (fd < 0) {
+		attempt_failed(n, err->text);
 	} else if (!c) {
 		close(fd);
 	} else {
@@ -300,6 +299,23 @@ void back_nbd_ready(struct loop_fd *f, uint32_t events)
 		back_nbd_attend(n);
 }
 
+/* ---- the process ends */
+
+bool back_nbd_given_up(const struct nbd *n)
+{
+	return n->leaving &&
+	       (n->phase == NBD_PHASE_AWAY || (n->phase == NBD_PHASE_DRAIN && n->broken));
+}
+
+bool back_nbd_abandon(struct back *b)
+{
+	struct nbd *n = nbd_of(b);
+
+	n->leaving = true;
+	back_nbd_attend(n);
+	return back_nbd_given_up(n);
+}
+
 /* ---- all together */
 
 static void look_at_conns(struct nbd *n, weir_time now)
@@ -321,7 +337,8 @@ static void look_at_conns(struct nbd *n, weir_time now)
 
 static void change_phase(struct nbd *n, weir_time now)
 {
-	if (n->phase == NBD_PHASE_DRAIN && (!n->under_way || now >= n->drain_until)) {
+	if (n->phase == NBD_PHASE_DRAIN &&
+		(!n->under_way || now >= n->drain_until || back_nbd_given_up(n))) {
 		if (n->broken) {
 			close_all(n);
 			n->phase = NBD_PHASE_AWAY;
@@ -347,6 +364,8 @@ void back_nbd_attend(struct nbd *n)
 		failed(n, "it is away for longer than the time-out");
 	if (n->back.state == BACK_FAILED)
 		back_nbd_way_fail_all(n, -EIO);
+	else if (back_nbd_given_up(n))
+		back_nbd_way_fail_all(n, -ESHUTDOWN);
 	if (wants_conn(n) && now >= n->dial_at && back_nbd_dial(n) < 0)
 		attempt_failed(n, "no thread to connect with");
 	back_nbd_timer(n);

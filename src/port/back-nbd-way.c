@@ -30,6 +30,8 @@ void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
 		unflushed_give(n->kept, s->cost);
 	if (s == n->own_flush)
 		n->own_flush = NULL;
+	if (s == n->question)
+		n->question = NULL;
 	back_nbd_slot_free(n, s);
 	if (!io)
 		return;
@@ -288,6 +290,7 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s)
 		s->flushing =
 			false; /* its data may be forgotten: as if it had never been answered */
 	s->got = 0;
+	cover_clear(&s->cover);
 	s->error = 0;
 	if (!s->io || (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout))
 		back_nbd_way_finish(n, s, -EIO);

@@ -14,11 +14,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define SLOT_BLOCK 256             /* slots made at once */
-#define CONNS      4               /* by default, where the upstream allows several */
-#define DEPTH      32              /* requests that a connection can use at once */
-#define KEEP       (64u << 20)     /* bytes, by default */
-#define KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
+#define SLOT_BLOCK 256         /* slots made at once */
+#define CONNS      4           /* by default, where the upstream allows several */
+#define DEPTH      32          /* requests that a connection can use at once */
+#define KEEP       (64u << 20) /* bytes, by default */
 #define TIMEOUT    (60 * WEIR_SEC)
 #define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake when it is opened */
 
@@ -60,6 +59,7 @@ struct slot *back_nbd_slot(struct nbd *n)
 
 void back_nbd_slot_free(struct nbd *n, struct slot *s)
 {
+	cover_clear(&s->cover);
 	s->conn = NULL; /* so that a late answer does not find it */
 	s->next = n->free_slots;
 	n->free_slots = s;
@@ -140,6 +140,8 @@ static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error
 	*ret_error = 0;
 	if (n->back.state == BACK_FAILED)
 		*ret_error = -EIO;
+	else if (back_nbd_given_up(n))
+		*ret_error = -ESHUTDOWN;
 	else if (writes && i->read_only)
 		*ret_error = -EPERM;
 	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
@@ -179,18 +181,48 @@ static void submit_one(struct nbd *n, struct back_io *io)
 	slot_push(&n->ready, s);
 }
 
+/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
+static void kick(struct nbd *n)
+{
+	weir_time now = loop_now(n->loop);
+
+	if ((n->turned == now || !n->turned) && !n->kick.set)
+		loop_set(n->loop, &n->kick, now);
+}
+
 static void submit(struct back *b, struct back_io *ios)
 {
 	struct nbd *n = nbd_of(b);
-	weir_time now = loop_now(n->loop);
 
 	for (struct back_io *next; ios; ios = next) {
 		next = ios->next;
 		submit_one(n, ios);
 	}
-	/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
-	if ((n->turned == now || !n->turned) && !n->kick.set)
-		loop_set(n->loop, &n->kick, now);
+	kick(n);
+}
+
+/* Whoever answers: all connections are one tenant's there. */
+static void ask(struct back *b)
+{
+	struct nbd *n = nbd_of(b);
+	struct conn *c = NULL;
+
+	for (uint32_t i = 0; i < n->wanted && !c; i++)
+		if (n->conns[i].state == CONN_READY && n->conns[i].joined && !n->conns[i].broken)
+			c = &n->conns[i];
+	if (n->question || n->phase != NBD_PHASE_UP)
+		return;
+	if (!c || !c->greet.held || n->export_.size < n->export_.block_min) {
+		n->back.held = 0;
+		return;
+	}
+	n->question = back_nbd_slot(n);
+	if (!n->question)
+		return;
+	n->question->op = BACK_STATUS;
+	n->question->length = n->export_.block_min;
+	back_nbd_conn_put(n, c, n->question);
+	kick(n);
 }
 
 static void free_all(struct back *b)
@@ -208,8 +240,11 @@ static void free_all(struct back *b)
 			back_nbd_conn_close(n, &n->conns[i]);
 	unflushed_free(n->kept);
 	tls_free(n->tls);
-	for (uint32_t i = 0; i < n->n_blocks; i++)
+	for (uint32_t i = 0; i < n->n_blocks; i++) {
+		for (uint32_t j = 0; j < SLOT_BLOCK; j++)
+			cover_clear(&n->blocks[i][j].cover); /* of our own that is under way */
 		free(n->blocks[i]);
+	}
 	free(n->blocks);
 	free(n->conns);
 	free(n->scratch_in);
@@ -233,8 +268,23 @@ static void say(const struct back *b, char *text, size_t len)
 			n->doubt ? " (in doubt: a write could not be sent again)" : "");
 }
 
+static uint64_t unflushed(const struct back *b)
+{
+	const struct nbd *n = (const struct nbd *)(const void *)b;
+
+	return n->kept ? unflushed_bytes(n->kept) : 0;
+}
+
 static const struct back_ops ops = {
-	.name = "nbd", .start = start, .submit = submit, .free = free_all, .say = say};
+	.name = "nbd",
+	.start = start,
+	.submit = submit,
+	.ask = ask,
+	.free = free_all,
+	.abandon = back_nbd_abandon,
+	.unflushed = unflushed,
+	.say = say,
+};
 
 /* ---- open */
 
@@ -311,6 +361,9 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 	const struct nbd_greet *g = &n->conns[0].greet;
 	size_t keep = config->keep ? config->keep : KEEP;
 
+	if (keep < BACK_KEEP_LEAST)
+		return weir_err_set(err, -EINVAL, "%s: keep must be at least %u bytes", n->name,
+			BACK_KEEP_LEAST);
 	if (g->export_.block_max < CHUNK_MAX)
 		return weir_err_set(err, -EINVAL,
 			"%s: takes at most %u bytes a request; %u are needed", n->name,
@@ -327,8 +380,8 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 	/* Others need the memory for payloads, too, and there may be several upstreams. */
 	if (n->pool && keep > chunk_budget(n->pool) / 8)
 		keep = chunk_budget(n->pool) / 8;
-	if (keep < KEEP_LEAST)
-		keep = KEEP_LEAST;
+	if (keep < BACK_KEEP_LEAST) /* of a pool that is as small as a test's */
+		keep = BACK_KEEP_LEAST;
 	return unflushed_new(keep, n->pool, &n->kept);
 }
 

@@ -25,6 +25,8 @@
  * back.state is what others see: UP in phase UP and in a DRAIN or REPLAY without loss; else LOST, and
  * after `timeout` of it, or when the upstream came back as something else, FAILED, which ends when
  * phase UP is reached. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
+ * A process that ends (`leaving`) does not wait either: in a DRAIN after a loss, and AWAY, all fails
+ * with -ESHUTDOWN. A REPLAY is let go on: the upstream is there.
  *
  * INVARIANTS
  *  1. Two writes that overlap are never under way together (overlap.h). So the order of the answers
@@ -51,6 +53,7 @@
 
 #include "base/rng.h"
 #include "port/back.h"
+#include "port/cover.h"
 #include "port/nbd-uri.h"
 #include "port/overlap.h"
 #include "port/stream.h"
@@ -79,8 +82,9 @@ struct slot {
 	uint64_t born;      /* serial of slots: older is less */
 	weir_time since;    /* when it was submitted */
 	size_t cost;        /* bytes taken in `kept` */
+	struct cover cover; /* READ: which bytes of it have come */
 	uint32_t length;
-	uint32_t got;   /* READ: bytes so far; STATUS: extents */
+	uint32_t got;   /* READ: bytes so far, none twice; STATUS: extents */
 	uint32_t piece; /* REPLAY: of the plan */
 	int error;      /* of the chunks so far */
 	uint8_t op;     /* enum back_op */
@@ -120,6 +124,7 @@ struct conn_rx { /* where in the stream of replies it is */
 	uint8_t mode;
 	uint8_t have, need; /* bytes in `small` */
 	uint8_t small[24];
+	bool held; /* EXTENTS: of weir:held */
 	struct nbd_reply head;
 	struct slot *slot; /* of the head */
 	uint8_t *to;       /* DATA */
@@ -149,7 +154,7 @@ struct conn {
 	char why[200];                /* what `broken` points to, when it is not a constant */
 };
 
-struct dial; /* one attempt to connect, on a thread of its own */
+struct dial; /* dial.h: one attempt to connect */
 
 /* ---- the whole */
 
@@ -174,7 +179,6 @@ struct nbd {
 	uint32_t turn_of; /* conns index, for spreading */
 	uint32_t run;     /* requests it got in a row */
 	struct dial *dial;
-	struct loop_fd dial_fd;
 	weir_time dial_at; /* when to try next */
 	weir_time back_off;
 	weir_time up_since;
@@ -192,6 +196,7 @@ struct nbd {
 	weir_time drain_until;
 	weir_time lost_since; /* WEIR_NEVER: it is not */
 	bool mismatch;        /* it came back as something else */
+	bool leaving;         /* the process ends: nothing waits for an upstream that is away */
 
 	struct unflushed *kept; /* NULL: the upstream has no FLUSH, or it is read-only */
 	struct overlap overlap;
@@ -199,6 +204,7 @@ struct nbd {
 	struct slot_queue again; /* writes lost under way */
 	struct slot_queue full;  /* writes that wait for room in `kept` */
 	struct slot *own_flush;
+	struct slot *question;  /* for weir:held */
 	size_t n_plan, plan_at; /* REPLAY */
 	uint32_t under_way;     /* slots in `out` and `flight` of all connections */
 	uint32_t inside;        /* requests of the user that are inside */
@@ -235,8 +241,7 @@ void back_nbd_slot_free(struct nbd *n, struct slot *s);
 struct slot *back_nbd_find(struct nbd *n, uint64_t cookie); /* NULL: no such */
 
 /* back-nbd-dial.c */
-int back_nbd_dial(struct nbd *n); /* begins an attempt; its end comes by dial_fd */
-int back_nbd_dial_end(struct nbd *n, int *ret_fd, struct weir_err *err); /* of the one that ended */
+int back_nbd_dial(struct nbd *n); /* begins an attempt; its end comes by back_nbd_dialled */
 void back_nbd_dial_drop(struct nbd *n);
 void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd);
 /* Goes on: 0 done, -EAGAIN (*want: EPOLLIN, EPOLLOUT), or an error and c->broken. */
@@ -265,11 +270,14 @@ void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way *
 
 /* back-nbd-state.c */
 void back_nbd_attend(struct nbd *n);
-void back_nbd_replay(struct nbd *n);  /* goes on with REPLAY */
-void back_nbd_recheck(struct nbd *n); /* UP, in doubt: DRAIN, then REPLAY */
-void back_nbd_timer(struct nbd *n);   /* sets it */
+void back_nbd_replay(struct nbd *n);         /* goes on with REPLAY */
+bool back_nbd_abandon(struct back *b);       /* back_ops.abandon */
+bool back_nbd_given_up(const struct nbd *n); /* `leaving`, and it is away */
+void back_nbd_recheck(struct nbd *n);        /* UP, in doubt: DRAIN, then REPLAY */
+void back_nbd_timer(struct nbd *n);          /* sets it */
 void back_nbd_due(struct loop_timer *t, weir_time now);
-void back_nbd_dialled(struct loop_fd *f, uint32_t events);
+void back_nbd_dialled(
+	void *arg, int fd, const struct weir_err *err);  /* a dial_done; arg: the nbd */
 void back_nbd_ready(struct loop_fd *f, uint32_t events); /* of a connection */
 
 #endif

@@ -92,8 +92,18 @@ struct back_ops {
 	int (*start)(struct back *b);
 	/* Takes a list linked by next. Each comes back through back->done exactly once. */
 	void (*submit)(struct back *b, struct back_io *ios);
+	/* Asks an upstream that can tell for how long its limits hold our requests; `held` is the answer
+	 * when it came. May be NULL. */
+	void (*ask)(struct back *b);
 	/* Stops: nothing is inside (the caller waited). */
 	void (*free)(struct back *b);
+	/* The process ends, and will not wait: from now on, whenever the storage is not reachable, what
+	 * would wait for it fails with -ESHUTDOWN. true: so it is now. May be called again; NULL: its
+	 * requests never wait for that. */
+	bool (*abandon)(struct back *b);
+	/* Bytes that were acknowledged and would be lost if the storage never came back: neither
+	 * flushed nor sent again. NULL: none. */
+	uint64_t (*unflushed)(const struct back *b);
 	/* One line for people: "2 connections, 3 reconnects". May be NULL. */
 	void (*say)(const struct back *b, char *text, size_t len);
 };
@@ -102,10 +112,15 @@ struct back { /* first member of every back end */
 	struct back_info info;
 	enum back_state state;
 	uint64_t lost; /* times that it went from UP to LOST */
+	weir_time
+		held; /* ns: for how long limits of an upstream held a request, mean between the last
+	                   two times that it was asked; 0: not known, or none */
 	/* Set by the user of the back end before the first submit. */
 	void (*done)(void *arg, struct back_io *io);
 	void *done_arg;
 };
+
+#define BACK_KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
 
 struct back_config {       /* 0 or NULL: the default */
 	struct loop *loop; /* the thread on which it lives */
@@ -113,7 +128,7 @@ struct back_config {       /* 0 or NULL: the default */
 	weir_time
 		timeout; /* nbd: a client sees an error when the upstream is away for longer; 60 s */
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
-	size_t keep;          /* nbd: bytes of writes kept since the last flush; 64 MiB */
+	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
 	bool direct;                                       /* file: O_DIRECT */
 	bool threads;                                      /* file: never io_uring */

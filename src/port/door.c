@@ -216,7 +216,9 @@ static void hand_over(struct visit *v)
 	struct front_nbd_start s = {.stream = v->stream,
 		.structured = v->hello.structured,
 		.base_allocation = v->hello.base_allocation,
+		.held = v->hello.held,
 		.context_id = v->hello.context_id,
+		.held_id = v->hello.held_id,
 		.early = v->in + v->in_at,
 		.n_early = v->in_n - v->in_at};
 

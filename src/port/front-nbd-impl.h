@@ -5,8 +5,10 @@
  *   front-nbd.c        connections: start, end, timeouts, the turn
  *   front-nbd-check.c  what the protocol allows (pure)
  *   front-nbd-job.c    jobs and memory: who may have how much
+ *   front-nbd-wait.c   those that wait for memory, and in which order they get on
  *   front-nbd-read.c   bytes in, requests out
  *   front-nbd-reply.c  replies out
+ *   front-nbd-held.c   what clients are told of weir:held
  *
  * Everything of one worker's connections happens on its thread.
  *
@@ -14,8 +16,8 @@
  * a job besides, its head, which does no I/O: it counts what is left and keeps the first error.
  *
  * PAUSED  A connection whose next request, or piece, may not have memory now is not read from. What was
- *         received behind that lies in `rest`. Those who wait for memory stand in a queue; each turn
- *         looks at the first few.
+ *         received behind that lies in `rest`.
+ * DEAF    A connection that has replies and has taken none for a second.
  */
 #ifndef WEIR_PORT_FRONT_NBD_IMPL_H
 #define WEIR_PORT_FRONT_NBD_IMPL_H
@@ -33,7 +35,10 @@ struct front_nbd_job {
 	uint64_t cookie;
 	uint64_t offset; /* bytes, in the export */
 	uint32_t length; /* bytes */
-	uint32_t left;   /* head: pieces not done, and 1 while more are to come */
+	union {
+		uint32_t left; /* head: pieces not done, and 1 while more are to come */
+		uint32_t held; /* block status: what weir:held says, µs */
+	};
 	struct front_nbd_job *next_piece, *pieces; /* head of a read answered as one: in order */
 	struct front_nbd_job **pieces_end;
 	uint32_t size;       /* bytes of its reply, as last gathered */
@@ -59,23 +64,29 @@ struct front_nbd_conn {
 	struct client client;
 	struct front_nbd_conn *next, **link;               /* of all */
 	struct front_nbd_conn *next_todo;                  /* of those with something to do */
-	struct front_nbd_conn *next_paused, **link_paused; /* of those that wait for memory */
+	struct front_nbd_conn *next_queued, **link_queued; /* of those that wait in its purse */
 
 	/* the export, as the client was told */
 	uint64_t offset, size; /* bytes */
 	uint16_t flags;        /* enum nbd_export_flags */
 	uint32_t block_min;
-	uint32_t context_id;
+	uint32_t context_id, held_id;
 	bool structured, base_allocation;
+	bool tells_held;            /* weir:held is agreed on … */
+	struct resource_held asked; /* … what its tenant had when it was last asked, … */
+	uint32_t told;              /* … and what was said: µs */
 
-	bool stopping;   /* reads no more; ends when all is answered */
-	bool gone;       /* the client went; what is inside finishes unanswered */
-	bool closed;     /* everything is given back but for jobs inside */
-	bool doomed;     /* to be closed in the turn */
-	bool blocked;    /* the socket takes no more now */
-	bool listed;     /* in the front's list of those with something to do */
-	bool unread;     /* stopped before the socket was empty: goes on in the next round */
-	bool borrows;    /* some of `out` may be borrowed */
+	bool stopping; /* reads no more; ends when all is answered */
+	bool gone;     /* the client went; what is inside finishes unanswered */
+	bool closed;   /* everything is given back but for jobs inside */
+	bool doomed;   /* to be closed in the turn */
+	bool blocked;  /* the socket takes no more now */
+	bool listed;   /* in the front's list of those with something to do */
+	bool unread;   /* stopped before the socket was empty: goes on in the next round */
+	bool borrows;  /* some of `out` may be borrowed */
+	bool paused;   /* waits for memory: in its purse's queue, or for its own jobs */
+	bool own;      /* what it may not have now it may when a job of its own is back */
+	bool deaf;
 	uint32_t events; /* asked of the loop */
 
 	/* reading */
@@ -93,9 +104,12 @@ struct front_nbd_conn {
 	weir_time piece_since;
 
 	/* held */
-	size_t held;    /* bytes of chunks */
-	uint32_t jobs;  /* all of them, answered ones not */
-	uint32_t purse; /* of its tenant, in which these are counted */
+	size_t held;   /* bytes of chunks */
+	uint32_t jobs; /* all of them, answered ones not */
+	size_t need;   /* bytes that it may not have: why it is paused */
+	struct front_nbd_till *till;
+	struct front_nbd_purse *purse;     /* in which these are counted */
+	struct front_nbd_purse *queued_in; /* where it waits; NULL: in no queue */
 
 	/* replies */
 	struct request_list out;
@@ -104,9 +118,30 @@ struct front_nbd_conn {
 	struct loop_task task;
 };
 
-struct front_nbd_purse { /* what all connections of a tenant hold */
-	size_t held;     /* bytes of chunks */
+struct front_nbd_ring { /* of purses; its head is one, too, and alone leads to itself */
+	struct front_nbd_ring *next, *prev;
+};
+
+struct front_nbd_purse {            /* what all connections of a tenant to a resource hold */
+	struct front_nbd_ring ring; /* first; next NULL: nobody waits */
+	size_t held;                /* bytes of chunks; the deaf ones' not */
+	uint32_t jobs;              /* theirs neither */
+	size_t deaf_held;
+	uint32_t deaf_jobs;
+	/* those that wait, in order */
+	struct front_nbd_conn *first, **end;
+	size_t n_queued, in_vain; /* in_vain: looked at since the last change */
+	uint64_t change;          /* which that was */
+};
+
+struct front_nbd_till { /* one resource's purses, by tenant */
+	struct front_nbd_till *next;
+	const struct resource *resource;
+	size_t held; /* bytes of chunks, in all of them; the deaf ones' not */
 	uint32_t jobs;
+	struct front_nbd_purse **purses; /* NULL: it never had a connection */
+	size_t n_purses;
+	struct front_nbd_purse nobody; /* whose tenant is not known, or has no memory for one */
 };
 
 struct front_nbd { /* one worker's */
@@ -122,15 +157,25 @@ struct front_nbd { /* one worker's */
 
 	struct front_nbd_conn *conns;
 	size_t n_conns;
-	struct front_nbd_conn *todo, **todo_end;     /* linked by next_todo */
-	struct front_nbd_conn *paused, **paused_end; /* in the order in which they began to wait */
+	struct front_nbd_conn *todo, **todo_end; /* linked by next_todo */
 
 	struct request *free_jobs; /* linked by next */
 	void *slabs;
 	size_t n_jobs, n_used, most_jobs;
-	struct front_nbd_purse *purses;
-	size_t n_purses;
+	struct front_nbd_till *tills;
+	size_t n_tills;
 	size_t rest_bytes; /* in all `rest`s */
+	weir_time tick_at; /* what the tick is set to */
+
+	/* front-nbd-wait.c's: purses with a queue */
+	struct front_nbd_ring waiting; /* to be looked at, in turn */
+	struct front_nbd_ring looked;  /* nobody of theirs may go on until something changes */
+	struct front_nbd_conn *waking; /* it goes before those that wait, for one request */
+	uint64_t granted;              /* jobs so far */
+	uint64_t given_back;           /* the same; and whatever else may let somebody go on */
+	uint64_t changes;              /* of what may let somebody go on, as seen … */
+	uint64_t seen_back;            /* … by this */
+	size_t seen_held;              /* … and this, bytes */
 };
 
 static inline struct front_nbd_job *front_nbd_job_of(struct request *q)
@@ -163,7 +208,29 @@ void front_nbd_job_put(struct front_nbd_job *j);
 bool front_nbd_may(struct front_nbd_conn *c, size_t bytes);
 /* May the connection's tenant? */
 bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes);
+/* Is what it may not have now in the hands of jobs of its own, whose return will be seen? */
+bool front_nbd_waits_for_own(const struct front_nbd_conn *c);
+size_t front_nbd_left(const struct front_nbd *f); /* bytes of chunks that nobody holds */
+/* The connection has its place among those of its resource; before anything else. 0 or -ENOMEM. */
+int front_nbd_job_join(struct front_nbd_conn *c);
+/* It has taken no reply for a second: its jobs are counted apart. false: its tenant has too many such. */
+bool front_nbd_job_deaf(struct front_nbd_conn *c);
+void front_nbd_job_hears(struct front_nbd_conn *c); /* it is not deaf, or not any more */
 void front_nbd_jobs_free(struct front_nbd *f);
+
+/* ---- front-nbd-wait.c */
+
+void front_nbd_wait_init(struct front_nbd *f);
+/* It may not have what it needs (c->need, c->own): not read from until it may. */
+void front_nbd_pause(struct front_nbd_conn *c);
+void front_nbd_unpause(struct front_nbd_conn *c); /* it ends: waits no more */
+/* A job of its own is back, or it is not deaf any more. */
+void front_nbd_returned(struct front_nbd_conn *c);
+/* Does somebody of its purse wait who will get on when others of it wait, too? */
+bool front_nbd_goes_behind(const struct front_nbd_conn *c);
+/* Those that may go on do. true: there may be more of them; again, without waiting for an event.
+ * Nothing to do while nobody waits. */
+bool front_nbd_wake(struct front_nbd *f);
 
 /* ---- front-nbd-read.c */
 
@@ -172,6 +239,11 @@ void front_nbd_read(struct front_nbd_conn *c);
 void front_nbd_resume(struct front_nbd_conn *c);
 void front_nbd_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n); /* into `rest` */
 void front_nbd_read_end(struct front_nbd_conn *c); /* what was begun is given back */
+
+/* ---- front-nbd-held.c */
+
+/* Is the block status c->request the question for weir:held? Then c->told is its answer from now on. */
+bool front_nbd_held(struct front_nbd_conn *c);
 
 /* ---- front-nbd-reply.c */
 
@@ -195,7 +267,8 @@ void front_nbd_drop(struct front_nbd_conn *c); /* replies that nobody waits for 
 /* ---- front-nbd.c */
 
 void front_nbd_todo(struct front_nbd_conn *c); /* look at it in this round's turn */
-void front_nbd_pause(struct front_nbd_conn *c);
+/* Its socket takes no more: from now on it is timed. */
+void front_nbd_blocked(struct front_nbd_conn *c);
 void front_nbd_done(struct request *q); /* request.done of every piece */
 /* No more pieces come: the request is answered when those that there are, are done. */
 void front_nbd_head_release(struct front_nbd_job *head);

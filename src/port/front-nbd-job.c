@@ -6,18 +6,25 @@
  *         dynamic threshold), and as many jobs as half of those that are free, at most 1,024. So one
  *         alone may have a third of everything, n that all want more have 1/(n+2) each, and there is
  *         always something left for who comes next.
- *         Those who come one after the other and never give anything back (they do not read their
- *         replies) have a third of what the one before left: a dozen connections would leave next to
- *         nothing. So a tenant, with all its connections, may hold as much as is free: half of
- *         everything. A tenant that has nothing may have one small piece even then; so may a connection
- *         that has nothing, within what its tenant may have.
+ *         Those who come one after the other and never give anything back (their back end is away)
+ *         have a third of what the one before left: a dozen connections would leave next to nothing.
+ *         So a tenant, with all its connections to a resource, may hold as much as is free: half of
+ *         everything; and a resource with all its tenants, where a thread has several, twice what is free:
+ *         two thirds. What is stuck at one resource leaves something for the others.
+ *         A tenant that has nothing may have one small piece even then; so may a connection that has
+ *         nothing, within what its tenant may have.
+ *         While others of its tenant wait, a connection whose socket takes no replies gets no more.
+ *         Deaf connections (they took none for a second) get nothing more, and what they hold is counted
+ *         apart, as long as it is not more than is free: their tenant's others have a share as if they were
+ *         not there. Deaf ones beyond that, while others of their tenant wait, are cut off (front-nbd.c).
  * SOURCE  Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
  *         IEEE/ACM Transactions on Networking 6(2), 1998; α = ½.
  * METHOD  Jobs come from a free list that grows by slabs and never shrinks. A connection's jobs and
- *         chunks are counted in its tenant's purse; when the policy makes it another tenant's, it takes
- *         them along the next time it wants something.
+ *         chunks are counted in its tenant's purse, and that in its resource's till; when the policy
+ *         makes it another tenant's, it takes them along the next time it wants something.
  */
 #include "port/front-nbd-impl.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,57 +59,156 @@ static bool grow(struct front_nbd *f)
 	return true;
 }
 
-/* ---- tenants */
+/* ---- what is held, and by whom */
 
-static bool purses_for(struct front_nbd *f, size_t n)
-{
-	struct front_nbd_purse *all;
-	size_t room = n < 2 * f->n_purses ? 2 * f->n_purses : n;
-
-	if (n <= f->n_purses)
-		return true;
-	all = realloc(f->purses, room * sizeof(*all));
-	if (!all)
-		return false;
-	memset(all + f->n_purses, 0, (room - f->n_purses) * sizeof(*all));
-	f->purses = all;
-	f->n_purses = room;
-	return true;
-}
-
-/* The first is of those whose tenant is not known, or for whom there was no memory. NULL: nor for it. */
-static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
-{
-	struct front_nbd *f = c->front;
-	uint32_t purse = c->client.tenant < 0 ? c->purse : (uint32_t)c->client.tenant + 1;
-
-	if (c->purse != purse && purses_for(f, (size_t)purse + 1)) {
-		f->purses[c->purse].jobs -= c->jobs;
-		f->purses[c->purse].held -= c->held;
-		c->purse = purse;
-		f->purses[c->purse].jobs += c->jobs;
-		f->purses[c->purse].held += c->held;
-	}
-	return purses_for(f, 1) ? &f->purses[c->purse] : NULL;
-}
-
-/* ---- who may have how much */
-
-static size_t left(const struct front_nbd *f)
+size_t front_nbd_left(const struct front_nbd *f)
 {
 	size_t held = chunk_held(f->pool), budget = chunk_budget(f->pool);
 
 	return budget > held ? budget - held : 0;
 }
 
+/* Jobs that nobody has; as many as anybody may wish until it is known how many there are. */
+static size_t jobs_left(const struct front_nbd *f)
+{
+	return f->most_jobs ? f->most_jobs - f->n_used : SIZE_MAX / 4;
+}
+
+static void count_in(struct front_nbd_conn *c, size_t bytes, uint32_t jobs)
+{
+	struct front_nbd_purse *p = c->purse;
+
+	if (c->deaf) {
+		p->deaf_held += bytes;
+		p->deaf_jobs += jobs;
+	} else {
+		p->held += bytes;
+		p->jobs += jobs;
+		c->till->held += bytes;
+		c->till->jobs += jobs;
+	}
+}
+
+static void count_out(struct front_nbd_conn *c, size_t bytes, uint32_t jobs)
+{
+	count_in(c, (size_t)0 - bytes, 0u - jobs); /* unsigned: they come out right */
+}
+
+static struct front_nbd_till *till_of(struct front_nbd *f, const struct resource *r)
+{
+	struct front_nbd_till *t = f->tills;
+
+	while (t && t->resource != r)
+		t = t->next;
+	if (t || !(t = calloc(1, sizeof(*t))))
+		return t;
+	t->resource = r;
+	t->nobody.end = &t->nobody.first;
+	t->next = f->tills;
+	f->tills = t;
+	f->n_tills++;
+	return t;
+}
+
+static bool purses_for(struct front_nbd_till *t, size_t n)
+{
+	size_t room = n < 2 * t->n_purses ? 2 * t->n_purses : n;
+	struct front_nbd_purse **all;
+
+	if (n <= t->n_purses)
+		return true;
+	all = realloc(t->purses, room * sizeof(struct front_nbd_purse *));
+	if (!all)
+		return false;
+	for (size_t i = t->n_purses; i < room; i++)
+		all[i] = NULL;
+	t->purses = all;
+	t->n_purses = room;
+	return true;
+}
+
+static struct front_nbd_purse *find_purse(struct front_nbd_till *t, int tenant)
+{
+	struct front_nbd_purse *p;
+
+	if (tenant < 0 || !purses_for(t, (size_t)tenant + 1))
+		return &t->nobody;
+	p = t->purses[tenant];
+	if (p || !(p = calloc(1, sizeof(*p))))
+		return p ? p : &t->nobody;
+	p->end = &p->first;
+	t->purses[tenant] = p;
+	return p;
+}
+
+static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
+{
+	struct front_nbd_purse *p =
+		c->client.tenant < 0 ? c->purse : find_purse(c->till, c->client.tenant);
+
+	if (p != c->purse) {
+		count_out(c, c->held, c->jobs);
+		c->purse = p;
+		count_in(c, c->held, c->jobs);
+	}
+	return p;
+}
+
+int front_nbd_job_join(struct front_nbd_conn *c)
+{
+	c->till = till_of(c->front, c->client.resource);
+	if (!c->till)
+		return -ENOMEM;
+	c->purse = find_purse(c->till, c->client.tenant);
+	return 0;
+}
+
+/* ---- the deaf */
+
+bool front_nbd_job_deaf(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+	const struct front_nbd_purse *p = purse_of(c);
+
+	if (p->deaf_held + c->held > front_nbd_left(f) || p->deaf_jobs + c->jobs > jobs_left(f))
+		return false;
+	count_out(c, c->held, c->jobs);
+	c->deaf = true;
+	count_in(c, c->held, c->jobs);
+	f->given_back++;
+	return true;
+}
+
+void front_nbd_job_hears(struct front_nbd_conn *c)
+{
+	if (!c->deaf)
+		return;
+	count_out(c, c->held, c->jobs);
+	c->deaf = false;
+	count_in(c, c->held, c->jobs);
+	front_nbd_returned(c);
+}
+
+/* ---- who may have how much */
+
 bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
 {
 	const struct front_nbd *f = c->front;
 	const struct front_nbd_purse *p = purse_of(c);
+	const struct front_nbd_till *t = c->till;
+	size_t left = front_nbd_left(f), jobs = jobs_left(f);
 
-	if (!p || (f->most_jobs && p->jobs > f->most_jobs - f->n_used))
+	if (p->jobs > jobs || (f->n_tills > 1 && t->jobs > 2 * jobs))
 		return false;
-	return bytes == 0 || p->held + bytes <= left(f);
+	if (bytes == 0)
+		return true;
+	return !front_nbd_goes_behind(c) && p->held + bytes <= left &&
+	       (f->n_tills == 1 || t->held + bytes <= 2 * left);
+}
+
+bool front_nbd_waits_for_own(const struct front_nbd_conn *c)
+{
+	return c->jobs > (c->head ? 1u : 0u); /* a head comes back when all is over */
 }
 
 bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
@@ -110,15 +216,21 @@ bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
 	const struct front_nbd *f = c->front;
 	const struct front_nbd_purse *p = purse_of(c);
 
-	if (p && p->jobs == 0 && bytes <= SMALL)
+	c->need = bytes;
+	c->own = c->deaf || (c->blocked && p->n_queued && front_nbd_waits_for_own(c));
+	if (c->own)
+		return false;
+	if (p->jobs == 0 && bytes <= SMALL)
 		return true;
 	if (!front_nbd_tenant_may(c, bytes))
 		return false;
 	if (c->jobs == 0 && bytes <= SMALL)
 		return true;
-	if (c->jobs >= FRONT_NBD_JOBS || (f->most_jobs && c->jobs > (f->most_jobs - f->n_used) / 2))
-		return false;
-	return bytes == 0 || c->held + bytes <= left(f) / 2;
+	if (c->jobs < FRONT_NBD_JOBS && c->jobs <= jobs_left(f) / 2 &&
+		(bytes == 0 || c->held + bytes <= front_nbd_left(f) / 2))
+		return true;
+	c->own = front_nbd_waits_for_own(c);
+	return false;
 }
 
 /* ---- jobs */
@@ -129,19 +241,18 @@ struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, 
 	struct front_nbd_job *j;
 	struct chunk *chunk = NULL;
 
-	if ((!anyway && !front_nbd_may(c, bytes)) || !purse_of(c) || (!f->free_jobs && !grow(f)))
+	if ((!anyway && !front_nbd_may(c, bytes)) || (!f->free_jobs && !grow(f)))
 		return NULL;
 	if (bytes && !(chunk = chunk_get(f->pool, bytes)))
 		return NULL;
 	j = front_nbd_job_of(f->free_jobs);
 	f->free_jobs = j->req.next;
 	f->n_used++;
+	f->granted++;
+	f->waking = NULL; /* it had its turn */
 	c->jobs++;
-	f->purses[c->purse].jobs++;
-	if (chunk) {
-		c->held += chunk->room;
-		f->purses[c->purse].held += chunk->room;
-	}
+	c->held += chunk ? chunk->room : 0;
+	count_in(c, chunk ? chunk->room : 0, 1);
 	j->conn = c;
 	j->head = NULL;
 	j->is_head = j->whole = false;
@@ -159,28 +270,39 @@ void front_nbd_job_put(struct front_nbd_job *j)
 {
 	struct front_nbd_conn *c = j->conn;
 	struct front_nbd *f = c->front;
+	size_t room = j->req.io.chunk ? j->req.io.chunk->room : 0;
 
-	if (j->req.io.chunk) {
-		c->held -= j->req.io.chunk->room;
-		f->purses[c->purse].held -= j->req.io.chunk->room;
-		chunk_put(f->pool, j->req.io.chunk);
-	}
+	chunk_put(f->pool, j->req.io.chunk);
 	j->req.next = f->free_jobs;
 	f->free_jobs = &j->req;
 	f->n_used--;
+	count_out(c, room, 1);
+	c->held -= room;
 	c->jobs--;
-	f->purses[c->purse].jobs--;
+	front_nbd_returned(c);
 	if (c->jobs == 0 && (c->closed || c->stopping))
 		front_nbd_todo(c);
+}
+
+static void till_free(struct front_nbd_till *t)
+{
+	for (size_t i = 0; i < t->n_purses; i++)
+		free(t->purses[i]);
+	free(t->purses);
+	free(t);
 }
 
 void front_nbd_jobs_free(struct front_nbd *f)
 {
 	struct slab *s = f->slabs, *next;
+	struct front_nbd_till *t = f->tills, *next_till;
 
 	for (; s; s = next) {
 		next = s->next;
 		free(s);
 	}
-	free(f->purses);
+	for (; t; t = next_till) {
+		next_till = t->next;
+		till_free(t);
+	}
 }

@@ -26,7 +26,7 @@
 
 static bool wants(const struct front_nbd_conn *c)
 {
-	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->link_paused;
+	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->paused;
 }
 
 /* ---- requests */
@@ -109,12 +109,17 @@ static int whole_may(struct front_nbd_conn *c)
 	size_t need = c->request.length, budget = chunk_budget(c->front->pool);
 	size_t held = chunk_held(c->front->pool);
 
-	if (c->jobs + need / CHUNK_MAX + 2 > FRONT_NBD_JOBS)
+	if (c->jobs + need / CHUNK_MAX + 2 > FRONT_NBD_JOBS) {
+		c->own = front_nbd_waits_for_own(c);
 		return -EAGAIN;
+	}
 	if (lends(c) || front_nbd_may(c, need))
 		return 0;
 	if (need > budget / 2)
 		return -ENOMEM;
+	if (c->own && (c->deaf || c->blocked))
+		return -EAGAIN;
+	c->own = c->held > 0;
 	if (c->held || held + need + CHUNK_MAX > budget || !front_nbd_tenant_may(c, need))
 		return -EAGAIN;
 	return 0;
@@ -179,7 +184,7 @@ static enum front_nbd_step begin_write(struct front_nbd_conn *c, int error)
 
 static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op)
 {
-	bool status = op == BACK_STATUS;
+	bool status = op == BACK_STATUS, at_once = false;
 	struct front_nbd_job *j =
 		make(c, status ? EXTENTS * sizeof(struct back_extent) : 0, 0, c->request.length);
 
@@ -192,10 +197,12 @@ static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op
 	if (op == BACK_FLUSH) /* its range means nothing */
 		j->offset = j->length = 0;
 	if (status) {
+		at_once = front_nbd_held(c) || !resource_info(c->client.resource)->can_status;
+		j->held = c->told;
 		j->req.io.extents = (struct back_extent *)(void *)j->req.io.data;
 		j->req.io.n_extents = c->request.flags & NBD_REQ_ONE ? 1 : EXTENTS;
 	}
-	if (status && !resource_info(c->client.resource)->can_status) {
+	if (at_once) {
 		j->req.io.extents[0] = (struct back_extent){.length = j->length}; /* all is data */
 		j->req.io.n_extents = 1;
 		front_nbd_reply(j);
@@ -226,8 +233,8 @@ static enum front_nbd_step begin_checked(struct front_nbd_conn *c)
 static enum front_nbd_step begin(struct front_nbd_conn *c)
 {
 	const struct nbd_request *q = &c->request;
-	struct front_nbd_rules rules = {
-		c->size, c->flags, c->block_min, c->structured, c->base_allocation};
+	struct front_nbd_rules rules = {c->size, c->flags, c->block_min, c->structured,
+		c->base_allocation || c->tells_held};
 	int error;
 
 	if (q->command == NBD_DISC) {
@@ -392,7 +399,7 @@ static void took(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
 	size_t used = take(c, p, n);
 
-	if (used < n && c->link_paused)
+	if (used < n && c->paused)
 		front_nbd_keep(c, p + used, n - used);
 }
 

@@ -92,18 +92,39 @@ static void add_read(struct gathering *g, const struct front_nbd_job *j)
 			point(g, p->req.io.data, p->length);
 }
 
+/* One chunk a context that was agreed on. */
+static size_t status_head(
+	uint8_t *p, const struct front_nbd_job *j, uint32_t context, uint32_t extents, bool last)
+{
+	size_t n = nbd_chunk_write(
+		p, j->cookie, NBD_CHUNK_STATUS, last ? NBD_CHUNK_DONE : 0, 4 + 8 * extents);
+
+	bytes_put32(p + n, context);
+	return n + 4;
+}
+
+static size_t put_extent(uint8_t *p, uint64_t length, uint32_t flags)
+{
+	bytes_put32(p, (uint32_t)length);
+	bytes_put32(p + 4, flags);
+	return 8;
+}
+
 static void add_status(struct gathering *g, const struct front_nbd_job *j)
 {
+	const struct front_nbd_conn *c = j->conn;
 	const struct back_io *io = &j->req.io;
 	uint8_t *p = g->scratch + g->at;
-	size_t n = nbd_chunk_write(
-		p, j->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 4 + 8 * io->n_extents);
+	size_t n = 0;
 
-	bytes_put32(p + n, j->conn->context_id);
-	n += 4;
-	for (uint32_t i = 0; i < io->n_extents; i++, n += 8) {
-		bytes_put32(p + n, (uint32_t)io->extents[i].length);
-		bytes_put32(p + n + 4, io->extents[i].flags);
+	if (c->base_allocation) {
+		n = status_head(p, j, c->context_id, io->n_extents, !c->tells_held);
+		for (uint32_t i = 0; i < io->n_extents; i++)
+			n += put_extent(p + n, io->extents[i].length, io->extents[i].flags);
+	}
+	if (c->tells_held) {
+		n += status_head(p + n, j, c->held_id, 1, true);
+		n += put_extent(p + n, j->length, j->held);
 	}
 	wrote(g, n);
 }
@@ -303,5 +324,9 @@ bool front_nbd_send(struct front_nbd_conn *c)
 	if (n > 0)
 		sent(c, (size_t)n);
 	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
+	if (n > 0 || !c->blocked)
+		front_nbd_job_hears(c);
+	if (c->blocked)
+		front_nbd_blocked(c);
 	return !c->blocked && c->out.first;
 }

@@ -22,8 +22,9 @@
 #include <sys/epoll.h>
 
 #define SENDS   4               /* a connection in one round, when there is so much */
-#define WAKES   16              /* paused ones looked at in one round */
 #define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
+#define DEAF    (1 * WEIR_SEC)  /* a client that takes no reply for so long is deaf */
+#define IN_WAY  (5 * WEIR_SEC)  /* … and, if others wait for what it holds, cut off */
 #define STALLED (30 * WEIR_SEC) /* a client that takes no reply for so long is cut off */
 #define SLOW    (30 * WEIR_SEC) /* one piece (256 KiB) of a payload may take so long */
 
@@ -41,36 +42,9 @@ void front_nbd_todo(struct front_nbd_conn *c)
 	f->todo_end = &c->next_todo;
 }
 
-void front_nbd_pause(struct front_nbd_conn *c)
-{
-	struct front_nbd *f = c->front;
-
-	if (c->link_paused)
-		return;
-	c->next_paused = NULL;
-	c->link_paused = f->paused_end;
-	*f->paused_end = c;
-	f->paused_end = &c->next_paused;
-	front_nbd_events(c);
-}
-
-static void unpause(struct front_nbd_conn *c)
-{
-	struct front_nbd *f = c->front;
-
-	if (!c->link_paused)
-		return;
-	*c->link_paused = c->next_paused;
-	if (c->next_paused)
-		c->next_paused->link_paused = c->link_paused;
-	else
-		f->paused_end = c->link_paused;
-	c->link_paused = NULL;
-}
-
 void front_nbd_events(struct front_nbd_conn *c)
 {
-	bool in = !c->stopping && !c->doomed && !c->link_paused && !c->rest;
+	bool in = !c->stopping && !c->doomed && !c->paused && !c->rest;
 	uint32_t events = (in ? EPOLLIN : 0u) | (c->blocked ? EPOLLOUT : 0u);
 
 	if (c->closed || c->gone || events == c->events)
@@ -211,7 +185,7 @@ static void conn_close(struct front_nbd_conn *c)
 {
 	struct front_nbd *f = c->front;
 
-	unpause(c);
+	front_nbd_unpause(c);
 	if (!c->gone)
 		loop_remove(f->loop, &c->fd);
 	c->closed = true;
@@ -270,51 +244,64 @@ static void look_at_all(struct front_nbd *f)
 	}
 }
 
-/* The paused, in order; one that may not go on yet goes to the end of the queue. */
-static void wake(struct front_nbd *f)
-{
-	struct front_nbd_conn *c, *back = NULL;
-
-	for (unsigned i = 0; i < WAKES && (c = f->paused) && c != back; i++) {
-		unpause(c);
-		front_nbd_resume(c);
-		front_nbd_events(c);
-		if (c->link_paused && !back)
-			back = c;
-	}
-}
-
 static bool turn(struct loop_turn *t, weir_time now)
 {
 	struct front_nbd *f =
 		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, turn));
+	bool more;
 
 	f->submitted = false;
 	if (f->todo)
 		look_at_all(f);
-	if (f->paused)
-		wake(f);
+	more = front_nbd_wake(f);
 	/* The resources have had their turn: what was submitted since must not wait for an event. */
-	return f->todo || f->submitted;
+	return more || f->todo || f->submitted;
 }
 
 /* ---- the slow */
+
+static void set_tick(struct front_nbd *f, weir_time at)
+{
+	f->tick_at = at;
+	loop_set(f->loop, &f->tick, at);
+}
+
+void front_nbd_blocked(struct front_nbd_conn *c)
+{
+	struct front_nbd *f = c->front;
+
+	if (f->tick_at > loop_now(f->loop) + DEAF)
+		set_tick(f, loop_now(f->loop) + DEAF);
+}
+
+static void look_if_deaf(struct front_nbd_conn *c, weir_time silent)
+{
+	if (silent > STALLED)
+		front_nbd_broken(c, "took no reply for 30 s");
+	else if (silent >= DEAF && !c->deaf && !front_nbd_job_deaf(c) && silent >= IN_WAY &&
+		 c->purse->first)
+		front_nbd_broken(
+			c, "took no reply for 5 s, and others of its tenant need the memory");
+}
 
 static void tick(struct loop_timer *t, weir_time now)
 {
 	struct front_nbd *f =
 		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, tick));
+	bool blocked = false;
 
 	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
 		if (c->closed || c->gone)
 			continue;
-		if (c->blocked && now - c->progress > STALLED)
-			front_nbd_broken(c, "took no reply for 30 s");
-		else if (c->step == FRONT_NBD_PAYLOAD && !c->link_paused && !c->rest &&
-			 now - c->piece_since > SLOW)
+		blocked |= c->blocked;
+		if (c->blocked)
+			look_if_deaf(c, now - c->progress);
+		if (c->step == FRONT_NBD_PAYLOAD && !c->paused && !c->rest &&
+			now - c->piece_since > SLOW)
 			front_nbd_broken(c, "a payload took more than 30 s");
 	}
-	loop_set(f->loop, &f->tick, f->conns ? now + TICK : WEIR_NEVER);
+	f->given_back++; /* another policy may have changed who may have how much: all are looked at */
+	set_tick(f, !f->conns ? WEIR_NEVER : blocked ? now + DEAF / 2 : now + TICK);
 }
 
 /* ---- the start */
@@ -330,7 +317,8 @@ static int front_make(struct worker *w)
 	f->pool = worker_pool(w);
 	f->scratch = worker_scratch(w, &f->scratch_room);
 	f->todo_end = &f->todo;
-	f->paused_end = &f->paused;
+	front_nbd_wait_init(f);
+	f->tick_at = WEIR_NEVER;
 	f->turn.turn = turn;
 	f->tick.due = tick;
 	loop_turn_add(f->loop, &f->turn);
@@ -368,13 +356,15 @@ static void start(struct loop_task *t)
 	struct front_nbd *f;
 	int rc = w->fronts ? 0 : front_make(w);
 
-	if (rc == 0 && !w->fronts->finishing)
+	f = c->front = w->fronts;
+	if (rc == 0 && !f->finishing)
+		rc = front_nbd_job_join(c);
+	if (rc == 0 && !f->finishing)
 		rc = loop_add(worker_loop(w), &c->fd, EPOLLIN);
-	if (rc < 0 || w->fronts->finishing) {
+	if (rc < 0 || f->finishing) {
 		give_up(c);
 		return;
 	}
-	f = c->front = w->fronts;
 	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
 	c->next = f->conns;
@@ -384,7 +374,7 @@ static void start(struct loop_task *t)
 	f->conns = c;
 	f->rest_bytes += c->rest_n;
 	if (f->n_conns++ == 0)
-		loop_set(f->loop, &f->tick, loop_now(f->loop) + TICK);
+		set_tick(f, loop_now(f->loop) + TICK);
 	resource_join(c->client.resource, &c->client);
 	if (c->rest || c->stream.tls)
 		front_nbd_resume(c);
@@ -407,6 +397,8 @@ static void fill(struct front_nbd_conn *c, const struct front_nbd_start *s)
 	c->context_id = s->context_id;
 	c->structured = s->structured;
 	c->base_allocation = s->base_allocation;
+	c->tells_held = s->held;
+	c->held_id = s->held_id;
 	request_list_clear(&c->out);
 }
 
@@ -446,7 +438,7 @@ void front_nbd_finish(struct worker *w, bool now)
 			continue;
 		c->stopping = true;
 		c->doomed = c->doomed || now;
-		unpause(c);
+		front_nbd_unpause(c);
 		if (c->head) /* begun, and never to be whole */
 			c->head->req.io.error = -ESHUTDOWN;
 		front_nbd_read_end(c);
@@ -466,7 +458,7 @@ void front_nbd_free(struct worker *w)
 	if (!f)
 		return;
 	loop_turn_remove(f->loop, &f->turn);
-	loop_set(f->loop, &f->tick, WEIR_NEVER);
+	set_tick(f, WEIR_NEVER);
 	front_nbd_jobs_free(f);
 	free(f);
 	w->fronts = NULL;

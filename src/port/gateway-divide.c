@@ -97,7 +97,8 @@ static bool is_divided(const struct table *t, size_t i)
 
 	for (unsigned s = 0; s < WEIR_LIMITS; s++)
 		min |= t->bounds[i].min[s] > 0;
-	return of->n_max || (min && of->first_child < 0);
+	/* In a cluster its controller divides. */
+	return !t->policy->cluster.n_servers && (of->n_max || (min && of->first_child < 0));
 }
 
 static struct table *table_new(const struct weir_policy *p, size_t seats)

@@ -19,14 +19,17 @@
 
 #include "port/gateway.h"
 #include "port/chunk.h"
+#include "port/daemon.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
 struct agent;          /* agent.c */
+struct cluster;        /* cluster.c */
 struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
 struct gateway_divide; /* gateway-divide.c */
+struct gateway_ledger; /* gateway-ledger.c */
 struct record;         /* record.c */
 struct tls;
 
@@ -81,7 +84,9 @@ struct gateway {
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
-	struct agent *agent; /* NULL: no controllers */
+	struct agent *agent;           /* NULL: no controllers that need other hosts */
+	struct cluster *cluster;       /* NULL: it is in none */
+	struct gateway_ledger *ledger; /* NULL: it is not kept */
 
 	struct worker *workers;
 	unsigned n_workers;
@@ -95,14 +100,14 @@ struct gateway {
 	struct door *doors; /* door.c's: handshakes under way */
 	struct tls *tls;    /* of the policy in force; connections have their own hold on it */
 
-	struct loop_fd signals;
-	struct loop_timer watchdog, stop_timer;
-	weir_time watchdog_every; /* 0: systemd wants none */
+	struct daemon daemon;
+	struct loop_timer stop_timer;
 	bool stopping;
 	bool given_up;     /* what was inside at stop_by was dropped */
 	bool flushing;     /* all clients are gone; back ends are being flushed */
 	bool stuck;        /* a back end has requests that do not come back: cannot be freed */
 	weir_time stop_by; /* then what is inside is given up */
+	weir_time away_by; /* then nothing waits for a back end that is away */
 
 	struct record *record; /* under way, or NULL */
 	atomic_uint_fast64_t connections, refused, broken;
@@ -118,8 +123,7 @@ void gateway_unlisten(struct gateway *g);
 
 /* ---- gateway-run.c */
 
-/* Blocks the signals that gateway_run handles, in this thread and those it will start; SIGPIPE is
- * ignored; as many descriptors as the system allows. */
+/* What gateway_run waits for: daemon.h. */
 int gateway_signals(struct gateway *g);
 void gateway_signals_end(struct gateway *g);
 /* Are there clients, or requests inside? Workers running. */

@@ -11,7 +11,6 @@
 #include "port/log.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,21 +101,6 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 /* ---- opening and closing */
 
-/* The address, and where its port is 0 the one that it got. NULL: no memory. */
-static char *name_of(int fd, const char *address)
-{
-	size_t len = strlen(address);
-	struct sockaddr_in6 at = {0}; /* the port is where sockaddr_in has it */
-	socklen_t size = sizeof(at);
-	char *name;
-
-	if (strncmp(address, "tcp:", 4) != 0 || len < 2 || strcmp(address + len - 2, ":0") != 0 ||
-		getsockname(fd, (struct sockaddr *)&at, &size) < 0)
-		return strdup(address);
-	return asprintf(&name, "%.*s%u", (int)len - 1, address, ntohs(at.sin6_port)) < 0 ? NULL
-											 : name;
-}
-
 static int listener_add(struct gateway *g, int fd, const char *address)
 {
 	struct gateway_listener *l = &g->listeners[g->n_listeners];
@@ -124,7 +108,7 @@ static int listener_add(struct gateway *g, int fd, const char *address)
 	int rc;
 
 	*l = (struct gateway_listener){.fd = {.fd = fd, .ready = ready}, .gateway = g};
-	l->address = address ? name_of(fd, address) : strdup("systemd");
+	l->address = address ? stream_listening(fd, address) : strdup("systemd");
 	rc = l->address ? loop_add(g->loop, &l->fd, EPOLLIN) : -ENOMEM;
 	if (rc < 0) {
 		free(l->address);

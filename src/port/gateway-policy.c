@@ -12,6 +12,7 @@
 #include "ctl/policy-copy.h"
 #include "ctl/policy-override.h"
 #include "port/agent.h"
+#include "port/cluster.h"
 #include "port/gateway-note.h"
 #include "port/gateway-state.h"
 #include "port/log.h"
@@ -260,6 +261,8 @@ static int prepare(struct gateway *g, struct version *v, bool keep, struct gatew
 		rc = -EINVAL;
 	if (rc == 0)
 		rc = agent_fits(g, v->policy, err);
+	if (rc == 0)
+		rc = cluster_fits(g, v->policy, err);
 	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
 }
 

@@ -8,27 +8,26 @@
  *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
  *      dropped unanswered, so nobody believes that it happened
  *   3. every back end is flushed, in case no client did
- * A back end that gives nothing back (an upstream that is away) cannot be taken apart; after a while
- * the process leaves all the same and says so.
+ * An upstream that is away is given 700 ms to come back. Then all that waits for it is answered with
+ * ESHUTDOWN, and what it had acknowledged and not flushed is told of in one line of the log.
+ * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
+ * process leaves all the same and says so.
  */
 #include "port/gateway-impl.h"
 #include "port/log.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
-#include <unistd.h>
 
 #define MS          ((weir_time)1000000)
 #define STEP        (10 * MS)
-#define FINISH_TIME (5000 * MS)  /* for what is inside when the end comes: issue of the gateway */
-#define CUT_TIME    (1000 * MS)  /* for the back ends to give back what was cut off */
-#define FLUSH_TIME  (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
+#define FINISH_TIME (5000 * MS) /* for what is inside when the end comes: issue of the gateway */
+#define AWAY_TIME                                                                                  \
+	(700 * MS) /* an upstream may be restarting, too; with what peers may take: < 2 s */
+#define CUT_TIME   (1000 * MS)  /* for the back ends to give back what was cut off */
+#define FLUSH_TIME (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -67,10 +66,15 @@ bool gateway_busy(struct gateway *g)
 static void flushed(struct request *q)
 {
 	struct gateway_resource *r = q->owner;
+	uint64_t lost = resource_unflushed(r->resource);
+	bool harmless = q->io.error == -ESHUTDOWN && !lost; /* all that was acknowledged is there */
+	char bytes[24];
 
 	if (q->io.error)
-		log_event(LOG_LEVEL_ERROR, "flush-failed", "resource", r->name, "why",
-			strerror(-q->io.error), NULL);
+		log_event(harmless ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "flush-failed",
+			"resource", r->name, "why",
+			q->io.error == -ESHUTDOWN ? "its upstream is away" : strerror(-q->io.error),
+			"unflushed-bytes", log_number(bytes, (double)lost), NULL);
 	atomic_store(&r->flushing, false);
 }
 
@@ -94,6 +98,12 @@ static bool flushing(struct gateway *g)
 	return false;
 }
 
+static int abandon(void *arg, struct gateway_resource *r)
+{
+	resource_abandon(r->resource);
+	return 0;
+}
+
 /* Leaves the loop although a back end holds requests. */
 static void leave_stuck(struct gateway *g)
 {
@@ -109,6 +119,8 @@ static void stop_step(struct loop_timer *t, weir_time now)
 {
 	struct gateway *g = OF(struct gateway, stop_timer, t);
 
+	if (now >= g->away_by)
+		gateway_each(g, abandon, NULL, NULL);
 	if (g->flushing) {
 		if (!flushing(g))
 			loop_stop(g->loop);
@@ -135,12 +147,13 @@ void gateway_stop(struct gateway *g)
 	weir_time now = loop_clock();
 
 	if (g->stopping) {
-		g->stop_by = now;
+		g->stop_by = g->away_by = now;
 		loop_set(g->loop, &g->stop_timer, now);
 		return;
 	}
 	g->stopping = true;
 	g->stop_by = now + FINISH_TIME;
+	g->away_by = now + AWAY_TIME;
 	sd_notify(0, "STOPPING=1");
 	log_event(LOG_LEVEL_INFO, "stopping", NULL);
 	gateway_unlisten(g);
@@ -152,116 +165,67 @@ void gateway_stop(struct gateway *g)
 
 /* ---- signals */
 
-static void reload(struct gateway *g)
+static void stop(void *arg)
+{
+	gateway_stop(arg);
+}
+
+static void reload(void *arg)
 {
 	struct gateway_note note = {0};
 	struct weir_err err;
-	char text[64];
 
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
-		(long long)(loop_clock() / 1000));
-	sd_notify(0, text);
-	if (gateway_reload(g, &note, &err) < 0)
+	if (gateway_reload(arg, &note, &err) < 0)
 		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", err.text, NULL);
 	for (size_t i = 0; i < note.n; i++)
 		log_event(LOG_LEVEL_INFO, "policy-note", "text", note.lines[i], NULL);
 	gateway_note_free(&note);
-	sd_notify(0, "READY=1");
 }
-
-static void signalled(struct loop_fd *f, uint32_t events)
-{
-	struct gateway *g = OF(struct gateway, signals, f);
-	struct signalfd_siginfo info;
-
-	while (read(f->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
-			reload(g);
-		else
-			gateway_stop(g);
-	}
-}
-
-int gateway_signals(struct gateway *g)
-{
-	struct rlimit files;
-	sigset_t set;
-	int rc;
-
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of one request */
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (rc != 0)
-		return -rc;
-	g->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (g->signals.fd < 0)
-		return -errno;
-	g->signals.ready = signalled;
-	rc = loop_add(g->loop, &g->signals, EPOLLIN);
-	if (rc < 0) {
-		close(g->signals.fd);
-		g->signals.fd = -1;
-	}
-	return rc;
-}
-
-void gateway_signals_end(struct gateway *g)
-{
-	if (g->signals.fd >= 0) {
-		loop_remove(g->loop, &g->signals);
-		close(g->signals.fd);
-		g->signals.fd = -1;
-	}
-	if (g->stop_timer.due)
-		loop_set(g->loop, &g->stop_timer, WEIR_NEVER);
-	if (g->watchdog.due)
-		loop_set(g->loop, &g->watchdog, WEIR_NEVER);
-}
-
-/* ---- run */
 
 static int is_alive(void *arg, struct worker *w)
 {
 	return 0;
 }
 
-/* A worker that hangs keeps the main thread here, and so the dog hungry: what a restart can help, it
- * will. */
-static void feed(struct loop_timer *t, weir_time now)
+static void alive(void *arg)
 {
-	struct gateway *g = OF(struct gateway, watchdog, t);
+	struct gateway *g = arg;
 
 	for (unsigned i = 0; i < g->n_workers; i++)
 		worker_call(&g->workers[i], is_alive, NULL);
-	sd_notify(0, "WATCHDOG=1");
-	loop_set(g->loop, t, now + g->watchdog_every);
 }
+
+int gateway_signals(struct gateway *g)
+{
+	g->daemon = (struct daemon){.loop = g->loop,
+		.stop = stop,
+		.reload = reload,
+		.alive = alive,
+		.arg = g,
+		.signals = {.fd = -1}};
+	return daemon_start(&g->daemon);
+}
+
+void gateway_signals_end(struct gateway *g)
+{
+	daemon_end(&g->daemon);
+	if (g->stop_timer.due)
+		loop_set(g->loop, &g->stop_timer, WEIR_NEVER);
+}
+
+/* ---- run */
 
 static void say_ready(struct gateway *g)
 {
 	char addresses[512] = "", threads[24];
 	size_t used = 0;
-	uint64_t usec;
 
 	for (size_t i = 0; i < g->n_listeners && used < sizeof(addresses); i++)
 		used += (size_t)snprintf(addresses + used, sizeof(addresses) - used, "%s%s",
 			i ? " " : "", g->listeners[i].address);
 	log_event(LOG_LEVEL_INFO, "ready", "listen", addresses, "threads",
 		log_number(threads, g->n_workers), "version", WEIR_VERSION, NULL);
-	sd_notify(0, "READY=1");
-	if (sd_watchdog_enabled(0, &usec) > 0) {
-		g->watchdog_every = (weir_time)usec * 1000 / 2;
-		g->watchdog.due = feed;
-		feed(&g->watchdog, loop_clock());
-	}
+	daemon_ready(&g->daemon);
 }
 
 int gateway_run(struct gateway *g)

@@ -5,14 +5,74 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME    "set.json"
-#define NEW     "set.json.new"
-#define DAMAGED "set.json.damaged"
+#define NAME "set.json"
+
+/* ---- files */
+
+/* The new file, on disk. 0 or a negative errno. */
+static int write_new(int dir, const char *name, const char *text, size_t len)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (len && rc == 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			rc = -errno;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	if (rc == 0 && fsync(fd) < 0)
+		rc = -errno;
+	if (close(fd) < 0 && rc == 0)
+		rc = -errno;
+	return rc;
+}
+
+int gateway_state_put(const char *folder, const char *name, const char *text, size_t len)
+{
+	char new[NAME_MAX + 1];
+	int dir, rc;
+
+	if (snprintf(new, sizeof(new), "%s.new", name) >= (int)sizeof(new))
+		return -ENAMETOOLONG;
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	rc = write_new(dir, new, text, len);
+	if (rc == 0 && (renameat(dir, new, dir, name) < 0 || fsync(dir) < 0))
+		rc = -errno;
+	if (rc < 0)
+		unlinkat(dir, new, 0);
+	close(dir);
+	return rc;
+}
+
+void gateway_state_aside(const char *folder, const char *name, const char *why)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	const char *now = "left where it is";
+
+	if (snprintf(from, sizeof(from), "%s/%s", folder, name) < (int)sizeof(from) &&
+		snprintf(to, sizeof(to), "%s/%s.damaged", folder, name) < (int)sizeof(to) &&
+		rename(from, to) == 0)
+		now = strrchr(to, '/') + 1;
+	log_event(LOG_LEVEL_WARNING, "state-damaged", "folder", folder, "file", name, "why", why,
+		"now", now, NULL);
+}
 
 /* ---- lists */
 
@@ -57,14 +117,6 @@ int gateway_state_copy(const struct gateway_override *list, size_t n, const char
 
 /* ---- reading */
 
-static void set_aside(int dir, const char *folder, const char *why)
-{
-	int rc = renameat(dir, NAME, dir, DAMAGED);
-
-	log_event(LOG_LEVEL_WARNING, "state-damaged", "folder", folder, "file", NAME, "why", why,
-		"now", rc == 0 ? DAMAGED : "left where it is", NULL);
-}
-
 static int take(json_t *list, struct gateway_override **ret_list, size_t *ret_n)
 {
 	struct gateway_override *to = calloc(json_array_size(list) + 1, sizeof(*to));
@@ -89,8 +141,8 @@ static int take(json_t *list, struct gateway_override **ret_list, size_t *ret_n)
 	return 0;
 }
 
-static int read_from(int dir, const char *folder, int fd, struct gateway_override **ret_list,
-	size_t *ret_n, struct weir_err *err)
+static int read_from(const char *folder, int fd, struct gateway_override **ret_list, size_t *ret_n,
+	struct weir_err *err)
 {
 	json_error_t fault = {.text = "not a list of what was set"};
 	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
@@ -101,7 +153,7 @@ static int read_from(int dir, const char *folder, int fd, struct gateway_overrid
 	if (rc == -ENOMEM)
 		return weir_err_set(err, rc, "out of memory");
 	if (rc < 0) {
-		set_aside(dir, folder, fault.text);
+		gateway_state_aside(folder, NAME, fault.text);
 		return gateway_state_copy(NULL, 0, NULL, NULL, ret_list, ret_n);
 	}
 	return 0;
@@ -115,7 +167,7 @@ int gateway_state_read(
 	int rc;
 
 	if (fd >= 0) {
-		rc = read_from(dir, folder, fd, ret_list, ret_n, err);
+		rc = read_from(folder, fd, ret_list, ret_n, err);
 		close(fd);
 	} else {
 		if (errno != ENOENT)
@@ -143,49 +195,18 @@ static json_t *make(const struct gateway_override *list, size_t n)
 	return json_pack("{s:o}", "set", set);
 }
 
-/* The new file, on disk. 0 or a negative errno. */
-static int write_new(int dir, const json_t *root)
-{
-	int fd = openat(dir, NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	errno = EIO; /* if jansson does not say */
-	if (json_dumpfd(root, fd, JSON_INDENT(2)) < 0 || fsync(fd) < 0)
-		rc = -errno;
-	if (close(fd) < 0 && rc == 0)
-		rc = -errno;
-	return rc;
-}
-
-static int replace(const char *folder, const json_t *root)
-{
-	int dir, rc;
-
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	rc = write_new(dir, root);
-	if (rc == 0 && (renameat(dir, NEW, dir, NAME) < 0 || fsync(dir) < 0))
-		rc = -errno;
-	if (rc < 0)
-		unlinkat(dir, NEW, 0);
-	close(dir);
-	return rc;
-}
-
 int gateway_state_write(
 	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
 {
 	json_t *root = make(list, n);
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 	int rc;
 
-	if (!root)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = replace(folder, root);
 	json_decref(root);
+	if (!text)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = gateway_state_put(folder, NAME, text, strlen(text));
+	free(text);
 	if (rc < 0)
 		weir_err_set(err, rc, "cannot keep what was set in %s: %s", folder, strerror(-rc));
 	return rc;

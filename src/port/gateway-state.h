@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gateway-state: what `weir set` changed, in a file, so that a restart keeps it.
+ * gateway-state: the files that a restart reads again, and one of them: what `weir set` changed.
  *
- * The file is FOLDER/set.json: {"set": [{"key": "prod/db.max", "value": "5k iops"}, …]}. It is replaced
+ * That is FOLDER/set.json: {"set": [{"key": "prod/db.max", "value": "5k iops"}, …]}. A file is replaced
  * as a whole: written beside, synced, renamed, and the folder synced; so after a crash there is the old
  * or the new one. A file that cannot be understood is set aside (set.json.damaged), said, and counts as
  * empty: it never keeps the gateway from starting.
@@ -11,6 +11,16 @@
 #define WEIR_PORT_GATEWAY_STATE_H
 
 #include "port/gateway-impl.h"
+
+/* ---- any file of the folder */
+
+/* 0, or a negative errno; the file is then as it was. Makes the folder (not those above). Any thread; one
+ * at a time for a file. */
+int gateway_state_put(const char *folder, const char *name, const char *text, size_t len);
+/* Renames it to NAME.damaged, and logs why. */
+void gateway_state_aside(const char *folder, const char *name, const char *why);
+
+/* ---- what was set */
 
 /* 0; the list is empty when there is no file, or it had to be set aside. -ENOMEM. */
 int gateway_state_read(const char *folder, struct gateway_override **ret_list, size_t *ret_n,

@@ -10,6 +10,8 @@
 #include "port/gateway-impl.h"
 #include "port/agent.h"
 #include "port/back.h"
+#include "port/cluster.h"
+#include "port/gateway-ledger.h"
 #include "port/tls.h"
 #include <assert.h>
 #include <errno.h>
@@ -19,6 +21,8 @@
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
+
+_Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "what the policy says is what there is");
 
 /* ---- small things that others ask for */
 
@@ -208,7 +212,7 @@ static int open_resources(struct gateway *g, struct weir_err *err)
 }
 
 struct starting {
-	const struct weir_policy *policy;
+	struct gateway *gateway;
 	struct weir_err *err;
 };
 
@@ -219,12 +223,16 @@ static int start_resource(void *arg, struct gateway_resource *r)
 
 	if (rc < 0)
 		return weir_err_set(s->err, rc, "%s: %s: %s", r->name, r->back_name, strerror(-rc));
-	return resource_swap(r->resource, s->policy, s->err);
+	rc = resource_swap(r->resource, s->gateway->policy, s->err);
+	if (rc < 0)
+		return rc;
+	rc = gateway_ledger_restore(s->gateway, r);
+	return rc < 0 ? no_memory(s->err) : 0;
 }
 
 static int start_threads(struct gateway *g, struct weir_err *err)
 {
-	struct starting s = {g->policy, err};
+	struct starting s = {g, err};
 
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		int rc = worker_run(&g->workers[i]);
@@ -263,6 +271,8 @@ static int start(struct gateway *g, struct weir_err *err)
 		rc = make_workers(g, err);
 	if (rc == 0)
 		rc = open_resources(g, err);
+	if (rc == 0 && gateway_ledger_start(g) < 0)
+		rc = no_memory(err);
 	if (rc == 0)
 		rc = start_threads(g, err);
 	if (rc < 0)
@@ -271,9 +281,14 @@ static int start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = agent_start(g, err);
+	if (rc == 0)
+		rc = cluster_start(g, err);
+	if (rc == 0)
+		rc = gateway_listen(g, err);
 	if (rc < 0)
 		return rc;
-	return gateway_listen(g, err);
+	rc = gateway_ledger_run(g);
+	return rc < 0 ? weir_err_set(err, rc, "cannot keep the ledger: %s", strerror(-rc)) : 0;
 }
 
 int gateway_new(struct weir_policy *p, const char *text, const char *name,
@@ -293,7 +308,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->text = strdup(text);
 	g->name = strdup(name);
 	g->state = state ? strdup(state) : NULL;
-	g->spare_fd = g->signals.fd = -1;
+	g->spare_fd = g->daemon.signals.fd = -1;
 	g->started = loop_clock();
 	rc = start(g, err);
 	if (rc < 0) {
@@ -355,7 +370,9 @@ void gateway_free(struct gateway *g)
 	if (!g)
 		return;
 	if (g->loop) {
-		agent_stop(g); /* first: it may run the loop */
+		agent_stop(g); /* first: it may run the loop, as the next */
+		cluster_stop(g);
+		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);
 		gateway_unlisten(g);

@@ -11,6 +11,7 @@
  *   gateway-listen.c sockets that listen; accept
  *   gateway-policy.c apply, set, undo; what is kept across a restart
  *   gateway-divide.c max and min of tenants that use several resources
+ *   gateway-ledger.c who lent whom under AdapTBF, over a restart too
  *   worker.c         a thread: its loop, memory and resources
  *   door.c           a new connection until it knows its export
  *   front-nbd.c      an NBD connection after that
@@ -129,8 +130,8 @@ struct front_nbd_start {
 	struct stream stream;
 	struct gateway_place place;
 	struct client client; /* strings, tenant */
-	bool structured, base_allocation;
-	uint32_t context_id;
+	bool structured, base_allocation, held;
+	uint32_t context_id, held_id; /* of base:allocation and weir:held */
 	const uint8_t *early;
 	size_t n_early;
 };

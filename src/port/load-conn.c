@@ -55,8 +55,10 @@ int load_conn_new(struct load_run *r, struct load_conn *c)
 void load_conn_free(struct load_conn *c)
 {
 	load_conn_close(c);
-	for (uint32_t i = 0; c->slots && i < c->n_slots; i++)
+	for (uint32_t i = 0; c->slots && i < c->n_slots; i++) {
+		cover_clear(&c->slots[i].cover);
 		free(c->slots[i].data);
+	}
 	free(c->slots);
 	free(c->ring);
 	free(c->out);
@@ -143,6 +145,7 @@ static void encode(struct load_conn *c, struct load_slot *s)
 		add_vector(c, payload, s->r.length);
 	}
 	s->got = 0;
+	cover_clear(&s->cover);
 	s->error = 0;
 	if (s->r.command == NBD_FLUSH && c->run->verify)
 		s->mark = load_verify_mark(c->run->verify);

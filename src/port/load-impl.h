@@ -4,6 +4,7 @@
 #define WEIR_PORT_LOAD_IMPL_H
 
 #include "base/rng.h"
+#include "port/cover.h"
 #include "port/nbd-uri.h"
 #include "port/load-verify.h"
 #include "port/load.h"
@@ -29,12 +30,13 @@ struct load_request {
 
 struct load_slot { /* a request under way, or a place for one */
 	struct load_request r;
-	uint64_t cookie;   /* place in the connection, and a serial number above; 0: free */
-	weir_time free_at; /* closed loop: when it may be used again (think) */
-	uint64_t mark;     /* FLUSH: load_verify_mark */
-	uint8_t *data;     /* verify: of its own */
-	uint32_t got;      /* READ, structured: bytes so far */
-	int error;         /* of the chunks so far */
+	uint64_t cookie;    /* place in the connection, and a serial number above; 0: free */
+	weir_time free_at;  /* closed loop: when it may be used again (think) */
+	uint64_t mark;      /* FLUSH: load_verify_mark */
+	uint8_t *data;      /* verify: of its own */
+	struct cover cover; /* READ, structured: which bytes have come, and how many */
+	uint32_t got;
+	int error; /* of the chunks so far */
 };
 
 enum load_rx { LOAD_RX_HEAD, LOAD_RX_SMALL, LOAD_RX_DATA };

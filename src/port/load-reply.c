@@ -99,10 +99,14 @@ static int on_head(struct load_conn *c, weir_time now)
 static int take_range(struct load_conn *c, uint64_t offset, uint64_t length)
 {
 	struct load_slot *s = c->slot;
+	int r;
 
-	if (offset < s->r.offset || length > s->r.length ||
+	if (!length || offset < s->r.offset || length > s->r.length ||
 		offset - s->r.offset > s->r.length - length || s->got + length > s->r.length)
 		return -EPROTO;
+	r = cover_add(&s->cover, s->r.length, (uint32_t)(offset - s->r.offset), (uint32_t)length);
+	if (r < 0)
+		return r == -EEXIST ? -EPROTO : r;
 	s->got += (uint32_t)length;
 	c->to = s->data ? s->data + (offset - s->r.offset) : NULL;
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file.
+ * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file. What controllers say is in
+ * metrics-control.c.
  *
  * SOURCE   The text exposition format of Prometheus, version 0.0.4.
  * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
@@ -11,7 +12,7 @@
  *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
  *          than the count in all, whatever saturated.
  */
-#include "port/api.h"
+#include "port/metrics-impl.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static const char *const ops_names[3] = {"all", "reads", "writes"};
 
 /* ---- the format */
 
-static void family(FILE *to, const char *name, const char *type, const char *help)
+void metrics_family(FILE *to, const char *name, const char *type, const char *help)
 {
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -48,7 +49,7 @@ static void quoted(FILE *to, const char *text)
 }
 
 /* "" for no second label. */
-static void labels(
+void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
 {
 	fprintf(to, "{%s=", key);
@@ -60,7 +61,7 @@ static void labels(
 	fputs("} ", to);
 }
 
-static void number(FILE *to, double value)
+void metrics_number(FILE *to, double value)
 {
 	if (isnan(value))
 		fputs("NaN\n", to);
@@ -70,128 +71,126 @@ static void number(FILE *to, double value)
 		fprintf(to, "%.15g\n", value);
 }
 
-static void single(FILE *to, const char *name, const char *type, const char *help, double value)
+void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value)
 {
-	family(to, name, type, help);
+	metrics_family(to, name, type, help);
 	fprintf(to, "%s ", name);
-	number(to, value);
+	metrics_number(to, value);
 }
 
 /* ---- the process */
 
 static void write_process(const struct snapshot *s, const struct metrics_process *p, FILE *to)
 {
-	family(to, "weir_build_info", "gauge", "The program's version.");
+	metrics_family(to, "weir_build_info", "gauge", "The program's version.");
 	fputs("weir_build_info", to);
-	labels(to, "version", WEIR_VERSION, "", "");
-	number(to, 1);
-	single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
+	metrics_labels(to, "version", WEIR_VERSION, "", "");
+	metrics_number(to, 1);
+	metrics_single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
 		(double)(s->now - s->started) / 1e9);
-	single(to, "weir_policy_version", "gauge", "Of the policy in force; 1 at the start.",
-		(double)s->version);
-	single(to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
-	single(to, "weir_connections_total", "counter", "Clients that were accepted.",
+	metrics_single(to, "weir_policy_version", "gauge",
+		"Of the policy in force; 1 at the start.", (double)s->version);
+	metrics_single(
+		to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
+	metrics_single(to, "weir_connections_total", "counter", "Clients that were accepted.",
 		(double)s->connections);
-	single(to, "weir_connections_refused_total", "counter", "Clients that were turned away.",
-		(double)s->refused);
-	single(to, "weir_connections_broken_total", "counter",
+	metrics_single(to, "weir_connections_refused_total", "counter",
+		"Clients that were turned away.", (double)s->refused);
+	metrics_single(to, "weir_connections_broken_total", "counter",
 		"Clients that were cut off for breaking the protocol.", (double)s->broken);
-	single(to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
-	single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
+	metrics_single(
+		to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
+	metrics_single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
 		(double)s->memory_budget);
 	if (!p)
 		return;
-	single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
-	single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.", (double)p->resident);
-	single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
-	single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
+	metrics_single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
+	metrics_single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.",
+		(double)p->resident);
+	metrics_single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
+	metrics_single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
 }
 
-/* ---- one number a tenant or resource: where it lies in the struct, and in what unit */
+/* ---- one number a tenant or resource */
 
-enum field_type { F_U64, F_U32, F_DOUBLE, F_TIME, F_BOOL };
-
-struct field {
-	const char *name, *type, *help;
-	size_t offset;
-	enum field_type of;
-	bool groups; /* tenants: not only leaves have it */
-};
-
-static double value_of(const void *at, const struct field *f)
+double metrics_value(const void *at, const struct metrics_field *f)
 {
 	const char *p = (const char *)at + f->offset;
 
 	switch (f->of) {
-	case F_U64:
+	case METRICS_U64:
 		return (double)*(const uint64_t *)(const void *)p;
-	case F_U32:
+	case METRICS_I64:
+		return (double)*(const int64_t *)(const void *)p;
+	case METRICS_U32:
 		return *(const uint32_t *)(const void *)p;
-	case F_DOUBLE:
+	case METRICS_DOUBLE:
 		return *(const double *)(const void *)p;
-	case F_TIME:
+	case METRICS_TIME:
 		return (double)*(const weir_time *)(const void *)p / 1e9;
-	case F_BOOL:
+	case METRICS_BOOL:
 		return *(const bool *)(const void *)p;
 	}
 	return 0;
 }
 
 #define T(member) offsetof(struct snapshot_tenant, member)
-static const struct field tenant_fields[] = {
-	{"weir_tenant_weight", "gauge", "As the policy has it.", T(weight), F_DOUBLE, true},
+static const struct metrics_field tenant_fields[] = {
+	{"weir_tenant_weight", "gauge", "As the policy has it.", T(weight), METRICS_DOUBLE, true},
 	{"weir_tenant_share", "gauge", "Entitled share of all while all are busy, 0 to 1.",
-		T(share), F_DOUBLE, true},
-	{"weir_tenant_arrivals_total", "counter", "Requests that came.", T(arrivals), F_U64, false},
-	{"weir_tenant_served_total", "counter", "Requests that the resource finished.", T(served),
-		F_U64, false},
-	{"weir_tenant_bytes_total", "counter", "Bytes of the requests that passed.", T(bytes),
-		F_U64, false},
-	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), F_U64, false},
-	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), F_U32, false},
-	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight), F_U32,
+		T(share), METRICS_DOUBLE, true},
+	{"weir_tenant_arrivals_total", "counter", "Requests that came.", T(arrivals), METRICS_U64,
 		false},
-	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), F_U32, false},
+	{"weir_tenant_served_total", "counter", "Requests that the resource finished.", T(served),
+		METRICS_U64, false},
+	{"weir_tenant_bytes_total", "counter", "Bytes of the requests that passed.", T(bytes),
+		METRICS_U64, false},
+	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), METRICS_U64,
+		false},
+	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), METRICS_U32, false},
+	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight),
+		METRICS_U32, false},
+	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), METRICS_U32, false},
 };
 #undef T
 
 #define R(member) offsetof(struct snapshot_resource, member)
-static const struct field resource_fields[] = {
-	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), F_BOOL, true},
-	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), F_U64, true},
+static const struct metrics_field resource_fields[] = {
+	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), METRICS_BOOL, true},
+	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), METRICS_U64, true},
 	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
-		F_DOUBLE, true},
+		METRICS_DOUBLE, true},
 	{"weir_resource_full_seconds_total", "counter", "Time with the window full.", R(full),
-		F_TIME, true},
-	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted), F_U64,
-		true},
+		METRICS_TIME, true},
+	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted),
+		METRICS_U64, true},
 	{"weir_resource_dispatched_total", "counter", "Requests that passed the gate.",
-		R(dispatched), F_U64, true},
-	{"weir_resource_served_total", "counter", "Requests that were finished.", R(served), F_U64,
+		R(dispatched), METRICS_U64, true},
+	{"weir_resource_served_total", "counter", "Requests that were finished.", R(served),
+		METRICS_U64, true},
+	{"weir_resource_errors_total", "counter", "Requests that failed.", R(errors), METRICS_U64,
 		true},
-	{"weir_resource_errors_total", "counter", "Requests that failed.", R(errors), F_U64, true},
-	{"weir_resource_lost_total", "counter", "Times that the back end was lost.", R(lost), F_U64,
+	{"weir_resource_lost_total", "counter", "Times that the back end was lost.", R(lost),
+		METRICS_U64, true},
+	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), METRICS_U32, true},
+	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), METRICS_U32,
 		true},
-	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), F_U32, true},
-	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), F_U32, true},
-	{"weir_resource_clients", "gauge", "Connections now.", R(clients), F_U32, true},
+	{"weir_resource_clients", "gauge", "Connections now.", R(clients), METRICS_U32, true},
 };
 #undef R
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static void write_tenant_fields(const struct snapshot *s, FILE *to)
 {
 	for (size_t k = 0; k < COUNT(tenant_fields); k++) {
-		const struct field *f = &tenant_fields[k];
-		family(to, f->name, f->type, f->help);
+		const struct metrics_field *f = &tenant_fields[k];
+		metrics_family(to, f->name, f->type, f->help);
 		for (size_t i = 0; i < s->n_tenants; i++) {
 			const struct snapshot_tenant *t = &s->tenants[i];
 			if (!t->leaf && !f->groups)
 				continue;
 			fputs(f->name, to);
-			labels(to, "tenant", t->path, "", "");
-			number(to, value_of(t, f));
+			metrics_labels(to, "tenant", t->path, "", "");
+			metrics_number(to, metrics_value(t, f));
 		}
 	}
 }
@@ -225,15 +224,15 @@ static void write_splits(const struct snapshot *s, FILE *to)
 {
 	for (size_t k = 0; k < COUNT(splits); k++) {
 		const struct split *f = &splits[k];
-		family(to, f->name, "counter", f->help);
+		metrics_family(to, f->name, "counter", f->help);
 		for (size_t i = 0; i < s->n_tenants; i++) {
 			const struct snapshot_tenant *t = &s->tenants[i];
 			const void *at = (const char *)t + f->offset;
 			for (size_t n = 0; t->leaf && n < f->n; n++) {
 				fputs(f->name, to);
-				labels(to, "tenant", t->path, f->key, f->names[n]);
-				number(to, f->wide ? ((const double *)at)[n] / 1e9
-						   : (double)((const uint64_t *)at)[n]);
+				metrics_labels(to, "tenant", t->path, f->key, f->names[n]);
+				metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9
+							   : (double)((const uint64_t *)at)[n]);
 			}
 		}
 	}
@@ -244,7 +243,7 @@ static void write_limits(const struct snapshot *s, bool max, FILE *to)
 {
 	const char *name = max ? "weir_tenant_max" : "weir_tenant_min";
 
-	family(to, name, "gauge",
+	metrics_family(to, name, "gauge",
 		max ? "What it may have at most, per second." : "What it is promised, per second.");
 	for (size_t i = 0; i < s->n_tenants; i++)
 		for (size_t k = 0; k < WEIR_LIMITS; k++) {
@@ -256,7 +255,7 @@ static void write_limits(const struct snapshot *s, bool max, FILE *to)
 			quoted(to, t->path);
 			fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[k / 3],
 				ops_names[k % 3]);
-			number(to, value);
+			metrics_number(to, value);
 		}
 }
 
@@ -284,16 +283,16 @@ static void write_hist(const char *name, const char *tenant, const struct weir_h
 			below += h->bucket[bucket];
 		snprintf(le, sizeof(le), "%g", bounds[i]);
 		fprintf(to, "%s_bucket", name);
-		labels(to, "tenant", tenant, "le", le);
+		metrics_labels(to, "tenant", tenant, "le", le);
 		fprintf(to, "%" PRIu64 "\n", below < h->count ? below : h->count);
 	}
 	fprintf(to, "%s_bucket", name);
-	labels(to, "tenant", tenant, "le", "+Inf");
+	metrics_labels(to, "tenant", tenant, "le", "+Inf");
 	fprintf(to, "%" PRIu64 "\n%s_sum", h->count, name);
-	labels(to, "tenant", tenant, "", "");
-	number(to, (double)h->sum / 1e9);
+	metrics_labels(to, "tenant", tenant, "", "");
+	metrics_number(to, (double)h->sum / 1e9);
 	fprintf(to, "%s_count", name);
-	labels(to, "tenant", tenant, "", "");
+	metrics_labels(to, "tenant", tenant, "", "");
 	fprintf(to, "%" PRIu64 "\n", h->count);
 }
 
@@ -312,7 +311,7 @@ static void write_hists(const struct snapshot *s, FILE *to)
 	};
 
 	for (size_t k = 0; k < COUNT(hists); k++) {
-		family(to, hists[k].name, "histogram", hists[k].help);
+		metrics_family(to, hists[k].name, "histogram", hists[k].help);
 		for (size_t i = 0; i < s->n_tenants; i++) {
 			const void *at = (const char *)&s->tenants[i] + hists[k].offset;
 			const struct weir_hist *h = *(struct weir_hist *const *)at;
@@ -326,99 +325,30 @@ static void write_hists(const struct snapshot *s, FILE *to)
 
 static void write_resources(const struct snapshot *s, FILE *to)
 {
-	family(to, "weir_resource_info", "gauge", "Which back end stands behind it.");
+	metrics_family(to, "weir_resource_info", "gauge", "Which back end stands behind it.");
 	for (size_t i = 0; i < s->n_resources; i++) {
 		fputs("weir_resource_info", to);
-		labels(to, "resource", s->resources[i].name, "back", s->resources[i].back);
-		number(to, 1);
+		metrics_labels(to, "resource", s->resources[i].name, "back", s->resources[i].back);
+		metrics_number(to, 1);
 	}
-	family(to, "weir_resource_capacity", "gauge",
+	metrics_family(to, "weir_resource_capacity", "gauge",
 		"Per second, stated or learned; absent while it is not known.");
 	for (size_t i = 0; i < s->n_resources; i++)
 		for (size_t u = 0; u < 2; u++)
 			if (s->resources[i].capacity[u] > 0) {
 				fputs("weir_resource_capacity", to);
-				labels(to, "resource", s->resources[i].name, "unit", unit_names[u]);
-				number(to, s->resources[i].capacity[u]);
+				metrics_labels(to, "resource", s->resources[i].name, "unit",
+					unit_names[u]);
+				metrics_number(to, s->resources[i].capacity[u]);
 			}
 	for (size_t k = 0; k < COUNT(resource_fields); k++) {
-		const struct field *f = &resource_fields[k];
-		family(to, f->name, f->type, f->help);
+		const struct metrics_field *f = &resource_fields[k];
+		metrics_family(to, f->name, f->type, f->help);
 		for (size_t i = 0; i < s->n_resources; i++) {
 			fputs(f->name, to);
-			labels(to, "resource", s->resources[i].name, "", "");
-			number(to, value_of(&s->resources[i], f));
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(&s->resources[i], f));
 		}
-	}
-}
-
-/* ---- other hosts */
-
-#define R(member) offsetof(struct snapshot_resource, member)
-static const struct field parda_fields[] = {
-	{"weir_parda_peers", "gauge", "Hosts that are heard and count.", R(peers), F_U32, true},
-	{"weir_parda_alone", "gauge", "1: no other host is heard.", R(alone), F_BOOL, true},
-	{"weir_parda_shares", "gauge", "Of this host's tenants that are not idle.", R(shares),
-		F_DOUBLE, true},
-	{"weir_parda_beta", "gauge", "Slots of the window that shares steer.", R(beta), F_DOUBLE,
-		true},
-	{"weir_parda_latency_seconds", "gauge", "Of the resource, as all hosts see it.", R(latency),
-		F_TIME, true},
-};
-#undef R
-
-static void write_parda(const struct snapshot *s, FILE *to)
-{
-	for (size_t k = 0; k < COUNT(parda_fields); k++) {
-		const struct field *f = &parda_fields[k];
-		bool first = true;
-
-		for (size_t i = 0; i < s->n_resources; i++) {
-			if (!s->resources[i].controlled)
-				continue;
-			if (first)
-				family(to, f->name, f->type, f->help);
-			first = false;
-			fputs(f->name, to);
-			labels(to, "resource", s->resources[i].name, "", "");
-			number(to, value_of(&s->resources[i], f));
-		}
-	}
-}
-
-static void write_peers(const struct snapshot *s, FILE *to)
-{
-	const struct peer_stats *p = &s->peers;
-	const struct {
-		const char *name, *type, *help;
-		double value;
-	} all[] = {
-		{"weir_peer_heard", "gauge", "Hosts heard in the last 10 s.", p->heard},
-		{"weir_peer_sent_total", "counter", "Messages to other hosts.", (double)p->sent},
-		{"weir_peer_sent_bytes_total", "counter", "Of those.", (double)p->sent_bytes},
-		{"weir_peer_received_bytes_total", "counter", "Datagrams, or what was read.",
-			(double)p->received_bytes},
-		{"weir_peer_failed_total", "counter", "What the system refused.",
-			(double)p->failed},
-		{"weir_peer_missed_total", "counter", "Periods that slow storage cost.",
-			(double)p->missed},
-		{"weir_peer_same_name_total", "counter", "Messages of hosts with one name.",
-			(double)p->same},
-	};
-
-	if (!s->has_peers)
-		return;
-	for (size_t i = 0; i < COUNT(all); i++) {
-		family(to, all[i].name, all[i].type, all[i].help);
-		fprintf(to, "%s ", all[i].name);
-		number(to, all[i].value);
-	}
-	family(to, "weir_peer_received_total", "counter",
-		"Messages, by what became of them; all but taken changed nothing.");
-	for (int v = 0; v < PEER_VERDICTS; v++) {
-		fputs("weir_peer_received_total", to);
-		labels(to, "verdict", peer_verdict_name((enum peer_verdict)v), "", "");
-		number(to, (double)p->verdicts[v]);
 	}
 }
 
@@ -426,8 +356,7 @@ void metrics_write(const struct snapshot *s, const struct metrics_process *p, FI
 {
 	write_process(s, p, to);
 	write_resources(s, to);
-	write_parda(s, to);
-	write_peers(s, to);
+	metrics_control(s, to);
 	write_tenant_fields(s, to);
 	write_splits(s, to);
 	write_limits(s, false, to);

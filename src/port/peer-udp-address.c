@@ -108,6 +108,22 @@ int peer_udp_check(const char *const *addresses, struct weir_err *err)
 	return r;
 }
 
+static int parse_listen(const char *text, struct address *a, struct weir_err *err)
+{
+	int r = parse(text, a, err);
+
+	if (r == 0 && a->kind != UNICAST)
+		r = weir_err_set(err, -EINVAL, "%s: \"udp:HOST:PORT\" is meant", text);
+	return r;
+}
+
+int peer_listen_check(const char *listen, struct weir_err *err)
+{
+	struct address a;
+
+	return parse_listen(listen, &a, err);
+}
+
 /* ---- addresses of the system's */
 
 static int resolve(const char *text, const struct address *a, int family, bool passive,
@@ -178,11 +194,8 @@ static int own_place(const struct peer_config *c, enum kind kind,
 	struct address a = {.port = "0"};
 	int r = 0;
 
-	if (c->listen) {
-		r = parse(c->listen, &a, err);
-		if (r == 0 && a.kind != UNICAST)
-			r = weir_err_set(err, -EINVAL, "%s: \"udp:HOST:PORT\" is meant", c->listen);
-	}
+	if (c->listen)
+		r = parse_listen(c->listen, &a, err);
 	if (r == 0)
 		r = resolve(c->listen ? c->listen : c->addresses[0], &a, first->at.ss_family, true,
 			ret, err);

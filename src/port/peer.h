@@ -58,6 +58,8 @@ struct peer_stats {
 struct peers;
 /* Is the list of addresses well formed? Opens nothing. */
 int peer_check(const char *const *addresses, struct weir_err *err);
+/* Is that where datagrams can be heard (peer_config.listen)? */
+int peer_listen_check(const char *listen, struct weir_err *err);
 /* May block (names are looked up, an NBD server is connected to): before the loop runs. A file is
  * made when there is none. Errors name the address or file. */
 int peer_open(const struct peer_config *config, struct peers **ret_peers, struct weir_err *err);

@@ -3,7 +3,8 @@
  * resource-client: clients come and go.
  *
  * A client that goes takes its requests with it: those in the gate, and those that the next turn would
- * have taken. What the back end has, it finishes.
+ * have taken. What the back end has, it finishes. The same when the process ends and the back end is
+ * away, for all clients.
  */
 #include "port/resource-impl.h"
 #include <errno.h>
@@ -41,15 +42,18 @@ void resource_join(struct resource *r, struct client *c)
 }
 
 struct leaving {
-	struct client *client;
+	const struct client *client; /* NULL: everybody's */
 	struct request_list dropped;
 };
 
+static bool is_of_client(const struct request *q, const struct leaving *l)
+{
+	return !l->client || q->client == l->client;
+}
+
 static bool is_of(const struct weir_req *q, void *arg)
 {
-	struct leaving *l = arg;
-
-	return !q->user && ((const struct request *)(const void *)q)->client == l->client;
+	return !q->user && is_of_client((const struct request *)(const void *)q, arg);
 }
 
 static void drop(struct weir_req *q, void *arg)
@@ -65,14 +69,32 @@ static void drop_from(struct request_list *l, struct leaving *leaving)
 
 	for (request_list_clear(l); q; q = next) {
 		next = q->next;
-		request_list_add(q->client == leaving->client ? &leaving->dropped : l, q);
+		request_list_add(is_of_client(q, leaving) ? &leaving->dropped : l, q);
+	}
+}
+
+static void take_queued(struct resource *r, weir_node node, struct leaving *leaving)
+{
+	if (r->queued)
+		r->queued -=
+			(uint32_t)weir_gate_cancel(r->gate, r->now, node, is_of, drop, leaving);
+}
+
+static void answer_dropped(struct leaving *leaving, int error)
+{
+	struct request *q, *next;
+
+	for (q = leaving->dropped.first; q; q = next) {
+		next = q->next;
+		q->io.error = error;
+		q->client->in_flight--;
+		q->done(q);
 	}
 }
 
 void resource_leave(struct resource *r, struct client *c)
 {
 	struct leaving leaving = {.client = c};
-	struct request *q, *next;
 
 	*c->link = c->next;
 	if (c->next)
@@ -82,15 +104,27 @@ void resource_leave(struct resource *r, struct client *c)
 	if (!c->in_flight)
 		return;
 	request_list_clear(&leaving.dropped);
-	if (r->queued)
-		r->queued -=
-			(uint32_t)weir_gate_cancel(r->gate, r->now, c->node, is_of, drop, &leaving);
+	take_queued(r, c->node, &leaving);
 	drop_from(&r->again, &leaving);
 	drop_from(&r->arrived, &leaving);
-	for (q = leaving.dropped.first; q; q = next) {
-		next = q->next;
-		q->io.error = -ECANCELED;
-		c->in_flight--;
-		q->done(q);
-	}
+	answer_dropped(&leaving, -ECANCELED);
+}
+
+void resource_abandon(struct resource *r)
+{
+	struct leaving leaving = {.client = NULL};
+
+	if (!r->back->ops->abandon || !r->back->ops->abandon(r->back))
+		return;
+	request_list_clear(&leaving.dropped);
+	for (const struct client *c = r->clients; c; c = c->next)
+		take_queued(r, c->node, &leaving);
+	drop_from(&r->again, &leaving);
+	drop_from(&r->arrived, &leaving);
+	answer_dropped(&leaving, -ESHUTDOWN);
+}
+
+uint64_t resource_unflushed(const struct resource *r)
+{
+	return r->back->ops->unflushed ? r->back->ops->unflushed(r->back) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource-impl: what resource.c, resource-shadow.c and resource-policy.c share. Nobody else includes
- * it, but their tests.
+ * resource-impl: what resource*.c and the controllers at a resource (control.h) share. Nobody else
+ * includes it, but their tests.
  *
  * WHERE A REQUEST IS
  *   arrived   resource_submit put it there; the next turn takes it (again: taken back by a swap)
@@ -20,12 +20,15 @@
 #define WEIR_PORT_RESOURCE_IMPL_H
 
 #include "base/hist.h"
+#include "ctl/policy-swap.h"
+#include "port/control.h"
 #include "port/resource.h"
 #include <stdatomic.h>
 
 /* Of one node of the gate; [0] counts everybody when there is no gate. */
 struct resource_count {
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
+	uint64_t cost;                  /* of those, in requests as limits count them */
 	uint64_t errors;                /* came back with one; those of clients that left are not */
 	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
 	uint32_t shadows;               /* in the gate or inside, now */
@@ -36,8 +39,29 @@ struct request_list { /* linked by request.next */
 	struct request *first, **end;
 };
 
+struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
+	struct weir_bounds *bounds;
+	double *max, *min;         /* what part of them is here, 0 … 1 */
+	struct policy_rule *rules; /* a controller's, as of the swap or a later resource_divide */
+	struct resource_seen {
+		uint64_t dispatched, bytes; /* at the last resource_demand */
+		uint32_t queued;            /* then; with nobody connected and 0 it stays so */
+		double mean;                /* bytes of a request, lately */
+	} * seen;
+};
+
+struct resource_policy {
+	struct resource *resource;
+	struct policy_swap swap;
+	struct resource_part part;
+	struct loop_timer sweep;
+	weir_time sweep_after;
+};
+
 struct resource_shadows;
 struct resource_totals;
+struct lessee;
+struct steward;
 
 struct resource {
 	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
@@ -53,8 +77,12 @@ struct resource {
 	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
 	weir_node *nodes;                 /* of the policy's tenants in the gate */
 	size_t n_nodes;
-	double window;   /* that a controller set; 0: none did */
-	void *policy_of; /* resource-policy.c's own; freed by resource_policy_free */
+	double window; /* that a controller set; 0: none did */
+	struct resource_policy
+		*policy_of; /* freed by resource_policy_free; NULL before the first swap */
+	const struct control_ops *control; /* in force; never NULL */
+	struct steward *steward;           /* steward.c's own; NULL: AdapTBF was never on */
+	struct lessee *lessee;             /* lessee.c's own; NULL: pShift was never on */
 
 	struct client own; /* of the gateway's own requests; in no list */
 	struct client *clients;
@@ -161,5 +189,10 @@ void resource_shadow_off(struct resource *r);
 
 /* ---- resource-policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
 void resource_policy_free(struct resource *r);
+/* What to tell the gate between turns: the loop's time, which never falls. */
+weir_time resource_policy_now(struct resource *r);
+
+/* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
+unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);
 
 #endif

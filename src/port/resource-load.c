@@ -4,15 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-static weir_time now_of(struct resource *r)
-{
-	weir_time now = loop_now(r->loop);
-
-	if (now > r->now)
-		r->now = now;
-	return r->now;
-}
-
 /* Those that its own limits hold, or limits above it, do not want a slot yet. */
 static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
 {
@@ -31,7 +22,7 @@ int resource_load(
 {
 	if (!r->gate || r->policy != p || n != r->n_nodes)
 		return -ESTALE;
-	now_of(r);
+	resource_policy_now(r);
 	memset(ret_load, 0, n * sizeof(*ret_load));
 	for (const struct client *c = r->clients; c; c = c->next)
 		if (c->tenant >= 0)
@@ -42,12 +33,37 @@ int resource_load(
 	return 0;
 }
 
+void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held)
+{
+	struct weir_gate_stats st;
+
+	*ret_held = (struct resource_held){0};
+	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
+		return;
+	if (weir_gate_stats(r->gate, r->now, c->node, &st) != 0)
+		return;
+	ret_held->ns = st.wait_ns[WEIR_WAIT_MAX] + st.wait_ns[WEIR_WAIT_ABOVE] +
+		       st.wait_ns[WEIR_WAIT_TOKENS];
+	ret_held->served = st.served;
+}
+
+double resource_held_upstream(const struct resource *r)
+{
+	return (double)r->back->held;
+}
+
+void resource_ask_upstream(struct resource *r)
+{
+	if (r->back->ops->ask)
+		r->back->ops->ask(r->back);
+}
+
 void resource_window(struct resource *r, double window)
 {
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
 
-	if (!r->gate || r->spec.controller == WEIR_CONTROLLER_NONE)
+	if (!r->gate || !control_table[r->spec.controller]->window)
 		return;
 	r->window = window;
-	weir_gate_set(r->gate, now_of(r), &knob, 1, NULL);
+	weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL);
 }

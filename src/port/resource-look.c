@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource-look: what was measured at one resource, added to a snapshot of the whole gateway.
+ * resource-look: what was measured at one resource, added to a snapshot of the whole gateway; and what is
+ * asked of it more often.
  *
  * A tenant that uses several resources has the sum of them; why it waits is told of one where many
  * of its requests do. A group has the sum of its leaves, without latencies.
@@ -113,7 +114,7 @@ static void say_state(const struct resource *r, struct snapshot_resource *to)
 	to->up = r->back->state == BACK_UP;
 }
 
-static void add_self(struct resource *r, struct snapshot_resource *to)
+static void add_self(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
 {
 	struct weir_gate_totals totals = {0};
 
@@ -134,6 +135,9 @@ static void add_self(struct resource *r, struct snapshot_resource *to)
 	to->queued = r->queued;
 	to->in_flight = r->inside;
 	to->clients = r->n_clients;
+	to->controller = r->control->name;
+	if (r->control->look)
+		r->control->look(r, s, to);
 }
 
 void resource_snapshot(struct resource *r, struct snapshot *s)
@@ -143,7 +147,7 @@ void resource_snapshot(struct resource *r, struct snapshot *s)
 	resource_drain(r);
 	for (size_t i = 0; i < s->n_resources; i++)
 		if (strcmp(s->resources[i].name, r->name) == 0)
-			add_self(r, &s->resources[i]);
+			add_self(r, s, &s->resources[i]);
 	if (!r->policy || s->n_tenants != r->policy->n_tenants)
 		return; /* of another version: only while one is put in force */
 	for (size_t i = 0; r->gate && i < r->n_nodes; i++)
@@ -151,4 +155,26 @@ void resource_snapshot(struct resource *r, struct snapshot *s)
 			add_leaf(r, s, i);
 	for (const struct client *c = r->clients; c; c = c->next)
 		add_client(r, s, c);
+}
+
+/* ---- small things that others ask for */
+
+bool resource_busy(const struct resource *r)
+{
+	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
+}
+
+uint64_t resource_activity(const struct resource *r)
+{
+	return atomic_load_explicit(&r->activity, memory_order_relaxed);
+}
+
+const struct back_info *resource_info(const struct resource *r)
+{
+	return &r->back->info;
+}
+
+const char *resource_name(const struct resource *r)
+{
+	return r->name;
 }

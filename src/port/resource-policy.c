@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource-policy: the tree in the gate: put there, swapped, divided.
+ * resource-policy: the tree in the gate: put there, swapped.
  *
  * METHOD  A swap first does what can fail: room, shadow mode, then policy_swap_begin. After that every
  *         client is matched anew: who is nobody's now, or whose export is no longer what it was, is
@@ -19,24 +19,6 @@
 #define SWEEP_FIRST (10 * WEIR_MS) /* most requests take less */
 #define SWEEP_LAST  WEIR_SEC       /* an upstream may be away for minutes */
 
-struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
-	struct weir_bounds *bounds;
-	double *max, *min; /* what part of them is here, 0 … 1 */
-	struct resource_seen {
-		uint64_t dispatched, bytes; /* at the last resource_demand */
-		uint32_t queued;            /* then; with nobody connected and 0 it stays so */
-		double mean;                /* bytes of a request, lately */
-	} * seen;
-};
-
-struct resource_policy {
-	struct resource *resource;
-	struct policy_swap swap;
-	struct resource_part part;
-	struct loop_timer sweep;
-	weir_time sweep_after;
-};
-
 /* ---- what a version needs */
 
 static void part_free(struct resource_part *t)
@@ -44,6 +26,7 @@ static void part_free(struct resource_part *t)
 	free(t->bounds);
 	free(t->max);
 	free(t->min);
+	free(t->rules);
 	free(t->seen);
 	*t = (struct resource_part){0};
 }
@@ -55,15 +38,17 @@ static int part_new(const struct weir_policy *p, struct resource_part *ret)
 		.bounds = calloc(n, sizeof(*t.bounds)),
 		.max = calloc(n, sizeof(*t.max)),
 		.min = calloc(n, sizeof(*t.min)),
+		.rules = calloc(n, sizeof(*t.rules)),
 		.seen = calloc(n, sizeof(*t.seen)),
 	};
 
-	if (!t.bounds || !t.max || !t.min || !t.seen || weir_policy_bounds(p, t.bounds) < 0) {
+	if (!t.bounds || !t.max || !t.min || !t.rules || !t.seen ||
+		weir_policy_bounds(p, t.bounds) < 0) {
 		part_free(&t);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < p->n_tenants; i++)
-		t.max[i] = t.min[i] = 1;
+		t.max[i] = t.min[i] = t.rules[i].scale = 1;
 	*ret = t;
 	return 0;
 }
@@ -135,7 +120,7 @@ static void root_knobs(
 {
 	double depth = spec->depth > 0 ? spec->depth : r->back->info.depth;
 
-	if (spec->controller != WEIR_CONTROLLER_NONE && r->window > 0)
+	if (control_table[spec->controller]->window && r->window > 0)
 		depth = r->window;
 	knobs[0] = (struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = depth > 0 ? depth : 32};
 	knobs[1] = (struct weir_knob){.kind = WEIR_KNOB_RUN, .value = spec->run};
@@ -148,7 +133,8 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 {
 	r->spec.depth = spec->depth;
 	r->spec.controller = spec->controller;
-	if (spec->controller == WEIR_CONTROLLER_NONE)
+	r->spec.adaptbf = spec->adaptbf;
+	if (!control_table[spec->controller]->window)
 		r->window = 0;
 	memcpy(r->spec.capacity, spec->capacity, sizeof(r->spec.capacity));
 	r->spec.capacity_auto = spec->capacity_auto;
@@ -241,7 +227,7 @@ static void moved(struct weir_req *q, void *arg)
 
 /* ---- swap */
 
-static weir_time now_of(struct resource *r)
+weir_time resource_policy_now(struct resource *r)
 {
 	weir_time now = r->started ? loop_now(r->loop) : 0;
 
@@ -275,7 +261,7 @@ static int begin(struct resource *r, const struct weir_policy *p, const struct w
 	struct weir_knob knobs[ROOT_KNOBS];
 	struct policy_swap_how how = {.from = r->policy,
 		.to = p,
-		.part = {part->max, part->min},
+		.part = {part->max, part->min, part->rules},
 		.more = knobs,
 		.n_more = ROOT_KNOBS};
 	/* A gate uses the lowest free numbers first. */
@@ -288,7 +274,7 @@ static int begin(struct resource *r, const struct weir_policy *p, const struct w
 		rc = resource_shadow_on(r);
 	if (rc < 0)
 		return weir_err_set(err, rc, "out of memory");
-	rc = policy_swap_begin(&o->swap, &how, r->gate, now_of(r), err);
+	rc = policy_swap_begin(&o->swap, &how, r->gate, resource_policy_now(r), err);
 	if (rc < 0 && on)
 		resource_shadow_off(r);
 	return rc;
@@ -304,13 +290,26 @@ static void end_shadows(struct resource *r, bool was, bool is)
 		resource_shadow_on(r); /* has its memory since it was on first */
 }
 
+/* Whose turn it is from now on; its rules are in the gate. */
+static void hand_over(
+	struct resource *r, const struct control_ops *next, const struct weir_resource *spec)
+{
+	if (next != r->control && r->control->end)
+		r->control->end(r);
+	r->control = next;
+	if (next->begin)
+		next->begin(r, spec);
+}
+
 static int swap_gate(struct resource *r, const struct weir_policy *p, struct weir_err *err)
 {
 	struct resource_policy *o = policy_of(r);
 	const struct weir_resource *spec = spec_in(r, p);
+	const struct control_ops *control =
+		control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
 	bool was_shadow = r->shadow;
 	struct resource_part part;
-	int rc;
+	int rc = 0;
 
 	if (spec->cost != r->spec.cost)
 		return weir_err_at(err, -EINVAL, spec->at,
@@ -318,7 +317,9 @@ static int swap_gate(struct resource *r, const struct weir_policy *p, struct wei
 	if (!o || part_new(p, &part) < 0)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	keep_parts(r->policy, p, &o->part, &part);
-	rc = begin(r, p, spec, &part, err);
+	if (control->prepare)
+		rc = control->prepare(r, p, spec, part.rules);
+	rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : begin(r, p, spec, &part, err);
 	if (rc < 0) {
 		part_free(&part);
 		return rc;
@@ -332,6 +333,7 @@ static int swap_gate(struct resource *r, const struct weir_policy *p, struct wei
 	r->policy = p;
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
+	hand_over(r, control, spec);
 	o->sweep.due = sweep_due;
 	o->sweep_after = SWEEP_FIRST;
 	sweep(o, r->now);
@@ -346,107 +348,4 @@ int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_e
 	take_spec(r, spec_in(r, p));
 	r->policy = p;
 	return 0;
-}
-
-/* ---- divide */
-
-int resource_divide(struct resource *r, const double *max_share, const double *min_share, size_t n)
-{
-	struct resource_policy *o = r->policy_of;
-	struct resource_part *part = o ? &o->part : NULL;
-	struct weir_knob *knobs;
-	struct weir_bucket_spec *buckets;
-	size_t changed = 0;
-	int rc = -ENOMEM;
-
-	if (!r->gate || !o || n != r->n_nodes)
-		return r->gate ? -EINVAL : 0;
-	knobs = calloc(n + 1, sizeof(*knobs));
-	buckets = calloc(n + 1, POLICY_BUCKETS * sizeof(*buckets));
-	for (size_t i = 0; knobs && buckets && i < n; i++) {
-		struct weir_bucket_spec *b = &buckets[changed * POLICY_BUCKETS];
-		struct policy_part new = {max_share, min_share};
-
-		if (max_share[i] == part->max[i] && min_share[i] == part->min[i])
-			continue;
-		knobs[changed++] = (struct weir_knob){.node = r->nodes[i],
-			.kind = WEIR_KNOB_BUCKETS,
-			.buckets = b,
-			.n_buckets = policy_install_buckets_part(
-				r->policy, i, &part->bounds[i], new, b)};
-	}
-	if (knobs && buckets)
-		rc = weir_gate_set(r->gate, now_of(r), knobs, changed, NULL);
-	free(knobs);
-	free(buckets);
-	if (rc < 0)
-		return rc;
-	memcpy(part->max, max_share, n * sizeof(*max_share));
-	memcpy(part->min, min_share, n * sizeof(*min_share));
-	return 0;
-}
-
-/* ---- demand */
-
-/* Whose max keeps a leaf's head waiting: its own, or that of one above. */
-static void mark_held(
-	const struct resource *r, size_t i, weir_node blocker, struct resource_demand *all)
-{
-	for (int a = (int)i; a >= 0; a = r->policy->tenants[a].parent)
-		if (r->nodes[a] == blocker)
-			all[a].held = true;
-}
-
-static void leaf_demand(struct resource *r, size_t i, struct resource_demand *all)
-{
-	struct resource_policy *o = r->policy_of;
-	struct resource_seen *seen = &o->part.seen[i];
-	struct resource_demand *ret = &all[i];
-	struct weir_gate_stats st;
-	uint64_t requests;
-
-	if (!ret->clients && !seen->queued)
-		return;
-	if (weir_gate_stats(r->gate, r->now, r->nodes[i], &st) != 0)
-		return;
-	if (st.dispatched < seen->dispatched) /* another node by the same path */
-		*seen = (struct resource_seen){0};
-	requests = st.dispatched - seen->dispatched;
-	if (requests)
-		seen->mean = (double)(st.bytes - seen->bytes) / (double)requests;
-	seen->dispatched = st.dispatched;
-	seen->bytes = st.bytes;
-	seen->queued = st.queued;
-	ret->requests = (double)(requests + st.queued);
-	ret->bytes = ret->requests * seen->mean;
-	/* Large ones count as several. */
-	if (seen->mean > r->spec.io_unit)
-		ret->requests *= seen->mean / r->spec.io_unit;
-	if (st.queued && (st.cause == WEIR_WAIT_MAX || st.cause == WEIR_WAIT_ABOVE))
-		mark_held(r, i, st.blocker, all);
-}
-
-void resource_demand(struct resource *r, struct resource_demand *ret_demand, size_t n)
-{
-	const struct weir_policy *p = r->policy;
-
-	memset(ret_demand, 0, n * sizeof(*ret_demand));
-	if (!r->gate || !p || n != r->n_nodes)
-		return;
-	now_of(r);
-	for (const struct client *c = r->clients; c; c = c->next)
-		if (c->tenant >= 0)
-			ret_demand[c->tenant].clients++;
-	for (size_t i = n; i-- > 0;) {
-		struct resource_demand *d = &ret_demand[i];
-		int parent = p->tenants[i].parent;
-
-		if (p->tenants[i].first_child < 0)
-			leaf_demand(r, i, ret_demand);
-		if (parent < 0)
-			continue;
-		ret_demand[parent].requests += d->requests;
-		ret_demand[parent].bytes += d->bytes;
-		ret_demand[parent].clients += d->clients;
-	}
 }

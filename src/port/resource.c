@@ -60,6 +60,7 @@ void resource_submit(struct resource *r, struct request *q)
 	n->reads += q->io.op == BACK_READ;
 	n->writes += q->io.op == BACK_WRITE;
 	n->others += q->io.op > BACK_WRITE;
+	n->cost += q->gate.requests;
 	c->requests++;
 	c->bytes += q->gate.bytes;
 	c->in_flight++;
@@ -72,6 +73,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 {
 	q->client = &r->own;
 	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	q->since = r->now;
 	r->own.in_flight++;
 	r->submitted++;
 	request_list_add(&r->again, q);
@@ -81,6 +83,7 @@ void resource_pass(struct resource *r, struct request *q)
 {
 	r->queued--;
 	q->gate.user = r;
+	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
 }
 
@@ -88,6 +91,7 @@ void resource_again(struct resource *r, struct request *q)
 {
 	r->queued--;
 	q->gate.user = NULL;
+	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
 }
 
@@ -99,21 +103,34 @@ static void fail(struct resource *r, struct request *q, int error)
 	request_list_add(&r->finished, q);
 }
 
+/* It waits since it went into the gate for the first time, whoever's it was then. */
+static void went_before(struct weir_req *q)
+{
+	if (!q->user)
+		q->submitted = resource_request(q)->since;
+}
+
 /* What the gate takes is queued. A node that is no leaf any more fails those for it, not the rest. */
-static void submit_batch(struct resource *r, weir_time now, struct weir_req **reqs, size_t n)
+static void submit_batch(
+	struct resource *r, weir_time now, struct weir_req **reqs, size_t n, bool again)
 {
 	if (weir_gate_submit(r->gate, now, reqs, n) == 0) {
 		for (size_t i = 0; i < n; i++)
 			r->queued += reqs[i]->user == NULL;
+		for (size_t i = 0; again && i < n; i++)
+			went_before(reqs[i]);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0)
+		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0) {
 			r->queued += reqs[i]->user == NULL;
-		else if (reqs[i]->user)
+			if (again)
+				went_before(reqs[i]);
+		} else if (reqs[i]->user) {
 			resource_shadow_refused(r, reqs[i]);
-		else
+		} else {
 			fail(r, resource_request(reqs[i]), -EIO);
+		}
 	}
 }
 
@@ -131,12 +148,14 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 
 /* Around the gate; its shadow, if it is to have one, is submitted in its place. */
 static struct weir_req *go_straight(
-	struct resource *r, weir_time now, struct request *q, struct back_io ***end)
+	struct resource *r, weir_time now, struct request *q, bool again, struct back_io ***end)
 {
 	bool counts = !q->gate.user && q->client->tenant >= 0;
 	struct weir_req *shadow = NULL;
 
 	q->gate.submitted = q->gate.dispatched = now;
+	if (again)
+		q->gate.submitted = q->since;
 	q->gate.user = r;
 	if (r->shadow && counts)
 		shadow = resource_shadow_make(r, q);
@@ -153,28 +172,29 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 	struct weir_req *reqs[BATCH], *to_gate;
 	struct back_io *straight = NULL, **end = &straight;
 	struct request *q, *next;
+	bool again = l == &r->again;
 	size_t n = 0;
 
 	for (q = l->first, request_list_clear(l); q; q = next) {
 		next = q->next;
-		if (r->tap && l == &r->arrived)
+		if (r->tap && !again)
 			tap(r, now, q);
 		/* A client that the policy refuses now has no node: what it asked for before is done. */
 		if (r->gate && !r->shadow && !q->gate.user && q->client->tenant >= 0) {
 			q->gate.tenant = q->client->node;
 			to_gate = &q->gate;
 		} else {
-			to_gate = go_straight(r, now, q, &end);
+			to_gate = go_straight(r, now, q, again, &end);
 		}
 		if (to_gate)
 			reqs[n++] = to_gate;
 		if (n == BATCH) {
-			submit_batch(r, now, reqs, n);
+			submit_batch(r, now, reqs, n, again);
 			n = 0;
 		}
 	}
 	if (n)
-		submit_batch(r, now, reqs, n);
+		submit_batch(r, now, reqs, n, again);
 	if (straight)
 		back_submit(r->back, straight);
 }
@@ -411,6 +431,7 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 		return rc;
 	}
 	r->loop = c->loop;
+	r->control = control_table[WEIR_CONTROLLER_NONE];
 	request_list_clear(&r->again);
 	request_list_clear(&r->arrived);
 	request_list_clear(&r->finished);
@@ -448,6 +469,7 @@ void resource_free(struct resource *r)
 	}
 	back_free(r->back);
 	resource_shadow_free(r);
+	control_free(r);
 	resource_policy_free(r);
 	weir_gate_free(r->gate);
 	for (size_t i = 0; i < r->n_counts; i++)
@@ -458,26 +480,6 @@ void resource_free(struct resource *r)
 	free(r->name);
 	free(r->back_name);
 	free(r);
-}
-
-bool resource_busy(const struct resource *r)
-{
-	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
-}
-
-uint64_t resource_activity(const struct resource *r)
-{
-	return atomic_load_explicit(&r->activity, memory_order_relaxed);
-}
-
-const struct back_info *resource_info(const struct resource *r)
-{
-	return &r->back->info;
-}
-
-const char *resource_name(const struct resource *r)
-{
-	return r->name;
 }
 
 void resource_tap(struct resource *r, struct tap *t)

@@ -34,6 +34,8 @@ struct request {
 	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
 	void *owner;
 	uint64_t user; /* the owner's */
+	weir_time
+		since; /* the resource's: a swap took it back from the gate; when it first went there */
 };
 
 /* One connection as the policy sees it. */
@@ -61,6 +63,12 @@ void resource_submit(struct resource *r, struct request *q);
 /* The same for a request of the gateway's own (a flush before the end): q->client is NULL, it passes
  * the gate by and is counted for nobody. On the loop's thread. */
 void resource_submit_own(struct resource *r, struct request *q);
+
+/* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
+ * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
+void resource_abandon(struct resource *r);
+/* Bytes that were acknowledged and that the back end could not put in place. On the loop's thread. */
+uint64_t resource_unflushed(const struct resource *r);
 
 struct resource_config {
 	const struct weir_resource *spec; /* its strings are copied */
@@ -108,6 +116,17 @@ struct resource_load {          /* of one leaf, since its node was made; only di
 /* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
 int resource_load(
 	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
+/* Of a client's tenant since its node was made: for how long limits held its requests (a max, its own or
+ * one above, or want of tokens), and how many came back. 0 where nothing is held. */
+struct resource_held {
+	double ns; /* request·ns, those that wait now included */
+	uint64_t served;
+};
+void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held);
+/* The same of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
+ * asks it for another, which comes soon. */
+double resource_held_upstream(const struct resource *r);
+void resource_ask_upstream(struct resource *r);
 /* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
  * this resource. */
 void resource_window(struct resource *r, double window);

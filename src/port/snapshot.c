@@ -6,6 +6,7 @@
  * memory hangs on one list, so freeing needs to know nothing of what is inside.
  */
 #include "port/agent.h"
+#include "port/cluster.h"
 #include "port/gateway-impl.h"
 #include "port/snapshot.h"
 #include <errno.h>
@@ -19,8 +20,7 @@ struct piece { /* of memory_of; what was asked for follows */
 	_Alignas(16) uint8_t data[];
 };
 
-/* Zeroed, the snapshot's; NULL: out of memory. */
-static void *take(struct snapshot *s, size_t n, size_t size)
+void *snapshot_take(struct snapshot *s, size_t n, size_t size)
 {
 	struct piece *p;
 
@@ -37,7 +37,7 @@ static void *take(struct snapshot *s, size_t n, size_t size)
 static const char *copy(struct snapshot *s, const char *text)
 {
 	size_t n = strlen(text ? text : "") + 1;
-	char *to = take(s, n, 1);
+	char *to = snapshot_take(s, n, 1);
 
 	return to ? memcpy(to, text ? text : "", n) : NULL;
 }
@@ -60,7 +60,7 @@ static int add_tenants(struct snapshot *s, const struct weir_policy *p)
 	struct weir_bounds *bounds = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*bounds));
 	int rc = bounds ? weir_policy_bounds(p, bounds) : -ENOMEM;
 
-	s->tenants = take(s, p->n_tenants, sizeof(*s->tenants));
+	s->tenants = snapshot_take(s, p->n_tenants, sizeof(*s->tenants));
 	if (!s->tenants)
 		rc = -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++) {
@@ -83,7 +83,7 @@ static int add_tenants(struct snapshot *s, const struct weir_policy *p)
 
 static int add_resources(struct snapshot *s, const struct gateway *g)
 {
-	s->resources = take(s, g->n_resources, sizeof(*s->resources));
+	s->resources = snapshot_take(s, g->n_resources, sizeof(*s->resources));
 	if (!s->resources)
 		return -ENOMEM;
 	for (size_t i = 0; i < g->n_resources; i++) {
@@ -124,7 +124,7 @@ int snapshot_new(const struct gateway *g, struct snapshot **ret_snapshot)
 void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from)
 {
 	if (!*into) {
-		*into = take(s, 1, sizeof(**into));
+		*into = snapshot_take(s, 1, sizeof(**into));
 		if (!*into)
 			return;
 		weir_hist_clear(*into);
@@ -144,7 +144,7 @@ struct snapshot_client *snapshot_client(struct snapshot *s)
 			room = CLIENTS_MAX;
 		if (s->n_clients == room)
 			return NULL;
-		more = take(s, room, sizeof(*more));
+		more = snapshot_take(s, room, sizeof(*more));
 		if (!more)
 			return NULL;
 		if (s->n_clients)
@@ -188,6 +188,9 @@ static void gather_agent(struct gateway *g, struct snapshot *s)
 		r->shares = v.last.report.shares;
 		r->beta = v.last.beta;
 		r->latency = (weir_time)v.last.latency;
+		r->aim = (weir_time)v.last.threshold;
+		r->held = (weir_time)v.held;
+		r->twice = v.last.twice;
 	}
 }
 
@@ -205,6 +208,7 @@ int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
 	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
 	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
 	gather_agent(g, s);
+	cluster_look(g, s);
 	s->now = loop_clock();
 	*ret_snapshot = s;
 	return 0;

@@ -8,7 +8,9 @@
 #define WEIR_PORT_SNAPSHOT_H
 
 #include "base/hist.h"
+#include "ctl/adaptbf.h"
 #include "ctl/policy.h"
+#include "ctl/pshift-server.h"
 #include "gate/gate.h"
 #include "port/peer.h"
 
@@ -26,9 +28,49 @@ struct snapshot_tenant {
 	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 };
 
+/* AdapTBF at a resource, as of its last step. */
+struct snapshot_adaptbf {
+	bool hold, learns; /* tokens: hold; the rate is learned */
+	struct adaptbf_state state;
+	/* What the sums are off by: tokens of the active from the period's, records and tombstone from 0;
+	 * over all that are remembered. */
+	int64_t tokens_off, records_off;
+	weir_time took; /* a step, lately */
+	struct snapshot_job {
+		const char *tenant; /* path */
+		struct adaptbf_account account;
+	} * jobs; /* the policy's tenants that asked for something and are remembered */
+	size_t n_jobs;
+};
+
+/* pShift at a resource, as of its last look. */
+struct snapshot_pshift {
+	struct pshift_server_status status;
+	double capacity; /* tokens a second, as told */
+	uint64_t looks;
+	weir_time busy; /* ns of all looks */
+	struct snapshot_lease {
+		const char *tenant;                        /* path */
+		int64_t used, claim, cap, reserved, limit; /* ctl/pshift.h; LEASE_NO_LIMIT */
+		int64_t r, l;                              /* tokens at the gate */
+		bool closed;
+	} * leases;
+	size_t n_leases;
+};
+
+struct snapshot_link { /* to one controller of the cluster */
+	char resource[64], address[128], why[96];
+	bool up;
+	weir_time since; /* of it being so */
+	uint64_t downs;
+};
+
 struct snapshot_resource {
 	const char *name, *back;
-	char state[160]; /* "up", "lost for 3 s; 2 reconnects", … */
+	const char *controller;           /* NULL: none */
+	struct snapshot_adaptbf *adaptbf; /* NULL: it is not on */
+	struct snapshot_pshift *pshift;   /* NULL: it is not on */
+	char state[160];                  /* "up", "lost for 3 s; 2 reconnects", … */
 	bool up;
 	uint64_t size;
 	double window, capacity[2]; /* per second: requests, bytes; 0: not known yet */
@@ -37,11 +79,14 @@ struct snapshot_resource {
 	uint32_t queued, in_flight, clients;
 	weir_time full; /* time with the window full */
 	unsigned thread;
-	/* By the window's controller, of its last step; controlled false: there is none. */
+	/* By PARDA, of its last step; controlled false: it is not on. */
 	bool controlled, alone; /* alone: it hears no other host */
 	uint32_t peers;         /* hosts that count */
 	double shares, beta;
 	weir_time latency; /* of the array, as the law was fed; 0: not known */
+	weir_time aim;     /* the latency that it aims at */
+	weir_time held;    /* a request, by limits of an upstream that tells it; not in `latency` */
+	bool twice;        /* two hosts have one name */
 };
 
 struct snapshot_client {
@@ -64,12 +109,16 @@ struct snapshot {
 	uint64_t connections, refused,
 		broken;               /* accepted; turned away; cut off for breaking the protocol */
 	size_t memory, memory_budget; /* bytes of payload buffers held */
-	bool has_peers;               /* the policy names some */
+	struct snapshot_link *links;  /* of the cluster */
+	size_t n_links;
+	bool has_peers; /* the policy names some */
 	struct peer_stats peers;
 	void *memory_of; /* what everything above lies in */
 };
 
 void snapshot_free(struct snapshot *s);
+/* Zeroed memory of the snapshot's; NULL: there is none. Any thread, one at a time. */
+void *snapshot_take(struct snapshot *s, size_t n, size_t size);
 /* Adds a histogram to *into, which is made (the snapshot's) if it is NULL; out of memory: left out. */
 void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from);
 /* Room for one more client, zeroed; NULL: there are 1,000 already. */

@@ -203,12 +203,38 @@ int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
 
+char *stream_listening(int fd, const char *address)
+{
+	size_t len = strlen(address);
+	struct sockaddr_in6 at = {0}; /* the port is where sockaddr_in has it */
+	socklen_t size = sizeof(at);
+	char *name;
+
+	if (strncmp(address, "tcp:", 4) != 0 || len < 2 || strcmp(address + len - 2, ":0") != 0 ||
+		getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+		return strdup(address);
+	return asprintf(&name, "%.*s%u", (int)len - 1, address, ntohs(at.sin6_port)) < 0 ? NULL
+											 : name;
+}
+
 static void no_delay(int fd)
 {
 	int on = 1;
 
 	/* Replies are gathered by us; a unix socket knows nothing of this. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+void stream_watch(int fd, int64_t timeout)
+{
+	const int on = 1, idle = 10, every = 5, most = 3; /* s, s, times */
+	const unsigned ms = (unsigned)(timeout / WEIR_MS);
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &most, sizeof(most));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 int stream_accept(int listening)

@@ -34,10 +34,16 @@ void stream_close(struct stream *s); /* also frees tls */
  * unix socket's file; ones in use are -EADDRINUSE. Non-blocking, close-on-exec. Connect blocks up to
  * `timeout` ns. */
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err);
+/* The address of a listening socket, malloc'ed: where its port is 0, with the one that it got. NULL: no
+ * memory. */
+char *stream_listening(int fd, const char *address);
 int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err);
 /* The next client: its socket (non-blocking, close-on-exec, without Nagle's delay), or -EAGAIN or
  * another negative errno. */
 int stream_accept(int listening);
+/* A host that went away without a word is noticed: after 25 s in which nothing was asked of it, else when
+ * what it was sent is not acknowledged for `timeout` ns. A unix socket needs none of this. */
+void stream_watch(int fd, int64_t timeout);
 int stream_address_check(const char *address, struct weir_err *err);
 /* The peer, for messages and for matching: numeric address ("10.0.0.7", "::1") or NULL for unix;
  * "host:port" or "unix:pid" in `name`; uid of a unix peer or -1. */

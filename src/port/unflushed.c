@@ -265,6 +265,24 @@ struct unflushed_piece *unflushed_piece(struct unflushed *u, size_t i)
 	return &u->pieces[i];
 }
 
+uint64_t unflushed_bytes(struct unflushed *u)
+{
+	struct unflushed_piece *pieces = u->pieces; /* of the plan that may be in use */
+	size_t n_pieces = u->n_pieces, n;
+	uint64_t bytes = 0;
+
+	u->pieces = NULL;
+	if (unflushed_plan(u, &n) < 0)
+		bytes = u->held;
+	else
+		for (size_t i = 0; i < n; i++)
+			bytes += u->pieces[i].length;
+	free(u->pieces);
+	u->pieces = pieces;
+	u->n_pieces = n_pieces;
+	return bytes;
+}
+
 bool unflushed_missing(const struct unflushed *u, uint64_t offset, uint64_t length)
 {
 	for (size_t i = 0; i < u->n_pieces; i++) {

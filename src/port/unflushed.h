@@ -69,6 +69,9 @@ size_t unflushed_held(const struct unflushed *u);  /* bytes of what is in the lo
 size_t unflushed_taken(const struct unflushed *u); /* bytes: those, and for what is under way */
 size_t unflushed_keep(const struct unflushed *u);
 size_t unflushed_count(const struct unflushed *u);
+/* Bytes whose content only the log has, as far as anybody was told: each once, however often it was
+ * written. O(n log n); without memory for that what is held, which is not less. */
+uint64_t unflushed_bytes(struct unflushed *u);
 
 /* Makes the plan: n pieces, until the next plan. -ENOMEM: there is then none. */
 int unflushed_plan(struct unflushed *u, size_t *ret_n);

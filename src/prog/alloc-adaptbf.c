@@ -66,20 +66,6 @@ static int jobs_new(struct jobs *j, size_t n)
 
 /* ---- in */
 
-static int read_whole(
-	const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret)
-{
-	double x;
-	int r = alloc_number(at, key, range, &x);
-
-	if (r)
-		return r;
-	if (x != floor(x))
-		return alloc_fail(at, key, "must be a whole number");
-	*ret = (int64_t)x;
-	return 0;
-}
-
 static int read_fixed(
 	const struct alloc_at *at, const char *key, struct alloc_range range, int32_t *ret)
 {
@@ -88,11 +74,6 @@ static int read_fixed(
 
 	if (r == 0)
 		*ret = (int32_t)lrint(x * (double)REMAINDER_ONE);
-	return r == -ENOENT ? 0 : r;
-}
-
-static int absent_ok(int r)
-{
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -105,8 +86,8 @@ static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
 	if (r || (r = alloc_name(at, &j->names[i])) ||
 		(r = alloc_need(at, "nodes", above_0, &j->nodes[i])) ||
 		(r = alloc_need(at, "demand", any_demand, &demand)) ||
-		(r = absent_ok(read_whole(at, "previous", whole, &j->of.tokens[i]))) ||
-		(r = absent_ok(read_whole(at, "record", record, &j->of.record[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "previous", whole, &j->of.tokens[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "record", record, &j->of.record[i]))) ||
 		(r = read_fixed(at, "remainder", remainder_, &j->of.remainder[i])) ||
 		(r = read_fixed(at, "reclaim", fraction, &j->of.reclaim[i])))
 		return r;

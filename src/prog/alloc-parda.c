@@ -18,11 +18,6 @@ struct host {
 	double window, beta, latency, ios;
 };
 
-static int absent_ok(int r)
-{
-	return r == -ENOENT ? 0 : r;
-}
-
 static int read_law(const struct alloc_at *at, struct parda_law *ret)
 {
 	struct alloc_range gamma = {.most = 1, .above = true};
@@ -30,9 +25,9 @@ static int read_law(const struct alloc_at *at, struct parda_law *ret)
 
 	*ret = (struct parda_law){.gamma = 0.8, .wmax = HUGE_VAL};
 	if ((r = alloc_need(at, "threshold", above_0, &ret->threshold)) ||
-		(r = absent_ok(alloc_number(at, "gamma", gamma, &ret->gamma))) ||
-		(r = absent_ok(alloc_number(at, "wmin", at_least_0, &ret->wmin))) ||
-		(r = absent_ok(alloc_number(at, "wmax", at_least_0, &ret->wmax))))
+		(r = alloc_absent_ok(alloc_number(at, "gamma", gamma, &ret->gamma))) ||
+		(r = alloc_absent_ok(alloc_number(at, "wmin", at_least_0, &ret->wmin))) ||
+		(r = alloc_absent_ok(alloc_number(at, "wmax", at_least_0, &ret->wmax))))
 		return r;
 	return ret->wmax < ret->wmin ? alloc_fail(at, "wmax", "must be at least wmin") : 0;
 }
@@ -56,7 +51,7 @@ static int read_latency(const struct alloc_at *at, bool local, struct host *ret)
 
 	if (r == -ENOENT && (local || ret->ios > 0))
 		return alloc_fail(at, "latency", "is missing");
-	return absent_ok(r);
+	return alloc_absent_ok(r);
 }
 
 static int read_hosts(json_t *list, bool local, struct weir_err *err, struct host **ret_hosts)
@@ -134,7 +129,8 @@ int alloc_parda(json_t *in, json_t **ret_out, struct weir_err *err)
 	json_t *list;
 	int r = alloc_keys(&top, top_keys);
 
-	if (r || (r = read_law(&top, &law)) || (r = absent_ok(alloc_flag(&top, "local", &local))) ||
+	if (r || (r = read_law(&top, &law)) ||
+		(r = alloc_absent_ok(alloc_flag(&top, "local", &local))) ||
 		(r = alloc_list(&top, "hosts", &list)) ||
 		(r = read_hosts(list, local, err, &hosts)))
 		return r;

@@ -2,6 +2,7 @@
 /* alloc-read: members of JSON objects, checked; what is wrong is said with its path. */
 #include "prog/alloc.h"
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,28 @@ int alloc_number(const struct alloc_at *at, const char *key, struct alloc_range 
 	if (!(x <= range.most))
 		return alloc_fail(at, key, "must be at most %g", range.most);
 	*ret = x;
+	return 0;
+}
+
+int alloc_absent_ok(int r)
+{
+	return r == -ENOENT ? 0 : r;
+}
+
+int alloc_whole(const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret)
+{
+	double x;
+	int r = alloc_number(at, key, range, &x);
+
+	if (r)
+		return r;
+	if (x != floor(x))
+		return alloc_fail(at, key, "must be a whole number");
+	*ret = (int64_t)x;
+	/* As a double it may have been rounded into the range. */
+	if (json_is_integer(json_object_get(at->object, key)) &&
+		json_integer_value(json_object_get(at->object, key)) != *ret)
+		return alloc_fail(at, key, "must be at most %g", range.most);
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 static const struct opt options[] = {{NULL, 0, NULL, NULL}};
-static const char *const subverbs[] = {"adaptbf", "parda", NULL};
-static alloc_step *const steps[] = {alloc_adaptbf, alloc_parda}; /* as the subverbs */
+static const char *const subverbs[] = {"adaptbf", "parda", "pshift", NULL};
+static alloc_step *const steps[] = {alloc_adaptbf, alloc_parda, alloc_pshift}; /* as the subverbs */
 
 extern const struct verb verb_alloc;
 
@@ -80,20 +80,21 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n == 0)
-		return opts_fail(&verb_alloc, "what? adaptbf or parda; see weir alloc --help");
+		return opts_fail(
+			&verb_alloc, "what? adaptbf, parda or pshift; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
 	for (size_t i = 0; subverbs[i]; i++) {
 		if (strcmp(argv[1], subverbs[i]) == 0)
 			return allocate(steps[i], n == 2 ? argv[2] : "-");
 	}
-	return opts_fail(&verb_alloc, "no '%s'; it may be adaptbf or parda", argv[1]);
+	return opts_fail(&verb_alloc, "no '%s'; it may be adaptbf, parda or pshift", argv[1]);
 }
 
 const struct verb verb_alloc = {
 	.name = "alloc",
 	.summary = "one step of an allocation algorithm, JSON in and out",
-	.usage = "adaptbf|parda [FILE]",
+	.usage = "adaptbf|parda|pshift [FILE]",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -12,11 +12,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* 0, and what goes out, the caller's to decref; or -EINVAL with a message, or -ENOMEM. `in` is an
  * object. */
 typedef int alloc_step(json_t *in, json_t **ret_out, struct weir_err *err);
-alloc_step alloc_adaptbf, alloc_parda;
+alloc_step alloc_adaptbf, alloc_parda, alloc_pshift;
 
 /* ---- alloc-read.c: members of an object, which stands at `path` ("" at the top, "hosts[3]") */
 
@@ -35,6 +36,8 @@ struct alloc_range { /* of a number */
 int alloc_keys(const struct alloc_at *at, const char *const *keys);
 /* 0; -ENOENT when it is absent or null (no message); -EINVAL. Outputs are set only on 0. */
 int alloc_number(const struct alloc_at *at, const char *key, struct alloc_range range, double *ret);
+int alloc_whole(const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret);
+int alloc_absent_ok(int r); /* -ENOENT as 0 */
 int alloc_flag(const struct alloc_at *at, const char *key, bool *ret);
 /* -EINVAL also when it is absent. */
 int alloc_need(const struct alloc_at *at, const char *key, struct alloc_range range, double *ret);

@@ -15,20 +15,10 @@
 #include "prog/bench.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define DEMANDS    4       /* sets of demands, in turn */
 #define WORK       2000000 /* jobs a run: 0.1 s */
 #define CYCLE_JOBS 1000
-
-/* Time of this thread's own: allocation waits for nothing, so that what else runs does not count. */
-static weir_time cpu_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
 
 struct jobs {
 	struct adaptbf_jobs of;
@@ -88,18 +78,18 @@ static double measure(struct jobs *j, int steps)
 {
 	int64_t tokens = 20 * (int64_t)j->of.n;
 	struct adaptbf_sums sums;
-	weir_time begin = cpu_clock();
+	weir_time begin = bench_cpu_clock();
 
 	for (int i = 0; i < steps; i++) {
 		j->of.demand = j->demand[i % DEMANDS];
 		adaptbf_allocate(&j->of, tokens, &j->space, &sums);
 	}
-	return (double)(cpu_clock() - begin) / steps / (double)j->of.n;
+	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
 }
 
 static double measure_plain(struct jobs *j, int steps)
 {
-	weir_time begin = cpu_clock();
+	weir_time begin = bench_cpu_clock();
 
 	for (int i = 0; i < steps; i++) {
 		uint64_t tokens = 20 * j->of.n, weights = 0;
@@ -110,7 +100,7 @@ static double measure_plain(struct jobs *j, int steps)
 			j->plain[k] = (int64_t)(tokens * j->weight[k] / weights);
 		__asm__ volatile("" : : "r"(j->plain) : "memory"); /* it is used */
 	}
-	return (double)(cpu_clock() - begin) / steps / (double)j->of.n;
+	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
 }
 
 static int bench_step(struct bench *b, size_t n, const char *name, const char *key, bool whole)
@@ -234,9 +224,9 @@ static int bench_cycle(struct bench *b)
 
 			cycle_load(&c, &rng);
 			c.now += 100 * WEIR_MS;
-			begin = cpu_clock();
+			begin = bench_cpu_clock();
 			r = adaptbf_step(c.adaptbf, c.now, &adaptbf_gate_ops, c.driver);
-			sum += cpu_clock() - begin;
+			sum += bench_cpu_clock() - begin;
 		}
 		bench_sample(&ours, (double)sum / steps / 1e6);
 	}

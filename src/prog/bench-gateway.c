@@ -325,12 +325,36 @@ static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct
 
 /* ---- the whole */
 
-int bench_gateway(struct bench *b, struct weir_err *err)
+static struct plan usual(const struct bench *b)
 {
-	struct plan plan = {.jobs = BUSY,
+	return (struct plan){.jobs = BUSY,
 		.depth = 32,
 		.size = 4096,
 		.duration = b->quick ? 250 * WEIR_MS : 2500 * WEIR_MS};
+}
+
+int bench_gateway_parda(struct bench *b, struct weir_err *err)
+{
+	static const enum site_server which[] = {SITE_WIDE, SITE_PARDA};
+	struct plan plan = usual(b);
+	struct figures f[2] = {0};
+	struct site s = {.dir = ""};
+	int r = site_new(&s, err);
+
+	if (r == 0)
+		r = measure_all(b, &s, &plan, which, 2, f, err);
+	if (r == 0)
+		ratio_row(b, "4 KiB reads, 4 x QD32: PARDA, array not overloaded", "kIOPS",
+			&f[1].iops, "without", &f[0].iops, ">= 0.98x", 0.98);
+	if (r == 0)
+		bench_add(b, "  CPU a request", "us", &f[1].cpu, "without", &f[0].cpu);
+	site_free(&s);
+	return r;
+}
+
+int bench_gateway(struct bench *b, struct weir_err *err)
+{
+	struct plan plan = usual(b);
 	struct site s = {.dir = ""};
 	int r = site_new(&s, err);
 

@@ -19,8 +19,14 @@ void site_socket(const struct site *s, enum site_server which, char *ret, size_t
 	snprintf(ret, len, "%s/%d.sock", s->dir, (int)which);
 }
 
+/* PARDA with its usual period, before what never is as slow as its threshold: in time the window would be
+ * wmax; a benchmark has no time. */
+#define PARDA "auto, controller: parda, threshold: 1s, parda: {wmin: " WIDE ", wmax: " WIDE "}"
+#define WIDE  "1024"
+
 /* The policy of the gated server: `back` behind one gate, an export a tenant. `depth`: as many as the
- * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate. */
+ * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate; other keys
+ * of the resource may follow. */
 static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
 	unsigned tenants, struct weir_err *err)
 {
@@ -62,6 +68,10 @@ static int write_policies(const struct site *s, struct weir_err *err)
 	snprintf(back, sizeof(back), "nbd+unix:///r?socket=%s", path);
 	if (r == 0)
 		r = write_policy(s, "proxy.yaml", back, "auto", SITE_TENANTS, err);
+	if (r == 0)
+		r = write_policy(s, "wide.yaml", "memory:4G", WIDE, SITE_TENANTS, err);
+	if (r == 0)
+		r = write_policy(s, "parda.yaml", "memory:4G", PARDA, SITE_TENANTS, err);
 	return r;
 }
 
@@ -87,6 +97,8 @@ static void command(const struct site *s, enum site_server which, struct command
 	site_socket(s, SITE_UPSTREAM, upstream, sizeof(upstream));
 	const char *policy = which == SITE_PROXY   ? "proxy.yaml"
 			     : which == SITE_MODEL ? "model.yaml"
+			     : which == SITE_WIDE  ? "wide.yaml"
+			     : which == SITE_PARDA ? "parda.yaml"
 						   : "memory.yaml";
 
 	site_path(s, which == SITE_QEMU ? "qemu.img" : policy, c->first, sizeof(c->first));
@@ -104,6 +116,8 @@ static void command(const struct site *s, enum site_server which, struct command
 	case SITE_GATED:
 	case SITE_PROXY:
 	case SITE_MODEL:
+	case SITE_WIDE:
+	case SITE_PARDA:
 		ARGV("weir", "serve", "--api", "none", "--log-level", "error", "--threads", "1",
 			"--listen", c->listen, c->first);
 		break;
@@ -168,8 +182,8 @@ int site_new(struct site *s, struct weir_err *err)
 
 void site_free(const struct site *s)
 {
-	static const char *const files[] = {
-		"memory.yaml", "model.yaml", "proxy.yaml", "qemu.img", "log"};
+	static const char *const files[] = {"memory.yaml", "model.yaml", "proxy.yaml", "wide.yaml",
+		"parda.yaml", "qemu.img", "log"};
 	char path[128];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {

@@ -28,6 +28,8 @@ enum site_server {
 	SITE_PROXY,        /* the gate's 50 tenants in front of it */
 	SITE_NBDKIT_PROXY, /* nbdkit in front of it */
 	SITE_MODEL,        /* two tenants of equal weight on a device of 8 x 100 us */
+	SITE_WIDE,         /* as SITE_GATED, with a window that holds nobody back … */
+	SITE_PARDA,        /* … and with PARDA, which leaves it so wide */
 	SITE_SERVERS
 };
 

@@ -28,6 +28,14 @@ weir_time bench_clock(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
+weir_time bench_cpu_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
 void bench_pin(void)
 {
 	cpu_set_t set;
@@ -153,17 +161,42 @@ static int parse_runs(const char *text, unsigned *ret)
 	return 0;
 }
 
+static const struct {
+	const char *name;
+	int (*run)(struct bench *b);
+	bool pinned; /* to one core; not where there are threads or servers, which would inherit it */
+} plain[] = {
+	{"alloc", bench_alloc, true},
+	{"gate", bench_gate, true},
+	{"pshift", bench_pshift, true},
+	{"pshift-ex123", bench_pshift_ex123, true},
+	{"pshift-fig5", bench_pshift_fig5, false},
+	{"pshift-fig6", bench_pshift_fig6, true},
+	{"pshift-fig7", bench_pshift_fig7, true},
+	{"sim", bench_sim, true},
+};
+
+static void pin(const char *what)
+{
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (plain[i].pinned && strcmp(what, plain[i].name) == 0)
+			bench_pin();
+	}
+}
+
 /* 2: there is none of that name. */
 static int measure(struct bench *b, const char *what, struct weir_err *err)
 {
-	if (strcmp(what, "alloc") == 0)
-		return bench_alloc(b);
-	if (strcmp(what, "gate") == 0)
-		return bench_gate(b);
-	if (strcmp(what, "sim") == 0)
-		return bench_sim(b);
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (strcmp(what, plain[i].name) == 0)
+			return plain[i].run(b);
+	}
 	if (strcmp(what, "gateway") == 0)
 		return bench_gateway(b, err);
+	if (strcmp(what, "hosts") == 0)
+		return bench_hosts(b, err);
+	if (strcmp(what, "cluster") == 0)
+		return bench_cluster(b, err);
 	return 2;
 }
 
@@ -193,8 +226,6 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	return r;
 }
 
-extern const struct verb verb_bench;
-
 static int run(int argc, char **argv)
 {
 	const char *values[OPT_COUNT];
@@ -206,7 +237,8 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (operands != 1)
-		return opts_fail(&verb_bench, "say what to measure: gate, alloc, sim or gateway");
+		return opts_fail(&verb_bench,
+			"say what to measure: gate, alloc, pshift, sim, gateway, hosts or cluster");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -217,13 +249,14 @@ static int run(int argc, char **argv)
 		free(b);
 		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
 	}
-	if (strcmp(argv[1], "gateway") != 0)
-		bench_pin(); /* not there: its servers would inherit the one core */
+	pin(argv[1]);
 	status = measure(b, argv[1], &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
-		opts_fail(&verb_bench, "no benchmark '%s': gate, alloc, sim or gateway", argv[1]);
+		opts_fail(&verb_bench,
+			"no benchmark '%s': gate, alloc, pshift, sim, gateway, hosts or cluster",
+			argv[1]);
 	} else if (status) {
 		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
@@ -236,11 +269,12 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-static const char *const subverbs[] = {"gate", "alloc", "sim", "gateway", NULL};
+static const char *const subverbs[] = {
+	"gate", "alloc", "pshift", "sim", "gateway", "hosts", "cluster", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|alloc|sim|gateway",
+	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
 	.options = options,
 	.subverbs = subverbs,
 	.run = run,

@@ -49,12 +49,26 @@ struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
 void bench_target(struct bench_row *row, const char *target, bool met);
 
 weir_time bench_clock(void); /* the real clock, monotonic */
-void bench_pin(void);        /* this thread stays on the core it is on */
+/* Time of this thread's own, for what waits for nothing: what else runs does not count. */
+weir_time bench_cpu_clock(void);
+void bench_pin(void); /* this thread stays on the core it is on */
+
+struct verb;
+extern const struct verb verb_bench;
 
 int bench_alloc(struct bench *b); /* 0 or a negative errno */
 int bench_gate(struct bench *b);
+int bench_pshift(struct bench *b);
+int bench_pshift_ex123(struct bench *b); /* the paper's examples and figures */
+int bench_pshift_fig5(struct bench *b);
+int bench_pshift_fig6(struct bench *b);
+int bench_pshift_fig7(struct bench *b);
 int bench_sim(struct bench *b);
 int bench_gateway(struct bench *b, struct weir_err *err); /* the same, and why */
+int bench_gateway_parda(
+	struct bench *b, struct weir_err *err); /* for bench_hosts: what it costs there */
+int bench_hosts(struct bench *b, struct weir_err *err);
+int bench_cluster(struct bench *b, struct weir_err *err);
 
 struct metrics;
 /* For experiments: measures what `name` says three times, and puts the rows that have a key as

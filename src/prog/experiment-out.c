@@ -15,7 +15,7 @@ static int no_memory(struct weir_err *err)
 }
 
 int experiment_out_open(
-	struct experiment_out *o, const char *dir, uint64_t seed, struct weir_err *err)
+	struct experiment_out *o, const char *dir, uint64_t seed, bool live, struct weir_err *err)
 {
 	char path[PATH_MAX];
 	int r;
@@ -34,12 +34,12 @@ int experiment_out_open(
 	fprintf(o->report,
 		"# Results\n\n"
 		"What the experiments claim and what came out, made by\n"
-		"`weir experiment run all --seed %llu --out DIR` of Weir %s. A band is meant for "
+		"`weir experiment run all --seed %llu%s --out DIR` of Weir %s. A band is meant for "
 		"any\n"
 		"seed; the verdicts and the column *ours* are this one's. Where the paper's column "
 		"is\n"
 		"empty the claim is ours.\n",
-		(unsigned long long)seed, WEIR_VERSION);
+		(unsigned long long)seed, live ? " --live" : "", WEIR_VERSION);
 	return 0;
 }
 

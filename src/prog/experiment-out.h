@@ -23,7 +23,7 @@ struct experiment_out {
 
 /* All: 0, or a negative errno with a message. */
 int experiment_out_open(
-	struct experiment_out *o, const char *dir, uint64_t seed, struct weir_err *err);
+	struct experiment_out *o, const char *dir, uint64_t seed, bool live, struct weir_err *err);
 int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 	const struct experiment_result *r, struct weir_err *err);
 /* Writes results.md if `whole`: a report cut off by an error is not left. */

@@ -3,6 +3,7 @@
 #include "prog/bench.h"
 #include "prog/experiment-out.h"
 #include "prog/files.h"
+#include "prog/live.h"
 #include "prog/progress.h"
 #include "prog/verb.h"
 #include "sim/experiment.h"
@@ -213,7 +214,7 @@ struct job { /* one command line's worth */
 	const struct ids *ids;
 	uint64_t seed;
 	const char *out; /* NULL: none */
-	bool json;
+	bool json, live;
 	json_t *all; /* with json */
 	struct experiment_out files;
 	size_t claims, missed;
@@ -268,9 +269,9 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 		json_array_append_new(claims, claim);
 	}
 	json_array_append_new(
-		j->all, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "id", e->id, "title", e->title,
-				"source", e->source, "seed", (json_int_t)j->seed, "missed",
-				(json_int_t)r->missed, "claims", claims));
+		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:o}", "id", e->id, "title",
+				e->title, "source", e->source, "seed", (json_int_t)j->seed, "live",
+				j->live, "missed", (json_int_t)r->missed, "claims", claims));
 }
 
 static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
@@ -295,9 +296,11 @@ static int unwritten(const struct weir_err *err)
 	return 1;
 }
 
-static int run_one(struct job *j, const char *id)
+/* `asked`: it was named, and not only one of all. */
+static int run_one(struct job *j, const char *id, bool asked)
 {
 	struct experiment_options o = {.seed = j->seed,
+		.live = j->live ? live_run : NULL,
 		.read = read_beside,
 		.read_arg = j,
 		.bench = bench_metrics,
@@ -310,6 +313,10 @@ static int run_one(struct job *j, const char *id)
 
 	if (status)
 		return status;
+	if (j->live && !e->live) {
+		experiment_free(e);
+		return asked ? opts_fail(&verb_experiment, "%s cannot run live", id) : 0;
+	}
 	j->id = id;
 	snprintf(j->what, sizeof(j->what), "%s", id);
 	progress_start(&j->progress, j->what, 1);
@@ -317,7 +324,8 @@ static int run_one(struct job *j, const char *id)
 	progress_end(&j->progress);
 	if (status < 0) {
 		experiment_free(e);
-		return opts_fail(&verb_experiment, "%s", err.text);
+		opts_fail(&verb_experiment, "%s", err.text);
+		return status == -ECANCELED ? 130 : status == -ECHILD ? 1 : 2;
 	}
 	status = show(j, e, r);
 	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
@@ -335,13 +343,13 @@ static int run_each(struct job *j, char **ids, int n)
 	int status = 0;
 
 	for (int i = 0; status == 0 && all && i < j->ids->n; i++)
-		status = run_one(j, j->ids->entries[i]->d_name);
+		status = run_one(j, j->ids->entries[i]->d_name, false);
 	for (int i = 0; status == 0 && !all && i < n; i++) {
 		bool known = false;
 
 		for (int k = 0; k < j->ids->n; k++)
 			known |= strcmp(ids[i], j->ids->entries[k]->d_name) == 0;
-		status = known ? run_one(j, ids[i]) : unknown_id(j->ids, ids[i]);
+		status = known ? run_one(j, ids[i], true) : unknown_id(j->ids, ids[i]);
 	}
 	return status;
 }
@@ -351,7 +359,7 @@ static int run_job(struct job *j, char **ids, int n)
 	struct weir_err err;
 	int status;
 
-	if (j->out && experiment_out_open(&j->files, j->out, j->seed, &err) < 0)
+	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
 		return unwritten(&err);
 	if (j->json)
 		j->all = json_array();
@@ -364,8 +372,8 @@ static int run_job(struct job *j, char **ids, int n)
 		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 	} else {
-		printf("%zu claims, %zu missed (seed %llu)\n", j->claims, j->missed,
-			(unsigned long long)j->seed);
+		printf("%zu claims, %zu missed (seed %llu%s)\n", j->claims, j->missed,
+			(unsigned long long)j->seed, j->live ? ", live" : "");
 	}
 	return j->missed ? 1 : 0;
 }
@@ -374,15 +382,15 @@ static int run_job(struct job *j, char **ids, int n)
 
 static int run_ids(const struct ids *ids, const char **values, char **operands, int n)
 {
-	struct job j = {.ids = ids, .seed = 1, .out = values[OUT], .json = values[JSON] != NULL};
+	struct job j = {.ids = ids,
+		.seed = 1,
+		.out = values[OUT],
+		.json = values[JSON] != NULL,
+		.live = values[LIVE] != NULL};
 	int status;
 
 	if (n == 0)
 		return opts_fail(&verb_experiment, "run: which? An ID, or all");
-	if (values[LIVE])
-		return opts_fail(&verb_experiment, "--live needs the block gateway, which this "
-						   "version does not have yet; without it "
-						   "the experiment runs in the simulator");
 	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
 		return 2;
 	status = run_job(&j, operands, n);

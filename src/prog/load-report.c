@@ -246,6 +246,17 @@ static int run(struct load *l, struct watch *w, size_t n)
 	return verdict(o, l, n) | status;
 }
 
+int load_report_keys(
+	const struct verb *v, const char *const *values, int from, int to, struct load_job *job)
+{
+	struct weir_err err;
+
+	for (int i = from; i < to; i++)
+		if (values[i] && load_job_set(job, v->options[i].name, values[i], &err) < 0)
+			return opts_fail(v, "--%s", err.text);
+	return -1;
+}
+
 int load_report_run(const struct load_report *o, const struct load_job *jobs, size_t n)
 {
 	struct watch w = {.o = o, .terminal = isatty(STDERR_FILENO) == 1};

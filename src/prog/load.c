@@ -7,7 +7,7 @@
 
 extern const struct verb verb_load;
 
-/* Up to OWN: load.h's keys, which a job may have for itself, too. */
+/* Up to THREADS: load.h's keys, which a job may have for itself, too. */
 enum {
 	CONNECTIONS,
 	DEPTH,
@@ -29,17 +29,9 @@ enum {
 	STRUCTURED,
 	VERIFY,
 	TABLE,
-	RECONNECT,
-	TIMEOUT,
-	TLS_CA,
-	TLS_CERT,
-	TLS_KEY,
-	TLS_PSK,
-	OWN,
-	THREADS = OWN,
-	SERIES,
-	JSON,
-	ALLOW_ERRORS,
+	LOAD_REPORT_REACH,
+	THREADS,
+	LOAD_REPORT_SAY,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -58,33 +50,18 @@ static const struct opt options[] = {
 	[START] = {"start", 0, "TIME", "wait so long first"},
 	[DURATION] = {"duration", 't', "TIME", "for how long"},
 	[REQUESTS] = {"requests", 'n', "N", "at most so many requests"},
-	[WARM_UP] = {"warm-up", 0, "TIME", "what is not counted at first"},
 	[SEED] = {"seed", 0, "N", "of all that is random (1)"},
-	[STRUCTURED] = {"structured", 0, NULL, "ask for structured replies"},
 	[VERIFY] = {"verify", 0, NULL, "write blocks that can be checked, and check them"},
 	[TABLE] = {"table", 0, "FILE", "keep what the blocks must hold, for the next run"},
-	[RECONNECT] = {"reconnect", 0, "TIME", "try for so long when a connection is lost"},
-	[TIMEOUT] = {"timeout", 0, "TIME", "without any answer a connection is lost (30s)"},
-	[TLS_CA] = {"tls-ca", 0, "FILE", "nbds: whose certificates are trusted"},
-	[TLS_CERT] = {"tls-cert", 0, "FILE", "nbds: our own certificate"},
-	[TLS_KEY] = {"tls-key", 0, "FILE", "nbds: its key"},
-	[TLS_PSK] = {"tls-psk", 0, "FILE", "nbds: a pre-shared key, NAME:HEX"},
 	[THREADS] = {"threads", 0, "N", "deal the jobs out to N threads (1)"},
-	[SERIES] = {"series", 0, "FILE", "write CSV, a line for each job every 100 ms"},
-	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
-	[ALLOW_ERRORS] = {"allow-errors", 0, NULL, "errors that the server returns are no failure"},
+	LOAD_REPORT_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
 static int read_defaults(const char *const *values, struct load_job *ret)
 {
-	struct weir_err err;
-
 	load_job_default(ret);
-	for (int i = 0; i < OWN; i++)
-		if (values[i] && load_job_set(ret, options[i].name, values[i], &err) < 0)
-			return opts_fail(&verb_load, "--%s", err.text);
-	return -1;
+	return load_report_keys(&verb_load, values, 0, THREADS, ret);
 }
 
 static int read_threads(const char *text, unsigned *ret)

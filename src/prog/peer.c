@@ -92,27 +92,44 @@ static bool listens(const char *socket_path)
 	return ok;
 }
 
-/* The last line that it printed, or nothing. */
-static void last_line(const char *log, char *ret, size_t len)
+#define SAID_LINES 3 /* what went wrong is said at the end, and not always in one line */
+
+char *peer_said(const char *log, char *ret, size_t len)
 {
-	char line[200];
+	char lines[SAID_LINES][200] = {""};
+	size_t n = 0, at = 0;
 	FILE *f = log ? fopen(log, "re") : NULL;
 
-	ret[0] = '\0';
-	while (f && fgets(line, sizeof(line), f))
-		snprintf(ret, len, "%s", line);
+	while (f && fgets(lines[n % SAID_LINES], sizeof(lines[0]), f)) {
+		char *line = lines[n % SAID_LINES];
+
+		line[strcspn(line, "\n")] = '\0';
+		n += line[0] != '\0';
+	}
 	if (f)
 		fclose(f);
-	ret[strcspn(ret, "\n")] = '\0';
+	ret[0] = '\0';
+	for (size_t i = n < SAID_LINES ? 0 : n - SAID_LINES; i < n && at < len; i++)
+		at += (size_t)snprintf(
+			ret + at, len - at, "%s%s", at ? " / " : "", lines[i % SAID_LINES]);
+	return ret;
 }
 
 static int ended(const char *name, const char *log, struct weir_err *err)
 {
 	char said[sizeof(((struct weir_err *)0)->text) / 2];
 
-	last_line(log, said, sizeof(said));
+	peer_said(log, said, sizeof(said));
 	return weir_err_set(
 		err, -ECHILD, "%s ended before it listened%s%s", name, said[0] ? ": " : "", said);
+}
+
+bool peer_ended(struct peer *p, int *ret_status)
+{
+	if (p->pid <= 0 || waitpid(p->pid, ret_status, WNOHANG) != p->pid)
+		return false;
+	p->pid = 0;
+	return true;
 }
 
 int peer_start(struct peer *p, const char *const *argv, int core, const char *socket,
@@ -120,17 +137,16 @@ int peer_start(struct peer *p, const char *const *argv, int core, const char *so
 {
 	int status, r;
 
-	unlink(socket); /* some servers do not take one that a dead one left */
+	if (socket)
+		unlink(socket); /* some servers do not take one that a dead one left */
 	r = spawn(p, argv, core, log);
 	if (r < 0)
 		return weir_err_set(err, r, "%s: %s", argv[0], strerror(-r));
 	for (int waited = 0; waited < PEER_START; waited += 5) {
-		if (listens(socket))
+		if (!socket || listens(socket))
 			return 0;
-		if (waitpid(p->pid, &status, WNOHANG) == p->pid) {
-			p->pid = 0;
+		if (peer_ended(p, &status))
 			return ended(argv[0], log, err);
-		}
 		pause_ms(5);
 	}
 	peer_stop(p);
@@ -159,7 +175,19 @@ void peer_stop(struct peer *p)
 		}
 		pause_ms(2);
 	}
-	kill(p->pid, SIGKILL);
-	waitpid(p->pid, NULL, 0);
+	peer_kill(p);
+}
+
+void peer_kill(struct peer *p)
+{
+	peer_signal(p, SIGKILL);
+	if (p->pid > 0)
+		waitpid(p->pid, NULL, 0);
 	p->pid = 0;
+}
+
+void peer_signal(const struct peer *p, int signal)
+{
+	if (p->pid > 0)
+		kill(p->pid, signal);
 }

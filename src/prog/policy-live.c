@@ -96,20 +96,34 @@ static int put_overrides(struct weir_policy *p, const json_t *reply)
 	return -1;
 }
 
+/* A file that the policy names: what the gateway had read, which may be on another machine, and the file
+ * another by now. */
+static int read_told(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	const char *text = json_string_value(json_object_get(arg, "tenants_text"));
+
+	(void)from;
+	if (!text)
+		return weir_err_set(
+			err, -ENOENT, "%s: the gateway does not say what is in it", name);
+	*ret_text = strdup(text);
+	if (!*ret_text)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	*ret_len = strlen(text);
+	return 0;
+}
+
 /* What is in force, read again here: the file's text with what `weir set` changed. */
-static int read_reply(const json_t *reply, struct weir_policy **ret_policy)
+static int read_reply(json_t *reply, struct weir_policy **ret_policy)
 {
 	static struct weir_policy_remarks remarks;
-	const char *text = word(reply, "text"), *name = word(reply, "name");
+	const char *text = word(reply, "text");
 	struct weir_policy *p;
-	char *from = NULL;
 	int rc, status;
 
-	if (asprintf(&from, "%s%s%s", name[0] == '/' ? "" : word(reply, "folder"),
-		    name[0] == '/' ? "" : "/", name) < 0)
-		return fail_memory();
-	rc = weir_policy_parse_all(text, strlen(text), from, files_read_beside, NULL, &p, &remarks);
-	free(from);
+	rc = weir_policy_parse_all(
+		text, strlen(text), word(reply, "name"), read_told, reply, &p, &remarks);
 	if (rc < 0) {
 		opts_fail(&verb_policy, "%s",
 			rc == -ENOMEM ? "out of memory" : remarks.errors[0].text);

@@ -3,6 +3,7 @@
 #include "prog/policy-verb.h"
 #include "prog/files.h"
 #include "prog/remote.h"
+#include "prog/serve.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,11 @@ static struct weir_policy *load(const char *path)
 	if (remarks.n_errors > WEIR_POLICY_REMARKS)
 		fprintf(stderr, "%s: and %zu more\n", name_of(path),
 			remarks.n_errors - WEIR_POLICY_REMARKS);
+	if (p && serve_policy_names(p, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		weir_policy_free(p);
+		p = NULL;
+	}
 	for (size_t i = 0; i < remarks.n_warnings && i < WEIR_POLICY_REMARKS; i++)
 		fprintf(stderr, "%s (warning)\n", remarks.warnings[i].text);
 	if (remarks.n_warnings > WEIR_POLICY_REMARKS)

@@ -16,22 +16,14 @@ enum {
 	SCALE_OFFSETS,
 	FROM,
 	UNTIL,
-	KEYS, /* from here to OWN: load.h's keys */
+	KEYS, /* from here to SERIES: load.h's keys */
 	CONNECTIONS = KEYS,
 	DEPTH,
 	WARM_UP,
 	SEED,
 	STRUCTURED,
-	RECONNECT,
-	TIMEOUT,
-	TLS_CA,
-	TLS_CERT,
-	TLS_KEY,
-	TLS_PSK,
-	OWN,
-	SERIES = OWN,
-	JSON,
-	ALLOW_ERRORS,
+	LOAD_REPORT_REACH,
+	LOAD_REPORT_SAY,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -43,18 +35,8 @@ static const struct opt options[] = {
 	[UNTIL] = {"until", 0, "TIME", "only requests before this time of the trace"},
 	[CONNECTIONS] = {"connections", 'c', "N", "over so many connections (1)"},
 	[DEPTH] = {"depth", 'd', "N", "at most so many requests under way on each (1024)"},
-	[WARM_UP] = {"warm-up", 0, "TIME", "what is not counted at first"},
 	[SEED] = {"seed", 0, "N", "of the offsets, if the trace has none (1)"},
-	[STRUCTURED] = {"structured", 0, NULL, "ask for structured replies"},
-	[RECONNECT] = {"reconnect", 0, "TIME", "try for so long when a connection is lost"},
-	[TIMEOUT] = {"timeout", 0, "TIME", "without any answer a connection is lost (30s)"},
-	[TLS_CA] = {"tls-ca", 0, "FILE", "nbds: whose certificates are trusted"},
-	[TLS_CERT] = {"tls-cert", 0, "FILE", "nbds: our own certificate"},
-	[TLS_KEY] = {"tls-key", 0, "FILE", "nbds: its key"},
-	[TLS_PSK] = {"tls-psk", 0, "FILE", "nbds: a pre-shared key, NAME:HEX"},
-	[SERIES] = {"series", 0, "FILE", "write CSV, a line every 100 ms"},
-	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
-	[ALLOW_ERRORS] = {"allow-errors", 0, NULL, "errors that the server returns are no failure"},
+	LOAD_REPORT_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -69,13 +51,13 @@ static int read_speed(const char *text, double *ret)
 
 static int read_job(const char *const *values, struct load_job *ret)
 {
-	struct weir_err err;
+	int status;
 
 	load_job_default(ret);
 	ret->name = "replay";
-	for (int i = KEYS; i < OWN; i++)
-		if (values[i] && load_job_set(ret, options[i].name, values[i], &err) < 0)
-			return opts_fail(&verb_replay, "--%s", err.text);
+	status = load_report_keys(&verb_replay, values, KEYS, SERIES, ret);
+	if (status >= 0)
+		return status;
 	ret->scale_offsets = values[SCALE_OFFSETS];
 	return read_speed(values[SPEED], &ret->speed);
 }

@@ -3,6 +3,7 @@
 #include "prog/serve.h"
 #include "port/back.h"
 #include "port/gateway.h"
+#include "port/peer.h"
 #include "prog/files.h"
 #include <errno.h>
 #include <stdio.h>
@@ -82,22 +83,53 @@ static int check_addresses(const char *const *addresses, size_t n, struct weir_e
 	return 0;
 }
 
+/* Each by itself, then all together. */
+static int check_peers(const struct weir_policy_peers *p, struct weir_err *err)
+{
+	const char **all = calloc(p->n_to + 1, sizeof(*all)); /* ends with NULL */
+	struct weir_err why;
+	int rc = 0;
+
+	if (!all)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; rc == 0 && i < p->n_to; i++) {
+		const char *const one[] = {all[i] = p->to[i], NULL};
+
+		if (peer_check(one, &why) < 0)
+			rc = weir_err_at(err, -EINVAL, p->to_at[i], "peers: %s", why.text);
+	}
+	if (rc == 0 && p->n_to && peer_check(all, &why) < 0)
+		rc = weir_err_at(err, -EINVAL, p->to_at[0], "%s", why.text);
+	if (rc == 0 && p->listen && peer_listen_check(p->listen, &why) < 0)
+		rc = weir_err_at(err, -EINVAL, p->listen_at, "peers: listen: %s", why.text);
+	free(all);
+	return rc;
+}
+
+int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *r = &p->resources[i];
+		struct weir_err why;
+
+		if (r->back && back_check(r->back, &why) < 0)
+			return weir_err_at(err, -EINVAL, r->at, "%s", why.text);
+	}
+	return check_peers(&p->peers, err);
+}
+
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = check_addresses(p->listen, p->n_listen, err);
 
 	if (rc == 0)
 		rc = check_addresses(p->api, p->n_api, err);
-	for (size_t i = 0; rc == 0 && i < p->n_resources; i++) {
-		const struct weir_resource *r = &p->resources[i];
-		struct weir_err why;
-
-		if (!r->back)
-			return weir_err_at(
-				err, -EINVAL, r->at, "resource '%s' names no back end", r->name);
-		if (back_check(r->back, &why) < 0)
-			return weir_err_at(err, -EINVAL, r->at, "%s", why.text);
-	}
+	if (rc == 0)
+		rc = serve_policy_names(p, err);
+	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
+		if (!p->resources[i].back)
+			return weir_err_at(err, -EINVAL, p->resources[i].at,
+				"resource '%s' names no back end", p->resources[i].name);
 	if (rc == 0 && p->n_resources == 0)
 		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
 	return rc == 0 ? gateway_lets_in(p, err) : rc;

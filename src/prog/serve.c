@@ -5,6 +5,7 @@
 #include "port/gateway.h"
 #include "port/log.h"
 #include "prog/files.h"
+#include "prog/stay.h"
 #include "prog/verb.h"
 #include <ctype.h>
 #include <errno.h>
@@ -61,11 +62,7 @@ static const struct opt options[] = {
 
 struct setup { /* what the command line amounts to */
 	struct gateway_options gateway;
-	struct list { /* of words, cut out of `text` */
-		char *text;
-		const char **words;
-		size_t n;
-	} listen, api;
+	struct stay_list listen, api;
 	int cores[CPU_SETSIZE];
 	int sockets[SOCKETS_MAX];
 	size_t n_sockets;
@@ -76,41 +73,6 @@ struct setup { /* what the command line amounts to */
 };
 
 /* ---- the command line */
-
-static void list_free(struct list *l)
-{
-	free(l->text);
-	free(l->words);
-}
-
-static int split(const char *text, struct list *ret)
-{
-	size_t room = 1;
-	char *rest, *word;
-
-	for (const char *p = text; *p; p++)
-		room += *p == ',';
-	ret->text = strdup(text);
-	ret->words = calloc(room, sizeof(*ret->words));
-	if (!ret->text || !ret->words)
-		return opts_fail(&verb_serve, "out of memory");
-	for (word = strtok_r(ret->text, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-		ret->words[ret->n++] = word;
-	return -1;
-}
-
-static int addresses(const char *option, const char *text, struct list *ret)
-{
-	struct weir_err err;
-	int status = split(text, ret);
-
-	for (size_t i = 0; status < 0 && i < ret->n; i++)
-		if (stream_address_check(ret->words[i], &err) < 0)
-			status = opts_fail(&verb_serve, "--%s: %s", option, err.text);
-	if (status < 0 && ret->n == 0)
-		status = opts_fail(&verb_serve, "--%s: needs an address", option);
-	return status;
-}
 
 /* "2", "0,2-5": every core in turn. */
 static int cores(const char *text, struct setup *s)
@@ -139,7 +101,6 @@ static int cores(const char *text, struct setup *s)
 
 static int numbers(const char *const *values, struct setup *s)
 {
-	static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 	struct weir_err err;
 	uint64_t memory = 0;
 	int64_t threads = 0;
@@ -161,13 +122,7 @@ static int numbers(const char *const *values, struct setup *s)
 	}
 	s->gateway.threads = (unsigned)threads;
 	s->gateway.memory = memory;
-	s->level = -1;
-	for (int i = 0; values[LOG_LEVEL] && levels[i]; i++)
-		if (strcmp(values[LOG_LEVEL], levels[i]) == 0)
-			s->level = i;
-	if (values[LOG_LEVEL] && s->level < 0)
-		return opts_fail(&verb_serve, "--log-level: must be error, warning, info or debug");
-	return -1;
+	return stay_level(&verb_serve, values[LOG_LEVEL], &s->level);
 }
 
 /* -1, or the exit status. */
@@ -181,9 +136,9 @@ static int read_options(const char *const *values, struct setup *s)
 	if (status < 0 && values[PIN])
 		status = cores(values[PIN], s);
 	if (status < 0 && values[LISTEN])
-		status = addresses("listen", values[LISTEN], &s->listen);
+		status = stay_addresses(&verb_serve, "listen", values[LISTEN], &s->listen);
 	if (status < 0 && values[API] && strcmp(values[API], "none") != 0)
-		status = addresses("api", values[API], &s->api);
+		status = stay_addresses(&verb_serve, "api", values[API], &s->api);
 	s->gateway.listen = s->listen.words;
 	s->gateway.n_listen = s->listen.n;
 	return status;
@@ -226,25 +181,10 @@ static int fail(int code, const struct weir_err *err)
 	return code == -EINVAL ? 2 : 1;
 }
 
-static int write_pidfile(const char *path, struct weir_err *err)
-{
-	char text[32], *part = NULL;
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid()), rc;
-
-	/* Renamed, so that whoever sees it finds the number in it. */
-	if (asprintf(&part, "%s.part", path) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = files_write(part, text, (size_t)n, err);
-	if (rc == 0 && rename(part, path) < 0)
-		rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	free(part);
-	return rc;
-}
-
 static int serve(struct gateway *g, const char *pidfile)
 {
 	struct weir_err err;
-	int rc = pidfile ? write_pidfile(pidfile, &err) : 0;
+	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
 		return fail(rc, &err);
@@ -274,15 +214,6 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 	return api_start(g, &o, ret_api, err);
 }
 
-static void open_log(const struct setup *s, const struct weir_policy *p, bool json)
-{
-	enum log_level level =
-		s->level >= 0 ? (enum log_level)s->level : (enum log_level)p->log_level;
-
-	log_open(
-		level, json || p->log_form == WEIR_POLICY_LOG_JSON ? LOG_FORM_JSON : LOG_FORM_TEXT);
-}
-
 static int start(struct setup *s, struct serve_policy *p, const char *const *values)
 {
 	static const char *const usual[] = {LISTEN_DEFAULT};
@@ -296,7 +227,7 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 		s->gateway.listen = usual;
 		s->gateway.n_listen = 1;
 	}
-	open_log(s, p->policy, values[LOG_JSON]);
+	stay_log(s->level, p->policy, values[LOG_JSON]);
 	rc = serve_policy_check(p->policy, &err);
 	if (rc < 0) {
 		weir_policy_free(p->policy);
@@ -348,8 +279,8 @@ static int run(int argc, char **argv)
 			free(p.text);
 		}
 	}
-	list_free(&s.listen);
-	list_free(&s.api);
+	stay_list_free(&s.listen);
+	stay_list_free(&s.api);
 	return status;
 }
 

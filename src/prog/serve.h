@@ -17,6 +17,8 @@ struct serve_policy {
 /* Reads the operand, a file or a back end's name; warnings go to standard error. -EINVAL: it is
  * wrong; else it could not be read. */
 int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err);
+/* Are the back ends and peers that it names ones that there could be? Errors have their place. */
+int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
 /* Could it be served, as far as can be told without opening anything? */
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
 

@@ -9,10 +9,11 @@
 
 extern const struct verb verb_status;
 
-enum { JSON, CLIENTS, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, CLIENTS, LEDGER, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 'j', NULL, "what the gateway said, as JSON"},
 	[CLIENTS] = {"clients", 'c', NULL, "its clients instead"},
+	[LEDGER] = {"ledger", 'l', NULL, "who lent whom under AdapTBF instead"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
@@ -55,6 +56,9 @@ static int print_tables(const json_t *now)
 		view_write_resources(&v, f);
 		fputc('\n', f);
 		view_write_tenants(&v, f);
+		view_write_parda(now, f);
+		view_write_adaptbf(now, f);
+		view_write_pshift(now, f);
 		fclose(f);
 		print_plain(text);
 	}
@@ -63,14 +67,14 @@ static int print_tables(const json_t *now)
 	return f ? 0 : 1;
 }
 
-static int print_clients(const json_t *j)
+static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))
 {
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
 	if (f) {
-		view_write_clients(j, f);
+		write(j, f);
 		fclose(f);
 		print_plain(text);
 	}
@@ -89,16 +93,20 @@ static int run(int argc, char **argv)
 		return status;
 	if (n)
 		return opts_fail(&verb_status, "takes no operands");
+	if (values[CLIENTS] && values[LEDGER])
+		return opts_fail(&verb_status, "--clients or --ledger, not both");
 	status = remote_open(&verb_status, values[SOCKET], values[URL], values[TOKEN], &r);
 	if (status < 0)
 		status = remote_ask(r, "GET",
-			values[CLIENTS] ? "/v1/clients"
-			: values[JSON]  ? "/v1/status"
-					: VIEW_PATH,
+			values[CLIENTS]  ? "/v1/clients"
+			: values[LEDGER] ? "/v1/ledger"
+			: values[JSON]   ? "/v1/status"
+					 : VIEW_PATH,
 			NULL, 0, &j);
 	if (status < 0) {
 		status = values[JSON]      ? print_json(j)
-			 : values[CLIENTS] ? print_clients(j)
+			 : values[CLIENTS] ? print_list(j, view_write_clients)
+			 : values[LEDGER]  ? print_list(j, view_write_ledger)
 					   : print_tables(j);
 		json_decref(j);
 	}

@@ -7,7 +7,6 @@
  *          subtracted bucket by bucket.
  */
 #include "prog/view.h"
-#include "base/hist.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -72,24 +71,38 @@ static void add_buckets(struct weir_hist *h, const json_t *latency, bool take_aw
 	}
 }
 
-static void set_latency(struct view_tenant *t, const json_t *before, const json_t *now, bool anew)
+static double total_s(const json_t *latency)
+{
+	double count = num(latency, "count"), mean = num(latency, "mean_s");
+
+	return count > 0 ? count * mean : 0;
+}
+
+void view_latency(const struct view_tenant *t, const char *key, struct weir_hist *ret)
+{
+	const json_t *before = json_object_get(t->before, key), *now = json_object_get(t->now, key);
+	double sum = total_s(now) - total_s(before);
+
+	weir_hist_clear(ret);
+	add_buckets(ret, now, false);
+	add_buckets(ret, before, true);
+	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
+		ret->count += ret->bucket[i];
+	if (!ret->count)
+		return;
+	ret->sum = sum > 0 ? (uint64_t)(sum * 1e9) : 0;
+	ret->min = 0;
+	ret->max = (uint64_t)(num(now, "max_s") * 1e9); /* of all time: only a bound here */
+	ret->max = weir_hist_percentile(ret, 100);
+}
+
+static void set_latency(struct view_tenant *t)
 {
 	struct weir_hist h;
-	const json_t *latency = json_object_get(now, "latency");
 
-	t->p50 = t->p99 = NAN;
-	weir_hist_clear(&h);
-	add_buckets(&h, latency, false);
-	if (before && !anew)
-		add_buckets(&h, json_object_get(before, "latency"), true);
-	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
-		h.count += h.bucket[i];
-	if (!h.count)
-		return;
-	h.min = 0;
-	h.max = (uint64_t)(num(latency, "max_s") * 1e9); /* of all time: only a bound here */
-	t->p50 = (double)weir_hist_percentile(&h, 50) / 1e9;
-	t->p99 = (double)weir_hist_percentile(&h, 99) / 1e9;
+	view_latency(t, "latency", &h);
+	t->p50 = h.count ? (double)weir_hist_percentile(&h, 50) / 1e9 : NAN;
+	t->p99 = h.count ? (double)weir_hist_percentile(&h, 99) / 1e9 : NAN;
 }
 
 /* ---- tenants */
@@ -112,10 +125,12 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.clients = num(now, "clients"),
 		.errors = grew(before, now, "errors"),
 		.inside = grew(before, now, "device_s") / span,
-		.held_by = json_string_value(json_object_get(now, "held_by"))};
+		.held_by = json_string_value(json_object_get(now, "held_by")),
+		.before = before,
+		.now = now};
 	for (int i = 0; i < VIEW_CAUSES; i++)
 		t->wait[i] = grew(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
-	set_latency(t, before, now, anew);
+	set_latency(t);
 }
 
 static void set_got(struct view *v)

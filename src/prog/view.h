@@ -8,6 +8,7 @@
 #ifndef WEIR_PROG_VIEW_H
 #define WEIR_PROG_VIEW_H
 
+#include "base/hist.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +26,10 @@ struct view_tenant { /* text is borrowed from the later look */
 	double got;           /* part of all that was served, 0 … 1; NAN: nothing was */
 	double p50, p99;      /* s, in the interval; NAN: nothing was served */
 	double queued, in_flight, clients, errors;
-	double wait[VIEW_CAUSES]; /* requests that waited for it, on average */
-	double inside;            /* requests in the device, on average */
-	const char *held_by;      /* whose max, if its head is held by one now; or NULL */
+	double wait[VIEW_CAUSES];   /* requests that waited for it, on average */
+	double inside;              /* requests in the device, on average */
+	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
+	const json_t *before, *now; /* the two looks at it; before NULL: it is new */
 };
 
 struct view_resource {
@@ -54,6 +56,10 @@ struct view {
 int view_make(const json_t *before, const json_t *now, struct view *ret);
 void view_free(struct view *v);
 
+/* The latencies of a tenant between the two looks, by their key: "latency" (all of it) or "device", in ns.
+ * The least and the largest are a bucket's. */
+void view_latency(const struct view_tenant *t, const char *key, struct weir_hist *ret);
+
 enum view_order {
 	VIEW_BY_POLICY,
 	VIEW_BY_IOPS,
@@ -70,5 +76,12 @@ void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
+/* view-parda.c: an empty line and a line for each resource under PARDA, if there are such. */
+void view_write_parda(const json_t *now, FILE *to);
+/* view-pshift.c: the same of tenants' tokens at resources under pShift, and of their controllers. */
+void view_write_pshift(const json_t *now, FILE *to);
+/* view-ledger.c: an empty line and the jobs of resources under AdapTBF, if there are such. */
+void view_write_adaptbf(const json_t *now, FILE *to);
+void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */
 
 #endif

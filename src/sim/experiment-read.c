@@ -203,20 +203,24 @@ static int check_name(struct reader *r, yamldoc_node map, const char *name)
 	return 0;
 }
 
-static int read_sets(struct reader *r, yamldoc_node map, struct experiment_run *run)
+/* map.set into *ret, with room for `more` behind them. */
+static int read_sets(
+	struct reader *r, yamldoc_node map, size_t more, struct scenario_set **ret, size_t *ret_n)
 {
 	yamldoc_node set = yamldoc_get(map, "set");
+	struct scenario_set *sets;
 	int code = 0;
 
-	if (!set.id)
+	*ret_n = 0;
+	if (!set.id && !more)
 		return 0;
-	if (yamldoc_kind(set) != YAMLDOC_MAP)
+	if (set.id && yamldoc_kind(set) != YAMLDOC_MAP)
 		return yamldoc_error(set, r->err, "'set' must be a map of path: value");
-	run->sets = keep(r->e, (yamldoc_map_size(set) + 1) * sizeof(*run->sets));
-	if (!run->sets)
+	*ret = sets = keep(r->e, (yamldoc_map_size(set) + more + 1) * sizeof(*sets));
+	if (!sets)
 		return no_memory(r->err);
 	for (size_t i = 0; code == 0 && i < yamldoc_map_size(set); i++) {
-		struct scenario_set *s = &run->sets[run->n_sets++];
+		struct scenario_set *s = &sets[(*ret_n)++];
 		const char *path;
 		yamldoc_node value = yamldoc_map_at(set, i, &path);
 
@@ -250,7 +254,7 @@ static int read_run(struct reader *r, yamldoc_node map, void *entry)
 		(yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id))
 		code = yamldoc_error(map, r->err, "a run with a 'bench' has no scenario");
 	if (code == 0)
-		code = read_sets(r, map, run);
+		code = read_sets(r, map, 0, &run->sets, &run->n_sets);
 	return code;
 }
 
@@ -483,6 +487,40 @@ static int read_lists(struct reader *r, yamldoc_node root)
 	return code;
 }
 
+/* live: true, or a map of what is otherwise when it runs so: the times that replace a scenario's, and
+ * `set` as of a run. */
+static int read_live(struct reader *r, yamldoc_node root)
+{
+	static const char *const keys[] = {"duration", "warmup", "set", NULL};
+	yamldoc_node live = yamldoc_get(root, "live");
+	struct experiment *e = r->e;
+	int code;
+
+	if (yamldoc_kind(live) != YAMLDOC_MAP) {
+		code = yamldoc_bool(root, "live", &e->live, r->err);
+		return code == -ENOENT ? 0 : code;
+	}
+	e->live = true;
+	code = yamldoc_map(live, keys, r->err);
+	if (code == 0)
+		code = read_sets(r, live, 2, &e->live_sets, &e->n_live_sets);
+	for (size_t i = 0; code == 0 && i < 2; i++) {
+		struct scenario_set *s = &e->live_sets[e->n_live_sets];
+		weir_time time;
+
+		code = yamldoc_time(live, keys[i], &time, r->err);
+		if (code == 0)
+			code = text_of(r, live, keys[i], true, &s->value);
+		if (code == 0) {
+			s->path = keys[i];
+			e->n_live_sets++;
+		} else if (code == -ENOENT) {
+			code = 0;
+		}
+	}
+	return code;
+}
+
 static int read_root(struct reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"id", "title", "source", "about", "live", "runs",
@@ -501,8 +539,8 @@ static int read_root(struct reader *r, yamldoc_node root)
 	if (code == 0)
 		code = text_of(r, root, "about", false, &e->about);
 	if (code == 0)
-		code = yamldoc_bool(root, "live", &e->live, r->err);
-	if (code == 0 || code == -ENOENT)
+		code = read_live(r, root);
+	if (code == 0)
 		code = read_lists(r, root);
 	return code == 0 ? check_runs(e, root, r->err) : code;
 }

@@ -24,6 +24,23 @@ static int progress(double fraction, void *arg)
 	return s->options->progress(all, s->e->runs[s->run].name, s->options->progress_arg);
 }
 
+/* The scenario with the run's changes and, live, those of the experiment. */
+static int parse(const struct experiment *e, const struct experiment_run *run, bool live,
+	const char *text, size_t len, struct scenario **ret, struct weir_err *err)
+{
+	size_t n_live = live ? e->n_live_sets : 0;
+	struct scenario_set *sets = calloc(run->n_sets + n_live + 1, sizeof(*sets));
+	int r;
+
+	if (!sets)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < run->n_sets + n_live; i++)
+		sets[i] = i < run->n_sets ? run->sets[i] : e->live_sets[i - run->n_sets];
+	r = scenario_parse(text, len, run->scenario, sets, run->n_sets + n_live, ret, err);
+	free(sets);
+	return r;
+}
+
 static int load(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, struct scenario **ret, struct weir_err *err)
 {
@@ -34,7 +51,7 @@ static int load(const struct experiment *e, const struct experiment_run *run,
 
 	if (r < 0)
 		return weir_err_at(err, r, run->at, "run '%s': %s", run->name, why.text);
-	r = scenario_parse(text, len, run->scenario, run->sets, run->n_sets, ret, &why);
+	r = parse(e, run, o->live, text, len, ret, &why);
 	free(text);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
@@ -80,7 +97,7 @@ static int run_scenario(const struct experiment *e, size_t i, const struct exper
 
 	if (r < 0)
 		return r;
-	r = sim_run(s, &options, &result->runs[i], &cost, &why);
+	r = (o->live ? o->live : sim_run)(s, &options, &result->runs[i], &cost, &why);
 	scenario_free(s);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, e->runs[i].name, why.text);

@@ -86,7 +86,9 @@ struct experiment_plot {
 
 struct experiment {
 	const char *id, *title, *source, *about;
-	bool live; /* can also run on real gateways */
+	bool live;                      /* can also run on real gateways … */
+	struct scenario_set *live_sets; /* … with these changes to each of its scenarios */
+	size_t n_live_sets;
 	struct experiment_run *runs;
 	size_t n_runs;
 	struct experiment_define *defines;
@@ -103,8 +105,15 @@ int experiment_parse(const char *text, size_t len, const char *name, struct expe
 	struct weir_err *err);
 void experiment_free(struct experiment *e);
 
+/* sim_run, or what stands in for it (ret_cost is never NULL). */
+typedef int experiment_runner(const struct scenario *s, const struct sim_options *options,
+	struct metrics **ret, struct sim_cost *ret_cost, struct weir_err *err);
+
 struct experiment_options {
 	uint64_t seed;
+	/* What runs the scenarios on real gateways, with the file's changes for that; NULL: they are
+	 * simulated. */
+	experiment_runner *live;
 	/* Gives the text of a file that the experiment or one of its scenarios names. */
 	scenario_read *read;
 	void *read_arg;

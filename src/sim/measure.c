@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/measure.h"
 #include "sim/controller.h"
+#include "sim/measure-put.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <stdio.h>
@@ -16,19 +17,6 @@ struct measure_mark { /* counters of one tenant or station at a time */
 	uint64_t drops, marks;
 };
 
-static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
-
-/* series of a tenant, a host, a device or link, in the order of writing */
-static const struct {
-	const char *name, *unit;
-} tenant_series[] = {{"throughput", "iops"}, {"bandwidth", "B/s"}, {"latency", "ms"},
-	{"latency_p99", "ms"}, {"outstanding", "requests"}},
-  host_series[] = {{"throughput", "iops"}, {"latency", "ms"}, {"outstanding", "requests"},
-	  {"window", "requests"}},
-  station_series[] = {{"throughput", "iops"}, {"bandwidth", "B/s"}, {"latency", "ms"},
-	  {"outstanding", "requests"}, {"capacity", "iops"}};
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-
 static const char *tenant_path(const struct world_tenant *t)
 {
 	return t->host->group->gate.policy->tenants[t->index].path;
@@ -43,25 +31,27 @@ static const char *station_sort(const struct world *w, uint32_t i)
 
 static int name_series(struct measure *m, struct world *w)
 {
+	char prefix[256];
 	int *h = m->series;
 
-	for (uint32_t i = 0; i < w->n_tenants; i++) {
-		for (size_t k = 0; k < N(tenant_series); k++)
-			*h++ = metrics_seriesf(m->metrics, tenant_series[k].unit, "tenant.%s.%s.%s",
-				w->tenants[i].host->name, tenant_path(&w->tenants[i]),
-				tenant_series[k].name);
+	for (uint32_t i = 0; i < w->n_tenants; i++, h += MEASURE_TENANT_SERIES) {
+		snprintf(prefix, sizeof(prefix), "tenant.%s.%s", w->tenants[i].host->name,
+			tenant_path(&w->tenants[i]));
+		measure_name_series(
+			m->metrics, prefix, measure_tenant_series, MEASURE_TENANT_SERIES, h);
 	}
-	for (uint32_t i = 0; i < w->scenario->n_hosts; i++) {
-		for (size_t k = 0; k < N(host_series); k++)
-			*h++ = metrics_seriesf(m->metrics, host_series[k].unit, "host.%s.%s",
-				w->hosts[i].name, host_series[k].name);
+	for (uint32_t i = 0; i < w->scenario->n_hosts; i++, h += MEASURE_HOST_SERIES) {
+		snprintf(prefix, sizeof(prefix), "host.%s", w->hosts[i].name);
+		measure_name_series(
+			m->metrics, prefix, measure_host_series, MEASURE_HOST_SERIES, h);
 	}
 	for (uint32_t i = 0; i < w->scenario->n_stations; i++) {
-		bool learns = w->stations[i].config->capacity_auto;
-		for (size_t k = 0; k < N(station_series) - !learns; k++)
-			*h++ = metrics_seriesf(m->metrics, station_series[k].unit, "%s.%s.%s",
-				station_sort(w, i), w->stations[i].config->name,
-				station_series[k].name);
+		size_t n = MEASURE_STATION_SERIES - !w->stations[i].config->capacity_auto;
+
+		snprintf(prefix, sizeof(prefix), "%s.%s", station_sort(w, i),
+			w->stations[i].config->name);
+		measure_name_series(m->metrics, prefix, measure_station_series, n, h);
+		h += n;
 	}
 	*h++ = metrics_series(m->metrics, "total.throughput", "iops");
 	for (int *p = m->series; p < h; p++) {
@@ -74,8 +64,9 @@ static int name_series(struct measure *m, struct world *w)
 int measure_new(struct world *w, struct measure **ret)
 {
 	size_t things = w->n_tenants + w->scenario->n_stations;
-	size_t series = w->n_tenants * N(tenant_series) + w->scenario->n_hosts * N(host_series) +
-			w->scenario->n_stations * N(station_series) + 1;
+	size_t series = w->n_tenants * MEASURE_TENANT_SERIES +
+			w->scenario->n_hosts * MEASURE_HOST_SERIES +
+			w->scenario->n_stations * MEASURE_STATION_SERIES + 1;
 	struct measure *m = calloc(1, sizeof(*m));
 	int r = -ENOMEM;
 
@@ -177,13 +168,6 @@ static void mark_all(struct world *w, struct measure_mark *ret)
 }
 
 /* What happened from `from` to `to`. */
-struct measure_flow {
-	double span;                    /* s */
-	double ios, bytes;              /* completed */
-	double latency_ms, outstanding; /* means */
-	double latency_ns;              /* summed */
-};
-
 static struct measure_flow flow(
 	const struct measure_mark *from, const struct measure_mark *to, weir_time span)
 {
@@ -238,9 +222,7 @@ static void sample_tenant(struct sampling *s, const struct world_tenant *t,
 	put_if(s, f.ios > 0,
 		f.ios > 0 ? (double)weir_hist_percentile(&t->measure->total, 99) / 1e6 : 0);
 	put(s, f.outstanding);
-	host->ios += f.ios;
-	host->latency_ns += f.latency_ns;
-	host->outstanding += f.outstanding;
+	measure_flow_add(host, &f);
 	*last = now;
 }
 
@@ -333,51 +315,15 @@ void measure_begin(struct measure *m, struct world *w)
 
 /* ---- the end */
 
-static int put_hist(struct metrics *m, const char *sort, const struct world_tenant *t,
-	const struct weir_hist *h)
-{
-	static const struct {
-		const char *name;
-		double percent;
-	} points[] = {{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p99_9", 99.9}, {"p99_99", 99.99}};
-	const char *host = t->host->name, *path = tenant_path(t);
-	int r = metrics_putf(m, "ms", weir_hist_mean(h) / 1e6, "%s.%s.%s.mean", sort, host, path);
-
-	for (size_t i = 0; r == 0 && i < N(points); i++)
-		r = metrics_putf(m, "ms", (double)weir_hist_percentile(h, points[i].percent) / 1e6,
-			"%s.%s.%s.%s", sort, host, path, points[i].name);
-	return r ? r
-		 : metrics_putf(m, "ms", (double)h->max / 1e6, "%s.%s.%s.max", sort, host, path);
-}
-
-static int put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix)
-{
-	int r = metrics_putf(m, "requests", f->ios, "%s.ios", prefix);
-
-	if (r == 0)
-		r = metrics_putf(m, "iops", f->ios / f->span, "%s.iops", prefix);
-	if (r == 0)
-		r = metrics_putf(m, "B/s", f->bytes / f->span, "%s.bytes", prefix);
-	return r ? r : metrics_putf(m, "requests", f->outstanding, "%s.in_flight", prefix);
-}
-
 static int put_wait(struct metrics *m, const struct world_tenant *t,
 	const struct measure_mark *from, const struct measure_mark *to,
 	const struct measure_flow *f)
 {
-	double sum = 0, n = f->ios > 0 ? f->ios : 1;
-	const char *host = t->host->name, *path = tenant_path(t);
-	int r = 0;
+	double wait_ns[WEIR_CAUSES];
 
 	for (int c = 0; c < WEIR_CAUSES; c++)
-		sum += to->wait_ns[c] - from->wait_ns[c];
-	r = metrics_putf(m, "ms", sum / n / 1e6, "wait.%s.%s.mean", host, path);
-	for (int c = 0; r == 0 && c < WEIR_CAUSES; c++)
-		r = metrics_putf(m, "ms", (to->wait_ns[c] - from->wait_ns[c]) / n / 1e6,
-			"wait.%s.%s.%s", host, path, cause_names[c]);
-	return r ? r
-		 : metrics_putf(
-			   m, "requests", sum / (f->span * 1e9), "wait.%s.%s.queued", host, path);
+		wait_ns[c] = to->wait_ns[c] - from->wait_ns[c];
+	return measure_put_wait(m, t->host->name, tenant_path(t), wait_ns, f);
 }
 
 /* How near a tenant with an `slo` came to it: over 1 is a miss. */
@@ -442,13 +388,15 @@ static int end_tenants(struct ending *e)
 		double all = (double)(e->now[device].count.done - e->m->begin[device].count.done);
 
 		snprintf(prefix, sizeof(prefix), "tenant.%s.%s", t->host->name, tenant_path(t));
-		r = put_flow(m, &f, prefix);
+		r = measure_put_flow(m, &f, prefix);
 		if (r == 0)
 			r = metrics_putf(m, "", all > 0 ? f.ios / all : 0, "%s.share", prefix);
 		if (r == 0)
-			r = put_hist(m, "tenant", t, t->measure ? &t->measure->all_total : &empty);
+			r = measure_put_hist(m, "tenant", t->host->name, tenant_path(t),
+				t->measure ? &t->measure->all_total : &empty);
 		if (r == 0)
-			r = put_hist(m, "inside", t, t->measure ? &t->measure->all_device : &empty);
+			r = measure_put_hist(m, "inside", t->host->name, tenant_path(t),
+				t->measure ? &t->measure->all_device : &empty);
 		if (r == 0)
 			r = put_wait(m, t, from, to, &f);
 		if (r == 0)
@@ -456,10 +404,7 @@ static int end_tenants(struct ending *e)
 		if (r == 0)
 			r = put_bursts(m, e->w, t);
 		h->span = e->total.span = f.span;
-		h->ios += f.ios;
-		h->bytes += f.bytes;
-		h->latency_ns += f.latency_ns;
-		h->outstanding += f.outstanding;
+		measure_flow_add(h, &f);
 	}
 	return r;
 }
@@ -478,16 +423,13 @@ static int end_hosts(struct ending *e)
 			continue;
 		weir_gate_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
 		snprintf(prefix, sizeof(prefix), "host.%s", e->w->hosts[i].name);
-		r = put_flow(m, f, prefix);
+		r = measure_put_flow(m, f, prefix);
 		if (r == 0)
 			r = metrics_putf(m, "ms", f->ios > 0 ? f->latency_ns / f->ios / 1e6 : 0,
 				"%s.mean", prefix);
 		if (r == 0)
 			r = metrics_putf(m, "requests", totals.window, "%s.window_end", prefix);
-		e->total.ios += f->ios;
-		e->total.bytes += f->bytes;
-		e->total.latency_ns += f->latency_ns;
-		e->total.outstanding += f->outstanding;
+		measure_flow_add(&e->total, f);
 	}
 	return r;
 }
@@ -505,7 +447,7 @@ static int end_stations(struct ending *e)
 		struct measure_flow f = flow(from, to, e->span);
 
 		snprintf(prefix, sizeof(prefix), "%s.%s", station_sort(e->w, i), st->config->name);
-		r = put_flow(m, &f, prefix);
+		r = measure_put_flow(m, &f, prefix);
 		if (r == 0)
 			r = metrics_putf(m, "ms", f.latency_ms, "%s.mean", prefix);
 		if (i < e->w->scenario->n_devices)
@@ -525,7 +467,7 @@ static int end_total(struct ending *e)
 	struct metrics *m = e->m->metrics;
 	const struct measure_flow *f = &e->total;
 	uint64_t queued = 0, in_flight = 0;
-	int r = put_flow(m, f, "total");
+	int r = measure_put_flow(m, f, "total");
 
 	for (uint32_t i = 0; i < e->w->scenario->n_hosts; i++) {
 		struct weir_gate_totals totals;
@@ -565,18 +507,22 @@ static int end_all(struct ending *e)
 
 int measure_end(struct measure *m, struct world *w, struct metrics **ret)
 {
-	struct ending e = {.m = m, .w = w, .span = w->now - m->began};
+	struct measure_mark *now;
+	struct measure_flow *hosts;
 	int r = -ENOMEM;
 
 	measure_sample(m, w);
-	e.now = calloc(w->n_tenants + w->scenario->n_stations, sizeof(*e.now));
-	e.hosts = calloc(w->scenario->n_hosts, sizeof(*e.hosts));
-	if (e.now && e.hosts) {
-		mark_all(w, e.now);
+	now = calloc(w->n_tenants + w->scenario->n_stations, sizeof(*now));
+	hosts = calloc(w->scenario->n_hosts, sizeof(*hosts));
+	if (now && hosts) {
+		struct ending e = {
+			.m = m, .w = w, .now = now, .span = w->now - m->began, .hosts = hosts};
+
+		mark_all(w, now);
 		r = end_all(&e);
 	}
-	free(e.now);
-	free(e.hosts);
+	free(now);
+	free(hosts);
 	if (r || m->failed)
 		return r ? r : m->failed;
 	*ret = m->metrics;

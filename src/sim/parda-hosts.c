@@ -1,59 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/parda-hosts.h"
-#include "ctl/parda.h"
 #include "sim/measure.h"
-#include "sim/world.h"
+#include "sim/parda-hosts-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-/* Reports of a host that are still on the way or may have been missed. */
-#define KEPT 8
-
-struct settings { /* the controller's map */
-	struct parda_config config;
-	uint32_t device;
-	const char *hosts; /* which; a glob */
-	weir_time period, delay;
-	double loss;
-};
-
-struct sent {
-	weir_time at;
-	struct parda_report report; /* sequence 0: none */
-};
-
-struct host {
-	struct world_host *world;
-	struct parda *parda;
-	struct parda_decision last;
-	weir_time stepped; /* when last */
-	/* as of the last step: */
-	uint64_t ios, bytes;
-	double inside_ns, gate_ns, device_ns;
-	double *waited_ns; /* of each tenant: outstanding, integrated */
-};
-
-struct hosts {
-	struct settings settings;
-	struct host *hosts;
-	uint32_t n;
-	/* What hosts have sent, sequence % KEPT by host, and how far each is: apart from the hosts,
-	 * since everybody looks at all of it in every period. */
-	struct sent *sent[KEPT];
-	uint64_t *sequence;
-	unsigned phase;
-	struct parda_vm *vms; /* room for the tenants of any one host */
-	uint64_t seed;
-};
 
 /* ---- the map */
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", NULL};
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 
@@ -106,7 +65,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 {
 	struct parda_config *c = &ret->config;
 	int estimate = 0, smoothing = 0, r;
-	uint64_t fixed = 0;
+	uint64_t fixed = 0, slot = 0;
 	int64_t age = 0;
 
 	if ((r = ABSENT_OK(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
@@ -115,6 +74,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 		(r = ABSENT_OK(yamldoc_time(map, "tau", &c->tau, err))) ||
 		(r = ABSENT_OK(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
 		(r = ABSENT_OK(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
+		(r = ABSENT_OK(yamldoc_size_of(map, "slot", &slot, err))) ||
 		(r = ABSENT_OK(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = ABSENT_OK(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
@@ -128,6 +88,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	c->smoothing = (enum parda_smoothing)smoothing;
 	c->age = (unsigned)age;
 	c->size_fixed = (double)fixed;
+	c->slot = (double)slot;
 	return 0;
 }
 
@@ -159,6 +120,9 @@ static int read_map(
 		n += is_one(s, ret, i);
 	if (n == 0)
 		return yamldoc_error(map, err, "no host of that device is named '%s'", ret->hosts);
+	r = parda_hosts_faults_read(s, map, ret, err);
+	if (r)
+		return r;
 	r = parda_new(&ret->config, &try);
 	if (r == -EINVAL)
 		return yamldoc_error(map, err,
@@ -173,8 +137,10 @@ static int read_map(
 static int hosts_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
 {
 	struct settings settings;
+	int r = read_map(s, map, &settings, err);
 
-	return read_map(s, map, &settings, err);
+	free(settings.faults);
+	return r;
 }
 
 /* ---- set-up */
@@ -188,26 +154,39 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
 		parda_free(c->hosts[i].parda);
-		free(c->hosts[i].waited_ns);
+		free(c->hosts[i].seen);
 	}
 	free(c->hosts);
+	free(c->settings.faults);
 	free(c->vms);
 	free(c);
 }
 
-static int start_host(struct hosts *c, struct world *w, struct host *h, uint32_t number)
+int parda_hosts_start(struct hosts *c, struct host *h)
 {
 	struct parda_config config = c->settings.config;
-	struct rng rng;
+	struct parda *made;
+	int r;
 
-	rng_init(&rng, w->seed, h->world->name);
-	config.id = number + 1;
-	config.instance = rng_u64(&rng) | 1; /* never 0 */
+	config.id = (uint64_t)(h - c->hosts) + 1;
+	config.instance = rng_u64(&h->instances) | 1; /* never 0 */
 	config.peers_max = c->n;
 	if (config.window <= 0)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
-	h->waited_ns = calloc(h->world->n_tenants, sizeof(*h->waited_ns));
-	return h->waited_ns ? parda_new(&config, &h->parda) : -ENOMEM;
+	r = parda_new(&config, &made);
+	if (r)
+		return r;
+	parda_free(h->parda);
+	h->parda = made;
+	h->last = (struct parda_decision){.window = config.window};
+	return 0;
+}
+
+static int start_host(struct hosts *c, struct world *w, struct host *h)
+{
+	rng_init(&h->instances, w->seed, h->world->name);
+	h->seen = calloc(h->world->n_tenants, sizeof(*h->seen));
+	return h->seen ? parda_hosts_start(c, h) : -ENOMEM;
 }
 
 static int start_hosts(struct hosts *c, struct world *w)
@@ -235,7 +214,7 @@ static int start_hosts(struct hosts *c, struct world *w)
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; r == 0 && i < c->n; i++)
-		r = start_host(c, w, &c->hosts[i], i);
+		r = start_host(c, w, &c->hosts[i]);
 	return r;
 }
 
@@ -262,83 +241,6 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	return 0;
 }
 
-/* ---- what the gate measured */
-
-/* A leaf's part of its host's shares: its weight among its siblings', of its parent's part; at the
- * top the weight itself. */
-static double leaf_shares(const struct world_gate *g, uint32_t leaf)
-{
-	const struct weir_tenant *tenants = g->policy.tenants;
-	const struct weir_tenant *t = &tenants[leaf];
-	double shares = 1;
-
-	for (; t->parent >= 0; t = &tenants[t->parent]) {
-		double all = 0;
-
-		for (int i = tenants[t->parent].first_child; i >= 0; i = tenants[i].next_sibling)
-			all += tenants[i].weight;
-		shares *= t->weight / all;
-	}
-	return shares * t->weight;
-}
-
-/* Requests that want a slot: those inside, and those that wait for the window or their turn; not
- * those that limits hold, here or at the device's own gate. */
-static double wanting(const struct weir_gate_stats *s, const struct world_tenant *t)
-{
-	return s->device_ns - t->count.gate_ns + s->wait_ns[WEIR_WAIT_WINDOW] +
-	       s->wait_ns[WEIR_WAIT_TURN];
-}
-
-/* Requests a second that a leaf is guaranteed by its own `min`. */
-static double leaf_min(const struct world_gate *g, uint32_t leaf)
-{
-	const struct weir_tenant *t = &g->policy.tenants[leaf];
-	double min = 0;
-
-	for (unsigned i = 0; i < t->n_min; i++) {
-		if (t->min[i].unit == WEIR_UNIT_REQUESTS)
-			min = fmax(min, t->min[i].rate);
-	}
-	return min;
-}
-
-static void measure_host(
-	struct hosts *c, struct host *h, struct world *w, double span, struct parda_measured *ret)
-{
-	struct host now = {0};
-
-	for (uint32_t i = 0; i < h->world->n_tenants; i++) {
-		const struct world_tenant *t = &h->world->tenants[i];
-		struct weir_gate_stats stats;
-
-		now.ios += t->count.done;
-		now.bytes += t->count.bytes;
-		now.inside_ns += t->count.inside_ns;
-		now.gate_ns += t->count.gate_ns;
-		c->vms[i].shares = leaf_shares(h->world->gate, t->index);
-		c->vms[i].min = leaf_min(h->world->gate, t->index);
-		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
-			continue;
-		now.device_ns += stats.device_ns;
-		c->vms[i].outstanding = fmax(0, (wanting(&stats, t) - h->waited_ns[i]) / span);
-		h->waited_ns[i] = wanting(&stats, t);
-	}
-	*ret = (struct parda_measured){.ios = now.ios - h->ios,
-		.bytes = (double)(now.bytes - h->bytes),
-		.latency_ns = now.inside_ns - h->inside_ns - (now.gate_ns - h->gate_ns),
-		.vms = c->vms,
-		.n_vms = h->world->n_tenants};
-	ret->inside = (now.device_ns - h->device_ns - (now.gate_ns - h->gate_ns)) / span;
-	if (ret->inside < 0) /* waits are counted when they end */
-		ret->inside = 0;
-	h->ios = now.ios;
-	h->bytes = now.bytes;
-	h->inside_ns = now.inside_ns;
-	h->gate_ns = now.gate_ns;
-	h->device_ns = now.device_ns;
-}
-
 /* ---- reports */
 
 static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_report *r)
@@ -362,7 +264,9 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint64_t sequence = c->sequence[i];
 
-		for (int k = 0; i != to && k < KEPT && sequence > 0; k++, sequence--) {
+		if (i == to || c->hosts[i].is_cut || c->hosts[to].is_cut)
+			continue;
+		for (int k = 0; k < KEPT && sequence > 0; k++, sequence--) {
 			const struct sent *s = &c->sent[sequence % KEPT][i];
 
 			if (s->at + c->settings.delay <= now && !is_lost(c, to, &s->report)) {
@@ -400,11 +304,11 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW};
 	int r;
 
-	measure_host(c, h, w, (double)(w->now - h->stepped), &m);
+	parda_hosts_measure(c, h, w, &m);
 	h->stepped = w->now;
 	if (!c->settings.config.local)
 		hear_all(c, i, w->now);
-	parda_step(h->parda, w->now, &m, &h->last);
+	parda_step(h->parda, w->now + h->skew, &m, &h->last);
 	c->sequence[i] = h->last.report.sequence;
 	c->sent[c->sequence[i] % KEPT][i] = (struct sent){w->now, h->last.report};
 	knob.value = h->last.window;
@@ -417,10 +321,11 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 static int hosts_step(void *state, struct world *w, weir_time now, struct weir_err *err)
 {
 	struct hosts *c = state;
-	int r = 0;
+	int r = parda_hosts_faults_step(c, w, err);
 
 	for (uint32_t i = c->phase; r == 0 && i < c->n; i += PARDA_HOSTS_PHASES)
-		r = step_host(c, i, w, err);
+		if (!c->hosts[i].is_down && c->hosts[i].stepped < now)
+			r = step_host(c, i, w, err);
 	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
 	return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario: the top level of a scenario file. */
 #include "sim/scenario.h"
+#include "sim/pshift-cluster.h"
 #include "sim/controller.h"
 #include <ctype.h>
 #include <errno.h>
@@ -377,7 +378,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "controllers", NULL};
+	"sample", "devices", "links", "hosts", "at", "controllers", "cluster", NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -412,14 +413,32 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	return 0;
 }
 
+/* A scenario with `cluster:` has nothing else but names and times. */
+static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	static const char *const beside[] = {
+		"name", "description", "seed", "duration", "cluster", NULL};
+	int r = yamldoc_map(root, beside, err);
+
+	if (r)
+		return r;
+	s->cluster = calloc(1, sizeof(*s->cluster));
+	if (!s->cluster)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return pshift_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
+}
+
 static int read_all(struct scenario *s, struct weir_err *err)
 {
 	yamldoc_node root = yamldoc_root(s->doc);
 	int r;
 
-	if ((r = read_top(root, s, err)) || (r = read_stations(root, s, err)) ||
-		(r = read_hosts(root, s, err)) || (r = check_leaves(s, err)) ||
-		(r = read_controllers(root, s, err)))
+	if ((r = read_top(root, s, err)))
+		return r;
+	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
+		return read_cluster(root, s, err);
+	if ((r = read_stations(root, s, err)) || (r = read_hosts(root, s, err)) ||
+		(r = check_leaves(s, err)) || (r = read_controllers(root, s, err)))
 		return r;
 	return scenario_moments_read(root, s, err);
 }
@@ -466,6 +485,7 @@ void scenario_free(struct scenario *s)
 	free(s->stations);
 	free(s->hosts);
 	free(s->controllers);
+	free(s->cluster);
 	yamldoc_free(s->doc);
 	free(s->names);
 	free(s->file);

@@ -44,27 +44,11 @@ int server_jobs_check(const struct scenario *s, yamldoc_node map, struct weir_er
 	return 0;
 }
 
-/* Its weight; below the top, its part of its parent's. */
-static double weight(const struct weir_tenant *tenants, size_t leaf)
-{
-	const struct weir_tenant *t = &tenants[leaf];
-	double part = 1;
-
-	for (; t->parent >= 0; t = &tenants[t->parent]) {
-		double all = 0;
-
-		for (int i = tenants[t->parent].first_child; i >= 0; i = tenants[i].next_sibling)
-			all += tenants[i].weight;
-		part *= t->weight / all;
-	}
-	return part * t->weight;
-}
-
 static void add(struct server_jobs *j, size_t tenant, const struct weir_bounds *bounds)
 {
 	const struct weir_tenant *t = &j->gate->policy.tenants[tenant];
 	struct weir_bucket_spec *own = &j->own[j->n * POLICY_BUCKETS];
-	double w = weight(j->gate->policy.tenants, tenant) * UNIT;
+	double w = weir_policy_shares(&j->gate->policy, tenant) * UNIT;
 
 	j->names[j->n] = t->path;
 	j->leaves[j->n] = (struct adaptbf_gate_leaf){

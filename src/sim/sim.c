@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/sim.h"
 #include "sim/measure.h"
+#include "sim/pshift-cluster.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <string.h>
@@ -30,9 +31,15 @@ static int run(struct world *w, const struct sim_options *o, struct weir_err *er
 int sim_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err)
 {
+	uint64_t seed = options && options->seed_set ? options->seed : s->seed;
 	struct world *w;
-	int r = world_new(s, options && options->seed_set ? options->seed : s->seed, &w, err);
+	int r;
 
+	if (s->cluster)
+		return pshift_cluster_run(s->cluster,
+			options && options->duration ? options->duration : s->duration, seed,
+			options, ret, ret_cost, err);
+	r = world_new(s, seed, &w, err);
 	if (r)
 		return r;
 	if (options && options->duration) {

@@ -212,7 +212,6 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 	st->count.latency_ns += (double)(w->now - io->dev.arrived);
 	if (st->gate) {
 		struct weir_req *r = &io->at_device;
-		io->load->tenant->count.gate_ns += (double)(r->dispatched - r->submitted);
 		weir_gate_done(st->gate->gate, w->now, &r, 1);
 		world_touch(w, st->gate);
 	}

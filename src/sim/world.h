@@ -50,8 +50,7 @@ struct world_io { /* one IO, from its workload to its completion */
 struct world_count { /* of one tenant, device or link; since the start */
 	uint64_t done, bytes;
 	double latency_ns; /* summed */
-	/* of a tenant: the parts of it beyond the host's gate, and in the device's */
-	double inside_ns, gate_ns;
+	double inside_ns;  /* of a tenant: the part of it beyond the host's gate */
 };
 
 struct world_bursts { /* of a workload with fixed on- and off-phases */

@@ -86,16 +86,21 @@ static void ask_go(struct nbd_greet *g, struct out *o)
 	put32(o, 1u << 16 | NBD_INFO_BLOCK_SIZE); /* how many, then which */
 }
 
-static void ask_allocation(struct nbd_greet *g, struct out *o)
+static void ask_contexts(struct nbd_greet *g, struct out *o)
 {
-	uint32_t len = (uint32_t)strlen(g->name), query = (uint32_t)strlen(NBD_BASE_ALLOCATION);
+	const char *const queries[] = {NBD_BASE_ALLOCATION, NBD_WEIR_HELD};
+	uint32_t len = (uint32_t)strlen(g->name), n = g->want_held ? 2 : 1, all = 0;
 
-	ask(g, o, NBD_OPT_SET_META_CONTEXT, 4 + len + 4 + 4 + query);
+	for (uint32_t i = 0; i < n; i++)
+		all += 4 + (uint32_t)strlen(queries[i]);
+	ask(g, o, NBD_OPT_SET_META_CONTEXT, 4 + len + 4 + all);
 	put32(o, len);
 	put_text(o, g->name, len);
-	put32(o, 1);
-	put32(o, query);
-	put_text(o, NBD_BASE_ALLOCATION, query);
+	put32(o, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put32(o, (uint32_t)strlen(queries[i]));
+		put_text(o, queries[i], strlen(queries[i]));
+	}
 }
 
 /* The option behind the one that was answered last (0: the greeting, or TLS stands). */
@@ -115,7 +120,7 @@ static void ask_next(struct nbd_greet *g, struct out *o)
 		break;
 	case NBD_OPT_STRUCTURED_REPLY:
 		if (g->want_allocation && g->structured) {
-			ask_allocation(g, o);
+			ask_contexts(g, o);
 			break;
 		}
 		ask_go(g, o);
@@ -201,13 +206,21 @@ static void take_info(struct nbd_greet *g)
 	}
 }
 
+static bool is_context(const struct nbd_greet *g, const char *name)
+{
+	size_t len = strlen(name);
+
+	return g->have == 4 + len && memcmp(g->in + 4, name, len) == 0;
+}
+
 static void take_context(struct nbd_greet *g)
 {
-	uint32_t len = (uint32_t)strlen(NBD_BASE_ALLOCATION);
-
-	if (g->have == 4 + len && memcmp(g->in + 4, NBD_BASE_ALLOCATION, len) == 0) {
+	if (is_context(g, NBD_BASE_ALLOCATION)) {
 		g->base_allocation = true;
 		g->context_id = bytes_get32(g->in);
+	} else if (g->want_held && is_context(g, NBD_WEIR_HELD)) {
+		g->held = true;
+		g->held_id = bytes_get32(g->in);
 	}
 }
 
@@ -252,7 +265,7 @@ static void take_error(struct nbd_greet *g, struct out *o)
 			fail_answer(g);
 			break;
 		}
-		g->base_allocation = false;
+		g->base_allocation = g->held = false;
 		ask_next(g, o); /* it does without */
 		break;
 	default:
@@ -318,6 +331,7 @@ static void take_old(struct nbd_greet *g)
 	g->export_.size = bytes_get64(g->in);
 	g->export_.flags = bytes_get16(g->in + 8);
 	g->base_allocation = g->structured && g->base_allocation;
+	g->held = g->structured && g->held;
 	g->step = READY;
 }
 

@@ -10,7 +10,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define CONTEXT_ID 1 /* of base:allocation, the only one */
+/* Contexts by their number, which is also their bit in a set of them. */
+enum { ALLOCATION = 1, HELD = 2 };
+static const struct context {
+	const char *space, *name;
+	uint32_t id;
+} contexts[] = {{NBD_BASE, NBD_BASE_ALLOCATION, ALLOCATION}, {NBD_WEIR, NBD_WEIR_HELD, HELD}};
+#define CONTEXTS (sizeof(contexts) / sizeof(contexts[0]))
 
 void nbd_hello_end(struct nbd_hello *h, const char *fault)
 {
@@ -115,13 +121,19 @@ static void refuse_export(struct nbd_hello *h, struct nbd_hello_out *o, int erro
 		nbd_hello_refuse(h, o, NBD_REP_ERR_SHUTDOWN, "that export cannot be served now");
 }
 
+static void set_contexts(struct nbd_hello *h, unsigned set)
+{
+	h->base_allocation = set & ALLOCATION;
+	h->context_id = set & ALLOCATION;
+	h->held = set & HELD;
+	h->held_id = set & HELD;
+}
+
 static void ready(struct nbd_hello *h, const char *name, const struct nbd_export *e)
 {
 	/* Contexts were agreed on for one export: they do not hold for another. */
 	if (strcmp(h->name, name) != 0)
-		h->base_allocation = false;
-	if (!h->base_allocation)
-		h->context_id = 0;
+		set_contexts(h, 0);
 	strcpy(h->name, name);
 	h->export_ = *e;
 	h->step = NBD_HELLO_AT_READY;
@@ -220,12 +232,17 @@ static void option_starttls(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 }
 
-/* Looks through the queries of a meta context option. 1: base:allocation is among what they mean, 0:
- * not, -EINVAL: broken. `p` stands at their count. */
+static bool is_text(const uint8_t *p, uint32_t len, const char *text)
+{
+	return len == strlen(text) && memcmp(p, text, len) == 0;
+}
+
+/* Looks through the queries of a meta context option: the set of contexts that they mean, or -EINVAL:
+ * broken. `p` stands at their count. */
 static int queries(const uint8_t *p, size_t n, bool list)
 {
 	uint32_t count = bytes_get32(p);
-	int found = list && count == 0; /* a list without queries: all there are */
+	int found = list && count == 0 ? ALLOCATION | HELD : 0; /* without queries: all there are */
 
 	p += 4;
 	n -= 4;
@@ -237,23 +254,26 @@ static int queries(const uint8_t *p, size_t n, bool list)
 		p += 4;
 		n -= 4 + (size_t)len;
 		/* "base:" alone asks what the namespace has: a question for lists. */
-		if ((len == strlen(NBD_BASE_ALLOCATION) &&
-			    memcmp(p, NBD_BASE_ALLOCATION, len) == 0) ||
-			(list && len == strlen(NBD_BASE) && memcmp(p, NBD_BASE, len) == 0))
-			found = 1;
+		for (size_t i = 0; i < CONTEXTS; i++)
+			if (is_text(p, len, contexts[i].name) ||
+				(list && is_text(p, len, contexts[i].space)))
+				found |= (int)contexts[i].id;
 		p += len;
 	}
 	return n ? -EINVAL : found;
 }
 
-static void answer_contexts(struct nbd_hello *h, struct nbd_hello_out *o, bool found, bool list)
+static void answer_contexts(struct nbd_hello *h, struct nbd_hello_out *o, unsigned found, bool list)
 {
-	if (found) {
-		uint32_t len = (uint32_t)strlen(NBD_BASE_ALLOCATION);
-		uint8_t *p = answer(h, o, NBD_REP_META_CONTEXT, 4 + len);
+	for (size_t i = 0; i < CONTEXTS; i++) {
+		uint32_t len = (uint32_t)strlen(contexts[i].name);
+		uint8_t *p;
 
-		bytes_put32(p, list ? 0 : CONTEXT_ID);
-		memcpy(p + 4, NBD_BASE_ALLOCATION, len);
+		if (!(found & contexts[i].id))
+			continue;
+		p = answer(h, o, NBD_REP_META_CONTEXT, 4 + len);
+		bytes_put32(p, list ? 0 : contexts[i].id);
+		memcpy(p + 4, contexts[i].name, len);
 	}
 	answer(h, o, NBD_REP_ACK, 0);
 }
@@ -267,7 +287,7 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 	int found, r;
 
 	if (!list) /* whatever comes of it, what was set before no longer is */
-		h->base_allocation = false;
+		set_contexts(h, 0);
 	if (!h->structured) {
 		nbd_hello_refuse(
 			h, o, NBD_REP_ERR_INVALID, "structured replies must be agreed on first");
@@ -284,10 +304,9 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 		refuse_export(h, o, r);
 		return;
 	}
-	answer_contexts(h, o, found, list);
+	answer_contexts(h, o, (unsigned)found, list);
 	if (!list && found) {
-		h->base_allocation = true;
-		h->context_id = CONTEXT_ID;
+		set_contexts(h, (unsigned)found);
 		strcpy(h->name, name); /* until READY: the export that the context is of */
 	}
 }

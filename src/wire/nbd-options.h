@@ -52,5 +52,7 @@ enum nbd_info {
 
 #define NBD_BASE            "base:"
 #define NBD_BASE_ALLOCATION "base:allocation"
+#define NBD_WEIR            "weir:"
+#define NBD_WEIR_HELD       "weir:held" /* see nbd.h */
 
 #endif

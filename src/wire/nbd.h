@@ -97,6 +97,22 @@ struct nbd_reply { /* the head of a simple reply or of one chunk */
 	uint32_t length; /* chunks: bytes that follow. Simple: 0; a read's data follow if !error */
 	int error;       /* simple: 0 or a negative errno */
 };
+/* ---- weir:held
+ *
+ * A context of our own: how long limits of the server hold the requests of a client. For one that takes
+ * latency as the sign of load, as PARDA does: time for which a request was held by a limit is none. Where
+ * a client agreed on it, a block status has one extent of it, whose 32 bits are
+ *
+ *   µs, the mean over requests of the client's tenant, for which each was held by a max or for want of
+ *   tokens (waiting for the device or its turn is not that), since the question before on the same
+ *   connection; NBD_HELD_MOST: that or more.
+ *
+ * The question is a block status of the first block_min bytes with NBD_REQ_ONE. It is answered at once,
+ * and what base:allocation says there is that all is data, which is always allowed. In any other block
+ * status the bits are what was told last. Who does not know the context ignores it, as it does all that it
+ * does not know. */
+#define NBD_HELD_MOST UINT32_MAX
+
 /* From n bytes: the size of the head (16 or 20), 0: more bytes are needed, -EPROTO: no reply. */
 int nbd_reply_read(const uint8_t *p, size_t n, struct nbd_reply *ret);
 
@@ -138,6 +154,8 @@ struct nbd_hello {
 	struct nbd_export export_;
 	bool structured, base_allocation;
 	uint32_t context_id; /* of base:allocation, when negotiated */
+	bool held;           /* weir:held is negotiated … */
+	uint32_t held_id;    /* … under this number */
 	/* why it ended (END): NULL when the client left by NBD_OPT_ABORT or before it asked anything */
 	const char *fault;
 	/* inside */
@@ -169,14 +187,15 @@ enum nbd_greet_state { NBD_GREET_MORE, NBD_GREET_TLS, NBD_GREET_READY, NBD_GREET
 struct nbd_greet {
 	/* of the outcome, when READY */
 	struct nbd_export export_;
-	bool structured, base_allocation;
-	uint32_t context_id;
+	bool structured, base_allocation, held; /* held: weir:held */
+	uint32_t context_id, held_id;
 	/* when FAILED: a negative errno (-ENOENT, -EACCES, -EPROTO, …) and a sentence */
 	int error;
 	char fault[200];
 	/* inside */
 	const char *name; /* borrowed */
 	bool want_tls, want_structured, want_allocation, secure, no_zeroes, told;
+	bool want_held; /* the caller's: to be set after init */
 	uint8_t step;
 	unsigned answers; /* so far: a server may not talk for ever */
 	uint32_t have, skip, option, length, reply_type;

@@ -104,6 +104,11 @@ size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m)
 	return length;
 }
 
+void peer_write_nonce(uint8_t *out, const uint8_t nonce[PEER_NONCE])
+{
+	memcpy(out + AT_NONCE, nonce, PEER_NONCE);
+}
+
 /* ---- in */
 
 enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_t *ret_length)
@@ -182,18 +187,27 @@ static bool read_name(const uint8_t *p, char name[PEER_NAME_MAX + 1])
 	return peer_name_check(name) == 0;
 }
 
-enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *ret)
+enum peer_verdict peer_read_head(const uint8_t *in, struct peer_message *ret)
 {
 	struct peer_message m = {.kind = in[AT_KIND]};
 
-	if (!m.kind || m.kind >= PEER_KINDS || n < PEER_HEAD)
-		return PEER_BROKEN;
 	m.cluster = bytes_get64(in + AT_CLUSTER);
 	m.instance = bytes_get64(in + AT_INSTANCE);
 	m.sequence = bytes_get64(in + AT_SEQUENCE);
 	memcpy(m.nonce, in + AT_NONCE, PEER_NONCE);
 	if (!m.instance || !m.sequence || !get_time(in + AT_SENT, &m.sent) ||
-		!read_name(in + AT_NAME, m.name) || !read_reports(in, n, &m))
+		!read_name(in + AT_NAME, m.name))
+		return PEER_BROKEN;
+	*ret = m;
+	return PEER_TAKEN;
+}
+
+enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *ret)
+{
+	struct peer_message m;
+
+	if (n < PEER_HEAD || !in[AT_KIND] || in[AT_KIND] >= PEER_KINDS ||
+		peer_read_head(in, &m) != PEER_TAKEN || !read_reports(in, n, &m))
 		return PEER_BROKEN;
 	*ret = m;
 	return PEER_TAKEN;

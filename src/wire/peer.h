@@ -108,6 +108,8 @@ int peer_name_check(const char *name); /* 0 or -EINVAL */
 
 /* Writes the message, without its seal: bytes, ≤ PEER_MAX. The message is well formed (name, numbers). */
 size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m);
+/* Puts another nonce into a message that was written, before it is sealed. */
+void peer_write_nonce(uint8_t *out, const uint8_t nonce[PEER_NONCE]);
 
 /* Is this worth looking at its seal? PEER_TAKEN, and how many bytes come before the seal (n bytes hold
  * both); or NOISE, VERSION, CLUSTER. In a file's block bytes may follow the seal, in a datagram not:
@@ -116,5 +118,8 @@ enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_
 /* Reads what peer_look let pass; n is the length that it gave. PEER_TAKEN or PEER_BROKEN; *ret is set
  * only when taken. */
 enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *ret);
+/* The same of the first PEER_HEAD bytes alone, of any kind: for the protocols that have bodies of their
+ * own behind them (wire/lease.h). */
+enum peer_verdict peer_read_head(const uint8_t *in, struct peer_message *ret);
 
 #endif

@@ -19,6 +19,7 @@ struct world {
 	size_t n_inside;
 	unsigned trickle; /* of the third: requests so far that come of themselves */
 	bool trickles;
+	uint32_t cost; /* of the first's; 0: one */
 };
 
 static struct world w;
@@ -83,7 +84,9 @@ static void run(weir_time from, weir_time to)
 			memmove(w.inside, w.inside + 1, --w.n_inside * sizeof(*w.inside));
 			weir_gate_done(w.gate, now, &done, 1);
 			++*served;
-			*done = (struct weir_req){.tenant = tenant, .user = served};
+			*done = (struct weir_req){.tenant = tenant,
+				.user = served,
+				.requests = tenant == w.nodes[0] ? w.cost : 0};
 			if (!w.trickles || tenant != w.nodes[2])
 				CHECK_INT(weir_gate_submit(w.gate, now, &done, 1), 0);
 		}
@@ -176,6 +179,66 @@ static void released_it_is_as_before(void)
 	end();
 }
 
+/* Somebody else replaces buckets and nodes: with the rules in them nothing is lost or doubled. */
+static void rules_outlive_a_change(void)
+{
+	struct weir_bucket_spec max[2] = {{WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, 400, 3}};
+	struct adaptbf_gate_leaf leaf = {.weight = 1, .share = 1, .own = max, .n_own = 1};
+	struct weir_knob k = {.kind = WEIR_KNOB_BUCKETS, .buckets = max, .n_buckets = 2};
+	struct weir_bucket_spec rule;
+	double scale;
+
+	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){64, 64, 0, 0}, max);
+	CHECK(!adaptbf_gate_rule(w.driver, 1, &rule, &scale));
+	run(0, WEIR_SEC);
+	CHECK(adaptbf_gate_rule(w.driver, 1, &rule, &scale));
+	CHECK_INT(rule.kind, WEIR_HOLD);
+	CHECK(rule.rate > 300 && scale > 0.5);
+	CHECK(!adaptbf_gate_rule(w.driver, 3, &rule, &scale)); /* it asked for nothing */
+	CHECK(!adaptbf_gate_rule(w.driver, 99, &rule, &scale));
+	/* Half of its max; the rule stands behind it. */
+	max[0].rate = 200;
+	CHECK(adaptbf_gate_rule(w.driver, 1, &max[1], &scale));
+	k.node = leaf.node = w.nodes[0];
+	leaf.id = 1;
+	CHECK_INT(weir_gate_set(w.gate, WEIR_SEC, &k, 1, NULL), 0);
+	adaptbf_gate_own(w.driver, 1, max);
+	w.served[0] = 0;
+	run(WEIR_SEC, 5 * WEIR_SEC);
+	CHECK_NEAR(served(0), 800, 0.03);
+	/* The same leaf told anew is as it was; the others are left alone. */
+	CHECK(adaptbf_gate_rule(w.driver, 1, &max[1], &scale));
+	CHECK_INT(adaptbf_gate_reserve(w.driver, 1, 1), 0);
+	CHECK_INT(adaptbf_gate_leaves(w.driver, &leaf, 1), 0);
+	CHECK(adaptbf_gate_rule(w.driver, 1, &rule, &scale));
+	CHECK_NEAR(rule.rate, max[1].rate, 1e-9);
+	CHECK(!adaptbf_gate_rule(w.driver, 2, &rule, &scale));
+	end();
+}
+
+static double four(void *arg, weir_node node)
+{
+	return node == w.nodes[0] ? 4 : 1;
+}
+
+/* The first's requests count as four each: with as many tokens it has a fourth of the requests. */
+static void large_requests_cost_several(void)
+{
+	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){0, 64, 0, 0}, NULL);
+	adaptbf_gate_cost(w.driver, four, NULL);
+	w.cost = 4;
+	for (unsigned d = 0; d < 16; d++) {
+		struct weir_req *r = &w.reqs[0][d];
+
+		*r = (struct weir_req){.tenant = w.nodes[0], .requests = 4, .user = &w.served[0]};
+		CHECK_INT(weir_gate_submit(w.gate, 0, &r, 1), 0);
+	}
+	run(0, 20 * WEIR_SEC);
+	CHECK_NEAR(4 * served(0), served(1), 0.05);
+	CHECK_NEAR(4 * served(0) + served(1), 20000, 0.05); /* all tokens are used */
+	end();
+}
+
 static void what_cannot_be(void)
 {
 	struct adaptbf_gate *d;
@@ -190,6 +253,8 @@ int main(void)
 	RUN(a_queue_of_512_does_not_beat_one_of_8);
 	RUN(tokens_beside_a_max);
 	RUN(released_it_is_as_before);
+	RUN(rules_outlive_a_change);
+	RUN(large_requests_cost_several);
 	RUN(what_cannot_be);
 	return 0;
 }

@@ -161,7 +161,7 @@ static void lenders_are_paid_back_in_time(void)
 		struct world w = {0};
 		struct adaptbf_account x[JOBS];
 		struct adaptbf *a;
-		double weights = 0, all = 0, p = 0, bound = 0;
+		double weights = 0, p = 0, bound = 0;
 		int64_t lent = 0;
 		int periods = 0;
 
@@ -174,7 +174,6 @@ static void lenders_are_paid_back_in_time(void)
 			/* Lenders that are paid ask no more: the least of them may be the last. */
 			if (i == 0 || (i < lenders && w.jobs[i].weight < p))
 				p = w.jobs[i].weight;
-			all += i < lenders ? w.jobs[i].weight : 0;
 		}
 		p /= weights;
 		for (int step = 0; step < 100000; step++) {
@@ -200,8 +199,8 @@ static void lenders_are_paid_back_in_time(void)
 			}
 			if (step == 51) { /* the first in which their demand is seen */
 				for (size_t i = lenders; i < n; i++) {
-					double least = config.rate / 10 * w.jobs[i].weight /
-						       weights * (1 - all / weights);
+					double least =
+						config.rate / 10 * w.jobs[i].weight / weights;
 					double b = adaptbf_bound((double)-x[i].record, p, least);
 
 					bound = b > bound ? b : bound;

@@ -133,6 +133,36 @@ static bool note(const struct ledger_loan *loan, void *arg)
 	return true;
 }
 
+/* Every lender with every borrower: 100 loans become 20, and nobody's balance changes. */
+static void many_loans_are_cleared(void)
+{
+	struct ledger_loan loan = {.amount = 5, .lent = 9};
+	struct ledger *l = make(20);
+	int64_t debt, claim;
+
+	for (uint32_t i = 0; i < 10; i++)
+		for (uint32_t k = 10; k < 20; k++) {
+			loan.lender = i;
+			loan.borrower = k;
+			loan.since = 1000 - i; /* the last lender's are the oldest */
+			CHECK_INT(ledger_restore(l, &loan), 0);
+		}
+	ledger_drop(l, 1000, 0, &debt, &claim);  /* the pool lent 50, … */
+	ledger_drop(l, 1000, 19, &debt, &claim); /* … and owes 50 */
+	ledger_clear(l, 2000);
+	CHECK(ledger_open(l) <= 20);
+	for (uint32_t i = 1; i < 19; i++)
+		CHECK_INT(ledger_balance(l, i), i < 10 ? 50 : -50);
+	n_seen = 0;
+	ledger_each(l, see, NULL);
+	for (size_t i = 0; i < n_seen; i++) {
+		CHECK(seen[i].lender != seen[i].borrower);
+		if (seen[i].lender == 9)
+			CHECK_INT(seen[i].since, 991);
+	}
+	ledger_free(l);
+}
+
 static void balances_are_what_was_given(void)
 {
 	struct ledger *l = make(JOBS);
@@ -157,6 +187,10 @@ static void balances_are_what_was_given(void)
 		balance[to] -= amount;
 		if (now % 100)
 			continue;
+		if (now % 300 == 0) {
+			ledger_clear(l, now);
+			CHECK(ledger_open(l) <= JOBS + 1);
+		}
 		memset(sides, 0, sizeof(sides));
 		ledger_each(l, note, NULL);
 		for (uint32_t i = 0; i < JOBS; i++) {
@@ -174,6 +208,7 @@ int main(void)
 	RUN(strangers_settle);
 	RUN(who_is_dropped_leaves_its_loans);
 	RUN(restored_or_refused);
+	RUN(many_loans_are_cleared);
 	RUN(balances_are_what_was_given);
 	return 0;
 }

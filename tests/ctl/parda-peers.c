@@ -3,7 +3,7 @@
  * parda-peers: reports that come late, twice, from the past, from two hosts of one name, or make no
  * sense, and more hosts than there is room for.
  */
-#include "ctl/parda.h"
+#include "ctl/parda-peers.h"
 #include "test.h"
 
 #define PERIOD    (2 * WEIR_SEC)
@@ -24,7 +24,15 @@ static struct parda *one(uint64_t id, uint32_t most)
 
 static struct parda_report report(uint64_t id, uint64_t instance, uint64_t sequence)
 {
-	return (struct parda_report){id, instance, sequence, 1, 2, 16, 16, 25.0 * WEIR_MS, 640, 0};
+	return (struct parda_report){.id = id,
+		.instance = instance,
+		.sequence = sequence,
+		.shares = 1,
+		.beta = 2,
+		.window = 16,
+		.inside = 16,
+		.latency = 25.0 * WEIR_MS,
+		.ios = 640};
 }
 
 static enum parda_heard hear(struct parda *p, uint64_t id, uint64_t instance, uint64_t sequence)
@@ -156,11 +164,43 @@ static void test_bounded(void)
 	parda_free(p);
 }
 
+/* Silent until it was forgotten; back after `steps` of its own, and a hundred messages. */
+static unsigned apart_after(uint64_t steps)
+{
+	struct parda_report r = report(7, 1, 10);
+	struct parda_peers t;
+	unsigned apart;
+
+	CHECK_INT(parda_peers_init(&t, 4, 4), 0);
+	r.steps = 10;
+	CHECK_INT(parda_peers_hear(&t, &r), PARDA_FRESH);
+	for (int i = 0; i < 20; i++)
+		parda_peers_age(&t);
+	CHECK(!parda_peer_counts(&t, &t.peers[0]));
+	r.sequence += 100;
+	r.steps += steps;
+	CHECK_INT(parda_peers_hear(&t, &r), PARDA_FRESH);
+	CHECK(parda_peer_counts(&t, &t.peers[0]));
+	apart = t.peers[0].apart;
+	parda_peers_free(&t);
+	return apart;
+}
+
+/* Who was stopped has not stepped meanwhile, whatever it says when it is back; who was cut off has. */
+static void test_apart(void)
+{
+	CHECK_INT(apart_after(1), 0);
+	CHECK_INT(apart_after(5), 0);
+	CHECK_INT(apart_after(19), PARDA_APART);
+	CHECK_INT(apart_after(20), PARDA_APART);
+}
+
 int main(void)
 {
 	RUN(test_late_and_twice);
 	RUN(test_forged);
 	RUN(test_same_id);
 	RUN(test_bounded);
+	RUN(test_apart);
 	return 0;
 }

@@ -22,6 +22,9 @@ struct host {
 	bool up;        /* sends requests and steps */
 	weir_time skew; /* its clock is off by this */
 	double demand;  /* the most requests it has */
+	double bytes;   /* of each */
+	int side;       /* of a network that is cut */
+	double sees;    /* the array's latency, times this */
 	double window;  /* in force */
 };
 
@@ -60,6 +63,7 @@ static void make(struct array *a, int n, const double *shares, bool literal)
 
 		h->vm.shares = shares[i];
 		h->demand = 1e9;
+		h->sees = 1;
 		h->config = (struct parda_config){.id = (uint64_t)i + 100,
 			.law = {THRESHOLD, 0.8, 1, 256},
 			.epsilon = literal ? 0 : 0.2,
@@ -82,11 +86,12 @@ static double inside(const struct host *h)
 static void step_host(struct array *a, int i)
 {
 	struct host *h = &a->hosts[i];
-	double served = inside(h) / a->latency * PERIOD;
+	double latency = a->latency * h->sees, served = inside(h) / latency * PERIOD;
 	struct parda_measured m = {
 		.ios = (uint64_t)(served + 0.5), .inside = inside(h), .vms = &h->vm, .n_vms = 1};
 
-	m.latency_ns = (double)m.ios * a->latency;
+	m.latency_ns = (double)m.ios * latency;
+	m.bytes = (double)m.ios * h->bytes;
 	h->vm.outstanding = fmin(h->demand, 1e9);
 	parda_step(h->p, a->now + h->skew, &m, &h->last);
 }
@@ -108,7 +113,9 @@ static void period(struct array *a)
 		if (a->hosts[i].up)
 			a->hosts[i].window = a->hosts[i].last.window;
 		for (int j = 0; j < a->n; j++) {
-			if (a->hosts[i].up && a->hosts[j].up && rng_double(&a->rng) >= a->loss)
+			if (a->hosts[i].up && a->hosts[j].up &&
+				a->hosts[i].side == a->hosts[j].side &&
+				rng_double(&a->rng) >= a->loss)
 				parda_hear(a->hosts[j].p, &a->hosts[i].last.report);
 		}
 	}
@@ -158,6 +165,31 @@ static void test_rests_at_the_threshold(void)
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
 	check_shares(&a, 0.01);
+	unmake(&a);
+}
+
+/* Where a slot is 16 KiB, each host has its part of the bytes inside, in as many requests as that makes. */
+static void test_bytes(void)
+{
+	static const double sizes[] = {4096, 65536, 16384, 8192};
+	struct array a;
+
+	make(&a, 4, shares_1122, false);
+	for (int i = 0; i < 4; i++) {
+		a.hosts[i].config.slot = 16384;
+		a.hosts[i].bytes = sizes[i];
+		start(&a, i);
+	}
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
+	for (int i = 0; i < 4; i++) {
+		CHECK_NEAR(a.hosts[i].window * sizes[i] / shares_1122[i],
+			a.hosts[0].window * sizes[0] / shares_1122[0], 0.01);
+		CHECK_NEAR(
+			a.hosts[i].last.report.window, a.hosts[i].window * sizes[i] / 16384, 0.001);
+		CHECK_NEAR(
+			a.hosts[i].last.report.bytes, a.hosts[i].last.report.ios * sizes[i], 0.001);
+	}
 	unmake(&a);
 }
 
@@ -333,6 +365,42 @@ static void test_partition(void)
 	unmake(&a);
 }
 
+/* Hosts [from, 6) are cut off, see another latency, and drift. Then all are one again. */
+static void cut_off(int from, double sees)
+{
+	struct array a;
+
+	make(&a, 6, shares_6, false);
+	periods(&a, 60);
+	for (int i = from; i < 6; i++) {
+		a.hosts[i].side = 1;
+		a.hosts[i].sees = sees;
+	}
+	periods(&a, 30);
+	CHECK(fabs(a.hosts[5].window / 3 / a.hosts[0].window - 1) > 0.2); /* so they did */
+	for (int i = from; i < 6; i++) {
+		a.hosts[i].side = 0;
+		a.hosts[i].sees = 1;
+	}
+	for (int t = 0; t < 10; t++) {
+		period(&a);
+		if (t >= 3) {
+			check_shares(&a, 0.03);
+			CHECK_NEAR(a.latency, THRESHOLD, 0.05); /* what they have together stays */
+		}
+	}
+	unmake(&a);
+}
+
+static void test_sides(void)
+{
+	cut_off(5, 1.3); /* one */
+	cut_off(5, 0.8);
+	cut_off(3, 1.2); /* a half, of equal shares */
+	cut_off(3, 0.8);
+	cut_off(2, 1.2); /* most */
+}
+
 /* ---- the threshold is found */
 
 static void test_finds_the_threshold(void)
@@ -421,6 +489,7 @@ static void test_a_hang(void)
 int main(void)
 {
 	RUN(test_rests_at_the_threshold);
+	RUN(test_bytes);
 	RUN(test_literal_is_equation_3);
 	RUN(test_work_is_conserved);
 	RUN(test_equal_without_peers);
@@ -431,6 +500,7 @@ int main(void)
 	RUN(test_idle_host_returns);
 	RUN(test_clock_is_set);
 	RUN(test_partition);
+	RUN(test_sides);
 	RUN(test_finds_the_threshold);
 	RUN(test_config);
 	RUN(test_a_hang);

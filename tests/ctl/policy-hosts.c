@@ -2,29 +2,7 @@
 /* policy-hosts: peers and the controller of a window, as written, by default, and refused. */
 #include "ctl/parda.h"
 #include "ctl/policy-copy.h"
-#include "ctl/policy.h"
-#include "test.h"
-
-static struct weir_policy_remarks remarks;
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p = NULL;
-
-	if (weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) != 0)
-		FAIL("%s", remarks.errors[0].text);
-	return p;
-}
-
-static void refused(const char *text, const char *why)
-{
-	struct weir_policy *p = NULL;
-
-	CHECK(weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) < 0);
-	CHECK_INT(remarks.n_errors, 1);
-	if (!strstr(remarks.errors[0].text, why))
-		FAIL("'%s' does not say '%s'", remarks.errors[0].text, why);
-}
+#include "policy-text.h"
 
 static void defaults(void)
 {
@@ -55,6 +33,9 @@ static void check_written(const struct weir_policy *p)
 	CHECK_INT(p->peers.n_to, 2);
 	CHECK_STR(p->peers.to[0], "udp:h1:7000");
 	CHECK_STR(p->peers.to[1], "udp:h2:7000");
+	CHECK(p->peers.to_at[1].line == p->peers.to_at[0].line);
+	CHECK(p->peers.to_at[1].column > p->peers.to_at[0].column);
+	CHECK_STR(p->peers.listen_at.file, "t.yaml");
 	CHECK_STR(p->peers.listen, "udp::7000");
 	CHECK_STR(p->peers.key, "k");
 	CHECK_STR(p->peers.cluster, "c");
@@ -113,6 +94,27 @@ static void found_threshold(void)
 	weir_policy_free(p);
 }
 
+static void slots(void)
+{
+	struct weir_policy *p =
+		parse("resources:\n"
+		      "  - {name: a, controller: parda, threshold: 9ms}\n"
+		      "  - {name: b, cost: bytes, controller: parda, threshold: 9ms}\n"
+		      "  - {name: c, cost: bytes, controller: parda, threshold: 9ms,\n"
+		      "     parda: {slot: 64 KiB}}\n");
+
+	CHECK_INT(p->resources[0].parda.slot, 0);
+	CHECK_INT(p->resources[1].parda.slot, 16384);
+	CHECK_INT(p->resources[2].parda.slot, 65536);
+	weir_policy_free(p);
+#define BYTES(x)                                                                                   \
+	"resources: [{name: a, cost: bytes, controller: parda, threshold: 1ms, parda: {" x "}}]\n"
+	refused(BYTES("slot: 1 B"), "512");
+	refused(BYTES("slot: 64 MiB"), "32 MiB");
+	refused("resources: [{name: a, controller: parda, threshold: 1ms, parda: {slot: 8 KiB}}]\n",
+		"cost: bytes");
+}
+
 static void bad_ones(void)
 {
 	refused("resources: [{name: a, controller: parda}]\n", "needs a threshold");
@@ -158,6 +160,7 @@ int main(void)
 	RUN(defaults);
 	RUN(all_of_it);
 	RUN(found_threshold);
+	RUN(slots);
 	RUN(bad_ones);
 	RUN(shares);
 	return 0;

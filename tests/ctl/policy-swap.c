@@ -220,7 +220,7 @@ static void test_part(void)
 	struct weir_policy *a = parse(
 		"tenants: [{name: x, max: 1000 iops, min: 100 iops, burst: 3k iops for 10s}]");
 	double max = 0.25, min = 0.5;
-	struct policy_part part = {&max, &min};
+	struct policy_part part = {&max, &min, NULL};
 	struct weir_bounds bounds;
 	struct weir_bucket_spec b[POLICY_BUCKETS];
 

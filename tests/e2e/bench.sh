@@ -24,12 +24,26 @@ for row in rows:
 END
 }
 
-for what in gate alloc sim gateway; do
+for what in gate alloc pshift pshift-fig5 pshift-fig7 sim gateway hosts cluster; do
 	run 0 weir bench "$what" --quick --runs 1 --json
 	[ ! -s stderr ] || fail "$what: $(cat stderr)"
 	mv stdout "$what.json"
 	rows "$what.json"
 done
+
+# The examples of pShift's paper, and the approximation: the same on every machine.
+for what in pshift-ex123 pshift-fig6; do
+	run 0 weir bench "$what" --quick --runs 1 --json
+	mv stdout "$what.json"
+done
+python3 - <<'END' || fail "pshift: not what the paper has, or removed what cannot be"
+import json
+rows = {row["name"]: row["value"] for row in json.load(open("pshift-ex123.json"))}
+assert rows["ex2: phi of the split"] == 175 and rows["ex3: phi"] == 300, rows
+assert rows["ex3: movable from 1 to 2"] == 25 and rows["ex3: movable from 1 to 3"] == 0, rows
+rows = [row for row in json.load(open("pshift-fig6.json")) if row["unit"] == "%"]
+assert len(rows) == 24 and all(0 <= row["value"] <= 100 for row in rows), rows
+END
 
 # What the simulation counts is the same on every machine: 200,000 IOs/s for 300 s.
 python3 - sim.json <<'END' || fail "sim: not the work that the rows promise"
@@ -40,7 +54,7 @@ assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
 END
 
 run 2 weir bench
-has stderr 'gate, alloc, sim or gateway'
+has stderr 'gate, alloc, pshift, sim, gateway, hosts or cluster'
 run 2 weir bench sin
 has stderr "no benchmark 'sin'"
 for n in 0 26 2x ''; do

@@ -77,3 +77,26 @@ has gate.log "weir.yaml:1:26"
 is_version 4
 
 serve_stop gate
+
+# What is shown is what is in force, wherever it is looked at from: the file that names the tenants is not read again.
+mkdir apart
+policy 1 1 | sed '/^tenants:/,$d; s/^state: .*//' >apart/main.yaml
+echo 'tenants: who.yaml' >>apart/main.yaml
+echo '[{name: a, weight: 7, match: {export: a}}, {name: b, match: {export: b}}, {name: c, match: {export: c}}]' >apart/who.yaml
+serve apart --api "unix:$here/api.sock" apart/main.yaml
+echo '[{name: other}]' >apart/who.yaml
+run 0 weir policy show
+has stdout "a  "
+hasnt stdout "other"
+rm apart/who.yaml
+run 0 weir policy show --json
+python3 - stdout <<'END' || fail "not what is in force"
+import json, sys
+p = json.load(open(sys.argv[1]))
+assert [t["path"] for t in p["tenants"]] == ["a", "b", "c"], p["tenants"]
+assert p["tenants"][0]["weight"] == 7
+END
+run 0 weir set b.weight 3
+run 0 weir policy show
+has stdout "b.weight 3"
+serve_stop apart

@@ -37,6 +37,7 @@ fio = Fio({"meek": {"iodepth": 128}, "noisy": {"iodepth": 64}, "small": {"iodept
            "large": {"iodepth": 2, "bs": "32m", "rw": "write", "size": "64m"}}, seconds=8)
 await_queue(["meek", "noisy", "large"])
 all = looks(6.5)
+late = max(delays(fio.process.pid).values()) # of the client, since it began
 report = fio.end()
 
 # ---- min
@@ -56,11 +57,12 @@ waits = sum(x.b.t["small"]["wait_s"].values()) - sum(x.a.t["small"]["wait_s"].va
 check(waits <= 0.0205 * (small + 1) + x.waited, "small: %d waited %.3f s, where a piece takes 0.02 s (%.3f s kept from running)"
       % (small, waits, x.waited))
 check(waits >= 0.01 * small, "small: it does wait for pieces")
+# As the client sees it: 20 ms for the piece, 0.3 for itself. What keeps either side from running comes on top; for a p95 of
+# 30 ms it has to do so for 9.5 ms in 5 % of the requests at least. Two pieces would be 40 ms in all of them.
 p95 = report["small"]["read"]["clat_ns"]["percentile"]["95.000000"] / 1e6
-if x.waited < 0.05 * x.longest:
-    check(p95 < 38, "small: p95 %.1f ms, less than two pieces" % p95)
-else:
-    print("        small: p95 %.1f ms, on a machine that is too busy to tell" % p95)
+least = 0.0095 * 0.05 * small
+check(p95 < 30 or x.waited + late >= least, "small: p95 %.1f ms (%.3f s kept from running; from %.3f s on it may be more)"
+      % (p95, x.waited + late, least))
 finish()
 END
 serve_stop gate

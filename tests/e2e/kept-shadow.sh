@@ -32,21 +32,24 @@ def run():
     report = load("-t", "3s", "-r", "400", "--arrivals", "even", "held=" + uri("held"), "free=" + uri("free"))
     time.sleep(1)
     all = looks(1.7)
-    return a, all, report
+    return a, all, report, max(delays(report.process.pid).values())
 
 
 def waits(t):
     return sum(t["wait_s"].values())
 
 
-a, all, report = run()
+a, all, report, late = run()
 got = report.end()
 x = Between(*all)
+late += Between(a, all[-1]).waited
 for name in "held", "free":
     check(got[name]["requests"] >= 1199, "%s: %d of 1,200 were served" % (name, got[name]["requests"]))
-    # 5 ms in the device, and what a busy machine adds. Under a max of 100 half of them would have waited over 4 s.
+    # 5 ms in the device, and what a busy machine adds: requests are late by 5 ms or more only if they begin while one of
+    # both sides is kept from running. So for half of them that must be so for half of the 3 s. Under a max of 100 half
+    # of them would have waited over 4 s.
     p50 = got[name]["p50_ns"] / 1e6
-    check(p50 < 100, "%s: p50 %.2f ms" % (name, p50))
+    check(p50 < 10 or late >= 1.4, "%s: p50 %.2f ms (%.3f s kept from running)" % (name, p50, late))
 # What would have been: 100 a second pass, the rest waits for its max; the other one waits for nothing.
 at_most("held", all, 100, 1.01)
 at_least("held", all, 100, 0.99, 50)
@@ -63,7 +66,7 @@ check(x.passed("free") >= 350 * x.ran, "free: %d in %.2f s" % (x.passed("free"),
 # Enforced, the same load.
 ask("PUT", "/v1/set/enforce", "true")
 time.sleep(0.2)
-a, all, report = run()
+a, all, report, late = run()
 at_most("held", all, 100, 1.01)
 at_least("held", all, 100, 0.99, 50)
 check(all[-1].t["held"]["waits_for"] == "max", "held: waits for", all[-1].t["held"]["waits_for"])

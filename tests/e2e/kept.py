@@ -31,12 +31,15 @@ def ask(method, path, body=None):
     return json.loads(text)
 
 
+def delays(pid):
+    """Seconds in which each thread of a process could have run and did not."""
+    return {name: int(open(name).read().split()[1]) / 1e9 for name in glob.glob("/proc/%s/task/*/schedstat" % pid)}
+
+
 def kept_waiting():
-    """Seconds in which each thread of the gateway could have run and did not, and those of the whole machine."""
-    all = {"stolen": int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK")}
-    for name in glob.glob("/proc/%s/task/*/schedstat" % open("gate.pid").read().strip()):
-        all[name] = int(open(name).read().split()[1]) / 1e9
-    return all
+    """The same of the gateway, and those of the whole machine."""
+    return {"stolen": int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK"),
+            **delays(open("gate.pid").read().strip())}
 
 
 class Look:

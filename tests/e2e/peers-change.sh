@@ -48,6 +48,7 @@ serve gateway --api "unix:$PWD/api.sock" on.yaml
 weir load -d 64 -t 15s "nbd+unix:///lun?socket=$PWD/nbd.sock" >load.txt 2>&1 &
 load=$!
 until_so 'r["parda"]["alone"] and abs(r["parda"]["latency_s"] / 0.010 - 1) < 0.15'
+until_so 'r["parda"]["threshold_s"] == 0.010 and r["parda"]["held_s"] == 0 and not r["parda"]["same_name"]'
 has gateway.log 'parda-alone resource=lun'
 until_so 's["peers"]["sent"] > 3 and s["peers"]["heard"] == 0 and s["peers"]["failed"] == 0'
 
@@ -55,6 +56,7 @@ run 0 weir policy apply other.yaml
 until_so 'abs(r["parda"]["latency_s"] / 0.020 - 1) < 0.15'
 curl -s --unix-socket api.sock http://localhost/metrics >metrics.txt
 has metrics.txt 'weir_parda_alone{resource="lun"} 1'
+has metrics.txt 'weir_parda_threshold_seconds{resource="lun"} 0.02'
 has metrics.txt 'weir_peer_received_total{verdict="forged"} 0'
 
 run 0 weir policy apply off.yaml

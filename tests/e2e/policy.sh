@@ -27,6 +27,27 @@ run 2 weir policy check many.yaml
 has stderr "many.yaml: and 5 more"
 
 # A warning does not refuse.
+# What it names is looked at as the gateway will, without opening anything.
+refused() # LINE:COLUMN, TEXT: names.yaml is refused there, saying that
+{
+	run 2 weir policy check names.yaml
+	has stderr "names.yaml:$1: "
+	has stderr "$2"
+	[ "$(wc -l <stderr)" -eq 1 ] || fail "more than a line: $(cat stderr)"
+}
+printf 'tenants: [{name: a}]\npeers: ["udp:10.0.0.2:7000", "udp:10.0.0.3"]\n' >names.yaml
+refused 2:30 "udp:10.0.0.3: where is the port?"
+printf 'tenants: [{name: a}]\npeers:\n  to: "carrier:pigeon"\n  key: k\n' >names.yaml
+refused 3:7 "'carrier:pigeon': peers are"
+printf 'tenants: [{name: a}]\npeers: {to: "udp:10.0.0.2:7000", listen: "udp-multicast:239.192.7.1:7000", key: k}\n' >names.yaml
+refused 2:42 "is meant"
+printf 'tenants: [{name: a}]\npeers: ["file:/shared/peers", "udp:10.0.0.3:7000"]\n' >names.yaml
+refused 2:9 "cannot stand beside others"
+printf 'tenants: [{name: a}]\nresources: [{name: d, back: "memroy:1G"}]\n' >names.yaml
+refused 2:13 "memroy"
+printf 'tenants: [{name: a}]\npeers: {to: ["udp:h1:7000", "udp:[fd00::2]:7000"], listen: "udp::7000", key: k}\n' >names.yaml
+run 0 weir policy check names.yaml
+
 echo 'tenants: [{name: p, max: 1k iops, children: [{name: a, max: 2k iops}]}]' >warn.yaml
 run 0 weir policy check warn.yaml
 has stdout "warn.yaml: ok (2 tenants, 0 resources)"

@@ -10,6 +10,16 @@ done
 [ "$python" != none ] || skip "no python3-libnbd"
 here=$PWD
 
+await() # FILE WHY: until it is there and, if it is a pid, written; else fails with WHY
+{
+	tries=0
+	until [ -e "$1" ] && { [ "${1%.pid}" = "$1" ] || [ -s "$1" ]; }; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 500 ] || fail "$2"
+		sleep 0.02
+	done
+}
+
 # A client that writes numbered blocks and flushes every eighth, and says which were flushed. It goes
 # on until the gateway ends; then the connection must end, and nothing else may go wrong.
 cat >client.py <<'END'
@@ -52,12 +62,7 @@ for signal in TERM INT KILL; do
 	serve gw --listen "unix:$here/s.sock" "file:$here/disk.img"
 	"$python" client.py >client.out 2>&1 &
 	client=$!
-	tries=0
-	until [ -e working ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "the client does not get to work: $(cat client.out)"
-		sleep 0.02
-	done
+	await working "the client does not get to work: $(cat client.out)"
 	pid=$(cat gw.pid)
 	kill -"$signal" "$pid"
 	got=0
@@ -93,12 +98,7 @@ except nbd.Error:
 END
 "$python" held.py &
 client=$!
-tries=0
-until [ -e held ]; do
-	tries=$((tries + 1))
-	[ "$tries" -lt 500 ] || fail "the client does not get to work"
-	sleep 0.02
-done
+await held "the client does not get to work"
 sleep 0.2
 pid=$(cat slow.pid)
 kill -TERM "$pid"
@@ -115,12 +115,7 @@ if command -v nbdkit >/dev/null; then
 	nbdkit -f -P up.pid -U "$here/u.sock" --filter=log memory 1M logfile=up.log &
 	upstream=$!
 	serve_all="$serve_all $upstream"
-	tries=0
-	until [ -s up.pid ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "nbdkit is not ready"
-		sleep 0.02
-	done
+	await up.pid "nbdkit is not ready"
 	serve up --listen "unix:$here/v.sock" "nbd+unix:///?socket=$here/u.sock"
 	cat >write.py <<-'END'
 		import nbd, os
@@ -133,5 +128,44 @@ if command -v nbdkit >/dev/null; then
 	hasnt up.log "Flush"
 	serve_stop up
 	has up.log "Flush"
-	kill "$upstream"
+
+	# While the upstream is away the end does not wait for it: who waits is told, and so is what may be lost.
+	cat >away.yaml <<-END
+		listen: "unix:$here/w.sock"
+		resources: [{name: far, back: "nbd+unix:///?socket=$here/u.sock"}]
+		tenants: [{name: slow, max: 1 iops, match: {export: "far"}}]
+	END
+	serve away away.yaml
+	cat >wait.py <<-'END'
+		import nbd, os, signal, sys
+		h = nbd.NBD()
+		h.connect_uri("nbd+unix:///far?socket=" + os.getcwd() + "/w.sock")
+		h.pwrite(b"x" * 8192, 0)
+		os.kill(int(sys.argv[1]), signal.SIGKILL)
+		seen = []
+		def done(error):
+		    seen.append(error.value)
+		    return 1
+		bufs = [nbd.Buffer(4096) for i in range(16)]  # some inside, some held by the max
+		for b in bufs:
+		    h.aio_pread(b, 0, completion=done)
+		open("waiting", "w").close()
+		try:
+		    while len(seen) < 16:
+		        h.poll(-1)
+		except nbd.Error as e:
+		    sys.exit("cut off: %s" % e)
+		if set(seen) != {108}:  # ESHUTDOWN
+		    sys.exit("wrong errors: %s" % seen)
+	END
+	"$python" wait.py "$upstream" 2>wait.err &
+	client=$!
+	await waiting "the client does not get to work"
+	sleep 0.2
+	start=$(date +%s%N)
+	serve_stop away
+	took=$((($(date +%s%N) - start) / 1000000))
+	[ "$took" -lt 2000 ] || { cat away.log >&2; fail "the end took $took ms"; }
+	wait "$client" || { cat wait.err away.log >&2; fail "the waiting client was not told"; }
+	has away.log "flush-failed resource=far why=\"its upstream is away\" unflushed-bytes=8192"
 fi

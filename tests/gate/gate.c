@@ -518,6 +518,34 @@ static void knobs_are_all_or_nothing(void)
 	weir_gate_free(b.g);
 }
 
+/* What comes back while the window is full is counted with that time, so that the two give a rate. */
+static void served_while_it_was_full(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 2});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *r[6];
+	struct weir_gate_totals t;
+
+	for (int i = 0; i < 5; i++)
+		submit(&b, n, 1);
+	CHECK_INT(weir_gate_next(b.g, 0, r, 6), 2);
+	weir_gate_done(b.g, 10, &r[0], 1); /* full for 10 */
+	weir_gate_done(b.g, 10, &r[1], 1); /* at the same moment */
+	CHECK_INT(weir_gate_next(b.g, 10, r, 6), 2);
+	weir_gate_totals(b.g, 10, &t);
+	CHECK_INT(t.full, 10);
+	CHECK_INT(t.full_served, 2);
+	weir_gate_done(b.g, 10, &r[0], 1); /* at once: it took no time */
+	CHECK_INT(weir_gate_next(b.g, 10, r, 1), 1);
+	weir_gate_done(b.g, 25, &r[0], 1); /* full for 15 more */
+	weir_gate_done(b.g, 30, &r[1], 1); /* one was inside: not full */
+	weir_gate_totals(b.g, 40, &t);
+	CHECK_INT(t.full, 25);
+	CHECK_INT(t.full_served, 3);
+	CHECK_INT(t.served, 5);
+	weir_gate_free(b.g);
+}
+
 static void raising_a_limit_waits_behind_nobody(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
@@ -674,6 +702,7 @@ int main(void)
 	RUN(credit_lets_the_idle_catch_up);
 	RUN(runs_of_near_requests);
 	RUN(knobs_are_all_or_nothing);
+	RUN(served_while_it_was_full);
 	RUN(raising_a_limit_waits_behind_nobody);
 	RUN(bad_requests_are_refused_whole);
 	RUN(cancel_takes_back);

@@ -5,93 +5,31 @@
  * succeeded everything is in the file, also when nbdkit's cache filter forgets what was not flushed.
  */
 #include "nbd-drive.h"
+#include "nbdkit-rig.h"
 #include "port/log.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define EACH 600 /* requests between two kills, at most */
 
 static char folder[64], path[100], file[100], keys[100], uri[200];
 static const char *const *extra; /* arguments of nbdkit */
 static struct drive d;
-static pid_t server;
 static uint32_t kills, next_kill, most_kills;
-
-static void start_server(void)
-{
-	const char *args[32] = {"nbdkit", "-f", "--exit-with-parent", "-U", path};
-	int n = 5;
-
-	unlink(path);
-	for (int i = 0; extra[i]; i++)
-		args[n++] = extra[i];
-	server = fork();
-	CHECK(server >= 0);
-	if (server == 0) {
-		int null = open("/dev/null", O_WRONLY);
-		dup2(null, 2); /* it complains about clients that were cut off */
-		execvp(args[0], (char *const *)(uintptr_t)args);
-		_exit(127);
-	}
-}
-
-static void kill_server(void)
-{
-	int status;
-
-	kill(server, SIGKILL);
-	CHECK_INT(waitpid(server, &status, 0), server);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		SKIP("nbdkit is not installed");
-	server = 0;
-}
-
-static bool answers(void)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
-
-	memcpy(a.sun_path, path, strlen(path) + 1);
-	r = connect(fd, (struct sockaddr *)&a, sizeof(a));
-	close(fd);
-	return r == 0;
-}
-
-static void await_server(void)
-{
-	int status;
-
-	for (int i = 0; i < 5000 && !answers(); i++) {
-		if (waitpid(server, &status, WNOHANG) == server)
-			SKIP("nbdkit does not start (is it installed, with its filters?)");
-		poll(NULL, 0, 1);
-	}
-}
 
 static void begin(const char *const *args, struct back_config c)
 {
-	int fd = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	CHECK(fd >= 0);
-	CHECK_INT(ftruncate(fd, (off_t)DRIVE_BLOCKS * DRIVE_BLOCK), 0);
-	close(fd);
+	nbdkit_make_file(file, (off_t)DRIVE_BLOCKS * DRIVE_BLOCK);
 	extra = args;
-	start_server();
-	await_server();
+	nbdkit_start(path, extra);
+	nbdkit_await(path);
 	drive_open(&d, uri, &c);
 }
 
 static void end(void)
 {
 	drive_close(&d);
-	if (server)
-		kill_server();
+	if (nbdkit)
+		nbdkit_kill();
 	unlink(path);
 	unlink(file);
 }
@@ -102,8 +40,8 @@ static void kill_at_times(struct drive *x)
 		return;
 	next_kill = x->done + 1 + (uint32_t)rng_below(&x->rng, EACH);
 	kills++;
-	kill_server();
-	start_server();
+	nbdkit_kill();
+	nbdkit_start(path, extra);
 }
 
 static void check_file(void)
@@ -133,7 +71,7 @@ static void killed_at_random(const char *const *args, struct back_config c, uint
 	CHECK_INT(d.errors, 0);
 	CHECK(d.back->lost >= most_kills / 2);
 	CHECK_INT(drive_run_flush(&d), 0);
-	kill_server();
+	nbdkit_kill();
 	check_file();
 	end();
 }

@@ -65,7 +65,7 @@ static void dies_with_little_kept(void)
 	unsigned flushes;
 
 	/* 1 MiB: it must flush by itself all the time, and writes wait for it. */
-	begin(SEVERAL, (struct back_config){.keep = 1});
+	begin(SEVERAL, (struct back_config){.keep = BACK_KEEP_LEAST});
 	run_with_deaths(6000, 300);
 	peer_lock(&peer);
 	flushes = peer.flushes;
@@ -250,7 +250,7 @@ static void a_failed_flush(void)
 /* Nothing can be flushed: writes wait for room, and then fail, and nothing hangs. */
 static void cannot_flush_when_full(void)
 {
-	begin(SEVERAL, (struct back_config){.keep = 1});
+	begin(SEVERAL, (struct back_config){.keep = BACK_KEEP_LEAST});
 	peer_lock(&peer);
 	peer.fail_flush = -EIO;
 	peer.n_fail_flushes = 1000000;

@@ -37,6 +37,19 @@ static int try_open(const char *name)
 	return r;
 }
 
+/* Less than it can do with is refused, and not made more. */
+static void keeps_too_little(void)
+{
+	struct back_config c = {.keep = BACK_KEEP_LEAST - 1};
+	struct weir_err err = {""};
+	struct back *b;
+
+	peer_start(&peer, path, SIZE, SEVERAL);
+	CHECK_INT(back_nbd_open(uri, &c, &b, &err), -EINVAL);
+	CHECK(strstr(err.text, "keep must be at least 1048576 bytes"));
+	peer_stop(&peer);
+}
+
 static void cannot_be_opened(void)
 {
 	char other[300];
@@ -153,6 +166,44 @@ static void status(void)
 	end();
 }
 
+/* weir:held: asked for by itself, and what else is asked meanwhile is not disturbed. */
+static void held(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	CHECK_INT(d.back->held, 0);
+	for (int i = 0; i < 3; i++) {
+		d.back->ops->ask(d.back);
+		d.back->ops->ask(d.back); /* the first is under way: one is enough */
+		drive_run(&d, 200);
+		CHECK_INT(d.back->held, PEER_HELD * WEIR_US);
+		d.back->held = 0;
+	}
+	CHECK_INT(d.errors, 0);
+	CHECK_INT(d.back->lost, 0);
+	end();
+}
+
+/* The upstream goes while the question is under way: it is not asked again by itself. */
+static void held_lost(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	d.back->ops->ask(d.back);
+	peer_lock(&peer);
+	peer_die(&peer, true);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_LOST);
+	d.back->ops->ask(d.back); /* there is nobody */
+	peer_lock(&peer);
+	peer_return(&peer);
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	drive_run(&d, 200);
+	d.back->ops->ask(d.back);
+	drive_run(&d, 200);
+	CHECK_INT(d.back->held, PEER_HELD * WEIR_US);
+	end();
+}
+
 /* ---- it fails */
 
 /* Away, or what is there is of no use; the time-out passes. */
@@ -182,6 +233,38 @@ static void fails_and_comes_back(void)
 	CHECK_INT(drive_run_flush(&d), 0);
 	check_sure();
 	CHECK_INT(d.back->lost, 1);
+	end();
+}
+
+/* The process ends while it is away: nothing waits, and what would be lost is known. */
+static void is_left(void)
+{
+	begin(SEVERAL, (struct back_config){0});
+	CHECK(!d.back->ops->abandon(d.back)); /* it is there: nothing changes */
+	d.no_fua = true;
+	drive_transfer(&d, BACK_WRITE, 0, 4);
+	drive_run(&d, 0);
+	drive_transfer(&d, BACK_WRITE, 2, 4); /* two of them again */
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 0);
+	CHECK_INT(d.back->ops->unflushed(d.back), 6 * DRIVE_BLOCK);
+	peer_lock(&peer);
+	peer_die(&peer, true);
+	peer_unlock(&peer);
+	drive_transfer(&d, BACK_WRITE, 0, 1); /* sent, perhaps, to somebody who is gone */
+	drive_transfer(&d, BACK_READ, 9, 1);
+	drive_run(&d, 0);
+	CHECK_INT(d.errors, 2);
+	CHECK_INT(d.last_error, -ESHUTDOWN);
+	CHECK(d.back->ops->abandon(d.back));
+	CHECK_INT(drive_run_flush(&d), -ESHUTDOWN);
+	CHECK_INT(d.back->ops->unflushed(d.back), 6 * DRIVE_BLOCK);
+	peer_lock(&peer);
+	peer_return(&peer); /* just in time */
+	peer_unlock(&peer);
+	drive_await(&d, BACK_UP);
+	CHECK_INT(drive_run_flush(&d), 0);
+	CHECK_INT(d.back->ops->unflushed(d.back), 0);
 	end();
 }
 
@@ -260,6 +343,11 @@ static void answers_what_was_not_asked(void)
 static void answers_too_little(void)
 {
 	answers_nonsense(PEER_SHORT_READ);
+}
+
+static void answers_a_part_twice(void)
+{
+	answers_nonsense(PEER_TWICE);
 }
 
 static void shuts_down(void)
@@ -349,19 +437,24 @@ int main(void)
 {
 	pair_main();
 	RUN(info);
+	RUN(keeps_too_little);
 	RUN(cannot_be_opened);
 	RUN(carries);
 	RUN(carries_over_one);
 	RUN(without_fua);
 	RUN(refusals);
 	RUN(status);
+	RUN(held);
+	RUN(held_lost);
 	RUN(fails_and_comes_back);
+	RUN(is_left);
 	RUN(never_greets);
 	RUN(hangs_up_in_the_handshake);
 	RUN(never_answers);
 	RUN(answers_garbage);
 	RUN(answers_what_was_not_asked);
 	RUN(answers_too_little);
+	RUN(answers_a_part_twice);
 	RUN(shuts_down);
 	RUN(corrupt);
 	RUN(poison);

@@ -51,7 +51,7 @@ static void test_paused(void)
 	for (uint64_t i = 0; i < 64; i++)
 		ask(a, NBD_READ, 0, i, i * CHUNK_MAX, CHUNK_MAX);
 	wait_inside(&r, 4);
-	CHECK(r.worker.fronts->paused != NULL);
+	CHECK(r.worker.fronts->conns->paused);
 	CHECK(chunk_held(r.worker.pool) <= 2 * MIB); /* a third, and one piece */
 	/* Another has its own part, and gets on. */
 	inside = r.resource->inside;
@@ -353,7 +353,7 @@ static void test_no_reader(void)
 	c = r.worker.fronts->conns;
 	CHECK(c->blocked);
 	CHECK_INT(c->jobs, 1024);
-	CHECK(c->link_paused != NULL);
+	CHECK(c->paused);
 	CHECK(r.worker.fronts->rest_bytes < 512 << 10);
 	/* And when it does, everything comes. */
 	fcntl(fd, F_SETFL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-rig: a worker with one resource, and a client that speaks NBD by hand, for tests.
+ * front-rig: a worker with one resource, or two, and a client that speaks NBD by hand, for tests.
  *
  * The worker is a real one, on a thread of its own; the test is the client, on a blocking socket. The
  * back end is either memory or `held`, which keeps what it gets until it is told to let go.
@@ -36,6 +36,8 @@ struct rig {
 	struct resource *resource;
 	struct weir_policy *policy;
 	struct held *held;
+	struct resource *second; /* rig_second; else NULL */
+	struct held *second_held;
 };
 
 /* ---- the back end that waits: byte at offset o is (o >> 9) & 0xff */
@@ -161,11 +163,12 @@ static inline int rig_nothing(void *arg, struct worker *w)
 static inline int rig_begin(void *arg, struct worker *w)
 {
 	struct rig *r = arg;
+	struct resource *resource = r->second ? r->second : r->resource;
 	struct weir_err err;
 
-	if (resource_swap(r->resource, r->policy, &err) < 0)
+	if (resource_swap(resource, r->policy, &err) < 0)
 		FAIL("%s", err.text);
-	return resource_start(r->resource);
+	return resource_start(resource);
 }
 
 static inline int rig_finish(void *arg, struct worker *w)
@@ -180,6 +183,7 @@ static inline int rig_end(void *arg, struct worker *w)
 
 	front_nbd_free(w);
 	resource_free(r->resource);
+	resource_free(r->second);
 	return 0;
 }
 
@@ -218,11 +222,27 @@ static inline void rig_new(struct rig *r, struct back *back, struct held *held, 
 	CHECK_INT(worker_call(&r->worker, rig_begin, r), 0);
 }
 
+/* Another resource on the same thread. */
+static inline void rig_second(struct rig *r)
+{
+	struct weir_resource spec;
+	struct resource_config config = {.spec = &spec, .loop = r->worker.loop};
+
+	weir_policy_resource_default("second", &spec);
+	spec.depth = 100000;
+	r->second_held = held_new();
+	config.back = &r->second_held->back;
+	CHECK_INT(resource_new(&config, &r->second), 0);
+	CHECK_INT(worker_call(&r->worker, rig_begin, r), 0);
+}
+
 static inline void rig_free(struct rig *r)
 {
 	worker_call(&r->worker, rig_finish, NULL);
 	if (r->held)
 		worker_call(&r->worker, held_open, r->held);
+	if (r->second_held)
+		worker_call(&r->worker, held_open, r->second_held);
 	while (front_nbd_count(&r->worker))
 		rig_settle(r);
 	CHECK(!resource_busy(r->resource));
@@ -237,9 +257,11 @@ static inline void rig_free(struct rig *r)
 
 struct rig_options {
 	bool structured, status, read_only;
+	bool tells_held; /* weir:held is agreed on */
 	uint64_t size; /* 0: RIG_SIZE */
 	int sndbuf;    /* of the server's end; 0: as it is */
 	int tenant;    /* 0: a, 1: b */
+	bool second;   /* of the second resource */
 	const void *early;
 	size_t n_early;
 };
@@ -248,6 +270,8 @@ static inline int rig_connect(struct rig *r, struct rig_options o)
 {
 	struct front_nbd_start s = {.structured = o.structured,
 		.base_allocation = o.status,
+		.held = o.tells_held,
+		.held_id = 8,
 		.context_id = 7,
 		.early = o.early,
 		.n_early = o.n_early};
@@ -259,7 +283,7 @@ static inline int rig_connect(struct rig *r, struct rig_options o)
 		setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &o.sndbuf, sizeof(o.sndbuf));
 	s.stream.fd = fd[0];
 	s.place = (struct gateway_place){.worker = &r->worker,
-		.resource = r->resource,
+		.resource = o.second ? r->second : r->resource,
 		.size = o.size ? o.size : RIG_SIZE,
 		.read_only = o.read_only};
 	s.client.tenant = o.tenant;

@@ -37,6 +37,7 @@ static struct server {
 	int stall_at;    /* this request waits for stall_ms */
 	int stall_ms;
 	bool fragments; /* structured reads come in three chunks, the last first */
+	bool doubles;   /* … and the middle is the first again */
 	/* what it saw */
 	uint64_t requests, reads, writes, flushes, trims, fuas, bytes, digest, highest;
 	int connections;
@@ -118,7 +119,7 @@ static bool server_read(int fd, const struct nbd_request *q, bool structured)
 	if (structured)
 		return server_chunk(fd, q, 2 * third, q->length - 2 * third, false) &&
 		       server_chunk(fd, q, 0, third, false) &&
-		       server_chunk(fd, q, third, third, true);
+		       server_chunk(fd, q, server.doubles ? 0 : third, third, true);
 	return server_put(fd, head, nbd_simple_write(head, q->cookie, server.error)) &&
 	       (server.error || server_put(fd, server.disk + q->offset, q->length));
 }
@@ -271,7 +272,7 @@ static void server_reset(void)
 	server.error = server.lose_write = server.drop_after = server.drops = 0;
 	server.stall_at = server.stall_ms = server.connections = 0;
 	server.forgets = server.flush_lies = server.garbage = server.hangs = false;
-	server.fragments = server.vanishes = server.gone = false;
+	server.fragments = server.doubles = server.vanishes = server.gone = false;
 	server.requests = server.reads = server.writes = server.flushes = server.trims = 0;
 	server.fuas = server.bytes = server.digest = server.highest = 0;
 	pthread_mutex_unlock(&server.lock);

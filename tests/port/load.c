@@ -244,6 +244,18 @@ static void nonsense(void)
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 4);
 }
 
+/* As many bytes as were asked for, but not those. */
+static void a_part_twice(void)
+{
+	start();
+	server.fragments = server.doubles = true;
+	job.structured = true;
+	job.requests = 100;
+	go();
+	CHECK(strstr(result.fault, "not a reply"));
+	CHECK_INT(result.errors[LOAD_UNANSWERED], 1);
+}
+
 static void silence(void)
 {
 	start();
@@ -442,6 +454,7 @@ int main(void)
 	RUN(missed_are_counted);
 	RUN(errors);
 	RUN(nonsense);
+	RUN(a_part_twice);
 	RUN(silence);
 	RUN(verify_right);
 	RUN(verify_small_region);

@@ -27,9 +27,22 @@ static struct snapshot_tenant tenants[] = {
 		.total = &hist},
 	{.path = "idle", .leaf = true, .weight = 1, .share = 0.2},
 };
+static struct snapshot_job jobs[] = {
+	{"prod/d\"b\\\n", {.tokens = 70,
+				  .initial = 50,
+				  .record = -12,
+				  .demand = 99,
+				  .active = true,
+				  .ledger = {.borrowed = 40, .repaid = 28}}}};
+static struct snapshot_adaptbf adaptbf = {.hold = true,
+	.state = {.rate = 1250.5, .tokens = 125, .active = 1, .known = 2, .steps = 17},
+	.jobs = jobs,
+	.n_jobs = 1};
 static struct snapshot_resource resources[] = {
 	{.name = "array",
 		.back = "memory:1G",
+		.controller = "adaptbf",
+		.adaptbf = &adaptbf,
 		.up = true,
 		.size = 1 << 30,
 		.window = 32.5,
@@ -213,6 +226,13 @@ static void values(void)
 	CHECK_NEAR(value("weir_resource_full_seconds_total", "resource=\"array\""), 1.5, 1e-12);
 	CHECK_NEAR(
 		value("weir_resource_capacity", "resource=\"array\",unit=\"requests\""), 3300, 0);
+	CHECK_NEAR(value("weir_adaptbf_rate", "resource=\"array\""), 1250.5, 0);
+	CHECK_NEAR(value("weir_adaptbf_steps_total", "resource=\"array\""), 17, 0);
+	CHECK_NEAR(value("weir_adaptbf_tokens", "resource=\"array\"," DB), 70, 0);
+	CHECK_NEAR(value("weir_adaptbf_demand", "resource=\"array\"," DB), 99, 0);
+	CHECK_NEAR(value("weir_adaptbf_record", "resource=\"array\"," DB), -12, 0);
+	CHECK_NEAR(value("weir_adaptbf_borrowed_tokens_total", "resource=\"array\"," DB), 40, 0);
+	CHECK_NEAR(value("weir_adaptbf_repaid_tokens_total", "resource=\"array\"," DB), 28, 0);
 	/* What is not there is not said; a group is not counted beside its leaves. */
 	CHECK(absent("weir_resource_capacity", "resource=\"array\",unit=\"bytes\""));
 	CHECK(absent("weir_tenant_served_total", "tenant=\"prod\""));
@@ -299,6 +319,14 @@ static void status(void)
 	t = json_array_get(json_object_get(j, "tenants"), 2);
 	CHECK(json_is_null(json_object_get(t, "waits_for")));
 	CHECK(json_is_null(json_object_get(t, "latency")));
+	t = json_array_get(json_object_get(j, "resources"), 0);
+	CHECK_STR(json_string_value(json_object_get(t, "controller")), "adaptbf");
+	CHECK(json_is_null(json_object_get(t, "parda")));
+	t = json_object_get(t, "adaptbf");
+	CHECK_INT(json_integer_value(json_object_get(t, "period_tokens")), 125);
+	t = json_array_get(json_object_get(t, "jobs"), 0);
+	CHECK_INT(json_integer_value(json_object_get(t, "record")), -12);
+	CHECK_INT(json_integer_value(json_object_get(t, "borrowed")), 40);
 	json_decref(j);
 }
 

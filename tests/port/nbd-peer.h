@@ -33,6 +33,7 @@ enum peer_mode {
 	PEER_STRANGER,   /* answers what was not asked */
 	PEER_LEAVES,     /* answers everything with ESHUTDOWN, once */
 	PEER_SHORT_READ, /* ends a read before all of it was sent */
+	PEER_TWICE,      /* sends a part of a read twice, and another never */
 	PEER_CORRUPT,    /* a byte of the reply is wrong now and then */
 };
 
@@ -191,29 +192,57 @@ static inline int peer_flush(struct peer *p)
 	return 0;
 }
 
+static inline void peer_chunk(
+	struct peer *p, struct peer_conn *c, const struct nbd_request *r, size_t at, size_t n)
+{
+	uint8_t head[32];
+
+	nbd_data_write(head, r->cookie, r->offset + at, (uint32_t)n);
+	head[5] = 0; /* not the last */
+	peer_send(c, head, NBD_DATA_SIZE);
+	peer_send(c, p->is + r->offset + at, n);
+}
+
 static inline void peer_read(struct peer *p, struct peer_conn *c, const struct nbd_request *r)
 {
 	uint8_t head[32];
-	size_t n = r->length;
+	size_t n = r->length, at = 0;
 
 	p->reads++;
+	if (p->mode == PEER_TWICE && n > 1024) {
+		n /= 2;
+		peer_chunk(p, c, r, 0, n);
+	}
 	if (p->mode == PEER_SHORT_READ && n > 512)
 		n -= 512;
 	if (!c->hello.structured) {
 		peer_send(c, head, nbd_simple_write(head, r->cookie, 0));
-	} else if (p->mode != PEER_SHORT_READ && n > 1024 && rng_below(&p->rng, 4) == 0) {
-		/* In two chunks, the second part first, and a hole where there are zeroes. */
-		size_t half = n / 2;
-		nbd_data_write(head, r->cookie, r->offset + half, (uint32_t)(n - half));
-		head[5] = 0; /* not the last */
-		peer_send(c, head, NBD_DATA_SIZE);
-		peer_send(c, p->is + r->offset + half, n - half);
-		n = half;
-		peer_send(c, head, nbd_data_write(head, r->cookie, r->offset, (uint32_t)n));
+	} else if (p->mode != PEER_SHORT_READ && p->mode != PEER_TWICE && n > 1024 &&
+		   rng_below(&p->rng, 4) == 0) {
+		/* In three chunks, and the middle last. */
+		size_t part = n / 3;
+
+		peer_chunk(p, c, r, n - part, part);
+		peer_chunk(p, c, r, 0, part);
+		n -= 2 * part;
+		at = part;
+		peer_send(c, head, nbd_data_write(head, r->cookie, r->offset + at, (uint32_t)n));
 	} else {
 		peer_send(c, head, nbd_data_write(head, r->cookie, r->offset, (uint32_t)n));
 	}
-	peer_send(c, p->is + r->offset, n);
+	peer_send(c, p->is + r->offset + at, n);
+}
+
+#define PEER_HELD 123 /* µs: what it says of weir:held */
+static inline void peer_held(struct peer_conn *c, const struct nbd_request *r)
+{
+	uint8_t out[64];
+	uint8_t *p = out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 12);
+
+	bytes_put32(p, c->hello.held_id);
+	bytes_put32(p + 4, r->length);
+	bytes_put32(p + 8, PEER_HELD);
+	peer_send(c, out, NBD_CHUNK_SIZE + 12);
 }
 
 /* Two extents: 512 bytes of hole, then data; or, if asked, only one. */
@@ -221,8 +250,8 @@ static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
 {
 	const uint32_t n = r->flags & NBD_REQ_ONE ? 1 : 2;
 	uint8_t out[64];
-	uint8_t *p =
-		out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS, NBD_CHUNK_DONE, 4 + 8 * n);
+	uint8_t *p = out + nbd_chunk_write(out, r->cookie, NBD_CHUNK_STATUS,
+				   c->hello.held ? 0 : NBD_CHUNK_DONE, 4 + 8 * n);
 
 	bytes_put32(p, c->hello.context_id);
 	bytes_put32(p + 4, 512);
@@ -230,6 +259,8 @@ static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
 	bytes_put32(p + 12, r->length - 512);
 	bytes_put32(p + 16, 0);
 	peer_send(c, out, NBD_CHUNK_SIZE + 4 + 8 * n);
+	if (c->hello.held)
+		peer_held(c, r);
 }
 
 static inline void peer_answer(

@@ -1,114 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* peer-file: hosts that share a file: they find their blocks and hear each other, whatever is done to it. */
-#include "test.h"
-#include "port/log.h"
-#include "port/peer.h"
-#include "wire/peer-slots.h"
+#include "peer-rig.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BLOCK PEER_SLOTS_BLOCK
 #define SLOTS 8
 
-static struct loop *loop;
 static char folder[] = "/tmp/weir-peer-file-XXXXXX", path[64], address[80], key[64];
-
-struct host {
-	struct peers *peers;
-	unsigned heard;
-	struct peer_message got;
-	bool closed;
-};
-
-static void receive(void *arg, const struct peer_message *m, weir_time now)
-{
-	struct host *h = arg;
-
-	h->heard++;
-	h->got = *m;
-}
-
-static void closed(void *arg)
-{
-	((struct host *)arg)->closed = true;
-}
-
-static int try_host(struct host *h, const char *name, const char *at, const char *with_key,
-	struct weir_err *err)
-{
-	const char *addresses[] = {at, NULL};
-	struct peer_config c = {.loop = loop,
-		.addresses = addresses,
-		.name = name,
-		.cluster = "test",
-		.key = with_key,
-		.receive = receive,
-		.arg = h};
-
-	*h = (struct host){0};
-	return peer_open(&c, &h->peers, err);
-}
 
 static void open_host(struct host *h, const char *name)
 {
-	struct weir_err err;
-
-	if (try_host(h, name, address, key, &err) < 0)
-		FAIL("%s", err.text);
-}
-
-static struct peer_stats stats(struct host *h)
-{
-	struct peer_stats s;
-
-	peer_stats(h->peers, &s);
-	return s;
-}
-
-static bool nudge(struct loop_turn *t, weir_time now)
-{
-	loop_stop(loop);
-	return false;
-}
-
-/* One round after the other until it is so. */
-#define UNTIL(expr)                                                                                \
-	do {                                                                                       \
-		struct loop_turn t_ = {.turn = nudge};                                             \
-		loop_turn_add(loop, &t_);                                                          \
-		while (!(expr))                                                                    \
-			CHECK_INT(loop_run(loop), 0);                                              \
-		loop_turn_remove(loop, &t_);                                                       \
-	} while (0)
-
-static uint64_t ended(struct host *h) /* periods, well or not */
-{
-	struct peer_stats s = stats(h);
-
-	return s.sent + s.failed;
-}
-
-static void begin(struct host *h, double window)
-{
-	struct peer_report r = {.resource = 1, .window = window, .beta = 1, .latency = 25e6};
-
-	peer_send(h->peers, &r, 1);
-}
-
-static void period(struct host *h, double window)
-{
-	uint64_t before = ended(h);
-
-	begin(h, window);
-	UNTIL(ended(h) > before);
-}
-
-static void close_host(struct host *h)
-{
-	peer_close(h->peers, closed, h);
-	UNTIL(h->closed);
+	open_host_at(h, name, address, key);
 }
 
 /* ---- the file, seen from outside */

@@ -227,6 +227,40 @@ static void test_follow(void)
 	CHECK_INT(w.refused, 0);
 }
 
+static double worst(const struct weir_hist *h)
+{
+	return h ? (double)weir_hist_percentile(h, 100) : 0;
+}
+
+/* What it waited under one policy is not forgotten under the next. */
+static void test_waits_since(void)
+{
+	weir_node b;
+
+	start("tenants: [{name: a, max: 1 iops, match: {export: a}}]\n", 4);
+	join(0, "a");
+	for (unsigned i = 0; i < 4; i++)
+		submit(0);
+	turn();
+	CHECK(w.back.n < 4); /* the others wait for a token each */
+	while (w.back.n)
+		finish_one(0);
+	w.now += 500 * WEIR_MS;
+	turn();
+	swap("tenants: [{name: b, match: {export: a}}]\n");
+	turn();
+	CHECK(w.back.n >= 2);
+	w.now += 250 * WEIR_MS;
+	while (w.back.n)
+		finish_one(0);
+	turn();
+	resource_drain(w.r);
+	b = w.r->nodes[0];
+	CHECK_NEAR(worst(weir_gate_hist_wait(w.r->gate, b)), 500e6, 0.05);
+	CHECK_NEAR(worst(w.r->totals[b]), 750e6, 0.05);
+	stop();
+}
+
 #define DISK "resources: [{name: disk, depth: 1}]\n"
 #define ALL  "tenants: [{name: a, match: {export: \"*\"}}]\n"
 
@@ -466,6 +500,7 @@ static void test_random(void)
 int main(void)
 {
 	RUN(test_follow);
+	RUN(test_waits_since);
 	RUN(test_cut_off);
 	RUN(test_nobodys);
 	RUN(test_shadow);

@@ -185,6 +185,7 @@ static struct weir_gate_stats stats(struct world *w, const char *path)
 
 static void test_weights(void)
 {
+	struct resource_held held;
 	struct asker a, b;
 	struct world w;
 
@@ -199,6 +200,8 @@ static void test_weights(void)
 	CHECK_NEAR(b.done, 3.0 * a.done, 0.01);
 	CHECK_INT(w.resource->inside, 4);
 	CHECK_INT(w.resource->queued, 60);
+	resource_held(w.resource, &a.client, &held); /* it waits for its turn, and no limit holds it */
+	CHECK(held.ns == 0 && held.served == a.done);
 	CHECK_INT(a.client.in_flight, 32);
 	CHECK_INT(a.client.requests, a.done + 32);
 	CHECK_INT(a.client.bytes, 4096 * a.client.requests);
@@ -219,6 +222,7 @@ static void test_weights(void)
 
 static void test_max(void)
 {
+	struct resource_held held;
 	struct asker a;
 	struct world w;
 
@@ -227,6 +231,8 @@ static void test_max(void)
 	run(&w, 10 * WEIR_SEC);
 	CHECK_NEAR(a.done, 5000, 0.01);
 	CHECK_INT(stats(&w, "a").cause, WEIR_WAIT_MAX);
+	resource_held(w.resource, &a.client, &held); /* 32 at 500 a second, of which 1 ms inside */
+	CHECK_NEAR(held.ns / (double)held.served, 63e6, 0.01);
 	a.again = false;
 	run(&w, WEIR_SEC);
 	CHECK(!resource_busy(w.resource));

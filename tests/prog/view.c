@@ -196,6 +196,73 @@ static void cut(void)
 	CHECK_INT(table_cut("a", 0), 0);
 }
 
+/* ---- AdapTBF */
+
+static void show(void (*write)(const json_t *, FILE *), const json_t *j)
+{
+	size_t len;
+	FILE *f;
+
+	free(text);
+	f = open_memstream(&text, &len);
+	write(j, f);
+	fclose(f);
+}
+
+static json_t *job(const char *tenant, int record)
+{
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tenant", tenant,
+		"tokens", 70, "initial", 50, "demand", 100, "record", record, "lent", 5, "borrowed",
+		6, "repaid", 7, "regained", 8);
+}
+
+static void jobs_of_adaptbf(void)
+{
+	json_t *none = json_pack("{s:[{s:s, s:n}]}", "resources", "name", "d", "adaptbf");
+	json_t *one = json_pack("{s:[{s:s, s:n}, {s:s, s:{s:[o]}}]}", "resources", "name", "d",
+		"adaptbf", "name", "ost", "adaptbf", "jobs", job("prod/db\033", -12));
+
+	show(view_write_adaptbf, none);
+	CHECK_STR(text, "");
+	show(view_write_adaptbf, one);
+	has("ost");
+	has("prod/db?");
+	has(" 70         50     100     -12     5         6       7         8");
+	json_decref(none);
+	json_decref(one);
+}
+
+static void the_ledger(void)
+{
+	json_t *list = json_array(), *paid = json_array(), *j;
+
+	for (int i = 0; i < 25; i++)
+		json_array_append_new(
+			paid, json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "lender", "a", "borrower",
+				      "b", "amount", 0, "lent", 100 + i, "since_ago_s", 90.0,
+				      "last_ago_s", 0.0));
+	json_array_append_new(list,
+		json_pack("{s:s, s:b, s:b, s:s, s:f, s:f, s:i, s:i, s:i, s:[o], s:[{s:s, s:n, s:i, "
+			  "s:i, s:f, s:f}], s:o}",
+			"resource", "ost", "on", 1, "learns", 1, "tokens", "hold", "rate", 1000.4,
+			"period_s", 0.1, "active", 1, "known", 2, "written_off", 9, "jobs",
+			job("a", 12), "loans", "lender", "a", "borrower", "amount", 12, "lent", 33,
+			"since_ago_s", 7200.0, "last_ago_s", 1.26, "repaid", paid));
+	j = json_pack("{s:b, s:o}", "kept", 0, "resources", list);
+	show(view_write_ledger, j);
+	has("ost: 1k iops (learned), tokens hold, every 100ms; 1 of 2 jobs active; 9 tokens "
+	    "written off");
+	has("(left)      12    33  2h     1.3s");
+	has("a       b            0   100  90s    now");
+	has("and 5 before those");
+	has("not kept across a restart");
+	json_decref(j);
+	j = json_pack("{s:b, s:[]}", "kept", 1, "resources");
+	show(view_write_ledger, j);
+	has("no resource has been under AdapTBF");
+	json_decref(j);
+}
+
 int main(void)
 {
 	RUN(differences);
@@ -204,6 +271,8 @@ int main(void)
 	RUN(nonsense);
 	RUN(clean);
 	RUN(cut);
+	RUN(jobs_of_adaptbf);
+	RUN(the_ledger);
 	free(text);
 	return 0;
 }

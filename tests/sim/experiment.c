@@ -215,6 +215,77 @@ static void test_progress(void)
 	experiment_free(e);
 }
 
+/* ---- live */
+
+static char *with_live(const char *live)
+{
+	char *text;
+
+	if (asprintf(&text, "live: %s\n%s", live, good) < 0)
+		FAIL("no memory");
+	return text;
+}
+
+static void test_live_keys(void)
+{
+	char *text = with_live("true");
+	struct experiment *e = parse(text);
+	struct weir_err err;
+
+	CHECK(e->live && e->n_live_sets == 0);
+	experiment_free(e);
+	free(text);
+	text = with_live("{duration: 1s, set: {\"hosts[0].window\": 4}, warmup: 200ms}");
+	e = parse(text);
+	CHECK(e->live);
+	CHECK_INT(e->n_live_sets, 3);
+	CHECK_STR(e->live_sets[0].path, "hosts[0].window");
+	CHECK_STR(e->live_sets[0].value, "4");
+	CHECK_STR(e->live_sets[1].path, "duration");
+	CHECK_STR(e->live_sets[2].path, "warmup");
+	CHECK_STR(e->live_sets[2].value, "200ms");
+	experiment_free(e);
+	free(text);
+	for (const char *const *bad = (const char *const[]){"perhaps", "{duration: 5}", "{band: 3}",
+		     "[1s]", NULL};
+		*bad; bad++) {
+		text = with_live(*bad);
+		CHECK_INT(experiment_parse(text, strlen(text), "e.yaml", &e, &err), -EINVAL);
+		CHECK(strstr(err.text, "live"));
+		free(text);
+	}
+}
+
+static weir_time live_duration;
+
+static int run_live(const struct scenario *s, const struct sim_options *o, struct metrics **ret,
+	struct sim_cost *ret_cost, struct weir_err *err)
+{
+	live_duration = scenario_duration(s);
+	return sim_run(s, o, ret, ret_cost, err);
+}
+
+/* The runner stands in for the simulator, and only it sees what is otherwise live. */
+static void test_live_runs(void)
+{
+	char *text = with_live("{duration: 1s}");
+	struct experiment *e = parse(text);
+	int reads = 0;
+	struct experiment_options o = {.seed = 1, .read = read_file, .read_arg = &reads};
+	struct experiment_result *r;
+
+	CHECK_INT(experiment_run(e, &o, &r, NULL), 0);
+	CHECK_INT(live_duration, 0);
+	experiment_result_free(e, r);
+	o.live = run_live;
+	CHECK_INT(experiment_run(e, &o, &r, NULL), 0);
+	CHECK_INT(live_duration, WEIR_SEC);
+	CHECK(r->outcomes[0].ok);
+	experiment_result_free(e, r);
+	experiment_free(e);
+	free(text);
+}
+
 int main(void)
 {
 	RUN(test_parse);
@@ -222,5 +293,7 @@ int main(void)
 	RUN(test_run);
 	RUN(test_run_fails);
 	RUN(test_progress);
+	RUN(test_live_keys);
+	RUN(test_live_runs);
 	return 0;
 }

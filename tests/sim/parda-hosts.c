@@ -102,17 +102,52 @@ static void test_only_some(void)
 	metrics_free(m);
 }
 
-/* Ten inside the device at once, the others wait in its gate: that is no load of the device's. */
+/* Ten inside the device at once, the others wait for a place in its gate: that is where its queue is. What
+ * a limit holds there is no queue of the device's. */
 static void test_a_gate_upstream(void)
 {
 	struct metrics *m = run(", gate: {window: 10}", ", threshold: 30ms, wmax: 40");
 
-	CHECK_NEAR(get(m, "parda.a.window_end"), 40, 0);
-	CHECK_NEAR(get(m, "parda.b.window_end"), 40, 0);
+	CHECK_NEAR(get(m, "parda.a.window_end"), 10, 0.05);
+	CHECK_NEAR(get(m, "parda.b.window_end"), 20, 0.05);
 	metrics_free(m);
-	m = run(", gate: {window: 60}", ", threshold: 30ms, wmax: 40");
-	CHECK_NEAR(get(m, "device.d.mean"), 30, 0.05);
+	m = run(", gate: {window: none, tenants: [{name: x, max: 100 iops, for: a/t}, {name: y, "
+		"for: "
+		"\"*\"}]}",
+		", threshold: 30ms, wmax: 40");
+	CHECK_NEAR(get(m, "host.a.iops"), 100, 0.02);
+	CHECK_NEAR(get(m, "parda.b.window_end"), 27, 0.1); /* 900 a second at 30 ms */
 	metrics_free(m);
+}
+
+/* A host that is down does nothing, and one that comes back is at its share; a clock that is set changes
+ * nothing. */
+static void test_faults(void)
+{
+	struct metrics *m = run(
+		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 60s, for: 100s}]");
+
+	CHECK(get(m, "host.b.iops") < 1); /* what was inside came back */
+	CHECK_NEAR(get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
+	CHECK_NEAR(get(m, "parda.a.window_end"), 30, 0.05);
+	metrics_free(m);
+	check_shares(
+		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 20s, for: 20s}]", 30);
+	check_shares(
+		"", ", threshold: 30ms, faults: [{kind: pause, host: b, time: 20s, for: 20s}]", 30);
+	check_shares("",
+		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 30s}]", 30);
+	check_shares("",
+		", threshold: 30ms, faults: [{kind: clock, host: b, time: 50s, by: 3600s, back: "
+		"true}, "
+		"{kind: clock, host: a, time: 40s, by: 3600s}]",
+		30);
+	refused(", threshold: 30ms, faults: [{kind: crash, host: z, time: 1s, for: 1s}]",
+		"named 'z'");
+	refused(", threshold: 30ms, faults: [{kind: crash, host: a, time: 1s}]", "for");
+	refused(", threshold: 30ms, faults: [{kind: clock, host: a, time: 1s}]", "by");
+	refused(", threshold: 30ms, faults: [{kind: fire, host: a, time: 1s, for: 1s}]", "kind");
+	refused(", threshold: 30ms, faults: {}", "list");
 }
 
 int main(void)
@@ -121,5 +156,6 @@ int main(void)
 	RUN(test_shares);
 	RUN(test_only_some);
 	RUN(test_a_gate_upstream);
+	RUN(test_faults);
 	return 0;
 }

@@ -86,6 +86,23 @@ static void check_export(void)
 	CHECK_INT(greet.context_id, hello.context_id);
 }
 
+/* Both are asked for in one question, and both are had; who does not ask for ours does not have it. */
+static void held(void)
+{
+	for (int want = 0; want < 2; want++) {
+		nbd_hello_init(&hello, &talk_ops, false, false);
+		nbd_greet_init(&greet, "disk", false, true, true);
+		greet.want_held = want;
+		CHECK_INT(talk(3, 5), NBD_GREET_READY);
+		check_export();
+		CHECK_INT(greet.base_allocation, true);
+		CHECK_INT(greet.held, want);
+		CHECK_INT(hello.held, want);
+		CHECK_INT(greet.held_id, hello.held_id);
+		CHECK(greet.held_id != greet.context_id);
+	}
+}
+
 static void all_ways_to_ask(void)
 {
 	for (int way = 0; way < 8; way++) {
@@ -333,6 +350,7 @@ static void tls_after_plain_text(void)
 int main(void)
 {
 	RUN(all_ways_to_ask);
+	RUN(held);
 	RUN(any_pieces);
 	RUN(refused);
 	RUN(longest_name);

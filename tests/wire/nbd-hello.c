@@ -396,16 +396,19 @@ static void contexts_listed(void)
 {
 	static const struct {
 		const char *queries[4];
-		bool found;
+		bool found, held;
 	} cases[] = {
-		{{NULL}, true}, /* none: all there are */
-		{{"base:"}, true},
-		{{"base:allocation"}, true},
-		{{"qemu:", "base:allocation", "base:"}, true}, /* and only once */
-		{{"base:alloc"}, false},
-		{{"base"}, false},
-		{{"qemu:dirty-bitmap:"}, false},
-		{{""}, false},
+		{{NULL}, true, true}, /* none: all there are */
+		{{"weir:"}, false, true},
+		{{"weir:held", "base:"}, true, true},
+		{{"weir:hel"}, false, false},
+		{{"base:"}, true, false},
+		{{"base:allocation"}, true, false},
+		{{"qemu:", "base:allocation", "base:"}, true, false}, /* and only once */
+		{{"base:alloc"}, false, false},
+		{{"base"}, false, false},
+		{{"qemu:dirty-bitmap:"}, false, false},
+		{{""}, false, false},
 	};
 	size_t n = sizeof(cases) / sizeof(cases[0]);
 
@@ -423,6 +426,12 @@ static void contexts_listed(void)
 				expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_META_CONTEXT, &len);
 
 			CHECK(len == 19 && memcmp(p + 4, "base:allocation", 15) == 0);
+		}
+		if (cases[i].held) {
+			const uint8_t *p =
+				expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_META_CONTEXT, &len);
+
+			CHECK(len == 13 && memcmp(p + 4, "weir:held", 9) == 0);
 		}
 		expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK, NULL);
 	}
@@ -446,12 +455,20 @@ static void contexts_set(void)
 {
 	static const char *const allocation[] = {"x-other:thing", "base:allocation", NULL};
 	static const char *const wildcard[] = {"base:", NULL}, *const none[] = {NULL};
+	static const char *const ours[] = {"weir:held", NULL};
+	static const char *const both[] = {"weir:held", "base:allocation", NULL};
 
 	set_and_go("disk", allocation, "disk");
 	CHECK(hello.base_allocation && hello.context_id != 0);
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK, NULL);
 	CHECK_INT(bytes_get32(expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT, NULL)),
 		hello.context_id);
+	set_and_go("disk", both, "disk");
+	CHECK(hello.base_allocation && hello.held && hello.held_id != hello.context_id);
+	set_and_go("disk", ours, "disk");
+	CHECK(!hello.base_allocation && hello.held && hello.held_id);
+	set_and_go("disk", ours, "web");
+	CHECK(!hello.held && hello.held_id == 0);
 	set_and_go("disk", allocation, "web"); /* they are the export's for which they were set */
 	CHECK(!hello.base_allocation && hello.context_id == 0);
 	set_and_go("disk", wildcard, "disk"); /* a wildcard is for lists */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pshift-impl: what the files of pshift share; nobody else includes it. */
+#ifndef WEIR_ALG_PSHIFT_IMPL_H
+#define WEIR_ALG_PSHIFT_IMPL_H
+
+#include "alg/pshift.h"
+
+/* Arrays that an instance keeps from call to call; each is grown when it must be. */
+enum pshift_array {
+	PSHIFT_GAP,          /* servers: int64_t */
+	PSHIFT_ROOM,         /* servers: int64_t */
+	PSHIFT_MAY,          /* servers: int64_t */
+	PSHIFT_LEVEL,        /* servers: uint32_t */
+	PSHIFT_PARTS,        /* parts × servers: int64_t */
+	PSHIFT_REST,         /* parts × longest row × 2: int64_t */
+	PSHIFT_EXCESS,       /* servers: int64_t */
+	PSHIFT_HAS,          /* buckets: uint64_t */
+	PSHIFT_CAN,          /* buckets: uint64_t */
+	PSHIFT_LIST,         /* buckets: uint32_t */
+	PSHIFT_WANT,         /* buckets: int64_t */
+	PSHIFT_WAS,          /* servers: int64_t */
+	PSHIFT_CAPACITY,     /* servers: int64_t; for L-tokens */
+	PSHIFT_DEMAND,       /* entries: int64_t; for L-tokens */
+	PSHIFT_OF_FIRST,     /* servers + 1: uint32_t; entries by server */
+	PSHIFT_OF,           /* entries: uint32_t */
+	PSHIFT_ROW,          /* entries: uint32_t; the bucket of each */
+	PSHIFT_ROW_LEVEL,    /* buckets: uint32_t */
+	PSHIFT_ROW_NEXT,     /* buckets: uint32_t */
+	PSHIFT_NEXT,         /* servers: uint32_t */
+	PSHIFT_QUEUE,        /* servers: uint32_t */
+	PSHIFT_PATH,         /* 2 × servers: uint32_t */
+	PSHIFT_TOP_FIRST,    /* buckets + 1: uint32_t */
+	PSHIFT_TOP,          /* entries: uint32_t */
+	PSHIFT_TOP_SERVER,   /* entries: uint32_t */
+	PSHIFT_TOP_TOKENS,   /* entries: int64_t */
+	PSHIFT_TOP_DEMAND,   /* entries: int64_t */
+	PSHIFT_TOP_VALUE,    /* 2 × buckets: int64_t */
+	PSHIFT_MARK,         /* entries: bool; also servers, buckets */
+	PSHIFT_PARENT,       /* servers: uint32_t */
+	PSHIFT_GROUP_SERVER, /* servers: uint32_t */
+	PSHIFT_GROUP_BUCKET, /* buckets: uint32_t */
+	PSHIFT_GROUPS,       /* servers: struct pshift_group */
+	PSHIFT_ARRAYS
+};
+
+struct pshift {
+	struct {
+		void *at;
+		size_t bytes;
+	} arrays[PSHIFT_ARRAYS];
+};
+
+/* The array, with room for n × size bytes; what is in it is undefined. NULL: no memory. */
+void *pshift_array(struct pshift *p, enum pshift_array which, size_t n, size_t size);
+
+/* One problem: the tokens of buckets at servers, from where they are to where they are consumed. */
+struct pshift_flow {
+	size_t servers, buckets;
+	const uint32_t *first, *server; /* as in pshift_input */
+	const int64_t *demand;
+	int64_t *tokens;     /* of each entry; 0 … demand */
+	int64_t *gap;        /* of each server: Σ tokens − capacity; > 0 overloaded */
+	uint64_t *has, *can; /* of each bucket: at which servers it has tokens, and could have
+	                           * more; server j is bit j mod 64, so that a bit not set is certain */
+	int64_t before;      /* as in pshift_result */
+	unsigned passes;     /* the same */
+	bool general;
+};
+
+#define PSHIFT_BIT(server) ((uint64_t)1 << ((server)&63))
+
+/* ---- pshift-split.c */
+
+struct pshift_split {
+	struct pshift_flow *flow;
+	int64_t *want; /* of each bucket: tokens; in: at most; out: at most its demand */
+	bool warm;     /* tokens hold those of a last time */
+	const uint32_t *changed;
+	size_t n_changed;
+};
+/* Tokens in proportion to demand, and gap (in: −capacity), has and can of all. 0 or -ENOMEM. */
+int pshift_split(
+	struct pshift *p, const struct pshift_split *s, const struct pshift_parallel *parallel);
+/* The value of rank k, 1 … n, among v, which is put in disorder. O(n) on the mean. */
+int64_t pshift_largest(int64_t *v, size_t n, size_t k);
+
+/* ---- pshift-shift.c */
+
+/* Moves tokens until the optimum. 0 or -ENOMEM. */
+int pshift_shift(struct pshift *p, struct pshift_flow *f);
+/* Sets has and can of bucket i from its tokens. */
+void pshift_masks(struct pshift_flow *f, size_t i);
+
+/* ---- pshift-general.c: the same for any shape of input, from where the tokens are */
+int pshift_general(struct pshift *p, struct pshift_flow *f);
+/* Entries by server: PSHIFT_OF_FIRST, PSHIFT_OF, and PSHIFT_ROW. 0 or -ENOMEM. */
+int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
+
+/* ---- pshift-top.c: the same with the `top` of each server only */
+int pshift_top(struct pshift *p, struct pshift_flow *f, size_t top);
+
+#endif

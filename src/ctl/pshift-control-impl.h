@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pshift-control-impl: what the files of a pshift-control share. */
+#ifndef WEIR_CTL_PSHIFT_CONTROL_IMPL_H
+#define WEIR_CTL_PSHIFT_CONTROL_IMPL_H
+
+#include "ctl/pshift-books.h"
+#include "ctl/pshift-control.h"
+#include "ctl/pshift-ids.h"
+
+struct pshift_entry { /* one bucket at one server; tokens */
+	uint32_t bucket, server;
+	uint32_t next; /* of the same server; UINT32_MAX: none */
+	bool closed;
+	bool dirty; /* to be told, although told is what is wanted */
+	/* As heard. */
+	uint64_t period; /* that `used` counts */
+	weir_time at;
+	int64_t used, queue, arriving, serving;
+	int64_t static_part;
+	/* As told. */
+	int64_t claim, reserved;
+	uint64_t in; /* the message that last told any of it */
+	struct pshift_line cap, limit;
+	uint64_t cap_of; /* the period of the cap that it said it holds */
+	/* As placed. */
+	int64_t want_claim, want_cap, want_reserved, want_limit;
+};
+
+struct pshift_member { /* a server */
+	char name[PEER_NAME_MAX + 1];
+	uint64_t instance;
+	bool full; /* it has said what it holds, and follows this controller */
+	bool due;  /* something is to be told */
+	enum lease_state state;
+	uint64_t asked; /* the last LEASE_ASK that was answered */
+	uint64_t heard; /* sequence of the last report, … */
+	weir_time at;   /* … and when it came */
+	/* Of the report that was under way for the shortest time, in about a period: when it was sent, by
+	 * the server's clock, and when it came. */
+	weir_time echo, echo_at;
+	uint64_t accepted, sequence; /* of grants: taken; sent last */
+	uint64_t granted;            /* a_j as far as known; 0: never */
+	uint64_t told;               /* the last period in which it was sent a grant */
+	uint64_t since;              /* the period in which it came to follow */
+	weir_time told_at, asked_at;
+	int64_t capacity; /* a second */
+	uint32_t entries; /* first of its list */
+};
+
+struct pshift_share { /* a bucket */
+	uint64_t id;
+	int64_t reservation, limit;
+	uint32_t parts;
+	uint32_t seen; /* entries */
+	bool waiting;
+	/* Of this period and the next: what servers that started anew may have used. */
+	int64_t lost, lost_next;
+};
+
+struct pshift_control { /* arrays of entries by place: in the order of buckets */
+	struct pshift_control_config config;
+	char name[PEER_NAME_MAX + 1];
+	uint64_t generation, highest;
+	bool started, stale, overdrawn;
+	weir_time now, began; /* −1: not yet */
+	uint64_t period;
+	uint64_t since;            /* the period in which it took over */
+	uint64_t frozen;           /* nothing is raised before this one */
+	weir_time end;             /* of the period */
+	weir_time interval, round; /* when the last one was */
+	weir_time news;            /* since when: */
+	bool changed;              /* something was heard that may change tokens */
+	double moved;              /* tokens by which demands differed from what was expected */
+
+	struct pshift_member *servers;
+	size_t n_servers, room_servers;
+	struct pshift_share *buckets;
+	size_t n_buckets, room_buckets;
+	struct pshift_ids ids, names, pairs; /* buckets; servers, by peer_hash; entries */
+	struct pshift_entry *entries;
+	size_t n_entries, room_entries;
+	size_t waiting; /* buckets */
+
+	/* What alg/pshift wants; made anew when entries came in. */
+	bool stale_order;
+	size_t ordered; /* entries that have a place */
+	size_t room_places, room_shares, room_members;
+	uint32_t *first, *place, *server;       /* buckets + 1; entry at a place; its server */
+	int64_t *demand, *rtokens[2], *ltokens; /* by place; [0]: the rest, [1]: a period */
+	int64_t *reservation, *most;            /* by bucket */
+	int64_t *capacity;                      /* by server */
+	struct pshift *alg[2];
+	struct pshift_input input; /* of the last placing of a whole period */
+	struct pshift_result result;
+
+	struct lease_message out;
+	uint64_t rounds, grants, tokens;
+};
+
+/* What the server may have of the limit in a period `k` without being told, at most. */
+int64_t pshift_tell_entitled(
+	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k);
+/* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
+int64_t pshift_tell_free(const struct pshift_control *c, size_t bucket, bool entitled);
+void pshift_tell_bucket(
+	struct pshift_control *c, size_t bucket); /* what is wanted, as far as may be */
+int pshift_tell_servers(struct pshift_control *c, weir_time now); /* sends what is due */
+/* Is it heard, and does it follow? Entries of others are left as they are. */
+bool pshift_tell_live(const struct pshift_control *c, size_t server);
+
+/* pshift-round.c: places tokens, sets what is wanted, tells. 0 or -ENOMEM. */
+int pshift_round(struct pshift_control *c, weir_time now);
+
+static inline bool pshift_has_limit(const struct pshift_share *b)
+{
+	return b->limit != LEASE_NO_LIMIT;
+}
+
+/* The static part of who has not been heard. */
+static inline int64_t pshift_static_part(const struct pshift_share *b)
+{
+	return b->limit / b->parts;
+}
+
+/* Used of this period by now, as far as can be told. */
+int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-demand: what the buckets of a server want, and what of it is worth a report.
+ *
+ * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
+ *         without a significant change.
+ * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
+ *         the period). An entry is sent again when what is now differs from that by more than 2 and
+ *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
+ * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
+ *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most. It stays
+ *         one until the queue is empty, so that who is not served at all is not taken to want nothing.
+ */
+#include "ctl/pshift-server-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define CLOSED_LEAST 16
+#define IDLE         4 /* measurements without a request: what was said, however little, is over */
+#define CLOSED_MOVES 0.02
+
+static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
+{
+	/* Who has a fixed number under way has so many here, in the queue or behind it. */
+	uint64_t here = b->queued + b->inside;
+	double moved = fabs((double)here - (double)b->queued0);
+
+	if (!here || (b->waited - b->waited0) / (double)span < 1) {
+		b->closed = false;
+		b->came = 0;
+		b->queued0 = 0;
+		return;
+	}
+	if (!b->queued0) { /* from here on */
+		b->queued0 = here;
+		return;
+	}
+	b->came += (uint64_t)came;
+	if (b->came >= CLOSED_LEAST)
+		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came;
+}
+
+void pshift_demand_measure(struct pshift_server *s, weir_time now)
+{
+	weir_time span = now - s->measured;
+	double seconds = (double)span / (double)WEIR_SEC;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		double came = (double)(b->arrived - b->arrived0);
+
+		b->arriving = (int64_t)fmin(rint(came / seconds), (double)LEASE_TOKENS_MAX);
+		b->serving = (int64_t)fmin(
+			rint((double)(b->served - b->served0) / seconds), (double)LEASE_TOKENS_MAX);
+		look_for_loop(b, came, span);
+		b->idle = came > 0 || b->queued ? 0 : b->idle < IDLE ? b->idle + 1 : IDLE;
+		b->arrived0 = b->arrived;
+		b->served0 = b->served;
+		b->waited0 = b->waited;
+	}
+	s->measured = now;
+}
+
+static bool differs(double now, double expected, double tolerance)
+{
+	return fabs(now - expected) > tolerance + 2;
+}
+
+static bool worth_saying(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	const struct lease_demand *d = &b->said;
+	double since = (double)(now - b->said_at) / (double)WEIR_SEC;
+	double left = s->period && s->end > now ? (double)(s->end - now) / (double)WEIR_SEC
+						: (double)s->length / (double)WEIR_SEC;
+	double served = (double)d->used + (double)d->serving * since;
+	double wanted = (double)d->queue + (double)d->arriving * left;
+	double wants = (double)b->queued + (double)b->arriving * left;
+	double tolerance = s->config.tolerance;
+
+	if (!d->bucket && !b->said_in)
+		return b->queued || b->arriving || b->used || b->reserved;
+	if (d->closed != b->closed || (b->idle == IDLE && (d->queue || d->arriving)))
+		return true;
+	if (b->said_period != s->period)
+		served = (double)d->serving *
+			 ((double)s->length / (double)WEIR_SEC - left); /* since it began */
+	if (tolerance < 0)
+		return (double)b->used != served || wants != wanted;
+	return differs((double)b->used, served, tolerance * fmax(served, (double)b->reserved)) ||
+	       (!b->closed && differs(wants, wanted, tolerance * wanted + sqrt(wanted)));
+}
+
+static void say(struct pshift_server *s, struct pshift_spot *b, weir_time now, bool full)
+{
+	struct lease_demand *d = &s->out.demands[s->out.n++];
+
+	full |= b->new;
+	*d = (struct lease_demand){.bucket = b->id,
+		.used = b->used < LEASE_TOKENS_MAX ? b->used : LEASE_TOKENS_MAX,
+		.queue = (int64_t)b->queued,
+		.arriving = b->arriving,
+		.serving = b->serving,
+		.closed = b->closed,
+		.holds = full,
+		.cap = LEASE_NO_LIMIT,
+		.limit = LEASE_NO_LIMIT};
+	if (full) {
+		bool none = s->state == LEASE_BLIND && pshift_limited(b);
+
+		d->cap = none ? 0 : b->cap > b->used ? b->cap : b->used;
+		d->reserved = b->reserved;
+		d->limit = none ? 0 : b->limit;
+		d->static_part = pshift_limited(b) ? b->static_l : 0;
+	}
+	b->said = *d;
+	b->said_at = now;
+	b->said_period = s->period;
+	b->said_in = s->sequence;
+	b->unheard = true;
+}
+
+static void send(struct pshift_server *s, weir_time now)
+{
+	struct lease_message *m = &s->out;
+	weir_time left = s->period && s->end > now ? s->end - now : 0;
+
+	m->kind = LEASE_REPORT;
+	m->cluster = s->config.cluster;
+	m->instance = s->config.instance;
+	m->sequence = s->sequence;
+	m->sent = s->sent = now;
+	for (size_t i = 0; i < sizeof(m->name); i++)
+		m->name[i] = s->name[i];
+	m->report = (struct lease_report){s->generation, s->controller, s->accepted, s->period,
+		s->granted, left, s->length,
+		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), s->state, s->full,
+		s->asked};
+	s->reports++;
+	s->entries += m->n;
+	s->said_capacity = s->capacity;
+	s->full = s->answer = false;
+	s->config.send(s->config.arg, m);
+}
+
+int pshift_demand_report(struct pshift_server *s, weir_time now)
+{
+	bool measured = s->measured == now, due = s->full || s->answer;
+
+	/* A beat, so that silence means something. */
+	due |= now - s->sent >= s->length / 2;
+	if (!due && !measured)
+		return 0;
+	if (lease_message_room(&s->out, s->n))
+		return -ENOMEM;
+	s->out.n = 0;
+	s->sequence++;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		/* A report holds all that may not have been heard: the newest alone suffices. */
+		if (s->full || b->over || b->unheard || b->new ||
+			(measured && worth_saying(s, b, now)))
+			say(s, b, now, s->full);
+	}
+	due |= s->out.n || fabs(s->capacity - s->said_capacity) > 0.05 * s->said_capacity;
+	if (due)
+		send(s, now);
+	else
+		s->sequence--;
+	return 0;
+}

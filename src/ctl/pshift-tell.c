@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-tell: from what is wanted to what servers are told: as much as the books let, and no more than
+ * is different. The safety argument in pshift.h is about this file.
+ */
+#include "ctl/pshift-control-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+static int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+bool pshift_tell_live(const struct pshift_control *c, size_t server)
+{
+	const struct pshift_member *s = &c->servers[server];
+	uint64_t since = s->granted > s->since ? s->granted : s->since;
+
+	/* Whom no grant has reached for so long may hold less than was told, and must be asked. */
+	return s->full && c->period <= since + PSHIFT_HOLD;
+}
+
+int64_t pshift_tell_entitled(
+	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t last = s->told > s->granted ? s->told : s->granted;
+
+	/* Who is heard has its grant renewed, and with it what it holds. */
+	if ((!last || k > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+		return e->static_part;
+	if (k > s->granted + PSHIFT_GAP)
+		return greater(e->limit.most, e->static_part);
+	return e->limit.most;
+}
+
+int64_t pshift_tell_free(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t free = b->limit - (entitled ? b->lost_next : b->lost);
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		free -= entitled ? pshift_tell_entitled(c, e, c->period + 1) : e->cap.most;
+	}
+	if (b->parts > b->seen)
+		free -= (int64_t)(b->parts - b->seen) * pshift_static_part(b);
+	return free;
+}
+
+/* A part in 64 is not worth a message. */
+static bool differs(int64_t a, int64_t b)
+{
+	int64_t more = greater(a, b), by = llabs(a - b);
+
+	return by > 1 && by > more / 64;
+}
+
+/* R-tokens: too many for a while do little harm, but what is missing is missing. */
+static bool short_of(int64_t want, int64_t has)
+{
+	want = greater(want, 0);
+	has = greater(has, 0);
+	return want > has ? want - has > 1 + want / 512 : differs(want, has);
+}
+
+static void is_told(struct pshift_control *c, struct pshift_entry *e)
+{
+	struct pshift_member *s = &c->servers[e->server];
+
+	e->in = s->sequence + 1;
+	s->due = true;
+}
+
+/* How far the line is from what is wanted, after it was told what may be. */
+static int64_t tell_line(struct pshift_control *c, struct pshift_entry *e, struct pshift_line *l,
+	int64_t want, int64_t *free, bool entitled)
+{
+	int64_t before = entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most;
+	int64_t may = pshift_books_may(before, want, *free);
+
+	if (c->period < c->frozen && may > l->told)
+		may = l->told;
+	if (!differs(may, l->told))
+		return want - may;
+	pshift_books_tell(l, may, c->servers[e->server].sequence + 1);
+	*free -= (entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most) - before;
+	is_told(c, e);
+	return want - may;
+}
+
+static void tell_limits(struct pshift_control *c, size_t bucket)
+{
+	struct pshift_share *b = &c->buckets[bucket];
+	int64_t free[2] = {pshift_tell_free(c, bucket, false), pshift_tell_free(c, bucket, true)};
+	bool waits = false;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t missing;
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		missing = tell_line(c, e, &e->cap, e->want_cap, &free[0], false);
+		waits |= differs(missing, 0);
+		missing = tell_line(c, e, &e->limit, e->want_limit, &free[1], true);
+		waits |= differs(missing, 0);
+	}
+	c->waiting += (size_t)waits - (size_t)b->waiting;
+	b->waiting = waits;
+}
+
+void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = pshift_used(c, e, c->now);
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		if (e->dirty)
+			is_told(c, e);
+		/* What is left of it counts: a claim that is used up is as good as any other. */
+		if (short_of(e->want_claim - used, e->claim - used) || e->dirty) {
+			e->claim = e->want_claim;
+			is_told(c, e);
+		}
+		if (short_of(e->want_reserved, e->reserved) || e->dirty) {
+			e->reserved = e->want_reserved;
+			is_told(c, e);
+		}
+		e->dirty = false;
+	}
+	if (pshift_has_limit(&c->buckets[bucket]))
+		tell_limits(c, bucket);
+}
+
+/* ---- messages */
+
+static size_t collect(struct pshift_control *c, const struct pshift_member *s)
+{
+	size_t n = 0;
+
+	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
+		const struct pshift_entry *e = &c->entries[i];
+		bool limit = pshift_has_limit(&c->buckets[e->bucket]);
+
+		if (e->in <= s->accepted)
+			continue;
+		c->out.tokens[n++] = (struct lease_tokens){c->buckets[e->bucket].id, e->claim,
+			limit ? e->cap.told : LEASE_NO_LIMIT, e->reserved,
+			limit ? e->limit.told : LEASE_NO_LIMIT};
+	}
+	return n;
+}
+
+static int tell(struct pshift_control *c, size_t server, weir_time now)
+{
+	struct pshift_member *s = &c->servers[server];
+	struct lease_message *m = &c->out;
+
+	if (lease_message_room(m, c->n_buckets))
+		return -ENOMEM;
+	m->kind = LEASE_GRANT;
+	m->cluster = c->config.cluster;
+	m->instance = c->config.instance;
+	m->sent = now;
+	memcpy(m->name, c->name, sizeof(m->name));
+	m->grant = (struct lease_grant){.generation = c->generation,
+		.base = s->accepted,
+		.heard = s->heard,
+		.echo = s->echo,
+		.left = c->end - s->echo_at,
+		.togo = c->end - now,
+		.period = c->period,
+		.length = c->config.length,
+		.interval = c->interval,
+		.hold = PSHIFT_HOLD,
+		.gap = PSHIFT_GAP};
+	m->n = collect(c, s);
+	m->sequence = ++s->sequence;
+	s->due = false;
+	s->told = c->period;
+	s->told_at = now;
+	c->grants++;
+	c->tokens += m->n;
+	c->config.send(c->config.arg, server, m);
+	return 0;
+}
+
+static bool unanswered(const struct pshift_control *c, const struct pshift_member *s)
+{
+	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next)
+		if (c->entries[i].in > s->accepted)
+			return true;
+	return false;
+}
+
+/* Is it time? Renewals at once; changes, and what was lost, not more often than is of use. */
+static bool is_due(const struct pshift_control *c, const struct pshift_member *s, weir_time now)
+{
+	if (c->end - s->echo_at > 2 * c->config.length)
+		return false; /* its own time then is too far back to count from */
+	if (s->told < c->period)
+		return true;
+	if (s->due)
+		return now - s->told_at >= c->interval / 8;
+	return s->sequence > s->accepted && now - s->told_at >= c->interval &&
+	       (unanswered(c, s) || s->granted < c->period);
+}
+
+int pshift_tell_servers(struct pshift_control *c, weir_time now)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+
+		if (!s->full || !is_due(c, s, now))
+			continue;
+		if (pshift_tell_live(c, i))
+			r = tell(c, i, now) ? -ENOMEM : r;
+		else
+			s->full = false;
+	}
+	return r;
+}

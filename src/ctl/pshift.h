@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift: how servers and their controller keep reservations and limits of buckets that are spread over
+ * them: the protocol, and why it is safe.
+ *
+ * Two machines, both pure: a message or a time in, messages and tokens out. Time is an argument.
+ *
+ *   pshift-server.h    one server: what its buckets want, what they may have, the tokens of its gate
+ *   pshift-control.h   the controller of all: reports in, tokens out (alg/pshift places them)
+ *   pshift-books.h     what the servers may use at most of each limit, as far as the controller knows
+ *   pshift-gate.h      a gate of ours under a pshift-server
+ *   wire/lease.h       the messages
+ *
+ * THE PROTOCOL
+ * Time is divided into QoS periods, numbered 1, 2, … by the controller. Of each bucket a server has four
+ * numbers, all counted in tokens served since the period began, so that to be told twice, late or out of
+ * order changes nothing:
+ *   claim     it is served first until so many were served (R-tokens: what is missing to it);
+ *   cap       it is not served beyond it (R- and L-tokens together: what is missing to it);
+ *   reserved, limit   claim and cap of each period that follows, until it is told otherwise: its
+ *                     entitlement. Their sums over the servers are the bucket's reservation and limit.
+ * Service counts toward the claim whether it had a token or not: what was served opportunistically is
+ * not served first again.
+ * A server reports what its buckets used and want, only where that is not what its last report lets one
+ * expect, and a beat if there is nothing to say. The controller places tokens again, every interval,
+ * if something changed; it tells only what is different, and renews every lease once a period. Nobody
+ * waits for anybody: a round closes by time with what has been heard, what was heard last of the silent
+ * ages, and servers go on with what they have. Reports and grants say all that was not yet
+ * acknowledged, so that the newest one alone suffices.
+ *
+ * LEASES  No two clocks agree; they may differ in speed by 1/PSHIFT_DRIFT. A grant tells a server when its
+ *         period ends in two ways: `left` after the server's own report was sent (which it was before
+ *         it arrived: so this is no later than the true end), and `togo` after the grant was received
+ *         (which it was after it was sent: so no earlier). Tokens are spent until the first, and those of
+ *         the next period from the second on. So what a server counts to period k happens in the
+ *         controller's period k.
+ *         Without the controller a server counts periods on. With a the period of the last grant it took:
+ *           k ≤ a + 1              LEASED
+ *           k ≤ a + hold           HELD: it goes on within its entitlements; R-tokens are lent and paid
+ *                                  back among its buckets by AdapTBF, entitlements being the weights
+ *           k ≤ a + hold + gap     HELD, and no cap is above the static part
+ *           later                  STATIC: static parts, paced so that no span of a period's
+ *                                  length has more
+ *         A server that starts knows nothing of what it served before, and others may hold
+ *         entitlements that count on its having little: it is BLIND, serves no bucket with a limit, and
+ *         is STATIC after hold + 2 periods, when all others are past their hold, unless a controller
+ *         takes it on before (or `fresh` says that there was nothing before).
+ *
+ * SAFETY  (1) In each period Σ over servers of what is counted to it ≤ the bucket's limit, whatever
+ *         messages are lost, late, doubled or out of order, and whoever restarts. The controller's books
+ *         hold for each server the most it may have been told (what is told and not yet acknowledged, and
+ *         what is acknowledged), of this period and of entitlements; whoever has not acknowledged a grant
+ *         for more than `gap` periods counts with its static part at least. It raises a cap only by what
+ *         the books have left. That suffices:
+ *         In a period. Caps only grow by a grant; at the last one sent, books ≤ limit.
+ *         Across periods without grants. Let C be the server whose last grant was sent last, in period
+ *         a*. Then the books held: for j with a_j ≥ a* − gap its entitlement e_j, else max(e_j, s_j), in
+ *         sum ≤ limit. In a period k ≤ a* + hold: j of the first sort has k ≤ a_j + gap + hold, so it has
+ *         e_j or min(e_j, s_j); j of the second at most max(e_j, s_j): the sum is ≤ the books. If
+ *         k > a* + hold, everybody is past its own hold and has at most s_j, and Σ s_j ≤ limit.
+ *         A controller that starts waits until every server has told it what it holds, and follows
+ *         it and nobody else from then on, or until hold + gap + 1 periods have passed. A server that
+ *         starts is BLIND; what its predecessor may have used counts as used until the period ends.
+ *         One service may be counted to two periods (a look that comes late), never to none.
+ *         (2) Periods are as long as they should be; at a takeover one may be off by a message's round trip.
+ *         (3) A bucket whose demand did not move keeps its reservation: its entitlements stay where
+ *         they are, first claim included, for `hold` periods without a controller; R-tokens need no
+ *         agreement, since to give too many of them passes no limit.
+ *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); one controller
+ *         at a time for most of the time: of two the one with the higher generation is followed, and the
+ *         other stands down when it hears of it.
+ *
+ * DIFFERS Pauses of at most PSHIFT_DRIFT and the round trip between two periods for buckets with a limit;
+ *         entitlements, which the paper has not; a floor of L-tokens at each server and pacing; R-tokens
+ *         are counted by what was served. A bucket whose queue neither empties nor grows while requests
+ *         come as fast as they go would send more if it were served more (a closed loop): its demand
+ *         counts as what the server can do.
+ */
+#ifndef WEIR_CTL_PSHIFT_H
+#define WEIR_CTL_PSHIFT_H
+
+#include "base/clock.h"
+#include "wire/lease.h"
+
+/* Clocks of two machines differ in speed by less: NTP corrects one by 1/2000 at most, and quartz is off
+ * by a tenth of that. 2.5 ms of a period of 5 s. */
+#define PSHIFT_DRIFT 2000
+#define PSHIFT_HOLD  4 /* periods: a controller is restarted in less */
+#define PSHIFT_GAP   2 /* periods: a server that answers is heard of in less */
+
+#define PSHIFT_NONE SIZE_MAX
+
+/* A whole number of tokens from a rate and a span; never more than fits a message. */
+static inline int64_t pshift_over(double per_second, weir_time span)
+{
+	double v = per_second * ((double)span / (double)WEIR_SEC);
+
+	return v <= 0 ? 0 : v >= 0x1p53 ? LEASE_TOKENS_MAX : (int64_t)v;
+}
+
+#endif

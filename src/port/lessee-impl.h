@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lessee-impl: the lessee from inside, for lessee.c and its test. */
+#ifndef WEIR_PORT_LESSEE_IMPL_H
+#define WEIR_PORT_LESSEE_IMPL_H
+
+#include "port/lessee.h"
+#include "port/resource-impl.h"
+
+struct lessee_bucket { /* by index in the pshift_server */
+	bool here;     /* it has a node in the gate */
+	bool limited, wanted;
+	bool new_r, new_l; /* at its node are none of the tokens that it holds */
+	weir_node node;
+	size_t tenant; /* in the policy in force; only while it is here */
+	/* Counters of nodes that it had before. */
+	uint64_t arrivals, dispatched;
+	double waited;
+};
+
+struct lessee_plan { /* of a policy that is to come */
+	struct lessee_want {
+		size_t tenant;
+		uint64_t id;
+		int64_t reserved, limit; /* static parts; LEASE_NO_LIMIT */
+	} * wants;
+	size_t n;
+};
+
+struct lessee {
+	struct resource *resource;
+	struct pshift_server *server;
+	bool on;
+	struct lessee_bucket *buckets;
+	struct pshift_server_load *loads;
+	struct weir_knob *knobs; /* of what is granted in a look: two a bucket */
+	size_t n, room, n_knobs;
+	struct lessee_plan plan;
+	struct loop_timer timer;
+	lessee_post *post;
+	void *post_arg;
+	uint64_t activity;  /* of the resource, at the last look */
+	weir_time looked;   /* when that was */
+	weir_time interval; /* of reports, as of then */
+	bool limits;        /* somebody has one */
+	weir_time busy;     /* ns of all looks */
+	uint64_t looks;
+};
+
+/* A look at the gate, and what follows from it; the timer does it. For tests, which have their own times. */
+void lessee_look_at(struct lessee *l, weir_time now);
+
+#endif

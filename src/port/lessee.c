@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lessee: see lessee.h.
+ *
+ * METHOD  A bucket's tokens are two buckets of its leaf that only grants fill, one of R-tokens and, if it
+ *         has a limit, one of L-tokens. A swap of the policy puts them into the gate with the new tree, and
+ *         who stays keeps what it holds. A leaf that gets another node has none there: it is granted what
+ *         the server knows it to hold, once what was spent at its old node is counted.
+ *         While nothing comes and goes at the resource no token is spent: then it is looked at once an
+ *         interval, and not every few milliseconds.
+ */
+#include "port/lessee-impl.h"
+#include "port/log.h"
+#include "port/peer-key.h"
+#include "port/snapshot.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a resource can do while nobody knows: more than any can, so that no reservation is kept from it. */
+#define CAPACITY_UNKNOWN 1e9 /* tokens a second */
+/* While it is idle a limit's first tokens are at the gate; whoever wants more waits for no longer than this. */
+#define TICK (5 * WEIR_MS)
+
+/* ---- a look */
+
+/* Exact: whole tokens, of which a double holds 2^53. */
+static void grant(void *arg, size_t index, int64_t r, int64_t l)
+{
+	struct lessee *s = arg;
+	const struct lessee_bucket *b = &s->buckets[index];
+
+	if (!b->here)
+		return;
+	if (r && !b->new_r)
+		s->knobs[s->n_knobs++] = (struct weir_knob){
+			.node = b->node, .kind = WEIR_KNOB_RGRANT, .value = (double)r};
+	if (l && b->limited && !b->new_l)
+		s->knobs[s->n_knobs++] = (struct weir_knob){
+			.node = b->node, .kind = WEIR_KNOB_LGRANT, .value = (double)l};
+}
+
+static void send_message(void *arg, const struct lease_message *m)
+{
+	struct lessee *s = arg;
+	uint8_t *frame = s->post ? malloc(LEASE_FRAME(m->n)) : NULL;
+
+	if (frame)
+		s->post(s->post_arg, frame, lease_write(frame, m));
+}
+
+static void count(struct lessee *s, weir_time now)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct lessee_bucket *b = &s->buckets[i];
+		struct pshift_server_load *to = &s->loads[i];
+		struct weir_gate_stats st = {0};
+
+		if (b->here)
+			weir_gate_stats(s->resource->gate, now, b->node, &st);
+		to->arrived = b->arrivals + st.arrivals;
+		to->served = b->dispatched + st.dispatched;
+		to->queued = st.queued;
+		to->inside = st.in_flight;
+		to->waited = b->waited;
+		for (int k = 0; k < WEIR_CAUSES; k++)
+			to->waited += st.wait_ns[k];
+	}
+}
+
+static double capacity_of(const struct resource *r)
+{
+	double stated = r->spec.capacity[WEIR_UNIT_REQUESTS].per_second;
+	double learned = r->capacity.rate[WEIR_UNIT_REQUESTS];
+
+	return stated > 0 ? stated : learned > 0 ? learned : CAPACITY_UNKNOWN;
+}
+
+void lessee_look_at(struct lessee *s, weir_time now)
+{
+	struct resource *r = s->resource;
+	weir_time before = loop_clock();
+	struct pshift_server_status st;
+	int rc;
+
+	s->activity = resource_activity(r);
+	s->looked = now;
+	s->n_knobs = 0;
+	count(s, now);
+	rc = pshift_server_look(s->server, now, s->loads, capacity_of(r));
+	if (s->n_knobs && weir_gate_set(r->gate, now, s->knobs, s->n_knobs, NULL) < 0)
+		rc = -EINVAL;
+	if (rc < 0)
+		log_event(
+			LOG_LEVEL_ERROR, "pshift", "resource", r->name, "why", strerror(-rc), NULL);
+	pshift_server_status(s->server, &st);
+	s->interval = st.interval;
+	s->looks++;
+	s->busy += loop_clock() - before;
+}
+
+static void look_now(struct lessee *s)
+{
+	weir_time due;
+
+	lessee_look_at(s, resource_policy_now(s->resource));
+	due = pshift_server_due(s->server);
+	if (s->resource->started)
+		loop_set(s->resource->loop, &s->timer, due);
+}
+
+/* Nothing came or went since the last look, nothing waits, and an interval has not passed. */
+static bool is_idle(const struct lessee *s, weir_time now)
+{
+	if (resource_activity(s->resource) != s->activity || resource_busy(s->resource))
+		return false;
+	return now - s->looked < s->interval;
+}
+
+static void due(struct loop_timer *t, weir_time now)
+{
+	struct lessee *s = (struct lessee *)(void *)((char *)t - offsetof(struct lessee, timer));
+
+	if (is_idle(s, now))
+		loop_set(s->resource->loop, t,
+			now + (s->limits ? TICK : s->looked + s->interval - now));
+	else
+		look_now(s);
+}
+
+void lessee_receive(struct resource *r, const struct lease_message *m)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s || !s->on)
+		return;
+	/* What passed since the last look must be counted before a cap falls: what is acknowledged with it
+	 * as used is all that the others leave it. */
+	lessee_look_at(s, resource_policy_now(r));
+	if (pshift_server_receive(s->server, resource_policy_now(r), m) == PEER_TAKEN)
+		look_now(s);
+}
+
+void lessee_connect(struct resource *r, lessee_post *post, void *arg)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s)
+		return;
+	s->post = post;
+	s->post_arg = arg;
+}
+
+/* ---- before a swap */
+
+static void plan_free(struct lessee_plan *p)
+{
+	free(p->wants);
+	*p = (struct lessee_plan){0};
+}
+
+static int make_server(struct lessee *s, const struct weir_policy *p)
+{
+	struct pshift_server_config config = {.name = s->resource->name,
+		.cluster = peer_hash(p->cluster.name),
+		.length = p->cluster.period,
+		.grant = grant,
+		.send = send_message,
+		.arg = s};
+
+	while (!config.instance)
+		peer_key_random(&config.instance, sizeof(config.instance));
+	return pshift_server_new(&config, &s->server);
+}
+
+static int make(struct resource *r)
+{
+	struct lessee *s = r->lessee;
+
+	if (s)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->resource = r;
+	s->timer.due = due;
+	r->lessee = s;
+	return 0;
+}
+
+static int plan_room(struct lessee *s, size_t n)
+{
+	size_t room = s->n + n + 1;
+	void *buckets, *loads, *knobs;
+
+	if (room <= s->room)
+		return 0;
+	buckets = realloc(s->buckets, room * sizeof(*s->buckets));
+	if (buckets)
+		s->buckets = buckets;
+	loads = realloc(s->loads, room * sizeof(*s->loads));
+	if (loads)
+		s->loads = loads;
+	knobs = realloc(s->knobs, 2 * room * sizeof(*s->knobs));
+	if (knobs)
+		s->knobs = knobs;
+	if (!buckets || !loads || !knobs)
+		return -ENOMEM;
+	s->room = room;
+	return 0;
+}
+
+static int plan(struct lessee *s, const struct weir_policy *p, const struct weir_resource *spec)
+{
+	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
+	int rc = bounds ? weir_policy_bounds(p, bounds) : -ENOMEM;
+
+	s->plan.wants = calloc(p->n_tenants + 1, sizeof(*s->plan.wants));
+	if (rc == 0 && !s->plan.wants)
+		rc = -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++) {
+		struct policy_cluster_tokens t;
+
+		int64_t parts = (int64_t)policy_cluster_parts(p, i);
+
+		if (p->tenants[i].first_child >= 0 || !policy_cluster_at(p, i, spec->name))
+			continue;
+		policy_cluster_tokens(p, i, bounds, &t);
+		s->plan.wants[s->plan.n++] = (struct lessee_want){.tenant = i,
+			.id = peer_hash(p->tenants[i].path),
+			.reserved = t.reservation / parts,
+			.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts};
+	}
+	free(bounds);
+	return rc < 0 ? rc : plan_room(s, s->plan.n);
+}
+
+static int lessee_prepare(struct resource *r, const struct weir_policy *p,
+	const struct weir_resource *spec, struct policy_rule *ret_rules)
+{
+	static const struct weir_bucket_spec claims = {
+		WEIR_RTOKENS, WEIR_UNIT_REQUESTS, 0, 0, POLICY_BUCKET_MAX};
+	static const struct weir_bucket_spec rights = {
+		WEIR_LTOKENS, WEIR_UNIT_REQUESTS, 0, 0, POLICY_BUCKET_MAX};
+	struct lessee *s;
+	int rc = make(r);
+
+	if (rc < 0)
+		return rc;
+	s = r->lessee;
+	plan_free(&s->plan);
+	if (!s->server)
+		rc = make_server(s, p);
+	if (rc == 0)
+		rc = plan(s, p, spec);
+	if (rc < 0) {
+		plan_free(&s->plan);
+		return rc;
+	}
+	for (size_t i = 0; i < s->plan.n; i++) {
+		struct policy_rule *rule = &ret_rules[s->plan.wants[i].tenant];
+
+		rule->bucket = claims;
+		if (s->plan.wants[i].limit != LEASE_NO_LIMIT)
+			rule->second = rights;
+	}
+	return 0;
+}
+
+/* ---- after it */
+
+static void stats_of(struct lessee *s, const struct lessee_bucket *b, struct weir_gate_stats *ret)
+{
+	*ret = (struct weir_gate_stats){0};
+	if (b->here)
+		weir_gate_stats(s->resource->gate, s->resource->now, b->node, ret);
+}
+
+/* Counters go on where those of its last node, which is still there, ended. */
+static void leave_node(struct lessee *s, struct lessee_bucket *b)
+{
+	struct weir_gate_stats st;
+
+	stats_of(s, b, &st);
+	b->arrivals += st.arrivals;
+	b->dispatched += st.dispatched;
+	for (int k = 0; k < WEIR_CAUSES; k++)
+		b->waited += st.wait_ns[k];
+	b->here = b->limited = false;
+}
+
+static struct lessee_bucket *add_bucket(struct lessee *s, const struct lessee_want *w)
+{
+	struct lessee_bucket new = {
+		.here = true, .node = s->resource->nodes[w->tenant], .new_r = true, .new_l = true};
+	struct pshift_server_bucket add = {w->id, w->reserved, w->limit};
+	struct weir_gate_stats st;
+	int64_t at;
+
+	stats_of(s, &new, &st);
+	at = pshift_server_add(s->server, &add, st.dispatched);
+	if (at < 0) {
+		log_event(LOG_LEVEL_ERROR, "pshift", "resource", s->resource->name, "why",
+			"out of memory: a tenant has no tokens", NULL);
+		return NULL;
+	}
+	if ((size_t)at < s->n)
+		return &s->buckets[at];
+	s->buckets[at] = new;
+	s->loads[at] = (struct pshift_server_load){.arrived = st.arrivals, .served = st.dispatched};
+	s->n = (size_t)at + 1;
+	return &s->buckets[at];
+}
+
+static void take_want(struct lessee *s, const struct lessee_want *w)
+{
+	struct lessee_bucket *b = add_bucket(s, w);
+	weir_node node = s->resource->nodes[w->tenant];
+	bool limited = w->limit != LEASE_NO_LIMIT;
+
+	if (!b)
+		return;
+	if (b->here && b->node != node)
+		leave_node(s, b);
+	if (!b->here)
+		b->new_r = b->new_l = true;
+	if (limited && !b->limited)
+		b->new_l = true;
+	b->here = b->wanted = true;
+	b->limited = limited;
+	b->tenant = w->tenant;
+	b->node = node;
+	s->limits |= limited;
+}
+
+/* The gate has none of what the server knows these to hold. */
+static void grant_new(struct lessee *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct lessee_bucket *b = &s->buckets[i];
+		struct pshift_server_tokens t;
+		bool r = b->new_r, l = b->new_l;
+
+		if (!b->here || !(r || l))
+			continue;
+		pshift_server_tokens(s->server, i, &t);
+		b->new_r = b->new_l = false;
+		s->n_knobs = 0;
+		grant(s, i, r ? t.r : 0, l ? t.l : 0);
+		if (s->n_knobs)
+			weir_gate_set(
+				s->resource->gate, s->resource->now, s->knobs, s->n_knobs, NULL);
+	}
+}
+
+static void lessee_begin(struct resource *r, const struct weir_resource *spec)
+{
+	struct lessee *s = r->lessee;
+
+	s->limits = false;
+	for (size_t i = 0; i < s->n; i++)
+		s->buckets[i].wanted = false;
+	for (size_t i = 0; i < s->plan.n; i++)
+		take_want(s, &s->plan.wants[i]);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->buckets[i].here && !s->buckets[i].wanted)
+			leave_node(s, &s->buckets[i]);
+	plan_free(&s->plan);
+	s->on = true;
+	look_now(s);
+	grant_new(s);
+}
+
+/* It starts anew when it is switched on again: then it knows nothing of what was served meanwhile. */
+static void lessee_end(struct resource *r)
+{
+	struct lessee *s = r->lessee;
+
+	if (s->timer.set)
+		loop_set(r->loop, &s->timer, WEIR_NEVER);
+	pshift_server_free(s->server);
+	s->server = NULL;
+	s->on = false;
+	s->n = 0;
+}
+
+static void lessee_free(struct resource *r)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s)
+		return;
+	if (s->timer.set)
+		loop_set(r->loop, &s->timer, WEIR_NEVER);
+	plan_free(&s->plan);
+	pshift_server_free(s->server);
+	free(s->buckets);
+	free(s->loads);
+	free(s->knobs);
+	free(s);
+	r->lessee = NULL;
+}
+
+/* ---- look */
+
+static void look_bucket(
+	struct lessee *s, struct snapshot *snap, size_t i, struct snapshot_lease *to)
+{
+	const struct lessee_bucket *b = &s->buckets[i];
+	struct pshift_server_tokens t;
+
+	pshift_server_tokens(s->server, i, &t);
+	*to = (struct snapshot_lease){.tenant = snap->tenants[b->tenant].path,
+		.used = t.used,
+		.claim = t.claim,
+		.cap = t.cap,
+		.reserved = t.reserved,
+		.limit = t.limit,
+		.r = t.r,
+		.l = t.l,
+		.closed = t.closed};
+}
+
+static void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to)
+{
+	struct lessee *s = r->lessee;
+	struct snapshot_pshift *p = snapshot_take(snap, 1, sizeof(*p));
+
+	if (!p || !s->on)
+		return;
+	pshift_server_status(s->server, &p->status);
+	p->capacity = capacity_of(r);
+	p->looks = s->looks;
+	p->busy = s->busy;
+	to->pshift = p;
+	p->leases = snapshot_take(snap, s->n + 1, sizeof(*p->leases));
+	for (size_t i = 0; p->leases && r->policy->n_tenants == snap->n_tenants && i < s->n; i++)
+		if (s->buckets[i].here)
+			look_bucket(s, snap, i, &p->leases[p->n_leases++]);
+}
+
+/* ---- the table */
+
+const struct control_ops lessee_ops = {
+	.name = "pshift",
+	.prepare = lessee_prepare,
+	.begin = lessee_begin,
+	.end = lessee_end,
+	.look = lessee_look,
+	.free = lessee_free,
+};

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* metrics-control: what controllers say of themselves, as Prometheus reads it. */
+#include "port/metrics-impl.h"
+#include <math.h>
+#include <stddef.h>
+
+/* ---- other hosts */
+
+#define R(member) offsetof(struct snapshot_resource, member)
+static const struct metrics_field parda_fields[] = {
+	{"weir_parda_peers", "gauge", "Hosts that are heard and count.", R(peers), METRICS_U32,
+		true},
+	{"weir_parda_alone", "gauge", "1: no other host is heard.", R(alone), METRICS_BOOL, true},
+	{"weir_parda_shares", "gauge", "Of this host's tenants that are not idle.", R(shares),
+		METRICS_DOUBLE, true},
+	{"weir_parda_beta", "gauge", "Slots of the window that shares steer.", R(beta),
+		METRICS_DOUBLE, true},
+	{"weir_parda_latency_seconds", "gauge", "Of the resource, as all hosts see it.", R(latency),
+		METRICS_TIME, true},
+	{"weir_parda_threshold_seconds", "gauge", "The latency that is aimed at.", R(aim),
+		METRICS_TIME, true},
+	{"weir_parda_held_seconds", "gauge",
+		"Of a request, by limits of an upstream that tells it; not in the latency.",
+		R(held), METRICS_TIME, true},
+	{"weir_parda_same_name", "gauge", "1: two hosts have one name.", R(twice), METRICS_BOOL,
+		true},
+};
+#undef R
+
+static void write_parda(const struct snapshot *s, FILE *to)
+{
+	for (size_t k = 0; k < COUNT(parda_fields); k++) {
+		const struct metrics_field *f = &parda_fields[k];
+		bool first = true;
+
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].controlled)
+				continue;
+			if (first)
+				metrics_family(to, f->name, f->type, f->help);
+			first = false;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(&s->resources[i], f));
+		}
+	}
+}
+
+/* ---- AdapTBF */
+
+#define J(member) offsetof(struct adaptbf_account, member)
+static const struct metrics_field job_fields[] = {
+	{"weir_adaptbf_tokens", "gauge", "Tokens of the last period.", J(tokens), METRICS_I64,
+		true},
+	{"weir_adaptbf_initial_tokens", "gauge", "What its priority alone would give.", J(initial),
+		METRICS_I64, true},
+	{"weir_adaptbf_demand", "gauge", "Requests that it asked for, as far as they count.",
+		J(demand), METRICS_U64, true},
+	{"weir_adaptbf_record", "gauge", "Tokens that it is owed, or owes (below 0).", J(record),
+		METRICS_I64, true},
+	{"weir_adaptbf_lent_tokens_total", "counter", "Lent to others.", J(ledger.lent),
+		METRICS_I64, true},
+	{"weir_adaptbf_borrowed_tokens_total", "counter", "Borrowed from others.",
+		J(ledger.borrowed), METRICS_I64, true},
+	{"weir_adaptbf_repaid_tokens_total", "counter", "Given back to others.", J(ledger.repaid),
+		METRICS_I64, true},
+	{"weir_adaptbf_regained_tokens_total", "counter", "Given back by others.",
+		J(ledger.regained), METRICS_I64, true},
+};
+#undef J
+#define S(member) offsetof(struct snapshot_adaptbf, state.member)
+static const struct metrics_field adaptbf_fields[] = {
+	{"weir_adaptbf_rate", "gauge", "Tokens a second, stated or learned.", S(rate),
+		METRICS_DOUBLE, true},
+	{"weir_adaptbf_period_tokens", "gauge", "Tokens of the last period, of all jobs.",
+		S(tokens), METRICS_I64, true},
+	{"weir_adaptbf_active", "gauge", "Jobs that had tokens.", S(active), METRICS_U32, true},
+	{"weir_adaptbf_known", "gauge", "Jobs that are remembered.", S(known), METRICS_U32, true},
+	{"weir_adaptbf_steps_total", "counter", "Periods.", S(steps), METRICS_U64, true},
+	{"weir_adaptbf_step_seconds", "gauge", "What a step takes, lately.",
+		offsetof(struct snapshot_adaptbf, took), METRICS_TIME, true},
+	{"weir_adaptbf_written_off_tokens_total", "counter", "Debts of those who left.",
+		S(written_off), METRICS_I64, true},
+};
+#undef S
+
+static void write_jobs(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+{
+	for (size_t i = 0; i < s->n_resources; i++) {
+		const struct snapshot_adaptbf *a = s->resources[i].adaptbf;
+
+		for (size_t k = 0; a && k < a->n_jobs; k++) {
+			fputs(f->name, to);
+			metrics_labels(
+				to, "resource", s->resources[i].name, "tenant", a->jobs[k].tenant);
+			metrics_number(to, metrics_value(&a->jobs[k].account, f));
+		}
+	}
+}
+
+static void write_adaptbf(const struct snapshot *s, FILE *to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		any |= s->resources[i].adaptbf != NULL;
+	for (size_t k = 0; any && k < COUNT(adaptbf_fields); k++) {
+		const struct metrics_field *f = &adaptbf_fields[k];
+
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].adaptbf)
+				continue;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(s->resources[i].adaptbf, f));
+		}
+	}
+	for (size_t k = 0; any && k < COUNT(job_fields); k++) {
+		metrics_family(to, job_fields[k].name, job_fields[k].type, job_fields[k].help);
+		write_jobs(s, &job_fields[k], to);
+	}
+}
+
+/* ---- pShift */
+
+#define P(member) offsetof(struct snapshot_pshift, member)
+static const struct metrics_field pshift_fields[] = {
+	{"weir_pshift_period", "gauge", "Number of the QoS period; 0: none is known.",
+		P(status.period), METRICS_U64, true},
+	{"weir_pshift_granted_period", "gauge", "That in which a controller was last heard.",
+		P(status.granted), METRICS_U64, true},
+	{"weir_pshift_capacity", "gauge", "Tokens a second that it says it can serve.", P(capacity),
+		METRICS_DOUBLE, true},
+	{"weir_pshift_reports_total", "counter", "Messages to the controllers.", P(status.reports),
+		METRICS_U64, true},
+	{"weir_pshift_grants_total", "counter", "Messages of controllers that were taken.",
+		P(status.taken), METRICS_U64, true},
+	{"weir_pshift_busy_seconds_total", "counter", "Spent looking at the gate and granting.",
+		P(busy), METRICS_TIME, true},
+};
+#undef P
+#define L(member) offsetof(struct snapshot_lease, member)
+static const struct metrics_field lease_fields[] = {
+	{"weir_pshift_used_tokens", "gauge", "Used in this period.", L(used), METRICS_I64, true},
+	{"weir_pshift_claim_tokens", "gauge", "Served first until so many were used.", L(claim),
+		METRICS_I64, true},
+	{"weir_pshift_reserved_tokens", "gauge", "Claim of each period to come.", L(reserved),
+		METRICS_I64, true},
+	{"weir_pshift_r_tokens", "gauge", "First claims at the gate.", L(r), METRICS_I64, true},
+	{"weir_pshift_l_tokens", "gauge", "Rights to be served at the gate.", L(l), METRICS_I64,
+		true},
+	{"weir_pshift_cap_tokens", "gauge", "Served at all until so many were used.", L(cap),
+		METRICS_I64, true},
+	{"weir_pshift_limit_tokens", "gauge", "Cap of each period to come.", L(limit), METRICS_I64,
+		true},
+};
+#undef L
+
+static void write_leases(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+{
+	metrics_family(to, f->name, f->type, f->help);
+	for (size_t i = 0; i < s->n_resources; i++) {
+		const struct snapshot_pshift *p = s->resources[i].pshift;
+
+		for (size_t k = 0; p && k < p->n_leases; k++) {
+			double value = metrics_value(&p->leases[k], f);
+
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "tenant",
+				p->leases[k].tenant);
+			metrics_number(to, value >= (double)LEASE_NO_LIMIT ? INFINITY : value);
+		}
+	}
+}
+
+static void write_links(const struct snapshot *s, FILE *to)
+{
+	metrics_family(to, "weir_pshift_controller_up", "gauge", "1: it is connected and proven.");
+	for (size_t i = 0; i < s->n_links; i++) {
+		fputs("weir_pshift_controller_up", to);
+		metrics_labels(
+			to, "resource", s->links[i].resource, "controller", s->links[i].address);
+		metrics_number(to, s->links[i].up);
+	}
+}
+
+static void write_pshift(const struct snapshot *s, FILE *to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		any |= s->resources[i].pshift != NULL;
+	if (!any)
+		return;
+	metrics_family(to, "weir_pshift_leased", "gauge", "1: leased; 0: blind, held or static.");
+	for (size_t i = 0; i < s->n_resources; i++) {
+		if (!s->resources[i].pshift)
+			continue;
+		fputs("weir_pshift_leased", to);
+		metrics_labels(to, "resource", s->resources[i].name, "", "");
+		metrics_number(to, s->resources[i].pshift->status.state == LEASE_LEASED);
+	}
+	for (size_t k = 0; k < COUNT(pshift_fields); k++) {
+		const struct metrics_field *f = &pshift_fields[k];
+
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			if (!s->resources[i].pshift)
+				continue;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(s->resources[i].pshift, f));
+		}
+	}
+	for (size_t k = 0; k < COUNT(lease_fields); k++)
+		write_leases(s, &lease_fields[k], to);
+	write_links(s, to);
+}
+
+static void write_peers(const struct snapshot *s, FILE *to)
+{
+	const struct peer_stats *p = &s->peers;
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} all[] = {
+		{"weir_peer_heard", "gauge", "Hosts heard in the last 10 s.", p->heard},
+		{"weir_peer_sent_total", "counter", "Messages to other hosts.", (double)p->sent},
+		{"weir_peer_sent_bytes_total", "counter", "Of those.", (double)p->sent_bytes},
+		{"weir_peer_received_bytes_total", "counter", "Datagrams, or what was read.",
+			(double)p->received_bytes},
+		{"weir_peer_failed_total", "counter", "What the system refused.",
+			(double)p->failed},
+		{"weir_peer_missed_total", "counter", "Periods that slow storage cost.",
+			(double)p->missed},
+		{"weir_peer_same_name_total", "counter", "Messages of hosts with one name.",
+			(double)p->same},
+	};
+
+	if (!s->has_peers)
+		return;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		metrics_family(to, all[i].name, all[i].type, all[i].help);
+		fprintf(to, "%s ", all[i].name);
+		metrics_number(to, all[i].value);
+	}
+	metrics_family(to, "weir_peer_received_total", "counter",
+		"Messages, by what became of them; all but taken changed nothing.");
+	for (int v = 0; v < PEER_VERDICTS; v++) {
+		fputs("weir_peer_received_total", to);
+		metrics_labels(to, "verdict", peer_verdict_name((enum peer_verdict)v), "", "");
+		metrics_number(to, (double)p->verdicts[v]);
+	}
+}
+
+void metrics_control(const struct snapshot *s, FILE *to)
+{
+	write_parda(s, to);
+	write_adaptbf(s, to);
+	write_pshift(s, to);
+	write_peers(s, to);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* steward-impl: what steward.c and steward-image.c share. Nobody else includes it. */
+#ifndef WEIR_PORT_STEWARD_IMPL_H
+#define WEIR_PORT_STEWARD_IMPL_H
+
+#include "ctl/adaptbf-gate.h"
+#include "ctl/jobnames.h"
+#include "port/resource-impl.h"
+#include "port/steward.h"
+
+struct steward_plan {                /* of a policy that is to come */
+	struct adaptbf_gate *driver; /* where the old one will not do; else NULL */
+	uint64_t *ids;               /* by tenant; 0: a group */
+	size_t n_ids;
+	struct adaptbf_gate_leaf *leaves; /* room for all leaves */
+	struct weir_bucket_spec *own;     /* and for their buckets */
+};
+
+struct steward {
+	struct resource *resource;
+	struct adaptbf *adaptbf;
+	struct adaptbf_gate *driver; /* NULL: it rests */
+	struct weir_policy_adaptbf config;
+	bool learns;
+	struct jobnames names;
+	uint64_t *ids; /* by tenant of the policy in force; 0: a group */
+	size_t n_ids;
+	struct steward_plan plan;
+	struct loop_timer timer;
+	weir_time due, stepped;
+	uint64_t activity; /* of the resource, at the last step */
+	double took;       /* ns of a step: collect, allocate, apply; lately, on average */
+};
+
+/* steward.c: makes it, resting, if there is none. 0 or -ENOMEM. */
+int steward_make(struct resource *r);
+/* What the policy says of it. */
+void steward_configure(struct steward *s, const struct weir_resource *spec);
+/* One period; the timer does it. For tests, which have times of their own. */
+void steward_step(struct steward *s, weir_time now);
+
+/* steward-image.c */
+void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resource *to);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prog/stay.h"
+#include "port/log.h"
+#include "port/stream.h"
+#include "prog/files.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void stay_list_free(struct stay_list *l)
+{
+	free(l->text);
+	free(l->words);
+}
+
+static int split(const struct verb *v, const char *text, struct stay_list *ret)
+{
+	size_t room = 1;
+	char *rest, *word;
+
+	for (const char *p = text; *p; p++)
+		room += *p == ',';
+	ret->text = strdup(text);
+	ret->words = calloc(room, sizeof(*ret->words));
+	if (!ret->text || !ret->words)
+		return opts_fail(v, "out of memory");
+	for (word = strtok_r(ret->text, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+		ret->words[ret->n++] = word;
+	return -1;
+}
+
+int stay_addresses(
+	const struct verb *v, const char *option, const char *text, struct stay_list *ret)
+{
+	struct weir_err err;
+	int status = split(v, text, ret);
+
+	for (size_t i = 0; status < 0 && i < ret->n; i++)
+		if (stream_address_check(ret->words[i], &err) < 0)
+			status = opts_fail(v, "--%s: %s", option, err.text);
+	if (status < 0 && ret->n == 0)
+		status = opts_fail(v, "--%s: needs an address", option);
+	return status;
+}
+
+int stay_level(const struct verb *v, const char *text, int *ret_level)
+{
+	static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+	int level = -1;
+
+	for (int i = 0; text && levels[i]; i++)
+		if (strcmp(text, levels[i]) == 0)
+			level = i;
+	if (text && level < 0)
+		return opts_fail(v, "--log-level: must be error, warning, info or debug");
+	*ret_level = level;
+	return -1;
+}
+
+void stay_log(int level, const struct weir_policy *p, bool json)
+{
+	log_open(level >= 0 ? (enum log_level)level : (enum log_level)p->log_level,
+		json || p->log_form == WEIR_POLICY_LOG_JSON ? LOG_FORM_JSON : LOG_FORM_TEXT);
+}
+
+int stay_pidfile(const char *path, struct weir_err *err)
+{
+	char text[32], *part = NULL;
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid()), rc;
+
+	/* Renamed, so that whoever sees it finds the number in it. */
+	if (asprintf(&part, "%s.part", path) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = files_write(part, text, (size_t)n, err);
+	if (rc == 0 && rename(part, path) < 0)
+		rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	free(part);
+	return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * measure-put: how what was measured is called, wherever it was measured.
+ *
+ * The simulator (measure.c) and the gateways of a live run both put what they count here, so that one
+ * claim reads either. weir-scenario(5), "What is measured", lists the names.
+ */
+#ifndef WEIR_SIM_MEASURE_PUT_H
+#define WEIR_SIM_MEASURE_PUT_H
+
+#include "base/hist.h"
+#include "gate/gate.h"
+#include "sim/metrics.h"
+
+/* What happened from one time to another, of a tenant, a host, a device, a link or all. */
+struct measure_flow {
+	double span;                    /* s */
+	double ios, bytes;              /* completed */
+	double latency_ms, outstanding; /* means */
+	double latency_ns;              /* summed */
+};
+void measure_flow_add(struct measure_flow *to, const struct measure_flow *from); /* but not span */
+
+/* The series of a tenant, a host, a device or link, in the order in which a sample writes them. */
+struct measure_series {
+	const char *name, *unit;
+};
+#define MEASURE_TENANT_SERIES  5
+#define MEASURE_HOST_SERIES    4
+#define MEASURE_STATION_SERIES 5 /* the last, capacity, only where it is learned */
+extern const struct measure_series measure_tenant_series[MEASURE_TENANT_SERIES],
+	measure_host_series[MEASURE_HOST_SERIES], measure_station_series[MEASURE_STATION_SERIES];
+/* Makes `n` series PREFIX.NAME; their handles into ret[0 … n − 1], which may hold an error. */
+void measure_name_series(struct metrics *m, const char *prefix, const struct measure_series *series,
+	size_t n, int *ret);
+
+/* The values of a run. All: 0, or what metrics_put says. `sort` is "tenant" or "inside"; the hist is in
+ * ns; wait_ns is request·ns by cause, over the flow's span. */
+int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
+int measure_put_hist(struct metrics *m, const char *sort, const char *host, const char *path,
+	const struct weir_hist *h);
+int measure_put_wait(struct metrics *m, const char *host, const char *path,
+	const double wait_ns[WEIR_CAUSES], const struct measure_flow *f);
+
+#endif

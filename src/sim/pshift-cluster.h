@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-cluster: servers and buckets under pShift, at the level of tokens and requests counted.
+ *
+ * A scenario with `cluster:` instead of devices and hosts is run here: thousands of buckets on tens to
+ * thousands of servers, for which a gate and a request of its own each would be too much (the paper's
+ * simulator, §IV-B, does as we do). The servers' and the controller's machines, and the messages between
+ * them as bytes, are those of src/ctl and src/wire; what is simulated is the network (delay, loss), the
+ * demand, and a server that does `capacity` requests a second in the order of Algorithm 1, slot by slot:
+ * round robin among those with R-tokens, then among the rest that may be served.
+ *
+ *   pshift-cluster.c   time, servers, messages
+ *   pshift-load.c      who wants what where, and when that changes
+ *   pshift-judge.c     what came of it, period by period, beside what any allocation could have done
+ *   pshift-read.c      the scenario's map
+ */
+#ifndef WEIR_SIM_PSHIFT_CLUSTER_H
+#define WEIR_SIM_PSHIFT_CLUSTER_H
+
+#include "base/heap.h"
+#include "base/rng.h"
+#include "base/yamldoc.h"
+#include "ctl/capacity.h"
+#include "ctl/pshift-control.h"
+#include "ctl/pshift-server.h"
+#include "sim/metrics.h"
+#include "sim/sim.h"
+
+struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
+	uint32_t servers, buckets;
+	double capacity; /* requests a second, of each server */
+	double noise;    /* of it, from slot to slot: ± this part */
+	double guess;    /* what servers take their capacity for, as a part of it */
+	bool learn;      /* … and learn it */
+	weir_time period, interval, slot, delay; /* interval 0: it adapts */
+	double loss;
+	double reserved;      /* Σ reservations ÷ what all servers can do; or 0 and: */
+	double reservation;   /* requests a second, of each bucket */
+	double limit;         /* ÷ reservation; 0: none */
+	double zipf;          /* of reservations, and of a bucket's demand over its servers */
+	double demand;        /* ÷ reservation; or 0 and: */
+	uint32_t outstanding; /* requests that always wait, at each of its servers */
+	uint32_t least, most; /* servers that a bucket is active at */
+	bool nested;          /* bucket i is active at servers 1 … i, and stays */
+	double changes;       /* of a bucket's servers, a period */
+	bool control;         /* else nobody has tokens, and all are served in turn */
+	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
+	weir_time settle;     /* before this nothing is judged */
+};
+
+/* The scenario's map. 0 or -EINVAL. */
+int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, struct weir_err *err);
+/* 0, or a negative errno and why. */
+int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time duration,
+	uint64_t seed, const struct sim_options *options, struct metrics **ret,
+	struct sim_cost *ret_cost, struct weir_err *err);
+
+/* ---- for its own files, and for whoever has real servers in the place of the simulated ones: they draw
+ * from the same seed the same demand, and are judged by the same judge. */
+
+struct pshift_place { /* one bucket at one server */
+	uint32_t bucket;
+	uint32_t index;    /* of the server's machine */
+	bool listed;       /* among those that have something */
+	double rate, part; /* arrivals a second; a fraction of one */
+	uint32_t loop;     /* requests that always wait */
+	uint64_t arrived, served, queued;
+	double waited; /* request·ns */
+	int64_t r, l;
+	/* of this period, for the judge: */
+	uint64_t served0, arrived0, queued0;
+	weir_time open; /* time for which it had a loop */
+};
+
+struct pshift_site { /* a server */
+	struct pshift_cluster *cluster;
+	uint32_t number;
+	struct pshift_server *server;
+	weir_time offset; /* of its clock */
+	struct pshift_place *places;
+	size_t n, room;
+	uint32_t *listed, *turn; /* places that have something; those whose turn it is */
+	size_t n_listed;
+	uint32_t next; /* where the round robin goes on */
+	double credit;
+	struct capacity capacity;
+	struct capacity_totals totals;
+	struct pshift_server_load *loads;
+	struct rng rng;
+};
+
+struct pshift_bucket {
+	int64_t reservation, limit; /* a period */
+	uint32_t *at;               /* servers it is active at now */
+	uint32_t n_at;
+	weir_time *moves; /* when it changes, in order */
+	size_t n_moves, moved;
+};
+
+struct pshift_parcel { /* a message under way */
+	uint8_t *bytes;
+	size_t n;
+	uint32_t server;
+	bool up;
+};
+
+struct pshift_cluster {
+	struct pshift_cluster_config config;
+	weir_time now, duration;
+	uint64_t period; /* and when it began */
+	weir_time began;
+	struct pshift_site *sites;
+	struct pshift_bucket *buckets;
+	struct pshift_control *control;
+	uint64_t instances;
+	struct rng rng;
+	struct heap under_way;
+	struct pshift_parcel *parcels;
+	size_t n_parcels, room_parcels;
+	uint32_t *free_parcels;
+	size_t n_free;
+	struct lease_message in; /* as read */
+	struct heap moves;
+	struct pshift_ids *pairs; /* of a bucket and a server, to the place */
+	int failed;               /* sticky */
+
+	/* measured */
+	uint64_t messages[2], bytes[2], entries[2]; /* to the controller; from it */
+	uint64_t served;
+	struct pshift_judge *judge;
+	struct metrics *metrics;
+};
+
+/* The bucket's place at the server, made if it is new; NULL: no memory. */
+struct pshift_place *pshift_cluster_place(
+	struct pshift_cluster *c, uint32_t bucket, uint32_t server);
+
+/* 0 or a negative errno. */
+int pshift_cluster_new(const struct pshift_cluster_config *config, weir_time duration,
+	uint64_t seed, struct pshift_cluster **ret);
+void pshift_cluster_free(struct pshift_cluster *c);
+
+int pshift_load_begin(struct pshift_cluster *c);
+int pshift_load_step(struct pshift_cluster *c); /* what changes up to now */
+void pshift_load_end(struct pshift_cluster *c);
+
+int pshift_judge_begin(struct pshift_cluster *c);
+int pshift_judge_period(struct pshift_cluster *c); /* one has ended */
+int pshift_judge_report(struct pshift_cluster *c);
+void pshift_judge_end(struct pshift_cluster *c);
+
+#endif

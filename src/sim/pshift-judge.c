@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-judge: what the buckets of a simulated cluster got in each period, beside what any allocation
+ * could have given them.
+ *
+ * METHOD  When a period has ended, all is known: what came to each server, or could have come of a closed
+ *         loop, and what each server can do. alg/pshift places the reservations on that; what it cannot
+ *         place is the intrinsic error (§IV-B), and the buckets of its minimum cut are those that cannot
+ *         all be met. A bucket is to get its reservation, or its demand where that is less.
+ */
+#include "sim/pshift-cluster.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW 16 /* buckets that are shown one by one */
+
+struct pshift_judge {
+	struct pshift *alg;
+	size_t room;
+	uint32_t *first, *server;
+	int64_t *demand, *tokens, *capacity, *reservation;
+	uint64_t *served; /* by bucket, of the period */
+	struct pshift_input in;
+	/* summed over the periods that count */
+	uint64_t periods, buckets, able; /* able: those that some allocation can meet */
+	uint64_t reached95, able95, able99, over;
+	uint64_t asked, placed, served_all;
+	double most_of_limit;
+	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
+	uint64_t mark_served, mark_messages[2], mark_bytes[2];
+};
+
+int pshift_judge_begin(struct pshift_cluster *c)
+{
+	struct pshift_judge *j = calloc(1, sizeof(*j));
+	size_t b = c->config.buckets;
+
+	if (!j)
+		return -ENOMEM;
+	c->judge = j;
+	j->first = calloc(b + 2, sizeof(*j->first));
+	j->reservation = calloc(b, sizeof(*j->reservation));
+	j->served = calloc(b, sizeof(*j->served));
+	j->capacity = calloc(c->config.servers, sizeof(*j->capacity));
+	for (size_t i = 0; i < FEW; i++)
+		j->least[i] = INFINITY;
+	if (!j->first || !j->reservation || !j->served || !j->capacity)
+		return -ENOMEM;
+	return pshift_new(&j->alg);
+}
+
+void pshift_judge_end(struct pshift_cluster *c)
+{
+	struct pshift_judge *j = c->judge;
+
+	if (!j)
+		return;
+	pshift_free(j->alg);
+	free(j->first);
+	free(j->server);
+	free(j->demand);
+	free(j->tokens);
+	free(j->capacity);
+	free(j->reservation);
+	free(j->served);
+	free(j);
+}
+
+static int make_room(struct pshift_judge *j, size_t n)
+{
+	if (n <= j->room)
+		return 0;
+	free(j->server);
+	free(j->demand);
+	free(j->tokens);
+	j->room = 0;
+	j->server = calloc(n, sizeof(*j->server));
+	j->demand = calloc(n, sizeof(*j->demand));
+	j->tokens = calloc(n, sizeof(*j->tokens));
+	if (!j->server || !j->demand || !j->tokens)
+		return -ENOMEM;
+	j->room = n;
+	return 0;
+}
+
+/* ---- a period */
+
+static int64_t demand_of(const struct pshift_cluster *c, const struct pshift_place *p)
+{
+	double could = c->config.capacity * (double)p->open / (double)WEIR_SEC;
+	int64_t came = (int64_t)(p->arrived - p->arrived0 + p->queued0);
+
+	return could > (double)came ? (int64_t)could : came;
+}
+
+/* The places of all servers in the order of buckets. */
+static int gather(struct pshift_cluster *c)
+{
+	struct pshift_judge *j = c->judge;
+	size_t n = 0;
+	int r;
+
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		n += c->sites[s].n;
+	r = make_room(j, n);
+	if (r)
+		return r;
+	memset(j->first, 0, (c->config.buckets + 2) * sizeof(*j->first));
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t k = 0; k < c->sites[s].n; k++)
+			j->first[c->sites[s].places[k].bucket + 2]++;
+	for (size_t i = 2; i < c->config.buckets + 2; i++)
+		j->first[i] += j->first[i - 1];
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t k = 0; k < c->sites[s].n; k++) {
+			const struct pshift_place *p = &c->sites[s].places[k];
+			uint32_t at = j->first[p->bucket + 1]++;
+
+			j->server[at] = s;
+			j->demand[at] = demand_of(c, p);
+		}
+	return 0;
+}
+
+/* What any allocation could have done; which buckets it could not. */
+static int best(struct pshift_cluster *c, struct pshift_cut *ret_cut, struct pshift_result *ret)
+{
+	struct pshift_judge *j = c->judge;
+	double can = c->config.capacity * (double)c->config.period / (double)WEIR_SEC;
+	int r = gather(c);
+
+	if (r)
+		return r;
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		j->capacity[s] = (int64_t)can;
+	for (uint32_t i = 0; i < c->config.buckets; i++)
+		j->reservation[i] = c->buckets[i].reservation;
+	j->in = (struct pshift_input){.servers = c->config.servers,
+		.buckets = c->config.buckets,
+		.capacity = j->capacity,
+		.reservation = j->reservation,
+		.first = j->first,
+		.server = j->server,
+		.demand = j->demand};
+	r = pshift_allocate(j->alg, &j->in, NULL, j->tokens, NULL, ret);
+	return r ? r : pshift_explain(j->alg, &j->in, j->tokens, ret_cut);
+}
+
+static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
+{
+	struct pshift_judge *j = c->judge;
+	const struct pshift_bucket *b = &c->buckets[i];
+	double served = (double)j->served[i], demand = 0, due;
+	double rate = served * (double)WEIR_SEC / (double)c->config.period;
+
+	for (uint32_t p = j->first[i]; p < j->first[i + 1]; p++)
+		demand += (double)j->demand[p];
+	due = fmin((double)b->reservation, demand);
+	j->buckets++;
+	j->able += able;
+	j->reached95 += served >= 0.95 * due;
+	j->able95 += able && served >= 0.95 * due;
+	j->able99 += able && served >= 0.99 * due;
+	if (b->limit != LEASE_NO_LIMIT) {
+		j->over += served > (double)b->limit;
+		j->most_of_limit = fmax(j->most_of_limit, served / (double)b->limit);
+	}
+	if (i >= FEW)
+		return;
+	j->rate[i] += rate;
+	j->least[i] = fmin(j->least[i], rate);
+	j->most[i] = fmax(j->most[i], rate);
+}
+
+static void next_period(struct pshift_cluster *c)
+{
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t k = 0; k < c->sites[s].n; k++) {
+			struct pshift_place *p = &c->sites[s].places[k];
+
+			p->served0 = p->served;
+			p->arrived0 = p->arrived;
+			p->queued0 = p->queued;
+			p->open = 0;
+		}
+}
+
+static int series(struct pshift_cluster *c, double met, double intrinsic)
+{
+	double t = (double)c->now / (double)WEIR_SEC;
+	int a = metrics_series(c->metrics, "pshift.met", "");
+	int b = metrics_series(c->metrics, "pshift.intrinsic_then", "");
+	int r = a < 0 ? a : b < 0 ? b : metrics_append(c->metrics, a, t, met);
+
+	r = r ? r : metrics_append(c->metrics, b, t, intrinsic);
+	for (uint32_t i = 0; r == 0 && i < FEW && i < c->config.buckets; i++) {
+		int s = metrics_seriesf(c->metrics, "iops", "bucket.%u.throughput", i + 1);
+
+		r = s < 0 ? s
+			  : metrics_append(c->metrics, s, t,
+				    (double)c->judge->served[i] * (double)WEIR_SEC /
+					    (double)c->config.period);
+	}
+	return r;
+}
+
+int pshift_judge_period(struct pshift_cluster *c)
+{
+	struct pshift_judge *j = c->judge;
+	uint64_t able = j->able, able95 = j->able95, all = j->buckets;
+	struct pshift_result result;
+	struct pshift_cut cut;
+	int r = best(c, &cut, &result);
+
+	if (r)
+		return r;
+	memset(j->served, 0, c->config.buckets * sizeof(*j->served));
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t k = 0; k < c->sites[s].n; k++) {
+			const struct pshift_place *p = &c->sites[s].places[k];
+
+			j->served[p->bucket] += p->served - p->served0;
+		}
+	if (c->now <= c->config.settle) {
+		j->mark_served = c->served;
+		memcpy(j->mark_messages, c->messages, sizeof(c->messages));
+		memcpy(j->mark_bytes, c->bytes, sizeof(c->bytes));
+		next_period(c);
+		return 0;
+	}
+	j->periods++;
+	j->asked += (uint64_t)result.asked;
+	j->placed += (uint64_t)result.phi;
+	for (uint32_t i = 0; i < c->config.buckets; i++)
+		count_bucket(c, i, cut.bucket[i] == cut.n);
+	next_period(c);
+	able = j->able - able;
+	return series(c, able ? (double)(j->able95 - able95) / (double)able : 1,
+		1 - (double)able / (double)(j->buckets - all));
+}
+
+/* ---- the whole */
+
+static int put_messages(struct pshift_cluster *c)
+{
+	static const char *const ways[] = {"reports", "grants"};
+	struct pshift_judge *j = c->judge;
+	double periods = (double)j->periods, servers = (double)c->config.servers;
+	int r = 0;
+
+	for (int k = 0; r == 0 && k < 2; k++) {
+		double n = (double)(c->messages[k] - j->mark_messages[k]);
+		double bytes = (double)(c->bytes[k] - j->mark_bytes[k]);
+
+		if ((r = metrics_putf(c->metrics, "a period", n / periods, "pshift.%s", ways[k])) ||
+			(r = metrics_putf(c->metrics, "B a period", bytes / periods,
+				 "pshift.%s_bytes", ways[k])) ||
+			(r = metrics_putf(c->metrics, "a period and server", n / periods / servers,
+				 "pshift.%s_each", ways[k])))
+			break;
+		r = metrics_putf(c->metrics, "B a period and server", bytes / periods / servers,
+			"pshift.%s_bytes_each", ways[k]);
+	}
+	return r;
+}
+
+static int put_few(struct pshift_cluster *c)
+{
+	const struct pshift_judge *j = c->judge;
+	double periods = (double)j->periods;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < FEW && i < c->config.buckets; i++) {
+		if ((r = metrics_putf(
+			     c->metrics, "iops", j->rate[i] / periods, "bucket.%u.iops", i + 1)) ||
+			(r = metrics_putf(
+				 c->metrics, "iops", j->least[i], "bucket.%u.least", i + 1)))
+			break;
+		r = metrics_putf(c->metrics, "iops", j->most[i], "bucket.%u.most", i + 1);
+	}
+	return r;
+}
+
+int pshift_judge_report(struct pshift_cluster *c)
+{
+	struct pshift_judge *j = c->judge;
+	struct pshift_control_status s = {0};
+	double buckets = (double)j->buckets, able = (double)j->able;
+	double seconds = (double)(c->config.period * (weir_time)j->periods) / (double)WEIR_SEC;
+	int r;
+
+	if (!j->periods)
+		return -ENODATA;
+	if (c->control)
+		pshift_control_status(c->control, &s);
+	const struct {
+		const char *name, *unit;
+		double value;
+	} values[] = {{"pshift.reached95", "", (double)j->reached95 / buckets},
+		{"pshift.able95", "", able > 0 ? (double)j->able95 / able : 1},
+		{"pshift.able99", "", able > 0 ? (double)j->able99 / able : 1},
+		{"pshift.error", "", 1 - (double)j->reached95 / buckets},
+		{"pshift.intrinsic", "", 1 - able / buckets},
+		{"pshift.short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
+		{"pshift.over", "", (double)j->over / buckets},
+		{"pshift.most_of_limit", "", j->most_of_limit},
+		{"pshift.periods", "", (double)j->periods},
+		{"pshift.throughput", "iops", (double)(c->served - j->mark_served) / seconds},
+		{"pshift.rounds", "", (double)s.rounds},
+		{"pshift.interval", "ms", (double)s.interval / (double)WEIR_MS}};
+
+	r = put_messages(c);
+	for (size_t k = 0; r == 0 && k < sizeof(values) / sizeof(values[0]); k++)
+		r = metrics_put(c->metrics, values[k].name, values[k].unit, values[k].value);
+	return r ? r : put_few(c);
+}

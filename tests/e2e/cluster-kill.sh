@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The controller of a cluster dies, and comes back: nobody passes its max in any period, and whose demand does not move
+# keeps its min. Without it servers go on with what they held, and then with what the policy gives each.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-cluster.sh"
+
+cluster_key key
+cluster_files 3
+control c control.yaml
+cluster_up 3
+await c 'd["state"]' granting
+
+# From 3 s to 5.5 s of ten there is no controller: within the four periods for which entitlements hold.
+round_of()
+{
+	cluster_load 3 10 &
+	load=$!
+	sleep 3
+	kill -KILL "$(cat c.pid)"
+	sleep 1.5
+	curl -s --unix-socket s1.api http://localhost/v1/status >held.json
+	sleep 1
+	control c control.yaml
+	wait "$load" || fail "weir load"
+	python3 -B - "$WEIR_SOURCE/tests/e2e" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from periods import *
+got = periods(read("series.csv"), 10, 20)
+print(got)
+for tenant, all in got.items():
+    if max(all) > 300 * 1.01 + 4:
+        sys.exit("%s passes its max: %s" % (tenant, all))
+    if min(all) < 150 * 0.9 or sum(all) < 150 * 0.99 * len(all):
+        sys.exit("%s has not its min: %s" % (tenant, all))
+END
+}
+for round in 1 2 3; do
+	round_of && break
+	[ "$round" -lt 3 ] || fail "mins or limits are not kept without a controller"
+done
+python3 -c '
+import json
+d = json.load(open("held.json"))
+p = d["resources"][0]["pshift"]
+assert p["state"] in ("leased", "held"), p["state"]
+assert not d["controllers"][0]["up"] and d["controllers"][0]["why"], d["controllers"]' || fail "what s1 said of it"
+has s1.log controller-lost
+[ "$(grep -c controller-lost s1.log)" -le 3 ] || fail "it is said at every attempt"
+await c 'd["state"]' granting
+await s1 'd["resources"][0]["pshift"]["state"]' leased
+
+# For good: every server has its part of each max, so that together they are no more than it.
+kill -KILL "$(cat c.pid)"
+await s2 'd["resources"][0]["pshift"]["state"]' static
+[ "$(cluster_state s2 '{l["tenant"]: l["cap"] for l in d["resources"][0]["pshift"]["leases"]}')" = "{'b2': 150, 'b3': 100}" ] ||
+	fail "static parts: $(cluster_state s2 'd["resources"][0]["pshift"]["leases"]')"
+for s in 1 2 3; do
+	serve_stop "s$s"
+done

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# lib-cluster.sh: for tests of servers under one controller. After lib-serve.sh: `. "$WEIR_SOURCE/tests/lib-cluster.sh"`
+# Tenant bI may have 150 requests a second at least and 300 at most, on servers s1 … sI; a server is said to do 250. So few,
+# of 43 ms each, that a busy machine can keep up.
+
+cluster_period=1s
+
+# cluster_key NAME: a key in ./NAME
+cluster_key()
+{
+	(umask 077 && head -c 32 /dev/urandom >"$1")
+}
+
+# cluster_files N [CONTROLLERS]: tenants.yaml, control.yaml, and s1.yaml … sN.yaml. A server does half more than it is
+# said to: a busy machine takes some of it.
+cluster_files()
+{
+	servers=$(seq -s ', ' -f 's%g' "$1")
+	head="cluster: {name: test, key: key, controller: [${2:-\"unix:$PWD/c.sock\"}], servers: [$servers], period: $cluster_period"
+	{
+		echo "tenants:"
+		for b in $(seq "$1"); do
+			echo "  - {name: b$b, min: 150 iops, max: 300 iops, servers: [$(seq -s ', ' -f 's%g' "$b")], match: {export: b$b}}"
+		done
+	} >tenants.yaml
+	printf '%s, listen: "unix:%s"}\napi: "unix:%s"\ntenants: tenants.yaml\n' "$head" "$PWD/c.sock" "$PWD/c.api" >control.yaml
+	for s in $(seq "$1"); do
+		{
+			echo "$head}"
+			echo "listen: \"unix:$PWD/s$s.sock\""
+			echo "resources: [{name: s$s, back: \"model:server,rate=375,service=fixed,servers=16+memory:40M\","
+			echo "  depth: 16, capacity: 250 iops, controller: pshift}]"
+			echo "exports:"
+			for b in $(seq "$s" "$1"); do
+				echo "  - {name: b$b, resource: s$s, offset: $((b - 1))0 MiB, size: 10 MiB}"
+			done
+			echo "tenants: tenants.yaml"
+		} >"s$s.yaml"
+	done
+}
+
+# control NAME ARGUMENT...: starts `weir control ARGUMENT...` and waits until servers may connect, as serve does.
+control()
+{
+	name=$1
+	shift
+	rm -f "$name.pid"
+	weir control --pidfile "$name.pid" "$@" >"$name.out" 2>"$name.log" </dev/null &
+	serve_child=$!
+	serve_all="${serve_all-} $serve_child"
+	trap 'kill -KILL $serve_all 2>/dev/null; serve_cleanup' EXIT
+	serve_ready "$name" "weir control $*"
+}
+
+# cluster_up N: the servers; with an API each in ./sI.api
+cluster_up()
+{
+	for s in $(seq "$1"); do
+		serve "s$s" --api "unix:$PWD/s$s.api" "s$s.yaml"
+	done
+}
+
+# cluster_state WHERE EXPRESSION: in Python, of `d`, the status that is told at ./WHERE.api
+cluster_state()
+{
+	curl -s --unix-socket "$1.api" http://localhost/v1/status | python3 -c "
+import json
+import sys
+d = json.load(sys.stdin)
+print($2)"
+}
+
+# await WHERE EXPRESSION WANTED: until it is so, for 10 s at most
+await()
+{
+	tries=0
+	until [ "$(cluster_state "$1" "$2")" = "$3" ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 200 ] || fail "$1: $2 is $(cluster_state "$1" "$2"), not $3"
+		sleep 0.05
+	done
+}
+
+# cluster_load N SECONDS: 16 reads of every tenant under way at every one of its servers; ./series.csv is left
+cluster_load()
+{
+	jobs=
+	for s in $(seq "$1"); do
+		for b in $(seq "$s" "$1"); do
+			jobs="$jobs b$b-s$s=nbd+unix:///b$b?socket=$PWD/s$s.sock"
+		done
+	done
+	weir load --depth 16 --duration "$2s" --series series.csv --json $jobs >load.json
+}

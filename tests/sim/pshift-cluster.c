@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pshift-cluster: what a scenario may say of a cluster, and that it does it. */
+#include "sim/metrics.h"
+#include "sim/sim.h"
+#include "test.h"
+#include <errno.h>
+
+static int parse(const char *map, struct scenario **ret, struct weir_err *err)
+{
+	char text[2000];
+	int n = snprintf(text, sizeof(text), "duration: 6100ms\ncluster: {%s}\n", map);
+
+	return scenario_parse(text, (size_t)n, "test", NULL, 0, ret, err);
+}
+
+static void refused(const char *map, const char *why)
+{
+	struct weir_err err = {""};
+	struct scenario *s;
+
+	CHECK_INT(parse(map, &s, &err), -EINVAL);
+	if (!strstr(err.text, why))
+		FAIL("'%s' does not say '%s'", err.text, why);
+}
+
+static struct metrics *run(const char *map, uint64_t seed)
+{
+	struct sim_options options = {.seed = seed, .seed_set = 1};
+	struct weir_err err = {""};
+	struct metrics *m;
+	struct scenario *s;
+
+	if (parse(map, &s, &err) || sim_run(s, &options, &m, NULL, &err))
+		FAIL("%s", err.text);
+	scenario_free(s);
+	return m;
+}
+
+static double get(const struct metrics *m, const char *name)
+{
+	double v;
+
+	if (metrics_get(m, name, &v))
+		FAIL("no %s", name);
+	return v;
+}
+
+static void test_the_map(void)
+{
+	refused("servers: 2", "'reserved' or 'reservation'");
+	refused("servers: 2, reserved: 1, reservation: 5 iops", "'reserved' or 'reservation'");
+	refused("servers: 2, reserved: 1", "'demand' or 'outstanding'");
+	refused("servers: 2, reserved: 1, demand: 1, active: 3", "active: must be");
+	refused("servers: 2, reserved: 1, demand: 1, active: [2, 1]", "active: must be");
+	refused("servers: 2, reserved: 1, demand: 1, active: [1]", "list of two");
+	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
+	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
+	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "from 0 to 1");
+	refused("servers: 2, reserved: 1, demand: 1, capacity: 1 MB/s", "must be in iops");
+	refused("servers: 20000, buckets: 1M, limit: 2, reserved: 1, demand: 1", "more than");
+	refused("servers: 2, reserved: 1, demand: 1, colour: red", "colour");
+}
+
+#define NESTED                                                                                     \
+	"servers: 3, buckets: 3, capacity: 2k iops, period: 1s, slot: 1ms, settle: 1500ms, "       \
+	"reservation: 1k iops, outstanding: 5, nested: true"
+
+/* In turn bucket 1 gets a third of server 1; with tokens it gets its reservation. */
+static void test_reservation(void)
+{
+	struct metrics *none = run(NESTED ", control: false", 1);
+	struct metrics *tokens = run(NESTED, 1);
+
+	CHECK_NEAR(get(none, "bucket.1.iops"), 667, 0.02);
+	CHECK(get(tokens, "bucket.1.least") >= 990);
+	CHECK(get(tokens, "pshift.able99") == 1);
+	CHECK(get(tokens, "pshift.throughput") >= 0.98 * get(none, "pshift.throughput"));
+	metrics_free(none);
+	metrics_free(tokens);
+}
+
+/* No limit is passed, not by one, with messages lost and the controller away for a while. */
+static void test_limit(void)
+{
+	struct metrics *m = run(NESTED ", limit: 1.5, loss: 0.2, kill: [2200ms, 3900ms]", 2);
+
+	CHECK(get(m, "pshift.over") == 0);
+	CHECK(get(m, "pshift.most_of_limit") <= 1);
+	CHECK(get(m, "bucket.3.most") <= 1500 && get(m, "bucket.3.least") >= 1200);
+	CHECK(get(m, "bucket.1.least") >= 950);
+	metrics_free(m);
+}
+
+/* What cannot be is said to be: two thirds of what one server can do, three times over. */
+static void test_intrinsic(void)
+{
+	struct metrics *m =
+		run("servers: 1, buckets: 3, capacity: 900 iops, period: 1s, slot: 1ms, "
+		    "reservation: 600 iops, outstanding: 5, active: 1",
+			1);
+
+	CHECK_NEAR(get(m, "pshift.short"), 0.5, 0.01);
+	CHECK(get(m, "pshift.intrinsic") == 1);
+	metrics_free(m);
+}
+
+/* Demand that stays is not reported again and again. */
+static void test_quiet(void)
+{
+	struct metrics *m =
+		run("servers: 4, buckets: 40, capacity: 2k iops, period: 1s, slot: 5ms, "
+		    "settle: 2500ms, reserved: 0.5, demand: 1, active: 2",
+			1);
+
+	CHECK(get(m, "pshift.reports_each") <= 6);
+	CHECK(get(m, "pshift.grants_each") <= 4);
+	CHECK(get(m, "pshift.interval") >= 490);
+	metrics_free(m);
+}
+
+static void test_same_again(void)
+{
+	static const char map[] =
+		"servers: 4, buckets: 50, capacity: 1k iops, period: 1s, "
+		"reserved: 0.9, demand: 1.5, active: [1, 4], changes: 2, noise: 0.2";
+	struct metrics *a = run(map, 7), *b = run(map, 7), *c = run(map, 8);
+
+	CHECK(metrics_count(a) == metrics_count(b));
+	for (size_t i = 0; i < metrics_count(a); i++)
+		CHECK(metrics_at(a, i).is_series ||
+			metrics_at(a, i).value == metrics_at(b, i).value);
+	CHECK(get(a, "bucket.1.iops") != get(c, "bucket.1.iops"));
+	metrics_free(a);
+	metrics_free(b);
+	metrics_free(c);
+}
+
+int main(void)
+{
+	RUN(test_the_map);
+	RUN(test_reservation);
+	RUN(test_limit);
+	RUN(test_intrinsic);
+	RUN(test_quiet);
+	RUN(test_same_again);
+	return 0;
+}
