@@ -4,9 +4,10 @@
  * give priority are in profile.h. Inline, since every request comes by.
  *
  * METHOD  Buckets that are filled together have one stamp, as of which their levels are true: the
- *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a bucket admits at `now` follows from its level and the span
- *         since. They are filled when somebody pays; so who passes without an R-token leaves the
- *         R-buckets alone, and what was known of when there is one stays true.
+ *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a
+ *         bucket admits at `now` follows from its level and the span since. They are filled when
+ *         somebody pays; so who passes without an R-token leaves the R-buckets alone, and what was
+ *         known of when there is one stays true.
  */
 #ifndef WEIR_GATE_LIMITS_H
 #define WEIR_GATE_LIMITS_H
@@ -117,8 +118,9 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 /* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that
  * changes from small requests to large has its bytes guaranteed again that soon. */
 
-/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
- * guarantees together are worth the largest and not their sum; else the L-buckets pay. */
+/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count
+ * the request pay for it, so that several guarantees together are worth the largest and not their sum;
+ * else the L-buckets pay. */
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now);
 
 /* ---- the same for a pair, whose buckets are these */
