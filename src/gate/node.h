@@ -54,8 +54,8 @@ enum node_flags {
 /* What the head waits for, besides the window and its turn. */
 #define NODE_STATE (NODE_HELD | NODE_TOKENS)
 
-/* In `may`: the leaf has a pair of buckets (limits.h), for which the head's costs will do, and the head
- * waits for nothing but the window and its turn. So it is mostly, and there is a short way
+/* In `may`: the leaf has no buckets but of a profile, or a pair (limits.h) for which the head's costs will
+ * do, and the head waits for nothing but the window and its turn. So it is mostly, and there is a short way
  * for it. */
 #define NODE_PLAIN 8
 /* Also there: the timer is set to when the head fits its profile, so that then nobody has to ask. */

@@ -72,7 +72,8 @@ void stand_held(struct stand s, uint32_t n, struct node *node)
 	const struct limits *l = &node->limits;
 
 	stand_state(&s, node, NODE_HELD);
-	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
+	timer_set_tick(&s.g->timer, &node->timer, n,
+		timer_tick(limits_when_all(l->b, l->n_hold, node->head, l->stamp)));
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -103,8 +104,10 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	stand_better(&s, n, node, stand_seen(&s, node));
-	if (l->pair && limits_narrow(node->own, node->head) && !(node->flags & NODE_ABOVE))
+	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
+		stand_better(&s, n, node, stand_seen(&s, node));
+	if ((!l->n || (l->pair && limits_narrow(node->own, node->head))) &&
+		!(node->flags & NODE_ABOVE))
 		node->may |= NODE_PLAIN;
 }
 

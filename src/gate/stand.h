@@ -166,7 +166,12 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	const struct weir_req *head = node->head;
 
 	node->may = 0;
-	if (!limits_narrow(node->own, head)) {
+	if (!node->limits.n) {
+		node->may = NODE_PLAIN;
+		stand_enter(s, n, node, NODE_REST);
+		if (node->priority != NODE_NO_PRIORITY)
+			stand_better(s, n, node, s->now);
+	} else if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node);
 	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
 		stand_held(*s, n, node);

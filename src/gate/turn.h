@@ -251,7 +251,8 @@ POOL_HOT struct weir_req *turn_pass_plain(
 
 	turn_tag(turn->lane, node_entry(node, class), turn_cost(s, r) * node->per_weight,
 		turn->ring);
-	limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+	if (node->limits.n)
+		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (turn->slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
 	turn_leave(s, node, r, class, full, true);
