@@ -96,6 +96,11 @@ static void start(int fd, uint8_t how)
 	MUST(front_nbd_start(&gateway, &s) == 0);
 }
 
+static bool is_empty(const struct front_nbd_ring *r)
+{
+	return r->next == r;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const size_t cuts[] = {1, 27, 4096, SIZE};
@@ -121,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	close(fd[1]);
 	MUST(chunk_held(worker.pool) == 0);
 	MUST(worker.fronts->n_used == 0 && worker.fronts->rest_bytes == 0);
-	MUST(!worker.fronts->todo && !worker.fronts->paused);
+	MUST(!worker.fronts->todo && is_empty(&worker.fronts->waiting) &&
+		is_empty(&worker.fronts->looked));
 	MUST(resource->n_clients == 0 && resource->inside == 0 && resource->queued == 0);
 	return 0;
 }

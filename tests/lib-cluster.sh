@@ -81,6 +81,13 @@ await()
 	done
 }
 
+# cluster_watch N SECONDS: what the servers count to each period, in the background; ./ledgers says what came of it
+cluster_watch()
+{
+	python3 -B "$WEIR_SOURCE/tests/e2e/ledgers.py" "$2" 300 $(seq -f "$PWD/s%g.api" "$1") >ledgers 2>&1 &
+	watch=$!
+}
+
 # cluster_load N SECONDS: 16 reads of every tenant under way at every one of its servers; ./series.csv is left
 cluster_load()
 {

@@ -257,18 +257,21 @@ static void count(struct pshift_flow *f, size_t b, int64_t *restrict gap)
 {
 	const uint32_t *restrict server = f->server;
 	const int64_t *restrict demand = f->demand, *restrict tokens = f->tokens;
-	uint64_t has = 0, can = 0;
+	uint64_t all = 0;
+	bool none = false, full = false;
 
 	for (uint32_t e = f->first[b], end = f->first[b + 1]; e < end; e++) {
 		uint32_t j = server[e];
 		int64_t t = tokens[e];
 
 		gap[j] += t;
-		has |= (uint64_t)(t > 0) << (j & 63);
-		can |= (uint64_t)(demand[e] > t) << (j & 63);
+		all |= PSHIFT_BIT(j);
+		none |= t == 0;
+		full |= demand[e] == t;
 	}
-	f->has[b] = has;
-	f->can[b] = can;
+	f->has[b] = f->can[b] = all;
+	if (none || full) /* few: else each entry has some and could have more */
+		pshift_masks(f, b);
 }
 
 static void part(void *arg, size_t i)

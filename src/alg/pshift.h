@@ -17,8 +17,8 @@
  *   So r + l never passes the limit, summed over the bucket's servers.
  * The same input gives the same tokens, with any number of threads.
  *
- * All numbers are whole, in requests (or any one unit), from 0 to PSHIFT_MOST. Nothing is
- * allocated by a call whose sizes no earlier one's were below. An instance belongs to one thread.
+ * All numbers are whole, in requests (or any one unit), from 0 to PSHIFT_MOST. A call allocates no
+ * memory where an earlier one had its sizes, or larger ones. An instance belongs to one thread.
  */
 #ifndef WEIR_ALG_PSHIFT_H
 #define WEIR_ALG_PSHIFT_H
@@ -61,9 +61,9 @@ struct pshift_options {
 	/* The approximation of §III-C2: only the `top` buckets with the most tokens and the `top` with
 	 * the most spare demand at each server are moved. 0: all, and phi is the optimum. */
 	size_t top;
-	/* rtokens hold the last allocation, and few demands, reservations or capacities are not what
-	 * they were then: start from it. A bucket whose tokens are no longer right (more than demand,
-	 * not the right sum) is split anew, so that any content is safe. */
+	/* rtokens and ltokens hold the last allocation, and few demands, reservations or capacities
+	 * are not what they were then: start from it. A bucket whose tokens are no longer right (more
+	 * than demand, not the right sum) is split anew, so that any content is safe. */
 	bool warm;
 	/* With `warm`: the only buckets that may have changed, ascending; the others' tokens are taken
 	 * as they are, and must be right. NULL: each is looked at, which costs a little more. */
@@ -72,8 +72,8 @@ struct pshift_options {
 };
 
 struct pshift_result {
-	int64_t phi;   /* R-tokens that will be consumed */
-	int64_t asked; /* Σ min(reservation, limit, D_i): asked − phi is the intrinsic error … */
+	int64_t phi;     /* R-tokens that will be consumed */
+	int64_t asked;   /* Σ min(reservation, limit, D_i): asked − phi is the intrinsic error */
 	int64_t unasked; /* Σ of what reservations exceed their buckets' demand by */
 	int64_t lphi;    /* L-tokens that can be consumed besides; without those of the floor */
 	int64_t before;  /* R-tokens over capacity when nothing had been shifted yet */

@@ -29,7 +29,7 @@ struct table {
 struct adaptbf_gate {
 	struct weir_gate *gate;
 	enum adaptbf_gate_mode mode;
-	double depth;
+	double depth, span;     /* requests; s */
 	struct table now, next; /* next: reserved */
 	size_t n;
 	double (*cost)(void *arg, weir_node node);
@@ -71,6 +71,11 @@ void adaptbf_gate_free(struct adaptbf_gate *d)
 	table_free(&d->now);
 	table_free(&d->next);
 	free(d);
+}
+
+void adaptbf_gate_span(struct adaptbf_gate *d, double seconds)
+{
+	d->span = seconds;
 }
 
 void adaptbf_gate_cost(struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg)
@@ -231,7 +236,8 @@ static struct weir_bucket_spec bucket(
 		.kind = d->mode == ADAPTBF_GATE_HOLD ? WEIR_HOLD : WEIR_RTOKENS,
 		.unit = WEIR_UNIT_REQUESTS,
 		.rate = rate,
-		.size = d->mode == ADAPTBF_GATE_HOLD ? d->depth * l->cost : claim,
+		.size = d->mode == ADAPTBF_GATE_HOLD ? fmax(d->depth * l->cost, d->span * rate)
+						     : claim,
 	};
 }
 

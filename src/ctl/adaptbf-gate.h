@@ -55,6 +55,9 @@ void adaptbf_gate_own(struct adaptbf_gate *d, uint64_t id, const struct weir_buc
  * false: nothing, and nothing is set. */
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
 	struct weir_bucket_spec *ret_bucket, double *ret_scale);
+/* Only for hold: a bucket holds at least what comes in in so many seconds (0, as it begins: `depth` it is), so
+ * that a thread that is late for once loses no tokens of those who have many. */
+void adaptbf_gate_span(struct adaptbf_gate *d, double seconds);
 /* What a leaf's requests cost on average, in tokens; NULL: one. A token is a request as limits count
  * them, and a large one may be several. */
 void adaptbf_gate_cost(

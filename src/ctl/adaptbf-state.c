@@ -191,7 +191,7 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	return 0;
 }
 
-static_assert(ADAPTBF_ONE == REMAINDER_ONE, "fixed point is one and the same");
+static_assert(REMAINDER_BITS == 24, "ADAPTBF_ONE says so, too");
 static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "who is not known is the pool's");
 
 void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n)

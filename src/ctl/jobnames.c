@@ -35,9 +35,11 @@ static bool grow(struct jobnames *j)
 {
 	if (j->n == j->room) {
 		size_t room = j->room ? 2 * j->room : 16;
-		char **names = realloc(j->names, room * sizeof(*names));
+		char **names = NULL;
 
-		if (!names || room >= UINT32_MAX / 4)
+		if (room < UINT32_MAX / 4) /* numbers are 32 bits in the table */
+			names = realloc(j->names, room * sizeof(*names));
+		if (!names)
 			return false;
 		j->names = names;
 		j->room = room;

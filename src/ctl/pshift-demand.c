@@ -41,6 +41,17 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came;
 }
 
+/* Where a new measurement differs from the old by no more than one request, which may have come a moment
+ * sooner or later, both count: rates of few requests would else never rest. */
+#define MOMENT 1.5
+
+static double smooth(double old, double count, double seconds)
+{
+	double new = count / seconds;
+
+	return fabs(new - old) * seconds <= MOMENT ? old + (new - old) / 4 : new;
+}
+
 void pshift_demand_measure(struct pshift_server *s, weir_time now)
 {
 	weir_time span = now - s->measured;
@@ -50,9 +61,10 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		double came = (double)(b->arrived - b->arrived0);
 
-		b->arriving = (int64_t)fmin(rint(came / seconds), (double)LEASE_TOKENS_MAX);
-		b->serving = (int64_t)fmin(
-			rint((double)(b->served - b->served0) / seconds), (double)LEASE_TOKENS_MAX);
+		b->coming = smooth(b->coming, came, seconds);
+		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
+		b->arriving = (int64_t)fmin(rint(b->coming), (double)LEASE_TOKENS_MAX);
+		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);
 		look_for_loop(b, came, span);
 		b->idle = came > 0 || b->queued ? 0 : b->idle < IDLE ? b->idle + 1 : IDLE;
 		b->arrived0 = b->arrived;

@@ -29,7 +29,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t served_at[2]; /* … and at the last two turns of a length: see static_used() */
 
 	/* The last measurement, and the counters where the running one began. */
-	int64_t arriving, serving; /* a second */
+	double coming, going;      /* a second, smoothed … */
+	int64_t arriving, serving; /* … and as whole numbers */
 	bool closed;
 	int idle; /* measurements */
 	uint64_t arrived0, served0;

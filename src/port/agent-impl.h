@@ -30,7 +30,6 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	size_t n;                        /* tenants */
 	struct resource_load *now, *was; /* n each */
 	struct parda_vm *vms;            /* n + 1 */
-	struct weir_bounds *bounds;      /* n: what each is guaranteed */
 	struct parda_decision last;
 	double held_then; /* `held` of the last step: the main thread's, as that is */
 	uint64_t steps;

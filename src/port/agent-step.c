@@ -125,14 +125,13 @@ static struct parda_vm vm_of(const struct agent_seat *s, size_t i, double span)
 {
 	const struct resource_load *now = &s->now[i], *was = &s->was[i];
 	double device_ns = grown(now->device_ns, was->device_ns);
-	const double *min = s->bounds[i].min;
 	struct parda_tenant t = {.shares = weir_policy_shares(s->policy, i),
 		.ios = (double)more(now->served, was->served),
 		.bytes = (double)more(now->bytes, was->bytes),
 		.wanting_ns = grown(now->wanting_ns, was->wanting_ns) -
 			      held_of(s, device_ns, more(now->served, was->served)),
-		.min_ios = min[weir_limit_slot(WEIR_UNIT_REQUESTS, WEIR_OPS_ALL)],
-		.min_bytes = min[weir_limit_slot(WEIR_UNIT_BYTES, WEIR_OPS_ALL)]};
+		.min_ios = now->min_ios,
+		.min_bytes = now->min_bytes};
 
 	return parda_tenant_vm(&t, span, (double)s->config.slot);
 }

@@ -21,11 +21,9 @@ static void seat_clear(struct agent_seat *s)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
-	free(s->bounds);
 	s->parda = NULL;
 	s->now = s->was = NULL;
 	s->vms = NULL;
-	s->bounds = NULL;
 }
 
 static bool same(const struct weir_policy_parda *a, const struct weir_policy_parda *b)
@@ -102,17 +100,13 @@ static int seat_room(struct agent_seat *s, const struct weir_policy *p)
 	free(s->now);
 	free(s->was);
 	free(s->vms);
-	free(s->bounds);
 	s->now = calloc(n, sizeof(*s->now));
 	s->was = calloc(n, sizeof(*s->was));
 	s->vms = calloc(n, sizeof(*s->vms));
-	s->bounds = calloc(n, sizeof(*s->bounds));
 	s->policy = p;
 	s->n = p->n_tenants;
 	s->fresh = false;
-	if (!s->now || !s->was || !s->vms || !s->bounds)
-		return -ENOMEM;
-	return weir_policy_bounds(p, s->bounds);
+	return s->now && s->was && s->vms ? 0 : -ENOMEM;
 }
 
 /* No task of the seat's is on the resource's thread: what was sent before a swap has run. */

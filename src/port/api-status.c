@@ -204,10 +204,11 @@ static json_t *tokens(int64_t n)
 
 static json_t *lease(const struct snapshot_lease *l)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "tenant", text(l->tenant),
-		"used", tokens(l->used), "claim", tokens(l->claim), "cap", tokens(l->cap),
-		"reserved", tokens(l->reserved), "limit", tokens(l->limit), "r_tokens",
-		tokens(l->r), "l_tokens", tokens(l->l), "closed_loop", l->closed);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "tenant",
+		text(l->tenant), "last_used", count(l->last), "used", tokens(l->used), "claim",
+		tokens(l->claim), "cap", tokens(l->cap), "reserved", tokens(l->reserved), "limit",
+		tokens(l->limit), "r_tokens", tokens(l->r), "l_tokens", tokens(l->l), "closed_loop",
+		l->closed);
 }
 
 static json_t *pshift(const struct snapshot_pshift *p)
@@ -219,13 +220,14 @@ static json_t *pshift(const struct snapshot_pshift *p)
 		return json_null();
 	for (size_t i = 0; i < p->n_leases; i++)
 		json_array_append_new(leases, lease(&p->leases[i]));
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"state", states[p->status.state], "period", count(p->status.period), "granted",
-		count(p->status.granted), "generation", count(p->status.generation), "interval_s",
-		seconds((double)p->status.interval), "capacity", real(p->capacity), "reports",
-		count(p->status.reports), "entries", count(p->status.entries), "taken",
-		count(p->status.taken), "refused", count(p->status.refused), "looks",
-		count(p->looks), "busy_s", seconds((double)p->busy), "leases", leases);
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"state", states[p->status.state], "period", count(p->status.period), "last_period",
+		count(p->last_period), "granted", count(p->status.granted), "generation",
+		count(p->status.generation), "interval_s", seconds((double)p->status.interval),
+		"capacity", real(p->capacity), "reports", count(p->status.reports), "entries",
+		count(p->status.entries), "taken", count(p->status.taken), "refused",
+		count(p->status.refused), "looks", count(p->looks), "busy_s",
+		seconds((double)p->busy), "leases", leases);
 }
 
 static json_t *resource(const struct snapshot_resource *r)

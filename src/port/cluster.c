@@ -123,6 +123,8 @@ static int open_links(struct cluster *c, struct seat *s)
 		peer_key_random(&s->instance, sizeof(s->instance));
 	for (size_t i = 0; i < c->n_links; i++) {
 		struct lease_link_config config = {.address = p->controllers[i],
+			/* What is held holds for four periods: one that comes back is found in one. */
+			.retry = p->period / 2,
 			.conn = {.loop = c->gateway->loop,
 				.key = &c->key,
 				.cluster = peer_hash(p->name),

@@ -87,6 +87,7 @@ struct front_nbd_conn {
 	bool paused;   /* waits for memory: in its purse's queue, or for its own jobs */
 	bool own;      /* what it may not have now it may when a job of its own is back */
 	bool deaf;
+	bool heard;      /* it took a whole reply once */
 	uint32_t events; /* asked of the loop */
 
 	/* reading */
@@ -122,12 +123,13 @@ struct front_nbd_ring { /* of purses; its head is one, too, and alone leads to i
 	struct front_nbd_ring *next, *prev;
 };
 
-struct front_nbd_purse {            /* what all connections of a tenant to a resource hold */
+struct front_nbd_purse { /* what connections of a tenant to a resource hold: good, or doubtful */
 	struct front_nbd_ring ring; /* first; next NULL: nobody waits */
 	size_t held;                /* bytes of chunks; the deaf ones' not */
 	uint32_t jobs;              /* theirs neither */
 	size_t deaf_held;
 	uint32_t deaf_jobs;
+	bool doubtful; /* of those that take no replies now, or took none yet */
 	/* those that wait, in order */
 	struct front_nbd_conn *first, **end;
 	size_t n_queued, in_vain; /* in_vain: looked at since the last change */
@@ -139,7 +141,7 @@ struct front_nbd_till { /* one resource's purses, by tenant */
 	const struct resource *resource;
 	size_t held; /* bytes of chunks, in all of them; the deaf ones' not */
 	uint32_t jobs;
-	struct front_nbd_purse **purses; /* NULL: it never had a connection */
+	struct front_nbd_purse **purses; /* two a tenant; NULL: it never had such a connection */
 	size_t n_purses;
 	struct front_nbd_purse nobody; /* whose tenant is not known, or has no memory for one */
 };
@@ -215,7 +217,8 @@ size_t front_nbd_left(const struct front_nbd *f); /* bytes of chunks that nobody
 int front_nbd_job_join(struct front_nbd_conn *c);
 /* It has taken no reply for a second: its jobs are counted apart. false: its tenant has too many such. */
 bool front_nbd_job_deaf(struct front_nbd_conn *c);
-void front_nbd_job_hears(struct front_nbd_conn *c); /* it is not deaf, or not any more */
+void front_nbd_job_blocked(struct front_nbd_conn *c); /* its socket takes no more */
+void front_nbd_job_hears(struct front_nbd_conn *c);   /* it is not deaf, or not any more */
 void front_nbd_jobs_free(struct front_nbd *f);
 
 /* ---- front-nbd-wait.c */

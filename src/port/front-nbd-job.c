@@ -13,10 +13,12 @@
  *         two thirds. What is stuck at one resource leaves something for the others.
  *         A tenant that has nothing may have one small piece even then; so may a connection that has
  *         nothing, within what its tenant may have.
- *         While others of its tenant wait, a connection whose socket takes no replies gets no more.
+ *         Connections whose socket takes no replies now, and those that have not taken one yet, are
+ *         doubtful: they have half of that, counted apart, so that the others have all of theirs whatever
+ *         becomes of them. While others wait, one whose socket takes no replies gets no more.
  *         Deaf connections (they took none for a second) get nothing more, and what they hold is counted
- *         apart, as long as it is not more than is free: their tenant's others have a share as if they were
- *         not there. Deaf ones beyond that, while others of their tenant wait, are cut off (front-nbd.c).
+ *         apart again, as long as it is not more than is free. Deaf ones beyond that, while other doubtful
+ *         ones of their tenant wait, are cut off (front-nbd.c).
  * SOURCE  Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
  *         IEEE/ACM Transactions on Networking 6(2), 1998; α = ½.
  * METHOD  Jobs come from a free list that grows by slabs and never shrinks. A connection's jobs and
@@ -127,24 +129,27 @@ static bool purses_for(struct front_nbd_till *t, size_t n)
 	return true;
 }
 
-static struct front_nbd_purse *find_purse(struct front_nbd_till *t, int tenant)
+static struct front_nbd_purse *find_purse(const struct front_nbd_conn *c)
 {
+	struct front_nbd_till *t = c->till;
+	bool doubtful = c->blocked || !c->heard;
+	size_t at = 2 * (size_t)c->client.tenant + doubtful;
 	struct front_nbd_purse *p;
 
-	if (tenant < 0 || !purses_for(t, (size_t)tenant + 1))
+	if (c->client.tenant < 0 || !purses_for(t, at + 1))
 		return &t->nobody;
-	p = t->purses[tenant];
+	p = t->purses[at];
 	if (p || !(p = calloc(1, sizeof(*p))))
 		return p ? p : &t->nobody;
 	p->end = &p->first;
-	t->purses[tenant] = p;
+	p->doubtful = doubtful;
+	t->purses[at] = p;
 	return p;
 }
 
 static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
 {
-	struct front_nbd_purse *p =
-		c->client.tenant < 0 ? c->purse : find_purse(c->till, c->client.tenant);
+	struct front_nbd_purse *p = c->client.tenant < 0 ? c->purse : find_purse(c);
 
 	if (p != c->purse) {
 		count_out(c, c->held, c->jobs);
@@ -159,11 +164,19 @@ int front_nbd_job_join(struct front_nbd_conn *c)
 	c->till = till_of(c->front, c->client.resource);
 	if (!c->till)
 		return -ENOMEM;
-	c->purse = find_purse(c->till, c->client.tenant);
+	c->purse = find_purse(c);
 	return 0;
 }
 
 /* ---- the deaf */
+
+void front_nbd_job_blocked(struct front_nbd_conn *c)
+{
+	const struct front_nbd_purse *before = c->purse;
+
+	if (purse_of(c) != before)
+		c->front->given_back++; /* those who do take replies may have more now */
+}
 
 bool front_nbd_job_deaf(struct front_nbd_conn *c)
 {
@@ -197,12 +210,15 @@ bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
 	const struct front_nbd_purse *p = purse_of(c);
 	const struct front_nbd_till *t = c->till;
 	size_t left = front_nbd_left(f), jobs = jobs_left(f);
+	bool first = c->jobs == 0 && bytes <= SMALL; /* how else could it show that it is good? */
+	/* One that is answered as a whole finds its room at once, or never. */
+	size_t most = p->doubtful && !first && bytes <= CHUNK_MAX ? left / 2 : left;
 
 	if (p->jobs > jobs || (f->n_tills > 1 && t->jobs > 2 * jobs))
 		return false;
 	if (bytes == 0)
 		return true;
-	return !front_nbd_goes_behind(c) && p->held + bytes <= left &&
+	return (first || !front_nbd_goes_behind(c)) && p->held + bytes <= most &&
 	       (f->n_tills == 1 || t->held + bytes <= 2 * left);
 }
 
@@ -222,15 +238,13 @@ bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
 		return false;
 	if (p->jobs == 0 && bytes <= SMALL)
 		return true;
-	if (!front_nbd_tenant_may(c, bytes))
+	if ((c->jobs || bytes > SMALL) &&
+		(c->jobs >= FRONT_NBD_JOBS || c->jobs > jobs_left(f) / 2 ||
+			(bytes && c->held + bytes > front_nbd_left(f) / 2))) {
+		c->own = front_nbd_waits_for_own(c);
 		return false;
-	if (c->jobs == 0 && bytes <= SMALL)
-		return true;
-	if (c->jobs < FRONT_NBD_JOBS && c->jobs <= jobs_left(f) / 2 &&
-		(bytes == 0 || c->held + bytes <= front_nbd_left(f) / 2))
-		return true;
-	c->own = front_nbd_waits_for_own(c);
-	return false;
+	}
+	return front_nbd_tenant_may(c, bytes);
 }
 
 /* ---- jobs */

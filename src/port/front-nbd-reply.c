@@ -300,6 +300,7 @@ static void sent(struct front_nbd_conn *c, size_t n)
 		struct front_nbd_job *j = take_first(c);
 
 		c->sent -= j->size;
+		c->heard = true;
 		put(j);
 		if (c->sent == 0)
 			break; /* the next one's size may be of an earlier time, or none at all */

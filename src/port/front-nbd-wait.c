@@ -2,7 +2,7 @@
 /*
  * front-nbd-wait: connections that wait for memory, and in which order they get on.
  *
- * LAW     Of one purse (a tenant's at a resource) who came first goes first, one request at a time, and
+ * LAW     Of one purse (a tenant's at a resource, good or doubtful) who came first goes first, one request at a time, and
  *         nobody of the same purse goes before, also if he needs less: else small requests would take
  *         what comes back, bit by bit, and a large one would wait for ever. But only as long as it helps:
  *         if the first needs more than there would be without all others of its purse, he waits for

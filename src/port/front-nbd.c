@@ -24,7 +24,7 @@
 #define SENDS   4               /* a connection in one round, when there is so much */
 #define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
 #define DEAF    (1 * WEIR_SEC)  /* a client that takes no reply for so long is deaf */
-#define IN_WAY  (5 * WEIR_SEC)  /* … and, if others wait for what it holds, cut off */
+#define IN_WAY  (2 * WEIR_SEC)  /* … and, if others wait for what it holds, cut off */
 #define STALLED (30 * WEIR_SEC) /* a client that takes no reply for so long is cut off */
 #define SLOW    (30 * WEIR_SEC) /* one piece (256 KiB) of a payload may take so long */
 
@@ -270,6 +270,7 @@ void front_nbd_blocked(struct front_nbd_conn *c)
 {
 	struct front_nbd *f = c->front;
 
+	front_nbd_job_blocked(c);
 	if (f->tick_at > loop_now(f->loop) + DEAF)
 		set_tick(f, loop_now(f->loop) + DEAF);
 }
@@ -281,7 +282,7 @@ static void look_if_deaf(struct front_nbd_conn *c, weir_time silent)
 	else if (silent >= DEAF && !c->deaf && !front_nbd_job_deaf(c) && silent >= IN_WAY &&
 		 c->purse->first)
 		front_nbd_broken(
-			c, "took no reply for 5 s, and others of its tenant need the memory");
+			c, "took no reply for 2 s, and others of its tenant need the memory");
 }
 
 static void tick(struct loop_timer *t, weir_time now)

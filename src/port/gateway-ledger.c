@@ -328,7 +328,7 @@ static void read_file(struct gateway_ledger *l)
 	}
 	rc = read_text(fd, &text, &len);
 	close(fd);
-	if (rc == 0)
+	if (rc == 0 && text)
 		rc = take(l, text, len, &why);
 	if (rc < 0)
 		gateway_state_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));

@@ -8,7 +8,7 @@
 
 #define CONNECT_MOST (5 * WEIR_SEC)  /* an attempt; longer than a SYN that is lost twice */
 #define AGAIN_FIRST  (100 * WEIR_MS) /* a controller that is restarted is there in less */
-#define AGAIN_MOST   (5 * WEIR_SEC)  /* about a period: the least that a lease lives */
+#define AGAIN_USUAL  (5 * WEIR_SEC)  /* unless said otherwise */
 #define STEADY       (10 * WEIR_SEC) /* a connection that held so long was no failed attempt */
 
 struct lease_link {
@@ -39,7 +39,9 @@ static void down(struct lease_link *l, const char *why)
 	if (l->began && now - l->began > STEADY)
 		l->wait = 0;
 	l->began = 0;
-	l->wait = !l->wait ? AGAIN_FIRST : 2 * l->wait < AGAIN_MOST ? 2 * l->wait : AGAIN_MOST;
+	l->wait = l->wait ? 2 * l->wait : AGAIN_FIRST;
+	if (l->wait > l->config.retry)
+		l->wait = l->config.retry;
 	peer_key_random(&noise, sizeof(noise));
 	loop_set(l->config.conn.loop, &l->again,
 		now + l->wait / 2 + l->wait * (weir_time)noise / UINT16_MAX);
@@ -122,6 +124,10 @@ int lease_link_new(const struct lease_link_config *config, struct lease_link **r
 	if (!l)
 		return -ENOMEM;
 	l->config = *config;
+	if (!config->retry)
+		l->config.retry = AGAIN_USUAL;
+	else if (config->retry < AGAIN_FIRST)
+		l->config.retry = AGAIN_FIRST;
 	memcpy(l->address, config->address, n);
 	l->status.address = l->address;
 	l->again.due = attempt;

@@ -2,7 +2,7 @@
 /*
  * lease-link: a server's way to one controller: connects, and connects again for as long as it lives.
  *
- * A controller may be away for long: attempts come after 0.1 s, then ever more rarely up to 5 s, each a bit
+ * A controller may be away for long: attempts come after 0.1 s, then ever more rarely up to `retry`, each a bit
  * earlier or later so that a whole cluster does not come back at once. It is said when the controller is
  * lost or refuses us, and when it is there again, not at every attempt.
  *
@@ -17,6 +17,7 @@ struct lease_link;
 
 struct lease_link_config {
 	const char *address; /* of the controller, as in stream.h; copied */
+	weir_time retry;     /* ns between two attempts, at most, or 0.1 s; 0: 5 s */
 	/* For its connections: loop, key, cluster, instance, name, entries, stats, message: borrowed. */
 	struct lease_conn_config conn;
 	void (*receive)(void *arg, struct lease_message *m); /* as lease_conn's */

@@ -12,6 +12,9 @@ struct lessee_bucket { /* by index in the pshift_server */
 	bool new_r, new_l; /* at its node are none of the tokens that it holds */
 	weir_node node;
 	size_t tenant; /* in the policy in force; only while it is here */
+	/* Served at the look before the last, and at the last one of the period before this; what came to that
+	 * period in all. What passed between the two looks around its end counts to both. */
+	uint64_t previous, mark, last;
 	/* Counters of nodes that it had before. */
 	uint64_t arrivals, dispatched;
 	double waited;
@@ -38,11 +41,12 @@ struct lessee {
 	struct loop_timer timer;
 	lessee_post *post;
 	void *post_arg;
-	uint64_t activity;  /* of the resource, at the last look */
-	weir_time looked;   /* when that was */
-	weir_time interval; /* of reports, as of then */
-	bool limits;        /* somebody has one */
-	weir_time busy;     /* ns of all looks */
+	uint64_t activity;            /* of the resource, at the last look */
+	weir_time looked;             /* when that was */
+	uint64_t period, last_period; /* of that look, and the one that `last` is of; 0: none */
+	weir_time interval;           /* of reports, as of then */
+	bool limits;                  /* somebody has one */
+	weir_time busy;               /* ns of all looks */
 	uint64_t looks;
 };
 

@@ -53,12 +53,13 @@ static void send_message(void *arg, const struct lease_message *m)
 static void count(struct lessee *s, weir_time now)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct lessee_bucket *b = &s->buckets[i];
+		struct lessee_bucket *b = &s->buckets[i];
 		struct pshift_server_load *to = &s->loads[i];
 		struct weir_gate_stats st = {0};
 
 		if (b->here)
 			weir_gate_stats(s->resource->gate, now, b->node, &st);
+		b->previous = to->served;
 		to->arrived = b->arrivals + st.arrivals;
 		to->served = b->dispatched + st.dispatched;
 		to->queued = st.queued;
@@ -67,6 +68,19 @@ static void count(struct lessee *s, weir_time now)
 		for (int k = 0; k < WEIR_CAUSES; k++)
 			to->waited += st.wait_ns[k];
 	}
+}
+
+/* What came to the period that is over. */
+static void close_period(struct lessee *s, uint64_t next)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct lessee_bucket *b = &s->buckets[i];
+
+		b->last = s->loads[i].served - b->mark;
+		b->mark = b->previous;
+	}
+	s->last_period = s->period;
+	s->period = next;
 }
 
 static double capacity_of(const struct resource *r)
@@ -96,6 +110,8 @@ void lessee_look_at(struct lessee *s, weir_time now)
 			LOG_LEVEL_ERROR, "pshift", "resource", r->name, "why", strerror(-rc), NULL);
 	pshift_server_status(s->server, &st);
 	s->interval = st.interval;
+	if (st.period != s->period)
+		close_period(s, st.period);
 	s->looks++;
 	s->busy += loop_clock() - before;
 }
@@ -299,6 +315,7 @@ static struct lessee_bucket *add_bucket(struct lessee *s, const struct lessee_wa
 	int64_t at;
 
 	stats_of(s, &new, &st);
+	new.mark = st.dispatched;
 	at = pshift_server_add(s->server, &add, st.dispatched);
 	if (at < 0) {
 		log_event(LOG_LEVEL_ERROR, "pshift", "resource", s->resource->name, "why",
@@ -408,17 +425,22 @@ static void look_bucket(
 	struct lessee *s, struct snapshot *snap, size_t i, struct snapshot_lease *to)
 {
 	const struct lessee_bucket *b = &s->buckets[i];
+	struct weir_gate_stats st = {0};
 	struct pshift_server_tokens t;
 
 	pshift_server_tokens(s->server, i, &t);
+	if (b->here)
+		weir_gate_stats(s->resource->gate, resource_policy_now(s->resource), b->node, &st);
 	*to = (struct snapshot_lease){.tenant = snap->tenants[b->tenant].path,
-		.used = t.used,
+		/* what passed since the last look is this period's, too */
+		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
 		.claim = t.claim,
 		.cap = t.cap,
 		.reserved = t.reserved,
 		.limit = t.limit,
 		.r = t.r,
 		.l = t.l,
+		.last = b->last,
 		.closed = t.closed};
 }
 
@@ -431,6 +453,7 @@ static void lessee_look(struct resource *r, struct snapshot *snap, struct snapsh
 		return;
 	pshift_server_status(s->server, &p->status);
 	p->capacity = capacity_of(r);
+	p->last_period = s->last_period;
 	p->looks = s->looks;
 	p->busy = s->busy;
 	to->pshift = p;

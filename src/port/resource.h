@@ -111,7 +111,8 @@ struct resource_load {          /* of one leaf, since its node was made; only di
 	uint64_t served, bytes; /* requests that came back; of those that went */
 	double device_ns;       /* request·ns inside the back end */
 	double wanting_ns; /* and those for which a request waited for the window or its turn */
-	uint32_t clients;  /* now */
+	double min_ios, min_bytes; /* per second: what it is guaranteed here, as it is now */
+	uint32_t clients;          /* now */
 };
 /* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
 int resource_load(

@@ -46,13 +46,15 @@ struct snapshot_adaptbf {
 /* pShift at a resource, as of its last look. */
 struct snapshot_pshift {
 	struct pshift_server_status status;
-	double capacity; /* tokens a second, as told */
+	double capacity;      /* tokens a second, as told */
+	uint64_t last_period; /* the one before this; 0: none yet */
 	uint64_t looks;
 	weir_time busy; /* ns of all looks */
 	struct snapshot_lease {
 		const char *tenant;                        /* path */
 		int64_t used, claim, cap, reserved, limit; /* ctl/pshift.h; LEASE_NO_LIMIT */
 		int64_t r, l;                              /* tokens at the gate */
+		uint64_t last;                             /* used in last_period */
 		bool closed;
 	} * leases;
 	size_t n_leases;

@@ -12,7 +12,8 @@
 #define WEIGHT_UNIT 1024.0
 /* While nobody asks for anything a step finds nothing but whom to forget. */
 #define IDLE   (10 * WEIR_SEC)
-#define NEWEST 0.1 /* of the time of a step: a second of them */
+#define SPAN   0.02 /* s: for how long a thread of a busy machine is kept from running at times */
+#define NEWEST 0.1  /* of the time of a step: a second of them */
 
 /* ---- a step */
 
@@ -116,9 +117,12 @@ static int plan_driver(struct steward *s, const struct weir_policy_adaptbf *to)
 		return 0;
 	rc = adaptbf_gate_new(s->resource->gate, to->hold ? ADAPTBF_GATE_HOLD : ADAPTBF_GATE_FIRST,
 		to->depth, &s->plan.driver);
-	if (rc == 0)
-		adaptbf_gate_cost(s->plan.driver, mean_cost, s->resource);
-	return rc;
+	if (rc < 0)
+		return rc;
+	adaptbf_gate_cost(s->plan.driver, mean_cost, s->resource);
+	if (to->depth <= 0)
+		adaptbf_gate_span(s->plan.driver, SPAN);
+	return 0;
 }
 
 /* Two buckets for a max with a burst, one for each of min. */

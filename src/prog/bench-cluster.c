@@ -345,7 +345,7 @@ static void finish(struct cluster *c)
 	free(c);
 }
 
-enum { SHARE, CONTROLLER, SERVER, WAY, MESSAGES, BYTES, ROWS };
+enum { SHARE, CONTROLLER, SERVER, WAY, REPORTS, GRANTS, BYTES, ROWS };
 
 static int measure(struct cluster *c, unsigned periods, struct bench_samples *rows)
 {
@@ -367,7 +367,8 @@ static int measure(struct cluster *c, unsigned periods, struct bench_samples *ro
 	bench_sample(&rows[CONTROLLER], (double)before / 1e6 / periods);
 	bench_sample(&rows[SERVER], (double)busy / 1e6 / periods);
 	bench_sample(&rows[WAY], c->way / (double)c->ways * 1e3);
-	bench_sample(&rows[MESSAGES], (double)(c->reports + c->grants) / periods);
+	bench_sample(&rows[REPORTS], (double)c->reports / periods);
+	bench_sample(&rows[GRANTS], (double)c->grants / periods);
 	bench_sample(&rows[BYTES],
 		(double)(c->stats.sent_bytes + c->stats.received_bytes) / 1024 / periods);
 	return 0;
@@ -416,9 +417,11 @@ int bench_cluster(struct bench *b, struct weir_err *err)
 	bench_add(b, "  the controller, a period of 1 s", "ms", &rows[CONTROLLER], NULL, NULL);
 	bench_add(b, "  a server, a period", "ms", &rows[SERVER], NULL, NULL);
 	bench_add(b, "  a report until its grant is taken", "ms", &rows[WAY], NULL, NULL);
-	bench_add(b, "  messages a period", "", &rows[MESSAGES], NULL, NULL);
-	bench_add(b, "  of them", "KiB", &rows[BYTES], NULL, NULL);
+	bench_add(b, "  reports a period", "", &rows[REPORTS], NULL, NULL);
+	bench_add(b, "  grants a period", "", &rows[GRANTS], NULL, NULL);
+	bench_add(b, "  of both", "KiB", &rows[BYTES], NULL, NULL);
 	bench_add(b, "the same, all is new at every report", "%", &most[SHARE], NULL, NULL);
-	bench_add(b, "  messages a period, all new", "", &most[MESSAGES], NULL, NULL);
+	bench_add(b, "  reports a period, all new", "", &most[REPORTS], NULL, NULL);
+	bench_add(b, "  grants a period, all new", "", &most[GRANTS], NULL, NULL);
 	return 0;
 }

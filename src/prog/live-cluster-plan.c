@@ -16,9 +16,10 @@ extern const struct verb verb_experiment;
 
 #define REGION (1u << 20) /* bytes of an export: places mean nothing to the model of a server */
 #define SIZE   "4KiB"
-/* At once in the model, which has so many servers of its own: enough to be always busy, and few, so that
- * the gate decides who is next. */
-#define DEPTH  4
+/* The window. The model is one server, and what waits inside it is begun at the model's time: so a thread that
+ * wakes up late, by up to two requests' time, leaves it no more idle than the simulator's. More would be for
+ * the device, and not for the gate, to put in order: who goes first must find a place. */
+#define DEPTH  3
 #define LONGER (60 * WEIR_SEC) /* after the end, which we decide */
 
 static int no_memory(struct weir_err *err)
@@ -26,9 +27,8 @@ static int no_memory(struct weir_err *err)
 	return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-static int check(const struct live *l, struct weir_err *err)
+static int check(const struct live *l, const struct pshift_cluster_config *g, struct weir_err *err)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
 	const char *what = g->loss > 0    ? "loss"
 			   : g->noise > 0 ? "noise"
 			   : g->servers > LIVE_SERVERS / 2
@@ -42,10 +42,8 @@ static int check(const struct live *l, struct weir_err *err)
 
 /* ---- files */
 
-static void put_cluster(FILE *f, const struct live *l)
+static void put_cluster(FILE *f, const struct live *l, const struct pshift_cluster_config *g)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
-
 	fprintf(f,
 		"cluster:\n  key: \"%s/key\"\n  controller: \"unix:%s\"\n  period: %" PRId64
 		"us\n  interval: ",
@@ -60,7 +58,7 @@ static void put_cluster(FILE *f, const struct live *l)
 	fputs("]\n", f);
 }
 
-static void put_tenants(FILE *f, const struct live *l, const struct pshift_cluster *c)
+static void put_tenants(FILE *f, const struct pshift_cluster *c)
 {
 	double seconds = (double)c->config.period / (double)WEIR_SEC;
 
@@ -77,16 +75,14 @@ static void put_tenants(FILE *f, const struct live *l, const struct pshift_clust
 	}
 }
 
-static void put_server(FILE *f, const struct live *l, const struct live_server *v)
+static void put_server(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
-
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
 	fprintf(f,
-		"resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,servers=%d,"
+		"resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,"
 		"service=fixed+memory:%" PRIu64 " B\", depth: %d, io_unit: 2 GiB, ",
-		v->name, g->capacity, DEPTH, (uint64_t)g->buckets * REGION, DEPTH);
+		v->name, g->capacity, (uint64_t)g->buckets * REGION, DEPTH);
 	if (!g->learn)
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
 	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
@@ -107,12 +103,12 @@ static int write_file(const struct live *l, const struct pshift_cluster *c,
 	if (!f)
 		return no_memory(err);
 	if (server)
-		put_server(f, l, server);
+		put_server(f, server, &c->config);
 	else
 		fprintf(f, "api: \"unix:%s\"\nlog: warning\n", l->control.api);
 	if (c->config.control)
-		put_cluster(f, l);
-	put_tenants(f, l, c);
+		put_cluster(f, l, &c->config);
+	put_tenants(f, c);
 	r = fclose(f) != 0 ? no_memory(err) : 0;
 	if (r == 0)
 		r = files_write(server ? server->file : l->control.file, text, len, err);
@@ -155,7 +151,7 @@ static int add_job(
 	if (s->loop)
 		snprintf(want, sizeof(want), "depth=%u", s->loop);
 	else
-		snprintf(want, sizeof(want), "rate=%.17g", s->rate);
+		snprintf(want, sizeof(want), "arrivals=even,rate=%.17g", s->rate);
 	k->jobs++;
 	return live_words_add(&k->words,
 		"b%u-%zu=nbd+unix:///b%u?socket=%s,%s,start=%" PRId64 "us,duration=%" PRId64 "us",
@@ -186,10 +182,11 @@ static int compare(struct live *l, const struct pshift_cluster *c, struct stay *
 
 static int add_jobs(struct live *l, struct pshift_cluster *c)
 {
-	struct stay *stays = calloc((size_t)c->config.servers * c->config.buckets, sizeof(*stays));
+	size_t n = (size_t)c->config.servers * c->config.buckets;
+	struct stay *stays = calloc(n + 1, sizeof(*stays));
 	int r = stays ? 0 : -ENOMEM;
 
-	for (size_t i = 0; stays && i < (size_t)c->config.servers * c->config.buckets; i++)
+	for (size_t i = 0; stays && i < n; i++)
 		stays[i].from = -1;
 	if (r == 0)
 		r = compare(l, c, stays, false);
@@ -231,10 +228,11 @@ static int add_clients(struct live *l, struct pshift_cluster *c, struct weir_err
 	return r < 0 ? no_memory(err) : 0;
 }
 
-int live_cluster_plan(struct live *l, struct weir_err *err)
+int live_cluster_plan(
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
 {
 	struct pshift_cluster *c; /* a second one: its time is run through here */
-	int r = check(l, err);
+	int r = check(l, config, err);
 
 	if (r < 0)
 		return r;
@@ -242,7 +240,7 @@ int live_cluster_plan(struct live *l, struct weir_err *err)
 	snprintf(l->control.socket, LIVE_PATH, "%s/control.sock", l->dir);
 	snprintf(l->control.api, LIVE_PATH, "%s/control.api", l->dir);
 	snprintf(l->control.log, LIVE_PATH, "%s/control.log", l->dir);
-	r = pshift_cluster_new(l->s->cluster, l->s->duration, l->seed, &c);
+	r = pshift_cluster_new(config, l->s->duration, l->seed, &c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster: %s", strerror(-r));
 	r = live_control_key(l, err);
@@ -272,9 +270,10 @@ int live_cluster_start_control(struct live *l, struct weir_err *err)
 		       : weir_err_set(err, -EIO, "the API of the controller cannot be reached");
 }
 
-int live_cluster_start(struct live *l, struct weir_err *err)
+int live_cluster_start(
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
 {
-	int r = l->s->cluster->control ? live_cluster_start_control(l, err) : 0;
+	int r = config->control ? live_cluster_start_control(l, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
 		r = live_server_start(&l->servers[i], err);

@@ -9,12 +9,9 @@
  *
  * METHOD  Who wants what where, and when that changes, is drawn by the simulator's own code, from the same
  *         seed; so is judged what they got (sim/pshift-cluster.h): a struct pshift_cluster is kept beside
- *         the processes, and in the place of its simulated servers the real ones are asked. What a server
- *         counts to a period is its own word (`used`); the last look before the period ends is what is
- *         judged. So looks crowd around the time at which the next period is due: as of the look
- *         before it, that is known to 20 ms.
- * DIFFERS Requests of the last 20 ms of a period may be missing. Without a controller (`control: false`)
- *         periods are our own clock's, and counters are compared.
+ *         the processes, and in the place of its simulated servers the real ones are asked. What a bucket
+ *         had in a period is what its servers say that they counted to it, when it is over for all of them.
+ * DIFFERS Without a controller (`control: false`) periods are our own clock's, and counters are compared.
  */
 #include "prog/live-cluster.h"
 #include "port/loop.h"
@@ -23,23 +20,21 @@
 #include <string.h>
 
 #define STATUS "/v1/status"
-#define SLOW   (250 * WEIR_MS) /* between looks when nothing is due */
-#define FAST   (20 * WEIR_MS)  /* … and when a period is about to end */
-#define EARLY  (10 * WEIR_MS)
+#define LOOK   (100 * WEIR_MS) /* between looks; or a fourth of a period */
 #define START  (30 * WEIR_SEC) /* until everything runs, and some periods more */
 
 struct cluster {
 	struct live *live;
 	struct pshift_cluster *frame;
-	struct seen { /* of one server */
-		uint64_t period;
-		uint64_t *used; /* by bucket: of that period; without a controller: in all */
-		uint64_t *done; /* … of the one before */
-		bool turned;    /* the period that is collected is over for it */
+	struct seen {          /* of one server */
+		uint64_t last; /* the last period that is over for it */
+		int64_t *
+			done; /* by bucket: used in that; without a controller: served in all by then */
+		int64_t *served; /* … in all */
 	} * seen;
-	uint64_t collected;             /* the period of which `done` is awaited; 0: none yet */
-	weir_time before;               /* the last look at which nobody had turned */
-	weir_time turned;               /* when the first had; 0: none has */
+	uint64_t judged;                /* the last period that was */
+	weir_time turned;               /* when the first server was through the next; 0: none is */
+	weir_time before;               /* without a controller: when the period began */
 	weir_time looked;               /* the last look */
 	uint64_t messages[2], bytes[2]; /* of the controller that runs, when it was last asked */
 };
@@ -54,30 +49,23 @@ static int bucket_of(const struct cluster *k, const json_t *tenant)
 	return i >= 1 && i <= (long)k->frame->config.buckets ? (int)i - 1 : -1;
 }
 
-/* Of a server under control: the period, and what each bucket used in it. */
+/* Of a server under control: the last period that is over, and what each bucket used in it. */
 static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
 {
 	const json_t *leases = json_object_get(pshift, "leases");
-	uint64_t period = (uint64_t)json_integer_value(json_object_get(pshift, "period"));
 
-	if (period != s->period) {
-		memcpy(s->done, s->used, k->frame->config.buckets * sizeof(*s->done));
-		s->turned = s->period == k->collected;
-		s->period = period;
-	}
+	s->last = (uint64_t)json_integer_value(json_object_get(pshift, "last_period"));
 	for (size_t i = 0; i < json_array_size(leases); i++) {
 		const json_t *l = json_array_get(leases, i);
 		int b = bucket_of(k, json_object_get(l, "tenant"));
 
 		if (b >= 0)
-			s->used[b] = (uint64_t)json_integer_value(json_object_get(l, "used"));
+			s->done[b] = json_integer_value(json_object_get(l, "last_used"));
 	}
 }
 
 static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenants)
 {
-	struct seen *s = &k->seen[server];
-
 	for (size_t i = 0; i < json_array_size(tenants); i++) {
 		const json_t *t = json_array_get(tenants, i);
 		int b = bucket_of(k, json_object_get(t, "path"));
@@ -88,8 +76,7 @@ static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenan
 			continue;
 		p->arrived = (uint64_t)json_integer_value(json_object_get(t, "arrivals"));
 		p->queued = (uint64_t)json_integer_value(json_object_get(t, "queued"));
-		if (!k->frame->config.control)
-			s->used[b] = (uint64_t)json_integer_value(json_object_get(t, "served"));
+		k->seen[server].served[b] = json_integer_value(json_object_get(t, "served"));
 	}
 }
 
@@ -105,9 +92,9 @@ static int look(struct cluster *k, struct weir_err *err)
 		if (r < 0)
 			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
 		resource = json_array_get(json_object_get(now, "resources"), 0);
+		take_tenants(k, i, json_object_get(now, "tenants"));
 		if (k->frame->config.control)
 			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"));
-		take_tenants(k, i, json_object_get(now, "tenants"));
 		json_decref(now);
 	}
 	return 0;
@@ -143,80 +130,55 @@ static void ask_control(struct cluster *k)
 
 /* ---- periods */
 
-/* What the servers served in the period goes to the places, and the judge has its say. */
-static int judge(struct cluster *k)
+/* What the servers served in the period goes to the places, and the judge has its say. `of`: only of those
+ * that are just through with that one; 0: of all. */
+static int judge(struct cluster *k, uint64_t of)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
 
 	for (uint32_t s = 0; s < g->servers; s++)
-		for (uint32_t b = 0; b < g->buckets; b++) {
+		for (uint32_t b = 0; (!of || k->seen[s].last == of) && b < g->buckets; b++) {
+			uint64_t done = (uint64_t)k->seen[s].done[b];
 			struct pshift_place *p;
 
-			if (!k->seen[s].done[b])
+			if (!done)
 				continue;
 			p = pshift_cluster_place(k->frame, b, s);
 			if (!p)
 				return -ENOMEM;
-			p->served += k->seen[s].done[b];
-			k->frame->served += k->seen[s].done[b];
+			p->served += done;
+			k->frame->served += done;
 		}
 	ask_control(k);
 	return pshift_judge_period(k->frame);
 }
 
-/* Which of the servers are past the period that is collected. */
-static size_t past(const struct cluster *k)
-{
-	size_t n = 0;
-
-	for (uint32_t s = 0; s < k->frame->config.servers; s++)
-		n += k->seen[s].turned;
-	return n;
-}
-
-static uint64_t latest(const struct cluster *k)
-{
-	uint64_t period = 0;
-
-	for (uint32_t s = 0; s < k->frame->config.servers; s++)
-		period = k->seen[s].period > period ? k->seen[s].period : period;
-	return period;
-}
-
 /* Under control: a period is judged when it is over for all, or was for the first a while ago (one that is
- * behind has nothing to say of it then). */
+ * behind then has nothing to say of it). */
 static int follow(struct cluster *k, weir_time now)
 {
-	uint32_t servers = k->frame->config.servers;
-	size_t n = past(k);
-	int r = 0;
+	const struct pshift_cluster_config *g = &k->frame->config;
+	uint64_t last = 0;
+	uint32_t n = 0;
 
-	if (!k->collected) {
-		k->collected = latest(k);
-		k->before = now;
+	for (uint32_t s = 0; s < g->servers; s++)
+		last = k->seen[s].last > last ? k->seen[s].last : last;
+	for (uint32_t s = 0; s < g->servers; s++)
+		n += k->seen[s].last == last;
+	if (!k->judged)
+		k->judged = last; /* it was over before we began */
+	if (last <= k->judged)
 		return 0;
-	}
-	if (n == 0) {
-		k->before = now;
-		return 0;
-	}
 	if (!k->turned)
 		k->turned = now;
-	if (n < servers && now - k->turned < k->frame->config.period / 4)
+	if (n < g->servers && now - k->turned < g->period / 2)
 		return 0;
-	for (uint32_t s = 0; s < servers; s++)
-		if (!k->seen[s].turned)
-			memset(k->seen[s].done, 0,
-				k->frame->config.buckets * sizeof(*k->seen[s].done));
-	r = judge(k);
-	for (uint32_t s = 0; s < servers; s++)
-		k->seen[s].turned = false;
-	k->collected = latest(k);
+	k->judged = last;
 	k->turned = 0;
-	return r;
+	return judge(k, last);
 }
 
-/* Without: by the clock. `used` counts from the start, `done` is what it was. */
+/* Without: by the clock. */
 static int count(struct cluster *k, weir_time now)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
@@ -225,28 +187,23 @@ static int count(struct cluster *k, weir_time now)
 	if (now - k->before < g->period)
 		return 0;
 	k->before += g->period;
-	for (uint32_t s = 0; s < g->servers; s++) {
-		uint64_t *total = k->seen[s].used, *last = k->seen[s].done;
-
-		for (uint32_t b = 0; b < g->buckets; b++)
-			last[b] = total[b] - last[b];
-	}
-	r = judge(k);
 	for (uint32_t s = 0; s < g->servers; s++)
-		memcpy(k->seen[s].done, k->seen[s].used, g->buckets * sizeof(*k->seen[s].done));
+		for (uint32_t b = 0; b < g->buckets; b++)
+			k->seen[s].done[b] = k->seen[s].served[b] - k->seen[s].done[b];
+	r = judge(k, 0);
+	for (uint32_t s = 0; s < g->servers; s++)
+		memcpy(k->seen[s].done, k->seen[s].served, g->buckets * sizeof(*k->seen[s].done));
 	return r;
 }
 
 /* When to look next. */
 static weir_time next_of(const struct cluster *k, weir_time now)
 {
-	weir_time due = k->before + k->frame->config.period - EARLY;
+	weir_time period = k->frame->config.period;
 
 	if (!k->frame->config.control)
-		return due + EARLY;
-	if (k->turned || now >= due)
-		return now + FAST;
-	return now + SLOW < due ? now + SLOW : due;
+		return k->before + period;
+	return now + (period / 4 < LOOK ? period / 4 : LOOK);
 }
 
 static int step(struct cluster *k, weir_time now, struct weir_err *err)
@@ -341,14 +298,14 @@ static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct wei
 		if (r == 0 && loop_clock() > until)
 			return weir_err_set(err, -ETIMEDOUT, "%s", what);
 		if (r == 0)
-			live_sleep_until(loop_clock() + FAST);
+			live_sleep_until(loop_clock() + LOOK / 4);
 	}
 	return r < 0 ? r : 0;
 }
 
 static int begin(struct cluster *k, struct weir_err *err)
 {
-	int r = live_cluster_start(k->live, err);
+	int r = live_cluster_start(k->live, &k->frame->config, err);
 
 	if (r == 0)
 		r = wait_until(
@@ -407,9 +364,9 @@ static int seen_new(struct cluster *k)
 
 	k->seen = calloc(g->servers, sizeof(*k->seen));
 	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
-		k->seen[s].used = calloc(g->buckets, sizeof(*k->seen[s].used));
 		k->seen[s].done = calloc(g->buckets, sizeof(*k->seen[s].done));
-		if (!k->seen[s].used || !k->seen[s].done)
+		k->seen[s].served = calloc(g->buckets, sizeof(*k->seen[s].served));
+		if (!k->seen[s].done || !k->seen[s].served)
 			return -ENOMEM;
 	}
 	return k->seen ? 0 : -ENOMEM;
@@ -418,21 +375,53 @@ static int seen_new(struct cluster *k)
 static void cluster_free(struct cluster *k)
 {
 	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++) {
-		free(k->seen[s].used);
 		free(k->seen[s].done);
+		free(k->seen[s].served);
 	}
 	free(k->seen);
 	if (k->frame)
 		pshift_cluster_free(k->frame);
 }
 
+/* One entry, its rates `scale` times as much. */
+static int put_scaled(struct metrics *to, const struct metrics_entry *e, double scale)
+{
+	double by = strcmp(e->unit, "iops") == 0 ? scale : 1;
+	int r, series;
+
+	if (!e->is_series)
+		return metrics_put(to, e->name, e->unit, by * e->value);
+	r = series = metrics_series(to, e->name, e->unit);
+	for (size_t i = 0; r >= 0 && i < e->n; i++)
+		r = metrics_append(to, series, e->points[i].t, by * e->points[i].value);
+	return r < 0 ? r : 0;
+}
+
+static int scale_all(const struct metrics *from, double scale, struct metrics **ret)
+{
+	int r = metrics_new(ret);
+
+	for (size_t i = 0; r == 0 && i < metrics_count(from); i++) {
+		struct metrics_entry e = metrics_at(from, i);
+
+		r = put_scaled(*ret, &e, scale);
+	}
+	return r;
+}
+
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
+	struct pshift_cluster_config config = *l->s->cluster;
+	double scale = config.capacity / LIVE_CLUSTER_RATE;
 	struct cluster k = {.live = l};
-	int r = live_cluster_plan(l, err);
+	int r;
 
+	scale = scale > 1 ? scale : 1;
+	config.capacity /= scale;
+	config.reservation /= scale;
+	r = live_cluster_plan(l, &config, err);
 	if (r == 0) {
-		r = pshift_cluster_new(l->s->cluster, l->s->duration, l->seed, &k.frame);
+		r = pshift_cluster_new(&config, l->s->duration, l->seed, &k.frame);
 		if (r == 0)
 			r = seen_new(&k);
 		if (r < 0)
@@ -443,8 +432,9 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 	if (r == 0)
 		r = run(&k, o, err);
 	if (r == 0) {
-		l->metrics = k.frame->metrics;
-		k.frame->metrics = NULL;
+		r = scale_all(k.frame->metrics, scale, &l->metrics);
+		if (r < 0)
+			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
 	}
 	cluster_free(&k);
 	return r;

@@ -6,9 +6,16 @@
 #include "prog/live-impl.h"
 #include "sim/pshift-cluster.h"
 
+/* Requests a second that a server does live, at most. One that would do more is made slower, like all rates
+ * of its cluster, and the rates that are measured are given as if it were not: eight of them, with their
+ * clients, must find room on two cores. */
+#define LIVE_CLUSTER_RATE 1000.0
+
 /* live-cluster-plan.c: fills in servers, control and clients, and writes their files; starts them. */
-int live_cluster_plan(struct live *l, struct weir_err *err);
-int live_cluster_start(struct live *l, struct weir_err *err); /* the controller and the servers */
+int live_cluster_plan(
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err);
+int live_cluster_start(/* the controller, if there is to be one, and the servers */
+	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err);
 int live_cluster_start_clients(struct live *l, struct weir_err *err);
 int live_cluster_start_control(struct live *l, struct weir_err *err);
 

@@ -110,7 +110,7 @@ int live_text_add(char **to, const char *fmt, ...)
 
 int live_words_add(struct live_words *w, const char *fmt, ...)
 {
-	char **more = w->word;
+	char **more;
 	va_list ap;
 	int n;
 

@@ -267,10 +267,12 @@ static struct priority go_first(void)
 {
 	struct priority before = {.process = getpriority(PRIO_PROCESS, 0)}, first;
 	FILE *f = fopen(AUTOGROUP, "re");
+	char line[64], *nice = f && fgets(line, sizeof(line), f) ? strstr(line, " nice ") : NULL;
 
-	before.grouped = f && fscanf(f, "%*s nice %d", &before.session) == 1;
 	if (f)
 		fclose(f);
+	before.grouped = nice != NULL;
+	before.session = nice ? (int)strtol(nice + strlen(" nice "), NULL, 10) : 0;
 	first = (struct priority){.process = FIRST, .session = FIRST, .grouped = before.grouped};
 	set_priority(&first);
 	return before;

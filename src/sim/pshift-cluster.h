@@ -43,6 +43,7 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	uint32_t least, most; /* servers that a bucket is active at */
 	bool nested;          /* bucket i is active at servers 1 … i, and stays */
 	double changes;       /* of a bucket's servers, a period */
+	bool afresh;          /* what waits when a period ends is forgotten */
 	bool control;         /* else nobody has tokens, and all are served in turn */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
 	weir_time settle;     /* before this nothing is judged */

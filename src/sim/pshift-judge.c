@@ -180,6 +180,8 @@ static void next_period(struct pshift_cluster *c)
 		for (size_t k = 0; k < c->sites[s].n; k++) {
 			struct pshift_place *p = &c->sites[s].places[k];
 
+			if (c->config.afresh)
+				p->queued = 0;
 			p->served0 = p->served;
 			p->arrived0 = p->arrived;
 			p->queued0 = p->queued;

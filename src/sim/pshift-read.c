@@ -11,7 +11,8 @@
 
 static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "guess", "learn",
 	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
-	"demand", "outstanding", "active", "nested", "changes", "control", "kill", "settle", NULL};
+	"demand", "outstanding", "active", "nested", "changes", "afresh", "control", "kill",
+	"settle", NULL};
 
 static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
 	struct weir_err *err)
@@ -150,6 +151,7 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = ABSENT_OK(yamldoc_int(map, "outstanding", 0, 10000, &outstanding, err))) ||
 		(r = ABSENT_OK(yamldoc_bool(map, "nested", &c.nested, err))) ||
 		(r = read_count(map, "changes", 0, MOST_CHANGES, &c.changes, err)) ||
+		(r = ABSENT_OK(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
 		(r = ABSENT_OK(yamldoc_bool(map, "control", &c.control, err))) ||
 		(r = read_active(map, &c, err)) || (r = read_kill(map, &c, err)))
 		return r;

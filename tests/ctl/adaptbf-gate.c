@@ -216,6 +216,34 @@ static void rules_outlive_a_change(void)
 	end();
 }
 
+/* A thread that looks only every 15 ms: what comes in meanwhile is more than three tokens. */
+static void one_that_is_late_loses_nothing(void)
+{
+	for (int span = 0; span < 2; span++) {
+		uint64_t passed = 0;
+
+		begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){1000, 0, 0, 0},
+			NULL);
+		adaptbf_gate_span(w.driver, span ? 0.02 : 0);
+		for (weir_time now = 0; now < 900 * WEIR_MS; now += 15 * WEIR_MS) {
+			struct weir_req *out;
+
+			if (now % (90 * WEIR_MS) == 0)
+				CHECK_INT(adaptbf_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver),
+					0);
+			while (weir_gate_next(w.gate, now, &out, 1)) {
+				weir_gate_done(w.gate, now, &out, 1);
+				passed++;
+			}
+		}
+		if (span)
+			CHECK_NEAR((double)passed, 900, 0.05); /* 1000 a second */
+		else
+			CHECK(passed < 250);
+		end();
+	}
+}
+
 static double four(void *arg, weir_node node)
 {
 	return node == w.nodes[0] ? 4 : 1;
@@ -254,6 +282,7 @@ int main(void)
 	RUN(tokens_beside_a_max);
 	RUN(released_it_is_as_before);
 	RUN(rules_outlive_a_change);
+	RUN(one_that_is_late_loses_nothing);
 	RUN(large_requests_cost_several);
 	RUN(what_cannot_be);
 	return 0;

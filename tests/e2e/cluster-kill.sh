@@ -11,18 +11,20 @@ control c control.yaml
 cluster_up 3
 await c 'd["state"]' granting
 
-# From 3 s to 5.5 s of ten there is no controller: within the four periods for which entitlements hold.
+# From 2.5 s to 5 s of eight there is no controller: within the four periods for which entitlements hold.
 round_of()
 {
-	cluster_load 3 10 &
+	cluster_watch 3 8
+	cluster_load 3 8 &
 	load=$!
-	sleep 3
+	sleep 2.5
 	kill -KILL "$(cat c.pid)"
 	sleep 1.5
 	curl -s --unix-socket s1.api http://localhost/v1/status >held.json
 	sleep 1
 	control c control.yaml
 	wait "$load" || fail "weir load"
+	wait "$watch" || fail "a max was passed: $(cat ledgers)"
 	python3 -B - "$WEIR_SOURCE/tests/e2e" <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -30,7 +32,8 @@ from periods import *
 got = periods(read("series.csv"), 10, 20)
 print(got)
 for tenant, all in got.items():
-    if max(all) > 300 * 1.01 + 4:
+    # What passed the gates in one period may be answered in the next.
+    if max(all) > 300 * 1.1:
         sys.exit("%s passes its max: %s" % (tenant, all))
     if min(all) < 150 * 0.9 or sum(all) < 150 * 0.99 * len(all):
         sys.exit("%s has not its min: %s" % (tenant, all))

@@ -38,14 +38,17 @@ from periods import *
 got = periods(read("series.csv"), 10, 20)
 print(got)
 for tenant, all in got.items():
-    if max(all) > 300 * 1.01 + 4:
+    # What passed the gates in one period may be answered in the next.
+    if max(all) > 300 * 1.1:
         sys.exit("%s passes its max: %s" % (tenant, all))
     if sum(all) < 150 * 0.99 * len(all):
         sys.exit("%s has not its min: %s" % (tenant, all))
 END
 }
 for round in 1 2 3; do
+	cluster_watch 4 6
 	cluster_load 4 6 || fail "weir load"
+	wait "$watch" || fail "a max was passed: $(cat ledgers)"
 	as_it_should && break
 	[ "$round" -lt 3 ] || fail "mins or limits are not kept"
 done

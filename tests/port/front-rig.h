@@ -258,10 +258,10 @@ static inline void rig_free(struct rig *r)
 struct rig_options {
 	bool structured, status, read_only;
 	bool tells_held; /* weir:held is agreed on */
-	uint64_t size; /* 0: RIG_SIZE */
-	int sndbuf;    /* of the server's end; 0: as it is */
-	int tenant;    /* 0: a, 1: b */
-	bool second;   /* of the second resource */
+	uint64_t size;   /* 0: RIG_SIZE */
+	int sndbuf;      /* of the server's end; 0: as it is */
+	int tenant;      /* 0: a, 1: b */
+	bool second;     /* of the second resource */
 	const void *early;
 	size_t n_early;
 };

@@ -200,7 +200,8 @@ static void test_weights(void)
 	CHECK_NEAR(b.done, 3.0 * a.done, 0.01);
 	CHECK_INT(w.resource->inside, 4);
 	CHECK_INT(w.resource->queued, 60);
-	resource_held(w.resource, &a.client, &held); /* it waits for its turn, and no limit holds it */
+	resource_held(
+		w.resource, &a.client, &held); /* it waits for its turn, and no limit holds it */
 	CHECK(held.ns == 0 && held.served == a.done);
 	CHECK_INT(a.client.in_flight, 32);
 	CHECK_INT(a.client.requests, a.done + 32);

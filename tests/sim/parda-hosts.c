@@ -127,7 +127,7 @@ static void test_faults(void)
 	struct metrics *m = run(
 		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 60s, for: 100s}]");
 
-	CHECK(get(m, "host.b.iops") < 1); /* what was inside came back */
+	CHECK(get(m, "host.b.iops") < 1);              /* what was inside came back */
 	CHECK_NEAR(get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
 	CHECK_NEAR(get(m, "parda.a.window_end"), 30, 0.05);
 	metrics_free(m);
