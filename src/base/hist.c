@@ -51,6 +51,12 @@ void weir_hist_record(struct weir_hist *h, uint64_t value)
 	h->max = value > h->max ? value : h->max;
 }
 
+void weir_hist_fetch(const struct weir_hist *h, uint64_t value)
+{
+	__builtin_prefetch(h, 1);
+	__builtin_prefetch(&h->bucket[hist_index(value)], 1);
+}
+
 void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from)
 {
 	for (unsigned i = 0; i < WEIR_HIST_BUCKETS; i++) {

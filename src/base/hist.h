@@ -31,6 +31,9 @@ struct weir_hist {
 /* Must come before anything else: a zeroed struct is not an empty one (`min`). */
 WEIR_API void weir_hist_clear(struct weir_hist *h);
 WEIR_API void weir_hist_record(struct weir_hist *h, uint64_t value);
+/* Asks for the memory that recording this value will touch: for who records into many that are too large
+ * for a cache, and knows some time ahead. Changes nothing. */
+WEIR_API void weir_hist_fetch(const struct weir_hist *h, uint64_t value);
 /* `into` becomes what it would be had it recorded from's values too. */
 WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from);
 

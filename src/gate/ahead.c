@@ -31,9 +31,12 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	a->n = 0;
 	if (g->timer.set < AHEAD_FEW && node_lane(g, WEIR_ROOT, NODE_REST)->members < AHEAD_FEW)
 		return;
+	timer_flush(&g->timer);
 	if (g->timer.set > AHEAD_MANY)
 		n = timer_soon(&g->timer, a->node, ahead_want(due));
-	/* Who has just become due in a better class passes at once. */
+	/* Who has just become due passes at once, unless there are priorities. */
+	if (!priorities)
+		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
 	n += ahead_lanes(g, a->node + n, ahead_want(passed));
 	for (uint32_t i = 0; i < n; i++) {
 		if (a->node[i] & LANE_OF_LANE)
@@ -58,21 +61,21 @@ static void ahead_piece(const void *piece)
 
 /* The head, and what buckets are not in the node. A node may be another's since it was noted, or an
  * inner one, whose first word is a pointer, too. */
-POOL_HOT void ahead_head(const struct node *node, bool priorities)
+POOL_HOT void ahead_head(const struct node *node)
 {
 	__builtin_prefetch(node->head, 1);
+	if (!(node->flags & NODE_APART))
+		return;
 	if (!limits_own(&node->limits))
 		ahead_piece(node->limits.b);
-	if (priorities && node->profile)
+	if (node->profile)
 		ahead_piece(node->profile);
 }
 
 void ahead_heads(const struct weir_gate *g)
 {
-	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
-
 	for (uint32_t i = 0; i < g->ahead.n; i++)
-		ahead_head(&g->nodes[g->ahead.node[i]], priorities);
+		ahead_head(&g->nodes[g->ahead.node[i]]);
 }
 
 /* Who is behind the heads. */
@@ -106,8 +109,14 @@ void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 		if (priorities)
 			__builtin_prefetch(&node->entry_priority, 1);
 	}
+}
+
+void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)
+{
+	if (g->timer.set < AHEAD_FEW)
+		return;
 	for (uint32_t i = 0; i < n; i++)
-		ahead_head(&g->nodes[due[i]], priorities);
+		ahead_head(&g->nodes[due[i]]);
 }
 
 void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n)

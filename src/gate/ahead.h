@@ -21,9 +21,10 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
-/* The timers of n nodes have expired, so that their places have come already: the other lines, heads
+/* The timers of n nodes have expired, so that their places have come already: the other lines; then heads
  * and buckets; and, when those have come, who is behind the heads. */
 void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n);
+void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 
 #endif

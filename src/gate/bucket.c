@@ -2,8 +2,6 @@
 #include "gate/bucket.h"
 #include <math.h>
 
-__extension__ typedef unsigned __int128 u128;
-
 const char *bucket_check(const struct weir_bucket_spec *spec)
 {
 	if (spec->kind > WEIR_LTOKENS)
@@ -31,44 +29,35 @@ void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec)
 		.kind = (unsigned)spec->kind & 3,
 		.ops = (spec->ops ? spec->ops : WEIR_OPS_ALL) & WEIR_OPS_ALL,
 	};
-	b->level = b->size;
 	/* Tokens that only a controller grants begin at none. */
 	if (b->rate == 0 && (b->kind == WEIR_RTOKENS || b->kind == WEIR_LTOKENS))
-		b->level = 0;
+		b->lack = bucket_units(b->size);
 }
 
 void bucket_inherit(struct bucket *b, const struct bucket *old)
 {
-	b->level = old->level < b->size ? old->level : b->size;
-	b->part = b->level < b->size ? old->part : 0;
+	bucket_parts lack = bucket_units(b->size) - bucket_level(old);
+
+	b->lack = lack < 0 ? 0 : lack;
 }
 
 void bucket_grant(struct bucket *b, int64_t units)
 {
-	b->level += units;
+	b->lack -= bucket_units(units);
 }
 
-void bucket_fill_slow(struct bucket *b, weir_time span)
+void bucket_forgive(struct bucket *b)
 {
-	u128 parts = (u128)b->rate * (u128)span + b->part;
-	u128 units = parts / BUCKET_UNIT;
-
-	if (units >= (u128)(b->size - b->level)) { /* level < size here */
-		b->level = b->size;
-		b->part = 0;
-		return;
-	}
-	b->level += (int64_t)units;
-	b->part = (uint64_t)(parts - units * BUCKET_UNIT);
+	b->lack = 2 * bucket_units(b->size) + b->lack % (int64_t)BUCKET_UNIT;
+	if (b->lack > 2 * bucket_units(b->size))
+		b->lack -= (int64_t)BUCKET_UNIT;
 }
 
-weir_time bucket_wait_slow(const struct bucket *b, int64_t need)
+weir_time bucket_wait_slow(const struct bucket *b, bucket_uparts missing)
 {
-	u128 parts, span;
-
 	if (b->rate == 0)
 		return WEIR_NEVER;
-	parts = (u128)need * BUCKET_UNIT - b->part;
-	span = (parts + b->rate - 1) / b->rate;
-	return span >= (u128)WEIR_NEVER ? WEIR_NEVER : (weir_time)span;
+	bucket_uparts span = (missing + b->rate - 1) / b->rate;
+
+	return span >= (bucket_uparts)WEIR_NEVER ? WEIR_NEVER : (weir_time)span;
 }

@@ -5,10 +5,11 @@
  * LAW     level(t) = min(size, level(s) + rate·(t − s)); a cost c is admitted when
  *         level ≥ min(c, size) and then taken whole, so that the level may go negative. Over any
  *         interval of length t, what was admitted is ≤ rate·t + size + one largest cost.
- * SYMBOLS rate in units per second, kept in 1/1024 units/s; level and size in whole units; what is
- *         left over of a unit in 1/(1024·10⁹) units, so that rate × nanoseconds is added exactly.
- * METHOD  Filled on demand, when somebody asks. O(1), no division by a variable unless it must
- *         say when it will admit.
+ * SYMBOLS rate in units per second, kept in 1/1024 units/s; size in whole units; the level as what
+ *         is lacking of the size, in parts: 1/(1024·10⁹) of a unit, so that rate × nanoseconds
+ *         is taken off exactly. 128 bits.
+ * METHOD  Filled on demand, when somebody asks. O(1), a few instructions without a branch that
+ *         depends on the level, and no division unless it must say when it will admit.
  * DIFFERS The usual bucket of floating-point tokens loses the small additions of a large bucket;
  *         the usual "next time" in nanoseconds rounds every cost. This one does neither.
  * EXAMPLE rate 3/s, size 2, empty at t = 0: admits a cost of 1 at t = 333,333,334 ns and, if it
@@ -23,15 +24,21 @@
 #define BUCKET_RATE_ONE UINT64_C(1024)                           /* a rate of 1 unit/s */
 #define BUCKET_UNIT     (BUCKET_RATE_ONE * UINT64_C(1000000000)) /* parts of a unit */
 
-struct bucket {        /* half a cache line; who holds several keeps one time for all of them */
-	int64_t level; /* whole units; negative: in debt */
-	uint64_t part; /* < BUCKET_UNIT, in 1/BUCKET_UNIT units */
-	int64_t size;  /* units */
-	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
+__extension__ typedef __int128 bucket_parts;
+__extension__ typedef unsigned __int128 bucket_uparts;
+
+struct bucket { /* half a cache line; who holds several keeps one time for all of them */
+	union {
+		bucket_parts lack; /* size − level; negative: granted beyond its size */
+		int64_t low[2];    /* of a narrow one its low half is all of it */
+	};
+	int64_t size;       /* units */
+	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
 	uint64_t ops : 4;   /* mask of operations that count */
 	uint64_t kind : 4;  /* enum weir_bucket_kind */
-	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
+	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
 };
+#define BUCKET_LOW (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1) /* which that is */
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
 #define BUCKET_SIZE_MAX (INT64_C(1) << 52) /* units; 4 PiB of bytes */
@@ -46,70 +53,115 @@ const char *bucket_check(const struct weir_bucket_spec *spec);
 void bucket_inherit(struct bucket *b, const struct bucket *old);
 void bucket_grant(struct bucket *b, int64_t units); /* may exceed the size; negative takes */
 
-void bucket_fill_slow(struct bucket *b, weir_time span);
-weir_time bucket_wait_slow(const struct bucket *b, int64_t need);
+weir_time bucket_wait_slow(const struct bucket *b, bucket_uparts missing);
 
-/* `span` > 0 has passed. */
+/* So many whole units. */
+POOL_HOT bucket_parts bucket_units(int64_t units)
+{
+	return (bucket_parts)units * (int64_t)BUCKET_UNIT;
+}
+
+static inline bucket_parts bucket_level(const struct bucket *b)
+{
+	return bucket_units(b->size) - b->lack;
+}
+
+/* What it lacks `span` ≥ 0 later; negative: it would have been more than full. */
+POOL_HOT bucket_parts bucket_lacks_after(const struct bucket *b, weir_time span)
+{
+	return b->lack - (bucket_parts)((bucket_uparts)b->rate * (uint64_t)span);
+}
+
+/* `span` ≥ 0 has passed. */
 POOL_HOT void bucket_fill(struct bucket *b, weir_time span)
 {
-	uint64_t parts;
+	bucket_parts lack = bucket_lacks_after(b, span);
 
-	if (b->level >= b->size)
-		return; /* full, or granted beyond its size */
-	if (__builtin_mul_overflow((uint64_t)b->rate, (uint64_t)span, &parts) || parts >> 63) {
-		bucket_fill_slow(b, span);
-		return;
-	}
-	parts += b->part;
-	uint64_t units = parts / BUCKET_UNIT;
-
-	b->level += (int64_t)units;
-	b->part = parts - units * BUCKET_UNIT;
-	if (b->level >= b->size) {
-		b->level = b->size;
-		b->part = 0;
-	}
+	if (__builtin_expect(b->lack < 0, 0))
+		return; /* granted beyond its size */
+	b->lack = lack < 0 ? 0 : lack;
 }
 
-static inline int64_t bucket_need(const struct bucket *b, int64_t cost)
+/* What it may lack and yet admit a cost. (Nothing is always admitted.) */
+POOL_HOT bucket_parts bucket_slack(const struct bucket *b, int64_t cost)
 {
-	return cost < b->size ? cost : b->size;
+	int64_t slack = b->size - cost;
+
+	return bucket_units(slack < 0 ? 0 : slack);
 }
 
-/* Would it admit this cost, `span` ≥ 0 after its level was true? Nothing is always admitted. */
+/* Would it admit this cost, `span` ≥ 0 after its level was true? */
 POOL_HOT bool bucket_admits_after(const struct bucket *b, int64_t cost, weir_time span)
 {
-	int64_t short_ = bucket_need(b, cost) - b->level;
-	uint64_t parts;
-
-	if (short_ <= 0 || cost == 0)
-		return true;
-	if (span == 0)
-		return false;
-	if (short_ >> 22 || __builtin_mul_overflow((uint64_t)b->rate, (uint64_t)span, &parts))
-		return bucket_wait_slow(b, short_) <= span;
-	return parts >= (uint64_t)short_ * BUCKET_UNIT - b->part;
+	return bucket_lacks_after(b, span) <= bucket_slack(b, cost) || cost == 0;
 }
-static inline bool bucket_admits(const struct bucket *b, int64_t cost)
+POOL_HOT bool bucket_admits(const struct bucket *b, int64_t cost)
 {
-	return bucket_admits_after(b, cost, 0);
+	return b->lack <= bucket_slack(b, cost) || cost == 0;
 }
 
 /* How long until it admits; 0: now, WEIR_NEVER: never. */
 POOL_HOT weir_time bucket_wait(const struct bucket *b, int64_t cost)
 {
-	int64_t short_ = bucket_need(b, cost) - b->level;
+	bucket_parts missing = b->lack - bucket_slack(b, cost);
 
-	if (short_ <= 0 || cost == 0)
+	if (missing <= 0 || cost == 0)
 		return 0;
-	if (short_ >> 22 || b->rate == 0) /* 2^22 · BUCKET_UNIT still fits 63 bits */
-		return bucket_wait_slow(b, short_);
-	return (weir_time)(((uint64_t)short_ * BUCKET_UNIT - b->part + b->rate - 1) / b->rate);
+	if (missing >> 63 || b->rate == 0)
+		return bucket_wait_slow(b, (bucket_uparts)missing);
+	return (weir_time)(((uint64_t)missing + b->rate - 1) / b->rate);
 }
 
-static inline void bucket_take(struct bucket *b, int64_t cost)
+POOL_HOT void bucket_take(struct bucket *b, int64_t cost)
 {
-	b->level -= cost;
+	b->lack += bucket_units(cost);
+}
+
+/* Its debt becomes its size, and what is over of a unit, if it is more. */
+void bucket_forgive(struct bucket *b);
+POOL_HOT void bucket_owe(struct bucket *b)
+{
+	if (__builtin_expect(b->lack > 2 * bucket_units(b->size), 0))
+		bucket_forgive(b);
+}
+
+/* ---- narrow ones: their lack fits 63 bits, as long as each cost is 1 … BUCKET_NARROW and nothing is
+ * granted beyond their size. The same in half the instructions. */
+
+#define BUCKET_NARROW (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
+
+static inline bool bucket_narrow(const struct bucket *b)
+{
+	/* A rate that fills it in less than a year: what is added to a time is no more than that. */
+	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE && b->lack >= 0 &&
+	       b->lack <= bucket_units(2 * BUCKET_NARROW);
+}
+
+/* Are both costs such that narrow ones will do? */
+POOL_HOT bool bucket_narrow_costs(int64_t a, int64_t b)
+{
+	return ((uint64_t)(a - 1) | (uint64_t)(b - 1)) < (uint64_t)BUCKET_NARROW;
+}
+
+/* `span` ≥ 0 has passed, then a cost is taken: what it lacks now. */
+POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
+{
+	int64_t more, lack = b->low[BUCKET_LOW];
+
+	if (__builtin_expect(__builtin_mul_overflow((int64_t)b->rate, span, &more), 0))
+		more = INT64_MAX;
+	lack -= more;
+	lack = (lack < 0 ? 0 : lack) + cost * (int64_t)BUCKET_UNIT;
+	b->low[BUCKET_LOW] = lack;
+	return lack;
+}
+
+/* How many parts too few it has for a cost; none if that is not positive. */
+POOL_HOT int64_t bucket_missing_narrow(const struct bucket *b, int64_t cost)
+{
+	int64_t slack = b->size - cost;
+
+	return b->low[BUCKET_LOW] - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
 }
 
 #endif

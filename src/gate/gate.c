@@ -62,12 +62,13 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 			else
 				stand_due(s, due[i], node);
 		}
-		ahead_due_next(g, due, n);
+		ahead_due_heads(g, due, n);
 		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
 		gate_activate(g, s->now);
 	ahead_next(g);
+	ahead_due_next(g, due, n);
 	return all;
 }
 
@@ -144,20 +145,21 @@ static size_t gate_pass_flat(
 	uint64_t full = stats_full(g, now);
 
 	while (n < max) {
-		unsigned slot = node_ready(g, 0);
 		struct weir_req *r;
 
-		if (slot == NODE_RESERVED)
+		if (g->ready_priority)
+			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
+		else if (s.reserved && s.reserved->members)
 			r = turn_flat(&s, NODE_RESERVED, full);
-		else if (slot == NODE_REST)
+		else if (s.rest->members)
 			r = turn_flat(&s, NODE_REST, full);
-		else if (slot < NODE_PRIORITIES)
-			r = turn_flat(&s, slot, full);
 		else
 			break;
 		ret_reqs[n] = r;
 		n += r != NULL;
 	}
+	g->ready_reserved = s.reserved && s.reserved->members;
+	g->ready_rest = s.rest->members;
 	ahead_nodes(g, n, due);
 	return n;
 }
@@ -227,6 +229,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 
 	if (g->any_pending || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
 		return now;
+	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
 
 	return next > now ? next : now;

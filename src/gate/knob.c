@@ -179,8 +179,8 @@ static int knob_limits(
 	l->l = (uint8_t)(l->r + l->n_r);
 	l->n_l = knob_buckets_of(k, WEIR_LTOKENS, &l->b[l->l]);
 	l->stamp = l->r_stamp = now;
-	l->pair = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
-		  l->b[1].ops == WEIR_OPS_ALL;
+	l->two = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
+		 l->b[1].ops == WEIR_OPS_ALL;
 	return 0;
 }
 
@@ -240,10 +240,16 @@ static void knob_take_over(
 	tree_limits_free(g, old, node->profile);
 	node->limits = new->l;
 	node->profile = new->profile;
+	if (node->profile)
+		profile_changed(node->profile);
 	if (limits_own(&new->l)) {
 		memcpy(node->own, new->own, sizeof node->own);
 		node->limits.b = node->own;
 	}
+	limits_pair(&node->limits);
+	node->flags &= (uint8_t)~NODE_APART;
+	if (node->profile || !limits_own(&node->limits))
+		node->flags |= NODE_APART;
 }
 
 /* All that wait sign off the clocks above them, or on again. */
@@ -298,6 +304,7 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	limits_fill_r(l, now);
 	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));
+	limits_pair(l);
 }
 
 static void knob_weight(struct weir_gate *g, uint32_t n, double weight)

@@ -43,6 +43,7 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.slot = slot,
 		.offset = offset,
 		.keyed = keyed,
+		.open = LANE_SHUT,
 		.own = {.at = LANE_NIL}};
 	heap_init(&l->heap, place);
 	chain_init(&l->store);
@@ -69,19 +70,13 @@ size_t lane_memory(const struct lane *l)
 	       l->heap.room * sizeof *l->heap.items;
 }
 
-void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e)
+static void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e)
 {
 	entry->at = 0;
 	/* Room was made by lane_fit: this cannot fail. */
 	(void)heap_push(&l->heap,
 		(struct heap_item){
 			.key = lane_key(entry->tag), .serial = e, .value = lane_value(e)});
-	l->members++;
-}
-
-void lane_pop_heap(struct lane *l)
-{
-	heap_pop(&l->heap);
 }
 
 uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
@@ -120,11 +115,10 @@ static void lane_remove_heap(struct lane *l, uint32_t e)
 /* ---- the circle */
 
 /* The ring, which is empty, is for this bucket from now on; nobody waits in its chain. */
-void lane_ring(struct lane *l, uint64_t number)
+static void lane_ring(struct lane *l, uint64_t number)
 {
-	l->base = l->ring_number = number;
+	l->base = l->ring_number = l->open = number;
 	l->start = (double)(int64_t)number * l->quantum;
-	l->ring_only = true;
 }
 
 void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
@@ -136,14 +130,32 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 
 	entry->at = at;
 	if (at == ((uint32_t)l->ring_number & l->mask))
-		l->ring_only = false;
+		l->open = LANE_SHUT;
 	if (l->bits[at / 64] & bit) {
-		chain_append(&l->store, &l->buckets[at], e, 0);
+		chain_append(&l->store, &l->buckets[at], e);
 		return;
 	}
-	chain_begin(&l->store, &l->buckets[at], e, 0);
+	chain_begin(&l->buckets[at], e);
 	l->bits[at / 64] |= bit;
 	l->top |= UINT64_C(1) << (at / 64);
+}
+
+/* Inserts where it is not just one more in the ring. Was the lane empty? */
+bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
+{
+	bool empty = l->members++ == 0;
+
+	if (!l->buckets) {
+		lane_insert_heap(l, entry, e);
+	} else if (empty) {
+		lane_ring(l, number);
+		entry->at = (uint32_t)number & l->mask;
+		l->ring[l->tail++ % LANE_RING] = e;
+	} else {
+		l->base = number < l->base ? number : l->base;
+		lane_append(l, entry, e, number);
+	}
+	return empty;
 }
 
 static void lane_mark_empty(struct lane *l, uint32_t at)
@@ -153,10 +165,14 @@ static void lane_mark_empty(struct lane *l, uint32_t at)
 		l->top &= ~(UINT64_C(1) << (at / 64));
 }
 
-/* Takes the first out of the chain of bucket `at`. */
-void lane_behead(struct lane *l, uint32_t at)
+/* Takes the first out of the chain of the bucket at base, or out of the heap. */
+void lane_behead(struct lane *l)
 {
-	if (chain_pop(&l->store, &l->buckets[at]))
+	uint32_t at = (uint32_t)l->base & l->mask;
+
+	if (!l->buckets)
+		heap_pop(&l->heap);
+	else if (chain_pop(&l->store, &l->buckets[at]))
 		lane_mark_empty(l, at);
 }
 
@@ -190,7 +206,7 @@ static uint32_t lane_first_chain(struct lane *l, const struct lane_home *h)
 
 	if (number <= l->base)
 		return e;
-	lane_behead(l, at);
+	lane_behead(l);
 	if (l->members == 1)
 		lane_ring(l, number);
 	lane_append(l, entry, e, number);
@@ -207,10 +223,11 @@ static void lane_fill_ring(struct lane *l, const struct lane_home *h)
 		e = lane_first_chain(l, h);
 		if (e == LANE_NIL)
 			continue;
-		lane_behead(l, at);
+		lane_behead(l);
 		l->ring[l->tail++ % LANE_RING] = e;
 	}
-	l->ring_only = !lane_holds(l, (uint32_t)l->ring_number & l->mask);
+	if (lane_holds(l, (uint32_t)l->ring_number & l->mask))
+		l->open = LANE_SHUT;
 }
 
 uint32_t lane_first_circle(struct lane *l, const struct lane_home *h)
@@ -248,10 +265,11 @@ uint32_t lane_first_circle(struct lane *l, const struct lane_home *h)
 static void lane_remove_chain(struct lane *l, uint32_t at, uint32_t e)
 {
 	struct chain *c = &l->buckets[at];
-	uint32_t last = CHAIN_NIL, moved;
+	uint32_t last = LANE_NIL, moved;
 
 	if (chain_first(&l->store, c) == e) {
-		lane_behead(l, at);
+		if (chain_pop(&l->store, c))
+			lane_mark_empty(l, at);
 		return;
 	}
 	/* Ends when what was put in first comes round again. */
@@ -259,9 +277,9 @@ static void lane_remove_chain(struct lane *l, uint32_t at, uint32_t e)
 		(void)chain_pop(&l->store, c);
 		if (moved == e)
 			continue;
-		if (last == CHAIN_NIL)
+		if (last == LANE_NIL)
 			last = moved;
-		chain_append(&l->store, c, moved, 0);
+		chain_append(&l->store, c, moved);
 	}
 }
 
@@ -288,7 +306,8 @@ void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e)
 	else if (!lane_remove_ring(l, e))
 		lane_remove_chain(l, entry->at, e);
 	entry->at = LANE_NIL;
-	l->members--;
+	if (--l->members == 0)
+		l->open = LANE_SHUT;
 }
 
 uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max)
@@ -373,6 +392,7 @@ static int lane_fit_circle(struct lane *l, const struct lane_home *h, uint32_t c
 	l->quantum = quantum;
 	l->per_quantum = 1 / quantum;
 	l->head = l->tail;
+	l->open = LANE_SHUT;
 	for (uint32_t i = 0; i < n; i++)
 		lane_insert(l, h, inside[i]);
 	free(inside);

@@ -29,6 +29,7 @@
 #define LANE_NIL      UINT32_MAX
 #define LANE_HEAP_MAX 64 /* three levels of a 4-ary heap: as quick as a bucket, and exact */
 #define LANE_RING     64 /* a batch or two; a power of 2 */
+#define LANE_SHUT     UINT64_MAX
 #define LANE_OF_LANE  0x80000000u
 
 /* What stands in a lane is known by its number: a node's, a leaf; or a lane's | LANE_OF_LANE, which
@@ -45,10 +46,12 @@ struct lane {
 	double start;         /* circle: where the ring's bucket begins */
 	uint64_t base;        /* circle: number of a bucket before which there is nothing */
 	uint64_t ring_number; /* circle: that of the ring's bucket */
-	uint32_t members;     /* entries inside */
-	uint32_t mask;        /* circle: buckets − 1 */
-	uint32_t head, tail;  /* of the ring, modulo its length; what is between waits there */
-	bool ring_only;       /* nobody of the ring's bucket waits in its chain, too */
+	uint64_t
+		open; /* the same while the ring takes who comes, else LANE_SHUT: there is no room in it,
+	                  some of its bucket wait in the chain, or the lane is empty */
+	uint32_t members;    /* entries inside */
+	uint32_t mask;       /* circle: buckets − 1 */
+	uint32_t head, tail; /* of the ring, modulo its length; what is between waits there */
 	bool keyed;         /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
 	uint8_t slot;       /* which class, 0 first (node.h) */
 	uint32_t offset;    /* bytes from the beginning of a leaf's node to its entry */
@@ -90,12 +93,12 @@ POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct l
 	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
 }
 
-POOL_HOT void lane_insert(
-	struct lane *l, const struct lane_home *h, uint32_t e); /* not inside yet */
+/* Not inside yet. Was the lane empty? */
+POOL_HOT bool lane_insert(struct lane *l, const struct lane_home *h, uint32_t e);
 /* The one that is first by its present tag; LANE_NIL when the lane is empty. */
 POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h);
-/* The same if tags do not grow while they wait. */
-POOL_HOT uint32_t lane_first_steady(struct lane *l, const struct lane_home *h);
+/* The same if tags do not grow while they wait; and does it stand in the ring? */
+POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool *ret_ring);
 POOL_HOT void lane_pop(
 	struct lane *l, const struct lane_home *h, uint32_t e); /* what lane_first gave */
 /* Takes out one that stands anywhere. Not for the hot path: O(its bucket), or the heap. */
@@ -107,13 +110,11 @@ uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max);
 
 /* ---- inside: here, so that the hot path has no call */
 
-void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e);
+bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number);
 uint32_t lane_first_heap(struct lane *l, const struct lane_home *h);
-void lane_pop_heap(struct lane *l);
 uint32_t lane_first_circle(struct lane *l, const struct lane_home *h);
 void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number);
-void lane_behead(struct lane *l, uint32_t at);
-void lane_ring(struct lane *l, uint64_t number);
+void lane_behead(struct lane *l);
 
 POOL_HOT uint64_t lane_number(const struct lane *l, double tag)
 {
@@ -126,44 +127,43 @@ POOL_HOT bool lane_from_ring(const struct lane *l)
 	return l->head != l->tail && l->base == l->ring_number;
 }
 
-POOL_HOT void lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
+POOL_HOT bool lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
 {
-	if (!l->buckets) {
-		lane_insert_heap(l, entry, e);
-		return;
-	}
 	uint64_t number = lane_number(l, entry->tag);
 
-	if (l->members++ == 0)
-		lane_ring(l, number);
-	if (number < l->base)
-		l->base = number;
-	if (number == l->ring_number && l->ring_only && l->tail - l->head < LANE_RING) {
-		entry->at = (uint32_t)number & l->mask;
-		l->ring[l->tail++ % LANE_RING] = e;
-	} else {
-		lane_append(l, entry, e, number);
-	}
+	if (number != l->open)
+		return lane_enter(l, entry, e, number);
+	entry->at = (uint32_t)number & l->mask;
+	l->ring[l->tail++ % LANE_RING] = e;
+	if (l->tail - l->head == LANE_RING)
+		l->open = LANE_SHUT;
+	l->members++;
+	return false;
 }
 
-POOL_HOT void lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
+POOL_HOT bool lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
 {
-	lane_insert_entry(l, lane_entry(h, l, e), e);
+	return lane_insert_entry(l, lane_entry(h, l, e), e);
 }
 
-POOL_HOT uint32_t lane_first_steady(struct lane *l, const struct lane_home *h)
+POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool *ret_ring)
 {
-	if (lane_from_ring(l))
+	*ret_ring = lane_from_ring(l);
+	if (*ret_ring)
 		return l->ring[l->head % LANE_RING];
-	return l->buckets ? lane_first_circle(l, h) : lane_first_heap(l, h);
+	uint32_t e = l->buckets ? lane_first_circle(l, h) : lane_first_heap(l, h);
+
+	*ret_ring = lane_from_ring(l);
+	return e;
 }
 
 POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {
 	for (;;) {
-		uint32_t e = lane_first_steady(l, h);
+		bool ring;
+		uint32_t e = lane_first_of(l, h, &ring);
 
-		if (!lane_from_ring(l))
+		if (!ring)
 			return e;
 		struct lane_entry *entry = lane_entry(h, l, e);
 		uint64_t number = lane_number(l, entry->tag);
@@ -190,13 +190,12 @@ POOL_HOT void lane_serve(struct lane *l, double tag, bool ring)
 POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry, bool ring)
 {
 	entry->at = LANE_NIL;
-	l->members--;
 	if (ring)
 		l->head++;
-	else if (l->buckets)
-		lane_behead(l, (uint32_t)l->base & l->mask);
 	else
-		lane_pop_heap(l);
+		lane_behead(l);
+	if (--l->members == 0)
+		l->open = LANE_SHUT;
 }
 
 POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)

@@ -38,8 +38,7 @@ weir_time limits_when_any(
 static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (span > 0)
-			bucket_fill(&b[i], span);
+		bucket_fill(&b[i], span);
 		if (limits_counts(&b[i], r))
 			bucket_take(&b[i], limits_cost(r, b[i].unit));
 	}
@@ -50,8 +49,7 @@ static weir_time limits_span(weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
 
-	if (span > 0)
-		*stamp = to;
+	*stamp = to;
 	return span;
 }
 
@@ -59,8 +57,7 @@ static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time n
 {
 	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
 	for (unsigned i = l->r; i < l->l; i++)
-		if (l->b[i].level < -l->b[i].size)
-			l->b[i].level = -l->b[i].size;
+		bucket_owe(&l->b[i]);
 }
 
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now)
@@ -70,10 +67,9 @@ void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, we
 	limits_pay(l->b, l->n_hold, r, span);
 	if (reserved)
 		limits_pay_r(l, r, now);
-	if (!l->n_l)
-		return;
 	if (reserved)
 		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){now - span}, now);
 	else
 		limits_pay(&l->b[l->l], l->n_l, r, span);
+	limits_pair(l);
 }

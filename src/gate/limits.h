@@ -4,9 +4,10 @@
  * give priority are in profile.h. Inline, since every request comes by.
  *
  * METHOD  Buckets that are filled together have one stamp, as of which their levels are true: the
- *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a bucket admits at `now` follows from its level and the span
- *         since. They are filled when somebody pays; so who passes without an R-token leaves the
- *         R-buckets alone, and what was known of when there is one stays true.
+ *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a
+ *         bucket admits at `now` follows from its level and the span since. They are filled when
+ *         somebody pays; so who passes without an R-token leaves the R-buckets alone, and what was
+ *         known of when there is one stays true.
  */
 #ifndef WEIR_GATE_LIMITS_H
 #define WEIR_GATE_LIMITS_H
@@ -22,8 +23,9 @@ struct limits {
 	weir_time r_stamp; /* when those of R were */
 	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
-	bool pair; /* just one hold and one R-bucket that count everything: what `min` and `max` make
-	              of a tenant, and worth a way without loops */
+	bool two; /* just one hold and one R-bucket that count everything: what `min` and `max` make
+	              of a tenant, and worth a way without loops, */
+	bool pair; /* while they are narrow, too */
 };
 
 /* Are the buckets in the node itself? */
@@ -53,13 +55,11 @@ static inline bool limits_counts(const struct bucket *b, const struct weir_req *
 	return b->ops == WEIR_OPS_ALL || (b->ops >> r->op & 1);
 }
 
-/* Brings n levels from one stamp to another. */
+/* Brings n levels from one stamp to another, which is not before it. */
 POOL_HOT void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
 
-	if (span <= 0)
-		return;
 	*stamp = to;
 	for (unsigned i = 0; i < n; i++)
 		bucket_fill(&b[i], span);
@@ -115,29 +115,53 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 			bucket_take(&b[i], limits_cost(r, b[i].unit));
 }
 
-/* An R-bucket that cannot pay goes into debt, but by no more than its size: a tenant that changes
- * from small requests to large has its bytes guaranteed again that soon. */
-static inline void limits_take_r(struct bucket *b, int64_t cost)
-{
-	bucket_take(b, cost);
-	if (b->level < -b->size)
-		b->level = -b->size;
-}
+/* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that
+ * changes from small requests to large has its bytes guaranteed again that soon. */
 
-/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the request pay for it, so that several
- * guarantees together are worth the largest and not their sum; else the L-buckets pay. */
+/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count
+ * the request pay for it, so that several guarantees together are worth the largest and not their sum;
+ * else the L-buckets pay. */
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now);
 
-/* The same for a pair, whose buckets are these. */
+/* ---- the same for a pair, whose buckets are these */
+
+/* Levels or buckets have changed by other means than these. */
+static inline void limits_pair(struct limits *l)
+{
+	l->pair = l->two && bucket_narrow(&l->b[0]) && bucket_narrow(&l->b[1]);
+}
+
+/* Does it do for this request? Else the above is for it. */
+POOL_HOT bool limits_narrow(const struct bucket *own, const struct weir_req *r)
+{
+	return bucket_narrow_costs(limits_cost(r, own[0].unit), limits_cost(r, own[1].unit));
+}
+
 POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const struct weir_req *r,
 	bool reserved, weir_time now)
 {
-	limits_fill_some(&own[0], 1, &l->stamp, now);
-	bucket_take(&own[0], limits_cost(r, own[0].unit));
+	weir_time span = now - l->stamp;
+
+	l->stamp = now;
+	bucket_pay_narrow(&own[0], span, limits_cost(r, own[0].unit));
 	if (!reserved)
 		return;
-	limits_fill_some(&own[1], 1, &l->r_stamp, now);
-	limits_take_r(&own[1], limits_cost(r, own[1].unit));
+	span = now - l->r_stamp;
+	l->r_stamp = now;
+	if (bucket_pay_narrow(&own[1], span, limits_cost(r, own[1].unit)) >
+		2 * own[1].size * (int64_t)BUCKET_UNIT)
+		bucket_forgive(&own[1]);
+}
+
+/* When there is an R-token. */
+POOL_HOT weir_time limits_reserved_pair(
+	const struct limits *l, const struct bucket *own, const struct weir_req *r)
+{
+	int64_t missing = bucket_missing_narrow(&own[1], limits_cost(r, own[1].unit));
+
+	if (missing <= 0)
+		return l->r_stamp;
+	return l->r_stamp + (weir_time)(((uint64_t)missing + own[1].rate - 1) / own[1].rate);
 }
 
 #endif

@@ -49,9 +49,17 @@ enum node_flags {
 	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
 	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
 	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
+	NODE_APART = 64,  /* has buckets that are not in the node */
 };
 /* What the head waits for, besides the window and its turn. */
 #define NODE_STATE (NODE_HELD | NODE_TOKENS)
+
+/* In `may`: the leaf has no buckets but of a profile, or a pair (limits.h) for which the head's costs will
+ * do, and the head waits for nothing but the window and its turn. So it is mostly, and there is a short way
+ * for it. */
+#define NODE_PLAIN 8
+/* Also there: the timer is set to when the head fits its profile, so that then nobody has to ask. */
+#define NODE_FITS 16
 
 /* A clock that runs while something holds, and how much of that time the window was full. */
 struct node_clock {
@@ -91,7 +99,8 @@ struct node {
 	struct lane_entry entry_rest;
 	struct timer_entry timer;
 	weir_time reserved; /* leaf: when the head has an R-token, as of the last look */
-	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each */
+	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
+	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
 	/* what a pass touches besides */
 	_Alignas(POOL_LINE) struct bucket own[LIMITS_OWN];
@@ -262,15 +271,23 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now);
 void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now);
 /* `times` requests of a leaf sign on (negative) or off the clocks that tell why they wait. */
 void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, uint64_t times);
-/* The same when they begin or cease to wait. `full` is the full clock. */
+/* The same when they begin or cease to wait, for nothing but the window and their turn. `full` is the full
+ * clock. */
+static inline void stats_wait_plain(struct node *node, weir_time now, uint64_t full, int64_t times)
+{
+	node->wait_area += (uint64_t)times * (uint64_t)now;
+	node->full_area += (uint64_t)times * full;
+}
+/* The same, whatever they wait for. */
 static inline void stats_wait(
 	const struct weir_gate *g, struct node *node, weir_time now, uint64_t full, int64_t times)
 {
+	if (!(node->flags & (NODE_ABOVE | NODE_STATE))) {
+		stats_wait_plain(node, now, full, times);
+		return;
+	}
 	node->wait_area += (uint64_t)times * (uint64_t)now;
-	if (node->flags & (NODE_ABOVE | NODE_STATE))
-		stats_sign(g, node, now, (uint64_t)times);
-	else
-		node->full_area += (uint64_t)times * full;
+	stats_sign(g, node, now, (uint64_t)times);
 }
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 

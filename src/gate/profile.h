@@ -18,7 +18,9 @@ struct profile {
 	weir_time stamp; /* when the levels were true */
 	weir_time fits;  /* when the head fits, as of the last look */
 	uint32_t n;      /* buckets */
-	uint32_t unused[3];
+	bool narrow;     /* all of them are, and count everything; */
+	bool head; /* and the costs of the head are such that that will do, as of the last look */
+	uint8_t unused[10];
 	struct bucket b[];
 };
 
@@ -35,5 +37,7 @@ void profile_look(struct profile *p, const struct weir_req *r);
 void profile_charge(struct profile *p, const struct weir_req *r);
 /* Brings the levels up to now, if they are not beyond. */
 void profile_fill(struct profile *p, weir_time now);
+/* Levels or buckets have changed by other means than these. */
+void profile_changed(struct profile *p);
 
 #endif

@@ -6,14 +6,17 @@
 
 void stand_join_above(struct weir_gate *g, struct lane *l)
 {
-	const struct node *node = &g->nodes[l->node];
+	/* (If it is stopped, above_release will see to it.) */
+	while (l->node != WEIR_ROOT) {
+		const struct node *node = &g->nodes[l->node];
+		struct lane *above = node_lane(g, node->parent, l->slot);
 
-	if (l->node == WEIR_ROOT)
-		node_set_ready(g, l->slot, true);
-	else if (l->own.at == LANE_NIL && !node_stopped(g, l->node, l->slot))
-		/* (If it is stopped, above_release will see to it.) */
-		stand_join(g, node_lane(g, node->parent, l->slot), &l->own,
-			l->number | LANE_OF_LANE, node->per_weight);
+		if (l->own.at != LANE_NIL || node_stopped(g, l->node, l->slot) ||
+			!stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight))
+			return;
+		l = above;
+	}
+	node_set_ready(g, l->slot, true);
 }
 
 void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key)
@@ -69,7 +72,8 @@ void stand_held(struct stand s, uint32_t n, struct node *node)
 	const struct limits *l = &node->limits;
 
 	stand_state(&s, node, NODE_HELD);
-	timer_set(&s.g->timer, n, limits_when_all(l->b, l->n_hold, node->head, l->stamp));
+	timer_set_tick(&s.g->timer, &node->timer, n,
+		timer_tick(limits_when_all(l->b, l->n_hold, node->head, l->stamp)));
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -87,7 +91,6 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 	return false;
 }
 
-/* Any buckets, or none. */
 void stand_look_many(struct stand s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
@@ -101,9 +104,11 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
-	if (node->priority != NODE_NO_PRIORITY && node->profile)
-		profile_look(node->profile, node->head);
-	stand_promote(&s, n, node);
+	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
+		stand_better(&s, n, node, stand_seen(&s, node));
+	if ((!l->n || (l->pair && limits_narrow(node->own, node->head))) &&
+		!(node->flags & NODE_ABOVE))
+		node->may |= NODE_PLAIN;
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -111,8 +116,9 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 	const struct stand s = stand_at(g, now, false);
 	struct node *node = &g->nodes[n];
 
+	node->may = 0;
 	if (node->head)
-		stand_look(&s, n, node);
+		stand_look_many(s, n, node);
 	else
 		stand_idle(g, node, now);
 }

@@ -60,16 +60,14 @@ POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigne
 	return node_lane(s->g, s->flat ? WEIR_ROOT : parent, slot);
 }
 
-/* Something of that weight, not inside, enters a lane. */
-POOL_HOT void stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+/* Something of that weight, not inside, enters a lane. Was that empty? */
+POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double per_weight)
 {
 	double start = lane->now - g->credit * per_weight;
 
 	entry->tag = entry->tag < start ? start : entry->tag;
-	lane_insert_entry(lane, entry, e);
-	if (lane->members == 1)
-		stand_join_above(g, lane);
+	return lane_insert_entry(lane, entry, e);
 }
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
@@ -82,8 +80,14 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	node->may |= (uint8_t)(1u << class);
 	if (!s->flat && s->g->order != WEIR_FAIR)
 		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->at == LANE_NIL)
-		stand_join(s->g, stand_lane(s, node->parent, slot), entry, n, node->per_weight);
+	else if (entry->at == LANE_NIL) {
+		struct lane *lane = stand_lane(s, node->parent, slot);
+		bool empty = stand_join(s->g, lane, entry, n, node->per_weight);
+
+		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
+		if (empty && !(s->flat && slot >= NODE_RESERVED))
+			stand_join_above(s->g, lane);
+	}
 }
 
 /* Does the head fit its profile? Without one it always does. */
@@ -92,75 +96,91 @@ POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* Is its R-token seen? It is worth no haste: its bucket holds what comes in 20 ms or more, and a
- * coarse timer is cheap. So it is seen as of the coarse time, whoever looks and when: how often
- * somebody looks must not change who passes. */
-POOL_HOT bool stand_reserved(const struct stand *s, const struct node *node)
+/* Its R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
+ * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must not
+ * change who passes. (The last pass was a look, too.) */
+POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	return node->reserved <= s->coarse || node->reserved <= node->limits.stamp;
+	return s->coarse > node->limits.stamp ? s->coarse : node->limits.stamp;
 }
 
-/* The head may pass as one of the rest: may it pass as better, or when? Who may pass by priority does
- * so before he could by an R-token, and need not know when there will be one. */
-POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node)
+/* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
+POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	uint64_t due = TIMER_NEVER;
-
-	if (node->priority != NODE_NO_PRIORITY) {
-		if (stand_fits(s, node)) {
-			stand_enter(s, n, node, node->priority);
-			return;
-		}
-		due = timer_tick(node->profile->fits);
-	}
-	if (!stand_reserved(s, node)) {
-		uint64_t token = timer_tick_coarse(node->reserved);
-
-		due = token < due ? token : due;
-	} else if (!node_may(node, NODE_RESERVED)) {
+	if (node->reserved > seen)
+		timer_set_coarse(&s->g->timer, &node->timer, n, node->reserved);
+	else if (!node_may(node, NODE_RESERVED))
 		stand_enter(s, n, node, NODE_RESERVED);
+}
+
+/* The same with a priority, which it may pass by while it fits its profile. Who does so passes before he
+ * could by an R-token, and need not know when there will be one. */
+POOL_HOT void stand_promote_first(
+	const struct stand *s, uint32_t n, struct node *node, weir_time seen)
+{
+	weir_time reserved = node->reserved;
+
+	if (stand_fits(s, node)) {
+		stand_enter(s, n, node, node->priority);
+		return;
 	}
-	timer_set_tick(&s->g->timer, n, due);
+	if (reserved <= seen) {
+		if (!node_may(node, NODE_RESERVED))
+			stand_enter(s, n, node, NODE_RESERVED);
+		reserved = WEIR_NEVER;
+	}
+	uint64_t token = timer_tick_coarse(reserved), fits = timer_tick(node->profile->fits);
+
+	node->may = (uint8_t)((node->may & ~NODE_FITS) | (token < fits ? 0 : NODE_FITS));
+	timer_set_tick(&s->g->timer, &node->timer, n, token < fits ? token : fits);
 }
 
 /* Its timer has expired. */
 POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (node_may(node, NODE_REST))
-		stand_promote(s, n, node);
-	else
+	if (!node_may(node, NODE_REST))
 		stand_update(s->g, n, s->now);
+	else if (node->priority == NODE_NO_PRIORITY)
+		stand_promote(s, n, node, stand_seen(s, node));
+	else if (node->may & NODE_FITS)
+		stand_enter(s, n, node, node->priority);
+	else
+		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* One hold bucket and one of R-tokens. */
-POOL_HOT void stand_look_pair(const struct stand *s, uint32_t n, struct node *node)
+/* Its head has changed, and may pass as one of the rest. As better, too? */
+POOL_HOT void stand_better(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	const struct bucket *hold = &node->own[0], *r = &node->own[1];
-	const struct weir_req *head = node->head;
-	int64_t cost = limits_cost(head, r->unit);
-
-	if (!bucket_admits_after(
-		    hold, limits_cost(head, hold->unit), s->now - node->limits.stamp)) {
-		stand_held(*s, n, node);
+	if (node->priority == NODE_NO_PRIORITY) {
+		stand_promote(s, n, node, seen);
 		return;
 	}
-	if (node->flags & NODE_STATE)
-		stats_state(s->g, node, 0, s->now);
-	stand_enter(s, n, node, NODE_REST);
-	node->reserved =
-		limits_later(node->limits.r_stamp, cost ? bucket_wait(r, cost) : WEIR_NEVER);
-	if (node->priority != NODE_NO_PRIORITY && node->profile)
-		profile_look(node->profile, head);
-	stand_promote(s, n, node);
+	if (node->profile)
+		profile_look(node->profile, node->head);
+	stand_promote_first(s, n, node, seen);
 }
 
-POOL_HOT void stand_look(const struct stand *s, uint32_t n, struct node *node)
+/* Somebody has just passed who was plain, so that levels are true now. */
+POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *node)
 {
+	const struct weir_req *head = node->head;
+
 	node->may = 0;
-	if (node->limits.pair)
-		stand_look_pair(s, n, node);
-	else
+	if (!node->limits.n) {
+		node->may = NODE_PLAIN;
+		stand_enter(s, n, node, NODE_REST);
+		if (node->priority != NODE_NO_PRIORITY)
+			stand_better(s, n, node, s->now);
+	} else if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node);
+	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
+		stand_held(*s, n, node);
+	} else {
+		node->may = NODE_PLAIN;
+		stand_enter(s, n, node, NODE_REST);
+		node->reserved = limits_reserved_pair(&node->limits, node->own, head);
+		stand_better(s, n, node, s->now);
+	}
 }
 
 /* A queue that is empty stands nowhere. */

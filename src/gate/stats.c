@@ -226,7 +226,7 @@ static bool stats_pair(struct stats *s, uint32_t n)
 	return true;
 }
 
-#define STATS_AHEAD 8 /* records */
+#define STATS_AHEAD 12 /* records: four lines each, as many as a core has under way at once */
 
 /* Histograms are far too large for any cache: asks for the lines that a record to come will touch. */
 static inline void stats_fetch(const struct stats *s, uint32_t i)
@@ -235,8 +235,8 @@ static inline void stats_fetch(const struct stats *s, uint32_t i)
 
 	if (of == NODE_NIL)
 		return;
-	__builtin_prefetch(&s->pairs[of]->wait, 1);
-	__builtin_prefetch(&s->pairs[of]->device, 1);
+	weir_hist_fetch(&s->pairs[of]->wait, (uint64_t)s->ring[i].wait);
+	weir_hist_fetch(&s->pairs[of]->device, (uint64_t)s->ring[i].device);
 }
 
 static void stats_empty(struct stats *s)

@@ -2,65 +2,97 @@
 /*
  * timer: who is to be looked at again, and when.
  *
- * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Three wheels, of 32, 16384 and 256 slots, a bit a slot, and a list of what is beyond. An
- *         entry stands on the wheel of the highest digit in which its time differs from now, and
- *         moves down when now reaches that digit: at most twice, and once in 137 s while it is
- *         beyond. Setting, expiring and finding the next are O(1). A slot of the middle wheel is
- *         33 µs, so that a move down is of few entries at a time, and there are 16384, so that most
- *         timers (537 ms) move once. One that is set to the beginning of such a slot
- *         (timer_set_coarse) does not even do that: it expires straight from there.
+ * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), schemes 6 and 7.
+ * METHOD  A calendar of slots of 33 µs, used in a circle, a bit a slot. What is due inside the
+ *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
+ *         of 256 half turns, and what is beyond that, on a list. The edge moves on by half a
+ *         turn at a time: then the entries of the next half turn come into the calendar. So most
+ *         timers move once, from the calendar to the ticks, and one that is set to the beginning
+ *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
+ *         O(1). The more timers, the longer the calendar.
+ *         A slot, half a cache line, has room for a few entries' numbers; more are in a list through
+ *         the entries. How many there are is a byte apart, and what is to be written into a slot
+ *         waits until that has come into the cache: so setting a timer waits for nothing. Who
+ *         expires soon can be read off without going from one entry's memory to the next's.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
- * DIFFERS An earlier time already set is kept: the entry expires early, is looked at, and is set
- *         again. That saves most of the moves of a timer that is pushed back at every request.
+ * DIFFERS timer_set keeps an earlier time already set: the entry expires early, is looked at, and is
+ *         set again. That saves most of the moves of a timer that is pushed back at every request.
  */
 #ifndef WEIR_GATE_TIMER_H
 #define WEIR_GATE_TIMER_H
 
 #include "base/clock.h"
-#include "gate/chain.h"
 #include "gate/pool.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#define TIMER_TICK_BITS 10
-#define TIMER_TICK      (INT64_C(1) << TIMER_TICK_BITS) /* ns */
-#define TIMER_COARSE    32 /* ticks: the lowest wheel; a slot of the middle one, 33 µs */
-#define TIMER_WHEELS    4
-#define TIMER_MIDDLE    16384
-#define TIMER_FAR       256
-#define TIMER_SLOTS     (TIMER_COARSE + TIMER_MIDDLE + TIMER_FAR + 1)
-#define TIMER_WORDS     (1 + TIMER_MIDDLE / 64 + TIMER_FAR / 64 + 1)
+#define TIMER_TICK_BITS   10
+#define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
+#define TIMER_COARSE_BITS 5
+#define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
+#define TIMER_FAR         256                      /* half turns beyond the edge */
+#define TIMER_CELLS       6                        /* numbers in a slot itself */
+#define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
+#define TIMER_NIL         UINT32_MAX
 
 struct timer_entry {
-	int64_t tick;   /* when due; < 0: not set */
-	uint32_t place; /* in its slot's chain */
+	int64_t tick; /* when due; < 0: not set */
+	uint32_t next,
+		prev; /* in a slot's list: a slot's number | TIMER_END at its ends. In the slot
+	                        itself: TIMER_NIL, and its place, slot · TIMER_PLACES + cell */
 };
+#define TIMER_END 0x80000000u
+
+struct timer_slot {
+	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: none */
+	uint32_t first, last;       /* the ends of the list, whose entries come after them */
+};
+_Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
+
+/* A slot's count: of cells used, 8 times those not taken out, and TIMER_FINE if some entry is due after
+ * the slot's beginning; 0: no entries. TIMER_LIST used: all of them, and there is a list. */
+#define TIMER_USED  7
+#define TIMER_LIST  (TIMER_CELLS + 1)
+#define TIMER_LIVE  8
+#define TIMER_ALIVE (7 * TIMER_LIVE)
+#define TIMER_FINE  64
+
+#define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
 
 struct timer {
-	char *entries;              /* the first; POOL_STRIDE bytes from one to the next */
-	uint32_t set;               /* how many are set */
-	int64_t now;                /* tick */
-	uint64_t top[TIMER_WHEELS]; /* which of a wheel's words of `words` are not 0 */
-	uint64_t words[TIMER_WHEELS - 1 + TIMER_MIDDLE / 4096]; /* which words of `bits` are not */
-	uint64_t bits[TIMER_WORDS];     /* which slots have entries: wheel after wheel */
-	struct chain slot[TIMER_SLOTS]; /* where the slot's bit is set */
-	struct chain_store store;
+	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;   /* tick */
+	int64_t edge;  /* the first slot of time that is beyond the calendar */
+	struct timer_slot
+		*slots;     /* the calendar; then the far half turns, the ticks, and the list */
+	uint8_t *count;     /* of each slot */
+	uint64_t *bits;     /* which slots of the calendar have entries; */
+	uint64_t words[64]; /* which words of bits are not 0; */
+	uint64_t top;       /* which words of words */
+	uint32_t mask;      /* the calendar's slots − 1 */
+	unsigned half;      /* log2 of the slots of half a turn */
+	uint32_t set;       /* how many are set */
+	uint32_t ticks;     /* which ticks have entries */
+	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
+	uint32_t n_later;
+	uint64_t later
+		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
 };
 
 void timer_init(struct timer *t);
 /* The entries are here now, and so many; new ones have tick -1. 0 or -ENOMEM, then unchanged. */
 int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
 void timer_free(struct timer *t); /* the entries are the caller's */
+size_t timer_memory(const struct timer *t);
 
 static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 {
 	return (void *)(t->entries + (size_t)i * POOL_STRIDE);
 }
 
-void timer_move(struct timer *t, uint32_t i, int64_t tick); /* from later, or from not set */
 /* The first tick at or after `when`; TIMER_NEVER: there is none. */
 #define TIMER_NEVER UINT64_MAX
 static inline uint64_t timer_tick(weir_time when)
@@ -69,33 +101,110 @@ static inline uint64_t timer_tick(weir_time when)
 		       ? (uint64_t)(when + TIMER_TICK - 1) >> TIMER_TICK_BITS
 		       : TIMER_NEVER;
 }
-/* The last beginning of a slot of the middle wheel. */
+/* The last beginning of a slot. */
 static inline weir_time timer_coarse(weir_time now)
 {
 	return now & -(TIMER_COARSE * TIMER_TICK);
 }
-/* The tick of the first such beginning at or after `when`: cheaper to set. */
-static inline uint64_t timer_tick_coarse(weir_time when)
+/* The tick of the first such beginning at or after `when`; after all others if there is none. */
+POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 {
-	const weir_time coarse = TIMER_COARSE * TIMER_TICK;
+	return ((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) / (TIMER_COARSE * TIMER_TICK) *
+	       TIMER_COARSE;
+}
 
-	return when <= WEIR_NEVER - coarse
-		       ? (uint64_t)timer_coarse(when + coarse - 1) >> TIMER_TICK_BITS
-		       : TIMER_NEVER;
-}
-/* Entry i is to expire at `tick`, or at the time already set if that is earlier. */
-static inline void timer_set_tick(struct timer *t, uint32_t i, uint64_t tick)
+/* Slot s of the calendar has entries. */
+POOL_HOT void timer_mark(struct timer *t, uint32_t s)
 {
-	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
-		timer_move(t, i, (int64_t)tick);
+	uint64_t *word = &t->bits[s / 64], had = *word;
+
+	*word = had | UINT64_C(1) << (s % 64);
+	if (had)
+		return;
+	t->words[s / 4096] |= UINT64_C(1) << (s / 64 % 64);
+	t->top |= UINT64_C(1) << (s / 4096);
 }
+
+/* Entry e takes a cell of slot s, of which there is one: the place. */
+POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
+{
+	unsigned count = t->count[s];
+	uint32_t place = s * TIMER_PLACES + (count & TIMER_USED);
+
+	e->next = TIMER_NIL;
+	e->prev = place;
+	t->count[s] = (uint8_t)(count + TIMER_LIVE + 1);
+	return place;
+}
+
+void timer_flush(struct timer *t);                           /* writes what waits to be written */
+void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* to another time, TIMER_NEVER too */
+
+/* Entry i is to expire at `when`, or at the time already set if that is earlier. */
 static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
-	timer_set_tick(t, i, timer_tick(when));
+	uint64_t tick = timer_tick(when);
+
+	if ((uint64_t)timer_entry(t, i)->tick <= tick) /* unsigned: not set is never */
+		return;
+	timer_move(t, i, tick);
+	timer_flush(t);
 }
-static inline void timer_set_coarse(struct timer *t, uint32_t i, weir_time when)
+
+POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t number)
 {
-	timer_set_tick(t, i, timer_tick_coarse(when));
+	if (t->n_later == TIMER_LATER)
+		timer_flush(t);
+	t->later[t->n_later++] = (uint64_t)number << 32 | place;
+	__builtin_prefetch(&t->slots[s], 1);
+}
+
+/* Has an entry a cell of the calendar? */
+POOL_HOT bool timer_in_calendar(const struct timer *t, const struct timer_entry *e)
+{
+	return e->next == TIMER_NIL && e->prev / TIMER_PLACES <= t->mask;
+}
+
+/* Takes an entry out of the slot in which it has a cell. (That of the calendar may have none left; then
+ * nobody expires there.) */
+POOL_HOT uint32_t timer_leave_cell(struct timer *t, const struct timer_entry *e)
+{
+	uint32_t s = e->prev / TIMER_PLACES;
+
+	timer_write(t, s, e->prev, TIMER_NIL);
+	t->count[s] = (uint8_t)(t->count[s] - TIMER_LIVE);
+	return s;
+}
+
+/* Entry i, which is e, is to expire at a tick, whatever it was set to. Before the next timer_soon or
+ * timer_next there is to be a timer_flush; other calls see to it by themselves. */
+POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
+{
+	int64_t slot = (int64_t)(tick >> TIMER_COARSE_BITS);
+	uint32_t s = (uint32_t)slot & t->mask;
+
+	if ((uint64_t)e->tick == tick)
+		return;
+	if (slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
+		(t->count[s] & TIMER_USED) >= TIMER_CELLS ||
+		(e->tick >= 0 && !timer_in_calendar(t, e))) {
+		timer_move(t, i, tick);
+		return;
+	}
+	if (e->tick >= 0)
+		timer_leave_cell(t, e);
+	else
+		t->set++;
+	e->tick = (int64_t)tick;
+	timer_write(t, s, timer_take_cell(t, e, s), i);
+	if (tick % TIMER_COARSE)
+		t->count[s] |= TIMER_FINE;
+	timer_mark(t, s);
+}
+/* The same at the first beginning of a slot at or after `when`. */
+POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
+{
+	timer_set_tick(t, e, i, timer_tick_coarse(when));
 }
 void timer_clear(struct timer *t, uint32_t i);
 

@@ -522,7 +522,7 @@ size_t weir_gate_memory(const struct weir_gate *g)
 {
 	size_t bytes = sizeof *g + g->pool.bytes;
 
-	bytes += g->room * sizeof *g->nodes + chain_memory(&g->timer.store);
+	bytes += g->room * sizeof *g->nodes + timer_memory(&g->timer);
 	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);
 	bytes += g->room_place * 6 * sizeof **g->place;
 	bytes += g->room_lanes * sizeof *g->lanes + g->n_lanes * sizeof **g->lanes;

@@ -15,6 +15,7 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
 	bool run;          /* out of turn: it goes on with a run, and stays where it is */
+	bool ring;         /* it is first in the lane's ring */
 };
 
 /* ---- who is next */
@@ -113,36 +114,38 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 			turn->run = true;
 			return true;
 		}
-		if (turn_pick(g, turn, now))
+		if (turn_pick(g, turn, now)) {
+			turn->ring = lane_from_ring(turn->lane);
 			return true;
+		}
 	}
 	return false;
 }
 
 /* ---- one passes */
 
-/* Moves the tag of something at the front of its lane, which leaves it; or, in a run, stays where it
- * is, and its greater tag is found at the front. */
-POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool run)
+/* Moves the tag of something at the front of its lane, which leaves it. `ring`: lane_from_ring. */
+POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool ring)
 {
-	if (!run) {
-		bool ring = lane_from_ring(lane);
-
-		lane_serve(lane, entry->tag, ring);
-		lane_pop_entry(lane, entry, ring);
-	}
+	lane_serve(lane, entry->tag, ring);
+	lane_pop_entry(lane, entry, ring);
 	entry->tag += step;
 }
 
-/* The same for all on the path to the root. */
+/* The same for all on the path to the root. In a run they stay where they are, and their greater tags are
+ * found at the front. */
 static inline void turn_tag_above(struct weir_gate *g, const struct turn *turn, double cost)
 {
 	struct lane *lane = turn->lane;
 
 	for (uint32_t n = lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
+		double step = cost * g->nodes[n].per_weight;
 
-		turn_tag(parent, &lane->own, cost * g->nodes[n].per_weight, turn->run);
+		if (turn->run)
+			lane->own.tag += step;
+		else
+			turn_tag(parent, &lane->own, step, lane_from_ring(parent));
 		lane = parent;
 	}
 }
@@ -169,23 +172,23 @@ POOL_HOT double turn_cost(const struct stand *s, const struct weir_req *r)
 	return !s->flat && s->g->order != WEIR_FAIR ? 0 : cost < cap ? cost : cap;
 }
 
-POOL_HOT void turn_charge(struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
+static inline void turn_charge(
+	struct node *node, const struct weir_req *r, unsigned slot, weir_time now)
 {
-	struct limits *l = &node->limits;
-
-	if (l->pair)
-		limits_charge_pair(l, node->own, r, node->reserved <= now, now);
-	else if (l->n)
-		limits_charge(l, r, node->reserved <= now, now);
+	if (node->limits.n)
+		limits_charge(&node->limits, r, node->reserved <= now, now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
 }
 
 /* The head leaves the queue, and is counted. `full` is the full clock. */
-POOL_HOT void turn_leave(
-	const struct stand *s, struct node *node, struct weir_req *r, unsigned class, uint64_t full)
+POOL_HOT void turn_leave(const struct stand *s, struct node *node, struct weir_req *r,
+	unsigned class, uint64_t full, bool plain)
 {
-	stats_wait(s->g, node, s->now, full, 1);
+	if (plain)
+		stats_wait_plain(node, s->now, full, 1);
+	else
+		stats_wait(s->g, node, s->now, full, 1);
 	node->device_area -= (uint64_t)s->now;
 	node->queued--;
 	node->in_flight++;
@@ -198,14 +201,18 @@ POOL_HOT void turn_leave(
 }
 
 /* The leaf whose turn it is lets its head pass. */
-POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *turn, uint64_t full)
+static inline struct weir_req *turn_pass(
+	const struct stand *s, const struct turn *turn, uint64_t full)
 {
 	struct node *node = &s->nodes[turn->leaf];
 	struct weir_req *r = node->head;
 	unsigned class = node_class(turn->slot);
 	double cost = turn_cost(s, r);
 
-	turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->run);
+	if (turn->run)
+		node_entry(node, class)->tag += cost * node->per_weight;
+	else
+		turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->ring);
 	if (!s->flat) {
 		turn_tag_above(s->g, turn, cost);
 		if (node->flags & NODE_ABOVE)
@@ -213,9 +220,10 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
-	turn_leave(s, node, r, class, full);
+	turn_leave(s, node, r, class, full, false);
+	node->may = 0;
 	if (node->head) {
-		stand_look(s, turn->leaf, node);
+		stand_look_many(*s, turn->leaf, node);
 	} else {
 		node->tail = NULL;
 		stand_idle(s->g, node, s->now);
@@ -228,21 +236,50 @@ POOL_HOT struct weir_req *turn_pass(const struct stand *s, const struct turn *tu
 
 /* ---- the same with only leaves below the root */
 
+static __attribute__((noinline)) struct weir_req *turn_pass_any(
+	struct stand s, struct turn turn, uint64_t full)
+{
+	return turn_pass(&s, &turn, full);
+}
+
+/* A plain one. */
+POOL_HOT struct weir_req *turn_pass_plain(
+	const struct stand *s, const struct turn *turn, struct node *node, uint64_t full)
+{
+	struct weir_req *r = node->head;
+	unsigned class = node_class(turn->slot);
+
+	turn_tag(turn->lane, node_entry(node, class), turn_cost(s, r) * node->per_weight,
+		turn->ring);
+	if (node->limits.n)
+		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+	if (turn->slot < NODE_PRIORITIES && node->profile)
+		profile_charge(node->profile, r);
+	turn_leave(s, node, r, class, full, true);
+	if (node->head) {
+		stand_look_plain(s, turn->leaf, node);
+	} else {
+		node->tail = NULL;
+		node->may = 0;
+	}
+	return r;
+}
+
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
-	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
-	uint32_t n;
+	struct turn turn = {.slot = slot, .lane = stand_lane(s, WEIR_ROOT, slot)};
 
-	while ((n = lane_first_steady(lane, &s->g->home)) != LANE_NIL) {
-		struct node *node = &s->nodes[n];
+	while ((turn.leaf = lane_first_of(turn.lane, &s->g->home, &turn.ring)) != LANE_NIL) {
+		struct node *node = &s->nodes[turn.leaf];
 
 		if (node_may(node, slot))
-			return turn_pass(
-				s, &(struct turn){.leaf = n, .slot = slot, .lane = lane}, full);
-		lane_pop(lane, &s->g->home, n);
+			return node->may & NODE_PLAIN ? turn_pass_plain(s, &turn, node, full)
+						      : turn_pass_any(*s, turn, full);
+		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
 	}
-	node_set_ready(s->g, slot, false);
+	if (slot < NODE_RESERVED)
+		node_set_ready(s->g, slot, false);
 	return NULL;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chains against plain arrays: first in, first out, whatever is taken from the middle; and no more
- * blocks than the header says. */
+/* Chains against plain arrays: first in, first out; and no more blocks than the header says. */
 #include "gate/chain.h"
 #include "law.h"
 
@@ -10,33 +9,30 @@
 struct model {
 	struct chain_store s;
 	struct chain c[CHAINS];
-	uint32_t number[CHAINS][NUMBERS], place[CHAINS][NUMBERS];
+	uint32_t number[CHAINS][NUMBERS];
 	unsigned n[CHAINS];
 	uint32_t next;
 };
 
-static void put(struct model *m, unsigned c)
+static void put(struct model *m, unsigned c, unsigned most)
 {
-	unsigned at = m->n[c];
-
-	if (at == NUMBERS)
+	if (m->n[c] == most)
 		return;
-	m->number[c][at] = m->next;
-	m->place[c][at] = at ? chain_append(&m->s, &m->c[c], m->next, c)
-			     : chain_begin(&m->s, &m->c[c], m->next, c);
-	CHECK_INT(chain_owner(&m->s, m->place[c][at]), c);
-	m->n[c]++;
-	m->next++;
+	if (m->n[c])
+		chain_append(&m->s, &m->c[c], m->next);
+	else
+		chain_begin(&m->c[c], m->next);
+	m->number[c][m->n[c]++] = m->next++;
 }
 
-static void forget(struct model *m, unsigned c, unsigned at, bool empty)
+static void pop(struct model *m, unsigned c)
 {
+	if (!m->n[c])
+		return;
 	m->n[c]--;
-	CHECK_INT(empty, m->n[c] == 0);
-	for (unsigned i = at; i < m->n[c]; i++) {
+	CHECK_INT(chain_pop(&m->s, &m->c[c]), m->n[c] == 0);
+	for (unsigned i = 0; i < m->n[c]; i++)
 		m->number[c][i] = m->number[c][i + 1];
-		m->place[c][i] = m->place[c][i + 1];
-	}
 	law_operations++;
 }
 
@@ -53,47 +49,53 @@ static void check(const struct model *m, unsigned c)
 		CHECK_INT(out[i], m->number[c][i]);
 }
 
-/* `middle`: how often one is taken out from anywhere. */
-static void as_arrays_say(double middle, uint32_t room)
+static unsigned blocks_most(unsigned numbers)
+{
+	unsigned most = 2 + (numbers - 2 + CHAIN_CELLS - 1) / CHAIN_CELLS;
+
+	return most < numbers ? most : numbers;
+}
+
+/* Chains of up to `most` numbers. */
+static void as_arrays_say(unsigned most)
 {
 	static struct model m;
+	uint32_t room = CHAINS * blocks_most(most);
 
 	memset(&m, 0, sizeof m);
 	chain_init(&m.s);
 	CHECK_INT(chain_room(&m.s, room / 2), 0);
 	CHECK_INT(chain_room(&m.s, room), 0);
-	for (unsigned i = 0; i < 200000; i++) {
+	for (unsigned i = 0; i < 250000; i++) {
 		unsigned c = (unsigned)law_below(CHAINS);
 
-		if (law_chance(i / 20000 % 2 ? 0.4 : 0.6)) {
-			put(&m, c);
-		} else if (m.n[c] && law_chance(middle)) {
-			unsigned at = (unsigned)law_below(m.n[c]);
-
-			forget(&m, c, at, chain_remove(&m.s, &m.c[c], m.place[c][at]));
-		} else if (m.n[c]) {
-			forget(&m, c, 0, chain_pop(&m.s, &m.c[c]));
-		}
+		if (law_chance(i / 25000 % 2 ? 0.4 : 0.6))
+			put(&m, c, most);
+		else
+			pop(&m, c);
 		check(&m, c);
 		CHECK(m.s.used <= room);
 	}
+	while (m.n[0] + m.n[1] + m.n[2] + m.n[3] + m.n[4] + m.n[5] + m.n[6])
+		pop(&m, (unsigned)law_below(CHAINS));
+	CHECK_INT(m.s.used, m.s.n_free); /* none is lost */
 	chain_free(&m.s);
 }
 
 static void first_in_first_out(void)
 {
-	as_arrays_say(0, CHAINS * (2 + (NUMBERS - 2 + CHAIN_CELLS - 1) / CHAIN_CELLS));
+	as_arrays_say(NUMBERS);
 }
 
-static void out_of_the_middle(void)
+static void one_or_two(void)
 {
-	as_arrays_say(0.5, CHAINS * NUMBERS);
+	as_arrays_say(2);
 }
 
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "chain");
 	RUN(first_in_first_out);
-	RUN(out_of_the_middle);
+	RUN(one_or_two);
 	return law_end(150000);
 }
