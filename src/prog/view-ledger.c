@@ -148,5 +148,6 @@ void view_write_ledger(const json_t *ledger, FILE *to)
 		write_one(json_array_get(list, i), to);
 	}
 	if (json_array_size(list) && !json_is_true(json_object_get(ledger, "kept")))
-		fputs("\nnot kept across a restart: no state folder, or it cannot be written\n", to);
+		fputs("\nnot kept across a restart: no state folder, or it cannot be written\n",
+			to);
 }

@@ -167,7 +167,8 @@ struct scenario {
 	size_t n_moments;
 	struct scenario_controller *controllers;
 	size_t n_controllers;
-	struct pshift_cluster_config *cluster; /* instead of stations, hosts and the rest; or NULL */
+	struct pshift_cluster_config
+		*cluster;    /* instead of stations, hosts and the rest; or NULL */
 	struct yamldoc *doc; /* owns the strings that were not made here */
 	char *file;          /* its name, for messages */
 	char *names;         /* the hosts' names; and the parts of changes' targets */
