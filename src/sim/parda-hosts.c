@@ -16,25 +16,6 @@ static const char *const keys[] = {"kind", "period", "device", "hosts", "thresho
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 
-static int read_device(
-	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
-{
-	const char *name;
-	int r = yamldoc_string(map, "device", &name, err);
-
-	if (r == -ENOENT && s->n_devices == 1)
-		return 0;
-	if (r)
-		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
-	for (uint32_t i = 0; i < s->n_devices; i++) {
-		if (strcmp(s->stations[i].name, name) == 0) {
-			ret->device = i;
-			return 0;
-		}
-	}
-	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
-}
-
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
@@ -111,7 +92,7 @@ static int read_map(
 		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64}, .epsilon = 0.2}};
 	if ((r = yamldoc_map(map, keys, err)) ||
 		(r = ABSENT_OK(yamldoc_time(map, "period", &ret->period, err))) ||
-		(r = read_device(s, map, ret, err)) ||
+		(r = scenario_device_of(s, map, &ret->device, err)) ||
 		(r = ABSENT_OK(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
 		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)))
 		return r;

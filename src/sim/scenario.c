@@ -47,6 +47,27 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 	return 0;
 }
 
+int scenario_device_of(
+	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err);
+
+	if (r == -ENOENT && s->n_devices == 1) {
+		*ret = 0;
+		return 0;
+	}
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (strcmp(s->stations[i].name, name) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+}
+
 int scenario_keys(
 	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err)
 {

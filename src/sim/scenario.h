@@ -216,6 +216,9 @@ bool scenario_fits(const char *glob, const char *name);
 /* A name of a host, tenant, device …: letters, digits, '-', '_'. */
 int scenario_name_check(yamldoc_node name, struct weir_err *err);
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
+/* The device that a controller's map names by `device`, which may be left out where there is only one. */
+int scenario_device_of(
+	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err);
 /* Is every key of the map in one of the two lists? */
 int scenario_keys(
 	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err);

@@ -9,31 +9,11 @@
 /* Weights are whole numbers to the law: 1024 keeps ten binary digits of a fractional one. */
 #define UNIT 1024.0
 
-static int find_device(
-	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
-{
-	const char *name;
-	int r = yamldoc_string(map, "device", &name, err);
-
-	*ret = 0;
-	if (r == -ENOENT && s->n_devices == 1)
-		return 0;
-	if (r)
-		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
-	for (uint32_t i = 0; i < s->n_devices; i++) {
-		if (strcmp(s->stations[i].name, name) == 0) {
-			*ret = i;
-			return 0;
-		}
-	}
-	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
-}
-
 int server_jobs_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
 {
 	const struct scenario_gate *g;
 	uint32_t device;
-	int r = find_device(s, map, &device, err);
+	int r = scenario_device_of(s, map, &device, err);
 
 	if (r)
 		return r;
@@ -67,7 +47,7 @@ int server_jobs_init(struct server_jobs *j, struct world *w, yamldoc_node map, s
 	uint32_t device;
 	struct weir_bounds *bounds;
 	size_t n;
-	int r = find_device(w->scenario, map, &device, err);
+	int r = scenario_device_of(w->scenario, map, &device, err);
 
 	if (r)
 		return r;
