@@ -3,7 +3,7 @@
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
-#define AHEAD_PIECE 192   /* bytes of buckets: five of them, or six */
+#define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
