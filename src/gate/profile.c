@@ -24,55 +24,59 @@ static void profile_settle(struct profile *p)
 		p->b[i].lack = p->lack[i];
 }
 
-/* Will the short way do for r? */
-POOL_HOT bool profile_narrow(const struct profile *p, const struct weir_req *r)
+/* How many parts too few bucket i has for a cost; none if that is not positive. */
+POOL_HOT int64_t profile_missing(const struct profile *p, unsigned i, int64_t cost)
 {
-	uint64_t costs = 0;
-
-	for (unsigned i = 0; i < p->n; i++)
-		costs |= (uint64_t)(limits_cost(r, p->unit[i]) - 1);
-	return costs < (uint64_t)BUCKET_NARROW;
-}
-
-/* How many parts too few bucket i has for r; none if that is not positive. */
-POOL_HOT int64_t profile_missing(const struct profile *p, unsigned i, const struct weir_req *r)
-{
-	int64_t slack = p->size[i] - limits_cost(r, p->unit[i]);
+	int64_t slack = p->size[i] - cost;
 
 	return p->lack[i] - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
 }
 
-/* How long after the stamp all admit r. Who is last is guessed without a division or a branch, since nobody
- * can predict it; then his time is found, and all are asked whether they admit by then. */
-POOL_HOT weir_time profile_wait_narrow(const struct profile *p, const struct weir_req *r)
+POOL_HOT uint64_t profile_wait_of(const struct profile *p, unsigned i, int64_t missing)
 {
-	int64_t missing[PROFILE_FEW], least = 0;
-	float longest = 0;
-	unsigned last = 0;
+	return ((uint64_t)(missing < 0 ? 0 : missing) + p->rate[i] - 1) / p->rate[i];
+}
+
+/* All are asked, since it is not clear who is last. */
+static weir_time profile_wait_each(const struct profile *p, const struct weir_req *r)
+{
+	uint64_t wait = 0;
 
 	for (unsigned i = 0; i < p->n; i++) {
-		missing[i] = profile_missing(p, i, r);
-		float t = (float)missing[i] * p->per_rate[i];
+		uint64_t t =
+			profile_wait_of(p, i, profile_missing(p, i, limits_cost(r, p->unit[i])));
 
-		last = t > longest ? i : last;
-		longest = t > longest ? t : longest;
-		least = missing[i] > least ? missing[i] : least;
+		wait = t > wait ? t : wait;
 	}
-	if (least == 0)
-		return 0;
-	for (;;) {
-		uint64_t wait = ((uint64_t)missing[last] + p->rate[last] - 1) / p->rate[last];
-		unsigned wrong = last;
+	return (weir_time)wait;
+}
 
-		for (unsigned i = 0; i < p->n; i++)
-			wrong = missing[i] > 0 && (bucket_uparts)p->rate[i] * wait <
-							  (uint64_t)missing[i]
-					? i
-					: wrong;
-		if (wrong == last)
-			return (weir_time)wait;
-		last = wrong;
+#define PROFILE_NEAR 1e-6F /* relative: four roundings of a float are a quarter of that */
+
+/* How long after the stamp all admit r, if the short way will do for it; -1: it will not. Who is the last to
+ * admit is found without a division or a branch, since nobody can predict it. */
+POOL_HOT weir_time profile_wait_narrow(const struct profile *p, const struct weir_req *r)
+{
+	float last = 0, second = 0;
+	int64_t missing = 0;
+	uint64_t costs = 0;
+	unsigned which = 0;
+
+	for (unsigned i = 0; i < p->n; i++) {
+		int64_t cost = limits_cost(r, p->unit[i]), m = profile_missing(p, i, cost);
+		float t = (float)m * p->per_rate[i], less = t < last ? t : last;
+
+		costs |= (uint64_t)(cost - 1);
+		second = less > second ? less : second;
+		which = t > last ? i : which;
+		missing = t > last ? m : missing;
+		last = t > last ? t : last;
 	}
+	if (costs >= (uint64_t)BUCKET_NARROW)
+		return -1;
+	if (second > last * (1 - PROFILE_NEAR))
+		return profile_wait_each(p, r);
+	return (weir_time)profile_wait_of(p, which, missing);
 }
 
 /* A division says when a bucket admits; only those are asked that do not admit by then anyway. */
@@ -91,12 +95,10 @@ static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 
 void profile_look(struct profile *p, const struct weir_req *r)
 {
-	weir_time wait;
+	weir_time wait = p->narrow ? profile_wait_narrow(p, r) : -1;
 
-	p->head = p->narrow && profile_narrow(p, r);
-	if (p->head) {
-		wait = profile_wait_narrow(p, r);
-	} else {
+	p->head = wait >= 0;
+	if (!p->head) {
 		profile_settle(p);
 		wait = profile_wait(p, r);
 	}
