@@ -44,11 +44,9 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 		const struct node *node = &g->nodes[a->node[i]];
 
 		__builtin_prefetch(&node->head, 1);
-		__builtin_prefetch(&node->entry_reserved, 1);
+		__builtin_prefetch(&node->timer, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
-		if (priorities)
-			__builtin_prefetch(&node->entry_priority, 1);
 		a->node[a->n++] = a->node[i];
 	}
 }
@@ -96,8 +94,6 @@ void ahead_next(const struct weir_gate *g)
 
 void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 {
-	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
-
 	if (g->timer.set < AHEAD_FEW)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
@@ -106,8 +102,6 @@ void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 		__builtin_prefetch(&node->head, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
-		if (priorities)
-			__builtin_prefetch(&node->entry_priority, 1);
 	}
 }
 

@@ -11,7 +11,7 @@ void stand_join_above(struct weir_gate *g, struct lane *l)
 		const struct node *node = &g->nodes[l->node];
 		struct lane *above = node_lane(g, node->parent, l->slot);
 
-		if (l->own.at != LANE_NIL || node_stopped(g, l->node, l->slot) ||
+		if (l->own.at != LANE_OUT || node_stopped(g, l->node, l->slot) ||
 			!stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight))
 			return;
 		l = above;
@@ -24,7 +24,7 @@ void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned
 	for (;;) {
 		struct lane *lane = node_lane(g, parent, slot);
 		struct lane_entry *entry = lane_entry(&g->home, lane, e);
-		bool inside = entry->at != LANE_NIL;
+		bool inside = entry->at != LANE_OUT;
 
 		if (inside && entry->tag <= key) {
 			if (!(e & LANE_OF_LANE))

@@ -137,7 +137,7 @@ void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot)
 	struct node *node = &g->nodes[n];
 
 	node->may &= (uint8_t) ~(1u << node_class(slot));
-	if (node_entry(node, node_class(slot))->at != LANE_NIL)
+	if (node_entry(node, node_class(slot))->at != LANE_OUT)
 		lane_remove(node_lane(g, node->parent, slot), &g->home, n);
 }
 
@@ -146,7 +146,7 @@ static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
 {
 	if (!lane)
 		return;
-	if (lane->own.at != LANE_NIL)
+	if (lane->own.at != LANE_OUT)
 		lane_remove(node_lane(g, g->nodes[n].parent, lane->slot), &g->home,
 			lane->number | LANE_OF_LANE);
 	tree_lane_put(g, lane);
@@ -466,9 +466,9 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		.parent = parent,
 		.per_weight = 1,
 		.priority = NODE_NO_PRIORITY,
-		.entry_priority.at = LANE_NIL,
-		.entry_reserved.at = LANE_NIL,
-		.entry_rest.at = LANE_NIL,
+		.entry_priority.at = LANE_OUT,
+		.entry_reserved.at = LANE_OUT,
+		.entry_rest.at = LANE_OUT,
 		.timer.tick = -1,
 		.limits.b = node->own};
 	if (g->deadline)
