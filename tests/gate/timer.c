@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timers against a plain array: at the first tick at or after their time, in order, each once. */
-#include "gate/timer.h"
+#include "gate/queue.h"
 #include "law.h"
 
 #define ENTRIES 300
@@ -15,7 +15,7 @@ static void start(struct timer *t, union block *blocks, uint32_t n)
 {
 	timer_init(t);
 	for (uint32_t i = 0; i < n; i++)
-		blocks[i].entry.tick = -1;
+		blocks[i].entry = (struct timer_entry){.tick = -1};
 	CHECK_INT(timer_fit(t, &blocks->entry, n), 0);
 }
 
@@ -42,6 +42,14 @@ static void set(struct model *m, uint32_t i, weir_time when)
 		tick = m->now / TIMER_TICK; /* the past is now */
 	if (m->tick[i] < 0 || tick < m->tick[i])
 		m->tick[i] = tick;
+}
+
+/* The same, whatever was set before. */
+static void set_anew(struct model *m, uint32_t i, weir_time when)
+{
+	timer_set_tick(&m->t, &m->e[i].entry, i, timer_tick(when));
+	timer_flush(&m->t);
+	m->tick[i] = when == WEIR_NEVER ? -1 : tick_of(when);
 }
 
 /* All that is due by now, and nothing else; then nothing is left. */
@@ -72,7 +80,7 @@ static void expire(struct model *m, uint32_t batch)
 				(long long)m->tick[i], (long long)to);
 }
 
-static void check_next(const struct model *m)
+static void check_next(struct model *m)
 {
 	weir_time next = timer_next(&m->t);
 	int64_t first = INT64_MAX;
@@ -89,23 +97,41 @@ static void check_next(const struct model *m)
 		CHECK_INT(next, first * TIMER_TICK); /* near ones exactly */
 }
 
-/* All that timer_soon says is set, each once, and no two are out of order by more than a slot. */
+/* Whoever is set to a slot of the calendar, up to the end of its array, is among what timer_soon says, if
+ * he is in the slot or in a queue of that slot alone. */
 static void check_soon(const struct model *m)
 {
-	uint32_t soon[ENTRIES], n = timer_soon(&m->t, soon, ENTRIES);
+	uint32_t soon[4 * ENTRIES], n = timer_soon(&m->t, soon, 4 * ENTRIES);
 	bool seen[ENTRIES] = {false};
-	int64_t last = 0;
+	int64_t now = m->t.now / TIMER_COARSE, end = (now | m->t.mask) + 1;
 
+	CHECK(n < 4 * ENTRIES);
 	for (uint32_t i = 0; i < n; i++) {
-		CHECK(soon[i] < ENTRIES && m->tick[soon[i]] >= 0 && !seen[soon[i]]);
+		CHECK(soon[i] < ENTRIES);
 		seen[soon[i]] = true;
-		CHECK(m->tick[soon[i]] > last - TIMER_COARSE);
-		last = m->tick[soon[i]];
 	}
+	for (uint32_t i = 0; i < ENTRIES; i++) {
+		int64_t slot = m->tick[i] / TIMER_COARSE;
+
+		bool apart = m->e[i].entry.place == TIMER_NIL;
+
+		if (m->tick[i] >= 0 && slot > now && slot < end && slot < m->t.edge &&
+			(!apart || slot >> TIMER_GROUP_BITS == m->t.group))
+			CHECK(seen[i]);
+	}
+	/* Fewer are the first of these. */
+	uint32_t few[8], k = timer_soon(&m->t, few, 8);
+
+	CHECK_INT(k, n < 8 ? n : 8);
+	for (uint32_t i = 0; i < k; i++)
+		CHECK_INT(few[i], soon[i]);
 }
 
 static weir_time any_span(void)
 {
+	/* Many at the same few times are too many for their slots. */
+	if (law_chance(0.2))
+		return (weir_time)law_between(1, 3) * 5 * WEIR_MS;
 	return (weir_time)law_log(1, law_chance(0.1) ? 1e13 : law_chance(0.5) ? 1e8 : 1e5);
 }
 
@@ -125,7 +151,9 @@ static void as_an_array_says(void)
 
 			law_operations++;
 			if (law_chance(busy)) {
-				set(&m, e, law_chance(0.01) ? WEIR_NEVER : m.now + any_span());
+				weir_time when = law_chance(0.01) ? WEIR_NEVER : m.now + any_span();
+
+				(law_chance(0.5) ? set : set_anew)(&m, e, when);
 			} else if (law_chance(0.2)) {
 				timer_clear(&m.t, e);
 				m.tick[e] = -1;
@@ -197,11 +225,69 @@ static void growing_keeps_what_is_set(void)
 	timer_free(&t);
 }
 
+/* Those of one tick expire in the order in which they were set, also if they were set when it was far
+ * away, were set to something else first, or were weeded; and cells do not become more and more. */
+static void ties_expire_as_set(void)
+{
+	static const weir_time spans[] = {20 * WEIR_US, 3 * WEIR_MS, 2 * WEIR_SEC, 400 * WEIR_SEC};
+	enum { N = 50 };
+	static struct timer t;
+	static union block e[N];
+	weir_time now = 5 * WEIR_SEC;
+	uint32_t out[N];
+
+	start(&t, e, N);
+	CHECK_INT(timer_expire(&t, now, out, N), 0);
+	for (unsigned k = 0; k < 4; k++) {
+		uint64_t tick = timer_tick(now + spans[k]);
+
+		for (uint32_t round = 0; round < 5; round++)
+			for (uint32_t i = 0; i < N; i++)
+				timer_set_tick(&t, &e[i].entry, i, tick + 1 + law_below(1000000));
+		for (uint32_t i = 0; i < N; i++)
+			timer_set_tick(&t, &e[i * 7 % N].entry, i * 7 % N, tick);
+		CHECK(t.store.n <= queue_most(N));
+		CHECK_INT(t.set, N);
+		CHECK_INT(timer_expire(&t, now + spans[k] / 2, out, N), 0);
+		CHECK_INT(timer_expire(&t, now + spans[k] - TIMER_TICK, out, N), 0);
+		now = (weir_time)tick << TIMER_TICK_BITS;
+		CHECK_INT(timer_expire(&t, now, out, N), N);
+		for (uint32_t i = 0; i < N; i++)
+			CHECK_INT(out[i], i * 7 % N);
+		CHECK_INT(timer_next(&t), WEIR_NEVER);
+	}
+	timer_free(&t);
+}
+
+/* However often it is set, there is room for it; and it expires once, when it was set to last. */
+static void settings_do_not_pile_up(void)
+{
+	static struct timer t;
+	static union block e[3];
+	uint32_t out[3];
+
+	start(&t, e, 3);
+	timer_set(&t, 2, 9 * WEIR_MS);
+	for (uint32_t k = 0; k < 200000; k++) { /* also round the count of a cell */
+		timer_set_tick(&t, &e[0].entry, 0, timer_tick(k % 2 ? WEIR_SEC : 7 * WEIR_MS));
+		CHECK(t.store.n <= queue_most(3) && t.store.used <= t.store.room);
+		CHECK_INT(t.set, 2);
+	}
+	CHECK_INT(timer_expire(&t, 8 * WEIR_MS, out, 3), 0);
+	CHECK_INT(timer_next(&t), (weir_time)timer_tick(9 * WEIR_MS) << TIMER_TICK_BITS);
+	CHECK_INT(timer_expire(&t, 2 * WEIR_SEC, out, 3), 2);
+	CHECK_INT(out[0], 2);
+	CHECK_INT(out[1], 0);
+	timer_free(&t);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "timer");
 	RUN(as_an_array_says);
 	RUN(an_earlier_time_is_kept);
 	RUN(growing_keeps_what_is_set);
+	RUN(ties_expire_as_set);
+	RUN(settings_do_not_pile_up);
 	return law_end(150000);
 }

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cells: first-in-first-out queues of 64-bit words, many of them over one store of blocks.
+ *
+ * METHOD  A block, a cache line, holds up to CELLS_BLOCK words; a queue is a list of blocks. Putting a
+ *         word in writes to the last block and reads none, and whoever wants to know what is inside
+ *         reads it off, a line for several. (Those of numbers that mostly have one or none are
+ *         chain.h.)
+ * LAW     n words in q queues that are not empty take at most n/CELLS_BLOCK + 2q blocks, and at most n.
+ *         Room for that many, and one more for a word that goes from one queue to another, is made
+ *         beforehand: putting in cannot fail.
+ */
+#ifndef WEIR_GATE_CELLS_H
+#define WEIR_GATE_CELLS_H
+
+#include "gate/pool.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CELLS_BLOCK 7
+#define CELLS_STEP  8 /* places per block; a power of 2 */
+
+struct cells_block {
+	uint64_t word[CELLS_BLOCK];
+	uint32_t next; /* block, unless it is the last; of those that are free, the next that is */
+};
+_Static_assert(sizeof(struct cells_block) == POOL_LINE, "a cache line");
+
+/* Places: CELLS_STEP to a block, of which the last is none. Block 0 is never used. */
+struct cells {
+	uint32_t head; /* of the first word */
+	uint32_t tail; /* after the last one; CELLS_EMPTY: there is none */
+};
+#define CELLS_EMPTY CELLS_BLOCK
+
+struct cells_store {
+	struct cells_block *blocks;
+	uint32_t free;       /* the first block that was given back; 0: none */
+	uint32_t room, used; /* blocks; used: those beyond were never needed */
+	uint32_t n;          /* words inside, of all queues */
+};
+
+/* Room for so many blocks in a new store. 0 or -ENOMEM. */
+int cells_init(struct cells_store *s, uint32_t blocks);
+void cells_free(struct cells_store *s);
+size_t cells_memory(const struct cells_store *s);
+
+POOL_HOT bool cells_empty(const struct cells *c)
+{
+	return c->tail == CELLS_EMPTY;
+}
+
+POOL_HOT uint64_t *cells_word(const struct cells_store *s, uint32_t place)
+{
+	return (uint64_t *)s->blocks + place;
+}
+
+/* A new last block. Was the queue empty? */
+POOL_HOT bool cells_extend(struct cells_store *s, struct cells *c)
+{
+	bool empty = cells_empty(c);
+	uint32_t k = s->free;
+
+	if (k)
+		s->free = s->blocks[k].next;
+	else
+		k = s->used++;
+	if (empty)
+		c->head = k * CELLS_STEP;
+	else
+		s->blocks[c->tail / CELLS_STEP].next = k;
+	c->tail = k * CELLS_STEP;
+	return empty;
+}
+
+/* Puts a word at the end. Was the queue empty? */
+POOL_HOT bool cells_append(struct cells_store *s, struct cells *c, uint64_t word)
+{
+	bool empty = c->tail % CELLS_STEP == CELLS_BLOCK && cells_extend(s, c);
+
+	*cells_word(s, c->tail++) = word;
+	s->n++;
+	return empty;
+}
+
+/* The place after one at which there is a word, if it is not the last. */
+POOL_HOT uint32_t cells_after(const struct cells_store *s, uint32_t place)
+{
+	return ++place % CELLS_STEP == CELLS_BLOCK ? s->blocks[place / CELLS_STEP].next * CELLS_STEP
+						   : place;
+}
+
+/* Takes the first word out of a queue that has one. */
+POOL_HOT uint64_t cells_pop(struct cells_store *s, struct cells *c)
+{
+	uint32_t at = c->head, k = at / CELLS_STEP;
+	uint64_t word = *cells_word(s, at);
+
+	s->n--;
+	if (++at == c->tail)
+		c->tail = CELLS_EMPTY;
+	else if (at % CELLS_STEP != CELLS_BLOCK) {
+		c->head = at;
+		return word;
+	} else
+		c->head = s->blocks[k].next * CELLS_STEP;
+	s->blocks[k].next = s->free;
+	s->free = k;
+	return word;
+}
+
+/* Copies the first words of a queue that has some, up to `max`: how many. If that is all, its blocks are
+ * free afterwards; else nothing has changed, and it is max + 1. */
+POOL_HOT uint32_t cells_pop_all(
+	struct cells_store *s, const struct cells *c, uint64_t *ret, uint32_t max)
+{
+	uint32_t n = 0, at = c->head;
+
+	for (;;) {
+		if (n == max)
+			return n + 1;
+		ret[n++] = *cells_word(s, at);
+		if (++at == c->tail)
+			break;
+		if (at % CELLS_STEP == CELLS_BLOCK)
+			at = s->blocks[at / CELLS_STEP].next * CELLS_STEP;
+	}
+	s->n -= n;
+	s->blocks[(at - 1) / CELLS_STEP].next = s->free;
+	s->free = c->head / CELLS_STEP;
+	return n;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * queue: those timers that have no place of their own in a slot of the calendar: the ones of the present
+ * slot, by tick; those too many for a slot; and those beyond the edge. Part of timer.h.
+ *
+ * METHOD  A setting puts a cell at the end of a queue, with the entry's number, the low bits of the tick
+ *         and a count, and nobody takes it out before its time comes. Then it is passed over if the
+ *         entry has since been set to something else, which shows by the count. So cells move
+ *         nearer without a look at their entries. What overflows from the slots of a group, 4 ms,
+ *         shares a queue until the group comes, and then has one a slot.
+ *         If there are more cells than entries by an eighth, those that do not hold any more are
+ *         weeded out: O(cells), shared among at least that eighth of settings.
+ */
+#ifndef WEIR_GATE_QUEUE_H
+#define WEIR_GATE_QUEUE_H
+
+#include "gate/timer.h"
+
+/* How many cells there may be before a weeding, if there are so many entries. */
+static inline uint32_t queue_most(uint32_t room)
+{
+	return room + room / 8 + 8;
+}
+
+POOL_HOT uint32_t queue_number(uint64_t cell)
+{
+	return (uint32_t)cell;
+}
+/* The tick of a cell: the first, from `base` on, that has its low bits. */
+POOL_HOT int64_t queue_tick(uint64_t cell, int64_t base)
+{
+	return base + (((int64_t)(cell >> (64 - TIMER_LOW_BITS)) - base) & TIMER_LOW);
+}
+
+POOL_HOT struct timer_entry *queue_entry(const struct timer *t, uint64_t cell)
+{
+	return timer_entry(t, queue_number(cell));
+}
+
+/* Does a cell of this tick still hold? */
+POOL_HOT bool queue_holds(const struct timer_entry *e, uint64_t cell, int64_t tick)
+{
+	return e->place == TIMER_NIL && e->tick == tick &&
+	       e->count == (cell >> 32 & (TIMER_COUNTS - 1));
+}
+
+/* 0 or -ENOMEM. For a calendar of so many slots, and so many entries. */
+int queue_init(struct timer *t, uint32_t calendar, uint32_t room);
+void queue_free(struct timer *t);
+uint32_t queue_count(const struct timer *t); /* how many queues */
+
+/* Entry i, which is e, goes to the end of queue q. */
+void queue_put(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t q);
+/* The same at the ticks of the present slot, for a cell that there is already. */
+void queue_put_tick(struct timer *t, uint64_t cell, int64_t tick);
+/* Which queue has the overflow of a slot of time. */
+uint32_t queue_of_slot(const struct timer *t, int64_t slot);
+/* Its group becomes the present one, if it is not: from then on it is its own queue. */
+void queue_group(struct timer *t, int64_t slot);
+
+/* All of a queue: it is empty afterwards. */
+struct cells queue_take(struct timer *t, uint32_t q);
+/* The first of it. The entries of the next few are fetched. */
+uint64_t queue_pop(struct timer *t, struct cells *c);
+
+/* The first tick of a queue's cells that hold, none of which is before `base`; that, if they are too many to be
+ * asked. TIMER_NONE: none hold, and it is empty now. */
+int64_t queue_least(struct timer *t, uint32_t q, int64_t base);
+/* Only cells that hold are left. */
+void queue_weed(struct timer *t);
+/* The tick from which on those of a queue are. */
+int64_t queue_base(const struct timer *t, uint32_t q);
+
+/* Numbers of up to `max` of a queue's cells, first to last: how many. */
+uint32_t queue_peek(const struct timer *t, uint32_t q, uint32_t *ret, uint32_t max);
+
+#endif
