@@ -143,8 +143,9 @@ struct stats {
 
 #define AHEAD_BATCH 64 /* how many are fetched at once */
 
-struct ahead { /* ahead.h */
-	uint32_t n;
+struct ahead {         /* ahead.h */
+	uint32_t soon; /* those whose timers expire, which come first; */
+	uint32_t n;    /* and in all */
 	uint32_t node[2 * AHEAD_BATCH];
 };
 
