@@ -97,7 +97,16 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t rounds, grants, tokens;
 };
 
-/* What the server may have of the limit in a period `k` without being told, at most. */
+/* Room for one more than n in an array that grows: 0 or -ENOMEM. */
+int pshift_room(void **array, size_t one, size_t n, size_t *room);
+
+/* pshift-hear.c: a report, as pshift_control_receive says. */
+enum peer_verdict pshift_hear(
+	struct pshift_control *c, weir_time now, const struct lease_message *m);
+/* Used of this period by now, as far as can be told. */
+int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
+
+/* pshift-tell.c. What the server may have of the limit in a period `k` without being told, at most. */
 int64_t pshift_tell_entitled(
 	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k);
 /* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
@@ -121,8 +130,5 @@ static inline int64_t pshift_static_part(const struct pshift_share *b)
 {
 	return b->limit / b->parts;
 }
-
-/* Used of this period by now, as far as can be told. */
-int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
 
 #endif
