@@ -5,6 +5,7 @@
  * decided here, too.
  */
 #include "ctl/pshift-control-impl.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
