@@ -252,7 +252,8 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 	for (; now >= c->end; turned = true)
 		turn(c);
 	if (turned || is_round(c, now)) {
-		r = pshift_round(c, turned || getenv("PSNOW") ? now : c->news);
+		/* As of the news, not of now: what was served since counts toward the claims. */
+		r = pshift_round(c, !turned && c->news > c->round ? c->news : now);
 		adapt(c, now - c->round);
 		c->round = now;
 		c->changed = r != 0;

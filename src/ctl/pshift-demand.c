@@ -8,8 +8,9 @@
  *         the period). An entry is sent again when what is now differs from that by more than 2 and
  *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
  * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
- *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most. It stays
- *         one until the queue is empty, so that who is not served at all is not taken to want nothing.
+ *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most, and since the
+ *         last measurement by as little of what came since. It stays one until the queue is empty, so that
+ *         who is not served at all is not taken to want nothing.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -25,7 +26,9 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 	/* Who has a fixed number under way has so many here, in the queue or behind it. */
 	uint64_t here = b->queued + b->inside;
 	double moved = fabs((double)here - (double)b->queued0);
+	double lately = fabs((double)here - (double)b->here0); /* more where it leaves or comes */
 
+	b->here0 = here;
 	if (!here || (b->waited - b->waited0) / (double)span < 1) {
 		b->closed = false;
 		b->came = 0;
@@ -38,7 +41,8 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 	}
 	b->came += (uint64_t)came;
 	if (b->came >= CLOSED_LEAST)
-		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came;
+		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came &&
+			    lately <= 1 + CLOSED_MOVES * came;
 }
 
 /* Where a new measurement differs from the old by no more than one request, which may have come a moment
