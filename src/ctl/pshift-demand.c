@@ -5,12 +5,12 @@
  * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
  *         without a significant change.
  * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
- *         the period). An entry is sent again when what is now differs from that by more than 2 and
+ *         the period). An entry is sent again when what is now differs from that by more than 1 and
  *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
  * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
- *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most, and since the
- *         last measurement by as little of what came since. It stays one until the queue is empty, so that
- *         who is not served at all is not taken to want nothing.
+ *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most; and by as
+ *         little in each of the last two measurements in which any came. It stays one until the queue is
+ *         empty or moves, so that who is not served at all is not taken to want nothing.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -20,6 +20,9 @@
 #define CLOSED_LEAST 16
 #define IDLE         4 /* measurements without a request: what was said, however little, is over */
 #define CLOSED_MOVES 0.02
+/* Measurements: as much comes as goes for one of them by chance where a server is full, and the share of
+ * it that a bucket has happens to be its demand; hardly twice. */
+#define CLOSED_STEADY 2
 
 static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 {
@@ -33,6 +36,7 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->closed = false;
 		b->came = 0;
 		b->queued0 = 0;
+		b->steady = 0;
 		return;
 	}
 	if (!b->queued0) { /* from here on */
@@ -40,9 +44,13 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		return;
 	}
 	b->came += (uint64_t)came;
+	if (lately > 1 + CLOSED_MOVES * came)
+		b->steady = 0;
+	else if (came > 0)
+		b->steady++;
 	if (b->came >= CLOSED_LEAST)
-		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came &&
-			    lately <= 1 + CLOSED_MOVES * came;
+		b->closed =
+			moved <= 1 + CLOSED_MOVES * (double)b->came && b->steady >= CLOSED_STEADY;
 }
 
 /* Where a new measurement differs from the old by no more than one request, which may have come a moment
@@ -80,7 +88,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 
 static bool differs(double now, double expected, double tolerance)
 {
-	return fabs(now - expected) > tolerance + 2;
+	return fabs(now - expected) > tolerance + 1;
 }
 
 static bool worth_saying(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)

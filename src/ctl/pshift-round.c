@@ -3,7 +3,7 @@
  * pshift-round: tokens placed again, with what has been heard: of the rest of the period, and of a whole
  * one. alg/pshift is the law; here is what goes into it and what its tokens become.
  *
- * SYMBOLS  of bucket i at server j, with t left of the period:
+ * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
  *          demand = queue + arriving·t, of a closed loop at least capacity_j·t;
  *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
  *          live may hold − the floors;
@@ -91,6 +91,13 @@ static int order(struct pshift_control *c)
 
 /* ---- what goes in */
 
+/* Each server's figures count as of its last report, if that is of this round: what was said need not be
+ * guessed, and what was served since counts toward the claim. */
+static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_time round)
+{
+	return most(round, c->servers[server].at);
+}
+
 static int64_t floor_of(const struct pshift_share *b, size_t live)
 {
 	int64_t n = (int64_t)live, all = least(b->limit / 16, most(b->limit - b->reservation, n));
@@ -129,17 +136,18 @@ static size_t live_at(const struct pshift_control *c, size_t bucket)
 static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	weir_time left = whole ? c->config.length : c->end - now;
 	int64_t used = 0;
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time at = as_of(c, e->server, now);
+		weir_time left = whole ? c->config.length : c->end - at;
 		int64_t d = e->queue + pshift_over((double)e->arriving, left);
 
 		if (e->closed)
 			d = most(d, c->capacity[e->server]);
 		c->demand[p] = least(d, LEASE_TOKENS_MAX);
-		used += whole ? 0 : pshift_used(c, e, now);
+		used += whole ? 0 : pshift_used(c, e, at);
 	}
 	c->reservation[bucket] = most(0, b->reservation - used);
 	c->most[bucket] = LEASE_NO_LIMIT;
@@ -157,7 +165,6 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 
 static void input(struct pshift_control *c, weir_time now, bool whole)
 {
-	weir_time left = whole ? c->config.length : c->end - now;
 	bool limits = false;
 
 	for (size_t i = 0; !limits && i < c->n_buckets; i++)
@@ -165,6 +172,7 @@ static void input(struct pshift_control *c, weir_time now, bool whole)
 	for (size_t j = 0; j < c->n_servers; j++) {
 		const struct pshift_member *s = &c->servers[j];
 		bool silent = now - s->at >= c->config.length;
+		weir_time left = whole ? c->config.length : c->end - as_of(c, (uint32_t)j, now);
 
 		c->capacity[j] = silent ? 0
 					: pshift_over((double)s->capacity,
@@ -199,7 +207,7 @@ static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, b
 	}
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
-		int64_t used = whole ? 0 : pshift_used(c, e, now);
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
 		int64_t claim = least(used + c->rtokens[whole][p], LEASE_TOKENS_MAX);
 		int64_t cap = least(claim + c->ltokens[p] + floor + spread, LEASE_TOKENS_MAX);
 

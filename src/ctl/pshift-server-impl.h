@@ -36,6 +36,7 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t arrived0, served0;
 	uint64_t came, queued0; /* since something always waits; and what waited then */
 	uint64_t here0;         /* queued and inside, at the last measurement */
+	int steady;             /* measurements in which that changed little */
 	double waited0;
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */

@@ -61,12 +61,33 @@ static bool differs(int64_t a, int64_t b)
 	return by > 1 && by > more / 64;
 }
 
-/* R-tokens: too many for a while do little harm, but what is missing is missing. */
-static bool short_of(int64_t want, int64_t has)
+/* R-tokens: too many for a while do little harm, but what is missing is missing, if it is more than `slack`
+ * at all servers together: one token at each of eight is 6 % of a reservation of 128. */
+static bool short_of(int64_t want, int64_t has, bool slack)
 {
 	want = greater(want, 0);
 	has = greater(has, 0);
-	return want > has ? want - has > 1 + want / 512 : differs(want, has);
+	return want > has ? !slack : differs(want, has);
+}
+
+struct lack { /* of a bucket at all servers: R-tokens of the rest of this period, and of a whole one */
+	int64_t now, whole;
+};
+
+static struct lack lack_of(const struct pshift_control *c, size_t bucket)
+{
+	struct lack lack = {0, 0};
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = pshift_used(c, e, c->now);
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		lack.now += greater(0, e->want_claim - greater(e->claim, used));
+		lack.whole += greater(0, e->want_reserved - e->reserved);
+	}
+	return lack;
 }
 
 static void is_told(struct pshift_control *c, struct pshift_entry *e)
@@ -117,6 +138,9 @@ static void tell_limits(struct pshift_control *c, size_t bucket)
 
 void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 {
+	struct lack lack = lack_of(c, bucket);
+	int64_t slack = c->buckets[bucket].reservation / 512;
+
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
 		int64_t used = pshift_used(c, e, c->now);
@@ -126,11 +150,12 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 		if (e->dirty)
 			is_told(c, e);
 		/* What is left of it counts: a claim that is used up is as good as any other. */
-		if (short_of(e->want_claim - used, e->claim - used) || e->dirty) {
+		if (short_of(e->want_claim - used, e->claim - used, lack.now <= slack) ||
+			e->dirty) {
 			e->claim = e->want_claim;
 			is_told(c, e);
 		}
-		if (short_of(e->want_reserved, e->reserved) || e->dirty) {
+		if (short_of(e->want_reserved, e->reserved, lack.whole <= slack) || e->dirty) {
 			e->reserved = e->want_reserved;
 			is_told(c, e);
 		}
