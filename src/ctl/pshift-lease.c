@@ -244,6 +244,7 @@ static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 {
 	struct pshift_spot *b = &s->spots[i];
 
+	b->put = r;
 	if (r == b->r && l == b->l)
 		return;
 	s->config.grant(s->config.arg, i, r - b->r, l - b->l);
@@ -254,9 +255,10 @@ static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t r = s->state == LEASE_HELD ? b->borrowed : most(0, b->claim - b->used);
-	int64_t room, l;
+	int64_t r = most(0, b->claim - b->used), room, l;
 
+	if (s->state == LEASE_HELD)
+		r += b->borrowed;
 	if (!pshift_limited(b)) {
 		set(s, i, r, 0);
 		return;
@@ -276,7 +278,7 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t burst = burst_of(b), more;
+	int64_t burst = burst_of(b), more, all, r;
 	weir_time span = least(now - s->now, 2 * PSHIFT_PACE);
 
 	if (!pshift_limited(b)) {
@@ -290,14 +292,11 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 	b->paced += (double)(b->static_l - burst) * (double)span /
 		    (double)(s->length + 2 * PSHIFT_PACE);
 	more = least((int64_t)b->paced, burst - b->r - b->l);
-	b->paced = b->r + b->l + more >= burst ? 0 : b->paced - (double)more;
-	if (more <= 0)
-		return;
-	/* As a first claim, where it has one. */
-	if (b->r < b->borrowed)
-		set(s, i, b->r + more, b->l);
-	else
-		set(s, i, b->r, b->l + more);
+	all = b->r + b->l + more;
+	b->paced = all >= burst ? 0 : b->paced - (double)more;
+	/* As a first claim, as far as it has one: which of the two a token is changes no sum. */
+	r = least(all, b->borrowed);
+	set(s, i, r, all - r);
 }
 
 void pshift_lease_tokens(struct pshift_server *s, weir_time now)

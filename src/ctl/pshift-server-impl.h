@@ -21,7 +21,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t used;            /* counted to this period */
 	int64_t recent; /* between the last two looks: may be of two periods, and counts to both */
 	int64_t r, l;   /* at the gate */
-	int64_t borrowed; /* HELD, STATIC: R-tokens it is to have at the gate */
+	int64_t put;    /* R-tokens there after the last look */
+	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
 	double paced;     /* STATIC: a fraction of a token */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
