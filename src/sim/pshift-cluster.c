@@ -177,6 +177,23 @@ static int deliver(struct pshift_cluster *c)
 
 /* ---- a server's slot */
 
+/* How many of an open loop come in a slot, in which `mean` do on average. */
+static uint64_t come_in(struct pshift_site *s, struct pshift_place *p, double mean)
+{
+	uint64_t n;
+
+	if (s->cluster->config.poisson) {
+		p->part -= mean; /* what is left until the next one, in means */
+		for (n = 0; p->part < 0; n++)
+			p->part += rng_exp(&s->rng, 1);
+		return n;
+	}
+	p->part += mean;
+	n = (uint64_t)p->part;
+	p->part -= (double)n;
+	return n;
+}
+
 static void arrivals(struct pshift_site *s, weir_time slot)
 {
 	double seconds = (double)slot / (double)WEIR_SEC;
@@ -190,11 +207,8 @@ static void arrivals(struct pshift_site *s, weir_time slot)
 			p->queued = p->loop;
 			p->open += slot;
 		} else if (p->rate > 0) {
-			uint64_t come;
+			uint64_t come = come_in(s, p, p->rate * seconds);
 
-			p->part += p->rate * seconds;
-			come = (uint64_t)p->part;
-			p->part -= (double)come;
 			p->arrived += come;
 			p->queued += come;
 		}

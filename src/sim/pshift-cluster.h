@@ -40,6 +40,7 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	double zipf;          /* of reservations, and of a bucket's demand over its servers */
 	double demand;        /* ÷ reservation; or 0 and: */
 	uint32_t outstanding; /* requests that always wait, at each of its servers */
+	bool poisson;         /* with demand: requests come at random, not evenly */
 	uint32_t least, most; /* servers that a bucket is active at */
 	bool nested;          /* bucket i is active at servers 1 … i, and stays */
 	double changes;       /* of a bucket's servers, a period */
@@ -47,6 +48,7 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	bool control;         /* else nobody has tokens, and all are served in turn */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
 	weir_time settle;     /* before this nothing is judged */
+	bool files;           /* live: the servers' data are in files, not in memory */
 };
 
 /* The scenario's map. 0 or -EINVAL. */
