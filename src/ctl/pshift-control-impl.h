@@ -43,6 +43,8 @@ struct pshift_member { /* a server */
 	uint64_t told;               /* the last period in which it was sent a grant */
 	uint64_t since;              /* the period in which it came to follow */
 	weir_time told_at, asked_at;
+	uint64_t settled; /* grants up to that one need not be sent again */
+	bool awaited;     /* by the round that is open */
 	int64_t capacity; /* a second */
 	uint32_t entries; /* first of its list */
 };
@@ -70,6 +72,11 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	weir_time interval, round; /* when the last one was */
 	weir_time news;            /* since when: */
 	bool changed;              /* something was heard that may change tokens */
+	size_t reporting;          /* servers that the round that is open waits for */
+	bool turned;               /* it is the first of its period */
+	bool freed;                /* a server has acknowledged what it was told, since: */
+	weir_time told;            /* when limits were last told */
+	weir_time tell, ask;       /* when a grant is due next, or a server to be asked */
 	double moved;              /* tokens by which demands differed from what was expected */
 
 	struct pshift_member *servers;
@@ -88,7 +95,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint32_t *first, *place, *server;       /* buckets + 1; entry at a place; its server */
 	int64_t *demand, *rtokens[2], *ltokens; /* by place; [0]: the rest, [1]: a period */
 	int64_t *reservation, *most;            /* by bucket */
-	int64_t *capacity;                      /* by server */
+	int64_t *capacity, *spare;              /* by server; spare: beyond the R-tokens at it */
 	struct pshift *alg[2];
 	struct pshift_input input; /* of the last placing of a whole period */
 	struct pshift_result result;

@@ -8,6 +8,8 @@
 #define NONE         UINT32_MAX
 #define MOVED_MUCH   0.10 /* see pshift-control.h, INTERVAL */
 #define MOVED_LITTLE 0.02
+#define GATHER       8  /* part of an interval in which what comes is one round's */
+#define ASKS         20 /* a period, of who has not said what it holds */
 
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
 {
@@ -61,6 +63,7 @@ void pshift_control_free(struct pshift_control *c)
 	free(c->reservation);
 	free(c->most);
 	free(c->capacity);
+	free(c->spare);
 	free(c);
 }
 
@@ -125,9 +128,25 @@ enum peer_verdict pshift_control_receive(
 
 /* ---- steps */
 
-/* A period begins: caps are what servers are entitled to. */
+/* A round opens: whom to wait for. */
+static void open_round(struct pshift_control *c, weir_time now)
+{
+	c->reporting = 0;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+
+		s->awaited = s->full && now - s->at < c->config.length;
+		c->reporting += s->awaited;
+	}
+}
+
+/* A period begins: caps are what servers are entitled to. A round is due, when the servers, who measure at
+ * the same time, have been heard: they have all that they are entitled to until then. */
 static void turn(struct pshift_control *c)
 {
+	c->news = c->end;
+	c->changed = c->turned = true;
+	open_round(c, c->end);
 	c->period++;
 	c->end += c->config.length;
 	for (size_t i = 0; i < c->n_buckets; i++) {
@@ -146,7 +165,7 @@ static void turn(struct pshift_control *c)
 
 static void ask(struct pshift_control *c, weir_time now)
 {
-	weir_time every = c->config.length / 20;
+	weir_time every = c->config.length / ASKS;
 	struct lease_message m = {.kind = LEASE_ASK,
 		.cluster = c->config.cluster,
 		.instance = c->config.instance,
@@ -154,10 +173,14 @@ static void ask(struct pshift_control *c, weir_time now)
 
 	memcpy(m.name, c->name, sizeof(m.name));
 	m.grant.generation = c->generation;
+	c->ask = WEIR_NEVER;
 	for (size_t i = 0; i < c->n_servers; i++) {
 		struct pshift_member *s = &c->servers[i];
 
-		if (s->full || now - s->asked_at < every)
+		if (s->full)
+			continue;
+		c->ask = now + every;
+		if (now - s->asked_at < every)
 			continue;
 		s->asked_at = now;
 		m.sequence = ++s->sequence;
@@ -228,15 +251,51 @@ static void adapt(struct pshift_control *c, weir_time span)
 		c->interval = c->config.longest;
 }
 
-/* Closed by time: what is heard in an eighth of an interval after the first news is in it. */
-static bool is_round(const struct pshift_control *c, weir_time now)
+/* When the round that is open closes: when all have been heard, else an eighth of an interval after the
+ * first news; and not sooner than half an interval after the last. */
+static weir_time round_due(const struct pshift_control *c)
 {
-	return c->changed && now - c->news >= c->interval / 8 && now - c->round >= c->interval / 2;
+	weir_time heard = c->reporting ? c->news + c->interval / GATHER : c->news;
+	weir_time apart = c->turned ? heard : c->round + c->interval / 2;
+
+	if (!c->changed)
+		return WEIR_NEVER;
+	return heard > apart ? heard : apart;
+}
+
+/* Limits that wait are told when somebody has given up some, all that did in an eighth of an interval. */
+static weir_time waiting_due(const struct pshift_control *c)
+{
+	/* What was wanted of the last period is not wanted of this. */
+	bool waits = c->freed && c->waiting && !c->turned;
+
+	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
+}
+
+static int close_round(struct pshift_control *c, weir_time now)
+{
+	/* As of the news, not of now: what was served since counts toward the claims. */
+	int r = pshift_round(c, c->news > c->round ? c->news : now);
+
+	adapt(c, now - c->round);
+	c->round = c->told = now;
+	c->changed = r != 0;
+	c->turned = c->freed = false;
+	open_round(c, now);
+	return r;
+}
+
+static void tell_waiting(struct pshift_control *c, weir_time now)
+{
+	for (size_t i = 0; i < c->n_buckets; i++)
+		if (c->buckets[i].waiting)
+			pshift_tell_bucket(c, i);
+	c->told = now;
+	c->freed = false;
 }
 
 int pshift_control_step(struct pshift_control *c, weir_time now)
 {
-	bool turned = false;
 	int r = 0;
 
 	if (c->stale)
@@ -249,31 +308,28 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 	ask(c, now);
 	if (!c->started)
 		return 0;
-	for (; now >= c->end; turned = true)
+	while (now >= c->end)
 		turn(c);
-	if (turned || is_round(c, now)) {
-		/* As of the news, not of now: what was served since counts toward the claims. */
-		r = pshift_round(c, !turned && c->news > c->round ? c->news : now);
-		adapt(c, now - c->round);
-		c->round = now;
-		c->changed = r != 0;
-	}
-	for (size_t i = 0; c->waiting && i < c->n_buckets; i++)
-		if (c->buckets[i].waiting)
-			pshift_tell_bucket(c, i);
+	if (now >= round_due(c))
+		r = close_round(c, now);
+	else if (now >= waiting_due(c))
+		tell_waiting(c, now);
 	return r ? r : pshift_tell_servers(c, now);
+}
+
+static weir_time sooner(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
 }
 
 weir_time pshift_control_due(const struct pshift_control *c)
 {
-	weir_time due = c->now + c->interval / 8, retry = c->config.length / 20;
-
 	if (c->stale)
 		return WEIR_NEVER;
 	if (!c->started)
-		return c->began < 0 ? c->now : c->now + retry;
-	/* Rounds that are open, and grants that were put off or not acknowledged. */
-	return due < c->end ? due : c->end;
+		return c->began < 0 ? c->now : c->now + c->config.length / ASKS;
+	return sooner(
+		sooner(round_due(c), waiting_due(c)), sooner(sooner(c->end, c->tell), c->ask));
 }
 
 /* ---- looking */

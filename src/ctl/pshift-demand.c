@@ -163,13 +163,13 @@ static void send(struct pshift_server *s, weir_time now)
 	s->reports++;
 	s->entries += m->n;
 	s->said_capacity = s->capacity;
-	s->full = s->answer = false;
+	s->full = s->answer = s->acknowledge = false;
 	s->config.send(s->config.arg, m);
 }
 
 int pshift_demand_report(struct pshift_server *s, weir_time now)
 {
-	bool measured = s->measured == now, due = s->full || s->answer;
+	bool measured = s->measured == now, due = s->full || s->answer || (measured && s->acknowledge);
 
 	/* A beat, so that silence means something. */
 	due |= now - s->sent >= s->length / 2;

@@ -60,18 +60,22 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 	s->full = false;
 	s->echo = 0;
 	s->echo_at = INT64_MAX / 2; /* the next is better */
-	s->heard = s->accepted = s->granted = s->told = 0;
+	s->heard = s->accepted = s->granted = s->told = s->settled = 0;
 	s->asked_at = -c->config.length;
 	c->changed = true;
 }
 
 int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now)
 {
-	weir_time began = c->end - c->config.length;
+	bool heard = e->period == c->period;
+	int64_t known = heard ? e->used : 0;
+	weir_time since = now - (heard ? e->at : c->end - c->config.length);
+	int64_t used = known + pshift_over((double)e->serving, since);
 
-	if (e->period == c->period)
-		return e->used + pshift_over((double)e->serving, now - e->at);
-	return pshift_over((double)e->serving, now - began);
+	/* As fast as before, but not beyond what it may. */
+	if (pshift_has_limit(&c->buckets[e->bucket]) && used > e->cap.most)
+		used = known > e->cap.most ? known : e->cap.most;
+	return used;
 }
 
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
@@ -126,8 +130,9 @@ static int hear_entries(
 static void hear_accepted(
 	struct pshift_control *c, struct pshift_member *s, uint64_t accepted, uint64_t period)
 {
-	s->accepted =
-		accepted; /* less than before if it had left and came back: it is told all again */
+	c->freed |= accepted > s->accepted;
+	/* Less than before if it had left and came back: it is told all again. */
+	s->accepted = accepted;
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
 
@@ -190,6 +195,8 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 	if (s->capacity != (int64_t)m->report.capacity || m->n) {
 		c->news = c->changed ? c->news : now;
 		c->changed = true;
+		c->reporting -= s->awaited;
+		s->awaited = false;
 	}
 	s->capacity = (int64_t)m->report.capacity;
 	s->state = (enum lease_state)m->report.state;

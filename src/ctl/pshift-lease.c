@@ -167,6 +167,12 @@ static bool acceptable(
 	       g->echo >= s->began && g->echo <= s->sent && now < end;
 }
 
+/* So much that somebody may wait for it: then it is said at once that it was given up. */
+static bool gives_up(int64_t had, int64_t has)
+{
+	return had > has && had - has > had / 8;
+}
+
 static void told(struct pshift_server *s, const struct lease_tokens *t)
 {
 	size_t at = pshift_ids_find(&s->ids, t->bucket);
@@ -180,6 +186,7 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 	 * go because the controller knows of none. */
 	if (!pshift_limited(b) || t->cap == LEASE_NO_LIMIT || t->limit == LEASE_NO_LIMIT)
 		return;
+	s->answer |= gives_up(b->cap - b->used, t->cap - b->used) || gives_up(b->limit, t->limit);
 	b->cap = t->cap;
 	b->limit = t->limit;
 	b->over = b->used > b->cap;
@@ -217,6 +224,8 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	}
 	s->granted = g->period;
 	s->by = g->generation;
+	s->answer |= s->state != LEASE_LEASED;
+	s->acknowledge = true;
 	s->state = LEASE_LEASED;
 	s->accepted = m->sequence;
 	for (size_t i = 0; i < m->n; i++)
@@ -224,7 +233,6 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	for (size_t i = 0; i < s->n; i++)
 		if (s->spots[i].unheard && s->spots[i].said_in <= g->heard)
 			s->spots[i].unheard = s->spots[i].new = false;
-	s->answer |= m->n > 0;
 	return true;
 }
 

@@ -67,12 +67,14 @@ struct pshift_server {
 	bool started;
 
 	double capacity;
-	weir_time measured; /* where the running measurement began */
+	weir_time measured; /* where the running measurement began … */
+	weir_time measure;  /* … and when it ends, at the latest */
 	uint64_t counted;   /* the period of the last look */
 	uint64_t sequence;
 	weir_time sent; /* the last report */
 	double said_capacity;
-	bool full, answer; /* a report is due: of everything; at once */
+	bool full, answer; /* a report is due: of everything; at once … */
+	bool acknowledge;  /* … or with the next measurement: a grant was taken */
 	struct lease_message out;
 
 	struct adaptbf *borrow;
