@@ -18,7 +18,7 @@
  *         mean of a plateau and not its luckiest bin. The most is the highest of the curve less its
  *         standard error, and a bin is below the knee when it is by more than its own: the error of
  *         an interval is learned, that of a mean is it / √weight. Between the last bin below p · max X
- *         and the first above the knee is interpolated.
+ *         and the first above, the knee is interpolated; L does not fall with N either.
  *         What to ask for: as long as nothing is known below the knee, 3/4 of it, so that the search
  *         goes down from `most`. Then, in turns, 4/3 of the knee, just above it, a little below it;
  *         and again, with 3/4 at the end: the curve stays fresh on both sides, and near by. (After
@@ -184,29 +184,30 @@ static double fit(struct knee *k)
 	return most;
 }
 
-/* The knee by what is known; *ret_below: something is known to be below it. */
+/* The knee by what is known, from above; *ret_below: something is known to be below it. Less inside never takes longer: where a
+ * bin says so, it was disturbed. */
 static double find(const struct knee *k, double most, bool *ret_below)
 {
-	double wanted = k->config.part * most;
-	const struct knee_bin *last = NULL; /* known, and below */
+	double wanted = k->config.part * most, fitted = 0;
+	double latency = 0; /* of the last bin that is not below */
 
 	*ret_below = false;
-	for (int i = 0; i < KNEE_BINS; i++) {
+	for (int i = KNEE_BINS - 1; i >= 0 && !*ret_below; i--) {
 		const struct knee_bin *b = &k->bins[i];
+		double here = latency > 0 ? fmin(b->latency, latency) : b->latency;
 
 		if (!known(b))
 			continue;
-		if (b->fitted * (1 + error(k, b->weight)) < wanted) {
-			last = b;
-			continue;
+		*ret_below = b->fitted * (1 + error(k, b->weight)) < wanted;
+		if (!*ret_below) {
+			latency = here;
+			fitted = b->fitted;
+		} else if (fitted > wanted) {
+			latency = here +
+				  (latency - here) * (wanted - b->fitted) / (fitted - b->fitted);
 		}
-		*ret_below = last != NULL;
-		if (!last || b->fitted <= wanted)
-			return b->latency;
-		return last->latency + (b->latency - last->latency) * (wanted - last->fitted) /
-					       (b->fitted - last->fitted);
 	}
-	return 0;
+	return latency;
 }
 
 /* ---- what to ask for */

@@ -110,6 +110,23 @@ static void test_disturbed(void)
 	}
 }
 
+/* While all starts, little is as it will be, and the most that was seen is less. */
+static void test_bad_start(void)
+{
+	struct loop l;
+
+	for (size_t i = 0; i < N_RESOURCES; i++) {
+		for (int part = 3; part <= 10; part++) {
+			start(&l, &resources[i], NULL);
+			l.disturbed = part / 10.0;
+			run(&l, 20);
+			l.disturbed = 0;
+			run(&l, 300);
+			CHECK_NEAR(l.knee.knee, sweep(&resources[i]), 0.25);
+		}
+	}
+}
+
 /* It costs little that it looks. */
 static void test_throughput(void)
 {
@@ -189,6 +206,7 @@ int main(void)
 {
 	RUN(test_finds_it);
 	RUN(test_disturbed);
+	RUN(test_bad_start);
 	RUN(test_throughput);
 	RUN(test_follows_it);
 	RUN(test_little_demand);
