@@ -192,7 +192,9 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 		s->echo = m->sent;
 		s->echo_at = now;
 	}
-	if (s->capacity != (int64_t)m->report.capacity || m->n) {
+	/* What comes so soon after a round answers it: no measurement, and no news. */
+	if ((s->capacity != (int64_t)m->report.capacity || m->n) &&
+		(m->report.full || now - c->round >= c->interval / 4)) {
 		c->news = c->changed ? c->news : now;
 		c->changed = true;
 		c->reporting -= s->awaited;
