@@ -21,7 +21,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t used;            /* counted to this period */
 	int64_t recent; /* between the last two looks: may be of two periods, and counts to both */
 	int64_t r, l;   /* at the gate */
-	int64_t borrowed; /* HELD, STATIC: R-tokens it is to have at the gate */
+	int64_t put;    /* R-tokens there after the last look */
+	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
 	double paced;     /* STATIC: a fraction of a token */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
@@ -30,12 +31,20 @@ struct pshift_spot { /* one bucket at this server; tokens */
 
 	/* The last measurement, and the counters where the running one began. */
 	double coming, going;      /* a second, smoothed … */
+	double known;              /* s: the time of which `coming` is the mean */
+	double scatter;            /* of what comes: 0 evenly … 1 as at random */
 	int64_t arriving, serving; /* … and as whole numbers */
 	bool closed;
 	int idle; /* measurements */
 	uint64_t arrived0, served0;
 	uint64_t came, queued0; /* since something always waits; and what waited then */
+	uint64_t here0;         /* queued and inside, at the last measurement */
+	int steady;             /* measurements in which that changed little */
 	double waited0;
+	/* Since one began to watch for a closed loop: the most that was here, of which so much was missing
+	 * (request·ns) in so long (ns); what had arrived by then; what was here at the last look. */
+	uint64_t peak, arrived_w, here;
+	double missing, watched;
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
 	weir_time said_at;
@@ -64,12 +73,14 @@ struct pshift_server {
 	bool started;
 
 	double capacity;
-	weir_time measured; /* where the running measurement began */
+	weir_time measured; /* where the running measurement began … */
+	weir_time measure;  /* … and when it ends, at the latest */
 	uint64_t counted;   /* the period of the last look */
 	uint64_t sequence;
 	weir_time sent; /* the last report */
 	double said_capacity;
-	bool full, answer; /* a report is due: of everything; at once */
+	bool full, answer; /* a report is due: of everything; at once … */
+	bool acknowledge;  /* … or with the next measurement: a grant was taken */
 	struct lease_message out;
 
 	struct adaptbf *borrow;
@@ -100,6 +111,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 void pshift_lease_tokens(struct pshift_server *s, weir_time now); /* grants what changes */
 
 /* pshift-demand.c: what buckets want, and what of it is worth a report. 0 or -ENOMEM. */
+void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);
 
