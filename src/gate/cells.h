@@ -109,26 +109,4 @@ POOL_HOT uint64_t cells_pop(struct cells_store *s, struct cells *c)
 	return word;
 }
 
-/* Copies the first words of a queue that has some, up to `max`: how many. If that is all, its blocks are
- * free afterwards; else nothing has changed, and it is max + 1. */
-POOL_HOT uint32_t cells_pop_all(
-	struct cells_store *s, const struct cells *c, uint64_t *ret, uint32_t max)
-{
-	uint32_t n = 0, at = c->head;
-
-	for (;;) {
-		if (n == max)
-			return n + 1;
-		ret[n++] = *cells_word(s, at);
-		if (++at == c->tail)
-			break;
-		if (at % CELLS_STEP == CELLS_BLOCK)
-			at = s->blocks[at / CELLS_STEP].next * CELLS_STEP;
-	}
-	s->n -= n;
-	s->blocks[(at - 1) / CELLS_STEP].next = s->free;
-	s->free = c->head / CELLS_STEP;
-	return n;
-}
-
 #endif
