@@ -34,7 +34,7 @@ void queue_free(struct timer *t)
 
 int64_t queue_base(const struct timer *t, uint32_t q)
 {
-	int64_t last = (t->edge >> t->half) - 1;
+	int64_t last = queue_last_turn(t);
 
 	if (q < TIMER_Q_FAR || q > TIMER_Q_BEYOND)
 		return t->now;
@@ -42,6 +42,26 @@ int64_t queue_base(const struct timer *t, uint32_t q)
 	last = q < TIMER_Q_BEYOND ? last / TIMER_FAR * TIMER_FAR + (q - TIMER_Q_FAR)
 				  : (last / TIMER_FAR + 1) * TIMER_FAR;
 	return last << (TIMER_COARSE_BITS + t->half);
+}
+
+/* ---- far ones */
+
+int64_t queue_next_turn(const struct timer *t)
+{
+	/* They are in the same round of TIMER_FAR as the last one of the calendar, and after it. */
+	int64_t round = queue_last_turn(t) / TIMER_FAR;
+
+	for (unsigned w = 0; w < TIMER_FAR / 64; w++)
+		if (t->far[w])
+			return round * TIMER_FAR + 64 * w + __builtin_ctzll(t->far[w]);
+	return cells_empty(&t->queue[TIMER_Q_BEYOND]) ? TIMER_NONE : (round + 1) * TIMER_FAR;
+}
+
+uint32_t queue_of_turn(const struct timer *t, int64_t turn)
+{
+	return turn / TIMER_FAR == queue_last_turn(t) / TIMER_FAR
+		       ? TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR)
+		       : TIMER_Q_BEYOND;
 }
 
 /* ---- in and out */

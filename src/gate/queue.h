@@ -8,18 +8,19 @@
  *         entry has since been set to something else, which shows by the count. So cells move
  *         nearer without a look at their entries. What overflows from the slots of a group, 4 ms,
  *         shares a queue until the group comes, and then has one a slot.
- *         If there are more cells than entries by an eighth, those that do not hold any more are
- *         weeded out: O(cells), shared among at least that eighth of settings.
+ *         If there are more cells than entries by an eighth, and 512, those that do not hold any more
+ *         are weeded out: O(cells), shared among at least that many settings.
  */
 #ifndef WEIR_GATE_QUEUE_H
 #define WEIR_GATE_QUEUE_H
 
 #include "gate/timer.h"
 
-/* How many cells there may be before a weeding, if there are so many entries. */
+/* How many cells there may be before a weeding, if there are so many entries: a weeding looks at every
+ * queue, which is to be worth it in a small gate, too. */
 static inline uint32_t queue_most(uint32_t room)
 {
-	return room + room / 8 + 8;
+	return room + room / 8 + 512;
 }
 
 POOL_HOT uint32_t queue_number(uint64_t cell)
@@ -57,6 +58,17 @@ void queue_put_tick(struct timer *t, uint64_t cell, int64_t tick);
 uint32_t queue_of_slot(const struct timer *t, int64_t slot);
 /* Its group becomes the present one, if it is not: from then on it is its own queue. */
 void queue_group(struct timer *t, int64_t slot);
+
+/* The last half turn that is in the calendar. */
+static inline int64_t queue_last_turn(const struct timer *t)
+{
+	return (t->edge >> t->half) - 1;
+}
+/* The next half turn, of those that are far, that has entries; or, if there are only entries beyond, the
+ * first of the next round, where they come nearer. TIMER_NONE: there is nothing. */
+int64_t queue_next_turn(const struct timer *t);
+/* The queue that has what such a half turn is to bring. */
+uint32_t queue_of_turn(const struct timer *t, int64_t turn);
 
 /* All of a queue: it is empty afterwards. */
 struct cells queue_take(struct timer *t, uint32_t q);

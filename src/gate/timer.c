@@ -13,44 +13,8 @@ static int64_t timer_turn(const struct timer *t, int64_t tick)
 {
 	return tick >> (TIMER_COARSE_BITS + t->half);
 }
-/* The last half turn that is in the calendar. */
-static int64_t timer_last_turn(const struct timer *t)
-{
-	return (t->edge >> t->half) - 1;
-}
 
 /* ---- which slots have entries */
-
-static void timer_unmark(struct timer *t, uint32_t s)
-{
-	t->bits[s / 64] &= ~(UINT64_C(1) << (s % 64));
-	if (t->bits[s / 64])
-		return;
-	t->words[s / 4096] &= ~(UINT64_C(1) << (s / 64 % 64));
-	if (!t->words[s / 4096])
-		t->top &= ~(UINT64_C(1) << (s / 4096));
-}
-
-/* The first slot of the calendar from `from` on that has entries, without going round; UINT32_MAX. */
-static uint32_t timer_scan_on(const struct timer *t, uint32_t from)
-{
-	uint32_t word = from / 64, high = from / 4096;
-	uint64_t bits = t->bits[word] & (~UINT64_C(0) << (from % 64));
-
-	if (bits)
-		return word * 64 + (uint32_t)__builtin_ctzll(bits);
-	/* Shifted twice: 64 at once would be undefined. */
-	bits = t->words[high] & (~UINT64_C(0) << (word % 64) << 1);
-	if (!bits) {
-		bits = t->top & (~UINT64_C(0) << high << 1);
-		if (!bits)
-			return UINT32_MAX;
-		high = (uint32_t)__builtin_ctzll(bits);
-		bits = t->words[high];
-	}
-	word = high * 64 + (uint32_t)__builtin_ctzll(bits);
-	return word * 64 + (uint32_t)__builtin_ctzll(t->bits[word]);
-}
 
 /* The first slot of time from `from` on, which is after now, that has entries in the calendar;
  * TIMER_NONE. */
@@ -58,11 +22,11 @@ static int64_t timer_first_from(const struct timer *t, int64_t from)
 {
 	uint32_t at = (uint32_t)from & t->mask, s;
 
-	if (!t->top)
+	if (!t->marks.top)
 		return TIMER_NONE;
-	s = timer_scan_on(t, at);
-	if (s == UINT32_MAX)
-		s = timer_scan_on(t, 0);
+	s = marks_from(&t->marks, at);
+	if (s == MARKS_NONE)
+		s = marks_from(&t->marks, 0);
 	from += (s - at) & t->mask;
 	return from < t->edge ? from : TIMER_NONE; /* else it went round */
 }
@@ -70,27 +34,6 @@ static int64_t timer_first_from(const struct timer *t, int64_t from)
 static int64_t timer_first(const struct timer *t)
 {
 	return timer_first_from(t, (t->now >> TIMER_COARSE_BITS) + 1);
-}
-
-/* The next half turn, of those that are far, that has entries; or, if there are only entries beyond, the
- * first of the next round, where they come nearer. TIMER_NONE: there is nothing. */
-static int64_t timer_next_turn(const struct timer *t)
-{
-	/* They are in the same round of TIMER_FAR as the last one of the calendar, and after it. */
-	int64_t round = timer_last_turn(t) / TIMER_FAR;
-
-	for (unsigned w = 0; w < TIMER_FAR / 64; w++)
-		if (t->far[w])
-			return round * TIMER_FAR + 64 * w + __builtin_ctzll(t->far[w]);
-	return cells_empty(&t->queue[TIMER_Q_BEYOND]) ? TIMER_NONE : (round + 1) * TIMER_FAR;
-}
-
-/* The queue that has what such a half turn is to bring. */
-static uint32_t timer_turn_queue(const struct timer *t, int64_t turn)
-{
-	return turn / TIMER_FAR == timer_last_turn(t) / TIMER_FAR
-		       ? TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR)
-		       : TIMER_Q_BEYOND;
 }
 
 /* ---- setting */
@@ -117,7 +60,7 @@ static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, int64_
 	}
 	if (e->tick % TIMER_COARSE)
 		t->count[s] |= TIMER_FINE;
-	timer_mark(t, s);
+	marks_add(&t->marks, s);
 }
 
 /* Where an entry of this tick, not in the past, belongs. */
@@ -130,7 +73,7 @@ static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 		queue_put(t, e, i, TIMER_Q_TICK + (uint32_t)(e->tick % TIMER_COARSE));
 	} else if (slot < t->edge) {
 		timer_put(t, e, i, slot);
-	} else if (turn / TIMER_FAR == timer_last_turn(t) / TIMER_FAR) {
+	} else if (turn / TIMER_FAR == queue_last_turn(t) / TIMER_FAR) {
 		t->far[turn % TIMER_FAR / 64] |= UINT64_C(1) << (turn % 64);
 		queue_put(t, e, i, TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR));
 	} else {
@@ -153,7 +96,7 @@ static void timer_unlink(struct timer *t, const struct timer_entry *e)
 
 	if (!timer_alive(t->count[s])) {
 		t->count[s] = 0;
-		timer_unmark(t, s);
+		marks_remove(&t->marks, s);
 	}
 }
 
@@ -198,7 +141,7 @@ POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 		cell[k] = TIMER_NIL;
 	}
 	t->count[s] = 0;
-	timer_unmark(t, s);
+	marks_remove(&t->marks, s);
 	return n;
 }
 
@@ -259,7 +202,7 @@ static uint32_t timer_pour(struct timer *t, int64_t slot, uint32_t *ret, uint32_
 	const struct timer_slot was = t->slots[s];
 
 	t->count[s] = 0;
-	timer_unmark(t, s);
+	marks_remove(&t->marks, s);
 	memset(t->slots[s].cell, 0xff, sizeof was.cell);
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		if (was.cell[k] == TIMER_NIL)
@@ -310,10 +253,10 @@ static void timer_nearer(struct timer *t, uint32_t q, int64_t base)
 static uint32_t timer_turn_over(
 	struct timer *t, int64_t to, uint32_t *ret, uint32_t n, uint32_t max)
 {
-	int64_t last = timer_last_turn(t), turn = last, next = timer_next_turn(t);
-	uint32_t from = timer_turn_queue(t, next);
+	int64_t last = queue_last_turn(t), turn = last, next = queue_next_turn(t);
+	uint32_t from = queue_of_turn(t, next);
 
-	if (!t->top) {
+	if (!t->marks.top) {
 		turn = timer_turn(t, to);
 		turn = turn < next ? turn : next - 1;
 		turn = turn > last ? turn : last;
@@ -368,7 +311,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 
 	timer_flush(t);
 	for (;;) {
-		int64_t turn = timer_last_turn(t) << (TIMER_COARSE_BITS + t->half);
+		int64_t turn = queue_last_turn(t) << (TIMER_COARSE_BITS + t->half);
 
 		n = timer_run(t, to < turn ? to : turn - 1, ret, n, max);
 		if (n == max || to < turn)
@@ -392,7 +335,7 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 	if (slot == TIMER_NONE)
 		return 0;
 	for (uint32_t s = (uint32_t)slot & t->mask, from = s; s <= t->mask;
-		s = timer_scan_on(t, s)) {
+		s = marks_from(&t->marks, s)) {
 		const struct timer_slot *in = &t->slots[s];
 
 		__builtin_prefetch(&t->slots[(s + TIMER_AHEAD) & t->mask], 1);
@@ -445,8 +388,8 @@ weir_time timer_next(struct timer *t)
 		if (timer_alive(t->count[(uint32_t)slot & t->mask]))
 			tick = timer_least(t, slot);
 	while (tick == TIMER_NONE) {
-		turn = timer_next_turn(t);
-		uint32_t q = timer_turn_queue(t, turn);
+		turn = queue_next_turn(t);
+		uint32_t q = queue_of_turn(t, turn);
 
 		tick = queue_least(t, q, queue_base(t, q));
 		if (tick == TIMER_NONE && q != TIMER_Q_BEYOND)
@@ -466,7 +409,7 @@ void timer_free(struct timer *t)
 {
 	free(t->slots);
 	free(t->count);
-	free(t->bits);
+	free(t->marks.bits);
 	queue_free(t);
 }
 
@@ -513,8 +456,8 @@ static int timer_make(struct timer *t, uint32_t calendar, uint32_t room)
 {
 	t->slots = pool_array(NULL, 0, calendar * sizeof *t->slots);
 	t->count = pool_array(NULL, 0, calendar);
-	t->bits = pool_array(NULL, 0, calendar / 64 * sizeof *t->bits);
-	if (!t->slots || !t->count || !t->bits || queue_init(t, calendar, room)) {
+	t->marks.bits = pool_array(NULL, 0, calendar / 64 * sizeof *t->marks.bits);
+	if (!t->slots || !t->count || !t->marks.bits || queue_init(t, calendar, room)) {
 		timer_free(t);
 		return -ENOMEM;
 	}

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "gate/cells.h"
+#include "gate/marks.h"
 
 #define TIMER_TICK_BITS   10
 #define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
@@ -32,7 +33,7 @@
 #define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
 #define TIMER_CELLS       6                        /* numbers in a slot */
 #define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
-#define TIMER_MOST        131072                   /* slots of a calendar: 4.3 s */
+#define TIMER_MOST        MARKS_MOST               /* slots of a calendar: 4.3 s */
 #define TIMER_NIL         UINT32_MAX
 #define TIMER_NONE        INT64_MAX
 
@@ -78,23 +79,21 @@ enum timer_queue {
 #define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
 
 struct timer {
-	char *entries;            /* the first; POOL_STRIDE bytes from one to the next */
-	int64_t now;              /* tick */
-	int64_t edge;             /* the first slot of time that is beyond the calendar */
-	struct timer_slot *slots; /* the calendar */
-	uint8_t *count;           /* of each slot */
-	uint64_t *bits;           /* which slots have entries; */
-	uint64_t words[TIMER_MOST / 64 / 64]; /* which words of bits are not 0; */
-	uint64_t top;                         /* which words of words */
-	uint32_t mask;                        /* the calendar's slots − 1 */
-	unsigned half;                        /* log2 of the slots of half a turn */
-	uint32_t set;                         /* how many are set */
-	uint32_t room;                        /* how many may be */
-	uint32_t ticks;                       /* which ticks have entries */
-	uint64_t far[TIMER_FAR / 64];         /* which far half turns have */
-	int64_t group;            /* the present one: its overflow is in queues, one a slot */
-	struct cells *queue;      /* enum timer_queue */
-	struct cells_store store; /* what is in them */
+	char *entries;                /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;                  /* tick */
+	int64_t edge;                 /* the first slot of time that is beyond the calendar */
+	struct timer_slot *slots;     /* the calendar */
+	uint8_t *count;               /* of each slot */
+	struct marks marks;           /* which slots have entries */
+	uint32_t mask;                /* the calendar's slots − 1 */
+	unsigned half;                /* log2 of the slots of half a turn */
+	uint32_t set;                 /* how many are set */
+	uint32_t room;                /* how many may be */
+	uint32_t ticks;               /* which ticks have entries */
+	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
+	int64_t group;                /* the present one: its overflow is in queues, one a slot */
+	struct cells *queue;          /* enum timer_queue */
+	struct cells_store store;     /* what is in them */
 	uint32_t n_later;
 	uint64_t later
 		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
@@ -129,18 +128,6 @@ POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 {
 	return ((uint64_t)when + TIMER_COARSE * TIMER_TICK - 1) / (TIMER_COARSE * TIMER_TICK) *
 	       TIMER_COARSE;
-}
-
-/* Slot s of the calendar has entries. */
-POOL_HOT void timer_mark(struct timer *t, uint32_t s)
-{
-	uint64_t *word = &t->bits[s / 64], had = *word;
-
-	*word = had | UINT64_C(1) << (s % 64);
-	if (had)
-		return;
-	t->words[s / 4096] |= UINT64_C(1) << (s / 64 % 64);
-	t->top |= UINT64_C(1) << (s / 4096);
 }
 
 /* Entry e takes a cell of slot s, of which there is one: the place. */
@@ -208,7 +195,7 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 	timer_write(t, s, timer_take_cell(t, e, s), i);
 	if (tick % TIMER_COARSE)
 		t->count[s] |= TIMER_FINE;
-	timer_mark(t, s);
+	marks_add(&t->marks, s);
 }
 /* The same at the first beginning of a slot at or after `when`. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
