@@ -12,9 +12,7 @@
  *   scan(v, ret)          sums up to each, itself included; last(ret) is that of all
  *   ranks(key, ret)       how many are larger than each
  */
-#include "alg/pshift-eight.h"
-
-#define EACH for (int h = 0; h < HALVES; h++)
+#define EACH PSHIFT_UNROLL for (int h = 0; h < HALVES; h++)
 
 /* Only the first n of v. */
 static HOT void first_of(uint32_t n, lanes *v)
@@ -52,6 +50,7 @@ static HOT void gather(const int64_t *of, const uint32_t *server, lanes *ret)
 {
 	int32_t v[8];
 
+	PSHIFT_UNROLL
 	for (int k = 0; k < 8; k++)
 		v[k] = (int32_t)of[server[k]];
 	__builtin_memcpy(ret, v, sizeof(v));
@@ -62,6 +61,7 @@ static HOT void scatter_add(int64_t *to, const uint32_t *server, const lanes *v)
 	int32_t add[8];
 
 	__builtin_memcpy(add, v, sizeof(add));
+	PSHIFT_UNROLL
 	for (int k = 0; k < 8; k++)
 		to[server[k]] += add[k];
 }
@@ -121,6 +121,7 @@ static TARGET size_t split(
 		if (n > 8 || (size_t)e + 8 > entries ||
 			!split_row(f->demand + e, n, want[b], f->tokens + e))
 			break;
+		PSHIFT_UNROLL
 		for (uint32_t k = 0; k < 8; k++) /* none past the end */
 			gap[f->server[e + k]] += f->tokens[e + k];
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-eight: two vectors of four, which every 64-bit processor has; and which form is the best. */
-#include <stdbool.h>
-#include <stdint.h>
+#include "alg/pshift-eight.h"
 
 #define HALVES 2
 #define TARGET
@@ -67,6 +66,7 @@ static HOT void scan(const lanes *v, lanes *ret)
 {
 	lanes zero = {0};
 
+	PSHIFT_UNROLL
 	for (int h = 0; h < HALVES; h++) {
 		ret[h] = v[h] + SHUFFLE(v[h], zero, 4, 0, 1, 2);
 		ret[h] += SHUFFLE(ret[h], zero, 4, 4, 0, 1);

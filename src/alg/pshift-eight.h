@@ -32,6 +32,13 @@ struct pshift_label {
 	size_t listed;
 };
 
+/* Before a loop over parts of eight: the compiler must make registers of them. */
+#if defined(__clang__)
+#define PSHIFT_UNROLL _Pragma("unroll")
+#else
+#define PSHIFT_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 struct pshift_eight {
 	/* Tokens in proportion to demand of the buckets b … end − 1, and what they add to gap. Entries
 	 * of these are written before it is their turn. Returns the bucket at which it stopped. */
