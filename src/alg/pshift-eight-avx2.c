@@ -69,21 +69,15 @@ static HOT int32_t last(const lanes *v)
 	return _mm256_extract_epi32((__m256i)v[0], 7);
 }
 
-#define RANK(from, i) ret[0] -= (lanes)_mm256_cmpgt_epi32(_mm256_shuffle_epi32(from, (i)*0x55), all)
+#define RANK(from, i) (lanes) _mm256_cmpgt_epi32(_mm256_shuffle_epi32(from, (i)*0x55), all)
 
 static HOT void ranks(const lanes *key, lanes *ret)
 {
 	__m256i all = (__m256i)key[0], turned = _mm256_permute4x64_epi64(all, 0x4e);
+	lanes a = RANK(all, 0) + RANK(all, 1), b = RANK(all, 2) + RANK(all, 3);
+	lanes c = RANK(turned, 0) + RANK(turned, 1), d = RANK(turned, 2) + RANK(turned, 3);
 
-	ret[0] = (lanes){0};
-	RANK(all, 0);
-	RANK(all, 1);
-	RANK(all, 2);
-	RANK(all, 3);
-	RANK(turned, 0);
-	RANK(turned, 1);
-	RANK(turned, 2);
-	RANK(turned, 3);
+	ret[0] = -((a + b) + (c + d)); /* true is −1 */
 }
 
 #include "alg/pshift-eight-body.h"

@@ -111,19 +111,20 @@ static HOT bool split_row(const int64_t *demand, uint32_t n, int64_t want, int64
 }
 
 static TARGET size_t split(
-	const struct pshift_flow *f, const int64_t *want, int64_t *gap, size_t b, size_t end)
+	const struct pshift_flow *flow, const int64_t *want, int64_t *gap, size_t b, size_t end)
 {
-	size_t entries = f->first[end];
+	const struct pshift_flow f = *flow; /* which the compiler knows that nobody writes to */
+	size_t entries = f.first[end];
 
 	for (; b < end; b++) {
-		uint32_t e = f->first[b], n = f->first[b + 1] - e;
+		uint32_t e = f.first[b], n = f.first[b + 1] - e;
 
 		if (n > 8 || (size_t)e + 8 > entries ||
-			!split_row(f->demand + e, n, want[b], f->tokens + e))
+			!split_row(f.demand + e, n, want[b], f.tokens + e))
 			break;
 		PSHIFT_UNROLL
-		for (uint32_t k = 0; k < 8; k++) /* none past the end */
-			gap[f->server[e + k]] += f->tokens[e + k];
+		for (int k = 0; k < 8; k++) /* none past the row's end */
+			gap[f.server[e + k]] += f.tokens[e + k];
 	}
 	return b;
 }

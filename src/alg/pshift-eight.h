@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-eight: rows of up to eight entries with small numbers, as most buckets are, in vectors. Each
- * function works on rows one after the other and stops at the first that is not of this kind, which
- * the caller then does by itself: it gives the same tokens as the code for any row, bit by bit.
+ * pshift-eight: rows of up to eight entries with small numbers, as most buckets are, in vectors; nobody
+ * but pshift includes it. Each function works on rows one after the other and stops at the first that
+ * is not of this kind, or so near the end that eight entries are not there; the caller does that one.
+ * Tokens are the same as those of the code for any row, bit by bit, and with each form.
  */
 #ifndef WEIR_ALG_PSHIFT_EIGHT_H
 #define WEIR_ALG_PSHIFT_EIGHT_H
@@ -23,10 +24,11 @@ struct pshift_stage {
 /* What buckets could give to a level, and who would. */
 struct pshift_label {
 	const struct pshift_flow *f;
-	const int64_t *
-		room; /* of each server: tokens that it could take, 0 where it is not at the level */
-	int64_t *pass; /* of each server: tokens that it could pass on to the level; added to */
-	int64_t spare; /* demand at the level, of all buckets */
+	/* Of each server: tokens that it could take, 0 where it is not at the level; and that it could
+	 * pass on to the level, which is added to. */
+	const int64_t *room;
+	int64_t *pass;
+	int64_t spare;        /* demand at the level, of all buckets */
 	const uint32_t *rows; /* as above */
 	uint32_t *list;       /* NULL, or where buckets with spare demand at the level are listed */
 	size_t listed;
@@ -40,19 +42,20 @@ struct pshift_label {
 #endif
 
 struct pshift_eight {
-	/* Tokens in proportion to demand of the buckets b … end − 1, and what they add to gap. Entries
-	 * of these are written before it is their turn. Returns the bucket at which it stopped. */
+	/* Tokens in proportion to demand of the buckets b … end − 1, and what they add to gap. Tokens
+	 * of a bucket may be written to before it is its turn. Returns the bucket at which it stopped. */
 	size_t (*split)(const struct pshift_flow *f, const int64_t *want, int64_t *gap, size_t b,
 		size_t end);
-	/* Of the rows x … end − 1. Each |may| and |room| is at most PSHIFT_EIGHT_MAY. */
+	/* Rows x … end − 1, of those given, or of all. Returns the row at which it stopped. */
 	size_t (*stage)(struct pshift_stage *s, size_t x, size_t end);
 	size_t (*label)(struct pshift_label *l, size_t x, size_t end);
 };
 
-#define PSHIFT_EIGHT_SUM                                                                           \
-	((int64_t)1 << 20) /* of a row that is split: what a float keeps, with a bit \
-                                             * to spare */
-#define PSHIFT_EIGHT_ONE ((int64_t)1 << 27) /* of an entry's demand, else: eight fit in 31 bits */
+/* The sum of a row that is split is less, so that an estimate in floats is off by less than 1; the
+ * demand of an entry that is shifted is, so that eight of it fit in 31 bits; and what a server may give
+ * or take is at most this, which fits in 32 with its sign. */
+#define PSHIFT_EIGHT_SUM ((int64_t)1 << 20)
+#define PSHIFT_EIGHT_ONE ((int64_t)1 << 27)
 #define PSHIFT_EIGHT_MAY ((int64_t)1 << 30)
 
 extern const struct pshift_eight pshift_eight_plain; /* for any processor */

@@ -19,9 +19,9 @@
  *            for the next phase.
  *         3. Each phase moves tokens, or shows that none can be; if it takes too many, or too many
  *            levels, a general max-flow goes on from there (pshift-general.c).
- *         Two words a bucket, with a bit for each server (modulo 64) at which it has tokens and could
- *         have more, tell most buckets that a stage has no use for. 80,000 entries take 0.8 ms: 0.3
- *         the split, 0.3 the first pass, and the rest two or three phases.
+ *         Rows of up to eight entries are worked on in vectors (pshift-eight.h). On one core of 2.6 GHz
+ *         80,000 entries take 0.4 ms with AVX2: 0.15 the split, 0.14 the first pass, and the rest two or
+ *         three phases; 0.5 ms with vectors of four, and 1.3 where no row is short. 8,000,000 take 50 ms.
  * DIFFERS The paper keeps a map of S² vectors of B numbers, brings it up to date after each path, and
  *         finds paths one at a time (pshift-dense.c is that, as it is written). Shares are rounded by
  *         the largest remainder, as the paper leaves that open. L-tokens need a floor, or a bucket's
