@@ -49,10 +49,8 @@ lint: build-clang-all ## clang-tidy
 	@tools/lint
 
 bench: build-all ## the benchmarks, as tables
-	build/weir bench gate
-	build/weir bench sim
-	build/weir bench gateway
-	build/weir bench hosts
+	@set -e; for what in gate sim alloc pshift gateway hosts cluster; do \
+		echo "weir bench $$what"; build/weir bench $$what; done
 
 results: build-all ## docs/results.md and docs/pictures, from a run of every experiment
 	build/weir experiment run all --out out/results

@@ -198,7 +198,8 @@ static void answer_all(struct conn *c)
 		struct slot *s = c->flight.first;
 		uint32_t length = s->op == BACK_READ ? s->length : 0;
 
-		s->got = 0;
+		s->got = 0; /* as if it had been sent again */
+		cover_clear(&s->cover);
 		nbd_simple_write(head, s->cookie, s->op == BACK_STATUS ? -EIO : 0);
 		MUST(back_nbd_reply(nbd, c, head, sizeof(head)) == 0);
 		if (length)

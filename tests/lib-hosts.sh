@@ -85,6 +85,7 @@ load_iops()
 
 # watch SECONDS EXPRESSION NAME[:RESOURCE]...: looks at the gateways ten times a second until the expression is so, in Python of
 # w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
+# With `held N` for the expression's first words: until it was so at every look for N seconds.
 # With `all` for the expression's first word: for all of SECONDS, of the mean of the windows that were seen.
 watch()
 {
@@ -117,14 +118,22 @@ def near(got, want, tolerance):
 
 seconds, expression, *names = sys.argv[1:]
 every = expression.startswith("all ")
+held = 0
+if expression.startswith("held "):
+    _, held, expression = expression.split(" ", 2)
+since = None
 end = time.monotonic() + float(seconds)
 seen = []
 while time.monotonic() < end:
     seen.append([look(n) for n in names])
     w = [window for window, _ in seen[-1]]
     p = [parda for _, parda in seen[-1]]
-    if not every and eval(expression):
-        sys.exit(0)
+    if not every and not eval(expression):
+        since = None
+    elif not every:
+        since = since or time.monotonic()
+        if time.monotonic() - since >= float(held):
+            sys.exit(0)
     time.sleep(0.1)
 if every:
     w = [sum(s[i][0] for s in seen) / len(seen) for i in range(len(names))]

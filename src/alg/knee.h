@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define KNEE_OCTAVE 6                  /* bins an octave: each is 12 % wide */
-#define KNEE_BINS   (24 * KNEE_OCTAVE) /* from 1 µs to 17 s */
+#define KNEE_BINS   (24 * KNEE_OCTAVE) /* from 1/16 inside to a million */
 
 struct knee_config {
 	double part;        /* of the most throughput: what is had at the knee; 0: 0.95 */
@@ -23,23 +23,39 @@ struct knee_config {
 	uint64_t memory;    /* intervals after which what was seen is forgotten; 0: 1800 */
 };
 
+/* An interval. All 0: nothing was done in it. */
+struct knee_seen {
+	double inside;  /* requests inside the resource, on the mean */
+	double windows; /* how many there might have been */
+	double rate;    /* requests done per second */
+	double latency; /* ns that they took */
+};
+
 struct knee {
 	struct knee_config config;
 	struct knee_bin {
-		double rate;   /* requests per second that it does at this latency */
-		uint32_t n;    /* how often seen */
-		uint64_t seen; /* when last, in intervals */
+		double weight;  /* of all that was seen; an interval at rest weighs 1 */
+		double rate;    /* requests per second with as many inside, … */
+		double latency; /* … ns, then */
+		double fitted;  /* per second: the rate, by the neighbours' too */
+		uint64_t seen;  /* when last, in intervals */
 	} bins[KNEE_BINS];
-	uint64_t now; /* intervals */
-	unsigned phase;
-	double knee;  /* ns; 0: not known yet */
-	double asked; /* ns: what is to be kept now */
+	double variance;         /* of an interval's rate, relative */
+	struct knee_seen before; /* the interval before */
+	uint64_t now;            /* intervals */
+	unsigned dwelt;          /* intervals that `asked` is asked for already */
+	unsigned missed;         /* of those: in which less was done than should be */
+	double lost;             /* by that, in intervals of the throughput at the knee */
+	unsigned others;         /* intervals in a row that were like another resource's */
+	unsigned ups;            /* turns in a row that went up, since too little was done */
+	unsigned phase;          /* of a round, in turns */
+	double knee;             /* ns; 0: not known yet */
+	double asked;            /* ns: what is to be kept now */
 };
 
 void knee_init(struct knee *k, const struct knee_config *config); /* NULL: defaults */
 
-/* An interval has passed, in which IOs took `latency` ns and `rate` a second were done (0, 0: none).
- * Returns the latency to keep in the next, ns. O(bins). */
-double knee_step(struct knee *k, double latency, double rate);
+/* An interval has passed. Returns the latency to keep in the next, ns. O(bins). */
+double knee_step(struct knee *k, const struct knee_seen *seen);
 
 #endif

@@ -181,6 +181,7 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 struct sums { /* over the host and the peers that count */
 	double shares, slots;
 	double ios, latency; /* latency weighted by ios */
+	double inside;       /* slots */
 	double windows;      /* of those with shares */
 	bool add_up, merge;  /* some were apart from us, and it is time */
 	uint32_t peers, now; /* those that count; those heard since the last step */
@@ -238,6 +239,7 @@ static void add(const struct parda *p, struct sums *s, const struct parda_report
 {
 	s->shares += r->shares;
 	s->slots += literal(p) ? 0 : slots_of(p, r);
+	s->inside += r->inside;
 	s->windows += r->shares > 0 ? r->window : 0;
 	if (r->latency > 0) {
 		s->ios += r->ios;
@@ -360,9 +362,11 @@ static void note_joining(
 
 /* Everybody watches; the lowest id decides, and aims itself at what it has told before: so all of them
  * change at once, and none gains a period on the others. Returns what is to be told. */
-static double find_threshold(struct parda *p, double latency, double ios)
+static double find_threshold(struct parda *p, const struct sums *s)
 {
-	double before = p->decided, told = p->decided = knee_step(p->knee, latency, ios);
+	struct knee_seen seen = {
+		s->inside, s->windows, s->ios, s->ios > 0 ? s->latency / s->ios : 0};
+	double before = p->decided, told = p->decided = knee_step(p->knee, &seen);
 	uint64_t lowest = p->config.id;
 
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
@@ -417,7 +421,7 @@ void parda_step(
 	ret->latency = s.ios > 0 ? s.latency / s.ios : 0;
 	if (p->config.local)
 		ret->latency = p->latency;
-	own.threshold = p->knee ? find_threshold(p, ret->latency, s.ios) : p->threshold;
+	own.threshold = p->knee ? find_threshold(p, &s) : p->threshold;
 	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
 		p->joining = 0;
 	else
@@ -431,6 +435,8 @@ void parda_step(
 	ret->window = p->window / size_of(p);
 	ret->threshold = p->threshold;
 	ret->knee = p->knee ? p->knee->knee : 0;
+	ret->ios = s.ios;
+	ret->inside = s.inside;
 	ret->peers = s.peers;
 	ret->alone = !p->config.local && s.peers == 0;
 	say_twice(p, ret);

@@ -101,6 +101,8 @@ struct parda_decision {
 	double scale;      /* slots a share */
 	double threshold;  /* ns: what is aimed at */
 	double knee;       /* ns, as this host sees it; 0: not known, or not asked for */
+	double ios;        /* a second, of all that count */
+	double inside;     /* slots in use, of all that count, on the mean */
 	uint32_t peers;    /* that count */
 	bool alone;        /* aggregated, and nobody was heard */
 	bool twice;        /* somebody else speaks under an id that is taken, … */

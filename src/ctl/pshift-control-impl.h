@@ -43,6 +43,8 @@ struct pshift_member { /* a server */
 	uint64_t told;               /* the last period in which it was sent a grant */
 	uint64_t since;              /* the period in which it came to follow */
 	weir_time told_at, asked_at;
+	uint64_t settled; /* grants up to that one need not be sent again */
+	bool awaited;     /* by the round that is open */
 	int64_t capacity; /* a second */
 	uint32_t entries; /* first of its list */
 };
@@ -70,6 +72,11 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	weir_time interval, round; /* when the last one was */
 	weir_time news;            /* since when: */
 	bool changed;              /* something was heard that may change tokens */
+	size_t reporting;          /* servers that the round that is open waits for */
+	bool turned;               /* it is the first of its period */
+	bool freed;                /* a server has acknowledged what it was told, since: */
+	weir_time told;            /* when limits were last told */
+	weir_time tell, ask;       /* when a grant is due next, or a server to be asked */
 	double moved;              /* tokens by which demands differed from what was expected */
 
 	struct pshift_member *servers;
@@ -88,7 +95,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint32_t *first, *place, *server;       /* buckets + 1; entry at a place; its server */
 	int64_t *demand, *rtokens[2], *ltokens; /* by place; [0]: the rest, [1]: a period */
 	int64_t *reservation, *most;            /* by bucket */
-	int64_t *capacity;                      /* by server */
+	int64_t *capacity, *spare;              /* by server; spare: beyond the R-tokens at it */
 	struct pshift *alg[2];
 	struct pshift_input input; /* of the last placing of a whole period */
 	struct pshift_result result;
@@ -97,7 +104,16 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t rounds, grants, tokens;
 };
 
-/* What the server may have of the limit in a period `k` without being told, at most. */
+/* Room for one more than n in an array that grows: 0 or -ENOMEM. */
+int pshift_room(void **array, size_t one, size_t n, size_t *room);
+
+/* pshift-hear.c: a report, as pshift_control_receive says. */
+enum peer_verdict pshift_hear(
+	struct pshift_control *c, weir_time now, const struct lease_message *m);
+/* Used of this period by now, as far as can be told. */
+int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
+
+/* pshift-tell.c. What the server may have of the limit in a period `k` without being told, at most. */
 int64_t pshift_tell_entitled(
 	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k);
 /* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
@@ -121,8 +137,5 @@ static inline int64_t pshift_static_part(const struct pshift_share *b)
 {
 	return b->limit / b->parts;
 }
-
-/* Used of this period by now, as far as can be told. */
-int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
 
 #endif

@@ -2,13 +2,14 @@
 #include "ctl/pshift-control.h"
 #include "ctl/pshift-control-impl.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE         UINT32_MAX
 #define MOVED_MUCH   0.10 /* see pshift-control.h, INTERVAL */
 #define MOVED_LITTLE 0.02
+#define GATHER       8  /* part of an interval in which what comes is one round's */
+#define ASKS         20 /* a period, of who has not said what it holds */
 
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
 {
@@ -62,10 +63,11 @@ void pshift_control_free(struct pshift_control *c)
 	free(c->reservation);
 	free(c->most);
 	free(c->capacity);
+	free(c->spare);
 	free(c);
 }
 
-static int make_room(void **array, size_t one, size_t n, size_t *room)
+int pshift_room(void **array, size_t one, size_t n, size_t *room)
 {
 	size_t more = *room ? 2 * *room : 16;
 	void *p;
@@ -86,7 +88,7 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 
 	if (peer_name_check(name) || pshift_ids_find(&c->names, peer_hash(name)) != SIZE_MAX)
 		return -EINVAL;
-	if (make_room((void **)&c->servers, sizeof(*s), c->n_servers, &c->room_servers) ||
+	if (pshift_room((void **)&c->servers, sizeof(*s), c->n_servers, &c->room_servers) ||
 		pshift_ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
 		return -ENOMEM;
 	s = &c->servers[c->n_servers];
@@ -103,7 +105,7 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 		(b->limit > LEASE_TOKENS_MAX && b->limit != LEASE_NO_LIMIT) || !b->parts)
 		return -EINVAL;
 	if (at == SIZE_MAX) {
-		if (make_room((void **)&c->buckets, sizeof(*c->buckets), c->n_buckets,
+		if (pshift_room((void **)&c->buckets, sizeof(*c->buckets), c->n_buckets,
 			    &c->room_buckets) ||
 			pshift_ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
 			return -ENOMEM;
@@ -118,231 +120,33 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 	return (int64_t)at;
 }
 
-/* ---- reports */
-
-static uint64_t pair(size_t bucket, size_t server)
-{
-	return (uint64_t)bucket << 32 | (uint64_t)server;
-}
-
-static struct pshift_entry *entry_of(
-	struct pshift_control *c, size_t bucket, size_t server, bool add)
-{
-	size_t at = pshift_ids_find(&c->pairs, pair(bucket, server));
-	struct pshift_entry *e;
-
-	if (at != SIZE_MAX)
-		return &c->entries[at];
-	if (!add || make_room((void **)&c->entries, sizeof(*e), c->n_entries, &c->room_entries) ||
-		pshift_ids_add(&c->pairs, pair(bucket, server), (uint32_t)c->n_entries))
-		return NULL;
-	e = &c->entries[c->n_entries];
-	*e = (struct pshift_entry){.bucket = (uint32_t)bucket,
-		.server = (uint32_t)server,
-		.next = c->servers[server].entries};
-	c->servers[server].entries = (uint32_t)c->n_entries++;
-	c->buckets[bucket].seen++;
-	c->stale_order = true;
-	return e;
-}
-
-/* The one before is no more; what it may have used of this period nobody can use again. */
-static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint64_t instance)
-{
-	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
-		struct pshift_entry *e = &c->entries[i];
-
-		if (pshift_has_limit(&c->buckets[e->bucket])) {
-			c->buckets[e->bucket].lost += e->cap.most;
-			/* At a takeover servers may be a little ahead, in the next period. */
-			if (c->period <= c->since)
-				c->buckets[e->bucket].lost_next +=
-					pshift_tell_entitled(c, e, c->period + 1);
-		}
-		e->cap = e->limit = (struct pshift_line){0};
-		e->claim = e->reserved = e->used = e->queue = e->arriving = e->serving = 0;
-		e->in = 0;
-	}
-	s->instance = instance;
-	s->full = false;
-	s->echo = 0;
-	s->echo_at = INT64_MAX / 2; /* the next is better */
-	s->heard = s->accepted = s->granted = s->told = 0;
-	s->asked_at = -c->config.length;
-	c->changed = true;
-}
-
-int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now)
-{
-	weir_time began = c->end - c->config.length;
-
-	if (e->period == c->period)
-		return e->used + pshift_over((double)e->serving, now - e->at);
-	return pshift_over((double)e->serving, now - began);
-}
-
-static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
-	struct pshift_entry *e, const struct lease_demand *d)
-{
-	const struct pshift_member *s = &c->servers[e->server];
-	double left = (double)(c->end - now) / (double)WEIR_SEC;
-
-	if (c->started && !(e->closed && d->closed))
-		c->moved += fabs(
-			(double)(d->queue - e->queue) + (double)(d->arriving - e->arriving) * left);
-	e->period = r->period;
-	e->at = now;
-	e->used = d->used;
-	e->queue = d->queue;
-	e->arriving = d->arriving;
-	e->serving = d->serving;
-	e->closed = d->closed;
-	if (!d->holds)
-		return;
-	e->static_part = d->static_part;
-	e->reserved = d->reserved;
-	e->dirty = true;
-	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
-		return;
-	pshift_books_holds(&e->limit, s->accepted, d->limit);
-	if (c->started && r->period != c->period)
-		return;
-	pshift_books_holds(&e->cap, s->accepted, d->cap);
-	e->cap_of = r->period;
-}
-
-static int hear_entries(
-	struct pshift_control *c, weir_time now, size_t server, const struct lease_message *m)
-{
-	for (size_t i = 0; i < m->n; i++) {
-		size_t bucket = pshift_ids_find(&c->ids, m->demands[i].bucket);
-		struct pshift_entry *e;
-
-		if (bucket == SIZE_MAX)
-			continue;
-		e = entry_of(c, bucket, server, m->demands[i].holds);
-		if (!e && m->demands[i].holds)
-			return -ENOMEM;
-		if (e)
-			hear_entry(c, now, &m->report, e, &m->demands[i]);
-	}
-	return 0;
-}
-
-/* What it used of a period, and so that it has no more of it, it says only while it is in it. */
-static void hear_accepted(
-	struct pshift_control *c, struct pshift_member *s, uint64_t accepted, uint64_t period)
-{
-	s->accepted =
-		accepted; /* less than before if it had left and came back: it is told all again */
-	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
-		struct pshift_entry *e = &c->entries[i];
-
-		if (period == c->period)
-			pshift_books_accept(
-				&e->cap, s->accepted, e->period == period ? e->used : 0);
-		pshift_books_accept(&e->limit, s->accepted, 0);
-	}
-}
-
-/* Is somebody else followed? Then this one was taken for dead, or took somebody else for that. */
-static bool hear_generation(struct pshift_control *c, const struct lease_report *r)
-{
-	if (r->controller == c->config.instance && r->generation == c->generation)
-		return true;
-	if (r->generation > c->highest)
-		c->highest = r->generation;
-	if (c->started &&
-		(r->generation > c->generation ||
-			(r->generation == c->generation && r->controller > c->config.instance)))
-		c->stale = true;
-	return false;
-}
-
-/* While it does not know the period: the newest that a server is in, and its latest end. */
-static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
-{
-	weir_time left = r->left < c->config.length ? r->left : c->config.length;
-
-	if (c->started || r->period < c->period || !r->period)
-		return;
-	if (r->period > c->period || now + left > c->end)
-		c->end = now + left;
-	c->period = r->period;
-}
-
-/* One that is not known: if it answers what was asked after the one before had answered last, then that
- * one is no more. Else ask: whoever is there will answer. */
-static bool is_new(struct pshift_control *c, struct pshift_member *s, const struct lease_message *m)
-{
-	bool follows = hear_generation(c, &m->report);
-
-	if (!follows || m->report.asked <= s->asked) {
-		s->full = false;
-		return false;
-	}
-	starts_anew(c, s, m->instance);
-	return true;
-}
-
-static void hear(struct pshift_control *c, weir_time now, struct pshift_member *s,
-	const struct lease_message *m)
-{
-	s->heard = m->sequence;
-	s->at = now;
-	if (now - m->sent <= s->echo_at - s->echo || now - s->echo_at >= c->config.length) {
-		s->echo = m->sent;
-		s->echo_at = now;
-	}
-	if (s->capacity != (int64_t)m->report.capacity || m->n) {
-		c->news = c->changed ? c->news : now;
-		c->changed = true;
-	}
-	s->capacity = (int64_t)m->report.capacity;
-	s->state = (enum lease_state)m->report.state;
-}
-
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m)
 {
-	size_t at = pshift_ids_find(&c->names, peer_hash(m->name));
-	struct pshift_member *s;
-
-	if (m->kind != LEASE_REPORT)
-		return PEER_BROKEN;
-	if (at == SIZE_MAX || strcmp(c->servers[at].name, m->name) != 0)
-		return PEER_NOISE;
-	s = &c->servers[at];
-	if (m->instance != s->instance && !is_new(c, s, m))
-		return PEER_UNPROVEN;
-	if (m->sequence <= s->heard)
-		return PEER_OLD;
-	hear(c, now, s, m);
-	if (!hear_generation(c, &m->report)) {
-		s->full = false;
-		return PEER_TAKEN;
-	}
-	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
-	if (m->report.granted > s->granted)
-		s->granted = m->report.granted;
-	if (s->granted > s->told)
-		s->told = s->granted;
-	hear_period(c, now, &m->report);
-	if (hear_entries(c, now, at, m))
-		return PEER_CROWD;
-	hear_accepted(c, s, m->report.accepted, m->report.period);
-	if (m->report.full && !s->full) {
-		s->full = true;
-		s->since = c->period;
-	}
-	return PEER_TAKEN;
+	return pshift_hear(c, now, m);
 }
 
 /* ---- steps */
 
-/* A period begins: caps are what servers are entitled to. */
+/* A round opens: whom to wait for. */
+static void open_round(struct pshift_control *c, weir_time now)
+{
+	c->reporting = 0;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+
+		s->awaited = s->full && now - s->at < c->config.length;
+		c->reporting += s->awaited;
+	}
+}
+
+/* A period begins: caps are what servers are entitled to. A round is due, when the servers, who measure at
+ * the same time, have been heard: they have all that they are entitled to until then. */
 static void turn(struct pshift_control *c)
 {
+	c->news = c->end;
+	c->changed = c->turned = true;
+	open_round(c, c->end);
 	c->period++;
 	c->end += c->config.length;
 	for (size_t i = 0; i < c->n_buckets; i++) {
@@ -361,7 +165,7 @@ static void turn(struct pshift_control *c)
 
 static void ask(struct pshift_control *c, weir_time now)
 {
-	weir_time every = c->config.length / 20;
+	weir_time every = c->config.length / ASKS;
 	struct lease_message m = {.kind = LEASE_ASK,
 		.cluster = c->config.cluster,
 		.instance = c->config.instance,
@@ -369,10 +173,14 @@ static void ask(struct pshift_control *c, weir_time now)
 
 	memcpy(m.name, c->name, sizeof(m.name));
 	m.grant.generation = c->generation;
+	c->ask = WEIR_NEVER;
 	for (size_t i = 0; i < c->n_servers; i++) {
 		struct pshift_member *s = &c->servers[i];
 
-		if (s->full || now - s->asked_at < every)
+		if (s->full)
+			continue;
+		c->ask = now + every;
+		if (now - s->asked_at < every)
 			continue;
 		s->asked_at = now;
 		m.sequence = ++s->sequence;
@@ -443,15 +251,51 @@ static void adapt(struct pshift_control *c, weir_time span)
 		c->interval = c->config.longest;
 }
 
-/* Closed by time: what is heard in an eighth of an interval after the first news is in it. */
-static bool is_round(const struct pshift_control *c, weir_time now)
+/* When the round that is open closes: when all have been heard, else an eighth of an interval after the
+ * first news; and not sooner than half an interval after the last. */
+static weir_time round_due(const struct pshift_control *c)
 {
-	return c->changed && now - c->news >= c->interval / 8 && now - c->round >= c->interval / 2;
+	weir_time heard = c->reporting ? c->news + c->interval / GATHER : c->news;
+	weir_time apart = c->turned ? heard : c->round + c->interval / 2;
+
+	if (!c->changed)
+		return WEIR_NEVER;
+	return heard > apart ? heard : apart;
+}
+
+/* Limits that wait are told when somebody has given up some, all that did in an eighth of an interval. */
+static weir_time waiting_due(const struct pshift_control *c)
+{
+	/* What was wanted of the last period is not wanted of this. */
+	bool waits = c->freed && c->waiting && !c->turned;
+
+	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
+}
+
+static int close_round(struct pshift_control *c, weir_time now)
+{
+	/* As of the news, not of now: what was served since counts toward the claims. */
+	int r = pshift_round(c, c->news > c->round ? c->news : now);
+
+	adapt(c, now - c->round);
+	c->round = c->told = now;
+	c->changed = r != 0;
+	c->turned = c->freed = false;
+	open_round(c, now);
+	return r;
+}
+
+static void tell_waiting(struct pshift_control *c, weir_time now)
+{
+	for (size_t i = 0; i < c->n_buckets; i++)
+		if (c->buckets[i].waiting)
+			pshift_tell_bucket(c, i);
+	c->told = now;
+	c->freed = false;
 }
 
 int pshift_control_step(struct pshift_control *c, weir_time now)
 {
-	bool turned = false;
 	int r = 0;
 
 	if (c->stale)
@@ -464,30 +308,28 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 	ask(c, now);
 	if (!c->started)
 		return 0;
-	for (; now >= c->end; turned = true)
+	while (now >= c->end)
 		turn(c);
-	if (turned || is_round(c, now)) {
-		r = pshift_round(c, now);
-		adapt(c, now - c->round);
-		c->round = now;
-		c->changed = r != 0;
-	}
-	for (size_t i = 0; c->waiting && i < c->n_buckets; i++)
-		if (c->buckets[i].waiting)
-			pshift_tell_bucket(c, i);
+	if (now >= round_due(c))
+		r = close_round(c, now);
+	else if (now >= waiting_due(c))
+		tell_waiting(c, now);
 	return r ? r : pshift_tell_servers(c, now);
+}
+
+static weir_time sooner(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
 }
 
 weir_time pshift_control_due(const struct pshift_control *c)
 {
-	weir_time due = c->now + c->interval / 8, retry = c->config.length / 20;
-
 	if (c->stale)
 		return WEIR_NEVER;
 	if (!c->started)
-		return c->began < 0 ? c->now : c->now + retry;
-	/* Rounds that are open, and grants that were put off or not acknowledged. */
-	return due < c->end ? due : c->end;
+		return c->began < 0 ? c->now : c->now + c->config.length / ASKS;
+	return sooner(
+		sooner(round_due(c), waiting_due(c)), sooner(sooner(c->end, c->tell), c->ask));
 }
 
 /* ---- looking */

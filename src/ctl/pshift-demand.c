@@ -5,11 +5,12 @@
  * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
  *         without a significant change.
  * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
- *         the period). An entry is sent again when what is now differs from that by more than 2 and
+ *         the period). An entry is sent again when what is now differs from that by more than 1 and
  *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
  * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
- *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most. It stays
- *         one until the queue is empty, so that who is not served at all is not taken to want nothing.
+ *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most; and by as
+ *         little in each of the last two measurements in which any came. It stays one until the queue is
+ *         empty or moves, so that who is not served at all is not taken to want nothing.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -19,17 +20,23 @@
 #define CLOSED_LEAST 16
 #define IDLE         4 /* measurements without a request: what was said, however little, is over */
 #define CLOSED_MOVES 0.02
+/* Measurements: as much comes as goes for one of them by chance where a server is full, and the share of
+ * it that a bucket has happens to be its demand; hardly twice. */
+#define CLOSED_STEADY 2
 
 static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 {
 	/* Who has a fixed number under way has so many here, in the queue or behind it. */
 	uint64_t here = b->queued + b->inside;
 	double moved = fabs((double)here - (double)b->queued0);
+	double lately = fabs((double)here - (double)b->here0); /* more where it leaves or comes */
 
+	b->here0 = here;
 	if (!here || (b->waited - b->waited0) / (double)span < 1) {
 		b->closed = false;
 		b->came = 0;
 		b->queued0 = 0;
+		b->steady = 0;
 		return;
 	}
 	if (!b->queued0) { /* from here on */
@@ -37,8 +44,13 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		return;
 	}
 	b->came += (uint64_t)came;
+	if (lately > 1 + CLOSED_MOVES * came)
+		b->steady = 0;
+	else if (came > 0)
+		b->steady++;
 	if (b->came >= CLOSED_LEAST)
-		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came;
+		b->closed =
+			moved <= 1 + CLOSED_MOVES * (double)b->came && b->steady >= CLOSED_STEADY;
 }
 
 /* Where a new measurement differs from the old by no more than one request, which may have come a moment
@@ -76,7 +88,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 
 static bool differs(double now, double expected, double tolerance)
 {
-	return fabs(now - expected) > tolerance + 2;
+	return fabs(now - expected) > tolerance + 1;
 }
 
 static bool worth_saying(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
@@ -151,13 +163,13 @@ static void send(struct pshift_server *s, weir_time now)
 	s->reports++;
 	s->entries += m->n;
 	s->said_capacity = s->capacity;
-	s->full = s->answer = false;
+	s->full = s->answer = s->acknowledge = false;
 	s->config.send(s->config.arg, m);
 }
 
 int pshift_demand_report(struct pshift_server *s, weir_time now)
 {
-	bool measured = s->measured == now, due = s->full || s->answer;
+	bool measured = s->measured == now, due = s->full || s->answer || (measured && s->acknowledge);
 
 	/* A beat, so that silence means something. */
 	due |= now - s->sent >= s->length / 2;

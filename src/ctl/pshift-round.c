@@ -3,12 +3,15 @@
  * pshift-round: tokens placed again, with what has been heard: of the rest of the period, and of a whole
  * one. alg/pshift is the law; here is what goes into it and what its tokens become.
  *
- * SYMBOLS  of bucket i at server j, with t left of the period:
+ * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
  *          demand = queue + arriving·t, of a closed loop at least capacity_j·t;
  *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
  *          live may hold − the floors;
  *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of what is left over.
  *          Of a whole period the same with used = 0.
+ * KEPT     Demands are estimates, and tokens that follow each of them would be on the move all the time:
+ *          a bucket whose servers hold tokens with which as much of its demand can be served, at
+ *          servers that can serve it, keeps them. `enough` has the law.
  */
 #include "ctl/pshift-control-impl.h"
 #include <errno.h>
@@ -59,7 +62,8 @@ static int make_room(struct pshift_control *c)
 		c->room_shares = r ? 0 : b + 1;
 	}
 	if (!r && s + 1 > c->room_members) {
-		r = renew((void **)&c->capacity, s + 1, sizeof(*c->capacity));
+		r = renew((void **)&c->capacity, s + 1, sizeof(*c->capacity)) ||
+		    renew((void **)&c->spare, s + 1, sizeof(*c->spare));
 		c->room_members = r ? 0 : s + 1;
 	}
 	return r ? -ENOMEM : 0;
@@ -90,6 +94,13 @@ static int order(struct pshift_control *c)
 }
 
 /* ---- what goes in */
+
+/* Each server's figures count as of its last report, if that is of this round: what was said need not be
+ * guessed, and what was served since counts toward the claim. */
+static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_time round)
+{
+	return most(round, c->servers[server].at);
+}
 
 static int64_t floor_of(const struct pshift_share *b, size_t live)
 {
@@ -129,17 +140,18 @@ static size_t live_at(const struct pshift_control *c, size_t bucket)
 static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	weir_time left = whole ? c->config.length : c->end - now;
 	int64_t used = 0;
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time at = as_of(c, e->server, now);
+		weir_time left = whole ? c->config.length : c->end - at;
 		int64_t d = e->queue + pshift_over((double)e->arriving, left);
 
 		if (e->closed)
 			d = most(d, c->capacity[e->server]);
 		c->demand[p] = least(d, LEASE_TOKENS_MAX);
-		used += whole ? 0 : pshift_used(c, e, now);
+		used += whole ? 0 : pshift_used(c, e, at);
 	}
 	c->reservation[bucket] = most(0, b->reservation - used);
 	c->most[bucket] = LEASE_NO_LIMIT;
@@ -157,7 +169,6 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 
 static void input(struct pshift_control *c, weir_time now, bool whole)
 {
-	weir_time left = whole ? c->config.length : c->end - now;
 	bool limits = false;
 
 	for (size_t i = 0; !limits && i < c->n_buckets; i++)
@@ -165,6 +176,7 @@ static void input(struct pshift_control *c, weir_time now, bool whole)
 	for (size_t j = 0; j < c->n_servers; j++) {
 		const struct pshift_member *s = &c->servers[j];
 		bool silent = now - s->at >= c->config.length;
+		weir_time left = whole ? c->config.length : c->end - as_of(c, (uint32_t)j, now);
 
 		c->capacity[j] = silent ? 0
 					: pshift_over((double)s->capacity,
@@ -184,24 +196,82 @@ static void input(struct pshift_control *c, weir_time now, bool whole)
 
 /* ---- what comes out */
 
-static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
-{
-	const struct pshift_share *b = &c->buckets[bucket];
-	int64_t floor = 0, spread = 0, placed = 0;
-	size_t live = 0;
+/* What a bucket has at a server and what it would have, of what is still open; tokens. */
+struct held {
+	int64_t r, cap; /* as told */
+	int64_t new_r, new_cap;
+};
 
-	if (pshift_has_limit(b)) {
-		live = live_at(c, bucket);
-		floor = floor_of(b, live);
-		for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++)
-			placed += c->rtokens[whole][p] + c->ltokens[p];
-		spread = live ? most(0, c->most[bucket] - placed) / 2 / (int64_t)live : 0;
+static struct held held(const struct pshift_control *c, const struct pshift_entry *e, int64_t used,
+	uint32_t p, bool whole, int64_t more)
+{
+	int64_t claim = whole ? e->reserved : e->claim, cap = whole ? e->limit.told : e->cap.told;
+	int64_t r = c->rtokens[whole][p];
+	struct held h = {most(0, claim - used), most(0, cap - used), r, r + c->ltokens[p] + more};
+
+	if (!pshift_has_limit(&c->buckets[e->bucket]))
+		h.cap = h.new_cap = LEASE_TOKENS_MAX;
+	h.r = least(h.r, h.cap);
+	return h;
+}
+
+/* Do the tokens that its servers hold serve as much as those that were placed? R-tokens, less a part in 512:
+ * of the demand at each server, with what that can do beyond the claims that were placed at it; and
+ * no more of them in all, by a part in 64, since others would wait for it. Up to the caps, less a
+ * part in 64 of the limit, and no server with less than half of what it would have. `more` is the floor and what is
+ * spread. */
+static bool enough(
+	const struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+{
+	int64_t r = 0, all = 0, new_r = 0, cap = 0, new_cap = 0;
+	int64_t little = 1 + c->buckets[bucket].limit / 64;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now)),
+			demand = c->demand[p];
+		struct held h = held(c, e, used, p, whole, more);
+		int64_t use = least(h.r, demand);
+
+		if (!pshift_tell_live(c, e->server) || use - h.new_r > c->spare[e->server] ||
+			h.new_cap - h.cap > most(h.new_cap / 2, little))
+			return false;
+		r += use;
+		all += h.r;
+		new_r += h.new_r;
+		cap += least(h.cap, demand);
+		new_cap += least(h.new_cap, demand);
 	}
+	return r + 1 + new_r / 512 >= new_r && all <= new_r + 1 + new_r / 64 &&
+	       cap + little >= new_cap;
+}
+
+/* It keeps what it holds: then so much less is to spare where that is more than was placed. */
+static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
-		int64_t used = whole ? 0 : pshift_used(c, e, now);
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+		struct held h = held(c, e, used, p, whole, 0);
+
+		c->spare[e->server] -= most(0, least(h.r, c->demand[p]) - h.new_r);
+		if (whole) {
+			e->want_reserved = e->reserved;
+			e->want_limit = e->limit.told;
+		} else {
+			e->want_claim = e->claim;
+			e->want_cap = e->cap.told;
+		}
+	}
+}
+
+static void take(struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
 		int64_t claim = least(used + c->rtokens[whole][p], LEASE_TOKENS_MAX);
-		int64_t cap = least(claim + c->ltokens[p] + floor + spread, LEASE_TOKENS_MAX);
+		int64_t cap = least(claim + c->ltokens[p] + more, LEASE_TOKENS_MAX);
 
 		if (whole) {
 			e->want_reserved = claim;
@@ -211,6 +281,46 @@ static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, b
 			e->want_cap = cap;
 		}
 	}
+}
+
+/* At each server beyond what was placed: the floor, and a part of what is left over, of which half is kept. */
+static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t live = (int64_t)live_at(c, bucket);
+	int64_t left = b->limit - elsewhere(c, bucket, whole), placed = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		placed += c->rtokens[whole][p] + c->ltokens[p];
+		left -= whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+	}
+	if (!live)
+		return 0;
+	return least(floor_of(b, (size_t)live), most(0, left - placed) / live) +
+	       most(0, c->most[bucket] - placed) / 2 / live;
+}
+
+static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	int64_t more = 0;
+
+	if (pshift_has_limit(&c->buckets[bucket]))
+		more = beyond(c, bucket, now, whole);
+	if (enough(c, bucket, now, whole, more))
+		keep(c, bucket, now, whole);
+	else
+		take(c, bucket, now, whole, more);
+}
+
+/* What servers can do beyond the R-tokens that were placed at them. */
+static void look_for_spare(struct pshift_control *c, bool whole)
+{
+	for (size_t j = 0; j < c->n_servers; j++)
+		c->spare[j] = c->capacity[j];
+	for (size_t p = 0; p < c->n_entries; p++)
+		c->spare[c->server[p]] -= c->rtokens[whole][p];
 }
 
 static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
@@ -224,6 +334,7 @@ static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
 		c->alg[whole], &c->input, &options, c->rtokens[whole], c->ltokens, &result);
 	if (r)
 		return r;
+	look_for_spare(c, whole);
 	for (size_t i = 0; i < c->n_buckets; i++)
 		bucket_out(c, i, now, whole);
 	if (whole)

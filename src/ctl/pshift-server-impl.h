@@ -21,7 +21,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t used;            /* counted to this period */
 	int64_t recent; /* between the last two looks: may be of two periods, and counts to both */
 	int64_t r, l;   /* at the gate */
-	int64_t borrowed; /* HELD, STATIC: R-tokens it is to have at the gate */
+	int64_t put;    /* R-tokens there after the last look */
+	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
 	double paced;     /* STATIC: a fraction of a token */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
@@ -35,6 +36,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int idle; /* measurements */
 	uint64_t arrived0, served0;
 	uint64_t came, queued0; /* since something always waits; and what waited then */
+	uint64_t here0;         /* queued and inside, at the last measurement */
+	int steady;             /* measurements in which that changed little */
 	double waited0;
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
@@ -64,12 +67,14 @@ struct pshift_server {
 	bool started;
 
 	double capacity;
-	weir_time measured; /* where the running measurement began */
+	weir_time measured; /* where the running measurement began … */
+	weir_time measure;  /* … and when it ends, at the latest */
 	uint64_t counted;   /* the period of the last look */
 	uint64_t sequence;
 	weir_time sent; /* the last report */
 	double said_capacity;
-	bool full, answer; /* a report is due: of everything; at once */
+	bool full, answer; /* a report is due: of everything; at once … */
+	bool acknowledge;  /* … or with the next measurement: a grant was taken */
 	struct lease_message out;
 
 	struct adaptbf *borrow;

@@ -110,6 +110,28 @@ static void count(struct pshift_server *s, const struct pshift_server_load *load
 	}
 }
 
+static weir_time sooner(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
+}
+
+/* An interval after the last (which may have become shorter since); and all servers begin with the period, so
+ * that a round has what all of them measured: who has just measured counts on from there. */
+#define JUST 4 /* a part of an interval */
+
+static weir_time next_measurement(const struct pshift_server *s)
+{
+	return sooner(s->measure, s->measured + s->interval + s->interval / JUST);
+}
+
+static bool is_time_to_measure(struct pshift_server *s, weir_time now)
+{
+	if (s->period == s->counted && now < next_measurement(s))
+		return false;
+	s->measure = now + s->interval;
+	return now - s->measured >= s->interval / JUST;
+}
+
 int pshift_server_look(struct pshift_server *s, weir_time now,
 	const struct pshift_server_load *loads, double capacity)
 {
@@ -128,23 +150,16 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_borrow_end(s);
 	pshift_lease_tokens(s, now);
 	s->now = now;
-	/* All servers begin with the period, so that a round has what all of them measured. */
-	if (now - s->measured >= s->interval ||
-		(s->period != s->counted && now - s->measured >= s->interval / 4))
+	if (is_time_to_measure(s, now))
 		pshift_demand_measure(s, now);
 	s->counted = s->period;
 	e = pshift_demand_report(s, now);
 	return r ? r : e;
 }
 
-static weir_time sooner(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 weir_time pshift_server_due(const struct pshift_server *s)
 {
-	weir_time due = s->measured + s->interval;
+	weir_time due = next_measurement(s);
 
 	if (!s->started || s->full || s->answer)
 		return s->now;

@@ -53,20 +53,44 @@ int64_t pshift_tell_free(const struct pshift_control *c, size_t bucket, bool ent
 	return free;
 }
 
-/* A part in 64 is not worth a message. */
+/* A part in 64 is not worth a message, nor is a single token, by which parts are rounded; unless there are
+ * so few that it counts. */
+#define FEW 16
+
 static bool differs(int64_t a, int64_t b)
 {
 	int64_t more = greater(a, b), by = llabs(a - b);
 
-	return by > 1 && by > more / 64;
+	return by > more / 64 && (by > 1 || more < FEW);
 }
 
-/* R-tokens: too many for a while do little harm, but what is missing is missing. */
-static bool short_of(int64_t want, int64_t has)
+/* R-tokens: too many for a while do little harm, but what is missing is missing, if it is more than `slack`
+ * at all servers together: one token at each of eight is 6 % of a reservation of 128. */
+static bool short_of(int64_t want, int64_t has, bool slack)
 {
 	want = greater(want, 0);
 	has = greater(has, 0);
-	return want > has ? want - has > 1 + want / 512 : differs(want, has);
+	return want > has ? !slack : differs(want, has);
+}
+
+struct lack { /* of a bucket at all servers: R-tokens of the rest of this period, and of a whole one */
+	int64_t now, whole;
+};
+
+static struct lack lack_of(const struct pshift_control *c, size_t bucket)
+{
+	struct lack lack = {0, 0};
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = pshift_used(c, e, c->now);
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		lack.now += greater(0, e->want_claim - greater(e->claim, used));
+		lack.whole += greater(0, e->want_reserved - e->reserved);
+	}
+	return lack;
 }
 
 static void is_told(struct pshift_control *c, struct pshift_entry *e)
@@ -77,8 +101,8 @@ static void is_told(struct pshift_control *c, struct pshift_entry *e)
 	s->due = true;
 }
 
-/* How far the line is from what is wanted, after it was told what may be. */
-static int64_t tell_line(struct pshift_control *c, struct pshift_entry *e, struct pshift_line *l,
+/* Told what may be; true: which is less than what is wanted, so that it waits. */
+static bool tell_line(struct pshift_control *c, struct pshift_entry *e, struct pshift_line *l,
 	int64_t want, int64_t *free, bool entitled)
 {
 	int64_t before = entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most;
@@ -87,11 +111,11 @@ static int64_t tell_line(struct pshift_control *c, struct pshift_entry *e, struc
 	if (c->period < c->frozen && may > l->told)
 		may = l->told;
 	if (!differs(may, l->told))
-		return want - may;
+		return may < want && differs(may, want);
 	pshift_books_tell(l, may, c->servers[e->server].sequence + 1);
 	*free -= (entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most) - before;
 	is_told(c, e);
-	return want - may;
+	return may < want && differs(may, want);
 }
 
 static void tell_limits(struct pshift_control *c, size_t bucket)
@@ -102,14 +126,11 @@ static void tell_limits(struct pshift_control *c, size_t bucket)
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
-		int64_t missing;
 
 		if (!pshift_tell_live(c, e->server))
 			continue;
-		missing = tell_line(c, e, &e->cap, e->want_cap, &free[0], false);
-		waits |= differs(missing, 0);
-		missing = tell_line(c, e, &e->limit, e->want_limit, &free[1], true);
-		waits |= differs(missing, 0);
+		waits |= tell_line(c, e, &e->cap, e->want_cap, &free[0], false);
+		waits |= tell_line(c, e, &e->limit, e->want_limit, &free[1], true);
 	}
 	c->waiting += (size_t)waits - (size_t)b->waiting;
 	b->waiting = waits;
@@ -117,6 +138,9 @@ static void tell_limits(struct pshift_control *c, size_t bucket)
 
 void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 {
+	struct lack lack = lack_of(c, bucket);
+	int64_t slack = c->buckets[bucket].reservation / 512;
+
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
 		int64_t used = pshift_used(c, e, c->now);
@@ -126,11 +150,12 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 		if (e->dirty)
 			is_told(c, e);
 		/* What is left of it counts: a claim that is used up is as good as any other. */
-		if (short_of(e->want_claim - used, e->claim - used) || e->dirty) {
+		if (short_of(e->want_claim - used, e->claim - used, lack.now <= slack) ||
+			e->dirty) {
 			e->claim = e->want_claim;
 			is_told(c, e);
 		}
-		if (short_of(e->want_reserved, e->reserved) || e->dirty) {
+		if (short_of(e->want_reserved, e->reserved, lack.whole <= slack) || e->dirty) {
 			e->reserved = e->want_reserved;
 			is_told(c, e);
 		}
@@ -201,32 +226,51 @@ static bool unanswered(const struct pshift_control *c, const struct pshift_membe
 	return false;
 }
 
-/* Is it time? Renewals at once; changes, and what was lost, not more often than is of use. */
-static bool is_due(const struct pshift_control *c, const struct pshift_member *s, weir_time now)
+/* When is it time? Renewals with the round that the period begins with; changes, and what was lost, not more
+ * often than is of use: what is taken is acknowledged an interval later at the latest. */
+static weir_time due_at(const struct pshift_control *c, const struct pshift_member *s)
 {
-	if (c->end - s->echo_at > 2 * c->config.length)
-		return false; /* its own time then is too far back to count from */
+	weir_time due = WEIR_NEVER;
+
+	if (!s->full || c->end - s->echo_at > 2 * c->config.length)
+		return due; /* its own time then is too far back to count from */
 	if (s->told < c->period)
-		return true;
+		return c->turned ? due : c->now;
 	if (s->due)
-		return now - s->told_at >= c->interval / 8;
-	return s->sequence > s->accepted && now - s->told_at >= c->interval &&
-	       (unanswered(c, s) || s->granted < c->period);
+		due = s->told_at + c->interval / 8;
+	else if (s->sequence > s->accepted && s->sequence > s->settled)
+		due = s->told_at + c->interval + c->interval / 2;
+	return due;
+}
+
+static int tell_one(struct pshift_control *c, size_t server, weir_time now)
+{
+	struct pshift_member *s = &c->servers[server];
+
+	if (!pshift_tell_live(c, server)) {
+		s->full = false;
+		c->ask = now;
+		return 0;
+	}
+	if (s->told < c->period || s->due || s->granted < c->period || unanswered(c, s))
+		return tell(c, server, now);
+	s->settled = s->sequence;
+	return 0;
 }
 
 int pshift_tell_servers(struct pshift_control *c, weir_time now)
 {
 	int r = 0;
 
+	c->tell = WEIR_NEVER;
 	for (size_t i = 0; i < c->n_servers; i++) {
-		struct pshift_member *s = &c->servers[i];
+		weir_time due = due_at(c, &c->servers[i]);
 
-		if (!s->full || !is_due(c, s, now))
-			continue;
-		if (pshift_tell_live(c, i))
-			r = tell(c, i, now) ? -ENOMEM : r;
-		else
-			s->full = false;
+		if (due <= now) {
+			r = tell_one(c, i, now) ? -ENOMEM : r;
+			due = r ? now + c->interval : due_at(c, &c->servers[i]);
+		}
+		c->tell = due < c->tell ? due : c->tell;
 	}
 	return r;
 }

@@ -35,8 +35,8 @@
  *         controller's period k.
  *         Without the controller a server counts periods on. With a the period of the last grant it took:
  *           k ≤ a + 1              LEASED
- *           k ≤ a + hold           HELD: it goes on within its entitlements; R-tokens are lent and paid
- *                                  back among its buckets by AdapTBF, entitlements being the weights
+ *           k ≤ a + hold           HELD: it goes on within its entitlements; what its buckets leave of
+ *                                  their claims AdapTBF lends to others, entitlements being the weights
  *           k ≤ a + hold + gap     HELD, and no cap is above the static part
  *           later                  STATIC: static parts, paced so that no span of a period's
  *                                  length has more

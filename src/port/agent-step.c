@@ -160,13 +160,16 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 static void say(struct agent_seat *s)
 {
 	char peers[24], window[24], shares[24], beta[24], latency[24];
+	char ios[24], inside[24], threshold[24], knee[24];
 	const struct parda_decision *d = &s->last;
 
 	log_event(LOG_LEVEL_DEBUG, "parda", "resource", s->resource->name, "window",
 		log_number(window, d->window), "shares", log_number(shares, d->report.shares),
 		"beta", log_number(beta, d->beta), "latency_ms",
 		log_number(latency, d->latency / WEIR_MS), "peers", log_number(peers, d->peers),
-		NULL);
+		"ios", log_number(ios, d->ios), "inside", log_number(inside, d->inside),
+		"threshold_ms", log_number(threshold, d->threshold / WEIR_MS), "knee_ms",
+		log_number(knee, d->knee / WEIR_MS), NULL);
 	if (s->config.local || (s->said_any && s->said_alone == s->last.alone))
 		return;
 	log_event(LOG_LEVEL_INFO, s->last.alone ? "parda-alone" : "parda-peers", "resource",

@@ -166,11 +166,13 @@ static json_t *parda(const struct snapshot_resource *r)
 {
 	if (!r->controlled)
 		return json_null();
-	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "peers", count(r->peers),
+	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "peers", count(r->peers),
 		"alone", r->alone, "same_name", r->twice, "shares", real(r->shares), "beta",
 		real(r->beta), "latency_s",
 		r->latency > 0 ? seconds((double)r->latency) : json_null(), "threshold_s",
-		seconds((double)r->aim), "held_s", seconds((double)r->held));
+		seconds((double)r->aim), "knee_s",
+		r->knee > 0 ? seconds((double)r->knee) : json_null(), "held_s",
+		seconds((double)r->held));
 }
 
 /* What of both sums is off is there to be checked: 0, always. */

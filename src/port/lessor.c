@@ -2,9 +2,9 @@
 /*
  * lessor: reports in, grants out.
  *
- * METHOD  Reports are handed over as they come; the controller's steps come at its own times, several an
- *         interval, each for all that was heard by then: many servers make few rounds of messages. Only while
- *         it starts is each answered at once. A message for a server that is not connected is lost, as any
+ * METHOD  Reports are handed over as they come; the controller's steps come when it has something to do, each
+ *         for all that was heard by then: many servers make few rounds of messages. Only while it starts
+ *         is each answered at once. A message for a server that is not connected is lost, as any
  *         may be.
  */
 #include "port/lessor-impl.h"
@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 #define SPARE_ENTRIES 1024 /* of a report, beyond the buckets that we know: policies may differ */
-
-#define GATHER 8 /* part of an interval in which reports are gathered */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -88,6 +86,8 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	l->servers[at].reports++;
 	if (!l->said_start) /* it starts: everybody waits for its answer */
 		loop_set(l->loop, &l->timer, loop_clock());
+	else
+		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
 }
 
 static void gone(void *arg, struct lease_guest *g)

@@ -2,9 +2,10 @@
 /*
  * peer-key: who belongs to the cluster knows its key, and seals what it says with it.
  *
- * The seal is HMAC-SHA-512-256 (libsodium's crypto_auth). What is in the file, in whatever form, is
- * hashed into the key together with the cluster's name: so one file may serve two clusters, and a message
- * of one is no message of the other.
+ * The seal is BLAKE2b with a key (RFC 7693, libsodium's crypto_generichash): made for this, and of a message of
+ * 256 bytes in a third of the time of HMAC-SHA-512, which hashes four blocks more. What is in the file, in
+ * whatever form, is hashed into the key together with the cluster's name: so one file may serve two
+ * clusters, and a message of one is no message of the other.
  */
 #include "port/peer-impl.h"
 #include <errno.h>
@@ -18,8 +19,8 @@
 #define KEY_LEAST 32   /* bytes, so many random ones; in hexadecimal twice */
 #define KEY_MOST  4096 /* bytes: a key, and not some large file by mistake */
 
-_Static_assert(PEER_SEAL == crypto_auth_BYTES, "a seal is what crypto_auth makes");
-_Static_assert(sizeof(struct peer_key) == crypto_auth_KEYBYTES, "and this is its key");
+_Static_assert(PEER_SEAL == crypto_generichash_BYTES, "a seal is what crypto_generichash makes");
+_Static_assert(sizeof(struct peer_key) == crypto_generichash_KEYBYTES, "and this is its key");
 
 static ssize_t read_file(const char *path, uint8_t *out, size_t room, struct weir_err *err)
 {
@@ -66,7 +67,7 @@ static int check_length(const char *path, ssize_t n, struct weir_err *err)
 int peer_key_read(
 	const char *path, const char *cluster, struct peer_key *ret_key, struct weir_err *err)
 {
-	static const char domain[] = "weir peers 1"; /* this key is for nothing else */
+	static const char domain[] = "weir peers 2"; /* this key is for nothing else */
 	crypto_generichash_state h;
 	uint8_t text[KEY_MOST + 1];
 	ssize_t n = 0;
@@ -92,12 +93,15 @@ int peer_key_read(
 
 void peer_key_seal(const struct peer_key *k, uint8_t *out, size_t n)
 {
-	crypto_auth(out + n, out, n, k->bytes);
+	crypto_generichash(out + n, PEER_SEAL, out, n, k->bytes, sizeof(k->bytes));
 }
 
 bool peer_key_sealed(const struct peer_key *k, const uint8_t *in, size_t n)
 {
-	return crypto_auth_verify(in + n, in, n, k->bytes) == 0;
+	uint8_t seal[PEER_SEAL];
+
+	crypto_generichash(seal, sizeof(seal), in, n, k->bytes, sizeof(k->bytes));
+	return sodium_memcmp(seal, in + n, sizeof(seal)) == 0;
 }
 
 void peer_key_random(void *out, size_t n)

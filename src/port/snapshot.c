@@ -189,6 +189,7 @@ static void gather_agent(struct gateway *g, struct snapshot *s)
 		r->beta = v.last.beta;
 		r->latency = (weir_time)v.last.latency;
 		r->aim = (weir_time)v.last.threshold;
+		r->knee = (weir_time)v.last.knee;
 		r->held = (weir_time)v.held;
 		r->twice = v.last.twice;
 	}

@@ -87,6 +87,7 @@ struct snapshot_resource {
 	double shares, beta;
 	weir_time latency; /* of the array, as the law was fed; 0: not known */
 	weir_time aim;     /* the latency that it aims at */
+	weir_time knee;    /* where more brings no more, where that is looked for; 0: not known */
 	weir_time held;    /* a request, by limits of an upstream that tells it; not in `latency` */
 	bool twice;        /* two hosts have one name */
 };

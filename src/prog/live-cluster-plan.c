@@ -14,7 +14,8 @@
 
 extern const struct verb verb_experiment;
 
-#define REGION (1u << 20) /* bytes of an export: places mean nothing to the model of a server */
+/* Bytes of an export: places mean nothing to the model of a server. 200 of them are 25 MiB of a file. */
+#define REGION (128u << 10)
 #define SIZE   "4KiB"
 /* The window. The model is one server, and what waits inside it is begun at the model's time: so a thread that
  * wakes up late, by up to two requests' time, leaves it no more idle than the simulator's. More would be for
@@ -75,14 +76,23 @@ static void put_tenants(FILE *f, const struct pshift_cluster *c)
 	}
 }
 
+/* The back end inside the model, which only gives it its time. */
+static void put_store(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
+{
+	if (g->files)
+		fprintf(f, "file:%s", v->data);
+	else
+		fprintf(f, "memory:%" PRIu64 " B", (uint64_t)g->buckets * REGION);
+}
+
 static void put_server(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
 {
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
-	fprintf(f,
-		"resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,"
-		"service=fixed+memory:%" PRIu64 " B\", depth: %d, io_unit: 2 GiB, ",
-		v->name, g->capacity, (uint64_t)g->buckets * REGION, DEPTH);
+	fprintf(f, "resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
+		v->name, g->capacity);
+	put_store(f, v, g);
+	fprintf(f, "\", depth: %d, io_unit: 2 GiB, ", DEPTH);
 	if (!g->learn)
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
 	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
@@ -116,6 +126,20 @@ static int write_file(const struct live *l, const struct pshift_cluster *c,
 	return r;
 }
 
+/* Written, so that there is something to be read. */
+static int write_data(const char *path, size_t bytes, struct weir_err *err)
+{
+	char *data = malloc(bytes);
+	int r;
+
+	if (!data)
+		return no_memory(err);
+	memset(data, 'w', bytes);
+	r = files_write(path, data, bytes, err);
+	free(data);
+	return r;
+}
+
 static int add_servers(struct live *l, const struct pshift_cluster *c, struct weir_err *err)
 {
 	int r = 0;
@@ -129,7 +153,10 @@ static int add_servers(struct live *l, const struct pshift_cluster *c, struct we
 		if (live_text_add(&v->own_name, "s%u", i + 1) < 0)
 			return no_memory(err);
 		v->name = v->own_name;
+		snprintf(v->data, LIVE_PATH, "%s/%u.data", l->dir, i);
 		r = write_file(l, c, v, err);
+		if (r == 0 && c->config.files)
+			r = write_data(v->data, (size_t)c->config.buckets * REGION, err);
 	}
 	return r;
 }
@@ -151,7 +178,8 @@ static int add_job(
 	if (s->loop)
 		snprintf(want, sizeof(want), "depth=%u", s->loop);
 	else
-		snprintf(want, sizeof(want), "arrivals=even,rate=%.17g", s->rate);
+		snprintf(want, sizeof(want), "arrivals=%s,rate=%.17g",
+			l->s->cluster->poisson ? "poisson" : "even", s->rate);
 	k->jobs++;
 	return live_words_add(&k->words,
 		"b%u-%zu=nbd+unix:///b%u?socket=%s,%s,start=%" PRId64 "us,duration=%" PRId64 "us",

@@ -35,7 +35,8 @@ struct live_server {
 	uint64_t size;    /* bytes: the end of the last of its exports */
 	uint64_t offset;  /* a host's: where its export begins on a device that has a gate */
 	char socket[LIVE_PATH], api[LIVE_PATH], file[LIVE_PATH], log[LIVE_PATH];
-	uint16_t port; /* where it hears its peers; 0: nowhere */
+	char data[LIVE_PATH]; /* of a server of a cluster whose data are in files */
+	uint16_t port;        /* where it hears its peers; 0: nowhere */
 
 	/* while it runs */
 	struct peer peer;

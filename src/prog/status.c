@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status: `weir status`, one look at a running gateway. */
+/* status: `weir status`, one look at a running gateway, or at a cluster's controller. */
 #include "prog/remote.h"
 #include "prog/table.h"
 #include "prog/view.h"
@@ -36,13 +36,32 @@ static void print_plain(char *text)
 			putchar(*p);
 }
 
+static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (f) {
+		write(j, f);
+		fclose(f);
+		print_plain(text);
+	}
+	free(text);
+	return f ? 0 : 1;
+}
+
 static int print_tables(const json_t *now)
 {
 	struct view v;
 	char *text = NULL;
 	size_t len;
 	FILE *f;
-	int rc = view_make(NULL, now, &v);
+	int rc;
+
+	if (view_is_control(now))
+		return print_list(now, view_write_control);
+	rc = view_make(NULL, now, &v);
 
 	if (rc < 0) {
 		opts_fail(&verb_status, "%s",
@@ -64,21 +83,6 @@ static int print_tables(const json_t *now)
 	}
 	free(text);
 	view_free(&v);
-	return f ? 0 : 1;
-}
-
-static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (f) {
-		write(j, f);
-		fclose(f);
-		print_plain(text);
-	}
-	free(text);
 	return f ? 0 : 1;
 }
 
@@ -116,7 +120,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_status = {
 	.name = "status",
-	.summary = "show what a running gateway is doing",
+	.summary = "show what a running gateway, or controller, is doing",
 	.usage = "[OPTION]...",
 	.options = options,
 	.run = run,

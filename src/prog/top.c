@@ -79,6 +79,10 @@ static void write_body(struct top *t, FILE *f)
 {
 	struct view v;
 
+	if (view_is_control(t->now)) {
+		view_write_control(t->now, f);
+		return;
+	}
 	if (view_make(t->before, t->now, &v) < 0) {
 		fputs("that was no gateway's answer\n", f);
 		return;
@@ -94,6 +98,7 @@ static void write_body(struct top *t, FILE *f)
 		view_write_tenants(&v, f);
 		view_write_parda(t->now, f);
 		view_write_adaptbf(t->now, f);
+		view_write_pshift(t->now, f);
 	}
 	view_free(&v);
 }

@@ -80,6 +80,9 @@ void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
 void view_write_parda(const json_t *now, FILE *to);
 /* view-pshift.c: the same of tenants' tokens at resources under pShift, and of their controllers. */
 void view_write_pshift(const json_t *now, FILE *to);
+/* A controller (weir control) answered, and what it says of its servers and tenants. */
+bool view_is_control(const json_t *now);
+void view_write_control(const json_t *now, FILE *to);
 /* view-ledger.c: an empty line and the jobs of resources under AdapTBF, if there are such. */
 void view_write_adaptbf(const json_t *now, FILE *to);
 void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */

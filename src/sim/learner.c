@@ -4,7 +4,6 @@
 #include "sim/world.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct learner {
 	struct capacity capacity;
@@ -13,43 +12,30 @@ struct learner {
 
 static const char *const keys[] = {"kind", "period", "device", NULL};
 
-static int find_device(const struct scenario *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n_devices; i++) {
-		if (strcmp(s->stations[i].name, name) == 0)
-			return (int)i;
-	}
-	return -ENOENT;
-}
-
 static int learner_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
 {
-	const char *device;
+	uint32_t station;
 	int r = yamldoc_map(map, keys, err);
 
-	if (r)
-		return r;
-	r = yamldoc_string(map, "device", &device, err);
-	if (r)
-		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
-	if (find_device(s, device) < 0)
-		return yamldoc_error(
-			yamldoc_get(map, "device"), err, "no device is named '%s'", device);
-	return 0;
+	return r ? r : scenario_device_of(s, map, &station, err);
 }
 
 static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,
 	struct weir_err *err)
 {
 	struct learner *l = calloc(1, sizeof(*l));
+	int r = 0;
 
 	if (!l)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	capacity_init(&l->capacity, NULL);
 	l->station = config->station;
 	if (config->node.id)
-		l->station = (uint32_t)find_device(
-			w->scenario, yamldoc_text(yamldoc_get(config->node, "device")));
+		r = scenario_device_of(w->scenario, config->node, &l->station, err);
+	if (r) {
+		free(l);
+		return r;
+	}
 	*ret_state = l;
 	return 0;
 }

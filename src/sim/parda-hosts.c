@@ -226,7 +226,8 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 
 static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_report *r)
 {
-	uint64_t x = c->seed ^ ((uint64_t)to << 40) ^ (r->id << 20) ^ r->sequence;
+	/* Places in one number for each, so that no two messages are alike; a product, since ids use all bits. */
+	uint64_t x = c->seed ^ to * (UINT64_C(1) << 40) ^ r->id * (UINT64_C(1) << 20) ^ r->sequence;
 
 	if (c->settings.loss <= 0)
 		return false;

@@ -9,7 +9,10 @@
  * demand, and a server that does `capacity` requests a second in the order of Algorithm 1, slot by slot:
  * round robin among those with R-tokens, then among the rest that may be served.
  *
- *   pshift-cluster.c   time, servers, messages
+ *   pshift-cluster.c   time and the controller
+ *   pshift-site.c      a server: what comes to it and what it does in a slot
+ *   pshift-gates.c     … with gates and a device in the place of counters
+ *   pshift-post.c      messages
  *   pshift-load.c      who wants what where, and when that changes
  *   pshift-judge.c     what came of it, period by period, beside what any allocation could have done
  *   pshift-read.c      the scenario's map
@@ -40,13 +43,16 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	double zipf;          /* of reservations, and of a bucket's demand over its servers */
 	double demand;        /* ÷ reservation; or 0 and: */
 	uint32_t outstanding; /* requests that always wait, at each of its servers */
+	bool poisson;         /* with demand: requests come at random, not evenly */
 	uint32_t least, most; /* servers that a bucket is active at */
 	bool nested;          /* bucket i is active at servers 1 … i, and stays */
 	double changes;       /* of a bucket's servers, a period */
 	bool afresh;          /* what waits when a period ends is forgotten */
 	bool control;         /* else nobody has tokens, and all are served in turn */
+	bool gates;           /* servers are gates with a device behind each */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
 	weir_time settle;     /* before this nothing is judged */
+	bool files;           /* live: the servers' data are in files, not in memory */
 };
 
 /* The scenario's map. 0 or -EINVAL. */
@@ -59,15 +65,19 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 /* ---- for its own files, and for whoever has real servers in the place of the simulated ones: they draw
  * from the same seed the same demand, and are judged by the same judge. */
 
-struct pshift_place { /* one bucket at one server */
+#define PSHIFT_CLUSTER   1  /* its number in messages */
+#define PSHIFT_SITE_NAME 32 /* bytes of a server's name */
+
+struct pshift_place { /* one bucket at one server; first what each slot reads */
 	uint32_t bucket;
-	uint32_t index;    /* of the server's machine */
-	bool listed;       /* among those that have something */
-	double rate, part; /* arrivals a second; a fraction of one */
 	uint32_t loop;     /* requests that always wait */
-	uint64_t arrived, served, queued;
+	double rate, part; /* arrivals a second; a fraction of one */
+	uint64_t queued, arrived, served;
+	int64_t r;
 	double waited; /* request·ns */
-	int64_t r, l;
+	int64_t l;
+	uint32_t inside; /* with gates: passed and not yet done */
+	bool listed;     /* among those that have something */
 	/* of this period, for the judge: */
 	uint64_t served0, arrived0, queued0;
 	weir_time open; /* time for which it had a loop */
@@ -87,6 +97,7 @@ struct pshift_site { /* a server */
 	struct capacity capacity;
 	struct capacity_totals totals;
 	struct pshift_server_load *loads;
+	struct pshift_gates *gates; /* or NULL */
 	struct rng rng;
 };
 
@@ -100,7 +111,7 @@ struct pshift_bucket {
 
 struct pshift_parcel { /* a message under way */
 	uint8_t *bytes;
-	size_t n;
+	size_t n, room;
 	uint32_t server;
 	bool up;
 };
@@ -120,13 +131,14 @@ struct pshift_cluster {
 	size_t n_parcels, room_parcels;
 	uint32_t *free_parcels;
 	size_t n_free;
+	uint64_t posted;
 	struct lease_message in; /* as read */
 	struct heap moves;
 	struct pshift_ids *pairs; /* of a bucket and a server, to the place */
 	int failed;               /* sticky */
 
 	/* measured */
-	uint64_t messages[2], bytes[2], entries[2]; /* to the controller; from it */
+	uint64_t messages[2], bytes[2]; /* to the controller; from it */
 	uint64_t served;
 	struct pshift_judge *judge;
 	struct metrics *metrics;
@@ -140,6 +152,30 @@ struct pshift_place *pshift_cluster_place(
 int pshift_cluster_new(const struct pshift_cluster_config *config, weir_time duration,
 	uint64_t seed, struct pshift_cluster **ret);
 void pshift_cluster_free(struct pshift_cluster *c);
+
+/* Servers that a bucket may come to. */
+uint32_t pshift_cluster_parts(const struct pshift_cluster *c, uint32_t bucket);
+
+/* Messages; a server's are given to it when they are due. */
+void pshift_post_send(
+	struct pshift_cluster *c, uint32_t server, bool up, const struct lease_message *m);
+int pshift_post_deliver(struct pshift_cluster *c); /* those that are due */
+void pshift_post_end(struct pshift_cluster *c);
+
+int pshift_site_begin(struct pshift_cluster *c, uint32_t number, uint64_t seed);
+void pshift_site_name(uint32_t number, char name[PSHIFT_SITE_NAME]);
+void pshift_site_list(struct pshift_site *s, struct pshift_place *p); /* it has something */
+int pshift_site_look(struct pshift_site *s);                          /* at its tokens */
+uint64_t pshift_site_come(struct pshift_site *s, struct pshift_place *p, double mean);
+int pshift_site_step(struct pshift_site *s, weir_time slot);
+void pshift_site_end(struct pshift_site *s);
+
+int pshift_gates_begin(struct pshift_site *s, uint64_t seed);
+int pshift_gates_add(struct pshift_site *s, bool limited); /* the place that comes next */
+void pshift_gates_grant(struct pshift_site *s, size_t place, int64_t r, int64_t l); /* later: */
+int pshift_gates_set(struct pshift_site *s); /* what was granted */
+int pshift_gates_step(struct pshift_site *s, weir_time slot, double rate);
+void pshift_gates_end(struct pshift_site *s);
 
 int pshift_load_begin(struct pshift_cluster *c);
 int pshift_load_step(struct pshift_cluster *c); /* what changes up to now */

@@ -26,6 +26,7 @@ struct pshift_judge {
 	/* summed over the periods that count */
 	uint64_t periods, buckets, able; /* able: those that some allocation can meet */
 	uint64_t reached95, able95, able99, over;
+	uint64_t steady, steady99; /* while the controller is killed: those that do not move */
 	uint64_t asked, placed, served_all;
 	double most_of_limit;
 	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
@@ -151,6 +152,20 @@ static int best(struct pshift_cluster *c, struct pshift_cut *ret_cut, struct psh
 	return r ? r : pshift_explain(j->alg, &j->in, j->tokens, ret_cut);
 }
 
+/* The kill touched this period: it was there, or the controller that came back took over. */
+static bool is_touched(const struct pshift_cluster *c)
+{
+	const struct pshift_cluster_config *g = &c->config;
+
+	return g->back > g->kill + 1 && c->now > g->kill && c->now - 2 * g->period < g->back;
+}
+
+/* Since a period before the kill it has not moved. */
+static bool is_steady(const struct pshift_cluster *c, const struct pshift_bucket *b)
+{
+	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;
+}
+
 static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
 {
 	struct pshift_judge *j = c->judge;
@@ -166,6 +181,10 @@ static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
 	j->reached95 += served >= 0.95 * due;
 	j->able95 += able && served >= 0.95 * due;
 	j->able99 += able && served >= 0.99 * due;
+	if (able && is_touched(c) && is_steady(c, b)) {
+		j->steady++;
+		j->steady99 += served >= 0.99 * due;
+	}
 	if (b->limit != LEASE_NO_LIMIT) {
 		j->over += served > (double)b->limit;
 		j->most_of_limit = fmax(j->most_of_limit, served / (double)b->limit);
@@ -307,6 +326,8 @@ int pshift_judge_report(struct pshift_cluster *c)
 	} values[] = {{"pshift.reached95", "", (double)j->reached95 / buckets},
 		{"pshift.able95", "", able > 0 ? (double)j->able95 / able : 1},
 		{"pshift.able99", "", able > 0 ? (double)j->able99 / able : 1},
+		{"pshift.steady", "", (double)j->steady},
+		{"pshift.steady99", "", j->steady ? (double)j->steady99 / (double)j->steady : 1},
 		{"pshift.error", "", 1 - (double)j->reached95 / buckets},
 		{"pshift.intrinsic", "", 1 - able / buckets},
 		{"pshift.short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},

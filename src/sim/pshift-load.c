@@ -106,9 +106,7 @@ static int arrive(struct pshift_cluster *c, uint32_t bucket)
 			return -ENOMEM;
 		p->loop = g->outstanding;
 		p->rate = g->demand * (double)b->reservation / seconds * weight(k, g->zipf) / all;
-		if (!p->listed)
-			s->listed[s->n_listed++] = (uint32_t)(p - s->places);
-		p->listed = true;
+		pshift_site_list(s, p);
 	}
 	return 0;
 }
@@ -122,19 +120,35 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Changes come as many in each span as there are, at random times in it; a span is as many periods as it takes
+ * for that to be a whole number: 2 in each, or 5 in four. */
+#define MOST_SPAN 20 /* periods */
+
+static uint64_t span_of(double changes)
+{
+	uint64_t n = 1;
+
+	while (n < MOST_SPAN && fabs(changes * (double)n - round(changes * (double)n)) > 1e-6)
+		n++;
+	return n;
+}
+
 static int plan(struct pshift_cluster *c, uint32_t bucket)
 {
 	const struct pshift_cluster_config *g = &c->config;
 	struct pshift_bucket *b = &c->buckets[bucket];
-	double periods = (double)c->duration / (double)g->period;
+	uint64_t periods = span_of(g->changes);
+	size_t each = (size_t)llround(g->changes * (double)periods);
+	weir_time span = (weir_time)periods * g->period;
 
 	b->at = calloc(g->most, sizeof(*b->at));
-	b->n_moves = (size_t)(g->changes * periods + 0.5);
+	b->n_moves = each * (size_t)(c->duration / span + 1);
 	b->moves = calloc(b->n_moves + 1, sizeof(*b->moves));
 	if (!b->at || !b->moves)
 		return -ENOMEM;
 	for (size_t k = 0; k < b->n_moves; k++)
-		b->moves[k] = (weir_time)(rng_double(&c->rng) * (double)c->duration);
+		b->moves[k] = (weir_time)(k / each) * span +
+			      (weir_time)(rng_double(&c->rng) * (double)span);
 	qsort(b->moves, b->n_moves, sizeof(*b->moves), by_time);
 	if (b->n_moves)
 		return heap_push(

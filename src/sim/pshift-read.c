@@ -11,8 +11,8 @@
 
 static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "guess", "learn",
 	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
-	"demand", "outstanding", "active", "nested", "changes", "afresh", "control", "kill",
-	"settle", NULL};
+	"demand", "outstanding", "arrivals", "active", "nested", "changes", "afresh", "control",
+	"gates", "kill", "settle", "files", NULL};
 
 static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
 	struct weir_err *err)
@@ -94,6 +94,15 @@ static int read_kill(yamldoc_node map, struct pshift_cluster_config *c, struct w
 	return 0;
 }
 
+static int read_arrivals(yamldoc_node map, bool *ret_poisson, struct weir_err *err)
+{
+	static const char *const words[] = {"even", "poisson", NULL};
+	int i = 0, r = yamldoc_choice(map, "arrivals", words, &i, err);
+
+	*ret_poisson = i == 1;
+	return ABSENT_OK(r);
+}
+
 static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct weir_err *err)
 {
 	if (c->period <= 0 || c->slot <= 0 || c->slot > c->period / 20 || c->interval > c->period)
@@ -104,6 +113,8 @@ static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct
 		return yamldoc_error(map, err, "needs 'reserved' or 'reservation', not both");
 	if ((c->demand > 0) == (c->outstanding > 0))
 		return yamldoc_error(map, err, "needs 'demand' or 'outstanding', not both");
+	if (c->gates && c->afresh)
+		return yamldoc_error(map, err, "afresh: not with gates, which forget no request");
 	if (c->limit > 0 && (double)c->buckets * c->servers > MOST_ENTRIES)
 		return yamldoc_error(map, err, "buckets × servers: more than %d", MOST_ENTRIES);
 	if ((double)c->buckets * c->most * (1 + c->changes) > MOST_ENTRIES)
@@ -153,7 +164,10 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = read_count(map, "changes", 0, MOST_CHANGES, &c.changes, err)) ||
 		(r = ABSENT_OK(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
 		(r = ABSENT_OK(yamldoc_bool(map, "control", &c.control, err))) ||
-		(r = read_active(map, &c, err)) || (r = read_kill(map, &c, err)))
+		(r = ABSENT_OK(yamldoc_bool(map, "gates", &c.gates, err))) ||
+		(r = ABSENT_OK(yamldoc_bool(map, "files", &c.files, err))) ||
+		(r = read_arrivals(map, &c.poisson, err)) || (r = read_active(map, &c, err)) ||
+		(r = read_kill(map, &c, err)))
 		return r;
 	c.outstanding = (uint32_t)outstanding;
 	if (!c.settle)

@@ -263,6 +263,41 @@ static void the_ledger(void)
 	json_decref(j);
 }
 
+static void the_controller(void)
+{
+	json_t *far =
+		json_pack("{s:s, s:b, s:n, s:n, s:n, s:n, s:i, s:i}", "name", "s2", "connected", 0,
+			"address", "state", "heard_s", "capacity", "reports", 0, "grants", 0);
+	json_t *near = json_pack("{s:s, s:b, s:s, s:s, s:f, s:i, s:i, s:i}", "name", "s1",
+		"connected", 1, "address", "10.0.0.1:7", "state", "leased", "heard_s", 0.25,
+		"capacity", 250, "reports", 12, "grants", 9);
+	json_t *j = json_pack("{s:s, s:f, s:s, s:s, s:i, s:i, s:f, s:f, s:b, s:[o, o], s:[{s:s, "
+			      "s:i, s:n}], s:{s:i, s:i, s:[s]}}",
+		"weir", "1.2", "uptime_s", 5.0, "controller", "c1", "state", "granting",
+		"generation", 2, "period", 7, "period_s", 1.0, "interval_s", 0.2, "overdrawn", 1,
+		"servers", near, far, "buckets", "tenant", "a\033", "reservation", 300, "limit",
+		"reservations", "asked", 300, "placed", 250, "why", "s1 is full\033");
+
+	CHECK(view_is_control(j));
+	show(view_write_control, j);
+	has("weir 1.2, up 5 s; controller c1: granting, generation 2; period 7 of 1 s, a round "
+	    "every 0.2 s");
+	has("s1      up    leased  0.2s ago       250       12       9  10.0.0.1:7");
+	has("s2      away  -          never         -        0       0  -");
+	has("a?      300    -");
+	has("Reserved and wanted: 300 tokens a period; placed: 250");
+	has("s1 is full?");
+	has("policies differ");
+	json_object_set_new(j, "overdrawn", json_false());
+	json_array_clear(json_object_get(json_object_get(j, "reservations"), "why"));
+	show(view_write_control, j);
+	CHECK(!strstr(text, "policies differ") && !strstr(text, "NOT MET"));
+	json_decref(j);
+	j = json_pack("{s:[]}", "controllers");
+	CHECK(!view_is_control(j)); /* a gateway's answer */
+	json_decref(j);
+}
+
 int main(void)
 {
 	RUN(differences);
@@ -273,6 +308,7 @@ int main(void)
 	RUN(cut);
 	RUN(jobs_of_adaptbf);
 	RUN(the_ledger);
+	RUN(the_controller);
 	free(text);
 	return 0;
 }

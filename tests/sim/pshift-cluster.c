@@ -56,6 +56,7 @@ static void test_the_map(void)
 	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
 	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
 	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "from 0 to 1");
+	refused("servers: 2, reserved: 1, demand: 1, arrivals: often", "arrivals");
 	refused("servers: 2, reserved: 1, demand: 1, capacity: 1 MB/s", "must be in iops");
 	refused("servers: 20000, buckets: 1M, limit: 2, reserved: 1, demand: 1", "more than");
 	refused("servers: 2, reserved: 1, demand: 1, colour: red", "colour");
@@ -88,6 +89,40 @@ static void test_limit(void)
 	CHECK(get(m, "pshift.most_of_limit") <= 1);
 	CHECK(get(m, "bucket.3.most") <= 1500 && get(m, "bucket.3.least") >= 1200);
 	CHECK(get(m, "bucket.1.least") >= 950);
+	metrics_free(m);
+}
+
+/* Who does not move while the controller is away keeps its reservation; others are not counted. */
+static void test_steady(void)
+{
+#define MOVING                                                                                     \
+	"servers: 4, buckets: 40, capacity: 2k iops, period: 1s, slot: 1ms, settle: 1500ms, "      \
+	"reserved: 0.8, limit: 1.5, outstanding: 5, active: 2, changes: 0.17"
+	struct metrics *m = run(MOVING ", kill: [2300ms, 4900ms]", 1);
+	struct metrics *none = run(MOVING ", kill: [2300ms, 4900ms], control: false", 1);
+	struct metrics *alive = run(MOVING, 1);
+
+	CHECK(get(m, "pshift.steady") >= 40 && get(m, "pshift.steady") < 160);
+	CHECK(get(m, "pshift.steady99") == 1 && get(m, "pshift.over") == 0);
+	CHECK(get(m, "pshift.able99") < 1); /* others do miss theirs */
+	CHECK(get(none, "pshift.steady99") < 0.9);
+	CHECK(get(alive, "pshift.steady") == 0);
+	metrics_free(m);
+	metrics_free(none);
+	metrics_free(alive);
+}
+
+/* Requests that come at random are as many, and are not taken for a closed loop. */
+static void test_random(void)
+{
+	struct metrics *m =
+		run("servers: 4, buckets: 40, capacity: 1k iops, period: 1s, slot: 1ms, "
+		    "settle: 1500ms, reserved: 0.8, limit: 1.5, demand: 1.5, active: 4, "
+		    "arrivals: poisson",
+			1);
+
+	CHECK(get(m, "pshift.able95") == 1 && get(m, "pshift.over") == 0);
+	CHECK(get(m, "pshift.throughput") >= 0.98 * 4000);
 	metrics_free(m);
 }
 
@@ -140,6 +175,8 @@ int main(void)
 	RUN(test_the_map);
 	RUN(test_reservation);
 	RUN(test_limit);
+	RUN(test_steady);
+	RUN(test_random);
 	RUN(test_intrinsic);
 	RUN(test_quiet);
 	RUN(test_same_again);

@@ -209,8 +209,9 @@ static const char *const wrong[][2] = {
 		"two entries for one time"},
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
 		"t.yaml:5:22: controllers[0].kind: no controller is named 'magic'"},
-	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
-		"t.yaml:5:15: controllers[0]: needs a 'device'"},
+	{"duration: 1s\ndevices: [{name: s, kind: server}, {name: t, kind: server}]\n"
+	 "hosts: [{name: h, device: s, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
+		"t.yaml:4:15: controllers[0]: needs a 'device'"},
 	{HEAD "hosts: [{name: h, workloads: []}]\n"
 	      "controllers: [{kind: capacity, device: l}]\n",
 		"no device is named 'l'"},
