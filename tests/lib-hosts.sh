@@ -86,7 +86,8 @@ load_iops()
 # watch SECONDS EXPRESSION NAME[:RESOURCE]...: looks at the gateways ten times a second until the expression is so, in Python of
 # w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
 # With `held N` for the expression's first words: until it was so at every look for N seconds.
-# With `all` for the expression's first word: for all of SECONDS, of the mean of the windows that were seen.
+# With `all` for the expression's first word: for all of SECONDS, of the means of what was seen: of the windows, w, and of
+# the latency at all of them, latency.
 watch()
 {
 	python3 - "$@" <<'END'
@@ -137,8 +138,10 @@ while time.monotonic() < end:
     time.sleep(0.1)
 if every:
     w = [sum(s[i][0] for s in seen) / len(seen) for i in range(len(names))]
+    latency = sum(parda["latency_s"] or 0 for s in seen for _, parda in s) / len(seen) / len(names)
     if eval(expression[4:]):
         sys.exit(0)
+    expression += f" (latency {latency:.4f})"
 sys.exit(f"not so in {seconds} s: {expression}; windows {w}, at the end {p}")
 END
 }

@@ -9,8 +9,10 @@
  *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
  * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
  *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most; and by as
- *         little in each of the last two measurements in which any came. It stays one until the queue is
- *         empty or moves, so that who is not served at all is not taken to want nothing.
+ *         little in each of the last two measurements in which any came. And each that is done is followed
+ *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
+ *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
+ *         so that who is not served at all is not taken to want nothing.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -23,6 +25,48 @@
 /* Measurements: as much comes as goes for one of them by chance where a server is full, and the share of
  * it that a bucket has happens to be its demand; hardly twice. */
 #define CLOSED_STEADY 2
+
+/* The longest that a client of a closed loop takes to ask again: a round trip, and its place in a busy
+ * machine's line. Who comes 10 times a second by itself asks 100 ms later. */
+#define CLOSED_TURN (5 * WEIR_MS)
+/* On the mean so many may be missing besides: one that takes long now and then. */
+#define CLOSED_MISSING 0.1
+/* Requests, after which one begins to look anew: who has more under way than before is a loop again. */
+#define CLOSED_WATCH 256
+
+static void watch_anew(struct pshift_spot *b)
+{
+	b->peak = b->queued + b->inside;
+	b->missing = 0;
+	b->watched = 0;
+	b->arrived_w = b->arrived;
+}
+
+void pshift_demand_watch(struct pshift_server *s, weir_time now)
+{
+	double span = (double)(now - s->now);
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		uint64_t here = b->queued + b->inside;
+
+		if (!here && !b->peak)
+			continue;
+		b->missing += (double)(b->peak - b->here) * span;
+		b->watched += span;
+		b->here = here;
+		if (here <= b->peak)
+			continue;
+		b->missing += (double)(here - b->peak) * b->watched; /* all the time so many more */
+		b->peak = here;
+	}
+}
+
+static bool asks_again(const struct pshift_spot *b)
+{
+	return b->missing <= (double)(b->arrived - b->arrived_w) * (double)CLOSED_TURN +
+				     CLOSED_MISSING * b->watched;
+}
 
 static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 {
@@ -37,6 +81,7 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->came = 0;
 		b->queued0 = 0;
 		b->steady = 0;
+		watch_anew(b);
 		return;
 	}
 	if (!b->queued0) { /* from here on */
@@ -49,13 +94,46 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 	else if (came > 0)
 		b->steady++;
 	if (b->came >= CLOSED_LEAST)
-		b->closed =
-			moved <= 1 + CLOSED_MOVES * (double)b->came && b->steady >= CLOSED_STEADY;
+		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came &&
+			    b->steady >= CLOSED_STEADY && (b->closed || asks_again(b));
+	if (b->arrived - b->arrived_w >= CLOSED_WATCH)
+		watch_anew(b);
 }
+
+/* ---- rates */
 
 /* Where a new measurement differs from the old by no more than one request, which may have come a moment
  * sooner or later, both count: rates of few requests would else never rest. */
 #define MOMENT 1.5
+/* Requests that come at random are now more and now fewer, by √n of n on the mean. What is off by less than
+ * three times what this bucket's are is no change, and the rate that of all the time since the last one: in
+ * an interval few come, and of them alone one cannot tell what will in the rest of the period. */
+#define SCATTER 3
+#define MEMORY  8 /* measurements: the longest that counts, of rates and of how they scatter */
+#define NONE    3 /* requests: where so many are expected, none by chance once in twenty times */
+
+static bool has_changed(const struct pshift_spot *b, double count, double expected)
+{
+	if (count < 1 && expected >= NONE)
+		return true;
+	return fabs(count - expected) > MOMENT + SCATTER * sqrt(b->scatter * expected);
+}
+
+static void measure_coming(struct pshift_spot *b, double count, double seconds, double longest)
+{
+	double expected = b->coming * seconds;
+	double beyond = fmax(fabs(count - expected) - 1, 0);
+	bool settled = b->known > 0, changed = settled && has_changed(b, count, expected);
+
+	/* Who comes or goes says nothing of how it scatters. */
+	if (settled && count >= 1 && expected > 0)
+		b->scatter += (fmin(beyond * beyond / fmax(expected, 1), 1) - b->scatter) / MEMORY;
+	if (changed)
+		b->known = 0;
+	b->coming = (b->coming * b->known + count) / (b->known + seconds);
+	/* When in this time it changed is not known: the next measurement is the first to count. */
+	b->known = changed ? 0 : fmin(b->known + seconds, longest);
+}
 
 static double smooth(double old, double count, double seconds)
 {
@@ -68,12 +146,13 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 {
 	weir_time span = now - s->measured;
 	double seconds = (double)span / (double)WEIR_SEC;
+	double longest = MEMORY * (double)s->interval / (double)WEIR_SEC;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
 		double came = (double)(b->arrived - b->arrived0);
 
-		b->coming = smooth(b->coming, came, seconds);
+		measure_coming(b, came, seconds, longest);
 		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
 		b->arriving = (int64_t)fmin(rint(b->coming), (double)LEASE_TOKENS_MAX);
 		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);
@@ -169,7 +248,8 @@ static void send(struct pshift_server *s, weir_time now)
 
 int pshift_demand_report(struct pshift_server *s, weir_time now)
 {
-	bool measured = s->measured == now, due = s->full || s->answer || (measured && s->acknowledge);
+	bool measured = s->measured == now,
+	     due = s->full || s->answer || (measured && s->acknowledge);
 
 	/* A beat, so that silence means something. */
 	due |= now - s->sent >= s->length / 2;

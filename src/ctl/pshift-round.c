@@ -4,7 +4,7 @@
  * one. alg/pshift is the law; here is what goes into it and what its tokens become.
  *
  * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
- *          demand = queue + arriving·t, of a closed loop at least capacity_j·t;
+ *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least capacity_j·t;
  *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
  *          live may hold − the floors;
  *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of what is left over.
@@ -137,22 +137,34 @@ static size_t live_at(const struct pshift_control *c, size_t bucket)
 	return n;
 }
 
+/* What waits is there; what has yet to come may come elsewhere, and then tokens for it are lost. So no more of it
+ * is counted than it takes to place what is open, and a part in 4 more, which can be shifted: this part. */
+#define ROOM 4
+
+static double counted(
+	const struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t open)
+{
+	double queue = 0, coming = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time left = whole ? c->config.length : c->end - as_of(c, e->server, now);
+
+		queue += (double)e->queue;
+		coming += (double)pshift_over((double)e->arriving, left);
+	}
+	queue = (double)open + (double)open / ROOM - queue;
+	return queue <= 0 ? 0 : queue < coming ? queue / coming : 1;
+}
+
 static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
 	int64_t used = 0;
+	double part;
 
-	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
-		const struct pshift_entry *e = &c->entries[c->place[p]];
-		weir_time at = as_of(c, e->server, now);
-		weir_time left = whole ? c->config.length : c->end - at;
-		int64_t d = e->queue + pshift_over((double)e->arriving, left);
-
-		if (e->closed)
-			d = most(d, c->capacity[e->server]);
-		c->demand[p] = least(d, LEASE_TOKENS_MAX);
-		used += whole ? 0 : pshift_used(c, e, at);
-	}
+	for (uint32_t p = c->first[bucket]; !whole && p < c->first[bucket + 1]; p++)
+		used += pshift_used(c, &c->entries[c->place[p]], as_of(c, c->server[p], now));
 	c->reservation[bucket] = most(0, b->reservation - used);
 	c->most[bucket] = LEASE_NO_LIMIT;
 	if (pshift_has_limit(b)) {
@@ -160,6 +172,17 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 		int64_t floors = floor_of(b, live) * (int64_t)live;
 
 		c->most[bucket] = most(0, b->limit - used - floors - elsewhere(c, bucket, whole));
+	}
+	part = counted(c, bucket, now, whole,
+		most(0, (pshift_has_limit(b) ? b->limit : b->reservation) - used));
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time left = whole ? c->config.length : c->end - as_of(c, e->server, now);
+		int64_t d = e->queue + pshift_over(part * (double)e->arriving, left);
+
+		if (e->closed)
+			d = most(d, c->capacity[e->server]);
+		c->demand[p] = least(d, LEASE_TOKENS_MAX);
 	}
 }
 

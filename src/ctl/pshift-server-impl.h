@@ -31,6 +31,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 
 	/* The last measurement, and the counters where the running one began. */
 	double coming, going;      /* a second, smoothed … */
+	double known;              /* s: the time of which `coming` is the mean */
+	double scatter;            /* of what comes: 0 evenly … 1 as at random */
 	int64_t arriving, serving; /* … and as whole numbers */
 	bool closed;
 	int idle; /* measurements */
@@ -39,6 +41,10 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t here0;         /* queued and inside, at the last measurement */
 	int steady;             /* measurements in which that changed little */
 	double waited0;
+	/* Since one began to watch for a closed loop: the most that was here, of which so much was missing
+	 * (request·ns) in so long (ns); what had arrived by then; what was here at the last look. */
+	uint64_t peak, arrived_w, here;
+	double missing, watched;
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
 	weir_time said_at;
@@ -105,6 +111,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 void pshift_lease_tokens(struct pshift_server *s, weir_time now); /* grants what changes */
 
 /* pshift-demand.c: what buckets want, and what of it is worth a report. 0 or -ENOMEM. */
+void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);
 

@@ -143,6 +143,7 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 	count(s, loads);
 	if (!s->started)
 		pshift_lease_start(s, now);
+	pshift_demand_watch(s, now);
 	pshift_lease_turn(s, now);
 	if (s->state == LEASE_HELD || s->state == LEASE_STATIC)
 		r = pshift_borrow_step(s, now);

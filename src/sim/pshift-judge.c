@@ -6,7 +6,10 @@
  * METHOD  When a period has ended, all is known: what came to each server, or could have come of a closed
  *         loop, and what each server can do. alg/pshift places the reservations on that; what it cannot
  *         place is the intrinsic error (§IV-B), and the buckets of its minimum cut are those that cannot
- *         all be met. A bucket is to get its reservation, or its demand where that is less.
+ *         all be met. A bucket is to get its reservation, or its demand where that is less. How many buckets
+ *         miss 5 % of it for that (the intrinsic error in the unit of the error) is what is left after the
+ *         best allocation when each full server takes in turn, and those with the most tokens there lack
+ *         them: min(tokens, θ) each, with Σ over them what the server can do.
  */
 #include "sim/pshift-cluster.h"
 #include <errno.h>
@@ -21,11 +24,13 @@ struct pshift_judge {
 	size_t room;
 	uint32_t *first, *server;
 	int64_t *demand, *tokens, *capacity, *reservation;
+	double *theta;    /* by server: tokens of one bucket that it can do (θ) */
 	uint64_t *served; /* by bucket, of the period */
 	struct pshift_input in;
 	/* summed over the periods that count */
 	uint64_t periods, buckets, able; /* able: those that some allocation can meet */
 	uint64_t reached95, able95, able99, over;
+	uint64_t unable95;         /* miss 5 % with the best allocation */
 	uint64_t steady, steady99; /* while the controller is killed: those that do not move */
 	uint64_t asked, placed, served_all;
 	double most_of_limit;
@@ -48,9 +53,10 @@ int pshift_judge_begin(struct pshift_cluster *c)
 	j->reservation = calloc(b, sizeof(*j->reservation));
 	j->served = calloc(b, sizeof(*j->served));
 	j->capacity = calloc(c->config.servers, sizeof(*j->capacity));
+	j->theta = calloc(c->config.servers, sizeof(*j->theta));
 	for (size_t i = 0; i < FEW; i++)
 		j->least[i] = INFINITY;
-	if (!j->first || !j->reservation || !j->served || !j->capacity)
+	if (!j->first || !j->reservation || !j->served || !j->capacity || !j->theta)
 		return -ENOMEM;
 	return pshift_new(&j->alg);
 }
@@ -67,6 +73,7 @@ void pshift_judge_end(struct pshift_cluster *c)
 	free(j->demand);
 	free(j->tokens);
 	free(j->capacity);
+	free(j->theta);
 	free(j->reservation);
 	free(j->served);
 	free(j);
@@ -152,6 +159,51 @@ static int best(struct pshift_cluster *c, struct pshift_cut *ret_cut, struct psh
 	return r ? r : pshift_explain(j->alg, &j->in, j->tokens, ret_cut);
 }
 
+static double done_at(const struct pshift_judge *j, size_t entries, uint32_t server, double most)
+{
+	double sum = 0;
+
+	for (size_t p = 0; p < entries; p++)
+		if (j->server[p] == server)
+			sum += fmin((double)j->tokens[p], most);
+	return sum;
+}
+
+#define HALVINGS 50 /* of the largest number of tokens: to less than one */
+
+/* θ of the servers that have more tokens than they can do; few, if any. */
+static void share_excess(struct pshift_cluster *c, const struct pshift_result *best)
+{
+	struct pshift_judge *j = c->judge;
+	size_t entries = j->first[c->config.buckets];
+
+	for (uint32_t s = 0; s < c->config.servers; s++) {
+		double lo = 0, hi = (double)j->capacity[s];
+
+		j->theta[s] = INFINITY;
+		if (!best->excess[s])
+			continue;
+		for (int k = 0; k < HALVINGS && hi - lo > 0.5; k++) {
+			double mid = (lo + hi) / 2;
+
+			if (done_at(j, entries, s, mid) <= (double)j->capacity[s])
+				lo = mid;
+			else
+				hi = mid;
+		}
+		j->theta[s] = lo;
+	}
+}
+
+static double best_of(const struct pshift_judge *j, uint32_t bucket)
+{
+	double sum = 0;
+
+	for (uint32_t p = j->first[bucket]; p < j->first[bucket + 1]; p++)
+		sum += fmin((double)j->tokens[p], j->theta[j->server[p]]);
+	return sum;
+}
+
 /* The kill touched this period: it was there, or the controller that came back took over. */
 static bool is_touched(const struct pshift_cluster *c)
 {
@@ -179,6 +231,7 @@ static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
 	j->buckets++;
 	j->able += able;
 	j->reached95 += served >= 0.95 * due;
+	j->unable95 += best_of(j, i) < 0.95 * due;
 	j->able95 += able && served >= 0.95 * due;
 	j->able99 += able && served >= 0.99 * due;
 	if (able && is_touched(c) && is_steady(c, b)) {
@@ -258,6 +311,7 @@ int pshift_judge_period(struct pshift_cluster *c)
 	j->periods++;
 	j->asked += (uint64_t)result.asked;
 	j->placed += (uint64_t)result.phi;
+	share_excess(c, &result);
 	for (uint32_t i = 0; i < c->config.buckets; i++)
 		count_bucket(c, i, cut.bucket[i] == cut.n);
 	next_period(c);
@@ -330,6 +384,7 @@ int pshift_judge_report(struct pshift_cluster *c)
 		{"pshift.steady99", "", j->steady ? (double)j->steady99 / (double)j->steady : 1},
 		{"pshift.error", "", 1 - (double)j->reached95 / buckets},
 		{"pshift.intrinsic", "", 1 - able / buckets},
+		{"pshift.intrinsic_error", "", (double)j->unable95 / buckets},
 		{"pshift.short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
 		{"pshift.over", "", (double)j->over / buckets},
 		{"pshift.most_of_limit", "", j->most_of_limit},

@@ -168,7 +168,6 @@ static void arrivals(struct pshift_site *s, weir_time slot)
 			p->listed = false;
 			continue;
 		}
-		p->waited += (double)p->queued * (double)slot;
 		s->listed[n++] = s->listed[k];
 	}
 	s->n_listed = n;
@@ -227,16 +226,28 @@ static void serve(struct pshift_site *s, bool first)
 	}
 }
 
+/* What was not served: who is served in the slot in which it comes does not wait. */
+static void let_wait(struct pshift_site *s, weir_time slot)
+{
+	for (size_t k = 0; k < s->n_listed; k++) {
+		struct pshift_place *p = &s->places[s->listed[k]];
+
+		p->waited += (double)p->queued * (double)slot;
+	}
+}
+
 static void count_slot(struct pshift_site *s, weir_time slot, double rate)
 {
 	struct pshift_cluster *c = s->cluster;
 	uint64_t before = c->served;
 
+	arrivals(s, slot);
 	s->credit += rate * (double)slot / (double)WEIR_SEC;
 	if (c->config.control)
 		serve(s, true);
 	if (s->credit >= 1)
 		serve(s, false);
+	let_wait(s, slot);
 	s->totals.requests += c->served - before;
 	if (s->credit < 1)
 		s->totals.full += slot;
@@ -251,8 +262,6 @@ int pshift_site_step(struct pshift_site *s, weir_time slot)
 	double rate = g->capacity * (1 + g->noise * (2 * rng_double(&s->rng) - 1));
 	int r = 0;
 
-	if (!s->gates)
-		arrivals(s, slot);
 	if (g->control && pshift_server_due(s->server) <= c->now + s->offset)
 		r = pshift_site_look(s);
 	if (r == 0 && s->gates)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pshift-lease: when a lease ends, to the nanosecond, and that a first request does not wait. */
+#include "ctl/lone-server.h"
+
+#define LIMIT 500
+
+/* One bucket with a limit, granted in period 2 and never again; it asks all the time. */
+static void begin(struct lone *x)
+{
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+
+	lone_begin(x, 5000, true);
+	lone_add(x, 20, 60);
+	lone_run(x, LONE_LENGTH);
+	lone_ask(x);
+	CHECK(lone_grant(x, &t, 1) == PEER_TAKEN);
+	x->gates[0].loop = 100;
+}
+
+/* No period has more than its cap, and when none is left nothing is at the gate; between the end by one
+ * clock and the begin by another there is nothing, either. */
+static void ends_on_time(void)
+{
+	struct pshift_server_tokens t;
+	struct lone x;
+
+	begin(&x);
+	lone_mark(&x);
+	lone_run(&x, LONE_LENGTH - LONE_LENGTH / PSHIFT_DRIFT - 2 * LONE_STEP);
+	for (weir_time end = 2 * LONE_LENGTH; x.now < end; x.now += LONE_STEP / 10) {
+		lone_look(&x);
+		if (x.now < end - LONE_LENGTH / PSHIFT_DRIFT)
+			continue;
+		CHECK_INT(x.gates[0].r + x.gates[0].l, 0);
+	}
+	CHECK(lone_since(&x, 0) <= LIMIT && lone_since(&x, 0) > LIMIT * 9 / 10);
+	x.now = 2 * LONE_LENGTH + LONE_LENGTH / PSHIFT_DRIFT;
+	lone_look(&x);
+	pshift_server_tokens(x.server, 0, &t);
+	CHECK(t.cap == LIMIT && t.r + t.l > 0);
+	lone_end(&x);
+}
+
+/* By period: leased, held, held within the static part, static; and never above what that allows. */
+static void states(void)
+{
+	struct lone x;
+
+	begin(&x);
+	for (uint64_t k = 2; k <= 2 + PSHIFT_HOLD + PSHIFT_GAP + 2; k++) {
+		bool late = k > 2 + PSHIFT_HOLD;
+
+		lone_mark(&x);
+		lone_run(&x, LONE_LENGTH / 2);
+		CHECK_INT(lone_state(&x), k <= 3                              ? LEASE_LEASED
+					  : k <= 2 + PSHIFT_HOLD + PSHIFT_GAP ? LEASE_HELD
+									      : LEASE_STATIC);
+		lone_run(&x, LONE_LENGTH / 2);
+		CHECK(lone_since(&x, 0) <= (late ? 60 : LIMIT));
+		CHECK(lone_since(&x, 0) >= (late ? 50 : LIMIT * 9 / 10));
+	}
+	lone_end(&x);
+}
+
+/* The controller comes back while the server is HELD: the period's use goes on counting. */
+static void returns(void)
+{
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct lone x;
+
+	begin(&x);
+	lone_run(&x, 3 * LONE_LENGTH);
+	lone_mark(&x);
+	lone_run(&x, LONE_LENGTH / 2);
+	CHECK_INT(lone_state(&x), LEASE_HELD);
+	x.generation++;
+	lone_ask(&x);
+	CHECK(lone_grant(&x, &t, 1) == PEER_TAKEN);
+	CHECK_INT(lone_state(&x), LEASE_LEASED);
+	lone_run(&x, LONE_LENGTH / 2);
+	CHECK(lone_since(&x, 0) <= LIMIT && lone_since(&x, 0) > LIMIT * 9 / 10);
+	lone_end(&x);
+}
+
+/* At a server where a bucket has only its floor, idle until now: less than 10 ms, whenever it comes, and
+ * in whatever state. */
+static void first_waits_for_nothing(void)
+{
+	struct lease_tokens t = {1, 0, 5, 0, 5};
+	struct lone x;
+
+	begin(&x);
+	x.gates[0].loop = 0;
+	CHECK(lone_grant(&x, &t, 1) == PEER_TAKEN);
+	for (int k = 0; k < 3 * (PSHIFT_HOLD + PSHIFT_GAP + 4); k++) {
+		lone_run(&x, LONE_LENGTH / 4 + (k % 7) * 10 * WEIR_MS);
+		x.gates[0].rate = 1000;
+		lone_run(&x, LONE_STEP);
+		x.gates[0].rate = 0;
+		lone_run(&x, 50 * WEIR_MS);
+		CHECK_INT(x.gates[0].queued, 0);
+	}
+	CHECK(x.gates[0].longest < 10 * WEIR_MS);
+	lone_end(&x);
+}
+
+int main(void)
+{
+	RUN(ends_on_time);
+	RUN(states);
+	RUN(returns);
+	RUN(first_waits_for_nothing);
+	return 0;
+}
