@@ -2,7 +2,6 @@
 /* pshift-eight-avx2: one vector of eight, for processors that have AVX2; others never come here. */
 #if defined(__x86_64__)
 #include "alg/pshift-eight.h"
-#include <immintrin.h>
 
 #define HALVES 1
 #define TARGET __attribute__((target("avx2")))
@@ -11,73 +10,74 @@
 typedef int32_t lanes __attribute__((vector_size(32)));
 typedef uint32_t bits __attribute__((vector_size(32)));
 typedef float floats __attribute__((vector_size(32)));
+typedef int32_t four __attribute__((vector_size(16)));
+typedef int64_t pair __attribute__((vector_size(16)));
+
+#define SHUFFLE  __builtin_shufflevector
+#define LOWER(v) SHUFFLE(v, v, 0, 1, 2, 3)
+#define UPPER(v) SHUFFLE(v, v, 4, 5, 6, 7)
 
 static const lanes place[] = {{7, 6, 5, 4, 3, 2, 1, 0}};
 
+/* From the order in which halves are put together, and back. */
+#define CROSS(v) SHUFFLE(v, v, 0, 1, 4, 5, 2, 3, 6, 7)
+
 static HOT bool load(const int64_t *at, int64_t large, lanes *ret)
 {
-	__m256i a = _mm256_loadu_si256((const __m256i_u *)at);
-	__m256i b = _mm256_loadu_si256((const __m256i_u *)(at + 4));
-	/* 0 1 4 5 and 2 3 6 7 */
-	__m256 low = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88);
+	lanes a, b, all;
+	pair any;
 
-	ret[0] = (lanes)_mm256_permute4x64_epi64(_mm256_castps_si256(low), 0xd8);
-	return _mm256_testz_si256(_mm256_or_si256(a, b), _mm256_set1_epi64x(large));
+	__builtin_memcpy(&a, at, sizeof(a));
+	__builtin_memcpy(&b, at + 4, sizeof(b));
+	ret[0] = SHUFFLE(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+	ret[0] = CROSS(ret[0]);
+	all = a | b;
+	any = (pair)(LOWER(all) | UPPER(all));
+	return !((any[0] | any[1]) & large);
 }
 
 static HOT void store(int64_t *at, const lanes *v)
 {
-	__m256i all = (__m256i)v[0];
+	lanes zero = {0}, all = CROSS(v[0]);
+	lanes a = SHUFFLE(all, zero, 0, 8, 1, 9, 4, 12, 5, 13);
+	lanes b = SHUFFLE(all, zero, 2, 10, 3, 11, 6, 14, 7, 15);
 
-	_mm256_storeu_si256((__m256i_u *)at, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(all)));
-	_mm256_storeu_si256(
-		(__m256i_u *)(at + 4), _mm256_cvtepi32_epi64(_mm256_extracti128_si256(all, 1)));
-}
-
-static HOT lanes least(lanes a, lanes b)
-{
-	return (lanes)_mm256_min_epi32((__m256i)a, (__m256i)b);
-}
-
-static HOT lanes most(lanes a, lanes b)
-{
-	return (lanes)_mm256_max_epi32((__m256i)a, (__m256i)b);
+	__builtin_memcpy(at, &a, sizeof(a));
+	__builtin_memcpy(at + 4, &b, sizeof(b));
 }
 
 static HOT int32_t total(const lanes *v)
 {
-	__m256i all = (__m256i)v[0];
-	__m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+	four all = LOWER(v[0]) + UPPER(v[0]);
 
-	four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
-	four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
-	return _mm_cvtsi128_si32(four);
+	all += SHUFFLE(all, all, 2, 3, 0, 1);
+	return all[0] + all[1];
 }
 
 static HOT void scan(const lanes *v, lanes *ret)
 {
-	__m256i s = (__m256i)v[0], half;
+	lanes zero = {0}, s = v[0];
 
-	s = _mm256_add_epi32(s, _mm256_slli_si256(s, 4));
-	s = _mm256_add_epi32(s, _mm256_slli_si256(s, 8));
-	half = _mm256_permute2x128_si256(s, s, 0x08); /* nothing, and the lower half */
-	ret[0] = (lanes)_mm256_add_epi32(s, _mm256_shuffle_epi32(half, 0xff));
+	s += SHUFFLE(s, zero, 8, 0, 1, 2, 8, 4, 5, 6);
+	s += SHUFFLE(s, zero, 8, 8, 0, 1, 8, 8, 4, 5);
+	ret[0] = s + SHUFFLE(s, zero, 8, 8, 8, 8, 3, 3, 3, 3);
 }
 
 static HOT int32_t last(const lanes *v)
 {
-	return _mm256_extract_epi32((__m256i)v[0], 7);
+	return v[0][7];
 }
 
-#define RANK(from, i) (lanes) _mm256_cmpgt_epi32(_mm256_shuffle_epi32(from, (i)*0x55), all)
+/* Against one of its own half, and of the other: −1 where that is larger. */
+#define RANK(from, i) (SHUFFLE(from, from, i, i, i, i, 4 + i, 4 + i, 4 + i, 4 + i) > all)
 
 static HOT void ranks(const lanes *key, lanes *ret)
 {
-	__m256i all = (__m256i)key[0], turned = _mm256_permute4x64_epi64(all, 0x4e);
+	lanes all = key[0], turned = SHUFFLE(all, all, 4, 5, 6, 7, 0, 1, 2, 3);
 	lanes a = RANK(all, 0) + RANK(all, 1), b = RANK(all, 2) + RANK(all, 3);
 	lanes c = RANK(turned, 0) + RANK(turned, 1), d = RANK(turned, 2) + RANK(turned, 3);
 
-	ret[0] = -((a + b) + (c + d)); /* true is −1 */
+	ret[0] = -((a + b) + (c + d));
 }
 
 #include "alg/pshift-eight-body.h"

@@ -7,12 +7,25 @@
  *   place                 7 … 0
  *   load(at, large, ret)  from int64_t; false: one of them has bits of `large`, and ret is nonsense
  *   store(at, v)          to int64_t
- *   least(a, b)           of each lane; and most(a, b)
  *   total(v)              the sum
  *   scan(v, ret)          sums up to each, itself included; last(ret) is that of all
  *   ranks(key, ret)       how many are larger than each
  */
 #define EACH PSHIFT_UNROLL for (int h = 0; h < HALVES; h++)
+
+static HOT lanes least(lanes a, lanes b)
+{
+	lanes less = a < b;
+
+	return (a & less) | (b & ~less);
+}
+
+static HOT lanes least0(lanes a, lanes b) /* at least 0 */
+{
+	lanes n = least(a, b);
+
+	return n & (n > 0);
+}
 
 /* Only the first n of v. */
 static HOT void first_of(uint32_t n, lanes *v)
@@ -139,7 +152,7 @@ static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *
 	int64_t *tokens = s->f->tokens + r->e;
 	lanes d[HALVES], t[HALVES], m[HALVES], give[HALVES], take[HALVES], gives[HALVES],
 		takes[HALVES];
-	lanes add[HALVES], zero = {0};
+	lanes add[HALVES];
 	int32_t n, all;
 
 	if (!load(s->f->demand + r->e, ~(PSHIFT_EIGHT_ONE - 1), d))
@@ -149,8 +162,8 @@ static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *
 	first_of(r->n, m);
 	EACH
 	{
-		give[h] = most(least(m[h], t[h]), zero);
-		take[h] = most(least(-m[h], d[h] - t[h]), zero);
+		give[h] = least0(m[h], t[h]);
+		take[h] = least0(-m[h], d[h] - t[h]);
 	}
 	scan(give, gives);
 	scan(take, takes);
@@ -162,8 +175,8 @@ static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *
 		return 0;
 	EACH
 	{
-		lanes x = least(most(n - gives[h] + give[h], zero), give[h]);
-		lanes y = least(most(n - takes[h] + take[h], zero), take[h]);
+		lanes x = least0(n - gives[h] + give[h], give[h]);
+		lanes y = least0(n - takes[h] + take[h], take[h]);
 
 		add[h] = y - x;
 		t[h] += add[h];

@@ -42,18 +42,6 @@ static HOT void store(int64_t *at, const lanes *v)
 	__builtin_memcpy(at, wide, sizeof(wide));
 }
 
-static HOT lanes least(lanes a, lanes b)
-{
-	lanes less = a < b;
-
-	return (a & less) | (b & ~less);
-}
-
-static HOT lanes most(lanes a, lanes b)
-{
-	return least(b, a) ^ a ^ b;
-}
-
 static HOT int32_t total(const lanes *v)
 {
 	lanes all = v[0] + v[1];
