@@ -199,6 +199,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 	if (!acceptable(s, now, m, end))
 		return false;
+	s->answer |= s->state != LEASE_LEASED || g->period > s->granted; /* a lease, renewed */
 	s->hold = g->hold;
 	s->gap = g->gap;
 	s->length = g->length;
@@ -224,7 +225,6 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	}
 	s->granted = g->period;
 	s->by = g->generation;
-	s->answer |= s->state != LEASE_LEASED;
 	s->acknowledge = true;
 	s->state = LEASE_LEASED;
 	s->accepted = m->sequence;

@@ -226,8 +226,11 @@ static bool unanswered(const struct pshift_control *c, const struct pshift_membe
 	return false;
 }
 
-/* When is it time? Renewals with the round that the period begins with; changes, and what was lost, not more
- * often than is of use: what is taken is acknowledged an interval later at the latest. */
+/* When is it time? Renewals with the round that the period begins with, and again soon, since they are
+ * acknowledged at once; changes, and what of them was lost, not more often than is of use: those that are
+ * taken are acknowledged an interval later at the latest. */
+#define RENEW 8 /* a part of a period */
+
 static weir_time due_at(const struct pshift_control *c, const struct pshift_member *s)
 {
 	weir_time due = WEIR_NEVER;
@@ -238,6 +241,8 @@ static weir_time due_at(const struct pshift_control *c, const struct pshift_memb
 		return c->turned ? due : c->now;
 	if (s->due)
 		due = s->told_at + c->interval / 8;
+	else if (s->granted < c->period)
+		due = s->told_at + c->config.length / RENEW;
 	else if (s->sequence > s->accepted && s->sequence > s->settled)
 		due = s->told_at + c->interval + c->interval / 2;
 	return due;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* adaptbf-server: what the scenario may say of `adaptbf` and `tbf`, and that they do it. */
-#include "sim/metrics.h"
-#include "sim/sim.h"
-#include "test.h"
-#include <errno.h>
+#include "fixture.h"
 
 #define TOP                                                                                        \
 	"duration: 40s\nwarmup: 12s\nsample: 1s\n"                                                 \
@@ -23,22 +20,9 @@
 	"      - {name: c, workloads: [{outstanding: 64}]}\n"                                      \
 	"controllers: [{%s}]\n"
 
-static int parse(const char *map, struct scenario **ret, struct weir_err *err)
-{
-	char text[2000];
-	int n = snprintf(text, sizeof(text), TOP, map);
-
-	return scenario_parse(text, (size_t)n, "test", NULL, 0, ret, err);
-}
-
 static void refused(const char *map, const char *why)
 {
-	struct weir_err err = {""};
-	struct scenario *s;
-
-	CHECK_INT(parse(map, &s, &err), -EINVAL);
-	if (!strstr(err.text, why))
-		FAIL("'%s' does not say '%s'", err.text, why);
+	fixture_refused(TOP, map, "", why);
 }
 
 static void test_the_maps(void)
@@ -62,23 +46,7 @@ static void test_the_maps(void)
 
 static struct metrics *run(const char *map)
 {
-	struct weir_err err = {""};
-	struct scenario *s;
-	struct metrics *m;
-
-	if (parse(map, &s, &err) || sim_run(s, NULL, &m, NULL, &err))
-		FAIL("%s", err.text);
-	scenario_free(s);
-	return m;
-}
-
-static double value(const struct metrics *m, const char *name)
-{
-	double x;
-
-	if (metrics_get(m, name, &x))
-		FAIL("no %s", name);
-	return x;
+	return fixture_run(TOP, map, "", 1);
 }
 
 /* Half for a; of the other half, a quarter and three. */
@@ -92,13 +60,13 @@ static void test_shares_of_a_tree(void)
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		struct metrics *m = run(maps[i]);
 
-		CHECK_NEAR(value(m, "tenant.h.a.share"), 0.5, 0.05);
-		CHECK_NEAR(value(m, "tenant.h.b.share"), 0.125, 0.1);
-		CHECK_NEAR(value(m, "tenant.h.c.share"), 0.375, 0.05);
-		CHECK(value(m, "total.iops") > 940);
-		CHECK_NEAR(value(m, "adaptbf.server.tokens_off"), 0, 0);
-		CHECK_NEAR(value(m, "adaptbf.server.records_off"), 0, 0);
-		CHECK_NEAR(value(m, "adaptbf.server.steps"), 400, 0.01);
+		CHECK_NEAR(fixture_get(m, "tenant.h.a.share"), 0.5, 0.05);
+		CHECK_NEAR(fixture_get(m, "tenant.h.b.share"), 0.125, 0.1);
+		CHECK_NEAR(fixture_get(m, "tenant.h.c.share"), 0.375, 0.05);
+		CHECK(fixture_get(m, "total.iops") > 940);
+		CHECK_NEAR(fixture_get(m, "adaptbf.server.tokens_off"), 0, 0);
+		CHECK_NEAR(fixture_get(m, "adaptbf.server.records_off"), 0, 0);
+		CHECK_NEAR(fixture_get(m, "adaptbf.server.steps"), 400, 0.01);
 		metrics_free(m);
 	}
 }
@@ -109,15 +77,15 @@ static void test_rules(void)
 				"[{match: a x, rate: 100 iops}, {match: 'g/*', rate: 200 iops}, "
 				"{match: g/c, rate: 7 iops}]");
 
-	CHECK_NEAR(value(m, "tenant.h.a.iops"), 100, 0.01);
-	CHECK_NEAR(value(m, "tenant.h.b.iops"), 200, 0.01);
-	CHECK_NEAR(value(m, "tenant.h.c.iops"), 200, 0.01); /* the first that fits has it */
+	CHECK_NEAR(fixture_get(m, "tenant.h.a.iops"), 100, 0.01);
+	CHECK_NEAR(fixture_get(m, "tenant.h.b.iops"), 200, 0.01);
+	CHECK_NEAR(fixture_get(m, "tenant.h.c.iops"), 200, 0.01); /* the first that fits has it */
 	metrics_free(m);
 	m = run("kind: tbf, device: d, default: 50 iops");
-	CHECK_NEAR(value(m, "total.iops"), 150, 0.01);
+	CHECK_NEAR(fixture_get(m, "total.iops"), 150, 0.01);
 	metrics_free(m);
 	m = run("kind: tbf, device: d");
-	CHECK(value(m, "total.iops") > 950); /* no rule, no limit */
+	CHECK(fixture_get(m, "total.iops") > 950); /* no rule, no limit */
 	metrics_free(m);
 }
 

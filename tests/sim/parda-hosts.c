@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parda-hosts: what the scenario may say, and that windows come to their shares in the whole world. */
-#include "sim/metrics.h"
-#include "sim/sim.h"
-#include "test.h"
-#include <errno.h>
+#include "fixture.h"
 
 #define TOP                                                                                        \
 	"duration: 120s\nwarmup: 60s\nsample: 0s\n"                                                \
@@ -14,22 +11,9 @@
 	"  - {name: idle, tenants: [{name: t, weight: 7}]}\n"                                      \
 	"controllers: [{kind: parda%s}]\n"
 
-static int parse(const char *device, const char *map, struct scenario **ret, struct weir_err *err)
-{
-	char text[2000];
-	int n = snprintf(text, sizeof(text), TOP, device, map);
-
-	return scenario_parse(text, (size_t)n, "test", NULL, 0, ret, err);
-}
-
 static void refused(const char *map, const char *why)
 {
-	struct weir_err err = {""};
-	struct scenario *s;
-
-	CHECK_INT(parse("", map, &s, &err), -EINVAL);
-	if (!strstr(err.text, why))
-		FAIL("'%s' does not say '%s'", err.text, why);
+	fixture_refused(TOP, "", map, why);
 }
 
 static void test_the_map(void)
@@ -51,32 +35,18 @@ static void test_the_map(void)
 
 static struct metrics *run(const char *device, const char *map)
 {
-	struct weir_err err = {""};
-	struct scenario *s;
-	struct metrics *m;
-
-	if (parse(device, map, &s, &err) || sim_run(s, NULL, &m, NULL, &err))
-		FAIL("%s", err.text);
-	scenario_free(s);
-	return m;
-}
-
-static double get(const struct metrics *m, const char *name)
-{
-	double x = NAN;
-
-	CHECK_INT(metrics_get(m, name, &x), 0);
-	return x;
+	return fixture_run(TOP, device, map, 1);
 }
 
 static void check_shares(const char *device, const char *map, double latency)
 {
 	struct metrics *m = run(device, map);
 
-	CHECK_NEAR(get(m, "parda.b.window_end") / get(m, "parda.a.window_end"), 2, 0.05);
-	CHECK_NEAR(get(m, "host.b.iops") / get(m, "host.a.iops"), 2, 0.05);
-	CHECK_NEAR(get(m, "device.d.mean"), latency, 0.05);
-	CHECK_NEAR(get(m, "parda.idle.window_end"), 1, 0); /* wmin */
+	CHECK_NEAR(fixture_get(m, "parda.b.window_end") / fixture_get(m, "parda.a.window_end"), 2,
+		0.05);
+	CHECK_NEAR(fixture_get(m, "host.b.iops") / fixture_get(m, "host.a.iops"), 2, 0.05);
+	CHECK_NEAR(fixture_get(m, "device.d.mean"), latency, 0.05);
+	CHECK_NEAR(fixture_get(m, "parda.idle.window_end"), 1, 0); /* wmin */
 	metrics_free(m);
 }
 
@@ -97,8 +67,8 @@ static void test_only_some(void)
 	double x;
 
 	CHECK_INT(metrics_get(m, "parda.idle.window_end", &x), -ENOENT);
-	CHECK_NEAR(get(m, "parda.a.peers_end"), 1, 0);
-	CHECK_NEAR(get(m, "host.idle.window_end"), 32, 0); /* the gate's own */
+	CHECK_NEAR(fixture_get(m, "parda.a.peers_end"), 1, 0);
+	CHECK_NEAR(fixture_get(m, "host.idle.window_end"), 32, 0); /* the gate's own */
 	metrics_free(m);
 }
 
@@ -108,15 +78,15 @@ static void test_a_gate_upstream(void)
 {
 	struct metrics *m = run(", gate: {window: 10}", ", threshold: 30ms, wmax: 40");
 
-	CHECK_NEAR(get(m, "parda.a.window_end"), 10, 0.05);
-	CHECK_NEAR(get(m, "parda.b.window_end"), 20, 0.05);
+	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 10, 0.05);
+	CHECK_NEAR(fixture_get(m, "parda.b.window_end"), 20, 0.05);
 	metrics_free(m);
 	m = run(", gate: {window: none, tenants: [{name: x, max: 100 iops, for: a/t}, {name: y, "
 		"for: "
 		"\"*\"}]}",
 		", threshold: 30ms, wmax: 40");
-	CHECK_NEAR(get(m, "host.a.iops"), 100, 0.02);
-	CHECK_NEAR(get(m, "parda.b.window_end"), 27, 0.1); /* 900 a second at 30 ms */
+	CHECK_NEAR(fixture_get(m, "host.a.iops"), 100, 0.02);
+	CHECK_NEAR(fixture_get(m, "parda.b.window_end"), 27, 0.1); /* 900 a second at 30 ms */
 	metrics_free(m);
 }
 
@@ -127,9 +97,9 @@ static void test_faults(void)
 	struct metrics *m = run(
 		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 60s, for: 100s}]");
 
-	CHECK(get(m, "host.b.iops") < 1);              /* what was inside came back */
-	CHECK_NEAR(get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
-	CHECK_NEAR(get(m, "parda.a.window_end"), 30, 0.05);
+	CHECK(fixture_get(m, "host.b.iops") < 1);              /* what was inside came back */
+	CHECK_NEAR(fixture_get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
+	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 30, 0.05);
 	metrics_free(m);
 	check_shares(
 		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 20s, for: 20s}]", 30);

@@ -1,48 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-cluster: what a scenario may say of a cluster, and that it does it. */
-#include "sim/metrics.h"
-#include "sim/sim.h"
-#include "test.h"
-#include <errno.h>
+#include "fixture.h"
 
-static int parse(const char *map, struct scenario **ret, struct weir_err *err)
-{
-	char text[2000];
-	int n = snprintf(text, sizeof(text), "duration: 6100ms\ncluster: {%s}\n", map);
-
-	return scenario_parse(text, (size_t)n, "test", NULL, 0, ret, err);
-}
+#define TOP "duration: 6100ms\ncluster: {%s}\n"
 
 static void refused(const char *map, const char *why)
 {
-	struct weir_err err = {""};
-	struct scenario *s;
-
-	CHECK_INT(parse(map, &s, &err), -EINVAL);
-	if (!strstr(err.text, why))
-		FAIL("'%s' does not say '%s'", err.text, why);
+	fixture_refused(TOP, map, "", why);
 }
 
 static struct metrics *run(const char *map, uint64_t seed)
 {
-	struct sim_options options = {.seed = seed, .seed_set = 1};
-	struct weir_err err = {""};
-	struct metrics *m;
-	struct scenario *s;
-
-	if (parse(map, &s, &err) || sim_run(s, &options, &m, NULL, &err))
-		FAIL("%s", err.text);
-	scenario_free(s);
-	return m;
-}
-
-static double get(const struct metrics *m, const char *name)
-{
-	double v;
-
-	if (metrics_get(m, name, &v))
-		FAIL("no %s", name);
-	return v;
+	return fixture_run(TOP, map, "", seed);
 }
 
 static void test_the_map(void)
@@ -72,10 +41,11 @@ static void test_reservation(void)
 	struct metrics *none = run(NESTED ", control: false", 1);
 	struct metrics *tokens = run(NESTED, 1);
 
-	CHECK_NEAR(get(none, "bucket.1.iops"), 667, 0.02);
-	CHECK(get(tokens, "bucket.1.least") >= 990);
-	CHECK(get(tokens, "pshift.able99") == 1);
-	CHECK(get(tokens, "pshift.throughput") >= 0.98 * get(none, "pshift.throughput"));
+	CHECK_NEAR(fixture_get(none, "bucket.1.iops"), 667, 0.02);
+	CHECK(fixture_get(tokens, "bucket.1.least") >= 990);
+	CHECK(fixture_get(tokens, "pshift.able99") == 1);
+	CHECK(fixture_get(tokens, "pshift.throughput") >=
+		0.98 * fixture_get(none, "pshift.throughput"));
 	metrics_free(none);
 	metrics_free(tokens);
 }
@@ -85,10 +55,10 @@ static void test_limit(void)
 {
 	struct metrics *m = run(NESTED ", limit: 1.5, loss: 0.2, kill: [2200ms, 3900ms]", 2);
 
-	CHECK(get(m, "pshift.over") == 0);
-	CHECK(get(m, "pshift.most_of_limit") <= 1);
-	CHECK(get(m, "bucket.3.most") <= 1500 && get(m, "bucket.3.least") >= 1200);
-	CHECK(get(m, "bucket.1.least") >= 950);
+	CHECK(fixture_get(m, "pshift.over") == 0);
+	CHECK(fixture_get(m, "pshift.most_of_limit") <= 1);
+	CHECK(fixture_get(m, "bucket.3.most") <= 1500 && fixture_get(m, "bucket.3.least") >= 1200);
+	CHECK(fixture_get(m, "bucket.1.least") >= 950);
 	metrics_free(m);
 }
 
@@ -102,11 +72,11 @@ static void test_steady(void)
 	struct metrics *none = run(MOVING ", kill: [2300ms, 4900ms], control: false", 1);
 	struct metrics *alive = run(MOVING, 1);
 
-	CHECK(get(m, "pshift.steady") >= 40 && get(m, "pshift.steady") < 160);
-	CHECK(get(m, "pshift.steady99") == 1 && get(m, "pshift.over") == 0);
-	CHECK(get(m, "pshift.able99") < 1); /* others do miss theirs */
-	CHECK(get(none, "pshift.steady99") < 0.9);
-	CHECK(get(alive, "pshift.steady") == 0);
+	CHECK(fixture_get(m, "pshift.steady") >= 40 && fixture_get(m, "pshift.steady") < 160);
+	CHECK(fixture_get(m, "pshift.steady99") == 1 && fixture_get(m, "pshift.over") == 0);
+	CHECK(fixture_get(m, "pshift.able99") < 1); /* others do miss theirs */
+	CHECK(fixture_get(none, "pshift.steady99") < 0.9);
+	CHECK(fixture_get(alive, "pshift.steady") == 0);
 	metrics_free(m);
 	metrics_free(none);
 	metrics_free(alive);
@@ -121,8 +91,8 @@ static void test_random(void)
 		    "arrivals: poisson",
 			1);
 
-	CHECK(get(m, "pshift.able95") == 1 && get(m, "pshift.over") == 0);
-	CHECK(get(m, "pshift.throughput") >= 0.98 * 4000);
+	CHECK(fixture_get(m, "pshift.able95") == 1 && fixture_get(m, "pshift.over") == 0);
+	CHECK(fixture_get(m, "pshift.throughput") >= 0.98 * 4000);
 	metrics_free(m);
 }
 
@@ -134,8 +104,8 @@ static void test_intrinsic(void)
 		    "reservation: 600 iops, outstanding: 5, active: 1",
 			1);
 
-	CHECK_NEAR(get(m, "pshift.short"), 0.5, 0.01);
-	CHECK(get(m, "pshift.intrinsic") == 1);
+	CHECK_NEAR(fixture_get(m, "pshift.short"), 0.5, 0.01);
+	CHECK(fixture_get(m, "pshift.intrinsic") == 1);
 	metrics_free(m);
 }
 
@@ -147,9 +117,9 @@ static void test_quiet(void)
 		    "settle: 2500ms, reserved: 0.5, demand: 1, active: 2",
 			1);
 
-	CHECK(get(m, "pshift.reports_each") <= 6);
-	CHECK(get(m, "pshift.grants_each") <= 4);
-	CHECK(get(m, "pshift.interval") >= 490);
+	CHECK(fixture_get(m, "pshift.reports_each") <= 6);
+	CHECK(fixture_get(m, "pshift.grants_each") <= 4);
+	CHECK(fixture_get(m, "pshift.interval") >= 490);
 	metrics_free(m);
 }
 
@@ -160,11 +130,8 @@ static void test_same_again(void)
 		"reserved: 0.9, demand: 1.5, active: [1, 4], changes: 2, noise: 0.2";
 	struct metrics *a = run(map, 7), *b = run(map, 7), *c = run(map, 8);
 
-	CHECK(metrics_count(a) == metrics_count(b));
-	for (size_t i = 0; i < metrics_count(a); i++)
-		CHECK(metrics_at(a, i).is_series ||
-			metrics_at(a, i).value == metrics_at(b, i).value);
-	CHECK(get(a, "bucket.1.iops") != get(c, "bucket.1.iops"));
+	fixture_same(a, b);
+	CHECK(fixture_get(a, "bucket.1.iops") != fixture_get(c, "bucket.1.iops"));
 	metrics_free(a);
 	metrics_free(b);
 	metrics_free(c);
