@@ -280,7 +280,7 @@ static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t r = due_claim(s, b, now), room, l;
+	int64_t r = due_claim(s, b, now), room, early, l;
 
 	if (s->state == LEASE_HELD)
 		r += b->borrowed;
@@ -290,7 +290,9 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 	}
 	room = now < s->end ? most(0, b->cap - b->used) : 0;
 	r = least(r, room);
-	l = paced(s, now, room - r);
+	/* What is claimed and not due may be served now, too, if nobody else's is. */
+	early = most(0, least(b->claim - b->used, room) - r);
+	l = early + paced(s, now, room - r - early);
 	/* Not for every single token: only when what is ahead has become short. */
 	if (b->l <= room - r && b->l > l - l / 4 && b->l >= least(l, PSHIFT_READY))
 		l = b->l;
