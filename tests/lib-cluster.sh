@@ -99,3 +99,9 @@ cluster_load()
 	done
 	weir load --depth 16 --duration "$2s" --series series.csv --json $jobs >load.json
 }
+
+# cluster_kept LEAST: of ./series.csv, every tenant had its min, LEAST of it in every period, and passed its max in none
+cluster_kept()
+{
+	PYTHONPATH="$WEIR_SOURCE/tests/e2e" python3 -B -c "import periods; periods.kept('series.csv', $1)"
+}

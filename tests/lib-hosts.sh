@@ -84,7 +84,8 @@ load_iops()
 }
 
 # watch SECONDS EXPRESSION NAME[:RESOURCE]...: looks at the gateways ten times a second until the expression is so, in Python of
-# w, their windows in slots, and p, what moves each; else it fails after SECONDS, and says what was seen last.
+# w, their windows in slots, p, what moves each, and late, by how many seconds a process is woken too late on this machine, on
+# the mean so far; else it fails after SECONDS, and says what was seen last.
 # With `held N` for the expression's first words: until it was so at every look for N seconds.
 # With `all` for the expression's first word: for all of SECONDS, of the means of what was seen: of the windows, w, and of
 # the latency at all of them, latency.
@@ -117,6 +118,14 @@ def near(got, want, tolerance):
     return got is not None and abs(got / want - 1) <= tolerance  # None: not known yet
 
 
+def pause():
+    for _ in range(20):
+        began = time.monotonic()
+        time.sleep(0.005)
+        lates.append(time.monotonic() - began - 0.005)
+
+
+lates = [0]
 seconds, expression, *names = sys.argv[1:]
 every = expression.startswith("all ")
 held = 0
@@ -129,19 +138,20 @@ while time.monotonic() < end:
     seen.append([look(n) for n in names])
     w = [window for window, _ in seen[-1]]
     p = [parda for _, parda in seen[-1]]
+    late = sum(lates) / len(lates)
     if not every and not eval(expression):
         since = None
     elif not every:
         since = since or time.monotonic()
         if time.monotonic() - since >= float(held):
             sys.exit(0)
-    time.sleep(0.1)
+    pause()
 if every:
     w = [sum(s[i][0] for s in seen) / len(seen) for i in range(len(names))]
     latency = sum(parda["latency_s"] or 0 for s in seen for _, parda in s) / len(seen) / len(names)
     if eval(expression[4:]):
         sys.exit(0)
     expression += f" (latency {latency:.4f})"
-sys.exit(f"not so in {seconds} s: {expression}; windows {w}, at the end {p}")
+sys.exit(f"not so in {seconds} s: {expression}; windows {w}, late {late}, at the end {p}")
 END
 }

@@ -203,18 +203,12 @@ static int initial(const struct pshift_input *in, struct dense *t)
 	int r = pshift_new(&p);
 
 	f.tokens = malloc((in->first[in->buckets] + 1) * sizeof(*f.tokens));
-	f.has = malloc((in->buckets + 1) * sizeof(*f.has));
-	f.can = malloc((in->buckets + 1) * sizeof(*f.can));
-	s.want = malloc((in->buckets + 1) * sizeof(*s.want));
-	if (r || !f.tokens || !f.has || !f.can || !s.want)
+	if (r == 0)
+		s.want = pshift_wanted(p, in);
+	if (r || !f.tokens || (!s.want && in->buckets > 0))
 		r = -ENOMEM;
 	for (size_t j = 0; r == 0 && j < in->servers; j++)
 		t->gap[j] = -in->capacity[j];
-	for (size_t i = 0; r == 0 && i < in->buckets; i++) {
-		s.want[i] = in->reservation[i];
-		if (in->limit && in->limit[i] < s.want[i])
-			s.want[i] = in->limit[i];
-	}
 	if (r == 0)
 		r = pshift_split(p, &s, NULL);
 	for (size_t i = 0; r == 0 && i < in->buckets; i++) {
@@ -225,9 +219,6 @@ static int initial(const struct pshift_input *in, struct dense *t)
 	}
 	pshift_free(p);
 	free(f.tokens);
-	free(f.has);
-	free(f.can);
-	free(s.want);
 	return r;
 }
 

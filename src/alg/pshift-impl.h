@@ -14,8 +14,6 @@ enum pshift_array {
 	PSHIFT_PARTS,        /* parts × servers: int64_t */
 	PSHIFT_REST,         /* parts × longest row × 2: int64_t */
 	PSHIFT_EXCESS,       /* servers: int64_t */
-	PSHIFT_HAS,          /* buckets: uint64_t */
-	PSHIFT_CAN,          /* buckets: uint64_t */
 	PSHIFT_LIST,         /* buckets: uint32_t */
 	PSHIFT_WANT,         /* buckets: int64_t */
 	PSHIFT_WAS,          /* servers: int64_t */
@@ -43,7 +41,10 @@ enum pshift_array {
 	PSHIFT_ARRAYS
 };
 
+struct pshift_eight;
+
 struct pshift {
+	const struct pshift_eight *eight; /* for rows of few entries; NULL: none */
 	struct {
 		void *at;
 		size_t bytes;
@@ -53,32 +54,50 @@ struct pshift {
 /* The array, with room for n × size bytes; what is in it is undefined. NULL: no memory. */
 void *pshift_array(struct pshift *p, enum pshift_array which, size_t n, size_t size);
 
+/* What each bucket may have of R-tokens, if it has the demand: the input's, or in PSHIFT_WANT where
+ * there are limits. NULL: no memory, or no buckets. */
+const int64_t *pshift_wanted(struct pshift *p, const struct pshift_input *in);
+
 /* One problem: the tokens of buckets at servers, from where they are to where they are consumed. */
 struct pshift_flow {
 	size_t servers, buckets;
 	const uint32_t *first, *server; /* as in pshift_input */
 	const int64_t *demand;
-	int64_t *tokens;     /* of each entry; 0 … demand */
-	int64_t *gap;        /* of each server: Σ tokens − capacity; > 0 overloaded */
-	uint64_t *has, *can; /* of each bucket: at which servers it has tokens, and could have
-	                           * more; server j is bit j mod 64, so that a bit not set is certain */
-	int64_t before;      /* as in pshift_result */
-	unsigned passes;     /* the same */
+	int64_t *tokens; /* of each entry; 0 … demand */
+	int64_t *gap;    /* of each server: Σ tokens − capacity; > 0 overloaded */
+	int64_t before;  /* as in pshift_result */
+	unsigned passes; /* the same */
 	bool general;
 };
 
-#define PSHIFT_BIT(server) ((uint64_t)1 << ((server)&63))
+#define PSHIFT_AHEAD 8 /* of a list: what is fetched while others are worked on */
+
+/* Later rows of a list will be read soon, and are not where the last was. */
+static inline void pshift_fetch(
+	const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
+{
+	uint32_t far = list[x + 2 * PSHIFT_AHEAD < n ? x + 2 * PSHIFT_AHEAD : x];
+	uint32_t i = list[x + PSHIFT_AHEAD < n ? x + PSHIFT_AHEAD : x];
+	uint32_t e = f->first[i], last = f->first[i + 1] - (f->first[i + 1] > e);
+
+	__builtin_prefetch(f->first + far);
+	__builtin_prefetch(f->server + e);
+	__builtin_prefetch(f->demand + e);
+	__builtin_prefetch(f->demand + last);
+	__builtin_prefetch(f->tokens + e);
+	__builtin_prefetch(f->tokens + last);
+}
 
 /* ---- pshift-split.c */
 
 struct pshift_split {
 	struct pshift_flow *flow;
-	int64_t *want; /* of each bucket: tokens; in: at most; out: at most its demand */
-	bool warm;     /* tokens hold those of a last time */
+	const int64_t *want; /* of each bucket: tokens, if it has the demand */
+	bool warm;           /* tokens hold those of a last time */
 	const uint32_t *changed;
 	size_t n_changed;
 };
-/* Tokens in proportion to demand, and gap (in: −capacity), has and can of all. 0 or -ENOMEM. */
+/* Tokens in proportion to demand, and gap (in: −capacity) of all. 0 or -ENOMEM. */
 int pshift_split(
 	struct pshift *p, const struct pshift_split *s, const struct pshift_parallel *parallel);
 /* The value of rank k, 1 … n, among v, which is put in disorder. O(n) on the mean. */
@@ -88,8 +107,6 @@ int64_t pshift_largest(int64_t *v, size_t n, size_t k);
 
 /* Moves tokens until the optimum. 0 or -ENOMEM. */
 int pshift_shift(struct pshift *p, struct pshift_flow *f);
-/* Sets has and can of bucket i from its tokens. */
-void pshift_masks(struct pshift_flow *f, size_t i);
 
 /* ---- pshift-general.c: the same for any shape of input, from where the tokens are */
 int pshift_general(struct pshift *p, struct pshift_flow *f);

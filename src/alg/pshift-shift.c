@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-shift: tokens from overloaded to underloaded servers; the law is at the top of pshift.c. */
-#include "alg/pshift-impl.h"
+#include "alg/pshift-eight.h"
 #include <errno.h>
 #include <string.h>
 
@@ -8,70 +8,38 @@
 #define PHASES 24         /* then the general method: each phase may be worth a token only */
 #define LEVELS 6          /* the same: each level is a pass over all buckets */
 /* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
-#define SPREAD  2
-#define REFRESH 32 /* buckets, or half the servers: then masks cost less than what they save */
-#define AHEAD   8  /* of a list: what is fetched while others are worked on */
+#define SPREAD 2
 
 struct shift {
 	struct pshift_flow *f;
+	const struct pshift_eight *eight; /* or NULL */
 	uint32_t *level; /* of each server: transfers to the nearest underloaded one, or FAR */
 	int64_t *room; /* of each server with a level: tokens that it could pass on, or take at 0 */
-	int64_t *may;  /* of each server in a stage: > 0 may give that many, < 0 may take */
-	int64_t *was;  /* the same, before it */
+	/* Of each server; in a stage: > 0 may give that many, < 0 may take, and the same before it. For
+	 * a level: tokens that those at the level below could take, and that others could pass on. */
+	int64_t *may, *was;
 	/* Buckets that have spare demand at an underloaded server: only these have, and ever will. */
 	uint32_t *list;
 	size_t listed;
 	int64_t wanted; /* tokens: the spare demand of those, as far as the servers have room */
 };
 
-void pshift_masks(struct pshift_flow *f, size_t i)
-{
-	uint64_t has = 0, can = 0;
-
-	for (size_t e = f->first[i]; e < f->first[i + 1]; e++) {
-		has |= (uint64_t)(f->tokens[e] > 0) << (f->server[e] & 63);
-		can |= (uint64_t)(f->demand[e] > f->tokens[e]) << (f->server[e] & 63);
-	}
-	f->has[i] = has;
-	f->can[i] = can;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The next but AHEAD of a list will be read soon, and is not where the last was. */
-static void fetch(const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
+/* Are these small enough for rows of eight? */
+static bool fits(const int64_t *v, size_t n)
 {
-	uint32_t i = list[x + AHEAD < n ? x + AHEAD : x];
-	uint32_t e = f->first[i], last = f->first[i + 1] - (f->first[i + 1] > e);
+	bool all = true;
 
-	__builtin_prefetch(f->server + e);
-	__builtin_prefetch(f->demand + e);
-	__builtin_prefetch(f->demand + last);
-	__builtin_prefetch(f->tokens + e);
-	__builtin_prefetch(f->tokens + last);
+	for (size_t j = 0; j < n; j++)
+		all &= v[j] <= PSHIFT_EIGHT_MAY && v[j] >= -PSHIFT_EIGHT_MAY;
+	return all;
 }
 
 /* ---- a stage: from those who may give to those who may take, within buckets */
-
-struct stage {
-	uint64_t givers, takers; /* masks */
-	int64_t left;            /* tokens that can be moved at all, or are enough */
-	size_t stale;            /* buckets since the masks were made: some servers may be done */
-	int64_t moved;
-};
-
-static void stage_masks(const struct shift *s, struct stage *st)
-{
-	st->givers = st->takers = 0;
-	st->stale = 0;
-	for (size_t j = 0; j < s->f->servers; j++) {
-		st->givers |= (uint64_t)(s->may[j] > 0) << (j & 63);
-		st->takers |= (uint64_t)(s->may[j] < 0) << (j & 63);
-	}
-}
 
 static int64_t least0(int64_t a, int64_t b) /* at least 0 */
 {
@@ -88,11 +56,11 @@ struct block {
 	int64_t gives, takes; /* all of them */
 };
 
-static inline void look(const struct shift *s, uint32_t e, uint32_t n, struct block *b)
+static inline void look(const struct pshift_stage *st, uint32_t e, uint32_t n, struct block *b)
 {
-	const uint32_t *restrict server = s->f->server + e;
-	const int64_t *restrict demand = s->f->demand + e, *restrict tokens = s->f->tokens + e;
-	const int64_t *restrict may = s->may;
+	const uint32_t *restrict server = st->f->server + e;
+	const int64_t *restrict demand = st->f->demand + e, *restrict tokens = st->f->tokens + e;
+	const int64_t *restrict may = st->may;
 
 	b->gives = b->takes = 0;
 	for (uint32_t k = 0; k < n; k++) {
@@ -104,83 +72,71 @@ static inline void look(const struct shift *s, uint32_t e, uint32_t n, struct bl
 }
 
 /* The first that may give do, *give in all, and the first that may take. */
-static inline void move(struct shift *s, size_t i, uint32_t e, uint32_t n, const struct block *b,
+static inline void move(struct pshift_stage *st, uint32_t e, uint32_t n, const struct block *b,
 	int64_t *give, int64_t *take)
 {
-	const uint32_t *restrict server = s->f->server + e;
-	const int64_t *restrict demand = s->f->demand + e;
-	int64_t *restrict tokens = s->f->tokens + e, *restrict may = s->may;
+	const uint32_t *restrict server = st->f->server + e;
+	int64_t *restrict tokens = st->f->tokens + e, *restrict may = st->may;
 	int64_t left = *give, room = *take;
-	uint64_t has = 0, can = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t j = server[k];
-		int64_t x = least(b->give[k], left), y = least(b->take[k], room), t;
+		int64_t x = least(b->give[k], left), y = least(b->take[k], room);
 
 		left -= x;
 		room -= y;
-		may[j] += y - x;
-		tokens[k] = t = tokens[k] + y - x;
-		has |= (uint64_t)(t > 0) << (j & 63);
-		can |= (uint64_t)(demand[k] > t) << (j & 63);
+		may[server[k]] += y - x;
+		tokens[k] += y - x;
 	}
 	*give = left;
 	*take = room;
-	s->f->has[i] |= has;
-	s->f->can[i] |= can;
 }
 
 /* A bucket of more than BLOCK entries: first all are looked at, then all again. */
-static bool stage_long(struct shift *s, size_t i, struct stage *st)
+static bool stage_long(struct pshift_stage *st, size_t i)
 {
-	uint32_t first = s->f->first[i], end = s->f->first[i + 1];
+	uint32_t first = st->f->first[i], end = st->f->first[i + 1];
 	int64_t gives = 0, takes = 0, n, give, take;
 	struct block b;
 
 	for (uint32_t e = first; e < end; e += BLOCK) {
-		look(s, e, end - e < BLOCK ? end - e : BLOCK, &b);
+		look(st, e, end - e < BLOCK ? end - e : BLOCK, &b);
 		gives += b.gives;
 		takes = least(takes + b.takes, PSHIFT_SUM);
 	}
 	n = give = take = least(gives, takes);
 	st->moved += n;
-	s->f->has[i] = s->f->can[i] = 0;
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		uint32_t some = end - e < BLOCK ? end - e : BLOCK;
 
-		look(s, e, some, &b);
-		move(s, i, e, some, &b, &give, &take);
+		look(st, e, some, &b);
+		move(st, e, some, &b, &give, &take);
 	}
 	return takes > n;
 }
 
 /* Moves what it can inside bucket i. Can somebody take more of it? */
-static inline bool stage_bucket(struct shift *s, size_t i, struct stage *st)
+static bool stage_bucket(struct pshift_stage *st, size_t i)
 {
-	uint32_t first = s->f->first[i], entries = s->f->first[i + 1] - first;
+	uint32_t first = st->f->first[i], entries = st->f->first[i + 1] - first;
 	int64_t n, give, take;
 	struct block b;
 
-	st->stale++;
 	if (entries > BLOCK)
-		return stage_long(s, i, st);
-	look(s, first, entries, &b);
+		return stage_long(st, i);
+	look(st, first, entries, &b);
 	n = give = take = least(b.gives, b.takes);
 	st->moved += n;
-	if (n > 0) {
-		s->f->has[i] = s->f->can[i] = 0;
-		move(s, i, first, entries, &b, &give, &take);
-	}
+	if (n > 0)
+		move(st, first, entries, &b, &give, &take);
 	return b.takes > n;
 }
 
 /* `may` is set. It ends when `enough` was moved. */
-static struct stage stage_begin(struct shift *s, int64_t enough)
+static struct pshift_stage stage_begin(struct shift *s, int64_t enough)
 {
-	struct stage st = {.moved = 0};
+	struct pshift_stage st = {.f = s->f, .may = s->may};
 	int64_t give = 0, take = 0;
 
-	stage_masks(s, &st);
 	for (size_t j = 0; j < s->f->servers; j++) {
 		s->was[j] = s->may[j];
 		give += s->may[j] > 0 ? s->may[j] : 0;
@@ -190,57 +146,60 @@ static struct stage stage_begin(struct shift *s, int64_t enough)
 	return st;
 }
 
-static inline bool stage_look(struct shift *s, size_t i, struct stage *st)
+/* Over `rows` buckets, all or those of a list. Returns at how many it had moved enough. */
+static size_t stage_run(struct shift *s, struct pshift_stage *st, size_t rows)
 {
-	bool more = s->f->can[i] & st->takers;
+	const struct pshift_eight *eight = fits(s->may, s->f->servers) ? s->eight : NULL;
+	size_t x = 0;
 
-	if (more && (s->f->has[i] & st->givers))
-		more = stage_bucket(s, i, st);
-	if (st->stale > REFRESH && st->stale > s->f->servers / 2)
-		stage_masks(s, st);
-	return more;
-}
+	for (; x < rows && st->moved < st->left; x++) {
+		uint32_t i;
+		bool more;
 
-static int64_t stage_end(struct shift *s, const struct stage *st)
-{
+		if (eight)
+			x = eight->stage(st, x, rows);
+		if (x == rows || st->moved >= st->left)
+			break;
+		if (st->rows)
+			pshift_fetch(st->f, st->rows, x, rows);
+		i = st->rows ? st->rows[x] : (uint32_t)x;
+		more = stage_bucket(st, i);
+		if (st->list) {
+			st->list[st->listed] = i;
+			st->listed += more;
+		}
+	}
 	for (size_t j = 0; j < s->f->servers; j++)
 		s->f->gap[j] += s->may[j] - s->was[j];
-	return st->moved;
+	return x;
 }
 
 /* Over all buckets; `listing`: those are listed of which somebody can take more. Returns what was
  * moved. */
 static int64_t stage_all(struct shift *s, bool listing, int64_t enough)
 {
-	struct stage st = stage_begin(s, enough);
+	struct pshift_stage st = stage_begin(s, enough);
 
 	s->f->passes++;
-	for (size_t i = 0; i < s->f->buckets && st.moved < st.left; i++) {
-		bool more = stage_look(s, i, &st);
-
-		if (listing) {
-			s->list[s->listed] = (uint32_t)i;
-			s->listed += more;
-		}
-	}
-	return stage_end(s, &st);
+	if (listing)
+		st.list = s->list;
+	stage_run(s, &st, s->f->buckets);
+	if (listing)
+		s->listed = st.listed;
+	return st.moved;
 }
 
 /* Over the list, in which those stay of which somebody can take more. */
 static int64_t stage_list(struct shift *s)
 {
-	struct stage st = stage_begin(s, PSHIFT_SUM);
-	size_t kept = 0, x = 0;
+	struct pshift_stage st = stage_begin(s, PSHIFT_SUM);
+	size_t done;
 
-	for (; x < s->listed && st.moved < st.left; x++) {
-		fetch(s->f, s->list, x, s->listed);
-		s->list[kept] = s->list[x];
-		kept += stage_look(s, s->list[x], &st);
-	}
-	for (; x < s->listed; x++)
-		s->list[kept++] = s->list[x];
-	s->listed = kept;
-	return stage_end(s, &st);
+	st.rows = st.list = s->list;
+	done = stage_run(s, &st, s->listed);
+	memmove(s->list + st.listed, s->list + done, (s->listed - done) * sizeof(*s->list));
+	s->listed -= done - st.listed;
+	return st.moved;
 }
 
 /* From level `from`, or where that is FAR from overloaded servers without a level, to level `to`. */
@@ -266,91 +225,88 @@ static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 
 /* ---- levels */
 
-struct label {
-	uint32_t level;
-	int64_t spare;        /* demand at the level, of all buckets */
-	uint64_t below, free; /* masks: servers at the level; without one */
-	bool found;
-};
-
 /* Who has tokens of bucket i can pass them on to the level where that has spare demand and room. Is
  * there any spare demand? What several can pass on counts for each of them: what one of them cannot
  * get rid of then is no worse where it is than where it was. */
-static bool label_bucket(struct shift *s, size_t i, struct label *l)
+static bool label_bucket(struct pshift_label *l, size_t i)
 {
-	const uint32_t *restrict server = s->f->server;
-	const int64_t *restrict demand = s->f->demand, *restrict tokens = s->f->tokens;
-	uint32_t *restrict levels = s->level, level = l->level;
-	int64_t *restrict room = s->room;
-	uint32_t first = s->f->first[i], end = s->f->first[i + 1];
+	const uint32_t *restrict server = l->f->server;
+	const int64_t *restrict demand = l->f->demand, *restrict tokens = l->f->tokens;
+	const int64_t *restrict room = l->room;
+	int64_t *restrict pass = l->pass;
+	uint32_t first = l->f->first[i], end = l->f->first[i + 1];
 	int64_t spare = 0;
 
-	for (uint32_t e = first; e < end; e++) {
-		uint32_t j = server[e];
-		int64_t n = least(demand[e] - tokens[e], room[j]);
-
-		spare = least(spare + (levels[j] == level ? n : 0), PSHIFT_SUM);
-	}
+	for (uint32_t e = first; e < end; e++)
+		spare = least(spare + least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
 	if (spare == 0)
 		return false;
 	l->spare = least(l->spare + spare, PSHIFT_SUM);
-	for (uint32_t e = first; e < end; e++) {
-		uint32_t j = server[e];
-		int64_t n = least(spare, tokens[e]);
-
-		if (levels[j] <= level || n == 0)
-			continue;
-		l->found |= levels[j] == FAR;
-		levels[j] = level + 1;
-		room[j] = least(room[j] + n, PSHIFT_SUM);
-	}
+	for (uint32_t e = first; e < end; e++)
+		pass[server[e]] = least(pass[server[e]] + least(spare, tokens[e]), PSHIFT_SUM);
 	return true;
 }
 
-static struct label label_begin(struct shift *s, uint32_t level)
+/* Levels above `level`, by the buckets of the list, of which those stay that have spare demand there;
+ * or by all. Has any server got one? */
+static bool label(struct shift *s, uint32_t level, bool listed)
 {
-	struct label l = {.level = level};
+	struct pshift_label l = {.f = s->f, .room = s->may, .pass = s->was};
+	size_t rows = listed ? s->listed : s->f->buckets;
+	const struct pshift_eight *eight;
+	bool found = false;
 
+	l.rows = l.list = listed ? s->list : NULL;
 	for (size_t j = 0; j < s->f->servers; j++) {
-		l.below |= (uint64_t)(s->level[j] == level) << (j & 63);
-		l.free |= (uint64_t)(s->level[j] == FAR) << (j & 63);
+		s->may[j] = s->level[j] == level ? s->room[j] : 0;
+		s->was[j] = 0;
 	}
-	return l;
+	eight = fits(s->may, s->f->servers) ? s->eight : NULL;
+	for (size_t x = 0; x < rows; x++) {
+		uint32_t i;
+		bool some;
+
+		if (eight)
+			x = eight->label(&l, x, rows);
+		if (x == rows)
+			break;
+		if (listed)
+			pshift_fetch(l.f, l.rows, x, rows);
+		i = listed ? s->list[x] : (uint32_t)x;
+		some = label_bucket(&l, i);
+		if (listed) {
+			s->list[l.listed] = i;
+			l.listed += some;
+		}
+	}
+	for (size_t j = 0; j < s->f->servers; j++) {
+		if (s->level[j] != FAR || s->was[j] == 0)
+			continue;
+		found = true;
+		s->level[j] = level + 1;
+		s->room[j] = least(s->was[j], PSHIFT_SUM);
+	}
+	if (listed)
+		s->listed = l.listed;
+	if (level == 0)
+		s->wanted = least(l.spare, PSHIFT_SUM);
+	return found;
 }
 
 /* Level 1: those who can give to an underloaded server. */
 static bool label_first(struct shift *s)
 {
-	struct pshift_flow *f = s->f;
-	struct label l;
-	size_t kept = 0;
-
-	for (size_t j = 0; j < f->servers; j++) {
-		s->level[j] = f->gap[j] < 0 ? 0 : FAR;
-		s->room[j] = f->gap[j] < 0 ? -f->gap[j] : 0;
+	for (size_t j = 0; j < s->f->servers; j++) {
+		s->level[j] = s->f->gap[j] < 0 ? 0 : FAR;
+		s->room[j] = s->f->gap[j] < 0 ? -s->f->gap[j] : 0;
 	}
-	l = label_begin(s, 0);
-	for (size_t x = 0; x < s->listed; x++) {
-		fetch(f, s->list, x, s->listed);
-		s->list[kept] = s->list[x];
-		kept += (f->can[s->list[x]] & l.below) && label_bucket(s, s->list[x], &l);
-	}
-	s->listed = kept;
-	s->wanted = l.spare;
-	return l.found;
+	return label(s, 0, true);
 }
 
 static bool label_next(struct shift *s, uint32_t level)
 {
-	struct pshift_flow *f = s->f;
-	struct label l = label_begin(s, level);
-
-	f->passes++;
-	for (size_t i = 0; i < f->buckets; i++) {
-		if ((f->can[i] & l.below) && (f->has[i] & l.free))
-			label_bucket(s, i, &l);
-	}
-	return l.found;
+	s->f->passes++;
+	return label(s, level, false);
 }
 
 /* ---- phases */
@@ -397,7 +353,7 @@ static int phase(struct shift *s)
 
 static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 {
-	*s = (struct shift){.f = f};
+	*s = (struct shift){.f = f, .eight = p->eight};
 	s->level = pshift_array(p, PSHIFT_LEVEL, f->servers, sizeof(*s->level));
 	s->room = pshift_array(p, PSHIFT_ROOM, f->servers, sizeof(*s->room));
 	s->may = pshift_array(p, PSHIFT_MAY, f->servers, sizeof(*s->may));

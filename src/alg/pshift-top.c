@@ -88,8 +88,6 @@ static int reduce(
 		}
 	}
 	first[f->buckets] = n;
-	for (size_t i = 0; i < f->buckets; i++)
-		pshift_masks(ret, i);
 	*ret_kept = kept;
 	return 0;
 }

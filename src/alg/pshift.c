@@ -19,9 +19,9 @@
  *            for the next phase.
  *         3. Each phase moves tokens, or shows that none can be; if it takes too many, or too many
  *            levels, a general max-flow goes on from there (pshift-general.c).
- *         Two words a bucket, with a bit for each server (modulo 64) at which it has tokens and could
- *         have more, tell most buckets that a stage has no use for. 80,000 entries take 0.8 ms: 0.3
- *         the split, 0.3 the first pass, and the rest two or three phases.
+ *         Rows of up to eight entries are worked on in vectors (pshift-eight.h). On one core of 2.6 GHz
+ *         80,000 entries take 0.4 ms with AVX2: 0.15 the split, 0.14 the first pass, and the rest two or
+ *         three phases; 0.5 ms with vectors of four, and 1.3 where no row is short. 8,000,000 take 50 ms.
  * DIFFERS The paper keeps a map of S² vectors of B numbers, brings it up to date after each path, and
  *         finds paths one at a time (pshift-dense.c is that, as it is written). Shares are rounded by
  *         the largest remainder, as the paper leaves that open. L-tokens need a floor, or a bucket's
@@ -30,7 +30,7 @@
  * EXAMPLE C = 100 100, R = 100 100, d = 150 50 and 50 50: split 75 25 and 50 50, gaps 25 and −25; 25 of
  *         the first bucket move: 50 50 and 50 50, Φ = 200.
  */
-#include "alg/pshift-impl.h"
+#include "alg/pshift-eight.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +43,7 @@ int pshift_new(struct pshift **ret)
 
 	if (!p)
 		return -ENOMEM;
+	p->eight = pshift_eight_best();
 	*ret = p;
 	return 0;
 }
@@ -193,9 +194,7 @@ static int flow_begin(struct pshift *p, const struct pshift_input *in, const int
 	f->first = in->first;
 	f->server = in->server;
 	f->gap = pshift_array(p, PSHIFT_GAP, in->servers, sizeof(*f->gap));
-	f->has = pshift_array(p, PSHIFT_HAS, in->buckets, sizeof(*f->has));
-	f->can = pshift_array(p, PSHIFT_CAN, in->buckets, sizeof(*f->can));
-	if (!f->gap || !f->has || !f->can)
+	if (!f->gap)
 		return -ENOMEM;
 	for (size_t j = 0; j < in->servers; j++)
 		f->gap[j] = -capacity[j];
@@ -230,6 +229,18 @@ static int64_t most(const struct pshift_input *in, size_t i)
 								   : in->reservation[i];
 }
 
+const int64_t *pshift_wanted(struct pshift *p, const struct pshift_input *in)
+{
+	int64_t *want;
+
+	if (!in->limit)
+		return in->reservation;
+	want = pshift_array(p, PSHIFT_WANT, in->buckets, sizeof(*want));
+	for (size_t i = 0; want && i < in->buckets; i++)
+		want[i] = most(in, i);
+	return want;
+}
+
 static int place_r(struct pshift *p, const struct pshift_input *in, const struct pshift_options *o,
 	int64_t *tokens, struct pshift_result *ret)
 {
@@ -237,25 +248,25 @@ static int place_r(struct pshift *p, const struct pshift_input *in, const struct
 	struct pshift_split s = {
 		.flow = &f, .warm = o->warm, .changed = o->changed, .n_changed = o->n_changed};
 	int64_t *excess = pshift_array(p, PSHIFT_EXCESS, in->servers, sizeof(*excess));
+	uint64_t all = 0; /* unsigned: it may be past what a sum of tokens can be */
 	int r = flow_begin(p, in, in->capacity, &f);
 
-	s.want = pshift_array(p, PSHIFT_WANT, in->buckets, sizeof(*s.want));
-	if (r || !excess || !s.want)
+	s.want = pshift_wanted(p, in);
+	if (r || !excess || (!s.want && in->buckets > 0))
 		return -ENOMEM;
-	for (size_t i = 0; i < in->buckets; i++)
-		s.want[i] = most(in, i);
 	r = place(p, &s, o);
 	if (r)
 		return r;
 	*ret = (struct pshift_result){
 		.excess = excess, .before = f.before, .passes = f.passes, .general = f.general};
-	for (size_t i = 0; i < in->buckets; i++) {
-		ret->asked += s.want[i];
-		ret->unasked += most(in, i) - s.want[i];
-	}
+	for (size_t i = 0; i < in->buckets; i++)
+		all += (uint64_t)s.want[i];
 	ret->phi = consumed(&f, in->capacity);
-	for (size_t j = 0; j < in->servers; j++)
+	for (size_t j = 0; j < in->servers; j++) {
 		excess[j] = f.gap[j] > 0 ? f.gap[j] : 0;
+		ret->asked += f.gap[j] + in->capacity[j];
+	}
+	ret->unasked = (int64_t)(all - (uint64_t)ret->asked);
 	return 0;
 }
 
@@ -332,7 +343,7 @@ static int place_l(struct pshift *p, const struct pshift_input *in, const struct
 
 	u.demand = pshift_array(p, PSHIFT_DEMAND, in->first[in->buckets], sizeof(*u.demand));
 	u.capacity = pshift_array(p, PSHIFT_CAPACITY, in->servers, sizeof(*u.capacity));
-	u.want = s.want = pshift_array(p, PSHIFT_WANT, in->buckets, sizeof(*u.want));
+	s.want = u.want = pshift_array(p, PSHIFT_WANT, in->buckets, sizeof(*u.want));
 	if (!u.demand || !u.capacity || !u.want)
 		return -ENOMEM;
 	for (size_t j = 0; j < in->servers; j++)

@@ -222,14 +222,16 @@ static void start(struct pshift_control *c, weir_time now)
 	for (size_t i = 0; i < c->n_servers; i++)
 		if (c->servers[i].full && c->servers[i].state == LEASE_BLIND)
 			c->frozen = c->period + 2;
-	/* Who is in the period before this one will have what it is entitled to in this. */
+	/* Who is in the period before this one will have what it is entitled to in this: also when it says
+	 * that it has heard nothing since, which would else confirm its cap of then. */
 	for (size_t i = 0; i < c->n_entries; i++) {
 		struct pshift_entry *e = &c->entries[i];
-		int64_t entitled = pshift_tell_entitled(c, e, c->period);
+		int64_t entitled = pshift_tell_entitled(c, e, c->period), had = e->cap.most;
 
-		if (e->cap_of != c->period && e->cap.most < entitled &&
-			c->servers[e->server].state != LEASE_BLIND)
-			e->cap.most = entitled;
+		if (e->cap_of == c->period || c->servers[e->server].state == LEASE_BLIND)
+			continue;
+		e->cap = e->limit;
+		e->cap.most = had > entitled ? had : entitled;
 	}
 }
 

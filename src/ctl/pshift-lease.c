@@ -248,6 +248,23 @@ static int64_t paced(const struct pshift_server *s, weir_time now, int64_t room)
 	return least(room, most(want, PSHIFT_READY));
 }
 
+/* R-tokens at the gate: what of the open claim is due by now, and an eighth of a period ahead. A server that is
+ * claimed to the last would else serve all in turn until the small claims are met, and the largest alone at the
+ * end: a client that then takes a moment to ask again loses its turn for good. Without limits nobody looks often
+ * enough: then all of it. */
+static int64_t due_claim(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	int64_t open = most(0, b->claim - b->used), due;
+	int64_t has = s->state == LEASE_HELD ? b->r - b->borrowed : b->r; /* of its own */
+	weir_time later = s->end - now - s->length / 8;
+
+	if (!s->limits || later <= 0)
+		return open;
+	due = most(0, open - (int64_t)((double)b->claim * (double)later / (double)s->length));
+	/* Not for every single token, as below. */
+	return has > due - due / 4 && has <= open ? has : due;
+}
+
 static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 {
 	struct pshift_spot *b = &s->spots[i];
@@ -263,7 +280,7 @@ static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t r = most(0, b->claim - b->used), room, l;
+	int64_t r = due_claim(s, b, now), room, early, l;
 
 	if (s->state == LEASE_HELD)
 		r += b->borrowed;
@@ -273,7 +290,9 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 	}
 	room = now < s->end ? most(0, b->cap - b->used) : 0;
 	r = least(r, room);
-	l = paced(s, now, room - r);
+	/* What is claimed and not due may be served now, too, if nobody else's is. */
+	early = most(0, least(b->claim - b->used, room) - r);
+	l = early + paced(s, now, room - r - early);
 	/* Not for every single token: only when what is ahead has become short. */
 	if (b->l <= room - r && b->l > l - l / 4 && b->l >= least(l, PSHIFT_READY))
 		l = b->l;

@@ -12,7 +12,8 @@
  *
  * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
  *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate.
- * TOKENS   R-tokens are granted at once. L-tokens are paced: a gate holds what the rest of the cap gives
+ * TOKENS   R-tokens are granted as they come due, an eighth of a period ahead (without limits: at once).
+ *          L-tokens are paced: a gate holds what the rest of the cap gives
  *          for 20 ms, and 2 at least while there is that much, so that a first request never waits for
  *          any of this. What is not used is still there later: the pace follows what is left.
  * BORROW   HELD and STATIC: AdapTBF (ctl/adaptbf) over the entitlements, every 100 ms.

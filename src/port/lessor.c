@@ -50,6 +50,24 @@ static void send_to(void *arg, size_t server, const struct lease_message *m)
 
 /* ---- in */
 
+static void say_state(struct lessor *l)
+{
+	struct pshift_control_status st;
+	char text[24];
+
+	pshift_control_status(l->control, &st);
+	if (st.stale && !l->said_stale) {
+		l->said_stale = true;
+		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
+			"the servers follow another controller, which came later", NULL);
+	}
+	if (st.started && !l->said_start) {
+		l->said_start = true;
+		log_event(LOG_LEVEL_INFO, "granting", "servers", log_number(text, (double)st.heard),
+			NULL);
+	}
+}
+
 /* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
  * network was. */
 static void seat(struct lessor *l, struct lessor_server *s, struct lease_guest *g)
@@ -88,6 +106,8 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 		loop_set(l->loop, &l->timer, loop_clock());
 	else
 		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
+	if (pshift_control_due(l->control) == WEIR_NEVER) /* by what it has just heard */
+		say_state(l);
 }
 
 static void gone(void *arg, struct lease_guest *g)
@@ -99,24 +119,6 @@ static void gone(void *arg, struct lease_guest *g)
 }
 
 /* ---- rounds */
-
-static void say_state(struct lessor *l)
-{
-	struct pshift_control_status st;
-	char text[24];
-
-	pshift_control_status(l->control, &st);
-	if (st.stale && !l->said_stale) {
-		l->said_stale = true;
-		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
-			"the servers follow another controller, which came later", NULL);
-	}
-	if (st.started && !l->said_start) {
-		l->said_start = true;
-		log_event(LOG_LEVEL_INFO, "granting", "servers", log_number(text, (double)st.heard),
-			NULL);
-	}
-}
 
 static void step(struct lessor *l)
 {

@@ -16,6 +16,7 @@
 #include "prog/live-cluster.h"
 #include "port/loop.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,10 +410,21 @@ static int scale_all(const struct metrics *from, double scale, struct metrics **
 	return r;
 }
 
+/* Requests a second of a server, on this machine: so few that one that waits for a core for some milliseconds has
+ * work inside its model for so long; but so many that a hundredth of a reservation is a request or more. */
+static double rate_of(const struct pshift_cluster_config *g)
+{
+	double seconds = (double)g->period / (double)WEIR_SEC;
+	double part = g->reservation / g->capacity; /* 0: reservations differ */
+	double rate = part > 0 ? LIVE_CLUSTER_TOKENS / (part * seconds) : LIVE_CLUSTER_MOST;
+
+	return fmin(fmax(rate, LIVE_CLUSTER_LEAST), LIVE_CLUSTER_MOST);
+}
+
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
 	struct pshift_cluster_config config = *l->s->cluster;
-	double scale = config.capacity / LIVE_CLUSTER_RATE;
+	double scale = config.capacity / rate_of(&config);
 	struct cluster k = {.live = l};
 	int r;
 

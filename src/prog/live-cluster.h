@@ -9,7 +9,10 @@
 /* Requests a second that a server does live, at most. One that would do more is made slower, like all rates
  * of its cluster, and the rates that are measured are given as if it were not: eight of them, with their
  * clients, must find room on two cores. */
-#define LIVE_CLUSTER_RATE 1000.0
+#define LIVE_CLUSTER_MOST  1000.0
+#define LIVE_CLUSTER_LEAST 250.0
+#define LIVE_CLUSTER_TOKENS                                                                        \
+	150.0 /* of a reservation in a period, if that is a rate between these two */
 
 /* live-cluster-plan.c: fills in servers, control and clients, and writes their files; starts them. */
 int live_cluster_plan(

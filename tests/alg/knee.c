@@ -145,21 +145,40 @@ static void test_throughput(void)
 	}
 }
 
+/* It becomes another resource: slower or faster, or only farther away. */
 static void test_follows_it(void)
 {
-	const struct resource slow = {3200, 5e6, false}, fast = {6400, 2e6, false};
-	const struct resource sharp = {2000, 4e6, true}, slower = {1000, 8e6, true};
-	const struct resource *ways[][3] = {{&slow, &fast, &slow}, {&sharp, &slower, &sharp}};
+	static const struct resource pairs[][2] = {{{3200, 5e6, false}, {6400, 2e6, false}},
+		{{2000, 4e6, true}, {1000, 8e6, true}}, {{2000, 4e6, true}, {1000, 4e6, true}},
+		{{2000, 4e6, true}, {2000, 8e6, true}}, {{3200, 5e6, false}, {1600, 5e6, false}},
+		{{3200, 5e6, false}, {1600, 20e6, false}}};
 	struct loop l;
 
-	for (int w = 0; w < 2; w++) {
-		start(&l, ways[w][0], NULL);
-		for (int i = 0; i < 3; i++) {
-			l.resource = *ways[w][i];
-			run(&l, 600);
-			CHECK_NEAR(l.knee.knee, sweep(ways[w][i]), 0.2);
-		}
+	for (int i = 0; i < 12 * 6; i++) { /* there and back, with six seeds */
+		const struct resource *pair = pairs[i % 6];
+		bool back = i / 6 % 2;
+
+		start(&l, &pair[back], NULL);
+		rng_init(&l.rng, (uint64_t)i / 12 + 1, "f");
+		run(&l, 500);
+		CHECK_NEAR(l.knee.knee, sweep(&pair[back]), 0.2);
+		l.resource = pair[!back];
+		run(&l, 400);
+		CHECK_NEAR(l.knee.knee, sweep(&pair[!back]), 0.25);
 	}
+}
+
+/* Less inside that took longer: that was a disturbance, and not where to stay. */
+static void test_less_takes_no_longer(void)
+{
+	struct knee k;
+
+	knee_init(&k, NULL);
+	for (int i = 0; i < 6; i++)
+		knee_step(&k, &(struct knee_seen){128, 128, 2000, 64e6});
+	knee_step(&k, &(struct knee_seen){110, 112, 1700, 108e6});
+	knee_step(&k, &(struct knee_seen){110, 110, 1950, 108e6});
+	CHECK(k.knee <= 64e6);
 }
 
 static void test_little_demand(void)
@@ -209,6 +228,7 @@ int main(void)
 	RUN(test_bad_start);
 	RUN(test_throughput);
 	RUN(test_follows_it);
+	RUN(test_less_takes_no_longer);
 	RUN(test_little_demand);
 	RUN(test_bounds);
 	return 0;

@@ -293,16 +293,13 @@ static void cold(struct pshift_result *ret)
 static void general(const struct pshift_result *best)
 {
 	static int64_t gap[SERVERS], want[BUCKETS];
-	static uint64_t has[BUCKETS], can[BUCKETS];
 	struct pshift_flow f = {.servers = in.servers,
 		.buckets = in.buckets,
 		.first = first,
 		.server = server,
 		.demand = demand,
 		.tokens = again,
-		.gap = gap,
-		.has = has,
-		.can = can};
+		.gap = gap};
 	struct pshift_split s = {.flow = &f, .want = want};
 
 	for (size_t j = 0; j < in.servers; j++)

@@ -426,6 +426,25 @@ static void same_tokens_in_parts(void)
 	free(r);
 }
 
+/* From the last tokens: a bucket whose are wrong is split, its neighbours' stay as they are. */
+static void warm_keeps_what_is_right(void)
+{
+	struct pshift_input in =
+		INPUT(3, 3, .capacity = I64(100, 100, 100), .reservation = I64(9, 9, 9),
+			.first = U32(0, 3, 6, 9), .server = U32(0, 1, 2, 0, 1, 2, 0, 1, 2),
+			.demand = I64(10, 10, 10, 10, 10, 10, 10, 10, 10));
+	struct pshift_options o = {.warm = true};
+
+	memcpy(rtokens, I64(0, 9, 0, 7, 7, 7, 0, 2, 7), 9 * sizeof(*rtokens));
+	allocate(&in, &o);
+	tokens(rtokens, 9, I64(0, 9, 0, 3, 3, 3, 0, 2, 7));
+	memcpy(rtokens, I64(11, -1, -1, 1, 0, 8, 1, 1, 6), 9 * sizeof(*rtokens));
+	o.changed = U32(0, 2);
+	o.n_changed = 2;
+	allocate(&in, &o);
+	tokens(rtokens, 9, I64(3, 3, 3, 1, 0, 8, 3, 3, 3));
+}
+
 /* Nothing is allocated by a call whose sizes were there before. */
 static void memory(void)
 {
@@ -460,6 +479,7 @@ int main(void)
 	RUN(long_chain);
 	RUN(as_the_evaluation_draws);
 	RUN(same_tokens_in_parts);
+	RUN(warm_keeps_what_is_right);
 	RUN(memory);
 	pshift_free(pshift);
 	return 0;

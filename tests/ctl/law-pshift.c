@@ -158,6 +158,25 @@ static void keeps_reservations(void)
 
 /* ---- two controllers */
 
+/* One that counts: the other is dead, stands down, or has not begun. */
+static size_t in_charge(void)
+{
+	size_t found = CHIEFS, n = 0;
+
+	for (size_t k = 0; k < CHIEFS; k++) {
+		struct pshift_control_status s;
+
+		if (!w.chiefs[k].control)
+			continue;
+		pshift_control_status(w.chiefs[k].control, &s);
+		if (s.started && !s.stale) {
+			found = k;
+			n++;
+		}
+	}
+	return n == 1 ? found : CHIEFS;
+}
+
 /* All servers follow the one that came later, the other one stands down by itself; that limits hold, to the
  * token, is looked at in every step. */
 static void the_later_one_is_followed(void)
@@ -182,6 +201,35 @@ static void the_later_one_is_followed(void)
 	end();
 }
 
+/* Over and over, at any moment, and on a bad network; whoever has stood down is started anew some time. */
+static void two_at_once(void)
+{
+	unsigned starts = 0;
+
+	begin(seed() * 1000 + 7, false);
+	for (unsigned i = 0; i < 60000; i++) {
+		size_t k = rng_below(&w.rng, CHIEFS);
+		uint64_t dice = rng_below(&w.rng, 20000);
+
+		if (dice < 20)
+			change_demand(rng_below(&w.rng, BUCKETS));
+		else if (dice < 30)
+			w.loss = rng_double(&w.rng) * 0.5;
+		else if (dice < 40)
+			w.delay = (weir_time)(rng_double(&w.rng) * 0.3 * (double)LENGTH);
+		else if (dice < 60) {
+			kill_control(k);
+			start_control(k);
+			starts++;
+		}
+		step();
+	}
+	CHECK(starts > 20);
+	calm(60 * LENGTH / STEP);
+	CHECK(in_charge() < CHIEFS);
+	end();
+}
+
 int main(void)
 {
 	printf("seed %llu\n", (unsigned long long)seed());
@@ -189,5 +237,6 @@ int main(void)
 	RUN(true_periods);
 	RUN(keeps_reservations);
 	RUN(the_later_one_is_followed);
+	RUN(two_at_once);
 	return 0;
 }

@@ -104,11 +104,36 @@ static void first_waits_for_nothing(void)
 	lone_end(&x);
 }
 
+/* A server that is claimed to the last: all claims are met alike as time goes by, not the largest at the end. */
+static void claims_come_due(void)
+{
+	struct lease_tokens t[] = {
+		{1, 600, 2000, 600, 2000}, {2, 300, 2000, 300, 2000}, {3, 92, 2000, 92, 2000}};
+	struct lone x;
+
+	lone_begin(&x, 1000, true);
+	for (size_t i = 0; i < 3; i++) {
+		lone_add(&x, 20, 60);
+		x.gates[i].loop = 5;
+	}
+	lone_run(&x, LONE_LENGTH);
+	lone_ask(&x);
+	CHECK(lone_grant(&x, t, 3) == PEER_TAKEN);
+	lone_run(&x, LONE_LENGTH); /* what it had without periods counts to the first one */
+	lone_mark(&x);
+	lone_run(&x, LONE_LENGTH / 2);
+	CHECK(lone_since(&x, 0) >= 240 && lone_since(&x, 1) >= 120 && lone_since(&x, 2) >= 37);
+	lone_run(&x, LONE_LENGTH / 2);
+	CHECK(lone_since(&x, 0) >= 598 && lone_since(&x, 1) >= 298 && lone_since(&x, 2) >= 91);
+	lone_end(&x);
+}
+
 int main(void)
 {
 	RUN(ends_on_time);
 	RUN(states);
 	RUN(returns);
 	RUN(first_waits_for_nothing);
+	RUN(claims_come_due);
 	return 0;
 }

@@ -28,28 +28,12 @@ cluster_up 4
 await c 'd["state"]' granting
 has c.log 'server server=s3'
 
-# as_it_should: of the series, after two seconds. A busy machine may need another look.
-as_it_should()
-{
-	python3 -B - "$WEIR_SOURCE/tests/e2e" <<'END'
-import sys
-sys.path.insert(0, sys.argv[1])
-from periods import *
-got = periods(read("series.csv"), 10, 20)
-print(got)
-for tenant, all in got.items():
-    # What passed the gates in one period may be answered in the next.
-    if max(all) > 300 * 1.1:
-        sys.exit("%s passes its max: %s" % (tenant, all))
-    if sum(all) < 150 * 0.99 * len(all):
-        sys.exit("%s has not its min: %s" % (tenant, all))
-END
-}
+# A busy machine may need another look.
 for round in 1 2 3; do
 	cluster_watch 4 6
 	cluster_load 4 6 || fail "weir load"
 	wait "$watch" || fail "a max was passed: $(cat ledgers)"
-	as_it_should && break
+	cluster_kept 0 && break
 	[ "$round" -lt 3 ] || fail "mins or limits are not kept"
 done
 

@@ -5,6 +5,7 @@ Nobody tells a client when a period begins: it is the place in it, to 100 ms, at
 If a limit is kept, there is such a place; if it is passed, wherever one begins to count, there is none."""
 import collections
 import csv
+import sys
 
 
 def read(path):
@@ -28,3 +29,15 @@ def periods(bins, length, skip):
         return {t: whole(b, offset, length, skip, last) for t, b in bins.items()}
 
     return min((at(o) for o in range(length)), key=lambda found: max(max(p) for p in found.values()))
+
+
+def kept(path, least, of=(150, 300)):
+    """Exits with the reason unless every tenant has its min, `of[0]` a period on the mean and `least` of it in each, and
+    passes its max, `of[1]`, in none, after two seconds. What passed the gates in one period may be answered in the next."""
+    got = periods(read(path), 10, 20)
+    print(got)
+    for tenant, each in got.items():
+        if max(each) > of[1] * 1.1:
+            sys.exit("%s passes its max: %s" % (tenant, each))
+        if min(each) < of[0] * least or sum(each) < of[0] * 0.99 * len(each):
+            sys.exit("%s has not its min: %s" % (tenant, each))

@@ -7,6 +7,7 @@
 #include "port/resource-impl.h"
 #include "port/snapshot.h"
 #include "base/rng.h"
+#include "sent.h"
 #include "test.h"
 #include <errno.h>
 
@@ -18,12 +19,6 @@ struct held {
 	struct back back;
 	struct back_io *inside[CLIENTS * DEPTH + MOST];
 	size_t n;
-};
-
-struct sent {
-	struct request q; /* first */
-	unsigned client, serial;
-	bool away;
 };
 
 struct world {
@@ -38,11 +33,6 @@ struct world {
 	uint64_t submitted, passed, done, refused;
 };
 static struct world w;
-
-static struct sent *sent_of(struct back_io *io)
-{
-	return (struct sent *)(void *)((char *)io - offsetof(struct request, io));
-}
 
 static void held_submit(struct back *b, struct back_io *ios)
 {
@@ -100,16 +90,8 @@ static void submit(unsigned client)
 
 	if (s->away || !w.here[client])
 		return;
-	memset(&s->q, 0, sizeof(s->q));
-	s->q.io.op = BACK_READ;
-	s->q.io.length = 4096;
-	s->q.client = &w.clients[client];
-	s->q.done = request_done;
-	s->client = client;
-	s->serial = w.serial[client]++;
-	s->away = true;
 	w.submitted++;
-	resource_submit(w.r, &s->q);
+	sent_submit(w.r, s, &w.clients[client], client, w.serial[client]++, request_done);
 }
 
 static void cut_off(struct client *c)

@@ -6,18 +6,13 @@
  */
 #include "port/snapshot.h"
 #include "port/steward-impl.h"
+#include "sent.h"
 #include "test.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 enum { CLIENTS = 3, DEPTH = 512 };
-
-struct sent {
-	struct request q; /* first */
-	unsigned client, serial;
-	bool away;
-};
 
 static struct world {
 	struct back back;
@@ -36,8 +31,7 @@ static struct world {
 static void back_take(struct back *b, struct back_io *ios)
 {
 	for (; ios; ios = ios->next) {
-		struct sent *s =
-			(struct sent *)(void *)((char *)ios - offsetof(struct request, io));
+		struct sent *s = sent_of(ios);
 
 		CHECK(s->away);
 		CHECK_INT(s->serial, w.expect[s->client]++);
@@ -81,15 +75,7 @@ static void submit(unsigned client)
 
 	if (s->away || !w.depth[client])
 		return;
-	memset(&s->q, 0, sizeof(s->q));
-	s->q.io.op = BACK_READ;
-	s->q.io.length = 4096;
-	s->q.client = &w.clients[client];
-	s->q.done = request_done;
-	s->client = client;
-	s->serial = w.serial[client]++;
-	s->away = true;
-	resource_submit(w.r, &s->q);
+	sent_submit(w.r, s, &w.clients[client], client, w.serial[client]++, request_done);
 }
 
 static struct weir_policy *parse(const char *text)

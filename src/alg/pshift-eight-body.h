@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-eight-body: the functions of pshift-eight.h, for vectors of any width. The file of a width
+ * includes it once, and has defined how eight numbers are held:
+ *   lanes, bits, floats   vectors of 32-bit numbers; HALVES of them make eight
+ *   TARGET, HOT           what functions are marked with, and those that are part of others
+ *   place                 7 … 0
+ *   load(at, large, ret)  from int64_t; false: one of them has bits of `large`, and ret is nonsense
+ *   store(at, v)          to int64_t
+ *   total(v)              the sum
+ *   scan(v, ret)          sums up to each, itself included; last(ret) is that of all
+ *   ranks(key, ret)       how many are larger than each
+ */
+#define EACH PSHIFT_UNROLL for (int h = 0; h < HALVES; h++)
+
+static HOT lanes least(lanes a, lanes b)
+{
+	lanes less = a < b;
+
+	return (a & less) | (b & ~less);
+}
+
+static HOT lanes least0(lanes a, lanes b) /* at least 0 */
+{
+	lanes n = least(a, b);
+
+	return n & (n > 0);
+}
+
+/* Only the first n of v. */
+static HOT void first_of(uint32_t n, lanes *v)
+{
+	static const int32_t only[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+	EACH
+	{
+		lanes mask;
+
+		__builtin_memcpy(&mask, only + 8 - n + h * (8 / HALVES), sizeof(mask));
+		v[h] &= mask;
+	}
+}
+
+/* A row; what is past its end is read, and left out. */
+struct row {
+	uint32_t i, e, n; /* bucket, first entry, entries */
+};
+
+/* Row x of those listed, or of all. False: it is too long, or at the very end. */
+static HOT bool row_at(
+	const struct pshift_flow *f, const uint32_t *rows, size_t x, size_t end, struct row *r)
+{
+	r->i = rows ? rows[x] : (uint32_t)x;
+	if (rows)
+		pshift_fetch(f, rows, x, end);
+	r->e = f->first[r->i];
+	r->n = f->first[r->i + 1] - r->e;
+	return r->n <= 8 && (size_t)r->e + 8 <= f->first[f->buckets];
+}
+
+/* The low half of a number of each server of the row: it has no more. */
+static HOT void gather(const int64_t *of, const uint32_t *server, lanes *ret)
+{
+	int32_t v[8];
+
+	PSHIFT_UNROLL
+	for (int k = 0; k < 8; k++)
+		v[k] = (int32_t)of[server[k]];
+	__builtin_memcpy(ret, v, sizeof(v));
+}
+
+static HOT void scatter_add(int64_t *to, const uint32_t *server, const lanes *v)
+{
+	int32_t add[8];
+
+	__builtin_memcpy(add, v, sizeof(add));
+	PSHIFT_UNROLL
+	for (int k = 0; k < 8; k++)
+		to[server[k]] += add[k];
+}
+
+/* ---- split */
+
+/* Shares rounded down, and what remains of each: as shares() of pshift-split.c. */
+static HOT void shares(const lanes *d, int32_t a, int32_t sum, lanes *ret, lanes *rest)
+{
+	/* Too small by more than rounding can add, and by less than 1 in all. */
+	float ratio = (float)a / (float)sum * (1 - 0x1p-21f);
+
+	EACH
+	{
+		lanes q = __builtin_convertvector(
+			__builtin_convertvector(d[h], floats) * ratio, lanes);
+		/* Modulo 2³², which is exact since it is small. */
+		lanes r = (lanes)((bits)d[h] * (uint32_t)a - (bits)q * (uint32_t)sum);
+		lanes low = r >= sum; /* true is −1 */
+
+		rest[h] = r - (low & sum);
+		ret[h] = q - low;
+	}
+}
+
+/* Its place makes each remainder unique. Ranks are counted, all with all and without branches, since
+ * remainders are as good as random. */
+static HOT bool split_row(const int64_t *demand, uint32_t n, int64_t want, int64_t *tokens)
+{
+	lanes d[HALVES], q[HALVES], key[HALVES], before[HALVES];
+	int32_t a, sum;
+
+	if (!load(demand, ~(PSHIFT_EIGHT_SUM - 1), d))
+		return false;
+	first_of(n, d);
+	sum = total(d);
+	if (sum >= PSHIFT_EIGHT_SUM)
+		return false;
+	a = want < sum ? (int32_t)want : sum;
+	shares(d, a, sum + (sum == 0), q, key);
+	EACH key[h] = key[h] * 8 + place[h];
+	ranks(key, before);
+	a -= total(q);
+	EACH q[h] -= before[h] < a;
+	store(tokens, q);
+	return true;
+}
+
+static TARGET size_t split(
+	const struct pshift_flow *flow, const int64_t *want, int64_t *gap, size_t b, size_t end)
+{
+	const struct pshift_flow f = *flow; /* which the compiler knows that nobody writes to */
+	size_t entries = f.first[end];
+
+	for (; b < end; b++) {
+		uint32_t e = f.first[b], n = f.first[b + 1] - e;
+
+		if (n > 8 || (size_t)e + 8 > entries ||
+			!split_row(f.demand + e, n, want[b], f.tokens + e))
+			break;
+		PSHIFT_UNROLL
+		for (int k = 0; k < 8; k++) /* none past the row's end */
+			gap[f.server[e + k]] += f.tokens[e + k];
+	}
+	return b;
+}
+
+/* ---- stage */
+
+/* What the entries may give and take; the first that may do, as much as the row has for both. Returns
+ * how much that is, or −1: the numbers are too large. `ret_more`: more could be taken. */
+static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *ret_more)
+{
+	const uint32_t *server = s->f->server + r->e;
+	int64_t *tokens = s->f->tokens + r->e;
+	lanes d[HALVES], t[HALVES], m[HALVES], give[HALVES], take[HALVES], gives[HALVES],
+		takes[HALVES];
+	lanes add[HALVES];
+	int32_t n, all;
+
+	if (!load(s->f->demand + r->e, ~(PSHIFT_EIGHT_ONE - 1), d))
+		return -1;
+	load(tokens, 0, t);
+	gather(s->may, server, m);
+	first_of(r->n, m);
+	EACH
+	{
+		give[h] = least0(m[h], t[h]);
+		take[h] = least0(-m[h], d[h] - t[h]);
+	}
+	scan(give, gives);
+	scan(take, takes);
+	n = last(gives);
+	all = last(takes);
+	*ret_more = all > n;
+	n = n < all ? n : all;
+	if (n == 0)
+		return 0;
+	EACH
+	{
+		lanes x = least0(n - gives[h] + give[h], give[h]);
+		lanes y = least0(n - takes[h] + take[h], take[h]);
+
+		add[h] = y - x;
+		t[h] += add[h];
+	}
+	store(tokens, t);
+	scatter_add(s->may, server, add);
+	return n;
+}
+
+static HOT size_t stage_rows(
+	struct pshift_stage *s, const uint32_t *rows, bool listing, size_t x, size_t end)
+{
+	for (; x < end && s->moved < s->left; x++) {
+		struct row r;
+		int64_t n;
+		bool more;
+
+		if (!row_at(s->f, rows, x, end, &r))
+			break;
+		n = stage_row(s, &r, &more);
+		if (n < 0)
+			break;
+		s->moved += n;
+		if (listing) {
+			s->list[s->listed] = r.i;
+			s->listed += more;
+		}
+	}
+	return x;
+}
+
+static TARGET size_t stage(struct pshift_stage *s, size_t x, size_t end)
+{
+	if (s->rows)
+		return stage_rows(s, s->rows, true, x, end);
+	return s->list ? stage_rows(s, NULL, true, x, end) : stage_rows(s, NULL, false, x, end);
+}
+
+/* ---- label */
+
+/* Spare demand of the row at the level; its holders could pass on that much. −1: as above. */
+static HOT int64_t label_row(struct pshift_label *l, const struct row *r)
+{
+	const uint32_t *server = l->f->server + r->e;
+	lanes d[HALVES], t[HALVES], m[HALVES];
+	int32_t spare;
+
+	if (!load(l->f->demand + r->e, ~(PSHIFT_EIGHT_ONE - 1), d))
+		return -1;
+	load(l->f->tokens + r->e, 0, t);
+	gather(l->room, server, m);
+	first_of(r->n, t);
+	first_of(r->n, m);
+	EACH m[h] = least(d[h] - t[h], m[h]);
+	spare = total(m);
+	if (spare == 0)
+		return 0;
+	EACH t[h] = least(t[h], spare - (lanes){0});
+	scatter_add(l->pass, server, t);
+	return spare;
+}
+
+static HOT size_t label_rows(
+	struct pshift_label *l, const uint32_t *rows, bool listing, size_t x, size_t end)
+{
+	for (; x < end; x++) {
+		struct row r;
+		int64_t spare;
+
+		if (!row_at(l->f, rows, x, end, &r))
+			break;
+		spare = label_row(l, &r);
+		if (spare < 0)
+			break;
+		l->spare += spare;
+		if (listing) {
+			l->list[l->listed] = r.i;
+			l->listed += spare > 0;
+		}
+	}
+	return x;
+}
+
+static TARGET size_t label(struct pshift_label *l, size_t x, size_t end)
+{
+	return l->rows ? label_rows(l, l->rows, true, x, end) : label_rows(l, NULL, false, x, end);
+}

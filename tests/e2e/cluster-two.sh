@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Two controllers of one cluster alive at once: the servers follow the one that came later, the other stands down
+# and says so, and nobody passes its max in any period meanwhile.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-cluster.sh"
+
+cluster_key key
+cluster_files 2 "\"unix:$PWD/c.sock\", \"unix:$PWD/c2.sock\""
+control c control.yaml
+cluster_up 2
+await c 'd["state"]' granting
+
+cluster_watch 2 6
+cluster_load 2 6 &
+load=$!
+sleep 2
+control c2 --name second --listen "unix:$PWD/c2.sock" --api "unix:$PWD/c2.api" control.yaml
+await c2 'd["state"]' granting
+await c 'd["state"] == "granting"' False
+wait "$load" || fail "weir load"
+wait "$watch" || fail "a max was passed: $(cat ledgers)"
+has c.log stood-down
+
+# All of them, and it alone: the first one is not followed again.
+for s in 1 2; do
+	[ "$(cluster_state "s$s" 'd["resources"][0]["pshift"]["state"]')" = leased ] || fail "s$s is not leased"
+	[ "$(cluster_state "s$s" 'd["resources"][0]["pshift"]["generation"]')" = "$(cluster_state c2 'd["generation"]')" ] ||
+		fail "s$s does not follow the second"
+done
+grants=$(cluster_state c 'sum(s["grants"] for s in d["servers"])')
+sleep 2
+[ "$(cluster_state c 'sum(s["grants"] for s in d["servers"])')" = "$grants" ] || fail "the first still grants"
+for s in 1 2; do
+	serve_stop "s$s"
+done
+serve_stop c2
+serve_stop c
