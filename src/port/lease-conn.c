@@ -112,7 +112,8 @@ static enum peer_verdict judge(const struct lease_conn *c, const struct lease_me
 	if (!c->greeted)
 		return m->kind == LEASE_HELLO ? PEER_TAKEN : PEER_BROKEN;
 	if (m->kind == LEASE_HELLO || from_server != (c->config.side == LEASE_CONTROLLER) ||
-		(c->proven && m->instance != c->instance) || strcmp(m->name, c->name) != 0)
+		(c->proven && m->instance != c->instance) || strcmp(m->name, c->name) != 0 ||
+		m->n > c->config.entries)
 		return PEER_BROKEN;
 	if (memcmp(m->nonce, c->wanted, PEER_NONCE) != 0 || m->sequence <= c->sequence)
 		return PEER_OLD;
