@@ -4,10 +4,11 @@
  *
  * METHOD  A block, a cache line, holds up to CELLS_BLOCK words; a queue is a list of blocks. Putting a
  *         word in writes to the last block and reads none, and whoever wants to know what is inside
- *         reads it off, a line for several. (Those of numbers that mostly have one or none are
- *         chain.h.)
- * LAW     n words in q queues that are not empty take at most n/CELLS_BLOCK + 2q blocks, and at most n.
- *         Room for that many, and one more for a word that goes from one queue to another, is made
+ *         reads it off, a line for several. One queue is put before another without moving a
+ *         word: the blocks where they meet need not be full. (Those of numbers that mostly have
+ *         one or none are chain.h.)
+ * LAW     n words in q queues that are not empty take at most n/CELLS_BLOCK + 2q blocks, and at most n;
+ *         every two that were joined, 2 more until what was the first is gone. Room for that many, and one more for a word that goes from one queue to another, is made
  *         beforehand: putting in cannot fail.
  */
 #ifndef WEIR_GATE_CELLS_H
@@ -23,6 +24,8 @@
 struct cells_block {
 	uint64_t word[CELLS_BLOCK];
 	uint32_t next; /* block, unless it is the last; of those that are free, the next that is */
+	uint8_t begin; /* of its words, unless it is the first; */
+	uint8_t end;   /* and after the last of them, unless it is the last */
 };
 _Static_assert(sizeof(struct cells_block) == POOL_LINE, "a cache line");
 
@@ -70,6 +73,8 @@ POOL_HOT bool cells_extend(struct cells_store *s, struct cells *c)
 	else
 		s->blocks[c->tail / CELLS_STEP].next = k;
 	c->tail = k * CELLS_STEP;
+	s->blocks[k].begin = 0;
+	s->blocks[k].end = CELLS_BLOCK;
 	return empty;
 }
 
@@ -83,11 +88,19 @@ POOL_HOT bool cells_append(struct cells_store *s, struct cells *c, uint64_t word
 	return empty;
 }
 
+/* The first place of the block after one that is not the last. */
+POOL_HOT uint32_t cells_next(const struct cells_store *s, uint32_t k)
+{
+	k = s->blocks[k].next;
+	return k * CELLS_STEP + s->blocks[k].begin;
+}
+
 /* The place after one at which there is a word, if it is not the last. */
 POOL_HOT uint32_t cells_after(const struct cells_store *s, uint32_t place)
 {
-	return ++place % CELLS_STEP == CELLS_BLOCK ? s->blocks[place / CELLS_STEP].next * CELLS_STEP
-						   : place;
+	uint32_t k = place / CELLS_STEP;
+
+	return ++place % CELLS_STEP == s->blocks[k].end ? cells_next(s, k) : place;
 }
 
 /* Takes the first word out of a queue that has one. */
@@ -99,14 +112,33 @@ POOL_HOT uint64_t cells_pop(struct cells_store *s, struct cells *c)
 	s->n--;
 	if (++at == c->tail)
 		c->tail = CELLS_EMPTY;
-	else if (at % CELLS_STEP != CELLS_BLOCK) {
+	else if (at % CELLS_STEP != s->blocks[k].end) {
 		c->head = at;
 		return word;
 	} else
-		c->head = s->blocks[k].next * CELLS_STEP;
+		c->head = cells_next(s, k);
 	s->blocks[k].next = s->free;
 	s->free = k;
 	return word;
+}
+
+/* All of `first`, which is empty then, comes before what is in c. */
+static inline void cells_join(struct cells_store *s, struct cells *first, struct cells *c)
+{
+	struct cells all = *first;
+
+	if (cells_empty(first))
+		return;
+	if (!cells_empty(c)) {
+		uint32_t last = (first->tail - 1) / CELLS_STEP, k = c->head / CELLS_STEP;
+
+		s->blocks[last].next = k;
+		s->blocks[last].end = (uint8_t)(first->tail - last * CELLS_STEP);
+		s->blocks[k].begin = (uint8_t)(c->head % CELLS_STEP);
+		all.tail = c->tail;
+	}
+	*c = all;
+	first->tail = CELLS_EMPTY;
 }
 
 #endif

@@ -100,6 +100,71 @@ static void timer_unlink(struct timer *t, const struct timer_entry *e)
 	}
 }
 
+/* ---- a few at a time */
+
+/* Entry i, which was far, comes nearer: into the calendar, of which a half turn begins at the edge; or where
+ * it is after that. */
+static void timer_come(struct timer *t, struct timer_entry *e, uint32_t i)
+{
+	int64_t turn = timer_turn(t, e->tick), first = t->edge >> t->half;
+
+	if (turn == first) {
+		timer_put(t, e, i, e->tick >> TIMER_COARSE_BITS);
+	} else if (turn / TIMER_FAR == first / TIMER_FAR) {
+		t->far[turn % TIMER_FAR / 64] |= UINT64_C(1) << (turn % 64);
+		queue_put(t, e, i, TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR));
+	} else {
+		queue_put(t, e, i, TIMER_Q_BACK);
+	}
+}
+
+/* All that was to come into the calendar has. */
+static void timer_come_end(struct timer *t)
+{
+	if (t->pour == TIMER_Q_BEYOND)
+		t->queue[TIMER_Q_BEYOND] = queue_take(t, TIMER_Q_BACK);
+	else
+		t->far[(t->pour - TIMER_Q_FAR) / 64] &=
+			~(UINT64_C(1) << ((t->pour - TIMER_Q_FAR) % 64));
+	t->pour = TIMER_NIL;
+	t->edge += INT64_C(1) << t->half;
+}
+
+/* So many cells of what is to come do. What does not hold any more goes. */
+static void timer_come_some(struct timer *t, unsigned left)
+{
+	struct cells *from = &t->queue[t->pour];
+	int64_t base = t->edge << TIMER_COARSE_BITS;
+
+	queue_whole(t, t->pour);
+	for (; left && !cells_empty(from); left--) {
+		uint64_t cell = queue_pop(t, from);
+
+		if (queue_holds_in(t, t->pour, cell, base))
+			timer_come(t, queue_entry(t, cell), queue_number(cell));
+		t->steps++;
+	}
+	if (cells_empty(from))
+		timer_come_end(t);
+}
+
+/* All of them. */
+static void timer_come_all(struct timer *t)
+{
+	if (t->pour != TIMER_NIL)
+		timer_come_some(t, UINT32_MAX);
+	timer_flush(t);
+}
+
+static void timer_work(struct timer *t)
+{
+	if (t->store.n >= queue_most(t->room))
+		queue_weed(t);
+	if (t->pour != TIMER_NIL)
+		timer_come_some(t, QUEUE_COME);
+	queue_work(t);
+}
+
 #define TIMER_LAST (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is after it */
 
 void timer_move(struct timer *t, uint32_t i, uint64_t tick)
@@ -114,8 +179,7 @@ void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 	e->tick = -1;
 	if (tick >= TIMER_LAST)
 		return;
-	if (t->store.n >= queue_most(t->room))
-		queue_weed(t);
+	timer_work(t);
 	e->tick = at;
 	t->set++;
 	timer_link(t, e, i);
@@ -179,8 +243,7 @@ static uint32_t timer_claim(
 static uint32_t timer_pour_more(
 	struct timer *t, int64_t slot, uint32_t *ret, uint32_t n, uint32_t max)
 {
-	queue_group(t, slot);
-	struct cells from = queue_take(t, queue_of_slot(t, slot));
+	struct cells from = queue_take_slot(t, slot);
 
 	while (!cells_empty(&from)) {
 		uint64_t cell = cells_pop(&t->store, &from);
@@ -220,8 +283,10 @@ static uint32_t timer_pour(struct timer *t, int64_t slot, uint32_t *ret, uint32_
 /* The same for a tick, whose entries are all due; but those too many stay. */
 static uint32_t timer_take(struct timer *t, int64_t tick, uint32_t *ret, uint32_t n, uint32_t max)
 {
-	struct cells *c = &t->queue[TIMER_Q_TICK + tick % TIMER_COARSE];
+	uint32_t q = TIMER_Q_TICK + (uint32_t)(tick % TIMER_COARSE);
+	struct cells *c = &t->queue[q];
 
+	queue_whole(t, q);
 	while (!cells_empty(c) && n < max)
 		n = timer_claim(t, queue_pop(t, c), tick, ret, n);
 	if (cells_empty(c))
@@ -229,30 +294,12 @@ static uint32_t timer_take(struct timer *t, int64_t tick, uint32_t *ret, uint32_
 	return n;
 }
 
-/* What is to come into the calendar now. What does not hold any more goes. */
-static void timer_nearer(struct timer *t, uint32_t q, int64_t base)
-{
-	struct cells from = queue_take(t, q);
-
-	if (q != TIMER_Q_BEYOND)
-		t->far[(q - TIMER_Q_FAR) / 64] &= ~(UINT64_C(1) << ((q - TIMER_Q_FAR) % 64));
-	while (!cells_empty(&from)) {
-		uint64_t cell = queue_pop(t, &from);
-		struct timer_entry *e = queue_entry(t, cell);
-		int64_t tick =
-			queue_tick(cell, q == TIMER_Q_BEYOND && e->tick > base ? e->tick : base);
-
-		if (queue_holds(e, cell, tick))
-			timer_link(t, e, queue_number(cell));
-	}
-	timer_flush(t);
-}
-
 /* Nothing is left of the present half turn: time goes on to the beginning of the next, or of a later one
  * that is not after `to`, if there is nothing before it; and so does the edge. As timer_give. */
 static uint32_t timer_turn_over(
 	struct timer *t, int64_t to, uint32_t *ret, uint32_t n, uint32_t max)
 {
+	timer_come_all(t);
 	int64_t last = queue_last_turn(t), turn = last, next = queue_next_turn(t);
 	uint32_t from = queue_of_turn(t, next);
 
@@ -262,9 +309,12 @@ static uint32_t timer_turn_over(
 		turn = turn > last ? turn : last;
 	}
 	t->now = turn << (TIMER_COARSE_BITS + t->half);
-	t->edge = (turn + 2) << t->half;
-	if (next == turn + 1)
-		timer_nearer(t, from, next << (TIMER_COARSE_BITS + t->half));
+	t->edge = (turn + 1) << t->half;
+	t->pour = from;
+	if (next != turn + 1) {
+		t->pour = TIMER_NIL;
+		t->edge += INT64_C(1) << t->half;
+	}
 	int64_t slot = t->now >> TIMER_COARSE_BITS;
 
 	return t->count[(uint32_t)slot & t->mask] ? timer_pour(t, slot, ret, n, max) : n;
@@ -311,13 +361,15 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 
 	timer_flush(t);
 	for (;;) {
-		int64_t turn = queue_last_turn(t) << (TIMER_COARSE_BITS + t->half);
+		int64_t turn = (timer_turn(t, t->now) + 1) << (TIMER_COARSE_BITS + t->half);
 
 		n = timer_run(t, to < turn ? to : turn - 1, ret, n, max);
 		if (n == max || to < turn)
 			break;
 		n = timer_turn_over(t, to, ret, n, max);
 	}
+	timer_work(t);
+	timer_flush(t);
 	for (uint32_t k = 0; k < n; k++)
 		timer_entry(t, ret[k])->tick = -1;
 	t->set -= n;
@@ -345,7 +397,7 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 		}
 		int64_t at = slot + (s - from);
 
-		if ((t->count[s] & TIMER_MORE) && at >> TIMER_GROUP_BITS == t->group)
+		if ((t->count[s] & TIMER_MORE) && at >> TIMER_GROUP_BITS < t->split)
 			n += queue_peek(t, queue_of_slot(t, at), ret + n, max - n);
 		if (n == max || ++s > t->mask)
 			break;
@@ -387,6 +439,8 @@ weir_time timer_next(struct timer *t)
 	for (; tick == TIMER_NONE && slot != TIMER_NONE; slot = timer_first_from(t, slot + 1))
 		if (timer_alive(t->count[(uint32_t)slot & t->mask]))
 			tick = timer_least(t, slot);
+	if (tick == TIMER_NONE && t->pour != TIMER_NIL)
+		tick = t->edge << TIMER_COARSE_BITS; /* it is coming */
 	while (tick == TIMER_NONE) {
 		turn = queue_next_turn(t);
 		uint32_t q = queue_of_turn(t, turn);
@@ -434,7 +488,7 @@ static uint32_t timer_calendar(uint32_t room)
 /* All that are set, those of one tick in order, go from one timer to another. */
 static void timer_transfer(struct timer *from, struct timer *to)
 {
-	queue_weed(from);
+	timer_come_all(from);
 	for (uint32_t s = 0; s <= from->mask; s++)
 		for (unsigned k = 0; k < TIMER_CELLS; k++) {
 			uint32_t i = from->slots[s].cell[k];
@@ -444,9 +498,10 @@ static void timer_transfer(struct timer *from, struct timer *to)
 		}
 	for (uint32_t q = 0; q < queue_count(from); q++)
 		for (struct cells c = queue_take(from, q); !cells_empty(&c);) {
-			uint32_t i = queue_number(cells_pop(&from->store, &c));
+			uint64_t cell = cells_pop(&from->store, &c);
 
-			timer_link(to, timer_entry(to, i), i);
+			if (queue_holds_in(from, q, cell, queue_base(from, q)))
+				timer_link(to, queue_entry(to, cell), queue_number(cell));
 		}
 	timer_flush(to);
 }
@@ -465,7 +520,8 @@ static int timer_make(struct timer *t, uint32_t calendar, uint32_t room)
 	t->mask = calendar - 1;
 	t->half = (unsigned)__builtin_ctz(calendar) - 1;
 	t->edge = (timer_turn(t, t->now) + 2) << t->half;
-	t->group = -1;
+	t->split = t->now >> TIMER_COARSE_BITS >> TIMER_GROUP_BITS;
+	t->pour = TIMER_NIL;
 	return 0;
 }
 

@@ -6,7 +6,8 @@
  * METHOD  A calendar of slots of 33 µs, used in a circle, a bit a slot. What is due inside the
  *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
  *         of 256 half turns, and what is beyond that, in one queue. The edge moves on by half a
- *         turn at a time: then the entries of the next half turn come into the calendar. So most
+ *         turn at a time: when the entries of the next half turn have come into the calendar, a few
+ *         with every call. So most
  *         timers move once, from the calendar to the ticks, and one that is set to the beginning
  *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
  *         O(1). The more timers, the longer the calendar.
@@ -69,11 +70,12 @@ _Static_assert(TIMER_MOST *TIMER_COARSE <= TIMER_LOW + 1, "a turn of ticks in a 
 
 /* Where the queues of a kind begin. */
 enum timer_queue {
-	TIMER_Q_TICK = 0,                           /* of the present slot */
-	TIMER_Q_SLOT = TIMER_Q_TICK + TIMER_COARSE, /* of the present group: a slot's overflow */
-	TIMER_Q_FAR = TIMER_Q_SLOT + TIMER_GROUP,   /* half turns */
-	TIMER_Q_BEYOND = TIMER_Q_FAR + TIMER_FAR,   /* the rest */
-	TIMER_Q_GROUP,                              /* groups of the calendar: their overflow */
+	TIMER_Q_TICK = 0,                             /* of the present slot */
+	TIMER_Q_SLOT = TIMER_Q_TICK + TIMER_COARSE,   /* of this group and the next: overflow */
+	TIMER_Q_FAR = TIMER_Q_SLOT + 2 * TIMER_GROUP, /* half turns */
+	TIMER_Q_BEYOND = TIMER_Q_FAR + TIMER_FAR,     /* the rest; */
+	TIMER_Q_BACK,  /* and what is to be of it while that comes nearer */
+	TIMER_Q_GROUP, /* groups of the calendar: their overflow */
 };
 
 #define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
@@ -91,9 +93,13 @@ struct timer {
 	uint32_t room;                /* how many may be */
 	uint32_t ticks;               /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
-	int64_t group;                /* the present one: its overflow is in queues, one a slot */
-	struct cells *queue;          /* enum timer_queue */
-	struct cells_store store;     /* what is in them */
+	int64_t split;                /* the first group whose overflow has not a queue a slot */
+	uint32_t pour; /* which queue is coming into the calendar; TIMER_NIL: that is complete */
+	uint32_t weed; /* queues that are yet to be weeded; 0: none */
+	struct cells kept;        /* the beginning of the last of those, which was */
+	uint64_t steps;           /* cells that were moved or looked at by all that, so far */
+	struct cells *queue;      /* enum timer_queue */
+	struct cells_store store; /* what is in them */
 	uint32_t n_later;
 	uint64_t later
 		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */

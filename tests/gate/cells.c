@@ -5,12 +5,14 @@
 
 #define QUEUES 5
 #define WORDS  80 /* in one queue at the most */
+#define JOINS  10 /* before all are emptied */
 
 struct model {
 	struct cells_store s;
 	struct cells c[QUEUES];
 	uint64_t word[QUEUES][WORDS];
 	unsigned n[QUEUES];
+	unsigned joined; /* since all were empty */
 	uint64_t next;
 };
 
@@ -31,6 +33,19 @@ static void pop(struct model *m, unsigned q)
 	m->n[q]--;
 	memmove(m->word[q], m->word[q] + 1, m->n[q] * sizeof m->word[q][0]);
 	law_operations++;
+}
+
+/* All of one queue comes before all of another, if there is room for it; that many are joined. */
+static void join(struct model *m, unsigned from, unsigned to, unsigned most)
+{
+	if (from == to || m->n[from] + m->n[to] > most)
+		return;
+	m->joined += m->n[from] && m->n[to];
+	cells_join(&m->s, &m->c[from], &m->c[to]);
+	memmove(m->word[to] + m->n[from], m->word[to], m->n[to] * sizeof m->word[to][0]);
+	memcpy(m->word[to], m->word[from], m->n[from] * sizeof m->word[to][0]);
+	m->n[to] += m->n[from];
+	m->n[from] = 0;
 }
 
 static void check(const struct model *m, unsigned q)
@@ -64,7 +79,8 @@ static void check_blocks(const struct model *m)
 		some += m->n[q] > 0;
 	}
 	CHECK_INT(m->s.n, all);
-	CHECK(blocks(&m->s) <= all && blocks(&m->s) <= all / CELLS_BLOCK + 2 * some);
+	CHECK(blocks(&m->s) <= all &&
+		blocks(&m->s) <= all / CELLS_BLOCK + 2 * some + 2 * m->joined);
 	CHECK(m->s.used <= m->s.room);
 }
 
@@ -72,7 +88,7 @@ static void check_blocks(const struct model *m)
 static void as_arrays_say(unsigned most)
 {
 	static struct model m;
-	unsigned all = QUEUES * most, room = all / CELLS_BLOCK + 2 * QUEUES;
+	unsigned all = QUEUES * most, room = all / CELLS_BLOCK + 2 * QUEUES + 2 * JOINS;
 
 	m = (struct model){.next = 1};
 	CHECK_INT(cells_init(&m.s, room < all ? room : all), 0);
@@ -86,6 +102,14 @@ static void as_arrays_say(unsigned most)
 			put(&m, q, most);
 		else
 			pop(&m, q);
+		if (m.joined < JOINS && law_chance(0.02)) {
+			join(&m, (unsigned)law_below(QUEUES), q, most);
+		} else if (m.joined == JOINS) {
+			for (unsigned k = 0; k < QUEUES; k++)
+				while (m.n[k])
+					pop(&m, k);
+			m.joined = 0;
+		}
 		check(&m, q);
 		check_blocks(&m);
 	}

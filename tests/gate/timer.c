@@ -97,28 +97,77 @@ static void check_next(struct model *m)
 		CHECK_INT(next, first * TIMER_TICK); /* near ones exactly */
 }
 
-/* Whoever is set to a slot of the calendar, up to the end of its array, is among what timer_soon says, if
- * he is in the slot or in a queue of that slot alone. */
+/* Must timer_soon say entry i? If it is set to a slot of the calendar, up to the end of its array, and is in
+ * the slot or in a queue of that slot alone. */
+static bool is_soon(const struct model *m, uint32_t i)
+{
+	int64_t slot = m->tick[i] / TIMER_COARSE, now = m->t.now / TIMER_COARSE;
+	bool apart = m->e[i].entry.place == TIMER_NIL;
+
+	return m->tick[i] >= 0 && slot > now && slot <= (now | m->t.mask) && slot < m->t.edge &&
+	       (!apart || slot >> TIMER_GROUP_BITS < m->t.split);
+}
+
+/* What does not hold any more, of all that is in queues. */
+static uint32_t stale(const struct model *m)
+{
+	uint32_t n = m->t.store.n;
+
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		n -= m->tick[i] >= 0 && m->e[i].entry.place == TIMER_NIL;
+	return n;
+}
+
+/* Of n numbers, those that hold are in the order of their slots: if each is taken where it is first said, not
+ * before those of an earlier slot. */
+static void check_order(const struct model *m, const uint32_t *soon, uint32_t n)
+{
+	uint32_t from = 0, seen = 0, all = 0;
+
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		all += is_soon(m, i);
+	for (int64_t last = -1; seen < all;) {
+		int64_t slot = INT64_MAX;
+		uint32_t end = from;
+
+		for (uint32_t i = 0; i < ENTRIES; i++)
+			if (is_soon(m, i) && m->tick[i] / TIMER_COARSE > last &&
+				m->tick[i] / TIMER_COARSE < slot)
+				slot = m->tick[i] / TIMER_COARSE;
+		for (uint32_t i = 0; i < ENTRIES; i++) {
+			if (!is_soon(m, i) || m->tick[i] / TIMER_COARSE != slot)
+				continue;
+			uint32_t at = from;
+
+			while (at < n && soon[at] != i)
+				at++;
+			if (at == n)
+				FAIL("entry %u of slot %lld is not said, or too early", i,
+					(long long)slot);
+			end = at > end ? at : end;
+			seen++;
+		}
+		from = end;
+		last = slot;
+	}
+}
+
+/* timer_soon says each that it must, in order, once; and besides no more than there are cells that do not hold
+ * any more, and entries beyond the end of the calendar's array. */
 static void check_soon(const struct model *m)
 {
-	uint32_t soon[4 * ENTRIES], n = timer_soon(&m->t, soon, 4 * ENTRIES);
-	bool seen[ENTRIES] = {false};
-	int64_t now = m->t.now / TIMER_COARSE, end = (now | m->t.mask) + 1;
+	uint32_t soon[8 * ENTRIES], n = timer_soon(&m->t, soon, 8 * ENTRIES), must = 0, other = 0;
 
-	CHECK(n < 4 * ENTRIES);
-	for (uint32_t i = 0; i < n; i++) {
+	CHECK(n < 8 * ENTRIES);
+	for (uint32_t i = 0; i < n; i++)
 		CHECK(soon[i] < ENTRIES);
-		seen[soon[i]] = true;
-	}
 	for (uint32_t i = 0; i < ENTRIES; i++) {
-		int64_t slot = m->tick[i] / TIMER_COARSE;
-
-		bool apart = m->e[i].entry.place == TIMER_NIL;
-
-		if (m->tick[i] >= 0 && slot > now && slot < end && slot < m->t.edge &&
-			(!apart || slot >> TIMER_GROUP_BITS == m->t.group))
-			CHECK(seen[i]);
+		must += is_soon(m, i);
+		other += !is_soon(m, i) &&
+			 m->tick[i] / TIMER_COARSE > (m->t.now / TIMER_COARSE | m->t.mask);
 	}
+	CHECK(n >= must && n <= must + stale(m) + other);
+	check_order(m, soon, n);
 	/* Fewer are the first of these. */
 	uint32_t few[8], k = timer_soon(&m->t, few, 8);
 
@@ -281,6 +330,47 @@ static void settings_do_not_pile_up(void)
 	timer_free(&t);
 }
 
+/* However many there are, and wherever they are set to: no call does more for others than a few steps, as long
+ * as time goes on without leaps, and there are never more cells than there is room for. */
+static void no_call_does_much(void)
+{
+	enum { N = 20000, CALL = 2 * QUEUE_STEPS + QUEUE_COME, FAR = 2000 };
+	static struct timer t;
+	static union block e[N];
+	static uint32_t out[N];
+	weir_time now = 0;
+	uint32_t most = 0, pours = 0;
+
+	start(&t, e, N);
+	/* Some are far, and stay so until they come nearer. */
+	for (uint32_t i = 0; i < FAR; i++)
+		timer_set_tick(&t, &e[i].entry, i, timer_tick((2 + i % 2) * WEIR_SEC));
+	for (uint32_t k = 0; k < 600000; k++) {
+		/* Most to a few times, more than their slots hold, which others have left; near
+		 * ones, far ones, and some beyond. */
+		static const weir_time spans[] = {
+			WEIR_MS, 20 * WEIR_MS, 2 * WEIR_SEC, 200 * WEIR_SEC};
+		weir_time span = spans[law_chance(0.01) ? 3 : law_below(3)];
+		weir_time when = now + span - (now + span) % (span / 4);
+		uint32_t i = (uint32_t)law_between(FAR, N - 1);
+		uint64_t before = t.steps;
+
+		timer_set_tick(&t, &e[i].entry, i, timer_tick(when + 1));
+		CHECK(t.steps - before <= CALL);
+		most = t.store.n > most ? t.store.n : most;
+		pours += t.pour != TIMER_NIL;
+		before = t.steps;
+		now += 5 * WEIR_US;
+		law_operations += timer_expire(&t, now, out, N);
+		CHECK(t.steps - before <= CALL);
+	}
+	CHECK(most > queue_enough(N)); /* there was something to do */
+	CHECK(most < queue_most(N));
+	CHECK(pours > 100);
+	CHECK(t.store.used <= t.store.room);
+	timer_free(&t);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "timer");
@@ -289,5 +379,6 @@ int main(int argc, char **argv)
 	RUN(growing_keeps_what_is_set);
 	RUN(ties_expire_as_set);
 	RUN(settings_do_not_pile_up);
+	RUN(no_call_does_much);
 	return law_end(150000);
 }
