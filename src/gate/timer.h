@@ -32,7 +32,7 @@
 #define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
 #define TIMER_COARSE_BITS 5
 #define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
-#define TIMER_CELLS       6                        /* numbers in a slot */
+#define TIMER_CELLS       7                        /* numbers in a slot */
 #define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
 #define TIMER_MOST        MARKS_MOST               /* slots of a calendar: 4.3 s */
 #define TIMER_NIL         UINT32_MAX
