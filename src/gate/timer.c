@@ -246,7 +246,7 @@ static uint32_t timer_pour_more(
 	struct cells from = queue_take_slot(t, slot);
 
 	while (!cells_empty(&from)) {
-		uint64_t cell = cells_pop(&t->store, &from);
+		uint64_t cell = queue_pop(t, &from);
 		int64_t tick = queue_tick(cell, t->now);
 
 		if (tick == t->now && n < max)

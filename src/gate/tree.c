@@ -19,15 +19,18 @@ static uint32_t tree_more(uint32_t room, uint32_t least)
 
 /* Grows one array to `n` items, the new ones zero. */
 #define TREE_GROW(array, had, n)                                                                   \
-	tree_grow((void **)&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
+	tree_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
 
-static int tree_grow(void **array, size_t old_size, size_t size)
+/* `array` is where the pointer is, of whatever type: so it is copied. */
+static int tree_grow(void *array, size_t old_size, size_t size)
 {
-	void *p = pool_array(*array, old_size, size);
+	void *old, *p;
 
+	memcpy(&old, array, sizeof old);
+	p = pool_array(old, old_size, size);
 	if (!p)
 		return -ENOMEM;
-	*array = p;
+	memcpy(array, &p, sizeof p);
 	return 0;
 }
 
