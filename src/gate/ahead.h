@@ -29,4 +29,12 @@ void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 
+/* A leaf that was empty is no longer: the next batch looks at all of it. */
+POOL_HOT void ahead_idle(const struct node *node)
+{
+	__builtin_prefetch(&node->timer, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
+
 #endif

@@ -111,6 +111,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 		} else {
 			node->head = r;
 			gate_pend(g, r->tenant);
+			ahead_idle(node);
 		}
 		node->tail = r;
 		node->queued++;
