@@ -7,10 +7,11 @@
  *   pshift_control_step      at the latest when pshift_control_due says; after reports, too
  *   `send`                   carries its messages to one server
  *
- * ROUNDS   When a period begins, and an eighth of an interval after the first news, tokens are placed again
- *          with what has been heard by then:
+ * ROUNDS   Servers measure when a period begins, and every interval. When all have been heard, or an eighth of an
+ *          interval after the first news, tokens are placed again with what has been heard by then:
  *          of the rest of this period (claims and caps), and of a whole one (entitlements). Not if
- *          nothing changed. What was heard last of a server is carried on: used + serving·t, and so on. Of
+ *          nothing changed; and a bucket that can be served as much with the tokens that its servers hold
+ *          keeps them. What was heard last of a server is carried on: used + serving·t, and so on. Of
  *          who has been silent for a period the capacity counts as none, so that R-tokens go elsewhere.
  * INTERVAL (the paper's future work) Where demands that were reported differ from what was expected by
  *          more than 10 % of what the servers can do in the interval, it is halved; by less than 2 %, it

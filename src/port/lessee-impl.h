@@ -39,13 +39,15 @@ struct lessee {
 	size_t n, room, n_knobs;
 	struct lessee_plan plan;
 	struct loop_timer timer;
+	struct loop_turn turn; /* wakes it when something comes */
+	bool turning;          /* that is added */
+	bool asleep;           /* the timer is set to when an interval has passed, and not sooner */
 	lessee_post *post;
 	void *post_arg;
 	uint64_t activity;            /* of the resource, at the last look */
 	weir_time looked;             /* when that was */
 	uint64_t period, last_period; /* of that look, and the one that `last` is of; 0: none */
 	weir_time interval;           /* of reports, as of then */
-	bool limits;                  /* somebody has one */
 	weir_time busy;               /* ns of all looks */
 	uint64_t looks;
 };

@@ -7,7 +7,7 @@
  *         who stays keeps what it holds. A leaf that gets another node has none there: it is granted what
  *         the server knows it to hold, once what was spent at its old node is counted.
  *         While nothing comes and goes at the resource no token is spent: then it is looked at once an
- *         interval, and not every few milliseconds.
+ *         interval, and not every few milliseconds; and in the round in which something comes.
  */
 #include "port/lessee-impl.h"
 #include "port/log.h"
@@ -20,8 +20,6 @@
 
 /* What a resource can do while nobody knows: more than any can, so that no reservation is kept from it. */
 #define CAPACITY_UNKNOWN 1e9 /* tokens a second */
-/* While it is idle a limit's first tokens are at the gate; whoever wants more waits for no longer than this. */
-#define TICK (5 * WEIR_MS)
 
 /* ---- a look */
 
@@ -122,8 +120,13 @@ static void look_now(struct lessee *s)
 
 	lessee_look_at(s, resource_policy_now(s->resource));
 	due = pshift_server_due(s->server);
-	if (s->resource->started)
-		loop_set(s->resource->loop, &s->timer, due);
+	if (!s->resource->started)
+		return;
+	loop_set(s->resource->loop, &s->timer, due);
+	s->asleep = false;
+	if (!s->turning)
+		loop_turn_add(s->resource->loop, &s->turn);
+	s->turning = true;
 }
 
 /* Nothing came or went since the last look, nothing waits, and an interval has not passed. */
@@ -138,11 +141,21 @@ static void due(struct loop_timer *t, weir_time now)
 {
 	struct lessee *s = (struct lessee *)(void *)((char *)t - offsetof(struct lessee, timer));
 
-	if (is_idle(s, now))
-		loop_set(s->resource->loop, t,
-			now + (s->limits ? TICK : s->looked + s->interval - now));
+	s->asleep = is_idle(s, now);
+	if (s->asleep)
+		loop_set(s->resource->loop, t, s->looked + s->interval);
 	else
 		look_now(s);
+}
+
+/* The first requests of a limit that was idle had tokens at the gate; those behind them want theirs. */
+static bool wake(struct loop_turn *t, weir_time now)
+{
+	struct lessee *s = (struct lessee *)(void *)((char *)t - offsetof(struct lessee, turn));
+
+	if (s->asleep && !is_idle(s, now))
+		look_now(s);
+	return false;
 }
 
 void lessee_receive(struct resource *r, const struct lease_message *m)
@@ -201,6 +214,7 @@ static int make(struct resource *r)
 		return -ENOMEM;
 	s->resource = r;
 	s->timer.due = due;
+	s->turn.turn = wake;
 	r->lessee = s;
 	return 0;
 }
@@ -348,7 +362,6 @@ static void take_want(struct lessee *s, const struct lessee_want *w)
 	b->limited = limited;
 	b->tenant = w->tenant;
 	b->node = node;
-	s->limits |= limited;
 }
 
 /* The gate has none of what the server knows these to hold. */
@@ -375,7 +388,6 @@ static void lessee_begin(struct resource *r, const struct weir_resource *spec)
 {
 	struct lessee *s = r->lessee;
 
-	s->limits = false;
 	for (size_t i = 0; i < s->n; i++)
 		s->buckets[i].wanted = false;
 	for (size_t i = 0; i < s->plan.n; i++)
@@ -389,13 +401,21 @@ static void lessee_begin(struct resource *r, const struct weir_resource *spec)
 	grant_new(s);
 }
 
+static void rest(struct lessee *s)
+{
+	if (s->timer.set)
+		loop_set(s->resource->loop, &s->timer, WEIR_NEVER);
+	if (s->turning)
+		loop_turn_remove(s->resource->loop, &s->turn);
+	s->turning = s->asleep = false;
+}
+
 /* It starts anew when it is switched on again: then it knows nothing of what was served meanwhile. */
 static void lessee_end(struct resource *r)
 {
 	struct lessee *s = r->lessee;
 
-	if (s->timer.set)
-		loop_set(r->loop, &s->timer, WEIR_NEVER);
+	rest(s);
 	pshift_server_free(s->server);
 	s->server = NULL;
 	s->on = false;
@@ -408,8 +428,7 @@ static void lessee_free(struct resource *r)
 
 	if (!s)
 		return;
-	if (s->timer.set)
-		loop_set(r->loop, &s->timer, WEIR_NEVER);
+	rest(s);
 	plan_free(&s->plan);
 	pshift_server_free(s->server);
 	free(s->buckets);

@@ -207,7 +207,7 @@ static void two_at_once(void)
 	unsigned starts = 0;
 
 	begin(seed() * 1000 + 7, false);
-	for (unsigned i = 0; i < 60000; i++) {
+	for (unsigned i = 0; i < 40000; i++) {
 		size_t k = rng_below(&w.rng, CHIEFS);
 		uint64_t dice = rng_below(&w.rng, 20000);
 
