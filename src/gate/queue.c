@@ -219,7 +219,7 @@ int64_t queue_least(struct timer *t, uint32_t q, int64_t base)
 	return least;
 }
 
-/* ---- weeding: what is kept of a queue waits apart, and comes before the rest of it */
+/* ---- weeding: what is kept of a queue waits apart while there is a rest of it, and comes before that */
 
 void queue_whole(struct timer *t, uint32_t q)
 {
@@ -254,13 +254,15 @@ static void queue_weed_some(struct timer *t, uint32_t busy, unsigned left)
 	while (left && t->weed) {
 		uint32_t q = t->weed - 1;
 
-		if (q != busy && q != t->pour)
+		if (q != busy && q != t->pour) {
 			left = queue_weed_one(t, q, left);
-		if (!left)
-			break;
+			if (!cells_empty(&t->queue[q]))
+				break;
+		}
+		/* At once: whoever asks whether it is empty need not know of weeding. */
 		queue_whole(t, q);
 		t->steps++;
-		left--;
+		left -= left > 0;
 	}
 }
 

@@ -7,10 +7,9 @@
  *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
  *         of 256 half turns, and what is beyond that, in one queue. The edge moves on by half a
  *         turn at a time: when the entries of the next half turn have come into the calendar, a few
- *         with every call. So most
- *         timers move once, from the calendar to the ticks, and one that is set to the beginning
- *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
- *         O(1). The more timers, the longer the calendar.
+ *         with every call. So most timers move once, from the calendar to the ticks, and one that
+ *         is set to the beginning of a slot (timer_set_coarse) not at all. Setting, expiring and
+ *         finding the next are O(1). The more timers, the longer the calendar.
  *         A slot, half a cache line, has room for a few entries' numbers. How many there are is a
  *         byte apart, and what is to be written into a slot waits until that has come into the
  *         cache: so setting a timer waits for nothing. All else is in queues (queue.h): they touch no

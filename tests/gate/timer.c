@@ -334,7 +334,7 @@ static void settings_do_not_pile_up(void)
  * as time goes on without leaps, and there are never more cells than there is room for. */
 static void no_call_does_much(void)
 {
-	enum { N = 20000, CALL = 2 * QUEUE_STEPS + QUEUE_COME, FAR = 2000 };
+	enum { N = 20000, CALL = 2 * QUEUE_STEPS + QUEUE_COME + 1, FAR = 2000 };
 	static struct timer t;
 	static union block e[N];
 	static uint32_t out[N];
