@@ -232,6 +232,28 @@ static void as_an_array_says(void)
 	}
 }
 
+/* What is beyond the far half turns expires in time, also if it is weeded while it comes nearer. */
+static void beyond_comes_nearer(void)
+{
+	static struct model m;
+	uint64_t weeding = 0, pouring = 0;
+
+	m.now = 0;
+	start(&m.t, m.e, ENTRIES);
+	memset(m.tick, -1, sizeof m.tick);
+	for (unsigned i = 0; i < 60000; i++) {
+		weir_time span = (weir_time)law_log(1e9, 3e10);
+
+		set_anew(&m, (uint32_t)law_below(ENTRIES), m.now + span);
+		weeding += m.t.weed == TIMER_Q_BEYOND + 1;
+		pouring += m.t.pour == TIMER_Q_BEYOND;
+		m.now += (weir_time)law_below(law_chance(0.1) ? 40 * WEIR_MS : WEIR_MS);
+		expire(&m, 64);
+	}
+	CHECK(weeding > 20 && pouring > 20);
+	timer_free(&m.t);
+}
+
 static void an_earlier_time_is_kept(void)
 {
 	static struct timer t;
@@ -375,6 +397,7 @@ int main(int argc, char **argv)
 {
 	law_start(argc, argv, "timer");
 	RUN(as_an_array_says);
+	RUN(beyond_comes_nearer);
 	RUN(an_earlier_time_is_kept);
 	RUN(growing_keeps_what_is_set);
 	RUN(ties_expire_as_set);
