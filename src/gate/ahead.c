@@ -3,7 +3,7 @@
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
-#define AHEAD_PIECE 192   /* bytes of buckets: five of them, or six */
+#define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
 
 static uint32_t ahead_want(size_t n)
@@ -20,37 +20,6 @@ static uint32_t ahead_lanes(const struct weir_gate *g, uint32_t *ret, uint32_t w
 		slot = node_ready(g, slot + 1))
 		n += lane_soon(node_lane(g, WEIR_ROOT, slot), ret + n, want - n);
 	return n;
-}
-
-void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
-{
-	struct ahead *a = &g->ahead;
-	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
-	uint32_t n = 0;
-
-	a->n = 0;
-	if (g->timer.set < AHEAD_FEW && node_lane(g, WEIR_ROOT, NODE_REST)->members < AHEAD_FEW)
-		return;
-	timer_flush(&g->timer);
-	if (g->timer.set > AHEAD_MANY)
-		n = timer_soon(&g->timer, a->node, ahead_want(due));
-	/* Who has just become due passes at once, unless there are priorities. */
-	if (!priorities)
-		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
-	n += ahead_lanes(g, a->node + n, ahead_want(passed));
-	for (uint32_t i = 0; i < n; i++) {
-		if (a->node[i] & LANE_OF_LANE)
-			continue;
-		const struct node *node = &g->nodes[a->node[i]];
-
-		__builtin_prefetch(&node->head, 1);
-		__builtin_prefetch(&node->entry_reserved, 1);
-		__builtin_prefetch(&node->own, 1);
-		__builtin_prefetch(&node->limits, 1);
-		if (priorities)
-			__builtin_prefetch(&node->entry_priority, 1);
-		a->node[a->n++] = a->node[i];
-	}
 }
 
 static void ahead_piece(const void *piece)
@@ -72,9 +41,58 @@ POOL_HOT void ahead_head(const struct node *node)
 		ahead_piece(node->profile);
 }
 
+POOL_HOT void ahead_node(const struct node *node)
+{
+	__builtin_prefetch(&node->head, 1);
+	__builtin_prefetch(&node->timer, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
+
+/* Is it worth it? */
+static bool ahead_many(const struct weir_gate *g)
+{
+	return g->timer.set >= AHEAD_FEW ||
+	       node_lane(g, WEIR_ROOT, NODE_REST)->members >= AHEAD_FEW;
+}
+
+void ahead_soon(struct weir_gate *g, size_t due)
+{
+	struct ahead *a = &g->ahead;
+
+	a->n = a->soon = 0;
+	if (g->timer.set <= AHEAD_MANY)
+		return;
+	timer_flush(&g->timer);
+	a->n = a->soon = timer_soon(&g->timer, a->node, ahead_want(due));
+	for (uint32_t i = 0; i < a->soon; i++)
+		ahead_node(&g->nodes[a->node[i]]);
+}
+
+void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
+{
+	struct ahead *a = &g->ahead;
+	uint32_t n;
+
+	if (!ahead_many(g))
+		return;
+	for (uint32_t i = 0; i < a->soon; i++)
+		ahead_head(&g->nodes[a->node[i]]);
+	/* Who has just become due passes at once, unless there are priorities. */
+	if (!g->nodes[WEIR_ROOT].inner->priority)
+		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
+	n = a->n + ahead_lanes(g, a->node + a->n, ahead_want(passed));
+	for (uint32_t i = a->n; i < n; i++) {
+		if (a->node[i] & LANE_OF_LANE)
+			continue;
+		ahead_node(&g->nodes[a->node[i]]);
+		a->node[a->n++] = a->node[i];
+	}
+}
+
 void ahead_heads(const struct weir_gate *g)
 {
-	for (uint32_t i = 0; i < g->ahead.n; i++)
+	for (uint32_t i = g->ahead.soon; i < g->ahead.n; i++)
 		ahead_head(&g->nodes[g->ahead.node[i]]);
 }
 
@@ -106,8 +124,8 @@ void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 		__builtin_prefetch(&node->head, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
-		if (priorities)
-			__builtin_prefetch(&node->entry_priority, 1);
+		if (priorities && !(node->may & NODE_FITS))
+			__builtin_prefetch(node->profile, 1);
 	}
 }
 

@@ -2,22 +2,24 @@
 /*
  * ahead: memory ahead of need. What a batch will touch is fetched together, not one after the other.
  *
- * METHOD  Who is likely to pass in the next batch is read off the chains of the lanes, and of the
- *         timer if very many wait, at the end of this one, and their nodes are asked for; they come
- *         while the caller does something else. When the next batch begins, their heads are asked
- *         for, and before the first passes, those behind the heads. With fewer, who is due is
- *         asked for when he is due. Nothing but hints: a wrong guess costs a fetch. Where few
- *         tenants wait it would cost as much as it gains, and is left out.
+ * METHOD  Who is likely to pass in the next batch is read off the timer, if very many wait, before this
+ *         one passes, and off the chains of the lanes after it, and their nodes are asked for. When
+ *         those have come, at the end of this batch and the beginning of the next, their heads are
+ *         asked for, and before the first passes, those behind the heads. With fewer, who is
+ *         due is asked for when he is due. Nothing but hints: a wrong guess costs a fetch. Where
+ *         few tenants wait it would cost as much as it gains, and is left out.
  */
 #ifndef WEIR_GATE_AHEAD_H
 #define WEIR_GATE_AHEAD_H
 
 #include "gate/node.h"
 
-/* A batch of `passed` has ended, before which `due` timers had expired: their like is fetched. */
+/* A batch is about to pass, before which `due` timers have expired: who is due in the next is fetched. */
+void ahead_soon(struct weir_gate *g, size_t due);
+/* It has passed, so many: their heads, and who comes to the front of the lanes. */
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
-/* The next begins: their heads, and their buckets if those are not in the nodes; then who is behind
- * the heads. */
+/* The next begins: the heads of those, too, and their buckets if they are not in the nodes; then who is
+ * behind the heads. */
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
@@ -26,5 +28,13 @@ void ahead_next(const struct weir_gate *g);
 void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
+
+/* A leaf that was empty is no longer: the next batch looks at all of it. */
+POOL_HOT void ahead_idle(const struct node *node)
+{
+	__builtin_prefetch(&node->timer, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
 
 #endif

@@ -143,17 +143,19 @@ POOL_HOT bool bucket_narrow_costs(int64_t a, int64_t b)
 	return ((uint64_t)(a - 1) | (uint64_t)(b - 1)) < (uint64_t)BUCKET_NARROW;
 }
 
-/* `span` ≥ 0 has passed, then a cost is taken: what it lacks now. */
-POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
+/* What one lacks that lacked so much, when `span` ≥ 0 has passed and then a cost is taken. */
+POOL_HOT int64_t bucket_paid_narrow(int64_t lack, uint64_t rate, weir_time span, int64_t cost)
 {
-	int64_t more, lack = b->low[BUCKET_LOW];
+	int64_t more;
 
-	if (__builtin_expect(__builtin_mul_overflow((int64_t)b->rate, span, &more), 0))
+	if (__builtin_expect(__builtin_mul_overflow((int64_t)rate, span, &more), 0))
 		more = INT64_MAX;
 	lack -= more;
-	lack = (lack < 0 ? 0 : lack) + cost * (int64_t)BUCKET_UNIT;
-	b->low[BUCKET_LOW] = lack;
-	return lack;
+	return (lack < 0 ? 0 : lack) + cost * (int64_t)BUCKET_UNIT;
+}
+POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
+{
+	return b->low[BUCKET_LOW] = bucket_paid_narrow(b->low[BUCKET_LOW], b->rate, span, cost);
 }
 
 /* How many parts too few it has for a cost; none if that is not positive. */

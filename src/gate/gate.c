@@ -69,6 +69,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 		gate_activate(g, s->now);
 	ahead_next(g);
 	ahead_due_next(g, due, n);
+	ahead_soon(g, all);
 	return all;
 }
 
@@ -110,6 +111,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 		} else {
 			node->head = r;
 			gate_pend(g, r->tenant);
+			ahead_idle(node);
 		}
 		node->tail = r;
 		node->queued++;

@@ -14,6 +14,7 @@
 #define LANE_PER_CHILD 4
 #define LANE_LEAST     256
 #define LANE_MOST      4096
+_Static_assert(LANE_MOST <= LANE_OUT, "a bucket's number in an entry");
 
 /* A heap orders by integers; non-negative doubles order as their bits do. */
 static int64_t lane_key(double tag)
@@ -44,7 +45,7 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.offset = offset,
 		.keyed = keyed,
 		.open = LANE_SHUT,
-		.own = {.at = LANE_NIL}};
+		.own = {.at = LANE_OUT}};
 	heap_init(&l->heap, place);
 	chain_init(&l->store);
 }
@@ -128,7 +129,7 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 	uint32_t at = (uint32_t)number & l->mask;
 	uint64_t bit = UINT64_C(1) << (at % 64);
 
-	entry->at = at;
+	entry->at = (uint16_t)at;
 	if (at == ((uint32_t)l->ring_number & l->mask))
 		l->open = LANE_SHUT;
 	if (l->bits[at / 64] & bit) {
@@ -149,7 +150,7 @@ bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t n
 		lane_insert_heap(l, entry, e);
 	} else if (empty) {
 		lane_ring(l, number);
-		entry->at = (uint32_t)number & l->mask;
+		entry->at = (uint16_t)(number & l->mask);
 		l->ring[l->tail++ % LANE_RING] = e;
 	} else {
 		l->base = number < l->base ? number : l->base;
@@ -305,7 +306,7 @@ void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e)
 		lane_remove_heap(l, e);
 	else if (!lane_remove_ring(l, e))
 		lane_remove_chain(l, entry->at, e);
-	entry->at = LANE_NIL;
+	entry->at = LANE_OUT;
 	if (--l->members == 0)
 		l->open = LANE_SHUT;
 }

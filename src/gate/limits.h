@@ -153,6 +153,14 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 		bucket_forgive(&own[1]);
 }
 
+/* Does the hold bucket not admit r, `span` after its level was true? */
+POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *r, weir_time span)
+{
+	int64_t more, missing = bucket_missing_narrow(own, limits_cost(r, own->unit));
+
+	return !__builtin_mul_overflow((int64_t)own->rate, span, &more) && missing > more;
+}
+
 /* When there is an R-token. */
 POOL_HOT weir_time limits_reserved_pair(
 	const struct limits *l, const struct bucket *own, const struct weir_req *r)

@@ -94,11 +94,11 @@ struct node {
 	double per_weight; /* 1/r */
 	uint32_t parent;
 	uint8_t flags; /* enum node_flags; 0: no node */
-	/* the places: all that a timer's expiry touches, if it finds an R-token */
-	_Alignas(POOL_LINE) struct lane_entry entry_reserved;
-	struct lane_entry entry_rest;
-	struct timer_entry timer;
-	weir_time reserved; /* leaf: when the head has an R-token, as of the last look */
+	/* the places: all that a timer's expiry touches */
+	_Alignas(POOL_LINE) struct timer_entry timer;
+	weir_time reserved;      /* leaf: when the head has an R-token, as of the last look */
+	struct profile *profile; /* NULL: none */
+	struct lane_entry entry_reserved, entry_rest, entry_priority;
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
 	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
@@ -108,18 +108,15 @@ struct node {
 	uint64_t bytes;
 	uint64_t passed[3]; /* by class */
 	/* what few need */
-	struct lane_entry entry_priority;
-	struct profile *profile; /* NULL: none */
-	weir_time held;          /* clock: own hold buckets do not admit */
-	weir_time held_since;    /* with NODE_HELD */
-	uint64_t held_area;      /* request·ns by the clocks: now, with NODE_HELD; */
-	uint64_t tokens_area;    /* now without what is above, with NODE_TOKENS; */
-	uint64_t above_area;     /* stopped above, without NODE_HELD */
+	_Alignas(POOL_LINE) weir_time held; /* clock: own hold buckets do not admit */
+	weir_time held_since;               /* with NODE_HELD */
+	uint64_t held_area;                 /* request·ns by the clocks: now, with NODE_HELD; */
+	uint64_t tokens_area;               /* now without what is above, with NODE_TOKENS; */
+	uint64_t above_area;                /* stopped above, without NODE_HELD */
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
-_Static_assert(offsetof(struct node, entry_reserved) == 64 && offsetof(struct node, own) == 128 &&
-		       offsetof(struct node, limits) == 192 &&
-		       offsetof(struct node, entry_priority) == 256,
+_Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) == 128 &&
+		       offsetof(struct node, limits) == 192 && offsetof(struct node, held) == 256,
 	"each part in a cache line");
 _Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
 
@@ -146,8 +143,9 @@ struct stats {
 
 #define AHEAD_BATCH 64 /* how many are fetched at once */
 
-struct ahead { /* ahead.h */
-	uint32_t n;
+struct ahead {         /* ahead.h */
+	uint32_t soon; /* those whose timers expire, which come first; */
+	uint32_t n;    /* and in all */
 	uint32_t node[2 * AHEAD_BATCH];
 };
 

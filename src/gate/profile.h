@@ -8,21 +8,34 @@
  * while somebody waits (law 4).
  *
  * Few tenants have profiles, so that they are not part of the node.
+ *
+ * METHOD  Most are of up to four narrow buckets (bucket.h) that count everything. Of those, all that a
+ *         request touches lies in two cache lines, of which it changes one, and the buckets
+ *         themselves are brought up to date only for whoever needs more.
  */
 #ifndef WEIR_GATE_PROFILE_H
 #define WEIR_GATE_PROFILE_H
 
 #include "gate/bucket.h"
 
+#define PROFILE_FEW 4
+
 struct profile {
-	weir_time stamp; /* when the levels were true */
-	weir_time fits;  /* when the head fits, as of the last look */
-	uint32_t n;      /* buckets */
-	bool narrow;     /* all of them are, and count everything; */
-	bool head; /* and the costs of the head are such that that will do, as of the last look */
-	uint8_t unused[10];
+	/* what passes change */
+	_Alignas(POOL_LINE) weir_time stamp; /* when the levels were true */
+	weir_time fits;                      /* when the head fits, as of the last look */
+	int64_t lack[PROFILE_FEW];           /* narrow: parts, instead of the buckets' */
+	uint8_t n;                           /* buckets */
+	bool narrow; /* they are few, all of them are narrow, and count everything; */
+	bool head;   /* and the costs of the head are such that that will do, as of the last look */
+	uint8_t unit[PROFILE_FEW]; /* as the buckets' */
+	/* what only knobs do: the same of all */
+	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW];
+	uint32_t size[PROFILE_FEW];
+	float per_rate[PROFILE_FEW]; /* about 1/rate: enough to say who will be last */
 	struct bucket b[];
 };
+_Static_assert(sizeof(struct profile) == (size_t)2 * POOL_LINE, "two cache lines, then buckets");
 
 static inline size_t profile_lines(uint32_t n)
 {
@@ -35,7 +48,7 @@ static inline size_t profile_lines(uint32_t n)
 void profile_look(struct profile *p, const struct weir_req *r);
 /* r, for which that was found, passes because it fits. */
 void profile_charge(struct profile *p, const struct weir_req *r);
-/* Brings the levels up to now, if they are not beyond. */
+/* Brings the levels up to now, if they are not beyond, and the buckets up to date. */
 void profile_fill(struct profile *p, weir_time now);
 /* Levels or buckets have changed by other means than these. */
 void profile_changed(struct profile *p);

@@ -11,7 +11,7 @@ void stand_join_above(struct weir_gate *g, struct lane *l)
 		const struct node *node = &g->nodes[l->node];
 		struct lane *above = node_lane(g, node->parent, l->slot);
 
-		if (l->own.at != LANE_NIL || node_stopped(g, l->node, l->slot) ||
+		if (l->own.at != LANE_OUT || node_stopped(g, l->node, l->slot) ||
 			!stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight))
 			return;
 		l = above;
@@ -24,7 +24,7 @@ void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned
 	for (;;) {
 		struct lane *lane = node_lane(g, parent, slot);
 		struct lane_entry *entry = lane_entry(&g->home, lane, e);
-		bool inside = entry->at != LANE_NIL;
+		bool inside = entry->at != LANE_OUT;
 
 		if (inside && entry->tag <= key) {
 			if (!(e & LANE_OF_LANE))
@@ -94,20 +94,23 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 void stand_look_many(struct stand s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
+	const struct weir_req *head = node->head;
+	bool pair = l->pair && limits_narrow(node->own, head);
+	weir_time span = s.now - l->stamp;
 
-	if (!limits_all(l->b, l->n_hold, node->head, s.now - l->stamp)) {
+	if (pair ? limits_held_pair(node->own, head, span)
+		 : !limits_all(l->b, l->n_hold, head, span)) {
 		stand_held(s, n, node);
 		return;
 	}
-	node->reserved = limits_reserved(l, node->head);
+	node->reserved = pair ? limits_reserved_pair(l, node->own, head) : limits_reserved(l, head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
 		stand_better(&s, n, node, stand_seen(&s, node));
-	if ((!l->n || (l->pair && limits_narrow(node->own, node->head))) &&
-		!(node->flags & NODE_ABOVE))
+	if ((!l->n || pair) && !(node->flags & NODE_ABOVE))
 		node->may |= NODE_PLAIN;
 }
 

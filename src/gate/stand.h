@@ -80,7 +80,7 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	node->may |= (uint8_t)(1u << class);
 	if (!s->flat && s->g->order != WEIR_FAIR)
 		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->at == LANE_NIL) {
+	else if (entry->at == LANE_OUT) {
 		struct lane *lane = stand_lane(s, node->parent, slot);
 		bool empty = stand_join(s->g, lane, entry, n, node->per_weight);
 

@@ -5,15 +5,15 @@
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), schemes 6 and 7.
  * METHOD  A calendar of slots of 33 µs, used in a circle, a bit a slot. What is due inside the
  *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
- *         of 256 half turns, and what is beyond that, on a list. The edge moves on by half a
- *         turn at a time: then the entries of the next half turn come into the calendar. So most
- *         timers move once, from the calendar to the ticks, and one that is set to the beginning
- *         of a slot (timer_set_coarse) not at all. Setting, expiring and finding the next are
- *         O(1). The more timers, the longer the calendar.
- *         A slot, half a cache line, has room for a few entries' numbers; more are in a list through
- *         the entries. How many there are is a byte apart, and what is to be written into a slot
- *         waits until that has come into the cache: so setting a timer waits for nothing. Who
- *         expires soon can be read off without going from one entry's memory to the next's.
+ *         of 256 half turns, and what is beyond that, in one queue. The edge moves on by half a
+ *         turn at a time: when the entries of the next half turn have come into the calendar, a few
+ *         with every call. So most timers move once, from the calendar to the ticks, and one that
+ *         is set to the beginning of a slot (timer_set_coarse) not at all. Setting, expiring and
+ *         finding the next are O(1). The more timers, the longer the calendar.
+ *         A slot, half a cache line, has room for a few entries' numbers. How many there are is a
+ *         byte apart, and what is to be written into a slot waits until that has come into the
+ *         cache: so setting a timer waits for nothing. All else is in queues (queue.h): they touch no
+ *         entry but that which is set or expires. Who expires soon can be read off both.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
  *         are small integers, one timer each, part of what they belong to. Those of one tick
  *         expire in the order in which they were set, however often somebody looks in between.
@@ -24,59 +24,81 @@
 #define WEIR_GATE_TIMER_H
 
 #include "base/clock.h"
-#include "gate/pool.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "gate/cells.h"
+#include "gate/marks.h"
 
 #define TIMER_TICK_BITS   10
 #define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
 #define TIMER_COARSE_BITS 5
 #define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
-#define TIMER_FAR         256                      /* half turns beyond the edge */
-#define TIMER_CELLS       6                        /* numbers in a slot itself */
+#define TIMER_CELLS       7                        /* numbers in a slot */
 #define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
+#define TIMER_MOST        MARKS_MOST               /* slots of a calendar: 4.3 s */
 #define TIMER_NIL         UINT32_MAX
+#define TIMER_NONE        INT64_MAX
 
 struct timer_entry {
-	int64_t tick; /* when due; < 0: not set */
-	uint32_t next,
-		prev; /* in a slot's list: a slot's number | TIMER_END at its ends. In the slot
-	                        itself: TIMER_NIL, and its place, slot · TIMER_PLACES + cell */
+	int64_t tick;   /* when due; < 0: not set */
+	uint32_t place; /* slot · TIMER_PLACES + cell; TIMER_NIL: in a queue */
+	uint32_t count; /* of times that it was put into one, modulo TIMER_COUNTS */
 };
-#define TIMER_END 0x80000000u
 
 struct timer_slot {
-	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: none */
-	uint32_t first, last;       /* the ends of the list, whose entries come after them */
+	uint32_t cell[TIMER_PLACES]; /* in the order in which they were set; TIMER_NIL: none */
 };
 _Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
 
-/* A slot's count: of cells used, 8 times those not taken out, and TIMER_FINE if some entry is due after
- * the slot's beginning; 0: no entries. TIMER_LIST used: all of them, and there is a list. */
+/* A slot's count: of cells used, 8 times those not taken out; TIMER_FINE if some entry is due after the
+ * slot's beginning; and TIMER_MORE if what came later is in a queue. 0: no entries. */
 #define TIMER_USED  7
-#define TIMER_LIST  (TIMER_CELLS + 1)
 #define TIMER_LIVE  8
 #define TIMER_ALIVE (7 * TIMER_LIVE)
 #define TIMER_FINE  64
+#define TIMER_MORE  128
+
+/* ---- queues (queue.h). What stands there is a cell: the entry's number, its count then, and the low
+ * bits of the tick. It holds until the entry is set to another time; nobody takes it out before. */
+
+#define TIMER_COUNTS     1024
+#define TIMER_LOW_BITS   22 /* of the tick: a turn of the longest calendar */
+#define TIMER_LOW        ((INT64_C(1) << TIMER_LOW_BITS) - 1)
+#define TIMER_GROUP_BITS 7
+#define TIMER_GROUP      (1 << TIMER_GROUP_BITS) /* slots that share a queue, 4 ms */
+#define TIMER_FAR        256                     /* half turns beyond the edge */
+_Static_assert(TIMER_MOST *TIMER_COARSE <= TIMER_LOW + 1, "a turn of ticks in a cell");
+
+/* Where the queues of a kind begin. */
+enum timer_queue {
+	TIMER_Q_TICK = 0,                             /* of the present slot */
+	TIMER_Q_SLOT = TIMER_Q_TICK + TIMER_COARSE,   /* of this group and the next: overflow */
+	TIMER_Q_FAR = TIMER_Q_SLOT + 2 * TIMER_GROUP, /* half turns */
+	TIMER_Q_BEYOND = TIMER_Q_FAR + TIMER_FAR,     /* the rest; */
+	TIMER_Q_BACK,  /* and what is to be of it while that comes nearer */
+	TIMER_Q_GROUP, /* groups of the calendar: their overflow */
+};
 
 #define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
 
 struct timer {
-	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
-	int64_t now;   /* tick */
-	int64_t edge;  /* the first slot of time that is beyond the calendar */
-	struct timer_slot
-		*slots;     /* the calendar; then the far half turns, the ticks, and the list */
-	uint8_t *count;     /* of each slot */
-	uint64_t *bits;     /* which slots of the calendar have entries; */
-	uint64_t words[64]; /* which words of bits are not 0; */
-	uint64_t top;       /* which words of words */
-	uint32_t mask;      /* the calendar's slots − 1 */
-	unsigned half;      /* log2 of the slots of half a turn */
-	uint32_t set;       /* how many are set */
-	uint32_t ticks;     /* which ticks have entries */
+	char *entries;                /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;                  /* tick */
+	int64_t edge;                 /* the first slot of time that is beyond the calendar */
+	struct timer_slot *slots;     /* the calendar */
+	uint8_t *count;               /* of each slot */
+	struct marks marks;           /* which slots have entries */
+	uint32_t mask;                /* the calendar's slots − 1 */
+	unsigned half;                /* log2 of the slots of half a turn */
+	uint32_t set;                 /* how many are set */
+	uint32_t room;                /* how many may be */
+	uint32_t ticks;               /* which ticks have entries */
 	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
+	int64_t split;                /* the first group whose overflow has not a queue a slot */
+	uint32_t pour; /* which queue is coming into the calendar; TIMER_NIL: that is complete */
+	uint32_t weed; /* queues that are yet to be weeded; 0: none */
+	struct cells kept;        /* the beginning of the last of those, which was */
+	uint64_t steps;           /* cells that were moved or looked at by all that, so far */
+	struct cells *queue;      /* enum timer_queue */
+	struct cells_store store; /* what is in them */
 	uint32_t n_later;
 	uint64_t later
 		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
@@ -113,28 +135,14 @@ POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 	       TIMER_COARSE;
 }
 
-/* Slot s of the calendar has entries. */
-POOL_HOT void timer_mark(struct timer *t, uint32_t s)
-{
-	uint64_t *word = &t->bits[s / 64], had = *word;
-
-	*word = had | UINT64_C(1) << (s % 64);
-	if (had)
-		return;
-	t->words[s / 4096] |= UINT64_C(1) << (s / 64 % 64);
-	t->top |= UINT64_C(1) << (s / 4096);
-}
-
 /* Entry e takes a cell of slot s, of which there is one: the place. */
 POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
 {
 	unsigned count = t->count[s];
-	uint32_t place = s * TIMER_PLACES + (count & TIMER_USED);
 
-	e->next = TIMER_NIL;
-	e->prev = place;
+	e->place = s * TIMER_PLACES + (count & TIMER_USED);
 	t->count[s] = (uint8_t)(count + TIMER_LIVE + 1);
-	return place;
+	return e->place;
 }
 
 void timer_flush(struct timer *t);                           /* writes what waits to be written */
@@ -159,19 +167,13 @@ POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t 
 	__builtin_prefetch(&t->slots[s], 1);
 }
 
-/* Has an entry a cell of the calendar? */
-POOL_HOT bool timer_in_calendar(const struct timer *t, const struct timer_entry *e)
-{
-	return e->next == TIMER_NIL && e->prev / TIMER_PLACES <= t->mask;
-}
-
-/* Takes an entry out of the slot in which it has a cell. (That of the calendar may have none left; then
- * nobody expires there.) */
+/* Takes an entry out of the slot in which it has a cell. (That may have none left; then nobody expires
+ * there.) */
 POOL_HOT uint32_t timer_leave_cell(struct timer *t, const struct timer_entry *e)
 {
-	uint32_t s = e->prev / TIMER_PLACES;
+	uint32_t s = e->place / TIMER_PLACES;
 
-	timer_write(t, s, e->prev, TIMER_NIL);
+	timer_write(t, s, e->place, TIMER_NIL);
 	t->count[s] = (uint8_t)(t->count[s] - TIMER_LIVE);
 	return s;
 }
@@ -186,20 +188,19 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 	if ((uint64_t)e->tick == tick)
 		return;
 	if (slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
-		(t->count[s] & TIMER_USED) >= TIMER_CELLS ||
-		(e->tick >= 0 && !timer_in_calendar(t, e))) {
+		(t->count[s] & (TIMER_USED | TIMER_MORE)) >= TIMER_CELLS) {
 		timer_move(t, i, tick);
 		return;
 	}
-	if (e->tick >= 0)
-		timer_leave_cell(t, e);
-	else
+	if (e->tick < 0)
 		t->set++;
+	else if (e->place != TIMER_NIL)
+		timer_leave_cell(t, e);
 	e->tick = (int64_t)tick;
 	timer_write(t, s, timer_take_cell(t, e, s), i);
 	if (tick % TIMER_COARSE)
 		t->count[s] |= TIMER_FINE;
-	timer_mark(t, s);
+	marks_add(&t->marks, s);
 }
 /* The same at the first beginning of a slot at or after `when`. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
@@ -212,10 +213,10 @@ void timer_clear(struct timer *t, uint32_t i);
  * max: there are no more. What expires is no longer set. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);
 /* Up to `max` that expire soon, in the order of slots; how many. For fetching them into the cache:
- * nothing but hints. */
+ * nothing but hints: some may be set to another time, or not at all. */
 uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max);
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
-weir_time timer_next(const struct timer *t);
+weir_time timer_next(struct timer *t);
 
 #endif

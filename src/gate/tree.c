@@ -19,15 +19,18 @@ static uint32_t tree_more(uint32_t room, uint32_t least)
 
 /* Grows one array to `n` items, the new ones zero. */
 #define TREE_GROW(array, had, n)                                                                   \
-	tree_grow((void **)&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
+	tree_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
 
-static int tree_grow(void **array, size_t old_size, size_t size)
+/* `array` is where the pointer is, of whatever type: so it is copied. */
+static int tree_grow(void *array, size_t old_size, size_t size)
 {
-	void *p = pool_array(*array, old_size, size);
+	void *old, *p;
 
+	memcpy(&old, array, sizeof old);
+	p = pool_array(old, old_size, size);
 	if (!p)
 		return -ENOMEM;
-	*array = p;
+	memcpy(array, &p, sizeof p);
 	return 0;
 }
 
@@ -137,7 +140,7 @@ void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot)
 	struct node *node = &g->nodes[n];
 
 	node->may &= (uint8_t) ~(1u << node_class(slot));
-	if (node_entry(node, node_class(slot))->at != LANE_NIL)
+	if (node_entry(node, node_class(slot))->at != LANE_OUT)
 		lane_remove(node_lane(g, node->parent, slot), &g->home, n);
 }
 
@@ -146,7 +149,7 @@ static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
 {
 	if (!lane)
 		return;
-	if (lane->own.at != LANE_NIL)
+	if (lane->own.at != LANE_OUT)
 		lane_remove(node_lane(g, g->nodes[n].parent, lane->slot), &g->home,
 			lane->number | LANE_OF_LANE);
 	tree_lane_put(g, lane);
@@ -466,9 +469,9 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		.parent = parent,
 		.per_weight = 1,
 		.priority = NODE_NO_PRIORITY,
-		.entry_priority.at = LANE_NIL,
-		.entry_reserved.at = LANE_NIL,
-		.entry_rest.at = LANE_NIL,
+		.entry_priority.at = LANE_OUT,
+		.entry_reserved.at = LANE_OUT,
+		.entry_rest.at = LANE_OUT,
 		.timer.tick = -1,
 		.limits.b = node->own};
 	if (g->deadline)

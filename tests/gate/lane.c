@@ -35,7 +35,7 @@ static void start(struct model *m, unsigned n, double step, bool keyed)
 	m->n = n;
 	m->step = step;
 	for (unsigned i = 0; i < ENTRIES; i++)
-		m->e[i].entry.at = LANE_NIL;
+		m->e[i].entry.at = LANE_OUT;
 	m->fitted = n;
 	CHECK_INT(lane_fit(&m->l, &m->h, n, step), 0);
 	CHECK((m->l.buckets != NULL) == (n > LANE_HEAP_MAX && !keyed));
@@ -46,7 +46,7 @@ static void insert(struct model *m, uint32_t e, double tag)
 	m->e[e].entry.tag = tag;
 	lane_insert(&m->l, &m->h, e);
 	m->inside[e] = true;
-	CHECK(m->e[e].entry.at != LANE_NIL);
+	CHECK(m->e[e].entry.at != LANE_OUT);
 	law_operations++;
 }
 
@@ -80,7 +80,7 @@ static uint32_t check_first(struct model *m)
 static void pop(struct model *m, uint32_t e)
 {
 	lane_pop(&m->l, &m->h, e);
-	CHECK_INT(m->e[e].entry.at, LANE_NIL);
+	CHECK_INT(m->e[e].entry.at, LANE_OUT);
 	m->inside[e] = false;
 	m->now = fmax(m->now, m->e[e].entry.tag);
 	law_operations++;
@@ -90,7 +90,7 @@ static void pop(struct model *m, uint32_t e)
 static void take_out(struct model *m, uint32_t e)
 {
 	lane_remove(&m->l, &m->h, e);
-	CHECK_INT(m->e[e].entry.at, LANE_NIL);
+	CHECK_INT(m->e[e].entry.at, LANE_OUT);
 	m->inside[e] = false;
 	law_operations++;
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * marks: a set of small integers, of which the next one is found at once.
+ *
+ * METHOD  A bit each; a bit for every word of those that is not 0; and a word for all of these. O(1).
+ */
+#ifndef WEIR_GATE_MARKS_H
+#define WEIR_GATE_MARKS_H
+
+#include "gate/pool.h"
+#include <stdint.h>
+
+#define MARKS_MOST 131072 /* numbers are less */
+#define MARKS_NONE UINT32_MAX
+
+struct marks {
+	uint64_t *bits;                       /* the owner's memory, zero at first; */
+	uint64_t words[MARKS_MOST / 64 / 64]; /* which words of bits are not 0; */
+	uint64_t top;                         /* which words of words; 0: the set is empty */
+};
+
+POOL_HOT void marks_add(struct marks *m, uint32_t s)
+{
+	uint64_t *word = &m->bits[s / 64], had = *word;
+
+	*word = had | UINT64_C(1) << (s % 64);
+	if (had)
+		return;
+	m->words[s / 4096] |= UINT64_C(1) << (s / 64 % 64);
+	m->top |= UINT64_C(1) << (s / 4096);
+}
+
+static inline void marks_remove(struct marks *m, uint32_t s)
+{
+	m->bits[s / 64] &= ~(UINT64_C(1) << (s % 64));
+	if (m->bits[s / 64])
+		return;
+	m->words[s / 4096] &= ~(UINT64_C(1) << (s / 64 % 64));
+	if (!m->words[s / 4096])
+		m->top &= ~(UINT64_C(1) << (s / 4096));
+}
+
+/* The first from `from` on; MARKS_NONE. */
+static inline uint32_t marks_from(const struct marks *m, uint32_t from)
+{
+	uint32_t word = from / 64, high = from / 4096;
+	uint64_t bits = m->bits[word] & (~UINT64_C(0) << (from % 64));
+
+	if (bits)
+		return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	/* Shifted twice: 64 at once would be undefined. */
+	bits = m->words[high] & (~UINT64_C(0) << (word % 64) << 1);
+	if (!bits) {
+		bits = m->top & (~UINT64_C(0) << high << 1);
+		if (!bits)
+			return MARKS_NONE;
+		high = (uint32_t)__builtin_ctzll(bits);
+		bits = m->words[high];
+	}
+	word = high * 64 + (uint32_t)__builtin_ctzll(bits);
+	return word * 64 + (uint32_t)__builtin_ctzll(m->bits[word]);
+}
+
+#endif
