@@ -8,8 +8,9 @@
  *         word: the blocks where they meet need not be full. (Those of numbers that mostly have
  *         one or none are chain.h.)
  * LAW     n words in q queues that are not empty take at most n/CELLS_BLOCK + 2q blocks, and at most n;
- *         every two that were joined, 2 more until what was the first is gone. Room for that many, and one more for a word that goes from one queue to another, is made
- *         beforehand: putting in cannot fail.
+ *         every two that were joined, 2 more until what was the first is gone. Room for that many, and
+ *         one more for a word that goes from one queue to another, is made beforehand: putting in
+ *         cannot fail.
  */
 #ifndef WEIR_GATE_CELLS_H
 #define WEIR_GATE_CELLS_H
