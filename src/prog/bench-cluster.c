@@ -9,7 +9,8 @@
  *         period. Beside it the most that there can be to say: all buckets want something else at every
  *         report, and are in it. "Communicating" is all the processor time that the controller
  *         has a period, placing of tokens included, and that one of the servers has for its messages (all of
- *         this process, but for looking at what would be the gates, over eight): nothing waits for it. (The paper's 9 ms of a period of 1 s are its "communication"; it does not say more.)
+ *         this process, but for looking at what would be the gates, over eight): nothing waits for it.
+ *         (The paper's 9 ms of a period of 1 s are its "communication"; it does not say more.)
  *         The way of a report is how long it takes from its sending until a grant that answers it was
  *         taken.
  */
