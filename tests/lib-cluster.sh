@@ -81,6 +81,16 @@ await()
 	done
 }
 
+# cluster_start N [CONTROLLERS]: all of it, from the key on, until the controller grants
+cluster_start()
+{
+	cluster_key key
+	cluster_files "$@"
+	control c control.yaml
+	cluster_up "$1"
+	await c 'd["state"]' granting
+}
+
 # cluster_watch N SECONDS: what the servers count to each period, in the background; ./ledgers says what came of it
 cluster_watch()
 {

@@ -5,11 +5,7 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
-cluster_key key
-cluster_files 3
-control c control.yaml
-cluster_up 3
-await c 'd["state"]' granting
+cluster_start 3
 
 # woken: how often s3 was, in all its threads
 woken()

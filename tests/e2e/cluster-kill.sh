@@ -5,11 +5,7 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
-cluster_key key
-cluster_files 3
-control c control.yaml
-cluster_up 3
-await c 'd["state"]' granting
+cluster_start 3
 
 # From 2.5 s to 5 s of eight there is no controller: within the four periods for which entitlements hold.
 round_of()

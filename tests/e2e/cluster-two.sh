@@ -5,11 +5,7 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
-cluster_key key
-cluster_files 2 "\"unix:$PWD/c.sock\", \"unix:$PWD/c2.sock\""
-control c control.yaml
-cluster_up 2
-await c 'd["state"]' granting
+cluster_start 2 "\"unix:$PWD/c.sock\", \"unix:$PWD/c2.sock\""
 
 cluster_watch 2 6
 cluster_load 2 6 &
