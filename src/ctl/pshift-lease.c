@@ -211,12 +211,12 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->next = next;
 	} else if (g->period > s->period) {
 		s->granted = g->period; /* what it holds is as the controller thinks */
-		if (g->period == s->period + 1 && s->by == g->generation)
+		if (g->period == s->period + 1 && s->by == m->instance)
 			end = most(end, s->end + pshift_shorter(g->length));
 		begin(s, g->period);
 		s->end = end;
 		s->next = next;
-	} else if (s->by != g->generation) { /* another controller's periods */
+	} else if (s->by != m->instance) { /* another controller's periods */
 		s->end = end;
 		s->next = next;
 	} else { /* both are bounds of one moment: the better of two */
@@ -224,7 +224,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->next = least(s->next, next);
 	}
 	s->granted = g->period;
-	s->by = g->generation;
+	s->by = m->instance;
 	s->acknowledge = true;
 	s->state = LEASE_LEASED;
 	s->accepted = m->sequence;

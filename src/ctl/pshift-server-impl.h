@@ -64,7 +64,7 @@ struct pshift_server {
 	uint64_t generation, controller, accepted, asked; /* whom it follows */
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
-	uint64_t by;                /* generation that told it the period */
+	uint64_t by;                /* instance of the controller that told it the period */
 	weir_time end, next;        /* of the period: no more tokens; the next one begins */
 	weir_time length, interval; /* as told */
 	uint64_t hold, gap;
