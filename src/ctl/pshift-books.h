@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-books: what a server may use of a limit at most, as far as its controller can know.
+ * pshift-books: what a server may use of a limit at most, and has of it at least, as far as its controller
+ * can know.
  *
  * LAW     A line is one number that one server was told. Told more, it may have that at once; told
  *         less, it may have what it had until it acknowledges. So a line holds what was told last, and
- *         the most that it may be: what was told and not acknowledged since, and what was acknowledged.
+ *         the most and the least that it may be: of what was acknowledged, and what was told since.
  *         A line is raised only by what the limit leaves over the sum of all lines' most: then the
- *         servers together never have more than the limit, whatever becomes of the messages.
- * EXAMPLE limit 10; a: told 6, b: told 4. To shift 3: a is told 3, most 6; b may have 4 + (10 − 10) = 4.
- *         a acknowledges: most 3. b may have 4 + (10 − 7) = 7.
+ *         servers together never have more than the limit, whatever becomes of the messages. And it is
+ *         lowered only by what the sum of all lines' least has over what is to be kept: then they never
+ *         have less than that, whoever dies while a part of the limit is under way from one to another.
+ * EXAMPLE limit 10, of which 5 are to be kept; a: told 6, b: told 4. To shift 6: a is told 1, least 1 and most
+ *         6, since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
+ *         4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
  */
 #ifndef WEIR_CTL_PSHIFT_BOOKS_H
 #define WEIR_CTL_PSHIFT_BOOKS_H
@@ -16,18 +20,28 @@
 #include <stdint.h>
 
 struct pshift_line {
-	int64_t told, most; /* tokens; told ≤ most */
-	uint64_t in;        /* sequence of the message that last told it */
+	int64_t told, most, least; /* tokens; least, told ≤ most */
+	uint64_t in;               /* sequence of the message that last told it */
 };
 
-/* How much it may be told when `want` is wanted: what the others leave of the limit. `own` is what the
- * books have for it; `free` what the limit leaves over all, which is negative where a server that was not
- * heard may have come to more: then the others must have less. */
-static inline int64_t pshift_books_may(int64_t own, int64_t want, int64_t free)
+/* How much it may be told when `want` is wanted: raised no further than what the others leave of the limit.
+ * `own` is what the books have for it, and `free` what the limit leaves over all, negative if they have more. */
+static inline int64_t pshift_books_may(
+	const struct pshift_line *l, int64_t own, int64_t want, int64_t free)
 {
-	int64_t may = own + free;
+	int64_t may = own + free > l->told ? own + free : l->told;
 
-	return want < may ? want : may > 0 ? may : 0;
+	return want < may ? want : may;
+}
+
+/* What is wanted of a line, if all together may be lowered by `over`: no less than that leaves. */
+static inline int64_t pshift_books_lower(const struct pshift_line *l, int64_t want, int64_t over)
+{
+	int64_t least = l->least - (over > 0 ? over : 0);
+
+	if (least > l->told)
+		least = l->told;
+	return want > least ? want : least;
 }
 
 /* It is told this, in message `in`. Returns by how much its most grew. */
@@ -37,6 +51,8 @@ static inline int64_t pshift_books_tell(struct pshift_line *l, int64_t value, ui
 
 	l->told = value;
 	l->most += grew;
+	if (value < l->least)
+		l->least = value;
 	l->in = in;
 	return grew;
 }
@@ -45,16 +61,18 @@ static inline int64_t pshift_books_tell(struct pshift_line *l, int64_t value, ui
 static inline void pshift_books_accept(struct pshift_line *l, uint64_t accepted, int64_t used)
 {
 	if (l->in <= accepted)
-		l->most = l->told > used ? l->told : used;
+		l->most = l->least = l->told > used ? l->told : used;
 }
 
 /* The server says itself that it holds `has`; what it was told behind `accepted` is under way. */
 static inline void pshift_books_holds(struct pshift_line *l, uint64_t accepted, int64_t has)
 {
 	if (l->in <= accepted)
-		l->told = l->most = has;
+		l->told = l->most = l->least = has;
 	else if (has > l->most)
 		l->most = has;
+	else if (has < l->least)
+		l->least = has;
 }
 
 #endif

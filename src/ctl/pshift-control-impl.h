@@ -29,8 +29,9 @@ struct pshift_entry { /* one bucket at one server; tokens */
 struct pshift_member { /* a server */
 	char name[PEER_NAME_MAX + 1];
 	uint64_t instance;
-	bool full; /* it has said what it holds, and follows this controller */
-	bool due;  /* something is to be told */
+	bool full;  /* it has said what it holds, and follows this controller */
+	bool due;   /* something is to be told */
+	bool apart; /* it may have come to its static part: pshift.h, SAFETY */
 	enum lease_state state;
 	uint64_t asked; /* the last LEASE_ASK that was answered */
 	uint64_t heard; /* sequence of the last report, … */
@@ -40,7 +41,8 @@ struct pshift_member { /* a server */
 	weir_time echo, echo_at;
 	uint64_t accepted, sequence; /* of grants: taken; sent last */
 	uint64_t granted;            /* a_j as far as known; 0: never */
-	uint64_t told;               /* the last period in which it was sent a grant */
+	uint64_t told;               /* the last period in which it was sent a grant, … */
+	uint64_t until;              /* … and until which that is held */
 	uint64_t since;              /* the period in which it came to follow */
 	weir_time told_at, asked_at;
 	uint64_t settled; /* grants up to that one need not be sent again */
@@ -68,6 +70,8 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t period;
 	uint64_t since;            /* the period in which it took over */
 	uint64_t frozen;           /* nothing is raised before this one */
+	uint64_t hold;             /* of grants: periods */
+	uint64_t reach;            /* the last period for which anybody may hold what it has */
 	weir_time end;             /* of the period */
 	weir_time interval, round; /* when the last one was */
 	weir_time news;            /* since when: */
@@ -113,16 +117,37 @@ enum peer_verdict pshift_hear(
 /* Used of this period by now, as far as can be told. */
 int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
 
-/* pshift-tell.c. What the server may have of the limit in a period `k` without being told, at most. */
-int64_t pshift_tell_entitled(
-	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k);
-/* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
-int64_t pshift_tell_free(const struct pshift_control *c, size_t bucket, bool entitled);
-void pshift_tell_bucket(
-	struct pshift_control *c, size_t bucket); /* what is wanted, as far as may be */
-int pshift_tell_servers(struct pshift_control *c, weir_time now); /* sends what is due */
+/* Where periods are counted without a controller, or by two, one may be a period ahead of another: hence one
+ * less than in pshift.h. */
+#define PSHIFT_APART (PSHIFT_HOLD + PSHIFT_GAP - 1)
+
+/* In this period, without having been told. */
+static inline bool pshift_may_be_static(
+	const struct pshift_control *c, const struct pshift_member *s)
+{
+	return !s->granted || c->period > s->granted + PSHIFT_APART;
+}
+
+/* pshift-limits.c. For how long grants may be held, and who counts with its static part: from then on until
+ * the next call, which each period needs before anything is told. */
+void pshift_limits_reach(struct pshift_control *c);
+/* What the server may have of the limit without being told, at most: in the periods that follow, and (begins)
+ * in the one that has begun. */
+int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);
+int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e);
+/* What is wanted of its limit, as far as may be. */
+void pshift_limits_tell(struct pshift_control *c, size_t bucket);
+
+/* pshift-tell.c. What is wanted of a bucket, as far as may be; and what is due of all, sent. */
+void pshift_tell_bucket(struct pshift_control *c, size_t bucket);
+int pshift_tell_servers(struct pshift_control *c, weir_time now);
 /* Is it heard, and does it follow? Entries of others are left as they are. */
 bool pshift_tell_live(const struct pshift_control *c, size_t server);
+/* A part in 64 is not worth a message, nor is a single token, by which parts are rounded; unless there are
+ * so few that it counts. */
+bool pshift_tell_differs(int64_t a, int64_t b);
+/* Some of what it was told is now different: its server's next message says it. */
+void pshift_tell_soon(struct pshift_control *c, struct pshift_entry *e);
 
 /* pshift-round.c: places tokens, sets what is wanted, tells. 0 or -ENOMEM. */
 int pshift_round(struct pshift_control *c, weir_time now);

@@ -149,6 +149,7 @@ static void turn(struct pshift_control *c)
 	open_round(c, c->end);
 	c->period++;
 	c->end += c->config.length;
+	pshift_limits_reach(c);
 	for (size_t i = 0; i < c->n_buckets; i++) {
 		c->buckets[i].lost = c->buckets[i].lost_next;
 		c->buckets[i].lost_next = 0;
@@ -159,7 +160,7 @@ static void turn(struct pshift_control *c)
 		e->claim = e->reserved;
 		e->cap = e->limit;
 		if (pshift_has_limit(&c->buckets[e->bucket]))
-			e->cap.most = pshift_tell_entitled(c, e, c->period);
+			e->cap.most = pshift_limits_begins(c, e);
 	}
 }
 
@@ -215,6 +216,7 @@ static void start(struct pshift_control *c, weir_time now)
 		c->end = now + c->config.length;
 	}
 	c->since = c->period;
+	pshift_limits_reach(c);
 	c->round = now - c->interval;
 	c->changed = true;
 	/* What the one before a BLIND server used of this period, or, being ahead, of the next, nobody
@@ -226,7 +228,7 @@ static void start(struct pshift_control *c, weir_time now)
 	 * that it has heard nothing since, which would else confirm its cap of then. */
 	for (size_t i = 0; i < c->n_entries; i++) {
 		struct pshift_entry *e = &c->entries[i];
-		int64_t entitled = pshift_tell_entitled(c, e, c->period), had = e->cap.most;
+		int64_t entitled = pshift_limits_begins(c, e), had = e->cap.most;
 
 		if (e->cap_of == c->period || c->servers[e->server].state == LEASE_BLIND)
 			continue;

@@ -49,8 +49,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 			c->buckets[e->bucket].lost += e->cap.most;
 			/* At a takeover servers may be a little ahead, in the next period. */
 			if (c->period <= c->since)
-				c->buckets[e->bucket].lost_next +=
-					pshift_tell_entitled(c, e, c->period + 1);
+				c->buckets[e->bucket].lost_next += pshift_limits_entitled(c, e);
 		}
 		e->cap = e->limit = (struct pshift_line){0};
 		e->claim = e->reserved = e->used = e->queue = e->arriving = e->serving = 0;
@@ -136,9 +135,13 @@ static void hear_accepted(
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
 
-		if (period == c->period)
+		if (period == c->period) {
 			pshift_books_accept(
 				&e->cap, s->accepted, e->period == period ? e->used : 0);
+			/* What it was told last is not what it has now. */
+			if (pshift_may_be_static(c, s) && e->cap.most < e->static_part)
+				e->cap.most = e->static_part;
+		}
 		pshift_books_accept(&e->limit, s->accepted, 0);
 	}
 }
@@ -183,6 +186,13 @@ static bool is_new(struct pshift_control *c, struct pshift_member *s, const stru
 	return true;
 }
 
+/* News: a round is due. */
+static void look_again(struct pshift_control *c, weir_time now)
+{
+	c->news = c->changed ? c->news : now;
+	c->changed = true;
+}
+
 static void hear(struct pshift_control *c, weir_time now, struct pshift_member *s,
 	const struct lease_message *m)
 {
@@ -195,8 +205,7 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 	/* What comes so soon after a round answers it: no measurement, and no news. */
 	if ((s->capacity != (int64_t)m->report.capacity || m->n) &&
 		(m->report.full || now - c->round >= c->interval / 4)) {
-		c->news = c->changed ? c->news : now;
-		c->changed = true;
+		look_again(c, now);
 		c->reporting -= s->awaited;
 		s->awaited = false;
 	}
@@ -225,10 +234,16 @@ enum peer_verdict pshift_hear(
 		return PEER_TAKEN;
 	}
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
-	if (m->report.granted > s->granted)
+	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
-	if (s->granted > s->told)
+		if (c->hold < PSHIFT_HOLD) /* perhaps for its sake */
+			look_again(c, now);
+	}
+	if (s->granted > s->told) { /* by another controller */
 		s->told = s->granted;
+		c->reach =
+			s->granted + PSHIFT_HOLD > c->reach ? s->granted + PSHIFT_HOLD : c->reach;
+	}
 	hear_period(c, now, &m->report);
 	if (hear_entries(c, now, at, m))
 		return PEER_CROWD;

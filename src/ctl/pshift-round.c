@@ -121,7 +121,7 @@ static int64_t elsewhere(const struct pshift_control *c, size_t bucket, bool who
 		const struct pshift_entry *e = &c->entries[c->place[p]];
 
 		if (!pshift_tell_live(c, e->server))
-			held += whole ? pshift_tell_entitled(c, e, c->period + 1) : e->cap.most;
+			held += whole ? pshift_limits_entitled(c, e) : e->cap.most;
 	}
 	if (b->parts > b->seen)
 		held += (int64_t)(b->parts - b->seen) * pshift_static_part(b);
@@ -382,6 +382,7 @@ int pshift_round(struct pshift_control *c, weir_time now)
 	bool warm = c->rounds && !c->stale_order;
 	int r = 0;
 
+	pshift_limits_reach(c);
 	if (c->stale_order || !c->first) {
 		r = order(c);
 		if (r == 0)

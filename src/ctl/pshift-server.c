@@ -210,7 +210,8 @@ enum peer_verdict pshift_server_receive(
 void pshift_server_status(const struct pshift_server *s, struct pshift_server_status *ret)
 {
 	*ret = (struct pshift_server_status){s->state, s->period, s->granted, s->generation,
-		s->interval, s->reports, s->entries, s->taken, s->refused};
+		s->granted ? s->granted + s->hold : 0, s->interval, s->reports, s->entries,
+		s->taken, s->refused};
 }
 
 void pshift_server_tokens(

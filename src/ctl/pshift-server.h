@@ -81,6 +81,7 @@ enum peer_verdict pshift_server_receive(
 struct pshift_server_status {
 	enum lease_state state;
 	uint64_t period, granted, generation;
+	uint64_t until; /* the last period for which it holds what it was told */
 	weir_time interval;
 	uint64_t reports, entries, taken, refused; /* messages out, entries in them; grants in */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-tell: from what is wanted to what servers are told: as much as the books let, and no more than
- * is different. The safety argument in pshift.h is about this file.
+ * pshift-tell: from what is wanted to what servers are told, no more than is different, and when. Limits are
+ * pshift-limits.c's.
  */
 #include "ctl/pshift-control-impl.h"
 #include <errno.h>
@@ -24,44 +24,21 @@ bool pshift_tell_live(const struct pshift_control *c, size_t server)
 	return s->full && c->period <= since + PSHIFT_HOLD;
 }
 
-int64_t pshift_tell_entitled(
-	const struct pshift_control *c, const struct pshift_entry *e, uint64_t k)
-{
-	const struct pshift_member *s = &c->servers[e->server];
-	uint64_t last = s->told > s->granted ? s->told : s->granted;
-
-	/* Who is heard has its grant renewed, and with it what it holds. */
-	if ((!last || k > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
-		return e->static_part;
-	if (k > s->granted + PSHIFT_GAP)
-		return greater(e->limit.most, e->static_part);
-	return e->limit.most;
-}
-
-int64_t pshift_tell_free(const struct pshift_control *c, size_t bucket, bool entitled)
-{
-	const struct pshift_share *b = &c->buckets[bucket];
-	int64_t free = b->limit - (entitled ? b->lost_next : b->lost);
-
-	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
-		const struct pshift_entry *e = &c->entries[c->place[p]];
-
-		free -= entitled ? pshift_tell_entitled(c, e, c->period + 1) : e->cap.most;
-	}
-	if (b->parts > b->seen)
-		free -= (int64_t)(b->parts - b->seen) * pshift_static_part(b);
-	return free;
-}
-
-/* A part in 64 is not worth a message, nor is a single token, by which parts are rounded; unless there are
- * so few that it counts. */
 #define FEW 16
 
-static bool differs(int64_t a, int64_t b)
+bool pshift_tell_differs(int64_t a, int64_t b)
 {
 	int64_t more = greater(a, b), by = llabs(a - b);
 
 	return by > more / 64 && (by > 1 || more < FEW);
+}
+
+void pshift_tell_soon(struct pshift_control *c, struct pshift_entry *e)
+{
+	struct pshift_member *s = &c->servers[e->server];
+
+	e->in = s->sequence + 1;
+	s->due = true;
 }
 
 /* R-tokens: too many for a while do little harm, but what is missing is missing, if it is more than `slack`
@@ -70,7 +47,7 @@ static bool short_of(int64_t want, int64_t has, bool slack)
 {
 	want = greater(want, 0);
 	has = greater(has, 0);
-	return want > has ? !slack : differs(want, has);
+	return want > has ? !slack : pshift_tell_differs(want, has);
 }
 
 struct lack { /* of a bucket at all servers: R-tokens of the rest of this period, and of a whole one */
@@ -93,49 +70,6 @@ static struct lack lack_of(const struct pshift_control *c, size_t bucket)
 	return lack;
 }
 
-static void is_told(struct pshift_control *c, struct pshift_entry *e)
-{
-	struct pshift_member *s = &c->servers[e->server];
-
-	e->in = s->sequence + 1;
-	s->due = true;
-}
-
-/* Told what may be; true: which is less than what is wanted, so that it waits. */
-static bool tell_line(struct pshift_control *c, struct pshift_entry *e, struct pshift_line *l,
-	int64_t want, int64_t *free, bool entitled)
-{
-	int64_t before = entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most;
-	int64_t may = pshift_books_may(before, want, *free);
-
-	if (c->period < c->frozen && may > l->told)
-		may = l->told;
-	if (!differs(may, l->told))
-		return may < want && differs(may, want);
-	pshift_books_tell(l, may, c->servers[e->server].sequence + 1);
-	*free -= (entitled ? pshift_tell_entitled(c, e, c->period + 1) : l->most) - before;
-	is_told(c, e);
-	return may < want && differs(may, want);
-}
-
-static void tell_limits(struct pshift_control *c, size_t bucket)
-{
-	struct pshift_share *b = &c->buckets[bucket];
-	int64_t free[2] = {pshift_tell_free(c, bucket, false), pshift_tell_free(c, bucket, true)};
-	bool waits = false;
-
-	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
-		struct pshift_entry *e = &c->entries[c->place[p]];
-
-		if (!pshift_tell_live(c, e->server))
-			continue;
-		waits |= tell_line(c, e, &e->cap, e->want_cap, &free[0], false);
-		waits |= tell_line(c, e, &e->limit, e->want_limit, &free[1], true);
-	}
-	c->waiting += (size_t)waits - (size_t)b->waiting;
-	b->waiting = waits;
-}
-
 void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 {
 	struct lack lack = lack_of(c, bucket);
@@ -148,21 +82,21 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 		if (!pshift_tell_live(c, e->server))
 			continue;
 		if (e->dirty)
-			is_told(c, e);
+			pshift_tell_soon(c, e);
 		/* What is left of it counts: a claim that is used up is as good as any other. */
 		if (short_of(e->want_claim - used, e->claim - used, lack.now <= slack) ||
 			e->dirty) {
 			e->claim = e->want_claim;
-			is_told(c, e);
+			pshift_tell_soon(c, e);
 		}
 		if (short_of(e->want_reserved, e->reserved, lack.whole <= slack) || e->dirty) {
 			e->reserved = e->want_reserved;
-			is_told(c, e);
+			pshift_tell_soon(c, e);
 		}
 		e->dirty = false;
 	}
 	if (pshift_has_limit(&c->buckets[bucket]))
-		tell_limits(c, bucket);
+		pshift_limits_tell(c, bucket);
 }
 
 /* ---- messages */
@@ -205,13 +139,16 @@ static int tell(struct pshift_control *c, size_t server, weir_time now)
 		.period = c->period,
 		.length = c->config.length,
 		.interval = c->interval,
-		.hold = PSHIFT_HOLD,
-		.gap = PSHIFT_GAP};
+		.hold = c->hold,
+		.gap = PSHIFT_HOLD + PSHIFT_GAP - c->hold};
 	m->n = collect(c, s);
 	m->sequence = ++s->sequence;
 	s->due = false;
 	s->told = c->period;
 	s->told_at = now;
+	s->until = c->period + c->hold;
+	if (s->until > c->reach)
+		c->reach = s->until;
 	c->grants++;
 	c->tokens += m->n;
 	c->config.send(c->config.arg, server, m);
@@ -239,7 +176,7 @@ static weir_time due_at(const struct pshift_control *c, const struct pshift_memb
 		return due; /* its own time then is too far back to count from */
 	if (s->told < c->period)
 		return c->turned ? due : c->now;
-	if (s->due)
+	if (s->due || s->until < c->period + c->hold)
 		due = s->told_at + c->interval / 8;
 	else if (s->granted < c->period)
 		due = s->told_at + c->config.length / RENEW;
@@ -257,7 +194,8 @@ static int tell_one(struct pshift_control *c, size_t server, weir_time now)
 		c->ask = now;
 		return 0;
 	}
-	if (s->told < c->period || s->due || s->granted < c->period || unanswered(c, s))
+	if (s->told < c->period || s->until < c->period + c->hold || s->due ||
+		s->granted < c->period || unanswered(c, s))
 		return tell(c, server, now);
 	s->settled = s->sequence;
 	return 0;

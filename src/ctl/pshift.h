@@ -33,9 +33,10 @@
  *         (which it was after it was sent: so no earlier). Tokens are spent until the first, and those of
  *         the next period from the second on. So what a server counts to period k happens in the
  *         controller's period k.
- *         Without the controller a server counts periods on. With a the period of the last grant it took:
+ *         Without the controller a server counts periods on. With a the period of the last grant it took,
+ *         and h ≤ hold how long that grant is to be held:
  *           k ≤ a + 1              LEASED
- *           k ≤ a + hold           HELD: it goes on within its entitlements; what its buckets leave of
+ *           k ≤ a + h              HELD: it goes on within its entitlements; what its buckets leave of
  *                                  their claims AdapTBF lends to others, entitlements being the weights
  *           k ≤ a + hold + gap     HELD, and no cap is above the static part
  *           later                  STATIC: static parts, paced so that no span of a period's
@@ -48,23 +49,27 @@
  * SAFETY  (1) In each period Σ over servers of what is counted to it ≤ the bucket's limit, whatever
  *         messages are lost, late, doubled or out of order, and whoever restarts. The controller's books
  *         hold for each server the most it may have been told (what is told and not yet acknowledged, and
- *         what is acknowledged), of this period and of entitlements; whoever has not acknowledged a grant
- *         for more than `gap` periods counts with its static part at least. It raises a cap only by what
- *         the books have left. That suffices:
+ *         what is acknowledged), e_j, of this period and of entitlements. Let r be the last period until
+ *         which any grant that was sent is held, and a_j the last that j acknowledged: if a_j + hold + gap ≤ r
+ *         then j may come to its static part s_j while others hold what they have (it may be a period ahead
+ *         of them, where nobody or two count), and counts with max(e_j, s_j). Where j is heard, as all are
+ *         after a takeover, new grants are rather held for a shorter time, so that r is before that. The
+ *         controller raises a cap only by what the books have left. That suffices:
  *         In a period. Caps only grow by a grant; at the last one sent, books ≤ limit.
- *         Across periods without grants. Let C be the server whose last grant was sent last, in period
- *         a*. Then the books held: for j with a_j ≥ a* − gap its entitlement e_j, else max(e_j, s_j), in
- *         sum ≤ limit. In a period k ≤ a* + hold: j of the first sort has k ≤ a_j + gap + hold, so it has
- *         e_j or min(e_j, s_j); j of the second at most max(e_j, s_j): the sum is ≤ the books. If
- *         k > a* + hold, everybody is past its own hold and has at most s_j, and Σ s_j ≤ limit.
+ *         Across periods without grants. In a period k ≤ r: a j with a_j + hold + gap > r has e_j or
+ *         min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books. If k > r, everybody is past
+ *         what it holds and has at most s_j, and Σ s_j ≤ limit.
  *         A controller that starts waits until every server has told it what it holds, and follows
  *         it and nobody else from then on, or until hold + gap + 1 periods have passed. A server that
  *         starts is BLIND; what its predecessor may have used counts as used until the period ends.
  *         One service may be counted to two periods (a look that comes late), never to none.
  *         (2) Periods are as long as they should be; at a takeover one may be off by a message's round trip.
  *         (3) A bucket whose demand did not move keeps its reservation: its entitlements stay where
- *         they are, first claim included, for `hold` periods without a controller; R-tokens need no
- *         agreement, since to give too many of them passes no limit.
+ *         they are, first claim included, for `hold` periods without a controller. It may die at any moment:
+ *         of a limit no more is on its way from server to server, given up here and not yet acknowledged
+ *         there, than what is beyond the reservation (pshift-books.h; where all is reserved a part in 32, and
+ *         4). R-tokens need no agreement, since to give too many of them passes no limit: they are told to
+ *         both at once, and are missing if only who has less is reached and the controller then dies.
  *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); one controller
  *         at a time for most of the time: of two the one with the higher generation is followed, and the
  *         other stands down when it hears of it.

@@ -29,7 +29,10 @@ struct lone {
 		weir_time since, longest; /* the head waits since; the longest that one waited */
 	} gates[LONE_BUCKETS];
 	uint64_t generation, grants; /* of the controller */
-	struct lease_message said;   /* the last report, with its entries */
+	uint64_t instance,
+		hold;   /* beyond 100 and its generation; how long a grant is held, periods */
+	weir_time late; /* its periods end by so much later */
+	struct lease_message said; /* the last report, with its entries */
 	struct lease_demand demands[LONE_BUCKETS];
 	uint64_t reports;
 };
@@ -67,7 +70,7 @@ static inline void lone_begin(struct lone *x, double capacity, bool fresh)
 		.send = lone_said,
 		.arg = x};
 
-	*x = (struct lone){.capacity = capacity, .generation = 1};
+	*x = (struct lone){.capacity = capacity, .generation = 1, .hold = PSHIFT_HOLD};
 	CHECK(pshift_server_new(&c, &x->server) == 0);
 }
 
@@ -112,7 +115,7 @@ static inline uint64_t lone_period(const struct lone *x)
 static inline void lone_ask(struct lone *x)
 {
 	struct lease_message m = {.kind = LEASE_ASK,
-		.instance = 100 + x->generation,
+		.instance = 100 + x->generation + x->instance,
 		.sequence = 1,
 		.grant = {.generation = x->generation}};
 
@@ -124,10 +127,10 @@ static inline void lone_ask(struct lone *x)
 /* Of the period that is now, by true time. */
 static inline enum peer_verdict lone_grant(struct lone *x, struct lease_tokens *tokens, size_t n)
 {
-	weir_time end = (weir_time)lone_period(x) * LONE_LENGTH;
+	weir_time end = (weir_time)lone_period(x) * LONE_LENGTH + x->late;
 	enum peer_verdict v;
 	struct lease_message m = {.kind = LEASE_GRANT,
-		.instance = 100 + x->generation,
+		.instance = 100 + x->generation + x->instance,
 		.sequence = ++x->grants + 1,
 		.n = n,
 		.tokens = tokens,
@@ -139,8 +142,8 @@ static inline enum peer_verdict lone_grant(struct lone *x, struct lease_tokens *
 			.period = lone_period(x),
 			.length = LONE_LENGTH,
 			.interval = LONE_LENGTH / 5,
-			.hold = PSHIFT_HOLD,
-			.gap = PSHIFT_GAP}};
+			.hold = x->hold,
+			.gap = PSHIFT_HOLD + PSHIFT_GAP - x->hold}};
 
 	lone_look(x);
 	v = pshift_server_receive(x->server, x->now, &m);

@@ -42,13 +42,19 @@ static void ends_on_time(void)
 }
 
 /* By period: leased, held, held within the static part, static; and never above what that allows. */
-static void states(void)
+static void states_if_held_for(uint64_t hold)
 {
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct pshift_server_status s;
 	struct lone x;
 
 	begin(&x);
+	x.hold = hold;
+	CHECK(lone_grant(&x, &t, 1) == PEER_TAKEN);
+	pshift_server_status(x.server, &s);
+	CHECK_INT(s.until, 2 + hold);
 	for (uint64_t k = 2; k <= 2 + PSHIFT_HOLD + PSHIFT_GAP + 2; k++) {
-		bool late = k > 2 + PSHIFT_HOLD;
+		bool late = k > 2 + hold;
 
 		lone_mark(&x);
 		lone_run(&x, LONE_LENGTH / 2);
@@ -59,6 +65,34 @@ static void states(void)
 		CHECK(lone_since(&x, 0) <= (late ? 60 : LIMIT));
 		CHECK(lone_since(&x, 0) >= (late ? 50 : LIMIT * 9 / 10));
 	}
+	lone_end(&x);
+}
+
+static void states(void)
+{
+	states_if_held_for(PSHIFT_HOLD);
+	states_if_held_for(2);
+}
+
+/* Two controllers may have the same generation; their periods are not the same for that. */
+static void another_of_the_same_generation(void)
+{
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct pshift_server_status s;
+	struct lone x;
+
+	begin(&x);
+	lone_run(&x, LONE_LENGTH / 2);
+	x.instance = 1;
+	x.late = LONE_LENGTH / 4;
+	lone_ask(&x);
+	CHECK(lone_grant(&x, &t, 1) == PEER_TAKEN);
+	lone_run(&x, LONE_LENGTH / 2 + LONE_LENGTH / 8);
+	pshift_server_status(x.server, &s);
+	CHECK_INT(s.period, 2);
+	lone_run(&x, LONE_LENGTH / 4);
+	pshift_server_status(x.server, &s);
+	CHECK_INT(s.period, 3);
 	lone_end(&x);
 }
 
@@ -132,6 +166,7 @@ int main(void)
 {
 	RUN(ends_on_time);
 	RUN(states);
+	RUN(another_of_the_same_generation);
 	RUN(returns);
 	RUN(first_waits_for_nothing);
 	RUN(claims_come_due);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-limits: what servers are told of a bucket's limit: as much of what is wanted as the books let. The
+ * safety argument in pshift.h is about this file.
+ *
+ * SYMBOLS  of a bucket, in tokens, over the servers that are heard: free, what may be raised: limit − Σ most;
+ *          over, what may be lowered: Σ least − what others do not have of the reservation; due, what must be,
+ *          since others may have come to more: Σ told − what of the limit they do not have.
+ */
+#include "ctl/pshift-control-impl.h"
+
+static int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When the last grant that it may have taken was sent. */
+static uint64_t last_told(const struct pshift_member *s)
+{
+	return s->told > s->granted ? s->told : s->granted;
+}
+
+void pshift_limits_reach(struct pshift_control *c)
+{
+	uint64_t reach = c->reach > c->period + 1 ? c->reach : c->period + 1;
+
+	c->hold = PSHIFT_HOLD;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+		bool heard = s->full && c->now - s->at < c->config.length;
+
+		s->apart = !s->granted || s->granted + PSHIFT_APART < c->period + PSHIFT_HOLD;
+		if (!s->apart || !heard || !s->granted || s->granted + PSHIFT_APART < reach)
+			continue;
+		s->apart = false;
+		if (s->granted + PSHIFT_APART < c->period + c->hold)
+			c->hold = s->granted + PSHIFT_APART - c->period;
+	}
+}
+
+int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t last = last_told(s);
+
+	/* Who is heard has its grant renewed, and with it what it holds. */
+	if ((!last || c->period >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+		return e->static_part;
+	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t last = last_told(s);
+
+	if ((!last || c->period > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+		return e->static_part;
+	return pshift_may_be_static(c, s) ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+/* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
+static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t free = b->limit - (entitled ? b->lost_next : b->lost);
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		free -= entitled ? pshift_limits_entitled(c, e) : e->cap.most;
+	}
+	if (b->parts > b->seen)
+		free -= (int64_t)(b->parts - b->seen) * pshift_static_part(b);
+	return free;
+}
+
+/* Of a bucket's limit, in this period or (entitled) in each that follows, at all servers together: what may be
+ * raised; what may be lowered; and what must be, since others than the live may have come to more. */
+struct room {
+	int64_t free, over, due;
+};
+
+/* So much may be on its way from server to server even where all is reserved: a part in 32, and twice what
+ * pshift_tell_differs, since what was given up and what may be had are both of it. */
+static int64_t on_its_way(const struct pshift_share *b)
+{
+	return b->limit / 32 + 4;
+}
+
+/* Of what a server has when it has taken all that it was told: the part that it has in any case. */
+static int64_t anyway(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
+{
+	return entitled && c->servers[e->server].apart ? e->static_part : 0;
+}
+
+static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	struct room room = {.free = free_of(c, bucket, entitled)};
+	int64_t least = 0, told = 0, most = 0, want = 0, keep = c->buckets[bucket].reservation;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		const struct pshift_line *l = entitled ? &e->limit : &e->cap;
+
+		if (!pshift_tell_live(c, e->server)) {
+			keep -= lesser(l->least, e->static_part);
+			continue;
+		}
+		least += l->least;
+		told += greater(greater(l->told, l->least), anyway(c, e, entitled));
+		most += entitled ? pshift_limits_entitled(c, e) : l->most;
+		want += entitled ? e->want_limit : e->want_cap;
+	}
+	/* Those that are heard keep what others do not have of the reservation, unless they want less. */
+	keep = lesser(keep, room.free + most - on_its_way(&c->buckets[bucket]));
+	room.over = least - lesser(want, keep);
+	room.due = greater(0, told - room.free - most);
+	return room;
+}
+
+static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t value,
+	struct room *room, bool entitled)
+{
+	struct pshift_line *l = entitled ? &e->limit : &e->cap;
+	int64_t part = anyway(c, e, entitled), told = greater(l->told, part), least = l->least;
+	int64_t before = entitled ? pshift_limits_entitled(c, e) : l->most;
+
+	pshift_books_tell(l, value, c->servers[e->server].sequence + 1);
+	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
+	room->over -= least - l->least;
+	room->due -= greater(0, told - greater(value, part));
+	pshift_tell_soon(c, e);
+}
+
+/* Told what may be; true: which is less than what is wanted, so that it waits. */
+static bool tell_wanted(
+	struct pshift_control *c, struct pshift_entry *e, struct room *room, bool entitled)
+{
+	const struct pshift_line *l = entitled ? &e->limit : &e->cap;
+	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
+	int64_t want = entitled ? e->want_limit : e->want_cap;
+	int64_t low = greater(room->over, 0) + greater(room->due, 0);
+	int64_t may = pshift_books_may(l, own, pshift_books_lower(l, want, low), room->free);
+
+	if (c->period < c->frozen && may > l->told)
+		may = l->told;
+	if (pshift_tell_differs(may, l->told))
+		tell_line(c, e, may, room, entitled);
+	return may < want && pshift_tell_differs(may, want);
+}
+
+/* What must be given up beyond what is not wanted. */
+static void take_back(struct pshift_control *c, size_t bucket, struct room *room, bool entitled)
+{
+	for (uint32_t p = c->first[bucket]; room->due > 0 && p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t told = entitled ? e->limit.told : e->cap.told;
+		int64_t gives = told - anyway(c, e, entitled);
+
+		if (gives > 0 && pshift_tell_live(c, e->server))
+			tell_line(c, e, told - (gives < room->due ? gives : room->due), room,
+				entitled);
+	}
+}
+
+void pshift_limits_tell(struct pshift_control *c, size_t bucket)
+{
+	struct pshift_share *b = &c->buckets[bucket];
+	struct room now = room_of(c, bucket, false), whole = room_of(c, bucket, true);
+	bool waits = false;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		waits |= tell_wanted(c, e, &now, false);
+		waits |= tell_wanted(c, e, &whole, true);
+	}
+	take_back(c, bucket, &now, false);
+	take_back(c, bucket, &whole, true);
+	c->waiting += (size_t)waits - (size_t)b->waiting;
+	b->waiting = waits;
+}
