@@ -63,6 +63,7 @@ static struct world {
 	double loss, twice, stuck;
 	weir_time delay;
 	struct wire wires[WIRES];
+	int used; /* of them, the first */
 	int64_t limit[BUCKETS], reservation[BUCKETS];
 	uint64_t instances;
 	bool strict;
@@ -88,6 +89,7 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 
 		if (x->at)
 			continue;
+		w.used = i < w.used ? w.used : i + 1;
 		/* Now and then it is held up for longer than a period. */
 		weir_time late = rng_double(&w.rng) < w.stuck ? 2 * LENGTH : w.delay;
 
@@ -369,7 +371,7 @@ static void look(struct machine *x)
 
 static void deliver(void)
 {
-	for (int i = 0; i < WIRES; i++) {
+	for (int i = 0; i < w.used; i++) {
 		struct wire *x = &w.wires[i];
 		struct machine *to = &w.machines[x->server];
 
