@@ -17,6 +17,7 @@
 #ifndef WEIR_CTL_PSHIFT_BOOKS_H
 #define WEIR_CTL_PSHIFT_BOOKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pshift_line {
@@ -64,10 +65,10 @@ static inline void pshift_books_accept(struct pshift_line *l, uint64_t accepted,
 		l->most = l->least = l->told > used ? l->told : used;
 }
 
-/* The server says itself that it holds `has`; what it was told behind `accepted` is under way. */
-static inline void pshift_books_holds(struct pshift_line *l, uint64_t accepted, int64_t has)
+/* The server says itself that it holds `has`; what it was told is under way (again), or not. */
+static inline void pshift_books_holds(struct pshift_line *l, bool under_way, int64_t has)
 {
-	if (l->in <= accepted)
+	if (!under_way)
 		l->told = l->most = l->least = has;
 	else if (has > l->most)
 		l->most = has;

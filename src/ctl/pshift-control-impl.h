@@ -31,6 +31,7 @@ struct pshift_member { /* a server */
 	uint64_t instance;
 	bool full;  /* it has said what it holds, and follows this controller */
 	bool due;   /* something is to be told */
+	bool new;   /* since the last round: it must not be told anything before the next */
 	bool apart; /* it may have come to its static part: pshift.h, SAFETY */
 	enum lease_state state;
 	uint64_t asked; /* the last LEASE_ASK that was answered */
@@ -143,6 +144,8 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket);
 int pshift_tell_servers(struct pshift_control *c, weir_time now);
 /* Is it heard, and does it follow? Entries of others are left as they are. */
 bool pshift_tell_live(const struct pshift_control *c, size_t server);
+/* Was it heard so long ago that no grant could say when the period ends, by its own clock? */
+bool pshift_tell_lost(const struct pshift_control *c, const struct pshift_member *s);
 /* A part in 64 is not worth a message, nor is a single token, by which parts are rounded; unless there are
  * so few that it counts. */
 bool pshift_tell_differs(int64_t a, int64_t b);

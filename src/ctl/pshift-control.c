@@ -159,8 +159,11 @@ static void turn(struct pshift_control *c)
 
 		e->claim = e->reserved;
 		e->cap = e->limit;
-		if (pshift_has_limit(&c->buckets[e->bucket]))
-			e->cap.most = pshift_limits_begins(c, e);
+		if (!pshift_has_limit(&c->buckets[e->bucket]))
+			continue;
+		e->cap.most = pshift_limits_begins(c, e);
+		if (e->cap.told > e->cap.most)
+			e->cap.told = e->cap.most;
 	}
 }
 
@@ -178,7 +181,7 @@ static void ask(struct pshift_control *c, weir_time now)
 	for (size_t i = 0; i < c->n_servers; i++) {
 		struct pshift_member *s = &c->servers[i];
 
-		if (s->full)
+		if (s->full && !pshift_tell_lost(c, s))
 			continue;
 		c->ask = now + every;
 		if (now - s->asked_at < every)
@@ -309,11 +312,11 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 	c->now = now = now > c->now ? now : c->now;
 	if (!c->started)
 		start(c, now);
+	while (c->started && now >= c->end)
+		turn(c);
 	ask(c, now);
 	if (!c->started)
 		return 0;
-	while (now >= c->end)
-		turn(c);
 	if (now >= round_due(c))
 		r = close_round(c, now);
 	else if (now >= waiting_due(c))

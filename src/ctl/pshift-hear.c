@@ -80,8 +80,9 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
 	struct pshift_entry *e, const struct lease_demand *d)
 {
-	const struct pshift_member *s = &c->servers[e->server];
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
+	/* Grants of a period before the last one are refused by now. */
+	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
 
 	if (c->started && !(e->closed && d->closed))
 		c->moved += fabs(
@@ -100,10 +101,10 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	e->dirty = true;
 	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
 		return;
-	pshift_books_holds(&e->limit, s->accepted, d->limit);
+	pshift_books_holds(&e->limit, under_way, d->limit);
 	if (c->started && r->period != c->period)
 		return;
-	pshift_books_holds(&e->cap, s->accepted, d->cap);
+	pshift_books_holds(&e->cap, under_way, d->cap);
 	e->cap_of = r->period;
 }
 
@@ -249,8 +250,9 @@ enum peer_verdict pshift_hear(
 		return PEER_CROWD;
 	hear_accepted(c, s, m->report.accepted, m->report.period);
 	if (m->report.full && !s->full) {
-		s->full = true;
+		s->full = s->new = true;
 		s->since = c->period;
+		look_again(c, now);
 	}
 	return PEER_TAKEN;
 }

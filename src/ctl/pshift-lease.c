@@ -167,12 +167,6 @@ static bool acceptable(
 	       g->echo >= s->began && g->echo <= s->sent && now < end;
 }
 
-/* So much that somebody may wait for it: then it is said at once that it was given up. */
-static bool gives_up(int64_t had, int64_t has)
-{
-	return had > has && had - has > had / 8;
-}
-
 static void told(struct pshift_server *s, const struct lease_tokens *t)
 {
 	size_t at = pshift_ids_find(&s->ids, t->bucket);
@@ -186,7 +180,8 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 	 * go because the controller knows of none. */
 	if (!pshift_limited(b) || t->cap == LEASE_NO_LIMIT || t->limit == LEASE_NO_LIMIT)
 		return;
-	s->answer |= gives_up(b->cap - b->used, t->cap - b->used) || gives_up(b->limit, t->limit);
+	/* Somebody may wait for what is given up here, or for the word that this one has more. */
+	s->answer |= b->cap != t->cap || b->limit != t->limit;
 	b->cap = t->cap;
 	b->limit = t->limit;
 	b->over = b->used > b->cap;

@@ -397,5 +397,7 @@ int pshift_round(struct pshift_control *c, weir_time now)
 	c->rounds++;
 	for (size_t i = 0; i < c->n_buckets; i++)
 		pshift_tell_bucket(c, i);
+	for (size_t i = 0; i < c->n_servers; i++)
+		c->servers[i].new = false;
 	return 0;
 }

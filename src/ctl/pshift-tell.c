@@ -168,12 +168,17 @@ static bool unanswered(const struct pshift_control *c, const struct pshift_membe
  * taken are acknowledged an interval later at the latest. */
 #define RENEW 8 /* a part of a period */
 
+bool pshift_tell_lost(const struct pshift_control *c, const struct pshift_member *s)
+{
+	return c->end - s->echo_at > 2 * c->config.length;
+}
+
 static weir_time due_at(const struct pshift_control *c, const struct pshift_member *s)
 {
 	weir_time due = WEIR_NEVER;
 
-	if (!s->full || c->end - s->echo_at > 2 * c->config.length)
-		return due; /* its own time then is too far back to count from */
+	if (!s->full || s->new || pshift_tell_lost(c, s))
+		return due;
 	if (s->told < c->period)
 		return c->turned ? due : c->now;
 	if (s->due || s->until < c->period + c->hold)

@@ -12,6 +12,21 @@
  */
 #include "pshift-rig.h"
 
+/* Unless it is the last one that knows the period: they would count from 1 again, and so would w.label. */
+static void restart_server(size_t j)
+{
+	bool known = false;
+
+	for (size_t k = 0; k < SERVERS; k++) {
+		struct pshift_server_status s;
+
+		pshift_server_status(w.machines[k].server, &s);
+		known |= k != j && s.period;
+	}
+	if (known)
+		start_server(j, false);
+}
+
 static void chaos(unsigned steps, bool kills)
 {
 	w.stuck = 0.02;
@@ -27,7 +42,7 @@ static void chaos(unsigned steps, bool kills)
 		else if (dice < 45)
 			w.twice = rng_double(&w.rng) * 0.5;
 		else if (dice < 50 && kills)
-			start_server(rng_below(&w.rng, SERVERS), false);
+			restart_server(rng_below(&w.rng, SERVERS));
 		else if (dice < 56 && kills && w.chiefs[0].control) {
 			kill_control(0);
 			w.chiefs[0].back =

@@ -42,14 +42,14 @@ static void edges(void)
 	CHECK_INT(pshift_books_lower(&l, 0, -1), 2);
 	CHECK_INT(pshift_books_lower(&l, 0, 4), 1);
 	CHECK_INT(pshift_books_lower(&l, 7, 4), 7);
-	pshift_books_holds(&l, 2, 8);
+	pshift_books_holds(&l, false, 8);
 	CHECK(l.told == 8 && l.most == 8 && l.least == 8);
 	pshift_books_tell(&l, 3, 4);
-	pshift_books_holds(&l, 3, 8); /* message 4 is under way */
+	pshift_books_holds(&l, true, 8);
 	CHECK(l.told == 3 && l.most == 8 && l.least == 3);
-	pshift_books_holds(&l, 3, 9);
+	pshift_books_holds(&l, true, 9);
 	CHECK(l.told == 3 && l.most == 9);
-	pshift_books_holds(&l, 3, 2);
+	pshift_books_holds(&l, true, 2);
 	CHECK(l.told == 3 && l.most == 9 && l.least == 2);
 }
 
