@@ -8,8 +8,9 @@
  *         the most and the least that it may be: of what was acknowledged, and what was told since.
  *         A line is raised only by what the limit leaves over the sum of all lines' most: then the
  *         servers together never have more than the limit, whatever becomes of the messages. And it is
- *         lowered only by what the sum of all lines' least has over what is to be kept: then they never
- *         have less than that, whoever dies while a part of the limit is under way from one to another.
+ *         lowered only by what the sum of all lines' least, as far as they could be used, has over what is
+ *         to be kept: then they never have less of use than that, whoever dies while a part of the limit is
+ *         under way from one to another.
  * EXAMPLE limit 10, of which 5 are to be kept; a: told 6, b: told 4. To shift 6: a is told 1, least 1 and most
  *         6, since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
  *         4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
@@ -35,10 +36,17 @@ static inline int64_t pshift_books_may(
 	return want < may ? want : may;
 }
 
-/* What is wanted of a line, if all together may be lowered by `over`: no less than that leaves. */
-static inline int64_t pshift_books_lower(const struct pshift_line *l, int64_t want, int64_t over)
+/* What of a line surely serves somebody, if no more than `could` be used. */
+static inline int64_t pshift_books_serves(const struct pshift_line *l, int64_t could)
 {
-	int64_t least = l->least - (over > 0 ? over : 0);
+	return l->least < could ? l->least : could;
+}
+
+/* What is wanted of a line, if all together may be lowered by `over`: no less than that leaves. */
+static inline int64_t pshift_books_lower(
+	const struct pshift_line *l, int64_t want, int64_t could, int64_t over)
+{
+	int64_t least = pshift_books_serves(l, could) - (over > 0 ? over : 0);
 
 	if (least > l->told)
 		least = l->told;

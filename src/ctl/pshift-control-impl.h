@@ -22,7 +22,8 @@ struct pshift_entry { /* one bucket at one server; tokens */
 	uint64_t in; /* the message that last told any of it */
 	struct pshift_line cap, limit;
 	uint64_t cap_of; /* the period of the cap that it said it holds */
-	/* As placed. */
+	/* As placed; and what it could use, with its demand: of this period, and of a whole one. */
+	int64_t could[2];
 	int64_t want_claim, want_cap, want_reserved, want_limit;
 };
 

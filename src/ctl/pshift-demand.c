@@ -7,9 +7,9 @@
  * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
  *         the period). An entry is sent again when what is now differs from that by more than 1 and
  *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
- * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty
- *         16 requests came at least, and what waits has changed by 1 and 2 % of these at most; and by as
- *         little in each of the last two measurements in which any came. And each that is done is followed
+ * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty,
+ *         or moved by more than that in one measurement, 16 requests came at least, in two measurements at
+ *         least, and what waits has changed by 1 and 2 % of these at most. And each that is done is followed
  *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
  *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
  *         so that who is not served at all is not taken to want nothing.
@@ -88,11 +88,15 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->queued0 = here;
 		return;
 	}
-	b->came += (uint64_t)came;
-	if (lately > 1 + CLOSED_MOVES * came)
+	if (lately > 1 + CLOSED_MOVES * came) { /* it moves: from here on */
+		b->closed = false;
+		b->queued0 = here;
+		b->came = 0;
 		b->steady = 0;
-	else if (came > 0)
-		b->steady++;
+		return;
+	}
+	b->came += (uint64_t)came;
+	b->steady += came > 0;
 	if (b->came >= CLOSED_LEAST)
 		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came &&
 			    b->steady >= CLOSED_STEADY && (b->closed || asks_again(b));

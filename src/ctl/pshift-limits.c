@@ -4,8 +4,9 @@
  * safety argument in pshift.h is about this file.
  *
  * SYMBOLS  of a bucket, in tokens, over the servers that are heard: free, what may be raised: limit − Σ most;
- *          over, what may be lowered: Σ least − what others do not have of the reservation; due, what must be,
- *          since others may have come to more: Σ told − what of the limit they do not have.
+ *          over, what may be lowered: Σ least, as far as it could be used, − what others do not have of the
+ *          reservation; due, what must be, since others may have come to more: Σ told − what of the limit
+ *          they do not have.
  */
 #include "ctl/pshift-control-impl.h"
 
@@ -102,7 +103,7 @@ static int64_t anyway(const struct pshift_control *c, const struct pshift_entry 
 static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	struct room room = {.free = free_of(c, bucket, entitled)};
-	int64_t least = 0, told = 0, most = 0, want = 0, keep = c->buckets[bucket].reservation;
+	int64_t serves = 0, told = 0, most = 0, want = 0, keep = c->buckets[bucket].reservation;
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
@@ -112,14 +113,14 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 			keep -= lesser(l->least, e->static_part);
 			continue;
 		}
-		least += l->least;
+		serves += pshift_books_serves(l, e->could[entitled]);
 		told += greater(greater(l->told, l->least), anyway(c, e, entitled));
 		most += entitled ? pshift_limits_entitled(c, e) : l->most;
-		want += entitled ? e->want_limit : e->want_cap;
+		want += lesser(entitled ? e->want_limit : e->want_cap, e->could[entitled]);
 	}
 	/* Those that are heard keep what others do not have of the reservation, unless they want less. */
 	keep = lesser(keep, room.free + most - on_its_way(&c->buckets[bucket]));
-	room.over = least - lesser(want, keep);
+	room.over = serves - lesser(want, keep);
 	room.due = greater(0, told - room.free - most);
 	return room;
 }
@@ -128,12 +129,13 @@ static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t 
 	struct room *room, bool entitled)
 {
 	struct pshift_line *l = entitled ? &e->limit : &e->cap;
-	int64_t part = anyway(c, e, entitled), told = greater(l->told, part), least = l->least;
+	int64_t part = anyway(c, e, entitled), told = greater(l->told, part);
+	int64_t serves = pshift_books_serves(l, e->could[entitled]);
 	int64_t before = entitled ? pshift_limits_entitled(c, e) : l->most;
 
 	pshift_books_tell(l, value, c->servers[e->server].sequence + 1);
 	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
-	room->over -= least - l->least;
+	room->over -= serves - pshift_books_serves(l, e->could[entitled]);
 	room->due -= greater(0, told - greater(value, part));
 	pshift_tell_soon(c, e);
 }
@@ -146,7 +148,8 @@ static bool tell_wanted(
 	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
 	int64_t want = entitled ? e->want_limit : e->want_cap;
 	int64_t low = greater(room->over, 0) + greater(room->due, 0);
-	int64_t may = pshift_books_may(l, own, pshift_books_lower(l, want, low), room->free);
+	int64_t may = pshift_books_may(
+		l, own, pshift_books_lower(l, want, e->could[entitled], low), room->free);
 
 	if (c->period < c->frozen && may > l->told)
 		may = l->told;

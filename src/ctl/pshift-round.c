@@ -325,10 +325,21 @@ static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time n
 	       most(0, c->most[bucket] - placed) / 2 / live;
 }
 
+static void look_for_use(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+
+		e->could[whole] = used + c->demand[p];
+	}
+}
+
 static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	int64_t more = 0;
 
+	look_for_use(c, bucket, now, whole);
 	if (pshift_has_limit(&c->buckets[bucket]))
 		more = beyond(c, bucket, now, whole);
 	if (enough(c, bucket, now, whole, more))

@@ -11,7 +11,7 @@ static void example(void)
 	struct pshift_line a = {6, 6, 6, 1}, b = {4, 4, 4, 1};
 	int64_t over = a.least + b.least - 5;
 
-	CHECK_INT(pshift_books_lower(&a, 0, over), 1);
+	CHECK_INT(pshift_books_lower(&a, 0, 100, over), 1);
 	CHECK_INT(pshift_books_tell(&a, 1, 2), 0);
 	CHECK(a.told == 1 && a.most == 6 && a.least == 1);
 	CHECK_INT(pshift_books_may(&b, b.most, 10, 10 - a.most - b.most), 4);
@@ -22,10 +22,10 @@ static void example(void)
 	CHECK_INT(pshift_books_may(&b, b.most, 10, 10 - a.most - b.most), 9);
 	CHECK_INT(pshift_books_tell(&b, 9, 2), 5);
 	CHECK(b.told == 9 && b.most == 9 && b.least == 4);
-	CHECK_INT(pshift_books_lower(&a, 0, a.least + b.least - 5), 1);
+	CHECK_INT(pshift_books_lower(&a, 0, 100, a.least + b.least - 5), 1);
 	pshift_books_accept(&b, 2, 0);
 	CHECK_INT(b.least, 9);
-	CHECK_INT(pshift_books_lower(&a, 0, a.least + b.least - 5), 0);
+	CHECK_INT(pshift_books_lower(&a, 0, 100, a.least + b.least - 5), 0);
 }
 
 /* What was used cannot be given up, and who holds more than was known is believed. */
@@ -39,9 +39,11 @@ static void edges(void)
 	CHECK_INT(pshift_books_may(&l, 5, 9, -3), 2); /* overdrawn by others: it is not raised, */
 	CHECK_INT(pshift_books_may(&l, 5, 9, -8), 2); /* and what is told stays told */
 	CHECK_INT(pshift_books_may(&l, 5, 1, 4), 1);
-	CHECK_INT(pshift_books_lower(&l, 0, -1), 2);
-	CHECK_INT(pshift_books_lower(&l, 0, 4), 1);
-	CHECK_INT(pshift_books_lower(&l, 7, 4), 7);
+	CHECK_INT(pshift_books_lower(&l, 0, 100, -1), 2);
+	CHECK_INT(pshift_books_lower(&l, 0, 100, 4), 1);
+	CHECK_INT(pshift_books_lower(&l, 7, 100, 4), 7);
+	CHECK_INT(pshift_books_lower(&l, 0, 1, -1), 1); /* more than that is of no use here */
+	CHECK_INT(pshift_books_serves(&l, 1), 1);
 	pshift_books_holds(&l, false, 8);
 	CHECK(l.told == 8 && l.most == 8 && l.least == 8);
 	pshift_books_tell(&l, 3, 4);
@@ -84,7 +86,8 @@ static void random_walk(void)
 		case 0:
 			if (sent[j] >= 4095)
 				break;
-			want = pshift_books_lower(&line[j], want > 0 ? want : 0, over_of(line));
+			want = pshift_books_lower(
+				&line[j], want > 0 ? want : 0, LIMIT, over_of(line));
 			want = pshift_books_may(&line[j], line[j].most, want, free_of(line));
 			pshift_books_tell(&line[j], want, ++sent[j]);
 			told[j][sent[j]] = want;
