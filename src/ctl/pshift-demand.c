@@ -12,7 +12,8 @@
  *         least, and what waits has changed by 1 and 2 % of these at most. And each that is done is followed
  *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
  *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
- *         so that who is not served at all is not taken to want nothing.
+ *         so that who is not served at all is not taken to want nothing. For the same reason what comes
+ *         while its limit holds a bucket back lowers no estimate, unless its queue grows by it.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -52,6 +53,8 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 
 		if (!here && !b->peak)
 			continue;
+		if (b->queued && pshift_limited(b) && b->r + b->l <= 0)
+			b->held += span;
 		b->missing += (double)(b->peak - b->here) * span;
 		b->watched += span;
 		b->here = here;
@@ -93,6 +96,7 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->queued0 = here;
 		b->came = 0;
 		b->steady = 0;
+		watch_anew(b);
 		return;
 	}
 	b->came += (uint64_t)came;
@@ -139,6 +143,17 @@ static void measure_coming(struct pshift_spot *b, double count, double seconds, 
 	b->known = changed ? 0 : fmin(b->known + seconds, longest);
 }
 
+/* Held back, and nothing piles up: what comes is what went. It would be no less otherwise; how much more is known
+ * from when it was not held. */
+#define HELD 0.25 /* of the time */
+
+static bool is_held(const struct pshift_spot *b, double came, weir_time span)
+{
+	double more = (double)(b->queued + b->inside) - (double)b->here0;
+
+	return b->held > HELD * (double)span && more <= 1 + CLOSED_MOVES * came;
+}
+
 static double smooth(double old, double count, double seconds)
 {
 	double new = count / seconds;
@@ -156,7 +171,11 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		double came = (double)(b->arrived - b->arrived0);
 
-		measure_coming(b, came, seconds, longest);
+		if (is_held(b, came, span))
+			b->coming = fmax(b->coming, came / seconds);
+		else
+			measure_coming(b, came, seconds, longest);
+		b->held = 0;
 		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
 		b->arriving = (int64_t)fmin(rint(b->coming), (double)LEASE_TOKENS_MAX);
 		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);

@@ -94,6 +94,13 @@ static int64_t on_its_way(const struct pshift_share *b)
 	return b->limit / 32 + 4;
 }
 
+/* The reservation, and an eighth: who holds so much at several servers does not use all of it at each, with
+ * clients that take a moment to ask again and periods that do not end at the same one everywhere. */
+static int64_t kept_of(const struct pshift_share *b)
+{
+	return b->reservation + (b->reservation + 7) / 8;
+}
+
 /* Of what a server has when it has taken all that it was told: the part that it has in any case. */
 static int64_t anyway(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
 {
@@ -103,7 +110,7 @@ static int64_t anyway(const struct pshift_control *c, const struct pshift_entry 
 static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	struct room room = {.free = free_of(c, bucket, entitled)};
-	int64_t serves = 0, told = 0, most = 0, want = 0, keep = c->buckets[bucket].reservation;
+	int64_t serves = 0, told = 0, most = 0, want = 0, keep = kept_of(&c->buckets[bucket]);
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
@@ -118,7 +125,7 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 		most += entitled ? pshift_limits_entitled(c, e) : l->most;
 		want += lesser(entitled ? e->want_limit : e->want_cap, e->could[entitled]);
 	}
-	/* Those that are heard keep what others do not have of the reservation, unless they want less. */
+	/* Those that are heard keep what others do not have of it, unless they want less. */
 	keep = lesser(keep, room.free + most - on_its_way(&c->buckets[bucket]));
 	room.over = serves - lesser(want, keep);
 	room.due = greater(0, told - room.free - most);

@@ -45,6 +45,7 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	 * (request·ns) in so long (ns); what had arrived by then; what was here at the last look. */
 	uint64_t peak, arrived_w, here;
 	double missing, watched;
+	double held; /* ns in this measurement: it waited for a token when one looked */
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
 	weir_time said_at;

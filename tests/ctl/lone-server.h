@@ -164,7 +164,6 @@ static void lone_arrive(struct lone *x, struct lone_gate *g)
 		g->since = x->now;
 	g->arrived += come;
 	g->queued += come;
-	g->waited += (double)g->queued * (double)LONE_STEP;
 }
 
 static bool lone_may(const struct lone_gate *g, bool first)
@@ -204,6 +203,8 @@ static inline void lone_run(struct lone *x, weir_time span)
 		x->credit += x->capacity * (double)LONE_STEP / (double)WEIR_SEC;
 		lone_serve(x, true);
 		lone_serve(x, false);
+		for (size_t i = 0; i < x->n; i++) /* who is served at once has not waited */
+			x->gates[i].waited += (double)x->gates[i].queued * (double)LONE_STEP;
 		x->credit = x->credit > 1 ? 1 : x->credit; /* idle time is not saved up */
 	}
 }

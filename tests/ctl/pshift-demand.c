@@ -34,6 +34,49 @@ static void loop_is_closed(void)
 	lone_end(&x);
 }
 
+/* Most of its clients leave at once: those that stay are a loop for themselves. */
+static void who_stays_is_closed(void)
+{
+	struct lone x;
+
+	begin(&x, 100);
+	x.gates[0].loop = 118;
+	lone_run(&x, 3 * LONE_LENGTH);
+	x.gates[0].loop = x.gates[0].queued = 5;
+	lone_run(&x, LONE_LENGTH / 5);
+	CHECK(!is_closed(&x, 0));
+	lone_run(&x, LONE_LENGTH);
+	CHECK(is_closed(&x, 0));
+	lone_end(&x);
+}
+
+/* A loop that is served as fast as it asks until its limit is spent, and then not at all: it never seems to
+ * want less than the limit for a period. */
+static void held_is_not_little(void)
+{
+	struct lease_tokens t = {1, 3000, 3000, 3000, 3000};
+	int64_t least = INT64_MAX;
+	struct lone x;
+
+	lone_begin(&x, 5000, true);
+	lone_add(&x, 1000, 1000);
+	x.gates[0].loop = 5;
+	lone_run(&x, LONE_LENGTH);
+	lone_ask(&x);
+	for (int k = 0; k < 60; k++) {
+		const struct lease_demand *d = &x.demands[0];
+
+		if (k % 5 == 0)
+			CHECK(lone_grant(&x, &t, 1) == PEER_TAKEN);
+		lone_run(&x, LONE_LENGTH / 5);
+		CHECK(x.said.n == 0 || d->bucket == 1);
+		if (k >= 10 && !d->closed && d->queue + d->arriving < least)
+			least = d->queue + d->arriving;
+	}
+	CHECK(least >= 3000);
+	lone_end(&x);
+}
+
 /* Nearly as much goes as comes, and something always waits: but nobody waits for an answer. */
 static void even_is_not(void)
 {
@@ -103,6 +146,8 @@ static void random_is_smoothed(void)
 int main(void)
 {
 	RUN(loop_is_closed);
+	RUN(who_stays_is_closed);
+	RUN(held_is_not_little);
 	RUN(even_is_not);
 	RUN(random_is_not);
 	RUN(random_is_smoothed);
