@@ -132,8 +132,8 @@ POOL_HOT void bucket_owe(struct bucket *b)
 
 static inline bool bucket_narrow(const struct bucket *b)
 {
-	/* A rate that fills it in less than a year: what is added to a time is no more than that. */
-	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE && b->lack >= 0 &&
+	/* A rate that fills it in some two years: what is added to a time is no more than that. */
+	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE / 16 && b->lack >= 0 &&
 	       b->lack <= bucket_units(2 * BUCKET_NARROW);
 }
 

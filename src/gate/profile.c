@@ -2,6 +2,24 @@
 #include "gate/profile.h"
 #include "gate/limits.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#define PROFILE_PAIRS 1 /* two at a time */
+#else
+#define PROFILE_PAIRS 0
+#endif
+
+#define PROFILE_SLOW (UINT64_C(1) << 31) /* 1/1024 units/s: times a span of 32 bits it is 63 */
+
+/* Are they such that profile_wait_alike and profile_paid_alike will do? */
+static bool profile_is_alike(const struct profile *p)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		if (p->unit[i] != p->unit[0] || p->rate[i] >= PROFILE_SLOW)
+			return false;
+	return PROFILE_PAIRS && p->narrow;
+}
+
 void profile_changed(struct profile *p)
 {
 	p->narrow = p->n <= PROFILE_FEW;
@@ -15,6 +33,7 @@ void profile_changed(struct profile *p)
 		p->size[i] = (uint32_t)b->size;
 		p->per_rate[i] = 1 / (float)b->rate;
 	}
+	p->alike = p->narrow && profile_is_alike(p);
 }
 
 /* The buckets become what they are. */
@@ -55,7 +74,7 @@ static weir_time profile_wait_each(const struct profile *p, const struct weir_re
 
 /* How long after the stamp all admit r, if the short way will do for it; -1: it will not. Who is the last to
  * admit is found without a division or a branch, since nobody can predict it. */
-POOL_HOT weir_time profile_wait_narrow(const struct profile *p, const struct weir_req *r)
+static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r)
 {
 	float last = 0, second = 0;
 	int64_t missing = 0;
@@ -74,10 +93,87 @@ POOL_HOT weir_time profile_wait_narrow(const struct profile *p, const struct wei
 	}
 	if (costs >= (uint64_t)BUCKET_NARROW)
 		return -1;
+	p->last = (uint8_t)which;
 	if (second > last * (1 - PROFILE_NEAR))
 		return profile_wait_each(p, r);
 	return (weir_time)profile_wait_of(p, which, missing);
 }
+
+#if PROFILE_PAIRS
+/* 16 bytes, aligned, of whatever type. */
+POOL_HOT __m128i profile_load(const void *from)
+{
+	return _mm_load_si128(from);
+}
+
+/* So many units, each less than 2^32, in parts: 5^9 · 2^19 each. */
+POOL_HOT __m128i profile_parts(__m128i units)
+{
+	_Static_assert(BUCKET_UNIT == UINT64_C(1953125) << 19, "5^9 · 2^19");
+	return _mm_slli_epi64(_mm_mul_epu32(units, _mm_set1_epi64x(1953125)), 19);
+}
+
+/* What two have more than enough, `wait` after their lacks were true, of what they may lack. */
+POOL_HOT __m128i profile_over(
+	const int64_t *lack, const uint64_t *rate, __m128i wait, __m128i slack)
+{
+	__m128i more = _mm_mul_epu32(profile_load(rate), wait);
+
+	return _mm_sub_epi64(_mm_add_epi64(more, profile_parts(slack)), profile_load(lack));
+}
+
+/* profile_wait_narrow for those that are alike, if who was last to admit a request is so again: when that
+ * one does, all do. -1: it is not so, or not a matter of 32 bits. */
+POOL_HOT weir_time profile_wait_alike(const struct profile *p, int64_t cost)
+{
+	const __m128i zero = _mm_setzero_si128();
+	uint64_t wait = profile_wait_of(p, p->last, profile_missing(p, p->last, cost));
+	__m128i time = _mm_set1_epi64x((int64_t)wait);
+	__m128i slack = _mm_sub_epi32(profile_load(p->size), _mm_set1_epi32((int)cost));
+
+	slack = _mm_and_si128(slack, _mm_cmpgt_epi32(slack, zero));
+	__m128i over = _mm_or_si128(
+		profile_over(&p->lack[0], &p->rate[0], time, _mm_unpacklo_epi32(slack, zero)),
+		profile_over(&p->lack[2], &p->rate[2], time, _mm_unpackhi_epi32(slack, zero)));
+
+	return _mm_movemask_pd(_mm_castsi128_pd(over)) || wait > UINT32_MAX ? -1 : (weir_time)wait;
+}
+
+/* Two lacks, `span` after they were true, and then something is taken. */
+POOL_HOT void profile_pay_two(int64_t *lack, const uint64_t *rate, __m128i span, __m128i parts)
+{
+	__m128i more = _mm_mul_epu32(profile_load(rate), span);
+	__m128i left = _mm_sub_epi64(profile_load(lack), more);
+	__m128i below = _mm_shuffle_epi32(_mm_srai_epi32(left, 31), _MM_SHUFFLE(3, 3, 1, 1));
+
+	void *to = lack;
+
+	_mm_store_si128(to, _mm_add_epi64(_mm_andnot_si128(below, left), parts));
+}
+
+/* The lacks of those that are alike, `span` < 2^32 after they were true, when r has been paid for. */
+POOL_HOT void profile_pay_alike(struct profile *p, const struct weir_req *r, weir_time span)
+{
+	static const _Alignas(16) int64_t used[PROFILE_FEW + 1][PROFILE_FEW] = {
+		{0}, {-1}, {-1, -1}, {-1, -1, -1}, {-1, -1, -1, -1}};
+	const int64_t *mask = used[p->n];
+	__m128i parts = profile_parts(_mm_set1_epi64x(limits_cost(r, p->unit[0])));
+	__m128i time = _mm_set1_epi64x(span);
+
+	profile_pay_two(
+		&p->lack[0], &p->rate[0], time, _mm_and_si128(parts, profile_load(&mask[0])));
+	profile_pay_two(
+		&p->lack[2], &p->rate[2], time, _mm_and_si128(parts, profile_load(&mask[2])));
+}
+#else
+POOL_HOT weir_time profile_wait_alike(const struct profile *p, int64_t cost)
+{
+	return -1;
+}
+POOL_HOT void profile_pay_alike(struct profile *p, const struct weir_req *r, weir_time span)
+{
+}
+#endif
 
 /* A division says when a bucket admits; only those are asked that do not admit by then anyway. */
 static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
@@ -93,7 +189,9 @@ static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 	return wait;
 }
 
-void profile_look(struct profile *p, const struct weir_req *r)
+/* The same in any case. */
+static __attribute__((noinline)) weir_time profile_wait_any(
+	struct profile *p, const struct weir_req *r)
 {
 	weir_time wait = p->narrow ? profile_wait_narrow(p, r) : -1;
 
@@ -102,6 +200,19 @@ void profile_look(struct profile *p, const struct weir_req *r)
 		profile_settle(p);
 		wait = profile_wait(p, r);
 	}
+	return wait;
+}
+
+void profile_look(struct profile *p, const struct weir_req *r)
+{
+	int64_t cost = limits_cost(r, p->unit[0]);
+	weir_time wait = -1;
+
+	if (p->alike && bucket_narrow_costs(cost, cost))
+		wait = profile_wait_alike(p, cost);
+	p->head = true;
+	if (wait < 0)
+		wait = profile_wait_any(p, r);
 	wait = limits_later(p->stamp, wait);
 	p->fits = wait > r->submitted ? wait : r->submitted;
 }
@@ -110,16 +221,20 @@ void profile_charge(struct profile *p, const struct weir_req *r)
 {
 	weir_time span = p->fits - p->stamp;
 
-	if (p->head) {
-		p->stamp = p->fits;
-		for (unsigned i = 0; i < p->n; i++)
-			p->lack[i] = bucket_paid_narrow(
-				p->lack[i], p->rate[i], span, limits_cost(r, p->unit[i]));
+	if (!p->head) {
+		profile_fill(p, p->fits);
+		limits_take(p->b, p->n, r);
+		profile_changed(p);
 		return;
 	}
-	profile_fill(p, p->fits);
-	limits_take(p->b, p->n, r);
-	profile_changed(p);
+	p->stamp = p->fits;
+	if (p->alike && span <= UINT32_MAX) {
+		profile_pay_alike(p, r, span);
+		return;
+	}
+	for (unsigned i = 0; i < p->n; i++)
+		p->lack[i] = bucket_paid_narrow(
+			p->lack[i], p->rate[i], span, limits_cost(r, p->unit[i]));
 }
 
 void profile_fill(struct profile *p, weir_time now)

@@ -11,7 +11,9 @@
  *
  * METHOD  Most are of up to four narrow buckets (bucket.h) that count everything. Of those, all that a
  *         request touches lies in two cache lines, of which it changes one, and the buckets
- *         themselves are brought up to date only for whoever needs more.
+ *         themselves are brought up to date only for whoever needs more. If they are all of one unit,
+ *         as pairs of a rate and a burst mostly are, and the machine can, they are counted two at a
+ *         time; that it is done so changes no result.
  */
 #ifndef WEIR_GATE_PROFILE_H
 #define WEIR_GATE_PROFILE_H
@@ -27,12 +29,15 @@ struct profile {
 	int64_t lack[PROFILE_FEW];           /* narrow: parts, instead of the buckets' */
 	uint8_t n;                           /* buckets */
 	bool narrow; /* they are few, all of them are narrow, and count everything; */
-	bool head;   /* and the costs of the head are such that that will do, as of the last look */
+	bool alike;  /* and besides all are of one unit, and of rates below PROFILE_SLOW */
+	bool head; /* narrow, and the costs of the head are such that that will do, as of the last look */
 	uint8_t unit[PROFILE_FEW]; /* as the buckets' */
+	uint8_t last;              /* narrow: who was the last to admit a request: a hint */
 	/* what only knobs do: the same of all */
 	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW];
 	uint32_t size[PROFILE_FEW];
-	float per_rate[PROFILE_FEW]; /* about 1/rate: enough to say who will be last */
+	float per_rate
+		[PROFILE_FEW]; /* about 1/rate: enough to say who will be last; 0: no bucket */
 	struct bucket b[];
 };
 _Static_assert(sizeof(struct profile) == (size_t)2 * POOL_LINE, "two cache lines, then buckets");

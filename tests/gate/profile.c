@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A profile against its buckets one by one, each by the law of bucket.h: when a request fits, and what it
+ * costs; of one unit and of several, few and many, slow and fast. */
+#include "gate/limits.h"
+#include "gate/profile.h"
+#include "law.h"
+#include <stdlib.h>
+
+#define MOST 6 /* buckets: more than PROFILE_FEW */
+
+struct plain { /* what the profile is to be */
+	struct bucket b[MOST];
+	uint32_t n;
+	weir_time stamp;
+};
+
+static struct weir_bucket_spec any_bucket(unsigned unit)
+{
+	bool wide = law_chance(0.05); /* more than a narrow bucket may be */
+
+	return (struct weir_bucket_spec){.kind = WEIR_PROFILE,
+		.unit = unit,
+		.rate = law_log(wide ? 0.001 : 0.07, law_chance(0.2) ? 1e9 : 1e4),
+		.size = law_log(1, wide ? 1e9 : 2e6)};
+}
+
+static struct profile *any_profile(struct plain *plain, unsigned units)
+{
+	uint32_t n = (uint32_t)law_between(1, law_chance(0.1) ? MOST : PROFILE_FEW);
+	size_t size = profile_lines(n) * POOL_LINE;
+	struct profile *p = aligned_alloc(POOL_LINE, size);
+	bool same = law_chance(0.1); /* then all are last together */
+
+	CHECK(p != NULL);
+	memset(p, 0, size);
+	for (uint32_t i = 0; i < n; i++) {
+		struct weir_bucket_spec spec = any_bucket((unsigned)law_below(units));
+
+		bucket_init(&p->b[i], &spec);
+		if (same)
+			p->b[i] = p->b[0];
+		plain->b[i] = p->b[i];
+	}
+	p->n = (uint8_t)n;
+	plain->n = n;
+	p->stamp = plain->stamp = law_chance(0.5) ? 0 : INT64_C(3155760000) * WEIR_SEC;
+	profile_changed(p);
+	return p;
+}
+
+static struct weir_req any_request(weir_time now)
+{
+	struct weir_req r = {.submitted = now};
+
+	r.requests = (uint32_t)law_between(1, 20);
+	r.bytes = (uint32_t)law_log(1, law_chance(0.05) ? 4e9 : 2e6);
+	r.time = law_chance(0.05) ? 0 : (uint32_t)law_log(1, 2e6);
+	return r;
+}
+
+/* The first time, not before its submit, at which all buckets admit it. */
+static weir_time fits(const struct plain *plain, const struct weir_req *r)
+{
+	weir_time when = plain->stamp > r->submitted ? plain->stamp : r->submitted;
+
+	for (uint32_t i = 0; i < plain->n; i++) {
+		weir_time wait = bucket_wait(&plain->b[i], limits_cost(r, plain->b[i].unit));
+
+		if (wait >= WEIR_NEVER - plain->stamp)
+			return WEIR_NEVER;
+		when = plain->stamp + wait > when ? plain->stamp + wait : when;
+	}
+	return when;
+}
+
+static void charge(struct plain *plain, const struct weir_req *r, weir_time when)
+{
+	for (uint32_t i = 0; i < plain->n; i++) {
+		bucket_fill(&plain->b[i], when - plain->stamp);
+		bucket_take(&plain->b[i], limits_cost(r, plain->b[i].unit));
+	}
+	plain->stamp = when;
+}
+
+static void check_levels(struct profile *p, const struct plain *plain)
+{
+	profile_fill(p, plain->stamp);
+	CHECK_INT(p->stamp, plain->stamp);
+	for (uint32_t i = 0; i < plain->n; i++)
+		CHECK(p->b[i].lack == plain->b[i].lack);
+}
+
+/* Requests at random times, of which some pass by the profile. */
+static uint64_t run(unsigned units)
+{
+	struct plain plain;
+	struct profile *p = any_profile(&plain, units);
+	double span = law_log(1, 1e11);
+	weir_time now = plain.stamp;
+	uint64_t alike = 0;
+
+	for (unsigned k = 0; k < 300; k++) {
+		struct weir_req r = any_request(now);
+		weir_time when = fits(&plain, &r);
+
+		profile_look(p, &r);
+		CHECK_INT(p->fits, when);
+		alike += p->alike && p->head;
+		law_operations++;
+		if (when - now < 1000 * WEIR_SEC && law_chance(0.8)) {
+			charge(&plain, &r, when);
+			profile_charge(p, &r);
+			now = when > now ? when : now;
+		}
+		now += (weir_time)law_log(1, span);
+		if (law_chance(0.05))
+			check_levels(p, &plain);
+	}
+	check_levels(p, &plain);
+	free(p);
+	return alike;
+}
+
+static void as_its_buckets_say(void)
+{
+	uint64_t alike = 0;
+
+	for (unsigned i = 0; i < 2000; i++)
+		alike += run(i % 2 ? 1 : WEIR_UNITS);
+#ifdef __SSE2__
+	CHECK(alike > 100000);
+#else
+	CHECK_INT(alike, 0);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+	law_start(argc, argv, "profile");
+	RUN(as_its_buckets_say);
+	return law_end(500000);
+}
