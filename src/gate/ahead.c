@@ -56,15 +56,18 @@ static bool ahead_many(const struct weir_gate *g)
 	       node_lane(g, WEIR_ROOT, NODE_REST)->members >= AHEAD_FEW;
 }
 
-void ahead_soon(struct weir_gate *g, size_t due)
+void ahead_soon(struct weir_gate *g, weir_time now)
 {
 	struct ahead *a = &g->ahead;
+	weir_time span = now - a->at;
+
+	a->at = now;
 
 	a->n = a->soon = 0;
 	if (g->timer.set <= AHEAD_MANY)
 		return;
 	timer_flush(&g->timer);
-	a->n = a->soon = timer_soon(&g->timer, a->node, ahead_want(due));
+	a->n = a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 	for (uint32_t i = 0; i < a->soon; i++)
 		ahead_node(&g->nodes[a->node[i]]);
 }
@@ -124,7 +127,7 @@ void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 		__builtin_prefetch(&node->head, 1);
 		__builtin_prefetch(&node->own, 1);
 		__builtin_prefetch(&node->limits, 1);
-		if (priorities && !(node->may & NODE_FITS))
+		if (priorities)
 			__builtin_prefetch(node->profile, 1);
 	}
 }

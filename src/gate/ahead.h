@@ -15,7 +15,7 @@
 #include "gate/node.h"
 
 /* A batch is about to pass, before which `due` timers have expired: who is due in the next is fetched. */
-void ahead_soon(struct weir_gate *g, size_t due);
+void ahead_soon(struct weir_gate *g, weir_time now);
 /* It has passed, so many: their heads, and who comes to the front of the lanes. */
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 /* The next begins: the heads of those, too, and their buckets if they are not in the nodes; then who is

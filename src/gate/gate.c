@@ -69,7 +69,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 		gate_activate(g, s->now);
 	ahead_next(g);
 	ahead_due_next(g, due, n);
-	ahead_soon(g, all);
+	ahead_soon(g, s->now);
 	return all;
 }
 

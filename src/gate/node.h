@@ -141,12 +141,13 @@ struct stats {
 	struct stats_record ring[STATS_RING];
 };
 
-#define AHEAD_BATCH 64 /* how many are fetched at once */
+#define AHEAD_BATCH 128 /* how many are fetched at once */
 
 struct ahead {         /* ahead.h */
 	uint32_t soon; /* those whose timers expire, which come first; */
 	uint32_t n;    /* and in all */
-	uint32_t node[2 * AHEAD_BATCH];
+	weir_time at;  /* when they were noted */
+	uint32_t node[2 * AHEAD_BATCH + TIMER_CELLS];
 };
 
 struct weir_gate {

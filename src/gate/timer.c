@@ -56,10 +56,8 @@ static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, int64_
 		timer_write(t, s, timer_take_cell(t, e, s), i);
 	} else {
 		queue_put(t, e, i, queue_of_slot(t, slot));
-		t->count[s] |= TIMER_MORE;
+		t->count[s] |= (uint8_t)(TIMER_MORE | timer_fine(e->tick));
 	}
-	if (e->tick % TIMER_COARSE)
-		t->count[s] |= TIMER_FINE;
 	marks_add(&t->marks, s);
 }
 
@@ -378,9 +376,10 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 
 /* ---- what comes */
 
-uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
+uint32_t timer_soon(
+	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max)
 {
-	int64_t slot = timer_first(t);
+	int64_t slot = timer_first(t), last = until >> TIMER_TICK_BITS >> TIMER_COARSE_BITS;
 	uint32_t n = 0;
 
 	/* Only the calendar, as far as its array goes on; of queues, those that are of one slot. */
@@ -389,14 +388,17 @@ uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max)
 	for (uint32_t s = (uint32_t)slot & t->mask, from = s; s <= t->mask;
 		s = marks_from(&t->marks, s)) {
 		const struct timer_slot *in = &t->slots[s];
+		int64_t at = slot + (s - from);
 
+		if (at > last && n >= least)
+			break;
 		__builtin_prefetch(&t->slots[(s + TIMER_AHEAD) & t->mask], 1);
-		for (unsigned k = 0; k < TIMER_CELLS && n < max; k++) {
+		for (unsigned k = 0; k < TIMER_CELLS; k++) {
 			ret[n] = in->cell[k];
 			n += in->cell[k] != TIMER_NIL;
 		}
-		int64_t at = slot + (s - from);
-
+		if (n >= max)
+			return max;
 		if ((t->count[s] & TIMER_MORE) && at >> TIMER_GROUP_BITS < t->split)
 			n += queue_peek(t, queue_of_slot(t, at), ret + n, max - n);
 		if (n == max || ++s > t->mask)

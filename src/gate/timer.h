@@ -135,13 +135,19 @@ POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 	       TIMER_COARSE;
 }
 
-/* Entry e takes a cell of slot s, of which there is one: the place. */
+/* TIMER_FINE if a tick is not a slot's beginning. */
+POOL_HOT unsigned timer_fine(int64_t tick)
+{
+	return (unsigned)(tick % TIMER_COARSE != 0) * TIMER_FINE;
+}
+
+/* Entry e, whose tick is set, takes a cell of slot s, of which there is one: the place. */
 POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
 {
 	unsigned count = t->count[s];
 
 	e->place = s * TIMER_PLACES + (count & TIMER_USED);
-	t->count[s] = (uint8_t)(count + TIMER_LIVE + 1);
+	t->count[s] = (uint8_t)((count + TIMER_LIVE + 1) | timer_fine(e->tick));
 	return e->place;
 }
 
@@ -198,8 +204,6 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 		timer_leave_cell(t, e);
 	e->tick = (int64_t)tick;
 	timer_write(t, s, timer_take_cell(t, e, s), i);
-	if (tick % TIMER_COARSE)
-		t->count[s] |= TIMER_FINE;
 	marks_add(&t->marks, s);
 }
 /* The same at the first beginning of a slot at or after `when`. */
@@ -212,9 +216,11 @@ void timer_clear(struct timer *t, uint32_t i);
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
  * max: there are no more. What expires is no longer set. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);
-/* Up to `max` that expire soon, in the order of slots; how many. For fetching them into the cache:
- * nothing but hints: some may be set to another time, or not at all. */
-uint32_t timer_soon(const struct timer *t, uint32_t *ret, uint32_t max);
+/* Up to `max` that expire until a time, or a few more so that they are at least so many, in the order of
+ * slots; how many. For fetching them into the cache: nothing but hints: some may be set to another
+ * time, or not at all. There is to be room for max + TIMER_CELLS. */
+uint32_t timer_soon(
+	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max);
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
 weir_time timer_next(struct timer *t);

@@ -152,11 +152,40 @@ static void check_order(const struct model *m, const uint32_t *soon, uint32_t n)
 	}
 }
 
+/* Until a time: the first of those n, all that must be said of slots up to it, and whole slots; or the few
+ * that are wanted in any case. */
+static void check_until(const struct model *m, const uint32_t *soon, uint32_t n)
+{
+	weir_time until = m->now + (weir_time)law_log(1, 1e9);
+	int64_t last = until / TIMER_TICK / TIMER_COARSE;
+	uint32_t some[9 * ENTRIES], k = timer_soon(&m->t, until, 0, some, 8 * ENTRIES), in = 0;
+	uint32_t least = timer_soon(&m->t, m->now, 3, some, 8 * ENTRIES);
+
+	CHECK(k <= n && least <= n && least >= (n < 3 ? n : 3));
+	for (uint32_t i = 0; i < least; i++)
+		CHECK_INT(some[i], soon[i]);
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		in += is_soon(m, i) && m->tick[i] / TIMER_COARSE <= last;
+	CHECK(k >= in);
+	for (uint32_t i = 0; i < ENTRIES; i++) {
+		uint32_t at = 0;
+
+		while (at < k && soon[at] != i)
+			at++;
+		if (is_soon(m, i) && m->tick[i] / TIMER_COARSE <= last)
+			CHECK(at < k);
+	}
+	/* (Slots up to a time before the end of the array are whole, and of that time.) */
+	if (last <= (m->t.now / TIMER_COARSE | m->t.mask))
+		CHECK(k <= in + stale(m));
+}
+
 /* timer_soon says each that it must, in order, once; and besides no more than there are cells that do not hold
  * any more, and entries beyond the end of the calendar's array. */
 static void check_soon(const struct model *m)
 {
-	uint32_t soon[8 * ENTRIES], n = timer_soon(&m->t, soon, 8 * ENTRIES), must = 0, other = 0;
+	uint32_t soon[9 * ENTRIES], must = 0, other = 0;
+	uint32_t n = timer_soon(&m->t, WEIR_NEVER, 0, soon, 8 * ENTRIES);
 
 	CHECK(n < 8 * ENTRIES);
 	for (uint32_t i = 0; i < n; i++)
@@ -169,11 +198,12 @@ static void check_soon(const struct model *m)
 	CHECK(n >= must && n <= must + stale(m) + other);
 	check_order(m, soon, n);
 	/* Fewer are the first of these. */
-	uint32_t few[8], k = timer_soon(&m->t, few, 8);
+	uint32_t few[8 + TIMER_CELLS], k = timer_soon(&m->t, WEIR_NEVER, 0, few, 8);
 
 	CHECK_INT(k, n < 8 ? n : 8);
 	for (uint32_t i = 0; i < k; i++)
 		CHECK_INT(few[i], soon[i]);
+	check_until(m, soon, n);
 }
 
 static weir_time any_span(void)
