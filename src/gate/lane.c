@@ -130,8 +130,7 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 	uint64_t bit = UINT64_C(1) << (at % 64);
 
 	entry->at = (uint16_t)at;
-	if (at == ((uint32_t)l->ring_number & l->mask))
-		l->open = LANE_SHUT;
+	l->open = at == ((uint32_t)l->ring_number & l->mask) ? LANE_SHUT : l->open;
 	if (l->bits[at / 64] & bit) {
 		chain_append(&l->store, &l->buckets[at], e);
 		return;

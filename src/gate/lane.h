@@ -195,8 +195,8 @@ POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry, bool ring
 		l->head++;
 	else
 		lane_behead(l);
-	if (--l->members == 0)
-		l->open = LANE_SHUT;
+	/* (No branch: nobody can predict it.) */
+	l->open = --l->members == 0 ? LANE_SHUT : l->open;
 }
 
 POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)

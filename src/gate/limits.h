@@ -167,8 +167,8 @@ POOL_HOT weir_time limits_reserved_pair(
 {
 	int64_t missing = bucket_missing_narrow(&own[1], limits_cost(r, own[1].unit));
 
-	if (missing <= 0)
-		return l->r_stamp;
+	/* (No branch: nobody can predict it.) */
+	missing = missing < 0 ? 0 : missing;
 	return l->r_stamp + (weir_time)(((uint64_t)missing + own[1].rate - 1) / own[1].rate);
 }
 

@@ -34,7 +34,7 @@ struct stand {
 	weir_time now;
 	weir_time coarse; /* as of which R-tokens are seen */
 	bool flat;
-	struct lane *reserved, *rest; /* the root's */
+	struct lane *reserved, *rest, **priority; /* the root's; NULL: none */
 };
 
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
@@ -49,15 +49,18 @@ POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 		.coarse = timer_coarse(now),
 		.flat = flat,
 		.reserved = node_lane(g, WEIR_ROOT, NODE_RESERVED),
-		.rest = node_lane(g, WEIR_ROOT, NODE_REST)};
+		.rest = node_lane(g, WEIR_ROOT, NODE_REST),
+		.priority = g->nodes[WEIR_ROOT].inner->priority};
 }
 
 /* The lane of a slot in which a child of `parent` stands. */
 POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
 {
-	if (s->flat && slot >= NODE_RESERVED)
-		return slot == NODE_REST ? s->rest : s->reserved;
-	return node_lane(s->g, s->flat ? WEIR_ROOT : parent, slot);
+	if (!s->flat)
+		return node_lane(s->g, parent, slot);
+	return slot < NODE_PRIORITIES ? s->priority[slot]
+	       : slot == NODE_REST    ? s->rest
+				      : s->reserved;
 }
 
 /* Something of that weight, not inside, enters a lane. Was that empty? */
