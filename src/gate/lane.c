@@ -122,7 +122,8 @@ static void lane_ring(struct lane *l, uint64_t number)
 	l->start = (double)(int64_t)number * l->quantum;
 }
 
-void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
+/* At the end of its bucket's chain. */
+POOL_HOT void lane_put(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
 {
 	if (number - l->base > l->mask)
 		number = l->base + l->mask; /* beyond the circle: looked at again there */
@@ -130,7 +131,7 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 	uint64_t bit = UINT64_C(1) << (at % 64);
 
 	entry->at = (uint16_t)at;
-	l->open = at == ((uint32_t)l->ring_number & l->mask) ? LANE_SHUT : l->open;
+	l->open |= -(uint64_t)(at == ((uint32_t)l->ring_number & l->mask));
 	if (l->bits[at / 64] & bit) {
 		chain_append(&l->store, &l->buckets[at], e);
 		return;
@@ -138,6 +139,11 @@ void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t 
 	chain_begin(&l->buckets[at], e);
 	l->bits[at / 64] |= bit;
 	l->top |= UINT64_C(1) << (at / 64);
+}
+
+void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
+{
+	lane_put(l, entry, e, number);
 }
 
 /* Inserts where it is not just one more in the ring. Was the lane empty? */
@@ -153,7 +159,7 @@ bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t n
 		l->ring[l->tail++ % LANE_RING] = e;
 	} else {
 		l->base = number < l->base ? number : l->base;
-		lane_append(l, entry, e, number);
+		lane_put(l, entry, e, number);
 	}
 	return empty;
 }
@@ -174,11 +180,6 @@ void lane_behead(struct lane *l)
 		heap_pop(&l->heap);
 	else if (chain_pop(&l->store, &l->buckets[at]))
 		lane_mark_empty(l, at);
-}
-
-static bool lane_holds(const struct lane *l, uint32_t at)
-{
-	return l->bits[at / 64] >> (at % 64) & 1;
 }
 
 /* The first bucket from `from` on, going round, whose chain holds something. There is one. */
@@ -213,21 +214,37 @@ static uint32_t lane_first_chain(struct lane *l, const struct lane_home *h)
 	return LANE_NIL;
 }
 
-/* The ring is empty: takes some out of the chain of the bucket at base. */
+/* The ring is empty, and the chain of the bucket at base is not: takes some out of it. Who does not belong
+ * there goes where it does, which is another. */
 static void lane_fill_ring(struct lane *l, const struct lane_home *h)
 {
-	uint32_t at = (uint32_t)l->base & l->mask, e;
+	uint32_t at = (uint32_t)l->base & l->mask;
+	struct chain *c = &l->buckets[at];
+	bool more = true;
 
 	lane_ring(l, l->base);
-	while (l->tail - l->head < LANE_FILL && lane_holds(l, at) && l->base == l->ring_number) {
-		e = lane_first_chain(l, h);
-		if (e == LANE_NIL)
+	while (more && l->tail - l->head < LANE_FILL) {
+		uint32_t e = chain_first(&l->store, c);
+		struct lane_entry *entry = lane_entry(h, l, e);
+		uint64_t number = lane_number(l, entry->tag);
+
+		more = !chain_pop(&l->store, c);
+		if (number <= l->base) {
+			l->ring[l->tail++ % LANE_RING] = e;
 			continue;
-		lane_behead(l);
-		l->ring[l->tail++ % LANE_RING] = e;
+		}
+		if (!more)
+			lane_mark_empty(l, at);
+		if (l->members == 1)
+			lane_ring(l, number);
+		lane_append(l, entry, e, number);
+		if (!more)
+			return;
 	}
-	if (lane_holds(l, (uint32_t)l->ring_number & l->mask))
+	if (more)
 		l->open = LANE_SHUT;
+	else
+		lane_mark_empty(l, at);
 }
 
 uint32_t lane_first_circle(struct lane *l, const struct lane_home *h)

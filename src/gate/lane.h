@@ -27,9 +27,9 @@
 #include "gate/pool.h"
 
 #define LANE_NIL      UINT32_MAX
-#define LANE_HEAP_MAX 64 /* three levels of a 4-ary heap: as quick as a bucket, and exact */
-#define LANE_RING     64 /* a batch or two; a power of 2 */
-#define LANE_SHUT     UINT64_MAX
+#define LANE_HEAP_MAX 64         /* three levels of a 4-ary heap: as quick as a bucket, and exact */
+#define LANE_RING     64         /* a batch or two; a power of 2 */
+#define LANE_SHUT     UINT64_MAX /* all bits, which can be set without a branch */
 #define LANE_OF_LANE  0x80000000u
 #define LANE_OUT      UINT16_MAX
 
@@ -196,7 +196,7 @@ POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry, bool ring
 	else
 		lane_behead(l);
 	/* (No branch: nobody can predict it.) */
-	l->open = --l->members == 0 ? LANE_SHUT : l->open;
+	l->open |= -(uint64_t)(--l->members == 0);
 }
 
 POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)
