@@ -72,6 +72,17 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 		ahead_node(&g->nodes[a->node[i]]);
 }
 
+/* Of those noted since, up to n, who is no lane: up to where. */
+static uint32_t ahead_leaves(struct ahead *a, uint32_t n)
+{
+	uint32_t kept = a->n;
+
+	for (uint32_t i = a->n; i < n; i++)
+		if (!(a->node[i] & LANE_OF_LANE))
+			a->node[kept++] = a->node[i];
+	return kept;
+}
+
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
 	struct ahead *a = &g->ahead;
@@ -85,12 +96,11 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 	if (!g->nodes[WEIR_ROOT].inner->priority)
 		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
 	n = a->n + ahead_lanes(g, a->node + a->n, ahead_want(passed));
-	for (uint32_t i = a->n; i < n; i++) {
-		if (a->node[i] & LANE_OF_LANE)
-			continue;
+	if (g->n_inner > 1)
+		n = ahead_leaves(a, n);
+	for (uint32_t i = a->n; i < n; i++)
 		ahead_node(&g->nodes[a->node[i]]);
-		a->node[a->n++] = a->node[i];
-	}
+	a->n = n;
 }
 
 void ahead_heads(const struct weir_gate *g)

@@ -40,16 +40,23 @@ size_t chain_memory(const struct chain_store *s)
 	return s->room * (sizeof *s->blocks + sizeof *s->free);
 }
 
+/* A block after the other. */
 uint32_t chain_peek(const struct chain_store *s, const struct chain *c, uint32_t *ret, uint32_t max)
 {
-	uint32_t n = 0;
+	const uint32_t *cells = (const uint32_t *)s->blocks, tail = c->tail;
+	uint32_t n = 0, at = c->head;
 
-	if (c->tail == 0 && max)
-		ret[n++] = c->head;
-	for (uint32_t at = c->head; c->tail && n < max && at != c->tail;) {
-		ret[n++] = *chain_cell(s, at);
-		if (++at % CHAIN_STEP == 0 && at != c->tail)
-			at = s->blocks[at / CHAIN_STEP - 1].next * CHAIN_STEP + 1;
+	if (tail == 0 && max)
+		ret[n++] = at;
+	while (tail && n < max && at != tail) {
+		uint32_t last = (at | (CHAIN_STEP - 1)) + 1; /* after the block */
+		uint32_t end = (at ^ (tail - 1)) < CHAIN_STEP ? tail : last;
+
+		end = end - at < max - n ? end : at + (max - n);
+		while (at != end)
+			ret[n++] = cells[at++];
+		if (at == last && at != tail)
+			at = cells[at - CHAIN_STEP] * CHAIN_STEP + 1;
 	}
 	return n;
 }

@@ -237,27 +237,30 @@ static inline struct weir_req *turn_pass(
 /* ---- the same with only leaves below the root */
 
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
-	struct stand s, struct turn turn, uint64_t full)
+	struct stand s, uint32_t leaf, unsigned slot, bool ring, uint64_t full)
 {
+	struct turn turn = {
+		.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot), .ring = ring};
+
 	return turn_pass(&s, &turn, full);
 }
 
 /* A plain one. */
-POOL_HOT struct weir_req *turn_pass_plain(
-	const struct stand *s, const struct turn *turn, struct node *node, uint64_t full)
+POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, struct node *node,
+	unsigned slot, bool ring, uint64_t full)
 {
 	struct weir_req *r = node->head;
-	unsigned class = node_class(turn->slot);
+	unsigned class = node_class(slot);
 
-	turn_tag(turn->lane, node_entry(node, class), turn_cost(s, r) * node->per_weight,
-		turn->ring);
+	turn_tag(stand_lane(s, WEIR_ROOT, slot), node_entry(node, class),
+		turn_cost(s, r) * node->per_weight, ring);
 	if (node->limits.n)
 		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
-	if (turn->slot < NODE_PRIORITIES && node->profile)
+	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
 	turn_leave(s, node, r, class, full, true);
 	if (node->head) {
-		stand_look_plain(s, turn->leaf, node);
+		stand_look_plain(s, leaf, node);
 	} else {
 		node->tail = NULL;
 		node->may = 0;
@@ -268,15 +271,18 @@ POOL_HOT struct weir_req *turn_pass_plain(
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
-	struct turn turn = {.slot = slot, .lane = stand_lane(s, WEIR_ROOT, slot)};
+	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
+	uint32_t leaf;
+	bool ring;
 
-	while ((turn.leaf = lane_first_of(turn.lane, &s->g->home, &turn.ring)) != LANE_NIL) {
-		struct node *node = &s->nodes[turn.leaf];
+	while ((leaf = lane_first_of(lane, &s->g->home, &ring)) != LANE_NIL) {
+		struct node *node = &s->nodes[leaf];
 
 		if (node_may(node, slot))
-			return node->may & NODE_PLAIN ? turn_pass_plain(s, &turn, node, full)
-						      : turn_pass_any(*s, turn, full);
-		lane_pop_entry(turn.lane, node_entry(node, node_class(slot)), turn.ring);
+			return node->may & NODE_PLAIN
+				       ? turn_pass_plain(s, leaf, node, slot, ring, full)
+				       : turn_pass_any(*s, leaf, slot, ring, full);
+		lane_pop_entry(lane, node_entry(node, node_class(slot)), ring);
 	}
 	if (slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, false);
