@@ -5,6 +5,7 @@
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
 #define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
+#define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
 
 static uint32_t ahead_want(size_t n)
 {
@@ -63,13 +64,29 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 
 	a->at = now;
 
-	a->n = a->soon = 0;
+	a->n = a->soon = a->step = 0;
 	if (g->timer.set <= AHEAD_MANY)
 		return;
 	timer_flush(&g->timer);
 	a->n = a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
-	for (uint32_t i = 0; i < a->soon; i++)
-		ahead_node(&g->nodes[a->node[i]]);
+}
+
+/* Up to `to`: a node each, and the head of one before. */
+static void ahead_steps(struct weir_gate *g, uint32_t to)
+{
+	struct ahead *a = &g->ahead;
+
+	for (; a->step < to; a->step++) {
+		if (a->step < a->soon)
+			ahead_node(&g->nodes[a->node[a->step]]);
+		if (a->step >= AHEAD_LAG && a->step - AHEAD_LAG < a->soon)
+			ahead_head(&g->nodes[a->node[a->step - AHEAD_LAG]]);
+	}
+}
+
+void ahead_some(struct weir_gate *g, size_t passed, size_t max)
+{
+	ahead_steps(g, (uint32_t)(g->ahead.soon * passed / max));
 }
 
 /* Of those noted since, up to n, who is no lane: up to where. */
@@ -90,8 +107,7 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 
 	if (!ahead_many(g))
 		return;
-	for (uint32_t i = 0; i < a->soon; i++)
-		ahead_head(&g->nodes[a->node[i]]);
+	ahead_steps(g, a->soon + AHEAD_LAG);
 	/* Who has just become due passes at once, unless there are priorities. */
 	if (!g->nodes[WEIR_ROOT].inner->priority)
 		passed = passed > due ? passed - due + AHEAD_LEAST : 0;

@@ -14,9 +14,12 @@
 
 #include "gate/node.h"
 
-/* A batch is about to pass, before which `due` timers have expired: who is due in the next is fetched. */
+/* A batch is about to pass: who is due in the next is noted. */
 void ahead_soon(struct weir_gate *g, weir_time now);
-/* It has passed, so many: their heads, and who comes to the front of the lanes. */
+/* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */
+void ahead_some(struct weir_gate *g, size_t passed, size_t max);
+/* It has passed, so many, before which `due` timers had expired: the others, and who comes to the front of
+ * the lanes. */
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 /* The next begins: the heads of those, too, and their buckets if they are not in the nodes; then who is
  * behind the heads. */

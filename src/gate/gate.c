@@ -134,6 +134,8 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	return 0;
 }
 
+#define GATE_FEW 4 /* pass between one look ahead and the next */
+
 /* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
  * what is counted from now on. */
 static size_t gate_pass_tree(
@@ -150,17 +152,24 @@ static size_t gate_pass_tree(
 	return n;
 }
 
-/* The same with only leaves below the root. */
+/* The same with only leaves below the root. What is fetched ahead meanwhile is fetched a little at a time,
+ * since a processor can wait for so many lines and no more. */
 static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t due = gate_prepare(&s), n = 0;
+	size_t due = gate_prepare(&s), n = 0, stop = g->ahead.soon ? 0 : max;
 	uint64_t full = stats_full(g, now);
 
-	while (n < max) {
+	for (;;) {
 		struct weir_req *r;
 
+		if (n == stop) {
+			if (n == max)
+				break;
+			stop = max - n < GATE_FEW ? max : n + GATE_FEW;
+			ahead_some(g, stop, max);
+		}
 		if (g->ready_priority)
 			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
 		else if (s.reserved && s.reserved->members)
