@@ -153,6 +153,21 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 		bucket_forgive(&own[1]);
 }
 
+/* The same without a branch, for where nobody can predict whether it is reserved. */
+POOL_HOT void limits_charge_either(struct limits *l, struct bucket *own, const struct weir_req *r,
+	bool reserved, weir_time now)
+{
+	int64_t mask = -(int64_t)reserved, *lack = &own[1].low[BUCKET_LOW];
+	weir_time span = now - l->r_stamp;
+	int64_t paid = bucket_paid_narrow(*lack, own[1].rate, span, limits_cost(r, own[1].unit));
+
+	limits_charge_pair(l, own, r, false, now);
+	l->r_stamp += span & mask;
+	*lack += (paid - *lack) & mask;
+	if (__builtin_expect((*lack > 2 * own[1].size * (int64_t)BUCKET_UNIT) & reserved, 0))
+		bucket_forgive(&own[1]);
+}
+
 /* Does the hold bucket not admit r, `span` after its level was true? */
 POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *r, weir_time span)
 {

@@ -207,20 +207,61 @@ POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret, uint32_
 	return n;
 }
 
+#define TIMER_SORT                                                                                 \
+	4 /* entries that are put in order without a branch, since nobody can predict it */
+
+static void timer_order(uint64_t *a, uint64_t *b)
+{
+	uint64_t less = *a < *b ? *a : *b, more = *a < *b ? *b : *a;
+
+	*a = less;
+	*b = more;
+}
+
+/* Puts m entries into the order of their ticks, which are of one slot; those of one tick stay in theirs. There
+ * is room for TIMER_SORT. */
+POOL_HOT void timer_sort_few(const struct timer *t, uint32_t *ret, uint32_t m)
+{
+	uint64_t key[TIMER_SORT];
+
+	for (uint32_t k = 0; k < TIMER_SORT; k++) {
+		uint32_t i = ret[k < m ? k : 0];
+		uint64_t tick = (uint64_t)timer_entry(t, i)->tick % TIMER_COARSE;
+
+		key[k] = k < m ? (tick * TIMER_SORT + k) << 32 | i : UINT64_MAX;
+	}
+	timer_order(&key[0], &key[1]);
+	timer_order(&key[2], &key[3]);
+	timer_order(&key[0], &key[2]);
+	timer_order(&key[1], &key[3]);
+	timer_order(&key[1], &key[2]);
+	for (uint32_t k = 0; k < TIMER_SORT; k++)
+		ret[k] = (uint32_t)key[k];
+}
+
+/* The same, of any number. */
+static void timer_sort(const struct timer *t, uint32_t *ret, uint32_t m)
+{
+	for (uint32_t k = 1; k < m; k++) {
+		uint32_t i = ret[k], at = k;
+		int64_t tick = timer_entry(t, i)->tick;
+
+		for (; at > 0 && timer_entry(t, ret[at - 1])->tick > tick; at--)
+			ret[at] = ret[at - 1];
+		ret[at] = i;
+	}
+}
+
 /* The same if some are due only after the slot's beginning, but all before time goes on to: they are put in
  * order, and those of one tick stay in the order in which they were set. */
 static uint32_t timer_give_fine(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n)
 {
 	uint32_t end = timer_give(t, s, ret, n);
 
-	for (uint32_t k = n + 1; k < end; k++) {
-		uint32_t i = ret[k], at = k;
-		int64_t tick = timer_entry(t, i)->tick;
-
-		for (; at > n && timer_entry(t, ret[at - 1])->tick > tick; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = i;
-	}
+	if (end - n - 1 < TIMER_SORT)
+		timer_sort_few(t, ret + n, end - n);
+	else
+		timer_sort(t, ret + n, end - n);
 	return end;
 }
 

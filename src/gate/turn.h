@@ -254,7 +254,9 @@ POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, 
 
 	turn_tag(stand_lane(s, WEIR_ROOT, slot), node_entry(node, class),
 		turn_cost(s, r) * node->per_weight, ring);
-	if (node->limits.n)
+	if (node->limits.n && slot < NODE_PRIORITIES)
+		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+	else if (node->limits.n)
 		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
