@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timers against a plain array: at the first tick at or after their time, in order, each once. */
-#include "gate/queue.h"
-#include "law.h"
+#include "entries.h"
 
 #define ENTRIES 300
-
-/* An entry is part of something larger. */
-union block {
-	struct timer_entry entry;
-	char bytes[POOL_STRIDE];
-};
-
-static void start(struct timer *t, union block *blocks, uint32_t n)
-{
-	timer_init(t);
-	for (uint32_t i = 0; i < n; i++)
-		blocks[i].entry = (struct timer_entry){.tick = -1};
-	CHECK_INT(timer_fit(t, &blocks->entry, n), 0);
-}
 
 struct model {
 	struct timer t;
@@ -222,7 +207,7 @@ static void as_an_array_says(void)
 		m.now = k % 3 ? 0 : INT64_C(3155760000) * WEIR_SEC;
 		double busy = law_log(0.05, 0.9);
 
-		start(&m.t, m.e, ENTRIES);
+		entries_start(&m.t, m.e, ENTRIES);
 		memset(m.tick, -1, sizeof m.tick);
 		expire(&m, 8);
 		for (unsigned i = 0; i < 5000; i++) {
@@ -269,7 +254,7 @@ static void beyond_comes_nearer(void)
 	uint64_t weeding = 0, pouring = 0;
 
 	m.now = 0;
-	start(&m.t, m.e, ENTRIES);
+	entries_start(&m.t, m.e, ENTRIES);
 	memset(m.tick, -1, sizeof m.tick);
 	for (unsigned i = 0; i < 60000; i++) {
 		weir_time span = (weir_time)law_log(1e9, 3e10);
@@ -290,7 +275,7 @@ static void an_earlier_time_is_kept(void)
 	union block e[2];
 	uint32_t out[2];
 
-	start(&t, e, 2);
+	entries_start(&t, e, 2);
 	timer_set(&t, 0, 5000);
 	timer_set(&t, 0, 90000);
 	CHECK_INT(timer_expire(&t, 4095, out, 2), 0);
@@ -311,7 +296,7 @@ static void growing_keeps_what_is_set(void)
 	static union block e[3], more[5000];
 	uint32_t out[8];
 
-	start(&t, e, 3);
+	entries_start(&t, e, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		timer_set(&t, i, (weir_time)(i + 1) * 200 * WEIR_MS);
 	for (uint32_t i = 0; i < 5000; i++)
@@ -337,7 +322,7 @@ static void ties_expire_as_set(void)
 	weir_time now = 5 * WEIR_SEC;
 	uint32_t out[N];
 
-	start(&t, e, N);
+	entries_start(&t, e, N);
 	CHECK_INT(timer_expire(&t, now, out, N), 0);
 	for (unsigned k = 0; k < 4; k++) {
 		uint64_t tick = timer_tick(now + spans[k]);
@@ -367,7 +352,7 @@ static void settings_do_not_pile_up(void)
 	static union block e[3];
 	uint32_t out[3];
 
-	start(&t, e, 3);
+	entries_start(&t, e, 3);
 	timer_set(&t, 2, 9 * WEIR_MS);
 	for (uint32_t k = 0; k < 200000; k++) { /* also round the count of a cell */
 		timer_set_tick(&t, &e[0].entry, 0, timer_tick(k % 2 ? WEIR_SEC : 7 * WEIR_MS));
@@ -393,7 +378,7 @@ static void no_call_does_much(void)
 	weir_time now = 0;
 	uint32_t most = 0, pours = 0;
 
-	start(&t, e, N);
+	entries_start(&t, e, N);
 	/* Some are far, and stay so until they come nearer. */
 	for (uint32_t i = 0; i < FAR; i++)
 		timer_set_tick(&t, &e[i].entry, i, timer_tick((2 + i % 2) * WEIR_SEC));
