@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
 #include "gate/queue.h"
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define TIMER_LEAST 1024 /* slots of a calendar: 34 ms */
-#define TIMER_AHEAD 32   /* slots, a millisecond: fetched that much ahead */
-
-/* Which half turn of time a tick is in. */
-static int64_t timer_turn(const struct timer *t, int64_t tick)
-{
-	return tick >> (TIMER_COARSE_BITS + t->half);
-}
+#define TIMER_AHEAD 32 /* slots, a millisecond: fetched that much ahead */
 
 /* ---- which slots have entries */
 
@@ -61,8 +52,7 @@ static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, int64_
 	marks_add(&t->marks, s);
 }
 
-/* Where an entry of this tick, not in the past, belongs. */
-static void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
+void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
 	int64_t slot = e->tick >> TIMER_COARSE_BITS, turn = timer_turn(t, e->tick);
 
@@ -146,8 +136,7 @@ static void timer_come_some(struct timer *t, unsigned left)
 		timer_come_end(t);
 }
 
-/* All of them. */
-static void timer_come_all(struct timer *t)
+void timer_come_all(struct timer *t)
 {
 	if (t->pour != TIMER_NIL)
 		timer_come_some(t, UINT32_MAX);
@@ -493,97 +482,4 @@ weir_time timer_next(struct timer *t)
 			t->far[turn % TIMER_FAR / 64] &= ~(UINT64_C(1) << (turn % 64));
 	}
 	return tick << TIMER_TICK_BITS;
-}
-
-/* ---- room */
-
-void timer_init(struct timer *t)
-{
-	*t = (struct timer){0};
-}
-
-void timer_free(struct timer *t)
-{
-	free(t->slots);
-	free(t->count);
-	free(t->marks.bits);
-	queue_free(t);
-}
-
-size_t timer_memory(const struct timer *t)
-{
-	size_t slots = t->slots ? (size_t)t->mask + 1 : 0;
-
-	return slots * (sizeof *t->slots + 1) + slots / 8 +
-	       (slots ? queue_count(t) * sizeof *t->queue : 0) + cells_memory(&t->store);
-}
-
-/* About a slot of the calendar a timer. */
-static uint32_t timer_calendar(uint32_t room)
-{
-	uint32_t slots = TIMER_LEAST;
-
-	while (slots < TIMER_MOST && slots * 2 <= room / 3 * 5)
-		slots *= 2;
-	return slots;
-}
-
-/* All that are set, those of one tick in order, go from one timer to another. */
-static void timer_transfer(struct timer *from, struct timer *to)
-{
-	timer_come_all(from);
-	for (uint32_t s = 0; s <= from->mask; s++)
-		for (unsigned k = 0; k < TIMER_CELLS; k++) {
-			uint32_t i = from->slots[s].cell[k];
-
-			if (i != TIMER_NIL)
-				timer_link(to, timer_entry(to, i), i);
-		}
-	for (uint32_t q = 0; q < queue_count(from); q++)
-		for (struct cells c = queue_take(from, q); !cells_empty(&c);) {
-			uint64_t cell = cells_pop(&from->store, &c);
-
-			if (queue_holds_in(from, q, cell, queue_base(from, q)))
-				timer_link(to, queue_entry(to, cell), queue_number(cell));
-		}
-	timer_flush(to);
-}
-
-/* An empty calendar of so many slots. 0 or -ENOMEM. */
-static int timer_make(struct timer *t, uint32_t calendar, uint32_t room)
-{
-	t->slots = pool_array(NULL, 0, calendar * sizeof *t->slots);
-	t->count = pool_array(NULL, 0, calendar);
-	t->marks.bits = pool_array(NULL, 0, calendar / 64 * sizeof *t->marks.bits);
-	if (!t->slots || !t->count || !t->marks.bits || queue_init(t, calendar, room)) {
-		timer_free(t);
-		return -ENOMEM;
-	}
-	memset(t->slots, 0xff, calendar * sizeof *t->slots);
-	t->mask = calendar - 1;
-	t->half = (unsigned)__builtin_ctz(calendar) - 1;
-	t->edge = (timer_turn(t, t->now) + 2) << t->half;
-	t->split = t->now >> TIMER_COARSE_BITS >> TIMER_GROUP_BITS;
-	t->pour = TIMER_NIL;
-	return 0;
-}
-
-int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
-{
-	struct timer fresh = {
-		.entries = (char *)entries, .now = t->now, .set = t->set, .room = room};
-
-	if (room > t->room) {
-		if (timer_make(&fresh, timer_calendar(room), room))
-			return -ENOMEM;
-		if (t->slots) {
-			timer_flush(t);
-			t->entries = (char *)entries;
-			timer_transfer(t, &fresh);
-			timer_free(t);
-		}
-		*t = fresh;
-	}
-	t->entries = (char *)entries;
-	return 0;
 }

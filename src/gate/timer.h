@@ -104,12 +104,6 @@ struct timer {
 		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
 };
 
-void timer_init(struct timer *t);
-/* The entries are here now, and so many; new ones have tick -1. 0 or -ENOMEM, then unchanged. */
-int timer_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
-void timer_free(struct timer *t); /* the entries are the caller's */
-size_t timer_memory(const struct timer *t);
-
 static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 {
 	return (void *)(t->entries + (size_t)i * POOL_STRIDE);
@@ -224,5 +218,17 @@ uint32_t timer_soon(
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
 weir_time timer_next(struct timer *t);
+
+/* ---- inside, for calendar.h */
+
+/* Which half turn of time a tick is in. */
+static inline int64_t timer_turn(const struct timer *t, int64_t tick)
+{
+	return tick >> (TIMER_COARSE_BITS + t->half);
+}
+/* Entry i, which is e, goes where it belongs by its tick, which is not in the past. */
+void timer_link(struct timer *t, struct timer_entry *e, uint32_t i);
+/* All that is coming into the calendar does. */
+void timer_come_all(struct timer *t);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes come and go, and their lanes with them. Nothing here is on the hot path. */
+#include "gate/calendar.h"
 #include "gate/node.h"
 #include <errno.h>
 #include <math.h>
@@ -285,7 +286,7 @@ static int tree_room(struct weir_gate *g, uint32_t room)
 	int r = tree_nodes(g, room);
 
 	if (!r)
-		r = timer_fit(&g->timer, &g->nodes->timer, room);
+		r = calendar_fit(&g->timer, &g->nodes->timer, room);
 	if (!r)
 		r = tree_places(g, room);
 	if (!r && g->order == WEIR_EDF)
@@ -328,7 +329,6 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->run_distance = config->run_distance;
 	g->credit = (double)config->credit;
 	g->free_nodes = g->free_lanes = NODE_NIL;
-	timer_init(&g->timer);
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = tree_room(g, config->nodes > 2 ? config->nodes : 2);
@@ -391,7 +391,7 @@ void weir_gate_free(struct weir_gate *g)
 		free(g->stats->of);
 		free(g->stats);
 	}
-	timer_free(&g->timer);
+	calendar_free(&g->timer);
 	pool_free(&g->pool);
 	for (unsigned i = 0; i < 3; i++) {
 		free(g->pending[i]);
@@ -525,7 +525,7 @@ size_t weir_gate_memory(const struct weir_gate *g)
 {
 	size_t bytes = sizeof *g + g->pool.bytes;
 
-	bytes += g->room * sizeof *g->nodes + timer_memory(&g->timer);
+	bytes += g->room * sizeof *g->nodes + calendar_memory(&g->timer);
 	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);
 	bytes += g->room_place * 6 * sizeof **g->place;
 	bytes += g->room_lanes * sizeof *g->lanes + g->n_lanes * sizeof **g->lanes;

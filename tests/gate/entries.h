@@ -3,6 +3,7 @@
 #ifndef WEIR_TESTS_GATE_ENTRIES_H
 #define WEIR_TESTS_GATE_ENTRIES_H
 
+#include "gate/calendar.h"
 #include "gate/queue.h"
 #include "law.h"
 
@@ -14,10 +15,10 @@ union block {
 
 static inline void entries_start(struct timer *t, union block *blocks, uint32_t n)
 {
-	timer_init(t);
+	*t = (struct timer){0};
 	for (uint32_t i = 0; i < n; i++)
 		blocks[i].entry = (struct timer_entry){.tick = -1};
-	CHECK_INT(timer_fit(t, &blocks->entry, n), 0);
+	CHECK_INT(calendar_fit(t, &blocks->entry, n), 0);
 }
 
 #endif

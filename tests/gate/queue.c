@@ -55,7 +55,7 @@ static void a_leap_while_weeding(void)
 
 			weeding += !over && !cells_empty(&t.kept);
 			leap(when + WEIR_SEC);
-			timer_free(&t);
+			calendar_free(&t);
 			if (over)
 				break;
 		}

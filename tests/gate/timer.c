@@ -243,7 +243,7 @@ static void as_an_array_says(void)
 			CHECK(looks < 200 * ENTRIES);
 		}
 		CHECK_INT(m.t.set, 0);
-		timer_free(&m.t);
+		calendar_free(&m.t);
 	}
 }
 
@@ -266,7 +266,7 @@ static void beyond_comes_nearer(void)
 		expire(&m, 64);
 	}
 	CHECK(weeding > 20 && pouring > 20);
-	timer_free(&m.t);
+	calendar_free(&m.t);
 }
 
 static void an_earlier_time_is_kept(void)
@@ -287,28 +287,7 @@ static void an_earlier_time_is_kept(void)
 	timer_set(&t, 1, 2000000);
 	CHECK_INT(timer_expire(&t, 2000000 + TIMER_TICK, out, 2), 1);
 	CHECK_INT(timer_expire(&t, 4000000, out, 2), 0);
-	timer_free(&t);
-}
-
-static void growing_keeps_what_is_set(void)
-{
-	static struct timer t;
-	static union block e[3], more[5000];
-	uint32_t out[8];
-
-	entries_start(&t, e, 3);
-	for (uint32_t i = 0; i < 3; i++)
-		timer_set(&t, i, (weir_time)(i + 1) * 200 * WEIR_MS);
-	for (uint32_t i = 0; i < 5000; i++)
-		more[i].entry = i < 3 ? e[i].entry : (struct timer_entry){.tick = -1};
-	CHECK_INT(timer_fit(&t, &more->entry, 5000), 0);
-	timer_set(&t, 4999, 100 * WEIR_MS);
-	CHECK_INT(timer_expire(&t, WEIR_SEC, out, 8), 4);
-	CHECK_INT(out[0], 4999);
-	for (uint32_t i = 0; i < 3; i++)
-		CHECK_INT(out[i + 1], i);
-	CHECK_INT(timer_next(&t), WEIR_NEVER);
-	timer_free(&t);
+	calendar_free(&t);
 }
 
 /* Those of one tick expire in the order in which they were set, also if they were set when it was far
@@ -342,7 +321,7 @@ static void ties_expire_as_set(void)
 			CHECK_INT(out[i], i * 7 % N);
 		CHECK_INT(timer_next(&t), WEIR_NEVER);
 	}
-	timer_free(&t);
+	calendar_free(&t);
 }
 
 /* However often it is set, there is room for it; and it expires once, when it was set to last. */
@@ -364,7 +343,7 @@ static void settings_do_not_pile_up(void)
 	CHECK_INT(timer_expire(&t, 2 * WEIR_SEC, out, 3), 2);
 	CHECK_INT(out[0], 2);
 	CHECK_INT(out[1], 0);
-	timer_free(&t);
+	calendar_free(&t);
 }
 
 /* However many there are, and wherever they are set to: no call does more for others than a few steps, as long
@@ -405,7 +384,7 @@ static void no_call_does_much(void)
 	CHECK(most < queue_most(N));
 	CHECK(pours > 100);
 	CHECK(t.store.used <= t.store.room);
-	timer_free(&t);
+	calendar_free(&t);
 }
 
 int main(int argc, char **argv)
@@ -414,7 +393,6 @@ int main(int argc, char **argv)
 	RUN(as_an_array_says);
 	RUN(beyond_comes_nearer);
 	RUN(an_earlier_time_is_kept);
-	RUN(growing_keeps_what_is_set);
 	RUN(ties_expire_as_set);
 	RUN(settings_do_not_pile_up);
 	RUN(no_call_does_much);
