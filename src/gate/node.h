@@ -8,6 +8,7 @@
  *   above.c  the buckets of inner nodes
  *   ahead.c  memory ahead of need
  *   tree.c   nodes come and go, and their lanes with them
+ *   room.h   arrays that grow with them
  *   knob.c   knobs
  *   stats.c  what was measured
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes come and go, and their lanes with them. Nothing here is on the hot path. */
 #include "gate/calendar.h"
-#include "gate/node.h"
+#include "gate/room.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,49 +11,11 @@
  * not put its tenant years behind. */
 #define TREE_COST_CAP 64
 
-static uint32_t tree_more(uint32_t room, uint32_t least)
-{
-	uint32_t more = room + room / 2;
-
-	return more > least ? more : least;
-}
-
-/* Grows one array to `n` items, the new ones zero. */
-#define TREE_GROW(array, had, n)                                                                   \
-	tree_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
-
-/* `array` is where the pointer is, of whatever type: so it is copied. */
-static int tree_grow(void *array, size_t old_size, size_t size)
-{
-	void *old, *p;
-
-	memcpy(&old, array, sizeof old);
-	p = pool_array(old, old_size, size);
-	if (!p)
-		return -ENOMEM;
-	memcpy(array, &p, sizeof p);
-	return 0;
-}
-
 /* ---- lanes */
 
 static double tree_step(const struct weir_gate *g, const struct node_inner *in)
 {
 	return g->cost_max / in->weight_min;
-}
-
-/* Places of nodes and of lanes in turns, for heaps that know them; nothing in the order FAIR. */
-static int tree_places(struct weir_gate *g, uint32_t room)
-{
-	if (g->order == WEIR_FAIR || room <= g->room_place)
-		return 0;
-	for (unsigned i = 0; i < 3; i++)
-		if (TREE_GROW(g->place[i], 2 * (size_t)g->room_place, 2 * (size_t)room))
-			return -ENOMEM;
-	g->room_place = room;
-	for (uint32_t l = 0; l < g->n_lanes; l++)
-		lane_place(g->lanes[l], g->place[node_class(g->lanes[l]->slot)]);
-	return 0;
 }
 
 /* A lane, unused: one that was given back, or a new one. */
@@ -65,9 +27,9 @@ static int tree_lane_get(struct weir_gate *g, struct lane **ret_lane)
 		return 0;
 	}
 	if (g->n_lanes == g->room_lanes) {
-		uint32_t room = tree_more(g->room_lanes, 8);
+		uint32_t room = room_more(g->room_lanes, 8);
 
-		if (tree_places(g, room) || TREE_GROW(g->lanes, g->n_lanes, room))
+		if (room_places(g, room) || ROOM_GROW(g->lanes, g->n_lanes, room))
 			return -ENOMEM;
 		g->room_lanes = room;
 		g->home.lanes = g->lanes;
@@ -258,51 +220,7 @@ void tree_limits_free(struct weir_gate *g, struct limits *l, struct profile *p)
 		pool_put(&g->pool, p, profile_lines(p->n));
 }
 
-/* ---- room */
-
-static uint32_t tree_words(uint32_t room, unsigned level)
-{
-	return (uint32_t)(((uint64_t)room + (UINT64_C(1) << (6 * (level + 1))) - 1) >>
-			  (6 * (level + 1)));
-}
-
-/* More nodes, in another place: who has its buckets in itself has them there now. */
-static int tree_nodes(struct weir_gate *g, uint32_t room)
-{
-	if (TREE_GROW(g->nodes, g->room, room))
-		return -ENOMEM;
-	g->home.nodes = (char *)g->nodes;
-	g->timer.entries = (char *)&g->nodes->timer;
-	for (uint32_t n = 0; n < g->room; n++)
-		if (limits_own(&g->nodes[n].limits))
-			g->nodes[n].limits.b = g->nodes[n].own;
-	for (uint32_t n = g->room; n < room; n++)
-		g->nodes[n].timer.tick = -1;
-	return 0;
-}
-
-static int tree_room(struct weir_gate *g, uint32_t room)
-{
-	int r = tree_nodes(g, room);
-
-	if (!r)
-		r = calendar_fit(&g->timer, &g->nodes->timer, room);
-	if (!r)
-		r = tree_places(g, room);
-	if (!r && g->order == WEIR_EDF)
-		r = TREE_GROW(g->deadline, g->room, room);
-	for (unsigned i = 0; !r && i < 3; i++)
-		r = TREE_GROW(
-			g->pending[i], g->room ? tree_words(g->room, i) : 0, tree_words(room, i));
-	if (!r && g->stats) {
-		r = TREE_GROW(g->stats->of, g->room, room);
-		for (uint32_t n = g->room; !r && n < room; n++)
-			g->stats->of[n] = NODE_NIL;
-	}
-	if (!r)
-		g->room = room;
-	return r;
-}
+/* ---- a gate */
 
 static int tree_stats(struct weir_gate *g, uint32_t histograms)
 {
@@ -331,7 +249,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->free_nodes = g->free_lanes = NODE_NIL;
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
-		r = tree_room(g, config->nodes > 2 ? config->nodes : 2);
+		r = room_fit(g, config->nodes > 2 ? config->nodes : 2);
 	if (!r)
 		r = tree_inner(g, WEIR_ROOT);
 	if (!r) {
@@ -431,7 +349,7 @@ static int tree_index(struct weir_gate *g, uint32_t *ret_n)
 		return 0;
 	}
 	if (g->n_nodes == g->room) {
-		int r = g->room >= NODE_MOST / 2 ? -ENOMEM : tree_room(g, tree_more(g->room, 16));
+		int r = g->room >= NODE_MOST / 2 ? -ENOMEM : room_fit(g, room_more(g->room, 16));
 
 		if (r)
 			return r;
@@ -519,26 +437,4 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 	if (--g->nodes[parent].inner->children == 0 && parent != WEIR_ROOT)
 		tree_leaf(g, parent);
 	return 0;
-}
-
-size_t weir_gate_memory(const struct weir_gate *g)
-{
-	size_t bytes = sizeof *g + g->pool.bytes;
-
-	bytes += g->room * sizeof *g->nodes + calendar_memory(&g->timer);
-	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);
-	bytes += g->room_place * 6 * sizeof **g->place;
-	bytes += g->room_lanes * sizeof *g->lanes + g->n_lanes * sizeof **g->lanes;
-	for (uint32_t l = 0; l < g->n_lanes; l++)
-		bytes += lane_memory(g->lanes[l]);
-	for (uint32_t n = 0; n < g->n_nodes; n++)
-		if (g->nodes[n].flags & NODE_INNER)
-			bytes += sizeof *g->nodes[n].inner +
-				 (g->nodes[n].inner->priority
-						 ? NODE_PRIORITIES * sizeof(struct lane *)
-						 : 0);
-	if (g->stats)
-		bytes += sizeof *g->stats + g->room * sizeof *g->stats->of +
-			 (g->stats->used + g->stats->spare) * sizeof(struct hist_pair);
-	return bytes;
 }
