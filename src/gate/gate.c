@@ -134,7 +134,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	return 0;
 }
 
-#define GATE_FEW 4 /* pass between one look ahead and the next */
+#define GATE_FEW 2 /* pass between one look ahead and the next */
 
 /* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
  * what is counted from now on. */
@@ -158,28 +158,30 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t due = gate_prepare(&s), n = 0, stop = g->ahead.soon ? 0 : max;
+	size_t due = gate_prepare(&s), n = 0, stop = 0;
 	uint64_t full = stats_full(g, now);
 
-	for (;;) {
-		struct weir_req *r;
-
-		if (n == stop) {
-			if (n == max)
-				break;
+	while (n == stop && n < max) {
+		stop = max;
+		if (g->ahead.soon) {
 			stop = max - n < GATE_FEW ? max : n + GATE_FEW;
 			ahead_some(g, stop, max);
 		}
-		if (g->ready_priority)
-			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
-		else if (s.reserved && s.reserved->members)
-			r = turn_flat(&s, NODE_RESERVED, full);
-		else if (s.rest->members)
-			r = turn_flat(&s, NODE_REST, full);
-		else
-			break;
-		ret_reqs[n] = r;
-		n += r != NULL;
+		while (n < stop) {
+			struct weir_req *r;
+
+			if (g->ready_priority)
+				r = turn_flat(
+					&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
+			else if (s.reserved && s.reserved->members)
+				r = turn_flat(&s, NODE_RESERVED, full);
+			else if (s.rest->members)
+				r = turn_flat(&s, NODE_REST, full);
+			else
+				break;
+			ret_reqs[n] = r;
+			n += r != NULL;
+		}
 	}
 	g->ready_reserved = s.reserved && s.reserved->members;
 	g->ready_rest = s.rest->members;
