@@ -223,14 +223,16 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 {
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
+	const bool record = g->stats;
+
 	for (size_t i = 0; i < n; i++) {
 		struct node *node = &g->nodes[reqs[i]->tenant];
 
 		node->in_flight--;
 		node->device_area += (uint64_t)now;
+		if (record)
+			stats_record(g, reqs[i], now);
 	}
-	for (size_t i = 0; g->stats && i < n; i++)
-		stats_record(g, reqs[i], now);
 	g->in_flight -= (uint32_t)n;
 	g->served += n;
 	if (g->full && now > g->full_since)
