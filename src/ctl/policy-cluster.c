@@ -137,7 +137,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 		else if ((t->servers[t->n_servers] = policy_string(r, name)))
 			t->n_servers++;
 	}
-	for (unsigned i = 1; i < t->n_servers; i++)
+	for (unsigned i = 1; t->servers && i < t->n_servers; i++)
 		for (unsigned k = 0; k < i; k++)
 			if (strcmp(t->servers[i], t->servers[k]) == 0)
 				policy_refuse(r, n, "names '%s' twice", t->servers[i]);

@@ -202,6 +202,13 @@ static bool may_start(const struct pshift_control *c, weir_time now)
 	return all || now - c->began >= wait + wait / PSHIFT_DRIFT;
 }
 
+/* It serves nobody who has a limit. (Who was taken on in this period or the last one still says that it is,
+ * since it cannot know what was used before.) */
+static bool is_blind(const struct pshift_member *s)
+{
+	return s->state == LEASE_BLIND && !s->granted;
+}
+
 static void start(struct pshift_control *c, weir_time now)
 {
 	if (c->generation <= c->highest) { /* whoever followed it before must say so again */
@@ -233,7 +240,7 @@ static void start(struct pshift_control *c, weir_time now)
 		struct pshift_entry *e = &c->entries[i];
 		int64_t entitled = pshift_limits_begins(c, e), had = e->cap.most;
 
-		if (e->cap_of == c->period || c->servers[e->server].state == LEASE_BLIND)
+		if (e->cap_of == c->period || is_blind(&c->servers[e->server]))
 			continue;
 		e->cap = e->limit;
 		e->cap.most = had > entitled ? had : entitled;

@@ -13,7 +13,7 @@
  *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
  *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
  *         so that who is not served at all is not taken to want nothing. For the same reason what comes
- *         while its limit holds a bucket back lowers no estimate, unless its queue grows by it.
+ *         to a queue that stands lowers no estimate.
  */
 #include "ctl/pshift-server-impl.h"
 #include <errno.h>
@@ -53,8 +53,6 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 
 		if (!here && !b->peak)
 			continue;
-		if (b->queued && pshift_limited(b) && b->r + b->l <= 0)
-			b->held += span;
 		b->missing += (double)(b->peak - b->here) * span;
 		b->watched += span;
 		b->here = here;
@@ -143,15 +141,14 @@ static void measure_coming(struct pshift_spot *b, double count, double seconds, 
 	b->known = changed ? 0 : fmin(b->known + seconds, longest);
 }
 
-/* Held back, and nothing piles up: what comes is what went. It would be no less otherwise; how much more is known
- * from when it was not held. */
-#define HELD 0.25 /* of the time */
-
-static bool is_held(const struct pshift_spot *b, double came, weir_time span)
+/* Something always waits, and its queue stands: then what comes is what went. It would be no less if it were
+ * not held back, by its limit or by others; how much more is known from when it was not. */
+static bool stands(const struct pshift_spot *b, double came, weir_time span)
 {
 	double more = (double)(b->queued + b->inside) - (double)b->here0;
 
-	return b->held > HELD * (double)span && more <= 1 + CLOSED_MOVES * came;
+	return (b->waited - b->waited0) / (double)span >= 1 &&
+	       fabs(more) <= 1 + CLOSED_MOVES * came;
 }
 
 static double smooth(double old, double count, double seconds)
@@ -171,11 +168,10 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		double came = (double)(b->arrived - b->arrived0);
 
-		if (is_held(b, came, span))
+		if (stands(b, came, span))
 			b->coming = fmax(b->coming, came / seconds);
 		else
 			measure_coming(b, came, seconds, longest);
-		b->held = 0;
 		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
 		b->arriving = (int64_t)fmin(rint(b->coming), (double)LEASE_TOKENS_MAX);
 		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);
@@ -250,6 +246,7 @@ static void send(struct pshift_server *s, weir_time now)
 {
 	struct lease_message *m = &s->out;
 	weir_time left = s->period && s->end > now ? s->end - now : 0;
+	enum lease_state state = s->blind && s->period <= s->blind ? LEASE_BLIND : s->state;
 
 	m->kind = LEASE_REPORT;
 	m->cluster = s->config.cluster;
@@ -260,7 +257,7 @@ static void send(struct pshift_server *s, weir_time now)
 		m->name[i] = s->name[i];
 	m->report = (struct lease_report){s->generation, s->controller, s->accepted, s->period,
 		s->granted, left, s->length,
-		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), s->state, s->full,
+		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), state, s->full,
 		s->asked};
 	s->reports++;
 	s->entries += m->n;

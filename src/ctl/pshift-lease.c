@@ -167,6 +167,12 @@ static bool acceptable(
 	       g->echo >= s->began && g->echo <= s->sent && now < end;
 }
 
+/* So much that somebody may wait for it: then it is said at once that it was given up. */
+static bool gives_up(int64_t had, int64_t has)
+{
+	return had > has && had - has > had / 8;
+}
+
 static void told(struct pshift_server *s, const struct lease_tokens *t)
 {
 	size_t at = pshift_ids_find(&s->ids, t->bucket);
@@ -180,8 +186,7 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 	 * go because the controller knows of none. */
 	if (!pshift_limited(b) || t->cap == LEASE_NO_LIMIT || t->limit == LEASE_NO_LIMIT)
 		return;
-	/* Somebody may wait for what is given up here, or for the word that this one has more. */
-	s->answer |= b->cap != t->cap || b->limit != t->limit;
+	s->answer |= gives_up(b->cap - b->used, t->cap - b->used) || gives_up(b->limit, t->limit);
 	b->cap = t->cap;
 	b->limit = t->limit;
 	b->over = b->used > b->cap;
@@ -200,6 +205,8 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	s->length = g->length;
 	s->interval = g->interval;
 	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND) {
+		if (s->state == LEASE_BLIND)
+			s->blind = g->period + 1;
 		leave_local(s);
 		s->period = g->period;
 		s->end = end;

@@ -66,7 +66,7 @@ static int make_room(struct pshift_control *c)
 		    renew((void **)&c->spare, s + 1, sizeof(*c->spare));
 		c->room_members = r ? 0 : s + 1;
 	}
-	return r ? -ENOMEM : 0;
+	return r || !c->first || !c->place ? -ENOMEM : 0;
 }
 
 /* Places in the order of buckets. */

@@ -45,7 +45,6 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	 * (request·ns) in so long (ns); what had arrived by then; what was here at the last look. */
 	uint64_t peak, arrived_w, here;
 	double missing, watched;
-	double held; /* ns in this measurement: it waited for a token when one looked */
 
 	struct lease_demand said; /* what was reported last; bucket 0: nothing yet */
 	weir_time said_at;
@@ -69,6 +68,7 @@ struct pshift_server {
 	weir_time end, next;        /* of the period: no more tokens; the next one begins */
 	weir_time length, interval; /* as told */
 	uint64_t hold, gap;
+	uint64_t blind;       /* up to this period it cannot know what was used before it started */
 	weir_time now, began; /* of the last look; of this instance */
 	weir_time turned;     /* when served_at was last moved on */
 	bool started;
