@@ -95,8 +95,8 @@ static int reduce(
 int pshift_top(struct pshift *p, struct pshift_flow *f, size_t most)
 {
 	struct top t = {.f = f, .most = most};
-	struct pshift_flow small;
-	uint32_t *kept;
+	struct pshift_flow small = *f;
+	uint32_t *kept = NULL;
 	int r = pshift_by_server(p, f);
 
 	if (r)

