@@ -61,7 +61,8 @@
  *         what it holds and has at most s_j, and Σ s_j ≤ limit.
  *         A controller that starts waits until every server has told it what it holds, and follows
  *         it and nobody else from then on, or until hold + gap + 1 periods have passed. A server that
- *         starts is BLIND; what its predecessor may have used counts as used until the period ends.
+ *         starts is BLIND; what its predecessor may have used counts as used until the period ends, also with
+ *         a controller that takes over meanwhile: it says that it was BLIND until the next period is over.
  *         One service may be counted to two periods (a look that comes late), never to none.
  *         (2) Periods are as long as they should be; at a takeover one may be off by a message's round trip.
  *         (3) A bucket whose demand did not move keeps its reservation: its entitlements stay where
