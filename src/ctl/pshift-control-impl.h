@@ -119,8 +119,8 @@ enum peer_verdict pshift_hear(
 /* Used of this period by now, as far as can be told. */
 int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
 
-/* Where periods are counted without a controller, or by two, one may be a period ahead of another: hence one
- * less than in pshift.h. */
+/* Up to so many periods after its last grant a server has not come to its static part: one less than it counts
+ * itself, since where nobody or two count one may be a period ahead of another (pshift.h, SAFETY). */
 #define PSHIFT_APART (PSHIFT_HOLD + PSHIFT_GAP - 1)
 
 /* In this period, without having been told. */

@@ -38,6 +38,7 @@ void pshift_limits_reach(struct pshift_control *c)
 		s->apart = !s->granted || s->granted + PSHIFT_APART < c->period + PSHIFT_HOLD;
 		if (!s->apart || !heard || !s->granted || s->granted + PSHIFT_APART < reach)
 			continue;
+		/* It is there: what is told now is rather held for as long as it has what it has. */
 		s->apart = false;
 		if (s->granted + PSHIFT_APART < c->period + c->hold)
 			c->hold = s->granted + PSHIFT_APART - c->period;

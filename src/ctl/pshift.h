@@ -68,8 +68,8 @@
  *         (3) A bucket whose demand did not move keeps its reservation: its entitlements stay where
  *         they are, first claim included, for `hold` periods without a controller. It may die at any moment:
  *         of a limit no more is on its way from server to server, given up here and not yet acknowledged
- *         there, than what is beyond the reservation (pshift-books.h; where all is reserved a part in 32, and
- *         4). R-tokens need no agreement, since to give too many of them passes no limit: they are told to
+ *         there, than what is beyond the reservation and an eighth of it, of what can be used where it is
+ *         (pshift-limits.c; where all is reserved a part in 32, and 4). R-tokens need no agreement, since to give too many of them passes no limit: they are told to
  *         both at once, and are missing if only who has less is reached and the controller then dies.
  *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); one controller
  *         at a time for most of the time: of two the one with the higher generation is followed, and the
