@@ -3,6 +3,7 @@
 #include "gate/pool.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void chain_init(struct chain_store *s)
 {
@@ -23,7 +24,8 @@ int chain_room(struct chain_store *s, uint32_t blocks)
 
 	if (blocks <= s->room)
 		return 0;
-	p = pool_array(s->blocks, (size_t)s->room * sizeof *p, (size_t)blocks * sizeof *p);
+	/* (One more, into which a peek may read that begins in the last.) */
+	p = pool_array(s->blocks, (size_t)s->room * sizeof *p, ((size_t)blocks + 1) * sizeof *p);
 	if (!p)
 		return -ENOMEM;
 	s->blocks = p;
@@ -37,26 +39,25 @@ int chain_room(struct chain_store *s, uint32_t blocks)
 
 size_t chain_memory(const struct chain_store *s)
 {
-	return s->room * (sizeof *s->blocks + sizeof *s->free);
+	return s->room * (sizeof *s->blocks + sizeof *s->free) + sizeof *s->blocks;
 }
 
-/* A block after the other. */
+/* A block after the other. How many numbers there are, and whether they have a block, nobody can predict:
+ * there is one branch, on whether there is another block. */
 uint32_t chain_peek(const struct chain_store *s, const struct chain *c, uint32_t *ret, uint32_t max)
 {
 	const uint32_t *cells = (const uint32_t *)s->blocks, tail = c->tail;
-	uint32_t n = 0, at = c->head;
+	uint32_t at = tail ? c->head : 1, end = tail ? tail : 2, n = 0;
 
-	if (tail == 0 && max)
-		ret[n++] = at;
-	while (tail && n < max && at != tail) {
-		uint32_t last = (at | (CHAIN_STEP - 1)) + 1; /* after the block */
-		uint32_t end = (at ^ (tail - 1)) < CHAIN_STEP ? tail : last;
+	for (;;) {
+		bool last = (at ^ (end - 1)) < CHAIN_STEP;
 
-		end = end - at < max - n ? end : at + (max - n);
-		while (at != end)
-			ret[n++] = cells[at++];
-		if (at == last && at != tail)
-			at = cells[at - CHAIN_STEP] * CHAIN_STEP + 1;
+		memcpy(ret + n, cells + at, CHAIN_CELLS * sizeof *ret);
+		n += (last ? end : (at | (CHAIN_STEP - 1)) + 1) - at;
+		if (last || n >= max)
+			break;
+		at = cells[at / CHAIN_STEP * CHAIN_STEP] * CHAIN_STEP + 1;
 	}
-	return n;
+	ret[0] = tail ? ret[0] : c->head;
+	return n < max ? n : max;
 }

@@ -47,7 +47,8 @@ void chain_free(struct chain_store *s);
 int chain_room(struct chain_store *s, uint32_t blocks);
 size_t chain_memory(const struct chain_store *s);
 
-/* The numbers of chain `c`, first to last, up to `max` of them: how many. */
+/* The numbers of chain `c`, first to last, up to `max` ≥ 1 of them: how many. There is to be room for
+ * max + CHAIN_CELLS. */
 uint32_t chain_peek(
 	const struct chain_store *s, const struct chain *c, uint32_t *ret, uint32_t max);
 

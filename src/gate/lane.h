@@ -106,7 +106,8 @@ POOL_HOT void lane_pop(
 void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e);
 void lane_lower(struct lane *l, const struct lane_home *h, uint32_t e); /* keyed: its tag fell */
 /* Up to `max` that come to the front soon, roughly in order; how many. For fetching them into the
- * cache: nothing but hints, and of a circle only, since a heap is small. */
+ * cache: nothing but hints, and of a circle only, since a heap is small. There is to be room for
+ * max + CHAIN_CELLS. */
 uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max);
 
 /* ---- inside: here, so that the hot path has no call */

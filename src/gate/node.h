@@ -151,6 +151,7 @@ struct ahead {         /* ahead.h */
 	weir_time at;  /* when they were noted */
 	uint32_t node[2 * AHEAD_BATCH + TIMER_CELLS];
 };
+_Static_assert(CHAIN_CELLS <= TIMER_CELLS, "room for what lane_soon writes beyond, too");
 
 struct weir_gate {
 	weir_time now; /* the latest seen */

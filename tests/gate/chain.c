@@ -38,7 +38,7 @@ static void pop(struct model *m, unsigned c)
 
 static void check(const struct model *m, unsigned c)
 {
-	uint32_t out[NUMBERS], most = (uint32_t)law_below(NUMBERS + 1), n;
+	uint32_t out[NUMBERS + CHAIN_CELLS], most = 1 + (uint32_t)law_below(NUMBERS), n;
 
 	if (!m->n[c])
 		return;

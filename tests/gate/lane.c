@@ -98,7 +98,7 @@ static void take_out(struct model *m, uint32_t e)
 /* All that lane_soon says is inside, each once, and as many as asked for. */
 static void check_soon(struct model *m)
 {
-	uint32_t soon[ENTRIES];
+	uint32_t soon[ENTRIES + CHAIN_CELLS];
 	uint32_t most = (uint32_t)law_between(1, ENTRIES);
 	uint32_t n = lane_soon(&m->l, soon, most);
 	bool seen[ENTRIES] = {false};
