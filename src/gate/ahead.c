@@ -5,6 +5,7 @@
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
 #define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
+#define AHEAD_SPARE 8     /* more than are expected, where a miss costs most */
 #define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
 
 static uint32_t ahead_want(size_t n)
@@ -71,7 +72,18 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 	a->n = a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
-/* Up to `to`: a node each, and the head of one before. */
+/* Who is behind the heads. */
+POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[nodes[i]];
+
+		if ((node->flags & NODE_LEAF) && node->head)
+			__builtin_prefetch(node->head->next, 1);
+	}
+}
+
+/* Up to `to`: a node each, the head of one before, and who is behind that of one before that. */
 static void ahead_steps(struct weir_gate *g, uint32_t to)
 {
 	struct ahead *a = &g->ahead;
@@ -81,6 +93,8 @@ static void ahead_steps(struct weir_gate *g, uint32_t to)
 			ahead_node(&g->nodes[a->node[a->step]]);
 		if (a->step >= AHEAD_LAG && a->step - AHEAD_LAG < a->soon)
 			ahead_head(&g->nodes[a->node[a->step - AHEAD_LAG]]);
+		if (a->step >= 2 * AHEAD_LAG && a->step - 2 * AHEAD_LAG < a->soon)
+			ahead_behind(g, &a->node[a->step - 2 * AHEAD_LAG], 1);
 	}
 }
 
@@ -107,10 +121,10 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 
 	if (!ahead_many(g))
 		return;
-	ahead_steps(g, a->soon + AHEAD_LAG);
+	ahead_steps(g, a->soon + 2 * AHEAD_LAG);
 	/* Who has just become due passes at once, unless there are priorities. */
 	if (!g->nodes[WEIR_ROOT].inner->priority)
-		passed = passed > due ? passed - due + AHEAD_LEAST : 0;
+		passed = (passed > due ? passed - due : 0) + (a->soon ? AHEAD_SPARE : 0);
 	n = a->n + ahead_lanes(g, a->node + a->n, ahead_want(passed));
 	if (g->n_inner > 1)
 		n = ahead_leaves(a, n);
@@ -125,37 +139,9 @@ void ahead_heads(const struct weir_gate *g)
 		ahead_head(&g->nodes[g->ahead.node[i]]);
 }
 
-/* Who is behind the heads. */
-POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *node = &g->nodes[nodes[i]];
-
-		if ((node->flags & NODE_LEAF) && node->head)
-			__builtin_prefetch(node->head->next, 1);
-	}
-}
-
 void ahead_next(const struct weir_gate *g)
 {
-	ahead_behind(g, g->ahead.node, g->ahead.n);
-}
-
-void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n)
-{
-	bool priorities = g->nodes[WEIR_ROOT].inner->priority;
-
-	if (g->timer.set < AHEAD_FEW)
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *node = &g->nodes[due[i]];
-
-		__builtin_prefetch(&node->head, 1);
-		__builtin_prefetch(&node->own, 1);
-		__builtin_prefetch(&node->limits, 1);
-		if (priorities)
-			__builtin_prefetch(node->profile, 1);
-	}
+	ahead_behind(g, g->ahead.node + g->ahead.soon, g->ahead.n - g->ahead.soon);
 }
 
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)

@@ -4,8 +4,8 @@
  *
  * METHOD  Who is likely to pass in the next batch is read off the timer, if very many wait, before this
  *         one passes, and off the chains of the lanes after it, and their nodes are asked for. When
- *         those have come, at the end of this batch and the beginning of the next, their heads are
- *         asked for, and before the first passes, those behind the heads. With fewer, who is
+ *         those have come, their heads are asked for, and then those behind the heads: of the former
+ *         while this batch passes, of the latter at the beginning of the next. With fewer, who is
  *         due is asked for when he is due. Nothing but hints: a wrong guess costs a fetch. Where
  *         few tenants wait it would cost as much as it gains, and is left out.
  */
@@ -26,9 +26,14 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
-/* The timers of n nodes have expired, so that their places have come already: the other lines; then heads
- * and buckets; and, when those have come, who is behind the heads. */
-void ahead_due(const struct weir_gate *g, const uint32_t *due, uint32_t n);
+/* A node's timer has expired, so that its places have come already: the other lines. Then, of n of them,
+ * heads and buckets; and, when those have come, who is behind the heads. */
+POOL_HOT void ahead_due(const struct node *node)
+{
+	__builtin_prefetch(&node->head, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 

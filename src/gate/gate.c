@@ -21,8 +21,10 @@ static void gate_pend(struct weir_gate *g, uint32_t n)
 
 /* Leaves that were empty and no longer are, in the order of their numbers, whatever the order of
  * their submits. */
-static void gate_activate(struct weir_gate *g, weir_time now)
+POOL_HOT void gate_activate(const struct stand *s)
 {
+	struct weir_gate *g = s->g;
+
 	g->any_pending = false;
 	for (uint32_t w2 = 0; w2 <= (g->room - 1) >> 18; w2++) {
 		for (; g->pending[2][w2]; g->pending[2][w2] &= g->pending[2][w2] - 1) {
@@ -33,11 +35,12 @@ static void gate_activate(struct weir_gate *g, weir_time now)
 					w1 << 6 | (uint32_t)__builtin_ctzll(g->pending[1][w1]);
 
 				for (; g->pending[0][w0];
-					g->pending[0][w0] &= g->pending[0][w0] - 1)
-					stand_update(g,
-						w0 << 6 | (uint32_t)__builtin_ctzll(
-								  g->pending[0][w0]),
-						now);
+					g->pending[0][w0] &= g->pending[0][w0] - 1) {
+					uint32_t n = w0 << 6 |
+						     (uint32_t)__builtin_ctzll(g->pending[0][w0]);
+
+					stand_wake(s, n, &s->nodes[n]);
+				}
 			}
 		}
 	}
@@ -53,10 +56,10 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 	ahead_heads(g);
 	do {
 		n = timer_expire(&g->timer, s->now, due, AHEAD_BATCH);
-		ahead_due(g, due, n);
 		for (uint32_t i = 0; i < n; i++) {
 			struct node *node = &s->nodes[due[i]];
 
+			ahead_due(node);
 			if (node->flags & NODE_INNER)
 				above_release(g, due[i], s->now);
 			else
@@ -66,7 +69,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s)
 		all += n;
 	} while (n == AHEAD_BATCH);
 	if (g->any_pending)
-		gate_activate(g, s->now);
+		gate_activate(s);
 	ahead_next(g);
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
@@ -124,9 +127,12 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 {
 	now = gate_time(g, now);
 	for (size_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[reqs[i]->tenant];
+
 		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_TRIM ||
-			!(g->nodes[reqs[i]->tenant].flags & NODE_LEAF))
+			!(node->flags & NODE_LEAF))
 			return -EINVAL;
+		__builtin_prefetch(node->tail, 1); /* it is linked to */
 	}
 	for (size_t i = 0; i < n; i += GATE_SOME)
 		gate_append(g, now, reqs + i, n - i < GATE_SOME ? n - i : GATE_SOME);
