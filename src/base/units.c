@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * METHOD  A text is a decimal number and a unit. The number is kept as an integer and a power of
- *         ten, so that times and sizes come out exact and no locale has a say. Showing tries ever
- *         more decimals until what would be read back is near enough.
+ *         ten, so that times and sizes come out exact and no locale has a say. units-show.c is the
+ *         way back.
  */
-#include "base/units.h"
+#include "base/units-impl.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What to say about a text that does not do. */
@@ -32,21 +31,12 @@ static const struct kind kind_rate = {"5k iops or 20 MiB/s",
 static const struct kind kind_count = {
 	"1500 or 1.5k", "k, M, G or none", (const char *const[]){NULL}};
 
-#define MINUTE (60 * (uint64_t)WEIR_SEC)
-#define HOUR   (60 * MINUTE)
-
-struct scale {
-	const char *name;
-	uint64_t factor;
-};
-
-/* Ascending, NULL-terminated: showing takes the largest that is not above the value. */
-static const struct scale time_scales[] = {
+const struct units_scale units_time_scales[] = {
 	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
-static const struct scale binary_scales[] = {{"", 1}, {"Ki", UINT64_C(1) << 10},
+const struct units_scale units_binary_scales[] = {{"", 1}, {"Ki", UINT64_C(1) << 10},
 	{"Mi", UINT64_C(1) << 20}, {"Gi", UINT64_C(1) << 30}, {"Ti", UINT64_C(1) << 40},
 	{"Pi", UINT64_C(1) << 50}, {NULL, 0}};
-static const struct scale decimal_scales[] = {{"", 1}, {"k", 1000}, {"M", 1000000},
+const struct units_scale units_decimal_scales[] = {{"", 1}, {"k", 1000}, {"M", 1000000},
 	{"G", 1000000000}, {"T", UINT64_C(1000000000000)}, {"P", UINT64_C(1000000000000000)},
 	{NULL, 0}};
 
@@ -206,7 +196,7 @@ static uint64_t time_factor(const char *unit, const char *per)
 {
 	if (strncmp(unit, "\xC2\xB5s", 3) == 0 || strncmp(unit, "\xCE\xBCs", 3) == 0)
 		return same(unit + 3, per) ? 1000 : 0;
-	for (const struct scale *s = time_scales; s->name; s++) {
+	for (const struct units_scale *s = units_time_scales; s->name; s++) {
 		size_t n = strlen(s->name);
 		if (strncmp(unit, s->name, n) == 0 && same(unit + n, per))
 			return s->factor;
@@ -226,9 +216,9 @@ int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err)
 		return r;
 	uint64_t factor = time_factor(unit, "");
 	if (same(unit, "m") || same(unit, "min"))
-		factor = MINUTE;
+		factor = UNITS_MINUTE;
 	else if (same(unit, "h"))
-		factor = HOUR;
+		factor = UNITS_HOUR;
 	if (factor == 0 && !(at_end(unit) && n.mant == 0))
 		return bad_unit(&kind_time, text, unit, err);
 	if (!number_whole(n, factor, &ns, &exact) || ns >= WEIR_NEVER)
@@ -265,7 +255,7 @@ int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err)
 		binary = true;
 	else if (!same(rest, "B"))
 		return bad_unit(&kind_size, text, unit, err);
-	uint64_t factor = (binary ? binary_scales : decimal_scales)[power].factor;
+	uint64_t factor = (binary ? units_binary_scales : units_decimal_scales)[power].factor;
 	if (!number_whole(n, factor, &bytes, &exact))
 		return too_large(text, err);
 	*ret_bytes = bytes;
@@ -294,10 +284,10 @@ static double rate_factor(const char *unit, enum weir_unit *ret_unit)
 	const char *rest = take_prefix(unit, &power, &binary);
 	if (one_of(skip_blanks(rest - binary), requests)) {
 		*ret_unit = WEIR_UNIT_REQUESTS;
-		return (double)decimal_scales[power].factor;
+		return (double)units_decimal_scales[power].factor;
 	}
 	*ret_unit = WEIR_UNIT_BYTES;
-	double factor = (double)(binary ? binary_scales : decimal_scales)[power].factor;
+	double factor = (double)(binary ? units_binary_scales : units_decimal_scales)[power].factor;
 	if (one_of(rest, bytes))
 		return factor;
 	if (one_of(rest, bits))
@@ -338,7 +328,7 @@ int weir_units_count(const char *text, double *ret_count, struct weir_err *err)
 	const char *rest = take_prefix(unit, &power, &binary);
 	if (binary || !at_end(rest))
 		return bad_unit(&kind_count, text, unit, err);
-	double count = number_double(n, (double)decimal_scales[power].factor);
+	double count = number_double(n, (double)units_decimal_scales[power].factor);
 	if (!isfinite(count))
 		return too_large(text, err);
 	*ret_count = count;
@@ -359,7 +349,7 @@ int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err)
 	const char *rest = take_prefix(unit, &power, &binary);
 	if (binary || !at_end(rest))
 		return bad_unit(&kind_count, text, unit, err);
-	if (!number_whole(n, decimal_scales[power].factor, &size, &exact))
+	if (!number_whole(n, units_decimal_scales[power].factor, &size, &exact))
 		return weir_err_set(err, -EINVAL, "\"%.60s\": out of range", text);
 	if (!exact)
 		return weir_err_set(err, -EINVAL, "\"%.60s\": must be a whole number", text);
@@ -367,140 +357,4 @@ int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err)
 		return weir_err_set(err, -EINVAL, "\"%.60s\": out of range", text);
 	*ret_int = minus ? (int64_t)(0 - size) : (int64_t)size;
 	return 0;
-}
-
-/* The shortest decimal x such that x · factor, rounded when the kind is `whole`, is within 0.05 %
- * of value. */
-static void put_number(char out[24], double value, double factor, bool whole)
-{
-	double x = value / factor;
-	char tail[8] = "";
-
-	if (x != 0 && (x < 1e-3 || x >= 1e5)) {
-		int e = 0;
-		for (; x >= 9.9996; e++) /* else it might round to 10 */
-			x /= 10;
-		for (; x < 0.99996; e--)
-			x *= 10;
-		snprintf(tail, sizeof(tail), "e%d", e);
-		factor = 1;
-		whole = false; /* so large a time or size is whole anyway, or as good as */
-	}
-	for (unsigned long scale = 1, decimals = 0;; scale *= 10, decimals++) {
-		double near = floor(x * (double)scale + 0.5);
-		double back = near / (double)scale * factor;
-		if (whole)
-			back = floor(back + 0.5);
-		/* A hair inside the bound, for the roundings of this very check. Seven decimals
-		 * always do, x being at least a thousandth. */
-		if (fabs(back - x * factor) > 0.000499 * x * factor && decimals < 7)
-			continue;
-		unsigned long digits = (unsigned long)near;
-		if (decimals)
-			snprintf(out, 24, "%lu.%0*lu%s", digits / scale, (int)decimals,
-				digits % scale, tail);
-		else
-			snprintf(out, 24, "%lu%s", digits, tail);
-		return;
-	}
-}
-
-/* The largest scale that is not above the value, allowing for what rounds up to it. */
-static const struct scale *choose(const struct scale *scales, double value)
-{
-	const struct scale *best = scales;
-
-	for (; scales->name; scales++)
-		if (value >= (double)scales->factor * 0.9996)
-			best = scales;
-	return best;
-}
-
-/* What has no number to show. */
-static bool put_odd(double value, const char *unit, char *buf, size_t len)
-{
-	if (isfinite(value) && value >= 0)
-		return false;
-	snprintf(buf, len, "%s%s", isinf(value) && value > 0 ? "inf" : "nan", unit);
-	return true;
-}
-
-char *weir_units_show_time(weir_time ns, char *buf, size_t len)
-{
-	char number[24];
-	/* Unsigned, since −INT64_MIN does not exist. */
-	uint64_t span = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-	struct scale s = *choose(time_scales, (double)span);
-
-	if (ns == WEIR_NEVER) {
-		snprintf(buf, len, "never");
-		return buf;
-	}
-	/* "90s" is clearer than "1.5m", and "2500s" than "41.67m"; whole ones are clear. */
-	if (span >= HOUR && (span % HOUR == 0 || span >= 10000 * (uint64_t)WEIR_SEC))
-		s = (struct scale){"h", HOUR};
-	else if (span >= 2 * MINUTE && span % MINUTE == 0)
-		s = (struct scale){"m", MINUTE};
-	put_number(number, (double)span, (double)s.factor, true);
-	snprintf(buf, len, "%s%s%s", ns < 0 ? "-" : "", number, span ? s.name : "s");
-	return buf;
-}
-
-/* Binary, unless the value is round in decimal units and less so in binary ones: people who wrote
- * "400 MB/s" want to see that, and a measured value hardly ever is so round. */
-static void put_bytes(double value, bool whole, const char *per, char *buf, size_t len)
-{
-	char binary[24], decimal[24];
-	const struct scale *b = choose(binary_scales, value), *d = choose(decimal_scales, value);
-	double hundreds = value / (double)d->factor * 100;
-
-	put_number(binary, value, (double)b->factor, whole);
-	put_number(decimal, value, (double)d->factor, whole);
-	if (hundreds == floor(hundreds) && strlen(decimal) < strlen(binary))
-		snprintf(buf, len, "%s %sB%s", decimal, d->name, per);
-	else
-		snprintf(buf, len, "%s %sB%s", binary, b->name, per);
-}
-
-char *weir_units_show_size(uint64_t bytes, char *buf, size_t len)
-{
-	const uint64_t top = 16380 * binary_scales[5].factor;
-
-	/* 2^64 − 1 would be rounded to 16384 PiB, which is too large to be read back. */
-	put_bytes((double)(bytes < top ? bytes : top), true, "", buf, len);
-	return buf;
-}
-
-char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
-{
-	static const char *const odd[WEIR_UNITS] = {" iops", " B/s", " s/s"};
-	double v = rate.per_second;
-	char number[24];
-
-	if (put_odd(v, odd[rate.unit], buf, len))
-		return buf;
-	if (rate.unit == WEIR_UNIT_BYTES) {
-		put_bytes(v, false, "/s", buf, len);
-		return buf;
-	}
-	bool time = rate.unit == WEIR_UNIT_TIME;
-	const struct scale *s = choose(time ? time_scales : decimal_scales, v);
-	put_number(number, v, (double)s->factor, false);
-	if (time)
-		snprintf(buf, len, "%s %s/s", number, s->name);
-	else
-		snprintf(buf, len, "%s%s iops", number, s->name);
-	return buf;
-}
-
-char *weir_units_show_count(double count, char *buf, size_t len)
-{
-	char number[24];
-
-	if (put_odd(count, "", buf, len))
-		return buf;
-	const struct scale *s = choose(decimal_scales, count);
-	put_number(number, count, (double)s->factor, false);
-	snprintf(buf, len, "%s%s", number, s->name);
-	return buf;
 }

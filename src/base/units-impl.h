@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* units-impl: what reading (units.c) and showing (units-show.c) share. */
+#ifndef WEIR_BASE_UNITS_IMPL_H
+#define WEIR_BASE_UNITS_IMPL_H
+
+#include "base/units.h"
+
+/* ns; unsigned, since spans are */
+#define UNITS_MINUTE (60 * (uint64_t)WEIR_SEC)
+#define UNITS_HOUR   (60 * UNITS_MINUTE)
+
+struct units_scale {
+	const char *name;
+	uint64_t factor;
+};
+
+/* Ascending, with a NULL name behind the last: showing takes the largest that is not above the value. */
+extern const struct units_scale units_time_scales[], units_binary_scales[], units_decimal_scales[];
+
+#endif

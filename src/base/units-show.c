@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  Ever more decimals are tried until what units.c would read back is near enough. Digits are made of
+ *         integers, since a locale has its say about how a double is printed.
+ */
+#include "base/units-impl.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bytes for a number. None has more than 14 characters, but compilers warn unless there is room for all that
+ * the types could hold. */
+#define NUMBER_ROOM 52
+
+/* The shortest decimal x such that x · factor, rounded when the kind is `whole`, is within 0.05 %
+ * of value. */
+static void put_number(char out[NUMBER_ROOM], double value, double factor, bool whole)
+{
+	double x = value / factor;
+	char tail[8] = "";
+
+	if (x != 0 && (x < 1e-3 || x >= 1e5)) {
+		int e = 0;
+		for (; x >= 9.9996; e++) /* else it might round to 10 */
+			x /= 10;
+		for (; x < 0.99996; e--)
+			x *= 10;
+		snprintf(tail, sizeof(tail), "e%d", e);
+		factor = 1;
+		whole = false; /* so large a time or size is whole anyway, or as good as */
+	}
+	for (unsigned long scale = 1, decimals = 0;; scale *= 10, decimals++) {
+		double near = floor(x * (double)scale + 0.5);
+		double back = near / (double)scale * factor;
+		if (whole)
+			back = floor(back + 0.5);
+		/* A hair inside the bound, for the roundings of this very check. Seven decimals
+		 * always do, x being at least a thousandth. */
+		if (fabs(back - x * factor) > 0.000499 * x * factor && decimals < 7)
+			continue;
+		unsigned long digits = (unsigned long)near;
+		if (decimals)
+			snprintf(out, NUMBER_ROOM, "%lu.%0*lu%s", digits / scale, (int)decimals,
+				digits % scale, tail);
+		else
+			snprintf(out, NUMBER_ROOM, "%lu%s", digits, tail);
+		return;
+	}
+}
+
+/* The largest scale that is not above the value, allowing for what rounds up to it. */
+static const struct units_scale *choose(const struct units_scale *scales, double value)
+{
+	const struct units_scale *best = scales;
+
+	for (; scales->name; scales++)
+		if (value >= (double)scales->factor * 0.9996)
+			best = scales;
+	return best;
+}
+
+/* What has no number to show. */
+static bool put_odd(double value, const char *unit, char *buf, size_t len)
+{
+	if (isfinite(value) && value >= 0)
+		return false;
+	snprintf(buf, len, "%s%s", isinf(value) && value > 0 ? "inf" : "nan", unit);
+	return true;
+}
+
+char *weir_units_show_time(weir_time ns, char *buf, size_t len)
+{
+	char number[NUMBER_ROOM];
+	/* Unsigned, since −INT64_MIN does not exist. */
+	uint64_t span = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	struct units_scale s = *choose(units_time_scales, (double)span);
+
+	if (ns == WEIR_NEVER) {
+		snprintf(buf, len, "never");
+		return buf;
+	}
+	/* "90s" is clearer than "1.5m", and "2500s" than "41.67m"; whole ones are clear. */
+	if (span >= UNITS_HOUR && (span % UNITS_HOUR == 0 || span >= 10000 * (uint64_t)WEIR_SEC))
+		s = (struct units_scale){"h", UNITS_HOUR};
+	else if (span >= 2 * UNITS_MINUTE && span % UNITS_MINUTE == 0)
+		s = (struct units_scale){"m", UNITS_MINUTE};
+	put_number(number, (double)span, (double)s.factor, true);
+	snprintf(buf, len, "%s%s%s", ns < 0 ? "-" : "", number, span ? s.name : "s");
+	return buf;
+}
+
+/* Binary, unless the value is round in decimal units and less so in binary ones: people who wrote
+ * "400 MB/s" want to see that, and a measured value hardly ever is so round. */
+static void put_bytes(double value, bool whole, const char *per, char *buf, size_t len)
+{
+	char binary[NUMBER_ROOM], decimal[NUMBER_ROOM];
+	const struct units_scale *b = choose(units_binary_scales, value),
+				 *d = choose(units_decimal_scales, value);
+	double hundreds = value / (double)d->factor * 100;
+
+	put_number(binary, value, (double)b->factor, whole);
+	put_number(decimal, value, (double)d->factor, whole);
+	if (hundreds == floor(hundreds) && strlen(decimal) < strlen(binary))
+		snprintf(buf, len, "%s %sB%s", decimal, d->name, per);
+	else
+		snprintf(buf, len, "%s %sB%s", binary, b->name, per);
+}
+
+char *weir_units_show_size(uint64_t bytes, char *buf, size_t len)
+{
+	const uint64_t top = 16380 * units_binary_scales[5].factor;
+
+	/* 2^64 − 1 would be rounded to 16384 PiB, which is too large to be read back. */
+	put_bytes((double)(bytes < top ? bytes : top), true, "", buf, len);
+	return buf;
+}
+
+char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
+{
+	static const char *const odd[WEIR_UNITS] = {" iops", " B/s", " s/s"};
+	double v = rate.per_second;
+	char number[NUMBER_ROOM];
+
+	if (put_odd(v, odd[rate.unit], buf, len))
+		return buf;
+	if (rate.unit == WEIR_UNIT_BYTES) {
+		put_bytes(v, false, "/s", buf, len);
+		return buf;
+	}
+	bool time = rate.unit == WEIR_UNIT_TIME;
+	const struct units_scale *s = choose(time ? units_time_scales : units_decimal_scales, v);
+	put_number(number, v, (double)s->factor, false);
+	if (time)
+		snprintf(buf, len, "%s %s/s", number, s->name);
+	else
+		snprintf(buf, len, "%s%s iops", number, s->name);
+	return buf;
+}
+
+char *weir_units_show_count(double count, char *buf, size_t len)
+{
+	char number[NUMBER_ROOM];
+
+	if (put_odd(count, "", buf, len))
+		return buf;
+	const struct units_scale *s = choose(units_decimal_scales, count);
+	put_number(number, count, (double)s->factor, false);
+	snprintf(buf, len, "%s%s", number, s->name);
+	return buf;
+}
