@@ -207,11 +207,13 @@ static int who_we_are(struct agent *a, struct weir_err *err)
 {
 	const struct weir_policy_peers *p = &a->gateway->policy->peers;
 	char host[HOST_NAME_MAX + 1] = "";
+	const char *name = p->host ? p->host : host;
 
 	gethostname(host, HOST_NAME_MAX);
-	snprintf(a->host, sizeof(a->host), "%s", p->host ? p->host : host);
-	a->instance = 1; /* alone, any will do */
-	return p->n_to ? open_peers(a, p->host ? p->host : host, err) : 0;
+	/* Alone, any name and instance will do; a name that is too long for peers is refused with them. */
+	snprintf(a->host, sizeof(a->host), "%.*s", PEER_NAME_MAX, name);
+	a->instance = 1;
+	return p->n_to ? open_peers(a, name, err) : 0;
 }
 
 static int fill_seats(struct agent *a, struct weir_err *err)
