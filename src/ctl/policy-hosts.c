@@ -5,6 +5,7 @@
  */
 #include "ctl/parda.h"
 #include "ctl/policy-impl.h"
+#include "wire/peer.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,9 @@ void policy_hosts_read(struct policy_reading *r, yamldoc_node root)
 	to->key = policy_get_string(r, n, "key");
 	to->cluster = policy_get_string(r, n, "cluster");
 	to->host = policy_get_string(r, n, "host");
+	if (to->host && peer_name_check(to->host) < 0)
+		policy_refuse(r, yamldoc_get(n, "host"),
+			"must be a name of 1 to %d bytes, without spaces", PEER_NAME_MAX);
 	if (policy_took(r, yamldoc_time(n, "period", &to->period, &err), &err) == 0 &&
 		(to->period < 100 * WEIR_MS || to->period > 60 * WEIR_SEC))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 100 ms to 60 s");

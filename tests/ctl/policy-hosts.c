@@ -137,6 +137,13 @@ static void bad_ones(void)
 	refused("peers: {to: [here]}\n", "address");
 	refused("peers: {period: 10ms}\n", "100 ms");
 	refused("peers: {hots: a}\n", "did you mean 'host'");
+	refused("peers: {host: two words}\n", "without spaces");
+	refused("peers: {host: \"\"}\n", "must not be empty");
+	refused("peers: {host: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}\n",
+		"1 to 63 bytes");
+	weir_policy_free(
+		parse("peers: {host: "
+		      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde}\n"));
 }
 
 static void shares(void)
