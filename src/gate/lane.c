@@ -364,7 +364,8 @@ static void lane_unload(struct lane *l, const struct lane_home *h, uint32_t *out
 {
 	uint32_t n = 0, e;
 
-	while ((e = lane_first(l, h)) != LANE_NIL) {
+	/* (A heap has no ring.) */
+	while ((e = l->buckets ? lane_first(l, h) : lane_first_heap(l, h)) != LANE_NIL) {
 		lane_pop(l, h, e);
 		out[n++] = e;
 	}
