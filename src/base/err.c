@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/err.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,22 +26,6 @@ static void trim_utf8(char *text)
 		text[n - 1 - tail] = '\0';
 }
 
-/* The length of the UTF-8 character at p, 0 if there is none (a byte astray, a character cut). */
-static size_t utf8_length(const unsigned char *p)
-{
-	size_t n = *p < 0x80   ? 1
-		   : *p < 0xC2 ? 0
-		   : *p < 0xE0 ? 2
-		   : *p < 0xF0 ? 3
-		   : *p < 0xF5 ? 4
-			       : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-	return n;
-}
-
 /* What people wrote is quoted in messages, cut at a byte if long; a control character (C0, DEL, or
  * C1 as UTF-8) or a part of a character must reach neither a terminal nor a log, and a message is
  * one line. */
@@ -50,11 +34,11 @@ static void tame(char *text)
 	unsigned char *p = (unsigned char *)text;
 
 	while (*p) {
-		size_t n = utf8_length(p);
-		bool control = *p < 0x20 || *p == 0x7F || (*p == 0xC2 && p[1] < 0xA0);
-		if (n == 0 || control)
-			memset(p, '?', n = n ? n : 1);
-		p += n;
+		size_t n = utf8_shown(p);
+
+		if (n == 0)
+			*p = '?';
+		p += n ? n : 1;
 	}
 }
 

@@ -8,6 +8,7 @@
  *          makes room.
  */
 #include "port/log.h"
+#include "base/utf8.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -105,21 +106,6 @@ static void puts_to(struct line *l, const char *s)
 		put(l, *s++);
 }
 
-/* Bytes of the UTF-8 character at s, 0: none. */
-static size_t utf8(const unsigned char *s)
-{
-	size_t n = *s < 0x80                 ? 1
-		   : *s >= 0xc2 && *s < 0xe0 ? 2
-		   : (*s & 0xf0) == 0xe0     ? 3
-		   : *s >= 0xf0 && *s < 0xf5 ? 4
-					     : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
 /* In quotes; whatever is no text is '?', so that nobody can forge a line. */
 static void put_quoted(struct line *l, const char *text)
 {
@@ -127,11 +113,11 @@ static void put_quoted(struct line *l, const char *text)
 
 	put(l, '"');
 	while (*s) {
-		size_t n = utf8(s);
+		size_t n = utf8_shown(s);
 		bool escaped = *s == '"' || *s == '\\';
 		if (l->n + n + escaped > LINE - 3)
 			break; /* never half of a character, or an escape without it */
-		if (!n || *s < ' ' || *s == 0x7f) {
+		if (!n) {
 			put(l, '?');
 			s++;
 			continue;

@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prog/table.h"
+#include "base/utf8.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Bytes of the character at s that may be shown; 0: none, it is to be a '?'. */
-static size_t shown(const unsigned char *s)
-{
-	size_t n = *s < 0x80                 ? 1
-		   : *s >= 0xc2 && *s < 0xe0 ? 2
-		   : (*s & 0xf0) == 0xe0     ? 3
-		   : *s >= 0xf0 && *s < 0xf5 ? 4
-					     : 0;
-
-	if (*s < ' ' || *s == 0x7f)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n == 2 && *s == 0xc2 && s[1] < 0xa0 ? 0 : n; /* C1 controls */
-}
 
 static void clean(char *text)
 {
 	unsigned char *from = (unsigned char *)text, *to = from;
 
 	while (*from) {
-		size_t n = shown(from);
+		size_t n = utf8_shown(from);
 		if (!n) {
 			*to++ = '?';
 			from++;

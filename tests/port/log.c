@@ -66,6 +66,15 @@ static void as_json(void)
 	CHECK_STR(json_string_value(json_object_get(j, "who")), "a\\b??é");
 	json_decref(j);
 
+	/* What is no UTF-8, and what a terminal takes for ESC [, can come from a client. */
+	begin();
+	log_event(LOG_LEVEL_DEBUG, "json-two", "who", "\xed\xa0\x80 \xe0\x80\x80 \xc2\x9b", NULL);
+	finish();
+	j = json_loads(text, 0, NULL);
+	CHECK(j);
+	CHECK_STR(json_string_value(json_object_get(j, "who")), "??? ??? ?\?");
+	json_decref(j);
+
 	/* Cut at any place: it is still JSON. */
 	for (size_t i = 0; i < 9; i++) {
 		char event[32];

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* utf8: what may be shown, and what is a '?' instead. */
+#include "base/utf8.h"
+#include "test.h"
+
+static size_t shown(const char *s)
+{
+	return utf8_shown((const unsigned char *)s);
+}
+
+static void characters(void)
+{
+	CHECK_INT(shown("a\xff"), 1);
+	CHECK_INT(shown(" "), 1);
+	CHECK_INT(shown("~"), 1);
+	CHECK_INT(shown("\xc2\xa0"), 2); /* the first behind C1 */
+	CHECK_INT(shown("\xc3\x80"), 2);
+	CHECK_INT(shown("\xdf\xbf"), 2);
+	CHECK_INT(shown("\xe2\x82\xac"), 3);
+	CHECK_INT(shown("\xe0\xa0\x80"), 3);
+	CHECK_INT(shown("\xed\x9f\xbf"), 3);
+	CHECK_INT(shown("\xef\xbf\xbd"), 3);
+	CHECK_INT(shown("\xf0\x90\x80\x80"), 4);
+	CHECK_INT(shown("\xf0\x9f\x98\x80"), 4);
+	CHECK_INT(shown("\xf4\x8f\xbf\xbf"), 4);
+}
+
+static void controls(void)
+{
+	CHECK_INT(shown(""), 0);
+	CHECK_INT(shown("\n"), 0);
+	CHECK_INT(shown("\033[2J"), 0);
+	CHECK_INT(shown("\x7f"), 0);
+	CHECK_INT(shown("\xc2\x80"), 0);
+	CHECK_INT(shown("\xc2\x9b"), 0); /* what ESC [ is in one character */
+	CHECK_INT(shown("\xc2\x9f"), 0);
+}
+
+static void no_characters(void)
+{
+	CHECK_INT(shown("\x80"), 0);
+	CHECK_INT(shown("\xbf"), 0);
+	CHECK_INT(shown("\xc1\xbf"), 0); /* a long way to write DEL */
+	CHECK_INT(shown("\xc3"), 0);     /* cut: the end of the string is no part of it */
+	CHECK_INT(shown("\xc3z"), 0);
+	CHECK_INT(shown("\xe2\x82"), 0);
+	CHECK_INT(shown("\xf0\x9f\x98z"), 0);
+	CHECK_INT(shown("\xe0\x9f\xbf"), 0); /* two would do */
+	CHECK_INT(shown("\xed\xa0\x80"), 0); /* half of a pair: JSON has no such */
+	CHECK_INT(shown("\xf0\x8f\xbf\xbf"), 0);
+	CHECK_INT(shown("\xf4\x90\x80\x80"), 0); /* beyond U+10FFFF */
+	CHECK_INT(shown("\xf5\x80\x80\x80"), 0);
+	CHECK_INT(shown("\xff"), 0);
+}
+
+int main(void)
+{
+	RUN(characters);
+	RUN(controls);
+	RUN(no_characters);
+	return 0;
+}
