@@ -280,11 +280,6 @@ static void give_up(struct loop_timer *t, weir_time now)
 	loop_stop(a->gateway->loop);
 }
 
-static int nothing(void *arg, struct gateway_resource *r)
-{
-	return 0;
-}
-
 void agent_stop(struct gateway *g)
 {
 	struct agent *a = g->agent;
@@ -294,8 +289,8 @@ void agent_stop(struct gateway *g)
 	loop_set(g->loop, &a->timer, WEIR_NEVER);
 	a->serial++; /* what comes back from now on is not looked at */
 	a->told = true;
-	if (a->n_away) /* what was posted before this has run when it has */
-		gateway_each(g, nothing, NULL, NULL);
+	if (a->n_away)
+		gateway_settle(g);
 	if (a->peers) {
 		a->timer.due = give_up;
 		loop_set(g->loop, &a->timer, loop_clock() + FAREWELL);

@@ -212,11 +212,6 @@ static void drain(struct cluster *c)
 	loop_run(c->gateway->loop);
 }
 
-static int nothing(void *arg, struct gateway_resource *r)
-{
-	return 0;
-}
-
 void cluster_stop(struct gateway *g)
 {
 	struct cluster *c = g->cluster;
@@ -231,7 +226,7 @@ void cluster_stop(struct gateway *g)
 	if (c->n_seats == g->n_resources) {
 		gateway_each(g, disconnect_one, NULL, NULL);
 		drain(c);
-		gateway_each(g, nothing, NULL, NULL); /* what was handed to them has run */
+		gateway_settle(g);
 	}
 	for (size_t i = 0; i < c->n_seats; i++) {
 		free(c->seats[i].links);

@@ -454,12 +454,6 @@ int gateway_divide_start(struct gateway *g)
 	return gateway_each(g, give_parts, g, NULL);
 }
 
-/* What was posted before this has run when it has. */
-static int nothing(void *arg, struct gateway_resource *r)
-{
-	return 0;
-}
-
 /* The main loop does not run any more: what the seats posted to it is never looked at. */
 void gateway_divide_stop(struct gateway *g)
 {
@@ -469,7 +463,7 @@ void gateway_divide_stop(struct gateway *g)
 		return;
 	loop_set(g->loop, &d->timer, WEIR_NEVER);
 	if (d->n_away)
-		gateway_each(g, nothing, NULL, NULL);
+		gateway_settle(g);
 	table_free(d->now);
 	table_free(d->next);
 	free(d->seats);

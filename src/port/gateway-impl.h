@@ -136,6 +136,8 @@ bool gateway_busy(struct gateway *g);
  * Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+/* What was posted to the workers before this has run when it returns. */
+void gateway_settle(struct gateway *g);
 
 /* The credentials of a policy, from its files; *ret_tls NULL: it has none. */
 int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err);

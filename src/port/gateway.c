@@ -98,6 +98,16 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 	return 0;
 }
 
+static int nothing(void *arg, struct gateway_resource *r)
+{
+	return 0;
+}
+
+void gateway_settle(struct gateway *g)
+{
+	gateway_each(g, nothing, NULL, NULL);
+}
+
 /* ---- start */
 
 static int no_memory(struct weir_err *err)
