@@ -4,6 +4,35 @@
 #include <math.h>
 #include <stddef.h>
 
+/* ---- of resources: what a controller says of each that it has */
+
+typedef const void *part_fn(const struct snapshot_resource *r); /* NULL: it has no part of this */
+
+static bool any(const struct snapshot *s, part_fn *part)
+{
+	for (size_t i = 0; i < s->n_resources; i++)
+		if (part(&s->resources[i]))
+			return true;
+	return false;
+}
+
+static void write_fields(const struct snapshot *s, part_fn *part,
+	const struct metrics_field *fields, size_t n, FILE *to)
+{
+	for (const struct metrics_field *f = fields; f < fields + n; f++) {
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			const void *at = part(&s->resources[i]);
+
+			if (!at)
+				continue;
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(at, f));
+		}
+	}
+}
+
 /* ---- other hosts */
 
 #define R(member) offsetof(struct snapshot_resource, member)
@@ -27,23 +56,15 @@ static const struct metrics_field parda_fields[] = {
 };
 #undef R
 
+static const void *parda_of(const struct snapshot_resource *r)
+{
+	return r->controlled ? r : NULL;
+}
+
 static void write_parda(const struct snapshot *s, FILE *to)
 {
-	for (size_t k = 0; k < COUNT(parda_fields); k++) {
-		const struct metrics_field *f = &parda_fields[k];
-		bool first = true;
-
-		for (size_t i = 0; i < s->n_resources; i++) {
-			if (!s->resources[i].controlled)
-				continue;
-			if (first)
-				metrics_family(to, f->name, f->type, f->help);
-			first = false;
-			fputs(f->name, to);
-			metrics_labels(to, "resource", s->resources[i].name, "", "");
-			metrics_number(to, metrics_value(&s->resources[i], f));
-		}
-	}
+	if (any(s, parda_of))
+		write_fields(s, parda_of, parda_fields, COUNT(parda_fields), to);
 }
 
 /* ---- AdapTBF */
@@ -98,25 +119,17 @@ static void write_jobs(const struct snapshot *s, const struct metrics_field *f, 
 	}
 }
 
+static const void *adaptbf_of(const struct snapshot_resource *r)
+{
+	return r->adaptbf;
+}
+
 static void write_adaptbf(const struct snapshot *s, FILE *to)
 {
-	bool any = false;
-
-	for (size_t i = 0; i < s->n_resources; i++)
-		any |= s->resources[i].adaptbf != NULL;
-	for (size_t k = 0; any && k < COUNT(adaptbf_fields); k++) {
-		const struct metrics_field *f = &adaptbf_fields[k];
-
-		metrics_family(to, f->name, f->type, f->help);
-		for (size_t i = 0; i < s->n_resources; i++) {
-			if (!s->resources[i].adaptbf)
-				continue;
-			fputs(f->name, to);
-			metrics_labels(to, "resource", s->resources[i].name, "", "");
-			metrics_number(to, metrics_value(s->resources[i].adaptbf, f));
-		}
-	}
-	for (size_t k = 0; any && k < COUNT(job_fields); k++) {
+	if (!any(s, adaptbf_of))
+		return;
+	write_fields(s, adaptbf_of, adaptbf_fields, COUNT(adaptbf_fields), to);
+	for (size_t k = 0; k < COUNT(job_fields); k++) {
 		metrics_family(to, job_fields[k].name, job_fields[k].type, job_fields[k].help);
 		write_jobs(s, &job_fields[k], to);
 	}
@@ -185,13 +198,14 @@ static void write_links(const struct snapshot *s, FILE *to)
 	}
 }
 
+static const void *pshift_of(const struct snapshot_resource *r)
+{
+	return r->pshift;
+}
+
 static void write_pshift(const struct snapshot *s, FILE *to)
 {
-	bool any = false;
-
-	for (size_t i = 0; i < s->n_resources; i++)
-		any |= s->resources[i].pshift != NULL;
-	if (!any)
+	if (!any(s, pshift_of))
 		return;
 	metrics_family(to, "weir_pshift_leased", "gauge", "1: leased; 0: blind, held or static.");
 	for (size_t i = 0; i < s->n_resources; i++) {
@@ -201,18 +215,7 @@ static void write_pshift(const struct snapshot *s, FILE *to)
 		metrics_labels(to, "resource", s->resources[i].name, "", "");
 		metrics_number(to, s->resources[i].pshift->status.state == LEASE_LEASED);
 	}
-	for (size_t k = 0; k < COUNT(pshift_fields); k++) {
-		const struct metrics_field *f = &pshift_fields[k];
-
-		metrics_family(to, f->name, f->type, f->help);
-		for (size_t i = 0; i < s->n_resources; i++) {
-			if (!s->resources[i].pshift)
-				continue;
-			fputs(f->name, to);
-			metrics_labels(to, "resource", s->resources[i].name, "", "");
-			metrics_number(to, metrics_value(s->resources[i].pshift, f));
-		}
-	}
+	write_fields(s, pshift_of, pshift_fields, COUNT(pshift_fields), to);
 	for (size_t k = 0; k < COUNT(lease_fields); k++)
 		write_leases(s, &lease_fields[k], to);
 	write_links(s, to);
