@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view-ledger: who has lent whom, as tables: in weir status and top, and all of it by weir status --ledger. */
-#include "prog/table.h"
 #include "prog/view.h"
 #include "base/units.h"
 #include <math.h>
@@ -49,27 +48,17 @@ static void add_jobs(const json_t *jobs, const char *resource, struct table *t)
 	}
 }
 
+static void add_resource(const json_t *resource, const json_t *adaptbf, struct table *t)
+{
+	add_jobs(json_object_get(adaptbf, "jobs"), who(resource, "name"), t);
+}
+
 void view_write_adaptbf(const json_t *now, FILE *to)
 {
 	static const char *const heads[] = {"ADAPTBF", "TENANT", "TOKENS", "BY WEIGHT", "DEMAND",
 		"RECORD", "LENT", "BORROWED", "REPAID", "REGAINED", NULL};
-	const json_t *list = json_object_get(now, "resources");
-	struct table t;
-	bool any = false;
 
-	for (size_t i = 0; i < json_array_size(list); i++)
-		any |= json_is_object(json_object_get(json_array_get(list, i), "adaptbf"));
-	if (!any)
-		return;
-	fputc('\n', to);
-	table_begin(&t, heads, 0x3fc);
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *r = json_array_get(list, i);
-
-		add_jobs(
-			json_object_get(json_object_get(r, "adaptbf"), "jobs"), who(r, "name"), &t);
-	}
-	table_end(&t, to);
+	view_write_parts(now, "adaptbf", heads, 0x3fc, add_resource, to);
 }
 
 /* ---- all of it */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view-parda: what hosts that share an array know of each other, as a table of weir status and top. */
-#include "prog/table.h"
 #include "prog/view.h"
 #include "base/units.h"
 #include <math.h>
@@ -43,22 +42,6 @@ void view_write_parda(const json_t *now, FILE *to)
 {
 	static const char *const heads[] = {
 		"PARDA", "PEERS", "SHARES", "WINDOW", "LATENCY", "AIMS AT", "HELD", "", NULL};
-	const json_t *list = json_object_get(now, "resources");
-	struct table t;
-	bool any = false;
 
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *r = json_array_get(list, i), *parda = json_object_get(r, "parda");
-
-		if (!json_is_object(parda))
-			continue;
-		if (!any)
-			table_begin(&t, heads, 0x7e);
-		any = true;
-		add(r, parda, &t);
-	}
-	if (!any)
-		return;
-	fputc('\n', to);
-	table_end(&t, to);
+	view_write_parts(now, "parda", heads, 0x7e, add, to);
 }

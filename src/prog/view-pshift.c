@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view-pshift: what servers of a cluster hold of their tenants' tokens, and what their controller knows of
  * all of them, as tables of weir status. */
-#include "prog/table.h"
 #include "prog/view.h"
 #include <string.h>
 
@@ -61,24 +60,10 @@ void view_write_pshift(const json_t *now, FILE *to)
 	static const char *const heads[] = {"PSHIFT", "STATE", "TENANT", "USED", "FIRST TO",
 		"AT MOST", "MIN HERE", "MAX HERE", NULL};
 	static const char *const links[] = {"CONTROLLER", "SERVER", "STATE", "", NULL};
-	const json_t *list = json_object_get(now, "resources");
 	struct table t;
-	bool any = false;
 
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *r = json_array_get(list, i), *pshift = json_object_get(r, "pshift");
-
-		if (!json_is_object(pshift))
-			continue;
-		if (!any)
-			table_begin(&t, heads, 0xf8);
-		any = true;
-		add_leases(r, pshift, &t);
-	}
-	if (!any)
+	if (!view_write_parts(now, "pshift", heads, 0xf8, add_leases, to))
 		return;
-	fputc('\n', to);
-	table_end(&t, to);
 	fputc('\n', to);
 	table_begin(&t, links, 0);
 	add_controllers(now, &t);

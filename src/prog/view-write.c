@@ -211,3 +211,29 @@ void view_write_clients(const json_t *clients, FILE *to)
 	}
 	table_end(&t, to);
 }
+
+/* ---- controllers */
+
+bool view_write_parts(const json_t *now, const char *key, const char *const *heads, unsigned right,
+	view_add_fn *add, FILE *to)
+{
+	const json_t *list = json_object_get(now, "resources");
+	struct table t;
+	bool any = false;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *r = json_array_get(list, i), *part = json_object_get(r, key);
+
+		if (!json_is_object(part))
+			continue;
+		if (!any)
+			table_begin(&t, heads, right);
+		any = true;
+		add(r, part, &t);
+	}
+	if (any) {
+		fputc('\n', to);
+		table_end(&t, to);
+	}
+	return any;
+}

@@ -9,6 +9,7 @@
 #define WEIR_PROG_VIEW_H
 
 #include "base/hist.h"
+#include "prog/table.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,6 +77,11 @@ void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
+/* An empty line and a table of the resources that have a member `key`, an object, as the three below write;
+ * `add` gives it the lines of one. False: there are no such, and nothing is written. */
+typedef void view_add_fn(const json_t *resource, const json_t *part, struct table *t);
+bool view_write_parts(const json_t *now, const char *key, const char *const *heads, unsigned right,
+	view_add_fn *add, FILE *to);
 /* view-parda.c: an empty line and a line for each resource under PARDA, if there are such. */
 void view_write_parda(const json_t *now, FILE *to);
 /* view-pshift.c: the same of tenants' tokens at resources under pShift, and of their controllers. */
