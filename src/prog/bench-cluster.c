@@ -19,6 +19,7 @@
 #include "port/log.h"
 #include "port/stream.h"
 #include "prog/bench.h"
+#include "prog/files.h"
 #include "prog/peer.h"
 #include "base/rng.h"
 #include <errno.h>
@@ -26,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SERVERS = 8, BUCKETS = 200, ACTIVE = 3 }; /* a bucket is active at so many servers */
@@ -215,30 +215,13 @@ static int server_start(struct cluster *c, unsigned at)
 
 /* ---- the controller */
 
-static int write_file(
-	const struct cluster *c, const char *name, const char *text, size_t n, mode_t mode)
+static int write_policy(const struct cluster *c, const char *path, struct weir_err *err)
 {
-	char path[96];
 	FILE *f;
-	bool ok;
+	int r = files_create(path, &f, err);
 
-	snprintf(path, sizeof(path), "%s/%s", c->dir, name);
-	f = fopen(path, "we");
-	if (!f)
-		return -errno;
-	ok = fwrite(text, 1, n, f) == n && fchmod(fileno(f), mode) == 0;
-	return fclose(f) == 0 && ok ? 0 : -EIO;
-}
-
-static int write_policy(const struct cluster *c)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
-	int r;
-
-	if (!f)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	fprintf(f,
 		"cluster: {name: %s, key: %s/key, controller: \"%s\", period: 1s, "
 		"interval: 200ms, listen: [\"%s\", \"unix:%s/c.sock\"], servers: [",
@@ -253,11 +236,7 @@ static int write_policy(const struct cluster *c)
 			fprintf(f, "%ss%u", k ? ", " : "", (i + k) % SERVERS);
 		fputs("]}\n", f);
 	}
-	if (fclose(f) != 0)
-		return -ENOMEM;
-	r = write_file(c, "control.yaml", text, n, 0600);
-	free(text);
-	return r;
+	return files_close(f, path, 0, err);
 }
 
 /* A port of this machine that nobody has. */
@@ -279,24 +258,21 @@ static int find_address(struct cluster *c, struct weir_err *err)
 
 static int controller_start(struct cluster *c, struct weir_err *err)
 {
-	char secret[32], policy[96], socket[96], log[96], key[96];
+	char policy[96], socket[96], log[96], key[96];
 	const char *argv[] = {"weir", "control", "--log-level", "warning", policy, NULL};
 	int r;
 
-	peer_key_random(secret, sizeof(secret));
 	snprintf(policy, sizeof(policy), "%s/control.yaml", c->dir);
 	snprintf(socket, sizeof(socket), "%s/c.sock", c->dir);
 	snprintf(log, sizeof(log), "%s/log", c->dir);
 	snprintf(key, sizeof(key), "%s/key", c->dir);
 	r = find_address(c, err);
-	if (r < 0)
-		return r;
-	r = write_file(c, "key", secret, sizeof(secret), 0600);
 	if (r == 0)
-		r = write_policy(c);
-	if (r < 0)
-		return weir_err_set(err, r, "%s: %s", c->dir, strerror(-r));
-	r = peer_key_read(key, CLUSTER, &c->key, err);
+		r = files_write_key(key, err);
+	if (r == 0)
+		r = write_policy(c, policy, err);
+	if (r == 0)
+		r = peer_key_read(key, CLUSTER, &c->key, err);
 	return r < 0 ? r : peer_start(&c->controller, argv, -1, socket, log, err);
 }
 

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,13 +79,14 @@ static void write_peers(FILE *f, const struct cluster *c, int own)
 
 static int write_policy(const struct cluster *c, int i, bool on, struct weir_err *err)
 {
-	char path[128], *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	char path[128];
+	FILE *f;
 	int r;
 
-	if (!f)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+	path_of(c, "policy", i, path, sizeof(path));
+	r = files_create(path, &f, err);
+	if (r < 0)
+		return r;
 	if (on)
 		write_peers(f, c, i);
 	fprintf(f, "resources: [{name: lun, back: \"memory:16M\"%s}]\ntenants:\n",
@@ -95,11 +95,7 @@ static int write_policy(const struct cluster *c, int i, bool on, struct weir_err
 		fprintf(f,
 			"  - {name: vm%d, weight: %d, match: {export: lun, client: 10.0.0.%d}}\n",
 			k, k + 1, k);
-	fclose(f);
-	path_of(c, "policy", i, path, sizeof(path));
-	r = files_write(path, text, len, err);
-	free(text);
-	return r;
+	return files_close(f, path, 0, err);
 }
 
 static int start(struct cluster *c, int i, bool on, struct weir_err *err)
@@ -125,7 +121,6 @@ static void stop(struct cluster *c)
 
 static int cluster_new(struct cluster *c, struct weir_err *err)
 {
-	static const char key[] = "not a secret: it seals what a benchmark says to itself\n";
 	char path[128];
 	int r = find_ports(c->ports);
 
@@ -135,10 +130,7 @@ static int cluster_new(struct cluster *c, struct weir_err *err)
 	if (!mkdtemp(c->dir))
 		return weir_err_set(err, -errno, "%s: %s", c->dir, strerror(errno));
 	snprintf(path, sizeof(path), "%s/key", c->dir);
-	r = files_write(path, key, sizeof(key) - 1, err);
-	if (r == 0 && chmod(path, 0600) < 0) /* who may read it may speak for a host */
-		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	return r;
+	return files_write_key(path, err);
 }
 
 static void cluster_free(struct cluster *c)

@@ -30,12 +30,14 @@ void site_socket(const struct site *s, enum site_server which, char *ret, size_t
 static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
 	unsigned tenants, struct weir_err *err)
 {
-	char path[128], *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	char path[128];
+	FILE *f;
+	int r;
 
-	if (!f)
-		return -ENOMEM;
+	site_path(s, name, path, sizeof(path));
+	r = files_create(path, &f, err);
+	if (r < 0)
+		return r;
 	fprintf(f, "resources: [{name: r, back: \"%s\", depth: %s}]\nexports:\n", back, depth);
 	for (unsigned i = 0; i < tenants; i++)
 		fprintf(f, "  - {name: e%u, resource: r, offset: %llu B, size: %llu B}\n", i,
@@ -46,12 +48,7 @@ static int write_policy(const struct site *s, const char *name, const char *back
 			"  - {name: t%u, weight: %u, min: 1k iops, max: 10M iops, match: {export: "
 			"e%u}}\n",
 			i, tenants > 2 ? 1 + i % 4 : 1, i);
-	fclose(f);
-	site_path(s, name, path, sizeof(path));
-	int r = files_write(path, text, len, err);
-
-	free(text);
-	return r;
+	return files_close(f, path, 0, err);
 }
 
 static int write_policies(const struct site *s, struct weir_err *err)

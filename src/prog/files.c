@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prog/files.h"
+#include "port/peer-key.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 {
@@ -98,15 +101,51 @@ int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct 
 	return r < 0 ? r : files_read(path, FILES_RECORDED, ret_text, ret_len, err);
 }
 
+static int refused(const char *path, struct weir_err *err)
+{
+	return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+}
+
+int files_create(const char *path, FILE **ret_file, struct weir_err *err)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f)
+		return refused(path, err);
+	*ret_file = f;
+	return 0;
+}
+
+int files_close(FILE *f, const char *path, int r, struct weir_err *err)
+{
+	bool bad = ferror(f);
+
+	bad |= fclose(f) != 0;
+	return r == 0 && bad ? weir_err_set(err, -EIO, "%s: cannot write", path) : r;
+}
+
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
 {
 	FILE *f = fopen(path, "we");
-	bool bad;
 
 	if (!f)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	bad = fwrite(text, 1, len, f) != len;
-	bad |= fclose(f) != 0;
+		return refused(path, err);
+	fwrite(text, 1, len, f);
+	return files_close(f, path, 0, err);
+}
+
+int files_write_key(const char *path, struct weir_err *err)
+{
+	struct peer_key key;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	bool bad;
+
+	if (fd < 0)
+		return refused(path, err);
+	peer_key_random(&key, sizeof(key));
+	bad = write(fd, &key, sizeof(key)) != (ssize_t)sizeof(key);
+	bad |= close(fd) != 0;
+	peer_key_forget(&key);
 	return bad ? weir_err_set(err, -EIO, "%s: cannot write", path) : 0;
 }
 

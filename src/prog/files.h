@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include <stddef.h>
+#include <stdio.h>
 
 /* The most bytes that are read of a file: without an end, a device or a pipe that has none would
  * fill the memory. */
@@ -27,6 +28,14 @@ int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct 
 
 /* Replaces or makes the file. */
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
+
+/* The same for who writes it piece by piece: files_create, then fprintf and the like, then files_close, which
+ * passes on `r`, what else went wrong (0: nothing), or finds that something was not written. */
+int files_create(const char *path, FILE **ret_file, struct weir_err *err);
+int files_close(FILE *f, const char *path, int r, struct weir_err *err);
+
+/* A new key of a cluster, that nobody else may read. */
+int files_write_key(const char *path, struct weir_err *err);
 
 /* The folder and those above it, where they are missing; -EINVAL for no name. */
 int files_make_dir(const char *path, struct weir_err *err);

@@ -105,13 +105,12 @@ static void put_server(FILE *f, const struct live_server *v, const struct pshift
 static int write_file(const struct live *l, const struct pshift_cluster *c,
 	const struct live_server *server, struct weir_err *err)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-	int r;
+	const char *path = server ? server->file : l->control.file;
+	FILE *f;
+	int r = files_create(path, &f, err);
 
-	if (!f)
-		return no_memory(err);
+	if (r < 0)
+		return r;
 	if (server)
 		put_server(f, server, &c->config);
 	else
@@ -119,11 +118,7 @@ static int write_file(const struct live *l, const struct pshift_cluster *c,
 	if (c->config.control)
 		put_cluster(f, l, &c->config);
 	put_tenants(f, c);
-	r = fclose(f) != 0 ? no_memory(err) : 0;
-	if (r == 0)
-		r = files_write(server ? server->file : l->control.file, text, len, err);
-	free(text);
-	return r;
+	return files_close(f, path, 0, err);
 }
 
 /* Written, so that there is something to be read. */

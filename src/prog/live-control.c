@@ -5,13 +5,12 @@
  *
  * A new kind is a row of the table `kinds`, with a function for each of the two.
  */
+#include "prog/files.h"
 #include "prog/live-impl.h"
 #include "sim/controller.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* Up to here a report's delay is what datagrams on one machine may take anyway; beyond, they go
@@ -140,17 +139,9 @@ static int start_relay(
 int live_control_key(const struct live *l, struct weir_err *err)
 {
 	char path[LIVE_PATH];
-	uint8_t key[32];
-	int fd, r = 0;
 
 	snprintf(path, sizeof(path), "%s/key", l->dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key) ||
-		write(fd, key, sizeof(key)) != (ssize_t)sizeof(key))
-		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return files_write_key(path, err);
 }
 
 /* "peers: …" of one host. */

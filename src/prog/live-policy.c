@@ -2,7 +2,6 @@
 /* live-policy: the policy of each gateway, as a file in the scratch folder. */
 #include "prog/files.h"
 #include "prog/live-impl.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,18 +219,12 @@ int live_policy_write(struct live *l, struct weir_err *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++) {
-		char *text = NULL;
-		size_t len;
-		FILE *f = open_memstream(&text, &len);
+		const char *path = l->servers[i].file;
+		FILE *f;
 
-		if (!f)
-			return weir_err_set(err, -ENOMEM, "out of memory");
-		r = put_policy(f, l, i, err);
-		if (fclose(f) != 0)
-			r = weir_err_set(err, -ENOMEM, "out of memory");
+		r = files_create(path, &f, err);
 		if (r == 0)
-			r = files_write(l->servers[i].file, text, len, err);
-		free(text);
+			r = files_close(f, path, put_policy(f, l, i, err), err);
 	}
 	return r;
 }
