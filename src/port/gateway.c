@@ -13,6 +13,7 @@
 #include "port/cluster.h"
 #include "port/gateway-ledger.h"
 #include "port/tls.h"
+#include "base/no-memory.h"
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
@@ -109,12 +110,6 @@ void gateway_settle(struct gateway *g)
 }
 
 /* ---- start */
-
-static int no_memory(struct weir_err *err)
-{
-	weir_err_set(err, -ENOMEM, "out of memory");
-	return -ENOMEM;
-}
 
 static unsigned count_cores(void)
 {

@@ -2,17 +2,13 @@
 #include "prog/experiment-out.h"
 #include "prog/files.h"
 #include "prog/out.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 extern const struct verb verb_experiment;
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 int experiment_out_open(
 	struct experiment_out *o, const char *dir, uint64_t seed, bool live, struct weir_err *err)

@@ -7,6 +7,7 @@
  */
 #include "prog/files.h"
 #include "prog/live-cluster.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,11 +23,6 @@ extern const struct verb verb_experiment;
  * the device, and not for the gate, to put in order: who goes first must find a place. */
 #define DEPTH  3
 #define LONGER (60 * WEIR_SEC) /* after the end, which we decide */
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 static int check(const struct live *l, const struct pshift_cluster_config *g, struct weir_err *err)
 {

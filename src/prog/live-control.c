@@ -8,6 +8,7 @@
 #include "prog/files.h"
 #include "prog/live-impl.h"
 #include "sim/controller.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,6 @@
 /* Up to here a report's delay is what datagrams on one machine may take anyway; beyond, they go
  * through the relay. */
 #define DELAY_NONE WEIR_MS
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* The keys of a map that its table passes on, as "key: value, …" at the end of *to. */
 static int add_keys(char **to, yamldoc_node map, const struct live_key *keys, struct weir_err *err)

@@ -15,14 +15,10 @@
  *         a tenant whose place is taken has it once around further on: another export, the same cylinders.
  */
 #include "prog/live-impl.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 static const struct scenario_group *group_of(const struct live *l, uint32_t host)
 {

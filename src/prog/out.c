@@ -3,16 +3,12 @@
 #include "prog/files.h"
 #include "sim/plot.h"
 #include "sim/report.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 static int write_csv(const char *dir, const char *name, char *text, struct weir_err *err)
 {

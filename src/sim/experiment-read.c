@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment-read: the experiment's file, from YAML to structures. See experiment.h. */
 #include "sim/experiment.h"
+#include "base/no-memory.h"
 #include "base/yamldoc.h"
 #include <ctype.h>
 #include <errno.h>
@@ -35,11 +36,6 @@ void experiment_free(struct experiment *e)
 		free(m);
 	}
 	free(e);
-}
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
 /* A copy of `text` with `x` in the place of every "$x"; NULL text gives NULL. */

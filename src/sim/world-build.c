@@ -3,15 +3,11 @@
 #include "sim/controller.h"
 #include "sim/measure.h"
 #include "sim/world.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int no_memory(struct weir_err *err)
-{
-	return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* ---- how much there is */
 
