@@ -2,17 +2,14 @@
 /* policy-bounds: worked trees, and random ones against the law. */
 #include "base/rng.h"
 #include "ctl/policy.h"
-#include "test.h"
+#include "policy-parse.h"
 
 static struct weir_bounds b[64];
 
 static void bounds_of(const char *text)
 {
-	struct weir_policy *p;
-	struct weir_err err;
+	struct weir_policy *p = parse(text);
 
-	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
-		FAIL("%s", err.text);
 	CHECK(p->n_tenants <= 64);
 	CHECK_INT(weir_policy_bounds(p, b), 0);
 	weir_policy_free(p);

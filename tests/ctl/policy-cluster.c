@@ -2,32 +2,11 @@
 /* policy-cluster: servers under one controller, as written, by default, copied, in tokens, and refused. */
 #include "ctl/policy-copy.h"
 #include "ctl/policy-impl.h"
-#include "test.h"
-
-static struct weir_policy_remarks remarks;
+#include "policy-text.h"
 
 #define HEAD                                                                                       \
 	"cluster: {key: k, controller: \"tcp:c:1\", servers: [b, a]}\n"                            \
 	"resources: [{name: a, controller: pshift, capacity: 100 iops}]\n"
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p = NULL;
-
-	if (weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) != 0)
-		FAIL("%s", remarks.errors[0].text);
-	return p;
-}
-
-static void refused(const char *text, const char *why)
-{
-	struct weir_policy *p = NULL;
-
-	CHECK(weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) < 0);
-	CHECK_INT(remarks.n_errors, 1);
-	if (!strstr(remarks.errors[0].text, why))
-		FAIL("'%s' does not say '%s'", remarks.errors[0].text, why);
-}
 
 static void as_written(void)
 {

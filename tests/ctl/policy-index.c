@@ -3,20 +3,10 @@
 #include "base/rng.h"
 #include "ctl/policy-copy.h"
 #include "ctl/policy-index.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 
 #define EXPORTS 300
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
-		FAIL("%s", err.text);
-	return p;
-}
 
 /* e0 … e299, every third with a tenant of its own, every fifth by client; patterns for the rest. */
 static struct weir_policy *make(void)

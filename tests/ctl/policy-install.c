@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-install: a policy holds at a gate in front of a server of known capacity. */
 #include "ctl/policy-impl.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 
 #define NODES   8
 #define BACKLOG 64 /* requests that every busy tenant keeps queued */
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
-		FAIL("%s", err.text);
-	return p;
-}
 
 /* ---- a server that takes `slots` at once and serves one each 1/rate, in order */
 

@@ -6,18 +6,8 @@
  */
 #include "ctl/policy-swap.h"
 #include "base/rng.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
-		FAIL("%s\n%s", err.text, text);
-	return p;
-}
 
 static struct weir_gate *gate_new(double window)
 {

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy: what is read is what was written, defaults, warnings, other files, others' documents. */
-#include "ctl/policy.h"
 #include "ctl/policy-impl.h"
-#include "test.h"
+#include "policy-text.h"
 #include <errno.h>
-
-static struct weir_policy_remarks remarks;
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p = NULL;
-
-	if (weir_policy_parse_all(text, strlen(text), "t.yaml", NULL, NULL, &p, &remarks) != 0)
-		FAIL("%s", remarks.errors[0].text);
-	return p;
-}
 
 static void test_example_of_the_design(void)
 {

@@ -3,7 +3,7 @@
 #include "port/gateway-impl.h"
 #include "port/log.h"
 #include "port/tls.h"
-#include "test.h"
+#include "policy-parse.h"
 #include "wire/bytes.h"
 #include "wire/nbd-options.h"
 #include "wire/nbd.h"
@@ -38,12 +38,9 @@ static void house_new(struct house *h, const char *text)
 	static const char *const addresses[] = {address};
 	struct gateway_options o = {
 		.memory = 64 << 20, .listen = addresses, .n_listen = 1, .threads = 1};
-	struct weir_policy *p;
 	struct weir_err err;
 
-	if (weir_policy_parse(text, strlen(text), "test", &p, &err) < 0)
-		FAIL("%s", err.text);
-	if (gateway_new(p, text, "test", &o, &h->gateway, &err) < 0)
+	if (gateway_new(parse(text), text, "test", &o, &h->gateway, &err) < 0)
 		FAIL("%s", err.text);
 	CHECK_INT(pthread_create(&h->thread, NULL, live, h), 0);
 }

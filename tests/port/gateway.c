@@ -4,7 +4,7 @@
 #include "port/gateway.h"
 #include "port/gateway-impl.h"
 #include "port/log.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -21,16 +21,6 @@ static const char *const addresses[] = {address};
 	"tenants:\n"                                                                               \
 	"  - {name: a, weight: 3, match: {export: \"a*\"}}\n"                                      \
 	"  - {name: b, max: 100 iops, match: {client: 10.0.0.0/8}}\n"
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "test", &p, &err) < 0)
-		FAIL("%s", err.text);
-	return p;
-}
 
 static int try_make(const char *text, const struct gateway_options *more, struct gateway **ret,
 	struct weir_err *err)

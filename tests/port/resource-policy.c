@@ -8,7 +8,7 @@
 #include "port/snapshot.h"
 #include "base/rng.h"
 #include "sent.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 
 enum { CLIENTS = 6, DEPTH = 12, MOST = 64 };
@@ -115,16 +115,6 @@ static void join(unsigned i, const char *export_)
 }
 
 /* ---- the world */
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "t", &p, &err) != 0)
-		FAIL("%s\n%s", err.text, text);
-	return p;
-}
 
 static void swap(const char *text)
 {

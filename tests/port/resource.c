@@ -2,7 +2,7 @@
 /* resource: the way of a request in made-up time, over a back end that takes as long as it is told. */
 #include "port/resource-impl.h"
 #include "port/tap.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 
 /* ---- a back end: every request takes `time` */
@@ -105,16 +105,6 @@ static void join(struct world *w, struct asker *a, const char *export_, unsigned
 	resource_join(w->resource, &a->client);
 	for (unsigned i = 0; i < depth; i++)
 		ask(a, i);
-}
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "test", &p, &err) < 0)
-		FAIL("%s", err.text);
-	return p;
 }
 
 static void world_new(struct world *w, const char *text, bool bare)

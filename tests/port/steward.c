@@ -7,7 +7,7 @@
 #include "port/snapshot.h"
 #include "port/steward-impl.h"
 #include "sent.h"
-#include "test.h"
+#include "policy-parse.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -76,16 +76,6 @@ static void submit(unsigned client)
 	if (s->away || !w.depth[client])
 		return;
 	sent_submit(w.r, s, &w.clients[client], client, w.serial[client]++, request_done);
-}
-
-static struct weir_policy *parse(const char *text)
-{
-	struct weir_policy *p;
-	struct weir_err err;
-
-	if (weir_policy_parse(text, strlen(text), "t.yaml", &p, &err) < 0)
-		FAIL("%s", err.text);
-	return p;
 }
 
 static void swap(const char *text)

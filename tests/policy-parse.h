@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* policy-parse.h: for tests that need a policy, which is right. */
+#ifndef WEIR_TESTS_POLICY_PARSE_H
+#define WEIR_TESTS_POLICY_PARSE_H
+
+#include "ctl/policy.h"
+#include "test.h"
+
+static inline struct weir_policy *parse(const char *text)
+{
+	struct weir_policy *p;
+	struct weir_err err;
+
+	if (weir_policy_parse(text, strlen(text), "t.yaml", &p, &err) < 0)
+		FAIL("%s\n%s", err.text, text);
+	return p;
+}
+
+#endif
