@@ -3,10 +3,9 @@
 # queue of 512 does not beat a queue of 8, but where nobody controls.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
 # 8 servers of 8 ms each: 1,000 requests a second.
 policy() # MORE-KEYS [TOP]

@@ -3,10 +3,9 @@
 # a weight that is changed acts within 100 ms.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
 # 2,000 requests a second. 1 noisy neighbour of weight 20, 64 deep; 19 of weight 1 and 10 of weight 3;
 # 10 that are promised 60 iops, which is more than their weight gives; 10 that may have 10 iops.

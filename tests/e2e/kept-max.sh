@@ -3,10 +3,9 @@
 # on two threads, while clients come and go.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"

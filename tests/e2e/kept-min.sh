@@ -3,10 +3,9 @@
 # for one of them at most.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
 # busy: 1,000 requests a second. wide: one after the other at 12.5 MiB/s, so that a piece of 256 KiB takes 20 ms
 # and a write of 32 MiB 2.56 s.

@@ -3,9 +3,7 @@
 # once the policy is enforced.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
-
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 # The device has room for all: 256 servers of 5 ms.
 cat >weir.yaml <<END

@@ -2,10 +2,9 @@
 # Weights on real I/O: two fio clients of weights 1:3 get 1:3, and a weight that is changed acts within 100 ms.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
 
 # 8 servers of 8 ms each: 1,000 requests a second, and a window of 8 that is always full. Clients have 256 each
 # under way, so that one which is kept from running for a quarter of a second still waits in the gate.

@@ -3,10 +3,10 @@
 # or refused. Several exports are one tenant. Decided by whose counters grow.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
-here=$PWD
 port=$((20000 + $$ % 20000))
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" NBD_PORT="$port" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
+export NBD_PORT="$port"
 uid=$(id -u)
 export OTHER_UID=$((uid == 0 ? 65534 : uid + 1))
 printf 'carol:%064d\n' 7 >keys.psk

@@ -4,12 +4,12 @@
 # than 20 %.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 [ "$(ulimit -Hn)" -ge 5000 ] || skip "fewer than 5,000 descriptors"
 ulimit -n 5000
-here=$PWD
 port=$((20000 + $$ % 20000))
-export WEIR_SOCKET="$here/api.sock" NBD_SOCKET="$here/s.sock" NBD_PORT="$port" PYTHONPATH="$WEIR_SOURCE/tests/e2e"
+export NBD_PORT="$port"
 
 # 64 servers of 30 ms: 2,100 requests a second. The good one asks for 1,000. The bad ones may have 500, so that there is
 # room for both; they want much more, and what they may not have waits in the gate.
