@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment: runs the scenarios, judges the claims, draws. See experiment.h. */
 #include "sim/experiment.h"
-#include "sim/report.h"
+#include "sim/report-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -310,19 +310,15 @@ static int compose_text(const struct experiment *e, const struct experiment_resu
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
-	int code;
 
 	if (!f)
 		return -ENOMEM;
-	code = compose(e, r, markdown, pictures, f);
-	if (ferror(f))
-		code = -ENOMEM;
-	if (fclose(f) != 0 || code < 0) {
+	if (compose(e, r, markdown, pictures, f) < 0) {
+		fclose(f);
 		free(text);
 		return -ENOMEM;
 	}
-	*ret = text;
-	return 0;
+	return report_finish(f, &text, ret);
 }
 
 int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plot: see plot.h. */
 #include "sim/plot.h"
+#include "sim/report-impl.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,18 +17,6 @@
 static const char *const palette[] = {
 	"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
 #define PALETTE (sizeof(palette) / sizeof(*palette))
-
-static int finish(FILE *f, char **text, char **ret)
-{
-	int bad = ferror(f);
-
-	if (fclose(f) != 0 || bad) {
-		free(*text);
-		return -ENOMEM;
-	}
-	*ret = *text;
-	return 0;
-}
 
 /* ---- the data */
 
@@ -96,7 +85,7 @@ int plot_csv(const struct plot *p, char **ret)
 	fputc('\n', f);
 	put_data(f, p, at);
 	free(at);
-	return finish(f, &text, ret);
+	return report_finish(f, &text, ret);
 }
 
 /* ---- the script */
@@ -238,7 +227,7 @@ int plot_script(const struct plot *p, const char *stem, char **ret)
 		"'white'\n"
 		"set output '%s.png'\nreplot\n",
 		stem);
-	return finish(f, &text, ret);
+	return report_finish(f, &text, ret);
 }
 
 /* ---- files and gnuplot */
