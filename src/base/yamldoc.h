@@ -15,6 +15,7 @@
 #define WEIR_BASE_YAMLDOC_H
 
 #include "base/units.h"
+#include <errno.h>
 #include <stdbool.h>
 
 struct yamldoc;
@@ -82,6 +83,12 @@ int yamldoc_as_count(yamldoc_node n, double *ret, struct weir_err *err);
 int yamldoc_as_time(yamldoc_node n, weir_time *ret, struct weir_err *err);
 int yamldoc_as_size(yamldoc_node n, uint64_t *ret_bytes, struct weir_err *err);
 int yamldoc_as_rate(yamldoc_node n, struct weir_rate *ret, struct weir_err *err);
+
+/* What one of these returned, where the key may be missing. */
+static inline int yamldoc_optional(int r)
+{
+	return r == -ENOENT ? 0 : r;
+}
 
 /* The text of a scalar node, or NULL (also for a null). */
 const char *yamldoc_text(yamldoc_node n);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 struct settings { /* the controller's map */
 	struct adaptbf_config config;
 	enum adaptbf_gate_mode mode;
@@ -37,12 +35,12 @@ static int read_map(
 
 	*ret = (struct settings){.config = {.period = adaptbf_server_ops.period}};
 	if ((r = yamldoc_map(map, keys, err)) || (r = server_jobs_check(s, map, err)) ||
-		(r = ABSENT_OK(yamldoc_time(map, "period", &ret->config.period, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
-		(r = ABSENT_OK(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "depth", &ret->depth, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
+		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->config.period, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
 		return r;
 	r = yamldoc_rate(map, "rate", &rate, err);
 	if (r == -ENOENT)

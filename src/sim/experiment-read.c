@@ -494,7 +494,7 @@ static int read_live(struct reader *r, yamldoc_node root)
 
 	if (yamldoc_kind(live) != YAMLDOC_MAP) {
 		code = yamldoc_bool(root, "live", &e->live, r->err);
-		return code == -ENOENT ? 0 : code;
+		return yamldoc_optional(code);
 	}
 	e->live = true;
 	code = yamldoc_map(live, keys, r->err);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 /* ---- the map */
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
@@ -25,18 +23,18 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 
 	c->find = text && strcmp(text, "auto") == 0;
 	if (c->find)
-		r = ABSENT_OK(yamldoc_time(map, "threshold_max", &threshold, err));
+		r = yamldoc_optional(yamldoc_time(map, "threshold_max", &threshold, err));
 	else
 		r = yamldoc_time(map, "threshold", &threshold, err);
 
 	if (r == -ENOENT)
 		return yamldoc_error(map, err, "needs a 'threshold', as in '30ms' or 'auto'");
-	if (r || (r = ABSENT_OK(yamldoc_count(map, "gamma", &c->law.gamma, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "epsilon", &c->epsilon, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "unit", &c->unit, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "window", &c->window, err))))
+	if (r || (r = yamldoc_optional(yamldoc_count(map, "gamma", &c->law.gamma, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "epsilon", &c->epsilon, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "unit", &c->unit, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))))
 		return r;
 	c->law.threshold = (double)threshold;
 	return 0;
@@ -49,15 +47,16 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	uint64_t fixed = 0, slot = 0;
 	int64_t age = 0;
 
-	if ((r = ABSENT_OK(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
-		(r = ABSENT_OK(yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "alpha", &c->alpha, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "tau", &c->tau, err))) ||
-		(r = ABSENT_OK(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
-		(r = ABSENT_OK(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
-		(r = ABSENT_OK(yamldoc_size_of(map, "slot", &slot, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "delay", &ret->delay, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "loss", &ret->loss, err))))
+	if ((r = yamldoc_optional(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "alpha", &c->alpha, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "tau", &c->tau, err))) ||
+		(r = yamldoc_optional(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
+		(r = yamldoc_optional(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
+		(r = yamldoc_optional(yamldoc_size_of(map, "slot", &slot, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
 	if (c->alpha > 1)
 		return yamldoc_error(map, err, "alpha: must be at most 1");
@@ -91,9 +90,9 @@ static int read_map(
 		.delay = WEIR_MS,
 		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64}, .epsilon = 0.2}};
 	if ((r = yamldoc_map(map, keys, err)) ||
-		(r = ABSENT_OK(yamldoc_time(map, "period", &ret->period, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
 		(r = scenario_device_of(s, map, &ret->device, err)) ||
-		(r = ABSENT_OK(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
+		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
 		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)))
 		return r;
 	ret->config.period = ret->period;

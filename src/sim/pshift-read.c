@@ -3,7 +3,6 @@
 #include "sim/pshift-cluster.h"
 #include <errno.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
 #define MOST_SERVERS 20000
 #define MOST_BUCKETS 1000000
 #define MOST_ENTRIES 10000000 /* 3 GB */
@@ -20,7 +19,7 @@ static int read_count(yamldoc_node map, const char *key, double least, double mo
 	int r = yamldoc_count(map, key, ret, err);
 
 	if (r)
-		return ABSENT_OK(r);
+		return yamldoc_optional(r);
 	if (!(*ret >= least && *ret <= most))
 		return yamldoc_error(
 			yamldoc_get(map, key), err, "must be from %g to %g", least, most);
@@ -34,7 +33,7 @@ static int read_number(
 	int r = yamldoc_int(map, key, 1, most, &n, err);
 
 	*ret = (uint32_t)n;
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
@@ -43,7 +42,7 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	int r = yamldoc_rate(map, key, &rate, err);
 
 	if (r)
-		return ABSENT_OK(r);
+		return yamldoc_optional(r);
 	if (rate.unit != WEIR_UNIT_REQUESTS || !(rate.per_second > 0) || rate.per_second > 1e7)
 		return yamldoc_error(
 			yamldoc_get(map, key), err, "must be in iops, more than 0 and up to 10M");
@@ -100,7 +99,7 @@ static int read_arrivals(yamldoc_node map, bool *ret_poisson, struct weir_err *e
 	int i = 0, r = yamldoc_choice(map, "arrivals", words, &i, err);
 
 	*ret_poisson = i == 1;
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct weir_err *err)
@@ -145,12 +144,12 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = read_iops(map, "capacity", &c.capacity, err)) ||
 		(r = read_count(map, "noise", 0, 1, &c.noise, err)) ||
 		(r = read_count(map, "guess", 0.01, 100, &c.guess, err)) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "learn", &c.learn, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "period", &c.period, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "interval", &c.interval, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "slot", &c.slot, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "delay", &c.delay, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "settle", &c.settle, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "learn", &c.learn, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "period", &c.period, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "interval", &c.interval, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "slot", &c.slot, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "delay", &c.delay, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "settle", &c.settle, err))) ||
 		(r = read_count(map, "loss", 0, 1, &c.loss, err)) ||
 		(r = read_count(map, "reserved", 0, 10, &c.reserved, err)) ||
 		(r = yamldoc_kind(yamldoc_get(map, "reservation")) == YAMLDOC_NONE
@@ -159,13 +158,14 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = read_count(map, "limit", 0, 1000, &c.limit, err)) ||
 		(r = read_count(map, "zipf", 0, 10, &c.zipf, err)) ||
 		(r = read_count(map, "demand", 0, 1000, &c.demand, err)) ||
-		(r = ABSENT_OK(yamldoc_int(map, "outstanding", 0, 10000, &outstanding, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "nested", &c.nested, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_int(map, "outstanding", 0, 10000, &outstanding, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "nested", &c.nested, err))) ||
 		(r = read_count(map, "changes", 0, MOST_CHANGES, &c.changes, err)) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "control", &c.control, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "gates", &c.gates, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "files", &c.files, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "control", &c.control, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "gates", &c.gates, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "files", &c.files, err))) ||
 		(r = read_arrivals(map, &c.poisson, err)) || (r = read_active(map, &c, err)) ||
 		(r = read_kill(map, &c, err)))
 		return r;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 static const char *const gate_change_keys[] = {"window", "run", "distance", "credit", NULL};
 
 /* Cuts "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts are the
@@ -107,7 +105,7 @@ static int read_device_change(
 			c->gate.config.cost = s->stations[i].gate->config.cost;
 	}
 	if ((r = scenario_gate_read(map, &c->gate, err)) ||
-		(r = ABSENT_OK(yamldoc_rate(map, "rate", &rate, err))))
+		(r = yamldoc_optional(yamldoc_rate(map, "rate", &rate, err))))
 		return r;
 	if (yamldoc_get(map, "rate").id) {
 		enum weir_unit unit = c->on_link ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS;

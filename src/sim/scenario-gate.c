@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 /* `window: none`. More than any scenario keeps in flight, and exact in the gate's arithmetic. */
 #define WINDOW_NONE 1e6
 
@@ -67,7 +65,7 @@ static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_er
 	} else {
 		r = yamldoc_count(map, "window", &g->config.window, err);
 		if (r)
-			return ABSENT_OK(r);
+			return yamldoc_optional(r);
 		if (g->config.window > WINDOW_NONE)
 			g->config.window = WINDOW_NONE;
 	}
@@ -98,7 +96,7 @@ static int read_runs(yamldoc_node map, struct scenario_gate *g, struct weir_err 
 		g->config.credit = (uint64_t)credit;
 		g->given |= SCENARIO_GATE_CREDIT;
 	}
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 static int read_costs(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
@@ -110,9 +108,10 @@ static int read_costs(yamldoc_node map, struct scenario_gate *g, struct weir_err
 	 * is what the papers' rows count. */
 	g->costs.io_unit = 0;
 	g->costs.flush_cost = g->costs.trim_cost = 1;
-	if ((r = ABSENT_OK(yamldoc_size_of(map, "io_unit", &io_unit, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "flush_cost", &g->costs.flush_cost, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "trim_cost", &g->costs.trim_cost, err))))
+	if ((r = yamldoc_optional(yamldoc_size_of(map, "io_unit", &io_unit, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_count(map, "flush_cost", &g->costs.flush_cost, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "trim_cost", &g->costs.trim_cost, err))))
 		return r;
 	if (io_unit > UINT32_MAX)
 		return yamldoc_error(yamldoc_get(map, "io_unit"), err, "must be at most 4 GiB");
@@ -133,8 +132,8 @@ static int read_estimate(yamldoc_node map, struct scenario_gate *g, struct weir_
 	if (!n.id)
 		return 0;
 	if ((r = yamldoc_map(n, keys, err)) ||
-		(r = ABSENT_OK(yamldoc_time(n, "io", &g->estimate_io, err))) ||
-		(r = ABSENT_OK(yamldoc_rate(n, "rate", &rate, err))))
+		(r = yamldoc_optional(yamldoc_time(n, "io", &g->estimate_io, err))) ||
+		(r = yamldoc_optional(yamldoc_rate(n, "rate", &rate, err))))
 		return r;
 	if (rate.unit != WEIR_UNIT_BYTES)
 		return yamldoc_error(
@@ -148,14 +147,15 @@ int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_
 	int order = WEIR_FAIR, cost = (int)ret->config.cost, per = SCENARIO_PER_HOST, r;
 	double cost_max = 0;
 
-	if ((r = ABSENT_OK(yamldoc_choice(map, "order", order_words, &order, err))) ||
-		(r = ABSENT_OK(yamldoc_choice(map, "cost", cost_words, &cost, err))) ||
-		(r = ABSENT_OK(yamldoc_choice(map, "per", per_words, &per, err))))
+	if ((r = yamldoc_optional(yamldoc_choice(map, "order", order_words, &order, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "cost", cost_words, &cost, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "per", per_words, &per, err))))
 		return r;
 	ret->config.order = (enum weir_order)order;
 	ret->config.cost = (enum weir_unit)cost;
 	ret->per = (enum scenario_per)per;
-	if ((r = ABSENT_OK(read_in_unit(map, "cost_max", ret->config.cost, &cost_max, err))) ||
+	if ((r = yamldoc_optional(
+		     read_in_unit(map, "cost_max", ret->config.cost, &cost_max, err))) ||
 		(r = read_window(map, ret, err)) || (r = read_runs(map, ret, err)) ||
 		(r = read_costs(map, ret, err)) || (r = read_estimate(map, ret, err)))
 		return r;
@@ -187,7 +187,7 @@ static int read_bucket(yamldoc_node n, enum weir_bucket_kind kind, struct weir_b
 	}
 	if (r == -ENOENT)
 		return yamldoc_error(n, err, "a bucket needs 'rate' (as in '100 iops') or 'share'");
-	if (r || (r = ABSENT_OK(yamldoc_choice(n, "ops", ops_words, &ops, err))))
+	if (r || (r = yamldoc_optional(yamldoc_choice(n, "ops", ops_words, &ops, err))))
 		return r;
 	*ret = (struct weir_bucket_spec){kind, rate.unit, masks[ops], rate.per_second, 0};
 	r = read_in_unit(n, "size", ret->unit, &ret->size, err);
@@ -240,7 +240,7 @@ static int read_tokens(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 	r = yamldoc_count(map, "lgrant", &k->lgrant, err);
 	if (r == 0)
 		k->given |= SCENARIO_LGRANT;
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 /* What is not the policy's own: priority, deadline, profile, tokens. */

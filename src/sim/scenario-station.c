@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 enum field_type { TIME, SIZE64, SIZE32, WHOLE, WHOLE64, REAL, BYTES_RATE, IOPS, FLAG, WORD };
 
 struct field {
@@ -150,12 +148,12 @@ static int read_preset(yamldoc_node map, struct station_config *c, struct weir_e
 		r = yamldoc_choice(map, "preset", array_words, &word, err);
 		if (r == 0)
 			c->array = word ? array_cx3_small() : array_cx3();
-		return ABSENT_OK(r);
+		return yamldoc_optional(r);
 	}
 	r = yamldoc_choice(map, "preset", disk_words, &word, err);
 	if (r == 0)
 		c->disk.spindle = word ? spindle_10k() : spindle_defaults();
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 static int read_raid(yamldoc_node map, struct station_config *c, struct weir_err *err)
@@ -165,7 +163,7 @@ static int read_raid(yamldoc_node map, struct station_config *c, struct weir_err
 
 	if (r == 0)
 		c->array.raid = word ? ARRAY_RAID5 : ARRAY_RAID0;
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 #define MOST_KEYS 48
@@ -213,7 +211,7 @@ static int read_capacity(yamldoc_node map, struct scenario_station *s, struct we
 		s->capacity_auto = true;
 		return 0;
 	}
-	return ABSENT_OK(yamldoc_rate(map, "capacity", &s->capacity, err));
+	return yamldoc_optional(yamldoc_rate(map, "capacity", &s->capacity, err));
 }
 
 static int read_gate(yamldoc_node map, struct scenario_station *s, struct weir_err *err)
@@ -262,7 +260,7 @@ int scenario_station_read(
 	if (kind == STATION_ARRAY && (r = read_raid(map, &ret->config, err)))
 		return r;
 	for (const struct field *f = fields[kind]; f->key; f++) {
-		if ((r = ABSENT_OK(read_field(map, f, &ret->config, err))))
+		if ((r = yamldoc_optional(read_field(map, f, &ret->config, err))))
 			return r;
 	}
 	if ((r = try_model(map, &ret->config, err)))

@@ -16,15 +16,13 @@ static const char *const arrival_words[] = {
 	"closed", "poisson", "hyper", "uniform", "trace", NULL}; /* enum workload_arrivals */
 
 /* Absent keys leave what was there. */
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 static int read_share(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
 {
 	int r = yamldoc_count(map, key, ret, err);
 
 	if (r == 0 && *ret > 1)
 		return yamldoc_error(yamldoc_get(map, key), err, "must be 0 … 1");
-	return ABSENT_OK(r);
+	return yamldoc_optional(r);
 }
 
 static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
@@ -33,7 +31,7 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	int r = yamldoc_rate(map, key, &rate, err);
 
 	if (r)
-		return ABSENT_OK(r);
+		return yamldoc_optional(r);
 	if (rate.unit != WEIR_UNIT_REQUESTS)
 		return yamldoc_error(yamldoc_get(map, key), err,
 			"a workload's rate is in iops, as in '100 iops'");
@@ -49,17 +47,19 @@ static int read_arrivals(yamldoc_node map, struct workload_config *c, struct wei
 						 : WORKLOAD_CLOSED;
 	int r = 0;
 
-	if ((r = ABSENT_OK(yamldoc_choice(map, "arrivals", arrival_words, &kind, err))) ||
-		(r = ABSENT_OK(yamldoc_int(map, "outstanding", 1, 1 << 20, &outstanding, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "think", &c->think, err))) ||
+	if ((r = yamldoc_optional(yamldoc_choice(map, "arrivals", arrival_words, &kind, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_int(map, "outstanding", 1, 1 << 20, &outstanding, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "think", &c->think, err))) ||
 		(r = read_iops(map, "rate", &c->rate, err)) ||
 		(r = read_iops(map, "rate_end", &c->rate_end, err)) ||
-		(r = ABSENT_OK(yamldoc_count(map, "ca2", &c->ca2, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "on", &c->on, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "off", &c->off, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "random_phases", &c->on_off_random, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "start", &c->start, err))) ||
-		(r = ABSENT_OK(yamldoc_time(map, "stop", &c->stop, err))))
+		(r = yamldoc_optional(yamldoc_count(map, "ca2", &c->ca2, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "on", &c->on, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "off", &c->off, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_bool(map, "random_phases", &c->on_off_random, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "start", &c->start, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "stop", &c->stop, err))))
 		return r;
 	c->arrivals = (enum workload_arrivals)kind;
 	c->outstanding = kind == WORKLOAD_CLOSED ? (uint32_t)outstanding : 0;
@@ -75,7 +75,7 @@ static int read_one_size(
 	yamldoc_node map, const char *key, struct workload_size *ret, struct weir_err *err)
 {
 	uint64_t bytes = 4096;
-	int r = ABSENT_OK(yamldoc_size_of(map, key, &bytes, err));
+	int r = yamldoc_optional(yamldoc_size_of(map, key, &bytes, err));
 
 	if (r)
 		return r;
@@ -108,7 +108,8 @@ static int read_sizes(yamldoc_node map, struct workload_config *c, struct weir_e
 		c->sizes[i].share = 1;
 		if ((r = yamldoc_map(entry, keys, err)) ||
 			(r = read_one_size(entry, "size", &c->sizes[i], err)) ||
-			(r = ABSENT_OK(yamldoc_count(entry, "share", &c->sizes[i].share, err))))
+			(r = yamldoc_optional(
+				 yamldoc_count(entry, "share", &c->sizes[i].share, err))))
 			return r;
 	}
 	c->n_sizes = (unsigned)yamldoc_size(list);
@@ -124,10 +125,10 @@ static int read_place(yamldoc_node map, struct scenario_workload *w, struct weir
 	c->region = REGION_DEFAULT;
 	if ((r = read_share(map, "reads", &c->reads, err)) ||
 		(r = read_share(map, "sequential", &c->sequential, err)) ||
-		(r = ABSENT_OK(yamldoc_count(map, "zipf", &c->zipf, err))) ||
-		(r = ABSENT_OK(yamldoc_size_of(map, "base", &c->base, err))) ||
-		(r = ABSENT_OK(yamldoc_size_of(map, "region", &c->region, err))) ||
-		(r = ABSENT_OK(yamldoc_size_of(map, "spread", &w->spread, err))))
+		(r = yamldoc_optional(yamldoc_count(map, "zipf", &c->zipf, err))) ||
+		(r = yamldoc_optional(yamldoc_size_of(map, "base", &c->base, err))) ||
+		(r = yamldoc_optional(yamldoc_size_of(map, "region", &c->region, err))) ||
+		(r = yamldoc_optional(yamldoc_size_of(map, "spread", &w->spread, err))))
 		return r;
 	return 0;
 }
@@ -136,11 +137,12 @@ static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir
 {
 	int format = TRACE_AUTO, r;
 
-	if ((r = ABSENT_OK(yamldoc_string(map, "trace", &w->trace_path, err))) ||
-		(r = ABSENT_OK(yamldoc_choice(map, "format", trace_format_names, &format, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "skip_bad", &w->skip_bad, err))) ||
-		(r = ABSENT_OK(yamldoc_count(map, "speed", &w->config.speed, err))) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "loop", &w->config.loop, err))))
+	if ((r = yamldoc_optional(yamldoc_string(map, "trace", &w->trace_path, err))) ||
+		(r = yamldoc_optional(
+			 yamldoc_choice(map, "format", trace_format_names, &format, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "skip_bad", &w->skip_bad, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "speed", &w->config.speed, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "loop", &w->config.loop, err))))
 		return r;
 	w->format = (enum trace_format)format;
 	if ((w->config.arrivals == WORKLOAD_TRACE) != (w->trace_path != NULL))
@@ -185,7 +187,7 @@ static int read_workload(
 	}
 	if ((r = read_arrivals(map, &w->config, err)) || (r = read_sizes(map, &w->config, err)) ||
 		(r = read_place(map, w, err)) || (r = read_trace(map, w, err)) ||
-		(r = ABSENT_OK(yamldoc_bool(map, "stopped", &w->stopped, err))))
+		(r = yamldoc_optional(yamldoc_bool(map, "stopped", &w->stopped, err))))
 		return r;
 	return try_workload(map, w, err);
 }

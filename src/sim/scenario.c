@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
-#define HOSTS_MAX 100000u /* some 5 GB of histograms; more is a slip of the pen */
-
 /* ---- for all readers */
 
 bool scenario_fits(const char *glob, const char *name)
@@ -82,9 +78,7 @@ int scenario_keys(
 	return yamldoc_map(map, all, err);
 }
 
-/* ---- devices and links */
-
-static int read_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err)
+int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err)
 {
 	yamldoc_node list = yamldoc_get(root, key);
 	int r;
@@ -98,7 +92,9 @@ static int read_list(yamldoc_node root, const char *key, size_t *ret_n, struct w
 	return 0;
 }
 
-static int find_station(const struct scenario *s, const char *name, uint32_t from, uint32_t to)
+/* ---- devices and links */
+
+int scenario_station_find(const struct scenario *s, const char *name, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = from; i < to; i++) {
 		if (strcmp(s->stations[i].name, name) == 0)
@@ -112,8 +108,8 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 	size_t devices, links;
 	int r;
 
-	if ((r = read_list(root, "devices", &devices, err)) ||
-		(r = read_list(root, "links", &links, err)))
+	if ((r = scenario_list(root, "devices", &devices, err)) ||
+		(r = scenario_list(root, "links", &links, err)))
 		return r;
 	if (devices == 0)
 		return yamldoc_error(root, err, "a scenario needs 'devices'");
@@ -129,209 +125,9 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 		s->n_stations = (uint32_t)i + 1;
 		if ((r = scenario_station_read(map, link, &s->stations[i], err)))
 			return r;
-		if (find_station(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
+		if (scenario_station_find(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
 			return yamldoc_error(map, err, "two devices or links are named '%s'",
 				s->stations[i].name);
-	}
-	return 0;
-}
-
-/* ---- hosts */
-
-static const char *const host_keys[] = {
-	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};
-
-static int read_device(
-	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
-{
-	const char *name;
-	int r = yamldoc_string(map, "device", &name, err), i;
-
-	if (r == -ENOENT) {
-		if (s->n_devices == 1)
-			return 0;
-		return yamldoc_error(
-			map, err, "a host needs a 'device' where there is more than one");
-	}
-	if (r)
-		return r;
-	i = find_station(s, name, 0, s->n_devices);
-	if (i < 0)
-		return yamldoc_error(
-			yamldoc_get(map, "device"), err, "no device is named '%s'", name);
-	g->device = (uint32_t)i;
-	return 0;
-}
-
-/* `request: l1` or `request: [l1, l2]`, in the order of travel. */
-static int read_hops(yamldoc_node map, const char *key, const struct scenario *s, uint32_t *hops,
-	unsigned *ret_n, struct weir_err *err)
-{
-	yamldoc_node n = yamldoc_get(map, key);
-	bool list = yamldoc_kind(n) == YAMLDOC_LIST;
-	size_t count = !n.id ? 0 : list ? yamldoc_size(n) : 1;
-
-	if (count > SCENARIO_HOPS)
-		return yamldoc_error(n, err, "must be at most %d links", SCENARIO_HOPS);
-	for (size_t i = 0; i < count; i++) {
-		yamldoc_node one = list ? yamldoc_at(n, i) : n;
-		const char *name = yamldoc_text(one);
-		int found = name ? find_station(s, name, s->n_devices, s->n_stations) : -ENOENT;
-		if (found < 0)
-			return yamldoc_error(one, err, "no link is named '%s'", name ? name : "");
-		hops[i] = (uint32_t)found;
-	}
-	*ret_n = (unsigned)count;
-	return 0;
-}
-
-static int read_group(
-	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
-{
-	int64_t count = 1;
-	int r;
-
-	g->at = yamldoc_place(map);
-	g->retry = 200 * WEIR_MS; /* as a TCP that finds out late */
-	if ((r = scenario_keys(map, host_keys, scenario_gate_keys, err)) ||
-		(r = scenario_name_read(map, &g->name, err)) ||
-		(r = ABSENT_OK(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||
-		(r = read_device(map, s, g, err)) ||
-		(r = read_hops(map, "request", s, g->request, &g->n_request, err)) ||
-		(r = read_hops(map, "reply", s, g->reply, &g->n_reply, err)) ||
-		(r = ABSENT_OK(yamldoc_time(map, "retry", &g->retry, err))))
-		return r;
-	if (yamldoc_get(map, "per").id)
-		return yamldoc_error(yamldoc_get(map, "per"), err, "only a device's gate has it");
-	if (g->retry <= 0)
-		return yamldoc_error(map, err, "retry: must be more than 0");
-	g->count = (uint32_t)count;
-	g->numbered = yamldoc_get(map, "count").id != 0;
-	if ((r = scenario_gate_read(map, &g->gate, err)))
-		return r;
-	return scenario_tenants_read(map, false, &g->gate, err);
-}
-
-static int by_name(const void *a, const void *b)
-{
-	const struct scenario_host *x = *(const struct scenario_host *const *)a;
-	const struct scenario_host *y = *(const struct scenario_host *const *)b;
-
-	return strcmp(x->name, y->name);
-}
-
-static int check_host_names(const struct scenario *s, struct weir_err *err)
-{
-	const struct scenario_host **sorted = calloc(s->n_hosts, sizeof(struct scenario_host *));
-	int r = 0;
-
-	if (!sorted)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < s->n_hosts; i++)
-		sorted[i] = &s->hosts[i];
-	qsort(sorted, s->n_hosts, sizeof(*sorted), by_name);
-	for (uint32_t i = 1; i < s->n_hosts && r == 0; i++) {
-		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-			r = weir_err_at(err, -EINVAL, s->groups[sorted[i]->group].at,
-				"two hosts are named '%s'", sorted[i]->name);
-	}
-	free(sorted);
-	return r;
-}
-
-/* Names every host: `name`, or with a count name1 … nameN. */
-static int name_hosts(struct scenario *s, struct weir_err *err)
-{
-	size_t room = 0, h = 0;
-	char *p;
-
-	for (uint32_t i = 0; i < s->n_groups; i++) {
-		room += s->groups[i].count * (strlen(s->groups[i].name) + 12);
-		s->n_hosts += s->groups[i].count;
-		if (s->n_hosts > HOSTS_MAX)
-			return weir_err_at(err, -EINVAL, s->groups[i].at,
-				"there are more than %u hosts", HOSTS_MAX);
-	}
-	s->hosts = calloc(s->n_hosts, sizeof(*s->hosts));
-	s->names = p = malloc(room);
-	if (!s->hosts || !p)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < s->n_groups; i++) {
-		const struct scenario_group *g = &s->groups[i];
-		for (uint32_t k = 0; k < g->count; k++, h++) {
-			s->hosts[h] = (struct scenario_host){p, i, k};
-			p += (g->numbered ? sprintf(p, "%s%u", g->name, k + 1)
-					  : sprintf(p, "%s", g->name)) +
-			     1;
-		}
-	}
-	return check_host_names(s, err);
-}
-
-static int read_hosts(yamldoc_node root, struct scenario *s, struct weir_err *err)
-{
-	yamldoc_node list = yamldoc_get(root, "hosts");
-	size_t n;
-	int r;
-
-	if ((r = read_list(root, "hosts", &n, err)))
-		return r;
-	if (n == 0)
-		return yamldoc_error(root, err, "a scenario needs 'hosts'");
-	s->groups = calloc(n, sizeof(*s->groups));
-	if (!s->groups)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		s->n_groups = (uint32_t)i + 1;
-		if ((r = read_group(yamldoc_at(list, i), s, &s->groups[i], err)))
-			return r;
-	}
-	return name_hosts(s, err);
-}
-
-/* ---- who is who at a device's gate */
-
-static bool leaf_means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
-	const char *path)
-{
-	char both[900];
-
-	snprintf(both, sizeof(both), "%s/%s", host, path);
-	for (size_t i = 0; i < leaf->n_for; i++) {
-		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
-			return true;
-	}
-	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, path) == 0);
-}
-
-int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path)
-{
-	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
-		const struct weir_tenant *t = &g->policy->tenants[i];
-		if (t->first_child < 0 && leaf_means(&g->tenants[i], t->name, host, path))
-			return (int)i;
-	}
-	return -ENOENT;
-}
-
-/* Everybody who comes to a gate with tenants must be one of them. */
-static int check_leaves(const struct scenario *s, struct weir_err *err)
-{
-	for (uint32_t h = 0; h < s->n_hosts; h++) {
-		const struct scenario_group *g = &s->groups[s->hosts[h].group];
-		const struct scenario_station *st = &s->stations[g->device];
-		const struct weir_policy *p = g->gate.policy;
-
-		for (size_t t = 0; st->gate && st->gate->policy && t < p->n_tenants; t++) {
-			const char *path = p->tenants[t].path;
-			if (p->tenants[t].first_child >= 0 ||
-				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
-				continue;
-			return weir_err_at(err, -EINVAL, st->at,
-				"the gate of '%s' has no tenant for host '%s', tenant '%s' (name "
-				"one so, or give one a 'for')",
-				st->name, s->hosts[h].name, path);
-		}
 	}
 	return 0;
 }
@@ -359,7 +155,7 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 	c->at = yamldoc_place(map);
 	c->station = UINT32_MAX;
 	c->period = c->ops->period;
-	if ((r = ABSENT_OK(yamldoc_time(map, "period", &c->period, err))))
+	if ((r = yamldoc_optional(yamldoc_time(map, "period", &c->period, err))))
 		return r;
 	if (c->period <= 0)
 		return yamldoc_error(map, err, "period: must be more than 0");
@@ -374,7 +170,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 	size_t n;
 	int r;
 
-	if ((r = read_list(root, "controllers", &n, err)))
+	if ((r = scenario_list(root, "controllers", &n, err)))
 		return r;
 	s->controllers = calloc(n + s->n_devices, sizeof(*s->controllers));
 	if (!s->controllers)
@@ -410,11 +206,11 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	s->name = s->file;
 	s->about = "";
 	if ((r = yamldoc_map(root, top_keys, err)) ||
-		(r = ABSENT_OK(yamldoc_string(root, "name", &s->name, err))) ||
-		(r = ABSENT_OK(yamldoc_string(root, "description", &s->about, err))) ||
-		(r = ABSENT_OK(yamldoc_int(root, "seed", 0, INT64_MAX, &seed, err))) ||
-		(r = ABSENT_OK(yamldoc_time(root, "warmup", &s->warmup, err))) ||
-		(r = ABSENT_OK(yamldoc_time(root, "sample", &s->sample, err))))
+		(r = yamldoc_optional(yamldoc_string(root, "name", &s->name, err))) ||
+		(r = yamldoc_optional(yamldoc_string(root, "description", &s->about, err))) ||
+		(r = yamldoc_optional(yamldoc_int(root, "seed", 0, INT64_MAX, &seed, err))) ||
+		(r = yamldoc_optional(yamldoc_time(root, "warmup", &s->warmup, err))) ||
+		(r = yamldoc_optional(yamldoc_time(root, "sample", &s->sample, err))))
 		return r;
 	s->seed = (uint64_t)seed;
 	r = yamldoc_time(root, "duration", &s->duration, err);
@@ -458,8 +254,8 @@ static int read_all(struct scenario *s, struct weir_err *err)
 		return r;
 	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
 		return read_cluster(root, s, err);
-	if ((r = read_stations(root, s, err)) || (r = read_hosts(root, s, err)) ||
-		(r = check_leaves(s, err)) || (r = read_controllers(root, s, err)))
+	if ((r = read_stations(root, s, err)) || (r = scenario_hosts_read(root, s, err)) ||
+		(r = scenario_leaves_check(s, err)) || (r = read_controllers(root, s, err)))
 		return r;
 	return scenario_moments_read(root, s, err);
 }

@@ -206,9 +206,16 @@ int scenario_station_read(
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
 void scenario_moments_free(struct scenario *s);
 
-/* scenario.c: which leaf of a device's gate takes the requests of a host's tenant: the first that
- * means it, in the order of the file; -ENOENT. */
+/* scenario-hosts.c: `hosts`; needs stations to have been read. */
+int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
+/* Everybody who comes to a gate with tenants must be one of them. */
+int scenario_leaves_check(const struct scenario *s, struct weir_err *err);
+/* Which leaf of a device's gate takes the requests of a host's tenant: the first that means it, in the
+ * order of the file; -ENOENT. */
 int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path);
+
+/* scenario.c: the station of this name among those from `from` to before `to`; -ENOENT. */
+int scenario_station_find(const struct scenario *s, const char *name, uint32_t from, uint32_t to);
 
 /* Whether a change's target is this one. */
 bool scenario_fits(const char *glob, const char *name);
@@ -219,6 +226,8 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 /* The device that a controller's map names by `device`, which may be left out where there is only one. */
 int scenario_device_of(
 	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err);
+/* How many the list has; 0: there is none. */
+int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err);
 /* Is every key of the map in one of the two lists? */
 int scenario_keys(
 	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err);

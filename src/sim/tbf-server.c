@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ABSENT_OK(r) ((r) == -ENOENT ? 0 : (r))
-
 static const char *const keys[] = {"kind", "period", "device", "depth", "default", "rules", NULL};
 static const char *const rule_keys[] = {"match", "rate", NULL};
 
@@ -54,8 +52,8 @@ static int read_map(
 	int r;
 
 	if ((r = yamldoc_map(map, keys, err)) || (r = server_jobs_check(s, map, err)) ||
-		(r = ABSENT_OK(yamldoc_int(map, "depth", 1, 1000000, &depth, err))) ||
-		(r = ABSENT_OK(read_rate(map, "default", &other, err))))
+		(r = yamldoc_optional(yamldoc_int(map, "depth", 1, 1000000, &depth, err))) ||
+		(r = yamldoc_optional(read_rate(map, "default", &other, err))))
 		return r;
 	if (rules.id && (r = yamldoc_list(rules, err)))
 		return r;
