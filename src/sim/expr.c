@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr: see expr.h. A recursive-descent reader that computes while it reads. */
-#include "sim/expr.h"
+#include "sim/expr-impl.h"
 #include "base/units.h"
 #include <ctype.h>
 #include <errno.h>
@@ -13,18 +13,6 @@
 #define EXPR_DEPTH 64  /* nested brackets: far beyond what a person writes, far below the stack */
 #define EXPR_NAME  256 /* bytes of a name, its end included */
 #define EXPR_QUOTE 120 /* bytes of the text that a message repeats */
-
-struct value {
-	bool is_time; /* a time with its unit came into it: ms */
-	bool is_series;
-	double x;
-	struct metrics_entry series;
-};
-
-struct list {
-	struct value *values;
-	size_t n, room;
-};
 
 struct parser {
 	const char *text, *at;
@@ -58,7 +46,7 @@ static bool take(struct parser *p, char c)
 
 /* ---- numbers */
 
-static int number(struct parser *p, struct value *ret)
+static int number(struct parser *p, struct expr_value *ret)
 {
 	const char *start = p->at, *end = start;
 	char text[64];
@@ -77,7 +65,7 @@ static int number(struct parser *p, struct value *ret)
 	memcpy(text, start, (size_t)(end - start));
 	text[end - start] = '\0';
 	p->at = end;
-	*ret = (struct value){0};
+	*ret = (struct expr_value){0};
 	if (end[-1] == '%') {
 		text[end - start - 1] = '\0';
 		if (weir_units_count(text, &ret->x, NULL) < 0)
@@ -186,16 +174,16 @@ static int unknown(struct parser *p, const char *at, const char *name)
 	return fail(p, at, -ENOENT, what);
 }
 
-static struct value value_of(const struct metrics_entry *e)
+static struct expr_value value_of(const struct metrics_entry *e)
 {
-	return (struct value){.is_series = e->is_series, .x = e->value, .series = *e};
+	return (struct expr_value){.is_series = e->is_series, .x = e->value, .series = *e};
 }
 
-static int push(struct parser *p, struct list *l, const struct value *v)
+static int push(struct parser *p, struct expr_list *l, const struct expr_value *v)
 {
 	if (l->n == l->room) {
 		size_t room = l->room ? l->room * 2 : 16;
-		struct value *values = realloc(l->values, room * sizeof(*values));
+		struct expr_value *values = realloc(l->values, room * sizeof(*values));
 
 		if (!values)
 			return weir_err_set(p->err, -ENOMEM, "out of memory");
@@ -220,7 +208,7 @@ static bool fits(const char *pattern, const char *name)
 	return !*pattern && !*name;
 }
 
-static int push_pattern(struct parser *p, const char *at, const char *name, struct list *l)
+static int push_pattern(struct parser *p, const char *at, const char *name, struct expr_list *l)
 {
 	const char *rest;
 	const struct metrics *m = owner(p->scope, name, &rest);
@@ -229,7 +217,7 @@ static int push_pattern(struct parser *p, const char *at, const char *name, stru
 
 	for (size_t i = 0; m && i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
-		struct value v = value_of(&e);
+		struct expr_value v = value_of(&e);
 
 		if (!fits(rest, e.name))
 			continue;
@@ -240,13 +228,13 @@ static int push_pattern(struct parser *p, const char *at, const char *name, stru
 	return l->n > before ? 0 : unknown(p, at, name);
 }
 
-static int lookup(struct parser *p, const char *at, const char *name, struct value *ret)
+static int lookup(struct parser *p, const char *at, const char *name, struct expr_value *ret)
 {
 	struct metrics_entry e;
 	const char *rest;
 	const struct metrics *m;
 
-	*ret = (struct value){.x = 1};
+	*ret = (struct expr_value){.x = 1};
 	if (strchr(name, '*'))
 		return fail(p, at, -EINVAL,
 			"a name with '*' stands for several: use it as an argument");
@@ -261,126 +249,13 @@ static int lookup(struct parser *p, const char *at, const char *name, struct val
 
 /* ---- functions */
 
-enum fn { FN_MIN, FN_MAX, FN_MEAN, FN_SUM, FN_SPREAD, FN_JAIN, FN_LAST, FN_ABS, FN_RATIO, FNS };
-static const char *const fn_names[FNS + 1] = {
-	"min", "max", "mean", "sum", "spread", "jain", "last", "abs", "ratio", NULL};
+static int sum(struct parser *p, struct expr_value *ret);
 
-static int find_fn(const char *name)
-{
-	for (int i = 0; i < FNS; i++)
-		if (strcmp(fn_names[i], name) == 0)
-			return i;
-	return -ENOENT;
-}
-
-struct moments {
-	size_t n;
-	double min, max, sum, squares;
-};
-
-static void add_point(struct moments *m, double x)
-{
-	m->min = m->n ? fmin(m->min, x) : x;
-	m->max = m->n ? fmax(m->max, x) : x;
-	m->sum += x;
-	m->squares += x * x;
-	m->n++;
-}
-
-static int of_moments(
-	struct parser *p, const char *at, enum fn fn, const struct moments *m, double *ret)
-{
-	double n = (double)m->n;
-
-	if (!m->n)
-		return fail(p, at, -EDOM, "there is no value in it");
-	if ((fn == FN_SPREAD && m->sum == 0) || (fn == FN_JAIN && m->squares == 0))
-		return fail(
-			p, at, -EDOM, fn == FN_JAIN ? "all values are zero" : "the mean is zero");
-	switch (fn) {
-	case FN_MIN:
-		*ret = m->min;
-		break;
-	case FN_MAX:
-		*ret = m->max;
-		break;
-	case FN_SUM:
-		*ret = m->sum;
-		break;
-	case FN_MEAN:
-		*ret = m->sum / n;
-		break;
-	case FN_SPREAD:
-		*ret = (m->max - m->min) / (m->sum / n);
-		break;
-	default: /* FN_JAIN: the others do not come here */
-		*ret = m->sum * m->sum / (n * m->squares);
-	}
-	return 0;
-}
-
-/* min, max, mean or last of one series, whole or from … to. */
-static int of_series(
-	struct parser *p, const char *at, enum fn fn, const struct list *l, double *ret)
-{
-	const struct metrics_entry *e = &l->values[0].series;
-	double from = -INFINITY, to = INFINITY;
-	struct moments m = {0};
-
-	if (fn != FN_MIN && fn != FN_MAX && fn != FN_MEAN && fn != FN_LAST)
-		return fail(p, at, -EINVAL, "a series goes into min, max, mean or last");
-	if (l->n != 1 && (l->n != 3 || fn == FN_LAST))
-		return fail(p, at, -EINVAL,
-			"give the series alone, or with from and to: (x, 10s, 20s)");
-	if (l->n == 3) {
-		if (!l->values[1].is_time || !l->values[2].is_time)
-			return fail(p, at, -EINVAL, "from and to need a unit: 10s");
-		/* ms; a hair of slack, since 0.1 s steps do not add up exactly */
-		from = l->values[1].x / 1e3 - 1e-9;
-		to = l->values[2].x / 1e3 + 1e-9;
-	}
-	for (size_t i = 0; i < e->n; i++)
-		if (e->points[i].t >= from && e->points[i].t <= to)
-			add_point(&m, e->points[i].value);
-	if (fn == FN_LAST && m.n) {
-		*ret = e->points[e->n - 1].value;
-		return 0;
-	}
-	return of_moments(p, at, fn, &m, ret);
-}
-
-static int of_scalars(
-	struct parser *p, const char *at, enum fn fn, const struct list *l, double *ret)
-{
-	struct moments m = {0};
-
-	for (size_t i = 0; i < l->n; i++) {
-		if (l->values[i].is_series)
-			return fail(p, at, -EINVAL, "one series at a time, and first");
-		add_point(&m, l->values[i].x);
-	}
-	if (fn == FN_LAST)
-		return fail(p, at, -EINVAL, "last takes a series");
-	if (fn == FN_ABS || fn == FN_RATIO) {
-		if (l->n != (fn == FN_ABS ? 1 : 2))
-			return fail(p, at, -EINVAL,
-				fn == FN_ABS ? "abs takes one argument"
-					     : "ratio takes two arguments");
-		if (fn == FN_RATIO && l->values[1].x == 0)
-			return fail(p, at, -EDOM, "divides by zero");
-		*ret = fn == FN_ABS ? fabs(l->values[0].x) : l->values[0].x / l->values[1].x;
-		return 0;
-	}
-	return of_moments(p, at, fn, &m, ret);
-}
-
-static int sum(struct parser *p, struct value *ret);
-
-static int argument(struct parser *p, struct list *l)
+static int argument(struct parser *p, struct expr_list *l)
 {
 	const char *start;
 	char name[EXPR_NAME];
-	struct value v = {0};
+	struct expr_value v = {0};
 	int r;
 
 	skip_space(p);
@@ -390,7 +265,7 @@ static int argument(struct parser *p, struct list *l)
 		if (r < 0)
 			return r;
 		if (strchr(name, '*')) {
-			v = (struct value){.x = 1};
+			v = (struct expr_value){.x = 1};
 			return p->scope ? push_pattern(p, start, name, l) : push(p, l, &v);
 		}
 		p->at = start;
@@ -399,7 +274,7 @@ static int argument(struct parser *p, struct list *l)
 	return r < 0 ? r : push(p, l, &v);
 }
 
-static int arguments(struct parser *p, struct list *l)
+static int arguments(struct parser *p, struct expr_list *l)
 {
 	int r;
 
@@ -413,27 +288,28 @@ static int arguments(struct parser *p, struct list *l)
 	return take(p, ')') ? 0 : fail(p, p->at, -EINVAL, "expected ',' or ')'");
 }
 
-static int call(struct parser *p, const char *at, const char *name, struct value *ret)
+static int call(struct parser *p, const char *at, const char *name, struct expr_value *ret)
 {
-	struct list l = {0};
+	struct expr_list l = {0};
 	char what[128];
-	const char *near;
-	int fn = find_fn(name), r;
+	const char *near, *why;
+	int fn = expr_function_find(name), r;
 
 	if (fn < 0) {
-		near = weir_err_near(name, fn_names);
+		near = weir_err_near(name, expr_functions);
 		snprintf(what, sizeof(what), "no function '%.40s'%s%s%s", name,
 			near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 		return fail(p, at, -EINVAL, what);
 	}
 	r = arguments(p, &l);
-	*ret = (struct value){.x = 1};
+	*ret = (struct expr_value){.x = 1};
 	if (r == 0 && l.n == 0)
 		r = fail(p, at, -EINVAL, "the function needs an argument");
 	if (r == 0 && p->scope) {
 		ret->is_time = l.values[0].is_time;
-		r = l.values[0].is_series ? of_series(p, at, (enum fn)fn, &l, &ret->x)
-					  : of_scalars(p, at, (enum fn)fn, &l, &ret->x);
+		r = expr_function_apply((enum expr_function)fn, &l, &ret->x, &why);
+		if (r < 0)
+			r = fail(p, at, r, why);
 	}
 	free(l.values);
 	return r;
@@ -441,7 +317,7 @@ static int call(struct parser *p, const char *at, const char *name, struct value
 
 /* ---- the grammar */
 
-static int name_or_call(struct parser *p, struct value *ret)
+static int name_or_call(struct parser *p, struct expr_value *ret)
 {
 	const char *start = p->at;
 	char name[EXPR_NAME];
@@ -454,7 +330,7 @@ static int name_or_call(struct parser *p, struct value *ret)
 	return lookup(p, start, name, ret);
 }
 
-static int primary(struct parser *p, struct value *ret)
+static int primary(struct parser *p, struct expr_value *ret)
 {
 	int r;
 
@@ -473,14 +349,14 @@ static int primary(struct parser *p, struct value *ret)
 		*p->at ? "expected a number, a name or '('" : "something is missing here");
 }
 
-static int scalar(struct parser *p, const char *at, const struct value *v)
+static int scalar(struct parser *p, const char *at, const struct expr_value *v)
 {
 	if (v->is_series)
 		return fail(p, at, -EINVAL, "a series: take its min, max, mean or last");
 	return 0;
 }
 
-static int unary(struct parser *p, struct value *ret)
+static int unary(struct parser *p, struct expr_value *ret)
 {
 	const char *start;
 	int r;
@@ -503,7 +379,8 @@ static int unary(struct parser *p, struct value *ret)
 	return r;
 }
 
-static int apply(struct parser *p, const char *at, char op, struct value *a, const struct value *b)
+static int apply(
+	struct parser *p, const char *at, char op, struct expr_value *a, const struct expr_value *b)
 {
 	if (scalar(p, at, a) < 0 || scalar(p, at + 1, b) < 0)
 		return -EINVAL;
@@ -518,10 +395,10 @@ static int apply(struct parser *p, const char *at, char op, struct value *a, con
 }
 
 /* Operands of the next level, joined from left to right by any of the two `ops`. */
-static int chain(struct parser *p, const char *ops, int (*next)(struct parser *, struct value *),
-	struct value *ret)
+static int chain(struct parser *p, const char *ops,
+	int (*next)(struct parser *, struct expr_value *), struct expr_value *ret)
 {
-	struct value b = {0};
+	struct expr_value b = {0};
 	int r = next(p, ret);
 
 	while (r == 0) {
@@ -539,17 +416,17 @@ static int chain(struct parser *p, const char *ops, int (*next)(struct parser *,
 	return r;
 }
 
-static int product(struct parser *p, struct value *ret)
+static int product(struct parser *p, struct expr_value *ret)
 {
 	return chain(p, "*/", unary, ret);
 }
 
-static int sum(struct parser *p, struct value *ret)
+static int sum(struct parser *p, struct expr_value *ret)
 {
 	return chain(p, "+-", product, ret);
 }
 
-static int whole(struct parser *p, struct value *ret)
+static int whole(struct parser *p, struct expr_value *ret)
 {
 	int r = sum(p, ret);
 
@@ -565,7 +442,7 @@ int expr_eval(
 	const char *text, const struct expr_scope *scope, double *ret_value, struct weir_err *err)
 {
 	struct parser p = {.text = text, .at = text, .scope = scope, .err = err};
-	struct value v = {0};
+	struct expr_value v = {0};
 	int r = whole(&p, &v);
 
 	if (r < 0)
@@ -579,7 +456,7 @@ int expr_eval(
 int expr_check(const char *text, struct weir_err *err)
 {
 	struct parser p = {.text = text, .at = text, .err = err};
-	struct value v = {0};
+	struct expr_value v = {0};
 
 	return whole(&p, &v);
 }
@@ -588,7 +465,7 @@ int expr_series(const char *name, const struct expr_scope *scope, struct metrics
 	struct weir_err *err)
 {
 	struct parser p = {.text = name, .at = name, .scope = scope, .err = err};
-	struct value v = {0};
+	struct expr_value v = {0};
 	int r = lookup(&p, name, name, &v);
 
 	if (r < 0)
