@@ -195,6 +195,23 @@ static void keep_text(struct policy_reading *r, const char *text, size_t len)
 	r->policy->tenants_text = copy;
 }
 
+/* What messages call a file that stands beside `from`, so that it is found from where that one is. */
+static const char *name_beside(struct policy_reading *r, const char *from, const char *name)
+{
+	const char *slash = strrchr(from, '/');
+	size_t folder = slash ? (size_t)(slash - from) + 1 : 0, len = strlen(name);
+	char *joined;
+
+	if (!folder || name[0] == '/')
+		return name;
+	joined = policy_alloc(r, folder + len + 1);
+	if (!joined)
+		return name;
+	memcpy(joined, from, folder);
+	memcpy(joined + folder, name, len + 1);
+	return joined;
+}
+
 /* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
 {
@@ -215,6 +232,7 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 		policy_refuse(r, from, "%s", err.text);
 		return;
 	}
+	name = name_beside(r, yamldoc_place(from).file, name);
 	rc = yamldoc_parse(text, len, name, &doc, &err);
 	if (rc == 0)
 		keep_text(r, text, len);
