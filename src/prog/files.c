@@ -153,6 +153,7 @@ int files_make_dir(const char *path, struct weir_err *err)
 {
 	char part[PATH_MAX];
 	size_t n = strlen(path);
+	struct stat st;
 
 	if (n == 0)
 		return weir_err_set(err, -EINVAL, "the folder needs a name");
@@ -166,5 +167,9 @@ int files_make_dir(const char *path, struct weir_err *err)
 		if (mkdir(part, 0777) < 0 && errno != EEXIST)
 			return weir_err_set(err, -errno, "%s: %s", part, strerror(errno));
 	}
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return weir_err_set(err, -ENOTDIR, "%s: %s", path, strerror(ENOTDIR));
+	if (access(path, W_OK | X_OK) < 0)
+		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }

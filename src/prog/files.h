@@ -37,7 +37,8 @@ int files_close(FILE *f, const char *path, int r, struct weir_err *err);
 /* A new key of a cluster, that nobody else may read. */
 int files_write_key(const char *path, struct weir_err *err);
 
-/* The folder and those above it, where they are missing; -EINVAL for no name. */
+/* The folder and those above it, where they are missing; -EINVAL for no name, -ENOTDIR or -EACCES for
+ * one that is there and in which no file can be made. */
 int files_make_dir(const char *path, struct weir_err *err);
 
 #endif

@@ -37,6 +37,8 @@ done
 touch file
 run 1 timeout 20 weir sim -q -d 100h -o file/below "$examples/noisy.yaml"
 has stderr "file"
+run 1 timeout 20 weir sim -q -d 100h -o file "$examples/noisy.yaml"
+has stderr "file: Not a directory"
 run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
 has stderr "the folder needs a name"
 
