@@ -1,192 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment-read: the experiment's file, from YAML to structures. See experiment.h. */
-#include "sim/experiment.h"
+#include "sim/experiment-impl.h"
 #include "base/no-memory.h"
-#include "base/yamldoc.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct memory { /* everything that an experiment owns, in one list */
-	struct memory *next;
-	max_align_t bytes[];
-};
-
-static void *keep(struct experiment *e, size_t bytes)
-{
-	struct memory *m = calloc(1, sizeof(*m) + bytes);
-
-	if (!m)
-		return NULL;
-	m->next = e->memory;
-	e->memory = m;
-	return m->bytes;
-}
-
-void experiment_free(struct experiment *e)
-{
-	struct memory *m, *next;
-
-	if (!e)
-		return;
-	for (m = e->memory; m; m = next) {
-		next = m->next;
-		free(m);
-	}
-	free(e);
-}
-
-/* A copy of `text` with `x` in the place of every "$x"; NULL text gives NULL. */
-static int expand(struct experiment *e, const char *text, const char *x, const char **ret,
-	struct weir_err *err)
-{
-	size_t n = 1, x_len = x ? strlen(x) : 0;
-	char *copy, *to;
-
-	*ret = NULL;
-	if (!text)
-		return 0;
-	for (const char *c = text; *c; c++)
-		n += 1 + (c[0] == '$' && c[1] == 'x' ? x_len : 0);
-	copy = to = keep(e, n);
-	if (!copy)
-		return no_memory(err);
-	for (const char *c = text; *c; c++) {
-		if (x && c[0] == '$' && c[1] == 'x') {
-			memcpy(to, x, x_len);
-			to += x_len;
-			c++;
-		} else {
-			*to++ = *c;
-		}
-	}
-	*ret = copy;
-	return 0;
-}
-
-/* ---- reading through yamldoc */
-
-struct reader {
-	struct experiment *e;
-	struct weir_err *err;
-	const char *x; /* what $x stands for; NULL: nothing */
-};
-
-/* A string of the map, expanded. Absent: NULL, or an error if it is needed. */
-static int text_of(
-	struct reader *r, yamldoc_node map, const char *key, bool needed, const char **ret)
-{
-	const char *text = NULL;
-	int code = yamldoc_string(map, key, &text, r->err);
-
-	if (code == -ENOENT && needed)
-		return yamldoc_error(map, r->err, "'%s' is missing", key);
-	if (code < 0 && code != -ENOENT)
-		return code;
-	return expand(r->e, text, r->x, ret, r->err);
-}
-
-static int expr_of(
-	struct reader *r, yamldoc_node map, const char *key, bool needed, const char **ret)
-{
-	struct weir_err why = {""};
-	int code = text_of(r, map, key, needed, ret);
-
-	if (code < 0 || !*ret || expr_check(*ret, &why) == 0)
-		return code;
-	return yamldoc_error(yamldoc_get(map, key), r->err, "%s: %s", key, why.text);
-}
-
-/* How many of one entry its `for` makes: 1 without. */
-static int copies(struct reader *r, yamldoc_node entry, size_t *ret)
-{
-	yamldoc_node list = yamldoc_get(entry, "for");
-	int code;
-
-	*ret = 1;
-	if (!list.id)
-		return 0;
-	code = yamldoc_list(list, r->err);
-	if (code < 0)
-		return code;
-	*ret = yamldoc_size(list);
-	if (!*ret)
-		return yamldoc_error(list, r->err, "'for' is empty");
-	for (size_t i = 0; i < *ret; i++)
-		if (!yamldoc_text(yamldoc_at(list, i)))
-			return yamldoc_error(list, r->err, "'for' must list plain values");
-	return 0;
-}
-
-static const char *copy_x(yamldoc_node entry, size_t i)
-{
-	yamldoc_node list = yamldoc_get(entry, "for");
-
-	return list.id ? yamldoc_text(yamldoc_at(list, i)) : NULL;
-}
-
-/* Reads root[key], a list of maps, each as often as its `for` says, into an array of `size`d
- * entries. */
-typedef int read_entry(struct reader *r, yamldoc_node map, void *entry);
-
-static int count_entries(struct reader *r, yamldoc_node list, size_t *ret)
-{
-	size_t n = 0, c;
-
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		int code = copies(r, yamldoc_at(list, i), &c);
-
-		if (code < 0)
-			return code;
-		n += c;
-	}
-	*ret = n;
-	return 0;
-}
-
-static int entries(struct reader *r, yamldoc_node root, const char *key, size_t size,
-	read_entry *read, void **ret, size_t *ret_n)
-{
-	yamldoc_node list = yamldoc_get(root, key);
-	size_t n = 0, total = 0, c = 0;
-	char *all;
-	int code;
-
-	*ret = NULL;
-	*ret_n = 0;
-	if (!list.id)
-		return 0;
-	code = yamldoc_list(list, r->err);
-	if (code == 0)
-		code = count_entries(r, list, &total);
-	if (code < 0)
-		return code;
-	all = keep(r->e, (total + 1) * size);
-	if (!all)
-		return no_memory(r->err);
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		yamldoc_node map = yamldoc_at(list, i);
-
-		code = copies(r, map, &c);
-		for (size_t k = 0; code == 0 && k < c; k++) {
-			r->x = copy_x(map, k);
-			code = read(r, map, all + n++ * size);
-		}
-		if (code < 0)
-			return code;
-	}
-	r->x = NULL;
-	*ret = all;
-	*ret_n = n;
-	return 0;
-}
-
 /* ---- the parts */
 
 /* A name that can be said in an expression, or that makes a file's name. */
-static int check_name(struct reader *r, yamldoc_node map, const char *name)
+static int check_name(struct experiment_reader *r, yamldoc_node map, const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
 
@@ -200,8 +25,8 @@ static int check_name(struct reader *r, yamldoc_node map, const char *name)
 }
 
 /* map.set into *ret, with room for `more` behind them. */
-static int read_sets(
-	struct reader *r, yamldoc_node map, size_t more, struct scenario_set **ret, size_t *ret_n)
+static int read_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
+	struct scenario_set **ret, size_t *ret_n)
 {
 	yamldoc_node set = yamldoc_get(map, "set");
 	struct scenario_set *sets;
@@ -212,7 +37,7 @@ static int read_sets(
 		return 0;
 	if (set.id && yamldoc_kind(set) != YAMLDOC_MAP)
 		return yamldoc_error(set, r->err, "'set' must be a map of path: value");
-	*ret = sets = keep(r->e, (yamldoc_map_size(set) + more + 1) * sizeof(*sets));
+	*ret = sets = experiment_keep(r->e, (yamldoc_map_size(set) + more + 1) * sizeof(*sets));
 	if (!sets)
 		return no_memory(r->err);
 	for (size_t i = 0; code == 0 && i < yamldoc_map_size(set); i++) {
@@ -222,14 +47,15 @@ static int read_sets(
 
 		if (!yamldoc_text(value))
 			return yamldoc_error(value, r->err, "'%s' must be a text (quote it)", path);
-		code = expand(r->e, path, r->x, &s->path, r->err);
+		code = experiment_expand(r->e, path, r->x, &s->path, r->err);
 		if (code == 0)
-			code = expand(r->e, yamldoc_text(value), r->x, &s->value, r->err);
+			code = experiment_expand(
+				r->e, yamldoc_text(value), r->x, &s->value, r->err);
 	}
 	return code;
 }
 
-static int read_run(struct reader *r, yamldoc_node map, void *entry)
+static int read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {"name", "scenario", "bench", "set", "for", NULL};
 	struct experiment_run *run = entry;
@@ -237,15 +63,15 @@ static int read_run(struct reader *r, yamldoc_node map, void *entry)
 
 	run->at = yamldoc_place(map);
 	if (code == 0)
-		code = text_of(r, map, "name", true, &run->name);
+		code = experiment_text_of(r, map, "name", true, &run->name);
 	if (code == 0)
 		code = check_name(r, map, run->name);
 	if (code == 0)
-		code = text_of(r, map, "bench", false, &run->bench);
+		code = experiment_text_of(r, map, "bench", false, &run->bench);
 	if (code == 0 && run->bench && !*run->bench)
 		run->bench = NULL;
 	if (code == 0 && !run->bench)
-		code = text_of(r, map, "scenario", true, &run->scenario);
+		code = experiment_text_of(r, map, "scenario", true, &run->scenario);
 	if (code == 0 && run->bench &&
 		(yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id))
 		code = yamldoc_error(map, r->err, "a run with a 'bench' has no scenario");
@@ -254,7 +80,7 @@ static int read_run(struct reader *r, yamldoc_node map, void *entry)
 	return code;
 }
 
-static int read_define(struct reader *r, yamldoc_node map, void *entry)
+static int read_define(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {"name", "value", "unit", "for", NULL};
 	struct experiment_define *d = entry;
@@ -262,23 +88,23 @@ static int read_define(struct reader *r, yamldoc_node map, void *entry)
 
 	d->at = yamldoc_place(map);
 	if (code == 0)
-		code = text_of(r, map, "name", true, &d->name);
+		code = experiment_text_of(r, map, "name", true, &d->name);
 	if (code == 0)
 		code = check_name(r, map, d->name);
 	if (code == 0)
-		code = expr_of(r, map, "value", true, &d->value);
+		code = experiment_expr_of(r, map, "value", true, &d->value);
 	if (code == 0)
-		code = text_of(r, map, "unit", false, &d->unit);
+		code = experiment_text_of(r, map, "unit", false, &d->unit);
 	return code;
 }
 
 /* "10 % of EXPR" */
-static int read_within(struct reader *r, yamldoc_node map, struct experiment_claim *c)
+static int read_within(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
 {
 	struct weir_err why = {""};
 	const char *text;
 	char *end;
-	int code = text_of(r, map, "within", true, &text);
+	int code = experiment_text_of(r, map, "within", true, &text);
 
 	if (code < 0)
 		return code;
@@ -299,7 +125,7 @@ static int read_within(struct reader *r, yamldoc_node map, struct experiment_cla
 }
 
 /* One end of a band: an expression, or `none`. */
-static int band_end(struct reader *r, yamldoc_node n, const char **ret)
+static int band_end(struct experiment_reader *r, yamldoc_node n, const char **ret)
 {
 	const char *text = yamldoc_text(n);
 	struct weir_err why = {""};
@@ -310,13 +136,13 @@ static int band_end(struct reader *r, yamldoc_node n, const char **ret)
 		return yamldoc_error(n, r->err, "'band' is [lo, hi]: expressions, or none");
 	if (strcmp(text, "none") == 0)
 		return 0;
-	code = expand(r->e, text, r->x, ret, r->err);
+	code = experiment_expand(r->e, text, r->x, ret, r->err);
 	if (code == 0 && expr_check(*ret, &why) < 0)
 		return yamldoc_error(n, r->err, "band: %s", why.text);
 	return code;
 }
 
-static int read_band(struct reader *r, yamldoc_node map, struct experiment_claim *c)
+static int read_band(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
 {
 	yamldoc_node band = yamldoc_get(map, "band");
 	int code;
@@ -335,7 +161,7 @@ static int read_band(struct reader *r, yamldoc_node map, struct experiment_claim
 	return code;
 }
 
-static int read_claim(struct reader *r, yamldoc_node map, void *entry)
+static int read_claim(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {
 		"what", "paper", "value", "band", "within", "unit", "for", NULL};
@@ -344,13 +170,13 @@ static int read_claim(struct reader *r, yamldoc_node map, void *entry)
 
 	c->at = yamldoc_place(map);
 	if (code == 0)
-		code = text_of(r, map, "what", true, &c->what);
+		code = experiment_text_of(r, map, "what", true, &c->what);
 	if (code == 0)
-		code = text_of(r, map, "paper", false, &c->paper);
+		code = experiment_text_of(r, map, "paper", false, &c->paper);
 	if (code == 0)
-		code = expr_of(r, map, "value", true, &c->value);
+		code = experiment_expr_of(r, map, "value", true, &c->value);
 	if (code == 0)
-		code = text_of(r, map, "unit", false, &c->unit);
+		code = experiment_text_of(r, map, "unit", false, &c->unit);
 	if (code == 0)
 		code = read_band(r, map, c);
 	c->paper = c->paper ? c->paper : "";
@@ -359,16 +185,16 @@ static int read_claim(struct reader *r, yamldoc_node map, void *entry)
 }
 
 /* x: [..], y: an expression in which $x stands for each. */
-static int read_xy(struct reader *r, yamldoc_node map, struct experiment_line *l)
+static int read_xy(struct experiment_reader *r, yamldoc_node map, struct experiment_line *l)
 {
 	yamldoc_node list = yamldoc_get(map, "x");
-	struct reader each = *r;
+	struct experiment_reader each = *r;
 	int code = yamldoc_list(list, r->err);
 
 	if (code < 0)
 		return code;
-	l->xs = keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->xs));
-	l->ys = keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->ys));
+	l->xs = experiment_keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->xs));
+	l->ys = experiment_keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->ys));
 	if (!l->xs || !l->ys)
 		return no_memory(r->err);
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
@@ -377,7 +203,7 @@ static int read_xy(struct reader *r, yamldoc_node map, struct experiment_line *l
 			return yamldoc_error(list, r->err, "'x' must list numbers");
 		if (i && l->xs[i] < l->xs[i - 1])
 			return yamldoc_error(list, r->err, "'x' must be in order");
-		code = expr_of(&each, map, "y", true, &l->ys[i]);
+		code = experiment_expr_of(&each, map, "y", true, &l->ys[i]);
 		if (code < 0)
 			return code;
 	}
@@ -385,7 +211,7 @@ static int read_xy(struct reader *r, yamldoc_node map, struct experiment_line *l
 	return 0;
 }
 
-static int read_line(struct reader *r, yamldoc_node map, void *entry)
+static int read_line(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {"label", "series", "x", "y", "style", "for", NULL};
 	static const char *const styles[] = {"line", "points", "dashed", NULL};
@@ -399,7 +225,7 @@ static int read_line(struct reader *r, yamldoc_node map, void *entry)
 		return yamldoc_error(
 			map, r->err, "'for' goes with 'series'; $x is each of 'x' here");
 	if (code == 0)
-		code = text_of(r, map, "label", true, &l->label);
+		code = experiment_text_of(r, map, "label", true, &l->label);
 	if (code == 0)
 		code = yamldoc_choice(map, "style", styles, &style, r->err);
 	if (code == -ENOENT) {
@@ -408,11 +234,12 @@ static int read_line(struct reader *r, yamldoc_node map, void *entry)
 	}
 	l->style = (enum plot_style)style;
 	if (code == 0)
-		code = xy ? read_xy(r, map, l) : text_of(r, map, "series", true, &l->series);
+		code = xy ? read_xy(r, map, l)
+			  : experiment_text_of(r, map, "series", true, &l->series);
 	return code;
 }
 
-static int read_plot(struct reader *r, yamldoc_node map, void *entry)
+static int read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {"name", "title", "x", "y", "log", "lines", NULL};
 	static const char *const logs[] = {"none", "x", "y", "xy", NULL};
@@ -422,15 +249,15 @@ static int read_plot(struct reader *r, yamldoc_node map, void *entry)
 
 	p->at = yamldoc_place(map);
 	if (code == 0)
-		code = text_of(r, map, "name", true, &p->name);
+		code = experiment_text_of(r, map, "name", true, &p->name);
 	if (code == 0)
 		code = check_name(r, map, p->name);
 	if (code == 0)
-		code = text_of(r, map, "title", true, &p->title);
+		code = experiment_text_of(r, map, "title", true, &p->title);
 	if (code == 0)
-		code = text_of(r, map, "x", true, &p->x_label);
+		code = experiment_text_of(r, map, "x", true, &p->x_label);
 	if (code == 0)
-		code = text_of(r, map, "y", true, &p->y_label);
+		code = experiment_text_of(r, map, "y", true, &p->y_label);
 	if (code == 0)
 		code = yamldoc_choice(map, "log", logs, &log, r->err);
 	if (code == -ENOENT)
@@ -438,7 +265,8 @@ static int read_plot(struct reader *r, yamldoc_node map, void *entry)
 	p->log_x = log & 1;
 	p->log_y = log & 2;
 	if (code == 0)
-		code = entries(r, map, "lines", sizeof(*p->lines), read_line, &lines, &p->n_lines);
+		code = experiment_entries(
+			r, map, "lines", sizeof(*p->lines), read_line, &lines, &p->n_lines);
 	p->lines = lines;
 	if (code == 0 && !p->n_lines)
 		return yamldoc_error(map, r->err, "a plot needs 'lines'");
@@ -461,21 +289,22 @@ static int check_runs(const struct experiment *e, yamldoc_node root, struct weir
 	return 0;
 }
 
-static int read_lists(struct reader *r, yamldoc_node root)
+static int read_lists(struct experiment_reader *r, yamldoc_node root)
 {
 	struct experiment *e = r->e;
 	void *runs = NULL, *defines = NULL, *claims = NULL, *plots = NULL;
 	int code;
 
-	code = entries(r, root, "runs", sizeof(*e->runs), read_run, &runs, &e->n_runs);
+	code = experiment_entries(r, root, "runs", sizeof(*e->runs), read_run, &runs, &e->n_runs);
 	if (code == 0)
-		code = entries(r, root, "define", sizeof(*e->defines), read_define, &defines,
-			&e->n_defines);
+		code = experiment_entries(r, root, "define", sizeof(*e->defines), read_define,
+			&defines, &e->n_defines);
 	if (code == 0)
-		code = entries(
+		code = experiment_entries(
 			r, root, "claims", sizeof(*e->claims), read_claim, &claims, &e->n_claims);
 	if (code == 0)
-		code = entries(r, root, "plots", sizeof(*e->plots), read_plot, &plots, &e->n_plots);
+		code = experiment_entries(
+			r, root, "plots", sizeof(*e->plots), read_plot, &plots, &e->n_plots);
 	e->runs = runs;
 	e->defines = defines;
 	e->claims = claims;
@@ -485,7 +314,7 @@ static int read_lists(struct reader *r, yamldoc_node root)
 
 /* live: true, or a map of what is otherwise when it runs so: the times that replace a scenario's, and
  * `set` as of a run. */
-static int read_live(struct reader *r, yamldoc_node root)
+static int read_live(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"duration", "warmup", "set", NULL};
 	yamldoc_node live = yamldoc_get(root, "live");
@@ -506,7 +335,7 @@ static int read_live(struct reader *r, yamldoc_node root)
 
 		code = yamldoc_time(live, keys[i], &time, r->err);
 		if (code == 0)
-			code = text_of(r, live, keys[i], true, &s->value);
+			code = experiment_text_of(r, live, keys[i], true, &s->value);
 		if (code == 0) {
 			s->path = keys[i];
 			e->n_live_sets++;
@@ -517,7 +346,7 @@ static int read_live(struct reader *r, yamldoc_node root)
 	return code;
 }
 
-static int read_root(struct reader *r, yamldoc_node root)
+static int read_root(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"id", "title", "source", "about", "live", "runs",
 		"define", "claims", "plots", NULL};
@@ -525,15 +354,15 @@ static int read_root(struct reader *r, yamldoc_node root)
 	int code = yamldoc_map(root, keys, r->err);
 
 	if (code == 0)
-		code = text_of(r, root, "id", true, &e->id);
+		code = experiment_text_of(r, root, "id", true, &e->id);
 	if (code == 0)
 		code = check_name(r, root, e->id);
 	if (code == 0)
-		code = text_of(r, root, "title", true, &e->title);
+		code = experiment_text_of(r, root, "title", true, &e->title);
 	if (code == 0)
-		code = text_of(r, root, "source", true, &e->source);
+		code = experiment_text_of(r, root, "source", true, &e->source);
 	if (code == 0)
-		code = text_of(r, root, "about", false, &e->about);
+		code = experiment_text_of(r, root, "about", false, &e->about);
 	if (code == 0)
 		code = read_live(r, root);
 	if (code == 0)
@@ -545,7 +374,7 @@ static int read_root(struct reader *r, yamldoc_node root)
 static int keep_places(struct experiment *e, const char *name, struct weir_err *err)
 {
 	const char *file;
-	int code = expand(e, name, NULL, &file, err);
+	int code = experiment_expand(e, name, NULL, &file, err);
 
 	for (size_t i = 0; code == 0 && i < e->n_runs; i++)
 		e->runs[i].at.file = file;
@@ -562,7 +391,7 @@ int experiment_parse(const char *text, size_t len, const char *name, struct expe
 	struct weir_err *err)
 {
 	struct experiment *e = calloc(1, sizeof(*e));
-	struct reader r = {.e = e, .err = err};
+	struct experiment_reader r = {.e = e, .err = err};
 	struct yamldoc *doc;
 	int code;
 
