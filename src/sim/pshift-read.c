@@ -108,6 +108,9 @@ static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct
 		return yamldoc_error(map, err,
 			"period, interval, slot: a period has 20 slots or more, and an interval or "
 			"more");
+	/* as in a policy: multiples of it, and of its tokens, stay in their range */
+	if (c->period > 60 * WEIR_SEC)
+		return yamldoc_error(yamldoc_get(map, "period"), err, "must be at most 60 s");
 	if ((c->reserved > 0) == (c->reservation > 0))
 		return yamldoc_error(map, err, "needs 'reserved' or 'reservation', not both");
 	if ((c->demand > 0) == (c->outstanding > 0))

@@ -23,6 +23,7 @@ static void test_the_map(void)
 	refused("servers: 2, reserved: 1, demand: 1, active: [2, 1]", "active: must be");
 	refused("servers: 2, reserved: 1, demand: 1, active: [1]", "list of two");
 	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
+	refused("servers: 2, reserved: 1, demand: 1, period: 61s", "period: must be at most 60 s");
 	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
 	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "from 0 to 1");
 	refused("servers: 2, reserved: 1, demand: 1, arrivals: often", "arrivals");
