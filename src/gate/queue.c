@@ -196,7 +196,8 @@ bool queue_holds_in(const struct timer *t, uint32_t q, uint64_t cell, int64_t ba
 	return queue_holds(queue_entry(t, cell), cell, queue_tick_of(t, q, cell, base));
 }
 
-int64_t queue_least(struct timer *t, uint32_t q, int64_t base)
+/* The first tick of what holds; `base` if there are more cells than `most`. */
+static int64_t queue_least_of(struct timer *t, uint32_t q, int64_t base, uint32_t most)
 {
 	struct cells *c = &t->queue[q];
 	int64_t least = TIMER_NONE;
@@ -209,7 +210,7 @@ int64_t queue_least(struct timer *t, uint32_t q, int64_t base)
 		uint64_t cell = *cells_word(&t->store, at);
 		int64_t tick = queue_tick_of(t, q, cell, base);
 
-		if (++n > QUEUE_FEW)
+		if (++n > most)
 			return base;
 		if (queue_holds(queue_entry(t, cell), cell, tick))
 			least = tick < least ? tick : least;
@@ -217,6 +218,21 @@ int64_t queue_least(struct timer *t, uint32_t q, int64_t base)
 			break;
 	}
 	return least;
+}
+
+int64_t queue_least(struct timer *t, uint32_t q, int64_t base)
+{
+	return queue_least_of(t, q, base, QUEUE_FEW);
+}
+
+int64_t queue_leap(struct timer *t, int64_t next, int64_t to)
+{
+	if (next >= timer_turn(t, to))
+		return next;
+	int64_t least = queue_least_of(t, TIMER_Q_BEYOND, 0, UINT32_MAX);
+	int64_t turn = timer_turn(t, least < to ? least : to) / TIMER_FAR * TIMER_FAR;
+
+	return turn > next ? turn : next;
 }
 
 /* ---- weeding: what is kept of a queue waits apart while there is a rest of it, and comes before that */

@@ -100,6 +100,10 @@ uint64_t queue_pop(struct timer *t, struct cells *c);
 /* The first tick of a queue's cells that hold, none of which is before `base`; that, if they are too many to be
  * asked. TIMER_NONE: none hold, and it is empty now. Those before the first that holds are gone. */
 int64_t queue_least(struct timer *t, uint32_t q, int64_t base);
+/* Time goes on to a tick, and before half turn `next`, from which on there is what is beyond, there is nothing:
+ * that, or the first of a later round of TIMER_FAR before which there is nothing either. So a leap of time
+ * takes as long as there are entries, not as it is far. O(cells beyond), if there is a leap. */
+int64_t queue_leap(struct timer *t, int64_t next, int64_t to);
 /* Only cells that hold are left. O(cells): for when there are too many, to which it comes only if an entry is
  * set a multiple of TIMER_COUNTS times, so that its old cells seem to hold. */
 void queue_weed(struct timer *t);

@@ -332,6 +332,8 @@ static uint32_t timer_turn_over(
 	uint32_t from = queue_of_turn(t, next);
 
 	if (!t->marks.top) {
+		if (from == TIMER_Q_BEYOND)
+			next = queue_leap(t, next, to);
 		turn = timer_turn(t, to);
 		turn = turn < next ? turn : next - 1;
 		turn = turn > last ? turn : last;

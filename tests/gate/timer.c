@@ -269,6 +269,28 @@ static void beyond_comes_nearer(void)
 	calendar_free(&m.t);
 }
 
+/* A leap of time, be it of years: who is due expires, and it takes no longer than for those who are there. */
+static void leaps(void)
+{
+	static struct model m;
+
+	m.now = 0;
+	entries_start(&m.t, m.e, ENTRIES);
+	memset(m.tick, -1, sizeof m.tick);
+	for (unsigned i = 0; i < 2000; i++) {
+		for (unsigned k = (unsigned)law_below(20); k; k--)
+			set_anew(&m, (uint32_t)law_below(ENTRIES),
+				m.now + (weir_time)law_log(1e6, 1e17));
+		uint64_t before = m.t.steps, cells = m.t.store.n, set = m.t.set;
+
+		m.now += (weir_time)law_log(1e3, 1e16);
+		expire(&m, 64);
+		CHECK(m.t.steps - before <= (set - m.t.set + 3) * (cells + 100));
+		check_next(&m);
+	}
+	calendar_free(&m.t);
+}
+
 static void an_earlier_time_is_kept(void)
 {
 	static struct timer t;
@@ -392,6 +414,7 @@ int main(int argc, char **argv)
 	law_start(argc, argv, "timer");
 	RUN(as_an_array_says);
 	RUN(beyond_comes_nearer);
+	RUN(leaps);
 	RUN(an_earlier_time_is_kept);
 	RUN(ties_expire_as_set);
 	RUN(settings_do_not_pile_up);
