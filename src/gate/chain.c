@@ -39,7 +39,9 @@ int chain_room(struct chain_store *s, uint32_t blocks)
 
 size_t chain_memory(const struct chain_store *s)
 {
-	return s->room * (sizeof *s->blocks + sizeof *s->free) + sizeof *s->blocks;
+	size_t n = s->room;
+
+	return n ? (n + 1) * sizeof *s->blocks + n * sizeof *s->free : 0;
 }
 
 /* A block after the other. How many numbers there are, and whether they have a block, nobody can predict:

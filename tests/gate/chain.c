@@ -92,10 +92,34 @@ static void one_or_two(void)
 	as_arrays_say(2);
 }
 
+/* With no block to spare, wherever the chain begins: what is beyond is not read (a sanitizer tells). */
+static void to_the_end_of_the_room(void)
+{
+	enum { BLOCKS = 2, ALL = BLOCKS * CHAIN_CELLS };
+	uint32_t out[ALL + CHAIN_CELLS];
+	struct chain_store s;
+	struct chain c;
+
+	chain_init(&s);
+	CHECK_INT(chain_memory(&s), 0);
+	CHECK_INT(chain_room(&s, BLOCKS), 0);
+	chain_begin(&c, 0);
+	for (uint32_t i = 1; i < ALL; i++)
+		chain_append(&s, &c, i);
+	for (uint32_t first = 0; first < ALL; first++) {
+		CHECK_INT(chain_peek(&s, &c, out, ALL), ALL - first);
+		for (uint32_t i = first; i < ALL; i++)
+			CHECK_INT(out[i - first], i);
+		CHECK_INT(chain_pop(&s, &c), first + 1 == ALL);
+	}
+	chain_free(&s);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "chain");
 	RUN(first_in_first_out);
 	RUN(one_or_two);
+	RUN(to_the_end_of_the_room);
 	return law_end(150000);
 }
