@@ -130,6 +130,18 @@ static void window_limits_what_is_inside(void)
 	weir_gate_free(b.g);
 }
 
+static void a_window_not_said_is_32(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){0});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *out[64];
+
+	for (int i = 0; i < 40; i++)
+		submit(&b, n, 1);
+	CHECK_INT(weir_gate_next(b.g, 0, out, 64), 32);
+	weir_gate_free(b.g);
+}
+
 static void fractional_window_averages(void)
 {
 	static const double sizes[] = {0.25, 0.5, 1.5, 2.25};
@@ -566,6 +578,37 @@ static void raising_a_limit_waits_behind_nobody(void)
 	weir_gate_free(b.g);
 }
 
+/* A knob finds that who has just come is held; the next call, less than a tick after that is over and before
+ * the timer knows, that he is not. */
+static void held_between_two_looks(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	const struct weir_bucket_spec pair[] = {
+		{.rate = 1000, .size = 1}, {.kind = WEIR_RTOKENS, .rate = 1, .size = 1}};
+	struct weir_gate_stats s;
+
+	buckets(&b, n, pair, 2);
+	submit(&b, n, 1);
+	finish(&b, pass(&b));
+	submit(&b, n, 1); /* held until 1 ms */
+	knob(&b, n, WEIR_KNOB_WEIGHT, 2);
+	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_MAX);
+	b.now = WEIR_MS + 100;
+	CHECK_INT(weir_gate_next(b.g, b.now, &(struct weir_req *){NULL}, 0), 0);
+	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_TURN);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now, 0);
+	b.now += 50; /* the device could take it, and nobody asks */
+	CHECK(pass(&b));
+	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now - 50, 0);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN], 50, 0);
+	CHECK(weir_gate_held(b.g, b.now, n) == b.now - 50);
+	weir_gate_free(b.g);
+}
+
 static void bad_requests_are_refused_whole(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
@@ -689,6 +732,7 @@ int main(void)
 	RUN(empty_gate_is_idle);
 	RUN(fifo_within_a_tenant);
 	RUN(window_limits_what_is_inside);
+	RUN(a_window_not_said_is_32);
 	RUN(fractional_window_averages);
 	RUN(weights_share_by_cost);
 	RUN(idle_share_goes_to_siblings_first);
@@ -704,6 +748,7 @@ int main(void)
 	RUN(knobs_are_all_or_nothing);
 	RUN(served_while_it_was_full);
 	RUN(raising_a_limit_waits_behind_nobody);
+	RUN(held_between_two_looks);
 	RUN(bad_requests_are_refused_whole);
 	RUN(cancel_takes_back);
 	RUN(nodes_come_and_go);

@@ -180,6 +180,8 @@ static void start(struct fair *f, unsigned number)
 		f->idle[f->n_idle++] = &f->reqs[i];
 	f->quantum = weir_gate_quantum(f->g, WEIR_ROOT);
 	CHECK(large ? f->quantum > 0 : f->quantum == 0);
+	/* A small part of the largest step: what a place in the order adds to the bound is little. */
+	CHECK(f->quantum <= (double)config.cost_max / fmin(lightest, 1) / 32);
 }
 
 static void run_case(unsigned number, unsigned passes)

@@ -242,12 +242,15 @@ static bool op_next(struct world *w)
 		w->inside[w->n_inside++] = out[i];
 	}
 	law_operations += n;
-	if (n == most)
-		return true;
-	if (!w->fractional)
-		ref_nothing(w->ref, w->now);
 	weir_time at = weir_gate_wakeup(w->g, w->now);
 
+	if (n == most) { /* there may be more; if so, it says now */
+		if (at > w->now && !w->fractional)
+			ref_nothing(w->ref, w->now);
+		return true;
+	}
+	if (!w->fractional)
+		ref_nothing(w->ref, w->now);
 	if (at == w->now) { /* early is allowed, but not for ever */
 		CHECK_INT(weir_gate_next(w->g, w->now, out, 1), 0);
 		at = weir_gate_wakeup(w->g, w->now);
@@ -297,6 +300,10 @@ static void op_cancel(struct world *w)
 	size_t n = weir_gate_cancel(w->g, w->now, node, some, cancelled, &every);
 
 	CHECK_INT(n, w->n_idle - before);
+	const struct ref_node *left = &w->ref->nodes[node];
+
+	for (size_t i = left->first; i < left->end; i++)
+		CHECK(!some(left->queue[i], &every)); /* all that match are back */
 }
 
 static void op_time(struct world *w)

@@ -20,8 +20,8 @@ static bool law_ended;
 static inline void law_at_exit(void)
 {
 	if (!law_ended)
-		fprintf(stderr, "that was seed %llu, case %s\n", (unsigned long long)law_seed,
-			law_name);
+		fprintf(stderr, "that was seed %llu, case %s, after %llu operations\n",
+			(unsigned long long)law_seed, law_name, (unsigned long long)law_operations);
 }
 
 static inline void law_start(int argc, char **argv, const char *name)

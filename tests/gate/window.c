@@ -182,6 +182,20 @@ static void rises_when_it_said(void)
 	}
 }
 
+/* Many were inside when it became narrow, and stayed for long: what that was too much is not made up for
+ * but for a slot for a second. */
+static void a_debt_is_bounded(void)
+{
+	struct window w = {0};
+
+	window_set(&w, 0.5, 0);
+	window_update(&w, 100 * WEIR_SEC, 40);
+	CHECK_INT(w.limit, 0);
+	CHECK_INT(window_next(&w), 102 * WEIR_SEC);
+	window_update(&w, 102 * WEIR_SEC, 0);
+	CHECK_INT(w.limit, 1);
+}
+
 static void whole_windows_are_plain(void)
 {
 	struct window w = {0};
@@ -204,6 +218,7 @@ int main(int argc, char **argv)
 	RUN(averages_of_a_gate);
 	RUN(the_limit_is_one_of_two);
 	RUN(rises_when_it_said);
+	RUN(a_debt_is_bounded);
 	RUN(whole_windows_are_plain);
 	return law_end(500000);
 }
