@@ -97,18 +97,27 @@ double gate_load_min(const struct gate_load *l, uint32_t i)
 	return fair * (l->features & GATE_LOAD_ACCURATE ? 0.9 : 0.5);
 }
 
+static bool gate_load_floods(const struct gate_load *l, uint32_t i)
+{
+	return (l->features & GATE_LOAD_FLOOD) && i % 2;
+}
+
+double gate_load_weight(const struct gate_load *l, uint32_t i)
+{
+	return l->weights[i] * (gate_load_floods(l, i) ? 1000 : 1);
+}
+
 static int gate_load_knobs(struct gate_load *l, uint32_t i, unsigned features)
 {
 	double fair = l->capacity * l->weights[i] / l->total_weight;
 	double min = gate_load_min(l, i), max = gate_load_max(l, i);
-	bool floods = (features & GATE_LOAD_FLOOD) && i % 2;
 	struct weir_bucket_spec b[8] = {
 		{.kind = WEIR_HOLD, .rate = max, .size = gate_load_size(max, MAX_SPAN, features)},
 		{.kind = WEIR_RTOKENS,
 			.rate = min,
 			.size = gate_load_size(min, MIN_SPAN, features)},
 	};
-	uint32_t n = features & GATE_LOAD_LIMITS && !floods ? 2 : 0;
+	uint32_t n = features & GATE_LOAD_LIMITS && !gate_load_floods(l, i) ? 2 : 0;
 
 	for (uint32_t k = 0; features & GATE_LOAD_PROFILES && k < 4; k++)
 		b[n++] = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
@@ -116,9 +125,7 @@ static int gate_load_knobs(struct gate_load *l, uint32_t i, unsigned features)
 			.rate = fair * (1 + k) / 2,
 			.size = 64.0 / (1 + k)};
 	struct weir_knob set[3] = {
-		{.node = l->nodes[i],
-			.kind = WEIR_KNOB_WEIGHT,
-			.value = l->weights[i] * (floods ? 1000 : 1)},
+		{.node = l->nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = gate_load_weight(l, i)},
 		{.node = l->nodes[i], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n},
 		{.node = l->nodes[i], .kind = WEIR_KNOB_PRIORITY, .value = (double)(i % 8)},
 	};

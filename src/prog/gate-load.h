@@ -71,6 +71,7 @@ struct gate_load {
 /* `idle` more tenants that have nothing to do are spread among them. 0 or -ENOMEM. */
 int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gate_load **ret);
 void gate_load_free(struct gate_load *l);
+double gate_load_weight(const struct gate_load *l, uint32_t i); /* as the gate has it */
 /* What tenant i may have, and is to have at least: units per virtual second. */
 double gate_load_max(const struct gate_load *l, uint32_t i);
 double gate_load_min(const struct gate_load *l, uint32_t i);
