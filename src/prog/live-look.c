@@ -336,10 +336,8 @@ static int end_tenant(
 			 l->metrics, name, t->path, is_direct(l, t) ? none : wait_ns, &f)))
 		return r;
 	if (p->slo_percentile > 0)
-		r = metrics_putf(l->metrics, "",
-			(double)weir_hist_percentile(&total, p->slo_percentile) /
-				(double)p->slo_latency,
-			"slo.%s.%s.ratio", name, t->path);
+		r = measure_put_slo(
+			l->metrics, name, t->path, &total, p->slo_percentile, p->slo_latency);
 	host->span = f.span;
 	measure_flow_add(host, &f);
 	return r;
@@ -349,7 +347,7 @@ static int end_flow(struct live *l, const struct measure_flow *f, const char *pr
 {
 	int r = measure_put_flow(l->metrics, f, prefix);
 
-	return r ? r : metrics_putf(l->metrics, "ms", f->latency_ms, "%s.mean", prefix);
+	return r ? r : measure_put_mean(l->metrics, f, prefix);
 }
 
 static int end_hosts(struct live *l, const struct measure_flow *hosts)

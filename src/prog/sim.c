@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +242,8 @@ static int print_json(const struct scenario *s, const struct metrics *m)
 	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 		if (!e.is_series)
-			json_object_set_new(values, e.name, json_real(e.value));
+			json_object_set_new(
+				values, e.name, isnan(e.value) ? json_null() : json_real(e.value));
 	}
 	root = json_pack("{s:s, s:o}", "scenario", scenario_name(s), "values", values);
 	bad = !root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0;

@@ -208,6 +208,17 @@ static bool fits(const char *pattern, const char *name)
 	return !*pattern && !*name;
 }
 
+/* fmin and fmax would pass over it in silence. */
+static int check_measured(struct parser *p, const char *at, const struct metrics_entry *e)
+{
+	char what[EXPR_NAME + 40];
+
+	if (e->is_series || !isnan(e->value))
+		return 0;
+	snprintf(what, sizeof(what), "%s: there was nothing to measure", e->name);
+	return fail(p, at, -EDOM, what);
+}
+
 static int push_pattern(struct parser *p, const char *at, const char *name, struct expr_list *l)
 {
 	const char *rest;
@@ -221,7 +232,9 @@ static int push_pattern(struct parser *p, const char *at, const char *name, stru
 
 		if (!fits(rest, e.name))
 			continue;
-		r = push(p, l, &v);
+		r = check_measured(p, at, &e);
+		if (r == 0)
+			r = push(p, l, &v);
 		if (r < 0)
 			return r;
 	}
@@ -244,7 +257,7 @@ static int lookup(struct parser *p, const char *at, const char *name, struct exp
 	if (!m || !metrics_find(m, rest, &e))
 		return unknown(p, at, name);
 	*ret = value_of(&e);
-	return 0;
+	return check_measured(p, at, &e);
 }
 
 /* ---- functions */

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const struct weir_hist empty = {
+	.min = UINT64_MAX}; /* of a tenant that nothing completed of */
+
 static int put_wait(struct metrics *m, const struct world_tenant *t,
 	const struct measure_mark *from, const struct measure_mark *to,
 	const struct measure_flow *f)
@@ -17,17 +20,14 @@ static int put_wait(struct metrics *m, const struct world_tenant *t,
 	return measure_put_wait(m, t->host->name, measure_path(t), wait_ns, f);
 }
 
-/* How near a tenant with an `slo` came to it: over 1 is a miss. */
 static int put_slo(struct metrics *m, const struct world_tenant *t)
 {
 	const struct weir_tenant *p = &t->host->group->gate.policy->tenants[t->index];
-	double found;
 
-	if (p->slo_percentile <= 0 || !t->measure)
+	if (p->slo_percentile <= 0)
 		return 0;
-	found = (double)weir_hist_percentile(&t->measure->all_total, p->slo_percentile);
-	return metrics_putf(
-		m, "", found / (double)p->slo_latency, "slo.%s.%s.ratio", t->host->name, p->path);
+	return measure_put_slo(m, t->host->name, p->path,
+		t->measure ? &t->measure->all_total : &empty, p->slo_percentile, p->slo_latency);
 }
 
 static int put_bursts(struct metrics *m, struct world *w, const struct world_tenant *t)
@@ -65,7 +65,6 @@ struct ending {
 
 static int end_tenants(struct ending *e)
 {
-	static const struct weir_hist empty = {.min = UINT64_MAX};
 	struct metrics *m = e->m->metrics;
 	char prefix[256];
 	int r = 0;
@@ -116,8 +115,7 @@ static int end_hosts(struct ending *e)
 		snprintf(prefix, sizeof(prefix), "host.%s", e->w->hosts[i].name);
 		r = measure_put_flow(m, f, prefix);
 		if (r == 0)
-			r = metrics_putf(m, "ms", f->ios > 0 ? f->latency_ns / f->ios / 1e6 : 0,
-				"%s.mean", prefix);
+			r = measure_put_mean(m, f, prefix);
 		if (r == 0)
 			r = metrics_putf(m, "requests", totals.window, "%s.window_end", prefix);
 		measure_flow_add(&e->total, f);
@@ -140,7 +138,7 @@ static int end_stations(struct ending *e)
 		snprintf(prefix, sizeof(prefix), "%s.%s", measure_sort(e->w, i), st->config->name);
 		r = measure_put_flow(m, &f, prefix);
 		if (r == 0)
-			r = metrics_putf(m, "ms", f.latency_ms, "%s.mean", prefix);
+			r = measure_put_mean(m, &f, prefix);
 		if (i < e->w->scenario->n_devices)
 			continue;
 		if (r == 0)
@@ -167,8 +165,7 @@ static int end_total(struct ending *e)
 		in_flight += totals.in_flight;
 	}
 	if (r == 0)
-		r = metrics_put(
-			m, "total.mean", "ms", f->ios > 0 ? f->latency_ns / f->ios / 1e6 : 0);
+		r = measure_put_mean(m, f, "total");
 	if (r == 0)
 		r = metrics_put(m, "run.submitted", "requests", (double)e->w->submitted);
 	if (r == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/measure-put.h"
+#include <math.h>
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -37,13 +38,20 @@ int measure_put_hist(struct metrics *m, const char *sort, const char *host, cons
 		const char *name;
 		double percent;
 	} points[] = {{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p99_9", 99.9}, {"p99_99", 99.99}};
-	int r = metrics_putf(m, "ms", weir_hist_mean(h) / 1e6, "%s.%s.%s.mean", sort, host, path);
+	double scale = h->count > 0 ? 1e6 : NAN; /* ns in a ms; or there is no time to be said */
+	int r = metrics_putf(m, "ms", weir_hist_mean(h) / scale, "%s.%s.%s.mean", sort, host, path);
 
 	for (size_t i = 0; r == 0 && i < N(points); i++)
-		r = metrics_putf(m, "ms", (double)weir_hist_percentile(h, points[i].percent) / 1e6,
-			"%s.%s.%s.%s", sort, host, path, points[i].name);
+		r = metrics_putf(m, "ms",
+			(double)weir_hist_percentile(h, points[i].percent) / scale, "%s.%s.%s.%s",
+			sort, host, path, points[i].name);
 	return r ? r
-		 : metrics_putf(m, "ms", (double)h->max / 1e6, "%s.%s.%s.max", sort, host, path);
+		 : metrics_putf(m, "ms", (double)h->max / scale, "%s.%s.%s.max", sort, host, path);
+}
+
+int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char *prefix)
+{
+	return metrics_putf(m, "ms", f->ios > 0 ? f->latency_ms : NAN, "%s.mean", prefix);
 }
 
 int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix)
@@ -60,7 +68,7 @@ int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char
 int measure_put_wait(struct metrics *m, const char *host, const char *path,
 	const double wait_ns[WEIR_CAUSES], const struct measure_flow *f)
 {
-	double sum = 0, n = f->ios > 0 ? f->ios : 1;
+	double sum = 0, n = f->ios > 0 ? f->ios : NAN;
 	int r = 0;
 
 	for (int c = 0; c < WEIR_CAUSES; c++)
@@ -72,4 +80,12 @@ int measure_put_wait(struct metrics *m, const char *host, const char *path,
 	return r ? r
 		 : metrics_putf(
 			   m, "requests", sum / (f->span * 1e9), "wait.%s.%s.queued", host, path);
+}
+
+int measure_put_slo(struct metrics *m, const char *host, const char *path,
+	const struct weir_hist *h, double percentile, weir_time bound)
+{
+	double found = h->count > 0 ? (double)weir_hist_percentile(h, percentile) : NAN;
+
+	return metrics_putf(m, "", found / (double)bound, "slo.%s.%s.ratio", host, path);
 }

@@ -35,11 +35,17 @@ void measure_name_series(struct metrics *m, const char *prefix, const struct mea
 	size_t n, int *ret);
 
 /* The values of a run. All: 0, or what metrics_put says. `sort` is "tenant" or "inside"; the hist is in
- * ns; wait_ns is request·ns by cause, over the flow's span. */
+ * ns; wait_ns is request·ns by cause, over the flow's span. Times of requests of which none completed are
+ * put as NaN: there are none (metrics.h). */
 int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
+/* PREFIX.mean, of the flow's latency. */
+int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char *prefix);
 int measure_put_hist(struct metrics *m, const char *sort, const char *host, const char *path,
 	const struct weir_hist *h);
 int measure_put_wait(struct metrics *m, const char *host, const char *path,
 	const double wait_ns[WEIR_CAUSES], const struct measure_flow *f);
+/* How near a tenant with an slo came to it: over 1 is a miss. */
+int measure_put_slo(struct metrics *m, const char *host, const char *path,
+	const struct weir_hist *h, double percentile, weir_time bound);
 
 #endif

@@ -7,6 +7,9 @@
  * letters, digits, `_`, `-` and dots: "tenant.h1.vm1.iops", "gate.array.window". A '/' counts as a
  * dot and anything else as '_', in put and get alike (claims must be able to say the name).
  *
+ * NONE    A value that is NaN says that there was nothing to measure: the latency of a tenant of which
+ *         nothing completed. Tables show a dash, CSV leaves it empty, JSON has null, and a claim that
+ *         needs it is not known.
  * UNITS   A text beside every entry, as a person would read it: "iops", "ms", "B/s", "requests",
  *         "" for a plain ratio. Times are put in ms unless the unit says otherwise.
  * COST    put, get, append: O(1) (a hash of the name; append by handle does not even hash).

@@ -202,7 +202,9 @@ char *report_number(double x, char *buf, size_t len)
 {
 	double a = fabs(x);
 
-	if (a >= 1e15 || !isfinite(x))
+	if (isnan(x))
+		snprintf(buf, len, "–");
+	else if (a >= 1e15 || !isfinite(x))
 		snprintf(buf, len, "%.3g", x);
 	else if (a >= 999.5 || x == rint(x))
 		snprintf(buf, len, "%.0f", x);

@@ -2,6 +2,7 @@
 /* report: what a run measured; see report.h. Tables themselves are report-table.c. */
 #include "sim/report-impl.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,8 +316,12 @@ int report_values_csv(const struct metrics *m, char **ret)
 	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 
-		if (!e.is_series)
-			fprintf(f, "%s,%s,%.12g\n", e.name, e.unit, e.value);
+		if (e.is_series)
+			continue;
+		fprintf(f, "%s,%s,", e.name, e.unit);
+		if (!isnan(e.value))
+			fprintf(f, "%.12g", e.value);
+		fputc('\n', f);
 	}
 	return report_finish(f, &text, ret);
 }

@@ -25,7 +25,7 @@ int report_table_text(const struct report_table *t, unsigned indent, char **ret)
 int report_table_markdown(const struct report_table *t, char **ret);
 
 /* A number as a person wants it: three or four digits that mean something: "3362", "37.2", "0.981",
- * "0.0012", "1.2e-05". At least 32 bytes. */
+ * "0.0012", "1.2e-05"; a dash for NaN. At least 32 bytes. */
 char *report_number(double x, char *buf, size_t len);
 
 /* ---- a run */
@@ -36,7 +36,7 @@ char *report_number(double x, char *buf, size_t len);
  * and under heads for people; counts that the rates imply are left out. */
 int report_summary(const struct metrics *m, char **ret);
 
-/* "name,unit,value" and a line for each value, in order, with all its digits. */
+/* "name,unit,value" and a line for each value, in order, with all its digits; NaN: empty. */
 int report_values_csv(const struct metrics *m, char **ret);
 
 /* "t_s,NAME_UNIT" and a line for each point. */

@@ -59,6 +59,23 @@ assert 0.97 < values["host.h1.in_flight"] <= 1.001, values["host.h1.in_flight"]
 assert values["run.submitted"] == values["run.served"] + values["run.queued"] + values["run.in_flight"]
 END
 
+# ---- nothing completed: there is no latency, and an slo is neither kept nor missed
+cat >idle.yaml <<END
+duration: 10s
+devices: [{name: s, kind: server, rate: 0.001 iops}]
+hosts: [{name: h, tenants: [{name: t, slo: p99 < 10ms, workloads: [{outstanding: 1}]}]}]
+END
+run 0 weir sim idle.yaml
+for row in 'h.t  *0  *0  *0  *–  *–  *–  *–  *–  *–  *–$' 'h.t  *–$' 'h  *0  *0  *1  *–' 'total.mean  *–  ms$'; do
+	grep -q "^ *$row" stdout || fail "no row '$row'"
+done
+run 0 weir sim --json --out idle idle.yaml
+has stdout '"tenant.h.t.p99": null'
+has stdout '"wait.h.t.mean": null'
+has stdout '"slo.h.t.ratio": null'
+has stdout '"tenant.h.t.iops": 0.0'
+grep -qx 'inside.h.t.max,ms,' idle/summary.csv || fail "summary.csv has a value for the time of nothing"
+
 # ---- every example: nothing is lost, and N = λ·T for each tenant beyond its gate
 for file in "$examples"/*.yaml; do
 	run 0 weir sim --json "$file"

@@ -3,6 +3,7 @@
 #include "sim/expr.h"
 #include "test.h"
 #include <errno.h>
+#include <math.h>
 
 static struct metrics *a, *b, *defined;
 static struct expr_run runs[2];
@@ -21,6 +22,8 @@ static void set_up(void)
 	metrics_put(a, "tenant.h2.vm1.iops", "iops", 200);
 	metrics_put(a, "tenant.h1.db-1.p99", "ms", 12.5);
 	metrics_put(b, "zero", "", 0);
+	metrics_put(b, "p99.none", "ms", NAN);
+	metrics_put(b, "p99.some", "ms", 4);
 	s = metrics_series(b, "lat", "ms");
 	for (int i = 0; i <= 10; i++)
 		metrics_append(b, s, i * 0.1, i);
@@ -103,6 +106,8 @@ static void test_refused(void)
 	refuse("ratio(1, base.zero)", -EDOM, "divides by zero");
 	refuse("spread(base.zero)", -EDOM, "mean is zero");
 	refuse("jain(base.zero, 0)", -EDOM, "zero");
+	refuse("2 * base.p99.none", -EDOM, "p99.none: there was nothing to measure");
+	refuse("max(base.p99.*)", -EDOM, "p99.none: there was nothing to measure");
 	refuse("mean(base.lat, 5s, 6s)", -EDOM, "no value");
 	refuse("last(base.empty)", -EDOM, "no value");
 	refuse("a.tenant.h1.vm1.iop", -ENOENT, "did you mean 'a.tenant.h1.vm1.iops'");

@@ -2,6 +2,7 @@
 /* report: tables that line up, numbers that read well, CSV that keeps every digit. */
 #include "sim/report.h"
 #include "test.h"
+#include <math.h>
 
 static void test_table(void)
 {
@@ -74,6 +75,8 @@ static void test_summary(void)
 	metrics_put(m, "gate.h1.window", "requests", 32);
 	metrics_put(m, "gate.h1.rate", "B/s", 2.5e6);
 	metrics_put(m, "total.iops", "iops", 1241);
+	metrics_put(m, "tenant.h2.vm1.p99_9", "ms", NAN); /* nothing to measure */
+	metrics_put(m, "total.mean", "ms", NAN);
 	CHECK(metrics_series(m, "tenant.h1.vm1.latency", "ms") >= 0);
 	CHECK_INT(report_summary(m, &text), 0);
 	CHECK_STR(text, "Tenants: throughput, and time from arrival to completion [ms]\n"
@@ -85,10 +88,12 @@ static void test_summary(void)
 			"h1        32         2.50\n"
 			"\n"
 			"events        12\n"
-			"total.iops  1241  iops\n");
+			"total.iops  1241  iops\n"
+			"total.mean     –  ms\n");
 	free(text);
 	CHECK_INT(report_values_csv(m, &text), 0);
 	CHECK(strstr(text, "name,unit,value\ntenant.h1.vm1.iops,iops,1234\n") == text);
+	CHECK(strstr(text, "\ntenant.h2.vm1.p99_9,ms,\n") != NULL);
 	CHECK(!strstr(text, "latency"));
 	free(text);
 	metrics_free(m);
