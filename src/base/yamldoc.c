@@ -403,6 +403,16 @@ yamldoc_node yamldoc_get(yamldoc_node map, const char *key)
 	return (yamldoc_node){map.doc, 0};
 }
 
+bool yamldoc_has(yamldoc_node map, const char *key)
+{
+	size_t count = yamldoc_map_size(map);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(key_text(map.doc, node_of(map), i), key) == 0)
+			return true;
+	return false;
+}
+
 int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err)
 {
 	return yamldoc_get(map, key).id ? 0 : yamldoc_error(map, err, "%s is missing", key);

@@ -55,6 +55,7 @@ int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, stru
 /* 0, or -EINVAL "… is missing" at the map's place. */
 int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err);
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key); /* id 0 when absent or not a map */
+bool yamldoc_has(yamldoc_node map, const char *key); /* the key is written, be it with a null */
 size_t yamldoc_map_size(yamldoc_node map);
 /* The i-th value in document order (id 0 beyond the end). ret_key may be NULL. */
 yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key);

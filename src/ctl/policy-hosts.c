@@ -169,12 +169,12 @@ void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct
 		.wmax = 64,
 		.slot = to->cost == WEIR_UNIT_BYTES ? SLOT : 0};
 	rc = policy_took(r, yamldoc_choice(n, "controller", controllers, &controller, &err), &err);
-	if (rc && rc != -ENOENT)
+	if (rc && (rc != -ENOENT || yamldoc_has(n, "controller")))
 		return;
 	to->controller = (enum weir_controller)controller;
 	read_threshold(r, n, parda);
 	read_parda(r, yamldoc_get(n, "parda"), parda);
-	if (to->controller == WEIR_CONTROLLER_PARDA && !yamldoc_get(n, "threshold").id)
+	if (to->controller == WEIR_CONTROLLER_PARDA && !yamldoc_has(n, "threshold"))
 		policy_refuse(r, n,
 			"controller parda needs a threshold, as in 'threshold: 25ms' or 'auto'");
 	if (to->controller != WEIR_CONTROLLER_PARDA &&

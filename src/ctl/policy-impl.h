@@ -38,7 +38,7 @@ void policy_refuse_at(struct policy_reading *r, struct weir_place at, const char
 void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int policy_took(struct policy_reading *r, int rc, const struct weir_err *err);
-/* Refuses what is not a map (false), and every key outside `keys`. */
+/* Refuses what is not a map (false), every key outside `keys`, and every key with a null behind it. */
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys);
 
 /* Memory that lives as long as the policy; NULL (and no_memory) when there is none. */

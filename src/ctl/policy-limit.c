@@ -43,6 +43,8 @@ static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *ea
 	if (yamldoc_kind(n) != YAMLDOC_MAP)
 		return walk_rates(r, n, WEIR_OPS_ALL, each, arg);
 	policy_keys(r, n, class_keys);
+	if (yamldoc_map_size(n) == 0)
+		policy_refuse(r, n, "says nothing; leave the key out if that is meant");
 	good = r->remarks->n_errors == errors;
 	for (int i = 0; class_keys[i]; i++) {
 		yamldoc_node rates = yamldoc_get(n, class_keys[i]);

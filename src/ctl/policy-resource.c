@@ -114,7 +114,7 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n, const cha
 {
 	const char *name = policy_get_string(r, n, "name");
 
-	if (!yamldoc_get(n, "name").id)
+	if (!yamldoc_has(n, "name"))
 		policy_refuse(r, n, "%s needs a name", what);
 	if (name && strlen(name) > 255)
 		policy_refuse(r, yamldoc_get(n, "name"), "has more than 255 bytes");
@@ -199,7 +199,7 @@ static int export_resource(struct policy_reading *r, yamldoc_node n)
 		free(names);
 		policy_refuse(r, yamldoc_get(n, "resource"), "no resource '%s'%s%s%s", name,
 			near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	} else if (!yamldoc_get(n, "resource").id) {
+	} else if (!yamldoc_has(n, "resource")) {
 		if (p->n_resources == 1)
 			return 0;
 		policy_refuse(r, n, "an export needs a resource when there is not just one");

@@ -47,13 +47,13 @@ void policy_serve_read_addresses(
 }
 
 /* Whoever reaches the API may change the policy. A unix socket has its file's permissions. */
-static void check_token(struct policy_reading *r, yamldoc_node api)
+static void check_token(struct policy_reading *r, yamldoc_node root)
 {
 	const struct weir_policy *p = r->policy;
 
-	for (size_t i = 0; i < p->n_api && !p->token; i++)
+	for (size_t i = 0; i < p->n_api && !yamldoc_has(root, "token"); i++)
 		if (strncmp(p->api[i], "tcp:", 4) == 0) {
-			policy_refuse(r, api,
+			policy_refuse(r, yamldoc_get(root, "api"),
 				"on TCP it needs a token: the name of a file that holds it");
 			return;
 		}
@@ -74,9 +74,9 @@ static void read_tls(struct policy_reading *r, yamldoc_node n, const char *const
 	to->psk = policy_get_string(r, n, "psk");
 	if (keys == tls_keys)
 		policy_took(r, yamldoc_bool(n, "required", &to->required, &err), &err);
-	if (yamldoc_get(n, "cert").id && !yamldoc_get(n, "key").id)
+	if (yamldoc_has(n, "cert") && !yamldoc_has(n, "key"))
 		policy_refuse(r, n, "a cert needs its key");
-	else if (yamldoc_get(n, "key").id && !yamldoc_get(n, "cert").id)
+	else if (yamldoc_has(n, "key") && !yamldoc_has(n, "cert"))
 		policy_refuse(r, n, "a key needs its cert");
 }
 
@@ -131,7 +131,7 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	policy_serve_read_addresses(r, yamldoc_get(root, "listen"), &p->listen, &p->n_listen);
 	policy_serve_read_addresses(r, yamldoc_get(root, "api"), &p->api, &p->n_api);
 	p->token = policy_get_string(r, root, "token");
-	check_token(r, yamldoc_get(root, "api"));
+	check_token(r, root);
 	p->state = policy_get_string(r, root, "state");
 	read_threads(r, root);
 	policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &err), &err);

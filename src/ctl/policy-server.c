@@ -74,7 +74,7 @@ static void read_rule(struct policy_reading *r, yamldoc_node n, struct weir_poli
 	if (!policy_keys(r, n, rule_keys))
 		return;
 	rule->match = policy_get_string(r, n, "match");
-	if (!yamldoc_get(n, "match").id || !yamldoc_get(n, "rate").id)
+	if (!yamldoc_has(n, "match") || !yamldoc_has(n, "rate"))
 		policy_refuse(r, n, "needs 'match' and 'rate'");
 	else if (rule->match && strspn(rule->match, " ") == strlen(rule->match))
 		policy_refuse(r, yamldoc_get(n, "match"), "must name something");
@@ -110,7 +110,7 @@ void policy_server_read_resource(struct policy_reading *r, yamldoc_node n, struc
 		policy_refuse(r, n, "adaptbf is for 'controller: adaptbf'");
 	if (yamldoc_get(n, "tbf").id && to->controller != WEIR_CONTROLLER_TBF)
 		policy_refuse(r, n, "tbf is for 'controller: tbf'");
-	if (to->controller == WEIR_CONTROLLER_TBF && !yamldoc_get(n, "tbf").id)
+	if (to->controller == WEIR_CONTROLLER_TBF && !yamldoc_has(n, "tbf"))
 		policy_refuse(r, n,
 			"controller tbf needs its rules, as in 'tbf: {rules: [{match: \"*\", rate: "
 			"1k iops}]}'");

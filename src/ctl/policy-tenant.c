@@ -25,15 +25,6 @@ static void read_keys(struct policy_reading *r, yamldoc_node n)
 
 /* ---- match */
 
-/* {} and {export: }: a null counts as absent. */
-static bool says_nothing(yamldoc_node map)
-{
-	for (size_t i = 0; i < yamldoc_map_size(map); i++)
-		if (yamldoc_kind(yamldoc_map_at(map, i, NULL)) != YAMLDOC_NONE)
-			return false;
-	return true;
-}
-
 static void read_match(struct policy_reading *r, yamldoc_node n, struct weir_match *m)
 {
 	const char *field, *why;
@@ -45,7 +36,7 @@ static void read_match(struct policy_reading *r, yamldoc_node n, struct weir_mat
 	m->uid = policy_get_string(r, n, "uid");
 	m->tls = policy_get_string(r, n, "tls");
 	m->path = policy_get_string(r, n, "path");
-	if (yamldoc_kind(n) == YAMLDOC_MAP && says_nothing(n))
+	if (yamldoc_kind(n) == YAMLDOC_MAP && yamldoc_map_size(n) == 0)
 		policy_refuse(r, n, "matches everything; if that is meant, write {export: \"*\"}");
 	else if (policy_match_bad(m, &field, &why))
 		policy_refuse(r, yamldoc_get(n, field), "%s", why);
@@ -100,7 +91,8 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 	const char *name, *why;
 	int rc = yamldoc_string(n, "name", &name, &err);
 
-	if (policy_took(r, rc, &err) == -ENOENT && yamldoc_kind(n) == YAMLDOC_MAP)
+	if (policy_took(r, rc, &err) == -ENOENT && yamldoc_kind(n) == YAMLDOC_MAP &&
+		!yamldoc_has(n, "name"))
 		policy_refuse(r, n, "a tenant needs a name");
 	if (rc < 0)
 		return "?";

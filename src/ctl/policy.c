@@ -140,6 +140,25 @@ int policy_took(struct policy_reading *r, int rc, const struct weir_err *err)
 
 /* ---- values */
 
+static bool is_among(const char *key, const char *const *keys)
+{
+	while (*keys && strcmp(*keys, key) != 0)
+		keys++;
+	return *keys;
+}
+
+/* A limit that somebody began to write must not be "no limit". A key that is not known was refused. */
+static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *const *keys)
+{
+	for (size_t i = 0; i < yamldoc_map_size(n); i++) {
+		const char *key;
+		yamldoc_node value = yamldoc_map_at(n, i, &key);
+
+		if (yamldoc_kind(value) == YAMLDOC_NONE && is_among(key, keys))
+			policy_refuse(r, value, "says nothing; leave the key out if that is meant");
+	}
+}
+
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys)
 {
 	struct weir_err err;
@@ -148,6 +167,7 @@ bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *ke
 	while (policy_took(r, yamldoc_map_from(n, keys, &from, &err), &err) != 0)
 		if (yamldoc_kind(n) != YAMLDOC_MAP)
 			return false;
+	refuse_nulls(r, n, keys);
 	return true;
 }
 

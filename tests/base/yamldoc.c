@@ -168,6 +168,9 @@ static void absence_is_ordinary(void)
 	absent((yamldoc_node){doc, 0}, "name");
 	absent((yamldoc_node){NULL, 0}, "name");
 
+	CHECK(yamldoc_has(array, "name") && yamldoc_has(array, "note"));
+	CHECK(yamldoc_has(array, "other") && !yamldoc_has(array, "nothing"));
+	CHECK(!yamldoc_has((yamldoc_node){NULL, 0}, "name"));
 	CHECK_INT(yamldoc_need(array, "name", &e), 0);
 	CHECK_INT(yamldoc_need(array, "note", &e), -EINVAL);
 	CHECK_STR(e.text, "w.yaml:3:5: resources[0]: note is missing");

@@ -114,6 +114,8 @@ static void test_mistakes(void)
 	refuses("prod.enforce", "true", -ENOENT, "no key 'enforce'");
 	refuses("prod/db.max", "5k", -EINVAL, "prod/db.max: ");
 	refuses("prod/db.max", "", -EINVAL, "prod/db.max: needs a value");
+	refuses("batch.max", "{}", -EINVAL, "batch.max: says nothing");
+	refuses("batch.max", "{all: }", -EINVAL, "batch.max.all: says nothing");
 	refuses("prod/db.max", "{all: 5k}", -EINVAL, "prod/db.max.all: ");
 	refuses("prod/db.max", "[5k iops, 6k iops]", -EINVAL, "prod/db.max[1]: a second max");
 	refuses("prod/db.max", "9k iops", -EINVAL,
