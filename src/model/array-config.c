@@ -112,21 +112,25 @@ int array_check(const struct array_config *c, struct weir_err *err)
 		return weir_err_set(
 			err, -EINVAL, "unit: must be a multiple of 4 KiB, at most 16 MiB");
 	if (!array_data_bytes(c) || c->lun > array_data_bytes(c))
-		return weir_err_set(err, -EINVAL, "lun: larger than the disks after start");
+		return weir_err_set(err, -EINVAL,
+			"lun, start, capacity: the lun is larger than the disks after start");
 	if (array_data_bytes(c) / c->unit > UINT64_C(1) << 30)
-		return weir_err_set(err, -EINVAL, "unit: too small for so large an array");
+		return weir_err_set(err, -EINVAL,
+			"unit, capacity, disks: the unit is too small for so large an array");
 	if (c->active < 1 || c->active > 1 << 20)
 		return weir_err_set(err, -EINVAL, "active: must be between 1 and 1048576");
-	if (c->cost < 0 || c->cost > WEIR_SEC || c->mirror < 0 || c->mirror > WEIR_SEC)
-		return weir_err_set(err, -EINVAL, "cost, mirror: must be between 0 and 1 s");
+	if (c->cost < 0 || c->cost > WEIR_SEC)
+		return weir_err_set(err, -EINVAL, "cost: must be between 0 and 1 s");
+	if (c->mirror < 0 || c->mirror > WEIR_SEC)
+		return weir_err_set(err, -EINVAL, "mirror: must be between 0 and 1 s");
 	if (!(c->bandwidth > 0) || !isfinite(c->bandwidth))
 		return weir_err_set(err, -EINVAL, "bandwidth: must be > 0");
 	if (c->streams > 1024)
 		return weir_err_set(err, -EINVAL, "streams: at most 1024");
-	if (c->streams && (c->ahead < 1 || c->ahead > AHEAD_CHUNKS || c->trigger < 1))
-		return weir_err_set(err, -EINVAL,
-			"ahead, trigger: ahead must be between 1 and %d, trigger at least 1",
-			AHEAD_CHUNKS);
+	if (c->streams && (c->ahead < 1 || c->ahead > AHEAD_CHUNKS))
+		return weir_err_set(err, -EINVAL, "ahead: must be between 1 and %d", AHEAD_CHUNKS);
+	if (c->streams && c->trigger < 1)
+		return weir_err_set(err, -EINVAL, "trigger: must be at least 1");
 	if (c->cache && c->cache < 1 << 20)
 		return weir_err_set(err, -EINVAL, "cache: must be 0 or at least 1 MiB");
 	if (!(c->low >= 0 && c->low < 1))

@@ -83,28 +83,61 @@ static bool positive(double x)
 	return x > 0 && isfinite(x);
 }
 
+static int check_time(const char *key, weir_time t, weir_time most, struct weir_err *err)
+{
+	if (t < 0)
+		return weir_err_set(err, -EINVAL, "%s: must not be negative", key);
+	return t > most ? weir_err_set(err, -EINVAL, "%s: must be at most 1 s", key) : 0;
+}
+
+static int check_times(const struct spindle_config *c, struct weir_err *err)
+{
+	int r;
+
+	if ((r = check_time("seek_track", c->seek_track, WEIR_SEC, err)) ||
+		(r = check_time("seek_third", c->seek_third, WEIR_SEC, err)) ||
+		(r = check_time("seek_full", c->seek_full, WEIR_SEC, err)) ||
+		(r = check_time("settle", c->settle, WEIR_SEC, err)) ||
+		(r = check_time("skew", c->skew, WEIR_SEC, err)) ||
+		(r = check_time("overhead", c->overhead, WEIR_SEC, err)) ||
+		(r = check_time("age", c->age, WEIR_NEVER, err)))
+		return r;
+	if (c->seek_third < c->seek_track)
+		return weir_err_set(err, -EINVAL,
+			"seek_third, seek_track: seek_third must be at least seek_track");
+	if (c->seek_full < c->seek_third)
+		return weir_err_set(err, -EINVAL,
+			"seek_full, seek_third: seek_full must be at least seek_third");
+	return 0;
+}
+
+static int check_rate(const char *key, double rate, double rpm, struct weir_err *err)
+{
+	if (!positive(rate))
+		return weir_err_set(err, -EINVAL, "%s: must be > 0", key);
+	if (rpm > 0 && rate * 60 / rpm < SECTOR)
+		return weir_err_set(
+			err, -EINVAL, "%s, rpm: %s is less than a sector a turn", key, key);
+	return 0;
+}
+
 int spindle_check(const struct spindle_config *c, struct weir_err *err)
 {
+	int r;
+
 	if (c->cylinders < 48)
 		return weir_err_set(err, -EINVAL, "cylinders: must be at least 48");
-	if (c->capacity < (uint64_t)c->cylinders * SECTOR || c->capacity > (uint64_t)1 << 50)
+	if (c->capacity > (uint64_t)1 << 50)
+		return weir_err_set(err, -EINVAL, "capacity: must be at most 1 PiB");
+	if (c->capacity < (uint64_t)c->cylinders * SECTOR)
 		return weir_err_set(err, -EINVAL,
-			"capacity: must be 512 bytes a cylinder or more, at most 1 PiB");
+			"capacity, cylinders: there must be 512 bytes a cylinder or more");
 	if (!(c->rpm >= 60 && c->rpm <= 1e6))
 		return weir_err_set(err, -EINVAL, "rpm: must be between 60 and 1000000");
-	if (c->seek_track < 0 || c->seek_third < c->seek_track || c->seek_full < c->seek_third ||
-		c->seek_full > WEIR_SEC)
-		return weir_err_set(err, -EINVAL,
-			"seek: must be 0 <= track <= third of the stroke <= full <= 1 s");
-	if (c->settle < 0 || c->skew < 0 || c->overhead < 0 || c->age < 0)
-		return weir_err_set(
-			err, -EINVAL, "settle, skew, overhead, age: must not be negative");
-	if (c->settle > WEIR_SEC || c->skew > WEIR_SEC || c->overhead > WEIR_SEC)
-		return weir_err_set(err, -EINVAL, "settle, skew, overhead: at most 1 s");
-	if (!positive(c->outer) || !positive(c->inner) || !positive(c->interface))
-		return weir_err_set(err, -EINVAL, "outer, inner, interface: rates must be > 0");
-	if (c->outer * 60 / c->rpm < SECTOR || c->inner * 60 / c->rpm < SECTOR)
-		return weir_err_set(err, -EINVAL, "outer, inner: less than a sector a turn");
+	if ((r = check_times(c, err)) || (r = check_rate("outer", c->outer, c->rpm, err)) ||
+		(r = check_rate("inner", c->inner, c->rpm, err)) ||
+		(r = check_rate("interface", c->interface, 0, err)))
+		return r;
 	if ((unsigned)c->order >= SPINDLE_ORDERS)
 		return weir_err_set(err, -EINVAL, "order: must be fifo, look, clook or sptf");
 	if (c->window < 1 || c->window > SPINDLE_WINDOW)

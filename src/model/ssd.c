@@ -250,13 +250,19 @@ static const struct device_ops ssd_ops = {
 
 static int check(const struct ssd_config *c, struct weir_err *err)
 {
-	if (c->channels < 1 || c->dies < 1 || (uint64_t)c->channels * c->dies > 65536)
+	if (c->channels < 1 || c->dies < 1)
 		return weir_err_set(
-			err, -EINVAL, "channels, dies: at least 1 each, at most 65536 dies in all");
+			err, -EINVAL, "%s: must be at least 1", c->dies < 1 ? "dies" : "channels");
+	if ((uint64_t)c->channels * c->dies > 65536)
+		return weir_err_set(err, -EINVAL, "dies, channels: there may be 65536 dies in all");
 	if (c->page < 512)
 		return weir_err_set(err, -EINVAL, "page: must be at least 512 bytes");
 	if (c->read < 0 || c->program < 0 || c->overhead < 0 || c->gc_time < 0)
-		return weir_err_set(err, -EINVAL, "times: must not be negative");
+		return weir_err_set(err, -EINVAL, "%s: must not be negative",
+			c->read < 0       ? "read"
+			: c->program < 0  ? "program"
+			: c->overhead < 0 ? "overhead"
+					  : "gc_time");
 	if (!(c->channel_rate > 0) || !isfinite(c->channel_rate))
 		return weir_err_set(err, -EINVAL, "channel_rate: must be > 0");
 	if (!(c->bandwidth >= 0) || !isfinite(c->bandwidth))

@@ -20,7 +20,7 @@ static int check_times(const struct workload_config *c, struct weir_err *err)
 		return weir_err_set(err, -EINVAL, "stop: must be later than start");
 	if (c->on < 0 || c->off < 0 || (c->on > 0) != (c->off > 0))
 		return weir_err_set(err, -EINVAL, "%s: on-off needs both phases, each > 0",
-			c->on > 0 ? "off" : "on");
+			c->on > 0 ? "off, on" : "on, off");
 	if (c->on > 0 && (c->on < SHORT_PHASE || c->off < SHORT_PHASE))
 		return weir_err_set(err, -EINVAL, "%s: a phase must last at least 1us",
 			c->on < SHORT_PHASE ? "on" : "off");
@@ -37,7 +37,8 @@ static int check_rate(const struct workload_config *c, struct weir_err *err)
 	if (!(c->rate_end >= 0) || isinf(c->rate_end))
 		return weir_err_set(err, -EINVAL, "rate_end: must be a number > 0");
 	if (ramp && !c->stop)
-		return weir_err_set(err, -EINVAL, "stop: a ramp (rate_end) needs an end");
+		return weir_err_set(
+			err, -EINVAL, "stop, rate_end: a ramp (rate_end) needs an end (stop)");
 	if (!(c->rate > 0 || (ramp && c->rate == 0)) || c->rate > 1e9)
 		return weir_err_set(err, -EINVAL, "rate: must be > 0 and at most 1e9 a second");
 	if (c->rate_end > 1e9)
@@ -60,7 +61,7 @@ static int check_trace(const struct workload_config *c, uint64_t len, struct wei
 	for (size_t i = 0; i < t->n; i++)
 		if (t->records[i].bytes > len)
 			return weir_err_set(err, -EINVAL,
-				"region: too small for the trace's IO %zu, of %u bytes", i + 1,
+				"region: is too small for the trace's IO %zu, of %u bytes", i + 1,
 				t->records[i].bytes);
 	return 0;
 }
@@ -103,7 +104,7 @@ static int check_sizes(const struct workload_config *c, uint64_t len, struct wei
 		total += s->share;
 	}
 	if (c->n_sizes && !(total > 0))
-		return weir_err_set(err, -EINVAL, "sizes[0].share: the shares add up to 0");
+		return weir_err_set(err, -EINVAL, "sizes: the shares add up to 0");
 	return 0;
 }
 

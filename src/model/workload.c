@@ -188,7 +188,8 @@ int workload_new(const struct workload_config *config, uint64_t seed, const char
 	int r;
 
 	if (low < config->base || __builtin_add_overflow(config->base, config->region, &high))
-		return weir_err_set(err, -EINVAL, "region: ends beyond 2^64 bytes");
+		return weir_err_set(
+			err, -EINVAL, "region, base: the region ends beyond 2^64 bytes");
 	r = workload_check(config, high > low ? high - low : 0, err);
 	if (r < 0)
 		return r;

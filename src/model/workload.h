@@ -75,7 +75,8 @@ struct workload_io {
 };
 
 struct workload;
-/* Copies the config (the trace is borrowed). -EINVAL with a message that names the field. */
+/* Copies the config (the trace is borrowed). -EINVAL with a message that names the field, or the fields that do
+ * not go together: "stop, rate_end: …". */
 int workload_new(const struct workload_config *config, uint64_t seed, const char *name,
 	struct workload **ret, struct weir_err *err);
 void workload_free(struct workload *w);

@@ -51,8 +51,8 @@ int live_client_check(const struct live_client *c, struct weir_err *err)
 {
 	const char *what = lacks(&c->workload->config);
 
-	return what ? weir_err_at(err, -EINVAL, c->workload->at, "workload %s cannot run live: %s",
-			      c->name, what)
+	return what ? weir_err_at(err, -EINVAL, yamldoc_place(c->workload->node),
+			      "workload %s cannot run live: %s", c->name, what)
 		    : 0;
 }
 

@@ -319,7 +319,8 @@ static int add_client(struct live *l, const struct live_tenant *t,
 		c->name, sizeof(c->name), "%s/%s/%s", l->s->hosts[t->host].name, t->path, w->name);
 
 	if (n >= (int)sizeof(c->name))
-		return weir_err_at(err, -EINVAL, w->at, "the names are too long to run live");
+		return weir_err_at(
+			err, -EINVAL, yamldoc_place(w->node), "the names are too long to run live");
 	c->tenant = t;
 	c->workload = w;
 	c->start = w->config.start;

@@ -164,6 +164,21 @@ static bool host_there(const struct scenario *s, const struct scenario_change *c
 	return false;
 }
 
+/* Names of hosts, tenants and the rest may be globs, so there is no nearest one to suggest. */
+static int nothing(yamldoc_node map, const struct scenario_change *c, struct weir_err *err)
+{
+	static const char *const names[] = {[SCENARIO_ON_TENANT] = "tenant",
+		[SCENARIO_ON_HOST] = "host",
+		[SCENARIO_ON_DEVICE] = "device",
+		[SCENARIO_ON_WORKLOAD] = "workload"};
+	const char *key = c->at_device ? "device_tenant" : c->on_link ? "link" : names[c->target];
+
+	yamldoc_node n = yamldoc_get(map, key);
+
+	return yamldoc_error(n, err, "there is no %s '%s'%s", c->at_device ? "tenant" : key,
+		yamldoc_text(n), c->at_device ? " at a device" : "");
+}
+
 static int check_device(yamldoc_node map, const struct scenario *s, const struct scenario_change *c,
 	struct weir_err *err)
 {
@@ -179,13 +194,13 @@ static int check_device(yamldoc_node map, const struct scenario *s, const struct
 		}
 		found = true;
 		if (c->rate > 0 && !station_has_rate(st->config.kind))
-			return yamldoc_error(map, err,
-				"rate: '%s' is of a kind that has none; only servers and links do",
+			return yamldoc_error(yamldoc_get(map, "rate"), err,
+				"'%s' is of a kind that has none; only servers and links do",
 				st->name);
 		if (c->gate.given && !st->gate)
 			return yamldoc_error(map, err, "'%s' has no gate of its own", st->name);
 	}
-	return found ? 0 : yamldoc_error(map, err, "there is nothing of that name");
+	return found ? 0 : nothing(map, c, err);
 }
 
 static int read_change(
@@ -212,7 +227,7 @@ static int read_change(
 		return r;
 	if (c->target == SCENARIO_ON_DEVICE || c->at_device)
 		return check_device(map, s, c, err);
-	return host_there(s, c) ? 0 : yamldoc_error(map, err, "there is nothing of that name");
+	return host_there(s, c) ? 0 : nothing(map, c, err);
 }
 
 static int read_moment(

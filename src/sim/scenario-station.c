@@ -192,12 +192,14 @@ static int check_keys(yamldoc_node map, enum station_kind kind, struct weir_err 
 /* What the model itself refuses is refused here, where the place is known. */
 static int try_model(yamldoc_node map, const struct station_config *c, struct weir_err *err)
 {
+	static const char *const keys[][2] = {
+		{"capacity", "capacity_bytes"}, {"bytes_per_s", "bandwidth"}, {NULL, NULL}};
 	struct weir_err why;
 	struct device *d;
 	int r = station_new(c, 1, "check", &d, &why);
 
 	if (r == -EINVAL)
-		return yamldoc_error(map, err, "%s", why.text);
+		return scenario_refused(map, why.text, keys, err);
 	if (r == 0)
 		device_free(d);
 	return r;

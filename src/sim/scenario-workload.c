@@ -64,7 +64,7 @@ static int read_arrivals(yamldoc_node map, struct workload_config *c, struct wei
 	c->arrivals = (enum workload_arrivals)kind;
 	c->outstanding = kind == WORKLOAD_CLOSED ? (uint32_t)outstanding : 0;
 	if (kind == WORKLOAD_HYPER && !yamldoc_get(map, "ca2").id)
-		return yamldoc_error(map, err, "arrivals: hyper needs 'ca2'");
+		return yamldoc_error(yamldoc_get(map, "arrivals"), err, "hyper needs 'ca2'");
 	if (kind != WORKLOAD_CLOSED && yamldoc_get(map, "outstanding").id)
 		return yamldoc_error(yamldoc_get(map, "outstanding"), err,
 			"only a closed workload has it; this one is '%s'", arrival_words[kind]);
@@ -146,8 +146,8 @@ static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir
 		return r;
 	w->format = (enum trace_format)format;
 	if ((w->config.arrivals == WORKLOAD_TRACE) != (w->trace_path != NULL))
-		return yamldoc_error(
-			map, err, "trace: arrivals 'trace' and a 'trace:' file go together");
+		return yamldoc_error(yamldoc_get(map, w->trace_path ? "trace" : "arrivals"), err,
+			"arrivals 'trace' and a 'trace:' file go together");
 	return 0;
 }
 
@@ -162,7 +162,7 @@ static int try_workload(yamldoc_node map, const struct scenario_workload *w, str
 		return 0; /* checked once the trace is there */
 	r = workload_new(&w->config, 1, "check", &made, &why);
 	if (r == -EINVAL)
-		return yamldoc_error(map, err, "%s", why.text);
+		return scenario_refused(map, why.text, NULL, err);
 	if (r == 0)
 		workload_free(made);
 	return r;
@@ -176,7 +176,7 @@ static int read_workload(
 
 	if ((r = yamldoc_map(map, workload_keys, err)))
 		return r;
-	w->at = yamldoc_place(map);
+	w->node = map;
 	if (yamldoc_get(map, "name").id) {
 		if ((r = scenario_name_read(map, &w->name, err)))
 			return r;
@@ -244,7 +244,8 @@ int scenario_workload_load(
 		return 0;
 	r = read(w->trace_path, arg, &text, &len, &why);
 	if (r)
-		return weir_err_at(err, r, w->at, "%s", why.text);
+		return weir_err_at(
+			err, r, yamldoc_place(yamldoc_get(w->node, "trace")), "%s", why.text);
 	r = trace_read(text, len, w->trace_path, w->format, w->skip_bad, &w->trace, err);
 	free(text);
 	if (r)
@@ -252,8 +253,10 @@ int scenario_workload_load(
 	w->loaded = true;
 	w->config.trace = &w->trace;
 	r = workload_new(&w->config, 1, "check", &made, &why);
+	if (r == -EINVAL)
+		return scenario_refused(w->node, why.text, NULL, err);
 	if (r)
-		return weir_err_at(err, r, w->at, "%s", why.text);
+		return weir_err_set(err, r, "%s", why.text);
 	workload_free(made);
 	return 0;
 }

@@ -43,6 +43,27 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 	return 0;
 }
 
+int scenario_refused(
+	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err)
+{
+	size_t names = strcspn(text, ":");
+	const char *why = text + names + strspn(text + names, ": ");
+
+	for (size_t from = 0, len; from < names; from += len + strspn(text + from + len, ", ")) {
+		char key[32];
+
+		len = strcspn(text + from, ",:");
+		snprintf(key, sizeof(key), "%.*s", (int)len, text + from);
+		for (const char *const(*k)[2] = keys; k && (*k)[0]; k++) {
+			if (strcmp((*k)[0], key) == 0)
+				snprintf(key, sizeof(key), "%s", (*k)[1]);
+		}
+		if (yamldoc_get(map, key).id)
+			return yamldoc_error(yamldoc_get(map, key), err, "%s", why);
+	}
+	return yamldoc_error(map, err, "%s", text);
+}
+
 int scenario_device_of(
 	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
 {
@@ -158,7 +179,7 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 	if ((r = yamldoc_optional(yamldoc_time(map, "period", &c->period, err))))
 		return r;
 	if (c->period <= 0)
-		return yamldoc_error(map, err, "period: must be more than 0");
+		return yamldoc_error(yamldoc_get(map, "period"), err, "must be more than 0");
 	if (c->ops->phases)
 		c->period = c->period / c->ops->phases + !(c->period / c->ops->phases);
 	return c->ops->check ? c->ops->check(s, map, err) : 0;

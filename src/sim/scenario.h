@@ -59,7 +59,7 @@ struct scenario_workload {
 	uint64_t spread; /* bytes added to `base` per replica of the host */
 	struct trace trace;
 	bool loaded;
-	struct weir_place at;
+	yamldoc_node node; /* its map */
 };
 
 struct scenario_tenant { /* beside weir_tenant of the same index */
@@ -223,6 +223,11 @@ bool scenario_fits(const char *glob, const char *name);
 /* A name of a host, tenant, device …: letters, digits, '-', '_'. */
 int scenario_name_check(yamldoc_node name, struct weir_err *err);
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
+/* What a model refuses of the map, as "KEY: why" or "KEY, KEY: why" (those that do not go together): at the first
+ * of them that is written there, as why; at the map, whole, if none is. `keys`, or NULL: {the model's word,
+ * the file's} of those that differ, up to a pair of NULL. */
+int scenario_refused(
+	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err);
 /* The device that a controller's map names by `device`, which may be left out where there is only one. */
 int scenario_device_of(
 	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err);

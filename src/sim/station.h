@@ -38,7 +38,8 @@ struct station_config {
 /* The model's own defaults. */
 void station_defaults(enum station_kind kind, struct station_config *ret);
 
-/* `name` names its random stream. 0; -EINVAL with a message that names the field; -ENOMEM. */
+/* `name` names its random stream. 0; -ENOMEM; -EINVAL with a message that names the field, or those
+ * that do not go together: "seek_full, seek_third: …". */
 int station_new(const struct station_config *config, uint64_t seed, const char *name,
 	struct device **ret, struct weir_err *err);
 

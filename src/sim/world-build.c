@@ -98,8 +98,8 @@ static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
 	int r;
 
 	if (config->trace_path && !config->loaded)
-		return weir_err_at(err, -ENOENT, config->at, "the trace '%s' was not loaded",
-			config->trace_path);
+		return weir_err_at(err, -ENOENT, yamldoc_place(config->node),
+			"the trace '%s' was not loaded", config->trace_path);
 	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name, tenant_path, config->name);
 	c.base += config->spread * replica;
 	r = workload_new(&c, w->seed, name, &l->source, err);

@@ -126,4 +126,4 @@ printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, work
 run 0 weir sim --json folder/s.yaml
 has stdout '"run.submitted": 2.0'
 rm folder/t.trace
-refused "folder/s.yaml:3:31: " weir sim folder/s.yaml
+refused "folder/s.yaml:3:39: " weir sim folder/s.yaml

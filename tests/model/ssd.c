@@ -189,7 +189,7 @@ static void bad_figures_are_named(void)
 	c = good, c.channels = 0, refuses(c, "channels");
 	c = good, c.dies = 70000, refuses(c, "dies");
 	c = good, c.page = 100, refuses(c, "page");
-	c = good, c.program = -1, refuses(c, "times");
+	c = good, c.program = -1, refuses(c, "program:");
 	c = good, c.channel_rate = NAN, refuses(c, "channel_rate");
 	c = good, c.bandwidth = -1, refuses(c, "bandwidth");
 	c = good, c.slots = 0, refuses(c, "slots");
