@@ -215,6 +215,7 @@ struct job { /* one command line's worth */
 	uint64_t seed;
 	const char *out; /* NULL: none */
 	bool json, live;
+	bool each;   /* all there are, none named */
 	json_t *all; /* with json */
 	struct experiment_out files;
 	size_t claims, missed;
@@ -296,8 +297,7 @@ static int unwritten(const struct weir_err *err)
 	return 1;
 }
 
-/* `asked`: it was named, and not only one of all. */
-static int run_one(struct job *j, const char *id, bool asked)
+static int run_one(struct job *j, const char *id)
 {
 	struct experiment_options o = {.seed = j->seed,
 		.live = j->live ? live_run : NULL,
@@ -313,9 +313,9 @@ static int run_one(struct job *j, const char *id, bool asked)
 
 	if (status)
 		return status;
-	if (j->live && !e->live) {
+	if (j->live && !e->live) { /* one of all; check_one refuses it if it was named */
 		experiment_free(e);
-		return asked ? opts_fail(&verb_experiment, "%s cannot run live", id) : 0;
+		return 0;
 	}
 	j->id = id;
 	snprintf(j->what, sizeof(j->what), "%s", id);
@@ -337,28 +337,56 @@ static int run_one(struct job *j, const char *id, bool asked)
 	return status;
 }
 
-static int run_each(struct job *j, char **ids, int n)
+/* Whether it can be run. `named`: and not only one of all. */
+static int check_one(const struct job *j, const char *id, bool named)
 {
-	bool all = n == 1 && strcmp(ids[0], "all") == 0;
+	struct experiment *e;
+	bool known = false;
+	int status;
+
+	for (int k = 0; k < j->ids->n; k++)
+		known |= strcmp(id, j->ids->entries[k]->d_name) == 0;
+	if (!known)
+		return unknown_id(j->ids, id);
+	status = load(j->ids->dir, id, &e);
+	if (status)
+		return status;
+	if (named && j->live && !e->live)
+		status = opts_fail(&verb_experiment, "%s cannot run live", id);
+	experiment_free(e);
+	return status;
+}
+
+/* All are checked first: the last one's name may be wrong, and those before it take minutes. */
+static int check_each(const struct job *j, char **ids, int n)
+{
 	int status = 0;
 
-	for (int i = 0; status == 0 && all && i < j->ids->n; i++)
-		status = run_one(j, j->ids->entries[i]->d_name, false);
-	for (int i = 0; status == 0 && !all && i < n; i++) {
-		bool known = false;
+	for (int i = 0; status == 0 && !j->each && i < n; i++)
+		status = check_one(j, ids[i], true);
+	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
+		status = check_one(j, j->ids->entries[i]->d_name, false);
+	return status;
+}
 
-		for (int k = 0; k < j->ids->n; k++)
-			known |= strcmp(ids[i], j->ids->entries[k]->d_name) == 0;
-		status = known ? run_one(j, ids[i], true) : unknown_id(j->ids, ids[i]);
-	}
+static int run_each(struct job *j, char **ids, int n)
+{
+	int status = 0;
+
+	for (int i = 0; status == 0 && !j->each && i < n; i++)
+		status = run_one(j, ids[i]);
+	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
+		status = run_one(j, j->ids->entries[i]->d_name);
 	return status;
 }
 
 static int run_job(struct job *j, char **ids, int n)
 {
 	struct weir_err err;
-	int status;
+	int status = check_each(j, ids, n);
 
+	if (status)
+		return status;
 	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
 		return unwritten(&err);
 	if (j->json)
@@ -386,7 +414,8 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 		.seed = 1,
 		.out = values[OUT],
 		.json = values[JSON] != NULL,
-		.live = values[LIVE] != NULL};
+		.live = values[LIVE] != NULL,
+		.each = n == 1 && strcmp(operands[0], "all") == 0};
 	int status;
 
 	if (n == 0)

@@ -52,6 +52,20 @@ find out/data/half -name values.csv | grep -q . || fail "no data"
 
 run 2 weir experiment run hafl --dir mine
 has stderr "half"
+# Names are checked before anything runs, or is made.
+run 2 weir experiment run half nosuch --dir mine --out never
+has stderr "no experiment 'nosuch'"
+[ -s stdout ] && fail "an experiment was run before a name was refused"
+[ -e never ] && fail "--out was made before a name was refused"
+run 2 weir experiment run half half --live --dir mine
+has stderr "half cannot run live"
+mkdir mine/last
+echo 'id: last' >mine/last/experiment.yaml
+run 2 weir experiment run half last --dir mine
+[ -s stdout ] && fail "an experiment was run before a bad file was refused"
+run 2 weir experiment run all --dir mine
+[ -s stdout ] && fail "an experiment was run before a bad file was refused"
+rm -r mine/last
 run 2 weir experiment run
 run 2 weir experiment list --dir nowhere
 mkdir empty
