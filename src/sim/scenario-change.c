@@ -244,6 +244,9 @@ static int read_moment(
 	r = yamldoc_time(map, "time", &m->time, err);
 	if (r)
 		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'time'") : r;
+	if (m->time > s->duration)
+		return yamldoc_error(yamldoc_get(map, "time"), err,
+			"is beyond the duration, and would never come");
 	if (!set.id)
 		return yamldoc_error(map, err, "needs a 'set'");
 	m->changes = calloc(n ? n : 1, sizeof(*m->changes));

@@ -39,6 +39,44 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	return 0;
 }
 
+/* Keys that say something only of some kinds of arrivals: of another they would be passed over. */
+static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir_err *err)
+{
+#define OF(kind) (1u << WORKLOAD_##kind)
+#define OPEN     (OF(POISSON) | OF(HYPER) | OF(UNIFORM))
+	static const struct {
+		const char *key;
+		unsigned kinds;
+		const char *named;
+	} only[] = {{"outstanding", OF(CLOSED), "closed"}, {"think", OF(CLOSED), "closed"},
+		{"rate", OPEN, "poisson, hyper or uniform"},
+		{"rate_end", OPEN, "poisson, hyper or uniform"}, {"ca2", OF(HYPER), "hyper"},
+		{"format", OF(TRACE), "trace"}, {"skip_bad", OF(TRACE), "trace"},
+		{"speed", OF(TRACE), "trace"}, {"loop", OF(TRACE), "trace"}};
+#undef OPEN
+#undef OF
+
+	for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++) {
+		yamldoc_node n = yamldoc_get(map, only[i].key);
+
+		if (n.id && !(only[i].kinds & 1u << kind))
+			return yamldoc_error(n, err, "only a %s workload has it; this one is '%s'",
+				only[i].named, arrival_words[kind]);
+	}
+	return 0;
+}
+
+/* To the model, 0 and 0 are none; who writes them means something else. */
+static int check_phases(yamldoc_node map, const struct workload_config *c, struct weir_err *err)
+{
+	yamldoc_node on = yamldoc_get(map, "on"), off = yamldoc_get(map, "off");
+
+	if ((on.id && c->on == 0) || (off.id && c->off == 0))
+		return yamldoc_error(on.id && c->on == 0 ? on : off, err,
+			"on-off needs both phases, each > 0; leave both out for none");
+	return 0;
+}
+
 static int read_arrivals(yamldoc_node map, struct workload_config *c, struct weir_err *err)
 {
 	int64_t outstanding = 1;
@@ -63,12 +101,11 @@ static int read_arrivals(yamldoc_node map, struct workload_config *c, struct wei
 		return r;
 	c->arrivals = (enum workload_arrivals)kind;
 	c->outstanding = kind == WORKLOAD_CLOSED ? (uint32_t)outstanding : 0;
+	if ((r = check_kind(map, c->arrivals, err)))
+		return r;
 	if (kind == WORKLOAD_HYPER && !yamldoc_get(map, "ca2").id)
 		return yamldoc_error(yamldoc_get(map, "arrivals"), err, "hyper needs 'ca2'");
-	if (kind != WORKLOAD_CLOSED && yamldoc_get(map, "outstanding").id)
-		return yamldoc_error(yamldoc_get(map, "outstanding"), err,
-			"only a closed workload has it; this one is '%s'", arrival_words[kind]);
-	return 0;
+	return check_phases(map, c, err);
 }
 
 static int read_one_size(

@@ -55,6 +55,13 @@ static void defaults_are_as_the_manual_says(void)
 	scenario_free(s);
 }
 
+/* What happens when the run ends still happens in it. */
+static void a_change_may_come_with_the_end(void)
+{
+	scenario_free(parse(HEAD "hosts: [{name: h, workloads: []}]\n"
+				 "at: [{time: 10s, set: {host: h, window: 1}}]\n"));
+}
+
 static void a_whole_file_is_read(void)
 {
 	struct scenario *s = parse(
@@ -211,7 +218,23 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: [{size: 1 MiB, region: 4 KiB}]}]\n",
 		"t.yaml:4:53: hosts[0].workloads[0].region: too small for sizes[0]"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, outstanding: 3}]}]\n",
-		"only a closed workload has it"},
+		"t.yaml:4:59: hosts[0].workloads[0].outstanding: only a closed workload has it; "
+		"this "
+		"one is 'poisson'"},
+	{HEAD "hosts: [{name: h, workloads: [{trace: t, rate: 5 iops}]}]\n",
+		"t.yaml:4:48: hosts[0].workloads[0].rate: only a poisson, hyper or uniform "
+		"workload has "
+		"it; this one is 'trace'"},
+	{HEAD "hosts: [{name: h, workloads: [{trace: t, think: 5ms}]}]\n", ".think: only a closed"},
+	{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, ca2: 4}]}]\n", ".ca2: only a hyper"},
+	{HEAD "hosts: [{name: h, workloads: [{speed: 2}]}]\n",
+		".speed: only a trace workload has it; this one is 'closed'"},
+	{HEAD "hosts: [{name: h, workloads: [{on: 0s, off: 0s}]}]\n",
+		"t.yaml:4:36: hosts[0].workloads[0].on: on-off needs both phases, each > 0"},
+	{HEAD "hosts: [{name: h, workloads: [{on: 1s, off: 0s}]}]\n",
+		"t.yaml:4:45: hosts[0].workloads[0].off: on-off needs both phases, each > 0"},
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 11s, set: {host: h, window: 1}}]\n",
+		"t.yaml:5:13: at[0].time: is beyond the duration"},
 	{HEAD "hosts: [{name: h, workloads: [{arrivals: hyper, rate: 5 iops}]}]\n",
 		"t.yaml:4:42: hosts[0].workloads[0].arrivals: hyper needs 'ca2'"},
 	{HEAD "hosts: [{name: h, workloads: [{arrivals: trace}]}]\n", "go together"},
@@ -350,6 +373,7 @@ static void bad_overrides_are_refused(void)
 int main(void)
 {
 	RUN(defaults_are_as_the_manual_says);
+	RUN(a_change_may_come_with_the_end);
 	RUN(a_whole_file_is_read);
 	RUN(errors_name_the_place_and_the_reason);
 	RUN(overrides_replace_single_values);
