@@ -58,8 +58,8 @@ static weir_node add(struct weir_gate *g, weir_node parent, double weight, unsig
 #define TENANTS  300
 #define REQUESTS 1200
 
-/* A tree with every kind of bucket, driven at random: the counter stands still. */
-static void the_hot_path_does_not_allocate(void)
+/* Every kind of bucket, driven at random, in a tree or with only leaves: the counter stands still. */
+static void drive(bool flat)
 {
 	static struct weir_req reqs[REQUESTS];
 	struct weir_req *out[16];
@@ -68,14 +68,14 @@ static void the_hot_path_does_not_allocate(void)
 	struct rng rng;
 	weir_time now = 0;
 	struct weir_gate_config config = {.window = 24.5,
-		.run = 4,
+		.run = flat ? 0 : 4,
 		.run_distance = 1 << 20,
 		.credit = 8,
 		.histograms = TENANTS};
 
 	rng_init(&rng, 1, "allocate");
 	CHECK_INT(weir_gate_new(&config, &g), 0);
-	group = add(g, WEIR_ROOT, 2, 0, NULL);
+	group = flat ? WEIR_ROOT : add(g, WEIR_ROOT, 2, 0, NULL);
 	for (unsigned i = 0; i < TENANTS; i++) {
 		const struct weir_bucket_spec b[] = {{.kind = WEIR_HOLD, .rate = 1 + i, .size = 4},
 			{.kind = WEIR_RTOKENS, .rate = 0.3 * (1 + i), .size = 8},
@@ -84,13 +84,15 @@ static void the_hot_path_does_not_allocate(void)
 
 		nodes[i] = add(g, i % 3 ? WEIR_ROOT : group, 1 + i % 7, i % 5, b);
 	}
-	CHECK_INT(weir_gate_set(g, 0,
-			  &(struct weir_knob){.node = group,
-				  .kind = WEIR_KNOB_BUCKETS,
-				  .buckets = &(struct weir_bucket_spec){.rate = 500, .size = 5},
-				  .n_buckets = 1},
-			  1, NULL),
-		0);
+	if (!flat)
+		CHECK_INT(weir_gate_set(g, 0,
+				  &(struct weir_knob){.node = group,
+					  .kind = WEIR_KNOB_BUCKETS,
+					  .buckets = &(
+						  struct weir_bucket_spec){.rate = 500, .size = 5},
+					  .n_buckets = 1},
+				  1, NULL),
+			0);
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		reqs[i] = (struct weir_req){.tenant = nodes[i % TENANTS], .bytes = 4096};
 		CHECK_INT(weir_gate_submit(g, now, &(struct weir_req *){&reqs[i]}, 1), 0);
@@ -116,6 +118,16 @@ static void the_hot_path_does_not_allocate(void)
 	weir_gate_free(g);
 }
 
+static void the_hot_path_does_not_allocate(void)
+{
+	drive(false);
+}
+
+static void nor_that_of_a_flat_gate(void)
+{
+	drive(true);
+}
+
 static void tenants_cost_what_is_promised(void)
 {
 	const uint32_t many = 100000;
@@ -136,6 +148,7 @@ static void tenants_cost_what_is_promised(void)
 int main(void)
 {
 	RUN(the_hot_path_does_not_allocate);
+	RUN(nor_that_of_a_flat_gate);
 	RUN(tenants_cost_what_is_promised);
 	return 0;
 }
