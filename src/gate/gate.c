@@ -127,10 +127,11 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 {
 	now = gate_time(g, now);
 	for (size_t i = 0; i < n; i++) {
+		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_TRIM)
+			return -EINVAL;
 		const struct node *node = &g->nodes[reqs[i]->tenant];
 
-		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_TRIM ||
-			!(node->flags & NODE_LEAF))
+		if (!(node->flags & NODE_LEAF))
 			return -EINVAL;
 		__builtin_prefetch(node->tail, 1); /* it is linked to */
 	}
