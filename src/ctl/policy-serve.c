@@ -4,6 +4,7 @@
  * threads and memory, and how its back ends are reached.
  */
 #include "ctl/policy-impl.h"
+#include "wire/address.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,6 @@ static const char *const level_words[] = {"error", "warning", "info", "debug", N
 static const char *const form_words[] = {"text", "json", NULL};
 
 /* ---- addresses */
-
-static bool is_address(const char *text)
-{
-	return text && ((strncmp(text, "unix:", 5) == 0 && text[5]) ||
-			       (strncmp(text, "tcp:", 4) == 0 && strchr(text + 4, ':')));
-}
 
 void policy_serve_read_addresses(
 	struct policy_reading *r, yamldoc_node n, const char ***list, size_t *used)
@@ -38,9 +33,13 @@ void policy_serve_read_addresses(
 	for (size_t i = 0; i < many; i++) {
 		yamldoc_node one = several ? yamldoc_at(n, i) : n;
 		const char *text = yamldoc_text(one);
+		struct address ignored;
+		struct weir_err why;
 
-		if (!is_address(text))
+		if (!text)
 			policy_refuse(r, one, "must be unix:PATH or tcp:ADDRESS:PORT");
+		else if (address_parse(text, &ignored, &why) < 0)
+			policy_refuse(r, one, "%s", why.text);
 		else if (((*list)[*used] = policy_string(r, text)))
 			(*used)++;
 	}

@@ -9,6 +9,7 @@
  *         things that the specification has behind '?' are refused, as is a user's name.
  */
 #include "port/nbd-uri.h"
+#include "wire/address.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -114,6 +115,17 @@ static int read_unix(const char *uri, const char *path, struct nbd_uri *ret, str
 	return 0;
 }
 
+/* As who connects to it will read it. */
+static int check_address(const char *uri, const char *text, struct weir_err *err)
+{
+	struct address ignored;
+	struct weir_err why;
+
+	if (address_parse(text, &ignored, &why) < 0)
+		return weir_err_set(err, -EINVAL, "%s: %s", uri, why.text);
+	return 0;
+}
+
 static const char *read_scheme(const char *uri, bool *tls, bool *unix_)
 {
 	static const struct {
@@ -159,11 +171,10 @@ int nbd_uri_parse(const char *uri, struct nbd_uri *ret, struct weir_err *err)
 	if (!decode(path, name, ret->name, sizeof(ret->name)))
 		return weir_err_set(
 			err, -EINVAL, "%s: the export's name is not well formed, or too long", uri);
-	if (!unix_)
-		return read_host(uri, host, len, ret, err);
-	if (len)
+	if (unix_ && len)
 		return weir_err_set(err, -EINVAL, "%s: a unix socket has no host", uri);
-	return read_unix(uri, socket, ret, err);
+	r = unix_ ? read_unix(uri, socket, ret, err) : read_host(uri, host, len, ret, err);
+	return r ? r : check_address(uri, ret->address, err);
 }
 
 int nbd_uri_check(const char *uri, struct weir_err *err)

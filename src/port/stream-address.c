@@ -2,6 +2,8 @@
 /* stream-address: "unix:/run/x.sock" and "tcp:host:port" into sockets, and sockets into names. */
 #include "port/stream.h"
 #include "base/clock.h"
+#include "wire/address.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -19,78 +21,31 @@
 
 #define BACKLOG 1024 /* a whole rack that comes back at once; the system cuts it to its own most */
 
-struct address {
-	bool is_unix;
-	struct sockaddr_un un;
-	socklen_t un_len;
-	char host[256], port[16]; /* host "": every address of this machine */
+struct un { /* a unix socket's address */
+	struct sockaddr_un at;
+	socklen_t len;
 };
+static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH, "paths fit");
 
-static int parse_unix(const char *address, struct address *a, struct weir_err *err)
+static struct un un_of(const struct address *a)
 {
-	const char *path = address + 5;
-	size_t n = strlen(path);
+	struct un un = {{.sun_family = AF_UNIX}, 0};
+	size_t n = strlen(a->path);
 
-	if (!n || n >= sizeof(a->un.sun_path))
-		return weir_err_set(err, -EINVAL,
-			"%s: a socket's path has 1 to %zu bytes, this one %zu", address,
-			sizeof(a->un.sun_path) - 1, n);
-	a->is_unix = true;
-	a->un.sun_family = AF_UNIX;
-	memcpy(a->un.sun_path, path, n + 1);
-	a->un_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
-	if (path[0] == '@') { /* Linux's abstract names */
-		a->un.sun_path[0] = 0;
-		a->un_len--;
+	memcpy(un.at.sun_path, a->path, n + 1);
+	un.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+	if (a->path[0] == '@') { /* Linux's abstract names */
+		un.at.sun_path[0] = 0;
+		un.len--;
 	}
-	return 0;
-}
-
-static int parse_tcp(const char *address, struct address *a, struct weir_err *err)
-{
-	const char *host = address + 4, *colon = strrchr(host, ':'), *end = colon;
-	unsigned long port;
-	char *rest;
-
-	if (!colon)
-		return weir_err_set(
-			err, -EINVAL, "%s: where is the port? (tcp:HOST:PORT)", address);
-	if (host[0] == '[') {
-		host++;
-		end--;
-		if (end < host || *end != ']')
-			return weir_err_set(err, -EINVAL, "%s: ']' is missing", address);
-	} else if (memchr(host, ':', (size_t)(end - host))) {
-		return weir_err_set(
-			err, -EINVAL, "%s: put an IPv6 address into brackets, [::1]", address);
-	}
-	if ((size_t)(end - host) >= sizeof(a->host))
-		return weir_err_set(err, -EINVAL, "%s: the host's name is too long", address);
-	port = strtoul(colon + 1, &rest, 10);
-	if (colon[1] < '0' || colon[1] > '9' || *rest || port > 65535)
-		return weir_err_set(
-			err, -EINVAL, "%s: a port is a number from 0 to 65535", address);
-	memcpy(a->host, host, (size_t)(end - host));
-	snprintf(a->port, sizeof(a->port), "%lu", port);
-	return 0;
-}
-
-static int parse(const char *address, struct address *a, struct weir_err *err)
-{
-	*a = (struct address){0};
-	if (strncmp(address, "unix:", 5) == 0)
-		return parse_unix(address, a, err);
-	if (strncmp(address, "tcp:", 4) == 0)
-		return parse_tcp(address, a, err);
-	return weir_err_set(err, -EINVAL,
-		"'%s' is no address: \"unix:/run/x.sock\" or \"tcp:HOST:PORT\" is", address);
+	return un;
 }
 
 int stream_address_check(const char *address, struct weir_err *err)
 {
 	struct address a;
 
-	return parse(address, &a, err);
+	return address_parse(address, &a, err);
 }
 
 static int resolve(const char *address, const struct address *a, bool passive,
@@ -116,18 +71,18 @@ static int new_socket(int family)
 /* ---- listen */
 
 /* A file that a program left behind when it died: a socket that refuses connections. */
-static bool left_behind(const struct address *a)
+static bool left_behind(const struct un *un)
 {
 	struct stat st;
 	bool dead;
 	int fd;
 
-	if (!a->un.sun_path[0] || lstat(a->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+	if (!un->at.sun_path[0] || lstat(un->at.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return false;
 	fd = new_socket(AF_UNIX);
 	if (fd < 0)
 		return false;
-	dead = connect(fd, (const struct sockaddr *)&a->un, a->un_len) < 0 && errno == ECONNREFUSED;
+	dead = connect(fd, (const struct sockaddr *)&un->at, un->len) < 0 && errno == ECONNREFUSED;
 	close(fd);
 	return dead;
 }
@@ -139,13 +94,14 @@ static int listen_at(int fd, const struct sockaddr *at, socklen_t len)
 
 static int listen_unix(const struct address *a, int *ret_fd)
 {
+	struct un un = un_of(a);
 	int fd = new_socket(AF_UNIX), r;
 
 	if (fd < 0)
 		return -errno;
-	r = listen_at(fd, (const struct sockaddr *)&a->un, a->un_len);
-	if (r == -EADDRINUSE && left_behind(a) && unlink(a->un.sun_path) == 0)
-		r = listen_at(fd, (const struct sockaddr *)&a->un, a->un_len);
+	r = listen_at(fd, (const struct sockaddr *)&un.at, un.len);
+	if (r == -EADDRINUSE && left_behind(&un) && unlink(un.at.sun_path) == 0)
+		r = listen_at(fd, (const struct sockaddr *)&un.at, un.len);
 	if (r < 0)
 		close(fd);
 	else
@@ -193,7 +149,7 @@ static int listen_tcp(
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
 {
 	struct address a;
-	int r = parse(address, &a, err);
+	int r = address_parse(address, &a, err);
 
 	if (r < 0)
 		return r;
@@ -308,12 +264,14 @@ int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct wei
 	weir_time until = timeout > INT64_MAX - start ? INT64_MAX : start + timeout;
 	struct addrinfo *list = NULL;
 	struct address a;
-	int r = parse(address, &a, err);
+	int r = address_parse(address, &a, err);
 
 	if (r < 0)
 		return r;
 	if (a.is_unix) {
-		r = connect_at(AF_UNIX, (struct sockaddr *)&a.un, a.un_len, until, ret_fd);
+		struct un un = un_of(&a);
+
+		r = connect_at(AF_UNIX, (struct sockaddr *)&un.at, un.len, until, ret_fd);
 	} else {
 		r = resolve(address, &a, false, &list, err);
 		if (r < 0)

@@ -29,8 +29,7 @@ bool stream_pending(
 	const struct stream *s);     /* TLS: call stream_send again (n = 0 will do) when writable */
 void stream_close(struct stream *s); /* also frees tls */
 
-/* Addresses: "unix:/run/x.sock", "unix:@abstract", "tcp:host:port", "tcp:[::1]:10809"; "tcp::10809" is
- * every address of this machine; port 0: any that is free. Listening sockets replace a dead
+/* Addresses: wire/address.h. Listening sockets replace a dead
  * unix socket's file; ones in use are -EADDRINUSE. Non-blocking, close-on-exec. Connect blocks up to
  * `timeout` ns. */
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err);

@@ -72,17 +72,6 @@ int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir
 	return 0;
 }
 
-static int check_addresses(const char *const *addresses, size_t n, struct weir_err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		int rc = stream_address_check(addresses[i], err);
-
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
 /* Each by itself, then all together. */
 static int check_peers(const struct weir_policy_peers *p, struct weir_err *err)
 {
@@ -120,12 +109,8 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
-	int rc = check_addresses(p->listen, p->n_listen, err);
+	int rc = serve_policy_names(p, err);
 
-	if (rc == 0)
-		rc = check_addresses(p->api, p->n_api, err);
-	if (rc == 0)
-		rc = serve_policy_names(p, err);
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!p->resources[i].back)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,

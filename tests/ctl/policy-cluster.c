@@ -101,7 +101,7 @@ static void what_is_refused(void)
 	refused("cluster: {controller: \"tcp:c:1\", servers: [a]}\n", "1:10: cluster: needs a key");
 	refused("cluster: {key: k, servers: [a]}\n", "needs its controller");
 	refused("cluster: {key: k, controller: \"tcp:c:1\"}\n", "needs its servers");
-	refused("cluster: {key: k, controller: c, servers: [a]}\n", "must be unix:PATH or tcp:");
+	refused("cluster: {key: k, controller: c, servers: [a]}\n", "is no address");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a, b, a]}\n",
 		"names 'a' twice");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [\"a b\"]}\n",

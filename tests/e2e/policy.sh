@@ -45,6 +45,15 @@ printf 'tenants: [{name: a}]\npeers: ["file:/shared/peers", "udp:10.0.0.3:7000"]
 refused 2:9 "cannot stand beside others"
 printf 'tenants: [{name: a}]\nresources: [{name: d, back: "memroy:1G"}]\n' >names.yaml
 refused 2:13 "memroy"
+for port in 99999 x; do
+	printf 'tenants: [{name: a}]\nresources: [{name: d, back: "nbd://h:%s/x"}]\n' $port >names.yaml
+	refused 2:13 "a port is a number"
+done
+printf 'tenants: [{name: a}]\nlisten: tcp:host:99999\n' >names.yaml
+refused 2:9 "a port is a number"
+# A gateway that is started with it says the same, with the place.
+run 2 weir serve names.yaml
+has stderr "names.yaml:2:9: listen: tcp:host:99999: a port is a number"
 printf 'tenants: [{name: a}]\npeers: {to: ["udp:h1:7000", "udp:[fd00::2]:7000"], listen: "udp::7000", key: k}\n' >names.yaml
 run 0 weir policy check names.yaml
 

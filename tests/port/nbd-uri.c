@@ -20,7 +20,11 @@ static void names(void)
 	static const char *const bad[] = {"nbd:example", "nbd://", "nbd://:7/x", "nbd://me@host/x",
 		"nbd://host:123456/", "nbd://[::1/", "nbd://host/%zz", "nbd://host/%0",
 		"nbd://host/%00", "nbd+unix:///x", "nbd+unix://host/x?socket=s",
-		"nbd://host/x?socket=s", "nbd+unix:///x?socket=s&tls-psk-file=k", "http://host/"};
+		"nbd://host/x?socket=s", "nbd://host:99999/x", "nbd://host:x/", "nbd://[::1]:+7/",
+		"nbd+unix:///x?socket=s&tls-psk-file=k", "http://host/",
+		"nbd+unix:///x?socket=/"
+		"0123456789012345678901234567890123456789012345678901234567890123456789012345678901"
+		"234567890123456789012345678901234567890"};
 	struct nbd_uri u;
 	struct weir_err err;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stream: plain sockets, addresses, and who is at the other end. TLS: tls.c. */
+/* stream: plain sockets, and who is at the other end. TLS: tls.c. */
 #include "test.h"
 #include "port/stream.h"
 #include <arpa/inet.h>
@@ -59,49 +59,6 @@ static void full(void)
 	CHECK_INT(n, -EAGAIN);
 	stream_close(&a);
 	close(fds[1]);
-}
-
-static void checked(const char *text, const char *want)
-{
-	struct weir_err err = {""};
-	int r = stream_address_check(text, &err);
-
-	if (!want) {
-		CHECK_INT(r, 0);
-		return;
-	}
-	CHECK_INT(r, -EINVAL);
-	if (!strstr(err.text, want))
-		FAIL("\"%s\" does not say \"%s\"", err.text, want);
-}
-
-static void addresses(void)
-{
-	char longer[350] = "unix:/";
-
-	checked("unix:/run/x.sock", NULL);
-	checked("unix:@name", NULL);
-	checked("tcp:localhost:10809", NULL);
-	checked("tcp:[::1]:10809", NULL);
-	checked("tcp::10809", NULL);
-	checked("tcp:127.0.0.1:0", NULL);
-	checked("unix:", "1 to 107 bytes, this one 0");
-	checked("tcp:host", "where is the port");
-	checked("tcp:host:", "a port is a number");
-	checked("tcp:host:http", "a port is a number");
-	checked("tcp:host:65536", "a port is a number");
-	checked("tcp:host:-1", "a port is a number");
-	checked("tcp:host:1 ", "a port is a number");
-	checked("tcp:::1:10809", "brackets");
-	checked("tcp:[::1:10809", "']' is missing");
-	checked("tcp:[:1", "']' is missing");
-	checked("udp:host:1", "is no address");
-	checked("", "is no address");
-	memset(longer + 6, 'x', sizeof(longer) - 7);
-	checked(longer, "this one 344");
-	memcpy(longer, "tcp:xx", 6);
-	memcpy(longer + sizeof(longer) - 4, ":12", 4);
-	checked(longer, "too long");
 }
 
 static int await_client(int listening)
@@ -242,7 +199,6 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	RUN(both_ways);
 	RUN(full);
-	RUN(addresses);
 	RUN(by_unix);
 	RUN(tcp);
 	RUN(connect_times_out);
