@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 /* What to say about a text that does not do. */
 struct kind {
@@ -173,12 +174,28 @@ static bool same(const char *unit, const char *name)
 	return strncmp(unit, name, n) == 0 && at_end(unit + n);
 }
 
+/* The pair of units that this one is in another case: "mb/s" is MB/s, of bytes, or Mb/s, of bits, and only the
+ * writer knows which. The words have bytes first. False: there are not two. */
+static bool bytes_or_bits(const char *unit, const char *const *words, const char *ret[2])
+{
+	int n = 0;
+
+	for (; *words && n < 2; words++)
+		if (strcasecmp(unit, *words) == 0)
+			ret[n++] = *words;
+	return n == 2;
+}
+
 static int bad_unit(
 	const struct kind *kind, const char *text, const char *unit, struct weir_err *err)
 {
 	if (at_end(unit))
 		return weir_err_set(err, -EINVAL, "\"%.60s\": needs a unit: %s", text, kind->fits);
-	const char *near = weir_err_near(unit, kind->words);
+	const char *near = weir_err_near(unit, kind->words), *two[2];
+	if (bytes_or_bits(unit, kind->words, two))
+		return weir_err_set(err, -EINVAL,
+			"\"%.60s\": unknown unit \"%.20s\" (did you mean %s, bytes, or %s, bits?)",
+			text, unit, two[0], two[1]);
 	if (near)
 		return weir_err_set(err, -EINVAL,
 			"\"%.60s\": unknown unit \"%.20s\" (did you mean %s?)", text, unit, near);

@@ -258,7 +258,11 @@ static void wrong_units_are_refused(void)
 		"\"1 m\": unknown unit \"m\"; it may be B, KiB, MiB, GiB, TiB or kB, MB, "
 		"GB, TB");
 	refused_size("1iB", "\"1iB\": unknown unit \"iB\" (did you mean KiB?)");
-	refused_rate("10 mbps", "\"10 mbps\": unknown unit \"mbps\" (did you mean Mbps?)");
+	refused_rate("10 mbps",
+		"\"10 mbps\": unknown unit \"mbps\" (did you mean MBps, bytes, or Mbps, bits?)");
+	refused_rate("5 mb/s",
+		"\"5 mb/s\": unknown unit \"mb/s\" (did you mean MB/s, bytes, or Mb/s, bits?)");
+	refused_rate("5 mib/s", "\"5 mib/s\": unknown unit \"mib/s\" (did you mean MiB/s?)");
 	refused_rate("10 Mib/S", "\"10 Mib/S\": unknown unit \"Mib/S\" (did you mean MiB/s?)");
 	refused_rate("10 MiB",
 		"\"10 MiB\": unknown unit \"MiB\"; it may be iops, B/s, KiB/s, MiB/s, "
