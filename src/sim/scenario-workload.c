@@ -271,6 +271,7 @@ void scenario_workloads_free(struct scenario_workload *w, size_t n)
 int scenario_workload_load(
 	struct scenario_workload *w, scenario_read *read, void *arg, struct weir_err *err)
 {
+	struct weir_place at = yamldoc_place(yamldoc_get(w->node, "trace"));
 	struct weir_err why = {{0}};
 	struct workload *made;
 	char *text;
@@ -281,12 +282,11 @@ int scenario_workload_load(
 		return 0;
 	r = read(w->trace_path, arg, &text, &len, &why);
 	if (r)
-		return weir_err_at(
-			err, r, yamldoc_place(yamldoc_get(w->node, "trace")), "%s", why.text);
-	r = trace_read(text, len, w->trace_path, w->format, w->skip_bad, &w->trace, err);
+		return weir_err_at(err, r, at, "%s", why.text);
+	r = trace_read(text, len, w->trace_path, w->format, w->skip_bad, &w->trace, &why);
 	free(text);
 	if (r)
-		return r;
+		return weir_err_at(err, r, at, "%s", why.text);
 	w->loaded = true;
 	w->config.trace = &w->trace;
 	r = workload_new(&w->config, 1, "check", &made, &why);

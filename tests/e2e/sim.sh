@@ -125,5 +125,7 @@ printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, work
 	>folder/s.yaml
 run 0 weir sim --json folder/s.yaml
 has stdout '"run.submitted": 2.0'
+echo 'not a line' >>folder/t.trace
+refused "folder/s.yaml:3:39: t.trace:4: " weir sim folder/s.yaml
 rm folder/t.trace
 refused "folder/s.yaml:3:39: " weir sim folder/s.yaml
