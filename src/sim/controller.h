@@ -39,5 +39,8 @@ struct sim_controller_ops {
 
 /* NULL when there is none of that name. */
 const struct sim_controller_ops *controller_find(const char *name);
+/* The one that the map names by `kind`; -ENOENT where it has none, -EINVAL with those there are. */
+int controller_choose(
+	yamldoc_node map, const struct sim_controller_ops **ret, struct weir_err *err);
 
 #endif

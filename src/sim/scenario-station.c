@@ -233,6 +233,21 @@ static int read_gate(yamldoc_node map, struct scenario_station *s, struct weir_e
 	return scenario_tenants_read(n, true, s->gate, err);
 }
 
+static int read_kind(yamldoc_node map, int *ret, struct weir_err *err)
+{
+	static const char *const words[] = {
+		"disk", "array", "ssd", "server", NULL}; /* enum station_kind */
+	yamldoc_node n = yamldoc_get(map, "kind");
+	int r;
+
+	if (yamldoc_text(n) && strcmp(yamldoc_text(n), "link") == 0)
+		return yamldoc_error(n, err, "links stand under 'links', not 'devices'");
+	r = yamldoc_choice(map, "kind", words, ret, err);
+	if (r != -ENOENT)
+		return r;
+	return yamldoc_error(map, err, "a device needs a 'kind': disk, array, ssd or server");
+}
+
 int scenario_station_read(
 	yamldoc_node map, bool link, struct scenario_station *ret, struct weir_err *err)
 {
@@ -241,17 +256,8 @@ int scenario_station_read(
 	if (yamldoc_kind(map) != YAMLDOC_MAP)
 		return yamldoc_error(map, err, "must be a map");
 	ret->at = yamldoc_place(map);
-	if (!link) {
-		r = yamldoc_choice(map, "kind", station_kind_names, &kind, err);
-		if (r == -ENOENT)
-			return yamldoc_error(
-				map, err, "a device needs a 'kind': disk, array, ssd or server");
-		if (r)
-			return r;
-		if (kind == STATION_LINK)
-			return yamldoc_error(yamldoc_get(map, "kind"), err,
-				"links stand under 'links', not 'devices'");
-	}
+	if (!link && (r = read_kind(map, &kind, err)))
+		return r;
 	station_defaults((enum station_kind)kind, &ret->config);
 	if ((r = check_keys(map, ret->config.kind, err)) ||
 		(r = scenario_name_read(map, &ret->name, err)))

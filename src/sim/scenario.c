@@ -158,20 +158,13 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 static int read_controller(yamldoc_node map, const struct scenario *s,
 	struct scenario_controller *c, struct weir_err *err)
 {
-	const char *kind;
 	int r;
 
 	if (yamldoc_kind(map) != YAMLDOC_MAP)
 		return yamldoc_error(map, err, "must be a map");
-	r = yamldoc_string(map, "kind", &kind, err);
-	if (r == -ENOENT)
-		return yamldoc_error(map, err, "a controller needs a 'kind'");
+	r = controller_choose(map, &c->ops, err);
 	if (r)
-		return r;
-	c->ops = controller_find(kind);
-	if (!c->ops)
-		return yamldoc_error(
-			yamldoc_get(map, "kind"), err, "no controller is named '%s'", kind);
+		return r == -ENOENT ? yamldoc_error(map, err, "a controller needs a 'kind'") : r;
 	c->node = map;
 	c->at = yamldoc_place(map);
 	c->station = UINT32_MAX;

@@ -2,9 +2,6 @@
 #include "sim/station.h"
 #include <errno.h>
 
-const char *const station_kind_names[STATION_KINDS + 1] = {
-	"disk", "array", "ssd", "server", "link", NULL};
-
 void station_defaults(enum station_kind kind, struct station_config *ret)
 {
 	*ret = (struct station_config){.kind = kind};

@@ -22,7 +22,6 @@ enum station_kind {
 	STATION_LINK,
 	STATION_KINDS
 };
-extern const char *const station_kind_names[STATION_KINDS + 1]; /* "disk", "array", …, NULL */
 
 struct station_config {
 	enum station_kind kind;

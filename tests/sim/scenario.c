@@ -147,6 +147,8 @@ static const char *const wrong[][2] = {
 		"t.yaml:2:11: devices[0]: a device needs a 'kind'"},
 	{"duration: 1s\ndevices: [{name: a, kind: dsk}]\n", "t.yaml:2:27: devices[0].kind"},
 	{"duration: 1s\ndevices: [{name: a, kind: link}]\n", "links stand under 'links'"},
+	{"duration: 1s\ndevices: [{name: a, kind: lnk}]\n",
+		"t.yaml:2:27: devices[0].kind: \"lnk\": must be one of disk, array, ssd, server"},
 	{"duration: 1s\ndevices: [{name: a, kind: disk, disks: 3}]\n",
 		"t.yaml:2:33: devices[0]: unknown key 'disks'"},
 	{"duration: 1s\ndevices: [{name: a, kind: array, disks: 2}]\n",
@@ -278,7 +280,10 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: capacity, period: 0s}]\n",
 		"t.yaml:5:40: controllers[0].period: must be more than 0"},
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
-		"t.yaml:5:22: controllers[0].kind: no controller is named 'magic'"},
+		"t.yaml:5:22: controllers[0].kind: \"magic\": must be one of adaptbf, capacity, "
+		"parda, tbf"},
+	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: prada}]\n",
+		"parda, tbf (did you mean parda?)"},
 	{"duration: 1s\ndevices: [{name: s, kind: server}, {name: t, kind: server}]\n"
 	 "hosts: [{name: h, device: s, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
 		"t.yaml:4:15: controllers[0]: needs a 'device'"},
