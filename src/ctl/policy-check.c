@@ -94,7 +94,7 @@ static void check_inner(struct policy_reading *r, const struct weir_tenant *t)
 			"to one of them",
 			t->path);
 	if (t->slo_percentile > 0)
-		policy_refuse_at(r, t->at,
+		policy_refuse_at(r, t->slo_at,
 			"'%s' has children, and only tenants without take requests: move its slo "
 			"to them",
 			t->path);
@@ -305,7 +305,7 @@ static void check_unit_capacity(struct policy_reading *r, const struct weir_boun
 		capacity += c;
 		sum = all_confined(p, needs, reach, (int)k, unit);
 		if (c > 0 && sum > c * SLACK) {
-			policy_refuse_at(r, res->at,
+			policy_refuse_at(r, res->capacity_at,
 				"the mins add up to %s, over the capacity of '%s', %s",
 				rate_text(a, unit, WEIR_OPS_ALL, sum), res->name,
 				rate_text(b, unit, WEIR_OPS_ALL, c));
@@ -314,7 +314,7 @@ static void check_unit_capacity(struct policy_reading *r, const struct weir_boun
 	}
 	sum = all_confined(p, needs, reach, -1, unit);
 	if (!said && p->n_resources && stated && sum > capacity * SLACK)
-		policy_refuse_at(r, p->resources[0].at,
+		policy_refuse_at(r, p->resources[0].capacity_at,
 			"the mins add up to %s, over the capacity of all resources, %s",
 			rate_text(a, unit, WEIR_OPS_ALL, sum),
 			rate_text(b, unit, WEIR_OPS_ALL, capacity));

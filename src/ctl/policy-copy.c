@@ -59,6 +59,7 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 	string(r, &t->name);
 	string(r, &t->path);
 	place(r, &t->at);
+	place(r, &t->slo_at);
 	for (unsigned i = 0; i < t->n_min; i++)
 		place(r, &t->min[i].at);
 	for (unsigned i = 0; i < t->n_max; i++)
@@ -112,6 +113,8 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		string(r, &p->resources[i].name);
 		string(r, &p->resources[i].back);
 		place(r, &p->resources[i].at);
+		place(r, &p->resources[i].back_at);
+		place(r, &p->resources[i].capacity_at);
 		tls(r, &p->resources[i].tls);
 		string(r, &p->resources[i].parda.array);
 		rules(r, &p->resources[i].tbf);

@@ -269,5 +269,6 @@ void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir
 	} else {
 		t->slo_percentile = percentile;
 		t->slo_latency = latency;
+		t->slo_at = policy_place(r, n);
 	}
 }

@@ -92,7 +92,7 @@ static bool is_none(const char *value)
 	return strcmp(value, "none") == 0;
 }
 
-/* Limits that were set stand where their tenant stands, for messages about both. */
+/* What was set stands where its tenant or resource stands, for messages about both. */
 static void place(struct weir_limit *limits, unsigned n, struct weir_place at)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -171,6 +171,7 @@ static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what wh
 		t->slo_latency = 0;
 		if (!none)
 			policy_limit_read_slo(r, n, t);
+		t->slo_at = t->at;
 	}
 }
 
@@ -184,6 +185,7 @@ static void read_resource(
 	to->capacity[0].per_second = to->capacity[1].per_second = 0;
 	to->capacity_auto = true;
 	policy_resource_read_capacity(r, yamldoc_get(doc, "capacity"), to);
+	to->capacity_at = to->at;
 }
 
 static void read_value(

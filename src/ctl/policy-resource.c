@@ -66,6 +66,7 @@ void policy_resource_read_capacity(
 		policy_refuse(r, n, "must be a rate, a list of rates, or auto");
 		return;
 	}
+	to->capacity_at = policy_place(r, n);
 	policy_limit_read(r, n, "capacity", limits, &many);
 	for (unsigned i = 0; i < many; i++) {
 		to->capacity[limits[i].unit].per_second = limits[i].rate;
@@ -145,6 +146,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	weir_policy_resource_default(name, to);
 	to->at = policy_place(r, n);
 	to->back = policy_get_string(r, n, "back");
+	to->back_at = policy_place(r, yamldoc_get(n, "back"));
 	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
 	to->cost = (enum weir_unit)cost;
 	policy_resource_read_depth(r, n, to);

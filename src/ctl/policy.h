@@ -67,11 +67,11 @@ struct weir_tenant {
 	double slo_percentile; /* 0: none; "p99.9 < 10ms" → 99.9. Leaves only */
 	weir_time slo_latency;
 	struct weir_match *match;
-	unsigned n_match;     /* leaves only */
-	const char **servers; /* of the cluster, where it is served; leaves only */
-	unsigned n_servers;   /* 0: at all of them */
-	bool is_default;      /* takes what nobody matches */
-	struct weir_place at;
+	unsigned n_match;             /* leaves only */
+	const char **servers;         /* of the cluster, where it is served; leaves only */
+	unsigned n_servers;           /* 0: at all of them */
+	bool is_default;              /* takes what nobody matches */
+	struct weir_place at, slo_at; /* slo_at: of the slo, if there is one */
 };
 
 struct weir_policy_tls {        /* files; NULL: not stated */
@@ -165,8 +165,8 @@ struct weir_resource {
 	uint32_t run;
 	uint64_t run_distance, credit;
 	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
-	double flush_cost, trim_cost; /* in requests, whole, ≥ 1 */
-	struct weir_place at;
+	double flush_cost, trim_cost;               /* in requests, whole, ≥ 1 */
+	struct weir_place at, back_at, capacity_at; /* of the two: of their values, if stated */
 	/* How the gateway reaches its back end; 0: the back end's own default. */
 	unsigned connections;       /* to an upstream */
 	weir_time timeout;          /* an upstream that is away for longer is an error */

@@ -102,7 +102,7 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 		struct weir_err why;
 
 		if (r->back && back_check(r->back, &why) < 0)
-			return weir_err_at(err, -EINVAL, r->at, "%s", why.text);
+			return weir_err_at(err, -EINVAL, r->back_at, "%s", why.text);
 	}
 	return check_peers(&p->peers, err);
 }

@@ -54,6 +54,9 @@ static void test_every_key(void)
 	CHECK_STR(b->tenants[0].match[0].path, "/a/[!b]*");
 	CHECK_STR(b->tenants[0].match[1].client, "fd00::/8");
 	CHECK_STR(b->tenants[0].max[0].at.file, "every-key.yaml");
+	CHECK_STR(b->resources[3].back_at.file, "every-key.yaml");
+	CHECK_STR(b->resources[0].capacity_at.file, "every-key.yaml");
+	CHECK_STR(b->tenants[0].slo_at.file, "every-key.yaml");
 	CHECK_STR(b->tenants[2].path, "u/v");
 	CHECK_INT(policy_override_check(b, NULL, &err), 0);
 	weir_policy_free(b);

@@ -44,10 +44,10 @@ refused 2:42 "is meant"
 printf 'tenants: [{name: a}]\npeers: ["file:/shared/peers", "udp:10.0.0.3:7000"]\n' >names.yaml
 refused 2:9 "cannot stand beside others"
 printf 'tenants: [{name: a}]\nresources: [{name: d, back: "memroy:1G"}]\n' >names.yaml
-refused 2:13 "memroy"
+refused 2:29 "memroy"
 for port in 99999 x; do
 	printf 'tenants: [{name: a}]\nresources: [{name: d, back: "nbd://h:%s/x"}]\n' $port >names.yaml
-	refused 2:13 "a port is a number"
+	refused 2:29 "a port is a number"
 done
 printf 'tenants: [{name: a}]\nlisten: tcp:host:99999\n' >names.yaml
 refused 2:9 "a port is a number"
