@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prog/completion.h"
+#include "prog/trace-verb.h"
 #include <string.h>
 
 /* The words that bash offers for the argument of an option or for an operand: file names where the
@@ -20,21 +21,68 @@ static void option_words(FILE *to, const struct opt *options)
 		fprintf(to, "--%s ", o->name);
 }
 
-/* Options that take a value, as a case pattern: file-like ones, or the others. */
+/* The words that are the value of an option: a format that can be read or, of --to, written. NULL: none are
+ * known. */
+static const char *value_words(const struct opt *o, char *buf, size_t len)
+{
+	if (!o->argument || strcmp(o->argument, "FORMAT") != 0)
+		return NULL;
+	return trace_formats(strcmp(o->name, "to") == 0, " ", buf, len);
+}
+
+static void value_pattern(FILE *to, const struct verb *v, const struct opt *o, bool more)
+{
+	fprintf(to, "%s%s:--%s", more ? "|" : "\t", v->name, o->name);
+	if (o->letter)
+		fprintf(to, "|%s:-%c", v->name, o->letter);
+}
+
+/* Options that take a value which is not a word of a list, as a case pattern: file-like ones, or the others. */
 static void value_case(FILE *to, const struct verb *v, bool file, const char *action)
 {
+	char words[TRACE_FORMATS_ROOM];
 	bool any = false;
 
 	for (const struct opt *o = v->options; o && o->name; o++) {
-		if (!o->argument || is_file(o->argument) != file)
+		if (!o->argument || is_file(o->argument) != file ||
+			value_words(o, words, sizeof(words)))
 			continue;
-		fprintf(to, "%s%s:--%s", any ? "|" : "\t", v->name, o->name);
-		if (o->letter)
-			fprintf(to, "|%s:-%c", v->name, o->letter);
+		value_pattern(to, v, o, any);
 		any = true;
 	}
 	if (any)
 		fprintf(to, ") %s ;;\n", action);
+}
+
+static void value_cases(FILE *to, const struct verb *v)
+{
+	char words[TRACE_FORMATS_ROOM];
+
+	value_case(to, v, true, "COMPREPLY=($(compgen -f -- \"$cur\")); return");
+	value_case(to, v, false, "return");
+	for (const struct opt *o = v->options; o && o->name; o++) {
+		if (!value_words(o, words, sizeof(words)))
+			continue;
+		value_pattern(to, v, o, false);
+		fprintf(to, ") COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", words);
+	}
+}
+
+/* The subverbs; and behind `experiment run` the experiments, which are asked for when they are wanted. */
+static void operand_words(FILE *to, const struct verb *v)
+{
+	if (!v->subverbs)
+		return;
+	fprintf(to, "\t\t*)\n\t\t\t[ \"$COMP_CWORD\" -eq 2 ] && words=\"");
+	for (const char *const *s = v->subverbs; *s; s++)
+		fprintf(to, "%s%s", s == v->subverbs ? "" : " ", *s);
+	fprintf(to, "\"\n");
+	if (strcmp(v->name, "experiment") == 0)
+		fprintf(to,
+			"\t\t\t[ \"$COMP_CWORD\" -gt 2 ] && [ \"${COMP_WORDS[2]}\" = run ] &&\n"
+			"\t\t\t\twords=\"all $(\"${COMP_WORDS[0]}\" experiment list 2>/dev/null |\n"
+			"\t\t\t\t\ttail -n +2 | cut -d ' ' -f 1)\"\n");
+	fprintf(to, "\t\t\t;;\n");
 }
 
 void completion_bash(FILE *to, const struct verb *const *verbs, const struct opt *own)
@@ -53,21 +101,14 @@ void completion_bash(FILE *to, const struct verb *const *verbs, const struct opt
 		    "\tcase $verb:$prev in\n"
 		    "\t--completion:--completion) COMPREPLY=($(compgen -W bash -- \"$cur\")); "
 		    "return ;;\n");
-	for (const struct verb *const *v = verbs; *v; v++) {
-		value_case(to, *v, true, "COMPREPLY=($(compgen -f -- \"$cur\")); return");
-		value_case(to, *v, false, "return");
-	}
+	for (const struct verb *const *v = verbs; *v; v++)
+		value_cases(to, *v);
 	fprintf(to, "\tesac\n\tcase $verb in\n");
 	for (const struct verb *const *v = verbs; *v; v++) {
 		fprintf(to, "\t%s)\n\t\tcase $cur in\n\t\t-*) words=\"", (*v)->name);
 		option_words(to, (*v)->options);
 		fprintf(to, "--help\" ;;\n");
-		if ((*v)->subverbs) {
-			fprintf(to, "\t\t*) [ \"$COMP_CWORD\" -eq 2 ] && words=\"");
-			for (const char *const *s = (*v)->subverbs; *s; s++)
-				fprintf(to, "%s%s", s == (*v)->subverbs ? "" : " ", *s);
-			fprintf(to, "\" ;;\n");
-		}
+		operand_words(to, *v);
 		fprintf(to, "\t\tesac ;;\n");
 	}
 	fprintf(to, "\tesac\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replay: `weir replay`, a recorded trace sent to an NBD server at its own times. */
 #include "base/units.h"
-#include "model/trace.h"
 #include "prog/files.h"
 #include "prog/load-report.h"
+#include "prog/trace-verb.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +64,7 @@ static int read_job(const char *const *values, struct load_job *ret)
 
 static int read_format(const char *text, enum trace_format *ret)
 {
+	char formats[TRACE_FORMATS_ROOM];
 	const char *near;
 
 	if (!text)
@@ -78,7 +79,8 @@ static int read_format(const char *text, enum trace_format *ret)
 	if (near)
 		return opts_fail(
 			&verb_replay, "--format: no '%s' (did you mean '%s'?)", text, near);
-	return opts_fail(&verb_replay, "--format: no '%s'", text);
+	return opts_fail(&verb_replay, "--format: no '%s'; there are %s", text,
+		trace_formats(false, ", ", formats, sizeof(formats)));
 }
 
 /* The part of it that is wanted. */

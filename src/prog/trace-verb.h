@@ -18,6 +18,11 @@ struct trace_request {
 
 extern const struct verb verb_trace;
 
+/* The names of the formats that can be read ("auto" first), or of those that can be written, with `between`
+ * between them; cut at `len`. Returns buf. */
+#define TRACE_FORMATS_ROOM 128 /* is enough for all of them */
+char *trace_formats(bool written, const char *between, char *buf, size_t len);
+
 /* A trace from a file or, for "-", from standard input; with progress. What cannot be a trace for its
  * size or kind is refused before it is read. */
 int trace_load(

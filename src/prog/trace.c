@@ -89,28 +89,40 @@ int trace_load(
 
 /* ---- the command line */
 
+char *trace_formats(bool written, const char *between, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (int f = TRACE_AUTO; f < TRACE_FORMATS && n < len; f++)
+		if (!written || trace_can_write((enum trace_format)f))
+			n += (size_t)snprintf(
+				buf + n, len - n, "%s%s", n ? between : "", trace_format_names[f]);
+	return buf;
+}
+
 /* 0, or the exit status with the fault printed. */
 static int parse_format(int option, const char *word, enum trace_format *ret)
 {
+	char formats[TRACE_FORMATS_ROOM];
+
 	if (!word)
 		return 0;
+	trace_formats(option == TO, ", ", formats, sizeof(formats));
 	for (int f = option == TO ? TRACE_WEIR : TRACE_AUTO; f < TRACE_FORMATS; f++) {
 		if (strcmp(word, trace_format_names[f]) != 0)
 			continue;
 		*ret = (enum trace_format)f;
 		if (option == TO && !trace_can_write(*ret))
 			return opts_fail(&verb_trace,
-				"--to %s: %s can only be read; weir, compactor, mqsim, msr and fio "
-				"can be written",
-				word, word);
+				"--to %s: %s can only be read; what can be written is %s", word,
+				word, formats);
 		return 0;
 	}
 	const char *near = weir_err_near(word, trace_format_names);
-	return opts_fail(&verb_trace,
-		"--%s: no format '%s'%s%s%s; there are %sweir, compactor, mqsim, msr, fio%s",
+	return opts_fail(&verb_trace, "--%s: no format '%s'%s%s%s; there are %s",
 		options[option].name, word, near ? " (did you mean '" : "", near ? near : "",
-		near ? "'?)" : "", option == TO ? "" : "auto, ",
-		option == TO ? "" : " and blkparse");
+		near ? "'?)" : "", formats);
 }
 
 static int parse_time(int option, const char *word, weir_time *ret)

@@ -45,3 +45,33 @@ if grep -qx policy verbs; then
 	offer policy ch
 	grep -qx check offered || fail "policy check is not offered"
 fi
+
+# ---- the formats of traces: all are read, some written
+offer trace convert --format ''
+grep -qx auto offered || fail "trace --format auto is not offered"
+formats=$(grep -vx auto offered)
+[ "$(echo "$formats" | wc -l)" -ge 6 ] || fail "few formats are offered: $formats"
+offer trace convert --to ''
+cp offered written
+: >none
+for format in auto $formats; do
+	case $(weir trace convert --to "$format" none - 2>&1) in
+	*"can only be read"*|*"no format"*) grep -qx "$format" written && fail "--to $format is offered" ;;
+	*) grep -qx "$format" written || fail "--to $format is not offered" ;;
+	esac
+done
+offer replay -f mq
+[ "$(cat offered)" = mqsim ] || fail "replay -f mqsim is not offered"
+
+# ---- experiments, as the program lists them
+mkdir -p experiments/one experiments/two
+for id in one two; do
+	printf 'id: %s\ntitle: t\nsource: ours\nruns: [{name: r, scenario: s}]\n' "$id" >experiments/$id/experiment.yaml
+	printf 'claims: [{what: w, value: 1, band: [1, 1]}]\n' >>experiments/$id/experiment.yaml
+done
+offer experiment run ''
+[ "$(sort offered | tr '\n' ' ')" = "all one two " ] || fail "experiments are not offered: $(cat offered)"
+offer experiment run one tw
+[ "$(cat offered)" = two ] || fail "a second experiment is not offered: $(cat offered)"
+offer experiment r
+[ "$(cat offered)" = run ] || fail "experiment run is not offered"
