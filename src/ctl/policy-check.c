@@ -18,21 +18,30 @@
 #define SLACK (1 + 1e-9)
 #define TEXT  64 /* of a rate and its class */
 
-static const char *rate_text(char *buf, enum weir_unit unit, uint8_t ops, double rate)
-{
-	char shown[32];
+struct shown { /* two rates that a message compares, each with its class */
+	char a[TEXT], b[TEXT];
+};
 
-	weir_units_show_rate((struct weir_rate){rate, unit}, shown, sizeof(shown));
-	snprintf(buf, TEXT, "%s%s", shown,
-		ops == WEIR_OPS_READS    ? " of reads"
-		: ops == WEIR_OPS_WRITES ? " of writes"
-					 : "");
-	return buf;
+static const char *of_class(uint8_t ops)
+{
+	return ops == WEIR_OPS_READS ? " of reads" : ops == WEIR_OPS_WRITES ? " of writes" : "";
 }
 
-static const char *limit_text(char *buf, const struct weir_limit *l)
+static struct shown show_two(enum weir_unit unit, uint8_t ops_a, double a, uint8_t ops_b, double b)
 {
-	return rate_text(buf, l->unit, l->ops, l->rate);
+	char rate_a[POLICY_RATE_TEXT], rate_b[POLICY_RATE_TEXT];
+	struct shown s;
+
+	policy_limit_show_two(unit, a, b, rate_a, rate_b);
+	snprintf(s.a, sizeof(s.a), "%s%s", rate_a, of_class(ops_a));
+	snprintf(s.b, sizeof(s.b), "%s%s", rate_b, of_class(ops_b));
+	return s;
+}
+
+/* A limit, and another rate of its class. */
+static struct shown show_limit(const struct weir_limit *l, double other)
+{
+	return show_two(l->unit, l->ops, l->rate, l->ops, other);
 }
 
 static const struct weir_limit *find_limit(
@@ -127,19 +136,21 @@ static void check_min(struct policy_reading *r, const struct weir_tenant *t,
 {
 	unsigned slot = weir_limit_slot(min->unit, min->ops);
 	double below = children_min(r->policy, t, slot, needs);
-	char a[TEXT], b[TEXT];
+	struct shown s;
 
 	if (t->first_child < 0)
 		return;
+	s = show_limit(min, below);
 	if (below > min->rate * SLACK)
 		policy_refuse_at(r, min->at,
 			"the mins of the children of '%s' add up to %s, over its own min of %s",
-			t->path, rate_text(a, min->unit, min->ops, below), limit_text(b, min));
+			t->path, s.b, s.a);
 	below = children_max(r->policy, t, slot, needs);
+	s = show_limit(min, below);
 	if (min->rate > below * SLACK)
 		policy_warn_at(r, min->at,
 			"'%s' can never use its min of %s: its children's max is %s together",
-			t->path, limit_text(a, min), rate_text(b, min->unit, min->ops, below));
+			t->path, s.a, s.b);
 }
 
 static void check_max(struct policy_reading *r, const struct weir_tenant *t,
@@ -147,19 +158,21 @@ static void check_max(struct policy_reading *r, const struct weir_tenant *t,
 {
 	double g = need->min[weir_limit_slot(max->unit, max->ops)];
 	const struct weir_limit *min = find_limit(t->min, t->n_min, max->unit, max->ops);
-	char a[TEXT], b[TEXT];
+	bool own = min && min->rate > max->rate;
+	struct shown s;
 
 	if (g <= max->rate * SLACK)
 		return;
-	if (min && min->rate > max->rate)
-		policy_refuse_at(r, max->at, "the max of '%s', %s, is below its min, %s", t->path,
-			limit_text(a, max), limit_text(b, min));
+	s = show_limit(max, own ? min->rate : g);
+	if (own)
+		policy_refuse_at(
+			r, max->at, "the max of '%s', %s, is below its min, %s", t->path, s.a, s.b);
 	else
 		policy_refuse_at(r, max->at, "the max of '%s', %s, is below the mins %s, %s",
-			t->path, limit_text(a, max),
+			t->path, s.a,
 			t->first_child >= 0 ? "of its children together"
 					    : "of its reads and writes together",
-			rate_text(b, max->unit, max->ops, g));
+			s.b);
 }
 
 /* A max for reads and one for writes make one for all. */
@@ -172,18 +185,18 @@ static void check_max_sum(
 		const struct weir_limit *writes =
 			find_limit(t->max, t->n_max, unit, WEIR_OPS_WRITES);
 		double g = need->min[weir_limit_slot(unit, WEIR_OPS_ALL)];
-		char a[TEXT], b[TEXT];
+		struct shown s;
 
 		/* Where one of them is below its own min, that was said. */
 		if (!reads || !writes || g <= (reads->rate + writes->rate) * SLACK ||
 			need->min[weir_limit_slot(unit, WEIR_OPS_READS)] > reads->rate ||
 			need->min[weir_limit_slot(unit, WEIR_OPS_WRITES)] > writes->rate)
 			continue;
+		s = show_two(unit, WEIR_OPS_ALL, reads->rate + writes->rate, WEIR_OPS_ALL, g);
 		policy_refuse_at(r, reads->at,
 			"the maxes of reads and writes of '%s', %s together, are below the min of "
 			"%s",
-			t->path, rate_text(a, unit, WEIR_OPS_ALL, reads->rate + writes->rate),
-			rate_text(b, unit, WEIR_OPS_ALL, g));
+			t->path, s.a, s.b);
 	}
 }
 
@@ -197,24 +210,24 @@ static void warn_unreachable(
 	struct policy_reading *r, const struct weir_tenant *t, const struct weir_limit *max)
 {
 	const struct weir_policy *p = r->policy;
-	char a[TEXT], b[TEXT];
 
 	for (int i = t->parent; i >= 0; i = p->tenants[i].parent) {
 		const struct weir_tenant *above = &p->tenants[i];
 
 		for (unsigned k = 0; k < above->n_max; k++) {
 			const struct weir_limit *its = &above->max[k];
+			bool even_max = max->rate > peak(its);
+			struct shown s;
 
 			if (its->unit != max->unit ||
 				(its->ops != max->ops && its->ops != WEIR_OPS_ALL) ||
 				peak(max) <= peak(its) * SLACK)
 				continue;
+			s = show_two(max->unit, max->ops, even_max ? max->rate : peak(max),
+				its->ops, peak(its));
 			policy_warn_at(r, max->at,
 				"'%s' can never reach its %s of %s: '%s' above it lets %s through",
-				t->path, max->rate > peak(its) ? "max" : "burst",
-				rate_text(a, max->unit, max->ops,
-					max->rate > peak(its) ? max->rate : peak(max)),
-				above->path, rate_text(b, its->unit, its->ops, peak(its)));
+				t->path, even_max ? "max" : "burst", s.a, above->path, s.b);
 			return;
 		}
 	}
@@ -295,7 +308,7 @@ static void check_unit_capacity(struct policy_reading *r, const struct weir_boun
 	const struct weir_policy *p = r->policy;
 	double capacity = 0, sum;
 	bool stated = true, said = false;
-	char a[TEXT], b[TEXT];
+	struct shown s;
 
 	for (size_t k = 0; k < p->n_resources; k++) {
 		const struct weir_resource *res = &p->resources[k];
@@ -305,27 +318,27 @@ static void check_unit_capacity(struct policy_reading *r, const struct weir_boun
 		capacity += c;
 		sum = all_confined(p, needs, reach, (int)k, unit);
 		if (c > 0 && sum > c * SLACK) {
+			s = show_two(unit, WEIR_OPS_ALL, sum, WEIR_OPS_ALL, c);
 			policy_refuse_at(r, res->capacity_at,
-				"the mins add up to %s, over the capacity of '%s', %s",
-				rate_text(a, unit, WEIR_OPS_ALL, sum), res->name,
-				rate_text(b, unit, WEIR_OPS_ALL, c));
+				"the mins add up to %s, over the capacity of '%s', %s", s.a,
+				res->name, s.b);
 			said = true;
 		}
 	}
 	sum = all_confined(p, needs, reach, -1, unit);
+	s = show_two(unit, WEIR_OPS_ALL, sum, WEIR_OPS_ALL, capacity);
 	if (!said && p->n_resources && stated && sum > capacity * SLACK)
 		policy_refuse_at(r, p->resources[0].capacity_at,
-			"the mins add up to %s, over the capacity of all resources, %s",
-			rate_text(a, unit, WEIR_OPS_ALL, sum),
-			rate_text(b, unit, WEIR_OPS_ALL, capacity));
+			"the mins add up to %s, over the capacity of all resources, %s", s.a, s.b);
 	for (size_t i = 0; stated && p->n_resources && i < p->n_tenants; i++) {
 		const struct weir_tenant *t = &p->tenants[i];
 		const struct weir_limit *max = find_limit(t->max, t->n_max, unit, WEIR_OPS_ALL);
 
-		if (max && max->rate > capacity * SLACK)
-			policy_warn_at(r, max->at,
-				"'%s' can never reach its max of %s: the capacity is %s", t->path,
-				limit_text(a, max), rate_text(b, unit, WEIR_OPS_ALL, capacity));
+		if (!max || max->rate <= capacity * SLACK)
+			continue;
+		s = show_limit(max, capacity);
+		policy_warn_at(r, max->at, "'%s' can never reach its max of %s: the capacity is %s",
+			t->path, s.a, s.b);
 	}
 }
 
