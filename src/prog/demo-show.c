@@ -2,6 +2,7 @@
 /* demo-show: what `weir demo` measured, as a table, a chart and a picture. */
 #include "prog/chart.h"
 #include "prog/demo.h"
+#include "prog/files.h"
 #include "prog/out.h"
 #include "prog/view.h"
 #include "sim/plot.h"
@@ -206,7 +207,7 @@ static int picture(const struct demo *d, const char *dir, struct weir_err *err)
 	for (size_t i = 0; i < DEMO_TENANTS; i++)
 		lines[i] = (struct plot_line){
 			.label = demo_tenants[i], .points = d->tenant[i].p99, .n = d->tenant[i].n};
-	int r = plot_write(&p, dir, "latency", err);
+	int r = plot_write(&p, dir, "latency", files_write, err);
 
 	if (r == 0)
 		r = out_draw(&verb_demo, dir, "latency", &no_gnuplot, err);

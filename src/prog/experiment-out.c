@@ -46,7 +46,7 @@ static int draw(struct experiment_out *o, const struct experiment *e,
 	int code;
 
 	snprintf(dir, sizeof(dir), "%s/pictures", o->dir);
-	code = experiment_plot(e, r, plot, dir, err);
+	code = experiment_plot(e, r, plot, dir, files_write, err);
 	if (code < 0)
 		return code;
 	return out_draw(&verb_experiment, dir, experiment_stem(e, plot, stem, sizeof(stem)),

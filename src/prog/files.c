@@ -124,14 +124,37 @@ int files_close(FILE *f, const char *path, int r, struct weir_err *err)
 	return r == 0 && bad ? weir_err_set(err, -EIO, "%s: cannot write", path) : r;
 }
 
-int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
+static int write_part(const char *path, const char *text, size_t len)
 {
 	FILE *f = fopen(path, "we");
+	int r = 0;
 
 	if (!f)
-		return refused(path, err);
-	fwrite(text, 1, len, f);
-	return files_close(f, path, 0, err);
+		return -errno;
+	if (fwrite(text, 1, len, f) != len)
+		r = -errno;
+	if (fclose(f) != 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	char *part;
+	int r;
+
+	/* in the same folder; not under a longer name of its own, which might be too long */
+	if (asprintf(&part, "%.*s.weir-%ld.part", slash ? (int)(slash + 1 - path) : 0, path,
+		    (long)getpid()) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	r = write_part(part, text, len);
+	if (r == 0 && rename(part, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(part);
+	free(part);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 int files_write_key(const char *path, struct weir_err *err)

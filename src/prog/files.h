@@ -26,10 +26,11 @@ int files_read_beside(void *arg, const char *from, const char *name, char **ret_
  * refused before it is read. */
 int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
-/* Replaces or makes the file. */
+/* Replaces or makes the file, as a whole: it is written beside and renamed, so that where that fails (the disk
+ * is full) what was there is still there, and else nothing. Not from two threads at a time. */
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
 
-/* The same for who writes it piece by piece: files_create, then fprintf and the like, then files_close, which
+/* For who writes it in place and piece by piece: files_create, then fprintf and the like, then files_close, which
  * passes on `r`, what else went wrong (0: nothing), or finds that something was not written. */
 int files_create(const char *path, FILE **ret_file, struct weir_err *err);
 int files_close(FILE *f, const char *path, int r, struct weir_err *err);

@@ -209,7 +209,7 @@ static int draw(const struct picture *c, const char *dir, const char *scenario,
 		snprintf(title, sizeof(title), "%s: %s, the first %zu of %zu", scenario, c->title,
 			p.n_lines, all);
 	snprintf(stem, sizeof(stem), "%s-%s", c->kind, c->what);
-	r = plot_write(&p, dir, stem, err);
+	r = plot_write(&p, dir, stem, files_write, err);
 	return r ? r : out_draw(&verb_sim, dir, stem, no_gnuplot, err);
 }
 

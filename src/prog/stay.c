@@ -67,15 +67,8 @@ void stay_log(int level, const struct weir_policy *p, bool json)
 
 int stay_pidfile(const char *path, struct weir_err *err)
 {
-	char text[32], *part = NULL;
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid()), rc;
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 
-	/* Renamed, so that whoever sees it finds the number in it. */
-	if (asprintf(&part, "%s.part", path) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = files_write(part, text, (size_t)n, err);
-	if (rc == 0 && rename(part, path) < 0)
-		rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	free(part);
-	return rc;
+	return files_write(path, text, (size_t)n, err);
 }

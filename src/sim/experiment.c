@@ -371,7 +371,7 @@ static int line_points(const struct experiment_line *l, const struct expr_scope 
 }
 
 int experiment_plot(const struct experiment *e, const struct experiment_result *r, size_t plot,
-	const char *dir, struct weir_err *err)
+	const char *dir, plot_put *put, struct weir_err *err)
 {
 	const struct experiment_plot *p = &e->plots[plot];
 	struct plot_line *lines = calloc(p->n_lines, sizeof(*lines));
@@ -393,7 +393,7 @@ int experiment_plot(const struct experiment *e, const struct experiment_result *
 		code = line_points(&p->lines[i], &r->scope, &lines[i], &own[i], &why);
 	if (code == 0)
 		code = plot_write(
-			&picture, dir, experiment_stem(e, plot, stem, sizeof(stem)), &why);
+			&picture, dir, experiment_stem(e, plot, stem, sizeof(stem)), put, &why);
 	for (size_t i = 0; own && i < p->n_lines; i++)
 		free(own[i]);
 	free(own);

@@ -161,9 +161,9 @@ int experiment_text(const struct experiment *e, const struct experiment_result *
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
 	const char *pictures, char **ret);
 
-/* Writes the plot's data and script to dir/ID-NAME.* (plot_write). 0, or a negative errno. */
+/* Has `put` write the plot's data and script to dir/ID-NAME.* (plot_write). 0, or a negative errno. */
 int experiment_plot(const struct experiment *e, const struct experiment_result *r, size_t plot,
-	const char *dir, struct weir_err *err);
+	const char *dir, plot_put *put, struct weir_err *err);
 /* "ID-NAME"; buf of 256 suffices for what experiment_parse lets through. */
 char *experiment_stem(const struct experiment *e, size_t plot, char *buf, size_t len);
 

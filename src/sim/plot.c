@@ -232,24 +232,18 @@ int plot_script(const struct plot *p, const char *stem, char **ret)
 
 /* ---- files and gnuplot */
 
-static int put_file(
-	const char *dir, const char *stem, const char *end, const char *text, struct weir_err *err)
+static int put_file(const char *dir, const char *stem, const char *end, const char *text,
+	plot_put *put, struct weir_err *err)
 {
 	char path[PATH_MAX];
-	FILE *f;
-	int bad;
 
 	if (snprintf(path, sizeof(path), "%s/%s.%s", dir, stem, end) >= (int)sizeof(path))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	f = fopen(path, "we");
-	if (!f)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-	bad = fputs(text, f) < 0;
-	bad |= fclose(f) != 0;
-	return bad ? weir_err_set(err, -EIO, "%s: cannot write", path) : 0;
+	return put(path, text, strlen(text), err);
 }
 
-int plot_write(const struct plot *p, const char *dir, const char *stem, struct weir_err *err)
+int plot_write(const struct plot *p, const char *dir, const char *stem, plot_put *put,
+	struct weir_err *err)
 {
 	char *csv = NULL, *script = NULL;
 	int r = plot_csv(p, &csv);
@@ -259,9 +253,9 @@ int plot_write(const struct plot *p, const char *dir, const char *stem, struct w
 	if (r < 0)
 		weir_err_set(err, r, "out of memory");
 	if (r == 0)
-		r = put_file(dir, stem, "csv", csv, err);
+		r = put_file(dir, stem, "csv", csv, put, err);
 	if (r == 0)
-		r = put_file(dir, stem, "gp", script, err);
+		r = put_file(dir, stem, "gp", script, put, err);
 	free(csv);
 	free(script);
 	return r;

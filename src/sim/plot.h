@@ -37,8 +37,12 @@ struct plot {
 	const char *mark_label;
 };
 
-/* The folder is there already. 0, or a negative errno with a message that names the file. */
-int plot_write(const struct plot *p, const char *dir, const char *stem, struct weir_err *err);
+/* How a file is written, whole: 0, or a negative errno with a message that names it. */
+typedef int plot_put(const char *path, const char *text, size_t len, struct weir_err *err);
+
+/* The folder is there already. 0, or what `put` says. */
+int plot_write(const struct plot *p, const char *dir, const char *stem, plot_put *put,
+	struct weir_err *err);
 
 /* 0; -ENOENT: gnuplot is not installed; -EIO: it failed. */
 int plot_draw(const char *dir, const char *stem, struct weir_err *err);

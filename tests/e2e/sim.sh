@@ -42,6 +42,20 @@ has stderr "file: Not a directory"
 run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
 has stderr "the folder needs a name"
 
+# ---- a file that cannot be written whole is not there, or still what it was
+limited() # COMMAND...: no file may be larger than half a KiB
+(
+	trap '' XFSZ
+	ulimit -f 1
+	exec "$@"
+)
+run 1 limited weir sim -q -o full -d 20s "$examples/noisy.yaml"
+has stderr "weir: sim: full/summary.csv: File too large"
+[ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
+run 1 limited weir sim -q -o three --seed 9 -d 20s "$examples/noisy.yaml"
+cmp -s one/two/summary.csv three/summary.csv || fail "summary.csv was spoilt"
+[ -z "$(find three -name '.*.part')" ] || fail "left behind: $(ls -A three)"
+
 # ---- the tables fit a terminal
 run 0 weir sim "$examples/noisy.yaml"
 [ "$(wc -L <stdout)" -le 90 ] || fail "$(wc -L <stdout) columns"
