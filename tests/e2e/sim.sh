@@ -43,7 +43,7 @@ run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
 has stderr "the folder needs a name"
 
 # ---- a file that cannot be written whole is not there, or still what it was
-limited() # COMMAND...: no file may be larger than half a KiB
+limited() # COMMAND...: no file may be larger than a KiB
 (
 	trap '' XFSZ
 	ulimit -f 1
