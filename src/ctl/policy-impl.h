@@ -129,7 +129,6 @@ int policy_match_key_order(const struct policy_match_key *a, const struct policy
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Whether there can be a request that matches both. */
 bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b);
-bool policy_match_glob(const char *pattern, const char *text);
 
 /* policy-install.c: a tenant's buckets: for each slot of max two hold buckets, for each of min one of
  * R-tokens; behind them, in a part, a controller's. How many; ret has room for POLICY_BUCKETS. */

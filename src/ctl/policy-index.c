@@ -7,6 +7,7 @@
  *         O(log n + patterns) and not of O(n).
  */
 #include "ctl/policy-index.h"
+#include "ctl/policy-pattern.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,7 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 		return found > after ? found : -ENOENT;
 	}
 	for (size_t i = (size_t)after + 1; i < p->n_exports; i++) /* -1 and 1 are 0 */
-		if (!pattern || policy_match_glob(pattern, p->exports[i].name))
+		if (!pattern || policy_pattern_fits(pattern, p->exports[i].name))
 			return (int)i;
 	return -ENOENT;
 }

@@ -1,43 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy-match: globs, blocks, which match wins, and overlap against brute force. */
+/* policy-match: blocks, which match wins, and overlap against brute force. */
 #include "base/rng.h"
 #include "ctl/policy-impl.h"
+#include "ctl/policy-pattern.h"
 #include "test.h"
 #include <errno.h>
 
 #define M(...) ((struct weir_match){__VA_ARGS__})
-
-static void glob(const char *pattern, const char *text, bool want)
-{
-	if (policy_match_glob(pattern, text) != want)
-		FAIL("\"%s\" %s \"%s\"", pattern, want ? "does not fit" : "fits", text);
-}
-
-static void test_globs(void)
-{
-	glob("", "", true);
-	glob("", "a", false);
-	glob("*", "", true);
-	glob("*", "a/b", true);
-	glob("db-*", "db-1", true);
-	glob("db-*", "db-", true);
-	glob("db-*", "db", false);
-	glob("a?c", "abc", true);
-	glob("a?c", "ac", false);
-	glob("*a*b*c", "xxaxxbxxbxc", true);
-	glob("*a*b*c", "xxaxxcxxb", false);
-	glob("a**b", "ab", true);
-	glob("[a-c]x", "bx", true);
-	glob("[a-c]x", "dx", false);
-	glob("[!a-c]x", "dx", true);
-	glob("[!a-c]x", "ax", false);
-	glob("[]x]", "]", true);
-	glob("[a-]", "-", true);
-	glob("\\*", "*", true);
-	glob("\\*", "a", false);
-	glob("aXb", "axb", false);
-	glob("a\xff*", "a\xff\xfe", true);
-}
 
 static bool overlap(const char *a, const char *b)
 {
@@ -89,8 +58,8 @@ static void test_overlap_against_brute_force(void)
 
 				for (unsigned i = 0; i < len; i++)
 					text[i] = bits >> i & 1 ? 'a' : 'b';
-				found = policy_match_glob(p[0], text) &&
-					policy_match_glob(p[1], text);
+				found = policy_pattern_fits(p[0], text) &&
+					policy_pattern_fits(p[1], text);
 			}
 		if (overlap(p[0], p[1]) != found)
 			FAIL("\"%s\" and \"%s\" %s", p[0], p[1],
@@ -238,7 +207,6 @@ static void test_who_wins(void)
 
 int main(void)
 {
-	RUN(test_globs);
 	RUN(test_overlap_against_brute_force);
 	RUN(test_specificity);
 	RUN(test_keys_of_blocks);
