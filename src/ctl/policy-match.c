@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { FIELDS = 5 };
+enum { EXPORT, CLIENT, UID, TLS, PATH, FIELDS };
 static const char *const field_names[FIELDS] = {"export", "client", "uid", "tls", "path"};
 
 static const char *field_of(const struct weir_match *m, int f)
@@ -74,7 +74,7 @@ void policy_match_key(const struct weir_match *m, struct policy_match_key *ret)
 			continue;
 		rank[0] = 1;
 		ret->rank[0]++;
-		rank_field(p, f == 1, ret, rank);
+		rank_field(p, f == CLIENT, ret, rank);
 	}
 }
 
@@ -127,33 +127,63 @@ static bool field_overlap(const char *a, const char *b, bool client)
 bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b)
 {
 	for (int f = 0; f < FIELDS; f++)
-		if (!field_overlap(field_of(a, f), field_of(b, f), f == 1))
+		if (!field_overlap(field_of(a, f), field_of(b, f), f == CLIENT))
 			return false;
 	return true;
+}
+
+/* As a peer's address is shown; behind a '%' any interface. */
+static bool can_be_address(const char *p)
+{
+	bool wild = strpbrk(p, "*?[\\");
+	struct policy_addresses one;
+	char text[POLICY_PATTERN_MAX + 1] = "";
+
+	if (!strchr(p, '%'))
+		return wild ? policy_pattern_can(p, "0123456789abcdef.:")
+			    : policy_pattern_block(p, &one);
+	memcpy(text, p, strcspn(p, "%"));
+	return wild || (policy_pattern_block(text, &one) && one.v6);
+}
+
+/* As a number is shown: without zeros before it. */
+static bool can_be_number(const char *p)
+{
+	return policy_pattern_can(p, "0123456789") && (p[0] != '0' || !p[1 + strspn(p + 1, "*")]);
+}
+
+static const char *why_bad(int field, const char *pattern)
+{
+	struct policy_addresses block;
+	struct policy_token t;
+	const char *p = pattern;
+
+	if (strlen(p) > POLICY_PATTERN_MAX)
+		return "a pattern has at most 255 characters";
+	if (field == CLIENT && strchr(p, '/'))
+		return policy_pattern_block(p, &block)
+			       ? NULL
+			       : "not a block of addresses, as in 10.0.0.0/24 or fd00::/8";
+	while (p && *p)
+		p = policy_pattern_next(p, &t);
+	if (!p)
+		return "a pattern with a '[' that is not closed, or a '\\' at its end";
+	if (field == CLIENT && !can_be_address(pattern))
+		return "no client can have this address; 10.0.0.7, fd00::7, 10.0.0.0/24 or 10.0.* "
+		       "would do";
+	if (field == UID && !can_be_number(pattern))
+		return "no user can have this number; 1000 or 10?? would do";
+	return NULL;
 }
 
 bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why)
 {
 	for (int f = 0; f < FIELDS; f++) {
-		const char *p = field_of(m, f);
-		struct policy_addresses block;
-		struct policy_token t;
+		const char *p = field_of(m, f), *why = p ? why_bad(f, p) : NULL;
 
-		if (!p)
-			continue;
-		*ret_field = field_names[f];
-		if (strlen(p) > POLICY_PATTERN_MAX) {
-			*ret_why = "a pattern has at most 255 characters";
-			return true;
-		}
-		if (f == 1 && strchr(p, '/') && !policy_pattern_block(p, &block)) {
-			*ret_why = "not a block of addresses, as in 10.0.0.0/24 or fd00::/8";
-			return true;
-		}
-		while (p && *p)
-			p = policy_pattern_next(p, &t);
-		if (!p) {
-			*ret_why = "a pattern with a '[' that is not closed, or a '\\' at its end";
+		if (why) {
+			*ret_field = field_names[f];
+			*ret_why = why;
 			return true;
 		}
 	}
@@ -178,7 +208,7 @@ static bool fits(const struct weir_match *m, const struct weir_who *who)
 		who->export_, who->client, who->uid, who->tls, who->path};
 
 	for (int f = 0; f < FIELDS; f++)
-		if (!field_fits(field_of(m, f), texts[f], f == 1))
+		if (!field_fits(field_of(m, f), texts[f], f == CLIENT))
 			return false;
 	return true;
 }

@@ -112,6 +112,20 @@ static bool share_character(const struct policy_token *a, const struct policy_to
 	return false;
 }
 
+bool policy_pattern_can(const char *pattern, const char *bytes)
+{
+	struct policy_token t, allowed = {0};
+
+	for (; *bytes; bytes++)
+		set_add(&allowed, (unsigned char)*bytes);
+	while (pattern && *pattern) {
+		pattern = policy_pattern_next(pattern, &t);
+		if (pattern && !t.star && !share_character(&t, &allowed))
+			return false;
+	}
+	return pattern;
+}
+
 bool policy_pattern_overlap(const char *a, const char *b)
 {
 	struct policy_token ta[POLICY_PATTERN_MAX], tb[POLICY_PATTERN_MAX];

@@ -19,6 +19,8 @@ struct policy_token {
 /* The token at p, which is not the end; what follows it, or NULL: the pattern is broken. */
 const char *policy_pattern_next(const char *p, struct policy_token *t);
 bool policy_pattern_fits(const char *pattern, const char *text);
+/* Whether a text of only these bytes can fit; false for a broken pattern. */
+bool policy_pattern_can(const char *pattern, const char *bytes);
 /* Whether there can be a text that fits both. Of each at most POLICY_PATTERN_MAX tokens count. */
 bool policy_pattern_overlap(const char *a, const char *b);
 

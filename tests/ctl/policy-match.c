@@ -158,6 +158,12 @@ static void test_bad_patterns(void)
 	static const char *const bad[] = {"10.0.0.0/33", "10.0.0/8", "::/129", "1:2/3", "1:::2/3",
 		"::1::/4", "12345::/3", "10.0.0.0/", "1:2:3:4:5:6:7:8:9/3", ":1::/3", "256.0.0.0/8",
 		"1:2:3:4:5:6:7::8/4"};
+	static const char *const no_address[] = {
+		"10.0.0.300", "10.0.0", "host7", "web-*", "FD00::*", "10.0.0.7%eth0", "x%eth0"};
+	static const char *const address[] = {"10.0.0.7", "FD00::7", "fd00::*", "10.*", "*",
+		"10.0.0.[1-9]", "*.7", "fe80::1%eth0", "fe80::*%eth[01]", "fe80::[!%]*"};
+	static const char *const no_number[] = {"foo", "-1", "root", "1000a", "0100", "00", "0?"};
+	static const char *const number[] = {"0", "1000", "10??", "*", "1[0-5]*", "0*"};
 	const char *field, *why;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -167,6 +173,18 @@ static void test_bad_patterns(void)
 			FAIL("%s is taken for a block", bad[i]);
 		CHECK_STR(field, "client");
 	}
+	for (size_t i = 0; i < sizeof(no_address) / sizeof(*no_address); i++)
+		if (!policy_match_bad(&M(.client = no_address[i]), &field, &why))
+			FAIL("%s is taken for an address", no_address[i]);
+	for (size_t i = 0; i < sizeof(address) / sizeof(*address); i++)
+		if (policy_match_bad(&M(.client = address[i]), &field, &why))
+			FAIL("%s: %s", address[i], why);
+	for (size_t i = 0; i < sizeof(no_number) / sizeof(*no_number); i++)
+		if (!policy_match_bad(&M(.uid = no_number[i]), &field, &why))
+			FAIL("%s is taken for a number", no_number[i]);
+	for (size_t i = 0; i < sizeof(number) / sizeof(*number); i++)
+		if (policy_match_bad(&M(.uid = number[i]), &field, &why))
+			FAIL("%s: %s", number[i], why);
 	CHECK(policy_match_bad(&M(.path = "/a[b"), &field, &why));
 	CHECK(policy_match_bad(&M(.path = "/a\\"), &field, &why));
 	CHECK(!policy_match_bad(&M(.path = "/a/[!b]*", .client = "fd00::/8"), &field, &why));

@@ -35,8 +35,19 @@ static void test_globs(void)
 	glob("a\xff*", "a\xff\xfe", true);
 }
 
+static void test_can(void)
+{
+	CHECK(policy_pattern_can("10*", "01"));
+	CHECK(policy_pattern_can("", "01"));
+	CHECK(policy_pattern_can("?[!2-9]*[a0]", "01"));
+	CHECK(!policy_pattern_can("12", "01"));
+	CHECK(!policy_pattern_can("1[2-9]", "01"));
+	CHECK(!policy_pattern_can("1[0", "01"));
+}
+
 int main(void)
 {
 	RUN(test_globs);
+	RUN(test_can);
 	return 0;
 }
