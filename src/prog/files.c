@@ -138,7 +138,17 @@ static int write_part(const char *path, const char *text, size_t len)
 	return r;
 }
 
-int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
+/* Is there nothing, or a file that may be replaced by another? A link leads elsewhere, and a device is not to
+ * become a file. */
+static bool replaceable(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+/* The same as a whole. */
+static int write_whole(const char *path, const char *text, size_t len)
 {
 	const char *slash = strrchr(path, '/');
 	char *part;
@@ -147,13 +157,20 @@ int files_write(const char *path, const char *text, size_t len, struct weir_err 
 	/* in the same folder; not under a longer name of its own, which might be too long */
 	if (asprintf(&part, "%.*s.weir-%ld.part", slash ? (int)(slash + 1 - path) : 0, path,
 		    (long)getpid()) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return -ENOMEM;
 	r = write_part(part, text, len);
 	if (r == 0 && rename(part, path) < 0)
 		r = -errno;
 	if (r < 0)
 		unlink(part);
 	free(part);
+	return r;
+}
+
+int files_write(const char *path, const char *text, size_t len, struct weir_err *err)
+{
+	int r = replaceable(path) ? write_whole(path, text, len) : write_part(path, text, len);
+
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 

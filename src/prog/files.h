@@ -27,7 +27,8 @@ int files_read_beside(void *arg, const char *from, const char *name, char **ret_
 int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
 /* Replaces or makes the file, as a whole: it is written beside and renamed, so that where that fails (the disk
- * is full) what was there is still there, and else nothing. Not from two threads at a time. */
+ * is full) what was there is still there, and else nothing. (A link or a device is written to.) Not from two
+ * threads at a time. */
 int files_write(const char *path, const char *text, size_t len, struct weir_err *err);
 
 /* For who writes it in place and piece by piece: files_create, then fprintf and the like, then files_close, which

@@ -56,6 +56,12 @@ run 1 limited weir sim -q -o three --seed 9 -d 20s "$examples/noisy.yaml"
 cmp -s one/two/summary.csv three/summary.csv || fail "summary.csv was spoilt"
 [ -z "$(find three -name '.*.part')" ] || fail "left behind: $(ls -A three)"
 
+# ---- a link is written to, not replaced
+mkdir linked && ln -s ../elsewhere linked/summary.csv
+run 0 weir sim -q -o linked -d 20s "$examples/noisy.yaml"
+[ -L linked/summary.csv ] || fail "the link was replaced"
+cmp -s one/two/summary.csv elsewhere || fail "nothing was written through the link"
+
 # ---- the tables fit a terminal
 run 0 weir sim "$examples/noisy.yaml"
 [ "$(wc -L <stdout)" -le 90 ] || fail "$(wc -L <stdout) columns"
