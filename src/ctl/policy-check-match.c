@@ -25,7 +25,8 @@ static bool no_fields(const struct weir_match *m)
 	return !m->export_ && !m->client && !m->uid && !m->tls && !m->path;
 }
 
-static void check_pair(struct policy_reading *r, const struct weir_tenant *t,
+/* False: they can be told apart. */
+static bool check_pair(struct policy_reading *r, const struct weir_tenant *t,
 	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
 {
 	if (same_match(a, b))
@@ -36,10 +37,14 @@ static void check_pair(struct policy_reading *r, const struct weir_tenant *t,
 			"'%s' and '%s' (line %u) can match the same request, and neither is more "
 			"specific",
 			u->path, t->path, a->at.line);
+	else
+		return false;
+	return true;
 }
 
 struct keyed {
 	struct policy_match_key key;
+	uint64_t end; /* policy_match_end, among those of an equal key */
 	size_t tenant;
 	const struct weir_match *match;
 };
@@ -51,24 +56,84 @@ static int by_key(const void *a, const void *b)
 
 	if (c)
 		return c;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
 	if (x->tenant != y->tenant)
 		return x->tenant < y->tenant ? -1 : 1;
 	return x->match < y->match ? -1 : x->match > y->match;
 }
 
-/* Among those of equal keys each is compared with all before it; the others cannot tie. */
-static void check_keyed(struct policy_reading *r, const struct keyed *all, size_t n)
+/* A second's work. Patterns that differ at their beginning or end are not compared with each other, so
+ * that no usual policy comes near. */
+#define PAIRS_MAX (1u << 22)
+
+/* Each is compared with those before it until one cannot be told from it. False: it takes too long. */
+static bool check_alike(struct policy_reading *r, const struct keyed *all, size_t n, size_t *pairs)
 {
 	const struct weir_tenant *t = r->policy->tenants;
-	size_t start = 0;
 
+	for (size_t i = 1; i < n; i++)
+		for (size_t j = 0; j < i; j++) {
+			if (all[j].tenant == all[i].tenant)
+				continue;
+			if (++*pairs > PAIRS_MAX) {
+				policy_refuse_at(r, all[i].match->at,
+					"too many matches like this one to compare each with each: "
+					"begin or end their patterns with what differs");
+				return false;
+			}
+			if (check_pair(r, &t[all[j].tenant], &t[all[i].tenant], all[j].match,
+				    all[i].match))
+				break;
+		}
+	return true;
+}
+
+/* Those of an equal key: sorted by how their fields end, as far as all of them go. */
+static void sort_group(struct keyed *all, size_t n)
+{
+	uint8_t least[POLICY_MATCH_FIELDS], lens[POLICY_MATCH_FIELDS];
+
+	policy_match_ends(all[0].match, least);
 	for (size_t i = 1; i < n; i++) {
-		if (policy_match_key_order(&all[start].key, &all[i].key) != 0)
-			start = i;
-		for (size_t j = start; j < i; j++)
-			if (all[j].tenant != all[i].tenant)
-				check_pair(r, &t[all[j].tenant], &t[all[i].tenant], all[j].match,
-					all[i].match);
+		policy_match_ends(all[i].match, lens);
+		for (int f = 0; f < POLICY_MATCH_FIELDS; f++)
+			least[f] = lens[f] < least[f] ? lens[f] : least[f];
+	}
+	for (size_t i = 0; i < n; i++)
+		all[i].end = policy_match_end(all[i].match, least);
+	qsort(all, n, sizeof(*all), by_key);
+}
+
+static bool alike(const struct keyed *a, const struct keyed *b, bool ends)
+{
+	return policy_match_key_order(&a->key, &b->key) == 0 && (!ends || a->end == b->end);
+}
+
+/* How many from the first on are alike. */
+static size_t span(const struct keyed *all, size_t n, bool ends)
+{
+	size_t i = 1;
+
+	while (i < n && alike(&all[0], &all[i], ends))
+		i++;
+	return i;
+}
+
+/* Those of different keys, or ends, cannot tie. */
+static void check_keyed(struct policy_reading *r, struct keyed *all, size_t n)
+{
+	size_t pairs = 0, group, many;
+
+	for (size_t from = 0; from < n; from += group) {
+		group = span(all + from, n - from, false);
+		if (group > 1)
+			sort_group(all + from, group);
+		for (size_t i = from; i < from + group; i += many) {
+			many = span(all + i, from + group - i, true);
+			if (!check_alike(r, all + i, many, &pairs))
+				return;
+		}
 	}
 }
 

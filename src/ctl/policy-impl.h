@@ -117,14 +117,20 @@ void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_ne
 
 /* policy-match.c */
 bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why);
+#define POLICY_MATCH_FIELDS 5
 /* What matches are sorted by, the less specific first. Two that tie over a request have equal keys. */
 struct policy_match_key {
-	uint16_t rank[1 + 4 * 5]; /* fields that exclude something; four numbers for each field */
-	uint8_t len;
-	uint8_t begin[32]; /* of the first field that excludes something */
+	/* Fields that exclude something; four numbers for each field. */
+	uint16_t rank[1 + 4 * POLICY_MATCH_FIELDS];
+	uint64_t begin; /* a hash of what every text that fits begins with, of all fields */
 };
 void policy_match_key(const struct weir_match *m, struct policy_match_key *ret);
 int policy_match_key_order(const struct policy_match_key *a, const struct policy_match_key *b);
+/* How many bytes behind a field's last wildcard are literal; 0 where there is none. */
+void policy_match_ends(const struct weir_match *m, uint8_t ret_lens[POLICY_MATCH_FIELDS]);
+/* A hash of the last so many of them: two of equal keys that tie over a request have the same, if the lens
+ * are no more than either's. */
+uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_MATCH_FIELDS]);
 /* -1, 0, 1: a is less, as, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Whether there can be a request that matches both. */

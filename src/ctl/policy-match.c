@@ -9,17 +9,21 @@
  *         order: excludes something; block before glob; bits of the block, or literal characters
  *         before the first wildcard (the end of a pattern without any counts as one more); literal
  *         characters altogether.
- * METHOD  Two matches that tie and overlap in every field are ambiguous; such have equal keys (ranks, and the literal beginning of the first field
- *         that excludes something), so that sorting brings them together.
+ * METHOD  Two matches that tie and overlap in every field are ambiguous. Such have equal ranks, so their fields
+ *         begin with as many literal characters, and these are the same; so are those at the ends, as
+ *         far as both go. Ranks and hashes of these make keys by which sorting brings together what is
+ *         to be compared: O(n log n) where patterns differ at the one or the other end.
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
 #include "ctl/policy-index.h"
 #include "ctl/policy-pattern.h"
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 enum { EXPORT, CLIENT, UID, TLS, PATH, FIELDS };
+static_assert(FIELDS == POLICY_MATCH_FIELDS, "fields");
 static const char *const field_names[FIELDS] = {"export", "client", "uid", "tls", "path"};
 
 static const char *field_of(const struct weir_match *m, int f)
@@ -31,23 +35,32 @@ static const char *field_of(const struct weir_match *m, int f)
 
 /* ---- specificity */
 
+/* FNV-1a's step: hashes only tell apart, so that who makes them equal on purpose makes work, not mistakes. */
+static uint64_t mix(uint64_t hash, uint8_t byte)
+{
+	return (hash ^ byte) * UINT64_C(0x100000001b3);
+}
+
+static void rank_block(struct policy_addresses *block, struct policy_match_key *key, uint16_t *rank)
+{
+	rank[1] = 1;
+	rank[2] = (uint16_t)block->bits;
+	for (unsigned bit = block->bits; bit < 128; bit++)
+		block->address[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+	key->begin = mix(key->begin, block->v6);
+	for (int i = 0; i < 16; i++)
+		key->begin = mix(key->begin, block->address[i]);
+}
+
 /* A field's rank in four numbers, and the beginning that every text it fits must have. */
 static void rank_field(const char *p, bool client, struct policy_match_key *key, uint16_t *rank)
 {
-	bool first = key->len == 0 && key->rank[0] == 1, wild = false;
 	struct policy_addresses block;
 	struct policy_token t;
+	bool wild = false;
 
 	if (client && policy_pattern_block(p, &block)) {
-		rank[1] = 1;
-		rank[2] = (uint16_t)block.bits;
-		for (unsigned bit = block.bits; bit < 128; bit++)
-			block.address[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-		if (first) {
-			key->begin[0] = block.v6;
-			memcpy(key->begin + 1, block.address, 16);
-			key->len = 17;
-		}
+		rank_block(&block, key, rank);
 		return;
 	}
 	while (p && *p) {
@@ -56,8 +69,8 @@ static void rank_field(const char *p, bool client, struct policy_match_key *key,
 		wild |= !t.literal;
 		rank[2] += !wild;
 		rank[3] += t.literal;
-		if (first && !wild && key->len < sizeof(key->begin))
-			key->begin[key->len++] = (uint8_t)p[*p == '\\'];
+		if (!wild)
+			key->begin = mix(key->begin, (uint8_t)p[*p == '\\']);
 		p = next;
 	}
 	rank[2] += !wild;
@@ -65,7 +78,7 @@ static void rank_field(const char *p, bool client, struct policy_match_key *key,
 
 void policy_match_key(const struct weir_match *m, struct policy_match_key *ret)
 {
-	*ret = (struct policy_match_key){{0}, 0, {0}};
+	*ret = (struct policy_match_key){{0}, 0};
 	for (int f = 0; f < FIELDS; f++) {
 		const char *p = field_of(m, f);
 		uint16_t *rank = &ret->rank[1 + 4 * f];
@@ -90,9 +103,55 @@ int policy_match_key_order(const struct policy_match_key *a, const struct policy
 {
 	int c = rank_order(a, b);
 
-	if (c == 0 && a->len != b->len)
-		c = a->len < b->len ? -1 : 1;
-	return c ? c : memcmp(a->begin, b->begin, a->len);
+	if (c == 0 && a->begin != b->begin)
+		c = a->begin < b->begin ? -1 : 1;
+	return c;
+}
+
+/* The literal bytes behind the field's last wildcard; how many. */
+static uint8_t ending(const struct weir_match *m, int f, uint8_t ret[POLICY_PATTERN_MAX])
+{
+	const char *p = field_of(m, f);
+	struct policy_addresses block;
+	struct policy_token t;
+	bool wild = false;
+	uint8_t n = 0;
+
+	if (!p || (f == CLIENT && policy_pattern_block(p, &block)))
+		return 0;
+	while (p && *p && n < POLICY_PATTERN_MAX) {
+		const char *next = policy_pattern_next(p, &t);
+
+		wild |= !t.literal;
+		if (t.literal)
+			ret[n++] = (uint8_t)p[*p == '\\'];
+		else
+			n = 0;
+		p = next;
+	}
+	return wild && p && !*p ? n : 0;
+}
+
+void policy_match_ends(const struct weir_match *m, uint8_t ret_lens[POLICY_MATCH_FIELDS])
+{
+	uint8_t text[POLICY_PATTERN_MAX];
+
+	for (int f = 0; f < FIELDS; f++)
+		ret_lens[f] = ending(m, f, text);
+}
+
+uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_MATCH_FIELDS])
+{
+	uint8_t text[POLICY_PATTERN_MAX];
+	uint64_t hash = 0;
+
+	for (int f = 0; f < FIELDS; f++) {
+		uint8_t n = lens[f] ? ending(m, f, text) : 0;
+
+		for (uint8_t i = 0; i < lens[f]; i++)
+			hash = mix(hash, text[n - lens[f] + i]);
+	}
+	return hash;
 }
 
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b)
