@@ -75,8 +75,7 @@ static void test_model(void)
 		"model:: no model '': there are array, array-small, disk, disk-10k, ssd, server");
 	bad("model:ssd,chanels=4+memory:1G",
 		"model:ssd,chanels=4: unknown option 'chanels' (did you mean 'channels'?)");
-	bad("model:ssd,channels=0+memory:1G",
-		"model:ssd,channels=0: channels, dies: at least 1 each, at most 65536 dies in all");
+	bad("model:ssd,channels=0+memory:1G", "model:ssd,channels=0: channels: must be at least 1");
 	bad("model:server,rate=1k,latency=1ms+memory:1G",
 		"model:server,rate=1k,latency=1ms: either latency or rate, not both");
 	bad("model:server,latency=0+memory:1G", "model:server,latency=0: latency: must be > 0");
