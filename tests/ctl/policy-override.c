@@ -169,6 +169,30 @@ static void test_same(void)
 	weir_policy_free(q);
 }
 
+/* The deepest path of the longest names is found, and nothing beyond it. */
+static void test_longest_path(void)
+{
+	char text[8192] = "tenants: [", path[1200] = "", name[64], key[1300];
+	struct weir_policy *p;
+	struct weir_err err;
+
+	memset(name, 'n', 63);
+	name[63] = '\0';
+	for (int i = 0; i < 16; i++) {
+		sprintf(text + strlen(text), "{name: %s%s", name, i < 15 ? ", children: [" : "");
+		sprintf(path + strlen(path), "%s%s", i ? "/" : "", name);
+	}
+	for (int i = 0; i < 16; i++)
+		strcat(text, "}]");
+	CHECK_INT(weir_policy_parse(text, strlen(text), "t.yaml", &p, &err), 0);
+	sprintf(key, "%s.max", path);
+	CHECK_INT(policy_override_set(p, key, "5k iops", &err), 0);
+	CHECK_INT(p->tenants[15].n_max, 1);
+	sprintf(key, "%s/n.max", path);
+	CHECK_INT(policy_override_set(p, key, "5k iops", &err), -ENOENT);
+	weir_policy_free(p);
+}
+
 static void test_warnings(void)
 {
 	static struct weir_policy_remarks remarks;
@@ -189,6 +213,7 @@ int main(void)
 	RUN(test_mistakes);
 	RUN(test_together);
 	RUN(test_same);
+	RUN(test_longest_path);
 	RUN(test_warnings);
 	return 0;
 }
