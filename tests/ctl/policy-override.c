@@ -172,19 +172,19 @@ static void test_same(void)
 /* The deepest path of the longest names is found, and nothing beyond it. */
 static void test_longest_path(void)
 {
-	char text[8192] = "tenants: [", path[1200] = "", name[64], key[1300];
+	char tree[8192] = "tenants: [", path[1200] = "", name[64], key[1300];
 	struct weir_policy *p;
 	struct weir_err err;
 
 	memset(name, 'n', 63);
 	name[63] = '\0';
 	for (int i = 0; i < 16; i++) {
-		sprintf(text + strlen(text), "{name: %s%s", name, i < 15 ? ", children: [" : "");
+		sprintf(tree + strlen(tree), "{name: %s%s", name, i < 15 ? ", children: [" : "");
 		sprintf(path + strlen(path), "%s%s", i ? "/" : "", name);
 	}
 	for (int i = 0; i < 16; i++)
-		strcat(text, "}]");
-	CHECK_INT(weir_policy_parse(text, strlen(text), "t.yaml", &p, &err), 0);
+		strcat(tree, "}]");
+	CHECK_INT(weir_policy_parse(tree, strlen(tree), "t.yaml", &p, &err), 0);
 	sprintf(key, "%s.max", path);
 	CHECK_INT(policy_override_set(p, key, "5k iops", &err), 0);
 	CHECK_INT(p->tenants[15].n_max, 1);
