@@ -430,13 +430,13 @@ static void put_tenant(struct text *t, const struct weir_tenant *of, enum what w
 	char span[32];
 
 	if (what == WEIGHT)
-		put(t, "%.6g", of->weight);
+		put(t, "%.12g", of->weight);
 	else if (what == MIN)
 		put_limits(t, of->min, of->n_min, false);
 	else if (what == MAX || what == BURST)
 		put_limits(t, of->max, of->n_max, what == BURST);
 	else if (of->slo_percentile > 0)
-		put(t, "p%.6g < %s", of->slo_percentile,
+		put(t, "p%.12g < %s", of->slo_percentile,
 			weir_units_show_time(of->slo_latency, span, sizeof(span)));
 	else
 		put(t, "none");

@@ -173,7 +173,7 @@ static char *slo_cell(const struct weir_tenant *t)
 	if (!open_cell(&c))
 		return NULL;
 	if (t->slo_percentile > 0)
-		fprintf(c.to, "p%g < %s", t->slo_percentile,
+		fprintf(c.to, "p%.12g < %s", t->slo_percentile,
 			weir_units_show_time(t->slo_latency, span, sizeof(span)));
 	return close_cell(&c);
 }
@@ -219,7 +219,7 @@ static bool tenant_row(
 
 	weir_policy_share(p, i, &of_parent, &of_all);
 	cells[0] = strdup(t->path);
-	cells[1] = text_cell("%g", t->weight);
+	cells[1] = text_cell("%.12g", t->weight);
 	cells[2] = text_cell("%.3g%%", 100 * of_parent);
 	cells[3] = text_cell("%.3g%%", 100 * of_all);
 	cells[4] = rates_cell(b->min, is_min_shown);

@@ -193,6 +193,20 @@ static void test_longest_path(void)
 	weir_policy_free(p);
 }
 
+static void test_shown_in_full(void)
+{
+	static const char few[] = "tenants: [{name: a, weight: 1048575, slo: p99.99999 < 1s}]";
+	char shown[POLICY_OVERRIDE_TEXT];
+	struct weir_policy *p;
+
+	CHECK_INT(weir_policy_parse(few, sizeof(few) - 1, "t.yaml", &p, NULL), 0);
+	CHECK_INT(policy_override_show(p, "a.weight", shown), 0);
+	CHECK_STR(shown, "1048575");
+	CHECK_INT(policy_override_show(p, "a.slo", shown), 0);
+	CHECK_STR(shown, "p99.99999 < 1s");
+	weir_policy_free(p);
+}
+
 static void test_warnings(void)
 {
 	static struct weir_policy_remarks remarks;
@@ -214,6 +228,7 @@ int main(void)
 	RUN(test_together);
 	RUN(test_same);
 	RUN(test_longest_path);
+	RUN(test_shown_in_full);
 	RUN(test_warnings);
 	return 0;
 }

@@ -93,6 +93,14 @@ has table "EXPORT z: c from 0 B, up to its end, only to be read"
 has table "is asked on unix:/run/weir/api.sock, tcp:127.0.0.1:9810"
 has table "speaks TLS only"
 
+# Numbers in full.
+echo 'tenants: [{name: a, weight: 1048576, slo: "p99.99999 < 1500us"}, {name: b, weight: 1.5k}]' >full.yaml
+run 0 weir policy show full.yaml
+tr -s ' ' <stdout >table
+has table "a 1048576 "
+has table "p99.99999 < 1.5ms"
+has table "b 1500 "
+
 # JSON says the same.
 run 0 weir policy show --json "$WEIR_SOURCE/examples/machine.yaml"
 python3 - stdout <<'EOF2' || fail "the JSON is not what it should be"
