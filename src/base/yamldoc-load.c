@@ -3,6 +3,7 @@
 #include "base/yamldoc.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* libyaml looks anchors up one after the other, so that many make it slow. */
@@ -100,40 +101,88 @@ static int check_last(
 		    : 0;
 }
 
-static void count_event(const yaml_event_t *e, int *depth, int *anchors)
+struct look { /* what the first look has seen so far */
+	int depth, anchors;
+	struct {
+		char *anchor; /* or NULL; malloc'ed */
+		size_t line;
+	} open[YAMLDOC_DEPTH + 1]; /* the lists and maps that are not closed, outermost first */
+};
+
+static int enter(struct look *l, const yaml_event_t *e, const yaml_char_t *anchor)
 {
-	const yaml_char_t *anchor = NULL;
+	int i = l->depth++; /* at most YAMLDOC_DEPTH: one more is refused at once */
+
+	l->open[i].line = e->start_mark.line + 1;
+	l->open[i].anchor = anchor ? strdup((const char *)anchor) : NULL;
+	l->anchors += anchor != NULL;
+	return anchor && !l->open[i].anchor ? -ENOMEM : 0;
+}
+
+static void leave(struct look *l)
+{
+	l->depth--;
+	free(l->open[l->depth].anchor);
+	l->open[l->depth].anchor = NULL;
+}
+
+/* The line of what the alias stands in and for, or 0. Later the alias would be that node itself, and its place
+ * not known any more. */
+static size_t line_around(const struct look *l, const char *alias)
+{
+	for (int i = 0; i < l->depth; i++)
+		if (l->open[i].anchor && strcmp(l->open[i].anchor, alias) == 0)
+			return l->open[i].line;
+	return 0;
+}
+
+static int look_at(
+	struct look *l, const yaml_event_t *e, struct weir_place at, struct weir_err *err)
+{
+	size_t line = 0;
+	int r = 0;
 
 	switch (e->type) {
 	case YAML_SCALAR_EVENT:
-		anchor = e->data.scalar.anchor;
+		l->anchors += e->data.scalar.anchor != NULL;
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		anchor = e->data.sequence_start.anchor;
-		++*depth;
+		r = enter(l, e, e->data.sequence_start.anchor);
 		break;
 	case YAML_MAPPING_START_EVENT:
-		anchor = e->data.mapping_start.anchor;
-		++*depth;
+		r = enter(l, e, e->data.mapping_start.anchor);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		--*depth;
+		leave(l);
+		break;
+	case YAML_ALIAS_EVENT:
+		line = line_around(l, (const char *)e->data.alias.anchor);
 		break;
 	default:
 		break;
 	}
-	*anchors += anchor != NULL;
+	if (r < 0)
+		return r;
+	if (line)
+		return weir_err_at(err, -EINVAL, at,
+			"an alias here refers to what contains it (line %zu)", line);
+	if (l->depth > YAMLDOC_DEPTH)
+		return weir_err_at(err, -EINVAL, at, "nested more than %d deep", YAMLDOC_DEPTH);
+	if (l->anchors > ANCHORS)
+		return weir_err_at(err, -EINVAL, at, "more than %d anchors", ANCHORS);
+	return 0;
 }
 
 /* Loading takes time with the square of the nesting and of the anchors: looks first, and stops early.
  * Errors of syntax are left to the loading, which meets them again. */
-static int check_bounds(const char *text, size_t len, const char *name, struct weir_err *err)
+static int look(const char *text, size_t len, const char *name, struct weir_err *err)
 {
+	struct look l = {0};
 	yaml_parser_t p;
 	yaml_event_t e;
-	int depth = 0, anchors = 0, r = 0;
 	bool more = true;
+	int r = 0;
 
 	if (!yaml_parser_initialize(&p))
 		return -ENOMEM;
@@ -142,15 +191,12 @@ static int check_bounds(const char *text, size_t len, const char *name, struct w
 		struct weir_place at = {
 			name, (unsigned)e.start_mark.line + 1, (unsigned)e.start_mark.column + 1};
 		more = e.type != YAML_STREAM_END_EVENT;
-		count_event(&e, &depth, &anchors);
-		if (depth > YAMLDOC_DEPTH)
-			r = weir_err_at(
-				err, -EINVAL, at, "nested more than %d deep", YAMLDOC_DEPTH);
-		else if (anchors > ANCHORS)
-			r = weir_err_at(err, -EINVAL, at, "more than %d anchors", ANCHORS);
+		r = look_at(&l, &e, at, err);
 		yaml_event_delete(&e);
 	}
 	yaml_parser_delete(&p);
+	while (l.depth > 0)
+		leave(&l);
 	return r;
 }
 
@@ -160,7 +206,7 @@ int yamldoc_load(const char *text, size_t len, const char *name, yaml_document_t
 	yaml_parser_t p;
 	yaml_document_t yaml;
 
-	int r = check_bounds(text, len, name, err);
+	int r = look(text, len, name, err);
 	if (r < 0)
 		return r;
 	if (!yaml_parser_initialize(&p))

@@ -123,6 +123,7 @@ static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, st
 	struct link *up = &links[parent.id - 1], *down = &links[id - 1];
 	yamldoc_node child = {parent.doc, id};
 
+	/* The loading refuses it, at the alias; but a walk must not rely on that. */
 	if (down->state == OPEN)
 		return yamldoc_error(parent, err,
 			"an alias here refers to what contains it (line %u)",
