@@ -273,7 +273,8 @@ static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
 	for (unsigned k = 0; k < t->n_match; k++) {
 		int e = -1;
 
-		while ((e = policy_index_next(p, t->match[k].export_, e)) >= 0)
+		while (reach != REACH_SEVERAL &&
+			(e = policy_index_next(p, t->match[k].export_, e)) >= 0)
 			reach = reach_join(reach, p->exports[e].resource);
 	}
 	return reach;

@@ -114,6 +114,36 @@ int policy_index_export(const struct weir_policy *p, const char *name)
 	return -ENOENT;
 }
 
+/* The first place, by name, of what does not come before these `len` bytes. */
+static size_t lower_export(const struct weir_policy *p, const char *begin, size_t len)
+{
+	size_t from = 0, to = p->n_exports;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (strncmp(p->index->exports[middle]->name, begin, len) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/* Names are unique: who was found last time is found again, and we go on behind it. */
+static int next_by_name(const struct weir_policy *p, const char *pattern, int after)
+{
+	const struct weir_export **exports = p->index->exports;
+	size_t len = strcspn(pattern, "*?[\\"), i = lower_export(p, pattern, len);
+
+	if (after >= 0)
+		i = lower_export(p, p->exports[after].name, strlen(p->exports[after].name) + 1) + 1;
+	for (; i < p->n_exports && strncmp(exports[i]->name, pattern, len) == 0; i++)
+		if (policy_pattern_fits(pattern, exports[i]->name))
+			return (int)(exports[i] - p->exports);
+	return -ENOENT;
+}
+
 int policy_index_next(const struct weir_policy *p, const char *pattern, int after)
 {
 	if (is_plain(pattern)) {
@@ -121,6 +151,8 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 
 		return found > after ? found : -ENOENT;
 	}
+	if (p->index)
+		return next_by_name(p, pattern ? pattern : "*", after);
 	for (size_t i = (size_t)after + 1; i < p->n_exports; i++) /* -1 and 1 are 0 */
 		if (!pattern || policy_pattern_fits(pattern, p->exports[i].name))
 			return (int)i;

@@ -20,8 +20,9 @@ int policy_index_tenant(const struct weir_policy *p, const char *path);
 /* The export of that name: index, or -ENOENT. O(log exports). */
 int policy_index_export(const struct weir_policy *p, const char *name);
 
-/* The first export behind `after` (-1: of all) that the pattern fits (NULL: any), or -ENOENT. A name that
- * is no pattern is looked up. */
+/* The export that follows `after` (-1: the first) among those that the pattern fits (NULL: any), in an order of the
+ * index's own, or -ENOENT. Looks at those that begin as the pattern does; a name that is no pattern is
+ * looked up. */
 int policy_index_next(const struct weir_policy *p, const char *pattern, int after);
 
 struct policy_index_entry {

@@ -71,6 +71,11 @@ bool policy_pattern_fits(const char *pattern, const char *text)
 	struct policy_token t;
 
 	while (*text || *pattern) {
+		if (*pattern && *pattern == *text && !strchr("*?[\\", *pattern)) {
+			pattern++; /* a letter, as most are */
+			text++;
+			continue;
+		}
 		if (*pattern) {
 			const char *next = policy_pattern_next(pattern, &t);
 

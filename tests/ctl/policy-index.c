@@ -72,6 +72,43 @@ static void test_same(void)
 	weir_policy_free(copy);
 }
 
+/* Marks what a pattern fits, each once; how many. */
+static int mark(const struct weir_policy *p, const char *pattern, bool marks[EXPORTS])
+{
+	int e = -1, n = 0;
+
+	memset(marks, 0, EXPORTS * sizeof(*marks));
+	while ((e = policy_index_next(p, pattern, e)) >= 0) {
+		CHECK(!marks[e]);
+		marks[e] = true;
+		n++;
+	}
+	return n;
+}
+
+static void test_next(void)
+{
+	static const struct {
+		const char *pattern;
+		int fits;
+	} all[] = {{NULL, EXPORTS}, {"*", EXPORTS}, {"e*", EXPORTS}, {"e1*", 111}, {"e?", 10},
+		{"e2[0-5]", 6}, {"*9", 30}, {"e\\1*", 111}, {"e299", 1}, {"e299*", 1}, {"e300", 0},
+		{"f*", 0}, {"a*", 0}, {"[e]7*", 11}};
+	struct weir_policy *p = make();
+	const struct policy_index *index = p->index;
+	bool by_index[EXPORTS], by_looking[EXPORTS];
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		p->index = index;
+		CHECK_INT(mark(p, all[i].pattern, by_index), all[i].fits);
+		p->index = NULL;
+		CHECK_INT(mark(p, all[i].pattern, by_looking), all[i].fits);
+		CHECK(memcmp(by_index, by_looking, sizeof(by_index)) == 0);
+	}
+	p->index = index;
+	weir_policy_free(p);
+}
+
 static void test_only_what_can_fit(void)
 {
 	struct weir_policy *p = make();
@@ -129,6 +166,7 @@ static void test_paths(void)
 int main(void)
 {
 	RUN(test_same);
+	RUN(test_next);
 	RUN(test_only_what_can_fit);
 	RUN(test_patterns);
 	RUN(test_nothing);
