@@ -5,7 +5,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { MANY = 10000, ODD = 3000, RANDOM = 40, ROUNDS = 300 };
+enum { MANY = 4000, ODD = 2950, RANDOM = 40, ROUNDS = 300 };
 
 static struct weir_policy_remarks remarks;
 
