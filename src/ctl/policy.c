@@ -260,6 +260,9 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	if (policy_took(r, rc, &err) != 0)
 		return;
 	yamldoc_node root = yamldoc_root(doc);
+	/* Cut short, or not yet written: not a policy in which everybody is equal. */
+	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
+		policy_refuse(r, from, "%s says nothing", name);
 	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys))
 		root = yamldoc_get(root, "tenants");
 	/* One file may name another, but a chain has an end: a file that is only a name is refused. */

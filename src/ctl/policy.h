@@ -166,7 +166,7 @@ struct weir_resource {
 	uint64_t run_distance, credit;
 	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
 	double flush_cost, trim_cost;               /* in requests, whole, ≥ 1 */
-	struct weir_place at, back_at, capacity_at; /* of the two: of their values, if stated */
+	struct weir_place at, back_at, capacity_at; /* the others: of these values, if stated */
 	/* How the gateway reaches its back end; 0: the back end's own default. */
 	unsigned connections;       /* to an upstream */
 	weir_time timeout;          /* an upstream that is away for longer is an error */

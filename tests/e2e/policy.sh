@@ -72,6 +72,9 @@ has stdout "there/main.yaml: ok (1 tenant, 0 resources)"
 echo '- {name: db, weight: 0}' >there/more.yaml
 run 2 weir policy check there/main.yaml
 has stderr "there/more.yaml:1:22: "
+: >there/more.yaml
+run 2 weir policy check there/main.yaml
+has stderr "there/main.yaml:1:10: tenants: there/more.yaml says nothing"
 rm there/more.yaml
 run 2 weir policy check there/main.yaml
 has stderr "there/main.yaml:1:10: tenants: there/more.yaml: No such file or directory"
