@@ -133,9 +133,9 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	check_token(r, root);
 	p->state = policy_get_string(r, root, "state");
 	read_threads(r, root);
-	policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &err), &err);
 	/* Each thread needs room for some of the largest pieces, 256 KiB each. */
-	if (yamldoc_get(root, "memory").id && p->buffers < 16 << 20)
+	if (policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &err), &err) == 0 &&
+		p->buffers < 16 << 20)
 		policy_refuse(r, yamldoc_get(root, "memory"), "must be at least 16 MiB");
 	read_log(r, root);
 	read_server_tls(r, yamldoc_get(root, "tls"));
