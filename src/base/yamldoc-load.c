@@ -115,6 +115,7 @@ static int enter(struct look *l, const yaml_event_t *e, const yaml_char_t *ancho
 
 	l->open[i].line = e->start_mark.line + 1;
 	l->open[i].anchor = anchor ? strdup((const char *)anchor) : NULL;
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): look() has set all to 0 */
 	l->anchors += anchor != NULL;
 	return anchor && !l->open[i].anchor ? -ENOMEM : 0;
 }
