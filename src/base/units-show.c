@@ -14,6 +14,21 @@
  * the types could hold. */
 #define NUMBER_ROOM 52
 
+/* A number times 10^decimals, which is whole, as a decimal with that many places; and what follows it. */
+static void put_digits(
+	char out[NUMBER_ROOM], unsigned long digits, unsigned decimals, const char *tail)
+{
+	unsigned long scale = 1;
+
+	for (unsigned i = 0; i < decimals; i++)
+		scale *= 10;
+	if (decimals)
+		snprintf(out, NUMBER_ROOM, "%lu.%0*lu%s", digits / scale, (int)decimals,
+			digits % scale, tail);
+	else
+		snprintf(out, NUMBER_ROOM, "%lu%s", digits, tail);
+}
+
 /* The shortest decimal x such that x · factor, rounded when the kind is `whole`, is within 0.05 %
  * of value. */
 static void put_number(char out[NUMBER_ROOM], double value, double factor, bool whole)
@@ -31,21 +46,18 @@ static void put_number(char out[NUMBER_ROOM], double value, double factor, bool 
 		factor = 1;
 		whole = false; /* so large a time or size is whole anyway, or as good as */
 	}
-	for (unsigned long scale = 1, decimals = 0;; scale *= 10, decimals++) {
-		double near = floor(x * (double)scale + 0.5);
-		double back = near / (double)scale * factor;
+	double scale = 1;
+
+	for (unsigned decimals = 0;; scale *= 10, decimals++) {
+		double near = floor(x * scale + 0.5);
+		double back = near / scale * factor;
 		if (whole)
 			back = floor(back + 0.5);
 		/* A hair inside the bound, for the roundings of this very check. Seven decimals
 		 * always do, x being at least a thousandth. */
 		if (fabs(back - x * factor) > 0.000499 * x * factor && decimals < 7)
 			continue;
-		unsigned long digits = (unsigned long)near;
-		if (decimals)
-			snprintf(out, NUMBER_ROOM, "%lu.%0*lu%s", digits / scale, (int)decimals,
-				digits % scale, tail);
-		else
-			snprintf(out, NUMBER_ROOM, "%lu%s", digits, tail);
+		put_digits(out, (unsigned long)near, decimals, tail);
 		return;
 	}
 }
@@ -137,6 +149,32 @@ char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
 	else
 		snprintf(buf, len, "%s%s iops", number, s->name);
 	return buf;
+}
+
+#define DIGITS_MAX 1e18 /* below 2⁶³, and beyond what a double knows */
+
+void weir_units_show_rates(
+	struct weir_rate a, struct weir_rate b, char *buf_a, char *buf_b, size_t len)
+{
+	static const char *const whole[WEIR_UNITS] = {" iops", " B/s", " ns/s"};
+	double most = fmax(a.per_second, b.per_second), scale = 1;
+	bool odd = fmin(a.per_second, b.per_second) < 0;
+	char number[NUMBER_ROOM];
+
+	weir_units_show_rate(a, buf_a, len);
+	weir_units_show_rate(b, buf_b, len);
+	/* What differs by a billionth has been told apart long before the digits are too many. */
+	if (a.per_second == b.per_second || odd)
+		return;
+	for (unsigned d = 0; strcmp(buf_a, buf_b) == 0 && most * scale < DIGITS_MAX;
+		d++, scale *= 10) {
+		put_digits(
+			number, (unsigned long)floor(a.per_second * scale + 0.5), d, whole[a.unit]);
+		snprintf(buf_a, len, "%s", number);
+		put_digits(
+			number, (unsigned long)floor(b.per_second * scale + 0.5), d, whole[b.unit]);
+		snprintf(buf_b, len, "%s", number);
+	}
 }
 
 char *weir_units_show_count(double count, char *buf, size_t len)

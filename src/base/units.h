@@ -58,6 +58,10 @@ WEIR_API char *weir_units_show_time(weir_time ns, char *buf, size_t len);
 WEIR_API char *weir_units_show_size(uint64_t bytes, char *buf, size_t len);
 WEIR_API char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len);
 WEIR_API char *weir_units_show_count(double count, char *buf, size_t len);
+/* Two rates, for a message that compares them: the same, or with as many digits as it takes until they look
+ * different, if they are. */
+WEIR_API void weir_units_show_rates(
+	struct weir_rate a, struct weir_rate b, char *buf_a, char *buf_b, size_t len);
 
 WEIR_END_DECLS
 

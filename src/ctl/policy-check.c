@@ -29,10 +29,11 @@ static const char *of_class(uint8_t ops)
 
 static struct shown show_two(enum weir_unit unit, uint8_t ops_a, double a, uint8_t ops_b, double b)
 {
-	char rate_a[POLICY_RATE_TEXT], rate_b[POLICY_RATE_TEXT];
+	char rate_a[32], rate_b[32];
 	struct shown s;
 
-	policy_limit_show_two(unit, a, b, rate_a, rate_b);
+	weir_units_show_rates((struct weir_rate){a, unit}, (struct weir_rate){b, unit}, rate_a,
+		rate_b, sizeof(rate_a));
 	snprintf(s.a, sizeof(s.a), "%s%s", rate_a, of_class(ops_a));
 	snprintf(s.b, sizeof(s.b), "%s%s", rate_b, of_class(ops_b));
 	return s;

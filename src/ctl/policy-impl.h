@@ -95,11 +95,6 @@ bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *wha
 void policy_limit_read_bursts(
 	struct policy_reading *r, yamldoc_node n, struct weir_limit *max, unsigned n_max);
 void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
-/* Two rates that differ, for a message about just that: as short as rates are shown elsewhere, or with as
- * many digits as they need to look different. */
-#define POLICY_RATE_TEXT 40
-void policy_limit_show_two(enum weir_unit unit, double a, double b, char ret_a[POLICY_RATE_TEXT],
-	char ret_b[POLICY_RATE_TEXT]);
 
 /* policy-tenant.c */
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);

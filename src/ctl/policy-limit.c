@@ -10,7 +10,6 @@
  */
 #include "ctl/policy-impl.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,41 +131,6 @@ bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *wha
 	return good;
 }
 
-/* ---- shown */
-
-#define DIGITS_MAX 1e18 /* below 2⁶⁴, and beyond what a double knows */
-
-/* Not by printf, since a locale has its say there. */
-static void show_digits(double rate, unsigned decimals, const char *unit, char *ret)
-{
-	unsigned long long scale = 1, digits;
-
-	for (unsigned i = 0; i < decimals; i++)
-		scale *= 10;
-	digits = (unsigned long long)floor(rate * (double)scale + 0.5);
-	if (decimals)
-		snprintf(ret, POLICY_RATE_TEXT, "%llu.%0*llu %s", digits / scale, (int)decimals,
-			digits % scale, unit);
-	else
-		snprintf(ret, POLICY_RATE_TEXT, "%llu %s", digits, unit);
-}
-
-void policy_limit_show_two(enum weir_unit unit, double a, double b, char ret_a[POLICY_RATE_TEXT],
-	char ret_b[POLICY_RATE_TEXT])
-{
-	const char *name = unit == WEIR_UNIT_BYTES ? "B/s" : "iops";
-
-	weir_units_show_rate((struct weir_rate){a, unit}, ret_a, POLICY_RATE_TEXT);
-	weir_units_show_rate((struct weir_rate){b, unit}, ret_b, POLICY_RATE_TEXT);
-	/* What differs by a billionth has been told apart long before the digits are too many. */
-	for (unsigned d = 0; a != b && strcmp(ret_a, ret_b) == 0; d++) {
-		if (!(fmax(a, b) * pow(10, d) < DIGITS_MAX))
-			break;
-		show_digits(a, d, name, ret_a);
-		show_digits(b, d, name, ret_b);
-	}
-}
-
 /* ---- burst */
 
 /* "20k iops for 30s" → rate and time. */
@@ -203,7 +167,7 @@ static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, voi
 	struct weir_limit *max;
 	struct weir_rate rate;
 	weir_time span;
-	char its[POLICY_RATE_TEXT], most[POLICY_RATE_TEXT];
+	char its[32], most[32];
 
 	if (!split_burst(r, n, &rate, &span))
 		return false;
@@ -215,7 +179,8 @@ static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, voi
 		policy_refuse(
 			r, n, "a second burst in %s for %s", unit_name(rate.unit), ops_name(ops));
 	} else if (rate.per_second <= max->rate) {
-		policy_limit_show_two(rate.unit, rate.per_second, max->rate, its, most);
+		weir_units_show_rates(
+			rate, (struct weir_rate){max->rate, rate.unit}, its, most, sizeof(its));
 		policy_refuse(r, n, "a burst must be more than the max, %s", most);
 	} else if ((rate.per_second - max->rate) * ((double)span / WEIR_SEC) > POLICY_BUCKET_MAX) {
 		policy_refuse(r, n, "more than can be counted; make it slower or shorter");

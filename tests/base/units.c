@@ -516,6 +516,31 @@ static void shown_texts_read_back(void)
 }
 
 /* A comma for the decimal point, where the machine has such a locale, changes nothing. */
+static void two(struct weir_rate a, struct weir_rate b, const char *want_a, const char *want_b)
+{
+	char text_a[32], text_b[32];
+
+	weir_units_show_rates(a, b, text_a, text_b, sizeof(text_a));
+	CHECK_STR(text_a, want_a);
+	CHECK_STR(text_b, want_b);
+}
+
+static void two_that_differ_look_different(void)
+{
+	two(RATE(1000, REQUESTS), RATE(2000, REQUESTS), "1k iops", "2k iops");
+	two(RATE(1000, REQUESTS), RATE(1000, REQUESTS), "1k iops", "1k iops");
+	two(RATE(1000.4, REQUESTS), RATE(1000.2, REQUESTS), "1000.4 iops", "1000.2 iops");
+	two(RATE(1e6, REQUESTS), RATE(1e6 + 1, REQUESTS), "1000000 iops", "1000001 iops");
+	two(RATE(1 << 20, BYTES), RATE((1 << 20) + 1, BYTES), "1048576 B/s", "1048577 B/s");
+	two(RATE(2.001e6, TIME), RATE(2.0011e6, TIME), "2001000 ns/s", "2001100 ns/s");
+	/* What no digits tell apart, and what are no numbers. */
+	two(RATE(1e17, REQUESTS), RATE(nextafter(1e17, 0), REQUESTS), "100000000000000000 iops",
+		"99999999999999984 iops");
+	two(RATE(1e18, REQUESTS), RATE(nextafter(1e18, 2e18), REQUESTS), "1000P iops",
+		"1000P iops");
+	two(RATE(-1, REQUESTS), RATE(-2, REQUESTS), "nan iops", "nan iops");
+}
+
 static void locales_have_no_say(void)
 {
 	static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
@@ -546,6 +571,7 @@ int main(void)
 	RUN(random_texts_agree_with_strtod);
 	RUN(shown_texts);
 	RUN(shown_texts_read_back);
+	RUN(two_that_differ_look_different);
 	RUN(locales_have_no_say);
 	return 0;
 }
