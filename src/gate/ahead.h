@@ -26,7 +26,8 @@ void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
 void ahead_heads(const struct weir_gate *g);
 void ahead_next(const struct weir_gate *g);
 
-/* A node's timer has expired, so that its places have come already: the other lines. Then, of n of them,
+/* A node's timer has expired, so that its places have come already: the other lines (few instructions: also
+ * where few wait). Then, of n of them,
  * heads and buckets; and, when those have come, who is behind the heads. */
 POOL_HOT void ahead_due(const struct node *node)
 {

@@ -48,7 +48,7 @@ int chain_room(struct chain_store *s, uint32_t blocks);
 size_t chain_memory(const struct chain_store *s);
 
 /* The numbers of chain `c`, first to last, up to `max` ≥ 1 of them: how many. There is to be room for
- * max + CHAIN_CELLS. */
+ * max + CHAIN_CELLS, and in the store for a block. */
 uint32_t chain_peek(
 	const struct chain_store *s, const struct chain *c, uint32_t *ret, uint32_t max);
 

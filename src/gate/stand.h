@@ -172,6 +172,15 @@ POOL_HOT void stand_fetch(const struct node *node)
 	__builtin_prefetch(node->may & better ? node->head->next : node->head, 1);
 }
 
+/* It has a pair, which will do for the head and admits it. */
+POOL_HOT void stand_admitted(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
+{
+	node->may = NODE_PLAIN;
+	stand_enter(s, n, node, NODE_REST);
+	node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
+	stand_better(s, n, node, seen);
+}
+
 /* Somebody has just passed who was plain, so that levels are true now. */
 POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *node)
 {
@@ -188,10 +197,7 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
 		stand_held(*s, n, node);
 	} else {
-		node->may = NODE_PLAIN;
-		stand_enter(s, n, node, NODE_REST);
-		node->reserved = limits_reserved_pair(&node->limits, node->own, head);
-		stand_better(s, n, node, s->now);
+		stand_admitted(s, n, node, s->now);
 		stand_fetch(node);
 	}
 }
@@ -208,10 +214,7 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 		stand_update(s->g, n, s->now);
 		return;
 	}
-	node->may = NODE_PLAIN;
-	stand_enter(s, n, node, NODE_REST);
-	node->reserved = limits_reserved_pair(l, node->own, head);
-	stand_better(s, n, node, stand_seen(s, node));
+	stand_admitted(s, n, node, stand_seen(s, node));
 }
 
 /* A queue that is empty stands nowhere. */
