@@ -107,19 +107,21 @@ double gate_load_weight(const struct gate_load *l, uint32_t i)
 	return l->weights[i] * (gate_load_floods(l, i) ? 1000 : 1);
 }
 
-static int gate_load_knobs(struct gate_load *l, uint32_t i, unsigned features)
+static int gate_load_knobs(struct gate_load *l, uint32_t i)
 {
 	double fair = l->capacity * l->weights[i] / l->total_weight;
 	double min = gate_load_min(l, i), max = gate_load_max(l, i);
 	struct weir_bucket_spec b[8] = {
-		{.kind = WEIR_HOLD, .rate = max, .size = gate_load_size(max, MAX_SPAN, features)},
+		{.kind = WEIR_HOLD,
+			.rate = max,
+			.size = gate_load_size(max, MAX_SPAN, l->features)},
 		{.kind = WEIR_RTOKENS,
 			.rate = min,
-			.size = gate_load_size(min, MIN_SPAN, features)},
+			.size = gate_load_size(min, MIN_SPAN, l->features)},
 	};
-	uint32_t n = features & GATE_LOAD_LIMITS && !gate_load_floods(l, i) ? 2 : 0;
+	uint32_t n = l->features & GATE_LOAD_LIMITS && !gate_load_floods(l, i) ? 2 : 0;
 
-	for (uint32_t k = 0; features & GATE_LOAD_PROFILES && k < 4; k++)
+	for (uint32_t k = 0; l->features & GATE_LOAD_PROFILES && k < 4; k++)
 		b[n++] = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
 			.unit = WEIR_UNIT_REQUESTS,
 			.rate = fair * (1 + k) / 2,
@@ -130,14 +132,18 @@ static int gate_load_knobs(struct gate_load *l, uint32_t i, unsigned features)
 		{.node = l->nodes[i], .kind = WEIR_KNOB_PRIORITY, .value = (double)(i % 8)},
 	};
 
-	return weir_gate_set(l->gate, 0, set, features & GATE_LOAD_PROFILES ? 3 : n ? 2 : 1, NULL);
+	return weir_gate_set(l->gate, 0, set,
+		l->features & GATE_LOAD_PROFILES ? 3
+		: n                              ? 2
+						 : 1,
+		NULL);
 }
 
-static int gate_load_gate(struct gate_load *l, unsigned features, uint32_t idle)
+static int gate_load_gate(struct gate_load *l, uint32_t idle)
 {
 	struct weir_gate_config config = {.nodes = l->tenants + idle + 1,
 		.window = 2 * GATE_LOAD_BATCH,
-		.histograms = features & GATE_LOAD_HISTOGRAMS ? l->tenants : 0};
+		.histograms = l->features & GATE_LOAD_HISTOGRAMS ? l->tenants : 0};
 	int r = weir_gate_new(&config, &l->gate);
 
 	/* The busy ones are spread among the idle, one at random in each stretch: evenly would put
@@ -154,13 +160,13 @@ static int gate_load_gate(struct gate_load *l, unsigned features, uint32_t idle)
 			l->nodes[made++] = n;
 	}
 	for (uint32_t i = 0; !r && i < l->tenants; i++)
-		r = gate_load_knobs(l, i, features);
+		r = gate_load_knobs(l, i);
 	l->target = (struct gate_load_target){gate_submit, gate_next, gate_done, l->gate};
 	return r;
 }
 
 /* Requests of all tenants lie in memory in random order, as a busy server's do. */
-static int gate_load_requests(struct gate_load *l, unsigned features)
+static int gate_load_requests(struct gate_load *l)
 {
 	size_t n = l->n_reqs;
 	uint32_t *order = malloc(n * sizeof *order);
@@ -182,7 +188,7 @@ static int gate_load_requests(struct gate_load *l, unsigned features)
 		r->tenant = l->gate ? l->nodes[i % l->tenants] : 1;
 		r->requests = 1 + (uint32_t)rng_below(&l->rng, l->cost_max);
 		r->bytes = 4096;
-		if (!(features & GATE_LOAD_AT_ONCE))
+		if (!(l->features & GATE_LOAD_AT_ONCE))
 			l->now = (weir_time)((double)i * l->per_request);
 		l->target.submit(l->target.object, l->now, &r, 1);
 	}
@@ -223,10 +229,10 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 		l->fifo.tail = &l->fifo.head;
 		l->target = (struct gate_load_target){fifo_submit, fifo_next, fifo_done, &l->fifo};
 	} else {
-		r = gate_load_gate(l, features, idle);
+		r = gate_load_gate(l, idle);
 	}
 	if (!r)
-		r = gate_load_requests(l, features);
+		r = gate_load_requests(l);
 	if (r) {
 		gate_load_free(l);
 		return r;
