@@ -385,5 +385,6 @@ void policy_check(struct policy_reading *r)
 		check_capacity(r, needs);
 	policy_cluster_check(r);
 	policy_check_matches(r);
+	policy_check_clients(r);
 	free(needs);
 }

@@ -105,6 +105,8 @@ void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct 
 void policy_check(struct policy_reading *r);
 /* policy-check-match.c: the part of it about matches and exports. */
 void policy_check_matches(struct policy_reading *r);
+/* policy-check-client.c: warnings about what clients will feel. */
+void policy_check_clients(struct policy_reading *r);
 
 /* policy-bounds.c, per tenant: needs[i].min: the mins at or under i, whichever is more; .max: own
  * max, or the children's together if that is less; INFINITY. */

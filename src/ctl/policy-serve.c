@@ -122,6 +122,20 @@ static void read_threads(struct policy_reading *r, yamldoc_node root)
 	r->policy->threads = (unsigned)threads;
 }
 
+static void read_client_timeout(struct policy_reading *r, yamldoc_node root)
+{
+	yamldoc_node n = yamldoc_get(root, "client_timeout");
+	const char *text = yamldoc_text(n);
+	weir_time *to = &r->policy->client_timeout;
+	struct weir_err err;
+
+	if (text && strcmp(text, "none") == 0)
+		*to = 0;
+	else if (policy_took(r, yamldoc_time(root, "client_timeout", to, &err), &err) == 0 &&
+		 *to <= 0)
+		policy_refuse(r, n, "must be more than 0, or none");
+}
+
 void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 {
 	struct weir_policy *p = r->policy;
@@ -133,6 +147,7 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	check_token(r, root);
 	p->state = policy_get_string(r, root, "state");
 	read_threads(r, root);
+	read_client_timeout(r, root);
 	/* Each thread needs room for some of the largest pieces, 256 KiB each. */
 	if (policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &err), &err) == 0 &&
 		p->buffers < 16 << 20)

@@ -201,7 +201,7 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
 	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", "cluster",
-	NULL};
+	"client_timeout", NULL};
 
 /* For who shows the policy elsewhere, where that file is not. */
 static void keep_text(struct policy_reading *r, const char *text, size_t len)
@@ -333,6 +333,7 @@ static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks)
 	r->policy->enforce = true;
 	r->policy->default_tenant = -1;
 	r->policy->log_level = WEIR_POLICY_LOG_INFO;
+	r->policy->client_timeout = 30 * WEIR_SEC; /* the kernel's NBD client */
 	return 0;
 }
 

@@ -13,7 +13,8 @@
  *   policy-cluster.c   servers with one min and max over all of them: pShift
  *   policy-tenant.c    the tree
  *   policy-limit.c     min, max, burst, slo
- *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c)
+ *   policy-check.c     what the parts forbid each other (matches: policy-check-match.c, what clients
+ *                      will feel: policy-check-client.c)
  *   policy-bounds.c    what min and max amount to in a tree
  *   policy-match.c     whose request it is
  *   policy-index.c     found without looking at all of them
@@ -219,6 +220,7 @@ struct weir_policy {
 	const char *tenants_text; /* of the file that `tenants` names; NULL: it names none */
 	unsigned threads;         /* workers; 0: auto */
 	uint64_t buffers;         /* key `memory`: bytes for payloads, all threads together */
+	weir_time client_timeout; /* after which clients give up; 0: they never do */
 	enum weir_policy_log_level log_level; /* INFO when not stated */
 	enum weir_policy_log_form log_form;
 	struct weir_policy_tls tls;

@@ -215,7 +215,7 @@ static void test_warnings(void)
 
 	CHECK_INT(policy_override_set(p, "batch.max", "20k iops", &err), 0);
 	CHECK_INT(policy_override_check(p, &remarks, &err), 0);
-	CHECK_INT(remarks.n_warnings, 1);
+	CHECK_INT(remarks.n_warnings, 2); /* and of the slo */
 	CHECK(strstr(remarks.warnings[0].text, "can never reach its max of 20k iops"));
 	weir_policy_free(p);
 }

@@ -27,7 +27,7 @@ static void test_example_of_the_design(void)
 		"  - {name: batch, weight: 1, match: {export: \"*\"}}\n");
 	const struct weir_tenant *t = p->tenants;
 
-	CHECK_INT(remarks.n_warnings, 0);
+	CHECK_INT(remarks.n_warnings, 1); /* of the slo */
 	CHECK_INT(p->n_tenants, 4);
 	CHECK_STR(t[0].path, "prod");
 	CHECK_STR(t[1].path, "prod/db");
