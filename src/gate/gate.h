@@ -206,6 +206,7 @@ struct weir_gate_stats {                       /* of one leaf since it was added
 	double device_ns;            /* request·ns in the device: ÷ a span = mean in flight */
 	enum weir_cause cause;       /* why the head waits now (TURN if nothing waits) */
 	weir_node blocker;           /* cause MAX or ABOVE: whose bucket; else the tenant */
+	weir_time oldest; /* `submitted` of the oldest queued request; WEIR_NEVER: none is queued */
 };
 WEIR_API int weir_gate_stats(
 	struct weir_gate *g, weir_time now, weir_node leaf, struct weir_gate_stats *ret_stats);

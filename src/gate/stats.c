@@ -169,6 +169,7 @@ int weir_gate_stats(
 	s.device_ns = (double)(int64_t)node.device_area;
 	stats_waits(&node, s.wait_ns);
 	stats_cause(g, leaf, &s);
+	s.oldest = node.queued ? node.head->submitted : WEIR_NEVER;
 	*ret_stats = s;
 	return 0;
 }

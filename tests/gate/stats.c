@@ -41,8 +41,43 @@ static void a_full_ring_loses_nothing(void)
 	weir_gate_free(g);
 }
 
+/* How long the oldest has waited is known while requests wait, and only then. */
+static void the_oldest_that_waits(void)
+{
+	struct weir_gate_config config = {.window = 1};
+	struct weir_req reqs[3] = {{0}}, *r;
+	struct weir_gate_stats s;
+	weir_node leaf, other;
+	struct weir_gate *g;
+
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &leaf), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &other), 0);
+	CHECK_INT(weir_gate_stats(g, 0, leaf, &s), 0);
+	CHECK_INT(s.oldest, WEIR_NEVER);
+	for (unsigned i = 0; i < 3; i++) {
+		r = &reqs[i];
+		r->tenant = leaf;
+		CHECK_INT(weir_gate_submit(g, (weir_time)(10 + i), &r, 1), 0);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		weir_time now = 20 + i;
+
+		CHECK_INT(weir_gate_stats(g, now, leaf, &s), 0);
+		CHECK_INT(s.oldest, 10 + i);
+		CHECK_INT(weir_gate_stats(g, now, other, &s), 0);
+		CHECK_INT(s.oldest, WEIR_NEVER);
+		CHECK_INT(weir_gate_next(g, now, &r, 1), 1);
+		weir_gate_done(g, now, &r, 1);
+	}
+	CHECK_INT(weir_gate_stats(g, 30, leaf, &s), 0);
+	CHECK_INT(s.oldest, WEIR_NEVER);
+	weir_gate_free(g);
+}
+
 int main(void)
 {
+	RUN(the_oldest_that_waits);
 	RUN(a_full_ring_loses_nothing);
 	return 0;
 }
