@@ -139,6 +139,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 			count(t->by_class[1]), "rest", count(t->by_class[2])));
 	json_object_set_new(j, "wait_s", waits(t));
 	json_object_set_new(j, "device_s", seconds(t->device_ns));
+	json_object_set_new(j, "oldest_wait_s", seconds((double)t->oldest_wait));
 	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
@@ -242,6 +243,8 @@ static json_t *resource(const struct snapshot_resource *r)
 		return NULL;
 	counters(j, r, resource_counters, sizeof(resource_counters) / sizeof(*resource_counters));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
+	json_object_set_new(j, "bypassed", json_boolean(r->bypassed));
+	json_object_set_new(j, "bypassed_s", seconds((double)r->bypassed_for));
 	json_object_set_new(j, "thread", count(r->thread));
 	json_object_set_new(j, "controller", text(r->controller));
 	json_object_set_new(j, "parda", parda(r));

@@ -229,6 +229,43 @@ static void delete_set(struct api *a, const struct http_request *q, struct http_
 	set(a, q->path + strlen("/v1/set/"), NULL, ret);
 }
 
+/* ---- bypass */
+
+static void get_bypass(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	json_t *list = json_array();
+	const char *name;
+
+	for (size_t i = 0; (name = gateway_bypassed(a->gateway, i)); i++)
+		json_array_append_new(list, json_string(name));
+	http_json_give(ret, 200, json_pack("{s:o}", "bypassed", list));
+}
+
+static void bypass(struct api *a, const struct http_request *q, bool on, struct http_reply *ret)
+{
+	const char *resource = q->path + strlen("/v1/bypass/");
+	struct weir_err err = {""};
+	uint32_t released;
+	int r = gateway_bypass(a->gateway, resource, on, &released, &err);
+
+	if (r < 0)
+		fail_errno(ret, r, &err);
+	else
+		http_json_give(ret, 200,
+			json_pack("{s:s, s:b, s:I}", "resource", resource, "bypassed", on,
+				"released", (json_int_t)released));
+}
+
+static void put_bypass(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	bypass(a, q, true, ret);
+}
+
+static void delete_bypass(struct api *a, const struct http_request *q, struct http_reply *ret)
+{
+	bypass(a, q, false, ret);
+}
+
 /* ---- record */
 
 static void record_due(struct loop_timer *t, weir_time now)
@@ -334,6 +371,9 @@ static const struct route {
 	{"PUT", "/v1/policy", false, put_policy},
 	{"PUT", "/v1/set/", true, put_set},
 	{"DELETE", "/v1/set/", true, delete_set},
+	{"GET", "/v1/bypass", false, get_bypass},
+	{"PUT", "/v1/bypass/", true, put_bypass},
+	{"DELETE", "/v1/bypass/", true, delete_bypass},
 	{"GET", "/v1/record", false, get_record},
 	{"POST", "/v1/record", false, post_record},
 	{"DELETE", "/v1/record", false, delete_record},
@@ -352,7 +392,8 @@ static bool leads(const struct route *r, const char *path)
 static const char *allowed(const char *path)
 {
 	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
-		{"/v1/record", "GET, POST, DELETE"}, {"/v1/set/", "PUT, DELETE"}};
+		{"/v1/record", "GET, POST, DELETE"}, {"/v1/set/", "PUT, DELETE"},
+		{"/v1/bypass/", "PUT, DELETE"}};
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
 		if (strncmp(path, sets[i][0], strlen(sets[i][0])) == 0)

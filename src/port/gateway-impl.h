@@ -51,6 +51,7 @@ struct gateway_resource { /* as many, and in the order, as the policy had at the
 	struct worker *worker;
 	struct resource *resource;
 	uint64_t size;        /* bytes */
+	bool bypassed;        /* gateway-bypass.c's */
 	struct request flush; /* gateway-run.c's, at the end */
 	atomic_bool flushing; /* it is under way */
 };

@@ -10,6 +10,7 @@
  *   gateway-run.c    signals; run, stop
  *   gateway-listen.c sockets that listen; accept
  *   gateway-policy.c apply, set, undo; what is kept across a restart
+ *   gateway-bypass.c past the gate of a resource
  *   gateway-divide.c max and min of tenants that use several resources
  *   gateway-ledger.c who lent whom under AdapTBF, over a restart too
  *   worker.c         a thread: its loop, memory and resources
@@ -75,6 +76,12 @@ int gateway_set(struct gateway *g, const char *key, const char *value,
 	struct gateway_note *ret_note, struct weir_err *err);
 int gateway_reload(
 	struct gateway *g, struct gateway_note *ret_note, struct weir_err *err); /* SIGHUP */
+
+/* Opens the gate of a resource (all that waits and all that comes goes past it), or closes it again; at
+ * once, and until it is told otherwise or ends. -ENOENT: no such resource. */
+int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *ret_released,
+	struct weir_err *err);
+const char *gateway_bypassed(const struct gateway *g, size_t i); /* i-th open one, or NULL */
 
 /* ---- look */
 

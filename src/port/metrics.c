@@ -148,6 +148,9 @@ static const struct metrics_field tenant_fields[] = {
 	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), METRICS_U64,
 		false},
 	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), METRICS_U32, false},
+	{"weir_tenant_oldest_wait_seconds", "gauge",
+		"For how long the oldest request that waits has done so; 0: none waits.",
+		T(oldest_wait), METRICS_TIME, false},
 	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight),
 		METRICS_U32, false},
 	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), METRICS_U32, false},
@@ -157,6 +160,8 @@ static const struct metrics_field tenant_fields[] = {
 #define R(member) offsetof(struct snapshot_resource, member)
 static const struct metrics_field resource_fields[] = {
 	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), METRICS_BOOL, true},
+	{"weir_resource_bypassed", "gauge", "1: requests go past its gate (weir bypass).",
+		R(bypassed), METRICS_BOOL, true},
 	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), METRICS_U64, true},
 	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
 		METRICS_DOUBLE, true},

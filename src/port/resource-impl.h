@@ -12,9 +12,9 @@
  * A weir_req that the gate hands out, or that weir_gate_cancel drops, is either a request's (`user`
  * is NULL: resource_request gives it) or a shadow's (`user` is the shadow).
  *
- * A request does not pass the gate when there is none (bare), in shadow mode, and when the policy
- * was swapped to shadow mode while it waited (resource_pass). Its gate.user is then not NULL: a
- * shadow, or the resource itself when there is none.
+ * A request does not pass the gate when there is none (bare), in shadow mode, when the policy
+ * was swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
+ * gate.user is then not NULL: a shadow, resource_bypass_mark, or the resource itself.
  */
 #ifndef WEIR_PORT_RESOURCE_IMPL_H
 #define WEIR_PORT_RESOURCE_IMPL_H
@@ -25,6 +25,10 @@
 #include "port/resource.h"
 #include <stdatomic.h>
 
+struct resource_bypassed { /* requests that went past the gate and are done */
+	uint64_t served, bytes, device_ns;
+};
+
 /* Of one node of the gate; [0] counts everybody when there is no gate. */
 struct resource_count {
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
@@ -33,6 +37,7 @@ struct resource_count {
 	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
 	uint32_t shadows;               /* in the gate or inside, now */
 	uint32_t reserved;
+	struct resource_bypassed bypassed;
 };
 
 struct request_list { /* linked by request.next */
@@ -70,6 +75,8 @@ struct resource {
 	struct loop *loop;
 	struct weir_gate *gate; /* NULL: bare */
 	bool shadow;            /* the policy in force says enforce: false */
+	bool bypass;            /* resource_bypass turned it on */
+	weir_time bypass_since; /* if so */
 	bool started;
 	weir_time now; /* of the last turn: what to tell the gate between turns */
 
@@ -186,6 +193,21 @@ void resource_shadow_free(struct resource *r);
  * r->shadow. */
 int resource_shadow_on(struct resource *r);
 void resource_shadow_off(struct resource *r);
+
+/* ---- resource-bypass.c, for resource.c and resource-look.c */
+
+/* Whether requests go past the gate and are counted as such: shadow mode counts its own. */
+static inline bool resource_bypasses(const struct resource *r)
+{
+	return r->bypass && r->gate && !r->shadow;
+}
+/* The gate.user of a request that goes past the gate. */
+static inline void *resource_bypass_mark(struct resource *r)
+{
+	return &r->bypass;
+}
+/* One that has the mark is done. */
+void resource_bypass_done(struct resource *r, weir_time now, const struct request *q);
 
 /* ---- resource-policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
 void resource_policy_free(struct resource *r);

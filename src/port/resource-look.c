@@ -48,10 +48,22 @@ static void add_counters(
 	t->device_ns += st->device_ns;
 	t->queued += st->queued;
 	t->in_flight += st->in_flight;
+	t->arrivals += n->bypassed.served;
+	t->dispatched += n->bypassed.served;
+	t->by_class[WEIR_CLASS_REST] += n->bypassed.served;
+	t->served += n->bypassed.served;
+	t->bytes += n->bypassed.bytes;
+	t->device_ns += (double)n->bypassed.device_ns;
 	t->errors += n->errors;
 	t->reads += n->reads;
 	t->writes += n->writes;
 	t->others += n->others;
+}
+
+static void add_oldest(struct snapshot_tenant *t, weir_time now, weir_time oldest)
+{
+	if (oldest < now && now - oldest > t->oldest_wait)
+		t->oldest_wait = now - oldest;
 }
 
 static void add_leaf(struct resource *r, struct snapshot *s, size_t i)
@@ -64,9 +76,13 @@ static void add_leaf(struct resource *r, struct snapshot *s, size_t i)
 
 	if (weir_gate_stats(r->gate, r->now, node, &st) != 0)
 		return;
+	if (resource_bypasses(r))
+		st.in_flight = 0; /* its clients know */
 	add_cause(r, s, t, &st);
-	for (int a = (int)i; a >= 0; a = r->policy->tenants[a].parent)
+	for (int a = (int)i; a >= 0; a = r->policy->tenants[a].parent) {
 		add_counters(&s->tenants[a], &st, &r->counts[node]);
+		add_oldest(&s->tenants[a], r->now, st.oldest);
+	}
 	if (wait)
 		snapshot_hist(s, &t->wait, wait);
 	if (device)
@@ -82,8 +98,10 @@ static void add_client(struct resource *r, struct snapshot *s, const struct clie
 	struct snapshot_client *to;
 
 	for (int a = c->tenant; a >= 0 && (size_t)a < s->n_tenants;
-		a = r->policy->tenants[a].parent)
+		a = r->policy->tenants[a].parent) {
 		s->tenants[a].clients++;
+		s->tenants[a].in_flight += resource_bypasses(r) ? c->in_flight : 0;
+	}
 	to = snapshot_client(s);
 	if (!to)
 		return;
@@ -135,6 +153,8 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	to->queued = r->queued;
 	to->in_flight = r->inside;
 	to->clients = r->n_clients;
+	to->bypassed = r->bypass;
+	to->bypassed_for = r->bypass ? r->now - r->bypass_since : 0;
 	to->controller = r->control->name;
 	if (r->control->look)
 		r->control->look(r, s, to);

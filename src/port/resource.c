@@ -156,7 +156,7 @@ static struct weir_req *go_straight(
 	q->gate.submitted = q->gate.dispatched = now;
 	if (again)
 		q->gate.submitted = q->since;
-	q->gate.user = r;
+	q->gate.user = counts && resource_bypasses(r) ? resource_bypass_mark(r) : r;
 	if (r->shadow && counts)
 		shadow = resource_shadow_make(r, q);
 	q->io.next = NULL;
@@ -180,7 +180,8 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 		if (r->tap && !again)
 			tap(r, now, q);
 		/* A client that the policy refuses now has no node: what it asked for before is done. */
-		if (r->gate && !r->shadow && !q->gate.user && q->client->tenant >= 0) {
+		if (r->gate && !r->shadow && !r->bypass && !q->gate.user &&
+			q->client->tenant >= 0) {
 			q->gate.tenant = q->client->node;
 			to_gate = &q->gate;
 		} else {
@@ -225,6 +226,8 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		resource_time_learn(r, now, &q->gate);
 	if (!q->gate.user || !r->gate)
 		resource_total(r, q->gate.tenant, now - q->gate.submitted);
+	else if (q->gate.user == resource_bypass_mark(r))
+		resource_bypass_done(r, now, q);
 	else if (q->gate.user != r)
 		resource_shadow_back(r, now, q);
 }

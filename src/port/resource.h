@@ -8,6 +8,7 @@
  *
  *   resource.c         the way of a request; shadow mode
  *   resource-policy.c  the tree in the gate: installed, swapped, divided
+ *   resource-bypass.c  past the gate
  *   resource-look.c    what was measured
  *   resource-load.c    what a controller of the window is told, and the window
  */
@@ -104,6 +105,12 @@ struct resource_demand {
 	bool held; /* its own max keeps somebody waiting right now */
 };
 void resource_demand(struct resource *r, struct resource_demand *ret_demand, size_t n);
+
+/* ---- the emergency exit, on the loop's thread (resource-bypass.c) */
+
+/* on: every request goes past the gate, those that wait in it first and in order; it holds, over changes of the
+ * policy too, until it is turned off. Returns how many requests waited and were let go. */
+uint32_t resource_bypass(struct resource *r, bool on);
 
 /* ---- the window, on the loop's thread (resource-load.c) */
 

@@ -23,8 +23,9 @@ struct snapshot_tenant {
 	uint64_t arrivals, dispatched, served, bytes, by_class[3], errors;
 	uint64_t reads, writes, others;
 	uint32_t queued, in_flight, clients;
-	double wait_ns[WEIR_CAUSES], device_ns;  /* request·ns */
-	enum weir_cause cause;                   /* why its head waits now */
+	double wait_ns[WEIR_CAUSES], device_ns; /* request·ns */
+	enum weir_cause cause;                  /* why its head waits now */
+	weir_time oldest_wait; /* for how long the oldest that waits has done so; 0: none waits */
 	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 };
 
@@ -79,7 +80,9 @@ struct snapshot_resource {
 	bool capacity_stated;
 	uint64_t submitted, dispatched, served, errors, lost;
 	uint32_t queued, in_flight, clients;
-	weir_time full; /* time with the window full */
+	weir_time full;         /* time with the window full */
+	bool bypassed;          /* requests go past the gate */
+	weir_time bypassed_for; /* if so, for how long */
 	unsigned thread;
 	/* By PARDA, of its last step; controlled false: it is not on. */
 	bool controlled, alone; /* alone: it hears no other host */

@@ -124,7 +124,10 @@ void view_write_resources(const struct view *v, FILE *to)
 		table_cell(&t, "%s", count(r->iops, a));
 		table_cell(&t, "%s", count(r->errors, a));
 		write_capacity(r, &t);
-		table_cell(&t, "%s", r->state);
+		if (r->bypassed >= 0)
+			table_cell(&t, "%s, BYPASSED for %s", r->state, seconds(r->bypassed, a));
+		else
+			table_cell(&t, "%s", r->state);
 	}
 	table_end(&t, to);
 }
@@ -162,10 +165,10 @@ static void write_why(const struct view_tenant *t, struct table *table)
 void view_write_tenants(const struct view *v, FILE *to)
 {
 	static const char *const heads[] = {"TENANT", "IOPS", "MiB/s", "p50", "p99", "GOT", "DUE",
-		"QUEUED", "INSIDE", "ERRORS", "WAITS FOR", NULL};
+		"QUEUED", "OLDEST", "INSIDE", "ERRORS", "WAITS FOR", NULL};
 	struct table t;
 
-	table_begin(&t, heads, 0x3fe);
+	table_begin(&t, heads, 0x7fe);
 	for (size_t i = 0; i < v->n_tenants; i++) {
 		const struct view_tenant *r = &v->tenants[i];
 		char a[SHORT];
@@ -177,6 +180,7 @@ void view_write_tenants(const struct view *v, FILE *to)
 		table_cell(&t, "%s", percent(r->got, a));
 		table_cell(&t, "%s", percent(r->share, a));
 		table_cell(&t, "%.0f", r->queued);
+		table_cell(&t, "%s", r->oldest > 0 ? seconds(r->oldest, a) : "-");
 		table_cell(&t, "%.0f", r->in_flight);
 		table_cell(&t, "%s", count(r->errors, a));
 		write_why(r, &t);

@@ -121,6 +121,7 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.iops = grew(before, now, "served") / span,
 		.bytes = grew(before, now, "bytes") / span,
 		.queued = num(now, "queued"),
+		.oldest = num(now, "oldest_wait_s"),
 		.in_flight = num(now, "in_flight"),
 		.clients = num(now, "clients"),
 		.errors = grew(before, now, "errors"),
@@ -157,6 +158,8 @@ static void set_resource(
 		.state = str(now, "state"),
 		.up = json_is_true(json_object_get(now, "up")),
 		.stated = json_is_true(json_object_get(capacity, "stated")),
+		.bypassed = json_is_true(json_object_get(now, "bypassed")) ? num(now, "bypassed_s")
+									   : NAN,
 		.window = num(now, "window"),
 		.in_flight = num(now, "in_flight"),
 		.queued = num(now, "queued"),

@@ -27,6 +27,7 @@ struct view_tenant { /* text is borrowed from the later look */
 	double got;           /* part of all that was served, 0 … 1; NAN: nothing was */
 	double p50, p99;      /* s, in the interval; NAN: nothing was served */
 	double queued, in_flight, clients, errors;
+	double oldest;              /* s for which the oldest that waits has done so */
 	double wait[VIEW_CAUSES];   /* requests that waited for it, on average */
 	double inside;              /* requests in the device, on average */
 	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
@@ -36,6 +37,7 @@ struct view_tenant { /* text is borrowed from the later look */
 struct view_resource {
 	const char *name, *back, *state;
 	bool up, stated;
+	double bypassed; /* s for which requests have gone past its gate; NAN: they pass it */
 	double window, in_flight, queued, clients;
 	double full;        /* part of the interval with the window full, 0 … 1 */
 	double iops;        /* served per second */

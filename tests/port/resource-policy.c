@@ -2,7 +2,8 @@
 /*
  * resource-policy: a swap with requests inside, in virtual time: they follow their clients in order;
  * who is nobody's is cut off; shadow mode comes and goes; parts of a max; what is wanted; and random
- * policies one after the other, with nothing lost, doubled or out of order within a client.
+ * policies one after the other, the gate bypassed and not, with nothing lost, doubled or out of order within a
+ * client.
  */
 #include "port/resource-impl.h"
 #include "port/snapshot.h"
@@ -437,6 +438,9 @@ static void random_case(uint64_t seed)
 			break;
 		case 1:
 			w.now += (weir_time)rng_below(&r, 300 * WEIR_US);
+			if (rng_below(&r, 5) ==
+				0) /* with requests waiting, and between two turns */
+				resource_bypass(w.r, !w.r->bypass);
 			break;
 		case 2:
 		case 3:

@@ -8,12 +8,12 @@
 
 static json_t *tenant(const char *path, bool leaf, json_int_t served, double above, json_t *buckets)
 {
-	return json_pack("{s:s, s:b, s:f, s:f, s:I, s:I, s:i, s:i, s:i, s:I, s:s, s:{s:f, s:f}, "
-			 "s:{s:f, s:o}}",
+	return json_pack("{s:s, s:b, s:f, s:f, s:I, s:I, s:i, s:f, s:i, s:i, s:I, s:s, "
+			 "s:{s:f, s:f}, s:{s:f, s:o}}",
 		"path", path, "leaf", leaf, "weight", 1.0, "share", 0.5, "served", served, "bytes",
-		served * 4096, "queued", 3, "in_flight", 1, "clients", 1, "errors", (json_int_t)0,
-		"held_by", "prod", "wait_s", "above", above, "window", 0.5, "latency", "max_s", 1.0,
-		"buckets", buckets);
+		served * 4096, "queued", 3, "oldest_wait_s", 12.345, "in_flight", 1, "clients", 1,
+		"errors", (json_int_t)0, "held_by", "prod", "wait_s", "above", above, "window", 0.5,
+		"latency", "max_s", 1.0, "buckets", buckets);
 }
 
 static json_t *look(double now, json_t *a, json_t *b, json_int_t served, double full)
@@ -66,7 +66,7 @@ static void differences(void)
 		tenant("b", true, 1500, 0, json_array()), 4500, 11);
 	json_t *latency =
 		json_object_get(json_array_get(json_object_get(two, "tenants"), 0), "latency");
-	json_t *more = bucket(5000, 2000);
+	json_t *more = bucket(5000, 2000), *resource;
 	struct view v;
 
 	json_array_extend(json_object_get(latency, "buckets"), more);
@@ -87,11 +87,20 @@ static void differences(void)
 
 	lines(view_write_tenants, &v);
 	has("\1TENANT");
-	has("a       1.00k   3.91  5.01ms  5.01ms  67%  50%       3       1       0  max of prod "
-	    "100%");
+	has("a       1.00k   3.91  5.01ms  5.01ms  67%  50%       3   12.3s       1       0  max "
+	    "of "
+	    "prod 100%");
 	lines(view_write_resources, &v);
 	has("50%  1.50k");
 	has("(learned)");
+	has("  up\n");
+	view_free(&v);
+	resource = json_array_get(json_object_get(two, "resources"), 0);
+	json_object_set_new(resource, "bypassed", json_true());
+	json_object_set_new(resource, "bypassed_s", json_real(90));
+	CHECK_INT(view_make(one, two, &v), 0);
+	lines(view_write_resources, &v);
+	has("  up, BYPASSED for 90s\n");
 	view_free(&v);
 
 	/* From the start on. */

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir bypass: opens the gate within a second for what waits and what comes, and closes it again; seen in
+# status, top, metrics and log; and toggled under verified load nothing is lost, doubled or out of order.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+
+command -v curl >/dev/null || skip "no curl"
+here=$PWD
+export WEIR_SOCKET="$here/api.sock"
+uri() # EXPORT
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+get() # PATH
+{
+	curl -fsS --unix-socket "$here/api.sock" "http://weir$1"
+}
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+client_timeout: 2s
+resources:
+  - {name: disk, back: "model:server,rate=20k,servers=8+memory:64M", depth: 8}
+  - {name: file, back: "file:$here/image", depth: 8}
+  - {name: mem, back: "memory:8M", depth: 8}
+exports:
+  - {name: slow, resource: disk, size: 8 MiB}
+  - {name: a, resource: disk, offset: 8 MiB, size: 8 MiB}
+  - {name: b, resource: disk, offset: 16 MiB, size: 8 MiB}
+  - {name: f, resource: file, size: 8 MiB}
+  - {name: m, resource: mem, size: 8 MiB}
+tenants:
+  - {name: slow, max: 4 iops, match: {export: slow}}
+  - {name: rest, max: 2k iops, match: {export: "*"}}
+END
+truncate -s 64M image
+serve gate --api "unix:$here/api.sock" weir.yaml
+
+# ---- what waits is let go at once: 64 requests at 4 a second would take 16 s
+weir load -n 64 -d 64 "slow=$(uri slow)" >slow.out 2>&1 &
+load=$!
+tries=0
+until get /v1/status | python3 -c 'import json, sys
+t = json.load(sys.stdin)["tenants"][0]
+sys.exit(not (t["queued"] > 40 and t["oldest_wait_s"] > 1.3))'; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || fail "nothing waits"
+	sleep 0.05
+done
+get /metrics >metrics
+awk '/^weir_tenant_oldest_wait_seconds\{tenant="slow"\}/ { seen = $2 > 1.3 } END { exit !seen }' metrics ||
+	fail "$(grep oldest metrics)"
+has metrics 'weir_tenant_oldest_wait_seconds{tenant="rest"} 0'
+has metrics 'weir_resource_bypassed{resource="disk"} 0'
+has gate.log 'client-timeout-near tenant=slow resource=disk' # at half of client_timeout
+hasnt gate.log 'tenant=rest'
+python3 - "$load" <<'END' || fail "$(cat slow.out)"
+import os, subprocess, sys, time
+began = time.monotonic()
+out = subprocess.run(["weir", "bypass", "disk"], check=True, capture_output=True, text=True).stdout
+assert "disk: open; " in out and int(out.split()[2]) > 30, out
+while os.path.exists("/proc/%s" % sys.argv[1]) and "Z" not in open("/proc/%s/stat" % sys.argv[1]).read().split()[2]:
+    assert time.monotonic() - began < 1, "requests wait a second after the bypass"
+    time.sleep(0.01)
+END
+wait "$load" || fail "the load ended badly: $(cat slow.out)"
+has gate.log 'warning bypass resource=disk released='
+[ "$(grep -c 'client-timeout-near' gate.log)" -eq 1 ] || fail "more than one line: $(cat gate.log)"
+
+# ---- what comes later, too; and it is shown
+run 0 weir load -n 400 -d 16 "slow=$(uri slow)" # at 4 a second it would take 100 s
+run 0 weir bypass
+[ "$(cat stdout)" = disk ] || fail "weir bypass lists $(cat stdout)"
+run 0 weir status
+has stdout 'BYPASSED for'
+run 0 weir top --once --interval 100ms
+has stdout 'BYPASSED for'
+run 0 weir status --json
+has stdout '"bypassed": true'
+get /metrics >metrics
+has metrics 'weir_resource_bypassed{resource="disk"} 1'
+has metrics 'weir_resource_bypassed{resource="file"} 0'
+awk '/^weir_tenant_served_total\{tenant="slow"\}/ { seen = $2 == 464 } END { exit !seen }' metrics ||
+	fail "$(grep served_total metrics)"
+awk '/^weir_tenant_latency_seconds_count\{tenant="slow"\}/ { seen = $2 == 464 } END { exit !seen }' metrics ||
+	fail "$(grep latency_seconds_count metrics)"
+
+# ---- off: limits hold again
+run 0 weir bypass --off disk
+has stdout 'disk: closed'
+has gate.log 'info bypass-off resource=disk'
+run 0 weir bypass
+[ ! -s stdout ] || fail "still open: $(cat stdout)"
+weir load -t 1s -d 8 --json "a=$(uri a)" >held.json
+python3 -c 'import json; held = json.load(open("held.json"))[0]["iops"]; assert held < 2100, held' ||
+	fail "limits do not hold: $(cat held.json)"
+
+# ---- toggled under load: every byte is checked
+toggle() # RESOURCE...
+{
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		run 0 weir bypass "$@"
+		sleep 0.0$((i % 7))
+		run 0 weir bypass --off "$@"
+		sleep 0.0$((i % 5))
+	done
+}
+weir load -t 2s -d 32 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" "f=$(uri f)" >load.out 2>&1 &
+load=$!
+toggle disk file
+wait "$load" || fail "the load ended badly: $(cat load.out)"
+
+# ---- writes under way that overlap: the last one sent is the one that is read
+python3 -c 'import nbd' 2>/dev/null || skip "no python3-libnbd"
+cat >overlap.py <<'END'
+import nbd, sys, time
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+serial, end = 0, time.monotonic() + 2
+while time.monotonic() < end:
+    buffers, cookies = [], []
+    for _ in range(40):
+        serial += 1
+        buffers.append(nbd.Buffer.from_bytearray(bytearray(serial.to_bytes(8, "big") * 512)))
+        cookies.append(h.aio_pwrite(buffers[-1], 0))
+    while cookies:
+        cookies = [c for c in cookies if not h.aio_command_completed(c)]
+        if cookies:
+            h.poll(1000)
+    got = h.pread(4096, 0)
+    assert got == serial.to_bytes(8, "big") * 512, (serial, int.from_bytes(got[:8], "big"))
+print(serial)
+assert serial > 400
+END
+python3 overlap.py "$(uri m)" >overlap.out 2>&1 &
+load=$!
+toggle mem
+wait "$load" || fail "overlapping writes: $(cat overlap.out)"
+
+# ---- mistakes
+run 2 weir bypass dsik
+has stderr "no resource 'dsik' (did you mean 'disk'?)"
+run 2 weir bypass --off
+run 2 weir bypass --of disk
+[ "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket api.sock -X POST http://weir/v1/bypass/disk)" = 405 ] ||
+	fail "POST is taken"
+run 1 weir bypass --socket nobody.sock disk
+serve_stop gate
