@@ -125,6 +125,23 @@ static json_t *waits(const struct snapshot_tenant *t)
 	return j;
 }
 
+static json_t *slo_window(const struct slo_view *v)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "value_s",
+		v->value >= 0 ? seconds((double)v->value) : json_null(), "good", count(v->good),
+		"total", count(v->total), "met", v->known ? json_boolean(v->met) : json_null());
+}
+
+static json_t *slo(const struct snapshot_slo *s)
+{
+	if (!s)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", real(s->percentile),
+		"latency_s", seconds((double)s->bound), "good", count(s->good), "total",
+		count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
+		slo_window(&s->window[SLO_HOUR]));
+}
+
 static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 {
 	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", text(t->path), "leaf",
@@ -142,6 +159,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "oldest_wait_s", seconds((double)t->oldest_wait));
 	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
+	json_object_set_new(j, "slo", slo(t->slo));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
 	json_object_set_new(j, "gate", latency(t->wait, false));
 	json_object_set_new(j, "device", latency(t->device, histograms));

@@ -30,6 +30,7 @@ struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
 struct gateway_divide; /* gateway-divide.c */
 struct gateway_ledger; /* gateway-ledger.c */
+struct gateway_slo;    /* gateway-slo.c */
 struct record;         /* record.c */
 struct tls;
 
@@ -88,6 +89,7 @@ struct gateway {
 	struct agent *agent;           /* NULL: no controllers that need other hosts */
 	struct cluster *cluster;       /* NULL: it is in none */
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
+	struct gateway_slo *slo;       /* NULL: not started yet */
 
 	struct worker *workers;
 	unsigned n_workers;

@@ -14,6 +14,7 @@
 #include "port/agent.h"
 #include "port/cluster.h"
 #include "port/gateway-note.h"
+#include "port/gateway-slo.h"
 #include "port/gateway-state.h"
 #include "port/log.h"
 #include "port/tls.h"
@@ -205,6 +206,7 @@ static int commit(struct gateway *g, struct version *v, struct weir_err *err)
 	exchange(g, v);
 	g->version++;
 	gateway_divide_policy(g);
+	gateway_slo_policy(g);
 	agent_policy(g);
 	record_policy(g);
 	return 0;

@@ -12,6 +12,7 @@
 #include "port/back.h"
 #include "port/cluster.h"
 #include "port/gateway-ledger.h"
+#include "port/gateway-slo.h"
 #include "port/tls.h"
 #include "base/no-memory.h"
 #include <assert.h>
@@ -283,6 +284,8 @@ static int start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	rc = gateway_divide_start(g);
+	if (rc == 0)
+		rc = gateway_slo_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = agent_start(g, err);
@@ -380,6 +383,7 @@ void gateway_free(struct gateway *g)
 		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);
+		gateway_slo_stop(g);
 		gateway_unlisten(g);
 		door_close_all(g);
 		gateway_signals_end(g);

@@ -12,6 +12,7 @@
  *   gateway-policy.c apply, set, undo; what is kept across a restart
  *   gateway-bypass.c past the gate of a resource
  *   gateway-divide.c max and min of tenants that use several resources
+ *   gateway-slo.c    slos of tenants: met or missed
  *   gateway-ledger.c who lent whom under AdapTBF, over a restart too
  *   worker.c         a thread: its loop, memory and resources
  *   door.c           a new connection until it knows its export

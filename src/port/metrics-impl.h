@@ -38,6 +38,10 @@ struct metrics_field {
 
 double metrics_value(const void *at, const struct metrics_field *f);
 
+/* ---- metrics-slo.c */
+
+void metrics_slo(const struct snapshot *s, FILE *to);
+
 /* ---- metrics-control.c */
 
 void metrics_control(const struct snapshot *s, FILE *to);

@@ -366,5 +366,6 @@ void metrics_write(const struct snapshot *s, const struct metrics_process *p, FI
 	write_splits(s, to);
 	write_limits(s, false, to);
 	write_limits(s, true, to);
+	metrics_slo(s, to);
 	write_hists(s, to);
 }

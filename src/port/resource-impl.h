@@ -21,6 +21,7 @@
 
 #include "base/hist.h"
 #include "ctl/policy-swap.h"
+#include "ctl/slo.h"
 #include "port/control.h"
 #include "port/resource.h"
 #include <stdatomic.h>
@@ -36,7 +37,8 @@ struct resource_count {
 	uint64_t errors;                /* came back with one; those of clients that left are not */
 	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
 	uint32_t shadows;               /* in the gate or inside, now */
-	uint32_t reserved;
+	uint32_t slo : 31;              /* resource-slo.c's; 0: it has none */
+	uint32_t late : 1;              /* the same: that it waits for long was said */
 	struct resource_bypassed bypassed;
 };
 
@@ -64,6 +66,7 @@ struct resource_policy {
 };
 
 struct resource_shadows;
+struct resource_slos;
 struct resource_totals;
 struct lessee;
 struct steward;
@@ -119,6 +122,8 @@ struct resource {
 	struct tap *tap;
 	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
+	struct resource_slos *slos;       /* resource-slo.c's; NULL: no tenant has an slo */
+	bool late;                        /* resource-slo.c's: a count may have its `late` set */
 };
 
 static inline void request_list_clear(struct request_list *l)
@@ -208,6 +213,12 @@ static inline void *resource_bypass_mark(struct resource *r)
 }
 /* One that has the mark is done. */
 void resource_bypass_done(struct resource *r, weir_time now, const struct request *q);
+
+/* ---- resource-slo.c: for resource-policy.c (r->policy and nodes are the new ones), resource-total.c, resource.c */
+
+void resource_slo_swap(struct resource *r);
+void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
+void resource_slo_free(struct resource *r);
 
 /* ---- resource-policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
 void resource_policy_free(struct resource *r);

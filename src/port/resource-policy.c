@@ -333,6 +333,7 @@ static int swap_gate(struct resource *r, const struct weir_policy *p, struct wei
 	r->policy = p;
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
+	resource_slo_swap(r);
 	hand_over(r, control, spec);
 	o->sweep.due = sweep_due;
 	o->sweep_after = SWEEP_FIRST;

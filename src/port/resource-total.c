@@ -82,6 +82,8 @@ static void empty(struct resource *r)
 
 		if (h)
 			weir_hist_record(h, (uint64_t)t->ring[i].ns);
+		if (r->slos)
+			resource_slo_record(r, t->ring[i].node, t->ring[i].ns);
 	}
 	t->n = 0;
 }

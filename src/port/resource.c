@@ -480,6 +480,7 @@ void resource_free(struct resource *r)
 	free(r->totals);
 	free(r->counts);
 	free(r->ring);
+	resource_slo_free(r);
 	free(r->name);
 	free(r->back_name);
 	free(r);

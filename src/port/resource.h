@@ -10,6 +10,7 @@
  *   resource-policy.c  the tree in the gate: installed, swapped, divided
  *   resource-bypass.c  past the gate
  *   resource-look.c    what was measured
+ *   resource-slo.c     slos and long waits
  *   resource-load.c    what a controller of the window is told, and the window
  */
 #ifndef WEIR_PORT_RESOURCE_H
@@ -138,6 +139,16 @@ void resource_ask_upstream(struct resource *r);
 /* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
  * this resource. */
 void resource_window(struct resource *r, double window);
+
+/* ---- slos and waits, on the loop's thread (resource-slo.c) */
+
+/* Takes what was recorded for tenants (index in the policy in force) with an slo since the last look; batch: NULL
+ * if nothing was; oldest_wait: 0 if none of its requests waits. Says in the log whose requests have waited for half of
+ * client_timeout. True: look again although nothing happens here until then. */
+struct slo_batch;
+typedef void resource_watch_fn(
+	void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait);
+bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
 
 /* Adds what was measured here to the snapshot (snapshot.h). */
 void resource_snapshot(struct resource *r, struct snapshot *s);

@@ -8,6 +8,7 @@
 #include "port/agent.h"
 #include "port/cluster.h"
 #include "port/gateway-impl.h"
+#include "port/gateway-slo.h"
 #include "port/snapshot.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -160,6 +161,7 @@ struct snapshot_client *snapshot_client(struct snapshot *s)
 static int gather_resource(void *arg, struct gateway_resource *r)
 {
 	resource_snapshot(r->resource, arg);
+	gateway_slo_take(r->worker->gateway, r);
 	return 0;
 }
 
@@ -202,7 +204,9 @@ int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
 
 	if (rc < 0)
 		return rc;
+	gateway_slo_begin(g);
 	gateway_each(g, gather_resource, s, NULL);
+	gateway_slo_look(g, s);
 	for (unsigned i = 0; i < g->n_workers; i++)
 		worker_call(&g->workers[i], gather_memory, s);
 	s->connections = atomic_load_explicit(&g->connections, memory_order_relaxed);

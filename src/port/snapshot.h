@@ -11,8 +11,19 @@
 #include "ctl/adaptbf.h"
 #include "ctl/policy.h"
 #include "ctl/pshift-server.h"
+#include "ctl/slo.h"
 #include "gate/gate.h"
 #include "port/peer.h"
+
+/* How a tenant's slo is met, from all resources together. */
+struct snapshot_slo {
+	const char *path;
+	double percentile;
+	weir_time bound;
+	uint64_t good,
+		total; /* requests since the gateway started, or the tenant first had an slo */
+	struct slo_view window[SLO_WINDOWS];
+};
 
 struct snapshot_tenant {
 	const char *path;    /* of the policy */
@@ -27,6 +38,7 @@ struct snapshot_tenant {
 	enum weir_cause cause;                  /* why its head waits now */
 	weir_time oldest_wait; /* for how long the oldest that waits has done so; 0: none waits */
 	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
+	const struct snapshot_slo *slo;          /* NULL: it has none */
 };
 
 /* AdapTBF at a resource, as of its last step. */
@@ -108,6 +120,8 @@ struct snapshot {
 	bool enforce;
 	struct snapshot_tenant *tenants; /* as in the policy; a group: the sum of its leaves */
 	size_t n_tenants;
+	struct snapshot_slo *slos; /* of the tenants that have one */
+	size_t n_slos;
 	struct snapshot_resource *resources;
 	size_t n_resources;
 	struct snapshot_client *clients; /* the first 1,000 */

@@ -5,6 +5,10 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
 command -v curl >/dev/null || skip "no curl"
+for python in python3 /usr/bin/python3 none; do
+	"$python" -c 'import nbd' 2>/dev/null && break
+done
+[ "$python" != none ] || skip "no python3-libnbd"
 here=$PWD
 export WEIR_SOCKET="$here/api.sock"
 uri() # EXPORT
@@ -39,19 +43,17 @@ serve gate --api "unix:$here/api.sock" weir.yaml
 weir load -n 64 -d 64 "slow=$(uri slow)" >slow.out 2>&1 &
 load=$!
 tries=0
-until get /v1/status | python3 -c 'import json, sys
-t = json.load(sys.stdin)["tenants"][0]
-sys.exit(not (t["queued"] > 40 and t["oldest_wait_s"] > 1.3))'; do
+until grep -q 'client-timeout-near tenant=slow resource=disk' gate.log; do # at half of client_timeout
 	tries=$((tries + 1))
-	[ $tries -lt 100 ] || fail "nothing waits"
+	[ $tries -lt 100 ] || fail "nothing is said of long waits"
 	sleep 0.05
 done
 get /metrics >metrics
-awk '/^weir_tenant_oldest_wait_seconds\{tenant="slow"\}/ { seen = $2 > 1.3 } END { exit !seen }' metrics ||
+awk '/^weir_tenant_oldest_wait_seconds\{tenant="slow"\}/ { seen = $2 >= 1 } END { exit !seen }' metrics ||
 	fail "$(grep oldest metrics)"
 has metrics 'weir_tenant_oldest_wait_seconds{tenant="rest"} 0'
 has metrics 'weir_resource_bypassed{resource="disk"} 0'
-has gate.log 'client-timeout-near tenant=slow resource=disk' # at half of client_timeout
+has gate.log 'client_timeout=2s waits_for=max'
 hasnt gate.log 'tenant=rest'
 python3 - "$load" <<'END' || fail "$(cat slow.out)"
 import os, subprocess, sys, time
@@ -90,33 +92,32 @@ has stdout 'disk: closed'
 has gate.log 'info bypass-off resource=disk'
 run 0 weir bypass
 [ ! -s stdout ] || fail "still open: $(cat stdout)"
-weir load -t 1s -d 8 --json "a=$(uri a)" >held.json
+weir load -t 700ms -d 8 --json "a=$(uri a)" >held.json
 python3 -c 'import json; held = json.load(open("held.json"))[0]["iops"]; assert held < 2100, held' ||
 	fail "limits do not hold: $(cat held.json)"
 
 # ---- toggled under load: every byte is checked
 toggle() # RESOURCE...
 {
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+	for i in 1 2 3 4 5 6; do
 		run 0 weir bypass "$@"
 		sleep 0.0$((i % 7))
 		run 0 weir bypass --off "$@"
 		sleep 0.0$((i % 5))
 	done
 }
-weir load -t 2s -d 32 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" "f=$(uri f)" >load.out 2>&1 &
+weir load -t 1200ms -d 32 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" "f=$(uri f)" >load.out 2>&1 &
 load=$!
 toggle disk file
 wait "$load" || fail "the load ended badly: $(cat load.out)"
 
 # ---- writes under way that overlap: the last one sent is the one that is read
-python3 -c 'import nbd' 2>/dev/null || skip "no python3-libnbd"
 cat >overlap.py <<'END'
 import nbd, sys, time
 h = nbd.NBD()
 h.connect_uri(sys.argv[1])
-serial, end = 0, time.monotonic() + 2
-while time.monotonic() < end:
+serial, end = 0, time.monotonic() + 1
+while time.monotonic() < end or serial < 200:
     buffers, cookies = [], []
     for _ in range(40):
         serial += 1
@@ -129,9 +130,8 @@ while time.monotonic() < end:
     got = h.pread(4096, 0)
     assert got == serial.to_bytes(8, "big") * 512, (serial, int.from_bytes(got[:8], "big"))
 print(serial)
-assert serial > 400
 END
-python3 overlap.py "$(uri m)" >overlap.out 2>&1 &
+"$python" overlap.py "$(uri m)" >overlap.out 2>&1 &
 load=$!
 toggle mem
 wait "$load" || fail "overlapping writes: $(cat overlap.out)"
