@@ -75,6 +75,7 @@ void resource_slo_swap(struct resource *r)
 	struct resource_slos *old = r->slos, *s = NULL;
 	size_t n = 0;
 
+	resource_drain(r); /* what is in the ring was done under the old bounds */
 	for (size_t i = 0; i < r->n_nodes; i++)
 		n += has_slo(&p->tenants[i]);
 	if (n)

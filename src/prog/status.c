@@ -75,6 +75,7 @@ static int print_tables(const json_t *now)
 		view_write_resources(&v, f);
 		fputc('\n', f);
 		view_write_tenants(&v, f);
+		view_write_slo(now, f);
 		view_write_parda(now, f);
 		view_write_adaptbf(now, f);
 		view_write_pshift(now, f);

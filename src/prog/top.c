@@ -96,6 +96,7 @@ static void write_body(struct top *t, FILE *f)
 		view_write_resources(&v, f);
 		fputc('\n', f);
 		view_write_tenants(&v, f);
+		view_write_slo(t->now, f);
 		view_write_parda(t->now, f);
 		view_write_adaptbf(t->now, f);
 		view_write_pshift(t->now, f);

@@ -84,6 +84,8 @@ void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
 typedef void view_add_fn(const json_t *resource, const json_t *part, struct table *t);
 bool view_write_parts(const json_t *now, const char *key, const char *const *heads, unsigned right,
 	view_add_fn *add, FILE *to);
+/* view-slo.c: an empty line and a line for each tenant with an slo, if there are such. */
+void view_write_slo(const json_t *now, FILE *to);
 /* view-parda.c: an empty line and a line for each resource under PARDA, if there are such. */
 void view_write_parda(const json_t *now, FILE *to);
 /* view-pshift.c: the same of tenants' tokens at resources under pShift, and of their controllers. */

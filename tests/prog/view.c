@@ -307,8 +307,35 @@ static void the_controller(void)
 	json_decref(j);
 }
 
+static json_t *slo(double percentile, json_int_t good, json_int_t total, json_t *minute)
+{
+	return json_pack("{s:f, s:f, s:I, s:I, s:o, s:{s:n, s:n}}", "percentile", percentile,
+		"latency_s", 0.01, "good", good, "total", total, "minute", minute, "hour",
+		"value_s", "met");
+}
+
+static void slos(void)
+{
+	json_t *none = json_pack("{s:[{s:s, s:n}]}", "tenants", "path", "a", "slo");
+	json_t *some = json_pack("{s:[{s:s, s:o}, {s:s, s:n}, {s:s, s:o}]}", "tenants", "path",
+		"prod/db\033", "slo",
+		slo(99.9, 199999, 200000, json_pack("{s:f, s:b}", "value_s", 0.00456, "met", 1)),
+		"path", "x", "slo", "path", "b", "slo",
+		slo(50, 1, 3, json_pack("{s:f, s:b}", "value_s", 0.5, "met", 0)));
+
+	show(view_write_slo, none);
+	CHECK_STR(text, "");
+	show(view_write_slo, some);
+	has("prod/db?  p99.9 < 10ms       4.56ms  met             -  -  99.999%");
+	has("b         p50 < 10ms          500ms  MISSED          -  -    33.3%");
+	CHECK(!strstr(text, "\nx"));
+	json_decref(none);
+	json_decref(some);
+}
+
 int main(void)
 {
+	RUN(slos);
 	RUN(differences);
 	RUN(begun_again);
 	RUN(order);
