@@ -22,6 +22,7 @@ static struct snapshot_tenant tenants[] = {
 		.writes = 3,
 		.others = 1,
 		.queued = 1,
+		.oldest_wait = 2500 * WEIR_MS,
 		.by_class = {0, 4, 6},
 		.wait_ns = {1.5e9, 0, 0, 0, 0.25e9},
 		.total = &hist},
@@ -49,12 +50,27 @@ static struct snapshot_resource resources[] = {
 		.capacity = {3300, 0},
 		.full = 1500000000},
 };
+static struct snapshot_slo slos[] = {
+	{.path = "prod/d\"b\\\n",
+		.percentile = 99.9,
+		.bound = 10 * WEIR_MS,
+		.good = 8,
+		.total = 10,
+		.window = {{.value = 25 * WEIR_MS, .known = true, .met = false},
+			{.value = -1, .known = true, .met = true}}},
+	{.path = "idle",
+		.percentile = 50,
+		.bound = WEIR_SEC,
+		.window = {{.value = -1}, {.value = -1}}},
+};
 static struct snapshot snapshot = {.now = 12500000000,
 	.started = 2500000000,
 	.version = 7,
 	.enforce = true,
 	.tenants = tenants,
 	.n_tenants = 3,
+	.slos = slos,
+	.n_slos = 2,
 	.resources = resources,
 	.n_resources = 1,
 	.connections = 5};
@@ -217,6 +233,16 @@ static void values(void)
 	CHECK_NEAR(value("weir_tenant_dispatched_total", DB ",class=\"rest\""), 6, 0);
 	CHECK_NEAR(value("weir_tenant_wait_seconds_total", DB ",cause=\"window\""), 1.5, 1e-12);
 	CHECK_NEAR(value("weir_tenant_wait_seconds_total", DB ",cause=\"turn\""), 0.25, 1e-12);
+	CHECK_NEAR(value("weir_tenant_oldest_wait_seconds", DB), 2.5, 1e-12);
+	CHECK_NEAR(value("weir_tenant_slo_requests_total", DB), 10, 0);
+	CHECK_NEAR(value("weir_tenant_slo_good_total", DB), 8, 0);
+	CHECK_NEAR(value("weir_tenant_slo_percentile", DB), 99.9, 1e-12);
+	CHECK_NEAR(value("weir_tenant_slo_bound_seconds", DB), 0.01, 1e-12);
+	CHECK_NEAR(value("weir_tenant_slo_seconds", DB ",window=\"1m\""), 0.025, 1e-12);
+	CHECK(absent("weir_tenant_slo_seconds", DB ",window=\"1h\""));
+	CHECK_NEAR(value("weir_tenant_slo_met", DB ",window=\"1m\""), 0, 0);
+	CHECK_NEAR(value("weir_tenant_slo_met", DB ",window=\"1h\""), 1, 0);
+	CHECK(absent("weir_tenant_slo_met", "tenant=\"idle\",window=\"1m\""));
 	CHECK_NEAR(value("weir_tenant_max", DB ",unit=\"requests\",ops=\"all\""), 5000, 0);
 	CHECK_NEAR(value("weir_tenant_max", DB ",unit=\"bytes\",ops=\"writes\""), 1e6, 0);
 	CHECK_NEAR(
