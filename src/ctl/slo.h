@@ -12,7 +12,7 @@
  *         current slot and those before it, 55 to 60 s or minutes. A slot that is reused is taken off the
  *         sum first. So to look is O(buckets), whatever was recorded.
  * COST    Record: a count and two additions. 41 KiB for a tenant that has been active within the hour,
- *         without histograms 500 bytes.
+ *         without histograms 750 bytes.
  */
 #ifndef WEIR_CTL_SLO_H
 #define WEIR_CTL_SLO_H
