@@ -48,7 +48,7 @@ int main(void)
 	for (int i = 0; i < 2; i++) {
 		struct weir_gate_stats stats;
 
-		weir_gate_stats(gate, 4 * WEIR_SEC, client[i], &stats);
+		weir_gate_get_stats(gate, 4 * WEIR_SEC, client[i], &stats);
 		printf("%s %llu\n", i ? "bronze" : "gold", (unsigned long long)stats.served);
 	}
 	weir_gate_free(gate);

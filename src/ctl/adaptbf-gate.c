@@ -199,7 +199,7 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 	for (size_t i = 0; i < d->n; i++) {
 		struct leaf *l = &d->now.leaves[i];
 		struct weir_gate_stats s;
-		int r = weir_gate_stats(d->gate, now, l->node, &s);
+		int r = weir_gate_get_stats(d->gate, now, l->node, &s);
 
 		if (r)
 			return r;
@@ -219,7 +219,7 @@ static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 	struct adaptbf_gate *d = driver;
 	struct weir_gate_totals t;
 
-	weir_gate_totals(d->gate, now, &t);
+	weir_gate_get_totals(d->gate, now, &t);
 	d->done += (double)(t.full_served - d->counted) * d->mean;
 	d->counted = t.full_served;
 	*ret = (struct adaptbf_totals){t.full, (uint64_t)d->done};

@@ -208,7 +208,7 @@ struct weir_gate_stats {                       /* of one leaf since it was added
 	weir_node blocker;           /* cause MAX or ABOVE: whose bucket; else the tenant */
 	weir_time oldest; /* `submitted` of the oldest queued request; WEIR_NEVER: none is queued */
 };
-WEIR_API int weir_gate_stats(
+WEIR_API int weir_gate_get_stats(
 	struct weir_gate *g, weir_time now, weir_node leaf, struct weir_gate_stats *ret_stats);
 
 struct weir_gate_totals {
@@ -218,7 +218,8 @@ struct weir_gate_totals {
 	weir_time full;       /* time so far during which the window was full */
 	uint64_t full_served; /* of served: those that came back in that time */
 };
-WEIR_API void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
+WEIR_API void weir_gate_get_totals(
+	struct weir_gate *g, weir_time now, struct weir_gate_totals *ret);
 /* Time so far during which the node's own hold buckets held it; an inner one: a head under it. */
 WEIR_API weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node node);
 

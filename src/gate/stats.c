@@ -146,7 +146,7 @@ static void stats_waits(const struct node *settled, double *ret_wait)
 				  settled->above_area - settled->tokens_area);
 }
 
-int weir_gate_stats(
+int weir_gate_get_stats(
 	struct weir_gate *g, weir_time now, weir_node leaf, struct weir_gate_stats *ret_stats)
 {
 	struct weir_gate_stats s = {0};
@@ -174,7 +174,7 @@ int weir_gate_stats(
 	return 0;
 }
 
-void weir_gate_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret)
+void weir_gate_get_totals(struct weir_gate *g, weir_time now, struct weir_gate_totals *ret)
 {
 	if (now > g->now)
 		g->now = now;

@@ -56,7 +56,7 @@ static void count(struct lessee *s, weir_time now)
 		struct weir_gate_stats st = {0};
 
 		if (b->here)
-			weir_gate_stats(s->resource->gate, now, b->node, &st);
+			weir_gate_get_stats(s->resource->gate, now, b->node, &st);
 		b->previous = to->served;
 		to->arrived = b->arrivals + st.arrivals;
 		to->served = b->dispatched + st.dispatched;
@@ -304,7 +304,7 @@ static void stats_of(struct lessee *s, const struct lessee_bucket *b, struct wei
 {
 	*ret = (struct weir_gate_stats){0};
 	if (b->here)
-		weir_gate_stats(s->resource->gate, s->resource->now, b->node, ret);
+		weir_gate_get_stats(s->resource->gate, s->resource->now, b->node, ret);
 }
 
 /* Counters go on where those of its last node, which is still there, ended. */
@@ -449,7 +449,8 @@ static void look_bucket(
 
 	pshift_server_tokens(s->server, i, &t);
 	if (b->here)
-		weir_gate_stats(s->resource->gate, resource_policy_now(s->resource), b->node, &st);
+		weir_gate_get_stats(
+			s->resource->gate, resource_policy_now(s->resource), b->node, &st);
 	*to = (struct snapshot_lease){.tenant = snap->tenants[b->tenant].path,
 		/* what passed since the last look is this period's, too */
 		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),

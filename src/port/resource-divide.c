@@ -96,7 +96,7 @@ static void leaf_demand(struct resource *r, size_t i, struct resource_demand *al
 
 	if (!ret->clients && !seen->queued)
 		return;
-	if (weir_gate_stats(r->gate, r->now, r->nodes[i], &st) != 0)
+	if (weir_gate_get_stats(r->gate, r->now, r->nodes[i], &st) != 0)
 		return;
 	if (st.dispatched < seen->dispatched) /* another node by the same path */
 		*seen = (struct resource_seen){0};

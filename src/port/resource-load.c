@@ -11,7 +11,7 @@ static void leaf_load(struct resource *r, weir_node node, struct resource_load *
 {
 	struct weir_gate_stats st;
 
-	if (weir_gate_stats(r->gate, r->now, node, &st) != 0)
+	if (weir_gate_get_stats(r->gate, r->now, node, &st) != 0)
 		return;
 	ret->served = st.served;
 	ret->bytes = st.bytes;
@@ -62,7 +62,7 @@ void resource_held(struct resource *r, const struct client *c, struct resource_h
 	*ret_held = (struct resource_held){0};
 	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
 		return;
-	if (weir_gate_stats(r->gate, r->now, c->node, &st) != 0)
+	if (weir_gate_get_stats(r->gate, r->now, c->node, &st) != 0)
 		return;
 	ret_held->ns = st.wait_ns[WEIR_WAIT_MAX] + st.wait_ns[WEIR_WAIT_ABOVE] +
 		       st.wait_ns[WEIR_WAIT_TOKENS];

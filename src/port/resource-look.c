@@ -74,7 +74,7 @@ static void add_leaf(struct resource *r, struct snapshot *s, size_t i)
 	const struct weir_hist *device = weir_gate_hist_device(r->gate, node);
 	struct weir_gate_stats st;
 
-	if (weir_gate_stats(r->gate, r->now, node, &st) != 0)
+	if (weir_gate_get_stats(r->gate, r->now, node, &st) != 0)
 		return;
 	if (resource_bypasses(r))
 		st.in_flight = 0; /* its clients know */
@@ -138,7 +138,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 
 	say_state(r, to);
 	if (r->gate)
-		weir_gate_totals(r->gate, r->now, &totals);
+		weir_gate_get_totals(r->gate, r->now, &totals);
 	to->window = totals.window;
 	to->full = totals.full;
 	to->capacity_stated = !r->spec.capacity_auto;

@@ -319,7 +319,7 @@ static void learn(struct resource *r, weir_time now)
 
 	if (!r->gate || r->shadow || !r->spec.capacity_auto)
 		return;
-	weir_gate_totals(r->gate, now, &t);
+	weir_gate_get_totals(r->gate, now, &t);
 	seen.full = t.full;
 	capacity_step(&r->capacity, now, &seen);
 }

@@ -212,7 +212,7 @@ static void services(const struct gate_load *l, double *ret)
 	struct weir_gate_stats s;
 
 	for (uint32_t i = 0; i < l->tenants; i++) {
-		weir_gate_stats(l->gate, l->now, l->nodes[i], &s);
+		weir_gate_get_stats(l->gate, l->now, l->nodes[i], &s);
 		ret[i] = (double)s.dispatched;
 	}
 }

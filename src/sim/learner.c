@@ -48,13 +48,13 @@ static weir_time full_time(struct world *w, const struct world_station *st, weir
 	int64_t n = 0;
 
 	if (st->gate) {
-		weir_gate_totals(st->gate->gate, now, &totals);
+		weir_gate_get_totals(st->gate->gate, now, &totals);
 		return totals.full;
 	}
 	for (uint32_t i = 0; i < w->scenario->n_hosts; i++) {
 		if (&w->stations[w->hosts[i].group->device] != st)
 			continue;
-		weir_gate_totals(w->hosts[i].gate->gate, now, &totals);
+		weir_gate_get_totals(w->hosts[i].gate->gate, now, &totals);
 		if (totals.submitted == 0)
 			continue;
 		sum += totals.full;

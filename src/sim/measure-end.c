@@ -111,7 +111,7 @@ static int end_hosts(struct ending *e)
 
 		if (e->w->hosts[i].n_tenants == 0)
 			continue;
-		weir_gate_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
+		weir_gate_get_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
 		snprintf(prefix, sizeof(prefix), "host.%s", e->w->hosts[i].name);
 		r = measure_put_flow(m, f, prefix);
 		if (r == 0)
@@ -160,7 +160,7 @@ static int end_total(struct ending *e)
 
 	for (uint32_t i = 0; i < e->w->scenario->n_hosts; i++) {
 		struct weir_gate_totals totals;
-		weir_gate_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
+		weir_gate_get_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
 		queued += totals.queued;
 		in_flight += totals.in_flight;
 	}

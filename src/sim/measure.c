@@ -125,7 +125,7 @@ static void mark_tenant(struct world *w, const struct world_tenant *t, struct me
 	struct weir_gate_stats stats;
 
 	ret->count = t->count;
-	if (weir_gate_stats(t->host->gate->gate, w->now, t->node, &stats))
+	if (weir_gate_get_stats(t->host->gate->gate, w->now, t->node, &stats))
 		return;
 	ret->inside_ns = stats.device_ns;
 	memcpy(ret->wait_ns, stats.wait_ns, sizeof(ret->wait_ns));
@@ -197,7 +197,7 @@ static void sample_host(
 {
 	struct weir_gate_totals totals;
 
-	weir_gate_totals(h->gate->gate, s->w->now, &totals);
+	weir_gate_get_totals(h->gate->gate, s->w->now, &totals);
 	put(s, f->ios / ((double)s->span / 1e9));
 	put_if(s, f->ios > 0, f->latency_ns / f->ios / 1e6);
 	put(s, f->outstanding);

@@ -15,7 +15,7 @@ static double held(struct host *h, uint32_t i, struct world *w)
 	struct weir_gate_stats st;
 	double ns, mean = 0;
 
-	if (!gate || weir_gate_stats(gate->gate, w->now, t->device_node, &st))
+	if (!gate || weir_gate_get_stats(gate->gate, w->now, t->device_node, &st))
 		return 0;
 	ns = st.wait_ns[WEIR_WAIT_MAX] + st.wait_ns[WEIR_WAIT_ABOVE] + st.wait_ns[WEIR_WAIT_TOKENS];
 	if (ns > was->held_ns)
@@ -79,7 +79,7 @@ void parda_hosts_measure(
 		now.bytes += t->count.bytes;
 		now.inside_ns += t->count.inside_ns;
 		all_held += held_ns;
-		if (weir_gate_stats(h->world->gate->gate, w->now, t->node, &stats))
+		if (weir_gate_get_stats(h->world->gate->gate, w->now, t->node, &stats))
 			stats = (struct weir_gate_stats){0};
 		now.device_ns += stats.device_ns;
 		c->vms[i] = vm_of(h, i, &stats, held_ns, span, slot);

@@ -270,7 +270,7 @@ static int count(struct pshift_site *s, weir_time now)
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_place *p = &s->places[i];
 		struct weir_gate_stats st;
-		int r = weir_gate_stats(g->gate, now, g->leaves[i].node, &st);
+		int r = weir_gate_get_stats(g->gate, now, g->leaves[i].node, &st);
 
 		if (r)
 			return r;
@@ -283,7 +283,7 @@ static int count(struct pshift_site *s, weir_time now)
 		for (int k = 0; k < WEIR_CAUSES; k++)
 			p->waited += st.wait_ns[k];
 	}
-	weir_gate_totals(g->gate, now, &totals);
+	weir_gate_get_totals(g->gate, now, &totals);
 	s->totals.requests = totals.served;
 	s->totals.full = totals.full;
 	return 0;

@@ -186,7 +186,7 @@ static void serve(struct server *s, weir_node leaf, weir_time span, weir_time ga
 		struct weir_gate_totals t;
 		struct capacity_totals totals;
 
-		weir_gate_totals(s->g, s->now, &t);
+		weir_gate_get_totals(s->g, s->now, &t);
 		for (size_t i = 0; i < 32 && t.queued + t.in_flight < wanted; i++) {
 			struct weir_req *r = &s->reqs[i];
 
@@ -211,7 +211,7 @@ static void serve(struct server *s, weir_node leaf, weir_time span, weir_time ga
 			memmove(s->inside, s->inside + 1, s->n * sizeof(*s->inside));
 			s->due = s->now + gap;
 		}
-		weir_gate_totals(s->g, s->now, &t);
+		weir_gate_get_totals(s->g, s->now, &t);
 		totals = (struct capacity_totals){t.served, s->bytes, t.full};
 		capacity_step(&s->c, s->now, &totals);
 	}

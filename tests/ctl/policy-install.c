@@ -364,7 +364,7 @@ static void test_shadow_mode(void)
 	run(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 5000, 0.01);
 	CHECK_NEAR((double)w.served[1], 5000, 0.01);
-	CHECK_INT(weir_gate_stats(w.g, w.now, w.nodes[0], &stats), 0);
+	CHECK_INT(weir_gate_get_stats(w.g, w.now, w.nodes[0], &stats), 0);
 	CHECK(stats.served >= w.served[0]);
 	stop();
 }

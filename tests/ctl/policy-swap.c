@@ -60,7 +60,7 @@ static uint64_t dispatched(struct weir_gate *g, weir_time now, weir_node node)
 {
 	struct weir_gate_stats st;
 
-	CHECK_INT(weir_gate_stats(g, now, node, &st), 0);
+	CHECK_INT(weir_gate_get_stats(g, now, node, &st), 0);
 	return st.dispatched;
 }
 
@@ -166,7 +166,7 @@ static void test_some_move(void)
 	for (unsigned i = 1; i < 6; i += 2, moved = moved->next)
 		CHECK(moved == &q[i].req);
 	CHECK(!moved);
-	CHECK_INT(weir_gate_stats(g, 0, policy_swap_node(&s, 0), &st), 0);
+	CHECK_INT(weir_gate_get_stats(g, 0, policy_swap_node(&s, 0), &st), 0);
 	CHECK_INT(st.queued, 3);
 	policy_swap_free(&s);
 	weir_gate_free(g);
@@ -422,7 +422,7 @@ static void random_case(uint64_t seed)
 	}
 	CHECK(w.submitted > 500 && w.moves > 50);
 	drain(&w);
-	weir_gate_totals(w.g, w.now, &totals);
+	weir_gate_get_totals(w.g, w.now, &totals);
 	CHECK_INT(totals.queued, 0);
 	CHECK_INT(totals.in_flight, 0);
 	CHECK_INT(totals.submitted, w.submitted);

@@ -102,7 +102,7 @@ static void fractional_window_averages(void)
 		}
 		struct weir_gate_stats s;
 
-		CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+		CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 		CHECK_NEAR(s.device_ns / (double)b.now, sizes[k], 0.01);
 		weir_gate_free(b.g);
 	}
@@ -210,10 +210,10 @@ static void knobs_are_all_or_nothing(void)
 
 	CHECK_INT(weir_gate_set(b.g, 0, set, 2, &err), -EINVAL);
 	CHECK(strstr(err.text, "weight must be"));
-	weir_gate_totals(b.g, 0, &t);
+	weir_gate_get_totals(b.g, 0, &t);
 	CHECK_NEAR(t.window, 1, 0);
 	CHECK_INT(weir_gate_set(b.g, 0, set, 1, &err), 0);
-	weir_gate_totals(b.g, 0, &t);
+	weir_gate_get_totals(b.g, 0, &t);
 	CHECK_NEAR(t.window, 7, 0);
 	CHECK_INT(weir_gate_set(b.g, 0,
 			  &(struct weir_knob){.node = 99, .kind = WEIR_KNOB_WEIGHT, .value = 1}, 1,
@@ -240,14 +240,14 @@ static void served_while_it_was_full(void)
 	weir_gate_done(b.g, 10, &r[0], 1); /* full for 10 */
 	weir_gate_done(b.g, 10, &r[1], 1); /* at the same moment */
 	CHECK_INT(weir_gate_next(b.g, 10, r, 6), 2);
-	weir_gate_totals(b.g, 10, &t);
+	weir_gate_get_totals(b.g, 10, &t);
 	CHECK_INT(t.full, 10);
 	CHECK_INT(t.full_served, 2);
 	weir_gate_done(b.g, 10, &r[0], 1); /* at once: it took no time */
 	CHECK_INT(weir_gate_next(b.g, 10, r, 1), 1);
 	weir_gate_done(b.g, 25, &r[0], 1); /* full for 15 more */
 	weir_gate_done(b.g, 30, &r[1], 1); /* one was inside: not full */
-	weir_gate_totals(b.g, 40, &t);
+	weir_gate_get_totals(b.g, 40, &t);
 	CHECK_INT(t.full, 25);
 	CHECK_INT(t.full_served, 3);
 	CHECK_INT(t.served, 5);
@@ -289,16 +289,16 @@ static void held_between_two_looks(void)
 	finish(&b, pass(&b));
 	submit(&b, n, 1); /* held until 1 ms */
 	knob(&b, n, WEIR_KNOB_WEIGHT, 2);
-	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_MAX);
 	b.now = WEIR_MS + 100;
 	CHECK_INT(weir_gate_next(b.g, b.now, &(struct weir_req *){NULL}, 0), 0);
-	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_TURN);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now, 0);
 	b.now += 50; /* the device could take it, and nobody asks */
 	CHECK(pass(&b));
-	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now - 50, 0);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN], 50, 0);
 	CHECK(weir_gate_held(b.g, b.now, n) == b.now - 50);

@@ -135,7 +135,7 @@ static void check(struct small *s)
 		struct weir_gate_stats st;
 		double got = 0, due = 0;
 
-		CHECK_INT(weir_gate_stats(s->g, s->now, s->leaves[i], &st), 0);
+		CHECK_INT(weir_gate_get_stats(s->g, s->now, s->leaves[i], &st), 0);
 		for (unsigned c = 0; c < WEIR_CAUSES; c++) {
 			if (fabs(st.wait_ns[c] - s->wait[i][c]) > s->slack[i] + 1)
 				FAIL("leaf %u, cause %u: %g ns, not %g ± %g", s->leaves[i], c,
@@ -158,7 +158,7 @@ static void check_now(struct small *s)
 		unsigned first = 0;
 		bool near = false;
 
-		CHECK_INT(weir_gate_stats(s->g, s->now, s->leaves[i], &st), 0);
+		CHECK_INT(weir_gate_get_stats(s->g, s->now, s->leaves[i], &st), 0);
 		if (!ref_queued(&s->ref->nodes[s->leaves[i]])) {
 			CHECK_INT(st.cause, WEIR_WAIT_TURN);
 			continue;

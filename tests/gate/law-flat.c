@@ -224,7 +224,7 @@ static void replace(struct twins *t, unsigned i)
 {
 	struct weir_gate_stats s;
 
-	CHECK_INT(weir_gate_stats(t->g[0], t->now, t->leaves[i], &s), 0);
+	CHECK_INT(weir_gate_get_stats(t->g[0], t->now, t->leaves[i], &s), 0);
 	if (s.in_flight)
 		return;
 	cancel(t, t->leaves[i], true);
@@ -244,8 +244,8 @@ static void compare(struct twins *t, weir_node leaf)
 	struct weir_gate_totals all[2];
 
 	for (unsigned who = 0; who < 2; who++) {
-		CHECK_INT(weir_gate_stats(t->g[who], t->now, leaf, &s[who]), 0);
-		weir_gate_totals(t->g[who], t->now, &all[who]);
+		CHECK_INT(weir_gate_get_stats(t->g[who], t->now, leaf, &s[who]), 0);
+		weir_gate_get_totals(t->g[who], t->now, &all[who]);
 	}
 	for (unsigned c = 0; c < 3; c++)
 		CHECK_INT(s[0].by_class[c], s[1].by_class[c]);

@@ -231,7 +231,7 @@ static void profile_bounds(unsigned number)
 	for (unsigned i = 0; i < b.n; i++) {
 		struct weir_gate_stats s;
 
-		CHECK_INT(weir_gate_stats(b.g, b.now, b.t[i].node, &s), 0);
+		CHECK_INT(weir_gate_get_stats(b.g, b.now, b.t[i].node, &s), 0);
 		if (i + 2 < b.n) /* all of it conformed */
 			CHECK_INT(s.by_class[WEIR_CLASS_PRIORITY], s.dispatched);
 		else /* the flood gets what is left */

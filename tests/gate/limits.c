@@ -24,7 +24,7 @@ static void max_holds_and_wakes(void)
 	CHECK(pass(&b)->tenant == n);
 	struct weir_gate_stats s;
 
-	CHECK_INT(weir_gate_stats(b.g, b.now, n, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_MAX);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], 2.0 * (double)t, 1e-9);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN] + 1, 1, 1e-9);
@@ -75,7 +75,7 @@ static void ancestors_max_admits_too(void)
 	CHECK_INT(weir_gate_next(b.g, b.now, out, 64), 2); /* the bucket holds 2 */
 	struct weir_gate_stats s;
 
-	CHECK_INT(weir_gate_stats(b.g, b.now, a, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, a, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_ABOVE);
 	CHECK_INT(s.blocker, prod);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_ABOVE], 9e9, 1e-9);
@@ -107,13 +107,13 @@ static void limits_show_behind_a_full_window(void)
 		b.now += 10 * WEIR_MS;
 		finish(&b, r);
 	}
-	CHECK_INT(weir_gate_stats(b.g, b.now, member, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, member, &s), 0);
 	CHECK_INT(s.queued, 2);
 	CHECK(s.wait_ns[WEIR_WAIT_ABOVE] > 10 * s.wait_ns[WEIR_WAIT_WINDOW]);
-	CHECK_INT(weir_gate_stats(b.g, b.now, own, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, own, &s), 0);
 	CHECK_INT(s.queued, 2);
 	CHECK(s.wait_ns[WEIR_WAIT_MAX] > 10 * s.wait_ns[WEIR_WAIT_WINDOW]);
-	CHECK_INT(weir_gate_stats(b.g, b.now, flood, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, flood, &s), 0);
 	CHECK(s.wait_ns[WEIR_WAIT_WINDOW] > 0 && s.wait_ns[WEIR_WAIT_MAX] == 0);
 	weir_gate_free(b.g);
 }
@@ -145,7 +145,7 @@ static void min_comes_first_and_weights_share_the_rest(void)
 	CHECK_NEAR(counts[with], 8000, 0.01);
 	struct weir_gate_stats s;
 
-	CHECK_INT(weir_gate_stats(b.g, b.now, with, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, with, &s), 0);
 	CHECK_NEAR((double)s.by_class[WEIR_CLASS_RESERVED], 6000, 0.01);
 	weir_gate_free(b.g);
 }
@@ -203,7 +203,7 @@ static void tokens_as_in_algorithm_1(void)
 	struct weir_gate_stats s;
 
 	b.now = 5;
-	CHECK_INT(weir_gate_stats(b.g, b.now, x, &s), 0);
+	CHECK_INT(weir_gate_get_stats(b.g, b.now, x, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_TOKENS);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TOKENS], 30, 1e-9);
 	knob(&b, x, WEIR_KNOB_LGRANT, 2);

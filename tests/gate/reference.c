@@ -553,7 +553,7 @@ static void ref_stats_leaf(
 	struct weir_gate_stats s;
 	double waited = n->waited, sum = 0;
 
-	CHECK_INT(weir_gate_stats(real, now, leaf, &s), 0);
+	CHECK_INT(weir_gate_get_stats(real, now, leaf, &s), 0);
 	CHECK_INT(s.arrivals, n->arrivals);
 	CHECK_INT(s.dispatched, n->dispatched);
 	CHECK_INT(s.served, n->served);
@@ -577,7 +577,7 @@ void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now)
 {
 	struct weir_gate_totals t;
 
-	weir_gate_totals(real, now, &t);
+	weir_gate_get_totals(real, now, &t);
 	CHECK_INT(t.submitted, g->submitted);
 	CHECK_INT(t.dispatched, g->dispatched);
 	CHECK_INT(t.served, g->served);

@@ -31,7 +31,7 @@ static void a_full_ring_loses_nothing(void)
 		const struct weir_hist *device = weir_gate_hist_device(g, leaves[i]);
 		struct weir_gate_stats s;
 
-		CHECK_INT(weir_gate_stats(g, now, leaves[i], &s), 0);
+		CHECK_INT(weir_gate_get_stats(g, now, leaves[i], &s), 0);
 		CHECK(s.served > STATS_RING);
 		CHECK_INT(wait->count, s.served);
 		CHECK_INT(device->count, s.served);
@@ -53,7 +53,7 @@ static void the_oldest_that_waits(void)
 	CHECK_INT(weir_gate_new(&config, &g), 0);
 	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &leaf), 0);
 	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &other), 0);
-	CHECK_INT(weir_gate_stats(g, 0, leaf, &s), 0);
+	CHECK_INT(weir_gate_get_stats(g, 0, leaf, &s), 0);
 	CHECK_INT(s.oldest, WEIR_NEVER);
 	for (unsigned i = 0; i < 3; i++) {
 		r = &reqs[i];
@@ -63,14 +63,14 @@ static void the_oldest_that_waits(void)
 	for (unsigned i = 0; i < 3; i++) {
 		weir_time now = 20 + i;
 
-		CHECK_INT(weir_gate_stats(g, now, leaf, &s), 0);
+		CHECK_INT(weir_gate_get_stats(g, now, leaf, &s), 0);
 		CHECK_INT(s.oldest, 10 + i);
-		CHECK_INT(weir_gate_stats(g, now, other, &s), 0);
+		CHECK_INT(weir_gate_get_stats(g, now, other, &s), 0);
 		CHECK_INT(s.oldest, WEIR_NEVER);
 		CHECK_INT(weir_gate_next(g, now, &r, 1), 1);
 		weir_gate_done(g, now, &r, 1);
 	}
-	CHECK_INT(weir_gate_stats(g, 30, leaf, &s), 0);
+	CHECK_INT(weir_gate_get_stats(g, 30, leaf, &s), 0);
 	CHECK_INT(s.oldest, WEIR_NEVER);
 	weir_gate_free(g);
 }

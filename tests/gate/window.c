@@ -137,7 +137,7 @@ static void averages_of_a_gate(void)
 			}
 			law_operations++;
 		}
-		CHECK_INT(weir_gate_stats(g, now, leaf, &s), 0);
+		CHECK_INT(weir_gate_get_stats(g, now, leaf, &s), 0);
 		CHECK_NEAR(s.device_ns, want, 0.01);
 		weir_gate_free(g);
 	}

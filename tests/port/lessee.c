@@ -228,7 +228,7 @@ static void blind(void)
 	run(500 * WEIR_MS);
 	CHECK_INT(w.served[0], 0);
 	CHECK_INT(status().state, LEASE_BLIND);
-	CHECK_INT(weir_gate_stats(w.r->gate, w.now, w.clients[0].node, &st), 0);
+	CHECK_INT(weir_gate_get_stats(w.r->gate, w.now, w.clients[0].node, &st), 0);
 	CHECK_INT(st.cause, WEIR_WAIT_TOKENS);
 	CHECK(w.heard > 0);
 	/* Nobody comes: after a while its own part is all that it knows of, paced. */

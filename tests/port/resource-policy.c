@@ -165,7 +165,7 @@ static uint32_t queued(const char *path)
 	struct weir_gate_stats st;
 
 	CHECK(i >= 0);
-	CHECK_INT(weir_gate_stats(w.r->gate, w.now, w.r->nodes[i], &st), 0);
+	CHECK_INT(weir_gate_get_stats(w.r->gate, w.now, w.r->nodes[i], &st), 0);
 	return st.queued;
 }
 

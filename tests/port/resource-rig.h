@@ -170,7 +170,8 @@ static inline struct weir_gate_stats stats(struct world *w, const char *path)
 
 	CHECK(i >= 0);
 	CHECK_INT(
-		weir_gate_stats(w->resource->gate, w->resource->now, w->resource->nodes[i], &s), 0);
+		weir_gate_get_stats(w->resource->gate, w->resource->now, w->resource->nodes[i], &s),
+		0);
 	return s;
 }
 

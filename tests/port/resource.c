@@ -261,7 +261,7 @@ static void test_shadow_off(void)
 	CHECK_INT(resource_swap(w.resource, enforced, &err), 0);
 	weir_policy_free(w.policy);
 	w.policy = enforced;
-	weir_gate_totals(w.resource->gate, w.now, &t);
+	weir_gate_get_totals(w.resource->gate, w.now, &t);
 	CHECK_INT(t.queued + t.in_flight, 0);
 	run(&w, WEIR_MS);
 	CHECK_INT(a.done, 12);

@@ -20,10 +20,17 @@ done
 # What the headers declare is there, and nothing is exported that they do not declare.
 for header in base/clock base/err base/hist base/units gate/gate ctl/policy; do
 	gcc -E -P -I"$WEIR_SOURCE/src" "$WEIR_SOURCE/src/$header.h"
-done | tr '\n' ' ' | grep -o '__attribute__((visibility("default")))[^;({]*(' |
+done | tr '\n' ' ' >headers
+grep -o '__attribute__((visibility("default")))[^;({]*(' headers |
 	grep -o 'weir_[a-z0-9_]*($' | tr -d '(' | sort -u >declared
 [ -s declared ] || fail "no declarations found"
 diff declared so.names || fail "declared (<) and exported by libweir.so (>) differ"
 diff declared a.names || fail "declared (<) and exported by libweir.a (>) differ"
+
+# A function and a type of one name cannot both be used in C++, and confuse the reader in C.
+grep -oE '(struct|union|enum) weir_[a-z0-9_]+' headers | awk '{print $2}' | sort -u >types
+if comm -12 declared types | grep .; then
+	fail "these are functions and types at once"
+fi
 
 readelf -d "$so" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "soname is not libweir.so.0"
