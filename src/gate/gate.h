@@ -162,6 +162,35 @@ struct weir_knob {
 WEIR_API int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *knobs,
 	size_t n, struct weir_err *err);
 
+/* ---- reading back. Nothing here changes the gate. */
+
+/* The value of a knob as the gate holds it: a window to 1/65536, a deadline in whole ns. -EINVAL: no such
+ * node; or weir_gate_set would not take this knob there; or it has no value (buckets and grants: below). */
+WEIR_API int weir_gate_get(
+	const struct weir_gate *g, weir_node node, enum weir_knob_kind kind, double *ret_value);
+
+/* A node's buckets and what they hold at `now`: how many there are, of which the first `max` are written;
+ * or -EINVAL: no such node. Hold buckets come first, then profile, R and L, each kind in the order in
+ * which it was set. Sizes are rounded up to whole units, `ops` is never
+ * 0. A level is negative while the bucket is in debt, and more than the size after a grant beyond it; so it
+ * tells what is left of what was granted. Either array may be NULL. 64 is room for all. */
+WEIR_API int weir_gate_get_buckets(const struct weir_gate *g, weir_time now, weir_node node,
+	struct weir_bucket_spec *ret_specs, double *ret_levels, uint32_t max);
+
+/* The node after `after` in the order of their numbers; WEIR_ROOT if that was the last. So this visits all:
+ *
+ *   weir_node n = WEIR_ROOT;
+ *   do
+ *           ...
+ *   while ((n = weir_gate_next_node(g, n)) != WEIR_ROOT);
+ *
+ * Nodes may be removed on the way. Numbers are reused: a child may come before its parent. */
+WEIR_API weir_node weir_gate_next_node(const struct weir_gate *g, weir_node after);
+/* -EINVAL: no such node, or the root. */
+WEIR_API int weir_gate_get_parent(const struct weir_gate *g, weir_node node, weir_node *ret_parent);
+/* True if the node takes requests: it has no children, and is not the root. False if there is no such node. */
+WEIR_API bool weir_gate_is_leaf(const struct weir_gate *g, weir_node node);
+
 /* ---- requests. `now` never goes backwards from one call to the next; if it does, the gate
  * stands still until it has caught up. */
 

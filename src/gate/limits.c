@@ -56,8 +56,10 @@ static weir_time limits_span(weir_time *stamp, weir_time to)
 static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time now)
 {
 	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
+	/* Only a bucket that paid: a debt that a negative grant made stays. */
 	for (unsigned i = l->r; i < l->l; i++)
-		bucket_owe(&l->b[i]);
+		if (limits_counts(&l->b[i], r) && limits_cost(r, l->b[i].unit))
+			bucket_owe(&l->b[i]);
 }
 
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now)

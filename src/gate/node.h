@@ -10,6 +10,7 @@
  *   tree.c   nodes come and go, and their lanes with them
  *   room.h   arrays that grow with them
  *   knob.c   knobs
+ *   read.c   the tree, knobs and levels, read back
  *   stats.c  what was measured
  *
  * A leaf keeps its requests in a list and stands, while its head may pass, in up to three lanes of

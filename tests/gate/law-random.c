@@ -11,6 +11,7 @@
  *   and         next gives nothing only when nothing may pass; wakeup is never late, never spins
  */
 #include "law.h"
+#include "readback.h"
 #include "reference.h"
 #include <errno.h>
 
@@ -343,6 +344,7 @@ static void drain(struct world *w)
 	CHECK_INT(w->n_idle, REQUESTS);
 	CHECK_INT(weir_gate_wakeup(w->g, w->now), WEIR_NEVER);
 	ref_stats(w->ref, w->g, w->now);
+	readback(w->ref, w->g, w->now);
 	/* Nodes go, children first, until the root is alone. */
 	for (bool any = true; any;) {
 		any = false;
@@ -383,6 +385,7 @@ static void step(struct world *w)
 		op_remove(w);
 	else
 		ref_stats(w->ref, w->g, w->now);
+	readback(w->ref, w->g, w->now);
 }
 
 static void run_case(unsigned number, unsigned steps)
