@@ -28,9 +28,9 @@ build-clang/build.ninja: | deps
 # Under the sanitizers gcc warns of what cannot happen; build has the warnings that count.
 build-asan/build.ninja: | deps
 	$(SETUP) -Dwerror=false -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-		-Dc_args=-fno-sanitize-recover=all build-asan
+		-Ddebug_checks=true -Dc_args=-fno-sanitize-recover=all build-asan
 build-fuzz/build.ninja: | deps
-	CC=clang $(SETUP) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined \
+	CC=clang $(SETUP) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined -Ddebug_checks=true \
 		-Db_lundef=false -Dc_args=-fno-sanitize-recover=all build-fuzz
 
 build-all build-clang-all build-asan-all build-fuzz-all: %-all: %/build.ninja deps

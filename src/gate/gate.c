@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls: submit, next, done, wakeup, cancel. The law is in gate.h, the parts in node.h. */
 #include "gate/ahead.h"
+#include "gate/check.h"
 #include "gate/turn.h"
 #include <errno.h>
 
@@ -135,6 +136,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 			return -EINVAL;
 		__builtin_prefetch(node->tail, 1); /* it is linked to */
 	}
+	check_submit(reqs, n);
 	for (size_t i = 0; i < n; i += GATE_SOME)
 		gate_append(g, now, reqs + i, n - i < GATE_SOME ? n - i : GATE_SOME);
 	g->queued += (uint32_t)n;
@@ -218,6 +220,7 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	if (max > room)
 		max = room;
 	n = (flat ? gate_pass_flat : gate_pass_tree)(g, now, ret_reqs, max);
+	check_next(ret_reqs, n);
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;
 	g->dispatched += n;
@@ -233,6 +236,7 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 	window_update(&g->window, now, g->in_flight);
 	const bool record = g->stats;
 
+	check_done(reqs, n);
 	for (size_t i = 0; i < n; i++) {
 		struct node *node = &g->nodes[reqs[i]->tenant];
 
@@ -291,6 +295,7 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 		}
 		stats_wait(g, node, now, stats_full(g, now), 1);
 		r->next = NULL;
+		check_cancel(r);
 		drop(r, arg);
 		n++;
 	}

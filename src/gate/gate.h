@@ -86,7 +86,8 @@ struct weir_req {
 	uint32_t deadline; /* order EDF: µs after submit. 0: the tenant's knob */
 	uint8_t op;        /* enum weir_op */
 	uint8_t class_;    /* set by next: enum weir_class */
-	uint16_t reserved;
+	uint16_t reserved; /* 0; the gate's in builds with checks, which abort where a request is
+	                      submitted again before it was done or cancelled, or done twice */
 };
 
 enum weir_class { WEIR_CLASS_PRIORITY = 0, WEIR_CLASS_RESERVED = 1, WEIR_CLASS_REST = 2 };
@@ -107,7 +108,8 @@ struct weir_gate_config {
 };
 
 WEIR_API int weir_gate_new(const struct weir_gate_config *config, struct weir_gate **ret_gate);
-WEIR_API void weir_gate_free(struct weir_gate *g); /* requests inside are the caller's again */
+/* Requests inside are the caller's again; to submit one elsewhere, zero it first. */
+WEIR_API void weir_gate_free(struct weir_gate *g);
 
 /* A new leaf under `parent`, weight 1, no limits. -EINVAL: no such parent; -EBUSY: the parent is a
  * leaf that holds requests; -ENOMEM. May allocate; not for the hot path. */
