@@ -241,7 +241,7 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 		struct node *node = &g->nodes[reqs[i]->tenant];
 
 		node->in_flight--;
-		node->device_area += (uint64_t)now;
+		node_area_end(&node->device_area, &node->device_high, (uint64_t)now);
 		if (record)
 			stats_record(g, reqs[i], now);
 	}

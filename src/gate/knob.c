@@ -259,7 +259,7 @@ static void knob_sign(struct weir_gate *g, weir_time now, bool off)
 		struct node *node = &g->nodes[n];
 
 		if (node->flags & NODE_LEAF)
-			stats_sign(g, node, now, off ? node->queued : -(uint64_t)node->queued);
+			stats_sign(g, node, now, off ? node->queued : -(int64_t)node->queued);
 	}
 }
 

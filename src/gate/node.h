@@ -80,8 +80,9 @@ struct node_inner {
 	struct node_clock above0; /* the parent's above clock then */
 };
 
-/* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c).
- * 64-bit sums may wrap; differences do not mind. */
+/* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c). They
+ * are kept modulo 2^72 request·ns, the upper 8 bits apart from the lower 64: 1,000 requests may wait for
+ * 74 years. Sums of clocks may wrap; differences do not mind. */
 struct node {
 	/* the queue: all that submit and done touch */
 	_Alignas(POOL_LINE) union {
@@ -89,13 +90,14 @@ struct node {
 		struct node_inner *inner; /* with NODE_INNER */
 	};
 	struct weir_req *tail;
-	uint64_t wait_area;   /* request·ns by the clocks: now; */
-	uint64_t full_area;   /* full, while nothing else comes before the window */
-	uint64_t device_area; /* request·ns in the device */
+	int64_t wait_area;   /* request·ns by the clocks: now; */
+	int64_t full_area;   /* full, while nothing else comes before the window */
+	int64_t device_area; /* request·ns in the device */
 	uint32_t queued, in_flight;
 	double per_weight; /* 1/r */
 	uint32_t parent;
-	uint8_t flags; /* enum node_flags; 0: no node */
+	uint8_t flags;                            /* enum node_flags; 0: no node */
+	int8_t wait_high, full_high, device_high; /* of the areas */
 	/* the places: all that a timer's expiry touches */
 	_Alignas(POOL_LINE) struct timer_entry timer;
 	weir_time reserved;      /* leaf: when the head has an R-token, as of the last look */
@@ -112,9 +114,10 @@ struct node {
 	/* what few need */
 	_Alignas(POOL_LINE) weir_time held; /* clock: own hold buckets do not admit */
 	weir_time held_since;               /* with NODE_HELD */
-	uint64_t held_area;                 /* request·ns by the clocks: now, with NODE_HELD; */
-	uint64_t tokens_area;               /* now without what is above, with NODE_TOKENS; */
-	uint64_t above_area;                /* stopped above, without NODE_HELD */
+	int64_t held_area;                  /* request·ns by the clocks: now, with NODE_HELD; */
+	int64_t tokens_area;                /* now without what is above, with NODE_TOKENS; */
+	int64_t above_area;                 /* stopped above, without NODE_HELD */
+	int8_t held_high, tokens_high, above_high;
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
 _Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) == 128 &&
@@ -260,7 +263,34 @@ static inline void node_set_ready(struct weir_gate *g, unsigned slot, bool ready
 		g->ready_priority &= ~(UINT64_C(1) << slot);
 }
 
-/* ---- clocks (stats.c) */
+/* ---- areas and clocks (stats.c) */
+
+__extension__ typedef __int128 node_area;
+
+static inline node_area node_area_of(int64_t low, int8_t high)
+{
+	return (node_area)high * ((node_area)1 << 64) + low;
+}
+/* Adds so many request·ns to an area. */
+static inline void node_area_add(int64_t *low, int8_t *high, node_area amount)
+{
+	node_area sum = node_area_of(*low, *high) + amount;
+
+	*low = (int64_t)sum;
+	*high = (int8_t)((sum - *low) >> 64);
+}
+/* The same for one request that begins to be counted (its clock is subtracted) or ceases to be. The upper
+ * part hardly ever changes: a branch costs less than a carry. */
+POOL_HOT void node_area_begin(int64_t *low, int8_t *high, uint64_t clock)
+{
+	if (__builtin_expect(__builtin_sub_overflow(*low, (int64_t)clock, low), 0))
+		--*high;
+}
+POOL_HOT void node_area_end(int64_t *low, int8_t *high, uint64_t clock)
+{
+	if (__builtin_expect(__builtin_add_overflow(*low, (int64_t)clock, low), 0))
+		++*high;
+}
 
 /* Time so far with the window full. */
 static inline uint64_t stats_full(const struct weir_gate *g, weir_time now)
@@ -273,13 +303,21 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now);
  * other. */
 void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now);
 /* `times` requests of a leaf sign on (negative) or off the clocks that tell why they wait. */
-void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, uint64_t times);
+void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times);
 /* The same when they begin or cease to wait, for nothing but the window and their turn. `full` is the full
  * clock. */
 static inline void stats_wait_plain(struct node *node, weir_time now, uint64_t full, int64_t times)
 {
-	node->wait_area += (uint64_t)times * (uint64_t)now;
-	node->full_area += (uint64_t)times * full;
+	if (times == -1) {
+		node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
+		node_area_begin(&node->full_area, &node->full_high, full);
+	} else if (times == 1) {
+		node_area_end(&node->wait_area, &node->wait_high, (uint64_t)now);
+		node_area_end(&node->full_area, &node->full_high, full);
+	} else {
+		node_area_add(&node->wait_area, &node->wait_high, (node_area)times * now);
+		node_area_add(&node->full_area, &node->full_high, (node_area)times * full);
+	}
 }
 /* The same, whatever they wait for. */
 static inline void stats_wait(
@@ -289,8 +327,8 @@ static inline void stats_wait(
 		stats_wait_plain(node, now, full, times);
 		return;
 	}
-	node->wait_area += (uint64_t)times * (uint64_t)now;
-	stats_sign(g, node, now, (uint64_t)times);
+	node_area_add(&node->wait_area, &node->wait_high, (node_area)times * now);
+	stats_sign(g, node, now, times);
 }
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 

@@ -71,19 +71,22 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
 	in->above0 = stats_above_of(g, node, now);
 }
 
-void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, uint64_t times)
+void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times)
 {
 	struct node_clock above = stats_above_of(g, node, now);
+	node_area n = times;
 
 	if (node->flags & NODE_HELD) {
-		node->held_area += times * (uint64_t)now;
+		node_area_add(&node->held_area, &node->held_high, n * now);
 		return;
 	}
-	node->above_area += times * above.time;
+	node_area_add(&node->above_area, &node->above_high, n * above.time);
 	if (node->flags & NODE_TOKENS)
-		node->tokens_area += times * ((uint64_t)now - above.time);
+		node_area_add(
+			&node->tokens_area, &node->tokens_high, n * (now - (weir_time)above.time));
 	else
-		node->full_area += times * (stats_full(g, now) - above.full);
+		node_area_add(
+			&node->full_area, &node->full_high, n * (stats_full(g, now) - above.full));
 }
 
 void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now)
@@ -93,7 +96,7 @@ void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, we
 		node->held += now - node->held_since;
 	node->held_since = now;
 	node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
-	stats_sign(g, node, now, -(uint64_t)node->queued);
+	stats_sign(g, node, now, -(int64_t)node->queued);
 }
 
 /* ---- reading */
@@ -131,19 +134,24 @@ static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir
 	struct node settled = g->nodes[leaf];
 
 	stats_wait(g, &settled, now, stats_full(g, now), settled.queued);
-	settled.device_area += (uint64_t)now * settled.in_flight;
+	node_area_add(
+		&settled.device_area, &settled.device_high, (node_area)now * settled.in_flight);
 	return settled;
 }
 
 static void stats_waits(const struct node *settled, double *ret_wait)
 {
-	ret_wait[WEIR_WAIT_WINDOW] = (double)(int64_t)settled->full_area;
-	ret_wait[WEIR_WAIT_MAX] = (double)(int64_t)settled->held_area;
-	ret_wait[WEIR_WAIT_ABOVE] = (double)(int64_t)settled->above_area;
-	ret_wait[WEIR_WAIT_TOKENS] = (double)(int64_t)settled->tokens_area;
-	ret_wait[WEIR_WAIT_TURN] =
-		(double)(int64_t)(settled->wait_area - settled->full_area - settled->held_area -
-				  settled->above_area - settled->tokens_area);
+	node_area full = node_area_of(settled->full_area, settled->full_high);
+	node_area held = node_area_of(settled->held_area, settled->held_high);
+	node_area above = node_area_of(settled->above_area, settled->above_high);
+	node_area tokens = node_area_of(settled->tokens_area, settled->tokens_high);
+	node_area all = node_area_of(settled->wait_area, settled->wait_high);
+
+	ret_wait[WEIR_WAIT_WINDOW] = (double)full;
+	ret_wait[WEIR_WAIT_MAX] = (double)held;
+	ret_wait[WEIR_WAIT_ABOVE] = (double)above;
+	ret_wait[WEIR_WAIT_TOKENS] = (double)tokens;
+	ret_wait[WEIR_WAIT_TURN] = (double)(all - full - held - above - tokens);
 }
 
 int weir_gate_get_stats(
@@ -166,7 +174,7 @@ int weir_gate_get_stats(
 	s.arrivals = s.dispatched + node.queued;
 	s.served = s.dispatched - node.in_flight;
 	s.bytes = node.bytes;
-	s.device_ns = (double)(int64_t)node.device_area;
+	s.device_ns = (double)node_area_of(node.device_area, node.device_high);
 	stats_waits(&node, s.wait_ns);
 	stats_cause(g, leaf, &s);
 	s.oldest = node.queued ? node.head->submitted : WEIR_NEVER;

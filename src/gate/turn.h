@@ -189,7 +189,7 @@ POOL_HOT void turn_leave(const struct stand *s, struct node *node, struct weir_r
 		stats_wait_plain(node, s->now, full, 1);
 	else
 		stats_wait(s->g, node, s->now, full, 1);
-	node->device_area -= (uint64_t)s->now;
+	node_area_begin(&node->device_area, &node->device_high, (uint64_t)s->now);
 	node->queued--;
 	node->in_flight++;
 	node->bytes += r->bytes;

@@ -75,9 +75,189 @@ static void the_oldest_that_waits(void)
 	weir_gate_free(g);
 }
 
+/* ---- long waits: 1,001 requests for years are more request·ns than 64 bits hold */
+
+#define LONG_N  1001
+#define LONG_AT (INT64_C(54) * 365 * 86400 * WEIR_SEC) /* as a wall clock might begin */
+#define LONG    (INT64_C(20) * 365 * 86400 * WEIR_SEC)
+
+struct waiting {
+	struct weir_gate *g;
+	weir_node group, leaf;
+	struct weir_req reqs[LONG_N];
+};
+
+/* All of them submitted at LONG_AT to a leaf of a group, either with such a bucket of rate 0, if any. */
+static struct waiting waiting_new(double window, const struct weir_bucket_spec *of_leaf,
+	const struct weir_bucket_spec *of_group)
+{
+	struct waiting w = {0};
+
+	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.window = 1}, &w.g), 0);
+	CHECK_INT(weir_gate_add(w.g, WEIR_ROOT, &w.group), 0);
+	CHECK_INT(weir_gate_add(w.g, w.group, &w.leaf), 0);
+	struct weir_knob knobs[] = {
+		{.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window},
+		{.node = w.leaf,
+			.kind = WEIR_KNOB_BUCKETS,
+			.buckets = of_leaf,
+			.n_buckets = !!of_leaf},
+		{.node = w.group,
+			.kind = WEIR_KNOB_BUCKETS,
+			.buckets = of_group,
+			.n_buckets = !!of_group},
+	};
+
+	CHECK_INT(weir_gate_set(w.g, LONG_AT, knobs, 3, NULL), 0);
+	return w;
+}
+
+/* Submits the first n, in some batches, and lets pass what may: how many. */
+static size_t waiting_submit(struct waiting *w, size_t n)
+{
+	struct weir_req *reqs[LONG_N];
+
+	for (size_t i = 0; i < n; i++) {
+		w->reqs[i] = (struct weir_req){.tenant = w->leaf};
+		reqs[i] = &w->reqs[i];
+	}
+	for (size_t i = 0; i < n; i += 100)
+		CHECK_INT(weir_gate_submit(w->g, LONG_AT, reqs + i, n - i < 100 ? n - i : 100), 0);
+	return weir_gate_next(w->g, LONG_AT, reqs, n);
+}
+
+/* `n` waited for `cause` alone from LONG_AT until now, when everything passes, and stays so. */
+static void waiting_is(struct waiting *w, enum weir_cause cause, double n, weir_time now)
+{
+	struct weir_gate_stats s;
+
+	CHECK_INT(weir_gate_get_stats(w->g, now, w->leaf, &s), 0);
+	for (unsigned c = 0; c < WEIR_CAUSES; c++) {
+		double want = c == cause ? n * (double)(now - LONG_AT) : 0;
+
+		if (!(fabs(s.wait_ns[c] - want) <= 1e-12 * n * (double)LONG))
+			FAIL("cause %u: waited %g request·ns, not %g", c, s.wait_ns[c], want);
+	}
+}
+
+static void waited_long(struct waiting *w, enum weir_cause cause, double n)
+{
+	struct weir_knob open[] = {
+		{.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = 2 * LONG_N},
+		{.node = w->leaf, .kind = WEIR_KNOB_BUCKETS},
+		{.node = w->group, .kind = WEIR_KNOB_BUCKETS},
+	};
+	struct weir_req *reqs[LONG_N];
+
+	for (weir_time span = 1; span < LONG; span *= 7)
+		waiting_is(w, cause, n, LONG_AT + span);
+	waiting_is(w, cause, n, LONG_AT + LONG);
+	CHECK_INT(weir_gate_set(w->g, LONG_AT + LONG, open, 3, NULL), 0);
+	CHECK_INT(weir_gate_next(w->g, LONG_AT + LONG, reqs, LONG_N), n);
+	waiting_is(w, cause, n, LONG_AT + LONG);
+	weir_gate_free(w->g);
+}
+
+static void long_waits_for_the_window(void)
+{
+	struct waiting w = waiting_new(0, NULL, NULL);
+
+	CHECK_INT(waiting_submit(&w, LONG_N), 0);
+	waited_long(&w, WEIR_WAIT_WINDOW, LONG_N);
+}
+
+static void long_waits_for_max(void)
+{
+	const struct weir_bucket_spec none = {.kind = WEIR_HOLD, .size = 1};
+	struct waiting w = waiting_new(10, &none, NULL);
+
+	CHECK_INT(waiting_submit(&w, LONG_N), 1);
+	waited_long(&w, WEIR_WAIT_MAX, LONG_N - 1);
+}
+
+static void long_waits_above(void)
+{
+	const struct weir_bucket_spec none = {.kind = WEIR_HOLD, .size = 1};
+	struct waiting w = waiting_new(10, NULL, &none);
+
+	CHECK_INT(waiting_submit(&w, LONG_N), 1);
+	waited_long(&w, WEIR_WAIT_ABOVE, LONG_N - 1);
+}
+
+static void long_waits_for_tokens(void)
+{
+	const struct weir_bucket_spec none = {.kind = WEIR_LTOKENS, .size = 1};
+	struct waiting w = waiting_new(10, &none, NULL);
+
+	CHECK_INT(waiting_submit(&w, LONG_N), 0);
+	waited_long(&w, WEIR_WAIT_TOKENS, LONG_N);
+}
+
+/* A resource that nobody asks for more: what is left over is turn. */
+static void long_waits_for_the_turn(void)
+{
+	struct waiting w = waiting_new(1, NULL, NULL);
+	struct weir_req *r = &w.reqs[0];
+
+	w.reqs[0] = (struct weir_req){.tenant = w.leaf};
+	CHECK_INT(weir_gate_submit(w.g, LONG_AT, &r, 1), 0);
+	for (unsigned i = 1; i < LONG_N; i++) {
+		r = &w.reqs[i];
+		w.reqs[i] = (struct weir_req){.tenant = w.leaf};
+		CHECK_INT(weir_gate_submit(w.g, LONG_AT, &r, 1), 0);
+	}
+	waited_long(&w, WEIR_WAIT_TURN, LONG_N);
+}
+
+static void long_in_the_device(void)
+{
+	struct waiting w = waiting_new(LONG_N, NULL, NULL);
+	struct weir_gate_stats s;
+
+	CHECK_INT(waiting_submit(&w, LONG_N), LONG_N);
+	CHECK_INT(weir_gate_get_stats(w.g, LONG_AT + LONG, w.leaf, &s), 0);
+	CHECK_NEAR(s.device_ns, LONG_N * (double)LONG, 1e-12);
+	for (unsigned i = 0; i < LONG_N; i++)
+		weir_gate_done(w.g, LONG_AT + LONG, &(struct weir_req *){&w.reqs[i]}, 1);
+	CHECK_INT(weir_gate_get_stats(w.g, LONG_AT + LONG, w.leaf, &s), 0);
+	CHECK_NEAR(s.device_ns, LONG_N * (double)LONG, 1e-12);
+	weir_gate_free(w.g);
+}
+
+/* Sums over many requests that come and go. */
+static void long_one_after_another(void)
+{
+	const weir_time year = INT64_C(365) * 86400 * WEIR_SEC;
+	struct waiting w = waiting_new(1, NULL, NULL);
+	struct weir_gate_stats s;
+	weir_time now = LONG_AT;
+
+	w.reqs[0] = (struct weir_req){.tenant = w.leaf};
+	for (unsigned i = 0; i < 200; i++) {
+		struct weir_req *reqs[1] = {&w.reqs[0]};
+
+		CHECK_INT(weir_gate_submit(w.g, now, reqs, 1), 0);
+		now += year / 2;
+		CHECK_INT(weir_gate_next(w.g, now, reqs, 1), 1);
+		now += year / 2;
+		weir_gate_done(w.g, now, reqs, 1);
+	}
+	CHECK_INT(weir_gate_get_stats(w.g, now, w.leaf, &s), 0);
+	CHECK_NEAR(s.device_ns, 100 * (double)year, 1e-12);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN], 100 * (double)year, 1e-12);
+	weir_gate_free(w.g);
+}
+
 int main(void)
 {
 	RUN(the_oldest_that_waits);
 	RUN(a_full_ring_loses_nothing);
+	RUN(long_waits_for_the_window);
+	RUN(long_waits_for_max);
+	RUN(long_waits_above);
+	RUN(long_waits_for_tokens);
+	RUN(long_waits_for_the_turn);
+	RUN(long_in_the_device);
+	RUN(long_one_after_another);
 	return 0;
 }
