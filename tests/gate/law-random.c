@@ -383,9 +383,10 @@ static void step(struct world *w)
 		w->ref->n_nodes < w->nodes_most ? op_add(w) : op_remove(w);
 	else if (what < 996)
 		op_remove(w);
-	else
+	else {
 		ref_stats(w->ref, w->g, w->now);
-	readback(w->ref, w->g, w->now);
+		readback(w->ref, w->g, w->now);
+	}
 }
 
 static void run_case(unsigned number, unsigned steps)
