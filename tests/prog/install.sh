@@ -15,9 +15,18 @@ export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$root"
 
 for file in bin/weir include/weir/weir.h include/weir/gate/gate.h lib/libweir.a lib/libweir.so \
 	lib/libweir.so.0 share/man/man1/weir.1 share/bash-completion/completions/weir \
-	share/man/man1/weir-serve.1 lib/systemd/system/weir.service lib/systemd/system/weir.socket; do
+	share/man/man1/weir-serve.1 share/man/man3/weir_gate.3 \
+	lib/systemd/system/weir.service lib/systemd/system/weir.socket; do
 	[ -s "$prefix/$file" ] || fail "not installed: $file"
 done
+# Every function has a manual page under its name, if only one that leads to another.
+nm -D --defined-only "$prefix/lib/libweir.so" | awk '{print $NF}' >functions
+while read -r name; do
+	page=$prefix/share/man/man3/$name.3
+	[ -s "$page" ] || fail "not installed: $name(3)"
+	to=$(sed -n '1s/^\.so //p' "$page")
+	[ -z "$to" ] || [ -s "$prefix/share/man/$to" ] || fail "$name(3) leads to $to, which is not there"
+done <functions
 "$prefix/bin/weir" --version >version || fail "the installed program does not run"
 [ "$(cat version)" = "weir $(pkg-config --modversion weir)" ] || fail "versions differ"
 

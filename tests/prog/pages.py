@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The manual pages and the program say the same: every verb has a page, every option is in it with
-its letter and argument, and every option in a page exists."""
+its letter and argument, and every option in a page exists. (pages3.py is about section 3.)"""
 import os
 import pathlib
 import re
