@@ -112,6 +112,12 @@ static void drive(bool flat)
 			CHECK_INT(weir_gate_submit(g, now, out, n), 0);
 			(void)weir_gate_wakeup(g, now);
 		}
+		for (weir_node n = WEIR_ROOT; (n = weir_gate_next_node(g, n)) != WEIR_ROOT;) {
+			double value, levels[8];
+
+			CHECK_INT(weir_gate_get(g, n, WEIR_KNOB_WEIGHT, &value), 0);
+			CHECK(weir_gate_get_buckets(g, now, n, NULL, levels, 8) >= 0);
+		}
 		CHECK_INT(allocations, before);
 	}
 	CHECK(allocations > TENANTS); /* the counter counts */
