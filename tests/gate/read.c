@@ -54,7 +54,7 @@ static void weights(void)
 	static const double some[] = {1.0 / 1024, 0.1, 0.3, 1.0 / 3, 2.75, 98.6, 1048576};
 
 	CHECK(value(&b, n, WEIR_KNOB_WEIGHT) == 1);
-	for (double w = 1; w <= 4096; w++) {
+	for (int w = 1; w <= 4096; w++) {
 		knob(&b, n, WEIR_KNOB_WEIGHT, w);
 		CHECK(value(&b, n, WEIR_KNOB_WEIGHT) == w);
 	}
