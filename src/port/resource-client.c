@@ -42,6 +42,7 @@ void resource_join(struct resource *r, struct client *c)
 }
 
 struct leaving {
+	struct resource *resource;
 	const struct client *client; /* NULL: everybody's */
 	struct request_list dropped;
 };
@@ -60,6 +61,7 @@ static void drop(struct weir_req *q, void *arg)
 {
 	struct leaving *l = arg;
 
+	resource_queue_out(l->resource, q);
 	request_list_add(&l->dropped, resource_request(q));
 }
 
@@ -76,8 +78,7 @@ static void drop_from(struct request_list *l, struct leaving *leaving)
 static void take_queued(struct resource *r, weir_node node, struct leaving *leaving)
 {
 	if (r->queued)
-		r->queued -=
-			(uint32_t)weir_gate_cancel(r->gate, r->now, node, is_of, drop, leaving);
+		weir_gate_cancel(r->gate, r->now, node, is_of, drop, leaving);
 }
 
 static void answer_dropped(struct leaving *leaving, int error)
@@ -94,7 +95,7 @@ static void answer_dropped(struct leaving *leaving, int error)
 
 void resource_leave(struct resource *r, struct client *c)
 {
-	struct leaving leaving = {.client = c};
+	struct leaving leaving = {.resource = r, .client = c};
 
 	*c->link = c->next;
 	if (c->next)
@@ -112,7 +113,7 @@ void resource_leave(struct resource *r, struct client *c)
 
 void resource_abandon(struct resource *r)
 {
-	struct leaving leaving = {.client = NULL};
+	struct leaving leaving = {.resource = r, .client = NULL};
 
 	if (!r->back->ops->abandon || !r->back->ops->abandon(r->back))
 		return;

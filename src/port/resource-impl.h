@@ -30,8 +30,13 @@ struct resource_bypassed { /* requests that went past the gate and are done */
 	uint64_t served, bytes, device_ns;
 };
 
+struct resource_flow { /* costs as limits count them */
+	uint64_t requests, bytes;
+};
+
 /* Of one node of the gate; [0] counts everybody when there is no gate. */
 struct resource_count {
+	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                  /* of those, in requests as limits count them */
 	uint64_t errors;                /* came back with one; those of clients that left are not */
@@ -48,12 +53,13 @@ struct request_list { /* linked by request.next */
 
 struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
 	struct weir_bounds *bounds;
-	double *max, *min;         /* what part of them is here, 0 … 1 */
+	uint32_t *first;           /* of a tenant's rows, see struct policy_part */
+	double *rows;              /* what part of each limit is here, 0 … 1 */
 	struct policy_rule *rules; /* a controller's, as of the swap or a later resource_divide */
-	struct resource_seen {
-		uint64_t dispatched, bytes; /* at the last resource_demand */
-		uint32_t queued;            /* then; with nobody connected and 0 it stays so */
-		double mean;                /* bytes of a request, lately */
+	struct resource_seen {     /* at the last resource_demand */
+		struct resource_flow out[2];
+		weir_time held;
+		bool waiting; /* without clients and waiting requests a tenant stays so */
 	} * seen;
 };
 
@@ -61,6 +67,7 @@ struct resource_policy {
 	struct resource *resource;
 	struct policy_swap swap;
 	struct resource_part part;
+	weir_time looked, full; /* at the last resource_demand: when; time with the window full */
 	struct loop_timer sweep;
 	weir_time sweep_after;
 };
@@ -143,6 +150,24 @@ static inline void resource_stir(struct resource *r)
 	uint64_t n = atomic_load_explicit(&r->activity, memory_order_relaxed);
 
 	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
+}
+
+/* A request, or a shadow, goes into the gate or leaves it, passed or taken back. */
+static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].in[q->op != WEIR_READ];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued += !q->user;
+}
+static inline void resource_queue_out(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].out[q->op != WEIR_READ];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued -= !q->user;
 }
 
 /* ---- resource.c, for resource-policy.c */

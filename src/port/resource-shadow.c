@@ -176,6 +176,7 @@ static bool is_shadow(const struct weir_req *q, void *arg)
 
 static void drop(struct weir_req *q, void *arg)
 {
+	resource_queue_out(arg, q);
 	resource_shadow_refused(arg, q);
 }
 

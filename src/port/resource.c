@@ -81,7 +81,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 
 void resource_pass(struct resource *r, struct request *q)
 {
-	r->queued--;
+	resource_queue_out(r, &q->gate);
 	q->gate.user = r;
 	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
@@ -89,7 +89,7 @@ void resource_pass(struct resource *r, struct request *q)
 
 void resource_again(struct resource *r, struct request *q)
 {
-	r->queued--;
+	resource_queue_out(r, &q->gate);
 	q->gate.user = NULL;
 	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
@@ -103,10 +103,11 @@ static void fail(struct resource *r, struct request *q, int error)
 	request_list_add(&r->finished, q);
 }
 
-/* It waits since it went into the gate for the first time, whoever's it was then. */
-static void went_before(struct weir_req *q)
+/* The gate took it. It waits since it went there for the first time, whoever's it was then. */
+static void entered(struct resource *r, struct weir_req *q, bool again)
 {
-	if (!q->user)
+	resource_queue_in(r, q);
+	if (again && !q->user)
 		q->submitted = resource_request(q)->since;
 }
 
@@ -116,16 +117,12 @@ static void submit_batch(
 {
 	if (weir_gate_submit(r->gate, now, reqs, n) == 0) {
 		for (size_t i = 0; i < n; i++)
-			r->queued += reqs[i]->user == NULL;
-		for (size_t i = 0; again && i < n; i++)
-			went_before(reqs[i]);
+			entered(r, reqs[i], again);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0) {
-			r->queued += reqs[i]->user == NULL;
-			if (again)
-				went_before(reqs[i]);
+			entered(r, reqs[i], again);
 		} else if (reqs[i]->user) {
 			resource_shadow_refused(r, reqs[i]);
 		} else {
@@ -275,6 +272,7 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct request *q = resource_request(reqs[i]);
 
+		resource_queue_out(r, reqs[i]);
 		if (reqs[i]->user) {
 			resource_shadow_passed(r, reqs[i]);
 			continue;
@@ -282,7 +280,6 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 		q->io.next = NULL;
 		*end = &q->io;
 		end = &q->io.next;
-		r->queued--;
 		r->inside++;
 		r->dispatched++;
 	}
