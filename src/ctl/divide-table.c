@@ -227,7 +227,7 @@ static void take_kind(
 		s->rate[k] = (float)now;
 	else
 		s->rate[k] = follow(s->rate[k], now, waits && in->held < HELD ? 0.5 : FOLLOW);
-	s->most[k] = fmaxf((float)(all / span), in->clients ? s->most[k] * (float)FALL : 0);
+	s->most[k] = (float)fmax(all / span, in->clients ? s->most[k] * FALL : 0);
 	if (s->most[k] < 1e-3f && s->rate[k] < 1e-3f)
 		s->most[k] = s->rate[k] = 0; /* a quiet sender wants nothing in the end */
 }

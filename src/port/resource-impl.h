@@ -198,8 +198,8 @@ void resource_again(struct resource *r, struct request *q);
 
 /* ---- resource-time.c, for resource.c: cost: time */
 
-uint32_t resource_time(struct resource *r, const struct weir_req *q);                  /* ns */
-void resource_time_learn(struct resource *r, weir_time now, const struct weir_req *q); /* at done */
+uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
+void resource_time_learn(struct resource *r, weir_time now, const struct request *q); /* at done */
 
 /* ---- resource-shadow.c */
 

@@ -220,7 +220,7 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		r->counts[q->gate.tenant].errors++;
 	}
 	if (r->spec.cost == WEIR_UNIT_TIME)
-		resource_time_learn(r, now, &q->gate);
+		resource_time_learn(r, now, q);
 	if (!q->gate.user || !r->gate)
 		resource_total(r, q->gate.tenant, now - q->gate.submitted);
 	else if (q->gate.user == resource_bypass_mark(r))

@@ -31,8 +31,8 @@ struct rig_client {
 	uint32_t length;
 	uint8_t op;
 	uint64_t done, bytes;
-	weir_time latency; /* of all done */
-	uint32_t most;     /* outstanding at once */
+	weir_time latency, busy; /* of all done; busy: by the model's account */
+	uint32_t most;           /* outstanding at once */
 	bool stopped;
 };
 
@@ -111,6 +111,7 @@ static inline void rig_done(struct request *q)
 	if (q->io.error == 0) {
 		c->done++;
 		c->bytes += q->io.length;
+		c->busy += io->timed.busy;
 		c->latency += c->rig->now - io->sent;
 	}
 	if (c->depth)
@@ -176,6 +177,7 @@ static inline void rig_new(struct rig *w, const char *text, struct device *const
 		b->back.ops = &rig_ops;
 		b->back.info = (struct back_info){.size = UINT64_C(1) << 40, .depth = 32};
 		b->device = devices ? devices[i] : NULL;
+		b->back.info.tells_device = b->device && b->device->ops->tells_busy;
 		b->rig = w;
 		w->back[i] = b;
 		CHECK_INT(resource_new(&config, &w->resource[i]), 0);
@@ -206,6 +208,7 @@ static inline void rig_step_device(struct rig_back *b)
 		struct back_io *of = io->user;
 
 		next = io->next;
+		of->device = io->busy;
 		b->back.done(b->back.done_arg, of);
 	}
 }
@@ -261,7 +264,7 @@ static inline void rig_clear(struct rig *w)
 {
 	for (size_t i = 0; i < w->n_clients; i++) {
 		w->client[i].done = w->client[i].bytes = 0;
-		w->client[i].latency = 0;
+		w->client[i].latency = w->client[i].busy = 0;
 	}
 }
 
