@@ -27,6 +27,7 @@ void resource_join(struct resource *r, struct client *c)
 	resource_stir(r);
 	c->resource = r;
 	c->in_flight = 0;
+	c->sender = NULL;
 	c->node = WEIR_ROOT;
 	c->tenant = tenant;
 	if (tenant >= 0 && r->gate && (size_t)tenant < r->n_nodes)
@@ -101,6 +102,7 @@ void resource_leave(struct resource *r, struct client *c)
 	if (c->next)
 		c->next->link = c->link;
 	r->n_clients--;
+	resource_shadow_leave(c);
 	resource_stir(r);
 	if (!c->in_flight)
 		return;

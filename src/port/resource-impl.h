@@ -14,13 +14,14 @@
  *
  * A request does not pass the gate when there is none (bare), in shadow mode, when the policy
  * was swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
- * gate.user is then not NULL: a shadow, resource_bypass_mark, or the resource itself.
+ * gate.user is then not NULL: resource_bypass_mark, or the resource itself.
  */
 #ifndef WEIR_PORT_RESOURCE_IMPL_H
 #define WEIR_PORT_RESOURCE_IMPL_H
 
 #include "base/hist.h"
 #include "ctl/policy-swap.h"
+#include "ctl/shadow-sender.h"
 #include "ctl/slo.h"
 #include "port/control.h"
 #include "port/resource.h"
@@ -40,7 +41,7 @@ struct resource_count {
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                  /* of those, in requests as limits count them */
 	uint64_t errors;                /* came back with one; those of clients that left are not */
-	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
+	uint64_t skipped;               /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows;               /* in the gate or inside, now */
 	uint32_t slo : 31;              /* resource-slo.c's; 0: it has none */
 	uint32_t late : 1;              /* the same: that it waits for long was said */
@@ -203,20 +204,25 @@ void resource_time_learn(struct resource *r, weir_time now, const struct request
 
 /* ---- resource-shadow.c */
 
-/* For resource.c. A request goes straight to the back end at `now`: *ret_req is its shadow's, to be
- * submitted, or NULL when there is no room. */
-struct weir_req *resource_shadow_make(struct resource *r, struct request *q);
-/* The gate handed a shadow's out; a request that has a shadow came back; the shadows' whose time in
- * the device is over are done. */
-void resource_shadow_passed(struct resource *r, struct weir_req *req);
+/* For resource.c. A request goes straight to the back end, and comes back. */
+void resource_shadow_sent(struct resource *r, struct request *q);
 void resource_shadow_back(struct resource *r, weir_time now, struct request *q);
+/* A client's request arrived: its shadow's, to be submitted, or NULL when it is to have none. */
+struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct request *q);
+/* The gate handed a shadow's out; all that is due at `now` happens. */
+void resource_shadow_passed(struct resource *r, struct weir_req *req);
 void resource_shadow_turn(struct resource *r, weir_time now);
 weir_time resource_shadow_next(const struct resource *r);   /* when turn has something to do */
 uint32_t resource_shadow_waiting(const struct resource *r); /* in the gate */
 bool resource_shadow_busy(const struct resource *r);        /* in the gate, or inside */
 void resource_shadow_refused(
 	struct resource *r, struct weir_req *req); /* the gate did not take it */
+void resource_shadow_leave(struct client *c);      /* it has no shadows from now on */
 void resource_shadow_free(struct resource *r);
+
+/* How sure the figures of a client's tenant are: adds the client's part; st: of the tenant. */
+void resource_shadow_estimate(const struct resource *r, const struct client *c,
+	const struct weir_gate_stats *st, struct shadow_estimate *ret);
 
 /* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
  * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets

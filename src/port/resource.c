@@ -55,6 +55,7 @@ void resource_submit(struct resource *r, struct request *q)
 	q->gate.bytes = weir_policy_cost_bytes(op, bytes);
 	q->gate.deadline = 0;
 	q->gate.time = 0;
+	q->work = 0;
 	if (r->spec.cost == WEIR_UNIT_TIME)
 		q->gate.time = resource_time(r, &q->gate);
 	n->reads += q->io.op == BACK_READ;
@@ -73,6 +74,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 {
 	q->client = &r->own;
 	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	q->work = 0;
 	q->since = r->now;
 	r->own.in_flight++;
 	r->submitted++;
@@ -153,9 +155,11 @@ static struct weir_req *go_straight(
 	q->gate.submitted = q->gate.dispatched = now;
 	if (again)
 		q->gate.submitted = q->since;
-	q->gate.user = counts && resource_bypasses(r) ? resource_bypass_mark(r) : r;
-	if (r->shadow && counts)
-		shadow = resource_shadow_make(r, q);
+	q->gate.user = counts && !r->shadow && resource_bypasses(r) ? resource_bypass_mark(r) : r;
+	if (r->shadow && counts) {
+		resource_shadow_sent(r, q);
+		shadow = resource_shadow_make(r, now, q);
+	}
 	q->io.next = NULL;
 	**end = &q->io;
 	*end = &q->io.next;
@@ -225,7 +229,7 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		resource_total(r, q->gate.tenant, now - q->gate.submitted);
 	else if (q->gate.user == resource_bypass_mark(r))
 		resource_bypass_done(r, now, q);
-	else if (q->gate.user != r)
+	else if (q->work > 0)
 		resource_shadow_back(r, now, q);
 }
 

@@ -37,6 +37,8 @@ struct request {
 	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
 	void *owner;
 	uint64_t user; /* the owner's */
+	/* The resource's, in shadow mode: its work; all that was finished before it; inside with it. */
+	double work, before, inside;
 	weir_time
 		since; /* the resource's: a swap took it back from the gate; when it first went there */
 };
@@ -47,10 +49,11 @@ struct client {
 	struct resource *resource;
 	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
 	weir_time since;
-	int tenant;               /* index in the policy in force */
-	weir_node node;           /* in the resource's gate */
-	uint64_t requests, bytes; /* submitted so far */
-	uint32_t in_flight;       /* submitted and not done */
+	int tenant;                     /* index in the policy in force */
+	weir_node node;                 /* in the resource's gate */
+	uint64_t requests, bytes;       /* submitted so far */
+	uint32_t in_flight;             /* submitted and not done */
+	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
 	/* The policy in force has no tenant for it any more: cut it off. On the loop's thread. */
 	void (*refused)(struct client *c);
 };
