@@ -61,6 +61,7 @@ struct resource_shadows {
 	struct heap due; /* when a shadow is done, or its client has thought; value: its index */
 	uint64_t serial;
 	struct shadow_device device;
+	weir_time lag;         /* by which the last one was done late, in this turn */
 	double sent, finished; /* work of all requests that went to the back end, and came back */
 	double inside;         /* work of shadows in the device */
 	double slower, faster; /* by what part the device may be, of late shadows' times */
@@ -286,6 +287,7 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 	struct resource_shadows *all = r->shadows;
 	struct shadow *s = req->user;
 	struct shadow_time time = {.mean = 0, .low = 0, .high = 0};
+	weir_time start;
 
 	all->waiting--;
 	s->state = SHADOW_INSIDE;
@@ -295,7 +297,11 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
 		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
 	}
-	await(all, s, req->dispatched + shadow_device_draw(&all->device, time.mean));
+	/* A device begins the next when it ends one, however late that is seen here. */
+	start = req->dispatched - all->lag;
+	if (start < req->submitted)
+		start = req->submitted;
+	await(all, s, start + shadow_device_draw(&all->device, time.mean));
 }
 
 /* Its client has thought: the next request. */
@@ -321,6 +327,7 @@ static void done(struct resource *r, weir_time now, struct shadow *s, weir_time 
 	struct weir_req *req = &s->gate;
 
 	all->inside = fmax(all->inside - s->work, 0);
+	all->lag = now - at;
 	resource_total(r, s->gate.tenant, at - s->gate.submitted);
 	weir_gate_done(r->gate, now, &req, 1);
 	if (s->sender->gone || !guess->closed || now > guess->active ||
@@ -336,6 +343,7 @@ void resource_shadow_turn(struct resource *r, weir_time now)
 {
 	struct resource_shadows *all = r->shadows;
 
+	all->lag = 0;
 	while (all->due.n && heap_min(&all->due)->key <= now) {
 		struct heap_item item = heap_pop(&all->due);
 		struct shadow *s = &all->all[item.value];
