@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * divide: one tenant's max (or min) over several gates of one process, by what is wanted where.
+ * divide: the limits of one tenant over several gates of one process, by what is wanted where.
  *
- * Every few milliseconds the caller says what each gate wants and what is in force there, and is told
- * what each is to have. Telling a gate takes time; until it says that it has done so, what it had and
- * what it was told both count. So at no moment do all gates together allow more than the total.
+ * A tenant may have several limits (requests and bytes, reads and writes). Each gate has a part of each
+ * limit. A flow is a stream of requests at one gate that uses its limits in a fixed ratio: 4 KiB reads
+ * use 1 request for every 4096 bytes. The parts of all limits are computed together, so that a gate that
+ * is bound by one limit keeps no more of the others than it can use.
+ *
+ * Every few milliseconds the caller says what each flow wants and what is in force at each gate, and is
+ * told what each gate is to have. Telling a gate takes time; until it confirms, what it had and what it
+ * was told both count. So at no moment do all gates together allow more than a limit.
  *
  * Pure: no clock, no memory of its own.
  */
@@ -14,23 +19,49 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct divide_gate { /* rates in the unit of the total; parts, when the total is 1 */
-	double demand; /* in: what it would use if nothing held it; more than the total is as the total */
-	bool present; /* in: somebody is connected who may want something any moment */
-	bool busy; /* in: was told something that it has not done yet: is not told anything now */
+#define DIVIDE_LIMITS 6
+
+struct divide_gate {
+	bool present; /* in: a client is connected that may want something any moment */
+	bool busy;    /* in: has not yet confirmed what it was told: is not told anything now */
+};
+
+struct divide_flow {
+	size_t gate;                /* in */
+	double want[DIVIDE_LIMITS]; /* in: what it would use of each limit if none held it, in parts
+	                               of that limit; may exceed 1. Only the first d.limits count */
+	double level;               /* out: what it is to have of its dominant limit */
+	/* scratch */
+	double most;               /* its want of its dominant limit */
+	double use[DIVIDE_LIMITS]; /* of each limit per unit of level, beyond floors */
+	bool stopped;
+};
+
+struct divide_part {    /* of one limit at one gate, 0 … 1 */
 	double applied; /* in: in force there, as far as is known */
-	double told;    /* in and out: what it was told last; equal to applied unless busy */
+	double told;    /* in and out: what the gate was told last; equal to applied unless busy */
 	double target;  /* out: what it is to have in the end */
 };
 
-/* One step: sets target and told. true: something was told. Before the first, every applied and told
- * is set so that they add up to no more than the total; divide_start does that. O(n²) at worst. */
-bool divide_step(double total, struct divide_gate *gates, size_t n);
+struct divide {
+	size_t gates, flows, limits;
+	const struct divide_gate *gate;
+	struct divide_flow *flow;
+	struct divide_part *part; /* [limit × gates + gate] */
+};
 
-void divide_start(double total, struct divide_gate *gates, size_t n); /* equal parts */
+/* Equal parts of one limit: what the first targets start from. */
+void divide_start(struct divide_part *part, size_t gates);
 
-/* How far Σ applied may stay below what is wanted and would fit, as a part of the total, in the steady
- * state: what idle gates keep, and changes too small to be worth telling. */
-double divide_slack(size_t n);
+/* Sets every target. O(flows · (flows + gates) · limits). */
+void divide_targets(const struct divide *d);
+
+/* Sets `told` so that what is in force moves towards the targets and the parts of no limit exceed 1.
+ * true: a gate is told something new. O(limits · gates). */
+bool divide_tell(const struct divide *d);
+
+/* How far the parts in use may stay below what is wanted and would fit, in the steady state: what idle
+ * gates keep, and changes too small to be worth telling. */
+double divide_slack(size_t gates);
 
 #endif

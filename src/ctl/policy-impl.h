@@ -144,12 +144,20 @@ struct policy_rule {
 	struct weir_bucket_spec second; /* the same */
 	double scale;                   /* of its weight; 1: as the policy has it */
 };
-/* What one gate has of every tenant: the part of its max and min, 0 … 1, where there are several gates,
- * and the controller's rule. By tenant; NULL: all of it, and none. */
+/* What one gate has of every tenant: the part of each of its limits, 0 … 1, where there are several gates,
+ * and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows first[i] … first[i + 1]:
+ * its max in the policy's order, then, for a leaf, the slots of min that its bounds have. */
 struct policy_part {
-	const double *max, *min;
-	const struct policy_rule *rules;
+	const uint32_t *first;
+	const double *rows;
+	const struct policy_rule *rules; /* by tenant */
 };
+#define POLICY_ROWS (2 * WEIR_LIMITS)
+/* How many rows a tenant has. ret_slots: weir_limit_slot of each, of min WEIR_LIMITS more. */
+unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	uint8_t ret_slots[POLICY_ROWS]);
+/* The first row of each tenant; [n_tenants]: how many there are in all. NULL: no memory. Free it. */
+uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds);
 /* The same with rates and sizes of tenant i's part, and its rule's buckets last, so that the others keep
  * their places and so their levels. In a cluster limits are the controller's: there are only the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,

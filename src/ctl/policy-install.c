@@ -36,13 +36,15 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
-static unsigned max_buckets(const struct weir_tenant *t, double part, struct weir_bucket_spec *ret)
+/* parts: by limit; NULL: all of each. */
+static unsigned max_buckets(
+	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < t->n_max; i++) {
 		const struct weir_limit *max = &t->max[i];
-		double rate = max->rate * part;
+		double part = parts ? parts[i] : 1, rate = max->rate * part;
 		double peak = max->burst_rate > 0 ? max->burst_rate * part : rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
@@ -58,13 +60,15 @@ static unsigned max_buckets(const struct weir_tenant *t, double part, struct wei
 	return n;
 }
 
-static unsigned min_buckets(const struct weir_bounds *b, double part, struct weir_bucket_spec *ret)
+static unsigned min_buckets(
+	const struct weir_bounds *b, const double *parts, struct weir_bucket_spec *ret)
 {
-	unsigned n = 0;
+	unsigned n = 0, row = 0;
 
 	for (unsigned s = 0; s < WEIR_LIMITS; s++) {
 		enum weir_unit unit = (enum weir_unit)(s / 3);
 		const double *of_unit = &b->min[s / 3 * 3];
+		double part = parts && b->min[s] > 0 ? parts[row++] : 1;
 
 		/* What is guaranteed to all together, if only because of reads and writes, needs no
 		 * tokens of its own. */
@@ -81,17 +85,42 @@ static unsigned min_buckets(const struct weir_bounds *b, double part, struct wei
 }
 
 static unsigned buckets_of(const struct weir_tenant *t, const struct weir_bounds *bounds,
-	double max_part, double min_part, struct weir_bucket_spec *ret)
+	const double *parts, struct weir_bucket_spec *ret)
 {
-	unsigned n = max_buckets(t, max_part, ret);
+	unsigned n = max_buckets(t, parts, ret);
 
-	return t->first_child < 0 ? n + min_buckets(bounds, min_part, ret + n) : n;
+	if (t->first_child >= 0)
+		return n;
+	return n + min_buckets(bounds, parts ? parts + t->n_max : NULL, ret + n);
+}
+
+unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	uint8_t ret_slots[POLICY_ROWS])
+{
+	unsigned n = 0;
+
+	for (; n < t->n_max; n++)
+		ret_slots[n] = (uint8_t)weir_limit_slot(t->max[n].unit, t->max[n].ops);
+	for (unsigned s = 0; s < WEIR_LIMITS && t->first_child < 0; s++)
+		if (bounds->min[s] > 0)
+			ret_slots[n++] = (uint8_t)(WEIR_LIMITS + s);
+	return n;
+}
+
+uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds)
+{
+	uint32_t *first = calloc(p->n_tenants + 1, sizeof(*first));
+	uint8_t slots[POLICY_ROWS];
+
+	for (size_t i = 0; first && i < p->n_tenants; i++)
+		first[i + 1] = first[i] + policy_install_rows(&p->tenants[i], &bounds[i], slots);
+	return first;
 }
 
 unsigned policy_install_buckets(
 	const struct weir_tenant *t, const struct weir_bounds *bounds, struct weir_bucket_spec *ret)
 {
-	return buckets_of(t, bounds, 1, 1, ret);
+	return buckets_of(t, bounds, NULL, ret);
 }
 
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
@@ -100,8 +129,8 @@ unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	unsigned n = 0;
 
 	if (!p->cluster.n_servers)
-		n = buckets_of(&p->tenants[i], bounds, part.max ? part.max[i] : 1,
-			part.min ? part.min[i] : 1, ret);
+		n = buckets_of(
+			&p->tenants[i], bounds, part.rows ? part.rows + part.first[i] : NULL, ret);
 	if (part.rules && part.rules[i].bucket.size > 0)
 		ret[n++] = part.rules[i].bucket;
 	if (part.rules && part.rules[i].second.size > 0)

@@ -25,6 +25,8 @@ struct device_io {              /* the caller's memory, the device's until step 
 	uint32_t source;      /* which host or stream; some models keep state by it */
 	weir_time arrived;    /* set by submit */
 	weir_time finished;   /* set when it finishes (may lie before the step's now) */
+	weir_time busy; /* out, if the device tells it: for how long it held parts of the device
+	                         (a die, a server, an arm), of all of them together; waiting is not counted */
 	void *user;
 	uint64_t scratch[2]; /* the device's */
 };
@@ -40,6 +42,7 @@ struct device_ops {
 	 * `finished`, linked by `next`; NULL if none. */
 	struct device_io *(*step)(struct device *d, weir_time now);
 	void (*free)(struct device *d);
+	bool tells_busy; /* every IO that it hands back has `busy` */
 };
 struct device { /* first member of every model */
 	const struct device_ops *ops;

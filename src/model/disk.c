@@ -29,7 +29,8 @@ static void disk_submit(struct device *d, weir_time now, struct device_io *io)
 		spindle_add(&k->spindle, now, io);
 		return;
 	}
-	io->finished = now + k->geometry.config.overhead;
+	io->busy = k->geometry.config.overhead;
+	io->finished = now + io->busy;
 	iolist_append(&k->quick, io);
 }
 
@@ -71,6 +72,7 @@ static const struct device_ops disk_ops = {
 	.next = disk_next,
 	.step = disk_step,
 	.free = disk_free,
+	.tells_busy = true,
 };
 
 int disk_new(const struct disk_config *config, uint64_t seed, const char *name, struct device **ret,

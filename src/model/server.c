@@ -35,6 +35,7 @@ static void start(struct server *s, weir_time t, struct device_io *io)
 	double ns = s->config.service == SERVER_FIXED ? s->mean : rng_exp(&s->rng, s->mean);
 
 	ns += s->ns_byte * io->bytes;
+	io->scratch[0] = (uint64_t)t;
 	(void)heap_push(&s->busy, /* cannot fail: room for k was reserved */
 		(struct heap_item){
 			.key = t + (weir_time)(ns + 0.5),
@@ -74,6 +75,7 @@ static struct device_io *server_step(struct device *d, weir_time now)
 		if (s->waiting.first)
 			start(s, item.key, iolist_take(&s->waiting));
 		io->finished = item.key;
+		io->busy = item.key - (weir_time)io->scratch[0];
 		iolist_append(&done, io);
 	}
 	return done.first;
@@ -91,6 +93,7 @@ static const struct device_ops server_ops = {
 	.next = server_next,
 	.step = server_step,
 	.free = server_free,
+	.tells_busy = true,
 };
 
 int server_set_rate(struct device *d, weir_time now, double rate)

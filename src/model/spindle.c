@@ -441,6 +441,7 @@ static void start(struct spindle *s, weir_time t, weir_time overhead)
 	s->current = slot.io;
 	if (slot.io->op != 0 || !buffered(s, t, slot.io, overhead))
 		mechanical(s, t, &slot, overhead);
+	slot.io->busy = s->done - t;
 }
 
 void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rng *r)

@@ -113,6 +113,8 @@ static void start(struct ssd *s, uint32_t station, weir_time t)
 		length = (weir_time)(s->pages[page].bytes * s->ns_byte);
 	else
 		length = s->pages[page].io->op == 0 ? s->config.read : program_time(s, station);
+	/* A die that waits for its bus is held, too, but by the pages on the bus. */
+	s->pages[page].io->busy += length;
 	(void)heap_push(&s->ends, /* cannot fail: room for every station was reserved */
 		(struct heap_item){.key = t + length, .serial = s->serial++, .value = station});
 }
@@ -161,6 +163,7 @@ static void ssd_submit(struct device *d, weir_time now, struct device_io *io)
 	struct ssd *s = (struct ssd *)d;
 
 	io->arrived = now;
+	io->busy = 0;
 	if (io->op > 1) { /* flush and trim: nothing is kept back */
 		leave(s, now, io);
 		return;
@@ -246,6 +249,7 @@ static const struct device_ops ssd_ops = {
 	.next = ssd_next,
 	.step = ssd_step,
 	.free = ssd_free,
+	.tells_busy = true,
 };
 
 static int check(const struct ssd_config *c, struct weir_err *err)

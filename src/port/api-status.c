@@ -142,6 +142,16 @@ static json_t *slo(const struct snapshot_slo *s)
 		slo_window(&s->window[SLO_HOUR]));
 }
 
+static json_t *shadow(const struct shadow_estimate *e)
+{
+	if (!(e->high > 0))
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "low", real(e->low), "high",
+		real(e->high), "closed", count(e->closed), "open", count(e->open), "outstanding",
+		count(e->outstanding), "think_s",
+		seconds(e->closed ? (double)e->think / e->closed : 0));
+}
+
 static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 {
 	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", text(t->path), "leaf",
@@ -160,6 +170,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "slo", slo(t->slo));
+	json_object_set_new(j, "shadow", shadow(&t->shadow));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
 	json_object_set_new(j, "gate", latency(t->wait, false));
 	json_object_set_new(j, "device", latency(t->device, histograms));

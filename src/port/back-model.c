@@ -77,6 +77,7 @@ static void part_over(struct model *m, struct part *p)
 	io->error = p->inner.error;
 	io->data = p->inner.data;
 	io->n_extents = p->inner.n_extents;
+	io->device = p->timed.busy;
 	p->next = m->free_parts;
 	m->free_parts = p;
 	m->back.done(m->back.done_arg, io);
@@ -157,6 +158,7 @@ static struct part *enter(struct model *m, struct back_io *io)
 	p->outer = io;
 	p->inner = *io;
 	p->inner.next = NULL;
+	p->timed.busy = 0;
 	p->inner.flags &= (uint8_t)~BACK_BORROW; /* its time may be over in a later round */
 	p->pending = 1;
 	if (io->op != BACK_STATUS && io->op != BACK_CACHE) {
@@ -288,6 +290,7 @@ int back_model_open(const char *rest, const struct back_config *config, struct b
 	m->back.info = m->inner->info;
 	m->back.info.rotational = d.rotational;
 	m->back.info.depth = d.depth ? d.depth : 1;
+	m->back.info.tells_device = m->device->ops->tells_busy;
 	m->back.state = m->inner->state;
 	m->loop = config->loop;
 	*ret_back = &m->back;

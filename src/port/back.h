@@ -65,6 +65,7 @@ struct back_io {              /* the caller's memory; the back end's from submit
 	uint32_t n_extents;  /* STATUS: in: room, ≥ 1; out: how many, from offset on, ≥ 1; the
 	                                last may reach beyond the range asked for */
 	uint32_t source;     /* who: some models keep state by it */
+	weir_time device;    /* out, with info.tells_device: ns of the device's time that it took */
 	uint64_t scratch[8]; /* the back end's, while inside */
 };
 
@@ -72,8 +73,9 @@ struct back_info {
 	uint64_t size; /* bytes */
 	bool read_only, rotational;
 	bool can_flush, can_fua, can_trim, can_zero, can_fast_zero, can_cache, can_status;
-	bool multi_conn; /* a flush covers what any client wrote and was told is done */
-	bool lends;      /* see back_io.data */
+	bool multi_conn;   /* a flush covers what any client wrote and was told is done */
+	bool lends;        /* see back_io.data */
+	bool tells_device; /* see back_io.device */
 	uint32_t block_min, block_preferred; /* bytes */
 	uint32_t depth;                      /* the default window: what it can use at once */
 };

@@ -154,6 +154,14 @@ static const struct metrics_field tenant_fields[] = {
 	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight),
 		METRICS_U32, false},
 	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), METRICS_U32, false},
+	{"weir_tenant_shadow_low", "gauge",
+		"Shadow mode: enforced rates are expected above so much of those counted; 0: "
+		"enforced.",
+		T(shadow.low), METRICS_DOUBLE, false},
+	{"weir_tenant_shadow_high", "gauge",
+		"Shadow mode: enforced rates are expected below so much of those counted; 0: "
+		"enforced.",
+		T(shadow.high), METRICS_DOUBLE, false},
 };
 #undef T
 

@@ -27,6 +27,7 @@ void resource_join(struct resource *r, struct client *c)
 	resource_stir(r);
 	c->resource = r;
 	c->in_flight = 0;
+	c->sender = NULL;
 	c->node = WEIR_ROOT;
 	c->tenant = tenant;
 	if (tenant >= 0 && r->gate && (size_t)tenant < r->n_nodes)
@@ -42,6 +43,7 @@ void resource_join(struct resource *r, struct client *c)
 }
 
 struct leaving {
+	struct resource *resource;
 	const struct client *client; /* NULL: everybody's */
 	struct request_list dropped;
 };
@@ -60,6 +62,7 @@ static void drop(struct weir_req *q, void *arg)
 {
 	struct leaving *l = arg;
 
+	resource_queue_out(l->resource, q);
 	request_list_add(&l->dropped, resource_request(q));
 }
 
@@ -76,8 +79,7 @@ static void drop_from(struct request_list *l, struct leaving *leaving)
 static void take_queued(struct resource *r, weir_node node, struct leaving *leaving)
 {
 	if (r->queued)
-		r->queued -=
-			(uint32_t)weir_gate_cancel(r->gate, r->now, node, is_of, drop, leaving);
+		weir_gate_cancel(r->gate, r->now, node, is_of, drop, leaving);
 }
 
 static void answer_dropped(struct leaving *leaving, int error)
@@ -94,12 +96,13 @@ static void answer_dropped(struct leaving *leaving, int error)
 
 void resource_leave(struct resource *r, struct client *c)
 {
-	struct leaving leaving = {.client = c};
+	struct leaving leaving = {.resource = r, .client = c};
 
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
 	r->n_clients--;
+	resource_shadow_leave(c);
 	resource_stir(r);
 	if (!c->in_flight)
 		return;
@@ -112,7 +115,7 @@ void resource_leave(struct resource *r, struct client *c)
 
 void resource_abandon(struct resource *r)
 {
-	struct leaving leaving = {.client = NULL};
+	struct leaving leaving = {.resource = r, .client = NULL};
 
 	if (!r->back->ops->abandon || !r->back->ops->abandon(r->back))
 		return;

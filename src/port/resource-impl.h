@@ -14,13 +14,14 @@
  *
  * A request does not pass the gate when there is none (bare), in shadow mode, when the policy
  * was swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
- * gate.user is then not NULL: a shadow, resource_bypass_mark, or the resource itself.
+ * gate.user is then not NULL: resource_bypass_mark, or the resource itself.
  */
 #ifndef WEIR_PORT_RESOURCE_IMPL_H
 #define WEIR_PORT_RESOURCE_IMPL_H
 
 #include "base/hist.h"
 #include "ctl/policy-swap.h"
+#include "ctl/shadow-sender.h"
 #include "ctl/slo.h"
 #include "port/control.h"
 #include "port/resource.h"
@@ -30,12 +31,17 @@ struct resource_bypassed { /* requests that went past the gate and are done */
 	uint64_t served, bytes, device_ns;
 };
 
+struct resource_flow { /* costs as limits count them */
+	uint64_t requests, bytes;
+};
+
 /* Of one node of the gate; [0] counts everybody when there is no gate. */
 struct resource_count {
+	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                  /* of those, in requests as limits count them */
 	uint64_t errors;                /* came back with one; those of clients that left are not */
-	uint64_t unrecorded;            /* shadow mode: there was no room for their shadow */
+	uint64_t skipped;               /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows;               /* in the gate or inside, now */
 	uint32_t slo : 31;              /* resource-slo.c's; 0: it has none */
 	uint32_t late : 1;              /* the same: that it waits for long was said */
@@ -48,12 +54,13 @@ struct request_list { /* linked by request.next */
 
 struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
 	struct weir_bounds *bounds;
-	double *max, *min;         /* what part of them is here, 0 … 1 */
+	uint32_t *first;           /* of a tenant's rows, see struct policy_part */
+	double *rows;              /* what part of each limit is here, 0 … 1 */
 	struct policy_rule *rules; /* a controller's, as of the swap or a later resource_divide */
-	struct resource_seen {
-		uint64_t dispatched, bytes; /* at the last resource_demand */
-		uint32_t queued;            /* then; with nobody connected and 0 it stays so */
-		double mean;                /* bytes of a request, lately */
+	struct resource_seen {     /* at the last resource_demand */
+		struct resource_flow out[2];
+		weir_time held;
+		bool waiting; /* without clients and waiting requests a tenant stays so */
 	} * seen;
 };
 
@@ -61,6 +68,7 @@ struct resource_policy {
 	struct resource *resource;
 	struct policy_swap swap;
 	struct resource_part part;
+	weir_time looked, full; /* at the last resource_demand: when; time with the window full */
 	struct loop_timer sweep;
 	weir_time sweep_after;
 };
@@ -145,6 +153,24 @@ static inline void resource_stir(struct resource *r)
 	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
 }
 
+/* A request, or a shadow, goes into the gate or leaves it, passed or taken back. */
+static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].in[q->op != WEIR_READ];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued += !q->user;
+}
+static inline void resource_queue_out(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].out[q->op != WEIR_READ];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued -= !q->user;
+}
+
 /* ---- resource.c, for resource-policy.c */
 
 /* The request whose weir_req it is; the req's user must be NULL. */
@@ -173,25 +199,30 @@ void resource_again(struct resource *r, struct request *q);
 
 /* ---- resource-time.c, for resource.c: cost: time */
 
-uint32_t resource_time(struct resource *r, const struct weir_req *q);                  /* ns */
-void resource_time_learn(struct resource *r, weir_time now, const struct weir_req *q); /* at done */
+uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
+void resource_time_learn(struct resource *r, weir_time now, const struct request *q); /* at done */
 
 /* ---- resource-shadow.c */
 
-/* For resource.c. A request goes straight to the back end at `now`: *ret_req is its shadow's, to be
- * submitted, or NULL when there is no room. */
-struct weir_req *resource_shadow_make(struct resource *r, struct request *q);
-/* The gate handed a shadow's out; a request that has a shadow came back; the shadows' whose time in
- * the device is over are done. */
-void resource_shadow_passed(struct resource *r, struct weir_req *req);
+/* For resource.c. A request goes straight to the back end, and comes back. */
+void resource_shadow_sent(struct resource *r, struct request *q);
 void resource_shadow_back(struct resource *r, weir_time now, struct request *q);
+/* A client's request arrived: its shadow's, to be submitted, or NULL when it is to have none. */
+struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct request *q);
+/* The gate handed a shadow's out; all that is due at `now` happens. */
+void resource_shadow_passed(struct resource *r, struct weir_req *req);
 void resource_shadow_turn(struct resource *r, weir_time now);
 weir_time resource_shadow_next(const struct resource *r);   /* when turn has something to do */
 uint32_t resource_shadow_waiting(const struct resource *r); /* in the gate */
 bool resource_shadow_busy(const struct resource *r);        /* in the gate, or inside */
 void resource_shadow_refused(
 	struct resource *r, struct weir_req *req); /* the gate did not take it */
+void resource_shadow_leave(struct client *c);      /* it has no shadows from now on */
 void resource_shadow_free(struct resource *r);
+
+/* How sure the figures of a client's tenant are: adds the client's part; st: of the tenant. */
+void resource_shadow_estimate(const struct resource *r, const struct client *c,
+	const struct weir_gate_stats *st, struct shadow_estimate *ret);
 
 /* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
  * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets

@@ -97,10 +97,16 @@ static void add_client(struct resource *r, struct snapshot *s, const struct clie
 {
 	struct snapshot_client *to;
 
+	struct weir_gate_stats st;
+	bool shadow =
+		r->shadow && c->tenant >= 0 && weir_gate_get_stats(r->gate, r->now, c->node, &st) == 0;
+
 	for (int a = c->tenant; a >= 0 && (size_t)a < s->n_tenants;
 		a = r->policy->tenants[a].parent) {
 		s->tenants[a].clients++;
 		s->tenants[a].in_flight += resource_bypasses(r) ? c->in_flight : 0;
+		if (shadow)
+			resource_shadow_estimate(r, c, &st, &s->tenants[a].shadow);
 	}
 	to = snapshot_client(s);
 	if (!to)

@@ -24,8 +24,8 @@
 static void part_free(struct resource_part *t)
 {
 	free(t->bounds);
-	free(t->max);
-	free(t->min);
+	free(t->first);
+	free(t->rows);
 	free(t->rules);
 	free(t->seen);
 	*t = (struct resource_part){0};
@@ -36,19 +36,22 @@ static int part_new(const struct weir_policy *p, struct resource_part *ret)
 	size_t n = p->n_tenants + 1;
 	struct resource_part t = {
 		.bounds = calloc(n, sizeof(*t.bounds)),
-		.max = calloc(n, sizeof(*t.max)),
-		.min = calloc(n, sizeof(*t.min)),
 		.rules = calloc(n, sizeof(*t.rules)),
 		.seen = calloc(n, sizeof(*t.seen)),
 	};
 
-	if (!t.bounds || !t.max || !t.min || !t.rules || !t.seen ||
-		weir_policy_bounds(p, t.bounds) < 0) {
+	if (t.bounds && weir_policy_bounds(p, t.bounds) == 0)
+		t.first = policy_install_first(p, t.bounds);
+	if (t.first)
+		t.rows = calloc((size_t)t.first[p->n_tenants] + 1, sizeof(*t.rows));
+	if (!t.rows || !t.rules || !t.seen) {
 		part_free(&t);
 		return -ENOMEM;
 	}
+	for (uint32_t k = 0; k < t.first[p->n_tenants]; k++)
+		t.rows[k] = 1;
 	for (size_t i = 0; i < p->n_tenants; i++)
-		t.max[i] = t.min[i] = t.rules[i].scale = 1;
+		t.rules[i].scale = 1;
 	*ret = t;
 	return 0;
 }
@@ -236,11 +239,25 @@ weir_time resource_policy_now(struct resource *r)
 	return r->now;
 }
 
-/* A tenant that stays keeps its part until told otherwise. Most stand where they stood. */
+/* Limits that a tenant had before keep their parts. */
+static void keep_rows(const struct weir_tenant *from, const struct weir_tenant *to,
+	const struct resource_part *old, size_t was, struct resource_part *part, size_t is)
+{
+	uint8_t slots[POLICY_ROWS], before[POLICY_ROWS];
+	unsigned n = policy_install_rows(to, &part->bounds[is], slots);
+	unsigned m = policy_install_rows(from, &old->bounds[was], before);
+
+	for (unsigned k = 0; k < n; k++)
+		for (unsigned l = 0; l < m; l++)
+			if (slots[k] == before[l])
+				part->rows[part->first[is] + k] = old->rows[old->first[was] + l];
+}
+
+/* A tenant that stays keeps its parts until told otherwise. Most stand where they stood. */
 static void keep_parts(const struct weir_policy *from, const struct weir_policy *to,
 	const struct resource_part *old, struct resource_part *part)
 {
-	for (size_t i = 0; from && old->max && i < to->n_tenants; i++) {
+	for (size_t i = 0; from && old->rows && i < to->n_tenants; i++) {
 		const char *path = to->tenants[i].path;
 		int was = i < from->n_tenants && strcmp(from->tenants[i].path, path) == 0
 				  ? (int)i
@@ -248,8 +265,7 @@ static void keep_parts(const struct weir_policy *from, const struct weir_policy 
 
 		if (was < 0)
 			continue;
-		part->max[i] = old->max[was];
-		part->min[i] = old->min[was];
+		keep_rows(&from->tenants[was], &to->tenants[i], old, (size_t)was, part, i);
 		part->seen[i] = old->seen[was];
 	}
 }
@@ -261,7 +277,7 @@ static int begin(struct resource *r, const struct weir_policy *p, const struct w
 	struct weir_knob knobs[ROOT_KNOBS];
 	struct policy_swap_how how = {.from = r->policy,
 		.to = p,
-		.part = {part->max, part->min, part->rules},
+		.part = {part->first, part->rows, part->rules},
 		.more = knobs,
 		.n_more = ROOT_KNOBS};
 	/* A gate uses the lowest free numbers first. */

@@ -55,6 +55,7 @@ void resource_submit(struct resource *r, struct request *q)
 	q->gate.bytes = weir_policy_cost_bytes(op, bytes);
 	q->gate.deadline = 0;
 	q->gate.time = 0;
+	q->work = 0;
 	if (r->spec.cost == WEIR_UNIT_TIME)
 		q->gate.time = resource_time(r, &q->gate);
 	n->reads += q->io.op == BACK_READ;
@@ -73,6 +74,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 {
 	q->client = &r->own;
 	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	q->work = 0;
 	q->since = r->now;
 	r->own.in_flight++;
 	r->submitted++;
@@ -81,7 +83,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 
 void resource_pass(struct resource *r, struct request *q)
 {
-	r->queued--;
+	resource_queue_out(r, &q->gate);
 	q->gate.user = r;
 	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
@@ -89,7 +91,7 @@ void resource_pass(struct resource *r, struct request *q)
 
 void resource_again(struct resource *r, struct request *q)
 {
-	r->queued--;
+	resource_queue_out(r, &q->gate);
 	q->gate.user = NULL;
 	q->since = q->gate.submitted;
 	request_list_add(&r->again, q);
@@ -103,10 +105,11 @@ static void fail(struct resource *r, struct request *q, int error)
 	request_list_add(&r->finished, q);
 }
 
-/* It waits since it went into the gate for the first time, whoever's it was then. */
-static void went_before(struct weir_req *q)
+/* The gate took it. It waits since it went there for the first time, whoever's it was then. */
+static void entered(struct resource *r, struct weir_req *q, bool again)
 {
-	if (!q->user)
+	resource_queue_in(r, q);
+	if (again && !q->user)
 		q->submitted = resource_request(q)->since;
 }
 
@@ -116,16 +119,12 @@ static void submit_batch(
 {
 	if (weir_gate_submit(r->gate, now, reqs, n) == 0) {
 		for (size_t i = 0; i < n; i++)
-			r->queued += reqs[i]->user == NULL;
-		for (size_t i = 0; again && i < n; i++)
-			went_before(reqs[i]);
+			entered(r, reqs[i], again);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0) {
-			r->queued += reqs[i]->user == NULL;
-			if (again)
-				went_before(reqs[i]);
+			entered(r, reqs[i], again);
 		} else if (reqs[i]->user) {
 			resource_shadow_refused(r, reqs[i]);
 		} else {
@@ -156,9 +155,11 @@ static struct weir_req *go_straight(
 	q->gate.submitted = q->gate.dispatched = now;
 	if (again)
 		q->gate.submitted = q->since;
-	q->gate.user = counts && resource_bypasses(r) ? resource_bypass_mark(r) : r;
-	if (r->shadow && counts)
-		shadow = resource_shadow_make(r, q);
+	q->gate.user = counts && !r->shadow && resource_bypasses(r) ? resource_bypass_mark(r) : r;
+	if (r->shadow && counts) {
+		resource_shadow_sent(r, q);
+		shadow = resource_shadow_make(r, now, q);
+	}
 	q->io.next = NULL;
 	**end = &q->io;
 	*end = &q->io.next;
@@ -223,12 +224,12 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		r->counts[q->gate.tenant].errors++;
 	}
 	if (r->spec.cost == WEIR_UNIT_TIME)
-		resource_time_learn(r, now, &q->gate);
+		resource_time_learn(r, now, q);
 	if (!q->gate.user || !r->gate)
 		resource_total(r, q->gate.tenant, now - q->gate.submitted);
 	else if (q->gate.user == resource_bypass_mark(r))
 		resource_bypass_done(r, now, q);
-	else if (q->gate.user != r)
+	else if (q->work > 0)
 		resource_shadow_back(r, now, q);
 }
 
@@ -275,6 +276,7 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct request *q = resource_request(reqs[i]);
 
+		resource_queue_out(r, reqs[i]);
 		if (reqs[i]->user) {
 			resource_shadow_passed(r, reqs[i]);
 			continue;
@@ -282,7 +284,6 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 		q->io.next = NULL;
 		*end = &q->io;
 		end = &q->io.next;
-		r->queued--;
 		r->inside++;
 		r->dispatched++;
 	}

@@ -17,6 +17,7 @@
 #define WEIR_PORT_RESOURCE_H
 
 #include "ctl/capacity.h"
+#include "ctl/divide-table.h"
 #include "ctl/policy.h"
 #include "gate/gate.h"
 #include "port/back.h"
@@ -36,6 +37,8 @@ struct request {
 	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
 	void *owner;
 	uint64_t user; /* the owner's */
+	/* The resource's, in shadow mode: its work; all that was finished before it; inside with it. */
+	double work, before, inside;
 	weir_time
 		since; /* the resource's: a swap took it back from the gate; when it first went there */
 };
@@ -46,10 +49,11 @@ struct client {
 	struct resource *resource;
 	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
 	weir_time since;
-	int tenant;               /* index in the policy in force */
-	weir_node node;           /* in the resource's gate */
-	uint64_t requests, bytes; /* submitted so far */
-	uint32_t in_flight;       /* submitted and not done */
+	int tenant;                     /* index in the policy in force */
+	weir_node node;                 /* in the resource's gate */
+	uint64_t requests, bytes;       /* submitted so far */
+	uint32_t in_flight;             /* submitted and not done */
+	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
 	/* The policy in force has no tenant for it any more: cut it off. On the loop's thread. */
 	void (*refused)(struct client *c);
 };
@@ -95,17 +99,11 @@ const char *resource_name(const struct resource *r);
  * swap. On error nothing has changed. */
 int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err);
 
-/* What part of its max and min a tenant (index) has here, 0 … 1, if the process has several
- * resources: all of it until told otherwise. */
-int resource_divide(struct resource *r, const double *max_share, const double *min_share, size_t n);
-/* What each tenant, groups too, would have had here since the last call if nothing had held it: what
- * passed, and what waits. ret: n_tenants. */
-struct resource_demand {
-	double requests, bytes; /* as limits count them */
-	uint32_t clients;
-	bool held; /* its own max keeps somebody waiting right now */
-};
-void resource_demand(struct resource *r, struct resource_demand *ret_demand, size_t n);
+/* What part of each limit is here, 0 … 1, if the process has several resources: all of it until told
+ * otherwise. By row, see struct policy_part; -EINVAL unless n is how many the policy in force has. */
+int resource_divide(struct resource *r, const double *rows, size_t n);
+/* What each tenant, groups too, had here since the last call, and what keeps it. ret: n_tenants. */
+void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n);
 
 /* ---- the emergency exit, on the loop's thread (resource-bypass.c) */
 

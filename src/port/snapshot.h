@@ -11,6 +11,7 @@
 #include "ctl/adaptbf.h"
 #include "ctl/policy.h"
 #include "ctl/pshift-server.h"
+#include "ctl/shadow-sender.h"
 #include "ctl/slo.h"
 #include "gate/gate.h"
 #include "port/peer.h"
@@ -37,6 +38,7 @@ struct snapshot_tenant {
 	double wait_ns[WEIR_CAUSES], device_ns; /* request·ns */
 	enum weir_cause cause;                  /* why its head waits now */
 	weir_time oldest_wait; /* for how long the oldest that waits has done so; 0: none waits */
+	struct shadow_estimate shadow;           /* shadow mode; a group: of all its clients */
 	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 	const struct snapshot_slo *slo;          /* NULL: it has none */
 };

@@ -162,6 +162,18 @@ static void write_why(const struct view_tenant *t, struct table *table)
 	table_cell(table, "%s", *text ? text : "-");
 }
 
+/* In shadow mode a rate is an estimate, with the range in which enforcement is expected. */
+static void write_iops(const struct view_tenant *r, struct table *t)
+{
+	char a[SHORT], b[SHORT], c[SHORT];
+
+	if (r->high > 0)
+		table_cell(t, "~%s (%s-%s)", count(r->iops, a), count(r->iops * r->low, b),
+			count(r->iops * r->high, c));
+	else
+		table_cell(t, "%s", count(r->iops, a));
+}
+
 void view_write_tenants(const struct view *v, FILE *to)
 {
 	static const char *const heads[] = {"TENANT", "IOPS", "MiB/s", "p50", "p99", "GOT", "DUE",
@@ -173,7 +185,7 @@ void view_write_tenants(const struct view *v, FILE *to)
 		const struct view_tenant *r = &v->tenants[i];
 		char a[SHORT];
 		table_cell(&t, "%s", r->path);
-		table_cell(&t, "%s", count(r->iops, a));
+		write_iops(r, &t);
 		table_cell(&t, "%s", count(r->bytes / MIB, a));
 		table_cell(&t, "%s", seconds(r->p50, a));
 		table_cell(&t, "%s", seconds(r->p99, a));

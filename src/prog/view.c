@@ -110,7 +110,8 @@ static void set_latency(struct view_tenant *t)
 static void set_tenant(struct view_tenant *t, const json_t *before, const json_t *now, double span)
 {
 	bool anew = before && num(before, "served") > num(now, "served");
-	const json_t *waits = json_object_get(now, "wait_s");
+	const json_t *waits = json_object_get(now, "wait_s"),
+		     *shadow = json_object_get(now, "shadow");
 
 	if (anew)
 		before = NULL;
@@ -126,6 +127,8 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.clients = num(now, "clients"),
 		.errors = grew(before, now, "errors"),
 		.inside = grew(before, now, "device_s") / span,
+		.low = json_is_object(shadow) ? num(shadow, "low") : 0,
+		.high = json_is_object(shadow) ? num(shadow, "high") : 0,
 		.held_by = json_string_value(json_object_get(now, "held_by")),
 		.before = before,
 		.now = now};

@@ -30,6 +30,7 @@ struct view_tenant { /* text is borrowed from the later look */
 	double oldest;              /* s for which the oldest that waits has done so */
 	double wait[VIEW_CAUSES];   /* requests that waited for it, on average */
 	double inside;              /* requests in the device, on average */
+	double low, high;           /* shadow mode: factors of rates that enforcement may have; 0 */
 	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
 	const json_t *before, *now; /* the two looks at it; before NULL: it is new */
 };

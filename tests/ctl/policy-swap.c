@@ -209,8 +209,9 @@ static void test_part(void)
 {
 	struct weir_policy *a = parse(
 		"tenants: [{name: x, max: 1000 iops, min: 100 iops, burst: 3k iops for 10s}]");
-	double max = 0.25, min = 0.5;
-	struct policy_part part = {&max, &min, NULL};
+	double rows[2] = {0.25, 0.5};
+	uint32_t first[2] = {0, 2};
+	struct policy_part part = {first, rows, NULL};
 	struct weir_bounds bounds;
 	struct weir_bucket_spec b[POLICY_BUCKETS];
 
@@ -221,6 +222,30 @@ static void test_part(void)
 	CHECK_NEAR(b[1].size, 5000, 1e-12);
 	CHECK_NEAR(b[2].rate, 50, 1e-12);
 	weir_policy_free(a);
+}
+
+/* Each limit has a part of its own; a leaf's mins stand behind its max. */
+static void test_rows(void)
+{
+	struct weir_policy *p =
+		parse("tenants: [{name: g, max: 9k iops, children: [{name: x,"
+		      " max: {reads: 1k iops, writes: 2 MiB/s}, min: {reads: 100 iops}}]}]");
+	double rows[] = {1, 0.25, 0.5, 1, 0.75};
+	struct weir_bounds bounds[2];
+	struct weir_bucket_spec b[POLICY_BUCKETS];
+	struct policy_part part = {NULL, rows, NULL};
+	uint32_t *first;
+
+	CHECK_INT(weir_policy_bounds(p, bounds), 0);
+	part.first = first = policy_install_first(p, bounds);
+	CHECK_INT(first[1], 1);
+	CHECK_INT(first[2], 5); /* a min of reads is one of all, too */
+	CHECK(policy_install_buckets_part(p, 1, &bounds[1], part, b) >= 3);
+	CHECK_NEAR(b[0].rate, 250, 1e-12);
+	CHECK_NEAR(b[1].rate, 1048576, 1e-12);
+	CHECK_NEAR(b[2].rate, 75, 1e-12);
+	free(first);
+	weir_policy_free(p);
 }
 
 /* ---- random policies, live requests */
@@ -445,6 +470,7 @@ int main(void)
 	RUN(test_some_move);
 	RUN(test_all_or_nothing);
 	RUN(test_part);
+	RUN(test_rows);
 	RUN(test_random);
 	return 0;
 }

@@ -27,7 +27,7 @@ from kept import *
 def run():
     """Both offer 400 a second for 3 s; what they got, and the looks before and after."""
     a = Look()
-    report = load("-t", "3s", "-r", "400", "--arrivals", "even", "held=" + uri("held"), "free=" + uri("free"))
+    report = load("-t", "3s", "-r", "400", "held=" + uri("held"), "free=" + uri("free"))
     time.sleep(1)
     all = looks(1.7)
     return a, all, report, max(delays(report.process.pid).values())
@@ -42,7 +42,7 @@ got = report.end()
 x = Between(*all)
 late += Between(a, all[-1]).waited
 for name in "held", "free":
-    check(got[name]["requests"] >= 1199, "%s: %d of 1,200 were served" % (name, got[name]["requests"]))
+    check(got[name]["requests"] >= 1050, "%s: %d of about 1,200 were served" % (name, got[name]["requests"]))
     # 5 ms in the device, and what a busy machine adds: requests are late by 5 ms or more only if they begin while one of
     # both sides is kept from running. So for half of them that must be so for half of the 3 s. Under a max of 100 half
     # of them would have waited over 4 s.

@@ -350,29 +350,29 @@ static uint64_t run_for(weir_time span)
 
 static void test_parts(void)
 {
-	double quarter = 0.25, half = 0.5, one = 1, two[2] = {1, 1};
+	double quarter = 0.25, one = 1, two[2] = {1, 1};
 
 	start("tenants: [{name: a, max: 1000 iops, match: {export: \"*\"}}]\n", 64);
 	join(0, "a");
 	run_for(WEIR_SEC);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 1000, 0.01);
-	CHECK_INT(resource_divide(w.r, &quarter, &half, 1), 0);
+	CHECK_INT(resource_divide(w.r, &quarter, 1), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 250, 0.02);
 	/* Kept by a tenant that stays. */
 	swap("tenants: [{name: n}, {name: a, max: 2000 iops, match: {export: \"*\"}}]\n");
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 500, 0.02);
-	CHECK_INT(resource_divide(w.r, two, two, 2), 0);
+	CHECK_INT(resource_divide(w.r, &one, 1), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 2000, 0.02);
-	CHECK_INT(resource_divide(w.r, &one, &one, 1), -EINVAL); /* of another policy */
+	CHECK_INT(resource_divide(w.r, two, 2), -EINVAL); /* of another policy */
 	stop();
 }
 
 static void test_demand(void)
 {
-	struct resource_demand d[3];
+	struct divide_demand d[3];
 
 	start("tenants: [{name: g, max: 1000 iops, children: [{name: a, match: {export: "
 	      "\"*\"}}]},\n"
@@ -380,20 +380,33 @@ static void test_demand(void)
 		64);
 	join(0, "a");
 	resource_demand(w.r, d, 3);
-	CHECK_NEAR(d[0].requests + d[1].requests + d[2].requests, 0, 0);
+	for (int i = 0; i < 3; i++)
+		CHECK_NEAR(d[i].kind[0].passed_requests + d[i].kind[1].waiting_requests, 0, 0);
 	CHECK_INT(d[1].clients, 1);
 	CHECK_INT(d[0].clients, 1);
 	for (unsigned i = 0; i < 10; i++)
 		submit(0);
 	turn(); /* five pass: 5 ms of the group's max */
 	CHECK_INT(w.back.n, 5);
+	w.now += WEIR_MS / 2;
+	turn();
 	resource_demand(w.r, d, 3);
-	CHECK_NEAR(d[1].requests, 10, 0);
-	CHECK_NEAR(d[0].requests, 10, 0);
-	CHECK_NEAR(d[0].bytes, 10 * 4096, 1e-9);
-	CHECK(d[0].held && !d[1].held && !d[2].held);
+	for (int i = 0; i < 2; i++) {
+		CHECK_NEAR(d[i].kind[0].passed_requests, 5, 0);
+		CHECK_NEAR(d[i].kind[0].passed_bytes, 5 * 4096, 0);
+		CHECK_NEAR(d[i].kind[0].waiting_requests, 5, 0);
+		CHECK_NEAR(d[i].kind[0].waiting_bytes, 5 * 4096, 0);
+		CHECK_NEAR(d[i].kind[1].passed_requests + d[i].kind[1].waiting_requests, 0, 0);
+	}
+	CHECK(d[0].held > 0.9 && d[0].held_alone > 0.9 && d[1].held == 0 && d[2].held == 0);
 	resource_demand(w.r, d, 3);
-	CHECK_NEAR(d[1].requests, 5, 0); /* what still waits */
+	CHECK_NEAR(d[1].kind[0].passed_requests, 0, 0);
+	CHECK_NEAR(d[1].kind[0].waiting_requests, 5, 0);
+	/* A client that leaves takes what waits with it. */
+	w.here[0] = false;
+	resource_leave(w.r, &w.clients[0]);
+	resource_demand(w.r, d, 3);
+	CHECK_NEAR(d[1].kind[0].waiting_requests, 0, 0);
 	stop();
 }
 

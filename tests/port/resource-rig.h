@@ -148,8 +148,10 @@ static inline void run(struct world *w, weir_time span)
 	weir_time end = w->now + span;
 
 	for (;;) {
-		weir_time next = fake_next(w->fake);
+		weir_time next;
 
+		if (w->resource->timer_at <= w->now)
+			w->resource->timer_at = WEIR_NEVER; /* as when the loop's timer is due */
 		turn(w);
 		next = fake_next(w->fake);
 		if (w->resource->timer_at < next)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource-shadow: what shadow mode says would have been is what is, once the policy is enforced; in virtual
+ * time, on models of a server, an array and an SSD, with clients in open and in closed loops.
+ */
+#include "device-rig.h"
+#include "model/array.h"
+#include "model/server.h"
+#include "model/ssd.h"
+
+static struct device *make_server(void)
+{
+	struct server_config config = {.servers = 4, .rate = 4000};
+	struct device *d;
+	struct weir_err err;
+
+	CHECK_INT(server_new(&config, 1, "server", &d, &err), 0);
+	return d;
+}
+
+static struct device *make_ssd(void)
+{
+	struct ssd_config config = ssd_defaults();
+	struct device *d;
+	struct weir_err err;
+
+	config.channels = config.dies = 2;
+	config.read = config.program = WEIR_MS;
+	CHECK_INT(ssd_new(&config, 1, "ssd", &d, &err), 0);
+	return d;
+}
+
+static struct device *make_array(void)
+{
+	struct array_config config = array_cx3();
+	struct device *d;
+	struct weir_err err;
+
+	CHECK_INT(array_new(&config, 1, "array", &d, &err), 0);
+	return d;
+}
+
+static const struct {
+	const char *name;
+	struct device *(*make)(void);
+	double rate;    /* 4 KiB reads/s that it can do, about */
+	unsigned depth; /* of the gate */
+} devices[] = {{"server", make_server, 4000, 16}, {"ssd", make_ssd, 3900, 16},
+	{"array", make_array, 1700, 68}};
+
+struct seen {
+	double rate[2];
+	double low[2], high[2]; /* of the rate */
+	uint32_t queued[2];
+	struct shadow_estimate estimate[2];
+};
+
+static struct rig w;
+
+/* What two tenants get in 4 s, by the gate's count of what passed. */
+static void run(size_t device, const char *tenants, bool enforce, const struct rig_client *clients,
+	struct seen *ret)
+{
+	struct device *d = devices[device].make();
+	struct weir_gate_stats before[2], after[2];
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"enforce: %s\nresources: [{name: d, back: \"memory:1G\", depth: %u}]\ntenants:\n%s",
+		enforce ? "true" : "false", devices[device].depth, tenants);
+	rig_new(&w, text, &d);
+	w.back[0]->back.info.rotational = device == 2;
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < 2; i++)
+		rig_join(&w, 0, i ? "b" : "a", clients[i]);
+	rig_run(&w, 2 * WEIR_SEC);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(weir_gate_stats(
+				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &before[i]),
+			0);
+	rig_run(&w, 4 * WEIR_SEC);
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(weir_gate_stats(
+				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &after[i]),
+			0);
+		resource_shadow_estimate(
+			w.resource[0], &w.client[i].client, &after[i], &ret->estimate[i]);
+		ret->rate[i] = (double)(after[i].dispatched - before[i].dispatched) / 4;
+		ret->low[i] = ret->rate[i] * ret->estimate[i].low;
+		ret->high[i] = ret->rate[i] * ret->estimate[i].high;
+		ret->queued[i] = after[i].queued;
+	}
+	rig_free(&w);
+}
+
+static void show(const char *what, size_t device, const struct seen *is, const struct seen *says)
+{
+	printf("  %s, %s:", devices[device].name, what);
+	for (int i = 0; i < 2; i++)
+		printf(" %.0f, shadow %.0f (%.2f; %.0f … %.0f; %u outstanding, think %.2f ms, "
+		       "%u queued)%s",
+			is->rate[i], says->rate[i], says->rate[i] / is->rate[i], says->low[i],
+			says->high[i], (unsigned)says->estimate[i].outstanding,
+			(double)says->estimate[i].think / WEIR_MS, says->queued[i], i ? "\n" : ";");
+}
+
+/* Open loop: within 15 % of enforcement. */
+static void check_open(const char *what, const char *tenants, double a, double b)
+{
+	for (size_t d = 0; d < 3; d++) {
+		struct rig_client clients[2] = {
+			{.rate = a * devices[d].rate, .length = 4096},
+			{.rate = b * devices[d].rate, .length = 4096},
+		};
+		struct seen is, says;
+
+		run(d, tenants, true, clients, &is);
+		run(d, tenants, false, clients, &says);
+		show(what, d, &is, &says);
+		for (int i = 0; i < 2; i++) {
+			CHECK_NEAR(says.rate[i], is.rate[i], 0.15);
+			CHECK(says.queued[i] <= 1024);
+		}
+	}
+}
+
+/* Closed loop: enforcement lies in the range, and the range says something. */
+static void check_closed(
+	const char *what, const char *tenants, struct rig_client a, struct rig_client b)
+{
+	for (size_t d = 0; d < 3; d++) {
+		struct rig_client clients[2] = {a, b};
+		struct seen is, says;
+
+		run(d, tenants, true, clients, &is);
+		run(d, tenants, false, clients, &says);
+		show(what, d, &is, &says);
+		for (int i = 0; i < 2; i++) {
+			CHECK(says.low[i] <= is.rate[i] && is.rate[i] <= says.high[i]);
+			CHECK(says.high[i] <= 3 * says.low[i]);
+			CHECK(says.queued[i] <= clients[i].depth);
+			CHECK_NEAR((double)says.estimate[i].outstanding, clients[i].depth, 0.3);
+		}
+	}
+}
+
+#define TWO(a, b)                                                                                  \
+	"  - {name: a, " a ", match: {export: a}}\n  - {name: b, " b ", match: {export: b}}\n"
+
+static void test_open(void)
+{
+	check_open("overloaded by two", TWO("weight: 1", "weight: 2"), 1.5, 1.5);
+	check_open("one has a max", TWO("max: 500 iops", "weight: 1"), 0.5, 2);
+	check_open("room for all", TWO("weight: 1", "weight: 1"), 0.2, 0.4);
+	check_open("a light one", TWO("weight: 1", "weight: 1"), 0.1, 2);
+}
+
+static void test_closed(void)
+{
+	struct rig_client deep = {.depth = 64, .length = 4096}, one = {.depth = 1, .length = 4096};
+	struct rig_client thinks = {
+		.depth = 16, .length = 4096, .think = 5 * WEIR_MS, .even = true};
+
+	check_closed("two alike", TWO("weight: 1", "weight: 2"), deep, deep);
+	check_closed("one has a max", TWO("max: 300 iops", "weight: 1"), deep, deep);
+	check_closed("one at a time beside a deep one", TWO("weight: 1", "weight: 1"), one, deep);
+	check_closed("one thinks", TWO("weight: 4", "weight: 1"), thinks, deep);
+	check_closed("both think", TWO("max: 200 iops", "weight: 1"), thinks, thinks);
+}
+
+int main(void)
+{
+	RUN(test_open);
+	RUN(test_closed);
+	return 0;
+}
