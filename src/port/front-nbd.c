@@ -10,7 +10,8 @@
  *
  * THE END
  *   stopping  NBD_DISC, or the gateway ends: reads no more; closed when everything is answered
- *   gone      the client hung up after NBD_DISC: what is inside finishes, and nobody is answered
+ *   gone      the client hung up after NBD_DISC: the socket is closed, and what is inside finishes
+ *             without an answer
  *   doomed    lost, broken, refused, too slow: closed in the turn, what is queued is dropped
  *   closed    the socket is closed; the memory goes with the last job that comes back
  */
@@ -157,9 +158,13 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 {
 	if (c->doomed || c->closed)
 		return;
+	if (c->gone)
+		return;
 	if (c->stopping) { /* it said so before */
 		c->gone = true;
+		c->blocked = false; /* no event will come that says so */
 		loop_remove(c->front->loop, &c->fd);
+		stream_close(&c->stream);
 		front_nbd_drop(c);
 		front_nbd_todo(c);
 		return;
