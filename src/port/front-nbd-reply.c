@@ -292,19 +292,32 @@ static int skip(struct gathering *g, uint64_t n)
 	return i;
 }
 
-static void sent(struct front_nbd_conn *c, size_t n)
+/* Replies whose last byte the socket has taken are done with. */
+static void retire(struct front_nbd_conn *c, weir_time finished)
 {
-	c->sent += n;
-	c->progress = loop_now(c->front->loop);
 	while (c->out.first && c->sent >= front_nbd_job_of(c->out.first)->size) {
 		struct front_nbd_job *j = take_first(c);
 
 		c->sent -= j->size;
 		c->heard = true;
+		if (j->received && j->last)
+			resource_answered(&c->client, j->received, finished);
 		put(j);
 		if (c->sent == 0)
 			break; /* the next one's size may be of an earlier time, or none at all */
 	}
+}
+
+static void sent(struct front_nbd_conn *c, size_t n)
+{
+	c->sent += n;
+	if (stream_pending(&c->stream)) { /* nobody knows which of them are still in TLS's buffer */
+		if (n)
+			c->progress = loop_now(c->front->loop);
+		return;
+	}
+	c->progress = loop_refresh(c->front->loop);
+	retire(c, c->progress);
 }
 
 bool front_nbd_send(struct front_nbd_conn *c)
@@ -322,7 +335,7 @@ bool front_nbd_send(struct front_nbd_conn *c)
 		front_nbd_lost(c, (int)n);
 		return false;
 	}
-	if (n > 0)
+	if (n >= 0)
 		sent(c, (size_t)n);
 	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
 	if (n > 0 || !c->blocked)

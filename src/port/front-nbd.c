@@ -373,6 +373,7 @@ static void start(struct loop_task *t)
 	}
 	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
+	c->received = c->client.since; /* of what came with the handshake */
 	c->next = f->conns;
 	c->link = &f->conns;
 	if (c->next)

@@ -37,6 +37,7 @@
 struct loop {
 	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 does */
 	weir_time now;
+	uint64_t round;
 	weir_time timer_at; /* what the timerfd is set to */
 	bool running_timers;
 	atomic_bool stop;
@@ -68,6 +69,17 @@ weir_time loop_clock(void)
 
 weir_time loop_now(const struct loop *l)
 {
+	return l->now;
+}
+
+uint64_t loop_round(const struct loop *l)
+{
+	return l->round;
+}
+
+weir_time loop_refresh(struct loop *l)
+{
+	l->now = loop_clock();
 	return l->now;
 }
 
@@ -222,9 +234,11 @@ int loop_set(struct loop *l, struct loop_timer *t, weir_time at)
 static void run_timers(struct loop *l)
 {
 	const struct heap_item *first;
+	weir_time now =
+		l->now; /* a callback may refresh it: what falls due then has the next round */
 
 	l->running_timers = true;
-	while ((first = heap_min(&l->due)) && first->key <= l->now) {
+	while ((first = heap_min(&l->due)) && first->key <= now) {
 		struct loop_timer *t = l->slots[first->value];
 		heap_pop(&l->due);
 		unset(l, t);
@@ -407,6 +421,7 @@ static int round_of(struct loop *l, bool *more)
 		return -errno;
 	l->n_events = n < 0 ? 0 : n;
 	l->now = loop_clock();
+	l->round++;
 	run_events(l);
 	run_timers(l);
 	run_tasks(l);

@@ -30,7 +30,7 @@ struct resource_bypassed { /* requests that went past the gate and are done */
 	uint64_t served, bytes, device_ns;
 };
 
-/* Of one node of the gate; [0] counts everybody when there is no gate. */
+/* Of one node of the gate. Without a gate: of one tenant, its index + 1. */
 struct resource_count {
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                  /* of those, in requests as limits count them */
@@ -100,7 +100,8 @@ struct resource {
 
 	/* by weir_node, n_counts of each */
 	struct resource_count *counts;
-	struct weir_hist **totals; /* wait + device, ns; NULL: none yet */
+	struct weir_hist *
+		*totals; /* from receipt to reply (resource_answered), ns; NULL: none yet */
 	size_t n_counts;
 
 	struct request_list again, arrived, finished; /* again: goes before arrived */
