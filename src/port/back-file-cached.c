@@ -7,8 +7,8 @@
  *
  *         Not every file system writes with RWF_NOWAIT (ext4 does not). There a plain write is done at
  *         once if it is expected not to sleep:
- *           - all its pages are in the cache (mincore on a mapping that is never touched), so that nothing
- *             has to be read or allocated;
+ *           - pages of which it writes a part are in the cache (mincore on a mapping that is never touched),
+ *             so that nothing has to be read;
  *           - the machine has fewer dirty pages than the system begins to write back at by itself, so that
  *             the writer is not slowed down for them (/proc/vmstat, looked at every 100 ms);
  *           - none was slow lately: a journal that is being committed, the limits of a control group, a
@@ -83,17 +83,18 @@ static void try_read(struct file *f, struct back_io *io)
 
 /* ---- writes */
 
-static bool resident(const struct file *f, const struct back_io *io)
+static bool resident(const struct file *f, uint64_t at)
 {
-	unsigned char pages[CHUNK_MAX / PAGE + 2];
-	uint64_t from = io->offset / PAGE * PAGE, to = io->offset + io->length;
+	unsigned char page;
 
-	if (io->length > CHUNK_MAX || mincore(f->cached.map + from, to - from, pages) < 0)
-		return false;
-	for (uint64_t i = 0; i < (to - from + PAGE - 1) / PAGE; i++)
-		if (!(pages[i] & 1))
-			return false;
-	return true;
+	return at % PAGE == 0 ||
+	       (mincore(f->cached.map + at / PAGE * PAGE, PAGE, &page) == 0 && page & 1);
+}
+
+/* Has a page to be read first, because only a part of it is written? */
+static bool needs_reading(const struct file *f, const struct back_io *io)
+{
+	return !resident(f, io->offset) || !resident(f, io->offset + io->length);
 }
 
 static bool number_of(const char *text, const char *name, uint64_t *ret)
@@ -130,7 +131,7 @@ static ssize_t write_plain(struct file *f, const struct back_io *io, const struc
 	weir_time began, took;
 	ssize_t n;
 
-	if (!c->plain || loop_now(f->loop) < c->again || !clean(f) || !resident(f, io))
+	if (!c->plain || loop_now(f->loop) < c->again || !clean(f) || needs_reading(f, io))
 		return 0;
 	began = loop_clock();
 	n = pwritev2(f->fd, iov, 1, (off_t)io->offset, 0);

@@ -117,6 +117,7 @@ struct front_nbd_conn {
 	/* replies */
 	struct request_list out;
 	uint64_t sent; /* bytes of the first ones' replies; TLS may still hold the last of them */
+	size_t takes;  /* bytes that its socket took when it was last full; 0: it was not */
 	weir_time progress; /* when something was last sent, or the queue began */
 	struct loop_task task;
 };
@@ -156,8 +157,9 @@ struct front_nbd { /* one worker's */
 	size_t scratch_room;
 	struct loop_turn turn;
 	struct loop_timer tick;
-	bool finishing; /* no new ones */
-	bool submitted; /* something, since the turn began */
+	bool finishing;       /* no new ones */
+	bool submitted;       /* something, since the turn began */
+	uint32_t n_submitted; /* in this round */
 
 	struct front_nbd_conn *conns;
 	size_t n_conns;

@@ -50,6 +50,7 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 		j->head->received = c->received; /* in the end that of its last piece */
 	}
 	c->front->submitted = true;
+	c->front->n_submitted++;
 	resource_submit(c->client.resource, &j->req);
 }
 

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define FEW     4               /* requests of a round after which it may poll (loop.h) */
 #define SENDS   4               /* a connection in one round, when there is so much */
 #define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
 #define DEAF    (1 * WEIR_SEC)  /* a client that takes no reply for so long is deaf */
@@ -256,6 +257,9 @@ static bool turn(struct loop_turn *t, weir_time now)
 	bool more;
 
 	f->submitted = false;
+	if (f->n_submitted > FEW)
+		loop_served_many(f->loop);
+	f->n_submitted = 0;
 	if (f->todo)
 		look_at_all(f);
 	more = front_nbd_wake(f);

@@ -14,7 +14,7 @@
  *          those are struck out, at most EVENTS compares.
  *
  *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so while its
- *          sleeps were shorter than SHORT, and not when it would be in somebody's way: after a poll that found
+ *          sleeps were shorter than SHORT and its rounds serve few requests, and not when it would be in somebody's way: after a poll that found
  *          nothing it sleeps 1, 3, 7 … short times until the next, and when the thread was stopped in one,
  *          because others want the core, there is none for CROWDED. A client on the same core is both.
  *
@@ -43,7 +43,7 @@
 #define SHORT                                                                                      \
 	(150 * WEIR_US) /* a sleep that a poll might have spared: waking takes as long again */
 #define STOPPED (200 * WEIR_US) /* between two looks of one poll: somebody else ran */
-#define CROWDED (1 * WEIR_SEC)
+#define CROWDED (100 * WEIR_MS)
 
 struct loop {
 	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 does */
@@ -53,6 +53,7 @@ struct loop {
 	bool running_timers;
 	struct {
 		bool on;            /* loop_poll */
+		bool many;          /* loop_served_many, in this round */
 		bool next;          /* the next wait begins with a poll */
 		uint32_t skip;      /* short sleeps until then */
 		uint32_t fruitless; /* what skip is set to after a poll that found nothing */
@@ -135,6 +136,11 @@ int loop_new(struct loop **ret_loop)
 void loop_poll(struct loop *l)
 {
 	l->poll.on = true;
+}
+
+void loop_served_many(struct loop *l)
+{
+	l->poll.many = true;
 }
 
 void loop_free(struct loop *l)
@@ -461,8 +467,10 @@ static int wait_events(struct loop *l, weir_time wait)
 
 	if (wait <= 0) /* the older call: it has no time to copy in */
 		return epoll_wait(l->epoll, l->events, EVENTS, 0);
-	if (!l->poll.on || wait < POLL)
+	if (!l->poll.on || l->poll.many || wait < POLL) {
+		l->poll.many = false;
 		return sleep_for_events(l, wait);
+	}
 	began = loop_clock();
 	if (l->poll.next && began >= l->poll.after)
 		n = poll_events(l);

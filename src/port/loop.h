@@ -44,6 +44,9 @@ int loop_new(struct loop **ret_loop);
 /* Look for events for a moment before sleeping, as long as that finds some: a thread that is woken from
  * sleep answers tens of µs later. For threads that serve requests. */
 void loop_poll(struct loop *l);
+/* This round served many at once: the wait after it does not begin with a poll. A sleep is paid for by so
+ * many, and the core has others to run. */
+void loop_served_many(struct loop *l);
 void loop_free(struct loop *l);
 /* Until loop_stop: 0, or a negative errno when the system refuses to wait. What was posted before the
  * stop is run; what is posted later waits for the next loop_run. A stop before the run ends it at
