@@ -105,6 +105,7 @@ void resource_answered(const struct client *c, weir_time received, weir_time fin
 	if (r->shadow || c->tenant < 0)
 		return;
 	resource_total(r, c->node, finished - received);
+	resource_stir(r); /* a reply may leave long after its request was done */
 }
 
 void resource_drain(struct resource *r)

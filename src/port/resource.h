@@ -89,7 +89,8 @@ int resource_start(struct resource *r); /* on the loop's thread */
 /* No clients are left. Waits for nothing: what is inside must be done. */
 void resource_free(struct resource *r);
 bool resource_busy(const struct resource *r); /* requests are inside */
-/* Any thread: another number than before when a request or a client came, or a client went. */
+/* Any thread: another number than before when a request or a client came, a reply left, or a client
+ * went. */
 uint64_t resource_activity(const struct resource *r);
 const struct back_info *resource_info(const struct resource *r); /* any thread: does not change */
 const char *resource_name(const struct resource *r);
