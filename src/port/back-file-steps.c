@@ -122,6 +122,10 @@ void file_begin(struct file *f, struct back_io *io)
 		finish(f, io, io->op == BACK_STATUS ? -EINVAL : 0);
 		return;
 	}
+	if (file_cached(f, io)) {
+		finish(f, io, 0);
+		return;
+	}
 	switch (io->op) {
 	case BACK_READ:
 		step(f, io, FILE_READ);

@@ -51,6 +51,7 @@ static void file_free(struct back *b)
 	struct file *f = (struct file *)b;
 
 	file_ring_free(f);
+	file_cached_free(f);
 	threads_free(f->threads);
 	if (f->zeroes)
 		munmap(f->zeroes, CHUNK_MAX);
@@ -237,7 +238,7 @@ static int file_new(const char *path, const struct file_options *o,
 	void *zeroes = mmap(NULL, CHUNK_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (f) {
-		f->fd = -1;
+		f->fd = f->cached.vmstat = -1;
 		f->zeroes = zeroes == MAP_FAILED ? NULL : zeroes;
 		f->back.ops = &file_ops;
 		f->back.info.read_only = o->read_only;
@@ -272,6 +273,8 @@ int back_file_open(const char *rest, const struct back_config *config, struct ba
 		r = open_path(f, path, o.direct, err);
 		if (r == 0)
 			r = look(f, o.direct, err);
+		if (r == 0)
+			file_cached_start(f, o.direct);
 		if (r)
 			file_free(&f->back);
 	}

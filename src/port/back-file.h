@@ -4,6 +4,7 @@
  *
  *   back-file.c        the name, what kind of file it is, start and end
  *   back-file-steps.c  a request as a row of system calls, each after the result of the last
+ *   back-file-cached.c reads and writes of cached pages, at once
  *   back-file-ring.c   the system calls by io_uring
  *   back-file-call.c   the system calls by threads: all of them, or those that io_uring does not have
  */
@@ -44,6 +45,19 @@ struct file_list {
 	struct back_io *first, *last;
 };
 
+struct file_cached {        /* back-file-cached.c's */
+	bool reads, writes; /* are tried */
+	bool no_nowait;     /* the file system has no writes with RWF_NOWAIT … */
+	bool plain;         /* … and plain ones are tried instead */
+	bool clean;         /* few pages were dirty when … */
+	weir_time looked;   /* … it looked */
+	weir_time again;    /* a plain write was slow: none before this */
+	uint32_t missed;    /* reads that are skipped after the next one that is not cached */
+	uint32_t skip;      /* reads that are not tried */
+	uint8_t *map;       /* of the whole file, never touched; NULL: none */
+	int vmstat;
+};
+
 struct file {
 	struct back back;
 	char *name; /* "file:PATH", for messages */
@@ -64,6 +78,7 @@ struct file {
 	struct loop_fd ring_fd;
 	struct loop_timer again; /* when the system did not take what was submitted */
 	uint32_t in_ring;
+	struct file_cached cached;
 	struct file_list waiting; /* until there is room in the ring */
 };
 
@@ -88,6 +103,12 @@ static inline uint64_t file_offset(struct back_io *io)
 {
 	return io->offset + file_op(io)->done;
 }
+
+/* back-file-cached.c */
+void file_cached_start(struct file *f, bool direct); /* the size is known */
+void file_cached_free(struct file *f);
+/* Tries a READ or WRITE that was begun; what was done of it is counted. true: all of it. */
+bool file_cached(struct file *f, struct back_io *io);
 
 /* back-file-ring.c */
 int file_ring_start(struct file *f); /* or a negative errno: not to be had here */

@@ -286,8 +286,8 @@ void back_nbd_conn_send(struct nbd *n, struct conn *c)
 /* Room for one receive, of BACK_NBD_SCRATCH. */
 static uint8_t *recv_room(struct nbd *n)
 {
-	if (n->in_round != loop_now(n->loop)) {
-		n->in_round = loop_now(n->loop);
+	if (n->in_round != loop_round(n->loop)) {
+		n->in_round = loop_round(n->loop);
 		n->in_at = 0;
 	}
 	n->lends = !n->in_turn && n->in_at + 2 * BACK_NBD_SCRATCH <= BACK_NBD_IN;

@@ -83,7 +83,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, turn));
 	bool more = false;
 
-	n->turned = now;
+	n->turned = loop_round(n->loop);
 	n->in_turn = true;
 	for (uint32_t i = 0; i < n->wanted; i++)
 		if (n->conns[i].more)
@@ -184,10 +184,8 @@ static void submit_one(struct nbd *n, struct back_io *io)
 /* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
 static void kick(struct nbd *n)
 {
-	weir_time now = loop_now(n->loop);
-
-	if ((n->turned == now || !n->turned) && !n->kick.set)
-		loop_set(n->loop, &n->kick, now);
+	if ((n->turned == loop_round(n->loop) || !n->turned) && !n->kick.set)
+		loop_set(n->loop, &n->kick, loop_now(n->loop));
 }
 
 static void submit(struct back *b, struct back_io *ios)

@@ -218,15 +218,15 @@ struct nbd {
 	struct loop_turn turn;
 	struct loop_timer timer; /* of the state */
 	struct loop_timer kick;  /* what was submitted after this round's turn */
-	weir_time turned;        /* the round of the last turn */
+	uint64_t turned;         /* the round of the last turn */
 	bool attend;             /* something happened to a connection */
 
 	uint8_t *scratch_out, *scratch_in;
 	size_t in_at; /* bytes of scratch_in that were received, and may be lent, in this round */
-	weir_time in_round; /* which that is */
-	bool in_turn;       /* it is the turns' time: nothing is lent any more */
-	bool lends;         /* … of what is being taken right now */
-	uint8_t *sink;      /* block_min bytes: what is read only to see that somebody answers */
+	uint64_t in_round; /* which that is */
+	bool in_turn;      /* it is the turns' time: nothing is lent any more */
+	bool lends;        /* … of what is being taken right now */
+	uint8_t *sink;     /* block_min bytes: what is read only to see that somebody answers */
 	uint64_t reconnects, replayed, own_flushes; /* for people */
 };
 

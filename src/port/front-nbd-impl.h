@@ -33,8 +33,9 @@ struct front_nbd_job {
 	struct front_nbd_conn *conn;
 	struct front_nbd_job *head; /* of a piece; NULL: a whole request */
 	uint64_t cookie;
-	uint64_t offset; /* bytes, in the export */
-	uint32_t length; /* bytes */
+	weir_time received; /* return of the recv that completed the request; 0: it is not timed */
+	uint64_t offset;    /* bytes, in the export */
+	uint32_t length;    /* bytes */
 	union {
 		uint32_t left; /* head: pieces not done, and 1 while more are to come */
 		uint32_t held; /* block status: what weir:held says, µs */
@@ -102,6 +103,7 @@ struct front_nbd_conn {
 	int refusal;   /* what the skipped write is answered with */
 	uint8_t *rest; /* received, not looked at yet */
 	size_t rest_at, rest_n;
+	weir_time received; /* return of the last recv: of `rest`, too */
 	weir_time piece_since;
 
 	/* held */
@@ -114,7 +116,8 @@ struct front_nbd_conn {
 
 	/* replies */
 	struct request_list out;
-	uint64_t sent;      /* bytes of the first one's reply */
+	uint64_t sent; /* bytes of the first ones' replies; TLS may still hold the last of them */
+	size_t takes;  /* bytes that its socket took when it was last full; 0: it was not */
 	weir_time progress; /* when something was last sent, or the queue began */
 	struct loop_task task;
 };
@@ -154,8 +157,9 @@ struct front_nbd { /* one worker's */
 	size_t scratch_room;
 	struct loop_turn turn;
 	struct loop_timer tick;
-	bool finishing; /* no new ones */
-	bool submitted; /* something, since the turn began */
+	bool finishing;       /* no new ones */
+	bool submitted;       /* something, since the turn began */
+	uint32_t n_submitted; /* in this round */
 
 	struct front_nbd_conn *conns;
 	size_t n_conns;

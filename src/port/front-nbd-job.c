@@ -269,6 +269,7 @@ struct front_nbd_job *front_nbd_job_get(struct front_nbd_conn *c, size_t bytes, 
 	count_in(c, chunk ? chunk->room : 0, 1);
 	j->conn = c;
 	j->head = NULL;
+	j->received = 0;
 	j->is_head = j->whole = false;
 	j->last = true;
 	j->req.client = &c->client;

@@ -44,9 +44,13 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 		io->flags |= BACK_FUA;
 	if (op == BACK_READ && io->chunk)
 		io->flags |= BACK_BORROW;
-	if (j->head)
+	j->received = c->received;
+	if (j->head) {
 		j->head->left++;
+		j->head->received = c->received; /* in the end that of its last piece */
+	}
 	c->front->submitted = true;
+	c->front->n_submitted++;
 	resource_submit(c->client.resource, &j->req);
 }
 
@@ -420,6 +424,7 @@ static ssize_t receive_direct(struct front_nbd_conn *c, size_t *ret_asked)
 		return errno == EINTR ? -EAGAIN : -errno;
 	if (n <= 0)
 		return n;
+	c->received = loop_refresh(c->front->loop);
 	behind = n - (ssize_t)missing;
 	c->have += behind >= 0 ? missing : (uint32_t)n;
 	if (behind >= 0) {
@@ -440,8 +445,10 @@ static ssize_t receive(struct front_nbd_conn *c, size_t *ret_asked)
 	if (f->rest_bytes > chunk_budget(f->pool) / REST_OF)
 		*ret_asked = REST_MIN;
 	n = stream_recv(&c->stream, f->scratch, *ret_asked);
-	if (n > 0)
+	if (n > 0) {
+		c->received = loop_refresh(f->loop);
 		took(c, f->scratch, (size_t)n);
+	}
 	return n;
 }
 

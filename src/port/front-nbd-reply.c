@@ -7,6 +7,8 @@
  *         to where it lies. What a reply looks like follows from its job alone, so of one that was
  *         sent in part only the number of bytes is kept, and it is gathered again: no connection has a
  *         buffer of its own.
+ *         A socket that was full takes about as much as the last time: no more is gathered for it, else
+ *         a client that reads slowly would have a scratch full of replies copied for each few of them.
  *         Data that were borrowed from the back end are sent from there; what could not be sent in
  *         the round is copied to where it can stay.
  * COST    One system call a round. Copying wins below 16 KiB, since each vector costs the kernel about
@@ -23,6 +25,7 @@
 #define HEADER  64u        /* bytes: no header is longer, but for a block status' extents */
 #define VECTORS 320        /* a read of 32 MiB, answered as one, has 129 */
 #define ENOUGH  (1u << 20) /* bytes gathered at once: more than a socket's buffer takes */
+#define LITTLE  16384u     /* bytes beyond what a full socket took the last time */
 
 struct gathering {
 	uint8_t *scratch;
@@ -262,12 +265,14 @@ void front_nbd_drop(struct front_nbd_conn *c)
 
 static void gather(struct front_nbd_conn *c, struct gathering *g)
 {
+	size_t most = c->takes ? c->takes + LITTLE : ENOUGH;
+
 	/* One by one: the vectors need no zeroes, and 5 KiB of them would be seen. */
 	g->scratch = c->front->scratch;
 	g->room = c->front->scratch_room;
 	g->at = g->bytes = 0;
 	g->n = 0;
-	for (struct request *q = c->out.first; q && g->bytes < ENOUGH + c->sent; q = q->next) {
+	for (struct request *q = c->out.first; q && g->bytes < most + c->sent; q = q->next) {
 		struct front_nbd_job *j = front_nbd_job_of(q);
 
 		if (!fits(g, j))
@@ -292,19 +297,32 @@ static int skip(struct gathering *g, uint64_t n)
 	return i;
 }
 
-static void sent(struct front_nbd_conn *c, size_t n)
+/* Replies whose last byte the socket has taken are done with. */
+static void retire(struct front_nbd_conn *c, weir_time finished)
 {
-	c->sent += n;
-	c->progress = loop_now(c->front->loop);
 	while (c->out.first && c->sent >= front_nbd_job_of(c->out.first)->size) {
 		struct front_nbd_job *j = take_first(c);
 
 		c->sent -= j->size;
 		c->heard = true;
+		if (j->received && j->last)
+			resource_answered(&c->client, j->received, finished);
 		put(j);
 		if (c->sent == 0)
 			break; /* the next one's size may be of an earlier time, or none at all */
 	}
+}
+
+static void sent(struct front_nbd_conn *c, size_t n)
+{
+	c->sent += n;
+	if (stream_pending(&c->stream)) { /* nobody knows which of them are still in TLS's buffer */
+		if (n)
+			c->progress = loop_now(c->front->loop);
+		return;
+	}
+	c->progress = loop_refresh(c->front->loop);
+	retire(c, c->progress);
 }
 
 bool front_nbd_send(struct front_nbd_conn *c)
@@ -322,9 +340,13 @@ bool front_nbd_send(struct front_nbd_conn *c)
 		front_nbd_lost(c, (int)n);
 		return false;
 	}
-	if (n > 0)
+	if (n >= 0)
 		sent(c, (size_t)n);
 	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
+	if (c->blocked)
+		c->takes = n > 0 ? (size_t)n : c->takes ? c->takes : LITTLE;
+	else if (c->takes)
+		c->takes = c->out.first ? 2 * (c->takes + LITTLE) : 0;
 	if (n > 0 || !c->blocked)
 		front_nbd_job_hears(c);
 	if (c->blocked)

@@ -10,7 +10,8 @@
  *
  * THE END
  *   stopping  NBD_DISC, or the gateway ends: reads no more; closed when everything is answered
- *   gone      the client hung up after NBD_DISC: what is inside finishes, and nobody is answered
+ *   gone      the client hung up after NBD_DISC: the socket is closed, and what is inside finishes
+ *             without an answer
  *   doomed    lost, broken, refused, too slow: closed in the turn, what is queued is dropped
  *   closed    the socket is closed; the memory goes with the last job that comes back
  */
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define FEW     4               /* requests of a round after which it may poll (loop.h) */
 #define SENDS   4               /* a connection in one round, when there is so much */
 #define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
 #define DEAF    (1 * WEIR_SEC)  /* a client that takes no reply for so long is deaf */
@@ -157,9 +159,13 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 {
 	if (c->doomed || c->closed)
 		return;
+	if (c->gone)
+		return;
 	if (c->stopping) { /* it said so before */
 		c->gone = true;
+		c->blocked = false; /* no event will come that says so */
 		loop_remove(c->front->loop, &c->fd);
+		stream_close(&c->stream);
 		front_nbd_drop(c);
 		front_nbd_todo(c);
 		return;
@@ -251,6 +257,9 @@ static bool turn(struct loop_turn *t, weir_time now)
 	bool more;
 
 	f->submitted = false;
+	if (f->n_submitted > FEW)
+		loop_served_many(f->loop);
+	f->n_submitted = 0;
 	if (f->todo)
 		look_at_all(f);
 	more = front_nbd_wake(f);
@@ -368,6 +377,7 @@ static void start(struct loop_task *t)
 	}
 	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
+	c->received = c->client.since; /* of what came with the handshake */
 	c->next = f->conns;
 	c->link = &f->conns;
 	if (c->next)

@@ -13,6 +13,11 @@
  *          An fd removed inside a callback may stand further down among the events already fetched:
  *          those are struck out, at most EVENTS compares.
  *
+ *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so while its
+ *          sleeps were shorter than SHORT and its rounds serve few requests, and not when it would be in somebody's way: after a poll that found
+ *          nothing it sleeps 1, 3, 7 … short times until the next, and when the thread was stopped in one,
+ *          because others want the core, there is none for CROWDED. A client on the same core is both.
+ *
  *          The clock is read after the wait; and again before it, when there is a timer to wait for:
  *          else every timer would be late by what the round took.
  */
@@ -33,12 +38,27 @@
 /* ns by which the kernel may be late with a timer to save power; its default, 50 µs, is as long as a
  * request to a fast device takes. */
 #define SLACK 1000
+#define POLL                                                                                       \
+	(50 * WEIR_US) /* as long as an answer from another core takes, and its next question */
+#define SHORT                                                                                      \
+	(150 * WEIR_US) /* a sleep that a poll might have spared: waking takes as long again */
+#define STOPPED (200 * WEIR_US) /* between two looks of one poll: somebody else ran */
+#define CROWDED (100 * WEIR_MS)
 
 struct loop {
 	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 does */
 	weir_time now;
+	uint64_t round;
 	weir_time timer_at; /* what the timerfd is set to */
 	bool running_timers;
+	struct {
+		bool on;            /* loop_poll */
+		bool many;          /* loop_served_many, in this round */
+		bool next;          /* the next wait begins with a poll */
+		uint32_t skip;      /* short sleeps until then */
+		uint32_t fruitless; /* what skip is set to after a poll that found nothing */
+		weir_time after;    /* none before this */
+	} poll;
 	atomic_bool stop;
 	_Atomic(struct loop_task *) posted; /* newest first */
 
@@ -71,6 +91,17 @@ weir_time loop_now(const struct loop *l)
 	return l->now;
 }
 
+uint64_t loop_round(const struct loop *l)
+{
+	return l->round;
+}
+
+weir_time loop_refresh(struct loop *l)
+{
+	l->now = loop_clock();
+	return l->now;
+}
+
 static int watch(struct loop *l, int fd, uint32_t events)
 {
 	struct epoll_event e = {.events = events};
@@ -100,6 +131,16 @@ int loop_new(struct loop **ret_loop)
 	}
 	*ret_loop = l;
 	return 0;
+}
+
+void loop_poll(struct loop *l)
+{
+	l->poll.on = true;
+}
+
+void loop_served_many(struct loop *l)
+{
+	l->poll.many = true;
 }
 
 void loop_free(struct loop *l)
@@ -222,9 +263,11 @@ int loop_set(struct loop *l, struct loop_timer *t, weir_time at)
 static void run_timers(struct loop *l)
 {
 	const struct heap_item *first;
+	weir_time now =
+		l->now; /* a callback may refresh it: what falls due then has the next round */
 
 	l->running_timers = true;
-	while ((first = heap_min(&l->due)) && first->key <= l->now) {
+	while ((first = heap_min(&l->due)) && first->key <= now) {
 		struct loop_timer *t = l->slots[first->value];
 		heap_pop(&l->due);
 		unset(l, t);
@@ -371,12 +414,10 @@ static int wait_by_timerfd(struct loop *l, weir_time wait)
 	return epoll_wait(l->epoll, l->events, EVENTS, wait > 0 ? -1 : 0);
 }
 
-static int wait_events(struct loop *l, weir_time wait)
+static int sleep_for_events(struct loop *l, weir_time wait)
 {
 	struct timespec t = {.tv_sec = wait / WEIR_SEC, .tv_nsec = wait % WEIR_SEC};
 
-	if (wait <= 0) /* the older call: it has no time to copy in */
-		return epoll_wait(l->epoll, l->events, EVENTS, 0);
 	if (l->timer < 0) {
 		int n = epoll_pwait2(
 			l->epoll, l->events, EVENTS, wait == WEIR_NEVER ? NULL : &t, NULL);
@@ -384,6 +425,60 @@ static int wait_events(struct loop *l, weir_time wait)
 			return n;
 	}
 	return wait_by_timerfd(l, wait);
+}
+
+/* Events, 0 when there were none for POLL, or -1. */
+static int poll_events(struct loop *l)
+{
+	weir_time began = loop_clock(), last = began, now = began;
+	int n = 0;
+
+	while (n == 0 && now - began < POLL && now - last < STOPPED) {
+		n = epoll_wait(l->epoll, l->events, EVENTS, 0);
+		last = now;
+		now = loop_clock();
+	}
+	if (now - last >= STOPPED)
+		l->poll.after = now + CROWDED;
+	l->poll.next = n > 0;
+	if (n > 0)
+		l->poll.fruitless = 0;
+	else if (l->poll.fruitless < 1023)
+		l->poll.fruitless = 2 * l->poll.fruitless + 1;
+	l->poll.skip = l->poll.fruitless;
+	return n;
+}
+
+/* It slept: would a poll have been better? */
+static void learn_poll(struct loop *l, weir_time slept)
+{
+	if (slept > SHORT)
+		return;
+	if (l->poll.skip)
+		l->poll.skip--;
+	else
+		l->poll.next = true;
+}
+
+static int wait_events(struct loop *l, weir_time wait)
+{
+	weir_time began;
+	int n = 0;
+
+	if (wait <= 0) /* the older call: it has no time to copy in */
+		return epoll_wait(l->epoll, l->events, EVENTS, 0);
+	if (!l->poll.on || l->poll.many || wait < POLL) {
+		l->poll.many = false;
+		return sleep_for_events(l, wait);
+	}
+	began = loop_clock();
+	if (l->poll.next && began >= l->poll.after)
+		n = poll_events(l);
+	if (n == 0) {
+		n = sleep_for_events(l, wait);
+		learn_poll(l, loop_clock() - began);
+	}
+	return n;
 }
 
 /* ns; ≤ 0: not at all; WEIR_NEVER: until something happens. */
@@ -407,6 +502,7 @@ static int round_of(struct loop *l, bool *more)
 		return -errno;
 	l->n_events = n < 0 ? 0 : n;
 	l->now = loop_clock();
+	l->round++;
 	run_events(l);
 	run_timers(l);
 	run_tasks(l);

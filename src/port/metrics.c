@@ -315,7 +315,8 @@ static void write_hists(const struct snapshot *s, FILE *to)
 		const char *name, *help;
 		size_t offset;
 	} hists[] = {
-		{"weir_tenant_latency_seconds", "From arrival to the end, waiting included.",
+		{"weir_tenant_latency_seconds",
+			"From receipt of a request to the end of its reply, as clients sent it.",
 			offsetof(struct snapshot_tenant, total)},
 		{"weir_tenant_gate_seconds", "Waiting at the gate.",
 			offsetof(struct snapshot_tenant, wait)},

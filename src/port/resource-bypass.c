@@ -46,5 +46,4 @@ void resource_bypass_done(struct resource *r, weir_time now, const struct reques
 	n->served++;
 	n->bytes += q->gate.bytes;
 	n->device_ns += (uint64_t)(now - q->gate.dispatched);
-	resource_total(r, c->node, now - q->gate.submitted);
 }

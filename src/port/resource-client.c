@@ -32,6 +32,8 @@ void resource_join(struct resource *r, struct client *c)
 	c->tenant = tenant;
 	if (tenant >= 0 && r->gate && (size_t)tenant < r->n_nodes)
 		c->node = r->nodes[tenant];
+	if (tenant >= 0 && !r->gate && resource_room(r, (size_t)tenant + 2) == 0)
+		c->node = (weir_node)tenant + 1; /* of its counts alone */
 	c->next = r->clients;
 	c->link = &r->clients;
 	if (c->next)

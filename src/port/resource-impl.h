@@ -35,7 +35,7 @@ struct resource_flow { /* costs as limits count them */
 	uint64_t requests, bytes;
 };
 
-/* Of one node of the gate; [0] counts everybody when there is no gate. */
+/* Of one node of the gate. Without a gate: of one tenant, its index + 1. */
 struct resource_count {
 	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
@@ -108,7 +108,8 @@ struct resource {
 
 	/* by weir_node, n_counts of each */
 	struct resource_count *counts;
-	struct weir_hist **totals; /* wait + device, ns; NULL: none yet */
+	struct weir_hist *
+		*totals; /* from receipt to reply (resource_answered), ns; NULL: none yet */
 	size_t n_counts;
 
 	struct request_list again, arrived, finished; /* again: goes before arrived */

@@ -91,6 +91,20 @@ static void add_leaf(struct resource *r, struct snapshot *s, size_t i)
 		snapshot_hist(s, &t->total, r->totals[node]);
 }
 
+/* Without a gate there are only the counts that resource_join chose. */
+static void add_bare(struct resource *r, struct snapshot *s, size_t i)
+{
+	struct weir_gate_stats none = {0};
+	struct snapshot_tenant *t = &s->tenants[i];
+
+	if (i + 1 >= r->n_counts)
+		return;
+	for (int a = (int)i; a >= 0; a = r->policy->tenants[a].parent)
+		add_counters(&s->tenants[a], &none, &r->counts[i + 1]);
+	if (r->totals[i + 1])
+		snapshot_hist(s, &t->total, r->totals[i + 1]);
+}
+
 /* ---- clients */
 
 static void add_client(struct resource *r, struct snapshot *s, const struct client *c)
@@ -176,9 +190,14 @@ void resource_snapshot(struct resource *r, struct snapshot *s)
 			add_self(r, s, &s->resources[i]);
 	if (!r->policy || s->n_tenants != r->policy->n_tenants)
 		return; /* of another version: only while one is put in force */
-	for (size_t i = 0; r->gate && i < r->n_nodes; i++)
-		if (r->policy->tenants[i].first_child < 0)
+	for (size_t i = 0; i < r->policy->n_tenants; i++) {
+		if (r->policy->tenants[i].first_child >= 0)
+			continue;
+		if (!r->gate)
+			add_bare(r, s, i);
+		else if (i < r->n_nodes)
 			add_leaf(r, s, i);
+	}
 	for (const struct client *c = r->clients; c; c = c->next)
 		add_client(r, s, c);
 }

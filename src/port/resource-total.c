@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource-total: what is counted by node, and how long requests took from arrival to end.
+ * resource-total: what is counted by node, and how long requests took from receipt to reply.
  *
  * METHOD  As in the gate: a latency is put into a ring, and the ring is emptied into the histograms in
  *         one go, so that the path touches one line that is always near and not one of 9 KiB that
@@ -96,6 +96,16 @@ void resource_total(struct resource *r, weir_node node, weir_time ns)
 		empty(r);
 	t->ring[t->n].ns = ns;
 	t->ring[t->n++].node = node;
+}
+
+void resource_answered(const struct client *c, weir_time received, weir_time finished)
+{
+	struct resource *r = c->resource;
+
+	if (r->shadow || c->tenant < 0)
+		return;
+	resource_total(r, c->node, finished - received);
+	resource_stir(r); /* a reply may leave long after its request was done */
 }
 
 void resource_drain(struct resource *r)

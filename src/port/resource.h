@@ -70,6 +70,12 @@ void resource_submit(struct resource *r, struct request *q);
  * the gate by and is counted for nobody. On the loop's thread. */
 void resource_submit_own(struct resource *r, struct request *q);
 
+/* The reply to a client's request has left: the latency that /metrics, status and top show, and an slo
+ * means. `received` is the return of the recv that brought the request's last byte, `finished` that of the
+ * send that took the last byte of its reply. Once a request as the client sent it, however many pieces it
+ * passed the gate in. In shadow mode nothing is recorded: there the latency is that of the shadows. */
+void resource_answered(const struct client *c, weir_time received, weir_time finished);
+
 /* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
  * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
 void resource_abandon(struct resource *r);
@@ -87,7 +93,8 @@ int resource_start(struct resource *r); /* on the loop's thread */
 /* No clients are left. Waits for nothing: what is inside must be done. */
 void resource_free(struct resource *r);
 bool resource_busy(const struct resource *r); /* requests are inside */
-/* Any thread: another number than before when a request or a client came, or a client went. */
+/* Any thread: another number than before when a request or a client came, a reply left, or a client
+ * went. */
 uint64_t resource_activity(const struct resource *r);
 const struct back_info *resource_info(const struct resource *r); /* any thread: does not change */
 const char *resource_name(const struct resource *r);

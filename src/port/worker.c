@@ -25,6 +25,8 @@ int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memo
 	*w = (struct worker){.gateway = g, .index = index, .core = core};
 	rc = loop_new(&w->loop);
 	if (rc == 0)
+		loop_poll(w->loop);
+	if (rc == 0)
 		rc = chunk_pool_new(memory, &w->pool);
 	if (rc < 0)
 		return rc;

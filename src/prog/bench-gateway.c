@@ -18,6 +18,7 @@
  */
 #include "prog/bench.h"
 #include "prog/bench-site.h"
+#include "prog/bench-slow.h"
 #include "port/load.h"
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 
 #define BUSY        4 /* jobs, of a tenant each, that load a server */
 #define CLIENT_CORE 1
+#define SLOW        10 /* slow readers of the row that has them */
 
 struct outcome {
 	double iops, bytes; /* a second */
@@ -41,7 +43,9 @@ struct plan {
 	uint32_t size;  /* bytes of a request */
 	bool sequential;
 	bool unpinned;
+	bool writes;
 	unsigned aggressor; /* depth of a second job beside the first; 0: none */
+	unsigned slow;      /* clients beside it that do not take what they ask for */
 	weir_time duration;
 };
 
@@ -72,7 +76,7 @@ static void make_jobs(
 		job->depth = i && p->aggressor ? p->aggressor : p->depth;
 		job->sizes[0] = (struct load_size){.bytes = p->size, .share = 1};
 		job->n_sizes = 1;
-		job->reads = 1;
+		job->reads = p->writes ? 0 : 1;
 		job->order = p->sequential ? LOAD_SEQUENTIAL : LOAD_RANDOM;
 		job->offset = site_divided(which) ? 0 : i * SITE_REGION;
 		job->length = SITE_REGION;
@@ -159,11 +163,22 @@ static int drive(const struct site *s, const struct peer *p, const struct jobs *
 	return r;
 }
 
+/* Of another tenant, where there are several. */
+static int start_slow(const struct site *s, enum site_server which, const struct plan *p,
+	struct slow **ret, struct weir_err *err)
+{
+	char path[128];
+
+	site_socket(s, which, path, sizeof(path));
+	return p->slow ? slow_start(path, site_ours(which) ? "e1" : "", p->slow, ret, err) : 0;
+}
+
 static int measure(struct site *s, enum site_server which, const struct plan *plan,
 	struct outcome *ret, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
 	struct peer p = {0}, upstream = {0};
+	struct slow *slow = NULL;
 	bool proxy = which == SITE_PROXY || which == SITE_NBDKIT_PROXY, pin = !plan->unpinned;
 	int r = j ? 0 : -ENOMEM;
 
@@ -176,7 +191,10 @@ static int measure(struct site *s, enum site_server which, const struct plan *pl
 		r = fill(j, err);
 	}
 	if (r == 0)
+		r = start_slow(s, which, plan, &slow, err);
+	if (r == 0)
 		r = drive(s, &p, j, pin, ret, err);
+	slow_stop(slow);
 	peer_stop(&p);
 	peer_stop(&upstream);
 	free(j);
@@ -189,26 +207,34 @@ struct figures {
 	struct bench_samples iops, bytes, cpu, p99;
 };
 
-/* Measures the servers in turns, as often as asked. One that is not installed stays without samples. */
+/* One run of a server. One that is not installed stays without samples. */
+static int measure_one(struct site *s, const struct plan *plan, enum site_server which,
+	struct figures *f, struct weir_err *err)
+{
+	struct outcome o = {.iops = 0};
+	int r = s->missing[which] ? -ENOENT : measure(s, which, plan, &o, err);
+
+	if (r == -ENOENT && !site_ours(which))
+		return 0;
+	if (r < 0)
+		return r;
+	bench_sample(&f->iops, o.iops / 1000);
+	bench_sample(&f->bytes, o.bytes / 1e9);
+	bench_sample(&f->cpu, o.cpu);
+	bench_sample(&f->p99, o.p99);
+	return 0;
+}
+
+/* Measures the servers in turns, as often as asked. */
 static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
 	const enum site_server *which, size_t n, struct figures *ret, struct weir_err *err)
 {
-	for (unsigned run = 0; run < b->runs; run++)
-		for (size_t i = 0; i < n; i++) {
-			struct outcome o = {.iops = 0};
-			int r = s->missing[which[i]] ? -ENOENT
-						     : measure(s, which[i], plan, &o, err);
+	int r = 0;
 
-			if (r == -ENOENT && !site_ours(which[i]))
-				continue;
-			if (r < 0)
-				return r;
-			bench_sample(&ret[i].iops, o.iops / 1000);
-			bench_sample(&ret[i].bytes, o.bytes / 1e9);
-			bench_sample(&ret[i].cpu, o.cpu);
-			bench_sample(&ret[i].p99, o.p99);
-		}
-	return 0;
+	for (unsigned run = 0; run < b->runs; run++)
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = measure_one(s, plan, which[i], &ret[i], err);
+	return r;
 }
 
 /* A row with a target for its ratio; without one when the peer is missing. */
@@ -323,6 +349,61 @@ static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct
 	return 0;
 }
 
+/* A file that is in the system's memory, one request at a time and many. */
+static int rows_file(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
+{
+	static const enum site_server which[] = {SITE_FILE, SITE_NBDKIT_FILE};
+	static const struct {
+		const char *name;
+		uint32_t size;
+		unsigned depth;
+		bool writes;
+	} rows[] = {
+		{"cached file, 4 KiB reads, QD1", 4096, 1, false},
+		{"cached file, 4 KiB reads, QD32", 4096, 32, false},
+		{"cached file, 64 KiB writes, QD1", 64 << 10, 1, true},
+		{"cached file, 64 KiB writes, QD32", 64 << 10, 32, true},
+	};
+
+	plan.jobs = 1;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct figures f[2] = {0};
+		int r;
+
+		plan.size = rows[i].size;
+		plan.depth = rows[i].depth;
+		plan.writes = rows[i].writes;
+		r = measure_all(b, s, &plan, which, 2, f, err);
+		if (r < 0)
+			return r;
+		ratio_row(b, rows[i].name, "kIOPS", &f[0].iops, "nbdkit file", &f[1].iops,
+			">= 1.0x", 1);
+	}
+	return 0;
+}
+
+/* Each run alone and beside them, in turn. */
+static int rows_slow(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
+{
+	static const enum site_server which[] = {SITE_GATED, SITE_NBDKIT};
+	struct figures f[2][2] = {0}; /* by server; alone, beside */
+	int r = 0;
+
+	plan.jobs = 1;
+	for (unsigned run = 0; run < b->runs; run++)
+		for (size_t i = 0; r == 0 && i < 4; i++) {
+			plan.slow = i % 2 ? SLOW : 0;
+			r = measure_one(s, &plan, which[i / 2], &f[i / 2][i % 2], err);
+		}
+	if (r < 0)
+		return r;
+	ratio_row(b, "4 KiB reads, QD32, beside 10 slow readers", "kIOPS", &f[0][1].iops, "alone",
+		&f[0][0].iops, ">= 0.95x", 0.95);
+	ratio_row(
+		b, "  nbdkit beside them", "kIOPS", &f[1][1].iops, "alone", &f[1][0].iops, NULL, 0);
+	return 0;
+}
+
 /* ---- the whole */
 
 static struct plan usual(const struct bench *b)
@@ -368,6 +449,10 @@ int bench_gateway(struct bench *b, struct weir_err *err)
 		r = rows_proxy(b, &s, plan, err);
 	if (r == 0)
 		r = rows_victim(b, &s, plan, err);
+	if (r == 0)
+		r = rows_file(b, &s, plan, err);
+	if (r == 0)
+		r = rows_slow(b, &s, plan, err);
 	site_free(&s);
 	return r;
 }

@@ -61,6 +61,10 @@ static int write_policies(const struct site *s, struct weir_err *err)
 		r = write_policy(s, "model.yaml",
 			"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2,
 			err);
+	site_path(s, "file.img", path, sizeof(path));
+	snprintf(back, sizeof(back), "file:%s", path);
+	if (r == 0)
+		r = write_policy(s, "file.yaml", back, "auto", SITE_TENANTS, err);
 	site_socket(s, SITE_UPSTREAM, path, sizeof(path));
 	snprintf(back, sizeof(back), "nbd+unix:///r?socket=%s", path);
 	if (r == 0)
@@ -92,13 +96,16 @@ static void command(const struct site *s, enum site_server which, struct command
 	site_socket(s, which, c->socket, sizeof(c->socket));
 	snprintf(c->listen, sizeof(c->listen), "unix:%s", c->socket);
 	site_socket(s, SITE_UPSTREAM, upstream, sizeof(upstream));
-	const char *policy = which == SITE_PROXY   ? "proxy.yaml"
-			     : which == SITE_MODEL ? "model.yaml"
-			     : which == SITE_WIDE  ? "wide.yaml"
-			     : which == SITE_PARDA ? "parda.yaml"
-						   : "memory.yaml";
+	const char *policy = which == SITE_PROXY         ? "proxy.yaml"
+			     : which == SITE_MODEL       ? "model.yaml"
+			     : which == SITE_WIDE        ? "wide.yaml"
+			     : which == SITE_PARDA       ? "parda.yaml"
+			     : which == SITE_FILE        ? "file.yaml"
+			     : which == SITE_QEMU        ? "qemu.img"
+			     : which == SITE_NBDKIT_FILE ? "nbdkit.img"
+							 : "memory.yaml";
 
-	site_path(s, which == SITE_QEMU ? "qemu.img" : policy, c->first, sizeof(c->first));
+	site_path(s, policy, c->first, sizeof(c->first));
 	snprintf(c->second, sizeof(c->second), "socket=%s", upstream);
 #define ARGV(...) set_argv(c, (const char *const[]){__VA_ARGS__, NULL})
 	switch (which) {
@@ -115,6 +122,7 @@ static void command(const struct site *s, enum site_server which, struct command
 	case SITE_MODEL:
 	case SITE_WIDE:
 	case SITE_PARDA:
+	case SITE_FILE:
 		ARGV("weir", "serve", "--api", "none", "--log-level", "error", "--threads", "1",
 			"--listen", c->listen, c->first);
 		break;
@@ -124,6 +132,9 @@ static void command(const struct site *s, enum site_server which, struct command
 	case SITE_NBDKIT_RATE: /* a rate that is never reached: what the filter costs */
 		ARGV("nbdkit", "-f", "-U", c->socket, "--filter=rate", "memory", "4G",
 			"rate=1000G");
+		break;
+	case SITE_NBDKIT_FILE:
+		ARGV("nbdkit", "-f", "-U", c->socket, "file", c->first);
 		break;
 	case SITE_NBDKIT_PROXY:
 		ARGV("nbdkit", "-f", "-U", c->socket, "nbd", c->second, "export=e0");
@@ -152,7 +163,7 @@ int site_start(
 bool site_ours(enum site_server which)
 {
 	return which != SITE_NBDKIT && which != SITE_NBDKIT_RATE && which != SITE_QEMU &&
-	       which != SITE_NBDKIT_PROXY;
+	       which != SITE_NBDKIT_PROXY && which != SITE_NBDKIT_FILE;
 }
 
 bool site_divided(enum site_server which)
@@ -160,27 +171,37 @@ bool site_divided(enum site_server which)
 	return site_ours(which) && which != SITE_UPSTREAM;
 }
 
-int site_new(struct site *s, struct weir_err *err)
+static int make_file(const struct site *s, const char *name, struct weir_err *err)
 {
 	char path[128];
 
-	snprintf(s->dir, sizeof(s->dir), "/tmp/weir-bench-XXXXXX");
-	if (!mkdtemp(s->dir))
-		return weir_err_set(err, -errno, "%s: %s", s->dir, strerror(errno));
-	s->pin = sysconf(_SC_NPROCESSORS_ONLN) >= 2;
-	site_path(s, "qemu.img", path, sizeof(path));
+	site_path(s, name, path, sizeof(path));
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	int r = fd < 0 || ftruncate(fd, 4ll << 30) < 0 ? -errno : 0;
 
 	if (fd >= 0)
 		close(fd);
-	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : write_policies(s, err);
+	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int site_new(struct site *s, struct weir_err *err)
+{
+	static const char *const files[] = {"qemu.img", "file.img", "nbdkit.img"};
+	int r = 0;
+
+	snprintf(s->dir, sizeof(s->dir), "/tmp/weir-bench-XXXXXX");
+	if (!mkdtemp(s->dir))
+		return weir_err_set(err, -errno, "%s: %s", s->dir, strerror(errno));
+	s->pin = sysconf(_SC_NPROCESSORS_ONLN) >= 2;
+	for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(*files); i++)
+		r = make_file(s, files[i], err);
+	return r < 0 ? r : write_policies(s, err);
 }
 
 void site_free(const struct site *s)
 {
 	static const char *const files[] = {"memory.yaml", "model.yaml", "proxy.yaml", "wide.yaml",
-		"parda.yaml", "qemu.img", "log"};
+		"parda.yaml", "file.yaml", "qemu.img", "file.img", "nbdkit.img", "log"};
 	char path[128];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {

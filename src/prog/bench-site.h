@@ -30,6 +30,8 @@ enum site_server {
 	SITE_MODEL,        /* two tenants of equal weight on a device of 8 x 100 us */
 	SITE_WIDE,         /* as SITE_GATED, with a window that holds nobody back … */
 	SITE_PARDA,        /* … and with PARDA, which leaves it so wide */
+	SITE_FILE,         /* as SITE_GATED, on a file */
+	SITE_NBDKIT_FILE,  /* nbdkit on a file */
 	SITE_SERVERS
 };
 

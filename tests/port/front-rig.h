@@ -142,6 +142,19 @@ static inline int held_release_one(void *arg, struct worker *w)
 	return 0;
 }
 
+/* The same of the oldest. */
+static inline int held_release_oldest(void *arg, struct worker *w)
+{
+	struct held *h = arg;
+	struct back_io *io = h->first;
+
+	h->first = io->next;
+	if (!h->first)
+		h->end = &h->first;
+	held_finish(h, io);
+	return 0;
+}
+
 static inline int held_count(void *arg, struct worker *w)
 {
 	return (int)((struct held *)arg)->n;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -17,6 +18,8 @@
 
 static struct loop *l;
 static char said[200]; /* what happened, a letter each */
+
+static bool polls; /* before it sleeps */
 
 static void say(char c)
 {
@@ -30,6 +33,8 @@ static void begin(void)
 {
 	said[0] = 0;
 	CHECK_INT(loop_new(&l), 0);
+	if (polls)
+		loop_poll(l);
 }
 
 static void run(const char *want)
@@ -279,6 +284,10 @@ static void posts(void)
 	loop_thread = pthread_self();
 	for (unsigned i = 0; i < THREADS; i++) {
 		numbers[i] = i;
+		next_of[i] = 0;
+	}
+	total = 0;
+	for (unsigned i = 0; i < THREADS; i++) {
 		CHECK_INT(pthread_create(&threads[i], NULL, post_many, &numbers[i]), 0);
 	}
 	CHECK_INT(loop_run(l), 0);
@@ -446,7 +455,95 @@ static void without_pwait2(void)
 		CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-int main(void)
+/* ---- quick answers */
+
+#define QUESTIONS 2000
+
+static unsigned answers;
+
+static void *echo(void *arg)
+{
+	int fd = *(int *)arg;
+	char c;
+
+	while (read(fd, &c, 1) == 1)
+		CHECK_INT(write(fd, &c, 1), 1);
+	return NULL;
+}
+
+static void answered(struct loop_fd *f, uint32_t events)
+{
+	char c;
+
+	CHECK_INT(read(f->fd, &c, 1), 1);
+	if (++answers == QUESTIONS)
+		loop_stop(l);
+	else
+		CHECK_INT(write(f->fd, &c, 1), 1);
+}
+
+/* One question at a time to another thread: whether the loop polls or sleeps, none is lost. */
+static void ping_pong(void)
+{
+	struct loop_fd f = {.ready = answered};
+	pthread_t other;
+	int fd[2];
+
+	begin();
+	answers = 0;
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	CHECK_INT(pthread_create(&other, NULL, echo, &fd[1]), 0);
+	f.fd = fd[0];
+	CHECK_INT(loop_add(l, &f, EPOLLIN), 0);
+	CHECK_INT(write(fd[0], "?", 1), 1);
+	run("");
+	CHECK_INT(answers, QUESTIONS);
+	loop_remove(l, &f);
+	close(fd[0]);
+	pthread_join(other, NULL);
+	close(fd[1]);
+	loop_free(l);
+}
+
+struct refreshing {
+	struct loop_turn t; /* first */
+	uint64_t first;     /* round */
+	unsigned n;
+};
+
+/* The clock is read in the middle of a round, which stays the same round. */
+static bool refresh(struct loop_turn *t, weir_time now)
+{
+	struct refreshing *r = (struct refreshing *)t;
+
+	if (!r->n)
+		r->first = loop_round(l);
+	CHECK_INT(loop_round(l), r->first + r->n);
+	CHECK_INT(loop_now(l), now);
+	while (loop_clock() == now)
+		;
+	CHECK(loop_now(l) == now);
+	CHECK(loop_refresh(l) > now);
+	CHECK(loop_now(l) > now);
+	CHECK_INT(loop_round(l), r->first + r->n);
+	if (++r->n == 5)
+		loop_stop(l);
+	return true;
+}
+
+static void refreshes(void)
+{
+	struct refreshing r = {.t.turn = refresh};
+
+	begin();
+	loop_turn_add(l, &r.t);
+	run("");
+	CHECK_INT(r.n, 5);
+	loop_turn_remove(l, &r.t);
+	loop_free(l);
+}
+
+static void run_all(void)
 {
 	RUN(fds);
 	RUN(fd_removed_by_another);
@@ -461,5 +558,15 @@ int main(void)
 	RUN(turns);
 	RUN(turns_removed);
 	RUN(without_pwait2);
+	RUN(ping_pong);
+	RUN(refreshes);
+}
+
+int main(void)
+{
+	run_all();
+	printf("# that polls\n");
+	polls = true;
+	run_all();
 	return 0;
 }

@@ -81,6 +81,7 @@ static void request_done(struct request *q)
 	CHECK(s->away);
 	s->away = false;
 	w.done++;
+	resource_answered(q->client, q->gate.submitted, w.now);
 	if (q->io.error == -ECANCELED)
 		w.expect[s->client]++; /* left before it passed */
 }

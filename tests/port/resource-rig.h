@@ -85,6 +85,7 @@ static inline void answered(struct request *q)
 	a->done++;
 	a->errors += q->io.error != 0;
 	a->cancelled += q->io.error == -ECANCELED;
+	resource_answered(&a->client, q->gate.submitted, a->client.resource->now);
 	if (a->again)
 		resource_submit(a->client.resource, q);
 }

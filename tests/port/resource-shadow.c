@@ -75,12 +75,12 @@ static void run(size_t device, const char *tenants, bool enforce, const struct r
 		rig_join(&w, 0, i ? "b" : "a", clients[i]);
 	rig_run(&w, 2 * WEIR_SEC);
 	for (int i = 0; i < 2; i++)
-		CHECK_INT(weir_gate_stats(
+		CHECK_INT(weir_gate_get_stats(
 				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &before[i]),
 			0);
 	rig_run(&w, 4 * WEIR_SEC);
 	for (int i = 0; i < 2; i++) {
-		CHECK_INT(weir_gate_stats(
+		CHECK_INT(weir_gate_get_stats(
 				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &after[i]),
 			0);
 		resource_shadow_estimate(
