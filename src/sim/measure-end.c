@@ -30,6 +30,16 @@ static int put_slo(struct metrics *m, const struct world_tenant *t)
 		t->measure ? &t->measure->all_total : &empty, p->slo_percentile, p->slo_latency);
 }
 
+/* Bursts that began after the warm-up and are not over. */
+static uint64_t unfinished(const struct world *w, const struct world_bursts *b)
+{
+	uint64_t n = b->lost;
+
+	for (unsigned i = 0; i < b->n_open; i++)
+		n += b->open[i].first >= w->warmup;
+	return n;
+}
+
 static int put_bursts(struct metrics *m, struct world *w, const struct world_tenant *t)
 {
 	int r = 0;
@@ -43,7 +53,7 @@ static int put_bursts(struct metrics *m, struct world *w, const struct world_ten
 		r = metrics_putf(m, "", (double)b->finished, "burst.%s.%s.%s.finished",
 			t->host->name, measure_path(t), l->config->name);
 		if (r == 0)
-			r = metrics_putf(m, "", (double)(b->lost + b->n_open),
+			r = metrics_putf(m, "", (double)unfinished(w, b),
 				"burst.%s.%s.%s.unfinished", t->host->name, measure_path(t),
 				l->config->name);
 		if (r == 0 && b->finished)

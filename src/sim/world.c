@@ -155,7 +155,6 @@ static void submit_to_station(struct world *w, struct world_station *st, struct 
 static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool data)
 {
 	io->dev.bytes = WORLD_HEADER + (data ? io->bytes : 0);
-	io->dev.marked = io->dev.dropped = false;
 	submit_to_station(w, &w->stations[link], io);
 }
 
@@ -242,9 +241,9 @@ static void note_burst(struct world *w, struct world_load *l, struct world_io *i
 	last = b->n_open ? &b->open[b->n_open - 1] : NULL;
 	if (!last || last->phase != io->phase) {
 		if (b->n_open == sizeof(b->open) / sizeof(b->open[0])) {
+			b->lost += b->open[0].first >= w->warmup;
 			memmove(b->open, b->open + 1, sizeof(b->open) - sizeof(b->open[0]));
 			b->n_open--;
-			b->lost++;
 		}
 		last = &b->open[b->n_open++];
 		*last = (struct world_burst){.phase = io->phase, .first = w->now};

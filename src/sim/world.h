@@ -57,10 +57,10 @@ struct world_bursts { /* of a workload with fixed on- and off-phases */
 	struct world_burst {
 		uint32_t phase, inside; /* IOs issued and not completed */
 		weir_time first, last;  /* first issue, last completion */
-	} open[8]; /* those not yet finished, oldest first; more at once are counted as `lost` */
+	} open[8]; /* those not yet finished, oldest first; with more at once the oldest is lost */
 	unsigned n_open;
-	uint64_t finished, lost;
-	double total_ns; /* Σ last − first of the finished */
+	uint64_t finished, lost; /* of those that began after the warm-up */
+	double total_ns;         /* Σ last − first of the finished */
 };
 
 struct world_load {

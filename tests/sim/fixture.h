@@ -64,6 +64,26 @@ static inline double fixture_get(const struct metrics *m, const char *name)
 	return v;
 }
 
+/* Mean of a series over from < t ≤ to. */
+static inline double fixture_over(const struct metrics *m, const char *name, double from, double to)
+{
+	struct metrics_entry e;
+	double sum = 0;
+	size_t n = 0;
+
+	if (!metrics_find(m, name, &e) || !e.is_series)
+		FAIL("no series '%s'", name);
+	for (size_t i = 0; i < e.n; i++) {
+		if (e.points[i].t > from && e.points[i].t <= to) {
+			sum += e.points[i].value;
+			n++;
+		}
+	}
+	if (n == 0)
+		FAIL("'%s' has no point in %g … %g", name, from, to);
+	return sum / (double)n;
+}
+
 /* The same run gives the same values. */
 static inline void fixture_same(const struct metrics *a, const struct metrics *b)
 {

@@ -1,59 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The simulator as a whole: laws that any run must keep, and each part of a scenario at work. */
-#include "sim/sim.h"
-#include "sim/metrics.h"
+#include "fixture.h"
 #include "sim/report.h"
-#include "test.h"
-#include <errno.h>
 #include <stdarg.h>
 
-static struct metrics *run_seed(const char *text, uint64_t seed)
-{
-	struct sim_options options = {.seed = seed, .seed_set = 1};
-	struct scenario *s;
-	struct metrics *m;
-	struct weir_err err;
-
-	if (scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err) ||
-		sim_run(s, &options, &m, NULL, &err))
-		FAIL("%s", err.text);
-	scenario_free(s);
-	return m;
-}
-
-static struct metrics *run(const char *text)
-{
-	return run_seed(text, 1);
-}
-
-static double get(const struct metrics *m, const char *name)
-{
-	double x;
-
-	if (metrics_get(m, name, &x))
-		FAIL("no value '%s'", name);
-	return x;
-}
-
-/* Mean of a series over from < t ≤ to. */
-static double over(const struct metrics *m, const char *name, double from, double to)
-{
-	struct metrics_entry e;
-	double sum = 0;
-	size_t n = 0;
-
-	if (!metrics_find(m, name, &e) || !e.is_series)
-		FAIL("no series '%s'", name);
-	for (size_t i = 0; i < e.n; i++) {
-		if (e.points[i].t > from && e.points[i].t <= to) {
-			sum += e.points[i].value;
-			n++;
-		}
-	}
-	if (n == 0)
-		FAIL("'%s' has no point in %g … %g", name, from, to);
-	return sum / (double)n;
-}
+#define run_seed(text, seed) fixture_run(text, "", "", seed)
+#define run(text)            fixture_run(text, "", "", 1)
+#define get                  fixture_get
+#define over                 fixture_over
 
 /* All that a run gives, as text. */
 static char *everything(const struct metrics *m)

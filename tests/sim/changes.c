@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every knob that `at:` may turn, turned. */
+#include "fixture.h"
+
+#define run(text) fixture_run(text, "", "", 1)
+#define get       fixture_get
+#define over      fixture_over
+
+/* A server of 1 ms, a window of one, and tenants who always have something to do. */
+#define TOP                                                                                        \
+	"duration: 20s\n"                                                                          \
+	"devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
+
+static void a_window_of_0_is_shut(void)
+{
+	struct metrics *m = run(TOP "hosts: [{name: h, window: 0, workloads: [{outstanding: 4}]}]\n"
+				    "at:\n"
+				    "  - {time: 5s, set: {host: h, window: 1}}\n"
+				    "  - {time: 10s, set: {host: h, window: 0}}\n");
+
+	CHECK(over(m, "tenant.h.main.throughput", 0, 5) == 0);
+	CHECK_NEAR(over(m, "tenant.h.main.throughput", 5, 10), 1000, 0.01);
+	CHECK(over(m, "tenant.h.main.throughput", 11, 20) == 0);
+	metrics_free(m);
+}
+
+static void deadlines(void)
+{
+	struct metrics *m = run(
+		TOP "hosts:\n"
+		    "  - name: h\n"
+		    "    window: 1\n"
+		    "    order: edf\n"
+		    "    tenants:\n"
+		    "      - {name: a, deadline: 10ms, workloads: [{outstanding: 9}]}\n"
+		    "      - {name: b, deadline: 1s, workloads: [{outstanding: 9}]}\n"
+		    "at: {time: 10s, set: [{tenant: h/a, deadline: 1s}, {tenant: h/b, deadline: "
+		    "10ms}]}\n");
+
+	CHECK(over(m, "tenant.h.a.latency", 2, 10) < over(m, "tenant.h.b.latency", 2, 10) / 10);
+	CHECK(over(m, "tenant.h.b.latency", 12, 20) < over(m, "tenant.h.a.latency", 12, 20) / 10);
+	metrics_free(m);
+}
+
+/* 100 a second by the profile and half of the other 900; then 300 and half of 700. */
+static void profiles(void)
+{
+	struct metrics *m = run(TOP
+		"hosts:\n"
+		"  - name: h\n"
+		"    window: 1\n"
+		"    tenants:\n"
+		"      - {name: a, priority: 0, profile: [{rate: 100 iops, size: 10}], workloads: "
+		"[{outstanding: 9}]}\n"
+		"      - {name: b, workloads: [{outstanding: 9}]}\n"
+		"at: {time: 10s, set: {tenant: h/a, profile: [{rate: 300 iops, size: 10}]}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.a.throughput", 1, 10), 550, 0.02);
+	CHECK_NEAR(over(m, "tenant.h.a.throughput", 11, 20), 650, 0.02);
+	metrics_free(m);
+}
+
+/* R-tokens, and half of what is left; L-tokens, and nothing else. */
+static void tokens(void)
+{
+	struct metrics *r = run(TOP
+		"hosts:\n"
+		"  - name: h\n"
+		"    window: 1\n"
+		"    tenants:\n"
+		"      - {name: a, rtokens: {rate: 200 iops, size: 10}, workloads: [{outstanding: "
+		"9}]}\n"
+		"      - {name: b, workloads: [{outstanding: 9}]}\n"
+		"at: {time: 10s, set: {tenant: h/a, rtokens: {rate: 600 iops, size: 10}}}\n");
+	struct metrics *l = run(TOP
+		"hosts:\n"
+		"  - name: h\n"
+		"    tenants:\n"
+		"      - {name: a, ltokens: {rate: 100 iops, size: 10}, workloads: [{outstanding: "
+		"9}]}\n"
+		"at: {time: 10s, set: {tenant: h/a, ltokens: {rate: 300 iops, size: 10}}}\n");
+
+	CHECK_NEAR(over(r, "tenant.h.a.throughput", 1, 10), 600, 0.02);
+	CHECK_NEAR(over(r, "tenant.h.a.throughput", 11, 20), 800, 0.02);
+	CHECK_NEAR(over(l, "tenant.h.a.throughput", 1, 10), 100, 0.02);
+	CHECK_NEAR(over(l, "tenant.h.a.throughput", 11, 20), 300, 0.02);
+	metrics_free(r);
+	metrics_free(l);
+}
+
+/* 4,000 R-tokens at once: all of the service until they are used up. */
+static void grants_of_rtokens(void)
+{
+	struct metrics *m = run(TOP
+		"hosts:\n"
+		"  - name: h\n"
+		"    window: 1\n"
+		"    tenants:\n"
+		"      - {name: r, rtokens: {rate: 0 iops, size: 10000}, workloads: [{outstanding: "
+		"9}]}\n"
+		"      - {name: b, workloads: [{outstanding: 9}]}\n"
+		"at: {time: 10s, set: {tenant: h/r, rgrant: 4000}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.r.throughput", 1, 10), 500, 0.02);
+	CHECK_NEAR(over(m, "tenant.h.r.throughput", 10, 14), 1000, 0.02);
+	CHECK_NEAR(over(m, "tenant.h.r.throughput", 15, 20), 500, 0.02);
+	metrics_free(m);
+}
+
+/* A group's min is divided by weight; both change what its members are guaranteed. */
+static void what_a_group_guarantees(void)
+{
+	struct metrics *m =
+		run("duration: 40s\n"
+		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
+		    "hosts:\n"
+		    "  - name: h\n"
+		    "    window: 1\n"
+		    "    tenants:\n"
+		    "      - name: g\n"
+		    "        weight: 0.01\n"
+		    "        min: 400 iops\n"
+		    "        children:\n"
+		    "          - {name: a, weight: 1, workloads: [{outstanding: 9}]}\n"
+		    "          - {name: b, weight: 3, workloads: [{outstanding: 9}]}\n"
+		    "      - {name: big, weight: 100, workloads: [{outstanding: 9}]}\n"
+		    "at:\n"
+		    "  - {time: 10s, set: {tenant: h/g/a, weight: 3}}\n"
+		    "  - {time: 20s, set: {tenant: h/g, min: 600 iops}}\n"
+		    "  - {time: 30s, set: {tenant: h/g/a, max: 100 iops}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.g.a.throughput", 2, 10), 100, 0.03);
+	CHECK_NEAR(over(m, "tenant.h.g.b.throughput", 2, 10), 300, 0.03);
+	CHECK_NEAR(over(m, "tenant.h.g.a.throughput", 12, 20), 200, 0.03);
+	CHECK_NEAR(over(m, "tenant.h.g.a.throughput", 22, 30), 300, 0.03);
+	CHECK_NEAR(over(m, "tenant.h.g.a.throughput", 32, 40), 100, 0.03);
+	metrics_free(m);
+}
+
+/* `many` reads 4 KiB anywhere in 2 MiB: in runs once these are near, and then `one` waits for a whole run. */
+static void runs_and_distance(void)
+{
+	struct metrics *m =
+		run("duration: 40s\n"
+		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
+		    "hosts:\n"
+		    "  - name: h\n"
+		    "    window: 1\n"
+		    "    tenants:\n"
+		    "      - {name: many, workloads: [{outstanding: 99, region: 2 MiB}]}\n"
+		    "      - {name: one, workloads: [{base: 1 TiB}]}\n"
+		    "at:\n"
+		    "  - {time: 10s, set: {host: h, run: 50}}\n"
+		    "  - {time: 20s, set: {host: h, distance: 4 MiB}}\n"
+		    "  - {time: 30s, set: {host: h, run: 5}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 1, 10), 2, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 11, 20), 2, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 21, 30), 51, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 31, 40), 6, 0.01);
+	metrics_free(m);
+}
+
+/* A tenant that comes back from 900 ms of idleness with 40 requests gets its burst before the others', as far as
+ * its credit goes. */
+static void credit(void)
+{
+	struct metrics *m = run(TOP
+		"hosts:\n"
+		"  - name: h\n"
+		"    window: 1\n"
+		"    tenants:\n"
+		"      - {name: a, workloads: [{arrivals: uniform, rate: 40k iops, on: 1ms, off: "
+		"999ms}]}\n"
+		"      - {name: b, workloads: [{outstanding: 9}]}\n"
+		"at: {time: 10s, set: {host: h, credit: 100}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.a.latency_p99", 2, 10), 80, 0.1);
+	CHECK_NEAR(over(m, "tenant.h.a.latency_p99", 12, 20), 40, 0.1);
+	metrics_free(m);
+}
+
+int main(void)
+{
+	RUN(a_window_of_0_is_shut);
+	RUN(deadlines);
+	RUN(profiles);
+	RUN(tokens);
+	RUN(grants_of_rtokens);
+	RUN(what_a_group_guarantees);
+	RUN(runs_and_distance);
+	RUN(credit);
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The capacity of a device, learned from whether the windows before it are full. */
+#include "fixture.h"
+
+#define run(text) fixture_run(text, "", "", 1)
+#define get       fixture_get
+
+#define DEVICE                                                                                     \
+	"duration: 30s\n"                                                                          \
+	"devices:\n"                                                                               \
+	"  - {name: s, kind: server, rate: 500 iops, service: fixed, capacity: auto}\n"            \
+	"  - {name: other, kind: server, rate: 100 iops}\n"
+
+static void all_windows_full_is_saturated(void)
+{
+	struct metrics *m =
+		run(DEVICE "hosts:\n"
+			   "  - {name: a, device: s, window: 4, workloads: [{outstanding: 8}]}\n"
+			   "  - {name: b, device: s, window: 4, workloads: [{outstanding: 8}]}\n");
+
+	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
+	CHECK_NEAR(get(m, "device.s.capacity_bytes"), 500 * 4096, 0.01);
+	metrics_free(m);
+}
+
+/* Each window is full for a bit less than half of the time: the device may be idle or not, nothing is known. */
+static void windows_full_in_turn_are_not(void)
+{
+	struct metrics *m = run(DEVICE
+		"hosts:\n"
+		"  - {name: a, device: s, window: 4, workloads: [{outstanding: 8, on: 450ms, off: "
+		"550ms}]}\n"
+		"  - {name: b, device: s, window: 4, workloads: [{outstanding: 8, on: 450ms, off: "
+		"550ms, start: 500ms}]}\n");
+
+	CHECK(get(m, "tenant.a.main.iops") > 200 && get(m, "tenant.b.main.iops") > 200);
+	CHECK(get(m, "device.s.capacity_iops") == 0);
+	metrics_free(m);
+}
+
+/* Hosts that never ask for anything, and those of another device, say nothing of this one. */
+static void idle_and_other_hosts_do_not_count(void)
+{
+	struct metrics *m = run(
+		DEVICE "hosts:\n"
+		       "  - {name: a, device: s, window: 4, workloads: [{outstanding: 8}]}\n"
+		       "  - {name: idle, device: s, window: 4, workloads: [{stopped: true}]}\n"
+		       "  - {name: b, device: other, window: 4, workloads: [{outstanding: 1}]}\n");
+
+	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
+	metrics_free(m);
+}
+
+/* Before a gate of the device's own, the hosts' windows do not matter. */
+static void the_devices_own_gate_decides(void)
+{
+	struct metrics *m =
+		run("duration: 30s\n"
+		    "devices: [{name: s, kind: server, rate: 500 iops, service: fixed, capacity: "
+		    "auto, gate: "
+		    "{window: 4}}]\n"
+		    "hosts: [{name: a, window: none, workloads: [{outstanding: 8}]}]\n");
+
+	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
+	metrics_free(m);
+}
+
+int main(void)
+{
+	RUN(all_windows_full_is_saturated);
+	RUN(windows_full_in_turn_are_not);
+	RUN(idle_and_other_hosts_do_not_count);
+	RUN(the_devices_own_gate_decides);
+	return 0;
+}
