@@ -11,19 +11,10 @@
  *
  * EXAMPLE  v = 1000: ten bits, e = 3, bucket 64·3 + 125 = 317, which holds 1000 … 1007; middle 1004.
  */
-#include "base/hist.h"
+#include "base/hist-impl.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-static inline unsigned hist_index(uint64_t v)
-{
-	unsigned e;
-
-	v = v > WEIR_HIST_MAX ? WEIR_HIST_MAX : v;
-	e = 57 - (unsigned)__builtin_clzll(v | 64); /* the 64 makes small values e = 0 */
-	return 64 * e + (unsigned)(v >> e);
-}
 
 static uint64_t hist_middle(unsigned index)
 {

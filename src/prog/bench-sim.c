@@ -12,6 +12,7 @@
  *           are 60 M IOs. What memory costs; and whether each window comes to its share.
  *         - The same with fixed windows and 64 exponential servers in the array's place: what is
  *           not the array.
+ *         - 1,000 and 2,000 hosts on 64 servers, ten samples: what one more host needs of memory.
  *         The floor is the event queue alone, driven as the simulator drives it: as many events
  *         armed as the run has IOs in the device, the first popped and armed anew (the "hold"
  *         model). It is what one event an IO would cost if nothing happened at it.
@@ -84,6 +85,12 @@ static const char many_array[] =
 	"controllers: [{kind: parda, threshold: 30ms}]\n";
 static const char many_servers[] =
 	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
+
+#define HOST_BYTES 20000 /* the most that one more host may need */
+#define HOSTS_FOR_MEMORY(count)                                                                    \
+	"duration: 10s\n"                                                                          \
+	"devices: [{name: d, kind: server, servers: 64, rate: 20k iops}]\n"                        \
+	"hosts: [{name: h, count: " count ", window: 6, workloads: [{outstanding: 8}]}]\n"
 
 /* ---- one run, in a process of its own */
 
@@ -333,6 +340,27 @@ static int rows_servers(struct bench *b, unsigned runs)
 	return 0;
 }
 
+/* The same with --quick: it is short as it is. */
+static int rows_memory(struct bench *b, unsigned runs)
+{
+	struct bench_samples bytes = {0};
+	struct bench_row *row;
+
+	for (unsigned i = 0; i < runs; i++) {
+		struct outcome few = {0}, many = {0};
+		int r = run_apart(HOSTS_FOR_MEMORY("1000"), false, &few);
+
+		if (r == 0)
+			r = run_apart(HOSTS_FOR_MEMORY("2000"), false, &many);
+		if (r)
+			return r;
+		bench_sample(&bytes, (many.memory - few.memory) / 1000);
+	}
+	row = bench_add(b, "1,000 hosts more: memory per host", "bytes", &bytes, NULL, NULL);
+	bench_target(row, "<= 20000", row->value <= HOST_BYTES);
+	return 0;
+}
+
 int bench_sim(struct bench *b)
 {
 	unsigned long_runs = b->runs_given ? b->runs : 1; /* one is a minute */
@@ -342,5 +370,7 @@ int bench_sim(struct bench *b)
 		r = rows_array(b, long_runs);
 	if (!r)
 		r = rows_servers(b, long_runs);
+	if (!r)
+		r = rows_memory(b, long_runs);
 	return r;
 }

@@ -6,8 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct weir_hist empty = {
-	.min = UINT64_MAX}; /* of a tenant that nothing completed of */
+/* A histogram of a tenant as a whole one; empty if nothing of it has completed. */
+static const struct weir_hist *whole(struct measure *m, const struct hist_small *h)
+{
+	if (h)
+		hist_small_read(h, &m->whole);
+	else
+		weir_hist_clear(&m->whole);
+	return &m->whole;
+}
 
 static int put_wait(struct metrics *m, const struct world_tenant *t,
 	const struct measure_mark *from, const struct measure_mark *to,
@@ -20,14 +27,15 @@ static int put_wait(struct metrics *m, const struct world_tenant *t,
 	return measure_put_wait(m, t->host->name, measure_path(t), wait_ns, f);
 }
 
-static int put_slo(struct metrics *m, const struct world_tenant *t)
+static int put_slo(struct measure *m, const struct world_tenant *t)
 {
 	const struct weir_tenant *p = &t->host->group->gate.policy->tenants[t->index];
 
 	if (p->slo_percentile <= 0)
 		return 0;
-	return measure_put_slo(m, t->host->name, p->path,
-		t->measure ? &t->measure->all_total : &empty, p->slo_percentile, p->slo_latency);
+	return measure_put_slo(m->metrics, t->host->name, p->path,
+		whole(m, t->measure ? &t->measure->all_total : NULL), p->slo_percentile,
+		p->slo_latency);
 }
 
 /* Bursts that began after the warm-up and are not over. */
@@ -80,7 +88,7 @@ static int end_tenants(struct ending *e)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < e->w->n_tenants; i++) {
-		const struct world_tenant *t = &e->w->tenants[i];
+		struct world_tenant *t = &e->w->tenants[i];
 		const struct measure_mark *from = &e->m->begin[i], *to = &e->now[i];
 		struct measure_flow f = measure_between(from, to, e->span);
 		struct measure_flow *h = &e->hosts[t->host - e->w->hosts];
@@ -93,16 +101,18 @@ static int end_tenants(struct ending *e)
 			r = metrics_putf(m, "", all > 0 ? f.ios / all : 0, "%s.share", prefix);
 		if (r == 0)
 			r = measure_put_hist(m, "tenant", t->host->name, measure_path(t),
-				t->measure ? &t->measure->all_total : &empty);
+				whole(e->m, t->measure ? &t->measure->all_total : NULL));
 		if (r == 0)
 			r = measure_put_hist(m, "inside", t->host->name, measure_path(t),
-				t->measure ? &t->measure->all_device : &empty);
+				whole(e->m, t->measure ? &t->measure->all_device : NULL));
 		if (r == 0)
 			r = put_wait(m, t, from, to, &f);
 		if (r == 0)
-			r = put_slo(m, t);
+			r = put_slo(e->m, t);
 		if (r == 0)
 			r = put_bursts(m, e->w, t);
+		measure_tenant_free(t->measure); /* so much less beside the values */
+		t->measure = NULL;
 		h->span = e->total.span = f.span;
 		measure_flow_add(h, &f);
 	}

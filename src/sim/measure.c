@@ -92,11 +92,20 @@ static struct measure_tenant *histograms(struct measure *m, struct world_tenant 
 		m->failed = -ENOMEM;
 		return NULL;
 	}
-	weir_hist_clear(&h->total);
-	weir_hist_clear(&h->device);
-	weir_hist_clear(&h->all_total);
-	weir_hist_clear(&h->all_device);
+	hist_small_init(&h->total);
+	hist_small_init(&h->all_total);
+	hist_small_init(&h->all_device);
 	return t->measure = h;
+}
+
+void measure_tenant_free(struct measure_tenant *h)
+{
+	if (!h)
+		return;
+	hist_small_free(&h->total);
+	hist_small_free(&h->all_total);
+	hist_small_free(&h->all_device);
+	free(h);
 }
 
 void measure_drain(struct measure *m)
@@ -106,14 +115,15 @@ void measure_drain(struct measure *m)
 	for (uint32_t i = 0; i < m->n; i++) {
 		struct measure_tenant *h;
 		if (i + AHEAD < m->n && (h = tenants[m->ring[i + AHEAD].tenant].measure)) {
-			__builtin_prefetch(&h->total, 1);
-			__builtin_prefetch(&h->device, 1);
+			hist_small_fetch(&h->total);
+			hist_small_fetch(&h->all_device);
 		}
 		h = histograms(m, &tenants[m->ring[i].tenant]);
 		if (!h)
 			break;
-		weir_hist_record(&h->total, (uint64_t)m->ring[i].total);
-		weir_hist_record(&h->device, (uint64_t)m->ring[i].device);
+		if (hist_small_record(&h->total, (uint64_t)m->ring[i].total) ||
+			(m->warm && hist_small_record(&h->all_device, (uint64_t)m->ring[i].device)))
+			m->failed = -ENOMEM;
 	}
 	m->n = 0;
 }
@@ -174,6 +184,12 @@ static void put_if(struct sampling *s, bool any, double value)
 		s->handle++;
 }
 
+static double sample_p99(struct sampling *s, const struct world_tenant *t)
+{
+	hist_small_read(&t->measure->total, &s->m->whole);
+	return (double)weir_hist_percentile(&s->m->whole, 99) / 1e6;
+}
+
 static void sample_tenant(struct sampling *s, const struct world_tenant *t,
 	struct measure_mark *last, struct measure_flow *host)
 {
@@ -185,8 +201,7 @@ static void sample_tenant(struct sampling *s, const struct world_tenant *t,
 	put(s, f.ios / f.span);
 	put(s, f.bytes / f.span);
 	put_if(s, f.ios > 0, f.latency_ms);
-	put_if(s, f.ios > 0,
-		f.ios > 0 ? (double)weir_hist_percentile(&t->measure->total, 99) / 1e6 : 0);
+	put_if(s, f.ios > 0, f.ios > 0 ? sample_p99(s, t) : 0);
 	put(s, f.outstanding);
 	measure_flow_add(host, &f);
 	*last = now;
@@ -246,18 +261,15 @@ static void write_sample(struct measure *m, struct world *w)
 }
 
 /* The running sample's histograms go to the run's, or before the warm-up's end nowhere. */
-static void fold(struct world *w, bool keep)
+static void fold(struct measure *m, struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct measure_tenant *h = w->tenants[i].measure;
 		if (!h || h->total.count == 0)
 			continue;
-		if (keep) {
-			weir_hist_merge(&h->all_total, &h->total);
-			weir_hist_merge(&h->all_device, &h->device);
-		}
-		weir_hist_clear(&h->total);
-		weir_hist_clear(&h->device);
+		if (m->warm && hist_small_merge(&h->all_total, &h->total))
+			m->failed = -ENOMEM;
+		hist_small_clear(&h->total);
 	}
 }
 
@@ -268,7 +280,7 @@ void measure_sample(struct measure *m, struct world *w)
 		return;
 	if (w->scenario->sample)
 		write_sample(m, w);
-	fold(w, w->now > w->warmup);
+	fold(m, w);
 	m->sampled = w->now;
 }
 
@@ -277,4 +289,5 @@ void measure_begin(struct measure *m, struct world *w)
 	measure_sample(m, w);
 	measure_mark_all(w, m->begin);
 	m->began = w->now;
+	m->warm = true;
 }

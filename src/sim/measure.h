@@ -4,23 +4,24 @@
  *
  * METHOD  A completion puts three numbers into a ring. The ring is emptied in one go, the
  *         histograms' lines fetched ahead: with a thousand tenants each record would else wait for
- *         memory twice. Each tenant has one pair of histograms (total latency, time in the device)
- *         for the running sample; a sample reads its p99, adds it to the pair of the whole run,
- *         and clears it.
+ *         memory twice. Each tenant has a histogram of total latency for the running sample: a
+ *         sample reads its p99, adds it to that of the whole run, and clears it. Time in the device
+ *         goes into that of the run at once. All are small ones (base/hist-small.h): there may be
+ *         100,000 hosts.
  *
  * NAMES   weir-scenario(5), "What is measured", lists them all.
  */
 #ifndef WEIR_SIM_MEASURE_H
 #define WEIR_SIM_MEASURE_H
 
-#include "base/hist.h"
+#include "base/hist-small.h"
 #include "sim/metrics.h"
 
 struct world;
 
 struct measure_tenant {
-	struct weir_hist total, device;         /* the running sample's */
-	struct weir_hist all_total, all_device; /* since the warm-up's end */
+	struct hist_small total;                 /* the running sample's */
+	struct hist_small all_total, all_device; /* since the warm-up's end */
 };
 
 #define MEASURE_RING 1024
@@ -36,12 +37,15 @@ struct measure {
 	struct measure_mark *begin,
 		*last; /* counters at the warm-up's end, and at the last sample */
 	weir_time began, sampled;
-	int *series; /* handles, in the order in which a sample writes them */
-	int failed;  /* sticky */
+	bool warm;              /* the warm-up has ended */
+	struct weir_hist whole; /* what is read from a small one */
+	int *series;            /* handles, in the order in which a sample writes them */
+	int failed;             /* sticky */
 };
 
 int measure_new(struct world *w, struct measure **ret);
 void measure_free(struct measure *m);
+void measure_tenant_free(struct measure_tenant *h); /* or NULL */
 
 void measure_drain(struct measure *m);
 static inline void measure_record(

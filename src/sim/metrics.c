@@ -11,13 +11,18 @@
 
 #define METRICS_NAME 256 /* bytes of a formatted name, its end included */
 
+#define METRICS_GROWTH(room, least) ((room) ? (room) + (room) / 2 : (least))
+
 struct entry {
-	char *name, *unit;
+	char *name;
 	uint64_t hash;
+	uint32_t unit; /* index into `units` */
 	bool is_series;
-	double value;
-	struct metrics_point *points;
-	size_t n, room;
+	uint32_t n, room; /* of a series */
+	union {
+		double value;
+		struct metrics_point *points; /* of a series */
+	};
 };
 
 struct metrics {
@@ -25,6 +30,8 @@ struct metrics {
 	size_t n, room;
 	uint32_t *slots; /* index + 1; 0: empty */
 	size_t n_slots;  /* a power of two, > n · 4/3 */
+	char **units;    /* each once: a run has ten or so, and thousands of entries */
+	uint32_t n_units;
 };
 
 int metrics_new(struct metrics **ret)
@@ -49,9 +56,12 @@ void metrics_free(struct metrics *m)
 		return;
 	for (size_t i = 0; i < m->n; i++) {
 		free(m->entries[i].name);
-		free(m->entries[i].unit);
-		free(m->entries[i].points);
+		if (m->entries[i].is_series)
+			free(m->entries[i].points);
 	}
+	for (uint32_t i = 0; i < m->n_units; i++)
+		free(m->units[i]);
+	free(m->units);
 	free(m->entries);
 	free(m->slots);
 	free(m);
@@ -128,7 +138,7 @@ static int grow_slots(struct metrics *m)
 static int reserve(struct metrics *m)
 {
 	struct entry *entries;
-	size_t room = m->room ? m->room * 2 : 64;
+	size_t room = METRICS_GROWTH(m->room, 64);
 
 	if ((m->n + 1) * 4 > m->n_slots * 3 && grow_slots(m) < 0)
 		return -ENOMEM;
@@ -142,19 +152,34 @@ static int reserve(struct metrics *m)
 	return 0;
 }
 
+/* The index of a unit, which is new or known; or -ENOMEM. */
+static int64_t unit_index(struct metrics *m, const char *unit)
+{
+	char **units;
+
+	for (uint32_t i = 0; i < m->n_units; i++)
+		if (strcmp(m->units[i], unit) == 0)
+			return i;
+	units = realloc(m->units, (m->n_units + 1) * sizeof(*units));
+	if (!units)
+		return -ENOMEM;
+	m->units = units;
+	units[m->n_units] = strdup(unit);
+	if (!units[m->n_units])
+		return -ENOMEM;
+	return m->n_units++;
+}
+
 static struct entry *add(struct metrics *m, const char *name, const char *unit)
 {
-	struct entry e = {.hash = hash_of(name)};
+	int64_t index = unit_index(m, unit ? unit : "");
+	struct entry e = {.hash = hash_of(name), .unit = (uint32_t)index};
 
-	if (reserve(m) < 0)
+	if (index < 0 || reserve(m) < 0)
 		return NULL;
 	e.name = strdup(name);
-	e.unit = strdup(unit ? unit : "");
-	if (!e.name || !e.unit) {
-		free(e.name);
-		free(e.unit);
+	if (!e.name)
 		return NULL;
-	}
 	for (char *c = e.name; *c; c++)
 		*c = clean(*c);
 	m->slots[slot_of(m, name, e.hash)] = (uint32_t)m->n + 1;
@@ -213,6 +238,7 @@ int metrics_series(struct metrics *m, const char *name, const char *unit)
 		if (!e)
 			return -ENOMEM;
 		e->is_series = true;
+		e->points = NULL;
 	}
 	if (!e->is_series)
 		return -EINVAL;
@@ -243,13 +269,14 @@ int metrics_append(struct metrics *m, int series, double t, double value)
 	if (e->n && !(t >= e->points[e->n - 1].t))
 		return -EINVAL;
 	if (e->n == e->room) {
-		size_t room = e->room ? e->room * 2 : 64;
-		struct metrics_point *points = realloc(e->points, room * sizeof(*points));
+		size_t room = METRICS_GROWTH((size_t)e->room, 8);
+		struct metrics_point *points =
+			room > UINT32_MAX ? NULL : realloc(e->points, room * sizeof(*points));
 
 		if (!points)
 			return -ENOMEM;
 		e->points = points;
-		e->room = room;
+		e->room = (uint32_t)room;
 	}
 	e->points[e->n++] = (struct metrics_point){t, value};
 	return 0;
@@ -267,13 +294,13 @@ int metrics_get(const struct metrics *m, const char *name, double *ret)
 	return 0;
 }
 
-static struct metrics_entry entry_of(const struct entry *e)
+static struct metrics_entry entry_of(const struct metrics *m, const struct entry *e)
 {
 	return (struct metrics_entry){.name = e->name,
-		.unit = e->unit,
+		.unit = m->units[e->unit],
 		.is_series = e->is_series,
-		.value = e->value,
-		.points = e->points,
+		.value = e->is_series ? 0 : e->value,
+		.points = e->is_series ? e->points : NULL,
 		.n = e->n};
 }
 
@@ -283,7 +310,7 @@ bool metrics_find(const struct metrics *m, const char *name, struct metrics_entr
 
 	if (!e)
 		return false;
-	*ret = entry_of(e);
+	*ret = entry_of(m, e);
 	return true;
 }
 
@@ -294,7 +321,7 @@ size_t metrics_count(const struct metrics *m)
 
 struct metrics_entry metrics_at(const struct metrics *m, size_t i)
 {
-	return entry_of(&m->entries[i]);
+	return entry_of(m, &m->entries[i]);
 }
 
 const char *metrics_near(const struct metrics *m, const char *name)

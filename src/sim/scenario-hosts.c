@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOSTS_MAX 100000u /* some 5 GB of histograms; more is a slip of the pen */
+#define HOSTS_MAX 100000u /* some 2 GB; more is a slip of the pen */
 
 static const char *const host_keys[] = {
 	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};

@@ -277,7 +277,7 @@ void world_free(struct world *w)
 		free(w->loads[i].bursts);
 	}
 	for (uint32_t i = 0; w->tenants && i < w->n_tenants; i++)
-		free(w->tenants[i].measure);
+		measure_tenant_free(w->tenants[i].measure);
 	for (uint32_t i = 0; i < w->n_chunks; i++)
 		free(w->chunks[i]);
 	measure_free(w->measure);

@@ -42,10 +42,15 @@ static void add(struct set *s, weir_node node, enum weir_knob_kind kind, double 
 	s->knobs[s->n++] = (struct weir_knob){.node = node, .kind = kind, .value = value};
 }
 
+const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant)
+{
+	return g->knobs ? &g->knobs[tenant] : &g->config->tenants[tenant].knobs;
+}
+
 /* The policy's buckets and the scenario's own, together: a knob replaces them all. */
 static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
 {
-	const struct scenario_knobs *k = &g->knobs[tenant];
+	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
 	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
 	unsigned n = policy_install_buckets(&g->policy.tenants[tenant], &s->bounds[tenant], b);
 
@@ -61,7 +66,7 @@ static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant
 
 static void add_tenant(struct set *s, const struct world_gate *g, size_t tenant, unsigned given)
 {
-	const struct scenario_knobs *k = &g->knobs[tenant];
+	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
 	weir_node node = g->nodes[tenant];
 
 	if (given & SCENARIO_WEIGHT)
@@ -90,23 +95,6 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
 
 /* ---- at the start */
 
-static int own_tenants(struct world_gate *g)
-{
-	const struct weir_policy *p = g->config->policy;
-
-	g->policy = *p;
-	g->nodes = calloc(p->n_tenants + 1, sizeof(*g->nodes));
-	g->knobs = calloc(p->n_tenants + 1, sizeof(*g->knobs));
-	g->own = calloc(p->n_tenants + 1, sizeof(*g->own));
-	if (!g->nodes || !g->knobs || !g->own)
-		return -ENOMEM;
-	g->policy.tenants = g->own;
-	memcpy(g->own, p->tenants, p->n_tenants * sizeof(*p->tenants));
-	for (size_t i = 0; i < p->n_tenants; i++)
-		g->knobs[i] = g->config->tenants[i].knobs;
-	return 0;
-}
-
 /* The gate, its tree, and what its tenants were told. Leaves without a policy are added by the
  * caller. */
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err)
@@ -127,13 +115,15 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 	}
 	if (!g->config->policy)
 		return 0;
-	if ((r = own_tenants(g)) || (r = set_new(&s, g->policy.n_tenants, 0)) ||
-		(r = weir_policy_bounds(&g->policy, s.bounds)))
+	g->policy = *g->config->policy;
+	g->nodes = calloc(g->policy.n_tenants + 1, sizeof(*g->nodes));
+	r = g->nodes ? set_new(&s, g->policy.n_tenants, 0) : -ENOMEM;
+	if (r || (r = weir_policy_bounds(&g->policy, s.bounds)))
 		weir_err_set(err, r, "out of memory");
 	if (r == 0)
 		r = weir_policy_install(&g->policy, g->gate, w->now, g->nodes, err);
 	for (size_t i = 0; r == 0 && i < g->policy.n_tenants; i++)
-		add_tenant(&s, g, i, g->knobs[i].given);
+		add_tenant(&s, g, i, world_gate_knobs(g, i)->given);
 	if (r == 0 && s.n)
 		r = world_gate_set(w, g, s.knobs, s.n, err);
 	set_free(&s);
@@ -141,6 +131,25 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 }
 
 /* ---- changes */
+
+/* A copy of what the scenario says of its tenants, which the changes then write to: hosts of a group share it until
+ * then. */
+static int own_tenants(struct world_gate *g)
+{
+	const struct weir_policy *p = g->config->policy;
+
+	if (!p || g->own)
+		return 0;
+	g->knobs = calloc(p->n_tenants + 1, sizeof(*g->knobs));
+	g->own = calloc(p->n_tenants + 1, sizeof(*g->own));
+	if (!g->knobs || !g->own)
+		return -ENOMEM;
+	memcpy(g->own, p->tenants, p->n_tenants * sizeof(*p->tenants));
+	for (size_t i = 0; i < p->n_tenants; i++)
+		g->knobs[i] = g->config->tenants[i].knobs;
+	g->policy.tenants = g->own;
+	return 0;
+}
 
 /* What the change names replaces what was there. */
 static void merge(struct world_gate *g, size_t tenant, const struct scenario_knobs *from)
@@ -220,6 +229,8 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 	bool all = false;
 	int r = given ? set_new(&s, n, m->n) : -ENOMEM;
 
+	if (r == 0)
+		r = own_tenants(g);
 	for (size_t i = 0; r == 0 && i < m->n; i++) {
 		const struct scenario_change *c = &m->changes[i];
 		if (!meant(g, c))
@@ -250,7 +261,7 @@ void world_link_priorities(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct world_tenant *t = &w->tenants[i];
-		int priority = t->host->gate->knobs[t->index].priority;
+		int priority = world_gate_knobs(t->host->gate, t->index)->priority;
 
 		t->link_priority = priority < 0 ? LINK_CLASSES - 1 : (uint8_t)priority;
 	}

@@ -92,10 +92,10 @@ struct world_tenant { /* a leaf at a host's gate */
 struct world_gate {
 	struct weir_gate *gate;
 	const struct scenario_gate *config;
-	weir_node *nodes;             /* by index of the policy's tenant */
-	struct weir_policy policy;    /* the config's, with tenants of our own, which change */
-	struct weir_tenant *own;      /* policy.tenants */
-	struct scenario_knobs *knobs; /* by tenant; the config's until changed */
+	weir_node *nodes;          /* by index of the policy's tenant */
+	struct weir_policy policy; /* the config's, with `own` tenants once one of them changed */
+	struct weir_tenant *own;   /* policy.tenants, or NULL: they are the config's */
+	struct scenario_knobs *knobs; /* by tenant, of the same kind: see world_gate_knobs */
 	struct world_host *host;      /* or: */
 	struct world_station *station;
 	uint32_t event;
@@ -185,6 +185,8 @@ void world_station_look(struct world *w, struct world_station *st);
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
 	struct weir_err *err);
+/* What a tenant of the gate's policy was told last. */
+const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant);
 void world_link_priorities(struct world *w);
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hist-impl: which bucket a value belongs to, for hist.c and hist-small.c. The law is in hist.c. */
+#ifndef WEIR_BASE_HIST_IMPL_H
+#define WEIR_BASE_HIST_IMPL_H
+
+#include "base/hist.h"
+
+static inline unsigned hist_index(uint64_t v)
+{
+	unsigned e;
+
+	v = v > WEIR_HIST_MAX ? WEIR_HIST_MAX : v;
+	e = 57 - (unsigned)__builtin_clzll(v | 64); /* the 64 makes small values e = 0 */
+	return 64 * e + (unsigned)(v >> e);
+}
+
+#endif
