@@ -80,7 +80,8 @@ static void tick(void *arg, const struct load_interval *i)
 
 	r->d->elapsed = at;
 	t->iops = (double)i->requests / span;
-	if (i->latency->count && t->n < DEMO_POINTS)
+	/* The last interval ends with the load: one of milliseconds would be a point beside the one before. */
+	if (i->latency->count && i->span >= INTERVAL / 2 && t->n < DEMO_POINTS)
 		t->p99[t->n++] = (struct metrics_point){
 			at, (double)weir_hist_percentile(i->latency, 99) / 1e6};
 	/* An interval counts for the phase in which all of it lies, and not while things settle. */

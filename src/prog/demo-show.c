@@ -194,7 +194,9 @@ void demo_show_live_end(void)
 static int picture(const struct demo *d, const char *dir, struct weir_err *err)
 {
 	struct plot_line lines[DEMO_TENANTS];
-	struct plot p = {.title = "A backup beside a database: without, then with a policy",
+	struct plot p = {.title = "Latency of a database, a web server and a backup on one array, "
+				  "with a policy from the "
+				  "middle on",
 		.x_label = "time [s]",
 		.y_label = "p99 latency of each half second [ms]",
 		.log_y = true,

@@ -241,7 +241,8 @@ static int read_line(struct experiment_reader *r, yamldoc_node map, void *entry)
 
 static int read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"name", "title", "x", "y", "log", "lines", NULL};
+	static const char *const keys[] = {
+		"name", "title", "x", "y", "log", "panels", "lines", NULL};
 	static const char *const logs[] = {"none", "x", "y", "xy", NULL};
 	struct experiment_plot *p = entry;
 	void *lines = NULL;
@@ -264,6 +265,10 @@ static int read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 		code = 0;
 	p->log_x = log & 1;
 	p->log_y = log & 2;
+	if (code == 0)
+		code = yamldoc_optional(yamldoc_bool(map, "panels", &p->panels, r->err));
+	if (code == 0 && p->panels && log)
+		return yamldoc_error(map, r->err, "panels have no logarithmic axes");
 	if (code == 0)
 		code = experiment_entries(
 			r, map, "lines", sizeof(*p->lines), read_line, &lines, &p->n_lines);

@@ -381,6 +381,7 @@ int experiment_plot(const struct experiment *e, const struct experiment_result *
 		.y_label = p->y_label,
 		.log_x = p->log_x,
 		.log_y = p->log_y,
+		.panels = p->panels,
 		.lines = lines,
 		.n_lines = p->n_lines};
 	struct weir_err why = {""};

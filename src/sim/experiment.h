@@ -78,7 +78,7 @@ struct experiment_line {
 struct experiment_plot {
 	const char *name; /* the file's stem */
 	const char *title, *x_label, *y_label;
-	bool log_x, log_y;
+	bool log_x, log_y, panels;
 	struct experiment_line *lines;
 	size_t n_lines;
 	struct weir_place at;

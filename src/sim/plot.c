@@ -119,21 +119,31 @@ static double step(double x, bool up)
 	return last;
 }
 
-/* gnuplot's own log axis ends at whole decades and has no numbers between them. */
-static void put_log_y(FILE *f, const struct plot *p)
+/* The least and the most that there is to show, above `over`; false: nothing. */
+static bool range_of(const struct plot *p, double over, double *ret_lo, double *ret_hi)
 {
-	double lo = INFINITY, hi = 0, at;
+	double lo = INFINITY, hi = -INFINITY;
 
-	fputs("set logscale y\n", f);
 	for (size_t i = 0; i < p->n_lines; i++) {
 		for (size_t k = 0; k < p->lines[i].n; k++) {
 			double y = p->lines[i].points[k].value;
 
-			lo = y > 0 ? fmin(lo, y) : lo;
-			hi = fmax(hi, y);
+			lo = y > over ? fmin(lo, y) : lo;
+			hi = y > over ? fmax(hi, y) : hi;
 		}
 	}
-	if (!(lo < INFINITY) || hi > 1e6 * lo) /* nothing to show; or so much that decades do */
+	*ret_lo = lo;
+	*ret_hi = hi;
+	return lo <= hi;
+}
+
+/* gnuplot's own log axis ends at whole decades and has no numbers between them. */
+static void put_log_y(FILE *f, const struct plot *p)
+{
+	double lo, hi, at;
+
+	fputs("set logscale y\n", f);
+	if (!range_of(p, 0, &lo, &hi) || hi > 1e6 * lo) /* nothing; or so much that decades do */
 		return;
 	lo = step(lo, false);
 	hi = step(fmax(hi, 1.01 * lo), true);
@@ -146,6 +156,63 @@ static void put_log_y(FILE *f, const struct plot *p)
 	fputs(")\n", f);
 }
 
+static void put_zero_line(FILE *f)
+{
+	fputs("set xzeroaxis lc rgb \"#888888\" lw 1 lt 1\n", f);
+}
+
+static void put_linear_y(FILE *f, const struct plot *p)
+{
+	double lo, hi;
+
+	if (range_of(p, -INFINITY, &lo, &hi) && lo < 0) {
+		fputs("set yrange [*:*]\nset offsets 0, 0, graph 0.04, graph 0.04\n", f);
+		put_zero_line(f);
+	} else {
+		fputs("set yrange [0:*]\nset offsets 0, 0, graph 0.04, 0\n", f);
+	}
+}
+
+/* One range for all panels, and two or three marks in each. */
+static void put_panels_y(FILE *f, const struct plot *p)
+{
+	double lo = 0, hi = 1, margin;
+
+	range_of(p, -INFINITY, &lo, &hi);
+	lo = fmin(lo, 0);
+	hi = fmax(hi, lo < 0 ? 0 : 1e-9);
+	margin = 0.04 * (hi - lo);
+	fprintf(f, "set yrange [%.9g:%.9g]\nset ytics %.9g\n", lo < 0 ? lo - margin : 0,
+		hi + margin, step((hi - lo) / 3, true));
+	if (lo < 0)
+		put_zero_line(f);
+}
+
+/* The axis ends where the data do, and begins there or, if it is not far, at 0. */
+static void put_x(FILE *f, const struct plot *p)
+{
+	double lo = INFINITY, hi = -INFINITY;
+
+	for (size_t i = 0; i < p->n_lines; i++) {
+		const struct plot_line *l = &p->lines[i];
+
+		lo = l->n ? fmin(lo, l->points[0].t) : lo;
+		hi = l->n ? fmax(hi, l->points[l->n - 1].t) : hi;
+	}
+	fputs("set autoscale xfix\n", f);
+	if (!p->log_x && lo > 0 && lo < 0.2 * hi)
+		fputs("set xrange [0:*]\n", f);
+}
+
+static void put_look(FILE *f, const struct plot *p)
+{
+	fputs("set border 3 lc rgb \"#888888\"\n"
+	      "set tics nomirror out scale 0.6 tc rgb \"#333333\"\n"
+	      "set grid y lc rgb \"#dddddd\" lw 0.7 lt 1\n",
+		f);
+	put_x(f, p);
+}
+
 static void put_axes(FILE *f, const struct plot *p)
 {
 	/* gnuplot centres titles; a label stands where the eye starts */
@@ -155,18 +222,15 @@ static void put_axes(FILE *f, const struct plot *p)
 	put_string(f, p->x_label);
 	fputs(" noenhanced\nset ylabel ", f);
 	put_string(f, p->y_label);
-	fputs(" noenhanced\n"
-	      "set border 3 lc rgb \"#888888\"\n"
-	      "set tics nomirror out scale 0.6 tc rgb \"#333333\"\n"
-	      "set grid y lc rgb \"#dddddd\" lw 0.7 lt 1\n"
-	      "set key outside right top Left reverse noenhanced samplen 1.6 spacing 1.25\n",
-		f);
+	fputs(" noenhanced\n", f);
+	put_look(f, p);
+	fputs("set key outside right top Left reverse noenhanced samplen 1.6 spacing 1.25\n", f);
 	if (p->log_x)
 		fputs("set logscale x 2\n", f);
 	if (p->log_y)
 		put_log_y(f, p);
 	else
-		fputs("set yrange [0:*]\nset offsets 0, 0, graph 0.04, 0\n", f);
+		put_linear_y(f, p);
 	if (p->mark_label) {
 		fprintf(f,
 			"set arrow from %.9g, graph 0 to %.9g, graph 1 nohead lc rgb \"#777777\" "
@@ -177,29 +241,79 @@ static void put_axes(FILE *f, const struct plot *p)
 	}
 }
 
-static void put_plot(FILE *f, const struct plot *p, const char *stem)
+/* How line `i` is drawn, up to its title. */
+static void put_line(FILE *f, const struct plot *p, size_t i, const char *stem)
 {
 	/* one dashed line is told from the next by its dashes */
 	static const char *const dashes[] = {"(10,6)", "(3,5)", "(10,5,2,5)"};
-	size_t colour = 0, dashed = 0;
+	size_t before = 0; /* lines of its kind */
 
+	for (size_t k = 0; k < i; k++)
+		before += (p->lines[k].style == PLOT_DASHED) == (p->lines[i].style == PLOT_DASHED);
+	fprintf(f, "'%s.csv' using 1:%zu with ", stem, i + 2);
+	if (p->lines[i].style == PLOT_DASHED)
+		fprintf(f, "lines lc rgb \"#777777\" lw 1.3 dt %s",
+			dashes[before % (sizeof(dashes) / sizeof(*dashes))]);
+	else
+		fprintf(f, "%s lc rgb \"%s\" lw 1.6",
+			p->lines[i].style == PLOT_POINTS ? "linespoints pt 7 ps 0.6" : "lines",
+			palette[before % PALETTE]);
+}
+
+static void put_plot(FILE *f, const struct plot *p, const char *stem)
+{
 	for (size_t i = 0; i < p->n_lines; i++) {
-		const struct plot_line *l = &p->lines[i];
-
 		fputs(i ? ", \\\n     " : "plot ", f);
-		fprintf(f, "'%s.csv' using 1:%zu with ", stem, i + 2);
-		if (l->style == PLOT_DASHED) {
-			fprintf(f, "lines lc rgb \"#777777\" lw 1.3 dt %s title ",
-				dashes[dashed++ % (sizeof(dashes) / sizeof(*dashes))]);
-		} else {
-			fprintf(f, "%s lc rgb \"%s\" lw 1.6 title ",
-				l->style == PLOT_POINTS ? "linespoints pt 7 ps 0.6" : "lines",
-				palette[colour % PALETTE]);
-			colour++;
-		}
-		put_string(f, l->label);
+		put_line(f, p, i, stem);
+		fputs(" title ", f);
+		put_string(f, p->lines[i].label);
 	}
 	fputc('\n', f);
+}
+
+/* Title and names of the axes stand once, around all panels; a panel's own name beside it. */
+static void put_panels(FILE *f, const struct plot *p, const char *stem)
+{
+	fprintf(f,
+		"set multiplot layout %zu,1 margins 0.08,0.88,0.12,0.89 spacing 0,0.03\n"
+		"set format x ''\nset xlabel\nset label 1 ",
+		p->n_lines);
+	put_string(f, p->title);
+	fputs(" at screen 0.08,0.95 left noenhanced font ',15'\nset label 2 ", f);
+	put_string(f, p->y_label);
+	fputs(" at screen 0.015,0.5 center rotate noenhanced\n", f);
+	for (size_t i = 0; i < p->n_lines; i++) {
+		if (i + 1 == p->n_lines) {
+			fputs("set format x\nset xlabel ", f);
+			put_string(f, p->x_label);
+			fputs(" noenhanced\n", f);
+		}
+		fputs("set label 3 ", f);
+		put_string(f, p->lines[i].label);
+		fputs(" at graph 1.015,0.5 left noenhanced\nplot ", f);
+		put_line(f, p, i, stem);
+		fputs(" notitle\n", f);
+		if (i == 0)
+			fputs("unset label 1\nunset label 2\n", f);
+	}
+	fputs("unset multiplot\n", f);
+}
+
+static void put_svg(FILE *f, const char *stem)
+{
+	fprintf(f,
+		"set terminal svg size 860,420 dynamic font 'Helvetica,13' background 'white'\n"
+		"set output '%s.svg'\n",
+		stem);
+}
+
+static void put_png(FILE *f, const char *stem)
+{
+	fprintf(f,
+		"set terminal pngcairo size 1290,630 font 'Sans,13' linewidth 1.3 background "
+		"'white'\n"
+		"set output '%s.png'\n",
+		stem);
 }
 
 int plot_script(const struct plot *p, const char *stem, char **ret)
@@ -216,17 +330,20 @@ int plot_script(const struct plot *p, const char *stem, char **ret)
 		"set datafile separator ','\n"
 		"set key autotitle columnhead\n",
 		stem, stem, stem, stem);
-	put_axes(f, p);
-	fprintf(f,
-		"set terminal svg size 860,420 dynamic font 'Helvetica,13' background 'white'\n"
-		"set output '%s.svg'\n",
-		stem);
-	put_plot(f, p, stem);
-	fprintf(f,
-		"set terminal pngcairo size 1290,630 font 'Sans,13' linewidth 1.3 background "
-		"'white'\n"
-		"set output '%s.png'\nreplot\n",
-		stem);
+	if (p->panels) {
+		put_look(f, p);
+		put_panels_y(f, p);
+		put_svg(f, stem);
+		put_panels(f, p, stem);
+		put_png(f, stem);
+		put_panels(f, p, stem);
+	} else {
+		put_axes(f, p);
+		put_svg(f, stem);
+		put_plot(f, p, stem);
+		put_png(f, stem);
+		fputs("replot\n", f);
+	}
 	return report_finish(f, &text, ret);
 }
 

@@ -30,7 +30,8 @@ struct plot_line {
 struct plot {
 	const char *title;
 	const char *x_label, *y_label; /* with the unit: "latency [ms]" */
-	bool log_x, log_y;             /* else the y axis starts at 0 */
+	bool log_x, log_y;             /* else the y axis starts at 0, or below it */
+	bool panels; /* a panel for each line, one above the other: for those that would hide each other */
 	const struct plot_line *lines;
 	size_t n_lines;
 	double mark; /* an upright line there, with its label at the top; NULL: none */

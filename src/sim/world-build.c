@@ -70,8 +70,6 @@ static int build_stations(struct world *w, struct weir_err *err)
 
 		st->config = &s->stations[i];
 		st->event = i;
-		if (st->config->capacity.unit == WEIR_UNIT_REQUESTS)
-			st->capacity = st->config->capacity.per_second;
 		snprintf(name, sizeof(name), "%s/%s", i < s->n_devices ? "device" : "link",
 			st->config->name);
 		r = station_new(&st->config->config, w->seed, name, &st->device, err);

@@ -120,7 +120,7 @@ struct world_station {
 	uint32_t inside;
 	weir_time inside_since; /* when `inside` last changed */
 	double inside_ns;       /* ∫ inside dt */
-	double capacity;        /* learned or stated, IOs or bytes per s; 0: unknown */
+	double capacity;        /* learned, IOs per s; 0: unknown */
 };
 
 struct world_controller {

@@ -30,6 +30,14 @@ has first 'Before → after'
 [ "$(LC_ALL=C.UTF-8 wc -L <first)" -le 110 ] || fail "wider than a terminal"
 grep -q "$(printf '\033')" first && fail "colours, though standard output is no terminal"
 
+# Points of a line are half a second apart; the last interval, which may be short, is no point of its own.
+python3 - weir-demo/latency.csv <<'END' || fail "the picture has points too near to each other"
+import csv, sys
+rows = list(csv.reader(open(sys.argv[1])))[1:]
+for column in 1, 2, 3:
+    at = [float(row[0]) for row in rows if row[column]]
+    assert len(at) > 5 and all(b - a >= 0.24 for a, b in zip(at, at[1:])), (column, at)
+END
 if command -v gnuplot >/dev/null; then
 	grep -q '<svg' weir-demo/latency.svg || fail "no picture"
 fi

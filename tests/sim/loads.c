@@ -78,6 +78,21 @@ static void a_pause_keeps_the_request(void)
 	metrics_free(m);
 }
 
+/* Two hosts that read from one place, or from two with the arm going to and fro between them. */
+static void hosts_of_a_group_lie_apart(void)
+{
+#define SPREAD(spread)                                                                             \
+	"duration: 10s\n"                                                                          \
+	"devices: [{name: d, kind: disk}]\n"                                                       \
+	"hosts: [{name: h, count: 2, workloads: [{region: 64 KiB, spread: " spread "}]}]\n"
+	struct metrics *same = run(SPREAD("0 B")), *apart = run(SPREAD("100 GB"));
+
+	CHECK(get(same, "device.d.mean") < 1);
+	CHECK(get(apart, "device.d.mean") > 5);
+	metrics_free(same);
+	metrics_free(apart);
+}
+
 /* 5 requests, 100 ms apart, in each on-phase; the last is done 10 ms after it came. The phases begin 700 ms after
  * whole seconds, and the last has not ended. */
 static void a_burst_lasts_until_its_phase_is_over(void)
@@ -159,6 +174,7 @@ int main(void)
 	RUN(no_slot_is_lost_or_gained_by_stops);
 	RUN(a_stopped_open_workload_is_silent);
 	RUN(a_pause_keeps_the_request);
+	RUN(hosts_of_a_group_lie_apart);
 	RUN(a_burst_lasts_until_its_phase_is_over);
 	RUN(the_devices_gate_knows_offsets);
 	RUN(the_devices_gate_knows_what_writes);

@@ -83,6 +83,68 @@ static void test_log_axis(void)
 	}
 }
 
+/* What is below 0 is shown, with a line at 0. */
+static void test_below_zero(void)
+{
+	static const struct metrics_point points[] = {{0, 3}, {1, -2}};
+	struct plot_line line = {"y", PLOT_LINE, points, 2};
+	struct plot p = plot;
+	char *text;
+
+	p.lines = &line;
+	p.n_lines = 1;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(!strstr(text, "yrange [0:*]"));
+	CHECK(strstr(text, "set yrange [*:*]") && strstr(text, "set xzeroaxis"));
+	free(text);
+	p.panels = true;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(strstr(text, "set yrange [-2.2:3.2]") && strstr(text, "set xzeroaxis"));
+	free(text);
+}
+
+/* The axis of x begins at 0 if the data begin near it. */
+static void test_x_axis(void)
+{
+	static const struct metrics_point near[] = {{1, 3}, {9, 2}}, far[] = {{5, 3}, {9, 2}};
+	struct plot_line line = {"y", PLOT_LINE, near, 2};
+	struct plot p = plot;
+	char *text;
+
+	p.lines = &line;
+	p.n_lines = 1;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(strstr(text, "set autoscale xfix\nset xrange [0:*]\n"));
+	free(text);
+	line.points = far;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(strstr(text, "set autoscale xfix\n") && !strstr(text, "xrange"));
+	free(text);
+	line.points = near;
+	p.log_x = true;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(!strstr(text, "xrange"));
+	free(text);
+}
+
+/* A panel a line, one above the other, all with one range. */
+static void test_panels(void)
+{
+	struct plot p = plot;
+	const char *first, *second;
+	char *text;
+
+	p.panels = true;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(strstr(text, "set multiplot layout 3,1"));
+	CHECK(strstr(text, "set yrange [0:20.8]\nset ytics 10\n")); /* the most is 20 */
+	first = strstr(text, "plot 'stem.csv' using 1:2 with lines");
+	CHECK(first && (second = strstr(first, "plot 'stem.csv' using 1:3 with lines")));
+	CHECK(strstr(second, "plot 'stem.csv' using 1:4 with linespoints"));
+	CHECK(strstr(text, "stem.svg") && strstr(text, "stem.png") && !strstr(text, "replot"));
+	free(text);
+}
+
 static char put_names[100];
 static int put_room; /* files that can still be written */
 
@@ -113,6 +175,9 @@ int main(void)
 	RUN(test_csv);
 	RUN(test_script);
 	RUN(test_log_axis);
+	RUN(test_below_zero);
+	RUN(test_x_axis);
+	RUN(test_panels);
 	RUN(test_files);
 	return 0;
 }
