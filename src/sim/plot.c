@@ -18,6 +18,8 @@ static const char *const palette[] = {
 	"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
 #define PALETTE (sizeof(palette) / sizeof(*palette))
 
+#define X_MARKS 12 /* that have room below a picture */
+
 /* ---- the data */
 
 static void put_field(FILE *f, const char *text)
@@ -204,6 +206,24 @@ static void put_x(FILE *f, const struct plot *p)
 		fputs("set xrange [0:*]\n", f);
 }
 
+/* What was measured at a few points has its marks there. */
+static void put_marks_x(FILE *f, const struct plot *p)
+{
+	const struct plot_line *l = &p->lines[0];
+
+	for (size_t i = 0; i < p->n_lines; i++) {
+		if (p->lines[i].style == PLOT_LINE)
+			return;
+		l = p->lines[i].n > l->n ? &p->lines[i] : l;
+	}
+	if (l->n == 0 || l->n > X_MARKS)
+		return;
+	fputs("set xtics (", f);
+	for (size_t i = 0; i < l->n; i++)
+		fprintf(f, "%s%.9g", i ? ", " : "", l->points[i].t);
+	fputs(")\n", f);
+}
+
 static void put_look(FILE *f, const struct plot *p)
 {
 	fputs("set border 3 lc rgb \"#888888\"\n"
@@ -227,6 +247,7 @@ static void put_axes(FILE *f, const struct plot *p)
 	fputs("set key outside right top Left reverse noenhanced samplen 1.6 spacing 1.25\n", f);
 	if (p->log_x)
 		fputs("set logscale x 2\n", f);
+	put_marks_x(f, p);
 	if (p->log_y)
 		put_log_y(f, p);
 	else

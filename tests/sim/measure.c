@@ -19,7 +19,7 @@ static const char *unit(const struct metrics *m, const char *name)
 static void series_have_their_units(void)
 {
 	struct metrics *m =
-		run("duration: 15s\n"
+		run("duration: 15s\nsample: 500ms\n"
 		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
 		    "hosts: [{name: h, window: 3, workloads: [{}]}]\n"
 		    "at:\n"
@@ -51,6 +51,28 @@ static void series_have_their_units(void)
 		CHECK_NEAR(over(m, counts[i], 0, 15), 1, 0.01);
 	}
 	CHECK_NEAR(over(m, "host.h.window", 0, 15), 3, 1e-9);
+	metrics_free(m);
+}
+
+/* Where nothing completes there is no latency: no point, and not one of 0. */
+static void an_idle_sample_has_no_latency(void)
+{
+	struct metrics *m =
+		run("duration: 10s\n"
+		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
+		    "hosts: [{name: h, workloads: [{stop: 4500ms}]}]\n");
+	static const char *const times[] = {"tenant.h.main.latency", "tenant.h.main.latency_p99",
+		"host.h.latency", "device.s.latency"};
+	struct metrics_entry e;
+
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(metrics_find(m, times[i], &e));
+		CHECK_INT(e.n, 5);
+		CHECK_NEAR(over(m, times[i], 0, 10), 10, 0.01);
+	}
+	CHECK(metrics_find(m, "tenant.h.main.throughput", &e));
+	CHECK_INT(e.n, 10);
+	CHECK(over(m, "tenant.h.main.throughput", 5, 10) == 0);
 	metrics_free(m);
 }
 
@@ -157,6 +179,7 @@ static void bursts_that_are_lost_count_as_unfinished(void)
 int main(void)
 {
 	RUN(series_have_their_units);
+	RUN(an_idle_sample_has_no_latency);
 	RUN(percentiles_are_those_they_are_called);
 	RUN(estimated_time_is_io_and_bytes);
 	RUN(drops_and_marks_are_those_after_the_warm_up);

@@ -123,7 +123,12 @@ static void test_x_axis(void)
 	line.points = near;
 	p.log_x = true;
 	CHECK_INT(plot_script(&p, "stem", &text), 0);
-	CHECK(!strstr(text, "xrange"));
+	CHECK(strstr(text, "set logscale x 2\n"));
+	CHECK(!strstr(text, "xrange") && !strstr(text, "xtics"));
+	free(text);
+	line.style = PLOT_POINTS;
+	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	CHECK(strstr(text, "set xtics (1, 9)\n")); /* where it was measured */
 	free(text);
 }
 
