@@ -113,6 +113,21 @@ static void estimated_time_is_io_and_bytes(void)
 	metrics_free(m);
 }
 
+/* L-tokens for 100 a second and four slots that want more: each request waits for tokens, and for nothing else. */
+static void waiting_for_tokens_is_called_so(void)
+{
+	struct metrics *m = run("duration: 20s\nwarmup: 1s\n"
+				"devices: [{name: s, kind: server, rate: 100k iops}]\n"
+				"hosts: [{name: h, tenants: [{name: a, ltokens: {rate: 100 iops, "
+				"size: 1}, workloads: "
+				"[{outstanding: 4}]}]}]\n");
+
+	CHECK_NEAR(get(m, "wait.h.a.tokens"), 40, 0.02);
+	CHECK_NEAR(get(m, "wait.h.a.mean"), 40, 0.02);
+	CHECK(get(m, "wait.h.a.turn") < 0.1 && get(m, "wait.h.a.window") < 0.1);
+	metrics_free(m);
+}
+
 /* Too many writes for the link until 2 s, and then one at a time. */
 #define FLOOD(warmup)                                                                              \
 	"duration: 10s\nwarmup: " warmup "\n"                                                      \
@@ -182,6 +197,7 @@ int main(void)
 	RUN(an_idle_sample_has_no_latency);
 	RUN(percentiles_are_those_they_are_called);
 	RUN(estimated_time_is_io_and_bytes);
+	RUN(waiting_for_tokens_is_called_so);
 	RUN(drops_and_marks_are_those_after_the_warm_up);
 	RUN(waiting_counts_from_the_end_of_the_warm_up);
 	RUN(bursts_that_are_lost_count_as_unfinished);
