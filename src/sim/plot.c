@@ -202,7 +202,10 @@ static void put_x(FILE *f, const struct plot *p)
 		hi = l->n ? fmax(hi, l->points[l->n - 1].t) : hi;
 	}
 	fputs("set autoscale xfix\n", f);
-	if (!p->log_x && lo > 0 && lo < 0.2 * hi)
+	if (p->log_x && lo > 0 &&
+		lo < hi) /* a little more, else the marks at both ends are left out */
+		fprintf(f, "set xrange [%.9g:%.9g]\n", lo / 1.001, hi * 1.001);
+	else if (lo > 0 && lo < 0.2 * hi)
 		fputs("set xrange [0:*]\n", f);
 }
 

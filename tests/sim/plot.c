@@ -124,7 +124,7 @@ static void test_x_axis(void)
 	p.log_x = true;
 	CHECK_INT(plot_script(&p, "stem", &text), 0);
 	CHECK(strstr(text, "set logscale x 2\n"));
-	CHECK(!strstr(text, "xrange") && !strstr(text, "xtics"));
+	CHECK(strstr(text, "set xrange [0.999000999:9.009]\n") && !strstr(text, "xtics"));
 	free(text);
 	line.style = PLOT_POINTS;
 	CHECK_INT(plot_script(&p, "stem", &text), 0);
