@@ -98,6 +98,27 @@ static void rotation_is_real(void)
 	device_free(d);
 }
 
+/* A read of three and a half tracks from the first byte on: the head switches three times. */
+static void a_track_boundary_costs_the_skew(void)
+{
+	struct disk_config c = disk_defaults();
+	struct device_io io = {.bytes = 1750000};
+	weir_time with, without;
+
+	for (int skewed = 0; skewed < 2; skewed++) {
+		struct device *d;
+
+		c.spindle.skew = skewed ? 300 * WEIR_US : 0;
+		d = make(&c, 1);
+		io.offset = 0;
+		device_submit(d, 0, &io);
+		CHECK(device_step(d, WEIR_SEC) == &io);
+		*(skewed ? &with : &without) = io.finished;
+		device_free(d);
+	}
+	CHECK_INT(with - without, 3 * 300 * WEIR_US);
+}
+
 static double stream_rate(struct disk_config *c, double random, uint32_t bytes, double reads)
 {
 	struct device *d = make(c, 1);
@@ -349,6 +370,7 @@ int main(void)
 	RUN(addresses_fill_the_disk);
 	RUN(one_random_read_costs_what_it_should);
 	RUN(rotation_is_real);
+	RUN(a_track_boundary_costs_the_skew);
 	RUN(sequential_reads_are_cheap);
 	RUN(sequential_writes_miss_a_turn_unless_queued);
 	RUN(two_streams_in_turns_cost_a_seek_each);

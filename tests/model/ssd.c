@@ -195,6 +195,20 @@ static void bad_figures_are_named(void)
 	c = good, c.slots = 0, refuses(c, "slots");
 }
 
+/* One die: the fourth program pauses it, then the eighth, and none between. */
+static void a_die_pauses_every_so_many_programs(void)
+{
+	const int pages[9] = {0};
+	static const int pauses[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}; /* after so many writes */
+	struct ssd_config c = small();
+
+	c.gc_every = 4;
+	c.gc_time = WEIR_MS;
+	for (int n = 1; n <= 9; n++)
+		CHECK_INT(last_of(c, 1, pages, n),
+			10 * WEIR_US + n * 500 * WEIR_US + pauses[n] * WEIR_MS);
+}
+
 int main(void)
 {
 	RUN(dies_and_buses_work_in_parallel);
@@ -205,5 +219,6 @@ int main(void)
 	RUN(few_slots_are_enough);
 	RUN(flush_and_trim_pass);
 	RUN(bad_figures_are_named);
+	RUN(a_die_pauses_every_so_many_programs);
 	return 0;
 }
