@@ -551,6 +551,51 @@ static void bad_figures_are_named(void)
 	c = good, c.disk.rpm = 0, refuses(c, "rpm");
 }
 
+/* One read of an idle array; how long it takes. */
+static weir_time one_read(
+	const struct array_config *c, uint64_t offset, uint32_t bytes, struct array_stats *ret)
+{
+	struct device *d = make(c, 1);
+	struct device_io io = {.offset = offset, .bytes = bytes};
+
+	device_submit(d, 0, &io);
+	CHECK(device_step(d, WEIR_SEC) == &io);
+	array_stats(d, ret);
+	device_free(d);
+	return io.finished;
+}
+
+/* A read of three units goes to three disks, and is one miss. */
+static void a_read_misses_once(void)
+{
+	struct array_config c = array_cx3();
+	struct array_stats s;
+
+	one_read(&c, 0, 3 * c.unit, &s);
+	CHECK_INT(s.disk_reads, 3);
+	CHECK_INT(s.reads, 1);
+	CHECK_INT(s.read_hits, 0);
+}
+
+/* The LUN begins at `start` of each disk: the arm goes there first. */
+static void the_lun_begins_at_start(void)
+{
+	static const enum array_raid raids[] = {ARRAY_RAID0, ARRAY_RAID5};
+
+	for (int i = 0; i < 2; i++) {
+		struct array_config near = array_cx3(), far;
+		struct array_stats s;
+
+		near.raid = raids[i];
+		near.lun = 1 << 30;
+		near.start = 0;
+		far = near;
+		far.start = near.disk.capacity / near.unit / 4 * 3 * near.unit;
+		CHECK(one_read(&near, 0, 4096, &s) < 4500 * WEIR_US); /* at most a turn */
+		CHECK(one_read(&far, 0, 4096, &s) > 5 * WEIR_MS);
+	}
+}
+
 int main(void)
 {
 	RUN(table_3_comes_out);
@@ -572,5 +617,7 @@ int main(void)
 	RUN(the_slots_are_a_fifo);
 	RUN(nothing_is_lost_and_runs_repeat);
 	RUN(bad_figures_are_named);
+	RUN(a_read_misses_once);
+	RUN(the_lun_begins_at_start);
 	return 0;
 }

@@ -316,6 +316,38 @@ static void a_write_makes_the_buffer_forget(void)
 	device_free(d);
 }
 
+/* How long a read takes after one of the first 4 KiB and 100 ms in which the head read on. */
+static weir_time read_later(uint64_t offset)
+{
+	struct disk_config c = disk_defaults();
+	struct device *d = make(&c, 1);
+	struct device_io io = {.offset = 0, .bytes = 4096};
+
+	device_submit(d, 0, &io);
+	CHECK(device_step(d, 100 * WEIR_MS) == &io);
+	io.offset = offset;
+	device_submit(d, 100 * WEIR_MS, &io);
+	CHECK(device_step(d, WEIR_SEC) == &io);
+	device_free(d);
+	return io.finished - 100 * WEIR_MS;
+}
+
+static void the_head_reads_on_for_a_segment(void)
+{
+	uint64_t segment = disk_defaults().spindle.segment;
+
+	CHECK(read_later(segment) < 200 * WEIR_US); /* its last 4 KiB */
+	CHECK(read_later(segment + 8192) > 200 * WEIR_US);
+}
+
+static void offsets_beyond_the_end_wrap_around(void)
+{
+	uint64_t capacity = disk_defaults().spindle.capacity;
+
+	CHECK_INT(read_later(capacity + (5 << 20)), read_later(5 << 20));
+	CHECK(read_later(capacity + (5 << 20)) != read_later(capacity - 4096));
+}
+
 static void same_seed_same_times(void)
 {
 	struct disk_config c = disk_defaults();
@@ -380,6 +412,8 @@ int main(void)
 	RUN(fifo_keeps_the_order);
 	RUN(flush_and_trim_do_not_queue);
 	RUN(a_write_makes_the_buffer_forget);
+	RUN(the_head_reads_on_for_a_segment);
+	RUN(offsets_beyond_the_end_wrap_around);
 	RUN(same_seed_same_times);
 	RUN(bad_figures_are_named);
 	return 0;
