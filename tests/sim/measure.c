@@ -93,23 +93,27 @@ static void percentiles_are_those_they_are_called(void)
 	metrics_free(m);
 }
 
-/* A request is estimated at 1 ms, and 4 KiB at 1 MB/s at 4.096 ms more. */
+/* A request is estimated at 1 ms, and 4 KiB at 1 MB/s at 4.096 ms more; unless stated, at 1 ms. */
 static void estimated_time_is_io_and_bytes(void)
 {
-	struct metrics *m = run("duration: 20s\nwarmup: 1s\n"
-				"devices: [{name: s, kind: server, rate: 10k iops}]\n"
-				"hosts:\n"
-				"  - name: h\n"
-				"    cost: time\n"
-				"    estimate: {io: 1ms, rate: 1 MB/s}\n"
-				"    tenants:\n"
-				"      - {name: a, ltokens: {share: 0.5, size: 20ms}, workloads: "
-				"[{outstanding: 4}]}\n"
-				"      - {name: b, ltokens: {share: 0.5, size: 20ms}, workloads: "
-				"[{outstanding: 4, size: 8 KiB}]}\n");
+	struct metrics *m = run(
+		"duration: 20s\nwarmup: 1s\n"
+		"devices: [{name: s, kind: server, rate: 10k iops}]\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    cost: time\n"
+		"    estimate: {io: 1ms, rate: 1 MB/s}\n"
+		"    tenants:\n"
+		"      - {name: a, ltokens: {share: 0.5, size: 20ms}, workloads: "
+		"[{outstanding: 4}]}\n"
+		"      - {name: b, ltokens: {share: 0.5, size: 20ms}, workloads: "
+		"[{outstanding: 4, size: 8 KiB}]}\n"
+		"  - {name: d, cost: time, tenants: [{name: a, ltokens: {share: 0.5, size: 20ms}, "
+		"workloads: [{outstanding: 4}]}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.a.iops"), 500 / 5.096, 0.01);
 	CHECK_NEAR(get(m, "tenant.h.b.iops"), 500 / 9.192, 0.01);
+	CHECK_NEAR(get(m, "tenant.d.a.iops"), 500, 0.01);
 	metrics_free(m);
 }
 
