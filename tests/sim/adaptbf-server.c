@@ -89,10 +89,26 @@ static void test_rules(void)
 	metrics_free(m);
 }
 
+/* Ten requests at once, every 2 s, and 10 tokens a second of which three are kept: the last waits for seven. */
+static void test_depth(void)
+{
+	struct metrics *m = fixture_run("duration: 41s\nwarmup: 1s\n"
+					"devices: [{name: d, kind: server, rate: 10k iops, gate: "
+					"{tenants: [{name: a, for: h}]}}]\n"
+					"hosts: [{name: h, workloads: [{arrivals: uniform, rate: "
+					"10k iops, on: 1ms, off: 1999ms}]}]\n"
+					"controllers: [{kind: tbf, default: 10 iops, depth: 3}]\n",
+		"", "", 1);
+
+	CHECK_NEAR(fixture_get(m, "tenant.h.main.max"), 700, 0.01);
+	metrics_free(m);
+}
+
 int main(void)
 {
 	RUN(test_the_maps);
 	RUN(test_shares_of_a_tree);
 	RUN(test_rules);
+	RUN(test_depth);
 	return 0;
 }

@@ -120,6 +120,35 @@ static void test_faults(void)
 	refused(", threshold: 30ms, faults: {}", "list");
 }
 
+/* Cut off to the end, each goes on alone: the others are forgotten. */
+static void test_cut_off(void)
+{
+	struct metrics *m = fixture_run(TOP, "",
+		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 200s}]", 1);
+
+	CHECK_INT(fixture_get(m, "parda.a.peers_end"), 1); /* the idle one */
+	CHECK_INT(fixture_get(m, "parda.b.peers_end"), 0);
+	metrics_free(m);
+}
+
+/* What a tenant is guaranteed comes before shares. */
+static void test_min(void)
+{
+	struct metrics *m =
+		fixture_run("duration: 120s\nwarmup: 60s\nsample: 0s\n"
+			    "devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+			    "hosts:\n"
+			    "  - {name: a, tenants: [{name: t, min: 700 iops, workloads: "
+			    "[{outstanding: 99}]}]}\n"
+			    "  - {name: b, tenants: [{name: t, workloads: [{outstanding: 99}]}]}\n"
+			    "controllers: [{kind: parda, threshold: 30ms}]\n",
+			"", "", 1);
+
+	CHECK(fixture_get(m, "tenant.a.t.iops") > 690);
+	CHECK_NEAR(fixture_get(m, "total.iops"), 1000, 0.01);
+	metrics_free(m);
+}
+
 int main(void)
 {
 	RUN(test_the_map);
@@ -127,5 +156,7 @@ int main(void)
 	RUN(test_only_some);
 	RUN(test_a_gate_upstream);
 	RUN(test_faults);
+	RUN(test_cut_off);
+	RUN(test_min);
 	return 0;
 }
