@@ -181,6 +181,30 @@ static void credit(void)
 	metrics_free(m);
 }
 
+/* What one run changed of a tenant is as the file says in the next. */
+static void a_run_leaves_the_scenario_alone(void)
+{
+	static const char text[] =
+		TOP "hosts: [{name: h, count: 2, tenants: [{name: a, workloads: [{outstanding: "
+		    "9}]}]}]\n"
+		    "at: {time: 5s, set: {tenant: h1/a, max: 100 iops, weight: 3}}\n";
+	struct metrics *m[2];
+	struct weir_err err = {""};
+	struct scenario *s;
+
+	CHECK_INT(scenario_parse(text, strlen(text), "test", NULL, 0, &s, &err), 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(sim_run(s, NULL, &m[i], NULL, &err), 0);
+		CHECK(over(m[i], "tenant.h1.a.throughput", 0, 5) > 400);
+		CHECK_NEAR(over(m[i], "tenant.h1.a.throughput", 6, 20), 100, 0.01);
+		CHECK(over(m[i], "tenant.h2.a.throughput", 6, 20) > 850);
+	}
+	fixture_same(m[0], m[1]);
+	metrics_free(m[0]);
+	metrics_free(m[1]);
+	scenario_free(s);
+}
+
 int main(void)
 {
 	RUN(a_window_of_0_is_shut);
@@ -191,5 +215,6 @@ int main(void)
 	RUN(what_a_group_guarantees);
 	RUN(runs_and_distance);
 	RUN(credit);
+	RUN(a_run_leaves_the_scenario_alone);
 	return 0;
 }
