@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  Sorted lists: tenants by path; exports by name; matches whose export is a plain name, by that. The matches
- *         with a pattern stand in a list of their own, which is short where it matters: a policy with
- *         ten thousand tenants names their exports one by one, or has one pattern a group.
+ * METHOD  Sorted lists: tenants by path; exports by name; matches by the first of their fields that is a plain name
+ *         (or one address). The matches that have none stand in a list of their own, which is short
+ *         where it matters: a policy with ten thousand tenants names their exports, certificates or
+ *         clients one by one, or has one pattern a group.
  * COST    O(n log n) once; a client that lists ten thousand exports costs ten thousand lookups of
  *         O(log n + patterns) and not of O(n).
  */
 #include "ctl/policy-index.h"
 #include "ctl/policy-pattern.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ struct policy_index {
 	const struct weir_tenant **tenants; /* by path */
 	size_t n_tenants;
 	const struct weir_export **exports; /* by name */
-	struct policy_index_entry *plain;   /* by export */
+	struct policy_index_entry *plain;   /* by field and key */
 	size_t n_plain;
 	struct policy_index_entry *other; /* in the order of the policy */
 	size_t n_other;
@@ -41,18 +43,65 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-static int by_export(const void *a, const void *b)
+static int compare_keys(uint32_t field, const char *key, const struct policy_index_entry *e)
 {
-	const struct policy_index_entry *x = a, *y = b;
-
-	return strcmp(x->export_, y->export_);
+	if (field != e->field)
+		return field < e->field ? -1 : 1;
+	return strcmp(key, e->key);
 }
 
-static void add(struct policy_index *x, const struct weir_match *m, uint32_t tenant, uint32_t match)
+static int by_key(const void *a, const void *b)
 {
-	struct policy_index_entry e = {m->export_, tenant, match};
+	const struct policy_index_entry *x = a;
 
-	if (is_plain(m->export_))
+	return compare_keys(x->field, x->key, b);
+}
+
+/* ---- keys of matches */
+
+enum { EXPORT, TLS, UID, PATH, CLIENT }; /* the likeliest to be one tenant's own first */
+
+#define ADDRESS_KEY 40
+
+/* An address can be written in several ways: its bytes. False: it is none. */
+static bool address_key(const char *text, char ret[ADDRESS_KEY])
+{
+	struct policy_addresses a;
+	size_t n;
+
+	if (strchr(text, '/') || !policy_pattern_block(text, &a))
+		return false;
+	n = (size_t)a.bits / 8;
+	for (size_t i = 0; i < n; i++)
+		snprintf(ret + 2 * i, 3, "%02x", a.address[i]);
+	snprintf(ret + 2 * n, ADDRESS_KEY - 2 * n, "/%zu", n);
+	return true;
+}
+
+/* What the field must be, or NULL: that is a pattern, or anything. */
+static const char *key_of(struct policy_reading *r, const struct weir_match *m, uint32_t field)
+{
+	const char *const fields[] = {m->export_, m->tls, m->uid, m->path, m->client};
+	const char *text = fields[field];
+	char key[ADDRESS_KEY];
+
+	if (!is_plain(text))
+		return NULL;
+	if (field != CLIENT)
+		return text;
+	if (address_key(text, key))
+		return policy_string(r, key);
+	return strchr(text, '/') ? NULL : text;
+}
+
+static void add(struct policy_reading *r, struct policy_index *x, const struct weir_match *m,
+	uint32_t tenant, uint32_t match)
+{
+	struct policy_index_entry e = {NULL, 0, tenant, match};
+
+	while (e.field <= CLIENT && !(e.key = key_of(r, m, e.field)))
+		e.field++;
+	if (e.key)
 		x->plain[x->n_plain++] = e;
 	else
 		x->other[x->n_other++] = e;
@@ -78,10 +127,10 @@ void policy_index_make(struct policy_reading *r)
 		x->tenants[i] = &p->tenants[i];
 	for (size_t i = 0; i < p->n_tenants; i++)
 		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
-			add(x, &p->tenants[i].match[k], (uint32_t)i, k);
+			add(r, x, &p->tenants[i].match[k], (uint32_t)i, k);
 	qsort(x->tenants, p->n_tenants, sizeof(*x->tenants), by_path);
 	qsort(x->exports, p->n_exports, sizeof(*x->exports), by_name);
-	qsort(x->plain, x->n_plain, sizeof(*x->plain), by_export);
+	qsort(x->plain, x->n_plain, sizeof(*x->plain), by_key);
 	p->index = x;
 }
 
@@ -159,15 +208,16 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 	return -ENOENT;
 }
 
-/* The first in [0, n) that is not before the name. */
-static size_t lower(const struct policy_index_entry *list, size_t n, const char *name)
+/* The first in [0, n) that is not before the key. */
+static size_t lower(
+	const struct policy_index_entry *list, size_t n, uint32_t field, const char *key)
 {
 	size_t from = 0;
 
 	while (from < n) {
 		size_t middle = from + (n - from) / 2;
 
-		if (strcmp(list[middle].export_, name) < 0)
+		if (compare_keys(field, key, &list[middle]) > 0)
 			from = middle + 1;
 		else
 			n = middle;
@@ -175,14 +225,24 @@ static size_t lower(const struct policy_index_entry *list, size_t n, const char 
 	return from;
 }
 
-void policy_index_matches(
-	const struct weir_policy *p, const char *export_, struct policy_index_span ret[2])
+static struct policy_index_span span(const struct policy_index *x, uint32_t field, const char *key)
+{
+	size_t from = key ? lower(x->plain, x->n_plain, field, key) : 0, to = from;
+
+	while (key && to < x->n_plain && compare_keys(field, key, &x->plain[to]) == 0)
+		to++;
+	return (struct policy_index_span){x->plain + from, to - from};
+}
+
+void policy_index_matches(const struct weir_policy *p, const struct weir_who *who,
+	struct policy_index_span ret[POLICY_INDEX_SPANS])
 {
 	const struct policy_index *x = p->index;
-	size_t from = lower(x->plain, x->n_plain, export_), to = from;
+	char client[ADDRESS_KEY];
+	const char *const keys[] = {who->export_, who->tls, who->uid, who->path,
+		who->client && address_key(who->client, client) ? client : who->client};
 
-	while (to < x->n_plain && strcmp(x->plain[to].export_, export_) == 0)
-		to++;
-	ret[0] = (struct policy_index_span){x->plain + from, to - from};
-	ret[1] = (struct policy_index_span){x->other, x->n_other};
+	for (uint32_t f = 0; f <= CLIENT; f++)
+		ret[f] = span(x, f, keys[f]);
+	ret[CLIENT + 1] = (struct policy_index_span){x->other, x->n_other};
 }

@@ -26,16 +26,19 @@ int policy_index_export(const struct weir_policy *p, const char *name);
 int policy_index_next(const struct weir_policy *p, const char *pattern, int after);
 
 struct policy_index_entry {
-	const char *export_; /* of the match, when it is a name and no pattern */
+	const char *
+		key; /* what a field of the match must be, when that is a name and no pattern; else NULL */
+	uint32_t field; /* which */
 	uint32_t tenant, match;
 };
 struct policy_index_span {
 	const struct policy_index_entry *at;
 	size_t n;
 };
-/* The only matches that can fit a request to that export: those that say just its name, and all with a
- * pattern or none. O(log matches). The policy has an index. */
-void policy_index_matches(
-	const struct weir_policy *p, const char *export_, struct policy_index_span ret[2]);
+/* The only matches that can fit a request: those with a field that is just what it is for the request, and
+ * all that have none but patterns. O(log matches). The policy has an index. */
+#define POLICY_INDEX_SPANS (POLICY_MATCH_FIELDS + 1)
+void policy_index_matches(const struct weir_policy *p, const struct weir_who *who,
+	struct policy_index_span ret[POLICY_INDEX_SPANS]);
 
 #endif

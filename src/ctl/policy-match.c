@@ -291,11 +291,11 @@ static void consider(struct choice *c, const struct weir_policy *p, size_t tenan
 int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
 {
 	struct choice c = {NULL, p->default_tenant >= 0 ? p->default_tenant : -ENOENT};
-	struct policy_index_span spans[2];
+	struct policy_index_span spans[POLICY_INDEX_SPANS];
 
-	if (p->index && who->export_) {
-		policy_index_matches(p, who->export_, spans);
-		for (int s = 0; s < 2; s++)
+	if (p->index) {
+		policy_index_matches(p, who, spans);
+		for (int s = 0; s < POLICY_INDEX_SPANS; s++)
 			for (size_t i = 0; i < spans[s].n; i++)
 				consider(&c, p, spans[s].at[i].tenant, spans[s].at[i].match, who);
 		return c.owner;

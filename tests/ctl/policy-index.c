@@ -20,7 +20,10 @@ static struct weir_policy *make(void)
 	for (int i = 0; i < EXPORTS; i++)
 		fprintf(f, "  - {name: e%d, offset: %d MiB, size: 1 MiB}\n", i, i);
 	fputs("tenants:\n  - {name: ten, match: {export: \"e1*\"}}\n"
-	      "  - {name: lan, match: {client: 10.0.0.0/8}}\n",
+	      "  - {name: lan, match: {client: 10.0.0.0/8}}\n"
+	      "  - {name: host, match: [{client: 10.2.0.1}, {client: \"2001:db8:0:0::1\"}]}\n"
+	      "  - {name: cert, match: [{tls: alice}, {tls: bob, uid: \"1000\"}]}\n"
+	      "  - {name: user, match: {uid: \"1000\"}}\n",
 		f);
 	for (int i = 0; i < EXPORTS; i += 3)
 		fprintf(f, "  - {name: t%d, match: [{export: e%d%s}, {path: /%d}]}\n", i, i,
@@ -38,10 +41,16 @@ static void compare(struct weir_policy *p)
 
 	rng_init(&rng, 1, "policy-index");
 	for (int i = 0; i < 2000; i++) {
-		static const char *const clients[] = {NULL, "10.1.2.3", "10.2.0.1", "192.0.2.1"};
+		static const char *const clients[] = {
+			NULL, "10.1.2.3", "10.2.0.1", "192.0.2.1", "2001:db8::1"};
+		static const char *const names[] = {NULL, "alice", "bob", "carol"};
+		static const char *const uids[] = {NULL, "1000", "0"};
 		char name[16];
-		struct weir_who who = {
-			.export_ = name, .client = clients[rng_below(&rng, 4)], .path = "/3"};
+		struct weir_who who = {.export_ = name,
+			.client = clients[rng_below(&rng, 5)],
+			.tls = names[rng_below(&rng, 4)],
+			.uid = uids[rng_below(&rng, 3)],
+			.path = "/3"};
 		int by_index, by_looking;
 
 		snprintf(name, sizeof(name), "e%d", (int)rng_below(&rng, EXPORTS + 50));
@@ -112,14 +121,20 @@ static void test_next(void)
 static void test_only_what_can_fit(void)
 {
 	struct weir_policy *p = make();
-	struct policy_index_span spans[2];
+	struct policy_index_span spans[POLICY_INDEX_SPANS];
+	size_t n = 0;
 
-	policy_index_matches(p, "e3", spans);
+	policy_index_matches(p, &(struct weir_who){.export_ = "e3"}, spans);
 	CHECK_INT(spans[0].n, 1);
 	CHECK_STR(p->tenants[spans[0].at[0].tenant].path, "t3");
-	CHECK_INT(spans[1].n, 2 + EXPORTS / 3);
-	policy_index_matches(p, "e4", spans);
+	for (int i = 0; i < POLICY_INDEX_SPANS; i++)
+		n += spans[i].n;
+	CHECK_INT(n, 3); /* and ten, lan: patterns */
+	policy_index_matches(
+		p, &(struct weir_who){.export_ = "e4", .client = "2001:db8::1"}, spans);
 	CHECK_INT(spans[0].n, 0);
+	CHECK_INT(spans[4].n, 1);
+	CHECK_STR(p->tenants[spans[4].at[0].tenant].path, "host");
 	weir_policy_free(p);
 }
 
