@@ -196,29 +196,57 @@ static void warn_matches(struct policy_reading *r)
 
 /* ---- exports */
 
-static bool exports_overlap(const struct weir_export *a, const struct weir_export *b)
+static uint64_t end_of(const struct weir_export *e)
 {
-	uint64_t end_a = a->size ? a->offset + a->size : UINT64_MAX;
-	uint64_t end_b = b->size ? b->offset + b->size : UINT64_MAX;
-
-	return a->resource == b->resource && a->offset < end_b && b->offset < end_a;
+	return e->size ? e->offset + e->size : UINT64_MAX;
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct weir_export *x = *(const struct weir_export *const *)a,
+				 *y = *(const struct weir_export *const *)b;
+
+	if (x->resource != y->resource)
+		return x->resource < y->resource ? -1 : 1;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void refuse_overlap(
+	struct policy_reading *r, const struct weir_export *a, const struct weir_export *b)
+{
+	if (a > b) { /* the later one is at fault */
+		const struct weir_export *first = b;
+
+		b = a;
+		a = first;
+	}
+	policy_refuse_at(r, b->at, "export '%s' overlaps export '%s' (line %u) on resource '%s'",
+		b->name, a->name, a->at.line, r->policy->resources[a->resource].name);
+}
+
+/* In the order of their places each is compared with the one that reaches furthest of those before it. */
 static void check_exports(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
+	const struct weir_export **all = calloc(p->n_exports + 1, sizeof(*all)), *furthest = NULL;
 
-	for (size_t i = 0; i < p->n_exports; i++)
-		for (size_t j = 0; j < i; j++) {
-			const struct weir_export *a = &p->exports[j], *b = &p->exports[i];
+	for (size_t i = 0; all && i < p->n_exports; i++)
+		all[i] = &p->exports[i];
+	if (all)
+		qsort(all, p->n_exports, sizeof(*all), by_place);
+	else
+		r->no_memory = true;
+	for (size_t i = 0; all && i < p->n_exports; i++) {
+		bool same = furthest && furthest->resource == all[i]->resource;
 
-			if (exports_overlap(a, b))
-				policy_refuse_at(r, b->at,
-					"export '%s' overlaps export '%s' (line %u) on resource "
-					"'%s'",
-					b->name, a->name, a->at.line,
-					p->resources[a->resource].name);
-		}
+		if (same && all[i]->offset < end_of(furthest))
+			refuse_overlap(r, furthest, all[i]);
+		if (!same || end_of(all[i]) > end_of(furthest))
+			furthest = all[i];
+	}
+	free(all);
 }
 
 void policy_check_matches(struct policy_reading *r)
