@@ -9,6 +9,8 @@ static void use(const struct weir_policy *p)
 {
 	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
 	weir_node *nodes = calloc(p->n_tenants + 1, sizeof(*nodes));
+	double *parent = calloc(p->n_tenants + 1, sizeof(*parent));
+	double *all = calloc(p->n_tenants + 1, sizeof(*all));
 	const struct weir_who who = {.export_ = "db-1", .client = "10.0.0.7", .uid = "1000"};
 	struct weir_gate_config config;
 	struct weir_resource resource;
@@ -16,13 +18,11 @@ static void use(const struct weir_policy *p)
 	struct weir_err err;
 	int tenant;
 
-	MUST(bounds && nodes);
+	MUST(bounds && nodes && parent && all);
 	MUST(weir_policy_bounds(p, bounds) == 0);
+	weir_policy_share(p, parent, all);
 	for (size_t i = 0; i < p->n_tenants; i++) {
-		double parent, all;
-
-		weir_policy_share(p, i, &parent, &all);
-		MUST(all >= 0 && all <= parent && parent <= 1);
+		MUST(all[i] >= 0 && all[i] <= parent[i] && parent[i] <= 1);
 		MUST(p->tenants[i].parent < (int)i);
 		MUST(weir_policy_find(p, p->tenants[i].path) == (int)i);
 	}
@@ -40,6 +40,8 @@ static void use(const struct weir_policy *p)
 	}
 	weir_gate_free(gate);
 	free(nodes);
+	free(parent);
+	free(all);
 	free(bounds);
 }
 
@@ -62,8 +64,9 @@ static void change(const struct weir_policy *p)
 		struct policy_swap_how how = {.from = steps[i - 1], .to = steps[i]};
 
 		MUST(policy_swap_begin(&s, &how, gate, i, &err) == 0);
-		policy_swap_finish(&s, gate, i, NULL, NULL, NULL);
-		MUST(policy_swap_sweep(&s, gate, NULL, NULL) == 0);
+		policy_swap_finish(&s, gate, i, NULL, 0, NULL, NULL, NULL);
+		MUST(!policy_swap_sweep(&s, gate, SIZE_MAX, NULL, NULL));
+		MUST(s.n_leaving == 0);
 	}
 	policy_swap_free(&s);
 	weir_gate_free(gate);

@@ -162,22 +162,20 @@ int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_boun
 	return 0;
 }
 
-void weir_policy_share(
-	const struct weir_policy *p, size_t tenant, double *ret_of_parent, double *ret_of_all)
+/* Children stand behind their parent, so going backwards a parent's slot holds the sum of its children's
+ * weights until the last of them has used it. */
+void weir_policy_share(const struct weir_policy *p, double *ret_of_parent, double *ret_of_all)
 {
-	double of_parent = 1, of_all = 1;
+	const struct weir_tenant *t = p->tenants;
+	double top = 0;
 
-	for (int i = (int)tenant; i >= 0; i = p->tenants[i].parent) {
-		int parent = p->tenants[i].parent,
-		    c = parent >= 0 ? p->tenants[parent].first_child : 0;
-		double weights = 0;
-
-		for (; c >= 0; c = p->tenants[c].next_sibling)
-			weights += p->tenants[c].weight;
-		if (i == (int)tenant)
-			of_parent = p->tenants[i].weight / weights;
-		of_all *= p->tenants[i].weight / weights;
-	}
-	*ret_of_parent = of_parent;
-	*ret_of_all = of_all;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		ret_of_parent[i] = 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		*(t[i].parent < 0 ? &top : &ret_of_parent[t[i].parent]) += t[i].weight;
+	for (size_t i = p->n_tenants; i-- > 0;)
+		ret_of_parent[i] =
+			t[i].weight / (t[i].parent < 0 ? top : ret_of_parent[t[i].parent]);
+	for (size_t i = 0; i < p->n_tenants; i++)
+		ret_of_all[i] = ret_of_parent[i] * (t[i].parent < 0 ? 1 : ret_of_all[t[i].parent]);
 }

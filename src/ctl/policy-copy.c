@@ -152,6 +152,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	p->api = strings(&r, from->api, from->n_api);
 	string(&r, &p->token);
 	string(&r, &p->state);
+	string(&r, &p->recordings);
 	string(&r, &p->tenants_text);
 	tls(&r, &p->tls);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);

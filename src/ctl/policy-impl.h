@@ -164,6 +164,11 @@ unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
 /* Tenant i's weight in the gate. */
 double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
+/* Both knobs of tenant i: its weight, and its buckets, which stand in ret_buckets (POLICY_BUCKETS). */
+#define POLICY_KNOBS 2
+void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
+	const struct weir_bounds *bounds, struct policy_part part,
+	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets);
 /* Sets weights and buckets of all tenants, and the `more` knobs, at once. 0 or an error; then nothing
  * has changed. */
 int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,

@@ -146,21 +146,25 @@ double policy_install_weight(const struct weir_policy *p, size_t i, struct polic
 			  : weight;
 }
 
-/* Two knobs a tenant: weight and buckets. */
+void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
+	const struct weir_bounds *bounds, struct policy_part part,
+	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets)
+{
+	ret_knobs[0] = (struct weir_knob){
+		.node = node, .kind = WEIR_KNOB_WEIGHT, .value = policy_install_weight(p, i, part)};
+	ret_knobs[1] = (struct weir_knob){.node = node,
+		.kind = WEIR_KNOB_BUCKETS,
+		.buckets = ret_buckets,
+		.n_buckets = policy_install_buckets_part(p, i, bounds, part, ret_buckets)};
+}
+
 static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bounds,
 	const weir_node *nodes, struct policy_part part, struct weir_knob *knobs,
 	struct weir_bucket_spec *buckets)
 {
-	for (size_t i = 0; i < p->n_tenants; i++) {
-		struct weir_bucket_spec *b = &buckets[i * POLICY_BUCKETS];
-		unsigned n = policy_install_buckets_part(p, i, &bounds[i], part, b);
-
-		knobs[2 * i] = (struct weir_knob){.node = nodes[i],
-			.kind = WEIR_KNOB_WEIGHT,
-			.value = policy_install_weight(p, i, part)};
-		knobs[2 * i + 1] = (struct weir_knob){
-			.node = nodes[i], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n};
-	}
+	for (size_t i = 0; i < p->n_tenants; i++)
+		policy_install_knobs(p, i, nodes[i], &bounds[i], part, &knobs[POLICY_KNOBS * i],
+			&buckets[i * POLICY_BUCKETS]);
 }
 
 int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,

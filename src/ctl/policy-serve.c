@@ -146,6 +146,7 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	p->token = policy_get_string(r, root, "token");
 	check_token(r, root);
 	p->state = policy_get_string(r, root, "state");
+	p->recordings = policy_get_string(r, root, "recordings");
 	read_threads(r, root);
 	read_client_timeout(r, root);
 	/* Each thread needs room for some of the largest pieces, 256 KiB each. */

@@ -200,8 +200,8 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 /* ---- the top level */
 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
-	"enforce", "api", "token", "state", "threads", "memory", "log", "tls", "peers", "cluster",
-	"client_timeout", NULL};
+	"enforce", "api", "token", "state", "recordings", "threads", "memory", "log", "tls",
+	"peers", "cluster", "client_timeout", NULL};
 
 /* For who shows the policy elsewhere, where that file is not. */
 static void keep_text(struct policy_reading *r, const char *text, size_t len)

@@ -217,6 +217,7 @@ struct weir_policy {
 	size_t n_api;
 	const char *token;        /* file; there is one when api names a TCP address */
 	const char *state;        /* folder for what is kept across a restart */
+	const char *recordings;   /* folder for recorded traces */
 	const char *tenants_text; /* of the file that `tenants` names; NULL: it names none */
 	unsigned threads;         /* workers; 0: auto */
 	uint64_t buffers;         /* key `memory`: bytes for payloads, all threads together */
@@ -264,10 +265,10 @@ struct weir_bounds {
 };
 /* ret_bounds: n_tenants of them. 0 or -ENOMEM. */
 WEIR_API int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_bounds);
-/* A tenant's share of its parent when all siblings are busy, 0 … 1, of what the mins leave; and the
- * product of that along its path. */
+/* Every tenant's share of its parent when all siblings are busy, 0 … 1, of what the mins leave; and the
+ * product of that along its path. Each array has room for n_tenants. O(n_tenants). */
 WEIR_API void weir_policy_share(
-	const struct weir_policy *p, size_t tenant, double *ret_of_parent, double *ret_of_all);
+	const struct weir_policy *p, double *ret_of_parent, double *ret_of_all);
 
 /* A leaf's shares in what its host may have of a resource that hosts share: its weight at the top of
  * the tree; below, its part by weight of its parent's. */

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * api-status: a snapshot as JSON. Times are in seconds, rates per second, sizes in bytes. What is not
- * there (a max that nobody set, a capacity that is not known yet) is null.
+ * there (a max that is not set, a capacity that is not known yet) is null.
+ *
+ * METHOD  An active tenant is built as a tree and dumped. Idle ones differ in what the policy says of them
+ *         only: that is written as text, and what follows is the same for all.
  */
 #include "port/api.h"
+#include "port/json-text.h"
 #include "port/ledger-json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
@@ -101,12 +106,15 @@ static json_t *buckets(const struct weir_hist *h)
 	return j;
 }
 
-static json_t *latency(const struct weir_hist *h, bool histograms)
+static json_t *latency(const struct snapshot_hist *of, bool histograms)
 {
+	struct weir_hist room;
+	const struct weir_hist *h;
 	json_t *j;
 
-	if (!h || !h->count)
+	if (!of || !of->count)
 		return json_null();
+	h = snapshot_hist(of, &room);
 	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", count(h->count), "mean_s",
 		seconds(weir_hist_mean(h)), "p50_s", seconds((double)weir_hist_percentile(h, 50)),
 		"p99_s", seconds((double)weir_hist_percentile(h, 99)), "p999_s",
@@ -175,6 +183,70 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "gate", latency(t->wait, false));
 	json_object_set_new(j, "device", latency(t->device, histograms));
 	return j;
+}
+
+/* The keys that differ between idle tenants come first in tenant(), too. */
+static const char *const idle_keys[] = {"path", "leaf", "weight", "share", "min", "max"};
+
+/* The end of an idle tenant's object; malloc'ed. */
+static char *idle_end(void)
+{
+	const struct snapshot_tenant none = {.path = ""};
+	json_t *j = tenant(&none, false);
+	char *text;
+
+	for (size_t i = 0; i < sizeof(idle_keys) / sizeof(*idle_keys); i++)
+		json_object_del(j, idle_keys[i]);
+	text = json_dumps(j, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+	json_decref(j);
+	if (text)
+		text[0] = ' '; /* of "{" */
+	return text;
+}
+
+static void write_limits(const char *key, const double *of, bool max, FILE *to)
+{
+	const char *between = "";
+
+	fprintf(to, "\"%s\": {", key);
+	for (size_t i = 0; i < WEIR_LIMITS; i++) {
+		if (max ? !isfinite(of[i]) : !(of[i] > 0))
+			continue;
+		fprintf(to, "%s\"%s\": ", between, limit_names[i]);
+		json_text_real(of[i], to);
+		between = ", ";
+	}
+	fputs("}, ", to);
+}
+
+static void write_idle(const struct snapshot_tenant *t, const char *end, FILE *to)
+{
+	fputs("{\"path\": ", to);
+	json_text_string(t->path, to);
+	fprintf(to, ", \"leaf\": %s, \"weight\": ", t->leaf ? "true" : "false");
+	json_text_real(t->weight, to);
+	fputs(", \"share\": ", to);
+	json_text_real(t->share, to);
+	fputs(", ", to);
+	write_limits("min", t->min, false, to);
+	write_limits("max", t->max, true, to);
+	fputs(end, to);
+}
+
+static void write_tenant(struct api_status *s, size_t i, FILE *to)
+{
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = snapshot_tenant(s->snapshot, i, &room);
+	json_t *j;
+
+	if (t == &room && s->idle && !t->slo) {
+		write_idle(t, s->idle, to);
+		return;
+	}
+	j = tenant(t, s->histograms);
+	if (!j || json_dumpf(j, to, JSON_REAL_PRECISION(12)) < 0)
+		fputs("null", to);
+	json_decref(j);
 }
 
 /* ---- resources */
@@ -319,33 +391,95 @@ static json_t *controllers(const struct snapshot *s)
 
 /* ---- the whole */
 
-json_t *api_status(const struct snapshot *s, bool histograms)
+/* An object's members without the braces around them. Takes j. */
+static void write_members(json_t *j, FILE *to)
 {
-	json_t *tenants = json_array(), *resources = json_array();
-	uint64_t clients = 0; /* not n_clients, which ends at a thousand */
+	char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+	size_t len = text ? strlen(text) : 0;
 
-	for (size_t i = 0; i < s->n_tenants; i++)
-		json_array_append_new(tenants, tenant(&s->tenants[i], histograms));
-	for (size_t i = 0; i < s->n_resources; i++) {
-		json_array_append_new(resources, resource(&s->resources[i]));
-		clients += s->resources[i].clients;
-	}
-	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, "
-			 "s:o, s:o, s:o}",
-		"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
-		seconds((double)(s->now - s->started)), "policy_version", count(s->version),
-		"enforce", s->enforce, "connections", "accepted", count(s->connections), "refused",
-		count(s->refused), "broken", count(s->broken), "buffers", "used", count(s->memory),
-		"limit", count(s->memory_budget), "clients", count(clients), "tenants", tenants,
-		"resources", resources, "peers", peers(s), "controllers", controllers(s));
+	if (len > 4)
+		fwrite(text + 2, 1, len - 4, to); /* "{\n" and "\n}" */
+	free(text);
+	json_decref(j);
 }
 
-json_t *api_clients(const struct snapshot *s)
+static size_t count_active(const struct snapshot *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_tenants; i++)
+		n += s->tenants[i] != NULL;
+	return n;
+}
+
+static void write_head(const struct snapshot *s, FILE *to)
+{
+	uint64_t clients = 0; /* not n_clients, which ends at a thousand */
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		clients += s->resources[i].clients;
+	fputs("{\n", to);
+	write_members(
+		json_pack(
+			"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}",
+			"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
+			seconds((double)(s->now - s->started)), "policy_version", count(s->version),
+			"enforce", s->enforce, "connections", "accepted", count(s->connections),
+			"refused", count(s->refused), "broken", count(s->broken), "buffers", "used",
+			count(s->memory), "limit", count(s->memory_budget), "clients",
+			count(clients), "tenants_all", count(s->n_tenants), "tenants_active",
+			count(count_active(s))),
+		to);
+	fputs(",\n \"tenants\": [", to);
+}
+
+static void write_tail(const struct api_status *s, FILE *to)
+{
+	json_t *resources = json_array();
+
+	for (size_t i = 0; i < s->snapshot->n_resources; i++)
+		json_array_append_new(resources, resource(&s->snapshot->resources[i]));
+	fputs("\n ],\n", to);
+	write_members(
+		json_pack("{s:o, s:o, s:o, s:o}", "next", text(s->next), "resources", resources,
+			"peers", peers(s->snapshot), "controllers", controllers(s->snapshot)),
+		to);
+	fputs("\n}\n", to);
+}
+
+bool api_status_more(struct api_status *s, size_t tenants, FILE *to)
+{
+	size_t all = s->select ? s->n_select : s->snapshot->n_tenants;
+
+	if (s->at == 0) {
+		s->idle = idle_end();
+		write_head(s->snapshot, to);
+	}
+	for (; tenants > 0 && s->at < all; s->at++, tenants--) {
+		fputs(s->at ? ",\n  " : "\n  ", to);
+		write_tenant(s, s->select ? s->select[s->at] : s->at, to);
+	}
+	if (s->at < all)
+		return true;
+	write_tail(s, to);
+	return false;
+}
+
+void api_status_end(struct api_status *s)
+{
+	free(s->idle);
+	s->idle = NULL;
+}
+
+json_t *api_clients(const struct snapshot *s, const char *tenant)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < s->n_clients; i++) {
 		const struct snapshot_client *c = &s->clients[i];
+
+		if (tenant && strncmp(c->tenant, tenant, strlen(tenant)) != 0)
+			continue;
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
 				      text(c->name), "export", text(c->export_), "tenant",

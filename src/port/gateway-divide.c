@@ -55,6 +55,7 @@ struct gateway_divide {
 	struct loop_timer timer;
 	weir_time awake;   /* until then it ticks whatever it sees */
 	bool collected;    /* since the last targets */
+	bool paused;       /* the policy is being changed */
 	bool changed;      /* in this tick */
 	unsigned quiet;    /* ticks since something changed, or there was something to divide */
 	uint64_t activity; /* of all resources, when they were last asked */
@@ -171,7 +172,7 @@ static void seat_back(struct loop_task *task)
 		divide_table_take(d->now->table, seat, s->demand, s->at - s->before);
 		d->collected = true;
 	}
-	if (d->n_away == 0)
+	if (d->n_away == 0 && !d->paused)
 		step(d);
 }
 
@@ -194,7 +195,11 @@ static void tick(struct loop_timer *timer, weir_time now)
 		(struct gateway_divide *)(void *)((char *)timer -
 						  offsetof(struct gateway_divide, timer));
 	bool idle, late = d->n_away > 0, asleep;
-	size_t shared = divide_table_shared(d->now->table, &idle);
+	size_t shared;
+
+	if (d->paused)
+		return;
+	shared = divide_table_shared(d->now->table, &idle);
 
 	d->quiet = d->changed || shared || late ? 0 : d->quiet + 1;
 	if (d->quiet > QUIET && now > d->awake)
@@ -220,8 +225,22 @@ void gateway_divide_wake(struct gateway *g)
 		return;
 	d->awake = loop_clock() + AWAKE;
 	/* Not earlier than it would come anyway while it runs: a flood of clients is no faster clock. */
-	if (!d->timer.set)
+	if (!d->timer.set && !d->paused)
 		loop_set(g->loop, &d->timer, loop_clock());
+}
+
+bool gateway_divide_pause(struct gateway *g, bool on)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d)
+		return true;
+	if (d->paused && !on) {
+		d->paused = false;
+		gateway_divide_wake(g);
+	}
+	d->paused = on;
+	return d->n_away == 0;
 }
 
 /* ---- with the policy */

@@ -20,11 +20,13 @@
 #include "port/gateway.h"
 #include "port/chunk.h"
 #include "port/daemon.h"
+#include "port/gateway-version.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
-struct agent;          /* agent.c */
+struct agent; /* agent.c */
+struct aside;
 struct cluster;        /* cluster.c */
 struct door;           /* door.c */
 struct front_nbd;      /* front-nbd.c */
@@ -75,12 +77,14 @@ struct gateway {
 	weir_time started;
 
 	/* The policy in force. gateway-policy.c changes these. */
-	struct weir_policy *policy;
+	struct gateway_version *in_force; /* policy, text and name are its own */
+	const struct weir_policy *policy;
 	struct weir_policy *base; /* as the file says, without what `set` changed */
 	char *file;               /* what SIGHUP reads again: the name given at the start */
 	uint64_t version;         /* 1 at the start; one more with every swap */
-	char *text, *name; /* of the file: what gateway_apply was given last; text: NUL-ended */
-	char *state;       /* folder for overrides; NULL: nothing is kept */
+	const char *text,
+		*name; /* of the file: what gateway_apply was given last; text: NUL-ended */
+	char *state;   /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
 	struct gateway_override *overrides;
@@ -112,7 +116,14 @@ struct gateway {
 	weir_time stop_by; /* then what is inside is given up */
 	weir_time away_by; /* then nothing waits for a back end that is away */
 
-	struct record *record; /* under way, or NULL */
+	struct record *record;      /* under way, or NULL */
+	struct gateway_look *looks; /* under way */
+	atomic_bool looks_end;
+	struct aside *aside;
+	struct gateway_change *changes, **changes_last; /* the first is under way */
+	struct loop_timer change_retry;
+	bool switching; /* some resources have the next version already */
+	atomic_bool changes_end;
 	atomic_uint_fast64_t connections, refused, broken;
 };
 
@@ -155,15 +166,19 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 
 /* ---- gateway-policy.c and gateway-divide.c, called by gateway_new and gateway_free. */
 
-/* g->policy, text, name and state are set, no back end is open yet: reads what `set` kept, and puts
- * it into g->policy. What cannot be kept (its tenant is gone) is logged and dropped. */
-int gateway_policy_start(struct gateway *g, struct weir_err *err);
+/* g->state is set, no back end is open yet: reads what `set` kept, and puts policy (owned, also when it
+ * fails), text and name in force with it. What cannot be kept (its tenant is gone) is logged and dropped. */
+int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
+	const char *name, struct weir_err *err);
 void gateway_policy_stop(struct gateway *g);
 /* The workers run and the policy is in their gates: starts dividing, by a timer of g->loop, if there
  * is more than one resource. gateway_divide_policy: g->policy is now what was prepared. */
 int gateway_divide_start(struct gateway *g);
 void gateway_divide_stop(struct gateway *g);
 void gateway_divide_policy(struct gateway *g);
+/* on: nothing is divided until it is off again. True: no message about parts is on its way either, so that
+ * gateway_divide_prepare may be called from another thread. */
+bool gateway_divide_pause(struct gateway *g, bool on);
 /* Before the resources are swapped to p; NULL: it came to nothing. 0 or -ENOMEM. */
 int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p);
 /* Gives a resource its parts of what is divided under policy p, right after it was swapped to that. On
@@ -197,10 +212,8 @@ void front_nbd_free(struct worker *w);
 /* After a swap of the policy: the tenants have new indices. Main thread; no-op if nothing is recorded. */
 void record_policy(struct gateway *g);
 
-/* ---- snapshot.c */
+/* ---- gateway-change.c */
 
-/* An empty one with the tenants (path, weight, share, bounds) and resources (name, back, size, thread)
- * of the gateway, copied; resource_snapshot adds to them. */
-int snapshot_new(const struct gateway *g, struct snapshot **ret_snapshot);
+void gateway_change_retry(struct loop_timer *t, weir_time now);
 
 #endif

@@ -170,6 +170,8 @@ static void restarts(struct changes *c)
 		later(c, "api");
 	if (!same_text(a->state, b->state))
 		later(c, "state");
+	if (!same_text(a->recordings, b->recordings))
+		later(c, "recordings");
 	if (a->threads != b->threads)
 		later(c, "threads");
 	if (a->buffers != b->buffers)

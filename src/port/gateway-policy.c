@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gateway-policy: the policy in force, and how it becomes another.
+ * gateway-policy: the next version of the policy, made from what is in force and what a person wants.
  *
- * METHOD  What is in force is `base`, as the file says, and on top of it what `set` changed. A change
- *         makes the whole next policy first and asks everything that could be against it: the reader,
- *         the checks, the sizes of the back ends. Then what must survive a restart is put on disk, and
- *         then it is swapped in, resource by resource; a resource that refuses (it has no memory) has
- *         the others swapped back, and the disk. Only then does the gateway call it the policy.
- *         The tree is borrowed by the resources, so the old one is freed last.
+ * METHOD  In force is `base`, as the file says, and on top of it what `set` changed. A change makes the whole
+ *         next policy and asks everything that could refuse it: the reader, the checks, the sizes of the
+ *         back ends. Then what must survive a restart is put on disk. At 100,000 tenants this takes
+ *         seconds: it is done aside (gateway-change.c), and reads the gateway without changing it.
+ *
+ *         What comes through the API may name no file that the operator's own policy does not name: whoever
+ *         may change limits need not be able to read whatever the gateway can.
  */
 #include "ctl/policy-copy.h"
 #include "ctl/policy-override.h"
+#include "ctl/policy-swap.h"
 #include "port/agent.h"
 #include "port/cluster.h"
+#include "port/gateway-change.h"
 #include "port/gateway-note.h"
 #include "port/gateway-slo.h"
 #include "port/gateway-state.h"
@@ -22,29 +25,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A version in the making. */
-struct version {
+struct draft { /* before it is a version */
 	struct weir_policy *base, *policy;
 	struct gateway_override *overrides;
 	size_t n_overrides;
-	char *text, *name; /* NULL: as before, and so are the credentials */
+	const char *text, *name; /* borrowed */
 	struct tls *tls;
 };
 
-static void version_free(struct version *v)
+static void draft_free(struct draft *v)
 {
 	weir_policy_free(v->base);
 	weir_policy_free(v->policy);
 	gateway_state_free(v->overrides, v->n_overrides);
-	free(v->text);
-	free(v->name);
 	tls_free(v->tls);
+}
+
+void gateway_draft_free(struct gateway_draft *d)
+{
+	weir_policy_free(d->base);
+	gateway_version_drop(d->version);
+	gateway_state_free(d->overrides, d->n_overrides);
+	tls_free(d->tls);
+	free(d->was);
+	*d = (struct gateway_draft){0};
 }
 
 /* ---- base and overrides into one policy */
 
 /* Puts all of them on a copy of the base, or says which one does not fit. */
-static int build(struct version *v, struct gateway_note *note, struct weir_err *err)
+static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	struct weir_err why;
@@ -68,7 +78,7 @@ static int build(struct version *v, struct gateway_note *note, struct weir_err *
 }
 
 /* Those that can be put on the base at all; the others are named and dropped. */
-static int drop_unfit(struct version *v, struct gateway_note *note, struct weir_err *err)
+static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy *scratch;
 	size_t kept = 0;
@@ -112,153 +122,73 @@ static void say_undone(
 	}
 }
 
-/* ---- putting it in force */
+/* ---- apply */
 
-struct swapping {
-	struct gateway *gateway;
-	const struct weir_policy *to;
-	size_t until; /* rolling back: the first that was not swapped */
-	struct weir_err *err;
-};
-
-static int swap_one(void *arg, struct gateway_resource *r)
+static bool differ(const char *a, const char *b)
 {
-	struct swapping *s = arg;
-	int rc = resource_swap(r->resource, s->to, s->err);
-
-	return rc < 0 ? rc : gateway_divide_swapped(s->gateway, r, s->to);
+	return a && b ? strcmp(a, b) != 0 : a != b;
 }
 
-static int swap_back(void *arg, struct gateway_resource *r)
+/* Files that the policy in force does not name. */
+static int check_files(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
-	struct swapping *s = arg;
+	const struct weir_policy_tls *is = &g->policy->tls, *be = &p->tls;
 
-	if ((size_t)(r - s->gateway->resources) >= s->until)
-		return 0;
-	if (resource_swap(r->resource, s->to, s->err) < 0)
-		log_event(LOG_LEVEL_ERROR, "swap-back-failed", "resource", r->name, "why",
-			s->err->text, NULL);
-	return gateway_divide_swapped(s->gateway, r, s->to);
-}
-
-static int swap_all(struct gateway *g, const struct weir_policy *to, struct weir_err *err)
-{
-	struct weir_err ignored;
-	struct swapping s = {g, to, 0, err};
-	size_t failed;
-	int rc = gateway_divide_prepare(g, to);
-
-	weir_err_set(err, -ENOMEM, "out of memory"); /* unless a resource says otherwise */
-	if (rc < 0 || (rc = gateway_each(g, swap_one, &s, &failed)) >= 0)
-		return rc;
-	/* The one that failed may have the new tree without its parts. */
-	s = (struct swapping){g, g->policy, failed + 1, &ignored};
-	gateway_each(g, swap_back, &s, NULL);
-	gateway_divide_prepare(g, NULL);
-	return rc;
-}
-
-static bool same_overrides(const struct gateway *g, const struct version *v)
-{
-	for (size_t i = 0; i < v->n_overrides && i < g->n_overrides; i++)
-		if (strcmp(g->overrides[i].key, v->overrides[i].key) != 0 ||
-			strcmp(g->overrides[i].value, v->overrides[i].value) != 0)
-			return false;
-	return v->n_overrides == g->n_overrides;
-}
-
-/* The gateway's own takes the version's place, and the other way round. */
-static void exchange(struct gateway *g, struct version *v)
-{
-	struct version old = {g->base, g->policy, g->overrides, g->n_overrides, NULL, NULL, NULL};
-
-	g->base = v->base;
-	g->policy = v->policy;
-	g->overrides = v->overrides;
-	g->n_overrides = v->n_overrides;
-	if (v->text && v->name) {
-		old.text = g->text;
-		old.name = g->name;
-		old.tls = g->tls;
-		g->text = v->text;
-		g->name = v->name;
-		g->tls = v->tls;
-	}
-	*v = old;
-}
-
-static int commit(struct gateway *g, struct version *v, struct weir_err *err)
-{
-	bool write = g->state && !same_overrides(g, v);
-	struct weir_err ignored;
-	int rc = 0;
-
-	if (write)
-		rc = gateway_state_write(g->state, v->overrides, v->n_overrides, err);
-	if (rc < 0)
-		return rc;
-	rc = swap_all(g, v->policy, err);
-	if (rc < 0) {
-		if (write)
-			gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
-		return rc;
-	}
-	exchange(g, v);
-	g->version++;
-	gateway_divide_policy(g);
-	gateway_slo_policy(g);
-	agent_policy(g);
-	record_policy(g);
+	if (differ(is->cert, be->cert) || differ(is->key, be->key) || differ(is->ca, be->ca) ||
+		differ(is->psk, be->psk))
+		return weir_err_set(err, -EINVAL,
+			"tls: other files than before: only the gateway's own policy file may name "
+			"them (change that, and send SIGHUP)");
 	return 0;
 }
 
-static void log_change(const struct gateway *g, const char *how)
+/* The tenants' file came with the policy, or not at all. */
+static int read_sent(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
 {
-	char version[24];
+	const struct gateway_change *c = arg;
+	char *text;
 
-	log_event(LOG_LEVEL_INFO, "policy", "how", how, "name", g->name, "version",
-		log_number(version, (double)g->version), NULL);
+	if (!c->tenants_len)
+		return weir_err_set(err, -EACCES,
+			"%s: only the gateway's own policy file may name a file; send its text "
+			"with the policy",
+			name);
+	text = strndup(c->text + c->len, c->tenants_len);
+	if (!text)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	*ret_text = text;
+	*ret_len = strlen(text);
+	return 0;
 }
 
-/* ---- apply */
-
-static int parse(struct gateway *g, const char *text, size_t len, const char *name,
-	struct version *v, struct weir_err *err)
+static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	int rc;
 
 	if (!remarks)
 		return weir_err_set(err, -ENOMEM, "out of memory");
-	rc = weir_policy_parse_all(text, len, name, g->reader, g->reader_arg, &v->base, remarks);
+	rc = weir_policy_parse_all(c->text, c->len, c->name, c->own ? g->reader : read_sent,
+		c->own ? g->reader_arg : c, &v->base, remarks);
 	if (rc < 0)
 		weir_err_set(err, rc, "%s", remarks->n_errors ? remarks->errors[0].text : "?");
 	free(remarks);
+	if (rc == 0 && !c->own)
+		rc = check_files(g, v->base, err);
 	if (rc < 0)
 		return rc;
-	v->text = strndup(text, len);
-	v->name = strdup(name);
-	if (!v->text || !v->name || policy_copy_everybody(v->base) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	return 0;
+	c->text[c->len] = 0;
+	v->text = c->text;
+	v->name = c->name;
+	return policy_copy_everybody(v->base) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
-static int prepare(struct gateway *g, struct version *v, bool keep, struct gateway_note *note,
-	struct weir_err *err)
+static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 {
-	int rc = 0;
+	/* read also when no name changed: what is in the files may be new */
+	int rc = gateway_tls_read(v->policy, &v->tls, err);
 
-	if (keep) {
-		rc = gateway_state_copy(
-			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
-		rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : drop_unfit(v, note, err);
-	} else {
-		say_undone(g, v->base, note);
-	}
-	if (rc == 0)
-		rc = build(v, note, err);
-	if (rc == 0) /* read also when no name changed: what is in the files may be new */
-		rc = gateway_tls_read(v->policy, &v->tls, err);
 	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
 		rc = -EINVAL;
 	if (rc == 0)
@@ -268,59 +198,38 @@ static int prepare(struct gateway *g, struct version *v, bool keep, struct gatew
 	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
 }
 
-static int apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
-	bool dry, struct gateway_note *note, struct weir_err *err)
+static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
-	struct version v = {0};
-	int rc = parse(g, text, len, name, &v, err);
+	struct weir_err *err = &c->err;
+	int rc = parse(g, c, v, err);
 
-	if (rc == 0)
-		rc = prepare(g, &v, keep, note, err);
-	if (rc == 0)
-		gateway_note_changes(note, g->policy, v.policy);
-	if (rc == 0 && !dry) {
-		rc = commit(g, &v, err);
-		if (rc == 0)
-			log_change(g, "apply");
+	if (rc < 0)
+		return rc;
+	if (c->keep) {
+		rc = gateway_state_copy(
+			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
+		rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : drop_unfit(v, &c->note, err);
+	} else {
+		say_undone(g, v->base, &c->note);
 	}
-	version_free(&v);
-	return rc;
-}
-
-/* Notes are the caller's on success only. */
-static int finish(int rc, struct gateway_note *note, struct gateway_note *ret_note)
-{
-	if (rc == 0 && ret_note)
-		*ret_note = *note;
-	else
-		gateway_note_free(note);
-	return rc;
-}
-
-int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
-	bool dry, struct gateway_note *ret_note, struct weir_err *err)
-{
-	struct gateway_note note = {0};
-
-	return finish(apply(g, text, len, name, keep, dry, &note, err), &note, ret_note);
+	if (rc == 0)
+		rc = build(v, &c->note, err);
+	return rc < 0 ? rc : fit(g, v, err);
 }
 
 /* As a restart would have it: the file as it is now, and what was set. */
-int gateway_reload(struct gateway *g, struct gateway_note *ret_note, struct weir_err *err)
+static int make_reloaded(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
-	struct gateway_note note = {0};
-	char *text;
-	size_t len;
 	int rc;
 
 	if (!g->reader)
-		return weir_err_set(err, -ENOTSUP, "there is no policy file to read again");
-	rc = g->reader(g->reader_arg, "", g->file, &text, &len, err);
-	if (rc < 0)
-		return rc;
-	rc = apply(g, text, len, g->file, true, false, &note, err);
-	free(text);
-	return finish(rc, &note, ret_note);
+		return weir_err_set(&c->err, -ENOTSUP, "there is no policy file to read again");
+	c->own = c->keep = true;
+	c->name = strdup(g->file);
+	if (!c->name)
+		return weir_err_set(&c->err, -ENOMEM, "out of memory");
+	rc = g->reader(g->reader_arg, "", g->file, &c->text, &c->len, &c->err);
+	return rc < 0 ? rc : make_applied(g, c, v);
 }
 
 /* ---- set */
@@ -333,40 +242,19 @@ static bool is_set(const struct gateway *g, const char *key)
 	return false;
 }
 
-static int set(struct gateway *g, const char *key, const char *value, struct gateway_note *note,
-	struct weir_err *err)
+static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
-	struct version v = {0};
 	int rc;
 
-	if (!value && !is_set(g, key))
-		return weir_err_set(err, -ENOENT, "%s was not set", key);
-	rc = policy_copy(g->base, &v.base);
+	if (!c->value && !is_set(g, c->key))
+		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
+	rc = policy_copy(g->base, &v->base);
 	if (rc == 0)
-		rc = gateway_state_copy(
-			g->overrides, g->n_overrides, key, value, &v.overrides, &v.n_overrides);
-	if (rc < 0)
-		weir_err_set(err, rc, "out of memory");
-	else
-		rc = build(&v, note, err);
-	if (rc == 0)
-		gateway_note_changes(note, g->policy, v.policy);
-	if (rc == 0)
-		rc = commit(g, &v, err);
-	if (rc == 0)
-		log_change(g, "set");
-	if (rc == 0 && !g->state)
-		gateway_note_add(note, "not kept across a restart: there is no state folder");
-	version_free(&v);
-	return rc;
-}
-
-int gateway_set(struct gateway *g, const char *key, const char *value,
-	struct gateway_note *ret_note, struct weir_err *err)
-{
-	struct gateway_note note = {0};
-
-	return finish(set(g, key, value, &note, err), &note, ret_note);
+		rc = gateway_state_copy(g->overrides, g->n_overrides, c->key, c->value,
+			&v->overrides, &v->n_overrides);
+	v->text = g->text;
+	v->name = g->name;
+	return rc < 0 ? weir_err_set(&c->err, rc, "out of memory") : build(v, &c->note, &c->err);
 }
 
 bool gateway_override(
@@ -379,10 +267,124 @@ bool gateway_override(
 	return true;
 }
 
+/* ---- a draft */
+
+/* Takes what v has. */
+static int finish_draft(const struct gateway *g, struct draft *v, struct gateway_draft *ret)
+{
+	struct gateway_draft d = {0};
+
+	d.was = calloc(v->policy->n_tenants + 1, sizeof(*d.was));
+	if (!d.was || gateway_version_new(v->policy, v->text, v->name, &d.version) < 0) {
+		free(d.was);
+		return -ENOMEM;
+	}
+	v->policy = NULL;
+	policy_swap_map(g->policy, d.version->policy, d.was);
+	d.base = v->base;
+	d.overrides = v->overrides;
+	d.n_overrides = v->n_overrides;
+	d.tls = v->tls;
+	v->base = NULL;
+	v->overrides = NULL;
+	v->n_overrides = 0;
+	v->tls = NULL;
+	*ret = d;
+	return 0;
+}
+
+static bool same_overrides(const struct gateway *g, const struct gateway_draft *d)
+{
+	for (size_t i = 0; i < d->n_overrides && i < g->n_overrides; i++)
+		if (strcmp(g->overrides[i].key, d->overrides[i].key) != 0 ||
+			strcmp(g->overrides[i].value, d->overrides[i].value) != 0)
+			return false;
+	return d->n_overrides == g->n_overrides;
+}
+
+static int keep(struct gateway *g, struct gateway_change *c)
+{
+	struct gateway_draft *d = &c->draft;
+	int rc = 0;
+
+	if (c->kind == CHANGE_SET && !g->state)
+		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");
+	if (!g->state || same_overrides(g, d))
+		return 0;
+	rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
+	d->kept = rc == 0;
+	return rc;
+}
+
+void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
+{
+	struct weir_err ignored;
+
+	if (d->kept)
+		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
+	d->kept = false;
+}
+
+void gateway_draft_make(struct gateway *g, struct gateway_change *c)
+{
+	struct draft v = {0};
+	int rc = c->kind == CHANGE_SET      ? make_set(g, c, &v)
+		 : c->kind == CHANGE_RELOAD ? make_reloaded(g, c, &v)
+					    : make_applied(g, c, &v);
+
+	if (rc == 0) {
+		gateway_note_changes(&c->note, g->policy, v.policy);
+		rc = finish_draft(g, &v, &c->draft);
+		if (rc < 0)
+			weir_err_set(&c->err, rc, "out of memory");
+	}
+	c->draft.tls_set = c->kind != CHANGE_SET;
+	if (rc == 0 && !c->dry)
+		rc = keep(g, c);
+	draft_free(&v);
+	c->rc = rc;
+}
+
+/* The gateway's own takes the draft's place, and the other way round. */
+static void exchange(struct gateway *g, struct gateway_draft *d)
+{
+	struct gateway_draft old = {.base = g->base,
+		.version = g->in_force,
+		.was = d->was,
+		.overrides = g->overrides,
+		.n_overrides = g->n_overrides,
+		.tls = d->tls_set ? g->tls : d->tls};
+
+	g->base = d->base;
+	g->in_force = d->version;
+	g->policy = d->version->policy;
+	g->text = d->version->text;
+	g->name = d->version->name;
+	g->overrides = d->overrides;
+	g->n_overrides = d->n_overrides;
+	if (d->tls_set)
+		g->tls = d->tls;
+	*d = old;
+}
+
+void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
+{
+	char version[24];
+
+	exchange(g, &c->draft);
+	g->version++;
+	gateway_divide_policy(g);
+	gateway_slo_policy(g);
+	agent_policy(g);
+	record_policy(g);
+	log_event(LOG_LEVEL_INFO, "policy", "how", c->kind == CHANGE_SET ? "set" : "apply", "name",
+		g->name, "version", log_number(version, (double)g->version), NULL);
+}
+
 /* ---- start */
 
 /* One by one, each if it is right with those before it. */
-static int start_one_by_one(struct version *v, struct weir_err *err)
+static int start_one_by_one(struct draft *v, struct weir_err *err)
 {
 	struct gateway_override *all = v->overrides;
 	size_t n = v->n_overrides, kept = 0;
@@ -416,12 +418,13 @@ static int start_one_by_one(struct version *v, struct weir_err *err)
 	return build(v, NULL, err);
 }
 
-static int start(struct gateway *g, struct version *v, struct weir_err *err)
+static int start(struct gateway *g, struct weir_policy *p, struct draft *v, struct weir_err *err)
 {
 	struct weir_err ignored;
 	int rc;
 
-	if (policy_copy_everybody(g->policy) < 0 || policy_copy(g->policy, &v->base) < 0)
+	v->base = p;
+	if (policy_copy_everybody(p) < 0)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	if (!g->state)
 		return build(v, NULL, err);
@@ -430,28 +433,37 @@ static int start(struct gateway *g, struct version *v, struct weir_err *err)
 		return rc;
 	if (build(v, NULL, &ignored) == 0)
 		return 0;
+	weir_policy_free(v->policy);
+	v->policy = NULL;
 	return start_one_by_one(v, err);
 }
 
-int gateway_policy_start(struct gateway *g, struct weir_err *err)
+int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
+	const char *name, struct weir_err *err)
 {
-	struct version v = {0};
-	int rc;
+	struct draft v = {.text = text, .name = name};
+	struct gateway_draft d = {0};
+	int rc = start(g, p, &v, err);
 
-	g->file = strdup(g->name);
-	rc = g->file ? start(g, &v, err) : weir_err_set(err, -ENOMEM, "out of memory");
+	g->file = strdup(name);
+	if (rc == 0 && (!g->file || finish_draft(g, &v, &d) < 0))
+		rc = weir_err_set(err, -ENOMEM, "out of memory");
 	if (rc == 0)
-		exchange(g, &v);
-	version_free(&v);
+		exchange(g, &d);
+	gateway_draft_free(&d);
+	draft_free(&v);
 	return rc;
 }
 
 void gateway_policy_stop(struct gateway *g)
 {
 	weir_policy_free(g->base);
+	gateway_version_drop(g->in_force);
 	gateway_state_free(g->overrides, g->n_overrides);
 	free(g->file);
 	g->base = NULL;
+	g->in_force = NULL;
+	g->policy = NULL;
 	g->overrides = NULL;
 	g->n_overrides = 0;
 	g->file = NULL;

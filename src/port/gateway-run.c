@@ -170,16 +170,23 @@ static void stop(void *arg)
 	gateway_stop(arg);
 }
 
+static void reloaded(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+{
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why",
+			err->text[0] ? err->text : strerror(-rc), NULL);
+	for (size_t i = 0; rc == 0 && i < note->n; i++)
+		log_event(LOG_LEVEL_INFO, "policy-note", "text", note->lines[i], NULL);
+}
+
 static void reload(void *arg)
 {
-	struct gateway_note note = {0};
-	struct weir_err err;
+	struct gateway_change *c = gateway_change_reload();
 
-	if (gateway_reload(arg, &note, &err) < 0)
-		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", err.text, NULL);
-	for (size_t i = 0; i < note.n; i++)
-		log_event(LOG_LEVEL_INFO, "policy-note", "text", note.lines[i], NULL);
-	gateway_note_free(&note);
+	if (c)
+		gateway_change_start(arg, c, reloaded, NULL);
+	else
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", "out of memory", NULL);
 }
 
 static int is_alive(void *arg, struct worker *w)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define PERIOD WEIR_SEC
+#define SOON   (10 * WEIR_MS)
 
 struct entry { /* of one tenant that has an slo */
 	char *path;
@@ -206,6 +207,10 @@ static void due(struct loop_timer *t, weir_time now)
 		(struct gateway_slo *)(void *)((char *)t - offsetof(struct gateway_slo, timer));
 	struct gateway *g = s->gateway;
 
+	if (g->switching) { /* resources have other tenants than the gateway, for a moment */
+		loop_set(g->loop, t, now + SOON);
+		return;
+	}
 	gateway_slo_begin(g);
 	for (size_t i = 0; i < g->n_resources; i++) {
 		struct gateway_resource *r = &g->resources[i];
@@ -223,21 +228,23 @@ void gateway_slo_look(struct gateway *g, struct snapshot *to)
 {
 	struct gateway_slo *s = g->slo;
 
-	if (!s || to->n_tenants != g->policy->n_tenants)
-		return;
+	if (!s || to->of->policy != g->policy)
+		return; /* of a version that was replaced while the snapshot was gathered */
 	to->slos = snapshot_take(to, s->n, sizeof(*to->slos));
 	for (size_t i = 0; to->slos && i < s->n; i++) {
 		struct entry *e = &s->entries[i];
 		struct snapshot_slo *v = &to->slos[to->n_slos++];
 
-		v->path = to->tenants[e->tenant].path;
+		v->path = snapshot_path(to, (size_t)e->tenant);
+		v->tenant = (uint32_t)e->tenant;
 		v->percentile = g->policy->tenants[e->tenant].slo_percentile;
 		v->bound = g->policy->tenants[e->tenant].slo_latency;
 		slo_totals(e->slo, &v->good, &v->total);
 		slo_waits(e->slo, e->oldest_wait);
 		for (int w = 0; w < SLO_WINDOWS; w++)
 			slo_look(e->slo, s->now, (enum slo_window)w, &v->window[w]);
-		to->tenants[e->tenant].slo = v;
+		if (to->tenants[e->tenant])
+			to->tenants[e->tenant]->slo = v;
 	}
 }
 

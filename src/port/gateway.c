@@ -9,6 +9,7 @@
  */
 #include "port/gateway-impl.h"
 #include "port/agent.h"
+#include "port/gateway-change.h"
 #include "port/back.h"
 #include "port/cluster.h"
 #include "port/gateway-ledger.h"
@@ -42,6 +43,11 @@ void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg)
 uint64_t gateway_version(const struct gateway *g)
 {
 	return g->version;
+}
+
+struct gateway_version *gateway_in_force(const struct gateway *g)
+{
+	return g->in_force;
 }
 
 const struct weir_policy *gateway_policy(const struct gateway *g)
@@ -249,6 +255,24 @@ static int start_threads(struct gateway *g, struct weir_err *err)
 	return gateway_each(g, start_resource, &s, NULL);
 }
 
+struct draining {
+	struct loop_task task;
+	struct loop *loop;
+};
+
+static void stop_draining(struct loop_task *t)
+{
+	loop_stop(((struct draining *)(void *)t)->loop);
+}
+
+void gateway_drain(struct gateway *g)
+{
+	struct draining d = {{.run = stop_draining}, g->loop};
+
+	loop_post(g->loop, &d.task);
+	loop_run(g->loop);
+}
+
 int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err)
 {
 	const struct weir_policy_tls *t = &p->tls;
@@ -262,17 +286,15 @@ static int start(struct gateway *g, struct weir_err *err)
 {
 	int rc;
 
-	if (!g->text || !g->name || loop_new(&g->loop) < 0)
-		return no_memory(err);
 	if (g->policy->n_resources == 0)
 		return weir_err_set(
 			err, -EINVAL, "%s: no resources: there is nothing to serve", g->name);
+	if (loop_new(&g->loop) < 0 || aside_new(g->loop, &g->aside) < 0)
+		return no_memory(err);
 	rc = gateway_signals(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for signals: %s", strerror(-rc));
-	rc = gateway_policy_start(g, err);
-	if (rc == 0)
-		rc = gateway_tls_read(g->policy, &g->tls, err);
+	rc = gateway_tls_read(g->policy, &g->tls, err);
 	if (rc == 0)
 		rc = make_workers(g, err);
 	if (rc == 0)
@@ -311,14 +333,15 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 		return no_memory(err);
 	}
 	g->options = *o;
-	g->policy = p;
 	g->version = 1;
-	g->text = strdup(text);
-	g->name = strdup(name);
+	g->changes_last = &g->changes;
+	g->change_retry.due = gateway_change_retry;
 	g->state = state ? strdup(state) : NULL;
 	g->spare_fd = g->daemon.signals.fd = -1;
 	g->started = loop_clock();
-	rc = start(g, err);
+	rc = gateway_policy_start(g, p, text, name, err);
+	if (rc == 0)
+		rc = start(g, err);
 	if (rc < 0) {
 		gateway_free(g);
 		return rc;
@@ -356,7 +379,7 @@ static void free_clients(struct gateway *g)
 }
 
 /* On their threads while these run, else (the start failed before) here. */
-static void free_resources(struct gateway *g)
+static void free_resources(struct gateway *g, bool keep_names)
 {
 	for (size_t i = 0; i < g->n_resources; i++) {
 		struct gateway_resource *r = &g->resources[i];
@@ -368,17 +391,23 @@ static void free_resources(struct gateway *g)
 			worker_call(r->worker, each_call, &e);
 		else
 			free_resource(NULL, r);
-		free(r->name);
-		free(r->back_name);
+		if (!keep_names) {
+			free(r->name);
+			free(r->back_name);
+		}
 	}
 }
 
 void gateway_free(struct gateway *g)
 {
+	bool abandoned = false; /* a large policy is still being read: what that uses stays */
+
 	if (!g)
 		return;
 	if (g->loop) {
-		agent_stop(g); /* first: it may run the loop, as the next */
+		gateway_looks_stop(g);
+		abandoned = g->aside && !gateway_changes_stop(g);
+		agent_stop(g); /* it may run the loop, as the next */
 		cluster_stop(g);
 		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
@@ -389,15 +418,16 @@ void gateway_free(struct gateway *g)
 		gateway_signals_end(g);
 	}
 	free_clients(g);
-	free_resources(g);
+	free_resources(g, abandoned);
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		worker_stop(&g->workers[i]);
 		if (!g->stuck) /* else a back end may still write to what is in there */
 			worker_free(&g->workers[i]);
 	}
-	gateway_policy_stop(g);
 	tls_free(g->tls);
-	weir_policy_free(g->policy);
+	if (abandoned)
+		return;
+	gateway_policy_stop(g);
 	if (g->loop)
 		loop_free(g->loop);
 	if (!g->stuck) {
@@ -405,7 +435,5 @@ void gateway_free(struct gateway *g)
 		free(g->workers);
 	}
 	free(g->state);
-	free(g->text);
-	free(g->name);
 	free(g);
 }

@@ -9,7 +9,8 @@
  *   gateway-export.c which name leads where
  *   gateway-run.c    signals; run, stop
  *   gateway-listen.c sockets that listen; accept
- *   gateway-policy.c apply, set, undo; what is kept across a restart
+ *   gateway-policy.c the next version of the policy; what is kept across a restart
+ *   gateway-change.c how it comes into force
  *   gateway-bypass.c past the gate of a resource
  *   gateway-divide.c max and min of tenants that use several resources
  *   gateway-slo.c    slos of tenants: met or missed
@@ -29,6 +30,7 @@
 #include "port/snapshot.h"
 
 struct gateway;
+struct gateway_version;
 struct worker;
 
 struct gateway_options {
@@ -59,6 +61,8 @@ int gateway_run(struct gateway *g);
 void gateway_stop(struct gateway *g); /* the second call gives up what is still inside */
 void gateway_free(struct gateway *g);
 struct loop *gateway_loop(struct gateway *g);
+/* What was posted to the loop, which does not run, has run when it returns. */
+void gateway_drain(struct gateway *g);
 
 /* ---- change */
 
@@ -84,10 +88,33 @@ int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *r
 	struct weir_err *err);
 const char *gateway_bypassed(const struct gateway *g, size_t i); /* i-th open one, or NULL */
 
+/* The same while everything goes on: what takes long is done by a thread of its own, what changes the gates in
+ * short steps. Changes go one after the other. `done` is called from the loop, once, also when the gateway is
+ * freed before (-ESHUTDOWN); the note and err are valid during the call. */
+struct gateway_change;
+/* A policy through the API: it may name no files but those that are in force. text: malloc'ed, taken, with room for
+ * a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. Each: NULL: no memory. */
+struct gateway_change *gateway_change_apply(
+	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry);
+struct gateway_change *gateway_change_set(const char *key, const char *value);
+struct gateway_change *gateway_change_reload(void);
+void gateway_change_free(struct gateway_change *c); /* one that was not started; NULL is fine */
+typedef void gateway_changed_fn(
+	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err);
+void gateway_change_start(
+	struct gateway *g, struct gateway_change *c, gateway_changed_fn *done, void *arg);
+
 /* ---- look */
 
-int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot);
+/* Gathers a snapshot while everything goes on, and calls `done`, which owns it, from the loop; with NULL if the
+ * gateway is freed before. clients_of: snapshot.h. 0 or -ENOMEM. */
+typedef void gateway_look_fn(void *arg, struct snapshot *s);
+int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg);
+/* Those under way are given up, and there are no more. The loop does not run. */
+void gateway_looks_stop(struct gateway *g);
+int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot); /* waits for it */
 uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
+struct gateway_version *gateway_in_force(const struct gateway *g); /* borrowed */
 const struct weir_policy *gateway_policy(const struct gateway *g);
 const char *gateway_policy_name(const struct gateway *g); /* of its file, as it was given */
 const char *gateway_policy_text(const struct gateway *g);

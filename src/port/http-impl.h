@@ -15,7 +15,15 @@ struct connection { /* from accept to close */
 	struct http *http;
 	int fd;
 	bool tcp;
-	weir_time since; /* of the request under way, or of the connection */
+	bool proven;     /* it has shown the token, or needs none */
+	bool busy;       /* a request is under way */
+	bool evicted;    /* shut down for another; not counted any more */
+	weir_time since; /* of the request under way, or since when it waits for one */
+};
+
+struct http_later {
+	struct http_later *next, **link; /* of the server's */
+	struct exchange *exchange;       /* NULL: the connection is gone */
 };
 
 struct http {
@@ -27,13 +35,22 @@ struct http {
 	size_t n_listeners;
 	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
 	size_t n_connections, n_tcp;
+	struct http_later *laters;
 	bool paused; /* nothing is accepted until the timer: no descriptors are left */
 	char token[HTTP_TOKEN_MAX + 1];
 	http_handler *handler;
 	void *arg;
 };
 
+/* ---- http.c */
+
+/* What was resumed goes on in this round of the loop. */
+void http_run_soon(struct http *h);
+
 /* ---- http-request.c */
+
+/* Lets go of all requests that are to be answered later: their connections go on, with an error. */
+void http_drop_laters(struct http *h);
 
 int http_token_read(struct http *h, const char *file, struct weir_err *err);
 /* libmicrohttpd's MHD_AccessHandlerCallback and MHD_RequestCompletedCallback; arg: struct http. */

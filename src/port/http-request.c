@@ -9,10 +9,25 @@
 
 #define TOKEN_MIN 16 /* characters: 64 bits of hex; less can be tried out */
 
+#define BLOCK 65536 /* bytes of a body that are made at once */
+
 struct exchange { /* one request and its reply */
+	struct http *http;
 	struct connection *connection;
+	struct MHD_Connection *of;
 	char *body;
 	size_t length, room;
+	struct http_later *later; /* it waits for its answer */
+	bool answered;            /* later, by `reply` */
+	struct http_reply reply;
+};
+
+struct stream { /* a source that is being sent */
+	struct http_source *source;
+	FILE *to;
+	char *text;
+	size_t made, sent; /* of the block in `text` */
+	bool end;
 };
 
 /* ---- the token */
@@ -66,17 +81,86 @@ const char *http_query(const struct http_request *q, const char *key)
 	return value ? value : "";
 }
 
-static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r)
+/* ---- bodies that are made as they are sent */
+
+static void stream_free(void *arg)
+{
+	struct stream *s = arg;
+
+	s->source->end(s->source);
+	if (s->to)
+		fclose(s->to);
+	free(s->text);
+	free(s);
+}
+
+static void make_block(struct stream *s)
+{
+	rewind(s->to);
+	while (!s->end && ftell(s->to) < BLOCK)
+		s->end = !s->source->more(s->source, s->to);
+	fflush(s->to);
+	s->made = (size_t)ftell(s->to);
+	s->sent = 0;
+}
+
+static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
+{
+	struct stream *s = arg;
+	size_t n;
+
+	if (s->sent == s->made && !s->end)
+		make_block(s);
+	n = s->made - s->sent;
+	if (!n)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	n = n < room ? n : room;
+	memcpy(to, s->text + s->sent, n);
+	s->sent += n;
+	return (ssize_t)n;
+}
+
+static struct MHD_Response *stream_response(struct http_source *source)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	struct MHD_Response *response = NULL;
+
+	if (s && (s->to = open_memstream(&s->text, &s->made))) {
+		s->source = source;
+		response = MHD_create_response_from_callback(
+			MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, stream_free);
+	}
+	if (response)
+		return response;
+	source->end(source);
+	if (s && s->to)
+		fclose(s->to);
+	if (s)
+		free(s->text);
+	free(s);
+	return NULL;
+}
+
+/* ---- answers */
+
+static struct MHD_Response *body_response(struct http_reply *r)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(r->body ? r->length : 0,
 		r->body ? r->body : (void *)(uintptr_t) "",
 		r->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+
+	if (!response)
+		free(r->body);
+	return response;
+}
+
+static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r, bool close)
+{
+	struct MHD_Response *response = r->source ? stream_response(r->source) : body_response(r);
 	enum MHD_Result done;
 
-	if (!response) {
-		free(r->body);
+	if (!response)
 		return MHD_NO;
-	}
 	MHD_add_response_header(
 		response, "Content-Type", r->type ? r->type : "text/plain; charset=utf-8");
 	MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -85,6 +169,8 @@ static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (r->allow)
 		MHD_add_response_header(response, "Allow", r->allow);
+	if (close)
+		MHD_add_response_header(response, "Connection", "close");
 	done = MHD_queue_response(c, r->status ? r->status : 500, response);
 	MHD_destroy_response(response);
 	return done;
@@ -95,7 +181,14 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const c
 	struct http_reply r = {.status = status, .body = strdup(why)};
 
 	r.length = r.body ? strlen(r.body) : 0;
-	return answer(c, &r);
+	return answer(c, &r, status == MHD_HTTP_BAD_REQUEST);
+}
+
+/* Two lengths: a proxy before us may have taken the other one, and what follows for another request. */
+static bool two_lengths(struct MHD_Connection *c)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length") &&
+	       MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
 }
 
 /* Before the body is read: may this client ask at all? */
@@ -107,19 +200,28 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const cha
 	struct connection *of = info ? info->socket_context : NULL;
 	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
 	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
+	bool knows = of && (!of->tcp || knows_token(h, c));
 	struct exchange *x;
 
 	if (!of)
 		return MHD_NO;
-	of->since = loop_now(h->loop);
-	if (of->tcp && !health && !knows_token(h, c))
+	of->proven |= knows;
+	if (of->proven) /* a stranger's counts from when it came: asking makes it no younger */
+		of->since = loop_now(h->loop);
+	if (two_lengths(c))
+		return refuse(c, MHD_HTTP_BAD_REQUEST,
+			"both Content-Length and Transfer-Encoding are given\n");
+	if (!knows && !health)
 		return refuse(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
 		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return MHD_NO;
+	x->http = h;
+	x->of = c;
 	x->connection = of;
+	of->busy = true;
 	*state = x;
 	return MHD_YES;
 }
@@ -143,6 +245,84 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t n)
 	return MHD_YES;
 }
 
+char *http_take_body(struct http_request *q)
+{
+	char *body = q->exchange->body;
+
+	q->exchange->body = NULL;
+	q->exchange->length = q->exchange->room = 0;
+	return body;
+}
+
+/* ---- later */
+
+/* The request and its answer go separate ways. */
+static void later_part(struct http_later *l)
+{
+	*l->link = l->next;
+	if (l->next)
+		l->next->link = l->link;
+	l->exchange->later = NULL;
+	l->exchange = NULL;
+}
+
+struct http_later *http_defer(struct http_request *q)
+{
+	struct exchange *x = q->exchange;
+	struct http_later *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->exchange = x;
+	l->link = &x->http->laters;
+	l->next = x->http->laters;
+	if (l->next)
+		l->next->link = &l->next;
+	x->http->laters = l;
+	x->later = l;
+	return l;
+}
+
+static void reply_free(struct http_reply *r)
+{
+	if (r->source)
+		r->source->end(r->source);
+	free(r->body);
+}
+
+void http_answer(struct http_later *l, struct http_reply *r)
+{
+	struct exchange *x = l->exchange;
+
+	if (x)
+		later_part(l);
+	free(l);
+	if (!x) {
+		reply_free(r);
+		return;
+	}
+	x->reply = *r;
+	x->answered = true;
+	MHD_resume_connection(x->of);
+	http_run_soon(x->http);
+}
+
+void http_drop_laters(struct http *h)
+{
+	while (h->laters) {
+		struct exchange *x = h->laters->exchange;
+
+		later_part(h->laters); /* http_answer frees it */
+		x->answered = true;
+		x->reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE};
+		MHD_resume_connection(x->of);
+	}
+	if (h->daemon)
+		MHD_run(h->daemon);
+}
+
+/* ---- libmicrohttpd's side */
+
 enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *path,
 	const char *method, const char *version, const char *data, size_t *n, void **state)
 {
@@ -158,13 +338,22 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 		*n = 0;
 		return taken;
 	}
-	q = (struct http_request){.method = method,
-		.path = path,
-		.body = x->body ? x->body : "",
-		.length = x->length,
-		.connection = c};
-	h->handler(h->arg, &q, &reply);
-	return answer(c, &reply);
+	if (!x->answered) {
+		q = (struct http_request){.method = method,
+			.path = path,
+			.body = x->body ? x->body : "",
+			.length = x->length,
+			.connection = c,
+			.exchange = x};
+		h->handler(h->arg, &q, &x->reply);
+		if (x->later) {
+			MHD_suspend_connection(c);
+			return MHD_YES;
+		}
+	}
+	reply = x->reply;
+	x->reply = (struct http_reply){0};
+	return answer(c, &reply, false);
 }
 
 void http_completed(
@@ -175,7 +364,12 @@ void http_completed(
 
 	if (!x)
 		return;
-	x->connection->since = loop_now(h->loop);
+	if (x->connection->proven)
+		x->connection->since = loop_now(h->loop);
+	x->connection->busy = false;
+	if (x->later)
+		later_part(x->later);
+	reply_free(&x->reply);
 	free(x->body);
 	free(x);
 	*state = NULL;

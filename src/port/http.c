@@ -6,8 +6,10 @@
  *          of listeners and knows of each whether it needs the token. The daemon's epoll descriptor
  *          stands in our loop; its timeouts are one timer.
  * LIMITS   Connections: CONNECTIONS, of which at most half by TCP, so that nobody far away can shut out
- *          the administrator. A connection that is silent for SILENT seconds, or has not finished a
- *          request in REQUEST of them, is closed: a byte a second keeps no place for ever.
+ *          the administrator. A new one takes the place of the oldest that has not shown the token, or
+ *          of the one that is idle for longest: a stranger who holds all places shuts out no one. A
+ *          connection that is silent for SILENT seconds, or has not finished a request in REQUEST of
+ *          them, is closed: a byte a second keeps no place for ever.
  */
 #include "port/http-impl.h"
 #include "port/log.h"
@@ -89,8 +91,8 @@ static void connection_unlink(struct connection *k)
 static void connection_free(struct connection *k)
 {
 	connection_unlink(k);
-	k->http->n_connections--;
-	k->http->n_tcp -= k->tcp;
+	k->http->n_connections -= !k->evicted;
+	k->http->n_tcp -= k->tcp && !k->evicted;
 	free(k);
 }
 
@@ -138,6 +140,39 @@ static void pause_accept(struct http *h, bool pause)
 		loop_change(h->loop, &h->listeners[i].fd, pause ? 0 : EPOLLIN);
 }
 
+/* Whether a goes before b when a place is needed. */
+static bool goes_first(const struct connection *a, const struct connection *b)
+{
+	if (a->proven != b->proven)
+		return !a->proven;
+	return a->since < b->since;
+}
+
+/* A place by TCP, or any: false: all are in use. */
+static bool make_place(struct http *h, bool tcp)
+{
+	struct connection *victim = NULL;
+
+	for (struct connection *k = h->connections; k; k = k->next)
+		if (!k->evicted && (k->tcp || !tcp) && !(k->proven && k->busy) &&
+			(!victim || goes_first(k, victim)))
+			victim = k;
+	if (!victim)
+		return false;
+	victim->evicted = true;
+	h->n_connections--;
+	h->n_tcp -= victim->tcp;
+	shutdown(victim->fd, SHUT_RDWR); /* the daemon finds its end, and closes it */
+	return true;
+}
+
+static bool has_place(struct http *h, bool tcp)
+{
+	if (tcp && h->n_tcp >= CONNECTIONS / 2)
+		return make_place(h, true);
+	return h->n_connections < CONNECTIONS || make_place(h, false);
+}
+
 static void hand_over(struct listener *l, int fd)
 {
 	struct http *h = l->http;
@@ -145,12 +180,12 @@ static void hand_over(struct listener *l, int fd)
 	socklen_t len = sizeof(at);
 	struct connection *k;
 
-	if (h->n_connections == CONNECTIONS || (l->tcp && h->n_tcp == CONNECTIONS / 2) ||
-		!(k = calloc(1, sizeof(*k)))) {
+	if (!has_place(h, l->tcp) || !(k = calloc(1, sizeof(*k)))) {
 		close(fd);
 		return;
 	}
-	*k = (struct connection){.http = h, .fd = fd, .tcp = l->tcp, .since = loop_now(h->loop)};
+	*k = (struct connection){
+		.http = h, .fd = fd, .tcp = l->tcp, .proven = !l->tcp, .since = loop_now(h->loop)};
 	connection_link(&h->accepted, k);
 	h->n_connections++;
 	h->n_tcp += k->tcp;
@@ -175,6 +210,11 @@ static void accept_ready(struct loop_fd *f, uint32_t events)
 	else if (fd != -EAGAIN)
 		pause_accept(l->http, true);
 	run(l->http);
+}
+
+void http_run_soon(struct http *h)
+{
+	loop_set(h->loop, &h->timer, loop_now(h->loop));
 }
 
 static void daemon_ready(struct loop_fd *f, uint32_t events)
@@ -210,11 +250,12 @@ static int start_daemon(struct http *h)
 {
 	const union MHD_DaemonInfo *info;
 
-	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG,
+	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+					     MHD_ALLOW_SUSPEND_RESUME,
 		0, NULL, NULL, http_handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED, http_completed, h,
-		MHD_OPTION_NOTIFY_CONNECTION, announced, h, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)(2 * CONNECTIONS), /* evicted ones go soon */
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED,
+		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, announced, h, MHD_OPTION_END);
 	if (!h->daemon)
 		return -ENOMEM;
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -347,6 +388,7 @@ void http_free(struct http *h)
 	if (h->fd.ready)
 		loop_remove(h->loop, &h->fd);
 	loop_set(h->loop, &h->timer, WEIR_NEVER);
+	http_drop_laters(h);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
 	for (struct connection *c = h->accepted, *after; c; c = after) {

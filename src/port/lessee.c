@@ -12,6 +12,7 @@
 #include "port/lessee-impl.h"
 #include "port/log.h"
 #include "port/peer-key.h"
+#include "port/gateway-version.h"
 #include "port/snapshot.h"
 #include <errno.h>
 #include <math.h>
@@ -451,7 +452,7 @@ static void look_bucket(
 	if (b->here)
 		weir_gate_get_stats(
 			s->resource->gate, resource_policy_now(s->resource), b->node, &st);
-	*to = (struct snapshot_lease){.tenant = snap->tenants[b->tenant].path,
+	*to = (struct snapshot_lease){.tenant = snapshot_path(snap, b->tenant),
 		/* what passed since the last look is this period's, too */
 		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
 		.claim = t.claim,
@@ -478,7 +479,7 @@ static void lessee_look(struct resource *r, struct snapshot *snap, struct snapsh
 	p->busy = s->busy;
 	to->pshift = p;
 	p->leases = snapshot_take(snap, s->n + 1, sizeof(*p->leases));
-	for (size_t i = 0; p->leases && r->policy->n_tenants == snap->n_tenants && i < s->n; i++)
+	for (size_t i = 0; p->leases && r->policy == snap->of->policy && i < s->n; i++)
 		if (s->buckets[i].here)
 			look_bucket(s, snap, i, &p->leases[p->n_leases++]);
 }

@@ -182,7 +182,7 @@ static void write_metrics(const struct lessor *l, FILE *to)
 
 /* ---- routes */
 
-static void handle(void *arg, const struct http_request *q, struct http_reply *ret)
+static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 {
 	struct lessor *l = arg;
 	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,

@@ -6,7 +6,8 @@
  * SOURCE   The text exposition format of Prometheus, version 0.0.4.
  * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
  *          is one line of a table. Counters are the leaves': a group's would count everything twice
- *          in a sum; what a group has are its weight, share and limits.
+ *          in a sum; what a group has are its weight, share and limits. All is written a few tenants
+ *          at a time (metrics_more): there may be a hundred thousand, and so two million lines.
  *
  *          Histograms have fixed bounds, three a decade from 50 µs to 10 s. Our own have some 1 %
  *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
@@ -16,6 +17,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
 	50e-3, 100e-3, 250e-3, 0.5, 1, 2.5, 5, 10}; /* s */
@@ -36,29 +38,49 @@ void metrics_family(FILE *to, const char *name, const char *type, const char *he
 /* Label values: backslash, quote and newline are escaped. */
 static void quoted(FILE *to, const char *text)
 {
-	fputc('"', to);
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
-			fputc('\\', to);
-		if (*text == '\n')
-			fputs("\\n", to);
-		else
-			fputc(*text, to);
+	putc_unlocked('"', to);
+	for (;;) {
+		size_t plain = strcspn(text, "\\\"\n");
+
+		fwrite_unlocked(text, 1, plain, to);
+		text += plain;
+		if (!*text)
+			break;
+		putc_unlocked('\\', to);
+		putc_unlocked(*text == '\n' ? 'n' : *text, to);
+		text++;
 	}
-	fputc('"', to);
+	putc_unlocked('"', to);
 }
 
 /* "" for no second label. */
 void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
 {
-	fprintf(to, "{%s=", key);
+	putc_unlocked('{', to);
+	fputs_unlocked(key, to);
+	putc_unlocked('=', to);
 	quoted(to, value);
 	if (*key2) {
-		fprintf(to, ",%s=", key2);
+		putc_unlocked(',', to);
+		fputs_unlocked(key2, to);
+		putc_unlocked('=', to);
 		quoted(to, value2);
 	}
-	fputs("} ", to);
+	fputs_unlocked("} ", to);
+}
+
+/* Most numbers are small and whole, and printf takes longer for one than all else takes for its line. */
+static void whole(FILE *to, uint64_t value)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while (value /= 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, to);
+	putc_unlocked('\n', to);
 }
 
 void metrics_number(FILE *to, double value)
@@ -67,6 +89,8 @@ void metrics_number(FILE *to, double value)
 		fputs("NaN\n", to);
 	else if (isinf(value))
 		fputs(value > 0 ? "+Inf\n" : "-Inf\n", to);
+	else if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value)
+		whole(to, (uint64_t)value);
 	else
 		fprintf(to, "%.15g\n", value);
 }
@@ -192,20 +216,20 @@ static const struct metrics_field resource_fields[] = {
 };
 #undef R
 
-static void write_tenant_fields(const struct snapshot *s, FILE *to)
+static void head_field(size_t k, FILE *to)
 {
-	for (size_t k = 0; k < COUNT(tenant_fields); k++) {
-		const struct metrics_field *f = &tenant_fields[k];
-		metrics_family(to, f->name, f->type, f->help);
-		for (size_t i = 0; i < s->n_tenants; i++) {
-			const struct snapshot_tenant *t = &s->tenants[i];
-			if (!t->leaf && !f->groups)
-				continue;
-			fputs(f->name, to);
-			metrics_labels(to, "tenant", t->path, "", "");
-			metrics_number(to, metrics_value(t, f));
-		}
-	}
+	metrics_family(to, tenant_fields[k].name, tenant_fields[k].type, tenant_fields[k].help);
+}
+
+static void row_field(const struct snapshot_tenant *t, size_t k, FILE *to)
+{
+	const struct metrics_field *f = &tenant_fields[k];
+
+	if (!t->leaf && !f->groups)
+		return;
+	fputs_unlocked(f->name, to);
+	metrics_labels(to, "tenant", t->path, "", "");
+	metrics_number(to, metrics_value(t, f));
 }
 
 /* ---- tenants: families with a second label */
@@ -233,43 +257,46 @@ _Static_assert(
 			offsetof(struct snapshot_tenant, reads) + 16,
 	"reads, writes and others are read as an array");
 
-static void write_splits(const struct snapshot *s, FILE *to)
+static void head_split(size_t k, FILE *to)
 {
-	for (size_t k = 0; k < COUNT(splits); k++) {
-		const struct split *f = &splits[k];
-		metrics_family(to, f->name, "counter", f->help);
-		for (size_t i = 0; i < s->n_tenants; i++) {
-			const struct snapshot_tenant *t = &s->tenants[i];
-			const void *at = (const char *)t + f->offset;
-			for (size_t n = 0; t->leaf && n < f->n; n++) {
-				fputs(f->name, to);
-				metrics_labels(to, "tenant", t->path, f->key, f->names[n]);
-				metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9
-							   : (double)((const uint64_t *)at)[n]);
-			}
-		}
+	metrics_family(to, splits[k].name, "counter", splits[k].help);
+}
+
+static void row_split(const struct snapshot_tenant *t, size_t k, FILE *to)
+{
+	const struct split *f = &splits[k];
+	const void *at = (const char *)t + f->offset;
+
+	for (size_t n = 0; t->leaf && n < f->n; n++) {
+		fputs_unlocked(f->name, to);
+		metrics_labels(to, "tenant", t->path, f->key, f->names[n]);
+		metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9
+					   : (double)((const uint64_t *)at)[n]);
 	}
 }
 
-/* Limits that there are: a min of 0 and a max of infinity are none. */
-static void write_limits(const struct snapshot *s, bool max, FILE *to)
-{
-	const char *name = max ? "weir_tenant_max" : "weir_tenant_min";
+/* Limits that there are: a min of 0 and a max of infinity are none. k: min, max. */
+static const char *const limit_names[2] = {"weir_tenant_min", "weir_tenant_max"};
 
-	metrics_family(to, name, "gauge",
-		max ? "What it may have at most, per second." : "What it is promised, per second.");
-	for (size_t i = 0; i < s->n_tenants; i++)
-		for (size_t k = 0; k < WEIR_LIMITS; k++) {
-			const struct snapshot_tenant *t = &s->tenants[i];
-			double value = max ? t->max[k] : t->min[k];
-			if (max ? isinf(value) : value <= 0)
-				continue;
-			fprintf(to, "%s{tenant=", name);
-			quoted(to, t->path);
-			fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[k / 3],
-				ops_names[k % 3]);
-			metrics_number(to, value);
-		}
+static void head_limit(size_t k, FILE *to)
+{
+	metrics_family(to, limit_names[k], "gauge",
+		k ? "What it may have at most, per second." : "What it is promised, per second.");
+}
+
+static void row_limit(const struct snapshot_tenant *t, size_t k, FILE *to)
+{
+	for (size_t slot = 0; slot < WEIR_LIMITS; slot++) {
+		double value = k ? t->max[slot] : t->min[slot];
+
+		if (k ? isinf(value) : value <= 0)
+			continue;
+		fputs_unlocked(limit_names[k], to);
+		fputs_unlocked("{tenant=", to);
+		quoted(to, t->path);
+		fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[slot / 3], ops_names[slot % 3]);
+		metrics_number(to, value);
+	}
 }
 
 /* ---- histograms */
@@ -309,30 +336,32 @@ static void write_hist(const char *name, const char *tenant, const struct weir_h
 	fprintf(to, "%" PRIu64 "\n", h->count);
 }
 
-static void write_hists(const struct snapshot *s, FILE *to)
-{
-	static const struct {
-		const char *name, *help;
-		size_t offset;
-	} hists[] = {
-		{"weir_tenant_latency_seconds",
-			"From receipt of a request to the end of its reply, as clients sent it.",
-			offsetof(struct snapshot_tenant, total)},
-		{"weir_tenant_gate_seconds", "Waiting at the gate.",
-			offsetof(struct snapshot_tenant, wait)},
-		{"weir_tenant_device_seconds", "Inside the resource.",
-			offsetof(struct snapshot_tenant, device)},
-	};
+static const struct {
+	const char *name, *help;
+	size_t offset;
+} hists[] = {
+	{"weir_tenant_latency_seconds",
+		"From receipt of a request to the end of its reply, as clients sent it.",
+		offsetof(struct snapshot_tenant, total)},
+	{"weir_tenant_gate_seconds", "Waiting at the gate.",
+		offsetof(struct snapshot_tenant, wait)},
+	{"weir_tenant_device_seconds", "Inside the resource.",
+		offsetof(struct snapshot_tenant, device)},
+};
 
-	for (size_t k = 0; k < COUNT(hists); k++) {
-		metrics_family(to, hists[k].name, "histogram", hists[k].help);
-		for (size_t i = 0; i < s->n_tenants; i++) {
-			const void *at = (const char *)&s->tenants[i] + hists[k].offset;
-			const struct weir_hist *h = *(struct weir_hist *const *)at;
-			if (s->tenants[i].leaf && h)
-				write_hist(hists[k].name, s->tenants[i].path, h, to);
-		}
-	}
+static void head_hist(size_t k, FILE *to)
+{
+	metrics_family(to, hists[k].name, "histogram", hists[k].help);
+}
+
+static void row_hist(const struct snapshot_tenant *t, size_t k, FILE *to)
+{
+	const void *at = (const char *)t + hists[k].offset;
+	const struct snapshot_hist *h = *(struct snapshot_hist *const *)at;
+	struct weir_hist room;
+
+	if (t->leaf && h)
+		write_hist(hists[k].name, t->path, snapshot_hist(h, &room), to);
 }
 
 /* ---- resources */
@@ -366,15 +395,66 @@ static void write_resources(const struct snapshot *s, FILE *to)
 	}
 }
 
+/* ---- the whole */
+
+/* What is said of tenants: `families` of them, each with a line or several a tenant. */
+static const struct part {
+	size_t families;
+	void (*head)(size_t k, FILE *to);
+	void (*row)(const struct snapshot_tenant *t, size_t k, FILE *to);
+	bool active; /* idle tenants have none */
+} parts[] = {
+	{COUNT(tenant_fields), head_field, row_field, false},
+	{COUNT(splits), head_split, row_split, false},
+	{2, head_limit, row_limit, false},
+	{COUNT(hists), head_hist, row_hist, true},
+};
+
+/* The lines of one family, from c->at on. */
+static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
+{
+	const struct snapshot *s = c->snapshot;
+	const struct part *p = &parts[c->part];
+	size_t all = c->select ? c->n_select : s->n_tenants;
+
+	if (c->at == 0)
+		p->head(c->family, to);
+	for (; n > 0 && c->at < all; c->at++) {
+		size_t i = c->select ? c->select[c->at] : c->at;
+		struct snapshot_tenant room;
+
+		if (p->active && !s->tenants[i])
+			continue;
+		p->row(snapshot_tenant(s, i, &room), c->family, to);
+		n--;
+	}
+	if (c->at < all)
+		return;
+	c->at = 0;
+	if (++c->family == p->families) {
+		c->family = 0;
+		c->part++;
+	}
+}
+
+bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
+{
+	if (!c->begun) {
+		write_process(c->snapshot, c->process, to);
+		write_resources(c->snapshot, to);
+		metrics_control(c->snapshot, to);
+		metrics_slo(c->snapshot, to);
+		c->begun = true;
+	} else if (c->part < COUNT(parts)) {
+		write_rows(c, tenants, to);
+	}
+	return c->part < COUNT(parts);
+}
+
 void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
 {
-	write_process(s, p, to);
-	write_resources(s, to);
-	metrics_control(s, to);
-	write_tenant_fields(s, to);
-	write_splits(s, to);
-	write_limits(s, false, to);
-	write_limits(s, true, to);
-	metrics_slo(s, to);
-	write_hists(s, to);
+	struct metrics_cursor c = {.snapshot = s, .process = p};
+
+	while (metrics_more(&c, SIZE_MAX, to))
+		;
 }

@@ -13,7 +13,7 @@ static unsigned part_buckets(
 {
 	struct resource_part *t = &r->policy_of->part;
 
-	if (r->control->rule)
+	if (r->control->rule && t->rules)
 		r->control->rule(r, i, &t->rules[i]);
 	part.rules = t->rules;
 	return policy_install_buckets_part(r->policy, i, &t->bounds[i], part, ret);

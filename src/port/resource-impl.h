@@ -38,13 +38,13 @@ struct resource_flow { /* costs as limits count them */
 /* Of one node of the gate. Without a gate: of one tenant, its index + 1. */
 struct resource_count {
 	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
-	uint64_t reads, writes, others; /* submitted; CACHE and STATUS are others */
-	uint64_t cost;                  /* of those, in requests as limits count them */
-	uint64_t errors;                /* came back with one; those of clients that left are not */
-	uint64_t skipped;               /* shadow mode: requests without a shadow of their own */
-	uint32_t shadows;               /* in the gate or inside, now */
-	uint32_t slo : 31;              /* resource-slo.c's; 0: it has none */
-	uint32_t late : 1;              /* the same: that it waits for long was said */
+	uint64_t reads, writes, others;     /* submitted; CACHE and STATUS are others */
+	uint64_t cost;                      /* of those, in requests as limits count them */
+	uint64_t errors;   /* came back with one; those of clients that left are not */
+	uint64_t skipped;  /* shadow mode: requests without a shadow of their own */
+	uint32_t shadows;  /* in the gate or inside, now */
+	uint32_t slo : 31; /* resource-slo.c's; 0: it has none */
+	uint32_t late : 1; /* the same: that it waits for long was said */
 	struct resource_bypassed bypassed;
 };
 
@@ -53,15 +53,25 @@ struct request_list { /* linked by request.next */
 };
 
 struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
-	struct weir_bounds *bounds;
-	uint32_t *first;           /* of a tenant's rows, see struct policy_part */
-	double *rows;              /* what part of each limit is here, 0 … 1 */
-	struct policy_rule *rules; /* a controller's, as of the swap or a later resource_divide */
-	struct resource_seen {     /* at the last resource_demand */
+	const struct weir_bounds *bounds; /* the version's, or own_bounds */
+	struct weir_bounds *own_bounds;
+	uint32_t *first; /* of a tenant's rows, see struct policy_part */
+	double *rows;    /* what part of each limit is here, 0 … 1 */
+	struct policy_rule
+		*rules; /* a controller's, as of the swap or a later resource_divide; or NULL */
+	struct resource_seen { /* at the last resource_demand */
 		struct resource_flow out[2];
 		weir_time held;
 		bool waiting; /* without clients and waiting requests a tenant stays so */
 	} * seen;
+};
+
+struct resource_next { /* a swap under way */
+	struct resource_change change;
+	const struct weir_resource *spec;
+	const struct control_ops *control;
+	struct resource_part part;
+	bool shadow_on;
 };
 
 struct resource_policy {
@@ -69,6 +79,7 @@ struct resource_policy {
 	struct policy_swap swap;
 	struct resource_part part;
 	weir_time looked, full; /* at the last resource_demand: when; time with the window full */
+	struct resource_next next;
 	struct loop_timer sweep;
 	weir_time sweep_after;
 };

@@ -2,12 +2,15 @@
 /*
  * resource-policy: the tree in the gate: put there, swapped.
  *
- * METHOD  A swap first does what can fail: room, shadow mode, then policy_swap_begin. After that every
- *         client is matched anew: who is nobody's now, or whose export is no longer what it was, is
- *         cut off; the waiting requests of the others follow their client to its node, in order
- *         (resource_again), or straight on when the new policy is not enforced (resource_pass).
- *         Nodes that are left behind go when their last request is done: looked at again after 10 ms,
- *         then ever more rarely.
+ * METHOD  A swap takes several steps, each shorter than a millisecond, and requests pass between them: new
+ *         nodes are added to the gate and knobs are set (policy_swap_step). All this can fail, and is
+ *         undone then. The last step puts the policy in force: every client is matched anew. One that has no
+ *         tenant now, or whose export is no longer what it was, is cut off; the waiting requests of the
+ *         others follow their client to its node, in order (resource_again), or straight on when the new
+ *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
+ *         done: looked at again after 10 ms, then ever more rarely, some at a time.
+ *         A controller's rules change from one moment to the next, so where there are such all knobs are
+ *         set in the last step.
  */
 #include "port/resource-impl.h"
 #include "ctl/policy-index.h"
@@ -18,12 +21,14 @@
 
 #define SWEEP_FIRST (10 * WEIR_MS) /* most requests take less */
 #define SWEEP_LAST  WEIR_SEC       /* an upstream may be away for minutes */
+#define SWEEP_MOST  256            /* nodes at once */
+#define STEP        256            /* tenants */
 
 /* ---- what a version needs */
 
 static void part_free(struct resource_part *t)
 {
-	free(t->bounds);
+	free(t->own_bounds);
 	free(t->first);
 	free(t->rows);
 	free(t->rules);
@@ -31,26 +36,31 @@ static void part_free(struct resource_part *t)
 	*t = (struct resource_part){0};
 }
 
-static int part_new(const struct weir_policy *p, struct resource_part *ret)
+/* rules: there is a controller that may have some. */
+static int part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
+	struct resource_part *ret)
 {
 	size_t n = p->n_tenants + 1;
 	struct resource_part t = {
-		.bounds = calloc(n, sizeof(*t.bounds)),
-		.rules = calloc(n, sizeof(*t.rules)),
+		.bounds = bounds,
+		.own_bounds = bounds ? NULL : calloc(n, sizeof(*t.own_bounds)),
+		.rules = rules ? calloc(n, sizeof(*t.rules)) : NULL,
 		.seen = calloc(n, sizeof(*t.seen)),
 	};
 
-	if (t.bounds && weir_policy_bounds(p, t.bounds) == 0)
+	if (t.own_bounds && weir_policy_bounds(p, t.own_bounds) == 0)
+		t.bounds = t.own_bounds;
+	if (t.bounds)
 		t.first = policy_install_first(p, t.bounds);
 	if (t.first)
 		t.rows = calloc((size_t)t.first[p->n_tenants] + 1, sizeof(*t.rows));
-	if (!t.rows || !t.rules || !t.seen) {
+	if (!t.rows || (rules && !t.rules) || !t.seen) {
 		part_free(&t);
 		return -ENOMEM;
 	}
 	for (uint32_t k = 0; k < t.first[p->n_tenants]; k++)
 		t.rows[k] = 1;
-	for (size_t i = 0; i < p->n_tenants; i++)
+	for (size_t i = 0; rules && i < p->n_tenants; i++)
 		t.rules[i].scale = 1;
 	*ret = t;
 	return 0;
@@ -77,6 +87,7 @@ void resource_policy_free(struct resource *r)
 		loop_set(r->loop, &o->sweep, WEIR_NEVER);
 	policy_swap_free(&o->swap);
 	part_free(&o->part);
+	part_free(&o->next.part);
 	free(o);
 	r->policy_of = NULL;
 	r->nodes = NULL;
@@ -93,9 +104,17 @@ static void gone(weir_node node, void *arg)
 static void sweep(struct resource_policy *o, weir_time now)
 {
 	struct resource *r = o->resource;
+	bool more;
 
-	if (policy_swap_sweep(&o->swap, r->gate, gone, r) == 0 || !r->started)
+	do
+		more = policy_swap_sweep(&o->swap, r->gate, SWEEP_MOST, gone, r);
+	while (more && !r->started);
+	if (!o->swap.n_leaving || !r->started)
 		return;
+	if (more) { /* after what has come in meanwhile */
+		loop_set(r->loop, &o->sweep, now);
+		return;
+	}
 	if (loop_set(r->loop, &o->sweep, now + o->sweep_after) == 0 && o->sweep_after < SWEEP_LAST)
 		o->sweep_after *= 2;
 }
@@ -213,7 +232,9 @@ static bool moves(const struct weir_req *q, void *arg)
 {
 	const struct resource *r = arg;
 
-	return r->shadow || ((const struct request *)(const void *)q)->client->node != q->tenant;
+	const struct client *c = ((const struct request *)(const void *)q)->client;
+
+	return r->shadow || c->tenant < 0 || c->node != q->tenant;
 }
 
 static void moved(struct weir_req *q, void *arg)
@@ -221,7 +242,7 @@ static void moved(struct weir_req *q, void *arg)
 	struct resource *r = arg;
 	struct request *request = resource_request(q);
 
-	/* One that is cut off and has not left yet has no node: what it asked for before is done. */
+	/* A client that is cut off and has not left yet has no node: what it asked for before is done. */
 	if (r->shadow || request->client->tenant < 0)
 		resource_pass(r, request);
 	else
@@ -253,48 +274,102 @@ static void keep_rows(const struct weir_tenant *from, const struct weir_tenant *
 				part->rows[part->first[is] + k] = old->rows[old->first[was] + l];
 }
 
-/* A tenant that stays keeps its parts until told otherwise. Most stand where they stood. */
-static void keep_parts(const struct weir_policy *from, const struct weir_policy *to,
+/* A tenant that stays keeps its parts until told otherwise. */
+static void keep_parts(const struct weir_policy *from, const struct weir_policy *to, const int *was,
 	const struct resource_part *old, struct resource_part *part)
 {
 	for (size_t i = 0; from && old->rows && i < to->n_tenants; i++) {
-		const char *path = to->tenants[i].path;
-		int was = i < from->n_tenants && strcmp(from->tenants[i].path, path) == 0
-				  ? (int)i
-				  : weir_policy_find(from, path);
-
-		if (was < 0)
+		if (was[i] < 0)
 			continue;
-		keep_rows(&from->tenants[was], &to->tenants[i], old, (size_t)was, part, i);
-		part->seen[i] = old->seen[was];
+		keep_rows(&from->tenants[was[i]], &to->tenants[i], old, (size_t)was[i], part, i);
+		part->seen[i] = old->seen[was[i]];
 	}
 }
 
-static int begin(struct resource *r, const struct weir_policy *p, const struct weir_resource *spec,
-	const struct resource_part *part, struct weir_err *err)
+static const struct control_ops *control_in(
+	const struct weir_policy *p, const struct weir_resource *spec)
+{
+	return control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
+}
+
+/* Whether its rules are those of a moment. */
+static bool has_moving_rules(const struct control_ops *c)
+{
+	return c->begin || c->rule;
+}
+
+static int start_gate(struct resource *r, struct weir_err *err)
 {
 	struct resource_policy *o = r->policy_of;
-	struct weir_knob knobs[ROOT_KNOBS];
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
 	struct policy_swap_how how = {.from = r->policy,
 		.to = p,
-		.part = {part->first, part->rows, part->rules},
-		.more = knobs,
-		.n_more = ROOT_KNOBS};
+		.part = {next->part.first, next->part.rows, next->part.rules},
+		.from_part = {o->part.first, o->part.rows, o->part.rules},
+		.bounds = next->part.bounds,
+		.from_bounds = o->part.bounds,
+		.was = next->change.was,
+		.nodes_only = has_moving_rules(r->control) || has_moving_rules(next->control)};
 	/* A gate uses the lowest free numbers first. */
 	size_t nodes = 1 + o->swap.n_nodes + o->swap.n_leaving + p->n_tenants;
-	bool on = !p->enforce && !r->shadow;
 	int rc = resource_room(r, nodes);
 
-	root_knobs(r, spec, knobs);
-	if (rc == 0 && on)
-		rc = resource_shadow_on(r);
+	if (rc == 0 && next->control->prepare && !how.nodes_only)
+		rc = next->control->prepare(r, p, next->spec, next->part.rules);
 	if (rc < 0)
 		return weir_err_set(err, rc, "out of memory");
-	rc = policy_swap_begin(&o->swap, &how, r->gate, resource_policy_now(r), err);
-	if (rc < 0 && on)
-		resource_shadow_off(r);
-	return rc;
+	return policy_swap_start(&o->swap, &how, err);
 }
+
+int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err)
+{
+	struct resource_policy *o = policy_of(r);
+	const struct weir_resource *spec = spec_in(r, c->to);
+	struct resource_part part;
+	int rc;
+
+	if (r->gate && spec->cost != r->spec.cost)
+		return weir_err_at(err, -EINVAL, spec->at,
+			"resource '%s' is shared by another cost: it takes a restart", r->name);
+	if (!o)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	o->next = (struct resource_next){
+		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
+	if (!r->gate)
+		return 0;
+	if (part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	o->next.part = part;
+	rc = start_gate(r, err);
+	if (rc < 0) {
+		part_free(&o->next.part);
+		return rc;
+	}
+	keep_parts(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
+	return 0;
+}
+
+int resource_swap_step(struct resource *r, struct weir_err *err)
+{
+	if (!r->gate)
+		return 0;
+	return policy_swap_step(&r->policy_of->swap, r->gate, resource_policy_now(r), STEP, err);
+}
+
+bool resource_swap_undo(struct resource *r)
+{
+	struct resource_policy *o = r->policy_of;
+
+	if (!r->gate)
+		return false;
+	if (policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP))
+		return true;
+	part_free(&o->next.part);
+	return false;
+}
+
+/* ---- the last step */
 
 /* Shadows stand on nodes of the old tree: they go, and new ones come. */
 static void end_shadows(struct resource *r, bool was, bool is)
@@ -306,7 +381,7 @@ static void end_shadows(struct resource *r, bool was, bool is)
 		resource_shadow_on(r); /* has its memory since it was on first */
 }
 
-/* Whose turn it is from now on; its rules are in the gate. */
+/* The new controller begins; its rules are in the gate. */
 static void hand_over(
 	struct resource *r, const struct control_ops *next, const struct weir_resource *spec)
 {
@@ -317,52 +392,104 @@ static void hand_over(
 		next->begin(r, spec);
 }
 
-static int swap_gate(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+/* Where requests may wait. malloc'ed. */
+static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
 {
-	struct resource_policy *o = policy_of(r);
-	const struct weir_resource *spec = spec_in(r, p);
-	const struct control_ops *control =
-		control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
-	bool was_shadow = r->shadow;
-	struct resource_part part;
+	weir_node *busy = calloc((size_t)r->n_clients + 1, sizeof(*busy));
+	size_t n = 0;
+
+	for (const struct client *c = r->clients; busy && c; c = c->next)
+		if (c->node != WEIR_ROOT)
+			busy[n++] = c->node;
+	*ret_n = n;
+	return busy;
+}
+
+/* All that can still fail. */
+static int ready_gate(struct resource *r, struct weir_err *err)
+{
+	struct resource_policy *o = r->policy_of;
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
+	struct weir_knob knobs[ROOT_KNOBS];
 	int rc = 0;
 
-	if (spec->cost != r->spec.cost)
-		return weir_err_at(err, -EINVAL, spec->at,
-			"resource '%s' is shared by another cost: it takes a restart", r->name);
-	if (!o || part_new(p, &part) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	keep_parts(r->policy, p, &o->part, &part);
-	if (control->prepare)
-		rc = control->prepare(r, p, spec, part.rules);
-	rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : begin(r, p, spec, &part, err);
+	root_knobs(r, next->spec, knobs);
+	if (o->swap.how.nodes_only && next->control->prepare)
+		rc = next->control->prepare(r, p, next->spec, next->part.rules);
+	if (rc == 0 && !p->enforce && !r->shadow) {
+		rc = resource_shadow_on(r);
+		next->shadow_on = rc == 0;
+	}
+	if (rc < 0)
+		weir_err_set(err, rc, "out of memory");
+	o->swap.how.more = knobs;
+	o->swap.how.n_more = ROOT_KNOBS;
+	if (rc == 0 && o->swap.how.nodes_only)
+		rc = policy_swap_set(&o->swap, r->gate, resource_policy_now(r), err);
+	else if (rc == 0)
+		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, ROOT_KNOBS, err);
+	if (rc < 0 && next->shadow_on)
+		resource_shadow_off(r);
+	return rc;
+}
+
+static int finish_gate(struct resource *r, struct weir_err *err)
+{
+	struct resource_policy *o = r->policy_of;
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
+	bool was_shadow = r->shadow;
+	size_t n_busy;
+	weir_node *busy = busy_nodes(r, &n_busy);
+	int rc = busy ? ready_gate(r, err) : weir_err_set(err, -ENOMEM, "out of memory");
+
 	if (rc < 0) {
-		part_free(&part);
+		free(busy);
 		return rc;
 	}
 	end_shadows(r, was_shadow, !p->enforce);
 	match_clients(r, p);
-	policy_swap_finish(&o->swap, r->gate, r->now, moves, moved, r);
+	policy_swap_finish(&o->swap, r->gate, r->now, busy, n_busy, moves, moved, r);
+	free(busy);
 	part_free(&o->part);
-	o->part = part;
-	take_spec(r, spec);
+	o->part = next->part;
+	next->part = (struct resource_part){0};
+	take_spec(r, next->spec);
 	r->policy = p;
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
 	resource_slo_swap(r);
-	hand_over(r, control, spec);
+	hand_over(r, next->control, next->spec);
 	o->sweep.due = sweep_due;
 	o->sweep_after = SWEEP_FIRST;
 	sweep(o, r->now);
 	return 0;
 }
 
-int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+int resource_swap_finish(struct resource *r, struct weir_err *err)
 {
+	const struct weir_policy *p = r->policy_of->next.change.to;
+
 	if (r->gate)
-		return swap_gate(r, p, err);
+		return finish_gate(r, err);
 	match_clients(r, p);
 	take_spec(r, spec_in(r, p));
 	r->policy = p;
 	return 0;
+}
+
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+{
+	int rc = resource_swap_start(r, &(struct resource_change){.to = p}, err);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = resource_swap_step(r, err)) > 0)
+		;
+	if (rc == 0)
+		rc = resource_swap_finish(r, err);
+	while (rc < 0 && resource_swap_undo(r))
+		;
+	return rc;
 }

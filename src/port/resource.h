@@ -106,6 +106,19 @@ const char *resource_name(const struct resource *r);
  * swap. On error nothing has changed. */
 int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err);
 
+/* The same in steps of less than a millisecond, with requests passing between them. `to` is in force from
+ * finish on; until then undo takes everything back. */
+struct resource_change { /* borrowed until finish or undo has returned */
+	const struct weir_policy *to;
+	const struct weir_bounds *bounds; /* of it; NULL: computed */
+	const int *was;                   /* policy_swap_map; NULL: computed */
+};
+int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err);
+int resource_swap_step(
+	struct resource *r, struct weir_err *err); /* 1: more; 0: finish; < 0: undo */
+int resource_swap_finish(struct resource *r, struct weir_err *err); /* < 0: undo */
+bool resource_swap_undo(struct resource *r);                        /* true: more */
+
 /* What part of each limit is here, 0 … 1, if the process has several resources: all of it until told
  * otherwise. By row, see struct policy_part; -EINVAL unless n is how many the policy in force has. */
 int resource_divide(struct resource *r, const double *rows, size_t n);
@@ -155,8 +168,9 @@ typedef void resource_watch_fn(
 	void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait);
 bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
 
-/* Adds what was measured here to the snapshot (snapshot.h). */
-void resource_snapshot(struct resource *r, struct snapshot *s);
+/* Adds what was measured here to the snapshot (snapshot.h), in steps of some hundred µs: true: there is more,
+ * call it again. *at: 0 for the first. */
+bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at);
 
 /* Every request that is submitted from now on is put into the tap as well (NULL: no longer). */
 void resource_tap(struct resource *r, struct tap *t);

@@ -2,7 +2,13 @@
 /*
  * snapshot: what a gateway measured, at one moment, gathered from all its threads.
  *
- * Counters only grow; a viewer takes two and divides by the time between.
+ * Counters only grow; a viewer takes two and divides by the time between. A policy may have a hundred
+ * thousand tenants of which a thousand are used: a snapshot has memory for those that are, and what the
+ * policy says of the others is the policy's, which the snapshot keeps.
+ *
+ *   snapshot.c       memory
+ *   snapshot-hist.c  histograms, cut to what is in them
+ *   snapshot-look.c  how one is gathered
  */
 #ifndef WEIR_PORT_SNAPSHOT_H
 #define WEIR_PORT_SNAPSHOT_H
@@ -16,9 +22,18 @@
 #include "gate/gate.h"
 #include "port/peer.h"
 
+struct gateway_version;
+
+struct snapshot_hist { /* a struct weir_hist without the empty buckets at both ends */
+	uint64_t count, sum, min, max;
+	uint32_t first, n;
+	uint32_t bucket[];
+};
+
 /* How a tenant's slo is met, from all resources together. */
 struct snapshot_slo {
 	const char *path;
+	uint32_t tenant; /* index */
 	double percentile;
 	weir_time bound;
 	uint64_t good,
@@ -38,9 +53,9 @@ struct snapshot_tenant {
 	double wait_ns[WEIR_CAUSES], device_ns; /* request·ns */
 	enum weir_cause cause;                  /* why its head waits now */
 	weir_time oldest_wait; /* for how long the oldest that waits has done so; 0: none waits */
-	struct shadow_estimate shadow;           /* shadow mode; a group: of all its clients */
-	struct weir_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
-	const struct snapshot_slo *slo;          /* NULL: it has none */
+	struct shadow_estimate shadow;               /* shadow mode; a group: of all its clients */
+	struct snapshot_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
+	const struct snapshot_slo *slo;              /* NULL: it has none */
 };
 
 /* AdapTBF at a resource, as of its last step. */
@@ -120,12 +135,16 @@ struct snapshot {
 	weir_time now, started; /* CLOCK_MONOTONIC */
 	uint64_t version;       /* of the policy: 1 at the start */
 	bool enforce;
-	struct snapshot_tenant *tenants; /* as in the policy; a group: the sum of its leaves */
+	/* As in the policy; a group: the sum of its leaves. NULL: idle: it never had a request and has no client.
+	 * snapshot_tenant gives either. */
+	struct snapshot_tenant **tenants;
 	size_t n_tenants;
-	struct snapshot_slo *slos; /* of the tenants that have one */
+	struct snapshot_slo *slos; /* of the tenants that have one, in the policy's order */
 	size_t n_slos;
+	struct gateway_version *of; /* held; NULL: every tenant is there */
 	struct snapshot_resource *resources;
 	size_t n_resources;
+	const char *clients_of; /* only clients of tenants whose path begins so; NULL: all */
 	struct snapshot_client *clients; /* the first 1,000 */
 	size_t n_clients, room_clients;
 	uint64_t connections, refused,
@@ -141,9 +160,23 @@ struct snapshot {
 void snapshot_free(struct snapshot *s);
 /* Zeroed memory of the snapshot's; NULL: there is none. Any thread, one at a time. */
 void *snapshot_take(struct snapshot *s, size_t n, size_t size);
-/* Adds a histogram to *into, which is made (the snapshot's) if it is NULL; out of memory: left out. */
-void snapshot_hist(struct snapshot *s, struct weir_hist **into, const struct weir_hist *from);
 /* Room for one more client, zeroed; NULL: there are 1,000 already. */
 struct snapshot_client *snapshot_client(struct snapshot *s);
+
+/* ---- tenants */
+
+/* Tenant i to be added to, made if it was idle so far; NULL: no memory. */
+struct snapshot_tenant *snapshot_active(struct snapshot *s, size_t i);
+/* Tenant i to be read; if it is idle, what the policy says of it, in *room. */
+const struct snapshot_tenant *snapshot_tenant(
+	const struct snapshot *s, size_t i, struct snapshot_tenant *room);
+const char *snapshot_path(const struct snapshot *s, size_t i); /* for as long as the snapshot */
+
+/* ---- histograms */
+
+/* Adds one to *into, which is made (the snapshot's) if it is NULL; out of memory: left out. */
+void snapshot_hist_add(struct snapshot_hist **into, const struct weir_hist *from);
+/* As it was, in *room. h must not be NULL. */
+const struct weir_hist *snapshot_hist(const struct snapshot_hist *h, struct weir_hist *room);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* steward-image: a copy of all that AdapTBF knows at a resource, for who looks and for who keeps it, and the way
  * back. */
+#include "port/gateway-version.h"
 #include "port/snapshot.h"
 #include "port/steward-impl.h"
 #include <errno.h>
@@ -38,12 +39,12 @@ void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resour
 	if (a->learns && to->capacity[WEIR_UNIT_REQUESTS] <= 0)
 		to->capacity[WEIR_UNIT_REQUESTS] = a->state.rate;
 	a->jobs = snapshot_take(s, w->n_ids + 1, sizeof(*a->jobs));
-	for (size_t i = 0; a->jobs && s->n_tenants == w->n_ids && i < w->n_ids; i++) {
+	for (size_t i = 0; a->jobs && r->policy == s->of->policy && i < w->n_ids; i++) {
 		struct snapshot_job *j = &a->jobs[a->n_jobs];
 
 		if (!w->ids[i] || adaptbf_account(w->adaptbf, w->ids[i], &j->account) != 0)
 			continue;
-		j->tenant = s->tenants[i].path;
+		j->tenant = snapshot_path(s, i);
 		a->n_jobs++;
 	}
 	to->adaptbf = a;

@@ -3,7 +3,6 @@
 #include "prog/policy-verb.h"
 #include "prog/files.h"
 #include "prog/remote.h"
-#include "ctl/policy-override.h"
 #include "port/http.h"
 #include <errno.h>
 #include <stdio.h>
@@ -18,27 +17,81 @@ static int fail_memory(void)
 
 /* ---- apply */
 
-/* The whole name, since the gateway reads what stands beside it, and has another folder. */
-static char *full_name(const char *file)
-{
-	char *name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
-	char *escaped = name ? remote_escape(name) : NULL;
+/* The file that the policy names for its tenants is sent behind it: a gateway opens no file that a
+ * client names. */
+struct sent {
+	char *text;
+	size_t len, tenants; /* tenants: of those bytes */
+};
 
-	free(name);
-	return escaped;
+static int add_named(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	struct sent *s = arg;
+	int rc = files_read_beside(NULL, from, name, ret_text, ret_len, err);
+	char *both;
+
+	if (rc < 0)
+		return rc;
+	both = realloc(s->text, s->len + *ret_len + 1);
+	if (!both) {
+		free(*ret_text);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	memcpy(both + s->len, *ret_text, *ret_len);
+	s->text = both;
+	s->len += *ret_len;
+	s->tenants = *ret_len;
+	return 0;
 }
 
-static int send_policy(struct remote *r, const char *file, const char *text, size_t len, bool keep,
-	bool dry, json_t **ret_reply)
+/* Whether the policy names a file. Most do not, and need not be read here for that. */
+static bool may_name_file(const struct sent *s)
 {
-	char *name = full_name(file), *path = NULL;
+	const char *at = s->text;
+
+	while ((at = strstr(at, "tenants:"))) {
+		at += strlen("tenants:");
+		at += strspn(at, " \t");
+		if (*at && !strchr("\r\n#[", *at))
+			return true;
+	}
+	return false;
+}
+
+/* What is wrong with the policy the gateway says. */
+static void add_files(struct sent *s, const char *name)
+{
+	static struct weir_policy_remarks remarks;
+	struct weir_policy *p;
+	char *copy = may_name_file(s) ? strdup(s->text) : NULL;
+
+	if (copy && weir_policy_parse_all(copy, s->len, name, add_named, s, &p, &remarks) == 0)
+		weir_policy_free(p);
+	free(copy);
+}
+
+static int send_policy(
+	struct remote *r, const char *file, struct sent *s, bool keep, bool dry, json_t **ret_reply)
+{
+	char *name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
+	char *escaped = name ? remote_escape(name) : NULL, *path = NULL;
 	int status;
 
-	if (!name || asprintf(&path, "/v1/policy?keep=%d&dry=%d&name=%s", keep, dry, name) < 0)
+	if (name)
+		add_files(s, name);
+	if (!escaped || asprintf(&path, "/v1/policy?keep=%d&dry=%d&name=%s&tenants=%zu", keep, dry,
+				escaped, s->tenants) < 0)
 		status = fail_memory();
+	else if (s->len > HTTP_BODY_MAX)
+		status = opts_fail(&verb_policy,
+			"%s: larger than what a gateway takes this way; let it read the file "
+			"(SIGHUP)",
+			file);
 	else
-		status = remote_ask(r, "PUT", path, text, len, ret_reply);
+		status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
 	free(name);
+	free(escaped);
 	free(path);
 	return status;
 }
@@ -48,18 +101,17 @@ int policy_apply(const struct policy_live *q, const char *file, bool keep, bool 
 	struct weir_err err;
 	struct remote *r;
 	json_t *reply;
-	char *text;
-	size_t len;
+	struct sent s = {0};
 	int status;
 
-	if (files_read(file, HTTP_BODY_MAX, &text, &len, &err) < 0)
+	if (files_read(file, HTTP_BODY_MAX, &s.text, &s.len, &err) < 0)
 		return opts_fail(&verb_policy, "%s", err.text);
 	status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
 	if (status < 0) {
-		status = send_policy(r, file, text, len, keep, dry, &reply);
+		status = send_policy(r, file, &s, keep, dry, &reply);
 		remote_close(r);
 	}
-	free(text);
+	free(s.text);
 	if (status >= 0)
 		return status;
 	remote_notes(reply);
@@ -74,103 +126,15 @@ int policy_apply(const struct policy_live *q, const char *file, bool keep, bool 
 
 /* ---- show */
 
-static const char *word(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
-static int put_overrides(struct weir_policy *p, const json_t *reply)
-{
-	const json_t *list = json_object_get(reply, "overrides");
-	struct weir_err err;
-
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *o = json_array_get(list, i);
-		if (policy_override_set(p, word(o, "key"), word(o, "value"), &err) < 0) {
-			opts_fail(&verb_policy, "%s", err.text);
-			return 1;
-		}
-	}
-	return -1;
-}
-
-/* A file that the policy names: what the gateway had read, which may be on another machine, and the file
- * another by now. */
-static int read_told(void *arg, const char *from, const char *name, char **ret_text,
-	size_t *ret_len, struct weir_err *err)
-{
-	const char *text = json_string_value(json_object_get(arg, "tenants_text"));
-
-	(void)from;
-	if (!text)
-		return weir_err_set(
-			err, -ENOENT, "%s: the gateway does not say what is in it", name);
-	*ret_text = strdup(text);
-	if (!*ret_text)
-		return weir_err_set(err, -ENOMEM, "out of memory");
-	*ret_len = strlen(text);
-	return 0;
-}
-
-/* What is in force, read again here: the file's text with what `weir set` changed. */
-static int read_reply(json_t *reply, struct weir_policy **ret_policy)
-{
-	static struct weir_policy_remarks remarks;
-	const char *text = word(reply, "text");
-	struct weir_policy *p;
-	int rc, status;
-
-	rc = weir_policy_parse_all(
-		text, strlen(text), word(reply, "name"), read_told, reply, &p, &remarks);
-	if (rc < 0) {
-		opts_fail(&verb_policy, "%s",
-			rc == -ENOMEM ? "out of memory" : remarks.errors[0].text);
-		return 1;
-	}
-	status = put_overrides(p, reply);
-	if (status >= 0)
-		weir_policy_free(p);
-	else
-		*ret_policy = p;
-	return status;
-}
-
-static void print_overrides(const json_t *reply)
-{
-	const json_t *list = json_object_get(reply, "overrides");
-
-	printf("\nPolicy version %lld.%s\n",
-		(long long)json_integer_value(json_object_get(reply, "version")),
-		json_array_size(list) ? " Changed by weir set:" : "");
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *o = json_array_get(list, i);
-		printf("  %s %s\n", word(o, "key"), word(o, "value"));
-	}
-}
-
+/* What is in force, as the gateway itself has it: it may be large, and is not read again here. */
 int policy_show_live(const struct policy_live *q, bool json)
 {
-	struct weir_policy *p = NULL;
 	struct remote *r;
-	json_t *reply;
-	int status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r), rc;
+	int status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
 
 	if (status >= 0)
 		return status;
-	status = remote_ask(r, "GET", "/v1/policy", NULL, 0, &reply);
+	status = remote_print(r, json ? "/v1/policy?show=json" : "/v1/policy?show=table", stdout);
 	remote_close(r);
-	if (status >= 0)
-		return status;
-	status = read_reply(reply, &p);
-	if (status < 0) {
-		rc = json ? policy_show_json(p) : policy_show_table(p);
-		status = rc < 0 ? fail_memory() : 0;
-		if (rc == 0 && !json)
-			print_overrides(reply);
-		weir_policy_free(p);
-	}
-	json_decref(reply);
-	return status;
+	return status < 0 ? 0 : status;
 }

@@ -86,7 +86,7 @@ static int show(const char *path, bool json)
 
 	if (!p)
 		return 2;
-	rc = json ? policy_show_json(p) : policy_show_table(p);
+	rc = policy_show_all(p, json, stdout);
 	weir_policy_free(p);
 	if (rc < 0) {
 		fprintf(stderr, "weir: policy: %s\n", strerror(-rc));

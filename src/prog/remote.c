@@ -233,6 +233,59 @@ int remote_ask(struct remote *r, const char *method, const char *path, const cha
 	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
 }
 
+/* ---- print */
+
+struct printing {
+	struct remote *remote;
+	FILE *to;
+	struct reply error; /* what came instead */
+};
+
+static size_t print(char *data, size_t size, size_t n, void *arg)
+{
+	struct printing *p = arg;
+	long status = 0;
+
+	curl_easy_getinfo(p->remote->curl, CURLINFO_RESPONSE_CODE, &status);
+	return status == 200 ? fwrite(data, 1, n * size, p->to) : take(data, size, n, &p->error);
+}
+
+int remote_print(struct remote *r, const char *path, FILE *to)
+{
+	struct printing p = {.remote = r, .to = to};
+	struct weir_err err;
+	json_t *j = NULL;
+	long status = 0;
+	char *url;
+	CURLcode code;
+	int rc = 0;
+
+	if (asprintf(&url, "%s%s", r->url, path) < 0) {
+		opts_fail(r->verb, "out of memory");
+		return 1;
+	}
+	prepare(r, url, "GET", NULL, 0, NULL);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, print);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &p);
+	code = curl_easy_perform(r->curl);
+	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+	free(url);
+	if (p.error.text)
+		j = json_loadb(p.error.text, p.error.n, JSON_DISABLE_EOF_CHECK, NULL);
+	free(p.error.text);
+	if (code == CURLE_WRITE_ERROR && ferror(to))
+		rc = weir_err_set(&err, -EIO, "cannot write: %s", strerror(errno));
+	else if (code != CURLE_OK)
+		rc = unreachable(r, code, &err);
+	else if (status != 200)
+		rc = refused(r, status, j, &err);
+	json_decref(j);
+	if (rc == 0)
+		return -1;
+	opts_fail(r->verb, "%s", err.text);
+	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
+}
+
 char *remote_escape(const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -247,6 +300,17 @@ char *remote_escape(const char *text)
 	if (to)
 		*p = 0;
 	return to;
+}
+
+char *remote_status(const char *tenant, bool all)
+{
+	char *escaped = remote_escape(tenant ? tenant : ""), *path = NULL;
+
+	if (escaped && asprintf(&path, "/v1/status?histograms=1%s%s%s", all ? "" : "&active=auto",
+			       *escaped ? "&tenant=" : "", escaped) < 0)
+		path = NULL;
+	free(escaped);
+	return path;
 }
 
 void remote_notes(const json_t *reply)

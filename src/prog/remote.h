@@ -45,8 +45,15 @@ int remote_try(struct remote *r, const char *method, const char *path, const cha
 int remote_ask(struct remote *r, const char *method, const char *path, const char *body, size_t len,
 	json_t **ret_json);
 
+/* A GET whose reply goes to `to` as it comes, however long it is. -1, or the exit status. */
+int remote_print(struct remote *r, const char *path, FILE *to);
+
 /* Escaped for a path or a query's value: '/' stays. malloc'ed; NULL: no memory. */
 char *remote_escape(const char *text);
+
+/* What a view is made of (VIEW_PATH), of tenants whose path begins with `tenant` (NULL: any); all: of more than
+ * 1,000, idle ones too. malloc'ed; NULL: no memory. */
+char *remote_status(const char *tenant, bool all);
 
 /* The strings of the reply's "notes" to standard output, a line each. */
 void remote_notes(const json_t *reply);

@@ -21,6 +21,7 @@ static bool is_open;
 static struct termios before;
 static sigset_t blocked, old_mask;
 static int signals = -1;
+static bool keys_waiting; /* that were read and not given yet */
 
 static void put(const char *text, size_t n)
 {
@@ -93,15 +94,27 @@ static void add(char *to, size_t room, size_t *n, const char *text, size_t len)
 	}
 }
 
-void screen_draw(const char *text)
+static struct winsize size_now(void)
 {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
+
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	return size;
+}
+
+unsigned screen_rows(void)
+{
+	return size_now().ws_row;
+}
+
+void screen_draw(const char *text)
+{
+	struct winsize size = size_now();
 	size_t room = 2 * strlen(text) + 16384, n = 0;
 	char *to = malloc(room);
 
 	if (!to)
 		return;
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	add(to, room, &n, "\033[H", 3);
 	for (unsigned row = 0; row < size.ws_row && *text; row++) {
 		bool head = *text == TABLE_HEAD;
@@ -152,7 +165,48 @@ static enum screen_event signalled(void)
 								       : SCREEN_END;
 }
 
-enum screen_event screen_wait(weir_time until, char *ret_key)
+/* What a terminal sends for a key: a character, or an escape sequence as a whole. */
+static int key_of(const char *bytes, size_t n)
+{
+	static const struct {
+		const char *sequence;
+		int key;
+	} keys[] = {{"[A", SCREEN_UP}, {"OA", SCREEN_UP}, {"[B", SCREEN_DOWN}, {"OB", SCREEN_DOWN},
+		{"[5~", SCREEN_PAGE_UP}, {"[6~", SCREEN_PAGE_DOWN}, {"[H", SCREEN_HOME},
+		{"OH", SCREEN_HOME}, {"[1~", SCREEN_HOME}, {"[F", SCREEN_LAST}, {"OF", SCREEN_LAST},
+		{"[4~", SCREEN_LAST}};
+
+	if (bytes[0] != '\033')
+		return (unsigned char)bytes[0];
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (strlen(keys[i].sequence) == n - 1 &&
+			memcmp(bytes + 1, keys[i].sequence, n - 1) == 0)
+			return keys[i].key;
+	return n == 1 ? SCREEN_ESCAPE : SCREEN_UNKNOWN;
+}
+
+/* Characters that were typed at once, one after the other; a sequence comes as one. */
+static int next_key(void)
+{
+	static char bytes[16];
+	static size_t at, n;
+	ssize_t got;
+	int key;
+
+	if (at == n) {
+		got = read(STDIN_FILENO, bytes, sizeof(bytes));
+		if (got <= 0)
+			return -1;
+		at = 0;
+		n = (size_t)got;
+	}
+	key = key_of(bytes + at, n - at);
+	at = bytes[at] == '\033' ? n : at + 1;
+	keys_waiting = at < n;
+	return key;
+}
+
+enum screen_event screen_wait(weir_time until, int *ret_key)
 {
 	struct pollfd p[2] = {
 		{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -160,11 +214,14 @@ enum screen_event screen_wait(weir_time until, char *ret_key)
 	struct timespec t = {.tv_sec = left / WEIR_SEC, .tv_nsec = left % WEIR_SEC};
 	static const struct timespec none;
 
+	if (keys_waiting) {
+		*ret_key = next_key();
+		return SCREEN_KEY;
+	}
 	if (ppoll(p, 2, left > 0 ? &t : &none, NULL) <= 0)
 		return SCREEN_TIME;
 	if (p[1].revents)
 		return signalled();
-	if (read(STDIN_FILENO, ret_key, 1) != 1)
-		return SCREEN_END; /* the terminal is gone */
-	return SCREEN_KEY;
+	*ret_key = next_key();
+	return *ret_key < 0 ? SCREEN_END : SCREEN_KEY; /* < 0: the terminal is gone */
 }

@@ -16,12 +16,25 @@
 int screen_open(void);
 void screen_close(void); /* may be called twice; also by exit */
 
+unsigned screen_rows(void);
+
 /* Lines of text, from the top; those that do not fit are left out, longer ones are cut, and headings
  * (TABLE_HEAD) are shown as such. Drawn in one write, so that nothing flickers. */
 void screen_draw(const char *text);
 
 enum screen_event { SCREEN_TIME, SCREEN_KEY, SCREEN_RESIZED, SCREEN_END };
-/* Until `until` (CLOCK_MONOTONIC), a key, a change of size or a signal that ends the program. */
-enum screen_event screen_wait(weir_time until, char *ret_key);
+/* Until `until` (CLOCK_MONOTONIC), a key, a change of size or a signal that ends the program. A key is its
+ * character or one of those below. */
+enum {
+	SCREEN_UP = 256,
+	SCREEN_DOWN,
+	SCREEN_PAGE_UP,
+	SCREEN_PAGE_DOWN,
+	SCREEN_HOME,
+	SCREEN_LAST,
+	SCREEN_ESCAPE,
+	SCREEN_UNKNOWN
+};
+enum screen_event screen_wait(weir_time until, int *ret_key);
 
 #endif

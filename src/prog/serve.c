@@ -28,6 +28,7 @@ enum {
 	API_MODE,
 	TOKEN_FILE,
 	STATE,
+	RECORDINGS,
 	THREADS,
 	PIN,
 	MEMORY,
@@ -47,6 +48,8 @@ static const struct opt options[] = {
 	[API_MODE] = {"api-mode", 0, "MODE", "of the API's unix sockets, octal (0660)"},
 	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
 	[STATE] = {"state", 0, "DIR", "keeps there what weir set changed; else the policy's"},
+	[RECORDINGS] = {"recordings", 0, "DIR",
+		"where weir trace record's traces go; else the policy's"},
 	[THREADS] = {"threads", 't', "N",
 		"threads of the data path; else the policy's, or one a core"},
 	[PIN] = {"pin", 0, "CORES", "pins the threads to cores, in turn: 2 or 0,2-5"},
@@ -206,6 +209,7 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 		.n_sockets = s->n_api_sockets,
 		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->token,
 		.mode = s->api_mode,
+		.recordings = values[RECORDINGS] ? values[RECORDINGS] : p->recordings,
 	};
 
 	*ret_api = NULL;

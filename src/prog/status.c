@@ -9,24 +9,18 @@
 
 extern const struct verb verb_status;
 
-enum { JSON, CLIENTS, LEDGER, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, CLIENTS, LEDGER, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 'j', NULL, "what the gateway said, as JSON"},
 	[CLIENTS] = {"clients", 'c', NULL, "its clients instead"},
 	[LEDGER] = {"ledger", 'l', NULL, "who lent whom under AdapTBF instead"},
+	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins so"},
+	[ALL] = {"all", 'a', NULL, "idle tenants too, of more than 1,000"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-
-static int print_json(const json_t *j)
-{
-	int failed = json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-
-	putchar('\n');
-	return failed ? 1 : 0;
-}
 
 /* The lines without what marks headings. */
 static void print_plain(char *text)
@@ -75,6 +69,7 @@ static int print_tables(const json_t *now)
 		view_write_resources(&v, f);
 		fputc('\n', f);
 		view_write_tenants(&v, f);
+		view_write_idle(&v, f);
 		view_write_slo(now, f);
 		view_write_parda(now, f);
 		view_write_adaptbf(now, f);
@@ -87,10 +82,28 @@ static int print_tables(const json_t *now)
 	return f ? 0 : 1;
 }
 
+/* What to ask for. JSON is for programs: they get everything unless they say otherwise. */
+static char *path_of(const char *const *values)
+{
+	char *escaped = NULL, *path = NULL;
+
+	if (!values[CLIENTS] && !values[LEDGER] && !values[JSON])
+		return remote_status(values[TENANT], values[ALL]);
+	if (values[LEDGER])
+		return strdup("/v1/ledger");
+	escaped = remote_escape(values[TENANT] ? values[TENANT] : "");
+	if (escaped && asprintf(&path, "/v1/%s%s%s", values[CLIENTS] ? "clients" : "status",
+			       *escaped ? "?tenant=" : "", escaped) < 0)
+		path = NULL;
+	free(escaped);
+	return path;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct remote *r = NULL;
+	char *path;
 	json_t *j;
 	int n, status = opts_parse(&verb_status, argc, argv, values, &n);
 
@@ -100,22 +113,23 @@ static int run(int argc, char **argv)
 		return opts_fail(&verb_status, "takes no operands");
 	if (values[CLIENTS] && values[LEDGER])
 		return opts_fail(&verb_status, "--clients or --ledger, not both");
+	if (values[LEDGER] && (values[TENANT] || values[ALL]))
+		return opts_fail(&verb_status, "--ledger shows all tenants");
+	path = path_of(values);
+	if (!path)
+		return opts_fail(&verb_status, "out of memory");
 	status = remote_open(&verb_status, values[SOCKET], values[URL], values[TOKEN], &r);
-	if (status < 0)
-		status = remote_ask(r, "GET",
-			values[CLIENTS]  ? "/v1/clients"
-			: values[LEDGER] ? "/v1/ledger"
-			: values[JSON]   ? "/v1/status"
-					 : VIEW_PATH,
-			NULL, 0, &j);
-	if (status < 0) {
-		status = values[JSON]      ? print_json(j)
-			 : values[CLIENTS] ? print_list(j, view_write_clients)
-			 : values[LEDGER]  ? print_list(j, view_write_ledger)
-					   : print_tables(j);
+	if (status < 0 && values[JSON]) {
+		status = remote_print(r, path, stdout);
+		status = status < 0 ? 0 : status;
+	} else if (status < 0 && (status = remote_ask(r, "GET", path, NULL, 0, &j)) < 0) {
+		status = values[CLIENTS]  ? print_list(j, view_write_clients)
+			 : values[LEDGER] ? print_list(j, view_write_ledger)
+					  : print_tables(j);
 		json_decref(j);
 	}
 	remote_close(r);
+	free(path);
 	return status;
 }
 

@@ -14,12 +14,14 @@ extern const struct verb verb_top;
 
 #define INTERVAL_MIN (100 * WEIR_MS) /* looking itself costs the gateway something */
 
-enum { INTERVAL, ONCE, BATCH, SORT, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { INTERVAL, ONCE, BATCH, SORT, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[INTERVAL] = {"interval", 'i', "TIME", "between two looks (1s)"},
 	[ONCE] = {"once", '1', NULL, "one interval as text, without a terminal; --batch 1"},
 	[BATCH] = {"batch", 'b', "N", "N intervals as text"},
 	[SORT] = {"sort", 's', "BY", "policy, iops, bytes, p99 or queue"},
+	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins so"},
+	[ALL] = {"all", 'a', NULL, "idle tenants too, of more than 1,000"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
@@ -30,7 +32,11 @@ struct top {
 	struct remote *remote;
 	weir_time interval;
 	enum view_order order;
-	bool show_clients;
+	bool show_clients, all, help;
+	char filter[256];               /* what tenants' paths begin with */
+	bool typing;                    /* the filter */
+	size_t scroll;                  /* rows above the window */
+	size_t n_rows;                  /* there are, as of the last drawing */
 	json_t *before, *now, *clients; /* NULL: not had yet */
 	struct weir_err fault;          /* of the last look; "": none */
 };
@@ -45,23 +51,37 @@ static weir_time clock_now(void)
 
 /* ---- looking */
 
+static void look_at_clients(struct top *t)
+{
+	char *escaped = remote_escape(t->filter), *path = NULL;
+	json_t *j;
+
+	if (escaped && asprintf(&path, "/v1/clients?tenant=%s", escaped) >= 0 &&
+		remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault) == 0) {
+		json_decref(t->clients);
+		t->clients = j;
+	}
+	free(escaped);
+	free(path);
+}
+
 static int look(struct top *t)
 {
+	char *path = remote_status(t->filter, t->all);
 	json_t *j;
 	int rc;
 
 	t->fault.text[0] = 0;
-	rc = remote_try(t->remote, "GET", VIEW_PATH, NULL, 0, &j, &t->fault);
+	rc = path ? remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault)
+		  : weir_err_set(&t->fault, -ENOMEM, "out of memory");
+	free(path);
 	if (rc < 0)
 		return rc;
 	json_decref(t->before);
 	t->before = t->now;
 	t->now = j;
-	if (t->show_clients &&
-		remote_try(t->remote, "GET", "/v1/clients", NULL, 0, &j, &t->fault) == 0) {
-		json_decref(t->clients);
-		t->clients = j;
-	}
+	if (t->show_clients)
+		look_at_clients(t);
 	return 0;
 }
 
@@ -75,7 +95,39 @@ static void forget(struct top *t)
 
 /* ---- what is shown */
 
-static void write_body(struct top *t, FILE *f)
+/* Of n rows those from `scroll` on, as many as a terminal could show; without one all. */
+static size_t window(struct top *t, size_t n, bool terminal)
+{
+	size_t rows = terminal ? screen_rows() : n;
+
+	t->n_rows = n;
+	if (t->scroll >= n)
+		t->scroll = n ? n - 1 : 0;
+	return n - t->scroll < rows ? n - t->scroll : rows;
+}
+
+static void write_tenants(struct top *t, const struct view *all, bool terminal, FILE *f)
+{
+	struct view v = *all;
+
+	v.n_tenants = window(t, all->n_tenants, terminal);
+	v.tenants += t->scroll;
+	view_write_tenants(&v, f);
+}
+
+static void write_clients(struct top *t, bool terminal, FILE *f)
+{
+	const json_t *list = json_object_get(t->clients, "clients");
+	size_t n = window(t, json_array_size(list), terminal);
+	json_t *some = json_array(), *part = json_pack("{s:o}", "clients", some);
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append(some, json_array_get(list, t->scroll + i));
+	view_write_clients(part, f);
+	json_decref(part);
+}
+
+static void write_body(struct top *t, bool terminal, FILE *f)
 {
 	struct view v;
 
@@ -91,17 +143,51 @@ static void write_body(struct top *t, FILE *f)
 	view_write_head(t->now, f);
 	fputc('\n', f);
 	if (t->show_clients && t->clients) {
-		view_write_clients(t->clients, f);
+		write_clients(t, terminal, f);
 	} else {
 		view_write_resources(&v, f);
 		fputc('\n', f);
-		view_write_tenants(&v, f);
+		write_tenants(t, &v, terminal, f);
+		if (!terminal)
+			view_write_idle(&v, f);
 		view_write_slo(t->now, f);
 		view_write_parda(t->now, f);
 		view_write_adaptbf(t->now, f);
 		view_write_pshift(t->now, f);
 	}
 	view_free(&v);
+}
+
+/* The first line of the terminal: what is typed, or what can be. */
+static void write_keys(const struct top *t, FILE *f)
+{
+	if (t->typing) {
+		fprintf(f, "filter: %s_   Enter: show tenants that begin so   Esc: show all\n",
+			t->filter);
+		return;
+	}
+	fprintf(f, "q quit   h help   s sort: %s   r %s", view_order_names[t->order],
+		t->show_clients ? "resources and tenants" : "clients");
+	if (t->filter[0])
+		fprintf(f, "   / filter: %s", t->filter);
+	if (t->scroll)
+		fprintf(f, "   row %zu of %zu", t->scroll + 1, t->n_rows);
+	fprintf(f, "%s%s\n", t->fault.text[0] ? "   " : "", t->fault.text);
+}
+
+static void write_help(FILE *f)
+{
+	fputs("\nh ?              this help, and back\n"
+	      "q                quit\n"
+	      "s                sort by the next column: policy, iops, bytes, p99, queue\n"
+	      "r                clients instead of resources and tenants, and back\n"
+	      "/                only tenants whose path begins with what is typed\n"
+	      "a                idle tenants too, where there are more than 1,000, and back\n"
+	      "Up Down k j      scroll by a row\n"
+	      "PgUp PgDn b Space  by half a window\n"
+	      "Home End g G     to the first and the last\n"
+	      "\nweir-top(1) says what the columns mean.\n",
+		f);
 }
 
 static char *compose(struct top *t, bool terminal)
@@ -113,11 +199,11 @@ static char *compose(struct top *t, bool terminal)
 	if (!f)
 		return NULL;
 	if (terminal)
-		fprintf(f, "q quit   s sort: %s   r %s%s%s\n", view_order_names[t->order],
-			t->show_clients ? "resources and tenants" : "clients",
-			t->fault.text[0] ? "   " : "", t->fault.text);
-	if (t->now)
-		write_body(t, f);
+		write_keys(t, f);
+	if (terminal && t->help)
+		write_help(f);
+	else if (t->now)
+		write_body(t, terminal, f);
 	fclose(f);
 	return text;
 }
@@ -161,26 +247,90 @@ static void draw(struct top *t)
 	free(text);
 }
 
-/* false: quit. */
-static bool key(struct top *t, char c)
+static void scroll_by(struct top *t, long rows)
 {
-	json_t *j;
+	if (rows < 0)
+		t->scroll -= t->scroll < (size_t)-rows ? t->scroll : (size_t)-rows;
+	else
+		t->scroll += (size_t)rows; /* window() ends it */
+}
 
+/* Another choice of tenants. */
+static void choose(struct top *t)
+{
+	t->scroll = 0;
+	look(t);
+}
+
+static void type(struct top *t, int c)
+{
+	size_t n = strlen(t->filter);
+
+	if (c == '\n' || c == '\r' || c == SCREEN_ESCAPE) {
+		t->typing = false;
+		if (c == SCREEN_ESCAPE)
+			t->filter[0] = 0;
+		choose(t);
+	} else if (c == 127 || c == '\b') {
+		t->filter[n ? n - 1 : 0] = 0;
+	} else if (c >= ' ' && c < 256 && n + 1 < sizeof(t->filter)) {
+		t->filter[n] = (char)c;
+		t->filter[n + 1] = 0;
+	}
+}
+
+static void move(struct top *t, int c)
+{
+	long half = (long)screen_rows() / 2;
+
+	if (c == SCREEN_UP || c == 'k')
+		scroll_by(t, -1);
+	else if (c == SCREEN_DOWN || c == 'j')
+		scroll_by(t, 1);
+	else if (c == SCREEN_PAGE_UP || c == 'b')
+		scroll_by(t, -half);
+	else if (c == SCREEN_PAGE_DOWN || c == ' ')
+		scroll_by(t, half);
+	else if (c == SCREEN_HOME || c == 'g')
+		t->scroll = 0;
+	else if (c == SCREEN_LAST || c == 'G')
+		t->scroll = t->n_rows;
+}
+
+/* false: quit. */
+static bool key(struct top *t, int c)
+{
+	if (t->typing) {
+		type(t, c);
+		return true;
+	}
 	switch (c) {
 	case 'q':
 	case 'Q':
 		return false;
+	case 'h':
+	case '?':
+		t->help = !t->help;
+		break;
 	case 's':
 		t->order = (t->order + 1) % VIEW_ORDERS;
 		break;
+	case 'a':
+		t->all = !t->all;
+		choose(t);
+		break;
+	case '/':
+		t->typing = true;
+		t->help = false;
+		break;
 	case 'r':
 		t->show_clients = !t->show_clients;
-		if (t->show_clients &&
-			remote_try(t->remote, "GET", "/v1/clients", NULL, 0, &j, &t->fault) == 0) {
-			json_decref(t->clients);
-			t->clients = j;
-		}
+		t->scroll = 0;
+		if (t->show_clients)
+			look_at_clients(t);
 		break;
+	default:
+		move(t, c);
 	}
 	return true;
 }
@@ -189,7 +339,7 @@ static int live(struct top *t)
 {
 	weir_time next = clock_now();
 	enum screen_event e = SCREEN_TIME;
-	char c;
+	int c = 0;
 	int rc = look(t);
 
 	if (rc < 0) { /* nobody there from the start: a line, and no screen */
@@ -224,6 +374,10 @@ static int read_options(const char *const *values, struct top *t, int64_t *batch
 		return opts_fail(&verb_top, "--interval: %s", err.text);
 	if (t->interval < INTERVAL_MIN || t->interval > 3600 * WEIR_SEC)
 		return opts_fail(&verb_top, "--interval: must be from 100ms to 1h");
+	if (values[TENANT] && strlen(values[TENANT]) >= sizeof(t->filter))
+		return opts_fail(&verb_top, "--tenant: is too long");
+	snprintf(t->filter, sizeof(t->filter), "%s", values[TENANT] ? values[TENANT] : "");
+	t->all = values[ALL];
 	*batches = values[ONCE] ? 1 : 0;
 	if (values[BATCH] && (weir_units_int(values[BATCH], batches, &err) < 0 || *batches < 1))
 		return opts_fail(&verb_top, "--batch: must be a whole number from 1 on");
@@ -263,7 +417,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_top = {
 	.name = "top",
-	.summary = "watch a running gateway: who gets what, and why who waits",
+	.summary = "watch a running gateway: throughput per tenant, and why it waits",
 	.usage = "[OPTION]...",
 	.options = options,
 	.run = run,

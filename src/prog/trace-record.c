@@ -21,19 +21,20 @@ static void end(int signal)
 	ended = 1;
 }
 
-/* The gateway has another folder than we. */
+/* A name is one in the gateway's folder for recordings. A path must lead there; the gateway has another folder
+ * than we. */
 static char *absolute(const char *path)
 {
 	char here[PATH_MAX], *text = NULL;
 
-	if (path[0] == '/')
+	if (path[0] == '/' || !strchr(path, '/'))
 		return strdup(path);
 	if (!getcwd(here, sizeof(here)) || asprintf(&text, "%s/%s", here, path) < 0)
 		return NULL;
 	return text;
 }
 
-static int start(struct remote *r, const struct trace_record_request *q)
+static int start(struct remote *r, const struct trace_record_request *q, char **ret_file)
 {
 	char *file = absolute(q->file), *escaped = file ? remote_escape(file) : NULL;
 	char *requests = q->requests ? remote_escape(q->requests) : NULL,
@@ -48,8 +49,12 @@ static int start(struct remote *r, const struct trace_record_request *q)
 		opts_fail(&verb_trace, "out of memory");
 	else
 		status = remote_ask(r, "POST", path, "", 0, &j);
-	if (status < 0)
+	if (status < 0) {
+		const char *there = json_string_value(json_object_get(j, "file"));
+
+		*ret_file = strdup(there ? there : q->file);
 		json_decref(j);
+	}
 	free(file);
 	free(escaped);
 	free(requests);
@@ -105,6 +110,7 @@ int trace_record_run(const struct trace_record_request *q)
 {
 	struct sigaction action = {.sa_handler = end};
 	struct remote *r;
+	char *file = NULL;
 	int status = remote_open(&verb_trace, q->socket, q->url, q->token_file, &r);
 
 	if (status >= 0)
@@ -112,11 +118,12 @@ int trace_record_run(const struct trace_record_request *q)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	status = start(r, q);
+	status = start(r, q, &file);
 	if (status < 0)
 		status = await(r);
 	if (status < 0)
-		status = finish(r, q->file);
+		status = finish(r, file ? file : q->file);
+	free(file);
 	remote_close(r);
 	return status;
 }

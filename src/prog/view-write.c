@@ -200,6 +200,12 @@ void view_write_tenants(const struct view *v, FILE *to)
 	table_end(&t, to);
 }
 
+void view_write_idle(const struct view *v, FILE *to)
+{
+	if (v->idle > 0)
+		fprintf(to, "\n%.0f idle tenants are not shown (--all)\n", v->idle);
+}
+
 /* ---- clients */
 
 void view_write_clients(const json_t *clients, FILE *to)

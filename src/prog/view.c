@@ -39,16 +39,20 @@ static double grew(const json_t *before, const json_t *now, const char *key)
 	return a >= 0 && a <= b ? b - a : b;
 }
 
-static const json_t *find(const json_t *list, size_t guess, const char *key, const char *value)
+/* Both looks have the policy's order: it stands at or behind *at, which is behind the last one found, unless the
+ * policy was changed. */
+static const json_t *find(const json_t *list, size_t *at, const char *key, const char *value)
 {
-	const json_t *at = json_array_get(list, guess);
+	size_t n = json_array_size(list);
 
-	if (at && strcmp(str(at, key), value) == 0)
-		return at;
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		at = json_array_get(list, i);
-		if (strcmp(str(at, key), value) == 0)
-			return at;
+	for (size_t i = 0; i < n; i++) {
+		size_t k = (*at + i) % n;
+		const json_t *one = json_array_get(list, k);
+
+		if (strcmp(str(one, key), value) == 0) {
+			*at = k + 1;
+			return one;
+		}
 	}
 	return NULL;
 }
@@ -198,15 +202,20 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 		view_free(&v);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < v.n_tenants; i++) {
+	for (size_t i = 0, at = 0; i < v.n_tenants; i++) {
 		const json_t *t = json_array_get(tenants, i);
-		set_tenant(&v.tenants[i], find(old_tenants, i, "path", str(t, "path")), t, v.span);
+		set_tenant(
+			&v.tenants[i], find(old_tenants, &at, "path", str(t, "path")), t, v.span);
+		v.tenants[i].place = i;
 	}
-	for (size_t i = 0; i < v.n_resources; i++) {
+	for (size_t i = 0, at = 0; i < v.n_resources; i++) {
 		const json_t *r = json_array_get(resources, i);
-		set_resource(
-			&v.resources[i], find(old_resources, i, "name", str(r, "name")), r, v.span);
+		set_resource(&v.resources[i], find(old_resources, &at, "name", str(r, "name")), r,
+			v.span);
 	}
+	v.idle = num(now, "tenants_all") - num(now, "tenants_active");
+	if (!(v.idle > 0) || num(now, "tenants_all") <= (double)v.n_tenants)
+		v.idle = 0;
 	set_got(&v);
 	*ret = v;
 	return 0;
@@ -223,7 +232,8 @@ void view_free(struct view *v)
 
 static double weight_in(const struct view_tenant *t, enum view_order order)
 {
-	double x = order == VIEW_BY_IOPS    ? t->iops
+	double x = order == VIEW_BY_POLICY  ? -(double)t->place
+		   : order == VIEW_BY_IOPS  ? t->iops
 		   : order == VIEW_BY_BYTES ? t->bytes
 		   : order == VIEW_BY_P99   ? t->p99
 					    : t->queued;
@@ -231,15 +241,18 @@ static double weight_in(const struct view_tenant *t, enum view_order order)
 	return isnan(x) ? -1 : x;
 }
 
+static int by_weight(const void *a, const void *b, void *order)
+{
+	const struct view_tenant *x = a, *y = b;
+	double p = weight_in(x, *(enum view_order *)order),
+	       q = weight_in(y, *(enum view_order *)order);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
 void view_sort(struct view *v, enum view_order order)
 {
-	if (order == VIEW_BY_POLICY)
-		return;
-	for (size_t i = 1; i < v->n_tenants; i++) {
-		struct view_tenant t = v->tenants[i];
-		size_t k = i;
-		for (; k > 0 && weight_in(&v->tenants[k - 1], order) < weight_in(&t, order); k--)
-			v->tenants[k] = v->tenants[k - 1];
-		v->tenants[k] = t;
-	}
+	qsort_r(v->tenants, v->n_tenants, sizeof(*v->tenants), by_weight, &order);
 }

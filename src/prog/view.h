@@ -33,6 +33,7 @@ struct view_tenant { /* text is borrowed from the later look */
 	double low, high;           /* shadow mode: factors of rates that enforcement may have; 0 */
 	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
 	const json_t *before, *now; /* the two looks at it; before NULL: it is new */
+	size_t place;               /* in the policy */
 };
 
 struct view_resource {
@@ -53,6 +54,7 @@ struct view {
 	size_t n_tenants;
 	struct view_resource *resources;
 	size_t n_resources;
+	double idle; /* tenants that the gateway left out */
 };
 
 /* From two looks; before NULL: since the gateway started. Tenants and resources that are new or have
@@ -79,6 +81,7 @@ void view_sort(struct view *v, enum view_order order); /* largest first; equals 
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
+void view_write_idle(const struct view *v, FILE *to);     /* a line, if tenants were left out */
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
 /* An empty line and a table of the resources that have a member `key`, an object, as the three below write;
  * `add` gives it the lines of one. False: there are no such, and nothing is written. */

@@ -44,7 +44,7 @@ static int swap(struct policy_swap *s, const struct weir_policy *from, const str
 	*ret_moved = NULL;
 	if (policy_swap_begin(s, &how, g, now, &err) != 0)
 		FAIL("%s", err.text);
-	policy_swap_finish(s, g, now, NULL, list_moved, &end);
+	policy_swap_finish(s, g, now, NULL, 0, NULL, list_moved, &end);
 	return 0;
 }
 
@@ -128,10 +128,14 @@ static void test_leaves(void)
 		CHECK(moved == &q[i].req);
 	CHECK(!moved);
 	CHECK_INT(s.n_leaving, 3);
-	CHECK_INT(policy_swap_sweep(&s, g, count_gone, &gone), 2); /* x, and p for its sake */
+	CHECK(policy_swap_sweep(&s, g, 1, count_gone, &gone)); /* there are two more to look at */
+	CHECK(policy_swap_sweep(&s, g, 1, count_gone, &gone));
+	CHECK(!policy_swap_sweep(&s, g, 1, count_gone, &gone));
+	CHECK_INT(s.n_leaving, 2); /* x, and p for its sake */
 	CHECK_INT(gone, 1);
 	weir_gate_done(g, 1, out, 2);
-	CHECK_INT(policy_swap_sweep(&s, g, count_gone, &gone), 0);
+	CHECK(!policy_swap_sweep(&s, g, 2, count_gone, &gone));
+	CHECK_INT(s.n_leaving, 0);
 	CHECK_INT(gone, 3);
 	policy_swap_free(&s);
 	weir_gate_free(g);
@@ -162,7 +166,7 @@ static void test_some_move(void)
 		q[i].client = i;
 	}
 	CHECK_INT(policy_swap_begin(&s, &how, g, 0, NULL), 0);
-	policy_swap_finish(&s, g, 0, is_odd, list_moved, &end);
+	policy_swap_finish(&s, g, 0, NULL, 0, is_odd, list_moved, &end);
 	for (unsigned i = 1; i < 6; i += 2, moved = moved->next)
 		CHECK(moved == &q[i].req);
 	CHECK(!moved);
@@ -331,29 +335,6 @@ static void collect(struct weir_req *q, void *arg)
 	w->moves++;
 }
 
-static void random_swap(struct world *w)
-{
-	struct policy_swap_how how = {.from = w->p};
-	struct weir_policy *next;
-	struct weir_err err;
-	char text[4096];
-
-	random_policy(&w->rng, text, sizeof(text));
-	next = parse(text);
-	how.to = next;
-	n_again = 0;
-	if (policy_swap_begin(&w->s, &how, w->g, w->now, &err) != 0)
-		FAIL("%s", err.text);
-	for (unsigned c = 0; c < CLIENTS; c++)
-		w->node[c] = node_of(w, next, c);
-	policy_swap_finish(&w->s, w->g, w->now, moves_away, collect, w);
-	for (size_t i = 0; i < n_again; i++)
-		again[i]->tenant = w->node[((struct sent *)(void *)again[i])->client];
-	CHECK_INT(weir_gate_submit(w->g, w->now, again, n_again), 0);
-	weir_policy_free(w->p);
-	w->p = next;
-}
-
 static void random_submit(struct world *w)
 {
 	unsigned c = (unsigned)rng_below(&w->rng, CLIENTS), k = w->serial[c] % DEPTH;
@@ -399,6 +380,67 @@ static void finish_one(struct world *w)
 	w->inside[i] = w->inside[--w->n_inside];
 }
 
+/* Steps of any length, with requests that come and pass between them. 0: all were taken. */
+static int random_steps(struct world *w)
+{
+	struct weir_err err;
+	int rc;
+
+	while ((rc = policy_swap_step(&w->s, w->g, w->now, 1 + rng_below(&w->rng, 3), &err)) > 0) {
+		w->now += 100000;
+		random_submit(w);
+		pass(w);
+		finish_one(w);
+	}
+	return rc;
+}
+
+/* Sometimes it is taken back half-way, and then everything is as it was. */
+static bool random_undo(struct world *w)
+{
+	struct weir_err err;
+
+	if (rng_below(&w->rng, 4) != 0)
+		return false;
+	for (unsigned i = 0; i < 3; i++)
+		if (policy_swap_step(&w->s, w->g, w->now, 2, &err) <= 0)
+			break;
+	while (policy_swap_undo(&w->s, w->g, w->now, 1 + rng_below(&w->rng, 3)))
+		random_submit(w);
+	return true;
+}
+
+static void random_swap(struct world *w)
+{
+	struct policy_swap_how how = {.from = w->p};
+	struct weir_policy *next;
+	struct weir_err err;
+	char text[4096];
+
+	random_policy(&w->rng, text, sizeof(text));
+	next = parse(text);
+	how.to = next;
+	n_again = 0;
+	CHECK_INT(policy_swap_start(&w->s, &how, &err), 0);
+	if (w->p && random_undo(w)) {
+		weir_policy_free(next);
+		return;
+	}
+	if (w->p)
+		CHECK_INT(random_steps(w), 0);
+	else
+		while (policy_swap_step(&w->s, w->g, w->now, 1, &err) > 0)
+			;
+	for (unsigned c = 0; c < CLIENTS; c++)
+		w->node[c] = node_of(w, next, c);
+	policy_swap_finish(&w->s, w->g, w->now, NULL, 0, moves_away, collect, w);
+	for (size_t i = 0; i < n_again; i++)
+		again[i]->tenant = w->node[((struct sent *)(void *)again[i])->client];
+	CHECK_INT(weir_gate_submit(w->g, w->now, again, n_again), 0);
+	weir_policy_free(w->p);
+	w->p = next;
+}
+
 static void drain(struct world *w)
 {
 	for (unsigned i = 0; i < 100000 && w->passed < w->submitted; i++) {
@@ -408,7 +450,9 @@ static void drain(struct world *w)
 		w->now += WEIR_MS;
 	}
 	CHECK_INT(w->passed, w->submitted);
-	CHECK_INT(policy_swap_sweep(&w->s, w->g, NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) /* the rest of a pass, and a whole one */
+		CHECK(!policy_swap_sweep(&w->s, w->g, SIZE_MAX, NULL, NULL));
+	CHECK_INT(w->s.n_leaving, 0);
 }
 
 static void random_case(uint64_t seed)
@@ -428,7 +472,7 @@ static void random_case(uint64_t seed)
 				random_swap(&w);
 			break;
 		case 1:
-			policy_swap_sweep(&w.s, w.g, NULL, NULL);
+			policy_swap_sweep(&w.s, w.g, 1 + rng_below(&w.rng, 4), NULL, NULL);
 			break;
 		case 2:
 		case 3:

@@ -130,14 +130,17 @@ static void test_shares(void)
 		parse("tenants:\n"
 		      "  - {name: p, weight: 4, children: [{name: a, weight: 3}, {name: b}]}\n"
 		      "  - {name: q, weight: 1}\n");
-	double of_parent, of_all;
+	double of_parent[4], of_all[4];
 
-	weir_policy_share(p, 1, &of_parent, &of_all);
-	CHECK_NEAR(of_parent, 0.75, 1e-12);
-	CHECK_NEAR(of_all, 0.6, 1e-12);
-	weir_policy_share(p, 3, &of_parent, &of_all);
-	CHECK_NEAR(of_parent, 0.2, 1e-12);
-	CHECK_NEAR(of_all, 0.2, 1e-12);
+	weir_policy_share(p, of_parent, of_all);
+	CHECK_NEAR(of_parent[0], 0.8, 1e-12);
+	CHECK_NEAR(of_all[0], 0.8, 1e-12);
+	CHECK_NEAR(of_parent[1], 0.75, 1e-12);
+	CHECK_NEAR(of_all[1], 0.6, 1e-12);
+	CHECK_NEAR(of_parent[2], 0.25, 1e-12);
+	CHECK_NEAR(of_all[2], 0.2, 1e-12);
+	CHECK_NEAR(of_parent[3], 0.2, 1e-12);
+	CHECK_NEAR(of_all[3], 0.2, 1e-12);
 	weir_policy_free(p);
 }
 

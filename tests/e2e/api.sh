@@ -61,7 +61,7 @@ echo short >bad
 run 2 weir serve --api "tcp:127.0.0.1:$port" --token-file bad weir.yaml
 has stderr 'a token is one line of 16 to 511 characters, not of 5'
 
-serve gate --api "unix:$here/api.sock,tcp:127.0.0.1:$port" --token-file token weir.yaml
+serve gate --api "unix:$here/api.sock,tcp:127.0.0.1:$port" --token-file token --recordings "$here" weir.yaml
 [ "$(stat -c %a api.sock)" = 660 ] || fail "the socket's mode is $(stat -c %a api.sock)"
 
 # ---- some work, so that there is something to see
@@ -111,6 +111,46 @@ ask 200 http://weir/v1/clients
 is 'j["clients"]' '[]'
 ask 200 -I http://weir/healthz
 
+# ---- some of it: filters and pages
+ask 200 'http://weir/v1/status?tenant=prod/d'
+is '[t["path"] for t in j["tenants"]]' "['prod/db']"
+is 'j["next"], j["tenants_all"] > 2' "(None, True)"
+ask 200 'http://weir/v1/status?active=1'
+is '[t["path"] for t in j["tenants"]]' "['prod', 'prod/db']"
+is 'j["tenants_active"]' 2
+ask 200 'http://weir/v1/status?active=auto' # there are few
+is 'len(j["tenants"]) == j["tenants_all"]' True
+ask 200 'http://weir/v1/status?limit=1'
+is '[t["path"] for t in j["tenants"]], j["next"]' "(['prod'], 'prod')"
+ask 200 'http://weir/v1/status?limit=1&after=prod'
+is '[t["path"] for t in j["tenants"]], j["next"]' "(['prod/db'], 'prod/db')"
+ask 404 'http://weir/v1/status?after=nobody'
+ask 400 'http://weir/v1/status?limit=0'
+ask 400 'http://weir/v1/status?limit=many'
+ask 200 'http://weir/metrics?tenant=prod/d'
+has reply "weir_tenant_served_total{tenant=\"prod/db\"} $served"
+hasnt reply 'tenant="prod"'
+ask 200 'http://weir/v1/clients?tenant=prod'
+is 'j["clients"]' '[]'
+run 0 weir status --tenant prod/d
+has stdout prod/db
+! grep -q '^prod ' stdout || fail "the filter: $(cat stdout)"
+ask 200 'http://weir/v1/policy?show=table'
+has reply 'prod/db '
+ask 200 'http://weir/v1/policy?show=json'
+is 'j["tenants"][1]["path"]' prod/db
+ask 400 'http://weir/v1/policy?show=picture'
+
+# ---- what a client must not do: have a file read, or two lengths believed
+echo 'secret: line' >secret
+printf 'resources: [{name: disk, back: "memory:64M"}]\ntenants: %s\n' "$here/secret" >names
+ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
+has reply "only the gateway's own policy file may name a file"
+hasnt reply 'secret: line'
+printf 'resources: [{name: disk, back: "memory:64M"}]\ntls: {cert: %s, key: %s}\n' "$here/secret" "$here/secret" >names
+ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
+has reply 'tls: other files than before'
+
 # ---- what is not there
 ask 404 http://weir/
 ask 404 http://weir/v1/statusx
@@ -120,10 +160,12 @@ ask 405 http://weir/v1/set/prod.max
 ask 404 -X PUT -d 5 http://weir/v1/set/
 ask 404 -X DELETE http://weir/v1/record
 ask 400 -X POST 'http://weir/v1/record'
-ask 400 -X POST 'http://weir/v1/record?file=relative'
+for file in /etc/weir-x "$here/none/x" "$here/../x" ../x .x none/x; do # one folder, and nothing else
+	ask 400 -X POST "http://weir/v1/record?file=$file"
+	has reply "recordings go to $here"
+done
 ask 400 -X POST "http://weir/v1/record?file=$here/x&requests=none"
 ask 400 -X POST "http://weir/v1/record?file=$here/x&duration=long"
-ask 404 -X POST "http://weir/v1/record?file=$here/none/x"
 [ ! -e x ] || fail "a refused recording made a file"
 head -c 16777217 /dev/zero | tr '\0' '#' >big
 ask 413 -X PUT -T big http://weir/v1/policy

@@ -54,7 +54,7 @@ lines()
 	grep -v '^#' "$1" | awk '$2 != "R" { $1 = ""; print }' | sed 's/^ //'
 }
 
-serve gw --api "unix:$here/api.sock" --threads 2 weir.yaml
+serve gw --api "unix:$here/api.sock" --recordings "$here" --threads 2 weir.yaml
 record first.trace
 io b "write 8k 4k" "write 1M 512k" flush "discard 64k 4k"
 io c "write 0 1k"

@@ -90,6 +90,44 @@ hasnt window 'WAITS FOR'
 $mux send-keys -t t r
 sees 'WAITS FOR'
 $mux send-keys -t t x # means nothing
+
+# ---- help, filter, scrolling
+for key in h '?'; do
+	$mux send-keys -t t "$key"
+	sees 'only tenants whose path begins with what is typed'
+	hasnt window RESOURCE
+	$mux send-keys -t t "$key"
+	sees 'WAITS FOR'
+done
+$mux send-keys -t t / pX BSpace rod/
+sees 'filter: prod/_'
+$mux send-keys -t t Enter
+sees '/ filter: prod/'
+sees prod/db
+tries=0
+while grep -q '^rest ' window; do
+	sees TENANT
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || fail "the filter shows others: $(cat window)"
+	sleep 0.05
+done
+$mux send-keys -t t / Escape
+sees 'rest '
+hasnt window '/ filter'
+$mux send-keys -t t s s s s # as in the policy
+sees 'sort: policy'
+$mux send-keys -t t Down
+sees 'row 2 of 3'
+! grep -q '^prod ' window || fail "it did not scroll: $(cat window)"
+$mux send-keys -t t End
+sees 'row 3 of 3'
+$mux send-keys -t t Down PgDn # it is the last
+sees 'row 3 of 3'
+$mux send-keys -t t k
+sees 'row 2 of 3'
+$mux send-keys -t t Home
+sees 'prod '
+hasnt window 'row '
 $mux resize-window -t t -x 40 -y 5
 tries=0
 while [ $tries -lt 5 ]; do # a few intervals long: nothing scrolls, nothing wraps

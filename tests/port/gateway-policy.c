@@ -72,18 +72,24 @@ static void is(struct gateway *g, const char *key, const char *value)
 	CHECK_STR(text, value);
 }
 
+struct waiting { /* for so many changes */
+	struct gateway *gateway;
+	int n, rc;
+};
+
+static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+{
+	struct waiting *w = arg;
+
+	w->rc = rc;
+	if (--w->n == 0)
+		loop_stop(gateway_loop(w->gateway));
+}
+
 static int apply(struct gateway *g, const char *text, bool keep, bool dry,
 	struct gateway_note *note, struct weir_err *err)
 {
 	return gateway_apply(g, text, strlen(text), "next", keep, dry, note, err);
-}
-
-static int in_force(void *arg, struct gateway_resource *r)
-{
-	struct snapshot *s = arg;
-
-	resource_snapshot(r->resource, s);
-	return 0;
 }
 
 static void test_apply(void)
@@ -106,8 +112,7 @@ static void test_apply(void)
 	CHECK_STR(gateway_policy_text(g), SECOND);
 	CHECK_INT(gateway_snapshot(g, &s), 0);
 	CHECK_INT(s->version, 2);
-	CHECK_STR(s->tenants[1].path, "c");
-	CHECK_INT(gateway_each(g, in_force, s, NULL), 0);
+	CHECK_STR(snapshot_path(s, 1), "c");
 	snapshot_free(s);
 	gateway_free(g);
 }
@@ -137,7 +142,9 @@ static void test_bad_changes_nothing(void)
 	refuses(g, RESOURCES "exports: [{name: e, resource: one, offset: 20 MiB}]", "beyond");
 	refuses(g, RESOURCES "tenants: [{name: a}, {name: b}]",
 		"next:4:11: every client would be refused");
-	refuses(g, RESOURCES "tls: {cert: /no/such.pem, key: /no/such.key}", "/no/such.pem");
+	refuses(g, RESOURCES "tls: {cert: /no/such.pem, key: /no/such.key}",
+		"tls: other files than before");
+	refuses(g, RESOURCES "tenants: /tmp/secret", "only the gateway's own policy file");
 	refuses(g, "resources: [{name: one, back: \"memory:16M\"}]", "restart");
 	refuses(g,
 		"resources: [{name: one, back: \"memory:16M\"}, {name: two, back: \"memory:9M\"}]",
@@ -280,6 +287,41 @@ static void test_damaged(void)
 	unlink(aside);
 }
 
+/* The tenants' file may come with the policy; the gateway opens none for it. */
+static void test_sent_tenants(void)
+{
+	static const char both[] = RESOURCES "tenants: tenants.yaml\n"
+					     "- {name: x, match: {export: one}}\n"
+					     "- {name: y, match: {export: two}}\n";
+	size_t behind = strlen(both) - (size_t)(strstr(both, "- {name: x") - both);
+	struct gateway *g = start(FIRST, false);
+	struct waiting w = {g, 2, 0};
+
+	gateway_change_start(g,
+		gateway_change_apply(strdup(both), strlen(both), behind, "next", false, false),
+		changed, &w);
+	/* Two at once: one after the other. */
+	gateway_change_start(g, gateway_change_set("x.weight", "7"), changed, &w);
+	CHECK_INT(loop_run(gateway_loop(g)), 0);
+	CHECK_INT(w.rc, 0);
+	CHECK_INT(g->version, 3);
+	is(g, "x.weight", "7");
+	CHECK_STR(gateway_policy(g)->tenants_text, strstr(both, "- {name: x"));
+	CHECK_INT(strlen(gateway_policy_text(g)), strlen(both) - behind);
+	/* One that is refused, and one that the end of the gateway overtakes. */
+	w.n = 1;
+	gateway_change_start(g, gateway_change_set("x.weight", "no"), changed, &w);
+	CHECK_INT(loop_run(gateway_loop(g)), 0);
+	CHECK_INT(w.rc, -EINVAL);
+	CHECK_INT(g->version, 3);
+	w.n = 2;
+	gateway_change_start(g, gateway_change_set("x.weight", "8"), changed, &w);
+	gateway_change_start(g, gateway_change_set("x.weight", "9"), changed, &w);
+	gateway_free(g);
+	CHECK_INT(w.n, 0);
+	CHECK_INT(w.rc, -ESHUTDOWN);
+}
+
 static void test_cannot_keep(void)
 {
 	struct gateway *g;
@@ -347,6 +389,7 @@ int main(void)
 	RUN(test_nobody_is_everybody);
 	RUN(test_set);
 	RUN(test_apply_undoes);
+	RUN(test_sent_tenants);
 	RUN(test_cannot_keep);
 	RUN(test_restart_keeps);
 	RUN(test_damaged);

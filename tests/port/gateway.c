@@ -178,6 +178,8 @@ static void spread(void)
 {
 	struct gateway_options o = {.threads = 8};
 	struct gateway *g = make(TWO TENANTS, &o);
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t;
 	struct snapshot *s;
 
 	CHECK_INT(g->n_workers, 2); /* one a resource */
@@ -186,11 +188,14 @@ static void spread(void)
 	CHECK_INT(s->version, 1);
 	CHECK(s->enforce);
 	CHECK_INT(s->n_tenants, 2);
-	CHECK_STR(s->tenants[0].path, "a");
-	CHECK_NEAR(s->tenants[0].share, 0.75, 1e-9);
-	CHECK(s->tenants[1].leaf);
-	CHECK_NEAR(s->tenants[1].max[0], 100, 1e-9);
-	CHECK(isinf(s->tenants[0].max[0]));
+	CHECK(!s->tenants[0] && !s->tenants[1]); /* idle */
+	t = snapshot_tenant(s, 0, &room);
+	CHECK_STR(t->path, "a");
+	CHECK_NEAR(t->share, 0.75, 1e-9);
+	CHECK(isinf(t->max[0]));
+	t = snapshot_tenant(s, 1, &room);
+	CHECK(t->leaf);
+	CHECK_NEAR(t->max[0], 100, 1e-9);
 	CHECK_INT(s->n_resources, 2);
 	CHECK_STR(s->resources[1].name, "two");
 	CHECK_STR(s->resources[1].back, "memory:8M");

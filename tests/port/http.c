@@ -18,7 +18,26 @@ static struct loop *l;
 static struct http *h;
 static char seen[2000]; /* the last request, as the handler saw it */
 
-static void handler(void *arg, const struct http_request *q, struct http_reply *ret)
+/* A body of PIECES pieces, made one by one. */
+enum { PIECES = 2000, PIECE = 1000 };
+static struct http_source source;
+static int made, ended;
+static struct http_later *later;
+
+static bool more(struct http_source *s, FILE *to)
+{
+	CHECK(s == &source);
+	fprintf(to, "%0*d", PIECE, made++);
+	return made < PIECES;
+}
+
+static void end(struct http_source *s)
+{
+	CHECK(s == &source);
+	ended++;
+}
+
+static void handler(void *arg, struct http_request *q, struct http_reply *ret)
 {
 	const char *a = http_query(q, "a"), *none = http_query(q, "none");
 
@@ -27,6 +46,17 @@ static void handler(void *arg, const struct http_request *q, struct http_reply *
 	CHECK_INT(q->body[q->length], 0);
 	snprintf(seen, sizeof(seen), "%s %s a=%s %zu:%.20s", q->method, q->path, a ? a : "-",
 		q->length, q->body);
+	if (strcmp(q->path, "/later") == 0) {
+		later = http_defer(q);
+		return;
+	}
+	if (strcmp(q->path, "/long") == 0) {
+		source = (struct http_source){more, end};
+		made = ended = 0;
+		ret->source = &source;
+		ret->status = 200;
+		return;
+	}
 	ret->status = strcmp(q->path, "/405") == 0 ? 405 : 200;
 	ret->allow = ret->status == 405 ? "GET" : NULL;
 	ret->body = strdup("hello");
@@ -62,7 +92,8 @@ static bool asking_turn(struct loop_turn *t, weir_time now)
 		a->n += (size_t)n;
 	a->reply[a->n] = 0;
 	if (n == 0 || (n < 0 && errno != EAGAIN) || strstr(a->reply, "hello") ||
-		strstr(a->reply, "token is") || strstr(a->reply, "over 1 MiB"))
+		strstr(a->reply, "token is") || strstr(a->reply, "over 1 MiB") ||
+		strstr(a->reply, " 400 "))
 		loop_stop(l);
 	return true;
 }
@@ -198,21 +229,26 @@ static void large_bodies(void)
 	http_free(h);
 }
 
-static void token(void)
+/* A port that is free: bound, asked for, and given up. */
+static void tcp_address(char ret[64])
 {
-	char file[100], address[64];
-	const char *list[] = {unix_address, "tcp:127.0.0.1:0"}, *reply;
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(at);
-	struct weir_err err;
 	int probe = socket(AF_INET, SOCK_STREAM, 0);
 
-	/* A port that is free: bound, asked for, and given up. */
 	CHECK_INT(bind(probe, (struct sockaddr *)&at, sizeof(at)), 0);
 	CHECK_INT(getsockname(probe, (struct sockaddr *)&at, &len), 0);
 	close(probe);
-	snprintf(address, sizeof(address), "tcp:127.0.0.1:%d", ntohs(at.sin_port));
-	list[1] = address;
+	snprintf(ret, 64, "tcp:127.0.0.1:%d", ntohs(at.sin_port));
+}
+
+static void token(void)
+{
+	char file[100], address[64];
+	const char *list[] = {unix_address, address}, *reply;
+	struct weir_err err;
+
+	tcp_address(address);
 	h = NULL;
 	CHECK_INT(start(list, 2, NULL, &err), -EINVAL);
 	has(err.text, "needs a token");
@@ -253,7 +289,173 @@ static void token(void)
 	unlink(file);
 }
 
-/* More connections than there are places: those over are closed, the others are served. */
+#define HEALTH "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+#define PROVEN "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"
+
+static bool is_cut(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+/* Strangers that hold every place by TCP, and keep asking, do not shut out who knows the token: the oldest
+ * of them goes. Who has shown the token stays. */
+static void strangers(void)
+{
+	char file[100], address[64];
+	const char *list[] = {address};
+	struct weir_err err;
+	int old, fds[40], cut = 0, fd;
+	FILE *f;
+
+	tcp_address(address);
+	snprintf(file, sizeof(file), "%s/token", folder);
+	f = fopen(file, "w");
+	fputs("0123456789abcdef\n", f);
+	fclose(f);
+	CHECK_INT(start(list, 1, file, &err), 0);
+	old = dial(address);
+	has(ask_on(old, PROVEN, strlen(PROVEN)), " 200 ");
+	for (int i = 0; i < 31; i++) {
+		fds[i] = dial(address);
+		has(ask_on(fds[i], HEALTH, strlen(HEALTH)), " 200 ");
+	}
+	for (int i = 0; i < 31; i++) /* asking makes no one younger */
+		has(ask_on(fds[i], HEALTH, strlen(HEALTH)), " 200 ");
+	fd = dial(address);
+	has(ask_on(fd, PROVEN, strlen(PROVEN)), " 200 ");
+	rounds(5);
+	CHECK(is_cut(fds[0])); /* the oldest */
+	for (int i = 1; i < 31; i++)
+		cut += is_cut(fds[i]);
+	CHECK_INT(cut, 0);
+	has(ask_on(old, PROVEN, strlen(PROVEN)), " 200 ");
+	for (int i = 0; i < 31; i++)
+		close(fds[i]);
+	close(old);
+	close(fd);
+	http_free(h);
+	unlink(file);
+}
+
+/* A proxy may have believed the other length: nothing that follows is believed. */
+static void two_lengths(void)
+{
+	static const char text[] = "PUT /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+				   "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+				   "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const char get[] = "GET /p HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+				  "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+				  "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+	const char *list[] = {unix_address};
+	struct weir_err err;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	has(ask(unix_address, text), " 400 ");
+	CHECK_STR(seen, "");
+	has(ask(unix_address, get), " 400 ");
+	CHECK_STR(seen, "");
+	http_free(h);
+}
+
+/* ---- answers bit by bit, and later */
+
+/* Reads until the connection ends; how many bytes. */
+static size_t read_all(int fd, size_t most)
+{
+	static char bytes[65536];
+	size_t n = 0;
+
+	while (n < most) {
+		ssize_t k = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+		if (k == 0)
+			break;
+		if (k > 0)
+			n += (size_t)k;
+		rounds(1);
+	}
+	return n;
+}
+
+static void streams(void)
+{
+	static const char text[] = "GET /long HTTP/1.0\r\n\r\n"; /* ends with the connection */
+	const char *list[] = {unix_address};
+	struct weir_err err;
+	size_t n;
+	int fd;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	n = read_all(fd, SIZE_MAX);
+	CHECK(n > PIECES * PIECE && n < PIECES * PIECE + 1000);
+	CHECK_INT(made, PIECES);
+	CHECK_INT(ended, 1);
+	close(fd);
+	/* A client that does not read: no more is made than fits on the way. */
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	rounds(200);
+	CHECK(made > 0 && made < PIECES / 2);
+	CHECK_INT(ended, 0);
+	/* And none at all once it has gone. */
+	n = (size_t)made;
+	close(fd);
+	rounds(50);
+	CHECK_INT(ended, 1);
+	CHECK(made <= (int)n + 66);
+	/* The server goes first. */
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	rounds(20);
+	CHECK_INT(ended, 0);
+	http_free(h);
+	CHECK_INT(ended, 1);
+	close(fd);
+}
+
+static void answers_later(void)
+{
+	static const char text[] = "PUT /later HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab";
+	const char *list[] = {unix_address};
+	struct http_reply r = {.status = 200, .body = strdup("hello later"), .length = 11};
+	struct weir_err err;
+	int fd, other;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	rounds(5);
+	CHECK(later);
+	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 "); /* others go on */
+	http_answer(later, &r);
+	has(ask_on(fd, "", 0), "hello later");
+	has(ask_on(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27), " 200 "); /* and it, too */
+	/* The client is gone before its answer, and the server before another's. */
+	later = NULL;
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	rounds(5);
+	CHECK(later);
+	close(fd);
+	rounds(5);
+	r = (struct http_reply){.status = 200, .body = strdup("hello"), .length = 5};
+	http_answer(later, &r);
+	rounds(5);
+	later = NULL;
+	other = dial(unix_address);
+	CHECK_INT(send(other, text, strlen(text), 0), strlen(text));
+	rounds(5);
+	CHECK(later);
+	http_free(h);
+	r = (struct http_reply){.status = 200, .body = strdup("hello"), .length = 5};
+	http_answer(later, &r);
+	close(other);
+}
+
+/* More connections than there are places: those idle for longest are closed, the others are served. */
 static void too_many(void)
 {
 	const char *list[] = {unix_address};
@@ -304,6 +506,10 @@ int main(void)
 	RUN(several_on_one_connection);
 	RUN(large_bodies);
 	RUN(token);
+	RUN(strangers);
+	RUN(two_lengths);
+	RUN(streams);
+	RUN(answers_later);
 	RUN(too_many);
 	RUN(where);
 	loop_free(l);

@@ -3,6 +3,7 @@
 #include "test.h"
 #include "base/rng.h"
 #include "port/api.h"
+#include "port/gateway-version.h"
 #include <ctype.h>
 #include <unistd.h>
 
@@ -24,10 +25,10 @@ static struct snapshot_tenant tenants[] = {
 		.queued = 1,
 		.oldest_wait = 2500 * WEIR_MS,
 		.by_class = {0, 4, 6},
-		.wait_ns = {1.5e9, 0, 0, 0, 0.25e9},
-		.total = &hist},
+		.wait_ns = {1.5e9, 0, 0, 0, 0.25e9}},
 	{.path = "idle", .leaf = true, .weight = 1, .share = 0.2},
 };
+static struct snapshot_tenant *by_tenant[] = {&tenants[0], &tenants[1], &tenants[2]};
 static struct snapshot_job jobs[] = {
 	{"prod/d\"b\\\n", {.tokens = 70,
 				  .initial = 50,
@@ -67,7 +68,7 @@ static struct snapshot snapshot = {.now = 12500000000,
 	.started = 2500000000,
 	.version = 7,
 	.enforce = true,
-	.tenants = tenants,
+	.tenants = by_tenant,
 	.n_tenants = 3,
 	.slos = slos,
 	.n_slos = 2,
@@ -77,6 +78,14 @@ static struct snapshot snapshot = {.now = 12500000000,
 
 static char *text;
 static size_t len;
+
+/* What the tenant's latency is, from now on. */
+static void set_total(void)
+{
+	free(tenants[1].total);
+	tenants[1].total = NULL;
+	snapshot_hist_add(&tenants[1].total, &hist);
+}
 
 static void make(void)
 {
@@ -94,6 +103,7 @@ static void make(void)
 	rng_init(&r, 1, "metrics");
 	for (int i = 0; i < 10000; i++) /* exponential around 2 ms */
 		weir_hist_record(&hist, (uint64_t)rng_exp(&r, 2e6));
+	set_total();
 	free(text);
 	f = open_memstream(&text, &len);
 	metrics_write(&snapshot, &process, f);
@@ -293,6 +303,7 @@ static void histogram(void)
 		weir_hist_clear(&hist);
 		weir_hist_record(&hist, (uint64_t)(at * 0.98));
 		weir_hist_record(&hist, (uint64_t)(at * 1.02));
+		set_total();
 		FILE *f;
 		free(text);
 		f = open_memstream(&text, &len);
@@ -303,6 +314,7 @@ static void histogram(void)
 		if (at < 1e10)
 			CHECK_NEAR(value("weir_tenant_latency_seconds_bucket", labels), 1, 0);
 		hist = keep;
+		set_total();
 	}
 }
 
@@ -323,9 +335,29 @@ static void promtool(void)
 
 /* ---- the same as JSON */
 
+static json_t *status_of(struct api_status *s)
+{
+	json_error_t why;
+	char *out;
+	size_t n;
+	FILE *f = open_memstream(&out, &n);
+	json_t *j;
+
+	while (api_status_more(s, 1, f)) /* one by one is the same as all at once */
+		;
+	fclose(f);
+	api_status_end(s);
+	j = json_loadb(out, n, JSON_REJECT_DUPLICATES, &why);
+	if (!j)
+		FAIL("%s in %s", why.text, out);
+	free(out);
+	return j;
+}
+
 static void status(void)
 {
-	json_t *j = api_status(&snapshot, true), *t, *lat, *buckets;
+	struct api_status s = {.snapshot = &snapshot, .histograms = true};
+	json_t *j = status_of(&s), *t, *lat, *buckets;
 	json_int_t sum = 0;
 
 	CHECK(j);
@@ -356,11 +388,72 @@ static void status(void)
 	json_decref(j);
 }
 
+/* An idle tenant is written as text: it says what one that is built says. */
+static void idle(void)
+{
+	struct weir_err err;
+	struct weir_policy *p;
+	struct gateway_version *v;
+	struct snapshot_tenant room, *none[2] = {NULL}, *made[2];
+	struct snapshot s = snapshot;
+	struct api_status a = {.snapshot = &s}, b = a;
+	static const char from[] =
+		"tenants: [{name: 'a\"b\\c', weight: 2.5, max: 5k iops, min: 100 iops}, {name: b}]";
+	json_t *one, *two;
+
+	CHECK_INT(weir_policy_parse(from, strlen(from), "p", &p, &err), 0);
+	CHECK_INT(gateway_version_new(p, from, "p", &v), 0);
+	s.of = v;
+	s.n_slos = 0;
+	s.n_tenants = 2;
+	s.tenants = none;
+	one = status_of(&a);
+	for (size_t i = 0; i < 2; i++) {
+		made[i] = malloc(sizeof(room));
+		*made[i] = *snapshot_tenant(&s, i, &room);
+	}
+	s.tenants = made;
+	two = status_of(&b);
+	CHECK_INT(json_integer_value(json_object_get(one, "tenants_active")), 0);
+	CHECK_INT(json_integer_value(json_object_get(two, "tenants_active")), 2);
+	CHECK(json_equal(json_object_get(one, "tenants"), json_object_get(two, "tenants")));
+	json_decref(one);
+	json_decref(two);
+	free(made[0]);
+	free(made[1]);
+	gateway_version_drop(v);
+}
+
+/* Only some tenants, and where the next page begins. */
+static void selected(void)
+{
+	static const uint32_t some[] = {0, 2};
+	struct api_status s = {
+		.snapshot = &snapshot, .select = some, .n_select = 2, .next = "idle"};
+	struct metrics_cursor c = {.snapshot = &snapshot, .select = some, .n_select = 2};
+	json_t *j = status_of(&s), *list = json_object_get(j, "tenants");
+	FILE *f;
+
+	CHECK_INT(json_array_size(list), 2);
+	CHECK_STR(json_string_value(json_object_get(json_array_get(list, 1), "path")), "idle");
+	CHECK_STR(json_string_value(json_object_get(j, "next")), "idle");
+	CHECK_INT(json_integer_value(json_object_get(j, "tenants_all")), 3);
+	json_decref(j);
+	free(text);
+	f = open_memstream(&text, &len);
+	while (metrics_more(&c, 1, f))
+		;
+	fclose(f);
+	format();
+	CHECK_NEAR(value("weir_tenant_share", "tenant=\"idle\""), 0.2, 1e-9);
+	CHECK(absent("weir_tenant_share", DB));
+}
+
 static void clients(void)
 {
 	struct snapshot_client c = {.export_ = "db\xff", .name = "unix:1", .since = 11500000000};
 	struct snapshot s = {.now = 12500000000, .clients = &c, .n_clients = 1};
-	json_t *j = api_clients(&s), *first;
+	json_t *j = api_clients(&s, NULL), *first;
 
 	CHECK(j);
 	first = json_array_get(json_object_get(j, "clients"), 0);
@@ -378,7 +471,10 @@ int main(void)
 	RUN(histogram);
 	RUN(promtool);
 	RUN(status);
+	RUN(idle);
+	RUN(selected);
 	RUN(clients);
 	free(text);
+	free(tenants[1].total);
 	return 0;
 }

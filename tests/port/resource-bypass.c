@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* resource-bypass: requests go past the gate, in order, and are counted; then limits hold again. (Random toggling:
  * resource-policy.) */
+#include "port/gateway-version.h"
 #include "port/snapshot.h"
 #include "resource-rig.h"
 
 static const struct snapshot_tenant *look(struct world *w, struct snapshot *s)
 {
+	static struct gateway_version v;
+	static struct weir_bounds bounds[4];
+	static double share[4];
+	size_t at = 0;
+
 	memset(s, 0, sizeof(*s));
+	v.policy = (struct weir_policy *)(uintptr_t)w->policy;
+	v.bounds = bounds;
+	v.of_all = share;
+	atomic_store(&v.references, 2); /* never the last */
+	s->of = &v;
 	s->n_tenants = w->policy->n_tenants;
+	CHECK(s->n_tenants <= 4);
 	s->tenants = snapshot_take(s, s->n_tenants, sizeof(*s->tenants));
 	s->n_resources = 1;
 	s->resources = snapshot_take(s, 1, sizeof(*s->resources));
-	s->tenants[0].path = "a";
 	s->resources[0].name = "disk";
-	resource_snapshot(w->resource, s);
-	return &s->tenants[0];
+	while (resource_snapshot(w->resource, s, &at))
+		;
+	CHECK_STR(s->tenants[0]->path, "a");
+	return s->tenants[0];
 }
 
 static void look_end(struct snapshot *s)
