@@ -65,8 +65,7 @@ static void file_say(const struct back *b, char *text, size_t len)
 {
 	const struct file *f = (const struct file *)b;
 
-	snprintf(text, len, "%s%s", f->ring_up ? "io_uring" : "threads",
-		f->flush_failed ? "; a flush failed: data may be lost" : "");
+	snprintf(text, len, "%s", f->ring_up ? "io_uring" : "threads");
 }
 
 static const struct back_ops file_ops = {

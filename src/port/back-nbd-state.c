@@ -135,9 +135,8 @@ static void begin_replay(struct nbd *n)
 	n->phase = NBD_PHASE_REPLAY;
 	n->era++;
 	n->broken = false;
-	n->doubt = false;
+	n->doubt = n->resend = false;
 	n->doubt_at = loop_now(n->loop);
-	n->doubt_born = n->born;
 }
 
 static bool send_piece(struct nbd *n)

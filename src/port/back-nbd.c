@@ -84,6 +84,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 	bool more = false;
 
 	n->turned = loop_round(n->loop);
+	n->finished = false;
 	n->in_turn = true;
 	for (uint32_t i = 0; i < n->wanted; i++)
 		if (n->conns[i].more)
@@ -100,7 +101,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 			back_nbd_conn_send(n, c);
 		more |= c->more;
 	}
-	return more || n->attend;
+	return more || n->attend || n->finished;
 }
 
 static void kicked(struct loop_timer *t, weir_time now)
@@ -128,6 +129,7 @@ static int start(struct back *b)
 	n->up_since = loop_now(n->loop);
 	r = loop_set(n->loop, &n->kick, loop_now(n->loop));
 	n->attend = true; /* the other connections */
+	n->own_flush = n->kept != NULL;
 	return r;
 }
 
@@ -147,10 +149,12 @@ static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error
 	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
 		 (io->op == BACK_STATUS && !i->can_status))
 		*ret_error = -ENOTSUP;
+	else if (io->op == BACK_FLUSH)
+		return false;
 	else if (io->length > UINT32_MAX || io->offset > i->size ||
 		 io->length > i->size - io->offset)
 		*ret_error = -EINVAL;
-	else if (io->op == BACK_FLUSH || (io->length && (io->op != BACK_CACHE || i->can_cache)))
+	else if (io->length && (io->op != BACK_CACHE || i->can_cache))
 		return false;
 	return true;
 }
@@ -263,7 +267,7 @@ static void say(const struct back *b, char *text, size_t len)
 	if (n->kept && at >= 0 && (size_t)at < len)
 		snprintf(text + at, len - (size_t)at, ", %s unflushed%s",
 			weir_units_show_size(unflushed_held(n->kept), kept, sizeof(kept)),
-			n->doubt ? " (in doubt: a write could not be sent again)" : "");
+			n->doubt ? " (in doubt)" : "");
 }
 
 static uint64_t unflushed(const struct back *b)

@@ -5,6 +5,7 @@
  */
 #include "port/back.h"
 #include "port/back-name.h"
+#include "port/log.h"
 #include "port/nbd-uri.h"
 #include <errno.h>
 #include <string.h>
@@ -71,6 +72,20 @@ int back_open(const char *name, const struct back_config *config, struct back **
 	int r = find(name, &kind, &rest, err);
 
 	return r ? r : kind->open(rest, config, ret_back, err);
+}
+
+void back_flush_failed(struct back *b, const char *name, int error, weir_time now)
+{
+	char answers[24];
+
+	b->flush_errors++;
+	b->flush_unsaid++;
+	if (b->flush_errors > 1 && now - b->flush_said < WEIR_SEC)
+		return;
+	log_event(LOG_LEVEL_ERROR, "flush-failed", "back", name, "why", strerror(-error), "answers",
+		log_number(answers, (double)b->flush_unsaid), NULL);
+	b->flush_said = now;
+	b->flush_unsaid = 0;
 }
 
 int back_check(const char *name, struct weir_err *err)

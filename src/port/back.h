@@ -52,7 +52,8 @@ struct back_extent {
 struct back_io {              /* the caller's memory; the back end's from submit to done */
 	struct back_io *next; /* links a batch; the back end's while inside */
 	uint64_t offset;      /* bytes */
-	uint64_t length;      /* bytes; READ, WRITE: ≤ CHUNK_MAX; inside the back end's size */
+	uint64_t length;      /* bytes; READ, WRITE: ≤ CHUNK_MAX; inside the back end's size.
+	                         FLUSH: which answered writes it must cover; 0: all of them */
 	uint8_t op, flags;
 	int error; /* out: 0 or a negative errno */
 	uint8_t *
@@ -114,6 +115,12 @@ struct back { /* first member of every back end */
 	struct back_info info;
 	enum back_state state;
 	uint64_t lost; /* times that it went from UP to LOST */
+	/* What is wrong although requests still pass; a constant, such as "a FLUSH failed: data may be
+	 * lost". NULL: nothing. */
+	const char *trouble;
+	uint64_t flush_errors; /* FLUSHes, and writes with FUA, that were answered with an error */
+	weir_time flush_said;  /* back_flush_failed's: when it was last logged; how many since */
+	uint64_t flush_unsaid;
 	weir_time
 		held; /* ns: for how long limits of an upstream held a request, mean between the last
 	                   two times that it was asked; 0: not known, or none */
@@ -154,6 +161,10 @@ static inline void back_free(struct back *b)
 	if (b)
 		b->ops->free(b);
 }
+
+/* A FLUSH, or a write with FUA, is being answered with an error: counts it, and logs it at most once a
+ * second, with how many there were since. For back ends. */
+void back_flush_failed(struct back *b, const char *name, int error, weir_time now);
 
 /* The parts, for back.c. `rest` is the name behind "memory:" and so on. */
 int back_memory_open(

@@ -138,7 +138,9 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 	struct tap_entry e = {.at = now,
 		.offset = q->io.offset,
 		/* a trim costs no bytes, but a trace has its length */
-		.bytes = q->io.op == BACK_STATUS ? 0 : (uint32_t)q->io.length,
+		.bytes = q->io.op == BACK_STATUS || q->io.op == BACK_FLUSH
+				 ? 0
+				 : (uint32_t)q->io.length,
 		.tenant = (uint16_t)q->client->tenant,
 		.op = q->gate.op};
 
