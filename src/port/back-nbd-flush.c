@@ -136,8 +136,7 @@ void back_nbd_flush_go(struct nbd *n)
 		n->resend = false;
 		back_nbd_recheck(n);
 	}
-	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) ||
-		!may_send(n))
+	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) || !may_send(n))
 		return;
 	cover_waiting(n);
 	if (!n->covered.n && !n->own_flush)

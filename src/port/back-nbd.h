@@ -25,7 +25,7 @@
  *
  * back.state is what others see: UP in phase UP and in a DRAIN or REPLAY without loss; else LOST, and
  * after `timeout` of it, or when the upstream came back as something else, FAILED, which ends when
- * phase UP is reached. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
+ * phase UP is reached. One that was never reached is STARTING, in phase AWAY, for as long as it takes. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
  * A process that ends (`leaving`) does not wait either: in a DRAIN after a loss, and AWAY, all fails
  * with -ESHUTDOWN. A REPLAY is let go on: the upstream is there.
  *
@@ -171,8 +171,11 @@ struct nbd {
 	struct tls *tls;
 	weir_time timeout;
 	bool read_only, started;
-	struct nbd_export export_; /* what the upstream said first */
-	bool fua, status;          /* it has them */
+	size_t keep;               /* bytes, as configured */
+	char why[160];             /* why the last attempt failed */
+	struct nbd_export export_; /* what the upstream said first, once it is known */
+	bool known;
+	bool fua, status; /* it has them */
 
 	struct conn *conns; /* BACK_NBD_CONNS */
 	uint32_t wanted;    /* connections now */
@@ -189,8 +192,8 @@ struct nbd {
 	bool said; /* a failed attempt was logged since the loss */
 
 	enum nbd_phase phase;
-	uint32_t era;        /* REPLAYs so far: what was not kept may be forgotten since */
-	bool broken;         /* DRAIN: then AWAY, else REPLAY */
+	uint32_t era;       /* REPLAYs so far: what was not kept may be forgotten since */
+	bool broken;        /* DRAIN: then AWAY, else REPLAY */
 	bool doubt;         /* kept writes may not be in place: see invariant 4 */
 	bool resend;        /* … and are to be sent again at once */
 	weir_time doubt_at; /* when the last REPLAY began */
@@ -205,7 +208,8 @@ struct nbd {
 	struct slot_queue again; /* writes lost under way */
 	struct slot_queue full;  /* writes that wait for room in `kept` */
 	/* back-nbd-flush.c's */
-	struct slot_queue flushes; /* FLUSHes, and writes to be made durable, that wait for the next */
+	struct slot_queue
+		flushes; /* FLUSHes, and writes to be made durable, that wait for the next */
 	struct slot_queue covered; /* those that the one under way will answer */
 	struct slot *flush;        /* the one under way; NULL: none */
 	uint32_t tries;            /* failures in a row */
@@ -250,6 +254,8 @@ static inline struct nbd *nbd_of(struct back *b)
 /* back-nbd.c */
 struct slot *back_nbd_slot(struct nbd *n); /* cleared but for its cookie; NULL: no memory */
 void back_nbd_slot_free(struct nbd *n, struct slot *s);
+/* The first handshake is done: takes what the upstream is. An error, e.g. -EINVAL: it cannot be used. */
+int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *err);
 struct slot *back_nbd_find(struct nbd *n, uint64_t cookie); /* NULL: no such */
 
 /* back-nbd-dial.c */
@@ -279,7 +285,7 @@ void back_nbd_way_answer(struct nbd *n, struct slot *s, int error); /* out of `f
 void back_nbd_way_lost(struct nbd *n, struct slot *s);
 void back_nbd_way_finish(struct nbd *n, struct slot *s, int error);
 void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way */
-void back_nbd_way_no_room(struct nbd *n); /* fails what waits for room in `kept` */
+void back_nbd_way_no_room(struct nbd *n);             /* fails what waits for room in `kept` */
 
 /* back-nbd-flush.c */
 void back_nbd_flush_want(struct nbd *n, struct slot *s); /* it waits for a FLUSH */

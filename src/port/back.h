@@ -85,6 +85,7 @@ enum back_state {
 	BACK_UP,
 	BACK_LOST,   /* not reachable now: requests wait inside; it is trying */
 	BACK_FAILED, /* given up: requests fail with -EIO until it is back */
+	BACK_STARTING, /* was never reached: `info` is not known; it is trying; requests fail with -EIO */
 };
 
 struct back;
@@ -124,9 +125,15 @@ struct back { /* first member of every back end */
 	weir_time
 		held; /* ns: for how long limits of an upstream held a request, mean between the last
 	                   two times that it was asked; 0: not known, or none */
+	struct back
+		*behind; /* a back end that only passes on: to this; NULL: it has its own state */
 	/* Set by the user of the back end before the first submit. */
 	void (*done)(void *arg, struct back_io *io);
 	void *done_arg;
+	/* May be NULL: it was reached for the first time, and `info` is known, for good. On the loop's
+	 * thread, after `start`. */
+	void (*known)(void *arg);
+	void *known_arg;
 };
 
 #define BACK_KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
@@ -136,6 +143,9 @@ struct back_config {       /* 0 or NULL: the default */
 	struct chunk_pool *pool;
 	weir_time
 		timeout; /* nbd: a client sees an error when the upstream is away for longer; 60 s */
+	/* nbd: how long to wait for the upstream when it is opened; after that it is opened in state
+	 * BACK_STARTING. 0: 10 s, and then it is an error. */
+	weir_time patience;
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
 	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
@@ -145,13 +155,20 @@ struct back_config {       /* 0 or NULL: the default */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 
-/* From its name. Done when the back end is usable (its size is known). May block (an upstream is
+/* From its name. Done when the back end is usable (its size is known), or when `patience` is over. May block (an upstream is
  * connected to), so not on a thread whose loop runs; touches the loop in no way before ops->start.
  * Errors name the back end and what is wrong with it: "file:disk.img: no such file". */
 int back_open(const char *name, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err);
 /* Is the name well formed? 0 or -EINVAL. Opens nothing. */
 int back_check(const char *name, struct weir_err *err);
+/* The one whose state, losses and troubles count. */
+static inline const struct back *back_real(const struct back *b)
+{
+	while (b->behind)
+		b = b->behind;
+	return b;
+}
 static inline void back_submit(struct back *b, struct back_io *ios)
 {
 	b->ops->submit(b, ios);

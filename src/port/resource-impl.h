@@ -83,6 +83,8 @@ struct resource {
 	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
 	char *name, *back_name;
 	struct back *back;
+	void (*known)(void *arg); /* resource_config.known */
+	void *known_arg;
 	struct loop *loop;
 	struct weir_gate *gate; /* NULL: bare */
 	bool shadow;            /* the policy in force says enforce: false */
@@ -256,6 +258,9 @@ void resource_slo_free(struct resource *r);
 void resource_policy_free(struct resource *r);
 /* What to tell the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
+
+/* Sets the window anew: the back end's default depth is known by now. */
+void resource_policy_window(struct resource *r);
 
 /* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
 unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);

@@ -170,13 +170,16 @@ enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, siz
 	struct nbd_hello_out o = {.p = out, .room = room};
 
 	*used = 0;
-	while (step(h, in, n, used, &o))
+	h->waits = false;
+	while (!h->waits && step(h, in, n, used, &o))
 		;
 	/* A client waits for the answer to STARTTLS. What came with it in plain text is not the start
 	 * of TLS, and must not be taken for something that came under TLS. */
 	if (h->step == NBD_HELLO_AT_TLS && *used < n)
 		nbd_hello_end(h, "plain text behind NBD_OPT_STARTTLS");
 	*made = o.made;
+	if (h->waits)
+		return NBD_HELLO_WAIT;
 	switch (h->step) {
 	case NBD_HELLO_AT_TLS:
 		return NBD_HELLO_TLS;
