@@ -107,9 +107,23 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 	return check_peers(&p->peers, err);
 }
 
+static int check_sockets(const char *const *addresses, size_t n, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = stream_listen_check(addresses[i], err);
+	return rc;
+}
+
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = serve_policy_names(p, err);
+
+	if (rc == 0)
+		rc = check_sockets(p->listen, p->n_listen, err);
+	if (rc == 0)
+		rc = check_sockets(p->api, p->n_api, err);
 
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!p->resources[i].back)
