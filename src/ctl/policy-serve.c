@@ -197,6 +197,7 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 {
 	struct weir_err err;
 	int64_t connections = 0;
+	bool lock = true;
 
 	policy_took(r, yamldoc_int(n, "connections", 1, 16, &connections, &err), &err);
 	to->connections = (unsigned)connections;
@@ -210,6 +211,8 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	policy_took(r, yamldoc_bool(n, "direct", &to->direct, &err), &err);
 	policy_took(r, yamldoc_bool(n, "threads", &to->threads, &err), &err);
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);
+	policy_took(r, yamldoc_bool(n, "lock", &lock, &err), &err);
+	to->shared = !lock;
 	read_tls(r, yamldoc_get(n, "tls"), upstream_tls_keys, &to->tls);
 }
 

@@ -149,9 +149,10 @@ struct back_config {       /* 0 or NULL: the default */
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
 	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
-	bool direct;                                       /* file: O_DIRECT */
-	bool threads;                                      /* file: never io_uring */
-	uint64_t seed;                                     /* model: of what is random in it */
+	bool direct;   /* file: O_DIRECT */
+	bool threads;  /* file: never io_uring */
+	bool lock;     /* file: nobody else may write to it meanwhile; -EBUSY: somebody does */
+	uint64_t seed; /* model: of what is random in it */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 

@@ -20,6 +20,7 @@
 #include <sys/epoll.h>
 
 #define TIME_LIMIT (10 * WEIR_SEC)
+#define ASK_LIMIT  (10 * WEIR_MS) /* more for each export that the client was told of */
 #define MOST       4096
 #define WAIT_LIMIT                                                                                 \
 	(60 * WEIR_SEC) /* for storage that was never reached, unless its timeout says else */
@@ -29,7 +30,7 @@ struct visit {             /* one connection */
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
 	struct visit *next, *prev; /* the next is younger */
-	weir_time until;
+	weir_time since, until;
 	struct stream stream;
 	struct stream_peer peer;
 	char uid[16], tls[128];
@@ -241,6 +242,12 @@ static void time_over(struct loop_timer *t, weir_time now)
 		set_timer(d); /* too early */
 	for (struct visit *v = d->talking.oldest, *next; v && v->until <= now; v = next) {
 		next = v->next;
+		if (now - v->since < (weir_time)v->hello.listed * ASK_LIMIT) {
+			unlink_visit(v);
+			v->until = now + TIME_LIMIT;
+			link_visit(v, &d->talking);
+			continue;
+		}
 		broken(v, "the handshake took more than 10 s"); /* sets the timer for the next */
 	}
 }
@@ -511,7 +518,8 @@ static void fill(struct visit *v, struct gateway *g, int fd)
 
 	v->fd = (struct loop_fd){.fd = fd, .ready = ready};
 	v->gateway = g;
-	v->until = loop_now(gateway_loop(g)) + TIME_LIMIT;
+	v->since = loop_now(gateway_loop(g));
+	v->until = v->since + TIME_LIMIT;
 	v->stream = (struct stream){.fd = fd};
 	v->events = EPOLLIN;
 	v->state = NBD_HELLO_MORE;

@@ -163,6 +163,7 @@ static int open_back(struct gateway *g, const struct weir_resource *spec, struct
 		.read_only = spec->read_only || g->options.read_only,
 		.direct = spec->direct,
 		.threads = spec->threads,
+		.lock = !spec->shared,
 		.seed = g->n_resources + 1,
 		.tls_ca = spec->tls.ca,
 		.tls_cert = spec->tls.cert,

@@ -8,7 +8,8 @@
  *         first) is answered at once and its data skipped, so nothing has to be kept of it. An
  *         option is taken up only while the output has room for the longest answer; a list of
  *         exports stops where the output is full and goes on at the next call.
- * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times.
+ * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times, and some more for each
+ *         export that it was told of.
  */
 #include "wire/nbd.h"
 #include "wire/bytes.h"
@@ -16,8 +17,10 @@
 #include "wire/nbd-options.h"
 #include <string.h>
 
-/* Enough to ask after every export of a large server, too few to keep one busy. */
-#define MOST_OPTIONS 1024
+/* Too few to keep a server busy. A client that lists exports may ask after each: for information and for
+ * contexts, with and without an answer. */
+#define MOST_OPTIONS       1024
+#define MOST_OPTIONS_ABOUT 8
 
 void nbd_hello_init(
 	struct nbd_hello *h, const struct nbd_hello_ops *ops, bool tls_offered, bool tls_required)
@@ -86,7 +89,7 @@ static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 	h->option = bytes_get32(h->in + 8);
 	h->length = bytes_get32(h->in + 12);
-	if (++h->options > MOST_OPTIONS) {
+	if (++h->options > MOST_OPTIONS + MOST_OPTIONS_ABOUT * h->listed) {
 		nbd_hello_end(h, "too many options");
 	} else if (h->length > NBD_PAYLOAD_MAX) {
 		nbd_hello_end(h, "far too long an option");
