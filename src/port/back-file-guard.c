@@ -32,7 +32,8 @@ static const struct {
 	uint8_t permission;
 	bool denied;     /* to others; else used by us */
 	bool write_only; /* not if it is opened for reading only */
-} ours[] = {{READ, false, false}, {WRITE, false, true}, {WRITE, true, false}, {RESIZE, true, false}};
+} ours[] = {
+	{READ, false, false}, {WRITE, false, true}, {WRITE, true, false}, {RESIZE, true, false}};
 #define N_OURS (sizeof(ours) / sizeof(*ours))
 
 static struct flock one_byte(short type, unsigned at)
@@ -44,8 +45,8 @@ static struct flock one_byte(short type, unsigned at)
 static int take_locks(const struct file *f)
 {
 	for (size_t i = 0; i < N_OURS; i++) {
-		struct flock l = one_byte(
-			F_RDLCK, (ours[i].denied ? DENIED : USED) + ours[i].permission);
+		struct flock l =
+			one_byte(F_RDLCK, (ours[i].denied ? DENIED : USED) + ours[i].permission);
 
 		if (ours[i].write_only && f->back.info.read_only)
 			continue;
@@ -103,7 +104,8 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 	}
 	if (r == -EBUSY)
 		return weir_err_set(err, r,
-			"%s: in use by another process, which has locked it (lock: false shares it)",
+			"%s: in use by another process, which has locked it (lock: false shares "
+			"it)",
 			f->name);
 	if (r < 0)
 		log_event(LOG_LEVEL_WARNING, "file-not-locked", "back", f->name, "why",
@@ -136,7 +138,8 @@ int file_guard_watch(struct file *f)
 	char path[40];
 	int r;
 
-	f->watch = (struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = changed};
+	f->watch =
+		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = changed};
 	if (f->watch.fd < 0)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);

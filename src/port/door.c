@@ -135,14 +135,14 @@ static int resolve(struct visit *v, const char *name, struct gateway_place *ret)
 	return rc;
 }
 
-static void count_refused(struct visit *v, const char *name)
+static void count_refused(struct visit *v, const char *name, const char *why)
 {
 	if (v->refused)
 		return;
 	v->refused = true;
 	gateway_count(v->gateway, 0, 1, 0);
 	log_event(LOG_LEVEL_WARNING, "client-refused", "client", v->peer.name, "export", name,
-		"why", "the policy has no tenant for it", NULL);
+		"why", why, NULL);
 }
 
 static int find(void *arg, const char *name, struct nbd_export *ret)
@@ -153,7 +153,7 @@ static int find(void *arg, const char *name, struct nbd_export *ret)
 	int rc = resolve(v, name, &place);
 
 	if (rc == -EACCES)
-		count_refused(v, name);
+		count_refused(v, name, "the policy has no tenant for it");
 	if (rc < 0)
 		return rc;
 	if (!place.known) {
@@ -399,6 +399,9 @@ static bool shake(struct visit *v)
 	v->shaking = false;
 	v->state = NBD_HELLO_MORE;
 	nbd_hello_secure(&v->hello);
+	v->hello.denied = tls_refusal(&v->stream);
+	if (v->hello.denied)
+		count_refused(v, "", v->hello.denied);
 	return true;
 }
 

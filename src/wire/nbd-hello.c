@@ -65,6 +65,11 @@ static bool refuse_head(struct nbd_hello *h, struct nbd_hello_out *o)
 			nbd_hello_end(h, "export asked for without TLS");
 		else
 			nbd_hello_refuse(h, o, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+	} else if (h->denied && h->option != NBD_OPT_ABORT) {
+		if (h->option == NBD_OPT_EXPORT_NAME)
+			nbd_hello_end(h, h->denied);
+		else
+			nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, h->denied);
 	} else if (!known(h->option)) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "unknown option");
 	} else if (h->length > sizeof(h->in)) {

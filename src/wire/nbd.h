@@ -163,6 +163,8 @@ struct nbd_hello {
 	/* inside */
 	const struct nbd_hello_ops *ops;
 	bool tls_offered, tls_required, secure, fixed, no_zeroes;
+	/* After nbd_hello_secure: why this client is refused whatever it asks for; NULL: it is not. */
+	const char *denied;
 	bool waits; /* `find` said -EAGAIN: the option is still in `in` */
 	uint8_t step;
 	uint32_t have, skip, option, length;
