@@ -461,7 +461,11 @@ void front_nbd_read(struct front_nbd_conn *c)
 
 		if (n == -EAGAIN)
 			return;
-		if (n <= 0) {
+		if (n == 0) {
+			front_nbd_ended(c);
+			return;
+		}
+		if (n < 0) {
 			front_nbd_lost(c, (int)n);
 			return;
 		}
