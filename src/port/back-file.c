@@ -110,6 +110,18 @@ int back_file_check(const char *rest, struct weir_err *err)
 	return parse(rest, &o, err);
 }
 
+int back_file_size(const char *rest, uint64_t *ret_size)
+{
+	char *path = strndup(rest, (size_t)(back_query(rest) - rest));
+	struct stat st;
+	int r = path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -ENODATA;
+
+	free(path);
+	if (r == 0)
+		*ret_size = (uint64_t)st.st_size;
+	return r;
+}
+
 /* ---- what kind of file it is */
 
 /* A number of a device's queue, by sysfs; `otherwise` when it does not say. A partition's queue is its

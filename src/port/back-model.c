@@ -286,6 +286,18 @@ int back_model_check(const char *rest, struct weir_err *err)
 	return back_check(inner, err);
 }
 
+int back_model_size(const char *rest, uint64_t *ret_size)
+{
+	struct back_model_device d;
+	struct weir_err ignored;
+	const char *inner;
+
+	if (back_model_device(rest, 1, &d, &inner, &ignored) < 0)
+		return -ENODATA;
+	device_free(d.device);
+	return back_size(inner, ret_size);
+}
+
 int back_model_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {

@@ -163,6 +163,8 @@ int back_open(const char *name, const struct back_config *config, struct back **
 	struct weir_err *err);
 /* Is the name well formed? 0 or -EINVAL. Opens nothing. */
 int back_check(const char *name, struct weir_err *err);
+/* How large it is, as far as that can be told without opening it: 0, or -ENODATA: it cannot be. */
+int back_size(const char *name, uint64_t *ret_size);
 /* The one whose state, losses and troubles count. */
 static inline const struct back *back_real(const struct back *b)
 {

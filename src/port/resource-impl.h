@@ -123,6 +123,7 @@ struct resource {
 	_Atomic(uint64_t) activity;         /* see resource_activity; only its own thread writes */
 	uint64_t served_cost, served_bytes; /* what capacity is learned from */
 	struct capacity capacity;           /* learned; only when the spec states none */
+	weir_time min_looked;   /* when it was last compared with the mins (resource-load.c) */
 	double device_ns[4][8]; /* cost: time: ns of the device for one, by operation and size */
 	weir_time drained;      /* when histograms were last brought up to date */
 	uint32_t undrained;     /* served since */
@@ -199,6 +200,10 @@ void resource_pass(struct resource *r, struct request *q);
 /* A request taken back from the gate goes back into it in the next turn, before what arrives then, to
  * its client's node. r->queued is one less until then. */
 void resource_again(struct resource *r, struct request *q);
+
+/* ---- resource-load.c, for resource.c: the learned capacity was renewed: warns, now and then, if the mins of
+ * all tenants here are more than it. */
+void resource_load_mins(struct resource *r, weir_time now);
 
 /* ---- resource-time.c, for resource.c: cost: time */
 

@@ -332,7 +332,8 @@ static void learn(struct resource *r, weir_time now)
 		return;
 	weir_gate_get_totals(r->gate, now, &t);
 	seen.full = t.full;
-	capacity_step(&r->capacity, now, &seen);
+	if (capacity_step(&r->capacity, now, &seen))
+		resource_load_mins(r, now);
 }
 
 static void housekeep(struct resource *r, weir_time now)
