@@ -40,7 +40,7 @@ static const char *socket_text(struct policy_reading *r, yamldoc_node n, char te
 		return NULL;
 	}
 	if (strchr(path, '?') || (group && strpbrk(group, "?&"))) {
-		policy_refuse(r, n, "a path or group with '?' or '&' is not possible");
+		policy_refuse(r, n, "'?' and '&' are not possible in it");
 		return NULL;
 	}
 	snprintf(text, ADDRESS_MAX, "unix:%.*s%s%s%s%s", ADDRESS_PATH, path, mode ? "?mode=" : "",

@@ -54,9 +54,20 @@ static int parse_options(const char *text, const char *p, struct address *ret, s
 	return 0;
 }
 
+/* A path may have a question mark, too. */
+static const char *find_options(const char *path)
+{
+	const char *p = path;
+
+	while (*(p = strchrnul(p, '?')) && strncmp(p, "?mode=", 6) != 0 &&
+		strncmp(p, "?group=", 7) != 0)
+		p++;
+	return p;
+}
+
 static int parse_unix(const char *text, struct address *ret, struct weir_err *err)
 {
-	const char *path = text + 5, *end = strchrnul(path, '?');
+	const char *path = text + 5, *end = find_options(path);
 	size_t n = (size_t)(end - path);
 
 	if (!n || n >= sizeof(ret->path))

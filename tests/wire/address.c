@@ -34,7 +34,9 @@ static void addresses(void)
 	checked("unix:/run/x.sock?mode=01777", "octal");
 	checked("unix:/run/x.sock?mode=", "octal");
 	checked("unix:/run/x.sock?group=", "behind '?'");
-	checked("unix:/run/x.sock?", "behind '?'");
+	checked("unix:/run/x.sock?", NULL);
+	checked("unix:/run/x?y.sock?mode=0600", NULL);
+	checked("unix:/run/x.sock?mode=0600&modus=1", "behind '?'");
 	checked("unix:@name?mode=0600", "no mode");
 	checked("unix:", "1 to 107 bytes, this one 0");
 	checked("tcp:host", "where is the port");
