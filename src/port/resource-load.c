@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants at the top */
+#define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants */
 #define MINS_SLACK 1.05            /* a learned capacity is not exact */
 
 /* Those that its own limits hold, or limits above it, do not want a slot yet. */
@@ -59,16 +59,30 @@ int resource_load(
 	return 0;
 }
 
+/* What part of a leaf's min is here. */
+static double min_part(const struct resource *r, size_t i, unsigned slot)
+{
+	const struct resource_part *part = &r->policy_of->part;
+	uint8_t slots[POLICY_ROWS];
+	unsigned n = policy_install_rows(&r->policy->tenants[i], &part->bounds[i], slots);
+
+	for (unsigned k = 0; k < n; k++)
+		if (slots[k] == WEIR_LIMITS + slot)
+			return part->rows[part->first[i] + k];
+	return 0;
+}
+
 /* What is promised here to all tenants together, per second. */
 static double promised(const struct resource *r, enum weir_unit unit)
 {
 	const struct weir_policy *p = r->policy;
-	const struct resource_part *part = &r->policy_of->part;
+	const struct weir_bounds *bounds = r->policy_of->part.bounds;
 	unsigned slot = weir_limit_slot(unit, WEIR_OPS_ALL);
 	double sum = 0;
 
-	for (int i = p->n_tenants ? 0 : -1; i >= 0; i = p->tenants[i].next_sibling)
-		sum += part->bounds[i].min[slot] * part->min[i];
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (p->tenants[i].first_child < 0 && bounds[i].min[slot] > 0)
+			sum += bounds[i].min[slot] * min_part(r, i, slot);
 	return sum;
 }
 

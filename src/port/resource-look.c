@@ -112,8 +112,8 @@ static void add_client(struct resource *r, struct snapshot *s, const struct clie
 	struct snapshot_client *to;
 
 	struct weir_gate_stats st;
-	bool shadow =
-		r->shadow && c->tenant >= 0 && weir_gate_get_stats(r->gate, r->now, c->node, &st) == 0;
+	bool shadow = r->shadow && c->tenant >= 0 &&
+		      weir_gate_get_stats(r->gate, r->now, c->node, &st) == 0;
 
 	for (int a = c->tenant; a >= 0 && (size_t)a < s->n_tenants;
 		a = r->policy->tenants[a].parent) {
