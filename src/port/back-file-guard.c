@@ -102,6 +102,7 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 		nanosleep(&pause, NULL);
 		r = lock_once(f);
 	}
+	f->locked = r == 0;
 	if (r == -EBUSY)
 		return weir_err_set(err, r,
 			"%s: in use by another process, which has locked it (lock: false shares "
@@ -156,6 +157,9 @@ int file_guard_watch(struct file *f)
 
 void file_guard_end(struct file *f)
 {
+	/* Not left to the close: io_uring lets go of its files a moment later. */
+	if (f->locked)
+		release(f);
 	if (!f->watched)
 		return;
 	loop_remove(f->loop, &f->watch);

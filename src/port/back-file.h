@@ -65,9 +65,9 @@ struct file {
 	int fd;
 	bool block; /* a block device */
 	bool threads_only;
-	bool no_punch, no_zero_range; /* learnt: the file system cannot */
-	bool flush_failed;            /* a FLUSH failed: none is believed any more */
-	bool deleted, watched;        /* it has no name any more; `watch` tells */
+	bool no_punch, no_zero_range;  /* learnt: the file system cannot */
+	bool flush_failed;             /* a FLUSH failed: none is believed any more */
+	bool locked, deleted, watched; /* by us; it has no name any more; `watch` tells */
 	struct loop_fd watch;
 	uint8_t *zeroes; /* CHUNK_MAX of them */
 	struct loop *loop;

@@ -25,11 +25,11 @@ policy reader ", read_only: true"
 policy reader2 ", read_only: true"
 
 serve one one.yaml
-run 1 weir serve --api none two.yaml
+run 1 timeout 20 weir serve --api none two.yaml
 has stderr "disk.img"
 has stderr "in use"
-run 1 weir serve --api none reader.yaml
-run 1 weir serve --api none --listen unix:$here/x.sock file:disk.img
+run 1 timeout 20 weir serve --api none reader.yaml
+run 1 timeout 20 weir serve --api none --listen unix:$here/x.sock file:disk.img
 run 1 qemu-io -f raw disk.img -c "write 0 4k"
 has stderr "lock"
 run 0 qemu-io -r -f raw disk.img -c "read 0 4k" # it shares with everybody
@@ -55,7 +55,7 @@ until [ -S q.sock ]; do
 	[ "$tries" -lt 200 ] || fail "no qemu-nbd"
 	sleep 0.05
 done
-run 1 weir serve --api none one.yaml
+run 1 timeout 20 weir serve --api none one.yaml
 has stderr "in use"
 kill $qemu
 wait $qemu || :
@@ -65,7 +65,7 @@ serve reader reader.yaml
 serve reader2 reader2.yaml
 run 0 qemu-io -r -f raw disk.img -c "read 0 4k"
 run 1 qemu-io -f raw disk.img -c "write 0 4k"
-run 1 weir serve --api none one.yaml
+run 1 timeout 20 weir serve --api none one.yaml
 serve_stop reader
 serve_stop reader2
 
@@ -87,6 +87,6 @@ serve_stop one
 
 echo important >precious
 ln -s precious link.pid
-run 1 weir serve --api none --pidfile link.pid --listen unix:$here/l.sock memory:1M
+run 1 timeout 20 weir serve --api none --pidfile link.pid --listen unix:$here/l.sock memory:1M
 has stderr "is a link"
 has precious important
