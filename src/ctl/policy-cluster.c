@@ -95,8 +95,8 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 		to->name = "weir";
 	to->key = policy_get_string(r, n, "key");
 	policy_serve_read_addresses(
-		r, yamldoc_get(n, "controller"), &to->controllers, &to->n_controllers);
-	policy_serve_read_addresses(r, yamldoc_get(n, "listen"), &to->listen, &to->n_listen);
+		r, yamldoc_get(n, "controller"), false, &to->controllers, &to->n_controllers);
+	policy_serve_read_addresses(r, yamldoc_get(n, "listen"), false, &to->listen, &to->n_listen);
 	if (servers.id)
 		read_servers(r, servers, to);
 	check_servers(r, servers, to);

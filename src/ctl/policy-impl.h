@@ -55,9 +55,10 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 void policy_serve_read(struct policy_reading *r, yamldoc_node root);
 void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to);
-/* One address or a list of them, into a calloc'ed list. */
+/* One address or a list of them, into a calloc'ed list. `listens`: a unix socket may have a mode and a group,
+ * {unix: PATH, mode: 0660, group: NAME}, and is then the address "unix:PATH?mode=0660&group=NAME". */
 void policy_serve_read_addresses(
-	struct policy_reading *r, yamldoc_node n, const char ***list, size_t *used);
+	struct policy_reading *r, yamldoc_node n, bool listens, const char ***list, size_t *used);
 
 /* policy-hosts.c: `peers` of the top level; a resource's controller. The resource has its name. */
 void policy_hosts_read(struct policy_reading *r, yamldoc_node root);

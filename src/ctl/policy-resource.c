@@ -7,7 +7,7 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "tls", "controller", "threshold", "parda",
+	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "threshold", "parda",
 	"adaptbf", "tbf", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};

@@ -6,19 +6,50 @@
 #include "ctl/policy-impl.h"
 #include "wire/address.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const tls_keys[] = {"cert", "key", "ca", "psk", "required", NULL};
 static const char *const upstream_tls_keys[] = {"cert", "key", "ca", "psk", NULL};
+static const char *const socket_keys[] = {"unix", "mode", "group", NULL};
 static const char *const log_keys[] = {"level", "form", NULL};
 static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
 static const char *const form_words[] = {"text", "json", NULL};
 
 /* ---- addresses */
 
+#define ADDRESS_MAX (ADDRESS_PATH + 80)
+
+/* {unix: PATH, mode: 0660, group: NAME} as one text. */
+static const char *socket_text(struct policy_reading *r, yamldoc_node n, char text[ADDRESS_MAX])
+{
+	const char *path = policy_get_string(r, n, "unix"),
+		   *mode = yamldoc_text(yamldoc_get(n, "mode"));
+	const char *group = policy_get_string(r, n, "group");
+
+	if (!policy_keys(r, n, socket_keys))
+		return NULL;
+	if (!path) {
+		if (!yamldoc_has(n, "unix"))
+			policy_refuse(r, n, "needs 'unix', the path of a socket");
+		return NULL;
+	}
+	if (yamldoc_has(n, "mode") && (!mode || address_mode(mode) < 0)) {
+		policy_refuse(r, yamldoc_get(n, "mode"), "must be octal, such as 0660");
+		return NULL;
+	}
+	if (strchr(path, '?') || (group && strpbrk(group, "?&"))) {
+		policy_refuse(r, n, "'?' and '&' are not possible in it");
+		return NULL;
+	}
+	snprintf(text, ADDRESS_MAX, "unix:%.*s%s%s%s%s", ADDRESS_PATH, path, mode ? "?mode=" : "",
+		mode ? mode : "", group ? (mode ? "&group=" : "?group=") : "", group ? group : "");
+	return text;
+}
+
 void policy_serve_read_addresses(
-	struct policy_reading *r, yamldoc_node n, const char ***list, size_t *used)
+	struct policy_reading *r, yamldoc_node n, bool listens, const char ***list, size_t *used)
 {
 	bool several = yamldoc_kind(n) == YAMLDOC_LIST;
 	size_t many = several ? yamldoc_size(n) : 1;
@@ -32,10 +63,14 @@ void policy_serve_read_addresses(
 	}
 	for (size_t i = 0; i < many; i++) {
 		yamldoc_node one = several ? yamldoc_at(n, i) : n;
-		const char *text = yamldoc_text(one);
+		bool map = listens && yamldoc_kind(one) == YAMLDOC_MAP;
+		char made[ADDRESS_MAX];
+		const char *text = map ? socket_text(r, one, made) : yamldoc_text(one);
 		struct address ignored;
 		struct weir_err why;
 
+		if (map && !text)
+			continue;
 		if (!text)
 			policy_refuse(r, one, "must be unix:PATH or tcp:ADDRESS:PORT");
 		else if (address_parse(text, &ignored, &why) < 0)
@@ -141,8 +176,8 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	struct weir_policy *p = r->policy;
 	struct weir_err err;
 
-	policy_serve_read_addresses(r, yamldoc_get(root, "listen"), &p->listen, &p->n_listen);
-	policy_serve_read_addresses(r, yamldoc_get(root, "api"), &p->api, &p->n_api);
+	policy_serve_read_addresses(r, yamldoc_get(root, "listen"), true, &p->listen, &p->n_listen);
+	policy_serve_read_addresses(r, yamldoc_get(root, "api"), true, &p->api, &p->n_api);
 	p->token = policy_get_string(r, root, "token");
 	check_token(r, root);
 	p->state = policy_get_string(r, root, "state");
@@ -163,6 +198,7 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 {
 	struct weir_err err;
 	int64_t connections = 0;
+	bool lock = true;
 
 	policy_took(r, yamldoc_int(n, "connections", 1, 16, &connections, &err), &err);
 	to->connections = (unsigned)connections;
@@ -176,6 +212,8 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	policy_took(r, yamldoc_bool(n, "direct", &to->direct, &err), &err);
 	policy_took(r, yamldoc_bool(n, "threads", &to->threads, &err), &err);
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);
+	policy_took(r, yamldoc_bool(n, "lock", &lock, &err), &err);
+	to->shared = !lock;
 	read_tls(r, yamldoc_get(n, "tls"), upstream_tls_keys, &to->tls);
 }
 

@@ -201,7 +201,19 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
 	"enforce", "api", "token", "state", "recordings", "threads", "memory", "log", "tls",
-	"peers", "cluster", "client_timeout", NULL};
+	"peers", "cluster", "client_timeout", "version", NULL};
+
+/* Of the format: another one is not understood, however alike it looks. */
+static void read_version(struct policy_reading *r, yamldoc_node map)
+{
+	struct weir_err err;
+	int64_t version = 1;
+
+	if (policy_took(r, yamldoc_int(map, "version", 0, INT64_MAX, &version, &err), &err) == 0 &&
+		version != 1)
+		policy_refuse(r, yamldoc_get(map, "version"),
+			"must be 1: this program knows no other format");
+}
 
 /* For who shows the policy elsewhere, where that file is not. */
 static void keep_text(struct policy_reading *r, const char *text, size_t len)
@@ -232,10 +244,10 @@ static const char *name_beside(struct policy_reading *r, const char *from, const
 	return joined;
 }
 
-/* `tenants: other.yaml`: a list of tenants, or a map with the one key `tenants`. */
+/* `tenants: other.yaml`: a list of tenants, or a map with the key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
 {
-	static const char *const keys[] = {"tenants", NULL};
+	static const char *const keys[] = {"tenants", "version", NULL};
 	const char *name = yamldoc_text(from);
 	struct yamldoc *doc;
 	struct weir_err err;
@@ -263,8 +275,10 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	/* Cut short, or not yet written: not a policy in which everybody is equal. */
 	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
 		policy_refuse(r, from, "%s says nothing", name);
-	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys))
+	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
+		read_version(r, root);
 		root = yamldoc_get(root, "tenants");
+	}
 	/* One file may name another, but a chain has an end: a file that is only a name is refused. */
 	if (root.id)
 		policy_tenant_read(r, root);
@@ -311,6 +325,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 
 	if (!policy_keys(r, root, top_keys))
 		return;
+	read_version(r, root);
 	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
 	policy_serve_read(r, root);
 	policy_hosts_read(r, root);

@@ -175,6 +175,7 @@ struct weir_resource {
 	bool direct;                /* around the page cache */
 	bool threads;               /* by threads and never by io_uring */
 	bool read_only;             /* nothing is written, whatever its exports say */
+	bool shared;                /* lock: false: others may write to its file meanwhile */
 	struct weir_policy_tls tls; /* of an upstream */
 };
 

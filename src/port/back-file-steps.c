@@ -14,15 +14,13 @@
  * A FLUSH THAT FAILED. The system tells of pages that it could not write once, at the next fsync, and
  * then takes them for written: the next fsync succeeds, and the data is not there ("fsyncgate", in
  * PostgreSQL's word of 2018). So after one FLUSH has failed, every later one fails with EIO too, until
- * the back end is opened anew: none may say that all is in place. What a client wrote may also read
- * back as before from then on. A FUA write syncs too, and so takes the system's word from the FLUSH
- * after it: when it fails it is written again without the sync, and if that succeeds it was the sync
- * that failed.
+ * the back end is opened anew, and so does every request with FUA, which promises the same: none may say
+ * that all is in place. No sync is tried again. What a client wrote may also read back as before from then
+ * on. A FUA write syncs too, and so takes the system's word from the FLUSH after it: when it fails it is
+ * written again without the sync, and if that succeeds it was the sync that failed.
  */
 #include "port/back-file.h"
-#include "port/log.h"
 #include <errno.h>
-#include <string.h>
 #include <sys/uio.h>
 
 int file_fua(const struct back_io *io, enum file_step step)
@@ -67,15 +65,15 @@ static int error_of(int result)
 static void finish(struct file *f, struct back_io *io, int error)
 {
 	io->error = error ? error_of(error) : 0;
+	if (error && f->flush_failed && (io->op == BACK_FLUSH || io->flags & BACK_FUA))
+		back_flush_failed(&f->back, f->name, error, loop_now(f->loop));
 	f->back.done(f->back.done_arg, io);
 }
 
-static void flush_failed(struct file *f, int error)
+static void flush_failed(struct file *f)
 {
-	if (!f->flush_failed)
-		log_event(LOG_LEVEL_ERROR, "flush-failed", "back", f->name, "why", strerror(-error),
-			"then", "every flush fails until this is opened anew", NULL);
 	f->flush_failed = true;
+	f->back.trouble = "a FLUSH failed: data may be lost; every FLUSH fails until a restart";
 }
 
 static void step(struct file *f, struct back_io *io, enum file_step s)
@@ -122,6 +120,10 @@ void file_begin(struct file *f, struct back_io *io)
 		finish(f, io, io->op == BACK_STATUS ? -EINVAL : 0);
 		return;
 	}
+	if (f->flush_failed && (io->op == BACK_FLUSH || io->flags & BACK_FUA)) {
+		finish(f, io, -EIO);
+		return;
+	}
 	if (file_cached(f, io)) {
 		finish(f, io, 0);
 		return;
@@ -134,10 +136,7 @@ void file_begin(struct file *f, struct back_io *io)
 		step(f, io, FILE_WRITE);
 		break;
 	case BACK_FLUSH:
-		if (f->flush_failed)
-			finish(f, io, -EIO);
-		else
-			step(f, io, FILE_SYNC);
+		step(f, io, FILE_SYNC);
 		break;
 	case BACK_TRIM:
 		begin_trim(f, io);
@@ -171,8 +170,8 @@ static void moved(struct file *f, struct back_io *io, int bytes)
 		step(f, io, op->step);
 	else if (op->sync)
 		step(f, io, FILE_SYNC);
-	else
-		finish(f, io, 0);
+	else /* a sync that failed while this one was under way may have been told of its pages */
+		finish(f, io, f->flush_failed && io->flags & BACK_FUA ? -EIO : 0);
 }
 
 static void write_failed(struct file *f, struct back_io *io, int error)
@@ -186,7 +185,7 @@ static void write_failed(struct file *f, struct back_io *io, int error)
 static void rewritten(struct file *f, struct back_io *io, int result)
 {
 	if (result >= 0) {
-		flush_failed(f, -EIO);
+		flush_failed(f);
 		result = -EIO;
 	}
 	finish(f, io, result);
@@ -195,7 +194,7 @@ static void rewritten(struct file *f, struct back_io *io, int result)
 static void synced(struct file *f, struct back_io *io, int result)
 {
 	if (result < 0)
-		flush_failed(f, result);
+		flush_failed(f);
 	/* One that was under way while another failed: which of the two was told of the lost pages
 	 * is chance. */
 	finish(f, io, f->flush_failed ? result < 0 ? result : -EIO : 0);

@@ -41,6 +41,7 @@ static int file_start(struct back *b)
 {
 	struct file *f = (struct file *)b;
 
+	file_guard_watch(f);
 	if (f->threads_only || file_ring_start(f) < 0)
 		return file_call_start(f, THREADS);
 	return file_call_start(f, HELPERS);
@@ -50,6 +51,7 @@ static void file_free(struct back *b)
 {
 	struct file *f = (struct file *)b;
 
+	file_guard_end(f);
 	file_ring_free(f);
 	file_cached_free(f);
 	threads_free(f->threads);
@@ -65,8 +67,7 @@ static void file_say(const struct back *b, char *text, size_t len)
 {
 	const struct file *f = (const struct file *)b;
 
-	snprintf(text, len, "%s%s", f->ring_up ? "io_uring" : "threads",
-		f->flush_failed ? "; a flush failed: data may be lost" : "");
+	snprintf(text, len, "%s", f->ring_up ? "io_uring" : "threads");
 }
 
 static const struct back_ops file_ops = {
@@ -80,13 +81,13 @@ static const struct back_ops file_ops = {
 /* ---- the name */
 
 struct file_options {
-	bool direct, threads, read_only;
+	bool direct, threads, read_only, lock;
 };
 static const struct back_field file_fields[] = {
 	{"direct", BACK_FLAG, offsetof(struct file_options, direct), NULL},
 	{"threads", BACK_FLAG, offsetof(struct file_options, threads), NULL},
 	{"read_only", BACK_FLAG, offsetof(struct file_options, read_only), NULL},
-	{NULL, 0, 0, NULL}};
+	{"lock", BACK_FLAG, offsetof(struct file_options, lock), NULL}, {NULL, 0, 0, NULL}};
 
 static int parse(const char *rest, struct file_options *o, struct weir_err *err)
 {
@@ -107,6 +108,18 @@ int back_file_check(const char *rest, struct weir_err *err)
 	struct file_options o = {0};
 
 	return parse(rest, &o, err);
+}
+
+int back_file_size(const char *rest, uint64_t *ret_size)
+{
+	char *path = strndup(rest, (size_t)(back_query(rest) - rest));
+	struct stat st;
+	int r = path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -ENODATA;
+
+	free(path);
+	if (r == 0)
+		*ret_size = (uint64_t)st.st_size;
+	return r;
 }
 
 /* ---- what kind of file it is */
@@ -259,7 +272,7 @@ static int file_new(const char *path, const struct file_options *o,
 int back_file_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
-	struct file_options o = {config->direct, config->threads, config->read_only};
+	struct file_options o = {config->direct, config->threads, config->read_only, config->lock};
 	struct file *f = NULL;
 	char *path;
 	int r = parse(rest, &o, err);
@@ -271,6 +284,8 @@ int back_file_open(const char *rest, const struct back_config *config, struct ba
 		 : weir_err_set(err, -ENOMEM, "file:%s: out of memory", rest);
 	if (r == 0) {
 		r = open_path(f, path, o.direct, err);
+		if (r == 0 && o.lock)
+			r = file_guard_lock(f, err);
 		if (r == 0)
 			r = look(f, o.direct, err);
 		if (r == 0)

@@ -6,6 +6,7 @@
  *   back-file-steps.c  a request as a row of system calls, each after the result of the last
  *   back-file-cached.c reads and writes of cached pages, at once
  *   back-file-ring.c   the system calls by io_uring
+ *   back-file-guard.c  locks against others who use it; deleted
  *   back-file-call.c   the system calls by threads: all of them, or those that io_uring does not have
  */
 #ifndef WEIR_PORT_BACK_FILE_H
@@ -64,9 +65,11 @@ struct file {
 	int fd;
 	bool block; /* a block device */
 	bool threads_only;
-	bool no_punch, no_zero_range; /* learnt: the file system cannot */
-	bool flush_failed;            /* a FLUSH failed: none is believed any more */
-	uint8_t *zeroes;              /* CHUNK_MAX of them */
+	bool no_punch, no_zero_range;  /* learnt: the file system cannot */
+	bool flush_failed;             /* a FLUSH failed: none is believed any more */
+	bool locked, deleted, watched; /* by us; it has no name any more; `watch` tells */
+	struct loop_fd watch;
+	uint8_t *zeroes; /* CHUNK_MAX of them */
 	struct loop *loop;
 
 	struct threads *threads;
@@ -120,6 +123,11 @@ void file_ring_free(struct file *f);
 int file_call_start(struct file *f, unsigned threads);
 void file_call_put(struct file *f, struct back_io *io);
 void file_call_kick(struct file *f);
+
+/* back-file-guard.c */
+int file_guard_lock(struct file *f, struct weir_err *err); /* -EBUSY: another process uses it */
+int file_guard_watch(struct file *f); /* for its deletion; on the loop's thread */
+void file_guard_end(struct file *f);
 
 /* What was begun or advanced is on its way after this. */
 static inline void file_kick(struct file *f)

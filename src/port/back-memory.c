@@ -365,6 +365,14 @@ int back_memory_check(const char *rest, struct weir_err *err)
 	return parse(rest, &size, &o, err);
 }
 
+int back_memory_size(const char *rest, uint64_t *ret_size)
+{
+	struct memory_options o;
+	struct weir_err ignored;
+
+	return parse(rest, ret_size, &o, &ignored) < 0 ? -ENODATA : 0;
+}
+
 static void *map(uint64_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -122,8 +122,6 @@ static void model_due(struct loop_timer *t, weir_time round)
 
 	m->at = WEIR_NEVER;
 	catch_up(m, loop_clock());
-	m->back.state = m->inner->state;
-	m->back.lost = m->inner->lost;
 	watch(m);
 }
 
@@ -193,12 +191,34 @@ static void model_submit(struct back *b, struct back_io *ios)
 
 /* ---- start and end */
 
+/* What the back end inside is, but for what the model says of itself. */
+static void take_info(struct model *m)
+{
+	struct back_info own = m->back.info;
+
+	m->back.info = m->inner->info;
+	m->back.info.depth = own.depth;
+	m->back.info.rotational = own.rotational;
+	m->back.info.tells_device = own.tells_device;
+}
+
+static void inner_known(void *arg)
+{
+	struct model *m = arg;
+
+	take_info(m);
+	if (m->back.known)
+		m->back.known(m->back.known_arg);
+}
+
 static int model_start(struct back *b)
 {
 	struct model *m = (struct model *)b;
 
 	m->inner->done = inner_done;
 	m->inner->done_arg = m;
+	m->inner->known = inner_known;
+	m->inner->known_arg = m;
 	m->timer.due = model_due;
 	m->at = WEIR_NEVER;
 	return m->inner->ops->start(m->inner);
@@ -266,6 +286,18 @@ int back_model_check(const char *rest, struct weir_err *err)
 	return back_check(inner, err);
 }
 
+int back_model_size(const char *rest, uint64_t *ret_size)
+{
+	struct back_model_device d;
+	struct weir_err ignored;
+	const char *inner;
+
+	if (back_model_device(rest, 1, &d, &inner, &ignored) < 0)
+		return -ENODATA;
+	device_free(d.device);
+	return back_size(inner, ret_size);
+}
+
 int back_model_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
@@ -287,11 +319,11 @@ int back_model_open(const char *rest, const struct back_config *config, struct b
 		return r;
 	}
 	m->back.ops = &model_ops;
-	m->back.info = m->inner->info;
 	m->back.info.rotational = d.rotational;
 	m->back.info.depth = d.depth ? d.depth : 1;
 	m->back.info.tells_device = m->device->ops->tells_busy;
-	m->back.state = m->inner->state;
+	m->back.behind = m->inner;
+	take_info(m);
 	m->loop = config->loop;
 	*ret_back = &m->back;
 	return 0;

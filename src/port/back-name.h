@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include <stddef.h>
+#include <stdint.h>
 
 enum back_type {
 	BACK_TIME,       /* weir_time */
@@ -43,5 +44,9 @@ const char *back_query(const char *rest);
 int back_memory_check(const char *rest, struct weir_err *err);
 int back_file_check(const char *rest, struct weir_err *err);
 int back_model_check(const char *rest, struct weir_err *err);
+/* Like back_size. */
+int back_memory_size(const char *rest, uint64_t *ret_size);
+int back_file_size(const char *rest, uint64_t *ret_size);
+int back_model_size(const char *rest, uint64_t *ret_size);
 
 #endif

@@ -83,6 +83,7 @@ static void attempt_failed(struct nbd *n, const char *why)
 	if (n->back_off > most)
 		n->back_off = most;
 	n->dial_at = loop_now(n->loop) + jitter(n);
+	snprintf(n->why, sizeof(n->why), "%s", why);
 	if (!n->said)
 		log_event(LOG_LEVEL_WARNING, "upstream-not-reached", "back", n->name, "why", why,
 			NULL);
@@ -120,7 +121,12 @@ static void up(struct nbd *n)
 	n->answered = 0;
 	n->lost_since = WEIR_NEVER;
 	n->mismatch = false;
-	if (n->back.state != BACK_UP) {
+	if (n->back.state == BACK_STARTING) {
+		n->back.state = BACK_UP;
+		log_event(LOG_LEVEL_INFO, "upstream-reached", "back", n->name, NULL);
+		if (n->back.known)
+			n->back.known(n->back.known_arg);
+	} else if (n->back.state != BACK_UP) {
 		n->back.state = BACK_UP;
 		n->reconnects++;
 		log_event(LOG_LEVEL_INFO, "upstream-back", "back", n->name, NULL);
@@ -135,9 +141,8 @@ static void begin_replay(struct nbd *n)
 	n->phase = NBD_PHASE_REPLAY;
 	n->era++;
 	n->broken = false;
-	n->doubt = false;
+	n->doubt = n->resend = false;
 	n->doubt_at = loop_now(n->loop);
-	n->doubt_born = n->born;
 }
 
 static bool send_piece(struct nbd *n)
@@ -252,9 +257,22 @@ static bool ask_others(struct nbd *n, struct conn *c)
 	return true;
 }
 
+/* NULL, or why this connection is of no use. */
+static const char *judge(struct nbd *n, struct conn *c)
+{
+	struct weir_err err = {""};
+
+	if (n->known)
+		return back_nbd_changed(n, &c->greet);
+	if (back_nbd_learn(n, &c->greet, &err) == 0)
+		return NULL;
+	snprintf(c->why, sizeof(c->why), "%s", err.text);
+	return c->why;
+}
+
 static void greeted(struct nbd *n, struct conn *c)
 {
-	const char *changed = back_nbd_changed(n, &c->greet);
+	const char *changed = judge(n, c);
 
 	if (!changed && n->ready_conns && !(c->greet.export_.flags & NBD_MULTI_CONN))
 		changed = "it does not allow several connections any more";
@@ -265,7 +283,7 @@ static void greeted(struct nbd *n, struct conn *c)
 	if (changed) {
 		c->state = CONN_GREET; /* it never carried anything */
 		back_nbd_conn_break(c, changed);
-		if (!n->ready_conns) {
+		if (!n->ready_conns && n->known) {
 			n->mismatch = true;
 			failed(n, changed);
 		}
@@ -362,7 +380,7 @@ void back_nbd_attend(struct nbd *n)
 	change_phase(n, now);
 	if (n->back.state == BACK_LOST && now - n->lost_since >= n->timeout)
 		failed(n, "it is away for longer than the time-out");
-	if (n->back.state == BACK_FAILED)
+	if (n->back.state == BACK_FAILED || n->back.state == BACK_STARTING)
 		back_nbd_way_fail_all(n, -EIO);
 	else if (back_nbd_given_up(n))
 		back_nbd_way_fail_all(n, -ESHUTDOWN);

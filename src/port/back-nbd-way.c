@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define LOSSES_MOST 8 /* a request under which more connections were lost may be the reason */
-#define AGAIN_AFTER (200 * WEIR_MS) /* between two tries to put what is in doubt in place */
 
 /* ---- the end of a request */
 
@@ -28,14 +27,13 @@ void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
 	}
 	if (s->cost)
 		unflushed_give(n->kept, s->cost);
-	if (s == n->own_flush)
-		n->own_flush = NULL;
 	if (s == n->question)
 		n->question = NULL;
 	back_nbd_slot_free(n, s);
 	if (!io)
 		return;
 	n->inside--;
+	n->finished = true;
 	io->error = error;
 	n->back.done(n->back.done_arg, io);
 }
@@ -53,8 +51,9 @@ static void fail_queue(struct nbd *n, struct slot_queue *q, int error)
 void back_nbd_way_fail_all(struct nbd *n, int error)
 {
 	/* The end of one may let another out of `overlap` into `ready`. */
-	while (n->ready.n || n->again.n || n->full.n) {
+	while (n->ready.n || n->again.n || n->full.n || n->flushes.n) {
 		fail_queue(n, &n->again, error);
+		fail_queue(n, &n->flushes, error);
 		fail_queue(n, &n->full, error);
 		fail_queue(n, &n->ready, error);
 	}
@@ -97,73 +96,16 @@ static void go_write(struct nbd *n, struct slot *s)
 		send_out(n, s);
 }
 
-static void go_flush(struct nbd *n, struct slot *s)
-{
-	weir_time now = loop_now(n->loop);
-
-	if (s->flushing && !s->kept && s->era != n->era) {
-		/* The upstream that answered is gone, and perhaps nobody has it. */
-		s->flushing = false;
-		send_out(n, s);
-	} else if (!(n->export_.flags & NBD_SEND_FLUSH)) {
-		back_nbd_way_finish(n, s, -ENOTSUP);
-	} else if (!n->doubt) {
-		s->mark = n->kept ? unflushed_mark(n->kept) : 0;
-		send_out(n, s);
-	} else if (s->born < n->doubt_born || now - n->doubt_at < AGAIN_AFTER) {
-		if (s == n->own_flush)
-			back_nbd_way_answer(n, s, -EIO);
-		else
-			back_nbd_way_finish(n, s, -EIO);
-	} else {
-		slot_push_front(&n->ready, s);
-		back_nbd_recheck(n);
-	}
-}
-
 static void go(struct nbd *n, struct slot *s)
 {
 	if (s->op == BACK_FLUSH || s->flushing)
-		go_flush(n, s);
+		back_nbd_flush_want(n, s);
 	else if (slot_writes(s))
 		go_write(n, s);
 	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
 		back_nbd_way_finish(n, s, -EIO); /* what was acknowledged there is not in place */
 	else
 		send_out(n, s);
-}
-
-/* For payloads; or logs, of several upstreams, have most of what is for them. */
-static bool memory_low(const struct nbd *n)
-{
-	return n->pool && (chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3 ||
-				  chunk_kept(n->pool) > chunk_budget(n->pool) / 4);
-}
-
-/* When half of what may be kept is, or a good part and memory for payloads runs low, we flush by
- * ourselves. */
-static void flush_by_ourselves(struct nbd *n)
-{
-	weir_time now = loop_now(n->loop);
-	size_t held = unflushed_held(n->kept);
-	struct slot *s;
-
-	if (!held || n->own_flush)
-		return;
-	if (!n->full.n && held <= unflushed_keep(n->kept) / (memory_low(n) ? 16 : 2))
-		return;
-	if (n->doubt && now - n->doubt_at < AGAIN_AFTER)
-		n->own_after = n->doubt_at + AGAIN_AFTER; /* it would fail */
-	if (now < n->own_after) {
-		back_nbd_timer(n);
-		return;
-	}
-	s = back_nbd_slot(n);
-	if (!s)
-		return;
-	s->op = BACK_FLUSH;
-	n->own_flush = s;
-	slot_push_front(&n->ready, s);
 }
 
 void back_nbd_way_go(struct nbd *n)
@@ -177,36 +119,21 @@ void back_nbd_way_go(struct nbd *n)
 			slot_remove(&n->full, s);
 			send_out(n, s);
 		}
-		flush_by_ourselves(n);
+		back_nbd_flush_own(n);
 	}
-	while (n->phase == NBD_PHASE_UP && (s = slot_pop(&n->ready)))
-		go(n, s);
+	do { /* the end of one may let another out of `overlap` */
+		while ((s = slot_pop(&n->ready)))
+			go(n, s);
+		back_nbd_flush_go(n);
+	} while (n->phase == NBD_PHASE_UP && n->ready.n);
+}
+
+void back_nbd_way_no_room(struct nbd *n)
+{
+	fail_queue(n, &n->full, -EIO);
 }
 
 /* ---- back */
-
-static void answer_flush(struct nbd *n, struct slot *s, int error)
-{
-	bool own = s == n->own_flush;
-
-	if (!error && n->kept)
-		unflushed_flushed(n->kept, s->mark);
-	/* What a failed FLUSH leaves behind is not known, and the next might not tell of it: so the
-	 * kept is sent again before that. */
-	if (error && n->kept && unflushed_count(n->kept))
-		n->doubt = true;
-	back_nbd_way_finish(n, s, error);
-	if (!own)
-		return;
-	n->own_flushes++;
-	if (error) {
-		log_event(LOG_LEVEL_ERROR, "upstream-flush-failed", "back", n->name, "why",
-			strerror(-error), NULL);
-		n->own_after = loop_now(n->loop) + AGAIN_AFTER;
-		fail_queue(n, &n->full, -EIO);
-		back_nbd_timer(n);
-	}
-}
 
 /* Its data in a chunk that is ours too; NULL: there is no memory. */
 static struct chunk *keep_data(struct nbd *n, const struct slot *s)
@@ -230,6 +157,8 @@ static void answer_write(struct nbd *n, struct slot *s, int error)
 		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
 		.durable = is_durable(n, s)};
 
+	if (error && s->flags & BACK_FUA)
+		back_nbd_flush_fua_failed(n, error);
 	if (error || !n->kept) {
 		back_nbd_way_finish(n, s, error);
 		return;
@@ -268,30 +197,51 @@ static void answer_piece(struct nbd *n, struct slot *s, int error)
 	back_nbd_way_finish(n, s, error);
 }
 
+static void start_over(struct slot *s)
+{
+	s->got = 0;
+	cover_clear(&s->cover);
+	s->error = 0;
+	if (s->op == BACK_READ && s->io)
+		s->io->data = s->in;
+}
+
+/* Kept writes are about to be sent again, and a read of theirs may have seen what was there before. */
+static bool read_too_early(const struct nbd *n, struct slot *s, int error)
+{
+	if (s->op != BACK_READ || !s->io || error || !n->doubt ||
+		!(n->resend || n->phase == NBD_PHASE_DRAIN) ||
+		!unflushed_any(n->kept, unflushed_mark(n->kept), s->offset, s->length))
+		return false;
+	start_over(s);
+	return true;
+}
+
 void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 {
 	if (s->joins)
 		s->joins->joined = true; /* whatever the answer is, somebody gave it */
 	if (s->replay)
 		answer_piece(n, s, error);
-	else if (s->op == BACK_FLUSH || s->flushing)
-		answer_flush(n, s, error);
+	else if (s == n->flush)
+		back_nbd_flush_answer(n, s, error);
 	else if (slot_writes(s))
 		answer_write(n, s, error);
+	else if (read_too_early(n, s, error))
+		slot_push(&n->ready, s);
 	else
 		back_nbd_way_finish(n, s, error);
 }
 
 void back_nbd_way_lost(struct nbd *n, struct slot *s)
 {
+	if (s == n->flush) {
+		back_nbd_flush_lost(n, s);
+		return;
+	}
 	if (s->losses < UINT8_MAX)
 		s->losses++;
-	if (s->flushing && !s->kept)
-		s->flushing =
-			false; /* its data may be forgotten: as if it had never been answered */
-	s->got = 0;
-	cover_clear(&s->cover);
-	s->error = 0;
+	start_over(s);
 	if (!s->io || (s->losses >= LOSSES_MOST && loop_now(n->loop) - s->since >= n->timeout))
 		back_nbd_way_finish(n, s, -EIO);
 	else

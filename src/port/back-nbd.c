@@ -5,6 +5,7 @@
  */
 #include "port/back-nbd.h"
 #include "base/units.h"
+#include "port/log.h"
 #include "port/tls.h"
 #include <errno.h>
 #include <poll.h>
@@ -84,6 +85,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 	bool more = false;
 
 	n->turned = loop_round(n->loop);
+	n->finished = false;
 	n->in_turn = true;
 	for (uint32_t i = 0; i < n->wanted; i++)
 		if (n->conns[i].more)
@@ -100,7 +102,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 			back_nbd_conn_send(n, c);
 		more |= c->more;
 	}
-	return more || n->attend;
+	return more || n->attend || n->finished;
 }
 
 static void kicked(struct loop_timer *t, weir_time now)
@@ -117,11 +119,13 @@ static int start(struct back *b)
 
 	n->timer.due = back_nbd_due;
 	n->kick.due = kicked;
-	c->fd = (struct loop_fd){.fd = c->stream.fd, .ready = back_nbd_ready};
-	r = loop_add(n->loop, &c->fd, EPOLLIN);
-	if (r < 0)
-		return r;
-	c->watched = true;
+	if (c->state == CONN_READY) {
+		c->fd = (struct loop_fd){.fd = c->stream.fd, .ready = back_nbd_ready};
+		r = loop_add(n->loop, &c->fd, EPOLLIN);
+		if (r < 0)
+			return r;
+		c->watched = true;
+	}
 	n->turn.turn = turn;
 	loop_turn_add(n->loop, &n->turn);
 	n->started = true;
@@ -138,7 +142,7 @@ static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error
 	const struct back_info *i = &n->back.info;
 
 	*ret_error = 0;
-	if (n->back.state == BACK_FAILED)
+	if (n->back.state == BACK_FAILED || n->back.state == BACK_STARTING)
 		*ret_error = -EIO;
 	else if (back_nbd_given_up(n))
 		*ret_error = -ESHUTDOWN;
@@ -147,10 +151,12 @@ static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error
 	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
 		 (io->op == BACK_STATUS && !i->can_status))
 		*ret_error = -ENOTSUP;
+	else if (io->op == BACK_FLUSH)
+		return false;
 	else if (io->length > UINT32_MAX || io->offset > i->size ||
 		 io->length > i->size - io->offset)
 		*ret_error = -EINVAL;
-	else if (io->op == BACK_FLUSH || (io->length && (io->op != BACK_CACHE || i->can_cache)))
+	else if (io->length && (io->op != BACK_CACHE || i->can_cache))
 		return false;
 	return true;
 }
@@ -258,12 +264,16 @@ static void say(const struct back *b, char *text, size_t len)
 	char kept[32];
 	int at;
 
+	if (n->back.state == BACK_STARTING) {
+		snprintf(text, len, "%s", n->why);
+		return;
+	}
 	at = snprintf(text, len, "%u connection%s, %llu reconnects", n->ready_conns,
 		n->ready_conns == 1 ? "" : "s", (unsigned long long)n->reconnects);
 	if (n->kept && at >= 0 && (size_t)at < len)
 		snprintf(text + at, len - (size_t)at, ", %s unflushed%s",
 			weir_units_show_size(unflushed_held(n->kept), kept, sizeof(kept)),
-			n->doubt ? " (in doubt: a write could not be sent again)" : "");
+			n->doubt ? " (in doubt)" : "");
 }
 
 static uint64_t unflushed(const struct back *b)
@@ -298,34 +308,31 @@ static int wait_for(const struct conn *c, uint32_t want, weir_time until)
 	return 0;
 }
 
-static int connect_first(struct nbd *n, struct weir_err *err)
+static int connect_first(struct nbd *n, weir_time most, struct weir_err *err)
 {
-	weir_time until = loop_clock() + OPEN_MOST;
+	weir_time until = loop_clock() + most;
 	struct conn *c = &n->conns[0];
-	struct weir_err why = {""};
 	uint32_t want;
 	int fd, r;
 
-	r = stream_connect(n->uri.address, OPEN_MOST, &fd, &why);
+	r = stream_connect(n->uri.address, most, &fd, err);
 	if (r)
-		return weir_err_set(err, r, "%s: %s", n->name, why.text);
+		return r;
 	back_nbd_greet_begin(n, c, fd);
 	while ((r = back_nbd_greet(n, c, &want)) == -EAGAIN) {
 		r = wait_for(c, want, until);
 		if (r)
-			return weir_err_set(err, r, "%s: the handshake took too long", n->name);
+			return weir_err_set(err, r, "the handshake took too long");
 	}
-	if (r) {
-		r = weir_err_set(err, r, "%s: %s", n->name, c->broken);
-		return r;
-	}
+	if (r)
+		return weir_err_set(err, r, "%s", c->broken);
 	c->joined = true;
 	n->ready_conns = 1;
 	n->attend = false;
 	return 0;
 }
 
-static void learn_info(struct nbd *n, const struct nbd_greet *g, const struct back_config *config)
+static void learn_info(struct nbd *n, const struct nbd_greet *g)
 {
 	uint16_t f = g->export_.flags;
 	struct back_info *i = &n->back.info;
@@ -338,7 +345,7 @@ static void learn_info(struct nbd *n, const struct nbd_greet *g, const struct ba
 		n->wanted = 1;
 	*i = (struct back_info){
 		.size = g->export_.size,
-		.read_only = config->read_only || (f & NBD_READ_ONLY),
+		.read_only = n->read_only || (f & NBD_READ_ONLY),
 		.rotational = f & NBD_ROTATIONAL,
 		.can_flush = f & NBD_SEND_FLUSH,
 		.can_fua = f & (NBD_SEND_FUA | NBD_SEND_FLUSH),
@@ -354,25 +361,24 @@ static void learn_info(struct nbd *n, const struct nbd_greet *g, const struct ba
 	};
 }
 
-static int learn(struct nbd *n, const struct back_config *config, struct weir_err *err)
+int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *err)
 {
-	const struct nbd_greet *g = &n->conns[0].greet;
-	size_t keep = config->keep ? config->keep : KEEP;
+	size_t keep = n->keep;
+	int r;
 
-	if (keep < BACK_KEEP_LEAST)
-		return weir_err_set(err, -EINVAL, "%s: keep must be at least %u bytes", n->name,
-			BACK_KEEP_LEAST);
 	if (g->export_.block_max < CHUNK_MAX)
 		return weir_err_set(err, -EINVAL,
 			"%s: takes at most %u bytes a request; %u are needed", n->name,
 			g->export_.block_max, CHUNK_MAX);
+	free(n->sink);
 	n->sink = malloc(g->export_.block_min + 1);
 	if (!n->sink)
 		return weir_err_set(err, -ENOMEM, "%s: no memory", n->name);
 	/* Nothing can be read to see whether a second one leads to the same server. */
 	if (g->export_.size < g->export_.block_min || !g->export_.size)
 		n->wanted = n->most = 1;
-	learn_info(n, g, config);
+	learn_info(n, g);
+	n->known = true;
 	if (!n->back.info.can_flush || n->back.info.read_only)
 		return 0;
 	/* Others need the memory for payloads, too, and there may be several upstreams. */
@@ -380,7 +386,38 @@ static int learn(struct nbd *n, const struct back_config *config, struct weir_er
 		keep = chunk_budget(n->pool) / 8;
 	if (keep < BACK_KEEP_LEAST) /* of a pool that is as small as a test's */
 		keep = BACK_KEEP_LEAST;
-	return unflushed_new(keep, n->pool, &n->kept);
+	r = unflushed_new(keep, n->pool, &n->kept);
+	n->known = n->own_flush = r == 0; /* own: what an earlier process wrote, back-nbd-flush.c */
+	return r < 0 ? weir_err_set(err, r, "%s: no memory", n->name) : 0;
+}
+
+/* The upstream is not there, and is tried again and again once this is started. */
+static void begin_away(struct nbd *n, const struct weir_err *err)
+{
+	if (n->conns[0].state != CONN_NONE)
+		back_nbd_conn_close(n, &n->conns[0]);
+	n->phase = NBD_PHASE_AWAY;
+	n->back.state = BACK_STARTING;
+	n->attend = false;
+	snprintf(n->why, sizeof(n->why), "%s", err->text);
+	log_event(
+		LOG_LEVEL_WARNING, "upstream-not-reached", "back", n->name, "why", err->text, NULL);
+	n->said = true;
+}
+
+/* Waits for it up to the configured patience. */
+static int reach(struct nbd *n, weir_time patience, struct weir_err *err)
+{
+	struct weir_err why = {""};
+	int r = connect_first(n, patience ? patience : OPEN_MOST, &why);
+
+	if (r && patience) {
+		begin_away(n, &why);
+		return 0;
+	}
+	if (r)
+		return weir_err_set(err, r, "%s: %s", n->name, why.text);
+	return back_nbd_learn(n, &n->conns[0].greet, err);
 }
 
 static int allocate(struct nbd *n, const char *uri)
@@ -416,6 +453,8 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	n->loop = config->loop;
 	n->pool = config->pool;
 	n->timeout = config->timeout ? config->timeout : TIMEOUT;
+	n->read_only = config->read_only;
+	n->keep = config->keep ? config->keep : KEEP;
 	n->wanted = config->connections ? config->connections : CONNS;
 	if (n->wanted > BACK_NBD_CONNS)
 		n->wanted = BACK_NBD_CONNS;
@@ -425,14 +464,15 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	overlap_init(&n->overlap);
 	rng_init(&n->rng, (uint64_t)loop_clock() ^ (uint64_t)getpid() << 32, "back-nbd");
 	r = nbd_uri_parse(uri, &n->uri, err);
+	if (!r && n->keep < BACK_KEEP_LEAST)
+		r = weir_err_set(
+			err, -EINVAL, "%s: keep must be at least %u bytes", uri, BACK_KEEP_LEAST);
 	if (!r && allocate(n, uri) < 0)
 		r = weir_err_set(err, -ENOMEM, "%s: no memory", uri);
 	if (!r)
 		r = prepare_tls(n, config, err);
 	if (!r)
-		r = connect_first(n, err);
-	if (!r)
-		r = learn(n, config, err);
+		r = reach(n, config->patience, err);
 	if (r) {
 		free_all(&n->back);
 		return r;

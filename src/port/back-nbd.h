@@ -7,6 +7,7 @@
  *   back-nbd-conn.c    one that does: sends and receives many at a time
  *   back-nbd-reply.c   what the upstream answers, byte by byte
  *   back-nbd-way.c     the way of a request: which may go, and what an answer to it means
+ *   back-nbd-flush.c   FLUSHes, and what is done when one fails
  *   back-nbd-state.c   lost, back, failed
  *
  * STATES  Everything belongs to one of four phases.
@@ -20,11 +21,11 @@
  *           lost; nothing else. When all are answered: UP.
  *
  *      UP ──lost──► DRAIN ──empty, or time is up──► AWAY ──connected──► REPLAY ──all answered──► UP
- *      UP ──doubt, and a FLUSH wants to go──► DRAIN ──empty──► REPLAY; REPLAY ──lost──► DRAIN
+ *      UP ──a FLUSH failed──► DRAIN ──empty──► REPLAY; REPLAY ──lost──► DRAIN
  *
  * back.state is what others see: UP in phase UP and in a DRAIN or REPLAY without loss; else LOST, and
  * after `timeout` of it, or when the upstream came back as something else, FAILED, which ends when
- * phase UP is reached. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
+ * phase UP is reached. One that was never reached is STARTING, in phase AWAY, for as long as it takes. While FAILED nothing waits inside: all fails with -EIO. The kept stays kept.
  * A process that ends (`leaving`) does not wait either: in a DRAIN after a loss, and AWAY, all fails
  * with -ESHUTDOWN. A REPLAY is let go on: the upstream is there.
  *
@@ -38,10 +39,11 @@
  *     and a FLUSH on one covers all (it is asked for MULTI_CONN before there is a second).
  *  3. A write is answered to the client only when it is in `kept`, or durable, or the upstream has no
  *     FLUSH. Room in `kept` is taken before it is sent.
- *  4. A FLUSH is sent only in phase UP and without `doubt`: then every kept write was acknowledged
- *     over the connections of now. Its success frees what was kept when it was sent.
- *  5. A request stands in exactly one place: the queues `ready`, `again` or `full`, the waiters of
- *     another in `overlap`, or a connection's `out` or `flight`.
+ *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write was
+ *     acknowledged over the connections of now. Its success, if nothing put that in doubt since, frees
+ *     what was kept when it was sent.
+ *  5. A request stands in exactly one place: the queues `ready`, `again`, `full`, `flushes` or
+ *     `covered`, the waiters of another in `overlap`, or a connection's `out` or `flight`.
  *  6. No write is lost by a lost connection: from `out` and `flight` it goes to `again`; all else goes
  *     to `ready`. Reads are sent after REPLAY, so they see what was acknowledged before.
  *
@@ -78,7 +80,7 @@ struct slot {
 	uint64_t offset;
 	const uint8_t *out; /* WRITE */
 	uint8_t *in;        /* READ */
-	uint64_t mark;      /* FLUSH: what it covers (unflushed_mark) */
+	uint64_t mark;      /* FLUSH, `flushing`: what it must cover (unflushed_mark) */
 	uint64_t born;      /* serial of slots: older is less */
 	weir_time since;    /* when it was submitted */
 	size_t cost;        /* bytes taken in `kept` */
@@ -169,8 +171,11 @@ struct nbd {
 	struct tls *tls;
 	weir_time timeout;
 	bool read_only, started;
-	struct nbd_export export_; /* what the upstream said first */
-	bool fua, status;          /* it has them */
+	size_t keep;               /* bytes, as configured */
+	char why[160];             /* why the last attempt failed */
+	struct nbd_export export_; /* what the upstream said first, once it is known */
+	bool known;
+	bool fua, status; /* it has them */
 
 	struct conn *conns; /* BACK_NBD_CONNS */
 	uint32_t wanted;    /* connections now */
@@ -187,12 +192,11 @@ struct nbd {
 	bool said; /* a failed attempt was logged since the loss */
 
 	enum nbd_phase phase;
-	uint32_t era;        /* REPLAYs so far: what was not kept may be forgotten since */
-	bool broken;         /* DRAIN: then AWAY, else REPLAY */
-	bool doubt;          /* kept writes may not be in place: see invariant 4 */
-	weir_time doubt_at;  /* when the last REPLAY began */
-	uint64_t doubt_born; /* FLUSHes older than this have had their REPLAY */
-	weir_time own_after; /* our own FLUSH failed: the next not before this */
+	uint32_t era;       /* REPLAYs so far: what was not kept may be forgotten since */
+	bool broken;        /* DRAIN: then AWAY, else REPLAY */
+	bool doubt;         /* kept writes may not be in place: see invariant 4 */
+	bool resend;        /* … and are to be sent again at once */
+	weir_time doubt_at; /* when the last REPLAY began */
 	weir_time drain_until;
 	weir_time lost_since; /* WEIR_NEVER: it is not */
 	bool mismatch;        /* it came back as something else */
@@ -203,7 +207,18 @@ struct nbd {
 	struct slot_queue ready; /* may go */
 	struct slot_queue again; /* writes lost under way */
 	struct slot_queue full;  /* writes that wait for room in `kept` */
-	struct slot *own_flush;
+	/* back-nbd-flush.c's */
+	struct slot_queue
+		flushes; /* FLUSHes, and writes to be made durable, that wait for the next */
+	struct slot_queue covered; /* those that the one under way will answer */
+	struct slot *flush;        /* the one under way; NULL: none */
+	uint32_t tries;            /* failures in a row */
+	weir_time quiet_until;     /* none is sent before this */
+	bool own_flush;            /* we want one, to free what is kept, or at the start */
+	weir_time own_after;       /* ours failed: the next not before this */
+	bool history_safe; /* a FLUSH has succeeded: writes of an earlier process are durable */
+	bool history_lost; /* they may be lost, and nobody was told */
+
 	struct slot *question;  /* for weir:held */
 	size_t n_plan, plan_at; /* REPLAY */
 	uint32_t under_way;     /* slots in `out` and `flight` of all connections */
@@ -220,6 +235,7 @@ struct nbd {
 	struct loop_timer kick;  /* what was submitted after this round's turn */
 	uint64_t turned;         /* the round of the last turn */
 	bool attend;             /* something happened to a connection */
+	bool finished; /* a request ended in this turn, after the turn of those who wait for it */
 
 	uint8_t *scratch_out, *scratch_in;
 	size_t in_at; /* bytes of scratch_in that were received, and may be lent, in this round */
@@ -238,6 +254,8 @@ static inline struct nbd *nbd_of(struct back *b)
 /* back-nbd.c */
 struct slot *back_nbd_slot(struct nbd *n); /* cleared but for its cookie; NULL: no memory */
 void back_nbd_slot_free(struct nbd *n, struct slot *s);
+/* The first handshake is done: takes what the upstream is. An error, e.g. -EINVAL: it cannot be used. */
+int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *err);
 struct slot *back_nbd_find(struct nbd *n, uint64_t cookie); /* NULL: no such */
 
 /* back-nbd-dial.c */
@@ -267,6 +285,15 @@ void back_nbd_way_answer(struct nbd *n, struct slot *s, int error); /* out of `f
 void back_nbd_way_lost(struct nbd *n, struct slot *s);
 void back_nbd_way_finish(struct nbd *n, struct slot *s, int error);
 void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way */
+void back_nbd_way_no_room(struct nbd *n);             /* fails what waits for room in `kept` */
+
+/* back-nbd-flush.c */
+void back_nbd_flush_want(struct nbd *n, struct slot *s); /* it waits for a FLUSH */
+void back_nbd_flush_go(struct nbd *n);                   /* phase UP: sends one if one is wanted */
+void back_nbd_flush_answer(struct nbd *n, struct slot *s, int error); /* s is n->flush */
+void back_nbd_flush_lost(struct nbd *n, struct slot *s);              /* with its connection */
+void back_nbd_flush_fua_failed(struct nbd *n, int error);             /* a write with FUA */
+void back_nbd_flush_own(struct nbd *n); /* wants one when much is kept */
 
 /* back-nbd-state.c */
 void back_nbd_attend(struct nbd *n);

@@ -5,6 +5,7 @@
  */
 #include "port/back.h"
 #include "port/back-name.h"
+#include "port/log.h"
 #include "port/nbd-uri.h"
 #include <errno.h>
 #include <string.h>
@@ -14,16 +15,17 @@ struct kind {
 	bool whole; /* the part wants the whole name, a URI, not what is behind the colon */
 	int (*open)(const char *, const struct back_config *, struct back **, struct weir_err *);
 	int (*check)(const char *rest, struct weir_err *err);
+	int (*size)(const char *rest, uint64_t *ret_size); /* NULL: it cannot be told */
 };
 
 static const struct kind kinds[] = {
-	{"memory", false, back_memory_open, back_memory_check},
-	{"file", false, back_file_open, back_file_check},
-	{"model", false, back_model_open, back_model_check},
-	{"nbd", true, back_nbd_open, nbd_uri_check},
-	{"nbds", true, back_nbd_open, nbd_uri_check},
-	{"nbd+unix", true, back_nbd_open, nbd_uri_check},
-	{"nbds+unix", true, back_nbd_open, nbd_uri_check},
+	{"memory", false, back_memory_open, back_memory_check, back_memory_size},
+	{"file", false, back_file_open, back_file_check, back_file_size},
+	{"model", false, back_model_open, back_model_check, back_model_size},
+	{"nbd", true, back_nbd_open, nbd_uri_check, NULL},
+	{"nbds", true, back_nbd_open, nbd_uri_check, NULL},
+	{"nbd+unix", true, back_nbd_open, nbd_uri_check, NULL},
+	{"nbds+unix", true, back_nbd_open, nbd_uri_check, NULL},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -71,6 +73,30 @@ int back_open(const char *name, const struct back_config *config, struct back **
 	int r = find(name, &kind, &rest, err);
 
 	return r ? r : kind->open(rest, config, ret_back, err);
+}
+
+int back_size(const char *name, uint64_t *ret_size)
+{
+	const struct kind *kind;
+	const char *rest;
+
+	if (find(name, &kind, &rest, NULL) < 0 || !kind->size)
+		return -ENODATA;
+	return kind->size(rest, ret_size);
+}
+
+void back_flush_failed(struct back *b, const char *name, int error, weir_time now)
+{
+	char answers[24];
+
+	b->flush_errors++;
+	b->flush_unsaid++;
+	if (b->flush_errors > 1 && now - b->flush_said < WEIR_SEC)
+		return;
+	log_event(LOG_LEVEL_ERROR, "flush-failed", "back", name, "why", strerror(-error), "answers",
+		log_number(answers, (double)b->flush_unsaid), NULL);
+	b->flush_said = now;
+	b->flush_unsaid = 0;
 }
 
 int back_check(const char *name, struct weir_err *err)

@@ -52,7 +52,8 @@ struct back_extent {
 struct back_io {              /* the caller's memory; the back end's from submit to done */
 	struct back_io *next; /* links a batch; the back end's while inside */
 	uint64_t offset;      /* bytes */
-	uint64_t length;      /* bytes; READ, WRITE: ≤ CHUNK_MAX; inside the back end's size */
+	uint64_t length;      /* bytes; READ, WRITE: ≤ CHUNK_MAX; inside the back end's size.
+	                         FLUSH: which answered writes it must cover; 0: all of them */
 	uint8_t op, flags;
 	int error; /* out: 0 or a negative errno */
 	uint8_t *
@@ -84,6 +85,7 @@ enum back_state {
 	BACK_UP,
 	BACK_LOST,   /* not reachable now: requests wait inside; it is trying */
 	BACK_FAILED, /* given up: requests fail with -EIO until it is back */
+	BACK_STARTING, /* was never reached: `info` is not known; it is trying; requests fail with -EIO */
 };
 
 struct back;
@@ -114,12 +116,24 @@ struct back { /* first member of every back end */
 	struct back_info info;
 	enum back_state state;
 	uint64_t lost; /* times that it went from UP to LOST */
+	/* What is wrong although requests still pass; a constant, such as "a FLUSH failed: data may be
+	 * lost". NULL: nothing. */
+	const char *trouble;
+	uint64_t flush_errors; /* FLUSHes, and writes with FUA, that were answered with an error */
+	weir_time flush_said;  /* back_flush_failed's: when it was last logged; how many since */
+	uint64_t flush_unsaid;
 	weir_time
 		held; /* ns: for how long limits of an upstream held a request, mean between the last
 	                   two times that it was asked; 0: not known, or none */
+	struct back
+		*behind; /* a back end that only passes on: to this; NULL: it has its own state */
 	/* Set by the user of the back end before the first submit. */
 	void (*done)(void *arg, struct back_io *io);
 	void *done_arg;
+	/* May be NULL: it was reached for the first time, and `info` is known, for good. On the loop's
+	 * thread, after `start`. */
+	void (*known)(void *arg);
+	void *known_arg;
 };
 
 #define BACK_KEEP_LEAST (4 * CHUNK_MAX) /* bytes: less would flush after every few writes */
@@ -129,22 +143,35 @@ struct back_config {       /* 0 or NULL: the default */
 	struct chunk_pool *pool;
 	weir_time
 		timeout; /* nbd: a client sees an error when the upstream is away for longer; 60 s */
+	/* nbd: how long to wait for the upstream when it is opened; after that it is opened in state
+	 * BACK_STARTING. 0: 10 s, and then it is an error. */
+	weir_time patience;
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
 	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
-	bool direct;                                       /* file: O_DIRECT */
-	bool threads;                                      /* file: never io_uring */
-	uint64_t seed;                                     /* model: of what is random in it */
+	bool direct;   /* file: O_DIRECT */
+	bool threads;  /* file: never io_uring */
+	bool lock;     /* file: nobody else may write to it meanwhile; -EBUSY: somebody does */
+	uint64_t seed; /* model: of what is random in it */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 
-/* From its name. Done when the back end is usable (its size is known). May block (an upstream is
+/* From its name. Done when the back end is usable (its size is known), or when `patience` is over. May block (an upstream is
  * connected to), so not on a thread whose loop runs; touches the loop in no way before ops->start.
  * Errors name the back end and what is wrong with it: "file:disk.img: no such file". */
 int back_open(const char *name, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err);
 /* Is the name well formed? 0 or -EINVAL. Opens nothing. */
 int back_check(const char *name, struct weir_err *err);
+/* How large it is, as far as that can be told without opening it: 0, or -ENODATA: it cannot be. */
+int back_size(const char *name, uint64_t *ret_size);
+/* The one whose state, losses and troubles count. */
+static inline const struct back *back_real(const struct back *b)
+{
+	while (b->behind)
+		b = b->behind;
+	return b;
+}
 static inline void back_submit(struct back *b, struct back_io *ios)
 {
 	b->ops->submit(b, ios);
@@ -154,6 +181,10 @@ static inline void back_free(struct back *b)
 	if (b)
 		b->ops->free(b);
 }
+
+/* A FLUSH, or a write with FUA, is being answered with an error: counts it, and logs it at most once a
+ * second, with how many there were since. For back ends. */
+void back_flush_failed(struct back *b, const char *name, int error, weir_time now);
 
 /* The parts, for back.c. `rest` is the name behind "memory:" and so on. */
 int back_memory_open(

@@ -5,7 +5,9 @@
  * METHOD  wire/nbd-hello.c says what to answer; here are the socket, TLS, the clock and the policy. What
  *         is sent is made only when everything before it was taken, so a client that reads nothing
  *         costs one buffer. When the client has its export, the socket goes to the export's worker.
- * LIMITS  10 s for all of it, however busy the client is; 4,096 at once: one more, and the oldest is cut
+ *         A client that asks for an export whose storage was never reached waits for the answer until
+ *         it is, as long as the resource's `timeout`.
+ * LIMITS  10 s for all of it, without that, however busy the client is; 4,096 at once: one more, and the oldest is cut
  *         off, so that clients that say nothing do not keep out those that do.
  */
 #include "port/front-nbd-impl.h"
@@ -18,14 +20,17 @@
 #include <sys/epoll.h>
 
 #define TIME_LIMIT (10 * WEIR_SEC)
+#define ASK_LIMIT  (10 * WEIR_MS) /* more for each export that the client was told of */
 #define MOST       4096
-#define IN         512 /* bytes received at once: options are short, and the rest goes to the worker */
+#define WAIT_LIMIT                                                                                 \
+	(60 * WEIR_SEC) /* for storage that was never reached, unless its timeout says else */
+#define IN 512 /* bytes received at once: options are short, and the rest goes to the worker */
 
 struct visit {             /* one connection */
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
 	struct visit *next, *prev; /* the next is younger */
-	weir_time until;
+	weir_time since, until;
 	struct stream stream;
 	struct stream_peer peer;
 	char uid[16], tls[128];
@@ -34,7 +39,11 @@ struct visit {             /* one connection */
 	struct nbd_hello_ops ops;
 	enum nbd_hello_state state; /* as soon as `out` is sent */
 	bool shaking;               /* TLS hands */
-	bool refused;               /* was counted */
+	bool waiting;               /* for the storage of its export, in the door's other list */
+	bool late;                  /* it waited long enough */
+	weir_time timeout;          /* of that resource */
+	struct loop_timer patience;
+	bool refused; /* was counted */
 	uint32_t events;
 	size_t listed, list_at; /* the listed-th name of this client's is the list_at-th of all */
 	const char *about;      /* the last one: the policy's, not to be kept */
@@ -44,11 +53,15 @@ struct visit {             /* one connection */
 	size_t out_at, out_n;
 };
 
-struct door { /* of one gateway */
-	struct gateway *gateway;
+struct visits { /* by age */
 	struct visit *oldest, *newest;
 	size_t n;
-	struct loop_timer timer; /* when the oldest's time is over */
+};
+
+struct door { /* of one gateway */
+	struct gateway *gateway;
+	struct visits talking, waiting;
+	struct loop_timer timer; /* when the oldest's time to talk is over */
 	uint8_t out[NBD_HELLO_OUT];
 };
 
@@ -62,20 +75,33 @@ static struct weir_who who(const struct visit *v, const char *name)
 		.tls = *v->tls ? v->tls : NULL};
 }
 
+/* The next export of this client's from *at on, which is then behind it; NULL: there is none. */
+static const char *next_export(struct visit *v, size_t *at, struct gateway_place *ret)
+{
+	const char *name;
+
+	while ((name = gateway_export(v->gateway, *at))) {
+		struct weir_who w = who(v, name);
+
+		++*at;
+		if (gateway_find(v->gateway, &w, ret) == 0)
+			return name;
+	}
+	return NULL;
+}
+
+/* Exports whose storage was never reached are left out: there is nothing to say about them, and clients
+ * that ask after each, as qemu-nbd --list does, would stop there. */
 static const char *list(void *arg, size_t i)
 {
 	struct visit *v = arg;
 	struct gateway_place place;
 	const char *name;
 
-	if (i != v->listed) { /* not where the last call ended */
+	if (i != v->listed) /* not where the last call ended */
 		v->listed = v->list_at = 0;
-	}
-	while ((name = gateway_export(v->gateway, v->list_at))) {
-		struct weir_who w = who(v, name);
-
-		v->list_at++;
-		if (gateway_find(v->gateway, &w, &place) == 0 && v->listed++ == i) {
+	while ((name = next_export(v, &v->list_at, &place))) {
+		if (place.known && v->listed++ == i) {
 			v->about = place.description;
 			return name;
 		}
@@ -95,12 +121,13 @@ static int resolve(struct visit *v, const char *name, struct gateway_place *ret)
 	int rc = strlen(name) < sizeof(v->export_) ? gateway_find(v->gateway, &w, ret) : -ENOENT;
 
 	if (rc == -ENOENT && !*name) {
-		const char *only = list(v, 0);
+		struct gateway_place second;
+		size_t at = 0;
+		const char *only = next_export(v, &at, ret);
 
-		if (only && !list(v, 1) && (only = list(v, 0))) {
+		if (only && !next_export(v, &at, &second)) {
 			name = only;
-			w = who(v, name);
-			rc = gateway_find(v->gateway, &w, ret);
+			rc = 0;
 		}
 	}
 	if (rc == 0)
@@ -108,14 +135,14 @@ static int resolve(struct visit *v, const char *name, struct gateway_place *ret)
 	return rc;
 }
 
-static void count_refused(struct visit *v, const char *name)
+static void count_refused(struct visit *v, const char *name, const char *why)
 {
 	if (v->refused)
 		return;
 	v->refused = true;
 	gateway_count(v->gateway, 0, 1, 0);
 	log_event(LOG_LEVEL_WARNING, "client-refused", "client", v->peer.name, "export", name,
-		"why", "the policy has no tenant for it", NULL);
+		"why", why, NULL);
 }
 
 static int find(void *arg, const char *name, struct nbd_export *ret)
@@ -126,9 +153,13 @@ static int find(void *arg, const char *name, struct nbd_export *ret)
 	int rc = resolve(v, name, &place);
 
 	if (rc == -EACCES)
-		count_refused(v, name);
+		count_refused(v, name, "the policy has no tenant for it");
 	if (rc < 0)
 		return rc;
+	if (!place.known) {
+		v->timeout = place.timeout ? place.timeout : WAIT_LIMIT;
+		return v->late ? -ETIMEDOUT : -EAGAIN;
+	}
 	info = resource_info(place.resource);
 	*ret = (struct nbd_export){.size = place.size,
 		.flags = front_nbd_flags(info, place.read_only),
@@ -143,24 +174,39 @@ static int find(void *arg, const char *name, struct nbd_export *ret)
 
 static void set_timer(struct door *d)
 {
-	loop_set(gateway_loop(d->gateway), &d->timer, d->oldest ? d->oldest->until : WEIR_NEVER);
+	const struct visit *oldest = d->talking.oldest;
+
+	loop_set(gateway_loop(d->gateway), &d->timer, oldest ? oldest->until : WEIR_NEVER);
+}
+
+static void link_visit(struct visit *v, struct visits *to)
+{
+	v->next = NULL;
+	v->prev = to->newest;
+	*(v->prev ? &v->prev->next : &to->oldest) = v;
+	to->newest = v;
+	if (to->n++ == 0)
+		set_timer(v->gateway->doors);
 }
 
 static void unlink_visit(struct visit *v)
 {
 	struct door *d = v->gateway->doors;
-	bool oldest = d->oldest == v;
+	struct visits *from = v->waiting ? &d->waiting : &d->talking;
+	bool oldest = from->oldest == v;
 
 	if (oldest)
-		d->oldest = v->next;
+		from->oldest = v->next;
 	else
 		v->prev->next = v->next;
-	if (d->newest == v)
-		d->newest = v->prev;
+	if (from->newest == v)
+		from->newest = v->prev;
 	else
 		v->next->prev = v->prev;
-	d->n--;
-	if (oldest)
+	from->n--;
+	if (v->waiting)
+		loop_set(gateway_loop(v->gateway), &v->patience, WEIR_NEVER);
+	else if (oldest)
 		set_timer(d);
 }
 
@@ -192,10 +238,16 @@ static void time_over(struct loop_timer *t, weir_time now)
 {
 	struct door *d = (struct door *)(void *)((char *)t - offsetof(struct door, timer));
 
-	if (d->oldest && d->oldest->until > now)
+	if (d->talking.oldest && d->talking.oldest->until > now)
 		set_timer(d); /* too early */
-	for (struct visit *v = d->oldest, *next; v && v->until <= now; v = next) {
+	for (struct visit *v = d->talking.oldest, *next; v && v->until <= now; v = next) {
 		next = v->next;
+		if (now - v->since < (weir_time)v->hello.listed * ASK_LIMIT) {
+			unlink_visit(v);
+			v->until = now + TIME_LIMIT;
+			link_visit(v, &d->talking);
+			continue;
+		}
 		broken(v, "the handshake took more than 10 s"); /* sets the timer for the next */
 	}
 }
@@ -223,7 +275,7 @@ static void hand_over(struct visit *v)
 		.n_early = v->in_n - v->in_at};
 
 	/* Asked again: the list may have been asked for since, or the policy changed. */
-	if (resolve(v, v->hello.name, &s.place) < 0) {
+	if (resolve(v, v->hello.name, &s.place) < 0 || !s.place.known) {
 		end(v);
 		return;
 	}
@@ -347,11 +399,73 @@ static bool shake(struct visit *v)
 	v->shaking = false;
 	v->state = NBD_HELLO_MORE;
 	nbd_hello_secure(&v->hello);
+	v->hello.denied = tls_refusal(&v->stream);
+	if (v->hello.denied)
+		count_refused(v, "", v->hello.denied);
 	return true;
 }
 
+/* ---- waiting for storage that was never reached */
+
+static void ready(struct loop_fd *fd, uint32_t events);
+
+static void go_on(struct visit *v)
+{
+	struct door *d = v->gateway->doors;
+
+	unlink_visit(v);
+	v->waiting = false;
+	v->until = loop_now(gateway_loop(v->gateway)) + TIME_LIMIT;
+	v->state = NBD_HELLO_MORE;
+	link_visit(v, &d->talking);
+	ready(&v->fd, 0);
+}
+
+static void too_late(struct loop_timer *t, weir_time now)
+{
+	struct visit *v = (struct visit *)(void *)((char *)t - offsetof(struct visit, patience));
+
+	v->late = true;
+	go_on(v);
+}
+
+/* True: it waits from now on. */
+static bool begin_wait(struct visit *v)
+{
+	struct door *d = v->gateway->doors;
+	weir_time now = loop_now(gateway_loop(v->gateway));
+
+	v->patience.due = too_late;
+	if (loop_set(gateway_loop(v->gateway), &v->patience, now + v->timeout) < 0)
+		return false;
+	if (d->waiting.n >= MOST)
+		broken(d->waiting.oldest, "too many wait for their storage");
+	unlink_visit(v);
+	v->waiting = true;
+	link_visit(v, &d->waiting);
+	return true;
+}
+
+void door_known(struct gateway *g)
+{
+	struct visit *v = g->doors ? g->doors->waiting.oldest : NULL;
+	/* Those that wait for another resource come back to the end of the list. */
+	size_t n = v ? g->doors->waiting.n : 0;
+
+	for (; n > 0 && (v = g->doors->waiting.oldest); n--)
+		go_on(v);
+}
+
+/* It asks for nothing more before it is answered: what can be heard is that it leaves. */
+static bool wait_on(struct visit *v, uint32_t events)
+{
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) || (!v->waiting && !begin_wait(v)))
+		return over(v);
+	return await(v, EPOLLRDHUP);
+}
+
 /* One step. */
-static bool step(struct visit *v)
+static bool step(struct visit *v, uint32_t events)
 {
 	if (v->shaking)
 		return shake(v);
@@ -362,6 +476,8 @@ static bool step(struct visit *v)
 		return converse(v);
 	case NBD_HELLO_TLS:
 		return start_tls(v);
+	case NBD_HELLO_WAIT:
+		return wait_on(v, events);
 	case NBD_HELLO_READY:
 		hand_over(v);
 		return false;
@@ -379,7 +495,7 @@ static void ready(struct loop_fd *fd, uint32_t events)
 {
 	struct visit *v = (struct visit *)(void *)fd;
 
-	while (step(v))
+	while (step(v, events))
 		;
 }
 
@@ -405,7 +521,8 @@ static void fill(struct visit *v, struct gateway *g, int fd)
 
 	v->fd = (struct loop_fd){.fd = fd, .ready = ready};
 	v->gateway = g;
-	v->until = loop_now(gateway_loop(g)) + TIME_LIMIT;
+	v->since = loop_now(gateway_loop(g));
+	v->until = v->since + TIME_LIMIT;
 	v->stream = (struct stream){.fd = fd};
 	v->events = EPOLLIN;
 	v->state = NBD_HELLO_MORE;
@@ -429,13 +546,9 @@ void door_accept(struct gateway *g, int fd)
 		stream_close(&stream);
 		return;
 	}
-	if (d->n >= MOST)
-		broken(d->oldest, "too many handshakes at once");
-	v->prev = d->newest;
-	*(v->prev ? &v->prev->next : &d->oldest) = v;
-	d->newest = v;
-	if (d->n++ == 0)
-		set_timer(d);
+	if (d->talking.n >= MOST)
+		broken(d->talking.oldest, "too many handshakes at once");
+	link_visit(v, &d->talking);
 	if (!set_out(v, nbd_hello_start(&v->hello, d->out)))
 		return;
 	ready(&v->fd, EPOLLIN);
@@ -447,10 +560,8 @@ void door_close_all(struct gateway *g)
 
 	if (!d)
 		return;
-	for (struct visit *v = d->oldest, *next; v; v = next) {
-		next = v->next;
-		end(v);
-	}
+	while (d->talking.oldest || d->waiting.oldest)
+		end(d->talking.oldest ? d->talking.oldest : d->waiting.oldest);
 	loop_set(gateway_loop(g), &d->timer, WEIR_NEVER);
 	free(d);
 	g->doors = NULL;

@@ -78,6 +78,7 @@ struct front_nbd_conn {
 	uint32_t told;              /* … and what was said: µs */
 
 	bool stopping; /* reads no more; ends when all is answered */
+	bool ended;    /* the client sends no more, without NBD_DISC: stopping, unless it is gone */
 	bool gone;     /* the client went; what is inside finishes unanswered */
 	bool closed;   /* everything is given back but for jobs inside */
 	bool doomed;   /* to be closed in the turn */
@@ -283,6 +284,8 @@ void front_nbd_head_drop(struct front_nbd_job *head); /* with its pieces, unansw
 void front_nbd_events(struct front_nbd_conn *c);
 /* Cut off, with one line in the log and counted: the client broke the protocol. */
 void front_nbd_broken(struct front_nbd_conn *c, const char *why);
+/* It sends no more: what it asked for before is answered, then it is closed. Gone altogether: lost. */
+void front_nbd_ended(struct front_nbd_conn *c);
 void front_nbd_lost(struct front_nbd_conn *c, int error); /* the socket ended; 0: in order */
 
 #endif

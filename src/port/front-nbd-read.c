@@ -37,7 +37,7 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 
 	io->op = (uint8_t)op;
 	io->offset = c->offset + j->offset;
-	io->length = j->length;
+	io->length = op == BACK_FLUSH ? c->size : j->length; /* a FLUSH is of the whole export */
 	io->source = c->client.node;
 	/* The protocol allows it everywhere; it says something about what is written. */
 	if (c->request.flags & NBD_FUA && (op == BACK_WRITE || op == BACK_TRIM || op == BACK_ZERO))
@@ -461,7 +461,11 @@ void front_nbd_read(struct front_nbd_conn *c)
 
 		if (n == -EAGAIN)
 			return;
-		if (n <= 0) {
+		if (n == 0) {
+			front_nbd_ended(c);
+			return;
+		}
+		if (n < 0) {
 			front_nbd_lost(c, (int)n);
 			return;
 		}

@@ -18,6 +18,7 @@
 #include "port/front-nbd-impl.h"
 #include "port/log.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -155,12 +156,31 @@ void front_nbd_broken(struct front_nbd_conn *c, const char *why)
 	doom(c);
 }
 
+void front_nbd_ended(struct front_nbd_conn *c)
+{
+	struct pollfd p = {.fd = c->stream.fd};
+
+	/* Of a unix socket it is known now whether it is closed altogether; of TCP when something is sent. */
+	if (c->stopping || c->n_head || c->step != FRONT_NBD_HEAD || poll(&p, 1, 0) != 0) {
+		front_nbd_lost(c, 0);
+		return;
+	}
+	log_event(LOG_LEVEL_INFO, "client-lost", "client", c->client.name, "export",
+		c->client.export_, NULL);
+	c->stopping = c->ended = true;
+	front_nbd_todo(c);
+}
+
 void front_nbd_lost(struct front_nbd_conn *c, int error)
 {
 	if (c->doomed || c->closed)
 		return;
 	if (c->gone)
 		return;
+	if (c->ended) {
+		doom(c);
+		return;
+	}
 	if (c->stopping) { /* it said so before */
 		c->gone = true;
 		c->blocked = false; /* no event will come that says so */

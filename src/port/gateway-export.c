@@ -6,6 +6,7 @@
  */
 #include "ctl/policy-index.h"
 #include "port/gateway-impl.h"
+#include "port/log.h"
 #include <errno.h>
 #include <string.h>
 
@@ -44,6 +45,11 @@ static bool export_named(const struct gateway *g, const char *name, struct weir_
 	return found >= 0;
 }
 
+static bool fits(const struct weir_export *e, const struct gateway_resource *r)
+{
+	return e->offset <= r->size && e->size <= r->size - e->offset;
+}
+
 const char *gateway_export(const struct gateway *g, size_t i)
 {
 	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
@@ -69,10 +75,14 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_p
 		.offset = e.offset,
 		.size = e.size ? e.size : r->size - e.offset,
 		.read_only = e.read_only || g->options.read_only ||
-			     resource_info(r->resource)->read_only,
+			     (r->known && resource_info(r->resource)->read_only),
+		.known = r->known,
+		.timeout = g->policy->resources[e.resource].timeout,
 		.tenant = tenant,
 		.description = e.description,
 	};
+	if (r->known && !fits(&e, r))
+		return -ENODEV;
 	gateway_divide_wake(g);
 	return 0;
 }
@@ -85,6 +95,20 @@ struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
 	return NULL;
 }
 
+void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r)
+{
+	const struct weir_policy *p = g->policy;
+
+	for (size_t i = 0; i < n_exports(g, p); i++) {
+		struct weir_export e = export_at(g, p, i);
+
+		if (gateway_resource(g, p->resources[e.resource].name) == r && !fits(&e, r))
+			log_event(LOG_LEVEL_ERROR, "export-beyond", "export", e.name, "resource",
+				r->name, "why", "it ends beyond its resource: clients are refused",
+				NULL);
+	}
+}
+
 static int export_fits(
 	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
 {
@@ -92,7 +116,7 @@ static int export_fits(
 	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
 	char size[32];
 
-	if (e.offset <= r->size && e.size <= r->size - e.offset)
+	if (!r->known || fits(&e, r))
 		return 0;
 	return weir_err_at(err, -EINVAL, e.at,
 		"export '%s' ends beyond its resource '%s', which has %s", e.name, r->name,

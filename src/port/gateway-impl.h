@@ -53,10 +53,13 @@ struct gateway_resource { /* as many, and in the order, as the policy had at the
 	char *name, *back_name;
 	struct worker *worker;
 	struct resource *resource;
-	uint64_t size;        /* bytes */
-	bool bypassed;        /* gateway-bypass.c's */
-	struct request flush; /* gateway-run.c's, at the end */
-	atomic_bool flushing; /* it is under way */
+	bool known;    /* size and resource_info are: its back end was reached once */
+	uint64_t size; /* bytes */
+	bool bypassed; /* gateway-bypass.c's */
+	struct gateway *gateway;
+	struct loop_task learned; /* posted by its worker when they are */
+	struct request flush;     /* gateway-run.c's, at the end */
+	atomic_bool flushing;     /* it is under way */
 };
 
 struct gateway_override { /* what `set` changed */
@@ -163,6 +166,9 @@ struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
 /* Would this policy's exports and resources fit the back ends that are open? -EINVAL and why. The
  * resources must be those of the start with the same back ends (a restart changes them). */
 int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+
+/* A resource became known: names the exports that do not fit it. */
+void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
 
 /* ---- gateway-policy.c and gateway-divide.c, called by gateway_new and gateway_free. */
 

@@ -115,7 +115,7 @@ static int listener_add(struct gateway *g, int fd, const char *address)
 		close(fd);
 		return rc;
 	}
-	if (address && strncmp(address, "unix:", 5) == 0 && stat(address + 5, &st) == 0) {
+	if (address && strncmp(l->address, "unix:", 5) == 0 && stat(l->address + 5, &st) == 0) {
 		l->dev = st.st_dev;
 		l->ino = st.st_ino;
 	}

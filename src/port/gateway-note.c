@@ -152,7 +152,7 @@ static bool same_reach(const struct weir_resource *a, const struct weir_resource
 {
 	return a->connections == b->connections && a->timeout == b->timeout && a->keep == b->keep &&
 	       a->direct == b->direct && a->threads == b->threads && a->read_only == b->read_only &&
-	       same_tls(&a->tls, &b->tls);
+	       a->shared == b->shared && same_tls(&a->tls, &b->tls);
 }
 
 static void later(struct changes *c, const char *what)

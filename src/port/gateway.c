@@ -24,6 +24,7 @@
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
+#define PATIENCE       (2 * WEIR_SEC)     /* with upstreams that are not there, all together */
 
 _Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "what the policy says is what there is");
 
@@ -157,7 +158,9 @@ static int make_workers(struct gateway *g, struct weir_err *err)
 static int open_back(struct gateway *g, const struct weir_resource *spec, struct worker *w,
 	struct back **ret, struct weir_err *err)
 {
+	weir_time left = g->started + PATIENCE - loop_clock();
 	struct back_config c = {
+		.patience = left > 10 * WEIR_MS ? left : 10 * WEIR_MS,
 		.loop = w->loop,
 		.pool = w->pool,
 		.timeout = spec->timeout,
@@ -166,6 +169,7 @@ static int open_back(struct gateway *g, const struct weir_resource *spec, struct
 		.read_only = spec->read_only || g->options.read_only,
 		.direct = spec->direct,
 		.threads = spec->threads,
+		.lock = !spec->shared,
 		.seed = g->n_resources + 1,
 		.tls_ca = spec->tls.ca,
 		.tls_cert = spec->tls.cert,
@@ -181,11 +185,34 @@ static int open_back(struct gateway *g, const struct weir_resource *spec, struct
 	return back_open(spec->back, &c, ret, err);
 }
 
+/* Main thread. */
+static void learned(struct loop_task *t)
+{
+	struct gateway_resource *r =
+		(struct gateway_resource *)(void *)((char *)t -
+						    offsetof(struct gateway_resource, learned));
+
+	r->size = resource_info(r->resource)->size;
+	r->known = true;
+	gateway_fits_resource(r->gateway, r);
+	door_known(r->gateway);
+}
+
+/* The worker's thread. */
+static void known(void *arg)
+{
+	struct gateway_resource *r = arg;
+
+	r->learned.run = learned;
+	loop_post(r->gateway->loop, &r->learned);
+}
+
 static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 {
 	const struct weir_resource *spec = &g->policy->resources[i];
 	struct gateway_resource *r = &g->resources[i];
-	struct resource_config c = {.spec = spec, .bare = g->options.bare};
+	struct resource_config c = {
+		.spec = spec, .bare = g->options.bare, .known = known, .known_arg = r};
 	int rc;
 
 	r->worker = &g->workers[i % g->n_workers];
@@ -197,6 +224,7 @@ static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 	rc = open_back(g, spec, r->worker, &c.back, err);
 	if (rc < 0)
 		return rc;
+	r->gateway = g;
 	r->size = c.back->info.size;
 	c.loop = r->worker->loop;
 	rc = resource_new(&c, &r->resource);
@@ -204,6 +232,7 @@ static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 		back_free(c.back);
 		return weir_err_set(err, rc, "%s: %s", r->name, strerror(-rc));
 	}
+	r->known = !resource_starting(r->resource);
 	return 0;
 }
 

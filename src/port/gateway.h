@@ -140,11 +140,13 @@ struct gateway_place { /* where the requests of an export go */
 	struct resource *resource;
 	uint64_t offset, size; /* of the export in the resource */
 	bool read_only;
+	bool known; /* false: its storage was not reached yet; size and read_only mean nothing */
+	weir_time timeout; /* how long a client is to wait for that */
 	int tenant;
 	const char *description; /* for the client, or NULL; the policy's: not to be kept */
 };
-/* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it. Any client's name may
- * be NULL in `who`. */
+/* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it; -ENODEV: it ends beyond
+ * its resource. Any client's name may be NULL in `who`. */
 int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret);
 const char *gateway_export(const struct gateway *g, size_t i);                   /* name, or NULL */
 struct tls *gateway_tls(const struct gateway *g, bool *ret_required);            /* NULL: none */
@@ -158,6 +160,8 @@ uint8_t *worker_scratch(
 /* A new socket; owns it (door.c). */
 void door_accept(struct gateway *g, int fd);
 void door_close_all(struct gateway *g);
+/* A resource became known: clients that wait for it go on. */
+void door_known(struct gateway *g);
 
 /* After the handshake: starts an NBD connection on the place's worker (any thread; the stream and
  * strings are copied; `early`: bytes that the client sent already). */

@@ -14,6 +14,7 @@
 #include "port/http-impl.h"
 #include "port/log.h"
 #include "port/stream.h"
+#include "wire/address.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -292,16 +293,18 @@ static int add_listener(struct http *h, int fd, const char *path)
 
 static int open_address(struct http *h, const char *address, mode_t mode, struct weir_err *err)
 {
-	const char *path = strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
-	bool file = path && path[0] != '@';
+	struct address a;
+	const char *path = a.path;
+	int fd, r = address_parse(address, &a, err);
+	bool file = r == 0 && a.is_unix && a.path[0] != '@';
 	mode_t mask = umask(0177); /* nobody else, until the mode is right: no moment in between */
-	int fd, r;
 
-	r = stream_listen(address, &fd, err);
+	if (r == 0)
+		r = stream_listen(address, &fd, err);
 	umask(mask);
 	if (r < 0)
 		return r;
-	if (file && chmod(path, mode ? mode : 0660) < 0) {
+	if (file && a.mode < 0 && chmod(path, mode ? mode : 0660) < 0) {
 		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 		close(fd);
 		unlink(path);

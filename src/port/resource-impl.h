@@ -94,6 +94,8 @@ struct resource {
 	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
 	char *name, *back_name;
 	struct back *back;
+	void (*known)(void *arg); /* resource_config.known */
+	void *known_arg;
 	struct loop *loop;
 	struct weir_gate *gate; /* NULL: bare */
 	bool shadow;            /* the policy in force says enforce: false */
@@ -132,6 +134,7 @@ struct resource {
 	_Atomic(uint64_t) activity;         /* see resource_activity; only its own thread writes */
 	uint64_t served_cost, served_bytes; /* what capacity is learned from */
 	struct capacity capacity;           /* learned; only when the spec states none */
+	weir_time min_looked;   /* when it was last compared with the mins (resource-load.c) */
 	double device_ns[4][8]; /* cost: time: ns of the device for one, by operation and size */
 	weir_time drained;      /* when histograms were last brought up to date */
 	uint32_t undrained;     /* served since */
@@ -209,6 +212,10 @@ void resource_pass(struct resource *r, struct request *q);
  * its client's node. r->queued is one less until then. */
 void resource_again(struct resource *r, struct request *q);
 
+/* ---- resource-load.c, for resource.c: the learned capacity was renewed: warns, now and then, if the mins of
+ * all tenants here are more than it. */
+void resource_load_mins(struct resource *r, weir_time now);
+
 /* ---- resource-time.c, for resource.c: cost: time */
 
 uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
@@ -267,6 +274,9 @@ void resource_slo_free(struct resource *r);
 void resource_policy_free(struct resource *r);
 /* What to tell the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
+
+/* Sets the window anew: the back end's default depth is known by now. */
+void resource_policy_window(struct resource *r);
 
 /* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
 unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* resource-load: what a controller of the window is told, and what it says. */
+#include "port/log.h"
 #include "port/resource-impl.h"
 #include "ctl/policy-swap.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+
+#define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants */
+#define MINS_SLACK 1.05            /* a learned capacity is not exact */
 
 /* Those that its own limits hold, or limits above it, do not want a slot yet. */
 static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
@@ -53,6 +57,53 @@ int resource_load(
 		leaf_min(r, i, &ret_load[i]);
 	}
 	return 0;
+}
+
+/* What part of a leaf's min is here. */
+static double min_part(const struct resource *r, size_t i, unsigned slot)
+{
+	const struct resource_part *part = &r->policy_of->part;
+	uint8_t slots[POLICY_ROWS];
+	unsigned n = policy_install_rows(&r->policy->tenants[i], &part->bounds[i], slots);
+
+	for (unsigned k = 0; k < n; k++)
+		if (slots[k] == WEIR_LIMITS + slot)
+			return part->rows[part->first[i] + k];
+	return 0;
+}
+
+/* What is promised here to all tenants together, per second. */
+static double promised(const struct resource *r, enum weir_unit unit)
+{
+	const struct weir_policy *p = r->policy;
+	const struct weir_bounds *bounds = r->policy_of->part.bounds;
+	unsigned slot = weir_limit_slot(unit, WEIR_OPS_ALL);
+	double sum = 0;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (p->tenants[i].first_child < 0 && bounds[i].min[slot] > 0)
+			sum += bounds[i].min[slot] * min_part(r, i, slot);
+	return sum;
+}
+
+void resource_load_mins(struct resource *r, weir_time now)
+{
+	if (!r->policy || !r->policy_of || !r->policy_of->part.bounds ||
+		(r->min_looked && now - r->min_looked < MINS_EVERY))
+		return;
+	r->min_looked = now;
+	for (int u = 0; u < 2; u++) {
+		enum weir_unit unit = (enum weir_unit)u;
+		double mins = promised(r, unit), can = r->capacity.rate[u];
+		char a[32], b[32];
+
+		if (!(mins > can * MINS_SLACK))
+			continue;
+		weir_units_show_rates((struct weir_rate){mins, unit}, (struct weir_rate){can, unit},
+			a, b, sizeof(a));
+		log_event(LOG_LEVEL_WARNING, "min-beyond-capacity", "resource", r->name, "mins", a,
+			"capacity", b, NULL);
+	}
 }
 
 void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held)

@@ -191,15 +191,21 @@ static void add_client(struct resource *r, struct snapshot *s, const struct clie
 
 static void say_state(const struct resource *r, struct snapshot_resource *to)
 {
-	static const char *const words[] = {
-		[BACK_UP] = "up", [BACK_LOST] = "lost", [BACK_FAILED] = "failed"};
+	static const char *const words[] = {[BACK_UP] = "up",
+		[BACK_LOST] = "lost",
+		[BACK_FAILED] = "failed",
+		[BACK_STARTING] = "starting"};
+	const struct back *b = back_real(r->back);
+	const char *word = b->trouble && b->state == BACK_UP ? "unhealthy" : words[b->state];
 	char more[120] = "";
 
 	if (r->back->ops->say)
 		r->back->ops->say(r->back, more, sizeof(more));
-	snprintf(to->state, sizeof(to->state), "%s%s%s", words[r->back->state], *more ? "; " : "",
-		more);
-	to->up = r->back->state == BACK_UP;
+	snprintf(to->state, sizeof(to->state), "%s%s%s%s%s", word, b->trouble ? "; " : "",
+		b->trouble ? b->trouble : "", *more ? "; " : "", more);
+	to->up = b->state == BACK_UP;
+	to->healthy = to->up && !b->trouble;
+	to->flush_errors = b->flush_errors;
 }
 
 static void add_self(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
@@ -219,7 +225,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	to->dispatched = r->dispatched;
 	to->served = r->served;
 	to->errors = r->errors;
-	to->lost = r->back->lost;
+	to->lost = back_real(r->back)->lost;
 	to->queued = r->queued;
 	to->in_flight = r->inside;
 	to->clients = r->n_clients;
@@ -271,6 +277,11 @@ bool resource_busy(const struct resource *r)
 uint64_t resource_activity(const struct resource *r)
 {
 	return atomic_load_explicit(&r->activity, memory_order_relaxed);
+}
+
+bool resource_starting(const struct resource *r)
+{
+	return back_real(r->back)->state == BACK_STARTING;
 }
 
 const struct back_info *resource_info(const struct resource *r)

@@ -151,6 +151,17 @@ static void root_knobs(
 	knobs[3] = (struct weir_knob){.kind = WEIR_KNOB_CREDIT, .value = (double)spec->credit};
 }
 
+void resource_policy_window(struct resource *r)
+{
+	struct weir_knob knobs[ROOT_KNOBS];
+
+	if (!r->gate)
+		return;
+	root_knobs(r, &r->spec, knobs);
+	knobs[0].node = WEIR_ROOT;
+	weir_gate_set(r->gate, resource_policy_now(r), knobs, 1, NULL);
+}
+
 static void take_spec(struct resource *r, const struct weir_resource *spec)
 {
 	r->spec.depth = spec->depth;

@@ -138,7 +138,8 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 	struct tap_entry e = {.at = now,
 		.offset = q->io.offset,
 		/* a trim costs no bytes, but a trace has its length */
-		.bytes = q->io.op == BACK_STATUS ? 0 : (uint32_t)q->io.length,
+		.bytes = q->io.op == BACK_STATUS || q->io.op == BACK_FLUSH ? 0
+									   : (uint32_t)q->io.length,
 		.tenant = (uint16_t)q->client->tenant,
 		.op = q->gate.op};
 
@@ -331,7 +332,8 @@ static void learn(struct resource *r, weir_time now)
 		return;
 	weir_gate_get_totals(r->gate, now, &t);
 	seen.full = t.full;
-	capacity_step(&r->capacity, now, &seen);
+	if (capacity_step(&r->capacity, now, &seen))
+		resource_load_mins(r, now);
 }
 
 static void housekeep(struct resource *r, weir_time now)
@@ -434,6 +436,15 @@ static int fill(struct resource *r, const struct resource_config *c)
 	return rc;
 }
 
+static void back_known(void *arg)
+{
+	struct resource *r = arg;
+
+	resource_policy_window(r);
+	if (r->known)
+		r->known(r->known_arg);
+}
+
 int resource_new(const struct resource_config *c, struct resource **ret_resource)
 {
 	struct resource *r = calloc(1, sizeof(*r));
@@ -454,6 +465,10 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 	r->turn.turn = turn;
 	r->back->done = back_done;
 	r->back->done_arg = r;
+	r->back->known = back_known;
+	r->back->known_arg = r;
+	r->known = c->known;
+	r->known_arg = c->known_arg;
 	*ret_resource = r;
 	return 0;
 }

@@ -87,6 +87,10 @@ struct resource_config {
 	struct back *back;                /* owned from now on; started by resource_start */
 	struct loop *loop;
 	bool bare; /* no gate at all: requests go straight through; for benchmarks */
+	/* The back end was reached for the first time: resource_info is known from now on. On the loop's
+	 * thread. May be NULL. */
+	void (*known)(void *arg);
+	void *known_arg;
 };
 int resource_new(const struct resource_config *c, struct resource **ret_resource);
 int resource_start(struct resource *r); /* on the loop's thread */
@@ -96,7 +100,10 @@ bool resource_busy(const struct resource *r); /* requests are inside */
 /* Any thread: another number than before when a request or a client came, a reply left, or a client
  * went. */
 uint64_t resource_activity(const struct resource *r);
-const struct back_info *resource_info(const struct resource *r); /* any thread: does not change */
+/* Any thread, once it is known: does not change then. Known from the start, unless the back end is in
+ * state BACK_STARTING (resource_starting, before resource_start); else when `known` was called. */
+const struct back_info *resource_info(const struct resource *r);
+bool resource_starting(const struct resource *r);
 const char *resource_name(const struct resource *r);
 
 /* ---- the policy, on the loop's thread (resource-policy.c) */

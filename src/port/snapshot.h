@@ -102,8 +102,10 @@ struct snapshot_resource {
 	const char *controller;           /* NULL: none */
 	struct snapshot_adaptbf *adaptbf; /* NULL: it is not on */
 	struct snapshot_pshift *pshift;   /* NULL: it is not on */
-	char state[160];                  /* "up", "lost for 3 s; 2 reconnects", … */
+	char state[200];                  /* "up", "lost; 2 reconnects", "unhealthy; …", … */
 	bool up;
+	bool healthy; /* up, and nothing is wrong with it */
+	uint64_t flush_errors;
 	uint64_t size;
 	double window, capacity[2]; /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -92,6 +93,55 @@ static int listen_at(int fd, const struct sockaddr *at, socklen_t len)
 	return bind(fd, at, len) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
+/* A name, or a number. */
+static int find_group(const char *name, gid_t *ret)
+{
+	char text[4096], *end;
+	struct group g, *found = NULL;
+	unsigned long id = strtoul(name, &end, 10);
+
+	if (*name && !*end && id < UINT32_MAX) {
+		*ret = (gid_t)id;
+		return 0;
+	}
+	getgrnam_r(name, &g, text, sizeof(text), &found);
+	if (!found)
+		return -ENOENT;
+	*ret = found->gr_gid;
+	return 0;
+}
+
+/* The group before the mode, so that the mode is never another group's. */
+static int set_owner(const struct address *a)
+{
+	gid_t group;
+
+	if (a->group[0] && find_group(a->group, &group) < 0)
+		return -EINVAL;
+	if (a->group[0] && chown(a->path, (uid_t)-1, group) < 0)
+		return -errno;
+	return a->mode >= 0 && chmod(a->path, (mode_t)a->mode) < 0 ? -errno : 0;
+}
+
+static int bind_unix(int fd, const struct address *a, const struct un *un)
+{
+	int r;
+
+	/* A socket's file gets the mode of the socket. Nobody else's until it is as it should be. */
+	if ((a->mode >= 0 || a->group[0]) && fchmod(fd, 0600) < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&un->at, un->len) < 0)
+		return -errno;
+	r = set_owner(a);
+	if (r == 0 && a->mode < 0 && a->group[0] && chmod(a->path, 0660) < 0)
+		r = -errno;
+	if (r == 0 && listen(fd, BACKLOG) < 0)
+		r = -errno;
+	if (r < 0 && un->at.sun_path[0])
+		unlink(a->path);
+	return r;
+}
+
 static int listen_unix(const struct address *a, int *ret_fd)
 {
 	struct un un = un_of(a);
@@ -99,13 +149,24 @@ static int listen_unix(const struct address *a, int *ret_fd)
 
 	if (fd < 0)
 		return -errno;
-	r = listen_at(fd, (const struct sockaddr *)&un.at, un.len);
+	r = bind_unix(fd, a, &un);
 	if (r == -EADDRINUSE && left_behind(&un) && unlink(un.at.sun_path) == 0)
-		r = listen_at(fd, (const struct sockaddr *)&un.at, un.len);
+		r = bind_unix(fd, a, &un);
 	if (r < 0)
 		close(fd);
 	else
 		*ret_fd = fd;
+	return r;
+}
+
+int stream_listen_check(const char *address, struct weir_err *err)
+{
+	struct address a;
+	gid_t ignored;
+	int r = address_parse(address, &a, err);
+
+	if (r == 0 && a.group[0] && find_group(a.group, &ignored) < 0)
+		r = weir_err_set(err, -EINVAL, "%s: there is no group '%s'", address, a.group);
 	return r;
 }
 
@@ -155,6 +216,9 @@ int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
 		return r;
 	if (!a.is_unix)
 		return listen_tcp(address, &a, ret_fd, err);
+	r = stream_listen_check(address, err);
+	if (r < 0)
+		return r;
 	r = listen_unix(&a, ret_fd);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
@@ -162,10 +226,14 @@ int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
 char *stream_listening(int fd, const char *address)
 {
 	size_t len = strlen(address);
+	struct address a;
+	struct weir_err ignored;
 	struct sockaddr_in6 at = {0}; /* the port is where sockaddr_in has it */
 	socklen_t size = sizeof(at);
 	char *name;
 
+	if (address_parse(address, &a, &ignored) == 0 && a.is_unix)
+		return asprintf(&name, "unix:%s", a.path) < 0 ? NULL : name;
 	if (strncmp(address, "tcp:", 4) != 0 || len < 2 || strcmp(address + len - 2, ":0") != 0 ||
 		getsockname(fd, (struct sockaddr *)&at, &size) < 0)
 		return strdup(address);

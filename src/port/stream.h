@@ -33,8 +33,10 @@ void stream_close(struct stream *s); /* also frees tls */
  * unix socket's file; ones in use are -EADDRINUSE. Non-blocking, close-on-exec. Connect blocks up to
  * `timeout` ns. */
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err);
-/* The address of a listening socket, malloc'ed: where its port is 0, with the one that it got. NULL: no
- * memory. */
+/* Could it be listened on, as far as that can be told without: is there such a group? 0 or -EINVAL. */
+int stream_listen_check(const char *address, struct weir_err *err);
+/* The address of a listening socket, malloc'ed: where its port is 0, with the one that it got; of a unix
+ * socket without its mode and group. NULL: no memory. */
 char *stream_listening(int fd, const char *address);
 int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err);
 /* The next client: its socket (non-blocking, close-on-exec, without Nagle's delay), or -EAGAIN or

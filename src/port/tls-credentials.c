@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing older than TLS 1.2; keys known to both sides in advance beside certificates. */
-#define PRIORITY     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* Nothing older than TLS 1.2, and of that neither static RSA, which has no forward secrecy, nor CBC with
+ * SHA-1; keys known to both sides in advance beside certificates. */
+#define PRIORITY     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-SHA1"
 #define PRIORITY_PSK PRIORITY ":+ECDHE-PSK:+DHE-PSK:+PSK"
 
 static int fault(struct weir_err *err, const char *file, int gnutls_error)

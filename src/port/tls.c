@@ -25,8 +25,9 @@ struct tls_session {
 	struct tls *tls;
 	char *hostname; /* GnuTLS borrows it until the handshake */
 	char *identity;
-	bool secure; /* the handshake is done */
-	bool again;  /* a send is unfinished */
+	char *refusal; /* tls_refusal */
+	bool secure;   /* the handshake is done */
+	bool again;    /* a send is unfinished */
 	uint32_t from, to;
 	uint8_t keep[KEEP]; /* from … to: taken, not yet given to GnuTLS */
 };
@@ -67,10 +68,10 @@ static int session_init(struct tls_session *s, int fd, const char *hostname)
 	if (s->hostname && !s->tls->server && !is_address(s->hostname))
 		gnutls_server_name_set(
 			s->session, GNUTLS_NAME_DNS, s->hostname, strlen(s->hostname));
-	if (s->tls->checks)
-		gnutls_session_set_verify_cert(s->session, s->tls->server ? NULL : s->hostname, 0);
-	if (s->tls->checks && s->tls->server)
-		gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUIRE);
+	if (s->tls->checks && !s->tls->server)
+		gnutls_session_set_verify_cert(s->session, s->hostname, 0);
+	if (s->tls->checks && s->tls->server) /* and is looked at when it is there: check_client */
+		gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUEST);
 	gnutls_transport_set_int(s->session, fd);
 	gnutls_handshake_set_timeout(s->session, GNUTLS_INDEFINITE_TIMEOUT); /* the caller's */
 	return 0;
@@ -83,6 +84,7 @@ static void session_free(struct tls_session *s)
 	tls_free(s->tls);
 	free(s->hostname);
 	free(s->identity);
+	free(s->refusal);
 	free(s);
 }
 
@@ -134,9 +136,48 @@ static char *common_name(gnutls_session_t session)
 	return r == 0 && strlen(name) == len ? strdup(name) : NULL;
 }
 
+/* What is wrong with a certificate, malloc'ed; NULL: no memory. */
+static char *status_text(unsigned status)
+{
+	gnutls_datum_t text = {0};
+	char *copy;
+
+	if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) < 0)
+		return strdup("the certificate is not trusted");
+	while (text.size && isspace(text.data[text.size - 1]))
+		text.data[--text.size] = 0;
+	copy = strdup((const char *)text.data);
+	gnutls_free(text.data);
+	return copy;
+}
+
+/* 0, or -ENOMEM: who cannot be told why is not to be let in. */
+static int check_client(struct tls_session *s)
+{
+	unsigned status = 0;
+	int r;
+
+	if (!s->tls->server || !s->tls->checks ||
+		gnutls_auth_get_type(s->session) == GNUTLS_CRD_PSK)
+		return 0;
+	r = gnutls_certificate_verify_peers2(s->session, &status);
+	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND)
+		s->refusal = strdup("this server requires a TLS client certificate from its "
+				    "authority, and the client sent none");
+	else if (r < 0)
+		s->refusal = strdup(gnutls_strerror(r));
+	else if (status)
+		s->refusal = status_text(status);
+	else
+		return 0;
+	return s->refusal ? 0 : -ENOMEM;
+}
+
 /* Only what was checked counts as an identity. */
 static void find_identity(struct tls_session *s)
 {
+	if (s->refusal)
+		return;
 	if (gnutls_auth_get_type(s->session) == GNUTLS_CRD_PSK) {
 		const char *name =
 			s->tls->server ? gnutls_psk_server_get_username(s->session) : NULL;
@@ -148,16 +189,10 @@ static void find_identity(struct tls_session *s)
 
 static int refused_cert(struct tls_session *s, struct weir_err *err)
 {
-	unsigned status = gnutls_session_get_verify_cert_status(s->session);
-	gnutls_datum_t text = {0};
-	int r = gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0);
+	char *text = status_text(gnutls_session_get_verify_cert_status(s->session));
 
-	while (r == 0 && text.size && isspace(text.data[text.size - 1]))
-		text.data[--text.size] = 0;
-	weir_err_set(err, -EACCES, "tls: %s",
-		r == 0 ? (const char *)text.data : "the certificate is not trusted");
-	if (r == 0)
-		gnutls_free(text.data);
+	weir_err_set(err, -EACCES, "tls: %s", text ? text : "the certificate is not trusted");
+	free(text);
 	return -EACCES;
 }
 
@@ -195,8 +230,15 @@ int tls_handshake(struct stream *stream, uint32_t *want, struct weir_err *err)
 		return failed(s, r, err);
 	}
 	s->secure = true;
+	if (check_client(s) < 0)
+		return weir_err_set(err, -ENOMEM, "tls: no memory");
 	find_identity(s);
 	return 0;
+}
+
+const char *tls_refusal(const struct stream *s)
+{
+	return s->tls ? s->tls->refusal : NULL;
 }
 
 const char *tls_identity(const struct stream *s)

@@ -26,6 +26,10 @@ int tls_start(struct tls *t, struct stream *s, const char *hostname);
 /* Goes on with the handshake: 0 done, -EAGAIN (want says for what: EPOLLIN or EPOLLOUT), or -EPROTO /
  * -EACCES and the reason. */
 int tls_handshake(struct stream *s, uint32_t *want, struct weir_err *err);
+/* A server with a `ca`, after the handshake: why this client may not be served: it has no certificate, or one
+ * that is not trusted. NULL: it may. The handshake does not fail for this, so that the protocol above can
+ * say it in words. */
+const char *tls_refusal(const struct stream *s);
 /* Who the peer proved to be: the certificate's common name, or the key's name; NULL: nobody. */
 const char *tls_identity(const struct stream *s);
 

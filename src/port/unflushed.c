@@ -141,6 +141,18 @@ void unflushed_flushed(struct unflushed *u, uint64_t mark)
 		drop_first(u); /* it covers nothing any more */
 }
 
+bool unflushed_any(const struct unflushed *u, uint64_t mark, uint64_t offset, uint64_t length)
+{
+	for (uint64_t i = u->first; i < u->end && i < mark; i++) {
+		const struct unflushed_write *w = &at(u, i)->w;
+
+		if (!w->durable && (!length || (w->offset < offset + length &&
+						       offset < w->offset + w->length)))
+			return true;
+	}
+	return false;
+}
+
 size_t unflushed_held(const struct unflushed *u)
 {
 	return u->held;

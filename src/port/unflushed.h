@@ -65,6 +65,10 @@ void unflushed_add(struct unflushed *u, const struct unflushed_write *w, size_t 
 uint64_t unflushed_mark(const struct unflushed *u);
 void unflushed_flushed(struct unflushed *u, uint64_t mark);
 
+/* Is a write in the log, before that mark, that touches the range and is not durable by itself? length 0:
+ * anywhere. O(n). */
+bool unflushed_any(const struct unflushed *u, uint64_t mark, uint64_t offset, uint64_t length);
+
 size_t unflushed_held(const struct unflushed *u);  /* bytes of what is in the log */
 size_t unflushed_taken(const struct unflushed *u); /* bytes: those, and for what is under way */
 size_t unflushed_keep(const struct unflushed *u);

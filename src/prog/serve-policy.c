@@ -4,11 +4,13 @@
 #include "port/back.h"
 #include "port/gateway.h"
 #include "port/peer.h"
+#include "port/stream.h"
 #include "prog/files.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A file that is there is a file, whatever its name; else "SCHEME:" makes a back end. */
@@ -107,9 +109,79 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 	return check_peers(&p->peers, err);
 }
 
+/* What a client of NBD can be told apart by is its export, address, user and name under TLS. */
+static int check_matches(const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
+			if (p->tenants[i].match[k].path)
+				return weir_err_at(err, -EINVAL, p->tenants[i].match[k].at,
+					"'%s' matches a path, and requests of NBD have none",
+					p->tenants[i].path);
+	return 0;
+}
+
+static int check_exports(const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		const struct weir_resource *r = &p->resources[e->resource];
+		uint64_t size;
+		char text[32];
+
+		if (!r->back || back_size(r->back, &size) < 0 ||
+			(e->offset <= size && e->size <= size - e->offset))
+			continue;
+		return weir_err_at(err, -EINVAL, e->at,
+			"export '%s' ends beyond its resource '%s', which has %s", e->name, r->name,
+			weir_units_show_size(size, text, sizeof(text)));
+	}
+	return 0;
+}
+
+/* The n-th file of the policy that nobody else should read; NULL: it is not stated. */
+#define SECRETS 5 /* beside those of resources, two of each */
+static const char *secret(const struct weir_policy *p, size_t n)
+{
+	const char *const own[SECRETS] = {
+		p->token, p->tls.key, p->tls.psk, p->peers.key, p->cluster.key};
+	const struct weir_policy_tls *tls;
+
+	if (n < SECRETS)
+		return own[n];
+	tls = &p->resources[(n - SECRETS) / 2].tls;
+	return (n - SECRETS) % 2 ? tls->psk : tls->key;
+}
+
+const char *serve_policy_bare_secret(const struct weir_policy *p)
+{
+	for (size_t n = 0; n < SECRETS + 2 * p->n_resources; n++) {
+		const char *file = secret(p, n);
+		struct stat st;
+
+		if (file && stat(file, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH))
+			return file;
+	}
+	return NULL;
+}
+
+static int check_sockets(const char *const *addresses, size_t n, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = stream_listen_check(addresses[i], err);
+	return rc;
+}
+
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = serve_policy_names(p, err);
+
+	if (rc == 0)
+		rc = check_sockets(p->listen, p->n_listen, err);
+	if (rc == 0)
+		rc = check_sockets(p->api, p->n_api, err);
 
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!p->resources[i].back)
@@ -117,5 +189,9 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 				"resource '%s' names no back end", p->resources[i].name);
 	if (rc == 0 && p->n_resources == 0)
 		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
+	if (rc == 0)
+		rc = check_matches(p, err);
+	if (rc == 0)
+		rc = check_exports(p, err);
 	return rc == 0 ? gateway_lets_in(p, err) : rc;
 }

@@ -224,6 +224,7 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 	struct gateway *g;
 	struct api *api;
 	struct weir_err err;
+	const char *bare;
 	int rc, status;
 
 	s->gateway.any_name = p->back_only;
@@ -237,6 +238,10 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 		weir_policy_free(p->policy);
 		return fail(rc, &err);
 	}
+	bare = serve_policy_bare_secret(p->policy);
+	if (bare)
+		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
+			"everybody can read it or write to it", NULL);
 	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
 	if (rc < 0)
 		return fail(rc, &err);
@@ -252,7 +257,11 @@ static int check(struct serve_policy *p)
 {
 	struct weir_err err;
 	int rc = serve_policy_check(p->policy, &err);
+	const char *bare = serve_policy_bare_secret(p->policy);
 
+	if (rc == 0 && bare)
+		rc = weir_err_set(&err, -EINVAL,
+			"%s: everybody can read it or write to it; chmod 600 would do", bare);
 	if (rc == 0)
 		printf("%s: ok\n", p->name);
 	weir_policy_free(p->policy);

@@ -2,11 +2,12 @@
 #include "prog/stay.h"
 #include "port/log.h"
 #include "port/stream.h"
-#include "prog/files.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void stay_list_free(struct stay_list *l)
@@ -67,8 +68,23 @@ void stay_log(int level, const struct weir_policy *p, bool json)
 
 int stay_pidfile(const char *path, struct weir_err *err)
 {
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	/* Often written by root into a folder of others: a link there could lead anywhere. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	struct stat st;
+	int e;
 
-	return files_write(path, text, (size_t)n, err);
+	if (fd < 0) {
+		e = errno;
+		return weir_err_set(err, -e, "%s: %s", path,
+			e == ELOOP ? "is a link; a pidfile is not written through one"
+				   : strerror(e));
+	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		e = EINVAL;
+	else
+		e = ftruncate(fd, 0) < 0 || dprintf(fd, "%ld\n", (long)getpid()) < 0 ? errno : 0;
+	close(fd);
+	if (e == EINVAL)
+		return weir_err_set(err, -e, "%s: not a file of its own", path);
+	return e ? weir_err_set(err, -e, "%s: %s", path, strerror(e)) : 0;
 }

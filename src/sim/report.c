@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report: what a run measured; see report.h. Tables themselves are report-table.c. */
 #include "sim/report-impl.h"
+#include "sim/scenario.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -194,7 +195,12 @@ static int put_rows(struct report_table *t, const struct metrics *m, const char 
 				continue;
 			}
 			shown_unit(e.unit, &scale);
-			r = report_cell(t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
+			if (strcmp(columns->start[c], "window_end") == 0 &&
+				e.value >= SCENARIO_WINDOW_NONE)
+				r = report_cell(t, "none");
+			else
+				r = report_cell(
+					t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
 		}
 	}
 	return r;

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `window: none`. More than any scenario keeps in flight, and exact in the gate's arithmetic. */
-#define WINDOW_NONE 1e6
-
 /* The largest size or cost: what the gate's buckets hold, and exact in a double. */
 #define QUANTITY_MAX 4503599627370496.0
 
@@ -61,13 +58,13 @@ static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_er
 	int r;
 
 	if (text && strcmp(text, "none") == 0) {
-		g->config.window = WINDOW_NONE;
+		g->config.window = SCENARIO_WINDOW_NONE;
 	} else {
 		r = yamldoc_count(map, "window", &g->config.window, err);
 		if (r)
 			return yamldoc_optional(r);
-		if (g->config.window > WINDOW_NONE)
-			g->config.window = WINDOW_NONE;
+		if (g->config.window > SCENARIO_WINDOW_NONE)
+			g->config.window = SCENARIO_WINDOW_NONE;
 	}
 	g->given |= SCENARIO_GATE_WINDOW;
 	return 0;

@@ -16,9 +16,10 @@
 #include "sim/sim.h"
 #include "sim/station.h"
 
-#define SCENARIO_PROFILES 8       /* profile buckets a tenant */
-#define SCENARIO_SAMPLES  1000000 /* of each series: 16 MB; a picture shows a thousand */
-#define SCENARIO_HOPS     4       /* links on the way to the device, and as many back */
+#define SCENARIO_PROFILES    8       /* profile buckets a tenant */
+#define SCENARIO_WINDOW_NONE 1e6     /* `window: none`: more than any keeps in flight */
+#define SCENARIO_SAMPLES     1000000 /* of each series: 16 MB; a picture shows a thousand */
+#define SCENARIO_HOPS        4       /* links on the way to the device, and as many back */
 
 /* What a tenant may be told at a gate. In a change, only what `given` names is meant. */
 enum scenario_given {

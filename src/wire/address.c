@@ -7,18 +7,76 @@
 
 #define SHOWN 80 /* bytes of an address in a message, so that the reason behind it is not cut off */
 
+int address_mode(const char *text)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+
+	return *text < '0' || *text > '7' || *end || mode > 0777 ? -EINVAL : (int)mode;
+}
+
+/* One word behind the question mark, which ends at `end`. */
+static int parse_option(
+	const char *text, const char *p, const char *end, struct address *ret, struct weir_err *err)
+{
+	char word[48] = "";
+	size_t n = (size_t)(end - p);
+
+	if (n < sizeof(word))
+		memcpy(word, p, n);
+	if (ret->path[0] == '@')
+		return weir_err_set(err, -EINVAL, "%.*s: an abstract name has no mode and no group",
+			SHOWN, text);
+	if (strncmp(word, "mode=", 5) == 0) {
+		ret->mode = address_mode(word + 5);
+		return ret->mode < 0 ? weir_err_set(err, -EINVAL,
+					       "%.*s: a mode is octal, such as 0660", SHOWN, text)
+				     : 0;
+	}
+	if (strncmp(word, "group=", 6) == 0 && word[6] && n - 6 < sizeof(ret->group)) {
+		memcpy(ret->group, word + 6, n - 6 + 1);
+		return 0;
+	}
+	return weir_err_set(err, -EINVAL,
+		"%.*s: behind '?' are mode=0660, group=NAME, or both with '&'", SHOWN, text);
+}
+
+static int parse_options(const char *text, const char *p, struct address *ret, struct weir_err *err)
+{
+	while (p) {
+		const char *end = strchrnul(p, '&');
+		int r = parse_option(text, p, end, ret, err);
+
+		if (r)
+			return r;
+		p = *end ? end + 1 : NULL;
+	}
+	return 0;
+}
+
+/* A path may have a question mark, too. */
+static const char *find_options(const char *path)
+{
+	const char *p = path;
+
+	while (*(p = strchrnul(p, '?')) && strncmp(p, "?mode=", 6) != 0 &&
+		strncmp(p, "?group=", 7) != 0)
+		p++;
+	return p;
+}
+
 static int parse_unix(const char *text, struct address *ret, struct weir_err *err)
 {
-	const char *path = text + 5;
-	size_t n = strlen(path);
+	const char *path = text + 5, *end = find_options(path);
+	size_t n = (size_t)(end - path);
 
 	if (!n || n >= sizeof(ret->path))
 		return weir_err_set(err, -EINVAL,
 			"%.*s: a socket's path has 1 to %zu bytes, this one %zu", SHOWN, text,
 			sizeof(ret->path) - 1, n);
 	ret->is_unix = true;
-	memcpy(ret->path, path, n + 1);
-	return 0;
+	memcpy(ret->path, path, n);
+	return *end ? parse_options(text, end + 1, ret, err) : 0;
 }
 
 /* The colon before the port, or NULL and why there is none. */
@@ -67,7 +125,7 @@ static int parse_tcp(const char *text, struct address *ret, struct weir_err *err
 
 int address_parse(const char *text, struct address *ret, struct weir_err *err)
 {
-	*ret = (struct address){0};
+	*ret = (struct address){.mode = -1};
 	if (strncmp(text, "unix:", 5) == 0)
 		return parse_unix(text, ret, err);
 	if (strncmp(text, "tcp:", 4) == 0)

@@ -92,6 +92,14 @@ static int take_name(const uint8_t *p, size_t n, char name[NBD_NAME_MAX + 1])
 	return 0;
 }
 
+/* The option stays in `in`, and is looked at again by the next call. */
+static void wait_for_export(struct nbd_hello *h)
+{
+	h->waits = true;
+	h->step = NBD_HELLO_AT_DATA;
+	h->have = h->length;
+}
+
 /* The export, as this client shall see it. */
 static int find(struct nbd_hello *h, const char *name, struct nbd_export *ret)
 {
@@ -117,6 +125,9 @@ static void refuse_export(struct nbd_hello *h, struct nbd_hello_out *o, int erro
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNKNOWN, "no export has that name");
 	else if (error == -EACCES || error == -EPERM)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, "that export is not for this client");
+	else if (error == -ETIMEDOUT || error == -EAGAIN)
+		nbd_hello_refuse(
+			h, o, NBD_REP_ERR_UNKNOWN, "the storage of that export is not reachable");
 	else
 		nbd_hello_refuse(h, o, NBD_REP_ERR_SHUTDOWN, "that export cannot be served now");
 }
@@ -144,13 +155,19 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 	char name[NBD_NAME_MAX + 1];
 	struct nbd_export e = {0};
 	uint8_t *p = o->p + o->made;
+	int r;
 
 	/* This option has no way to say no. */
 	if (take_name(h->in, h->length, name) < 0) {
 		nbd_hello_end(h, "broken name of an export");
 		return;
 	}
-	if (find(h, name, &e) < 0) {
+	r = find(h, name, &e);
+	if (r == -EAGAIN) {
+		wait_for_export(h);
+		return;
+	}
+	if (r < 0) {
 		nbd_hello_end(h, "export that there is not, or not for this client");
 		return;
 	}
@@ -202,6 +219,10 @@ static void option_info(struct nbd_hello *h, struct nbd_hello_out *o)
 		return;
 	}
 	r = find(h, name, &e);
+	if (r == -EAGAIN && h->option == NBD_OPT_GO) {
+		wait_for_export(h);
+		return;
+	}
 	if (r < 0) {
 		refuse_export(h, o, r);
 		return;
@@ -300,7 +321,7 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 		return;
 	}
 	r = find(h, name, &e);
-	if (r < 0) {
+	if (r < 0 && r != -EAGAIN) { /* contexts are the same whatever its storage is */
 		refuse_export(h, o, r);
 		return;
 	}

@@ -8,7 +8,8 @@
  *         first) is answered at once and its data skipped, so nothing has to be kept of it. An
  *         option is taken up only while the output has room for the longest answer; a list of
  *         exports stops where the output is full and goes on at the next call.
- * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times.
+ * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times, and some more for each
+ *         export that it was told of.
  */
 #include "wire/nbd.h"
 #include "wire/bytes.h"
@@ -16,8 +17,10 @@
 #include "wire/nbd-options.h"
 #include <string.h>
 
-/* Enough to ask after every export of a large server, too few to keep one busy. */
-#define MOST_OPTIONS 1024
+/* Too few to keep a server busy. A client that lists exports may ask after each: for information and for
+ * contexts, with and without an answer. */
+#define MOST_OPTIONS       1024
+#define MOST_OPTIONS_ABOUT 8
 
 void nbd_hello_init(
 	struct nbd_hello *h, const struct nbd_hello_ops *ops, bool tls_offered, bool tls_required)
@@ -62,6 +65,11 @@ static bool refuse_head(struct nbd_hello *h, struct nbd_hello_out *o)
 			nbd_hello_end(h, "export asked for without TLS");
 		else
 			nbd_hello_refuse(h, o, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+	} else if (h->denied && h->option != NBD_OPT_ABORT) {
+		if (h->option == NBD_OPT_EXPORT_NAME)
+			nbd_hello_end(h, h->denied);
+		else
+			nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, h->denied);
 	} else if (!known(h->option)) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "unknown option");
 	} else if (h->length > sizeof(h->in)) {
@@ -86,7 +94,7 @@ static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 	h->option = bytes_get32(h->in + 8);
 	h->length = bytes_get32(h->in + 12);
-	if (++h->options > MOST_OPTIONS) {
+	if (++h->options > MOST_OPTIONS + MOST_OPTIONS_ABOUT * h->listed) {
 		nbd_hello_end(h, "too many options");
 	} else if (h->length > NBD_PAYLOAD_MAX) {
 		nbd_hello_end(h, "far too long an option");
@@ -170,13 +178,16 @@ enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, siz
 	struct nbd_hello_out o = {.p = out, .room = room};
 
 	*used = 0;
-	while (step(h, in, n, used, &o))
+	h->waits = false;
+	while (!h->waits && step(h, in, n, used, &o))
 		;
 	/* A client waits for the answer to STARTTLS. What came with it in plain text is not the start
 	 * of TLS, and must not be taken for something that came under TLS. */
 	if (h->step == NBD_HELLO_AT_TLS && *used < n)
 		nbd_hello_end(h, "plain text behind NBD_OPT_STARTTLS");
 	*made = o.made;
+	if (h->waits)
+		return NBD_HELLO_WAIT;
 	switch (h->step) {
 	case NBD_HELLO_AT_TLS:
 		return NBD_HELLO_TLS;

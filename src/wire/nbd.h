@@ -131,7 +131,8 @@ struct nbd_export { /* what a client is told */
 
 struct nbd_hello_ops {
 	/* The export of that name ("" is the default one), for this client. 0; -ENOENT; -EACCES: not
-	 * for this client; -EAGAIN-like errors (-ENODEV, -ESHUTDOWN): it cannot be served now. */
+	 * for this client; -EAGAIN: its storage is not there, and the client is to wait
+	 * (NBD_HELLO_WAIT; only GO and EXPORT_NAME do); -ETIMEDOUT: it waited long enough; others (-ENODEV, -ESHUTDOWN): it cannot be served. */
 	int (*find)(void *arg, const char *name, struct nbd_export *ret);
 	/* The i-th name of the list, or NULL. Valid until the next call. */
 	const char *(*list)(void *arg, size_t i);
@@ -144,7 +145,8 @@ enum nbd_hello_state {
 	NBD_HELLO_MORE,  /* send the output, give more input */
 	NBD_HELLO_TLS,   /* send the output, then do the TLS handshake, then nbd_hello_secure */
 	NBD_HELLO_READY, /* send the output; then requests follow */
-	NBD_HELLO_END,   /* send the output, then close: the client left or broke the protocol */
+	NBD_HELLO_WAIT, /* send the output, and call again without input when `find` may know more */
+	NBD_HELLO_END,  /* send the output, then close: the client left or broke the protocol */
 };
 
 #define NBD_HELLO_IN (NBD_NAME_MAX + 256) /* the longest option that we look into */
@@ -161,6 +163,9 @@ struct nbd_hello {
 	/* inside */
 	const struct nbd_hello_ops *ops;
 	bool tls_offered, tls_required, secure, fixed, no_zeroes;
+	/* After nbd_hello_secure: why this client is refused whatever it asks for; NULL: it is not. */
+	const char *denied;
+	bool waits; /* `find` said -EAGAIN: the option is still in `in` */
 	uint8_t step;
 	uint32_t have, skip, option, length;
 	unsigned options; /* so far: a client may not ask for ever */

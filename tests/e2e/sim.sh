@@ -138,6 +138,11 @@ refused "needs a unit" weir sim --duration 3 bad.yaml
 run 1 timeout 20 weir sim -q --duration 1000000h "$examples/noisy.yaml"
 has stderr "more than 1000000 samples"
 
+# ---- a gate without a window
+run 0 weir sim --set hosts[0].window=none --duration 6s "$examples/noisy.yaml"
+grep -A1 "window at the end" stdout | grep -q "none" || fail "a window of none is shown as something else"
+hasnt stdout 1000000
+
 # ---- a trace is found beside its scenario, and named with its place where it is not
 mkdir folder
 printf '# weir-trace 1\n0 R 0 4096 0\n1000000 W 4096 8192 0\n' >folder/t.trace

@@ -76,6 +76,15 @@ run 0 timeout 20 nbdcopy "$(uri nbds+unix "tls-certificates=$here/alice&tls-host
 cmp -n 3145728 random back || fail "other bytes come back through TLS"
 run 1 timeout 10 nbdinfo "$(uri nbd+unix)"
 run 1 timeout 10 nbdinfo "$(uri nbds+unix "tls-certificates=$here/mallory&tls-hostname=localhost")"
+has x509.log "client-refused"
+# The reason is in the answer to the option.
+mkdir -p nobody
+cp ca/cert.pem nobody/ca-cert.pem
+if command -v qemu-nbd >/dev/null; then
+	run 1 timeout 10 qemu-nbd --list --socket "$here/s.sock" --tls-creds t --tls-hostname localhost \
+		--object "tls-creds-x509,id=t,dir=$here/nobody,endpoint=client"
+	has stderr "requires a TLS client certificate"
+fi
 [ "$(grep -c client-joined x509.log)" -ge 3 ] || fail "joined: $(cat x509.log)"
 hasnt x509.log "tenant=plain"
 

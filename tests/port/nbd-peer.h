@@ -58,6 +58,9 @@ struct peer {
 	uint8_t *is, *sure;
 	int fail_writes, fail_flush; /* negative errno, for the next so many */
 	int n_fail_writes, n_fail_flushes;
+	unsigned fail_percent; /* of FLUSHes, by chance, with EIO */
+	bool forgets;          /* a FLUSH that fails takes with it what was not flushed */
+	int fail_fua;          /* negative errno of every FUA write, which is then not written */
 	unsigned accepted, writes, flushes, reads;
 	unsigned most; /* connections; 0: any number. More are closed at once */
 	int ghosts[PEER_CONNS],
@@ -163,6 +166,13 @@ static inline size_t peer_length(const struct nbd_request *r)
 	return NBD_REQUEST_SIZE + (r->command == NBD_WRITE ? r->length : 0);
 }
 
+/* As a cache does that could not be written: its pages are dropped. */
+static inline void peer_forget(struct peer *p)
+{
+	if (p->forgets)
+		memcpy(p->is, p->sure, p->size);
+}
+
 static inline int peer_write(struct peer *p, const struct nbd_request *r, const uint8_t *data)
 {
 	p->writes++;
@@ -172,6 +182,10 @@ static inline int peer_write(struct peer *p, const struct nbd_request *r, const 
 	}
 	if (r->offset + r->length > p->size)
 		return -ENOSPC;
+	if (r->flags & NBD_FUA && p->fail_fua) {
+		peer_forget(p);
+		return p->fail_fua;
+	}
 	if (r->command == NBD_WRITE)
 		memcpy(p->is + r->offset, data, r->length);
 	else
@@ -186,7 +200,12 @@ static inline int peer_flush(struct peer *p)
 	p->flushes++;
 	if (p->n_fail_flushes > 0) {
 		p->n_fail_flushes--;
+		peer_forget(p);
 		return p->fail_flush;
+	}
+	if (p->fail_percent && rng_below(&p->rng, 100) < p->fail_percent) {
+		peer_forget(p);
+		return -EIO;
 	}
 	memcpy(p->sure, p->is, p->size);
 	return 0;

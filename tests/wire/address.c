@@ -28,6 +28,16 @@ static void addresses(void)
 	checked("tcp:[::1]:10809", NULL);
 	checked("tcp::10809", NULL);
 	checked("tcp:127.0.0.1:0", NULL);
+	checked("unix:/run/x.sock?mode=0660", NULL);
+	checked("unix:/run/x.sock?group=kvm&mode=660", NULL);
+	checked("unix:/run/x.sock?mode=0800", "octal");
+	checked("unix:/run/x.sock?mode=01777", "octal");
+	checked("unix:/run/x.sock?mode=", "octal");
+	checked("unix:/run/x.sock?group=", "behind '?'");
+	checked("unix:/run/x.sock?", NULL);
+	checked("unix:/run/x?y.sock?mode=0600", NULL);
+	checked("unix:/run/x.sock?mode=0600&modus=1", "behind '?'");
+	checked("unix:@name?mode=0600", "no mode");
 	checked("unix:", "1 to 107 bytes, this one 0");
 	checked("tcp:host", "where is the port");
 	checked("tcp:host:", "a port is a number");

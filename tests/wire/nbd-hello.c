@@ -392,6 +392,81 @@ static void bounded_number(void)
 	expect_end();
 }
 
+/* Those that were listed may be asked after. */
+static size_t n_many;
+static const char *list_many(void *arg, size_t i)
+{
+	return i < n_many ? "a" : NULL;
+}
+
+static void bounded_by_what_is_listed(void)
+{
+	struct nbd_hello_ops many = talk_ops;
+
+	start(false, false);
+	many.list = list_many;
+	hello.ops = &many;
+	n_many = 10000;
+	text_option(&in, NBD_OPT_LIST, 0);
+	CHECK_INT(give(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
+	for (int i = 0; i < 40; i++) {
+		out.n = in.n = 0;
+		for (int k = 0; k < 1000; k++)
+			text_option(&in, 4711, 0);
+		CHECK_INT(give(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
+	}
+}
+
+/* An export whose storage is not there: GO waits for the answer, a question does not. */
+static int not_there;
+static int find_later(void *arg, const char *name, struct nbd_export *ret)
+{
+	return not_there ? not_there : talk_ops.find(talk_ops.arg, name, ret);
+}
+
+static void waits_for_storage(void)
+{
+	struct nbd_hello_ops later = talk_ops;
+
+	start(false, false);
+	later.find = find_later;
+	hello.ops = &later;
+	not_there = -EAGAIN;
+	text_go(&in, NBD_OPT_INFO, "disk", NULL, 0);
+	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
+	text_add(&in, "requests", 8);
+	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	CHECK_INT(taken, in.n - 8);
+	expect(NBD_OPT_INFO, NBD_REP_ERR_UNKNOWN, NULL);
+	expect_end();
+	in.n = 0;
+	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	expect_end();
+	not_there = 0;
+	CHECK_INT(give_all(), NBD_HELLO_READY);
+	expect(NBD_OPT_GO, NBD_REP_INFO, NULL);
+	expect(NBD_OPT_GO, NBD_REP_ACK, NULL);
+	expect_end();
+	CHECK_STR(hello.name, "disk");
+}
+
+static void waits_in_vain(void)
+{
+	struct nbd_hello_ops later = talk_ops;
+
+	start(false, false);
+	later.find = find_later;
+	hello.ops = &later;
+	not_there = -EAGAIN;
+	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
+	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	not_there = -ETIMEDOUT;
+	in.n = 0;
+	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	expect(NBD_OPT_GO, NBD_REP_ERR_UNKNOWN, NULL);
+	expect_end();
+}
+
 static void contexts_listed(void)
 {
 	static const struct {
@@ -628,6 +703,9 @@ int main(void)
 	RUN(unknown_and_too_long);
 	RUN(longest_name);
 	RUN(bounded_number);
+	RUN(waits_for_storage);
+	RUN(waits_in_vain);
+	RUN(bounded_by_what_is_listed);
 	RUN(contexts_listed);
 	RUN(contexts_set);
 	RUN(contexts_replaced);

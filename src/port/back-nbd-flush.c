@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd-flush: FLUSHes to the upstream, and what is done when one fails.
+ *
+ * METHOD  One FLUSH is under way at a time. It answers every request that waited when it was sent
+ *         (`covered`); those that come later wait for the next (`flushes`).
+ *
+ *         What a failed FLUSH leaves behind is not known, and a server tells of lost writes only once:
+ *         the next FLUSH may succeed without them. So after a failure all kept writes are sent again
+ *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH during
+ *         which a write with FUA failed, since the server may have told that one.
+ *
+ *         After TRIES failures in a row the clients hear of it: an error for each request of whose
+ *         range a write is still kept, success for the others, whose writes are all durable. For
+ *         QUIET after that FLUSHes are not sent, but judged at once.
+ *
+ *         Writes of an earlier process are kept by nobody. They are flushed at the start; until a
+ *         FLUSH has succeeded a failure is passed on as it is.
+ */
+#include "port/back-nbd.h"
+#include "port/log.h"
+#include <errno.h>
+#include <string.h>
+
+#define TRIES 5
+#define QUIET (200 * WEIR_MS)
+
+/* ---- who waits for a FLUSH */
+
+void back_nbd_flush_want(struct nbd *n, struct slot *s)
+{
+	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
+		back_nbd_way_finish(n, s, -ENOTSUP);
+		return;
+	}
+	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
+	slot_push(&n->flushes, s);
+}
+
+/* The upstream may have forgotten a write that was to be flushed and is not kept: send it again. */
+static bool must_rewrite(const struct nbd *n, const struct slot *s)
+{
+	return s->flushing && !s->kept && s->era != n->era;
+}
+
+static void cover_waiting(struct nbd *n)
+{
+	struct slot_queue all = n->flushes;
+	struct slot *s;
+
+	n->flushes = (struct slot_queue){0};
+	while ((s = slot_pop(&all))) {
+		if (must_rewrite(n, s)) {
+			s->flushing = false;
+			back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+		} else {
+			slot_push(&n->covered, s);
+		}
+	}
+}
+
+/* The FLUSH under way came to nothing: what it covered waits again, before the others. */
+static void uncover(struct nbd *n)
+{
+	struct slot *s;
+
+	while ((s = n->covered.last)) {
+		slot_remove(&n->covered, s);
+		slot_push_front(&n->flushes, s);
+	}
+}
+
+/* ---- failed for good */
+
+/* The result of a request that waits for a FLUSH when none succeeds. */
+static int verdict(const struct nbd *n, const struct slot *s, int error)
+{
+	if (!n->kept || !n->history_safe || (s->flushing && !s->kept))
+		return error;
+	return unflushed_any(n->kept, s->mark, s->offset, s->io->length) ? error : 0;
+}
+
+static void answer_one(struct nbd *n, struct slot *s, int error)
+{
+	if (error) {
+		n->back.trouble = "a FLUSH failed: data may be lost";
+		back_flush_failed(&n->back, n->name, error, loop_now(n->loop));
+	}
+	back_nbd_way_finish(n, s, error);
+}
+
+static void give_up(struct nbd *n, int error)
+{
+	weir_time now = loop_now(n->loop);
+	struct slot_queue all;
+	struct slot *s;
+
+	uncover(n);
+	all = n->flushes;
+	n->flushes = (struct slot_queue){0};
+	while ((s = slot_pop(&all)))
+		answer_one(n, s, verdict(n, s, error));
+	n->tries = 0;
+	if (now >= n->quiet_until) /* those that come in the meantime do not prolong it */
+		n->quiet_until = now + QUIET;
+	if (!n->own_flush)
+		return;
+	/* There is no room to keep more, and none is in sight. */
+	n->own_flush = false;
+	n->own_after = n->quiet_until;
+	back_nbd_way_no_room(n);
+	back_nbd_timer(n);
+}
+
+/* ---- out */
+
+/* True: a FLUSH may be sent. Else the kept writes are sent again first, or it was tried often enough. */
+static bool may_send(struct nbd *n)
+{
+	if (!n->doubt)
+		return true;
+	if (loop_now(n->loop) < n->quiet_until || n->tries >= TRIES) {
+		give_up(n, -EIO);
+	} else {
+		n->tries++;
+		back_nbd_recheck(n);
+	}
+	return false;
+}
+
+void back_nbd_flush_go(struct nbd *n)
+{
+	struct slot *s;
+
+	if (n->resend) {
+		n->resend = false;
+		back_nbd_recheck(n);
+	}
+	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) || !may_send(n))
+		return;
+	cover_waiting(n);
+	if (!n->covered.n && !n->own_flush)
+		return;
+	s = back_nbd_slot(n);
+	if (!s) { /* no memory: the next turn tries again */
+		uncover(n);
+		return;
+	}
+	s->op = BACK_FLUSH;
+	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
+	n->flush = s;
+	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
+}
+
+/* ---- back */
+
+static void succeeded(struct nbd *n, uint64_t mark)
+{
+	/* The first success after a failure that concerned writes of an earlier process, and that
+	 * nobody was told of. */
+	int error = n->history_lost && n->covered.n ? -EIO : 0;
+	struct slot_queue all = n->covered;
+	struct slot *s;
+
+	if (n->kept)
+		unflushed_flushed(n->kept, mark);
+	n->tries = 0;
+	n->quiet_until = 0;
+	n->back.trouble = NULL;
+	n->own_flushes += n->own_flush;
+	n->own_flush = false;
+	n->covered = (struct slot_queue){0};
+	while ((s = slot_pop(&all)))
+		answer_one(n, s, error);
+	if (error)
+		n->history_lost = false;
+	n->history_safe = !n->history_lost;
+}
+
+static void failed(struct nbd *n, int error)
+{
+	char waiting[24];
+
+	log_event(LOG_LEVEL_WARNING, "upstream-flush-failed", "back", n->name, "why",
+		strerror(-error), "waiting", log_number(waiting, n->covered.n), NULL);
+	n->tries++;
+	if (!n->history_safe)
+		n->history_lost = !n->covered.n;
+	if (n->kept && unflushed_count(n->kept))
+		n->doubt = n->resend = true;
+	for (struct slot *s = n->covered.first; s; s = s->next)
+		if (s->flushing && !s->kept)
+			s->era = n->era - 1;
+	if (!n->kept || !n->history_safe || n->tries >= TRIES)
+		give_up(n, error);
+	else
+		uncover(n);
+}
+
+void back_nbd_flush_answer(struct nbd *n, struct slot *s, int error)
+{
+	uint64_t mark = s->mark;
+
+	back_nbd_way_finish(n, s, 0);
+	n->flush = NULL;
+	if (error)
+		failed(n, error);
+	else if (n->doubt)
+		uncover(n);
+	else
+		succeeded(n, mark);
+}
+
+void back_nbd_flush_lost(struct nbd *n, struct slot *s)
+{
+	back_nbd_way_finish(n, s, 0);
+	n->flush = NULL;
+	uncover(n);
+}
+
+void back_nbd_flush_fua_failed(struct nbd *n, int error)
+{
+	weir_time now = loop_now(n->loop);
+
+	if (error != -EIO || !n->kept || !unflushed_count(n->kept))
+		return;
+	/* At once, since what is read now may be old; but not for each of many. */
+	n->resend = !n->doubt && now - n->doubt_at >= QUIET;
+	n->doubt = true;
+}
+
+/* ---- by ourselves */
+
+/* For payloads; or logs, of several upstreams, have most of what is for them. */
+static bool memory_low(const struct nbd *n)
+{
+	return n->pool && (chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3 ||
+				  chunk_kept(n->pool) > chunk_budget(n->pool) / 4);
+}
+
+/* When half of what may be kept is, or a good part and memory for payloads runs low. */
+void back_nbd_flush_own(struct nbd *n)
+{
+	size_t held = unflushed_held(n->kept);
+
+	if (!held || n->own_flush)
+		return;
+	if (!n->full.n && held <= unflushed_keep(n->kept) / (memory_low(n) ? 16 : 2))
+		return;
+	if (loop_now(n->loop) < n->own_after)
+		back_nbd_timer(n);
+	else
+		n->own_flush = true;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * back-nbd against a server whose FLUSHes fail, and which forgets what it had not flushed when one does.
+ * A FLUSH may succeed only when all that was acknowledged before it is durable; it may fail only for
+ * those whose acknowledged writes are not.
+ */
+#include "nbd-pair.h"
+#include "port/back-nbd.h"
+
+#define HALF (DRIVE_BLOCKS / 2)
+
+static void set_failing(int n)
+{
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = n;
+	peer.forgets = true;
+	peer_unlock(&peer);
+}
+
+/* The server's history is durable from here on. */
+static void begin_flushed(uint16_t flags, struct back_config c)
+{
+	begin(flags, c);
+	CHECK_INT(drive_run_flush(&d), 0);
+}
+
+static void write_block(uint64_t block)
+{
+	bool no_fua = d.no_fua;
+
+	d.last_error = 0;
+	d.no_fua = true;
+	drive_transfer(&d, BACK_WRITE, block, 1);
+	d.no_fua = no_fua;
+	drive_run(&d, 0);
+	CHECK_INT(d.last_error, 0);
+}
+
+/* A FLUSH of a range of blocks: its result. */
+static int flush_range(uint64_t from, uint64_t n)
+{
+	struct drive_io *x = drive_io(&d, BACK_FLUSH);
+
+	CHECK(x);
+	d.last_error = 0;
+	memset(x->covered, 0, sizeof(x->covered));
+	memcpy(x->covered + from, d.acked + from, n * sizeof(x->covered[0]));
+	x->io.offset = from * DRIVE_BLOCK;
+	x->io.length = n * DRIVE_BLOCK;
+	back_submit(d.back, &x->io);
+	drive_run(&d, 0);
+	return d.last_error;
+}
+
+/* One failure, and the client never hears of it: what was kept is sent again, then flushed. */
+static void one_failure_is_repaired(void)
+{
+	unsigned writes;
+
+	begin_flushed(SEVERAL, (struct back_config){0});
+	write_block(3);
+	peer_lock(&peer);
+	writes = peer.writes;
+	peer_unlock(&peer);
+	set_failing(1);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	peer_lock(&peer);
+	CHECK(peer.writes > writes);
+	CHECK_INT(drive_version(peer.sure + 3 * DRIVE_BLOCK, 3), 1);
+	peer_unlock(&peer);
+	CHECK_INT(d.back->flush_errors, 0);
+	drive_verify(&d);
+	end();
+}
+
+/* Of two FLUSHes under way the server tells one what was lost. The other may not believe its success. */
+static void two_at_once(void)
+{
+	begin_flushed(SEVERAL, (struct back_config){0});
+	for (int round = 0; round < 50; round++) {
+		write_block((uint64_t)round);
+		set_failing(1);
+		drive_flush(&d);
+		drive_flush(&d);
+		drive_flush(&d);
+		drive_run(&d, 0);
+		CHECK_INT(d.errors, 0);
+		check_sure();
+	}
+	drive_verify(&d);
+	end();
+}
+
+static void five_percent(uint16_t flags, bool blind)
+{
+	begin_flushed(flags, (struct back_config){0});
+	/* Over several connections a read may overtake the answer to the FLUSH that failed. */
+	d.blind = blind;
+	peer_lock(&peer);
+	peer.fail_percent = 5;
+	peer.forgets = true;
+	peer_unlock(&peer);
+	for (int i = 0; i < 20; i++) {
+		drive_run(&d, 500);
+		CHECK_INT(drive_run_flush(&d), 0);
+		check_sure();
+	}
+	CHECK_INT(d.errors, 0);
+	d.blind = false;
+	drive_verify(&d);
+	end();
+}
+
+static void five_percent_over_one(void)
+{
+	five_percent(FLAGS, false);
+}
+
+static void five_percent_over_several(void)
+{
+	five_percent(SEVERAL, true);
+}
+
+static void five_percent_without_fua(void)
+{
+	five_percent(FLAGS & ~NBD_SEND_FUA, false);
+}
+
+/* No FLUSH succeeds: the error goes to those whose writes are not durable, and to nobody else. */
+static void only_those_not_covered(void)
+{
+	begin_flushed(SEVERAL, (struct back_config){0});
+	write_block(3);
+	set_failing(1000000);
+	CHECK_INT(flush_range(0, HALF), -EIO);
+	CHECK_INT(flush_range(HALF, HALF), 0);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	CHECK(d.back->flush_errors == 2);
+	CHECK(d.back->trouble);
+	write_block(HALF + 3);
+	CHECK_INT(flush_range(HALF, HALF), -EIO);
+	drive_verify(&d); /* what was acknowledged can still be read */
+	set_failing(0);
+	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
+		;
+	CHECK(!d.back->trouble);
+	check_sure();
+	CHECK_INT(flush_range(0, HALF), 0);
+	drive_verify(&d);
+	end();
+}
+
+/* A FUA write syncs, too: when it fails, what was written before may be gone, and the next FLUSH not tell. */
+static void a_failed_fua_write(void)
+{
+	begin_flushed(FLAGS, (struct back_config){0});
+	write_block(3);
+	peer_lock(&peer);
+	peer.fail_fua = -EIO;
+	peer.forgets = true;
+	peer_unlock(&peer);
+	do {
+		d.last_error = 0;
+		drive_transfer(&d, BACK_WRITE, 5, 1);
+		drive_run(&d, 0);
+	} while (!d.last_error); /* one in ten is FUA */
+	CHECK_INT(d.last_error, -EIO);
+	peer_lock(&peer);
+	peer.fail_fua = 0;
+	peer_unlock(&peer);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+/* What a process before this one wrote is kept by nobody: its loss is told. */
+static void of_an_earlier_process(void)
+{
+	peer_start(&peer, path, SIZE, SEVERAL);
+	peer_lock(&peer);
+	peer.fail_flush = -EIO;
+	peer.n_fail_flushes = 1;
+	peer.forgets = true;
+	peer_unlock(&peer);
+	drive_open(&d, uri, &(struct back_config){0});
+	write_block(3);
+	CHECK_INT(drive_run_flush(&d), -EIO);
+	CHECK_INT(drive_run_flush(&d), 0);
+	check_sure();
+	drive_verify(&d);
+	end();
+}
+
+int main(void)
+{
+	pair_main();
+	RUN(one_failure_is_repaired);
+	RUN(two_at_once);
+	RUN(five_percent_over_one);
+	RUN(five_percent_over_several);
+	RUN(five_percent_without_fua);
+	RUN(only_those_not_covered);
+	RUN(a_failed_fua_write);
+	RUN(of_an_earlier_process);
+	return pair_end();
+}
