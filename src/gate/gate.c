@@ -183,9 +183,9 @@ static size_t gate_pass_flat(
 			if (g->ready_priority)
 				r = turn_flat(
 					&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
-			else if (s.reserved && s.reserved->members)
+			else if (s.reserved && s.reserved->waits)
 				r = turn_flat(&s, NODE_RESERVED, full);
-			else if (s.rest->members)
+			else if (s.rest->waits)
 				r = turn_flat(&s, NODE_REST, full);
 			else
 				break;
@@ -193,8 +193,8 @@ static size_t gate_pass_flat(
 			n += r != NULL;
 		}
 	}
-	g->ready_reserved = s.reserved && s.reserved->members;
-	g->ready_rest = s.rest->members;
+	g->ready_reserved = s.reserved && s.reserved->waits;
+	g->ready_rest = s.rest->waits;
 	ahead_nodes(g, n, due);
 	return n;
 }

@@ -290,8 +290,7 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 		return;
 	if (g->run_node == n)
 		g->run_left = 0;
-	if (node->priority != NODE_NO_PRIORITY)
-		tree_leave(g, n, node->priority);
+	stand_forget(g, n);
 	node->priority = priority;
 }
 
@@ -309,15 +308,15 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 
 static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 {
-	struct node_inner *in = g->nodes[g->nodes[n].parent].inner;
+	struct node *node = &g->nodes[n];
 
-	g->nodes[n].per_weight = 1 / weight;
-	if (weight < in->weight_min) {
-		in->weight_min = weight;
-		/* Without the memory for a better fit the lanes stay as they are: still right, only
-		 * with more entries beyond the circle. */
-		(void)tree_fit(g, g->nodes[n].parent);
-	}
+	if (node->flags & NODE_INNER)
+		above_forget(g, n);
+	else
+		stand_forget(g, n);
+	node->per_weight = 1 / weight;
+	if (node->flags & NODE_INNER)
+		above_rejoin_all(g, n);
 }
 
 static void knob_turn(
