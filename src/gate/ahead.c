@@ -27,14 +27,6 @@ POOL_HOT void ahead_head(const struct node *node)
 		ahead_piece(node->profile);
 }
 
-POOL_HOT void ahead_node(const struct node *node)
-{
-	__builtin_prefetch(&node->head, 1);
-	__builtin_prefetch(&node->timer, 1);
-	__builtin_prefetch(&node->own, 1);
-	__builtin_prefetch(&node->limits, 1);
-}
-
 /* Is it worth it? */
 static bool ahead_many(const struct weir_gate *g)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
+#define LANE_SLOT      (LANE_SLOTS - 1) /* which bits of an entry's rest */
 #define LANE_FAR       (UINT64_C(1) << 62)
 
 void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uint32_t offset,
@@ -62,7 +63,7 @@ int lane_fit(struct lane *l, uint32_t numbers)
 /* ---- groups */
 
 /* A group of this key, of which there is none, whose first slot has this tag and is yet empty. */
-void lane_open(struct lane *l, unsigned key, uint64_t tag)
+static void lane_open(struct lane *l, unsigned key, uint64_t tag)
 {
 	unsigned id = l->ids[l->active];
 	struct lane_group *q = &l->groups[id];
@@ -111,7 +112,7 @@ static bool lane_back(struct lane_group *q, uint64_t tag)
 }
 
 /* A tag is before the first slot of the group of a key. That group, or the first wider one, whose ring goes so far. */
-unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
+static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
 {
 	for (;; key++) {
 		if (l->of[key] == LANE_NONE)
@@ -124,7 +125,7 @@ unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
 }
 
 /* A slot of group id holds nothing any more. */
-void lane_emptied(struct lane *l, unsigned id, unsigned slot)
+static void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 {
 	struct lane_group *q = &l->groups[id];
 
@@ -143,7 +144,7 @@ void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 }
 
 /* Of the groups that are eligible the one that finishes first. If none is V becomes the first start. */
-void lane_choose(struct lane *l)
+static void lane_choose(struct lane *l)
 {
 	int64_t until = INT64_MAX, finish = INT64_MAX;
 	unsigned best = LANE_NONE, key = LANE_KEYS;
@@ -170,6 +171,146 @@ void lane_choose(struct lane *l)
 	}
 	l->best = (uint8_t)best;
 	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
+}
+
+/* log2 of the least power of two that a span fits in. */
+static inline unsigned lane_width(uint64_t span)
+{
+	return span > 1 ? 64 - (unsigned)__builtin_clzll(span - 1) : 0;
+}
+
+static inline double lane_weight(double per_weight)
+{
+	return LANE_WEIGHT_ONE / per_weight;
+}
+
+/* The first slot of group id is another: is the group the best now? */
+static inline void lane_compare(struct lane *l, unsigned id)
+{
+	const struct lane_group *q = &l->groups[id];
+
+	if (l->best == LANE_NONE)
+		return;
+	if ((int64_t)(q->start - l->now) > 0) {
+		if ((int64_t)(q->start - l->until) < 0)
+			l->until = q->start;
+		return;
+	}
+	int64_t less = (int64_t)(q->finish - l->groups[l->best].finish);
+
+	if (less < 0 || (less == 0 && q->key < l->groups[l->best].key))
+		l->best = (uint8_t)id;
+}
+
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, double step)
+{
+	int64_t half = (int64_t)(entry->tag - l->now) / 2; /* a ring goes four widths */
+	int64_t span = (int64_t)step;
+	unsigned key = lane_width((uint64_t)(half > span ? half : span));
+
+	if (l->of[key] == LANE_NONE)
+		lane_open(l, key, entry->tag);
+	unsigned id = l->of[key];
+	struct lane_group *q = &l->groups[id];
+	int64_t at = (int64_t)(entry->tag - q->start) >> q->shift;
+
+	if (__builtin_expect(at < 0, 0)) {
+		id = lane_early(l, entry->tag, key);
+		q = &l->groups[id];
+		at = (int64_t)(entry->tag - q->start) >> q->shift;
+	}
+	unsigned slot = (q->first + (at < LANE_SLOTS ? (unsigned)at : LANE_SLOTS - 1)) % LANE_SLOTS;
+	struct lane_list *list = &q->slot[slot];
+
+	entry->key = q->key;
+	entry->rest = (uint16_t)((entry->rest & ~LANE_SLOT) | slot);
+	entry->next = LANE_NIL;
+	if (q->used >> slot & 1) {
+		entry->prev = list->tail;
+		lane_entry(h, l, list->tail)->next = e;
+		list->tail = e;
+		return;
+	}
+	entry->prev = LANE_NIL;
+	list->head = list->tail = e;
+	q->used |= (uint16_t)(1u << slot);
+	if (at == 0)
+		lane_compare(l, id);
+}
+
+void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
+{
+	unsigned id = l->of[entry->key];
+	struct lane_list *list = &l->groups[id].slot[entry->rest & LANE_SLOT];
+	uint32_t next = entry->next, prev = entry->prev;
+
+	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
+	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
+	entry->key = LANE_NONE;
+	if (list->head == LANE_NIL)
+		lane_emptied(l, id, entry->rest & LANE_SLOT);
+}
+
+/* Where a child starts that begins to wait. */
+static inline uint64_t lane_start(struct lane *l)
+{
+	if (!l->active)
+		return l->now;
+	if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
+		lane_choose(l);
+	uint64_t finish = l->groups[l->best].finish;
+
+	return (int64_t)(finish - l->now) < 0 ? finish : l->now;
+}
+
+bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double per_weight, double step, double credit)
+{
+	uint64_t start = credit > 0 ? l->now - (uint64_t)(int64_t)credit : lane_start(l);
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+	double weight = lane_weight(per_weight);
+
+	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
+	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		entry->tag = start;
+	l->owed += weight * (double)(int64_t)(entry->tag - l->now);
+	l->weight += (int64_t)weight;
+	entry->waits = true;
+	lane_put(l, h, entry, e, step);
+	return l->waits++ == 0;
+}
+
+void lane_leave(struct lane *l, struct lane_entry *entry, double per_weight)
+{
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+	double weight = lane_weight(per_weight);
+
+	l->owed -= ahead > 0 ? weight * (double)ahead : 0;
+	l->weight -= (int64_t)weight;
+	l->waits--;
+	entry->waits = false;
+	l->owed = l->waits ? l->owed : 0;
+}
+
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
+{
+	double exact = step + (double)(entry->rest / LANE_SLOTS) / LANE_PARTS;
+	int64_t whole = (int64_t)exact, ahead;
+	unsigned rest = (unsigned)((exact - (double)whole) * LANE_PARTS + 0.5);
+
+	entry->tag += (uint64_t)whole + rest / LANE_PARTS;
+	entry->rest = (uint16_t)((rest % LANE_PARTS * LANE_SLOTS) | (entry->rest & LANE_SLOT));
+	ahead = (int64_t)(entry->tag - l->now);
+	entry->width = ahead > 0 ? lane_width((uint64_t)ahead) & 0x7f : 0;
+	l->owed += cost;
+	if (l->owed <= 0)
+		return;
+	double weight = (double)l->weight;
+	int64_t move = (int64_t)(l->owed / weight);
+
+	l->now += (uint64_t)move;
+	l->owed -= (double)move * weight;
 }
 
 static uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
@@ -202,7 +343,7 @@ uint32_t lane_first(struct lane *l, const struct lane_home *h)
 
 		if (on <= 0)
 			return e;
-		uint64_t width = UINT64_C(1) << q->key; /* its tag has grown, or was beyond the ring */
+		double width = (double)(UINT64_C(1) << q->key); /* its tag has grown, or was beyond the ring */
 
 		lane_take(l, h, entry);
 		lane_put(l, h, entry, e, width);

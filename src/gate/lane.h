@@ -50,10 +50,10 @@
 struct lane_entry {
 	uint64_t tag;        /* S while it waits, then F; keyed: the key */
 	uint32_t next, prev; /* numbers; LANE_NIL: none */
+	uint16_t rest;       /* of the tag, in 1/LANE_PARTS, in all bits but the last four; and its slot in the group */
 	uint8_t key;         /* of its group; LANE_NONE: it stands nowhere; keyed: 0 in the heap */
-	uint8_t slot;        /* in that */
-	uint8_t width;       /* log2 of how far ahead it was when it was last served: no further since */
-	uint8_t waits;       /* it is counted in the lane's weights */
+	uint8_t width : 7;   /* log2 of how far ahead it was when it was last served: no further since */
+	uint8_t waits : 1;   /* it is counted in the lane's weights */
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct lane_entry) == 20, "two of them and a timer in a cache line");
 
@@ -105,9 +105,10 @@ struct lane_home {
 
 /* lane_home.unit: bits of a tag after the binary point. What is left is for the largest cost, 2^32, and the
  * least weight, 2^-10. Costs in bytes and time are hundreds at least, those in requests mostly 1. */
-#define LANE_UNIT_REQUESTS 0x1p28
+#define LANE_UNIT_REQUESTS 0x1p34
 #define LANE_UNIT          0x1p18
-#define LANE_STEP_MAX          (UINT64_C(1) << 60) /* tags: more than this does not count */
+#define LANE_STEP_MAX      0x1p60 /* tags: more than this does not count */
+#define LANE_PARTS         4096 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
 #define LANE_WEIGHT_ONE        1048576.0
 
 /* A keyed lane's heap keeps places in `place`, borrowed: twice as long as the numbers of nodes and of
@@ -137,161 +138,28 @@ void lane_key(struct lane *l, const struct lane_home *h, uint32_t e);
 /* Takes it out, wherever it stands. */
 void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e);
 
-/* ---- fair: inside, here so that the hot path has no call */
-
-void lane_open(struct lane *l, unsigned key, uint64_t tag);
-unsigned lane_early(struct lane *l, uint64_t tag, unsigned key);
-void lane_choose(struct lane *l);
-void lane_emptied(struct lane *l, unsigned id, unsigned slot);
+/* ---- fair */
 
 /* What a cost moves a tag by. */
-POOL_HOT uint64_t lane_step(const struct lane_home *h, double cost, double per_weight)
+POOL_HOT double lane_step(const struct lane_home *h, double cost, double per_weight)
 {
 	double step = cost * per_weight * h->unit;
 
-	return step < (double)LANE_STEP_MAX ? (uint64_t)(int64_t)step : LANE_STEP_MAX;
-}
-
-/* log2 of the least power of two that a span fits in. */
-POOL_HOT unsigned lane_width(uint64_t span)
-{
-	return span > 1 ? 64 - (unsigned)__builtin_clzll(span - 1) : 0;
-}
-
-POOL_HOT double lane_weight(double per_weight)
-{
-	return LANE_WEIGHT_ONE / per_weight;
-}
-
-/* The first slot of group id is another: is the group the best now? */
-POOL_HOT void lane_compare(struct lane *l, unsigned id)
-{
-	const struct lane_group *q = &l->groups[id];
-
-	if (l->best == LANE_NONE)
-		return;
-	if ((int64_t)(q->start - l->now) > 0) {
-		if ((int64_t)(q->start - l->until) < 0)
-			l->until = q->start;
-		return;
-	}
-	int64_t less = (int64_t)(q->finish - l->groups[l->best].finish);
-
-	if (less < 0 || (less == 0 && q->key < l->groups[l->best].key))
-		l->best = (uint8_t)id;
-}
-
-/* An entry that stands nowhere goes where its tag belongs, with a request that moves that by `step`. */
-POOL_HOT void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	uint32_t e, uint64_t step)
-{
-	int64_t ahead = (int64_t)(entry->tag - l->now);
-	uint64_t half = ahead > 0 ? (uint64_t)ahead >> 1 : 0; /* a ring goes four widths */
-	unsigned key = lane_width(half > step ? half : step);
-
-	if (l->of[key] == LANE_NONE)
-		lane_open(l, key, entry->tag);
-	unsigned id = l->of[key];
-	struct lane_group *q = &l->groups[id];
-	int64_t at = (int64_t)(entry->tag - q->start) >> q->shift;
-
-	if (__builtin_expect(at < 0, 0)) {
-		id = lane_early(l, entry->tag, key);
-		q = &l->groups[id];
-		at = (int64_t)(entry->tag - q->start) >> q->shift;
-	}
-	unsigned slot = (q->first + (at < LANE_SLOTS ? (unsigned)at : LANE_SLOTS - 1)) % LANE_SLOTS;
-	struct lane_list *list = &q->slot[slot];
-
-	entry->key = q->key;
-	entry->slot = (uint8_t)slot;
-	entry->next = LANE_NIL;
-	if (q->used >> slot & 1) {
-		entry->prev = list->tail;
-		lane_entry(h, l, list->tail)->next = e;
-		list->tail = e;
-		return;
-	}
-	entry->prev = LANE_NIL;
-	list->head = list->tail = e;
-	q->used |= (uint16_t)(1u << slot);
-	if (at == 0)
-		lane_compare(l, id);
-}
-
-/* Takes an entry out, wherever it stands. */
-POOL_HOT void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
-{
-	unsigned id = l->of[entry->key];
-	struct lane_list *list = &l->groups[id].slot[entry->slot];
-	uint32_t next = entry->next, prev = entry->prev;
-
-	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
-	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
-	entry->key = LANE_NONE;
-	if (list->head == LANE_NIL)
-		lane_emptied(l, id, entry->slot);
-}
-
-/* Where a child starts that begins to wait. */
-POOL_HOT uint64_t lane_start(struct lane *l)
-{
-	if (!l->active)
-		return l->now;
-	if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
-		lane_choose(l);
-	uint64_t finish = l->groups[l->best].finish;
-
-	return (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
 /* A child, which does not, begins to wait for a request that moves its tag by `step`. Was nobody waiting? */
-POOL_HOT bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double per_weight, uint64_t step, uint64_t credit)
-{
-	uint64_t start = credit ? l->now - credit : lane_start(l);
-	int64_t ahead = (int64_t)(entry->tag - l->now);
-	double weight = lane_weight(per_weight);
-
-	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
-	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
-		entry->tag = start;
-	l->owed += weight * (double)(int64_t)(entry->tag - l->now);
-	l->weight += (int64_t)weight;
-	entry->waits = true;
-	lane_put(l, h, entry, e, step);
-	return l->waits++ == 0;
-}
-
+bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double per_weight, double step, double credit);
+/* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request that moves that by
+ * `step`. */
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double step);
+/* Takes an entry out, wherever it stands. */
+void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
-POOL_HOT void lane_leave(struct lane *l, struct lane_entry *entry, double per_weight)
-{
-	int64_t ahead = (int64_t)(entry->tag - l->now);
-	double weight = lane_weight(per_weight);
-
-	l->owed -= ahead > 0 ? weight * (double)ahead : 0;
-	l->weight -= (int64_t)weight;
-	l->waits--;
-	entry->waits = false;
-	l->owed = l->waits ? l->owed : 0;
-}
-
-/* A child that waits has been served a cost, which moved its tag by `step`. */
-POOL_HOT void lane_serve(struct lane *l, struct lane_entry *entry, double cost, uint64_t step)
-{
-	int64_t ahead;
-
-	entry->tag += step;
-	ahead = (int64_t)(entry->tag - l->now);
-	entry->width = (uint8_t)lane_width(ahead > 0 ? (uint64_t)ahead : 0);
-	l->owed += cost;
-	if (l->owed <= 0)
-		return;
-	double weight = (double)l->weight;
-	int64_t move = (int64_t)(l->owed / weight);
-
-	l->now += (uint64_t)move;
-	l->owed -= (double)move * weight;
-}
+void lane_leave(struct lane *l, struct lane_entry *entry, double per_weight);
+/* A child that waits has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves its tag by `step`. */
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
 
 #endif

@@ -8,6 +8,7 @@
 #define WEIR_GATE_TURN_H
 
 #include "gate/above.h"
+#include "gate/ahead.h"
 #include "gate/stand.h"
 
 struct turn {
@@ -277,6 +278,20 @@ POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, 
 	return r;
 }
 
+/* A leaf's entry comes to pass: whoever stands behind it is next but one, or so. Its node came when that before it
+ * passed; its head is fetched now, and the node after it. */
+POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, unsigned class)
+{
+	if (entry->next == LANE_NIL)
+		return;
+	struct node *next = &s->nodes[entry->next];
+	uint32_t after = node_entry(next, class)->next;
+
+	__builtin_prefetch(next->head, 1);
+	if (after != LANE_NIL)
+		ahead_node(&s->nodes[after]);
+}
+
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
@@ -285,6 +300,8 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 
 	if (leaf != LANE_NIL) {
 		struct node *node = &s->nodes[leaf];
+
+		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
 
 		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot, full)
 					      : turn_pass_any(*s, leaf, slot, full);

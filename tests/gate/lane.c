@@ -39,7 +39,7 @@ static void start(struct model *m, unsigned n, bool keyed)
 	CHECK_INT(lane_fit(&m->l, n), 0);
 }
 
-static uint64_t step(const struct model *m, uint32_t e)
+static double step(const struct model *m, uint32_t e)
 {
 	return lane_step(&m->h, m->cost[e], m->per_weight[e]);
 }
@@ -103,7 +103,8 @@ static uint32_t check_first(struct model *m)
 static void serve(struct model *m, uint32_t e, double cost)
 {
 	struct lane_entry *entry = &m->e[e].entry;
-	uint64_t before = m->l.now, moved = step(m, e);
+	uint64_t before = m->l.now;
+	double moved = step(m, e);
 
 	lane_take(&m->l, &m->h, entry);
 	lane_serve(&m->l, entry, m->cost[e] * m->h.unit * LANE_WEIGHT_ONE, moved);

@@ -2,15 +2,15 @@
 /*
  * Law 6: two tenants of one parent, both backlogged in one class over an interval, get service W with
  *
- *   |W_i/r_i − W_j/r_j| ≤ K·(R·c_i/r_i + R·c_j/r_j) + 2(k/r_i + k/r_j)
+ *   |W_i/r_i − W_j/r_j| ≤ K·R·(c_i/r_i + c_j/r_j) + 2(k/r_i + k/r_j)
  *
- * r weight, c largest cost, R requests in a run (1: no runs), k credit, K the constant of the law. Checked
+ * r weight, c largest cost, R requests in a run and one more (1: no runs), k credit, K the constant of the law. Checked
  * between all pairs and over all intervals: with x = W/r, the difference x_i − x_j since both are backlogged
  * may never range over more than the bound.
  */
 #include "law.h"
 
-#define K       5.0
+#define K       4.0 /* the constant of the law */
 #define TENANTS 300
 #define DEPTH   5 /* requests that a backlogged tenant has queued: more than one next gives */
 #define INSIDE 64
@@ -155,7 +155,7 @@ static void classify(struct fair *f, unsigned class)
 static void start(struct fair *f, unsigned number)
 {
 	bool large = number % 3 == 0;
-	double most = law_log(1, 1e6), heaviest = law_log(1, 1000), lightest = law_log(0.125, 1);
+	double most = law_log(1, 1e6), heaviest = law_log(1, 1 << 20), lightest = law_log(1.0 / 1024, 1);
 	struct weir_gate_config config = {.cost = f->cost = (enum weir_unit)law_below(WEIR_UNITS),
 		.window = (double)law_between(1, INSIDE),
 		.credit = law_chance(0.6) ? 0 : (uint64_t)(law_log(0.5, 20) * most),
@@ -164,7 +164,7 @@ static void start(struct fair *f, unsigned number)
 
 	CHECK_INT(weir_gate_new(&config, &f->g), 0);
 	f->far = law_chance(0.2);
-	f->run = config.run && !f->far ? config.run : 1;
+	f->run = config.run && !f->far ? config.run + 1 : 1;
 	f->credit = (double)config.credit;
 	f->n = (unsigned)(large ? law_between(70, TENANTS) : law_between(2, 60));
 	for (unsigned i = 0; i < f->n; i++) {
