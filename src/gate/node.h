@@ -47,7 +47,6 @@
 enum node_flags {
 	NODE_LEAF = 1,    /* takes requests */
 	NODE_INNER = 2,   /* has children, or is the root */
-	NODE_ABOVE = 4,   /* some ancestor, the root included, has a hold bucket */
 	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
 	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
 	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
@@ -174,6 +173,10 @@ struct weir_gate {
 	uint64_t *pending[3];  /* leaves whose queue was empty before this round: a bit each; then
 	                          which words of the level before are not 0 */
 	bool any_pending;
+	uint32_t pending_from; /* where the next call goes on with them */
+	bool due;              /* timers are due that the last call did not come to */
+	bool above;            /* some inner node has a hold bucket, or once had: clocks above may run */
+	uint32_t looks;        /* leaves that the last weir_gate_next looked at */
 	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;
@@ -319,7 +322,7 @@ static inline void stats_wait_plain(struct node *node, weir_time now, uint64_t f
 static inline void stats_wait(
 	const struct weir_gate *g, struct node *node, weir_time now, uint64_t full, int64_t times)
 {
-	if (!(node->flags & (NODE_ABOVE | NODE_STATE))) {
+	if (!g->above && !(node->flags & NODE_STATE)) {
 		stats_wait_plain(node, now, full, times);
 		return;
 	}
@@ -341,7 +344,5 @@ int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);
 struct bucket *tree_buckets(struct weir_gate *g, uint32_t n);
 /* Frees them, if they are not the node's own, and the profile, if there is one. */
 void tree_limits_free(struct weir_gate *g, struct limits *l, struct profile *p);
-/* Sets NODE_ABOVE anew on every node. */
-void tree_flags(struct weir_gate *g);
 
 #endif

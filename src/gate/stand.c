@@ -119,7 +119,7 @@ static void stand_look(struct stand s, uint32_t n, struct node *node)
 	stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
 		stand_better(&s, n, node, stand_seen(&s, node));
-	if ((!l->n || pair) && !(node->flags & NODE_ABOVE))
+	if ((!l->n || pair) && !s.g->above)
 		node->may |= NODE_PLAIN;
 }
 

@@ -44,7 +44,7 @@ static struct node_clock stats_above(
 static struct node_clock stats_above_of(
 	const struct weir_gate *g, const struct node *node, weir_time now)
 {
-	if (!(node->flags & NODE_ABOVE))
+	if (!g->above || node == &g->nodes[WEIR_ROOT])
 		return (struct node_clock){0, 0};
 	return stats_above(g, &g->nodes[node->parent], now);
 }

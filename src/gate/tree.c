@@ -139,20 +139,9 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 	tree_forget(g, n);
 	node->inner = in;
 	node->flags = (uint8_t)((node->flags & ~NODE_LEAF) | NODE_INNER);
+	g->above |= node->limits.n_hold > 0;
 	g->n_inner++;
 	return 0;
-}
-
-static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
-{
-	uint8_t flags = (uint8_t)(g->nodes[n].flags & ~NODE_ABOVE);
-
-	for (uint32_t p = n; p != WEIR_ROOT;) {
-		p = g->nodes[p].parent;
-		if (g->nodes[p].limits.n_hold)
-			flags |= NODE_ABOVE;
-	}
-	return flags;
 }
 
 /* Its last child is gone: a leaf again. */
@@ -170,15 +159,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	free(in->priority);
 	free(in);
 	node->flags = (uint8_t)((node->flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
-	node->flags = tree_flags_of(g, n);
 	g->n_inner--;
-}
-
-void tree_flags(struct weir_gate *g)
-{
-	for (uint32_t n = 1; n < g->n_nodes; n++)
-		if (g->nodes[n].flags)
-			g->nodes[n].flags = tree_flags_of(g, n);
 }
 
 /* ---- buckets that are too many for their node */
@@ -381,7 +362,6 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 			tree_leaf(g, parent);
 		return r;
 	}
-	node->flags = tree_flags_of(g, n);
 	*ret_node = n;
 	return 0;
 }

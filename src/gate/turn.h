@@ -92,7 +92,7 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 		const struct node *node = &g->nodes[n];
 
 		turn->leaf = n;
-		if (!(node->flags & NODE_ABOVE) || above_admit(g, n, node->head, turn->slot, now))
+		if (!g->above || above_admit(g, n, node->head, turn->slot, now))
 			return true;
 	}
 	return false;
@@ -115,7 +115,7 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 		if (node_stopped(g, n, slot))
 			return false;
 	}
-	return !(node->flags & NODE_ABOVE) || above_admit(g, g->run_node, node->head, slot, now);
+	return !g->above || above_admit(g, g->run_node, node->head, slot, now);
 }
 
 static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
@@ -222,7 +222,7 @@ static inline struct weir_req *turn_pass(
 		lane_key_out(turn->lane, node_entry(node, class), turn->leaf);
 	if (!s->flat) {
 		turn_serve_above(s->g, turn, cost);
-		if (node->flags & NODE_ABOVE)
+		if (s->g->above)
 			above_charge(s->g, turn->leaf, r);
 		turn_note_run(s->g, turn, r);
 	}
