@@ -22,10 +22,9 @@ static void above_stop(
 static bool above_ask(
 	struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, weir_time now)
 {
-	struct limits *l = &g->nodes[n].limits;
+	const struct limits *l = &g->nodes[n].limits;
 
-	limits_fill(l, now);
-	if (limits_all(l->b, l->n_hold, r, 0))
+	if (limits_all(l->b, l->n_hold, r, now - l->stamp))
 		return true;
 	above_stop(g, n, slot, r, now);
 	return false;
@@ -42,11 +41,16 @@ bool above_admit(
 	return true;
 }
 
-void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, weir_time now)
 {
 	while (n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
-		limits_take(g->nodes[n].limits.b, g->nodes[n].limits.n_hold, r);
+		struct limits *l = &g->nodes[n].limits;
+
+		if (!l->n_hold)
+			continue;
+		limits_fill(l, limits_as_of(l, r, now));
+		limits_take(l->b, l->n_hold, r);
 	}
 }
 

@@ -11,12 +11,11 @@
 
 #include "gate/node.h"
 
-/* Do all ancestors' buckets admit r now? The first that does not is stopped. Their levels are true
- * afterwards. */
+/* Do all ancestors' buckets admit r now? The first that does not is stopped. */
 bool above_admit(
 	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now);
 /* r, which they admitted, pays. */
-void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r);
+void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, weir_time now);
 /* The window is full, so that nobody is tried; but whom an ancestor's bucket would stop waits for
  * that bucket. It is stopped now, as it would be at the next try. */
 void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);

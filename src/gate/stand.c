@@ -100,7 +100,7 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 	return false;
 }
 
-static void stand_look(struct stand s, uint32_t n, struct node *node)
+static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
 {
 	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
@@ -118,14 +118,14 @@ static void stand_look(struct stand s, uint32_t n, struct node *node)
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
-		stand_better(&s, n, node, stand_seen(&s, node));
+		stand_better(&s, n, node, seen);
 	if ((!l->n || pair) && !s.g->above)
 		node->may |= NODE_PLAIN;
 }
 
-void stand_look_many(struct stand s, uint32_t n, struct node *node)
+void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen)
 {
-	stand_look(s, n, node);
+	stand_look(s, n, node, seen);
 	stand_settle(&s, node);
 }
 
@@ -136,7 +136,7 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 
 	node->may = 0;
 	if (node->head)
-		stand_look_many(s, n, node);
+		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
 		stand_idle(&s, node);
 }

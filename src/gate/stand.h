@@ -43,7 +43,10 @@ struct stand {
 
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
 void stand_held(struct stand s, uint32_t n, struct node *node);
-void stand_look_many(struct stand s, uint32_t n, struct node *node);
+/* `seen`: R-tokens that have come in by then are seen. An R-token is worth no haste: its bucket holds what comes in
+ * 20 ms or more, and a coarse timer is cheap. So it is seen as of the coarse time, or of a pass: how often somebody
+ * looks must not change what passes. */
+void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -148,12 +151,10 @@ POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* Its R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
- * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must not
- * change who passes. (The last pass was a look, too.) */
+/* R-tokens are seen as of the coarse time, or of when their buckets last changed. */
 POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	return s->coarse > node->limits.stamp ? s->coarse : node->limits.stamp;
+	return s->coarse > node->limits.r_stamp ? s->coarse : node->limits.r_stamp;
 }
 
 /* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
@@ -242,8 +243,8 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 		if (node->priority != NODE_NO_PRIORITY)
 			stand_better(s, n, node, s->now);
 	} else if (!limits_narrow(node->own, head)) {
-		stand_look_many(*s, n, node);
-	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
+		stand_look_many(*s, n, node, s->now);
+	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
 		stand_held(*s, n, node);
 	} else {
 		stand_admitted(s, n, node, s->now);

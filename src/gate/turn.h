@@ -223,14 +223,14 @@ static inline struct weir_req *turn_pass(
 	if (!s->flat) {
 		turn_serve_above(s->g, turn, cost);
 		if (s->g->above)
-			above_charge(s->g, turn->leaf, r);
+			above_charge(s->g, turn->leaf, r, s->now);
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
 	turn_leave(s, node, r, class, full, false);
 	node->may = 0;
 	if (node->head) {
-		stand_look_many(*s, turn->leaf, node);
+		stand_look_many(*s, turn->leaf, node, s->now);
 	} else {
 		node->tail = NULL;
 		stand_idle(s, node);
