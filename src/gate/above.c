@@ -107,10 +107,10 @@ void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
 	struct lane *above = node_lane(g, node->parent, slot);
 
 	if (l->own.waits && (!l->waits || stopped))
-		stand_out(g, above, &l->own, node->per_weight);
+		stand_out(g, above, &l->own, node->weight);
 	else if (l->own.waits && l->own.key == LANE_NONE)
 		lane_put(above, &g->home, &l->own, l->number | LANE_OF_LANE,
-			lane_step(&g->home, l->own_cost, node->per_weight));
+			lane_step(&g->home, l->own_cost, node->weight));
 	else if (l->waits)
 		stand_join_above(g, l);
 }
@@ -131,7 +131,7 @@ void above_forget(struct weir_gate *g, uint32_t n)
 		if (!l || !l->own.waits)
 			continue;
 		above = node_lane(g, node->parent, s);
-		stand_out(g, above, &l->own, node->per_weight);
+		stand_out(g, above, &l->own, node->weight);
 		if (!above->waits)
 			stand_leave_above(g, above);
 	}

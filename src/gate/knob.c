@@ -297,7 +297,7 @@ static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 		above_forget(g, n);
 	else
 		stand_forget(g, n);
-	node->per_weight = 1 / weight;
+	node->weight = (float)weight;
 	if (node->flags & NODE_INNER)
 		above_rejoin_all(g, n);
 }

@@ -75,7 +75,7 @@ static void lane_open(struct lane *l, unsigned key, uint64_t tag)
 	q->used = 0;
 	q->place = l->active++;
 	q->start = tag >> shift << shift;
-	q->finish = q->start + (UINT64_C(1) << key);
+	q->finish = q->start + (UINT64_C(1) << key) + (UINT64_C(1) << shift);
 	l->of[key] = (uint8_t)id;
 }
 
@@ -111,17 +111,27 @@ static bool lane_back(struct lane_group *q, uint64_t tag)
 	return true;
 }
 
-/* A tag is before the first slot of the group of a key. That group, or the first wider one, whose ring goes so far. */
+/* Is there room for a tag in the group of a key, which is opened if need be? */
+static bool lane_takes(struct lane *l, uint64_t tag, unsigned key)
+{
+	if (l->of[key] == LANE_NONE)
+		lane_open(l, key, tag);
+	struct lane_group *q = &l->groups[l->of[key]];
+
+	return (int64_t)(tag - q->start) >= 0 || lane_back(q, tag);
+}
+
+/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
+ * back. It is late, so that a finish tag which is too early does no harm; one too late would. */
 static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
 {
-	for (;; key++) {
-		if (l->of[key] == LANE_NONE)
-			lane_open(l, key, tag);
-		struct lane_group *q = &l->groups[l->of[key]];
+	unsigned narrow = key;
 
-		if ((int64_t)(tag - q->start) >= 0 || lane_back(q, tag))
-			return l->of[key];
-	}
+	while (narrow > 0 && !lane_takes(l, tag, narrow))
+		narrow--;
+	while (!lane_takes(l, tag, narrow))
+		narrow = narrow < key ? key + 1 : narrow + 1;
+	return l->of[narrow];
 }
 
 /* A slot of group id holds nothing any more. */
@@ -177,11 +187,6 @@ static void lane_choose(struct lane *l)
 static inline unsigned lane_width(uint64_t span)
 {
 	return span > 1 ? 64 - (unsigned)__builtin_clzll(span - 1) : 0;
-}
-
-static inline double lane_weight(double per_weight)
-{
-	return LANE_WEIGHT_ONE / per_weight;
 }
 
 /* The first slot of group id is another: is the group the best now? */
@@ -265,29 +270,29 @@ static inline uint64_t lane_start(struct lane *l)
 }
 
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double per_weight, double step, double credit)
+	double weight, double step, double credit)
 {
 	uint64_t start = credit > 0 ? l->now - (uint64_t)(int64_t)credit : lane_start(l);
 	int64_t ahead = (int64_t)(entry->tag - l->now);
-	double weight = lane_weight(per_weight);
+	double each = weight * LANE_WEIGHT_ONE;
 
 	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
 	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
 		entry->tag = start;
-	l->owed += weight * (double)(int64_t)(entry->tag - l->now);
-	l->weight += (int64_t)weight;
+	l->owed += each * (double)(int64_t)(entry->tag - l->now);
+	l->weight += (int64_t)each;
 	entry->waits = true;
 	lane_put(l, h, entry, e, step);
 	return l->waits++ == 0;
 }
 
-void lane_leave(struct lane *l, struct lane_entry *entry, double per_weight)
+void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 {
 	int64_t ahead = (int64_t)(entry->tag - l->now);
-	double weight = lane_weight(per_weight);
+	double each = weight * LANE_WEIGHT_ONE;
 
-	l->owed -= ahead > 0 ? weight * (double)ahead : 0;
-	l->weight -= (int64_t)weight;
+	l->owed -= ahead > 0 ? each * (double)ahead : 0;
+	l->weight -= (int64_t)each;
 	l->waits--;
 	entry->waits = false;
 	l->owed = l->waits ? l->owed : 0;

@@ -20,13 +20,13 @@
  *         those of its first slot. Only the first slots are compared, and only when one has changed or V
  *         has reached another. Inside a slot first come first served. A child enters and leaves from
  *         anywhere in O(1).
- * LAW OF THE METHOD  Width is less than 2·c/r, and tags are late by a quarter of it at most, so that two
- *         children that wait differ in S by at most 2.5 times the larger of their c/r (law 6).
+ *         Start tags are rounded down and finish tags up, so that whatever is due in time by the tags as they
+ *         are is so by the rounded ones. Widths are less than 2·c/r, and with a slot's 2.5·c/r.
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
  *         more than its group's width; here costs vary and a large request makes tags late. WF2Q+ moves V by
  *         all weights that exist. EEVDF keeps V at the mean, which lets a child that leaves push V ahead.
  *         A child whose tag is beyond the ring waits in its last slot and is looked at again there; one
- *         whose tag is too early for it stands in a group that is wide enough.
+ *         whose tag is too early for it stands in a narrower group.
  * EXAMPLE Weights 2, 1, 1, costs of 1, all beginning at V = 0: F = 1/2, 1, 1. The first is served: S = 1/2,
  *         V = 1/4, so that it is not eligible. The second: V = 1/2. The first again, then the third.
  */
@@ -63,7 +63,7 @@ struct lane_list {
 
 struct lane_group {
 	uint64_t start;  /* where its first slot begins */
-	uint64_t finish; /* that and its width */
+	uint64_t finish; /* where that ends, and the width: nobody in the slot finishes later */
 	uint16_t used;   /* slots that hold something: a bit each */
 	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
 	uint8_t shift;   /* log2 of a slot's width */
@@ -141,16 +141,16 @@ void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e);
 /* ---- fair */
 
 /* What a cost moves a tag by. */
-POOL_HOT double lane_step(const struct lane_home *h, double cost, double per_weight)
+POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 {
-	double step = cost * per_weight * h->unit;
+	double step = cost * h->unit / weight;
 
 	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
 /* A child, which does not, begins to wait for a request that moves its tag by `step`. Was nobody waiting? */
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double per_weight, double step, double credit);
+	double weight, double step, double credit);
 /* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request that moves that by
  * `step`. */
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
@@ -158,7 +158,7 @@ void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entr
 /* Takes an entry out, wherever it stands. */
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
-void lane_leave(struct lane *l, struct lane_entry *entry, double per_weight);
+void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
 /* A child that waits has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
 

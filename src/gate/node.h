@@ -110,11 +110,11 @@ struct node {
 	uint64_t passed[3]; /* by class */
 	/* what few need */
 	_Alignas(POOL_LINE) struct profile *profile; /* NULL: none */
-	struct lane_entry entry_priority;
 	weir_time held;       /* clock: own hold buckets do not admit; with NODE_HELD, less now */
 	int64_t held_area;    /* request·ns by the clocks: now, with NODE_HELD; */
 	int64_t tokens_area;  /* now without what is above, with NODE_TOKENS; */
 	int64_t above_area;   /* stopped above, without NODE_HELD */
+	struct lane_entry entry_priority;
 	int8_t held_high, tokens_high, above_high;
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");

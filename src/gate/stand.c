@@ -12,7 +12,7 @@ void stand_join_above(struct weir_gate *g, struct lane *l)
 
 		if (l->own.waits || node_stopped(g, l->node, l->slot))
 			return;
-		bool empty = stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight,
+		bool empty = stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->weight,
 			l->own_cost);
 
 		if (!empty)
@@ -29,7 +29,7 @@ void stand_leave_above(struct weir_gate *g, struct lane *l)
 		const struct node *node = &g->nodes[l->node];
 		struct lane *above = node_lane(g, node->parent, l->slot);
 
-		stand_out(g, above, &l->own, node->per_weight);
+		stand_out(g, above, &l->own, node->weight);
 		l = above;
 	}
 }
@@ -154,7 +154,7 @@ static void stand_forget_one(struct weir_gate *g, uint32_t n, struct lane_entry 
 		lane_key_out(lane, entry, n);
 	if (!entry->waits)
 		return;
-	stand_out(g, lane, entry, node->per_weight);
+	stand_out(g, lane, entry, node->weight);
 	if (!lane->waits)
 		stand_leave_above(g, lane);
 }

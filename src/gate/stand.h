@@ -78,21 +78,21 @@ POOL_HOT double stand_cost(const struct stand *s, const struct weir_req *r)
 
 /* A leaf or a lane, which does not, begins to wait in a lane for a request of this cost. Was nobody waiting? */
 POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
-	uint32_t e, double per_weight, double cost)
+	uint32_t e, double weight, double cost)
 {
 	const struct lane_home *h = &g->home;
 
-	return lane_join(lane, h, entry, e, per_weight, lane_step(h, cost, per_weight),
-		lane_step(h, g->credit, per_weight));
+	return lane_join(lane, h, entry, e, weight, lane_step(h, cost, weight),
+		lane_step(h, g->credit, weight));
 }
 
 /* A leaf or a lane that waits ceases to. */
 POOL_HOT void stand_out(
-	const struct weir_gate *g, struct lane *lane, struct lane_entry *entry, double per_weight)
+	const struct weir_gate *g, struct lane *lane, struct lane_entry *entry, double weight)
 {
 	if (entry->key != LANE_NONE)
 		lane_take(lane, &g->home, entry);
-	lane_leave(lane, entry, per_weight);
+	lane_leave(lane, entry, weight);
 }
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
@@ -111,9 +111,9 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 
 		if (entry->waits) /* it has just been served */
 			lane_put(lane, &s->g->home, entry, n,
-				lane_step(&s->g->home, cost, node->per_weight));
+				lane_step(&s->g->home, cost, node->weight));
 		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
-		else if (stand_join(s->g, lane, entry, n, node->per_weight, cost) &&
+		else if (stand_join(s->g, lane, entry, n, node->weight, cost) &&
 			 !(s->flat && slot >= NODE_RESERVED)) {
 			lane->own_cost = cost;
 			stand_join_above(s->g, lane);
@@ -129,7 +129,7 @@ POOL_HOT void stand_settle_one(
 		return;
 	struct lane *lane = stand_lane(s, node->parent, slot);
 
-	stand_out(s->g, lane, entry, node->per_weight);
+	stand_out(s->g, lane, entry, node->weight);
 	if (!s->flat && !lane->waits)
 		stand_leave_above(s->g, lane);
 }

@@ -217,7 +217,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 
 		g->n_nodes = 1;
 		root->parent = NODE_NIL;
-		root->per_weight = 1;
+		root->weight = 1;
 		root->limits.b = root->own;
 		r = tree_lane(g, WEIR_ROOT, NODE_REST);
 	}
@@ -343,7 +343,7 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 
 	*node = (struct node){.flags = NODE_LEAF,
 		.parent = parent,
-		.per_weight = 1,
+		.weight = 1,
 		.priority = NODE_NO_PRIORITY,
 		.entry_priority.key = LANE_NONE,
 		.entry_reserved.key = LANE_NONE,

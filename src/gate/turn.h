@@ -32,7 +32,7 @@ static inline void turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
 		lane_key_out(lane, entry, e);
 		return;
 	}
-	stand_out(g, lane, entry, g->nodes[n].per_weight);
+	stand_out(g, lane, entry, g->nodes[n].weight);
 	if (!lane->waits)
 		stand_leave_above(g, lane);
 }
@@ -140,12 +140,12 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 /* Something that waits in a lane, and stands nowhere then, is served a cost. In a run it stays where it is, and
  * its greater tag is found at the front. */
 POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
-	double per_weight, double cost, bool run)
+	double weight, double cost, bool run)
 {
 	if (!run)
 		lane_take(lane, &g->home, entry);
 	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE,
-		lane_step(&g->home, cost, per_weight));
+		lane_step(&g->home, cost, weight));
 }
 
 /* The same for all on the path to the root. */
@@ -160,7 +160,7 @@ static inline void turn_serve_above(struct weir_gate *g, const struct turn *turn
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
 
 		lane->own_cost = cost;
-		turn_serve(g, parent, &lane->own, g->nodes[n].per_weight, cost, turn->run);
+		turn_serve(g, parent, &lane->own, g->nodes[n].weight, cost, turn->run);
 		lane = parent;
 	}
 }
@@ -217,7 +217,7 @@ static inline struct weir_req *turn_pass(
 	double cost = stand_cost(s, r);
 
 	if (s->g->order == WEIR_FAIR)
-		turn_serve(s->g, turn->lane, node_entry(node, class), node->per_weight, cost, turn->run);
+		turn_serve(s->g, turn->lane, node_entry(node, class), node->weight, cost, turn->run);
 	else
 		lane_key_out(turn->lane, node_entry(node, class), turn->leaf);
 	if (!s->flat) {
@@ -259,7 +259,7 @@ POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, 
 	struct weir_req *r = node->head;
 	unsigned class = node_class(slot);
 
-	turn_serve(s->g, stand_lane(s, WEIR_ROOT, slot), node_entry(node, class), node->per_weight,
+	turn_serve(s->g, stand_lane(s, WEIR_ROOT, slot), node_entry(node, class), node->weight,
 		stand_cost(s, r), false);
 	if (node->limits.n && slot < NODE_PRIORITIES)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);

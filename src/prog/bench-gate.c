@@ -217,7 +217,7 @@ static void services(const struct gate_load *l, double *ret)
 	}
 }
 
-#define FAIR_K 4.0 /* the constant of law 6 */
+#define FAIR_K 5.0 /* the constant of law 6 */
 
 /* Law 6: how far apart any two of those who flood are in service per weight, as a part of how far they may be.
  * Requests cost 1, and nobody has a credit or a run. */

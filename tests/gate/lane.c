@@ -21,7 +21,7 @@ struct model {
 	struct lane_home h;
 	union block e[ENTRIES];
 	bool inside[ENTRIES];
-	double cost[ENTRIES], per_weight[ENTRIES];
+	double cost[ENTRIES], weight[ENTRIES];
 	uint32_t place[2 * ENTRIES];
 	unsigned n; /* entries in use */
 	double weights;
@@ -41,14 +41,14 @@ static void start(struct model *m, unsigned n, bool keyed)
 
 static double step(const struct model *m, uint32_t e)
 {
-	return lane_step(&m->h, m->cost[e], m->per_weight[e]);
+	return lane_step(&m->h, m->cost[e], m->weight[e]);
 }
 
 static void join(struct model *m, uint32_t e, double cost, double weight)
 {
 	m->cost[e] = cost;
-	m->per_weight[e] = 1 / weight;
-	bool empty = lane_join(&m->l, &m->h, &m->e[e].entry, e, m->per_weight[e], step(m, e), 0);
+	m->weight[e] = weight;
+	bool empty = lane_join(&m->l, &m->h, &m->e[e].entry, e, m->weight[e], step(m, e), 0);
 	unsigned inside = 0;
 
 	for (unsigned i = 0; i < m->n; i++)
@@ -62,7 +62,7 @@ static void leave(struct model *m, uint32_t e)
 {
 	if (m->e[e].entry.key != LANE_NONE)
 		lane_take(&m->l, &m->h, &m->e[e].entry);
-	lane_leave(&m->l, &m->e[e].entry, m->per_weight[e]);
+	lane_leave(&m->l, &m->e[e].entry, m->weight[e]);
 	m->inside[e] = false;
 	law_operations++;
 }
@@ -93,7 +93,7 @@ static uint32_t check_first(struct model *m)
 		double begin = (double)(int64_t)(m->e[i].entry.tag - m->l.now);
 
 		if (m->inside[i] && begin <= 0 &&
-			begin + width(m, i) < (double)ahead + 0.75 * width(m, e) - 1)
+			begin + 1.25 * width(m, i) + 1 < (double)ahead + width(m, e) - 1)
 			FAIL("%u, of tag %g and width %g, should go before %u, of %lld and %g", i,
 				begin, width(m, i), e, (long long)ahead, width(m, e));
 	}

@@ -8,7 +8,7 @@
  */
 #include "law.h"
 
-#define K 4.0 /* the constant of the law */
+#define K 5.0 /* the constant of the law */
 
 /* ---- two weights among 70 siblings */
 
@@ -222,12 +222,17 @@ static double family_case(unsigned n, bool tree, bool heavy, unsigned rounds)
 	}
 	for (unsigned i = 0; i < n; i++)
 		begin(&f, i);
+	/* Law 2: a call looks at so many of those that came; the others are not eligible yet. */
+	for (unsigned i = 0; i < n; i += 24)
+		CHECK_INT(weir_gate_next(f.g, f.now, NULL, 0), 0);
 	for (unsigned i = 0; i < rounds; i++) {
 		if (f.busy)
 			serve(&f);
 		if (!heavy && law_chance(0.01)) {
 			f.weights = f.weights > 8 * f.now_weights ? 2 * f.now_weights : f.weights;
 			change(&f, (unsigned)law_between(1, 1 + n / 20), parent);
+			for (unsigned k = 0; k < n / 20; k += 24)
+				CHECK_INT(weir_gate_next(f.g, f.now, NULL, 0), 0);
 		}
 	}
 	for (unsigned i = 0; i < n; i++)
