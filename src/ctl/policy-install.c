@@ -227,13 +227,8 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 
 void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config)
 {
-	/* 4 MiB is the largest request of most clients; the gate's own default is for io_unit's. */
-	double largest = ceil(4.0 * 1024 * 1024 / r->io_unit);
-
-	largest = fmax(fmax(largest, 16), fmax(r->flush_cost, r->trim_cost));
 	*ret_config = (struct weir_gate_config){
 		.cost = r->cost,
-		.cost_max = r->cost == WEIR_UNIT_REQUESTS ? (uint64_t)largest : 0,
 		.window = r->depth, /* 0 (auto): the gate's own default until a controller says */
 		.run = r->run,
 		.run_distance = r->run_distance,

@@ -22,10 +22,9 @@ static void above_stop(
 static bool above_ask(
 	struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, weir_time now)
 {
-	struct limits *l = &g->nodes[n].limits;
+	const struct limits *l = &g->nodes[n].limits;
 
-	limits_fill(l, now);
-	if (limits_all(l->b, l->n_hold, r, 0))
+	if (limits_all(l->b, l->n_hold, r, now - l->stamp))
 		return true;
 	above_stop(g, n, slot, r, now);
 	return false;
@@ -42,11 +41,16 @@ bool above_admit(
 	return true;
 }
 
-void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, weir_time now)
 {
 	while (n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
-		limits_take(g->nodes[n].limits.b, g->nodes[n].limits.n_hold, r);
+		struct limits *l = &g->nodes[n].limits;
+
+		if (!l->n_hold)
+			continue;
+		limits_fill(l, limits_as_of(l, r, now));
+		limits_take(l->b, l->n_hold, r);
 	}
 }
 
@@ -88,16 +92,48 @@ void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
 void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct lane *l = node_lane(g, n, slot);
+	const struct node *node = &g->nodes[n];
+	bool stopped = node_stopped(g, n, slot);
 
-	if (!l || l->members == 0 || node_stopped(g, n, slot))
+	if (!l || (g->order != WEIR_FAIR && (l->waits == 0 || stopped)))
 		return;
-	if (g->order == WEIR_FAIR) {
-		stand_join_above(g, l);
-	} else {
+	if (g->order != WEIR_FAIR) {
 		uint32_t first = lane_first(l, &g->home);
 
-		stand_join_keyed(g, l->number | LANE_OF_LANE, g->nodes[n].parent, slot,
-			lane_entry(&g->home, l, first)->tag);
+		stand_join_keyed(g, l->number | LANE_OF_LANE, node->parent, slot,
+			(weir_time)lane_entry(&g->home, l, first)->tag);
+		return;
+	}
+	struct lane *above = node_lane(g, node->parent, slot);
+
+	if (l->own.waits && (!l->waits || stopped))
+		stand_out(g, above, &l->own, node->weight);
+	else if (l->own.waits && l->own.key == LANE_NONE)
+		lane_put(above, &g->home, &l->own, l->number | LANE_OF_LANE,
+			lane_step(&g->home, l->own_cost, node->weight));
+	else if (l->waits)
+		stand_join_above(g, l);
+}
+
+void above_rejoin_all(struct weir_gate *g, uint32_t n)
+{
+	for (unsigned s = g->nodes[n].inner->priority ? 0 : NODE_RESERVED; s <= NODE_REST; s++)
+		above_rejoin(g, n, s);
+}
+
+void above_forget(struct weir_gate *g, uint32_t n)
+{
+	const struct node *node = &g->nodes[n];
+
+	for (unsigned s = node->inner->priority ? 0 : NODE_RESERVED; s <= NODE_REST; s++) {
+		struct lane *l = node_lane(g, n, s), *above;
+
+		if (!l || !l->own.waits)
+			continue;
+		above = node_lane(g, node->parent, s);
+		stand_out(g, above, &l->own, node->weight);
+		if (!above->waits)
+			stand_leave_above(g, above);
 	}
 }
 
@@ -109,12 +145,8 @@ void above_release(struct weir_gate *g, uint32_t n, weir_time now)
 		return;
 	stats_turn(g, node, now);
 	node->flags &= (uint8_t)~NODE_STOPPED;
-	if (n == WEIR_ROOT)
-		return;
-	for (unsigned s = 0; node->inner->priority && s < NODE_PRIORITIES; s++)
-		above_rejoin(g, n, s);
-	above_rejoin(g, n, NODE_RESERVED);
-	above_rejoin(g, n, NODE_REST);
+	if (n != WEIR_ROOT)
+		above_rejoin_all(g, n);
 }
 
 void above_release_all(struct weir_gate *g, uint32_t n, weir_time now)

@@ -11,12 +11,11 @@
 
 #include "gate/node.h"
 
-/* Do all ancestors' buckets admit r now? The first that does not is stopped. Their levels are true
- * afterwards. */
+/* Do all ancestors' buckets admit r now? The first that does not is stopped. */
 bool above_admit(
 	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now);
 /* r, which they admitted, pays. */
-void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r);
+void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, weir_time now);
 /* The window is full, so that nobody is tried; but whom an ancestor's bucket would stop waits for
  * that bucket. It is stopped now, as it would be at the next try. */
 void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);
@@ -24,6 +23,9 @@ void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);
 void above_release(struct weir_gate *g, uint32_t n, weir_time now);
 /* So are those above n: what stopped them may be gone. */
 void above_release_all(struct weir_gate *g, uint32_t n, weir_time now);
+/* Inner node n stands nowhere any more, whatever waits below it; all its lanes stand again where they belong. */
+void above_forget(struct weir_gate *g, uint32_t n);
+void above_rejoin_all(struct weir_gate *g, uint32_t n);
 /* If inner node n's lane of this slot is not empty it stands in its parent's, unless stopped. */
 void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot);
 

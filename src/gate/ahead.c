@@ -8,22 +8,6 @@
 #define AHEAD_SPARE 8     /* more than are expected, where a miss costs most */
 #define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
 
-static uint32_t ahead_want(size_t n)
-{
-	return n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_BATCH ? (uint32_t)n : AHEAD_BATCH;
-}
-
-/* Who comes to the front of the root's lanes: up to `want`, the best class first. */
-static uint32_t ahead_lanes(const struct weir_gate *g, uint32_t *ret, uint32_t want)
-{
-	uint32_t n = 0;
-
-	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST && n < want;
-		slot = node_ready(g, slot + 1))
-		n += lane_soon(node_lane(g, WEIR_ROOT, slot), ret + n, want - n);
-	return n;
-}
-
 static void ahead_piece(const void *piece)
 {
 	for (size_t line = 0; line < AHEAD_PIECE; line += POOL_LINE)
@@ -43,19 +27,11 @@ POOL_HOT void ahead_head(const struct node *node)
 		ahead_piece(node->profile);
 }
 
-POOL_HOT void ahead_node(const struct node *node)
-{
-	__builtin_prefetch(&node->head, 1);
-	__builtin_prefetch(&node->timer, 1);
-	__builtin_prefetch(&node->own, 1);
-	__builtin_prefetch(&node->limits, 1);
-}
-
 /* Is it worth it? */
 static bool ahead_many(const struct weir_gate *g)
 {
 	return g->timer.set >= AHEAD_FEW ||
-	       node_lane(g, WEIR_ROOT, NODE_REST)->members >= AHEAD_FEW;
+	       node_lane(g, WEIR_ROOT, NODE_REST)->waits >= AHEAD_FEW;
 }
 
 void ahead_soon(struct weir_gate *g, weir_time now)
@@ -103,34 +79,10 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 	ahead_steps(g, (uint32_t)(g->ahead.soon * passed / max));
 }
 
-/* Of those noted since, up to n, who is no lane: up to where. */
-static uint32_t ahead_leaves(struct ahead *a, uint32_t n)
-{
-	uint32_t kept = a->n;
-
-	for (uint32_t i = a->n; i < n; i++)
-		if (!(a->node[i] & LANE_OF_LANE))
-			a->node[kept++] = a->node[i];
-	return kept;
-}
-
 void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
 {
-	struct ahead *a = &g->ahead;
-	uint32_t n;
-
-	if (!ahead_many(g))
-		return;
-	ahead_steps(g, a->soon + 2 * AHEAD_LAG);
-	/* Who has just become due passes at once, unless there are priorities. */
-	if (!g->nodes[WEIR_ROOT].inner->priority)
-		passed = (passed > due ? passed - due : 0) + (a->soon ? AHEAD_SPARE : 0);
-	n = a->n + ahead_lanes(g, a->node + a->n, ahead_want(passed));
-	if (g->n_inner > 1)
-		n = ahead_leaves(a, n);
-	for (uint32_t i = a->n; i < n; i++)
-		ahead_node(&g->nodes[a->node[i]]);
-	a->n = n;
+	if (ahead_many(g))
+		ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
 }
 
 void ahead_heads(const struct weir_gate *g)

@@ -14,6 +14,15 @@
 
 #include "gate/node.h"
 
+/* All of a node that a pass touches. */
+POOL_HOT void ahead_node(const struct node *node)
+{
+	__builtin_prefetch(&node->head, 1);
+	__builtin_prefetch(&node->timer, 1);
+	__builtin_prefetch(&node->own, 1);
+	__builtin_prefetch(&node->limits, 1);
+}
+
 /* A batch is about to pass: who is due in the next is noted. */
 void ahead_soon(struct weir_gate *g, weir_time now);
 /* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */

@@ -128,13 +128,15 @@ POOL_HOT void bucket_owe(struct bucket *b)
 /* ---- narrow ones: their lack fits 63 bits, as long as each cost is 1 … BUCKET_NARROW and nothing is
  * granted beyond their size. The same in half the instructions. */
 
-#define BUCKET_NARROW (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
+#define BUCKET_NARROW      (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
+#define BUCKET_NARROW_RATE (BUCKET_RATE_ONE * 100000000) /* in LIMITS_LATE less than BUCKET_NARROW comes in */
 
 static inline bool bucket_narrow(const struct bucket *b)
 {
 	/* A rate that fills it in some two years: what is added to a time is no more than that. */
-	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE / 16 && b->lack >= 0 &&
-	       b->lack <= bucket_units(2 * BUCKET_NARROW);
+	return b->size <= BUCKET_NARROW && b->rate >= BUCKET_RATE_ONE / 16 &&
+	       b->rate <= BUCKET_NARROW_RATE && b->lack >= 0 &&
+	       b->lack <= bucket_units(3 * BUCKET_NARROW);
 }
 
 /* Are both costs such that narrow ones will do? */

@@ -20,61 +20,102 @@ static void gate_pend(struct weir_gate *g, uint32_t n)
 	g->any_pending = true;
 }
 
-/* Leaves that were empty and no longer are, in the order of their numbers, whatever the order of
- * their submits. */
-POOL_HOT void gate_activate(const struct stand *s)
+/* The first leaf from `from` on that was empty and no longer is; NODE_NIL: none. */
+static uint32_t gate_pending(const struct weir_gate *g, uint32_t from)
 {
-	struct weir_gate *g = s->g;
+	uint32_t w0 = from >> 6, w1 = from >> 12, w2 = from >> 18, last = (g->room - 1) >> 18;
+	uint64_t bits = g->pending[0][w0] & (~UINT64_C(0) << (from & 63));
 
-	g->any_pending = false;
-	for (uint32_t w2 = 0; w2 <= (g->room - 1) >> 18; w2++) {
-		for (; g->pending[2][w2]; g->pending[2][w2] &= g->pending[2][w2] - 1) {
-			uint32_t w1 = w2 << 6 | (uint32_t)__builtin_ctzll(g->pending[2][w2]);
-
-			for (; g->pending[1][w1]; g->pending[1][w1] &= g->pending[1][w1] - 1) {
-				uint32_t w0 =
-					w1 << 6 | (uint32_t)__builtin_ctzll(g->pending[1][w1]);
-
-				for (; g->pending[0][w0];
-					g->pending[0][w0] &= g->pending[0][w0] - 1) {
-					uint32_t n = w0 << 6 |
-						     (uint32_t)__builtin_ctzll(g->pending[0][w0]);
-
-					stand_wake(s, n, &s->nodes[n]);
-				}
-			}
-		}
+	if (bits)
+		return w0 << 6 | (uint32_t)__builtin_ctzll(bits);
+	/* (Shifted twice: 64 at once would be undefined.) */
+	bits = g->pending[1][w1] & (~UINT64_C(0) << (w0 & 63) << 1);
+	if (!bits) {
+		bits = g->pending[2][w2] & (~UINT64_C(0) << (w1 & 63) << 1);
+		while (!bits && ++w2 <= last)
+			bits = g->pending[2][w2];
+		if (!bits)
+			return NODE_NIL;
+		w1 = w2 << 6 | (uint32_t)__builtin_ctzll(bits);
+		bits = g->pending[1][w1];
 	}
+	w0 = w1 << 6 | (uint32_t)__builtin_ctzll(bits);
+	return w0 << 6 | (uint32_t)__builtin_ctzll(g->pending[0][w0]);
 }
 
-/* Whoever's time has come, and whoever has come, stands where he belongs; how many timers were due. */
-POOL_HOT size_t gate_prepare(const struct stand *s)
+static void gate_unpend(struct weir_gate *g, uint32_t n)
+{
+	if (g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63)))
+		return;
+	if (!(g->pending[1][n >> 12] &= ~(UINT64_C(1) << (n >> 6 & 63))))
+		g->pending[2][n >> 18] &= ~(UINT64_C(1) << (n >> 12 & 63));
+}
+
+/* Looks at up to `most` leaves that were empty and no longer are, in the order of their numbers, whatever the order
+ * of their submits: how many. The next call goes on with the others. */
+POOL_HOT uint32_t gate_activate(const struct stand *s, uint32_t most)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH], n;
-	size_t all = 0;
+	uint32_t looks = 0, n;
 
-	ahead_heads(g);
-	do {
-		n = timer_expire(&g->timer, s->now, due, AHEAD_BATCH);
-		for (uint32_t i = 0; i < n; i++) {
-			struct node *node = &s->nodes[due[i]];
-
-			ahead_due(node);
-			if (node->flags & NODE_INNER)
-				above_release(g, due[i], s->now);
-			else
-				stand_due(s, due[i], node);
+	while (looks < most) {
+		n = gate_pending(g, g->pending_from);
+		if (n == NODE_NIL && g->pending_from == 0) {
+			g->any_pending = false;
+			return looks;
 		}
-		ahead_due_heads(g, due, n);
-		all += n;
-	} while (n == AHEAD_BATCH);
+		g->pending_from = 0;
+		if (n == NODE_NIL)
+			continue;
+		gate_unpend(g, n);
+		if (n + 1 < g->room)
+			g->pending_from = n + 1;
+		stand_wake(s, n, &s->nodes[n]);
+		looks++;
+	}
+	return looks;
+}
+
+/* Looks at up to `most` leaves and inner nodes whose timers are due: how many. */
+POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t most)
+{
+	struct weir_gate *g = s->g;
+	uint32_t n = timer_expire(&g->timer, s->now, due, most);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct node *node = &s->nodes[due[i]];
+
+		ahead_due(node);
+		if (node->flags & NODE_INNER)
+			above_release(g, due[i], s->now);
+		else
+			stand_due(s, due[i], node);
+	}
+	g->due = n == most;
+	return n;
+}
+
+#define GATE_LOOKS 24 /* besides one for each request that is asked for, of those due and of those that came */
+
+/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at;
+ * how many timers were due. */
+POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
+{
+	struct weir_gate *g = s->g;
+	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < AHEAD_BATCH - GATE_LOOKS ? max : AHEAD_BATCH - GATE_LOOKS);
+	uint32_t n;
+
+	most += GATE_LOOKS;
+	ahead_heads(g);
+	n = gate_expire(s, due, most);
+	ahead_due_heads(g, due, n);
+	g->looks = n;
 	if (g->any_pending)
-		gate_activate(s);
+		g->looks += gate_activate(s, most);
 	ahead_next(g);
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
-	return all;
+	return n;
 }
 
 void gate_window(struct weir_gate *g, weir_time now)
@@ -152,7 +193,7 @@ static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, false);
-	size_t due = gate_prepare(&s), n = 0;
+	size_t due = gate_prepare(&s, max), n = 0;
 	uint64_t full = stats_full(g, now);
 	struct turn turn;
 
@@ -168,7 +209,7 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t due = gate_prepare(&s), n = 0, stop = 0;
+	size_t due = gate_prepare(&s, max), n = 0, stop = 0;
 	uint64_t full = stats_full(g, now);
 
 	while (n == stop && n < max) {
@@ -183,9 +224,9 @@ static size_t gate_pass_flat(
 			if (g->ready_priority)
 				r = turn_flat(
 					&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
-			else if (s.reserved && s.reserved->members)
+			else if (s.reserved && s.reserved->waits)
 				r = turn_flat(&s, NODE_RESERVED, full);
-			else if (s.rest->members)
+			else if (s.rest->waits)
 				r = turn_flat(&s, NODE_REST, full);
 			else
 				break;
@@ -193,8 +234,8 @@ static size_t gate_pass_flat(
 			n += r != NULL;
 		}
 	}
-	g->ready_reserved = s.reserved && s.reserved->members;
-	g->ready_rest = s.rest->members;
+	g->ready_reserved = s.reserved && s.reserved->waits;
+	g->ready_rest = s.rest->waits;
 	ahead_nodes(g, n, due);
 	return n;
 }
@@ -203,14 +244,12 @@ static size_t gate_pass_flat(
 static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (g->nodes[reqs[i]->tenant].flags & NODE_ABOVE)
-			above_probe(g, reqs[i]->tenant, now);
+		above_probe(g, reqs[i]->tenant, now);
 }
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 &&
-		    !g->nodes[WEIR_ROOT].limits.n_hold;
+	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 && !g->above;
 	size_t n;
 
 	now = gate_time(g, now);
@@ -224,8 +263,9 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;
 	g->dispatched += n;
+	g->looks += (uint32_t)n;
 	gate_window(g, now);
-	if (g->full && !flat)
+	if (g->full && g->above)
 		gate_probe(g, now, ret_reqs, n);
 	return n;
 }
@@ -266,7 +306,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 		return window_next(&g->window);
 	unsigned slot = node_ready(g, 0);
 
-	if (g->any_pending || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
+	if (g->any_pending || g->due || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);

@@ -97,8 +97,6 @@ enum weir_order { WEIR_FAIR = 0, WEIR_FIFO = 1, WEIR_EDF = 2 }; /* inside a clas
 struct weir_gate_config {
 	uint32_t nodes;      /* room for that many nodes, the root included; grows by add */
 	enum weir_unit cost; /* what fair queueing counts */
-	uint64_t cost_max;   /* the largest cost of one request in that unit; larger ones are legal
-	                           but loosen the fairness bound. 0: 16 requests, 256 KiB, 100 ms */
 	enum weir_order order;
 	double window; /* as the knob; 0: 32 */
 	uint32_t run;  /* as the knob RUN */
@@ -262,10 +260,6 @@ WEIR_API void weir_gate_drain(struct weir_gate *g);
 WEIR_API const struct weir_hist *weir_gate_hist_wait(const struct weir_gate *g, weir_node leaf);
 WEIR_API const struct weir_hist *weir_gate_hist_device(const struct weir_gate *g, weir_node leaf);
 WEIR_API uint64_t weir_gate_unrecorded(const struct weir_gate *g); /* for want of a histogram */
-
-/* The width of one place in the fair order among node's children, in cost per weight: the quantum
- * of law 6. 0: exact (up to 64 children). */
-WEIR_API double weir_gate_quantum(const struct weir_gate *g, weir_node node);
 
 WEIR_API size_t weir_gate_memory(const struct weir_gate *g); /* bytes allocated */
 

@@ -252,33 +252,16 @@ static void knob_take_over(
 		node->flags |= NODE_APART;
 }
 
-/* All that wait sign off the clocks above them, or on again. */
-static void knob_sign(struct weir_gate *g, weir_time now, bool off)
-{
-	for (uint32_t n = 1; n < g->n_nodes; n++) {
-		struct node *node = &g->nodes[n];
-
-		if (node->flags & NODE_LEAF)
-			stats_sign(g, node, now, off ? node->queued : -(int64_t)node->queued);
-	}
-}
-
 static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *new, weir_time now)
 {
 	struct node *node = &g->nodes[n];
-	/* Who has a clock above changes only when an inner node gets its first hold bucket or loses
-	 * its last; rates change without a walk over the tree. */
-	bool above = (node->flags & NODE_INNER) && !node->limits.n_hold != !new->l.n_hold;
 
 	if (new->profile && node->priority == NODE_NO_PRIORITY)
 		node->priority = NODE_PRIORITIES - 1;
-	if (above)
-		knob_sign(g, now, true);
+	/* (Whoever waits is not told: clocks above stand at 0 until then.) */
+	if ((node->flags & NODE_INNER) && new->l.n_hold)
+		g->above = true;
 	knob_take_over(g, node, new, now);
-	if (above) {
-		tree_flags(g);
-		knob_sign(g, now, false);
-	}
 }
 
 static void knob_priority(struct weir_gate *g, uint32_t n, double value)
@@ -290,8 +273,7 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 		return;
 	if (g->run_node == n)
 		g->run_left = 0;
-	if (node->priority != NODE_NO_PRIORITY)
-		tree_leave(g, n, node->priority);
+	stand_forget(g, n);
 	node->priority = priority;
 }
 
@@ -309,15 +291,15 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 
 static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 {
-	struct node_inner *in = g->nodes[g->nodes[n].parent].inner;
+	struct node *node = &g->nodes[n];
 
-	g->nodes[n].per_weight = 1 / weight;
-	if (weight < in->weight_min) {
-		in->weight_min = weight;
-		/* Without the memory for a better fit the lanes stay as they are: still right, only
-		 * with more entries beyond the circle. */
-		(void)tree_fit(g, g->nodes[n].parent);
-	}
+	if (node->flags & NODE_INNER)
+		above_forget(g, n);
+	else
+		stand_forget(g, n);
+	node->weight = (float)weight;
+	if (node->flags & NODE_INNER)
+		above_rejoin_all(g, n);
 }
 
 static void knob_turn(

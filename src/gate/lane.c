@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many go into the ring at once: all of them are looked at, which takes its time. */
-#define LANE_FILL 4
-/* The circle spans this many of the largest steps, so that tags rarely lie beyond it. */
-#define LANE_SPAN 4
-/* Buckets a child, and their least and greatest number. Many buckets make the quantum small; few
- * keep the circle in the cache and the memory of a node with few children in proportion. */
-#define LANE_PER_CHILD 4
-#define LANE_LEAST     256
-#define LANE_MOST      4096
-_Static_assert(LANE_MOST <= LANE_OUT, "a bucket's number in an entry");
-
-/* A heap orders by integers; non-negative doubles order as their bits do. */
-static int64_t lane_key(double tag)
-{
-	int64_t key;
-
-	memcpy(&key, &tag, sizeof key);
-	return key;
-}
-
-/* A place has an index: the numbers of nodes and of lanes in turns. */
-static uint64_t lane_value(uint32_t e)
-{
-	return e << 1 | e >> 31;
-}
-
-static uint32_t lane_of_value(uint64_t value)
-{
-	return (uint32_t)value >> 1 | (uint32_t)value << 31;
-}
+#define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
+#define LANE_SLOT      (LANE_SLOTS - 1) /* which bits of an entry's rest */
+#define LANE_FAR       (UINT64_C(1) << 62)
 
 void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uint32_t offset,
 	bool keyed, uint32_t *place)
@@ -44,51 +16,317 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.slot = slot,
 		.offset = offset,
 		.keyed = keyed,
-		.open = LANE_SHUT,
-		.own = {.at = LANE_OUT}};
+		.best = LANE_NONE,
+		.own.key = LANE_NONE};
+	memset(l->of, LANE_NONE, sizeof l->of);
+	for (unsigned i = 0; i < LANE_KEYS; i++)
+		l->ids[i] = (uint8_t)i;
 	heap_init(&l->heap, place);
-	chain_init(&l->store);
 }
 
-void lane_place(struct lane *l, uint32_t *place)
+void lane_places(struct lane *l, uint32_t *place)
 {
 	l->heap.place = place;
 }
 
 void lane_free(struct lane *l)
 {
-	free(l->buckets);
-	free(l->bits);
-	chain_free(&l->store);
+	free(l->groups);
 	heap_free(&l->heap);
 }
 
 size_t lane_memory(const struct lane *l)
 {
-	size_t n = (size_t)l->mask + 1;
-
-	return (l->buckets ? n * sizeof *l->buckets + n / 8 : 0) + chain_memory(&l->store) +
-	       l->heap.room * sizeof *l->heap.items;
+	return l->room * sizeof *l->groups + l->heap.room * sizeof *l->heap.items;
 }
 
-static void lane_insert_heap(struct lane *l, struct lane_entry *entry, uint32_t e)
+int lane_fit(struct lane *l, uint32_t numbers)
 {
-	entry->at = 0;
-	/* Room was made by lane_fit: this cannot fail. */
-	(void)heap_push(&l->heap,
-		(struct heap_item){
-			.key = lane_key(entry->tag), .serial = e, .value = lane_value(e)});
+	uint32_t room = numbers < LANE_KEYS ? numbers : LANE_KEYS;
+
+	if (l->keyed)
+		return heap_reserve(&l->heap, numbers);
+	if (room <= l->room)
+		return 0;
+	room += room / 2; /* children come one by one */
+	room = room < LANE_KEYS ? room : LANE_KEYS;
+	struct lane_group *groups =
+		pool_array(l->groups, l->room * sizeof *groups, room * sizeof *groups);
+
+	if (!groups)
+		return -ENOMEM;
+	l->groups = groups;
+	l->room = (uint8_t)room;
+	return 0;
 }
 
-uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
+/* ---- groups */
+
+/* A group of this key, of which there is none, whose first slot has this tag and is yet empty. */
+static void lane_open(struct lane *l, unsigned key, uint64_t tag)
+{
+	unsigned id = l->ids[l->active];
+	struct lane_group *q = &l->groups[id];
+	unsigned shift = key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
+
+	q->key = (uint8_t)key;
+	q->shift = (uint8_t)shift;
+	q->first = 0;
+	q->used = 0;
+	q->place = l->active++;
+	q->start = tag >> shift << shift;
+	q->finish = q->start + (UINT64_C(1) << key) + (UINT64_C(1) << shift);
+	l->of[key] = (uint8_t)id;
+}
+
+static void lane_close(struct lane *l, unsigned id)
+{
+	unsigned last = l->ids[--l->active], place = l->groups[id].place;
+
+	l->of[l->groups[id].key] = LANE_NONE;
+	l->ids[place] = (uint8_t)last;
+	l->groups[last].place = (uint8_t)place;
+	l->ids[l->active] = (uint8_t)id;
+}
+
+/* How many slots after the first the first that holds something is, or the last. */
+static uint32_t lane_turned(const struct lane_group *q)
+{
+	uint32_t twice = (uint32_t)q->used << LANE_SLOTS | q->used;
+
+	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
+}
+
+/* Makes `tag`, which is before the first slot, that slot's. Does the ring go so far? */
+static bool lane_back(struct lane_group *q, uint64_t tag)
+{
+	int64_t back = -((int64_t)(tag - q->start) >> q->shift);
+	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q));
+
+	if (back + last >= LANE_SLOTS)
+		return false;
+	q->first = (uint8_t)((q->first - (unsigned)back) % LANE_SLOTS);
+	q->start -= (uint64_t)back << q->shift;
+	q->finish -= (uint64_t)back << q->shift;
+	return true;
+}
+
+/* Is there room for a tag in the group of a key, which is opened if need be? */
+static bool lane_takes(struct lane *l, uint64_t tag, unsigned key)
+{
+	if (l->of[key] == LANE_NONE)
+		lane_open(l, key, tag);
+	struct lane_group *q = &l->groups[l->of[key]];
+
+	return (int64_t)(tag - q->start) >= 0 || lane_back(q, tag);
+}
+
+/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
+ * back. It is late, so that a finish tag which is too early does no harm; one too late would. */
+static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
+{
+	unsigned narrow = key;
+
+	while (narrow > 0 && !lane_takes(l, tag, narrow))
+		narrow--;
+	while (!lane_takes(l, tag, narrow))
+		narrow = narrow < key ? key + 1 : narrow + 1;
+	return l->of[narrow];
+}
+
+/* A slot of group id holds nothing any more. */
+static void lane_emptied(struct lane *l, unsigned id, unsigned slot)
+{
+	struct lane_group *q = &l->groups[id];
+
+	q->used &= (uint16_t) ~(1u << slot);
+	if (!q->used) {
+		lane_close(l, id);
+		l->best = LANE_NONE;
+	} else if (slot == q->first) {
+		unsigned on = (unsigned)__builtin_ctz(lane_turned(q));
+
+		q->first = (uint8_t)((q->first + on) % LANE_SLOTS);
+		q->start += (uint64_t)on << q->shift;
+		q->finish += (uint64_t)on << q->shift;
+		l->best = LANE_NONE;
+	}
+}
+
+/* Of the groups that are eligible the one that finishes first. If none is V becomes the first start. */
+static void lane_choose(struct lane *l)
+{
+	int64_t until = INT64_MAX, finish = INT64_MAX;
+	unsigned best = LANE_NONE, key = LANE_KEYS;
+
+	for (unsigned i = 0; i < l->active; i++) {
+		const struct lane_group *q = &l->groups[l->ids[i]];
+		int64_t start = (int64_t)(q->start - l->now), f = (int64_t)(q->finish - l->now);
+
+		if (start > 0) {
+			until = start < until ? start : until;
+			continue;
+		}
+		if (f < finish || (f == finish && q->key < key)) {
+			best = l->ids[i];
+			finish = f;
+			key = q->key;
+		}
+	}
+	if (best == LANE_NONE) {
+		l->now += (uint64_t)until;
+		l->owed = 0;
+		lane_choose(l);
+		return;
+	}
+	l->best = (uint8_t)best;
+	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
+}
+
+/* log2 of the least power of two that a span fits in. */
+static inline unsigned lane_width(uint64_t span)
+{
+	return span > 1 ? 64 - (unsigned)__builtin_clzll(span - 1) : 0;
+}
+
+/* The first slot of group id is another: is the group the best now? */
+static inline void lane_compare(struct lane *l, unsigned id)
+{
+	const struct lane_group *q = &l->groups[id];
+
+	if (l->best == LANE_NONE)
+		return;
+	if ((int64_t)(q->start - l->now) > 0) {
+		if ((int64_t)(q->start - l->until) < 0)
+			l->until = q->start;
+		return;
+	}
+	int64_t less = (int64_t)(q->finish - l->groups[l->best].finish);
+
+	if (less < 0 || (less == 0 && q->key < l->groups[l->best].key))
+		l->best = (uint8_t)id;
+}
+
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, double step)
+{
+	int64_t half = (int64_t)(entry->tag - l->now) / 2; /* a ring goes four widths */
+	int64_t span = (int64_t)step;
+	unsigned key = lane_width((uint64_t)(half > span ? half : span));
+
+	if (l->of[key] == LANE_NONE)
+		lane_open(l, key, entry->tag);
+	unsigned id = l->of[key];
+	struct lane_group *q = &l->groups[id];
+	int64_t at = (int64_t)(entry->tag - q->start) >> q->shift;
+
+	if (__builtin_expect(at < 0, 0)) {
+		id = lane_early(l, entry->tag, key);
+		q = &l->groups[id];
+		at = (int64_t)(entry->tag - q->start) >> q->shift;
+	}
+	unsigned slot = (q->first + (at < LANE_SLOTS ? (unsigned)at : LANE_SLOTS - 1)) % LANE_SLOTS;
+	struct lane_list *list = &q->slot[slot];
+
+	entry->key = q->key;
+	entry->rest = (uint16_t)((entry->rest & ~LANE_SLOT) | slot);
+	entry->next = LANE_NIL;
+	if (q->used >> slot & 1) {
+		entry->prev = list->tail;
+		lane_entry(h, l, list->tail)->next = e;
+		list->tail = e;
+		return;
+	}
+	entry->prev = LANE_NIL;
+	list->head = list->tail = e;
+	q->used |= (uint16_t)(1u << slot);
+	if (at == 0)
+		lane_compare(l, id);
+}
+
+void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
+{
+	unsigned id = l->of[entry->key];
+	struct lane_list *list = &l->groups[id].slot[entry->rest & LANE_SLOT];
+	uint32_t next = entry->next, prev = entry->prev;
+
+	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
+	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
+	entry->key = LANE_NONE;
+	if (list->head == LANE_NIL)
+		lane_emptied(l, id, entry->rest & LANE_SLOT);
+}
+
+/* Where a child starts that begins to wait. */
+static inline uint64_t lane_start(struct lane *l)
+{
+	if (!l->active)
+		return l->now;
+	if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
+		lane_choose(l);
+	uint64_t finish = l->groups[l->best].finish;
+
+	return (int64_t)(finish - l->now) < 0 ? finish : l->now;
+}
+
+bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, double step, double credit)
+{
+	uint64_t start = credit > 0 ? l->now - (uint64_t)(int64_t)credit : lane_start(l);
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+	double each = weight * LANE_WEIGHT_ONE;
+
+	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
+	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		entry->tag = start;
+	l->owed += each * (double)(int64_t)(entry->tag - l->now);
+	l->weight += (int64_t)each;
+	entry->waits = true;
+	lane_put(l, h, entry, e, step);
+	return l->waits++ == 0;
+}
+
+void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
+{
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+	double each = weight * LANE_WEIGHT_ONE;
+
+	l->owed -= ahead > 0 ? each * (double)ahead : 0;
+	l->weight -= (int64_t)each;
+	l->waits--;
+	entry->waits = false;
+	l->owed = l->waits ? l->owed : 0;
+}
+
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
+{
+	double exact = step + (double)(entry->rest / LANE_SLOTS) / LANE_PARTS;
+	int64_t whole = (int64_t)exact, ahead;
+	unsigned rest = (unsigned)((exact - (double)whole) * LANE_PARTS + 0.5);
+
+	entry->tag += (uint64_t)whole + rest / LANE_PARTS;
+	entry->rest = (uint16_t)((rest % LANE_PARTS * LANE_SLOTS) | (entry->rest & LANE_SLOT));
+	ahead = (int64_t)(entry->tag - l->now);
+	entry->width = ahead > 0 ? lane_width((uint64_t)ahead) & 0x7f : 0;
+	l->owed += cost;
+	if (l->owed <= 0)
+		return;
+	double weight = (double)l->weight;
+	int64_t move = (int64_t)(l->owed / weight);
+
+	l->now += (uint64_t)move;
+	l->owed -= (double)move * weight;
+}
+
+static uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
 {
 	for (;;) {
 		const struct heap_item *item = heap_min(&l->heap);
 
 		if (!item)
 			return LANE_NIL;
-		uint32_t e = lane_of_value(item->value);
-		int64_t key = lane_key(lane_entry(h, l, e)->tag);
+		uint32_t e = (uint32_t)item->value >> 1 | (uint32_t)item->value << 31;
+		int64_t key = (int64_t)lane_entry(h, l, e)->tag;
 
 		if (key <= item->key)
 			return e;
@@ -96,340 +334,55 @@ uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
 	}
 }
 
-void lane_lower(struct lane *l, const struct lane_home *h, uint32_t e)
+uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {
-	heap_move(&l->heap, l->heap.place[lane_value(e)], lane_key(lane_entry(h, l, e)->tag), e);
-}
-
-static void lane_remove_heap(struct lane *l, uint32_t e)
-{
-	size_t i = 0;
-
 	if (l->keyed)
-		i = l->heap.place[lane_value(e)];
-	else
-		while (l->heap.items[i].value != lane_value(e))
-			i++;
-	heap_remove(&l->heap, i);
-}
-
-/* ---- the circle */
-
-/* The ring, which is empty, is for this bucket from now on; nobody waits in its chain. */
-static void lane_ring(struct lane *l, uint64_t number)
-{
-	l->base = l->ring_number = l->open = number;
-	l->start = (double)(int64_t)number * l->quantum;
-}
-
-/* At the end of its bucket's chain. */
-POOL_HOT void lane_put(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
-{
-	if (number - l->base > l->mask)
-		number = l->base + l->mask; /* beyond the circle: looked at again there */
-	uint32_t at = (uint32_t)number & l->mask;
-	uint64_t bit = UINT64_C(1) << (at % 64);
-
-	entry->at = (uint16_t)at;
-	l->open |= -(uint64_t)(at == ((uint32_t)l->ring_number & l->mask));
-	if (l->bits[at / 64] & bit) {
-		chain_append(&l->store, &l->buckets[at], e);
-		return;
-	}
-	chain_begin(&l->buckets[at], e);
-	l->bits[at / 64] |= bit;
-	l->top |= UINT64_C(1) << (at / 64);
-}
-
-void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
-{
-	lane_put(l, entry, e, number);
-}
-
-/* Inserts where it is not just one more in the ring. Was the lane empty? */
-bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number)
-{
-	bool empty = l->members++ == 0;
-
-	if (!l->buckets) {
-		lane_insert_heap(l, entry, e);
-	} else if (empty) {
-		lane_ring(l, number);
-		entry->at = (uint16_t)(number & l->mask);
-		l->ring[l->tail++ % LANE_RING] = e;
-	} else {
-		l->base = number < l->base ? number : l->base;
-		lane_put(l, entry, e, number);
-	}
-	return empty;
-}
-
-static void lane_mark_empty(struct lane *l, uint32_t at)
-{
-	l->bits[at / 64] &= ~(UINT64_C(1) << (at % 64));
-	if (!l->bits[at / 64])
-		l->top &= ~(UINT64_C(1) << (at / 64));
-}
-
-/* Takes the first out of the chain of the bucket at base, or out of the heap. */
-void lane_behead(struct lane *l)
-{
-	uint32_t at = (uint32_t)l->base & l->mask;
-
-	if (!l->buckets)
-		heap_pop(&l->heap);
-	else if (chain_pop(&l->store, &l->buckets[at]))
-		lane_mark_empty(l, at);
-}
-
-/* The first bucket from `from` on, going round, whose chain holds something. There is one. */
-static uint32_t lane_scan(const struct lane *l, uint32_t from)
-{
-	uint32_t word = from / 64;
-	uint64_t bits = l->bits[word] & (~UINT64_C(0) << (from % 64));
-
-	if (bits)
-		return word * 64 + (uint32_t)__builtin_ctzll(bits);
-	uint64_t after = word == 63 ? 0 : l->top & (~UINT64_C(0) << (word + 1));
-
-	if (!after)
-		after = l->top; /* round the end; perhaps back to the low bits of this very word */
-	word = (uint32_t)__builtin_ctzll(after);
-	return word * 64 + (uint32_t)__builtin_ctzll(l->bits[word]);
-}
-
-/* The first in the chain of the bucket at base, if it belongs there; else it goes where it does. */
-static uint32_t lane_first_chain(struct lane *l, const struct lane_home *h)
-{
-	uint32_t at = (uint32_t)l->base & l->mask, e = chain_first(&l->store, &l->buckets[at]);
-	struct lane_entry *entry = lane_entry(h, l, e);
-	uint64_t number = lane_number(l, entry->tag);
-
-	if (number <= l->base)
-		return e;
-	lane_behead(l);
-	if (l->members == 1)
-		lane_ring(l, number);
-	lane_append(l, entry, e, number);
-	return LANE_NIL;
-}
-
-/* The ring is empty, and the chain of the bucket at base is not: takes some out of it. Who does not belong
- * there goes where it does, which is another. */
-static void lane_fill_ring(struct lane *l, const struct lane_home *h)
-{
-	uint32_t at = (uint32_t)l->base & l->mask;
-	struct chain *c = &l->buckets[at];
-	bool more = true;
-
-	lane_ring(l, l->base);
-	while (more && l->tail - l->head < LANE_FILL) {
-		uint32_t e = chain_first(&l->store, c);
+		return lane_first_heap(l, h);
+	while (l->active) {
+		if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
+			lane_choose(l);
+		const struct lane_group *q = &l->groups[l->best];
+		uint32_t e = q->slot[q->first].head;
 		struct lane_entry *entry = lane_entry(h, l, e);
-		uint64_t number = lane_number(l, entry->tag);
+		int64_t on = (int64_t)(entry->tag - q->start) >> q->shift;
 
-		more = !chain_pop(&l->store, c);
-		if (number <= l->base) {
-			l->ring[l->tail++ % LANE_RING] = e;
-			continue;
-		}
-		if (!more)
-			lane_mark_empty(l, at);
-		if (l->members == 1)
-			lane_ring(l, number);
-		lane_append(l, entry, e, number);
-		if (!more)
-			return;
-	}
-	if (more)
-		l->open = LANE_SHUT;
-	else
-		lane_mark_empty(l, at);
-}
+		if (on <= 0)
+			return e;
+		double width = (double)(UINT64_C(1) << q->key); /* its tag has grown, or was beyond the ring */
 
-uint32_t lane_first_circle(struct lane *l, const struct lane_home *h)
-{
-	while (l->members) {
-		if (l->members == l->tail - l->head) {
-			l->base = l->ring_number;
-			return l->ring[l->head % LANE_RING];
-		}
-		uint32_t at = lane_scan(l, (uint32_t)l->base & l->mask);
-		uint64_t here = l->base + ((at - (uint32_t)l->base) & l->mask);
-		bool ring = l->head != l->tail;
-
-		if (ring && l->ring_number <= here) {
-			l->base = l->ring_number;
-			return l->ring[l->head % LANE_RING];
-		}
-		l->base = here;
-		if (ring) { /* for a bucket that comes later */
-			uint32_t e = lane_first_chain(l, h);
-
-			if (e != LANE_NIL)
-				return e;
-		} else {
-			lane_fill_ring(l, h);
-			if (lane_from_ring(l))
-				return l->ring[l->head % LANE_RING];
-		}
+		lane_take(l, h, entry);
+		lane_put(l, h, entry, e, width);
 	}
 	return LANE_NIL;
 }
 
-/* The others of its bucket go round once: blocks in the middle of a chain stay full, as the room made
- * for them presumes. */
-static void lane_remove_chain(struct lane *l, uint32_t at, uint32_t e)
-{
-	struct chain *c = &l->buckets[at];
-	uint32_t last = LANE_NIL, moved;
+/* ---- keyed */
 
-	if (chain_first(&l->store, c) == e) {
-		if (chain_pop(&l->store, c))
-			lane_mark_empty(l, at);
-		return;
-	}
-	/* Ends when what was put in first comes round again. */
-	while ((moved = chain_first(&l->store, c)) != last) {
-		(void)chain_pop(&l->store, c);
-		if (moved == e)
-			continue;
-		if (last == LANE_NIL)
-			last = moved;
-		chain_append(&l->store, c, moved);
-	}
+/* A place has an index: the numbers of nodes and of lanes in turns. */
+static uint64_t lane_value(uint32_t e)
+{
+	return e << 1 | e >> 31;
 }
 
-static bool lane_remove_ring(struct lane *l, uint32_t e)
-{
-	uint32_t i = l->head;
-
-	while (i != l->tail && l->ring[i % LANE_RING] != e)
-		i++;
-	if (i == l->tail)
-		return false;
-	for (; i + 1 != l->tail; i++)
-		l->ring[i % LANE_RING] = l->ring[(i + 1) % LANE_RING];
-	l->tail--;
-	return true;
-}
-
-void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e)
+void lane_key(struct lane *l, const struct lane_home *h, uint32_t e)
 {
 	struct lane_entry *entry = lane_entry(h, l, e);
+	int64_t key = (int64_t)entry->tag;
 
-	if (!l->buckets)
-		lane_remove_heap(l, e);
-	else if (!lane_remove_ring(l, e))
-		lane_remove_chain(l, entry->at, e);
-	entry->at = LANE_OUT;
-	if (--l->members == 0)
-		l->open = LANE_SHUT;
-}
-
-uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = l->head; i != l->tail && n < max; i++)
-		ret[n++] = l->ring[i % LANE_RING];
-	if (n == max || n == l->members || !l->buckets)
-		return n;
-	uint32_t from = (uint32_t)l->base & l->mask, at = from;
-
-	do {
-		uint32_t next = lane_scan(l, at);
-
-		if (((next - from) & l->mask) < ((at - from) & l->mask))
-			break; /* once round */
-		n += chain_peek(&l->store, &l->buckets[next], ret + n, max - n);
-		at = (next + 1) & l->mask;
-	} while (n < max && at != from);
-	return n;
-}
-
-/* ---- fitting */
-
-static uint32_t lane_buckets(uint32_t children)
-{
-	uint32_t n = LANE_LEAST;
-
-	while (n < LANE_MOST && n < (uint64_t)children * LANE_PER_CHILD)
-		n *= 2;
-	return n;
-}
-
-/* Puts everything inside, first to last, into `out`, and leaves the lane empty. */
-static void lane_unload(struct lane *l, const struct lane_home *h, uint32_t *out)
-{
-	uint32_t n = 0, e;
-
-	/* (A heap has no ring.) */
-	while ((e = l->buckets ? lane_first(l, h) : lane_first_heap(l, h)) != LANE_NIL) {
-		lane_pop(l, h, e);
-		out[n++] = e;
+	if (entry->key != LANE_NONE) {
+		heap_move(&l->heap, l->heap.place[lane_value(e)], key, e);
+		return;
 	}
+	/* Room was made by lane_fit: this cannot fail. */
+	(void)heap_push(&l->heap,
+		(struct heap_item){.key = key, .serial = e, .value = lane_value(e)});
+	entry->key = 0;
+	l->waits++;
 }
 
-/* Blocks that the chains need at the most (chain.h). */
-static uint32_t lane_blocks(uint32_t children, uint32_t buckets)
+void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e)
 {
-	uint64_t most = 2 * (uint64_t)buckets + children / CHAIN_CELLS + 1;
-
-	return most < children ? (uint32_t)most : children;
-}
-
-static int lane_fit_circle(struct lane *l, const struct lane_home *h, uint32_t children,
-	uint32_t buckets, double quantum)
-{
-	/* Room for half as many more: children come one by one. */
-	if (lane_blocks(children, buckets) > l->store.room &&
-		chain_room(&l->store, lane_blocks(children + children / 2, buckets)))
-		return -ENOMEM;
-	if (l->buckets && l->mask + 1 == buckets && l->quantum == quantum)
-		return 0;
-	struct chain *chains = calloc(buckets, sizeof *chains);
-	uint64_t *bits = calloc(buckets / 64, sizeof *bits);
-	uint32_t n = l->members, *inside = malloc((n ? n : 1) * sizeof *inside);
-
-	if (!chains || !bits || !inside) {
-		free(chains);
-		free(bits);
-		free(inside);
-		return -ENOMEM;
-	}
-	lane_unload(l, h, inside);
-	free(l->buckets);
-	free(l->bits);
-	heap_free(&l->heap);
-	heap_init(&l->heap, NULL);
-	l->buckets = chains;
-	l->bits = bits;
-	l->top = 0;
-	l->mask = buckets - 1;
-	l->quantum = quantum;
-	l->per_quantum = 1 / quantum;
-	l->head = l->tail;
-	l->open = LANE_SHUT;
-	for (uint32_t i = 0; i < n; i++)
-		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were unloaded */
-		lane_insert(l, h, inside[i]);
-	free(inside);
-	return 0;
-}
-
-int lane_fit(struct lane *l, const struct lane_home *h, uint32_t children, double step)
-{
-	if (children <= LANE_HEAP_MAX || l->keyed) {
-		/* Once a circle, always a circle: going back would only save memory. */
-		return l->buckets ? 0 : heap_reserve(&l->heap, children);
-	}
-	uint32_t buckets = lane_buckets(children);
-	double quantum = exp2(ceil(log2(step * LANE_SPAN / buckets)));
-
-	if (l->buckets && buckets < l->mask + 1)
-		buckets = l->mask + 1;
-	if (l->buckets && quantum < l->quantum && quantum > l->quantum / 16)
-		quantum = l->quantum;
-	return lane_fit_circle(l, h, children, buckets, quantum);
+	heap_remove(&l->heap, l->heap.place[lane_value(e)]);
+	entry->key = LANE_NONE;
+	l->waits--;
 }

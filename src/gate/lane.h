@@ -1,90 +1,124 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane: the children of one node that wait in one class, in the order of their start tags.
+ * lane: the children of one node that wait in one class, and which of them is served next.
  *
- * SOURCE  Goyal, Vin, Cheng: Start-time Fair Queueing (ToN 1997), as PARDA §3.3 uses it; the
- *         bucket queue after Eiffel (Saeed et al., arXiv 1810.03060).
- * LAW     A child that becomes backlogged starts at S = max(V, F); serving cost c moves its finish
- *         tag to F = S + c/r, which is the next S; V is the S last served; least S goes first.
- *         With credit k, an idle child starts at S = max(V − k/r, F).
- * SYMBOLS tags in cost units per weight; r weight; V virtual time of the lane.
- * METHOD  Up to LANE_HEAP_MAX children: a heap, exact. More: a circle of buckets, each `quantum`
- *         of tag wide, found by bit scan; inside one bucket first come first served (chain.h). A
- *         tag beyond the circle waits in the last bucket and is looked at again there. Those of
- *         the bucket at the front wait in a ring, as far as they fit: who is next is there, and
- *         who comes to be served at once is put there and taken away with a few instructions. O(1).
- * DIFFERS On the way of a request an entry is never taken out of the middle. Its tag may grow while
- *         it stands in the lane, or it may cease to wait: both are found when it comes to the
- *         front, which is never later than its due place. Ties and places inside a bucket go by
- *         order of entry, and the gate enters in the order of node numbers, so that the order of
- *         submits does not matter.
+ * SOURCE  Bennett, Zhang: WF2Q (INFOCOM 1996). Stoica, Abdel-Wahab: Earliest Eligible Virtual Deadline
+ *         First (ODU TR-95-22, 1995). Checconi, Rizzo, Valente: QFQ (IEEE/ACM ToN 2013), for groups of
+ *         power-of-two width.
+ * LAW     A child's next request has a start tag S and a finish tag F = S + c/r. It is eligible when
+ *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
+ *         starts at S = max(F, E), where E is V, or the least F of the eligible if that is earlier; with
+ *         credit k at max(F, V − k/r). When cost c is served, V moves on by c over the weights of
+ *         those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
+ *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
+ *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
+ *         that are idle, on weights of the past, or on the scale of weights.
+ * SYMBOLS c cost, r weight; tags and V in cost per weight, as whole numbers of 2^-LANE_FRACTION, modulo
+ *         2^64; W the weights of those that wait, in 2^-20.
+ * METHOD  A child stands in a group by the power of two that c/r, or half of S − V if that is more, fits in:
+ *         its width. A group is a ring of slots, a quarter of a width each, of lists of children; its tags are
+ *         those of its first slot. Only the first slots are compared, and only when one has changed or V
+ *         has reached another. Inside a slot first come first served. A child enters and leaves from
+ *         anywhere in O(1).
+ *         Start tags are rounded down and finish tags up, so that whatever is due in time by the tags as they
+ *         are is so by the rounded ones. Widths are less than 2·c/r, and with a slot's 2.5·c/r.
+ * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
+ *         more than its group's width; here costs vary and a large request makes tags late. WF2Q+ moves V by
+ *         all weights that exist. EEVDF keeps V at the mean, which lets a child that leaves push V ahead.
+ *         A child whose tag is beyond the ring waits in its last slot and is looked at again there; one
+ *         whose tag is too early for it stands in a narrower group.
+ * EXAMPLE Weights 2, 1, 1, costs of 1, all beginning at V = 0: F = 1/2, 1, 1. The first is served: S = 1/2,
+ *         V = 1/4, so that it is not eligible. The second: V = 1/2. The first again, then the third.
  */
 #ifndef WEIR_GATE_LANE_H
 #define WEIR_GATE_LANE_H
 
 #include "base/heap.h"
-#include "gate/chain.h"
 #include "gate/pool.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-#define LANE_NIL      UINT32_MAX
-#define LANE_HEAP_MAX 64         /* three levels of a 4-ary heap: as quick as a bucket, and exact */
-#define LANE_RING     64         /* a batch or two; a power of 2 */
-#define LANE_SHUT     UINT64_MAX /* all bits, which can be set without a branch */
-#define LANE_OF_LANE  0x80000000u
-#define LANE_OUT      UINT16_MAX
+#define LANE_NIL     UINT32_MAX
+#define LANE_OF_LANE 0x80000000u
+#define LANE_SLOTS   16 /* of a group: four widths */
+#define LANE_KEYS    63 /* widths 2^0 … 2^62 */
+#define LANE_NONE    UINT8_MAX
 
 /* What stands in a lane is known by its number: a node's, a leaf; or a lane's | LANE_OF_LANE, which
  * stands for an inner node in its parent's lane of the same class. Its entry is part of the node, or
  * of the lane. */
 struct lane_entry {
-	double tag;                    /* S while inside, F while not */
-	uint16_t at;                   /* LANE_OUT: not inside; else its bucket, or 0 in a heap */
-} __attribute__((packed, aligned(2))); /* so that a node's three share a cache line */
+	uint64_t tag;        /* S while it waits, then F; keyed: the key */
+	uint32_t next, prev; /* numbers; LANE_NIL: none */
+	uint16_t rest;       /* of the tag, in 1/LANE_PARTS, in all bits but the last four; and its slot in the group */
+	uint8_t key;         /* of its group; LANE_NONE: it stands nowhere; keyed: 0 in the heap */
+	uint8_t width : 7;   /* log2 of how far ahead it was when it was last served: no further since */
+	uint8_t waits : 1;   /* it is counted in the lane's weights */
+} __attribute__((packed, aligned(4)));
+_Static_assert(sizeof(struct lane_entry) == 20, "two of them and a timer in a cache line");
+
+struct lane_list {
+	uint32_t head, tail; /* numbers */
+};
+
+struct lane_group {
+	uint64_t start;  /* where its first slot begins */
+	uint64_t finish; /* where that ends, and the width: nobody in the slot finishes later */
+	uint16_t used;   /* slots that hold something: a bit each */
+	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
+	uint8_t shift;   /* log2 of a slot's width */
+	uint8_t key;     /* log2 of the group's */
+	uint8_t place;   /* in lane.ids */
+	struct lane_list slot[LANE_SLOTS];
+};
 
 struct lane {
 	/* what every request touches */
-	double now;           /* V */
-	double start;         /* circle: where the ring's bucket begins */
-	uint64_t base;        /* circle: number of a bucket before which there is nothing */
-	uint64_t ring_number; /* circle: that of the ring's bucket */
-	uint64_t
-		open; /* the same while the ring takes who comes, else LANE_SHUT: there is no room in it,
-	                  some of its bucket wait in the chain, or the lane is empty */
-	uint32_t members;    /* entries inside */
-	uint32_t mask;       /* circle: buckets − 1 */
-	uint32_t head, tail; /* of the ring, modulo its length; what is between waits there */
-	bool keyed;         /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
-	uint8_t slot;       /* which class, 0 first (node.h) */
-	uint32_t offset;    /* bytes from the beginning of a leaf's node to its entry */
-	double quantum;     /* circle: width of a bucket, a power of 2 */
-	double per_quantum; /* 1/quantum */
-	struct chain *buckets;    /* circle: where the bit is set. Else NULL */
-	uint64_t *bits, top;      /* which buckets' chains are not empty; which words of bits */
-	struct chain_store store; /* circle: blocks of the buckets' chains */
+	uint64_t now;    /* V */
+	double owed;     /* what V is to move on by, times W; negative: what it stands still for */
+	int64_t weight;  /* W */
+	uint64_t until;  /* from which V on another group may be better than `best` */
+	uint32_t waits;  /* how many wait */
+	uint8_t best;    /* the group that is next; LANE_NONE: not known */
+	uint8_t active;  /* groups that hold something: the first of ids */
+	uint8_t room;    /* groups there may be */
+	uint8_t slot;    /* which class, 0 first (node.h) */
+	bool keyed;      /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
+	uint32_t offset; /* bytes from the beginning of a leaf's node to its entry */
+	struct lane_group *groups; /* [room] */
+	uint8_t of[LANE_KEYS];     /* the group of a key; LANE_NONE: none */
+	uint8_t ids[LANE_KEYS];    /* the groups, those that hold something first */
 	/* the rest */
-	struct heap heap;      /* when buckets is NULL */
+	struct heap heap;      /* if keyed */
 	struct lane_entry own; /* its own, in the lane of the same slot of the node above */
+	double own_cost;       /* of the request last served from it, or of its first child's */
 	uint32_t number;       /* its own */
 	uint32_t node;         /* whose children these are */
-	uint32_t ring[LANE_RING];
 };
 
 /* Where the entries are. */
 struct lane_home {
 	char *nodes; /* the first node; POOL_STRIDE bytes each */
 	struct lane **lanes;
+	double unit; /* tags: a cost of 1 per weight of 1 */
 };
 
+/* lane_home.unit: bits of a tag after the binary point. What is left is for the largest cost, 2^32, and the
+ * least weight, 2^-10. Costs in bytes and time are hundreds at least, those in requests mostly 1. */
+#define LANE_UNIT_REQUESTS 0x1p34
+#define LANE_UNIT          0x1p18
+#define LANE_STEP_MAX      0x1p60 /* tags: more than this does not count */
+#define LANE_PARTS         4096 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
+#define LANE_WEIGHT_ONE        1048576.0
+
 /* A keyed lane's heap keeps places in `place`, borrowed: twice as long as the numbers of nodes and of
- * lanes go. lane_place when it moves. */
+ * lanes go. lane_places when it moves. */
 void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uint32_t offset,
 	bool keyed, uint32_t *place);
-void lane_place(struct lane *l, uint32_t *place);
+void lane_places(struct lane *l, uint32_t *place);
 void lane_free(struct lane *l);
-
-/* Fits the lane to `children` that may stand in it at once, and to steps of up to `step` of tag.
- * Not for the hot path: moves everything inside. 0 or -ENOMEM, then unchanged. */
-int lane_fit(struct lane *l, const struct lane_home *h, uint32_t children, double step);
+/* Makes room for so many numbers. 0 or -ENOMEM, then unchanged. */
+int lane_fit(struct lane *l, uint32_t numbers);
 size_t lane_memory(const struct lane *l);
 
 POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct lane *l, uint32_t e)
@@ -94,115 +128,38 @@ POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct l
 	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
 }
 
-/* Not inside yet. Was the lane empty? */
-POOL_HOT bool lane_insert(struct lane *l, const struct lane_home *h, uint32_t e);
-/* The one that is first by its present tag; LANE_NIL when the lane is empty. */
-POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h);
-/* The same if tags do not grow while they wait; and does it stand in the ring? */
-POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool *ret_ring);
-POOL_HOT void lane_pop(
-	struct lane *l, const struct lane_home *h, uint32_t e); /* what lane_first gave */
-/* Takes out one that stands anywhere. Not for the hot path: O(its bucket), or the heap. */
-void lane_remove(struct lane *l, const struct lane_home *h, uint32_t e);
-void lane_lower(struct lane *l, const struct lane_home *h, uint32_t e); /* keyed: its tag fell */
-/* Up to `max` that come to the front soon, roughly in order; how many. For fetching them into the
- * cache: nothing but hints, and of a circle only, since a heap is small. There is to be room for
- * max + CHAIN_CELLS. */
-uint32_t lane_soon(const struct lane *l, uint32_t *ret, uint32_t max);
+/* The one that is next; LANE_NIL: none waits. */
+uint32_t lane_first(struct lane *l, const struct lane_home *h);
 
-/* ---- inside: here, so that the hot path has no call */
+/* ---- keyed */
 
-bool lane_enter(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number);
-uint32_t lane_first_heap(struct lane *l, const struct lane_home *h);
-uint32_t lane_first_circle(struct lane *l, const struct lane_home *h);
-void lane_append(struct lane *l, struct lane_entry *entry, uint32_t e, uint64_t number);
-void lane_behead(struct lane *l);
+/* Its tag is new. Inserts it, if it is not inside. */
+void lane_key(struct lane *l, const struct lane_home *h, uint32_t e);
+/* Takes it out, wherever it stands. */
+void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e);
 
-POOL_HOT uint64_t lane_number(const struct lane *l, double tag)
+/* ---- fair */
+
+/* What a cost moves a tag by. */
+POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 {
-	return (uint64_t)(int64_t)(tag * l->per_quantum); /* signed: one instruction */
+	double step = cost * h->unit / weight;
+
+	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
-/* Is who is first in the ring? (Else the ring is empty, or somebody came who goes before it.) */
-POOL_HOT bool lane_from_ring(const struct lane *l)
-{
-	return l->head != l->tail && l->base == l->ring_number;
-}
-
-POOL_HOT bool lane_insert_entry(struct lane *l, struct lane_entry *entry, uint32_t e)
-{
-	uint64_t number = lane_number(l, entry->tag);
-
-	if (number != l->open)
-		return lane_enter(l, entry, e, number);
-	entry->at = (uint16_t)(number & l->mask);
-	l->ring[l->tail++ % LANE_RING] = e;
-	if (l->tail - l->head == LANE_RING)
-		l->open = LANE_SHUT;
-	l->members++;
-	return false;
-}
-
-POOL_HOT bool lane_insert(struct lane *l, const struct lane_home *h, uint32_t e)
-{
-	return lane_insert_entry(l, lane_entry(h, l, e), e);
-}
-
-POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool *ret_ring)
-{
-	*ret_ring = lane_from_ring(l);
-	if (*ret_ring)
-		return l->ring[l->head % LANE_RING];
-	uint32_t e = l->buckets ? lane_first_circle(l, h) : lane_first_heap(l, h);
-
-	*ret_ring = lane_from_ring(l);
-	return e;
-}
-
-POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
-{
-	for (;;) {
-		bool ring;
-		uint32_t e = lane_first_of(l, h, &ring);
-
-		if (!ring)
-			return e;
-		struct lane_entry *entry = lane_entry(h, l, e);
-		uint64_t number = lane_number(l, entry->tag);
-
-		if (number <= l->base)
-			return e;
-		l->head++;
-		lane_append(l, entry, e, number);
-	}
-}
-
-/* What lane_first gave, which has this tag, is served: virtual time reaches it. In a circle, the
- * beginning of its bucket, so that nobody who was just served finds itself behind the times within
- * the bucket. `ring`: lane_from_ring. */
-POOL_HOT void lane_serve(struct lane *l, double tag, bool ring)
-{
-	if (ring)
-		tag = l->start;
-	else if (l->buckets)
-		tag = (double)(int64_t)l->base * l->quantum;
-	l->now = tag > l->now ? tag : l->now;
-}
-
-POOL_HOT void lane_pop_entry(struct lane *l, struct lane_entry *entry, bool ring)
-{
-	entry->at = LANE_OUT;
-	if (ring)
-		l->head++;
-	else
-		lane_behead(l);
-	/* (No branch: nobody can predict it.) */
-	l->open |= -(uint64_t)(--l->members == 0);
-}
-
-POOL_HOT void lane_pop(struct lane *l, const struct lane_home *h, uint32_t e)
-{
-	lane_pop_entry(l, lane_entry(h, l, e), lane_from_ring(l));
-}
+/* A child, which does not, begins to wait for a request that moves its tag by `step`. Was nobody waiting? */
+bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, double step, double credit);
+/* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request that moves that by
+ * `step`. */
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double step);
+/* Takes an entry out, wherever it stands. */
+void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
+/* A child ceases to wait, after lane_take. */
+void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
+/* A child that waits has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves its tag by `step`. */
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
 
 #endif

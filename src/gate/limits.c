@@ -64,13 +64,13 @@ static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time n
 
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now)
 {
-	weir_time span = limits_span(&l->stamp, now);
+	weir_time as_of = limits_as_of(l, r, now), span = limits_span(&l->stamp, as_of);
 
 	limits_pay(l->b, l->n_hold, r, span);
 	if (reserved)
 		limits_pay_r(l, r, now);
 	if (reserved)
-		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){now - span}, now);
+		limits_fill_some(&l->b[l->l], l->n_l, &(weir_time){as_of - span}, as_of);
 	else
 		limits_pay(&l->b[l->l], l->n_l, r, span);
 	limits_pair(l);

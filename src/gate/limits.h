@@ -19,7 +19,7 @@
 
 struct limits {
 	struct bucket *b;  /* hold, R, L, in that order: the node's own, or a piece */
-	weir_time stamp;   /* when the levels of hold and L were true: the last pass, or a knob */
+	weir_time stamp;   /* when the levels of hold and L were true: as of the last charge, or a knob */
 	weir_time r_stamp; /* when those of R were */
 	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
@@ -115,6 +115,17 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 			bucket_take(&b[i], limits_cost(r, b[i].unit));
 }
 
+/* Law 4: hold and L-buckets are charged as of when a request began to wait for nothing but them, but not longer
+ * ago than this. So who looks late takes nothing from a tenant. */
+#define LIMITS_LATE (20 * WEIR_MS)
+
+POOL_HOT weir_time limits_as_of(const struct limits *l, const struct weir_req *r, weir_time now)
+{
+	weir_time late = now - LIMITS_LATE, as_of = r->submitted > l->stamp ? r->submitted : l->stamp;
+
+	return as_of > late ? as_of : late;
+}
+
 /* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that
  * changes from small requests to large has its bytes guaranteed again that soon. */
 
@@ -140,9 +151,9 @@ POOL_HOT bool limits_narrow(const struct bucket *own, const struct weir_req *r)
 POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const struct weir_req *r,
 	bool reserved, weir_time now)
 {
-	weir_time span = now - l->stamp;
+	weir_time as_of = limits_as_of(l, r, now), span = as_of - l->stamp;
 
-	l->stamp = now;
+	l->stamp = as_of;
 	bucket_pay_narrow(&own[0], span, limits_cost(r, own[0].unit));
 	if (!reserved)
 		return;

@@ -16,8 +16,8 @@
  * A leaf keeps its requests in a list and stands, while its head may pass, in up to three lanes of
  * its parent: `priority` while it fits its profiles, else `reserved` while it holds an R-token, and
  * `rest` always. A lane that is not empty stands in the lane of the same slot one level up. What passes
- * next is found by going down from the root's first lane that is not empty. An entry that no longer
- * belongs where it stands is dropped when it comes to the front (lane.h).
+ * next is found by going down from the root's first lane that is not empty. (In the orders FIFO and EDF an
+ * entry that no longer waits is dropped when it comes to the front.)
  *
  * Everything of a tenant that a request touches is in one block of memory, struct node, in the order
  * in which it is touched: few cache lines, side by side, on one page. Lanes and timers know tenants
@@ -47,7 +47,6 @@
 enum node_flags {
 	NODE_LEAF = 1,    /* takes requests */
 	NODE_INNER = 2,   /* has children, or is the root */
-	NODE_ABOVE = 4,   /* some ancestor, the root included, has a hold bucket */
 	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
 	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
 	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
@@ -73,7 +72,6 @@ struct node_inner {
 	uint8_t stopped;          /* with NODE_STOPPED: the first slot that is stopped */
 	struct lane *lane[2];     /* RESERVED and REST; NULL until somebody needs it */
 	struct lane **priority;   /* NODE_PRIORITIES of them, or NULL */
-	double weight_min;        /* the least that any child ever had: for the quantum */
 	weir_time held;           /* clock: own hold buckets stop somebody */
 	struct node_clock above;  /* clock: stopped here or above, as of since */
 	struct node_clock since;  /* now and the full clock when NODE_STOPPED last changed */
@@ -94,34 +92,34 @@ struct node {
 	int64_t full_area;   /* full, while nothing else comes before the window */
 	int64_t device_area; /* request·ns in the device */
 	uint32_t queued, in_flight;
-	double per_weight; /* 1/r */
+	float weight; /* r */
 	uint32_t parent;
 	uint8_t flags;                            /* enum node_flags; 0: no node */
 	int8_t wait_high, full_high, device_high; /* of the areas */
-	/* the places: all that a timer's expiry touches */
-	_Alignas(POOL_LINE) struct timer_entry timer;
-	weir_time reserved;      /* leaf: when the head has an R-token, as of the last look */
-	struct profile *profile; /* NULL: none */
-	struct lane_entry entry_reserved, entry_rest, entry_priority;
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
 	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
+	/* the places: all that a timer's expiry touches */
+	_Alignas(POOL_LINE) struct timer_entry timer;
+	weir_time reserved; /* leaf: when the head has an R-token, as of the last look */
+	struct lane_entry entry_reserved, entry_rest;
 	/* what a pass touches besides */
 	_Alignas(POOL_LINE) struct bucket own[LIMITS_OWN];
 	struct limits limits;
 	uint64_t bytes;
 	uint64_t passed[3]; /* by class */
 	/* what few need */
-	_Alignas(POOL_LINE) weir_time held; /* clock: own hold buckets do not admit */
-	weir_time held_since;               /* with NODE_HELD */
-	int64_t held_area;                  /* request·ns by the clocks: now, with NODE_HELD; */
-	int64_t tokens_area;                /* now without what is above, with NODE_TOKENS; */
-	int64_t above_area;                 /* stopped above, without NODE_HELD */
+	_Alignas(POOL_LINE) struct profile *profile; /* NULL: none */
+	weir_time held;       /* clock: own hold buckets do not admit; with NODE_HELD, less now */
+	int64_t held_area;    /* request·ns by the clocks: now, with NODE_HELD; */
+	int64_t tokens_area;  /* now without what is above, with NODE_TOKENS; */
+	int64_t above_area;   /* stopped above, without NODE_HELD */
+	struct lane_entry entry_priority;
 	int8_t held_high, tokens_high, above_high;
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
 _Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) == 128 &&
-		       offsetof(struct node, limits) == 192 && offsetof(struct node, held) == 256,
+		       offsetof(struct node, limits) == 192 && offsetof(struct node, profile) == 256,
 	"each part in a cache line");
 _Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
 
@@ -155,7 +153,6 @@ struct ahead {         /* ahead.h */
 	weir_time at;  /* when they were noted */
 	uint32_t node[2 * AHEAD_BATCH + TIMER_CELLS];
 };
-_Static_assert(CHAIN_CELLS <= TIMER_CELLS, "room for what lane_soon writes beyond, too");
 
 struct weir_gate {
 	weir_time now; /* the latest seen */
@@ -176,6 +173,10 @@ struct weir_gate {
 	uint64_t *pending[3];  /* leaves whose queue was empty before this round: a bit each; then
 	                          which words of the level before are not 0 */
 	bool any_pending;
+	uint32_t pending_from; /* where the next call goes on with them */
+	bool due;              /* timers are due that the last call did not come to */
+	bool above;            /* some inner node has a hold bucket, or once had: clocks above may run */
+	uint32_t looks;        /* leaves that the last weir_gate_next looked at */
 	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;
@@ -187,8 +188,6 @@ struct weir_gate {
 	double credit;
 	enum weir_unit cost;
 	enum weir_order order;
-	double cost_max;     /* largest cost of one request in that unit */
-	double cost_cap;     /* more than this is not counted */
 	weir_time *deadline; /* [room] if the order is EDF, else NULL */
 	/* room and books */
 	uint32_t room, n_nodes, free_nodes;       /* nodes; n: used so far; free: list by parent */
@@ -323,7 +322,7 @@ static inline void stats_wait_plain(struct node *node, weir_time now, uint64_t f
 static inline void stats_wait(
 	const struct weir_gate *g, struct node *node, weir_time now, uint64_t full, int64_t times)
 {
-	if (!(node->flags & (NODE_ABOVE | NODE_STATE))) {
+	if (!g->above && !(node->flags & NODE_STATE)) {
 		stats_wait_plain(node, now, full, times);
 		return;
 	}
@@ -341,15 +340,9 @@ void gate_window(struct weir_gate *g, weir_time now);
 
 /* Makes sure that leaf n may stand in `slot`: a lane at every node above. */
 int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);
-/* Fits the lanes of inner node n to its children and their least weight. */
-int tree_fit(struct weir_gate *g, uint32_t n);
-/* Takes leaf n out of the lane of its parent in which it stands in this slot, if it does. */
-void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot);
 /* Room for that many buckets, all zero. NULL: no memory. */
 struct bucket *tree_buckets(struct weir_gate *g, uint32_t n);
 /* Frees them, if they are not the node's own, and the profile, if there is one. */
 void tree_limits_free(struct weir_gate *g, struct limits *l, struct profile *p);
-/* Sets NODE_ABOVE anew on every node. */
-void tree_flags(struct weir_gate *g);
 
 #endif

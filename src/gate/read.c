@@ -39,13 +39,12 @@ bool weir_gate_is_leaf(const struct weir_gate *g, weir_node n)
 
 /* ---- knobs with a value */
 
-/* The gate keeps 1/weight, from which a weight such as 49 comes back as its neighbour. Return the decimal
- * number that has the same inverse, if there is one. */
-static double read_weight(double per_weight)
+/* The gate keeps a weight as a float. Return the decimal number that it stands for, if there is one. */
+static double read_weight(float weight)
 {
-	double weight = 1 / per_weight, decimal = rint(weight * 1e10) / 1e10;
+	double decimal = rint((double)weight * 1e7) / 1e7;
 
-	return 1 / decimal == per_weight ? decimal : weight;
+	return (float)decimal == weight ? decimal : (double)weight;
 }
 
 static int read_root(const struct weir_gate *g, enum weir_knob_kind kind, double *ret_value)
@@ -80,7 +79,7 @@ int weir_gate_get(
 	bool leaf = node->flags & NODE_LEAF;
 
 	if (kind == WEIR_KNOB_WEIGHT)
-		*ret_value = read_weight(node->per_weight);
+		*ret_value = read_weight(node->weight);
 	else if (kind == WEIR_KNOB_PRIORITY && leaf)
 		*ret_value = node->priority == NODE_NO_PRIORITY ? -1 : node->priority;
 	else if (kind == WEIR_KNOB_DEADLINE && leaf && g->deadline)

@@ -25,7 +25,7 @@ int room_places(struct weir_gate *g, uint32_t room)
 			return -ENOMEM;
 	g->room_place = room;
 	for (uint32_t l = 0; l < g->n_lanes; l++)
-		lane_place(g->lanes[l], g->place[node_class(g->lanes[l]->slot)]);
+		lane_places(g->lanes[l], g->place[node_class(g->lanes[l]->slot)]);
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/stand.h"
-#include <string.h>
 
 /* ---- lanes */
 
@@ -11,31 +10,44 @@ void stand_join_above(struct weir_gate *g, struct lane *l)
 		const struct node *node = &g->nodes[l->node];
 		struct lane *above = node_lane(g, node->parent, l->slot);
 
-		if (l->own.at != LANE_OUT || node_stopped(g, l->node, l->slot) ||
-			!stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->per_weight))
+		if (l->own.waits || node_stopped(g, l->node, l->slot))
 			return;
+		bool empty = stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->weight,
+			l->own_cost);
+
+		if (!empty)
+			return;
+		above->own_cost = l->own_cost;
 		l = above;
 	}
 	node_set_ready(g, l->slot, true);
 }
 
-void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key)
+void stand_leave_above(struct weir_gate *g, struct lane *l)
+{
+	while (l->node != WEIR_ROOT && !l->waits && l->own.waits) {
+		const struct node *node = &g->nodes[l->node];
+		struct lane *above = node_lane(g, node->parent, l->slot);
+
+		stand_out(g, above, &l->own, node->weight);
+		l = above;
+	}
+}
+
+void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key)
 {
 	for (;;) {
 		struct lane *lane = node_lane(g, parent, slot);
 		struct lane_entry *entry = lane_entry(&g->home, lane, e);
-		bool inside = entry->at != LANE_OUT;
+		bool inside = entry->key != LANE_NONE;
 
-		if (inside && entry->tag <= key) {
+		if (inside && (weir_time)entry->tag <= key) {
 			if (!(e & LANE_OF_LANE))
-				entry->tag = key; /* it grew: found at the front */
+				entry->tag = (uint64_t)key; /* it grew: found at the front */
 			return;
 		}
-		entry->tag = key;
-		if (inside)
-			lane_lower(lane, &g->home, e);
-		else
-			lane_insert(lane, &g->home, e);
+		entry->tag = (uint64_t)key;
+		lane_key(lane, &g->home, e);
 		if (parent == WEIR_ROOT) {
 			node_set_ready(g, slot, true);
 			return;
@@ -47,16 +59,13 @@ void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned
 	}
 }
 
-/* Its bits order as the time does. */
-double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r)
+weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r)
 {
 	weir_time key = r->submitted;
-	double tag;
 
 	if (g->order == WEIR_EDF)
 		key += r->deadline ? r->deadline * WEIR_US : g->deadline[n];
-	memcpy(&tag, &key, sizeof tag);
-	return tag;
+	return key;
 }
 
 /* ---- a leaf's head against its own buckets */
@@ -91,7 +100,7 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 	return false;
 }
 
-void stand_look_many(struct stand s, uint32_t n, struct node *node)
+static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
 {
 	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
@@ -109,9 +118,15 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node)
 	stand_state(&s, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
-		stand_better(&s, n, node, stand_seen(&s, node));
-	if ((!l->n || pair) && !(node->flags & NODE_ABOVE))
+		stand_better(&s, n, node, seen);
+	if ((!l->n || pair) && !s.g->above)
 		node->may |= NODE_PLAIN;
+}
+
+void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen)
+{
+	stand_look(s, n, node, seen);
+	stand_settle(&s, node);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
@@ -121,7 +136,36 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 
 	node->may = 0;
 	if (node->head)
-		stand_look_many(s, n, node);
+		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
-		stand_idle(g, node, now);
+		stand_idle(&s, node);
+}
+
+static void stand_forget_one(struct weir_gate *g, uint32_t n, struct lane_entry *entry, unsigned slot)
+{
+	const struct node *node = &g->nodes[n];
+	struct lane *lane = entry->key == LANE_NONE && !entry->waits
+				    ? NULL
+				    : node_lane(g, node->parent, slot);
+
+	if (!lane)
+		return;
+	if (entry->key != LANE_NONE && lane->keyed)
+		lane_key_out(lane, entry, n);
+	if (!entry->waits)
+		return;
+	stand_out(g, lane, entry, node->weight);
+	if (!lane->waits)
+		stand_leave_above(g, lane);
+}
+
+void stand_forget(struct weir_gate *g, uint32_t n)
+{
+	struct node *node = &g->nodes[n];
+
+	node->may = 0;
+	stand_forget_one(g, n, &node->entry_rest, NODE_REST);
+	stand_forget_one(g, n, &node->entry_reserved, NODE_RESERVED);
+	if (node->priority != NODE_NO_PRIORITY)
+		stand_forget_one(g, n, &node->entry_priority, node->priority);
 }

@@ -17,13 +17,17 @@
 
 /* Looks at the leaf's head again, if there is one: where does it stand now? */
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
+/* The leaf stands nowhere any more, until the next look. */
+void stand_forget(struct weir_gate *g, uint32_t n);
 /* Lane l was empty and no longer is, or may stand above again: it enters the lane above, and so on
  * up. */
 void stand_join_above(struct weir_gate *g, struct lane *l);
+/* Nobody waits in lane l any more: it leaves the lane above, and so on up. */
+void stand_leave_above(struct weir_gate *g, struct lane *l);
 /* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
-void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, double key);
-/* A request's key in the orders FIFO and EDF: a time as a tag. */
-double stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
+void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key);
+/* A request's key in the orders FIFO and EDF. */
+weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
 
 /* ---- inside */
 
@@ -39,7 +43,10 @@ struct stand {
 
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
 void stand_held(struct stand s, uint32_t n, struct node *node);
-void stand_look_many(struct stand s, uint32_t n, struct node *node);
+/* `seen`: R-tokens that have come in by then are seen. An R-token is worth no haste: its bucket holds what comes in
+ * 20 ms or more, and a coarse timer is cheap. So it is seen as of the coarse time, or of a pass: how often somebody
+ * looks must not change what passes. */
+void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -63,14 +70,29 @@ POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigne
 				      : s->reserved;
 }
 
-/* Something of that weight, not inside, enters a lane. Was that empty? */
-POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
-	uint32_t e, double per_weight)
+/* What a request counts in fair queueing. */
+POOL_HOT double stand_cost(const struct stand *s, const struct weir_req *r)
 {
-	double start = lane->now - g->credit * per_weight;
+	return (double)limits_cost(r, s->g->cost);
+}
 
-	entry->tag = entry->tag < start ? start : entry->tag;
-	return lane_insert_entry(lane, entry, e);
+/* A leaf or a lane, which does not, begins to wait in a lane for a request of this cost. Was nobody waiting? */
+POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+	uint32_t e, double weight, double cost)
+{
+	const struct lane_home *h = &g->home;
+
+	return lane_join(lane, h, entry, e, weight, lane_step(h, cost, weight),
+		lane_step(h, g->credit, weight));
+}
+
+/* A leaf or a lane that waits ceases to. */
+POOL_HOT void stand_out(
+	const struct weir_gate *g, struct lane *lane, struct lane_entry *entry, double weight)
+{
+	if (entry->key != LANE_NONE)
+		lane_take(lane, &g->home, entry);
+	lane_leave(lane, entry, weight);
 }
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
@@ -83,14 +105,44 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	node->may |= (uint8_t)(1u << class);
 	if (!s->flat && s->g->order != WEIR_FAIR)
 		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->at == LANE_OUT) {
+	else if (entry->key == LANE_NONE) {
 		struct lane *lane = stand_lane(s, node->parent, slot);
-		bool empty = stand_join(s->g, lane, entry, n, node->per_weight);
+		double cost = stand_cost(s, node->head);
 
+		if (entry->waits) /* it has just been served */
+			lane_put(lane, &s->g->home, entry, n,
+				lane_step(&s->g->home, cost, node->weight));
 		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
-		if (empty && !(s->flat && slot >= NODE_RESERVED))
+		else if (stand_join(s->g, lane, entry, n, node->weight, cost) &&
+			 !(s->flat && slot >= NODE_RESERVED)) {
+			lane->own_cost = cost;
 			stand_join_above(s->g, lane);
+		}
 	}
+}
+
+/* The leaf ceases to wait in a slot of this class if its head may not pass there, as of the last look. */
+POOL_HOT void stand_settle_one(
+	const struct stand *s, struct node *node, struct lane_entry *entry, unsigned slot)
+{
+	if (__builtin_expect(!entry->waits || node_may(node, slot), 1))
+		return;
+	struct lane *lane = stand_lane(s, node->parent, slot);
+
+	stand_out(s->g, lane, entry, node->weight);
+	if (!s->flat && !lane->waits)
+		stand_leave_above(s->g, lane);
+}
+
+/* The leaf has been looked at: it ceases to wait wherever its head may not pass. */
+POOL_HOT void stand_settle(const struct stand *s, struct node *node)
+{
+	if (!s->flat && s->g->order != WEIR_FAIR)
+		return; /* found at the front */
+	stand_settle_one(s, node, &node->entry_rest, NODE_REST);
+	stand_settle_one(s, node, &node->entry_reserved, NODE_RESERVED);
+	if (node->priority != NODE_NO_PRIORITY)
+		stand_settle_one(s, node, &node->entry_priority, node->priority);
 }
 
 /* Does the head fit its profile? Without one it always does. */
@@ -99,12 +151,10 @@ POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* Its R-token is worth no haste: its bucket holds what comes in 20 ms or more, and a coarse timer is
- * cheap. So it is seen as of the coarse time, whoever looks and when: how often somebody looks must not
- * change who passes. (The last pass was a look, too.) */
+/* R-tokens are seen as of the coarse time, or of when their buckets last changed. */
 POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	return s->coarse > node->limits.stamp ? s->coarse : node->limits.stamp;
+	return s->coarse > node->limits.r_stamp ? s->coarse : node->limits.r_stamp;
 }
 
 /* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
@@ -193,13 +243,14 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 		if (node->priority != NODE_NO_PRIORITY)
 			stand_better(s, n, node, s->now);
 	} else if (!limits_narrow(node->own, head)) {
-		stand_look_many(*s, n, node);
-	} else if (bucket_missing_narrow(node->own, limits_cost(head, node->own->unit)) > 0) {
+		stand_look_many(*s, n, node, s->now);
+	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
 		stand_held(*s, n, node);
 	} else {
 		stand_admitted(s, n, node, s->now);
 		stand_fetch(node);
 	}
+	stand_settle(s, node);
 }
 
 /* Somebody was idle and no longer is: stand_update, with a short way for what is so mostly. */
@@ -218,11 +269,12 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 }
 
 /* A queue that is empty stands nowhere. */
-static inline void stand_idle(struct weir_gate *g, struct node *node, weir_time now)
+static inline void stand_idle(const struct stand *s, struct node *node)
 {
 	node->may = 0;
 	if (node->flags & NODE_STATE)
-		stats_state(g, node, 0, now);
+		stats_state(s->g, node, 0, s->now);
+	stand_settle(s, node);
 }
 
 #endif

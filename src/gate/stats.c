@@ -44,7 +44,7 @@ static struct node_clock stats_above(
 static struct node_clock stats_above_of(
 	const struct weir_gate *g, const struct node *node, weir_time now)
 {
-	if (!(node->flags & NODE_ABOVE))
+	if (!g->above || node == &g->nodes[WEIR_ROOT])
 		return (struct node_clock){0, 0};
 	return stats_above(g, &g->nodes[node->parent], now);
 }
@@ -93,8 +93,9 @@ void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, we
 {
 	stats_sign(g, node, now, node->queued);
 	if (node->flags & NODE_HELD)
-		node->held += now - node->held_since;
-	node->held_since = now;
+		node->held += now;
+	if (state & NODE_HELD)
+		node->held -= now;
 	node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
 	stats_sign(g, node, now, -(int64_t)node->queued);
 }
@@ -210,16 +211,7 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 		return node->inner->held +
 		       (node->flags & NODE_STOPPED ? g->now - (weir_time)node->inner->since.time
 						   : 0);
-	return node->held + (node->flags & NODE_HELD ? g->now - node->held_since : 0);
-}
-
-double weir_gate_quantum(const struct weir_gate *g, weir_node n)
-{
-	if (n >= g->n_nodes || !(g->nodes[n].flags & NODE_INNER))
-		return 0;
-	const struct lane *lane = node_lane(g, n, NODE_REST);
-
-	return lane->buckets ? lane->quantum : 0;
+	return node->held + (node->flags & NODE_HELD ? g->now : 0);
 }
 
 /* ---- histograms */

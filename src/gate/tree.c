@@ -2,21 +2,12 @@
 /* Nodes come and go, and their lanes with them. Nothing here is on the hot path. */
 #include "gate/calendar.h"
 #include "gate/room.h"
+#include "gate/stand.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A cost counts in fair queueing up to this many of the largest, so that one absurd request does
- * not put its tenant years behind. */
-#define TREE_COST_CAP 64
-
 /* ---- lanes */
-
-static double tree_step(const struct weir_gate *g, const struct node_inner *in)
-{
-	return g->cost_max / in->weight_min;
-}
 
 /* A lane, unused: one that was given back, or a new one. */
 static int tree_lane_get(struct weir_gate *g, struct lane **ret_lane)
@@ -64,7 +55,7 @@ static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, struct 
 		return -ENOMEM;
 	lane_init(lane, lane->number, n, (uint8_t)slot, offset[node_class(slot)],
 		g->order != WEIR_FAIR, g->place[node_class(slot)]);
-	if (lane_fit(lane, &g->home, in->children + 1, tree_step(g, in))) {
+	if (lane_fit(lane, in->children + 1)) {
 		tree_lane_put(g, lane);
 		return -ENOMEM;
 	}
@@ -98,40 +89,31 @@ int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot)
 	return tree_lane(g, g->nodes[n].parent, slot);
 }
 
-void tree_leave(struct weir_gate *g, uint32_t n, unsigned slot)
-{
-	struct node *node = &g->nodes[n];
-
-	node->may &= (uint8_t) ~(1u << node_class(slot));
-	if (node_entry(node, node_class(slot))->at != LANE_OUT)
-		lane_remove(node_lane(g, node->parent, slot), &g->home, n);
-}
-
 /* Its children are gone, and so is whatever stood in it. */
 static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
 {
 	if (!lane)
 		return;
-	if (lane->own.at != LANE_OUT)
-		lane_remove(node_lane(g, g->nodes[n].parent, lane->slot), &g->home,
+	if (lane->own.key != LANE_NONE && lane->keyed)
+		lane_key_out(node_lane(g, g->nodes[n].parent, lane->slot), &lane->own,
 			lane->number | LANE_OF_LANE);
 	tree_lane_put(g, lane);
 }
 
-static int tree_fit_lane(struct weir_gate *g, const struct node_inner *in, struct lane *lane)
+static int tree_fit_lane(const struct node_inner *in, struct lane *lane)
 {
-	return lane ? lane_fit(lane, &g->home, in->children + 1, tree_step(g, in)) : 0;
+	return lane ? lane_fit(lane, in->children + 1) : 0;
 }
 
-int tree_fit(struct weir_gate *g, uint32_t n)
+/* Fits the lanes of an inner node to its children. */
+static int tree_fit(const struct node_inner *in)
 {
-	const struct node_inner *in = g->nodes[n].inner;
-	int r = tree_fit_lane(g, in, in->lane[0]);
+	int r = tree_fit_lane(in, in->lane[0]);
 
 	if (!r)
-		r = tree_fit_lane(g, in, in->lane[1]);
+		r = tree_fit_lane(in, in->lane[1]);
 	for (unsigned s = 0; !r && in->priority && s < NODE_PRIORITIES; s++)
-		r = tree_fit_lane(g, in, in->priority[s]);
+		r = tree_fit_lane(in, in->priority[s]);
 	return r;
 }
 
@@ -153,25 +135,13 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 
 	if (!in)
 		return -ENOMEM;
-	in->weight_min = INFINITY;
 	in->held = node->held;
 	tree_forget(g, n);
 	node->inner = in;
 	node->flags = (uint8_t)((node->flags & ~NODE_LEAF) | NODE_INNER);
+	g->above |= node->limits.n_hold > 0;
 	g->n_inner++;
 	return 0;
-}
-
-static uint8_t tree_flags_of(const struct weir_gate *g, uint32_t n)
-{
-	uint8_t flags = (uint8_t)(g->nodes[n].flags & ~NODE_ABOVE);
-
-	for (uint32_t p = n; p != WEIR_ROOT;) {
-		p = g->nodes[p].parent;
-		if (g->nodes[p].limits.n_hold)
-			flags |= NODE_ABOVE;
-	}
-	return flags;
 }
 
 /* Its last child is gone: a leaf again. */
@@ -189,15 +159,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	free(in->priority);
 	free(in);
 	node->flags = (uint8_t)((node->flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
-	node->flags = tree_flags_of(g, n);
 	g->n_inner--;
-}
-
-void tree_flags(struct weir_gate *g)
-{
-	for (uint32_t n = 1; n < g->n_nodes; n++)
-		if (g->nodes[n].flags)
-			g->nodes[n].flags = tree_flags_of(g, n);
 }
 
 /* ---- buckets that are too many for their node */
@@ -236,13 +198,11 @@ static int tree_stats(struct weir_gate *g, uint32_t histograms)
 
 static int tree_start(struct weir_gate *g, const struct weir_gate_config *config)
 {
-	static const double cost_max[WEIR_UNITS] = {16, 256 * 1024, 100e6};
 	int r = tree_stats(g, config->histograms);
 
 	g->cost = config->cost;
 	g->order = config->order;
-	g->cost_max = config->cost_max ? (double)config->cost_max : cost_max[config->cost];
-	g->cost_cap = g->cost_max * TREE_COST_CAP;
+	g->home.unit = g->cost == WEIR_UNIT_REQUESTS ? LANE_UNIT_REQUESTS : LANE_UNIT;
 	g->run = config->run;
 	g->run_distance = config->run_distance;
 	g->credit = (double)config->credit;
@@ -257,11 +217,9 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 
 		g->n_nodes = 1;
 		root->parent = NODE_NIL;
-		root->per_weight = 1;
+		root->weight = 1;
 		root->limits.b = root->own;
-		root->inner->weight_min = 1;
 		r = tree_lane(g, WEIR_ROOT, NODE_REST);
-		root->inner->weight_min = INFINITY;
 	}
 	if (!r && g->stats)
 		weir_gate_drain(g); /* the first spare histograms */
@@ -385,27 +343,25 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 
 	*node = (struct node){.flags = NODE_LEAF,
 		.parent = parent,
-		.per_weight = 1,
+		.weight = 1,
 		.priority = NODE_NO_PRIORITY,
-		.entry_priority.at = LANE_OUT,
-		.entry_reserved.at = LANE_OUT,
-		.entry_rest.at = LANE_OUT,
+		.entry_priority.key = LANE_NONE,
+		.entry_reserved.key = LANE_NONE,
+		.entry_rest.key = LANE_NONE,
 		.timer.tick = -1,
 		.limits.b = node->own};
 	if (g->deadline)
 		g->deadline[n] = 0;
 	in->children++;
-	in->weight_min = fmin(in->weight_min, 1);
 	r = tree_slot(g, n, NODE_REST);
 	if (!r)
-		r = tree_fit(g, parent);
+		r = tree_fit(in);
 	if (r) {
 		tree_unindex(g, n);
 		if (--in->children == 0 && parent != WEIR_ROOT)
 			tree_leaf(g, parent);
 		return r;
 	}
-	node->flags = tree_flags_of(g, n);
 	*ret_node = n;
 	return 0;
 }
@@ -419,10 +375,7 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 
 	if ((node->flags & NODE_INNER) || node->queued || node->in_flight)
 		return -EBUSY;
-	tree_leave(g, n, NODE_REST);
-	tree_leave(g, n, NODE_RESERVED);
-	if (node->priority != NODE_NO_PRIORITY)
-		tree_leave(g, n, node->priority);
+	stand_forget(g, n);
 	timer_clear(&g->timer, n);
 	tree_forget(g, n);
 	tree_limits_free(g, &node->limits, node->profile);

@@ -8,6 +8,7 @@
 #define WEIR_GATE_TURN_H
 
 #include "gate/above.h"
+#include "gate/ahead.h"
 #include "gate/stand.h"
 
 struct turn {
@@ -15,12 +16,26 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
 	bool run;          /* out of turn: it goes on with a run, and stays where it is */
-	bool ring;         /* it is first in the lane's ring */
 };
 
 /* ---- who is next */
 
 #define TURN_AGAIN 0x7ffffffeu /* no leaf: something was dropped, and there may be another */
+
+/* Takes e, which is first in a lane and may not pass, out of it. */
+static inline void turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
+{
+	struct lane_entry *entry = lane_entry(&g->home, lane, e);
+	uint32_t n = e & LANE_OF_LANE ? g->lanes[e & ~LANE_OF_LANE]->node : e;
+
+	if (lane->keyed) {
+		lane_key_out(lane, entry, e);
+		return;
+	}
+	stand_out(g, lane, entry, g->nodes[n].weight);
+	if (!lane->waits)
+		stand_leave_above(g, lane);
+}
 
 /* Goes down one slot from the root to the leaf at the front. What does not belong at the front of
  * a lane on the way is dropped from it: then TURN_AGAIN. NODE_NIL: the slot is empty. */
@@ -34,11 +49,11 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 		if (e == LANE_NIL) {
 			if (!above)
 				return NODE_NIL;
-			lane_pop(above, &g->home, lane->number | LANE_OF_LANE); /* an empty lane */
+			turn_drop(g, above, lane->number | LANE_OF_LANE); /* an empty lane */
 			return TURN_AGAIN;
 		}
 		if (above && lane->keyed) {
-			double key = lane_entry(&g->home, lane, e)->tag;
+			uint64_t key = lane_entry(&g->home, lane, e)->tag;
 
 			if (lane->own.tag < key) {
 				lane->own.tag = key; /* found at the front */
@@ -49,13 +64,13 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 			turn->lane = lane;
 			if (node_may(&g->nodes[e], turn->slot))
 				return e;
-			lane_pop(lane, &g->home, e);
+			turn_drop(g, lane, e);
 			return TURN_AGAIN;
 		}
 		struct lane *below = g->lanes[e & ~LANE_OF_LANE];
 
 		if (node_stopped(g, below->node, turn->slot)) {
-			lane_pop(lane, &g->home, e);
+			turn_drop(g, lane, e);
 			return TURN_AGAIN;
 		}
 		above = lane;
@@ -77,7 +92,7 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 		const struct node *node = &g->nodes[n];
 
 		turn->leaf = n;
-		if (!(node->flags & NODE_ABOVE) || above_admit(g, n, node->head, turn->slot, now))
+		if (!g->above || above_admit(g, n, node->head, turn->slot, now))
 			return true;
 	}
 	return false;
@@ -100,7 +115,7 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 		if (node_stopped(g, n, slot))
 			return false;
 	}
-	return !(node->flags & NODE_ABOVE) || above_admit(g, g->run_node, node->head, slot, now);
+	return !g->above || above_admit(g, g->run_node, node->head, slot, now);
 }
 
 static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
@@ -114,38 +129,38 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 			turn->run = true;
 			return true;
 		}
-		if (turn_pick(g, turn, now)) {
-			turn->ring = lane_from_ring(turn->lane);
+		if (turn_pick(g, turn, now))
 			return true;
-		}
 	}
 	return false;
 }
 
 /* ---- one passes */
 
-/* Moves the tag of something at the front of its lane, which leaves it. `ring`: lane_from_ring. */
-POOL_HOT void turn_tag(struct lane *lane, struct lane_entry *entry, double step, bool ring)
+/* Something that waits in a lane, and stands nowhere then, is served a cost. In a run it stays where it is, and
+ * its greater tag is found at the front. */
+POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
+	double weight, double cost, bool run)
 {
-	lane_serve(lane, entry->tag, ring);
-	lane_pop_entry(lane, entry, ring);
-	entry->tag += step;
+	if (!run)
+		lane_take(lane, &g->home, entry);
+	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE,
+		lane_step(&g->home, cost, weight));
 }
 
-/* The same for all on the path to the root. In a run they stay where they are, and their greater tags are
- * found at the front. */
-static inline void turn_tag_above(struct weir_gate *g, const struct turn *turn, double cost)
+/* The same for all on the path to the root. */
+static inline void turn_serve_above(struct weir_gate *g, const struct turn *turn, double cost)
 {
 	struct lane *lane = turn->lane;
 
+	if (g->order != WEIR_FAIR)
+		return; /* (Keys are found at the front.) */
+
 	for (uint32_t n = lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
-		double step = cost * g->nodes[n].per_weight;
 
-		if (turn->run)
-			lane->own.tag += step;
-		else
-			turn_tag(parent, &lane->own, step, lane_from_ring(parent));
+		lane->own_cost = cost;
+		turn_serve(g, parent, &lane->own, g->nodes[n].weight, cost, turn->run);
 		lane = parent;
 	}
 }
@@ -162,14 +177,6 @@ static inline void turn_note_run(
 	g->run_node = turn->leaf;
 	g->run_slot = (uint8_t)turn->slot;
 	g->run_end = r->offset + r->bytes;
-}
-
-/* What r counts in fair queueing. */
-POOL_HOT double turn_cost(const struct stand *s, const struct weir_req *r)
-{
-	double cost = (double)limits_cost(r, s->g->cost), cap = s->g->cost_cap;
-
-	return !s->flat && s->g->order != WEIR_FAIR ? 0 : cost < cap ? cost : cap;
 }
 
 static inline void turn_charge(
@@ -207,26 +214,26 @@ static inline struct weir_req *turn_pass(
 	struct node *node = &s->nodes[turn->leaf];
 	struct weir_req *r = node->head;
 	unsigned class = node_class(turn->slot);
-	double cost = turn_cost(s, r);
+	double cost = stand_cost(s, r);
 
-	if (turn->run)
-		node_entry(node, class)->tag += cost * node->per_weight;
+	if (s->g->order == WEIR_FAIR)
+		turn_serve(s->g, turn->lane, node_entry(node, class), node->weight, cost, turn->run);
 	else
-		turn_tag(turn->lane, node_entry(node, class), cost * node->per_weight, turn->ring);
+		lane_key_out(turn->lane, node_entry(node, class), turn->leaf);
 	if (!s->flat) {
-		turn_tag_above(s->g, turn, cost);
-		if (node->flags & NODE_ABOVE)
-			above_charge(s->g, turn->leaf, r);
+		turn_serve_above(s->g, turn, cost);
+		if (s->g->above)
+			above_charge(s->g, turn->leaf, r, s->now);
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
 	turn_leave(s, node, r, class, full, false);
 	node->may = 0;
 	if (node->head) {
-		stand_look_many(*s, turn->leaf, node);
+		stand_look_many(*s, turn->leaf, node, s->now);
 	} else {
 		node->tail = NULL;
-		stand_idle(s->g, node, s->now);
+		stand_idle(s, node);
 	}
 	/* Every lane on the path that is not empty stands in its parent's again. */
 	for (uint32_t n = node->parent; !s->flat && n != WEIR_ROOT; n = s->nodes[n].parent)
@@ -237,23 +244,23 @@ static inline struct weir_req *turn_pass(
 /* ---- the same with only leaves below the root */
 
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
-	struct stand s, uint32_t leaf, unsigned slot, bool ring, uint64_t full)
+	struct stand s, uint32_t leaf, unsigned slot, uint64_t full)
 {
 	struct turn turn = {
-		.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot), .ring = ring};
+		.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot)};
 
 	return turn_pass(&s, &turn, full);
 }
 
 /* A plain one. */
 POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, struct node *node,
-	unsigned slot, bool ring, uint64_t full)
+	unsigned slot, uint64_t full)
 {
 	struct weir_req *r = node->head;
 	unsigned class = node_class(slot);
 
-	turn_tag(stand_lane(s, WEIR_ROOT, slot), node_entry(node, class),
-		turn_cost(s, r) * node->per_weight, ring);
+	turn_serve(s->g, stand_lane(s, WEIR_ROOT, slot), node_entry(node, class), node->weight,
+		stand_cost(s, r), false);
 	if (node->limits.n && slot < NODE_PRIORITIES)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	else if (node->limits.n)
@@ -266,25 +273,38 @@ POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, 
 	} else {
 		node->tail = NULL;
 		node->may = 0;
+		stand_settle(s, node);
 	}
 	return r;
+}
+
+/* A leaf's entry comes to pass: whoever stands behind it is next but one, or so. Its node came when that before it
+ * passed; its head is fetched now, and the node after it. */
+POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, unsigned class)
+{
+	if (entry->next == LANE_NIL)
+		return;
+	struct node *next = &s->nodes[entry->next];
+	uint32_t after = node_entry(next, class)->next;
+
+	__builtin_prefetch(next->head, 1);
+	if (after != LANE_NIL)
+		ahead_node(&s->nodes[after]);
 }
 
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
 {
 	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
-	uint32_t leaf;
-	bool ring;
+	uint32_t leaf = lane_first(lane, &s->g->home);
 
-	while ((leaf = lane_first_of(lane, &s->g->home, &ring)) != LANE_NIL) {
+	if (leaf != LANE_NIL) {
 		struct node *node = &s->nodes[leaf];
 
-		if (node_may(node, slot))
-			return node->may & NODE_PLAIN
-				       ? turn_pass_plain(s, leaf, node, slot, ring, full)
-				       : turn_pass_any(*s, leaf, slot, ring, full);
-		lane_pop_entry(lane, node_entry(node, node_class(slot)), ring);
+		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
+
+		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot, full)
+					      : turn_pass_any(*s, leaf, slot, full);
 	}
 	if (slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, false);

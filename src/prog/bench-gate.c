@@ -217,17 +217,19 @@ static void services(const struct gate_load *l, double *ret)
 	}
 }
 
+#define FAIR_K 5.0 /* the constant of law 6 */
+
 /* Law 6: how far apart any two of those who flood are in service per weight, as a part of how far they may be.
  * Requests cost 1, and nobody has a credit or a run. */
 static double greatest_lag(const struct gate_load *l, const double *got)
 {
-	double quantum = weir_gate_quantum(l->gate, WEIR_ROOT), most = 0;
+	double most = 0;
 
 	for (uint32_t i = 1; i < l->tenants; i += 2)
 		for (uint32_t j = 1; j < i; j += 2) {
 			double a = 1 / gate_load_weight(l, i), b = 1 / gate_load_weight(l, j);
 
-			most = fmax(most, fabs(got[i] * a - got[j] * b) / (a + b + 2 * quantum));
+			most = fmax(most, fabs(got[i] * a - got[j] * b) / (FAIR_K * (a + b)));
 		}
 	return most;
 }

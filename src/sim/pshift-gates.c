@@ -49,7 +49,7 @@ struct pshift_gates {
 int pshift_gates_begin(struct pshift_site *s, uint64_t seed)
 {
 	struct weir_gate_config config = {
-		.nodes = 16, .cost = WEIR_UNIT_REQUESTS, .cost_max = 1, .window = INSIDE};
+		.nodes = 16, .cost = WEIR_UNIT_REQUESTS, .window = INSIDE};
 	struct server_config device = {
 		.servers = INSIDE, .rate = s->cluster->config.capacity, .service = SERVER_FIXED};
 	struct pshift_gates *g = calloc(1, sizeof(*g));

@@ -10,7 +10,7 @@
 /* The largest size or cost: what the gate's buckets hold, and exact in a double. */
 #define QUANTITY_MAX 4503599627370496.0
 
-const char *const scenario_gate_keys[] = {"window", "order", "cost", "cost_max", "run", "distance",
+const char *const scenario_gate_keys[] = {"window", "order", "cost", "run", "distance",
 	"credit", "io_unit", "flush_cost", "trim_cost", "estimate", "tenants", "per", NULL};
 const char *const scenario_knob_keys[] = {"weight", "min", "max", "burst", "priority", "deadline",
 	"profile", "rtokens", "ltokens", NULL};
@@ -142,7 +142,6 @@ static int read_estimate(yamldoc_node map, struct scenario_gate *g, struct weir_
 int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_err *err)
 {
 	int order = WEIR_FAIR, cost = (int)ret->config.cost, per = SCENARIO_PER_HOST, r;
-	double cost_max = 0;
 
 	if ((r = yamldoc_optional(yamldoc_choice(map, "order", order_words, &order, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "cost", cost_words, &cost, err))) ||
@@ -151,12 +150,9 @@ int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_
 	ret->config.order = (enum weir_order)order;
 	ret->config.cost = (enum weir_unit)cost;
 	ret->per = (enum scenario_per)per;
-	if ((r = yamldoc_optional(
-		     read_in_unit(map, "cost_max", ret->config.cost, &cost_max, err))) ||
-		(r = read_window(map, ret, err)) || (r = read_runs(map, ret, err)) ||
+	if ((r = read_window(map, ret, err)) || (r = read_runs(map, ret, err)) ||
 		(r = read_costs(map, ret, err)) || (r = read_estimate(map, ret, err)))
 		return r;
-	ret->config.cost_max = (uint64_t)cost_max;
 	return 0;
 }
 

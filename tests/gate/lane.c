@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes against a plain array: least tag first, exactly in a heap, to a quantum in a circle; also when
- * tags grow while they wait, when they lie beyond the circle, and when the lane is fitted anew. */
+/* Lanes against plain arrays. Fair: whoever is served is eligible, and nobody who is eligible finishes earlier by
+ * more than the widths of their groups; whatever enters, leaves from the middle or is served, with tags that
+ * wrap. Keyed: the least key first. */
 #include "gate/lane.h"
 #include "law.h"
-#include <errno.h>
 
 #define ENTRIES 500
 
@@ -21,228 +21,236 @@ struct model {
 	struct lane_home h;
 	union block e[ENTRIES];
 	bool inside[ENTRIES];
+	double cost[ENTRIES], weight[ENTRIES];
 	uint32_t place[2 * ENTRIES];
-	unsigned n;      /* entries in use */
-	unsigned fitted; /* children that the lane was last fitted to */
-	double step, now;
+	unsigned n; /* entries in use */
+	double weights;
 };
 
-static void start(struct model *m, unsigned n, double step, bool keyed)
+static void start(struct model *m, unsigned n, bool keyed)
 {
 	memset(m, 0, sizeof *m);
 	lane_init(&m->l, 0, 0, 0, offsetof(union block, entry), keyed, keyed ? m->place : NULL);
 	m->h.nodes = (char *)m->e;
+	m->h.unit = LANE_UNIT;
 	m->n = n;
-	m->step = step;
 	for (unsigned i = 0; i < ENTRIES; i++)
-		m->e[i].entry.at = LANE_OUT;
-	m->fitted = n;
-	CHECK_INT(lane_fit(&m->l, &m->h, n, step), 0);
-	CHECK((m->l.buckets != NULL) == (n > LANE_HEAP_MAX && !keyed));
+		m->e[i].entry.key = LANE_NONE;
+	CHECK_INT(lane_fit(&m->l, n), 0);
 }
 
-static void insert(struct model *m, uint32_t e, double tag)
+static double step(const struct model *m, uint32_t e)
 {
-	m->e[e].entry.tag = tag;
-	lane_insert(&m->l, &m->h, e);
+	return lane_step(&m->h, m->cost[e], m->weight[e]);
+}
+
+static void join(struct model *m, uint32_t e, double cost, double weight)
+{
+	m->cost[e] = cost;
+	m->weight[e] = weight;
+	bool empty = lane_join(&m->l, &m->h, &m->e[e].entry, e, m->weight[e], step(m, e), 0);
+	unsigned inside = 0;
+
+	for (unsigned i = 0; i < m->n; i++)
+		inside += m->inside[i];
+	CHECK(empty == (inside == 0));
 	m->inside[e] = true;
-	CHECK(m->e[e].entry.at != LANE_OUT);
 	law_operations++;
 }
 
-/* What lane_first gives has the least tag, or stands in the same place of the circle as that. */
+static void leave(struct model *m, uint32_t e)
+{
+	if (m->e[e].entry.key != LANE_NONE)
+		lane_take(&m->l, &m->h, &m->e[e].entry);
+	lane_leave(&m->l, &m->e[e].entry, m->weight[e]);
+	m->inside[e] = false;
+	law_operations++;
+}
+
+static double width(const struct model *m, uint32_t e)
+{
+	return ldexp(1, m->e[e].entry.key);
+}
+
+/* Whoever comes first is inside, and nobody else had to. */
 static uint32_t check_first(struct model *m)
 {
 	uint32_t e = lane_first(&m->l, &m->h);
-	double least = INFINITY;
-	unsigned members = 0;
+	unsigned inside = 0;
 
-	for (unsigned i = 0; i < m->n; i++) {
-		if (!m->inside[i])
-			continue;
-		members++;
-		least = fmin(least, m->e[i].entry.tag);
-	}
-	CHECK_INT(m->l.members, members);
-	CHECK((e == LANE_NIL) == (members == 0));
+	for (unsigned i = 0; i < m->n; i++)
+		inside += m->inside[i];
+	CHECK_INT(m->l.waits, inside);
+	CHECK((e == LANE_NIL) == (inside == 0));
 	if (e == LANE_NIL)
 		return e;
 	CHECK(e < m->n && m->inside[e]);
-	double quantum = m->l.buckets ? m->l.quantum : 0;
+	int64_t ahead = (int64_t)(m->e[e].entry.tag - m->l.now);
 
-	if (m->l.buckets ? floor(m->e[e].entry.tag / quantum) != floor(least / quantum)
-			 : m->e[e].entry.tag != least)
-		FAIL("%g came first, before %g (quantum %g)", m->e[e].entry.tag, least, quantum);
-	CHECK(lane_first(&m->l, &m->h) == e); /* and stays so */
+	if ((double)ahead >= width(m, e) / 4 + 1)
+		FAIL("%u is ahead by %lld, its width is %g", e, (long long)ahead, width(m, e));
+	for (uint32_t i = 0; i < m->n; i++) {
+		double begin = (double)(int64_t)(m->e[i].entry.tag - m->l.now);
+
+		if (m->inside[i] && begin <= 0 &&
+			begin + 1.25 * width(m, i) + 1 < (double)ahead + width(m, e) - 1)
+			FAIL("%u, of tag %g and width %g, should go before %u, of %lld and %g", i,
+				begin, width(m, i), e, (long long)ahead, width(m, e));
+	}
 	return e;
 }
 
-static void pop(struct model *m, uint32_t e)
+static void serve(struct model *m, uint32_t e, double cost)
 {
-	lane_pop(&m->l, &m->h, e);
-	CHECK_INT(m->e[e].entry.at, LANE_OUT);
-	m->inside[e] = false;
-	m->now = fmax(m->now, m->e[e].entry.tag);
+	struct lane_entry *entry = &m->e[e].entry;
+	uint64_t before = m->l.now;
+	double moved = step(m, e);
+
+	lane_take(&m->l, &m->h, entry);
+	lane_serve(&m->l, entry, m->cost[e] * m->h.unit * LANE_WEIGHT_ONE, moved);
+	CHECK((int64_t)(m->l.now - before) >= 0);
+	m->cost[e] = cost;
+	lane_put(&m->l, &m->h, entry, e, step(m, e));
 	law_operations++;
 }
 
-/* From wherever it stands. */
-static void take_out(struct model *m, uint32_t e)
-{
-	lane_remove(&m->l, &m->h, e);
-	CHECK_INT(m->e[e].entry.at, LANE_OUT);
-	m->inside[e] = false;
-	law_operations++;
-}
-
-/* All that lane_soon says is inside, each once, and as many as asked for. */
-static void check_soon(struct model *m)
-{
-	uint32_t soon[ENTRIES + CHAIN_CELLS];
-	uint32_t most = (uint32_t)law_between(1, ENTRIES);
-	uint32_t n = lane_soon(&m->l, soon, most);
-	bool seen[ENTRIES] = {false};
-
-	CHECK(n == (m->l.buckets ? (most < m->l.members ? most : m->l.members) : 0));
-	for (uint32_t i = 0; i < n; i++) {
-		CHECK(m->inside[soon[i]] && !seen[soon[i]]);
-		seen[soon[i]] = true;
-	}
-}
-
-/* A random step up, now and then far beyond any circle. */
-static double any_step(const struct model *m)
-{
-	return law_chance(0.02) ? law_log(1, 1e4) * m->step : rng_double(&law_rng) * m->step;
-}
-
-static void random_case(unsigned n, unsigned rounds)
+static void fair_case(unsigned n, unsigned rounds)
 {
 	static struct model m;
+	double most = law_log(1, 1e9);
 
-	start(&m, n, law_log(1e-3, 1e6), false);
+	start(&m, n, false);
+	m.l.now = law_chance(0.5) ? 0 : UINT64_MAX - law_below(1 << 20);
 	for (unsigned i = 0; i < rounds; i++) {
 		uint32_t e = (uint32_t)law_below(m.n);
 
-		if (!m.inside[e])
-			insert(&m, e,
-				m.now + any_step(&m) - law_chance(0.1) * fmin(m.now, any_step(&m)));
-		else if (law_chance(0.2))
-			m.e[e].entry.tag += any_step(&m); /* found at the front */
-		else if (law_chance(0.1))
-			take_out(&m, e);
-		if (law_chance(0.05))
-			check_soon(&m);
-		if (law_chance(0.6)) {
-			e = check_first(&m);
-			if (e != LANE_NIL && law_chance(0.9))
-				pop(&m, e);
-		}
-		if (law_chance(0.001) && m.n < ENTRIES) { /* more children, or lighter ones */
-			m.n += (unsigned)law_below(ENTRIES - m.n + 1);
-			m.step *= law_chance(0.5) ? law_log(1, 20) : 1;
-			CHECK_INT(lane_fit(&m.l, &m.h, m.n, m.step), 0);
-			CHECK((m.l.buckets != NULL) ==
-				(m.n > LANE_HEAP_MAX || m.fitted > LANE_HEAP_MAX));
-			m.fitted = m.n > m.fitted ? m.n : m.fitted;
-		}
+		if (!m.inside[e] && law_chance(0.5))
+			join(&m, e, ceil(law_log(1, most)), law_log(1.0 / 1024, 1 << 20));
+		else if (m.inside[e] && law_chance(0.05))
+			leave(&m, e);
+		e = check_first(&m);
+		if (e != LANE_NIL && law_chance(0.8))
+			serve(&m, e, ceil(law_log(1, most)));
 	}
-	double last = 0; /* all comes out, in order */
-
-	for (uint32_t e; (e = check_first(&m)) != LANE_NIL;) {
-		double quantum = m.l.buckets ? m.l.quantum : 0;
-
-		CHECK(m.e[e].entry.tag >= last - quantum);
-		last = fmax(last, m.e[e].entry.tag);
-		pop(&m, e);
-	}
+	for (uint32_t e; (e = check_first(&m)) != LANE_NIL;)
+		leave(&m, e);
+	CHECK_INT(m.l.weight, 0);
+	CHECK_INT(m.l.active, 0);
 	lane_free(&m.l);
 }
 
-static void heaps(void)
+static void fair(void)
 {
-	for (unsigned i = 0; i < 20; i++)
-		random_case((unsigned)law_between(1, LANE_HEAP_MAX), 3000);
+	for (unsigned i = 0; i < 60; i++) {
+		law_case("fair", i);
+		fair_case((unsigned)law_between(1, i % 2 ? 8 : ENTRIES), 3000);
+	}
 }
 
-static void circles(void)
-{
-	for (unsigned i = 0; i < 20; i++)
-		random_case((unsigned)law_between(LANE_HEAP_MAX + 1, ENTRIES), 3000);
-}
-
-/* Keyed: keys fall as well as rise; always a heap. */
+/* Keys fall as well as rise. */
 static void keyed(void)
 {
 	static struct model m;
 
 	for (unsigned k = 0; k < 10; k++) {
-		start(&m, (unsigned)law_between(2, ENTRIES), 1, true);
+		start(&m, (unsigned)law_between(2, ENTRIES), true);
 		for (unsigned i = 0; i < 5000; i++) {
-			uint32_t e = (uint32_t)law_below(m.n);
+			uint32_t e = (uint32_t)law_below(m.n), first;
+			struct lane_entry *entry = &m.e[e].entry;
+			uint64_t least = UINT64_MAX;
 
-			if (!m.inside[e]) {
-				insert(&m, e, floor(law_log(1, 1e12)));
+			if (!m.inside[e] || law_chance(0.3)) {
+				entry->tag = (uint64_t)law_log(1, 1e12);
+				lane_key(&m.l, &m.h, e);
+				m.inside[e] = true;
 			} else if (law_chance(0.3)) {
-				m.e[e].entry.tag = floor(m.e[e].entry.tag * rng_double(&law_rng));
-				lane_lower(&m.l, &m.h, e);
-			} else if (law_chance(0.3)) {
-				m.e[e].entry.tag += floor(law_log(1, 1e6));
+				entry->tag += (uint64_t)law_log(1, 1e6); /* found at the front */
 			} else if (law_chance(0.1)) {
-				take_out(&m, e);
+				lane_key_out(&m.l, entry, e);
+				m.inside[e] = false;
 			}
-			e = check_first(&m);
-			if (e != LANE_NIL && law_chance(0.5))
-				pop(&m, e);
+			for (unsigned j = 0; j < m.n; j++)
+				if (m.inside[j] && m.e[j].entry.tag < least)
+					least = m.e[j].entry.tag;
+			first = lane_first(&m.l, &m.h);
+			CHECK((first == LANE_NIL) == (least == UINT64_MAX));
+			if (first == LANE_NIL)
+				continue;
+			CHECK_INT(m.e[first].entry.tag, least);
+			if (law_chance(0.5)) {
+				lane_key_out(&m.l, &m.e[first].entry, first);
+				m.inside[first] = false;
+			}
+			law_operations++;
 		}
 		lane_free(&m.l);
 	}
 }
 
-static void equal_tags_in_order_of_entry(void)
+/* Equals are served in the order in which they came, and whoever leaves from the middle leaves the others in it. */
+static void equals_in_order(void)
 {
 	static struct model m;
 
-	for (unsigned n = 10; n <= 400; n += 390) {
-		start(&m, n, 100, false);
-		for (uint32_t i = 0; i < n; i++)
-			insert(&m, i, 1000);
-		for (uint32_t i = 0; i < n; i++) {
-			CHECK_INT(lane_first(&m.l, &m.h), i);
-			pop(&m, i);
-		}
-		CHECK_INT(lane_first(&m.l, &m.h), LANE_NIL);
-		lane_free(&m.l);
-	}
-}
-
-/* Who leaves from the middle of a bucket leaves the others in their order. */
-static void taking_out_keeps_the_order(void)
-{
-	static struct model m;
-
-	start(&m, 400, 100, false);
+	start(&m, 400, false);
 	for (uint32_t i = 0; i < 400; i++)
-		insert(&m, i, 1000);
+		join(&m, i, 100, 1);
 	for (uint32_t i = 0; i < 400; i += 3)
-		take_out(&m, i);
+		leave(&m, i);
 	for (uint32_t i = 0; i < 400; i++) {
 		if (i % 3 == 0)
 			continue;
 		CHECK_INT(lane_first(&m.l, &m.h), i);
-		pop(&m, i);
+		leave(&m, i);
 	}
 	CHECK_INT(lane_first(&m.l, &m.h), LANE_NIL);
+	lane_free(&m.l);
+}
+
+/* The example of lane.h. */
+static void example(void)
+{
+	static struct model m;
+	const uint32_t order[] = {0, 1, 0, 2, 0, 1, 0, 2};
+
+	start(&m, 3, false);
+	join(&m, 0, 1, 2);
+	join(&m, 1, 1, 1);
+	join(&m, 2, 1, 1);
+	for (unsigned i = 0; i < sizeof order / sizeof order[0]; i++) {
+		CHECK_INT(lane_first(&m.l, &m.h), order[i]);
+		serve(&m, order[i], 1);
+	}
+	lane_free(&m.l);
+}
+
+/* A tag that is ahead was served in advance and waits; a tag from long ago, which only looks ahead since tags wrap,
+ * does not. */
+static void tags_of_the_past(void)
+{
+	static struct model m;
+
+	start(&m, 3, false);
+	join(&m, 0, 1000, 1);
+	join(&m, 1, 1000, 1);
+	serve(&m, 0, 1000);
+	leave(&m, 0);
+	join(&m, 0, 1000, 1);
+	CHECK_INT(lane_first(&m.l, &m.h), 1);
+	leave(&m, 0);
+	m.e[0].entry.tag = m.l.now + (UINT64_C(1) << 61);
+	join(&m, 0, 1000, 1);
+	CHECK((int64_t)(m.e[0].entry.tag - m.l.now) <= 0);
 	lane_free(&m.l);
 }
 
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "lane");
-	RUN(heaps);
-	RUN(circles);
+	RUN(fair);
 	RUN(keyed);
-	RUN(equal_tags_in_order_of_entry);
-	RUN(taking_out_keeps_the_order);
+	RUN(equals_in_order);
+	RUN(example);
+	RUN(tags_of_the_past);
 	return law_end(100000);
 }

@@ -23,6 +23,7 @@ void ref_bucket_init(struct ref_bucket *b, const struct weir_bucket_spec *spec, 
 		.stamp = now,
 		.excess_stamp = now,
 	};
+	b->rate_most = b->rate;
 	b->level = granted ? 0 : b->size;
 	b->spec.ops = spec->ops ? spec->ops : WEIR_OPS_ALL;
 }
@@ -84,18 +85,20 @@ static void ref_bucket_excess(struct ref_bucket *b, weir_time now, ref_parts cos
 	b->excess += cost;
 	if (cost > b->largest)
 		b->largest = cost;
-	if (b->spec.kind == WEIR_HOLD && b->excess - b->excess_min > b->size + b->largest)
-		FAIL("more than r·t + b + one largest cost passed a bucket of %g/s, size %g",
+	if (b->spec.kind == WEIR_HOLD && 
+		b->excess - b->excess_min > b->size + b->largest + (ref_parts)b->rate_most * REF_LATE)
+		FAIL("more than r·(t + 20 ms) + b + one largest cost passed a bucket of %g/s, size %g",
 			b->spec.rate, b->spec.size);
 }
 
-static void ref_charge(struct ref_bucket *b, const struct weir_req *r, weir_time now)
+static void ref_charge(
+	struct ref_bucket *b, const struct weir_req *r, weir_time as_of, weir_time now)
 {
 	if (!ref_counts(b, r))
 		return;
 	ref_parts cost = ref_cost(r, b->spec.unit) * REF_UNIT;
 
-	ref_bucket_fill(b, now);
+	ref_bucket_fill(b, as_of);
 	b->charged = true;
 	b->level -= cost;
 	ref_bucket_excess(b, now, cost);
@@ -278,9 +281,22 @@ static unsigned ref_check_class(const struct ref_gate *g, weir_time now, const s
 	return slot;
 }
 
+/* As of when the limits of node n are charged for r. */
+static weir_time ref_as_of(struct ref_node *n, const struct weir_req *r, weir_time now)
+{
+	weir_time as_of = now - REF_LATE;
+
+	if (r->submitted > as_of)
+		as_of = r->submitted;
+	if (n->as_of > as_of)
+		as_of = n->as_of;
+	return n->as_of = as_of;
+}
+
 static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_req *r)
 {
 	struct ref_node *n = &g->nodes[r->tenant];
+	weir_time as_of = ref_as_of(n, r, now);
 	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, 0);
 	weir_time fits = ref_fits(n, r);
 
@@ -289,23 +305,23 @@ static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_
 
 		switch (b->spec.kind) {
 		case WEIR_HOLD:
-			ref_charge(b, r, now);
+			ref_charge(b, r, as_of, now);
 			break;
 		case WEIR_PROFILE:
 			if (r->class_ == WEIR_CLASS_PRIORITY)
-				ref_charge(b, r, fits);
+				ref_charge(b, r, fits, now);
 			break;
 		case WEIR_RTOKENS:
 			/* If one guarantees it all pay, so that several are worth the largest and
 			 * not their sum; but a debt is never more than the size. */
 			if (reserved)
-				ref_charge(b, r, now);
+				ref_charge(b, r, now, now);
 			if (reserved && ref_counts(b, r) && b->level < -b->size) /* whole tokens */
 				b->level = -b->size + (b->level % REF_UNIT + REF_UNIT) % REF_UNIT;
 			break;
 		case WEIR_LTOKENS:
 			if (!reserved)
-				ref_charge(b, r, now);
+				ref_charge(b, r, as_of, now);
 			break;
 		}
 	}
@@ -313,8 +329,11 @@ static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_
 		n->fitted = fits;
 	for (uint32_t a = r->tenant; a != WEIR_ROOT;) {
 		a = g->nodes[a].parent;
+		if (g->nodes[a].n_buckets == 0)
+			continue;
+		as_of = ref_as_of(&g->nodes[a], r, now);
 		for (unsigned i = 0; i < g->nodes[a].n_buckets; i++)
-			ref_charge(&g->nodes[a].b[i], r, now);
+			ref_charge(&g->nodes[a].b[i], r, as_of, now);
 	}
 }
 
@@ -475,7 +494,7 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 	unsigned n_old = n->n_buckets;
 
 	CHECK(k->n_buckets <= REF_BUCKETS);
-	n->fitted = now;
+	n->fitted = n->as_of = now;
 	memcpy(old, n->b, sizeof old);
 	n->n_buckets = k->n_buckets;
 	for (unsigned i = 0; i < k->n_buckets; i++) {
@@ -497,6 +516,8 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 			b->excess = old[j].excess;
 			b->excess_min = old[j].excess_min;
 			b->largest = old[j].largest;
+			if (old[j].rate_most > b->rate)
+				b->rate_most = old[j].rate_most;
 			break;
 		}
 	}
@@ -508,6 +529,7 @@ static void ref_grant(struct ref_node *n, enum weir_bucket_kind kind, double val
 		if (n->b[i].spec.kind != kind)
 			continue;
 		ref_bucket_fill(&n->b[i], now);
+		n->as_of = now;
 		n->b[i].charged = false;
 		n->b[i].level += (ref_parts)llround(value) * REF_UNIT;
 	}

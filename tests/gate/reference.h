@@ -20,6 +20,7 @@ __extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × 
 
 #define REF_TICK     1024            /* ns: how late the gate may find out that a bucket admits */
 #define REF_COARSE   (33 * REF_TICK) /* the same for an R-token, and one who may pass without */
+#define REF_LATE     20000000        /* ns: how long before its dispatch a request may be charged */
 #define REF_NODES    512
 #define REF_BUCKETS  8
 #define REF_RESERVED 64 /* slots: priorities 0 … 63, then these */
@@ -35,6 +36,7 @@ struct ref_bucket {
 	/* law 4, over all intervals: service − ∫ rate since the last restart, its least value at the
 	 * beginning of an interval, and the largest cost */
 	ref_parts excess, excess_min, largest;
+	uint64_t rate_most; /* the greatest rate since then */
 	weir_time excess_stamp;
 };
 
@@ -44,6 +46,7 @@ struct ref_node {
 	int priority; /* -1: none */
 	weir_time deadline;
 	weir_time fitted; /* when the last one that passed by priority fitted, or a later knob */
+	weir_time as_of;  /* as of which the last one was charged, or a later knob */
 	unsigned n_buckets;
 	struct ref_bucket b[REF_BUCKETS];
 	struct weir_req **queue; /* [first, end) */

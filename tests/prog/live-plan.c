@@ -258,7 +258,6 @@ static void test_refused(void)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{HOST("cost_max: 3, workloads: [{}]"), "hosts[0].cost_max: cannot run live"},
 		{HOST("order: fifo, workloads: [{}]"), "order: cannot run live"},
 		{HOST("window: 0, workloads: [{}]"), "window: cannot run live"},
 		{HOST("tenants: [{name: a, deadline: 1s, workloads: [{}]}]"),
