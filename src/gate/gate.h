@@ -19,26 +19,37 @@
  *    tenant and of its ancestors admits it, and the tenant has no L-bucket or holds an R- or
  *    L-token.
  * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
- *    whose tenant holds an R-token; then the rest. Inside each class, start-time fair queueing by
- *    weight, per level of the tree. (Or FIFO or EDF, for comparison.)
- *    (Who may pass already is found to hold an R-token up to 34 µs after it has come in.)
+ *    whose tenant holds an R-token; then the rest. Inside each class, fair queueing by weight, per level
+ *    of the tree: of those that have not had more than their share the one whose request is due first.
+ *    (Or FIFO or EDF, for comparison.)
+ *    A tenant that may pass already is found to hold an R-token up to 34 µs after it has come in.
+ *    One call of weir_gate_next for n requests looks at up to 24 + n tenants whose buckets have come to
+ *    admit them, in the order of time, and at up to 24 + n that were idle and are not any more. Tenants
+ *    not looked at yet count as held: of m such tenants each is looked at within m/24 + 1 calls, and
+ *    weir_gate_wakeup says `now` until then.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several
  *    R-buckets, one that holds enough will do, and all that count the request pay: together they
  *    guarantee the most that any of them does, not their sum.
- * 4. A bucket admits when its level ≥ min(cost, size), and may go negative: over any interval
- *    service ≤ r·t + b + one largest cost. A profile bucket holds nobody: a request that does not
- *    fit loses its priority for as long as it does not fit, keeps its place in its tenant's queue,
- *    and is not charged to the profile. One that fits is charged as of the time from which it
- *    fit, not of its dispatch: waiting for others costs a tenant nothing of its profile.
+ * 4. A bucket admits when its level ≥ min(cost, size), and may go negative. Hold and L-buckets are
+ *    charged as of the submit of the request, or as of when the one before it was charged if that is
+ *    later, but of 20 ms before its dispatch at the most: so a caller that looks late takes nothing from
+ *    a tenant that waits. Over any interval service ≤ r·(t + 20 ms) + b + one largest cost. A profile
+ *    bucket holds nobody: a request that does not fit loses its priority for as long as it does not fit,
+ *    keeps its place in its tenant's queue, and is not charged to the profile. One that fits is charged
+ *    as of the time from which it fit, not of its dispatch: waiting for others costs a tenant nothing of
+ *    its profile.
  * 5. A waiting request is charged, moment by moment, to the first of these that keeps it: max (the
  *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: who
  *    is held by its max would not pass through a wider one, and under load the window is full all
  *    the time. Time in the device is counted apart. A change of cause is seen at the next call.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
- *    service W with |W_i/r_i − W_j/r_j| ≤ (c_i + k)/r_i + (c_j + k)/r_j + 2 quanta: r weight, c
- *    largest cost, or that of a whole run, k the credit. Each class has its own tags, so what min
- *    guarantees comes first and what is left is shared by weight on top of it: x = g + λ·r.
+ *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
+ *    tenant itself, K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
+ *    where s is its part of the weights that are backlogged meanwhile. Nothing depends on tenants that are
+ *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 2 of each c; a
+ *    credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes
+ *    first and what is left is shared by weight on top of it: x = g + λ·r.
  * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of
  *    different tenants before one weir_gate_next may be permuted without changing what passes.
  *

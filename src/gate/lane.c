@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,9 @@ static bool lane_takes(struct lane *l, uint64_t tag, unsigned key)
 		lane_open(l, key, tag);
 	struct lane_group *q = &l->groups[l->of[key]];
 
-	return (int64_t)(tag - q->start) >= 0 || lane_back(q, tag);
+	int64_t at = (int64_t)(tag - q->start) >> q->shift;
+
+	return at < 0 ? lane_back(q, tag) : at < LANE_SLOTS;
 }
 
 /* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
@@ -174,7 +177,7 @@ static void lane_choose(struct lane *l)
 		}
 	}
 	if (best == LANE_NONE) {
-		l->now += (uint64_t)until;
+		l->before = l->now += (uint64_t)until;
 		l->owed = 0;
 		lane_choose(l);
 		return;
@@ -261,21 +264,23 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 static inline uint64_t lane_start(struct lane *l)
 {
 	if (!l->active)
-		return l->now;
+		return l->before;
 	if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
 		lane_choose(l);
 	uint64_t finish = l->groups[l->best].finish;
 
-	return (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	return (int64_t)(finish - l->before) < 0 ? finish : l->before;
 }
 
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, double step, double credit)
 {
-	uint64_t start = credit > 0 ? l->now - (uint64_t)(int64_t)credit : lane_start(l);
+	uint64_t start = lane_start(l), early = l->before - (uint64_t)(int64_t)credit;
 	int64_t ahead = (int64_t)(entry->tag - l->now);
 	double each = weight * LANE_WEIGHT_ONE;
 
+	if ((int64_t)(early - start) < 0)
+		start = early;
 	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
 	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
 		entry->tag = start;
@@ -308,6 +313,7 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 	entry->rest = (uint16_t)((rest % LANE_PARTS * LANE_SLOTS) | (entry->rest & LANE_SLOT));
 	ahead = (int64_t)(entry->tag - l->now);
 	entry->width = ahead > 0 ? lane_width((uint64_t)ahead) & 0x7f : 0;
+	l->before = l->now;
 	l->owed += cost;
 	if (l->owed <= 0)
 		return;
@@ -348,7 +354,10 @@ uint32_t lane_first(struct lane *l, const struct lane_home *h)
 
 		if (on <= 0)
 			return e;
-		double width = (double)(UINT64_C(1) << q->key); /* its tag has grown, or was beyond the ring */
+		/* Its tag has grown, or was beyond the ring: now it is to be in one. */
+		double width = (double)(UINT64_C(1) << q->key), beyond = (double)(entry->tag - q->start);
+
+		width = fmax(width, beyond / 2);
 
 		lane_take(l, h, entry);
 		lane_put(l, h, entry, e, width);

@@ -7,8 +7,9 @@
  *         power-of-two width.
  * LAW     A child's next request has a start tag S and a finish tag F = S + c/r. It is eligible when
  *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
- *         starts at S = max(F, E), where E is V, or the least F of the eligible if that is earlier; with
- *         credit k at max(F, V − k/r). When cost c is served, V moves on by c over the weights of
+ *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
+ *         that is earlier; with
+ *         credit k at max(F, min(E, V − k/r)). When cost c is served, V moves on by c over the weights of
  *         those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
  *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
  *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
@@ -75,6 +76,7 @@ struct lane_group {
 struct lane {
 	/* what every request touches */
 	uint64_t now;    /* V */
+	uint64_t before; /* V before the last service */
 	double owed;     /* what V is to move on by, times W; negative: what it stands still for */
 	int64_t weight;  /* W */
 	uint64_t until;  /* from which V on another group may be better than `best` */

@@ -2,9 +2,9 @@
 /*
  * Law 6: two tenants of one parent, both backlogged in one class over an interval, get service W with
  *
- *   |W_i/r_i − W_j/r_j| ≤ K·R·(c_i/r_i + c_j/r_j) + 2(k/r_i + k/r_j)
+ *   |W_i/r_i − W_j/r_j| ≤ K·R·(c_i/r_i + c_j/r_j) + 2k/r_min
  *
- * r weight, c largest cost, R requests in a run and one more (1: no runs), k credit, K the constant of the law. Checked
+ * r weight, c largest cost, R requests in a run and two more (1: no runs), k credit, r_min the least weight of a sibling, K the constant of the law. Checked
  * between all pairs and over all intervals: with x = W/r, the difference x_i − x_j since both are backlogged
  * may never range over more than the bound.
  */
@@ -34,7 +34,7 @@ struct fair {
 	struct tenant t[TENANTS];
 	unsigned of[TENANTS + 2];                          /* node → tenant */
 	double lo[TENANTS][TENANTS], hi[TENANTS][TENANTS]; /* of x_i − x_j, i < j */
-	double run, credit;
+	double run, credit, lightest;
 	bool far; /* requests are never near each other */
 	enum weir_unit cost;
 	struct weir_req reqs[SPARE], *idle[SPARE], *inside[INSIDE];
@@ -87,7 +87,7 @@ static void check(struct fair *f, unsigned i)
 		double bound =
 			K * f->run *
 				((double)p->largest / p->weight + (double)q->largest / q->weight) +
-			2 * (f->credit / p->weight + f->credit / q->weight);
+			2 * f->credit / f->lightest;
 		double part = (f->hi[a][b] - f->lo[a][b]) / bound;
 
 		worst = fmax(worst, f->run == 1 && f->credit == 0 ? part : 0);
@@ -164,7 +164,7 @@ static void start(struct fair *f, unsigned number)
 
 	CHECK_INT(weir_gate_new(&config, &f->g), 0);
 	f->far = law_chance(0.2);
-	f->run = config.run && !f->far ? config.run + 1 : 1;
+	f->run = config.run && !f->far ? config.run + 2 : 1;
 	f->credit = (double)config.credit;
 	f->n = (unsigned)(large ? law_between(70, TENANTS) : law_between(2, 60));
 	for (unsigned i = 0; i < f->n; i++) {
@@ -172,6 +172,7 @@ static void start(struct fair *f, unsigned number)
 
 		t->weight =
 			law_chance(0.5) ? floor(law_log(1, heaviest)) : law_log(lightest, heaviest);
+		f->lightest = i ? fmin(f->lightest, t->weight) : t->weight;
 		t->node = law_leaf(f->g, WEIR_ROOT, t->weight);
 		CHECK(t->node < TENANTS + 2);
 		f->of[t->node] = i;

@@ -101,7 +101,7 @@ static void test_both_bind(void)
 
 	start(&w, TWO "  - {name: t, max: [4k iops, 40 MiB/s], match: {export: \"*\"}}\n", NULL);
 	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 32, .length = 4096});
-	b = rig_join(&w, 1, "b", (struct rig_client){.rate = 200, .length = 65536});
+	b = rig_join(&w, 1, "b", (struct rig_client){.rate = 200, .even = true, .length = 65536});
 	measure();
 	printf("  4 KiB %.0f, 64 KiB %.0f iops\n", per_second(a->done), per_second(b->done));
 	check_binds(per_second(a->done + b->done), 4000);
