@@ -30,8 +30,7 @@ POOL_HOT void ahead_head(const struct node *node)
 /* Is it worth it? */
 static bool ahead_many(const struct weir_gate *g)
 {
-	return g->timer.set >= AHEAD_FEW ||
-	       node_lane(g, WEIR_ROOT, NODE_REST)->waits >= AHEAD_FEW;
+	return g->timer.set >= AHEAD_FEW || node_lane(g, WEIR_ROOT, NODE_REST)->waits >= AHEAD_FEW;
 }
 
 void ahead_soon(struct weir_gate *g, weir_time now)

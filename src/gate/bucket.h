@@ -128,8 +128,9 @@ POOL_HOT void bucket_owe(struct bucket *b)
 /* ---- narrow ones: their lack fits 63 bits, as long as each cost is 1 … BUCKET_NARROW and nothing is
  * granted beyond their size. The same in half the instructions. */
 
-#define BUCKET_NARROW      (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
-#define BUCKET_NARROW_RATE (BUCKET_RATE_ONE * 100000000) /* in LIMITS_LATE less than BUCKET_NARROW comes in */
+#define BUCKET_NARROW (INT64_C(1) << 21) /* 4 of them are less than 2^63 parts */
+#define BUCKET_NARROW_RATE                                                                         \
+	(BUCKET_RATE_ONE * 100000000) /* in LIMITS_LATE less than BUCKET_NARROW comes in */
 
 static inline bool bucket_narrow(const struct bucket *b)
 {

@@ -95,14 +95,16 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 	return n;
 }
 
-#define GATE_LOOKS 24 /* besides one for each request that is asked for, of those due and of those that came */
+#define GATE_LOOKS                                                                                 \
+	24 /* besides one for each request that is asked for, of those due and of those that came */
 
 /* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at;
  * how many timers were due. */
 POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < AHEAD_BATCH - GATE_LOOKS ? max : AHEAD_BATCH - GATE_LOOKS);
+	uint32_t due[AHEAD_BATCH],
+		most = (uint32_t)(max < AHEAD_BATCH - GATE_LOOKS ? max : AHEAD_BATCH - GATE_LOOKS);
 	uint32_t n;
 
 	most += GATE_LOOKS;

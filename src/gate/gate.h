@@ -47,7 +47,7 @@
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
  *    tenant itself, K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
  *    where s is its part of the weights that are backlogged meanwhile. Nothing depends on tenants that are
- *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 2 of each c; a
+ *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 1 of each c; a
  *    credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes
  *    first and what is left is shared by weight on top of it: x = g + λ·r.
  * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of

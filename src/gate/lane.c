@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
+#define LANE_SLOT_BITS 2                /* a slot is a quarter of a width */
 #define LANE_SLOT      (LANE_SLOTS - 1) /* which bits of an entry's rest */
 #define LANE_FAR       (UINT64_C(1) << 62)
 
@@ -210,8 +210,8 @@ static inline void lane_compare(struct lane *l, unsigned id)
 		l->best = (uint8_t)id;
 }
 
-void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	uint32_t e, double step)
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double step)
 {
 	int64_t half = (int64_t)(entry->tag - l->now) / 2; /* a ring goes four widths */
 	int64_t span = (int64_t)step;
@@ -355,7 +355,8 @@ uint32_t lane_first(struct lane *l, const struct lane_home *h)
 		if (on <= 0)
 			return e;
 		/* Its tag has grown, or was beyond the ring: now it is to be in one. */
-		double width = (double)(UINT64_C(1) << q->key), beyond = (double)(entry->tag - q->start);
+		double width = (double)(UINT64_C(1) << q->key),
+		       beyond = (double)(entry->tag - q->start);
 
 		width = fmax(width, beyond / 2);
 
@@ -383,8 +384,8 @@ void lane_key(struct lane *l, const struct lane_home *h, uint32_t e)
 		return;
 	}
 	/* Room was made by lane_fit: this cannot fail. */
-	(void)heap_push(&l->heap,
-		(struct heap_item){.key = key, .serial = e, .value = lane_value(e)});
+	(void)heap_push(
+		&l->heap, (struct heap_item){.key = key, .serial = e, .value = lane_value(e)});
 	entry->key = 0;
 	l->waits++;
 }

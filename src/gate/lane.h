@@ -51,10 +51,11 @@
 struct lane_entry {
 	uint64_t tag;        /* S while it waits, then F; keyed: the key */
 	uint32_t next, prev; /* numbers; LANE_NIL: none */
-	uint16_t rest;       /* of the tag, in 1/LANE_PARTS, in all bits but the last four; and its slot in the group */
-	uint8_t key;         /* of its group; LANE_NONE: it stands nowhere; keyed: 0 in the heap */
-	uint8_t width : 7;   /* log2 of how far ahead it was when it was last served: no further since */
-	uint8_t waits : 1;   /* it is counted in the lane's weights */
+	uint16_t
+		rest; /* of the tag, in 1/LANE_PARTS, in all bits but the last four; and its slot in the group */
+	uint8_t key;       /* of its group; LANE_NONE: it stands nowhere; keyed: 0 in the heap */
+	uint8_t width : 7; /* log2 of how far ahead it was when it was last served: no further since */
+	uint8_t waits : 1; /* it is counted in the lane's weights */
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct lane_entry) == 20, "two of them and a timer in a cache line");
 
@@ -110,8 +111,9 @@ struct lane_home {
 #define LANE_UNIT_REQUESTS 0x1p34
 #define LANE_UNIT          0x1p18
 #define LANE_STEP_MAX      0x1p60 /* tags: more than this does not count */
-#define LANE_PARTS         4096 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
-#define LANE_WEIGHT_ONE        1048576.0
+#define LANE_PARTS                                                                                 \
+	4096 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
+#define LANE_WEIGHT_ONE 1048576.0
 
 /* A keyed lane's heap keeps places in `place`, borrowed: twice as long as the numbers of nodes and of
  * lanes go. lane_places when it moves. */

@@ -18,8 +18,9 @@
 #define LIMITS_OWN 2 /* buckets for which there is room in the node itself */
 
 struct limits {
-	struct bucket *b;  /* hold, R, L, in that order: the node's own, or a piece */
-	weir_time stamp;   /* when the levels of hold and L were true: as of the last charge, or a knob */
+	struct bucket *b; /* hold, R, L, in that order: the node's own, or a piece */
+	weir_time
+		stamp; /* when the levels of hold and L were true: as of the last charge, or a knob */
 	weir_time r_stamp; /* when those of R were */
 	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
@@ -121,7 +122,8 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 
 POOL_HOT weir_time limits_as_of(const struct limits *l, const struct weir_req *r, weir_time now)
 {
-	weir_time late = now - LIMITS_LATE, as_of = r->submitted > l->stamp ? r->submitted : l->stamp;
+	weir_time late = now - LIMITS_LATE,
+		  as_of = r->submitted > l->stamp ? r->submitted : l->stamp;
 
 	return as_of > late ? as_of : late;
 }

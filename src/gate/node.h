@@ -110,16 +110,17 @@ struct node {
 	uint64_t passed[3]; /* by class */
 	/* what few need */
 	_Alignas(POOL_LINE) struct profile *profile; /* NULL: none */
-	weir_time held;       /* clock: own hold buckets do not admit; with NODE_HELD, less now */
-	int64_t held_area;    /* request·ns by the clocks: now, with NODE_HELD; */
-	int64_t tokens_area;  /* now without what is above, with NODE_TOKENS; */
-	int64_t above_area;   /* stopped above, without NODE_HELD */
+	weir_time held;      /* clock: own hold buckets do not admit; with NODE_HELD, less now */
+	int64_t held_area;   /* request·ns by the clocks: now, with NODE_HELD; */
+	int64_t tokens_area; /* now without what is above, with NODE_TOKENS; */
+	int64_t above_area;  /* stopped above, without NODE_HELD */
 	struct lane_entry entry_priority;
 	int8_t held_high, tokens_high, above_high;
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
 _Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) == 128 &&
-		       offsetof(struct node, limits) == 192 && offsetof(struct node, profile) == 256,
+		       offsetof(struct node, limits) == 192 &&
+		       offsetof(struct node, profile) == 256,
 	"each part in a cache line");
 _Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
 
@@ -175,8 +176,8 @@ struct weir_gate {
 	bool any_pending;
 	uint32_t pending_from; /* where the next call goes on with them */
 	bool due;              /* timers are due that the last call did not come to */
-	bool above;            /* some inner node has a hold bucket, or once had: clocks above may run */
-	uint32_t looks;        /* leaves that the last weir_gate_next looked at */
+	bool above;     /* some inner node has a hold bucket, or once had: clocks above may run */
+	uint32_t looks; /* leaves that the last weir_gate_next looked at */
 	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;

@@ -12,8 +12,8 @@ void stand_join_above(struct weir_gate *g, struct lane *l)
 
 		if (l->own.waits || node_stopped(g, l->node, l->slot))
 			return;
-		bool empty = stand_join(g, above, &l->own, l->number | LANE_OF_LANE, node->weight,
-			l->own_cost);
+		bool empty = stand_join(
+			g, above, &l->own, l->number | LANE_OF_LANE, node->weight, l->own_cost);
 
 		if (!empty)
 			return;
@@ -34,7 +34,8 @@ void stand_leave_above(struct weir_gate *g, struct lane *l)
 	}
 }
 
-void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key)
+void stand_join_keyed(
+	struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key)
 {
 	for (;;) {
 		struct lane *lane = node_lane(g, parent, slot);
@@ -141,12 +142,12 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 		stand_idle(&s, node);
 }
 
-static void stand_forget_one(struct weir_gate *g, uint32_t n, struct lane_entry *entry, unsigned slot)
+static void stand_forget_one(
+	struct weir_gate *g, uint32_t n, struct lane_entry *entry, unsigned slot)
 {
 	const struct node *node = &g->nodes[n];
-	struct lane *lane = entry->key == LANE_NONE && !entry->waits
-				    ? NULL
-				    : node_lane(g, node->parent, slot);
+	struct lane *lane =
+		entry->key == LANE_NONE && !entry->waits ? NULL : node_lane(g, node->parent, slot);
 
 	if (!lane)
 		return;

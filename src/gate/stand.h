@@ -25,7 +25,8 @@ void stand_join_above(struct weir_gate *g, struct lane *l);
 /* Nobody waits in lane l any more: it leaves the lane above, and so on up. */
 void stand_leave_above(struct weir_gate *g, struct lane *l);
 /* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
-void stand_join_keyed(struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key);
+void stand_join_keyed(
+	struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key);
 /* A request's key in the orders FIFO and EDF. */
 weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
 

@@ -15,7 +15,6 @@ struct turn {
 	uint32_t leaf;
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
-	bool run;          /* out of turn: it goes on with a run, and stays where it is */
 };
 
 /* ---- who is next */
@@ -120,13 +119,11 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 
 static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
 {
-	turn->run = false;
 	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
 		turn->slot = slot;
 		if (g->run_left && turn_runs(g, slot, now)) {
 			turn->leaf = g->run_node;
 			turn->lane = node_lane(g, g->nodes[g->run_node].parent, slot);
-			turn->run = true;
 			return true;
 		}
 		if (turn_pick(g, turn, now))
@@ -137,13 +134,11 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 
 /* ---- one passes */
 
-/* Something that waits in a lane, and stands nowhere then, is served a cost. In a run it stays where it is, and
- * its greater tag is found at the front. */
+/* Something that waits in a lane, and stands nowhere then, is served a cost. */
 POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
-	double weight, double cost, bool run)
+	double weight, double cost)
 {
-	if (!run)
-		lane_take(lane, &g->home, entry);
+	lane_take(lane, &g->home, entry);
 	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE,
 		lane_step(&g->home, cost, weight));
 }
@@ -160,7 +155,7 @@ static inline void turn_serve_above(struct weir_gate *g, const struct turn *turn
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
 
 		lane->own_cost = cost;
-		turn_serve(g, parent, &lane->own, g->nodes[n].weight, cost, turn->run);
+		turn_serve(g, parent, &lane->own, g->nodes[n].weight, cost);
 		lane = parent;
 	}
 }
@@ -217,7 +212,7 @@ static inline struct weir_req *turn_pass(
 	double cost = stand_cost(s, r);
 
 	if (s->g->order == WEIR_FAIR)
-		turn_serve(s->g, turn->lane, node_entry(node, class), node->weight, cost, turn->run);
+		turn_serve(s->g, turn->lane, node_entry(node, class), node->weight, cost);
 	else
 		lane_key_out(turn->lane, node_entry(node, class), turn->leaf);
 	if (!s->flat) {
@@ -246,21 +241,20 @@ static inline struct weir_req *turn_pass(
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	struct stand s, uint32_t leaf, unsigned slot, uint64_t full)
 {
-	struct turn turn = {
-		.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot)};
+	struct turn turn = {.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot)};
 
 	return turn_pass(&s, &turn, full);
 }
 
 /* A plain one. */
-POOL_HOT struct weir_req *turn_pass_plain(const struct stand *s, uint32_t leaf, struct node *node,
-	unsigned slot, uint64_t full)
+POOL_HOT struct weir_req *turn_pass_plain(
+	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot, uint64_t full)
 {
 	struct weir_req *r = node->head;
 	unsigned class = node_class(slot);
 
 	turn_serve(s->g, stand_lane(s, WEIR_ROOT, slot), node_entry(node, class), node->weight,
-		stand_cost(s, r), false);
+		stand_cost(s, r));
 	if (node->limits.n && slot < NODE_PRIORITIES)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	else if (node->limits.n)

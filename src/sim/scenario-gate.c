@@ -10,8 +10,8 @@
 /* The largest size or cost: what the gate's buckets hold, and exact in a double. */
 #define QUANTITY_MAX 4503599627370496.0
 
-const char *const scenario_gate_keys[] = {"window", "order", "cost", "run", "distance",
-	"credit", "io_unit", "flush_cost", "trim_cost", "estimate", "tenants", "per", NULL};
+const char *const scenario_gate_keys[] = {"window", "order", "cost", "run", "distance", "credit",
+	"io_unit", "flush_cost", "trim_cost", "estimate", "tenants", "per", NULL};
 const char *const scenario_knob_keys[] = {"weight", "min", "max", "burst", "priority", "deadline",
 	"profile", "rtokens", "ltokens", NULL};
 

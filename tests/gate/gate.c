@@ -194,7 +194,7 @@ static void runs_of_near_requests(void)
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(order[i], x);
 	for (int i = 4; i < 8; i++)
-		CHECK_INT(order[i], y); /* caught up one by one */
+		CHECK_INT(order[i], y);    /* caught up one by one */
 	int again = order[8] == x ? 8 : 9; /* both have had as much: either may be next */
 
 	for (int i = again; i < again + 4; i++)

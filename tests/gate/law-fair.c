@@ -4,7 +4,7 @@
  *
  *   |W_i/r_i − W_j/r_j| ≤ K·R·(c_i/r_i + c_j/r_j) + 2k/r_min
  *
- * r weight, c largest cost, R requests in a run and two more (1: no runs), k credit, r_min the least weight of a sibling, K the constant of the law. Checked
+ * r weight, c largest cost, R requests in a run and one more (1: no runs), k credit, r_min the least weight of a sibling, K the constant of the law. Checked
  * between all pairs and over all intervals: with x = W/r, the difference x_i − x_j since both are backlogged
  * may never range over more than the bound.
  */
@@ -13,8 +13,8 @@
 #define K       5.0 /* the constant of the law */
 #define TENANTS 300
 #define DEPTH   5 /* requests that a backlogged tenant has queued: more than one next gives */
-#define INSIDE 64
-#define SPARE  (TENANTS * DEPTH + INSIDE + DEPTH)
+#define INSIDE  64
+#define SPARE   (TENANTS * DEPTH + INSIDE + DEPTH)
 
 static double worst; /* of all differences, as a part of the bound */
 
@@ -155,7 +155,8 @@ static void classify(struct fair *f, unsigned class)
 static void start(struct fair *f, unsigned number)
 {
 	bool large = number % 3 == 0;
-	double most = law_log(1, 1e6), heaviest = law_log(1, 1 << 20), lightest = law_log(1.0 / 1024, 1);
+	double most = law_log(1, 1e6), heaviest = law_log(1, 1 << 20),
+	       lightest = law_log(1.0 / 1024, 1);
 	struct weir_gate_config config = {.cost = f->cost = (enum weir_unit)law_below(WEIR_UNITS),
 		.window = (double)law_between(1, INSIDE),
 		.credit = law_chance(0.6) ? 0 : (uint64_t)(law_log(0.5, 20) * most),
@@ -164,7 +165,7 @@ static void start(struct fair *f, unsigned number)
 
 	CHECK_INT(weir_gate_new(&config, &f->g), 0);
 	f->far = law_chance(0.2);
-	f->run = config.run && !f->far ? config.run + 2 : 1;
+	f->run = config.run && !f->far ? config.run + 1 : 1;
 	f->credit = (double)config.credit;
 	f->n = (unsigned)(large ? law_between(70, TENANTS) : law_between(2, 60));
 	for (unsigned i = 0; i < f->n; i++) {

@@ -142,7 +142,9 @@ static double fluid(const struct tree *t, unsigned who, unsigned n, double *ret_
 		}
 	double part = t->weight[n] / sum;
 
-	*ret_off = off * part + (siblings > 1 ? (who ? 1 : K) * largest(t, who) * (1 + (siblings - 2) * part) : 0);
+	*ret_off =
+		off * part +
+		(siblings > 1 ? (who ? 1 : K) * largest(t, who) * (1 + (siblings - 2) * part) : 0);
 	return above * part;
 }
 

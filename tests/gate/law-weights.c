@@ -79,7 +79,8 @@ static void scale_does_not_matter(void)
 struct sibling {
 	weir_node node;
 	double weight;
-	uint64_t last;     /* what all were served when it was, or when it began to wait, if that is later */
+	uint64_t
+		last; /* what all were served when it was, or when it began to wait, if that is later */
 	unsigned queued;
 	bool busy;
 };
@@ -93,8 +94,8 @@ struct family {
 	double weights;  /* of all that are backlogged, or were since `since` */
 	double now_weights;
 	unsigned busy;
-	uint32_t most;   /* largest cost */
-	double worst;    /* the longest wait, as a part of its bound */
+	uint32_t most; /* largest cost */
+	double worst;  /* the longest wait, as a part of its bound */
 	weir_time now;
 };
 
@@ -202,9 +203,9 @@ static double family_case(unsigned n, bool tree, bool heavy, unsigned rounds)
 	f.of = calloc(n + 3, sizeof *f.of);
 	f.reqs = calloc((size_t)n * EACH, sizeof *f.reqs);
 	CHECK(f.all && f.of && f.reqs);
-	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.nodes = n + 3,
-					.cost = WEIR_UNIT_BYTES,
-					.window = 1},
+	CHECK_INT(weir_gate_new(
+			  &(struct weir_gate_config){
+				  .nodes = n + 3, .cost = WEIR_UNIT_BYTES, .window = 1},
 			  &f.g),
 		0);
 	if (tree) {

@@ -85,9 +85,11 @@ static void ref_bucket_excess(struct ref_bucket *b, weir_time now, ref_parts cos
 	b->excess += cost;
 	if (cost > b->largest)
 		b->largest = cost;
-	if (b->spec.kind == WEIR_HOLD && 
-		b->excess - b->excess_min > b->size + b->largest + (ref_parts)b->rate_most * REF_LATE)
-		FAIL("more than r·(t + 20 ms) + b + one largest cost passed a bucket of %g/s, size %g",
+	if (b->spec.kind == WEIR_HOLD &&
+		b->excess - b->excess_min >
+			b->size + b->largest + (ref_parts)b->rate_most * REF_LATE)
+		FAIL("more than r·(t + 20 ms) + b + one largest cost passed a bucket of %g/s, size "
+		     "%g",
 			b->spec.rate, b->spec.size);
 }
 
