@@ -118,7 +118,7 @@ static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsign
 {
 	uint32_t list = timer_list(t, level, e->tick);
 
-	if (level == 1 && (t->count[list] & TIMER_USED) < TIMER_CELLS) {
+	if (level == 1 && (t->count[list] & (TIMER_USED | TIMER_MORE)) < TIMER_CELLS) {
 		timer_take(t, e, i, list);
 		return;
 	}
@@ -145,9 +145,10 @@ void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
 	if (e->next == TIMER_NIL) {
 		uint32_t s = e->prev / TIMER_WORDS;
+		unsigned count = t->count[s], last = (count & TIMER_USED) - 1;
 
 		timer_write(t, e->prev, TIMER_NIL);
-		t->count[s] = (uint8_t)(t->count[s] - TIMER_LIVE);
+		t->count[s] = (uint8_t)(count - TIMER_LIVE - (e->prev % TIMER_WORDS == last));
 		timer_settle(t, s);
 		return;
 	}

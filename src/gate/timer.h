@@ -62,7 +62,7 @@ struct timer_slot {
 #define TIMER_WORDS 8
 _Static_assert(sizeof(struct timer_slot) == TIMER_WORDS * sizeof(uint32_t), "two to a cache line");
 
-/* A slot's count: of cells used since it was empty, 8 times those that have entries; TIMER_FINE if some entry is
+/* A slot's count: of cells up to the last used one, 8 times those that have entries; TIMER_FINE if some entry is
  * due after the slot's beginning; TIMER_MORE if the list has entries. 0: none has. */
 #define TIMER_USED  7
 #define TIMER_LIVE  8
@@ -149,7 +149,7 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 	if ((uint64_t)e->tick == tick)
 		return;
 	if (tick < (uint64_t)t->edge[0] || tick >= (uint64_t)t->edge[1] ||
-		(t->count[s] & TIMER_USED) == TIMER_CELLS) {
+		(t->count[s] & (TIMER_USED | TIMER_MORE)) >= TIMER_CELLS) {
 		timer_move(t, i, tick);
 		return;
 	}
