@@ -3,21 +3,25 @@
  * timer: which nodes are to be looked at again, and when.
  *
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
- * METHOD  Levels of slots, each used in a circle, each slot a list of entries in the order in which
- *         they were set. Level 0 is the present slot's 32 ticks; level 1, the calendar, has slots
- *         of 33 µs, the more the more entries there may be; every level above has 64 slots, each
- *         half as long as the level below. A bit a slot says whether it has entries. An entry moves
- *         down a level when its slot comes near: into the calendar and above ahead of time, a
- *         few entries with every call, and into the ticks when its slot has begun. One that is due
- *         at the beginning of a slot (timer_set_coarse) expires out of the calendar.
+ * METHOD  Levels of slots, each used in a circle. Level 0 is the present slot's 32 ticks; level 1, the
+ *         calendar, has slots of 33 µs, the more the more entries there may be; every level above has
+ *         64 slots, each half as long as the level below. A bit a slot says whether it has entries,
+ *         which stand there in the order in which they were set: in a list through the entries; in
+ *         the calendar the first few in cells of the slot itself. Most timers are set, moved and
+ *         expire there without touching any other entry, and which expire soon can be read off the
+ *         cells. What is to be written into a cell waits until the slot has come into the cache.
+ *         An entry moves down a level when its slot comes near: into the calendar and the levels
+ *         above ahead of time, a few entries with every call, and to the ticks when its slot has
+ *         begun; one that is due at the beginning of a slot (timer_set_coarse) not at all.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. edge[l] is the
- *         first tick that is beyond level l: entries from there on are at a higher level, those
- *         before it at this one or a lower one. While a slot moves down, those already moved are
- *         from edge[l] on, too; what is set to that slot meanwhile follows them from above, so that
- *         entries of one tick stay in the order in which they were set.
- * COST    Setting and clearing are O(1), and exact: nothing stays behind. timer_expire gives or moves
- *         at most max + TIMER_STEPS entries, however many are due and however far time leaps. Those
- *         it did not come to expire with the next calls, in order.
+ *         first tick that is beyond level l: entries from there on are at a higher level. While a
+ *         slot moves down, those moved already are from edge[l] on, too; what is set to that slot
+ *         meanwhile is put behind those that are not, so that entries of one tick stay in the order
+ *         in which they were set.
+ * COST    Setting and clearing are O(1), and exact: nothing stays behind. timer_expire gives or moves at
+ *         most max + TIMER_STEPS entries, however many are due and however far time leaps. Where they
+ *         are more, the next calls go on, and their order may be another: else all would have to be
+ *         sorted before one is given.
  * DIFFERS timer_set keeps an earlier time already set: the entry expires early, is looked at, and is
  *         set again. That saves most of the moves of a timer that is pushed back at every request.
  */
