@@ -1,94 +1,103 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/calendar.h"
-#include "gate/queue.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CALENDAR_LEAST 1024 /* slots: 34 ms */
+#define CALENDAR_SMALL 64   /* slots: 2 ms */
+#define CALENDAR_LEAST 1024 /* 34 ms */
 
-void calendar_free(struct timer *t)
-{
-	free(t->slots);
-	free(t->count);
-	free(t->marks.bits);
-	queue_free(t);
-}
-
-size_t calendar_memory(const struct timer *t)
-{
-	size_t slots = t->slots ? (size_t)t->mask + 1 : 0;
-
-	return slots * (sizeof *t->slots + 1) + slots / 8 +
-	       (slots ? queue_count(t) * sizeof *t->queue : 0) + cells_memory(&t->store);
-}
-
-/* About a slot of the calendar a timer. */
+/* About a slot an entry. Where a gate is to be small, a short calendar will do: what is moved costs little there. */
 static uint32_t calendar_slots(uint32_t room)
 {
-	uint32_t slots = CALENDAR_LEAST;
+	uint32_t slots = room <= 64 ? CALENDAR_SMALL : CALENDAR_LEAST;
 
-	while (slots < TIMER_MOST && slots * 2 <= room / 3 * 5)
+	while (slots < MARKS_MOST && slots * 2 <= room / 3 * 5)
 		slots *= 2;
 	return slots;
 }
 
-/* All that are set, those of one tick in order, go from one timer to another. */
-static void calendar_transfer(struct timer *from, struct timer *to)
+static size_t calendar_bytes(uint32_t slots)
 {
-	timer_come_all(from);
-	for (uint32_t s = 0; s <= from->mask; s++)
-		for (unsigned k = 0; k < TIMER_CELLS; k++) {
-			uint32_t i = from->slots[s].cell[k];
-
-			if (i != TIMER_NIL)
-				timer_link(to, timer_entry(to, i), i);
-		}
-	for (uint32_t q = 0; q < queue_count(from); q++)
-		for (struct cells c = queue_take(from, q); !cells_empty(&c);) {
-			uint64_t cell = cells_pop(&from->store, &c);
-
-			if (queue_holds_in(from, q, cell, queue_base(from, q)))
-				timer_link(to, queue_entry(to, cell), queue_number(cell));
-		}
-	timer_flush(to);
+	return slots * (sizeof(struct timer_slot) + 1) + TIMER_LISTS * sizeof(struct timer_list) +
+	       slots / 8;
 }
 
-/* An empty calendar of so many slots. 0 or -ENOMEM. */
-static int calendar_make(struct timer *t, uint32_t calendar, uint32_t room)
+/* An empty timer of so many slots. 0 or -ENOMEM. */
+static int calendar_make(struct timer *t, uint32_t slots)
 {
-	t->slots = pool_array(NULL, 0, calendar * sizeof *t->slots);
-	t->count = pool_array(NULL, 0, calendar);
-	t->marks.bits = pool_array(NULL, 0, calendar / 64 * sizeof *t->marks.bits);
-	if (!t->slots || !t->count || !t->marks.bits || queue_init(t, calendar, room)) {
-		calendar_free(t);
+	t->slots = pool_array(NULL, 0, calendar_bytes(slots));
+	if (!t->slots)
 		return -ENOMEM;
+	t->lists = (void *)(t->slots + slots);
+	t->marks.bits = (void *)(t->lists + TIMER_LISTS);
+	t->count = (void *)(t->marks.bits + slots / 64);
+	t->mask = slots - 1;
+	memset(t->slots, 0xff, slots * sizeof *t->slots); /* TIMER_NIL */
+	for (uint32_t k = 0; k < slots + TIMER_LISTS; k++)
+		timer_ends(t, k)->first = timer_ends(t, k)->last = TIMER_LIST | k;
+	t->bits = (unsigned)__builtin_ctz(slots) - 1 + TIMER_COARSE_BITS;
+	t->edge[0] = (t->now | (TIMER_COARSE - 1)) + 1;
+	for (unsigned l = 1; l < TIMER_LEVELS - 1; l++) {
+		int64_t width = INT64_C(1) << timer_bits(t, l + 1);
+
+		t->edge[l] = (t->now & -width) + 2 * width;
 	}
-	memset(t->slots, 0xff, calendar * sizeof *t->slots);
-	t->mask = calendar - 1;
-	t->half = (unsigned)__builtin_ctz(calendar) - 1;
-	t->edge = (timer_turn(t, t->now) + 2) << t->half;
-	t->split = t->now >> TIMER_COARSE_BITS >> TIMER_GROUP_BITS;
-	t->pour = TIMER_NIL;
+	t->edge[TIMER_LEVELS - 1] = TIMER_NONE;
+	t->bring = t->edge[1] - (INT64_C(1) << t->bits);
 	return 0;
+}
+
+/* The entries of a slot go from one timer to another. */
+static void calendar_transfer(const struct timer *from, uint32_t list, struct timer *to)
+{
+	for (unsigned k = 0; list <= from->mask && k < TIMER_CELLS; k++) {
+		uint32_t i = from->slots[list].cell[k];
+
+		if (i != TIMER_NIL)
+			timer_link(to, timer_entry(to, i), i);
+	}
+	for (uint32_t i = timer_ends(from, list)->first, next; !(i & TIMER_LIST); i = next) {
+		next = timer_entry(to, i)->next;
+		timer_link(to, timer_entry(to, i), i);
+	}
+}
+
+/* All that are set: those of one tick in the order in which they were, which is that of levels. */
+static void calendar_transfer_all(const struct timer *from, struct timer *to)
+{
+	for (uint32_t k = 0; k < TIMER_FAR; k++)
+		calendar_transfer(from, from->mask + 1 + k, to);
+	for (uint32_t s = 0; s <= from->mask; s++)
+		calendar_transfer(from, s, to);
+	for (uint32_t k = TIMER_FAR; k < TIMER_LISTS; k++)
+		calendar_transfer(from, from->mask + 1 + k, to);
 }
 
 int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 {
-	struct timer fresh = {
-		.entries = (char *)entries, .now = t->now, .set = t->set, .room = room};
+	uint32_t slots = calendar_slots(room);
+	struct timer fresh = {.entries = (char *)entries, .now = t->now, .set = t->set};
 
-	if (room > t->room) {
-		if (calendar_make(&fresh, calendar_slots(room), room))
+	if (!t->slots || slots > t->mask + 1) {
+		if (calendar_make(&fresh, slots))
 			return -ENOMEM;
-		if (t->slots) {
-			timer_flush(t);
-			t->entries = (char *)entries;
-			calendar_transfer(t, &fresh);
-			calendar_free(t);
-		}
+		timer_flush(t);
+		if (t->slots)
+			calendar_transfer_all(t, &fresh);
+		calendar_free(t);
 		*t = fresh;
 	}
 	t->entries = (char *)entries;
 	return 0;
+}
+
+void calendar_free(struct timer *t)
+{
+	free(t->slots);
+}
+
+size_t calendar_memory(const struct timer *t)
+{
+	return t->slots ? calendar_bytes(t->mask + 1) : 0;
 }

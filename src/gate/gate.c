@@ -91,7 +91,6 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 		else
 			stand_due(s, due[i], node);
 	}
-	g->due = n == most;
 	return n;
 }
 
@@ -308,7 +307,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 		return window_next(&g->window);
 	unsigned slot = node_ready(g, 0);
 
-	if (g->any_pending || g->due || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
+	if (g->any_pending || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);

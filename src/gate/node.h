@@ -175,7 +175,6 @@ struct weir_gate {
 	                          which words of the level before are not 0 */
 	bool any_pending;
 	uint32_t pending_from; /* where the next call goes on with them */
-	bool due;              /* timers are due that the last call did not come to */
 	bool above;     /* some inner node has a hold bucket, or once had: clocks above may run */
 	uint32_t looks; /* leaves that the last weir_gate_next looked at */
 	struct ahead ahead; /* who is likely to pass next */

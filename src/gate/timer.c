@@ -1,30 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
-#include "gate/queue.h"
-#include <string.h>
 
+#define TIMER_BRING 2  /* entries that timer_expire moves ahead of time; settings move others */
 #define TIMER_AHEAD 32 /* slots, a millisecond: fetched that much ahead */
+#define TIMER_FEW   16 /* entries of a list that timer_next asks */
+#define TIMER_LAST  (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is after it */
 
-/* ---- which slots have entries */
+/* ---- levels */
 
-/* The first slot of time from `from` on, which is after now, that has entries in the calendar;
- * TIMER_NONE. */
-static int64_t timer_first_from(const struct timer *t, int64_t from)
+/* The list of a level's slot. (Those of level 0 are half used.) */
+static uint32_t timer_list(const struct timer *t, unsigned level, int64_t tick)
 {
-	uint32_t at = (uint32_t)from & t->mask, s;
+	uint32_t slot = (uint32_t)((uint64_t)tick >> timer_bits(t, level));
 
-	if (!t->marks.top)
-		return TIMER_NONE;
-	s = marks_from(&t->marks, at);
-	if (s == MARKS_NONE)
-		s = marks_from(&t->marks, 0);
-	from += (s - at) & t->mask;
-	return from < t->edge ? from : TIMER_NONE; /* else it went round */
+	if (level == 1)
+		return slot & t->mask;
+	return t->mask + 1 + (level ? level - 1 : 0) * TIMER_FAR +
+	       slot % (level ? TIMER_FAR : TIMER_COARSE);
 }
 
-static int64_t timer_first(const struct timer *t)
+/* The word with the bit of a list that is not of the calendar. */
+static uint64_t *timer_used(struct timer *t, uint32_t list)
 {
-	return timer_first_from(t, (t->now >> TIMER_COARSE_BITS) + 1);
+	return &t->used[(list - t->mask - 1) / TIMER_FAR];
+}
+
+static bool timer_empty(const struct timer *t, uint32_t list)
+{
+	return list <= t->mask ? !t->count[list] : timer_ends(t, list)->first & TIMER_LIST;
+}
+
+/* If slot s has no entries, it is as new. */
+static void timer_settle(struct timer *t, uint32_t s)
+{
+	if (t->count[s] & TIMER_ALIVE)
+		return;
+	t->count[s] = 0;
+	marks_remove(&t->marks, s);
+}
+
+/* A list has become empty. */
+static void timer_unmark(struct timer *t, uint32_t list)
+{
+	if (list > t->mask) {
+		*timer_used(t, list) &= ~(UINT64_C(1) << list % TIMER_FAR);
+		return;
+	}
+	t->count[list] &= (uint8_t)~TIMER_MORE;
+	timer_settle(t, list);
+}
+
+/* The beginning of a level's first slot that has entries, of those from `from` on, where one begins. */
+static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t from)
+{
+	unsigned bits = timer_bits(t, level);
+	uint64_t slot = (uint64_t)from >> bits;
+
+	if (level == 1) {
+		uint32_t at = (uint32_t)slot & t->mask, s = MARKS_NONE;
+
+		if (t->marks.top)
+			s = marks_from(&t->marks, at);
+		if (t->marks.top && s == MARKS_NONE)
+			s = marks_from(&t->marks, 0);
+		return s == MARKS_NONE ? TIMER_NONE
+				       : from + ((int64_t)((s - at) & t->mask) << bits);
+	}
+	unsigned at = slot % TIMER_FAR;
+	uint64_t word = t->used[level - 1];
+
+	word = word >> at | word << (-at % TIMER_FAR);
+	return word ? from + ((int64_t)__builtin_ctzll(word) << bits) : TIMER_NONE;
+}
+
+/* The same of all levels above 0; and which that is, or 0 if a lower one has entries, too. */
+static int64_t timer_first(const struct timer *t, unsigned *ret_level)
+{
+	int64_t first = TIMER_NONE;
+
+	for (unsigned l = 1; l < TIMER_LEVELS; l++) {
+		int64_t start = timer_first_of(t, l, t->edge[l - 1]);
+
+		if (start < first) {
+			*ret_level = first == TIMER_NONE ? l : 0;
+			first = start;
+		}
+		if (first < t->edge[l])
+			break; /* all others are beyond it */
+	}
+	return first;
 }
 
 /* ---- setting */
@@ -38,373 +102,338 @@ void timer_flush(struct timer *t)
 	t->n_later = 0;
 }
 
-/* Entry i becomes the last of a slot of the calendar. */
-static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, int64_t slot)
+/* The link to what follows an entry, or to the first of a list. */
+static uint32_t *timer_after(const struct timer *t, uint32_t x)
 {
-	uint32_t s = (uint32_t)slot & t->mask;
+	return x & TIMER_LIST ? &timer_ends(t, x & ~TIMER_LIST)->first : &timer_entry(t, x)->next;
+}
+/* The link to what precedes an entry, or to the last of a list. */
+static uint32_t *timer_before(const struct timer *t, uint32_t x)
+{
+	return x & TIMER_LIST ? &timer_ends(t, x & ~TIMER_LIST)->last : &timer_entry(t, x)->prev;
+}
 
-	if ((t->count[s] & (TIMER_USED | TIMER_MORE)) < TIMER_CELLS) {
-		timer_write(t, s, timer_take_cell(t, e, s), i);
-	} else {
-		queue_put(t, e, i, queue_of_slot(t, slot));
-		t->count[s] |= (uint8_t)(TIMER_MORE | timer_fine(e->tick));
+/* Entry i, which is e, becomes the last of its slot of a level. */
+static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned level)
+{
+	uint32_t list = timer_list(t, level, e->tick);
+
+	if (level == 1 && (t->count[list] & (TIMER_USED | TIMER_MORE)) < TIMER_CELLS) {
+		timer_take(t, e, i, list);
+		return;
 	}
-	marks_add(&t->marks, s);
+	if (level == 1)
+		t->count[list] |= TIMER_MORE | (e->tick % TIMER_COARSE ? TIMER_FINE : 0);
+	else
+		*timer_used(t, list) |= UINT64_C(1) << list % TIMER_FAR;
+	e->next = TIMER_LIST | list;
+	e->prev = timer_ends(t, list)->last;
+	*timer_after(t, e->prev) = i;
+	timer_ends(t, list)->last = i;
 }
 
 void timer_link(struct timer *t, struct timer_entry *e, uint32_t i)
 {
-	int64_t slot = e->tick >> TIMER_COARSE_BITS, turn = timer_turn(t, e->tick);
+	unsigned level = 0;
 
-	if (slot == t->now >> TIMER_COARSE_BITS) {
-		t->ticks |= 1u << (e->tick % TIMER_COARSE);
-		queue_put(t, e, i, TIMER_Q_TICK + (uint32_t)(e->tick % TIMER_COARSE));
-	} else if (slot < t->edge) {
-		timer_put(t, e, i, slot);
-	} else if (turn / TIMER_FAR == queue_last_turn(t) / TIMER_FAR) {
-		t->far[turn % TIMER_FAR / 64] |= UINT64_C(1) << (turn % 64);
-		queue_put(t, e, i, TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR));
-	} else {
-		queue_put(t, e, i, TIMER_Q_BEYOND);
-	}
+	while (e->tick >= t->edge[level])
+		level++;
+	timer_put(t, e, i, level);
 }
 
-/* Has a slot of this count entries? */
-static bool timer_alive(unsigned count)
+void timer_unlink(struct timer *t, const struct timer_entry *e)
 {
-	return count & (TIMER_ALIVE | TIMER_MORE);
-}
+	if (e->next == TIMER_NIL) {
+		uint32_t s = e->prev / TIMER_WORDS;
+		unsigned count = t->count[s], last = (count & TIMER_USED) - 1;
 
-/* What is in a queue stays there until its time, and does not hold any more. */
-static void timer_unlink(struct timer *t, const struct timer_entry *e)
-{
-	if (e->place == TIMER_NIL)
+		timer_write(t, e->prev, TIMER_NIL);
+		t->count[s] = (uint8_t)(count - TIMER_LIVE - (e->prev % TIMER_WORDS == last));
+		timer_settle(t, s);
 		return;
-	uint32_t s = timer_leave_cell(t, e);
-
-	if (!timer_alive(t->count[s])) {
-		t->count[s] = 0;
-		marks_remove(&t->marks, s);
 	}
-}
-
-/* ---- a few at a time */
-
-/* Entry i, which was far, comes nearer: into the calendar, of which a half turn begins at the edge; or where
- * it is after that. */
-static void timer_come(struct timer *t, struct timer_entry *e, uint32_t i)
-{
-	int64_t turn = timer_turn(t, e->tick), first = t->edge >> t->half;
-
-	if (turn == first) {
-		timer_put(t, e, i, e->tick >> TIMER_COARSE_BITS);
-	} else if (turn / TIMER_FAR == first / TIMER_FAR) {
-		t->far[turn % TIMER_FAR / 64] |= UINT64_C(1) << (turn % 64);
-		queue_put(t, e, i, TIMER_Q_FAR + (uint32_t)(turn % TIMER_FAR));
-	} else {
-		queue_put(t, e, i, TIMER_Q_BACK);
-	}
-}
-
-/* All that was to come into the calendar has. */
-static void timer_come_end(struct timer *t)
-{
-	if (t->pour == TIMER_Q_BEYOND)
-		t->queue[TIMER_Q_BEYOND] = queue_take(t, TIMER_Q_BACK);
-	else
-		t->far[(t->pour - TIMER_Q_FAR) / 64] &=
-			~(UINT64_C(1) << ((t->pour - TIMER_Q_FAR) % 64));
-	t->pour = TIMER_NIL;
-	t->edge += INT64_C(1) << t->half;
-}
-
-/* So many cells of what is to come do. What does not hold any more goes. */
-static void timer_come_some(struct timer *t, unsigned left)
-{
-	struct cells *from = &t->queue[t->pour];
-	int64_t base = t->edge << TIMER_COARSE_BITS;
-
-	queue_whole(t, t->pour);
-	for (; left && !cells_empty(from); left--) {
-		uint64_t cell = queue_pop(t, from);
-
-		if (queue_holds_in(t, t->pour, cell, base))
-			timer_come(t, queue_entry(t, cell), queue_number(cell));
-		t->steps++;
-	}
-	if (cells_empty(from))
-		timer_come_end(t);
-}
-
-void timer_come_all(struct timer *t)
-{
-	if (t->pour != TIMER_NIL)
-		timer_come_some(t, UINT32_MAX);
-	timer_flush(t);
-}
-
-static void timer_work(struct timer *t)
-{
-	if (t->store.n >= queue_most(t->room))
-		queue_weed(t);
-	if (t->pour != TIMER_NIL)
-		timer_come_some(t, QUEUE_COME);
-	queue_work(t);
-}
-
-#define TIMER_LAST (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is after it */
-
-void timer_move(struct timer *t, uint32_t i, uint64_t tick)
-{
-	struct timer_entry *e = timer_entry(t, i);
-	int64_t at = (int64_t)tick > t->now ? (int64_t)tick : t->now;
-
-	if (e->tick >= 0) {
-		timer_unlink(t, e);
-		t->set--;
-	}
-	e->tick = -1;
-	if (tick >= TIMER_LAST)
-		return;
-	timer_work(t);
-	e->tick = at;
-	t->set++;
-	timer_link(t, e, i);
-}
-
-void timer_clear(struct timer *t, uint32_t i)
-{
-	timer_move(t, i, TIMER_NEVER);
-	timer_flush(t);
+	*timer_after(t, e->prev) = e->next;
+	*timer_before(t, e->next) = e->prev;
+	if (e->next == e->prev) /* the list, which is empty now */
+		timer_unmark(t, e->next & ~TIMER_LIST);
 }
 
 /* ---- time goes on */
 
-/* Empties a slot all of whose entries are due and in it: they are added to ret, which has n already and room
- * enough; how many then. So it is mostly, and no branch depends on who was taken out. */
-POOL_HOT uint32_t timer_give(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n)
+struct timer_call {
+	uint32_t *ret;
+	uint32_t n, max; /* given, of so many */
+	uint32_t steps;  /* that are left */
+};
+
+#define TIMER_STAY TIMER_LEVELS
+
+/* Entry i, the first of a slot, is given if it is due by a tick, or goes to a lower level; false if it does not,
+ * because there are no more steps, no room, or it is to stay there. */
+POOL_HOT bool timer_pass(
+	struct timer *t, uint32_t i, int64_t due, unsigned level, struct timer_call *c)
 {
-	uint32_t *cell = t->slots[s].cell;
+	struct timer_entry *e = timer_entry(t, i);
+
+	if (!c->steps || (e->tick > due && level == TIMER_STAY))
+		return false;
+	if (e->tick > due) {
+		timer_put(t, e, i, level);
+		t->moves++;
+	} else if (c->n < c->max) {
+		e->tick = -1;
+		c->ret[c->n++] = i;
+	} else {
+		c->steps = 0; /* the end of the call */
+		return false;
+	}
+	c->steps--;
+	return true;
+}
+
+static void timer_drain_list(
+	struct timer *t, uint32_t list, int64_t due, unsigned level, struct timer_call *c)
+{
+	struct timer_list *l = timer_ends(t, list);
+	uint32_t i = l->first, next;
+
+	for (; !(i & TIMER_LIST); i = next) {
+		next = timer_entry(t, i)->next;
+		__builtin_prefetch(timer_before(t, next), 1);
+		if (!timer_pass(t, i, due, level, c))
+			break;
+	}
+	if (i == l->first)
+		return;
+	l->first = i;
+	*timer_before(t, i) = TIMER_LIST | list;
+	if (i & TIMER_LIST)
+		timer_unmark(t, list);
+}
+
+/* Takes entries off the front of a slot, as many as steps are left: those due by a tick are given, the others go to
+ * a lower level; TIMER_STAY: there it ends. */
+static void timer_drain(
+	struct timer *t, uint32_t list, int64_t due, unsigned level, struct timer_call *c)
+{
+	if (list <= t->mask) {
+		uint32_t *cell = t->slots[list].cell;
+
+		timer_flush(t);
+		for (unsigned k = 0; k < TIMER_CELLS; k++) {
+			if (cell[k] == TIMER_NIL)
+				continue;
+			if (!timer_pass(t, cell[k], due, level, c))
+				return;
+			cell[k] = TIMER_NIL;
+			t->count[list] = (uint8_t)(t->count[list] - TIMER_LIVE);
+		}
+		timer_settle(t, list);
+	}
+	timer_drain_list(t, list, due, level, c);
+}
+
+/* Time is `now`, and nothing is due before `tick`: nor is anything in a slot that this is inside of. */
+static void timer_advance(struct timer *t, int64_t now, int64_t tick)
+{
+	t->now = now;
+	for (unsigned l = 0; l < TIMER_LEVELS - 1; l++) {
+		int64_t width = INT64_C(1) << timer_bits(t, l + 1);
+
+		tick = (tick + width - 1) & -width;
+		if (tick <= t->edge[l])
+			break; /* then all higher ones are beyond it, too */
+		t->edge[l] = tick;
+	}
+}
+
+/* Moves entries down to the calendar and the levels above it as far ahead as these reach. */
+static void timer_bring(struct timer *t, struct timer_call *c)
+{
+	unsigned l = 1;
+
+	while (l < TIMER_LEVELS - 1 && c->steps) {
+		int64_t low = l == 1 ? t->now & -TIMER_COARSE : t->edge[l - 1];
+		int64_t width = INT64_C(1) << timer_bits(t, l + 1);
+		uint32_t list = timer_list(t, l + 1, t->edge[l]);
+
+		if (t->edge[l] > low + width || t->edge[l] == t->edge[l + 1]) {
+			l++; /* there is no room, or it is to come from higher up */
+		} else if (!timer_empty(t, list)) {
+			timer_drain(t, list, -1, l, c);
+		} else {
+			t->edge[l] += width;
+			l = 1;
+		}
+	}
+	t->bring = l == TIMER_LEVELS - 1 ? t->edge[1] - (INT64_C(1) << t->bits) : t->now;
+}
+
+/* Moves one entry down, and fetches the next. */
+static void timer_bring_one(struct timer *t)
+{
+	struct timer_call c = {.steps = 1};
+
+	timer_bring(t, &c);
+	t->left = t->now >= t->bring ? t->left - 1 : 0;
+}
+
+/* The first tick of the present slot that has entries, which it has. */
+static int64_t timer_first_tick(const struct timer *t)
+{
+	return (t->now & -TIMER_COARSE) | __builtin_ctzll(t->used[0]);
+}
+
+/* Puts n entries of one slot into the order of their ticks, those of one tick as they are. There is room for
+ * TIMER_CELLS. (No branch: nobody can predict it.) */
+POOL_HOT void timer_sort(const struct timer *t, uint32_t *ret, uint32_t n)
+{
+	uint32_t key[TIMER_CELLS], was[TIMER_CELLS];
+
+	for (uint32_t k = 0; k < TIMER_CELLS; k++) {
+		was[k] = ret[k < n ? k : 0];
+		key[k] = (uint32_t)(timer_entry(t, was[k])->tick % TIMER_COARSE) * TIMER_WORDS + k;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t rank = 0;
+
+		for (uint32_t j = 0; j < n; j++)
+			rank += key[j] < key[k];
+		ret[rank] = was[k];
+	}
+}
+
+/* Gives all entries of slot s, which are in cells and due. So it is mostly, and no branch depends on which were
+ * taken out. */
+POOL_HOT void timer_give(struct timer *t, uint32_t s, struct timer_call *c)
+{
+	uint32_t *cell = t->slots[s].cell, *ret = c->ret + c->n, n = 0;
 
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		ret[n] = cell[k];
 		n += cell[k] != TIMER_NIL;
 		cell[k] = TIMER_NIL;
 	}
+	if (t->count[s] & TIMER_FINE)
+		timer_sort(t, ret, n);
+	c->n += n;
+	c->steps -= n;
 	t->count[s] = 0;
 	marks_remove(&t->marks, s);
-	return n;
 }
 
-#define TIMER_SORT                                                                                 \
-	4 /* entries that are put in order without a branch, since nobody can predict it */
-
-static void timer_order(uint64_t *a, uint64_t *b)
+/* A slot has begun: its entries are due or go to the ticks. */
+static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 {
-	uint64_t less = *a < *b ? *a : *b, more = *a < *b ? *b : *a;
+	uint32_t list = timer_list(t, 1, t->now), later = c->steps / 2;
+	unsigned count = t->count[list];
 
-	*a = less;
-	*b = more;
-}
-
-/* Puts m entries into the order of their ticks, which are of one slot; those of one tick stay in theirs. There
- * is room for TIMER_SORT. */
-POOL_HOT void timer_sort_few(const struct timer *t, uint32_t *ret, uint32_t m)
-{
-	uint64_t key[TIMER_SORT];
-
-	for (uint32_t k = 0; k < TIMER_SORT; k++) {
-		uint32_t i = ret[k < m ? k : 0];
-		uint64_t tick = (uint64_t)timer_entry(t, i)->tick % TIMER_COARSE;
-
-		key[k] = k < m ? (tick * TIMER_SORT + k) << 32 | i : UINT64_MAX;
+	if (count < (to - t->now < TIMER_COARSE - 1 ? TIMER_FINE : TIMER_MORE) && !t->used[0] &&
+		c->n + TIMER_CELLS <= c->max && c->steps >= TIMER_CELLS) {
+		timer_flush(t);
+		timer_give(t, list, c);
+		t->edge[0] += TIMER_COARSE;
+		return;
 	}
-	timer_order(&key[0], &key[1]);
-	timer_order(&key[2], &key[3]);
-	timer_order(&key[0], &key[2]);
-	timer_order(&key[1], &key[3]);
-	timer_order(&key[1], &key[2]);
-	for (uint32_t k = 0; k < TIMER_SORT; k++)
-		ret[k] = (uint32_t)key[k];
+	c->steps -= later;
+	timer_drain(t, list, t->now, 0, c);
+	c->steps += later;
+	/* If that took half of the steps, the others that are due are given as they were set, after those at the
+	 * ticks: else nothing might be given for many calls. */
+	if (!timer_empty(t, list)) {
+		while (c->n < c->max && c->steps && t->used[0] && timer_first_tick(t) <= to)
+			timer_drain(t, timer_list(t, 0, timer_first_tick(t)), to, 0, c);
+		timer_drain(t, list, to, 0, c);
+	}
+	if (timer_empty(t, list))
+		t->edge[0] += TIMER_COARSE;
 }
 
-/* The same, of any number. */
-static void timer_sort(const struct timer *t, uint32_t *ret, uint32_t m)
+/* The calendar has ended, which is rare: entries were too many to be moved ahead of time, or time has leapt. The
+ * same as to steps: then what is due at the front of each slot is given, the lowest level first. */
+static void timer_turn(struct timer *t, int64_t to, struct timer_call *c)
 {
-	for (uint32_t k = 1; k < m; k++) {
-		uint32_t i = ret[k], at = k;
-		int64_t tick = timer_entry(t, i)->tick;
+	uint32_t later = c->steps / 2;
+	unsigned l = 1;
 
-		for (; at > 0 && timer_entry(t, ret[at - 1])->tick > tick; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = i;
+	c->steps -= later;
+	timer_bring(t, c);
+	c->steps += later;
+	while (t->edge[1] <= t->now && l < TIMER_LEVELS && c->steps) {
+		int64_t start = timer_first_of(t, l, t->edge[l - 1]);
+		uint32_t list = timer_list(t, l, start);
+		bool begun = start <= t->now;
+
+		if (start <= to)
+			timer_drain(t, list, to, begun ? l - 1 : TIMER_STAY, c);
+		if (start > to || !(begun || timer_empty(t, list)))
+			l++;
 	}
 }
 
-/* The same if some are due only after the slot's beginning, but all before time goes on to: they are put in
- * order, and those of one tick stay in the order in which they were set. */
-static uint32_t timer_give_fine(struct timer *t, uint32_t s, uint32_t *ret, uint32_t n)
+/* The next of what is to be done before time is `to`: false if there is nothing. */
+POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 {
-	uint32_t end = timer_give(t, s, ret, n);
+	unsigned level;
 
-	if (end - n - 1 < TIMER_SORT)
-		timer_sort_few(t, ret + n, end - n);
-	else
-		timer_sort(t, ret + n, end - n);
-	return end;
-}
+	if (t->edge[1] <= t->now) {
+		timer_turn(t, to, c);
+	} else if (t->edge[0] <= t->now) {
+		timer_begin(t, to, c);
+	} else if (t->used[0]) {
+		int64_t tick = timer_first_tick(t);
 
-/* A cell of a queue is due: is its entry? */
-static uint32_t timer_claim(
-	const struct timer *t, uint64_t cell, int64_t tick, uint32_t *ret, uint32_t n)
-{
-	struct timer_entry *e = queue_entry(t, cell);
+		if (tick > to)
+			return false;
+		t->now = tick;
+		timer_drain(t, timer_list(t, 0, tick), tick, 0, c);
+	} else {
+		int64_t first = timer_first(t, &level);
 
-	if (!queue_holds(e, cell, tick))
-		return n;
-	e->tick = -1;
-	ret[n] = queue_number(cell);
-	return n + 1;
-}
-
-/* What a slot has in its queue, now that it has begun: due, if there is room in ret, or to the ticks. */
-static uint32_t timer_pour_more(
-	struct timer *t, int64_t slot, uint32_t *ret, uint32_t n, uint32_t max)
-{
-	struct cells from = queue_take_slot(t, slot);
-
-	while (!cells_empty(&from)) {
-		uint64_t cell = queue_pop(t, &from);
-		int64_t tick = queue_tick(cell, t->now);
-
-		if (tick == t->now && n < max)
-			n = timer_claim(t, cell, tick, ret, n);
-		else
-			queue_put_tick(t, cell, tick);
+		if (first > to)
+			return false;
+		timer_advance(t, first, first);
 	}
-	return n;
-}
-
-/* Time has reached a slot's beginning: all its entries are due, or go to the ticks. As timer_give. */
-static uint32_t timer_pour(struct timer *t, int64_t slot, uint32_t *ret, uint32_t n, uint32_t max)
-{
-	uint32_t s = (uint32_t)slot & t->mask;
-	unsigned count = t->count[s];
-	const struct timer_slot was = t->slots[s];
-
-	t->count[s] = 0;
-	marks_remove(&t->marks, s);
-	memset(t->slots[s].cell, 0xff, sizeof was.cell);
-	for (unsigned k = 0; k < TIMER_CELLS; k++) {
-		if (was.cell[k] == TIMER_NIL)
-			continue;
-		struct timer_entry *e = timer_entry(t, was.cell[k]);
-
-		if (e->tick > t->now || n == max)
-			timer_link(t, e, was.cell[k]);
-		else
-			ret[n++] = was.cell[k];
-	}
-	return count & TIMER_MORE ? timer_pour_more(t, slot, ret, n, max) : n;
-}
-
-/* The same for a tick, whose entries are all due; but those too many stay. */
-static uint32_t timer_take(struct timer *t, int64_t tick, uint32_t *ret, uint32_t n, uint32_t max)
-{
-	uint32_t q = TIMER_Q_TICK + (uint32_t)(tick % TIMER_COARSE);
-	struct cells *c = &t->queue[q];
-
-	queue_whole(t, q);
-	while (!cells_empty(c) && n < max)
-		n = timer_claim(t, queue_pop(t, c), tick, ret, n);
-	if (cells_empty(c))
-		t->ticks &= ~(1u << (tick % TIMER_COARSE));
-	return n;
-}
-
-/* Nothing is left of the present half turn: time goes on to the beginning of the next, or of a later one
- * that is not after `to`, if there is nothing before it; and so does the edge. As timer_give. */
-static uint32_t timer_turn_over(
-	struct timer *t, int64_t to, uint32_t *ret, uint32_t n, uint32_t max)
-{
-	timer_come_all(t);
-	int64_t last = queue_last_turn(t), turn = last, next = queue_next_turn(t);
-	uint32_t from = queue_of_turn(t, next);
-
-	if (!t->marks.top) {
-		if (from == TIMER_Q_BEYOND)
-			next = queue_leap(t, next, to);
-		turn = timer_turn(t, to);
-		turn = turn < next ? turn : next - 1;
-		turn = turn > last ? turn : last;
-	}
-	t->now = turn << (TIMER_COARSE_BITS + t->half);
-	t->edge = (turn + 1) << t->half;
-	t->pour = from;
-	if (next != turn + 1) {
-		t->pour = TIMER_NIL;
-		t->edge += INT64_C(1) << t->half;
-	}
-	int64_t slot = t->now >> TIMER_COARSE_BITS;
-
-	return t->count[(uint32_t)slot & t->mask] ? timer_pour(t, slot, ret, n, max) : n;
-}
-
-/* The same within the present half turn, as far as `to`. */
-POOL_HOT uint32_t timer_run(struct timer *t, int64_t to, uint32_t *ret, uint32_t n, uint32_t max)
-{
-	while (n < max) {
-		if (t->ticks) {
-			int64_t tick = (t->now & -TIMER_COARSE) | __builtin_ctz(t->ticks);
-
-			if (tick > to)
-				break;
-			t->now = tick;
-			n = timer_take(t, tick, ret, n, max);
-			continue;
-		}
-		int64_t slot = timer_first(t);
-
-		if (slot > to >> TIMER_COARSE_BITS)
-			break;
-		uint32_t s = (uint32_t)slot & t->mask;
-
-		bool simple = t->count[s] < TIMER_MORE && n + TIMER_CELLS <= max;
-
-		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not beyond `to` */
-		t->now = slot << TIMER_COARSE_BITS;
-		if (simple && t->count[s] < TIMER_FINE)
-			n = timer_give(t, s, ret, n);
-		else if (simple && to >> TIMER_COARSE_BITS > slot)
-			n = timer_give_fine(t, s, ret, n);
-		else
-			n = timer_pour(t, slot, ret, n, max);
-	}
-	if (n < max && to > t->now)
-		t->now = to;
-	return n;
+	return true;
 }
 
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
-	uint32_t n = 0;
+	struct timer_call c = {.ret = ret, .max = max, .steps = max + TIMER_STEPS};
 
 	timer_flush(t);
-	for (;;) {
-		int64_t turn = (timer_turn(t, t->now) + 1) << (TIMER_COARSE_BITS + t->half);
-
-		n = timer_run(t, to < turn ? to : turn - 1, ret, n, max);
-		if (n == max || to < turn)
+	while (c.n < max && c.steps)
+		if (!timer_step(t, to, &c)) {
+			if (to > t->now)
+				timer_advance(t, to, to + 1);
 			break;
-		n = timer_turn_over(t, to, ret, n, max);
-	}
-	timer_work(t);
-	timer_flush(t);
-	for (uint32_t k = 0; k < n; k++)
+		}
+	for (uint32_t k = 0; k < c.n; k++)
 		timer_entry(t, ret[k])->tick = -1;
-	t->set -= n;
-	return n;
+	t->set -= c.n;
+	t->left = t->now < t->bring ? 0 : c.steps < TIMER_STEPS ? c.steps : TIMER_STEPS;
+	for (unsigned k = 0; k < TIMER_BRING && t->left; k++)
+		timer_bring_one(t);
+	return c.n;
+}
+
+void timer_move(struct timer *t, uint32_t i, uint64_t tick)
+{
+	struct timer_entry *e = timer_entry(t, i);
+
+	if (e->tick >= 0) {
+		timer_unlink(t, e);
+		t->set--;
+	}
+	e->tick = -1;
+	if (t->left)
+		timer_bring_one(t);
+	if (tick >= TIMER_LAST)
+		return;
+	e->tick = (int64_t)tick > t->now ? (int64_t)tick : t->now;
+	t->set++;
+	timer_link(t, e, i);
 }
 
 /* ---- what comes */
@@ -412,46 +441,43 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 uint32_t timer_soon(
 	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max)
 {
-	int64_t slot = timer_first(t), last = until >> TIMER_TICK_BITS >> TIMER_COARSE_BITS;
-	uint32_t n = 0;
+	int64_t first = timer_first_of(t, 1, t->edge[0]), last = until >> TIMER_TICK_BITS;
+	uint32_t n = 0, s = (uint32_t)(first >> TIMER_COARSE_BITS) & t->mask;
 
-	/* Only the calendar, as far as its array goes on; of queues, those that are of one slot. */
-	if (slot == TIMER_NONE)
+	/* Only the calendar, as far as its array goes on. */
+	if (first == TIMER_NONE)
 		return 0;
-	for (uint32_t s = (uint32_t)slot & t->mask, from = s; s <= t->mask;
-		s = marks_from(&t->marks, s)) {
-		const struct timer_slot *in = &t->slots[s];
-		int64_t at = slot + (s - from);
+	last = (last >> TIMER_COARSE_BITS) - (first >> TIMER_COARSE_BITS) + s;
+	while (s <= t->mask && n < max && (s <= last || n < least)) {
+		const struct timer_slot *slot = &t->slots[s];
 
-		if (at > last && n >= least)
-			break;
 		__builtin_prefetch(&t->slots[(s + TIMER_AHEAD) & t->mask], 1);
 		for (unsigned k = 0; k < TIMER_CELLS; k++) {
-			ret[n] = in->cell[k];
-			n += in->cell[k] != TIMER_NIL;
+			ret[n] = slot->cell[k];
+			n += slot->cell[k] != TIMER_NIL;
 		}
-		if (n >= max)
-			return max;
-		if ((t->count[s] & TIMER_MORE) && at >> TIMER_GROUP_BITS < t->split)
-			n += queue_peek(t, queue_of_slot(t, at), ret + n, max - n);
-		if (n == max || ++s > t->mask)
-			break;
+		if (t->count[s] & TIMER_MORE)
+			ret[n++] = slot->more.first;
+		if (++s <= t->mask)
+			s = marks_from(&t->marks, s);
 	}
-	return n;
+	return n < max ? n : max;
 }
 
-/* The first tick of a slot's entries; its beginning if it has too many. */
-static int64_t timer_least(const struct timer *t, int64_t slot)
+/* The least tick of a list's entries; `start` if they are too many to be asked. */
+static int64_t timer_least(const struct timer *t, uint32_t list, int64_t start)
 {
-	uint32_t s = (uint32_t)slot & t->mask;
 	int64_t least = TIMER_NONE;
+	uint32_t i = timer_ends(t, list)->first;
 
-	if (t->count[s] & TIMER_MORE)
-		return slot << TIMER_COARSE_BITS;
-	for (unsigned k = 0; k < TIMER_CELLS; k++) {
-		uint32_t i = t->slots[s].cell[k];
-
-		if (i != TIMER_NIL && timer_entry(t, i)->tick < least)
+	for (unsigned k = 0; list <= t->mask && k < TIMER_CELLS; k++)
+		if (t->slots[list].cell[k] != TIMER_NIL &&
+			timer_entry(t, t->slots[list].cell[k])->tick < least)
+			least = timer_entry(t, t->slots[list].cell[k])->tick;
+	for (unsigned n = 0; !(i & TIMER_LIST); i = timer_entry(t, i)->next) {
+		if (++n > TIMER_FEW)
+			return start;
+		if (timer_entry(t, i)->tick < least)
 			least = timer_entry(t, i)->tick;
 	}
 	return least;
@@ -459,30 +485,22 @@ static int64_t timer_least(const struct timer *t, int64_t slot)
 
 weir_time timer_next(struct timer *t)
 {
-	int64_t tick = TIMER_NONE, slot = timer_first(t), turn;
+	unsigned level = 0;
+	int64_t tick;
 
+	timer_flush(t);
 	if (!t->set)
 		return WEIR_NEVER;
-	while (t->ticks && tick == TIMER_NONE) {
-		tick = (t->now & -TIMER_COARSE) | __builtin_ctz(t->ticks);
-		tick = queue_least(t, TIMER_Q_TICK + (uint32_t)(tick % TIMER_COARSE), tick);
-		if (tick == TIMER_NONE)
-			t->ticks &= t->ticks - 1;
-	}
-	/* A slot's beginning would do, but saves a look for nothing if the entries are few enough to be
-	 * asked. */
-	for (; tick == TIMER_NONE && slot != TIMER_NONE; slot = timer_first_from(t, slot + 1))
-		if (timer_alive(t->count[(uint32_t)slot & t->mask]))
-			tick = timer_least(t, slot);
-	if (tick == TIMER_NONE && t->pour != TIMER_NIL)
-		tick = t->edge << TIMER_COARSE_BITS; /* it is coming */
-	while (tick == TIMER_NONE) {
-		turn = queue_next_turn(t);
-		uint32_t q = queue_of_turn(t, turn);
-
-		tick = queue_least(t, q, queue_base(t, q));
-		if (tick == TIMER_NONE && q != TIMER_Q_BEYOND)
-			t->far[turn % TIMER_FAR / 64] &= ~(UINT64_C(1) << (turn % 64));
+	if (t->edge[0] <= t->now) {
+		tick = t->now; /* a slot has begun, and timer_expire did not come to all of it */
+	} else if (t->used[0]) {
+		tick = timer_first_tick(t);
+	} else {
+		tick = timer_first(t, &level);
+		/* A slot's beginning would do, but if the entries are few, asking them saves a call for
+		 * nothing. */
+		if (tick < t->edge[level])
+			tick = timer_least(t, timer_list(t, level, tick), tick);
 	}
 	return tick << TIMER_TICK_BITS;
 }

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * timer: who is to be looked at again, and when.
+ * timer: which nodes are to be looked at again, and when.
  *
- * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), schemes 6 and 7.
- * METHOD  A calendar of slots of 33 µs, used in a circle, a bit a slot. What is due inside the
- *         present slot stands on a wheel of its 32 ticks; what is beyond the calendar's edge, on one
- *         of 256 half turns, and what is beyond that, in one queue. The edge moves on by half a
- *         turn at a time: when the entries of the next half turn have come into the calendar, a few
- *         with every call. So most timers move once, from the calendar to the ticks, and one that
- *         is set to the beginning of a slot (timer_set_coarse) not at all. Setting, expiring and
- *         finding the next are O(1). The more timers, the longer the calendar.
- *         A slot, half a cache line, has room for a few entries' numbers. How many there are is a
- *         byte apart, and what is to be written into a slot waits until that has come into the
- *         cache: so setting a timer waits for nothing. All else is in queues (queue.h): they touch no
- *         entry but that which is set or expires. Who expires soon can be read off both.
- * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. Entries
- *         are small integers, one timer each, part of what they belong to. Those of one tick
- *         expire in the order in which they were set, however often somebody looks in between.
+ * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
+ * METHOD  Levels of slots, each used in a circle. Level 0 is the present slot's 32 ticks; level 1, the
+ *         calendar, has slots of 33 µs, the more the more entries there may be; every level above has
+ *         64 slots, each half as long as the level below. A bit a slot says whether it has entries,
+ *         which stand there in the order in which they were set: in a list through the entries; in
+ *         the calendar the first few in cells of the slot itself. Most timers are set, moved and
+ *         expire there without touching any other entry, and which expire soon can be read off the
+ *         cells. What is to be written into a cell waits until the slot has come into the cache.
+ *         An entry moves down a level when its slot comes near: into the calendar and the levels
+ *         above ahead of time, a few entries with every call, and to the ticks when its slot has
+ *         begun; one that is due at the beginning of a slot (timer_set_coarse) not at all.
+ * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. edge[l] is the
+ *         first tick that is beyond level l: entries from there on are at a higher level. While a
+ *         slot moves down, those moved already are from edge[l] on, too; what is set to that slot
+ *         meanwhile is put behind those that are not, so that entries of one tick stay in the order
+ *         in which they were set.
+ * COST    Setting and clearing are O(1), and exact: nothing stays behind. timer_expire gives or moves at
+ *         most max + TIMER_STEPS entries, however many are due and however far time leaps. Where they
+ *         are more, the next calls go on, and their order may be another: else all would have to be
+ *         sorted before one is given.
  * DIFFERS timer_set keeps an earlier time already set: the entry expires early, is looked at, and is
  *         set again. That saves most of the moves of a timer that is pushed back at every request.
  */
@@ -24,87 +29,72 @@
 #define WEIR_GATE_TIMER_H
 
 #include "base/clock.h"
-#include "gate/cells.h"
 #include "gate/marks.h"
+#include "gate/pool.h"
+#include <stdbool.h>
 
 #define TIMER_TICK_BITS   10
 #define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
 #define TIMER_COARSE_BITS 5
 #define TIMER_COARSE      (1 << TIMER_COARSE_BITS) /* ticks of a slot, 33 µs */
-#define TIMER_CELLS       7                        /* numbers in a slot */
-#define TIMER_PLACES      8                        /* places per slot; a power of 2, above that */
-#define TIMER_MOST        MARKS_MOST               /* slots of a calendar: 4.3 s */
-#define TIMER_NIL         UINT32_MAX
+#define TIMER_LEVELS      11 /* so many that the highest reaches the end of time, 2^53 ticks */
+#define TIMER_FAR         64 /* slots of a level above the calendar */
+#define TIMER_FAR_BITS    5  /* log2 of half of them */
 #define TIMER_NONE        INT64_MAX
+#define TIMER_STEPS       16 /* entries that timer_expire may move besides `max` */
+#define TIMER_CELLS       6  /* entries in a slot of the calendar; the others are in a list */
+#define TIMER_LATER       64 /* what is to be written into slots: that of a batch, or so */
 
+/* Where an entry is: in a list, doubly linked, or in a cell of a slot of the calendar. */
 struct timer_entry {
-	int64_t tick;   /* when due; < 0: not set */
-	uint32_t place; /* slot · TIMER_PLACES + cell; TIMER_NIL: in a queue */
-	uint32_t count; /* of times that it was put into one, modulo TIMER_COUNTS */
+	int64_t tick; /* when due; < 0: not set */
+	uint32_t
+		next; /* entry; at the end of a list TIMER_LIST | its number; TIMER_NIL: in a cell */
+	uint32_t prev; /* the same; or the cell: TIMER_WORDS · slot + its number in it */
 };
+
+struct timer_list {
+	uint32_t first, last; /* entries; of an empty list TIMER_LIST | its number */
+};
+#define TIMER_LIST UINT32_C(0x80000000)
+#define TIMER_NIL  UINT32_MAX
 
 struct timer_slot {
-	uint32_t cell[TIMER_PLACES]; /* in the order in which they were set; TIMER_NIL: none */
+	uint32_t cell[TIMER_CELLS]; /* in the order in which they were set; TIMER_NIL: none */
+	struct timer_list more;     /* after them */
 };
-_Static_assert(sizeof(struct timer_slot) == 32, "two to a cache line");
+#define TIMER_WORDS 8
+_Static_assert(sizeof(struct timer_slot) == TIMER_WORDS * sizeof(uint32_t), "two to a cache line");
 
-/* A slot's count: of cells used, 8 times those not taken out; TIMER_FINE if some entry is due after the
- * slot's beginning; and TIMER_MORE if what came later is in a queue. 0: no entries. */
+/* A slot's count: of cells up to the last used one, 8 times those that have entries; TIMER_FINE if some entry is
+ * due after the slot's beginning; TIMER_MORE if the list has entries. 0: none has. */
 #define TIMER_USED  7
 #define TIMER_LIVE  8
-#define TIMER_ALIVE (7 * TIMER_LIVE)
+#define TIMER_ALIVE (7 * TIMER_LIVE | TIMER_MORE)
 #define TIMER_FINE  64
 #define TIMER_MORE  128
 
-/* ---- queues (queue.h). What stands there is a cell: the entry's number, its count then, and the low
- * bits of the tick. It holds until the entry is set to another time; nobody takes it out before. */
-
-#define TIMER_COUNTS     1024
-#define TIMER_LOW_BITS   22 /* of the tick: a turn of the longest calendar */
-#define TIMER_LOW        ((INT64_C(1) << TIMER_LOW_BITS) - 1)
-#define TIMER_GROUP_BITS 7
-#define TIMER_GROUP      (1 << TIMER_GROUP_BITS) /* slots that share a queue, 4 ms */
-#define TIMER_FAR        256                     /* half turns beyond the edge */
-_Static_assert(TIMER_MOST *TIMER_COARSE <= TIMER_LOW + 1, "a turn of ticks in a cell");
-
-/* Where the queues of a kind begin. */
-enum timer_queue {
-	TIMER_Q_TICK = 0,                             /* of the present slot */
-	TIMER_Q_SLOT = TIMER_Q_TICK + TIMER_COARSE,   /* of this group and the next: overflow */
-	TIMER_Q_FAR = TIMER_Q_SLOT + 2 * TIMER_GROUP, /* half turns */
-	TIMER_Q_BEYOND = TIMER_Q_FAR + TIMER_FAR,     /* the rest; */
-	TIMER_Q_BACK,  /* and what is to be of it while that comes nearer */
-	TIMER_Q_GROUP, /* groups of the calendar: their overflow */
-};
-
-#define TIMER_LATER 64 /* what is to be written: that of a batch, or so */
-
 struct timer {
-	char *entries;                /* the first; POOL_STRIDE bytes from one to the next */
-	int64_t now;                  /* tick */
-	int64_t edge;                 /* the first slot of time that is beyond the calendar */
-	struct timer_slot *slots;     /* the calendar */
-	uint8_t *count;               /* of each slot */
-	struct marks marks;           /* which slots have entries */
-	uint32_t mask;                /* the calendar's slots − 1 */
-	unsigned half;                /* log2 of the slots of half a turn */
-	uint32_t set;                 /* how many are set */
-	uint32_t room;                /* how many may be */
-	uint32_t ticks;               /* which ticks have entries */
-	uint64_t far[TIMER_FAR / 64]; /* which far half turns have */
-	int64_t split;                /* the first group whose overflow has not a queue a slot */
-	uint32_t pour; /* which queue is coming into the calendar; TIMER_NIL: that is complete */
-	uint32_t weed; /* queues that are yet to be weeded; 0: none */
-	struct cells kept;        /* the beginning of the last of those, which was */
-	uint64_t steps;           /* cells that were moved or looked at by all that, so far */
-	struct cells *queue;      /* enum timer_queue */
-	struct cells_store store; /* what is in them */
+	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
+	int64_t now;   /* tick: none is due before it */
+	int64_t edge[TIMER_LEVELS];
+	int64_t bring; /* tick from which on entries are to be moved down ahead of time; */
+	uint32_t left; /* and how many, before the next timer_expire */
+	uint32_t mask; /* the calendar's slots − 1 */
+	unsigned bits; /* log2 of the ticks of a slot of level 2: half a calendar */
+	uint32_t set;  /* how many are set */
+	struct timer_slot *slots;    /* the calendar; its lists' numbers are those of the slots; */
+	struct timer_list *lists;    /* of the other levels: from mask + 1 on, TIMER_FAR each; */
+	uint8_t *count;              /* of slots */
+	struct marks marks;          /* slots that have entries; */
+	uint64_t used[TIMER_LEVELS]; /* and of the other levels, a bit each */
 	uint32_t n_later;
 	uint64_t later
-		[TIMER_LATER]; /* places, into which the numbers in the high half are to be written */
+		[TIMER_LATER]; /* cells, into which the numbers in the high half are to be written */
+	uint64_t moves;        /* entries that were moved down so far */
 };
 
-static inline struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
+POOL_HOT struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
 {
 	return (void *)(t->entries + (size_t)i * POOL_STRIDE);
 }
@@ -129,90 +119,76 @@ POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 	       TIMER_COARSE;
 }
 
-/* TIMER_FINE if a tick is not a slot's beginning. */
-POOL_HOT unsigned timer_fine(int64_t tick)
-{
-	return (unsigned)(tick % TIMER_COARSE != 0) * TIMER_FINE;
-}
-
-/* Entry e, whose tick is set, takes a cell of slot s, of which there is one: the place. */
-POOL_HOT uint32_t timer_take_cell(struct timer *t, struct timer_entry *e, uint32_t s)
-{
-	unsigned count = t->count[s];
-
-	e->place = s * TIMER_PLACES + (count & TIMER_USED);
-	t->count[s] = (uint8_t)((count + TIMER_LIVE + 1) | timer_fine(e->tick));
-	return e->place;
-}
-
-void timer_flush(struct timer *t);                           /* writes what waits to be written */
+void timer_flush(struct timer *t);                           /* writes what is to be written */
 void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* to another time, TIMER_NEVER too */
+void timer_unlink(struct timer *t, const struct timer_entry *e);
 
-/* Entry i is to expire at `when`, or at the time already set if that is earlier. */
-static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
-{
-	uint64_t tick = timer_tick(when);
-
-	if ((uint64_t)timer_entry(t, i)->tick <= tick) /* unsigned: not set is never */
-		return;
-	timer_move(t, i, tick);
-	timer_flush(t);
-}
-
-POOL_HOT void timer_write(struct timer *t, uint32_t s, uint32_t place, uint32_t number)
+/* Writes a number into a cell when that has come into the cache. */
+POOL_HOT void timer_write(struct timer *t, uint32_t cell, uint32_t number)
 {
 	if (t->n_later == TIMER_LATER)
 		timer_flush(t);
-	t->later[t->n_later++] = (uint64_t)number << 32 | place;
-	__builtin_prefetch(&t->slots[s], 1);
+	t->later[t->n_later++] = (uint64_t)number << 32 | cell;
+	__builtin_prefetch(&t->slots[cell / TIMER_WORDS], 1);
 }
 
-/* Takes an entry out of the slot in which it has a cell. (That may have none left; then nobody expires
- * there.) */
-POOL_HOT uint32_t timer_leave_cell(struct timer *t, const struct timer_entry *e)
+/* Entry i, which is e, takes a cell of slot s, which has one that was not used. */
+POOL_HOT void timer_take(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
-	uint32_t s = e->place / TIMER_PLACES;
+	unsigned count = t->count[s], fine = e->tick % TIMER_COARSE ? TIMER_FINE : 0;
 
-	timer_write(t, s, e->place, TIMER_NIL);
-	t->count[s] = (uint8_t)(t->count[s] - TIMER_LIVE);
-	return s;
+	e->next = TIMER_NIL;
+	e->prev = s * TIMER_WORDS + (count & TIMER_USED);
+	t->count[s] = (uint8_t)((count + TIMER_LIVE + 1) | fine);
+	timer_write(t, e->prev, i);
+	marks_add(&t->marks, s);
 }
 
-/* Entry i, which is e, is to expire at a tick, whatever it was set to. Before the next timer_soon or
- * timer_next there is to be a timer_flush; other calls see to it by themselves. */
+/* Entry i, which is e, is to expire at a tick, whatever it was set to. Before the next timer_soon there is to be a
+ * timer_flush; other calls see to it by themselves. */
 POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
 {
-	int64_t slot = (int64_t)(tick >> TIMER_COARSE_BITS);
-	uint32_t s = (uint32_t)slot & t->mask;
+	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
 
 	if ((uint64_t)e->tick == tick)
 		return;
-	if (slot <= t->now >> TIMER_COARSE_BITS || slot >= t->edge ||
+	if (tick < (uint64_t)t->edge[0] || tick >= (uint64_t)t->edge[1] ||
 		(t->count[s] & (TIMER_USED | TIMER_MORE)) >= TIMER_CELLS) {
 		timer_move(t, i, tick);
 		return;
 	}
 	if (e->tick < 0)
 		t->set++;
-	else if (e->place != TIMER_NIL)
-		timer_leave_cell(t, e);
+	else
+		timer_unlink(t, e);
 	e->tick = (int64_t)tick;
-	timer_write(t, s, timer_take_cell(t, e, s), i);
-	marks_add(&t->marks, s);
+	timer_take(t, e, i, s);
 }
 /* The same at the first beginning of a slot at or after `when`. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
 {
 	timer_set_tick(t, e, i, timer_tick_coarse(when));
 }
-void timer_clear(struct timer *t, uint32_t i);
 
-/* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. Fewer than
- * max: there are no more. What expires is no longer set. */
+/* Entry i is to expire at `when`, or at the time already set if that is earlier. */
+static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
+{
+	uint64_t tick = timer_tick(when);
+
+	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is never */
+		timer_move(t, i, tick);
+}
+static inline void timer_clear(struct timer *t, uint32_t i)
+{
+	timer_move(t, i, TIMER_NEVER);
+}
+
+/* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. What expires is no
+ * longer set. If there were too many to give or to move, timer_next is not after `now`. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);
-/* Up to `max` that expire until a time, or a few more so that they are at least so many, in the order of
- * slots; how many. For fetching them into the cache: nothing but hints: some may be set to another
- * time, or not at all. There is to be room for max + TIMER_CELLS. */
+/* Up to `max` that expire until a time, at least `least` if there are so many, in the order of slots; how many.
+ * For fetching them into the cache: entries are not read, and of each slot only the first and the last are
+ * known. */
 uint32_t timer_soon(
 	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max);
 
@@ -221,14 +197,18 @@ weir_time timer_next(struct timer *t);
 
 /* ---- inside, for calendar.h */
 
-/* Which half turn of time a tick is in. */
-static inline int64_t timer_turn(const struct timer *t, int64_t tick)
+#define TIMER_LISTS ((TIMER_LEVELS - 1) * TIMER_FAR) /* besides those of the calendar */
+
+/* log2 of the ticks of a slot. */
+static inline unsigned timer_bits(const struct timer *t, unsigned level)
 {
-	return tick >> (TIMER_COARSE_BITS + t->half);
+	return level < 2 ? level * TIMER_COARSE_BITS : t->bits + (level - 2) * TIMER_FAR_BITS;
 }
-/* Entry i, which is e, goes where it belongs by its tick, which is not in the past. */
+static inline struct timer_list *timer_ends(const struct timer *t, uint32_t list)
+{
+	return list <= t->mask ? &t->slots[list].more : &t->lists[list - t->mask - 1];
+}
+/* Entry i, which is e, goes where its tick, which is not in the past, belongs. */
 void timer_link(struct timer *t, struct timer_entry *e, uint32_t i);
-/* All that is coming into the calendar does. */
-void timer_come_all(struct timer *t);
 
 #endif

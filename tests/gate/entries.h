@@ -4,7 +4,6 @@
 #define WEIR_TESTS_GATE_ENTRIES_H
 
 #include "gate/calendar.h"
-#include "gate/queue.h"
 #include "law.h"
 
 /* An entry is part of something larger. */
