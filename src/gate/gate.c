@@ -43,7 +43,7 @@ static uint32_t gate_pending(const struct weir_gate *g, uint32_t from)
 	return w0 << 6 | (uint32_t)__builtin_ctzll(g->pending[0][w0]);
 }
 
-static void gate_unpend(struct weir_gate *g, uint32_t n)
+void gate_unpend(struct weir_gate *g, uint32_t n)
 {
 	if (g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63)))
 		return;

@@ -331,7 +331,10 @@ static inline void stats_wait(
 }
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 
-/* ---- gate.c, for knob.c */
+/* ---- gate.c, for knob.c and tree.c */
+
+/* Removes leaf n from those that weir_gate_next is to look at because they are idle no more. */
+void gate_unpend(struct weir_gate *g, uint32_t n);
 
 /* Limit or in_flight changed: keeps the clock of the full window. */
 void gate_window(struct weir_gate *g, weir_time now);

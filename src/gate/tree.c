@@ -123,7 +123,7 @@ static int tree_fit(const struct node_inner *in)
 static void tree_forget(struct weir_gate *g, uint32_t n)
 {
 	g->nodes[n].may = 0;
-	g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63));
+	gate_unpend(g, n);
 	if (g->run_node == n)
 		g->run_left = 0;
 }

@@ -426,6 +426,37 @@ static void histograms_of_the_active(void)
 	weir_gate_free(b.g);
 }
 
+static bool any_request(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+static void forget(struct weir_req *r, void *arg)
+{
+}
+
+/* A leaf whose only request was cancelled before the gate looked at it is removed: nothing is left to look at. */
+static void removed_before_the_first_look(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node x = leaf(&b, WEIR_ROOT, 1), y = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *out;
+
+	submit(&b, x, 1);
+	CHECK_INT(weir_gate_cancel(b.g, b.now, x, any_request, forget, NULL), 1);
+	CHECK_INT(weir_gate_remove(b.g, x), 0);
+	CHECK_INT(weir_gate_next(b.g, b.now, &out, 1), 0);
+	submit(&b, y, 1);
+	CHECK_INT(weir_gate_next(b.g, b.now, &out, 1), 1);
+	weir_gate_done(b.g, b.now, &out, 1);
+	submit(&b, y, 1);
+	weir_gate_cancel(b.g, b.now, y, any_request, forget, NULL);
+	submit(&b, y, 1);
+	CHECK_INT(weir_gate_next(b.g, b.now, &out, 1), 1);
+	CHECK_INT(weir_gate_next(b.g, b.now, &out, 1), 0);
+	CHECK_INT(weir_gate_wakeup(b.g, b.now), WEIR_NEVER);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
 	RUN(empty_gate_is_idle);
@@ -446,5 +477,6 @@ int main(void)
 	RUN(nodes_come_and_go);
 	RUN(edf_and_fifo_for_comparison);
 	RUN(histograms_of_the_active);
+	RUN(removed_before_the_first_look);
 	return 0;
 }
