@@ -234,7 +234,7 @@ static int set_knobs(struct policy_swap *s, struct batch *b, struct weir_gate *g
 			batch_add(s, b, i, false);
 			left -= left > SCAN ? SCAN - 1 : left - 1;
 		}
-		/* What a batch that fails would have set is put back as it is. */
+		/* The batch failed: restore the knobs that it would have set. */
 		s->set++;
 		if (b->n == BATCH && (rc = batch_set(b, g, now, err)) < 0)
 			return rc;

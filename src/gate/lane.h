@@ -8,13 +8,12 @@
  * LAW     A child's next request has a start tag S and a finish tag F = S + c/r. It is eligible when
  *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
  *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
- *         that is earlier; with
- *         credit k at max(F, min(E, V − k/r)). When cost c is served, V moves on by c over the weights of
+ *         that is earlier; with credit k at max(F, min(E, V − k/r)). When cost c is served, V moves on by c over the weights of
  *         those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
  *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
  *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
  *         that are idle, on weights of the past, or on the scale of weights.
- * SYMBOLS c cost, r weight; tags and V in cost per weight, as whole numbers of 2^-LANE_FRACTION, modulo
+ * SYMBOLS c cost, r weight; tags and V in cost per weight, as whole numbers of 1/LANE_UNIT, modulo
  *         2^64; W the weights of those that wait, in 2^-20.
  * METHOD  A child stands in a group by the power of two that c/r, or half of S − V if that is more, fits in:
  *         its width. A group is a ring of slots, a quarter of a width each, of lists of children; its tags are
@@ -144,7 +143,7 @@ void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e);
 
 /* ---- fair */
 
-/* What a cost moves a tag by. */
+/* Return the distance by which a cost moves a tag. */
 POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 {
 	double step = cost * h->unit / weight;

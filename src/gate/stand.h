@@ -71,7 +71,7 @@ POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigne
 				      : s->reserved;
 }
 
-/* What a request counts in fair queueing. */
+/* Return the cost of a request in fair queueing. */
 POOL_HOT double stand_cost(const struct stand *s, const struct weir_req *r)
 {
 	return (double)limits_cost(r, s->g->cost);

@@ -48,7 +48,7 @@ void api_calls_stop(struct api *a);
 /* ---- api.c */
 
 void api_route(struct api *a, struct http_request *q, struct http_reply *ret);
-/* What a negative errno is in HTTP. */
+/* Return the HTTP status for a negative errno. */
 void api_fail(struct http_reply *ret, int code, const struct weir_err *err);
 bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
 

@@ -17,7 +17,7 @@
 
 /* ---- replies */
 
-/* What a negative errno is in HTTP. */
+/* Return the HTTP status for a negative errno. */
 void api_fail(struct http_reply *ret, int code, const struct weir_err *err)
 {
 	unsigned status = code == -EINVAL || code == -EEXIST || code == -EACCES ? 400

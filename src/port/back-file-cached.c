@@ -106,7 +106,7 @@ static bool number_of(const char *text, const char *name, uint64_t *ret)
 	return at != NULL;
 }
 
-/* Are there so few dirty pages that nobody has to wait for them? */
+/* Return true if dirty pages are below the background threshold, so that no write waits for them. */
 static bool clean(struct file *f)
 {
 	struct file_cached *c = &f->cached;

@@ -191,7 +191,7 @@ static void model_submit(struct back *b, struct back_io *ios)
 
 /* ---- start and end */
 
-/* What the back end inside is, but for what the model says of itself. */
+/* Report the properties of the inner back end, except those that the model sets. */
 static void take_info(struct model *m)
 {
 	struct back_info own = m->back.info;

@@ -402,7 +402,7 @@ static void write_resources(const struct snapshot *s, FILE *to)
 
 /* ---- the whole */
 
-/* What is said of tenants: `families` of them, each with a line or several a tenant. */
+/* The metric families of tenants: each has one or several lines per tenant. */
 static const struct part {
 	size_t families;
 	void (*head)(size_t k, FILE *to);

@@ -109,7 +109,7 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 	return check_peers(&p->peers, err);
 }
 
-/* What a client of NBD can be told apart by is its export, address, user and name under TLS. */
+/* An NBD client is identified by its export, address, user and TLS name. */
 static int check_matches(const struct weir_policy *p, struct weir_err *err)
 {
 	for (size_t i = 0; i < p->n_tenants; i++)

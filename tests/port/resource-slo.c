@@ -86,7 +86,7 @@ static void test_slo(void)
 	world_free(&w);
 }
 
-/* What goes past the gate counts as well; in shadow mode what would have been. */
+/* Bypassed requests count as well; in shadow mode the shadow's latency counts. */
 static void test_slo_other_ways(void)
 {
 	struct taken t;
