@@ -439,10 +439,12 @@ static void forget(struct weir_req *r, void *arg)
 static void removed_before_the_first_look(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 8});
-	weir_node x = leaf(&b, WEIR_ROOT, 1), y = leaf(&b, WEIR_ROOT, 1);
+	weir_node y = leaf(&b, WEIR_ROOT, 1), x = y;
 	const struct weir_bucket_spec slow = {.kind = WEIR_HOLD, .rate = 1, .size = 1};
 	struct weir_req *out;
 
+	while (x < 128) /* in another word of the set */
+		x = leaf(&b, WEIR_ROOT, 1);
 	CHECK_INT(weir_gate_set(b.g, b.now,
 			  &(struct weir_knob){.node = y,
 				  .kind = WEIR_KNOB_BUCKETS,
