@@ -141,7 +141,6 @@ void gate_window(struct weir_gate *g, weir_time now)
 static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	uint32_t idle[GATE_SOME], n_idle = 0;
-	uint64_t full = stats_full(g, now);
 
 	for (size_t i = 0; i < n; i++) {
 		struct weir_req *r = reqs[i];
@@ -157,7 +156,7 @@ static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *con
 			r->requests = 1;
 		node->tail = r;
 		node->queued++;
-		stats_wait(g, node, now, full, -1);
+		stats_wait_begin(g, node, now);
 	}
 	for (uint32_t k = 0; k < n_idle; k++) {
 		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were noted */
@@ -195,11 +194,10 @@ static size_t gate_pass_tree(
 {
 	const struct stand s = stand_at(g, now, false);
 	size_t due = gate_prepare(&s, max), n = 0;
-	uint64_t full = stats_full(g, now);
 	struct turn turn;
 
 	while (n < max && turn_choose(g, &turn, now))
-		ret_reqs[n++] = turn_pass(&s, &turn, full);
+		ret_reqs[n++] = turn_pass(&s, &turn);
 	ahead_nodes(g, n, due);
 	return n;
 }
@@ -211,7 +209,6 @@ static size_t gate_pass_flat(
 {
 	const struct stand s = stand_at(g, now, true);
 	size_t due = gate_prepare(&s, max), n = 0, stop = 0;
-	uint64_t full = stats_full(g, now);
 
 	while (n == stop && n < max) {
 		stop = max;
@@ -223,12 +220,11 @@ static size_t gate_pass_flat(
 			struct weir_req *r;
 
 			if (g->ready_priority)
-				r = turn_flat(
-					&s, (unsigned)__builtin_ctzll(g->ready_priority), full);
+				r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority));
 			else if (s.reserved && s.reserved->waits)
-				r = turn_flat(&s, NODE_RESERVED, full);
+				r = turn_flat(&s, NODE_RESERVED);
 			else if (s.rest->waits)
-				r = turn_flat(&s, NODE_REST, full);
+				r = turn_flat(&s, NODE_REST);
 			else
 				break;
 			ret_reqs[n] = r;
@@ -248,12 +244,30 @@ static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *cons
 		above_probe(g, reqs[i]->tenant, now);
 }
 
+/* The window is full: finds the leaf whose head would pass with one more slot. */
+static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
+{
+	struct turn turn;
+
+	if (!turn_choose(g, &turn, now))
+		return;
+	/* (If an ancestor is stopped for lower classes, all below it count as stopped.) */
+	for (uint32_t n = turn.leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		if (g->nodes[n].flags & NODE_STOPPED)
+			return;
+	}
+	g->first = turn.leaf;
+	g->first_since = stats_full(g, now);
+}
+
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 && !g->above;
 	size_t n;
 
 	now = gate_time(g, now);
+	stats_first_end(g, now);
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
 
@@ -268,6 +282,8 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	gate_window(g, now);
 	if (g->full && g->above)
 		gate_probe(g, now, ret_reqs, n);
+	if (g->full && g->queued)
+		gate_first(g, now);
 	return n;
 }
 
@@ -322,6 +338,7 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 	if (tenant >= g->n_nodes || !(g->nodes[tenant].flags & NODE_LEAF))
 		return 0;
 	now = gate_time(g, now);
+	stats_first_end(g, now);
 	struct node *node = &g->nodes[tenant];
 	struct weir_req *keep = NULL, **end = &keep, *r = node->head, *next;
 	size_t n = 0;
@@ -334,7 +351,7 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 			end = &r->next;
 			continue;
 		}
-		stats_wait(g, node, now, stats_full(g, now), 1);
+		stats_wait_end(g, node, now);
 		r->next = NULL;
 		check_cancel(r);
 		drop(r, arg);

@@ -40,9 +40,11 @@
  *    as of the time from which it fit, not of its dispatch: waiting for others costs a tenant nothing of
  *    its profile.
  * 5. A waiting request is charged, moment by moment, to the first of these that keeps it: max (the
- *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: who
- *    is held by its max would not pass through a wider one, and under load the window is full all
- *    the time. Time in the device is counted apart. A change of cause is seen at the next call.
+ *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: a request
+ *    that its max holds would not pass through a wider one, and under load the window is full all
+ *    the time. For the window waits the one request that would pass next with one more slot; all others
+ *    that nothing else keeps wait for their turn. Time in the device is counted apart. A change of cause is seen
+ *    at the next weir_gate_next.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
  *    tenant itself, K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
@@ -229,11 +231,11 @@ WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node t
 /* ---- what was measured */
 
 enum weir_cause {         /* why requests waited */
-	WEIR_WAIT_WINDOW, /* nothing else keeps it, but the window is full */
+	WEIR_WAIT_WINDOW, /* it would pass next, but the window is full */
 	WEIR_WAIT_MAX,    /* the tenant's own hold buckets */
 	WEIR_WAIT_ABOVE,  /* an ancestor's; whose: the ancestor whose own `held` grows */
 	WEIR_WAIT_TOKENS,
-	WEIR_WAIT_TURN,
+	WEIR_WAIT_TURN, /* other requests come first */
 	WEIR_CAUSES
 };
 

@@ -62,20 +62,15 @@ enum node_flags {
 /* Also there: the timer is set to when the head fits its profile, so that then nobody has to ask. */
 #define NODE_FITS 16
 
-/* A clock that runs while something holds, and how much of that time the window was full. */
-struct node_clock {
-	uint64_t time, full;
-};
-
 struct node_inner {
 	uint32_t children;
-	uint8_t stopped;          /* with NODE_STOPPED: the first slot that is stopped */
-	struct lane *lane[2];     /* RESERVED and REST; NULL until somebody needs it */
-	struct lane **priority;   /* NODE_PRIORITIES of them, or NULL */
-	weir_time held;           /* clock: own hold buckets stop somebody */
-	struct node_clock above;  /* clock: stopped here or above, as of since */
-	struct node_clock since;  /* now and the full clock when NODE_STOPPED last changed */
-	struct node_clock above0; /* the parent's above clock then */
+	uint8_t stopped;        /* with NODE_STOPPED: the first slot that is stopped */
+	struct lane *lane[2];   /* RESERVED and REST; NULL until somebody needs it */
+	struct lane **priority; /* NODE_PRIORITIES of them, or NULL */
+	weir_time held;         /* clock: own hold buckets stop a request */
+	weir_time above;        /* clock: stopped here or above, as of since */
+	weir_time since;        /* when NODE_STOPPED last changed */
+	weir_time above0;       /* the parent's above clock then */
 };
 
 /* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c). They
@@ -88,14 +83,14 @@ struct node {
 		struct node_inner *inner; /* with NODE_INNER */
 	};
 	struct weir_req *tail;
-	int64_t wait_area;   /* request·ns by the clocks: now; */
-	int64_t full_area;   /* full, while nothing else comes before the window */
+	int64_t wait_area;   /* request·ns by the clock `now` */
+	int64_t window_area; /* request·ns in which a request was the first behind a full window */
 	int64_t device_area; /* request·ns in the device */
 	uint32_t queued, in_flight;
 	float weight; /* r */
 	uint32_t parent;
-	uint8_t flags;                            /* enum node_flags; 0: no node */
-	int8_t wait_high, full_high, device_high; /* of the areas */
+	uint8_t flags;                              /* enum node_flags; 0: no node */
+	int8_t wait_high, window_high, device_high; /* of the areas */
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
 	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */
@@ -164,6 +159,8 @@ struct weir_gate {
 	weir_time full_time; /* total until full_since, or now if not full */
 	weir_time full_since;
 	weir_time full_until; /* when it was last so for some time, and then not */
+	uint32_t first; /* leaf whose head would pass with one more slot; NODE_NIL: not known */
+	uint64_t first_since; /* the full clock when that was found */
 	/* who waits */
 	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
 	bool ready_reserved, ready_rest;
@@ -303,32 +300,22 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now);
 void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now);
 /* `times` requests of a leaf sign on (negative) or off the clocks that tell why they wait. */
 void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times);
-/* The same when they begin or cease to wait, for nothing but the window and their turn. `full` is the full
- * clock. */
-static inline void stats_wait_plain(struct node *node, weir_time now, uint64_t full, int64_t times)
+/* One request of a leaf begins to wait, or ceases to. */
+POOL_HOT void stats_wait_begin(const struct weir_gate *g, struct node *node, weir_time now)
 {
-	if (times == -1) {
-		node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
-		node_area_begin(&node->full_area, &node->full_high, full);
-	} else if (times == 1) {
-		node_area_end(&node->wait_area, &node->wait_high, (uint64_t)now);
-		node_area_end(&node->full_area, &node->full_high, full);
-	} else {
-		node_area_add(&node->wait_area, &node->wait_high, (node_area)times * now);
-		node_area_add(&node->full_area, &node->full_high, (node_area)times * full);
-	}
+	node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
+	if (g->above || (node->flags & NODE_STATE))
+		stats_sign(g, node, now, -1);
 }
-/* The same, whatever they wait for. */
-static inline void stats_wait(
-	const struct weir_gate *g, struct node *node, weir_time now, uint64_t full, int64_t times)
+POOL_HOT void stats_wait_end(const struct weir_gate *g, struct node *node, weir_time now)
 {
-	if (!g->above && !(node->flags & NODE_STATE)) {
-		stats_wait_plain(node, now, full, times);
-		return;
-	}
-	node_area_add(&node->wait_area, &node->wait_high, (node_area)times * now);
-	stats_sign(g, node, now, times);
+	node_area_end(&node->wait_area, &node->wait_high, (uint64_t)now);
+	if (g->above || (node->flags & NODE_STATE))
+		stats_sign(g, node, now, 1);
 }
+/* While the window is full, the request that would pass next waits for the window: `first` is its leaf. Each
+ * call that may change which request that is ends its account here, and weir_gate_next opens the next one. */
+void stats_first_end(struct weir_gate *g, weir_time now);
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 
 /* ---- gate.c, for knob.c and tree.c */

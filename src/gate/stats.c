@@ -5,14 +5,14 @@
  * METHOD  How long requests waited for a cause is a sum over requests of (a clock at dispatch −
  *         the same clock at submit), where the clock runs only while that cause holds. So a submit
  *         subtracts the clock from an area (it signs on) and a dispatch adds it (it signs off), and
- *         nobody walks a queue. The clocks: now; `full`, while the window is full; `above`, while an
- *         inner node above the leaf is stopped, and how much of that time the window was full.
+ *         no queue is walked. The clocks: now; and `above`, while an inner node above the leaf is stopped.
  *         Which clocks a leaf's requests are signed on for follows from its state:
  *           held      now → max
  *           tokens    above → above; now − above → tokens
- *           neither   above → above; full − (above and full) → window
- *         When the state changes, all that wait sign off the ones and on the others. What is left
- *         over of the time waited is turn.
+ *           neither   above → above
+ *         When the state changes, all that wait sign off the ones and on the others. For the window waits
+ *         one request at a time: the one that would pass next, while the window is full; weir_gate_next looks
+ *         which it is. What is left over of the time waited is turn.
  * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
  */
 #include "gate/node.h"
@@ -21,43 +21,24 @@
 
 /* ---- clocks */
 
-static struct node_clock stats_plus(struct node_clock a, struct node_clock b)
-{
-	return (struct node_clock){a.time + b.time, a.full + b.full};
-}
-
-static struct node_clock stats_minus(struct node_clock a, struct node_clock b)
-{
-	return (struct node_clock){a.time - b.time, a.full - b.full};
-}
-
-/* Of all time. */
-static struct node_clock stats_now(const struct weir_gate *g, weir_time now)
-{
-	return (struct node_clock){(uint64_t)now, stats_full(g, now)};
-}
-
-static struct node_clock stats_above(
-	const struct weir_gate *g, const struct node *node, weir_time now);
+static weir_time stats_above(const struct weir_gate *g, const struct node *node, weir_time now);
 
 /* Time so far during which an inner node above this one, itself apart, was stopped. */
-static struct node_clock stats_above_of(
-	const struct weir_gate *g, const struct node *node, weir_time now)
+static weir_time stats_above_of(const struct weir_gate *g, const struct node *node, weir_time now)
 {
 	if (!g->above || node == &g->nodes[WEIR_ROOT])
-		return (struct node_clock){0, 0};
+		return 0;
 	return stats_above(g, &g->nodes[node->parent], now);
 }
 
 /* The same, an inner node itself included. */
-static struct node_clock stats_above(
-	const struct weir_gate *g, const struct node *node, weir_time now)
+static weir_time stats_above(const struct weir_gate *g, const struct node *node, weir_time now)
 {
 	const struct node_inner *in = node->inner;
 
 	if (node->flags & NODE_STOPPED)
-		return stats_plus(in->above, stats_minus(stats_now(g, now), in->since));
-	return stats_plus(in->above, stats_minus(stats_above_of(g, node, now), in->above0));
+		return in->above + (now - in->since);
+	return in->above + (stats_above_of(g, node, now) - in->above0);
 }
 
 void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
@@ -66,27 +47,23 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
 
 	in->above = stats_above(g, node, now);
 	if (node->flags & NODE_STOPPED)
-		in->held += now - (weir_time)in->since.time;
-	in->since = stats_now(g, now);
+		in->held += now - in->since;
+	in->since = now;
 	in->above0 = stats_above_of(g, node, now);
 }
 
 void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times)
 {
-	struct node_clock above = stats_above_of(g, node, now);
+	weir_time above = stats_above_of(g, node, now);
 	node_area n = times;
 
 	if (node->flags & NODE_HELD) {
 		node_area_add(&node->held_area, &node->held_high, n * now);
 		return;
 	}
-	node_area_add(&node->above_area, &node->above_high, n * above.time);
+	node_area_add(&node->above_area, &node->above_high, n * above);
 	if (node->flags & NODE_TOKENS)
-		node_area_add(
-			&node->tokens_area, &node->tokens_high, n * (now - (weir_time)above.time));
-	else
-		node_area_add(
-			&node->full_area, &node->full_high, n * (stats_full(g, now) - above.full));
+		node_area_add(&node->tokens_area, &node->tokens_high, n * (now - above));
 }
 
 void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now)
@@ -98,6 +75,20 @@ void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, we
 		node->held -= now;
 	node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
 	stats_sign(g, node, now, -(int64_t)node->queued);
+}
+
+/* Adds to a leaf's account, or a copy's, if it is the first behind the window, up to now. */
+static void stats_first(const struct weir_gate *g, struct node *node, weir_time now)
+{
+	node_area_end(&node->window_area, &node->window_high, stats_full(g, now) - g->first_since);
+}
+
+void stats_first_end(struct weir_gate *g, weir_time now)
+{
+	if (g->first == NODE_NIL)
+		return;
+	stats_first(g, &g->nodes[g->first], now);
+	g->first = NODE_NIL;
 }
 
 /* ---- reading */
@@ -125,7 +116,7 @@ static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate
 	}
 	if (node->flags & NODE_TOKENS)
 		s->cause = WEIR_WAIT_TOKENS;
-	else if (g->full)
+	else if (g->full && g->first == n)
 		s->cause = WEIR_WAIT_WINDOW;
 }
 
@@ -134,7 +125,10 @@ static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir
 {
 	struct node settled = g->nodes[leaf];
 
-	stats_wait(g, &settled, now, stats_full(g, now), settled.queued);
+	node_area_add(&settled.wait_area, &settled.wait_high, (node_area)now * settled.queued);
+	stats_sign(g, &settled, now, settled.queued);
+	if (g->first == leaf)
+		stats_first(g, &settled, now);
 	node_area_add(
 		&settled.device_area, &settled.device_high, (node_area)now * settled.in_flight);
 	return settled;
@@ -142,17 +136,17 @@ static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir
 
 static void stats_waits(const struct node *settled, double *ret_wait)
 {
-	node_area full = node_area_of(settled->full_area, settled->full_high);
+	node_area window = node_area_of(settled->window_area, settled->window_high);
 	node_area held = node_area_of(settled->held_area, settled->held_high);
 	node_area above = node_area_of(settled->above_area, settled->above_high);
 	node_area tokens = node_area_of(settled->tokens_area, settled->tokens_high);
 	node_area all = node_area_of(settled->wait_area, settled->wait_high);
 
-	ret_wait[WEIR_WAIT_WINDOW] = (double)full;
+	ret_wait[WEIR_WAIT_WINDOW] = (double)window;
 	ret_wait[WEIR_WAIT_MAX] = (double)held;
 	ret_wait[WEIR_WAIT_ABOVE] = (double)above;
 	ret_wait[WEIR_WAIT_TOKENS] = (double)tokens;
-	ret_wait[WEIR_WAIT_TURN] = (double)(all - full - held - above - tokens);
+	ret_wait[WEIR_WAIT_TURN] = (double)(all - window - held - above - tokens);
 }
 
 int weir_gate_get_stats(
@@ -209,8 +203,7 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 
 	if (node->flags & NODE_INNER)
 		return node->inner->held +
-		       (node->flags & NODE_STOPPED ? g->now - (weir_time)node->inner->since.time
-						   : 0);
+		       (node->flags & NODE_STOPPED ? g->now - node->inner->since : 0);
 	return node->held + (node->flags & NODE_HELD ? g->now : 0);
 }
 

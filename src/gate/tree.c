@@ -207,6 +207,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->run_distance = config->run_distance;
 	g->credit = (double)config->credit;
 	g->free_nodes = g->free_lanes = NODE_NIL;
+	g->first = NODE_NIL;
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = room_fit(g, config->nodes > 2 ? config->nodes : 2);

@@ -183,14 +183,11 @@ static inline void turn_charge(
 		profile_charge(node->profile, r);
 }
 
-/* The head leaves the queue, and is counted. `full` is the full clock. */
-POOL_HOT void turn_leave(const struct stand *s, struct node *node, struct weir_req *r,
-	unsigned class, uint64_t full, bool plain)
+/* The head leaves the queue, and is counted. */
+POOL_HOT void turn_leave(
+	const struct stand *s, struct node *node, struct weir_req *r, unsigned class)
 {
-	if (plain)
-		stats_wait_plain(node, s->now, full, 1);
-	else
-		stats_wait(s->g, node, s->now, full, 1);
+	stats_wait_end(s->g, node, s->now);
 	node_area_begin(&node->device_area, &node->device_high, (uint64_t)s->now);
 	node->queued--;
 	node->in_flight++;
@@ -203,8 +200,7 @@ POOL_HOT void turn_leave(const struct stand *s, struct node *node, struct weir_r
 }
 
 /* The leaf whose turn it is lets its head pass. */
-static inline struct weir_req *turn_pass(
-	const struct stand *s, const struct turn *turn, uint64_t full)
+static inline struct weir_req *turn_pass(const struct stand *s, const struct turn *turn)
 {
 	struct node *node = &s->nodes[turn->leaf];
 	struct weir_req *r = node->head;
@@ -222,7 +218,7 @@ static inline struct weir_req *turn_pass(
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
-	turn_leave(s, node, r, class, full, false);
+	turn_leave(s, node, r, class);
 	node->may = 0;
 	if (node->head) {
 		stand_look_many(*s, turn->leaf, node, s->now);
@@ -239,16 +235,16 @@ static inline struct weir_req *turn_pass(
 /* ---- the same with only leaves below the root */
 
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
-	struct stand s, uint32_t leaf, unsigned slot, uint64_t full)
+	struct stand s, uint32_t leaf, unsigned slot)
 {
 	struct turn turn = {.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot)};
 
-	return turn_pass(&s, &turn, full);
+	return turn_pass(&s, &turn);
 }
 
 /* A plain one. */
 POOL_HOT struct weir_req *turn_pass_plain(
-	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot, uint64_t full)
+	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	struct weir_req *r = node->head;
 	unsigned class = node_class(slot);
@@ -261,7 +257,7 @@ POOL_HOT struct weir_req *turn_pass_plain(
 		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
-	turn_leave(s, node, r, class, full, true);
+	turn_leave(s, node, r, class);
 	if (node->head) {
 		stand_look_plain(s, leaf, node);
 	} else {
@@ -287,7 +283,7 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 }
 
 /* Lets the first of a slot pass; NULL: it is empty. */
-POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64_t full)
+POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 {
 	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
 	uint32_t leaf = lane_first(lane, &s->g->home);
@@ -297,8 +293,8 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot, uint64
 
 		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
 
-		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot, full)
-					      : turn_pass_any(*s, leaf, slot, full);
+		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot)
+					      : turn_pass_any(*s, leaf, slot);
 	}
 	if (slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Law 5: a waiting request is charged, moment by moment, to the first of these that keeps it: max (its
- * own, then an ancestor's), tokens, window, turn; time in the device is counted apart.
+ * own, then an ancestor's), tokens, window, turn; time in the device is counted apart. Of the requests that
+ * nothing keeps but a full window, the one that passes next waits for the window and all others for their turn.
  *
  * Small gates, asked at every change. Between two events nothing changes but buckets that fill, so for
  * every leaf it is known from the naive buckets of reference.h until when each cause lasts; what the
@@ -25,7 +26,10 @@ struct small {
 	weir_time ends[REQS];
 	unsigned n_idle, n_inside;
 	double wait[LEAVES][WEIR_CAUSES], slack[LEAVES], device[LEAVES];
-	bool whole; /* next is always asked for all there is */
+	double window, window_slack; /* time in which one request waited for the window */
+	unsigned judged;             /* intervals of which it is known whose request that was */
+	bool tokens;                 /* R-tokens that come in change whose turn it is */
+	bool whole;                  /* next is always asked for all there is */
 };
 
 static const enum weir_cause first_to_last[WEIR_CAUSES] = {
@@ -56,7 +60,7 @@ static void limits(struct small *s, unsigned i, bool tokens)
 		specs[n++] = any_bucket(WEIR_HOLD, 1);
 	if (tokens && law_chance(0.7))
 		specs[n++] = any_bucket(WEIR_LTOKENS, 1);
-	if (tokens && law_chance(0.3))
+	if (tokens && s->tokens && law_chance(0.5))
 		specs[n++] = any_bucket(WEIR_RTOKENS, 0.5);
 	buckets(s, s->leaves[i], specs, n);
 }
@@ -81,7 +85,6 @@ static void until(const struct small *s, weir_node leaf, weir_time *ret)
 	const struct weir_req *r = n->queue[n->first];
 
 	memset(ret, 0, WEIR_CAUSES * sizeof *ret);
-	ret[WEIR_WAIT_WINDOW] = s->ref->in_flight >= s->ref->window ? WEIR_NEVER : 0;
 	ret[WEIR_WAIT_MAX] = latest(n, WEIR_HOLD, r);
 	for (weir_node a = leaf; a != WEIR_ROOT;) {
 		a = s->ref->nodes[a].parent;
@@ -96,6 +99,40 @@ static void until(const struct small *s, weir_node leaf, weir_time *ret)
 			ref_bucket_due(&n->b[i], r) < ret[WEIR_WAIT_TOKENS])
 			ret[WEIR_WAIT_TOKENS] = ref_bucket_due(&n->b[i], r);
 	ret[WEIR_WAIT_TURN] = WEIR_NEVER;
+}
+
+/* How many leaves have a head that nothing keeps but the window and its turn; of which `ret_near` have
+ * become so, or cease to be, within a tick. */
+static unsigned free_heads(const struct small *s, weir_time now, unsigned *ret_near)
+{
+	unsigned n = 0;
+
+	*ret_near = 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		weir_time ends[WEIR_CAUSES], last = 0;
+
+		if (!ref_queued(&s->ref->nodes[s->leaves[i]]))
+			continue;
+		until(s, s->leaves[i], ends);
+		for (unsigned c = WEIR_WAIT_MAX; c < WEIR_WAIT_TURN; c++)
+			last = ends[c] > last ? ends[c] : last;
+		n += last <= now;
+		*ret_near += last > now - REF_TICK && last <= now + REF_TICK;
+	}
+	return n;
+}
+
+/* Behind a full window one request waits for the window, if there is one that nothing else keeps. */
+static void account_window(struct small *s, weir_time to)
+{
+	unsigned near, n = free_heads(s, s->now, &near);
+
+	if (s->ref->in_flight < s->ref->window)
+		return;
+	if (n)
+		s->window += (double)(to - s->now);
+	if (near)
+		s->window_slack += (double)(to - s->now);
 }
 
 /* From now to `to` nothing happens; `late`: the gate is not asked until then, though it could let
@@ -126,16 +163,30 @@ static void account(struct small *s, weir_time to, bool late)
 			if (ends[c] > s->now - REF_TICK && ends[c] <= s->now)
 				s->slack[i] += queued * (late ? (double)(to - s->now) : REF_TICK);
 	}
+	account_window(s, to);
 	s->now = to;
+}
+
+static double window_wait(const struct small *s, unsigned i)
+{
+	struct weir_gate_stats st;
+
+	CHECK_INT(weir_gate_get_stats(s->g, s->now, s->leaves[i], &st), 0);
+	return st.wait_ns[WEIR_WAIT_WINDOW];
 }
 
 static void check(struct small *s)
 {
+	double window = 0;
+
 	for (unsigned i = 0; i < s->n; i++) {
 		struct weir_gate_stats st;
 		double got = 0, due = 0;
 
 		CHECK_INT(weir_gate_get_stats(s->g, s->now, s->leaves[i], &st), 0);
+		window += st.wait_ns[WEIR_WAIT_WINDOW];
+		st.wait_ns[WEIR_WAIT_TURN] += st.wait_ns[WEIR_WAIT_WINDOW];
+		st.wait_ns[WEIR_WAIT_WINDOW] = 0;
 		for (unsigned c = 0; c < WEIR_CAUSES; c++) {
 			if (fabs(st.wait_ns[c] - s->wait[i][c]) > s->slack[i] + 1)
 				FAIL("leaf %u, cause %u: %g ns, not %g ± %g", s->leaves[i], c,
@@ -146,6 +197,9 @@ static void check(struct small *s)
 		CHECK(fabs(got - due) <= 1e-6 * due + 1);
 		CHECK(fabs(st.device_ns - s->device[i]) <= 1e-6 * s->device[i] + 1);
 	}
+	if (fabs(window - s->window) > s->window_slack + 1e-6 * s->window + 1)
+		FAIL("%g ns waited for the window, not %g ± %g", window, s->window,
+			s->window_slack);
 }
 
 /* Why the head waits now, if that is not about to change. */
@@ -169,6 +223,10 @@ static void check_now(struct small *s)
 		c = first_to_last[first];
 		for (unsigned k = 0; k < WEIR_CAUSES; k++)
 			near |= ends[k] > s->now - REF_TICK && ends[k] <= s->now;
+		if (c == WEIR_WAIT_TURN && st.cause == WEIR_WAIT_WINDOW) {
+			CHECK(s->ref->in_flight >= s->ref->window);
+			continue;
+		}
 		if (!near && st.cause != c)
 			FAIL("leaf %u waits for cause %d, not %d", s->leaves[i], st.cause, c);
 		if (!near && c == WEIR_WAIT_MAX)
@@ -180,7 +238,7 @@ static void check_now(struct small *s)
 
 /* ---- driving */
 
-static void pass(struct small *s)
+static uint32_t pass(struct small *s) /* the tenant of the first that passed; WEIR_ROOT: none did */
 {
 	struct weir_req *out[REQS];
 	size_t n = weir_gate_next(s->g, s->now, out, s->whole ? REQS : law_between(1, 2));
@@ -191,6 +249,7 @@ static void pass(struct small *s)
 		s->ends[s->n_inside++] = s->now + (weir_time)law_between(1, (uint64_t)s->service);
 	}
 	law_operations += n;
+	return n ? out[0]->tenant : WEIR_ROOT;
 }
 
 static void arrive(struct small *s)
@@ -257,11 +316,31 @@ static void step(struct small *s, weir_time arrival)
 
 	if (late)
 		to = s->now + (weir_time)law_between(1, 50000);
+	bool full = s->ref->in_flight >= s->ref->window;
+	weir_time from = s->now;
+	double waited[LEAVES];
+	unsigned before, near;
+
+	for (unsigned i = 0; i < s->n; i++)
+		waited[i] = window_wait(s, i);
+	(void)free_heads(s, s->now, &before);
 	account(s, to, late);
+	for (unsigned i = 0; i < s->n; i++)
+		waited[i] = window_wait(s, i) - waited[i];
+	(void)free_heads(s, s->now, &near);
 	finish(s);
 	if (s->now >= arrival)
 		arrive(s);
-	pass(s);
+	uint32_t next = pass(s);
+
+	/* Nothing but a slot has come: what passes now is what waited for it. */
+	if (full && next != WEIR_ROOT && s->now < arrival && !before && !near && !s->tokens) {
+		for (unsigned i = 0; i < s->n; i++)
+			if (waited[i] != (s->leaves[i] == next ? (double)(to - from) : 0))
+				FAIL("leaf %u waited %g ns for the window of %lld, and %u passed",
+					s->leaves[i], waited[i], (long long)(to - from), next);
+		s->judged++;
+	}
 	law_operations++;
 }
 
@@ -273,6 +352,7 @@ static void start(struct small *s, unsigned number)
 	CHECK_INT(weir_gate_new(&config, &s->g), 0);
 	ref_init(s->ref, &config);
 	s->whole = above || law_chance(0.5);
+	s->tokens = law_chance(0.6);
 	s->inner = WEIR_ROOT;
 	if (above && law_chance(0.7)) {
 		CHECK_INT(weir_gate_add(s->g, WEIR_ROOT, &s->inner), 0);
@@ -290,6 +370,8 @@ static void start(struct small *s, unsigned number)
 	for (unsigned i = 0; i < REQS; i++)
 		s->idle[s->n_idle++] = &s->reqs[i];
 }
+
+static unsigned judged;
 
 static void run_case(unsigned number, unsigned steps)
 {
@@ -315,6 +397,7 @@ static void run_case(unsigned number, unsigned steps)
 		}
 	}
 	check(s);
+	judged += s->judged;
 	weir_gate_free(s->g);
 	ref_free(&ref);
 	free(s);
@@ -327,5 +410,6 @@ int main(int argc, char **argv)
 		law_case("cause", i);
 		run_case(i, 2000);
 	}
+	CHECK(judged > 20000);
 	return law_end(1300000);
 }
