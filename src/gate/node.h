@@ -84,13 +84,13 @@ struct node {
 	};
 	struct weir_req *tail;
 	int64_t wait_area;   /* request·ns by the clock `now` */
-	int64_t window_area; /* request·ns in which a request was the first behind a full window */
+	int64_t window_area; /* ns in which a request of its was the first behind a full window */
 	int64_t device_area; /* request·ns in the device */
 	uint32_t queued, in_flight;
 	float weight; /* r */
 	uint32_t parent;
-	uint8_t flags;                              /* enum node_flags; 0: no node */
-	int8_t wait_high, window_high, device_high; /* of the areas */
+	uint8_t flags;                 /* enum node_flags; 0: no node */
+	int8_t wait_high, device_high; /* of the areas */
 	uint8_t may; /* leaf: classes in which the head may pass, as of the last look: a bit each; and
 	                NODE_PLAIN, NODE_FITS */
 	uint8_t priority; /* or NODE_NO_PRIORITY */

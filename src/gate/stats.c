@@ -80,7 +80,7 @@ void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, we
 /* Adds to a leaf's account, or a copy's, if it is the first behind the window, up to now. */
 static void stats_first(const struct weir_gate *g, struct node *node, weir_time now)
 {
-	node_area_end(&node->window_area, &node->window_high, stats_full(g, now) - g->first_since);
+	node->window_area += (int64_t)(stats_full(g, now) - g->first_since);
 }
 
 void stats_first_end(struct weir_gate *g, weir_time now)
@@ -136,17 +136,16 @@ static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir
 
 static void stats_waits(const struct node *settled, double *ret_wait)
 {
-	node_area window = node_area_of(settled->window_area, settled->window_high);
 	node_area held = node_area_of(settled->held_area, settled->held_high);
 	node_area above = node_area_of(settled->above_area, settled->above_high);
 	node_area tokens = node_area_of(settled->tokens_area, settled->tokens_high);
 	node_area all = node_area_of(settled->wait_area, settled->wait_high);
 
-	ret_wait[WEIR_WAIT_WINDOW] = (double)window;
+	ret_wait[WEIR_WAIT_WINDOW] = (double)settled->window_area;
 	ret_wait[WEIR_WAIT_MAX] = (double)held;
 	ret_wait[WEIR_WAIT_ABOVE] = (double)above;
 	ret_wait[WEIR_WAIT_TOKENS] = (double)tokens;
-	ret_wait[WEIR_WAIT_TURN] = (double)(all - window - held - above - tokens);
+	ret_wait[WEIR_WAIT_TURN] = (double)(all - settled->window_area - held - above - tokens);
 }
 
 int weir_gate_get_stats(

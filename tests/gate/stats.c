@@ -126,14 +126,20 @@ static size_t waiting_submit(struct waiting *w, size_t n)
 	return weir_gate_next(w->g, LONG_AT, reqs, n);
 }
 
-/* `n` waited for `cause` alone from LONG_AT until now, when everything passes, and stays so. */
+/* `n` waited for `cause` alone from LONG_AT until now, when everything passes, and stays so. (For the window
+ * one of them did, and the others for their turn.) */
 static void waiting_is(struct waiting *w, enum weir_cause cause, double n, weir_time now)
 {
 	struct weir_gate_stats s;
 
 	CHECK_INT(weir_gate_get_stats(w->g, now, w->leaf, &s), 0);
 	for (unsigned c = 0; c < WEIR_CAUSES; c++) {
-		double want = c == cause ? n * (double)(now - LONG_AT) : 0;
+		double of = cause == WEIR_WAIT_WINDOW && n > 1 ? c == WEIR_WAIT_WINDOW ? 1
+								 : c == WEIR_WAIT_TURN ? n - 1
+										       : 0
+			    : c == cause                       ? n
+							       : 0;
+		double want = of * (double)(now - LONG_AT);
 
 		if (!(fabs(s.wait_ns[c] - want) <= 1e-12 * n * (double)LONG))
 			FAIL("cause %u: waited %g request·ns, not %g", c, s.wait_ns[c], want);
