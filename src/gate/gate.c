@@ -119,9 +119,21 @@ POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
 	return n;
 }
 
+/* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
+static bool gate_bytes_fit(const struct weir_gate *g, size_t in_flight, uint32_t bytes)
+{
+	return !g->window_bytes || !in_flight || !bytes || g->inside + bytes <= g->window_bytes;
+}
+
+/* Return true if the window in bytes keeps the request whose turn it is, as of the last weir_gate_next. */
+static bool gate_bytes_full(const struct weir_gate *g)
+{
+	return !gate_bytes_fit(g, g->in_flight, g->too_large);
+}
+
 void gate_window(struct weir_gate *g, weir_time now)
 {
-	bool full = g->in_flight >= g->window.limit;
+	bool full = g->in_flight >= g->window.limit || gate_bytes_full(g);
 
 	if (full == g->full)
 		return;
@@ -196,8 +208,16 @@ static size_t gate_pass_tree(
 	size_t due = gate_prepare(&s, max), n = 0;
 	struct turn turn;
 
-	while (n < max && turn_choose(g, &turn, now))
+	g->too_large = 0;
+	while (n < max && turn_choose(g, &turn, now)) {
+		uint32_t bytes = g->nodes[turn.leaf].head->bytes;
+
+		if (!gate_bytes_fit(g, g->in_flight + n, bytes)) {
+			g->too_large = bytes;
+			break;
+		}
 		ret_reqs[n++] = turn_pass(&s, &turn);
+	}
 	ahead_nodes(g, n, due);
 	return n;
 }
@@ -244,7 +264,7 @@ static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *cons
 		above_probe(g, reqs[i]->tenant, now);
 }
 
-/* The window is full: finds the leaf whose head would pass with one more slot. */
+/* The window is full: finds the leaf whose head would pass with more room in it. */
 static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
 {
 	struct turn turn;
@@ -263,7 +283,8 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 && !g->above;
+	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 && !g->above &&
+		    !g->window_bytes;
 	size_t n;
 
 	now = gate_time(g, now);
@@ -298,6 +319,7 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 		struct node *node = &g->nodes[reqs[i]->tenant];
 
 		node->in_flight--;
+		g->inside -= reqs[i]->bytes;
 		node_area_end(&node->device_area, &node->device_high, (uint64_t)now);
 		if (record)
 			stats_record(g, reqs[i], now);
@@ -323,7 +345,8 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 		return window_next(&g->window);
 	unsigned slot = node_ready(g, 0);
 
-	if (g->any_pending || (slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot)))
+	if (g->any_pending ||
+		(slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot) && !gate_bytes_full(g)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
@@ -362,6 +385,7 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 	node->queued -= (uint32_t)n;
 	g->queued -= (uint32_t)n;
 	g->submitted -= n;
+	g->too_large = 0;
 	stand_update(g, tenant, now);
 	above_release_all(g, tenant, now);
 	return n;

@@ -17,7 +17,9 @@
  *
  * 1. The head of a tenant's queue is eligible when in flight < window, every hold bucket of the
  *    tenant and of its ancestors admits it, and the tenant has no L-bucket or holds an R- or
- *    L-token.
+ *    L-token. Where there is a window in bytes, the request whose turn it is passes when the bytes in
+ *    flight and its own are no more than that window, or nothing is in flight (so a request larger
+ *    than the window passes alone), or it has no bytes.
  * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
  *    whose tenant holds an R-token; then the rest. Inside each class, fair queueing by weight, per level
  *    of the tree: of those that have not had more than their share the one whose request is due first.
@@ -42,8 +44,8 @@
  * 5. A waiting request is charged, moment by moment, to the first of these that keeps it: max (the
  *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: a request
  *    that its max holds would not pass through a wider one, and under load the window is full all
- *    the time. For the window waits the one request that would pass next with one more slot; all others
- *    that nothing else keeps wait for their turn. Time in the device is counted apart. A change of cause is seen
+ *    the time. For the window, in requests or in bytes, waits the one request that would pass next with
+ *    more room in it; all others that nothing else keeps wait for their turn. Time in the device is counted apart. A change of cause is seen
  *    at the next weir_gate_next.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
@@ -58,6 +60,9 @@
  * Where an ancestor's bucket does not admit the request whose turn it is, everything under that
  * ancestor of the same or a lower class waits with it: a smaller request of a sibling may not slip
  * past, else a stream of small requests would starve a large one. (A request of a higher class may.)
+ * The same holds for the window in bytes and the whole gate: while the request whose turn it is does not
+ * fit, no request behind it passes. One that arrives meanwhile and comes before it, by class or by its
+ * tags, passes if it fits.
  *
  * COST    O(depth of the tree) per request. Idle tenants cost memory only.
  */
@@ -111,8 +116,9 @@ struct weir_gate_config {
 	uint32_t nodes;      /* room for that many nodes, the root included; grows by add */
 	enum weir_unit cost; /* what fair queueing counts */
 	enum weir_order order;
-	double window; /* as the knob; 0: 32 */
-	uint32_t run;  /* as the knob RUN */
+	double window;         /* as the knob; 0: 32 */
+	uint64_t window_bytes; /* as the knob WINDOW_BYTES */
+	uint32_t run;          /* as the knob RUN */
 	uint64_t run_distance;
 	uint64_t credit;     /* as the knob CREDIT */
 	uint32_t histograms; /* tenants that may have histograms at once; 0: none are kept */
@@ -159,7 +165,8 @@ enum weir_knob_kind {
 	WEIR_KNOB_LGRANT,  /* the same for L */
 	WEIR_KNOB_RUN,     /* value: most requests in a run of near ones, 0 or 1: none. Root */
 	WEIR_KNOB_DISTANCE, /* value: bytes between one's end and the next's start that are near. Root */
-	WEIR_KNOB_CREDIT, /* value: burst credit in the gate's cost unit. Root */
+	WEIR_KNOB_CREDIT,       /* value: burst credit in the gate's cost unit. Root */
+	WEIR_KNOB_WINDOW_BYTES, /* value: bytes inside at once, whole, 0: no such window. Root */
 };
 
 struct weir_knob {
@@ -231,7 +238,7 @@ WEIR_API size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node t
 /* ---- what was measured */
 
 enum weir_cause {         /* why requests waited */
-	WEIR_WAIT_WINDOW, /* it would pass next, but the window is full */
+	WEIR_WAIT_WINDOW, /* it would pass next, but the window, in requests or in bytes, is full */
 	WEIR_WAIT_MAX,    /* the tenant's own hold buckets */
 	WEIR_WAIT_ABOVE,  /* an ancestor's; whose: the ancestor whose own `held` grows */
 	WEIR_WAIT_TOKENS,
@@ -257,8 +264,10 @@ WEIR_API int weir_gate_get_stats(
 struct weir_gate_totals {
 	uint64_t submitted, dispatched, served;
 	uint32_t queued, in_flight;
+	uint64_t in_flight_bytes;
 	double window;
-	weir_time full;       /* time so far during which the window was full */
+	uint64_t window_bytes; /* 0: none */
+	weir_time full; /* time so far during which the window, in requests or in bytes, was full */
 	uint64_t full_served; /* of served: those that came back in that time */
 };
 WEIR_API void weir_gate_get_totals(

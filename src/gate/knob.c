@@ -63,6 +63,10 @@ static const char *knob_check_value(
 	switch (k->kind) {
 	case WEIR_KNOB_WINDOW:
 		return v >= 0 && v <= WINDOW_MAX ? NULL : "window must be between 0 and 1e6";
+	case WEIR_KNOB_WINDOW_BYTES:
+		return v >= 0 && v <= WINDOW_BYTES_MAX && v == floor(v)
+			       ? NULL
+			       : "window in bytes must be a whole number up to 2^52";
 	case WEIR_KNOB_WEIGHT:
 		return v >= KNOB_WEIGHT_MIN && v <= KNOB_WEIGHT_MAX
 			       ? NULL
@@ -337,6 +341,10 @@ static void knob_turn(
 	case WEIR_KNOB_CREDIT:
 		g->credit = k->value;
 		break;
+	case WEIR_KNOB_WINDOW_BYTES:
+		g->window_bytes = (uint64_t)k->value;
+		gate_window(g, now);
+		break;
 	}
 }
 
@@ -374,5 +382,6 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 			stand_update(g, knobs[i].node, now);
 		above_release_all(g, knobs[i].node, now);
 	}
+	g->too_large = 0; /* the turn may be another's */
 	return 0;
 }

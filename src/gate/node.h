@@ -155,7 +155,12 @@ struct weir_gate {
 	/* the window */
 	struct window window;
 	uint32_t in_flight, queued;
-	bool full;           /* in flight ≥ limit, since full_since */
+	uint64_t inside;       /* bytes in flight */
+	uint64_t window_bytes; /* the most of them; 0: no such window */
+	uint32_t
+		too_large; /* bytes of the request whose turn it was at the last weir_gate_next, and
+	                          which did not fit into window_bytes; 0: there was none */
+	bool full;         /* in flight ≥ limit, or gate_bytes_full, since full_since */
 	weir_time full_time; /* total until full_since, or now if not full */
 	weir_time full_since;
 	weir_time full_until; /* when it was last so for some time, and then not */
@@ -323,7 +328,7 @@ void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 /* Removes leaf n from those that weir_gate_next is to look at because they are idle no more. */
 void gate_unpend(struct weir_gate *g, uint32_t n);
 
-/* Limit or in_flight changed: keeps the clock of the full window. */
+/* Limits or what is in flight changed: keeps the clock of the full window. */
 void gate_window(struct weir_gate *g, weir_time now);
 
 /* ---- tree.c, for knob.c */

@@ -53,6 +53,9 @@ static int read_root(const struct weir_gate *g, enum weir_knob_kind kind, double
 	case WEIR_KNOB_WINDOW:
 		*ret_value = (double)g->window.size / (double)WINDOW_ONE;
 		return 0;
+	case WEIR_KNOB_WINDOW_BYTES:
+		*ret_value = (double)g->window_bytes;
+		return 0;
 	case WEIR_KNOB_RUN:
 		*ret_value = g->run;
 		return 0;

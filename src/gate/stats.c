@@ -186,6 +186,8 @@ void weir_gate_get_totals(struct weir_gate *g, weir_time now, struct weir_gate_t
 		.served = g->served,
 		.queued = g->queued,
 		.in_flight = g->in_flight,
+		.in_flight_bytes = g->inside,
+		.window_bytes = g->window_bytes,
 		.window = (double)g->window.size / (double)WINDOW_ONE,
 		.full = (weir_time)stats_full(g, g->now),
 		.full_served = g->full_served,

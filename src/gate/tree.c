@@ -208,6 +208,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	g->credit = (double)config->credit;
 	g->free_nodes = g->free_lanes = NODE_NIL;
 	g->first = NODE_NIL;
+	g->window_bytes = config->window_bytes;
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = room_fit(g, config->nodes > 2 ? config->nodes : 2);
@@ -233,7 +234,8 @@ int weir_gate_new(const struct weir_gate_config *config, struct weir_gate **ret_
 	int r;
 
 	if (config->cost > WEIR_UNIT_TIME || config->order > WEIR_EDF || !(config->window >= 0) ||
-		config->window > WINDOW_MAX || config->nodes >= NODE_MOST)
+		config->window > WINDOW_MAX || (double)config->window_bytes > WINDOW_BYTES_MAX ||
+		config->nodes >= NODE_MOST)
 		return -EINVAL;
 	g = calloc(1, sizeof *g);
 	if (!g)

@@ -192,6 +192,7 @@ POOL_HOT void turn_leave(
 	node->queued--;
 	node->in_flight++;
 	node->bytes += r->bytes;
+	s->g->inside += r->bytes;
 	node->passed[class]++;
 	r->class_ = (uint8_t) class;
 	r->dispatched = s->now;

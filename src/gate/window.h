@@ -15,9 +15,10 @@
 #include "base/clock.h"
 #include <stdbool.h>
 
-#define WINDOW_ONE INT64_C(65536)                     /* a slot */
-#define WINDOW_MAX 1e6                                /* slots */
-#define WINDOW_CAP (WINDOW_ONE * INT64_C(1000000000)) /* credit is at most a slot for a second */
+#define WINDOW_ONE       INT64_C(65536) /* a slot */
+#define WINDOW_MAX       1e6            /* slots */
+#define WINDOW_BYTES_MAX 0x1p52         /* a double holds all whole numbers up to it */
+#define WINDOW_CAP       (WINDOW_ONE * INT64_C(1000000000)) /* credit is at most a slot for a second */
 
 struct window {
 	int64_t size;    /* w, in 1/WINDOW_ONE slots */

@@ -163,6 +163,9 @@ static void start(struct fair *f, unsigned number)
 		.run = law_chance(0.6) ? 0 : (uint32_t)law_between(2, 8),
 		.run_distance = 4096};
 
+	/* A window in bytes, from half of a request on, changes no share. */
+	if (number % 2)
+		config.window_bytes = (uint64_t)ceil(law_log(0.5, 40) * most);
 	CHECK_INT(weir_gate_new(&config, &f->g), 0);
 	f->far = law_chance(0.2);
 	f->run = config.run && !f->far ? config.run + 1 : 1;

@@ -26,6 +26,7 @@ struct world {
 	unsigned n_idle, n_inside;
 	unsigned nodes_most;
 	bool fractional; /* windows too: then only bounds of them are known */
+	bool bytes;      /* a window in bytes, too */
 	double busy;     /* how often time stands still between operations */
 };
 
@@ -177,6 +178,12 @@ static double any_window(struct world *w)
 	return law_chance(0.03) ? 0 : (double)law_between(1, 40);
 }
 
+/* In some cases there is a window in bytes: from less than one request to more than fit the other window. */
+static double any_bytes(struct world *w)
+{
+	return w->bytes && law_chance(0.8) ? floor(law_log(100, 1e7)) : 0;
+}
+
 static void op_gate_knobs(struct world *w)
 {
 	struct weir_knob k[2] = {
@@ -190,6 +197,9 @@ static void op_gate_knobs(struct world *w)
 		k[1] = (struct weir_knob){.kind = WEIR_KNOB_DISTANCE, .value = law_log(1, 1e6)};
 	}
 	turn(w, k, 2);
+	if (w->bytes && law_chance(0.5))
+		turn(w, &(struct weir_knob){.kind = WEIR_KNOB_WINDOW_BYTES, .value = any_bytes(w)},
+			1);
 }
 
 static void op_submit(struct world *w)
@@ -397,12 +407,14 @@ static void run_case(unsigned number, unsigned steps)
 		.cost = (enum weir_unit)law_below(WEIR_UNITS),
 		.order = (enum weir_order)(number % 5 < 3 ? WEIR_FAIR : number % 5 - 2),
 		.window = (double)law_between(1, 40),
+		.window_bytes = number % 2 ? (uint64_t)law_log(100, 1e7) : 0,
 		.histograms = law_chance(0.5) ? 8 : 0};
 
 	CHECK(w);
 	w->ref = &ref;
 	w->nodes_most = (unsigned)law_between(4, number % 7 == 0 ? 120 : 16);
 	w->fractional = number % 4 == 3;
+	w->bytes = config.window_bytes;
 	w->busy = rng_double(&law_rng);
 	w->now = law_chance(0.2) ? INT64_C(3155760000) * WEIR_SEC : 0; /* a hundred years */
 	for (unsigned i = 0; i < REQUESTS; i++)

@@ -142,7 +142,9 @@ static void submit(struct pair *p, weir_node leaf)
 	for (unsigned who = 0; who < 2; who++) {
 		struct weir_req *r = &p->twin[who].reqs[i];
 
-		*r = (struct weir_req){.tenant = leaf, .requests = p->alike ? 1 : 1 + i % 3};
+		*r = (struct weir_req){.tenant = leaf,
+			.requests = p->alike ? 1 : 1 + i % 3,
+			.bytes = 1 + i * 31 % 97};
 		CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
 		law_operations++;
 	}
@@ -183,6 +185,7 @@ static void run_case(unsigned number, unsigned ticks)
 	struct pair *p = calloc(1, sizeof *p);
 	double load = law_log(0.003, 0.1);
 	struct weir_gate_config config = {.window = number % 5 ? (double)law_between(1, 30) : REQS,
+		.window_bytes = number % 2 ? law_between(20, 600) : 0,
 		.order = (enum weir_order)law_below(3)};
 
 	CHECK(p);

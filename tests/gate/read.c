@@ -23,12 +23,13 @@ static void no_value(const struct bench *b, weir_node n, enum weir_knob_kind kin
 static void knobs_of_the_whole_gate(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){
-		.window = 2.5, .run = 3, .run_distance = 4096, .credit = 7});
+		.window = 2.5, .window_bytes = 65536, .run = 3, .run_distance = 4096, .credit = 7});
 	static const struct {
 		enum weir_knob_kind kind;
 		double before, after;
 	} cases[] = {
 		{WEIR_KNOB_WINDOW, 2.5, 1000.0625},
+		{WEIR_KNOB_WINDOW_BYTES, 65536, 0x1p52},
 		{WEIR_KNOB_RUN, 3, 0},
 		{WEIR_KNOB_DISTANCE, 4096, 1e12},
 		{WEIR_KNOB_CREDIT, 7, 0.5},

@@ -255,10 +255,44 @@ void ref_submit(struct ref_gate *g, weir_time now, struct weir_req *r)
 	g->submitted++;
 }
 
-static void ref_window_open(const struct ref_gate *g)
+/* The second sentence of law 1. */
+static bool ref_fits_bytes(const struct ref_gate *g, const struct weir_req *r)
+{
+	return g->window_bytes == 0 || g->in_flight == 0 || r->bytes == 0 ||
+	       g->in_flight_bytes + r->bytes <= g->window_bytes;
+}
+
+static void ref_window_open(const struct ref_gate *g, const struct weir_req *r)
 {
 	if (g->in_flight >= ceil(g->window))
 		FAIL("%u are inside a window of %g, and one more passed", g->in_flight, g->window);
+	if (!ref_fits_bytes(g, r))
+		FAIL("%llu bytes are inside a window of %llu, and %u more passed",
+			(unsigned long long)g->in_flight_bytes, (unsigned long long)g->window_bytes,
+			r->bytes);
+}
+
+/* Finds the first slot in which the turn may be that of a head that does not fit into the window in
+ * bytes, and the least key of such heads there. REF_NO_SLOT: there is none. */
+static unsigned ref_kept(const struct ref_gate *g, weir_time now, weir_time *ret_key)
+{
+	unsigned kept = REF_NO_SLOT;
+
+	for (uint32_t h = 1; h < g->n_nodes; h++) {
+		const struct weir_req *r =
+			g->nodes[h].used && g->nodes[h].leaf ? ref_head(g, h) : NULL;
+
+		if (!r || ref_fits_bytes(g, r) || !ref_above_admits(g, h, r, now, 0))
+			continue;
+		unsigned slot = ref_slot(g, h, now, 0);
+
+		if (slot < kept ||
+			(slot == kept && slot < REF_NO_SLOT && ref_key(g, r) < *ret_key)) {
+			kept = slot;
+			*ret_key = ref_key(g, r);
+		}
+	}
+	return kept;
 }
 
 static unsigned ref_check_class(const struct ref_gate *g, weir_time now, const struct weir_req *r)
@@ -347,7 +381,7 @@ void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 	if (ref_head(g, r->tenant) != r)
 		FAIL("node %u: what passed is not its head", r->tenant);
 	CHECK_INT(r->dispatched, now);
-	ref_window_open(g);
+	ref_window_open(g, r);
 	unsigned slot = ref_check_class(g, now, r);
 
 	if (!ref_above_admits(g, r->tenant, r, now, 0))
@@ -363,13 +397,18 @@ void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 	n->waited += (double)(now - r->submitted);
 	g->queued--;
 	g->in_flight++;
+	g->in_flight_bytes += r->bytes;
 	g->dispatched++;
 }
 
 void ref_nothing(struct ref_gate *g, weir_time now)
 {
+	weir_time key = 0;
+	unsigned slot = ref_kept(g, now, &key);
+
 	if (g->in_flight < floor(g->window))
-		ref_nobody_before(g, now, WEIR_ROOT, REF_NO_SLOT, false, 0);
+		ref_nobody_before(g, now, WEIR_ROOT, slot,
+			slot < REF_NO_SLOT && g->order != WEIR_FAIR && g->run < 2, key);
 }
 
 void ref_cancelled(struct ref_gate *g, weir_time now, struct weir_req *r)
@@ -394,6 +433,7 @@ void ref_done(struct ref_gate *g, struct weir_req *r)
 	g->nodes[r->tenant].in_flight--;
 	g->nodes[r->tenant].served++;
 	g->in_flight--;
+	g->in_flight_bytes -= r->bytes;
 	g->served++;
 }
 
@@ -434,7 +474,9 @@ void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at)
 {
 	if (at < now)
 		FAIL("to wake up at %lld, before now, %lld", (long long)at, (long long)now);
-	if (g->in_flight >= floor(g->window))
+	weir_time key;
+
+	if (g->in_flight >= floor(g->window) || ref_kept(g, now, &key) < REF_NO_SLOT)
 		return;
 	for (uint32_t h = 1; h < g->n_nodes; h++) {
 		bool shared = false;
@@ -458,6 +500,7 @@ void ref_init(struct ref_gate *g, const struct weir_gate_config *config)
 	g->nodes[WEIR_ROOT] = (struct ref_node){.used = true, .priority = -1};
 	g->n_nodes = 1;
 	g->window = config->window > 0 ? config->window : 32;
+	g->window_bytes = config->window_bytes;
 	g->order = config->order;
 	g->run = config->run;
 }
@@ -545,6 +588,9 @@ void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k)
 	case WEIR_KNOB_WINDOW:
 		g->window = k->value;
 		break;
+	case WEIR_KNOB_WINDOW_BYTES:
+		g->window_bytes = (uint64_t)k->value;
+		break;
 	case WEIR_KNOB_PRIORITY:
 		n->priority = (int)k->value;
 		break;
@@ -607,6 +653,8 @@ void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now)
 	CHECK_INT(t.served, g->served);
 	CHECK_INT(t.queued, g->queued);
 	CHECK_INT(t.in_flight, g->in_flight);
+	CHECK_INT(t.in_flight_bytes, g->in_flight_bytes);
+	CHECK_INT(t.window_bytes, g->window_bytes);
 	for (uint32_t n = 1; n < g->n_nodes; n++)
 		if (g->nodes[n].used && g->nodes[n].leaf)
 			ref_stats_leaf(g, real, now, n);

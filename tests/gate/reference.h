@@ -61,6 +61,7 @@ struct ref_gate {
 	struct ref_node nodes[REF_NODES];
 	uint32_t n_nodes; /* highest index in use, plus 1 */
 	double window;
+	uint64_t window_bytes, in_flight_bytes; /* window_bytes 0: none */
 	uint32_t in_flight, queued, run;
 	uint64_t submitted, dispatched, served;
 	enum weir_order order;
