@@ -85,7 +85,7 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 /* policy-resource.c */
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
-/* The key `depth` of a resource's map; the value of the key `capacity`. */
+/* The key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
 void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_resource_read_capacity(
 	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);

@@ -230,6 +230,7 @@ void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *re
 	*ret_config = (struct weir_gate_config){
 		.cost = r->cost,
 		.window = r->depth, /* 0 (auto): the gate's own default until a controller says */
+		.window_bytes = r->depth_bytes,
 		.run = r->run,
 		.run_distance = r->run_distance,
 		.credit = r->credit,

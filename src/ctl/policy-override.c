@@ -344,7 +344,8 @@ bool policy_override_same(const struct weir_policy *a, const struct weir_policy 
 	if (x.what == ENFORCE)
 		return a->enforce == b->enforce;
 	if (x.what == DEPTH)
-		return a->resources[x.index].depth == b->resources[y.index].depth;
+		return a->resources[x.index].depth == b->resources[y.index].depth &&
+		       a->resources[x.index].depth_bytes == b->resources[y.index].depth_bytes;
 	if (x.what == CAPACITY) {
 		const struct weir_rate *c = a->resources[x.index].capacity;
 		const struct weir_rate *d = b->resources[y.index].capacity;
@@ -447,7 +448,10 @@ static void put_resource(struct text *t, const struct weir_resource *of, enum wh
 	char a[32], b[32];
 
 	if (what == DEPTH) {
+		put(t, of->depth_bytes ? "{requests: " : "");
 		put(t, of->depth > 0 ? "%.6g" : "auto", of->depth);
+		if (of->depth_bytes)
+			put(t, ", bytes: %s}", weir_units_show_size(of->depth_bytes, a, sizeof(a)));
 		return;
 	}
 	weir_units_show_rate(of->capacity[0], a, sizeof(a));

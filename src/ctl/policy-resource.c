@@ -13,6 +13,8 @@ static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
 
+#define DEPTH_BYTES_MAX (UINT64_C(1) << 52) /* the most that a gate's window in bytes takes */
+
 /* ---- resources */
 
 void weir_policy_resource_default(const char *name, struct weir_resource *ret_resource)
@@ -37,21 +39,55 @@ static bool is_auto(yamldoc_node n)
 	return text && strcmp(text, "auto") == 0;
 }
 
-void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+static void read_depth_requests(
+	struct policy_reading *r, yamldoc_node n, const char *key, struct weir_resource *to)
 {
 	struct weir_err err;
 	double depth = to->depth;
 
-	if (is_auto(yamldoc_get(n, "depth"))) {
+	if (is_auto(yamldoc_get(n, key))) {
 		to->depth = 0;
 		return;
 	}
-	if (policy_took(r, yamldoc_count(n, "depth", &depth, &err), &err) != 0)
+	if (policy_took(r, yamldoc_count(n, key, &depth, &err), &err) != 0)
 		return;
 	if (depth < 1 || depth > 65536)
-		policy_refuse(r, yamldoc_get(n, "depth"), "must be from 1 to 65536, or auto");
+		policy_refuse(r, yamldoc_get(n, key), "must be from 1 to 65536, or auto");
 	else
 		to->depth = depth;
+}
+
+static void read_depth_bytes(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_err err;
+	uint64_t bytes = 0;
+
+	if (policy_took(r, yamldoc_size_of(n, "bytes", &bytes, &err), &err) != 0)
+		return;
+	if (bytes < 1 || bytes > DEPTH_BYTES_MAX)
+		policy_refuse(r, yamldoc_get(n, "bytes"),
+			"must be from 1 B to 4 PiB; leave it out for no window in bytes");
+	else
+		to->depth_bytes = bytes;
+}
+
+void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	static const char *const keys[] = {"requests", "bytes", NULL};
+	yamldoc_node depth = yamldoc_get(n, "depth");
+
+	if (!depth.id)
+		return;
+	to->depth_bytes = 0;
+	if (yamldoc_kind(depth) != YAMLDOC_MAP) {
+		read_depth_requests(r, n, "depth", to);
+		return;
+	}
+	to->depth = 0;
+	if (!policy_keys(r, depth, keys))
+		return;
+	read_depth_requests(r, depth, "requests", to);
+	read_depth_bytes(r, depth, to);
 }
 
 void policy_resource_read_capacity(

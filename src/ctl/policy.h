@@ -159,7 +159,8 @@ struct weir_resource {
 	struct weir_policy_parda parda;
 	struct weir_policy_adaptbf adaptbf;
 	struct weir_policy_tbf tbf;
-	double depth; /* the window until a controller sets it; 0: auto */
+	double depth;         /* the window until a controller sets it; 0: auto */
+	uint64_t depth_bytes; /* the window in bytes, which no controller sets; 0: none */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
 	bool capacity_auto;           /* nothing is stated: learned */

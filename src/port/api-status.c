@@ -345,6 +345,9 @@ static json_t *resource(const struct snapshot_resource *r)
 	counters(j, r, resource_counters, sizeof(resource_counters) / sizeof(*resource_counters));
 	json_object_set_new(j, "healthy", json_boolean(r->healthy));
 	json_object_set_new(j, "flush_errors", count(r->flush_errors));
+	json_object_set_new(
+		j, "window_bytes", r->window_bytes ? count(r->window_bytes) : json_null());
+	json_object_set_new(j, "in_flight_bytes", count(r->in_flight_bytes));
 	json_object_set_new(j, "full_s", seconds((double)r->full));
 	json_object_set_new(j, "bypassed", json_boolean(r->bypassed));
 	json_object_set_new(j, "bypassed_s", seconds((double)r->bypassed_for));

@@ -197,8 +197,12 @@ static const struct metrics_field resource_fields[] = {
 	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), METRICS_U64, true},
 	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
 		METRICS_DOUBLE, true},
-	{"weir_resource_full_seconds_total", "counter", "Time with the window full.", R(full),
-		METRICS_TIME, true},
+	{"weir_resource_window_bytes", "gauge",
+		"Bytes that may be inside at once; 0: no such window.", R(window_bytes),
+		METRICS_U64, true},
+	{"weir_resource_full_seconds_total", "counter",
+		"Time with the window, in requests or in bytes, full.", R(full), METRICS_TIME,
+		true},
 	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted),
 		METRICS_U64, true},
 	{"weir_resource_dispatched_total", "counter", "Requests that passed the gate.",
@@ -217,6 +221,8 @@ static const struct metrics_field resource_fields[] = {
 	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), METRICS_U32, true},
 	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), METRICS_U32,
 		true},
+	{"weir_resource_in_flight_bytes", "gauge", "Bytes of the requests inside now.",
+		R(in_flight_bytes), METRICS_U64, true},
 	{"weir_resource_clients", "gauge", "Connections now.", R(clients), METRICS_U32, true},
 };
 #undef R

@@ -119,10 +119,11 @@ static json_t *json_resource(const struct weir_resource *r)
 		if (r->capacity[u].per_second > 0)
 			json_object_set_new(capacity, policy_show_units[u],
 				json_real(r->capacity[u].per_second));
-	return json_pack("{s:s, s:s?, s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
 		"name", r->name, "back", r->back, "depth",
-		r->depth > 0 ? json_real(r->depth) : json_string("auto"), "capacity", capacity,
-		"cost", policy_show_costs[r->cost], "run", (int)r->run, "run_distance",
+		r->depth > 0 ? json_real(r->depth) : json_string("auto"), "depth_bytes",
+		r->depth_bytes ? json_integer((json_int_t)r->depth_bytes) : json_null(), "capacity",
+		capacity, "cost", policy_show_costs[r->cost], "run", (int)r->run, "run_distance",
 		(json_int_t)r->run_distance, "credit", (json_int_t)r->credit, "io_unit",
 		(json_int_t)r->io_unit, "flush_cost", r->flush_cost, "trim_cost", r->trim_cost,
 		"costs", costs, "reached", policy_show_json_reach(r));

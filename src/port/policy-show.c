@@ -272,6 +272,8 @@ static void show_resource(const struct weir_resource *r, FILE *to)
 		fprintf(to, "depth %g", r->depth);
 	else
 		fprintf(to, "depth auto");
+	if (r->depth_bytes)
+		fprintf(to, " and %s", weir_units_show_size(r->depth_bytes, a, sizeof(a)));
 	fprintf(to, ", capacity ");
 	for (int u = 0, n = 0; u < 2; u++)
 		if (r->capacity[u].per_second > 0)

@@ -216,6 +216,8 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	if (r->gate)
 		weir_gate_get_totals(r->gate, r->now, &totals);
 	to->window = totals.window;
+	to->window_bytes = totals.window_bytes;
+	to->in_flight_bytes = totals.in_flight_bytes;
 	to->full = totals.full;
 	to->capacity_stated = !r->spec.capacity_auto;
 	for (int u = 0; u < 2; u++)

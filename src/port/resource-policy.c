@@ -136,7 +136,7 @@ static const struct weir_resource *spec_in(const struct resource *r, const struc
 	return &r->spec; /* the policy of a part, or of a test: as before */
 }
 
-enum { ROOT_KNOBS = 4 };
+enum { ROOT_KNOBS = 5 };
 static void root_knobs(
 	const struct resource *r, const struct weir_resource *spec, struct weir_knob *knobs)
 {
@@ -149,6 +149,8 @@ static void root_knobs(
 	knobs[2] =
 		(struct weir_knob){.kind = WEIR_KNOB_DISTANCE, .value = (double)spec->run_distance};
 	knobs[3] = (struct weir_knob){.kind = WEIR_KNOB_CREDIT, .value = (double)spec->credit};
+	knobs[4] = (struct weir_knob){
+		.kind = WEIR_KNOB_WINDOW_BYTES, .value = (double)spec->depth_bytes};
 }
 
 void resource_policy_window(struct resource *r)
@@ -165,6 +167,7 @@ void resource_policy_window(struct resource *r)
 static void take_spec(struct resource *r, const struct weir_resource *spec)
 {
 	r->spec.depth = spec->depth;
+	r->spec.depth_bytes = spec->depth_bytes;
 	r->spec.controller = spec->controller;
 	r->spec.adaptbf = spec->adaptbf;
 	if (!control_table[spec->controller]->window)

@@ -107,7 +107,8 @@ struct snapshot_resource {
 	bool healthy; /* up, and nothing is wrong with it */
 	uint64_t flush_errors;
 	uint64_t size;
-	double window, capacity[2]; /* per second: requests, bytes; 0: not known yet */
+	uint64_t window_bytes, in_flight_bytes; /* window_bytes 0: none */
+	double window, capacity[2];             /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;
 	uint64_t submitted, dispatched, served, errors, lost;
 	uint32_t queued, in_flight, clients;

@@ -61,12 +61,16 @@ static int set_knobs(struct live_server *v, const char *path, const struct scena
 	return r;
 }
 
-static int set_window(struct live *l, struct live_server *v, double window, struct weir_err *err)
+static int set_window(
+	struct live *l, struct live_server *v, const struct scenario_gate *g, struct weir_err *err)
 {
-	char text[32];
+	char text[LIVE_DEPTH];
 
-	snprintf(text, sizeof(text), "%.17g", window < 65536 ? window : 65536);
-	return set(v, text, err, "%s.depth", l->s->stations[v->device].name);
+	if (g->given & SCENARIO_GATE_WINDOW)
+		v->depth = g->config.window < LIVE_WINDOW_MAX ? g->config.window : LIVE_WINDOW_MAX;
+	if (g->given & SCENARIO_GATE_WINDOW_BYTES)
+		v->depth_bytes = g->config.window_bytes;
+	return set(v, live_depth(v, text), err, "%s.depth", l->s->stations[v->device].name);
 }
 
 /* ---- by target */
@@ -106,7 +110,7 @@ static int change_host(struct live *l, const struct scenario_change *c, struct w
 
 	for (size_t i = l->s->n_devices; r == 0 && i < l->n_servers; i++)
 		if (scenario_fits(c->where, l->servers[i].name))
-			r = set_window(l, &l->servers[i], c->gate.config.window, err);
+			r = set_window(l, &l->servers[i], &c->gate, err);
 	return r;
 }
 
@@ -116,7 +120,7 @@ static int change_device(struct live *l, const struct scenario_change *c, struct
 
 	for (size_t i = 0; r == 0 && i < l->s->n_devices; i++)
 		if (scenario_fits(c->where, l->servers[i].name))
-			r = set_window(l, &l->servers[i], c->gate.config.window, err);
+			r = set_window(l, &l->servers[i], &c->gate, err);
 	return r;
 }
 
@@ -160,7 +164,8 @@ static const char *window_lacks(const struct live *l, const struct scenario_chan
 {
 	if (c->rate > 0)
 		return "a model keeps its rate";
-	if (c->gate.given != SCENARIO_GATE_WINDOW || c->gate.config.window < 1)
+	if ((c->gate.given & ~(unsigned)(SCENARIO_GATE_WINDOW | SCENARIO_GATE_WINDOW_BYTES)) ||
+		((c->gate.given & SCENARIO_GATE_WINDOW) && c->gate.config.window < 1))
 		return "of a gate only the window changes, to 1 or more";
 	for (uint32_t h = 0; h < l->s->n_hosts; h++)
 		if (c->target == SCENARIO_ON_HOST && scenario_fits(c->where, l->s->hosts[h].name) &&

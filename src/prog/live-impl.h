@@ -23,17 +23,22 @@ int live_words_add(struct live_words *w, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3))); /* 0 or -ENOMEM */
 void live_words_free(struct live_words *w);
 
+#define LIVE_WINDOW_MAX                                                                            \
+	65536         /* the largest depth that a policy takes; `none` in a scenario is more */
+#define LIVE_DEPTH 80 /* bytes that hold a depth as a policy's file has it */
+
 /* One `weir serve`. The device's are the first, in the scenario's order; then the hosts'. */
 struct live_server {
-	const char *name; /* its device's or its host's: the scenario's, unlike each other's */
-	char *own_name;   /* the same, where the scenario has none for it; or NULL */
-	int host;         /* index; -1: it is the device itself */
-	uint32_t device;  /* which it is, or stands before */
-	double depth;     /* the window to begin with */
-	char *keys;       /* more keys of its resource, as YAML; NULL: none */
-	char *top;        /* more keys at the top, as YAML; NULL: none */
-	uint64_t size;    /* bytes: the end of the last of its exports */
-	uint64_t offset;  /* a host's: where its export begins on a device that has a gate */
+	const char *name;     /* its device's or its host's: the scenario's, unlike each other's */
+	char *own_name;       /* the same, where the scenario has none for it; or NULL */
+	int host;             /* index; -1: it is the device itself */
+	uint32_t device;      /* which it is, or stands before */
+	double depth;         /* the window */
+	uint64_t depth_bytes; /* the same in bytes; 0: none */
+	char *keys;           /* more keys of its resource, as YAML; NULL: none */
+	char *top;            /* more keys at the top, as YAML; NULL: none */
+	uint64_t size;        /* bytes: the end of the last of its exports */
+	uint64_t offset;      /* a host's: where its export begins on a device that has a gate */
 	char socket[LIVE_PATH], api[LIVE_PATH], file[LIVE_PATH], log[LIVE_PATH];
 	char data[LIVE_PATH]; /* of a server of a cluster whose data are in files */
 	uint16_t port;        /* where it hears its peers; 0: nowhere */
@@ -45,6 +50,9 @@ struct live_server {
 		*now;     /* looks: at the warm-up's end, at the last sample, and just now */
 	struct view view; /* of the two that are compared */
 };
+
+/* The server's window as `depth` of its resource; returns text. */
+const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH]);
 
 /* A leaf of a host's tenants, and where it is served and counted. */
 struct live_tenant {

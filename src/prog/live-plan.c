@@ -32,10 +32,10 @@ static double window_of(const struct scenario_gate *g)
 	return g->given & SCENARIO_GATE_WINDOW ? g->config.window : 32;
 }
 
-/* `window: none` */
+/* `window: none`, and no window in bytes. */
 static bool is_open(const struct scenario_gate *g)
 {
-	return window_of(g) > 65536;
+	return window_of(g) > LIVE_WINDOW_MAX && !g->config.window_bytes;
 }
 
 static bool needs_none(const struct live *l, uint32_t host)
@@ -61,7 +61,10 @@ struct live_server *live_server_add(struct live *l, const char *name, int host, 
 static void add_server(
 	struct live *l, const char *name, int host, uint32_t device, const struct scenario_gate *g)
 {
-	live_server_add(l, name, host, device)->depth = !g || is_open(g) ? 65536 : window_of(g);
+	struct live_server *v = live_server_add(l, name, host, device);
+
+	v->depth = !g || window_of(g) > LIVE_WINDOW_MAX ? LIVE_WINDOW_MAX : window_of(g);
+	v->depth_bytes = g ? g->config.window_bytes : 0;
 }
 
 static int check_window(yamldoc_node map, const struct scenario_gate *g, struct weir_err *err)

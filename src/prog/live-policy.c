@@ -49,6 +49,16 @@ static void put_model(FILE *f, const struct live *l, const struct live_server *v
 
 /* ---- resources and exports */
 
+const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH])
+{
+	if (v->depth_bytes)
+		snprintf(text, LIVE_DEPTH, "{requests: %.17g, bytes: %" PRIu64 " B}", v->depth,
+			v->depth_bytes);
+	else
+		snprintf(text, LIVE_DEPTH, "%.17g", v->depth);
+	return text;
+}
+
 static int put_resource(
 	FILE *f, const struct live *l, const struct live_server *v, struct weir_err *err)
 {
@@ -58,6 +68,7 @@ static int put_resource(
 		v->host < 0 ? st->gate : &l->s->groups[l->s->hosts[v->host].group].gate;
 	yamldoc_node map = v->host < 0 ? yamldoc_get(live_text_device(l->s, v->device), "gate")
 				       : live_text_host(l->s, l->s->hosts[v->host].group);
+	char depth[LIVE_DEPTH];
 	int r;
 
 	fprintf(f, "resources:\n  - {name: \"%s\", back: \"", st->name);
@@ -65,7 +76,7 @@ static int put_resource(
 		put_model(f, l, v);
 	else
 		fprintf(f, "nbd+unix:///%s?socket=%s", st->gate ? v->name : st->name, up->socket);
-	fprintf(f, "\", depth: %.17g, ", v->depth);
+	fprintf(f, "\", depth: %s, ", live_depth(v, depth));
 	if (g && g->costs.io_unit)
 		fprintf(f, "io_unit: %" PRIu64 " B, ", (uint64_t)g->costs.io_unit);
 	else

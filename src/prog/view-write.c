@@ -106,6 +106,16 @@ static void write_capacity(const struct view_resource *r, struct table *t)
 			r->stated ? "" : " (learned)");
 }
 
+/* "8", or with a window in bytes "8, 512 KiB". */
+static void write_window(const struct view_resource *r, struct table *t)
+{
+	char a[SHORT], b[SHORT] = "";
+
+	if (r->window_bytes > 0)
+		weir_units_show_size((uint64_t)r->window_bytes, b, SHORT);
+	table_cell(t, "%s%s%s", r->window > 0 ? count(r->window, a) : "-", *b ? ", " : "", b);
+}
+
 void view_write_resources(const struct view *v, FILE *to)
 {
 	static const char *const heads[] = {"RESOURCE", "WINDOW", "INSIDE", "QUEUED", "FULL",
@@ -117,7 +127,7 @@ void view_write_resources(const struct view *v, FILE *to)
 		const struct view_resource *r = &v->resources[i];
 		char a[SHORT];
 		table_cell(&t, "%s", r->name);
-		table_cell(&t, "%s", r->window > 0 ? count(r->window, a) : "-");
+		write_window(r, &t);
 		table_cell(&t, "%.0f", r->in_flight);
 		table_cell(&t, "%.0f", r->queued);
 		table_cell(&t, "%s", percent(r->full, a));

@@ -168,6 +168,7 @@ static void set_resource(
 		.bypassed = json_is_true(json_object_get(now, "bypassed")) ? num(now, "bypassed_s")
 									   : NAN,
 		.window = num(now, "window"),
+		.window_bytes = num(now, "window_bytes"),
 		.in_flight = num(now, "in_flight"),
 		.queued = num(now, "queued"),
 		.clients = num(now, "clients"),

@@ -41,10 +41,11 @@ struct view_resource {
 	bool up, stated;
 	double bypassed; /* s for which requests have gone past its gate; NAN: they pass it */
 	double window, in_flight, queued, clients;
-	double full;        /* part of the interval with the window full, 0 … 1 */
-	double iops;        /* served per second */
-	double capacity[2]; /* requests, bytes; NAN: not known */
-	double errors;      /* in the interval */
+	double window_bytes; /* NAN: no such window */
+	double full;         /* part of the interval with the window full, 0 … 1 */
+	double iops;         /* served per second */
+	double capacity[2];  /* requests, bytes; NAN: not known */
+	double errors;       /* in the interval */
 	double size;
 };
 

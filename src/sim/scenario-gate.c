@@ -52,15 +52,22 @@ static int read_in_unit(
 	return 0;
 }
 
-static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
+static bool is_none(yamldoc_node map, const char *key)
 {
-	const char *text = yamldoc_text(yamldoc_get(map, "window"));
+	const char *text = yamldoc_text(yamldoc_get(map, key));
+
+	return text && strcmp(text, "none") == 0;
+}
+
+static int read_window_requests(
+	yamldoc_node map, const char *key, struct scenario_gate *g, struct weir_err *err)
+{
 	int r;
 
-	if (text && strcmp(text, "none") == 0) {
+	if (is_none(map, key)) {
 		g->config.window = SCENARIO_WINDOW_NONE;
 	} else {
-		r = yamldoc_count(map, "window", &g->config.window, err);
+		r = yamldoc_count(map, key, &g->config.window, err);
 		if (r)
 			return yamldoc_optional(r);
 		if (g->config.window > SCENARIO_WINDOW_NONE)
@@ -68,6 +75,33 @@ static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_er
 	}
 	g->given |= SCENARIO_GATE_WINDOW;
 	return 0;
+}
+
+static int read_window_bytes(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
+{
+	int r = is_none(map, "bytes") ? 0
+				      : yamldoc_size_of(map, "bytes", &g->config.window_bytes, err);
+
+	if (r)
+		return yamldoc_optional(r);
+	if ((double)g->config.window_bytes > QUANTITY_MAX)
+		return yamldoc_error(yamldoc_get(map, "bytes"), err, "is too large");
+	g->given |= SCENARIO_GATE_WINDOW_BYTES;
+	return 0;
+}
+
+/* `window: 8`, or `window: {requests: 8, bytes: 512 KiB}`; each may be `none`. */
+static int read_window(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
+{
+	static const char *const keys[] = {"requests", "bytes", NULL};
+	yamldoc_node n = yamldoc_get(map, "window");
+	int r;
+
+	if (yamldoc_kind(n) != YAMLDOC_MAP)
+		return read_window_requests(map, "window", g, err);
+	if ((r = yamldoc_map(n, keys, err)) || (r = read_window_requests(n, "requests", g, err)))
+		return r;
+	return read_window_bytes(n, g, err);
 }
 
 static int read_runs(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)

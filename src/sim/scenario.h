@@ -89,6 +89,7 @@ enum scenario_gate_given {
 	SCENARIO_GATE_RUN = 1 << 1,
 	SCENARIO_GATE_DISTANCE = 1 << 2,
 	SCENARIO_GATE_CREDIT = 1 << 3,
+	SCENARIO_GATE_WINDOW_BYTES = 1 << 4,
 };
 
 struct scenario_station { /* a device or a link */

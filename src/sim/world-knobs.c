@@ -22,8 +22,8 @@ struct set { /* knobs gathered for one gate */
 
 static int set_new(struct set *s, size_t tenants, size_t changes)
 {
-	/* Of a tenant: weight, buckets, priority, deadline, two grants. Of the gate: four a change. */
-	s->knobs = calloc(6 * tenants + 4 * changes + 1, sizeof(*s->knobs));
+	/* Of a tenant: weight, buckets, priority, deadline, two grants. Of the gate: five a change. */
+	s->knobs = calloc(6 * tenants + 5 * changes + 1, sizeof(*s->knobs));
 	s->buckets = calloc(tenants ? tenants : 1, BUCKETS * sizeof(*s->buckets));
 	s->bounds = calloc(tenants ? tenants : 1, sizeof(*s->bounds));
 	s->n = s->n_buckets = 0;
@@ -202,6 +202,8 @@ static void gate_knobs(struct set *s, const struct scenario_gate *c)
 {
 	if (c->given & SCENARIO_GATE_WINDOW)
 		add(s, WEIR_ROOT, WEIR_KNOB_WINDOW, c->config.window);
+	if (c->given & SCENARIO_GATE_WINDOW_BYTES)
+		add(s, WEIR_ROOT, WEIR_KNOB_WINDOW_BYTES, (double)c->config.window_bytes);
 	if (c->given & SCENARIO_GATE_RUN)
 		add(s, WEIR_ROOT, WEIR_KNOB_RUN, c->config.run);
 	if (c->given & SCENARIO_GATE_DISTANCE)

@@ -182,10 +182,12 @@ static void test_costs(void)
 	CHECK_INT(weir_policy_cost_bytes(WEIR_FLUSH, 5000), 0);
 	CHECK_INT(weir_policy_cost_bytes(WEIR_TRIM, 5000), 0);
 	r.depth = 0;
+	r.depth_bytes = 512 << 10;
 	r.run = 8;
 	r.credit = 5;
 	weir_policy_gate(&r, &config);
 	CHECK(config.window == 0 && config.run == 8 && config.credit == 5);
+	CHECK_INT(config.window_bytes, 512 << 10);
 	r.cost = WEIR_UNIT_BYTES;
 	weir_policy_gate(&r, &config);
 	CHECK_INT(config.cost, WEIR_UNIT_BYTES);

@@ -64,6 +64,9 @@ static void test_values(void)
 	sets("batch.weight", "1.5k", "1500");
 	sets("array.1.depth", "64", "64");
 	sets("array.1.depth", "auto", "auto");
+	sets("array.1.depth", "{requests: 8, bytes: 512 KiB}", "{requests: 8, bytes: 512 KiB}");
+	sets("array.1.depth", "{bytes: 1.5 MiB}", "{requests: auto, bytes: 1.5 MiB}");
+	sets("array.1.depth", "{requests: 8}", "8");
 	sets("array.1.capacity", "[3.3k iops, 400 MiB/s]", "[3.3k iops, 400 MiB/s]");
 	sets("array.1.capacity", "auto", "auto");
 	sets("enforce", "off", "false");
@@ -131,6 +134,8 @@ static void test_mistakes(void)
 	refuses("batch.weight", "0", -EINVAL, "batch.weight: must be more than 0");
 	refuses("batch.weight", "none", -EINVAL, "batch.weight: ");
 	refuses("array.1.depth", "0", -EINVAL, "array.1.depth: must be from 1");
+	refuses("array.1.depth", "{bytes: 0}", -EINVAL, "array.1.depth.bytes: must be from 1 B");
+	refuses("array.1.depth", "{byte: 1 MiB}", -EINVAL, "array.1.depth: unknown key 'byte'");
 	refuses("array.1.capacity", "500 iops", -EINVAL, "t.yaml:2:5: the mins add up");
 	refuses("enforce", "maybe", -EINVAL, "enforce: \"maybe\": must be true or false");
 	refuses("batch.weight", "3\ntenants: x", -EINVAL, "batch.weight: not in one line");

@@ -87,6 +87,28 @@ static void test_defaults(void)
 	weir_policy_free(NULL);
 }
 
+static void depth_is(const char *text, double requests, uint64_t bytes)
+{
+	char all[128];
+	struct weir_policy *p;
+
+	snprintf(all, sizeof(all), "resources: [{name: r, depth: %s}]\n", text);
+	p = parse(all);
+	CHECK_NEAR(p->resources[0].depth, requests, 0);
+	CHECK_INT(p->resources[0].depth_bytes, bytes);
+	weir_policy_free(p);
+}
+
+static void test_depth(void)
+{
+	depth_is("8", 8, 0);
+	depth_is("auto", 0, 0);
+	depth_is("{requests: 8, bytes: 512 KiB}", 8, 512 << 10);
+	depth_is("{bytes: 384 KiB}", 0, 384 << 10);
+	depth_is("{requests: auto, bytes: 1 MiB}", 0, 1 << 20);
+	depth_is("{requests: 16}", 16, 0);
+}
+
 static const struct weir_limit *limit(
 	const struct weir_limit *l, unsigned n, enum weir_unit unit, uint8_t ops)
 {
@@ -271,6 +293,7 @@ int main(void)
 {
 	RUN(test_example_of_the_design);
 	RUN(test_defaults);
+	RUN(test_depth);
 	RUN(test_forms_of_limits);
 	RUN(test_shares);
 	RUN(test_warnings);

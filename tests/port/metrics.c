@@ -48,6 +48,8 @@ static struct snapshot_resource resources[] = {
 		.up = true,
 		.size = 1 << 30,
 		.window = 32.5,
+		.window_bytes = 524288,
+		.in_flight_bytes = 262144,
 		.capacity = {3300, 0},
 		.full = 1500000000},
 };
@@ -259,6 +261,8 @@ static void values(void)
 		value("weir_tenant_min", "tenant=\"prod\",unit=\"requests\",ops=\"all\""), 2000, 0);
 	CHECK_NEAR(value("weir_tenant_share", "tenant=\"prod\""), 0.8, 1e-12);
 	CHECK_NEAR(value("weir_resource_window", "resource=\"array\""), 32.5, 0);
+	CHECK_NEAR(value("weir_resource_window_bytes", "resource=\"array\""), 524288, 0);
+	CHECK_NEAR(value("weir_resource_in_flight_bytes", "resource=\"array\""), 262144, 0);
 	CHECK_NEAR(value("weir_resource_full_seconds_total", "resource=\"array\""), 1.5, 1e-12);
 	CHECK_NEAR(
 		value("weir_resource_capacity", "resource=\"array\",unit=\"requests\""), 3300, 0);

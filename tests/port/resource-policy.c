@@ -331,6 +331,30 @@ static void test_keys_of_the_resource(void)
 	stop();
 }
 
+/* Requests have 4 KiB. The window in bytes comes and goes with the policy; a controller of the window leaves it
+ * alone. */
+static void test_window_in_bytes(void)
+{
+	start("resources: [{name: disk, depth: {requests: 8, bytes: 8 KiB}}]\n" ALL, 1);
+	join(0, "a");
+	for (unsigned i = 0; i < 10; i++)
+		submit(0);
+	turn();
+	CHECK_INT(w.back.n, 2);
+	w.r->spec.controller = WEIR_CONTROLLER_PARDA;
+	resource_window(w.r, 6);
+	turn();
+	CHECK_INT(w.back.n, 2);
+	w.r->spec.controller = WEIR_CONTROLLER_NONE;
+	swap("resources: [{name: disk, depth: {requests: 8, bytes: 20 KiB}}]\n" ALL);
+	turn();
+	CHECK_INT(w.back.n, 5);
+	swap("resources: [{name: disk, depth: 8}]\n" ALL);
+	turn();
+	CHECK_INT(w.back.n, 8);
+	stop();
+}
+
 /* ---- parts and demand */
 
 static uint64_t run_for(weir_time span)
@@ -495,6 +519,7 @@ int main(void)
 	RUN(test_nobodys);
 	RUN(test_shadow);
 	RUN(test_keys_of_the_resource);
+	RUN(test_window_in_bytes);
 	RUN(test_parts);
 	RUN(test_demand);
 	RUN(test_random);

@@ -85,7 +85,8 @@ static void test_hosts(void)
 
 	make_good(&p, HEAD
 		"hosts:\n"
-		"  - {name: h, count: 2, window: 12, io_unit: 64 KiB, tenants: [\n"
+		"  - {name: h, count: 2, window: {requests: 12, bytes: 512 KiB}, io_unit: 64 KiB, "
+		"tenants: [\n"
 		"      {name: prod, weight: 3, children: [\n"
 		"        {name: db, max: [\"1k iops\", \"20 MiB/s\"], workloads: [{base: 1 GiB, "
 		"region: 1 GiB, spread: 8 GiB}]}]},\n"
@@ -98,10 +99,12 @@ static void test_hosts(void)
 	CHECK_INT(w->n_exports, 0);
 	CHECK(strncmp(w->resources[0].back, "model:array-small,disks=6+memory:", 33) == 0);
 	CHECK_NEAR(w->resources[0].depth, 65536, 0);
+	CHECK_INT(w->resources[0].depth_bytes, 0);
 	weir_policy_free(w);
 	w = policy(&p, 2);
 	CHECK(strstr(w->resources[0].back, "nbd+unix:///array?socket="));
 	CHECK_NEAR(w->resources[0].depth, 12, 0);
+	CHECK_INT(w->resources[0].depth_bytes, 512 << 10);
 	CHECK_INT(w->resources[0].io_unit, 64 << 10);
 	CHECK_INT(w->n_exports, 2);
 	CHECK_INT(w->exports[0].offset, UINT64_C(9) << 30); /* base and one spread */

@@ -101,6 +101,12 @@ static void differences(void)
 	CHECK_INT(view_make(one, two, &v), 0);
 	lines(view_write_resources, &v);
 	has("  up, BYPASSED for 90s\n");
+	has("disk           8  ");
+	view_free(&v);
+	json_object_set_new(resource, "window_bytes", json_integer(524288));
+	CHECK_INT(view_make(one, two, &v), 0);
+	lines(view_write_resources, &v);
+	has("disk      8, 512 KiB  ");
 	view_free(&v);
 
 	/* From the start on. */

@@ -24,6 +24,26 @@ static void a_window_of_0_is_shut(void)
 	metrics_free(m);
 }
 
+/* Eight dies, and requests of 64 KiB: as many are inside as the window in bytes has room for. */
+static void a_window_in_bytes(void)
+{
+	struct metrics *m = run(
+		"duration: 20s\n"
+		"devices: [{name: s, kind: server, servers: 8, rate: 8k iops, service: fixed}]\n"
+		"hosts: [{name: h, window: {requests: 8, bytes: 128 KiB},\n"
+		"  workloads: [{outstanding: 16, size: 64 KiB}]}]\n"
+		"at:\n"
+		"  - {time: 5s, set: {host: h, window: {bytes: 256 KiB}}}\n"
+		"  - {time: 10s, set: {host: h, window: {requests: 3}}}\n"
+		"  - {time: 15s, set: {host: h, window: {requests: none, bytes: none}}}\n");
+
+	CHECK_NEAR(over(m, "tenant.h.main.throughput", 1, 5), 2000, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.main.throughput", 6, 10), 4000, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.main.throughput", 11, 15), 3000, 0.01);
+	CHECK_NEAR(over(m, "tenant.h.main.throughput", 16, 20), 8000, 0.01);
+	metrics_free(m);
+}
+
 static void deadlines(void)
 {
 	struct metrics *m = run(
@@ -208,6 +228,7 @@ static void a_run_leaves_the_scenario_alone(void)
 int main(void)
 {
 	RUN(a_window_of_0_is_shut);
+	RUN(a_window_in_bytes);
 	RUN(deadlines);
 	RUN(profiles);
 	RUN(tokens);

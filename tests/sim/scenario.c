@@ -184,6 +184,10 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h}]\n", "t.yaml:4:9: hosts[0]: a host needs 'tenants'"},
 	{HEAD "hosts: [{name: h, widnow: 4, workloads: []}]\n",
 		"t.yaml:4:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)"},
+	{HEAD "hosts: [{name: h, window: {byte: 4}, workloads: []}]\n",
+		"hosts[0].window: unknown key 'byte' (did you mean 'bytes'?)"},
+	{HEAD "hosts: [{name: h, window: {bytes: 8 PiB}, workloads: []}]\n",
+		"hosts[0].window.bytes: is too large"},
 	{HEAD "hosts: [{name: h, device: x, workloads: []}]\n", "no device is named 'x'"},
 	{HEAD "hosts: [{name: h, request: s, workloads: []}]\n", "no link is named 's'"},
 	{HEAD "hosts: [{name: h, workloads: []}, {name: h, workloads: []}]\n",
@@ -325,6 +329,7 @@ static void overrides_replace_single_values(void)
 
 	CHECK_INT(set(good, "hosts[0].window", "16.5", &s, &err), 0);
 	CHECK(s->groups[0].gate.config.window == 16.5);
+	CHECK_INT(s->groups[0].gate.config.window_bytes, 0);
 	scenario_free(s);
 	CHECK_INT(set(good, "hosts[0].tenants[0].weight", "7", &s, &err), 0);
 	CHECK(s->groups[0].gate.policy->tenants[0].weight == 7);
