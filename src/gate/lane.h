@@ -63,14 +63,17 @@ struct lane_list {
 };
 
 struct lane_group {
-	uint64_t start;  /* where its first slot begins */
-	uint64_t finish; /* where that ends, and the width: nobody in the slot finishes later */
-	uint16_t used;   /* slots that hold something: a bit each */
-	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
-	uint8_t shift;   /* log2 of a slot's width */
-	uint8_t key;     /* log2 of the group's */
-	uint8_t place;   /* in lane.ids */
+	uint16_t used; /* slots that hold something: a bit each */
+	uint8_t first; /* the first of them, modulo LANE_SLOTS */
+	uint8_t shift; /* log2 of a slot's width */
+	uint8_t key;   /* log2 of the group's */
 	struct lane_list slot[LANE_SLOTS];
+};
+
+/* Of a group's first slot: apart from the group, so that those of all groups are in few cache lines. */
+struct lane_tags {
+	uint64_t start;  /* where the slot begins */
+	uint64_t finish; /* where it ends, and the width: nobody in the slot finishes later */
 };
 
 struct lane {
@@ -82,14 +85,15 @@ struct lane {
 	uint64_t until;  /* from which V on another group may be better than `best` */
 	uint32_t waits;  /* how many wait */
 	uint8_t best;    /* the group that is next; LANE_NONE: not known */
-	uint8_t active;  /* groups that hold something: the first of ids */
 	uint8_t room;    /* groups there may be */
 	uint8_t slot;    /* which class, 0 first (node.h) */
 	bool keyed;      /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
 	uint32_t offset; /* bytes from the beginning of a leaf's node to its entry */
+	uint64_t active; /* keys of groups that hold something: a bit each */
+	struct lane_tags *tags;    /* [room] */
 	struct lane_group *groups; /* [room] */
-	uint8_t of[LANE_KEYS];     /* the group of a key; LANE_NONE: none */
-	uint8_t ids[LANE_KEYS];    /* the groups, those that hold something first */
+	uint8_t of[LANE_KEYS];     /* the group of a key, if that is active */
+	uint64_t idle;             /* groups that hold nothing: a bit each */
 	/* the rest */
 	struct heap heap;      /* if keyed */
 	struct lane_entry own; /* its own, in the lane of the same slot of the node above */
@@ -151,18 +155,37 @@ POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
-/* A child, which does not, begins to wait for a request that moves its tag by `step`. Was nobody waiting? */
+/* Return log2 of the least power of two that this distance fits in. (Without a division: of two numbers, as they are
+ * in memory, the difference is that of the exponents, and of the digits after them.) */
+POOL_HOT unsigned lane_width(const struct lane_home *h, double cost, double weight)
+{
+	const unsigned digits = 52, most = 60;
+	int64_t width;
+	union {
+		double number;
+		int64_t bits;
+	} c = {cost * h->unit}, w = {weight};
+
+	width = (c.bits - w.bits + (INT64_C(1) << digits) - 1) >> digits;
+	return width < 0 ? 0 : width < most ? (unsigned)width : most;
+}
+
+/* A child, which does not, begins to wait for a request of this width. `credit` is the distance by which it may start
+ * before the others. Was nobody waiting? */
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double weight, double step, double credit);
-/* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request that moves that by
- * `step`. */
+	double weight, unsigned width, double credit);
+/* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request of this width. */
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double step);
+	unsigned width);
 /* Takes an entry out, wherever it stands. */
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
-/* A child that waits has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves its tag by `step`. */
+/* A child that waits and stands nowhere has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves
+ * its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
+/* The same for the child that lane_first has just returned, which is taken out. */
+void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double cost, double step);
 
 #endif

@@ -83,8 +83,8 @@ POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_ent
 {
 	const struct lane_home *h = &g->home;
 
-	return lane_join(lane, h, entry, e, weight, lane_step(h, cost, weight),
-		lane_step(h, g->credit, weight));
+	return lane_join(lane, h, entry, e, weight, lane_width(h, cost, weight),
+		g->credit > 0 ? lane_step(h, g->credit, weight) : 0);
 }
 
 /* A leaf or a lane that waits ceases to. */
@@ -112,7 +112,7 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 
 		if (entry->waits) /* it has just been served */
 			lane_put(lane, &s->g->home, entry, n,
-				lane_step(&s->g->home, cost, node->weight));
+				lane_width(&s->g->home, cost, node->weight));
 		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
 		else if (stand_join(s->g, lane, entry, n, node->weight, cost) &&
 			 !(s->flat && slot >= NODE_RESERVED)) {

@@ -249,9 +249,11 @@ POOL_HOT struct weir_req *turn_pass_plain(
 {
 	struct weir_req *r = node->head;
 	unsigned class = node_class(slot);
+	double cost = stand_cost(s, r);
 
-	turn_serve(s->g, stand_lane(s, WEIR_ROOT, slot), node_entry(node, class), node->weight,
-		stand_cost(s, r));
+	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home, node_entry(node, class),
+		cost * s->g->home.unit * LANE_WEIGHT_ONE,
+		lane_step(&s->g->home, cost, node->weight));
 	if (node->limits.n && slot < NODE_PRIORITIES)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	else if (node->limits.n)

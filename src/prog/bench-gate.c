@@ -49,6 +49,24 @@ static const struct speed speeds[] = {
 		GATE_LOAD_FLOOR | GATE_LOAD_TWO_EACH, 0, 0, NULL},
 	{"10k tenants: the same, max binds nearly every time", 10000,
 		GATE_LOAD_LIMITS | GATE_LOAD_BINDING, GATE_LOAD_FLOOR, 0, 0, NULL},
+	{"10k tenants: batches of one", 10000, GATE_LOAD_LIMITS | GATE_LOAD_SINGLE,
+		GATE_LOAD_FLOOR | GATE_LOAD_SINGLE, 5, 0, "<= 5x"},
+	{"10k tenants: done 1,024 later, caches dirtied", 10000, GATE_LOAD_LIMITS | GATE_LOAD_LATE,
+		GATE_LOAD_FLOOR | GATE_LOAD_LATE, 0, 131, "<= 131 ns"},
+	{"10k tenants: the same, batches of one", 10000,
+		GATE_LOAD_LIMITS | GATE_LOAD_LATE | GATE_LOAD_SINGLE,
+		GATE_LOAD_FLOOR | GATE_LOAD_LATE | GATE_LOAD_SINGLE, 0, 238, "<= 238 ns"},
+	{"10k tenants: one request each", 10000, GATE_LOAD_LIMITS | GATE_LOAD_ONE_EACH,
+		GATE_LOAD_FLOOR | GATE_LOAD_ONE_EACH, 0, 74, "<= 74 ns"},
+	{"10k tenants: one request each, batches of one", 10000,
+		GATE_LOAD_LIMITS | GATE_LOAD_ONE_EACH | GATE_LOAD_SINGLE,
+		GATE_LOAD_FLOOR | GATE_LOAD_ONE_EACH | GATE_LOAD_SINGLE, 0, 184, "<= 184 ns"},
+	{"10k tenants: Zipf, max binds", 10000,
+		GATE_LOAD_LIMITS | GATE_LOAD_BINDING | GATE_LOAD_ZIPF,
+		GATE_LOAD_FLOOR | GATE_LOAD_ZIPF, 0, 100, "<= 100 ns"},
+	{"10k tenants: Zipf, max binds, batches of one", 10000,
+		GATE_LOAD_LIMITS | GATE_LOAD_BINDING | GATE_LOAD_ZIPF | GATE_LOAD_SINGLE,
+		GATE_LOAD_FLOOR | GATE_LOAD_ZIPF | GATE_LOAD_SINGLE, 0, 100, "<= 100 ns"},
 	{"100k tenants: weight, min, max; max rarely binds", 100000, GATE_LOAD_LIMITS,
 		GATE_LOAD_FLOOR, 0, 150, "<= 150 ns"},
 	{"100k tenants: 4 profile buckets and priorities besides", 100000,
@@ -162,39 +180,6 @@ static int row_first(struct bench *b)
 	return r;
 }
 
-/* ---- the slowest of single operations */
-
-static int row_tail(struct bench *b)
-{
-	struct bench_samples s = {.n = 0};
-	struct weir_hist *h = malloc(sizeof *h);
-	struct gate_load *l;
-	int r = h ? gate_load_new(10000, GATE_LOAD_LIMITS, 0, &l) : -ENOMEM;
-
-	if (r) {
-		free(h);
-		return r;
-	}
-	gate_load_time(l, 100000);
-	for (unsigned run = 0; run < b->runs; run++) {
-		weir_hist_clear(h);
-		for (unsigned i = 0; i < (b->quick ? 50000u : 500000u); i++) {
-			weir_time start = bench_clock();
-
-			gate_load_drive(l, 1, 1);
-			weir_hist_record(h, (uint64_t)(bench_clock() - start));
-		}
-		bench_sample(&s, (double)weir_hist_percentile(h, 99.9));
-	}
-	struct bench_row *row =
-		bench_add(b, "p99.9 of one submit + next + done at 10k", "ns", &s, NULL, NULL);
-
-	bench_target(row, "< 1 us", row->value < 1000);
-	free(h);
-	gate_load_free(l);
-	return 0;
-}
-
 /* ---- are promises kept when limits bind? */
 
 #define SECONDS 3
@@ -252,13 +237,13 @@ static void judge(const struct gate_load *l, const double *got, double seconds, 
 /* Some seconds, after half a second to settle. */
 static void promises_see(struct gate_load *l, double *before, double *got, struct promises *p)
 {
-	gate_load_drive(l, (uint64_t)l->capacity / 2, GATE_LOAD_BATCH);
+	gate_load_drive(l, (uint64_t)l->capacity / 2);
 	for (unsigned second = 0; second < SECONDS; second++) {
 		weir_time start = l->now;
 
 		services(l, before);
 		while (l->now < start + WEIR_SEC)
-			if (gate_load_drive(l, 1000, GATE_LOAD_BATCH) < 1000)
+			if (gate_load_drive(l, 1000) < 1000)
 				return;
 		services(l, got);
 		for (uint32_t i = 0; i < l->tenants; i++)
@@ -357,7 +342,7 @@ int bench_gate(struct bench *b)
 	if (!r)
 		r = row_first(b);
 	if (!r)
-		r = row_tail(b);
+		r = bench_gate_tail(b);
 	if (!r)
 		r = rows_accuracy(b);
 	if (!r)

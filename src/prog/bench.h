@@ -58,6 +58,7 @@ extern const struct verb verb_bench;
 
 int bench_alloc(struct bench *b); /* 0 or a negative errno */
 int bench_gate(struct bench *b);
+int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest of single calls */
 int bench_pshift(struct bench *b);
 int bench_pshift_ex123(struct bench *b); /* the paper's examples and figures */
 int bench_pshift_fig5(struct bench *b);

@@ -9,6 +9,10 @@
 #define CAPACITY   1e6   /* cost units per virtual second */
 #define MAX_SPAN   0.005 /* s: a bucket holds what comes in that time, */
 #define MIN_SPAN   0.020 /* s */
+#define DRAWS      65536
+#define DIRT       (64 << 20)              /* bytes: what caches hold, and more */
+#define DIRT_PART  (GATE_LOAD_LATER << 12) /* a payload of 4 KiB a request */
+#define DIRT_LINE  64
 
 /* ---- the floor */
 
@@ -70,6 +74,8 @@ void gate_load_free(struct gate_load *l)
 	free(l->reqs);
 	free(l->nodes);
 	free(l->weights);
+	free(l->draws);
+	free(l->late.dirt);
 	free(l);
 }
 
@@ -142,7 +148,8 @@ static int gate_load_knobs(struct gate_load *l, uint32_t i)
 static int gate_load_gate(struct gate_load *l, uint32_t idle)
 {
 	struct weir_gate_config config = {.nodes = l->tenants + idle + 1,
-		.window = 2 * GATE_LOAD_BATCH,
+		.window =
+			2 * GATE_LOAD_BATCH + (l->features & GATE_LOAD_LATE ? GATE_LOAD_LATER : 0),
 		.histograms = l->features & GATE_LOAD_HISTOGRAMS ? l->tenants : 0};
 	int r = weir_gate_new(&config, &l->gate);
 
@@ -163,6 +170,23 @@ static int gate_load_gate(struct gate_load *l, uint32_t idle)
 		r = gate_load_knobs(l, i);
 	l->target = (struct gate_load_target){gate_submit, gate_next, gate_done, l->gate};
 	return r;
+}
+
+/* Requests draw their tenants from a ring that is filled once: the driver is to cost little. */
+static int gate_load_zipf(struct gate_load *l)
+{
+	struct rng_zipf z;
+
+	l->draws = calloc(DRAWS, sizeof *l->draws);
+	if (!l->draws)
+		return -ENOMEM;
+	rng_zipf_init(&z, l->tenants, 1);
+	for (uint32_t i = 0; i < DRAWS; i++) {
+		uint64_t k = rng_zipf_draw(&l->rng, &z);
+
+		l->draws[i] = l->gate ? l->nodes[k] : 1;
+	}
+	return 0;
 }
 
 /* Requests of all tenants lie in memory in random order, as a busy server's do. */
@@ -205,18 +229,23 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 		return -ENOMEM;
 	l->tenants = tenants;
 	rng_init(&l->rng, 1, "bench/gate");
-	l->n_reqs = tenants * (features & GATE_LOAD_TWO_EACH ? 2 : PER_TENANT);
+	l->n_reqs = tenants * (features & GATE_LOAD_ONE_EACH          ? 1
+				      : features & GATE_LOAD_TWO_EACH ? 2
+								      : PER_TENANT);
+	l->batch = features & GATE_LOAD_SINGLE ? 1 : GATE_LOAD_BATCH;
 	l->reqs = aligned_alloc(64, l->n_reqs * sizeof *l->reqs);
 	l->nodes = calloc(tenants, sizeof *l->nodes);
 	l->weights = calloc(tenants, sizeof *l->weights);
 	if (l->reqs)
 		memset(l->reqs, 0, l->n_reqs * sizeof *l->reqs);
-	if (!l->reqs || !l->nodes || !l->weights) {
+	if (features & GATE_LOAD_LATE)
+		l->late.dirt = calloc(1, DIRT);
+	if (!l->reqs || !l->nodes || !l->weights || (features & GATE_LOAD_LATE && !l->late.dirt)) {
 		gate_load_free(l);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < tenants; i++) {
-		l->weights[i] = 1 + (double)rng_below(&l->rng, 100);
+		l->weights[i] = features & GATE_LOAD_ZIPF ? 1 : 1 + (double)rng_below(&l->rng, 100);
 		l->total_weight += l->weights[i];
 	}
 	/* Where accuracy is measured, requests cost 1, and the tenant of the least weight gets some
@@ -231,6 +260,8 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 	} else {
 		r = gate_load_gate(l, idle);
 	}
+	if (!r && features & GATE_LOAD_ZIPF)
+		r = gate_load_zipf(l);
 	if (!r)
 		r = gate_load_requests(l);
 	if (r) {
@@ -255,7 +286,25 @@ static bool gate_load_wait(const struct gate_load *l, double *virtual)
 	return true;
 }
 
-uint64_t gate_load_drive(struct gate_load *l, uint64_t requests, size_t batch)
+/* n have passed and are in `reqs`. Those that are done now take their places there: how many. */
+static size_t gate_load_later(struct gate_load_late *late, struct weir_req **reqs, size_t n)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < n; i++)
+		late->reqs[late->in++ % (2 * GATE_LOAD_LATER)] = reqs[i];
+	while (late->in - late->out > GATE_LOAD_LATER)
+		reqs[done++] = late->reqs[late->out++ % (2 * GATE_LOAD_LATER)];
+	return done;
+}
+
+static void gate_load_draw(struct gate_load *l, struct weir_req *const *reqs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		reqs[i]->tenant = l->draws[l->n_drawn++ % DRAWS];
+}
+
+uint64_t gate_load_drive(struct gate_load *l, uint64_t requests)
 {
 	struct weir_req *reqs[GATE_LOAD_BATCH];
 	const struct gate_load_target t = l->target;
@@ -263,14 +312,18 @@ uint64_t gate_load_drive(struct gate_load *l, uint64_t requests, size_t batch)
 	uint64_t passed = 0, round = 0;
 
 	while (passed < requests) {
-		size_t n = t.next(t.object, (weir_time) virtual, reqs, batch);
+		size_t n = t.next(t.object, (weir_time) virtual, reqs, l->batch);
 
 		if (n == 0 && !gate_load_wait(l, &virtual))
 			break;
 		virtual += l->per_request * (double)n;
-		t.done(t.object, (weir_time) virtual, reqs, n);
-		t.submit(t.object, (weir_time) virtual, reqs, n);
 		passed += n;
+		if (l->features & GATE_LOAD_LATE)
+			n = gate_load_later(&l->late, reqs, n);
+		t.done(t.object, (weir_time) virtual, reqs, n);
+		if (l->features & GATE_LOAD_ZIPF)
+			gate_load_draw(l, reqs, n);
+		t.submit(t.object, (weir_time) virtual, reqs, n);
 		if ((l->features & GATE_LOAD_HISTOGRAMS) && ++round % GATE_LOAD_BATCH == 0)
 			weir_gate_drain(l->gate);
 	}
@@ -278,12 +331,30 @@ uint64_t gate_load_drive(struct gate_load *l, uint64_t requests, size_t batch)
 	return passed;
 }
 
+/* Writes to as much other memory as the payloads of GATE_LOAD_LATER requests would take. */
+static void gate_load_dirty(struct gate_load_late *late)
+{
+	for (size_t i = 0; i < DIRT_PART; i += DIRT_LINE)
+		late->dirt[(late->dirty + i) % DIRT]++;
+	late->dirty += DIRT_PART;
+}
+
 double gate_load_time(struct gate_load *l, uint64_t requests)
 {
-	weir_time start = bench_clock();
-	uint64_t n = gate_load_drive(l, requests, GATE_LOAD_BATCH);
+	const uint64_t part = l->features & GATE_LOAD_LATE ? GATE_LOAD_LATER : requests;
+	weir_time spent = 0;
+	uint64_t n = 0, passed;
 
-	return (double)(bench_clock() - start) / (double)n;
+	do {
+		if (l->features & GATE_LOAD_LATE)
+			gate_load_dirty(&l->late);
+		weir_time start = bench_clock();
+
+		passed = gate_load_drive(l, part);
+		spent += bench_clock() - start;
+		n += passed;
+	} while (passed >= part && n < requests);
+	return (double)spent / (double)n;
 }
 
 /* Warm up: tags spread out, memory touched; a drain makes room for 32 new histograms. */
@@ -297,7 +368,7 @@ void gate_load_warm(struct gate_load *l)
 /* Its turn: as many requests as there are go through it first, since the other has left the cache cold. */
 static double gate_load_turn(struct gate_load *l, uint64_t requests)
 {
-	gate_load_drive(l, l->n_reqs, GATE_LOAD_BATCH);
+	gate_load_drive(l, l->n_reqs);
 	return gate_load_time(l, requests / TURNS) / TURNS;
 }
 

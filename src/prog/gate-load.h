@@ -11,6 +11,12 @@
  *         the fair share, so that weights decide and max rarely binds; or, with GATE_LOAD_BINDING,
  *         nine tenths of it, so that the resource idles and nearly every request waits for its
  *         tenant's max.
+ *         With GATE_LOAD_ZIPF all have the same weight and max, and a request draws another tenant each
+ *         time it is submitted: the k-th in proportion to 1/k. The first wants more than its max, so
+ *         that most requests wait there; the others mostly have one request at a time.
+ *         With GATE_LOAD_LATE a request is done and submitted again when GATE_LOAD_LATER more have
+ *         passed; and each time so many have, as much memory of others is written to as 4 KiB of
+ *         payload a request would take, which does not count.
  *         Tenants begin one after the other, as fast as the resource could serve them. Buckets that
  *         were full at the same nanosecond would stay in step for ever, since a profile is charged
  *         as of when a request fits it: the requests of a thousand tenants of one weight would
@@ -24,6 +30,7 @@
 #include "prog/bench.h"
 
 #define GATE_LOAD_BATCH 32
+#define GATE_LOAD_LATER 1024
 
 enum gate_load_features {
 	GATE_LOAD_PLAIN = 0,
@@ -36,6 +43,10 @@ enum gate_load_features {
 	GATE_LOAD_AT_ONCE = 64, /* all begin at the same time */
 	GATE_LOAD_TWO_EACH = 128, /* requests, instead of four */
 	GATE_LOAD_FLOOR = 256,    /* no gate at all: one FIFO */
+	GATE_LOAD_ONE_EACH = 512, /* request, instead of four */
+	GATE_LOAD_ZIPF = 1024,    /* requests draw their tenants by Zipf's law; weights are equal */
+	GATE_LOAD_LATE = 2048,    /* done GATE_LOAD_LATER requests later, with the caches dirtied */
+	GATE_LOAD_SINGLE = 4096,  /* batches of one */
 };
 
 /* The driver's view of what it drives. */
@@ -51,6 +62,14 @@ struct gate_load_fifo {
 	uint64_t served;
 };
 
+/* GATE_LOAD_LATE: the requests that have passed and are not done yet. */
+struct gate_load_late {
+	struct weir_req *reqs[2 * GATE_LOAD_LATER]; /* a ring */
+	uint32_t in, out;
+	char *dirt;   /* memory of others, which is written to in turns */
+	size_t dirty; /* bytes written so far */
+};
+
 struct gate_load {
 	struct gate_load_target target;
 	struct weir_gate *gate; /* NULL: the floor */
@@ -59,6 +78,7 @@ struct gate_load {
 	weir_node *nodes;
 	double *weights;
 	uint32_t tenants, n_reqs;
+	size_t batch; /* requests a call */
 	double total_weight;
 	weir_time now;
 	unsigned features;
@@ -66,6 +86,9 @@ struct gate_load {
 	double capacity;    /* cost units per virtual second */
 	double per_request; /* virtual ns */
 	struct rng rng;
+	weir_node *draws; /* GATE_LOAD_ZIPF: the tenants of the next requests, a ring */
+	uint32_t n_drawn;
+	struct gate_load_late late;
 };
 
 /* `idle` more tenants that have nothing to do are spread among them. 0 or -ENOMEM. */
@@ -76,9 +99,9 @@ double gate_load_weight(const struct gate_load *l, uint32_t i); /* as the gate h
 double gate_load_max(const struct gate_load *l, uint32_t i);
 double gate_load_min(const struct gate_load *l, uint32_t i);
 
-/* At least so many requests pass, up to `batch` at a time; how many. Fewer: nothing passes any more. */
-uint64_t gate_load_drive(struct gate_load *l, uint64_t requests, size_t batch);
-/* The same, in whole batches: real ns a request. */
+/* At least so many requests pass, up to a batch at a time; how many. Fewer: nothing passes any more. */
+uint64_t gate_load_drive(struct gate_load *l, uint64_t requests);
+/* The same: real ns a request, without the time that dirtying the caches takes. */
 double gate_load_time(struct gate_load *l, uint64_t requests);
 /* Tags spread out, memory is touched, and everybody has histograms who is to have them. */
 void gate_load_warm(struct gate_load *l);

@@ -48,7 +48,8 @@ static void join(struct model *m, uint32_t e, double cost, double weight)
 {
 	m->cost[e] = cost;
 	m->weight[e] = weight;
-	bool empty = lane_join(&m->l, &m->h, &m->e[e].entry, e, m->weight[e], step(m, e), 0);
+	bool empty = lane_join(
+		&m->l, &m->h, &m->e[e].entry, e, m->weight[e], lane_width(&m->h, cost, weight), 0);
 	unsigned inside = 0;
 
 	for (unsigned i = 0; i < m->n; i++)
@@ -110,7 +111,7 @@ static void serve(struct model *m, uint32_t e, double cost)
 	lane_serve(&m->l, entry, m->cost[e] * m->h.unit * LANE_WEIGHT_ONE, moved);
 	CHECK((int64_t)(m->l.now - before) >= 0);
 	m->cost[e] = cost;
-	lane_put(&m->l, &m->h, entry, e, step(m, e));
+	lane_put(&m->l, &m->h, entry, e, lane_width(&m->h, cost, m->weight[e]));
 	law_operations++;
 }
 
