@@ -108,7 +108,7 @@ void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
 
 	if (l->own.waits && (!l->waits || stopped))
 		stand_out(g, above, &l->own, node->weight);
-	else if (l->own.waits && l->own.key == LANE_NONE)
+	else if (l->own.waits && l->own.group == LANE_NONE)
 		lane_put(above, &g->home, &l->own, l->number | LANE_OF_LANE,
 			lane_width(&g->home, l->own_cost, node->weight));
 	else if (l->waits)

@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LANE_SLOT_BITS  2                /* a slot is a quarter of a width */
-#define LANE_SLOT       (LANE_SLOTS - 1) /* which bits of an entry's rest */
+#define LANE_SLOT_BITS  2 /* a slot is a quarter of a width */
 #define LANE_FAR        (UINT64_C(1) << 62)
 #define LANE_STEP_SMALL 0x1p50
 
@@ -17,7 +16,8 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.offset = offset,
 		.keyed = keyed,
 		.best = LANE_NONE,
-		.own.key = LANE_NONE};
+		.allowed = LANE_KINDS,
+		.own.group = LANE_NONE};
 	heap_init(&l->heap, place);
 }
 
@@ -65,31 +65,149 @@ int lane_fit(struct lane *l, uint32_t numbers)
 	return 0;
 }
 
-/* ---- groups */
-
 static void lane_move(struct lane_tags *tags, int64_t by)
 {
 	tags->start += (uint64_t)by;
 	tags->finish += (uint64_t)by;
 }
 
-/* A group of this key, of which there is none, whose first slot has this tag and is yet empty. */
-static void lane_open(struct lane *l, unsigned key, uint64_t tag)
+/* ---- banks */
+
+/* Return true if no kind of the bank is allowed. */
+static inline bool lane_frozen(const struct lane *l, unsigned without)
 {
-	unsigned id = (unsigned)__builtin_ctzll(l->idle);
+	return without && !(LANE_KINDS & ~without & l->allowed);
+}
+
+/* Return how far V has moved on since the bank was frozen. */
+static inline uint64_t lane_lag(const struct lane *l, unsigned without)
+{
+	return lane_frozen(l, without) ? l->now - l->bank[without].frozen : 0;
+}
+
+/* Return the tag by which an entry's group is kept: the entry's, from its bank's base on. */
+static inline uint64_t lane_at(const struct lane *l, const struct lane_entry *entry)
+{
+	return __builtin_expect(!entry->without, 1) ? entry->tag
+						    : entry->tag + l->bank[entry->without].base;
+}
+
+/* Return the entry's tag as V counts now. */
+static inline uint64_t lane_true(const struct lane *l, const struct lane_entry *entry)
+{
+	return __builtin_expect(!entry->without, 1)
+		       ? entry->tag
+		       : lane_at(l, entry) + lane_lag(l, entry->without);
+}
+
+static inline void lane_true_set(const struct lane *l, struct lane_entry *entry, uint64_t tag)
+{
+	if (__builtin_expect(entry->without, 0))
+		tag -= l->bank[entry->without].base + lane_lag(l, entry->without);
+	entry->tag = tag;
+}
+
+/* The weight of a child that begins, or with a negative weight ceases, to wait in its bank. */
+static void lane_weigh(struct lane *l, unsigned without, int64_t weight)
+{
+	if (without) {
+		l->bank[without].weight += weight;
+		l->bank[without].n += weight > 0 ? 1 : UINT32_MAX;
+	}
+	if (!lane_frozen(l, without))
+		l->weight += weight;
+}
+
+/* Groups are known by number from now on, since there may be several of a key. */
+static void lane_split(struct lane *l)
+{
+	uint64_t active = 0;
+
+	for (uint64_t left = l->active; left; left &= left - 1) {
+		unsigned id = l->of[__builtin_ctzll(left)];
+
+		l->groups[id].bit = (uint8_t)id;
+		active |= UINT64_C(1) << id;
+	}
+	for (unsigned id = 0; id < LANE_KEYS; id++)
+		l->of[id] = (uint8_t)id;
+	l->active = active;
+	l->banked = true;
+}
+
+/* A bank is frozen, or thaws. */
+static void lane_freeze(struct lane *l, unsigned without, bool freeze)
+{
+	struct lane_bank *bank = &l->bank[without];
+	uint64_t by = l->now - bank->frozen;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
+		unsigned id = (unsigned)__builtin_ctzll(left);
+
+		if (l->groups[id].without != without)
+			continue;
+		l->active ^= UINT64_C(1) << id;
+		l->frozen ^= UINT64_C(1) << id;
+		if (!freeze)
+			lane_move(&l->tags[id], (int64_t)by);
+	}
+	l->weight += freeze ? -bank->weight : bank->weight;
+	if (freeze)
+		bank->frozen = l->now;
+	else
+		bank->base += by;
+}
+
+void lane_allow(struct lane *l, unsigned kinds)
+{
+	unsigned before = l->allowed;
+
+	l->allowed = (uint8_t)kinds;
+	if (kinds == before || !l->banked)
+		return;
+	for (unsigned b = 1; b < LANE_BANKS; b++) {
+		bool was = !(LANE_KINDS & ~b & before), is = lane_frozen(l, b);
+
+		if (was != is)
+			lane_freeze(l, b, is);
+	}
+	l->best = LANE_NONE;
+}
+
+unsigned lane_kinds(const struct lane *l)
+{
+	unsigned kinds = 0;
+	uint32_t n = 0;
+
+	for (unsigned b = 1; b < LANE_BANKS; b++) {
+		kinds |= l->bank[b].n ? LANE_KINDS & ~b : 0;
+		n += l->bank[b].n;
+	}
+	return l->waits > n ? LANE_KINDS : kinds;
+}
+
+/* ---- groups */
+
+/* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
+static unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+{
+	unsigned id = (unsigned)__builtin_ctzll(l->idle), bit = l->banked ? id : key;
 	unsigned shift = key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
 	uint64_t start = tag >> shift << shift;
 	struct lane_group *q = &l->groups[id];
 
 	q->key = (uint8_t)key;
+	q->bit = (uint8_t)bit;
+	q->without = (uint8_t)without;
 	q->shift = (uint8_t)shift;
 	q->first = 0;
 	q->used = 0;
 	l->tags[id] =
 		(struct lane_tags){start, start + (UINT64_C(1) << key) + (UINT64_C(1) << shift)};
-	l->of[key] = (uint8_t)id;
+	l->of[bit] = (uint8_t)id;
 	l->idle &= l->idle - 1;
-	l->active |= UINT64_C(1) << key;
+	*(lane_frozen(l, without) ? &l->frozen : &l->active) |= UINT64_C(1) << bit;
+	return id;
 }
 
 /* Which slots hold something, from the first slot on. */
@@ -114,34 +232,64 @@ static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 	return true;
 }
 
-/* The group of a key, which is opened if need be. */
-static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag)
+/* The same with banks: the group of a key in a bank, or the nearest one if no more may be opened. Each bank finds room
+ * for one group at least. */
+static unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
-	if (!(l->active >> key & 1))
-		lane_open(l, key, tag);
-	return l->of[key];
+	unsigned nearest = LANE_NONE, banks = 0;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
+		unsigned id = (unsigned)__builtin_ctzll(left);
+		const struct lane_group *q = &l->groups[id];
+
+		banks |= 1u << q->without;
+		if (q->without != without)
+			continue;
+		if (q->key == key)
+			return id;
+		bool wider = q->key > key;
+
+		if (nearest == LANE_NONE ||
+			(wider && (l->groups[nearest].key < key ||
+					  q->key < l->groups[nearest].key)) ||
+			(!wider && l->groups[nearest].key < q->key))
+			nearest = id;
+	}
+	if (nearest != LANE_NONE &&
+		__builtin_popcountll(l->idle) + __builtin_popcount(banks) <= LANE_BANKS)
+		return nearest;
+	return lane_open(l, key, tag, without);
 }
 
-/* Is there room for a tag in the group of a key? */
-static bool lane_takes(struct lane *l, uint64_t tag, unsigned key)
+/* The group of a key, which is opened if need be. */
+static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
-	unsigned id = lane_group(l, key, tag);
+	if (__builtin_expect(l->banked, 0))
+		return lane_group_of(l, key, tag, without);
+	return l->active >> key & 1 ? l->of[key] : lane_open(l, key, tag, without);
+}
+
+/* Return the group if it, or one that is opened for it, has room for a tag; or LANE_NONE. */
+static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned without)
+{
+	unsigned id = lane_group(l, key, tag, without);
 	int64_t at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
 
-	return at < 0 ? lane_back(l, id, tag) : at < LANE_SLOTS;
+	return (at < 0 ? lane_back(l, id, tag) : at < LANE_SLOTS) ? id : LANE_NONE;
 }
 
 /* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
- * back. It is late, so that a finish tag which is too early does no harm; one too late would. */
-static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key)
+ * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
+ * that does, any will have to. */
+static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
-	unsigned narrow = key;
+	unsigned id = LANE_NONE;
 
-	while (narrow > 0 && !lane_takes(l, tag, narrow))
-		narrow--;
-	while (!lane_takes(l, tag, narrow))
-		narrow = narrow < key ? key + 1 : narrow + 1;
-	return l->of[narrow];
+	for (unsigned narrow = key + 1; id == LANE_NONE && narrow-- > 0;)
+		id = lane_takes(l, tag, narrow, without);
+	for (unsigned wide = key + 1; id == LANE_NONE && wide < LANE_KEYS; wide++)
+		id = lane_takes(l, tag, wide, without);
+	return id != LANE_NONE ? id : lane_group(l, key, tag, without);
 }
 
 /* A slot of group id holds nothing any more. */
@@ -151,7 +299,8 @@ static void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 
 	q->used &= (uint16_t) ~(1u << slot);
 	if (!q->used) {
-		l->active &= ~(UINT64_C(1) << q->key);
+		l->active &= ~(UINT64_C(1) << q->bit);
+		l->frozen &= ~(UINT64_C(1) << q->bit);
 		l->idle |= UINT64_C(1) << id;
 		l->best = LANE_NONE;
 	} else if (slot == q->first) {
@@ -202,7 +351,7 @@ static inline void lane_compare(struct lane *l, unsigned id)
 {
 	const struct lane_tags *tags = &l->tags[id];
 
-	if (l->best == LANE_NONE)
+	if (l->best == LANE_NONE || lane_frozen(l, l->groups[id].without))
 		return;
 	if ((int64_t)(tags->start - l->now) > 0) {
 		if ((int64_t)(tags->start - l->until) < 0)
@@ -218,23 +367,25 @@ static inline void lane_compare(struct lane *l, unsigned id)
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	unsigned width)
 {
-	int64_t half = (int64_t)(entry->tag - l->now) / 2; /* a ring goes four widths */
+	uint64_t tag = lane_at(l, entry);
+	/* (A ring goes four widths.) */
+	int64_t half = (int64_t)(tag + lane_lag(l, entry->without) - l->now) / 2;
 	unsigned far = lane_log((uint64_t)(half > 0 ? half : 0)), key = width > far ? width : far;
-	unsigned id = lane_group(l, key, entry->tag);
-	struct lane_group *q = &l->groups[id];
-	int64_t at = (int64_t)(entry->tag - l->tags[id].start) >> q->shift;
+	unsigned id = lane_group(l, key, tag, entry->without);
+	int64_t at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
 
 	if (__builtin_expect(at < 0, 0)) {
-		id = lane_early(l, entry->tag, key);
-		q = &l->groups[id];
-		at = (int64_t)(entry->tag - l->tags[id].start) >> q->shift;
+		id = lane_early(l, tag, key, entry->without);
+		at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
+		at = at < 0 ? 0 : at;
 	}
+	struct lane_group *q = &l->groups[id];
 	unsigned slot = (q->first + (at < LANE_SLOTS ? (unsigned)at : LANE_SLOTS - 1)) % LANE_SLOTS;
 	struct lane_list *list = &q->slot[slot];
 	bool used = q->used >> slot & 1;
 
-	entry->key = q->key;
-	entry->rest = (uint16_t)((entry->rest & ~LANE_SLOT) | slot);
+	entry->group = (uint8_t)id;
+	entry->slot = slot & (LANE_SLOTS - 1);
 	entry->next = LANE_NIL;
 	entry->prev = used ? list->tail : LANE_NIL;
 	*(used ? &lane_entry(h, l, list->tail)->next : &list->head) = e;
@@ -246,15 +397,15 @@ void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entr
 
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
 {
-	unsigned id = l->of[entry->key];
-	struct lane_list *list = &l->groups[id].slot[entry->rest & LANE_SLOT];
+	unsigned id = entry->group;
+	struct lane_list *list = &l->groups[id].slot[entry->slot];
 	uint32_t next = entry->next, prev = entry->prev;
 
 	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
 	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
-	entry->key = LANE_NONE;
+	entry->group = LANE_NONE;
 	if (list->head == LANE_NIL)
-		lane_emptied(l, id, entry->rest & LANE_SLOT);
+		lane_emptied(l, id, entry->slot);
 }
 
 /* Where a child starts that begins to wait. */
@@ -273,16 +424,20 @@ bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 	double weight, unsigned width, double credit)
 {
 	uint64_t start = lane_start(l), early = l->before - (uint64_t)(int64_t)credit;
-	int64_t ahead = (int64_t)(entry->tag - l->now);
+	uint64_t tag = entry->tag; /* which waits in no bank yet */
+	int64_t ahead = (int64_t)(tag - l->now);
 	double each = weight * LANE_WEIGHT_ONE;
 
+	if (__builtin_expect(entry->without && !l->banked, 0))
+		lane_split(l);
 	if ((int64_t)(early - start) < 0)
 		start = early;
 	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
-	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
-		entry->tag = start;
-	l->owed += each * (double)(int64_t)(entry->tag - l->now);
-	l->weight += (int64_t)each;
+	if ((int64_t)(tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		tag = start;
+	lane_true_set(l, entry, tag);
+	l->owed += each * (double)(int64_t)(tag - l->now);
+	lane_weigh(l, entry->without, (int64_t)each);
 	entry->waits = true;
 	lane_put(l, h, entry, e, width);
 	return l->waits++ == 0;
@@ -290,16 +445,38 @@ bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 {
-	int64_t ahead = (int64_t)(entry->tag - l->now);
+	uint64_t tag = lane_true(l, entry);
+	int64_t ahead = (int64_t)(tag - l->now);
 	double each = weight * LANE_WEIGHT_ONE;
 
 	ahead = ahead > 0 ? ahead : 0;
 	entry->width = lane_log((uint64_t)ahead) & 0x7f;
 	l->owed -= each * (double)ahead;
-	l->weight -= (int64_t)each;
+	lane_weigh(l, entry->without, -(int64_t)each);
+	entry->without = 0; /* a tag that waits in no bank is told as V is */
+	entry->tag = tag;
 	l->waits--;
 	entry->waits = false;
 	l->owed = l->waits ? l->owed : 0;
+}
+
+void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, unsigned without)
+{
+	uint64_t tag = lane_true(l, entry);
+	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE);
+	bool stands = entry->group != LANE_NONE;
+
+	if (!l->banked)
+		lane_split(l);
+	if (stands)
+		lane_take(l, h, entry);
+	lane_weigh(l, entry->without, -each);
+	entry->without = without & LANE_KINDS;
+	lane_weigh(l, entry->without, each);
+	lane_true_set(l, entry, tag);
+	if (stands)
+		lane_put(l, h, entry, e, width);
 }
 
 /* Moves the tag. A step that is not small has hardly any digits after the point. */
@@ -309,10 +486,10 @@ static inline void lane_tag(struct lane_entry *entry, double step)
 		entry->tag += (uint64_t)step;
 		return;
 	}
-	uint64_t parts = (uint64_t)(int64_t)(step * LANE_PARTS + 0.5) + entry->rest / LANE_SLOTS;
+	uint64_t parts = (uint64_t)(int64_t)(step * LANE_PARTS + 0.5) + entry->parts;
 
 	entry->tag += parts / LANE_PARTS;
-	entry->rest = (uint16_t)((parts % LANE_PARTS * LANE_SLOTS) | (entry->rest & LANE_SLOT));
+	entry->parts = parts % LANE_PARTS;
 }
 
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
@@ -332,10 +509,10 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double cost, double step)
 {
-	unsigned slot = entry->rest & LANE_SLOT;
+	unsigned slot = entry->slot;
 	uint32_t next = entry->next;
 
-	entry->key = LANE_NONE;
+	entry->group = LANE_NONE;
 	if (next != LANE_NIL) {
 		l->groups[l->best].slot[slot].head = next;
 		lane_entry(h, l, next)->prev = LANE_NIL;
@@ -372,12 +549,13 @@ uint32_t lane_first(struct lane *l, const struct lane_home *h)
 		uint32_t e = q->slot[q->first].head;
 		struct lane_entry *entry = lane_entry(h, l, e);
 		uint64_t start = l->tags[l->best].start;
-		int64_t on = (int64_t)(entry->tag - start) >> q->shift;
+		uint64_t tag = lane_at(l, entry);
+		int64_t on = (int64_t)(tag - start) >> q->shift;
 
 		if (on <= 0)
 			return e;
 		/* Its tag has grown, or was beyond the ring: now it is to be in one. */
-		unsigned key = q->key, far = lane_log((entry->tag - start) / 2);
+		unsigned key = q->key, far = lane_log((tag - start) / 2);
 
 		lane_take(l, h, entry);
 		lane_put(l, h, entry, e, key > far ? key : far);
@@ -398,20 +576,20 @@ void lane_key(struct lane *l, const struct lane_home *h, uint32_t e)
 	struct lane_entry *entry = lane_entry(h, l, e);
 	int64_t key = (int64_t)entry->tag;
 
-	if (entry->key != LANE_NONE) {
+	if (entry->group != LANE_NONE) {
 		heap_move(&l->heap, l->heap.place[lane_value(e)], key, e);
 		return;
 	}
 	/* Room was made by lane_fit: this cannot fail. */
 	(void)heap_push(
 		&l->heap, (struct heap_item){.key = key, .serial = e, .value = lane_value(e)});
-	entry->key = 0;
+	entry->group = 0;
 	l->waits++;
 }
 
 void lane_key_out(struct lane *l, struct lane_entry *entry, uint32_t e)
 {
 	heap_remove(&l->heap, l->heap.place[lane_value(e)]);
-	entry->key = LANE_NONE;
+	entry->group = LANE_NONE;
 	l->waits--;
 }

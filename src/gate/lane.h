@@ -20,6 +20,11 @@
  *         those of its first slot. Only the first slots are compared, and only when one has changed or V
  *         has reached another. Inside a slot first come first served. A child enters and leaves from
  *         anywhere in O(1).
+ *         A child may have requests of some kinds only, and of the kinds only some may be allowed, for a while
+ *         (above.h). Children that have the same kinds are a bank: groups of their own, by the same V. While no kind
+ *         of a bank is allowed the bank is frozen: its weights are not in W, and when it thaws its tags are as far
+ *         from V as they were. So a bank that waits for an ancestor's bucket gains and loses nothing by that,
+ *         and its children keep their order. A lane has banks from when a child first lacks a kind.
  *         Start tags are rounded down and finish tags up, so that whatever is due in time by the tags as they
  *         are is so by the rounded ones. Widths are less than 2·c/r, and with a slot's 2.5·c/r.
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
@@ -43,16 +48,19 @@
 #define LANE_SLOTS   16 /* of a group: four widths */
 #define LANE_KEYS    63 /* widths 2^0 … 2^62 */
 #define LANE_NONE    UINT8_MAX
+#define LANE_KINDS   7u /* all kinds of requests, a bit each (kind.h) */
+#define LANE_BANKS   7  /* sets of kinds that a child may lack; not all */
 
 /* What stands in a lane is known by its number: a node's, a leaf; or a lane's | LANE_OF_LANE, which
  * stands for an inner node in its parent's lane of the same class. Its entry is part of the node, or
  * of the lane. */
 struct lane_entry {
-	uint64_t tag;        /* S while it waits, then F; keyed: the key */
-	uint32_t next, prev; /* numbers; LANE_NIL: none */
-	uint16_t
-		rest; /* of the tag, in 1/LANE_PARTS, in all bits but the last four; and its slot in the group */
-	uint8_t key;       /* of its group; LANE_NONE: it stands nowhere; keyed: 0 in the heap */
+	uint64_t tag;         /* S while it waits, then F; keyed: the key */
+	uint32_t next, prev;  /* numbers; LANE_NIL: none */
+	uint16_t parts : 9;   /* of the tag, after the point, in 1/LANE_PARTS */
+	uint16_t without : 3; /* kinds of requests that it has not, now (banks) */
+	uint16_t slot : 4;    /* of its group */
+	uint8_t group;        /* LANE_NONE: it stands nowhere; keyed: 0 in the heap */
 	uint8_t width : 7; /* log2 of how far ahead it was when it was last served: no further since */
 	uint8_t waits : 1; /* it is counted in the lane's weights */
 } __attribute__((packed, aligned(4)));
@@ -63,10 +71,12 @@ struct lane_list {
 };
 
 struct lane_group {
-	uint16_t used; /* slots that hold something: a bit each */
-	uint8_t first; /* the first of them, modulo LANE_SLOTS */
-	uint8_t shift; /* log2 of a slot's width */
-	uint8_t key;   /* log2 of the group's */
+	uint16_t used;   /* slots that hold something: a bit each */
+	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
+	uint8_t shift;   /* log2 of a slot's width */
+	uint8_t key;     /* log2 of the group's */
+	uint8_t bit;     /* in lane.active, or lane.frozen */
+	uint8_t without; /* of its children */
 	struct lane_list slot[LANE_SLOTS];
 };
 
@@ -74,6 +84,14 @@ struct lane_group {
 struct lane_tags {
 	uint64_t start;  /* where the slot begins */
 	uint64_t finish; /* where it ends, and the width: nobody in the slot finishes later */
+};
+
+/* The children that have just the same kinds of requests (METHOD). Their tags are told from `base` on. */
+struct lane_bank {
+	int64_t weight;  /* of those that wait */
+	uint32_t n;      /* how many wait */
+	uint64_t base;   /* tags: what is to be added to an entry's */
+	uint64_t frozen; /* V when their kinds ceased to be allowed */
 };
 
 struct lane {
@@ -89,11 +107,17 @@ struct lane {
 	uint8_t slot;    /* which class, 0 first (node.h) */
 	bool keyed;      /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
 	uint32_t offset; /* bytes from the beginning of a leaf's node to its entry */
-	uint64_t active; /* keys of groups that hold something: a bit each */
+	uint64_t
+		active; /* groups that hold something: a bit each, by key, or with banks by number */
 	struct lane_tags *tags;    /* [room] */
 	struct lane_group *groups; /* [room] */
-	uint8_t of[LANE_KEYS];     /* the group of a key, if that is active */
+	uint8_t of[LANE_KEYS];     /* the group of a bit of `active` */
 	uint64_t idle;             /* groups that hold nothing: a bit each */
+	/* banks */
+	bool banked;     /* some child has, or had, not all kinds */
+	uint8_t allowed; /* kinds */
+	uint64_t frozen; /* groups of which no kind is allowed: a bit each, not in `active` */
+	struct lane_bank bank[LANE_BANKS]; /* by the kinds that its children have not */
 	/* the rest */
 	struct heap heap;      /* if keyed */
 	struct lane_entry own; /* its own, in the lane of the same slot of the node above */
@@ -115,7 +139,7 @@ struct lane_home {
 #define LANE_UNIT          0x1p18
 #define LANE_STEP_MAX      0x1p60 /* tags: more than this does not count */
 #define LANE_PARTS                                                                                 \
-	4096 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
+	512 /* of a tag's last bit: what is rounded off a step is kept, so that steps add up */
 #define LANE_WEIGHT_ONE 1048576.0
 
 /* A keyed lane's heap keeps places in `place`, borrowed: twice as long as the numbers of nodes and of
@@ -137,6 +161,10 @@ POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct l
 
 /* The one that is next; LANE_NIL: none waits. */
 uint32_t lane_first(struct lane *l, const struct lane_home *h);
+/* From now on the next is one of those that have some of these kinds, not 0. Only of lanes that are not keyed. */
+void lane_allow(struct lane *l, unsigned kinds);
+/* The kinds of requests that those who wait have between them. */
+unsigned lane_kinds(const struct lane *l);
 
 /* ---- keyed */
 
@@ -170,7 +198,7 @@ POOL_HOT unsigned lane_width(const struct lane_home *h, double cost, double weig
 	return width < 0 ? 0 : width < most ? (unsigned)width : most;
 }
 
-/* A child, which does not, begins to wait for a request of this width. `credit` is the distance by which it may start
+/* A child, which does not, begins to wait for a request of this width; its entry says which kinds it lacks. `credit` is the distance by which it may start
  * before the others. Was nobody waiting? */
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, double credit);
@@ -184,6 +212,9 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
 /* A child that waits and stands nowhere has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves
  * its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
+/* A child has other kinds of requests than before. `width` is that of its next one. */
+void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, unsigned without);
 /* The same for the child that lane_first has just returned, which is taken out. */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double cost, double step);

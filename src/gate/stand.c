@@ -40,7 +40,7 @@ void stand_join_keyed(
 	for (;;) {
 		struct lane *lane = node_lane(g, parent, slot);
 		struct lane_entry *entry = lane_entry(&g->home, lane, e);
-		bool inside = entry->key != LANE_NONE;
+		bool inside = entry->group != LANE_NONE;
 
 		if (inside && (weir_time)entry->tag <= key) {
 			if (!(e & LANE_OF_LANE))
@@ -147,11 +147,11 @@ static void stand_forget_one(
 {
 	const struct node *node = &g->nodes[n];
 	struct lane *lane =
-		entry->key == LANE_NONE && !entry->waits ? NULL : node_lane(g, node->parent, slot);
+		entry->group == LANE_NONE && !entry->waits ? NULL : node_lane(g, node->parent, slot);
 
 	if (!lane)
 		return;
-	if (entry->key != LANE_NONE && lane->keyed)
+	if (entry->group != LANE_NONE && lane->keyed)
 		lane_key_out(lane, entry, n);
 	if (!entry->waits)
 		return;

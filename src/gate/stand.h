@@ -91,7 +91,7 @@ POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_ent
 POOL_HOT void stand_out(
 	const struct weir_gate *g, struct lane *lane, struct lane_entry *entry, double weight)
 {
-	if (entry->key != LANE_NONE)
+	if (entry->group != LANE_NONE)
 		lane_take(lane, &g->home, entry);
 	lane_leave(lane, entry, weight);
 }
@@ -106,7 +106,7 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	node->may |= (uint8_t)(1u << class);
 	if (!s->flat && s->g->order != WEIR_FAIR)
 		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->key == LANE_NONE) {
+	else if (entry->group == LANE_NONE) {
 		struct lane *lane = stand_lane(s, node->parent, slot);
 		double cost = stand_cost(s, node->head);
 

@@ -94,7 +94,7 @@ static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
 {
 	if (!lane)
 		return;
-	if (lane->own.key != LANE_NONE && lane->keyed)
+	if (lane->own.group != LANE_NONE && lane->keyed)
 		lane_key_out(node_lane(g, g->nodes[n].parent, lane->slot), &lane->own,
 			lane->number | LANE_OF_LANE);
 	tree_lane_put(g, lane);
@@ -348,9 +348,9 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		.parent = parent,
 		.weight = 1,
 		.priority = NODE_NO_PRIORITY,
-		.entry_priority.key = LANE_NONE,
-		.entry_reserved.key = LANE_NONE,
-		.entry_rest.key = LANE_NONE,
+		.entry_priority.group = LANE_NONE,
+		.entry_reserved.group = LANE_NONE,
+		.entry_rest.group = LANE_NONE,
 		.timer.tick = -1,
 		.limits.b = node->own};
 	if (g->deadline)

@@ -35,7 +35,7 @@ static void start(struct model *m, unsigned n, bool keyed)
 	m->h.unit = LANE_UNIT;
 	m->n = n;
 	for (unsigned i = 0; i < ENTRIES; i++)
-		m->e[i].entry.key = LANE_NONE;
+		m->e[i].entry.group = LANE_NONE;
 	CHECK_INT(lane_fit(&m->l, n), 0);
 }
 
@@ -61,7 +61,7 @@ static void join(struct model *m, uint32_t e, double cost, double weight)
 
 static void leave(struct model *m, uint32_t e)
 {
-	if (m->e[e].entry.key != LANE_NONE)
+	if (m->e[e].entry.group != LANE_NONE)
 		lane_take(&m->l, &m->h, &m->e[e].entry);
 	lane_leave(&m->l, &m->e[e].entry, m->weight[e]);
 	m->inside[e] = false;
@@ -70,7 +70,7 @@ static void leave(struct model *m, uint32_t e)
 
 static double width(const struct model *m, uint32_t e)
 {
-	return ldexp(1, m->e[e].entry.key);
+	return ldexp(1, m->lane.groups[m->e[e].entry.group].key);
 }
 
 /* Whoever comes first is inside, and nobody else had to. */
