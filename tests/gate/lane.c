@@ -70,7 +70,7 @@ static void leave(struct model *m, uint32_t e)
 
 static double width(const struct model *m, uint32_t e)
 {
-	return ldexp(1, m->lane.groups[m->e[e].entry.group].key);
+	return ldexp(1, m->l.groups[m->e[e].entry.group].key);
 }
 
 /* Whoever comes first is inside, and nobody else had to. */
