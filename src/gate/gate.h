@@ -45,8 +45,8 @@
  *    tenant's own, then an ancestor's), tokens, window, turn. Limits come before the window: a request
  *    that its max holds would not pass through a wider one, and under load the window is full all
  *    the time. For the window, in requests or in bytes, waits the one request that would pass next with
- *    more room in it; all others that nothing else keeps wait for their turn. Time in the device is counted apart. A change of cause is seen
- *    at the next weir_gate_next.
+ *    more room in it; all others that nothing else keeps wait for their turn. Time in the device is
+ *    counted apart. A change of cause is seen at the next weir_gate_next.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
  *    tenant itself, K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
