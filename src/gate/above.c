@@ -1,21 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/above.h"
-#include "gate/stand.h"
+#include "gate/kind.h"
 
+void above_begin(struct weir_gate *g, uint32_t n)
+{
+	const struct limits *l = &g->nodes[n].limits;
+
+	/* (Leaves that wait are not told: clocks above stand at 0 until then.) */
+	g->above = true;
+	for (unsigned i = 0; i < l->n_hold; i++)
+		g->tells |= kind_tells(l->b[i].ops);
+}
+
+/* The kinds that wait with r if a bucket refuses it. */
+static unsigned above_counted(
+	const struct weir_gate *g, const struct bucket *b, const struct weir_req *r)
+{
+	unsigned kinds = 1u << kind_of(r);
+
+	if (g->order != WEIR_FAIR)
+		return KIND_ALL; /* whatever comes first is first */
+	if (kind_of(r) == KIND_CONTROL)
+		return kinds;
+	if (b->ops & WEIR_OPS(WEIR_READ))
+		kinds |= 1u << KIND_READ;
+	if (b->ops & (WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_TRIM)))
+		kinds |= 1u << KIND_WRITE;
+	return kinds;
+}
+
+/* When inner node n is to be tried again, if it is stopped. */
+static void above_alarm(struct weir_gate *g, uint32_t n)
+{
+	const struct node_inner *in = g->nodes[n].inner;
+	weir_time first = WEIR_NEVER;
+
+	for (unsigned k = 0; k < NODE_KIND_N; k++)
+		if (in->stopped[k] && in->until[k] < first)
+			first = in->until[k];
+	timer_set(&g->timer, n, first);
+}
+
+/* Inner node n's buckets refuse r. */
 static void above_stop(
 	struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r, weir_time now)
 {
 	struct node *node = &g->nodes[n];
+	struct node_inner *in = node->inner;
 	const struct limits *l = &node->limits;
+	weir_time until[NODE_KIND_N] = {0};
 
-	if (!(node->flags & NODE_STOPPED)) {
-		stats_turn(g, node, now);
-		node->flags |= NODE_STOPPED;
-		node->inner->stopped = (uint8_t)slot;
-	} else if (slot < node->inner->stopped) {
-		node->inner->stopped = (uint8_t)slot;
+	for (unsigned i = 0; i < l->n_hold; i++) {
+		if (limits_all(&l->b[i], 1, r, now - l->stamp))
+			continue;
+		weir_time when = limits_when_all(&l->b[i], 1, r, l->stamp);
+		unsigned kinds = above_counted(g, &l->b[i], r);
+
+		for (unsigned k = 0; k < NODE_KIND_N; k++)
+			if ((kinds >> k & 1) && when > until[k])
+				until[k] = when;
 	}
-	timer_set(&g->timer, n, limits_when_all(l->b, l->n_hold, r, l->stamp));
+	stats_turn(g, node, now);
+	node->flags |= NODE_STOPPED;
+	for (unsigned k = 0; k < NODE_KIND_N; k++) {
+		if (!until[k])
+			continue;
+		/* (If a better slot is stopped already, this one is tried again after that.) */
+		if (!in->stopped[k] || slot + 1 < in->stopped[k]) {
+			in->stopped[k] = (uint8_t)(slot + 1);
+			in->until[k] = until[k];
+		} else if (slot + 1 == in->stopped[k] && until[k] > in->until[k]) {
+			in->until[k] = until[k];
+		}
+	}
+	above_alarm(g, n);
+	above_rejoin_all(g, n);
 }
 
 /* Does inner node n's own admit r now? If not, it is stopped. */
@@ -54,21 +113,29 @@ void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, wei
 	}
 }
 
-/* The leaf at the front of inner node n's slot; NODE_NIL: none, or one that no longer waits there. */
-static uint32_t above_front(struct weir_gate *g, uint32_t n, unsigned slot)
+/* The request that would pass first from inner node n in a slot, of those that it is not stopped for; NULL: none. */
+static const struct weir_req *above_front(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct lane *l = node_lane(g, n, slot);
+	unsigned kinds = KIND_ALL;
 
 	while (l) {
+		kinds &= ~node_stopped(g, l->node, slot);
+		if (!kinds)
+			return NULL;
+		if (!l->keyed)
+			lane_allow(l, kinds);
 		uint32_t e = lane_first(l, &g->home);
 
 		if (e == LANE_NIL)
-			return NODE_NIL;
+			return NULL;
 		if (!(e & LANE_OF_LANE))
-			return node_may(&g->nodes[e], slot) ? e : NODE_NIL;
+			return node_may(&g->nodes[e], slot)
+				       ? kind_head(g, e, node_class(slot), kinds)
+				       : NULL;
 		l = g->lanes[e & ~LANE_OF_LANE];
 	}
-	return NODE_NIL;
+	return NULL;
 }
 
 void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
@@ -77,15 +144,17 @@ void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
 		n = g->nodes[n].parent;
 		const struct node *node = &g->nodes[n];
 
-		if (!node->limits.n_hold || (node->flags & NODE_STOPPED))
+		if (!node->limits.n_hold)
 			continue;
-		unsigned slot = node->inner->priority ? 0 : NODE_RESERVED;
-		uint32_t front = NODE_NIL;
+		for (unsigned slot = node->inner->priority ? 0 : NODE_RESERVED; slot <= NODE_REST;
+			slot++) {
+			const struct weir_req *front = above_front(g, n, slot);
 
-		for (; slot <= NODE_REST && front == NODE_NIL; slot++)
-			front = above_front(g, n, slot);
-		if (front != NODE_NIL)
-			(void)above_ask(g, n, g->nodes[front].head, slot - 1, now);
+			if (!front)
+				continue;
+			(void)above_ask(g, n, front, slot, now);
+			break;
+		}
 	}
 }
 
@@ -93,26 +162,23 @@ void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct lane *l = node_lane(g, n, slot);
 	const struct node *node = &g->nodes[n];
-	bool stopped = node_stopped(g, n, slot);
 
-	if (!l || (g->order != WEIR_FAIR && (l->waits == 0 || stopped)))
+	if (!l)
 		return;
-	if (g->order != WEIR_FAIR) {
-		uint32_t first = lane_first(l, &g->home);
-
-		stand_join_keyed(g, l->number | LANE_OF_LANE, node->parent, slot,
-			(weir_time)lane_entry(&g->home, l, first)->tag);
+	if (g->order == WEIR_FAIR) {
+		stand_present(g, l);
+		if (n != WEIR_ROOT && l->own.waits && l->own.group == LANE_NONE)
+			lane_put(node_lane(g, node->parent, slot), &g->home, &l->own,
+				l->number | LANE_OF_LANE,
+				lane_width(&g->home, l->own_cost, node->weight));
 		return;
 	}
-	struct lane *above = node_lane(g, node->parent, slot);
+	if (n == WEIR_ROOT || l->waits == 0 || node_stopped(g, n, slot))
+		return;
+	uint32_t first = lane_first(l, &g->home);
 
-	if (l->own.waits && (!l->waits || stopped))
-		stand_out(g, above, &l->own, node->weight);
-	else if (l->own.waits && l->own.group == LANE_NONE)
-		lane_put(above, &g->home, &l->own, l->number | LANE_OF_LANE,
-			lane_width(&g->home, l->own_cost, node->weight));
-	else if (l->waits)
-		stand_join_above(g, l);
+	stand_join_keyed(g, l->number | LANE_OF_LANE, node->parent, slot,
+		(weir_time)lane_entry(&g->home, l, first)->tag);
 }
 
 void above_rejoin_all(struct weir_gate *g, uint32_t n)
@@ -132,21 +198,40 @@ void above_forget(struct weir_gate *g, uint32_t n)
 			continue;
 		above = node_lane(g, node->parent, s);
 		stand_out(g, above, &l->own, node->weight);
-		if (!above->waits)
-			stand_leave_above(g, above);
+		stand_present(g, above);
 	}
 }
 
-void above_release(struct weir_gate *g, uint32_t n, weir_time now)
+/* Inner node n is to be tried again for the kinds whose time has come by `due`. */
+static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time now)
 {
 	struct node *node = &g->nodes[n];
+	struct node_inner *in = node->inner;
+	unsigned left = 0;
 
 	if (!(node->flags & NODE_STOPPED))
 		return;
 	stats_turn(g, node, now);
-	node->flags &= (uint8_t)~NODE_STOPPED;
-	if (n != WEIR_ROOT)
-		above_rejoin_all(g, n);
+	for (unsigned k = 0; k < NODE_KIND_N; k++) {
+		if (in->stopped[k] && in->until[k] <= due)
+			in->stopped[k] = 0;
+		left |= in->stopped[k];
+	}
+	if (left)
+		above_alarm(g, n);
+	else
+		node->flags &= (uint8_t)~NODE_STOPPED;
+	above_rejoin_all(g, n);
+}
+
+void above_due(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	above_try(g, n, now, now);
+}
+
+void above_release(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	above_try(g, n, WEIR_NEVER, now);
 }
 
 void above_release_all(struct weir_gate *g, uint32_t n, weir_time now)

@@ -87,7 +87,7 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 
 		ahead_due(node);
 		if (node->flags & NODE_INNER)
-			above_release(g, due[i], s->now);
+			above_due(g, due[i], s->now);
 		else
 			stand_due(s, due[i], node);
 	}
@@ -157,15 +157,22 @@ static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *con
 	for (size_t i = 0; i < n; i++) {
 		struct weir_req *r = reqs[i];
 		struct node *node = &g->nodes[r->tenant];
+
+		r->submitted = now;
+		r->dispatched = (weir_time)g->age++;
+		if (r->requests == 0)
+			r->requests = 1;
+		if (__builtin_expect(kind_is_apart(node, r), 0)) {
+			idle[n_idle] = r->tenant;
+			n_idle += kind_append(g, r, now);
+			continue;
+		}
 		struct weir_req **end = node->tail ? &node->tail->next : &node->head;
 
 		idle[n_idle] = r->tenant;
 		n_idle += !node->tail;
 		*end = r;
 		r->next = NULL;
-		r->submitted = now;
-		if (r->requests == 0)
-			r->requests = 1;
 		node->tail = r;
 		node->queued++;
 		stats_wait_begin(g, node, now);
@@ -173,6 +180,8 @@ static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *con
 	for (uint32_t k = 0; k < n_idle; k++) {
 		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were noted */
 		gate_pend(g, idle[k]);
+		if (g->tells)
+			kind_sort(g, idle[k], now);
 		ahead_idle(&g->nodes[idle[k]]);
 	}
 }
@@ -210,7 +219,7 @@ static size_t gate_pass_tree(
 
 	g->too_large = 0;
 	while (n < max && turn_choose(g, &turn, now)) {
-		uint32_t bytes = g->nodes[turn.leaf].head->bytes;
+		uint32_t bytes = turn.req->bytes;
 
 		if (!gate_bytes_fit(g, g->in_flight + n, bytes)) {
 			g->too_large = bytes;
@@ -274,7 +283,7 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 	/* (If an ancestor is stopped for lower classes, all below it count as stopped.) */
 	for (uint32_t n = turn.leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (g->nodes[n].flags & NODE_STOPPED)
+		if (g->nodes[n].inner->stopped[kind_of(turn.req)])
 			return;
 	}
 	g->first = turn.leaf;
@@ -289,6 +298,8 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	now = gate_time(g, now);
 	stats_first_end(g, now);
+	g->tries = GATE_LOOKS + (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
+	g->more = false;
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
 
@@ -334,6 +345,19 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 	gate_window(g, now);
 }
 
+/* Return true if something waits for nothing but its turn. */
+static bool gate_ready(const struct weir_gate *g)
+{
+	for (unsigned s = node_ready(g, 0); s <= NODE_REST; s = node_ready(g, s + 1)) {
+		const struct lane *lane = node_lane(g, WEIR_ROOT, s);
+		unsigned kinds = lane->keyed ? KIND_ALL : lane_kinds(lane);
+
+		if (kinds & ~node_stopped(g, WEIR_ROOT, s))
+			return true;
+	}
+	return false;
+}
+
 weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 {
 	now = gate_time(g, now);
@@ -343,10 +367,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 	gate_window(g, now);
 	if (g->in_flight >= g->window.limit)
 		return window_next(&g->window);
-	unsigned slot = node_ready(g, 0);
-
-	if (g->any_pending ||
-		(slot <= NODE_REST && !node_stopped(g, WEIR_ROOT, slot) && !gate_bytes_full(g)))
+	if (g->any_pending || ((g->more || gate_ready(g)) && !gate_bytes_full(g)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
@@ -362,27 +383,22 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 		return 0;
 	now = gate_time(g, now);
 	stats_first_end(g, now);
-	struct node *node = &g->nodes[tenant];
-	struct weir_req *keep = NULL, **end = &keep, *r = node->head, *next;
+	struct weir_req *keep = NULL, **end = &keep, *next;
 	size_t n = 0;
 
-	node->tail = NULL;
-	for (; r; r = next) {
+	for (struct weir_req *r = kind_gather(g, tenant, now); r; r = next) {
 		next = r->next;
+		r->next = NULL;
 		if (!match(r, arg)) {
-			*end = node->tail = r;
+			*end = r;
 			end = &r->next;
 			continue;
 		}
-		stats_wait_end(g, node, now);
-		r->next = NULL;
 		check_cancel(r);
 		drop(r, arg);
 		n++;
 	}
-	*end = NULL;
-	node->head = keep;
-	node->queued -= (uint32_t)n;
+	kind_spread(g, tenant, keep, now);
 	g->queued -= (uint32_t)n;
 	g->submitted -= n;
 	g->too_large = 0;

@@ -4,7 +4,7 @@
  * before what changes.
  */
 #include "gate/above.h"
-#include "gate/stand.h"
+#include "gate/kind.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -262,10 +262,11 @@ static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *ne
 
 	if (new->profile && node->priority == NODE_NO_PRIORITY)
 		node->priority = NODE_PRIORITIES - 1;
-	/* (Whoever waits is not told: clocks above stand at 0 until then.) */
-	if ((node->flags & NODE_INNER) && new->l.n_hold)
-		g->above = true;
 	knob_take_over(g, node, new, now);
+	if (!(node->flags & NODE_INNER))
+		kind_sort(g, n, now);
+	else if (new->l.n_hold)
+		above_begin(g, n);
 }
 
 static void knob_priority(struct weir_gate *g, uint32_t n, double value)

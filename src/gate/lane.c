@@ -255,7 +255,8 @@ static unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsign
 			(!wider && l->groups[nearest].key < q->key))
 			nearest = id;
 	}
-	if (nearest != LANE_NONE &&
+	/* (With less than the most room there is a group for each child.) */
+	if (nearest != LANE_NONE && l->room == LANE_KEYS &&
 		__builtin_popcountll(l->idle) + __builtin_popcount(banks) <= LANE_BANKS)
 		return nearest;
 	return lane_open(l, key, tag, without);

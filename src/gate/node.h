@@ -5,6 +5,7 @@
  *   gate.c   the calls: submit, next, done, wakeup, cancel
  *   turn.h   whose turn it is, and what a pass changes
  *   stand.h  where a leaf's head stands: in which lanes, or waiting for what
+ *   kind.h   reads, writes and the rest of a leaf's requests
  *   above.c  the buckets of inner nodes
  *   ahead.c  memory ahead of need
  *   tree.c   nodes come and go, and their lanes with them
@@ -42,15 +43,19 @@
 #define NODE_NIL         UINT32_MAX
 #define NODE_DEPTH_MAX   32 /* levels below the root; a policy of people's making has under ten */
 
+#define NODE_KIND_N 3 /* kinds of requests (kind.h) */
+
 #define NODE_MOST 0x7fffffffu /* node numbers are less: the high bit is LANE_OF_LANE */
 
 enum node_flags {
 	NODE_LEAF = 1,    /* takes requests */
 	NODE_INNER = 2,   /* has children, or is the root */
-	NODE_STOPPED = 8, /* inner: its hold buckets stop those of slot ≥ stopped */
+	NODE_SPLIT = 4,   /* leaf: writes have a queue apart */
+	NODE_STOPPED = 8, /* inner: its hold buckets stop some kinds */
 	NODE_HELD = 16,   /* leaf: the head waits for its own hold buckets */
 	NODE_TOKENS = 32, /* leaf: it waits for an R- or L-token */
 	NODE_APART = 64,  /* has buckets that are not in the node */
+	NODE_KINDS = 128, /* leaf: a queue apart holds something */
 };
 /* What the head waits for, besides the window and its turn. */
 #define NODE_STATE (NODE_HELD | NODE_TOKENS)
@@ -64,13 +69,14 @@ enum node_flags {
 
 struct node_inner {
 	uint32_t children;
-	uint8_t stopped;        /* with NODE_STOPPED: the first slot that is stopped */
-	struct lane *lane[2];   /* RESERVED and REST; NULL until somebody needs it */
-	struct lane **priority; /* NODE_PRIORITIES of them, or NULL */
-	weir_time held;         /* clock: own hold buckets stop a request */
-	weir_time above;        /* clock: stopped here or above, as of since */
-	weir_time since;        /* when NODE_STOPPED last changed */
-	weir_time above0;       /* the parent's above clock then */
+	uint8_t stopped[NODE_KIND_N];  /* by kind: 1 + the first slot that is stopped; 0: none is */
+	weir_time until[NODE_KIND_N];  /* if so, when the kind is to be tried again */
+	struct lane *lane[2];          /* RESERVED and REST; NULL until somebody needs it */
+	struct lane **priority;        /* NODE_PRIORITIES of them, or NULL */
+	weir_time held;                /* clock: own hold buckets stop a request */
+	weir_time above[NODE_KIND_N];  /* clocks: the kind is stopped here or above, as of since */
+	weir_time since;               /* when `stopped` last changed */
+	weir_time above0[NODE_KIND_N]; /* the parent's above clocks then */
 };
 
 /* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c). They
@@ -118,6 +124,15 @@ _Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) 
 		       offsetof(struct node, profile) == 256,
 	"each part in a cache line");
 _Static_assert(sizeof(struct weir_req) == 64, "a cache line a request");
+
+/* What a leaf has besides if requests of some kinds have queues apart (kind.h): of writes, and of control. */
+struct node_apart {
+	struct weir_req *tail[NODE_KIND_N - 1]; /* the next of a tail is the head; NULL: empty */
+	uint32_t n[NODE_KIND_N - 1];
+	uint8_t state[NODE_KIND_N -
+		      1]; /* NODE_STATE of each: that of the node's own is in its flags */
+	uint8_t may[3];   /* with NODE_KINDS, by class: queues whose heads may pass */
+};
 
 struct hist_pair {
 	struct weir_hist wait, device;
@@ -169,16 +184,21 @@ struct weir_gate {
 	/* who waits */
 	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
 	bool ready_reserved, ready_rest;
-	struct node *nodes;    /* [room] */
-	struct lane **lanes;   /* [room_lanes] */
-	struct lane_home home; /* both, for the lanes */
-	struct timer timer;    /* a timer a node */
-	uint64_t *pending[3];  /* leaves whose queue was empty before this round: a bit each; then
+	struct node *nodes;       /* [room] */
+	struct node_apart *apart; /* [room] */
+	struct lane **lanes;      /* [room_lanes] */
+	struct lane_home home;    /* both, for the lanes */
+	struct timer timer;       /* a timer a node */
+	uint64_t *pending[3]; /* leaves whose queue was empty before this round: a bit each; then
 	                          which words of the level before are not 0 */
 	bool any_pending;
 	uint32_t pending_from; /* where the next call goes on with them */
 	bool above;     /* some inner node has a hold bucket, or once had: clocks above may run */
+	bool tells;     /* one of those tells reads from writes, or once did */
+	uint64_t age;   /* of the next request: its number */
 	uint32_t looks; /* leaves that the last weir_gate_next looked at */
+	uint32_t tries; /* requests that it may yet find not to be admitted above */
+	bool more;      /* it found so many that others were not tried */
 	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;
@@ -232,10 +252,25 @@ static inline struct lane *node_lane(const struct weir_gate *g, uint32_t inner, 
 	return *node_lane_of(g->nodes[inner].inner, slot);
 }
 
-/* Is inner node n stopped for this slot? */
-static inline bool node_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
+/* The kinds for which inner node n is stopped in this slot. */
+static inline unsigned node_stopped(const struct weir_gate *g, uint32_t n, unsigned slot)
 {
-	return (g->nodes[n].flags & NODE_STOPPED) && slot >= g->nodes[n].inner->stopped;
+	unsigned kinds = 0;
+
+	if (!(g->nodes[n].flags & NODE_STOPPED))
+		return 0;
+	for (unsigned k = 0; k < NODE_KIND_N; k++) {
+		unsigned first = g->nodes[n].inner->stopped[k];
+
+		kinds |= (unsigned)(first && slot + 1 >= first) << k;
+	}
+	return kinds;
+}
+
+/* What the head of a leaf's queue waits for: of its own, or of one apart. */
+static inline uint8_t node_state(const struct weir_gate *g, uint32_t n, unsigned queue)
+{
+	return queue ? g->apart[n].state[queue - 1] : g->nodes[n].flags & NODE_STATE;
 }
 
 /* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
@@ -300,23 +335,26 @@ static inline uint64_t stats_full(const struct weir_gate *g, weir_time now)
 }
 /* Before an inner node's NODE_STOPPED changes: brings its clocks up to now. */
 void stats_turn(struct weir_gate *g, struct node *node, weir_time now);
-/* The leaf's state becomes another: who waits signs off the clocks of the one and on those of the
- * other. */
-void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now);
-/* `times` requests of a leaf sign on (negative) or off the clocks that tell why they wait. */
-void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times);
-/* One request of a leaf begins to wait, or ceases to. */
+/* The state of one of a leaf's queues becomes another: its requests sign off the clocks of the one and on those
+ * of the other. */
+void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state, weir_time now);
+/* `times` requests of a leaf's queue sign on (negative) or off the clocks that tell why they wait. */
+void stats_sign(const struct weir_gate *g, struct node *node, unsigned queue, uint8_t state,
+	weir_time now, int64_t times);
+/* One request of a queue begins to wait (-1), or ceases to (1). */
+void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, int times);
+/* The same for a leaf's own queue. */
 POOL_HOT void stats_wait_begin(const struct weir_gate *g, struct node *node, weir_time now)
 {
 	node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
 	if (g->above || (node->flags & NODE_STATE))
-		stats_sign(g, node, now, -1);
+		stats_sign(g, node, 0, node->flags & NODE_STATE, now, -1);
 }
 POOL_HOT void stats_wait_end(const struct weir_gate *g, struct node *node, weir_time now)
 {
 	node_area_end(&node->wait_area, &node->wait_high, (uint64_t)now);
 	if (g->above || (node->flags & NODE_STATE))
-		stats_sign(g, node, now, 1);
+		stats_sign(g, node, 0, node->flags & NODE_STATE, now, 1);
 }
 /* While the window is full, the request that would pass next waits for the window: `first` is its leaf. Each
  * call that may change which request that is ends its account here, and weir_gate_next opens the next one. */

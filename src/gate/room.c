@@ -57,6 +57,8 @@ int room_fit(struct weir_gate *g, uint32_t room)
 	if (!r)
 		r = calendar_fit(&g->timer, &g->nodes->timer, room);
 	if (!r)
+		r = ROOM_GROW(g->apart, g->room, room);
+	if (!r)
 		r = room_places(g, room);
 	if (!r && g->order == WEIR_EDF)
 		r = ROOM_GROW(g->deadline, g->room, room);
@@ -77,7 +79,7 @@ size_t weir_gate_memory(const struct weir_gate *g)
 {
 	size_t bytes = sizeof *g + g->pool.bytes;
 
-	bytes += g->room * sizeof *g->nodes + calendar_memory(&g->timer);
+	bytes += g->room * (sizeof *g->nodes + sizeof *g->apart) + calendar_memory(&g->timer);
 	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);
 	bytes += g->room_place * 6 * sizeof **g->place;
 	bytes += g->room_lanes * sizeof *g->lanes + g->n_lanes * sizeof **g->lanes;

@@ -1,37 +1,78 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/stand.h"
+#include "gate/kind.h"
 
 /* ---- lanes */
 
-void stand_join_above(struct weir_gate *g, struct lane *l)
+/* Lane l waits in the one above with these kinds, or not if there are none. Return false if that was so already. */
+static bool stand_present_in(
+	struct weir_gate *g, struct lane *above, struct lane *l, double weight, unsigned kinds)
 {
-	/* (If it is stopped, above_release will see to it.) */
+	unsigned without = KIND_ALL & ~kinds;
+	uint32_t e = l->number | LANE_OF_LANE;
+
+	if (!kinds) {
+		if (!l->own.waits)
+			return false;
+		stand_out(g, above, &l->own, weight);
+	} else if (!l->own.waits) {
+		l->own.without = without & KIND_ALL;
+		if (stand_join(g, above, &l->own, e, weight, l->own_cost))
+			above->own_cost = l->own_cost;
+	} else if (l->own.without != without) {
+		lane_change(above, &g->home, &l->own, e, weight,
+			lane_width(&g->home, l->own_cost, weight), without);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void stand_present(struct weir_gate *g, struct lane *l)
+{
 	while (l->node != WEIR_ROOT) {
 		const struct node *node = &g->nodes[l->node];
 		struct lane *above = node_lane(g, node->parent, l->slot);
+		unsigned kinds = lane_kinds(l) & ~node_stopped(g, l->node, l->slot);
+		unsigned before = lane_kinds(above);
 
-		if (l->own.waits || node_stopped(g, l->node, l->slot))
+		if (!stand_present_in(g, above, l, node->weight, kinds) ||
+			lane_kinds(above) == before)
 			return;
-		bool empty = stand_join(
-			g, above, &l->own, l->number | LANE_OF_LANE, node->weight, l->own_cost);
-
-		if (!empty)
-			return;
-		above->own_cost = l->own_cost;
 		l = above;
 	}
-	node_set_ready(g, l->slot, true);
+	node_set_ready(g, l->slot, l->waits);
 }
 
-void stand_leave_above(struct weir_gate *g, struct lane *l)
+void stand_enter_as(const struct stand *s, uint32_t n, struct node *node, unsigned slot,
+	const struct weir_req *head)
 {
-	while (l->node != WEIR_ROOT && !l->waits && l->own.waits) {
-		const struct node *node = &g->nodes[l->node];
-		struct lane *above = node_lane(g, node->parent, l->slot);
+	unsigned class = node_class(slot);
+	struct lane_entry *entry = node_entry(node, class);
+	const struct lane_home *h = &s->g->home;
 
-		stand_out(g, above, &l->own, node->weight);
-		l = above;
+	node->may |= (uint8_t)(1u << class);
+	if (s->g->order != WEIR_FAIR) {
+		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, head));
+		return;
 	}
+	struct lane *lane = node_lane(s->g, node->parent, slot);
+	double cost = stand_cost(s, head);
+	unsigned without = kind_without(s->g, n, class), width = lane_width(h, cost, node->weight);
+
+	if (!entry->waits) {
+		entry->without = without & KIND_ALL;
+		if (stand_join(s->g, lane, entry, n, node->weight, cost))
+			lane->own_cost = cost;
+		stand_present(s->g, lane);
+		return;
+	}
+	if (entry->without != without) {
+		lane_change(lane, h, entry, n, node->weight, width, without);
+		stand_present(s->g, lane);
+	}
+	if (entry->group == LANE_NONE) /* it has just been served */
+		lane_put(lane, h, entry, n, width);
 }
 
 void stand_join_keyed(
@@ -71,17 +112,17 @@ weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req
 
 /* ---- a leaf's head against its own buckets */
 
-static void stand_state(const struct stand *s, struct node *node, uint8_t state)
+static void stand_state(const struct stand *s, uint32_t n, const struct node *node, uint8_t state)
 {
 	if ((node->flags & NODE_STATE) != state)
-		stats_state(s->g, node, state, s->now);
+		stats_state(s->g, n, 0, state, s->now);
 }
 
 void stand_held(struct stand s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
 
-	stand_state(&s, node, NODE_HELD);
+	stand_state(&s, n, node, NODE_HELD);
 	timer_set_tick(&s.g->timer, &node->timer, n,
 		timer_tick(limits_when_all(l->b, l->n_hold, node->head, l->stamp)));
 }
@@ -96,7 +137,7 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 		when = node->reserved;
 	if (when <= s->now)
 		return true;
-	stand_state(s, node, NODE_TOKENS);
+	stand_state(s, n, node, NODE_TOKENS);
 	timer_set(&s->g->timer, n, when);
 	return false;
 }
@@ -116,7 +157,7 @@ static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time 
 	node->reserved = pair ? limits_reserved_pair(l, node->own, head) : limits_reserved(l, head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
-	stand_state(&s, node, 0);
+	stand_state(&s, n, node, 0);
 	stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
 		stand_better(&s, n, node, seen);
@@ -126,7 +167,10 @@ static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time 
 
 void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen)
 {
-	stand_look(s, n, node, seen);
+	if (node->flags & NODE_KINDS)
+		kind_look(s, n, node, seen);
+	else
+		stand_look(s, n, node, seen);
 	stand_settle(&s, node);
 }
 
@@ -136,7 +180,7 @@ void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 	struct node *node = &g->nodes[n];
 
 	node->may = 0;
-	if (node->head)
+	if (node->queued)
 		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
 		stand_idle(&s, node);
@@ -146,8 +190,9 @@ static void stand_forget_one(
 	struct weir_gate *g, uint32_t n, struct lane_entry *entry, unsigned slot)
 {
 	const struct node *node = &g->nodes[n];
-	struct lane *lane =
-		entry->group == LANE_NONE && !entry->waits ? NULL : node_lane(g, node->parent, slot);
+	struct lane *lane = entry->group == LANE_NONE && !entry->waits
+				    ? NULL
+				    : node_lane(g, node->parent, slot);
 
 	if (!lane)
 		return;
@@ -156,8 +201,7 @@ static void stand_forget_one(
 	if (!entry->waits)
 		return;
 	stand_out(g, lane, entry, node->weight);
-	if (!lane->waits)
-		stand_leave_above(g, lane);
+	stand_present(g, lane);
 }
 
 void stand_forget(struct weir_gate *g, uint32_t n)

@@ -19,12 +19,10 @@
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
 /* The leaf stands nowhere any more, until the next look. */
 void stand_forget(struct weir_gate *g, uint32_t n);
-/* Lane l was empty and no longer is, or may stand above again: it enters the lane above, and so on
- * up. */
-void stand_join_above(struct weir_gate *g, struct lane *l);
-/* Nobody waits in lane l any more: it leaves the lane above, and so on up. */
-void stand_leave_above(struct weir_gate *g, struct lane *l);
-/* The same for the orders FIFO and EDF: the least key below is the key of a lane. */
+/* What waits in lane l, or is stopped, may have changed: the lane stands in the lane above, or not, with the kinds of
+ * requests that may pass from it; and so on up. */
+void stand_present(struct weir_gate *g, struct lane *l);
+/* In the orders FIFO and EDF the least key below is the key of a lane. */
 void stand_join_keyed(
 	struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key);
 /* A request's key in the orders FIFO and EDF. */
@@ -96,17 +94,23 @@ POOL_HOT void stand_out(
 	lane_leave(lane, entry, weight);
 }
 
+/* A leaf's head may pass in this slot: the way for trees. */
+void stand_enter_as(const struct stand *s, uint32_t n, struct node *node, unsigned slot,
+	const struct weir_req *head);
+
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
  * since it entered. */
 POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
 {
+	if (!s->flat) {
+		stand_enter_as(s, n, node, slot, node->head);
+		return;
+	}
 	unsigned class = node_class(slot);
 	struct lane_entry *entry = node_entry(node, class);
 
 	node->may |= (uint8_t)(1u << class);
-	if (!s->flat && s->g->order != WEIR_FAIR)
-		stand_join_keyed(s->g, n, node->parent, slot, stand_key(s->g, n, node->head));
-	else if (entry->group == LANE_NONE) {
+	if (entry->group == LANE_NONE) {
 		struct lane *lane = stand_lane(s, node->parent, slot);
 		double cost = stand_cost(s, node->head);
 
@@ -115,10 +119,8 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 				lane_width(&s->g->home, cost, node->weight));
 		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
 		else if (stand_join(s->g, lane, entry, n, node->weight, cost) &&
-			 !(s->flat && slot >= NODE_RESERVED)) {
-			lane->own_cost = cost;
-			stand_join_above(s->g, lane);
-		}
+			 slot < NODE_RESERVED)
+			node_set_ready(s->g, slot, true);
 	}
 }
 
@@ -131,8 +133,8 @@ POOL_HOT void stand_settle_one(
 	struct lane *lane = stand_lane(s, node->parent, slot);
 
 	stand_out(s->g, lane, entry, node->weight);
-	if (!s->flat && !lane->waits)
-		stand_leave_above(s->g, lane);
+	if (!s->flat)
+		stand_present(s->g, lane);
 }
 
 /* The leaf has been looked at: it ceases to wait wherever its head may not pass. */
@@ -192,7 +194,7 @@ POOL_HOT void stand_promote_first(
 /* Its timer has expired. */
 POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (!node_may(node, NODE_REST))
+	if (!node_may(node, NODE_REST) || (node->flags & NODE_KINDS))
 		stand_update(s->g, n, s->now);
 	else if (node->priority == NODE_NO_PRIORITY)
 		stand_promote(s, n, node, stand_seen(s, node));
@@ -260,7 +262,7 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
 
-	if (!s->flat || !head || !l->pair || (node->flags & NODE_STATE) ||
+	if (!s->flat || !head || !l->pair || (node->flags & (NODE_STATE | NODE_KINDS)) ||
 		!limits_narrow(node->own, head) ||
 		limits_held_pair(node->own, head, s->now - l->stamp)) {
 		stand_update(s->g, n, s->now);
@@ -274,7 +276,7 @@ static inline void stand_idle(const struct stand *s, struct node *node)
 {
 	node->may = 0;
 	if (node->flags & NODE_STATE)
-		stats_state(s->g, node, 0, s->now);
+		stats_state(s->g, (uint32_t)(node - s->nodes), 0, 0, s->now);
 	stand_settle(s, node);
 }
 

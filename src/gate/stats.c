@@ -15,66 +15,102 @@
  *         which it is. What is left over of the time waited is turn.
  * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
  */
-#include "gate/node.h"
+#include "gate/kind.h"
 #include <errno.h>
 #include <stdlib.h>
 
 /* ---- clocks */
 
-static weir_time stats_above(const struct weir_gate *g, const struct node *node, weir_time now);
+static weir_time stats_above(
+	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now);
 
-/* Time so far during which an inner node above this one, itself apart, was stopped. */
-static weir_time stats_above_of(const struct weir_gate *g, const struct node *node, weir_time now)
+/* Time so far during which an inner node above this one, itself apart, was stopped for a kind. */
+static weir_time stats_above_of(
+	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now)
 {
 	if (!g->above || node == &g->nodes[WEIR_ROOT])
 		return 0;
-	return stats_above(g, &g->nodes[node->parent], now);
+	return stats_above(g, &g->nodes[node->parent], kind, now);
 }
 
 /* The same, an inner node itself included. */
-static weir_time stats_above(const struct weir_gate *g, const struct node *node, weir_time now)
+static weir_time stats_above(
+	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now)
 {
 	const struct node_inner *in = node->inner;
 
-	if (node->flags & NODE_STOPPED)
-		return in->above + (now - in->since);
-	return in->above + (stats_above_of(g, node, now) - in->above0);
+	if (in->stopped[kind])
+		return in->above[kind] + (now - in->since);
+	return in->above[kind] + (stats_above_of(g, node, kind, now) - in->above0[kind]);
 }
 
 void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
 {
 	struct node_inner *in = node->inner;
 
-	in->above = stats_above(g, node, now);
+	for (unsigned k = 0; k < NODE_KIND_N; k++) {
+		in->above[k] = stats_above(g, node, k, now);
+		in->above0[k] = stats_above_of(g, node, k, now);
+	}
 	if (node->flags & NODE_STOPPED)
 		in->held += now - in->since;
 	in->since = now;
-	in->above0 = stats_above_of(g, node, now);
 }
 
-void stats_sign(const struct weir_gate *g, struct node *node, weir_time now, int64_t times)
+void stats_sign(const struct weir_gate *g, struct node *node, unsigned queue, uint8_t state,
+	weir_time now, int64_t times)
 {
-	weir_time above = stats_above_of(g, node, now);
+	weir_time above = stats_above_of(g, node, queue, now);
 	node_area n = times;
 
-	if (node->flags & NODE_HELD) {
+	if (state & NODE_HELD) {
 		node_area_add(&node->held_area, &node->held_high, n * now);
 		return;
 	}
 	node_area_add(&node->above_area, &node->above_high, n * above);
-	if (node->flags & NODE_TOKENS)
+	if (state & NODE_TOKENS)
 		node_area_add(&node->tokens_area, &node->tokens_high, n * (now - above));
 }
 
-void stats_state(const struct weir_gate *g, struct node *node, uint8_t state, weir_time now)
+void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, int times)
 {
-	stats_sign(g, node, now, node->queued);
-	if (node->flags & NODE_HELD)
-		node->held += now;
-	if (state & NODE_HELD)
-		node->held -= now;
-	node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
-	stats_sign(g, node, now, -(int64_t)node->queued);
+	struct node *node = &g->nodes[n];
+
+	node_area_add(&node->wait_area, &node->wait_high, (node_area)times * now);
+	stats_sign(g, node, queue, node_state(g, n, queue), now, times);
+}
+
+/* How many wait in a queue of a leaf. */
+static uint32_t stats_queued(const struct weir_gate *g, uint32_t n, unsigned queue)
+{
+	const struct node_apart *apart = &g->apart[n];
+
+	return queue ? apart->n[queue - 1] : g->nodes[n].queued - apart->n[0] - apart->n[1];
+}
+
+/* Return true if some head of the leaf waits for its hold buckets. */
+static bool stats_held(const struct weir_gate *g, uint32_t n)
+{
+	return (node_state(g, n, 0) | node_state(g, n, 1) | node_state(g, n, 2)) & NODE_HELD;
+}
+
+void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	uint8_t before = node_state(g, n, queue);
+	int64_t queued = stats_queued(g, n, queue);
+	bool held = stats_held(g, n);
+
+	if (before == state)
+		return;
+	stats_sign(g, node, queue, before, now, queued);
+	stats_sign(g, node, queue, state, now, -queued);
+	if (queue)
+		g->apart[n].state[queue - 1] = state;
+	else
+		node->flags = (uint8_t)((node->flags & ~NODE_STATE) | state);
+	if (held != stats_held(g, n))
+		node->held += held ? now : -now;
 }
 
 /* Adds to a leaf's account, or a copy's, if it is the first behind the window, up to now. */
@@ -93,28 +129,33 @@ void stats_first_end(struct weir_gate *g, weir_time now)
 
 /* ---- reading */
 
-/* Why the head waits. */
+/* Why the oldest head waits. */
 static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate_stats *s)
 {
 	const struct node *node = &g->nodes[n];
 
 	s->blocker = n;
 	s->cause = WEIR_WAIT_TURN;
+	s->oldest = WEIR_NEVER;
 	if (!node->queued)
 		return;
-	if (node->flags & NODE_HELD) {
+	uint8_t state = 0;
+	const struct weir_req *head = kind_oldest(g, n, &state);
+
+	s->oldest = head->submitted;
+	if (state & NODE_HELD) {
 		s->cause = WEIR_WAIT_MAX;
 		return;
 	}
 	for (uint32_t p = n; p != WEIR_ROOT;) {
 		p = g->nodes[p].parent;
-		if (!(g->nodes[p].flags & NODE_STOPPED))
+		if (!g->nodes[p].inner->stopped[kind_of(head)])
 			continue;
 		s->cause = WEIR_WAIT_ABOVE;
 		s->blocker = p;
 		return;
 	}
-	if (node->flags & NODE_TOKENS)
+	if (state & NODE_TOKENS)
 		s->cause = WEIR_WAIT_TOKENS;
 	else if (g->full && g->first == n)
 		s->cause = WEIR_WAIT_WINDOW;
@@ -126,7 +167,8 @@ static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir
 	struct node settled = g->nodes[leaf];
 
 	node_area_add(&settled.wait_area, &settled.wait_high, (node_area)now * settled.queued);
-	stats_sign(g, &settled, now, settled.queued);
+	for (unsigned q = 0; q < NODE_KIND_N; q++)
+		stats_sign(g, &settled, q, node_state(g, leaf, q), now, stats_queued(g, leaf, q));
 	if (g->first == leaf)
 		stats_first(g, &settled, now);
 	node_area_add(
@@ -171,7 +213,6 @@ int weir_gate_get_stats(
 	s.device_ns = (double)node_area_of(node.device_area, node.device_high);
 	stats_waits(&node, s.wait_ns);
 	stats_cause(g, leaf, &s);
-	s.oldest = node.queued ? node.head->submitted : WEIR_NEVER;
 	*ret_stats = s;
 	return 0;
 }
@@ -205,7 +246,7 @@ weir_time weir_gate_held(struct weir_gate *g, weir_time now, weir_node n)
 	if (node->flags & NODE_INNER)
 		return node->inner->held +
 		       (node->flags & NODE_STOPPED ? g->now - node->inner->since : 0);
-	return node->held + (node->flags & NODE_HELD ? g->now : 0);
+	return node->held + (stats_held(g, n) ? g->now : 0);
 }
 
 /* ---- histograms */

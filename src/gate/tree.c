@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes come and go, and their lanes with them. Nothing here is on the hot path. */
+#include "gate/above.h"
 #include "gate/calendar.h"
+#include "gate/kind.h"
 #include "gate/room.h"
-#include "gate/stand.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,9 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 	in->held = node->held;
 	tree_forget(g, n);
 	node->inner = in;
-	node->flags = (uint8_t)((node->flags & ~NODE_LEAF) | NODE_INNER);
-	g->above |= node->limits.n_hold > 0;
+	node->flags = (uint8_t)((node->flags & ~(NODE_LEAF | NODE_SPLIT)) | NODE_INNER);
+	if (node->limits.n_hold)
+		above_begin(g, n);
 	g->n_inner++;
 	return 0;
 }
@@ -160,6 +162,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	free(in);
 	node->flags = (uint8_t)((node->flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
 	g->n_inner--;
+	kind_sort(g, n, g->now);
 }
 
 /* ---- buckets that are too many for their node */
@@ -277,6 +280,7 @@ void weir_gate_free(struct weir_gate *g)
 		free(g->place[i]);
 	}
 	free(g->nodes);
+	free(g->apart);
 	free(g->deadline);
 	free(g->lanes);
 	free(g);
@@ -353,6 +357,7 @@ int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 		.entry_rest.group = LANE_NONE,
 		.timer.tick = -1,
 		.limits.b = node->own};
+	g->apart[n] = (struct node_apart){0};
 	if (g->deadline)
 		g->deadline[n] = 0;
 	in->children++;

@@ -9,48 +9,53 @@
 
 #include "gate/above.h"
 #include "gate/ahead.h"
-#include "gate/stand.h"
+#include "gate/kind.h"
 
 struct turn {
 	uint32_t leaf;
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
+	struct weir_req *req;
 };
 
 /* ---- who is next */
 
 #define TURN_AGAIN 0x7ffffffeu /* no leaf: something was dropped, and there may be another */
 
-/* Takes e, which is first in a lane and may not pass, out of it. */
-static inline void turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
+/* Takes e, which is first in a keyed lane and may not pass, out of it. */
+static inline uint32_t turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
 {
-	struct lane_entry *entry = lane_entry(&g->home, lane, e);
-	uint32_t n = e & LANE_OF_LANE ? g->lanes[e & ~LANE_OF_LANE]->node : e;
-
-	if (lane->keyed) {
-		lane_key_out(lane, entry, e);
-		return;
-	}
-	stand_out(g, lane, entry, g->nodes[n].weight);
-	if (!lane->waits)
-		stand_leave_above(g, lane);
+	lane_key_out(lane, lane_entry(&g->home, lane, e), e);
+	return TURN_AGAIN;
 }
 
-/* Goes down one slot from the root to the leaf at the front. What does not belong at the front of
- * a lane on the way is dropped from it: then TURN_AGAIN. NODE_NIL: the slot is empty. */
-static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
+/* Leaf n stands at the front of a lane with none of the kinds that are asked for: it was put there before the
+ * buckets above it told kinds apart. Another look puts it where it belongs. */
+static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	kind_sort(g, n, now);
+	stand_update(g, n, now);
+	return TURN_AGAIN;
+}
+
+/* Goes down one slot from the root to the leaf at the front, and its request. What does not belong at the front of a
+ * lane on the way is put where it does: then TURN_AGAIN. NODE_NIL: the slot is empty, or stopped at the root. */
+static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	struct lane *above = NULL, *lane = node_lane(g, WEIR_ROOT, turn->slot);
+	unsigned kinds = KIND_ALL & ~node_stopped(g, WEIR_ROOT, turn->slot);
 
 	for (;;) {
+		if (!kinds)
+			return NODE_NIL;
+		if (!lane->keyed && lane->allowed != kinds)
+			lane_allow(lane, kinds);
 		uint32_t e = lane_first(lane, &g->home);
 
-		if (e == LANE_NIL) {
-			if (!above)
-				return NODE_NIL;
-			turn_drop(g, above, lane->number | LANE_OF_LANE); /* an empty lane */
-			return TURN_AGAIN;
-		}
+		if (e == LANE_NIL)
+			return above && above->keyed
+				       ? turn_drop(g, above, lane->number | LANE_OF_LANE)
+				       : NODE_NIL;
 		if (above && lane->keyed) {
 			uint64_t key = lane_entry(&g->home, lane, e)->tag;
 
@@ -61,17 +66,16 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 		}
 		if (!(e & LANE_OF_LANE)) {
 			turn->lane = lane;
-			if (node_may(&g->nodes[e], turn->slot))
+			turn->req = kind_head(g, e, node_class(turn->slot), kinds);
+			if (node_may(&g->nodes[e], turn->slot) && turn->req)
 				return e;
-			turn_drop(g, lane, e);
-			return TURN_AGAIN;
+			return lane->keyed ? turn_drop(g, lane, e) : turn_sort(g, e, now);
 		}
 		struct lane *below = g->lanes[e & ~LANE_OF_LANE];
 
-		if (node_stopped(g, below->node, turn->slot)) {
-			turn_drop(g, lane, e);
-			return TURN_AGAIN;
-		}
+		kinds &= ~node_stopped(g, below->node, turn->slot);
+		if (!kinds && lane->keyed)
+			return turn_drop(g, lane, e);
 		above = lane;
 		lane = below;
 	}
@@ -79,22 +83,25 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn)
 
 static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
 {
-	while (!node_stopped(g, WEIR_ROOT, turn->slot)) {
-		uint32_t n = turn_descend(g, turn);
+	for (;;) {
+		uint32_t n = turn_descend(g, turn, now);
 
 		if (n == NODE_NIL) {
-			node_set_ready(g, turn->slot, false);
+			if (!node_lane(g, WEIR_ROOT, turn->slot)->waits)
+				node_set_ready(g, turn->slot, false);
 			return false;
 		}
-		if (n == TURN_AGAIN)
-			continue;
-		const struct node *node = &g->nodes[n];
-
 		turn->leaf = n;
-		if (!g->above || above_admit(g, n, node->head, turn->slot, now))
+		if (n != TURN_AGAIN && (!g->above || above_admit(g, n, turn->req, turn->slot, now)))
 			return true;
+		if (g->order != WEIR_FAIR)
+			continue;
+		if (g->tries == 0) {
+			g->more = true;
+			return false;
+		}
+		g->tries--;
 	}
-	return false;
 }
 
 /* May the run go on in this slot? */
@@ -102,7 +109,8 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 {
 	const struct node *node = &g->nodes[g->run_node];
 
-	if (!g->run_left || slot != g->run_slot || !node_may(node, slot))
+	if (!g->run_left || slot != g->run_slot || !node_may(node, slot) ||
+		(node->flags & NODE_KINDS))
 		return false;
 	uint64_t at = node->head->offset;
 	uint64_t gap = at > g->run_end ? at - g->run_end : g->run_end - at;
@@ -111,7 +119,7 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 		return false;
 	for (uint32_t n = g->run_node; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (node_stopped(g, n, slot))
+		if (node_stopped(g, n, slot) >> kind_of(node->head) & 1)
 			return false;
 	}
 	return !g->above || above_admit(g, g->run_node, node->head, slot, now);
@@ -123,6 +131,7 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 		turn->slot = slot;
 		if (g->run_left && turn_runs(g, slot, now)) {
 			turn->leaf = g->run_node;
+			turn->req = g->nodes[g->run_node].head;
 			turn->lane = node_lane(g, g->nodes[g->run_node].parent, slot);
 			return true;
 		}
@@ -183,31 +192,43 @@ static inline void turn_charge(
 		profile_charge(node->profile, r);
 }
 
-/* The head leaves the queue, and is counted. */
+/* A request has left its queue, and is counted. */
 POOL_HOT void turn_leave(
 	const struct stand *s, struct node *node, struct weir_req *r, unsigned class)
 {
-	stats_wait_end(s->g, node, s->now);
 	node_area_begin(&node->device_area, &node->device_high, (uint64_t)s->now);
-	node->queued--;
 	node->in_flight++;
 	node->bytes += r->bytes;
 	s->g->inside += r->bytes;
 	node->passed[class]++;
 	r->class_ = (uint8_t) class;
 	r->dispatched = s->now;
+}
+
+/* The same for the node's own queue. */
+POOL_HOT void turn_leave_own(
+	const struct stand *s, struct node *node, struct weir_req *r, unsigned class)
+{
+	stats_wait_end(s->g, node, s->now);
+	node->queued--;
 	node->head = r->next;
 	r->next = NULL;
+	turn_leave(s, node, r, class);
 }
 
 /* The leaf whose turn it is lets its head pass. */
 static inline struct weir_req *turn_pass(const struct stand *s, const struct turn *turn)
 {
 	struct node *node = &s->nodes[turn->leaf];
-	struct weir_req *r = node->head;
+	struct weir_req *r = turn->req;
 	unsigned class = node_class(turn->slot);
 	double cost = stand_cost(s, r);
+	unsigned may = 0;
 
+	if (node->flags & NODE_KINDS) {
+		kind_before(s->g, turn->leaf, r, turn->slot);
+		may = kind_may(s->g, turn->leaf);
+	}
 	if (s->g->order == WEIR_FAIR)
 		turn_serve(s->g, turn->lane, node_entry(node, class), node->weight, cost);
 	else
@@ -219,17 +240,24 @@ static inline struct weir_req *turn_pass(const struct stand *s, const struct tur
 		turn_note_run(s->g, turn, r);
 	}
 	turn_charge(node, r, turn->slot, s->now);
-	turn_leave(s, node, r, class);
-	node->may = 0;
-	if (node->head) {
-		stand_look_many(*s, turn->leaf, node, s->now);
+	if (node->flags & NODE_KINDS) {
+		kind_take(s->g, turn->leaf, r, s->now);
+		turn_leave(s, node, r, class);
 	} else {
-		node->tail = NULL;
-		stand_idle(s, node);
+		turn_leave_own(s, node, r, class);
+		node->tail = node->head ? node->tail : NULL;
 	}
+	node->may = 0;
+	if (node->queued)
+		stand_look_many(*s, turn->leaf, node, s->now);
+	else
+		stand_idle(s, node);
 	/* Every lane on the path that is not empty stands in its parent's again. */
 	for (uint32_t n = node->parent; !s->flat && n != WEIR_ROOT; n = s->nodes[n].parent)
 		above_rejoin(s->g, n, turn->slot);
+	/* If another head may not pass now, what stopped it above is to be tried again: the turn is not its. */
+	if (s->g->above && (may & ~kind_may(s->g, turn->leaf)))
+		above_release_all(s->g, turn->leaf, s->now);
 	return r;
 }
 
@@ -238,7 +266,10 @@ static inline struct weir_req *turn_pass(const struct stand *s, const struct tur
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	struct stand s, uint32_t leaf, unsigned slot)
 {
-	struct turn turn = {.leaf = leaf, .slot = slot, .lane = stand_lane(&s, WEIR_ROOT, slot)};
+	struct turn turn = {.leaf = leaf,
+		.slot = slot,
+		.lane = stand_lane(&s, WEIR_ROOT, slot),
+		.req = kind_head(s.g, leaf, node_class(slot), KIND_ALL)};
 
 	return turn_pass(&s, &turn);
 }
@@ -260,7 +291,7 @@ POOL_HOT struct weir_req *turn_pass_plain(
 		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
-	turn_leave(s, node, r, class);
+	turn_leave_own(s, node, r, class);
 	if (node->head) {
 		stand_look_plain(s, leaf, node);
 	} else {

@@ -108,11 +108,80 @@ static void ref_charge(
 
 /* ---- a leaf against its own buckets */
 
-static const struct weir_req *ref_head(const struct ref_gate *g, uint32_t leaf)
-{
-	const struct ref_node *n = &g->nodes[leaf];
+enum ref_kind { REF_READ, REF_WRITE, REF_CONTROL };
 
-	return n->first < n->end ? n->queue[n->first] : NULL;
+static unsigned ref_kind(const struct weir_req *r)
+{
+	return r->op == WEIR_READ ? REF_READ : r->op == WEIR_FLUSH ? REF_CONTROL : REF_WRITE;
+}
+
+static bool ref_tells(const struct ref_node *n)
+{
+	const unsigned data = WEIR_OPS(WEIR_READ) | WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_TRIM);
+
+	for (unsigned i = 0; i < n->n_buckets; i++)
+		if ((n->b[i].spec.ops & data) && (n->b[i].spec.ops & data) != data)
+			return true;
+	return false;
+}
+
+/* Does a bucket of the leaf, or above it, tell reads from writes? */
+static bool ref_told(const struct ref_gate *g, uint32_t leaf)
+{
+	for (uint32_t n = leaf;; n = g->nodes[n].parent) {
+		if (ref_tells(&g->nodes[n]))
+			return true;
+		if (n == WEIR_ROOT)
+			return false;
+	}
+}
+
+/* The buckets of a leaf, if `sure`, or of one above it have changed, or the leaf has been idle. */
+static void ref_split(struct ref_gate *g, uint32_t leaf, bool sure)
+{
+	struct ref_node *n = &g->nodes[leaf];
+	int split = ref_told(g, leaf) ? REF_SPLIT : REF_WHOLE;
+
+	n->split = sure || ref_queued(n) == 0 || (int)n->split == split ? split : REF_EITHER;
+}
+
+/* Is r, which waits, the first of its kind? `split`: writes are apart from reads. */
+static bool ref_is_head(const struct ref_node *n, const struct weir_req *r, bool split)
+{
+	for (size_t i = n->first; n->queue[i] != r; i++) {
+		unsigned a = ref_kind(n->queue[i]), b = ref_kind(r);
+
+		if (a == b || (!split && a != REF_CONTROL && b != REF_CONTROL))
+			return false;
+	}
+	return true;
+}
+
+/* Did a, which waits as b does, come before b? */
+static bool ref_is_older(
+	const struct ref_node *n, const struct weir_req *a, const struct weir_req *b)
+{
+	size_t i = n->first;
+
+	while (n->queue[i] != a && n->queue[i] != b)
+		i++;
+	return a != b && n->queue[i] == a;
+}
+
+/* The first of each kind, in the order of age, in *ret: how many. Only those that the gate must know to be first. */
+static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
+{
+	unsigned heads = 0, seen = 0;
+
+	for (size_t i = n->first; i < n->end && heads < 3; i++) {
+		unsigned k = ref_kind(n->queue[i]);
+
+		if ((seen >> k & 1) || !ref_is_head(n, n->queue[i], n->split == REF_SPLIT))
+			continue;
+		seen |= 1u << k;
+		ret[heads++] = n->queue[i];
+	}
+	return heads;
 }
 
 /* Do all (any: does one) of the node's buckets of a kind admit r? Of none: all do, any does not. */
@@ -143,18 +212,45 @@ static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
 	return e;
 }
 
-unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_time lag)
+/* Does a bucket of this kind that counts r refuse an older head of data, so that r, which is data, waits with it?
+ * (L-tokens are asked for only by a head that its hold buckets admit.) */
+static bool ref_behind(const struct ref_node *n, enum weir_bucket_kind kind,
+	const struct weir_req *r, weir_time now, weir_time lag)
 {
-	const struct ref_node *n = &g->nodes[leaf];
-	const struct weir_req *r = ref_head(g, leaf);
+	const struct weir_req *heads[3];
+	unsigned n_heads = ref_heads(n, heads);
 
-	if (!r || !ref_admits(n, WEIR_HOLD, false, r, now, lag))
+	if (ref_kind(r) == REF_CONTROL)
+		return false;
+	for (unsigned h = 0; h < n_heads && ref_is_older(n, heads[h], r); h++) {
+		if (ref_kind(heads[h]) == REF_CONTROL ||
+			(kind == WEIR_LTOKENS && !ref_admits(n, WEIR_HOLD, false, heads[h], now,
+							 lag ? 0 : REF_TICK)))
+			continue;
+		for (unsigned i = 0; i < n->n_buckets; i++)
+			if (n->b[i].spec.kind == kind && ref_counts(&n->b[i], r) &&
+				ref_counts(&n->b[i], heads[h]) &&
+				!ref_bucket_admits(&n->b[i], heads[h], now, lag))
+				return true;
+	}
+	return false;
+}
+
+/* The best slot in which a head stands by the leaf's own buckets, as it is (lag 0) or as it must be known (lag
+ * REF_TICK). */
+static unsigned ref_slot(
+	const struct ref_gate *g, const struct weir_req *r, weir_time now, weir_time lag)
+{
+	const struct ref_node *n = &g->nodes[r->tenant];
+
+	if (!ref_admits(n, WEIR_HOLD, false, r, now, lag) || ref_behind(n, WEIR_HOLD, r, now, lag))
 		return REF_NO_SLOT;
 	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, lag);
 	/* Who waits for nothing but a better class learns of an R-token late. */
 	bool promoted = ref_admits(n, WEIR_RTOKENS, true, r, now, lag ? REF_COARSE : 0);
 
-	if (!reserved && !ref_admits(n, WEIR_LTOKENS, false, r, now, lag))
+	if (!reserved && (!ref_admits(n, WEIR_LTOKENS, false, r, now, lag) ||
+				 ref_behind(n, WEIR_LTOKENS, r, now, lag)))
 		return REF_NO_SLOT;
 	weir_time fits = ref_fits(n, r);
 
@@ -183,22 +279,45 @@ static bool ref_under(const struct ref_gate *g, uint32_t node, uint32_t ancestor
 	return node == ancestor;
 }
 
-/* Might somebody's turn under one of leaf's ancestors, of slot or a better one, be held up by that
- * ancestor's buckets? Then the leaf may have to wait with it. */
-static bool ref_excused(const struct ref_gate *g, uint32_t leaf, unsigned slot, weir_time now)
+/* Does a bucket of a refuse h, which waits under it, and stop r with that? */
+static bool ref_stops(const struct ref_gate *g, const struct ref_node *a, const struct weir_req *h,
+	const struct weir_req *r, weir_time now)
 {
-	for (uint32_t a = leaf; a != WEIR_ROOT;) {
+	for (unsigned i = 0; i < a->n_buckets; i++) {
+		unsigned ops = a->b[i].spec.ops;
+		bool counts = ref_kind(r) == REF_READ
+				      ? ops >> WEIR_READ & 1
+				      : ops & (WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_TRIM));
+
+		if (ref_bucket_admits(&a->b[i], h, now, REF_TICK))
+			continue;
+		if (g->order != WEIR_FAIR || ref_kind(h) == ref_kind(r) ||
+			(counts && ref_kind(h) != REF_CONTROL && ref_kind(r) != REF_CONTROL))
+			return true;
+	}
+	return false;
+}
+
+/* Might the turn of another request under one of r's ancestors, of slot or a better one, be held up by that
+ * ancestor's buckets? Then r may have to wait with it, if they count it. */
+static bool ref_excused(
+	const struct ref_gate *g, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	for (uint32_t a = r->tenant; a != WEIR_ROOT;) {
 		a = g->nodes[a].parent;
 		if (g->nodes[a].n_buckets == 0)
 			continue;
 		for (uint32_t h = 1; h < g->n_nodes; h++) {
-			const struct weir_req *r =
-				g->nodes[h].used && g->nodes[h].leaf ? ref_head(g, h) : NULL;
+			const struct ref_node *n = &g->nodes[h];
 
-			if (r && h != leaf && ref_under(g, h, a) &&
-				!ref_admits(&g->nodes[a], WEIR_HOLD, false, r, now, REF_TICK) &&
-				ref_slot(g, h, now, 0) <= slot)
-				return true;
+			if (!n->used || !n->leaf || !ref_under(g, h, a))
+				continue;
+			for (size_t i = n->first; i < n->end; i++)
+				if (n->queue[i] != r &&
+					ref_is_head(n, n->queue[i], n->split != REF_WHOLE) &&
+					ref_stops(g, &g->nodes[a], n->queue[i], r, now) &&
+					ref_slot(g, n->queue[i], now, 0) <= slot)
+					return true;
 		}
 	}
 	return false;
@@ -212,26 +331,67 @@ static weir_time ref_key(const struct ref_gate *g, const struct weir_req *r)
 	       (r->deadline ? (weir_time)r->deadline * WEIR_US : g->nodes[r->tenant].deadline);
 }
 
+/* Must r be known to be eligible, in a slot that comes before `slot` or is no worse, and not held up? */
+static unsigned ref_must(const struct ref_gate *g, const struct weir_req *r, weir_time now)
+{
+	unsigned s = ref_slot(g, r, now, REF_TICK);
+
+	if (s == REF_NO_SLOT || !ref_above_admits(g, r->tenant, r, now, REF_TICK) ||
+		ref_excused(g, r, s, now))
+		return REF_NO_SLOT;
+	return s;
+}
+
+/* May an older head of r's tenant be eligible in this slot? Then the leaf stands there with that one's key. */
+static bool ref_second(
+	const struct ref_gate *g, const struct weir_req *r, unsigned slot, weir_time now)
+{
+	const struct ref_node *n = &g->nodes[r->tenant];
+
+	for (size_t i = n->first; n->queue[i] != r; i++)
+		if (ref_is_head(n, n->queue[i], n->split != REF_WHOLE) &&
+			ref_slot(g, n->queue[i], now, 0) <= slot &&
+			ref_above_admits(g, r->tenant, n->queue[i], now, 0))
+			return true;
+	return false;
+}
+
 /* Nobody who must be known to be eligible may come before `slot` and, if keyed, `key`. */
 static void ref_nobody_before(
 	struct ref_gate *g, weir_time now, uint32_t but, unsigned slot, bool keyed, weir_time key)
 {
 	for (uint32_t h = 1; h < g->n_nodes; h++) {
-		const struct weir_req *r;
+		const struct weir_req *heads[3];
 
-		if (h == but || !g->nodes[h].used || !g->nodes[h].leaf || !(r = ref_head(g, h)))
+		if (h == but || !g->nodes[h].used || !g->nodes[h].leaf)
 			continue;
-		unsigned s = ref_slot(g, h, now, REF_TICK);
+		for (unsigned i = ref_heads(&g->nodes[h], heads); i-- > 0;) {
+			const struct weir_req *r = heads[i];
+			unsigned s = ref_slot(g, r, now, REF_TICK);
 
-		if (s > slot || s == REF_NO_SLOT || (s == slot && !(keyed && ref_key(g, r) < key)))
-			continue;
-		if (ref_above_admits(g, h, r, now, REF_TICK) && !ref_excused(g, h, s, now))
-			FAIL("node %u (slot %u, key %lld) should go before node %u (slot %u, key "
-			     "%lld)"
-			     " at %lld",
-				h, s, (long long)ref_key(g, r), but, slot, (long long)key,
-				(long long)now);
+			if (s > slot || s == REF_NO_SLOT ||
+				(s == slot && !(keyed && ref_key(g, r) < key &&
+						      !ref_second(g, r, s, now))))
+				continue;
+			if (ref_must(g, r, now) != REF_NO_SLOT)
+				FAIL("node %u (op %u, slot %u, key %lld) should go before node %u "
+				     "(slot %u, key %lld) at %lld",
+					h, r->op, s, (long long)ref_key(g, r), but, slot,
+					(long long)key, (long long)now);
+		}
 	}
+}
+
+/* No older head of r's tenant may have to go before r, in its slot or a better one. */
+static void ref_older(struct ref_gate *g, weir_time now, const struct weir_req *r, unsigned slot)
+{
+	const struct weir_req *heads[3];
+	unsigned n = ref_heads(&g->nodes[r->tenant], heads);
+
+	for (unsigned i = 0; i < n && ref_is_older(&g->nodes[r->tenant], heads[i], r); i++)
+		if (ref_must(g, heads[i], now) <= slot)
+			FAIL("node %u: a request of op %u passed before an older one of op %u",
+				r->tenant, r->op, heads[i]->op);
 }
 
 /* ---- requests */
@@ -242,8 +402,10 @@ void ref_submit(struct ref_gate *g, weir_time now, struct weir_req *r)
 
 	CHECK(n->used && n->leaf);
 	CHECK_INT(r->submitted, now);
-	if (n->first == n->end)
+	if (n->first == n->end) {
 		n->first = n->end = 0;
+		ref_split(g, r->tenant, true);
+	}
 	if (n->end == n->room) {
 		n->room = n->room ? 2 * n->room : 16;
 		n->queue = realloc(n->queue, n->room * sizeof *n->queue);
@@ -279,17 +441,21 @@ static unsigned ref_kept(const struct ref_gate *g, weir_time now, weir_time *ret
 	unsigned kept = REF_NO_SLOT;
 
 	for (uint32_t h = 1; h < g->n_nodes; h++) {
-		const struct weir_req *r =
-			g->nodes[h].used && g->nodes[h].leaf ? ref_head(g, h) : NULL;
+		const struct ref_node *n = &g->nodes[h];
 
-		if (!r || ref_fits_bytes(g, r) || !ref_above_admits(g, h, r, now, 0))
-			continue;
-		unsigned slot = ref_slot(g, h, now, 0);
+		for (size_t i = n->first; n->used && n->leaf && i < n->end; i++) {
+			const struct weir_req *r = n->queue[i];
 
-		if (slot < kept ||
-			(slot == kept && slot < REF_NO_SLOT && ref_key(g, r) < *ret_key)) {
-			kept = slot;
-			*ret_key = ref_key(g, r);
+			if (!ref_is_head(n, r, n->split != REF_WHOLE) || ref_fits_bytes(g, r) ||
+				!ref_above_admits(g, h, r, now, 0))
+				continue;
+			unsigned slot = ref_slot(g, r, now, 0);
+
+			if (slot < kept ||
+				(slot == kept && slot < REF_NO_SLOT && ref_key(g, r) < *ret_key)) {
+				kept = slot;
+				*ret_key = ref_key(g, r);
+			}
 		}
 	}
 	return kept;
@@ -298,8 +464,7 @@ static unsigned ref_kept(const struct ref_gate *g, weir_time now, weir_time *ret
 static unsigned ref_check_class(const struct ref_gate *g, weir_time now, const struct weir_req *r)
 {
 	const struct ref_node *n = &g->nodes[r->tenant];
-	unsigned best = ref_slot(g, r->tenant, now, 0),
-		 known = ref_slot(g, r->tenant, now, REF_TICK);
+	unsigned best = ref_slot(g, r, now, 0), known = ref_slot(g, r, now, REF_TICK);
 	unsigned slot = r->class_ == WEIR_CLASS_PRIORITY   ? (unsigned)n->priority
 			: r->class_ == WEIR_CLASS_RESERVED ? REF_RESERVED
 							   : REF_REST;
@@ -373,12 +538,24 @@ static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_
 	}
 }
 
+static void ref_unqueue(struct ref_node *n, const struct weir_req *r)
+{
+	size_t i = n->first;
+
+	while (i < n->end && n->queue[i] != r)
+		i++;
+	if (i == n->end)
+		FAIL("node %u: a request that does not wait", r->tenant);
+	memmove(&n->queue[i], &n->queue[i + 1], (n->end - i - 1) * sizeof *n->queue);
+	n->end--;
+}
+
 void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 {
 	struct ref_node *n = &g->nodes[r->tenant];
 
 	CHECK(n->used && n->leaf);
-	if (ref_head(g, r->tenant) != r)
+	if (!ref_is_head(n, r, n->split != REF_WHOLE))
 		FAIL("node %u: what passed is not its head", r->tenant);
 	CHECK_INT(r->dispatched, now);
 	ref_window_open(g, r);
@@ -386,10 +563,11 @@ void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 
 	if (!ref_above_admits(g, r->tenant, r, now, 0))
 		FAIL("node %u passed though a bucket above does not admit it", r->tenant);
+	ref_older(g, now, r, slot);
 	ref_nobody_before(
 		g, now, r->tenant, slot, g->order != WEIR_FAIR && g->run < 2, ref_key(g, r));
 	ref_charge_all(g, now, r);
-	n->first++;
+	ref_unqueue(n, r);
 	n->dispatched++;
 	n->in_flight++;
 	n->bytes += r->bytes;
@@ -414,14 +592,8 @@ void ref_nothing(struct ref_gate *g, weir_time now)
 void ref_cancelled(struct ref_gate *g, weir_time now, struct weir_req *r)
 {
 	struct ref_node *n = &g->nodes[r->tenant];
-	size_t i = n->first;
 
-	while (i < n->end && n->queue[i] != r)
-		i++;
-	if (i == n->end)
-		FAIL("node %u: what was cancelled did not wait", r->tenant);
-	memmove(&n->queue[i], &n->queue[i + 1], (n->end - i - 1) * sizeof *n->queue);
-	n->end--;
+	ref_unqueue(n, r);
 	n->arrivals--;
 	n->waited += (double)(now - r->submitted);
 	g->queued--;
@@ -439,10 +611,9 @@ void ref_done(struct ref_gate *g, struct weir_req *r)
 
 /* ---- wakeup */
 
-static weir_time ref_due(const struct ref_gate *g, uint32_t leaf, bool *ret_shared)
+static weir_time ref_due(const struct ref_gate *g, const struct weir_req *r, bool *ret_shared)
 {
-	const struct ref_node *n = &g->nodes[leaf];
-	const struct weir_req *r = ref_head(g, leaf);
+	const struct ref_node *n = &g->nodes[r->tenant];
 	weir_time hold = 0, l = 0, reserved = WEIR_NEVER;
 
 	for (unsigned i = 0; i < n->n_buckets; i++) {
@@ -457,7 +628,7 @@ static weir_time ref_due(const struct ref_gate *g, uint32_t leaf, bool *ret_shar
 	}
 	if (l > reserved)
 		l = reserved;
-	for (uint32_t a = leaf; a != WEIR_ROOT;) {
+	for (uint32_t a = r->tenant; a != WEIR_ROOT;) {
 		a = g->nodes[a].parent;
 		for (unsigned i = 0; i < g->nodes[a].n_buckets; i++) {
 			weir_time due = ref_bucket_due(&g->nodes[a].b[i], r);
@@ -479,16 +650,23 @@ void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at)
 	if (g->in_flight >= floor(g->window) || ref_kept(g, now, &key) < REF_NO_SLOT)
 		return;
 	for (uint32_t h = 1; h < g->n_nodes; h++) {
-		bool shared = false;
+		const struct weir_req *heads[3];
 
-		if (!g->nodes[h].used || !g->nodes[h].leaf || !ref_head(g, h))
+		if (!g->nodes[h].used || !g->nodes[h].leaf)
 			continue;
-		weir_time due = ref_due(g, h, &shared);
+		for (unsigned i = ref_heads(&g->nodes[h], heads); i-- > 0;) {
+			bool shared = false;
+			weir_time due = ref_due(g, heads[i], &shared);
 
-		/* Under a shared bucket somebody else's turn may come first, and later. */
-		if (due != WEIR_NEVER && at > due + REF_TICK && at > now + REF_TICK && !shared)
-			FAIL("to wake up at %lld, but node %u is due at %lld", (long long)at, h,
-				(long long)due);
+			/* Under a shared bucket, or one that refuses an older head, another's turn may come
+			 * first, and later. */
+			shared |= ref_behind(&g->nodes[h], WEIR_HOLD, heads[i], now, REF_TICK) ||
+				  ref_behind(&g->nodes[h], WEIR_LTOKENS, heads[i], now, REF_TICK);
+			if (due != WEIR_NEVER && at > due + REF_TICK && at > now + REF_TICK &&
+				!shared)
+				FAIL("to wake up at %lld, but node %u is due at %lld",
+					(long long)at, h, (long long)due);
+		}
 	}
 }
 
@@ -599,6 +777,9 @@ void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k)
 		break;
 	case WEIR_KNOB_BUCKETS:
 		ref_knob_buckets(n, now, k);
+		for (uint32_t l = 1; l < g->n_nodes; l++)
+			if (g->nodes[l].used && g->nodes[l].leaf && ref_under(g, l, k->node))
+				ref_split(g, l, l == k->node);
 		break;
 	case WEIR_KNOB_RGRANT:
 		ref_grant(n, WEIR_RTOKENS, k->value, now);

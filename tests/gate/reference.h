@@ -49,7 +49,8 @@ struct ref_node {
 	weir_time as_of;  /* as of which the last one was charged, or a later knob */
 	unsigned n_buckets;
 	struct ref_bucket b[REF_BUCKETS];
-	struct weir_req **queue; /* [first, end) */
+	struct weir_req **queue;                         /* [first, end), in the order of arrival */
+	enum { REF_WHOLE, REF_SPLIT, REF_EITHER } split; /* are reads and writes apart? */
 	size_t first, end, room;
 	/* what the statistics should say */
 	uint64_t arrivals, dispatched, served, bytes, by_class[3];
@@ -83,8 +84,9 @@ static inline size_t ref_queued(const struct ref_node *n)
 }
 
 /* The gate let r pass at `now`. Fails the test unless the law says that it might: it is its
- * tenant's head, eligible, of the class that r->class_ says, and nobody of a better class (or, under
- * FIFO and EDF, with a better key in the same class) had to go first. Then charges. */
+ * tenant's head of its kind, eligible, of the class that r->class_ says, and nobody of a better class (or, under
+ * FIFO and EDF, with a better key in the same class), and no older head of its tenant, had to go first.
+ * Then charges. */
 void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r);
 /* The gate let nothing pass at `now`. Fails the test if something had to. */
 void ref_nothing(struct ref_gate *g, weir_time now);
@@ -93,9 +95,6 @@ void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at);
 /* All counters of the gate against what happened. */
 void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now);
 
-/* The best slot in which the leaf's head stands by the leaf's own buckets, as it is (lag 0) or as it
- * must be known (lag REF_TICK). */
-unsigned ref_slot(const struct ref_gate *g, uint32_t leaf, weir_time now, weir_time lag);
 bool ref_bucket_admits(
 	const struct ref_bucket *b, const struct weir_req *r, weir_time now, weir_time lag);
 /* When the bucket admits r if nothing is charged meanwhile; WEIR_NEVER. */

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/kind.h"
+
+#define KIND_QUEUES 3 /* the node's own, of writes, of control: as enum kind */
+
+/* ---- queues. Those apart are rings: a tail's next is the head. */
+
+static struct weir_req *kind_front(const struct weir_gate *g, uint32_t n, unsigned q)
+{
+	if (q == 0)
+		return g->nodes[n].head;
+	const struct weir_req *tail = g->apart[n].tail[q - 1];
+
+	return tail ? tail->next : NULL;
+}
+
+/* The kinds that a queue stands for. */
+static unsigned kind_bits(const struct node *node, unsigned q)
+{
+	return q == 0 && !(node->flags & NODE_SPLIT) ? KIND_DATA : 1u << q;
+}
+
+static bool kind_older(const struct weir_req *a, const struct weir_req *b)
+{
+	return !b || a->dispatched < b->dispatched;
+}
+
+bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
+{
+	struct node *node = &g->nodes[r->tenant];
+	unsigned q = kind_of(r);
+	struct weir_req **tail = &g->apart[r->tenant].tail[q - 1], *last = *tail;
+
+	r->next = last ? last->next : r;
+	if (last)
+		last->next = r;
+	*tail = r;
+	g->apart[r->tenant].n[q - 1]++;
+	if (!(node->flags & NODE_KINDS))
+		for (unsigned c = 0; c < 3; c++) /* until all are looked at together */
+			g->apart[r->tenant].may[c] = node->may >> c & 1;
+	node->flags |= NODE_KINDS;
+	node->queued++;
+	stats_wait(g, r->tenant, q, now, -1);
+	return !last;
+}
+
+void kind_take(struct weir_gate *g, uint32_t n, struct weir_req *r, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+	struct node_apart *a = &g->apart[n];
+
+	if (r == node->head) {
+		stats_wait(g, n, 0, now, 1);
+		node->head = r->next;
+		node->tail = node->head ? node->tail : NULL;
+	} else {
+		unsigned q = kind_of(r);
+		struct weir_req **tail = &a->tail[q - 1];
+
+		stats_wait(g, n, q, now, 1);
+		if (*tail == r)
+			*tail = NULL;
+		else
+			(*tail)->next = r->next;
+		a->n[q - 1]--;
+	}
+	node->queued--;
+	r->next = NULL;
+	if (a->n[0] || a->n[1])
+		return;
+	stats_state(g, n, KIND_WRITE, 0, now);
+	stats_state(g, n, KIND_CONTROL, 0, now);
+	node->flags &= (uint8_t)~NODE_KINDS;
+}
+
+struct weir_req *kind_gather(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct weir_req *list = NULL, **end = &list;
+
+	for (;;) {
+		struct weir_req *oldest = NULL;
+
+		for (unsigned q = 0; q < KIND_QUEUES; q++) {
+			struct weir_req *r = kind_front(g, n, q);
+
+			if (r && kind_older(r, oldest))
+				oldest = r;
+		}
+		if (!oldest)
+			break;
+		kind_take(g, n, oldest, now);
+		*end = oldest;
+		end = &oldest->next;
+	}
+	for (unsigned q = 0; q < KIND_QUEUES; q++)
+		stats_state(g, n, q, 0, now);
+	return list;
+}
+
+void kind_spread(struct weir_gate *g, uint32_t n, struct weir_req *list, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+
+	while (list) {
+		struct weir_req *r = list;
+
+		list = r->next;
+		if (kind_is_apart(node, r)) {
+			(void)kind_append(g, r, now);
+			continue;
+		}
+		*(node->tail ? &node->tail->next : &node->head) = r;
+		r->next = NULL;
+		node->tail = r;
+		node->queued++;
+		stats_wait(g, n, 0, now, -1);
+	}
+}
+
+/* ---- split or not */
+
+static bool kind_tells_any(const struct bucket *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (kind_tells(b[i].ops))
+			return true;
+	return false;
+}
+
+/* Return true if a bucket of an ancestor tells reads from writes. */
+static bool kind_told_above(const struct weir_gate *g, uint32_t n)
+{
+	while (g->tells && n != WEIR_ROOT) {
+		n = g->nodes[n].parent;
+		if (kind_tells_any(g->nodes[n].limits.b, g->nodes[n].limits.n_hold))
+			return true;
+	}
+	return false;
+}
+
+static void kind_split(struct weir_gate *g, uint32_t n, bool split, weir_time now)
+{
+	struct node *node = &g->nodes[n];
+
+	if (!(node->flags & NODE_SPLIT) == !split)
+		return;
+	struct weir_req *list = kind_gather(g, n, now);
+
+	node->flags ^= NODE_SPLIT;
+	kind_spread(g, n, list, now);
+}
+
+void kind_sort(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	const struct node *node = &g->nodes[n];
+	bool tells = kind_tells_any(node->limits.b, node->limits.n) ||
+		     (node->profile && kind_tells_any(node->profile->b, node->profile->n));
+
+	kind_split(g, n, tells || kind_told_above(g, n), now);
+}
+
+/* ---- heads */
+
+struct weir_req *kind_head(const struct weir_gate *g, uint32_t n, unsigned class, unsigned kinds)
+{
+	const struct node *node = &g->nodes[n];
+	struct weir_req *oldest = NULL;
+
+	if (!(node->flags & NODE_KINDS))
+		return node->head && kinds >> kind_of(node->head) & 1 ? node->head : NULL;
+	for (unsigned q = 0; q < KIND_QUEUES; q++) {
+		struct weir_req *r = g->apart[n].may[class] >> q & 1 ? kind_front(g, n, q) : NULL;
+
+		if (r && (kinds >> kind_of(r) & 1) && kind_older(r, oldest))
+			oldest = r;
+	}
+	return oldest;
+}
+
+const struct weir_req *kind_oldest(const struct weir_gate *g, uint32_t n, uint8_t *ret_state)
+{
+	const struct weir_req *oldest = NULL;
+
+	for (unsigned q = 0; q < KIND_QUEUES; q++) {
+		const struct weir_req *r = kind_front(g, n, q);
+
+		if (!r || !kind_older(r, oldest))
+			continue;
+		oldest = r;
+		*ret_state = node_state(g, n, q);
+	}
+	return oldest;
+}
+
+unsigned kind_without(const struct weir_gate *g, uint32_t n, unsigned class)
+{
+	const struct node *node = &g->nodes[n];
+	unsigned has = 0;
+
+	if (!g->above || g->order != WEIR_FAIR)
+		return 0;
+	if (!(node->flags & NODE_KINDS))
+		return KIND_ALL & ~kind_bits(node, 0);
+	for (unsigned q = 0; q < KIND_QUEUES; q++)
+		if (g->apart[n].may[class] >> q & 1)
+			has |= kind_bits(node, q);
+	return KIND_ALL & ~has;
+}
+
+void kind_before(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot)
+{
+	struct node *node = &g->nodes[n];
+
+	node->reserved = limits_reserved(&node->limits, r);
+	if (slot < NODE_PRIORITIES && node->profile)
+		profile_look(node->profile, r);
+}
+
+/* ---- where they stand */
+
+struct kind_look {
+	struct stand s;
+	struct node *node;
+	struct node_apart *apart;
+	uint64_t
+		refused; /* buckets that have refused a head of data: they refuse younger ones, too */
+	weir_time seen;
+	weir_time wake; /* the first time at which something changes by itself */
+};
+
+static void kind_wake(struct kind_look *look, weir_time at)
+{
+	if (at < look->wake)
+		look->wake = at;
+}
+
+/* Do n buckets from `from` on all admit r? If not *ret_when is when they do, or WEIR_NEVER if an older head has to
+ * pass first. */
+static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const struct weir_req *r,
+	weir_time *ret_when)
+{
+	const struct limits *l = &look->node->limits;
+	bool data = kind_of(r) != KIND_CONTROL, older = false;
+	weir_time when = 0;
+
+	for (unsigned i = from; i < from + n; i++) {
+		const struct bucket *b = &l->b[i];
+		int64_t cost = limits_cost(r, b->unit);
+
+		if (!limits_counts(b, r) || cost == 0)
+			continue;
+		weir_time at = limits_later(l->stamp, bucket_wait(b, cost));
+
+		older |= data && (look->refused >> i & 1);
+		if (at > look->s.now && data) {
+			look->refused |= UINT64_C(1) << i;
+			kind_wake(look, at); /* then it refuses the others no longer */
+		}
+		when = at > when ? at : when;
+	}
+	*ret_when = older ? WEIR_NEVER : when;
+	return !older && when <= look->s.now;
+}
+
+/* The head of queue q may pass as one of the rest: as better, too? */
+static void kind_better(struct kind_look *look, unsigned q, const struct weir_req *r)
+{
+	const struct node *node = look->node;
+	weir_time reserved = limits_reserved(&node->limits, r), fits = 0;
+
+	look->apart->may[WEIR_CLASS_REST] |= (uint8_t)(1u << q);
+	if (reserved <= look->seen)
+		look->apart->may[WEIR_CLASS_RESERVED] |= (uint8_t)(1u << q);
+	else
+		kind_wake(look, limits_later(reserved, TIMER_COARSE * TIMER_TICK - 1) &
+					-(weir_time)(TIMER_COARSE * TIMER_TICK));
+	if (node->priority == NODE_NO_PRIORITY)
+		return;
+	if (node->profile) {
+		profile_look(node->profile, r);
+		fits = node->profile->fits;
+	}
+	if (fits <= look->s.now)
+		look->apart->may[WEIR_CLASS_PRIORITY] |= (uint8_t)(1u << q);
+	else
+		kind_wake(look, fits);
+}
+
+static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
+{
+	const struct limits *l = &look->node->limits;
+	const struct weir_req *r = kind_front(look->s.g, n, q);
+	weir_time when;
+	uint8_t state = 0;
+
+	if (!r) {
+		stats_state(look->s.g, n, q, 0, look->s.now);
+		return;
+	}
+	if (!kind_admits(look, 0, l->n_hold, r, &when))
+		state = NODE_HELD;
+	else if (l->n_l && !kind_admits(look, l->l, l->n_l, r, &when)) {
+		weir_time reserved = limits_reserved(l, r);
+
+		when = reserved < when ? reserved : when;
+		state = when > look->s.now ? NODE_TOKENS : 0;
+	}
+	stats_state(look->s.g, n, q, state, look->s.now);
+	if (state)
+		kind_wake(look, when);
+	else
+		kind_better(look, q, r);
+}
+
+/* The leaf stands in the lane of a slot, or no longer. */
+static void kind_stand(const struct kind_look *look, uint32_t n, unsigned slot)
+{
+	unsigned class = node_class(slot);
+	const struct weir_req *head = kind_head(look->s.g, n, class, KIND_ALL);
+
+	if (head)
+		stand_enter_as(&look->s, n, look->node, slot, head);
+}
+
+void kind_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
+{
+	struct kind_look look = {
+		.s = s, .node = node, .apart = &s.g->apart[n], .seen = seen, .wake = WEIR_NEVER};
+	const struct weir_req *read = kind_front(s.g, n, KIND_READ),
+			      *write = kind_front(s.g, n, KIND_WRITE);
+	bool first = read && kind_older(read, write);
+
+	for (unsigned c = 0; c < 3; c++)
+		look.apart->may[c] = 0;
+	kind_look_one(&look, n, KIND_CONTROL);
+	kind_look_one(&look, n, first ? KIND_READ : KIND_WRITE);
+	kind_look_one(&look, n, first ? KIND_WRITE : KIND_READ);
+	timer_set(&s.g->timer, n, look.wake);
+	kind_stand(&look, n, NODE_REST);
+	if (node_lane(s.g, node->parent, NODE_RESERVED))
+		kind_stand(&look, n, NODE_RESERVED);
+	if (node->priority != NODE_NO_PRIORITY)
+		kind_stand(&look, n, node->priority);
+}
