@@ -42,7 +42,7 @@ struct look {
 	/* what is sent */
 	struct snapshot *snapshot;
 	uint32_t *select; /* NULL: all tenants */
-	size_t n_select;
+	size_t n_select, left_out;
 	const char *next_page;
 	struct metrics_cursor metrics;
 	struct metrics_process process;
@@ -71,12 +71,15 @@ static void look_free(struct look *k)
 
 /* ---- which tenants */
 
-static bool is_wanted(const struct look *k, size_t i)
+static bool has_prefix(const struct look *k, size_t i)
 {
-	if (k->active && !k->snapshot->tenants[i])
-		return false;
 	return !k->tenant ||
 	       strncmp(snapshot_path(k->snapshot, i), k->tenant, strlen(k->tenant)) == 0;
+}
+
+static bool is_wanted(const struct look *k, size_t i)
+{
+	return (!k->active || k->snapshot->tenants[i]) && has_prefix(k, i);
 }
 
 /* Of the slos those of the tenants that are shown; both lists have the policy's order. */
@@ -123,6 +126,8 @@ static int select_tenants(struct look *k)
 		if (is_wanted(k, i))
 			k->next_page = snapshot_path(s, k->select[k->n_select - 1]);
 	select_slos(k);
+	for (i = 0; k->active && i < s->n_tenants; i++)
+		k->left_out += !s->tenants[i] && has_prefix(k, i);
 	return 0;
 }
 
@@ -216,6 +221,7 @@ static void begin_reply(struct look *k, struct http_reply *r)
 		.select = k->select,
 		.n_select = k->n_select,
 		.histograms = k->histograms,
+		.left_out = k->left_out,
 		.next = k->next_page};
 }
 

@@ -81,6 +81,32 @@ const char *http_query(const struct http_request *q, const char *key)
 	return value ? value : "";
 }
 
+struct unknown {
+	const char *const *keys;
+	const char *found;
+};
+
+static enum MHD_Result check_key(
+	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct unknown *u = arg;
+
+	for (const char *const *k = u->keys; *k; k++)
+		if (strcmp(*k, key) == 0)
+			return MHD_YES;
+	u->found = key;
+	return MHD_NO;
+}
+
+const char *http_query_unknown(const struct http_request *q, const char *const *keys)
+{
+	struct MHD_Connection *c = (struct MHD_Connection *)(uintptr_t)q->connection;
+	struct unknown u = {.keys = keys};
+
+	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, check_key, &u);
+	return u.found;
+}
+
 /* ---- bodies that are made as they are sent */
 
 static void stream_free(void *arg)

@@ -45,6 +45,8 @@ struct http_reply { /* zeroed before the handler is called; a status of 0 become
 };
 /* The value of ?key=value (decoded; "" for ?key), or NULL. */
 const char *http_query(const struct http_request *q, const char *key);
+/* The first key of the query that is not one of `keys`, which end with NULL; or NULL. */
+const char *http_query_unknown(const struct http_request *q, const char *const *keys);
 
 /* The body is the caller's from now on: malloc'ed, NUL-ended; NULL: there is none. */
 char *http_take_body(struct http_request *q);
