@@ -115,6 +115,13 @@ has stdout '"policy_version": 1'
 ask 200 http://weir/v1/clients
 is 'j["clients"]' '[]'
 ask 200 -I http://weir/healthz
+# Not everybody may: that is said, and not that nobody answers.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	run 1 setpriv --reuid=65534 --clear-groups weir status
+	has stderr "api.sock: Permission denied"
+fi
+run 1 weir status --socket "$here/s.sock" # an NBD server's
+has stderr "s.sock: no gateway's answer"
 
 # ---- some of it: filters and pages
 ask 200 'http://weir/v1/status?tenant=prod/d'
