@@ -4,7 +4,8 @@
  * (gateway_look); then the thread of HTTP writes it as it is sent, some 64 KiB at a time, so that neither
  * its length nor a slow client holds up anything, and nothing is written for a client that has gone.
  *
- * LIMITS   LOOKS at once; further ones wait for one of these to be sent. At 100,000 tenants of which 1,000 are
+ * LIMITS   LOOKS at once; further ones wait for one of these to be sent, or for its client to be cut off for taking
+ *          nothing of it. At 100,000 tenants of which 1,000 are
  *          active a look has some 4 MB.
  */
 #include "port/api-impl.h"
@@ -260,6 +261,7 @@ static void start_next(struct api *a)
 		api_answer(k->call, &none);
 		look_free(k);
 	}
+	atomic_store_explicit(&a->crowded, a->waiting != NULL, memory_order_relaxed);
 }
 
 static int copy_query(const struct http_request *q, const char *key, char **to)

@@ -309,6 +309,7 @@ static int start(struct api *a, const struct api_options *o, struct weir_err *er
 		.n_sockets = o->n_sockets,
 		.token_file = o->token_file,
 		.mode = o->mode,
+		.crowded = &a->crowded,
 		.handler = api_handle,
 		.arg = a};
 	int r = 0;

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "port/loop.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -66,6 +67,9 @@ struct http_config {
 	size_t n_sockets;
 	const char *token_file; /* its first line, ≥ 16 characters; needed for TCP. NULL: none */
 	mode_t mode;            /* of unix sockets that are made; 0: 0660 */
+	const atomic_bool
+		*crowded; /* while it is true, answers wait for others to be sent: whoever takes
+				       nothing of a long one for 2 s is cut off. NULL: never */
 	http_handler *handler;
 	void *arg;
 };
