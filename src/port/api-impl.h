@@ -7,6 +7,7 @@
 #include "port/gateway.h"
 #include "port/http-json.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct api_call;
 struct look;
@@ -23,6 +24,7 @@ struct api { /* the main thread's, but for `http` */
 	/* api-look.c */
 	struct look *waiting, **waiting_end; /* for others to be sent */
 	unsigned n_looks;                    /* being gathered or sent */
+	atomic_bool crowded;                 /* some wait; read by the thread of HTTP */
 	/* api-record.c */
 	char *recordings; /* folder; NULL: none */
 	struct loop_timer record_end;

@@ -4,7 +4,8 @@
  * (gateway_look); then the thread of HTTP writes it as it is sent, some 64 KiB at a time, so that neither
  * its length nor a slow client holds up anything, and nothing is written for a client that has gone.
  *
- * LIMITS   LOOKS at once; further ones wait for one of these to be sent. At 100,000 tenants of which 1,000 are
+ * LIMITS   LOOKS at once; further ones wait for one of these to be sent, or for its client to be cut off for taking
+ *          nothing of it. At 100,000 tenants of which 1,000 are
  *          active a look has some 4 MB.
  */
 #include "port/api-impl.h"
@@ -42,7 +43,7 @@ struct look {
 	/* what is sent */
 	struct snapshot *snapshot;
 	uint32_t *select; /* NULL: all tenants */
-	size_t n_select;
+	size_t n_select, left_out;
 	const char *next_page;
 	struct metrics_cursor metrics;
 	struct metrics_process process;
@@ -71,12 +72,15 @@ static void look_free(struct look *k)
 
 /* ---- which tenants */
 
-static bool is_wanted(const struct look *k, size_t i)
+static bool has_prefix(const struct look *k, size_t i)
 {
-	if (k->active && !k->snapshot->tenants[i])
-		return false;
 	return !k->tenant ||
 	       strncmp(snapshot_path(k->snapshot, i), k->tenant, strlen(k->tenant)) == 0;
+}
+
+static bool is_wanted(const struct look *k, size_t i)
+{
+	return (!k->active || k->snapshot->tenants[i]) && has_prefix(k, i);
 }
 
 /* Of the slos those of the tenants that are shown; both lists have the policy's order. */
@@ -123,6 +127,8 @@ static int select_tenants(struct look *k)
 		if (is_wanted(k, i))
 			k->next_page = snapshot_path(s, k->select[k->n_select - 1]);
 	select_slos(k);
+	for (i = 0; k->active && i < s->n_tenants; i++)
+		k->left_out += !s->tenants[i] && has_prefix(k, i);
 	return 0;
 }
 
@@ -216,6 +222,7 @@ static void begin_reply(struct look *k, struct http_reply *r)
 		.select = k->select,
 		.n_select = k->n_select,
 		.histograms = k->histograms,
+		.left_out = k->left_out,
 		.next = k->next_page};
 }
 
@@ -254,6 +261,7 @@ static void start_next(struct api *a)
 		api_answer(k->call, &none);
 		look_free(k);
 	}
+	atomic_store_explicit(&a->crowded, a->waiting != NULL, memory_order_relaxed);
 }
 
 static int copy_query(const struct http_request *q, const char *key, char **to)

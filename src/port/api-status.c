@@ -445,9 +445,9 @@ static void write_tail(const struct api_status *s, FILE *to)
 	for (size_t i = 0; i < s->snapshot->n_resources; i++)
 		json_array_append_new(resources, resource(&s->snapshot->resources[i]));
 	fputs("\n ],\n", to);
-	write_members(
-		json_pack("{s:o, s:o, s:o, s:o}", "next", text(s->next), "resources", resources,
-			"peers", peers(s->snapshot), "controllers", controllers(s->snapshot)),
+	write_members(json_pack("{s:o, s:o, s:o, s:o, s:o}", "next", text(s->next), "left_out",
+			      count(s->left_out), "resources", resources, "peers",
+			      peers(s->snapshot), "controllers", controllers(s->snapshot)),
 		to);
 	fputs("\n}\n", to);
 }

@@ -186,26 +186,32 @@ static void delete_bypass(struct api *a, struct http_request *q, struct http_rep
 
 /* ---- routes */
 
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NO_KEYS   ((const char *const[]){NULL})
+
 static const struct route {
 	const char *method, *path;
 	bool prefix; /* more follows */
 	api_run *run;
+	const char *const *keys; /* of its query; NULL: any */
 } routes[] = {
-	{"GET", "/healthz", false, get_health},
-	{"GET", "/metrics", false, api_get_metrics},
-	{"GET", "/v1/status", false, api_get_status},
-	{"GET", "/v1/clients", false, api_get_clients},
-	{"GET", "/v1/ledger", false, get_ledger},
-	{"GET", "/v1/policy", false, api_get_policy},
-	{"PUT", "/v1/policy", false, put_policy},
-	{"PUT", "/v1/set/", true, put_set},
-	{"DELETE", "/v1/set/", true, delete_set},
-	{"GET", "/v1/bypass", false, get_bypass},
-	{"PUT", "/v1/bypass/", true, put_bypass},
-	{"DELETE", "/v1/bypass/", true, delete_bypass},
-	{"GET", "/v1/record", false, api_get_record},
-	{"POST", "/v1/record", false, api_post_record},
-	{"DELETE", "/v1/record", false, api_delete_record},
+	{"GET", "/healthz", false, get_health, NULL},
+	{"GET", "/metrics", false, api_get_metrics, KEYS("tenant", "active", "limit", "after")},
+	{"GET", "/v1/status", false, api_get_status,
+		KEYS("tenant", "active", "limit", "after", "histograms")},
+	{"GET", "/v1/clients", false, api_get_clients, KEYS("tenant")},
+	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
+	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},
+	{"PUT", "/v1/policy", false, put_policy, KEYS("keep", "dry", "name", "tenants")},
+	{"PUT", "/v1/set/", true, put_set, NO_KEYS},
+	{"DELETE", "/v1/set/", true, delete_set, NO_KEYS},
+	{"GET", "/v1/bypass", false, get_bypass, NO_KEYS},
+	{"PUT", "/v1/bypass/", true, put_bypass, NO_KEYS},
+	{"DELETE", "/v1/bypass/", true, delete_bypass, NO_KEYS},
+	{"GET", "/v1/record", false, api_get_record, NO_KEYS},
+	{"POST", "/v1/record", false, api_post_record,
+		KEYS("file", "requests", "duration", "while")},
+	{"DELETE", "/v1/record", false, api_delete_record, NO_KEYS},
 };
 #define ROUTES (sizeof(routes) / sizeof(*routes))
 
@@ -230,6 +236,23 @@ static const char *allowed(const char *path)
 	return "GET";
 }
 
+/* Runs it, unless the query has what it does not know: a misspelt ?dry=1 must not put a policy in force. */
+static void run_route(
+	const struct route *r, struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	const char *unknown = r->keys ? http_query_unknown(q, r->keys) : NULL;
+	const char *near = unknown ? weir_err_near(unknown, r->keys) : NULL;
+	struct weir_err err;
+
+	if (!unknown) {
+		r->run(a, q, ret);
+		return;
+	}
+	weir_err_set(&err, -EINVAL, "no key '%s' here%s%s%s", unknown,
+		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	http_json_fail(ret, 400, err.text);
+}
+
 void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 {
 	bool there = false;
@@ -240,7 +263,7 @@ void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 			continue;
 		there = true;
 		if (strcmp(routes[i].method, q->method) == 0 || head) {
-			routes[i].run(a, q, ret);
+			run_route(&routes[i], a, q, ret);
 			return;
 		}
 	}
@@ -286,6 +309,7 @@ static int start(struct api *a, const struct api_options *o, struct weir_err *er
 		.n_sockets = o->n_sockets,
 		.token_file = o->token_file,
 		.mode = o->mode,
+		.crowded = &a->crowded,
 		.handler = api_handle,
 		.arg = a};
 	int r = 0;

@@ -428,6 +428,7 @@ static int start(struct gateway *g, struct weir_policy *p, struct draft *v, stru
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	if (!g->state)
 		return build(v, NULL, err);
+	gateway_state_check(g->state);
 	rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
 	if (rc < 0)
 		return rc;

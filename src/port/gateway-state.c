@@ -61,6 +61,14 @@ int gateway_state_put(const char *folder, const char *name, const char *text, si
 	return rc;
 }
 
+void gateway_state_check(const char *folder)
+{
+	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) ||
+		faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
+		log_event(LOG_LEVEL_WARNING, "state-unwritable", "folder", folder, "why",
+			strerror(errno), NULL);
+}
+
 void gateway_state_aside(const char *folder, const char *name, const char *why)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -207,7 +215,8 @@ int gateway_state_write(
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	rc = gateway_state_put(folder, NAME, text, strlen(text));
 	free(text);
-	if (rc < 0)
-		weir_err_set(err, rc, "cannot keep what was set in %s: %s", folder, strerror(-rc));
-	return rc;
+	if (rc < 0) /* -ENOENT, say, would tell of a key that there is not */
+		return weir_err_set(
+			err, -EIO, "cannot keep what was set in %s: %s", folder, strerror(-rc));
+	return 0;
 }

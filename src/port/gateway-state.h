@@ -17,6 +17,8 @@
 /* 0, or a negative errno; the file is then as it was. Makes the folder (not those above). Any thread; one
  * at a time for a file. */
 int gateway_state_put(const char *folder, const char *name, const char *text, size_t len);
+/* Makes the folder if it is missing; logs that nothing can be kept in it. */
+void gateway_state_check(const char *folder);
 /* Renames it to NAME.damaged, and logs why. */
 void gateway_state_aside(const char *folder, const char *name, const char *why);
 
@@ -25,7 +27,7 @@ void gateway_state_aside(const char *folder, const char *name, const char *why);
 /* 0; the list is empty when there is no file, or it had to be set aside. -ENOMEM. */
 int gateway_state_read(const char *folder, struct gateway_override **ret_list, size_t *ret_n,
 	struct weir_err *err);
-/* 0, or a negative errno and why; the file is then as it was. Makes the folder (not those above). */
+/* 0; or -ENOMEM, or -EIO and why: the file is then as it was. Makes the folder (not those above). */
 int gateway_state_write(
 	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err);
 

@@ -18,7 +18,9 @@ struct connection { /* from accept to close */
 	bool proven;     /* it has shown the token, or needs none */
 	bool busy;       /* a request is under way */
 	bool evicted;    /* shut down for another; not counted any more */
+	bool streams;    /* a long answer is being sent */
 	weir_time since; /* of the request under way, or since when it waits for one */
+	weir_time took;  /* with `streams`: when the client last took some of it */
 };
 
 struct http_later {
@@ -36,6 +38,7 @@ struct http {
 	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
 	size_t n_connections, n_tcp;
 	struct http_later *laters;
+	const atomic_bool *crowded;
 	bool paused; /* nothing is accepted until the timer: no descriptors are left */
 	char token[HTTP_TOKEN_MAX + 1];
 	http_handler *handler;

@@ -24,6 +24,7 @@ struct exchange { /* one request and its reply */
 
 struct stream { /* a source that is being sent */
 	struct http_source *source;
+	struct connection *connection;
 	FILE *to;
 	char *text;
 	size_t made, sent; /* of the block in `text` */
@@ -81,6 +82,32 @@ const char *http_query(const struct http_request *q, const char *key)
 	return value ? value : "";
 }
 
+struct unknown {
+	const char *const *keys;
+	const char *found;
+};
+
+static enum MHD_Result check_key(
+	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct unknown *u = arg;
+
+	for (const char *const *k = u->keys; *k; k++)
+		if (strcmp(*k, key) == 0)
+			return MHD_YES;
+	u->found = key;
+	return MHD_NO;
+}
+
+const char *http_query_unknown(const struct http_request *q, const char *const *keys)
+{
+	struct MHD_Connection *c = (struct MHD_Connection *)(uintptr_t)q->connection;
+	struct unknown u = {.keys = keys};
+
+	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, check_key, &u);
+	return u.found;
+}
+
 /* ---- bodies that are made as they are sent */
 
 static void stream_free(void *arg)
@@ -109,6 +136,7 @@ static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
 	struct stream *s = arg;
 	size_t n;
 
+	s->connection->took = loop_now(s->connection->http->loop);
 	if (s->sent == s->made && !s->end)
 		make_block(s);
 	n = s->made - s->sent;
@@ -120,13 +148,16 @@ static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
 	return (ssize_t)n;
 }
 
-static struct MHD_Response *stream_response(struct http_source *source)
+static struct MHD_Response *stream_response(struct http_source *source, struct connection *k)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct MHD_Response *response = NULL;
 
 	if (s && (s->to = open_memstream(&s->text, &s->made))) {
 		s->source = source;
+		s->connection = k;
+		k->streams = true;
+		k->took = loop_now(k->http->loop);
 		response = MHD_create_response_from_callback(
 			MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, stream_free);
 	}
@@ -154,9 +185,12 @@ static struct MHD_Response *body_response(struct http_reply *r)
 	return response;
 }
 
-static enum MHD_Result answer(struct MHD_Connection *c, struct http_reply *r, bool close)
+/* k: whose request it answers; only for a source. */
+static enum MHD_Result answer(
+	struct MHD_Connection *c, struct connection *k, struct http_reply *r, bool close)
 {
-	struct MHD_Response *response = r->source ? stream_response(r->source) : body_response(r);
+	struct MHD_Response *response =
+		r->source ? stream_response(r->source, k) : body_response(r);
 	enum MHD_Result done;
 
 	if (!response)
@@ -181,7 +215,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const c
 	struct http_reply r = {.status = status, .body = strdup(why)};
 
 	r.length = r.body ? strlen(r.body) : 0;
-	return answer(c, &r, status == MHD_HTTP_BAD_REQUEST);
+	return answer(c, NULL, &r, status == MHD_HTTP_BAD_REQUEST);
 }
 
 /* Two lengths: a proxy before us may have taken the other one, and what follows for another request. */
@@ -222,6 +256,7 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const cha
 	x->of = c;
 	x->connection = of;
 	of->busy = true;
+	of->streams = false;
 	*state = x;
 	return MHD_YES;
 }
@@ -353,7 +388,7 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	}
 	reply = x->reply;
 	x->reply = (struct http_reply){0};
-	return answer(c, &reply, false);
+	return answer(c, x->connection, &reply, false);
 }
 
 void http_completed(

@@ -9,7 +9,8 @@
  *          the administrator. A new one takes the place of the oldest that has not shown the token, or
  *          of the one that is idle for longest: a stranger who holds all places shuts out no one. A
  *          connection that is silent for SILENT seconds, or has not finished a request in REQUEST of
- *          them, is closed: a byte a second keeps no place for ever.
+ *          them, is closed: a byte a second keeps no place for ever. So is one that takes nothing of a long answer
+ *          for STUCK while others wait to be answered.
  */
 #include "port/http-impl.h"
 #include "port/log.h"
@@ -28,6 +29,7 @@
 #define CONNECTIONS 64
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
+#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for those who wait */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -223,13 +225,21 @@ static void daemon_ready(struct loop_fd *f, uint32_t events)
 	run(OF(struct http, fd, f));
 }
 
+static bool is_stuck(const struct connection *k, weir_time now)
+{
+	const struct http *h = k->http;
+
+	return k->busy && k->streams && now - k->took > STUCK && h->crowded &&
+	       atomic_load_explicit(h->crowded, memory_order_relaxed);
+}
+
 static void timer_due(struct loop_timer *t, weir_time now)
 {
 	struct http *h = OF(struct http, timer, t);
 
 	/* The daemon finds the end of what is shut down, and closes it. */
 	for (struct connection *k = h->connections; k; k = k->next)
-		if (now - k->since > REQUEST)
+		if (now - k->since > REQUEST || is_stuck(k, now))
 			shutdown(k->fd, SHUT_RDWR);
 	if (h->paused)
 		pause_accept(h, false);
@@ -366,6 +376,7 @@ int http_new(
 	h->loop = l;
 	h->handler = c->handler;
 	h->arg = c->arg;
+	h->crowded = c->crowded;
 	r = open_all(h, c, err);
 	if (r < 0) {
 		http_free(h);

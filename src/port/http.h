@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "port/loop.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -45,6 +46,8 @@ struct http_reply { /* zeroed before the handler is called; a status of 0 become
 };
 /* The value of ?key=value (decoded; "" for ?key), or NULL. */
 const char *http_query(const struct http_request *q, const char *key);
+/* The first key of the query that is not one of `keys`, which end with NULL; or NULL. */
+const char *http_query_unknown(const struct http_request *q, const char *const *keys);
 
 /* The body is the caller's from now on: malloc'ed, NUL-ended; NULL: there is none. */
 char *http_take_body(struct http_request *q);
@@ -64,6 +67,9 @@ struct http_config {
 	size_t n_sockets;
 	const char *token_file; /* its first line, ≥ 16 characters; needed for TCP. NULL: none */
 	mode_t mode;            /* of unix sockets that are made; 0: 0660 */
+	const atomic_bool
+		*crowded; /* while it is true, answers wait for others to be sent: whoever takes
+				       nothing of a long one for 2 s is cut off. NULL: never */
 	http_handler *handler;
 	void *arg;
 };

@@ -105,7 +105,10 @@ static int run(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		jobs[i] = defaults;
 		if (load_job_parse(&jobs[i], argv[1 + i], &err) < 0) {
-			status = opts_fail(&verb_load, "%s: %s", jobs[i].name, err.text);
+			bool named = jobs[i].name != defaults.name;
+
+			status = opts_fail(&verb_load, "%s%s%s", named ? jobs[i].name : "",
+				named ? ": " : "", err.text);
 			break;
 		}
 	}

@@ -136,6 +136,13 @@ static size_t take(char *data, size_t size, size_t n, void *arg)
 
 static int unreachable(const struct remote *r, CURLcode code, struct weir_err *err)
 {
+	long why = 0; /* errno */
+
+	curl_easy_getinfo(r->curl, CURLINFO_OS_ERRNO, &why);
+	if (code == CURLE_COULDNT_CONNECT && r->socket && (why == EACCES || why == EPERM))
+		return weir_err_set(err, -EACCES, "%s: %s", r->socket, strerror((int)why));
+	if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) /* not HTTP */
+		return weir_err_set(err, -EPROTO, "%s: no gateway's answer", remote_name(r));
 	if (code == CURLE_COULDNT_CONNECT && r->socket)
 		return weir_err_set(err, -ENOENT,
 			"no gateway answers at %s (is weir serve running?)", r->socket);

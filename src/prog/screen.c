@@ -185,23 +185,42 @@ static int key_of(const char *bytes, size_t n)
 	return n == 1 ? SCREEN_ESCAPE : SCREEN_UNKNOWN;
 }
 
-/* Characters that were typed at once, one after the other; a sequence comes as one. */
+/* How many of n bytes are one key (ECMA-48): ESC alone, ESC O and a character, or ESC [ up to the first byte from
+ * '@' on. 0: the end of a sequence is missing. */
+static size_t key_length(const char *bytes, size_t n)
+{
+	size_t i = 2;
+
+	if (bytes[0] != '\033' || n == 1 || (bytes[1] != '[' && bytes[1] != 'O'))
+		return 1;
+	while (bytes[1] == '[' && i < n && bytes[i] < '@')
+		i++;
+	return i < n ? i + 1 : 0;
+}
+
+/* Keys that were typed at once, such as by one that is held down, one after the other. */
 static int next_key(void)
 {
-	static char bytes[16];
+	static char bytes[64];
 	static size_t at, n;
+	size_t length = at < n ? key_length(bytes + at, n - at) : 0;
 	ssize_t got;
 	int key;
 
-	if (at == n) {
-		got = read(STDIN_FILENO, bytes, sizeof(bytes));
+	if (at == n || (!length && at && n == sizeof(bytes))) { /* or a sequence was cut in two */
+		memmove(bytes, bytes + at, n - at);
+		n -= at;
+		at = 0;
+		got = read(STDIN_FILENO, bytes + n, sizeof(bytes) - n);
 		if (got <= 0)
 			return -1;
-		at = 0;
-		n = (size_t)got;
+		n += (size_t)got;
+		length = key_length(bytes, n);
 	}
-	key = key_of(bytes + at, n - at);
-	at = bytes[at] == '\033' ? n : at + 1;
+	if (!length)
+		length = n - at; /* no sequence that ends: one key that means nothing */
+	key = key_of(bytes + at, length);
+	at += length;
 	keys_waiting = at < n;
 	return key;
 }

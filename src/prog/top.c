@@ -182,6 +182,7 @@ static void write_help(FILE *f)
 	      "s                sort by the next column: policy, iops, bytes, p99, queue\n"
 	      "r                clients instead of resources and tenants, and back\n"
 	      "/                only tenants whose path begins with what is typed\n"
+	      "Esc              all tenants again; leaves this help\n"
 	      "a                idle tenants too, where there are more than 1,000, and back\n"
 	      "Up Down k j      scroll by a row\n"
 	      "PgUp PgDn b Space  by half a window\n"
@@ -297,6 +298,16 @@ static void move(struct top *t, int c)
 		t->scroll = t->n_rows;
 }
 
+/* Out of the help, else of the filter. */
+static void escape(struct top *t)
+{
+	if (!t->help && t->filter[0]) {
+		t->filter[0] = 0;
+		choose(t);
+	}
+	t->help = false;
+}
+
 /* false: quit. */
 static bool key(struct top *t, int c)
 {
@@ -318,6 +329,9 @@ static bool key(struct top *t, int c)
 	case 'a':
 		t->all = !t->all;
 		choose(t);
+		break;
+	case SCREEN_ESCAPE:
+		escape(t);
 		break;
 	case '/':
 		t->typing = true;

@@ -39,20 +39,49 @@ static double grew(const json_t *before, const json_t *now, const char *key)
 	return a >= 0 && a <= b ? b - a : b;
 }
 
-/* Both looks have the policy's order: it stands at or behind *at, which is behind the last one found, unless the
- * policy was changed. */
-static const json_t *find(const json_t *list, size_t *at, const char *key, const char *value)
+/* ---- what a look before had under a name */
+
+struct past {
+	const json_t *list;
+	const char *key; /* of the name */
+	size_t at;       /* behind the last one found */
+	const json_t **by_name;
+	size_t n; /* of these */
+};
+
+static int compare_names(const void *a, const void *b, void *past)
 {
-	size_t n = json_array_size(list);
+	const char *key = ((const struct past *)past)->key;
 
-	for (size_t i = 0; i < n; i++) {
-		size_t k = (*at + i) % n;
-		const json_t *one = json_array_get(list, k);
+	return strcmp(str(*(const json_t *const *)a, key), str(*(const json_t *const *)b, key));
+}
 
-		if (strcmp(str(one, key), value) == 0) {
-			*at = k + 1;
-			return one;
-		}
+/* Both looks have the policy's order, so that most stand where they are expected. The others, after another filter or
+ * policy, are found by name, so that nothing grows with the square of the tenants. */
+static const json_t *find(struct past *p, const char *name)
+{
+	const json_t *one = json_array_get(p->list, p->at);
+	size_t n = json_array_size(p->list), from = 0, to;
+
+	if (one && strcmp(str(one, p->key), name) == 0) {
+		p->at++;
+		return one;
+	}
+	if (!p->by_name && n && (p->by_name = calloc(n, sizeof(*p->by_name)))) {
+		for (; p->n < n; p->n++)
+			p->by_name[p->n] = json_array_get(p->list, p->n);
+		qsort_r(p->by_name, n, sizeof(*p->by_name), compare_names, p);
+	}
+	for (to = p->n; from < to;) {
+		size_t middle = from + (to - from) / 2;
+		int order = strcmp(name, str(p->by_name[middle], p->key));
+
+		if (order == 0)
+			return p->by_name[middle];
+		if (order < 0)
+			to = middle;
+		else
+			from = middle + 1;
 	}
 	return NULL;
 }
@@ -104,6 +133,9 @@ static void set_latency(struct view_tenant *t)
 {
 	struct weir_hist h;
 
+	t->p50 = t->p99 = NAN;
+	if (!json_is_object(json_object_get(t->now, "latency")))
+		return; /* it never had a request: most of many tenants */
 	view_latency(t, "latency", &h);
 	t->p50 = h.count ? (double)weir_hist_percentile(&h, 50) / 1e9 : NAN;
 	t->p99 = h.count ? (double)weir_hist_percentile(&h, 99) / 1e9 : NAN;
@@ -141,12 +173,15 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 	set_latency(t);
 }
 
-static void set_got(struct view *v)
+/* Of all that was served: by the tenants that are here, or where only some of them are, by the resources. */
+static void set_got(struct view *v, bool some)
 {
 	double all = 0;
 
 	for (size_t i = 0; i < v->n_tenants; i++)
-		all += v->tenants[i].leaf ? v->tenants[i].iops : 0;
+		all += !some && v->tenants[i].leaf ? v->tenants[i].iops : 0;
+	for (size_t i = 0; some && i < v->n_resources; i++)
+		all += v->resources[i].iops;
 	for (size_t i = 0; i < v->n_tenants; i++)
 		v->tenants[i].got = all > 0 ? v->tenants[i].iops / all : NAN;
 }
@@ -185,8 +220,8 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 {
 	const json_t *tenants = json_object_get(now, "tenants"),
 		     *resources = json_object_get(now, "resources");
-	const json_t *old_tenants = json_object_get(before, "tenants"),
-		     *old_resources = json_object_get(before, "resources");
+	struct past old_tenants = {.list = json_object_get(before, "tenants"), .key = "path"},
+		    old_resources = {.list = json_object_get(before, "resources"), .key = "name"};
 	struct view v = {.span = num(now, before ? "now_s" : "uptime_s")};
 
 	if (!json_is_array(tenants) || !json_is_array(resources) || !(v.span >= 0))
@@ -203,21 +238,19 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 		view_free(&v);
 		return -ENOMEM;
 	}
-	for (size_t i = 0, at = 0; i < v.n_tenants; i++) {
+	for (size_t i = 0; i < v.n_tenants; i++) {
 		const json_t *t = json_array_get(tenants, i);
-		set_tenant(
-			&v.tenants[i], find(old_tenants, &at, "path", str(t, "path")), t, v.span);
+		set_tenant(&v.tenants[i], find(&old_tenants, str(t, "path")), t, v.span);
 		v.tenants[i].place = i;
 	}
-	for (size_t i = 0, at = 0; i < v.n_resources; i++) {
+	for (size_t i = 0; i < v.n_resources; i++) {
 		const json_t *r = json_array_get(resources, i);
-		set_resource(&v.resources[i], find(old_resources, &at, "name", str(r, "name")), r,
-			v.span);
+		set_resource(&v.resources[i], find(&old_resources, str(r, "name")), r, v.span);
 	}
-	v.idle = num(now, "tenants_all") - num(now, "tenants_active");
-	if (!(v.idle > 0) || num(now, "tenants_all") <= (double)v.n_tenants)
-		v.idle = 0;
-	set_got(&v);
+	free(old_tenants.by_name);
+	free(old_resources.by_name);
+	v.idle = grew(NULL, now, "left_out");
+	set_got(&v, num(now, "tenants_all") > (double)v.n_tenants + v.idle);
 	*ret = v;
 	return 0;
 }

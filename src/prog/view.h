@@ -55,7 +55,7 @@ struct view {
 	size_t n_tenants;
 	struct view_resource *resources;
 	size_t n_resources;
-	double idle; /* tenants that the gateway left out */
+	double idle; /* tenants that the gateway left out for being so */
 };
 
 /* From two looks; before NULL: since the gateway started. Tenants and resources that are new or have

@@ -299,26 +299,25 @@ static void put_plot(FILE *f, const struct plot *p, const char *stem)
 static void put_panels(FILE *f, const struct plot *p, const char *stem)
 {
 	fprintf(f,
-		"set multiplot layout %zu,1 margins 0.08,0.88,0.12,0.89 spacing 0,0.03\n"
+		"set multiplot layout %zu,1 margins 0.08,0.88,0.14,0.89 spacing 0,0.03\n"
 		"set format x ''\nset xlabel\nset label 1 ",
 		p->n_lines);
 	put_string(f, p->title);
 	fputs(" at screen 0.08,0.95 left noenhanced font ',15'\nset label 2 ", f);
 	put_string(f, p->y_label);
-	fputs(" at screen 0.015,0.5 center rotate noenhanced\n", f);
+	fputs(" at screen 0.015,0.5 center rotate noenhanced\nset label 4 ", f);
+	put_string(f, p->x_label); /* an xlabel is left out below margins that are set */
+	fputs(" at screen 0.48,0.025 center noenhanced\n", f);
 	for (size_t i = 0; i < p->n_lines; i++) {
-		if (i + 1 == p->n_lines) {
-			fputs("set format x\nset xlabel ", f);
-			put_string(f, p->x_label);
-			fputs(" noenhanced\n", f);
-		}
+		if (i + 1 == p->n_lines)
+			fputs("set format x\n", f);
 		fputs("set label 3 ", f);
 		put_string(f, p->lines[i].label);
 		fputs(" at graph 1.015,0.5 left noenhanced\nplot ", f);
 		put_line(f, p, i, stem);
 		fputs(" notitle\n", f);
 		if (i == 0)
-			fputs("unset label 1\nunset label 2\n", f);
+			fputs("unset label 1\nunset label 2\nunset label 4\n", f);
 	}
 	fputs("unset multiplot\n", f);
 }

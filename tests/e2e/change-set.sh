@@ -100,3 +100,18 @@ run 0 weir set b.weight 3
 run 0 weir policy show
 has stdout "b.weight 3"
 serve_stop apart
+
+# A state folder that cannot be written is told of at the start. A change is then refused, and that is no fault of the
+# command line.
+echo '[{name: a, match: {export: a}}]' >apart/who.yaml
+serve nowhere --api "unix:$here/api.sock" --state "$here/no/such/folder" apart/main.yaml
+has nowhere.log 'warning state-unwritable folder='
+has nowhere.log 'why="No such file or directory"'
+run 1 weir set a.weight 3
+has stderr 'cannot keep what was set in'
+serve_stop nowhere
+mkdir fresh
+serve fresh --api "unix:$here/api.sock" --state "$here/fresh/state" apart/main.yaml
+hasnt fresh.log state-unwritable
+[ -d fresh/state ] || fail "the state folder is not made"
+serve_stop fresh

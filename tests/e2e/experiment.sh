@@ -32,6 +32,10 @@ runs: [{name: r, scenario: scenario.yaml}]
 claims:
   - {what: it serves something, value: r.tenant.h.t.iops, band: [1, none]}
   - {what: it serves so much, value: r.tenant.h.t.iops, band: $1}
+plots:
+  - {name: one, title: It serves, x: time here, y: iops there, lines: [{label: all of it, series: r.tenant.h.t.throughput}]}
+  - {name: two, panels: true, title: It serves, x: time here, y: iops there,
+     lines: [{label: all of it, series: r.tenant.h.t.throughput}]}
 END
 }
 claims '[1, none]'
@@ -49,6 +53,13 @@ has stdout MISS
 run 1 weir experiment run all --dir mine --out out
 [ -s out/results.md ] || fail "no results.md"
 find out/data/half -name values.csv | grep -q . || fail "no data"
+if command -v gnuplot >/dev/null; then # nothing of a picture is left out
+	for picture in out/pictures/half-one.svg out/pictures/half-two.svg; do
+		for text in 'It serves' 'time here' 'iops there' 'all of it'; do
+			has "$picture" "$text"
+		done
+	done
+fi
 
 run 2 weir experiment run hafl --dir mine
 has stderr "half"

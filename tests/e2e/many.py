@@ -183,6 +183,19 @@ def leave(pid):
     check(spent < 5 * whole, f"20 clients that went cost {spent:.2f} s, one that stays {whole:.2f} s")
 
 
+def stuck():
+    """Clients that ask for everything and take nothing keep nobody from looking."""
+    held = [Api() for _ in range(6)]
+    for c in held:
+        c.request("GET", "/metrics")
+    time.sleep(0.2)
+    bound = 5 * slowness()
+    seconds, _ = ask("/v1/status?limit=1")
+    check(seconds <= bound, f"behind 6 clients that take nothing: {seconds:.2f} s; 5 s here are {bound:.2f}")
+    for c in held:
+        c.close()
+
+
 def change(usual):
     open("next.yaml", "w").write(policy(2 * ALL))
     probes = Probes()
@@ -229,6 +242,7 @@ def drive(pid):
     look(pid, usual)
     verbs()
     leave(pid)
+    stuck()
     change(usual)
     end(pid)
     sys.exit(check.failed)

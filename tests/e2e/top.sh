@@ -114,11 +114,28 @@ done
 $mux send-keys -t t / Escape
 sees 'rest '
 hasnt window '/ filter'
+$mux send-keys -t t / prod/ Enter
+sees '/ filter: prod/'
+$mux send-keys -t t Escape # without asking for another first
+sees 'rest '
+hasnt window '/ filter'
+$mux send-keys -t t h
+sees 'only tenants whose path begins with what is typed'
+$mux send-keys -t t Escape
+sees 'WAITS FOR'
 $mux send-keys -t t s s s s # as in the policy
 sees 'sort: policy'
 $mux send-keys -t t Down
 sees 'row 2 of 3'
 ! grep -q '^prod ' window || fail "it did not scroll: $(cat window)"
+$mux send-keys -t t Home
+sees 'prod '
+printf '\033[B\033OB' >keys # typed at once, as by a key that is held down
+$mux load-buffer keys
+$mux paste-buffer -r -t t
+sees 'row 3 of 3'
+$mux send-keys -t t Home
+sees 'prod '
 $mux send-keys -t t End
 sees 'row 3 of 3'
 $mux send-keys -t t Down PgDn # it is the last

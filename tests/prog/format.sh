@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every C file is as .clang-format says, and says its licence in its first line.
+# Every C file is as .clang-format says, and says its licence in its first line. No large file is
+# tracked, such as a core dump that was left behind.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 command -v clang-format >/dev/null || skip "no clang-format"
@@ -14,4 +15,14 @@ while read -r file; do
 		status=1
 	}
 done <"$OLDPWD/files"
+
+# ---- what is tracked: in a tree without git there is nothing to ask
+git ls-files -z >"$OLDPWD/tracked" 2>/dev/null || : >"$OLDPWD/tracked"
+xargs -0 sh -c 'for file; do
+	[ ! -f "$file" ] || [ "$(wc -c <"$file")" -lt 1048576 ] || echo "$file"
+done' sh <"$OLDPWD/tracked" >"$OLDPWD/large"
+[ ! -s "$OLDPWD/large" ] || {
+	echo "tracked, of 1 MiB or more: $(cat "$OLDPWD/large")" >&2
+	status=1
+}
 exit $status

@@ -120,6 +120,60 @@ static void differences(void)
 	json_decref(two);
 }
 
+/* Some of the tenants were asked for: what one got is still its part of all that was served, and only idle ones
+ * that were left out are said to be. */
+static void some_of_many(void)
+{
+	json_t *one = look(200, tenant("a", true, 0, 0, json_array()),
+		tenant("b", true, 0, 0, json_array()), 0, 0);
+	json_t *two = look(201, tenant("a", true, 300, 0, json_array()),
+		tenant("b", true, 100, 0, json_array()), 1600, 0);
+	struct view v;
+
+	json_object_set_new(two, "tenants_all", json_integer(9));
+	json_object_set_new(two, "left_out", json_integer(0));
+	CHECK_INT(view_make(one, two, &v), 0);
+	CHECK_NEAR(v.tenants[0].got, 300 / 1600.0, 1e-9);
+	lines(view_write_idle, &v);
+	CHECK_STR(text, "");
+	view_free(&v);
+	json_object_set_new(two, "left_out", json_integer(7)); /* no filter: all others are idle */
+	CHECK_INT(view_make(one, two, &v), 0);
+	CHECK_NEAR(v.tenants[0].got, 0.75, 1e-9);
+	lines(view_write_idle, &v);
+	has("7 idle tenants are not shown (--all)");
+	view_free(&v);
+	json_decref(one);
+	json_decref(two);
+}
+
+/* Many more tenants in one look than in the other, as when a filter is taken away. */
+static void many(void)
+{
+	enum { N = 50000 };
+	json_t *looks[2];
+	struct view v;
+
+	for (int i = 0; i < 2; i++) {
+		json_t *list = json_array();
+
+		for (int k = 0; k < (i ? N : N / 10); k++) {
+			json_t *t = json_pack("{s:o, s:b, s:i}", "path",
+				json_sprintf("t%d", i ? k : 10 * k), "leaf", 1, "served",
+				i ? 7 : 4);
+			json_array_append_new(list, t);
+		}
+		looks[i] = json_pack(
+			"{s:f, s:o, s:[]}", "now_s", 100.0 + i, "tenants", list, "resources");
+	}
+	CHECK_INT(view_make(looks[0], looks[1], &v), 0);
+	for (int k = 0; k < N; k++)
+		CHECK_NEAR(v.tenants[k].iops, k % 10 ? 7 : 3, 1e-9);
+	view_free(&v);
+	json_decref(looks[0]);
+	json_decref(looks[1]);
+}
+
 /* The gateway began anew: what it has counted since is what there is. */
 static void begun_again(void)
 {
@@ -343,6 +397,8 @@ int main(void)
 {
 	RUN(slos);
 	RUN(differences);
+	RUN(some_of_many);
+	RUN(many);
 	RUN(begun_again);
 	RUN(order);
 	RUN(nonsense);
