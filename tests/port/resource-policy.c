@@ -375,7 +375,7 @@ static void test_demand(void)
 {
 	struct divide_demand d[3];
 
-	start("tenants: [{name: g, max: 1000 iops, children: [{name: a, match: {export: "
+	start("tenants: [{name: g, max: 200 iops, children: [{name: a, match: {export: "
 	      "\"*\"}}]},\n"
 	      " {name: b, match: {export: b}}]\n",
 		64);
@@ -387,7 +387,7 @@ static void test_demand(void)
 	CHECK_INT(d[0].clients, 1);
 	for (unsigned i = 0; i < 10; i++)
 		submit(0);
-	turn(); /* five pass: 5 ms of the group's max */
+	turn(); /* five pass: 25 ms of the group's max */
 	CHECK_INT(w.back.n, 5);
 	w.now += WEIR_MS / 2;
 	turn();
