@@ -225,6 +225,50 @@ static void test_changes(void)
 	stop(&w);
 }
 
+/* Runs `tenths` tenths of a second; every second in them has `part` … 1.01 of 800 requests, and two more or less. */
+static void check_seconds(const char *what, size_t tenths, double part)
+{
+	uint64_t at[99] = {0}, least = UINT64_MAX, most = 0;
+
+	CHECK(tenths < 99);
+	for (size_t k = 0; k <= tenths; k++) {
+		for (size_t i = 0; i < w.n_clients; i++)
+			at[k] += w.client[i].done;
+		if (k >= 10) {
+			uint64_t second = at[k] - at[k - 10];
+
+			least = second < least ? second : least;
+			most = second > most ? second : most;
+		}
+		if (k < tenths)
+			rig_run(&w, WEIR_SEC / 10);
+	}
+	printf("  %s: %.3f to %.3f\n", what, (double)least / 800, (double)most / 800);
+	CHECK((double)least >= part * 800 - 2 && (double)most <= 1.01 * 800 + 2);
+}
+
+/* A client comes, the other one goes: at no time is a part of the max where nobody uses it. */
+static void test_come_and_go(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: 800 iops, match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	rig_run(&w, WEIR_SEC);
+	check_seconds("one", 20, 0.99);
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("another comes", 20, 0.99);
+	CHECK(b->done > 700);
+	rig_leave(a);
+	check_seconds("the first goes", 20, 0.99);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("it comes back", 20, 0.99);
+	b->stopped = true;
+	/* Its queue passes first; then silence has to be told from chance, and its floor stays with it. */
+	check_seconds("the other one falls silent", 30, 0.97);
+	stop(&w);
+}
+
 int main(void)
 {
 	RUN(test_requests_and_bytes);
@@ -235,5 +279,6 @@ int main(void)
 	RUN(test_slow_device);
 	RUN(test_light);
 	RUN(test_changes);
+	RUN(test_come_and_go);
 	return 0;
 }
