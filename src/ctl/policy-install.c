@@ -38,6 +38,13 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
+/* A gate takes no smaller rate than POLICY_RATE_MIN. So of a limit that is divided each gate may have that much, whatever its
+ * part: 1/1024 of a request a second. */
+static double rate_of(double rate, double part)
+{
+	return fmax(rate * part, POLICY_RATE_MIN);
+}
+
 /* parts: by limit; NULL: all of each. */
 static unsigned max_buckets(
 	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
@@ -46,8 +53,8 @@ static unsigned max_buckets(
 
 	for (unsigned i = 0; i < t->n_max; i++) {
 		const struct weir_limit *max = &t->max[i];
-		double part = parts ? parts[i] : 1, rate = max->rate * part;
-		double peak = max->burst_rate > 0 ? max->burst_rate * part : rate;
+		double part = parts ? parts[i] : 1, rate = rate_of(max->rate, part);
+		double peak = max->burst_rate > 0 ? rate_of(max->burst_rate, part) : rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
 
@@ -71,6 +78,7 @@ static unsigned min_buckets(
 		enum weir_unit unit = (enum weir_unit)(s / 3);
 		const double *of_unit = &b->min[s / 3 * 3];
 		double part = parts && b->min[s] > 0 ? parts[row++] : 1;
+		double rate = rate_of(b->min[s], part);
 
 		/* What is guaranteed to all together, if only because of reads and writes, needs no
 		 * tokens of its own. */
@@ -80,8 +88,8 @@ static unsigned min_buckets(
 		ret[n++] = (struct weir_bucket_spec){.kind = WEIR_RTOKENS,
 			.unit = unit,
 			.ops = slot_ops[s % 3],
-			.rate = b->min[s] * part,
-			.size = bucket_size(unit, b->min[s] * part, MIN_SPAN)};
+			.rate = rate,
+			.size = bucket_size(unit, rate, MIN_SPAN)};
 	}
 	return n;
 }

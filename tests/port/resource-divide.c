@@ -25,7 +25,8 @@ static void tick(struct rig *w)
 	for (int step = 0; step < 3 && divide_table_tell(t, busy); step++)
 		for (size_t i = 0; i < w->n_resources; i++) {
 			divide_table_parts(t, i, rows);
-			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t)), 0);
+			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t), NULL),
+				0);
 			divide_table_confirm(t, i, true);
 		}
 }
@@ -39,7 +40,8 @@ static void start(struct rig *w, const char *text, struct device *const *devices
 	CHECK(w->user != NULL);
 	for (size_t i = 0; i < w->n_resources; i++) {
 		divide_table_parts(w->user, i, rows);
-		CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(w->user)), 0);
+		CHECK_INT(
+			resource_divide(w->resource[i], rows, divide_table_rows(w->user), NULL), 0);
 	}
 	w->tick = tick;
 	w->period = TICK;
@@ -269,6 +271,21 @@ static void test_come_and_go(void)
 	stop(&w);
 }
 
+/* The floor of a gate where nobody is connected, 1/1024 of a limit, may be less than any rate that a gate takes. */
+static void test_small(void)
+{
+	struct rig_client *a;
+
+	start(&w, TWO "  - {name: t, max: [2 iops, 5 B/s], min: 1 iops, match: {export: \"*\"}}\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 8, .length = 1});
+	rig_run(&w, 10 * WEIR_SEC);
+	rig_clear(&w);
+	rig_run(&w, 100 * WEIR_SEC);
+	CHECK(a->done >= 196 && a->done <= 202);
+	stop(&w);
+}
+
 int main(void)
 {
 	RUN(test_requests_and_bytes);
@@ -280,5 +297,6 @@ int main(void)
 	RUN(test_light);
 	RUN(test_changes);
 	RUN(test_come_and_go);
+	RUN(test_small);
 	return 0;
 }
