@@ -10,7 +10,8 @@
  *         1.3, 1.6, 2.2 … 4 times where the max held one through all of several looks in a row, and from
  *         the fourth on at least all that waits.
  *         Requests that wait for the window or their turn do not count: a larger part of the max
- *         would not help them.
+ *         would not help them. A sender whose clients have left wants nothing, and so does one that is
+ *         silent while 6 requests would have passed.
  *         All of a tenant's max are divided together. Its mins are divided each by itself: a tenant
  *         is guaranteed the most that any of them does. There all that waits counts, whatever for: a
  *         tenant whose turn does not come is what a min is for.
@@ -34,10 +35,12 @@
 #define TRY    1.15      /* times what passed */
 #define GROW   4.0       /* the same, at most, where it is certain that the max holds */
 #define SURE   0.9       /* of the time */
+#define GONE   6 /* requests that would have come: by chance they fail to in 1 of 400 pauses */
 
 struct sender { /* a tenant at a gate */
 	/* by kind */
 	float passed[2]; /* requests/s, lately */
+	float silent[2]; /* s since something was there */
 	float rate[2];   /* requests/s wanted of max */
 	float most[2];   /* requests/s wanted of min: with all that waits, for whatever cause */
 	float size[2];   /* bytes of a request */
@@ -206,14 +209,27 @@ static float follow(float old, double now, double by)
 	return old > 0 ? old + (float)((now - old) * by) : (float)now;
 }
 
+/* What kind k lets pass lately. A sender without clients, or silent for longer than chance explains, is idle at once: its
+ * part is for others. */
+static void take_passed(struct sender *s, unsigned k, const struct divide_demand *in, double span)
+{
+	double passed = in->kind[k].passed_requests;
+	bool any = passed + in->kind[k].waiting_requests > 0;
+
+	s->passed[k] = follow(s->passed[k], passed / span, FOLLOW / 2);
+	s->silent[k] = any ? 0 : s->silent[k] + (float)span;
+	if (!in->clients || s->passed[k] * s->silent[k] > GONE)
+		s->passed[k] = s->rate[k] = 0;
+}
+
 /* One look at kind k; bound: the sender uses all of its part. */
 static void take_kind(
 	struct sender *s, unsigned k, const struct divide_demand *in, double span, bool bound)
 {
-	double passed = in->kind[k].passed_requests;
-	double all = passed + in->kind[k].waiting_requests;
+	double waiting = in->kind[k].waiting_requests;
+	double all = waiting + (in->clients ? in->kind[k].passed_requests : 0);
 	double bytes = (double)in->kind[k].passed_bytes + in->kind[k].waiting_bytes;
-	bool waits = in->kind[k].waiting_requests > 0;
+	bool waits = waiting > 0;
 	bool holds = waits && in->held > HELD && (bound || in->held_alone > 0.5);
 	double now = s->passed[k] * SPARE;
 
@@ -221,9 +237,9 @@ static void take_kind(
 		now = s->passed[k] * s->tries;
 	if (s->rate[k] <= 0 || (holds && s->tries >= 2))
 		now = fmax(now, all / span);
-	if (all > 0)
+	if (all > 0 && in->clients)
 		s->size[k] = follow(s->size[k], bytes / all, FOLLOW);
-	if ((holds && now > s->rate[k]) || !in->clients)
+	if (holds && now > s->rate[k])
 		s->rate[k] = (float)now;
 	else
 		s->rate[k] = follow(s->rate[k], now, waits && in->held < HELD ? 0.5 : FOLLOW);
@@ -247,8 +263,7 @@ void divide_table_take(
 		if (!s->present && !sends(s))
 			continue;
 		for (unsigned k = 0; k < 2; k++)
-			s->passed[k] = follow(s->passed[k],
-				demand[i].kind[k].passed_requests / seconds, FOLLOW / 2);
+			take_passed(s, k, &demand[i], seconds);
 		s->tries = (float)(demand[i].held_alone > SURE
 					   ? fmin(fmax(2 * s->tries - 1, TRY), GROW)
 					   : TRY);

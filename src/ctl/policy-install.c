@@ -4,10 +4,12 @@
  *
  * LAW     weight → the node's weight.
  *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is what r
- *                  gives in 5 ms: over any t, service ≤ r·t + size + one largest request, so that
- *                  over a second it stays under 1.01·r; but never less than two requests or
- *                  8 KiB: with room for one, what comes in while that one waits for a slot would
- *                  be lost, and a max of 100 iops would give 91.
+ *                  gives in 25 ms. By law 4 of gate.h service is then ≤ r·(t + 45 ms) + one largest
+ *                  request over any t: under 1.05·r + 1 over a second. A smaller bucket loses tokens
+ *                  where the gate's thread or the client runs late: on a busy machine 5 ms gave 0.8
+ *                  of a max of 1k iops to a client with 8 requests under way. Never less than two
+ *                  requests or 8 KiB: with room for one, what comes in while that one waits for a
+ *                  slot would be lost, and a max of 100 iops would give 91.
  *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and
  *                  (rate r, size (B − r)·T). Drained at B from full, the second is empty after T.
  *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
@@ -17,14 +19,14 @@
  *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
  *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
- * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 15) and (1000/s, 60000).
+ * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 75) and (1000/s, 60000).
  */
 #include "ctl/policy-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_SPAN   0.005        /* s */
+#define MAX_SPAN   0.025        /* s */
 #define MIN_SPAN   0.100        /* s */
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
@@ -36,6 +38,13 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
+/* A gate takes no smaller rate than POLICY_RATE_MIN. So of a limit that is divided each gate may have that much, whatever its
+ * part: 1/1024 of a request a second. */
+static double rate_of(double rate, double part)
+{
+	return fmax(rate * part, POLICY_RATE_MIN);
+}
+
 /* parts: by limit; NULL: all of each. */
 static unsigned max_buckets(
 	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
@@ -44,8 +53,8 @@ static unsigned max_buckets(
 
 	for (unsigned i = 0; i < t->n_max; i++) {
 		const struct weir_limit *max = &t->max[i];
-		double part = parts ? parts[i] : 1, rate = max->rate * part;
-		double peak = max->burst_rate > 0 ? max->burst_rate * part : rate;
+		double part = parts ? parts[i] : 1, rate = rate_of(max->rate, part);
+		double peak = max->burst_rate > 0 ? rate_of(max->burst_rate, part) : rate;
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
 
@@ -69,6 +78,7 @@ static unsigned min_buckets(
 		enum weir_unit unit = (enum weir_unit)(s / 3);
 		const double *of_unit = &b->min[s / 3 * 3];
 		double part = parts && b->min[s] > 0 ? parts[row++] : 1;
+		double rate = rate_of(b->min[s], part);
 
 		/* What is guaranteed to all together, if only because of reads and writes, needs no
 		 * tokens of its own. */
@@ -78,8 +88,8 @@ static unsigned min_buckets(
 		ret[n++] = (struct weir_bucket_spec){.kind = WEIR_RTOKENS,
 			.unit = unit,
 			.ops = slot_ops[s % 3],
-			.rate = b->min[s] * part,
-			.size = bucket_size(unit, b->min[s] * part, MIN_SPAN)};
+			.rate = rate,
+			.size = bucket_size(unit, rate, MIN_SPAN)};
 	}
 	return n;
 }

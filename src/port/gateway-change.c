@@ -111,8 +111,7 @@ static int switch_there(struct gateway_change *c, struct gateway_resource *r, ui
 	if (rc < 0)
 		return rc;
 	*state = SWITCHED;
-	rc = gateway_divide_swapped(c->gateway, r, c->draft.version->policy);
-	return rc < 0 ? weir_err_set(&c->err, rc, "out of memory") : 0;
+	return gateway_divide_swapped(c->gateway, r, c->draft.version->policy, &c->err);
 }
 
 static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
@@ -123,7 +122,7 @@ static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint
 	if (*state == STARTED && resource_swap_undo(r->resource))
 		return 1;
 	if (*state == SWITCHED && (resource_swap(r->resource, old, &why) < 0 ||
-					  gateway_divide_swapped(c->gateway, r, old) < 0))
+					  gateway_divide_swapped(c->gateway, r, old, &why) < 0))
 		log_event(LOG_LEVEL_ERROR, "swap-back-failed", "resource", r->name, "why", why.text,
 			NULL);
 	*state = UNTOUCHED;

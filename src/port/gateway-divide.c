@@ -37,6 +37,7 @@ struct seat { /* one resource's; while it is away, its thread's */
 	struct divide_demand *demand; /* of the books: collected */
 	weir_time at, before;         /* when it was collected, and the time before */
 	int rc;
+	struct weir_err err; /* why, if rc < 0 */
 };
 
 struct books { /* of one policy */
@@ -108,7 +109,7 @@ static void seat_there(struct loop_task *task)
 	struct seat *s = (struct seat *)(void *)((char *)task - offsetof(struct seat, there));
 	struct resource *r = s->resource->resource;
 
-	s->rc = s->apply ? resource_divide(r, s->part, s->rows) : 0;
+	s->rc = s->apply ? resource_divide(r, s->part, s->rows, &s->err) : 0;
 	if (s->collect) {
 		resource_demand(r, s->demand, s->n);
 		s->before = s->at;
@@ -165,7 +166,7 @@ static void seat_back(struct loop_task *task)
 		return; /* of another policy */
 	if (s->rc < 0)
 		log_event(LOG_LEVEL_WARNING, "divide", "resource", s->resource->name, "why",
-			strerror(-s->rc), NULL);
+			s->err.text, NULL);
 	if (s->apply)
 		divide_table_confirm(d->now->table, seat, s->rc == 0);
 	if (s->collect) {
@@ -258,8 +259,8 @@ int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p)
 	return d->next || !p ? 0 : -ENOMEM;
 }
 
-int gateway_divide_swapped(
-	struct gateway *g, struct gateway_resource *r, const struct weir_policy *p)
+int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
+	const struct weir_policy *p, struct weir_err *err)
 {
 	struct gateway_divide *d = g->divide;
 	struct books *b = !d ? NULL : d->now;
@@ -268,8 +269,8 @@ int gateway_divide_swapped(
 		return 0;
 	if (d->next && divide_table_policy(d->next->table) == p)
 		b = d->next;
-	return resource_divide(
-		r->resource, parts_for(b, (size_t)(r - g->resources)), divide_table_rows(b->table));
+	return resource_divide(r->resource, parts_for(b, (size_t)(r - g->resources)),
+		divide_table_rows(b->table), err);
 }
 
 void gateway_divide_policy(struct gateway *g)
@@ -291,7 +292,7 @@ static int give_parts(void *arg, struct gateway_resource *r)
 {
 	struct gateway *g = arg;
 
-	return gateway_divide_swapped(g, r, g->policy);
+	return gateway_divide_swapped(g, r, g->policy, NULL);
 }
 
 int gateway_divide_start(struct gateway *g)

@@ -188,9 +188,9 @@ bool gateway_divide_pause(struct gateway *g, bool on);
 /* Before the resources are swapped to p; NULL: it came to nothing. 0 or -ENOMEM. */
 int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p);
 /* Gives a resource its parts of what is divided under policy p, right after it was swapped to that. On
- * the resource's thread while the main one waits. 0 or -ENOMEM. */
-int gateway_divide_swapped(
-	struct gateway *g, struct gateway_resource *r, const struct weir_policy *p);
+ * the resource's thread while the main one waits. 0, or negative and why. */
+int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
+	const struct weir_policy *p, struct weir_err *err);
 /* Somebody came or goes: look whether there is something to divide. Main thread. */
 void gateway_divide_wake(struct gateway *g);
 

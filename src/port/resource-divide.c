@@ -45,7 +45,7 @@ static void tell_control(struct resource *r, const struct policy_part *now)
 			r->control->divided(r, i, own);
 }
 
-static int set_buckets(struct resource *r, const struct policy_part *new)
+static int set_buckets(struct resource *r, const struct policy_part *new, struct weir_err *err)
 {
 	const struct resource_part *t = &r->policy_of->part;
 	size_t changed = 0, n = 0;
@@ -70,13 +70,15 @@ static int set_buckets(struct resource *r, const struct policy_part *new)
 			.n_buckets = part_buckets(r, i, *new, b)};
 	}
 	if (knobs && buckets)
-		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, n, NULL);
+		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, n, err);
+	else
+		weir_err_set(err, rc, "out of memory");
 	free(knobs);
 	free(buckets);
 	return rc;
 }
 
-int resource_divide(struct resource *r, const double *rows, size_t n)
+int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err)
 {
 	struct resource_part *t = r->policy_of ? &r->policy_of->part : NULL;
 	struct policy_part new;
@@ -85,9 +87,9 @@ int resource_divide(struct resource *r, const double *rows, size_t n)
 	if (!r->gate)
 		return 0;
 	if (!t || n != t->first[r->n_nodes])
-		return -EINVAL;
+		return weir_err_set(err, -EINVAL, "%s has another policy", r->name);
 	new = (struct policy_part){t->first, rows, NULL};
-	rc = set_buckets(r, &new);
+	rc = set_buckets(r, &new, err);
 	if (rc < 0)
 		return rc;
 	tell_control(r, &new);

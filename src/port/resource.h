@@ -128,7 +128,7 @@ bool resource_swap_undo(struct resource *r);                        /* true: mor
 
 /* What part of each limit is here, 0 … 1, if the process has several resources: all of it until told
  * otherwise. By row, see struct policy_part; -EINVAL unless n is how many the policy in force has. */
-int resource_divide(struct resource *r, const double *rows, size_t n);
+int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err);
 /* What each tenant, groups too, had here since the last call, and what keeps it. ret: n_tenants. */
 void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n);
 

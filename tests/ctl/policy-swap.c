@@ -66,8 +66,8 @@ static uint64_t dispatched(struct weir_gate *g, weir_time now, weir_node node)
 
 static void test_stays(void)
 {
-	struct weir_policy *a = parse("tenants: [{name: x, max: 100 iops}, {name: y, weight: 2}]");
-	struct weir_policy *b = parse("tenants: [{name: z}, {name: y}, {name: x, max: 100 iops}]");
+	struct weir_policy *a = parse("tenants: [{name: x, max: 80 iops}, {name: y, weight: 2}]");
+	struct weir_policy *b = parse("tenants: [{name: z}, {name: y}, {name: x, max: 80 iops}]");
 	struct weir_gate *g = gate_new(64);
 	struct policy_swap s = {0};
 	struct weir_req *moved, *out[8];
@@ -88,8 +88,8 @@ static void test_stays(void)
 	CHECK_INT(s.n_leaving, 0);
 	/* The bucket is as empty as before: a swap is no way to more than the max. */
 	CHECK_INT(weir_gate_next(g, 0, out, 8), 0);
-	CHECK_INT(weir_gate_next(g, 11 * WEIR_MS, out, 8), 1);
-	CHECK_INT(dispatched(g, 11 * WEIR_MS, x), 3);
+	CHECK_INT(weir_gate_next(g, 13 * WEIR_MS, out, 8), 1);
+	CHECK_INT(dispatched(g, 13 * WEIR_MS, x), 3);
 	policy_swap_free(&s);
 	weir_gate_free(g);
 	weir_policy_free(a);

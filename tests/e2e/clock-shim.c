@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock-shim: preloaded by clock.sh. Notes, in the file that CLOCK_SHIM names, when each recv and sendmsg
+ * clock-shim: preloaded by clock.sh and kept-max-busy.sh. Notes, in the file that CLOCK_SHIM names, when each recv and sendmsg
  * of the program returned, on which descriptor, and with how many bytes.
  */
 #define _GNU_SOURCE

@@ -18,7 +18,7 @@ tenants:
       - {name: x, max: 4k iops, match: [{export: one}, {export: two}]}
       - {name: y, match: {export: three}}
 END
-serve gate weir.yaml
+serve gate --api "unix:$here/api.sock" weir.yaml
 uri()
 {
 	echo "nbd+unix:///$1?socket=$here/s.sock"
@@ -62,4 +62,13 @@ for round in 1 2 3; do
 	[ "$got" -eq 3 ] || break
 done
 [ "$got" -eq 0 ] || fail "$(cat s.csv)"
+
+# Where nobody is connected 1/2048 of a max is left: less than any rate that a gate takes, but no reason to refuse it.
+weir load -t 1s -d 1 "one=$(uri one)" >load.out 2>&1 &
+load=$!
+sleep 0.5
+run 0 weir set group/x.max 1 iops --socket "$here/api.sock"
+run 0 weir set group/x.max 4k iops --socket "$here/api.sock"
+wait "$load" || fail "$(cat load.out)"
+hasnt gate.log "divide"
 serve_stop gate

@@ -33,7 +33,7 @@ struct rig_client {
 	uint64_t done, bytes;
 	weir_time latency, busy; /* of all done; busy: by the model's account */
 	uint32_t most;           /* outstanding at once */
-	bool stopped;
+	bool stopped, left;
 };
 
 struct rig {
@@ -157,6 +157,14 @@ static inline struct rig_client *rig_join(
 	return c;
 }
 
+/* What it has sent is cancelled, or answered to nobody. */
+static inline void rig_leave(struct rig_client *c)
+{
+	if (!c->left)
+		resource_leave(c->client.resource, &c->client);
+	c->left = c->stopped = true;
+}
+
 /* ---- the world */
 
 /* devices: one for each of the policy's resources; NULL: it answers at once. */
@@ -273,10 +281,8 @@ static inline void rig_drain(struct rig *w)
 	bool busy = true;
 
 	w->tick = NULL;
-	for (size_t i = 0; i < w->n_clients; i++) {
-		w->client[i].stopped = true;
-		resource_leave(w->client[i].client.resource, &w->client[i].client);
-	}
+	for (size_t i = 0; i < w->n_clients; i++)
+		rig_leave(&w->client[i]);
 	for (unsigned k = 0; busy; k++) {
 		CHECK(k < 10000);
 		rig_run(w, 100 * WEIR_MS);

@@ -25,7 +25,8 @@ static void tick(struct rig *w)
 	for (int step = 0; step < 3 && divide_table_tell(t, busy); step++)
 		for (size_t i = 0; i < w->n_resources; i++) {
 			divide_table_parts(t, i, rows);
-			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t)), 0);
+			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t), NULL),
+				0);
 			divide_table_confirm(t, i, true);
 		}
 }
@@ -39,7 +40,8 @@ static void start(struct rig *w, const char *text, struct device *const *devices
 	CHECK(w->user != NULL);
 	for (size_t i = 0; i < w->n_resources; i++) {
 		divide_table_parts(w->user, i, rows);
-		CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(w->user)), 0);
+		CHECK_INT(
+			resource_divide(w->resource[i], rows, divide_table_rows(w->user), NULL), 0);
 	}
 	w->tick = tick;
 	w->period = TICK;
@@ -225,6 +227,65 @@ static void test_changes(void)
 	stop(&w);
 }
 
+/* Runs `tenths` tenths of a second; every second in them has `part` … 1.01 of 800 requests, and two more or less. */
+static void check_seconds(const char *what, size_t tenths, double part)
+{
+	uint64_t at[99] = {0}, least = UINT64_MAX, most = 0;
+
+	CHECK(tenths < 99);
+	for (size_t k = 0; k <= tenths; k++) {
+		for (size_t i = 0; i < w.n_clients; i++)
+			at[k] += w.client[i].done;
+		if (k >= 10) {
+			uint64_t second = at[k] - at[k - 10];
+
+			least = second < least ? second : least;
+			most = second > most ? second : most;
+		}
+		if (k < tenths)
+			rig_run(&w, WEIR_SEC / 10);
+	}
+	printf("  %s: %.3f to %.3f\n", what, (double)least / 800, (double)most / 800);
+	CHECK((double)least >= part * 800 - 2 && (double)most <= 1.01 * 800 + 2);
+}
+
+/* A client comes, the other one goes: at no time is a part of the max where nobody uses it. */
+static void test_come_and_go(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: 800 iops, match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	rig_run(&w, WEIR_SEC);
+	check_seconds("one", 20, 0.99);
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("another comes", 20, 0.99);
+	CHECK(b->done > 700);
+	rig_leave(a);
+	check_seconds("the first goes", 20, 0.99);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("it comes back", 20, 0.99);
+	b->stopped = true;
+	/* Its queue passes first; then silence has to be told from chance, and its floor stays with it. */
+	check_seconds("the other one falls silent", 30, 0.97);
+	stop(&w);
+}
+
+/* The floor of a gate where nobody is connected, 1/1024 of a limit, may be less than any rate that a gate takes. */
+static void test_small(void)
+{
+	struct rig_client *a;
+
+	start(&w, TWO "  - {name: t, max: [2 iops, 5 B/s], min: 1 iops, match: {export: \"*\"}}\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 8, .length = 1});
+	rig_run(&w, 10 * WEIR_SEC);
+	rig_clear(&w);
+	rig_run(&w, 100 * WEIR_SEC);
+	CHECK(a->done >= 196 && a->done <= 202);
+	stop(&w);
+}
+
 int main(void)
 {
 	RUN(test_requests_and_bytes);
@@ -235,5 +296,7 @@ int main(void)
 	RUN(test_slow_device);
 	RUN(test_light);
 	RUN(test_changes);
+	RUN(test_come_and_go);
+	RUN(test_small);
 	return 0;
 }

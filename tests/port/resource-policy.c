@@ -381,17 +381,17 @@ static void test_parts(void)
 	join(0, "a");
 	run_for(WEIR_SEC);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 1000, 0.01);
-	CHECK_INT(resource_divide(w.r, &quarter, 1), 0);
+	CHECK_INT(resource_divide(w.r, &quarter, 1, NULL), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 250, 0.02);
 	/* Kept by a tenant that stays. */
 	swap("tenants: [{name: n}, {name: a, max: 2000 iops, match: {export: \"*\"}}]\n");
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 500, 0.02);
-	CHECK_INT(resource_divide(w.r, &one, 1), 0);
+	CHECK_INT(resource_divide(w.r, &one, 1, NULL), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 2000, 0.02);
-	CHECK_INT(resource_divide(w.r, two, 2), -EINVAL); /* of another policy */
+	CHECK_INT(resource_divide(w.r, two, 2, NULL), -EINVAL); /* of another policy */
 	stop();
 }
 
@@ -399,7 +399,7 @@ static void test_demand(void)
 {
 	struct divide_demand d[3];
 
-	start("tenants: [{name: g, max: 1000 iops, children: [{name: a, match: {export: "
+	start("tenants: [{name: g, max: 200 iops, children: [{name: a, match: {export: "
 	      "\"*\"}}]},\n"
 	      " {name: b, match: {export: b}}]\n",
 		64);
@@ -411,7 +411,7 @@ static void test_demand(void)
 	CHECK_INT(d[0].clients, 1);
 	for (unsigned i = 0; i < 10; i++)
 		submit(0);
-	turn(); /* five pass: 5 ms of the group's max */
+	turn(); /* five pass: 25 ms of the group's max */
 	CHECK_INT(w.back.n, 5);
 	w.now += WEIR_MS / 2;
 	turn();
