@@ -5,7 +5,6 @@
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
 #define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
-#define AHEAD_SPARE 8     /* more than are expected, where a miss costs most */
 #define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
 
 static void ahead_piece(const void *piece)
@@ -27,12 +26,6 @@ POOL_HOT void ahead_head(const struct node *node)
 		ahead_piece(node->profile);
 }
 
-/* Is it worth it? */
-static bool ahead_many(const struct weir_gate *g)
-{
-	return g->timer.set >= AHEAD_FEW || node_lane(g, WEIR_ROOT, NODE_REST)->waits >= AHEAD_FEW;
-}
-
 void ahead_soon(struct weir_gate *g, weir_time now)
 {
 	struct ahead *a = &g->ahead;
@@ -40,11 +33,11 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 
 	a->at = now;
 
-	a->n = a->soon = a->step = 0;
+	a->soon = a->step = 0;
 	if (g->timer.set <= AHEAD_MANY)
 		return;
 	timer_flush(&g->timer);
-	a->n = a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
+	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
 /* Who is behind the heads. */
@@ -78,21 +71,10 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 	ahead_steps(g, (uint32_t)(g->ahead.soon * passed / max));
 }
 
-void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
+void ahead_rest(struct weir_gate *g)
 {
-	if (ahead_many(g))
+	if (g->ahead.soon)
 		ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
-}
-
-void ahead_heads(const struct weir_gate *g)
-{
-	for (uint32_t i = g->ahead.soon; i < g->ahead.n; i++)
-		ahead_head(&g->nodes[g->ahead.node[i]]);
-}
-
-void ahead_next(const struct weir_gate *g)
-{
-	ahead_behind(g, g->ahead.node + g->ahead.soon, g->ahead.n - g->ahead.soon);
 }
 
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)

@@ -80,12 +80,14 @@ POOL_HOT uint32_t gate_activate(const struct stand *s, uint32_t most)
 POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t most)
 {
 	struct weir_gate *g = s->g;
-	uint32_t n = timer_expire(&g->timer, s->now, due, most);
+	uint32_t n = timer_due(&g->timer, s->now) ? timer_expire(&g->timer, s->now, due, most) : 0;
 
+	for (uint32_t i = 0; i < n; i++)
+		ahead_due(&s->nodes[due[i]]);
+	ahead_due_heads(g, due, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct node *node = &s->nodes[due[i]];
 
-		ahead_due(node);
 		if (node->flags & NODE_INNER)
 			above_due(g, due[i], s->now);
 		else
@@ -97,9 +99,8 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 #define GATE_LOOKS                                                                                 \
 	24 /* besides one for each request that is asked for, of those due and of those that came */
 
-/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at;
- * how many timers were due. */
-POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
+/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. */
+POOL_HOT void gate_prepare(const struct stand *s, size_t max)
 {
 	struct weir_gate *g = s->g;
 	uint32_t due[AHEAD_BATCH],
@@ -107,16 +108,12 @@ POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
 	uint32_t n;
 
 	most += GATE_LOOKS;
-	ahead_heads(g);
 	n = gate_expire(s, due, most);
-	ahead_due_heads(g, due, n);
 	g->looks = n;
 	if (g->any_pending)
 		g->looks += gate_activate(s, most);
-	ahead_next(g);
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
-	return n;
 }
 
 /* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
@@ -214,9 +211,10 @@ static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, false);
-	size_t due = gate_prepare(&s, max), n = 0;
+	size_t n = 0;
 	struct turn turn;
 
+	gate_prepare(&s, max);
 	g->too_large = 0;
 	while (n < max && turn_choose(g, &turn, now)) {
 		uint32_t bytes = turn.req->bytes;
@@ -227,7 +225,7 @@ static size_t gate_pass_tree(
 		}
 		ret_reqs[n++] = turn_pass(&s, &turn);
 	}
-	ahead_nodes(g, n, due);
+	ahead_rest(g);
 	return n;
 }
 
@@ -237,8 +235,9 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t due = gate_prepare(&s, max), n = 0, stop = 0;
+	size_t n = 0, stop = 0;
 
+	gate_prepare(&s, max);
 	while (n == stop && n < max) {
 		stop = max;
 		if (g->ahead.soon) {
@@ -262,7 +261,7 @@ static size_t gate_pass_flat(
 	}
 	g->ready_reserved = s.reserved && s.reserved->waits;
 	g->ready_rest = s.rest->waits;
-	ahead_nodes(g, n, due);
+	ahead_rest(g);
 	return n;
 }
 
