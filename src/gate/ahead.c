@@ -13,11 +13,13 @@ static void ahead_piece(const void *piece)
 		__builtin_prefetch((const char *)piece + line, 1);
 }
 
-/* The head, and what buckets are not in the node. A node may be another's since it was noted, or an
+/* The head, the clocks of one that is held, and what buckets are not in the node. A node may be another's since it was noted, or an
  * inner one, whose first word is a pointer, too. */
 POOL_HOT void ahead_head(const struct node *node)
 {
 	__builtin_prefetch(node->head, 1);
+	if (node->flags & NODE_STATE)
+		__builtin_prefetch(&node->held, 1);
 	if (!(node->flags & NODE_APART))
 		return;
 	if (!limits_own(&node->limits))
