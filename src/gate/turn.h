@@ -312,7 +312,8 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 	struct node *first = &s->nodes[entry->next];
 	uint32_t second = node_entry(first, class)->next;
 
-	__builtin_prefetch(first->head->next, 1);
+	if (first->head) /* (else its queues apart have some) */
+		__builtin_prefetch(first->head->next, 1);
 	if (second == LANE_NIL)
 		return;
 	uint32_t third = node_entry(&s->nodes[second], class)->next;
