@@ -5,7 +5,6 @@
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
 #define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
 #define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
-#define AHEAD_SPARE 8     /* more than are expected, where a miss costs most */
 #define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
 
 static void ahead_piece(const void *piece)
@@ -14,23 +13,19 @@ static void ahead_piece(const void *piece)
 		__builtin_prefetch((const char *)piece + line, 1);
 }
 
-/* The head, and what buckets are not in the node. A node may be another's since it was noted, or an
+/* The head, the clocks of one that is held, and what buckets are not in the node. A node may be another's since it was noted, or an
  * inner one, whose first word is a pointer, too. */
 POOL_HOT void ahead_head(const struct node *node)
 {
 	__builtin_prefetch(node->head, 1);
+	if (node->flags & NODE_STATE)
+		__builtin_prefetch(&node->held, 1);
 	if (!(node->flags & NODE_APART))
 		return;
 	if (!limits_own(&node->limits))
 		ahead_piece(node->limits.b);
 	if (node->profile)
 		ahead_piece(node->profile);
-}
-
-/* Is it worth it? */
-static bool ahead_many(const struct weir_gate *g)
-{
-	return g->timer.set >= AHEAD_FEW || node_lane(g, WEIR_ROOT, NODE_REST)->waits >= AHEAD_FEW;
 }
 
 void ahead_soon(struct weir_gate *g, weir_time now)
@@ -40,11 +35,11 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 
 	a->at = now;
 
-	a->n = a->soon = a->step = 0;
+	a->soon = a->step = 0;
 	if (g->timer.set <= AHEAD_MANY)
 		return;
 	timer_flush(&g->timer);
-	a->n = a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
+	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
 /* Who is behind the heads. */
@@ -78,21 +73,10 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 	ahead_steps(g, (uint32_t)(g->ahead.soon * passed / max));
 }
 
-void ahead_nodes(struct weir_gate *g, size_t passed, size_t due)
+void ahead_rest(struct weir_gate *g)
 {
-	if (ahead_many(g))
+	if (g->ahead.soon)
 		ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
-}
-
-void ahead_heads(const struct weir_gate *g)
-{
-	for (uint32_t i = g->ahead.soon; i < g->ahead.n; i++)
-		ahead_head(&g->nodes[g->ahead.node[i]]);
-}
-
-void ahead_next(const struct weir_gate *g)
-{
-	ahead_behind(g, g->ahead.node + g->ahead.soon, g->ahead.n - g->ahead.soon);
 }
 
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)

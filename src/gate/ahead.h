@@ -27,13 +27,8 @@ POOL_HOT void ahead_node(const struct node *node)
 void ahead_soon(struct weir_gate *g, weir_time now);
 /* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */
 void ahead_some(struct weir_gate *g, size_t passed, size_t max);
-/* It has passed, so many, before which `due` timers had expired: the others, and who comes to the front of
- * the lanes. */
-void ahead_nodes(struct weir_gate *g, size_t passed, size_t due);
-/* The next begins: the heads of those, too, and their buckets if they are not in the nodes; then who is
- * behind the heads. */
-void ahead_heads(const struct weir_gate *g);
-void ahead_next(const struct weir_gate *g);
+/* They have passed: the others are fetched. */
+void ahead_rest(struct weir_gate *g);
 
 /* A node's timer has expired, so that its places have come already: the other lines (few instructions: also
  * where few wait). Then, of n of them,

@@ -51,41 +51,55 @@ void gate_unpend(struct weir_gate *g, uint32_t n)
 		g->pending[2][n >> 18] &= ~(UINT64_C(1) << (n >> 12 & 63));
 }
 
-/* Looks at up to `most` leaves that were empty and no longer are, in the order of their numbers, whatever the order
- * of their submits: how many. The next call goes on with the others. */
-POOL_HOT uint32_t gate_activate(const struct stand *s, uint32_t most)
+/* Takes up to `most` leaves that were empty and no longer are, in the order of their numbers, whatever the order of
+ * their submits: how many. The next call goes on with the others. */
+POOL_HOT uint32_t gate_woken(struct weir_gate *g, uint32_t *ret, uint32_t most)
 {
-	struct weir_gate *g = s->g;
-	uint32_t looks = 0, n;
+	uint32_t n = 0, leaf;
 
-	while (looks < most) {
-		n = gate_pending(g, g->pending_from);
-		if (n == NODE_NIL && g->pending_from == 0) {
+	while (n < most) {
+		leaf = gate_pending(g, g->pending_from);
+		if (leaf == NODE_NIL && g->pending_from == 0) {
 			g->any_pending = false;
-			return looks;
+			break;
 		}
 		g->pending_from = 0;
-		if (n == NODE_NIL)
+		if (leaf == NODE_NIL)
 			continue;
-		gate_unpend(g, n);
-		if (n + 1 < g->room)
-			g->pending_from = n + 1;
-		stand_wake(s, n, &s->nodes[n]);
-		looks++;
+		gate_unpend(g, leaf);
+		if (leaf + 1 < g->room)
+			g->pending_from = leaf + 1;
+		ahead_node(&g->nodes[leaf]);
+		ret[n++] = leaf;
 	}
-	return looks;
+	return n;
+}
+
+/* Looks at them. They are fetched together first, and then their heads: if many have been woken since they were
+ * submitted, none is in the cache any more. */
+POOL_HOT uint32_t gate_activate(const struct stand *s, uint32_t most)
+{
+	uint32_t woken[AHEAD_BATCH], n = gate_woken(s->g, woken, most);
+
+	for (uint32_t i = 0; n > 1 && i < n; i++)
+		__builtin_prefetch(s->nodes[woken[i]].head, 1);
+	for (uint32_t i = 0; i < n; i++)
+		stand_wake(s, woken[i], &s->nodes[woken[i]]);
+	return n;
 }
 
 /* Looks at up to `most` leaves and inner nodes whose timers are due: how many. */
 POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t most)
 {
 	struct weir_gate *g = s->g;
-	uint32_t n = timer_expire(&g->timer, s->now, due, most);
+	uint32_t n = timer_due(&g->timer, s->now) ? timer_expire(&g->timer, s->now, due, most) : 0;
 
+	for (uint32_t i = 0; i < n; i++)
+		ahead_due(&s->nodes[due[i]]);
+	ahead_due_heads(g, due, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct node *node = &s->nodes[due[i]];
 
-		ahead_due(node);
 		if (node->flags & NODE_INNER)
 			above_due(g, due[i], s->now);
 		else
@@ -94,29 +108,24 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 	return n;
 }
 
-#define GATE_LOOKS                                                                                 \
-	24 /* besides one for each request that is asked for, of those due and of those that came */
+#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came */
 
-/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at;
- * how many timers were due. */
-POOL_HOT size_t gate_prepare(const struct stand *s, size_t max)
+/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. More than can
+ * pass are of no use: they would have left the cache when their turn comes. */
+POOL_HOT void gate_prepare(const struct stand *s, size_t max)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH],
-		most = (uint32_t)(max < AHEAD_BATCH - GATE_LOOKS ? max : AHEAD_BATCH - GATE_LOOKS);
+	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS    ? GATE_LOOKS
+						     : max < AHEAD_BATCH ? max
+									 : AHEAD_BATCH);
 	uint32_t n;
 
-	most += GATE_LOOKS;
-	ahead_heads(g);
 	n = gate_expire(s, due, most);
-	ahead_due_heads(g, due, n);
 	g->looks = n;
 	if (g->any_pending)
 		g->looks += gate_activate(s, most);
-	ahead_next(g);
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
-	return n;
 }
 
 /* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
@@ -214,9 +223,10 @@ static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, false);
-	size_t due = gate_prepare(&s, max), n = 0;
+	size_t n = 0;
 	struct turn turn;
 
+	gate_prepare(&s, max);
 	g->too_large = 0;
 	while (n < max && turn_choose(g, &turn, now)) {
 		uint32_t bytes = turn.req->bytes;
@@ -227,7 +237,7 @@ static size_t gate_pass_tree(
 		}
 		ret_reqs[n++] = turn_pass(&s, &turn);
 	}
-	ahead_nodes(g, n, due);
+	ahead_rest(g);
 	return n;
 }
 
@@ -237,8 +247,9 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t due = gate_prepare(&s, max), n = 0, stop = 0;
+	size_t n = 0, stop = 0;
 
+	gate_prepare(&s, max);
 	while (n == stop && n < max) {
 		stop = max;
 		if (g->ahead.soon) {
@@ -262,7 +273,7 @@ static size_t gate_pass_flat(
 	}
 	g->ready_reserved = s.reserved && s.reserved->waits;
 	g->ready_rest = s.rest->waits;
-	ahead_nodes(g, n, due);
+	ahead_rest(g);
 	return n;
 }
 

@@ -15,7 +15,6 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.slot = slot,
 		.offset = offset,
 		.keyed = keyed,
-		.best = LANE_NONE,
 		.allowed = LANE_KINDS,
 		.own.group = LANE_NONE};
 	heap_init(&l->heap, place);
@@ -29,13 +28,13 @@ void lane_places(struct lane *l, uint32_t *place)
 void lane_free(struct lane *l)
 {
 	free(l->groups);
-	free(l->tags);
+	free(l->rings);
 	heap_free(&l->heap);
 }
 
 size_t lane_memory(const struct lane *l)
 {
-	return l->room * (sizeof *l->groups + sizeof *l->tags) +
+	return l->room * (sizeof *l->groups + sizeof *l->rings) +
 	       l->heap.room * sizeof *l->heap.items;
 }
 
@@ -55,20 +54,21 @@ int lane_fit(struct lane *l, uint32_t numbers)
 	if (!groups)
 		return -ENOMEM;
 	l->groups = groups;
-	struct lane_tags *tags = pool_array(l->tags, l->room * sizeof *tags, room * sizeof *tags);
+	struct lane_ring *rings =
+		pool_array(l->rings, l->room * sizeof *rings, room * sizeof *rings);
 
-	if (!tags)
+	if (!rings)
 		return -ENOMEM;
-	l->tags = tags;
+	l->rings = rings;
 	l->idle |= (UINT64_C(1) << room) - (UINT64_C(1) << l->room);
 	l->room = (uint8_t)room;
 	return 0;
 }
 
-static void lane_move(struct lane_tags *tags, int64_t by)
+static void lane_move(struct lane_group *q, int64_t by)
 {
-	tags->start += (uint64_t)by;
-	tags->finish += (uint64_t)by;
+	q->start += (uint64_t)by;
+	q->finish += (uint64_t)by;
 }
 
 /* ---- banks */
@@ -83,13 +83,6 @@ static inline bool lane_frozen(const struct lane *l, unsigned without)
 static inline uint64_t lane_lag(const struct lane *l, unsigned without)
 {
 	return lane_frozen(l, without) ? l->now - l->bank[without].frozen : 0;
-}
-
-/* Return the tag by which an entry's group is kept: the entry's, from its bank's base on. */
-static inline uint64_t lane_at(const struct lane *l, const struct lane_entry *entry)
-{
-	return __builtin_expect(!entry->without, 1) ? entry->tag
-						    : entry->tag + l->bank[entry->without].base;
 }
 
 /* Return the entry's tag as V counts now. */
@@ -149,7 +142,7 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 		l->active ^= UINT64_C(1) << id;
 		l->frozen ^= UINT64_C(1) << id;
 		if (!freeze)
-			lane_move(&l->tags[id], (int64_t)by);
+			lane_move(&l->groups[id], (int64_t)by);
 	}
 	l->weight += freeze ? -bank->weight : bank->weight;
 	if (freeze)
@@ -171,7 +164,7 @@ void lane_allow(struct lane *l, unsigned kinds)
 		if (was != is)
 			lane_freeze(l, b, is);
 	}
-	l->best = LANE_NONE;
+	l->until = l->now;
 }
 
 unsigned lane_kinds(const struct lane *l)
@@ -189,21 +182,19 @@ unsigned lane_kinds(const struct lane *l)
 /* ---- groups */
 
 /* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
-static unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+static __attribute__((noinline)) unsigned lane_open(
+	struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
 	unsigned id = (unsigned)__builtin_ctzll(l->idle), bit = l->banked ? id : key;
 	unsigned shift = key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
 	uint64_t start = tag >> shift << shift;
-	struct lane_group *q = &l->groups[id];
 
-	q->key = (uint8_t)key;
-	q->bit = (uint8_t)bit;
-	q->without = (uint8_t)without;
-	q->shift = (uint8_t)shift;
-	q->first = 0;
-	q->used = 0;
-	l->tags[id] =
-		(struct lane_tags){start, start + (UINT64_C(1) << key) + (UINT64_C(1) << shift)};
+	l->groups[id] = (struct lane_group){.start = start,
+		.finish = start + (UINT64_C(1) << key) + (UINT64_C(1) << shift),
+		.shift = (uint8_t)shift,
+		.key = (uint8_t)key,
+		.bit = (uint8_t)bit,
+		.without = (uint8_t)without};
 	l->of[bit] = (uint8_t)id;
 	l->idle &= l->idle - 1;
 	*(lane_frozen(l, without) ? &l->frozen : &l->active) |= UINT64_C(1) << bit;
@@ -222,13 +213,13 @@ static uint32_t lane_turned(const struct lane_group *q)
 static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 {
 	struct lane_group *q = &l->groups[id];
-	int64_t back = -((int64_t)(tag - l->tags[id].start) >> q->shift);
+	int64_t back = -((int64_t)(tag - q->start) >> q->shift);
 	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q));
 
 	if (back + last >= LANE_SLOTS)
 		return false;
 	q->first = (uint8_t)((q->first - (unsigned)back) % LANE_SLOTS);
-	lane_move(&l->tags[id], -(back << q->shift));
+	lane_move(q, -(back << q->shift));
 	return true;
 }
 
@@ -274,7 +265,7 @@ static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, un
 static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
 	unsigned id = lane_group(l, key, tag, without);
-	int64_t at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
+	int64_t at = (int64_t)(tag - l->groups[id].start) >> l->groups[id].shift;
 
 	return (at < 0 ? lane_back(l, id, tag) : at < LANE_SLOTS) ? id : LANE_NONE;
 }
@@ -282,7 +273,8 @@ static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned 
 /* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
  * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
  * that does, any will have to. */
-static unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without)
+static __attribute__((noinline)) unsigned lane_early(
+	struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
 	unsigned id = LANE_NONE;
 
@@ -303,13 +295,13 @@ static void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 		l->active &= ~(UINT64_C(1) << q->bit);
 		l->frozen &= ~(UINT64_C(1) << q->bit);
 		l->idle |= UINT64_C(1) << id;
-		l->best = LANE_NONE;
+		l->until = l->now;
 	} else if (slot == q->first) {
 		unsigned on = (unsigned)__builtin_ctz(lane_turned(q));
 
 		q->first = (uint8_t)((q->first + on) % LANE_SLOTS);
-		lane_move(&l->tags[id], (int64_t)on << q->shift);
-		l->best = LANE_NONE;
+		lane_move(q, (int64_t)on << q->shift);
+		l->until = l->now;
 	}
 }
 
@@ -322,8 +314,8 @@ static void lane_choose(struct lane *l)
 
 	for (uint64_t left = l->active; left; left &= left - 1) {
 		unsigned id = l->of[__builtin_ctzll(left)];
-		int64_t start = (int64_t)(l->tags[id].start - l->now);
-		int64_t f = (int64_t)(l->tags[id].finish - l->now);
+		int64_t start = (int64_t)(l->groups[id].start - l->now);
+		int64_t f = (int64_t)(l->groups[id].finish - l->now);
 		int64_t later = start > 0 ? start : INT64_MAX;
 
 		f = start > 0 ? INT64_MAX : f;
@@ -341,65 +333,70 @@ static void lane_choose(struct lane *l)
 	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
 }
 
-/* log2 of the least power of two that a span fits in. */
-static inline unsigned lane_log(uint64_t span)
+/* log2 of the least power of two that a span fits in; 0 if it is none. */
+static inline unsigned lane_log(int64_t span)
 {
-	return span > 1 ? 64 - (unsigned)__builtin_clzll(span - 1) : 0;
+	return 63 - (unsigned)__builtin_clzll(2 * (uint64_t)(span > 1 ? span : 1) - 1);
 }
 
 /* The first slot of group id is another: is the group the best now? */
 static inline void lane_compare(struct lane *l, unsigned id)
 {
-	const struct lane_tags *tags = &l->tags[id];
+	const struct lane_group *q = &l->groups[id], *best = &l->groups[l->best];
 
-	if (l->best == LANE_NONE || lane_frozen(l, l->groups[id].without))
+	if ((int64_t)(l->now - l->until) >= 0 || lane_frozen(l, q->without))
 		return;
-	if ((int64_t)(tags->start - l->now) > 0) {
-		if ((int64_t)(tags->start - l->until) < 0)
-			l->until = tags->start;
+	if ((int64_t)(q->start - l->now) > 0) {
+		if ((int64_t)(q->start - l->until) < 0)
+			l->until = q->start;
 		return;
 	}
-	int64_t less = (int64_t)(tags->finish - l->tags[l->best].finish);
+	int64_t less = (int64_t)(q->finish - best->finish);
 
-	if (less < 0 || (less == 0 && l->groups[id].key < l->groups[l->best].key))
+	if (less < 0 || (less == 0 && q->key < best->key))
 		l->best = (uint8_t)id;
 }
 
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	unsigned width)
 {
-	uint64_t tag = lane_at(l, entry);
+	const uint64_t tag = lane_at(l, entry);
 	/* (A ring goes four widths.) */
-	int64_t half = (int64_t)(tag + lane_lag(l, entry->without) - l->now) / 2;
-	unsigned far = lane_log((uint64_t)(half > 0 ? half : 0)), key = width > far ? width : far;
+	int64_t half = (int64_t)(tag + lane_lag(l, entry->without) - l->now) >> 1;
+	unsigned key = half <= INT64_C(1) << width ? width : lane_log(half);
 	unsigned id = lane_group(l, key, tag, entry->without);
-	int64_t at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
+	struct lane_group *q = &l->groups[id];
+	int64_t at = (int64_t)(tag - q->start) >> q->shift;
 
 	if (__builtin_expect(at < 0, 0)) {
 		id = lane_early(l, tag, key, entry->without);
-		at = (int64_t)(tag - l->tags[id].start) >> l->groups[id].shift;
+		q = &l->groups[id];
+		at = (int64_t)(tag - q->start) >> q->shift;
 		at = at < 0 ? 0 : at;
 	}
-	struct lane_group *q = &l->groups[id];
-	unsigned slot = (q->first + (at < LANE_SLOTS ? (unsigned)at : LANE_SLOTS - 1)) % LANE_SLOTS;
-	struct lane_list *list = &q->slot[slot];
-	bool used = q->used >> slot & 1;
+	unsigned slot = (q->first + (unsigned)(at < LANE_SLOTS ? at : LANE_SLOTS - 1)) % LANE_SLOTS;
+	struct lane_list *list = &l->rings[id].slot[slot];
 
 	entry->group = (uint8_t)id;
 	entry->slot = slot & (LANE_SLOTS - 1);
 	entry->next = LANE_NIL;
-	entry->prev = used ? list->tail : LANE_NIL;
-	*(used ? &lane_entry(h, l, list->tail)->next : &list->head) = e;
-	list->tail = e;
+	if (q->used >> slot & 1) {
+		entry->prev = list->tail;
+		lane_entry(h, l, list->tail)->next = e;
+		list->tail = e;
+		return;
+	}
+	entry->prev = LANE_NIL;
+	list->head = list->tail = e;
 	q->used |= (uint16_t)(1u << slot);
-	if (at == 0 && !used)
+	if (at == 0)
 		lane_compare(l, id);
 }
 
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
 {
 	unsigned id = entry->group;
-	struct lane_list *list = &l->groups[id].slot[entry->slot];
+	struct lane_list *list = &l->rings[id].slot[entry->slot];
 	uint32_t next = entry->next, prev = entry->prev;
 
 	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
@@ -414,9 +411,9 @@ static inline uint64_t lane_start(struct lane *l)
 {
 	if (!l->active)
 		return l->before;
-	if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
+	if ((int64_t)(l->now - l->until) >= 0)
 		lane_choose(l);
-	uint64_t finish = l->tags[l->best].finish;
+	uint64_t finish = l->groups[l->best].finish;
 
 	return (int64_t)(finish - l->before) < 0 ? finish : l->before;
 }
@@ -451,7 +448,7 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	double each = weight * LANE_WEIGHT_ONE;
 
 	ahead = ahead > 0 ? ahead : 0;
-	entry->width = lane_log((uint64_t)ahead) & 0x7f;
+	entry->width = lane_log(ahead) & 0x7f;
 	l->owed -= each * (double)ahead;
 	lane_weigh(l, entry->without, -(int64_t)each);
 	entry->without = 0; /* a tag that waits in no bank is told as V is */
@@ -496,15 +493,12 @@ static inline void lane_tag(struct lane_entry *entry, double step)
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
 {
 	lane_tag(entry, step);
-	l->before = l->now;
-	l->owed += cost;
-	if (l->owed <= 0)
-		return;
-	double weight = (double)l->weight;
-	int64_t move = (int64_t)(l->owed / weight);
+	double owed = l->owed + cost, weight = (double)l->weight;
+	int64_t move = (int64_t)((owed > 0 ? owed : 0) / weight);
 
+	l->before = l->now;
 	l->now += (uint64_t)move;
-	l->owed -= (double)move * weight;
+	l->owed = owed - (double)move * weight;
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
@@ -515,7 +509,7 @@ void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_ent
 
 	entry->group = LANE_NONE;
 	if (next != LANE_NIL) {
-		l->groups[l->best].slot[slot].head = next;
+		l->rings[l->best].slot[slot].head = next;
 		lane_entry(h, l, next)->prev = LANE_NIL;
 	} else {
 		lane_emptied(l, l->best, slot);
@@ -539,24 +533,22 @@ static uint32_t lane_first_heap(struct lane *l, const struct lane_home *h)
 	}
 }
 
-uint32_t lane_first(struct lane *l, const struct lane_home *h)
+uint32_t lane_find(struct lane *l, const struct lane_home *h)
 {
 	if (l->keyed)
 		return lane_first_heap(l, h);
 	while (l->active) {
-		if (l->best == LANE_NONE || (int64_t)(l->now - l->until) >= 0)
+		if ((int64_t)(l->now - l->until) >= 0)
 			lane_choose(l);
 		const struct lane_group *q = &l->groups[l->best];
-		uint32_t e = q->slot[q->first].head;
+		uint32_t e = l->rings[l->best].slot[q->first].head;
 		struct lane_entry *entry = lane_entry(h, l, e);
-		uint64_t start = l->tags[l->best].start;
-		uint64_t tag = lane_at(l, entry);
-		int64_t on = (int64_t)(tag - start) >> q->shift;
+		uint64_t on = lane_at(l, entry) - q->start;
 
-		if (on <= 0)
+		if ((int64_t)on >> q->shift <= 0)
 			return e;
 		/* Its tag has grown, or was beyond the ring: now it is to be in one. */
-		unsigned key = q->key, far = lane_log((tag - start) / 2);
+		unsigned key = q->key, far = lane_log((int64_t)(on / 2));
 
 		lane_take(l, h, entry);
 		lane_put(l, h, entry, e, key > far ? key : far);

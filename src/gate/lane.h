@@ -70,20 +70,20 @@ struct lane_list {
 	uint32_t head, tail; /* numbers */
 };
 
+/* Apart from its lists, so that those of all groups are in few cache lines. */
 struct lane_group {
+	uint64_t start;  /* where its first slot begins */
+	uint64_t finish; /* where that ends, and the width: nobody in the slot finishes later */
 	uint16_t used;   /* slots that hold something: a bit each */
 	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
 	uint8_t shift;   /* log2 of a slot's width */
 	uint8_t key;     /* log2 of the group's */
 	uint8_t bit;     /* in lane.active, or lane.frozen */
 	uint8_t without; /* of its children */
-	struct lane_list slot[LANE_SLOTS];
 };
 
-/* Of a group's first slot: apart from the group, so that those of all groups are in few cache lines. */
-struct lane_tags {
-	uint64_t start;  /* where the slot begins */
-	uint64_t finish; /* where it ends, and the width: nobody in the slot finishes later */
+struct lane_ring {
+	struct lane_list slot[LANE_SLOTS];
 };
 
 /* The children that have just the same kinds of requests (METHOD). Their tags are told from `base` on. */
@@ -100,17 +100,17 @@ struct lane {
 	uint64_t before; /* V before the last service */
 	double owed;     /* what V is to move on by, times W; negative: what it stands still for */
 	int64_t weight;  /* W */
-	uint64_t until;  /* from which V on another group may be better than `best` */
-	uint32_t waits;  /* how many wait */
-	uint8_t best;    /* the group that is next; LANE_NONE: not known */
-	uint8_t room;    /* groups there may be */
-	uint8_t slot;    /* which class, 0 first (node.h) */
-	bool keyed;      /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
+	uint64_t until; /* from which V on another group may be better than `best`; now: it is so */
+	uint32_t waits; /* how many wait */
+	uint8_t best;   /* the group that is next */
+	uint8_t room;   /* groups there may be */
+	uint8_t slot;   /* which class, 0 first (node.h) */
+	bool keyed;     /* FIFO or EDF: tags are keys that may fall; a heap that knows places */
 	uint32_t offset; /* bytes from the beginning of a leaf's node to its entry */
 	uint64_t
 		active; /* groups that hold something: a bit each, by key, or with banks by number */
-	struct lane_tags *tags;    /* [room] */
 	struct lane_group *groups; /* [room] */
+	struct lane_ring *rings;   /* [room]: theirs */
 	uint8_t of[LANE_KEYS];     /* the group of a bit of `active` */
 	uint64_t idle;             /* groups that hold nothing: a bit each */
 	/* banks */
@@ -159,8 +159,26 @@ POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct l
 	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
 }
 
-/* The one that is next; LANE_NIL: none waits. */
-uint32_t lane_first(struct lane *l, const struct lane_home *h);
+/* Return the tag by which an entry's group is kept: the entry's, from its bank's base on. */
+POOL_HOT uint64_t lane_at(const struct lane *l, const struct lane_entry *entry)
+{
+	return __builtin_expect(!entry->without, 1) ? entry->tag
+						    : entry->tag + l->bank[entry->without].base;
+}
+
+/* The one that is next, by a choice among groups, or keys; LANE_NIL: none waits. */
+uint32_t lane_find(struct lane *l, const struct lane_home *h);
+/* The same, by what the last choice still tells. */
+POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
+{
+	if ((int64_t)(l->now - l->until) >= 0)
+		return lane_find(l, h);
+	const struct lane_group *q = &l->groups[l->best];
+	uint32_t e = l->rings[l->best].slot[q->first].head;
+	int64_t on = (int64_t)(lane_at(l, lane_entry(h, l, e)) - q->start) >> q->shift;
+
+	return on <= 0 ? e : lane_find(l, h);
+}
 /* From now on the next is one of those that have some of these kinds, not 0. Only of lanes that are not keyed. */
 void lane_allow(struct lane *l, unsigned kinds);
 /* The kinds of requests that those who wait have between them. */
@@ -198,8 +216,8 @@ POOL_HOT unsigned lane_width(const struct lane_home *h, double cost, double weig
 	return width < 0 ? 0 : width < most ? (unsigned)width : most;
 }
 
-/* A child, which does not, begins to wait for a request of this width; its entry says which kinds it lacks. `credit` is the distance by which it may start
- * before the others. Was nobody waiting? */
+/* A child, which does not, begins to wait for a request of this width; its entry says which kinds it lacks. `credit` is
+ * the distance by which it may start before the others. Was nobody waiting? */
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, double credit);
 /* An entry that stands nowhere, though it waits, goes where its tag belongs, with a request of this width. */

@@ -158,8 +158,7 @@ struct stats {
 #define AHEAD_BATCH 128 /* how many are fetched at once */
 
 struct ahead {         /* ahead.h */
-	uint32_t soon; /* those whose timers expire, which come first; */
-	uint32_t n;    /* and in all */
+	uint32_t soon; /* those whose timers expire */
 	uint32_t step; /* how many of these steps have been taken (ahead_soon) */
 	weir_time at;  /* when they were noted */
 	uint32_t node[2 * AHEAD_BATCH + TIMER_CELLS];

@@ -122,6 +122,7 @@ static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsign
 		timer_take(t, e, i, list);
 		return;
 	}
+	timer_wake(t, e->tick >> timer_bits(t, level) << timer_bits(t, level));
 	if (level == 1)
 		t->count[list] |= TIMER_MORE | (e->tick % TIMER_COARSE ? TIMER_FINE : 0);
 	else
@@ -371,7 +372,7 @@ static void timer_turn(struct timer *t, int64_t to, struct timer_call *c)
 	}
 }
 
-/* The next of what is to be done before time is `to`: false if there is nothing. */
+/* The next of what is to be done before time is `to`: false if there is nothing until `quiet`. */
 POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 {
 	unsigned level;
@@ -383,15 +384,19 @@ POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 	} else if (t->used[0]) {
 		int64_t tick = timer_first_tick(t);
 
-		if (tick > to)
+		if (tick > to) {
+			t->quiet = tick;
 			return false;
+		}
 		t->now = tick;
 		timer_drain(t, timer_list(t, 0, tick), tick, 0, c);
 	} else {
 		int64_t first = timer_first(t, &level);
 
-		if (first > to)
+		if (first > to) {
+			t->quiet = first;
 			return false;
+		}
 		timer_advance(t, first, first);
 	}
 	return true;
@@ -403,6 +408,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	struct timer_call c = {.ret = ret, .max = max, .steps = max + TIMER_STEPS};
 
 	timer_flush(t);
+	t->quiet = 0;
 	while (c.n < max && c.steps)
 		if (!timer_step(t, to, &c)) {
 			if (to > t->now)
@@ -415,6 +421,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	t->left = t->now < t->bring ? 0 : c.steps < TIMER_STEPS ? c.steps : TIMER_STEPS;
 	for (unsigned k = 0; k < TIMER_BRING && t->left; k++)
 		timer_bring_one(t);
+	t->quiet = t->bring < t->quiet ? t->bring : t->quiet;
 	return c.n;
 }
 

@@ -77,6 +77,7 @@ _Static_assert(sizeof(struct timer_slot) == TIMER_WORDS * sizeof(uint32_t), "two
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes from one to the next */
 	int64_t now;   /* tick: none is due before it */
+	int64_t quiet; /* tick before which timer_expire has nothing to do */
 	int64_t edge[TIMER_LEVELS];
 	int64_t bring; /* tick from which on entries are to be moved down ahead of time; */
 	uint32_t left; /* and how many, before the next timer_expire */
@@ -132,11 +133,18 @@ POOL_HOT void timer_write(struct timer *t, uint32_t cell, uint32_t number)
 	__builtin_prefetch(&t->slots[cell / TIMER_WORDS], 1);
 }
 
+/* From this tick on timer_expire has something to do. */
+POOL_HOT void timer_wake(struct timer *t, int64_t tick)
+{
+	t->quiet = tick < t->quiet ? tick : t->quiet;
+}
+
 /* Entry i, which is e, takes a cell of slot s, which has one that was not used. */
 POOL_HOT void timer_take(struct timer *t, struct timer_entry *e, uint32_t i, uint32_t s)
 {
 	unsigned count = t->count[s], fine = e->tick % TIMER_COARSE ? TIMER_FINE : 0;
 
+	timer_wake(t, e->tick & -TIMER_COARSE);
 	e->next = TIMER_NIL;
 	e->prev = s * TIMER_WORDS + (count & TIMER_USED);
 	t->count[s] = (uint8_t)((count + TIMER_LIVE + 1) | fine);
@@ -183,6 +191,11 @@ static inline void timer_clear(struct timer *t, uint32_t i)
 	timer_move(t, i, TIMER_NEVER);
 }
 
+/* Is there anything to do for timer_expire? */
+POOL_HOT bool timer_due(const struct timer *t, weir_time now)
+{
+	return now >> TIMER_TICK_BITS >= t->quiet;
+}
 /* Moves time on to `now` and gives up to `max` entries that are due, in order; how many. What expires is no
  * longer set. If there were too many to give or to move, timer_next is not after `now`. */
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max);

@@ -316,6 +316,8 @@ uint64_t gate_load_drive(struct gate_load *l, uint64_t requests)
 
 		if (n == 0 && !gate_load_wait(l, &virtual))
 			break;
+		if (n == 0)
+			continue;
 		virtual += l->per_request * (double)n;
 		passed += n;
 		if (l->features & GATE_LOAD_LATE)

@@ -121,7 +121,7 @@ static void fair_case(unsigned n, unsigned rounds)
 	double most = law_log(1, 1e9);
 
 	start(&m, n, false);
-	m.l.now = m.l.before = law_chance(0.5) ? 0 : UINT64_MAX - law_below(1 << 20);
+	m.l.now = m.l.before = m.l.until = law_chance(0.5) ? 0 : UINT64_MAX - law_below(1 << 20);
 	for (unsigned i = 0; i < rounds; i++) {
 		uint32_t e = (uint32_t)law_below(m.n);
 
