@@ -492,6 +492,9 @@ static inline void lane_tag(struct lane_entry *entry, double step)
 
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
 {
+	/* (A run goes on whatever was asked for last.) */
+	if (__builtin_expect(lane_frozen(l, entry->without), 0))
+		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
 	lane_tag(entry, step);
 	double owed = l->owed + cost, weight = (double)l->weight;
 	int64_t move = (int64_t)((owed > 0 ? owed : 0) / weight);

@@ -16,11 +16,13 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* of its parent, in which it stands */
 	struct weir_req *req;
+	bool sorted; /* a leaf was put elsewhere: the slots before this one are to be tried again */
 };
 
 /* ---- who is next */
 
 #define TURN_AGAIN 0x7ffffffeu /* no leaf: something was dropped, and there may be another */
+#define TURN_SORT  0x7ffffffdu /* no leaf: one stands elsewhere now, perhaps in a better slot */
 
 /* Takes e, which is first in a keyed lane and may not pass, out of it. */
 static inline uint32_t turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
@@ -35,7 +37,7 @@ static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	kind_sort(g, n, now);
 	stand_update(g, n, now);
-	return TURN_AGAIN;
+	return TURN_SORT;
 }
 
 /* Goes down one slot from the root to the leaf at the front, and its request. What does not belong at the front of a
@@ -83,6 +85,7 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir
 
 static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
 {
+	turn->sorted = false;
 	for (;;) {
 		uint32_t n = turn_descend(g, turn, now);
 
@@ -92,15 +95,19 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 			return false;
 		}
 		turn->leaf = n;
-		if (n != TURN_AGAIN && (!g->above || above_admit(g, n, turn->req, turn->slot, now)))
+		turn->sorted = n == TURN_SORT;
+		if (n < TURN_SORT && (!g->above || above_admit(g, n, turn->req, turn->slot, now)))
 			return true;
 		if (g->order != WEIR_FAIR)
 			continue;
 		if (g->tries == 0) {
+			turn->sorted = false;
 			g->more = true;
 			return false;
 		}
 		g->tries--;
+		if (turn->sorted)
+			return false;
 	}
 }
 
@@ -127,7 +134,9 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 
 static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
 {
-	for (unsigned slot = node_ready(g, 0); slot <= NODE_REST; slot = node_ready(g, slot + 1)) {
+	unsigned slot = node_ready(g, 0);
+
+	for (; slot <= NODE_REST; slot = node_ready(g, turn->sorted ? 0 : slot + 1)) {
 		turn->slot = slot;
 		if (g->run_left && turn_runs(g, slot, now)) {
 			turn->leaf = g->run_node;
