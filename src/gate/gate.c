@@ -108,6 +108,7 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 	return n;
 }
 
+#define GATE_TRIES 8  /* besides one for each request that is asked for: those not admitted above */
 #define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came */
 
 /* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. More than can
@@ -309,7 +310,7 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	now = gate_time(g, now);
 	stats_first_end(g, now);
-	g->tries = GATE_LOOKS + (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
+	g->tries = GATE_TRIES + (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
 	g->more = false;
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;

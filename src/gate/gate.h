@@ -13,22 +13,28 @@
  *
  * THE LAW
  * A request costs 1 or more requests, its bytes, and an estimate of device time; every knob names
- * the unit in which it counts.
+ * the unit in which it counts. It is of one of three kinds: reads; writes and trims; and control, which is
+ * flushes and whatever else moves no data. A tenant's requests stand in the order in which they came, control apart
+ * from data; and reads apart from writes where a bucket of the tenant or of an ancestor tells these two from each
+ * other, that is, counts some of reads, writes and trims and not all. The first of each is a head.
  *
- * 1. The head of a tenant's queue is eligible when in flight < window, every hold bucket of the
- *    tenant and of its ancestors admits it, and the tenant has no L-bucket or holds an R- or
- *    L-token. Where there is a window in bytes, the request whose turn it is passes when the bytes in
- *    flight and its own are no more than that window, or nothing is in flight (so a request larger
- *    than the window passes alone), or it has no bytes.
+ * 1. A head is eligible when in flight < window, every hold bucket of the tenant and of its ancestors
+ *    that counts it admits it, and the tenant has no L-bucket or holds an R- or L-token for it. A hold or
+ *    L-bucket of the tenant that refuses a head of data refuses every younger one of data that it counts.
+ *    Control waits for no data: only for buckets that count it and to which it costs something. Where there is a
+ *    window in bytes, the request whose turn it is passes when the bytes in flight and its own are no more
+ *    than that window, or nothing is in flight (so a request larger than the window passes alone), or it
+ *    has no bytes.
  * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
  *    whose tenant holds an R-token; then the rest. Inside each class, fair queueing by weight, per level
  *    of the tree: of those that have not had more than their share the one whose request is due first.
- *    (Or FIFO or EDF, for comparison.)
+ *    Of a tenant's heads in one class the oldest. (Or FIFO or EDF, for comparison.)
  *    A tenant that may pass already is found to hold an R-token up to 34 µs after it has come in.
  *    One call of weir_gate_next for n requests looks at up to n tenants, or 24 if that is more, whose
  *    buckets have come to admit them, in the order of time, and at as many that were idle and are not any
- *    more, but never at more than 128 of either. Tenants not looked at yet count as held: of m such
- *    tenants each is looked at within m/24 + 1 calls, and weir_gate_wakeup says `now` until then.
+ *    more, but never at more than 128 of either; and it finds up to 8 + n requests that an ancestor's bucket
+ *    does not admit. Tenants not looked at yet count as held: of m such tenants each is looked at within
+ *    m/8 + 1 calls, and weir_gate_wakeup says `now` until then.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several
  *    R-buckets, one that holds enough will do, and all that count the request pay: together they
@@ -54,12 +60,15 @@
  *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 1 of each c; a
  *    credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes
  *    first and what is left is shared by weight on top of it: x = g + λ·r.
- * 7. Never lost, duplicated, or reordered within a tenant, whatever knobs change. Submits of
+ * 7. Never lost, duplicated, or reordered within a tenant and kind, whatever knobs change. Submits of
  *    different tenants before one weir_gate_next may be permuted without changing what passes.
  *
- * Where an ancestor's bucket does not admit the request whose turn it is, everything under that
- * ancestor of the same or a lower class waits with it: a smaller request of a sibling may not slip
- * past, else a stream of small requests would starve a large one. (A request of a higher class may.)
+ * Where an ancestor's bucket does not admit the request whose turn it is, every request under that
+ * ancestor of the same or a lower class waits with it that is of a kind which the bucket counts: a smaller
+ * request of a sibling may not slip past, else a stream of small requests would starve a large one. (A request of a
+ * higher class may. With a request of control only control waits; in the orders FIFO and EDF all kinds do.)
+ * Tenants whose requests wait so neither gain nor lose by that in fair queueing: when the bucket admits them again
+ * each is as far ahead of or behind the others as it was.
  * The same holds for the window in bytes and the whole gate: while the request whose turn it is does not
  * fit, no request behind it passes. One that arrives meanwhile and comes before it, by class or by its
  * tags, passes if it fits.
@@ -85,7 +94,7 @@ struct weir_gate;
 typedef uint32_t weir_node;
 #define WEIR_ROOT ((weir_node)0)
 
-enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2, WEIR_TRIM = 3 };
+enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2 /* control */, WEIR_TRIM = 3 };
 #define WEIR_OPS_ALL 0x0fu
 #define WEIR_OPS(op) (1u << (op)) /* a mask of operations */
 
@@ -96,7 +105,7 @@ struct weir_req {
 	void *user;
 	uint64_t offset;      /* bytes; only for runs of near requests */
 	weir_time submitted;  /* set by submit */
-	weir_time dispatched; /* set by next */
+	weir_time dispatched; /* set by next; the gate's until then */
 	weir_node tenant;
 	uint32_t requests; /* cost in requests; submit makes 1 of 0 */
 	uint32_t bytes;    /* cost in bytes */
@@ -254,7 +263,7 @@ struct weir_gate_stats {                       /* of one leaf since it was added
 	double wait_ns[WEIR_CAUSES]; /* request·ns waited, by cause, the waiting ones included; up
 	                                to 2e21: 1,000 requests for 74 years */
 	double device_ns;            /* request·ns in the device: ÷ a span = mean in flight */
-	enum weir_cause cause;       /* why the head waits now (TURN if nothing waits) */
+	enum weir_cause cause;       /* why the oldest head waits now (TURN if nothing waits) */
 	weir_node blocker;           /* cause MAX or ABOVE: whose bucket; else the tenant */
 	weir_time oldest; /* `submitted` of the oldest queued request; WEIR_NEVER: none is queued */
 };

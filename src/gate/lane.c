@@ -100,15 +100,32 @@ static inline void lane_true_set(const struct lane *l, struct lane_entry *entry,
 	entry->tag = tag;
 }
 
-/* The weight of a child that begins, or with a negative weight ceases, to wait in its bank. */
-static void lane_weigh(struct lane *l, unsigned without, int64_t weight)
+/* A child begins, or with a negative weight ceases, to wait in its bank, with a tag so far ahead of V. */
+static void lane_weigh(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
 {
+	struct lane_bank *bank = &l->bank[without];
+	bool frozen = lane_frozen(l, without);
+
 	if (without) {
-		l->bank[without].weight += weight;
-		l->bank[without].n += weight > 0 ? 1 : UINT32_MAX;
+		bank->weight += weight;
+		bank->n += weight > 0 ? 1 : UINT32_MAX;
+		ahead += frozen ? 0 : (int64_t)(l->now - l->origin);
+		bank->ahead = bank->n ? bank->ahead + (double)weight * (double)ahead : 0;
 	}
-	if (!lane_frozen(l, without))
+	if (!frozen)
 		l->weight += weight;
+}
+
+#define LANE_ORIGIN (UINT64_C(1) << 56) /* tags: as far as sums are told */
+
+/* V has moved on by much: sums are told from it on. */
+static void lane_originate(struct lane *l)
+{
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		if (!lane_frozen(l, b))
+			l->bank[b].ahead -=
+				(double)l->bank[b].weight * (double)(l->now - l->origin);
+	l->origin = l->now;
 }
 
 /* Groups are known by number from now on, since there may be several of a key. */
@@ -124,6 +141,9 @@ static void lane_split(struct lane *l)
 	}
 	for (unsigned id = 0; id < LANE_KEYS; id++)
 		l->of[id] = (uint8_t)id;
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		l->bank[b].frozen = l->now;
+	l->origin = l->now;
 	l->active = active;
 	l->banked = true;
 }
@@ -144,11 +164,20 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 		if (!freeze)
 			lane_move(&l->groups[id], (int64_t)by);
 	}
-	l->weight += freeze ? -bank->weight : bank->weight;
-	if (freeze)
+	double moved = (double)bank->weight * (double)(l->now - l->origin);
+
+	/* V is to be the mean of those that are not frozen. */
+	if (freeze) {
+		bank->ahead -= moved;
 		bank->frozen = l->now;
-	else
+		l->weight -= bank->weight;
+		l->owed -= bank->ahead;
+	} else {
 		bank->base += by;
+		l->weight += bank->weight;
+		l->owed += bank->ahead;
+		bank->ahead += moved;
+	}
 }
 
 void lane_allow(struct lane *l, unsigned kinds)
@@ -434,8 +463,8 @@ bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 	if ((int64_t)(tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
 		tag = start;
 	lane_true_set(l, entry, tag);
-	l->owed += each * (double)(int64_t)(tag - l->now);
-	lane_weigh(l, entry->without, (int64_t)each);
+	l->owed += lane_frozen(l, entry->without) ? 0 : each * (double)(int64_t)(tag - l->now);
+	lane_weigh(l, entry->without, (int64_t)each, (int64_t)(tag - l->now));
 	entry->waits = true;
 	lane_put(l, h, entry, e, width);
 	return l->waits++ == 0;
@@ -447,10 +476,10 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	int64_t ahead = (int64_t)(tag - l->now);
 	double each = weight * LANE_WEIGHT_ONE;
 
+	lane_weigh(l, entry->without, -(int64_t)each, ahead);
 	ahead = ahead > 0 ? ahead : 0;
 	entry->width = lane_log(ahead) & 0x7f;
-	l->owed -= each * (double)ahead;
-	lane_weigh(l, entry->without, -(int64_t)each);
+	l->owed -= lane_frozen(l, entry->without) ? 0 : each * (double)ahead;
 	entry->without = 0; /* a tag that waits in no bank is told as V is */
 	entry->tag = tag;
 	l->waits--;
@@ -462,16 +491,18 @@ void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *e
 	double weight, unsigned width, unsigned without)
 {
 	uint64_t tag = lane_true(l, entry);
-	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE);
+	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
 	bool stands = entry->group != LANE_NONE;
 
 	if (!l->banked)
 		lane_split(l);
 	if (stands)
 		lane_take(l, h, entry);
-	lane_weigh(l, entry->without, -each);
+	l->owed -= lane_frozen(l, entry->without) ? 0 : (double)each * (double)ahead;
+	lane_weigh(l, entry->without, -each, ahead);
 	entry->without = without & LANE_KINDS;
-	lane_weigh(l, entry->without, each);
+	l->owed += lane_frozen(l, without) ? 0 : (double)each * (double)ahead;
+	lane_weigh(l, without, each, ahead);
 	lane_true_set(l, entry, tag);
 	if (stands)
 		lane_put(l, h, entry, e, width);
@@ -495,6 +526,8 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 	/* (A run goes on whatever was asked for last.) */
 	if (__builtin_expect(lane_frozen(l, entry->without), 0))
 		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
+	if (__builtin_expect(entry->without, 0))
+		l->bank[entry->without].ahead += cost;
 	lane_tag(entry, step);
 	double owed = l->owed + cost, weight = (double)l->weight;
 	int64_t move = (int64_t)((owed > 0 ? owed : 0) / weight);
@@ -502,6 +535,8 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
+	if (__builtin_expect(l->banked && l->now - l->origin >= LANE_ORIGIN, 0))
+		lane_originate(l);
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

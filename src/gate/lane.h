@@ -92,6 +92,7 @@ struct lane_bank {
 	uint32_t n;      /* how many wait */
 	uint64_t base;   /* tags: what is to be added to an entry's */
 	uint64_t frozen; /* V when their kinds ceased to be allowed */
+	double ahead; /* how far their tags are ahead of lane.origin, or if frozen of V, times weight: the sum */
 };
 
 struct lane {
@@ -116,6 +117,7 @@ struct lane {
 	/* banks */
 	bool banked;     /* some child has, or had, not all kinds */
 	uint8_t allowed; /* kinds */
+	uint64_t origin; /* a V of the past, from which on the sums of the banks are told */
 	uint64_t frozen; /* groups of which no kind is allowed: a bit each, not in `active` */
 	struct lane_bank bank[LANE_BANKS]; /* by the kinds that its children have not */
 	/* the rest */

@@ -148,6 +148,141 @@ static void fair(void)
 	}
 }
 
+/* ---- banks */
+
+static bool allowed(const struct model *m, uint32_t e)
+{
+	return LANE_KINDS & ~(unsigned)m->e[e].entry.without & m->l.allowed;
+}
+
+/* How far ahead of V the entry's tag is. */
+static int64_t ahead_of(const struct model *m, uint32_t e)
+{
+	const struct lane_entry *entry = &m->e[e].entry;
+	const struct lane_bank *bank = &m->l.bank[entry->without];
+
+	return (int64_t)(entry->tag + bank->base + (allowed(m, e) ? 0 : m->l.now - bank->frozen) -
+			 m->l.now);
+}
+
+/* The first is one of those that have a kind that is allowed, and nobody of these had to go before it. */
+static uint32_t check_first_allowed(struct model *m)
+{
+	uint32_t e = lane_first(&m->l, &m->h);
+	unsigned kinds = 0, n = 0;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		kinds |= m->inside[i] ? LANE_KINDS & ~(unsigned)m->e[i].entry.without : 0;
+		n += m->inside[i] && allowed(m, i);
+	}
+	CHECK_INT(lane_kinds(&m->l), kinds);
+	CHECK((e == LANE_NIL) == (n == 0));
+	if (e == LANE_NIL)
+		return e;
+	CHECK(m->inside[e] && allowed(m, e));
+	int64_t ahead = ahead_of(m, e);
+
+	CHECK((double)ahead < width(m, e) / 4 + 1);
+	for (uint32_t i = 0; i < m->n; i++) {
+		double begin = (double)ahead_of(m, i);
+
+		if (m->inside[i] && allowed(m, i) && begin <= 0 &&
+			begin + 1.25 * width(m, i) + 1 < (double)ahead + width(m, e) - 1)
+			FAIL("%u, of tag %g and width %g, should go before %u, of %lld and %g", i,
+				begin, width(m, i), e, (long long)ahead, width(m, e));
+	}
+	return e;
+}
+
+/* Other kinds are allowed now. A tag is as far from V as it was, if the bank was frozen all the time or not at all. */
+static void allow(struct model *m, unsigned kinds)
+{
+	static int64_t before[ENTRIES];
+
+	for (uint32_t i = 0; i < m->n; i++)
+		before[i] = ahead_of(m, i);
+	lane_allow(&m->l, kinds);
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->inside[i])
+			CHECK_INT(ahead_of(m, i), before[i]);
+}
+
+static void banks_case(unsigned n, unsigned rounds)
+{
+	static struct model m;
+	double most = law_log(1, 1e9);
+
+	start(&m, n, false);
+	for (unsigned i = 0; i < rounds; i++) {
+		uint32_t e = (uint32_t)law_below(m.n);
+		unsigned without = law_chance(0.3) ? 0 : (unsigned)law_below(LANE_BANKS);
+
+		if (!m.inside[e] && law_chance(0.5)) {
+			m.e[e].entry.without = without & LANE_KINDS;
+			join(&m, e, ceil(law_log(1, most)), law_log(1.0 / 1024, 1 << 20));
+		} else if (m.inside[e] && law_chance(0.05)) {
+			leave(&m, e);
+		} else if (m.inside[e] && law_chance(0.2)) {
+			int64_t before = ahead_of(&m, e);
+
+			lane_change(&m.l, &m.h, &m.e[e].entry, e, m.weight[e],
+				lane_width(&m.h, m.cost[e], m.weight[e]), without);
+			CHECK_INT(ahead_of(&m, e), before);
+		}
+		if (law_chance(0.2))
+			allow(&m, (unsigned)law_between(1, LANE_KINDS));
+		e = check_first_allowed(&m);
+		if (e != LANE_NIL && law_chance(0.8))
+			serve(&m, e, ceil(law_log(1, most)));
+	}
+	for (uint32_t e = 0; e < m.n; e++)
+		if (m.inside[e])
+			leave(&m, e);
+	CHECK_INT(m.l.active | m.l.frozen, 0);
+	for (unsigned b = 0; b < LANE_BANKS; b++)
+		CHECK_INT(m.l.bank[b].weight, 0);
+	CHECK_INT(m.l.weight, 0);
+	CHECK_INT(lane_kinds(&m.l), 0);
+	lane_free(&m.l);
+}
+
+static void banks(void)
+{
+	for (unsigned i = 0; i < 60; i++) {
+		law_case("banks", i);
+		banks_case((unsigned)law_between(1, i % 2 ? 8 : 60), 3000);
+	}
+}
+
+/* A frozen child neither gains nor loses: when it thaws the two share as from the beginning, however long it was. */
+static void frozen_for_long(void)
+{
+	static struct model m;
+	unsigned served[2] = {0};
+
+	start(&m, 2, false);
+	m.e[0].entry.without = 2;
+	join(&m, 0, 1, 1);
+	m.e[1].entry.without = 1;
+	join(&m, 1, 1, 1);
+	allow(&m, 1);
+	for (unsigned i = 0; i < 10000; i++) {
+		uint32_t e = check_first_allowed(&m);
+
+		CHECK_INT(e, 0);
+		serve(&m, e, 1);
+	}
+	allow(&m, 3);
+	for (unsigned i = 0; i < 100; i++) {
+		uint32_t e = check_first_allowed(&m);
+
+		served[e]++;
+		serve(&m, e, 1);
+	}
+	CHECK(served[0] >= 49 && served[1] >= 49);
+	lane_free(&m.l);
+}
+
 /* Keys fall as well as rise. */
 static void keyed(void)
 {
@@ -249,6 +384,8 @@ int main(int argc, char **argv)
 {
 	law_start(argc, argv, "lane");
 	RUN(fair);
+	RUN(banks);
+	RUN(frozen_for_long);
 	RUN(keyed);
 	RUN(equals_in_order);
 	RUN(example);

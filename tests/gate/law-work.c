@@ -221,6 +221,59 @@ static void all_due_far_away(void)
 	weir_gate_free(g);
 }
 
+/* Each tenant is in a group of its own, with a max, or all in one group with a max for writes: all come to be
+ * stopped at one moment, and released at one. */
+static void groups(bool own)
+{
+	struct weir_bucket_spec b = {
+		.kind = WEIR_HOLD, .ops = WEIR_OPS(WEIR_WRITE), .rate = 1, .size = 1};
+	struct weir_knob k = {.kind = WEIR_KNOB_BUCKETS, .buckets = &b, .n_buckets = 1};
+	weir_node group = WEIR_ROOT;
+
+	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.nodes = N + 2, .window = 64}, &g), 0);
+	now = 1000;
+	for (uint32_t i = 0; i < N / 2; i++) {
+		if (own || i == 0) {
+			CHECK_INT(weir_gate_add(g, WEIR_ROOT, &group), 0);
+			k.node = group;
+			law_set(g, now, &k, 1);
+		}
+		CHECK_INT(weir_gate_add(g, group, &nodes[i]), 0);
+	}
+	for (uint32_t i = N / 2 - 1; i > 0; i--) {
+		uint32_t j = (uint32_t)law_below(i + 1);
+		weir_node n = nodes[i];
+
+		nodes[i] = nodes[j];
+		nodes[j] = n;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		reqs[i] = (struct weir_req){
+			.tenant = nodes[i % (N / 2)], .bytes = 1, .op = WEIR_WRITE};
+	submit(0, N);
+	CHECK_INT(drain(BATCH), own ? N / 2 : 1);
+	now += WEIR_SEC + WEIR_MS;
+	CHECK_INT(drain(BATCH), own ? N / 2 : 1);
+	for (uint32_t i = 0; i < N; i++) /* those of the second case wait: others are theirs */
+		reqs[N + i] = (struct weir_req){.tenant = nodes[i % (N / 2)], .bytes = 1};
+	submit(N, 2 * N);
+	CHECK_INT(drain(1), N);
+	set_max("a group's max", group, 1, 1);
+	for (unsigned i = 0; i < 100; i++) {
+		now += WEIR_SEC / 2;
+		pass(i % 2 ? BATCH : 1);
+	}
+	weir_gate_free(g);
+}
+static void groups_of_one(void)
+{
+	groups(true);
+}
+static void writers_of_one_group(void)
+{
+	groups(false);
+}
+
 static bool any(const struct weir_req *r, void *arg)
 {
 	return true;
@@ -291,6 +344,8 @@ int main(int argc, char **argv)
 	RUN(all_due_far_away);
 	RUN(knobs_while_all_wait_for_their_turn);
 	RUN(knobs_while_all_are_held);
+	RUN(groups_of_one);
+	RUN(writers_of_one_group);
 	for (unsigned k = 0; worst[k].what; k++)
 		printf("%s of %u: %u nodes at most\n", worst[k].what, worst[k].n, worst[k].most);
 	return law_end(10000);
