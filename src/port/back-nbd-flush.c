@@ -11,8 +11,9 @@
  *         which a write with FUA failed, since the server may have told that one.
  *
  *         After TRIES failures in a row the clients hear of it: an error for each request of whose
- *         range a write is still kept, success for the others, whose writes are all durable. For
- *         QUIET after that FLUSHes are not sent, but judged at once.
+ *         range a write is still kept, success for the others, whose writes are all durable. The next
+ *         is tried after QUIET: until then those who have no kept write are answered at once, and the
+ *         others wait.
  *
  *         Writes of an earlier process are kept by nobody. They are flushed at the start; until a
  *         FLUSH has succeeded a failure is passed on as it is.
@@ -26,16 +27,6 @@
 #define QUIET (200 * WEIR_MS)
 
 /* ---- who waits for a FLUSH */
-
-void back_nbd_flush_want(struct nbd *n, struct slot *s)
-{
-	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
-		back_nbd_way_finish(n, s, -ENOTSUP);
-		return;
-	}
-	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
-	slot_push(&n->flushes, s);
-}
 
 /* The upstream may have forgotten a write that was to be flushed and is not kept: send it again. */
 static bool must_rewrite(const struct nbd *n, const struct slot *s)
@@ -103,13 +94,32 @@ static void give_up(struct nbd *n, int error)
 	n->tries = 0;
 	if (now >= n->quiet_until) /* those that come in the meantime do not prolong it */
 		n->quiet_until = now + QUIET;
+	n->own_after = n->quiet_until;
 	if (!n->own_flush)
 		return;
 	/* There is no room to keep more, and none is in sight. */
 	n->own_flush = false;
-	n->own_after = n->quiet_until;
 	back_nbd_way_no_room(n);
 	back_nbd_timer(n);
+}
+
+/* It was tried often enough, and not long ago. */
+static bool is_quiet(const struct nbd *n)
+{
+	return n->kept && n->history_safe && loop_now(n->loop) < n->quiet_until;
+}
+
+void back_nbd_flush_want(struct nbd *n, struct slot *s)
+{
+	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
+		back_nbd_way_finish(n, s, -ENOTSUP);
+		return;
+	}
+	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
+	if (is_quiet(n) && verdict(n, s, -EIO) == 0)
+		back_nbd_way_finish(n, s, 0);
+	else
+		slot_push(&n->flushes, s);
 }
 
 /* ---- out */
@@ -117,6 +127,10 @@ static void give_up(struct nbd *n, int error)
 /* True: a FLUSH may be sent. Else the kept writes are sent again first, or it was tried often enough. */
 static bool may_send(struct nbd *n)
 {
+	if (is_quiet(n)) {
+		back_nbd_timer(n); /* own_after wakes us */
+		return false;
+	}
 	if (!n->doubt)
 		return true;
 	if (loop_now(n->loop) < n->quiet_until || n->tries >= TRIES) {
@@ -203,6 +217,7 @@ void back_nbd_flush_answer(struct nbd *n, struct slot *s, int error)
 
 	back_nbd_way_finish(n, s, 0);
 	n->flush = NULL;
+	back_nbd_way_settle(n, !error && !n->doubt);
 	if (error)
 		failed(n, error);
 	else if (n->doubt)
@@ -215,6 +230,7 @@ void back_nbd_flush_lost(struct nbd *n, struct slot *s)
 {
 	back_nbd_way_finish(n, s, 0);
 	n->flush = NULL;
+	back_nbd_way_settle(n, false);
 	uncover(n);
 }
 

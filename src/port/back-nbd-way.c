@@ -217,6 +217,38 @@ static bool read_too_early(const struct nbd *n, struct slot *s, int error)
 	return true;
 }
 
+/* A FLUSH is under way, and may fail and have undone what this read should have seen. */
+static bool is_unsure(const struct nbd *n, const struct slot *s, int error)
+{
+	return n->flush && n->kept && s->op == BACK_READ && s->io && !error &&
+	       unflushed_near(n->kept, s->offset, s->length);
+}
+
+static void make_unsure(struct nbd *n, struct slot *s)
+{
+	if (s->io->data != s->in) { /* borrowed: for this round only */
+		memcpy(s->in, s->io->data, s->length);
+		s->io->data = s->in;
+	}
+	slot_push(&n->unsure, s);
+}
+
+void back_nbd_way_settle(struct nbd *n, bool good)
+{
+	struct slot_queue all = n->unsure;
+	struct slot *s;
+
+	n->unsure = (struct slot_queue){0};
+	while ((s = slot_pop(&all))) {
+		if (good) {
+			back_nbd_way_finish(n, s, 0);
+		} else {
+			start_over(s);
+			slot_push(&n->ready, s);
+		}
+	}
+}
+
 void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 {
 	if (s->joins)
@@ -229,6 +261,8 @@ void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 		answer_write(n, s, error);
 	else if (read_too_early(n, s, error))
 		slot_push(&n->ready, s);
+	else if (is_unsure(n, s, error))
+		make_unsure(n, s);
 	else
 		back_nbd_way_finish(n, s, error);
 }

@@ -42,10 +42,13 @@
  *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write was
  *     acknowledged over the connections of now. Its success, if nothing put that in doubt since, frees
  *     what was kept when it was sent.
- *  5. A request stands in exactly one place: the queues `ready`, `again`, `full`, `flushes` or
- *     `covered`, the waiters of another in `overlap`, or a connection's `out` or `flight`.
+ *  5. A request stands in exactly one place: the queues `ready`, `again`, `full`, `flushes`, `covered`
+ *     or `unsure`, the waiters of another in `overlap`, or a connection's `out` or `flight`.
  *  6. No write is lost by a lost connection: from `out` and `flight` it goes to `again`; all else goes
  *     to `ready`. Reads are sent after REPLAY, so they see what was acknowledged before.
+ * *  7. A FLUSH that fails may have undone kept writes before its answer is here. So a read near kept
+ *     writes that is answered while a FLUSH is under way is passed on when that has succeeded; if it
+ *     fails, or is lost, the read is sent again, after REPLAY.
  *
  * A lost connection's requests may still be with an upstream that lives on, and take effect late: NBD
  * has no way to call them back. Those of connections that live are waited for (DRAIN).
@@ -212,6 +215,7 @@ struct nbd {
 		flushes; /* FLUSHes, and writes to be made durable, that wait for the next */
 	struct slot_queue covered; /* those that the one under way will answer */
 	struct slot *flush;        /* the one under way; NULL: none */
+	struct slot_queue unsure;  /* answered reads that are right if it succeeds: invariant 7 */
 	uint32_t tries;            /* failures in a row */
 	weir_time quiet_until;     /* none is sent before this */
 	bool own_flush;            /* we want one, to free what is kept, or at the start */
@@ -286,6 +290,7 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s);
 void back_nbd_way_finish(struct nbd *n, struct slot *s, int error);
 void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way */
 void back_nbd_way_no_room(struct nbd *n);             /* fails what waits for room in `kept` */
+void back_nbd_way_settle(struct nbd *n, bool good); /* `unsure`: they are answered, or sent again */
 
 /* back-nbd-flush.c */
 void back_nbd_flush_want(struct nbd *n, struct slot *s); /* it waits for a FLUSH */

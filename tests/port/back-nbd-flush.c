@@ -93,14 +93,13 @@ static void two_at_once(void)
 	end();
 }
 
-static void five_percent(uint16_t flags, bool blind)
+static void some_percent(uint16_t flags, unsigned percent, bool late)
 {
 	begin_flushed(flags, (struct back_config){0});
-	/* Over several connections a read may overtake the answer to the FLUSH that failed. */
-	d.blind = blind;
 	peer_lock(&peer);
-	peer.fail_percent = 5;
+	peer.fail_percent = percent;
 	peer.forgets = true;
+	peer.late = late;
 	peer_unlock(&peer);
 	for (int i = 0; i < 20; i++) {
 		drive_run(&d, 500);
@@ -108,24 +107,30 @@ static void five_percent(uint16_t flags, bool blind)
 		check_sure();
 	}
 	CHECK_INT(d.errors, 0);
-	d.blind = false;
 	drive_verify(&d);
 	end();
 }
 
 static void five_percent_over_one(void)
 {
-	five_percent(FLAGS, false);
+	some_percent(FLAGS, 5, false);
 }
 
 static void five_percent_over_several(void)
 {
-	five_percent(SEVERAL, true);
+	some_percent(SEVERAL, 5, false);
 }
 
 static void five_percent_without_fua(void)
 {
-	five_percent(FLAGS & ~NBD_SEND_FUA, false);
+	some_percent(FLAGS & ~NBD_SEND_FUA, 5, false);
+}
+
+/* Reads are answered between the moment at which the server forgets and its answer to the FLUSH: they must
+ * not show what was there before the writes that it forgot. */
+static void reads_overtake_a_failed_flush(void)
+{
+	some_percent(SEVERAL, 20, true);
 }
 
 /* No FLUSH succeeds: the error goes to those whose writes are not durable, and to nobody else. */
@@ -149,6 +154,36 @@ static void only_those_not_covered(void)
 	check_sure();
 	CHECK_INT(flush_range(0, HALF), 0);
 	drive_verify(&d);
+	end();
+}
+
+/* Clients that go on asking do not make the gateway ask as often: five times in 200 ms at most. Those who
+ * have nothing to lose do not wait for that. */
+static void failures_are_not_repeated(void)
+{
+	weir_time began;
+	unsigned before;
+
+	begin_flushed(SEVERAL, (struct back_config){0});
+	write_block(3);
+	set_failing(1000000);
+	peer_lock(&peer);
+	before = peer.flushes;
+	peer_unlock(&peer);
+	began = loop_clock();
+	for (int i = 0; i < 4; i++) {
+		CHECK_INT(drive_run_flush(&d), -EIO);
+		for (int j = 0; j < 20; j++)
+			CHECK_INT(flush_range(HALF, HALF), 0);
+	}
+	peer_lock(&peer);
+	CHECK((weir_time)(peer.flushes - before) <=
+		5 * ((loop_clock() - began) / (200 * WEIR_MS) + 1));
+	peer_unlock(&peer);
+	set_failing(0);
+	while (drive_run_flush(&d) != 0)
+		;
+	check_sure();
 	end();
 }
 
@@ -202,7 +237,9 @@ int main(void)
 	RUN(five_percent_over_one);
 	RUN(five_percent_over_several);
 	RUN(five_percent_without_fua);
+	RUN(reads_overtake_a_failed_flush);
 	RUN(only_those_not_covered);
+	RUN(failures_are_not_repeated);
 	RUN(a_failed_fua_write);
 	RUN(of_an_earlier_process);
 	return pair_end();

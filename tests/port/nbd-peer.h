@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define PEER_CONNS 8
+#define PEER_LATE  10         /* rounds of the server, of 1 ms if nothing else comes */
 #define PEER_ROOM  (4u << 20) /* bytes of requests waiting on a connection; the same of replies */
 
 enum peer_mode {
@@ -58,9 +59,13 @@ struct peer {
 	uint8_t *is, *sure;
 	int fail_writes, fail_flush; /* negative errno, for the next so many */
 	int n_fail_writes, n_fail_flushes;
-	unsigned fail_percent; /* of FLUSHes, by chance, with EIO */
-	bool forgets;          /* a FLUSH that fails takes with it what was not flushed */
-	int fail_fua;          /* negative errno of every FUA write, which is then not written */
+	unsigned fail_percent;       /* of FLUSHes, by chance, with EIO */
+	bool forgets;                /* a FLUSH that fails takes with it what was not flushed */
+	bool late;                   /* … and is answered only after some other requests */
+	struct peer_conn *late_conn; /* whose FLUSH that is; NULL: there is none */
+	uint64_t late_cookie;
+	int late_rounds;
+	int fail_fua; /* negative errno of every FUA write, which is then not written */
 	unsigned accepted, writes, flushes, reads;
 	unsigned most; /* connections; 0: any number. More are closed at once */
 	int ghosts[PEER_CONNS],
@@ -311,6 +316,12 @@ static inline void peer_answer(
 	} else if (r->command != NBD_CACHE) {
 		error = peer_write(p, r, data);
 	}
+	if (p->late && error && r->command == NBD_FLUSH && !p->late_conn) {
+		p->late_conn = c;
+		p->late_cookie = r->cookie;
+		p->late_rounds = PEER_LATE;
+		return;
+	}
 	if (c->hello.structured && error && rng_below(&p->rng, 2))
 		peer_send(c, out, nbd_error_write(out, r->cookie, error));
 	else
@@ -403,6 +414,20 @@ static inline void peer_serve(struct peer *p, struct peer_conn *c)
 	peer_push(c);
 }
 
+/* The answer to a FLUSH that has failed. */
+static inline void peer_answer_late(struct peer *p)
+{
+	uint8_t out[64];
+
+	if (!p->late_conn || --p->late_rounds > 0)
+		return;
+	if (p->late_conn->ready) {
+		peer_send(p->late_conn, out, nbd_simple_write(out, p->late_cookie, -EIO));
+		peer_push(p->late_conn);
+	}
+	p->late_conn = NULL;
+}
+
 static inline bool peer_busy(const struct peer *p)
 {
 	for (int i = 0; i < PEER_CONNS; i++)
@@ -426,7 +451,7 @@ static inline void *peer_run(void *arg)
 			f[i + 2] = (struct pollfd){
 				p->conns[i].fd, POLLIN | (p->conns[i].n_out ? POLLOUT : 0), 0};
 		pthread_mutex_unlock(&p->lock);
-		poll(f, PEER_CONNS + 2, busy ? 0 : -1);
+		poll(f, PEER_CONNS + 2, busy ? 0 : p->late_conn ? 1 : -1);
 		pthread_mutex_lock(&p->lock);
 		eventfd_read(p->wake, &ignored);
 		if (f[1].revents && p->listener >= 0)
@@ -434,6 +459,7 @@ static inline void *peer_run(void *arg)
 		for (int i = 0; i < PEER_CONNS; i++)
 			if (p->conns[i].fd >= 0)
 				peer_serve(p, &p->conns[i]);
+		peer_answer_late(p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
