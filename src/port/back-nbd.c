@@ -274,6 +274,9 @@ static void say(const struct back *b, char *text, size_t len)
 		snprintf(text + at, len - (size_t)at, ", %s unflushed%s",
 			weir_units_show_size(unflushed_held(n->kept), kept, sizeof(kept)),
 			n->doubt ? " (in doubt)" : "");
+	at = (int)strlen(text);
+	if (n->back.state != BACK_UP && n->why[0] && (size_t)at < len)
+		snprintf(text + at, len - (size_t)at, "; %s", n->why);
 }
 
 static uint64_t unflushed(const struct back *b)

@@ -175,7 +175,7 @@ struct nbd {
 	weir_time timeout;
 	bool read_only, started;
 	size_t keep;               /* bytes, as configured */
-	char why[160];             /* why the last attempt failed */
+	char why[160];             /* why it was lost, or the last attempt failed */
 	struct nbd_export export_; /* what the upstream said first, once it is known */
 	bool known;
 	bool fua, status; /* it has them */
