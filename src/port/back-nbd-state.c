@@ -66,6 +66,7 @@ static void give_up(struct nbd *n, struct conn *c)
 	back_nbd_conn_close(n, c);
 	while ((s = slot_pop(&flight)) || (s = slot_pop(&out))) {
 		s->conn = NULL;
+		n->syncs -= back_nbd_way_is_sync(n, s);
 		back_nbd_way_lost(n, s);
 	}
 }
@@ -142,8 +143,10 @@ static void begin_replay(struct nbd *n)
 	n->phase = NBD_PHASE_REPLAY;
 	n->era++;
 	n->broken = false;
-	n->doubt = n->resend = false;
+	n->doubt = false;
+	n->resend_at = WEIR_NEVER;
 	n->doubt_at = loop_now(n->loop);
+	back_nbd_way_reread(n);
 }
 
 static bool send_piece(struct nbd *n)
@@ -412,6 +415,8 @@ void back_nbd_timer(struct nbd *n)
 		at = earlier(at, n->lost_since + n->timeout);
 	if (n->own_after > now)
 		at = earlier(at, n->own_after);
+	if (n->resend_at > now)
+		at = earlier(at, n->resend_at);
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
 		if (n->conns[i].state == CONN_GREET || n->conns[i].state == CONN_TLS)
 			at = earlier(at, n->conns[i].deadline);

@@ -463,7 +463,7 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 		n->wanted = BACK_NBD_CONNS;
 	n->most = n->wanted;
 	n->phase = NBD_PHASE_UP;
-	n->lost_since = WEIR_NEVER;
+	n->lost_since = n->resend_at = WEIR_NEVER;
 	overlap_init(&n->overlap);
 	rng_init(&n->rng, (uint64_t)loop_clock() ^ (uint64_t)getpid() << 32, "back-nbd");
 	r = nbd_uri_parse(uri, &n->uri, err);

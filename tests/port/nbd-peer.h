@@ -59,12 +59,13 @@ struct peer {
 	uint8_t *is, *sure;
 	int fail_writes, fail_flush; /* negative errno, for the next so many */
 	int n_fail_writes, n_fail_flushes;
-	unsigned fail_percent;       /* of FLUSHes, by chance, with EIO */
-	bool forgets;                /* a FLUSH that fails takes with it what was not flushed */
-	bool late;                   /* … and is answered only after some other requests */
-	struct peer_conn *late_conn; /* whose FLUSH that is; NULL: there is none */
+	unsigned fail_percent; /* of FLUSHes, by chance, with EIO */
+	bool forgets;          /* a FLUSH that fails takes with it what was not flushed */
+	bool late; /* … and is answered only after some other requests; so is a FUA write */
+	struct peer_conn *late_conn; /* whose that is; NULL: there is none */
 	uint64_t late_cookie;
 	int late_rounds;
+	unsigned fail_fua_percent; /* of FUA writes, by chance, with EIO */
 	int fail_fua; /* negative errno of every FUA write, which is then not written */
 	unsigned accepted, writes, flushes, reads;
 	unsigned most; /* connections; 0: any number. More are closed at once */
@@ -187,9 +188,9 @@ static inline int peer_write(struct peer *p, const struct nbd_request *r, const 
 	}
 	if (r->offset + r->length > p->size)
 		return -ENOSPC;
-	if (r->flags & NBD_FUA && p->fail_fua) {
+	if (r->flags & NBD_FUA && (p->fail_fua || rng_below(&p->rng, 100) < p->fail_fua_percent)) {
 		peer_forget(p);
-		return p->fail_fua;
+		return p->fail_fua ? p->fail_fua : -EIO;
 	}
 	if (r->command == NBD_WRITE)
 		memcpy(p->is + r->offset, data, r->length);
@@ -316,7 +317,7 @@ static inline void peer_answer(
 	} else if (r->command != NBD_CACHE) {
 		error = peer_write(p, r, data);
 	}
-	if (p->late && error && r->command == NBD_FLUSH && !p->late_conn) {
+	if (p->late && error == -EIO && !p->late_conn) {
 		p->late_conn = c;
 		p->late_cookie = r->cookie;
 		p->late_rounds = PEER_LATE;
@@ -414,7 +415,7 @@ static inline void peer_serve(struct peer *p, struct peer_conn *c)
 	peer_push(c);
 }
 
-/* The answer to a FLUSH that has failed. */
+/* The answer to a FLUSH or FUA write that has failed. */
 static inline void peer_answer_late(struct peer *p)
 {
 	uint8_t out[64];
