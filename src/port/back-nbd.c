@@ -94,8 +94,10 @@ static bool turn(struct loop_turn *t, weir_time now)
 	if (n->attend || n->phase != NBD_PHASE_UP)
 		back_nbd_attend(n);
 	back_nbd_way_go(n);
-	if (n->phase == NBD_PHASE_DRAIN)
+	if (n->phase == NBD_PHASE_DRAIN) {
 		back_nbd_attend(n);
+		back_nbd_way_go(n); /* with nothing to wait for or to send again it is UP already */
+	}
 	for (uint32_t i = 0; i < n->wanted; i++) {
 		struct conn *c = &n->conns[i];
 		if (c->state == CONN_READY && c->out.n)

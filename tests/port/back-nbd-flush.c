@@ -75,6 +75,19 @@ static void one_failure_is_repaired(void)
 	end();
 }
 
+/* Nothing is kept, so there is nothing to send again: the next try does not wait for anything. */
+static void a_failure_with_nothing_kept(void)
+{
+	weir_time began;
+
+	begin_flushed(SEVERAL, (struct back_config){0});
+	set_failing(1);
+	began = loop_clock();
+	CHECK_INT(drive_run_flush(&d), 0);
+	CHECK(loop_clock() - began < 10 * WEIR_SEC); /* it looks at silent upstreams every 15 s */
+	end();
+}
+
 /* Of two FLUSHes under way the server tells one what was lost. The other may not believe its success. */
 static void two_at_once(void)
 {
@@ -251,6 +264,7 @@ int main(void)
 {
 	pair_main();
 	RUN(one_failure_is_repaired);
+	RUN(a_failure_with_nothing_kept);
 	RUN(two_at_once);
 	RUN(five_percent_over_one);
 	RUN(five_percent_over_several);
