@@ -115,6 +115,7 @@ void back_nbd_conn_put(struct nbd *n, struct conn *c, struct slot *s)
 	s->cookie = (uint64_t)++n->serial << 32 | (uint32_t)s->cookie;
 	slot_push(&c->out, s);
 	n->under_way++;
+	n->syncs += back_nbd_way_is_sync(n, s);
 	n->run += 1 + (s->op == BACK_READ || s->op == BACK_WRITE ? s->length / BACK_NBD_COPY : 0);
 }
 

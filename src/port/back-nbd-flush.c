@@ -7,12 +7,14 @@
  *
  *         What a failed FLUSH leaves behind is not known, and a server tells of lost writes only once:
  *         the next FLUSH may succeed without them. So after a failure all kept writes are sent again
- *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH during
- *         which a write with FUA failed, since the server may have told that one.
+ *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH beside
+ *         which a write with FUA failed, since the server may have told that one: a success counts when
+ *         the writes with FUA that were under way with it have succeeded, too.
  *
  *         After TRIES failures in a row the clients hear of it: an error for each request of whose
- *         range a write is still kept, success for the others, whose writes are all durable. For
- *         QUIET after that FLUSHes are not sent, but judged at once.
+ *         range a write is still kept, success for the others, whose writes are all durable. The next
+ *         is tried after QUIET: until then those who have no kept write are answered at once, and the
+ *         others wait.
  *
  *         Writes of an earlier process are kept by nobody. They are flushed at the start; until a
  *         FLUSH has succeeded a failure is passed on as it is.
@@ -26,16 +28,6 @@
 #define QUIET (200 * WEIR_MS)
 
 /* ---- who waits for a FLUSH */
-
-void back_nbd_flush_want(struct nbd *n, struct slot *s)
-{
-	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
-		back_nbd_way_finish(n, s, -ENOTSUP);
-		return;
-	}
-	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
-	slot_push(&n->flushes, s);
-}
 
 /* The upstream may have forgotten a write that was to be flushed and is not kept: send it again. */
 static bool must_rewrite(const struct nbd *n, const struct slot *s)
@@ -103,13 +95,32 @@ static void give_up(struct nbd *n, int error)
 	n->tries = 0;
 	if (now >= n->quiet_until) /* those that come in the meantime do not prolong it */
 		n->quiet_until = now + QUIET;
+	n->own_after = n->quiet_until;
 	if (!n->own_flush)
 		return;
 	/* There is no room to keep more, and none is in sight. */
 	n->own_flush = false;
-	n->own_after = n->quiet_until;
 	back_nbd_way_no_room(n);
 	back_nbd_timer(n);
+}
+
+/* It was tried often enough, and not long ago. */
+static bool is_quiet(const struct nbd *n)
+{
+	return n->kept && n->history_safe && loop_now(n->loop) < n->quiet_until;
+}
+
+void back_nbd_flush_want(struct nbd *n, struct slot *s)
+{
+	if (!(n->export_.flags & NBD_SEND_FLUSH)) {
+		back_nbd_way_finish(n, s, -ENOTSUP);
+		return;
+	}
+	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
+	if (is_quiet(n) && verdict(n, s, -EIO) == 0)
+		back_nbd_way_finish(n, s, 0);
+	else
+		slot_push(&n->flushes, s);
 }
 
 /* ---- out */
@@ -117,6 +128,10 @@ static void give_up(struct nbd *n, int error)
 /* True: a FLUSH may be sent. Else the kept writes are sent again first, or it was tried often enough. */
 static bool may_send(struct nbd *n)
 {
+	if (is_quiet(n)) {
+		back_nbd_timer(n); /* own_after wakes us */
+		return false;
+	}
 	if (!n->doubt)
 		return true;
 	if (loop_now(n->loop) < n->quiet_until || n->tries >= TRIES) {
@@ -132,10 +147,8 @@ void back_nbd_flush_go(struct nbd *n)
 {
 	struct slot *s;
 
-	if (n->resend) {
-		n->resend = false;
+	if (n->resend_at <= loop_now(n->loop) && n->phase == NBD_PHASE_UP)
 		back_nbd_recheck(n);
-	}
 	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) || !may_send(n))
 		return;
 	cover_waiting(n);
@@ -186,8 +199,11 @@ static void failed(struct nbd *n, int error)
 	n->tries++;
 	if (!n->history_safe)
 		n->history_lost = !n->covered.n;
-	if (n->kept && unflushed_count(n->kept))
-		n->doubt = n->resend = true;
+	if (n->kept) { /* also where nothing is kept yet: writes may be under way that it has undone */
+		n->doubt = true;
+		n->resend_at = loop_now(n->loop);
+		back_nbd_way_reread(n);
+	}
 	for (struct slot *s = n->covered.first; s; s = s->next)
 		if (s->flushing && !s->kept)
 			s->era = n->era - 1;
@@ -197,36 +213,66 @@ static void failed(struct nbd *n, int error)
 		uncover(n);
 }
 
-void back_nbd_flush_answer(struct nbd *n, struct slot *s, int error)
+/* The end of the FLUSH under way: the slot's mark. */
+static uint64_t end_flush(struct nbd *n)
 {
-	uint64_t mark = s->mark;
+	uint64_t mark = n->flush->mark;
 
-	back_nbd_way_finish(n, s, 0);
+	back_nbd_way_finish(n, n->flush, 0);
 	n->flush = NULL;
-	if (error)
-		failed(n, error);
-	else if (n->doubt)
-		uncover(n);
-	else
-		succeeded(n, mark);
+	n->flush_answered = 0;
+	return mark;
 }
 
-void back_nbd_flush_lost(struct nbd *n, struct slot *s)
+void back_nbd_flush_answer(struct nbd *n, int error)
 {
-	back_nbd_way_finish(n, s, 0);
-	n->flush = NULL;
+	if (error) {
+		end_flush(n);
+		failed(n, error);
+	} else if (n->doubt) {
+		end_flush(n);
+		uncover(n);
+	} else {
+		n->flush_answered = n->born;
+	}
+	back_nbd_way_settle(n);
+}
+
+void back_nbd_flush_settle(struct nbd *n, uint64_t oldest)
+{
+	if (n->flush_answered && n->flush_answered <= oldest)
+		succeeded(n, end_flush(n));
+}
+
+void back_nbd_flush_lost(struct nbd *n)
+{
+	end_flush(n);
 	uncover(n);
 }
 
-void back_nbd_flush_fua_failed(struct nbd *n, int error)
+void back_nbd_flush_doubt(struct nbd *n)
+{
+	if (!n->flush_answered)
+		return;
+	end_flush(n);
+	uncover(n);
+}
+
+void back_nbd_flush_fua_answer(struct nbd *n, int error)
 {
 	weir_time now = loop_now(n->loop);
 
-	if (error != -EIO || !n->kept || !unflushed_count(n->kept))
-		return;
-	/* At once, since what is read now may be old; but not for each of many. */
-	n->resend = !n->doubt && now - n->doubt_at >= QUIET;
-	n->doubt = true;
+	if (error == -EIO)
+		back_flush_failed(&n->back, n->name, error, now);
+	if (error == -EIO && n->kept) {
+		/* At once, since what is read now may be old; but not for each of many. */
+		if (!n->doubt || n->resend_at == WEIR_NEVER)
+			n->resend_at = now - n->doubt_at >= QUIET ? now : n->doubt_at + QUIET;
+		n->doubt = true;
+		back_nbd_way_reread(n);
+		back_nbd_timer(n);
+	}
+	back_nbd_way_settle(n);
 }
 
 /* ---- by ourselves */

@@ -44,6 +44,7 @@ static int end_reply(struct nbd *n, struct conn *c)
 	slot_remove(&c->flight, s);
 	s->conn = NULL;
 	n->under_way--;
+	n->syncs -= back_nbd_way_is_sync(n, s);
 	if (s->op == BACK_READ && s->length > BACK_NBD_COPY)
 		c->large--;
 	c->rx.slot = NULL;

@@ -33,6 +33,7 @@ static void lost(struct nbd *n, weir_time since, const char *why)
 	if (n->lost_since == WEIR_NEVER) {
 		n->lost_since = since;
 		n->said = false;
+		snprintf(n->why, sizeof(n->why), "%s", why);
 		if (now - n->up_since > STEADY)
 			n->back_off = 0;
 		else if (n->answered > STEADY_ANSWERS)
@@ -65,6 +66,7 @@ static void give_up(struct nbd *n, struct conn *c)
 	back_nbd_conn_close(n, c);
 	while ((s = slot_pop(&flight)) || (s = slot_pop(&out))) {
 		s->conn = NULL;
+		n->syncs -= back_nbd_way_is_sync(n, s);
 		back_nbd_way_lost(n, s);
 	}
 }
@@ -141,8 +143,10 @@ static void begin_replay(struct nbd *n)
 	n->phase = NBD_PHASE_REPLAY;
 	n->era++;
 	n->broken = false;
-	n->doubt = n->resend = false;
+	n->doubt = false;
+	n->resend_at = WEIR_NEVER;
 	n->doubt_at = loop_now(n->loop);
+	back_nbd_way_reread(n);
 }
 
 static bool send_piece(struct nbd *n)
@@ -187,9 +191,10 @@ void back_nbd_recheck(struct nbd *n)
 
 /* ---- failed */
 
-static void failed(struct nbd *n, const char *why)
+/* news: it is to be said although it has failed already. */
+static void failed(struct nbd *n, const char *why, bool news)
 {
-	if (n->back.state == BACK_FAILED)
+	if (n->back.state == BACK_FAILED && !news)
 		return;
 	n->back.state = BACK_FAILED;
 	log_event(LOG_LEVEL_ERROR, "upstream-failed", "back", n->name, "why", why, NULL);
@@ -284,8 +289,8 @@ static void greeted(struct nbd *n, struct conn *c)
 		c->state = CONN_GREET; /* it never carried anything */
 		back_nbd_conn_break(c, changed);
 		if (!n->ready_conns && n->known) {
+			failed(n, changed, !n->mismatch);
 			n->mismatch = true;
-			failed(n, changed);
 		}
 		return;
 	}
@@ -379,7 +384,7 @@ void back_nbd_attend(struct nbd *n)
 	look_at_conns(n, now);
 	change_phase(n, now);
 	if (n->back.state == BACK_LOST && now - n->lost_since >= n->timeout)
-		failed(n, "it is away for longer than the time-out");
+		failed(n, "it is away for longer than the time-out", false);
 	if (n->back.state == BACK_FAILED || n->back.state == BACK_STARTING)
 		back_nbd_way_fail_all(n, -EIO);
 	else if (back_nbd_given_up(n))
@@ -410,6 +415,8 @@ void back_nbd_timer(struct nbd *n)
 		at = earlier(at, n->lost_since + n->timeout);
 	if (n->own_after > now)
 		at = earlier(at, n->own_after);
+	if (n->resend_at > now)
+		at = earlier(at, n->resend_at);
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
 		if (n->conns[i].state == CONN_GREET || n->conns[i].state == CONN_TLS)
 			at = earlier(at, n->conns[i].deadline);

@@ -12,6 +12,8 @@
 
 #define LOSSES_MOST 8 /* a request under which more connections were lost may be the reason */
 
+#define NOT_YET UINT64_MAX /* mark of a read that waits for REPLAY, and no sync's answer */
+
 /* ---- the end of a request */
 
 void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
@@ -51,10 +53,11 @@ static void fail_queue(struct nbd *n, struct slot_queue *q, int error)
 void back_nbd_way_fail_all(struct nbd *n, int error)
 {
 	/* The end of one may let another out of `overlap` into `ready`. */
-	while (n->ready.n || n->again.n || n->full.n || n->flushes.n) {
+	while (n->ready.n || n->again.n || n->full.n || n->flushes.n || n->unsure.n) {
 		fail_queue(n, &n->again, error);
 		fail_queue(n, &n->flushes, error);
 		fail_queue(n, &n->full, error);
+		fail_queue(n, &n->unsure, error);
 		fail_queue(n, &n->ready, error);
 	}
 }
@@ -96,6 +99,22 @@ static void go_write(struct nbd *n, struct slot *s)
 		send_out(n, s);
 }
 
+static bool reads_near_kept(const struct nbd *n, const struct slot *s)
+{
+	return n->kept && s->op == BACK_READ && s->io &&
+	       unflushed_near(n->kept, s->offset, s->length);
+}
+
+/* Kept writes are about to be sent again: a read of them waits for that. */
+static bool must_wait(struct nbd *n, struct slot *s)
+{
+	if (!n->doubt || n->resend_at == WEIR_NEVER || !reads_near_kept(n, s))
+		return false;
+	s->mark = NOT_YET;
+	slot_push(&n->unsure, s);
+	return true;
+}
+
 static void go(struct nbd *n, struct slot *s)
 {
 	if (s->op == BACK_FLUSH || s->flushing)
@@ -104,7 +123,7 @@ static void go(struct nbd *n, struct slot *s)
 		go_write(n, s);
 	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
 		back_nbd_way_finish(n, s, -EIO); /* what was acknowledged there is not in place */
-	else
+	else if (!must_wait(n, s))
 		send_out(n, s);
 }
 
@@ -157,8 +176,8 @@ static void answer_write(struct nbd *n, struct slot *s, int error)
 		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
 		.durable = is_durable(n, s)};
 
-	if (error && s->flags & BACK_FUA)
-		back_nbd_flush_fua_failed(n, error);
+	if (is_durable(n, s))
+		back_nbd_flush_fua_answer(n, error);
 	if (error || !n->kept) {
 		back_nbd_way_finish(n, s, error);
 		return;
@@ -209,13 +228,78 @@ static void start_over(struct slot *s)
 /* Kept writes are about to be sent again, and a read of theirs may have seen what was there before. */
 static bool read_too_early(const struct nbd *n, struct slot *s, int error)
 {
-	if (s->op != BACK_READ || !s->io || error || !n->doubt ||
-		!(n->resend || n->phase == NBD_PHASE_DRAIN) ||
-		!unflushed_any(n->kept, unflushed_mark(n->kept), s->offset, s->length))
+	if (error || !n->doubt || !(n->resend_at != WEIR_NEVER || n->phase == NBD_PHASE_DRAIN) ||
+		!reads_near_kept(n, s))
 		return false;
 	start_over(s);
 	return true;
 }
+
+/* ---- reads that may see too little */
+
+bool back_nbd_way_is_sync(const struct nbd *n, const struct slot *s)
+{
+	return s == n->flush || (slot_writes(s) && is_durable(n, s));
+}
+
+static uint64_t oldest_in(const struct nbd *n, const struct slot_queue *q, uint64_t oldest)
+{
+	for (const struct slot *s = q->first; s; s = s->next)
+		if (s->born < oldest && back_nbd_way_is_sync(n, s))
+			oldest = s->born;
+	return oldest;
+}
+
+/* `born` of the oldest sync under way. */
+static uint64_t oldest_sync(const struct nbd *n)
+{
+	uint64_t oldest = NOT_YET - 1;
+
+	for (uint32_t i = 0; n->syncs && i < BACK_NBD_CONNS; i++) {
+		oldest = oldest_in(n, &n->conns[i].flight, oldest);
+		oldest = oldest_in(n, &n->conns[i].out, oldest);
+	}
+	return oldest;
+}
+
+/* It was answered, but a sync that is under way may fail and have undone what it should have seen. */
+static bool make_unsure(struct nbd *n, struct slot *s, int error)
+{
+	if (error || !n->syncs || !reads_near_kept(n, s))
+		return false;
+	if (s->io->data != s->in) { /* borrowed: for this round only */
+		memcpy(s->in, s->io->data, s->length);
+		s->io->data = s->in;
+	}
+	s->mark = n->born;
+	slot_push(&n->unsure, s);
+	return true;
+}
+
+void back_nbd_way_settle(struct nbd *n)
+{
+	uint64_t oldest = n->unsure.n || n->flush_answered ? oldest_sync(n) : 0;
+	struct slot *s;
+
+	back_nbd_flush_settle(n, oldest);
+	while ((s = n->unsure.first) && s->mark <= oldest) {
+		slot_remove(&n->unsure, s);
+		back_nbd_way_finish(n, s, 0);
+	}
+}
+
+void back_nbd_way_reread(struct nbd *n)
+{
+	struct slot *s;
+
+	back_nbd_flush_doubt(n);
+	while ((s = slot_pop(&n->unsure))) {
+		start_over(s);
+		slot_push(&n->ready, s);
+	}
+}
+
+/* ---- all answers */
 
 void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 {
@@ -224,19 +308,21 @@ void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 	if (s->replay)
 		answer_piece(n, s, error);
 	else if (s == n->flush)
-		back_nbd_flush_answer(n, s, error);
+		back_nbd_flush_answer(n, error);
 	else if (slot_writes(s))
 		answer_write(n, s, error);
 	else if (read_too_early(n, s, error))
 		slot_push(&n->ready, s);
-	else
+	else if (!make_unsure(n, s, error))
 		back_nbd_way_finish(n, s, error);
 }
 
 void back_nbd_way_lost(struct nbd *n, struct slot *s)
 {
+	if (back_nbd_way_is_sync(n, s))
+		back_nbd_way_reread(n);
 	if (s == n->flush) {
-		back_nbd_flush_lost(n, s);
+		back_nbd_flush_lost(n);
 		return;
 	}
 	if (s->losses < UINT8_MAX)

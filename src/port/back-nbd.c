@@ -94,8 +94,10 @@ static bool turn(struct loop_turn *t, weir_time now)
 	if (n->attend || n->phase != NBD_PHASE_UP)
 		back_nbd_attend(n);
 	back_nbd_way_go(n);
-	if (n->phase == NBD_PHASE_DRAIN)
+	if (n->phase == NBD_PHASE_DRAIN) {
 		back_nbd_attend(n);
+		back_nbd_way_go(n); /* with nothing to wait for or to send again it is UP already */
+	}
 	for (uint32_t i = 0; i < n->wanted; i++) {
 		struct conn *c = &n->conns[i];
 		if (c->state == CONN_READY && c->out.n)
@@ -274,6 +276,9 @@ static void say(const struct back *b, char *text, size_t len)
 		snprintf(text + at, len - (size_t)at, ", %s unflushed%s",
 			weir_units_show_size(unflushed_held(n->kept), kept, sizeof(kept)),
 			n->doubt ? " (in doubt)" : "");
+	at = (int)strlen(text);
+	if (n->back.state != BACK_UP && n->why[0] && (size_t)at < len)
+		snprintf(text + at, len - (size_t)at, "; %s", n->why);
 }
 
 static uint64_t unflushed(const struct back *b)
@@ -460,7 +465,7 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 		n->wanted = BACK_NBD_CONNS;
 	n->most = n->wanted;
 	n->phase = NBD_PHASE_UP;
-	n->lost_since = WEIR_NEVER;
+	n->lost_since = n->resend_at = WEIR_NEVER;
 	overlap_init(&n->overlap);
 	rng_init(&n->rng, (uint64_t)loop_clock() ^ (uint64_t)getpid() << 32, "back-nbd");
 	r = nbd_uri_parse(uri, &n->uri, err);

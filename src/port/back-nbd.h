@@ -40,12 +40,16 @@
  *  3. A write is answered to the client only when it is in `kept`, or durable, or the upstream has no
  *     FLUSH. Room in `kept` is taken before it is sent.
  *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write was
- *     acknowledged over the connections of now. Its success, if nothing put that in doubt since, frees
- *     what was kept when it was sent.
- *  5. A request stands in exactly one place: the queues `ready`, `again`, `full`, `flushes` or
- *     `covered`, the waiters of another in `overlap`, or a connection's `out` or `flight`.
+ *     acknowledged over the connections of now. Its success, if no other sync that was under way with it
+ *     fails, frees what was kept when it was sent.
+ *  5. A request stands in exactly one place: the queues `ready`, `again`, `full`, `flushes`, `covered`
+ *     or `unsure`, the waiters of another in `overlap`, or a connection's `out` or `flight`.
  *  6. No write is lost by a lost connection: from `out` and `flight` it goes to `again`; all else goes
  *     to `ready`. Reads are sent after REPLAY, so they see what was acknowledged before.
+ *  7. A FLUSH or a write with FUA (a sync) that fails may have undone kept writes before its answer is
+ *     here. So a read near kept writes that is answered while syncs are under way is passed on when
+ *     all of those have succeeded. If one fails or is lost, it is sent again after REPLAY; and other
+ *     reads near kept writes wait for that.
  *
  * A lost connection's requests may still be with an upstream that lives on, and take effect late: NBD
  * has no way to call them back. Those of connections that live are waited for (DRAIN).
@@ -80,7 +84,9 @@ struct slot {
 	uint64_t offset;
 	const uint8_t *out; /* WRITE */
 	uint8_t *in;        /* READ */
-	uint64_t mark;      /* FLUSH, `flushing`: what it must cover (unflushed_mark) */
+	uint64_t
+		mark; /* FLUSH, `flushing`: what it must cover (unflushed_mark). In `unsure`: it waits
+			* for syncs whose `born` is less */
 	uint64_t born;      /* serial of slots: older is less */
 	weir_time since;    /* when it was submitted */
 	size_t cost;        /* bytes taken in `kept` */
@@ -172,7 +178,7 @@ struct nbd {
 	weir_time timeout;
 	bool read_only, started;
 	size_t keep;               /* bytes, as configured */
-	char why[160];             /* why the last attempt failed */
+	char why[160];             /* why it was lost, or the last attempt failed */
 	struct nbd_export export_; /* what the upstream said first, once it is known */
 	bool known;
 	bool fua, status; /* it has them */
@@ -192,11 +198,11 @@ struct nbd {
 	bool said; /* a failed attempt was logged since the loss */
 
 	enum nbd_phase phase;
-	uint32_t era;       /* REPLAYs so far: what was not kept may be forgotten since */
-	bool broken;        /* DRAIN: then AWAY, else REPLAY */
-	bool doubt;         /* kept writes may not be in place: see invariant 4 */
-	bool resend;        /* … and are to be sent again at once */
-	weir_time doubt_at; /* when the last REPLAY began */
+	uint32_t era;        /* REPLAYs so far: what was not kept may be forgotten since */
+	bool broken;         /* DRAIN: then AWAY, else REPLAY */
+	bool doubt;          /* kept writes may not be in place: see invariant 4 */
+	weir_time resend_at; /* … and are sent again then; WEIR_NEVER: not before a FLUSH */
+	weir_time doubt_at;  /* when the last REPLAY began */
 	weir_time drain_until;
 	weir_time lost_since; /* WEIR_NEVER: it is not */
 	bool mismatch;        /* it came back as something else */
@@ -212,6 +218,8 @@ struct nbd {
 		flushes; /* FLUSHes, and writes to be made durable, that wait for the next */
 	struct slot_queue covered; /* those that the one under way will answer */
 	struct slot *flush;        /* the one under way; NULL: none */
+	uint64_t flush_answered;   /* … has succeeded, when nbd.born was this; 0: not yet */
+	struct slot_queue unsure;  /* reads that may see too little: invariant 7 */
 	uint32_t tries;            /* failures in a row */
 	weir_time quiet_until;     /* none is sent before this */
 	bool own_flush;            /* we want one, to free what is kept, or at the start */
@@ -222,6 +230,7 @@ struct nbd {
 	struct slot *question;  /* for weir:held */
 	size_t n_plan, plan_at; /* REPLAY */
 	uint32_t under_way;     /* slots in `out` and `flight` of all connections */
+	uint32_t syncs;         /* … that are syncs */
 	uint32_t inside;        /* requests of the user that are inside */
 
 	struct slot **blocks; /* of SLOT_BLOCK slots each */
@@ -286,14 +295,21 @@ void back_nbd_way_lost(struct nbd *n, struct slot *s);
 void back_nbd_way_finish(struct nbd *n, struct slot *s, int error);
 void back_nbd_way_fail_all(struct nbd *n, int error); /* but what is under way */
 void back_nbd_way_no_room(struct nbd *n);             /* fails what waits for room in `kept` */
+void back_nbd_way_settle(struct nbd *n); /* `unsure`: answers those that are not any more */
+void back_nbd_way_reread(struct nbd *n); /* `unsure`: all are sent again */
+/* Does it make earlier writes durable, or may it tell that some are lost? */
+bool back_nbd_way_is_sync(const struct nbd *n, const struct slot *s);
 
 /* back-nbd-flush.c */
 void back_nbd_flush_want(struct nbd *n, struct slot *s); /* it waits for a FLUSH */
 void back_nbd_flush_go(struct nbd *n);                   /* phase UP: sends one if one is wanted */
-void back_nbd_flush_answer(struct nbd *n, struct slot *s, int error); /* s is n->flush */
-void back_nbd_flush_lost(struct nbd *n, struct slot *s);              /* with its connection */
-void back_nbd_flush_fua_failed(struct nbd *n, int error);             /* a write with FUA */
-void back_nbd_flush_own(struct nbd *n); /* wants one when much is kept */
+void back_nbd_flush_answer(struct nbd *n, int error);    /* of n->flush */
+void back_nbd_flush_settle(
+	struct nbd *n, uint64_t oldest);  /* `born` of the oldest sync under way */
+void back_nbd_flush_lost(struct nbd *n);  /* n->flush, with its connection */
+void back_nbd_flush_doubt(struct nbd *n); /* a sync failed: the success of another counts no more */
+void back_nbd_flush_fua_answer(struct nbd *n, int error); /* of a write with FUA */
+void back_nbd_flush_own(struct nbd *n);                   /* wants one when much is kept */
 
 /* back-nbd-state.c */
 void back_nbd_attend(struct nbd *n);

@@ -45,9 +45,24 @@ static bool export_named(const struct gateway *g, const char *name, struct weir_
 	return found >= 0;
 }
 
+int gateway_export_fits(
+	const struct weir_export *e, const char *resource, uint64_t size, struct weir_err *err)
+{
+	bool empty = !e->size && e->offset && e->offset == size;
+	char text[32];
+
+	if (e->offset <= size && e->size <= size - e->offset && !empty)
+		return 0;
+	return weir_err_at(err, -EINVAL, e->at, "export '%s' %s its resource '%s', which has %s",
+		e->name, empty ? "begins at the end of" : "ends beyond", resource,
+		weir_units_show_size(size, text, sizeof(text)));
+}
+
 static bool fits(const struct weir_export *e, const struct gateway_resource *r)
 {
-	return e->offset <= r->size && e->size <= r->size - e->offset;
+	struct weir_err err;
+
+	return gateway_export_fits(e, r->name, r->size, &err) == 0;
 }
 
 const char *gateway_export(const struct gateway *g, size_t i)
@@ -114,13 +129,8 @@ static int export_fits(
 {
 	struct weir_export e = export_at(g, p, i);
 	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
-	char size[32];
 
-	if (!r->known || fits(&e, r))
-		return 0;
-	return weir_err_at(err, -EINVAL, e.at,
-		"export '%s' ends beyond its resource '%s', which has %s", e.name, r->name,
-		weir_units_show_size(r->size, size, sizeof(size)));
+	return r->known ? gateway_export_fits(&e, r->name, r->size, err) : 0;
 }
 
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)

@@ -126,6 +126,10 @@ bool gateway_override(
  * otherwise show when the first client comes, or the last is cut off. Without tenants all are equal. */
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
 
+/* Does the export lie inside its resource, of so many bytes? 0, or -EINVAL and why, with its place. */
+int gateway_export_fits(
+	const struct weir_export *e, const char *resource, uint64_t size, struct weir_err *err);
+
 /* ---- record: every request to a trace file, in weir's own format, until stopped or `most` requests.
  * Costs a bounded ring; what does not fit is counted, not waited for. */
 int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);

@@ -79,6 +79,8 @@ const char *http_query(const struct http_request *q, const char *key)
 	if (MHD_lookup_connection_value_n(c, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, &n) !=
 		MHD_YES)
 		return NULL;
+	if (value && strlen(value) != n)
+		return NULL; /* %00 in it: what is before that is not what was meant */
 	return value ? value : "";
 }
 

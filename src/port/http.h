@@ -44,7 +44,7 @@ struct http_reply { /* zeroed before the handler is called; a status of 0 become
 	struct http_source *source; /* instead of a body; NULL: none. Owned: `end` is called once */
 	const char *allow;          /* with 405: the methods there are, static */
 };
-/* The value of ?key=value (decoded; "" for ?key), or NULL. */
+/* The value of ?key=value (decoded; "" for ?key), or NULL: there is none, or a zero byte is in it. */
 const char *http_query(const struct http_request *q, const char *key);
 /* The first key of the query that is not one of `keys`, which end with NULL; or NULL. */
 const char *http_query_unknown(const struct http_request *q, const char *const *keys);

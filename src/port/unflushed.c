@@ -12,12 +12,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define BLOCK_BITS  12  /* 4 KiB */
+#define BLOCKS_MOST 256 /* 1 MiB: a wider write (TRIM, WRITE_ZEROES) is not counted by block */
+
 struct unflushed {
 	struct chunk_pool *pool;
 	size_t keep, held, taken; /* bytes */
 	uint64_t first, end;      /* of the log: serials, from 0 on */
 	uint64_t mask;            /* the ring's size less 1 */
 	struct entry *ring;
+	uint32_t *
+		count; /* by hash of a block: writes to it that are not durable; twice the ring's size */
+	uint64_t wide; /* such writes that are in no counter */
 	struct unflushed_piece *pieces;
 	size_t n_pieces;
 };
@@ -42,7 +48,10 @@ int unflushed_new(size_t keep, struct chunk_pool *pool, struct unflushed **ret)
 	while (room < keep / UNFLUSHED_LEAST + 1)
 		room *= 2;
 	u->ring = calloc(room, sizeof(*u->ring));
-	if (!u->ring) {
+	u->count = calloc(2 * room, sizeof(*u->count));
+	if (!u->ring || !u->count) {
+		free(u->ring);
+		free(u->count);
 		free(u);
 		return -ENOMEM;
 	}
@@ -53,12 +62,54 @@ int unflushed_new(size_t keep, struct chunk_pool *pool, struct unflushed **ret)
 	return 0;
 }
 
+/* ---- where writes are */
+
+static uint32_t *counter(const struct unflushed *u, uint64_t block)
+{
+	return &u->count[(block ^ block >> 16) & (2 * u->mask + 1)];
+}
+
+static uint64_t first_block(uint64_t offset)
+{
+	return offset >> BLOCK_BITS;
+}
+
+static uint64_t last_block(uint64_t offset, uint64_t length)
+{
+	return (offset + length - 1) >> BLOCK_BITS;
+}
+
+/* by: 1 or -1. */
+static void count(struct unflushed *u, const struct unflushed_write *w, int by)
+{
+	uint64_t first = first_block(w->offset), last = last_block(w->offset, w->length);
+
+	if (w->durable)
+		return;
+	if (last - first >= BLOCKS_MOST)
+		u->wide += (uint64_t)by;
+	else
+		for (uint64_t b = first; b <= last; b++)
+			*counter(u, b) += (uint32_t)by;
+}
+
+bool unflushed_near(const struct unflushed *u, uint64_t offset, uint64_t length)
+{
+	if (u->wide)
+		return unflushed_any(u, u->end, offset, length);
+	for (uint64_t b = first_block(offset); b <= last_block(offset, length); b++)
+		if (*counter(u, b))
+			return true;
+	return false;
+}
+
 /* ---- the log */
 
 static void drop_first(struct unflushed *u)
 {
 	struct entry *e = at(u, u->first++);
 
+	count(u, &e->w, -1);
 	if (e->w.chunk)
 		chunk_put(u->pool, e->w.chunk);
 	u->held -= e->cost;
@@ -73,6 +124,7 @@ void unflushed_free(struct unflushed *u)
 		drop_first(u);
 	free(u->pieces);
 	free(u->ring);
+	free(u->count);
 	free(u);
 }
 
@@ -122,6 +174,7 @@ void unflushed_add(struct unflushed *u, const struct unflushed_write *w, size_t 
 	e->w = *w;
 	e->cost = cost;
 	u->held += cost;
+	count(u, w, 1);
 	if (w->durable && w->chunk) {
 		chunk_put(u->pool, w->chunk);
 		e->w.chunk = NULL;

@@ -127,24 +127,20 @@ static int check_exports(const struct weir_policy *p, struct weir_err *err)
 		const struct weir_export *e = &p->exports[i];
 		const struct weir_resource *r = &p->resources[e->resource];
 		uint64_t size;
-		char text[32];
 
-		if (!r->back || back_size(r->back, &size) < 0 ||
-			(e->offset <= size && e->size <= size - e->offset))
-			continue;
-		return weir_err_at(err, -EINVAL, e->at,
-			"export '%s' ends beyond its resource '%s', which has %s", e->name, r->name,
-			weir_units_show_size(size, text, sizeof(text)));
+		if (r->back && back_size(r->back, &size) == 0 &&
+			gateway_export_fits(e, r->name, size, err) < 0)
+			return -EINVAL;
 	}
 	return 0;
 }
 
 /* The n-th file of the policy that nobody else should read; NULL: it is not stated. */
 #define SECRETS 5 /* beside those of resources, two of each */
-static const char *secret(const struct weir_policy *p, size_t n)
+static const char *secret(const struct weir_policy *p, const char *token, size_t n)
 {
 	const char *const own[SECRETS] = {
-		p->token, p->tls.key, p->tls.psk, p->peers.key, p->cluster.key};
+		token ? token : p->token, p->tls.key, p->tls.psk, p->peers.key, p->cluster.key};
 	const struct weir_policy_tls *tls;
 
 	if (n < SECRETS)
@@ -153,10 +149,10 @@ static const char *secret(const struct weir_policy *p, size_t n)
 	return (n - SECRETS) % 2 ? tls->psk : tls->key;
 }
 
-const char *serve_policy_bare_secret(const struct weir_policy *p)
+const char *serve_policy_bare_secret(const struct weir_policy *p, const char *token)
 {
 	for (size_t n = 0; n < SECRETS + 2 * p->n_resources; n++) {
-		const char *file = secret(p, n);
+		const char *file = secret(p, token, n);
 		struct stat st;
 
 		if (file && stat(file, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH))

@@ -238,7 +238,7 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 		weir_policy_free(p->policy);
 		return fail(rc, &err);
 	}
-	bare = serve_policy_bare_secret(p->policy);
+	bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
 	if (bare)
 		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
 			"everybody can read it or write to it", NULL);
@@ -253,11 +253,11 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 	return status;
 }
 
-static int check(struct serve_policy *p)
+static int check(struct serve_policy *p, const char *token)
 {
 	struct weir_err err;
 	int rc = serve_policy_check(p->policy, &err);
-	const char *bare = serve_policy_bare_secret(p->policy);
+	const char *bare = serve_policy_bare_secret(p->policy, token);
 
 	if (rc == 0 && bare)
 		rc = weir_err_set(&err, -EINVAL,
@@ -288,7 +288,8 @@ static int run(int argc, char **argv)
 		if (rc < 0) {
 			status = fail(rc == -ENOMEM ? rc : -EINVAL, &err);
 		} else {
-			status = values[CHECK] ? check(&p) : start(&s, &p, values);
+			status = values[CHECK] ? check(&p, values[TOKEN_FILE])
+					       : start(&s, &p, values);
 			free(p.text);
 		}
 	}

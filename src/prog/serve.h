@@ -19,8 +19,9 @@ struct serve_policy {
 int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err);
 /* Are the back ends and peers that it names ones that there could be? Errors have their place. */
 int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
-/* A file with a key, or a token, that everybody can read or write; NULL: there is none. */
-const char *serve_policy_bare_secret(const struct weir_policy *p);
+/* A file with a key, or a token, that everybody can read or write; NULL: there is none. token: the file that
+ * an option names instead of the policy's, or NULL. */
+const char *serve_policy_bare_secret(const struct weir_policy *p, const char *token);
 /* Could it be served, as far as can be told without opening anything? */
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
 

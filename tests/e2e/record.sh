@@ -90,6 +90,11 @@ has stdout "weir"
 run 2 weir trace record first.trace
 has stderr "first.trace"
 
+# Nor is a name cut off at a zero byte.
+run 0 curl -sS -X POST --unix-socket api.sock "http://x/v1/record?file=cut%00.trace&requests=1"
+has stdout "?file= must be a name"
+[ ! -e cut ] || fail "cut was made"
+
 # At most so many: it ends by itself.
 run 0 timeout 20 weir load -n 500 "nbd+unix:///a?socket=$here/n.sock"
 record short.trace --requests 100

@@ -43,6 +43,7 @@ refused() # EDIT PLACE TEXT
 refused 's|{export: "\*"}|{export: "*", path: "/x*"}|' 15:22 "path"
 refused 's/offset: 8 MiB/offset: 9 MiB/' 11:5 "export 'a' ends beyond its resource 'disk', which has 16 MiB"
 refused 's/resource: memory, size: 8 MiB/resource: memory, size: 8388609 B/' 12:5 "which has 8 MiB"
+refused 's/resource: memory, size: 8 MiB/resource: memory, offset: 8 MiB/' 12:5 "export 'b' begins at the end of its resource 'memory', which has 8 MiB"
 
 for secret in token key.pem keys.psk peers.key up.pem; do
 	chmod o+r $secret
@@ -52,6 +53,12 @@ for secret in token key.pem keys.psk peers.key up.pem; do
 	chmod 640 $secret
 	run 0 weir serve --check good.yaml
 done
+sed '/^token:/d' good.yaml >option.yaml
+run 0 weir serve --check --token-file token option.yaml
+chmod 644 token
+run 2 weir serve --check --token-file token option.yaml
+has stderr "token: everybody can read it"
+chmod 640 token
 cat >cluster.yaml <<END
 cluster: {name: c, key: cluster.key, controller: "tcp:127.0.0.1:7400", servers: [disk]}
 resources: [{name: disk, back: "memory:8M", controller: pshift}]

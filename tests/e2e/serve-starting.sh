@@ -15,7 +15,7 @@ resources:
   - {name: here, back: "memory:16M"}
   - {name: late, back: "nbd+unix:///?socket=$here/late.sock"}
   - {name: slow, back: "model:server,latency=100us,servers=4+nbd+unix:///?socket=$here/late.sock"}
-  - {name: short, back: "nbd+unix:///?socket=$here/late.sock"}
+  - {name: short, back: "nbd+unix:///?socket=$here/late.sock", timeout: 1s}
   - {name: never, back: "nbd+unix:///?socket=$here/never.sock", timeout: 1s}
 exports:
   - {name: here, resource: here}
@@ -100,4 +100,11 @@ has stdout 1048576
 # It was reached before: now it is lost, not starting.
 kill -KILL "$(cat nbdkit.pid)"
 state late lost
+# One that has failed already, and comes back as something else: log and state say what.
+state short failed
+rm -f late.sock nbdkit.pid
+nbdkit -P nbdkit.pid -U late.sock memory 16M
+state short "failed; .*it came back smaller"
+has gateway.log 'error upstream-failed back="nbd+unix:///?socket='"$here"'/late.sock" why="it is away for longer than the time-out"'
+grep -q 'upstream-failed .*why="it came back smaller"' gateway.log || fail "not said: $(cat gateway.log)"
 serve_stop gateway

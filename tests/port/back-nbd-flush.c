@@ -75,6 +75,19 @@ static void one_failure_is_repaired(void)
 	end();
 }
 
+/* Nothing is kept, so there is nothing to send again: the next try does not wait for anything. */
+static void a_failure_with_nothing_kept(void)
+{
+	weir_time began;
+
+	begin_flushed(SEVERAL, (struct back_config){0});
+	set_failing(1);
+	began = loop_clock();
+	CHECK_INT(drive_run_flush(&d), 0);
+	CHECK(loop_clock() - began < 10 * WEIR_SEC); /* it looks at silent upstreams every 15 s */
+	end();
+}
+
 /* Of two FLUSHes under way the server tells one what was lost. The other may not believe its success. */
 static void two_at_once(void)
 {
@@ -93,14 +106,13 @@ static void two_at_once(void)
 	end();
 }
 
-static void five_percent(uint16_t flags, bool blind)
+static void five_percent(uint16_t flags, bool late)
 {
 	begin_flushed(flags, (struct back_config){0});
-	/* Over several connections a read may overtake the answer to the FLUSH that failed. */
-	d.blind = blind;
 	peer_lock(&peer);
-	peer.fail_percent = 5;
+	peer.fail_percent = 5; /* five in a row, which is told, come once in three million */
 	peer.forgets = true;
+	peer.late = late;
 	peer_unlock(&peer);
 	for (int i = 0; i < 20; i++) {
 		drive_run(&d, 500);
@@ -108,7 +120,6 @@ static void five_percent(uint16_t flags, bool blind)
 		check_sure();
 	}
 	CHECK_INT(d.errors, 0);
-	d.blind = false;
 	drive_verify(&d);
 	end();
 }
@@ -120,12 +131,19 @@ static void five_percent_over_one(void)
 
 static void five_percent_over_several(void)
 {
-	five_percent(SEVERAL, true);
+	five_percent(SEVERAL, false);
 }
 
 static void five_percent_without_fua(void)
 {
 	five_percent(FLAGS & ~NBD_SEND_FUA, false);
+}
+
+/* Reads are answered between the moment at which the server forgets and its answer to the FLUSH: they must
+ * not show what was there before the writes that it forgot. */
+static void reads_overtake_a_failed_flush(void)
+{
+	five_percent(SEVERAL, true);
 }
 
 /* No FLUSH succeeds: the error goes to those whose writes are not durable, and to nobody else. */
@@ -149,6 +167,36 @@ static void only_those_not_covered(void)
 	check_sure();
 	CHECK_INT(flush_range(0, HALF), 0);
 	drive_verify(&d);
+	end();
+}
+
+/* Clients that go on asking do not make the gateway ask as often: five times in 200 ms at most. Those who
+ * have nothing to lose do not wait for that. */
+static void failures_are_not_repeated(void)
+{
+	weir_time began;
+	unsigned before;
+
+	begin_flushed(SEVERAL, (struct back_config){0});
+	write_block(3);
+	set_failing(1000000);
+	peer_lock(&peer);
+	before = peer.flushes;
+	peer_unlock(&peer);
+	began = loop_clock();
+	for (int i = 0; i < 4; i++) {
+		CHECK_INT(drive_run_flush(&d), -EIO);
+		for (int j = 0; j < 20; j++)
+			CHECK_INT(flush_range(HALF, HALF), 0);
+	}
+	peer_lock(&peer);
+	CHECK((weir_time)(peer.flushes - before) <=
+		5 * ((loop_clock() - began) / (200 * WEIR_MS) + 1));
+	peer_unlock(&peer);
+	set_failing(0);
+	while (drive_run_flush(&d) != 0)
+		;
+	check_sure();
 	end();
 }
 
@@ -176,6 +224,24 @@ static void a_failed_fua_write(void)
 	end();
 }
 
+/* The same for FUA writes: they fail, and clients hear of it; what others wrote is still to be read. */
+static void reads_overtake_a_failed_fua_write(void)
+{
+	begin_flushed(SEVERAL, (struct back_config){0});
+	peer_lock(&peer);
+	peer.fail_fua_percent = 15;
+	peer.forgets = peer.late = true;
+	peer_unlock(&peer);
+	for (int i = 0; i < 4; i++) {
+		drive_run(&d, 500);
+		CHECK_INT(drive_run_flush(&d), 0);
+		check_sure();
+	}
+	CHECK(d.errors > 0 && d.back->flush_errors == d.errors);
+	drive_verify(&d);
+	end();
+}
+
 /* What a process before this one wrote is kept by nobody: its loss is told. */
 static void of_an_earlier_process(void)
 {
@@ -198,12 +264,16 @@ int main(void)
 {
 	pair_main();
 	RUN(one_failure_is_repaired);
+	RUN(a_failure_with_nothing_kept);
 	RUN(two_at_once);
 	RUN(five_percent_over_one);
 	RUN(five_percent_over_several);
 	RUN(five_percent_without_fua);
+	RUN(reads_overtake_a_failed_flush);
 	RUN(only_those_not_covered);
+	RUN(failures_are_not_repeated);
 	RUN(a_failed_fua_write);
+	RUN(reads_overtake_a_failed_fua_write);
 	RUN(of_an_earlier_process);
 	return pair_end();
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define PEER_CONNS 8
+#define PEER_LATE  10         /* rounds of the server, of 1 ms if nothing else comes */
 #define PEER_ROOM  (4u << 20) /* bytes of requests waiting on a connection; the same of replies */
 
 enum peer_mode {
@@ -60,7 +61,12 @@ struct peer {
 	int n_fail_writes, n_fail_flushes;
 	unsigned fail_percent; /* of FLUSHes, by chance, with EIO */
 	bool forgets;          /* a FLUSH that fails takes with it what was not flushed */
-	int fail_fua;          /* negative errno of every FUA write, which is then not written */
+	bool late; /* … and is answered only after some other requests; so is a FUA write */
+	struct peer_conn *late_conn; /* whose that is; NULL: there is none */
+	uint64_t late_cookie;
+	int late_rounds;
+	unsigned fail_fua_percent; /* of FUA writes, by chance, with EIO */
+	int fail_fua; /* negative errno of every FUA write, which is then not written */
 	unsigned accepted, writes, flushes, reads;
 	unsigned most; /* connections; 0: any number. More are closed at once */
 	int ghosts[PEER_CONNS],
@@ -182,9 +188,9 @@ static inline int peer_write(struct peer *p, const struct nbd_request *r, const 
 	}
 	if (r->offset + r->length > p->size)
 		return -ENOSPC;
-	if (r->flags & NBD_FUA && p->fail_fua) {
+	if (r->flags & NBD_FUA && (p->fail_fua || rng_below(&p->rng, 100) < p->fail_fua_percent)) {
 		peer_forget(p);
-		return p->fail_fua;
+		return p->fail_fua ? p->fail_fua : -EIO;
 	}
 	if (r->command == NBD_WRITE)
 		memcpy(p->is + r->offset, data, r->length);
@@ -311,6 +317,12 @@ static inline void peer_answer(
 	} else if (r->command != NBD_CACHE) {
 		error = peer_write(p, r, data);
 	}
+	if (p->late && error == -EIO && !p->late_conn) {
+		p->late_conn = c;
+		p->late_cookie = r->cookie;
+		p->late_rounds = PEER_LATE;
+		return;
+	}
 	if (c->hello.structured && error && rng_below(&p->rng, 2))
 		peer_send(c, out, nbd_error_write(out, r->cookie, error));
 	else
@@ -403,6 +415,20 @@ static inline void peer_serve(struct peer *p, struct peer_conn *c)
 	peer_push(c);
 }
 
+/* The answer to a FLUSH or FUA write that has failed. */
+static inline void peer_answer_late(struct peer *p)
+{
+	uint8_t out[64];
+
+	if (!p->late_conn || --p->late_rounds > 0)
+		return;
+	if (p->late_conn->ready) {
+		peer_send(p->late_conn, out, nbd_simple_write(out, p->late_cookie, -EIO));
+		peer_push(p->late_conn);
+	}
+	p->late_conn = NULL;
+}
+
 static inline bool peer_busy(const struct peer *p)
 {
 	for (int i = 0; i < PEER_CONNS; i++)
@@ -426,7 +452,7 @@ static inline void *peer_run(void *arg)
 			f[i + 2] = (struct pollfd){
 				p->conns[i].fd, POLLIN | (p->conns[i].n_out ? POLLOUT : 0), 0};
 		pthread_mutex_unlock(&p->lock);
-		poll(f, PEER_CONNS + 2, busy ? 0 : -1);
+		poll(f, PEER_CONNS + 2, busy ? 0 : p->late_conn ? 1 : -1);
 		pthread_mutex_lock(&p->lock);
 		eventfd_read(p->wake, &ignored);
 		if (f[1].revents && p->listener >= 0)
@@ -434,6 +460,7 @@ static inline void *peer_run(void *arg)
 		for (int i = 0; i < PEER_CONNS; i++)
 			if (p->conns[i].fd >= 0)
 				peer_serve(p, &p->conns[i]);
+		peer_answer_late(p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;

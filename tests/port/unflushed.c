@@ -9,6 +9,7 @@
 
 #define BLOCK  512u
 #define BLOCKS 64
+#define PAGE   8 /* blocks */
 
 static struct chunk_pool *pool;
 static struct unflushed *u;
@@ -218,6 +219,33 @@ static void what_is_missing(void)
 	end();
 }
 
+static bool is_near(uint64_t page, uint64_t n)
+{
+	return unflushed_near(u, page * PAGE * BLOCK, n * PAGE * BLOCK);
+}
+
+/* Counted by pages of 4 KiB: `near` may say yes too often, and never no when a write is there. */
+static void what_is_near(void)
+{
+	uint64_t mark;
+
+	begin(1 << 20);
+	CHECK(!is_near(0, 64));
+	CHECK(acknowledged(2 * PAGE, PAGE, BACK_WRITE, 'a', true)); /* nothing to lose */
+	CHECK(acknowledged(4 * PAGE + 1, PAGE, BACK_WRITE, 'b', false));
+	CHECK(acknowledged(5 * PAGE, 1, BACK_WRITE, 'c', false));
+	CHECK(is_near(4, 1) && is_near(5, 1) && is_near(0, 5) && is_near(5, 10));
+	CHECK(!is_near(0, 4) && !is_near(6, 1));
+	mark = unflushed_mark(u);
+	CHECK(acknowledged(8 * PAGE, 1024 * PAGE, BACK_TRIM, 0, false)); /* too wide to count */
+	CHECK(is_near(900, 1) && is_near(4, 1) && !is_near(6, 1));
+	unflushed_flushed(u, mark);
+	CHECK(is_near(900, 1) && !is_near(4, 2));
+	unflushed_flushed(u, unflushed_mark(u));
+	CHECK(!is_near(0, 2048));
+	end();
+}
+
 /*
  * Against an upstream of BLOCKS blocks that forgets: `is` is what a read gives, `sure` what survives
  * its death. What must be there is `want`, plainly what was acknowledged last.
@@ -323,6 +351,7 @@ int main(void)
 	RUN(bounded_together);
 	RUN(costs);
 	RUN(what_is_missing);
+	RUN(what_is_near);
 	RUN(against_an_upstream_that_forgets);
 	return 0;
 }
