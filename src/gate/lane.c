@@ -497,7 +497,8 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
 	lane_tag(entry, step);
 	double owed = l->owed + cost, weight = (double)l->weight;
-	int64_t move = (int64_t)((owed > 0 ? owed : 0) / weight);
+	/* (Of a child whose bank is frozen meanwhile the weight is not counted; there may be no other.) */
+	int64_t move = l->weight > 0 ? (int64_t)((owed > 0 ? owed : 0) / weight) : 0;
 
 	l->before = l->now;
 	l->now += (uint64_t)move;
