@@ -123,21 +123,22 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 	return n;
 }
 
-#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came */
+#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came; */
+#define GATE_MORE  8  /* and of the latter more than may pass, so that no backlog stays */
 
-/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. More than can
- * pass are of no use: they would have left the cache when their turn comes. How many have passed, 0 or 1. */
+/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. Many more than
+ * can pass are of no use: they would have left the cache when their turn comes. How many have passed, 0 or 1. */
 POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_t max)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS    ? GATE_LOOKS
-						     : max < AHEAD_BATCH ? max
-									 : AHEAD_BATCH);
+	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max);
+
+	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
 	uint32_t n = gate_expire(s, due, most);
 	size_t passed;
 
 	g->looks = n;
-	passed = g->any_pending ? gate_activate(s, most, ret, max) : 0;
+	passed = g->any_pending ? gate_activate(s, most + GATE_MORE, ret, max) : 0;
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
 	return passed;
