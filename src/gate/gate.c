@@ -75,17 +75,32 @@ POOL_HOT uint32_t gate_woken(struct weir_gate *g, uint32_t *ret, uint32_t most)
 	return n;
 }
 
+/* Does nobody stand in a lane? */
+POOL_HOT bool gate_calm(const struct stand *s)
+{
+	return s->flat && !s->g->ready_priority && !s->rest->waits &&
+	       !(s->reserved && s->reserved->waits);
+}
+
 /* Looks at them. They are fetched together first, and then their heads: if many have been woken since they were
- * submitted, none is in the cache any more. */
-POOL_HOT uint32_t gate_activate(const struct stand *s, uint32_t most)
+ * submitted, none is in the cache any more. If there is one only, and nobody else waits, its request passes at once; how
+ * many did, of up to `max`. */
+POOL_HOT size_t gate_activate(
+	const struct stand *s, uint32_t most, struct weir_req **ret, size_t max)
 {
 	uint32_t woken[AHEAD_BATCH], n = gate_woken(s->g, woken, most);
 
+	s->g->looks += n;
+	if (n == 1 && max && gate_calm(s)) {
+		*ret = turn_alone(s, &s->nodes[woken[0]]);
+		if (*ret)
+			return 1;
+	}
 	for (uint32_t i = 0; n > 1 && i < n; i++)
 		__builtin_prefetch(s->nodes[woken[i]].head, 1);
 	for (uint32_t i = 0; i < n; i++)
 		stand_wake(s, woken[i], &s->nodes[woken[i]]);
-	return n;
+	return 0;
 }
 
 /* Looks at up to `most` leaves and inner nodes whose timers are due: how many. */
@@ -109,24 +124,25 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 }
 
 #define GATE_TRIES 8  /* besides one for each request that is asked for: those not admitted above */
-#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came */
+#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came; */
+#define GATE_MORE  8  /* and of the latter more than may pass, so that no backlog stays */
 
-/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. More than can
- * pass are of no use: they would have left the cache when their turn comes. */
-POOL_HOT void gate_prepare(const struct stand *s, size_t max)
+/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. Many more than
+ * can pass are of no use: they would have left the cache when their turn comes. How many have passed, 0 or 1. */
+POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_t max)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS    ? GATE_LOOKS
-						     : max < AHEAD_BATCH ? max
-									 : AHEAD_BATCH);
-	uint32_t n;
+	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max);
 
-	n = gate_expire(s, due, most);
+	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
+	uint32_t n = gate_expire(s, due, most);
+	size_t passed;
+
 	g->looks = n;
-	if (g->any_pending)
-		g->looks += gate_activate(s, most);
+	passed = g->any_pending ? gate_activate(s, most + GATE_MORE, ret, max) : 0;
 	ahead_due_next(g, due, n);
 	ahead_soon(g, s->now);
+	return passed;
 }
 
 /* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
@@ -224,10 +240,9 @@ static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, false);
-	size_t n = 0;
+	size_t n = gate_prepare(&s, ret_reqs, max);
 	struct turn turn;
 
-	gate_prepare(&s, max);
 	g->too_large = 0;
 	while (n < max && turn_choose(g, &turn, now)) {
 		uint32_t bytes = turn.req->bytes;
@@ -248,9 +263,8 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t n = 0, stop = 0;
+	size_t n = gate_prepare(&s, ret_reqs, max), stop = n;
 
-	gate_prepare(&s, max);
 	while (n == stop && n < max) {
 		stop = max;
 		if (g->ahead.soon) {

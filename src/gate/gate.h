@@ -30,11 +30,11 @@
  *    of the tree: of those that have not had more than their share the one whose request is due first.
  *    Of a tenant's heads in one class the oldest. (Or FIFO or EDF, for comparison.)
  *    A tenant that may pass already is found to hold an R-token up to 34 µs after it has come in.
- *    One call of weir_gate_next for n requests looks at up to n tenants, or 24 if that is more, whose
- *    buckets have come to admit them, in the order of time, and at as many that were idle and are not any
- *    more, but never at more than 128 of either; and it finds up to 8 + n requests that an ancestor's bucket
- *    does not admit. Tenants not looked at yet count as held: of m such tenants each is looked at within
- *    m/8 + 1 calls, and weir_gate_wakeup says `now` until then.
+ *    One call of weir_gate_next for n requests looks at up to n tenants, or 24 if that is more, or 120 if
+ *    that is less, whose buckets have come to admit them, in the order of time, and at 8 more that were idle
+ *    and are not any more; and it finds up to 8 + n requests that an ancestor's bucket does not admit. Tenants
+ *    not looked at yet count as held: of m such tenants each is looked at within m/8 + 1 calls, and
+ *    weir_gate_wakeup says `now` until then.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several
  *    R-buckets, one that holds enough will do, and all that count the request pay: together they

@@ -210,12 +210,18 @@ unsigned lane_kinds(const struct lane *l)
 
 /* ---- groups */
 
+/* log2 of a slot's width. */
+static inline unsigned lane_shift(unsigned key)
+{
+	return key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
+}
+
 /* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
 static __attribute__((noinline)) unsigned lane_open(
 	struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
 	unsigned id = (unsigned)__builtin_ctzll(l->idle), bit = l->banked ? id : key;
-	unsigned shift = key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
+	unsigned shift = lane_shift(key);
 	uint64_t start = tag >> shift << shift;
 
 	l->groups[id] = (struct lane_group){.start = start,
@@ -386,13 +392,19 @@ static inline void lane_compare(struct lane *l, unsigned id)
 		l->best = (uint8_t)id;
 }
 
+/* The key of the group for a request of this width, of an entry whose tag is ahead of V by so much: a ring goes four
+ * widths. */
+static inline unsigned lane_key_of(unsigned width, int64_t ahead)
+{
+	return ahead >> 1 <= INT64_C(1) << width ? width : lane_log(ahead >> 1);
+}
+
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	unsigned width)
 {
 	const uint64_t tag = lane_at(l, entry);
-	/* (A ring goes four widths.) */
-	int64_t half = (int64_t)(tag + lane_lag(l, entry->without) - l->now) >> 1;
-	unsigned key = half <= INT64_C(1) << width ? width : lane_log(half);
+	int64_t ahead = (int64_t)(tag + lane_lag(l, entry->without) - l->now);
+	unsigned key = lane_key_of(width, ahead);
 	unsigned id = lane_group(l, key, tag, entry->without);
 	struct lane_group *q = &l->groups[id];
 	int64_t at = (int64_t)(tag - q->start) >> q->shift;
@@ -447,21 +459,29 @@ static inline uint64_t lane_start(struct lane *l)
 	return (int64_t)(finish - l->before) < 0 ? finish : l->before;
 }
 
+/* Return the tag with which a child begins to wait. */
+static inline uint64_t lane_begin(
+	const struct lane *l, const struct lane_entry *entry, uint64_t start, double credit)
+{
+	uint64_t early = l->before - (uint64_t)(int64_t)credit;
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+
+	if ((int64_t)(early - start) < 0)
+		start = early;
+	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
+	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		return start;
+	return entry->tag;
+}
+
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, double credit)
 {
-	uint64_t start = lane_start(l), early = l->before - (uint64_t)(int64_t)credit;
-	uint64_t tag = entry->tag; /* which waits in no bank yet */
-	int64_t ahead = (int64_t)(tag - l->now);
+	uint64_t tag = lane_begin(l, entry, lane_start(l), credit);
 	double each = weight * LANE_WEIGHT_ONE;
 
 	if (__builtin_expect(entry->without && !l->banked, 0))
 		lane_split(l);
-	if ((int64_t)(early - start) < 0)
-		start = early;
-	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
-	if ((int64_t)(tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
-		tag = start;
 	lane_true_set(l, entry, tag);
 	l->owed += lane_frozen(l, entry->without) ? 0 : each * (double)(int64_t)(tag - l->now);
 	lane_weigh(l, entry->without, (int64_t)each, (int64_t)(tag - l->now));
@@ -530,13 +550,43 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 		l->bank[entry->without].ahead += cost;
 	lane_tag(entry, step);
 	double owed = l->owed + cost, weight = (double)l->weight;
-	int64_t move = (int64_t)((owed > 0 ? owed : 0) / weight);
+	/* (Of a child whose bank is frozen meanwhile the weight is not counted; there may be no other.) */
+	int64_t move = l->weight > 0 ? (int64_t)((owed > 0 ? owed : 0) / weight) : 0;
 
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
 	if (__builtin_expect(l->banked && l->now - l->origin >= LANE_ORIGIN, 0))
 		lane_originate(l);
+}
+
+void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit)
+{
+	uint64_t tag = lane_begin(l, entry, l->before, credit);
+	unsigned key = lane_key_of(lane_width(h, cost, weight), (int64_t)(tag - l->now));
+	unsigned shift = lane_shift(key);
+	double each = weight * LANE_WEIGHT_ONE;
+
+	/* (In the order of lane_join, lane_first, lane_serve and lane_leave.) */
+	l->weight = (int64_t)each;
+	l->owed = each * (double)(int64_t)(tag - l->now);
+	entry->tag = tag;
+	tag = tag >> shift << shift;
+	if ((int64_t)(tag - l->now) > 0) {
+		l->now = tag;
+		l->owed = 0;
+	}
+	lane_serve(l, entry, cost * h->unit * LANE_WEIGHT_ONE, lane_step(h, cost, weight));
+	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
+	l->weight = 0;
+	l->owed = 0;
+}
+
+void lane_visit(const struct lane *l, struct lane_entry *entry, double credit)
+{
+	entry->tag = lane_begin(l, entry, l->before, credit);
+	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

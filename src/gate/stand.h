@@ -75,14 +75,20 @@ POOL_HOT double stand_cost(const struct stand *s, const struct weir_req *r)
 	return (double)limits_cost(r, s->g->cost);
 }
 
+/* Return the distance by which one of this weight may start before the others. */
+POOL_HOT double stand_credit(const struct weir_gate *g, double weight)
+{
+	return g->credit > 0 ? lane_step(&g->home, g->credit, weight) : 0;
+}
+
 /* A leaf or a lane, which does not, begins to wait in a lane for a request of this cost. Was nobody waiting? */
 POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double weight, double cost)
 {
 	const struct lane_home *h = &g->home;
 
-	return lane_join(lane, h, entry, e, weight, lane_width(h, cost, weight),
-		g->credit > 0 ? lane_step(h, g->credit, weight) : 0);
+	return lane_join(
+		lane, h, entry, e, weight, lane_width(h, cost, weight), stand_credit(g, weight));
 }
 
 /* A leaf or a lane that waits ceases to. */
@@ -256,19 +262,23 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	stand_settle(s, node);
 }
 
-/* Somebody was idle and no longer is: stand_update, with a short way for what is so mostly. */
-POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
+/* A leaf was idle and no longer is. Is it as it is mostly: with a pair, which will do for the head and admits it? */
+POOL_HOT bool stand_simple(const struct stand *s, const struct node *node)
 {
-	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
 
-	if (!s->flat || !head || !l->pair || (node->flags & (NODE_STATE | NODE_KINDS)) ||
-		!limits_narrow(node->own, head) ||
-		limits_held_pair(node->own, head, s->now - l->stamp)) {
+	return s->flat && head && node->limits.pair && !(node->flags & (NODE_STATE | NODE_KINDS)) &&
+	       limits_narrow(node->own, head) &&
+	       !limits_held_pair(node->own, head, s->now - node->limits.stamp);
+}
+
+/* It is looked at: stand_update, with a short way for what is so mostly. */
+POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
+{
+	if (stand_simple(s, node))
+		stand_admitted(s, n, node, stand_seen(s, node));
+	else
 		stand_update(s->g, n, s->now);
-		return;
-	}
-	stand_admitted(s, n, node, stand_seen(s, node));
 }
 
 /* A queue that is empty stands nowhere. */

@@ -84,13 +84,18 @@ void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, 
 static uint32_t stats_queued(const struct weir_gate *g, uint32_t n, unsigned queue)
 {
 	const struct node_apart *apart = &g->apart[n];
+	const struct node *node = &g->nodes[n];
 
-	return queue ? apart->n[queue - 1] : g->nodes[n].queued - apart->n[0] - apart->n[1];
+	if (!(node->flags & NODE_KINDS)) /* (and nobody has to fetch what is apart) */
+		return queue ? 0 : node->queued;
+	return queue ? apart->n[queue - 1] : node->queued - apart->n[0] - apart->n[1];
 }
 
 /* Return true if some head of the leaf waits for its hold buckets. */
 static bool stats_held(const struct weir_gate *g, uint32_t n)
 {
+	if (!(g->nodes[n].flags & NODE_KINDS))
+		return g->nodes[n].flags & NODE_HELD;
 	return (node_state(g, n, 0) | node_state(g, n, 1) | node_state(g, n, 2)) & NODE_HELD;
 }
 
@@ -98,11 +103,12 @@ void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state,
 {
 	struct node *node = &g->nodes[n];
 	uint8_t before = node_state(g, n, queue);
-	int64_t queued = stats_queued(g, n, queue);
-	bool held = stats_held(g, n);
 
 	if (before == state)
 		return;
+	int64_t queued = stats_queued(g, n, queue);
+	bool held = stats_held(g, n);
+
 	stats_sign(g, node, queue, before, now, queued);
 	stats_sign(g, node, queue, state, now, -queued);
 	if (queue)

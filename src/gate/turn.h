@@ -311,6 +311,27 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	return r;
 }
 
+/* A leaf was idle, and nobody else may pass: its only request does so by an R-token, without standing in a lane. NULL: it
+ * may not, or not in this short way; nothing has changed. */
+POOL_HOT struct weir_req *turn_alone(const struct stand *s, struct node *node)
+{
+	double credit = stand_credit(s->g, node->weight);
+	struct weir_req *r = node->head;
+
+	if (!stand_simple(s, node) || r->next || node->priority != NODE_NO_PRIORITY)
+		return NULL;
+	node->reserved = limits_reserved_pair(&node->limits, node->own, r);
+	if (node->reserved > stand_seen(s, node))
+		return NULL;
+	lane_visit(s->rest, &node->entry_rest, credit);
+	lane_serve_alone(s->reserved, &s->g->home, &node->entry_reserved, node->weight,
+		stand_cost(s, r), credit);
+	limits_charge_pair(&node->limits, node->own, r, true, s->now);
+	turn_leave_own(s, node, r, WEIR_CLASS_RESERVED);
+	node->tail = NULL;
+	return r;
+}
+
 /* A leaf's entry comes to pass. Those that stand behind it are likely to be next: the request behind the head of the
  * first of them is fetched, the head of the second, and the third; so that each fetch finds what it reads in the
  * cache. */
