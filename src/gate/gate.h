@@ -85,8 +85,14 @@ struct weir_gate;
 typedef uint32_t weir_node;
 #define WEIR_ROOT ((weir_node)0)
 
-enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2, WEIR_TRIM = 3 };
-#define WEIR_OPS_ALL 0x0fu
+enum weir_op {
+	WEIR_READ = 0,
+	WEIR_WRITE = 1,
+	WEIR_FLUSH = 2,
+	WEIR_TRIM = 3,
+	WEIR_STATUS = 4 /* asks about data, and moves none */
+};
+#define WEIR_OPS_ALL 0x1fu
 #define WEIR_OPS(op) (1u << (op)) /* a mask of operations */
 
 /* One request: one cache line. The caller's memory, lent to the gate from submit until next hands
