@@ -251,6 +251,8 @@ uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64
 {
 	uint64_t units;
 
+	if (op == WEIR_STATUS)
+		return 1;
 	if (op == WEIR_FLUSH)
 		return (uint32_t)r->flush_cost;
 	if (op == WEIR_TRIM)
@@ -261,7 +263,7 @@ uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64
 
 uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes)
 {
-	if (op == WEIR_FLUSH || op == WEIR_TRIM)
+	if (op == WEIR_FLUSH || op == WEIR_TRIM || op == WEIR_STATUS)
 		return 0;
 	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }

@@ -31,8 +31,9 @@
 
 WEIR_BEGIN_DECLS
 
-/* Operations are limited all together, or reads and writes apart. Everything that is not a read
- * counts as a write, so that the two add up to all. */
+/* Operations are limited all together, or reads and writes apart. Writes are everything that changes
+ * something or makes it durable: flushes and trims too. A question about the state of data is neither a
+ * read nor a write: only limits of all requests count it. */
 #define WEIR_OPS_READS  WEIR_OPS(WEIR_READ)
 #define WEIR_OPS_WRITES (WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_FLUSH) | WEIR_OPS(WEIR_TRIM))
 
@@ -298,7 +299,7 @@ WEIR_API int weir_policy_install(const struct weir_policy *p, struct weir_gate *
 /* A gate's configuration from resource r. */
 WEIR_API void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config);
 /* The cost of one request in requests, by the resource's rules, ≥ 1; and in bytes: a read's and a
- * write's own, 0 for a flush or a trim. */
+ * write's own, 0 for a flush, a trim or a question. */
 WEIR_API uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes);
 WEIR_API uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes);
 /* A resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */

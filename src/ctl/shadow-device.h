@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHADOW_CLASSES 32  /* of requests that take alike, chosen by the caller */
+#define SHADOW_CLASSES 40  /* of requests that take alike, chosen by the caller */
 #define SHADOW_BINS    160 /* of work: 4 an octave */
 #define SHADOW_RECENT  32
 

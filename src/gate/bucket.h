@@ -34,8 +34,8 @@ struct bucket { /* half a cache line; who holds several keeps one time for all o
 	};
 	int64_t size;       /* units */
 	uint64_t unit : 8;  /* enum weir_unit; a byte, for a quick look */
-	uint64_t ops : 4;   /* mask of operations that count */
-	uint64_t kind : 4;  /* enum weir_bucket_kind */
+	uint64_t ops : 5;   /* mask of operations that count */
+	uint64_t kind : 3;  /* enum weir_bucket_kind */
 	uint64_t rate : 48; /* 1/1024 units/s: up to 2.7e11 units/s */
 };
 #define BUCKET_LOW (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1) /* which that is */

@@ -216,7 +216,7 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 {
 	now = gate_time(g, now);
 	for (size_t i = 0; i < n; i++) {
-		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_TRIM)
+		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_STATUS)
 			return -EINVAL;
 		const struct node *node = &g->nodes[reqs[i]->tenant];
 

@@ -14,7 +14,7 @@
  * THE LAW
  * A request costs 1 or more requests, its bytes, and an estimate of device time; every knob names
  * the unit in which it counts. It is of one of three kinds: reads; writes and trims; and control, which is
- * flushes and whatever else moves no data. A tenant's requests stand in the order in which they came, control apart
+ * flushes and questions (WEIR_STATUS). A tenant's requests stand in the order in which they came, control apart
  * from data; and reads apart from writes where a bucket of the tenant or of an ancestor tells these two from each
  * other, that is, counts some of reads, writes and trims and not all. The first of each is a head.
  *
@@ -94,8 +94,14 @@ struct weir_gate;
 typedef uint32_t weir_node;
 #define WEIR_ROOT ((weir_node)0)
 
-enum weir_op { WEIR_READ = 0, WEIR_WRITE = 1, WEIR_FLUSH = 2 /* control */, WEIR_TRIM = 3 };
-#define WEIR_OPS_ALL 0x0fu
+enum weir_op {
+	WEIR_READ = 0,
+	WEIR_WRITE = 1,
+	WEIR_FLUSH = 2,
+	WEIR_TRIM = 3,
+	WEIR_STATUS = 4 /* asks about data, and moves none */
+};
+#define WEIR_OPS_ALL 0x1fu
 #define WEIR_OPS(op) (1u << (op)) /* a mask of operations */
 
 /* One request: one cache line. The caller's memory, lent to the gate from submit until next hands

@@ -2,8 +2,8 @@
 /*
  * kind: the requests of a tenant by kind. A limit holds back only the kinds that it counts.
  *
- * LAW     Reads are one kind; writes and trims another; flushes, and whatever else moves no data, the third:
- *         control. Order is kept inside a tenant and kind. Of the heads of a tenant's kinds that may pass in a
+ * LAW     Reads are one kind; writes and trims another; flushes and questions about the state of data, which
+ *         move none, the third: control. Order is kept inside a tenant and kind. Of the heads of a tenant's kinds that may pass in a
  *         class, the oldest goes first. A hold or L-bucket that refuses a head refuses every younger head of the
  *         tenant that it counts, so that a stream of small requests does not starve a large one; but control
  *         waits for no data. Where no bucket of a tenant or above it tells reads from writes, these two
@@ -26,15 +26,20 @@ enum kind { KIND_READ, KIND_WRITE, KIND_CONTROL };
 #define KIND_ALL  LANE_KINDS
 #define KIND_DATA (1u << KIND_READ | 1u << KIND_WRITE)
 
+static inline bool kind_is_control(const struct weir_req *r)
+{
+	return r->op == WEIR_FLUSH || r->op == WEIR_STATUS;
+}
+
 static inline unsigned kind_of(const struct weir_req *r)
 {
-	return r->op == WEIR_READ ? KIND_READ : r->op == WEIR_FLUSH ? KIND_CONTROL : KIND_WRITE;
+	return r->op == WEIR_READ ? KIND_READ : kind_is_control(r) ? KIND_CONTROL : KIND_WRITE;
 }
 
 /* Return true if the request belongs into a queue apart. */
 static inline bool kind_is_apart(const struct node *node, const struct weir_req *r)
 {
-	return r->op != WEIR_READ && (r->op == WEIR_FLUSH || (node->flags & NODE_SPLIT));
+	return r->op != WEIR_READ && (kind_is_control(r) || (node->flags & NODE_SPLIT));
 }
 
 /* Return true if a bucket of these operations tells reads from writes. */

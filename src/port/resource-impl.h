@@ -135,7 +135,7 @@ struct resource {
 	uint64_t served_cost, served_bytes; /* what capacity is learned from */
 	struct capacity capacity;           /* learned; only when the spec states none */
 	weir_time min_looked;   /* when it was last compared with the mins (resource-load.c) */
-	double device_ns[4][8]; /* cost: time: ns of the device for one, by operation and size */
+	double device_ns[5][8]; /* cost: time: ns of the device for one, by operation and size */
 	weir_time drained;      /* when histograms were last brought up to date */
 	uint32_t undrained;     /* served since */
 
@@ -168,10 +168,16 @@ static inline void resource_stir(struct resource *r)
 	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
 }
 
+/* Reads, or writes? A question counts in no limit of either: it may stand with the reads. */
+static inline unsigned resource_flow_of(const struct weir_req *q)
+{
+	return q->op != WEIR_READ && q->op != WEIR_STATUS;
+}
+
 /* A request, or a shadow, goes into the gate or leaves it, passed or taken back. */
 static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
 {
-	struct resource_flow *f = &r->counts[q->tenant].in[q->op != WEIR_READ];
+	struct resource_flow *f = &r->counts[q->tenant].in[resource_flow_of(q)];
 
 	f->requests += q->requests;
 	f->bytes += q->bytes;
@@ -179,7 +185,7 @@ static inline void resource_queue_in(struct resource *r, const struct weir_req *
 }
 static inline void resource_queue_out(struct resource *r, const struct weir_req *q)
 {
-	struct resource_flow *f = &r->counts[q->tenant].out[q->op != WEIR_READ];
+	struct resource_flow *f = &r->counts[q->tenant].out[resource_flow_of(q)];
 
 	f->requests += q->requests;
 	f->bytes += q->bytes;

@@ -25,15 +25,14 @@
 
 static enum weir_op gate_op(uint8_t op)
 {
-	/* A prefetch costs what the read would; to ask for the state of a range is one read of
-	 * nothing. Zeroes are made by the device, as a trim is. */
+	/* A prefetch costs what the read would. Zeroes are made by the device, as a trim is. */
 	static const uint8_t ops[] = {[BACK_READ] = WEIR_READ,
 		[BACK_WRITE] = WEIR_WRITE,
 		[BACK_FLUSH] = WEIR_FLUSH,
 		[BACK_TRIM] = WEIR_TRIM,
 		[BACK_ZERO] = WEIR_TRIM,
 		[BACK_CACHE] = WEIR_READ,
-		[BACK_STATUS] = WEIR_READ};
+		[BACK_STATUS] = WEIR_STATUS};
 
 	return (enum weir_op)ops[op];
 }
@@ -45,14 +44,13 @@ void resource_submit(struct resource *r, struct request *q)
 	struct client *c = q->client;
 	struct resource_count *n = &r->counts[c->node];
 	enum weir_op op = gate_op(q->io.op);
-	uint64_t bytes = q->io.op == BACK_STATUS ? 0 : q->io.length;
 
 	q->gate.user = NULL;
 	q->gate.offset = q->io.offset;
 	q->gate.tenant = c->node;
 	q->gate.op = (uint8_t)op;
-	q->gate.requests = weir_policy_cost(&r->spec, op, bytes);
-	q->gate.bytes = weir_policy_cost_bytes(op, bytes);
+	q->gate.requests = weir_policy_cost(&r->spec, op, q->io.length);
+	q->gate.bytes = weir_policy_cost_bytes(op, q->io.length);
 	q->gate.deadline = 0;
 	q->gate.time = 0;
 	q->work = 0;

@@ -177,7 +177,9 @@ static void test_costs(void)
 	r.io_unit = 4096;
 	CHECK_INT(weir_policy_cost(&r, WEIR_FLUSH, 0), 7);
 	CHECK_INT(weir_policy_cost(&r, WEIR_TRIM, 0), 3);
+	CHECK_INT(weir_policy_cost(&r, WEIR_STATUS, 1 << 30), 1);
 	CHECK_INT(weir_policy_cost(&r, WEIR_READ, 1 << 20), 256);
+	CHECK_INT(weir_policy_cost_bytes(WEIR_STATUS, 5000), 0);
 	CHECK_INT(weir_policy_cost_bytes(WEIR_READ, 5000), 5000);
 	CHECK_INT(weir_policy_cost_bytes(WEIR_FLUSH, 5000), 0);
 	CHECK_INT(weir_policy_cost_bytes(WEIR_TRIM, 5000), 0);

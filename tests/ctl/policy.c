@@ -136,7 +136,7 @@ static void test_forms_of_limits(void)
 	CHECK_INT(limit(t->max, 4, WEIR_UNIT_BYTES, WEIR_OPS_WRITES)->burst_for, 60 * WEIR_SEC);
 	CHECK_NEAR(limit(t->max, 4, WEIR_UNIT_REQUESTS, WEIR_OPS_READS)->burst_rate, 0, 0);
 	CHECK_NEAR(limit(t->max, 4, WEIR_UNIT_REQUESTS, WEIR_OPS_ALL)->burst_rate, 10000, 0);
-	CHECK_INT(WEIR_OPS_READS | WEIR_OPS_WRITES, WEIR_OPS_ALL);
+	CHECK_INT(WEIR_OPS_READS | WEIR_OPS_WRITES | WEIR_OPS(WEIR_STATUS), WEIR_OPS_ALL);
 	CHECK_INT(WEIR_OPS_READS & WEIR_OPS_WRITES, 0);
 	for (unsigned u = 0, s = 0; u < 2; u++) {
 		CHECK_INT(weir_limit_slot((enum weir_unit)u, WEIR_OPS_ALL), s++);

@@ -234,7 +234,7 @@ static void bad_specs_are_refused(void)
 	REFUSED(size, -1);
 	REFUSED(size, NAN);
 	REFUSED(size, 1e16);
-	REFUSED(ops, 0x10);
+	REFUSED(ops, 0x20);
 	REFUSED(kind, (enum weir_bucket_kind)4);
 	REFUSED(unit, (enum weir_unit)3);
 }

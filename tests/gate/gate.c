@@ -313,7 +313,7 @@ static void bad_requests_are_refused_whole(void)
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
 	weir_node n = leaf(&b, WEIR_ROOT, 1);
 	struct weir_req good = {.tenant = n}, nobody = {.tenant = 77}, root = {.tenant = WEIR_ROOT},
-			odd_op = {.tenant = n, .op = 200};
+			odd_op = {.tenant = n, .op = WEIR_STATUS + 1};
 	struct weir_req *bad[] = {&nobody, &root, &odd_op};
 
 	for (unsigned i = 0; i < 3; i++) {

@@ -137,7 +137,7 @@ static void arrive(struct pair *p, unsigned most)
 			.requests = (uint32_t)law_between(0, 3),
 			.offset = law_below(1 << 16),
 			.deadline = law_chance(0.5) ? 0 : (uint32_t)law_between(1, 40),
-			.op = (uint8_t)law_below(4)};
+			.op = (uint8_t)law_below(5)};
 		p->reqs[1][i] = p->reqs[0][i];
 		which[n++] = i;
 	}

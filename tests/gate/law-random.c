@@ -220,7 +220,7 @@ static void op_submit(struct world *w)
 			.time = law_chance(0.1) ? 0 : (uint32_t)law_log(1, 1e7),
 			.deadline = law_chance(0.5) ? 0 : (uint32_t)law_log(1, 1e6),
 			.offset = law_below(1 << 20),
-			.op = (uint8_t)law_below(4)};
+			.op = (uint8_t)law_below(5)};
 		batch[n++] = r;
 	}
 	if (n && law_chance(0.02)) { /* one bad apple: none is taken */

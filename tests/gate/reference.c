@@ -112,7 +112,9 @@ enum ref_kind { REF_READ, REF_WRITE, REF_CONTROL };
 
 static unsigned ref_kind(const struct weir_req *r)
 {
-	return r->op == WEIR_READ ? REF_READ : r->op == WEIR_FLUSH ? REF_CONTROL : REF_WRITE;
+	bool control = r->op == WEIR_FLUSH || r->op == WEIR_STATUS;
+
+	return r->op == WEIR_READ ? REF_READ : control ? REF_CONTROL : REF_WRITE;
 }
 
 static bool ref_tells(const struct ref_node *n)
