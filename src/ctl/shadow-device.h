@@ -19,30 +19,36 @@
 #define SHADOW_BINS    160 /* of work: 4 an octave */
 #define SHADOW_RECENT  32
 
-struct shadow_device {                /* zero it */
-	double least[SHADOW_CLASSES]; /* ns: the least that was seen; 0: none */
-	struct {
-		double work, ns; /* means: finished; time beyond the least */
-		uint32_t n;      /* samples, up to 64 */
-		uint32_t inside; /* requests that went in beside as much work, up to 64 */
-	} bin[SHADOW_BINS];
-	float recent[SHADOW_RECENT]; /* times over what was expected of them, lately */
-	double sum;                  /* of these */
-	uint32_t at;
+struct shadow_bin {
+	double work, ns; /* means: of the work; of the time beyond the least */
+	double finished; /* mean of the work finished meanwhile */
+	uint32_t n;      /* samples, up to 64 */
+	uint32_t
+		passes; /* of these, such that did not overlap in time, up to 64: others tell little more */
+	weir_time until; /* the last such one ended */
 };
 
-/* A request of `class_` went in, `inside` being inside with it; it took `ns`, and `work` was finished meanwhile, its
- * own too. Work is in any unit, the same always. */
-void shadow_device_learn(
-	struct shadow_device *d, unsigned class_, double inside, double work, weir_time ns);
+struct shadow_device {                      /* zero it */
+	double least[SHADOW_CLASSES];       /* ns: the least that was seen; 0: none */
+	struct shadow_bin bin[SHADOW_BINS]; /* by the work finished while the request was inside */
+	struct shadow_bin beside[SHADOW_BINS]; /* by the work inside when it went in */
+	float recent[SHADOW_RECENT];           /* times over what was expected of them, lately */
+	double sum;                            /* of these */
+	uint32_t at, drawn;                    /* the next to be replaced; the next to be drawn */
+};
+
+/* A request of `class_` that went in with `inside` inside is back at `now`; it took `ns`, and `work` was finished meanwhile.
+ * Both include its own. Work is in any unit, the same always. */
+void shadow_device_learn(struct shadow_device *d, weir_time now, unsigned class_, double inside,
+	double work, weir_time ns);
 
 struct shadow_time {
 	double mean;      /* ns */
 	double low, high; /* what it may be as well, for all that is known */
 };
-/* The time of a request of that class with `work` inside, its own too. false: nothing was learned yet. */
-bool shadow_device_expect(
-	const struct shadow_device *d, unsigned class_, double work, struct shadow_time *ret);
+/* The time of a request of that class with `work` inside, `own` of it its own. false: nothing was learned yet. */
+bool shadow_device_expect(const struct shadow_device *d, unsigned class_, double own, double work,
+	struct shadow_time *ret);
 /* One such time, spread around the mean as those that were seen; at least 1 µs. */
 weir_time shadow_device_draw(struct shadow_device *d, double mean);
 

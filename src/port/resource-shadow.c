@@ -126,7 +126,7 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 
 	all->finished += q->work;
 	if (!q->io.error)
-		shadow_device_learn(&all->device, class_of(&q->gate), q->inside,
+		shadow_device_learn(&all->device, now, class_of(&q->gate), q->inside,
 			all->finished - q->before, now - q->gate.dispatched);
 	q->work = 0;
 	if (s)
@@ -293,7 +293,7 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 	s->state = SHADOW_INSIDE;
 	s->work = work_of(r, req);
 	all->inside += s->work;
-	if (shadow_device_expect(&all->device, class_of(req), all->inside, &time)) {
+	if (shadow_device_expect(&all->device, class_of(req), s->work, all->inside, &time)) {
 		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
 		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
 	}
