@@ -4,11 +4,7 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
-
-for python in python3 /usr/bin/python3; do
-	"$python" -c 'import nbd' 2>/dev/null && break
-done
-"$python" -c 'import nbd' 2>/dev/null || skip "no python3-libnbd"
+. "$WEIR_SOURCE/tests/lib-kill.sh"
 
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
