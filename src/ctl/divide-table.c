@@ -180,26 +180,34 @@ static double limit_of(const struct divide_table *t, size_t i, uint32_t row)
 					       : t->bounds[i].min[t->slot[row] - WEIR_LIMITS];
 }
 
+static bool counts_kind(const struct divide_table *t, uint32_t row, unsigned k)
+{
+	unsigned counts = t->slot[row] % WEIR_LIMITS % 3; /* all, reads, writes */
+
+	return counts == 0 || counts == k + 1;
+}
+
 /* What `rate` requests/s of kind k use of a limit. */
 static double use(const struct divide_table *t, size_t i, uint32_t row, const struct sender *s,
 	unsigned k, double rate)
 {
-	unsigned slot = t->slot[row] % WEIR_LIMITS, counts = slot % 3; /* all, reads, writes */
+	unsigned slot = t->slot[row] % WEIR_LIMITS;
 
-	if (counts != 0 && counts != k + 1)
+	if (!counts_kind(t, row, k))
 		return 0;
 	return rate * (slot / 3 == WEIR_UNIT_BYTES ? s->size[k] : 1) / limit_of(t, i, row);
 }
 
-/* Does the sender use all of its part of a max? */
-static bool uses_part(const struct divide_table *t, size_t i, size_t gate)
+/* Does the sender use all of its part of a max that counts kind k? */
+static bool uses_part(const struct divide_table *t, size_t i, size_t gate, unsigned k)
 {
 	const struct sender *s = &t->senders[i * t->gates + gate];
 	uint32_t end = t->first[i] + t->policy->tenants[i].n_max;
 
 	for (uint32_t row = t->first[i]; row < end; row++)
-		if (use(t, i, row, s, 0, s->passed[0]) + use(t, i, row, s, 1, s->passed[1]) >=
-			USED * t->part[row * t->gates + gate].applied)
+		if (counts_kind(t, row, k) &&
+			use(t, i, row, s, 0, s->passed[0]) + use(t, i, row, s, 1, s->passed[1]) >=
+				USED * t->part[row * t->gates + gate].applied)
 			return true;
 	return false;
 }
@@ -222,7 +230,7 @@ static void take_passed(struct sender *s, unsigned k, const struct divide_demand
 		s->passed[k] = s->rate[k] = 0;
 }
 
-/* One look at kind k; bound: the sender uses all of its part. */
+/* One look at kind k; bound: the sender uses all of its part of a limit that counts it. */
 static void take_kind(
 	struct sender *s, unsigned k, const struct divide_demand *in, double span, bool bound)
 {
@@ -255,7 +263,6 @@ void divide_table_take(
 
 	for (size_t i = 0; i < t->n && span > 0; i++) {
 		struct sender *s = &t->senders[i * t->gates + gate];
-		bool bound;
 
 		if (!is_divided(t, i))
 			continue;
@@ -267,9 +274,8 @@ void divide_table_take(
 		s->tries = (float)(demand[i].held_alone > SURE
 					   ? fmin(fmax(2 * s->tries - 1, TRY), GROW)
 					   : TRY);
-		bound = uses_part(t, i, gate);
 		for (unsigned k = 0; k < 2; k++)
-			take_kind(s, k, &demand[i], seconds, bound);
+			take_kind(s, k, &demand[i], seconds, uses_part(t, i, gate, k));
 	}
 }
 

@@ -40,11 +40,11 @@ struct resource_count {
 	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others;     /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                      /* of those, in requests as limits count them */
-	uint64_t errors;   /* came back with one; those of clients that left are not */
-	uint64_t skipped;  /* shadow mode: requests without a shadow of their own */
-	uint32_t shadows;  /* in the gate or inside, now */
-	uint32_t slo : 31; /* resource-slo.c's; 0: it has none */
-	uint32_t late : 1; /* the same: that it waits for long was said */
+	uint64_t errors;     /* came back with one; those of clients that left are not */
+	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
+	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
+	uint32_t slo : 31;   /* resource-slo.c's; 0: it has none */
+	uint32_t late : 1;   /* the same: that it waits for long was said */
 	struct resource_bypassed bypassed;
 };
 

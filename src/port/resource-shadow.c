@@ -10,9 +10,9 @@
  *         submitted anew, like one of its last requests. So its shadows wait for each other as its
  *         requests would, and neither the requests' real rate nor their real time matters.
  * METHOD  Shadows lie in one array. Those inside and those whose client thinks wait in a heap.
- * LIMITS  At most SHADOWS at once, at most TENANT of one tenant, and of one tenant no more than are free. A
- *         request that finds no room has no shadow (skipped); the queue is long enough then to keep the
- *         tenant busy.
+ * LIMITS  At most SHADOWS at once, at most TENANT of one tenant and kind (reads, writes, what moves no data: a max may
+ *         hold one of them while the others pass), and of these no more than are free. A request that
+ *         finds no room has no shadow (skipped); the queue is long enough then to keep the tenant busy.
  * EXAMPLE max 100 iops, a client with 8 outstanding and no time to think: all its requests are
  *         served at once; 8 shadows wait for `max`, and 100 a second pass.
  */
@@ -169,6 +169,14 @@ static uint32_t room_of(const struct resource_sender *s)
 
 /* ---- shadows */
 
+/* How many shadows there are of this tenant and the request's kind. */
+static uint32_t *count_of(struct resource *r, weir_node tenant, const struct weir_req *q)
+{
+	unsigned kind = q->op == WEIR_READ ? 0 : q->op == WEIR_WRITE || q->op == WEIR_TRIM ? 1 : 2;
+
+	return &r->counts[tenant].shadows[kind];
+}
+
 static void put(struct resource *r, struct shadow *s)
 {
 	struct resource_sender *sender = s->sender;
@@ -180,23 +188,25 @@ static void put(struct resource *r, struct shadow *s)
 	s->next = r->shadows->free;
 	r->shadows->free = s;
 	r->shadows->n_free++;
-	r->counts[s->gate.tenant].shadows--;
+	--*count_of(r, s->gate.tenant, &s->gate);
 }
 
-static struct shadow *take(struct resource *r, weir_node node, struct resource_sender *sender)
+/* One for a request like this, of the sender's tenant. */
+static struct shadow *take(
+	struct resource *r, const struct weir_req *like, struct resource_sender *sender)
 {
 	struct resource_shadows *all = r->shadows;
-	struct resource_count *n = &r->counts[node];
+	uint32_t *n = count_of(r, sender->node, like);
 	struct shadow *s = all->free;
 
-	if (n->shadows >= all->n_free || n->shadows >= TENANT || sender->shadows >= room_of(sender))
+	if (*n >= all->n_free || *n >= TENANT || sender->shadows >= room_of(sender))
 		return NULL;
 	if (s)
 		all->free = s->next;
 	else
 		s = &all->all[all->fresh++];
 	all->n_free--;
-	n->shadows++;
+	++*n;
 	sender->shadows++;
 	s->sender = sender;
 	return s;
@@ -266,7 +276,7 @@ struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct 
 	sender->last[sender->n_last++ % LAST] = q->gate;
 	shadow_sender_arrives(&sender->guess, now, q->client->in_flight);
 	trim(r, now, sender);
-	s = take(r, sender->node, sender);
+	s = take(r, &q->gate, sender);
 	if (!s) {
 		r->counts[sender->node].skipped++;
 		return NULL;
@@ -309,11 +319,11 @@ static void send_again(struct resource *r, weir_time now, struct shadow *s)
 {
 	struct resource_sender *sender = s->sender;
 	uint32_t n = sender->n_last < LAST ? sender->n_last : LAST;
-	weir_node was = s->gate.tenant;
+	uint32_t *was = count_of(r, s->gate.tenant, &s->gate);
 	struct weir_req *req = queue(r, s, &sender->last[sender->next++ % n]);
 
-	r->counts[was].shadows--;
-	r->counts[req->tenant].shadows++;
+	--*was;
+	++*count_of(r, req->tenant, req);
 	if (weir_gate_submit(r->gate, now, &req, 1) == 0)
 		resource_queue_in(r, req);
 	else
@@ -374,13 +384,25 @@ bool resource_shadow_busy(const struct resource *r)
 
 /* ---- what is shown */
 
+/* Return true if a max of the tenant, or of a group above it, counts reads or writes only. */
+static bool tells_kinds(const struct weir_policy *p, int tenant)
+{
+	for (; tenant >= 0; tenant = p->tenants[tenant].parent)
+		for (size_t i = 0; i < p->tenants[tenant].n_max; i++)
+			if (p->tenants[tenant].max[i].ops != WEIR_OPS_ALL)
+				return true;
+	return false;
+}
+
 void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	const struct weir_gate_stats *st, struct shadow_estimate *ret)
 {
 	const struct resource_shadows *all = r->shadows;
 	const struct resource_sender *s = c->sender;
 	double low = 1 + OFF, high = 1 + OFF, thinks;
-	bool held = st->queued && (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE);
+	/* (Where a max counts some requests only, the others depend on the device.) */
+	bool held = st->queued && !tells_kinds(r->policy, c->tenant) &&
+		    (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE);
 
 	if (!s || !all)
 		return;

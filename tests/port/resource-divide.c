@@ -183,6 +183,32 @@ static void test_slow_device(void)
 	stop(&w);
 }
 
+/* The same of reads, beside writes on the slow device that their max holds all the time. */
+static void test_slow_device_and_held_writes(void)
+{
+	struct server_config slow = {.servers = 1, .rate = 1000};
+	struct device *devices[2] = {NULL, NULL};
+	struct rig_client *a, *b, *c;
+	struct weir_err err;
+
+	CHECK_INT(server_new(&slow, 1, "slow", &devices[0], &err), 0);
+	start(&w,
+		TWO
+		"  - {name: t, max: {reads: 4k iops, writes: 100 iops}, match: {export: \"*\"}}\n",
+		devices);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 64, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 64, .length = 4096});
+	c = rig_join(
+		&w, 0, "c", (struct rig_client){.depth = 64, .length = 4096, .op = BACK_WRITE});
+	measure();
+	printf("  slow %.0f, fast %.0f, writes %.0f iops\n", per_second(a->done),
+		per_second(b->done), per_second(c->done));
+	check_binds(per_second(a->done + b->done), 4000);
+	CHECK(per_second(a->done + b->done) > 0.97 * 4000); /* as without the writes */
+	check_binds(per_second(c->done), 100);
+	stop(&w);
+}
+
 /* A light Poisson stream beside a heavy one has what it asks for, and does not keep much more. */
 static void test_light(void)
 {
@@ -294,6 +320,7 @@ int main(void)
 	RUN(test_reads_writes_and_all);
 	RUN(test_group);
 	RUN(test_slow_device);
+	RUN(test_slow_device_and_held_writes);
 	RUN(test_light);
 	RUN(test_changes);
 	RUN(test_come_and_go);

@@ -164,6 +164,29 @@ static void test_open(void)
 	check_open("a light one", TWO("weight: 1", "weight: 1"), 0.1, 2);
 }
 
+/* Writes of a tenant that are held leave room for shadows of its reads. */
+static void test_kinds(void)
+{
+	const char *tenants =
+		"  - {name: a, max: {writes: 100 iops}, match: [{export: a}, {export: b}]}\n"
+		"  - {name: b, match: {export: c}}\n";
+
+	for (size_t d = 0; d < 3; d++) {
+		struct rig_client clients[2] = {
+			{.rate = 0.4 * devices[d].rate, .length = 4096},
+			{.rate = 0.4 * devices[d].rate, .length = 4096, .op = BACK_WRITE},
+		};
+		struct seen is, says;
+
+		run(d, tenants, true, clients, &is);
+		run(d, tenants, false, clients, &says);
+		printf("  %s: %.0f, shadow %.0f (%u queued)\n", devices[d].name, is.rate[0],
+			says.rate[0], says.queued[0]);
+		CHECK(is.rate[0] > 0.35 * devices[d].rate + 100);
+		CHECK_NEAR(says.rate[0], is.rate[0], 0.15);
+	}
+}
+
 static void test_closed(void)
 {
 	struct rig_client deep = {.depth = 64, .length = 4096}, one = {.depth = 1, .length = 4096};
@@ -222,5 +245,6 @@ int main(void)
 	RUN(test_closed);
 	RUN(test_depths);
 	RUN(test_four);
+	RUN(test_kinds);
 	return 0;
 }
