@@ -167,50 +167,55 @@ static void stopped_for_longer(void)
 	weir_gate_free(p.b.g);
 }
 
-/* Writes wait in line with reads when the group's max becomes one of reads only: a sibling's read that it refuses does not
- * keep them. */
+/* A write waits in line when the group's max becomes one of reads only: a sibling's read that it refuses does not keep
+ * it. */
 static void limits_that_become_of_reads(void)
 {
 	struct pair p = pair_new(1, &(struct weir_bucket_spec){.rate = 1000, .size = 100}, 1);
 	const struct weir_bucket_spec reads = {.ops = WEIR_OPS(WEIR_READ), .rate = 0.01, .size = 1};
-	struct weir_req *inside = put(&p.b, p.y, WEIR_READ, 1), *write;
+	struct weir_req *read, *write;
 
-	CHECK(pass(&p.b) == inside);
+	knob(&p.b, p.y, WEIR_KNOB_WEIGHT, 100); /* it is its turn */
+	read = put(&p.b, p.y, WEIR_READ, 1);
+	CHECK(pass(&p.b) == read);
 	write = put(&p.b, p.x, WEIR_WRITE, 1);
 	CHECK(!pass(&p.b)); /* it stands in line */
 	buckets(&p.b, p.group, &reads, 1);
-	finish(&p.b, inside);
-	inside = put(&p.b, p.y, WEIR_READ, 1);
+	finish(&p.b, read);
+	read = put(&p.b, p.y, WEIR_READ, 1);
 	put(&p.b, p.y, WEIR_READ, 1);
-	for (unsigned i = 0; i < 2; i++) {
-		struct weir_req *r = pass(&p.b);
-
-		CHECK(r == (i ? inside : write) || r == (i ? write : inside));
-		finish(&p.b, r);
-	}
-	CHECK(!pass(&p.b));
-	write = put(&p.b, p.x, WEIR_WRITE, 1);
+	CHECK(pass(&p.b) == read);
+	finish(&p.b, read);
 	CHECK(pass(&p.b) == write);
+	waits_for(&p.b, p.y, WEIR_WAIT_ABOVE, p.group);
 	weir_gate_free(p.b.g);
 }
 
 /* ---- what is told */
 
-/* What an ancestor's bucket would refuse waits for that bucket from when the window becomes full, of each kind. */
+/* What an ancestor's bucket would refuse waits for that bucket, and nothing else does, from when the window becomes full:
+ * of each kind, and though it is another's turn. */
 static void behind_a_full_window(void)
 {
 	const struct weir_bucket_spec specs[] = {
 		{.ops = WEIR_OPS(WEIR_READ), .rate = 0.01, .size = 1},
 		{.ops = WEIR_OPS(WEIR_WRITE), .rate = 0.01, .size = 1}};
 	struct pair p = pair_new(1, specs, 2);
+	weir_node z = leaf(&p.b, WEIR_ROOT, 1);
 	struct weir_req *r;
 
 	put(&p.b, p.x, WEIR_WRITE, 1);
 	put(&p.b, p.x, WEIR_WRITE, 1);
+	for (unsigned i = 0; i < 3; i++)
+		put(&p.b, z, WEIR_WRITE, 1);
 	CHECK((r = pass(&p.b)) && r->tenant == p.x);
 	waits_for(&p.b, p.x, WEIR_WAIT_ABOVE, p.group);
+	waits_for(&p.b, z, WEIR_WAIT_WINDOW, z);
+	finish(&p.b, r);
 	put(&p.b, p.y, WEIR_READ, 1);
 	put(&p.b, p.y, WEIR_READ, 1);
+	CHECK((r = pass(&p.b)) && r->tenant == z);
+	waits_for(&p.b, p.y, WEIR_WAIT_WINDOW, p.y);
 	p.b.now = 10;
 	finish(&p.b, r);
 	CHECK((r = pass(&p.b)) && r->tenant == p.y);
@@ -221,6 +226,30 @@ static void behind_a_full_window(void)
 	CHECK_NEAR(stats(&p.b, p.y).wait_ns[WEIR_WAIT_ABOVE], 15, 0);
 	CHECK_INT(weir_gate_held(p.b.g, p.b.now, p.group), 25);
 	CHECK_INT(weir_gate_held(p.b.g, p.b.now, p.x), 0);
+	weir_gate_free(p.b.g);
+}
+
+/* While an ancestor is stopped for the rest, all below it count as stopped, though a higher class may pass: and for
+ * nothing else. */
+static void a_class_before_what_is_stopped(void)
+{
+	const struct weir_bucket_spec spec = {.unit = WEIR_UNIT_BYTES, .rate = 0.01, .size = 10};
+	struct pair p = pair_new(2, &spec, 1);
+	struct weir_gate_stats s;
+
+	knob(&p.b, p.y, WEIR_KNOB_PRIORITY, 0);
+	put(&p.b, p.x, WEIR_READ, 5);
+	CHECK(pass(&p.b));
+	put(&p.b, p.x, WEIR_READ, 10);
+	CHECK(!pass(&p.b));
+	put(&p.b, p.y, WEIR_READ, 1);
+	put(&p.b, p.y, WEIR_READ, 1);
+	CHECK(pass(&p.b)->tenant == p.y); /* the window is full */
+	p.b.now = 100;
+	s = stats(&p.b, p.y);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_ABOVE], 100, 0);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_WINDOW], 0, 0);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_TURN], 0, 0);
 	weir_gate_free(p.b.g);
 }
 
@@ -303,6 +332,7 @@ int main(void)
 	RUN(stopped_for_longer);
 	RUN(limits_that_become_of_reads);
 	RUN(behind_a_full_window);
+	RUN(a_class_before_what_is_stopped);
 	RUN(one_above_the_other);
 	RUN(held_before_and_after);
 	return 0;
