@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
+#include <errno.h>
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
@@ -26,6 +27,13 @@ POOL_HOT void ahead_head(const struct node *node)
 		ahead_piece(node->limits.b);
 	if (node->profile)
 		ahead_piece(node->profile);
+}
+
+int ahead_fit(struct ahead *a, uint32_t room)
+{
+	if (room > AHEAD_MANY && !a->node)
+		a->node = pool_array(NULL, 0, AHEAD_NOTED * sizeof *a->node);
+	return room <= AHEAD_MANY || a->node ? 0 : -ENOMEM;
 }
 
 void ahead_soon(struct weir_gate *g, weir_time now)

@@ -23,6 +23,9 @@ POOL_HOT void ahead_node(const struct node *node)
 	__builtin_prefetch(&node->limits, 1);
 }
 
+/* Makes what a gate with so many nodes needs for this. 0 or -ENOMEM. */
+int ahead_fit(struct ahead *a, uint32_t room);
+
 /* A batch is about to pass: who is due in the next is noted. */
 void ahead_soon(struct weir_gate *g, weir_time now);
 /* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */

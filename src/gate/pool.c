@@ -37,6 +37,10 @@ void *pool_array(void *old, size_t old_size, size_t size)
 struct pool_chunk {
 	_Alignas(POOL_LINE) struct pool_chunk *next;
 };
+_Static_assert(POOL_LINES_MAX * sizeof(void *) % POOL_LINE == 0, "pieces are aligned");
+_Static_assert(
+	sizeof(struct pool_chunk) + POOL_LINES_MAX * (sizeof(void *) + POOL_LINE) <= POOL_LEAST,
+	"the first chunk has room for the largest piece");
 
 static int pool_more(struct pool *p)
 {
@@ -53,12 +57,16 @@ static int pool_more(struct pool *p)
 	p->at = (char *)(c + 1);
 	p->end = (char *)c + size;
 	p->bytes += size;
+	if (!p->free) {
+		p->free = memset(p->at, 0, POOL_LINES_MAX * sizeof *p->free);
+		p->at += POOL_LINES_MAX * sizeof *p->free;
+	}
 	return 0;
 }
 
 void *pool_get(struct pool *p, size_t lines)
 {
-	void *piece = p->free[lines - 1];
+	void *piece = p->free ? p->free[lines - 1] : NULL;
 
 	if (piece) {
 		memcpy(&p->free[lines - 1], piece, sizeof piece);

@@ -24,9 +24,9 @@ void *pool_array(void *old, size_t old_size, size_t size);
 
 struct pool {
 	struct pool_chunk *chunks;
-	char *at, *end;             /* what is left of the newest chunk */
-	void *free[POOL_LINES_MAX]; /* pieces given back, by lines − 1: each holds the next */
-	size_t bytes;               /* of all chunks */
+	char *at, *end; /* what is left of the newest chunk */
+	void **free; /* pieces given back, by lines − 1: each holds the next. In the first chunk */
+	size_t bytes; /* of all chunks */
 };
 
 void *pool_get(struct pool *p, size_t lines); /* all zero; NULL: no memory */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/room.h"
+#include "gate/ahead.h"
 #include "gate/calendar.h"
 #include <errno.h>
 #include <string.h>
@@ -59,6 +60,8 @@ int room_fit(struct weir_gate *g, uint32_t room)
 	if (!r)
 		r = ROOM_GROW(g->apart, g->room, room);
 	if (!r)
+		r = ahead_fit(&g->ahead, room);
+	if (!r)
 		r = room_places(g, room);
 	if (!r && g->order == WEIR_EDF)
 		r = ROOM_GROW(g->deadline, g->room, room);
@@ -77,7 +80,8 @@ int room_fit(struct weir_gate *g, uint32_t room)
 
 size_t weir_gate_memory(const struct weir_gate *g)
 {
-	size_t bytes = sizeof *g + g->pool.bytes;
+	size_t bytes = sizeof *g + g->pool.bytes +
+		       (g->ahead.node ? AHEAD_NOTED * sizeof *g->ahead.node : 0);
 
 	bytes += g->room * (sizeof *g->nodes + sizeof *g->apart) + calendar_memory(&g->timer);
 	bytes += g->room / 8 + (g->deadline ? g->room * sizeof *g->deadline : 0);

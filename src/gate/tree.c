@@ -279,6 +279,7 @@ void weir_gate_free(struct weir_gate *g)
 		free(g->pending[i]);
 		free(g->place[i]);
 	}
+	free(g->ahead.node);
 	free(g->nodes);
 	free(g->apart);
 	free(g->deadline);

@@ -100,12 +100,13 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 			return true;
 		if (g->order != WEIR_FAIR)
 			continue;
+		if (g->tries > 0)
+			g->tries--;
 		if (g->tries == 0) {
 			turn->sorted = false;
 			g->more = true;
 			return false;
 		}
-		g->tries--;
 		if (turn->sorted)
 			return false;
 	}

@@ -229,6 +229,27 @@ static void knobs_are_all_or_nothing(void)
 	weir_gate_free(b.g);
 }
 
+/* A window that was full for no time has served nothing meanwhile, though others come back at that moment. */
+static void full_for_no_time(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 2});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	struct weir_req *first = submit(&b, n, 1), *second;
+	struct weir_gate_totals t;
+
+	CHECK(pass(&b) == first);
+	b.now = 10;
+	second = submit(&b, n, 1);
+	CHECK(pass(&b) == second);
+	finish(&b, second);
+	finish(&b, first);
+	weir_gate_get_totals(b.g, 10, &t);
+	CHECK_INT(t.full, 0);
+	CHECK_INT(t.full_served, 0);
+	CHECK_INT(t.served, 2);
+	weir_gate_free(b.g);
+}
+
 /* What comes back while the window is full is counted with that time, so that the two give a rate. */
 static void served_while_it_was_full(void)
 {
@@ -310,10 +331,10 @@ static void held_between_two_looks(void)
 
 static void bad_requests_are_refused_whole(void)
 {
-	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	struct bench b = bench_new((struct weir_gate_config){.nodes = 2, .window = 10});
 	weir_node n = leaf(&b, WEIR_ROOT, 1);
-	struct weir_req good = {.tenant = n}, nobody = {.tenant = 77}, root = {.tenant = WEIR_ROOT},
-			odd_op = {.tenant = n, .op = WEIR_STATUS + 1};
+	struct weir_req good = {.tenant = n}, nobody = {.tenant = n + 1},
+			root = {.tenant = WEIR_ROOT}, odd_op = {.tenant = n, .op = WEIR_STATUS + 1};
 	struct weir_req *bad[] = {&nobody, &root, &odd_op};
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -476,6 +497,7 @@ int main(void)
 	RUN(runs_of_near_requests);
 	RUN(knobs_are_all_or_nothing);
 	RUN(served_while_it_was_full);
+	RUN(full_for_no_time);
 	RUN(raising_a_limit_waits_behind_nobody);
 	RUN(held_between_two_looks);
 	RUN(bad_requests_are_refused_whole);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tenants that were idle and are not any more: each call of weir_gate_next looks at some, in the order of their numbers,
+ * from where the last one ended; none is forgotten, however many there are and wherever their bits are. */
+#include "gate/gate.h"
+#include "test.h"
+
+#define ASKED 24     /* of a call: it looks at as many, */
+#define LOOKS 32     /* and at 8 more (gate.h) */
+#define MOST  270000 /* nodes: more than one word of the third level, 2^18 */
+
+static struct weir_gate *g;
+static struct weir_req reqs[256], *out[256];
+static unsigned n_reqs;
+
+/* Leaves are 1 … n. */
+static void start(uint32_t n)
+{
+	struct weir_gate_config config = {.nodes = n + 1, .window = 256};
+	weir_node node;
+
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_INT(weir_gate_add(g, WEIR_ROOT, &node), 0);
+	n_reqs = 0;
+}
+
+static void submit(weir_node leaf)
+{
+	struct weir_req *r = &reqs[n_reqs++];
+
+	CHECK(n_reqs <= 256);
+	*r = (struct weir_req){.tenant = leaf};
+	CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+}
+
+/* They pass in this order. */
+static void pass(const weir_node *leaves, size_t n)
+{
+	CHECK_INT(weir_gate_next(g, 0, out, n), n);
+	for (size_t i = 0; i < n; i++)
+		CHECK_INT(out[i]->tenant, leaves[i]);
+}
+
+/* These lie far apart, on both sides of where words end. */
+static void wherever_they_are(void)
+{
+	static const weir_node far[] = {1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 8191, 8192,
+		262143, 262144, 262145, 266239, 266240, MOST};
+	enum { N = sizeof far / sizeof far[0] };
+
+	start(MOST);
+	for (unsigned i = 0; i < N; i++) { /* alone */
+		submit(far[i]);
+		pass(&far[i], 1);
+		CHECK_INT(weir_gate_wakeup(g, 0), WEIR_NEVER);
+	}
+	for (unsigned i = 0; i < N; i++) /* all, whatever the order in which they come */
+		submit(far[i * 7 % N]);
+	CHECK_INT(weir_gate_wakeup(g, 0), 0);
+	CHECK_INT(weir_gate_next(g, 0, out, N), N);
+	for (unsigned i = 0; i < N; i++) {
+		bool found = false;
+
+		for (unsigned k = 0; k < N; k++)
+			found |= out[k]->tenant == far[i];
+		CHECK(found);
+	}
+	weir_gate_free(g);
+}
+
+/* A call looks at LOOKS leaves that begin with `first`, and lets ASKED of them pass. The next one looks at what is
+ * behind these, to the last, and then begins again. Equals pass in the order in which they were looked at. */
+static void goes_on_where_it_ended(weir_node first, const weir_node *behind, size_t n)
+{
+	start(10000);
+	for (weir_node i = 0; i < LOOKS; i++)
+		submit(first + i);
+	CHECK_INT(weir_gate_next(g, 0, out, ASKED), ASKED);
+	for (size_t i = 0; i < n; i++)
+		submit(behind[n - 1 - i]);
+	CHECK_INT(weir_gate_next(g, 0, out, LOOKS - ASKED + n), LOOKS - ASKED + n);
+	for (size_t i = 0; i < n; i++)
+		CHECK_INT(out[LOOKS - ASKED + i]->tenant, behind[i]);
+	weir_gate_free(g);
+}
+#define GOES_ON(first, ...)                                                                        \
+	goes_on_where_it_ended(first, (const weir_node[]){__VA_ARGS__},                            \
+		sizeof(const weir_node[]){__VA_ARGS__} / sizeof(weir_node))
+
+static void in_the_order_of_numbers(void)
+{
+	GOES_ON(5, 37, 40, 63, 64, 100, 4500, 5000, 3); /* the next number, the same word, others */
+	GOES_ON(5, 100, 3);
+	GOES_ON(5, 64, 3, 4);
+	GOES_ON(5, 200, 4096, 3);
+	GOES_ON(32, 64, 100, 20, 63);         /* a word has ended */
+	GOES_ON(4064, 4096, 4500, 20, 100);   /* and one of words */
+	GOES_ON(4200, 4500, 100, 4100, 4199); /* (some before it in the same) */
+	GOES_ON(4200, 9000, 100, 4100);
+	GOES_ON(9968, 10000, 3);      /* the last is next */
+	GOES_ON(9969, 3, 4500, 9968); /* it ended with the last */
+}
+
+/* However many come that have lower numbers, those with higher ones are looked at. */
+static void nobody_is_passed_over(void)
+{
+	bool served = false;
+
+	start(300);
+	submit(299);
+	for (weir_node call = 0; call < 5; call++) {
+		size_t n;
+
+		for (weir_node i = 0; i < 40; i++)
+			submit(161 - 40 * call + i);
+		n = weir_gate_next(g, 0, out, ASKED);
+		CHECK_INT(n, ASKED);
+		weir_gate_done(g, 0, out, n);
+		for (size_t i = 0; i < n; i++)
+			served |= out[i]->tenant == 299;
+	}
+	CHECK(served);
+	weir_gate_free(g);
+}
+
+int main(void)
+{
+	RUN(wherever_they_are);
+	RUN(in_the_order_of_numbers);
+	RUN(nobody_is_passed_over);
+	return 0;
+}
