@@ -94,8 +94,10 @@ bool above_admit(
 {
 	for (uint32_t n = leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (g->nodes[n].limits.n_hold && !above_ask(g, n, r, slot, now))
+		if (g->nodes[n].limits.n_hold && !above_ask(g, n, r, slot, now)) {
+			kind_refused(g, leaf, r);
 			return false;
+		}
 	}
 	return true;
 }

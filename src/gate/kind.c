@@ -25,6 +25,29 @@ static bool kind_older(const struct weir_req *a, const struct weir_req *b)
 	return !b || a->dispatched < b->dispatched;
 }
 
+/* The queues of data of a leaf that are held now, by its own buckets or above: a bit each. */
+static unsigned kind_held(const struct weir_gate *g, uint32_t n)
+{
+	unsigned stopped = 0, held = 0;
+
+	for (uint32_t p = n; g->above && p != WEIR_ROOT;) {
+		p = g->nodes[p].parent;
+		stopped |= node_stopped(g, p, NODE_REST);
+	}
+	for (unsigned q = 0; q < KIND_CONTROL; q++)
+		if (node_state(g, n, q) || (stopped & kind_bits(&g->nodes[n], q)))
+			held |= 1u << q;
+	return held;
+}
+
+void kind_refused(struct weir_gate *g, uint32_t n, const struct weir_req *r)
+{
+	struct node_apart *apart = &g->apart[n];
+
+	if (kind_of(r) != KIND_CONTROL && apart->n[KIND_CONTROL - 1])
+		apart->held |= r == g->nodes[n].head ? 1u << KIND_READ : 1u << KIND_WRITE;
+}
+
 bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
 {
 	struct node *node = &g->nodes[r->tenant];
@@ -40,6 +63,8 @@ bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
 		for (unsigned c = 0; c < 3; c++) /* until all are looked at together */
 			g->apart[r->tenant].may[c] = node->may >> c & 1;
 	node->flags |= NODE_KINDS;
+	if (q == KIND_CONTROL)
+		g->apart[r->tenant].held |= (uint8_t)kind_held(g, r->tenant);
 	node->queued++;
 	stats_wait(g, r->tenant, q, now, -1);
 	return !last;
@@ -64,6 +89,7 @@ void kind_take(struct weir_gate *g, uint32_t n, struct weir_req *r, weir_time no
 		else
 			(*tail)->next = r->next;
 		a->n[q - 1]--;
+		a->held = a->n[KIND_CONTROL - 1] ? a->held : 0;
 	}
 	node->queued--;
 	r->next = NULL;
@@ -169,11 +195,18 @@ struct weir_req *kind_head(const struct weir_gate *g, uint32_t n, unsigned class
 
 	if (!(node->flags & NODE_KINDS))
 		return node->head && kinds >> kind_of(node->head) & 1 ? node->head : NULL;
+	unsigned of = 0;
+
 	for (unsigned q = 0; q < KIND_QUEUES; q++) {
 		struct weir_req *r = g->apart[n].may[class] >> q & 1 ? kind_front(g, n, q) : NULL;
+		/* (In the orders FIFO and EDF what came first is first.) */
+		bool before =
+			q == KIND_CONTROL && (g->apart[n].held >> of & 1) && g->order == WEIR_FAIR;
 
-		if (r && (kinds >> kind_of(r) & 1) && kind_older(r, oldest))
-			oldest = r;
+		if (!r || !(kinds >> kind_of(r) & 1) || !(before || kind_older(r, oldest)))
+			continue;
+		oldest = r;
+		of = q;
 	}
 	return oldest;
 }
@@ -307,6 +340,8 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 		state = when > look->s.now ? NODE_TOKENS : 0;
 	}
 	stats_state(look->s.g, n, q, state, look->s.now);
+	if (state && q != KIND_CONTROL && look->apart->n[KIND_CONTROL - 1])
+		look->apart->held |= (uint8_t)(1u << q);
 	if (state)
 		kind_wake(look, when);
 	else

@@ -6,7 +6,7 @@
  *         move none, the third: control. Order is kept inside a tenant and kind. Of the heads of a tenant's kinds that may pass in a
  *         class, the oldest goes first. A hold or L-bucket that refuses a head refuses every younger head of the
  *         tenant that it counts, so that a stream of small requests does not starve a large one; but control
- *         waits for no data. Where no bucket of a tenant or above it tells reads from writes, these two
+ *         waits for no data: if data was held since it came, it goes before the data. Where no bucket of a tenant or above it tells reads from writes, these two
  *         keep their order.
  * METHOD  Nearly all tenants need one queue, the node's own. Control has a queue apart; writes have one while the
  *         leaf is split (NODE_SPLIT), since a bucket of its own or above it tells them from reads. While a queue apart
@@ -71,6 +71,8 @@ static inline unsigned kind_may(const struct weir_gate *g, uint32_t n)
 		return (unsigned)may[0] | (unsigned)may[1] << 3 | (unsigned)may[2] << 6;
 	return (node->may & 1u) | (node->may & 2u) << 2 | (node->may & 4u) << 4;
 }
+/* A head was not admitted above. */
+void kind_refused(struct weir_gate *g, uint32_t n, const struct weir_req *r);
 /* A head is about to pass: sees to what a charge needs to know of it. */
 void kind_before(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot);
 /* Takes a head out of its queue; it ceases to wait. */

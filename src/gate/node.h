@@ -132,6 +132,7 @@ struct node_apart {
 	uint8_t state[NODE_KIND_N -
 		      1]; /* NODE_STATE of each: that of the node's own is in its flags */
 	uint8_t may[3];   /* with NODE_KINDS, by class: queues whose heads may pass */
+	uint8_t held; /* queues of data that were held while control waited: it goes before them */
 };
 
 struct hist_pair {

@@ -178,8 +178,8 @@ static void test_kinds(void)
 		};
 		struct seen is, says;
 
-		run(d, tenants, true, clients, &is);
-		run(d, tenants, false, clients, &says);
+		run(d, tenants, true, clients, 2, &is);
+		run(d, tenants, false, clients, 2, &says);
 		printf("  %s: %.0f, shadow %.0f (%u queued)\n", devices[d].name, is.rate[0],
 			says.rate[0], says.queued[0]);
 		CHECK(is.rate[0] > 0.35 * devices[d].rate + 100);
