@@ -343,6 +343,8 @@ static void bad_requests_are_refused_whole(void)
 		CHECK_INT(weir_gate_submit(b.g, 0, both, 2), -EINVAL);
 		CHECK(!pass(&b));
 	}
+	CHECK_INT(weir_gate_get_stats(b.g, 0, n + 1, &(struct weir_gate_stats){0}), -EINVAL);
+	CHECK_INT(weir_gate_held(b.g, 0, n + 1), 0);
 	weir_gate_free(b.g);
 }
 
@@ -484,6 +486,25 @@ static void removed_before_the_first_look(void)
 	weir_gate_free(b.g);
 }
 
+/* A credit is in the gate's cost unit, whatever the weight: of 20 that are served, 16 are the share of weight 4, and
+ * of the credit a fifth is more than that. */
+static void credit_whatever_the_weight(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1, .credit = 5});
+	weir_node busy = leaf(&b, WEIR_ROOT, 1), idle = leaf(&b, WEIR_ROOT, 4);
+	unsigned counts[8] = {0};
+
+	for (int i = 0; i < 100; i++)
+		submit(&b, busy, 1);
+	serve(&b, 1, 50, counts);
+	for (int i = 0; i < 60; i++)
+		submit(&b, idle, 1);
+	memset(counts, 0, sizeof counts);
+	serve(&b, 1, 20, counts);
+	CHECK(counts[idle] >= 16 && counts[idle] <= 18);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
 	RUN(empty_gate_is_idle);
@@ -506,5 +527,6 @@ int main(void)
 	RUN(edf_and_fifo_for_comparison);
 	RUN(histograms_of_the_active);
 	RUN(removed_before_the_first_look);
+	RUN(credit_whatever_the_weight);
 	return 0;
 }

@@ -221,6 +221,37 @@ static void tokens_as_in_algorithm_1(void)
 	weir_gate_free(b.g);
 }
 
+/* An R-token that comes in at the moment of a pass is paid with, whatever the class. */
+static void a_token_of_this_moment(bool priority)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	const struct weir_bucket_spec pair[] = {
+		{.rate = 1e6, .size = 100}, {.kind = WEIR_RTOKENS, .rate = 0.1, .size = 1}};
+	double levels[2];
+
+	if (priority)
+		knob(&b, n, WEIR_KNOB_PRIORITY, 0);
+	buckets(&b, n, pair, 2);
+	submit(&b, n, 1);
+	submit(&b, n, 1);
+	CHECK_INT(pass(&b)->class_, priority ? WEIR_CLASS_PRIORITY : WEIR_CLASS_RESERVED);
+	CHECK_INT(weir_gate_get_buckets(b.g, b.now, n, NULL, levels, 2), 2);
+	CHECK_NEAR(levels[0], 99, 1e-9);
+	CHECK(levels[1] == 0);
+	CHECK_INT(pass(&b)->class_, priority ? WEIR_CLASS_PRIORITY : WEIR_CLASS_REST);
+	CHECK_INT(weir_gate_get_buckets(b.g, b.now, n, NULL, levels, 2), 2);
+	CHECK_NEAR(levels[0], 98, 1e-9);
+	CHECK(levels[1] == 0);
+	weir_gate_free(b.g);
+}
+
+static void tokens_of_this_moment(void)
+{
+	a_token_of_this_moment(false);
+	a_token_of_this_moment(true);
+}
+
 int main(void)
 {
 	RUN(max_holds_and_wakes);
@@ -230,5 +261,6 @@ int main(void)
 	RUN(min_comes_first_and_weights_share_the_rest);
 	RUN(priority_while_it_fits);
 	RUN(tokens_as_in_algorithm_1);
+	RUN(tokens_of_this_moment);
 	return 0;
 }

@@ -123,10 +123,33 @@ static void nobody_is_passed_over(void)
 	weir_gate_free(g);
 }
 
+/* A leaf stands in line with reads, and so many others come that a call does not look at it, when it gets a flush: its
+ * read passes all the same. */
+static void stands_in_line_already(void)
+{
+	struct weir_bucket_spec max = {.kind = WEIR_HOLD, .rate = 1000, .size = 100};
+	struct weir_knob k = {
+		.node = 100, .kind = WEIR_KNOB_BUCKETS, .buckets = &max, .n_buckets = 1};
+	struct weir_req flush = {.tenant = 100, .op = WEIR_FLUSH}, *r = &flush;
+
+	start(100);
+	CHECK_INT(weir_gate_set(g, 0, &k, 1, NULL), 0);
+	submit(100);
+	submit(100);
+	CHECK_INT(weir_gate_next(g, 0, out, 0), 0);
+	for (weir_node i = 1; i <= LOOKS + 8; i++)
+		submit(i);
+	CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+	CHECK_INT(weir_gate_next(g, 0, out, 1), 1);
+	CHECK(out[0] == &reqs[0]);
+	weir_gate_free(g);
+}
+
 int main(void)
 {
 	RUN(wherever_they_are);
 	RUN(in_the_order_of_numbers);
 	RUN(nobody_is_passed_over);
+	RUN(stands_in_line_already);
 	return 0;
 }

@@ -254,6 +254,120 @@ static void long_one_after_another(void)
 	weir_gate_free(w.g);
 }
 
+/* ---- clocks of what is held, by kind */
+
+static bool any(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+static void drop(struct weir_req *r, void *arg)
+{
+}
+
+/* Requests of one kind are held, and are taken back: the clock stands still then. */
+static void held_until_taken_back(enum weir_op op)
+{
+	const struct weir_bucket_spec max = {
+		.kind = WEIR_HOLD, .ops = WEIR_OPS(op), .rate = 0.01, .size = 1};
+	struct weir_req reqs[3] = {{.op = op}, {.op = op}, {.op = op}}, *r;
+	struct weir_knob k = {.kind = WEIR_KNOB_BUCKETS, .buckets = &max, .n_buckets = 1};
+	struct weir_gate_stats s;
+	struct weir_gate *g;
+
+	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.window = 8}, &g), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &k.node), 0);
+	CHECK_INT(weir_gate_set(g, 0, &k, 1, NULL), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		r = &reqs[i];
+		r->tenant = k.node;
+		CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+	}
+	CHECK_INT(weir_gate_next(g, 100, &r, 1), 1);
+	CHECK_INT(weir_gate_next(g, 100, &r, 1), 0);
+	CHECK_INT(weir_gate_held(g, 300, k.node), 200);
+	CHECK_INT(weir_gate_cancel(g, 500, k.node, any, drop, NULL), 2);
+	CHECK_INT(weir_gate_held(g, 500, k.node), 400);
+	CHECK_INT(weir_gate_held(g, 900, k.node), 400);
+	CHECK_INT(weir_gate_get_stats(g, 900, k.node, &s), 0);
+	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], 800, 0);
+	CHECK_INT(s.queued, 0);
+	weir_gate_free(g);
+}
+
+static void held_by_kind(void)
+{
+	held_until_taken_back(WEIR_READ);
+	held_until_taken_back(WEIR_WRITE);
+	held_until_taken_back(WEIR_FLUSH);
+}
+
+/* Only the leaf whose request would pass next waits for the window. */
+static void one_waits_for_the_window(void)
+{
+	struct weir_req reqs[3] = {{0}}, *r;
+	struct weir_gate_stats s;
+	struct weir_gate *g;
+	weir_node leaves[3];
+
+	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.window = 1}, &g), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(weir_gate_add(g, WEIR_ROOT, &leaves[i]), 0);
+		r = &reqs[i];
+		r->tenant = leaves[i];
+		CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+	}
+	CHECK_INT(weir_gate_next(g, 0, &r, 1), 1);
+	CHECK_INT(weir_gate_get_stats(g, 10, leaves[1], &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_WINDOW);
+	CHECK_INT(weir_gate_get_stats(g, 10, leaves[2], &s), 0);
+	CHECK_INT(s.cause, WEIR_WAIT_TURN);
+	weir_gate_free(g);
+}
+
+/* ---- more tenants than histograms */
+
+/* n leaves, each with a request that is done; then the ring is emptied. */
+static struct weir_gate *done_by(unsigned n, unsigned histograms)
+{
+	struct weir_gate_config config = {.window = 1, .histograms = histograms};
+	struct weir_req req, *r;
+	struct weir_gate *g;
+
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	for (unsigned i = 0; i < n; i++) {
+		req = (struct weir_req){0};
+		r = &req;
+		CHECK_INT(weir_gate_add(g, WEIR_ROOT, &req.tenant), 0);
+		CHECK_INT(weir_gate_submit(g, i, &r, 1), 0);
+		CHECK_INT(weir_gate_next(g, i, &r, 1), 1);
+		weir_gate_done(g, i, &r, 1);
+	}
+	weir_gate_drain(g);
+	return g;
+}
+
+/* As many have histograms as there may be; what others did is counted. */
+static void more_tenants_than_histograms(void)
+{
+	struct weir_gate *g = done_by(5, 3);
+
+	for (weir_node n = 1; n <= 5; n++)
+		CHECK((weir_gate_hist_wait(g, n) != NULL) == (n <= 3));
+	CHECK_INT(weir_gate_unrecorded(g), 2);
+	CHECK(!weir_gate_hist_wait(g, 6) && !weir_gate_hist_device(g, 6));
+	weir_gate_free(g);
+}
+
+/* A drain makes room for those that became active since the last one: STATS_SPARE at a time. */
+static void spare_histograms(void)
+{
+	struct weir_gate *g = done_by(STATS_SPARE + 5, 1000);
+
+	CHECK_INT(weir_gate_unrecorded(g), 5);
+	CHECK_INT(g->stats->spare, STATS_SPARE);
+	weir_gate_free(g);
+}
+
 int main(void)
 {
 	RUN(the_oldest_that_waits);
@@ -265,5 +379,9 @@ int main(void)
 	RUN(long_waits_for_the_turn);
 	RUN(long_in_the_device);
 	RUN(long_one_after_another);
+	RUN(held_by_kind);
+	RUN(one_waits_for_the_window);
+	RUN(more_tenants_than_histograms);
+	RUN(spare_histograms);
 	return 0;
 }
