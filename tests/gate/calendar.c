@@ -71,10 +71,32 @@ static void growing_as_time_goes_on(void)
 	calendar_free(&t);
 }
 
+/* Entries of the present slot, at its ticks already, are kept too. */
+static void growing_in_a_slot(void)
+{
+	static struct timer t;
+	static union block e[3], more[5000];
+	uint32_t out[8];
+
+	entries_start(&t, e, 3);
+	CHECK_INT(timer_expire(&t, WEIR_SEC, out, 8), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		timer_set(&t, i, WEIR_SEC + (weir_time)(3 - i) * 2 * TIMER_TICK);
+	CHECK(t.used[0] != 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		more[i].entry = i < 3 ? e[i].entry : (struct timer_entry){.tick = -1};
+	CHECK_INT(calendar_fit(&t, &more->entry, 5000), 0);
+	CHECK_INT(timer_expire(&t, WEIR_SEC + 100 * TIMER_TICK, out, 8), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_INT(out[i], 2 - i);
+	calendar_free(&t);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "calendar");
 	RUN(growing_keeps_what_is_set);
 	RUN(growing_as_time_goes_on);
+	RUN(growing_in_a_slot);
 	return law_end(30000);
 }

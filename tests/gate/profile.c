@@ -37,8 +37,10 @@ static struct profile *any_profile(struct plain *plain, unsigned units)
 		struct weir_bucket_spec spec = any_bucket((unsigned)law_below(units));
 
 		bucket_init(&p->b[i], &spec);
-		if (same)
+		if (same) {
 			p->b[i] = p->b[0];
+			p->b[i].rate += law_below(3); /* or nearly so */
+		}
 		plain->b[i] = p->b[i];
 	}
 	p->n = (uint8_t)n;
@@ -84,7 +86,7 @@ static void charge(struct plain *plain, const struct weir_req *r, weir_time when
 
 static void check_levels(struct profile *p, const struct plain *plain)
 {
-	profile_fill(p, plain->stamp);
+	profile_fill(p, plain->stamp - (weir_time)law_below(3)); /* the past changes nothing */
 	CHECK_INT(p->stamp, plain->stamp);
 	for (uint32_t i = 0; i < plain->n; i++)
 		CHECK(p->b[i].lack == plain->b[i].lack);
@@ -115,6 +117,13 @@ static uint64_t run(unsigned units)
 		now += (weir_time)law_log(1, span);
 		if (law_chance(0.05))
 			check_levels(p, &plain);
+		if (law_chance(0.05) && now > plain.stamp) { /* a knob brings them up to now */
+			for (uint32_t i = 0; i < plain.n; i++)
+				bucket_fill(&plain.b[i], now - plain.stamp);
+			plain.stamp = now;
+			profile_fill(p, now);
+			check_levels(p, &plain);
+		}
 	}
 	check_levels(p, &plain);
 	free(p);

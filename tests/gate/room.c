@@ -76,10 +76,29 @@ static void half_as_much_again(void)
 	free(words);
 }
 
+/* Where there are many, an idle tenant takes no more than 400 bytes. */
+static void idle_tenants_are_small(void)
+{
+	static const uint32_t sizes[] = {50000, 300000};
+
+	for (unsigned k = 0; k < 2; k++) {
+		struct weir_gate_config config = {.nodes = sizes[k] + 1};
+		struct weir_gate *g;
+		weir_node n;
+
+		CHECK_INT(weir_gate_new(&config, &g), 0);
+		for (uint32_t i = 0; i < sizes[k]; i++)
+			CHECK_INT(weir_gate_add(g, WEIR_ROOT, &n), 0);
+		CHECK(weir_gate_memory(g) <= 400 * (size_t)sizes[k]);
+		weir_gate_free(g);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "room");
 	RUN(many_nodes_one_by_one);
 	RUN(half_as_much_again);
+	RUN(idle_tenants_are_small);
 	return law_end(4000);
 }

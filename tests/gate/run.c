@@ -142,6 +142,23 @@ static void goes_on_while_others_are_stopped(void)
 	weir_gate_free(r.b.g);
 }
 
+/* A leaf with the number of one that has gone does not go on with its run. */
+static void a_new_leaf_has_its_own(void)
+{
+	struct run r = run_new(4, false);
+
+	r.x = r.y; /* the one with the higher number goes */
+	submit_at(&r, r.x, AT);
+	passes(&r, "x");
+	CHECK_INT(weir_gate_remove(r.b.g, r.x), 0);
+	CHECK_INT(leaf(&r.b, WEIR_ROOT, 1), r.x);
+	r.y = r.x - 1;
+	submit_at(&r, r.y, 0);
+	submit_at(&r, r.x, AT + BYTES);
+	passes(&r, "yx");
+	weir_gate_free(r.b.g);
+}
+
 int main(void)
 {
 	RUN(of_so_many_requests);
@@ -150,5 +167,6 @@ int main(void)
 	RUN(each_class_has_its_own);
 	RUN(a_knob_ends_it);
 	RUN(goes_on_while_others_are_stopped);
+	RUN(a_new_leaf_has_its_own);
 	return 0;
 }

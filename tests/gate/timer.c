@@ -374,8 +374,10 @@ static void many_come_nearer(void)
 		timer_set(&t, i, 4 * half + (weir_time)i * half / N);
 	while (t.set) {
 		uint64_t moves = t.moves;
-		uint32_t n = timer_expire(&t, now += 20 * WEIR_US, out, MAX);
+		uint32_t n = 0;
 
+		if (timer_due(&t, now += 20 * WEIR_US)) /* else nobody calls */
+			n = timer_expire(&t, now, out, MAX);
 		for (uint32_t k = 0; k < n; k++) {
 			weir_time when = 4 * half + (weir_time)out[k] * half / N;
 
@@ -386,6 +388,67 @@ static void many_come_nearer(void)
 		law_operations += n;
 	}
 	CHECK_INT(late, 0);
+	calendar_free(&t);
+}
+
+/* The first tick, or beginning of a slot, at or after a time; of the last times there is none. */
+static void first_ticks(void)
+{
+	static struct timer t;
+	union block e[2];
+
+	CHECK_INT(timer_tick(0), 0);
+	CHECK_INT(timer_tick(1), 1);
+	CHECK_INT(timer_tick(TIMER_TICK), 1);
+	CHECK_INT(timer_tick(TIMER_TICK + 1), 2);
+	for (weir_time k = 0; k < 3; k++) {
+		const weir_time slot = TIMER_COARSE * TIMER_TICK;
+
+		CHECK_INT(timer_tick_coarse(k * slot), k * TIMER_COARSE);
+		CHECK_INT(timer_tick_coarse(k * slot + 1), (k + 1) * TIMER_COARSE);
+		CHECK_INT(timer_coarse(k * slot), k * slot);
+		CHECK_INT(timer_coarse((k + 1) * slot - 1), k * slot);
+	}
+	CHECK(timer_tick(WEIR_NEVER) == TIMER_NEVER);
+	entries_start(&t, e, 2);
+	timer_set(&t, 0, WEIR_NEVER);
+	timer_set(&t, 0, WEIR_NEVER - TIMER_TICK);
+	timer_set_coarse(&t, &e[0].entry, 0, WEIR_NEVER);
+	CHECK_INT(timer_next(&t), WEIR_NEVER);
+	timer_set(&t, 0, WEIR_NEVER - 2 * TIMER_TICK);
+	CHECK(t.set == 1 && timer_next(&t) < WEIR_NEVER);
+	calendar_free(&t);
+}
+
+/* What was to expire in the past expires now. */
+static void in_the_past(void)
+{
+	for (weir_time late = 1; late < 100; late++) {
+		static struct timer t;
+		const weir_time now = WEIR_SEC / TIMER_TICK * TIMER_TICK;
+		union block e[2];
+		uint32_t out[2];
+
+		entries_start(&t, e, 2);
+		CHECK_INT(timer_expire(&t, now, out, 2), 0);
+		timer_set(&t, 1, now - late * TIMER_TICK);
+		CHECK(timer_next(&t) <= now);
+		CHECK(timer_due(&t, now));
+		CHECK_INT(timer_expire(&t, now, out, 2), 1);
+		calendar_free(&t);
+	}
+}
+
+/* Of a few that are far away, timer_next knows when the first expires. */
+static void the_first_of_a_few(void)
+{
+	static struct timer t;
+	union block e[16];
+
+	entries_start(&t, e, 16);
+	for (uint32_t i = 0; i < 16; i++)
+		timer_set(&t, i, 300 * WEIR_SEC + (weir_time)(i * 7 % 16) * 20 * TIMER_TICK);
+	CHECK_INT(timer_next(&t), (weir_time)timer_tick(300 * WEIR_SEC) * TIMER_TICK);
 	calendar_free(&t);
 }
 
@@ -400,6 +463,9 @@ int main(int argc, char **argv)
 	RUN(all_in_one_slot);
 	RUN(all_in_a_second);
 	RUN(many_come_nearer);
+	RUN(first_ticks);
+	RUN(in_the_past);
+	RUN(the_first_of_a_few);
 	CHECK(strict > given / 10 * 9);
 	return law_end(150000);
 }
