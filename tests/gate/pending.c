@@ -145,11 +145,51 @@ static void stands_in_line_already(void)
 	weir_gate_free(g);
 }
 
+/* How many a call looks at: as many as are asked for, but 24 at least and 120 at the most, and 8 more. All are held by their
+ * max, which is seen when they are looked at. */
+static void so_many_at_a_time(void)
+{
+	static const size_t asked[] = {0, 1, 24, 25, 119, 120, 121, 256};
+	static const unsigned looks[] = {32, 32, 32, 33, 127, 128, 128, 128};
+
+	for (unsigned k = 0; k < sizeof asked / sizeof asked[0]; k++) {
+		unsigned held = 0;
+
+		start(200);
+		for (weir_node i = 1; i <= 200; i++) {
+			struct weir_bucket_spec max = {.kind = WEIR_HOLD, .rate = 0, .size = 1};
+			struct weir_knob set = {.node = i,
+				.kind = WEIR_KNOB_BUCKETS,
+				.buckets = &max,
+				.n_buckets = 1};
+			struct weir_req first = {.tenant = i}, *r = &first;
+
+			CHECK_INT(weir_gate_set(g, 0, &set, 1, NULL), 0);
+			CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+			CHECK_INT(weir_gate_next(g, 0, &r, 1), 1);
+			weir_gate_done(g, 0, &r, 1);
+		}
+		for (weir_node i = 1; i <= 200; i++)
+			submit(i);
+		CHECK_INT(weir_gate_next(g, 0, out, asked[k]), 0);
+		for (weir_node i = 1; i <= 200; i++) {
+			struct weir_gate_stats s;
+
+			CHECK_INT(weir_gate_get_stats(g, 0, i, &s), 0);
+			held += s.cause == WEIR_WAIT_MAX;
+		}
+		CHECK_INT(held, looks[k]);
+		CHECK_INT(weir_gate_wakeup(g, 0), 0);
+		weir_gate_free(g);
+	}
+}
+
 int main(void)
 {
 	RUN(wherever_they_are);
 	RUN(in_the_order_of_numbers);
 	RUN(nobody_is_passed_over);
 	RUN(stands_in_line_already);
+	RUN(so_many_at_a_time);
 	return 0;
 }

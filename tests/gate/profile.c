@@ -143,9 +143,42 @@ static void as_its_buckets_say(void)
 #endif
 }
 
+/* Two buckets admit a request after 10 s, the second 98 ns later: fewer digits than a float has. */
+static void nearly_last_together(void)
+{
+	for (unsigned first = 0; first < 2; first++) {
+		const struct weir_bucket_spec specs[] = {
+			{.kind = WEIR_PROFILE, .unit = WEIR_UNIT_BYTES, .rate = 1e5, .size = 1e6},
+			{.kind = WEIR_PROFILE,
+				.unit = WEIR_UNIT_TIME,
+				.rate = 1e5 - 1.0 / 1024,
+				.size = 1e6}};
+		struct weir_req r = {.requests = 1, .bytes = 1000000, .time = 1000000};
+		struct profile *p = aligned_alloc(POOL_LINE, profile_lines(2) * POOL_LINE);
+		struct plain plain = {.n = 2};
+
+		CHECK(p != NULL);
+		memset(p, 0, profile_lines(2) * POOL_LINE);
+		p->n = 2;
+		for (unsigned i = 0; i < 2; i++) {
+			bucket_init(&p->b[i], &specs[i ^ first]);
+			plain.b[i] = p->b[i];
+		}
+		profile_changed(p);
+		profile_look(p, &r);
+		profile_charge(p, &r);
+		charge(&plain, &r, 0);
+		profile_look(p, &r);
+		CHECK_INT(p->fits, fits(&plain, &r));
+		CHECK(p->fits > 10 * WEIR_SEC);
+		free(p);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "profile");
 	RUN(as_its_buckets_say);
+	RUN(nearly_last_together);
 	return law_end(500000);
 }

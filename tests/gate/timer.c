@@ -412,7 +412,9 @@ static void first_ticks(void)
 	CHECK(timer_tick(WEIR_NEVER) == TIMER_NEVER);
 	entries_start(&t, e, 2);
 	timer_set(&t, 0, WEIR_NEVER);
+	CHECK_INT(timer_next(&t), WEIR_NEVER);
 	timer_set(&t, 0, WEIR_NEVER - TIMER_TICK);
+	CHECK_INT(timer_next(&t), WEIR_NEVER);
 	timer_set_coarse(&t, &e[0].entry, 0, WEIR_NEVER);
 	CHECK_INT(timer_next(&t), WEIR_NEVER);
 	timer_set(&t, 0, WEIR_NEVER - 2 * TIMER_TICK);
