@@ -380,6 +380,125 @@ static void tags_of_the_past(void)
 	lane_free(&m.l);
 }
 
+/* A width is log2 of the least power of two that cost per weight fits in; a step is no more than LANE_STEP_MAX. */
+static void widths_and_steps(void)
+{
+	const struct lane_home requests = {.unit = LANE_UNIT_REQUESTS}, bytes = {.unit = LANE_UNIT};
+
+	CHECK_INT(lane_width(&bytes, 1, 1), 18);
+	CHECK_INT(lane_width(&bytes, 3, 1), 20);
+	CHECK_INT(lane_width(&bytes, 4, 1), 20);
+	CHECK_INT(lane_width(&bytes, 5, 1), 21);
+	CHECK_INT(lane_width(&bytes, 1, 0x1p20), 0);
+	CHECK_INT(lane_width(&requests, 0x1p32, 1.0 / 1024), 60);
+	for (unsigned i = 0; i < 1000; i++) {
+		double cost = ceil(law_log(1, 1e6)), weight = (float)law_log(1, 1000);
+		double exact = cost * LANE_UNIT / weight,
+		       width = ldexp(1, (int)lane_width(&bytes, cost, weight));
+
+		/* (Without a division: up to twice too much, and never too little.) */
+		CHECK(exact <= width && width < 4 * exact);
+		CHECK(lane_step(&bytes, cost, weight) == exact);
+	}
+	CHECK(lane_step(&requests, 0x1p32, 1.0 / 1024) == LANE_STEP_MAX);
+}
+
+/* The groups of a bank: a bit for each key. */
+static uint64_t bank_keys(const struct lane *l, unsigned without)
+{
+	uint64_t keys = 0;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
+		const struct lane_group *q = &l->groups[l->of[__builtin_ctzll(left)]];
+
+		keys |= q->without == without ? UINT64_C(1) << q->key : 0;
+	}
+	return keys;
+}
+
+/* When no more groups may be opened, a child stands in the next wider one of its bank, or else in the widest: and each bank
+ * has one. */
+static void nearest_groups(void)
+{
+	static struct model m;
+	uint32_t e = 0;
+	unsigned nearest = 0;
+
+	start(&m, 300, false);
+	for (unsigned i = 0; i < 280; i++) {
+		unsigned without = i < 240 ? i % 5 : i % 7;
+		unsigned key = i < 240 ? i / 5 * 29 % 48 + 5 : i * 11 % 48 + 5;
+		uint64_t had = bank_keys(&m.l, without), wider = had >> key << key;
+		unsigned best = wider ? (unsigned)__builtin_ctzll(wider)
+				: had ? 63 - (unsigned)__builtin_clzll(had)
+				      : key;
+		struct lane_entry *entry = &m.e[e].entry;
+
+		entry->without = without & LANE_KINDS;
+		lane_join(&m.l, &m.h, entry, e, 1, key, 0);
+		unsigned got = m.l.groups[entry->group].key;
+
+		CHECK_INT(m.l.groups[entry->group].without, without);
+		CHECK(got == key || got == best);
+		if (had >> key & 1)
+			CHECK_INT(bank_keys(&m.l, without), had); /* not a second one */
+		nearest += got != key;
+		e++;
+		law_operations++;
+	}
+	CHECK(nearest > 50);
+	for (unsigned without = 0; without < LANE_BANKS; without++)
+		CHECK(bank_keys(&m.l, without) != 0);
+	lane_free(&m.l);
+}
+
+/* V, in costs per weight. */
+static double virtual(const struct model *m)
+{
+	return (double)m->l.now / m->h.unit;
+}
+
+/* Two of equal weight; one is served, so that it is ahead of V by 50 and the other behind by as much. If the first leaves, V
+ * stands still until the other has had as much; if the other does, V does not leap ahead. */
+static void one_of_two_leaves(void)
+{
+	static struct model m;
+
+	for (uint32_t leaves = 0; leaves < 2; leaves++) {
+		start(&m, 2, false);
+		join(&m, 0, 100, 1);
+		join(&m, 1, 100, 1);
+		serve(&m, 0, 100);
+		CHECK_NEAR(virtual(&m), 50, 1e-3);
+		leave(&m, leaves);
+		serve(&m, !leaves, 100);
+		CHECK_NEAR(virtual(&m), leaves ? 150 : 100, 1e-3);
+		lane_free(&m.l);
+	}
+}
+
+/* A child of a bank that was frozen for a while leaves, as far from V as it was. */
+static void leaves_a_bank(void)
+{
+	static struct model m;
+	struct lane_entry *entry = &m.e[1].entry;
+
+	start(&m, 2, false);
+	entry->without = 1;
+	join(&m, 0, 100, 1);
+	join(&m, 1, 100, 1);
+	serve(&m, 1, 100); /* ahead by 50 */
+	lane_allow(&m.l, 1);
+	for (unsigned i = 1; i <= 5; i++) { /* V is the tag of the other, which is alone */
+		serve(&m, 0, 100);
+		CHECK_NEAR(virtual(&m), 100 * i, 1e-3);
+	}
+	lane_allow(&m.l, LANE_KINDS);
+	leave(&m, 1);
+	CHECK_NEAR((double)(int64_t)(entry->tag - m.l.now) / m.h.unit, 50, 1e-3);
+	lane_free(&m.l);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "lane");
@@ -390,5 +509,9 @@ int main(int argc, char **argv)
 	RUN(equals_in_order);
 	RUN(example);
 	RUN(tags_of_the_past);
+	RUN(widths_and_steps);
+	RUN(nearest_groups);
+	RUN(one_of_two_leaves);
+	RUN(leaves_a_bank);
 	return law_end(100000);
 }
