@@ -252,6 +252,29 @@ static void tokens_of_this_moment(void)
 	a_token_of_this_moment(true);
 }
 
+/* A request that waits behind the window gets an R-token after 0.1 s, and fits its profile after 1 s: no sooner. */
+static void a_token_before_it_fits(void)
+{
+	for (unsigned late = 0; late < 2; late++) {
+		struct bench b = bench_new((struct weir_gate_config){.window = 1});
+		weir_node n = leaf(&b, WEIR_ROOT, 1);
+		const struct weir_bucket_spec specs[] = {{.rate = 1e6, .size = 100},
+			{.kind = WEIR_RTOKENS, .rate = 10, .size = 1},
+			{.kind = WEIR_PROFILE, .rate = 1, .size = 1}};
+		struct weir_req *r;
+
+		buckets(&b, n, specs, 3);
+		submit(&b, n, 1);
+		submit(&b, n, 1);
+		CHECK((r = pass(&b)));
+		CHECK_INT(r->class_, WEIR_CLASS_PRIORITY);
+		b.now = late ? WEIR_SEC + 2 * WEIR_US : 200 * WEIR_MS;
+		finish(&b, r);
+		CHECK_INT(pass(&b)->class_, late ? WEIR_CLASS_PRIORITY : WEIR_CLASS_RESERVED);
+		weir_gate_free(b.g);
+	}
+}
+
 int main(void)
 {
 	RUN(max_holds_and_wakes);
@@ -262,5 +285,6 @@ int main(void)
 	RUN(priority_while_it_fits);
 	RUN(tokens_as_in_algorithm_1);
 	RUN(tokens_of_this_moment);
+	RUN(a_token_before_it_fits);
 	return 0;
 }
