@@ -85,7 +85,9 @@ static void both_are_narrow(void)
 {
 	const struct weir_bucket_spec narrow = {.rate = 100, .size = 100},
 				      wide = {.rate = 100, .size = 1e9},
-				      none = {.rate = 0, .size = 100};
+				      none = {.rate = 0, .size = 100},
+				      slow = {.rate = 0.06, .size = 100},
+				      fast = {.rate = 1.1e8, .size = 100};
 	struct bucket own[2];
 	struct limits l;
 
@@ -96,6 +98,10 @@ static void both_are_narrow(void)
 	start(&l, own, (const struct weir_bucket_spec[]){narrow, wide});
 	CHECK(!l.pair);
 	start(&l, own, (const struct weir_bucket_spec[]){narrow, none});
+	CHECK(!l.pair);
+	start(&l, own, (const struct weir_bucket_spec[]){narrow, slow});
+	CHECK(!l.pair);
+	start(&l, own, (const struct weir_bucket_spec[]){fast, narrow});
 	CHECK(!l.pair);
 }
 
