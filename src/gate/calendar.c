@@ -12,7 +12,7 @@ static uint32_t calendar_slots(uint32_t room)
 {
 	uint32_t slots = room <= 64 ? CALENDAR_SMALL : CALENDAR_LEAST;
 
-	while (slots < MARKS_MOST && slots * 2 <= room / 3 * 5)
+	while (slots < MARKS_MOST && slots * 2 <= room / 3 * 4)
 		slots *= 2;
 	return slots;
 }

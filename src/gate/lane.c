@@ -100,20 +100,27 @@ static inline void lane_true_set(const struct lane *l, struct lane_entry *entry,
 	entry->tag = tag;
 }
 
-/* A child begins, or with a negative weight ceases, to wait in its bank, with a tag so far ahead of V. */
-static void lane_weigh(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
+/* A child begins, or with a negative weight ceases, to wait in a bank that lacks kinds, with a tag so far ahead of V. */
+static __attribute__((noinline)) void lane_weigh_bank(
+	struct lane *l, unsigned without, int64_t weight, int64_t ahead)
 {
 	struct lane_bank *bank = &l->bank[without];
 	bool frozen = lane_frozen(l, without);
 
-	if (without) {
-		bank->weight += weight;
-		bank->n += weight > 0 ? 1 : UINT32_MAX;
-		ahead += frozen ? 0 : (int64_t)(l->now - l->origin);
-		bank->ahead = bank->n ? bank->ahead + (double)weight * (double)ahead : 0;
-	}
-	if (!frozen)
+	bank->weight += weight;
+	bank->n += weight > 0 ? 1 : UINT32_MAX;
+	ahead += frozen ? 0 : (int64_t)(l->now - l->origin);
+	bank->ahead = bank->n ? bank->ahead + (double)weight * (double)ahead : 0;
+	l->weight += frozen ? 0 : weight;
+}
+
+/* The same in any bank. */
+static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
+{
+	if (__builtin_expect(!without, 1))
 		l->weight += weight;
+	else
+		lane_weigh_bank(l, without, weight, ahead);
 }
 
 #define LANE_ORIGIN (UINT64_C(1) << 56) /* tags: as far as sums are told */

@@ -79,9 +79,10 @@ static void half_as_much_again(void)
 /* Where there are many, an idle tenant takes no more than 400 bytes. */
 static void idle_tenants_are_small(void)
 {
-	static const uint32_t sizes[] = {50000, 300000};
+	static const uint32_t sizes[] = {
+		5000, 6200, 10000, 12300, 20000, 25000, 40000, 50000, 300000};
 
-	for (unsigned k = 0; k < 2; k++) {
+	for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
 		struct weir_gate_config config = {.nodes = sizes[k] + 1};
 		struct weir_gate *g;
 		weir_node n;
