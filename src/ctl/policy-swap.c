@@ -203,6 +203,15 @@ static int add_node(struct policy_swap *s, struct weir_gate *g, size_t i, struct
 	return rc < 0 ? weir_err_set(err, rc, "no room for tenant '%s' in the gate", t->path) : 0;
 }
 
+static uint32_t count_new(const struct policy_swap *s)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < s->n_next; i++)
+		n += s->stays[i] < 0;
+	return n;
+}
+
 static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now,
 	size_t n, struct weir_err *err)
 {
@@ -249,6 +258,9 @@ int policy_swap_step(
 	int rc;
 
 	b.n = 0;
+	if (s->added == 0)
+		(void)weir_gate_reserve(
+			g, count_new(s)); /* if there is no room now, each node asks */
 	if (s->added < s->n_next)
 		rc = add_nodes(s, &b, g, now, n, err);
 	else if (!s->how.nodes_only)

@@ -146,6 +146,9 @@ WEIR_API void weir_gate_free(struct weir_gate *g);
 /* A new leaf under `parent`, weight 1, no limits. -EINVAL: no such parent; -EBUSY: the parent is a
  * leaf that holds requests; -ENOMEM. May allocate; not for the hot path. */
 WEIR_API int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node);
+/* Makes room for so many more nodes in one go, so that adding them does not move all nodes again and again. -ENOMEM:
+ * nothing has changed. */
+WEIR_API int weir_gate_reserve(struct weir_gate *g, uint32_t more);
 /* -EBUSY while it has children, or requests queued or in flight; -EINVAL for the root. */
 WEIR_API int weir_gate_remove(struct weir_gate *g, weir_node node);
 

@@ -3,22 +3,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define POOL_HUGE  (2u << 20) /* bytes of a huge page */
-#define POOL_LEAST 4096       /* bytes of the first chunk; each is as large as all before it */
+#define POOL_HUGE                                                                                  \
+	(2u << 20)      /* bytes of a huge page: where the system gives them by itself, it can */
+#define POOL_LEAST 4096 /* of the first chunk; each is as large as all before it */
 
-/* What is large is touched here and there, a few lines of each node: on small pages every node would cost a walk through
- * the page tables as well. If the system has no huge pages, small ones will do. */
 static void *pool_alloc(size_t size)
 {
 	size_t align = size < POOL_HUGE ? POOL_LINE : POOL_HUGE;
-	size_t whole = (size + align - 1) / align * align;
-	void *p = aligned_alloc(align, whole);
 
-	if (p && align == POOL_HUGE)
-		(void)madvise(p, whole, MADV_HUGEPAGE);
-	return p;
+	return aligned_alloc(align, (size + align - 1) / align * align);
 }
 
 void *pool_array(void *old, size_t old_size, size_t size)

@@ -331,6 +331,15 @@ static void tree_unindex(struct weir_gate *g, uint32_t n)
 	g->free_nodes = n;
 }
 
+int weir_gate_reserve(struct weir_gate *g, uint32_t more)
+{
+	uint64_t room = (uint64_t)g->n_nodes + more;
+
+	if (room >= NODE_MOST / 2)
+		return -ENOMEM;
+	return room > g->room ? room_fit(g, (uint32_t)room) : 0;
+}
+
 int weir_gate_add(struct weir_gate *g, weir_node parent, weir_node *ret_node)
 {
 	uint32_t n;

@@ -19,11 +19,10 @@ ARROWS = {
 }
 PURE = {"base", "wire", "alg", "gate", "model", "ctl"}
 # stdio.h is here for snprintf; that nothing prints is purity.py's to say. emmintrin.h is instructions, no calls.
-# sys/mman.h is here for madvise, which says of memory what it is for; that no file is mapped is purity.py's to say, too.
 PURE_HEADERS = {
     "assert.h", "ctype.h", "emmintrin.h", "errno.h", "float.h", "fnmatch.h", "inttypes.h", "limits.h",
     "math.h", "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "string.h", "strings.h", "sys/mman.h", "yaml.h",
+    "string.h", "strings.h", "yaml.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
