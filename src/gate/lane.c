@@ -184,6 +184,8 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 		l->weight += bank->weight;
 		l->owed += bank->ahead;
 		bank->ahead += moved;
+		if (bank->n)
+			l->floor = l->before - LANE_FAR; /* its children may be late */
 	}
 }
 
@@ -454,16 +456,21 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 		lane_emptied(l, id, entry->slot);
 }
 
-/* Where a child starts that begins to wait. */
+/* Where a child starts that begins to wait. (A child with large requests is late when it had to wait for one, and
+ * finishes early when small ones follow. Who came before started later than that.) */
 static inline uint64_t lane_start(struct lane *l)
 {
-	if (!l->active)
-		return l->before;
-	if ((int64_t)(l->now - l->until) >= 0)
-		lane_choose(l);
-	uint64_t finish = l->groups[l->best].finish;
+	uint64_t start = l->before;
 
-	return (int64_t)(finish - l->before) < 0 ? finish : l->before;
+	if (l->active) {
+		if ((int64_t)(l->now - l->until) >= 0)
+			lane_choose(l);
+		uint64_t finish = l->groups[l->best].finish;
+
+		start = (int64_t)(finish - start) < 0 ? finish : start;
+		start = (int64_t)(l->floor - start) > 0 ? l->floor : start;
+	}
+	return l->floor = start;
 }
 
 /* Return the tag with which a child begins to wait. */
@@ -512,6 +519,19 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	l->waits--;
 	entry->waits = false;
 	l->owed = l->waits ? l->owed : 0;
+}
+
+void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, double weight)
+{
+	uint64_t start = lane_start(l);
+	int64_t ahead = (int64_t)(entry->tag - l->now), more = (int64_t)(entry->tag - start);
+
+	if (more <= 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		return; /* as in lane_join */
+	double step = (double)more * before / weight;
+
+	entry->tag = start + (uint64_t)(step < LANE_STEP_MAX ? step : LANE_STEP_MAX);
+	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
 }
 
 void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
@@ -602,6 +622,7 @@ void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_ent
 	unsigned slot = entry->slot;
 	uint32_t next = entry->next;
 
+	lane_raise(l, entry, step);
 	entry->group = LANE_NONE;
 	if (next != LANE_NIL) {
 		l->rings[l->best].slot[slot].head = next;
@@ -646,7 +667,9 @@ uint32_t lane_find(struct lane *l, const struct lane_home *h)
 		unsigned key = q->key, far = lane_log((int64_t)(on / 2));
 
 		lane_take(l, h, entry);
-		lane_put(l, h, entry, e, key > far ? key : far);
+		if (!q->used || key > far) /* alone: the ring begins anew with it */
+			far = key;
+		lane_put(l, h, entry, e, far);
 	}
 	return LANE_NIL;
 }

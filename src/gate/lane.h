@@ -8,7 +8,8 @@
  * LAW     A child's next request has a start tag S and a finish tag F = S + c/r. It is eligible when
  *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
  *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
- *         that is earlier; with credit k at max(F, min(E, V − k/r)). When cost c is served, V moves on by c over the weights of
+ *         that is earlier, but never earlier than it was before; with credit k at max(F, min(E, V − k/r)).
+ *         A child that gets another weight keeps what it has had in advance, in cost: S − E changes as 1/r. When cost c is served, V moves on by c over the weights of
  *         those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
  *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
  *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
@@ -99,6 +100,7 @@ struct lane {
 	/* what every request touches */
 	uint64_t now;    /* V */
 	uint64_t before; /* V before the last service */
+	uint64_t floor;  /* where a child that begins to wait may start at the earliest */
 	double owed;     /* what V is to move on by, times W; negative: what it stands still for */
 	int64_t weight;  /* W */
 	uint64_t until; /* from which V on another group may be better than `best`; now: it is so */
@@ -229,6 +231,21 @@ void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entr
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
+/* A child that does not wait has another weight: the service that it has had in advance stays the same. */
+void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, double weight);
+/* A child is to be served, which moves its tag by `step`. If it is next (and does not go on with a run) then nobody who
+ * waits finishes earlier, and from now on nobody starts earlier. */
+POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double step)
+{
+	uint64_t finish = l->groups[entry->group].finish, own = lane_at(l, entry) + (uint64_t)step;
+
+	finish =
+		(int64_t)(own - finish) < 0 ? own : finish; /* (its group may be too wide for it) */
+	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	if (entry->group == l->best && (int64_t)(l->now - l->until) < 0 &&
+		(int64_t)(finish - l->floor) > 0)
+		l->floor = finish;
+}
 /* A child that waits and stands nowhere has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves
  * its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);

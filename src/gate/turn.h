@@ -157,9 +157,11 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	double weight, double cost)
 {
+	double step = lane_step(&g->home, cost, weight);
+
+	lane_raise(lane, entry, step);
 	lane_take(lane, &g->home, entry);
-	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE,
-		lane_step(&g->home, cost, weight));
+	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE, step);
 }
 
 /* The same for all on the path to the root. */

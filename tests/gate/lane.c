@@ -499,6 +499,38 @@ static void leaves_a_bank(void)
 	lane_free(&m.l);
 }
 
+/* A child of large weight that is ahead, and whose kinds are not allowed, does not move V: neither if it begins to wait
+ * then nor if it waits already. A flush of one of little weight moved it beyond what a tag can hold. */
+static void a_frozen_child_moves_nothing(void)
+{
+	static struct model m;
+
+	for (unsigned late = 0; late < 2; late++) {
+		const unsigned data = 1, control = 4;
+		struct lane_entry *heavy = &m.e[0].entry, *light = &m.e[1].entry;
+
+		start(&m, 2, false);
+		heavy->tag = UINT64_C(1) << 58; /* as far ahead */
+		heavy->width = 58;
+		heavy->without = LANE_KINDS & ~data;
+		light->without = LANE_KINDS & ~control;
+		lane_allow(&m.l, late ? control : LANE_KINDS);
+		join(&m, 1, 1, 1 / 1024.0);
+		join(&m, 0, 1, 1 << 20);
+		lane_allow(&m.l, control);
+		uint64_t before = m.l.now;
+
+		CHECK_INT(lane_first(&m.l, &m.h), 1);
+		serve(&m, 1, 1);
+		CHECK(m.l.now - before <= (uint64_t)step(&m, 1));
+		leave(&m, 1);
+		CHECK_INT(lane_first(&m.l, &m.h), LANE_NIL);
+		lane_allow(&m.l, LANE_KINDS);
+		CHECK_INT(lane_first(&m.l, &m.h), 0);
+		lane_free(&m.l);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "lane");
@@ -513,5 +545,6 @@ int main(int argc, char **argv)
 	RUN(nearest_groups);
 	RUN(one_of_two_leaves);
 	RUN(leaves_a_bank);
+	RUN(a_frozen_child_moves_nothing);
 	return law_end(100000);
 }

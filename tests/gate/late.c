@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tenants that begin to wait, or get another weight, beside others that are late or have had service in advance. Random
+ * cases are in law-fair.c. */
+#include "base/rng.h"
+#include "device.h"
+
+#define LARGE (1u << 31)
+
+/* Lets one request pass, finishes it, and submits it again. */
+static weir_node again(struct bench *b)
+{
+	struct weir_req *r = pass(b);
+
+	CHECK(r);
+	weir_node n = r->tenant;
+
+	b->now += WEIR_US;
+	finish(b, r);
+	*r = (struct weir_req){.tenant = n, .bytes = r->bytes, .op = r->op};
+	CHECK_INT(weir_gate_submit(b->g, b->now, &r, 1), 0);
+	return n;
+}
+
+static void submit_many(struct bench *b, weir_node n, uint32_t bytes, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		submit(b, n, bytes);
+}
+
+/* How many requests of others pass before one of n does. */
+static unsigned passes_before(struct bench *b, weir_node n)
+{
+	unsigned others = 0;
+
+	while (again(b) != n)
+		CHECK(++others < 100000);
+	return others;
+}
+
+/* A tenant of little weight that was just served gets a large weight: it waits no longer for what it had as a small
+ * one. The same for a group, and for a tenant that is idle at that moment. */
+static void a_raised_weight_counts_at_once(bool group, unsigned depth)
+{
+	struct bench b = bench_new((struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1});
+	weir_node n = leaf(&b, WEIR_ROOT, 1 / 1024.0), other = leaf(&b, WEIR_ROOT, 1);
+	weir_node small = group ? leaf(&b, n, 1) : n;
+
+	submit_many(&b, other, 1, 3);
+	submit_many(&b, small, 1, depth);
+	(void)passes_before(&b, small);
+	knob(&b, n, WEIR_KNOB_WEIGHT, 1024);
+	CHECK(passes_before(&b, small) <= 1);
+	CHECK(passes_before(&b, small) <= 1);
+	/* And back: it has not had more than its share. */
+	knob(&b, n, WEIR_KNOB_WEIGHT, 1 / 1024.0);
+	(void)passes_before(&b, small);
+	CHECK(passes_before(&b, small) <= 5 * 1025);
+	weir_gate_free(b.g);
+}
+
+static void a_raised_weight(void)
+{
+	for (unsigned depth = 1; depth <= 2; depth++) {
+		a_raised_weight_counts_at_once(false, depth);
+		a_raised_weight_counts_at_once(true, depth);
+	}
+}
+
+/* ---- law 6 for tenants that come and go, all of weight 1 */
+
+#define TENANTS 12
+#define DEPTH   4
+
+static struct tenant {
+	weir_node node;
+	struct weir_req reqs[DEPTH];
+	unsigned wants, has; /* requests at once */
+	uint32_t least;      /* of its costs; the largest is `most` */
+	uint32_t most;
+	double had;
+} tenants[TENANTS];
+static double least[TENANTS][TENANTS], most[TENANTS][TENANTS]; /* since both wait: had more */
+
+static void ask(struct bench *b, struct rng *rng, struct tenant *t, struct weir_req *r)
+{
+	double span = log2((double)t->most / t->least);
+
+	*r = (struct weir_req){
+		.tenant = t->node, .bytes = (uint32_t)(t->least * exp2(span * rng_double(rng)))};
+	CHECK_INT(weir_gate_submit(b->g, b->now, &r, 1), 0);
+	if (t->has++ > 0)
+		return;
+	unsigned i = (unsigned)(t - tenants);
+
+	for (unsigned k = 0; k < TENANTS; k++) {
+		least[i][k] = most[i][k] = t->had - tenants[k].had;
+		least[k][i] = most[k][i] = -least[i][k];
+	}
+}
+
+static void had(unsigned i, uint32_t cost)
+{
+	struct tenant *t = &tenants[i];
+
+	t->had += cost;
+	for (unsigned k = 0; k < TENANTS; k++) {
+		double more = t->had - tenants[k].had;
+
+		if (k == i || tenants[k].has == 0)
+			continue;
+		most[i][k] = fmax(most[i][k], more);
+		least[k][i] = fmin(least[k][i], -more);
+		if (most[i][k] - least[i][k] > 5.0 * ((double)t->most + tenants[k].most))
+			FAIL("costs to %u and to %u: %g apart", t->most, tenants[k].most,
+				most[i][k] - least[i][k]);
+	}
+}
+
+static void step(struct bench *b, struct rng *rng)
+{
+	struct tenant *t = &tenants[rng_below(rng, TENANTS)];
+	struct weir_req *r;
+
+	b->now += WEIR_US;
+	if (rng_below(rng, 10) == 0 && (t->wants || t->has == 0)) {
+		t->wants = t->wants ? 0 : 1 + (unsigned)rng_below(rng, DEPTH);
+		for (unsigned i = 0; i < t->wants; i++)
+			ask(b, rng, t, &t->reqs[i]);
+	}
+	r = pass(b);
+	if (!r)
+		return;
+	t = &tenants[r->tenant - tenants[0].node];
+	had((unsigned)(t - tenants), r->bytes);
+	t->has--;
+	finish(b, r);
+	if (t->has < t->wants)
+		ask(b, rng, t, r);
+}
+
+static void those_that_come_and_go(void)
+{
+	for (unsigned seed = 1; seed <= 300; seed++) {
+		struct bench b =
+			bench_new((struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1});
+		struct rng rng;
+
+		rng_init(&rng, seed, "late");
+		for (unsigned i = 0; i < TENANTS; i++) {
+			unsigned kind = (unsigned)rng_below(&rng, 4);
+			uint32_t fixed = 1u << rng_below(&rng, 31);
+
+			tenants[i] = (struct tenant){.node = leaf(&b, WEIR_ROOT, 1),
+				.least = kind ? 1 : fixed,
+				.most = kind == 0   ? fixed
+					: kind == 1 ? 1
+						    : LARGE};
+		}
+		for (unsigned i = 0; i < 3000; i++)
+			step(&b, &rng);
+		weir_gate_free(b.g);
+	}
+}
+
+int main(void)
+{
+	RUN(a_raised_weight);
+	RUN(those_that_come_and_go);
+	return 0;
+}
