@@ -9,8 +9,8 @@
  *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
  *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
  *         that is earlier, but never earlier than it was before; with credit k at max(F, min(E, V − k/r)).
- *         A child that gets another weight keeps what it has had in advance, in cost: S − E changes as 1/r. When cost c is served, V moves on by c over the weights of
- *         those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
+ *         A child that gets another weight keeps what it has had in advance, in cost: S − E changes as 1/r.
+ *         When cost c is served, V moves on by c over the weights of those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
  *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
  *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
  *         that are idle, on weights of the past, or on the scale of weights.
