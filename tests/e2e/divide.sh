@@ -35,12 +35,12 @@ import csv, statistics, sys
 rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader(open("s.csv"))]
 def rates(job, a, b): # of 100 ms each
     return [v for t, j, v in rows if j == job and a < t <= b + 0.01]
-# The mean must not be over the max, ever. It must be reached in the best of the rows: a machine that is
-# busy with something else stops everybody for some ms now and then, and what a max gives is not saved up.
+# The mean must not be over what a max lets pass in that time, ever: 45 ms more of it (docs/policy.md). It must be
+# reached in the best of the rows: a machine that is busy with something else stops all for some ms now and then.
 def near(what, jobs, a, b, want):
     mean = sum(statistics.mean(rates(j, a, b)) for j in jobs)
     best = sum(sorted(rates(j, a, b))[-2] for j in jobs)
-    if mean > want * 1.01:
+    if mean > want * (1 + 0.045 / (b - a)) + 1:
         print(what, "over its max:", mean, want)
         sys.exit(1)
     if best < want * 0.97:
