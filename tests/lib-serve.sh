@@ -35,6 +35,17 @@ serve_cleanup() # a test may define its own: whatever must be undone at its end
 	:
 }
 
+# in_rounds COMMAND...: runs it up to three times, as long as it returns 3: the machine was too busy to judge. Its last status.
+in_rounds()
+{
+	for round in 1 2 3; do
+		got=0
+		"$@" || got=$?
+		[ "$got" -eq 3 ] || break
+	done
+	return "$got"
+}
+
 # serve_stop NAME [STATUS]: ends it by SIGTERM, and checks its exit status (0).
 serve_stop()
 {

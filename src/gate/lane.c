@@ -456,8 +456,8 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 		lane_emptied(l, id, entry->slot);
 }
 
-/* Where a child starts that begins to wait. (A child with large requests is late when it had to wait for one, and
- * finishes early when small ones follow. Who came before started later than that.) */
+/* Return the tag at which a child starts that begins to wait. A child with mixed requests is late after a large one, so
+ * that its next small request finishes early; newcomers must not start there, before children that wait already. */
 static inline uint64_t lane_start(struct lane *l)
 {
 	uint64_t start = l->before;

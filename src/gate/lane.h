@@ -233,8 +233,8 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
 /* A child that does not wait has another weight: the service that it has had in advance stays the same. */
 void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, double weight);
-/* A child is to be served, which moves its tag by `step`. If it is next (and does not go on with a run) then nobody who
- * waits finishes earlier, and from now on nobody starts earlier. */
+/* A child is about to be served, which moves its tag by `step`. If the lane chose the child (a run does not ask) no child
+ * that waits finishes earlier, and from now on no child starts earlier than that. */
 POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double step)
 {
 	uint64_t finish = l->groups[entry->group].finish, own = lane_at(l, entry) + (uint64_t)step;

@@ -81,7 +81,8 @@ POOL_HOT double stand_credit(const struct weir_gate *g, double weight)
 	return g->credit > 0 ? lane_step(&g->home, g->credit, weight) : 0;
 }
 
-/* A leaf or a lane, which does not, begins to wait in a lane for a request of this cost. Was nobody waiting? */
+/* A leaf or a lane that does not wait in `lane` begins to, for a request of this cost. Return true if the lane was
+ * empty. */
 POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double weight, double cost)
 {

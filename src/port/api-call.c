@@ -3,8 +3,8 @@
  * api-call: the way of a request between two threads.
  *
  * METHOD  HTTP has a thread of its own: it reads requests, writes answers that are long as they are sent, and waits
- *         for slow clients. What a request asks for is done by the main thread, which only ever does short
- *         things for it: it gets a task, and posts the answer back, at once or later.
+ *         for slow clients. The main thread does the work of a request, in short tasks: it gets a task, and
+ *         posts the answer back, at once or later.
  */
 #include "port/api-impl.h"
 #include "port/log.h"

@@ -2,8 +2,8 @@
 /*
  * back-file-guard: a file that others use as well, or delete.
  *
- * SOURCE  QEMU's image locking (block/file-posix.c): byte 100 + p of the file is locked, shared, by whoever
- *         uses permission p, byte 200 + p by whoever wants nobody else to use it. Locks belong to the
+ * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a shared lock
+ *         on byte 100 + p of the file, one that forbids others to use p on byte 200 + p. Locks belong to the
  *         open file (OFD, fcntl(2)), so that they end with it, and no other descriptor of the process
  *         releases them.
  * METHOD  As QEMU: take one's own locks first, then look for those of others that they forbid. Of two

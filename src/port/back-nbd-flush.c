@@ -169,8 +169,8 @@ void back_nbd_flush_go(struct nbd *n)
 
 static void succeeded(struct nbd *n, uint64_t mark)
 {
-	/* The first success after a failure that concerned writes of an earlier process, and that
-	 * nobody was told of. */
+	/* The first success after a failure that concerned writes of an earlier process, which no client
+	 * has been told of. */
 	int error = n->history_lost && n->covered.n ? -EIO : 0;
 	struct slot_queue all = n->covered;
 	struct slot *s;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a step may cost, in idle tenants, of 10 ns each; an active one with its histograms takes 5 µs. */
+/* The cost of a step at most, in idle tenants of 10 ns each; and the cost of an active tenant, 5 µs for its histograms. */
 #define STEP   20000u
 #define ACTIVE 500u
 

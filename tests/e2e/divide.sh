@@ -56,11 +56,8 @@ END
 }
 
 # Nobody may ever pass a max. That it is reached may fail on a busy machine: then once more, and again.
-for round in 1 2 3; do
-	got=0
-	try || got=$?
-	[ "$got" -eq 3 ] || break
-done
+got=0
+in_rounds try || got=$?
 [ "$got" -eq 0 ] || fail "$(cat s.csv)"
 
 # Where nobody is connected 1/2048 of a max is left: less than any rate that a gate takes, but no reason to refuse it.

@@ -73,7 +73,7 @@ static double width(const struct model *m, uint32_t e)
 	return ldexp(1, m->l.groups[m->e[e].entry.group].key);
 }
 
-/* Whoever comes first is inside, and nobody else had to. */
+/* The first child waits in the lane, and no other child had to be first. */
 static uint32_t check_first(struct model *m)
 {
 	uint32_t e = lane_first(&m->l, &m->h);

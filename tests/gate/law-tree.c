@@ -12,6 +12,7 @@
  *     follows from that: K·c·(1 + (n − 2)·r/Σr) for n busy siblings; and so a leaf, from the root down,
  *     gets what a fluid server would give it.
  */
+#include "hsfq.h"
 #include "law.h"
 #include "reference.h"
 

@@ -7,8 +7,6 @@
  * open what the law leaves open: who of one class goes first under fair queueing (law-fair.c and
  * law-tree.c see to that), and up to a tick between the moment at which a bucket admits and the
  * moment at which the gate knows.
- *
- * Also here: a hierarchical start-time fair queue with plain arrays, to compare shares with.
  */
 #ifndef WEIR_TESTS_GATE_REFERENCE_H
 #define WEIR_TESTS_GATE_REFERENCE_H
@@ -102,27 +100,5 @@ weir_time ref_bucket_due(const struct ref_bucket *b, const struct weir_req *r);
 int64_t ref_cost(const struct weir_req *r, enum weir_unit unit);
 void ref_bucket_init(struct ref_bucket *b, const struct weir_bucket_spec *spec, weir_time now);
 void ref_bucket_fill(struct ref_bucket *b, weir_time now);
-
-/* ---- a hierarchical start-time fair queue: who is next, by looking at all children */
-
-#define HSFQ_NODES 64
-
-struct hsfq_node {
-	uint32_t parent; /* of the root: itself */
-	double weight, start, finish, virtual_;
-	uint32_t backlog; /* leaves below it that have work, itself included */
-	bool leaf;
-};
-
-struct hsfq {
-	struct hsfq_node nodes[HSFQ_NODES];
-	uint32_t n;
-};
-
-void hsfq_init(struct hsfq *q);
-uint32_t hsfq_add(struct hsfq *q, uint32_t parent, double weight);
-void hsfq_busy(struct hsfq *q, uint32_t leaf, bool busy);
-uint32_t hsfq_next(const struct hsfq *q); /* a leaf, or 0 if all are idle */
-void hsfq_serve(struct hsfq *q, uint32_t leaf, double cost);
 
 #endif
