@@ -325,7 +325,6 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	now = gate_time(g, now);
 	stats_first_end(g, now);
 	g->tries = GATE_TRIES + (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
-	g->more = false;
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
 
@@ -393,7 +392,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 	gate_window(g, now);
 	if (g->in_flight >= g->window.limit)
 		return window_next(&g->window);
-	if (g->any_pending || ((g->more || gate_ready(g)) && !gate_bytes_full(g)))
+	if (g->any_pending || (gate_ready(g) && !gate_bytes_full(g)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);

@@ -198,8 +198,8 @@ struct weir_gate {
 	bool tells;     /* one of those tells reads from writes, or once did */
 	uint64_t age;   /* of the next request: its number */
 	uint32_t looks; /* leaves that the last weir_gate_next looked at */
-	uint32_t tries; /* requests that it may yet find not to be admitted above */
-	bool more;      /* it found so many that others were not tried */
+	uint32_t
+		tries; /* requests that it may yet find not to be admitted above; 0: others were not tried */
 	struct ahead ahead; /* who is likely to pass next */
 	/* the run */
 	uint32_t run_node, run_left;

@@ -104,7 +104,6 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 			g->tries--;
 		if (g->tries == 0) {
 			turn->sorted = false;
-			g->more = true;
 			return false;
 		}
 		if (turn->sorted)
@@ -137,7 +136,7 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 {
 	unsigned slot = node_ready(g, 0);
 
-	for (; slot <= NODE_REST && !g->more; slot = node_ready(g, turn->sorted ? 0 : slot + 1)) {
+	for (; slot <= NODE_REST && g->tries; slot = node_ready(g, turn->sorted ? 0 : slot + 1)) {
 		turn->slot = slot;
 		if (g->run_left && turn_runs(g, slot, now)) {
 			turn->leaf = g->run_node;
