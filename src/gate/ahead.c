@@ -50,17 +50,6 @@ void ahead_soon(struct weir_gate *g, weir_time now)
 	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
-/* Who is behind the heads. */
-POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *node = &g->nodes[nodes[i]];
-
-		if ((node->flags & NODE_LEAF) && node->head)
-			__builtin_prefetch(node->head->next, 1);
-	}
-}
-
 /* Up to `to`: a node each, the head of one before, and who is behind that of one before that. */
 static void ahead_steps(struct weir_gate *g, uint32_t to)
 {
@@ -93,10 +82,4 @@ void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)
 		return;
 	for (uint32_t i = 0; i < n; i++)
 		ahead_head(&g->nodes[due[i]]);
-}
-
-void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n)
-{
-	if (g->timer.set >= AHEAD_FEW)
-		ahead_behind(g, due, n);
 }

@@ -35,7 +35,7 @@ void ahead_rest(struct weir_gate *g);
 
 /* A node's timer has expired, so that its places have come already: the other lines (few instructions: also
  * where few wait). Then, of n of them,
- * heads and buckets; and, when those have come, who is behind the heads. */
+ * heads and buckets; and, when those have come, the requests behind the heads. */
 POOL_HOT void ahead_due(const struct node *node)
 {
 	__builtin_prefetch(&node->head, 1);
@@ -43,7 +43,15 @@ POOL_HOT void ahead_due(const struct node *node)
 	__builtin_prefetch(&node->limits, 1);
 }
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
-void ahead_due_next(const struct weir_gate *g, const uint32_t *due, uint32_t n);
+POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *node = &g->nodes[nodes[i]];
+
+		if ((node->flags & NODE_LEAF) && node->head)
+			__builtin_prefetch(node->head->next, 1);
+	}
+}
 
 /* A leaf that was empty is no longer: the next batch looks at all of it. */
 POOL_HOT void ahead_idle(const struct node *node)

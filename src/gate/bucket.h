@@ -161,6 +161,16 @@ POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cos
 	return b->low[BUCKET_LOW] = bucket_paid_narrow(b->low[BUCKET_LOW], b->rate, span, cost);
 }
 
+/* Its debt becomes its size (bucket_owe), if it is more. */
+POOL_HOT void bucket_owe_narrow(struct bucket *b)
+{
+	int64_t most = 2 * b->size * (int64_t)BUCKET_UNIT, *lack = &b->low[BUCKET_LOW];
+	int64_t part = *lack % (int64_t)BUCKET_UNIT;
+
+	if (*lack > most)
+		*lack = most + (part ? part - (int64_t)BUCKET_UNIT : 0);
+}
+
 /* How many parts too few it has for a cost; none if that is not positive. */
 POOL_HOT int64_t bucket_missing_narrow(const struct bucket *b, int64_t cost)
 {

@@ -36,15 +36,15 @@ static int calendar_make(struct timer *t, uint32_t slots)
 	memset(t->slots, 0xff, slots * sizeof *t->slots); /* TIMER_NIL */
 	for (uint32_t k = 0; k < slots + TIMER_LISTS; k++)
 		timer_ends(t, k)->first = timer_ends(t, k)->last = TIMER_LIST | k;
-	t->bits = (unsigned)__builtin_ctz(slots) - 1 + TIMER_COARSE_BITS;
+	t->bits = (unsigned)__builtin_ctz(slots) - TIMER_PARTS_BITS + TIMER_COARSE_BITS;
 	t->edge[0] = (t->now | (TIMER_COARSE - 1)) + 1;
 	for (unsigned l = 1; l < TIMER_LEVELS - 1; l++) {
 		int64_t width = INT64_C(1) << timer_bits(t, l + 1);
 
-		t->edge[l] = (t->now & -width) + 2 * width;
+		t->edge[l] = (t->now & -width) + (l == 1 ? TIMER_PARTS : 2) * width;
 	}
 	t->edge[TIMER_LEVELS - 1] = TIMER_NONE;
-	t->bring = t->edge[1] - (INT64_C(1) << t->bits);
+	t->bring = t->edge[1] - timer_reach(t);
 	return 0;
 }
 

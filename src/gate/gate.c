@@ -14,10 +14,10 @@ static weir_time gate_time(struct weir_gate *g, weir_time now)
 
 static void gate_pend(struct weir_gate *g, uint32_t n)
 {
+	g->n_pending += !(g->pending[0][n >> 6] >> (n & 63) & 1);
 	g->pending[0][n >> 6] |= UINT64_C(1) << (n & 63);
 	g->pending[1][n >> 12] |= UINT64_C(1) << (n >> 6 & 63);
 	g->pending[2][n >> 18] |= UINT64_C(1) << (n >> 12 & 63);
-	g->any_pending = true;
 }
 
 /* The first leaf from `from` on that was empty and no longer is; NODE_NIL: none. */
@@ -45,6 +45,7 @@ static uint32_t gate_pending(const struct weir_gate *g, uint32_t from)
 
 void gate_unpend(struct weir_gate *g, uint32_t n)
 {
+	g->n_pending -= g->pending[0][n >> 6] >> (n & 63) & 1;
 	if (g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63)))
 		return;
 	if (!(g->pending[1][n >> 12] &= ~(UINT64_C(1) << (n >> 6 & 63))))
@@ -57,12 +58,8 @@ POOL_HOT uint32_t gate_woken(struct weir_gate *g, uint32_t *ret, uint32_t most)
 {
 	uint32_t n = 0, leaf;
 
-	while (n < most) {
+	while (n < most && g->n_pending) {
 		leaf = gate_pending(g, g->pending_from);
-		if (leaf == NODE_NIL && g->pending_from == 0) {
-			g->any_pending = false;
-			break;
-		}
 		g->pending_from = 0;
 		if (leaf == NODE_NIL)
 			continue;
@@ -75,52 +72,80 @@ POOL_HOT uint32_t gate_woken(struct weir_gate *g, uint32_t *ret, uint32_t most)
 	return n;
 }
 
-/* Does nobody stand in a lane? */
-POOL_HOT bool gate_calm(const struct stand *s)
+#define GATE_FEW 2 /* pass between one look ahead and the next */
+
+/* Looks at a leaf that was idle, or whose timer is due. Return its head if that has passed; or NULL. */
+POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 {
-	return s->flat && !s->g->ready_priority && !s->rest->waits &&
-	       !(s->reserved && s->reserved->waits);
+	struct node *node = &s->nodes[n];
+	bool open = stand_open(s);
+	struct weir_req *r = open && s->flat ? turn_alone(s, n, node) : NULL;
+
+	if (r)
+		return r;
+	if (due)
+		stand_due(s, n, node);
+	else
+		stand_wake(s, n, node);
+	return open && s->reserved && s->reserved->waits ? turn_reserved(*s) : NULL;
 }
 
-/* Looks at them. They are fetched together first, and then their heads: if many have been woken since they were
- * submitted, none is in the cache any more. If there is one only, and nobody else waits, its request passes at once; how
- * many did, of up to `max`. */
+/* Looks at up to `most` leaves that were idle; of up to `max` that pass at once returns how many did. All are fetched
+ * together first, and then their heads: if many have been woken since they were submitted, none is in the cache any
+ * more. */
 POOL_HOT size_t gate_activate(
-	const struct stand *s, uint32_t most, struct weir_req **ret, size_t max)
+	struct stand s, bool at_once, uint32_t most, struct weir_req **ret, size_t max)
 {
-	uint32_t woken[AHEAD_BATCH], n = gate_woken(s->g, woken, most);
+	uint32_t woken[AHEAD_BATCH], n = gate_woken(s.g, woken, most);
+	size_t passed = 0;
 
-	s->g->looks += n;
-	if (n == 1 && max && gate_calm(s)) {
-		*ret = turn_alone(s, &s->nodes[woken[0]]);
-		if (*ret)
-			return 1;
-	}
+	s.g->looks += n;
+	s.at_once = at_once && max;
+	s.sole = s.g->looks == 1 && !s.rest->waits && stand_open(&s);
 	for (uint32_t i = 0; n > 1 && i < n; i++)
-		__builtin_prefetch(s->nodes[woken[i]].head, 1);
-	for (uint32_t i = 0; i < n; i++)
-		stand_wake(s, woken[i], &s->nodes[woken[i]]);
-	return 0;
+		__builtin_prefetch(s.nodes[woken[i]].head, 1);
+	for (uint32_t i = 0; i < n; i++) {
+		struct weir_req *r = gate_look(&s, woken[i], false);
+
+		if (r)
+			ret[passed++] = r;
+		s.at_once = at_once && passed < max;
+	}
+	return passed;
 }
 
-/* Looks at up to `most` leaves and inner nodes whose timers are due: how many. */
-POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t most)
+/* The same with n leaves and inner nodes whose timers are due. */
+POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, uint32_t n,
+	struct weir_req **ret, size_t max)
 {
-	struct weir_gate *g = s->g;
-	uint32_t n = timer_due(&g->timer, s->now) ? timer_expire(&g->timer, s->now, due, most) : 0;
+	size_t passed = 0;
 
+	s.at_once = at_once && max;
+	s.sole = n == 1 && !s.g->n_pending && !s.rest->waits && stand_open(&s);
 	for (uint32_t i = 0; i < n; i++)
-		ahead_due(&s->nodes[due[i]]);
-	ahead_due_heads(g, due, n);
+		ahead_due(&s.nodes[due[i]]);
+	ahead_due_heads(s.g, due, n);
+	ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
 	for (uint32_t i = 0; i < n; i++) {
-		struct node *node = &s->nodes[due[i]];
+		struct weir_req *r = NULL;
 
-		if (node->flags & NODE_INNER)
-			above_due(g, due[i], s->now);
+		if (i + GATE_FEW < n)
+			ahead_behind(s.g, &due[i + GATE_FEW], 1);
+		if (s.nodes[due[i]].flags & NODE_INNER)
+			above_due(s.g, due[i], s.now);
 		else
-			stand_due(s, due[i], node);
+			r = gate_look(&s, due[i], true);
+		if (r)
+			ret[passed++] = r;
+		s.at_once = at_once && passed < max;
 	}
-	return n;
+	return passed;
+}
+
+/* Return true if nothing keeps a head that is looked at but its leaf's buckets, and heads that come before it. */
+static bool gate_simple(const struct weir_gate *g)
+{
+	return g->order == WEIR_FAIR && g->run < 2 && !g->above && !g->window_bytes;
 }
 
 #define GATE_TRIES 8  /* besides one for each request that is asked for: those not admitted above */
@@ -128,19 +153,22 @@ POOL_HOT uint32_t gate_expire(const struct stand *s, uint32_t *due, uint32_t mos
 #define GATE_MORE  8  /* and of the latter more than may pass, so that no backlog stays */
 
 /* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. Many more than
- * can pass are of no use: they would have left the cache when their turn comes. How many have passed, 0 or 1. */
+ * can pass are of no use: they would have left the cache when their turn comes. Return how many have passed at once. */
 POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_t max)
 {
 	struct weir_gate *g = s->g;
-	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max);
+	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max), n = 0;
+	bool at_once = (s->flat || gate_simple(g)) && !g->ranked;
+	size_t passed = 0;
 
 	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
-	uint32_t n = gate_expire(s, due, most);
-	size_t passed;
-
+	if (timer_due(&g->timer, s->now))
+		n = timer_expire(&g->timer, s->now, due, most);
 	g->looks = n;
-	passed = g->any_pending ? gate_activate(s, most + GATE_MORE, ret, max) : 0;
-	ahead_due_next(g, due, n);
+	if (n)
+		passed = gate_expire(*s, at_once, due, n, ret, max);
+	if (g->n_pending)
+		passed += gate_activate(*s, at_once, most + GATE_MORE, ret + passed, max - passed);
 	ahead_soon(g, s->now);
 	return passed;
 }
@@ -232,8 +260,6 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	return 0;
 }
 
-#define GATE_FEW 2 /* pass between one look ahead and the next */
-
 /* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
  * what is counted from now on. */
 static size_t gate_pass_tree(
@@ -318,8 +344,7 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	bool flat = g->n_inner == 1 && g->order == WEIR_FAIR && g->run < 2 && !g->above &&
-		    !g->window_bytes;
+	bool flat = g->n_inner == 1 && gate_simple(g);
 	size_t n;
 
 	now = gate_time(g, now);
@@ -392,7 +417,7 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 	gate_window(g, now);
 	if (g->in_flight >= g->window.limit)
 		return window_next(&g->window);
-	if (g->any_pending || (gate_ready(g) && !gate_bytes_full(g)))
+	if (g->n_pending || (gate_ready(g) && !gate_bytes_full(g)))
 		return now;
 	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);

@@ -34,7 +34,9 @@
  *    that is less, whose buckets have come to admit them, in the order of time, and at 8 more that were idle
  *    and are not any more; and it finds up to 8 + n requests that an ancestor's bucket does not admit. Tenants
  *    not looked at yet count as held: of m such tenants each is looked at within m/8 + 1 calls, and
- *    weir_gate_wakeup says `now` until then.
+ *    weir_gate_wakeup says `now` until then. Tenants are looked at one after the other, and where no tenant
+ *    has a priority, an ancestor a bucket, or the gate runs or a window in bytes, a head that is found to hold an R-token
+ *    passes at once if no other head that holds one waits.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several
  *    R-buckets, one that holds enough will do, and all that count the request pay: together they

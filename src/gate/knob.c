@@ -183,8 +183,8 @@ static int knob_limits(
 	l->l = (uint8_t)(l->r + l->n_r);
 	l->n_l = knob_buckets_of(k, WEIR_LTOKENS, &l->b[l->l]);
 	l->stamp = l->r_stamp = now;
-	l->two = l->n == 2 && l->n_hold == 1 && l->n_r == 1 && l->b[0].ops == WEIR_OPS_ALL &&
-		 l->b[1].ops == WEIR_OPS_ALL;
+	l->two = l->n == 1u + l->n_r && l->n_hold == 1 && l->n_r <= 1 &&
+		 l->b[0].ops == WEIR_OPS_ALL && (!l->n_r || l->b[1].ops == WEIR_OPS_ALL);
 	return 0;
 }
 
@@ -262,6 +262,7 @@ static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *ne
 
 	if (new->profile && node->priority == NODE_NO_PRIORITY)
 		node->priority = NODE_PRIORITIES - 1;
+	g->ranked = g->ranked || node->priority != NODE_NO_PRIORITY;
 	knob_take_over(g, node, new, now);
 	if (!(node->flags & NODE_INNER))
 		kind_sort(g, n, now);
@@ -280,6 +281,7 @@ static void knob_priority(struct weir_gate *g, uint32_t n, double value)
 		g->run_left = 0;
 	stand_forget(g, n);
 	node->priority = priority;
+	g->ranked = g->ranked || priority != NODE_NO_PRIORITY;
 }
 
 static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value, weir_time now)

@@ -411,9 +411,13 @@ static inline unsigned lane_key_of(unsigned width, int64_t ahead)
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	unsigned width)
 {
-	const uint64_t tag = lane_at(l, entry);
-	int64_t ahead = (int64_t)(tag + lane_lag(l, entry->without) - l->now);
-	unsigned key = lane_key_of(width, ahead);
+	uint64_t tag = entry->tag, lag = 0;
+
+	if (__builtin_expect(l->banked, 0)) {
+		tag = lane_at(l, entry);
+		lag = lane_lag(l, entry->without);
+	}
+	unsigned key = lane_key_of(width, (int64_t)(tag + lag - l->now));
 	unsigned id = lane_group(l, key, tag, entry->without);
 	struct lane_group *q = &l->groups[id];
 	int64_t at = (int64_t)(tag - q->start) >> q->shift;
@@ -506,14 +510,20 @@ bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 {
-	uint64_t tag = lane_true(l, entry);
-	int64_t ahead = (int64_t)(tag - l->now);
 	double each = weight * LANE_WEIGHT_ONE;
+	bool frozen = false;
+	uint64_t tag = entry->tag;
+
+	if (__builtin_expect(entry->without, 0)) {
+		tag = lane_true(l, entry);
+		frozen = lane_frozen(l, entry->without);
+	}
+	int64_t ahead = (int64_t)(tag - l->now);
 
 	lane_weigh(l, entry->without, -(int64_t)each, ahead);
 	ahead = ahead > 0 ? ahead : 0;
 	entry->width = lane_log(ahead) & 0x7f;
-	l->owed -= lane_frozen(l, entry->without) ? 0 : each * (double)ahead;
+	l->owed -= frozen ? 0 : each * (double)ahead;
 	entry->without = 0; /* a tag that waits in no bank is told as V is */
 	entry->tag = tag;
 	l->waits--;
@@ -568,14 +578,19 @@ static inline void lane_tag(struct lane_entry *entry, double step)
 	entry->parts = parts % LANE_PARTS;
 }
 
-void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
+/* A child of a bank is served. */
+static __attribute__((noinline)) void lane_serve_bank(
+	struct lane *l, const struct lane_entry *entry, double cost)
 {
 	/* (A run goes on whatever was asked for last.) */
-	if (__builtin_expect(lane_frozen(l, entry->without), 0))
+	if (lane_frozen(l, entry->without))
 		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
-	if (__builtin_expect(entry->without, 0))
+	if (entry->without)
 		l->bank[entry->without].ahead += cost;
-	lane_tag(entry, step);
+}
+
+static inline void lane_move_on(struct lane *l, double cost)
+{
 	double owed = l->owed + cost, weight = (double)l->weight;
 	/* (Of a child whose bank is frozen meanwhile the weight is not counted; there may be no other.) */
 	int64_t move = l->weight > 0 ? (int64_t)((owed > 0 ? owed : 0) / weight) : 0;
@@ -583,7 +598,15 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
-	if (__builtin_expect(l->banked && l->now - l->origin >= LANE_ORIGIN, 0))
+}
+
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
+{
+	if (__builtin_expect(l->banked, 0))
+		lane_serve_bank(l, entry, cost);
+	lane_tag(entry, step);
+	lane_move_on(l, cost);
+	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
 		lane_originate(l);
 }
 
@@ -593,27 +616,24 @@ void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_ent
 	uint64_t tag = lane_begin(l, entry, l->before, credit);
 	unsigned key = lane_key_of(lane_width(h, cost, weight), (int64_t)(tag - l->now));
 	unsigned shift = lane_shift(key);
-	double each = weight * LANE_WEIGHT_ONE;
+	double each = weight * LANE_WEIGHT_ONE, step = lane_step(h, cost, weight);
+	uint64_t start = tag >> shift << shift, finish = tag + (uint64_t)step;
 
-	/* (In the order of lane_join, lane_first, lane_serve and lane_leave.) */
+	/* (In the order of lane_join, lane_first, lane_raise and lane_serve.) */
+	l->floor = l->before;
 	l->weight = (int64_t)each;
 	l->owed = each * (double)(int64_t)(tag - l->now);
+	l->waits = 1;
+	entry->waits = true;
 	entry->tag = tag;
-	tag = tag >> shift << shift;
-	if ((int64_t)(tag - l->now) > 0) {
-		l->now = tag;
+	if ((int64_t)(start - l->now) > 0) {
+		l->now = start;
 		l->owed = 0;
 	}
-	lane_serve(l, entry, cost * h->unit * LANE_WEIGHT_ONE, lane_step(h, cost, weight));
-	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
-	l->weight = 0;
-	l->owed = 0;
-}
-
-void lane_visit(const struct lane *l, struct lane_entry *entry, double credit)
-{
-	entry->tag = lane_begin(l, entry, l->before, credit);
-	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
+	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	l->floor = (int64_t)(finish - l->floor) > 0 ? finish : l->floor;
+	lane_tag(entry, step);
+	lane_move_on(l, cost * h->unit * LANE_WEIGHT_ONE);
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

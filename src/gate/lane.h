@@ -249,11 +249,9 @@ POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double 
 /* A child that waits and stands nowhere has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves
  * its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
-/* Where nobody waits: a child begins to, is served, and ceases to, all in one. */
+/* Where nobody waits: a child begins to, and is served. Then it waits and stands nowhere. */
 void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit);
-/* The same without being served. */
-void lane_visit(const struct lane *l, struct lane_entry *entry, double credit);
 /* A child has other kinds of requests than before. `width` is that of its next one. */
 void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, unsigned without);

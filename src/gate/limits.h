@@ -24,8 +24,8 @@ struct limits {
 	weir_time r_stamp; /* when those of R were */
 	uint8_t n_hold, n_r, n_l;
 	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
-	bool two; /* just one hold and one R-bucket that count everything: what `min` and `max` make
-	              of a tenant, and worth a way without loops, */
+	bool two; /* just one hold bucket, and perhaps one R-bucket, that count everything: what `max` and `min`
+	              make of a tenant, and worth a way without loops, */
 	bool pair; /* while they are narrow, too */
 };
 
@@ -141,7 +141,7 @@ void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, we
 /* Levels or buckets have changed by other means than these. */
 static inline void limits_pair(struct limits *l)
 {
-	l->pair = l->two && bucket_narrow(&l->b[0]) && bucket_narrow(&l->b[1]);
+	l->pair = l->two && bucket_narrow(&l->b[0]) && (!l->n_r || bucket_narrow(&l->b[1]));
 }
 
 /* Does it do for this request? Else the above is for it. */
@@ -161,9 +161,8 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 		return;
 	span = now - l->r_stamp;
 	l->r_stamp = now;
-	if (bucket_pay_narrow(&own[1], span, limits_cost(r, own[1].unit)) >
-		2 * own[1].size * (int64_t)BUCKET_UNIT)
-		bucket_forgive(&own[1]);
+	bucket_pay_narrow(&own[1], span, limits_cost(r, own[1].unit));
+	bucket_owe_narrow(&own[1]);
 }
 
 /* The same without a branch, for where nobody can predict whether it is reserved. */
@@ -177,8 +176,8 @@ POOL_HOT void limits_charge_either(struct limits *l, struct bucket *own, const s
 	limits_charge_pair(l, own, r, false, now);
 	l->r_stamp += span & mask;
 	*lack += (paid - *lack) & mask;
-	if (__builtin_expect((*lack > 2 * own[1].size * (int64_t)BUCKET_UNIT) & reserved, 0))
-		bucket_forgive(&own[1]);
+	if (reserved)
+		bucket_owe_narrow(&own[1]);
 }
 
 /* Does the hold bucket not admit r, `span` after its level was true? */
@@ -189,15 +188,29 @@ POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *
 	return !__builtin_mul_overflow((int64_t)own->rate, span, &more) && missing > more;
 }
 
-/* When there is an R-token. */
-POOL_HOT weir_time limits_reserved_pair(
-	const struct limits *l, const struct bucket *own, const struct weir_req *r)
+/* When a narrow bucket admits r, if its level was true at `stamp`. */
+POOL_HOT weir_time limits_when_narrow(
+	const struct bucket *b, const struct weir_req *r, weir_time stamp)
 {
-	int64_t missing = bucket_missing_narrow(&own[1], limits_cost(r, own[1].unit));
+	int64_t missing = bucket_missing_narrow(b, limits_cost(r, b->unit));
 
 	/* (No branch: nobody can predict it.) */
 	missing = missing < 0 ? 0 : missing;
-	return l->r_stamp + (weir_time)(((uint64_t)missing + own[1].rate - 1) / own[1].rate);
+	return stamp + (weir_time)(((uint64_t)missing + b->rate - 1) / b->rate);
+}
+
+/* When the hold bucket admits r. */
+POOL_HOT weir_time limits_until_pair(
+	const struct limits *l, const struct bucket *own, const struct weir_req *r)
+{
+	return limits_when_narrow(&own[0], r, l->stamp);
+}
+
+/* When there is an R-token; WEIR_NEVER without such a bucket. */
+POOL_HOT weir_time limits_reserved_pair(
+	const struct limits *l, const struct bucket *own, const struct weir_req *r)
+{
+	return l->n_r ? limits_when_narrow(&own[1], r, l->r_stamp) : WEIR_NEVER;
 }
 
 #endif

@@ -190,11 +190,12 @@ struct weir_gate {
 	struct lane **lanes;      /* [room_lanes] */
 	struct lane_home home;    /* both, for the lanes */
 	struct timer timer;       /* a timer a node */
-	uint64_t *pending[3]; /* leaves whose queue was empty before this round: a bit each; then
+	uint64_t *pending[3];  /* leaves whose queue was empty before this round: a bit each; then
 	                          which words of the level before are not 0 */
-	bool any_pending;
+	uint32_t n_pending;    /* how many they are */
 	uint32_t pending_from; /* where the next call goes on with them */
 	bool above;     /* some inner node has a hold bucket, or once had: clocks above may run */
+	bool ranked;    /* some leaf has a priority, or once had */
 	bool tells;     /* one of those tells reads from writes, or once did */
 	uint64_t age;   /* of the next request: its number */
 	uint32_t looks; /* leaves that the last weir_gate_next looked at */

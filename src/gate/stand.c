@@ -118,13 +118,10 @@ static void stand_state(const struct stand *s, uint32_t n, const struct node *no
 		stats_state(s->g, n, 0, state, s->now);
 }
 
-void stand_held(struct stand s, uint32_t n, struct node *node)
+void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until)
 {
-	const struct limits *l = &node->limits;
-
 	stand_state(&s, n, node, NODE_HELD);
-	timer_set_tick(&s.g->timer, &node->timer, n,
-		timer_tick(limits_when_all(l->b, l->n_hold, node->head, l->stamp)));
+	timer_set_tick(&s.g->timer, &node->timer, n, timer_tick(until));
 }
 
 /* It has an L-bucket. Does it have a token? If not, it waits for one. */
@@ -151,14 +148,15 @@ static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time 
 
 	if (pair ? limits_held_pair(node->own, head, span)
 		 : !limits_all(l->b, l->n_hold, head, span)) {
-		stand_held(s, n, node);
+		stand_held(s, n, node, limits_when_all(l->b, l->n_hold, head, l->stamp));
 		return;
 	}
 	node->reserved = pair ? limits_reserved_pair(l, node->own, head) : limits_reserved(l, head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
 	stand_state(&s, n, node, 0);
-	stand_enter(&s, n, node, NODE_REST);
+	if (node->reserved > seen || node->entry_rest.waits || !stand_open(&s))
+		stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
 		stand_better(&s, n, node, seen);
 	if ((!l->n || pair) && !s.g->above)
@@ -174,16 +172,18 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time se
 	stand_settle(&s, node);
 }
 
-void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
+void stand_again(struct stand s, uint32_t n, struct node *node)
 {
-	const struct stand s = stand_at(g, now, false);
-	struct node *node = &g->nodes[n];
-
 	node->may = 0;
 	if (node->queued)
 		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
 		stand_idle(&s, node);
+}
+
+void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	stand_again(stand_at(g, now, false), n, &g->nodes[n]);
 }
 
 static void stand_forget_one(

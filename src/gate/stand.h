@@ -37,15 +37,19 @@ struct stand {
 	weir_time now;
 	weir_time coarse; /* as of which R-tokens are seen */
 	bool flat;
+	bool at_once; /* a head that is found to be the next when it is looked at passes then; */
+	bool sole;    /* so does the only one that is looked at, if nobody waits in a lane */
 	struct lane *reserved, *rest, **priority; /* the root's; NULL: none */
 };
 
 /* By value: a pointer given to a function would keep them out of registers everywhere. */
-void stand_held(struct stand s, uint32_t n, struct node *node);
+void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until);
 /* `seen`: R-tokens that have come in by then are seen. An R-token is worth no haste: its bucket holds what comes in
  * 20 ms or more, and a coarse timer is cheap. So it is seen as of the coarse time, or of a pass: how often somebody
  * looks must not change what passes. */
 void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen);
+/* Looks at a leaf again, if it has a head. */
+void stand_again(struct stand s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -131,6 +135,12 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 	}
 }
 
+/* Return true if a head that is found to hold an R-token passes at once: it does not come to stand with the rest. */
+POOL_HOT bool stand_open(const struct stand *s)
+{
+	return s->at_once && !(s->reserved && s->reserved->waits);
+}
+
 /* The leaf ceases to wait in a slot of this class if its head may not pass there, as of the last look. */
 POOL_HOT void stand_settle_one(
 	const struct stand *s, struct node *node, struct lane_entry *entry, unsigned slot)
@@ -170,10 +180,10 @@ POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 /* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
 POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
-	if (node->reserved > seen)
-		timer_set_coarse(&s->g->timer, &node->timer, n, node->reserved);
-	else if (!node_may(node, NODE_RESERVED))
+	if (node->reserved <= seen && !node_may(node, NODE_RESERVED))
 		stand_enter(s, n, node, NODE_RESERVED);
+	else if (node->reserved > seen && node->reserved < WEIR_NEVER && !s->sole)
+		timer_set_coarse(&s->g->timer, &node->timer, n, node->reserved);
 }
 
 /* The same with a priority, which it may pass by while it fits its profile. Who does so passes before he
@@ -196,19 +206,6 @@ POOL_HOT void stand_promote_first(
 
 	node->may = (uint8_t)((node->may & ~NODE_FITS) | (token < fits ? 0 : NODE_FITS));
 	timer_set_tick(&s->g->timer, &node->timer, n, token < fits ? token : fits);
-}
-
-/* Its timer has expired. */
-POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
-{
-	if (!node_may(node, NODE_REST) || (node->flags & NODE_KINDS))
-		stand_update(s->g, n, s->now);
-	else if (node->priority == NODE_NO_PRIORITY)
-		stand_promote(s, n, node, stand_seen(s, node));
-	else if (node->may & NODE_FITS)
-		stand_enter(s, n, node, node->priority);
-	else
-		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
 /* Its head has changed, and may pass as one of the rest. As better, too? */
@@ -236,6 +233,8 @@ POOL_HOT void stand_fetch(const struct node *node)
 POOL_HOT void stand_admitted(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	node->may = NODE_PLAIN;
+	if (node->flags & NODE_STATE)
+		stats_state(s->g, n, 0, 0, s->now);
 	stand_enter(s, n, node, NODE_REST);
 	node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
 	stand_better(s, n, node, seen);
@@ -255,7 +254,7 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	} else if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node, s->now);
 	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
-		stand_held(*s, n, node);
+		stand_held(*s, n, node, limits_until_pair(&node->limits, node->own, head));
 	} else {
 		stand_admitted(s, n, node, s->now);
 		stand_fetch(node);
@@ -263,14 +262,17 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	stand_settle(s, node);
 }
 
-/* A leaf was idle and no longer is. Is it as it is mostly: with a pair, which will do for the head and admits it? */
+/* A leaf was idle, or was held, and perhaps is no longer. Return true if it is as most are: with no buckets but of a
+ * profile, or a pair, which will do for the head and admits it. */
 POOL_HOT bool stand_simple(const struct stand *s, const struct node *node)
 {
 	const struct weir_req *head = node->head;
+	const struct limits *l = &node->limits;
 
-	return s->flat && head && node->limits.pair && !(node->flags & (NODE_STATE | NODE_KINDS)) &&
-	       limits_narrow(node->own, head) &&
-	       !limits_held_pair(node->own, head, s->now - node->limits.stamp);
+	if (!s->flat || !head || (node->flags & NODE_KINDS))
+		return false;
+	return !l->n || (l->pair && limits_narrow(node->own, head) &&
+				!limits_held_pair(node->own, head, s->now - l->stamp));
 }
 
 /* It is looked at: stand_update, with a short way for what is so mostly. */
@@ -279,7 +281,22 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 	if (stand_simple(s, node))
 		stand_admitted(s, n, node, stand_seen(s, node));
 	else
-		stand_update(s->g, n, s->now);
+		stand_again(*s, n, node);
+}
+
+/* Its timer has expired. */
+POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
+{
+	if (!node_may(node, NODE_REST))
+		stand_wake(s, n, node);
+	else if (node->flags & NODE_KINDS)
+		stand_again(*s, n, node);
+	else if (node->priority == NODE_NO_PRIORITY)
+		stand_promote(s, n, node, stand_seen(s, node));
+	else if (node->may & NODE_FITS)
+		stand_enter(s, n, node, node->priority);
+	else
+		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
 /* A queue that is empty stands nowhere. */

@@ -258,7 +258,8 @@ static void timer_bring(struct timer *t, struct timer_call *c)
 		int64_t width = INT64_C(1) << timer_bits(t, l + 1);
 		uint32_t list = timer_list(t, l + 1, t->edge[l]);
 
-		if (t->edge[l] > low + width || t->edge[l] == t->edge[l + 1]) {
+		if (t->edge[l] > low + (l == 1 ? timer_reach(t) : width) ||
+			t->edge[l] == t->edge[l + 1]) {
 			l++; /* there is no room, or it is to come from higher up */
 		} else if (!timer_empty(t, list)) {
 			timer_drain(t, list, -1, l, c);
@@ -267,7 +268,7 @@ static void timer_bring(struct timer *t, struct timer_call *c)
 			l = 1;
 		}
 	}
-	t->bring = l == TIMER_LEVELS - 1 ? t->edge[1] - (INT64_C(1) << t->bits) : t->now;
+	t->bring = l == TIMER_LEVELS - 1 ? t->edge[1] - timer_reach(t) : t->now;
 }
 
 /* Moves one entry down, and fetches the next. */
@@ -304,20 +305,27 @@ POOL_HOT void timer_sort(const struct timer *t, uint32_t *ret, uint32_t n)
 	}
 }
 
-/* Gives all entries of slot s, which are in cells and due. So it is mostly, and no branch depends on which were
- * taken out. */
-POOL_HOT void timer_give(struct timer *t, uint32_t s, struct timer_call *c)
+/* Gives the entries of slot s, which are all in cells, that are due by a tick. The others go to the ticks. */
+POOL_HOT void timer_give(struct timer *t, uint32_t s, int64_t to, struct timer_call *c)
 {
-	uint32_t *cell = t->slots[s].cell, *ret = c->ret + c->n, n = 0;
+	uint32_t *cell = t->slots[s].cell, *ret = c->ret + c->n, n = 0, due;
 
+	/* (No branch depends on which were taken out.) */
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		ret[n] = cell[k];
 		n += cell[k] != TIMER_NIL;
 		cell[k] = TIMER_NIL;
 	}
-	if (t->count[s] & TIMER_FINE)
-		timer_sort(t, ret, n);
-	c->n += n;
+	due = n;
+	if (t->count[s] & TIMER_FINE) {
+		if (n > 1)
+			timer_sort(t, ret, n);
+		while (due && timer_entry(t, ret[due - 1])->tick > to)
+			due--;
+		for (uint32_t k = due; k < n; k++, t->moves++)
+			timer_put(t, timer_entry(t, ret[k]), ret[k], 0);
+	}
+	c->n += due;
 	c->steps -= n;
 	t->count[s] = 0;
 	marks_remove(&t->marks, s);
@@ -329,10 +337,10 @@ static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 	uint32_t list = timer_list(t, 1, t->now), later = c->steps / 2;
 	unsigned count = t->count[list];
 
-	if (count < (to - t->now < TIMER_COARSE - 1 ? TIMER_FINE : TIMER_MORE) && !t->used[0] &&
-		c->n + TIMER_CELLS <= c->max && c->steps >= TIMER_CELLS) {
+	if (count < TIMER_MORE && !t->used[0] && c->n + TIMER_CELLS <= c->max &&
+		c->steps >= TIMER_CELLS) {
 		timer_flush(t);
-		timer_give(t, list, c);
+		timer_give(t, list, to, c);
 		t->edge[0] += TIMER_COARSE;
 		return;
 	}

@@ -5,7 +5,7 @@
  * SOURCE  Varghese and Lauck, Hashed and Hierarchical Timing Wheels (SOSP'87), scheme 7.
  * METHOD  Levels of slots, each used in a circle. Level 0 is the present slot's 32 ticks; level 1, the
  *         calendar, has slots of 33 µs, the more the more entries there may be; every level above has
- *         64 slots, each half as long as the level below. A bit a slot says whether it has entries,
+ *         64 slots: an eighth of the calendar each, and then half of the level below. A bit a slot says whether it has entries,
  *         which stand there in the order in which they were set: in a list through the entries; in
  *         the calendar the first few in cells of the slot itself. Most timers are set, moved and
  *         expire there without touching any other entry, and which expire soon can be read off the
@@ -40,6 +40,8 @@
 #define TIMER_LEVELS      11 /* so many that the highest reaches the end of time, 2^53 ticks */
 #define TIMER_FAR         64 /* slots of a level above the calendar */
 #define TIMER_FAR_BITS    5  /* log2 of half of them */
+#define TIMER_PARTS_BITS  3  /* log2 of: */
+#define TIMER_PARTS       8  /* slots of the level above that make a calendar */
 #define TIMER_NONE        INT64_MAX
 #define TIMER_STEPS       16 /* entries that timer_expire may move besides `max` */
 #define TIMER_CELLS       6  /* entries in a slot of the calendar; the others are in a list */
@@ -82,7 +84,7 @@ struct timer {
 	int64_t bring; /* tick from which on entries are to be moved down ahead of time; */
 	uint32_t left; /* and how many, before the next timer_expire */
 	uint32_t mask; /* the calendar's slots − 1 */
-	unsigned bits; /* log2 of the ticks of a slot of level 2: half a calendar */
+	unsigned bits; /* log2 of the ticks of a slot of level 2 */
 	uint32_t set;  /* how many are set */
 	struct timer_slot *slots;    /* the calendar; its lists' numbers are those of the slots; */
 	struct timer_list *lists;    /* of the other levels: from mask + 1 on, TIMER_FAR each; */
@@ -216,6 +218,11 @@ weir_time timer_next(struct timer *t);
 static inline unsigned timer_bits(const struct timer *t, unsigned level)
 {
 	return level < 2 ? level * TIMER_COARSE_BITS : t->bits + (level - 2) * TIMER_FAR_BITS;
+}
+/* Ticks from the present slot on in which the calendar has room for one more slot of level 2. */
+static inline int64_t timer_reach(const struct timer *t)
+{
+	return ((int64_t)(t->mask + 1) << TIMER_COARSE_BITS) - (INT64_C(1) << t->bits);
 }
 static inline struct timer_list *timer_ends(const struct timer *t, uint32_t list)
 {

@@ -285,53 +285,38 @@ static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	return turn_pass(&s, &turn);
 }
 
-/* A plain one. */
-POOL_HOT struct weir_req *turn_pass_plain(
+/* A plain leaf's head, which has been served, pays and leaves; the next one is looked at. */
+static __attribute__((noinline)) struct weir_req *turn_leave_plain(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	struct weir_req *r = node->head;
-	unsigned class = node_class(slot);
-	double cost = stand_cost(s, r);
 
-	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home, node_entry(node, class),
-		cost * s->g->home.unit * LANE_WEIGHT_ONE,
-		lane_step(&s->g->home, cost, node->weight));
 	if (node->limits.n && slot < NODE_PRIORITIES)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	else if (node->limits.n)
 		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
-	turn_leave_own(s, node, r, class);
+	turn_leave_own(s, node, r, node_class(slot));
 	if (node->head) {
 		stand_look_plain(s, leaf, node);
 	} else {
 		node->tail = NULL;
-		node->may = 0;
-		stand_settle(s, node);
+		stand_idle(s, node);
 	}
 	return r;
 }
 
-/* A leaf was idle, and nobody else may pass: its only request does so by an R-token, without standing in a lane. NULL: it
- * may not, or not in this short way; nothing has changed. */
-POOL_HOT struct weir_req *turn_alone(const struct stand *s, struct node *node)
+/* A plain leaf, which is the first of its lane, lets its head pass. */
+POOL_HOT struct weir_req *turn_pass_plain(
+	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
-	double credit = stand_credit(s->g, node->weight);
-	struct weir_req *r = node->head;
+	double cost = stand_cost(s, node->head);
 
-	if (!stand_simple(s, node) || r->next || node->priority != NODE_NO_PRIORITY)
-		return NULL;
-	node->reserved = limits_reserved_pair(&node->limits, node->own, r);
-	if (node->reserved > stand_seen(s, node))
-		return NULL;
-	lane_visit(s->rest, &node->entry_rest, credit);
-	lane_serve_alone(s->reserved, &s->g->home, &node->entry_reserved, node->weight,
-		stand_cost(s, r), credit);
-	limits_charge_pair(&node->limits, node->own, r, true, s->now);
-	turn_leave_own(s, node, r, WEIR_CLASS_RESERVED);
-	node->tail = NULL;
-	return r;
+	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home,
+		node_entry(node, node_class(slot)), cost * s->g->home.unit * LANE_WEIGHT_ONE,
+		lane_step(&s->g->home, cost, node->weight));
+	return turn_leave_plain(s, leaf, node, slot);
 }
 
 /* A leaf's entry comes to pass. Those that stand behind it are likely to be next: the request behind the head of the
@@ -372,6 +357,45 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 	if (slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, false);
 	return NULL;
+}
+
+/* ---- a leaf that is looked at, and whose head is the next to pass: it does so at once */
+
+/* Lets the head of a leaf, which will do for a pair, pass in an empty lane without standing there. */
+POOL_HOT struct weir_req *turn_pass_alone(
+	struct stand s, uint32_t leaf, struct node *node, unsigned slot)
+{
+	lane_serve_alone(stand_lane(&s, WEIR_ROOT, slot), &s.g->home,
+		node_entry(node, node_class(slot)), node->weight, stand_cost(&s, node->head),
+		stand_credit(s.g, node->weight));
+	s.sole = false;
+	return turn_leave_plain(&s, leaf, node, slot);
+}
+
+/* A leaf was idle, or its timer has expired, and stand_open. If its head is the next, and the short ways will do, the head
+ * passes; NULL: else. */
+POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struct node *node)
+{
+	bool stands = node->may & NODE_PLAIN;
+
+	if (stands ? node->flags & NODE_KINDS : !stand_simple(s, node))
+		return NULL;
+	if (!stands)
+		node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
+	if (node->reserved > stand_seen(s, node))
+		return s->sole ? turn_pass_alone(*s, leaf, node, NODE_REST) : NULL;
+	return turn_pass_alone(*s, leaf, node, NODE_RESERVED);
+}
+
+/* Lets the first head with an R-token pass. NULL: there is none. */
+static __attribute__((noinline)) struct weir_req *turn_reserved(struct stand s)
+{
+	struct turn turn = {.slot = NODE_RESERVED};
+
+	if (!turn_pick(s.g, &turn, s.now))
+		return NULL;
+	s.sole = false;
+	return turn_pass(&s, &turn);
 }
 
 #endif

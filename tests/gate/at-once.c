@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A head that is found to be the next when its tenant is looked at passes at once, without standing in a lane (turn.h).
+ * What comes after it must be as if it had stood there. (That what passes is the same in a tree: law-flat.) */
+#include "gate/gate.h"
+#include "test.h"
+
+static struct weir_gate *g;
+static struct weir_req reqs[64], *out[64];
+static unsigned n_reqs;
+
+/* Leaves are 1 … n, each with these buckets, or with the max alone. With `tree` there is an inner node, too. */
+static void start(uint32_t n, double max, double min, bool tree)
+{
+	struct weir_gate_config config = {.nodes = n + 2, .window = 1};
+	struct weir_bucket_spec buckets[] = {{.kind = WEIR_HOLD, .rate = max, .size = min > 0 ? 8 : 1},
+		{.kind = WEIR_RTOKENS, .rate = min, .size = 1}};
+	weir_node node;
+
+	n_reqs = 0;
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	for (uint32_t i = 1; i <= n; i++) {
+		CHECK_INT(weir_gate_add(g, WEIR_ROOT, &node), 0);
+		struct weir_knob k = {.node = node,
+			.kind = WEIR_KNOB_BUCKETS,
+			.buckets = buckets,
+			.n_buckets = min > 0 ? 2 : 1};
+
+		CHECK_INT(weir_gate_set(g, 0, &k, 1, NULL), 0);
+	}
+	if (!tree)
+		return;
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &node), 0);
+	CHECK_INT(weir_gate_add(g, node, &node), 0);
+}
+
+static void submit(weir_node leaf, weir_time now)
+{
+	struct weir_req *r = &reqs[n_reqs++];
+
+	CHECK(n_reqs <= 64);
+	*r = (struct weir_req){.tenant = leaf};
+	CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+}
+
+/* The one that passes next, and in which class. It is done at once. */
+static void pass(weir_node leaf, enum weir_class class, weir_time now)
+{
+	CHECK_INT(weir_gate_next(g, now, out, 64), 1);
+	CHECK_INT(out[0]->tenant, leaf);
+	CHECK_INT(out[0]->class_, class);
+	weir_gate_done(g, now, out, 1);
+}
+
+/* The first request of a tenant passes at once by its R-token; the second as one of the rest, also at once; the third
+ * waits, and when there is a token again it passes by that, before the requests of others. */
+static void the_next_token_is_seen(bool tree)
+{
+	start(2, 1e6, 1000, tree);
+	submit(1, 0);
+	pass(1, WEIR_CLASS_RESERVED, 0);
+	submit(1, 100 * WEIR_US);
+	submit(1, 100 * WEIR_US);
+	pass(1, WEIR_CLASS_REST, 100 * WEIR_US);
+	submit(2, 200 * WEIR_US);
+	pass(2, WEIR_CLASS_RESERVED, 200 * WEIR_US);
+	submit(2, 300 * WEIR_US);
+	/* Tenant 1 has a token from 1 ms on, tenant 2 from 1.2 ms. */
+	pass(1, WEIR_CLASS_RESERVED, 1100 * WEIR_US);
+	pass(2, WEIR_CLASS_REST, 1100 * WEIR_US);
+	weir_gate_free(g);
+}
+
+/* The same where the first passes by a token, and the second waits for the next one. */
+static void a_token_after_a_token(bool tree)
+{
+	start(1, 1e6, 1000, tree);
+	submit(1, 0);
+	submit(1, 0);
+	pass(1, WEIR_CLASS_RESERVED, 0);
+	pass(1, WEIR_CLASS_RESERVED, 1100 * WEIR_US);
+	weir_gate_free(g);
+}
+
+/* With a max and no min, each request passes when the max admits it, and the time it was held counts. */
+static void a_max_alone(bool tree)
+{
+	struct weir_gate_stats s;
+
+	start(1, 1000, 0, tree);
+	submit(1, 0);
+	submit(1, 0);
+	submit(1, 0);
+	pass(1, WEIR_CLASS_REST, 0);
+	CHECK_INT(weir_gate_next(g, WEIR_MS - 1, out, 1), 0);
+	CHECK(weir_gate_wakeup(g, WEIR_MS - 1) <= WEIR_MS + 1024);
+	pass(1, WEIR_CLASS_REST, WEIR_MS + 1024);
+	CHECK_INT(weir_gate_next(g, WEIR_MS + 2048, out, 1), 0);
+	pass(1, WEIR_CLASS_REST, 2 * WEIR_MS + 1024);
+	CHECK_INT(weir_gate_wakeup(g, 2 * WEIR_MS + 1024), WEIR_NEVER);
+	CHECK_INT(weir_gate_get_stats(g, 3 * WEIR_MS, 1, &s), 0);
+	CHECK(s.wait_ns[WEIR_WAIT_MAX] == 3 * WEIR_MS + 2048);
+	CHECK(s.wait_ns[WEIR_WAIT_TURN] == 0);
+	weir_gate_free(g);
+}
+
+/* A call gives no more than it is asked for, though more are due at once. */
+static void no_more_than_asked(void)
+{
+	start(8, 1e6, 1000, false);
+	CHECK_INT(weir_gate_set(g, 0,
+			  &(struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = 64}, 1, NULL),
+		0);
+	for (weir_node n = 1; n <= 8; n++)
+		submit(n, 0);
+	out[3] = NULL;
+	CHECK_INT(weir_gate_next(g, 0, out, 3), 3);
+	CHECK(!out[3]);
+	CHECK_INT(weir_gate_next(g, 0, out, 64), 5);
+	weir_gate_free(g);
+}
+
+int main(void)
+{
+	for (unsigned tree = 0; tree < 2; tree++) {
+		the_next_token_is_seen(tree);
+		a_token_after_a_token(tree);
+		a_max_alone(tree);
+	}
+	RUN(no_more_than_asked);
+	return 0;
+}
