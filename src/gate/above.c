@@ -189,21 +189,6 @@ void above_rejoin_all(struct weir_gate *g, uint32_t n)
 		above_rejoin(g, n, s);
 }
 
-void above_forget(struct weir_gate *g, uint32_t n)
-{
-	const struct node *node = &g->nodes[n];
-
-	for (unsigned s = node->inner->priority ? 0 : NODE_RESERVED; s <= NODE_REST; s++) {
-		struct lane *l = node_lane(g, n, s), *above;
-
-		if (!l || !l->own.waits)
-			continue;
-		above = node_lane(g, node->parent, s);
-		stand_out(g, above, &l->own, node->weight);
-		stand_present(g, above);
-	}
-}
-
 /* Inner node n is to be tried again for the kinds whose time has come by `due`. */
 static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time now)
 {

@@ -29,10 +29,9 @@ void above_due(struct weir_gate *g, uint32_t n, weir_time now);
 void above_release(struct weir_gate *g, uint32_t n, weir_time now);
 /* So are those above n: what stopped them may be gone. */
 void above_release_all(struct weir_gate *g, uint32_t n, weir_time now);
-/* Inner node n stands nowhere any more, whatever waits below it; all its lanes stand again where they belong. */
-void above_forget(struct weir_gate *g, uint32_t n);
-void above_rejoin_all(struct weir_gate *g, uint32_t n);
 /* If inner node n's lane of this slot is not empty it stands in its parent's, unless stopped. */
 void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot);
+/* The same for all its lanes. */
+void above_rejoin_all(struct weir_gate *g, uint32_t n);
 
 #endif

@@ -57,7 +57,7 @@
  *    counted apart. A change of cause is seen at the next weir_gate_next.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
- *    tenant itself, K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
+ *    tenant itself (4 at least where costs are bytes or ns: tags are whole numbers of 2^-18), K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
  *    where s is its part of the weights that are backlogged meanwhile. Nothing depends on tenants that are
  *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 1 of each c; a
  *    credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes

@@ -296,23 +296,23 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	limits_pair(l);
 }
 
-/* What node n has had in advance in the lanes above it is told by its new weight from now on. */
+/* Node n has another weight. It keeps its place among its siblings, as the new weight tells it; so what is above it does
+ * not change. If it waits, it stands nowhere now. */
 static void knob_reweigh(struct weir_gate *g, uint32_t n, double before)
 {
 	struct node *node = &g->nodes[n];
 	bool inner = node->flags & NODE_INNER;
 	const struct node_inner *in = (inner ? node : &g->nodes[node->parent])->inner;
 
-	if (g->order != WEIR_FAIR)
-		return;
 	for (unsigned s = in->priority ? 0 : NODE_RESERVED; s <= NODE_REST; s++) {
 		struct lane *above = node_lane(g, node->parent, s);
 		struct lane *own = inner ? node_lane(g, n, s) : NULL;
 
 		if (own)
-			lane_reweigh(above, &own->own, before, node->weight);
+			lane_reweigh(above, &g->home, &own->own, before, node->weight);
 		else if (!inner && above && (s >= NODE_RESERVED || s == node->priority))
-			lane_reweigh(above, node_entry(node, node_class(s)), before, node->weight);
+			lane_reweigh(above, &g->home, node_entry(node, node_class(s)), before,
+				node->weight);
 	}
 }
 
@@ -321,11 +321,9 @@ static void knob_weight(struct weir_gate *g, uint32_t n, double weight)
 	struct node *node = &g->nodes[n];
 	double before = node->weight;
 
-	if (node->flags & NODE_INNER)
-		above_forget(g, n);
-	else
-		stand_forget(g, n);
 	node->weight = (float)weight;
+	if (g->order != WEIR_FAIR)
+		return;
 	knob_reweigh(g, n, before);
 	if (node->flags & NODE_INNER)
 		above_rejoin_all(g, n);

@@ -16,6 +16,7 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 		.offset = offset,
 		.keyed = keyed,
 		.allowed = LANE_KINDS,
+		.past_id = 1,
 		.own.group = LANE_NONE};
 	heap_init(&l->heap, place);
 }
@@ -143,7 +144,6 @@ static void lane_split(struct lane *l)
 	for (uint64_t left = l->active; left; left &= left - 1) {
 		unsigned id = l->of[__builtin_ctzll(left)];
 
-		l->groups[id].bit = (uint8_t)id;
 		active |= UINT64_C(1) << id;
 	}
 	for (unsigned id = 0; id < LANE_KEYS; id++)
@@ -225,6 +225,12 @@ static inline unsigned lane_shift(unsigned key)
 	return key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
 }
 
+/* Return where a group of this key finishes whose first slot begins at `start`. */
+static inline uint64_t lane_finish(uint64_t start, unsigned key)
+{
+	return start + (UINT64_C(1) << key) + (UINT64_C(1) << lane_shift(key));
+}
+
 /* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
 static __attribute__((noinline)) unsigned lane_open(
 	struct lane *l, unsigned key, uint64_t tag, unsigned without)
@@ -234,10 +240,9 @@ static __attribute__((noinline)) unsigned lane_open(
 	uint64_t start = tag >> shift << shift;
 
 	l->groups[id] = (struct lane_group){.start = start,
-		.finish = start + (UINT64_C(1) << key) + (UINT64_C(1) << shift),
+		.finish = lane_finish(start, key),
 		.shift = (uint8_t)shift,
 		.key = (uint8_t)key,
-		.bit = (uint8_t)bit,
 		.without = (uint8_t)without};
 	l->of[bit] = (uint8_t)id;
 	l->idle &= l->idle - 1;
@@ -245,12 +250,35 @@ static __attribute__((noinline)) unsigned lane_open(
 	return id;
 }
 
-/* Which slots hold something, from the first slot on. */
-static uint32_t lane_turned(const struct lane_group *q)
+/* Return a set of slots as seen from the first slot on. */
+static uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
 {
-	uint32_t twice = (uint32_t)q->used << LANE_SLOTS | q->used;
+	uint32_t twice = (uint32_t)slots << LANE_SLOTS | slots;
 
 	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
+}
+
+/* Return the first slot that may hold far children, counted from the first; there is one. */
+static unsigned lane_first_far(const struct lane_group *q)
+{
+	return (unsigned)__builtin_ctz(lane_turned(q, q->far));
+}
+
+/* Return true if a group finishes where a slot begins that may hold far children. */
+static inline bool lane_begins_far(const struct lane_group *q)
+{
+	return q->far && q->finish != lane_finish(q->start, q->key);
+}
+
+/* The first slot of a group, or its far slots, have changed: where does it finish? */
+static void lane_finishes(struct lane_group *q)
+{
+	q->finish = lane_finish(q->start, q->key);
+	if (!q->far)
+		return;
+	uint64_t far = q->start + ((uint64_t)lane_first_far(q) << q->shift);
+
+	q->finish = (int64_t)(far - q->finish) < 0 ? far : q->finish;
 }
 
 /* Makes `tag`, which is before the first slot of group id, that slot's. Does the ring go so far? */
@@ -258,12 +286,13 @@ static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 {
 	struct lane_group *q = &l->groups[id];
 	int64_t back = -((int64_t)(tag - q->start) >> q->shift);
-	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q));
+	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q, q->used));
 
 	if (back + last >= LANE_SLOTS)
 		return false;
 	q->first = (uint8_t)((q->first - (unsigned)back) % LANE_SLOTS);
-	lane_move(q, -(back << q->shift));
+	q->start = q->start - ((uint64_t)back << q->shift);
+	lane_finishes(q);
 	return true;
 }
 
@@ -336,17 +365,78 @@ static void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 
 	q->used &= (uint16_t) ~(1u << slot);
 	if (!q->used) {
-		l->active &= ~(UINT64_C(1) << q->bit);
-		l->frozen &= ~(UINT64_C(1) << q->bit);
+		unsigned bit = l->banked ? id : q->key;
+
+		l->active &= ~(UINT64_C(1) << bit);
+		l->frozen &= ~(UINT64_C(1) << bit);
 		l->idle |= UINT64_C(1) << id;
 		l->until = l->now;
-	} else if (slot == q->first) {
-		unsigned on = (unsigned)__builtin_ctz(lane_turned(q));
+		return;
+	}
+	if (slot == q->first) {
+		unsigned on = (unsigned)__builtin_ctz(lane_turned(q, q->used));
 
 		q->first = (uint8_t)((q->first + on) % LANE_SLOTS);
 		lane_move(q, (int64_t)on << q->shift);
 		l->until = l->now;
 	}
+	if (__builtin_expect(q->far, 0)) {
+		q->far &= q->used;
+		lane_finishes(q);
+		l->until = l->now;
+	}
+}
+
+/* ---- those that ceased to wait ahead of V */
+
+static __attribute__((noinline)) void lane_past_end(struct lane *l)
+{
+	l->weight -= l->past;
+	l->past = 0;
+	l->past_ahead = 0;
+	l->past_id++;
+}
+
+/* V has moved on by so much. */
+static inline void lane_past_move(struct lane *l, int64_t by)
+{
+	if (!l->past)
+		return;
+	l->past_ahead -= (double)l->past * (double)by;
+	if (l->past_ahead <= 0)
+		lane_past_end(l);
+}
+
+/* A child whose tag is so far ahead of V has ceased to wait, and its weight is not in W any more. */
+static inline void lane_ceases(struct lane *l, struct lane_entry *entry, double each, int64_t ahead)
+{
+	double part = each * (double)ahead;
+
+	if (ahead <= 0) { /* V stands still for it no more, but does not leap ahead */
+		if (l->owed < 0)
+			l->owed = l->owed < part ? l->owed - part : 0;
+	} else {
+		l->weight += (int64_t)each;
+		l->past += (int64_t)each;
+		l->past_ahead += part;
+		entry->next = l->past_id;
+	}
+}
+
+/* A child that does not wait is not among them any more, if it was. */
+static inline void lane_past_out(struct lane *l, struct lane_entry *entry, double each)
+{
+	if (!l->past || entry->next != l->past_id)
+		return;
+	double ahead = each * (double)(int64_t)(entry->tag - l->now);
+
+	entry->next = LANE_NIL;
+	l->weight -= (int64_t)each;
+	l->past -= (int64_t)each;
+	l->past_ahead -= ahead;
+	l->owed -= ahead;
+	if (l->past_ahead <= 0 || l->past <= 0)
+		lane_past_end(l);
 }
 
 /* Of the groups that are eligible the one that finishes first, of those the narrowest. If none is V becomes the first
@@ -370,11 +460,14 @@ static void lane_choose(struct lane *l)
 	if (best == LANE_NONE) {
 		l->before = l->now += (uint64_t)until;
 		l->owed = 0;
+		lane_past_move(l, until);
 		lane_choose(l);
 		return;
 	}
 	l->best = (uint8_t)best;
 	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
+	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at it */
+		l->until = l->now;
 }
 
 /* log2 of the least power of two that a span fits in; 0 if it is none. */
@@ -390,6 +483,10 @@ static inline void lane_compare(struct lane *l, unsigned id)
 
 	if ((int64_t)(l->now - l->until) >= 0 || lane_frozen(l, q->without))
 		return;
+	if (__builtin_expect(q->far, 0)) {
+		l->until = l->now;
+		return;
+	}
 	if ((int64_t)(q->start - l->now) > 0) {
 		if ((int64_t)(q->start - l->until) < 0)
 			l->until = q->start;
@@ -456,8 +553,70 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
 	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
 	entry->group = LANE_NONE;
+	entry->far = false;
 	if (list->head == LANE_NIL)
 		lane_emptied(l, id, entry->slot);
+}
+
+/* An entry with a request of this width, which stands nowhere, goes into a group of a greater key: before the others of
+ * its slot. */
+static void lane_put_far(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, unsigned width, unsigned key)
+{
+	lane_put(l, h, entry, e, key);
+	struct lane_group *q = &l->groups[entry->group];
+	struct lane_list *list = &l->rings[entry->group].slot[entry->slot];
+
+	if (q->key <= width || q->key > key)
+		return; /* (another group had to do) */
+	entry->far = true;
+	entry->width = width & 0x3f;
+	q->far |= (uint16_t)(1u << entry->slot);
+	lane_finishes(q);
+	l->until = l->now;
+	if (entry->prev == LANE_NIL)
+		return;
+	list->tail = entry->prev;
+	lane_entry(h, l, entry->prev)->next = LANE_NIL;
+	lane_entry(h, l, list->head)->prev = e;
+	entry->next = list->head;
+	entry->prev = LANE_NIL;
+	list->head = e;
+}
+
+/* An entry of group id is far, or was put beyond the ring: it goes where it belongs now. */
+static void lane_again(struct lane *l, const struct lane_home *h, uint32_t e, unsigned id)
+{
+	struct lane_entry *entry = lane_entry(h, l, e);
+	unsigned width = entry->far ? entry->width : l->groups[id].key;
+	uint64_t tag = lane_at(l, entry);
+	int64_t ahead = (int64_t)(tag + lane_lag(l, entry->without) - l->now);
+
+	lane_take(l, h, entry);
+	id = lane_group(l, lane_key_of(width, ahead), tag, entry->without);
+	int64_t on = (int64_t)(tag - l->groups[id].start);
+
+	if (on >> l->groups[id].shift < LANE_SLOTS)
+		lane_put(l, h, entry, e, width);
+	else
+		lane_put_far(l, h, entry, e, width, lane_log(on / 2));
+}
+
+/* Group id is the best, since a slot that may hold far children begins now: one of these goes where it belongs, or the
+ * slot holds none. */
+static void lane_near(struct lane *l, const struct lane_home *h, unsigned id)
+{
+	struct lane_group *q = &l->groups[id];
+	unsigned slot = (q->first + lane_first_far(q)) % LANE_SLOTS;
+	uint32_t e = l->rings[id].slot[slot].head;
+
+	if (lane_entry(h, l, e)->far) {
+		lane_again(l, h, e, id);
+		return;
+	}
+	q->far &= (uint16_t) ~(1u << slot);
+	lane_finishes(q);
+	l->until = l->now;
 }
 
 /* Return the tag at which a child starts that begins to wait. A child with mixed requests is late after a large one, so
@@ -495,8 +654,10 @@ static inline uint64_t lane_begin(
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, double credit)
 {
-	uint64_t tag = lane_begin(l, entry, lane_start(l), credit);
 	double each = weight * LANE_WEIGHT_ONE;
+
+	lane_past_out(l, entry, each);
+	uint64_t tag = lane_begin(l, entry, lane_start(l), credit);
 
 	if (__builtin_expect(entry->without && !l->banked, 0))
 		lane_split(l);
@@ -521,18 +682,50 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	int64_t ahead = (int64_t)(tag - l->now);
 
 	lane_weigh(l, entry->without, -(int64_t)each, ahead);
-	ahead = ahead > 0 ? ahead : 0;
-	entry->width = lane_log(ahead) & 0x7f;
-	l->owed -= frozen ? 0 : each * (double)ahead;
+	entry->width = lane_log(ahead) & 0x3f;
+	entry->next = LANE_NIL;
+	if (!frozen)
+		lane_ceases(l, entry, each, ahead);
 	entry->without = 0; /* a tag that waits in no bank is told as V is */
 	entry->tag = tag;
 	l->waits--;
 	entry->waits = false;
-	l->owed = l->waits ? l->owed : 0;
+	if (l->waits)
+		return;
+	l->owed = 0;
+	if (l->past)
+		lane_past_end(l);
 }
 
-void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, double weight)
+/* The same for one that waits. */
+static void lane_reweigh_waiting(struct lane *l, const struct lane_home *h,
+	struct lane_entry *entry, double before, double weight)
 {
+	uint64_t start = lane_start(l), tag = lane_true(l, entry);
+	double was = before * LANE_WEIGHT_ONE, is = weight * LANE_WEIGHT_ONE;
+	double more = (double)(int64_t)(tag - start) * before / weight;
+
+	more = more < LANE_STEP_MAX ? more : LANE_STEP_MAX;
+	more = more > -LANE_STEP_MAX ? more : -LANE_STEP_MAX;
+	int64_t ahead = (int64_t)(tag - l->now), then = (int64_t)(start - l->now) + (int64_t)more;
+
+	if (entry->group != LANE_NONE)
+		lane_take(l, h, entry);
+	if (!lane_frozen(l, entry->without))
+		l->owed += (double)then * is - (double)ahead * was;
+	lane_weigh(l, entry->without, -(int64_t)was, ahead);
+	lane_weigh(l, entry->without, (int64_t)is, then);
+	lane_true_set(l, entry, l->now + (uint64_t)then);
+}
+
+void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double before, double weight)
+{
+	if (entry->waits) {
+		lane_reweigh_waiting(l, h, entry, before, weight);
+		return;
+	}
+	lane_past_out(l, entry, before * LANE_WEIGHT_ONE);
 	uint64_t start = lane_start(l);
 	int64_t ahead = (int64_t)(entry->tag - l->now), more = (int64_t)(entry->tag - start);
 
@@ -541,7 +734,7 @@ void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, doubl
 	double step = (double)more * before / weight;
 
 	entry->tag = start + (uint64_t)(step < LANE_STEP_MAX ? step : LANE_STEP_MAX);
-	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x7f;
+	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x3f;
 }
 
 void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
@@ -598,6 +791,7 @@ static inline void lane_move_on(struct lane *l, double cost)
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
+	lane_past_move(l, move);
 }
 
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
@@ -677,19 +871,17 @@ uint32_t lane_find(struct lane *l, const struct lane_home *h)
 		if ((int64_t)(l->now - l->until) >= 0)
 			lane_choose(l);
 		const struct lane_group *q = &l->groups[l->best];
+
+		if (lane_begins_far(q)) {
+			lane_near(l, h, l->best);
+			continue;
+		}
 		uint32_t e = l->rings[l->best].slot[q->first].head;
-		struct lane_entry *entry = lane_entry(h, l, e);
-		uint64_t on = lane_at(l, entry) - q->start;
+		int64_t on = (int64_t)(lane_at(l, lane_entry(h, l, e)) - q->start);
 
-		if ((int64_t)on >> q->shift <= 0)
+		if (on >> q->shift <= 0)
 			return e;
-		/* Its tag has grown, or was beyond the ring: now it is to be in one. */
-		unsigned key = q->key, far = lane_log((int64_t)(on / 2));
-
-		lane_take(l, h, entry);
-		if (!q->used || key > far) /* alone: the ring begins anew with it */
-			far = key;
-		lane_put(l, h, entry, e, far);
+		lane_again(l, h, e, l->best);
 	}
 	return LANE_NIL;
 }

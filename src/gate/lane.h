@@ -9,13 +9,14 @@
  *         S ≤ V; of the eligible the least F is served, and S becomes F. A child that begins to wait
  *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
  *         that is earlier, but never earlier than it was before; with credit k at max(F, min(E, V − k/r)).
- *         A child that gets another weight keeps what it has had in advance, in cost: S − E changes as 1/r.
- *         When cost c is served, V moves on by c over the weights of those that wait. A child that ceases to wait while S is ahead of V has had service in advance:
- *         V stands still until the others have had as much. If nobody is eligible V jumps to the least S.
- *         So V is at most the mean of the start tags by weight, and nothing in it depends on children
- *         that are idle, on weights of the past, or on the scale of weights.
+ *         A child that gets another weight is as far in advance or late as before, in cost: S − E changes as 1/r.
+ *         When cost c is served, V moves on by c over W. A child that ceases to wait while S is ahead of V has had
+ *         service in advance: its weight stays in W until V has come to S, or with several such children to the mean
+ *         of their S. A child that is late when it ceases to wait does not push V ahead. If nobody is eligible V
+ *         jumps to the least S.
+ *         Nothing in V depends on other children that are idle, on weights of the past, or on the scale of weights.
  * SYMBOLS c cost, r weight; tags and V in cost per weight, as whole numbers of 1/LANE_UNIT, modulo
- *         2^64; W the weights of those that wait, in 2^-20.
+ *         2^64; W the weights of those that wait, and of those in advance, in 2^-20.
  * METHOD  A child stands in a group by the power of two that c/r, or half of S − V if that is more, fits in:
  *         its width. A group is a ring of slots, a quarter of a width each, of lists of children; its tags are
  *         those of its first slot. Only the first slots are compared, and only when one has changed or V
@@ -31,8 +32,11 @@
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
  *         more than its group's width; here costs vary and a large request makes tags late. WF2Q+ moves V by
  *         all weights that exist. EEVDF keeps V at the mean, which lets a child that leaves push V ahead.
- *         A child whose tag is beyond the ring waits in its last slot and is looked at again there; one
- *         whose tag is too early for it stands in a narrower group.
+ *         A child whose tag is beyond the ring waits in its last slot and is looked at again there. If its tag is
+ *         still beyond the ring, since another child of that width is late, it is far: it stands in a wider group,
+ *         before the other children of its slot. A slot that holds a far child counts as finished where it begins, so
+ *         that the child goes back to its own width before anything that finishes later is served. A child whose
+ *         tag is too early for the ring stands in a narrower group.
  * EXAMPLE Weights 2, 1, 1, costs of 1, all beginning at V = 0: F = 1/2, 1, 1. The first is served: S = 1/2,
  *         V = 1/4, so that it is not eligible. The second: V = 1/2. The first again, then the third.
  */
@@ -62,7 +66,8 @@ struct lane_entry {
 	uint16_t without : 3; /* kinds of requests that it has not, now (banks) */
 	uint16_t slot : 4;    /* of its group */
 	uint8_t group;        /* LANE_NONE: it stands nowhere; keyed: 0 in the heap */
-	uint8_t width : 7; /* log2 of how far ahead it was when it was last served: no further since */
+	uint8_t width : 6; /* log2 of how far ahead it was when it was last served: no further since */
+	uint8_t far : 1;   /* its group is wider than 2^width, which is its request's (DIFFERS) */
 	uint8_t waits : 1; /* it is counted in the lane's weights */
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct lane_entry) == 20, "two of them and a timer in a cache line");
@@ -74,14 +79,16 @@ struct lane_list {
 /* Apart from its lists, so that those of all groups are in few cache lines. */
 struct lane_group {
 	uint64_t start;  /* where its first slot begins */
-	uint64_t finish; /* where that ends, and the width: nobody in the slot finishes later */
+	uint64_t finish; /* where that ends, and the width: nobody in it finishes later; or where
+	                    the first slot of `far` begins, if that is earlier */
 	uint16_t used;   /* slots that hold something: a bit each */
+	uint16_t far;    /* those of them that may hold far children */
 	uint8_t first;   /* the first of them, modulo LANE_SLOTS */
 	uint8_t shift;   /* log2 of a slot's width */
 	uint8_t key;     /* log2 of the group's */
-	uint8_t bit;     /* in lane.active, or lane.frozen */
 	uint8_t without; /* of its children */
 };
+_Static_assert(sizeof(struct lane_group) == 24, "few cache lines");
 
 struct lane_ring {
 	struct lane_list slot[LANE_SLOTS];
@@ -103,6 +110,8 @@ struct lane {
 	uint64_t floor;  /* where a child that begins to wait may start at the earliest */
 	double owed;     /* what V is to move on by, times W; negative: what it stands still for */
 	int64_t weight;  /* W */
+	int64_t past;    /* of W: of those that ceased to wait ahead of V */
+	double past_ahead; /* how far these are ahead of V, times weight: the sum */
 	uint64_t until; /* from which V on another group may be better than `best`; now: it is so */
 	uint32_t waits; /* how many wait */
 	uint8_t best;   /* the group that is next */
@@ -128,6 +137,7 @@ struct lane {
 	double own_cost;       /* of the request last served from it, or of its first child's */
 	uint32_t number;       /* its own */
 	uint32_t node;         /* whose children these are */
+	uint32_t past_id;      /* lane_entry.next of those in `past` */
 };
 
 /* Where the entries are. */
@@ -231,8 +241,10 @@ void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entr
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
-/* A child that does not wait has another weight: the service that it has had in advance stays the same. */
-void lane_reweigh(struct lane *l, struct lane_entry *entry, double before, double weight);
+/* A child has another weight: the service that it has had in advance, or that it is late by, stays the same. A child that
+ * waits stands nowhere then. */
+void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double before, double weight);
 /* A child is about to be served, which moves its tag by `step`. If the lane chose the child (a run does not ask) no child
  * that waits finishes earlier, and from now on no child starts earlier than that. */
 POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double step)

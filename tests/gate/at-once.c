@@ -12,7 +12,8 @@ static unsigned n_reqs;
 static void start(uint32_t n, double max, double min, bool tree)
 {
 	struct weir_gate_config config = {.nodes = n + 2, .window = 1};
-	struct weir_bucket_spec buckets[] = {{.kind = WEIR_HOLD, .rate = max, .size = min > 0 ? 8 : 1},
+	struct weir_bucket_spec buckets[] = {
+		{.kind = WEIR_HOLD, .rate = max, .size = min > 0 ? 8 : 1},
 		{.kind = WEIR_RTOKENS, .rate = min, .size = 1}};
 	weir_node node;
 
@@ -107,8 +108,8 @@ static void a_max_alone(bool tree)
 static void no_more_than_asked(void)
 {
 	start(8, 1e6, 1000, false);
-	CHECK_INT(weir_gate_set(g, 0,
-			  &(struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = 64}, 1, NULL),
+	CHECK_INT(weir_gate_set(g, 0, &(struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = 64}, 1,
+			  NULL),
 		0);
 	for (weir_node n = 1; n <= 8; n++)
 		submit(n, 0);

@@ -22,6 +22,7 @@ struct model {
 	union block e[ENTRIES];
 	bool inside[ENTRIES];
 	double cost[ENTRIES], weight[ENTRIES];
+	double due[ENTRIES]; /* the width by which it is to be served, after its tag */
 	uint32_t place[2 * ENTRIES];
 	unsigned n; /* entries in use */
 	double weights;
@@ -44,6 +45,16 @@ static double step(const struct model *m, uint32_t e)
 	return lane_step(&m->h, m->cost[e], m->weight[e]);
 }
 
+/* It begins to wait for a request. */
+static void put(struct model *m, uint32_t e)
+{
+	double ahead = (double)(int64_t)(m->e[e].entry.tag - m->l.now);
+
+	m->due[e] = ldexp(1, (int)lane_width(&m->h, m->cost[e], m->weight[e]));
+	/* (For less than that there may be no narrower group to stand in, if it is late.) */
+	m->due[e] = fmax(fmax(m->due[e], 64), ahead);
+}
+
 static void join(struct model *m, uint32_t e, double cost, double weight)
 {
 	m->cost[e] = cost;
@@ -56,6 +67,7 @@ static void join(struct model *m, uint32_t e, double cost, double weight)
 		inside += m->inside[i];
 	CHECK(empty == (inside == 0));
 	m->inside[e] = true;
+	put(m, e);
 	law_operations++;
 }
 
@@ -64,6 +76,7 @@ static void leave(struct model *m, uint32_t e)
 	if (m->e[e].entry.group != LANE_NONE)
 		lane_take(&m->l, &m->h, &m->e[e].entry);
 	lane_leave(&m->l, &m->e[e].entry, m->weight[e]);
+	CHECK(!m->e[e].entry.far);
 	m->inside[e] = false;
 	law_operations++;
 }
@@ -94,9 +107,9 @@ static uint32_t check_first(struct model *m)
 		double begin = (double)(int64_t)(m->e[i].entry.tag - m->l.now);
 
 		if (m->inside[i] && begin <= 0 &&
-			begin + 1.25 * width(m, i) + 1 < (double)ahead + width(m, e) - 1)
+			begin + 1.25 * m->due[i] + 1 < (double)ahead + width(m, e) - 1)
 			FAIL("%u, of tag %g and width %g, should go before %u, of %lld and %g", i,
-				begin, width(m, i), e, (long long)ahead, width(m, e));
+				begin, m->due[i], e, (long long)ahead, width(m, e));
 	}
 	return e;
 }
@@ -112,6 +125,7 @@ static void serve(struct model *m, uint32_t e, double cost)
 	CHECK((int64_t)(m->l.now - before) >= 0);
 	m->cost[e] = cost;
 	lane_put(&m->l, &m->h, entry, e, lane_width(&m->h, cost, m->weight[e]));
+	put(m, e);
 	law_operations++;
 }
 
@@ -458,8 +472,8 @@ static double virtual(const struct model *m)
 	return (double)m->l.now / m->h.unit;
 }
 
-/* Two of equal weight; one is served, so that it is ahead of V by 50 and the other behind by as much. If the first leaves, V
- * stands still until the other has had as much; if the other does, V does not leap ahead. */
+/* Two of equal weight; one is served, so that it is ahead of V by 50 and the other behind by as much. If the first leaves, its
+ * weight counts until V is at its tag; if the other does, V does not leap ahead. */
 static void one_of_two_leaves(void)
 {
 	static struct model m;
@@ -473,6 +487,55 @@ static void one_of_two_leaves(void)
 		leave(&m, leaves);
 		serve(&m, !leaves, 100);
 		CHECK_NEAR(virtual(&m), leaves ? 150 : 100, 1e-3);
+		lane_free(&m.l);
+	}
+}
+
+/* One that is late leaves and comes back again and again: V stands still no longer for that. */
+static void a_late_one_comes_and_goes(void)
+{
+	static struct model m;
+
+	start(&m, 3, false);
+	for (uint32_t i = 0; i < 3; i++)
+		join(&m, i, 100, 1);
+	serve(&m, 0, 100);
+	double owed = m.l.owed;
+
+	for (unsigned i = 0; i < 100; i++) {
+		leave(&m, 1);
+		join(&m, 1, 100, 1);
+	}
+	CHECK(m.l.owed >= owed - 100 * m.h.unit * LANE_WEIGHT_ONE);
+	lane_free(&m.l);
+}
+
+static double weights(const struct model *m)
+{
+	return (double)m->l.weight / LANE_WEIGHT_ONE;
+}
+
+/* The weight of one that leaves ahead of V counts until V is there, or until it comes back; then once. */
+static void leaves_in_advance(void)
+{
+	static struct model m;
+
+	for (unsigned back = 0; back < 2; back++) {
+		start(&m, 3, false);
+		for (uint32_t i = 0; i < 3; i++)
+			join(&m, i, 300, 1);
+		serve(&m, 0, 300); /* V 100, its tag 300 */
+		leave(&m, 0);
+		CHECK_NEAR(weights(&m), 3, 0);
+		serve(&m, 1, 300);
+		CHECK_NEAR(virtual(&m), 200, 1e-3);
+		if (back) {
+			join(&m, 0, 300, 1);
+			CHECK_NEAR(weights(&m), 3, 0);
+		}
+		serve(&m, 2, 300);
+		CHECK_NEAR(virtual(&m), 300, 1e-3);
+		CHECK_NEAR(weights(&m), back ? 3 : 2, 0);
 		lane_free(&m.l);
 	}
 }
@@ -531,6 +594,94 @@ static void a_frozen_child_moves_nothing(void)
 	}
 }
 
+/* A run goes on with a child whose kinds are not allowed any more: they are then, so that its weight counts. */
+static void a_frozen_child_is_served(void)
+{
+	static struct model m;
+
+	start(&m, 2, false);
+	m.e[1].entry.without = 1;
+	join(&m, 0, 100, 1);
+	join(&m, 1, 100, 1);
+	lane_allow(&m.l, 1);
+	CHECK_INT(m.l.weight, LANE_WEIGHT_ONE);
+	serve(&m, 1, 100);
+	CHECK_INT(m.l.allowed, LANE_KINDS);
+	CHECK_INT(m.l.weight, 2 * LANE_WEIGHT_ONE);
+	CHECK_NEAR(virtual(&m), 50, 1e-3);
+	lane_free(&m.l);
+}
+
+/* However far V goes, the sum of a bank is told from a V that is not long past. */
+static void the_origin_of_sums(void)
+{
+	static struct model m;
+
+	start(&m, 2, false);
+	m.e[1].entry.without = 1;
+	join(&m, 0, 0x1p31, 1.0 / 64);
+	join(&m, 1, 0x1p31, 1.0 / 64);
+	uint64_t origin = m.l.origin;
+
+	for (unsigned i = 0; i < 100; i++) {
+		serve(&m, check_first_allowed(&m), 0x1p31);
+		const struct lane_bank *bank = &m.l.bank[1];
+		double sum = (double)bank->weight *
+			     (double)(int64_t)(m.e[1].entry.tag + bank->base - m.l.origin);
+
+		CHECK(m.l.now - m.l.origin < UINT64_C(1) << 56);
+		CHECK_NEAR(bank->ahead, sum, 0x1p40);
+	}
+	CHECK(m.l.origin - origin >= UINT64_C(1) << 57);
+	lane_free(&m.l);
+}
+
+/* One is served beside another, and both leave: it is ahead of V. */
+static void beside(struct model *m, uint32_t e, double cost, double weight)
+{
+	uint32_t other = (e + 1) % 3;
+
+	join(m, e, cost, weight);
+	join(m, other, cost, weight);
+	serve(m, e, cost);
+	leave(m, e);
+	leave(m, other);
+}
+
+/* One that is served alone leaves the lane as if it had begun to wait and been first. */
+static void served_alone(void)
+{
+	static struct model a, b;
+
+	start(&a, 3, false);
+	start(&b, 3, false);
+	for (unsigned i = 0; i < 5000; i++) {
+		uint32_t e = (uint32_t)law_below(3);
+		double weight = exp2(e * 4.0), cost = ceil(law_log(1, 1e6));
+
+		if (law_chance(0.3)) {
+			double before = ceil(law_log(1, 1e6));
+
+			beside(&a, e, before, weight);
+			beside(&b, e, before, weight);
+		}
+		join(&a, e, cost, weight);
+		CHECK_INT(lane_first(&a.l, &a.h), e);
+		lane_serve_first(
+			&a.l, &a.h, &a.e[e].entry, cost * a.h.unit * LANE_WEIGHT_ONE, step(&a, e));
+		leave(&a, e);
+		lane_serve_alone(&b.l, &b.h, &b.e[e].entry, weight, cost, 0);
+		b.weight[e] = weight;
+		leave(&b, e);
+		CHECK(a.l.now == b.l.now && a.l.before == b.l.before);
+		CHECK(a.l.weight == b.l.weight && a.l.owed == b.l.owed && a.l.floor == b.l.floor);
+		CHECK(a.e[e].entry.tag == b.e[e].entry.tag);
+		CHECK_INT(a.e[e].entry.width, b.e[e].entry.width);
+	}
+	lane_free(&a.l);
+	lane_free(&b.l);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "lane");
@@ -544,7 +695,12 @@ int main(int argc, char **argv)
 	RUN(widths_and_steps);
 	RUN(nearest_groups);
 	RUN(one_of_two_leaves);
+	RUN(a_late_one_comes_and_goes);
+	RUN(leaves_in_advance);
 	RUN(leaves_a_bank);
 	RUN(a_frozen_child_moves_nothing);
+	RUN(a_frozen_child_is_served);
+	RUN(the_origin_of_sums);
+	RUN(served_alone);
 	return law_end(100000);
 }

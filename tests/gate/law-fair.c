@@ -217,9 +217,151 @@ static void run_case(unsigned number, unsigned passes)
 	free(f);
 }
 
+/* ---- while V is far ahead of all start tags */
+
+/* A tenant, or an inner node with one. */
+struct party {
+	weir_node node, leaf;
+	uint64_t served; /* cost */
+	unsigned queued;
+};
+
+struct parties {
+	struct weir_gate *g;
+	weir_time now;
+	struct party p[5];
+	unsigned of[11]; /* leaf → party */
+};
+
+enum { HUGE_ONE, MIXED, PLAIN, NEWCOMER, SMALL };
+
+static void ask(struct parties *s, unsigned i, uint32_t cost, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		struct weir_req *r = calloc(1, sizeof *r);
+
+		CHECK(r);
+		*r = (struct weir_req){.tenant = s->p[i].leaf, .bytes = cost};
+		CHECK_INT(weir_gate_submit(s->g, s->now, &r, 1), 0);
+	}
+	s->p[i].queued += n;
+}
+
+/* Serves one request. Return whose. */
+static unsigned pass(struct parties *s)
+{
+	struct weir_req *r;
+
+	s->now += WEIR_US;
+	CHECK_INT(weir_gate_next(s->g, s->now, &r, 1), 1);
+	unsigned i = s->of[r->tenant];
+
+	s->p[i].served += r->bytes;
+	s->p[i].queued--;
+	weir_gate_done(s->g, s->now, &r, 1);
+	free(r);
+	law_operations += 2;
+	return i;
+}
+
+/* Of one that asks for 2^34 in all the first half has been served: V is 2^33 over the weights ahead of the others. */
+static void far_ahead(struct parties *s, bool tree)
+{
+	*s = (struct parties){0};
+	CHECK_INT(weir_gate_new(
+			  &(struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1}, &s->g),
+		0);
+	for (unsigned i = 0; i < 5; i++) {
+		s->p[i].node = s->p[i].leaf = law_leaf(s->g, WEIR_ROOT, 1);
+		if (tree)
+			s->p[i].leaf = law_leaf(s->g, s->p[i].node, 1);
+		s->of[s->p[i].leaf] = i;
+	}
+	ask(s, HUGE_ONE, 1u << 31, 2);
+	ask(s, SMALL, 1, 1);
+	while (!s->p[HUGE_ONE].served)
+		(void)pass(s);
+	ask(s, HUGE_ONE, 1u << 31, 1);
+}
+
+static bool every(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+static void drop(struct weir_req *r, void *arg)
+{
+	free(r);
+}
+
+static void leave_all(struct parties *s)
+{
+	for (unsigned i = 0; i < 5; i++)
+		(void)weir_gate_cancel(s->g, s->now, s->p[i].leaf, every, drop, NULL);
+	weir_gate_free(s->g);
+}
+
+/* One with a request of 4 MiB and many of 256 bytes is late after the first, among those of this width. A newcomer of
+ * the same width starts far ahead of it, where the others are; it is served with them. */
+static void beside_a_late_one(void)
+{
+	for (unsigned tree = 0; tree < 2; tree++) {
+		struct parties s;
+		double least = 0, most = 0, bound = K * (4096 + 256);
+
+		far_ahead(&s, tree);
+		ask(&s, MIXED, 4 << 20, 1);
+		ask(&s, MIXED, 256, 40000);
+		ask(&s, PLAIN, 4096, 4000);
+		while (s.p[MIXED].served <= 4 << 20)
+			(void)pass(&s);
+		ask(&s, NEWCOMER, 256, 20000);
+		s.p[PLAIN].served = 0;
+		while (s.p[MIXED].queued && s.p[PLAIN].queued && s.p[NEWCOMER].queued) {
+			(void)pass(&s);
+			double apart = (double)s.p[PLAIN].served - (double)s.p[NEWCOMER].served;
+
+			least = fmin(least, apart);
+			most = fmax(most, apart);
+			if (most - least > bound)
+				FAIL("tree %u: apart by %g, bound %g", tree, most - least, bound);
+		}
+		CHECK(s.p[NEWCOMER].served > 1 << 20);
+		leave_all(&s);
+	}
+}
+
+/* The weight of one, or of its child, changes before each request that passes: it is served in time all the same. */
+static void weights_that_change(void)
+{
+	for (unsigned kind = 0; kind < 3; kind++) {
+		struct parties s;
+		uint64_t last = 0;
+
+		far_ahead(&s, kind > 0);
+		ask(&s, MIXED, 1 << 20, 200);
+		ask(&s, PLAIN, 4096, 50000);
+		for (unsigned i = 0; s.p[MIXED].queued && s.p[PLAIN].queued; i++) {
+			law_knob(s.g, s.now, kind == 1 ? s.p[MIXED].node : s.p[MIXED].leaf,
+				WEIR_KNOB_WEIGHT, i % 2 ? 1 : 1.25);
+			if (pass(&s) == MIXED)
+				last = s.p[PLAIN].served;
+			if (s.p[PLAIN].served - last > K * ((1 << 20) + 4096))
+				FAIL("kind %u: not served while another was served %llu", kind,
+					(unsigned long long)(s.p[PLAIN].served - last));
+		}
+		double ratio = (double)s.p[MIXED].served / (double)s.p[PLAIN].served;
+
+		if (ratio < 0.97 || ratio > (kind == 2 ? 1.03 : 1.28))
+			FAIL("kind %u: served as %g to 1", kind, ratio);
+		leave_all(&s);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-fair");
+	RUN(beside_a_late_one);
+	RUN(weights_that_change);
 	for (unsigned i = 0; i < 150; i++) {
 		law_case("fair", i);
 		run_case(i, i % 10 == 0 ? 20000 : 5000);

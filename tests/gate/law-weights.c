@@ -259,10 +259,70 @@ static void everybody_is_served_in_time(void)
 	printf("longest wait %.3f of its bound\n", worst);
 }
 
+/* ---- tenants that ask seldom */
+
+/* One of weight w is backlogged beside n of weight 1 that have a request or two each; in a tree each is below a node of its
+ * own. One of a great weight has a request too. All are served by weight, and the first does not wait for long. */
+static void beside_many(double w, unsigned n, bool tree, unsigned each)
+{
+	struct weir_gate *g;
+	struct weir_req *r, *reqs = calloc(n * each + 5, sizeof *reqs);
+	double bound = 2 + K * (w + n) / w;
+	unsigned waited = 0, served[2] = {0};
+	weir_time now = 0;
+	weir_node leaf = 0, first = 0, great = 0;
+
+	CHECK(reqs);
+	CHECK_INT(
+		weir_gate_new(&(struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1}, &g),
+		0);
+	for (unsigned i = 0; i < n * each + 5; i++) {
+		bool another = i < 5 ? i == 0 || i == 4 : (i - 5) % each == 0;
+
+		if (another) {
+			leaf = law_leaf(g, WEIR_ROOT, i == 0 ? w : i == 4 ? 1 << 20 : 1);
+			leaf = tree ? law_leaf(g, leaf, 1) : leaf;
+		}
+		*(i < 4 ? &first : i == 4 ? &great : &(weir_node){0}) = leaf;
+		r = &reqs[i];
+		*r = (struct weir_req){.tenant = leaf, .bytes = 4096};
+		CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+	}
+	for (unsigned i = 0; i < n + 2; i += 24)
+		CHECK_INT(weir_gate_next(g, now, NULL, 0), 0);
+	while (served[0] < n * each) {
+		CHECK_INT(weir_gate_next(g, now += 1000, &r, 1), 1);
+		weir_gate_done(g, now, &r, 1);
+		law_operations += 3;
+		if (r->tenant == great)
+			continue;
+		served[r->tenant == first]++;
+		waited = r->tenant == first ? 0 : waited + 1;
+		if (waited > bound)
+			FAIL("weight %g among %g, tree %d, %u each: waited for %u requests, not %g",
+				w, w + n, tree, each, waited, bound);
+		if (r->tenant == first)
+			CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+	}
+	if (fabs(served[1] / w / each - 1) > 0.05 + 2 / w)
+		FAIL("weight %g, tree %d: served %u while %u others were %u times", w, tree,
+			served[1], n, each);
+	weir_gate_free(g);
+	free(reqs);
+}
+
+static void tenants_that_ask_seldom(void)
+{
+	for (unsigned i = 0; i < 4; i++)
+		for (double w = 10; w <= 10000; w *= 10)
+			beside_many(w, 1000, i % 2, 1 + i / 2);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-weights");
 	RUN(scale_does_not_matter);
+	RUN(tenants_that_ask_seldom);
 	RUN(everybody_is_served_in_time);
 	return law_end(1000000);
 }
