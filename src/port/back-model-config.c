@@ -10,6 +10,7 @@
 #include "model/ssd.h"
 #include "port/back-model.h"
 #include "port/back-name.h"
+#include "port/chunk.h"
 #include <errno.h>
 #include <string.h>
 
@@ -99,10 +100,14 @@ static int new_ssd(const struct model_config *c, uint64_t seen, uint64_t seed,
 	struct back_model_device *ret, struct weir_err *err)
 {
 	struct ssd_config s = c->ssd;
+	uint64_t bytes;
 
 	if (seen & 1)
 		s.read = s.program = c->latency;
-	*ret = (struct back_model_device){.depth = s.channels * s.dies};
+	/* A page for each die, or a piece of a request, and as much that waits. */
+	bytes = (uint64_t)s.channels * s.dies * s.page;
+	bytes = 2 * (bytes > CHUNK_MAX ? bytes : CHUNK_MAX);
+	*ret = (struct back_model_device){.depth = s.channels * s.dies, .depth_bytes = bytes};
 	return ssd_new(&s, seed, "model", &ret->device, err);
 }
 

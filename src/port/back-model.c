@@ -198,6 +198,7 @@ static void take_info(struct model *m)
 
 	m->back.info = m->inner->info;
 	m->back.info.depth = own.depth;
+	m->back.info.depth_bytes = own.depth_bytes;
 	m->back.info.rotational = own.rotational;
 	m->back.info.tells_device = own.tells_device;
 }
@@ -321,6 +322,7 @@ int back_model_open(const char *rest, const struct back_config *config, struct b
 	m->back.ops = &model_ops;
 	m->back.info.rotational = d.rotational;
 	m->back.info.depth = d.depth ? d.depth : 1;
+	m->back.info.depth_bytes = d.depth_bytes;
 	m->back.info.tells_device = m->device->ops->tells_busy;
 	m->back.behind = m->inner;
 	take_info(m);

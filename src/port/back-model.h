@@ -14,7 +14,8 @@
 struct back_model_device {
 	struct device *device; /* owned */
 	bool rotational;
-	uint32_t depth; /* how many it can use at once */
+	uint32_t depth;       /* how many requests it can use at once */
+	uint64_t depth_bytes; /* how many bytes keep all of its parts busy; 0: not known */
 };
 
 /* "KIND[,KEY=VALUE]…+BACK" into the device, and where BACK begins. Errors name `model:` and the rest. */

@@ -184,7 +184,29 @@ static int begin_simple(struct nbd *n, struct conn *c)
 	return end_chunk(n, c);
 }
 
-static int begin_reply(struct nbd *n, struct conn *c)
+/* Lends the data of a read if all of them lie in the input behind the head, and end the reply. This is how
+ * most reads are answered. False: the machine goes on from the head. */
+static bool lend(const struct nbd *n, const struct conn *c, struct input *in)
+{
+	const struct nbd_reply *h = &c->rx.head;
+	struct slot *s = c->rx.slot;
+	size_t offset = h->structured ? 8 : 0; /* bytes before the data */
+
+	if (!n->lends || s->op != BACK_READ || !s->io || !(s->io->flags & BACK_BORROW) ||
+		in->n < offset + s->length || s->got || s->error)
+		return false;
+	if (h->structured
+			? h->type != NBD_CHUNK_DATA || !(h->flags & NBD_CHUNK_DONE) ||
+				  h->length != offset + s->length || bytes_get64(in->p) != s->offset
+			: h->error != 0)
+		return false;
+	s->io->data = (uint8_t *)(uintptr_t)in->p + offset;
+	s->got = s->length;
+	use(in, offset + s->length);
+	return true;
+}
+
+static int begin_reply(struct nbd *n, struct conn *c, struct input *in)
 {
 	struct slot *s = back_nbd_find(n, c->rx.head.cookie);
 
@@ -193,6 +215,8 @@ static int begin_reply(struct nbd *n, struct conn *c)
 	if (c->rx.head.structured && !c->greet.structured)
 		return -EPROTO;
 	c->rx.slot = s;
+	if (lend(n, c, in))
+		return end_reply(n, c);
 	return c->rx.head.structured ? begin_chunk(n, c) : begin_simple(n, c);
 }
 
@@ -206,7 +230,7 @@ static int head(struct nbd *n, struct conn *c, struct input *in)
 		r = nbd_reply_read(in->p, in->n, &rx->head);
 		if (r > 0) {
 			use(in, (size_t)r);
-			return begin_reply(n, c);
+			return begin_reply(n, c, in);
 		}
 		if (r < 0)
 			return r;
@@ -223,7 +247,7 @@ static int head(struct nbd *n, struct conn *c, struct input *in)
 	}
 	use(in, (size_t)r - have); /* a simple one is shorter than what was gathered */
 	rx->have = 0;
-	return begin_reply(n, c);
+	return begin_reply(n, c, in);
 }
 
 /* ---- the machine */
@@ -245,26 +269,13 @@ static const uint8_t *gather(struct conn_rx *rx, struct input *in, uint8_t need)
 	return rx->have == need ? rx->small : NULL;
 }
 
-/* All that a read asked for lies in the input, and it ends with that: need it be copied? */
-static bool borrow(const struct nbd *n, const struct conn *c, const struct input *in)
-{
-	const struct conn_rx *rx = &c->rx;
-	const struct slot *s = rx->slot;
-
-	return n->lends && in->p && s->io && s->io->flags & BACK_BORROW && !s->error &&
-	       rx->left == s->length && in->n >= s->length &&
-	       (!rx->head.structured || rx->head.flags & NBD_CHUNK_DONE);
-}
-
 static int body(struct nbd *n, struct conn *c, struct input *in)
 {
 	struct conn_rx *rx = &c->rx;
 	size_t len = rx->left < in->n ? rx->left : in->n;
 
 	if (rx->mode == DATA) {
-		if (borrow(n, c, in))
-			rx->slot->io->data = (uint8_t *)(uintptr_t)in->p;
-		else if (in->p)
+		if (in->p)
 			memcpy(rx->to, in->p, len);
 		rx->to += len;
 	}

@@ -54,7 +54,10 @@ struct slot *back_nbd_slot(struct nbd *n)
 	s = n->free_slots;
 	n->free_slots = s->next;
 	cookie = (uint32_t)s->cookie;
-	*s = (struct slot){.cookie = cookie, .born = n->born++};
+	memset(&s->next, 0,
+		sizeof(*s) - offsetof(struct slot, next)); /* range: from `entered` on */
+	s->cookie = cookie;
+	s->born = n->born++;
 	return s;
 }
 

@@ -79,6 +79,7 @@ struct back_info {
 	bool tells_device; /* see back_io.device */
 	uint32_t block_min, block_preferred; /* bytes */
 	uint32_t depth;                      /* the default window: what it can use at once */
+	uint64_t depth_bytes; /* the default window in bytes where cost is time; 0: none */
 };
 
 enum back_state {

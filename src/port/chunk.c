@@ -8,7 +8,7 @@
  *          asked for something smaller and has nothing; when its fourth child comes back it is whole
  *          again. So memory used for small payloads an hour ago serves large ones now.
  *
- *          Between that and the user, up to CACHE free chunks of a level stay as they are, so that a
+ *          Between that and the user, some free chunks of each level (CACHE) stay as they are, so that a
  *          chunk that comes and goes is not cut and mended each time. When nothing else is left they
  *          are given back and it is tried once more.
  * COST     O(1): at most three cuts or mends.
@@ -37,8 +37,8 @@
 
 #define LEVELS 4
 #define NODES  (1 + 4 + 16 + 64)
-#define PIECE  16 /* blocks taken from the system at once: 4 MiB, the least budget */
-#define CACHE  32 /* chunks of a level: what one round of a busy connection uses */
+#define PIECE  16  /* blocks taken from the system at once: 4 MiB, the least budget */
+#define CACHE  32u /* chunks of level 0; twice as many of each next level: a busy back end's */
 
 struct node {
 	struct chunk chunk; /* first: what the user sees */
@@ -281,7 +281,7 @@ void chunk_put(struct chunk_pool *p, struct chunk *c)
 		return;
 	p->held -= c->room;
 	ASAN_POISON_MEMORY_REGION(c->data, c->room);
-	if (p->n_cache[n->level] < CACHE) {
+	if (p->n_cache[n->level] < CACHE << n->level) {
 		n->next = p->cache[n->level];
 		p->cache[n->level] = n;
 		p->n_cache[n->level]++;

@@ -204,10 +204,9 @@ void front_nbd_job_hears(struct front_nbd_conn *c)
 
 /* ---- who may have how much */
 
-bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
+static bool purse_may(const struct front_nbd_conn *c, const struct front_nbd_purse *p, size_t bytes)
 {
 	const struct front_nbd *f = c->front;
-	const struct front_nbd_purse *p = purse_of(c);
 	const struct front_nbd_till *t = c->till;
 	size_t left = front_nbd_left(f), jobs = jobs_left(f);
 	bool first = c->jobs == 0 && bytes <= SMALL; /* how else could it show that it is good? */
@@ -220,6 +219,11 @@ bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
 		return true;
 	return (first || !front_nbd_goes_behind(c)) && p->held + bytes <= most &&
 	       (f->n_tills == 1 || t->held + bytes <= 2 * left);
+}
+
+bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
+{
+	return purse_may(c, purse_of(c), bytes);
 }
 
 bool front_nbd_waits_for_own(const struct front_nbd_conn *c)
@@ -244,7 +248,7 @@ bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
 		c->own = front_nbd_waits_for_own(c);
 		return false;
 	}
-	return front_nbd_tenant_may(c, bytes);
+	return purse_may(c, p, bytes);
 }
 
 /* ---- jobs */

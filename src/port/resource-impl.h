@@ -281,7 +281,7 @@ void resource_policy_free(struct resource *r);
 /* What to tell the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
 
-/* Sets the window anew: the back end's default depth is known by now. */
+/* Sets the windows anew: the back end's default depth is known by now. */
 void resource_policy_window(struct resource *r);
 
 /* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */

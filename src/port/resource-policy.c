@@ -136,6 +136,17 @@ static const struct weir_resource *spec_in(const struct resource *r, const struc
 	return &r->spec; /* the policy of a part, or of a test: as before */
 }
 
+/* The window in bytes. A device that works on the parts of a large request at once is full with few of
+ * them. While a tenant of small requests has none waiting, for its client is late, large requests
+ * would fill a window that counts requests, and the small ones would then wait for all of those inside and
+ * never get their share of time. */
+static uint64_t window_bytes(const struct resource *r, const struct weir_resource *spec)
+{
+	if (spec->depth_bytes || spec->depth > 0 || r->spec.cost != WEIR_UNIT_TIME)
+		return spec->depth_bytes;
+	return r->back->info.depth_bytes;
+}
+
 enum { ROOT_KNOBS = 5 };
 static void root_knobs(
 	const struct resource *r, const struct weir_resource *spec, struct weir_knob *knobs)
@@ -145,12 +156,12 @@ static void root_knobs(
 	if (control_table[spec->controller]->window && r->window > 0)
 		depth = r->window;
 	knobs[0] = (struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = depth > 0 ? depth : 32};
-	knobs[1] = (struct weir_knob){.kind = WEIR_KNOB_RUN, .value = spec->run};
-	knobs[2] =
+	knobs[1] = (struct weir_knob){
+		.kind = WEIR_KNOB_WINDOW_BYTES, .value = (double)window_bytes(r, spec)};
+	knobs[2] = (struct weir_knob){.kind = WEIR_KNOB_RUN, .value = spec->run};
+	knobs[3] =
 		(struct weir_knob){.kind = WEIR_KNOB_DISTANCE, .value = (double)spec->run_distance};
-	knobs[3] = (struct weir_knob){.kind = WEIR_KNOB_CREDIT, .value = (double)spec->credit};
-	knobs[4] = (struct weir_knob){
-		.kind = WEIR_KNOB_WINDOW_BYTES, .value = (double)spec->depth_bytes};
+	knobs[4] = (struct weir_knob){.kind = WEIR_KNOB_CREDIT, .value = (double)spec->credit};
 }
 
 void resource_policy_window(struct resource *r)
@@ -160,8 +171,8 @@ void resource_policy_window(struct resource *r)
 	if (!r->gate)
 		return;
 	root_knobs(r, &r->spec, knobs);
-	knobs[0].node = WEIR_ROOT;
-	weir_gate_set(r->gate, resource_policy_now(r), knobs, 1, NULL);
+	knobs[0].node = knobs[1].node = WEIR_ROOT;
+	weir_gate_set(r->gate, resource_policy_now(r), knobs, 2, NULL);
 }
 
 static void take_spec(struct resource *r, const struct weir_resource *spec)

@@ -137,6 +137,28 @@ static void test_depth(void)
 	rig_close(&r);
 }
 
+/* A model states how many bytes keep all of it busy, if it knows, whatever is inside. */
+static void test_depth_in_bytes(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t depth;
+		uint64_t bytes;
+	} of[] = {{"model:ssd+memory:16M", 32, M}, {"model:ssd,page=64k+memory:16M", 32, 4 * M},
+		{"model:ssd,channels=2,dies=2+memory:16M", 4, 512 * K},
+		{"model:ssd+model:server+memory:16M", 32, M},
+		{"model:server,servers=4+model:ssd+memory:16M", 4, 0}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct rig r;
+
+		rig_open_with(&r, of[i].name, (struct back_config){.seed = 1});
+		CHECK_INT(r.back->info.depth, of[i].depth);
+		CHECK_INT(r.back->info.depth_bytes, of[i].bytes);
+		rig_close(&r);
+	}
+}
+
 int main(void)
 {
 	RUN(test_data_goes_through);
@@ -144,5 +166,6 @@ int main(void)
 	RUN(test_keeps_the_order_of_the_model);
 	RUN(test_errors);
 	RUN(test_depth);
+	RUN(test_depth_in_bytes);
 	return 0;
 }

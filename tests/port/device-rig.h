@@ -47,6 +47,7 @@ struct rig {
 	struct heap sends; /* value: client */
 	uint64_t serial;
 	struct rng rng;
+	weir_time late; /* mean time by which the gateway's thread wakes too late */
 	/* every `period`, if set */
 	weir_time period, due;
 	void (*tick)(struct rig *w);
@@ -259,11 +260,14 @@ static inline void rig_run(struct rig *w, weir_time span)
 	weir_time end = w->now + span;
 
 	for (weir_time at = rig_next(w); at <= end; at = rig_next(w)) {
+		if (w->late)
+			at += (weir_time)rng_exp(&w->rng, (double)w->late);
 		if (at > w->now)
 			w->now = at;
 		rig_turn(w);
 	}
-	w->now = end;
+	if (end > w->now)
+		w->now = end;
 	rig_turn(w);
 }
 
