@@ -71,6 +71,7 @@ struct resource_next { /* a swap under way */
 	const struct weir_resource *spec;
 	const struct control_ops *control;
 	struct resource_part part;
+	size_t prepared; /* tenants, by the controller */
 	bool shadow_on;
 };
 
@@ -281,10 +282,15 @@ void resource_policy_free(struct resource *r);
 /* What to tell the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
 
+/* The version in force, or the next one while a swap is under way. */
+struct control_version resource_policy_version(struct resource *r, bool next);
+/* Brings the controller's rule of tenant i, in the policy in force, up to date. */
+void resource_policy_rule(struct resource *r, size_t i);
+
 /* Sets the window anew: the back end's default depth is known by now. */
 void resource_policy_window(struct resource *r);
 
-/* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
+/* ---- resource-divide.c: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
 unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);
 
 #endif

@@ -9,8 +9,7 @@
  *         others follow their client to its node, in order (resource_again), or straight on when the new
  *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
  *         done: looked at again after 10 ms, then ever more rarely, some at a time.
- *         A controller's rules change from one moment to the next, so where there are such all knobs are
- *         set in the last step.
+ *         A controller goes on meanwhile, and is told of each tenant whose knobs are the new ones (control.h).
  */
 #include "port/resource-impl.h"
 #include "ctl/policy-index.h"
@@ -306,10 +305,38 @@ static const struct control_ops *control_in(
 	return control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
 }
 
-/* Whether its rules are those of a moment. */
-static bool has_moving_rules(const struct control_ops *c)
+struct control_version resource_policy_version(struct resource *r, bool next)
 {
-	return c->begin || c->rule;
+	struct resource_policy *o = r->policy_of;
+	const struct resource_part *t = next ? &o->next.part : &o->part;
+
+	return (struct control_version){next ? o->next.change.to : r->policy,
+		next ? o->next.spec : &r->spec, t->bounds, t->rules, next};
+}
+
+/* What tenant i has in the version, where that moves. */
+static void refresh_rule(
+	struct resource *r, const struct control_ops *control, bool next, size_t i)
+{
+	struct control_version v = resource_policy_version(r, next);
+
+	if (control->rule && v.rules)
+		control->rule(r, &v, i, &v.rules[i]);
+}
+
+void resource_policy_rule(struct resource *r, size_t i)
+{
+	refresh_rule(r, r->control, false, i);
+}
+
+static void refresh(void *arg, size_t i)
+{
+	struct resource *r = arg;
+	struct resource_policy *o = r->policy_of;
+
+	if (o->swap.stays[i] >= 0)
+		refresh_rule(r, r->control, false, (size_t)o->swap.stays[i]);
+	refresh_rule(r, o->next.control, true, i);
 }
 
 static int start_gate(struct resource *r, struct weir_err *err)
@@ -324,13 +351,12 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		.bounds = next->part.bounds,
 		.from_bounds = o->part.bounds,
 		.was = next->change.was,
-		.nodes_only = has_moving_rules(r->control) || has_moving_rules(next->control)};
+		.refresh = r->control->rule || next->control->rule ? refresh : NULL,
+		.refresh_arg = r};
 	/* A gate uses the lowest free numbers first. */
 	size_t nodes = 1 + o->swap.n_nodes + o->swap.n_leaving + p->n_tenants;
 	int rc = resource_room(r, nodes);
 
-	if (rc == 0 && next->control->prepare && !how.nodes_only)
-		rc = next->control->prepare(r, p, next->spec, next->part.rules);
 	if (rc < 0)
 		return weir_err_set(err, rc, "out of memory");
 	return policy_swap_start(&o->swap, &how, err);
@@ -364,23 +390,74 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 	return 0;
 }
 
+/* True: there was something to prepare. */
+static bool prepare_some(struct resource *r, int *ret_rc)
+{
+	struct resource_next *next = &r->policy_of->next;
+	size_t n = next->change.to->n_tenants, from = next->prepared;
+	size_t to = from + STEP < n ? from + STEP : n;
+	struct control_version v = resource_policy_version(r, true);
+
+	if (!next->control->prepare || from > n || (from == n && n > 0))
+		return false;
+	*ret_rc = next->control->prepare(r, &v, from, to);
+	next->prepared = n ? to : 1; /* an empty policy has one call, too */
+	return true;
+}
+
+/* Tenant i of the next policy has its knobs, or (back) that of which it took over the node has its own again. */
+static void hand_tenant(struct resource *r, size_t i, bool back)
+{
+	struct resource_policy *o = r->policy_of;
+	const struct control_ops *from = back ? o->next.control : r->control;
+	const struct control_ops *to = back ? r->control : o->next.control;
+	struct control_version in_force = resource_policy_version(r, false);
+	struct control_version next = resource_policy_version(r, true);
+	bool stays = o->swap.stays[i] >= 0;
+	size_t was = stays ? (size_t)o->swap.stays[i] : 0;
+	weir_node node = o->swap.next_nodes[i];
+
+	if (from->leave && back && (!stays || from != to))
+		from->leave(r, &next, i);
+	if (from->leave && !back && stays && from != to)
+		from->leave(r, &in_force, was);
+	if (to->take && !back)
+		to->take(r, &next, i, node);
+	if (to->take && back && stays)
+		to->take(r, &in_force, was, node);
+}
+
 int resource_swap_step(struct resource *r, struct weir_err *err)
 {
+	struct policy_swap *s = &r->policy_of->swap;
+	size_t set;
+	int rc;
+
 	if (!r->gate)
 		return 0;
-	return policy_swap_step(&r->policy_of->swap, r->gate, resource_policy_now(r), STEP, err);
+	if (prepare_some(r, &rc))
+		return rc < 0 ? weir_err_set(err, rc, "out of memory") : 1;
+	set = s->set;
+	rc = policy_swap_step(s, r->gate, resource_policy_now(r), STEP, err);
+	for (; rc >= 0 && set < s->set; set++)
+		hand_tenant(r, set, false);
+	return rc;
 }
 
 bool resource_swap_undo(struct resource *r)
 {
 	struct resource_policy *o = r->policy_of;
+	size_t set = o->swap.set;
+	bool more;
 
 	if (!r->gate)
 		return false;
-	if (policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP))
-		return true;
-	part_free(&o->next.part);
-	return false;
+	more = policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP);
+	while (more && set > o->swap.set)
+		hand_tenant(r, --set, true);
+	if (!more)
+		part_free(&o->next.part);
+	return more;
 }
 
 /* ---- the last step */
@@ -429,19 +506,13 @@ static int ready_gate(struct resource *r, struct weir_err *err)
 	int rc = 0;
 
 	root_knobs(r, next->spec, knobs);
-	if (o->swap.how.nodes_only && next->control->prepare)
-		rc = next->control->prepare(r, p, next->spec, next->part.rules);
-	if (rc == 0 && !p->enforce && !r->shadow) {
+	if (!p->enforce && !r->shadow) {
 		rc = resource_shadow_on(r);
 		next->shadow_on = rc == 0;
 	}
 	if (rc < 0)
 		weir_err_set(err, rc, "out of memory");
-	o->swap.how.more = knobs;
-	o->swap.how.n_more = ROOT_KNOBS;
-	if (rc == 0 && o->swap.how.nodes_only)
-		rc = policy_swap_set(&o->swap, r->gate, resource_policy_now(r), err);
-	else if (rc == 0)
+	if (rc == 0)
 		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, ROOT_KNOBS, err);
 	if (rc < 0 && next->shadow_on)
 		resource_shadow_off(r);
