@@ -9,8 +9,8 @@
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
 
-#define BUCKETS    64 /* of a node: room for all */
-#define BATCH      16 /* leaves whose rules are set at once */
+#define BUCKETS 64 /* of a node: room for all */
+#define BATCH   16 /* leaves whose rules are set at once */
 
 struct leaf {
 	weir_node node;
@@ -168,7 +168,8 @@ static enum weir_bucket_kind kind_of(const struct adaptbf_gate *d)
 }
 
 /* Whether this is the rule's, as the gate keeps it: rates in parts of 1/1024. */
-static bool is_rule(const struct adaptbf_gate *d, const struct leaf *l, const struct weir_bucket_spec *b)
+static bool is_rule(
+	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_bucket_spec *b)
 {
 	return b->kind == kind_of(d) && b->unit == WEIR_UNIT_REQUESTS &&
 	       fabs(b->rate - l->rate) <= 1.0 / 1024;

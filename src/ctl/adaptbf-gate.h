@@ -45,7 +45,8 @@ void adaptbf_gate_free(struct adaptbf_gate *d);
 int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n);
 /* The next adaptbf_gate_leaves of up to n leaves with ids up to max_id cannot fail. 0 or -ENOMEM. */
 int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, uint64_t max_id);
-bool adaptbf_gate_has(const struct adaptbf_gate *d, uint64_t id); /* one of its leaves is this job's */
+bool adaptbf_gate_has(
+	const struct adaptbf_gate *d, uint64_t id); /* one of its leaves is this job's */
 /* From now on the leaf has another share; or somebody else has its buckets and weight (share 0) until it is given
  * back with a share, and then with the same rule. A job without a leaf is ignored. */
 void adaptbf_gate_share(struct adaptbf_gate *d, uint64_t id, double share);

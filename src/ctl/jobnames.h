@@ -32,8 +32,7 @@ uint64_t jobnames_add(struct jobnames *j, const char *name);
 uint64_t jobnames_find(const struct jobnames *j, const char *name); /* 0: it has none */
 const char *jobnames_name(const struct jobnames *j, uint64_t id);   /* NULL: nobody's */
 /* Looks at the next n names, in turn, and drops those for which `keep` is false. The numbers of the others stay. */
-void jobnames_sweep(
-	struct jobnames *j, size_t n, bool (*keep)(uint64_t id, void *arg), void *arg);
+void jobnames_sweep(struct jobnames *j, size_t n, bool (*keep)(uint64_t id, void *arg), void *arg);
 void jobnames_free(struct jobnames *j);
 
 #endif

@@ -128,6 +128,15 @@ int policy_swap_start(
 	return rc;
 }
 
+size_t policy_swap_new(const struct policy_swap *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_next; i++)
+		n += s->stays[i] < 0;
+	return n;
+}
+
 /* ---- knobs of some tenants */
 
 enum { BATCH = 64 };
@@ -205,15 +214,6 @@ static int add_node(struct policy_swap *s, struct weir_gate *g, size_t i, struct
 	return rc < 0 ? weir_err_set(err, rc, "no room for tenant '%s' in the gate", t->path) : 0;
 }
 
-static uint32_t count_new(const struct policy_swap *s)
-{
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < s->n_next; i++)
-		n += s->stays[i] < 0;
-	return n;
-}
-
 static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now,
 	size_t n, struct weir_err *err)
 {
@@ -261,8 +261,8 @@ int policy_swap_step(
 
 	b.n = 0;
 	if (s->added == 0)
-		(void)weir_gate_reserve(
-			g, count_new(s)); /* if there is no room now, each node asks */
+		/* If there is no room now, each node asks. */
+		(void)weir_gate_reserve(g, (uint32_t)policy_swap_new(s));
 	if (s->added < s->n_next)
 		rc = add_nodes(s, &b, g, now, n, err);
 	else

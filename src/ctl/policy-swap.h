@@ -60,6 +60,7 @@ void policy_swap_map(const struct weir_policy *from, const struct weir_policy *t
 /* 0, or -ENOMEM and why; then there is nothing to undo. O(tenants). */
 int policy_swap_start(
 	struct policy_swap *s, const struct policy_swap_how *how, struct weir_err *err);
+size_t policy_swap_new(const struct policy_swap *s); /* after start: how many nodes will be added */
 /* About n tenants more. 1: there is more to do; 0: ready to finish; -ENOMEM or -EINVAL and why: undo. */
 int policy_swap_step(
 	struct policy_swap *s, struct weir_gate *g, weir_time now, size_t n, struct weir_err *err);

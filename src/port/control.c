@@ -28,8 +28,7 @@ static int make_rules(const struct weir_policy_tbf *spec, struct tbf **ret)
 	return rc;
 }
 
-static int tbf_prepare(
-	struct resource *r, const struct control_version *v, size_t from, size_t to)
+static int tbf_prepare(struct resource *r, const struct control_version *v, size_t from, size_t to)
 {
 	struct tbf *t;
 	int rc = make_rules(&v->spec->tbf, &t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessee-impl: the lessee from inside, for lessee.c and its test. */
+/* lessee-impl: the lessee from inside, for lessee*.c and their test. */
 #ifndef WEIR_PORT_LESSEE_IMPL_H
 #define WEIR_PORT_LESSEE_IMPL_H
 
@@ -52,5 +52,10 @@ struct lessee {
 
 /* A look at the gate, and what follows from it; the timer does it. For tests, which have their own times. */
 void lessee_look_at(struct lessee *l, weir_time now);
+/* Tokens a second: what the policy states, or else what was learned. */
+double lessee_capacity(const struct resource *r);
+
+/* lessee-look.c */
+void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to);
 
 #endif

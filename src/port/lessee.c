@@ -12,8 +12,6 @@
 #include "port/lessee-impl.h"
 #include "port/log.h"
 #include "port/peer-key.h"
-#include "port/gateway-version.h"
-#include "port/snapshot.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -82,7 +80,7 @@ static void close_period(struct lessee *s, uint64_t next)
 	s->period = next;
 }
 
-static double capacity_of(const struct resource *r)
+double lessee_capacity(const struct resource *r)
 {
 	double stated = r->spec.capacity[WEIR_UNIT_REQUESTS].per_second;
 	double learned = r->capacity.rate[WEIR_UNIT_REQUESTS];
@@ -101,7 +99,7 @@ void lessee_look_at(struct lessee *s, weir_time now)
 	s->looked = now;
 	s->n_knobs = 0;
 	count(s, now);
-	rc = pshift_server_look(s->server, now, s->loads, capacity_of(r));
+	rc = pshift_server_look(s->server, now, s->loads, lessee_capacity(r));
 	if (s->n_knobs && weir_gate_set(r->gate, now, s->knobs, s->n_knobs, NULL) < 0)
 		rc = -EINVAL;
 	if (rc < 0)
@@ -484,51 +482,6 @@ static void lessee_free(struct resource *r)
 	free(s->knobs);
 	free(s);
 	r->lessee = NULL;
-}
-
-/* ---- look */
-
-static void look_bucket(
-	struct lessee *s, struct snapshot *snap, size_t i, struct snapshot_lease *to)
-{
-	const struct lessee_bucket *b = &s->buckets[i];
-	struct weir_gate_stats st = {0};
-	struct pshift_server_tokens t;
-
-	pshift_server_tokens(s->server, i, &t);
-	if (b->here)
-		weir_gate_get_stats(
-			s->resource->gate, resource_policy_now(s->resource), b->node, &st);
-	*to = (struct snapshot_lease){.tenant = snapshot_path(snap, b->tenant),
-		/* what passed since the last look is this period's, too */
-		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
-		.claim = t.claim,
-		.cap = t.cap,
-		.reserved = t.reserved,
-		.limit = t.limit,
-		.r = t.r,
-		.l = t.l,
-		.last = b->last,
-		.closed = t.closed};
-}
-
-static void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to)
-{
-	struct lessee *s = r->lessee;
-	struct snapshot_pshift *p = snapshot_take(snap, 1, sizeof(*p));
-
-	if (!p || !s->on)
-		return;
-	pshift_server_status(s->server, &p->status);
-	p->capacity = capacity_of(r);
-	p->last_period = s->last_period;
-	p->looks = s->looks;
-	p->busy = s->busy;
-	to->pshift = p;
-	p->leases = snapshot_take(snap, s->n + 1, sizeof(*p->leases));
-	for (size_t i = 0; p->leases && r->policy == snap->of->policy && i < s->n; i++)
-		if (s->buckets[i].here && s->buckets[i].tenant != LESSEE_NEXT)
-			look_bucket(s, snap, i, &p->leases[p->n_leases++]);
 }
 
 /* ---- the table */

@@ -66,6 +66,16 @@ struct resource_part { /* of what a version needs, one of each a tenant; replace
 	} * seen;
 };
 
+/* ---- resource-part.c */
+/* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: there is a controller that may have some. 0 or
+ * -ENOMEM. */
+int resource_part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
+	struct resource_part *ret);
+void resource_part_free(struct resource_part *t);
+/* A tenant that stays keeps its parts until told otherwise. was: policy_swap_map. */
+void resource_part_keep(const struct weir_policy *from, const struct weir_policy *to,
+	const int *was, const struct resource_part *old, struct resource_part *part);
+
 struct resource_next { /* a swap under way */
 	struct resource_change change;
 	const struct weir_resource *spec;

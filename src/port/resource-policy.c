@@ -23,48 +23,6 @@
 #define SWEEP_MOST  256            /* nodes at once */
 #define STEP        256            /* tenants */
 
-/* ---- what a version needs */
-
-static void part_free(struct resource_part *t)
-{
-	free(t->own_bounds);
-	free(t->first);
-	free(t->rows);
-	free(t->rules);
-	free(t->seen);
-	*t = (struct resource_part){0};
-}
-
-/* rules: there is a controller that may have some. */
-static int part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
-	struct resource_part *ret)
-{
-	size_t n = p->n_tenants + 1;
-	struct resource_part t = {
-		.bounds = bounds,
-		.own_bounds = bounds ? NULL : calloc(n, sizeof(*t.own_bounds)),
-		.rules = rules ? calloc(n, sizeof(*t.rules)) : NULL,
-		.seen = calloc(n, sizeof(*t.seen)),
-	};
-
-	if (t.own_bounds && weir_policy_bounds(p, t.own_bounds) == 0)
-		t.bounds = t.own_bounds;
-	if (t.bounds)
-		t.first = policy_install_first(p, t.bounds);
-	if (t.first)
-		t.rows = calloc((size_t)t.first[p->n_tenants] + 1, sizeof(*t.rows));
-	if (!t.rows || (rules && !t.rules) || !t.seen) {
-		part_free(&t);
-		return -ENOMEM;
-	}
-	for (uint32_t k = 0; k < t.first[p->n_tenants]; k++)
-		t.rows[k] = 1;
-	for (size_t i = 0; rules && i < p->n_tenants; i++)
-		t.rules[i].scale = 1;
-	*ret = t;
-	return 0;
-}
-
 static struct resource_policy *policy_of(struct resource *r)
 {
 	struct resource_policy *o = r->policy_of;
@@ -85,8 +43,8 @@ void resource_policy_free(struct resource *r)
 	if (o->sweep.set)
 		loop_set(r->loop, &o->sweep, WEIR_NEVER);
 	policy_swap_free(&o->swap);
-	part_free(&o->part);
-	part_free(&o->next.part);
+	resource_part_free(&o->part);
+	resource_part_free(&o->next.part);
 	free(o);
 	r->policy_of = NULL;
 	r->nodes = NULL;
@@ -273,32 +231,6 @@ weir_time resource_policy_now(struct resource *r)
 	return r->now;
 }
 
-/* Limits that a tenant had before keep their parts. */
-static void keep_rows(const struct weir_tenant *from, const struct weir_tenant *to,
-	const struct resource_part *old, size_t was, struct resource_part *part, size_t is)
-{
-	uint8_t slots[POLICY_ROWS], before[POLICY_ROWS];
-	unsigned n = policy_install_rows(to, &part->bounds[is], slots);
-	unsigned m = policy_install_rows(from, &old->bounds[was], before);
-
-	for (unsigned k = 0; k < n; k++)
-		for (unsigned l = 0; l < m; l++)
-			if (slots[k] == before[l])
-				part->rows[part->first[is] + k] = old->rows[old->first[was] + l];
-}
-
-/* A tenant that stays keeps its parts until told otherwise. */
-static void keep_parts(const struct weir_policy *from, const struct weir_policy *to, const int *was,
-	const struct resource_part *old, struct resource_part *part)
-{
-	for (size_t i = 0; from && old->rows && i < to->n_tenants; i++) {
-		if (was[i] < 0)
-			continue;
-		keep_rows(&from->tenants[was[i]], &to->tenants[i], old, (size_t)was[i], part, i);
-		part->seen[i] = old->seen[was[i]];
-	}
-}
-
 static const struct control_ops *control_in(
 	const struct weir_policy *p, const struct weir_resource *spec)
 {
@@ -315,8 +247,7 @@ struct control_version resource_policy_version(struct resource *r, bool next)
 }
 
 /* What tenant i has in the version, where that moves. */
-static void refresh_rule(
-	struct resource *r, const struct control_ops *control, bool next, size_t i)
+static void refresh_rule(struct resource *r, const struct control_ops *control, bool next, size_t i)
 {
 	struct control_version v = resource_policy_version(r, next);
 
@@ -353,13 +284,18 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		.was = next->change.was,
 		.refresh = r->control->rule || next->control->rule ? refresh : NULL,
 		.refresh_arg = r};
-	/* A gate uses the lowest free numbers first. */
-	size_t nodes = 1 + o->swap.n_nodes + o->swap.n_leaving + p->n_tenants;
-	int rc = resource_room(r, nodes);
+	struct policy_swap *s = &o->swap;
+	int rc = policy_swap_start(s, &how, err);
 
 	if (rc < 0)
+		return rc;
+	/* A gate uses the lowest free numbers first. */
+	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
+	if (rc < 0) {
+		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
 		return weir_err_set(err, rc, "out of memory");
-	return policy_swap_start(&o->swap, &how, err);
+	}
+	return 0;
 }
 
 int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err)
@@ -378,15 +314,15 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
-	if (part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
+	if (resource_part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	o->next.part = part;
 	rc = start_gate(r, err);
 	if (rc < 0) {
-		part_free(&o->next.part);
+		resource_part_free(&o->next.part);
 		return rc;
 	}
-	keep_parts(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
+	resource_part_keep(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
 	return 0;
 }
 
@@ -456,7 +392,7 @@ bool resource_swap_undo(struct resource *r)
 	while (more && set > o->swap.set)
 		hand_tenant(r, --set, true);
 	if (!more)
-		part_free(&o->next.part);
+		resource_part_free(&o->next.part);
 	return more;
 }
 
@@ -537,7 +473,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	match_clients(r, p);
 	policy_swap_finish(&o->swap, r->gate, r->now, busy, n_busy, moves, moved, r);
 	free(busy);
-	part_free(&o->part);
+	resource_part_free(&o->part);
 	o->part = next->part;
 	next->part = (struct resource_part){0};
 	take_spec(r, next->spec);

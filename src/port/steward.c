@@ -42,8 +42,7 @@ static bool is_kept(uint64_t id, void *arg)
 	const struct steward *s = arg;
 	struct adaptbf_account ignored;
 
-	return adaptbf_gate_has(s->driver, id) ||
-	       adaptbf_account(s->adaptbf, id, &ignored) == 0;
+	return adaptbf_gate_has(s->driver, id) || adaptbf_account(s->adaptbf, id, &ignored) == 0;
 }
 
 /* Some of the names of neither a tenant nor a job that is remembered. A plan has names of its own. */
@@ -196,8 +195,8 @@ static int steward_prepare(
 	for (size_t i = from; rc == 0 && i < to; i++)
 		rc = plan_tenant(s, v->policy, i);
 	if (rc == 0 && to == v->policy->n_tenants)
-		rc = adaptbf_gate_reserve(s->plan.driver ? s->plan.driver : s->driver,
-			s->plan.n_leaves, s->names.n);
+		rc = adaptbf_gate_reserve(
+			s->plan.driver ? s->plan.driver : s->driver, s->plan.n_leaves, s->names.n);
 	if (rc < 0 && s)
 		plan_free(&s->plan);
 	return rc;
