@@ -192,10 +192,12 @@ static int add_tag(struct load *l, int id, const yaml_char_t *tag)
 	static const char ours[] = "tag:yaml.org,2002:";
 	const char *text = (const char *)tag;
 
-	if (!text || strcmp(text, "!") == 0 || strncmp(text, ours, sizeof(ours) - 1) == 0)
+	if (l->values.tagged || !text || strcmp(text, "!") == 0 ||
+		strncmp(text, ours, sizeof(ours) - 1) == 0)
 		return 0;
-	value(l, id)->tag = take_text(&l->values, text, strlen(text));
-	return value(l, id)->tag ? 0 : -ENOMEM;
+	l->values.tagged = id;
+	l->values.tag = take_text(&l->values, text, strlen(text));
+	return l->values.tag ? 0 : -ENOMEM;
 }
 
 /* ret: its name, or NULL. */
@@ -287,7 +289,7 @@ static int close_value(struct load *l)
 	if (n)
 		memcpy(items, &l->items[from], n * sizeof(*items));
 	v->items = items;
-	v->n = v->kind == YAMLDOC_MAP ? n / 2 : n;
+	v->n = (unsigned)(v->kind == YAMLDOC_MAP ? n / 2 : n);
 	l->n_items = from;
 	return 0;
 }

@@ -5,20 +5,23 @@
 
 #include "base/yamldoc.h"
 
-struct yamldoc_value {
-	unsigned line, column;  /* from 1 */
-	enum yamldoc_kind kind; /* of a null: a scalar */
-	bool null;              /* a plain ~, null or nothing */
-	bool nul;               /* a NUL character stands in its text */
-	const char *tag;        /* one that is not YAML's own, or NULL */
-	const char *text;       /* a scalar's */
-	const int *items;       /* ids: a list's values; a map's keys and values in turn */
-	size_t n;               /* values, or pairs */
+struct yamldoc_value { /* small: a policy of 100,000 tenants has over a million */
+	union {
+		const char *text; /* a scalar's */
+		const int *items; /* ids: a list's values; a map's keys and values in turn */
+	};
+	unsigned n;            /* values, or pairs */
+	unsigned line, column; /* from 1 */
+	unsigned kind : 8;     /* enum yamldoc_kind; of a null: a scalar */
+	unsigned null : 1;     /* a plain ~, null or nothing */
+	unsigned nul : 1;      /* a NUL character stands in its text */
 };
 
 struct yamldoc_values { /* by id − 1; the root is the first. Texts and items are in chunks */
 	struct yamldoc_value *of;
 	size_t n, room;
+	int tagged;      /* the first with a tag that is not YAML's own, or 0 */
+	const char *tag; /* of it */
 	struct yamldoc_chunk *chunks;
 	size_t left; /* bytes of the first of them */
 };

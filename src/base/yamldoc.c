@@ -179,8 +179,8 @@ static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
 
 	if (depth >= YAMLDOC_DEPTH)
 		return yamldoc_error(n, err, "nested more than %d deep", YAMLDOC_DEPTH);
-	if (y->tag)
-		return yamldoc_error(n, err, "tag \"%.40s\" is not supported", y->tag);
+	if (n.id == n.doc->values.tagged)
+		return yamldoc_error(n, err, "tag \"%.40s\" is not supported", n.doc->values.tag);
 	l->state = OPEN;
 	l->height = 1;
 	l->expanded = 1;
@@ -237,7 +237,7 @@ enum yamldoc_kind yamldoc_kind(yamldoc_node n)
 {
 	const struct yamldoc_value *y = node_of(n);
 
-	return !y || y->null ? YAMLDOC_NONE : y->kind;
+	return !y || y->null ? YAMLDOC_NONE : (enum yamldoc_kind)y->kind;
 }
 
 struct weir_place yamldoc_place(yamldoc_node n)
