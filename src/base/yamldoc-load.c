@@ -1,25 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  One pass over libyaml's events; its own loader of documents would take time with the square of the
+ *         nesting and of the anchors, and memory for every value apart.
+ */
 #include "base/yamldoc-load.h"
-#include "base/yamldoc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yaml.h>
 
-/* libyaml looks anchors up one after the other, so that many make it slow. */
+/* Anchors are looked up one after the other. */
 #define ANCHORS 1000
+#define CHUNK   ((size_t)256 << 10)
 
-bool yamldoc_is_null(const yaml_node_t *y)
+/* ---- memory */
+
+struct yamldoc_chunk {
+	struct yamldoc_chunk *next;
+	size_t size;
+	_Alignas(max_align_t) char bytes[];
+};
+
+/* Aligned for ids. NULL: no memory. */
+static void *take(struct yamldoc_values *v, size_t size)
 {
-	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+	size = (size + sizeof(int) - 1) / sizeof(int) * sizeof(int);
+	if (size > v->left || !v->chunks) {
+		size_t room = size > CHUNK ? size : CHUNK;
+		struct yamldoc_chunk *c = malloc(sizeof(*c) + room);
 
-	if (y->type != YAML_SCALAR_NODE || y->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp((const char *)y->data.scalar.value, words[i]) == 0)
-			return true;
-	return false;
+		if (!c)
+			return NULL;
+		*c = (struct yamldoc_chunk){.next = v->chunks, .size = room};
+		v->chunks = c;
+		v->left = room;
+	}
+	v->left -= size;
+	return v->chunks->bytes + (v->chunks->size - v->left - size);
 }
+
+/* With a 0 behind it. */
+static const char *take_text(struct yamldoc_values *v, const void *text, size_t len)
+{
+	char *copy = take(v, len + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	return copy;
+}
+
+void yamldoc_values_free(struct yamldoc_values *v)
+{
+	for (struct yamldoc_chunk *c = v->chunks, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(v->of);
+	*v = (struct yamldoc_values){0};
+}
+
+/* ---- errors */
 
 /* The place of a byte, for the errors of libyaml's reader, which knows no lines. Columns count
  * characters, as its marks do. */
@@ -73,159 +116,280 @@ static int syntax_error(const yaml_parser_t *p, const char *text, size_t len, co
 		p->context_mark.line + 1);
 }
 
-/* A text that says nothing means a map without keys. */
-static int make_empty(yaml_document_t *yaml)
-{
-	yaml_document_delete(yaml);
-	if (!yaml_document_initialize(yaml, NULL, NULL, NULL, 1, 1))
-		return -ENOMEM;
-	return yaml_document_add_mapping(yaml, NULL, YAML_BLOCK_MAPPING_STYLE) ? 0 : -ENOMEM;
-}
+/* ---- values */
 
-/* Refuses what follows the first document. */
-static int check_last(
-	yaml_parser_t *p, const char *text, size_t len, const char *name, struct weir_err *err)
-{
-	yaml_document_t more;
-
-	if (!yaml_parser_load(p, &more))
-		return syntax_error(p, text, len, name, err);
-	const yaml_node_t *root = yaml_document_get_root_node(&more);
-	struct weir_place at = {name, 0, 0};
-	if (root) {
-		at.line = (unsigned)more.start_mark.line + 1;
-		at.column = (unsigned)more.start_mark.column + 1;
-	}
-	yaml_document_delete(&more);
-	return root ? weir_err_at(err, -EINVAL, at, "a second document; only one may stand here")
-		    : 0;
-}
-
-struct look { /* what the first look has seen so far */
-	int depth, anchors;
+struct load {
+	struct yamldoc_values values;
+	const char *name;
+	struct weir_err *err;
 	struct {
-		char *anchor; /* or NULL; malloc'ed */
-		size_t line;
-	} open[YAMLDOC_DEPTH + 1]; /* the lists and maps that are not closed, outermost first */
+		int id;
+		const char *anchor; /* or NULL */
+		size_t from;        /* of its items in `items` */
+	} open[YAMLDOC_DEPTH + 1];  /* the lists and maps that are not closed, outermost first */
+	int depth;
+	int *items; /* of those that are open */
+	size_t n_items, room_items;
+	struct {
+		const char *name;
+		int id;
+	} anchors[ANCHORS];
+	int n_anchors;
 };
 
-static int enter(struct look *l, const yaml_event_t *e, const yaml_char_t *anchor)
+static struct weir_place place_of(const struct load *l, const yaml_event_t *e)
 {
-	int i = l->depth++; /* at most YAMLDOC_DEPTH: one more is refused at once */
-
-	l->open[i].line = e->start_mark.line + 1;
-	l->open[i].anchor = anchor ? strdup((const char *)anchor) : NULL;
-	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): look() has set all to 0 */
-	l->anchors += anchor != NULL;
-	return anchor && !l->open[i].anchor ? -ENOMEM : 0;
+	return (struct weir_place){
+		l->name, (unsigned)e->start_mark.line + 1, (unsigned)e->start_mark.column + 1};
 }
 
-static void leave(struct look *l)
+static struct yamldoc_value *value(struct load *l, int id)
 {
-	l->depth--;
-	free(l->open[l->depth].anchor);
-	l->open[l->depth].anchor = NULL;
+	return &l->values.of[id - 1];
 }
 
-/* The line of what the alias stands in and for, or 0. Later the alias would be that node itself, and its place
- * not known any more. */
-static size_t line_around(const struct look *l, const char *alias)
+/* A new value's id, or -ENOMEM. */
+static int add_value(struct load *l, const yaml_event_t *e, enum yamldoc_kind kind)
 {
-	for (int i = 0; i < l->depth; i++)
-		if (l->open[i].anchor && strcmp(l->open[i].anchor, alias) == 0)
-			return l->open[i].line;
+	struct yamldoc_values *v = &l->values;
+
+	if (v->n == v->room) {
+		size_t room = v->room ? 2 * v->room : 64;
+		struct yamldoc_value *of =
+			room < INT32_MAX ? realloc(v->of, room * sizeof(*of)) : NULL;
+
+		if (!of)
+			return -ENOMEM;
+		v->of = of;
+		v->room = room;
+	}
+	v->of[v->n++] = (struct yamldoc_value){.line = (unsigned)e->start_mark.line + 1,
+		.column = (unsigned)e->start_mark.column + 1,
+		.kind = kind};
+	return (int)v->n;
+}
+
+/* It stands in the list or map that is open, if there is one. */
+static int add_item(struct load *l, int id)
+{
+	if (l->depth == 0)
+		return 0;
+	if (l->n_items == l->room_items) {
+		size_t room = l->room_items ? 2 * l->room_items : 64;
+		int *items = realloc(l->items, room * sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		l->items = items;
+		l->room_items = room;
+	}
+	l->items[l->n_items++] = id;
 	return 0;
 }
 
-static int look_at(
-	struct look *l, const yaml_event_t *e, struct weir_place at, struct weir_err *err)
+static int add_tag(struct load *l, int id, const yaml_char_t *tag)
 {
-	size_t line = 0;
-	int r = 0;
+	static const char ours[] = "tag:yaml.org,2002:";
+	const char *text = (const char *)tag;
 
-	switch (e->type) {
-	case YAML_SCALAR_EVENT:
-		l->anchors += e->data.scalar.anchor != NULL;
-		break;
-	case YAML_SEQUENCE_START_EVENT:
-		r = enter(l, e, e->data.sequence_start.anchor);
-		break;
-	case YAML_MAPPING_START_EVENT:
-		r = enter(l, e, e->data.mapping_start.anchor);
-		break;
-	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT:
-		leave(l);
-		break;
-	case YAML_ALIAS_EVENT:
-		line = line_around(l, (const char *)e->data.alias.anchor);
-		break;
-	default:
-		break;
-	}
+	if (l->values.tagged || !text || strcmp(text, "!") == 0 ||
+		strncmp(text, ours, sizeof(ours) - 1) == 0)
+		return 0;
+	l->values.tagged = id;
+	l->values.tag = take_text(&l->values, text, strlen(text));
+	return l->values.tag ? 0 : -ENOMEM;
+}
+
+/* ret: its name, or NULL. */
+static int add_anchor(
+	struct load *l, int id, const yaml_event_t *e, const yaml_char_t *anchor, const char **ret)
+{
+	*ret = NULL;
+	if (!anchor)
+		return 0;
+	for (int i = 0; i < l->n_anchors; i++)
+		if (strcmp(l->anchors[i].name, (const char *)anchor) == 0)
+			return weir_err_at(l->err, -EINVAL, place_of(l, e),
+				"anchor '%.60s' stands twice; first in line %u",
+				(const char *)anchor, value(l, l->anchors[i].id)->line);
+	if (l->n_anchors == ANCHORS)
+		return weir_err_at(
+			l->err, -EINVAL, place_of(l, e), "more than %d anchors", ANCHORS);
+	*ret = take_text(&l->values, anchor, strlen((const char *)anchor));
+	if (!*ret)
+		return -ENOMEM;
+	l->anchors[l->n_anchors].name = *ret;
+	l->anchors[l->n_anchors++].id = id;
+	return 0;
+}
+
+static bool is_null(const yaml_event_t *e)
+{
+	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+
+	if (e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || e->data.scalar.length > 4)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp((const char *)e->data.scalar.value, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static int add_scalar(struct load *l, const yaml_event_t *e)
+{
+	int id = add_value(l, e, YAMLDOC_SCALAR), r;
+	const char *text, *anchor;
+
+	if (id < 0)
+		return id;
+	text = take_text(&l->values, e->data.scalar.value, e->data.scalar.length);
+	if (!text)
+		return -ENOMEM;
+	value(l, id)->text = text;
+	value(l, id)->null = is_null(e);
+	value(l, id)->nul = strlen(text) != e->data.scalar.length;
+	r = add_tag(l, id, e->data.scalar.tag);
+	if (r == 0)
+		r = add_anchor(l, id, e, e->data.scalar.anchor, &anchor);
+	return r == 0 ? add_item(l, id) : r;
+}
+
+static int open_value(struct load *l, const yaml_event_t *e, enum yamldoc_kind kind,
+	const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+	int id = add_value(l, e, kind), r;
+	const char *name;
+
+	if (id < 0)
+		return id;
+	r = add_tag(l, id, tag);
+	if (r == 0)
+		r = add_anchor(l, id, e, anchor, &name);
+	if (r == 0)
+		r = add_item(l, id);
 	if (r < 0)
 		return r;
-	if (line)
-		return weir_err_at(err, -EINVAL, at,
-			"an alias here refers to what contains it (line %zu)", line);
-	if (l->depth > YAMLDOC_DEPTH)
-		return weir_err_at(err, -EINVAL, at, "nested more than %d deep", YAMLDOC_DEPTH);
-	if (l->anchors > ANCHORS)
-		return weir_err_at(err, -EINVAL, at, "more than %d anchors", ANCHORS);
+	if (l->depth == YAMLDOC_DEPTH)
+		return weir_err_at(
+			l->err, -EINVAL, place_of(l, e), "nested more than %d deep", YAMLDOC_DEPTH);
+	l->open[l->depth].id = id;
+	l->open[l->depth].anchor = name;
+	l->open[l->depth++].from = l->n_items;
 	return 0;
 }
 
-/* Loading takes time with the square of the nesting and of the anchors: looks first, and stops early.
- * Errors of syntax are left to the loading, which meets them again. */
-static int look(const char *text, size_t len, const char *name, struct weir_err *err)
+static int close_value(struct load *l)
 {
-	struct look l = {0};
+	size_t from = l->open[--l->depth].from, n = l->n_items - from;
+	struct yamldoc_value *v = value(l, l->open[l->depth].id);
+	int *items = take(&l->values, n * sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	if (n)
+		memcpy(items, &l->items[from], n * sizeof(*items));
+	v->items = items;
+	v->n = (unsigned)(v->kind == YAMLDOC_MAP ? n / 2 : n);
+	l->n_items = from;
+	return 0;
+}
+
+static int add_alias(struct load *l, const yaml_event_t *e)
+{
+	const char *name = (const char *)e->data.alias.anchor;
+
+	for (int i = 0; i < l->depth; i++)
+		if (l->open[i].anchor && strcmp(l->open[i].anchor, name) == 0)
+			return weir_err_at(l->err, -EINVAL, place_of(l, e),
+				"an alias here refers to what contains it (line %u)",
+				value(l, l->open[i].id)->line);
+	for (int i = 0; i < l->n_anchors; i++)
+		if (strcmp(l->anchors[i].name, name) == 0)
+			return add_item(l, l->anchors[i].id);
+	return weir_err_at(l->err, -EINVAL, place_of(l, e), "found undefined alias");
+}
+
+static int add_event(struct load *l, const yaml_event_t *e)
+{
+	switch (e->type) {
+	case YAML_DOCUMENT_START_EVENT:
+		return l->values.n ? weir_err_at(l->err, -EINVAL, place_of(l, e),
+					     "a second document; only one may stand here")
+				   : 0;
+	case YAML_SCALAR_EVENT:
+		return add_scalar(l, e);
+	case YAML_SEQUENCE_START_EVENT:
+		return open_value(l, e, YAMLDOC_LIST, e->data.sequence_start.anchor,
+			e->data.sequence_start.tag);
+	case YAML_MAPPING_START_EVENT:
+		return open_value(
+			l, e, YAMLDOC_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		return close_value(l);
+	case YAML_ALIAS_EVENT:
+		return add_alias(l, e);
+	default:
+		return 0;
+	}
+}
+
+static int load_events(struct load *l, const char *text, size_t len)
+{
 	yaml_parser_t p;
-	yaml_event_t e;
 	bool more = true;
 	int r = 0;
 
 	if (!yaml_parser_initialize(&p))
 		return -ENOMEM;
 	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
-	while (more && r == 0 && yaml_parser_parse(&p, &e)) {
-		struct weir_place at = {
-			name, (unsigned)e.start_mark.line + 1, (unsigned)e.start_mark.column + 1};
+	while (more && r == 0) {
+		yaml_event_t e;
+
+		if (!yaml_parser_parse(&p, &e)) {
+			r = syntax_error(&p, text, len, l->name, l->err);
+			break;
+		}
 		more = e.type != YAML_STREAM_END_EVENT;
-		r = look_at(&l, &e, at, err);
+		r = add_event(l, &e);
 		yaml_event_delete(&e);
 	}
 	yaml_parser_delete(&p);
-	while (l.depth > 0)
-		leave(&l);
 	return r;
 }
 
-int yamldoc_load(const char *text, size_t len, const char *name, yaml_document_t *ret_yaml,
+/* A text that says nothing means a map without keys. */
+static int make_empty(struct yamldoc_values *v)
+{
+	yamldoc_values_free(v);
+	v->of = calloc(1, sizeof(*v->of));
+	if (!v->of)
+		return -ENOMEM;
+	v->of[0].kind = YAMLDOC_MAP;
+	v->of[0].line = v->of[0].column = 1;
+	v->n = v->room = 1;
+	return 0;
+}
+
+int yamldoc_load(const char *text, size_t len, const char *name, struct yamldoc_values *ret,
 	struct weir_err *err)
 {
-	yaml_parser_t p;
-	yaml_document_t yaml;
+	struct load *l = calloc(1, sizeof(*l));
+	int r = -ENOMEM;
 
-	int r = look(text, len, name, err);
-	if (r < 0)
-		return r;
-	if (!yaml_parser_initialize(&p))
-		return -ENOMEM;
-	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
-	if (!yaml_parser_load(&p, &yaml)) { /* which leaves nothing to delete */
-		r = syntax_error(&p, text, len, name, err);
-	} else {
-		const yaml_node_t *root = yaml_document_get_root_node(&yaml);
-		if (root)
-			r = check_last(&p, text, len, name, err);
-		if (r == 0 && (!root || yamldoc_is_null(root)))
-			r = make_empty(&yaml);
-		if (r == 0)
-			*ret_yaml = yaml;
-		else
-			yaml_document_delete(&yaml);
+	if (l) {
+		l->name = name;
+		l->err = err;
+		r = load_events(l, text, len);
 	}
-	yaml_parser_delete(&p);
+	if (r == 0 && (l->values.n == 0 || l->values.of[0].null))
+		r = make_empty(&l->values);
+	if (r == 0)
+		*ret = l->values;
+	else if (l)
+		yamldoc_values_free(&l->values);
+	if (l)
+		free(l->items);
+	free(l);
 	return r;
 }

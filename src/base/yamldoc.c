@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  libyaml loads the document as a graph: an alias is the same node again. One walk from the
+ * METHOD  The document is loaded as a graph: an alias is the same node again. One walk from the
  *         root, O(nodes · log of the largest map), refuses what no reader should meet and notes
  *         each node's first parent, from which paths are told.
  */
@@ -17,6 +17,8 @@
  * a reader that visits each of them still ends within a second. */
 #define EXPANSION UINT64_C(1000000)
 
+#define FEW 16 /* keys that are compared each with each */
+
 enum state { UNSEEN, OPEN, DONE }; /* OPEN: on the way from the root to where the walk is */
 
 struct link {
@@ -28,40 +30,34 @@ struct link {
 };
 
 struct yamldoc {
-	yaml_document_t yaml;
+	struct yamldoc_values values;
 	char *name;
 	struct link *links; /* by id − 1 */
 };
 
-/* libyaml counts from 1 as we do. Its getter takes a mutable document but changes nothing. */
-static const yaml_node_t *node_of(yamldoc_node n)
+static const struct yamldoc_value *node_of(yamldoc_node n)
 {
-	return n.doc && n.id > 0 ? &n.doc->yaml.nodes.start[n.id - 1] : NULL;
+	return n.doc && n.id > 0 ? &n.doc->values.of[n.id - 1] : NULL;
 }
 
 static size_t n_nodes(const struct yamldoc *doc)
 {
-	return (size_t)(doc->yaml.nodes.top - doc->yaml.nodes.start);
+	return doc->values.n;
 }
 
-static const char *scalar_text(const yaml_node_t *y)
+static int key_of(const struct yamldoc_value *map, size_t i)
 {
-	return (const char *)y->data.scalar.value;
+	return map->items[2 * i];
 }
 
-static size_t n_items(const yaml_node_t *y)
+static int value_of(const struct yamldoc_value *map, size_t i)
 {
-	return (size_t)(y->data.sequence.items.top - y->data.sequence.items.start);
+	return map->items[2 * i + 1];
 }
 
-static size_t n_pairs(const yaml_node_t *y)
+static const char *key_text(const struct yamldoc *doc, const struct yamldoc_value *map, size_t i)
 {
-	return (size_t)(y->data.mapping.pairs.top - y->data.mapping.pairs.start);
-}
-
-static const char *key_text(const struct yamldoc *doc, const yaml_node_t *map, size_t i)
-{
-	return scalar_text(&doc->yaml.nodes.start[map->data.mapping.pairs.start[i].key - 1]);
+	return doc->values.of[key_of(map, i) - 1].text;
 }
 
 /* ---- the walk ---- */
@@ -79,15 +75,28 @@ static int key_order(const void *a, const void *b)
 	return by_text ? by_text : x->slot - y->slot;
 }
 
+static int twice(yamldoc_node n, size_t a, size_t b, struct weir_err *err)
+{
+	const struct yamldoc_value *y = node_of(n);
+	yamldoc_node first = {n.doc, key_of(y, a)}, again = {n.doc, key_of(y, b)};
+
+	return yamldoc_error(again, err, "key '%.60s' stands twice; first in line %u",
+		key_text(n.doc, y, b), yamldoc_place(first).line);
+}
+
 static int check_unique(yamldoc_node n, struct weir_err *err)
 {
-	const yaml_node_t *y = node_of(n);
-	const yaml_node_pair_t *pairs = y->data.mapping.pairs.start;
-	size_t count = n_pairs(y);
+	const struct yamldoc_value *y = node_of(n);
+	size_t count = y->n;
 	int r = 0;
 
-	if (count < 2)
+	if (count <= FEW) {
+		for (size_t i = 1; i < count; i++)
+			for (size_t k = 0; k < i; k++)
+				if (strcmp(key_text(n.doc, y, k), key_text(n.doc, y, i)) == 0)
+					return twice(n, k, i, err);
 		return 0;
+	}
 	struct key *keys = malloc(count * sizeof(*keys));
 	if (!keys)
 		return -ENOMEM;
@@ -95,23 +104,10 @@ static int check_unique(yamldoc_node n, struct weir_err *err)
 		keys[i] = (struct key){key_text(n.doc, y, i), (int)i};
 	qsort(keys, count, sizeof(*keys), key_order);
 	for (size_t i = 1; i < count && r == 0; i++)
-		if (strcmp(keys[i - 1].text, keys[i].text) == 0) {
-			yamldoc_node first = {n.doc, pairs[keys[i - 1].slot].key};
-			yamldoc_node again = {n.doc, pairs[keys[i].slot].key};
-			r = yamldoc_error(again, err, "key '%.60s' stands twice; first in line %u",
-				keys[i].text, yamldoc_place(first).line);
-		}
+		if (strcmp(keys[i - 1].text, keys[i].text) == 0)
+			r = twice(n, (size_t)keys[i - 1].slot, (size_t)keys[i].slot, err);
 	free(keys);
 	return r;
-}
-
-static int check_scalar(yamldoc_node n, struct weir_err *err)
-{
-	const yaml_node_t *y = node_of(n);
-
-	if (strlen(scalar_text(y)) != y->data.scalar.length)
-		return yamldoc_error(n, err, "must not contain a NUL character");
-	return 0;
 }
 
 static int visit(yamldoc_node n, unsigned depth, struct weir_err *err);
@@ -147,13 +143,11 @@ static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, st
 
 static int visit_map(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
-	const yaml_node_t *y = node_of(n);
-	const yaml_node_pair_t *pairs = y->data.mapping.pairs.start;
-	size_t count = n_pairs(y);
+	const struct yamldoc_value *y = node_of(n);
 
-	for (size_t i = 0; i < count; i++) {
-		yamldoc_node key = {n.doc, pairs[i].key};
-		if (node_of(key)->type != YAML_SCALAR_NODE)
+	for (size_t i = 0; i < y->n; i++) {
+		yamldoc_node key = {n.doc, key_of(y, i)};
+		if (node_of(key)->kind != YAMLDOC_SCALAR)
 			return yamldoc_error(
 				n, err, "its keys must be plain words, not lists or maps");
 		int r = visit_child(n, (int)i, key.id, depth, err);
@@ -161,44 +155,41 @@ static int visit_map(yamldoc_node n, unsigned depth, struct weir_err *err)
 			return r;
 	}
 	int r = check_unique(n, err);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = visit_child(n, (int)i, pairs[i].value, depth, err);
+	for (size_t i = 0; i < y->n && r == 0; i++)
+		r = visit_child(n, (int)i, value_of(y, i), depth, err);
 	return r;
 }
 
 static int visit_list(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
-	const yaml_node_t *y = node_of(n);
-	size_t count = n_items(y);
+	const struct yamldoc_value *y = node_of(n);
 	int r = 0;
 
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = visit_child(n, (int)i, y->data.sequence.items.start[i], depth, err);
+	for (size_t i = 0; i < y->n && r == 0; i++)
+		r = visit_child(n, (int)i, y->items[i], depth, err);
 	return r;
 }
 
 /* Depth-first; `depth` is the number of levels above n. */
 static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
-	static const char ours[] = "tag:yaml.org,2002:";
-	const yaml_node_t *y = node_of(n);
+	const struct yamldoc_value *y = node_of(n);
 	struct link *l = &n.doc->links[n.id - 1];
 	int r = 0;
 
 	if (depth >= YAMLDOC_DEPTH)
 		return yamldoc_error(n, err, "nested more than %d deep", YAMLDOC_DEPTH);
-	if (strncmp((const char *)y->tag, ours, sizeof(ours) - 1) != 0)
-		return yamldoc_error(
-			n, err, "tag \"%.40s\" is not supported", (const char *)y->tag);
+	if (n.id == n.doc->values.tagged)
+		return yamldoc_error(n, err, "tag \"%.40s\" is not supported", n.doc->values.tag);
 	l->state = OPEN;
 	l->height = 1;
 	l->expanded = 1;
-	if (y->type == YAML_MAPPING_NODE)
+	if (y->kind == YAMLDOC_MAP)
 		r = visit_map(n, depth, err);
-	else if (y->type == YAML_SEQUENCE_NODE)
+	else if (y->kind == YAMLDOC_LIST)
 		r = visit_list(n, depth, err);
-	else
-		r = check_scalar(n, err);
+	else if (y->nul)
+		r = yamldoc_error(n, err, "must not contain a NUL character");
 	l->state = DONE;
 	return r;
 }
@@ -212,7 +203,7 @@ int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc
 	int r = -ENOMEM;
 
 	if (doc && (doc->name = strdup(name)))
-		r = yamldoc_load(text, len, name, &doc->yaml, err);
+		r = yamldoc_load(text, len, name, &doc->values, err);
 	if (r == 0) {
 		doc->links = calloc(n_nodes(doc), sizeof(*doc->links));
 		r = doc->links ? visit(yamldoc_root(doc), 0, err) : -ENOMEM;
@@ -229,7 +220,7 @@ void yamldoc_free(struct yamldoc *doc)
 {
 	if (!doc)
 		return;
-	yaml_document_delete(&doc->yaml);
+	yamldoc_values_free(&doc->values);
 	free(doc->links);
 	free(doc->name);
 	free(doc);
@@ -244,30 +235,19 @@ yamldoc_node yamldoc_root(const struct yamldoc *doc)
 
 enum yamldoc_kind yamldoc_kind(yamldoc_node n)
 {
-	const yaml_node_t *y = node_of(n);
+	const struct yamldoc_value *y = node_of(n);
 
-	if (!y || yamldoc_is_null(y))
-		return YAMLDOC_NONE;
-	switch (y->type) {
-	case YAML_SCALAR_NODE:
-		return YAMLDOC_SCALAR;
-	case YAML_SEQUENCE_NODE:
-		return YAMLDOC_LIST;
-	case YAML_MAPPING_NODE:
-		return YAMLDOC_MAP;
-	default:
-		return YAMLDOC_NONE;
-	}
+	return !y || y->null ? YAMLDOC_NONE : (enum yamldoc_kind)y->kind;
 }
 
 struct weir_place yamldoc_place(yamldoc_node n)
 {
-	const yaml_node_t *y = node_of(n);
+	const struct yamldoc_value *y = node_of(n);
 	struct weir_place at = {n.doc ? n.doc->name : NULL, 0, 0};
 
 	if (y) {
-		at.line = (unsigned)y->start_mark.line + 1;
-		at.column = (unsigned)y->start_mark.column + 1;
+		at.line = y->line;
+		at.column = y->column;
 	}
 	return at;
 }
@@ -277,12 +257,12 @@ struct weir_place yamldoc_place(yamldoc_node n)
 static void put_step(yamldoc_node n, bool first, char *buf, size_t len)
 {
 	const struct link *l = &n.doc->links[n.id - 1];
-	const yaml_node_t *up = node_of((yamldoc_node){n.doc, l->parent});
+	const struct yamldoc_value *up = node_of((yamldoc_node){n.doc, l->parent});
 
 	buf[0] = '\0';
-	if (up->type == YAML_SEQUENCE_NODE)
+	if (up->kind == YAMLDOC_LIST)
 		snprintf(buf, len, "[%d]", l->slot);
-	else if (up->data.mapping.pairs.start[l->slot].key != n.id)
+	else if (key_of(up, (size_t)l->slot) != n.id)
 		snprintf(buf, len, "%s%.60s", first ? "" : ".",
 			key_text(n.doc, up, (size_t)l->slot));
 }
@@ -329,7 +309,7 @@ int yamldoc_error(yamldoc_node n, struct weir_err *err, const char *fmt, ...)
 
 const char *yamldoc_text(yamldoc_node n)
 {
-	return yamldoc_kind(n) == YAMLDOC_SCALAR ? scalar_text(node_of(n)) : NULL;
+	return yamldoc_kind(n) == YAMLDOC_SCALAR ? node_of(n)->text : NULL;
 }
 
 /* ---- maps and lists ---- */
@@ -365,12 +345,12 @@ static int among(
 
 int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
 {
-	const yaml_node_t *y = node_of(n);
+	const struct yamldoc_value *y = node_of(n);
 
 	if (yamldoc_kind(n) != YAMLDOC_MAP)
 		return yamldoc_error(n, err, "must be a map (key: value)");
-	for (size_t i = *from; keys && i < n_pairs(y); i++) {
-		yamldoc_node key = {n.doc, y->data.mapping.pairs.start[i].key};
+	for (size_t i = *from; keys && i < y->n; i++) {
+		yamldoc_node key = {n.doc, key_of(y, i)};
 		const char *near, *text = key_text(n.doc, y, i);
 		char list[160];
 		if (among(text, keys, &near, list, sizeof(list)) >= 0)
@@ -393,13 +373,13 @@ int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err)
 
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key)
 {
-	const yaml_node_t *y = node_of(map);
+	const struct yamldoc_value *y = node_of(map);
 	size_t count = yamldoc_map_size(map);
 
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(key_text(map.doc, y, i), key) == 0) {
-			yamldoc_node n = {map.doc, y->data.mapping.pairs.start[i].value};
-			return yamldoc_is_null(node_of(n)) ? (yamldoc_node){map.doc, 0} : n;
+			yamldoc_node n = {map.doc, value_of(y, i)};
+			return node_of(n)->null ? (yamldoc_node){map.doc, 0} : n;
 		}
 	return (yamldoc_node){map.doc, 0};
 }
@@ -421,17 +401,17 @@ int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err)
 
 size_t yamldoc_map_size(yamldoc_node map)
 {
-	return yamldoc_kind(map) == YAMLDOC_MAP ? n_pairs(node_of(map)) : 0;
+	return yamldoc_kind(map) == YAMLDOC_MAP ? node_of(map)->n : 0;
 }
 
 yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key)
 {
 	if (i >= yamldoc_map_size(map))
 		return (yamldoc_node){map.doc, 0};
-	const yaml_node_t *y = node_of(map);
+	const struct yamldoc_value *y = node_of(map);
 	if (ret_key)
 		*ret_key = key_text(map.doc, y, i);
-	return (yamldoc_node){map.doc, y->data.mapping.pairs.start[i].value};
+	return (yamldoc_node){map.doc, value_of(y, i)};
 }
 
 int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, int *ret_index,
@@ -461,12 +441,12 @@ int yamldoc_list(yamldoc_node n, struct weir_err *err)
 
 size_t yamldoc_size(yamldoc_node list)
 {
-	return yamldoc_kind(list) == YAMLDOC_LIST ? n_items(node_of(list)) : 0;
+	return yamldoc_kind(list) == YAMLDOC_LIST ? node_of(list)->n : 0;
 }
 
 yamldoc_node yamldoc_at(yamldoc_node list, size_t i)
 {
 	if (i >= yamldoc_size(list))
 		return (yamldoc_node){list.doc, 0};
-	return (yamldoc_node){list.doc, node_of(list)->data.sequence.items.start[i]};
+	return (yamldoc_node){list.doc, node_of(list)->items[i]};
 }

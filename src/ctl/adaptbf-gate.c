@@ -9,21 +9,24 @@
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
 
+#define BUCKETS 64 /* of a node: room for all */
+#define BATCH   16 /* leaves whose rules are set at once */
+
 struct leaf {
 	weir_node node;
-	uint64_t id;
 	uint32_t weight;
-	uint32_t own, n_own; /* in `specs`: its own, and room for one more behind them */
-	double share;        /* its weight in the gate by the policy */
-	double rate, scale;  /* of its rule; NO_RULE and 1 */
-	double cost;         /* of a request of its, as of the last look; ≥ 1 */
+	uint64_t id;
+	double share;       /* its weight in the gate by the policy; 0: it is somebody else's */
+	double rate, scale; /* of its rule; NO_RULE and 1 */
+	double cost;        /* of a request of its, as of the last look; ≥ 1 */
+	uint64_t arrivals;  /* as of the last look */
 };
 
 struct table {
-	struct leaf *leaves; /* by id */
-	struct weir_bucket_spec *specs;
-	struct weir_knob *knobs;
-	size_t room, room_specs; /* leaves; buckets */
+	struct leaf *leaves;
+	uint32_t *index; /* by id: 1 + the leaf; 0: none */
+	size_t room;     /* leaves */
+	uint64_t max_id;
 };
 
 struct adaptbf_gate {
@@ -59,8 +62,7 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 static void table_free(struct table *t)
 {
 	free(t->leaves);
-	free(t->specs);
-	free(t->knobs);
+	free(t->index);
 	*t = (struct table){0};
 }
 
@@ -84,30 +86,29 @@ void adaptbf_gate_cost(struct adaptbf_gate *d, double (*cost)(void *arg, weir_no
 	d->cost_arg = arg;
 }
 
-static int by_id(const void *x, const void *y)
-{
-	const struct leaf *a = x, *b = y;
-
-	return a->id < b->id ? -1 : a->id > b->id;
-}
-
 static struct leaf *find(const struct adaptbf_gate *d, uint64_t id)
 {
-	struct leaf key = {.id = id};
+	uint32_t at = d->now.index && id <= d->now.max_id ? d->now.index[id] : 0;
 
-	return d->n ? bsearch(&key, d->now.leaves, d->n, sizeof(key), by_id) : NULL;
+	return at ? &d->now.leaves[at - 1] : NULL;
 }
 
-int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, size_t n_own)
+bool adaptbf_gate_has(const struct adaptbf_gate *d, uint64_t id)
 {
-	struct table t = {.room = n, .room_specs = n_own + n};
+	return find(d, id) != NULL;
+}
 
-	if (d->next.room >= t.room && d->next.room_specs >= t.room_specs)
+int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, uint64_t max_id)
+{
+	struct table t = {.room = n, .max_id = max_id};
+
+	if (d->next.leaves && d->next.room >= n && d->next.max_id >= max_id)
 		return 0;
+	if (max_id >= UINT32_MAX)
+		return -ENOMEM;
 	t.leaves = calloc(n + 1, sizeof(*t.leaves));
-	t.knobs = calloc(2 * n + 1, sizeof(*t.knobs));
-	t.specs = calloc(t.room_specs + 1, sizeof(*t.specs));
-	if (!t.leaves || !t.knobs || !t.specs) {
+	t.index = calloc(max_id + 1, sizeof(*t.index));
+	if (!t.leaves || !t.index) {
 		table_free(&t);
 		return -ENOMEM;
 	}
@@ -116,29 +117,34 @@ int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, size_t n_own)
 	return 0;
 }
 
+static uint64_t largest_id(const struct adaptbf_gate_leaf *leaves, size_t n)
+{
+	uint64_t max = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (leaves[i].id > max)
+			max = leaves[i].id;
+	return max;
+}
+
 int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n)
 {
 	struct table *to = &d->next;
-	size_t own = 0, at = 0;
-	int r;
+	int r = adaptbf_gate_reserve(d, n, largest_id(leaves, n));
 
-	for (size_t i = 0; i < n; i++)
-		own += leaves[i].n_own;
-	r = adaptbf_gate_reserve(d, n, own);
 	if (r)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		const struct adaptbf_gate_leaf *l = &leaves[i];
 		const struct leaf *old = find(d, l->id);
 
-		to->leaves[i] = (struct leaf){l->node, l->id, l->weight, (uint32_t)at, l->n_own,
-			l->share, old ? old->rate : NO_RULE, old ? old->scale : 1,
-			old ? old->cost : 1};
-		if (l->n_own)
-			memcpy(&to->specs[at], l->own, l->n_own * sizeof(*to->specs));
-		at += l->n_own + 1;
+		to->leaves[i] = old ? *old : (struct leaf){.rate = NO_RULE, .scale = 1, .cost = 1};
+		to->leaves[i].node = l->node;
+		to->leaves[i].id = l->id;
+		to->leaves[i].weight = l->weight;
+		to->leaves[i].share = l->share;
+		to->index[l->id] = (uint32_t)i + 1;
 	}
-	qsort(to->leaves, n, sizeof(*to->leaves), by_id);
 	table_free(&d->now);
 	d->now = *to;
 	d->n = n;
@@ -146,24 +152,57 @@ int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *
 	return 0;
 }
 
-void adaptbf_gate_own(struct adaptbf_gate *d, uint64_t id, const struct weir_bucket_spec *own)
+void adaptbf_gate_share(struct adaptbf_gate *d, uint64_t id, double share)
 {
-	const struct leaf *l = find(d, id);
+	struct leaf *l = find(d, id);
 
-	if (l && l->n_own)
-		memcpy(&d->now.specs[l->own], own, l->n_own * sizeof(*own));
+	if (l)
+		l->share = share;
+}
+
+/* ---- the leaf's own buckets */
+
+static enum weir_bucket_kind kind_of(const struct adaptbf_gate *d)
+{
+	return d->mode == ADAPTBF_GATE_HOLD ? WEIR_HOLD : WEIR_RTOKENS;
+}
+
+/* Whether this is the rule's, as the gate keeps it: rates in parts of 1/1024. */
+static bool is_rule(
+	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_bucket_spec *b)
+{
+	return b->kind == kind_of(d) && b->unit == WEIR_UNIT_REQUESTS &&
+	       fabs(b->rate - l->rate) <= 1.0 / 1024;
+}
+
+/* All buckets of the leaf but its rule's, which is the last of its kind; how many. */
+static int own_buckets(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
+	struct weir_bucket_spec ret[BUCKETS])
+{
+	int n = weir_gate_get_buckets(d->gate, now, l->node, ret, NULL, BUCKETS), i = n;
+
+	if (n <= 0 || l->rate == NO_RULE)
+		return n;
+	while (i > 0 && ret[i - 1].kind != kind_of(d))
+		i--;
+	if (i == 0 || !is_rule(d, l, &ret[i - 1]))
+		return n;
+	memmove(&ret[i - 1], &ret[i], (size_t)(n - i) * sizeof(*ret));
+	return n - 1;
 }
 
 /* ---- as a driver */
 
 /* What its own limits let it have, in requests a second; by bytes, as large as its requests were. */
-static double most(
-	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_gate_stats *s)
+static double most(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
+	const struct weir_gate_stats *s)
 {
+	struct weir_bucket_spec own[BUCKETS];
+	int n = own_buckets(d, now, l, own);
 	double least = 0;
 
-	for (uint32_t i = 0; i < l->n_own; i++) {
-		const struct weir_bucket_spec *b = &d->now.specs[l->own + i];
+	for (int i = 0; i < n; i++) {
+		const struct weir_bucket_spec *b = &own[i];
 		double rate = b->rate;
 
 		if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
@@ -203,8 +242,10 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 
 		if (r)
 			return r;
-		list[i] = (struct adaptbf_job){
-			l->id, l->weight, s.arrivals, s.dispatched, s.queued, most(d, l, &s)};
+		/* Limits matter only to a job that asks for something. */
+		list[i] = (struct adaptbf_job){l->id, l->weight, s.arrivals, s.dispatched, s.queued,
+			s.queued || s.arrivals != l->arrivals ? most(d, now, l, &s) : 0};
+		l->arrivals = s.arrivals;
 		l->cost = d->cost ? fmax(d->cost(d->cost_arg, l->node), 1) : 1;
 		weigh(&list[i], l->cost);
 		requests += (double)s.dispatched;
@@ -233,7 +274,7 @@ static struct weir_bucket_spec bucket(
 	double claim = 2 * l->cost + 0.02 * rate;
 
 	return (struct weir_bucket_spec){
-		.kind = d->mode == ADAPTBF_GATE_HOLD ? WEIR_HOLD : WEIR_RTOKENS,
+		.kind = kind_of(d),
 		.unit = WEIR_UNIT_REQUESTS,
 		.rate = rate,
 		.size = d->mode == ADAPTBF_GATE_HOLD ? fmax(d->depth * l->cost, d->span * rate)
@@ -241,27 +282,57 @@ static struct weir_bucket_spec bucket(
 	};
 }
 
-/* The knobs that make the leaf's rule this one, behind the m there are; how many there are then. */
-static size_t turn(
-	struct adaptbf_gate *d, const struct leaf *l, double rate, double scale, size_t m)
-{
-	struct weir_bucket_spec *own = &d->now.specs[l->own];
-	bool rule = rate != NO_RULE;
+struct batch { /* of rules that are being set */
+	struct {
+		struct leaf *leaf;
+		double rate, scale;
+	} to[BATCH];
+	struct weir_knob knobs[2 * BATCH];
+	struct weir_bucket_spec specs[BATCH][BUCKETS + 1];
+	size_t n, n_knobs;
+};
 
+static int batch_set(struct adaptbf_gate *d, weir_time now, struct batch *b)
+{
+	int r = b->n_knobs ? weir_gate_set(d->gate, now, b->knobs, b->n_knobs, NULL) : 0;
+
+	for (size_t i = 0; r == 0 && i < b->n; i++) {
+		b->to[i].leaf->rate = b->to[i].rate;
+		b->to[i].leaf->scale = b->to[i].scale;
+	}
+	b->n = b->n_knobs = 0;
+	return r;
+}
+
+/* Makes the leaf's rule this one, with the next batch. */
+static int turn(struct adaptbf_gate *d, weir_time now, struct leaf *l, double rate, double scale,
+	struct batch *b)
+{
+	struct weir_bucket_spec *specs = b->specs[b->n];
+
+	if (l->share <= 0 || (l->rate == rate && l->scale == scale))
+		return 0;
 	if (l->rate != rate) {
+		int n = own_buckets(d, now, l, specs);
+
+		if (n < 0)
+			return n;
 		/* Last, so that the others keep their places and so their levels. */
-		if (rule)
-			own[l->n_own] = bucket(d, l, rate);
-		d->now.knobs[m++] = (struct weir_knob){.node = l->node,
+		if (rate != NO_RULE)
+			specs[n++] = bucket(d, l, rate);
+		b->knobs[b->n_knobs++] = (struct weir_knob){.node = l->node,
 			.kind = WEIR_KNOB_BUCKETS,
-			.buckets = own,
-			.n_buckets = l->n_own + rule};
+			.buckets = specs,
+			.n_buckets = (uint32_t)n};
 	}
 	if (l->scale != scale)
-		d->now.knobs[m++] = (struct weir_knob){.node = l->node,
+		b->knobs[b->n_knobs++] = (struct weir_knob){.node = l->node,
 			.kind = WEIR_KNOB_WEIGHT,
 			.value = fmin(fmax(l->share * scale, WEIGHT_MIN), WEIGHT_MAX)};
-	return m;
+	b->to[b->n].leaf = l;
+	b->to[b->n].rate = rate;
+	b->to[b->n++].scale = scale;
+	return b->n == BATCH ? batch_set(d, now, b) : 0;
 }
 
 static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
@@ -291,42 +362,28 @@ bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
 static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
 {
 	struct adaptbf_gate *d = driver;
-	size_t m = 0;
-	int r;
+	struct batch b;
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct leaf *l = find(d, rules[i].id);
-
-		if (l)
-			m = turn(d, l, rate_of(&rules[i]), scale_of(d, &rules[i]), m);
-	}
-	if (m == 0)
-		return 0;
-	r = weir_gate_set(d->gate, now, d->now.knobs, m, NULL);
+	b.n = b.n_knobs = 0;
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct leaf *l = find(d, rules[i].id);
 
-		if (l) {
-			l->rate = rate_of(&rules[i]);
-			l->scale = scale_of(d, &rules[i]);
-		}
+		if (l)
+			r = turn(d, now, l, rate_of(&rules[i]), scale_of(d, &rules[i]), &b);
 	}
-	return r;
+	return r ? r : batch_set(d, now, &b);
 }
 
 int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now)
 {
-	size_t m = 0;
-	int r;
+	struct batch b;
+	int r = 0;
 
-	for (size_t i = 0; i < d->n; i++)
-		m = turn(d, &d->now.leaves[i], NO_RULE, 1, m);
-	r = m ? weir_gate_set(d->gate, now, d->now.knobs, m, NULL) : 0;
-	for (size_t i = 0; r == 0 && i < d->n; i++) {
-		d->now.leaves[i].rate = NO_RULE;
-		d->now.leaves[i].scale = 1;
-	}
-	return r;
+	b.n = b.n_knobs = 0;
+	for (size_t i = 0; r == 0 && i < d->n; i++)
+		r = turn(d, now, &d->now.leaves[i], NO_RULE, 1, &b);
+	return r ? r : batch_set(d, now, &b);
 }
 
 const struct adaptbf_driver_ops adaptbf_gate_ops = {

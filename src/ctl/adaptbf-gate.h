@@ -3,7 +3,7 @@
  * adaptbf-gate: a gate of ours as the server that ctl/adaptbf controls.
  *
  * A job is a leaf of the gate. Its tokens are a bucket of the leaf's, beside those that it has by
- * the policy, in one of two ways:
+ * the policy, which are read back from the gate; in one of two ways:
  *
  *   hold    as in Lustre: a request waits for a token. A bucket of `depth`; what nobody uses is lost.
  *           Where the server has less room than tokens, requests go in proportion to tokens: the
@@ -24,11 +24,9 @@ enum adaptbf_gate_mode { ADAPTBF_GATE_FIRST, ADAPTBF_GATE_HOLD };
 
 struct adaptbf_gate_leaf {
 	weir_node node;
-	uint64_t id;                        /* of the job */
-	uint32_t weight;                    /* of the job */
-	double share;                       /* of the leaf in the gate, while it has no rule */
-	const struct weir_bucket_spec *own; /* its other buckets; copied */
-	unsigned n_own;
+	uint64_t id;     /* of the job; ids are small: a table has a place for each */
+	uint32_t weight; /* of the job */
+	double share;    /* of the leaf in the gate, while it has no rule */
 };
 
 #define ADAPTBF_GATE_DEPTH 3 /* requests for which a bucket holds tokens, as in Lustre */
@@ -42,15 +40,16 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 /* The buckets are left as they are. */
 void adaptbf_gate_free(struct adaptbf_gate *d);
 
-/* Other leaves, or other buckets of theirs, from the next step on. A job that had a rule has it still:
- * whoever gave it another node or other buckets put the rule's there (adaptbf_gate_rule). Leaves that
- * go are left alone. 0, or -ENOMEM, and then nothing changed. */
+/* Other leaves from the next step on. A job that had a rule has it still: whoever gave it another node put the
+ * rule's bucket there (adaptbf_gate_rule). Leaves that go are left alone. 0, or -ENOMEM, and then nothing changed. */
 int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *leaves, size_t n);
-/* The next adaptbf_gate_leaves of up to n leaves with up to n_own buckets in all cannot fail. 0 or
- * -ENOMEM. */
-int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, size_t n_own);
-/* Other buckets of its own in the gate, as many as before; set there by the caller, with the rule's. */
-void adaptbf_gate_own(struct adaptbf_gate *d, uint64_t id, const struct weir_bucket_spec *own);
+/* The next adaptbf_gate_leaves of up to n leaves with ids up to max_id cannot fail. 0 or -ENOMEM. */
+int adaptbf_gate_reserve(struct adaptbf_gate *d, size_t n, uint64_t max_id);
+bool adaptbf_gate_has(
+	const struct adaptbf_gate *d, uint64_t id); /* one of its leaves is this job's */
+/* From now on the leaf has another share; or somebody else has its buckets and weight (share 0) until it is given
+ * back with a share, and then with the same rule. A job without a leaf is ignored. */
+void adaptbf_gate_share(struct adaptbf_gate *d, uint64_t id, double share);
 /* What stands in the gate for a job: the bucket behind its own, and by how much its weight is scaled.
  * false: nothing, and nothing is set. */
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,

@@ -98,20 +98,38 @@ const char *jobnames_name(const struct jobnames *j, uint64_t id)
 	return id >= 1 && id <= j->n ? j->names[id - 1] : NULL;
 }
 
-void jobnames_sweep(struct jobnames *j, bool (*keep)(uint64_t id, void *arg), void *arg)
+/* Takes it out of the table. Those behind the gap that would no longer be found move up into it. */
+static void cut(struct jobnames *j, uint32_t id)
 {
-	size_t before = j->used;
+	size_t mask = j->table_room - 1, gap = place(j, j->names[id - 1]);
 
-	for (size_t i = 0; i < j->n; i++) {
+	while (j->table[gap] != id)
+		gap = (gap + 1) & mask;
+	for (size_t i = (gap + 1) & mask; j->table[i]; i = (i + 1) & mask) {
+		size_t home = place(j, j->names[j->table[i] - 1]);
+
+		if (((i - home) & mask) >= ((i - gap) & mask)) {
+			j->table[gap] = j->table[i];
+			gap = i;
+		}
+	}
+	j->table[gap] = 0;
+}
+
+void jobnames_sweep(struct jobnames *j, size_t n, bool (*keep)(uint64_t id, void *arg), void *arg)
+{
+	for (n = n < j->n ? n : j->n; n > 0; n--) {
+		size_t i = j->swept < j->n ? j->swept : 0;
+
+		j->swept = i + 1;
 		if (!j->names[i] || keep(i + 1, arg))
 			continue;
+		cut(j, (uint32_t)i + 1);
 		free(j->names[i]);
 		j->names[i] = NULL;
 		j->used--;
-	}
-	if (j->used < before) {
-		j->low = 0;
-		fill_table(j);
+		if (i < j->low)
+			j->low = i;
 	}
 }
 

@@ -5,8 +5,8 @@
  * A controller knows its jobs by number; people, files and other runs know them by name. A name has the
  * same number from the time it is added until it is dropped; then the number is free for another.
  *
- * METHOD  An array by number, and a table of numbers by a hash of the name, made anew when it is too
- *         small or after a drop. O(1), and O(names) for a change of that kind.
+ * METHOD  An array by number, and a table of numbers by a hash of the name, made anew when it is too small:
+ *         O(1) a name, and O(names) then. Free numbers are found by a walk that begins where the last one ended.
  *
  * Nothing here locks.
  */
@@ -22,6 +22,7 @@ struct jobnames {          /* zero it */
 	size_t n, room;    /* numbers given so far, free ones included */
 	size_t used;       /* names */
 	size_t low;        /* no number below is free */
+	size_t swept;      /* as far as the sweep is */
 	uint32_t *table;   /* numbers; 0: empty */
 	size_t table_room; /* a power of 2, over twice the names */
 };
@@ -30,8 +31,8 @@ struct jobnames {          /* zero it */
 uint64_t jobnames_add(struct jobnames *j, const char *name);
 uint64_t jobnames_find(const struct jobnames *j, const char *name); /* 0: it has none */
 const char *jobnames_name(const struct jobnames *j, uint64_t id);   /* NULL: nobody's */
-/* Drops those for which `keep` is false. The numbers of the others stay. */
-void jobnames_sweep(struct jobnames *j, bool (*keep)(uint64_t id, void *arg), void *arg);
+/* Looks at the next n names, in turn, and drops those for which `keep` is false. The numbers of the others stay. */
+void jobnames_sweep(struct jobnames *j, size_t n, bool (*keep)(uint64_t id, void *arg), void *arg);
 void jobnames_free(struct jobnames *j);
 
 #endif

@@ -170,11 +170,6 @@ double policy_install_weight(const struct weir_policy *p, size_t i, struct polic
 void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets);
-/* Sets weights and buckets of all tenants, and the `more` knobs, at once. 0 or an error; then nothing
- * has changed. */
-int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,
-	const weir_node *nodes, struct policy_part part, const struct weir_knob *more,
-	size_t n_more, struct weir_err *err);
 
 /* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
  * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not

@@ -168,33 +168,23 @@ void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 		.n_buckets = policy_install_buckets_part(p, i, bounds, part, ret_buckets)};
 }
 
-static void make_knobs(const struct weir_policy *p, const struct weir_bounds *bounds,
-	const weir_node *nodes, struct policy_part part, struct weir_knob *knobs,
-	struct weir_bucket_spec *buckets)
-{
-	for (size_t i = 0; i < p->n_tenants; i++)
-		policy_install_knobs(p, i, nodes[i], &bounds[i], part, &knobs[POLICY_KNOBS * i],
-			&buckets[i * POLICY_BUCKETS]);
-}
-
-int policy_install_set(const struct weir_policy *p, struct weir_gate *g, weir_time now,
-	const weir_node *nodes, struct policy_part part, const struct weir_knob *more,
-	size_t n_more, struct weir_err *err)
+/* Sets weights and buckets of all tenants at once. 0 or an error; then nothing has changed. */
+static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	const weir_node *nodes, struct weir_err *err)
 {
 	size_t n = p->n_tenants;
 	struct weir_bounds *bounds = calloc(n + 1, sizeof(*bounds));
-	struct weir_knob *knobs = calloc(2 * n + n_more + 1, sizeof(*knobs));
+	struct weir_knob *knobs = calloc(n + 1, POLICY_KNOBS * sizeof(*knobs));
 	struct weir_bucket_spec *buckets = calloc(n + 1, POLICY_BUCKETS * sizeof(*buckets));
 	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
 
-	if (rc == 0) {
-		make_knobs(p, bounds, nodes, part, knobs, buckets);
-		for (size_t i = 0; i < n_more; i++)
-			knobs[2 * n + i] = more[i];
-		rc = weir_gate_set(g, now, knobs, 2 * n + n_more, err);
-	} else {
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		policy_install_knobs(p, i, nodes[i], &bounds[i], (struct policy_part){0},
+			&knobs[POLICY_KNOBS * i], &buckets[POLICY_BUCKETS * i]);
+	if (rc == 0)
+		rc = weir_gate_set(g, now, knobs, POLICY_KNOBS * n, err);
+	else
 		weir_err_set(err, rc, "out of memory");
-	}
 	free(bounds);
 	free(knobs);
 	free(buckets);
@@ -226,7 +216,7 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 		}
 	}
 	if (rc == 0 && n && p->enforce)
-		rc = policy_install_set(p, g, now, nodes, (struct policy_part){0}, NULL, 0, err);
+		rc = set_all(p, g, now, nodes, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		ret_nodes[i] = nodes[i];
 	if (rc < 0 && nodes)

@@ -128,6 +128,15 @@ int policy_swap_start(
 	return rc;
 }
 
+size_t policy_swap_new(const struct policy_swap *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_next; i++)
+		n += s->stays[i] < 0;
+	return n;
+}
+
 /* ---- knobs of some tenants */
 
 enum { BATCH = 64 };
@@ -145,6 +154,8 @@ static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct w
 	weir_node node = s->next_nodes[i];
 	size_t was = old ? (size_t)s->stays[i] : 0;
 
+	if (how->refresh)
+		how->refresh(how->refresh_arg, i);
 	if (old)
 		policy_install_knobs(how->from, was, node, &how->from_bounds[was], how->from_part,
 			knobs, buckets);
@@ -203,15 +214,6 @@ static int add_node(struct policy_swap *s, struct weir_gate *g, size_t i, struct
 	return rc < 0 ? weir_err_set(err, rc, "no room for tenant '%s' in the gate", t->path) : 0;
 }
 
-static uint32_t count_new(const struct policy_swap *s)
-{
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < s->n_next; i++)
-		n += s->stays[i] < 0;
-	return n;
-}
-
 static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now,
 	size_t n, struct weir_err *err)
 {
@@ -222,7 +224,7 @@ static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g
 		if (rc < 0)
 			return rc;
 		s->added++;
-		if (s->stays[i] < 0 && !s->how.nodes_only)
+		if (s->stays[i] < 0)
 			batch_add(s, b, i, false);
 		if (b->n == BATCH && (rc = batch_set(b, g, now, err)) < 0)
 			return rc;
@@ -259,21 +261,15 @@ int policy_swap_step(
 
 	b.n = 0;
 	if (s->added == 0)
-		(void)weir_gate_reserve(
-			g, count_new(s)); /* if there is no room now, each node asks */
+		/* If there is no room now, each node asks. */
+		(void)weir_gate_reserve(g, (uint32_t)policy_swap_new(s));
 	if (s->added < s->n_next)
 		rc = add_nodes(s, &b, g, now, n, err);
-	else if (!s->how.nodes_only)
-		rc = set_knobs(s, &b, g, now, n, err);
 	else
-		rc = 0;
+		rc = set_knobs(s, &b, g, now, n, err);
 	if (rc < 0)
 		return rc;
-	if (s->added < s->n_next || (s->set < s->n_next && !s->how.nodes_only))
-		return 1;
-	return s->how.n_more && !s->how.nodes_only
-		       ? weir_gate_set(g, now, s->how.more, s->how.n_more, err)
-		       : 0;
+	return s->added < s->n_next || s->set < s->n_next;
 }
 
 /* A gate refuses nothing that it has had before, but for want of memory; then a knob stays as the coming policy
@@ -325,12 +321,6 @@ int policy_swap_begin(struct policy_swap *s, const struct policy_swap_how *how, 
 	while (rc < 0 && policy_swap_undo(s, g, now, SIZE_MAX))
 		;
 	return rc;
-}
-
-int policy_swap_set(struct policy_swap *s, struct weir_gate *g, weir_time now, struct weir_err *err)
-{
-	return policy_install_set(
-		s->how.to, g, now, s->next_nodes, s->how.part, s->how.more, s->how.n_more, err);
 }
 
 weir_node policy_swap_node(const struct policy_swap *s, size_t i)

@@ -30,10 +30,11 @@ struct policy_swap_how {
 	struct policy_part part, from_part; /* of the tenants in this gate */
 	/* weir_policy_bounds of both; NULL: computed. All that is borrowed here stays until finish or undo. */
 	const struct weir_bounds *bounds, *from_bounds;
-	const int *was;               /* policy_swap_map; NULL: computed */
-	bool nodes_only;              /* knobs are the caller's: policy_swap_set before finish */
-	const struct weir_knob *more; /* of the root, set with the last step */
-	size_t n_more;
+	const int *was; /* policy_swap_map; NULL: computed */
+	/* Rules in `part` and `from_part` change between the steps: brings those of to's tenant i, and of the tenant that
+	 * it was, up to date. May be NULL. */
+	void (*refresh)(void *arg, size_t i);
+	void *refresh_arg;
 };
 
 struct policy_swap {      /* one gate's; zero it */
@@ -49,7 +50,7 @@ struct policy_swap {      /* one gate's; zero it */
 	weir_node *next_nodes, *next_leaving;
 	weir_node *room_leaving; /* for `leaving` after it */
 	size_t n_next, n_next_leaving;
-	size_t added, set; /* tenants whose node is there, whose knobs are set */
+	size_t added, set; /* tenants whose node is there, whose knobs are those of `to` */
 };
 
 /* ret_was[i]: the index in `from` of the tenant of the same path as to's i, or -1; from may be NULL. O(n log n),
@@ -59,6 +60,7 @@ void policy_swap_map(const struct weir_policy *from, const struct weir_policy *t
 /* 0, or -ENOMEM and why; then there is nothing to undo. O(tenants). */
 int policy_swap_start(
 	struct policy_swap *s, const struct policy_swap_how *how, struct weir_err *err);
+size_t policy_swap_new(const struct policy_swap *s); /* after start: how many nodes will be added */
 /* About n tenants more. 1: there is more to do; 0: ready to finish; -ENOMEM or -EINVAL and why: undo. */
 int policy_swap_step(
 	struct policy_swap *s, struct weir_gate *g, weir_time now, size_t n, struct weir_err *err);
@@ -67,10 +69,6 @@ bool policy_swap_undo(struct policy_swap *s, struct weir_gate *g, weir_time now,
 /* All of it at once, from start to the last step; on error everything is as it was. */
 int policy_swap_begin(struct policy_swap *s, const struct policy_swap_how *how, struct weir_gate *g,
 	weir_time now, struct weir_err *err);
-/* With nodes_only: all knobs of `to`, in one go. */
-int policy_swap_set(
-	struct policy_swap *s, struct weir_gate *g, weir_time now, struct weir_err *err);
-
 /* The node of tenant i of the policy that is coming (between begin and finish) or in force. */
 weir_node policy_swap_node(const struct policy_swap *s, size_t i);
 

@@ -87,6 +87,13 @@ int64_t pshift_server_add(
 	return (int64_t)at;
 }
 
+int64_t pshift_server_find(const struct pshift_server *s, uint64_t id)
+{
+	size_t at = pshift_ids_find(&s->ids, id);
+
+	return at == SIZE_MAX ? -ENOENT : (int64_t)at;
+}
+
 /* What was served since the last look took R-tokens while there were any, then L-tokens. */
 static void count(struct pshift_server *s, const struct pshift_server_load *loads)
 {

@@ -58,6 +58,9 @@ struct pshift_server_bucket {
 int64_t pshift_server_add(
 	struct pshift_server *s, const struct pshift_server_bucket *b, uint64_t served);
 
+/* The index of a bucket that was added, or -ENOENT. */
+int64_t pshift_server_find(const struct pshift_server *s, uint64_t id);
+
 struct pshift_server_load {       /* counters of one bucket since any origin; tokens (requests) */
 	uint64_t arrived, served; /* served: for which the gate spent tokens, or would have */
 	uint64_t queued;          /* waiting now */

@@ -37,7 +37,7 @@ struct look {
 	struct loop_task ended;
 	enum kind kind;
 	/* what is asked for */
-	bool histograms, active, active_auto;
+	bool histograms, brief, active, active_auto;
 	char *tenant, *after; /* NULL: not said */
 	size_t limit;         /* 0: no */
 	/* what is sent */
@@ -222,6 +222,7 @@ static void begin_reply(struct look *k, struct http_reply *r)
 		.select = k->select,
 		.n_select = k->n_select,
 		.histograms = k->histograms,
+		.brief = k->brief,
 		.left_out = k->left_out,
 		.next = k->next_page};
 }
@@ -280,6 +281,7 @@ static const char *read_question(const struct http_request *q, struct look *k)
 	int64_t n;
 
 	k->histograms = api_flag(q, "histograms");
+	k->brief = api_flag(q, "brief");
 	k->active_auto = active && strcmp(active, "auto") == 0;
 	k->active = !k->active_auto && api_flag(q, "active");
 	if (limit && (weir_units_int(limit, &n, &err) < 0 || n < 1 || n > LIMIT_MAX))

@@ -219,6 +219,7 @@ static void write_limits(const char *key, const double *of, bool max, FILE *to)
 	fputs("}, ", to);
 }
 
+/* end NULL: brief. */
 static void write_idle(const struct snapshot_tenant *t, const char *end, FILE *to)
 {
 	fputs("{\"path\": ", to);
@@ -227,6 +228,10 @@ static void write_idle(const struct snapshot_tenant *t, const char *end, FILE *t
 	json_text_real(t->weight, to);
 	fputs(", \"share\": ", to);
 	json_text_real(t->share, to);
+	if (!end) {
+		fputc('}', to);
+		return;
+	}
 	fputs(", ", to);
 	write_limits("min", t->min, false, to);
 	write_limits("max", t->max, true, to);
@@ -240,7 +245,7 @@ static void write_tenant(struct api_status *s, size_t i, FILE *to)
 	json_t *j;
 
 	if (t == &room && s->idle && !t->slo) {
-		write_idle(t, s->idle, to);
+		write_idle(t, s->brief ? NULL : s->idle, to);
 		return;
 	}
 	j = tenant(t, s->histograms);

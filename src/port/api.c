@@ -198,7 +198,7 @@ static const struct route {
 	{"GET", "/healthz", false, get_health, NULL},
 	{"GET", "/metrics", false, api_get_metrics, KEYS("tenant", "active", "limit", "after")},
 	{"GET", "/v1/status", false, api_get_status,
-		KEYS("tenant", "active", "limit", "after", "histograms")},
+		KEYS("tenant", "active", "limit", "after", "histograms", "brief")},
 	{"GET", "/v1/clients", false, api_get_clients, KEYS("tenant")},
 	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
 	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},

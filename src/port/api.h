@@ -64,6 +64,7 @@ struct api_status {
 	const uint32_t *select; /* as above */
 	size_t n_select;
 	bool histograms; /* with the buckets of each tenant's latency, so that two looks can be subtracted */
+	bool brief;       /* of idle tenants only path, weight and share */
 	size_t left_out;  /* idle tenants that are not selected for being so */
 	const char *next; /* path: there are more behind those that are selected; NULL: not */
 	/* how far it is; zero it */

@@ -28,22 +28,21 @@ static int make_rules(const struct weir_policy_tbf *spec, struct tbf **ret)
 	return rc;
 }
 
-static int tbf_prepare(struct resource *r, const struct weir_policy *p,
-	const struct weir_resource *spec, struct policy_rule *ret_rules)
+static int tbf_prepare(struct resource *r, const struct control_version *v, size_t from, size_t to)
 {
 	struct tbf *t;
-	int rc = make_rules(&spec->tbf, &t);
+	int rc = make_rules(&v->spec->tbf, &t);
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < p->n_tenants; i++) {
+	for (size_t i = from; i < to; i++) {
 		double rate;
 
-		if (p->tenants[i].first_child >= 0)
+		if (v->policy->tenants[i].first_child >= 0)
 			continue;
-		tbf_match(t, p->tenants[i].path, &rate);
+		tbf_match(t, v->policy->tenants[i].path, &rate);
 		if (!isinf(rate))
-			ret_rules[i].bucket = (struct weir_bucket_spec){
+			v->rules[i].bucket = (struct weir_bucket_spec){
 				WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, rate, tbf_depth(t)};
 	}
 	tbf_free(t);

@@ -6,12 +6,16 @@
  * the resource's thread. PARDA steps on the main thread, where other hosts are heard (agent.c), and
  * has nothing here but that it sets the window.
  *
- * A swap of the policy goes
- *   prepare   what can fail: memory, and the rules that each tenant of the new policy begins with
- *   (the gate's new tree, buckets and weights, the rules' among them, in one step)
+ * A swap of the policy takes steps, between which requests pass and the controller in force goes on:
+ *   prepare   some tenants: what can fail, and the rules that those of a new policy begin with
+ *   (the gate gets new nodes, with their knobs; then knobs of the tenants that stay are set, some at a time)
+ *   take      a tenant's knobs, rules and all, are those of this version from now on
+ *   leave     they are no longer: its controller is another one, or a new tenant was undone
  *   begin     the swap is done. Cannot fail
- * or, where the kind is another from then on, the new one's prepare and begin, and the old one's end.
- * So requests are never without the rules of the one or the other.
+ * or, where the kind is another from then on, the new one's prepare, take and begin, and the old one's leave and
+ * end. So requests are never without the rules of the one or the other. When a swap is undone, tenants are taken
+ * by the version in force again.
+ * What begin and end do must not take long with many tenants: no knobs, and nothing that waits for the gate.
  *
  *   control.c   the table; static rules
  *   steward.c   AdapTBF
@@ -26,23 +30,31 @@ struct resource;
 struct snapshot;
 struct snapshot_resource;
 
+struct control_version { /* of the policy: the one in force, or the next */
+	const struct weir_policy *policy;
+	const struct weir_resource *spec;
+	const struct weir_bounds *bounds;
+	struct policy_rule *rules; /* by tenant; NULL where the kind has no prepare */
+	bool next;
+};
+
 struct control_ops {
 	const char *name; /* as the policy has it; NULL: none */
 	bool window; /* it sets the window by resource_window; the policy's depth holds until then */
-	/* The others may be NULL. prepare: ret_rules has one for each tenant, all of them none. 0 or
-	 * -ENOMEM; then nothing has changed. */
-	int (*prepare)(struct resource *r, const struct weir_policy *p,
-		const struct weir_resource *spec, struct policy_rule *ret_rules);
+	/* The others may be NULL. prepare: tenants from … to − 1 of the next version, in order and again from 0
+	 * for another one; their rules are none until it sets them. 0 or -ENOMEM. */
+	int (*prepare)(struct resource *r, const struct control_version *v, size_t from, size_t to);
+	void (*take)(struct resource *r, const struct control_version *v, size_t i, weir_node node);
+	void (*leave)(struct resource *r, const struct control_version *v, size_t i);
 	/* r's policy, nodes and rules are the new ones. */
 	void (*begin)(struct resource *r, const struct weir_resource *spec);
 	/* It rests: its rules are gone from the gate. It may begin again. */
 	void (*end)(struct resource *r);
-	/* Tenant i has other buckets of its own from now on, as many as before. */
-	void (*divided)(struct resource *r, size_t i, const struct weir_bucket_spec *own);
 	/* Adds what it knows to the resource's part of the snapshot. */
 	void (*look)(struct resource *r, struct snapshot *s, struct snapshot_resource *to);
-	/* Between two of a kind's own steps: the rule that tenant i has now. */
-	void (*rule)(struct resource *r, size_t i, struct policy_rule *ret);
+	/* Where rules change between swaps: the one that tenant i has now, or would have in the next version. */
+	void (*rule)(struct resource *r, const struct control_version *v, size_t i,
+		struct policy_rule *ret);
 	/* The resource goes. */
 	void (*free)(struct resource *r);
 };

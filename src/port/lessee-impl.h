@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessee-impl: the lessee from inside, for lessee.c and its test. */
+/* lessee-impl: the lessee from inside, for lessee*.c and their test. */
 #ifndef WEIR_PORT_LESSEE_IMPL_H
 #define WEIR_PORT_LESSEE_IMPL_H
 
@@ -11,7 +11,7 @@ struct lessee_bucket { /* by index in the pshift_server */
 	bool limited, wanted;
 	bool new_r, new_l; /* at its node are none of the tokens that it holds */
 	weir_node node;
-	size_t tenant; /* in the policy in force; only while it is here */
+	size_t tenant; /* in the policy in force; only while it is here. LESSEE_NEXT: in the next one */
 	/* Served at the look before the last, and at the last one of the period before this; what came to that
 	 * period in all. What passed between the two looks around its end counts to both. */
 	uint64_t previous, mark, last;
@@ -20,13 +20,11 @@ struct lessee_bucket { /* by index in the pshift_server */
 	double waited;
 };
 
-struct lessee_plan { /* of a policy that is to come */
-	struct lessee_want {
-		size_t tenant;
-		uint64_t id;
-		int64_t reserved, limit; /* static parts; LEASE_NO_LIMIT */
-	} * wants;
-	size_t n;
+#define LESSEE_NEXT SIZE_MAX
+
+struct lessee_plan {   /* of a policy that is to come */
+	int64_t *at;   /* by tenant: the bucket, or -1 */
+	size_t n, new; /* tenants; buckets that there may be more */
 };
 
 struct lessee {
@@ -54,5 +52,10 @@ struct lessee {
 
 /* A look at the gate, and what follows from it; the timer does it. For tests, which have their own times. */
 void lessee_look_at(struct lessee *l, weir_time now);
+/* Tokens a second: what the policy states, or else what was learned. */
+double lessee_capacity(const struct resource *r);
+
+/* lessee-look.c */
+void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to);
 
 #endif

@@ -4,16 +4,14 @@
  *
  * METHOD  A bucket's tokens are two buckets of its leaf that only grants fill, one of R-tokens and, if it
  *         has a limit, one of L-tokens. A swap of the policy puts them into the gate with the new tree, and
- *         who stays keeps what it holds. A leaf that gets another node has none there: it is granted what
- *         the server knows it to hold, once what was spent at its old node is counted.
+ *         a leaf that stays keeps what it holds. The server is told of each leaf as soon as that has its knobs, and
+ *         grants it what it lacks.
  *         While nothing comes and goes at the resource no token is spent: then it is looked at once an
  *         interval, and not every few milliseconds; and in the round in which something comes.
  */
 #include "port/lessee-impl.h"
 #include "port/log.h"
 #include "port/peer-key.h"
-#include "port/gateway-version.h"
-#include "port/snapshot.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -82,7 +80,7 @@ static void close_period(struct lessee *s, uint64_t next)
 	s->period = next;
 }
 
-static double capacity_of(const struct resource *r)
+double lessee_capacity(const struct resource *r)
 {
 	double stated = r->spec.capacity[WEIR_UNIT_REQUESTS].per_second;
 	double learned = r->capacity.rate[WEIR_UNIT_REQUESTS];
@@ -101,7 +99,7 @@ void lessee_look_at(struct lessee *s, weir_time now)
 	s->looked = now;
 	s->n_knobs = 0;
 	count(s, now);
-	rc = pshift_server_look(s->server, now, s->loads, capacity_of(r));
+	rc = pshift_server_look(s->server, now, s->loads, lessee_capacity(r));
 	if (s->n_knobs && weir_gate_set(r->gate, now, s->knobs, s->n_knobs, NULL) < 0)
 		rc = -EINVAL;
 	if (rc < 0)
@@ -186,7 +184,7 @@ void lessee_connect(struct resource *r, lessee_post *post, void *arg)
 
 static void plan_free(struct lessee_plan *p)
 {
-	free(p->wants);
+	free(p->at);
 	*p = (struct lessee_plan){0};
 }
 
@@ -242,64 +240,68 @@ static int plan_room(struct lessee *s, size_t n)
 	return 0;
 }
 
-static int plan(struct lessee *s, const struct weir_policy *p, const struct weir_resource *spec)
+struct want {
+	uint64_t id;
+	int64_t reserved, limit; /* static parts; LEASE_NO_LIMIT */
+};
+
+/* False: the tenant has no bucket here. */
+static bool want_of(const struct control_version *v, size_t i, struct want *ret)
 {
-	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
-	int rc = bounds ? weir_policy_bounds(p, bounds) : -ENOMEM;
+	const struct weir_policy *p = v->policy;
+	int64_t parts = (int64_t)policy_cluster_parts(p, i);
+	struct policy_cluster_tokens t;
 
-	s->plan.wants = calloc(p->n_tenants + 1, sizeof(*s->plan.wants));
-	if (rc == 0 && !s->plan.wants)
-		rc = -ENOMEM;
-	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++) {
-		struct policy_cluster_tokens t;
-
-		int64_t parts = (int64_t)policy_cluster_parts(p, i);
-
-		if (p->tenants[i].first_child >= 0 || !policy_cluster_at(p, i, spec->name))
-			continue;
-		policy_cluster_tokens(p, i, bounds, &t);
-		s->plan.wants[s->plan.n++] = (struct lessee_want){.tenant = i,
-			.id = peer_hash(p->tenants[i].path),
-			.reserved = t.reservation / parts,
-			.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts};
-	}
-	free(bounds);
-	return rc < 0 ? rc : plan_room(s, s->plan.n);
+	if (p->tenants[i].first_child >= 0 || !policy_cluster_at(p, i, v->spec->name))
+		return false;
+	policy_cluster_tokens(p, i, v->bounds, &t);
+	*ret = (struct want){.id = peer_hash(p->tenants[i].path),
+		.reserved = t.reservation / parts,
+		.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts};
+	return true;
 }
 
-static int lessee_prepare(struct resource *r, const struct weir_policy *p,
-	const struct weir_resource *spec, struct policy_rule *ret_rules)
+static int plan_begin(struct resource *r, const struct control_version *v)
+{
+	int rc = make(r);
+	struct lessee *s = r->lessee;
+
+	if (rc < 0)
+		return rc;
+	plan_free(&s->plan);
+	s->plan.n = v->policy->n_tenants;
+	s->plan.at = calloc(s->plan.n + 1, sizeof(*s->plan.at));
+	if (!s->plan.at)
+		return -ENOMEM;
+	return s->server ? 0 : make_server(s, v->policy);
+}
+
+static int lessee_prepare(
+	struct resource *r, const struct control_version *v, size_t from, size_t to)
 {
 	static const struct weir_bucket_spec claims = {
 		WEIR_RTOKENS, WEIR_UNIT_REQUESTS, 0, 0, POLICY_BUCKET_MAX};
 	static const struct weir_bucket_spec rights = {
 		WEIR_LTOKENS, WEIR_UNIT_REQUESTS, 0, 0, POLICY_BUCKET_MAX};
-	struct lessee *s;
-	int rc = make(r);
+	int rc = from == 0 ? plan_begin(r, v) : 0;
+	struct lessee *s = r->lessee;
+	struct want w;
 
-	if (rc < 0)
-		return rc;
-	s = r->lessee;
-	plan_free(&s->plan);
-	if (!s->server)
-		rc = make_server(s, p);
-	if (rc == 0)
-		rc = plan(s, p, spec);
-	if (rc < 0) {
-		plan_free(&s->plan);
-		return rc;
+	for (size_t i = from; rc == 0 && i < to; i++) {
+		s->plan.at[i] = -1;
+		if (!want_of(v, i, &w))
+			continue;
+		s->plan.new += pshift_server_find(s->server, w.id) < 0;
+		v->rules[i].bucket = claims;
+		if (w.limit != LEASE_NO_LIMIT)
+			v->rules[i].second = rights;
 	}
-	for (size_t i = 0; i < s->plan.n; i++) {
-		struct policy_rule *rule = &ret_rules[s->plan.wants[i].tenant];
-
-		rule->bucket = claims;
-		if (s->plan.wants[i].limit != LEASE_NO_LIMIT)
-			rule->second = rights;
-	}
-	return 0;
+	if (rc == 0 && to == v->policy->n_tenants)
+		rc = plan_room(s, s->plan.new);
+	return rc;
 }
 
-/* ---- after it */
+/* ---- tenant by tenant */
 
 static void stats_of(struct lessee *s, const struct lessee_bucket *b, struct weir_gate_stats *ret)
 {
@@ -321,69 +323,109 @@ static void leave_node(struct lessee *s, struct lessee_bucket *b)
 	b->here = b->limited = false;
 }
 
-static struct lessee_bucket *add_bucket(struct lessee *s, const struct lessee_want *w)
+/* The other way round: what the node counted before is not this bucket's. */
+static void enter_node(struct lessee *s, struct lessee_bucket *b, weir_node node)
 {
-	struct lessee_bucket new = {
-		.here = true, .node = s->resource->nodes[w->tenant], .new_r = true, .new_l = true};
+	struct weir_gate_stats st;
+
+	b->here = true;
+	b->node = node;
+	b->new_r = b->new_l = true;
+	stats_of(s, b, &st);
+	b->arrivals -= st.arrivals;
+	b->dispatched -= st.dispatched;
+	for (int k = 0; k < WEIR_CAUSES; k++)
+		b->waited -= st.wait_ns[k];
+}
+
+/* Its index, or -ENOMEM. */
+static int64_t add_bucket(struct lessee *s, const struct want *w, weir_node node)
+{
 	struct pshift_server_bucket add = {w->id, w->reserved, w->limit};
+	struct lessee_bucket new = {
+		.here = true, .node = node, .new_r = true, .new_l = true, .tenant = LESSEE_NEXT};
 	struct weir_gate_stats st;
 	int64_t at;
 
 	stats_of(s, &new, &st);
 	new.mark = st.dispatched;
 	at = pshift_server_add(s->server, &add, st.dispatched);
-	if (at < 0) {
-		log_event(LOG_LEVEL_ERROR, "pshift", "resource", s->resource->name, "why",
-			"out of memory: a tenant has no tokens", NULL);
-		return NULL;
-	}
-	if ((size_t)at < s->n)
-		return &s->buckets[at];
+	if (at < 0 || (size_t)at < s->n)
+		return at;
 	s->buckets[at] = new;
 	s->loads[at] = (struct pshift_server_load){.arrived = st.arrivals, .served = st.dispatched};
 	s->n = (size_t)at + 1;
-	return &s->buckets[at];
+	return at;
 }
 
-static void take_want(struct lessee *s, const struct lessee_want *w)
+/* The gate has none of what the server knows it to hold. */
+static void grant_new(struct lessee *s, size_t at)
 {
-	struct lessee_bucket *b = add_bucket(s, w);
-	weir_node node = s->resource->nodes[w->tenant];
-	bool limited = w->limit != LEASE_NO_LIMIT;
+	struct lessee_bucket *b = &s->buckets[at];
+	struct pshift_server_tokens t;
+	bool r = b->new_r, l = b->new_l;
 
-	if (!b)
+	if (!r && !l)
 		return;
+	pshift_server_tokens(s->server, at, &t);
+	b->new_r = b->new_l = false;
+	s->n_knobs = 0;
+	grant(s, at, r ? t.r : 0, l ? t.l : 0);
+	if (s->n_knobs)
+		weir_gate_set(s->resource->gate, s->resource->now, s->knobs, s->n_knobs, NULL);
+	if (s->on && s->timer.set) /* a limit that is new may want tokens soon */
+		loop_set(s->resource->loop, &s->timer, pshift_server_due(s->server));
+}
+
+static void leave_id(struct lessee *s, uint64_t id)
+{
+	int64_t at = pshift_server_find(s->server, id);
+
+	if (at >= 0 && s->buckets[at].here)
+		leave_node(s, &s->buckets[at]);
+}
+
+static void lessee_take(
+	struct resource *r, const struct control_version *v, size_t i, weir_node node)
+{
+	struct lessee *s = r->lessee;
+	struct lessee_bucket *b;
+	struct want w;
+	int64_t at;
+
+	if (!want_of(v, i, &w)) {
+		if (v->policy->tenants[i].first_child < 0)
+			leave_id(s, peer_hash(v->policy->tenants[i].path));
+		return;
+	}
+	at = add_bucket(s, &w, node);
+	if (at < 0) {
+		log_event(LOG_LEVEL_ERROR, "pshift", "resource", r->name, "why",
+			"out of memory: a tenant has no tokens", NULL);
+		return;
+	}
+	b = &s->buckets[at];
 	if (b->here && b->node != node)
 		leave_node(s, b);
 	if (!b->here)
-		b->new_r = b->new_l = true;
-	if (limited && !b->limited)
+		enter_node(s, b, node);
+	if (w.limit != LEASE_NO_LIMIT && !b->limited)
 		b->new_l = true;
-	b->here = b->wanted = true;
-	b->limited = limited;
-	b->tenant = w->tenant;
-	b->node = node;
+	b->limited = w.limit != LEASE_NO_LIMIT;
+	if (v->next)
+		s->plan.at[i] = at;
+	else
+		b->tenant = i;
+	grant_new(s, (size_t)at);
 }
 
-/* The gate has none of what the server knows these to hold. */
-static void grant_new(struct lessee *s)
+static void lessee_leave(struct resource *r, const struct control_version *v, size_t i)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		struct lessee_bucket *b = &s->buckets[i];
-		struct pshift_server_tokens t;
-		bool r = b->new_r, l = b->new_l;
-
-		if (!b->here || !(r || l))
-			continue;
-		pshift_server_tokens(s->server, i, &t);
-		b->new_r = b->new_l = false;
-		s->n_knobs = 0;
-		grant(s, i, r ? t.r : 0, l ? t.l : 0);
-		if (s->n_knobs)
-			weir_gate_set(
-				s->resource->gate, s->resource->now, s->knobs, s->n_knobs, NULL);
-	}
+	if (r->lessee->server)
+		leave_id(r->lessee, peer_hash(v->policy->tenants[i].path));
 }
+
+/* ---- after it */
 
 static void lessee_begin(struct resource *r, const struct weir_resource *spec)
 {
@@ -391,15 +433,18 @@ static void lessee_begin(struct resource *r, const struct weir_resource *spec)
 
 	for (size_t i = 0; i < s->n; i++)
 		s->buckets[i].wanted = false;
-	for (size_t i = 0; i < s->plan.n; i++)
-		take_want(s, &s->plan.wants[i]);
+	for (size_t i = 0; i < s->plan.n; i++) {
+		if (s->plan.at[i] < 0)
+			continue;
+		s->buckets[s->plan.at[i]].wanted = true;
+		s->buckets[s->plan.at[i]].tenant = i;
+	}
 	for (size_t i = 0; i < s->n; i++)
 		if (s->buckets[i].here && !s->buckets[i].wanted)
 			leave_node(s, &s->buckets[i]);
 	plan_free(&s->plan);
 	s->on = true;
 	look_now(s);
-	grant_new(s);
 }
 
 static void rest(struct lessee *s)
@@ -439,56 +484,13 @@ static void lessee_free(struct resource *r)
 	r->lessee = NULL;
 }
 
-/* ---- look */
-
-static void look_bucket(
-	struct lessee *s, struct snapshot *snap, size_t i, struct snapshot_lease *to)
-{
-	const struct lessee_bucket *b = &s->buckets[i];
-	struct weir_gate_stats st = {0};
-	struct pshift_server_tokens t;
-
-	pshift_server_tokens(s->server, i, &t);
-	if (b->here)
-		weir_gate_get_stats(
-			s->resource->gate, resource_policy_now(s->resource), b->node, &st);
-	*to = (struct snapshot_lease){.tenant = snapshot_path(snap, b->tenant),
-		/* what passed since the last look is this period's, too */
-		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
-		.claim = t.claim,
-		.cap = t.cap,
-		.reserved = t.reserved,
-		.limit = t.limit,
-		.r = t.r,
-		.l = t.l,
-		.last = b->last,
-		.closed = t.closed};
-}
-
-static void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to)
-{
-	struct lessee *s = r->lessee;
-	struct snapshot_pshift *p = snapshot_take(snap, 1, sizeof(*p));
-
-	if (!p || !s->on)
-		return;
-	pshift_server_status(s->server, &p->status);
-	p->capacity = capacity_of(r);
-	p->last_period = s->last_period;
-	p->looks = s->looks;
-	p->busy = s->busy;
-	to->pshift = p;
-	p->leases = snapshot_take(snap, s->n + 1, sizeof(*p->leases));
-	for (size_t i = 0; p->leases && r->policy == snap->of->policy && i < s->n; i++)
-		if (s->buckets[i].here)
-			look_bucket(s, snap, i, &p->leases[p->n_leases++]);
-}
-
 /* ---- the table */
 
 const struct control_ops lessee_ops = {
 	.name = "pshift",
 	.prepare = lessee_prepare,
+	.take = lessee_take,
+	.leave = lessee_leave,
 	.begin = lessee_begin,
 	.end = lessee_end,
 	.look = lessee_look,

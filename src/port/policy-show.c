@@ -32,32 +32,62 @@ static const char *const heads[POLICY_SHOW_COLUMNS] = {
 	"TENANT", "WEIGHT", "SHARE", "OF ALL", "MIN", "MAX", "BURST", "SLO", "MATCH"};
 
 struct row { /* each cell ends with a 0 */
-	FILE *to;
 	char *text;
-	size_t len;
-	long cell; /* where the cell that is being written begins */
+	size_t used, room;
+	size_t cell; /* where the cell that is being written begins */
+	bool failed; /* for want of memory */
+	struct shown {
+		const char *form;
+		double value;
+		char text[32];
+	} shown[32]; /* numbers of late, by a hash */
 };
 
-static bool row_open(struct row *r)
+static void put_bytes(struct row *r, const char *s, size_t n)
 {
-	r->text = NULL;
-	r->to = open_memstream(&r->text, &r->len);
-	return r->to != NULL;
+	if (r->room - r->used < n) {
+		size_t room = 2 * (r->room + n);
+		char *text = realloc(r->text, room);
+
+		if (!text) {
+			r->failed = true;
+			return;
+		}
+		r->text = text;
+		r->room = room;
+	}
+	memcpy(r->text + r->used, s, n);
+	r->used += n;
 }
 
-static void row_close(struct row *r)
+static void put(struct row *r, const char *s)
 {
-	fclose(r->to);
-	free(r->text);
+	put_bytes(r, s, strlen(s));
+}
+
+/* Weights and shares are few among many tenants. */
+static void put_number(struct row *r, const char *form, double value)
+{
+	uint64_t bits;
+	struct shown *s;
+
+	memcpy(&bits, &value, sizeof(bits));
+	s = &r->shown[(bits * UINT64_C(0x9e3779b97f4a7c15) + (uintptr_t)form) >> 59];
+	if (s->form != form || s->value != value) {
+		s->form = form;
+		s->value = value;
+		snprintf(s->text, sizeof(s->text), form, value);
+	}
+	put(r, s->text);
 }
 
 /* "-" stands for an empty cell. */
 static void cell_end(struct row *r)
 {
-	if (ftell(r->to) == r->cell)
-		fputc('-', r->to);
-	fputc(0, r->to);
-	r->cell = ftell(r->to);
+	if (r->used == r->cell)
+		put(r, "-");
+	put_bytes(r, "", 1);
+	r->cell = r->used;
 }
 
 /* Characters, not bytes: what is not the first byte of a character is not counted. */
@@ -70,17 +100,24 @@ static int width(const char *text)
 	return n;
 }
 
+static void pad(int n, FILE *to)
+{
+	while (n-- > 0)
+		putc_unlocked(' ', to);
+}
+
 static void print_cell(const char *text, int column, const struct policy_show_width *w, FILE *to)
 {
-	bool last = column + 1 == POLICY_SHOW_COLUMNS;
-	int pad = w->column[column] - width(text);
+	bool last = column + 1 == POLICY_SHOW_COLUMNS, right = RIGHT >> column & 1;
+	int blank = w->column[column] - width(text);
 
-	if (RIGHT >> column & 1)
-		fprintf(to, "%*s%s  ", pad, "", text);
-	else
-		fprintf(to, "%s%*s", text, last ? 0 : pad + 2, "");
+	if (right)
+		pad(blank, to);
+	fputs_unlocked(text, to);
 	if (last)
-		fputc('\n', to);
+		putc_unlocked('\n', to);
+	else
+		pad(right ? 2 : blank + 2, to);
 }
 
 /* ---- cells */
@@ -91,8 +128,13 @@ static void put_rate(struct row *r, unsigned slot, double rate)
 
 	weir_units_show_rate(
 		(struct weir_rate){rate, (enum weir_unit)(slot / 3)}, shown, sizeof(shown));
-	fprintf(r->to, "%s%s%s%s", ftell(r->to) > r->cell ? ", " : "",
-		slot % 3 ? policy_show_ops[slot % 3] : "", slot % 3 ? " " : "", shown);
+	if (r->used > r->cell)
+		put(r, ", ");
+	if (slot % 3) {
+		put(r, policy_show_ops[slot % 3]);
+		put(r, " ");
+	}
+	put(r, shown);
 }
 
 bool policy_show_is_min(const double *slots, unsigned slot)
@@ -126,7 +168,8 @@ static void burst_cell(struct row *r, const struct weir_tenant *t)
 		if (max->burst_rate <= 0)
 			continue;
 		put_rate(r, weir_limit_slot(max->unit, max->ops), max->burst_rate);
-		fprintf(r->to, " for %s", weir_units_show_time(max->burst_for, span, sizeof(span)));
+		put(r, " for ");
+		put(r, weir_units_show_time(max->burst_for, span, sizeof(span)));
 	}
 	cell_end(r);
 }
@@ -135,9 +178,10 @@ static void slo_cell(struct row *r, const struct weir_tenant *t)
 {
 	char span[32];
 
-	if (t->slo_percentile > 0)
-		fprintf(r->to, "p%.12g < %s", t->slo_percentile,
-			weir_units_show_time(t->slo_latency, span, sizeof(span)));
+	if (t->slo_percentile > 0) {
+		put_number(r, "p%.12g < ", t->slo_percentile);
+		put(r, weir_units_show_time(t->slo_latency, span, sizeof(span)));
+	}
 	cell_end(r);
 }
 
@@ -152,18 +196,21 @@ static void match_cell(struct row *r, const struct weir_tenant *t)
 		for (size_t k = 0; k < 5; k++) {
 			if (!fields[k][1])
 				continue;
-			fprintf(r->to, "%s%s=%s", between, fields[k][0], fields[k][1]);
+			put(r, between);
+			put(r, fields[k][0]);
+			put(r, "=");
+			put(r, fields[k][1]);
 			between = " ";
 		}
 	}
 	if (t->is_default)
-		fprintf(r->to, "%s(default)", t->n_match ? " or " : "");
+		put(r, t->n_match ? " or (default)" : "(default)");
 	cell_end(r);
 }
 
 static void number_cell(struct row *r, const char *form, double value)
 {
-	fprintf(r->to, form, value);
+	put_number(r, form, value);
 	cell_end(r);
 }
 
@@ -176,9 +223,8 @@ static bool tenant_row(const struct policy_show *s, size_t i, struct row *r,
 	const struct weir_tenant *t = &s->policy->tenants[i];
 	const char *text;
 
-	rewind(r->to);
-	r->cell = 0;
-	fputs(t->path, r->to);
+	r->used = r->cell = 0;
+	put(r, t->path);
 	cell_end(r);
 	number_cell(r, "%.12g", t->weight);
 	number_cell(r, "%.3g%%", 100 * s->of_parent[i]);
@@ -188,7 +234,7 @@ static bool tenant_row(const struct policy_show *s, size_t i, struct row *r,
 	burst_cell(r, t);
 	slo_cell(r, t);
 	match_cell(r, t);
-	if (fflush(r->to) != 0)
+	if (r->failed)
 		return false;
 	text = r->text;
 	for (int c = 0; c < POLICY_SHOW_COLUMNS; c++) {
@@ -209,16 +255,14 @@ static void widen(void *arg, int column, const char *text)
 int policy_show_widths(const struct policy_show *s, struct policy_show_width *ret)
 {
 	struct policy_show_width w;
-	struct row r;
-	bool good = row_open(&r);
+	struct row r = {0};
+	bool good = true;
 
-	if (!good)
-		return -ENOMEM;
 	for (int c = 0; c < POLICY_SHOW_COLUMNS; c++)
 		w.column[c] = width(heads[c]);
 	for (size_t i = 0; good && i < s->policy->n_tenants; i++)
 		good = tenant_row(s, i, &r, widen, &w);
-	row_close(&r);
+	free(r.text);
 	if (good)
 		*ret = w;
 	return good ? 0 : -ENOMEM;
@@ -239,15 +283,13 @@ static void print(void *arg, int column, const char *text)
 static void show_tenants(struct policy_show *s, size_t end, FILE *to)
 {
 	struct printing p = {s->width, to};
-	struct row r;
+	struct row r = {0};
 
-	if (!row_open(&r))
-		return;
 	for (int c = 0; s->at == 0 && c < POLICY_SHOW_COLUMNS; c++)
 		print(&p, c, heads[c]);
 	for (; s->at < end; s->at++)
 		tenant_row(s, s->at, &r, print, &p);
-	row_close(&r);
+	free(r.text);
 }
 
 /* ---- the resources */

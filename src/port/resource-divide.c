@@ -13,8 +13,7 @@ static unsigned part_buckets(
 {
 	struct resource_part *t = &r->policy_of->part;
 
-	if (r->control->rule && t->rules)
-		r->control->rule(r, i, &t->rules[i]);
+	resource_policy_rule(r, i);
 	part.rules = t->rules;
 	return policy_install_buckets_part(r->policy, i, &t->bounds[i], part, ret);
 }
@@ -31,18 +30,6 @@ static bool differs(const struct resource_part *t, const double *rows, size_t i)
 {
 	return memcmp(&rows[t->first[i]], &t->rows[t->first[i]],
 		       (t->first[i + 1] - t->first[i]) * sizeof(*rows)) != 0;
-}
-
-/* The parts are in the gate. */
-static void tell_control(struct resource *r, const struct policy_part *now)
-{
-	const struct resource_part *t = &r->policy_of->part;
-	struct weir_bucket_spec own[POLICY_BUCKETS];
-
-	for (size_t i = 0; r->control->divided && i < r->n_nodes; i++)
-		if (differs(t, now->rows, i) &&
-			policy_install_buckets_part(r->policy, i, &t->bounds[i], *now, own))
-			r->control->divided(r, i, own);
 }
 
 static int set_buckets(struct resource *r, const struct policy_part *new, struct weir_err *err)
@@ -92,7 +79,6 @@ int resource_divide(struct resource *r, const double *rows, size_t n, struct wei
 	rc = set_buckets(r, &new, err);
 	if (rc < 0)
 		return rc;
-	tell_control(r, &new);
 	memcpy(t->rows, rows, n * sizeof(*rows));
 	return 0;
 }

@@ -66,11 +66,22 @@ struct resource_part { /* of what a version needs, one of each a tenant; replace
 	} * seen;
 };
 
+/* ---- resource-part.c */
+/* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: there is a controller that may have some. 0 or
+ * -ENOMEM. */
+int resource_part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
+	struct resource_part *ret);
+void resource_part_free(struct resource_part *t);
+/* A tenant that stays keeps its parts until told otherwise. was: policy_swap_map. */
+void resource_part_keep(const struct weir_policy *from, const struct weir_policy *to,
+	const int *was, const struct resource_part *old, struct resource_part *part);
+
 struct resource_next { /* a swap under way */
 	struct resource_change change;
 	const struct weir_resource *spec;
 	const struct control_ops *control;
 	struct resource_part part;
+	size_t prepared; /* tenants, by the controller */
 	bool shadow_on;
 };
 
@@ -281,10 +292,15 @@ void resource_policy_free(struct resource *r);
 /* What to tell the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
 
+/* The version in force, or the next one while a swap is under way. */
+struct control_version resource_policy_version(struct resource *r, bool next);
+/* Brings the controller's rule of tenant i, in the policy in force, up to date. */
+void resource_policy_rule(struct resource *r, size_t i);
+
 /* Sets the windows anew: the back end's default depth is known by now. */
 void resource_policy_window(struct resource *r);
 
-/* ---- resource-divide.c, for controllers: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
+/* ---- resource-divide.c: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
 unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);
 
 #endif

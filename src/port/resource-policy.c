@@ -9,8 +9,7 @@
  *         others follow their client to its node, in order (resource_again), or straight on when the new
  *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
  *         done: looked at again after 10 ms, then ever more rarely, some at a time.
- *         A controller's rules change from one moment to the next, so where there are such all knobs are
- *         set in the last step.
+ *         A controller goes on meanwhile, and is told of each tenant whose knobs are the new ones (control.h).
  */
 #include "port/resource-impl.h"
 #include "ctl/policy-index.h"
@@ -23,48 +22,6 @@
 #define SWEEP_LAST  WEIR_SEC       /* an upstream may be away for minutes */
 #define SWEEP_MOST  256            /* nodes at once */
 #define STEP        256            /* tenants */
-
-/* ---- what a version needs */
-
-static void part_free(struct resource_part *t)
-{
-	free(t->own_bounds);
-	free(t->first);
-	free(t->rows);
-	free(t->rules);
-	free(t->seen);
-	*t = (struct resource_part){0};
-}
-
-/* rules: there is a controller that may have some. */
-static int part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
-	struct resource_part *ret)
-{
-	size_t n = p->n_tenants + 1;
-	struct resource_part t = {
-		.bounds = bounds,
-		.own_bounds = bounds ? NULL : calloc(n, sizeof(*t.own_bounds)),
-		.rules = rules ? calloc(n, sizeof(*t.rules)) : NULL,
-		.seen = calloc(n, sizeof(*t.seen)),
-	};
-
-	if (t.own_bounds && weir_policy_bounds(p, t.own_bounds) == 0)
-		t.bounds = t.own_bounds;
-	if (t.bounds)
-		t.first = policy_install_first(p, t.bounds);
-	if (t.first)
-		t.rows = calloc((size_t)t.first[p->n_tenants] + 1, sizeof(*t.rows));
-	if (!t.rows || (rules && !t.rules) || !t.seen) {
-		part_free(&t);
-		return -ENOMEM;
-	}
-	for (uint32_t k = 0; k < t.first[p->n_tenants]; k++)
-		t.rows[k] = 1;
-	for (size_t i = 0; rules && i < p->n_tenants; i++)
-		t.rules[i].scale = 1;
-	*ret = t;
-	return 0;
-}
 
 static struct resource_policy *policy_of(struct resource *r)
 {
@@ -86,8 +43,8 @@ void resource_policy_free(struct resource *r)
 	if (o->sweep.set)
 		loop_set(r->loop, &o->sweep, WEIR_NEVER);
 	policy_swap_free(&o->swap);
-	part_free(&o->part);
-	part_free(&o->next.part);
+	resource_part_free(&o->part);
+	resource_part_free(&o->next.part);
 	free(o);
 	r->policy_of = NULL;
 	r->nodes = NULL;
@@ -285,42 +242,43 @@ weir_time resource_policy_now(struct resource *r)
 	return r->now;
 }
 
-/* Limits that a tenant had before keep their parts. */
-static void keep_rows(const struct weir_tenant *from, const struct weir_tenant *to,
-	const struct resource_part *old, size_t was, struct resource_part *part, size_t is)
-{
-	uint8_t slots[POLICY_ROWS], before[POLICY_ROWS];
-	unsigned n = policy_install_rows(to, &part->bounds[is], slots);
-	unsigned m = policy_install_rows(from, &old->bounds[was], before);
-
-	for (unsigned k = 0; k < n; k++)
-		for (unsigned l = 0; l < m; l++)
-			if (slots[k] == before[l])
-				part->rows[part->first[is] + k] = old->rows[old->first[was] + l];
-}
-
-/* A tenant that stays keeps its parts until told otherwise. */
-static void keep_parts(const struct weir_policy *from, const struct weir_policy *to, const int *was,
-	const struct resource_part *old, struct resource_part *part)
-{
-	for (size_t i = 0; from && old->rows && i < to->n_tenants; i++) {
-		if (was[i] < 0)
-			continue;
-		keep_rows(&from->tenants[was[i]], &to->tenants[i], old, (size_t)was[i], part, i);
-		part->seen[i] = old->seen[was[i]];
-	}
-}
-
 static const struct control_ops *control_in(
 	const struct weir_policy *p, const struct weir_resource *spec)
 {
 	return control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
 }
 
-/* Whether its rules are those of a moment. */
-static bool has_moving_rules(const struct control_ops *c)
+struct control_version resource_policy_version(struct resource *r, bool next)
 {
-	return c->begin || c->rule;
+	struct resource_policy *o = r->policy_of;
+	const struct resource_part *t = next ? &o->next.part : &o->part;
+
+	return (struct control_version){next ? o->next.change.to : r->policy,
+		next ? o->next.spec : &r->spec, t->bounds, t->rules, next};
+}
+
+/* What tenant i has in the version, where that moves. */
+static void refresh_rule(struct resource *r, const struct control_ops *control, bool next, size_t i)
+{
+	struct control_version v = resource_policy_version(r, next);
+
+	if (control->rule && v.rules)
+		control->rule(r, &v, i, &v.rules[i]);
+}
+
+void resource_policy_rule(struct resource *r, size_t i)
+{
+	refresh_rule(r, r->control, false, i);
+}
+
+static void refresh(void *arg, size_t i)
+{
+	struct resource *r = arg;
+	struct resource_policy *o = r->policy_of;
+
+	if (o->swap.stays[i] >= 0)
+		refresh_rule(r, r->control, false, (size_t)o->swap.stays[i]);
+	refresh_rule(r, o->next.control, true, i);
 }
 
 static int start_gate(struct resource *r, struct weir_err *err)
@@ -335,16 +293,20 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		.bounds = next->part.bounds,
 		.from_bounds = o->part.bounds,
 		.was = next->change.was,
-		.nodes_only = has_moving_rules(r->control) || has_moving_rules(next->control)};
-	/* A gate uses the lowest free numbers first. */
-	size_t nodes = 1 + o->swap.n_nodes + o->swap.n_leaving + p->n_tenants;
-	int rc = resource_room(r, nodes);
+		.refresh = r->control->rule || next->control->rule ? refresh : NULL,
+		.refresh_arg = r};
+	struct policy_swap *s = &o->swap;
+	int rc = policy_swap_start(s, &how, err);
 
-	if (rc == 0 && next->control->prepare && !how.nodes_only)
-		rc = next->control->prepare(r, p, next->spec, next->part.rules);
 	if (rc < 0)
+		return rc;
+	/* A gate uses the lowest free numbers first. */
+	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
+	if (rc < 0) {
+		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
 		return weir_err_set(err, rc, "out of memory");
-	return policy_swap_start(&o->swap, &how, err);
+	}
+	return 0;
 }
 
 int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err)
@@ -363,35 +325,86 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
-	if (part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
+	if (resource_part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
 		return weir_err_set(err, -ENOMEM, "out of memory");
 	o->next.part = part;
 	rc = start_gate(r, err);
 	if (rc < 0) {
-		part_free(&o->next.part);
+		resource_part_free(&o->next.part);
 		return rc;
 	}
-	keep_parts(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
+	resource_part_keep(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
 	return 0;
+}
+
+/* True: there was something to prepare. */
+static bool prepare_some(struct resource *r, int *ret_rc)
+{
+	struct resource_next *next = &r->policy_of->next;
+	size_t n = next->change.to->n_tenants, from = next->prepared;
+	size_t to = from + STEP < n ? from + STEP : n;
+	struct control_version v = resource_policy_version(r, true);
+
+	if (!next->control->prepare || from > n || (from == n && n > 0))
+		return false;
+	*ret_rc = next->control->prepare(r, &v, from, to);
+	next->prepared = n ? to : 1; /* an empty policy has one call, too */
+	return true;
+}
+
+/* Tenant i of the next policy has its knobs, or (back) that of which it took over the node has its own again. */
+static void hand_tenant(struct resource *r, size_t i, bool back)
+{
+	struct resource_policy *o = r->policy_of;
+	const struct control_ops *from = back ? o->next.control : r->control;
+	const struct control_ops *to = back ? r->control : o->next.control;
+	struct control_version in_force = resource_policy_version(r, false);
+	struct control_version next = resource_policy_version(r, true);
+	bool stays = o->swap.stays[i] >= 0;
+	size_t was = stays ? (size_t)o->swap.stays[i] : 0;
+	weir_node node = o->swap.next_nodes[i];
+
+	if (from->leave && back && (!stays || from != to))
+		from->leave(r, &next, i);
+	if (from->leave && !back && stays && from != to)
+		from->leave(r, &in_force, was);
+	if (to->take && !back)
+		to->take(r, &next, i, node);
+	if (to->take && back && stays)
+		to->take(r, &in_force, was, node);
 }
 
 int resource_swap_step(struct resource *r, struct weir_err *err)
 {
+	struct policy_swap *s = &r->policy_of->swap;
+	size_t set;
+	int rc;
+
 	if (!r->gate)
 		return 0;
-	return policy_swap_step(&r->policy_of->swap, r->gate, resource_policy_now(r), STEP, err);
+	if (prepare_some(r, &rc))
+		return rc < 0 ? weir_err_set(err, rc, "out of memory") : 1;
+	set = s->set;
+	rc = policy_swap_step(s, r->gate, resource_policy_now(r), STEP, err);
+	for (; rc >= 0 && set < s->set; set++)
+		hand_tenant(r, set, false);
+	return rc;
 }
 
 bool resource_swap_undo(struct resource *r)
 {
 	struct resource_policy *o = r->policy_of;
+	size_t set = o->swap.set;
+	bool more;
 
 	if (!r->gate)
 		return false;
-	if (policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP))
-		return true;
-	part_free(&o->next.part);
-	return false;
+	more = policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP);
+	while (more && set > o->swap.set)
+		hand_tenant(r, --set, true);
+	if (!more)
+		resource_part_free(&o->next.part);
+	return more;
 }
 
 /* ---- the last step */
@@ -440,19 +453,13 @@ static int ready_gate(struct resource *r, struct weir_err *err)
 	int rc = 0;
 
 	root_knobs(r, next->spec, knobs);
-	if (o->swap.how.nodes_only && next->control->prepare)
-		rc = next->control->prepare(r, p, next->spec, next->part.rules);
-	if (rc == 0 && !p->enforce && !r->shadow) {
+	if (!p->enforce && !r->shadow) {
 		rc = resource_shadow_on(r);
 		next->shadow_on = rc == 0;
 	}
 	if (rc < 0)
 		weir_err_set(err, rc, "out of memory");
-	o->swap.how.more = knobs;
-	o->swap.how.n_more = ROOT_KNOBS;
-	if (rc == 0 && o->swap.how.nodes_only)
-		rc = policy_swap_set(&o->swap, r->gate, resource_policy_now(r), err);
-	else if (rc == 0)
+	if (rc == 0)
 		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, ROOT_KNOBS, err);
 	if (rc < 0 && next->shadow_on)
 		resource_shadow_off(r);
@@ -477,7 +484,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	match_clients(r, p);
 	policy_swap_finish(&o->swap, r->gate, r->now, busy, n_busy, moves, moved, r);
 	free(busy);
-	part_free(&o->part);
+	resource_part_free(&o->part);
 	o->part = next->part;
 	next->part = (struct resource_part){0};
 	take_spec(r, next->spec);

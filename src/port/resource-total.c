@@ -24,7 +24,7 @@ struct resource_totals {
 
 int resource_room(struct resource *r, size_t nodes)
 {
-	size_t room = r->n_counts ? r->n_counts : 64;
+	size_t room = nodes + nodes / 8 + 64;
 	struct resource_count *counts;
 	struct weir_hist **totals;
 
@@ -32,8 +32,6 @@ int resource_room(struct resource *r, size_t nodes)
 		return -ENOMEM;
 	if (nodes <= r->n_counts)
 		return 0;
-	while (room < nodes)
-		room *= 2;
 	counts = realloc(r->counts, room * sizeof(*counts));
 	if (!counts)
 		return -ENOMEM;

@@ -11,9 +11,11 @@
 struct steward_plan {                /* of a policy that is to come */
 	struct adaptbf_gate *driver; /* where the old one will not do; else NULL */
 	uint64_t *ids;               /* by tenant; 0: a group */
+	double *shares; /* by tenant: of all; of what the weights at the top sum up to: */
+	double top;
 	size_t n_ids;
-	struct adaptbf_gate_leaf *leaves; /* room for all leaves */
-	struct weir_bucket_spec *own;     /* and for their buckets */
+	struct adaptbf_gate_leaf *leaves;
+	size_t n_leaves;
 };
 
 struct steward {

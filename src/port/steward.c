@@ -13,6 +13,7 @@
 /* While nobody asks for anything a step finds nothing but whom to forget. */
 #define IDLE   (10 * WEIR_SEC)
 #define SPAN   0.02 /* s: for how long a thread of a busy machine is kept from running at times */
+#define SWEEP  256  /* names that a step looks at */
 #define NEWEST 0.1  /* of the time of a step: a second of them */
 
 /* ---- a step */
@@ -36,6 +37,21 @@ static weir_time cpu_clock(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
+static bool is_kept(uint64_t id, void *arg)
+{
+	const struct steward *s = arg;
+	struct adaptbf_account ignored;
+
+	return adaptbf_gate_has(s->driver, id) || adaptbf_account(s->adaptbf, id, &ignored) == 0;
+}
+
+/* Some of the names of neither a tenant nor a job that is remembered. A plan has names of its own. */
+static void sweep_names(struct steward *s)
+{
+	if (s->driver && !s->plan.ids)
+		jobnames_sweep(&s->names, SWEEP, is_kept, s);
+}
+
 void steward_step(struct steward *s, weir_time now)
 {
 	weir_time begin = cpu_clock();
@@ -47,6 +63,7 @@ void steward_step(struct steward *s, weir_time now)
 	rc = adaptbf_step(s->adaptbf, now, &adaptbf_gate_ops, s->driver);
 	took = (double)(cpu_clock() - begin);
 	s->took += (took - s->took) * (s->took > 0 ? NEWEST : 1);
+	sweep_names(s);
 	if (rc < 0)
 		log_event(LOG_LEVEL_ERROR, "adaptbf", "resource", s->resource->name, "why",
 			strerror(-rc), NULL);
@@ -71,8 +88,8 @@ static void plan_free(struct steward_plan *p)
 {
 	adaptbf_gate_free(p->driver);
 	free(p->ids);
+	free(p->shares);
 	free(p->leaves);
-	free(p->own);
 	*p = (struct steward_plan){0};
 }
 
@@ -125,94 +142,112 @@ static int plan_driver(struct steward *s, const struct weir_policy_adaptbf *to)
 	return 0;
 }
 
-/* Two buckets for a max with a burst, one for each of min. */
-static size_t own_most(const struct weir_tenant *t)
+static int plan_begin(struct resource *r, const struct control_version *v)
 {
-	return 2 * (size_t)t->n_max + WEIR_LIMITS;
+	size_t n = v->policy->n_tenants;
+	double *of_parent = calloc(n + 1, sizeof(*of_parent));
+	struct steward_plan *plan;
+	int rc = of_parent ? steward_make(r) : -ENOMEM;
+
+	if (rc < 0) {
+		free(of_parent);
+		return rc;
+	}
+	plan = &r->steward->plan;
+	plan_free(plan);
+	plan->n_ids = n;
+	plan->ids = calloc(n + 1, sizeof(*plan->ids));
+	plan->shares = calloc(n + 1, sizeof(*plan->shares));
+	plan->leaves = calloc(n + 1, sizeof(*plan->leaves));
+	rc = plan->ids && plan->shares && plan->leaves ? 0 : -ENOMEM;
+	if (rc == 0)
+		weir_policy_share(v->policy, of_parent, plan->shares);
+	if (rc == 0 && n > 0) /* the first is no child */
+		plan->top = v->policy->tenants[0].weight / of_parent[0];
+	free(of_parent);
+	return rc == 0 ? plan_driver(r->steward, &v->spec->adaptbf) : rc;
 }
 
-static int plan_jobs(struct steward *s, const struct weir_policy *p)
+static int plan_tenant(struct steward *s, const struct weir_policy *p, size_t i)
 {
 	struct steward_plan *plan = &s->plan;
-	size_t leaves = 0, own = 0;
+	const struct weir_tenant *t = &p->tenants[i];
+	double weight = rint(plan->shares[i] * plan->top * WEIGHT_UNIT);
 
-	plan->ids = calloc(p->n_tenants + 1, sizeof(*plan->ids));
-	if (!plan->ids)
+	if (t->first_child >= 0)
+		return 0;
+	plan->ids[i] = jobnames_add(&s->names, t->path);
+	if (!plan->ids[i])
 		return -ENOMEM;
-	plan->n_ids = p->n_tenants;
-	for (size_t i = 0; i < p->n_tenants; i++) {
-		if (p->tenants[i].first_child >= 0)
-			continue;
-		plan->ids[i] = jobnames_add(&s->names, p->tenants[i].path);
-		if (!plan->ids[i])
-			return -ENOMEM;
-		leaves++;
-		own += own_most(&p->tenants[i]);
-	}
-	plan->leaves = calloc(leaves + 1, sizeof(*plan->leaves));
-	plan->own = calloc(own + 1, sizeof(*plan->own));
-	if (!plan->leaves || !plan->own)
-		return -ENOMEM;
-	return adaptbf_gate_reserve(plan->driver ? plan->driver : s->driver, leaves, own);
+	plan->leaves[plan->n_leaves++] = (struct adaptbf_gate_leaf){.node = (weir_node)i,
+		.id = plan->ids[i],
+		.weight = (uint32_t)fmin(fmax(weight, 1), UINT32_MAX),
+		.share = t->weight};
+	return 0;
 }
 
-static int steward_prepare(struct resource *r, const struct weir_policy *p,
-	const struct weir_resource *spec, struct policy_rule *ret_rules)
+static int steward_prepare(
+	struct resource *r, const struct control_version *v, size_t from, size_t to)
 {
-	struct steward *s;
-	int rc = steward_make(r);
+	int rc = from == 0 ? plan_begin(r, v) : 0;
+	struct steward *s = r->steward;
 
-	if (rc < 0)
-		return rc;
-	s = r->steward;
-	plan_free(&s->plan);
-	rc = plan_driver(s, &spec->adaptbf);
-	if (rc == 0)
-		rc = plan_jobs(s, p);
-	if (rc < 0) {
+	for (size_t i = from; rc == 0 && i < to; i++)
+		rc = plan_tenant(s, v->policy, i);
+	if (rc == 0 && to == v->policy->n_tenants)
+		rc = adaptbf_gate_reserve(
+			s->plan.driver ? s->plan.driver : s->driver, s->plan.n_leaves, s->names.n);
+	if (rc < 0 && s)
 		plan_free(&s->plan);
-		return rc;
-	}
-	for (size_t i = 0; s->driver && !s->plan.driver && i < p->n_tenants; i++)
-		if (s->plan.ids[i])
-			adaptbf_gate_rule(s->driver, s->plan.ids[i], &ret_rules[i].bucket,
-				&ret_rules[i].scale);
-	return 0;
+	return rc;
+}
+
+/* ---- tenant by tenant */
+
+static uint64_t id_of(const struct steward *s, const struct control_version *v, size_t i)
+{
+	return v->next ? s->plan.ids[i] : s->ids[i];
+}
+
+/* A driver that the next version will not have lets go of the tenants that have that one's knobs. */
+static void steward_take(
+	struct resource *r, const struct control_version *v, size_t i, weir_node node)
+{
+	const struct steward *s = r->steward;
+	bool goes = v->next && s->plan.driver;
+
+	if (s->driver)
+		adaptbf_gate_share(
+			s->driver, id_of(s, v, i), goes ? 0 : v->policy->tenants[i].weight);
+}
+
+static void steward_leave(struct resource *r, const struct control_version *v, size_t i)
+{
+	const struct steward *s = r->steward;
+
+	if (s->driver)
+		adaptbf_gate_share(s->driver, id_of(s, v, i), 0);
+}
+
+static void steward_rule(
+	struct resource *r, const struct control_version *v, size_t i, struct policy_rule *ret)
+{
+	const struct steward *s = r->steward;
+
+	*ret = (struct policy_rule){.scale = 1};
+	if (s->driver && !(v->next && s->plan.driver))
+		adaptbf_gate_rule(s->driver, id_of(s, v, i), &ret->bucket, &ret->scale);
 }
 
 /* ---- after it */
 
-static uint32_t weight_of(const struct weir_policy *p, size_t leaf)
-{
-	double w = weir_policy_shares(p, leaf) * WEIGHT_UNIT;
-
-	return (uint32_t)fmin(fmax(rint(w), 1), UINT32_MAX);
-}
-
 static void take_leaves(struct steward *s)
 {
 	struct steward_plan *plan = &s->plan;
-	struct resource *r = s->resource;
-	struct weir_bucket_spec *own = plan->own;
-	size_t n = 0;
 
-	for (size_t i = 0; i < plan->n_ids; i++) {
-		struct adaptbf_gate_leaf *l = &plan->leaves[n];
-		struct weir_bucket_spec buckets[POLICY_BUCKETS];
-
-		if (!plan->ids[i])
-			continue;
-		*l = (struct adaptbf_gate_leaf){.node = r->nodes[i],
-			.id = plan->ids[i],
-			.weight = weight_of(r->policy, i),
-			.share = r->policy->tenants[i].weight,
-			.own = own,
-			.n_own = resource_divide_own(r, i, buckets)};
-		memcpy(own, buckets, l->n_own * sizeof(*own));
-		own += l->n_own;
-		n++;
-	}
-	adaptbf_gate_leaves(s->driver, plan->leaves, n); /* has its room */
+	for (size_t i = 0; i < plan->n_leaves; i++) /* .node was the tenant */
+		plan->leaves[i].node = s->resource->nodes[plan->leaves[i].node];
+	adaptbf_gate_leaves(s->driver, plan->leaves, plan->n_leaves); /* has its room */
 }
 
 void steward_configure(struct steward *s, const struct weir_resource *spec)
@@ -235,41 +270,6 @@ void steward_configure(struct steward *s, const struct weir_resource *spec)
 	s->config = spec->adaptbf;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-struct kept {
-	const struct adaptbf *adaptbf;
-	uint64_t *ids; /* sorted */
-	size_t n;
-};
-
-static bool is_kept(uint64_t id, void *arg)
-{
-	const struct kept *k = arg;
-	struct adaptbf_account ignored;
-
-	return bsearch(&id, k->ids, k->n, sizeof(id), by_number) ||
-	       adaptbf_account(k->adaptbf, id, &ignored) == 0;
-}
-
-/* Names of neither a tenant nor a job that is remembered. Those that stay are only ever too many. */
-static void sweep_names(struct steward *s)
-{
-	struct kept k = {s->adaptbf, calloc(s->n_ids + 1, sizeof(*k.ids)), s->n_ids};
-
-	if (!k.ids)
-		return;
-	memcpy(k.ids, s->ids, s->n_ids * sizeof(*k.ids));
-	qsort(k.ids, k.n, sizeof(*k.ids), by_number);
-	jobnames_sweep(&s->names, is_kept, &k);
-	free(k.ids);
-}
-
 static void steward_begin(struct resource *r, const struct weir_resource *spec)
 {
 	struct steward *s = r->steward;
@@ -286,7 +286,6 @@ static void steward_begin(struct resource *r, const struct weir_resource *spec)
 	s->plan.ids = NULL;
 	plan_free(&s->plan);
 	steward_configure(s, spec);
-	sweep_names(s);
 	if (s->timer.set || !r->started)
 		return;
 	s->due = resource_policy_now(r) + s->config.period;
@@ -324,31 +323,13 @@ static void steward_free(struct resource *r)
 	r->steward = NULL;
 }
 
-/* ---- between steps */
-
-static void steward_divided(struct resource *r, size_t i, const struct weir_bucket_spec *own)
-{
-	struct steward *s = r->steward;
-
-	if (s->ids[i])
-		adaptbf_gate_own(s->driver, s->ids[i], own);
-}
-
-static void steward_rule(struct resource *r, size_t i, struct policy_rule *ret)
-{
-	const struct steward *s = r->steward;
-
-	*ret = (struct policy_rule){.scale = 1};
-	if (s->ids[i])
-		adaptbf_gate_rule(s->driver, s->ids[i], &ret->bucket, &ret->scale);
-}
-
 const struct control_ops steward_ops = {
 	.name = "adaptbf",
 	.prepare = steward_prepare,
+	.take = steward_take,
+	.leave = steward_leave,
 	.begin = steward_begin,
 	.end = steward_end,
-	.divided = steward_divided,
 	.look = steward_look,
 	.rule = steward_rule,
 	.free = steward_free,

@@ -313,8 +313,8 @@ char *remote_status(const char *tenant, bool all)
 {
 	char *escaped = remote_escape(tenant ? tenant : ""), *path = NULL;
 
-	if (escaped && asprintf(&path, "/v1/status?histograms=1%s%s%s", all ? "" : "&active=auto",
-			       *escaped ? "&tenant=" : "", escaped) < 0)
+	if (escaped && asprintf(&path, "/v1/status?histograms=1&brief=1%s%s%s",
+			       all ? "" : "&active=auto", *escaped ? "&tenant=" : "", escaped) < 0)
 		path = NULL;
 	free(escaped);
 	return path;

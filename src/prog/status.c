@@ -25,9 +25,14 @@ static const struct opt options[] = {
 /* The lines without what marks headings. */
 static void print_plain(char *text)
 {
-	for (char *p = text; *p; p++)
-		if (*p != TABLE_HEAD)
-			putchar(*p);
+	for (char *p = text; *p; p++) {
+		size_t n = strcspn(p, (char[]){TABLE_HEAD, 0});
+
+		fwrite(p, 1, n, stdout);
+		p += n;
+		if (!*p)
+			break;
+	}
 }
 
 static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))

@@ -38,72 +38,103 @@ void table_begin(struct table *t, const char *const *heads, unsigned right)
 		t->columns++;
 }
 
-void table_cell(struct table *t, const char *fmt, ...)
+/* Room for so many bytes more. */
+static bool has_room(struct table *t, size_t more)
 {
-	va_list args;
-	char *text = NULL;
+	size_t room = t->room ? t->room : 4096;
+	char *text;
 
-	if (t->n == t->room) {
-		size_t room = t->room ? 2 * t->room : 64;
-		char **more = realloc(t->cells, room * sizeof(*more));
-		if (!more)
-			return;
-		t->cells = more;
-		t->room = room;
-	}
-	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		text = NULL;
-	va_end(args);
-	if (text)
-		clean(text);
-	t->cells[t->n++] = text;
+	while (room - t->used < more)
+		room *= 2;
+	text = room > t->room ? realloc(t->text, room) : t->text;
+	if (!text)
+		return false;
+	t->text = text;
+	t->room = room;
+	return true;
 }
 
-static const char *cell(const struct table *t, size_t row, size_t column)
+void table_cell(struct table *t, const char *fmt, ...)
 {
-	size_t at = row * t->columns + column;
+	char *at;
+	va_list args;
+	int n = 64; /* more than most take */
 
-	return at < t->n && t->cells[at] ? t->cells[at] : "";
+	for (int tries = 0; tries < 2; tries++) {
+		size_t had = (size_t)n + 1;
+
+		if (!has_room(t, had))
+			return;
+		at = t->text + t->used;
+		va_start(args, fmt);
+		n = vsnprintf(at, had, fmt, args);
+		va_end(args);
+		if (n < 0)
+			return;
+		if ((size_t)n < had)
+			break;
+	}
+	clean(at);
+	t->used += strlen(at) + 1;
+	t->n++;
+}
+
+static void pad(size_t n, FILE *to)
+{
+	while (n-- > 0)
+		putc_unlocked(' ', to);
 }
 
 static void print_cell(
 	const struct table *t, const char *text, size_t column, size_t wide, FILE *to)
 {
-	bool last = column + 1 == t->columns;
-	int pad = (int)(wide - width(text));
+	bool last = column + 1 == t->columns, right = t->right >> column & 1;
+	size_t blank = wide - width(text);
 
-	if (t->right >> column & 1)
-		fprintf(to, "%*s%s%s", pad, "", text, last ? "" : "  ");
-	else
-		fprintf(to, "%s%*s", text, last ? 0 : pad + 2, "");
+	if (right)
+		pad(blank, to);
+	fputs(text, to);
+	if (!last)
+		pad(right ? 2 : blank + 2, to);
+}
+
+/* Of the last row, cells that are missing are empty. */
+static void print_rows(const struct table *t, const size_t *wide, FILE *to)
+{
+	const char *text = t->text;
+
+	for (size_t i = 0; i < t->n || i % t->columns; i++) {
+		print_cell(t, i < t->n ? text : "", i % t->columns, wide[i % t->columns], to);
+		text += i < t->n ? strlen(text) + 1 : 0;
+		if ((i + 1) % t->columns == 0)
+			fputc('\n', to);
+	}
+}
+
+static void widen(const struct table *t, size_t *wide)
+{
+	const char *text = t->text;
+
+	for (size_t c = 0; c < t->columns; c++)
+		wide[c] = width(t->heads[c]);
+	for (size_t i = 0; i < t->n; i++, text += strlen(text) + 1)
+		if (width(text) > wide[i % t->columns])
+			wide[i % t->columns] = width(text);
 }
 
 void table_end(struct table *t, FILE *to)
 {
-	size_t rows = (t->n + t->columns - 1) / t->columns;
 	size_t *wide = calloc(t->columns, sizeof(*wide));
 
-	for (size_t c = 0; wide && c < t->columns; c++) {
-		wide[c] = width(t->heads[c]);
-		for (size_t r = 0; r < rows; r++)
-			if (width(cell(t, r, c)) > wide[c])
-				wide[c] = width(cell(t, r, c));
-	}
 	if (wide) {
+		widen(t, wide);
 		fputc(TABLE_HEAD, to);
 		for (size_t c = 0; c < t->columns; c++)
 			print_cell(t, t->heads[c], c, wide[c], to);
 		fputc('\n', to);
-		for (size_t r = 0; r < rows; r++) {
-			for (size_t c = 0; c < t->columns; c++)
-				print_cell(t, cell(t, r, c), c, wide[c], to);
-			fputc('\n', to);
-		}
+		print_rows(t, wide, to);
 	}
-	for (size_t i = 0; i < t->n; i++)
-		free(t->cells[i]);
-	free(t->cells);
+	free(t->text);
 	free(wide);
 	*t = (struct table){0};
 }

@@ -17,8 +17,9 @@ struct table {
 	const char *const *heads; /* ends with NULL */
 	size_t columns;
 	unsigned right; /* columns of numbers: a bit each */
-	char **cells;
-	size_t n, room;
+	char *text;     /* the cells, one behind the other, each with a 0 behind it */
+	size_t used, room;
+	size_t n; /* cells */
 };
 
 void table_begin(struct table *t, const char *const *heads, unsigned right);

@@ -29,7 +29,7 @@ static const char *str(const json_t *j, const char *key)
 	return s ? s : "";
 }
 
-/* What a counter grew by. */
+/* What a counter grew by. One that is not there is an idle tenant's (brief=1): 0. */
 static double grew(const json_t *before, const json_t *now, const char *key)
 {
 	double a = num(before, key), b = num(now, key);
@@ -157,10 +157,10 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.share = num(now, "share"),
 		.iops = grew(before, now, "served") / span,
 		.bytes = grew(before, now, "bytes") / span,
-		.queued = num(now, "queued"),
-		.oldest = num(now, "oldest_wait_s"),
-		.in_flight = num(now, "in_flight"),
-		.clients = num(now, "clients"),
+		.queued = grew(NULL, now, "queued"),
+		.oldest = grew(NULL, now, "oldest_wait_s"),
+		.in_flight = grew(NULL, now, "in_flight"),
+		.clients = grew(NULL, now, "clients"),
 		.errors = grew(before, now, "errors"),
 		.inside = grew(before, now, "device_s") / span,
 		.low = json_is_object(shadow) ? num(shadow, "low") : 0,
@@ -205,7 +205,7 @@ static void set_resource(
 		.window = num(now, "window"),
 		.window_bytes = num(now, "window_bytes"),
 		.in_flight = num(now, "in_flight"),
-		.queued = num(now, "queued"),
+		.queued = grew(NULL, now, "queued"),
 		.clients = num(now, "clients"),
 		.full = fmin(grew(before, now, "full_s") / span, 1),
 		.iops = grew(before, now, "served") / span,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/server-jobs.h"
-#include "ctl/policy-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,10 +23,9 @@ int server_jobs_check(const struct scenario *s, yamldoc_node map, struct weir_er
 	return 0;
 }
 
-static void add(struct server_jobs *j, size_t tenant, const struct weir_bounds *bounds)
+static void add(struct server_jobs *j, size_t tenant)
 {
 	const struct weir_tenant *t = &j->gate->policy.tenants[tenant];
-	struct weir_bucket_spec *own = &j->own[j->n * POLICY_BUCKETS];
 	double w = weir_policy_shares(&j->gate->policy, tenant) * UNIT;
 
 	j->names[j->n] = t->path;
@@ -36,8 +34,6 @@ static void add(struct server_jobs *j, size_t tenant, const struct weir_bounds *
 		.id = j->n + 1,
 		.weight = (uint32_t)fmin(fmax(rint(w), 1), UINT32_MAX),
 		.share = t->weight,
-		.own = own,
-		.n_own = policy_install_buckets(t, &bounds[tenant], own),
 	};
 	j->n++;
 }
@@ -45,7 +41,6 @@ static void add(struct server_jobs *j, size_t tenant, const struct weir_bounds *
 int server_jobs_init(struct server_jobs *j, struct world *w, yamldoc_node map, struct weir_err *err)
 {
 	uint32_t device;
-	struct weir_bounds *bounds;
 	size_t n;
 	int r = scenario_device_of(w->scenario, map, &device, err);
 
@@ -54,23 +49,18 @@ int server_jobs_init(struct server_jobs *j, struct world *w, yamldoc_node map, s
 	j->station = &w->stations[device];
 	j->gate = j->station->gate;
 	n = j->gate->policy.n_tenants;
-	bounds = calloc(n + 1, sizeof(*bounds));
 	j->leaves = calloc(n + 1, sizeof(*j->leaves));
 	j->names = calloc(n + 1, sizeof(*j->names));
-	j->own = calloc((n + 1) * POLICY_BUCKETS, sizeof(*j->own));
-	r = bounds && j->leaves && j->names && j->own ? weir_policy_bounds(&j->gate->policy, bounds)
-						      : -ENOMEM;
-	for (size_t i = 0; r == 0 && i < n; i++) {
+	if (!j->leaves || !j->names)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++)
 		if (j->gate->policy.tenants[i].first_child < 0)
-			add(j, i, bounds);
-	}
-	free(bounds);
-	return r ? weir_err_set(err, r, "out of memory") : 0;
+			add(j, i);
+	return 0;
 }
 
 void server_jobs_free(struct server_jobs *j)
 {
 	free(j->leaves);
 	free(j->names);
-	free(j->own);
 }

@@ -2,8 +2,7 @@
 /*
  * server-jobs: the jobs of a simulated server: the leaves of the gate that stands before a device.
  *
- * What the controllers `adaptbf` and `tbf` share: which device, who its jobs are, what they weigh,
- * and which buckets they have by the scenario.
+ * What the controllers `adaptbf` and `tbf` share: which device, who its jobs are, and what they weigh.
  */
 #ifndef WEIR_SIM_SERVER_JOBS_H
 #define WEIR_SIM_SERVER_JOBS_H
@@ -17,7 +16,6 @@ struct server_jobs {
 	struct adaptbf_gate_leaf *leaves; /* ids are 1 + the index here */
 	const char **names;               /* paths */
 	size_t n;
-	struct weir_bucket_spec *own;
 };
 
 /* The map's `device`, which may be left out if there is one only: it has a gate with tenants. */

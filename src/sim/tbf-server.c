@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The controller `tbf`: rules, looked up once for each leaf; then nothing changes. */
-#include "ctl/policy-impl.h"
 #include "ctl/tbf.h"
 #include "sim/adaptbf-server.h"
 #include "sim/server-jobs.h"
@@ -8,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const keys[] = {"kind", "period", "device", "depth", "default", "rules", NULL};
 static const char *const rule_keys[] = {"match", "rate", NULL};
@@ -81,19 +79,19 @@ static int set_leaf(struct world *w, const struct server_jobs *j, size_t i, cons
 	struct weir_err *err)
 {
 	const struct adaptbf_gate_leaf *leaf = &j->leaves[i];
-	struct weir_bucket_spec specs[POLICY_BUCKETS + 1];
-	struct weir_knob knob = {.node = leaf->node,
-		.kind = WEIR_KNOB_BUCKETS,
-		.buckets = specs,
-		.n_buckets = leaf->n_own + 1};
+	struct weir_bucket_spec specs[64 + 1]; /* room for all, and the rule */
+	struct weir_knob knob = {.node = leaf->node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs};
 	double rate;
+	int n;
 
 	tbf_match(t, j->names[i], &rate);
 	if (isinf(rate))
 		return 0;
-	memcpy(specs, leaf->own, leaf->n_own * sizeof(*specs));
-	specs[leaf->n_own] =
-		(struct weir_bucket_spec){WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, rate, tbf_depth(t)};
+	n = weir_gate_get_buckets(j->gate->gate, w->now, leaf->node, specs, NULL, 64);
+	if (n < 0)
+		return n;
+	specs[n] = (struct weir_bucket_spec){WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, rate, tbf_depth(t)};
+	knob.n_buckets = (uint32_t)n + 1;
 	return world_gate_set(w, j->gate, &knob, 1, err);
 }
 

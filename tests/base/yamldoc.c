@@ -347,9 +347,8 @@ static void what_is_no_document_is_refused(void)
 	refused("? [a]\n: 1\n", "w.yaml:1:1: its keys must be plain words, not lists or maps");
 	refused("? {a: 1}\n: 1\n", "w.yaml:1:1: its keys must be plain words, not lists or maps");
 	refused("a\n---\nb\n", "w.yaml:2:1: a second document; only one may stand here");
-	refused("a: 1\n---\n[",
-		"w.yaml:4:1: did not find expected node content, while parsing a flow "
-		"node (line 4)");
+	refused("a: 1\n---\n[", "w.yaml:2:1: a second document; only one may stand here");
+	refused("[&a 1,\n &a 2]", "w.yaml:2:2: anchor 'a' stands twice; first in line 1");
 	refused("a: !mine 1\n", "w.yaml:1:4: a: tag \"!mine\" is not supported");
 	refused("a: \"x\\0y\"\n", "w.yaml:1:4: a: must not contain a NUL character");
 	refused("\"x\\0y\": 1\n", "w.yaml:1:1: must not contain a NUL character");

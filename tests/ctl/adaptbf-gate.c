@@ -39,8 +39,8 @@ static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const un
 		CHECK_INT(weir_gate_add(w.gate, WEIR_ROOT, &w.nodes[i]), 0);
 		k.node = w.nodes[i];
 		CHECK_INT(weir_gate_set(w.gate, 0, &k, 1, NULL), 0);
-		leaves[i] = (struct adaptbf_gate_leaf){w.nodes[i], (uint64_t)i + 1, weights[i],
-			weights[i], i == 0 ? max : NULL, i == 0 && max};
+		leaves[i] = (struct adaptbf_gate_leaf){
+			w.nodes[i], (uint64_t)i + 1, weights[i], weights[i]};
 		if (i == 0 && max) {
 			k = (struct weir_knob){w.nodes[i], WEIR_KNOB_BUCKETS, 0, max, 1};
 			CHECK_INT(weir_gate_set(w.gate, 0, &k, 1, NULL), 0);
@@ -183,7 +183,7 @@ static void released_it_is_as_before(void)
 static void rules_outlive_a_change(void)
 {
 	struct weir_bucket_spec max[2] = {{WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, 400, 3}};
-	struct adaptbf_gate_leaf leaf = {.weight = 1, .share = 1, .own = max, .n_own = 1};
+	struct adaptbf_gate_leaf leaf = {.weight = 1, .share = 1};
 	struct weir_knob k = {.kind = WEIR_KNOB_BUCKETS, .buckets = max, .n_buckets = 2};
 	struct weir_bucket_spec rule;
 	double scale;
@@ -202,7 +202,6 @@ static void rules_outlive_a_change(void)
 	k.node = leaf.node = w.nodes[0];
 	leaf.id = 1;
 	CHECK_INT(weir_gate_set(w.gate, WEIR_SEC, &k, 1, NULL), 0);
-	adaptbf_gate_own(w.driver, 1, max);
 	w.served[0] = 0;
 	run(WEIR_SEC, 5 * WEIR_SEC);
 	CHECK_NEAR(served(0), 800, 0.03);

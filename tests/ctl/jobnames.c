@@ -41,7 +41,7 @@ static void those_that_stay_keep_their_numbers(void)
 		snprintf(name, sizeof(name), "%u", i);
 		CHECK_INT(jobnames_add(&j, name), i);
 	}
-	jobnames_sweep(&j, is_even, NULL);
+	jobnames_sweep(&j, SIZE_MAX, is_even, NULL);
 	for (unsigned i = 1; i <= 100; i++) {
 		snprintf(name, sizeof(name), "%u", i);
 		CHECK_INT(jobnames_find(&j, name), i % 2 ? 0 : i);

@@ -177,13 +177,14 @@ static void test_some_move(void)
 	weir_policy_free(a);
 }
 
-/* A knob that the gate refuses, here a window below zero: nothing has changed. */
+/* A knob that the gate refuses, here a rule's rate below zero: nothing has changed. */
 static void test_all_or_nothing(void)
 {
 	struct weir_policy *a = parse("tenants: [{name: x}]");
 	struct weir_policy *b = parse("tenants: [{name: n, children: [{name: m}]}, {name: x}]");
-	struct weir_knob bad = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = -1};
-	struct policy_swap_how how = {.from = a, .to = b, .more = &bad, .n_more = 1};
+	struct policy_rule rules[3] = {
+		{.scale = 1}, {.scale = 1}, {.bucket = {.rate = -1, .size = 1}, .scale = 1}};
+	struct policy_swap_how how = {.from = a, .to = b, .part = {.rules = rules}};
 	struct weir_gate *g = gate_new(8);
 	struct policy_swap s = {0};
 	struct weir_req *moved, *out[8];
@@ -195,7 +196,7 @@ static void test_all_or_nothing(void)
 	x = policy_swap_node(&s, 0);
 	put(g, 0, &q, x, 0);
 	CHECK_INT(policy_swap_begin(&s, &how, g, 0, &err), -EINVAL);
-	CHECK(strstr(err.text, "window"));
+	CHECK(strstr(err.text, "rate"));
 	CHECK_INT(s.n_nodes, 1);
 	CHECK_INT(policy_swap_node(&s, 0), x);
 	CHECK_INT(s.n_leaving, 0);

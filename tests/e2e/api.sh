@@ -127,6 +127,11 @@ has stderr "s.sock: no gateway's answer"
 ask 200 'http://weir/v1/status?tenant=prod/d'
 is '[t["path"] for t in j["tenants"]]' "['prod/db']"
 is 'j["next"], j["tenants_all"] > 2, j["left_out"]' "(None, True, 0)"
+# brief: of an idle tenant only what the policy says
+ask 200 'http://weir/v1/status?brief=1'
+is 'sorted(j["tenants"][-1])' "['leaf', 'path', 'share', 'weight']"
+is 'j["tenants"][1]["path"], "served" in j["tenants"][1]' "('prod/db', True)"
+is 'len(j["tenants"]) == j["tenants_all"]' True
 ask 200 'http://weir/v1/status?active=1'
 is '[t["path"] for t in j["tenants"]]' "['prod', 'prod/db']"
 is 'j["tenants_active"]' 2

@@ -146,6 +146,10 @@ static void run(weir_time span)
 	     " {name: g, children: [{name: a, max: 100 iops, match: {export: a}}]}]\n"
 #define ONE HEAD "tenants: [{name: a, max: 100 iops, match: {export: a}}]\ndefault: a\n"
 
+#define WITHOUT                                                                                    \
+	"resources: [{name: s, depth: 64}]\n"                                                      \
+	"tenants: [{name: a, match: {export: a}}, {name: b, match: {export: b}}]\n"
+
 static void swap(const char *text)
 {
 	struct weir_policy *next;
@@ -347,6 +351,35 @@ static void off_and_on(void)
 	stop();
 }
 
+/* On the way to a policy without pShift tenants leave it one after the other; taken back, they go on as before. */
+static void undone(void)
+{
+	struct weir_policy *other;
+	struct weir_err err;
+	uint64_t before;
+
+	CHECK_INT(weir_policy_parse(WITHOUT, strlen(WITHOUT), "t.yaml", &other, &err), 0);
+	start(TWO);
+	control_start(100);
+	join(0, DEPTH);
+	run(5 * WEIR_SEC);
+	for (int k = 0; k < 3; k++) {
+		CHECK_INT(
+			resource_swap_start(w.r, &(struct resource_change){.to = other}, &err), 0);
+		while (resource_swap_step(w.r, &err) > 0)
+			;
+		while (resource_swap_undo(w.r))
+			;
+		to_period();
+		to_period();
+		before = w.served[0];
+		to_period();
+		CHECK(w.served[0] - before <= 101 && w.served[0] - before >= 90);
+	}
+	stop();
+	weir_policy_free(other);
+}
+
 /* The controller falls silent: what was held goes on, then the static part; the limit holds all the time. */
 static void silence(void)
 {
@@ -373,6 +406,7 @@ int main(void)
 	RUN(swaps);
 	RUN(moves);
 	RUN(off_and_on);
+	RUN(undone);
 	RUN(silence);
 	return 0;
 }

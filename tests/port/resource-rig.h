@@ -111,7 +111,8 @@ static inline void join(struct world *w, struct asker *a, const char *export_, u
 		ask(a, i);
 }
 
-static inline void world_new(struct world *w, const char *text, bool bare)
+/* w->policy is there. */
+static inline void world_open(struct world *w, bool bare)
 {
 	struct resource_config config = {.bare = bare};
 	struct weir_err err;
@@ -121,13 +122,18 @@ static inline void world_new(struct world *w, const char *text, bool bare)
 	w->fake->back.info = (struct back_info){.size = UINT64_C(1) << 40, .depth = 16};
 	w->fake->time = WEIR_MS;
 	w->fake->end = &w->fake->first;
-	w->policy = parse(text);
 	w->now = WEIR_SEC;
 	config.spec = &w->policy->resources[0];
 	config.back = &w->fake->back;
 	CHECK_INT(resource_new(&config, &w->resource), 0);
 	if (resource_swap(w->resource, w->policy, &err) < 0)
 		FAIL("%s", err.text);
+}
+
+static inline void world_new(struct world *w, const char *text, bool bare)
+{
+	w->policy = parse(text);
+	world_open(w, bare);
 }
 
 static inline void world_free(struct world *w)
