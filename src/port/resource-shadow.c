@@ -123,11 +123,15 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 {
 	struct resource_shadows *all = r->shadows;
 	struct resource_sender *s = q->client->sender;
+	struct shadow_sample sample = {.class_ = class_of(&q->gate),
+		.own = q->work,
+		.inside = q->inside,
+		.work = all->finished + q->work - q->before,
+		.ns = now - q->gate.dispatched};
 
 	all->finished += q->work;
 	if (!q->io.error)
-		shadow_device_learn(&all->device, now, class_of(&q->gate), q->inside,
-			all->finished - q->before, now - q->gate.dispatched);
+		shadow_device_learn(&all->device, &sample);
 	q->work = 0;
 	if (s)
 		shadow_sender_returns(&s->guess, now, q->client->in_flight - 1);
@@ -352,9 +356,13 @@ static void done(struct resource *r, weir_time now, struct shadow *s, weir_time 
 void resource_shadow_turn(struct resource *r, weir_time now)
 {
 	struct resource_shadows *all = r->shadows;
+	uint64_t begun = all->serial;
 
 	all->lag = 0;
-	while (all->due.n && heap_min(&all->due)->key <= now) {
+	/* A client that does not think still sends its next request after the gate has filled the place of its last: what is due
+	 * because of this turn is for the next. */
+	while (all->due.n && heap_min(&all->due)->key <= now &&
+		heap_min(&all->due)->serial < begun) {
 		struct heap_item item = heap_pop(&all->due);
 		struct shadow *s = &all->all[item.value];
 

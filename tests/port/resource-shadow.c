@@ -3,102 +3,31 @@
  * resource-shadow: what shadow mode says would have been is what is, once the policy is enforced; in virtual
  * time, on models of a server, an array and an SSD, with clients in open and in closed loops.
  */
-#include "device-rig.h"
-#include "model/array.h"
-#include "model/server.h"
-#include "model/ssd.h"
-
-static struct device *make_server(void)
-{
-	struct server_config config = {.servers = 4, .rate = 4000};
-	struct device *d;
-	struct weir_err err;
-
-	CHECK_INT(server_new(&config, 1, "server", &d, &err), 0);
-	return d;
-}
-
-static struct device *make_ssd(void)
-{
-	struct ssd_config config = ssd_defaults();
-	struct device *d;
-	struct weir_err err;
-
-	config.channels = config.dies = 2;
-	config.read = config.program = WEIR_MS;
-	CHECK_INT(ssd_new(&config, 1, "ssd", &d, &err), 0);
-	return d;
-}
-
-static struct device *make_array(void)
-{
-	struct array_config config = array_cx3();
-	struct device *d;
-	struct weir_err err;
-
-	CHECK_INT(array_new(&config, 1, "array", &d, &err), 0);
-	return d;
-}
+#include "shadow-rig.h"
 
 static const struct {
-	const char *name;
-	struct device *(*make)(void);
-	double rate;    /* 4 KiB reads/s that it can do, about */
+	struct shadow_model model;
 	unsigned depth; /* of the gate */
-} devices[] = {{"server", make_server, 4000, 16}, {"ssd", make_ssd, 3900, 16},
-	{"array", make_array, 1700, 68}};
+} devices[] = {{{"server", shadow_server_4, 4000, false}, 16},
+	{{"ssd", shadow_ssd, 3900, false}, 16}, {{"array", shadow_array, 1700, true}, 68}};
 
-#define TENANTS 4
-
-struct seen {
-	double rate[TENANTS];
-	double low[TENANTS], high[TENANTS]; /* of the rate */
-	uint32_t queued[TENANTS];
-	struct shadow_estimate estimate[TENANTS];
-};
-
-static struct rig w;
-
-/* What n tenants get in 4 s, by the gate's count of what passed. */
 static void run(size_t device, const char *tenants, bool enforce, const struct rig_client *clients,
 	size_t n, struct seen *ret)
 {
-	struct device *d = devices[device].make();
-	struct weir_gate_stats before[TENANTS], after[TENANTS];
-	char text[1024];
+	struct shadow_run how = {.model = &devices[device].model,
+		.depth = devices[device].depth,
+		.tenants = tenants,
+		.clients = clients,
+		.n = n,
+		.seed = 1};
 
-	snprintf(text, sizeof(text),
-		"enforce: %s\nresources: [{name: d, back: \"memory:1G\", depth: %u}]\ntenants:\n%s",
-		enforce ? "true" : "false", devices[device].depth, tenants);
-	rig_new(&w, text, &d);
-	w.back[0]->back.info.rotational = device == 2;
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < n; i++)
-		rig_join(&w, 0, (char[]){(char)('a' + i), '\0'}, clients[i]);
-	rig_run(&w, 2 * WEIR_SEC);
-	for (size_t i = 0; i < n; i++)
-		CHECK_INT(weir_gate_get_stats(
-				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &before[i]),
-			0);
-	rig_run(&w, 4 * WEIR_SEC);
-	for (size_t i = 0; i < n; i++) {
-		CHECK_INT(weir_gate_get_stats(
-				  w.resource[0]->gate, w.now, w.resource[0]->nodes[i], &after[i]),
-			0);
-		resource_shadow_estimate(
-			w.resource[0], &w.client[i].client, &after[i], &ret->estimate[i]);
-		ret->rate[i] = (double)(after[i].dispatched - before[i].dispatched) / 4;
-		ret->low[i] = ret->rate[i] * ret->estimate[i].low;
-		ret->high[i] = ret->rate[i] * ret->estimate[i].high;
-		ret->queued[i] = after[i].queued;
-	}
-	rig_free(&w);
+	shadow_run(&how, enforce, ret);
 }
 
 static void show(
 	const char *what, size_t device, size_t n, const struct seen *is, const struct seen *says)
 {
-	printf("  %s, %s:", devices[device].name, what);
+	printf("  %s, %s:", devices[device].model.name, what);
 	for (size_t i = 0; i < n; i++)
 		printf(" %.0f, shadow %.0f (%.2f; %.0f … %.0f; %u outstanding, think %.2f ms, "
 		       "%u queued)%s",
@@ -113,8 +42,8 @@ static void check_open(const char *what, const char *tenants, double a, double b
 {
 	for (size_t d = 0; d < 3; d++) {
 		struct rig_client clients[2] = {
-			{.rate = a * devices[d].rate, .length = 4096},
-			{.rate = b * devices[d].rate, .length = 4096},
+			{.rate = a * devices[d].model.rate, .length = 4096},
+			{.rate = b * devices[d].model.rate, .length = 4096},
 		};
 		struct seen is, says;
 
@@ -153,9 +82,6 @@ static void check_closed(
 	check_all(what, tenants, (struct rig_client[]){a, b}, 2, 3);
 }
 
-#define TWO(a, b)                                                                                  \
-	"  - {name: a, " a ", match: {export: a}}\n  - {name: b, " b ", match: {export: b}}\n"
-
 static void test_open(void)
 {
 	check_open("overloaded by two", TWO("weight: 1", "weight: 2"), 1.5, 1.5);
@@ -173,16 +99,16 @@ static void test_kinds(void)
 
 	for (size_t d = 0; d < 3; d++) {
 		struct rig_client clients[2] = {
-			{.rate = 0.4 * devices[d].rate, .length = 4096},
-			{.rate = 0.4 * devices[d].rate, .length = 4096, .op = BACK_WRITE},
+			{.rate = 0.4 * devices[d].model.rate, .length = 4096},
+			{.rate = 0.4 * devices[d].model.rate, .length = 4096, .op = BACK_WRITE},
 		};
 		struct seen is, says;
 
 		run(d, tenants, true, clients, 2, &is);
 		run(d, tenants, false, clients, 2, &says);
-		printf("  %s: %.0f, shadow %.0f (%u queued)\n", devices[d].name, is.rate[0],
+		printf("  %s: %.0f, shadow %.0f (%u queued)\n", devices[d].model.name, is.rate[0],
 			says.rate[0], says.queued[0]);
-		CHECK(is.rate[0] > 0.35 * devices[d].rate + 100);
+		CHECK(is.rate[0] > 0.35 * devices[d].model.rate + 100);
 		CHECK_NEAR(says.rate[0], is.rate[0], 0.15);
 	}
 }
