@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/lane-impl.h"
+
+void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
+{
+	struct lane_bank *bank = &l->bank[without];
+	bool frozen = lane_frozen(l, without);
+
+	bank->weight += weight;
+	bank->n += weight > 0 ? 1 : UINT32_MAX;
+	ahead += frozen ? 0 : (int64_t)(l->now - l->origin);
+	bank->ahead = bank->n ? bank->ahead + (double)weight * (double)ahead : 0;
+	l->weight += frozen ? 0 : weight;
+}
+
+void lane_originate(struct lane *l)
+{
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		if (!lane_frozen(l, b))
+			l->bank[b].ahead -=
+				(double)l->bank[b].weight * (double)(l->now - l->origin);
+	l->origin = l->now;
+}
+
+void lane_split(struct lane *l)
+{
+	uint64_t active = 0;
+
+	for (uint64_t left = l->active; left; left &= left - 1) {
+		unsigned id = l->of[__builtin_ctzll(left)];
+
+		active |= UINT64_C(1) << id;
+	}
+	for (unsigned id = 0; id < LANE_KEYS; id++)
+		l->of[id] = (uint8_t)id;
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		l->bank[b].frozen = l->now;
+	l->origin = l->now;
+	l->active = active;
+	l->banked = true;
+}
+
+/* A bank is frozen, or thaws. */
+static void lane_freeze(struct lane *l, unsigned without, bool freeze)
+{
+	struct lane_bank *bank = &l->bank[without];
+	uint64_t by = l->now - bank->frozen;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
+		unsigned id = (unsigned)__builtin_ctzll(left);
+
+		if (l->groups[id].without != without)
+			continue;
+		l->active ^= UINT64_C(1) << id;
+		l->frozen ^= UINT64_C(1) << id;
+		if (!freeze)
+			lane_move(&l->groups[id], (int64_t)by);
+	}
+	double moved = (double)bank->weight * (double)(l->now - l->origin);
+
+	/* V is to be the mean of those that are not frozen. */
+	if (freeze) {
+		bank->ahead -= moved;
+		bank->frozen = l->now;
+		l->weight -= bank->weight;
+		l->owed -= bank->ahead;
+	} else {
+		bank->base += by;
+		l->weight += bank->weight;
+		l->owed += bank->ahead;
+		bank->ahead += moved;
+		if (bank->n)
+			l->floor = l->before - LANE_FAR; /* its children may be late */
+	}
+}
+
+void lane_allow(struct lane *l, unsigned kinds)
+{
+	unsigned before = l->allowed;
+
+	l->allowed = (uint8_t)kinds;
+	if (kinds == before || !l->banked)
+		return;
+	for (unsigned b = 1; b < LANE_BANKS; b++) {
+		bool was = !(LANE_KINDS & ~b & before), is = lane_frozen(l, b);
+
+		if (was != is)
+			lane_freeze(l, b, is);
+	}
+	l->until = l->now;
+}
+
+unsigned lane_kinds(const struct lane *l)
+{
+	unsigned kinds = 0;
+	uint32_t n = 0;
+
+	for (unsigned b = 1; b < LANE_BANKS; b++) {
+		kinds |= l->bank[b].n ? LANE_KINDS & ~b : 0;
+		n += l->bank[b].n;
+	}
+	return l->waits > n ? LANE_KINDS : kinds;
+}
+
+void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost)
+{
+	/* (A run goes on whatever was asked for last.) */
+	if (lane_frozen(l, entry->without))
+		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
+	if (entry->without)
+		l->bank[entry->without].ahead += cost;
+}
+
+void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, unsigned without)
+{
+	uint64_t tag = lane_true(l, entry);
+	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
+	bool stands = entry->group != LANE_NONE;
+
+	if (!l->banked)
+		lane_split(l);
+	if (stands)
+		lane_take(l, h, entry);
+	l->owed -= lane_frozen(l, entry->without) ? 0 : (double)each * (double)ahead;
+	lane_weigh(l, entry->without, -each, ahead);
+	entry->without = without & LANE_KINDS;
+	l->owed += lane_frozen(l, without) ? 0 : (double)each * (double)ahead;
+	lane_weigh(l, without, each, ahead);
+	lane_true_set(l, entry, tag);
+	if (stands)
+		lane_put(l, h, entry, e, width);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/lane-impl.h"
+
+/* Return where a group of this key finishes whose first slot begins at `start`. */
+static inline uint64_t lane_finish(uint64_t start, unsigned key)
+{
+	return start + (UINT64_C(1) << key) + (UINT64_C(1) << lane_shift(key));
+}
+
+/* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
+static __attribute__((noinline)) unsigned lane_open(
+	struct lane *l, unsigned key, uint64_t tag, unsigned without)
+{
+	unsigned id = (unsigned)__builtin_ctzll(l->idle), bit = l->banked ? id : key;
+	unsigned shift = lane_shift(key);
+	uint64_t start = tag >> shift << shift;
+
+	l->groups[id] = (struct lane_group){.start = start,
+		.finish = lane_finish(start, key),
+		.shift = (uint8_t)shift,
+		.key = (uint8_t)key,
+		.without = (uint8_t)without};
+	l->of[bit] = (uint8_t)id;
+	l->idle &= l->idle - 1;
+	*(lane_frozen(l, without) ? &l->frozen : &l->active) |= UINT64_C(1) << bit;
+	return id;
+}
+
+/* Return a set of slots as seen from the first slot on. */
+static uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
+{
+	uint32_t twice = (uint32_t)slots << LANE_SLOTS | slots;
+
+	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
+}
+
+/* Return the first slot that may hold far children, counted from the first; there is one. */
+static unsigned lane_first_far(const struct lane_group *q)
+{
+	return (unsigned)__builtin_ctz(lane_turned(q, q->far));
+}
+
+/* Return true if a group finishes where a slot begins that may hold far children. */
+static inline bool lane_begins_far(const struct lane_group *q)
+{
+	return q->far && q->finish != lane_finish(q->start, q->key);
+}
+
+/* The first slot of a group, or its far slots, have changed: where does it finish? */
+static void lane_finishes(struct lane_group *q)
+{
+	q->finish = lane_finish(q->start, q->key);
+	if (!q->far)
+		return;
+	uint64_t far = q->start + ((uint64_t)lane_first_far(q) << q->shift);
+
+	q->finish = (int64_t)(far - q->finish) < 0 ? far : q->finish;
+}
+
+/* Makes `tag`, which is before the first slot of group id, that slot's. Does the ring go so far? */
+static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
+{
+	struct lane_group *q = &l->groups[id];
+	int64_t back = -((int64_t)(tag - q->start) >> q->shift);
+	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q, q->used));
+
+	if (back + last >= LANE_SLOTS)
+		return false;
+	q->first = (uint8_t)((q->first - (unsigned)back) % LANE_SLOTS);
+	q->start = q->start - ((uint64_t)back << q->shift);
+	lane_finishes(q);
+	return true;
+}
+
+/* The same with banks: the group of a key in a bank, or the nearest one if no more may be opened. Each bank finds room
+ * for one group at least. */
+static unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+{
+	unsigned nearest = LANE_NONE, banks = 0;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
+		unsigned id = (unsigned)__builtin_ctzll(left);
+		const struct lane_group *q = &l->groups[id];
+
+		banks |= 1u << q->without;
+		if (q->without != without)
+			continue;
+		if (q->key == key)
+			return id;
+		bool wider = q->key > key;
+
+		if (nearest == LANE_NONE ||
+			(wider && (l->groups[nearest].key < key ||
+					  q->key < l->groups[nearest].key)) ||
+			(!wider && l->groups[nearest].key < q->key))
+			nearest = id;
+	}
+	/* (With less than the most room there is a group for each child.) */
+	if (nearest != LANE_NONE && l->room == LANE_KEYS &&
+		__builtin_popcountll(l->idle) + __builtin_popcount(banks) <= LANE_BANKS)
+		return nearest;
+	return lane_open(l, key, tag, without);
+}
+
+/* The group of a key, which is opened if need be. */
+static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+{
+	if (__builtin_expect(l->banked, 0))
+		return lane_group_of(l, key, tag, without);
+	return l->active >> key & 1 ? l->of[key] : lane_open(l, key, tag, without);
+}
+
+/* Return the group if it, or one that is opened for it, has room for a tag; or LANE_NONE. */
+static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned without)
+{
+	unsigned id = lane_group(l, key, tag, without);
+	int64_t at = (int64_t)(tag - l->groups[id].start) >> l->groups[id].shift;
+
+	return (at < 0 ? lane_back(l, id, tag) : at < LANE_SLOTS) ? id : LANE_NONE;
+}
+
+/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
+ * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
+ * that does, any will have to. */
+static __attribute__((noinline)) unsigned lane_early(
+	struct lane *l, uint64_t tag, unsigned key, unsigned without)
+{
+	unsigned id = LANE_NONE;
+
+	for (unsigned narrow = key + 1; id == LANE_NONE && narrow-- > 0;)
+		id = lane_takes(l, tag, narrow, without);
+	for (unsigned wide = key + 1; id == LANE_NONE && wide < LANE_KEYS; wide++)
+		id = lane_takes(l, tag, wide, without);
+	return id != LANE_NONE ? id : lane_group(l, key, tag, without);
+}
+
+void lane_emptied(struct lane *l, unsigned id, unsigned slot)
+{
+	struct lane_group *q = &l->groups[id];
+
+	q->used &= (uint16_t) ~(1u << slot);
+	if (!q->used) {
+		unsigned bit = l->banked ? id : q->key;
+
+		l->active &= ~(UINT64_C(1) << bit);
+		l->frozen &= ~(UINT64_C(1) << bit);
+		l->idle |= UINT64_C(1) << id;
+		l->until = l->now;
+		return;
+	}
+	if (slot == q->first) {
+		unsigned on = (unsigned)__builtin_ctz(lane_turned(q, q->used));
+
+		q->first = (uint8_t)((q->first + on) % LANE_SLOTS);
+		lane_move(q, (int64_t)on << q->shift);
+		l->until = l->now;
+	}
+	if (__builtin_expect(q->far, 0)) {
+		q->far &= q->used;
+		lane_finishes(q);
+		l->until = l->now;
+	}
+}
+
+void lane_choose(struct lane *l)
+{
+	int64_t until = INT64_MAX, finish = INT64_MAX;
+	unsigned best = LANE_NONE;
+
+	for (uint64_t left = l->active; left; left &= left - 1) {
+		unsigned id = l->of[__builtin_ctzll(left)];
+		int64_t start = (int64_t)(l->groups[id].start - l->now);
+		int64_t f = (int64_t)(l->groups[id].finish - l->now);
+		int64_t later = start > 0 ? start : INT64_MAX;
+
+		f = start > 0 ? INT64_MAX : f;
+		until = later < until ? later : until;
+		best = f < finish ? id : best;
+		finish = f < finish ? f : finish;
+	}
+	if (best == LANE_NONE) {
+		l->before = l->now += (uint64_t)until;
+		l->owed = 0;
+		lane_past_move(l, until);
+		lane_choose(l);
+		return;
+	}
+	l->best = (uint8_t)best;
+	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
+	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at it */
+		l->until = l->now;
+}
+
+/* The first slot of group id is another: is the group the best now? */
+static inline void lane_compare(struct lane *l, unsigned id)
+{
+	const struct lane_group *q = &l->groups[id], *best = &l->groups[l->best];
+
+	if ((int64_t)(l->now - l->until) >= 0 || lane_frozen(l, q->without))
+		return;
+	if (__builtin_expect(q->far, 0)) {
+		l->until = l->now;
+		return;
+	}
+	if ((int64_t)(q->start - l->now) > 0) {
+		if ((int64_t)(q->start - l->until) < 0)
+			l->until = q->start;
+		return;
+	}
+	int64_t less = (int64_t)(q->finish - best->finish);
+
+	if (less < 0 || (less == 0 && q->key < best->key))
+		l->best = (uint8_t)id;
+}
+
+void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	unsigned width)
+{
+	uint64_t tag = entry->tag, lag = 0;
+
+	if (__builtin_expect(l->banked, 0)) {
+		tag = lane_at(l, entry);
+		lag = lane_lag(l, entry->without);
+	}
+	unsigned key = lane_key_of(width, (int64_t)(tag + lag - l->now));
+	unsigned id = lane_group(l, key, tag, entry->without);
+	struct lane_group *q = &l->groups[id];
+	int64_t at = (int64_t)(tag - q->start) >> q->shift;
+
+	if (__builtin_expect(at < 0, 0)) {
+		id = lane_early(l, tag, key, entry->without);
+		q = &l->groups[id];
+		at = (int64_t)(tag - q->start) >> q->shift;
+		at = at < 0 ? 0 : at;
+	}
+	unsigned slot = (q->first + (unsigned)(at < LANE_SLOTS ? at : LANE_SLOTS - 1)) % LANE_SLOTS;
+	struct lane_list *list = &l->rings[id].slot[slot];
+
+	entry->group = (uint8_t)id;
+	entry->slot = slot & (LANE_SLOTS - 1);
+	entry->next = LANE_NIL;
+	if (q->used >> slot & 1) {
+		entry->prev = list->tail;
+		lane_entry(h, l, list->tail)->next = e;
+		list->tail = e;
+		return;
+	}
+	entry->prev = LANE_NIL;
+	list->head = list->tail = e;
+	q->used |= (uint16_t)(1u << slot);
+	if (at == 0)
+		lane_compare(l, id);
+}
+
+void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
+{
+	unsigned id = entry->group;
+	struct lane_list *list = &l->rings[id].slot[entry->slot];
+	uint32_t next = entry->next, prev = entry->prev;
+
+	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
+	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
+	entry->group = LANE_NONE;
+	entry->far = false;
+	if (list->head == LANE_NIL)
+		lane_emptied(l, id, entry->slot);
+}
+
+/* An entry with a request of this width, which stands nowhere, goes into a group of a greater key: before the others of
+ * its slot. */
+static void lane_put_far(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, unsigned width, unsigned key)
+{
+	lane_put(l, h, entry, e, key);
+	struct lane_group *q = &l->groups[entry->group];
+	struct lane_list *list = &l->rings[entry->group].slot[entry->slot];
+
+	if (q->key <= width || q->key > key)
+		return; /* (another group had to do) */
+	entry->far = true;
+	entry->width = width & 0x3f;
+	q->far |= (uint16_t)(1u << entry->slot);
+	lane_finishes(q);
+	l->until = l->now;
+	if (entry->prev == LANE_NIL)
+		return;
+	list->tail = entry->prev;
+	lane_entry(h, l, entry->prev)->next = LANE_NIL;
+	lane_entry(h, l, list->head)->prev = e;
+	entry->next = list->head;
+	entry->prev = LANE_NIL;
+	list->head = e;
+}
+
+/* An entry of group id is far, or was put beyond the ring: it goes where it belongs now. */
+static void lane_again(struct lane *l, const struct lane_home *h, uint32_t e, unsigned id)
+{
+	struct lane_entry *entry = lane_entry(h, l, e);
+	unsigned width = entry->far ? entry->width : l->groups[id].key;
+	uint64_t tag = lane_at(l, entry);
+	int64_t ahead = (int64_t)(tag + lane_lag(l, entry->without) - l->now);
+
+	lane_take(l, h, entry);
+	id = lane_group(l, lane_key_of(width, ahead), tag, entry->without);
+	int64_t on = (int64_t)(tag - l->groups[id].start);
+
+	if (on >> l->groups[id].shift < LANE_SLOTS)
+		lane_put(l, h, entry, e, width);
+	else
+		lane_put_far(l, h, entry, e, width, lane_log(on / 2));
+}
+
+/* Group id is the best, since a slot that may hold far children begins now: one of these goes where it belongs, or the
+ * slot holds none. */
+static void lane_near(struct lane *l, const struct lane_home *h, unsigned id)
+{
+	struct lane_group *q = &l->groups[id];
+	unsigned slot = (q->first + lane_first_far(q)) % LANE_SLOTS;
+	uint32_t e = l->rings[id].slot[slot].head;
+
+	if (lane_entry(h, l, e)->far) {
+		lane_again(l, h, e, id);
+		return;
+	}
+	q->far &= (uint16_t) ~(1u << slot);
+	lane_finishes(q);
+	l->until = l->now;
+}
+
+uint32_t lane_find(struct lane *l, const struct lane_home *h)
+{
+	if (l->keyed)
+		return lane_first_keyed(l, h);
+	while (l->active) {
+		if ((int64_t)(l->now - l->until) >= 0)
+			lane_choose(l);
+		const struct lane_group *q = &l->groups[l->best];
+
+		if (lane_begins_far(q)) {
+			lane_near(l, h, l->best);
+			continue;
+		}
+		uint32_t e = l->rings[l->best].slot[q->first].head;
+		int64_t on = (int64_t)(lane_at(l, lane_entry(h, l, e)) - q->start);
+
+		if (on >> q->shift <= 0)
+			return e;
+		lane_again(l, h, e, l->best);
+	}
+	return LANE_NIL;
+}

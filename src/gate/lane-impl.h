@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lane-impl: inside a lane; shared by its files and by no others.
+ *
+ *   lane.c        V, tags, and children that begin and cease to wait
+ *   lane-group.c  where children stand, and which of them is next
+ *   lane-bank.c   children that lack kinds of requests
+ *   lane-keyed.c  the orders FIFO and EDF
+ */
+#ifndef WEIR_GATE_LANE_IMPL_H
+#define WEIR_GATE_LANE_IMPL_H
+
+#include "gate/lane.h"
+
+#define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
+#define LANE_FAR       (UINT64_C(1) << 62)
+#define LANE_ORIGIN    (UINT64_C(1) << 56) /* tags: as far as sums are told */
+
+/* A group's first slot is another: so far from the one before. */
+static inline void lane_move(struct lane_group *q, int64_t by)
+{
+	q->start += (uint64_t)by;
+	q->finish += (uint64_t)by;
+}
+
+/* log2 of the least power of two that a span fits in; 0 if it is none. */
+static inline unsigned lane_log(int64_t span)
+{
+	return 63 - (unsigned)__builtin_clzll(2 * (uint64_t)(span > 1 ? span : 1) - 1);
+}
+
+/* log2 of a slot's width. */
+static inline unsigned lane_shift(unsigned key)
+{
+	return key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
+}
+
+/* The key of the group for a request of this width, of an entry whose tag is ahead of V by so much: a ring goes four
+ * widths. */
+static inline unsigned lane_key_of(unsigned width, int64_t ahead)
+{
+	return ahead >> 1 <= INT64_C(1) << width ? width : lane_log(ahead >> 1);
+}
+
+/* ---- banks */
+
+/* Return true if no kind of the bank is allowed. */
+static inline bool lane_frozen(const struct lane *l, unsigned without)
+{
+	return without && !(LANE_KINDS & ~without & l->allowed);
+}
+
+/* Return how far V has moved on since the bank was frozen. */
+static inline uint64_t lane_lag(const struct lane *l, unsigned without)
+{
+	return lane_frozen(l, without) ? l->now - l->bank[without].frozen : 0;
+}
+
+/* Return the entry's tag as V counts now. */
+static inline uint64_t lane_true(const struct lane *l, const struct lane_entry *entry)
+{
+	return __builtin_expect(!entry->without, 1)
+		       ? entry->tag
+		       : lane_at(l, entry) + lane_lag(l, entry->without);
+}
+
+static inline void lane_true_set(const struct lane *l, struct lane_entry *entry, uint64_t tag)
+{
+	if (__builtin_expect(entry->without, 0))
+		tag -= l->bank[entry->without].base + lane_lag(l, entry->without);
+	entry->tag = tag;
+}
+
+/* A child begins, or with a negative weight ceases, to wait in a bank that lacks kinds, with a tag so far ahead of V. */
+void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t ahead);
+/* The same in any bank. */
+static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
+{
+	if (__builtin_expect(!without, 1))
+		l->weight += weight;
+	else
+		lane_weigh_bank(l, without, weight, ahead);
+}
+
+/* V has moved on by much: sums are told from it on. */
+void lane_originate(struct lane *l);
+/* Groups are known by number from now on, since there may be several of a key. */
+void lane_split(struct lane *l);
+/* A child of a bank is served. */
+void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost);
+
+/* ---- groups */
+
+/* Of the groups that are eligible the one that finishes first, of those the narrowest. If none is V becomes the first
+ * start. (No branch: nobody can predict it.) */
+void lane_choose(struct lane *l);
+/* A slot of group id holds nothing any more. */
+void lane_emptied(struct lane *l, unsigned id, unsigned slot);
+
+/* ---- those that ceased to wait ahead of V */
+
+/* They count no more. */
+void lane_past_end(struct lane *l);
+/* V has moved on by so much. */
+static inline void lane_past_move(struct lane *l, int64_t by)
+{
+	if (!l->past)
+		return;
+	l->past_ahead -= (double)l->past * (double)by;
+	if (l->past_ahead <= 0)
+		lane_past_end(l);
+}
+
+/* ---- keyed */
+
+/* The one with the least key; LANE_NIL: none waits. */
+uint32_t lane_first_keyed(struct lane *l, const struct lane_home *h);
+
+#endif
