@@ -94,7 +94,7 @@ int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 
 void calendar_free(struct timer *t)
 {
-	free(t->slots);
+	pool_array_free(t->slots);
 }
 
 size_t calendar_memory(const struct timer *t)

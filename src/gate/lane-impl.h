@@ -23,12 +23,6 @@ static inline void lane_move(struct lane_group *q, int64_t by)
 	q->finish += (uint64_t)by;
 }
 
-/* log2 of the least power of two that a span fits in; 0 if it is none. */
-static inline unsigned lane_log(int64_t span)
-{
-	return 63 - (unsigned)__builtin_clzll(2 * (uint64_t)(span > 1 ? span : 1) - 1);
-}
-
 /* log2 of a slot's width. */
 static inline unsigned lane_shift(unsigned key)
 {

@@ -21,8 +21,8 @@ void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uin
 
 void lane_free(struct lane *l)
 {
-	free(l->groups);
-	free(l->rings);
+	pool_array_free(l->groups);
+	pool_array_free(l->rings);
 	heap_free(&l->heap);
 }
 

@@ -230,6 +230,12 @@ POOL_HOT unsigned lane_width(const struct lane_home *h, double cost, double weig
 	return width < 0 ? 0 : width < most ? (unsigned)width : most;
 }
 
+/* log2 of the least power of two that a span fits in; 0 if it is none. */
+POOL_HOT unsigned lane_log(int64_t span)
+{
+	return 63 - (unsigned)__builtin_clzll(2 * (uint64_t)(span > 1 ? span : 1) - 1);
+}
+
 /* A child, which does not, begins to wait for a request of this width; its entry says which kinds it lacks. `credit` is
  * the distance by which it may start before the others. Was nobody waiting? */
 bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
@@ -241,6 +247,19 @@ void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entr
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry);
 /* A child ceases to wait, after lane_take. */
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight);
+/* The same of the only child. */
+POOL_HOT void lane_leave_last(struct lane *l, struct lane_entry *entry)
+{
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+
+	l->weight = l->past = 0;
+	l->owed = l->past_ahead = 0;
+	l->past_id++;
+	l->waits = 0;
+	entry->waits = false;
+	entry->next = LANE_NIL;
+	entry->width = lane_log(ahead) & 0x3f;
+}
 /* A child has another weight: the service that it has had in advance, or that it is late by, stays the same. A child that
  * waits stands nowhere then. */
 void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

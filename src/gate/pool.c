@@ -4,28 +4,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL_HUGE                                                                                  \
-	(2u << 20)      /* bytes of a huge page: where the system gives them by itself, it can */
-#define POOL_LEAST 4096 /* of the first chunk; each is as large as all before it */
+#define POOL_LEAST 4096       /* of the first chunk; each is as large as all before it */
+#define POOL_MOST  (2u << 20) /* of a chunk */
+#define POOL_LARGE (1u << 20) /* bytes: such an array begins on a page */
+#define POOL_PAGE  4096
 
-static void *pool_alloc(size_t size)
+/* What was allocated for an array: noted before its first byte. */
+static void *pool_raw(char *array)
 {
-	size_t align = size < POOL_HUGE ? POOL_LINE : POOL_HUGE;
+	void *raw = NULL;
 
-	return aligned_alloc(align, (size + align - 1) / align * align);
+	if (array)
+		memcpy(&raw, array - sizeof raw, sizeof raw);
+	return raw;
+}
+
+void *pool_array_more(void *old, size_t old_size, size_t size)
+{
+	size_t align = size < POOL_LINE    ? 2 * sizeof(void *)
+		       : size < POOL_LARGE ? POOL_LINE
+					   : POOL_PAGE;
+	size_t was = 0;
+	char *raw = pool_raw(old);
+
+	if (old)
+		was = (size_t)((char *)old - raw);
+	/* Of a large array the allocator only moves the pages. */
+	raw = realloc(raw, size + align);
+	if (!raw)
+		return NULL;
+	size_t at =
+		align -
+		(uintptr_t)raw % align; /* there is room for a pointer: memory is aligned to two */
+
+	if (old && at != was)
+		memmove(raw + at, raw + was, old_size);
+	memcpy(raw + at - sizeof raw, &raw, sizeof raw);
+	return raw + at;
 }
 
 void *pool_array(void *old, size_t old_size, size_t size)
 {
-	char *p = pool_alloc(size);
+	char *p = pool_array_more(old, old_size, size);
 
-	if (!p)
-		return NULL;
-	if (old)
-		memcpy(p, old, old_size);
-	memset(p + old_size, 0, size - old_size);
-	free(old);
+	if (p)
+		memset(p + old_size, 0, size - old_size);
 	return p;
+}
+
+void pool_array_free(void *array)
+{
+	free(pool_raw(array));
 }
 
 struct pool_chunk {
@@ -40,9 +69,9 @@ static int pool_more(struct pool *p)
 {
 	size_t size = p->bytes < POOL_LEAST ? POOL_LEAST : p->bytes;
 
-	if (size > POOL_HUGE)
-		size = POOL_HUGE;
-	struct pool_chunk *c = pool_alloc(size);
+	if (size > POOL_MOST)
+		size = POOL_MOST;
+	struct pool_chunk *c = aligned_alloc(POOL_LINE, size);
 
 	if (!c)
 		return -1;

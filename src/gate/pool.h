@@ -3,8 +3,8 @@
  * pool: memory in cache lines, close together.
  *
  * A gate of 100,000 tenants touches the lines of a few of them, far apart, for every request; what
- * that costs is, besides the lines, to find their pages. So large arrays ask for huge pages, and the
- * small pieces that belong to nodes are cut from large chunks instead of being allocated one by one.
+ * that costs is, besides the lines, to find their pages. So the small pieces that belong to nodes are cut from
+ * large chunks instead of being allocated one by one.
  */
 #ifndef WEIR_GATE_POOL_H
 #define WEIR_GATE_POOL_H
@@ -18,9 +18,12 @@
 #define POOL_LINES_MAX 48  /* the largest piece */
 #define POOL_STRIDE    320 /* bytes of a node (node.h), which its lanes and its timer are part of */
 
-/* An array of `size` bytes, aligned to a line, all zero, the first `old_size` copied from `old`, which
- * is freed. NULL: no memory, and `old` is untouched. Freed by free(). */
+/* An array of `size` bytes, aligned to a line if it is that long: the first `old_size` are those of `old`, which is gone then, and the others
+ * zero. NULL: no memory, and `old` is untouched. */
 void *pool_array(void *old, size_t old_size, size_t size);
+/* The same with any values in the others: a large array grows without being copied or read. */
+void *pool_array_more(void *old, size_t old_size, size_t size);
+void pool_array_free(void *array); /* NULL: nothing */
 
 struct pool {
 	struct pool_chunk *chunks;

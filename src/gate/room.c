@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-int room_grow(void *array, size_t old_size, size_t size)
+int room_grow(void *array, size_t old_size, size_t size, bool zero)
 {
 	void *old, *p;
 
 	memcpy(&old, array, sizeof old);
-	p = pool_array(old, old_size, size);
+	p = (zero ? pool_array : pool_array_more)(old, old_size, size);
 	if (!p)
 		return -ENOMEM;
 	memcpy(array, &p, sizeof p);
@@ -39,15 +39,13 @@ static uint32_t room_words(uint32_t room, unsigned level)
 /* More nodes, in another place: who has its buckets in itself has them there now. */
 static int room_nodes(struct weir_gate *g, uint32_t room)
 {
-	if (ROOM_GROW(g->nodes, g->room, room))
+	if (ROOM_MORE(g->nodes, g->room, room))
 		return -ENOMEM;
 	g->home.nodes = (char *)g->nodes;
 	g->timer.entries = (char *)&g->nodes->timer;
-	for (uint32_t n = 0; n < g->room; n++)
+	for (uint32_t n = 0; n < g->n_nodes; n++)
 		if (limits_own(&g->nodes[n].limits))
 			g->nodes[n].limits.b = g->nodes[n].own;
-	for (uint32_t n = g->room; n < room; n++)
-		g->nodes[n].timer.tick = -1;
 	return 0;
 }
 
@@ -58,7 +56,7 @@ int room_fit(struct weir_gate *g, uint32_t room)
 	if (!r)
 		r = calendar_fit(&g->timer, &g->nodes->timer, room);
 	if (!r)
-		r = ROOM_GROW(g->apart, g->room, room);
+		r = ROOM_MORE(g->apart, g->room, room);
 	if (!r)
 		r = ahead_fit(&g->ahead, room);
 	if (!r)

@@ -19,9 +19,12 @@ static inline uint32_t room_more(uint32_t room, uint32_t least)
 
 /* Grows one array to `n` items, the new ones zero. */
 #define ROOM_GROW(array, had, n)                                                                   \
-	room_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array))
+	room_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array), true)
+/* The same with any values in the new ones. */
+#define ROOM_MORE(array, had, n)                                                                   \
+	room_grow(&(array), (size_t)(had) * sizeof *(array), (size_t)(n) * sizeof *(array), false)
 /* `array` is where the pointer is, of whatever type: so it is copied. 0 or -ENOMEM, then unchanged. */
-int room_grow(void *array, size_t old_size, size_t size);
+int room_grow(void *array, size_t old_size, size_t size, bool zero);
 
 /* Room for so many nodes. 0 or -ENOMEM. */
 int room_fit(struct weir_gate *g, uint32_t room);

@@ -102,7 +102,10 @@ POOL_HOT void stand_out(
 {
 	if (entry->group != LANE_NONE)
 		lane_take(lane, &g->home, entry);
-	lane_leave(lane, entry, weight);
+	if (lane->waits == 1 && !entry->without)
+		lane_leave_last(lane, entry);
+	else
+		lane_leave(lane, entry, weight);
 }
 
 /* A leaf's head may pass in this slot: the way for trees. */

@@ -215,15 +215,16 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 	window_set(&g->window, config->window > 0 ? config->window : 32, 0);
 	if (!r)
 		r = room_fit(g, config->nodes > 2 ? config->nodes : 2);
-	if (!r)
-		r = tree_inner(g, WEIR_ROOT);
 	if (!r) {
 		struct node *root = &g->nodes[WEIR_ROOT];
 
+		*root = (struct node){
+			.parent = NODE_NIL, .weight = 1, .timer.tick = -1, .limits.b = root->own};
+		g->apart[WEIR_ROOT] = (struct node_apart){0};
+		r = tree_inner(g, WEIR_ROOT);
+	}
+	if (!r) {
 		g->n_nodes = 1;
-		root->parent = NODE_NIL;
-		root->weight = 1;
-		root->limits.b = root->own;
 		r = tree_lane(g, WEIR_ROOT, NODE_REST);
 	}
 	if (!r && g->stats)
@@ -264,26 +265,26 @@ void weir_gate_free(struct weir_gate *g)
 	}
 	for (uint32_t l = 0; l < g->n_lanes; l++) {
 		lane_free(g->lanes[l]);
-		free(g->lanes[l]);
+		pool_array_free(g->lanes[l]);
 	}
 	if (g->stats) {
 		for (uint32_t i = 0; g->stats->pairs && i < g->stats->most; i++)
 			free(g->stats->pairs[i]);
 		free(g->stats->pairs);
-		free(g->stats->of);
+		pool_array_free(g->stats->of);
 		free(g->stats);
 	}
 	calendar_free(&g->timer);
 	pool_free(&g->pool);
 	for (unsigned i = 0; i < 3; i++) {
-		free(g->pending[i]);
-		free(g->place[i]);
+		pool_array_free(g->pending[i]);
+		pool_array_free(g->place[i]);
 	}
-	free(g->ahead.node);
-	free(g->nodes);
-	free(g->apart);
-	free(g->deadline);
-	free(g->lanes);
+	pool_array_free(g->ahead.node);
+	pool_array_free(g->nodes);
+	pool_array_free(g->apart);
+	pool_array_free(g->deadline);
+	pool_array_free(g->lanes);
 	free(g);
 }
 

@@ -285,7 +285,8 @@ static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	return turn_pass(&s, &turn);
 }
 
-/* A plain leaf's head, which has been served, pays and leaves; the next one is looked at. */
+/* A plain leaf's head, which has been served, pays and leaves; the next one is looked at. (Not inline: five copies would not
+ * fit into a cache.) */
 static __attribute__((noinline)) struct weir_req *turn_leave_plain(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {

@@ -73,7 +73,7 @@ static void half_as_much_again(void)
 	CHECK_INT(ROOM_GROW(words, 4, 9), 0);
 	CHECK_INT(words[3], 7);
 	CHECK_INT(words[8], 0);
-	free(words);
+	pool_array_free(words);
 }
 
 /* Where there are many, an idle tenant takes no more than 400 bytes. */

@@ -187,7 +187,9 @@ static void test_large_among_small(void)
 				rig_settle(&r);
 	}
 	CHECK_INT(large->jobs, 1);
-	CHECK(releases <= 2 * N); /* those that waited before it, and then four for itself */
+	/* Those that waited before it, and then four for itself: 26 mostly. Until the gateway has seen that replies are
+	 * taken, the tenant may hold half as much, and has to come down to that first: up to 50. */
+	CHECK(releases <= 3 * N);
 	worker_call(&r.worker, held_open, r.held);
 	take_reply(fd, CHUNK_MAX);
 	for (int i = 0; i < N; i++)
