@@ -5,7 +5,7 @@
  * METHOD  A swap takes several steps, each shorter than a millisecond, and requests pass between them: new
  *         nodes are added to the gate and knobs are set (policy_swap_step). All this can fail, and is
  *         undone then. The last step puts the policy in force: every client is matched anew. One that has no
- *         tenant now, or whose export is no longer what it was, is cut off; the waiting requests of the
+ *         tenant now, or whose export is no longer what it was, is cut off, and its waiting requests are dropped; those of the
  *         others follow their client to its node, in order (resource_again), or straight on when the new
  *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
  *         done: looked at again after 10 ms, then ever more rarely, some at a time.
@@ -216,7 +216,8 @@ static bool moves(const struct weir_req *q, void *arg)
 
 	const struct client *c = ((const struct request *)(const void *)q)->client;
 
-	return r->shadow || c->tenant < 0 || c->node != q->tenant;
+	/* (The requests of a client that is cut off stay where they are, and are dropped when it leaves.) */
+	return c->tenant >= 0 && (r->shadow || c->node != q->tenant);
 }
 
 static void moved(struct weir_req *q, void *arg)
@@ -224,8 +225,7 @@ static void moved(struct weir_req *q, void *arg)
 	struct resource *r = arg;
 	struct request *request = resource_request(q);
 
-	/* A client that is cut off and has not left yet has no node: what it asked for before is done. */
-	if (r->shadow || request->client->tenant < 0)
+	if (r->shadow)
 		resource_pass(r, request);
 	else
 		resource_again(r, request);

@@ -264,6 +264,48 @@ static void test_cut_off(void)
 	stop();
 }
 
+static void cut_off_later(struct client *c)
+{
+	(void)c;
+	w.refused++;
+}
+
+/* A client that is cut off leaves a little later. What it has waiting passes neither the window nor a max until then, and is
+ * dropped when it leaves. */
+static void test_cut_off_waiting(bool shadow)
+{
+	start(AB, 1);
+	join(0, "a");
+	join(1, "b");
+	w.clients[1].refused = cut_off_later;
+	submit(1);
+	turn();
+	for (unsigned i = 0; i < 4; i++)
+		submit(1);
+	submit(0);
+	turn();
+	CHECK_INT(w.back.n, 1);
+	swap(shadow ? "enforce: false\ntenants: [{name: a, match: {export: \"a*\"}}]\n"
+		    : "tenants: [{name: a, match: {export: \"a*\"}}]\n");
+	CHECK_INT(w.refused, 1);
+	turn();
+	CHECK_INT(w.back.n, shadow ? 2 : 1); /* that of a passes, where nothing is held */
+	w.here[1] = false;
+	resource_leave(w.r, &w.clients[1]);
+	turn();
+	CHECK_INT(w.done, 4);
+	finish_one(0);
+	turn();
+	CHECK_INT(w.passed, 2);
+	stop();
+}
+
+static void test_cut_off_later(void)
+{
+	test_cut_off_waiting(false);
+	test_cut_off_waiting(true);
+}
+
 static void test_nobodys(void)
 {
 	start(AB, 1);
@@ -516,6 +558,7 @@ int main(void)
 	RUN(test_follow);
 	RUN(test_waits_since);
 	RUN(test_cut_off);
+	RUN(test_cut_off_later);
 	RUN(test_nobodys);
 	RUN(test_shadow);
 	RUN(test_keys_of_the_resource);
