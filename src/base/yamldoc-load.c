@@ -342,6 +342,7 @@ static int load_events(struct load *l, const char *text, size_t len)
 
 	if (!yaml_parser_initialize(&p))
 		return -ENOMEM;
+	yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING); /* what other programs see of it */
 	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
 	while (more && r == 0) {
 		yaml_event_t e;

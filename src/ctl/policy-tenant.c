@@ -73,7 +73,7 @@ static const char *bad_name(const char *name)
 	if (!len)
 		return "a name must not be empty";
 	if (len > 63)
-		return "a name has at most 63 characters";
+		return "a name has at most 63 bytes";
 	if (strchr(name, '/'))
 		return "a name must not contain '/', which stands between the names of a path";
 	if (name[0] == ' ' || name[len - 1] == ' ')

@@ -29,7 +29,8 @@
  *    whose tenant holds an R-token; then the rest. Inside each class, fair queueing by weight, per level
  *    of the tree: of those that have not had more than their share the one whose request is due first.
  *    Of a tenant's heads in one class the oldest, but control before data that was held since it came. (Or FIFO or EDF, for comparison.)
- *    A tenant that may pass already is found to hold an R-token up to 34 µs after it has come in.
+ *    A tenant that may pass already is found to hold an R-token up to 34 µs after it has come in, or when its turn comes
+ *    among the rest.
  *    One call of weir_gate_next for n requests looks at up to n tenants, or 24 if that is more, or 120 if
  *    that is less, whose buckets have come to admit them, in the order of time, and at 8 more that were idle
  *    and are not any more; and it finds up to 8 + n requests that an ancestor's bucket does not admit. Tenants
@@ -44,7 +45,7 @@
  * 4. A bucket admits when its level ≥ min(cost, size), and may go negative. Hold and L-buckets are
  *    charged as of the submit of the request, or as of when the one before it was charged if that is
  *    later, but of 20 ms before its dispatch at the most: so a caller that looks late takes nothing from
- *    a tenant that waits. Over any interval service ≤ r·(t + 20 ms) + b + one largest cost. A profile
+ *    a tenant that waits, nor does a knob that is set meanwhile. Over any interval service ≤ r·(t + 20 ms) + b + one largest cost. A profile
  *    bucket holds nobody: a request that does not fit loses its priority for as long as it does not fit,
  *    keeps its place in its tenant's queue, and is not charged to the profile. One that fits is charged
  *    as of the time from which it fit, not of its dispatch: waiting for others costs a tenant nothing of
@@ -57,7 +58,8 @@
  *    counted apart. A change of cause is seen at the next weir_gate_next.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
- *    tenant itself (4 at least where costs are bytes or ns: tags are whole numbers of 2^-18), K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
+ *    tenant itself (4 at least where costs are bytes or ns: tags are whole numbers of 2^-18; and c/r counts as 2^26
+ *    requests, or 2^42 bytes or ns, at most), K = 5. And a tenant is served at least once per (2 + K/s) largest costs of its parent,
  *    where s is its part of the weights that are backlogged meanwhile. Nothing depends on tenants that are
  *    idle, on weights of the past or on the scale of weights. Runs of R requests make R + 1 of each c; a
  *    credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes

@@ -305,7 +305,7 @@ static void kind_better(struct kind_look *look, unsigned q, const struct weir_re
 	look->apart->may[WEIR_CLASS_REST] |= (uint8_t)(1u << q);
 	if (reserved <= look->seen)
 		look->apart->may[WEIR_CLASS_RESERVED] |= (uint8_t)(1u << q);
-	else
+	else if (reserved < WEIR_NEVER)
 		kind_wake(look, limits_later(reserved, TIMER_COARSE * TIMER_TICK - 1) &
 					-(weir_time)(TIMER_COARSE * TIMER_TICK));
 	if (node->priority == NODE_NO_PRIORITY)

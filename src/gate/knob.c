@@ -234,8 +234,11 @@ static void knob_take_over(
 {
 	struct limits *old = &node->limits;
 
-	limits_fill(old, now);
-	limits_fill_r(old, now);
+	if (old->n) { /* a tenant that waits loses nothing (law 4) */
+		new->l.stamp = limits_late(old->stamp, now);
+		limits_fill(old, new->l.stamp);
+		limits_fill_r(old, now);
+	}
 	knob_inherit(new->l.b, new->l.n, old->b, old->n);
 	if (node->profile && new->profile) {
 		profile_fill(node->profile, now);
@@ -289,7 +292,7 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	unsigned from = kind == WEIR_KNOB_RGRANT ? l->r : l->l;
 	unsigned n = kind == WEIR_KNOB_RGRANT ? l->n_r : l->n_l;
 
-	limits_fill(l, now);
+	limits_fill(l, limits_late(l->stamp, now));
 	limits_fill_r(l, now);
 	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));

@@ -281,7 +281,8 @@ void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_ent
 	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
 	l->floor = (int64_t)(finish - l->floor) > 0 ? finish : l->floor;
 	lane_tag(entry, step);
-	lane_move_on(l, cost * h->unit * LANE_WEIGHT_ONE);
+	lane_move_on(l, lane_cost(h, cost, weight, step));
+	l->until = l->now; /* no group is the best */
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

@@ -215,6 +215,12 @@ POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
+/* Return a cost as lanes count it, if it moves a tag by `step`: no more than that. */
+POOL_HOT double lane_cost(const struct lane_home *h, double cost, double weight, double step)
+{
+	return (step < LANE_STEP_MAX ? cost * h->unit : step * weight) * LANE_WEIGHT_ONE;
+}
+
 /* Return log2 of the least power of two that this distance fits in. (Without a division: of two numbers, as they are
  * in memory, the difference is that of the exponents, and of the digits after them.) */
 POOL_HOT unsigned lane_width(const struct lane_home *h, double cost, double weight)
@@ -277,8 +283,7 @@ POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double 
 		(int64_t)(finish - l->floor) > 0)
 		l->floor = finish;
 }
-/* A child that waits and stands nowhere has been served a cost, times the unit and LANE_WEIGHT_ONE, which moves
- * its tag by `step`. */
+/* A child that waits and stands nowhere has been served a cost (lane_cost), which moves its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
 /* Where nobody waits: a child begins to, and is served. Then it waits and stands nowhere. */
 void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,

@@ -120,12 +120,13 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
  * ago than this. So who looks late takes nothing from a tenant. */
 #define LIMITS_LATE (20 * WEIR_MS)
 
+POOL_HOT weir_time limits_late(weir_time stamp, weir_time now)
+{
+	return stamp > now - LIMITS_LATE ? stamp : now - LIMITS_LATE;
+}
 POOL_HOT weir_time limits_as_of(const struct limits *l, const struct weir_req *r, weir_time now)
 {
-	weir_time late = now - LIMITS_LATE,
-		  as_of = r->submitted > l->stamp ? r->submitted : l->stamp;
-
-	return as_of > late ? as_of : late;
+	return limits_late(r->submitted > l->stamp ? r->submitted : l->stamp, now);
 }
 
 /* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that

@@ -174,10 +174,12 @@ POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* R-tokens are seen as of the coarse time, or of when their buckets last changed. */
+/* R-tokens are seen as of the coarse time, or of when their buckets last changed; as of now if the head passes now. */
 POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	return s->coarse > node->limits.r_stamp ? s->coarse : node->limits.r_stamp;
+	weir_time seen = s->sole ? s->now : s->coarse;
+
+	return seen > node->limits.r_stamp ? seen : node->limits.r_stamp;
 }
 
 /* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */

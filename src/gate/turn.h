@@ -83,6 +83,24 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir
 	}
 }
 
+/* Return true if a leaf, whose turn it is in a slot, has come to hold an R-token since it was looked at. */
+POOL_HOT bool turn_holds(const struct node *node, unsigned slot, weir_time now)
+{
+	return slot == NODE_REST && __builtin_expect(node->reserved <= now, 0) &&
+	       !(node->flags & NODE_KINDS) && !node_may(node, NODE_RESERVED);
+}
+
+/* The same of the leaf that turn_descend found: it stands with those now. */
+static inline bool turn_promotes(struct weir_gate *g, uint32_t n, unsigned slot, weir_time now)
+{
+	const struct stand s = stand_at(g, now, false);
+
+	if (n >= TURN_SORT || !turn_holds(&g->nodes[n], slot, now))
+		return false;
+	stand_enter(&s, n, &g->nodes[n], NODE_RESERVED);
+	return true;
+}
+
 static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	turn->sorted = false;
@@ -92,6 +110,10 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 		if (n == NODE_NIL) {
 			if (!node_lane(g, WEIR_ROOT, turn->slot)->waits)
 				node_set_ready(g, turn->slot, false);
+			return false;
+		}
+		if (turn_promotes(g, n, turn->slot, now)) {
+			turn->sorted = true;
 			return false;
 		}
 		turn->leaf = n;
@@ -160,7 +182,7 @@ POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct la
 
 	lane_raise(lane, entry, step);
 	lane_take(lane, &g->home, entry);
-	lane_serve(lane, entry, cost * g->home.unit * LANE_WEIGHT_ONE, step);
+	lane_serve(lane, entry, lane_cost(&g->home, cost, weight, step), step);
 }
 
 /* The same for all on the path to the root. */
@@ -312,11 +334,11 @@ static __attribute__((noinline)) struct weir_req *turn_leave_plain(
 POOL_HOT struct weir_req *turn_pass_plain(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
-	double cost = stand_cost(s, node->head);
+	const struct lane_home *h = &s->g->home;
+	double cost = stand_cost(s, node->head), step = lane_step(h, cost, node->weight);
 
-	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home,
-		node_entry(node, node_class(slot)), cost * s->g->home.unit * LANE_WEIGHT_ONE,
-		lane_step(&s->g->home, cost, node->weight));
+	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), h, node_entry(node, node_class(slot)),
+		lane_cost(h, cost, node->weight, step), step);
 	return turn_leave_plain(s, leaf, node, slot);
 }
 
@@ -350,6 +372,10 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 	if (leaf != LANE_NIL) {
 		struct node *node = &s->nodes[leaf];
 
+		if (turn_holds(node, slot, s->now)) {
+			stand_enter(s, leaf, node, NODE_RESERVED);
+			return NULL;
+		}
 		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
 
 		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot)

@@ -236,16 +236,41 @@ static const char *allowed(const char *path)
 	return "GET";
 }
 
+/* The key of a flag with a value that is none; or NULL. */
+static const char *bad_flag(const struct http_request *q)
+{
+	static const char *const flags[] = {"active", "brief", "dry", "histograms", "keep"};
+	static const char *const values[] = {"", "0", "1", "false", "true", "auto"};
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		const char *value = http_query(q, flags[i]);
+		size_t k = 0,
+		       n = sizeof(values) / sizeof(*values) - (i > 0); /* auto: of the first */
+
+		while (value && k < n && strcmp(value, values[k]) != 0)
+			k++;
+		if (value && k == n)
+			return flags[i];
+	}
+	return NULL;
+}
+
 /* Runs it, unless the query has what it does not know: a misspelt ?dry=1 must not put a policy in force. */
 static void run_route(
 	const struct route *r, struct api *a, struct http_request *q, struct http_reply *ret)
 {
 	const char *unknown = r->keys ? http_query_unknown(q, r->keys) : NULL;
 	const char *near = unknown ? weir_err_near(unknown, r->keys) : NULL;
+	const char *flag = unknown || !r->keys ? NULL : bad_flag(q);
 	struct weir_err err;
 
-	if (!unknown) {
+	if (!unknown && !flag) {
 		r->run(a, q, ret);
+		return;
+	}
+	if (flag) {
+		weir_err_set(&err, -EINVAL, "%s: must be 0 or 1", flag);
+		http_json_fail(ret, 400, err.text);
 		return;
 	}
 	weir_err_set(&err, -EINVAL, "no key '%s' here%s%s%s", unknown,

@@ -195,14 +195,14 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 	doom(c);
 }
 
-static void refused(struct client *client)
+static void refused(struct client *client, const char *why)
 {
 	struct front_nbd_conn *c =
 		(struct front_nbd_conn *)(void *)((char *)client -
 						  offsetof(struct front_nbd_conn, client));
 
 	log_event(LOG_LEVEL_WARNING, "client-refused", "client", client->name, "export",
-		client->export_, "why", "the policy has no tenant for it any more", NULL);
+		client->export_, "why", why, NULL);
 	gateway_count(c->front->worker->gateway, 0, 1, 0);
 	doom(c);
 }

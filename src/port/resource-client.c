@@ -41,7 +41,7 @@ void resource_join(struct resource *r, struct client *c)
 	r->clients = c;
 	r->n_clients++;
 	if (tenant < 0 && c->refused)
-		c->refused(c);
+		c->refused(c, "the policy has no tenant for it");
 }
 
 struct leaving {

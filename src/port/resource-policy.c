@@ -202,11 +202,14 @@ static void match_clients(struct resource *r, const struct weir_policy *p)
 
 	for (c = r->clients; c; c = next) {
 		next = c->next; /* refused takes c from the list, and nobody else */
-		c->tenant = export_stays(r->policy, p, c->export_) ? match(p, c) : -1;
+		bool stays = export_stays(r->policy, p, c->export_);
+
+		c->tenant = stays ? match(p, c) : -1;
 		if (c->tenant >= 0 && r->gate)
 			c->node = policy_swap_node(&o->swap, (size_t)c->tenant);
 		else if (c->tenant < 0 && c->refused)
-			c->refused(c);
+			c->refused(c, stays ? "the policy has no tenant for it any more"
+					    : "its export is gone, or is another one now");
 	}
 }
 

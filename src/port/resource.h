@@ -54,8 +54,8 @@ struct client {
 	uint64_t requests, bytes;       /* submitted so far */
 	uint32_t in_flight;             /* submitted and not done */
 	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
-	/* The policy in force has no tenant for it any more: cut it off. On the loop's thread. */
-	void (*refused)(struct client *c);
+	/* The policy in force does not let it be there any more: cut it off. On the loop's thread. */
+	void (*refused)(struct client *c, const char *why);
 };
 
 /* A client comes (tenant already matched by the gateway) and goes. leave: its queued requests are

@@ -104,6 +104,83 @@ static void a_max_alone(bool tree)
 	weir_gate_free(g);
 }
 
+/* ---- a device that takes so long for each request, and tenants that always have some */
+
+static uint64_t passed[3];
+
+static void serve(weir_time each, weir_time until)
+{
+	for (weir_time now = 0; now < until; now += each) {
+		CHECK_INT(weir_gate_next(g, now, out, 1), 1);
+		passed[out[0]->tenant]++;
+		weir_gate_done(g, now, out, 1);
+		CHECK_INT(weir_gate_submit(g, now, out, 1), 0);
+	}
+}
+
+/* What min guarantees comes first, and what is left is shared by weight on top of it, though a token is there for less
+ * time than a timer takes to tell: 20,000 requests a second, of which one tenant is to have 10,000 at least. */
+static void min_on_top_of_its_share(bool tree)
+{
+	/* What comes in 20 ms: what a policy makes of a min. */
+	struct weir_bucket_spec min = {.kind = WEIR_RTOKENS, .rate = 10000, .size = 200};
+	struct weir_knob k[] = {{.node = 1, .kind = WEIR_KNOB_BUCKETS},
+		{.node = 2, .kind = WEIR_KNOB_BUCKETS, .buckets = &min, .n_buckets = 1}};
+
+	start(2, 1e6, 0, tree);
+	CHECK_INT(weir_gate_set(g, 0, k, 2, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		submit(1, 0);
+		submit(2, 0);
+	}
+	passed[1] = passed[2] = 0;
+	serve(50 * WEIR_US, WEIR_SEC);
+	/* (A full bucket at first: 200 more.) */
+	CHECK(passed[1] >= 4890 && passed[1] <= 4910);
+	CHECK(passed[2] >= 15090 && passed[2] <= 15110);
+	weir_gate_free(g);
+}
+
+/* Costs that move a tag further than it may go. */
+static void huge_costs(bool tree)
+{
+	struct weir_knob k[] = {{.node = 1, .kind = WEIR_KNOB_BUCKETS},
+		{.node = 2, .kind = WEIR_KNOB_BUCKETS},
+		{.node = 1, .kind = WEIR_KNOB_WEIGHT, .value = 1.0 / 1024}};
+
+	start(2, 1e6, 0, tree);
+	CHECK_INT(weir_gate_set(g, 0, k, 3, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		submit(1, 0);
+		submit(2, 0);
+		reqs[n_reqs - 2].requests = 4000000000u;
+	}
+	passed[1] = passed[2] = 0;
+	serve(WEIR_US, 20 * WEIR_MS);
+	CHECK(passed[1] >= 1 && passed[2] >= 19000);
+	weir_gate_free(g);
+}
+
+/* Without an R-bucket there is no time to wake for while the window in bytes is full. */
+static void nothing_to_wake_for(void)
+{
+	struct weir_gate_config config = {.nodes = 2, .window = 8, .window_bytes = 4096};
+	struct weir_req r[] = {{.bytes = 4096}, {.bytes = 4096}, {.op = WEIR_FLUSH}, {.bytes = 1}};
+	weir_node node;
+
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &node), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		out[i] = &r[i];
+		r[i].tenant = node;
+	}
+	CHECK_INT(weir_gate_submit(g, 0, out, 4), 0);
+	while (weir_gate_next(g, 0, out, 1) == 1)
+		;
+	CHECK_INT(weir_gate_wakeup(g, 0), WEIR_NEVER);
+	weir_gate_free(g);
+}
+
 /* A call gives no more than it is asked for, though more are due at once. */
 static void no_more_than_asked(void)
 {
@@ -126,7 +203,10 @@ int main(void)
 		the_next_token_is_seen(tree);
 		a_token_after_a_token(tree);
 		a_max_alone(tree);
+		min_on_top_of_its_share(tree);
+		huge_costs(tree);
 	}
+	RUN(nothing_to_wake_for);
 	RUN(no_more_than_asked);
 	return 0;
 }

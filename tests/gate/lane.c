@@ -643,6 +643,7 @@ static void beside(struct model *m, uint32_t e, double cost, double weight)
 
 	join(m, e, cost, weight);
 	join(m, other, cost, weight);
+	CHECK(lane_first(&m->l, &m->h) == e || lane_first(&m->l, &m->h) == other);
 	serve(m, e, cost);
 	leave(m, e);
 	leave(m, other);
@@ -659,7 +660,10 @@ static void served_alone(void)
 		uint32_t e = (uint32_t)law_below(3);
 		double weight = exp2(e * 4.0), cost = ceil(law_log(1, 1e6));
 
-		if (law_chance(0.3)) {
+		if (i % 64 < 40) { /* V goes half round, and more, before others wait */
+			weight = exp2(-10);
+			cost = 0x1p31;
+		} else if (law_chance(0.3)) {
 			double before = ceil(law_log(1, 1e6));
 
 			beside(&a, e, before, weight);
@@ -674,6 +678,7 @@ static void served_alone(void)
 		b.weight[e] = weight;
 		leave(&b, e);
 		CHECK(a.l.now == b.l.now && a.l.before == b.l.before);
+		CHECK((int64_t)(b.l.now - b.l.until) >= 0); /* the next choice is a new one */
 		CHECK(a.l.weight == b.l.weight && a.l.owed == b.l.owed && a.l.floor == b.l.floor);
 		CHECK(a.e[e].entry.tag == b.e[e].entry.tag);
 		CHECK_INT(a.e[e].entry.width, b.e[e].entry.width);

@@ -714,20 +714,40 @@ void ref_remove(struct ref_gate *g, uint32_t node)
 		parent->leaf = true;
 }
 
+/* Hold and L-buckets are charged as of an earlier time (law 4), also after a knob. */
+static bool ref_waits_for(enum weir_bucket_kind kind)
+{
+	return kind == WEIR_HOLD || kind == WEIR_LTOKENS;
+}
+
+static weir_time ref_late(const struct ref_node *n, weir_time now)
+{
+	unsigned has = 0;
+
+	for (unsigned i = 0; i < n->n_buckets; i++)
+		has += n->b[i].spec.kind != WEIR_PROFILE;
+	return !has ? now : n->as_of > now - REF_LATE ? n->as_of : now - REF_LATE;
+}
+
 static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct weir_knob *k)
 {
 	struct ref_bucket old[REF_BUCKETS];
 	bool taken[REF_BUCKETS] = {false};
 	unsigned n_old = n->n_buckets;
+	weir_time late = ref_late(n, now);
 
 	CHECK(k->n_buckets <= REF_BUCKETS);
-	n->fitted = n->as_of = now;
+	n->fitted = now;
+	n->as_of = late;
 	memcpy(old, n->b, sizeof old);
 	n->n_buckets = k->n_buckets;
 	for (unsigned i = 0; i < k->n_buckets; i++) {
 		struct ref_bucket *b = &n->b[i];
 
-		ref_bucket_init(b, &k->buckets[i], now);
+		weir_time from = ref_waits_for(k->buckets[i].kind) ? late : now;
+
+		ref_bucket_init(b, &k->buckets[i], from);
+		b->excess_stamp = now;
 		if (b->spec.kind == WEIR_PROFILE && n->priority < 0)
 			n->priority = 63;
 		for (unsigned j = 0; j < n_old; j++) {
@@ -735,7 +755,7 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 				old[j].spec.unit != b->spec.unit || old[j].spec.ops != b->spec.ops)
 				continue;
 			taken[j] = true;
-			ref_bucket_fill(&old[j], now);
+			ref_bucket_fill(&old[j], from);
 			b->level = old[j].level < b->size ? old[j].level : b->size;
 			if (old[j].size != b->size)
 				break; /* intervals begin anew */
@@ -755,8 +775,7 @@ static void ref_grant(struct ref_node *n, enum weir_bucket_kind kind, double val
 	for (unsigned i = 0; i < n->n_buckets; i++) {
 		if (n->b[i].spec.kind != kind)
 			continue;
-		ref_bucket_fill(&n->b[i], now);
-		n->as_of = now;
+		ref_bucket_fill(&n->b[i], ref_waits_for(kind) ? ref_late(n, now) : now);
 		n->b[i].charged = false;
 		n->b[i].level += (ref_parts)llround(value) * REF_UNIT;
 	}

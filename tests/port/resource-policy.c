@@ -96,10 +96,11 @@ static void submit(unsigned client)
 	sent_submit(w.r, s, &w.clients[client], client, w.serial[client]++, request_done);
 }
 
-static void cut_off(struct client *c)
+static void cut_off(struct client *c, const char *why)
 {
 	unsigned i = (unsigned)(c - w.clients);
 
+	(void)why;
 	w.refused++;
 	w.here[i] = false;
 	resource_leave(w.r, c);
@@ -264,9 +265,10 @@ static void test_cut_off(void)
 	stop();
 }
 
-static void cut_off_later(struct client *c)
+static void cut_off_later(struct client *c, const char *why)
 {
 	(void)c;
+	CHECK(strstr(why, "tenant"));
 	w.refused++;
 }
 

@@ -150,8 +150,9 @@ static void test_bare(void)
 }
 
 static int refusals;
-static void refused(struct client *c)
+static void refused(struct client *c, const char *why)
 {
+	(void)why;
 	refusals++;
 }
 
