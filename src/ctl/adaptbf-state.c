@@ -23,6 +23,7 @@ static void account(const struct adaptbf *a, uint32_t slot, struct adaptbf_accou
 		.id = s->id,
 		.weight = s->weight,
 		.active = s->active,
+		.fresh = s->fresh,
 		.seen = s->seen,
 		.tokens = s->tokens,
 		.initial = s->initial,

@@ -132,6 +132,7 @@ struct adaptbf_account { /* of one job */
 	uint64_t id;
 	uint32_t weight;
 	bool active;
+	bool fresh; /* never active since it was first known, or forgotten: owes and is owed nothing */
 	weir_time seen; /* when it was last active */
 	int64_t tokens, initial, record;
 	uint64_t demand;

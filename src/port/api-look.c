@@ -83,6 +83,11 @@ static bool is_wanted(const struct look *k, size_t i)
 	return (!k->active || k->snapshot->tenants[i]) && has_prefix(k, i);
 }
 
+static bool is_on_page(const struct look *k, size_t i, size_t from, size_t to)
+{
+	return i >= from && i < to && has_prefix(k, i);
+}
+
 /* Of the slos those of the tenants that are shown; both lists have the policy's order. */
 static void select_slos(struct look *k)
 {
@@ -101,11 +106,33 @@ static void select_slos(struct look *k)
 			s->tenants[s->slos[n].tenant]->slo = &s->slos[n];
 }
 
+/* The same of the lists of controllers; to: behind the last tenant of the page. Jobs and leases that are listed
+ * are active by rules of their own. */
+static void select_lists(struct look *k, size_t from, size_t to)
+{
+	for (size_t i = 0; i < k->snapshot->n_resources; i++) {
+		struct snapshot_adaptbf *a = k->snapshot->resources[i].adaptbf;
+		struct snapshot_pshift *p = k->snapshot->resources[i].pshift;
+		size_t all = a ? a->n_jobs : 0, leases = p ? p->n_leases : 0;
+
+		if (a)
+			a->n_jobs = 0;
+		for (size_t n = 0; n < all; n++)
+			if (is_on_page(k, a->jobs[n].index, from, to))
+				a->jobs[a->n_jobs++] = a->jobs[n];
+		if (p)
+			p->n_leases = 0;
+		for (size_t n = 0; n < leases; n++)
+			if (is_on_page(k, p->leases[n].index, from, to))
+				p->leases[p->n_leases++] = p->leases[n];
+	}
+}
+
 /* The page that is asked for. 0, -ENOENT: there is no tenant `after`, or -ENOMEM. */
 static int select_tenants(struct look *k)
 {
 	const struct snapshot *s = k->snapshot;
-	size_t limit = k->limit ? k->limit : SIZE_MAX, i = 0;
+	size_t limit = k->limit ? k->limit : SIZE_MAX, i = 0, from;
 
 	k->active |= k->active_auto && s->n_tenants > MANY;
 	if (!k->active && !k->tenant && !k->after && !k->limit)
@@ -117,6 +144,7 @@ static int select_tenants(struct look *k)
 			return -ENOENT;
 		i = (size_t)at + 1;
 	}
+	from = i;
 	k->select = calloc(s->n_tenants + 1, sizeof(*k->select));
 	if (!k->select)
 		return -ENOMEM;
@@ -127,6 +155,7 @@ static int select_tenants(struct look *k)
 		if (is_wanted(k, i))
 			k->next_page = snapshot_path(s, k->select[k->n_select - 1]);
 	select_slos(k);
+	select_lists(k, from, k->next_page ? k->select[k->n_select - 1] + 1 : s->n_tenants);
 	for (i = 0; k->active && i < s->n_tenants; i++)
 		k->left_out += !s->tenants[i] && has_prefix(k, i);
 	return 0;

@@ -6,9 +6,8 @@
  * METHOD  An active tenant is built as a tree and dumped. Idle ones differ in what the policy says of them
  *         only: that is written as text, and what follows is the same for all.
  */
-#include "port/api.h"
+#include "port/api-json.h"
 #include "port/json-text.h"
-#include "port/ledger-json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -19,8 +18,9 @@ static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "
 static const char *const limit_names[WEIR_LIMITS] = {
 	"iops", "read_iops", "write_iops", "bytes", "read_bytes", "write_bytes"};
 
-/* Text from outside (a client's export name) may be no UTF-8, which JSON cannot hold: '?'. */
-static json_t *text(const char *s)
+/* ---- values */
+
+json_t *api_text(const char *s)
 {
 	char copy[512];
 	size_t n = 0;
@@ -37,48 +37,54 @@ static json_t *text(const char *s)
 	return json_string(copy);
 }
 
-static json_t *real(double value)
+json_t *api_real(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *count(uint64_t n)
+json_t *api_count(uint64_t n)
 {
 	return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
 }
 
-static json_t *seconds(double ns)
+json_t *api_seconds(double ns)
 {
-	return real(ns / 1e9);
+	return api_real(ns / 1e9);
 }
 
-/* Counters whose names are those of their fields. */
-struct counter {
-	const char *name;
-	size_t at;
-	bool wide; /* 64 bits; else 32 */
-};
-#define COUNTER(type, field)                                                                       \
-	{                                                                                          \
-		.name = #field, .at = offsetof(type, field),                                       \
-		.wide = sizeof(((type *)0)->field) == sizeof(uint64_t)                             \
-	}
-
-static void counters(json_t *j, const void *of, const struct counter *list, size_t n)
+void api_counters(json_t *j, const void *of, const struct api_counter *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *p = (const char *)of + list[i].at;
 
 		json_object_set_new(j, list[i].name,
-			count(list[i].wide ? *(const uint64_t *)(const void *)p
-					   : *(const uint32_t *)(const void *)p));
+			api_count(list[i].wide ? *(const uint64_t *)(const void *)p
+					       : *(const uint32_t *)(const void *)p));
 	}
+}
+
+void api_write_members(json_t *j, FILE *to)
+{
+	char *text = j ? json_dumps(j, JSON_REAL_PRECISION(12)) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (len > 2)
+		fwrite(text + 1, 1, len - 2, to);
+	free(text);
+	json_decref(j);
+}
+
+void api_write(json_t *j, FILE *to)
+{
+	if (!j || json_dumpf(j, to, JSON_REAL_PRECISION(12)) < 0)
+		fputs("null", to);
+	json_decref(j);
 }
 
 /* ---- tenants */
 
-#define OF(field) COUNTER(struct snapshot_tenant, field)
-static const struct counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
+#define OF(field) API_COUNTER(struct snapshot_tenant, field)
+static const struct api_counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
 	OF(bytes), OF(reads), OF(writes), OF(others), OF(errors), OF(queued), OF(in_flight),
 	OF(clients)};
 #undef OF
@@ -89,7 +95,7 @@ static json_t *limits(const double *of, bool max)
 
 	for (size_t i = 0; i < WEIR_LIMITS; i++)
 		if (max ? isfinite(of[i]) : of[i] > 0)
-			json_object_set_new(j, limit_names[i], real(of[i]));
+			json_object_set_new(j, limit_names[i], api_real(of[i]));
 	return j;
 }
 
@@ -115,10 +121,12 @@ static json_t *latency(const struct snapshot_hist *of, bool histograms)
 	if (!of || !of->count)
 		return json_null();
 	h = snapshot_hist(of, &room);
-	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", count(h->count), "mean_s",
-		seconds(weir_hist_mean(h)), "p50_s", seconds((double)weir_hist_percentile(h, 50)),
-		"p99_s", seconds((double)weir_hist_percentile(h, 99)), "p999_s",
-		seconds((double)weir_hist_percentile(h, 99.9)), "max_s", seconds((double)h->max));
+	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", api_count(h->count), "mean_s",
+		api_seconds(weir_hist_mean(h)), "p50_s",
+		api_seconds((double)weir_hist_percentile(h, 50)), "p99_s",
+		api_seconds((double)weir_hist_percentile(h, 99)), "p999_s",
+		api_seconds((double)weir_hist_percentile(h, 99.9)), "max_s",
+		api_seconds((double)h->max));
 	if (histograms && j)
 		json_object_set_new(j, "buckets", buckets(h));
 	return j;
@@ -129,24 +137,25 @@ static json_t *waits(const struct snapshot_tenant *t)
 	json_t *j = json_object();
 
 	for (int i = 0; i < WEIR_CAUSES; i++)
-		json_object_set_new(j, cause_names[i], seconds(t->wait_ns[i]));
+		json_object_set_new(j, cause_names[i], api_seconds(t->wait_ns[i]));
 	return j;
 }
 
 static json_t *slo_window(const struct slo_view *v)
 {
 	return json_pack("{s:o, s:o, s:o, s:o}", "value_s",
-		v->value >= 0 ? seconds((double)v->value) : json_null(), "good", count(v->good),
-		"total", count(v->total), "met", v->known ? json_boolean(v->met) : json_null());
+		v->value >= 0 ? api_seconds((double)v->value) : json_null(), "good",
+		api_count(v->good), "total", api_count(v->total), "met",
+		v->known ? json_boolean(v->met) : json_null());
 }
 
 static json_t *slo(const struct snapshot_slo *s)
 {
 	if (!s)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", real(s->percentile),
-		"latency_s", seconds((double)s->bound), "good", count(s->good), "total",
-		count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", api_real(s->percentile),
+		"latency_s", api_seconds((double)s->bound), "good", api_count(s->good), "total",
+		api_count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
 		slo_window(&s->window[SLO_HOUR]));
 }
 
@@ -154,29 +163,30 @@ static json_t *shadow(const struct shadow_estimate *e)
 {
 	if (!(e->high > 0))
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "low", real(e->low), "high",
-		real(e->high), "closed", count(e->closed), "open", count(e->open), "outstanding",
-		count(e->outstanding), "think_s",
-		seconds(e->closed ? (double)e->think / e->closed : 0));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "low", api_real(e->low), "high",
+		api_real(e->high), "closed", api_count(e->closed), "open", api_count(e->open),
+		"outstanding", api_count(e->outstanding), "think_s",
+		api_seconds(e->closed ? (double)e->think / e->closed : 0));
 }
 
 static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 {
-	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", text(t->path), "leaf",
-		t->leaf, "weight", real(t->weight), "share", real(t->share), "min",
+	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", api_text(t->path), "leaf",
+		t->leaf, "weight", api_real(t->weight), "share", api_real(t->share), "min",
 		limits(t->min, false), "max", limits(t->max, true));
 
 	if (!j)
 		return NULL;
-	counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
+	api_counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
 	json_object_set_new(j, "by_class",
-		json_pack("{s:o, s:o, s:o}", "priority", count(t->by_class[0]), "reserved",
-			count(t->by_class[1]), "rest", count(t->by_class[2])));
+		json_pack("{s:o, s:o, s:o}", "priority", api_count(t->by_class[0]), "reserved",
+			api_count(t->by_class[1]), "rest", api_count(t->by_class[2])));
 	json_object_set_new(j, "wait_s", waits(t));
-	json_object_set_new(j, "device_s", seconds(t->device_ns));
-	json_object_set_new(j, "oldest_wait_s", seconds((double)t->oldest_wait));
-	json_object_set_new(j, "waits_for", t->queued ? text(cause_names[t->cause]) : json_null());
-	json_object_set_new(j, "held_by", text(t->queued ? t->held_by : NULL));
+	json_object_set_new(j, "device_s", api_seconds(t->device_ns));
+	json_object_set_new(j, "oldest_wait_s", api_seconds((double)t->oldest_wait));
+	json_object_set_new(
+		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());
+	json_object_set_new(j, "held_by", api_text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "slo", slo(t->slo));
 	json_object_set_new(j, "shadow", shadow(&t->shadow));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
@@ -242,127 +252,15 @@ static void write_tenant(struct api_status *s, size_t i, FILE *to)
 {
 	struct snapshot_tenant room;
 	const struct snapshot_tenant *t = snapshot_tenant(s->snapshot, i, &room);
-	json_t *j;
 
 	if (t == &room && s->idle && !t->slo) {
 		write_idle(t, s->brief ? NULL : s->idle, to);
 		return;
 	}
-	j = tenant(t, s->histograms);
-	if (!j || json_dumpf(j, to, JSON_REAL_PRECISION(12)) < 0)
-		fputs("null", to);
-	json_decref(j);
+	api_write(tenant(t, s->histograms), to);
 }
 
-/* ---- resources */
-
-#define OF(field) COUNTER(struct snapshot_resource, field)
-static const struct counter resource_counters[] = {OF(submitted), OF(dispatched), OF(served),
-	OF(errors), OF(lost), OF(queued), OF(in_flight), OF(clients)};
-#undef OF
-
-static json_t *capacity(const struct snapshot_resource *r)
-{
-	return json_pack("{s:o, s:o, s:b}", "iops",
-		r->capacity[0] > 0 ? real(r->capacity[0]) : json_null(), "bytes",
-		r->capacity[1] > 0 ? real(r->capacity[1]) : json_null(), "stated",
-		r->capacity_stated);
-}
-
-static json_t *parda(const struct snapshot_resource *r)
-{
-	if (!r->controlled)
-		return json_null();
-	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "peers", count(r->peers),
-		"alone", r->alone, "same_name", r->twice, "shares", real(r->shares), "beta",
-		real(r->beta), "latency_s",
-		r->latency > 0 ? seconds((double)r->latency) : json_null(), "threshold_s",
-		seconds((double)r->aim), "knee_s",
-		r->knee > 0 ? seconds((double)r->knee) : json_null(), "held_s",
-		seconds((double)r->held));
-}
-
-/* What of both sums is off is there to be checked: 0, always. */
-static json_t *adaptbf(const struct snapshot_adaptbf *a)
-{
-	json_t *j = a ? json_pack("{s:s, s:b, s:I, s:I}", "tokens", a->hold ? "hold" : "first",
-				"learns", a->learns, "tokens_off", (json_int_t)a->tokens_off,
-				"records_off", (json_int_t)a->records_off)
-		      : json_null();
-	json_t *jobs = a ? json_array() : NULL;
-
-	if (!a || !j)
-		return j;
-	ledger_json_state(j, &a->state);
-	json_object_set_new(j, "step_s", seconds((double)a->took));
-	for (size_t i = 0; i < a->n_jobs; i++) {
-		json_t *job = json_pack("{s:o}", "tenant", text(a->jobs[i].tenant));
-
-		ledger_json_job(job, &a->jobs[i].account);
-		json_array_append_new(jobs, job);
-	}
-	json_object_set_new(j, "jobs", jobs);
-	return j;
-}
-
-/* A number of tokens; null: no limit. */
-static json_t *tokens(int64_t n)
-{
-	return n == LEASE_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
-}
-
-static json_t *lease(const struct snapshot_lease *l)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "tenant",
-		text(l->tenant), "last_used", count(l->last), "used", tokens(l->used), "claim",
-		tokens(l->claim), "cap", tokens(l->cap), "reserved", tokens(l->reserved), "limit",
-		tokens(l->limit), "r_tokens", tokens(l->r), "l_tokens", tokens(l->l), "closed_loop",
-		l->closed);
-}
-
-static json_t *pshift(const struct snapshot_pshift *p)
-{
-	static const char *const states[LEASE_STATES] = {"blind", "leased", "held", "static"};
-	json_t *leases = p ? json_array() : NULL;
-
-	if (!p)
-		return json_null();
-	for (size_t i = 0; i < p->n_leases; i++)
-		json_array_append_new(leases, lease(&p->leases[i]));
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"state", states[p->status.state], "period", count(p->status.period), "last_period",
-		count(p->last_period), "granted", count(p->status.granted), "generation",
-		count(p->status.generation), "interval_s", seconds((double)p->status.interval),
-		"capacity", real(p->capacity), "reports", count(p->status.reports), "entries",
-		count(p->status.entries), "taken", count(p->status.taken), "refused",
-		count(p->status.refused), "looks", count(p->looks), "busy_s",
-		seconds((double)p->busy), "leases", leases);
-}
-
-static json_t *resource(const struct snapshot_resource *r)
-{
-	json_t *j = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name", text(r->name), "back",
-		text(r->back), "up", r->up, "state", text(r->state), "size", count(r->size),
-		"window", real(r->window), "capacity", capacity(r));
-
-	if (!j)
-		return NULL;
-	counters(j, r, resource_counters, sizeof(resource_counters) / sizeof(*resource_counters));
-	json_object_set_new(j, "healthy", json_boolean(r->healthy));
-	json_object_set_new(j, "flush_errors", count(r->flush_errors));
-	json_object_set_new(
-		j, "window_bytes", r->window_bytes ? count(r->window_bytes) : json_null());
-	json_object_set_new(j, "in_flight_bytes", count(r->in_flight_bytes));
-	json_object_set_new(j, "full_s", seconds((double)r->full));
-	json_object_set_new(j, "bypassed", json_boolean(r->bypassed));
-	json_object_set_new(j, "bypassed_s", seconds((double)r->bypassed_for));
-	json_object_set_new(j, "thread", count(r->thread));
-	json_object_set_new(j, "controller", text(r->controller));
-	json_object_set_new(j, "parda", parda(r));
-	json_object_set_new(j, "adaptbf", adaptbf(r->adaptbf));
-	json_object_set_new(j, "pshift", pshift(r->pshift));
-	return j;
-}
+/* ---- the cluster */
 
 static json_t *peers(const struct snapshot *s)
 {
@@ -373,13 +271,14 @@ static json_t *peers(const struct snapshot *s)
 		return json_null();
 	verdicts = json_object();
 	for (int v = 0; v < PEER_VERDICTS; v++)
-		json_object_set_new(
-			verdicts, peer_verdict_name((enum peer_verdict)v), count(p->verdicts[v]));
+		json_object_set_new(verdicts, peer_verdict_name((enum peer_verdict)v),
+			api_count(p->verdicts[v]));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "heard",
-		count(p->heard), "received", verdicts, "received_bytes", count(p->received_bytes),
-		"sent", count(p->sent), "sent_bytes", count(p->sent_bytes), "failed",
-		count(p->failed), "missed", count(p->missed), "lost", count(p->lost), "full",
-		count(p->full), "same_name", p->same ? text(p->same_name) : json_null());
+		api_count(p->heard), "received", verdicts, "received_bytes",
+		api_count(p->received_bytes), "sent", api_count(p->sent), "sent_bytes",
+		api_count(p->sent_bytes), "failed", api_count(p->failed), "missed",
+		api_count(p->missed), "lost", api_count(p->lost), "full", api_count(p->full),
+		"same_name", p->same ? api_text(p->same_name) : json_null());
 }
 
 static json_t *controllers(const struct snapshot *s)
@@ -390,28 +289,16 @@ static json_t *controllers(const struct snapshot *s)
 		const struct snapshot_link *l = &s->links[i];
 
 		json_array_append_new(list,
-			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", text(l->resource),
-				"address", text(l->address), "up", l->up, "since_s",
-				l->since ? seconds((double)(s->now - l->since)) : json_null(),
-				"lost", count(l->downs), "why",
-				l->why[0] ? text(l->why) : json_null()));
+			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", api_text(l->resource),
+				"address", api_text(l->address), "up", l->up, "since_s",
+				l->since ? api_seconds((double)(s->now - l->since)) : json_null(),
+				"lost", api_count(l->downs), "why",
+				l->why[0] ? api_text(l->why) : json_null()));
 	}
 	return list;
 }
 
 /* ---- the whole */
-
-/* An object's members without the braces around them. Takes j. */
-static void write_members(json_t *j, FILE *to)
-{
-	char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-	size_t len = text ? strlen(text) : 0;
-
-	if (len > 4)
-		fwrite(text + 2, 1, len - 4, to); /* "{\n" and "\n}" */
-	free(text);
-	json_decref(j);
-}
 
 static size_t count_active(const struct snapshot *s)
 {
@@ -428,39 +315,40 @@ static void write_head(const struct snapshot *s, FILE *to)
 
 	for (size_t i = 0; i < s->n_resources; i++)
 		clients += s->resources[i].clients;
-	fputs("{\n", to);
-	write_members(
+	fputs("{\n ", to);
+	api_write_members(
 		json_pack(
 			"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}",
-			"weir", WEIR_VERSION, "now_s", seconds((double)s->now), "uptime_s",
-			seconds((double)(s->now - s->started)), "policy_version", count(s->version),
-			"enforce", s->enforce, "connections", "accepted", count(s->connections),
-			"refused", count(s->refused), "broken", count(s->broken), "buffers", "used",
-			count(s->memory), "limit", count(s->memory_budget), "clients",
-			count(clients), "tenants_all", count(s->n_tenants), "tenants_active",
-			count(count_active(s))),
+			"weir", WEIR_VERSION, "now_s", api_seconds((double)s->now), "uptime_s",
+			api_seconds((double)(s->now - s->started)), "policy_version",
+			api_count(s->version), "enforce", s->enforce, "connections", "accepted",
+			api_count(s->connections), "refused", api_count(s->refused), "broken",
+			api_count(s->broken), "buffers", "used", api_count(s->memory), "limit",
+			api_count(s->memory_budget), "clients", api_count(clients), "tenants_all",
+			api_count(s->n_tenants), "tenants_active", api_count(count_active(s))),
 		to);
 	fputs(",\n \"tenants\": [", to);
 }
 
-static void write_tail(const struct api_status *s, FILE *to)
+static void write_middle(const struct api_status *s, FILE *to)
 {
-	json_t *resources = json_array();
-
-	for (size_t i = 0; i < s->snapshot->n_resources; i++)
-		json_array_append_new(resources, resource(&s->snapshot->resources[i]));
-	fputs("\n ],\n", to);
-	write_members(json_pack("{s:o, s:o, s:o, s:o, s:o}", "next", text(s->next), "left_out",
-			      count(s->left_out), "resources", resources, "peers",
-			      peers(s->snapshot), "controllers", controllers(s->snapshot)),
+	fputs("\n ],\n ", to);
+	api_write_members(json_pack("{s:o, s:o}", "next", api_text(s->next), "left_out",
+				  api_count(s->left_out)),
 		to);
+	fputs(",\n \"resources\": [", to);
+}
+
+static void write_tail(const struct snapshot *s, FILE *to)
+{
+	fputs("\n ],\n ", to);
+	api_write_members(
+		json_pack("{s:o, s:o}", "peers", peers(s), "controllers", controllers(s)), to);
 	fputs("\n}\n", to);
 }
 
-bool api_status_more(struct api_status *s, size_t tenants, FILE *to)
+static void write_tenants(struct api_status *s, size_t all, size_t tenants, FILE *to)
 {
-	size_t all = s->select ? s->n_select : s->snapshot->n_tenants;
-
 	if (s->at == 0) {
 		s->idle = idle_end();
 		write_head(s->snapshot, to);
@@ -469,9 +357,20 @@ bool api_status_more(struct api_status *s, size_t tenants, FILE *to)
 		fputs(s->at ? ",\n  " : "\n  ", to);
 		write_tenant(s, s->select ? s->select[s->at] : s->at, to);
 	}
-	if (s->at < all)
+	s->listed = s->at == all;
+	if (s->listed)
+		write_middle(s, to);
+}
+
+bool api_status_more(struct api_status *s, size_t tenants, FILE *to)
+{
+	if (!s->listed) {
+		write_tenants(s, s->select ? s->n_select : s->snapshot->n_tenants, tenants, to);
 		return true;
-	write_tail(s, to);
+	}
+	if (api_resources_more(s, tenants, to))
+		return true;
+	write_tail(s->snapshot, to);
 	return false;
 }
 
@@ -492,12 +391,12 @@ json_t *api_clients(const struct snapshot *s, const char *tenant)
 			continue;
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-				      text(c->name), "export", text(c->export_), "tenant",
-				      text(c->tenant), "resource", text(c->resource), "tls",
-				      c->tls[0] ? text(c->tls) : json_null(), "connected_s",
-				      seconds((double)(s->now - c->since)), "requests",
-				      count(c->requests), "bytes", count(c->bytes), "in_flight",
-				      count(c->in_flight)));
+				      api_text(c->name), "export", api_text(c->export_), "tenant",
+				      api_text(c->tenant), "resource", api_text(c->resource), "tls",
+				      c->tls[0] ? api_text(c->tls) : json_null(), "connected_s",
+				      api_seconds((double)(s->now - c->since)), "requests",
+				      api_count(c->requests), "bytes", api_count(c->bytes),
+				      "in_flight", api_count(c->in_flight)));
 	}
 	return json_pack("{s:o}", "clients", list);
 }

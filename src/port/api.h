@@ -7,7 +7,7 @@
  *   api-call.c    the thread of HTTP, and the main thread
  *   api-look.c    answers that are gathered first and then sent bit by bit
  *   api-record.c  recordings
- *   api-status.c  what was measured as JSON
+ *   api-status.c  what was measured as JSON; api-resource.c: of resources
  *   metrics.c     what was measured as Prometheus has it
  */
 #ifndef WEIR_PORT_API_H
@@ -54,7 +54,7 @@ struct metrics_cursor { /* zero what is not set */
 	bool begun;
 	size_t part, family, at;
 };
-/* Writes the lines of about so many tenants; true: there is more. */
+/* Writes the lines of about so many tenants, or jobs and leases of controllers; true: there is more. */
 bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to);
 void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to); /* all */
 
@@ -68,7 +68,8 @@ struct api_status {
 	size_t left_out;  /* idle tenants that are not selected for being so */
 	const char *next; /* path: there are more behind those that are selected; NULL: not */
 	/* how far it is; zero it */
-	size_t at;
+	bool listed; /* all tenants are written */
+	size_t at, resource, part, row;
 	char *idle; /* what an idle tenant's object ends with; api_status_end frees it */
 };
 bool api_status_more(struct api_status *s, size_t tenants, FILE *to); /* true: there is more */

@@ -25,13 +25,32 @@ static void look_bucket(
 		.r = t.r,
 		.l = t.l,
 		.last = b->last,
-		.closed = t.closed};
+		.closed = t.closed,
+		.index = (uint32_t)b->tenant};
+}
+
+static bool is_listed(const struct lessee *s, size_t i, bool active)
+{
+	const struct lessee_bucket *b = &s->buckets[i];
+
+	return b->here && b->tenant != LESSEE_NEXT && (!active || s->loads[i].arrived > 0);
+}
+
+/* Those that had a request, or all. */
+static size_t count_leases(const struct lessee *s, bool active)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += is_listed(s, i, active);
+	return n;
 }
 
 void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_resource *to)
 {
 	struct lessee *s = r->lessee;
 	struct snapshot_pshift *p = snapshot_take(snap, 1, sizeof(*p));
+	bool active;
 
 	if (!p || !s->on)
 		return;
@@ -41,8 +60,10 @@ void lessee_look(struct resource *r, struct snapshot *snap, struct snapshot_reso
 	p->looks = s->looks;
 	p->busy = s->busy;
 	to->pshift = p;
-	p->leases = snapshot_take(snap, s->n + 1, sizeof(*p->leases));
+	p->n_all = count_leases(s, false);
+	active = p->n_all > SNAPSHOT_LEASES;
+	p->leases = snapshot_take(snap, count_leases(s, active) + 1, sizeof(*p->leases));
 	for (size_t i = 0; p->leases && r->policy == snap->of->policy && i < s->n; i++)
-		if (s->buckets[i].here && s->buckets[i].tenant != LESSEE_NEXT)
+		if (is_listed(s, i, active))
 			look_bucket(s, snap, i, &p->leases[p->n_leases++]);
 }

@@ -105,19 +105,37 @@ static const struct metrics_field adaptbf_fields[] = {
 };
 #undef S
 
-static void write_jobs(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+static size_t count_jobs(const struct metrics_cursor *c)
 {
-	for (size_t i = 0; i < s->n_resources; i++) {
-		const struct snapshot_adaptbf *a = s->resources[i].adaptbf;
+	size_t n = 0;
 
-		for (size_t k = 0; a && k < a->n_jobs; k++) {
-			fputs(f->name, to);
-			metrics_labels(
-				to, "resource", s->resources[i].name, "tenant", a->jobs[k].tenant);
-			metrics_number(to, metrics_value(&a->jobs[k].account, f));
-		}
+	for (size_t i = 0; i < c->snapshot->n_resources; i++) {
+		const struct snapshot_adaptbf *a = c->snapshot->resources[i].adaptbf;
+
+		n += a ? a->n_jobs : 0;
 	}
+	return n;
 }
+
+static void head_job(size_t k, FILE *to)
+{
+	metrics_family(to, job_fields[k].name, job_fields[k].type, job_fields[k].help);
+}
+
+/* i counts through the jobs of all resources. */
+static bool row_job(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	const struct snapshot_resource *r = c->snapshot->resources;
+
+	for (; !r->adaptbf || i >= r->adaptbf->n_jobs; r++)
+		i -= r->adaptbf ? r->adaptbf->n_jobs : 0;
+	fputs(job_fields[k].name, to);
+	metrics_labels(to, "resource", r->name, "tenant", r->adaptbf->jobs[i].tenant);
+	metrics_number(to, metrics_value(&r->adaptbf->jobs[i].account, &job_fields[k]));
+	return true;
+}
+
+const struct metrics_rows metrics_jobs = {COUNT(job_fields), count_jobs, head_job, row_job};
 
 static const void *adaptbf_of(const struct snapshot_resource *r)
 {
@@ -126,13 +144,8 @@ static const void *adaptbf_of(const struct snapshot_resource *r)
 
 static void write_adaptbf(const struct snapshot *s, FILE *to)
 {
-	if (!any(s, adaptbf_of))
-		return;
-	write_fields(s, adaptbf_of, adaptbf_fields, COUNT(adaptbf_fields), to);
-	for (size_t k = 0; k < COUNT(job_fields); k++) {
-		metrics_family(to, job_fields[k].name, job_fields[k].type, job_fields[k].help);
-		write_jobs(s, &job_fields[k], to);
-	}
+	if (any(s, adaptbf_of))
+		write_fields(s, adaptbf_of, adaptbf_fields, COUNT(adaptbf_fields), to);
 }
 
 /* ---- pShift */
@@ -170,22 +183,40 @@ static const struct metrics_field lease_fields[] = {
 };
 #undef L
 
-static void write_leases(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+static size_t count_leases(const struct metrics_cursor *c)
 {
-	metrics_family(to, f->name, f->type, f->help);
-	for (size_t i = 0; i < s->n_resources; i++) {
-		const struct snapshot_pshift *p = s->resources[i].pshift;
+	size_t n = 0;
 
-		for (size_t k = 0; p && k < p->n_leases; k++) {
-			double value = metrics_value(&p->leases[k], f);
+	for (size_t i = 0; i < c->snapshot->n_resources; i++) {
+		const struct snapshot_pshift *p = c->snapshot->resources[i].pshift;
 
-			fputs(f->name, to);
-			metrics_labels(to, "resource", s->resources[i].name, "tenant",
-				p->leases[k].tenant);
-			metrics_number(to, value >= (double)LEASE_NO_LIMIT ? INFINITY : value);
-		}
+		n += p ? p->n_leases : 0;
 	}
+	return n;
 }
+
+static void head_lease(size_t k, FILE *to)
+{
+	metrics_family(to, lease_fields[k].name, lease_fields[k].type, lease_fields[k].help);
+}
+
+/* As for jobs. */
+static bool row_lease(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	const struct snapshot_resource *r = c->snapshot->resources;
+	double value;
+
+	for (; !r->pshift || i >= r->pshift->n_leases; r++)
+		i -= r->pshift ? r->pshift->n_leases : 0;
+	value = metrics_value(&r->pshift->leases[i], &lease_fields[k]);
+	fputs(lease_fields[k].name, to);
+	metrics_labels(to, "resource", r->name, "tenant", r->pshift->leases[i].tenant);
+	metrics_number(to, value >= (double)LEASE_NO_LIMIT ? INFINITY : value);
+	return true;
+}
+
+const struct metrics_rows metrics_leases = {
+	COUNT(lease_fields), count_leases, head_lease, row_lease};
 
 static void write_links(const struct snapshot *s, FILE *to)
 {
@@ -216,8 +247,6 @@ static void write_pshift(const struct snapshot *s, FILE *to)
 		metrics_number(to, s->resources[i].pshift->status.state == LEASE_LEASED);
 	}
 	write_fields(s, pshift_of, pshift_fields, COUNT(pshift_fields), to);
-	for (size_t k = 0; k < COUNT(lease_fields); k++)
-		write_leases(s, &lease_fields[k], to);
 	write_links(s, to);
 }
 

@@ -38,12 +38,20 @@ struct metrics_field {
 
 double metrics_value(const void *at, const struct metrics_field *f);
 
-/* ---- metrics-slo.c */
+/* ---- families with rows that may be many: written a few rows at a time */
 
-void metrics_slo(const struct snapshot *s, FILE *to);
+struct metrics_rows {
+	size_t families;
+	size_t (*count)(const struct metrics_cursor *c); /* 0: the families are left out */
+	void (*head)(size_t family, FILE *to);
+	/* False: it has no line in this family. */
+	bool (*row)(const struct metrics_cursor *c, size_t i, size_t family, FILE *to);
+};
+extern const struct metrics_rows metrics_slos[2];              /* metrics-slo.c */
+extern const struct metrics_rows metrics_jobs, metrics_leases; /* metrics-control.c */
 
 /* ---- metrics-control.c */
 
-void metrics_control(const struct snapshot *s, FILE *to);
+void metrics_control(const struct snapshot *s, FILE *to); /* all but jobs and leases */
 
 #endif

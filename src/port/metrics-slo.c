@@ -18,42 +18,51 @@ static const struct metrics_field fields[] = {
 
 static const char *const windows[SLO_WINDOWS] = {"1m", "1h"};
 
-static void write_field(const struct snapshot *s, const struct metrics_field *f, FILE *to)
+static size_t count(const struct metrics_cursor *c)
 {
-	metrics_family(to, f->name, f->type, f->help);
-	for (size_t i = 0; i < s->n_slos; i++) {
-		fputs(f->name, to);
-		metrics_labels(to, "tenant", s->slos[i].path, "", "");
-		metrics_number(to, metrics_value(&s->slos[i], f));
-	}
+	return c->snapshot->n_slos;
+}
+
+static void head_field(size_t k, FILE *to)
+{
+	metrics_family(to, fields[k].name, fields[k].type, fields[k].help);
+}
+
+static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	const struct snapshot_slo *s = &c->snapshot->slos[i];
+
+	fputs(fields[k].name, to);
+	metrics_labels(to, "tenant", s->path, "", "");
+	metrics_number(to, metrics_value(s, &fields[k]));
+	return true;
+}
+
+static const char *const window_names[2] = {"weir_tenant_slo_seconds", "weir_tenant_slo_met"};
+
+static void head_window(size_t met, FILE *to)
+{
+	metrics_family(to, window_names[met], "gauge",
+		met ? "1: the slo is met over the last minute or hour."
+		    : "The slo's percentile over the last minute or hour.");
 }
 
 /* Absent where it is not known: nothing was done in the window. */
-static void write_windows(const struct snapshot *s, bool met, FILE *to)
+static bool row_window(const struct metrics_cursor *c, size_t i, size_t met, FILE *to)
 {
-	const char *name = met ? "weir_tenant_slo_met" : "weir_tenant_slo_seconds";
+	const struct snapshot_slo *s = &c->snapshot->slos[i];
 
-	metrics_family(to, name, "gauge",
-		met ? "1: the slo is met over the last minute or hour."
-		    : "The slo's percentile over the last minute or hour.");
-	for (size_t i = 0; i < s->n_slos; i++)
-		for (int w = 0; w < SLO_WINDOWS; w++) {
-			const struct slo_view *v = &s->slos[i].window[w];
+	for (int w = 0; w < SLO_WINDOWS; w++) {
+		const struct slo_view *v = &s->window[w];
 
-			if (met ? !v->known : v->value < 0)
-				continue;
-			fputs(name, to);
-			metrics_labels(to, "tenant", s->slos[i].path, "window", windows[w]);
-			metrics_number(to, met ? v->met : (double)v->value / 1e9);
-		}
+		if (met ? !v->known : v->value < 0)
+			continue;
+		fputs(window_names[met], to);
+		metrics_labels(to, "tenant", s->path, "window", windows[w]);
+		metrics_number(to, met ? v->met : (double)v->value / 1e9);
+	}
+	return true;
 }
 
-void metrics_slo(const struct snapshot *s, FILE *to)
-{
-	if (!s->n_slos)
-		return;
-	for (size_t k = 0; k < COUNT(fields); k++)
-		write_field(s, &fields[k], to);
-	write_windows(s, false, to);
-	write_windows(s, true, to);
-}
+const struct metrics_rows metrics_slos[2] = {{COUNT(fields), count, head_field, row_field},
+	{COUNT(window_names), count, head_window, row_window}};

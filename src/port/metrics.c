@@ -227,20 +227,34 @@ static const struct metrics_field resource_fields[] = {
 };
 #undef R
 
+static size_t count_tenants(const struct metrics_cursor *c)
+{
+	return c->select ? c->n_select : c->snapshot->n_tenants;
+}
+
+static const struct snapshot_tenant *tenant_at(
+	const struct metrics_cursor *c, size_t i, struct snapshot_tenant *room)
+{
+	return snapshot_tenant(c->snapshot, c->select ? c->select[i] : i, room);
+}
+
 static void head_field(size_t k, FILE *to)
 {
 	metrics_family(to, tenant_fields[k].name, tenant_fields[k].type, tenant_fields[k].help);
 }
 
-static void row_field(const struct snapshot_tenant *t, size_t k, FILE *to)
+static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 	const struct metrics_field *f = &tenant_fields[k];
 
 	if (!t->leaf && !f->groups)
-		return;
+		return true;
 	fputs_unlocked(f->name, to);
 	metrics_labels(to, "tenant", t->path, "", "");
 	metrics_number(to, metrics_value(t, f));
+	return true;
 }
 
 /* ---- tenants: families with a second label */
@@ -273,8 +287,10 @@ static void head_split(size_t k, FILE *to)
 	metrics_family(to, splits[k].name, "counter", splits[k].help);
 }
 
-static void row_split(const struct snapshot_tenant *t, size_t k, FILE *to)
+static bool row_split(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 	const struct split *f = &splits[k];
 	const void *at = (const char *)t + f->offset;
 
@@ -284,6 +300,7 @@ static void row_split(const struct snapshot_tenant *t, size_t k, FILE *to)
 		metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9
 					   : (double)((const uint64_t *)at)[n]);
 	}
+	return true;
 }
 
 /* Limits that there are: a min of 0 and a max of infinity are none. k: min, max. */
@@ -295,8 +312,10 @@ static void head_limit(size_t k, FILE *to)
 		k ? "What it may have at most, per second." : "What it is promised, per second.");
 }
 
-static void row_limit(const struct snapshot_tenant *t, size_t k, FILE *to)
+static bool row_limit(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 	for (size_t slot = 0; slot < WEIR_LIMITS; slot++) {
 		double value = k ? t->max[slot] : t->min[slot];
 
@@ -308,6 +327,7 @@ static void row_limit(const struct snapshot_tenant *t, size_t k, FILE *to)
 		fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[slot / 3], ops_names[slot % 3]);
 		metrics_number(to, value);
 	}
+	return true;
 }
 
 /* ---- histograms */
@@ -365,14 +385,19 @@ static void head_hist(size_t k, FILE *to)
 	metrics_family(to, hists[k].name, "histogram", hists[k].help);
 }
 
-static void row_hist(const struct snapshot_tenant *t, size_t k, FILE *to)
+/* Idle tenants have none. */
+static bool row_hist(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
-	const void *at = (const char *)t + hists[k].offset;
-	const struct snapshot_hist *h = *(struct snapshot_hist *const *)at;
+	const struct snapshot_tenant *t = c->snapshot->tenants[c->select ? c->select[i] : i];
+	const struct snapshot_hist *h;
 	struct weir_hist room;
 
+	if (!t)
+		return false;
+	h = *(struct snapshot_hist *const *)(const void *)((const char *)t + hists[k].offset);
 	if (t->leaf && h)
 		write_hist(hists[k].name, t->path, snapshot_hist(h, &room), to);
+	return true;
 }
 
 /* ---- resources */
@@ -408,41 +433,29 @@ static void write_resources(const struct snapshot *s, FILE *to)
 
 /* ---- the whole */
 
-/* The metric families of tenants: each has one or several lines per tenant. */
-static const struct part {
-	size_t families;
-	void (*head)(size_t k, FILE *to);
-	void (*row)(const struct snapshot_tenant *t, size_t k, FILE *to);
-	bool active; /* idle tenants have none */
-} parts[] = {
-	{COUNT(tenant_fields), head_field, row_field, false},
-	{COUNT(splits), head_split, row_split, false},
-	{2, head_limit, row_limit, false},
-	{COUNT(hists), head_hist, row_hist, true},
+static const struct metrics_rows tenant_rows[] = {
+	{COUNT(tenant_fields), count_tenants, head_field, row_field},
+	{COUNT(splits), count_tenants, head_split, row_split},
+	{2, count_tenants, head_limit, row_limit},
+	{COUNT(hists), count_tenants, head_hist, row_hist},
 };
+static const struct metrics_rows *const parts[] = {&metrics_jobs, &metrics_leases, &metrics_slos[0],
+	&metrics_slos[1], &tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
 
 /* The lines of one family, from c->at on. */
 static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
 {
-	const struct snapshot *s = c->snapshot;
-	const struct part *p = &parts[c->part];
-	size_t all = c->select ? c->n_select : s->n_tenants;
+	const struct metrics_rows *p = parts[c->part];
+	size_t all = p->count(c);
 
-	if (c->at == 0)
+	if (c->at == 0 && all > 0)
 		p->head(c->family, to);
-	for (; n > 0 && c->at < all; c->at++) {
-		size_t i = c->select ? c->select[c->at] : c->at;
-		struct snapshot_tenant room;
-
-		if (p->active && !s->tenants[i])
-			continue;
-		p->row(snapshot_tenant(s, i, &room), c->family, to);
-		n--;
-	}
+	for (; n > 0 && c->at < all; c->at++)
+		n -= p->row(c, c->at, c->family, to);
 	if (c->at < all)
 		return;
 	c->at = 0;
-	if (++c->family == p->families) {
+	if (++c->family == p->families || all == 0) {
 		c->family = 0;
 		c->part++;
 	}
@@ -454,7 +467,6 @@ bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
 		write_process(c->snapshot, c->process, to);
 		write_resources(c->snapshot, to);
 		metrics_control(c->snapshot, to);
-		metrics_slo(c->snapshot, to);
 		c->begun = true;
 	} else if (c->part < COUNT(parts)) {
 		write_rows(c, tenants, to);

@@ -69,9 +69,12 @@ struct snapshot_adaptbf {
 	struct snapshot_job {
 		const char *tenant; /* path */
 		struct adaptbf_account account;
-	} * jobs; /* the policy's tenants that asked for something and are remembered */
-	size_t n_jobs;
+		uint32_t index; /* of the tenant */
+	} * jobs;      /* tenants that were active and are not forgotten, in the policy's order */
+	size_t n_jobs; /* state.known counts all */
 };
+
+#define SNAPSHOT_LEASES 1000
 
 /* pShift at a resource, as of its last look. */
 struct snapshot_pshift {
@@ -86,8 +89,9 @@ struct snapshot_pshift {
 		int64_t r, l;                              /* tokens at the gate */
 		uint64_t last;                             /* used in last_period */
 		bool closed;
-	} * leases;
-	size_t n_leases;
+		uint32_t index; /* of the tenant */
+	} * leases; /* of more than SNAPSHOT_LEASES only tenants that had a request here */
+	size_t n_leases, n_all; /* n_all: with those that are not listed */
 };
 
 struct snapshot_link { /* to one controller of the cluster */

@@ -10,9 +10,11 @@
 
 /* ---- the numbers of the last step */
 
-static void audit(const struct adaptbf *of, struct snapshot_adaptbf *to)
+/* How many jobs are not fresh. */
+static size_t audit(const struct adaptbf *of, struct snapshot_adaptbf *to)
 {
 	struct adaptbf_account a;
+	size_t n = 0;
 
 	to->records_off = to->state.tombstone;
 	to->tokens_off = to->state.active ? -to->state.tokens : 0;
@@ -21,13 +23,16 @@ static void audit(const struct adaptbf *of, struct snapshot_adaptbf *to)
 			continue;
 		to->records_off += a.record;
 		to->tokens_off += a.tokens;
+		n += !a.fresh;
 	}
+	return n;
 }
 
 void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
 {
 	const struct steward *w = r->steward;
 	struct snapshot_adaptbf *a = snapshot_take(s, 1, sizeof(*a));
+	size_t room;
 
 	if (!a)
 		return;
@@ -35,19 +40,22 @@ void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resour
 	a->learns = w->learns;
 	a->took = (weir_time)w->took;
 	adaptbf_state(w->adaptbf, &a->state);
-	audit(w->adaptbf, a);
+	room = audit(w->adaptbf, a);
 	if (a->learns && to->capacity[WEIR_UNIT_REQUESTS] <= 0)
 		to->capacity[WEIR_UNIT_REQUESTS] = a->state.rate;
-	a->jobs = snapshot_take(s, w->n_ids + 1, sizeof(*a->jobs));
-	for (size_t i = 0; a->jobs && r->policy == s->of->policy && i < w->n_ids; i++) {
+	to->adaptbf = a;
+	a->jobs = room ? snapshot_take(s, room, sizeof(*a->jobs)) : NULL;
+	if (!a->jobs || r->policy != s->of->policy)
+		return;
+	for (size_t i = 0; a->n_jobs < room && i < w->n_ids; i++) {
 		struct snapshot_job *j = &a->jobs[a->n_jobs];
 
-		if (!w->ids[i] || adaptbf_account(w->adaptbf, w->ids[i], &j->account) != 0)
+		if (adaptbf_account(w->adaptbf, w->ids[i], &j->account) != 0 || j->account.fresh)
 			continue;
 		j->tenant = snapshot_path(s, i);
+		j->index = (uint32_t)i;
 		a->n_jobs++;
 	}
-	to->adaptbf = a;
 }
 
 /* ---- a copy */
@@ -96,7 +104,7 @@ static int copy_jobs(const struct steward *s, struct steward_image *to)
 		struct adaptbf_account *a = &to->jobs[to->n_jobs];
 		const char *name;
 
-		if (!adaptbf_account_at(s->adaptbf, i, a))
+		if (!adaptbf_account_at(s->adaptbf, i, a) || a->fresh)
 			continue;
 		name = jobnames_name(&s->names, a->id);
 		to->names[a->id] = name ? strdup(name) : NULL;

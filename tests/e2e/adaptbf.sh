@@ -63,7 +63,13 @@ def clients():
     return {c["export"]: c["requests"] for c in ask("GET", "/v1/clients")["clients"]}
 
 
+def listed(query):
+    return [j["tenant"] for j in ask("GET", "/v1/status?" + query)["resources"][0]["adaptbf"]["jobs"]]
+
+
 in_proportion("hold.yaml")
+check(listed("tenant=b") == ["b"], "jobs of the tenants that are asked for")
+check([listed("limit=1"), listed("limit=1&after=a"), listed("after=b")] == [["a"], ["b"], ["c"]], "pages of jobs")
 x = measured("static.yaml")
 for t, rate in ("a", 100), ("b", 100), ("c", 300):
     got = x.passed(t)

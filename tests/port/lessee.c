@@ -6,6 +6,7 @@
  */
 #include "ctl/pshift-control.h"
 #include "port/lessee-impl.h"
+#include "port/gateway-version.h"
 #include "port/snapshot.h"
 #include "test.h"
 #include <errno.h>
@@ -325,6 +326,61 @@ static void moves(void)
 	stop();
 }
 
+/* What a look lists, in *ret, which the snapshot holds. */
+static struct snapshot *look(struct gateway_version *v, struct snapshot_pshift **ret)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	struct snapshot_resource r = {.name = "s"};
+
+	*v = (struct gateway_version){.policy = w.p};
+	s->of = v;
+	lessee_look(w.r, s, &r);
+	CHECK(r.pshift);
+	*ret = r.pshift;
+	return s;
+}
+
+static void look_end(struct snapshot *s)
+{
+	s->of = NULL; /* is no version that anybody counts */
+	snapshot_free(s);
+}
+
+/* All leases of few tenants are listed; of many only those whose tenant had a request. */
+static void looks(void)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	struct snapshot_pshift *p;
+	struct gateway_version v;
+	struct snapshot *s;
+
+	start(TWO);
+	join(0, 1);
+	run(100 * WEIR_MS);
+	s = look(&v, &p);
+	CHECK_INT(p->n_leases, 2);
+	CHECK_INT(p->n_all, 2);
+	CHECK_INT(p->leases[1].index, 1);
+	look_end(s);
+	fprintf(f, HEAD "tenants:\n");
+	for (int i = 0; i < 10000; i++)
+		fprintf(f, "  - {name: idle%d, max: 10 iops, match: {tls: t%d}}\n", i, i);
+	fprintf(f, "  - {name: a, max: 100 iops, match: {export: a}}\n");
+	fclose(f);
+	swap(text);
+	run(10 * WEIR_MS);
+	s = look(&v, &p);
+	CHECK_INT(p->n_all, 10001);
+	CHECK_INT(p->n_leases, 1);
+	CHECK_STR(p->leases[0].tenant, "a");
+	CHECK_INT(p->leases[0].index, 10000);
+	look_end(s);
+	stop();
+	free(text);
+}
+
 /* Off: nobody holds anybody; on again: it begins anew, and is not trusted with what it was. */
 static void off_and_on(void)
 {
@@ -405,6 +461,7 @@ int main(void)
 	RUN(limits);
 	RUN(swaps);
 	RUN(moves);
+	RUN(looks);
 	RUN(off_and_on);
 	RUN(undone);
 	RUN(silence);

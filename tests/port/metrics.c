@@ -29,13 +29,14 @@ static struct snapshot_tenant tenants[] = {
 	{.path = "idle", .leaf = true, .weight = 1, .share = 0.2},
 };
 static struct snapshot_tenant *by_tenant[] = {&tenants[0], &tenants[1], &tenants[2]};
-static struct snapshot_job jobs[] = {
-	{"prod/d\"b\\\n", {.tokens = 70,
-				  .initial = 50,
-				  .record = -12,
-				  .demand = 99,
-				  .active = true,
-				  .ledger = {.borrowed = 40, .repaid = 28}}}};
+static struct snapshot_job jobs[] = {{"prod/d\"b\\\n",
+	{.tokens = 70,
+		.initial = 50,
+		.record = -12,
+		.demand = 99,
+		.active = true,
+		.ledger = {.borrowed = 40, .repaid = 28}},
+	1}};
 static struct snapshot_adaptbf adaptbf = {.hold = true,
 	.state = {.rate = 1250.5, .tokens = 125, .active = 1, .known = 2, .steps = 17},
 	.jobs = jobs,
@@ -392,6 +393,97 @@ static void status(void)
 	json_decref(j);
 }
 
+/* Bytes at most of one call, of all of them, and the whole text; the caller frees it. */
+static size_t in_pieces(bool (*more)(void *cursor, FILE *to), void *cursor, char **ret_text)
+{
+	size_t n, at = 0, most = 0;
+	FILE *f = open_memstream(ret_text, &n);
+	bool again;
+
+	do {
+		again = more(cursor, f);
+		fflush(f);
+		most = n - at > most ? n - at : most;
+		at = n;
+	} while (again);
+	fclose(f);
+	return most;
+}
+
+static bool status_piece(void *cursor, FILE *to)
+{
+	return api_status_more(cursor, 64, to);
+}
+
+static bool metrics_piece(void *cursor, FILE *to)
+{
+	return metrics_more(cursor, 64, to);
+}
+
+static size_t count_text(const char *in, const char *what)
+{
+	size_t n = 0;
+
+	for (; (in = strstr(in, what)); in++)
+		n++;
+	return n;
+}
+
+/* Lists of controllers are written some at a time, as tenants are: no piece grows with them. */
+static void many_jobs_and_leases(void)
+{
+	enum { MANY = 10000 };
+	struct snapshot s = snapshot;
+	struct snapshot_adaptbf a = adaptbf;
+	struct snapshot_pshift p = {.n_leases = MANY, .n_all = MANY + 7};
+	struct snapshot_resource two[2] = {resources[0], resources[0]};
+	struct api_status status = {.snapshot = &s};
+	struct metrics_cursor cursor = {.snapshot = &s};
+	json_t *j, *r, *list;
+	char *out;
+
+	a.n_jobs = MANY;
+	a.jobs = calloc(MANY, sizeof(*a.jobs));
+	p.leases = calloc(MANY, sizeof(*p.leases));
+	for (size_t i = 0; i < MANY; i++) {
+		a.jobs[i] = (struct snapshot_job){"job", {.tokens = (int64_t)i}, 0};
+		p.leases[i] = (struct snapshot_lease){.tenant = "lease", .used = (int64_t)i};
+	}
+	two[0].adaptbf = &a;
+	two[1].adaptbf = NULL;
+	two[1].pshift = &p;
+	s.resources = two;
+	s.n_resources = 2;
+	CHECK(in_pieces(status_piece, &status, &out) < 65536);
+	api_status_end(&status);
+	j = json_loads(out, JSON_REJECT_DUPLICATES, NULL);
+	CHECK(j);
+	r = json_array_get(json_object_get(j, "resources"), 0);
+	list = json_object_get(json_object_get(r, "adaptbf"), "jobs");
+	CHECK_INT(json_array_size(list), MANY);
+	r = json_array_get(list, MANY - 1);
+	CHECK_INT(json_integer_value(json_object_get(r, "tokens")), MANY - 1);
+	r = json_array_get(json_object_get(j, "resources"), 1);
+	CHECK(json_is_null(json_object_get(r, "adaptbf")));
+	r = json_object_get(r, "pshift");
+	CHECK_INT(json_integer_value(json_object_get(r, "leases_all")), MANY + 7);
+	list = json_object_get(r, "leases");
+	CHECK_INT(json_array_size(list), MANY);
+	r = json_array_get(list, MANY - 1);
+	CHECK_INT(json_integer_value(json_object_get(r, "used")), MANY - 1);
+	json_decref(j);
+	free(out);
+	CHECK(in_pieces(metrics_piece, &cursor, &out) < 65536);
+	CHECK_INT(count_text(out, "\nweir_adaptbf_tokens{"), MANY);
+	CHECK_INT(count_text(out, "\nweir_adaptbf_regained_tokens_total{"), MANY);
+	CHECK_INT(count_text(out, "\nweir_pshift_limit_tokens{"), MANY);
+	CHECK_INT(count_text(out, "# TYPE weir_adaptbf_record "), 1);
+	CHECK_INT(count_text(out, "# TYPE weir_pshift_used_tokens "), 1);
+	free(out);
+	free(a.jobs);
+	free(p.leases);
+}
+
 /* An idle tenant is written as text: it says what one that is built says. */
 static void idle(void)
 {
@@ -475,6 +567,7 @@ int main(void)
 	RUN(histogram);
 	RUN(promtool);
 	RUN(status);
+	RUN(many_jobs_and_leases);
 	RUN(idle);
 	RUN(selected);
 	RUN(clients);

@@ -4,11 +4,13 @@
  * the policy while it is on, parts of a max, off and on again, and a restart. The back end does one request
  * a millisecond, in order; no request is lost, doubled or out of its client's order.
  */
+#include "port/gateway-version.h"
 #include "port/snapshot.h"
 #include "port/steward-impl.h"
 #include "sent.h"
 #include "policy-parse.h"
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -343,6 +345,90 @@ static void lent_and_paid_back(void)
 	stop();
 }
 
+/* ---- a look */
+
+enum { MANY = 10000 };
+
+static char *many_tenants(void)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	fprintf(f, "resources: [{name: ost, depth: 4, capacity: 1k iops, controller: adaptbf,\n"
+		   "  adaptbf: {tokens: hold, forget: 10s}}]\ntenants:\n");
+	for (int i = 0; i < MANY; i++)
+		fprintf(f, "  - {name: idle%d, match: {tls: t%d}}\n", i, i);
+	fprintf(f, "  - {name: a, match: {export: a}}\n  - {name: b, match: {export: b}}\n");
+	fclose(f);
+	return text;
+}
+
+/* The jobs that a look lists, in *ret, which the snapshot holds. */
+static struct snapshot *look(struct gateway_version *v, struct snapshot_adaptbf **ret)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	struct snapshot_resource r = {.name = "ost"};
+
+	*v = (struct gateway_version){.policy = w.p};
+	s->of = v;
+	steward_look(w.r, s, &r);
+	CHECK(r.adaptbf);
+	*ret = r.adaptbf;
+	return s;
+}
+
+static void look_end(struct snapshot *s)
+{
+	s->of = NULL; /* is no version that anybody counts */
+	snapshot_free(s);
+}
+
+/* Only jobs that asked for something and are not forgotten are listed, and saved; all are counted. */
+static void a_look_lists_the_jobs_that_were_active(void)
+{
+	char *text = many_tenants();
+	struct gateway_version v;
+	struct snapshot_adaptbf *a;
+	struct steward_image image;
+	struct snapshot *s;
+	size_t before;
+
+	start(text);
+	join(0, 8);
+	join(1, 8);
+	run(1000);
+	before = mallinfo2().uordblks;
+	s = look(&v, &a);
+	CHECK(mallinfo2().uordblks - before < 16384);
+	CHECK_INT(a->state.known, MANY + 2);
+	CHECK_INT(a->n_jobs, 2);
+	CHECK_STR(a->jobs[0].tenant, "a");
+	CHECK_INT(a->jobs[0].index, MANY);
+	CHECK_STR(a->jobs[1].tenant, "b");
+	CHECK(a->jobs[0].account.tokens > 0);
+	look_end(s);
+	CHECK_INT(steward_image(w.r, &image), 0);
+	CHECK_INT(image.n_jobs, 2);
+	steward_image_free(&image);
+	/* One that rests stays until it is forgotten: counters do not come and go. */
+	stop_client(0);
+	run(9000);
+	s = look(&v, &a);
+	CHECK_INT(a->n_jobs, 2);
+	CHECK(!a->jobs[0].account.active);
+	look_end(s);
+	run(3000);
+	s = look(&v, &a);
+	CHECK_INT(a->n_jobs, 1);
+	CHECK_STR(a->jobs[0].tenant, "b");
+	CHECK_INT(a->records_off, 0);
+	CHECK_INT(a->tokens_off, 0);
+	look_end(s);
+	stop();
+	free(text);
+}
+
 /* ---- a restart */
 
 static void a_restart_knows_it(void)
@@ -407,6 +493,7 @@ int main(void)
 	RUN(parts_of_a_max_leave_the_rule);
 	RUN(off_and_on_again);
 	RUN(lent_and_paid_back);
+	RUN(a_look_lists_the_jobs_that_were_active);
 	RUN(a_restart_knows_it);
 	return 0;
 }
