@@ -362,6 +362,10 @@ static void what_is_no_document_is_refused(void)
 		"for the next token (line 1)");
 	refused("a: 1\nµ: \xFF\n", "w.yaml:2:4: invalid leading UTF-8 octet");
 	refused_n("a: 1\nb: \0\n", 10, "w.yaml:2:4: control characters are not allowed");
+	refused_n("\xFF\xFE"
+		  "a\0:\0 \0"
+		  "1\0",
+		10, "w.yaml:1:1: invalid leading UTF-8 octet");
 	refused_n("a: \xC2", 4, "w.yaml:1:4: incomplete UTF-8 octet sequence");
 }
 
