@@ -208,6 +208,8 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 		uint32_t slot = adaptbf_find(a, j->id);
 		bool added = slot == ADAPTBF_NOBODY;
 
+		if (added && !j->arrived && !j->queued)
+			continue; /* nothing is lost if it is forgotten, and there may be very many */
 		if (added && (a->known >= a->config.jobs_max || j->id == 0)) {
 			a->state.left_out++;
 			continue;

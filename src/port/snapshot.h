@@ -71,7 +71,7 @@ struct snapshot_adaptbf {
 		struct adaptbf_account account;
 		uint32_t index; /* of the tenant */
 	} * jobs;      /* tenants that were active and are not forgotten, in the policy's order */
-	size_t n_jobs; /* state.known counts all */
+	size_t n_jobs;
 };
 
 #define SNAPSHOT_LEASES 1000

@@ -452,9 +452,9 @@ static void no_more_jobs_than_it_remembers(void)
 	struct adaptbf_state s;
 
 	CHECK_INT(adaptbf_new(&config, &a), 0);
-	for (uint64_t i = 1; i <= 5; i++) {
+	for (uint64_t i = 1; i <= 9; i++) { /* the first four are idle: they take no place */
 		add(&f, i, 1);
-		f.jobs[i - 1].queued = 10;
+		f.jobs[i - 1].queued = i > 4 ? 10 : 0;
 	}
 	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
 	adaptbf_state(a, &s);
