@@ -432,7 +432,7 @@ static size_t count_text(const char *in, const char *what)
 /* Lists of controllers are written some at a time, as tenants are: no piece grows with them. */
 static void many_jobs_and_leases(void)
 {
-	enum { MANY = 10000 };
+	enum { MANY = 2000 };
 	struct snapshot s = snapshot;
 	struct snapshot_adaptbf a = adaptbf;
 	struct snapshot_pshift p = {.n_leases = MANY, .n_all = MANY + 7};
