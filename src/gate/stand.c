@@ -155,7 +155,7 @@ static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time 
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
 	stand_state(&s, n, node, 0);
-	if (node->reserved > seen || node->entry_rest.waits || !stand_open(&s))
+	if (stand_rests(&s, node, seen))
 		stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
 		stand_better(&s, n, node, seen);

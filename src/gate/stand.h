@@ -144,6 +144,15 @@ POOL_HOT bool stand_open(const struct stand *s)
 	return s->at_once && !(s->reserved && s->reserved->waits);
 }
 
+/* Return true if a head that may pass stands with the rest. One that holds an R-token passes before them, and has no need
+ * to, if it passes at once or is the only one: what it leaves is idle. (Where others follow, the leaf would lose its place
+ * there.) */
+POOL_HOT bool stand_rests(const struct stand *s, const struct node *node, weir_time seen)
+{
+	return node->reserved > seen || node->entry_rest.waits ||
+	       node->priority != NODE_NO_PRIORITY || (node->head->next && !stand_open(s));
+}
+
 /* The leaf ceases to wait in a slot of this class if its head may not pass there, as of the last look. */
 POOL_HOT void stand_settle_one(
 	const struct stand *s, struct node *node, struct lane_entry *entry, unsigned slot)
@@ -240,8 +249,9 @@ POOL_HOT void stand_admitted(const struct stand *s, uint32_t n, struct node *nod
 	node->may = NODE_PLAIN;
 	if (node->flags & NODE_STATE)
 		stats_state(s->g, n, 0, 0, s->now);
-	stand_enter(s, n, node, NODE_REST);
 	node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
+	if (stand_rests(s, node, seen))
+		stand_enter(s, n, node, NODE_REST);
 	stand_better(s, n, node, seen);
 }
 
