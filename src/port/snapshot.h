@@ -70,7 +70,7 @@ struct snapshot_adaptbf {
 		const char *tenant; /* path */
 		struct adaptbf_account account;
 		uint32_t index; /* of the tenant */
-	} * jobs;      /* tenants that were active and are not forgotten, in the policy's order */
+	} * jobs; /* tenants that were active and are not forgotten, in the policy's order */
 	size_t n_jobs;
 };
 
