@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api-json: what api-status.c and api-resource.c share: values that JSON may not be able to hold, and how a long
- * answer is written. Nobody else includes it. */
+ * answer is written. Only those files include this header. */
 #ifndef WEIR_PORT_API_JSON_H
 #define WEIR_PORT_API_JSON_H
 

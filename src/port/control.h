@@ -15,7 +15,7 @@
  * or, where the kind is another from then on, the new one's prepare, take and begin, and the old one's leave and
  * end. So requests are never without the rules of the one or the other. When a swap is undone, tenants are taken
  * by the version in force again.
- * What begin and end do must not take long with many tenants: no knobs, and nothing that waits for the gate.
+ * begin and end take little time however many tenants there are: they set no knobs and do not wait for the gate.
  *
  *   control.c   the table; static rules
  *   steward.c   AdapTBF

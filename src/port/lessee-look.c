@@ -16,7 +16,7 @@ static void look_bucket(
 		weir_gate_get_stats(
 			s->resource->gate, resource_policy_now(s->resource), b->node, &st);
 	*to = (struct snapshot_lease){.tenant = snapshot_path(snap, b->tenant),
-		/* what passed since the last look is this period's, too */
+		/* requests that passed since the last look belong to this period, too */
 		.used = t.used + (int64_t)(b->dispatched + st.dispatched - s->loads[i].served),
 		.claim = t.claim,
 		.cap = t.cap,

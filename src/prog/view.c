@@ -29,7 +29,7 @@ static const char *str(const json_t *j, const char *key)
 	return s ? s : "";
 }
 
-/* What a counter grew by. One that is not there is an idle tenant's (brief=1): 0. */
+/* Return by how much a counter grew. An idle tenant (brief=1) has no counter: 0. */
 static double grew(const json_t *before, const json_t *now, const char *key)
 {
 	double a = num(before, key), b = num(now, key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A head that is found to be the next when its tenant is looked at passes at once, without standing in a lane (turn.h).
- * What comes after it must be as if it had stood there. (That what passes is the same in a tree: law-flat.) */
+ * Later requests must pass as if that head had stood in a lane. (law-flat checks that the same requests pass in a tree.) */
 #include "gate/gate.h"
 #include "test.h"
 

@@ -110,7 +110,7 @@ static void granted_beyond_the_size(void)
 
 /* ---- the window */
 
-/* What half a slot has saved until then counts: one was inside for 1 ms, so that the next may be at 2 ms. */
+/* A window of half a slot keeps the credit that it has saved: one request was inside for 1 ms, so the next passes at 2 ms. */
 static void half_a_slot_is_set_again(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 0.5});

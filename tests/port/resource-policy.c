@@ -272,8 +272,8 @@ static void cut_off_later(struct client *c, const char *why)
 	w.refused++;
 }
 
-/* A client that is cut off leaves a little later. What it has waiting passes neither the window nor a max until then, and is
- * dropped when it leaves. */
+/* A client that is cut off leaves a little later. Until then its waiting requests are held by the window and by every max;
+ * when the client leaves they are dropped. */
 static void test_cut_off_waiting(bool shadow)
 {
 	start(AB, 1);

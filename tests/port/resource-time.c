@@ -8,7 +8,7 @@
 #include "model/server.h"
 #include "model/ssd.h"
 
-/* What back-model says of an ssd by default: two pages for each of 32 dies. */
+/* The window in bytes of an ssd by default, as back-model states it: two pages for each of 32 dies. */
 #define SSD_BYTES (1u << 20)
 
 static struct rig w;
