@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/stand.h"
+#include "gate/above.h"
 #include "gate/kind.h"
 
 /* ---- lanes */
@@ -174,11 +175,17 @@ void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time se
 
 void stand_again(struct stand s, uint32_t n, struct node *node)
 {
+	unsigned may = s.g->above && (node->flags & NODE_KINDS) ? kind_may(s.g, n) : 0;
+
 	node->may = 0;
 	if (node->queued)
 		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
 		stand_idle(&s, node);
+	/* A head that could pass has to wait behind an older one which an L-bucket refuses, now that no hold bucket does: its
+	 * turn is over, and with that what it stopped above. */
+	if (may & ~kind_may(s.g, n))
+		above_release_all(s.g, n, s.now);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)

@@ -408,6 +408,34 @@ static void cancelled_by_kind(void)
 	weir_gate_free(b.g);
 }
 
+/* A read, which the group's bucket refuses, could pass while an older write was held. When a bucket of tokens refuses the
+ * write, and the read with it, the group waits for neither. */
+static void a_turn_that_is_over(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1), m = leaf(&b, group, 1);
+	struct weir_bucket_spec own[] = {{.ops = WRITES, .rate = 100, .size = 1},
+		{.kind = WEIR_LTOKENS, .unit = WEIR_UNIT_BYTES, .size = 10000}};
+
+	buckets(&b, group,
+		&(struct weir_bucket_spec){.unit = WEIR_UNIT_BYTES, .rate = 4096, .size = 4096}, 1);
+	buckets(&b, n, own, 2);
+	knob(&b, n, WEIR_KNOB_LGRANT, 5001);
+	put(&b, n, WEIR_WRITE, 1);
+	put(&b, m, WEIR_READ, 4095);
+	CHECK(pass(&b) && pass(&b));
+	put(&b, n, WEIR_WRITE, 9000);
+	put(&b, n, WEIR_READ, 4096);
+	CHECK(!pass(&b));
+	struct weir_req *small = put(&b, m, WEIR_READ, 8);
+
+	b.now = 9 * WEIR_MS;
+	CHECK(!pass(&b));
+	b.now = 11 * WEIR_MS;
+	CHECK(pass(&b) == small);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
 	RUN(each_kind_has_its_max);
@@ -420,5 +448,6 @@ int main(void)
 	RUN(a_limit_that_comes_later);
 	RUN(causes_by_kind);
 	RUN(cancelled_by_kind);
+	RUN(a_turn_that_is_over);
 	return 0;
 }
