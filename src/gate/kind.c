@@ -86,7 +86,7 @@ void kind_take(struct weir_gate *g, uint32_t n, struct weir_req *r, weir_time no
 		stats_wait(g, n, q, now, 1);
 		if (*tail == r)
 			*tail = NULL;
-		else
+		else /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): r is in this queue */
 			(*tail)->next = r->next;
 		a->n[q - 1]--;
 		a->held = a->n[KIND_CONTROL - 1] ? a->held : 0;

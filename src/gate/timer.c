@@ -517,5 +517,5 @@ weir_time timer_next(struct timer *t)
 		if (tick < t->edge[level])
 			tick = timer_least(t, timer_list(t, level, tick), tick);
 	}
-	return tick << TIMER_TICK_BITS;
+	return tick < TIMER_NONE ? tick << TIMER_TICK_BITS : WEIR_NEVER;
 }
