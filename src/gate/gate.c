@@ -185,12 +185,8 @@ static bool gate_bytes_full(const struct weir_gate *g)
 	return !gate_bytes_fit(g, g->in_flight, g->too_large);
 }
 
-void gate_window(struct weir_gate *g, weir_time now)
+static void gate_window_change(struct weir_gate *g, weir_time now, bool full)
 {
-	bool full = g->in_flight >= g->window.limit || gate_bytes_full(g);
-
-	if (full == g->full)
-		return;
 	if (full)
 		g->full_since = now;
 	else
@@ -200,64 +196,112 @@ void gate_window(struct weir_gate *g, weir_time now)
 	g->full = full;
 }
 
+/* The same as gate_window, inline. */
+POOL_HOT void gate_window_look(struct weir_gate *g, weir_time now)
+{
+	bool full = g->in_flight >= g->window.limit || (g->too_large && gate_bytes_full(g));
+
+	if (__builtin_expect(full != g->full, 0))
+		gate_window_change(g, now, full);
+}
+
+void gate_window(struct weir_gate *g, weir_time now)
+{
+	gate_window_look(g, now);
+}
+
 #define GATE_SOME 64 /* of a submit at a time: a batch or two */
 
-/* Puts up to GATE_SOME at the ends of their queues. Which of these were empty nobody can predict: they are
- * noted without a branch, and seen to together. */
-static void gate_append(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+/* Puts a request at the end of its queue. Return true if that was empty. */
+POOL_HOT bool gate_append(struct weir_gate *g, struct node *node, struct weir_req *r, weir_time now)
+{
+	struct weir_req *tail = node->tail;
+
+	r->submitted = now;
+	r->dispatched = (weir_time)g->age++;
+	r->requests += r->requests == 0;
+	if (__builtin_expect(kind_is_apart(node, r), 0))
+		return kind_append(g, r, now);
+	*(tail ? &tail->next : &node->head) = r;
+	r->next = NULL;
+	node->tail = r;
+	node->queued++;
+	stats_wait_begin(g, node, now);
+	return !tail;
+}
+
+/* Leaf n was idle, and is not any more: weir_gate_next is to look at it. */
+POOL_HOT void gate_rouse(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	gate_pend(g, n);
+	if (g->tells)
+		kind_sort(g, n, now);
+	ahead_idle(&g->nodes[n]);
+}
+
+/* Appends up to GATE_SOME. Which of their queues were empty nobody can predict: they are noted without a branch, and
+ * seen to together. */
+static void gate_append_some(
+	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	uint32_t idle[GATE_SOME], n_idle = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct weir_req *r = reqs[i];
-		struct node *node = &g->nodes[r->tenant];
-
-		r->submitted = now;
-		r->dispatched = (weir_time)g->age++;
-		if (r->requests == 0)
-			r->requests = 1;
-		if (__builtin_expect(kind_is_apart(node, r), 0)) {
-			idle[n_idle] = r->tenant;
-			n_idle += kind_append(g, r, now);
-			continue;
-		}
-		struct weir_req **end = node->tail ? &node->tail->next : &node->head;
-
-		idle[n_idle] = r->tenant;
-		n_idle += !node->tail;
-		*end = r;
-		r->next = NULL;
-		node->tail = r;
-		node->queued++;
-		stats_wait_begin(g, node, now);
+		idle[n_idle] = reqs[i]->tenant;
+		n_idle += gate_append(g, &g->nodes[reqs[i]->tenant], reqs[i], now);
 	}
-	for (uint32_t k = 0; k < n_idle; k++) {
+	for (uint32_t k = 0; k < n_idle; k++)
 		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were noted */
-		gate_pend(g, idle[k]);
-		if (g->tells)
-			kind_sort(g, idle[k], now);
-		ahead_idle(&g->nodes[idle[k]]);
-	}
+		gate_rouse(g, idle[k], now);
 }
 
-int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+/* Return the leaf to which a request belongs; NULL: it may not be taken. */
+POOL_HOT struct node *gate_leaf(const struct weir_gate *g, const struct weir_req *r)
 {
-	now = gate_time(g, now);
-	for (size_t i = 0; i < n; i++) {
-		if (reqs[i]->tenant >= g->n_nodes || reqs[i]->op > WEIR_STATUS)
-			return -EINVAL;
-		const struct node *node = &g->nodes[reqs[i]->tenant];
+	if (r->tenant >= g->n_nodes || r->op > WEIR_STATUS)
+		return NULL;
+	struct node *node = &g->nodes[r->tenant];
 
-		if (!(node->flags & NODE_LEAF))
+	return node->flags & NODE_LEAF ? node : NULL;
+}
+
+/* The same for a single request, as many callers submit them. */
+POOL_HOT int gate_submit_one(struct weir_gate *g, weir_time now, struct weir_req *r)
+{
+	struct node *node = gate_leaf(g, r);
+
+	if (!node)
+		return -EINVAL;
+	check_submit(&r, 1);
+	if (gate_append(g, node, r, now))
+		gate_rouse(g, r->tenant, now);
+	g->queued++;
+	g->submitted++;
+	return 0;
+}
+
+static int gate_submit_many(
+	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct node *node = gate_leaf(g, reqs[i]);
+
+		if (!node)
 			return -EINVAL;
 		__builtin_prefetch(node->tail, 1); /* it is linked to */
 	}
 	check_submit(reqs, n);
 	for (size_t i = 0; i < n; i += GATE_SOME)
-		gate_append(g, now, reqs + i, n - i < GATE_SOME ? n - i : GATE_SOME);
+		gate_append_some(g, now, reqs + i, n - i < GATE_SOME ? n - i : GATE_SOME);
 	g->queued += (uint32_t)n;
 	g->submitted += n;
 	return 0;
+}
+
+int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	now = gate_time(g, now);
+	return n == 1 ? gate_submit_one(g, now, reqs[0]) : gate_submit_many(g, now, reqs, n);
 }
 
 /* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
@@ -355,13 +399,16 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	if (max > room)
 		max = room;
-	n = (flat ? gate_pass_flat : gate_pass_tree)(g, now, ret_reqs, max);
+	if (flat)
+		n = gate_pass_flat(g, now, ret_reqs, max);
+	else
+		n = gate_pass_tree(g, now, ret_reqs, max);
 	check_next(ret_reqs, n);
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;
 	g->dispatched += n;
 	g->looks += (uint32_t)n;
-	gate_window(g, now);
+	gate_window_look(g, now);
 	if (g->full && g->above)
 		gate_probe(g, now, ret_reqs, n);
 	if (g->full && g->queued)
@@ -392,7 +439,7 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 	else if (now == g->full_until) /* the others that came back at that moment */
 		for (size_t i = 0; i < n; i++)
 			g->full_served += reqs[i]->dispatched < now;
-	gate_window(g, now);
+	gate_window_look(g, now);
 }
 
 /* Return true if something waits for nothing but its turn. */
