@@ -36,7 +36,7 @@ int ahead_fit(struct ahead *a, uint32_t room)
 	return room <= AHEAD_MANY || a->node ? 0 : -ENOMEM;
 }
 
-void ahead_soon(struct weir_gate *g, weir_time now)
+void ahead_note(struct weir_gate *g, weir_time now)
 {
 	struct ahead *a = &g->ahead;
 	weir_time span = now - a->at;
@@ -70,10 +70,9 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 	ahead_steps(g, (uint32_t)(g->ahead.soon * passed / max));
 }
 
-void ahead_rest(struct weir_gate *g)
+void ahead_others(struct weir_gate *g)
 {
-	if (g->ahead.soon)
-		ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
+	ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
 }
 
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)

@@ -26,12 +26,22 @@ POOL_HOT void ahead_node(const struct node *node)
 /* Makes what a gate with so many nodes needs for this. 0 or -ENOMEM. */
 int ahead_fit(struct ahead *a, uint32_t room);
 
-/* A batch is about to pass: who is due in the next is noted. */
-void ahead_soon(struct weir_gate *g, weir_time now);
+/* A batch is about to pass: who is due in the next is noted, if there are so many nodes that this is of use. */
+void ahead_note(struct weir_gate *g, weir_time now);
+POOL_HOT void ahead_soon(struct weir_gate *g, weir_time now)
+{
+	if (g->ahead.node)
+		ahead_note(g, now);
+}
 /* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */
 void ahead_some(struct weir_gate *g, size_t passed, size_t max);
 /* They have passed: the others are fetched. */
-void ahead_rest(struct weir_gate *g);
+void ahead_others(struct weir_gate *g);
+POOL_HOT void ahead_rest(struct weir_gate *g)
+{
+	if (g->ahead.soon)
+		ahead_others(g);
+}
 
 /* A node's timer has expired, so that its places have come already: the other lines (few instructions: also
  * where few wait). Then, of n of them,

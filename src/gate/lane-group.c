@@ -7,9 +7,7 @@ static inline uint64_t lane_finish(uint64_t start, unsigned key)
 	return start + (UINT64_C(1) << key) + (UINT64_C(1) << lane_shift(key));
 }
 
-/* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
-static __attribute__((noinline)) unsigned lane_open(
-	struct lane *l, unsigned key, uint64_t tag, unsigned without)
+unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
 	unsigned id = (unsigned)__builtin_ctzll(l->idle), bit = l->banked ? id : key;
 	unsigned shift = lane_shift(key);
@@ -72,9 +70,7 @@ static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 	return true;
 }
 
-/* The same with banks: the group of a key in a bank, or the nearest one if no more may be opened. Each bank finds room
- * for one group at least. */
-static unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
 	unsigned nearest = LANE_NONE, banks = 0;
 
@@ -102,14 +98,6 @@ static unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsign
 	return lane_open(l, key, tag, without);
 }
 
-/* The group of a key, which is opened if need be. */
-static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, unsigned without)
-{
-	if (__builtin_expect(l->banked, 0))
-		return lane_group_of(l, key, tag, without);
-	return l->active >> key & 1 ? l->of[key] : lane_open(l, key, tag, without);
-}
-
 /* Return the group if it, or one that is opened for it, has room for a tag; or LANE_NONE. */
 static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
@@ -119,11 +107,7 @@ static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned 
 	return (at < 0 ? lane_back(l, id, tag) : at < LANE_SLOTS) ? id : LANE_NONE;
 }
 
-/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
- * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
- * that does, any will have to. */
-static __attribute__((noinline)) unsigned lane_early(
-	struct lane *l, uint64_t tag, unsigned key, unsigned without)
+unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
 	unsigned id = LANE_NONE;
 
@@ -191,8 +175,7 @@ void lane_choose(struct lane *l)
 		l->until = l->now;
 }
 
-/* The first slot of group id is another: is the group the best now? */
-static inline void lane_compare(struct lane *l, unsigned id)
+void lane_compare(struct lane *l, unsigned id)
 {
 	const struct lane_group *q = &l->groups[id], *best = &l->groups[l->best];
 
@@ -216,40 +199,7 @@ static inline void lane_compare(struct lane *l, unsigned id)
 void lane_put(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	unsigned width)
 {
-	uint64_t tag = entry->tag, lag = 0;
-
-	if (__builtin_expect(l->banked, 0)) {
-		tag = lane_at(l, entry);
-		lag = lane_lag(l, entry->without);
-	}
-	unsigned key = lane_key_of(width, (int64_t)(tag + lag - l->now));
-	unsigned id = lane_group(l, key, tag, entry->without);
-	struct lane_group *q = &l->groups[id];
-	int64_t at = (int64_t)(tag - q->start) >> q->shift;
-
-	if (__builtin_expect(at < 0, 0)) {
-		id = lane_early(l, tag, key, entry->without);
-		q = &l->groups[id];
-		at = (int64_t)(tag - q->start) >> q->shift;
-		at = at < 0 ? 0 : at;
-	}
-	unsigned slot = (q->first + (unsigned)(at < LANE_SLOTS ? at : LANE_SLOTS - 1)) % LANE_SLOTS;
-	struct lane_list *list = &l->rings[id].slot[slot];
-
-	entry->group = (uint8_t)id;
-	entry->slot = slot & (LANE_SLOTS - 1);
-	entry->next = LANE_NIL;
-	if (q->used >> slot & 1) {
-		entry->prev = list->tail;
-		lane_entry(h, l, list->tail)->next = e;
-		list->tail = e;
-		return;
-	}
-	entry->prev = LANE_NIL;
-	list->head = list->tail = e;
-	q->used |= (uint16_t)(1u << slot);
-	if (at == 0)
-		lane_compare(l, id);
+	lane_stand(l, h, entry, e, width, false);
 }
 
 void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *entry)
@@ -257,8 +207,9 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 	unsigned id = entry->group;
 	struct lane_list *list = &l->rings[id].slot[entry->slot];
 	uint32_t next = entry->next, prev = entry->prev;
+	bool first = lane_entry(h, l, list->head) == entry;
 
-	*(prev == LANE_NIL ? &list->head : &lane_entry(h, l, prev)->next) = next;
+	*(first ? &list->head : &lane_entry(h, l, prev)->next) = next;
 	*(next == LANE_NIL ? &list->tail : &lane_entry(h, l, next)->prev) = prev;
 	entry->group = LANE_NONE;
 	entry->far = false;

@@ -2,7 +2,8 @@
 /*
  * lane-impl: inside a lane; shared by its files and by no others.
  *
- *   lane.c        V, tags, and children that begin and cease to wait
+ *   lane.c        children that begin and cease to wait
+ *   lane-serve.c  children that are served: V and tags
  *   lane-group.c  where children stand, and which of them is next
  *   lane-bank.c   children that lack kinds of requests
  *   lane-keyed.c  the orders FIFO and EDF
@@ -85,11 +86,74 @@ void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost
 
 /* ---- groups */
 
+/* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
+unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without);
+/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
+ * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
+ * that does, any will have to. */
+unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without);
+/* The first slot of group id is another: is the group the best now? */
+void lane_compare(struct lane *l, unsigned id);
 /* Of the groups that are eligible the one that finishes first, of those the narrowest. If none is V becomes the first
  * start. (No branch: nobody can predict it.) */
 void lane_choose(struct lane *l);
 /* A slot of group id holds nothing any more. */
 void lane_emptied(struct lane *l, unsigned id, unsigned slot);
+
+/* With banks: the group of a key in a bank, or the nearest one if no more may be opened. Each bank finds room for one
+ * group at least. */
+unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without);
+/* The group of a key, which is opened if need be. */
+static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, unsigned without)
+{
+	if (__builtin_expect(l->banked, 0))
+		return lane_group_of(l, key, tag, without);
+	return l->active >> key & 1 ? l->of[key] : lane_open(l, key, tag, without);
+}
+
+/* lane_put. `plain`: the lane has no banks, and only leaves stand in it. */
+POOL_HOT void lane_stand(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, unsigned width, bool plain)
+{
+	uint64_t tag = entry->tag, lag = 0;
+	unsigned without = 0;
+
+	if (!plain && __builtin_expect(l->banked, 0)) {
+		tag = lane_at(l, entry);
+		without = entry->without;
+		lag = lane_lag(l, without);
+	}
+	unsigned key = lane_key_of(width, (int64_t)(tag + lag - l->now));
+	unsigned id = plain && __builtin_expect(l->active >> key & 1, 1)
+			      ? l->of[key]
+			      : lane_group(l, key, tag, without);
+	struct lane_group *q = &l->groups[id];
+	int64_t at = (int64_t)(tag - q->start) >> q->shift;
+
+	if (__builtin_expect(at < 0, 0)) {
+		id = lane_early(l, tag, key, without);
+		q = &l->groups[id];
+		at = (int64_t)(tag - q->start) >> q->shift;
+		at = at < 0 ? 0 : at;
+	}
+	unsigned slot = (q->first + (unsigned)(at < LANE_SLOTS ? at : LANE_SLOTS - 1)) % LANE_SLOTS;
+	struct lane_list *list = &l->rings[id].slot[slot];
+
+	entry->group = (uint8_t)id;
+	entry->slot = slot & (LANE_SLOTS - 1);
+	entry->next = LANE_NIL;
+	if (q->used >> slot & 1) {
+		entry->prev = list->tail;
+		(plain ? lane_leaf(h, l, list->tail) : lane_entry(h, l, list->tail))->next = e;
+		list->tail = e;
+		return;
+	}
+	entry->prev = LANE_NIL;
+	list->head = list->tail = e;
+	q->used |= (uint16_t)(1u << slot);
+	if (at == 0)
+		lane_compare(l, id);
+}
 
 /* ---- those that ceased to wait ahead of V */
 
@@ -103,6 +167,23 @@ static inline void lane_past_move(struct lane *l, int64_t by)
 	l->past_ahead -= (double)l->past * (double)by;
 	if (l->past_ahead <= 0)
 		lane_past_end(l);
+}
+
+/* ---- those that begin to wait */
+
+/* Return the tag with which a child begins to wait. */
+static inline uint64_t lane_begin(
+	const struct lane *l, const struct lane_entry *entry, uint64_t start, double credit)
+{
+	uint64_t early = l->before - (uint64_t)(int64_t)credit;
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+
+	if ((int64_t)(early - start) < 0)
+		start = early;
+	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
+	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
+		return start;
+	return entry->tag;
 }
 
 /* ---- keyed */

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LANE_STEP_SMALL 0x1p50
-
 void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uint32_t offset,
 	bool keyed, uint32_t *place)
 {
@@ -120,37 +118,42 @@ static inline uint64_t lane_start(struct lane *l)
 	return l->floor = start;
 }
 
-/* Return the tag with which a child begins to wait. */
-static inline uint64_t lane_begin(
-	const struct lane *l, const struct lane_entry *entry, uint64_t start, double credit)
-{
-	uint64_t early = l->before - (uint64_t)(int64_t)credit;
-	int64_t ahead = (int64_t)(entry->tag - l->now);
-
-	if ((int64_t)(early - start) < 0)
-		start = early;
-	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
-	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
-		return start;
-	return entry->tag;
-}
-
-bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
-	double weight, unsigned width, double credit)
+/* lane_join. `plain`: as in lane_stand. */
+POOL_HOT bool lane_enter(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, double weight, unsigned width, double credit, bool plain)
 {
 	double each = weight * LANE_WEIGHT_ONE;
 
 	lane_past_out(l, entry, each);
 	uint64_t tag = lane_begin(l, entry, lane_start(l), credit);
+	int64_t ahead = (int64_t)(tag - l->now);
 
-	if (__builtin_expect(entry->without && !l->banked, 0))
-		lane_split(l);
-	lane_true_set(l, entry, tag);
-	l->owed += lane_frozen(l, entry->without) ? 0 : each * (double)(int64_t)(tag - l->now);
-	lane_weigh(l, entry->without, (int64_t)each, (int64_t)(tag - l->now));
+	if (plain) {
+		entry->tag = tag;
+		l->owed += each * (double)ahead;
+		l->weight += (int64_t)each;
+	} else {
+		if (__builtin_expect(entry->without && !l->banked, 0))
+			lane_split(l);
+		lane_true_set(l, entry, tag);
+		l->owed += lane_frozen(l, entry->without) ? 0 : each * (double)ahead;
+		lane_weigh(l, entry->without, (int64_t)each, ahead);
+	}
 	entry->waits = true;
-	lane_put(l, h, entry, e, width);
+	lane_stand(l, h, entry, e, width, plain);
 	return l->waits++ == 0;
+}
+
+bool lane_join(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, double credit)
+{
+	return lane_enter(l, h, entry, e, weight, width, credit, false);
+}
+
+bool lane_join_leaf(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, double credit)
+{
+	return lane_enter(l, h, entry, e, weight, width, credit, true);
 }
 
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
@@ -219,85 +222,4 @@ void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *
 
 	entry->tag = start + (uint64_t)(step < LANE_STEP_MAX ? step : LANE_STEP_MAX);
 	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x3f;
-}
-
-/* ---- service */
-
-/* Moves the tag. A step that is not small has hardly any digits after the point. */
-static inline void lane_tag(struct lane_entry *entry, double step)
-{
-	if (__builtin_expect(step >= LANE_STEP_SMALL, 0)) {
-		entry->tag += (uint64_t)step;
-		return;
-	}
-	uint64_t parts = (uint64_t)(int64_t)(step * LANE_PARTS + 0.5) + entry->parts;
-
-	entry->tag += parts / LANE_PARTS;
-	entry->parts = parts % LANE_PARTS;
-}
-
-static inline void lane_move_on(struct lane *l, double cost)
-{
-	double owed = l->owed + cost, weight = (double)l->weight;
-	/* (Of a child whose bank is frozen meanwhile the weight is not counted; there may be no other.) */
-	int64_t move = l->weight > 0 ? (int64_t)((owed > 0 ? owed : 0) / weight) : 0;
-
-	l->before = l->now;
-	l->now += (uint64_t)move;
-	l->owed = owed - (double)move * weight;
-	lane_past_move(l, move);
-}
-
-void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
-{
-	if (__builtin_expect(l->banked, 0))
-		lane_serve_bank(l, entry, cost);
-	lane_tag(entry, step);
-	lane_move_on(l, cost);
-	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
-		lane_originate(l);
-}
-
-void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost, double credit)
-{
-	uint64_t tag = lane_begin(l, entry, l->before, credit);
-	unsigned key = lane_key_of(lane_width(h, cost, weight), (int64_t)(tag - l->now));
-	unsigned shift = lane_shift(key);
-	double each = weight * LANE_WEIGHT_ONE, step = lane_step(h, cost, weight);
-	uint64_t start = tag >> shift << shift, finish = tag + (uint64_t)step;
-
-	/* (In the order of lane_join, lane_first, lane_raise and lane_serve.) */
-	l->floor = l->before;
-	l->weight = (int64_t)each;
-	l->owed = each * (double)(int64_t)(tag - l->now);
-	l->waits = 1;
-	entry->waits = true;
-	entry->tag = tag;
-	if ((int64_t)(start - l->now) > 0) {
-		l->now = start;
-		l->owed = 0;
-	}
-	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
-	l->floor = (int64_t)(finish - l->floor) > 0 ? finish : l->floor;
-	lane_tag(entry, step);
-	lane_move_on(l, lane_cost(h, cost, weight, step));
-	l->until = l->now; /* no group is the best */
-}
-
-void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double cost, double step)
-{
-	unsigned slot = entry->slot;
-	uint32_t next = entry->next;
-
-	lane_raise(l, entry, step);
-	entry->group = LANE_NONE;
-	if (next != LANE_NIL) {
-		l->rings[l->best].slot[slot].head = next;
-		lane_entry(h, l, next)->prev = LANE_NIL;
-	} else {
-		lane_emptied(l, l->best, slot);
-	}
-	lane_serve(l, entry, cost, step);
 }

@@ -61,7 +61,7 @@
  * of the lane. */
 struct lane_entry {
 	uint64_t tag;         /* S while it waits, then F; keyed: the key */
-	uint32_t next, prev;  /* numbers; LANE_NIL: none */
+	uint32_t next, prev;  /* numbers; LANE_NIL: none. The first's prev means nothing */
 	uint16_t parts : 9;   /* of the tag, after the point, in 1/LANE_PARTS */
 	uint16_t without : 3; /* kinds of requests that it has not, now (banks) */
 	uint16_t slot : 4;    /* of its group */
@@ -173,6 +173,12 @@ POOL_HOT struct lane_entry *lane_entry(const struct lane_home *h, const struct l
 	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
 }
 
+/* The same of a leaf. */
+POOL_HOT struct lane_entry *lane_leaf(const struct lane_home *h, const struct lane *l, uint32_t e)
+{
+	return (void *)(h->nodes + (size_t)e * POOL_STRIDE + l->offset);
+}
+
 /* Return the tag by which an entry's group is kept: the entry's, from its bank's base on. */
 POOL_HOT uint64_t lane_at(const struct lane *l, const struct lane_entry *entry)
 {
@@ -274,7 +280,8 @@ void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *
  * that waits finishes earlier, and from now on no child starts earlier than that. */
 POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double step)
 {
-	uint64_t finish = l->groups[entry->group].finish, own = lane_at(l, entry) + (uint64_t)step;
+	uint64_t finish = l->groups[entry->group].finish,
+		 own = lane_at(l, entry) + (uint64_t)(int64_t)step;
 
 	finish =
 		(int64_t)(own - finish) < 0 ? own : finish; /* (its group may be too wide for it) */
@@ -285,14 +292,29 @@ POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double 
 }
 /* A child that waits and stands nowhere has been served a cost (lane_cost), which moves its tag by `step`. */
 void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step);
-/* Where nobody waits: a child begins to, and is served. Then it waits and stands nowhere. */
-void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost, double credit);
 /* A child has other kinds of requests than before. `width` is that of its next one. */
 void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, unsigned without);
-/* The same for the child that lane_first has just returned, which is taken out. */
+
+/* ---- the same in one step, with a cost as it is, for lanes without banks in which only leaves stand */
+
+/* lane_join. */
+bool lane_join_leaf(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
+	double weight, unsigned width, double credit);
+/* Where nobody waits, a child begins to and is served. Then it waits and stands nowhere, */
+void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit);
+/* or it does not wait any more. */
+void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit);
+/* The child that lane_first has just returned is served. It waits again, for a request of this width, */
+void lane_serve_again(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, double weight, double cost, unsigned width);
+/* or it waits and stands nowhere, */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double cost, double step);
+	double weight, double cost);
+/* or it ceases to wait. */
+void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost);
 
 #endif

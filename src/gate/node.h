@@ -360,7 +360,12 @@ POOL_HOT void stats_wait_end(const struct weir_gate *g, struct node *node, weir_
 }
 /* While the window is full, the request that would pass next waits for the window: `first` is its leaf. Each
  * call that may change which request that is ends its account here, and weir_gate_next opens the next one. */
-void stats_first_end(struct weir_gate *g, weir_time now);
+void stats_first_close(struct weir_gate *g, weir_time now);
+POOL_HOT void stats_first_end(struct weir_gate *g, weir_time now)
+{
+	if (g->first != NODE_NIL)
+		stats_first_close(g, now);
+}
 void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
 
 /* ---- gate.c, for knob.c and tree.c */

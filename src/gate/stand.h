@@ -63,14 +63,17 @@ POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 		.priority = g->nodes[WEIR_ROOT].inner->priority};
 }
 
-/* The lane of a slot in which a child of `parent` stands. */
-POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
+/* The root's lane of a slot. */
+POOL_HOT struct lane *stand_lane_flat(const struct stand *s, unsigned slot)
 {
-	if (!s->flat)
-		return node_lane(s->g, parent, slot);
 	return slot < NODE_PRIORITIES ? s->priority[slot]
 	       : slot == NODE_REST    ? s->rest
 				      : s->reserved;
+}
+/* The lane of a slot in which a child of `parent` stands. */
+POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
+{
+	return s->flat ? stand_lane_flat(s, slot) : node_lane(s->g, parent, slot);
 }
 
 /* Return the cost of a request in fair queueing. */
@@ -114,28 +117,32 @@ void stand_enter_as(const struct stand *s, uint32_t n, struct node *node, unsign
 
 /* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
  * since it entered. */
-POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
+POOL_HOT void stand_enter_flat(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
 {
-	if (!s->flat) {
-		stand_enter_as(s, n, node, slot, node->head);
-		return;
-	}
 	unsigned class = node_class(slot);
 	struct lane_entry *entry = node_entry(node, class);
+	struct lane *lane = stand_lane_flat(s, slot);
 
 	node->may |= (uint8_t)(1u << class);
-	if (entry->group == LANE_NONE) {
-		struct lane *lane = stand_lane(s, node->parent, slot);
-		double cost = stand_cost(s, node->head);
+	if (entry->group != LANE_NONE)
+		return;
+	const struct lane_home *h = &s->g->home;
+	double weight = node->weight;
+	unsigned width = lane_width(h, stand_cost(s, node->head), weight);
 
-		if (entry->waits) /* it has just been served */
-			lane_put(lane, &s->g->home, entry, n,
-				lane_width(&s->g->home, cost, node->weight));
-		/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
-		else if (stand_join(s->g, lane, entry, n, node->weight, cost) &&
-			 slot < NODE_RESERVED)
-			node_set_ready(s->g, slot, true);
-	}
+	if (entry->waits) /* it has just been served */
+		lane_put(lane, h, entry, n, width);
+	/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
+	else if (lane_join_leaf(lane, h, entry, n, weight, width, stand_credit(s->g, weight)) &&
+		 slot < NODE_RESERVED)
+		node_set_ready(s->g, slot, true);
+}
+POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
+{
+	if (s->flat)
+		stand_enter_flat(s, n, node, slot);
+	else
+		stand_enter_as(s, n, node, slot, node->head);
 }
 
 /* Return true if a head that is found to hold an R-token passes at once: it does not come to stand with the rest. */
@@ -275,6 +282,54 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 		stand_fetch(node);
 	}
 	stand_settle(s, node);
+}
+
+/* A leaf without a priority, of a flat gate, has let its head pass by a short way in a slot, in which it still waits: where
+ * does the next head stand, if there is one, for which a pair will do? Return true if in this slot, too. All but that is
+ * seen to. `alone`: the head was looked at and passed at once, so that the leaf may yet count as held. */
+POOL_HOT bool stand_follow(
+	const struct stand *s, uint32_t n, struct node *node, unsigned slot, bool alone)
+{
+	const struct weir_req *head = node->head;
+	bool rest = slot == NODE_REST || node->entry_rest.waits;
+
+	if (!head || (node->limits.n &&
+			     limits_held_pair(node->own, head, s->now - node->limits.stamp))) {
+		node->may = 0;
+		if (slot == NODE_RESERVED && rest)
+			stand_out(s->g, s->rest, &node->entry_rest, node->weight);
+		if (head)
+			stand_held(*s, n, node, limits_until_pair(&node->limits, node->own, head));
+		else if (alone && (node->flags & NODE_STATE))
+			stats_state(s->g, n, 0, 0, s->now);
+		return false;
+	}
+	node->may = NODE_PLAIN | 1u << WEIR_CLASS_REST;
+	if (alone && (node->flags & NODE_STATE))
+		stats_state(s->g, n, 0, 0, s->now);
+	if (!node->limits.n)
+		return true; /* (with the rest) */
+	weir_time reserved = limits_reserved_pair(&node->limits, node->own, head);
+
+	node->reserved = reserved;
+	if (reserved > s->now) {
+		if (!rest)
+			stand_enter_flat(s, n, node, NODE_REST);
+		if (reserved < WEIR_NEVER)
+			timer_set_coarse(&s->g->timer, &node->timer, n, reserved);
+		return slot == NODE_REST;
+	}
+	if (slot == NODE_REST) {
+		stand_enter_flat(s, n, node, NODE_RESERVED);
+		return true;
+	}
+	/* (As stand_rests.) */
+	if (!rest && head->next)
+		stand_enter_flat(s, n, node, NODE_REST);
+	else if (!rest)
+		node->may = NODE_PLAIN;
+	node->may |= 1u << WEIR_CLASS_RESERVED;
+	return true;
 }
 
 /* A leaf was idle, or was held, and perhaps is no longer. Return true if it is as most are: with no buckets but of a

@@ -125,10 +125,8 @@ static void stats_first(const struct weir_gate *g, struct node *node, weir_time 
 	node->window_area += (int64_t)(stats_full(g, now) - g->first_since);
 }
 
-void stats_first_end(struct weir_gate *g, weir_time now)
+void stats_first_close(struct weir_gate *g, weir_time now)
 {
-	if (g->first == NODE_NIL)
-		return;
 	stats_first(g, &g->nodes[g->first], now);
 	g->first = NODE_NIL;
 }

@@ -76,8 +76,16 @@ static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t fro
 /* The same of all levels above 0; and which that is, or 0 if a lower one has entries, too. */
 static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 {
-	int64_t first = TIMER_NONE;
+	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
+	uint64_t word = t->marks.bits[at / 64] >> at % 64;
+	int64_t first =
+		t->edge[0] + ((int64_t)(word ? __builtin_ctzll(word) : 0) << TIMER_COARSE_BITS);
 
+	/* (Where many wait, one of the next slots of the calendar has some.) */
+	*ret_level = 1;
+	if (word && first < t->edge[1])
+		return first;
+	first = TIMER_NONE;
 	for (unsigned l = 1; l < TIMER_LEVELS; l++) {
 		int64_t start = timer_first_of(t, l, t->edge[l - 1]);
 

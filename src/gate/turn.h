@@ -307,17 +307,16 @@ static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	return turn_pass(&s, &turn);
 }
 
-/* A plain leaf's head, which has been served, pays and leaves; the next one is looked at. (Not inline: five copies would not
- * fit into a cache.) */
-static __attribute__((noinline)) struct weir_req *turn_leave_plain(
+/* A plain leaf with a priority, the first of its lane, lets its head pass. */
+static __attribute__((noinline)) struct weir_req *turn_pass_ranked(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	struct weir_req *r = node->head;
 
-	if (node->limits.n && slot < NODE_PRIORITIES)
+	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home,
+		node_entry(node, node_class(slot)), node->weight, stand_cost(s, r));
+	if (node->limits.n)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
-	else if (node->limits.n)
-		limits_charge_pair(&node->limits, node->own, r, node->reserved <= s->now, s->now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
 	turn_leave_own(s, node, r, node_class(slot));
@@ -330,16 +329,58 @@ static __attribute__((noinline)) struct weir_req *turn_leave_plain(
 	return r;
 }
 
-/* A plain leaf, which is the first of its lane, lets its head pass. */
+/* The head of a leaf without a priority pays and leaves, by a short way. */
+POOL_HOT void turn_leave_plain(
+	const struct stand *s, struct node *node, struct weir_req *r, unsigned slot)
+{
+	if (slot == NODE_RESERVED || node->limits.n)
+		limits_charge_pair(&node->limits, node->own, r,
+			slot == NODE_RESERVED || node->reserved <= s->now, s->now);
+	turn_leave_own(s, node, r, node_class(slot));
+	if (!node->head)
+		node->tail = NULL;
+}
+
+/* Return true if a leaf's next head is too large for a pair. */
+POOL_HOT bool turn_is_large(const struct node *node)
+{
+	return node->head && node->limits.n && !limits_narrow(node->own, node->head);
+}
+
+/* A leaf waits in a slot in which its head has passed, and stands nowhere there; its next head is too large for a pair. */
+static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, struct node *node)
+{
+	s.sole = false;
+	node->may = 0;
+	stand_look_many(s, leaf, node, s.now);
+}
+
+/* The width of a leaf's next request. */
+POOL_HOT unsigned turn_width(const struct stand *s, const struct node *node)
+{
+	return lane_width(&s->g->home, stand_cost(s, node->head), node->weight);
+}
+
+/* A plain leaf without a priority, which is the first of its lane, lets its head pass. */
 POOL_HOT struct weir_req *turn_pass_plain(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	const struct lane_home *h = &s->g->home;
-	double cost = stand_cost(s, node->head), step = lane_step(h, cost, node->weight);
+	struct lane *lane = stand_lane_flat(s, slot);
+	struct lane_entry *entry = node_entry(node, node_class(slot));
+	struct weir_req *r = node->head;
+	double weight = node->weight, cost = stand_cost(s, r);
 
-	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), h, node_entry(node, node_class(slot)),
-		lane_cost(h, cost, node->weight, step), step);
-	return turn_leave_plain(s, leaf, node, slot);
+	turn_leave_plain(s, node, r, slot);
+	if (__builtin_expect(turn_is_large(node), 0)) {
+		lane_serve_first(lane, h, entry, weight, cost);
+		turn_large(*s, leaf, node);
+	} else if (stand_follow(s, leaf, node, slot, false)) {
+		lane_serve_again(lane, h, entry, leaf, weight, cost, turn_width(s, node));
+	} else {
+		lane_serve_out(lane, h, entry, weight, cost);
+	}
+	return r;
 }
 
 /* A leaf's entry comes to pass. Those that stand behind it are likely to be next: the request behind the head of the
@@ -378,8 +419,11 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 		}
 		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
 
-		return node->may & NODE_PLAIN ? turn_pass_plain(s, leaf, node, slot)
-					      : turn_pass_any(*s, leaf, slot);
+		if (!(node->may & NODE_PLAIN))
+			return turn_pass_any(*s, leaf, slot);
+		return slot < NODE_PRIORITIES || node->priority != NODE_NO_PRIORITY
+			       ? turn_pass_ranked(s, leaf, node, slot)
+			       : turn_pass_plain(s, leaf, node, slot);
 	}
 	if (slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, false);
@@ -388,15 +432,28 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 
 /* ---- a leaf that is looked at, and whose head is the next to pass: it does so at once */
 
-/* Lets the head of a leaf, which will do for a pair, pass in an empty lane without standing there. */
-POOL_HOT struct weir_req *turn_pass_alone(
-	struct stand s, uint32_t leaf, struct node *node, unsigned slot)
+/* Lets the head of a leaf, which is as a plain one, pass in an empty lane without standing there. (Not inline: there
+ * are four places.) */
+static __attribute__((noinline)) struct weir_req *turn_pass_alone(
+	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
-	lane_serve_alone(stand_lane(&s, WEIR_ROOT, slot), &s.g->home,
-		node_entry(node, node_class(slot)), node->weight, stand_cost(&s, node->head),
-		stand_credit(s.g, node->weight));
-	s.sole = false;
-	return turn_leave_plain(&s, leaf, node, slot);
+	const struct lane_home *h = &s->g->home;
+	struct lane *lane = stand_lane_flat(s, slot);
+	struct lane_entry *entry = node_entry(node, node_class(slot));
+	struct weir_req *r = node->head;
+	double weight = node->weight, cost = stand_cost(s, r), credit = stand_credit(s->g, weight);
+
+	turn_leave_plain(s, node, r, slot);
+	if (__builtin_expect(turn_is_large(node), 0)) {
+		lane_serve_alone(lane, h, entry, weight, cost, credit);
+		turn_large(*s, leaf, node);
+	} else if (stand_follow(s, leaf, node, slot, true)) {
+		lane_serve_alone(lane, h, entry, weight, cost, credit);
+		lane_put(lane, h, entry, leaf, turn_width(s, node));
+	} else {
+		lane_serve_by(lane, h, entry, weight, cost, credit);
+	}
+	return r;
 }
 
 /* A leaf was idle, or its timer has expired, and stand_open. If its head is the next, and the short ways will do, the head
@@ -410,8 +467,8 @@ POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struc
 	if (!stands)
 		node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
 	if (node->reserved > stand_seen(s, node))
-		return s->sole ? turn_pass_alone(*s, leaf, node, NODE_REST) : NULL;
-	return turn_pass_alone(*s, leaf, node, NODE_RESERVED);
+		return s->sole ? turn_pass_alone(s, leaf, node, NODE_REST) : NULL;
+	return turn_pass_alone(s, leaf, node, NODE_RESERVED);
 }
 
 /* Lets the first head with an R-token pass. NULL: there is none. */

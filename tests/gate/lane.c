@@ -649,13 +649,26 @@ static void beside(struct model *m, uint32_t e, double cost, double weight)
 	leave(m, other);
 }
 
+static void check_same(const struct model *a, const struct model *b, uint32_t e)
+{
+	CHECK(a->l.now == b->l.now && a->l.before == b->l.before);
+	CHECK(a->l.weight == b->l.weight && a->l.owed == b->l.owed && a->l.floor == b->l.floor);
+	CHECK(a->l.past == b->l.past && a->l.waits == b->l.waits);
+	CHECK(a->e[e].entry.tag == b->e[e].entry.tag);
+	CHECK_INT(a->e[e].entry.group == LANE_NONE, b->e[e].entry.group == LANE_NONE);
+	CHECK_INT(a->e[e].entry.waits, b->e[e].entry.waits);
+	if (!a->e[e].entry.waits)
+		CHECK_INT(a->e[e].entry.width, b->e[e].entry.width);
+}
+
 /* One that is served alone leaves the lane as if it had begun to wait and been first. */
 static void served_alone(void)
 {
-	static struct model a, b;
+	static struct model a, b, c;
 
 	start(&a, 3, false);
 	start(&b, 3, false);
+	start(&c, 3, false);
 	for (unsigned i = 0; i < 5000; i++) {
 		uint32_t e = (uint32_t)law_below(3);
 		double weight = exp2(e * 4.0), cost = ceil(law_log(1, 1e6));
@@ -668,20 +681,63 @@ static void served_alone(void)
 
 			beside(&a, e, before, weight);
 			beside(&b, e, before, weight);
+			beside(&c, e, before, weight);
 		}
 		join(&a, e, cost, weight);
 		CHECK_INT(lane_first(&a.l, &a.h), e);
-		lane_serve_first(
-			&a.l, &a.h, &a.e[e].entry, cost * a.h.unit * LANE_WEIGHT_ONE, step(&a, e));
+		lane_serve_first(&a.l, &a.h, &a.e[e].entry, weight, cost);
 		leave(&a, e);
 		lane_serve_alone(&b.l, &b.h, &b.e[e].entry, weight, cost, 0);
-		b.weight[e] = weight;
+		b.weight[e] = c.weight[e] = weight;
 		leave(&b, e);
-		CHECK(a.l.now == b.l.now && a.l.before == b.l.before);
+		lane_serve_by(&c.l, &c.h, &c.e[e].entry, weight, cost, 0);
 		CHECK((int64_t)(b.l.now - b.l.until) >= 0); /* the next choice is a new one */
-		CHECK(a.l.weight == b.l.weight && a.l.owed == b.l.owed && a.l.floor == b.l.floor);
-		CHECK(a.e[e].entry.tag == b.e[e].entry.tag);
-		CHECK_INT(a.e[e].entry.width, b.e[e].entry.width);
+		CHECK((int64_t)(c.l.now - c.l.until) >= 0);
+		check_same(&a, &b, e);
+		check_same(&a, &c, e);
+	}
+	lane_free(&a.l);
+	lane_free(&b.l);
+	lane_free(&c.l);
+}
+
+/* The first is served, and waits again or leaves: in one step, or in several. */
+static void served_in_one_step(void)
+{
+	static struct model a, b;
+
+	start(&a, 20, false);
+	start(&b, 20, false);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint32_t e = (uint32_t)law_below(20);
+		double cost = ceil(law_log(1, 1e4)), weight = law_log(1.0 / 1024, 1024);
+
+		if (!a.inside[e] && law_chance(0.5)) {
+			join(&a, e, cost, weight);
+			join(&b, e, cost, weight);
+		}
+		e = lane_first(&a.l, &a.h);
+		CHECK_INT(e, lane_first(&b.l, &b.h));
+		if (e == LANE_NIL)
+			continue;
+		struct lane_entry *of_a = &a.e[e].entry, *of_b = &b.e[e].entry;
+		double served = b.cost[e];
+
+		weight = a.weight[e];
+		lane_raise(&a.l, of_a, step(&a, e));
+		if (law_chance(0.9)) {
+			serve(&a, e, cost);
+			b.cost[e] = cost;
+			lane_serve_again(&b.l, &b.h, of_b, e, weight, served,
+				lane_width(&b.h, cost, weight));
+		} else {
+			lane_take(&a.l, &a.h, of_a);
+			lane_serve(&a.l, of_a, served * a.h.unit * LANE_WEIGHT_ONE, step(&a, e));
+			leave(&a, e);
+			lane_serve_out(&b.l, &b.h, of_b, weight, served);
+			b.inside[e] = false;
+		}
+		check_same(&a, &b, e);
 	}
 	lane_free(&a.l);
 	lane_free(&b.l);
@@ -707,5 +763,6 @@ int main(int argc, char **argv)
 	RUN(a_frozen_child_is_served);
 	RUN(the_origin_of_sums);
 	RUN(served_alone);
+	RUN(served_in_one_step);
 	return law_end(100000);
 }

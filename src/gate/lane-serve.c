@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gate/lane-impl.h"
+
+#define LANE_STEP_SMALL 0x1p50
+
+/* Moves the tag. A step that is not small has hardly any digits after the point. */
+static inline void lane_tag(struct lane_entry *entry, double step)
+{
+	if (__builtin_expect(step >= LANE_STEP_SMALL, 0)) {
+		entry->tag += (uint64_t)(int64_t)step;
+		return;
+	}
+	uint64_t parts = (uint64_t)(int64_t)(step * LANE_PARTS + 0.5) + entry->parts;
+
+	entry->tag += parts / LANE_PARTS;
+	entry->parts = parts % LANE_PARTS;
+}
+
+/* V moves on. `plain`: the lane has no banks, so that the weight of the child that is served is counted. (Of a child
+ * whose bank is frozen it is not; there may be no other.) */
+static inline void lane_move_on(struct lane *l, double cost, bool plain)
+{
+	double owed = l->owed + cost, weight = (double)l->weight;
+	int64_t move = plain || l->weight > 0 ? (int64_t)((owed > 0 ? owed : 0) / weight) : 0;
+
+	l->before = l->now;
+	l->now += (uint64_t)move;
+	l->owed = owed - (double)move * weight;
+	lane_past_move(l, move);
+}
+
+void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double step)
+{
+	if (__builtin_expect(l->banked, 0))
+		lane_serve_bank(l, entry, cost);
+	lane_tag(entry, step);
+	lane_move_on(l, cost, false);
+	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
+		lane_originate(l);
+}
+
+/* Where nobody waits, a child begins to and is served. */
+POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit)
+{
+	uint64_t tag = lane_begin(l, entry, l->before, credit);
+	int64_t ahead = (int64_t)(tag - l->now);
+	double each = weight * LANE_WEIGHT_ONE, step = lane_step(h, cost, weight);
+	uint64_t finish = tag + (uint64_t)(int64_t)step, floor = l->before;
+
+	/* (In the order of lane_join, lane_first, lane_raise and lane_serve.) */
+	l->weight = (int64_t)each;
+	l->owed = each * (double)ahead;
+	entry->tag = tag;
+	if (ahead > 0) {
+		unsigned shift = lane_shift(lane_key_of(lane_width(h, cost, weight), ahead));
+		uint64_t start = tag >> shift << shift;
+
+		if ((int64_t)(start - l->now) > 0) {
+			l->now = start;
+			l->owed = 0;
+		}
+	}
+	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	l->floor = (int64_t)(finish - floor) > 0 ? finish : floor;
+	lane_tag(entry, step);
+	lane_move_on(l, lane_cost(h, cost, weight, step), true);
+	l->until = l->now; /* no group is the best */
+}
+
+void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit)
+{
+	lane_alone(l, h, entry, weight, cost, credit);
+	l->waits = 1;
+	entry->waits = true;
+}
+
+void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost, double credit)
+{
+	lane_alone(l, h, entry, weight, cost, credit);
+	l->weight = 0;
+	l->owed = 0;
+	entry->width = lane_log((int64_t)(entry->tag - l->now)) & 0x3f;
+	entry->next = LANE_NIL;
+}
+
+/* The first, of a lane without banks in which only leaves stand, is taken out and served. */
+POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost)
+{
+	double step = lane_step(h, cost, weight);
+	unsigned id = l->best, slot = entry->slot;
+	uint32_t next = entry->next;
+	uint64_t finish = l->groups[id].finish, own = entry->tag + (uint64_t)(int64_t)step;
+
+	/* (As lane_raise, of the best group.) */
+	finish = (int64_t)(own - finish) < 0 ? own : finish;
+	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
+	l->floor = (int64_t)(finish - l->floor) > 0 ? finish : l->floor;
+	if (next != LANE_NIL)
+		l->rings[id].slot[slot].head = next;
+	else
+		lane_emptied(l, id, slot);
+	lane_tag(entry, step);
+	lane_move_on(l, lane_cost(h, cost, weight, step), true);
+}
+
+void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost)
+{
+	lane_serve_leaf(l, h, entry, weight, cost);
+	entry->group = LANE_NONE;
+}
+
+void lane_serve_again(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	uint32_t e, double weight, double cost, unsigned width)
+{
+	lane_serve_leaf(l, h, entry, weight, cost);
+	lane_stand(l, h, entry, e, width, true);
+}
+
+void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
+	double weight, double cost)
+{
+	lane_serve_leaf(l, h, entry, weight, cost);
+	entry->group = LANE_NONE;
+	if (l->waits == 1)
+		lane_leave_last(l, entry);
+	else
+		lane_leave(l, entry, weight);
+}
