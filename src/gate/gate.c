@@ -169,8 +169,16 @@ POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_
 		passed = gate_expire(*s, at_once, due, n, ret, max);
 	if (g->n_pending)
 		passed += gate_activate(*s, at_once, most + GATE_MORE, ret + passed, max - passed);
-	ahead_soon(g, s->now);
 	return passed;
+}
+
+/* The same for a flat gate. (Not inline: of small batches most find nothing to do.) */
+static __attribute__((noinline)) size_t gate_prepare_flat(
+	struct weir_gate *g, weir_time now, struct weir_req **ret, size_t max)
+{
+	const struct stand s = stand_at(g, now, true);
+
+	return gate_prepare(&s, ret, max);
 }
 
 /* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
@@ -313,6 +321,7 @@ static size_t gate_pass_tree(
 	size_t n = gate_prepare(&s, ret_reqs, max);
 	struct turn turn;
 
+	ahead_soon(g, now);
 	g->too_large = 0;
 	while (n < max && turn_choose(g, &turn, now)) {
 		uint32_t bytes = turn.req->bytes;
@@ -333,8 +342,13 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t n = gate_prepare(&s, ret_reqs, max), stop = n;
+	size_t n = 0, stop;
 
+	g->looks = 0;
+	if (timer_due(&g->timer, now) || g->n_pending)
+		n = gate_prepare_flat(g, now, ret_reqs, max);
+	ahead_soon(g, now);
+	stop = n;
 	while (n == stop && n < max) {
 		stop = max;
 		if (g->ahead.soon) {

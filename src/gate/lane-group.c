@@ -13,11 +13,15 @@ unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 	unsigned shift = lane_shift(key);
 	uint64_t start = tag >> shift << shift;
 
-	l->groups[id] = (struct lane_group){.start = start,
-		.finish = lane_finish(start, key),
-		.shift = (uint8_t)shift,
-		.key = (uint8_t)key,
-		.without = (uint8_t)without};
+	struct lane_group *q = &l->groups[id];
+
+	q->start = start;
+	q->finish = lane_finish(start, key);
+	q->used = q->far = 0;
+	q->first = 0;
+	q->shift = (uint8_t)shift;
+	q->key = (uint8_t)key;
+	q->without = (uint8_t)without;
 	l->of[bit] = (uint8_t)id;
 	l->idle &= l->idle - 1;
 	*(lane_frozen(l, without) ? &l->frozen : &l->active) |= UINT64_C(1) << bit;

@@ -186,7 +186,8 @@ POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *
 {
 	int64_t more, missing = bucket_missing_narrow(own, limits_cost(r, own->unit));
 
-	return !__builtin_mul_overflow((int64_t)own->rate, span, &more) && missing > more;
+	return missing > 0 && !__builtin_mul_overflow((int64_t)own->rate, span, &more) &&
+	       missing > more;
 }
 
 /* When a narrow bucket admits r, if its level was true at `stamp`. */

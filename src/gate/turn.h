@@ -309,22 +309,22 @@ static __attribute__((noinline)) struct weir_req *turn_pass_any(
 
 /* A plain leaf with a priority, the first of its lane, lets its head pass. */
 static __attribute__((noinline)) struct weir_req *turn_pass_ranked(
-	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
+	struct stand s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	struct weir_req *r = node->head;
 
-	lane_serve_first(stand_lane(s, WEIR_ROOT, slot), &s->g->home,
-		node_entry(node, node_class(slot)), node->weight, stand_cost(s, r));
+	lane_serve_first(stand_lane_flat(&s, slot), &s.g->home, node_entry(node, node_class(slot)),
+		node->weight, stand_cost(&s, r));
 	if (node->limits.n)
-		limits_charge_either(&node->limits, node->own, r, node->reserved <= s->now, s->now);
+		limits_charge_either(&node->limits, node->own, r, node->reserved <= s.now, s.now);
 	if (slot < NODE_PRIORITIES && node->profile)
 		profile_charge(node->profile, r);
-	turn_leave_own(s, node, r, node_class(slot));
+	turn_leave_own(&s, node, r, node_class(slot));
 	if (node->head) {
-		stand_look_plain(s, leaf, node);
+		stand_look_plain(&s, leaf, node);
 	} else {
 		node->tail = NULL;
-		stand_idle(s, node);
+		stand_idle(&s, node);
 	}
 	return r;
 }
@@ -407,14 +407,14 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 /* Lets the first of a slot pass; NULL: it is empty. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 {
-	struct lane *lane = stand_lane(s, WEIR_ROOT, slot);
+	struct lane *lane = stand_lane_flat(s, slot);
 	uint32_t leaf = lane_first(lane, &s->g->home);
 
 	if (leaf != LANE_NIL) {
 		struct node *node = &s->nodes[leaf];
 
 		if (turn_holds(node, slot, s->now)) {
-			stand_enter(s, leaf, node, NODE_RESERVED);
+			stand_enter_flat(s, leaf, node, NODE_RESERVED);
 			return NULL;
 		}
 		turn_fetch(s, node_entry(node, node_class(slot)), node_class(slot));
@@ -422,7 +422,7 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 		if (!(node->may & NODE_PLAIN))
 			return turn_pass_any(*s, leaf, slot);
 		return slot < NODE_PRIORITIES || node->priority != NODE_NO_PRIORITY
-			       ? turn_pass_ranked(s, leaf, node, slot)
+			       ? turn_pass_ranked(*s, leaf, node, slot)
 			       : turn_pass_plain(s, leaf, node, slot);
 	}
 	if (slot < NODE_RESERVED)
