@@ -126,8 +126,18 @@ void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry
 {
 	lane_serve_leaf(l, h, entry, weight, cost);
 	entry->group = LANE_NONE;
-	if (l->waits == 1)
+	if (l->waits == 1) {
 		lane_leave_last(l, entry);
-	else
-		lane_leave(l, entry, weight);
+		return;
+	}
+	/* (As lane_leave, where others wait and there are no banks.) */
+	double each = weight * LANE_WEIGHT_ONE;
+	int64_t ahead = (int64_t)(entry->tag - l->now);
+
+	l->weight -= (int64_t)each;
+	l->waits--;
+	entry->waits = false;
+	entry->width = lane_log(ahead) & 0x3f;
+	entry->next = LANE_NIL;
+	lane_ceases(l, entry, each, ahead);
 }

@@ -67,22 +67,6 @@ void lane_past_end(struct lane *l)
 	l->past_id++;
 }
 
-/* A child whose tag is so far ahead of V has ceased to wait, and its weight is not in W any more. */
-static inline void lane_ceases(struct lane *l, struct lane_entry *entry, double each, int64_t ahead)
-{
-	double part = each * (double)ahead;
-
-	if (ahead <= 0) { /* V stands still for it no more, but does not leap ahead */
-		if (l->owed < 0)
-			l->owed = l->owed < part ? l->owed - part : 0;
-	} else {
-		l->weight += (int64_t)each;
-		l->past += (int64_t)each;
-		l->past_ahead += part;
-		entry->next = l->past_id;
-	}
-}
-
 /* A child that does not wait is not among them any more, if it was. */
 static inline void lane_past_out(struct lane *l, struct lane_entry *entry, double each)
 {

@@ -194,6 +194,7 @@ struct weir_gate {
 	                          which words of the level before are not 0 */
 	uint32_t n_pending;    /* how many they are */
 	uint32_t pending_from; /* where the next call goes on with them */
+	uint32_t pending_last; /* the one that came last; it may be none of them any more */
 	bool above;     /* some inner node has a hold bucket, or once had: clocks above may run */
 	bool ranked;    /* some leaf has a priority, or once had */
 	bool tells;     /* one of those tells reads from writes, or once did */
