@@ -16,6 +16,7 @@ struct entry {
 	struct ledger_loan loan; /* amount 0: free */
 	struct link in[2];       /* of the lender's claims, of the borrower's debts */
 	uint32_t chain;          /* in its hash bucket; of a free one: the next free */
+	uint32_t age;            /* the fraction of a token that ageing has still to take, × LEDGER_ONE */
 };
 
 struct list {
@@ -30,6 +31,7 @@ struct job {
 struct ledger {
 	struct job *jobs;
 	uint32_t n_jobs;
+	struct list pool[2]; /* the loans of those who left; they have no account */
 	struct entry *entries;
 	uint32_t room, free, open;
 	uint32_t *buckets; /* room of them, a power of 2 */
@@ -45,6 +47,7 @@ int ledger_new(struct ledger **ret)
 	if (!l)
 		return -ENOMEM;
 	l->free = NONE;
+	l->pool[LENDER] = l->pool[BORROWER] = (struct list){NONE, NONE};
 	*ret = l;
 	return 0;
 }
@@ -129,15 +132,16 @@ static int more_room(struct ledger *l)
 	return 0;
 }
 
+static struct list *list_of(struct ledger *l, uint32_t who, enum side side)
+{
+	return who == LEDGER_POOL ? &l->pool[side] : &l->jobs[who].of[side];
+}
+
 static void list_add(struct ledger *l, uint32_t i, enum side side)
 {
-	uint32_t who = party(&l->entries[i], side);
 	struct link *in = &l->entries[i].in[side];
-	struct list *list;
+	struct list *list = list_of(l, party(&l->entries[i], side), side);
 
-	if (who == LEDGER_POOL)
-		return;
-	list = &l->jobs[who].of[side];
 	*in = (struct link){NONE, list->last};
 	if (list->last == NONE)
 		list->first = i;
@@ -148,13 +152,9 @@ static void list_add(struct ledger *l, uint32_t i, enum side side)
 
 static void list_cut(struct ledger *l, uint32_t i, enum side side)
 {
-	uint32_t who = party(&l->entries[i], side);
 	struct link in = l->entries[i].in[side];
-	struct list *list;
+	struct list *list = list_of(l, party(&l->entries[i], side), side);
 
-	if (who == LEDGER_POOL)
-		return;
-	list = &l->jobs[who].of[side];
 	if (in.prev == NONE)
 		list->first = in.next;
 	else
@@ -175,6 +175,7 @@ static uint32_t enter(struct ledger *l, const struct ledger_loan *loan)
 	i = l->free;
 	l->free = l->entries[i].chain;
 	l->entries[i].loan = *loan;
+	l->entries[i].age = 0;
 	bucket = &l->buckets[hash(l, loan->lender, loan->borrower)];
 	l->entries[i].chain = *bucket;
 	*bucket = i;
@@ -213,7 +214,7 @@ static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 		return;
 	i = find(l, lender, borrower);
 	if (i == NONE) {
-		struct ledger_loan loan = {lender, borrower, amount, amount, since, now};
+		struct ledger_loan loan = {lender, borrower, amount, amount, since, now, 0};
 
 		if (enter(l, &loan) == NONE)
 			l->untracked += amount;
@@ -225,18 +226,26 @@ static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 		l->entries[i].loan.since = since;
 }
 
-/* Returns since when it was owed. */
-static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
+/* The loan is smaller by that; with nothing left of it it is closed. */
+static void write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
 {
 	struct ledger_loan *loan = &l->entries[i].loan;
-	weir_time since = loan->since;
 
 	loan->amount -= amount;
-	loan->last = now;
 	if (loan->amount == 0) {
+		loan->last = now;
 		l->closed[l->n_closed++ % LEDGER_CLOSED] = *loan;
 		leave(l, i);
 	}
+}
+
+/* Returns since when it was owed. */
+static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
+{
+	weir_time since = l->entries[i].loan.since;
+
+	l->entries[i].loan.last = now;
+	write_down(l, i, amount, now);
 	return since;
 }
 
@@ -330,6 +339,45 @@ void ledger_drop(
 		if (l->closed[i].borrower == job)
 			l->closed[i].borrower = LEDGER_POOL;
 	}
+}
+
+/* ---- ageing */
+
+__extension__ typedef unsigned __int128 wide;
+
+/* What the claim loses: at most all of it. */
+static int64_t age(struct entry *e, uint64_t part)
+{
+	wide exact = (wide)(uint64_t)e->loan.amount * part + e->age;
+
+	e->age = (uint32_t)exact;
+	return (int64_t)(exact >> 32);
+}
+
+int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
+	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg)
+{
+	int64_t sum = 0;
+	uint32_t next;
+
+	for (uint32_t i = list_of(l, borrower, BORROWER)->first; i != NONE; i = next) {
+		struct ledger_loan *loan = &l->entries[i].loan;
+		uint32_t lender = loan->lender;
+		int64_t tokens = age(&l->entries[i], part);
+
+		next = l->entries[i].in[BORROWER].next;
+		if (tokens == 0)
+			continue;
+		loan->written_off += tokens;
+		if (lender != LEDGER_POOL)
+			l->jobs[lender].account.written_off += tokens;
+		if (borrower != LEDGER_POOL)
+			l->jobs[borrower].account.forgiven += tokens;
+		write_down(l, i, tokens, now);
+		lost(lender, tokens, arg);
+		sum += tokens;
+	}
+	return sum;
 }
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)

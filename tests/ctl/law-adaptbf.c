@@ -156,7 +156,8 @@ static void both_sums_are_exact(void)
 static void lenders_are_paid_back_in_time(void)
 {
 	for (int round = 0; round < 200; round++) {
-		struct adaptbf_config config = {.rate = 2000 + (double)rng_below(&rng, 5000)};
+		struct adaptbf_config config = {
+			.rate = 2000 + (double)rng_below(&rng, 5000), .period = 100 * WEIR_MS};
 		size_t n = 2 + rng_below(&rng, 8), lenders = 1 + rng_below(&rng, n - 1);
 		struct world w = {0};
 		struct adaptbf_account x[JOBS];
@@ -201,7 +202,8 @@ static void lenders_are_paid_back_in_time(void)
 				for (size_t i = lenders; i < n; i++) {
 					double least =
 						config.rate / 10 * w.jobs[i].weight / weights;
-					double b = adaptbf_bound((double)-x[i].record, p, least);
+					double b = adaptbf_bound(&config, (double)-x[i].record,
+						(double)lenders, p, least);
 
 					bound = b > bound ? b : bound;
 				}
