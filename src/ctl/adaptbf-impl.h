@@ -51,7 +51,7 @@ struct adaptbf {
 	struct adaptbf_config config;
 	struct adaptbf_probe probe;
 	struct adaptbf_state state;
-	bool first; /* the next step is, or follows a rest: counters have no past */
+	bool first;    /* the next step is, or follows a rest: counters have no past */
 	uint64_t ages; /* part of a claim that is lost in a period, × LEDGER_ONE */
 
 	struct adaptbf_slot *slots;

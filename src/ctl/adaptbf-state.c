@@ -62,9 +62,8 @@ static uint64_t id_of(const struct adaptbf *a, uint32_t slot)
 
 static struct adaptbf_loan outside(const struct adaptbf *a, const struct ledger_loan *l)
 {
-	return (struct adaptbf_loan){
-		id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent, l->since, l->last,
-		l->written_off};
+	return (struct adaptbf_loan){id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent,
+		l->since, l->last, l->written_off};
 }
 
 struct visit {

@@ -462,19 +462,20 @@ int adaptbf_step(
 	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
 }
 
-/* Of the claims y is what would be left without rounding: y ← (y − each)·(1 − f), and whole tokens lag behind
- * by less than one a loan. */
-double adaptbf_bound(const struct adaptbf_config *config, double owed, double loans, double p, double tokens)
+/* y is what would be owed without rounding: y ← (y − each)·(1 − f), and whole tokens lag behind by less than one. */
+double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens)
 {
-	/* A borrower keeps one token, and the fraction of a period is had in the next. */
-	double each = fmin(p / 2 * tokens, tokens - fmax(1, ceil(config->debt.floor * tokens)));
+	/* A borrower keeps one token, the floor is rounded up, and the fraction of a period is had in the next. */
+	double most =
+		fmin(tokens - 1, (1 - config->debt.floor) * tokens - (config->debt.floor > 0));
+	double each = fmin(p / 2 * tokens, most);
 	double f = aging(config), bound = each > 0 ? ceil(owed / each) + 2 : INFINITY;
 	double half = f > 0 ? (double)config->debt.half_life / (double)config->period : 0;
 
 	if (f > 0)
 		bound = fmin(bound, ceil(half * log2(fmax(owed, 1)) + 1 / f) + 2);
 	if (f > 0 && each > 0)
-		bound = fmin(bound,
-			ceil(half * log2(1 + f * owed / (each * (1 - f))) + loans / each) + 3);
+		bound = fmin(
+			bound, ceil(half * log2(1 + f * owed / (each * (1 - f))) + 1 / each) + 3);
 	return bound;
 }

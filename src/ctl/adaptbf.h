@@ -50,10 +50,20 @@
 #define WEIR_CTL_ADAPTBF_H
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "ctl/ledger.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- a token: a request, as limits count them, or 4 KiB; so numbers are alike in both */
+
+#define ADAPTBF_TOKEN_BYTES 4096
+
+static inline double adaptbf_token_size(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? ADAPTBF_TOKEN_BYTES : 1;
+}
 
 /* ---- the driver */
 
@@ -102,7 +112,8 @@ struct adaptbf_debt {        /* all 0: the paper's */
 	double floor;        /* φ, 0 … 1 */
 	weir_time half_life; /* H; 0: claims do not age */
 };
-#define ADAPTBF_DEBT ((struct adaptbf_debt){0.5, 60 * WEIR_SEC}) /* unless the policy says otherwise */
+#define ADAPTBF_DEBT                                                                               \
+	((struct adaptbf_debt){0.5, 60 * WEIR_SEC}) /* unless the policy says otherwise */
 
 struct adaptbf_config {
 	weir_time period;  /* 0: 100 ms */
@@ -145,7 +156,7 @@ struct adaptbf_state {       /* of the whole; all of it is what a save must keep
 	int64_t written_off; /* debts of those who were dropped, summed; tokens */
 	int64_t forfeited;   /* claims of those who were dropped */
 	int64_t aged;        /* claims that aged away, of all jobs; tokens */
-	int64_t aged_left; /* of these, on those who were dropped, less those of them: tombstone =
+	int64_t aged_left;   /* of these, on those who were dropped, less those of them: tombstone =
 	                      forfeited − written_off + aged_left */
 	uint64_t steps;
 	/* of the last step, for show: */
@@ -195,10 +206,10 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n);
 
 /* How many periods at most until a borrower that is active throughout, borrows nothing and has at least
- * `tokens` each period before it gives back (its priority's, while all are busy) owes nothing of `owed`, which
- * are up to `loans` loans, to lenders that have requests waiting throughout, and each of which has a
- * priority (its share of the active jobs' weights) of `p` or more; 0: they ask for nothing. Of the
- * configuration `period` (not 0) and `debt` count. */
-double adaptbf_bound(const struct adaptbf_config *config, double owed, double loans, double p, double tokens);
+ * `tokens` each period before it gives back (its priority's, while all are busy) owes nothing of `owed`, to
+ * lenders that have requests waiting throughout, and each of which has a priority (its share of the active
+ * jobs' weights) of `p` or more; 0: they ask for nothing. Of the configuration `period` (not 0) and `debt`
+ * count. */
+double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens);
 
 #endif

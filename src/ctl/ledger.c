@@ -16,11 +16,12 @@ struct entry {
 	struct ledger_loan loan; /* amount 0: free */
 	struct link in[2];       /* of the lender's claims, of the borrower's debts */
 	uint32_t chain;          /* in its hash bucket; of a free one: the next free */
-	uint32_t age;            /* the fraction of a token that ageing has still to take, × LEDGER_ONE */
 };
 
 struct list {
 	uint32_t first, last;
+	uint32_t
+		age; /* of debts: the fraction of a token that has aged and is still owed, × LEDGER_ONE */
 };
 
 struct job {
@@ -38,6 +39,7 @@ struct ledger {
 	struct ledger_loan closed[LEDGER_CLOSED];
 	uint64_t n_closed;
 	int64_t untracked;
+	uint64_t turn; /* of ageing */
 };
 
 int ledger_new(struct ledger **ret)
@@ -47,7 +49,7 @@ int ledger_new(struct ledger **ret)
 	if (!l)
 		return -ENOMEM;
 	l->free = NONE;
-	l->pool[LENDER] = l->pool[BORROWER] = (struct list){NONE, NONE};
+	l->pool[LENDER] = l->pool[BORROWER] = (struct list){NONE, NONE, 0};
 	*ret = l;
 	return 0;
 }
@@ -73,7 +75,7 @@ int ledger_grow(struct ledger *l, uint32_t n)
 		return -ENOMEM;
 	l->jobs = jobs;
 	for (; l->n_jobs < n; l->n_jobs++)
-		jobs[l->n_jobs] = (struct job){.of = {{NONE, NONE}, {NONE, NONE}}};
+		jobs[l->n_jobs] = (struct job){.of = {{NONE, NONE, 0}, {NONE, NONE, 0}}};
 	return 0;
 }
 
@@ -175,7 +177,6 @@ static uint32_t enter(struct ledger *l, const struct ledger_loan *loan)
 	i = l->free;
 	l->free = l->entries[i].chain;
 	l->entries[i].loan = *loan;
-	l->entries[i].age = 0;
 	bucket = &l->buckets[hash(l, loan->lender, loan->borrower)];
 	l->entries[i].chain = *bucket;
 	*bucket = i;
@@ -199,6 +200,16 @@ static void leave(struct ledger *l, uint32_t i)
 	e->chain = l->free;
 	l->free = i;
 	l->open--;
+}
+
+static int64_t sum_of(const struct ledger *l, const struct list *list, enum side side)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = list->first; i != NONE; i = l->entries[i].in[side].next)
+		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
+			return INT64_MAX; /* of what was restored; it is nobody's record */
+	return sum;
 }
 
 /* ---- what happens to loans */
@@ -332,6 +343,7 @@ void ledger_drop(
 	*ret_debt = bequeath(l, job, BORROWER, now);
 	*ret_claim = bequeath(l, job, LENDER, now);
 	l->jobs[job].account = (struct ledger_account){0};
+	l->jobs[job].of[BORROWER].age = 0;
 	for (size_t i = 0; i < LEDGER_CLOSED && i < l->n_closed; i++) {
 		/* Its number may be another's tomorrow. */
 		if (l->closed[i].lender == job)
@@ -345,39 +357,57 @@ void ledger_drop(
 
 __extension__ typedef unsigned __int128 wide;
 
-/* What the claim loses: at most all of it. */
-static int64_t age(struct entry *e, uint64_t part)
+/* How many whole tokens of `owed` are lost now. */
+static int64_t age(uint32_t *fraction, int64_t owed, uint64_t part)
 {
-	wide exact = (wide)(uint64_t)e->loan.amount * part + e->age;
+	wide exact = (wide)(uint64_t)owed * part + *fraction;
+	int64_t tokens = (int64_t)(exact >> 32);
 
-	e->age = (uint32_t)exact;
-	return (int64_t)(exact >> 32);
+	*fraction = tokens < owed ? (uint32_t)exact : 0;
+	return tokens;
 }
 
+static void write_off(struct ledger *l, uint32_t i, int64_t tokens, weir_time now)
+{
+	struct ledger_loan *loan = &l->entries[i].loan;
+
+	loan->written_off += tokens;
+	if (loan->lender != LEDGER_POOL)
+		l->jobs[loan->lender].account.written_off += tokens;
+	if (loan->borrower != LEDGER_POOL)
+		l->jobs[loan->borrower].account.forgiven += tokens;
+	write_down(l, i, tokens, now);
+}
+
+/* Whole tokens go by position: all claims stand in a row, and every owed/tokens-th token of it is lost, counted from
+ * a place that is another each time. So each claim loses its part, in the long run exactly. */
 int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
 	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg)
 {
-	int64_t sum = 0;
+	struct list *list = list_of(l, borrower, BORROWER);
+	uint64_t owed = (uint64_t)sum_of(l, list, BORROWER);
+	int64_t tokens = age(&list->age, (int64_t)owed, part);
 	uint32_t next;
+	wide at;
 
-	for (uint32_t i = list_of(l, borrower, BORROWER)->first; i != NONE; i = next) {
-		struct ledger_loan *loan = &l->entries[i].loan;
-		uint32_t lender = loan->lender;
-		int64_t tokens = age(&l->entries[i], part);
+	if (tokens == 0)
+		return 0;
+	l->turn += 0x9e3779b97f4a7c15u; /* the golden ratio */
+	at = (wide)l->turn * owed >> 64;
+	for (uint32_t i = list->first; i != NONE; i = next) {
+		uint32_t lender = l->entries[i].loan.lender;
+		int64_t some;
 
 		next = l->entries[i].in[BORROWER].next;
-		if (tokens == 0)
+		at += (wide)(uint64_t)l->entries[i].loan.amount * (uint64_t)tokens;
+		some = (int64_t)(at / owed);
+		at %= owed;
+		if (some == 0)
 			continue;
-		loan->written_off += tokens;
-		if (lender != LEDGER_POOL)
-			l->jobs[lender].account.written_off += tokens;
-		if (borrower != LEDGER_POOL)
-			l->jobs[borrower].account.forgiven += tokens;
-		write_down(l, i, tokens, now);
-		lost(lender, tokens, arg);
-		sum += tokens;
+		write_off(l, i, some, now);
+		lost(lender, some, arg);
 	}
-	return sum;
+	return tokens;
 }
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
@@ -490,19 +520,10 @@ void ledger_clear(struct ledger *l, weir_time now)
 
 /* ---- looking */
 
-static int64_t sum_of(const struct ledger *l, uint32_t job, enum side side)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = l->jobs[job].of[side].first; i != NONE; i = l->entries[i].in[side].next)
-		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
-			return INT64_MAX; /* of what was restored; it is nobody's record */
-	return sum;
-}
-
 int64_t ledger_balance(const struct ledger *l, uint32_t job)
 {
-	return sum_of(l, job, LENDER) - sum_of(l, job, BORROWER);
+	return sum_of(l, &l->jobs[job].of[LENDER], LENDER) -
+	       sum_of(l, &l->jobs[job].of[BORROWER], BORROWER);
 }
 
 const struct ledger_account *ledger_account(const struct ledger *l, uint32_t job)

@@ -64,9 +64,9 @@ void ledger_drop(
 	struct ledger *l, weir_time now, uint32_t job, int64_t *ret_debt, int64_t *ret_claim);
 
 #define LEDGER_ONE ((uint64_t)1 << 32)
-/* Every claim on the borrower loses `part` (× LEDGER_ONE, below 1) of itself, in whole tokens; the fraction is
- * carried to the next call. `lost` is told each lender that loses tokens (LEDGER_POOL: those who left). Returns
- * their sum. The borrower may be LEDGER_POOL. O(its loans). */
+/* What the borrower owes loses `part` (× LEDGER_ONE, below 1) of itself, each claim its own part of that, in whole
+ * tokens; the fraction is carried to the next call. `lost` is told each lender that loses tokens (LEDGER_POOL:
+ * those who left). Returns their sum. The borrower may be LEDGER_POOL. O(its loans). */
 int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
 	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg);
 

@@ -258,7 +258,8 @@ void steward_configure(struct steward *s, const struct weir_resource *spec)
 		.rate = stated > 0 ? stated : spec->adaptbf.guess,
 		.learn = stated <= 0,
 		.headroom = spec->adaptbf.headroom,
-		.forget = spec->adaptbf.forget};
+		.forget = spec->adaptbf.forget,
+		.debt = {spec->adaptbf.debt_floor, spec->adaptbf.debt_half_life}};
 	struct adaptbf_state state;
 
 	/* The first time: what the resource was seen to do is better than a guess. */

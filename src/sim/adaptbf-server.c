@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/adaptbf-server.h"
-#include "ctl/adaptbf.h"
+#include "ctl/adaptbf-keys.h"
 #include "sim/measure.h"
 #include "sim/server-jobs.h"
 #include <errno.h>
@@ -10,6 +10,7 @@
 struct settings { /* the controller's map */
 	struct adaptbf_config config;
 	enum adaptbf_gate_mode mode;
+	enum weir_unit unit; /* of a token */
 	double depth;
 };
 
@@ -23,36 +24,34 @@ struct server {
 	int64_t tokens_off;  /* and |Σ tokens − the period's| */
 };
 
-static const char *const keys[] = {
-	"kind", "period", "device", "rate", "learn", "tokens", "depth", "forget", "headroom", NULL};
+static const char *const keys[] = {"kind", "period", "device", "rate", "learn", "tokens", "unit",
+	"depth", "forget", "headroom", "debt", NULL};
 static const char *const modes[] = {"first", "hold", NULL};
 
 static int read_map(
 	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
-	struct weir_rate rate = {0};
 	int mode = ADAPTBF_GATE_FIRST, r;
 
-	*ret = (struct settings){.config = {.period = adaptbf_server_ops.period}};
+	*ret = (struct settings){
+		.config = {.period = adaptbf_server_ops.period, .debt = ADAPTBF_DEBT}};
 	if ((r = yamldoc_map(map, keys, err)) || (r = server_jobs_check(s, map, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->config.period, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
+		(r = yamldoc_optional(adaptbf_keys_unit(map, &ret->unit, err))) ||
+		(r = yamldoc_optional(adaptbf_keys_debt(map, &ret->config.debt, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
 		return r;
-	r = yamldoc_rate(map, "rate", &rate, err);
+	r = adaptbf_keys_rate(map, "rate", ret->unit, &ret->config.rate, err);
 	if (r == -ENOENT)
 		return yamldoc_error(map, err, "needs a 'rate', as in '1k iops'");
 	if (r)
 		return r;
-	if (rate.unit != WEIR_UNIT_REQUESTS || !(rate.per_second > 0))
-		return yamldoc_error(
-			yamldoc_get(map, "rate"), err, "must be in iops, and more than 0");
 	if (ret->depth != 0 && ret->depth < 1)
 		return yamldoc_error(yamldoc_get(map, "depth"), err, "must be at least 1");
-	ret->config.rate = rate.per_second;
 	ret->mode = (enum adaptbf_gate_mode)mode;
 	return 0;
 }

@@ -382,7 +382,7 @@ static void a_busy_lender_is_paid_back_in_time(void)
 	CHECK(account(a, 1).record > 1500);
 	/* It is busy from now on. Of the borrower's 75 tokens it gets back an eighth or more each period. */
 	bound = adaptbf_bound(&(struct adaptbf_config){.period = 100 * MS},
-		(double)account(a, 1).record, 1, 0.25, 75);
+		(double)account(a, 1).record, 0.25, 75);
 	for (; account(a, 1).record > 0 && periods < 1000; periods++) {
 		for (size_t k = 0; k < 2; k++)
 			tell(&f, k, (uint64_t)account(a, k + 1).tokens,
