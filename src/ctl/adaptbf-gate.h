@@ -30,6 +30,9 @@ struct adaptbf_gate_leaf {
 };
 
 #define ADAPTBF_GATE_DEPTH 3 /* requests for which a bucket holds tokens, as in Lustre */
+#define ADAPTBF_GATE_SPAN                                                                          \
+	0.02 /* s: for how long a full window, or a thread that is late, may keep a
+                                  request from its token */
 
 struct adaptbf_gate;
 extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */

@@ -2,7 +2,7 @@
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
  *         and what it differs in, is alg/adaptbf.c.
- * LAW     A job waits when requests are queued and served + queued ≥ α_prev: it would have used
+ * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev: it would have used
  *         more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
  *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
  * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
@@ -307,6 +307,7 @@ static void want(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
+		s->waits = s->most <= 0 && adaptbf_waits(s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
@@ -357,7 +358,7 @@ static int by_weight(const void *x, const void *y)
 static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 {
 	struct adaptbf_arrays *x = &a->active;
-	double seconds = (double)a->config.period / WEIR_SEC;
+	double seconds = (double)a->config.period / WEIR_SEC, boost = adaptbf_boost(a, n);
 
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
@@ -367,8 +368,8 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 		s->record = x->record[k];
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
-		x->rules[k] = (struct adaptbf_rule){
-			s->id, true, s->tokens, s->initial, (double)s->tokens / seconds, s->weight};
+		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,
+			(double)s->tokens / seconds * (s->wants ? boost : 1), s->weight};
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
@@ -441,9 +442,7 @@ int adaptbf_step(
 		return r;
 	adaptbf_learn(a, now, ops, driver);
 	stop = gather(a, now, &jobs);
-	a->state.tokens =
-		adaptbf_tokens(a->state.rate * (a->config.learn ? 1 + a->config.headroom : 1),
-			seconds, &a->state.carry);
+	a->state.tokens = adaptbf_tokens(adaptbf_supply(a), seconds, &a->state.carry);
 	want(a, jobs.n);
 	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);

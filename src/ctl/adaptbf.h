@@ -16,11 +16,12 @@
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
  *          Nobody counts as wanting more than there is, or than its own limits let it have.
- * RATE     Stated, or learned (adaptbf-rate.c) from a first guess: what a server does while it is full
- *          is what it can do. But tokens keep it from being full; so, where it is learned, they are
- *          `headroom` more than the estimate, and where all were used for a second and the server was
- *          hardly ever full, the estimate grows by 1 %. Where it has not been full for 10 s, what it
- *          can do is not known any more: it then grows by 5 % whenever jobs wait.
+ * RATE     Stated, or learned from a first guess (adaptbf-rate.c): what a server does while it is full is what it
+ *          can do. But tokens keep it from being full; so, where it is learned, they are `headroom` more than the
+ *          estimate, and where a job waits for tokens while the server is idle the estimate grows: by 1 % a
+ *          second, or, where the server has not been full for a second and what it can do is not known, by a
+ *          quarter in 100 ms. Where tokens `hold`, what a job has beyond its demand is let to those that
+ *          wait, on top of their tokens and without a record. So 95 % of a server are used within 5 s, whatever the guess.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
@@ -84,7 +85,7 @@ struct adaptbf_rule { /* what a driver is to do for one job until the next step 
 	bool active;    /* false: its rule stops, and its requests are not held */
 	int64_t tokens; /* of the period */
 	int64_t initial; /* what its priority alone gives; tokens / initial is by how much it is ahead */
-	double rate; /* tokens per second; 0: none was left for it */
+	double rate; /* tokens per second, with those that others will not use; 0: none was left for it */
 	uint32_t weight;
 };
 
@@ -119,6 +120,7 @@ struct adaptbf_config {
 	weir_time period;  /* 0: 100 ms */
 	double rate;       /* tokens a second, > 0: stated, or the first guess */
 	bool learn;        /* it is a guess */
+	bool hold;         /* a request waits for a token: one that is not used is lost */
 	double headroom;   /* while learning; 0: 0.05 */
 	weir_time forget;  /* 0: 600 s, as long as Lustre keeps statistics of idle jobs */
 	uint32_t jobs_max; /* remembered at once; 0: 65536 */

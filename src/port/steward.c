@@ -12,9 +12,8 @@
 #define WEIGHT_UNIT 1024.0
 /* While nobody asks for anything a step finds nothing but whom to forget. */
 #define IDLE   (10 * WEIR_SEC)
-#define SPAN   0.02 /* s: for how long a thread of a busy machine is kept from running at times */
-#define SWEEP  256  /* names that a step looks at */
-#define NEWEST 0.1  /* of the time of a step: a second of them */
+#define SWEEP  256 /* names that a step looks at */
+#define NEWEST 0.1 /* of the time of a step: a second of them */
 
 /* ---- a step */
 
@@ -138,7 +137,7 @@ static int plan_driver(struct steward *s, const struct weir_policy_adaptbf *to)
 		return rc;
 	adaptbf_gate_cost(s->plan.driver, mean_cost, s->resource);
 	if (to->depth <= 0)
-		adaptbf_gate_span(s->plan.driver, SPAN);
+		adaptbf_gate_span(s->plan.driver, ADAPTBF_GATE_SPAN);
 	return 0;
 }
 
@@ -257,6 +256,7 @@ void steward_configure(struct steward *s, const struct weir_resource *spec)
 	struct adaptbf_config config = {.period = spec->adaptbf.period,
 		.rate = stated > 0 ? stated : spec->adaptbf.guess,
 		.learn = stated <= 0,
+		.hold = spec->adaptbf.hold,
 		.headroom = spec->adaptbf.headroom,
 		.forget = spec->adaptbf.forget,
 		.debt = {spec->adaptbf.debt_floor, spec->adaptbf.debt_half_life}};

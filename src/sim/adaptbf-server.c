@@ -53,6 +53,7 @@ static int read_map(
 	if (ret->depth != 0 && ret->depth < 1)
 		return yamldoc_error(yamldoc_get(map, "depth"), err, "must be at least 1");
 	ret->mode = (enum adaptbf_gate_mode)mode;
+	ret->config.hold = mode == ADAPTBF_GATE_HOLD;
 	return 0;
 }
 
@@ -88,6 +89,8 @@ static int server_init(struct world *w, const struct scenario_controller *config
 		if (r == 0)
 			r = adaptbf_gate_new(v->jobs.gate->gate, v->settings.mode,
 				v->settings.depth, &v->driver);
+		if (r == 0 && v->settings.depth <= 0)
+			adaptbf_gate_span(v->driver, ADAPTBF_GATE_SPAN);
 		if (r == 0)
 			r = adaptbf_gate_leaves(v->driver, v->jobs.leaves, v->jobs.n);
 		if (r)
