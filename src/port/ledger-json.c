@@ -116,6 +116,11 @@ static bool read_fields(const json_t *j, void *of, const struct field *fields, s
 
 /* ---- out */
 
+const char *ledger_json_unit(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? "bytes" : "requests";
+}
+
 void ledger_json_state(json_t *to, const struct adaptbf_state *s)
 {
 	json_object_set_new(to, "rate", json_real(s->rate));
@@ -176,9 +181,9 @@ static json_t *one(const struct steward_image *i)
 
 	for (size_t k = 0; k < i->n_jobs; k++)
 		json_array_append_new(jobs, job(i, &i->jobs[k]));
-	j = json_pack("{s:s, s:b, s:s, s:b, s:f}", "resource", i->resource, "on", i->on, "tokens",
-		i->hold ? "hold" : "first", "learns", i->learns, "period_s",
-		(double)i->period / WEIR_SEC);
+	j = json_pack("{s:s, s:b, s:s, s:b, s:s, s:f}", "resource", i->resource, "on", i->on,
+		"tokens", i->hold ? "hold" : "first", "learns", i->learns, "unit",
+		ledger_json_unit(i->unit), "period_s", (double)i->period / WEIR_SEC);
 	if (!j) {
 		json_decref(jobs);
 		return NULL;
@@ -307,12 +312,15 @@ static const char *read_loans(
 static const char *read_one(const json_t *j, struct steward_image *to)
 {
 	const char *resource = json_string_value(json_object_get(j, "resource")), *why;
+	const char *unit = json_string_value(json_object_get(j, "unit"));
 	struct reading r = {.to = to};
 
 	to->state.rate = json_number_value(json_object_get(j, "rate"));
 	if (!resource || !(to->state.rate > 0) ||
 		!read_fields(j, &to->state, state_fields, COUNT(state_fields)))
 		return "a resource that is none";
+	if (unit && strcmp(unit, ledger_json_unit(WEIR_UNIT_BYTES)) == 0)
+		to->unit = WEIR_UNIT_BYTES; /* an older one has none: requests */
 	to->resource = strdup(resource);
 	if (!to->resource)
 		return NULL;

@@ -89,6 +89,8 @@ static int server_init(struct world *w, const struct scenario_controller *config
 		if (r == 0)
 			r = adaptbf_gate_new(v->jobs.gate->gate, v->settings.mode,
 				v->settings.depth, &v->driver);
+		if (r == 0)
+			adaptbf_gate_unit(v->driver, v->settings.unit);
 		if (r == 0 && v->settings.depth <= 0)
 			adaptbf_gate_span(v->driver, ADAPTBF_GATE_SPAN);
 		if (r == 0)
@@ -114,10 +116,10 @@ static int put(struct metrics *m, double t, double value, const char *unit, cons
 	return series < 0 ? series : metrics_append(m, series, t, value);
 }
 
-/* What the ledger says that the job gave beyond its priority, less what it got. */
+/* What the ledger says that the job gave beyond its priority, less what it got and what aged away. */
 static int64_t ledger_sum(const struct ledger_account *l)
 {
-	return l->lent + l->repaid - l->borrowed - l->regained;
+	return l->lent + l->repaid + l->forgiven - l->borrowed - l->regained - l->written_off;
 }
 
 static int put_series(struct server *v, struct world *w)
@@ -177,7 +179,7 @@ static int server_step(void *state, struct world *w, weir_time now, struct weir_
 	world_touch(w, v->jobs.gate);
 	audit(v);
 	adaptbf_state(v->adaptbf, &s);
-	if (v->settings.config.learn)
+	if (v->settings.config.learn && v->settings.unit == WEIR_UNIT_REQUESTS)
 		v->jobs.station->capacity = s.rate;
 	if (!w->scenario->sample || (v->sampled && now - v->sampled < w->scenario->sample))
 		return 0;
@@ -200,7 +202,8 @@ static int report_job(struct server *v, size_t i, struct metrics *m)
 		int64_t value;
 	} values[] = {{"record_end", a.record}, {"lent", a.ledger.lent},
 		{"borrowed", a.ledger.borrowed}, {"repaid", a.ledger.repaid},
-		{"regained", a.ledger.regained}};
+		{"regained", a.ledger.regained}, {"written_off", a.ledger.written_off},
+		{"forgiven", a.ledger.forgiven}};
 
 	r = 0;
 	for (size_t k = 0; r == 0 && k < sizeof(values) / sizeof(values[0]); k++)
@@ -221,6 +224,7 @@ static int server_report(void *state, struct world *w, struct metrics *m)
 	if (r || (r = metrics_put(m, "adaptbf.server.rate_end", "iops", s.rate)) ||
 		(r = metrics_put(
 			 m, "adaptbf.server.written_off", "tokens", (double)s.written_off)) ||
+		(r = metrics_put(m, "adaptbf.server.aged", "tokens", (double)s.aged)) ||
 		(r = metrics_put(m, "adaptbf.server.steps", "", (double)s.steps)) ||
 		(r = metrics_put(
 			 m, "adaptbf.server.records_off", "tokens", (double)v->records_off)))
