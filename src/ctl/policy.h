@@ -117,8 +117,8 @@ struct weir_policy_adaptbf {
 	double guess; /* tokens per second */
 	double headroom;
 	weir_time forget;
-	enum weir_unit unit; /* what a token counts: requests, or bytes (4 KiB) */
-	double debt_floor;   /* part of its share that a borrower keeps while it repays */
+	enum weir_unit unit;      /* what a token counts: requests, or bytes (4 KiB) */
+	double debt_floor;        /* part of its share that a borrower keeps while it repays */
 	weir_time debt_half_life; /* of claims; 0: they do not age */
 };
 

@@ -108,6 +108,11 @@ static int server_init(struct world *w, const struct scenario_controller *config
 
 /* ---- a step */
 
+static const char *rate_unit(const struct server *v)
+{
+	return v->settings.unit == WEIR_UNIT_BYTES ? "tokens/s" : "iops";
+}
+
 static int put(struct metrics *m, double t, double value, const char *unit, const char *job,
 	const char *name)
 {
@@ -130,7 +135,7 @@ static int put_series(struct server *v, struct world *w)
 	int r;
 
 	adaptbf_state(v->adaptbf, &state);
-	r = put(m, t, state.rate, "iops", "server", "rate");
+	r = put(m, t, state.rate, rate_unit(v), "server", "rate");
 	for (size_t i = 0; r == 0 && i < v->jobs.n; i++) {
 		struct adaptbf_account a = {0};
 		const char *name = v->jobs.names[i];
@@ -221,7 +226,7 @@ static int server_report(void *state, struct world *w, struct metrics *m)
 	adaptbf_state(v->adaptbf, &s);
 	for (size_t i = 0; r == 0 && i < v->jobs.n; i++)
 		r = report_job(v, i, m);
-	if (r || (r = metrics_put(m, "adaptbf.server.rate_end", "iops", s.rate)) ||
+	if (r || (r = metrics_put(m, "adaptbf.server.rate_end", rate_unit(v), s.rate)) ||
 		(r = metrics_put(
 			 m, "adaptbf.server.written_off", "tokens", (double)s.written_off)) ||
 		(r = metrics_put(m, "adaptbf.server.aged", "tokens", (double)s.aged)) ||

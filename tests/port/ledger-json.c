@@ -27,7 +27,8 @@ static void fill(void)
 		.reclaim = 17,
 		.ledger = {1, 2, 3, 4, 5, 6, 7, 8}};
 	jobs[1] = (struct adaptbf_account){.id = 3, .weight = 1, .seen = AT - 7 * WEIR_SEC};
-	loans[0] = (struct adaptbf_loan){0, 1, (int64_t)1 << 40, (int64_t)1 << 41, 5, AT - 1000, 77};
+	loans[0] =
+		(struct adaptbf_loan){0, 1, (int64_t)1 << 40, (int64_t)1 << 41, 5, AT - 1000, 77};
 	paid[0] = (struct adaptbf_loan){3, 1, 0, 12, AT - 2 * WEIR_SEC, AT - WEIR_SEC, 0};
 	paid[1] = (struct adaptbf_loan){3, 0, 0, 13, AT - 9 * WEIR_SEC, AT - 8 * WEIR_SEC, 13};
 	image = (struct steward_image){.resource = resource,
