@@ -7,12 +7,12 @@
  *                        (7, 8) α_RD = α⁰ − S + DF/ΣDF·T_s, r_RD = r + α⁰ − α_RD
  *         Repayment      (9, 10) J₊: r > 0 and r_RD > 0; J₋: r < 0 and r_RD < 0
  *                        (12) ū = d/α_RD    (13) C = Σ_J₊ p·(max(1, u) + max(0, 1 − ū))/2
- *                        (14, 17) R = min(|r|, |r_RD|, ⌊C·α_RD⌋) from each of J₋, T_R = ΣR
+ *                        (14, 17) R = min(|r|, |r_RD|, ⌊C·α_RD⌋, α_RD − ⌈φ·α⁰⌉) from each of J₋, T_R = ΣR
  *                        (15, 16, 18 to 20) to J₊ by DF: α_RC, r_RC
  *         Whole tokens   (21 to 25) each of the three steps is rounded by the largest remainder,
  *                        and what it leaves of a job counts at the next.
  * SYMBOLS n weight; K tokens of the period; d demand, requests; α tokens; r record, tokens; p, u,
- *         ū, DF, C without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³², DF × 2⁴⁰.
+ *         ū, DF, C, φ (`floor`) without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³², DF × 2⁴⁰.
  * METHOD  A few passes over arrays; where all divide by the same, one division and then products.
  *         One division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
  * DIFFERS The paper leaves these open, or they went wrong when tried:
@@ -37,6 +37,9 @@
  *         13 Demand counts up to K, all that anybody could be served; the rest of it is
  *            ctl/adaptbf's, which knows what waits.
  *         15 Whose rules stop, and what the idle rest is for: ctl/adaptbf.
+ *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be hours:
+ *            with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's law. How long
+ *            a repayment takes then, and how claims age, is ctl/adaptbf's.
  *         Besides: u counts up to 65536.
  * EXAMPLE K = 100, weights 1 and 3, demand 60 and 15, nothing borrowed so far, α_prev 25 and 75:
  *         α⁰ = 25, 75. The second leaves S = 60. u = 2.4 and 0.2, DF = 3.0 and 0.15: of the 60 the
@@ -285,19 +288,27 @@ static size_t lenders(struct step *t, int64_t *ret_caps, remainder_wide *ret_fac
 	return m;
 }
 
+/* What a borrower keeps while it repays: φ of its own share, rounded up. */
+static int64_t kept(const struct step *t, size_t i)
+{
+	int64_t floor = (t->j->initial[i] * t->j->floor + ONE - 1) >> REMAINDER_BITS;
+
+	return floor > t->least ? floor : t->least;
+}
+
 /* J₋: what each gives at most, in `share`; the sum. Their fractions are carried. */
 static int64_t borrowers(struct step *t)
 {
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		int64_t r = -record_rd(t, i), now = t->s->now[i], give = 0;
+		int64_t r = -record_rd(t, i), now = t->s->now[i], keep = kept(t, i), give = 0;
 
-		if (t->j->record[i] < 0 && r > 0 && now > t->least) {
+		if (t->j->record[i] < 0 && r > 0 && now > keep) {
 			remainder_wide exact =
 				(remainder_wide)t->sums->coefficient * (uint64_t)now +
 				(uint64_t)t->j->reclaim[i];
-			int64_t most = least_of(least_of(r, -t->j->record[i]), now - t->least);
+			int64_t most = least_of(least_of(r, -t->j->record[i]), now - keep);
 
 			give = (int64_t)(exact >> REMAINDER_BITS);
 			t->j->reclaim[i] = (int32_t)((uint64_t)exact & (uint64_t)(ONE - 1));

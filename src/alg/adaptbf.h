@@ -10,7 +10,7 @@
  * What always holds afterwards:
  *   Σ tokens = the period's, exactly; tokens ≥ 0, and ≥ 1 where there are as many as jobs;
  *   a record changes by initial − tokens, so that Σ records stays what it was;
- *   repayment takes no record across 0.
+ *   repayment takes no record across 0, and leaves a borrower its `floor`.
  *
  * Nothing is allocated by a step; the arrays are the caller's. One instance belongs to one thread.
  */
@@ -33,6 +33,8 @@ struct adaptbf_jobs {
 	int32_t *remainder; /* in, out: what rounding owes it, × REMAINDER_ONE, −1 … 1 */
 	int32_t *reclaim;   /* in, out: the fraction of eq. 14, × REMAINDER_ONE, below 1 */
 	int64_t *initial;   /* out: eq. 2, its tokens by priority alone */
+	int64_t floor; /* part of `initial` that a borrower keeps while it repays, × REMAINDER_ONE,
+	                  0 … 1; 0: the paper's */
 };
 
 /* What a step works in: room for n jobs. */

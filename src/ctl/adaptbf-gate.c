@@ -18,8 +18,10 @@ struct leaf {
 	uint64_t id;
 	double share;       /* its weight in the gate by the policy; 0: it is somebody else's */
 	double rate, scale; /* of its rule; NO_RULE and 1 */
-	double cost;        /* of a request of its, as of the last look; ≥ 1 */
-	uint64_t arrivals;  /* as of the last look */
+	double cost;        /* of a request of its, in tokens, as of the last look */
+	/* as of the last look; in requests and bytes as the gate counts them, and in tokens: */
+	uint64_t arrivals, dispatched, bytes;
+	double arrived, served;
 };
 
 struct table {
@@ -32,12 +34,13 @@ struct table {
 struct adaptbf_gate {
 	struct weir_gate *gate;
 	enum adaptbf_gate_mode mode;
+	enum weir_unit unit;    /* of a token */
 	double depth, span;     /* requests; s */
 	struct table now, next; /* next: reserved */
 	size_t n;
 	double (*cost)(void *arg, weir_node node);
 	void *cost_arg;
-	double mean;      /* what a request cost, over the leaves, at the last look */
+	double mean;      /* what a request cost, over the leaves, lately */
 	uint64_t counted; /* requests served while it was full, as of the last totals */
 	double done;      /* the same in tokens */
 };
@@ -55,6 +58,7 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 	d->gate = gate;
 	d->mode = mode;
 	d->depth = depth > 0 ? depth : ADAPTBF_GATE_DEPTH;
+	d->mean = 1;
 	*ret = d;
 	return 0;
 }
@@ -78,6 +82,11 @@ void adaptbf_gate_free(struct adaptbf_gate *d)
 void adaptbf_gate_span(struct adaptbf_gate *d, double seconds)
 {
 	d->span = seconds;
+}
+
+void adaptbf_gate_unit(struct adaptbf_gate *d, enum weir_unit unit)
+{
+	d->unit = unit;
 }
 
 void adaptbf_gate_cost(struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg)
@@ -171,8 +180,7 @@ static enum weir_bucket_kind kind_of(const struct adaptbf_gate *d)
 static bool is_rule(
 	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_bucket_spec *b)
 {
-	return b->kind == kind_of(d) && b->unit == WEIR_UNIT_REQUESTS &&
-	       fabs(b->rate - l->rate) <= 1.0 / 1024;
+	return b->kind == kind_of(d) && b->unit == d->unit && fabs(b->rate - l->rate) <= 1.0 / 1024;
 }
 
 /* All buckets of the leaf but its rule's, which is the last of its kind; how many. */
@@ -193,7 +201,22 @@ static int own_buckets(const struct adaptbf_gate *d, weir_time now, const struct
 
 /* ---- as a driver */
 
-/* What its own limits let it have, in requests a second; by bytes, as large as its requests were. */
+/* A limit of its own, in tokens a second; 0: it counts something else. */
+static double limit(const struct adaptbf_gate *d, const struct leaf *l,
+	const struct weir_bucket_spec *b, const struct weir_gate_stats *s)
+{
+	if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
+		return 0;
+	if (b->unit == d->unit)
+		return b->rate / adaptbf_token_size(d->unit);
+	if (b->unit == WEIR_UNIT_REQUESTS)
+		return b->rate * l->cost;
+	if (b->unit == WEIR_UNIT_BYTES && s->bytes) /* as large as its requests were */
+		return b->rate * (double)s->dispatched / (double)s->bytes * l->cost;
+	return 0;
+}
+
+/* What its own limits let it have, in tokens a second; 0: there are none. */
 static double most(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
 	const struct weir_gate_stats *s)
 {
@@ -202,30 +225,37 @@ static double most(const struct adaptbf_gate *d, weir_time now, const struct lea
 	double least = 0;
 
 	for (int i = 0; i < n; i++) {
-		const struct weir_bucket_spec *b = &own[i];
-		double rate = b->rate;
+		double rate = limit(d, l, &own[i], s);
 
-		if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
-			continue;
-		if (b->unit == WEIR_UNIT_BYTES && s->bytes)
-			rate *= (double)s->dispatched / (double)s->bytes;
-		else if (b->unit != WEIR_UNIT_REQUESTS)
-			continue;
-		if (least <= 0 || rate < least)
+		if (rate > 0 && (least <= 0 || rate < least))
 			least = rate;
 	}
 	return least;
 }
 
-/* Counters in requests become tokens. What they cost changes slowly; a counter that falls for it is
- * taken for one that began again, for a period. */
-static void weigh(struct adaptbf_job *j, double cost)
+/* What its requests cost lately. The first ones of which nothing is known count as one token each. */
+static double cost_of(
+	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_gate_stats *s)
 {
-	if (cost <= 1)
-		return;
-	j->arrived = (uint64_t)((double)j->arrived * cost);
-	j->served = (uint64_t)((double)j->served * cost);
-	j->queued = (int64_t)ceil((double)j->queued * cost);
+	if (d->unit != WEIR_UNIT_BYTES)
+		return d->cost ? fmax(d->cost(d->cost_arg, l->node), 1) : 1;
+	if (s->dispatched == l->dispatched || s->bytes < l->bytes)
+		return l->cost;
+	return (double)(s->bytes - l->bytes) / (double)(s->dispatched - l->dispatched) /
+	       ADAPTBF_TOKEN_BYTES;
+}
+
+/* Requests since the last look become tokens. A node that is another's, or counts anew, begins at 0. */
+static void count(const struct adaptbf_gate *d, struct leaf *l, const struct weir_gate_stats *s)
+{
+	if (s->arrivals < l->arrivals || s->dispatched < l->dispatched)
+		l->arrivals = l->dispatched = l->bytes = 0;
+	l->cost = cost_of(d, l, s);
+	l->arrived += (double)(s->arrivals - l->arrivals) * l->cost;
+	l->served += (double)(s->dispatched - l->dispatched) * l->cost;
+	l->arrivals = s->arrivals;
+	l->dispatched = s->dispatched;
+	l->bytes = s->bytes;
 }
 
 static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
@@ -237,21 +267,24 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 		return (int64_t)d->n;
 	for (size_t i = 0; i < d->n; i++) {
 		struct leaf *l = &d->now.leaves[i];
+		double served = l->served;
+		uint64_t arrivals = l->arrivals;
 		struct weir_gate_stats s;
 		int r = weir_gate_get_stats(d->gate, now, l->node, &s);
 
 		if (r)
 			return r;
+		if (s.dispatched > l->dispatched)
+			requests += (double)(s.dispatched - l->dispatched);
+		count(d, l, &s);
+		tokens += l->served - served;
 		/* Limits matter only to a job that asks for something. */
-		list[i] = (struct adaptbf_job){l->id, l->weight, s.arrivals, s.dispatched, s.queued,
-			s.queued || s.arrivals != l->arrivals ? most(d, now, l, &s) : 0};
-		l->arrivals = s.arrivals;
-		l->cost = d->cost ? fmax(d->cost(d->cost_arg, l->node), 1) : 1;
-		weigh(&list[i], l->cost);
-		requests += (double)s.dispatched;
-		tokens += (double)list[i].served;
+		list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
+			(uint64_t)l->served, (int64_t)ceil(s.queued * l->cost),
+			s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0};
 	}
-	d->mean = requests > 0 ? tokens / requests : 1;
+	if (requests > 0)
+		d->mean = tokens / requests;
 	return (int64_t)d->n;
 }
 
@@ -270,15 +303,17 @@ static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 static struct weir_bucket_spec bucket(
 	const struct adaptbf_gate *d, const struct leaf *l, double rate)
 {
+	double token = adaptbf_token_size(d->unit), request = l->cost * token;
 	/* As gate.h says of R-buckets: what comes in while a request waits for a slot, or it is lost. */
-	double claim = 2 * l->cost + 0.02 * rate;
+	double claim = 2 * request + 0.02 * rate;
 
 	return (struct weir_bucket_spec){
 		.kind = kind_of(d),
-		.unit = WEIR_UNIT_REQUESTS,
+		.unit = d->unit,
 		.rate = rate,
-		.size = d->mode == ADAPTBF_GATE_HOLD ? fmax(d->depth * l->cost, d->span * rate)
-						     : claim,
+		.size = fmax(d->mode == ADAPTBF_GATE_HOLD ? fmax(d->depth * request, d->span * rate)
+							  : claim,
+			token),
 	};
 }
 
@@ -342,9 +377,10 @@ static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *
 	return (double)r->tokens / (double)r->initial;
 }
 
-static double rate_of(const struct adaptbf_rule *r)
+/* As the gate counts it. */
+static double rate_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
 {
-	return r->active ? r->rate : NO_RULE;
+	return r->active ? r->rate * adaptbf_token_size(d->unit) : NO_RULE;
 }
 
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
@@ -370,7 +406,7 @@ static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *ru
 		struct leaf *l = find(d, rules[i].id);
 
 		if (l)
-			r = turn(d, now, l, rate_of(&rules[i]), scale_of(d, &rules[i]), &b);
+			r = turn(d, now, l, rate_of(d, &rules[i]), scale_of(d, &rules[i]), &b);
 	}
 	return r ? r : batch_set(d, now, &b);
 }

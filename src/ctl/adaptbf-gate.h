@@ -30,6 +30,9 @@ struct adaptbf_gate_leaf {
 };
 
 #define ADAPTBF_GATE_DEPTH 3 /* requests for which a bucket holds tokens, as in Lustre */
+#define ADAPTBF_GATE_SPAN                                                                          \
+	0.02 /* s: for how long a full window, or a thread that is late, may keep a
+                                  request from its token */
 
 struct adaptbf_gate;
 extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
@@ -57,8 +60,10 @@ bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
 /* Only for hold: a bucket holds at least what comes in in so many seconds (0, as it begins: `depth` it is), so
  * that a thread that is late for once loses no tokens of those who have many. */
 void adaptbf_gate_span(struct adaptbf_gate *d, double seconds);
-/* What a leaf's requests cost on average, in tokens; NULL: one. A token is a request as limits count
- * them, and a large one may be several. */
+/* What a token counts: requests, as it begins, or bytes. Before the first step. */
+void adaptbf_gate_unit(struct adaptbf_gate *d, enum weir_unit unit);
+/* Where tokens count requests: what a leaf's cost on average, in tokens; NULL: one. A token is a request as limits
+ * count them, and a large one may be several. */
 void adaptbf_gate_cost(
 	struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg);
 

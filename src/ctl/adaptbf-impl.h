@@ -23,6 +23,8 @@ struct adaptbf_slot { /* one job that is known */
 	int64_t queued;
 	double most;
 	uint64_t demand;
+	bool waits; /* for tokens, and not for its own limits */
+	bool wants; /* the same, and it will use all that it has */
 	/* the law's own: */
 	int64_t tokens, initial, record;
 	int32_t remainder, reclaim;
@@ -37,21 +39,24 @@ struct adaptbf_arrays { /* of the active, as the law wants them */
 	size_t room;
 };
 
-struct adaptbf_probe {   /* over some periods: */
+struct adaptbf_probe {     /* adaptbf-rate.c's */
+	weir_time full_at; /* when the server was last full for some time */
+	weir_time known;   /* F */
+	weir_time at;      /* of the last period; and as of then: */
+	struct adaptbf_totals last;
+	/* over some periods, up to a second: */
 	weir_time since; /* when they began */
-	int64_t tokens, used;
-	bool waited;                /* somebody did, at the end of each of them */
-	weir_time full;             /* time of being full */
-	uint64_t served;            /* in that */
-	weir_time full_at;          /* when the server was last full for some time */
-	struct adaptbf_totals last; /* as of the last period */
+	weir_time full;  /* time of being full */
+	uint64_t served; /* in that */
+	bool waited;     /* a job did, at the end of each of them */
 };
 
 struct adaptbf {
 	struct adaptbf_config config;
 	struct adaptbf_probe probe;
 	struct adaptbf_state state;
-	bool first; /* the next step is, or follows a rest: counters have no past */
+	bool first;    /* the next step is, or follows a rest: counters have no past */
+	uint64_t ages; /* part of a claim that is lost in a period, × LEDGER_ONE */
 
 	struct adaptbf_slot *slots;
 	uint32_t n_slots, room, free, known;
@@ -78,6 +83,10 @@ void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
 /* What the driver said of its jobs is in the slots. */
 void adaptbf_learn(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
+/* K of a second, of what was learned or stated. */
+double adaptbf_supply(const struct adaptbf *a);
+/* By how much the rates of those of the n active jobs that want it are more than their tokens: 1 + x/Σα. */
+double adaptbf_boost(struct adaptbf *a, size_t n);
 /* Did it use up its tokens, with more waiting? */
 bool adaptbf_waits(const struct adaptbf_slot *s);
 

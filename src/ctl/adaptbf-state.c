@@ -62,8 +62,8 @@ static uint64_t id_of(const struct adaptbf *a, uint32_t slot)
 
 static struct adaptbf_loan outside(const struct adaptbf *a, const struct ledger_loan *l)
 {
-	return (struct adaptbf_loan){
-		id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent, l->since, l->last};
+	return (struct adaptbf_loan){id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent,
+		l->since, l->last, l->written_off};
 }
 
 struct visit {
@@ -116,13 +116,14 @@ static bool sane_account(const struct adaptbf_account *a)
 	return a->id != 0 && a->weight != 0 && a->tokens >= 0 && sane(a->tokens) &&
 	       sane(a->record) && a->remainder >= -REMAINDER_ONE && a->remainder <= REMAINDER_ONE &&
 	       sane(l->lent) && sane(l->borrowed) && sane(l->repaid) && sane(l->regained) &&
-	       sane(l->lost) && sane(l->spared);
+	       sane(l->lost) && sane(l->spared) && sane(l->written_off) && sane(l->forgiven);
 }
 
 static bool sane_state(const struct adaptbf_state *s)
 {
 	return s->rate > 0 && !isinf(s->rate) && s->carry >= 0 && s->carry < REMAINDER_ONE &&
-	       sane(s->tombstone) && sane(s->written_off) && sane(s->forfeited);
+	       sane(s->tombstone) && sane(s->written_off) && sane(s->forfeited) && sane(s->aged) &&
+	       sane(s->aged_left);
 }
 
 static int restore_job(struct adaptbf *a, const struct adaptbf_account *from)
@@ -146,10 +147,10 @@ static int restore_job(struct adaptbf *a, const struct adaptbf_account *from)
 
 static int restore_loan(struct adaptbf *a, const struct adaptbf_loan *from)
 {
-	struct ledger_loan l = {
-		LEDGER_POOL, LEDGER_POOL, from->amount, from->lent, from->since, from->last};
+	struct ledger_loan l = {LEDGER_POOL, LEDGER_POOL, from->amount, from->lent, from->since,
+		from->last, from->written_off};
 
-	if (!sane(from->amount) || !sane(from->lent))
+	if (!sane(from->amount) || !sane(from->lent) || !sane(from->written_off))
 		return -EINVAL;
 	if (from->lender && (l.lender = adaptbf_find(a, from->lender)) == ADAPTBF_NOBODY)
 		return -EINVAL;
@@ -186,6 +187,8 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	a->state.tombstone = state->tombstone;
 	a->state.written_off = state->written_off;
 	a->state.forfeited = state->forfeited;
+	a->state.aged = state->aged;
+	a->state.aged_left = state->aged_left;
 	a->state.known = a->known;
 	if (a->config.learn)
 		a->state.rate = state->rate;
@@ -204,7 +207,8 @@ void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_f
 		const struct adaptbf_loan *l = &newest_first[i];
 
 		closed[i] = (struct ledger_loan){adaptbf_find(a, l->lender),
-			adaptbf_find(a, l->borrower), l->amount, l->lent, l->since, l->last};
+			adaptbf_find(a, l->borrower), l->amount, l->lent, l->since, l->last,
+			l->written_off};
 	}
 	ledger_restore_closed(a->ledger, closed, n);
 }

@@ -2,8 +2,9 @@
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
  *         and what it differs in, is alg/adaptbf.c.
- * LAW     A job waits when requests are queued and served + queued ≥ α_prev: it would have used
+ * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev: it would have used
  *         more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
  * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
  *         says goes back. The ledger gets the differences α⁰ − α, givers and takers in order of
  *         their slots: at most one transfer a job.
@@ -31,7 +32,20 @@
 static bool good(const struct adaptbf_config *c)
 {
 	return c->rate > 0 && !isinf(c->rate) && c->period >= 0 && c->headroom >= 0 &&
-	       c->forget >= 0;
+	       c->forget >= 0 && c->debt.floor >= 0 && c->debt.floor <= 1 && c->debt.half_life >= 0;
+}
+
+/* What a claim loses in a period, as a part of it. */
+static double aging(const struct adaptbf_config *c)
+{
+	return c->debt.half_life ? 1 - exp2(-(double)c->period / (double)c->debt.half_life) : 0;
+}
+
+static void set_aging(struct adaptbf *a)
+{
+	double part = rint(aging(&a->config) * (double)LEDGER_ONE);
+
+	a->ages = (uint64_t)fmin(part, (double)(LEDGER_ONE - 1));
 }
 
 static struct adaptbf_config with_defaults(struct adaptbf_config c)
@@ -57,6 +71,7 @@ int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 	if (!a)
 		return -ENOMEM;
 	a->config = with_defaults(*config);
+	set_aging(a);
 	a->first = true;
 	a->state.rate = config->rate;
 	a->free = ADAPTBF_NOBODY;
@@ -110,6 +125,7 @@ int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
 	if (a->config.learn && next.learn)
 		next.rate = a->state.rate;
 	a->config = next;
+	set_aging(a);
 	adaptbf_set_rate(a, next.rate);
 	return 0;
 }
@@ -277,7 +293,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 		n++;
 	}
 	*jobs = (struct adaptbf_jobs){n, x->weight, x->demand, x->tokens, x->record, x->remainder,
-		x->reclaim, x->initial};
+		x->reclaim, x->initial, llrint(a->config.debt.floor * REMAINDER_ONE)};
 	return stop;
 }
 
@@ -291,6 +307,7 @@ static void want(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
+		s->waits = s->most <= 0 && adaptbf_waits(s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
@@ -341,7 +358,7 @@ static int by_weight(const void *x, const void *y)
 static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 {
 	struct adaptbf_arrays *x = &a->active;
-	double seconds = (double)a->config.period / WEIR_SEC;
+	double seconds = (double)a->config.period / WEIR_SEC, boost = adaptbf_boost(a, n);
 
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
@@ -351,13 +368,47 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 		s->record = x->record[k];
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
-		x->rules[k] = (struct adaptbf_rule){
-			s->id, true, s->tokens, s->initial, (double)s->tokens / seconds, s->weight};
+		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,
+			(double)s->tokens / seconds * (s->wants ? boost : 1), s->weight};
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
 	if (stop) /* before the first job there is no room, and nothing to move in it */
 		memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
+}
+
+static void lose(uint32_t lender, int64_t tokens, void *arg)
+{
+	struct adaptbf *a = arg;
+
+	if (lender == LEDGER_POOL) {
+		a->state.tombstone -= tokens;
+		a->state.aged_left -= tokens;
+	} else {
+		a->slots[lender].record -= tokens;
+	}
+}
+
+/* Claims on the n active jobs, and on those who left. The slots have their records again. */
+static void age(struct adaptbf *a, weir_time now, size_t n)
+{
+	int64_t left;
+
+	if (!a->ages || !n)
+		return;
+	for (size_t k = 0; k < n; k++) {
+		uint32_t slot = a->active.slot[k];
+		int64_t tokens = 0;
+
+		if (a->slots[slot].record < 0)
+			tokens = ledger_age(a->ledger, now, slot, a->ages, lose, a);
+		a->slots[slot].record += tokens;
+		a->state.aged += tokens;
+	}
+	left = ledger_age(a->ledger, now, LEDGER_POOL, a->ages, lose, a);
+	a->state.tombstone += left;
+	a->state.aged_left += left;
+	a->state.aged += left;
 }
 
 /* One that the driver still lists is not new to it when it asks for something again: its counters
@@ -391,15 +442,14 @@ int adaptbf_step(
 		return r;
 	adaptbf_learn(a, now, ops, driver);
 	stop = gather(a, now, &jobs);
-	a->state.tokens =
-		adaptbf_tokens(a->state.rate * (a->config.learn ? 1 + a->config.headroom : 1),
-			seconds, &a->state.carry);
+	a->state.tokens = adaptbf_tokens(adaptbf_supply(a), seconds, &a->state.carry);
 	want(a, jobs.n);
 	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);
 	if (ledger_open(a->ledger) > LOANS_LEAST + LOANS * (size_t)a->known)
 		ledger_clear(a->ledger, now);
 	scatter(a, jobs.n, stop, ops->ordered);
+	age(a, now, jobs.n);
 	a->state.surplus = sums.surplus;
 	a->state.reclaimed = sums.reclaimed;
 	a->state.coefficient = sums.coefficient;
@@ -411,10 +461,20 @@ int adaptbf_step(
 	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
 }
 
-double adaptbf_bound(double owed, double p, double tokens)
+/* y is what would be owed without rounding: y ← (y − each)·(1 − f), and whole tokens lag behind by less than one. */
+double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens)
 {
-	/* A borrower keeps one token, and the fraction of a period is had in the next. */
-	double each = fmin(p / 2 * tokens, tokens - 1);
+	/* A borrower keeps one token, the floor is rounded up, and the fraction of a period is had in the next. */
+	double most =
+		fmin(tokens - 1, (1 - config->debt.floor) * tokens - (config->debt.floor > 0));
+	double each = fmin(p / 2 * tokens, most);
+	double f = aging(config), bound = each > 0 ? ceil(owed / each) + 2 : INFINITY;
+	double half = f > 0 ? (double)config->debt.half_life / (double)config->period : 0;
 
-	return each > 0 ? ceil(owed / each) + 2 : INFINITY;
+	if (f > 0)
+		bound = fmin(bound, ceil(half * log2(fmax(owed, 1)) + 1 / f) + 2);
+	if (f > 0 && each > 0)
+		bound = fmin(
+			bound, ceil(half * log2(1 + f * owed / (each * (1 - f))) + 1 / each) + 3);
+	return bound;
 }

@@ -16,11 +16,12 @@
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
  *          Nobody counts as wanting more than there is, or than its own limits let it have.
- * RATE     Stated, or learned (adaptbf-rate.c) from a first guess: what a server does while it is full
- *          is what it can do. But tokens keep it from being full; so, where it is learned, they are
- *          `headroom` more than the estimate, and where all were used for a second and the server was
- *          hardly ever full, the estimate grows by 1 %. Where it has not been full for 10 s, what it
- *          can do is not known any more: it then grows by 5 % whenever jobs wait.
+ * RATE     Stated, or learned from a first guess (adaptbf-rate.c): what a server does while it is full is what it
+ *          can do. But tokens keep it from being full; so, where it is learned, they are `headroom` more than the
+ *          estimate, and where a job waits for tokens while the server is idle the estimate grows: by 1 % a
+ *          second, or, where the server has not been full for a second and what it can do is not known, by a
+ *          quarter in 100 ms. Where tokens `hold`, what a job has beyond its demand is let to those that
+ *          wait, on top of their tokens and without a record. So 95 % of a server are used within 5 s, whatever the guess.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
@@ -28,6 +29,21 @@
  *          their tokens each period, C ≥ p/2 where p is the lender's priority: adaptbf_bound says how
  *          long that takes. (C is up to p while the lender has requests waiting and no more than half
  *          of all tokens: nobody's demand counts for more than there is.)
+ * DEBT     The paper's records grow without end, and so does the time in which they are repaid: a job
+ *          that borrowed for an hour has a tenth of its share for seven. `debt` bounds both:
+ *            φ   a borrower keeps at least the part φ of its own share, K·p, while it repays;
+ *            H   every claim on a job loses half of itself in H of the time in which that job is
+ *                active. What is lost is written off in both accounts, by name. Claims on jobs
+ *                that left age in every period: nobody else would ever settle them.
+ *          BOUND. A job that borrows b tokens a second, for however long, owes at most b·H/ln 2. Once
+ *          its lenders are busy and it borrows no more, it gives back q tokens a second or more,
+ *          q = K·p · min(C, 1 − φ), and owes nothing after
+ *            T ≤ H·log₂(1 + ln 2·D/(H·q)) ≤ H·log₂(1 + b/q)
+ *          of its active time, where D is what it owes at first, and a moment for whole tokens
+ *          (adaptbf_bound has all of it). Lenders that ask for nothing, q = 0: T ≤ H·(log₂ D + 1.5).
+ *          With the default, φ = 50 % and H = 60 s: five equal jobs, of which one had the tokens of all
+ *          for as long as you like (b/q = 800/100): 3.2 minutes with half of its share or more.
+ *          With φ = 0 and H = 0 (never) it is the paper's.
  *
  * Nothing here locks or reads a clock. One instance belongs to one thread.
  */
@@ -35,10 +51,20 @@
 #define WEIR_CTL_ADAPTBF_H
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "ctl/ledger.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- a token: a request, as limits count them, or 4 KiB; so numbers are alike in both */
+
+#define ADAPTBF_TOKEN_BYTES 4096
+
+static inline double adaptbf_token_size(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? ADAPTBF_TOKEN_BYTES : 1;
+}
 
 /* ---- the driver */
 
@@ -59,7 +85,7 @@ struct adaptbf_rule { /* what a driver is to do for one job until the next step 
 	bool active;    /* false: its rule stops, and its requests are not held */
 	int64_t tokens; /* of the period */
 	int64_t initial; /* what its priority alone gives; tokens / initial is by how much it is ahead */
-	double rate; /* tokens per second; 0: none was left for it */
+	double rate; /* tokens per second, with those that others will not use; 0: none was left for it */
 	uint32_t weight;
 };
 
@@ -83,17 +109,27 @@ struct adaptbf_driver_ops {
 
 /* ---- the controller */
 
+struct adaptbf_debt {        /* all 0: the paper's */
+	double floor;        /* φ, 0 … 1 */
+	weir_time half_life; /* H; 0: claims do not age */
+};
+#define ADAPTBF_DEBT                                                                               \
+	((struct adaptbf_debt){0.5, 60 * WEIR_SEC}) /* unless the policy says otherwise */
+
 struct adaptbf_config {
 	weir_time period;  /* 0: 100 ms */
 	double rate;       /* tokens a second, > 0: stated, or the first guess */
 	bool learn;        /* it is a guess */
+	bool hold;         /* a request waits for a token: one that is not used is lost */
 	double headroom;   /* while learning; 0: 0.05 */
 	weir_time forget;  /* 0: 600 s, as long as Lustre keeps statistics of idle jobs */
 	uint32_t jobs_max; /* remembered at once; 0: 65536 */
+	struct adaptbf_debt debt;
 };
 
 struct adaptbf;
-/* 0; -EINVAL: a rate that is not > 0, or a period or headroom below 0; -ENOMEM. */
+/* 0; -EINVAL: a rate that is not > 0, a period, headroom or half-life below 0, or a floor that is no part;
+ * -ENOMEM. */
 int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret);
 void adaptbf_free(struct adaptbf *a);
 
@@ -121,6 +157,9 @@ struct adaptbf_state {       /* of the whole; all of it is what a save must keep
 	int64_t tombstone;   /* records of those who were dropped */
 	int64_t written_off; /* debts of those who were dropped, summed; tokens */
 	int64_t forfeited;   /* claims of those who were dropped */
+	int64_t aged;        /* claims that aged away, of all jobs; tokens */
+	int64_t aged_left;   /* of these, on those who were dropped, less those of them: tombstone =
+	                      forfeited − written_off + aged_left */
 	uint64_t steps;
 	/* of the last step, for show: */
 	int64_t tokens, surplus, reclaimed, coefficient; /* coefficient: × ADAPTBF_ONE */
@@ -149,12 +188,13 @@ struct adaptbf_loan { /* 0 in place of an id: those who left */
 	uint64_t lender, borrower;
 	int64_t amount, lent;
 	weir_time since, last; /* on the clock of `now` */
+	int64_t written_off;   /* of what was lent, by age */
 };
 /* Open loans: until visit returns false. */
 void adaptbf_loans(const struct adaptbf *a,
 	bool (*visit)(const struct adaptbf_loan *loan, void *arg), void *arg);
-/* The last of those that were paid back, newest first; at most `max`; how many. The ids of jobs
- * that were dropped since are 0. */
+/* The last of those that are closed, paid back or written off, newest first; at most `max`; how many. The ids
+ * of jobs that were dropped since are 0. */
 size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max);
 
 /* As it was: before the first step. `now` is the new clock's; times are given on it (what was saved
@@ -167,10 +207,11 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 /* And what adaptbf_paid gave, after that; who is not known is one who left. */
 void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n);
 
-/* How many periods at most until a borrower that is active throughout and has at least `tokens` each
- * period before it gives back (its priority's, while all are busy) has given back `owed`, to lenders
- * that have requests waiting throughout, and each of which has a priority (its share of the active
- * jobs' weights) of `p` or more. */
-double adaptbf_bound(double owed, double p, double tokens);
+/* How many periods at most until a borrower that is active throughout, borrows nothing and has at least
+ * `tokens` each period before it gives back (its priority's, while all are busy) owes nothing of `owed`, to
+ * lenders that have requests waiting throughout, and each of which has a priority (its share of the active
+ * jobs' weights) of `p` or more; 0: they ask for nothing. Of the configuration `period` (not 0) and `debt`
+ * count. */
+double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens);
 
 #endif

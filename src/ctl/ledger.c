@@ -20,6 +20,8 @@ struct entry {
 
 struct list {
 	uint32_t first, last;
+	uint32_t
+		age; /* of debts: the fraction of a token that has aged and is still owed, × LEDGER_ONE */
 };
 
 struct job {
@@ -30,12 +32,14 @@ struct job {
 struct ledger {
 	struct job *jobs;
 	uint32_t n_jobs;
+	struct list pool[2]; /* the loans of those who left; they have no account */
 	struct entry *entries;
 	uint32_t room, free, open;
 	uint32_t *buckets; /* room of them, a power of 2 */
 	struct ledger_loan closed[LEDGER_CLOSED];
 	uint64_t n_closed;
 	int64_t untracked;
+	uint64_t turn; /* of ageing */
 };
 
 int ledger_new(struct ledger **ret)
@@ -45,6 +49,7 @@ int ledger_new(struct ledger **ret)
 	if (!l)
 		return -ENOMEM;
 	l->free = NONE;
+	l->pool[LENDER] = l->pool[BORROWER] = (struct list){NONE, NONE, 0};
 	*ret = l;
 	return 0;
 }
@@ -70,7 +75,7 @@ int ledger_grow(struct ledger *l, uint32_t n)
 		return -ENOMEM;
 	l->jobs = jobs;
 	for (; l->n_jobs < n; l->n_jobs++)
-		jobs[l->n_jobs] = (struct job){.of = {{NONE, NONE}, {NONE, NONE}}};
+		jobs[l->n_jobs] = (struct job){.of = {{NONE, NONE, 0}, {NONE, NONE, 0}}};
 	return 0;
 }
 
@@ -129,15 +134,16 @@ static int more_room(struct ledger *l)
 	return 0;
 }
 
+static struct list *list_of(struct ledger *l, uint32_t who, enum side side)
+{
+	return who == LEDGER_POOL ? &l->pool[side] : &l->jobs[who].of[side];
+}
+
 static void list_add(struct ledger *l, uint32_t i, enum side side)
 {
-	uint32_t who = party(&l->entries[i], side);
 	struct link *in = &l->entries[i].in[side];
-	struct list *list;
+	struct list *list = list_of(l, party(&l->entries[i], side), side);
 
-	if (who == LEDGER_POOL)
-		return;
-	list = &l->jobs[who].of[side];
 	*in = (struct link){NONE, list->last};
 	if (list->last == NONE)
 		list->first = i;
@@ -148,13 +154,9 @@ static void list_add(struct ledger *l, uint32_t i, enum side side)
 
 static void list_cut(struct ledger *l, uint32_t i, enum side side)
 {
-	uint32_t who = party(&l->entries[i], side);
 	struct link in = l->entries[i].in[side];
-	struct list *list;
+	struct list *list = list_of(l, party(&l->entries[i], side), side);
 
-	if (who == LEDGER_POOL)
-		return;
-	list = &l->jobs[who].of[side];
 	if (in.prev == NONE)
 		list->first = in.next;
 	else
@@ -200,6 +202,16 @@ static void leave(struct ledger *l, uint32_t i)
 	l->open--;
 }
 
+static int64_t sum_of(const struct ledger *l, const struct list *list, enum side side)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = list->first; i != NONE; i = l->entries[i].in[side].next)
+		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
+			return INT64_MAX; /* of what was restored; it is nobody's record */
+	return sum;
+}
+
 /* ---- what happens to loans */
 
 /* `amount` more is owed to the lender by the borrower; two pools owe each other nothing. `since`: a
@@ -213,7 +225,7 @@ static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 		return;
 	i = find(l, lender, borrower);
 	if (i == NONE) {
-		struct ledger_loan loan = {lender, borrower, amount, amount, since, now};
+		struct ledger_loan loan = {lender, borrower, amount, amount, since, now, 0};
 
 		if (enter(l, &loan) == NONE)
 			l->untracked += amount;
@@ -225,18 +237,26 @@ static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 		l->entries[i].loan.since = since;
 }
 
-/* Returns since when it was owed. */
-static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
+/* The loan is smaller by that; with nothing left of it it is closed. */
+static void write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
 {
 	struct ledger_loan *loan = &l->entries[i].loan;
-	weir_time since = loan->since;
 
 	loan->amount -= amount;
-	loan->last = now;
 	if (loan->amount == 0) {
+		loan->last = now;
 		l->closed[l->n_closed++ % LEDGER_CLOSED] = *loan;
 		leave(l, i);
 	}
+}
+
+/* Returns since when it was owed. */
+static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
+{
+	weir_time since = l->entries[i].loan.since;
+
+	l->entries[i].loan.last = now;
+	write_down(l, i, amount, now);
 	return since;
 }
 
@@ -323,6 +343,7 @@ void ledger_drop(
 	*ret_debt = bequeath(l, job, BORROWER, now);
 	*ret_claim = bequeath(l, job, LENDER, now);
 	l->jobs[job].account = (struct ledger_account){0};
+	l->jobs[job].of[BORROWER].age = 0;
 	for (size_t i = 0; i < LEDGER_CLOSED && i < l->n_closed; i++) {
 		/* Its number may be another's tomorrow. */
 		if (l->closed[i].lender == job)
@@ -330,6 +351,63 @@ void ledger_drop(
 		if (l->closed[i].borrower == job)
 			l->closed[i].borrower = LEDGER_POOL;
 	}
+}
+
+/* ---- ageing */
+
+__extension__ typedef unsigned __int128 wide;
+
+/* How many whole tokens of `owed` are lost now. */
+static int64_t age(uint32_t *fraction, int64_t owed, uint64_t part)
+{
+	wide exact = (wide)(uint64_t)owed * part + *fraction;
+	int64_t tokens = (int64_t)(exact >> 32);
+
+	*fraction = tokens < owed ? (uint32_t)exact : 0;
+	return tokens;
+}
+
+static void write_off(struct ledger *l, uint32_t i, int64_t tokens, weir_time now)
+{
+	struct ledger_loan *loan = &l->entries[i].loan;
+
+	loan->written_off += tokens;
+	if (loan->lender != LEDGER_POOL)
+		l->jobs[loan->lender].account.written_off += tokens;
+	if (loan->borrower != LEDGER_POOL)
+		l->jobs[loan->borrower].account.forgiven += tokens;
+	write_down(l, i, tokens, now);
+}
+
+/* Whole tokens go by position: all claims stand in a row, and every owed/tokens-th token of it is lost, counted from
+ * a place that is another each time. So each claim loses its part, in the long run exactly. */
+int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
+	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg)
+{
+	struct list *list = list_of(l, borrower, BORROWER);
+	uint64_t owed = (uint64_t)sum_of(l, list, BORROWER);
+	int64_t tokens = age(&list->age, (int64_t)owed, part);
+	uint32_t next;
+	wide at;
+
+	if (tokens == 0)
+		return 0;
+	l->turn += 0x9e3779b97f4a7c15u; /* the golden ratio */
+	at = (wide)l->turn * owed >> 64;
+	for (uint32_t i = list->first; i != NONE; i = next) {
+		uint32_t lender = l->entries[i].loan.lender;
+		int64_t some;
+
+		next = l->entries[i].in[BORROWER].next;
+		at += (wide)(uint64_t)l->entries[i].loan.amount * (uint64_t)tokens;
+		some = (int64_t)(at / owed);
+		at %= owed;
+		if (some == 0)
+			continue;
+		write_off(l, i, some, now);
+		lost(lender, some, arg);
+	}
+	return tokens;
 }
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
@@ -442,19 +520,10 @@ void ledger_clear(struct ledger *l, weir_time now)
 
 /* ---- looking */
 
-static int64_t sum_of(const struct ledger *l, uint32_t job, enum side side)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = l->jobs[job].of[side].first; i != NONE; i = l->entries[i].in[side].next)
-		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
-			return INT64_MAX; /* of what was restored; it is nobody's record */
-	return sum;
-}
-
 int64_t ledger_balance(const struct ledger *l, uint32_t job)
 {
-	return sum_of(l, job, LENDER) - sum_of(l, job, BORROWER);
+	return sum_of(l, &l->jobs[job].of[LENDER], LENDER) -
+	       sum_of(l, &l->jobs[job].of[BORROWER], BORROWER);
 }
 
 const struct ledger_account *ledger_account(const struct ledger *l, uint32_t job)

@@ -9,7 +9,8 @@
  *   a job has claims or debts, never both: who owes and gives, pays; who has lent and gets, is
  *   paid. Where payer and payee are strangers, the claim of the payer's creditor passes to
  *   the payee's debtor, as in a clearing house;
- *   the oldest is paid first.
+ *   the oldest is paid first;
+ *   a claim may age: part of it is written off, and both accounts say so.
  *
  * Jobs are small dense numbers, the caller's. LEDGER_POOL stands for those who left: what a job
  * that is dropped owed is owed by the pool from then on, which never pays of itself.
@@ -34,13 +35,17 @@ struct ledger_loan {
 	int64_t amount;        /* open, tokens; of a closed one: 0 */
 	int64_t lent;          /* all that was lent under it */
 	weir_time since, last; /* first lent; last paid back, or lent where nothing was */
+	int64_t written_off;   /* of all that was lent under it, what has aged away */
 };
 
 struct ledger_account {           /* of one job, since it was added; tokens */
 	int64_t lent, borrowed;   /* to and from others */
 	int64_t repaid, regained; /* by it to others; by others to it */
 	int64_t lost, spared;     /* claims and debts that were written off when others left */
+	int64_t written_off;      /* claims of its that aged away */
+	int64_t forgiven;         /* debts of its that aged away */
 };
+/* Balance = lent + repaid + forgiven − borrowed − regained − written_off. */
 
 struct ledger;
 int ledger_new(struct ledger **ret); /* 0 or -ENOMEM */
@@ -57,6 +62,13 @@ void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to
  * it owed, and was owed. */
 void ledger_drop(
 	struct ledger *l, weir_time now, uint32_t job, int64_t *ret_debt, int64_t *ret_claim);
+
+#define LEDGER_ONE ((uint64_t)1 << 32)
+/* What the borrower owes loses `part` (× LEDGER_ONE, below 1) of itself, each claim its own part of that, in whole
+ * tokens; the fraction is carried to the next call. `lost` is told each lender that loses tokens (LEDGER_POOL:
+ * those who left). Returns their sum. The borrower may be LEDGER_POOL. O(its loans). */
+int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
+	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg);
 
 /* Clears claims against debts, as a clearing house does: each job's balance stays, but there are then at
  * most as many loans as jobs and the pool; those of the oldest lenders are with the oldest borrowers,

@@ -3,6 +3,7 @@
  * policy-server: the keys of a resource whose own gate is steered, without other hosts: AdapTBF, and rules
  * as Lustre's filter has them.
  */
+#include "ctl/adaptbf-keys.h"
 #include "ctl/policy-impl.h"
 #include "ctl/tbf.h"
 #include <errno.h>
@@ -10,14 +11,15 @@
 #include <string.h>
 
 static const char *const adaptbf_keys[] = {
-	"period", "tokens", "depth", "guess", "headroom", "forget", NULL};
+	"period", "tokens", "unit", "depth", "guess", "headroom", "forget", "debt", NULL};
 static const char *const tokens_words[] = {"first", "hold", NULL};
 static const char *const tbf_keys[] = {"depth", "default", "rules", NULL};
 static const char *const rule_keys[] = {"match", "rate", NULL};
 
-#define PERIOD    (100 * WEIR_MS) /* the paper's */
-#define GUESS     1000.0          /* requests per second: more than a disk, less than a flash */
-#define DEPTH_MAX 1000000
+#define PERIOD      (100 * WEIR_MS) /* the paper's */
+#define GUESS       1000.0          /* requests per second: more than a disk, less than a flash */
+#define GUESS_BYTES 104857600.0     /* bytes per second: the same */
+#define DEPTH_MAX   1000000
 
 /* -ENOENT: it is not there. */
 static int read_iops(struct policy_reading *r, yamldoc_node n, const char *key, double *ret)
@@ -41,12 +43,19 @@ static int read_iops(struct policy_reading *r, yamldoc_node n, const char *key, 
 
 static void read_adaptbf(struct policy_reading *r, yamldoc_node n, struct weir_policy_adaptbf *to)
 {
+	struct adaptbf_debt debt = ADAPTBF_DEBT;
 	struct weir_err err;
 	int64_t depth = 0;
 	int tokens = 0;
 
 	if (!n.id || !policy_keys(r, n, adaptbf_keys))
 		return;
+	policy_took(r, adaptbf_keys_unit(n, &to->unit, &err), &err);
+	if (to->unit == WEIR_UNIT_BYTES)
+		to->guess = GUESS_BYTES / ADAPTBF_TOKEN_BYTES;
+	policy_took(r, adaptbf_keys_debt(n, &debt, &err), &err);
+	to->debt_floor = debt.floor;
+	to->debt_half_life = debt.half_life;
 	if (policy_took(r, yamldoc_time(n, "period", &to->period, &err), &err) == 0 &&
 		(to->period < 10 * WEIR_MS || to->period > 60 * WEIR_SEC))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 10 ms to 60 s");
@@ -56,7 +65,7 @@ static void read_adaptbf(struct policy_reading *r, yamldoc_node n, struct weir_p
 	to->depth = (double)depth;
 	if (depth && !to->hold)
 		policy_refuse(r, yamldoc_get(n, "depth"), "is for 'tokens: hold'");
-	read_iops(r, n, "guess", &to->guess);
+	policy_took(r, adaptbf_keys_rate(n, "guess", to->unit, &to->guess, &err), &err);
 	policy_took(r, yamldoc_count(n, "headroom", &to->headroom, &err), &err);
 	if (!(to->headroom <= 1))
 		policy_refuse(r, yamldoc_get(n, "headroom"), "must be at most 1");
@@ -102,7 +111,10 @@ static void read_tbf(struct policy_reading *r, yamldoc_node n, struct weir_polic
 
 void policy_server_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	to->adaptbf = (struct weir_policy_adaptbf){.period = PERIOD, .guess = GUESS};
+	to->adaptbf = (struct weir_policy_adaptbf){.period = PERIOD,
+		.guess = GUESS,
+		.debt_floor = ADAPTBF_DEBT.floor,
+		.debt_half_life = ADAPTBF_DEBT.half_life};
 	to->tbf = (struct weir_policy_tbf){.depth = TBF_DEPTH, .other = INFINITY};
 	read_adaptbf(r, yamldoc_get(n, "adaptbf"), &to->adaptbf);
 	read_tbf(r, yamldoc_get(n, "tbf"), &to->tbf);

@@ -114,9 +114,12 @@ struct weir_policy_adaptbf {
 	weir_time period;
 	bool hold;    /* tokens: hold; else first */
 	double depth; /* tokens that a bucket holds; 0: the default, as in all below */
-	double guess; /* requests per second */
+	double guess; /* tokens per second */
 	double headroom;
 	weir_time forget;
+	enum weir_unit unit;      /* what a token counts: requests, or bytes (4 KiB) */
+	double debt_floor;        /* part of its share that a borrower keeps while it repays */
+	weir_time debt_half_life; /* of claims; 0: they do not age */
 };
 
 struct weir_policy_tbf_rule {

@@ -43,9 +43,9 @@ static json_t *adaptbf(const struct snapshot_resource *r)
 
 	if (!a)
 		return NULL;
-	j = json_pack("{s:s, s:b, s:I, s:I}", "tokens", a->hold ? "hold" : "first", "learns",
-		a->learns, "tokens_off", (json_int_t)a->tokens_off, "records_off",
-		(json_int_t)a->records_off);
+	j = json_pack("{s:s, s:b, s:s, s:I, s:I}", "tokens", a->hold ? "hold" : "first", "learns",
+		a->learns, "unit", ledger_json_unit(a->unit), "tokens_off",
+		(json_int_t)a->tokens_off, "records_off", (json_int_t)a->records_off);
 	ledger_json_state(j, &a->state);
 	json_object_set_new(j, "step_s", api_seconds((double)a->took));
 	return j;

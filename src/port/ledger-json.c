@@ -11,42 +11,48 @@ struct field {
 	const char *name;
 	size_t offset;
 	enum { I64, I32, U64, U32 } of;
+	bool later; /* an older ledger does not have it: 0 */
 };
 
 static const struct field state_fields[] = {
-	{"carry", offsetof(struct adaptbf_state, carry), I32},
-	{"tombstone", offsetof(struct adaptbf_state, tombstone), I64},
-	{"written_off", offsetof(struct adaptbf_state, written_off), I64},
-	{"forfeited", offsetof(struct adaptbf_state, forfeited), I64},
-	{"steps", offsetof(struct adaptbf_state, steps), U64},
-	{"period_tokens", offsetof(struct adaptbf_state, tokens), I64},
-	{"surplus", offsetof(struct adaptbf_state, surplus), I64},
-	{"reclaimed", offsetof(struct adaptbf_state, reclaimed), I64},
-	{"active", offsetof(struct adaptbf_state, active), U32},
-	{"known", offsetof(struct adaptbf_state, known), U32},
-	{"left_out", offsetof(struct adaptbf_state, left_out), U32},
+	{"carry", offsetof(struct adaptbf_state, carry), I32, false},
+	{"tombstone", offsetof(struct adaptbf_state, tombstone), I64, false},
+	{"written_off", offsetof(struct adaptbf_state, written_off), I64, false},
+	{"forfeited", offsetof(struct adaptbf_state, forfeited), I64, false},
+	{"aged", offsetof(struct adaptbf_state, aged), I64, true},
+	{"aged_left", offsetof(struct adaptbf_state, aged_left), I64, true},
+	{"steps", offsetof(struct adaptbf_state, steps), U64, false},
+	{"period_tokens", offsetof(struct adaptbf_state, tokens), I64, false},
+	{"surplus", offsetof(struct adaptbf_state, surplus), I64, false},
+	{"reclaimed", offsetof(struct adaptbf_state, reclaimed), I64, false},
+	{"active", offsetof(struct adaptbf_state, active), U32, false},
+	{"known", offsetof(struct adaptbf_state, known), U32, false},
+	{"left_out", offsetof(struct adaptbf_state, left_out), U32, false},
 };
 
 #define ACCOUNT(member) offsetof(struct adaptbf_account, member)
 static const struct field job_fields[] = {
-	{"weight", ACCOUNT(weight), U32},
-	{"tokens", ACCOUNT(tokens), I64},
-	{"initial", ACCOUNT(initial), I64},
-	{"demand", ACCOUNT(demand), U64},
-	{"record", ACCOUNT(record), I64},
-	{"lent", ACCOUNT(ledger.lent), I64},
-	{"borrowed", ACCOUNT(ledger.borrowed), I64},
-	{"repaid", ACCOUNT(ledger.repaid), I64},
-	{"regained", ACCOUNT(ledger.regained), I64},
-	{"lost", ACCOUNT(ledger.lost), I64},
-	{"spared", ACCOUNT(ledger.spared), I64},
-	{"remainder", ACCOUNT(remainder), I32},
-	{"reclaim", ACCOUNT(reclaim), I32},
+	{"weight", ACCOUNT(weight), U32, false},
+	{"tokens", ACCOUNT(tokens), I64, false},
+	{"initial", ACCOUNT(initial), I64, false},
+	{"demand", ACCOUNT(demand), U64, false},
+	{"record", ACCOUNT(record), I64, false},
+	{"lent", ACCOUNT(ledger.lent), I64, false},
+	{"borrowed", ACCOUNT(ledger.borrowed), I64, false},
+	{"repaid", ACCOUNT(ledger.repaid), I64, false},
+	{"regained", ACCOUNT(ledger.regained), I64, false},
+	{"lost", ACCOUNT(ledger.lost), I64, false},
+	{"spared", ACCOUNT(ledger.spared), I64, false},
+	{"written_off", ACCOUNT(ledger.written_off), I64, true},
+	{"forgiven", ACCOUNT(ledger.forgiven), I64, true},
+	{"remainder", ACCOUNT(remainder), I32, false},
+	{"reclaim", ACCOUNT(reclaim), I32, false},
 };
 
 static const struct field loan_fields[] = {
-	{"amount", offsetof(struct adaptbf_loan, amount), I64},
-	{"lent", offsetof(struct adaptbf_loan, lent), I64},
+	{"amount", offsetof(struct adaptbf_loan, amount), I64, false},
+	{"lent", offsetof(struct adaptbf_loan, lent), I64, false},
+	{"written_off", offsetof(struct adaptbf_loan, written_off), I64, true},
 };
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -100,6 +106,8 @@ static bool read_fields(const json_t *j, void *of, const struct field *fields, s
 	for (size_t i = 0; i < n; i++) {
 		const json_t *v = json_object_get(j, fields[i].name);
 
+		if (!v && fields[i].later)
+			continue;
 		if (!json_is_integer(v) || !set(of, &fields[i], json_integer_value(v)))
 			return false;
 	}
@@ -107,6 +115,11 @@ static bool read_fields(const json_t *j, void *of, const struct field *fields, s
 }
 
 /* ---- out */
+
+const char *ledger_json_unit(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? "bytes" : "requests";
+}
 
 void ledger_json_state(json_t *to, const struct adaptbf_state *s)
 {
@@ -168,9 +181,9 @@ static json_t *one(const struct steward_image *i)
 
 	for (size_t k = 0; k < i->n_jobs; k++)
 		json_array_append_new(jobs, job(i, &i->jobs[k]));
-	j = json_pack("{s:s, s:b, s:s, s:b, s:f}", "resource", i->resource, "on", i->on, "tokens",
-		i->hold ? "hold" : "first", "learns", i->learns, "period_s",
-		(double)i->period / WEIR_SEC);
+	j = json_pack("{s:s, s:b, s:s, s:b, s:s, s:f}", "resource", i->resource, "on", i->on,
+		"tokens", i->hold ? "hold" : "first", "learns", i->learns, "unit",
+		ledger_json_unit(i->unit), "period_s", (double)i->period / WEIR_SEC);
 	if (!j) {
 		json_decref(jobs);
 		return NULL;
@@ -299,12 +312,15 @@ static const char *read_loans(
 static const char *read_one(const json_t *j, struct steward_image *to)
 {
 	const char *resource = json_string_value(json_object_get(j, "resource")), *why;
+	const char *unit = json_string_value(json_object_get(j, "unit"));
 	struct reading r = {.to = to};
 
 	to->state.rate = json_number_value(json_object_get(j, "rate"));
 	if (!resource || !(to->state.rate > 0) ||
 		!read_fields(j, &to->state, state_fields, COUNT(state_fields)))
 		return "a resource that is none";
+	if (unit && strcmp(unit, ledger_json_unit(WEIR_UNIT_BYTES)) == 0)
+		to->unit = WEIR_UNIT_BYTES; /* an older one has none: requests */
 	to->resource = strdup(resource);
 	if (!to->resource)
 		return NULL;

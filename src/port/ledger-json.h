@@ -14,6 +14,9 @@
 /* A list, one entry an image. NULL: out of memory. */
 json_t *ledger_json(const struct steward_image *images, size_t n);
 
+/* What a token counts, as a word. */
+const char *ledger_json_unit(enum weir_unit unit);
+
 /* The numbers of one, as they stand there: of the whole, of a job. */
 void ledger_json_state(json_t *to, const struct adaptbf_state *s);
 void ledger_json_job(json_t *to, const struct adaptbf_account *a);

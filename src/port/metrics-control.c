@@ -87,6 +87,10 @@ static const struct metrics_field job_fields[] = {
 		METRICS_I64, true},
 	{"weir_adaptbf_regained_tokens_total", "counter", "Given back by others.",
 		J(ledger.regained), METRICS_I64, true},
+	{"weir_adaptbf_written_off_claims_total", "counter",
+		"Claims of its that aged away, tokens.", J(ledger.written_off), METRICS_I64, true},
+	{"weir_adaptbf_forgiven_tokens_total", "counter", "Debts of its that aged away.",
+		J(ledger.forgiven), METRICS_I64, true},
 };
 #undef J
 #define S(member) offsetof(struct snapshot_adaptbf, state.member)
@@ -102,6 +106,8 @@ static const struct metrics_field adaptbf_fields[] = {
 		offsetof(struct snapshot_adaptbf, took), METRICS_TIME, true},
 	{"weir_adaptbf_written_off_tokens_total", "counter", "Debts of those who left.",
 		S(written_off), METRICS_I64, true},
+	{"weir_adaptbf_aged_tokens_total", "counter", "Claims that aged away, of all jobs.",
+		S(aged), METRICS_I64, true},
 };
 #undef S
 

@@ -60,7 +60,8 @@ struct snapshot_tenant {
 
 /* AdapTBF at a resource, as of its last step. */
 struct snapshot_adaptbf {
-	bool hold, learns; /* tokens: hold; the rate is learned */
+	bool hold, learns;   /* tokens: hold; the rate is learned */
+	enum weir_unit unit; /* what a token counts */
 	struct adaptbf_state state;
 	/* What the sums are off by: tokens of the active from the period's, records and tombstone from 0;
 	 * over all that are remembered. */

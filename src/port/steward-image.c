@@ -38,11 +38,12 @@ void steward_look(struct resource *r, struct snapshot *s, struct snapshot_resour
 		return;
 	a->hold = w->config.hold;
 	a->learns = w->learns;
+	a->unit = w->unit;
 	a->took = (weir_time)w->took;
 	adaptbf_state(w->adaptbf, &a->state);
 	room = audit(w->adaptbf, a);
-	if (a->learns && to->capacity[WEIR_UNIT_REQUESTS] <= 0)
-		to->capacity[WEIR_UNIT_REQUESTS] = a->state.rate;
+	if (a->learns && to->capacity[a->unit] <= 0)
+		to->capacity[a->unit] = a->state.rate * adaptbf_token_size(a->unit);
 	to->adaptbf = a;
 	a->jobs = room ? snapshot_take(s, room, sizeof(*a->jobs)) : NULL;
 	if (!a->jobs || r->policy != s->of->policy)
@@ -142,6 +143,7 @@ int steward_image(struct resource *r, struct steward_image *ret)
 		.on = s->driver != NULL,
 		.hold = s->config.hold,
 		.learns = s->learns,
+		.unit = s->unit,
 		.period = (uint64_t)s->config.period};
 	adaptbf_state(s->adaptbf, &to.state);
 	rc = to.resource ? copy_jobs(s, &to) : -ENOMEM;
@@ -251,6 +253,7 @@ int steward_restore(struct resource *r, const struct steward_image *from)
 		if (rc == 0) {
 			adaptbf_free(s->adaptbf);
 			s->adaptbf = made;
+			s->unit = from->unit;
 			if (s->driver)
 				steward_configure(s, &r->spec);
 		}

@@ -24,6 +24,7 @@ struct steward {
 	struct adaptbf_gate *driver; /* NULL: it rests */
 	struct weir_policy_adaptbf config;
 	bool learns;
+	enum weir_unit unit; /* of the tokens in its books */
 	struct jobnames names;
 	uint64_t *ids; /* by tenant of the policy in force; 0: a group */
 	size_t n_ids;

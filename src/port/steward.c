@@ -12,9 +12,8 @@
 #define WEIGHT_UNIT 1024.0
 /* While nobody asks for anything a step finds nothing but whom to forget. */
 #define IDLE   (10 * WEIR_SEC)
-#define SPAN   0.02 /* s: for how long a thread of a busy machine is kept from running at times */
-#define SWEEP  256  /* names that a step looks at */
-#define NEWEST 0.1  /* of the time of a step: a second of them */
+#define SWEEP  256 /* names that a step looks at */
+#define NEWEST 0.1 /* of the time of a step: a second of them */
 
 /* ---- a step */
 
@@ -130,15 +129,17 @@ static int plan_driver(struct steward *s, const struct weir_policy_adaptbf *to)
 {
 	int rc;
 
-	if (s->driver && s->config.hold == to->hold && s->config.depth == to->depth)
+	if (s->driver && s->config.hold == to->hold && s->config.depth == to->depth &&
+		s->config.unit == to->unit)
 		return 0;
 	rc = adaptbf_gate_new(s->resource->gate, to->hold ? ADAPTBF_GATE_HOLD : ADAPTBF_GATE_FIRST,
 		to->depth, &s->plan.driver);
 	if (rc < 0)
 		return rc;
+	adaptbf_gate_unit(s->plan.driver, to->unit);
 	adaptbf_gate_cost(s->plan.driver, mean_cost, s->resource);
 	if (to->depth <= 0)
-		adaptbf_gate_span(s->plan.driver, SPAN);
+		adaptbf_gate_span(s->plan.driver, ADAPTBF_GATE_SPAN);
 	return 0;
 }
 
@@ -252,19 +253,24 @@ static void take_leaves(struct steward *s)
 
 void steward_configure(struct steward *s, const struct weir_resource *spec)
 {
-	double stated = spec->capacity[WEIR_UNIT_REQUESTS].per_second;
-	double seen = s->resource->capacity.rate[WEIR_UNIT_REQUESTS];
+	enum weir_unit unit = spec->adaptbf.unit;
+	double stated = spec->capacity[unit].per_second / adaptbf_token_size(unit);
+	double seen = s->resource->capacity.rate[unit] / adaptbf_token_size(unit);
 	struct adaptbf_config config = {.period = spec->adaptbf.period,
 		.rate = stated > 0 ? stated : spec->adaptbf.guess,
 		.learn = stated <= 0,
+		.hold = spec->adaptbf.hold,
 		.headroom = spec->adaptbf.headroom,
-		.forget = spec->adaptbf.forget};
+		.forget = spec->adaptbf.forget,
+		.debt = {spec->adaptbf.debt_floor, spec->adaptbf.debt_half_life}};
 	struct adaptbf_state state;
 
-	/* The first time: what the resource was seen to do is better than a guess. */
+	/* The first time, or in another unit: what the resource was seen to do is better than a guess. */
 	adaptbf_state(s->adaptbf, &state);
-	if (config.learn && s->learns && state.steps == 0 && state.known == 0)
+	if (config.learn && s->learns &&
+		(unit != s->unit || (state.steps == 0 && state.known == 0)))
 		adaptbf_set_rate(s->adaptbf, seen > 0 ? seen : config.rate);
+	s->unit = unit;
 	adaptbf_configure(s->adaptbf, &config); /* the policy's checks have seen to it */
 	s->learns = config.learn;
 	s->config = spec->adaptbf;
@@ -275,6 +281,8 @@ static void steward_begin(struct resource *r, const struct weir_resource *spec)
 	struct steward *s = r->steward;
 
 	if (s->plan.driver) {
+		if (s->driver)
+			adaptbf_rest(s->adaptbf); /* the next one counts from 0 */
 		adaptbf_gate_free(s->driver);
 		s->driver = s->plan.driver;
 		s->plan.driver = NULL;

@@ -20,13 +20,14 @@
 
 struct resource;
 
-struct steward_image {   /* all of it its own memory */
-	char *resource;  /* name */
-	weir_time at;    /* on the clock of the times below */
-	bool on;         /* else it rests */
-	bool hold;       /* tokens: hold */
-	bool learns;     /* the rate */
-	uint64_t period; /* ns */
+struct steward_image {       /* all of it its own memory */
+	char *resource;      /* name */
+	weir_time at;        /* on the clock of the times below */
+	bool on;             /* else it rests */
+	bool hold;           /* tokens: hold */
+	bool learns;         /* the rate */
+	enum weir_unit unit; /* what a token counts */
+	uint64_t period;     /* ns */
 	struct adaptbf_state state;
 	struct adaptbf_account *jobs;
 	size_t n_jobs;

@@ -204,7 +204,8 @@ static int plan_parda(struct live *l, const struct scenario_controller *c, struc
 
 static const struct live_key adaptbf_keys[] = {{"kind", NULL}, {"device", NULL}, {"rate", NULL},
 	{"learn", NULL}, {"period", "period"}, {"tokens", "tokens"}, {"depth", NULL},
-	{"headroom", "headroom"}, {"forget", "forget"}, {NULL, NULL}};
+	{"unit", "unit"}, {"headroom", "headroom"}, {"forget", "forget"}, {"debt", "debt"},
+	{NULL, NULL}};
 static const struct live_key tbf_keys[] = {{"kind", NULL}, {"device", NULL}, {"period", NULL},
 	{"depth", "depth"}, {"default", "default"}, {"rules", "rules"}, {NULL, NULL}};
 

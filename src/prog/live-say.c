@@ -68,13 +68,15 @@ int live_say_parda(struct live *l, const struct scenario_controller *c, double t
 	return r;
 }
 
-/* What the ledger says that a job gave beyond its priority, less what it got. */
+/* What the ledger says that a job gave beyond its priority, less what it got and what aged away. */
 static int put_given(struct live *l, const json_t *job, const char *prefix, double t)
 {
 	double given = json_number_value(json_object_get(job, "lent")) +
-		       json_number_value(json_object_get(job, "repaid")) -
+		       json_number_value(json_object_get(job, "repaid")) +
+		       json_number_value(json_object_get(job, "forgiven")) -
 		       json_number_value(json_object_get(job, "borrowed")) -
-		       json_number_value(json_object_get(job, "regained"));
+		       json_number_value(json_object_get(job, "regained")) -
+		       json_number_value(json_object_get(job, "written_off"));
 	int series = metrics_seriesf(l->metrics, "tokens", "%s.given", prefix);
 
 	return series < 0 ? series : metrics_append(l->metrics, series, t, given);
@@ -86,11 +88,12 @@ int live_say_adaptbf(struct live *l, const struct scenario_controller *c, double
 		{"record", "record", "tokens", 1}, {"demand", "demand", "requests", 1}};
 	static const struct saying values[] = {{"record", "record_end", "tokens", 1},
 		{"lent", "lent", "tokens", 1}, {"borrowed", "borrowed", "tokens", 1},
-		{"repaid", "repaid", "tokens", 1}, {"regained", "regained", "tokens", 1}};
+		{"repaid", "repaid", "tokens", 1}, {"regained", "regained", "tokens", 1},
+		{"written_off", "written_off", "tokens", 1}, {"forgiven", "forgiven", "tokens", 1}};
 	static const struct saying server_points[] = {{"rate", "rate", "iops", 1}};
 	static const struct saying server_values[] = {{"rate", "rate_end", "iops", 1},
-		{"written_off", "written_off", "tokens", 1}, {"steps", "steps", "", 1},
-		{"records_off", "records_off", "tokens", 1},
+		{"written_off", "written_off", "tokens", 1}, {"aged", "aged", "tokens", 1},
+		{"steps", "steps", "", 1}, {"records_off", "records_off", "tokens", 1},
 		{"tokens_off", "tokens_off", "tokens", 1}};
 	const json_t *adaptbf =
 		json_object_get(resource_of(l, live_control_device(l->s, c)), "adaptbf");

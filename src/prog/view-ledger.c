@@ -2,6 +2,7 @@
 /* view-ledger: who has lent whom, as tables: in weir status and top, and all of it by weir status --ledger. */
 #include "prog/view.h"
 #include "base/units.h"
+#include "ctl/adaptbf.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static void ago(const json_t *j, const char *key, struct table *t)
 static void add_jobs(const json_t *jobs, const char *resource, struct table *t)
 {
 	static const char *const keys[] = {"tokens", "initial", "demand", "record", "lent",
-		"borrowed", "repaid", "regained", NULL};
+		"borrowed", "repaid", "regained", "written_off", "forgiven", NULL};
 
 	for (size_t i = 0; i < json_array_size(jobs); i++) {
 		const json_t *j = json_array_get(jobs, i);
@@ -56,9 +57,10 @@ static void add_resource(const json_t *resource, const json_t *adaptbf, struct t
 void view_write_adaptbf(const json_t *now, FILE *to)
 {
 	static const char *const heads[] = {"ADAPTBF", "TENANT", "TOKENS", "BY WEIGHT", "DEMAND",
-		"RECORD", "LENT", "BORROWED", "REPAID", "REGAINED", NULL};
+		"RECORD", "LENT", "BORROWED", "REPAID", "REGAINED", "WRITTEN OFF", "FORGIVEN",
+		NULL};
 
-	view_write_parts(now, "adaptbf", heads, 0x3fc, add_resource, to);
+	view_write_parts(now, "adaptbf", heads, 0xffc, add_resource, to);
 }
 
 /* ---- all of it */
@@ -71,7 +73,7 @@ static void write_loans(const json_t *loans, const char *const *heads, size_t mo
 	if (!n)
 		return;
 	fputc('\n', to);
-	table_begin(&t, heads, 0xc);
+	table_begin(&t, heads, 0x1c);
 	for (size_t i = 0; i < n && i < most; i++) {
 		const json_t *l = json_array_get(loans, i);
 
@@ -79,8 +81,10 @@ static void write_loans(const json_t *loans, const char *const *heads, size_t mo
 		table_cell(&t, "%s", who(l, "borrower"));
 		table_cell(&t, "%.0f", num(l, "amount"));
 		table_cell(&t, "%.0f", num(l, "lent"));
+		table_cell(&t, "%.0f", num(l, "written_off"));
 		ago(l, "since_ago_s", &t);
-		if (num(l, "amount") < num(l, "lent"))
+		if (num(l, "amount") == 0 ||
+			num(l, "amount") + num(l, "written_off") < num(l, "lent"))
 			ago(l, "last_ago_s", &t);
 		else
 			table_cell(&t, "-"); /* nothing was paid back yet */
@@ -92,33 +96,39 @@ static void write_loans(const json_t *loans, const char *const *heads, size_t mo
 
 static void write_head(const json_t *r, FILE *to)
 {
+	const char *unit = json_string_value(json_object_get(r, "unit"));
+	bool bytes = unit && strcmp(unit, "bytes") == 0;
 	char rate[32], period[32];
 
 	weir_units_show_rate(
-		(struct weir_rate){round(num(r, "rate")), WEIR_UNIT_REQUESTS}, rate, sizeof(rate));
+		(struct weir_rate){round(num(r, "rate") * (bytes ? ADAPTBF_TOKEN_BYTES : 1)),
+			bytes ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS},
+		rate, sizeof(rate));
 	weir_units_show_time((weir_time)(num(r, "period_s") * 1e9), period, sizeof(period));
 	fprintf(to, "%s: ", who(r, "resource"));
 	if (!json_is_true(json_object_get(r, "on")))
 		fprintf(to, "AdapTBF rests; ");
 	else
-		fprintf(to, "%s (%s), tokens %s, every %s; %.0f of %.0f jobs active; ", rate,
+		fprintf(to, "%s (%s), tokens %s%s, every %s; %.0f of %.0f jobs active; ", rate,
 			json_is_true(json_object_get(r, "learns")) ? "learned" : "stated",
-			who(r, "tokens"), period, num(r, "active"), num(r, "known"));
-	fprintf(to, "%.0f tokens written off\n\n", num(r, "written_off"));
+			bytes ? "of 4 KiB " : "", who(r, "tokens"), period, num(r, "active"),
+			num(r, "known"));
+	fprintf(to, "%.0f tokens written off by age, %.0f of tenants that left\n\n", num(r, "aged"),
+		num(r, "written_off"));
 }
 
 static void write_one(const json_t *r, FILE *to)
 {
 	static const char *const jobs[] = {"TENANT", "TOKENS", "BY WEIGHT", "DEMAND", "RECORD",
-		"LENT", "BORROWED", "REPAID", "REGAINED", NULL};
+		"LENT", "BORROWED", "REPAID", "REGAINED", "WRITTEN OFF", "FORGIVEN", NULL};
 	static const char *const loans[] = {
-		"LENDER", "BORROWER", "OPEN", "LENT", "SINCE", "LAST PAID", NULL};
+		"LENDER", "BORROWER", "OPEN", "LENT", "WRITTEN OFF", "SINCE", "LAST PAID", NULL};
 	static const char *const paid[] = {
-		"LENDER", "BORROWER", "OPEN", "LENT", "SINCE", "PAID BACK", NULL};
+		"LENDER", "BORROWER", "OPEN", "LENT", "WRITTEN OFF", "SINCE", "CLOSED", NULL};
 	struct table t;
 
 	write_head(r, to);
-	table_begin(&t, jobs, 0x1fe);
+	table_begin(&t, jobs, 0x7fe);
 	add_jobs(json_object_get(r, "jobs"), NULL, &t);
 	table_end(&t, to);
 	write_loans(json_object_get(r, "loans"), loans, SIZE_MAX, to);

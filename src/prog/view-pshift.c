@@ -57,8 +57,8 @@ static void add_controllers(const json_t *now, struct table *t)
 
 void view_write_pshift(const json_t *now, FILE *to)
 {
-	static const char *const heads[] = {"PSHIFT", "STATE", "TENANT", "USED", "FIRST TO",
-		"AT MOST", "MIN HERE", "MAX HERE", NULL};
+	static const char *const heads[] = {"PSHIFT", "STATE", "TENANT", "USED", "RESERVED",
+		"LIMIT", "NEXT RESERVED", "NEXT LIMIT", NULL};
 	static const char *const links[] = {"CONTROLLER", "SERVER", "STATE", "", NULL};
 	struct table t;
 

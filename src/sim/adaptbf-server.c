@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/adaptbf-server.h"
-#include "ctl/adaptbf.h"
+#include "ctl/adaptbf-keys.h"
 #include "sim/measure.h"
 #include "sim/server-jobs.h"
 #include <errno.h>
@@ -10,6 +10,7 @@
 struct settings { /* the controller's map */
 	struct adaptbf_config config;
 	enum adaptbf_gate_mode mode;
+	enum weir_unit unit; /* of a token */
 	double depth;
 };
 
@@ -23,37 +24,36 @@ struct server {
 	int64_t tokens_off;  /* and |Σ tokens − the period's| */
 };
 
-static const char *const keys[] = {
-	"kind", "period", "device", "rate", "learn", "tokens", "depth", "forget", "headroom", NULL};
+static const char *const keys[] = {"kind", "period", "device", "rate", "learn", "tokens", "unit",
+	"depth", "forget", "headroom", "debt", NULL};
 static const char *const modes[] = {"first", "hold", NULL};
 
 static int read_map(
 	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
-	struct weir_rate rate = {0};
 	int mode = ADAPTBF_GATE_FIRST, r;
 
-	*ret = (struct settings){.config = {.period = adaptbf_server_ops.period}};
+	*ret = (struct settings){
+		.config = {.period = adaptbf_server_ops.period, .debt = ADAPTBF_DEBT}};
 	if ((r = yamldoc_map(map, keys, err)) || (r = server_jobs_check(s, map, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->config.period, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
+		(r = yamldoc_optional(adaptbf_keys_unit(map, &ret->unit, err))) ||
+		(r = yamldoc_optional(adaptbf_keys_debt(map, &ret->config.debt, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
 		return r;
-	r = yamldoc_rate(map, "rate", &rate, err);
+	r = adaptbf_keys_rate(map, "rate", ret->unit, &ret->config.rate, err);
 	if (r == -ENOENT)
 		return yamldoc_error(map, err, "needs a 'rate', as in '1k iops'");
 	if (r)
 		return r;
-	if (rate.unit != WEIR_UNIT_REQUESTS || !(rate.per_second > 0))
-		return yamldoc_error(
-			yamldoc_get(map, "rate"), err, "must be in iops, and more than 0");
 	if (ret->depth != 0 && ret->depth < 1)
 		return yamldoc_error(yamldoc_get(map, "depth"), err, "must be at least 1");
-	ret->config.rate = rate.per_second;
 	ret->mode = (enum adaptbf_gate_mode)mode;
+	ret->config.hold = mode == ADAPTBF_GATE_HOLD;
 	return 0;
 }
 
@@ -90,6 +90,10 @@ static int server_init(struct world *w, const struct scenario_controller *config
 			r = adaptbf_gate_new(v->jobs.gate->gate, v->settings.mode,
 				v->settings.depth, &v->driver);
 		if (r == 0)
+			adaptbf_gate_unit(v->driver, v->settings.unit);
+		if (r == 0 && v->settings.depth <= 0)
+			adaptbf_gate_span(v->driver, ADAPTBF_GATE_SPAN);
+		if (r == 0)
 			r = adaptbf_gate_leaves(v->driver, v->jobs.leaves, v->jobs.n);
 		if (r)
 			weir_err_set(err, r, "adaptbf: %s", strerror(-r));
@@ -104,6 +108,11 @@ static int server_init(struct world *w, const struct scenario_controller *config
 
 /* ---- a step */
 
+static const char *rate_unit(const struct server *v)
+{
+	return v->settings.unit == WEIR_UNIT_BYTES ? "tokens/s" : "iops";
+}
+
 static int put(struct metrics *m, double t, double value, const char *unit, const char *job,
 	const char *name)
 {
@@ -112,10 +121,10 @@ static int put(struct metrics *m, double t, double value, const char *unit, cons
 	return series < 0 ? series : metrics_append(m, series, t, value);
 }
 
-/* What the ledger says that the job gave beyond its priority, less what it got. */
+/* What the ledger says that the job gave beyond its priority, less what it got and what aged away. */
 static int64_t ledger_sum(const struct ledger_account *l)
 {
-	return l->lent + l->repaid - l->borrowed - l->regained;
+	return l->lent + l->repaid + l->forgiven - l->borrowed - l->regained - l->written_off;
 }
 
 static int put_series(struct server *v, struct world *w)
@@ -126,7 +135,7 @@ static int put_series(struct server *v, struct world *w)
 	int r;
 
 	adaptbf_state(v->adaptbf, &state);
-	r = put(m, t, state.rate, "iops", "server", "rate");
+	r = put(m, t, state.rate, rate_unit(v), "server", "rate");
 	for (size_t i = 0; r == 0 && i < v->jobs.n; i++) {
 		struct adaptbf_account a = {0};
 		const char *name = v->jobs.names[i];
@@ -175,7 +184,7 @@ static int server_step(void *state, struct world *w, weir_time now, struct weir_
 	world_touch(w, v->jobs.gate);
 	audit(v);
 	adaptbf_state(v->adaptbf, &s);
-	if (v->settings.config.learn)
+	if (v->settings.config.learn && v->settings.unit == WEIR_UNIT_REQUESTS)
 		v->jobs.station->capacity = s.rate;
 	if (!w->scenario->sample || (v->sampled && now - v->sampled < w->scenario->sample))
 		return 0;
@@ -198,7 +207,8 @@ static int report_job(struct server *v, size_t i, struct metrics *m)
 		int64_t value;
 	} values[] = {{"record_end", a.record}, {"lent", a.ledger.lent},
 		{"borrowed", a.ledger.borrowed}, {"repaid", a.ledger.repaid},
-		{"regained", a.ledger.regained}};
+		{"regained", a.ledger.regained}, {"written_off", a.ledger.written_off},
+		{"forgiven", a.ledger.forgiven}};
 
 	r = 0;
 	for (size_t k = 0; r == 0 && k < sizeof(values) / sizeof(values[0]); k++)
@@ -216,9 +226,10 @@ static int server_report(void *state, struct world *w, struct metrics *m)
 	adaptbf_state(v->adaptbf, &s);
 	for (size_t i = 0; r == 0 && i < v->jobs.n; i++)
 		r = report_job(v, i, m);
-	if (r || (r = metrics_put(m, "adaptbf.server.rate_end", "iops", s.rate)) ||
+	if (r || (r = metrics_put(m, "adaptbf.server.rate_end", rate_unit(v), s.rate)) ||
 		(r = metrics_put(
 			 m, "adaptbf.server.written_off", "tokens", (double)s.written_off)) ||
+		(r = metrics_put(m, "adaptbf.server.aged", "tokens", (double)s.aged)) ||
 		(r = metrics_put(m, "adaptbf.server.steps", "", (double)s.steps)) ||
 		(r = metrics_put(
 			 m, "adaptbf.server.records_off", "tokens", (double)v->records_off)))

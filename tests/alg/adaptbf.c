@@ -11,6 +11,7 @@ struct jobs {
 	uint64_t demand[MOST];
 	int64_t tokens[MOST], record[MOST], initial[MOST];
 	int32_t remainder[MOST], reclaim[MOST];
+	int64_t floor;
 };
 static struct adaptbf_space space;
 static struct adaptbf_sums sums;
@@ -18,7 +19,7 @@ static struct adaptbf_sums sums;
 static void step(struct jobs *j, int64_t tokens)
 {
 	struct adaptbf_jobs a = {j->n, j->weight, j->demand, j->tokens, j->record, j->remainder,
-		j->reclaim, j->initial};
+		j->reclaim, j->initial, j->floor};
 	int64_t sum = 0, records = 0, before = 0;
 
 	CHECK_INT(adaptbf_space_grow(&space, j->n), 0);
@@ -254,6 +255,39 @@ static void a_small_fraction_is_reclaimed_in_time(void) /* 12 */
 	CHECK(periods > 1 && periods < 150);
 }
 
+/* Whatever C is: of 24 tokens by its weight a borrower keeps 12, of 25 13, and nobody is owed less for it. */
+static void a_borrower_keeps_its_floor(void) /* 16 */
+{
+	uint64_t demands[4] = {1000, 1000, 1000, 1000};
+	struct jobs j = MAKE(4, {25, 25, 25, 25});
+
+	j.floor = REMAINDER_ONE / 2;
+	for (int i = 0; i < 4; i++)
+		j.tokens[i] = 24;
+	j.record[0] = 1000;
+	j.record[3] = -1000;
+	for (int period = 1; period <= 10; period++) {
+		j.tokens[0] = 1; /* u is large: C is 1 */
+		step(&j, 96);
+		CHECK_INT(sums.coefficient, REMAINDER_ONE);
+		CHECK_INT(j.tokens[3], 12);
+		CHECK_INT(j.tokens[0], 36);
+		CHECK_INT(j.record[3], -1000 + 12 * period);
+	}
+	j.tokens[0] = 1;
+	step(&j, 100);
+	CHECK_INT(j.tokens[3], 13);
+	j.floor = REMAINDER_ONE; /* all of it: nothing is repaid */
+	step(&j, 96);
+	CHECK_INT(sums.reclaimed, 0);
+	CHECK_INT(j.tokens[3], 24);
+	/* One that asks for less than its floor has what it asks for, and the rest is lent. */
+	j.floor = REMAINDER_ONE / 2;
+	j.demand[3] = 5;
+	step(&j, 96);
+	CHECK(j.tokens[3] >= 5 && j.tokens[3] < 12);
+}
+
 static void any_demand(void) /* 13 */
 {
 	uint64_t demands[3] = {(uint64_t)1 << 40, UINT64_MAX, 0};
@@ -303,6 +337,7 @@ int main(void)
 	RUN(a_lender_gets_what_it_wants_at_most);
 	RUN(what_one_lender_leaves_others_get);
 	RUN(a_small_fraction_is_reclaimed_in_time);
+	RUN(a_borrower_keeps_its_floor);
 	RUN(any_demand);
 	RUN(extremes);
 	adaptbf_space_free(&space);

@@ -121,7 +121,7 @@ static void told_otherwise(void)
 
 static void what_was_paid_back_is_kept(void)
 {
-	struct adaptbf_loan paid[4], again[4], odd = {7, 1, 0, 9, 1, 2};
+	struct adaptbf_loan paid[4], again[4], odd = {7, 1, 0, 9, 1, 2, 3};
 	struct adaptbf *a = make(), *b;
 	struct adaptbf_config config = {.rate = 1000};
 	struct adaptbf_account accounts[2];

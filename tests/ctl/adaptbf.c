@@ -15,6 +15,7 @@ struct fake {
 	struct adaptbf_rule rules[MOST];
 	size_t n_rules;
 	int fail;
+	bool busy; /* the server is full, and does 1000 a second */
 };
 
 static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
@@ -30,7 +31,13 @@ static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 
 static int fake_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 {
-	*ret = ((struct fake *)driver)->totals;
+	struct fake *f = driver;
+
+	if (f->busy) {
+		f->totals.full += 100 * MS;
+		f->totals.served += 100;
+	}
+	*ret = f->totals;
 	return 0;
 }
 
@@ -381,7 +388,8 @@ static void a_busy_lender_is_paid_back_in_time(void)
 	lend(a, &f, 3, 100, &now);
 	CHECK(account(a, 1).record > 1500);
 	/* It is busy from now on. Of the borrower's 75 tokens it gets back an eighth or more each period. */
-	bound = adaptbf_bound((double)account(a, 1).record, 0.25, 75);
+	bound = adaptbf_bound(&(struct adaptbf_config){.period = 100 * MS},
+		(double)account(a, 1).record, 0.25, 75);
 	for (; account(a, 1).record > 0 && periods < 1000; periods++) {
 		for (size_t k = 0; k < 2; k++)
 			tell(&f, k, (uint64_t)account(a, k + 1).tokens,
@@ -464,22 +472,23 @@ static void no_more_jobs_than_it_remembers(void)
 	adaptbf_free(a);
 }
 
-/* A server of 1000 a second behind tokens: what they let pass, at most so much. */
-static double learned(double guess, bool waits)
+/* A server of 1000 a second behind tokens, which let pass what they may, and it at most so much: its rate as learned
+ * after so many periods. */
+static double learned(double guess, int periods)
 {
 	struct adaptbf *a = make(guess, true);
 	struct fake f = {0};
 	struct adaptbf_state s;
 
 	add(&f, 1, 1);
-	for (int i = 0; i <= 300; i++) {
+	for (int i = 0; i <= periods; i++) {
 		int64_t tokens = 0;
 		uint64_t served;
 
 		adaptbf_state(a, &s);
 		tokens = s.tokens;
 		served = tokens < 100 ? (uint64_t)tokens : 100;
-		tell(&f, 0, served, served, waits ? 500 : 0);
+		tell(&f, 0, served, served, 500);
 		f.totals.served += tokens >= 100 ? served : 0;
 		f.totals.full += tokens >= 100 ? 100 * MS : 0;
 		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
@@ -491,9 +500,36 @@ static double learned(double guess, bool waits)
 
 static void the_rate_is_learned(void)
 {
-	CHECK_NEAR(learned(700, true), 1000, 0.05);
-	CHECK_NEAR(learned(1300, true), 1000, 0.05);
-	CHECK_NEAR(learned(10, true), 100, 0.99); /* far off: at least it is on the way */
+	for (int periods = 50; periods <= 300; periods += 250) { /* in 5 s, and it stays */
+		CHECK_NEAR(learned(700, periods), 1000, 0.05);
+		CHECK_NEAR(learned(1300, periods), 1000, 0.05);
+		CHECK_NEAR(learned(10, periods), 1000, 0.05);
+		CHECK_NEAR(learned(20000, periods), 1000, 0.05);
+	}
+}
+
+/* Job 1 has a fifth of its tokens' use; what it will not use job 2 may pass, if tokens hold and the rate is learned. */
+static void tokens_that_nobody_uses_are_let(void)
+{
+	for (int k = 0; k < 4; k++) {
+		bool learn = k & 1, hold = k & 2;
+		struct adaptbf_config config = {.rate = 1000, .learn = learn, .hold = hold};
+		const struct adaptbf_rule *one, *two;
+		struct adaptbf *a;
+		struct fake f = {.busy = true};
+		weir_time now = 0;
+
+		CHECK_INT(adaptbf_new(&config, &a), 0);
+		lend(a, &f, 1, 20, &now);
+		one = rule(&f, 1);
+		two = rule(&f, 2);
+		CHECK(one->tokens > 5); /* its demand: eq. 7 gives it some of the surplus */
+		CHECK_INT(one->tokens + two->tokens, learn ? 105 : 100);
+		CHECK_NEAR(one->rate, 10 * (double)one->tokens, 1e-9);
+		CHECK_NEAR(two->rate,
+			10 * (double)(two->tokens + (learn && hold ? one->tokens - 5 : 0)), 1e-9);
+		adaptbf_free(a);
+	}
 }
 
 int main(void)
@@ -512,5 +548,6 @@ int main(void)
 	RUN(goes_on_where_it_stopped);
 	RUN(no_more_jobs_than_it_remembers);
 	RUN(the_rate_is_learned);
+	RUN(tokens_that_nobody_uses_are_let);
 	return 0;
 }

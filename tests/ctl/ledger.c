@@ -110,15 +110,82 @@ static void restored_or_refused(void)
 {
 	struct ledger *l = make(3);
 
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 1, 7, 9, 1, 2}), 0);
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){LEDGER_POOL, 1, 1, 1, 1, 2}), 0);
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 1, 7, 9, 1, 2, 0}), 0);
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){LEDGER_POOL, 1, 1, 1, 1, 2, 0}), 0);
 	CHECK_INT(ledger_balance(l, 1), -8);
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 1, 7, 9, 1, 2}), -EINVAL); /* twice */
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){1, 2, 7, 9, 1, 2}), -EINVAL); /* 1 owes */
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){2, 0, 7, 9, 1, 2}), -EINVAL); /* 0 lent */
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 0, 7, 9, 1, 2}), -EINVAL);
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 9, 7, 9, 1, 2}), -EINVAL);
-	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 2, 0, 9, 1, 2}), -EINVAL);
+	CHECK_INT(
+		ledger_restore(l, &(struct ledger_loan){0, 1, 7, 9, 1, 2, 0}), -EINVAL); /* twice */
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){1, 2, 7, 9, 1, 2, 0}),
+		-EINVAL); /* 1 owes */
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){2, 0, 7, 9, 1, 2, 0}),
+		-EINVAL); /* 0 lent */
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 0, 7, 9, 1, 2, 0}), -EINVAL);
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 9, 7, 9, 1, 2, 0}), -EINVAL);
+	CHECK_INT(ledger_restore(l, &(struct ledger_loan){0, 2, 0, 9, 1, 2, 0}), -EINVAL);
+	ledger_free(l);
+}
+
+static int64_t lost_by[4], lost_by_pool;
+static void lose(uint32_t lender, int64_t tokens, void *arg)
+{
+	CHECK(tokens > 0);
+	*(lender == LEDGER_POOL ? &lost_by_pool : &lost_by[lender]) += tokens;
+}
+
+/* Each claim on 2 loses a tenth a call; what 3 owes stays. */
+static void claims_age(void)
+{
+	struct ledger *l = make(4);
+	struct ledger_loan closed[LEDGER_CLOSED];
+	uint64_t tenth = LEDGER_ONE / 10;
+	int64_t debt, claim, sum = 0;
+	int calls = 0;
+
+	ledger_transfer(l, 1, 0, 2, 1000);
+	ledger_transfer(l, 2, 1, 2, 15);
+	ledger_transfer(l, 3, 1, 3, 50);
+	memset(lost_by, 0, sizeof(lost_by));
+	lost_by_pool = 0;
+	CHECK_INT(ledger_age(l, 5, 2, tenth, lose, NULL), 101); /* of 1015 */
+	CHECK_INT(
+		ledger_age(l, 6, 2, tenth, lose, NULL), 91); /* of 914, and the half from before */
+	CHECK(lost_by[1] >= 2 && lost_by[1] <= 4);           /* of 15; 2.85 in the mean */
+	CHECK_INT(lost_by[0], 192 - lost_by[1]);
+	CHECK_INT(ledger_balance(l, 2), -(1015 - 192));
+	CHECK_INT(ledger_balance(l, 1), 15 - lost_by[1] + 50);
+	CHECK_INT(ledger_account(l, 0)->written_off, lost_by[0]);
+	CHECK_INT(ledger_account(l, 1)->written_off, lost_by[1]);
+	CHECK_INT(ledger_account(l, 2)->forgiven, 192);
+	CHECK_INT(ledger_account(l, 3)->forgiven, 0);
+	n_seen = 0;
+	ledger_each(l, see, NULL);
+	CHECK_INT(n_seen, 3);
+	for (size_t i = 0; i < n_seen; i++) {
+		CHECK_INT(seen[i].amount + seen[i].written_off, seen[i].lent);
+		CHECK_INT(seen[i].last, seen[i].since); /* nothing was paid back */
+	}
+	/* To the last token: all of it is gone one day, and is closed with its name. */
+	while (ledger_balance(l, 2) < 0 && calls < 1000) {
+		sum += ledger_age(l, 7, 2, tenth, lose, NULL);
+		calls++;
+	}
+	CHECK(calls < 1000);
+	CHECK_INT(sum, 1015 - 192);
+	CHECK_INT(lost_by[0], 1000);
+	CHECK_INT(ledger_open(l), 1);
+	CHECK_INT(ledger_closed(l, closed), 2);
+	CHECK_INT(closed[0].lender + closed[1].lender, 0 + 1);
+	CHECK_INT(closed[0].written_off, closed[0].lent);
+	CHECK_INT(closed[0].last, 7);
+	/* Those who left: what they owe ages, and what is owed to them. */
+	ledger_drop(l, 8, 3, &debt, &claim);
+	CHECK_INT(ledger_age(l, 9, LEDGER_POOL, tenth, lose, NULL), 4);
+	CHECK_INT(ledger_balance(l, 1), 46);
+	ledger_transfer(l, 10, 0, 2, 100);
+	ledger_drop(l, 11, 0, &debt, &claim);
+	CHECK_INT(ledger_age(l, 12, 2, tenth, lose, NULL), 9);
+	CHECK_INT(lost_by_pool, 9);
+	CHECK_INT(ledger_balance(l, 2), -91);
 	ledger_free(l);
 }
 
@@ -163,6 +230,12 @@ static void many_loans_are_cleared(void)
 	ledger_free(l);
 }
 
+static void lose_balance(uint32_t lender, int64_t tokens, void *arg)
+{
+	if (lender != LEDGER_POOL)
+		((int64_t *)arg)[lender] -= tokens;
+}
+
 static void balances_are_what_was_given(void)
 {
 	struct ledger *l = make(JOBS);
@@ -180,6 +253,11 @@ static void balances_are_what_was_given(void)
 			CHECK_INT(claim - debt, balance[from]);
 			balance[from] = 0;
 		}
+		if (now % 10 == 0)
+			balance[to] += ledger_age(l, now, to, rng_u64(&rng) & (LEDGER_ONE - 1),
+				lose_balance, balance);
+		if (now % 100 == 0)
+			ledger_age(l, now, LEDGER_POOL, LEDGER_ONE / 8, lose_balance, balance);
 		if (from == to)
 			continue;
 		ledger_transfer(l, now, from, to, amount);
@@ -194,7 +272,12 @@ static void balances_are_what_was_given(void)
 		memset(sides, 0, sizeof(sides));
 		ledger_each(l, note, NULL);
 		for (uint32_t i = 0; i < JOBS; i++) {
+			const struct ledger_account *a = ledger_account(l, i);
+
 			CHECK_INT(ledger_balance(l, i), balance[i]);
+			CHECK_INT(a->lent + a->repaid + a->forgiven - a->borrowed - a->regained -
+					  a->written_off,
+				balance[i]);
 			CHECK(!(sides[i][0] && sides[i][1])); /* claims or debts, never both */
 		}
 	}
@@ -208,6 +291,7 @@ int main(void)
 	RUN(strangers_settle);
 	RUN(who_is_dropped_leaves_its_loans);
 	RUN(restored_or_refused);
+	RUN(claims_age);
 	RUN(many_loans_are_cleared);
 	RUN(balances_are_what_was_given);
 	return 0;

@@ -15,6 +15,9 @@ static void defaults(void)
 	CHECK(!a->hold);
 	CHECK_NEAR(a->guess, 1000, 1e-9);
 	CHECK_NEAR(a->depth + a->headroom + (double)a->forget, 0, 1e-9);
+	CHECK_INT(a->unit, WEIR_UNIT_REQUESTS);
+	CHECK_NEAR(a->debt_floor, 0.5, 1e-9);
+	CHECK_INT(a->debt_half_life, 60 * WEIR_SEC);
 	weir_policy_free(p);
 }
 
@@ -35,6 +38,61 @@ static void as_written(void)
 	CHECK_NEAR(a->headroom, 0.1, 1e-9);
 	CHECK_INT(a->forget, 60 * WEIR_SEC);
 	weir_policy_free(p);
+}
+
+static void debts_and_units(void)
+{
+	static const struct {
+		const char *text;
+		double floor;
+		weir_time half_life;
+	} debts[] = {
+		{"debt: paper", 0, 0},
+		{"debt: {floor: 20%}", 0.2, 60 * WEIR_SEC},
+		{"debt: {floor: 0.125, half_life: 2min}", 0.125, 120 * WEIR_SEC},
+		{"debt: {floor: 0%, half_life: none}", 0, 0},
+		{"debt: {floor: 100%, half_life: 1s}", 1, WEIR_SEC},
+		{"debt: {}", 0.5, 60 * WEIR_SEC},
+	};
+	struct weir_policy *p;
+
+	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++) {
+		char text[200];
+
+		snprintf(text, sizeof(text),
+			"resources: [{name: a, controller: adaptbf, adaptbf: {%s}}]\n",
+			debts[i].text);
+		p = parse(text);
+		CHECK_NEAR(p->resources[0].adaptbf.debt_floor, debts[i].floor, 1e-9);
+		CHECK_INT(p->resources[0].adaptbf.debt_half_life, debts[i].half_life);
+		weir_policy_free(p);
+	}
+	p = parse("resources:\n"
+		  "  - {name: a, controller: adaptbf, adaptbf: {unit: bytes}}\n"
+		  "  - {name: b, controller: adaptbf, adaptbf: {guess: 40 KiB/s, unit: bytes}}\n");
+	CHECK_INT(p->resources[0].adaptbf.unit, WEIR_UNIT_BYTES);
+	CHECK_NEAR(p->resources[0].adaptbf.guess, 25600, 1e-9); /* 100 MiB/s, in tokens of 4 KiB */
+	CHECK_NEAR(p->resources[1].adaptbf.guess, 10, 1e-9);
+	weir_policy_free(p);
+}
+
+#define REFUSED(keys, message)                                                                     \
+	refused("resources: [{name: a, controller: adaptbf, adaptbf: {" keys "}}]\n", message)
+
+static void debts_and_units_that_are_none(void)
+{
+	REFUSED("debt: papers", "paper");
+	REFUSED("debt: [1]", "must be 'paper', or a map as in {floor: 50%, half_life: 60s}");
+	REFUSED("debt: {flor: 50%}", "did you mean 'floor'");
+	REFUSED("debt: {floor: 101%}", "must be from 0% to 100%");
+	REFUSED("debt: {floor: 50}", "must be from 0% to 100%");
+	REFUSED("debt: {floor: -1%}", "must be");
+	REFUSED("debt: {floor: half}", "must be a part, as in 50%");
+	REFUSED("debt: {floor: '%'}", "must be a part, as in 50%");
+	REFUSED("debt: {half_life: 10ms}", "at least 1 s, or none");
+	REFUSED("debt: {half_life: forever}", "half_life");
+	REFUSED("unit: pages", "requests");
+	REFUSED("unit: bytes, guess: 1k iops", "must be in bytes per second, as tokens are");
 }
 
 static void check_rules(const struct weir_policy *p)
@@ -104,6 +162,8 @@ int main(void)
 {
 	RUN(defaults);
 	RUN(as_written);
+	RUN(debts_and_units);
+	RUN(debts_and_units_that_are_none);
 	RUN(rules);
 	RUN(what_is_refused);
 	return 0;

@@ -80,8 +80,11 @@ check(not r["loans"], "all is paid back after %.1f s" % x.longest)
 check(x.passed("lender") > 1.2 * x.passed("burst"), "meanwhile it had more than its weight gives:", x.passed("lender"),
       x.passed("burst"))
 jobs = {j["tenant"]: j for j in r["jobs"]}
-check(jobs["lender"]["regained"] == jobs["lender"]["lent"] and jobs["burst"]["repaid"] == jobs["burst"]["borrowed"],
-      "by exactly what was lent:", jobs["lender"]["lent"])
+check(jobs["lender"]["regained"] + jobs["lender"]["written_off"] == jobs["lender"]["lent"] and
+      jobs["burst"]["repaid"] + jobs["burst"]["forgiven"] == jobs["burst"]["borrowed"],
+      "by exactly what was lent, less what aged:", jobs["lender"]["lent"])
+check(0 < jobs["burst"]["forgiven"] == jobs["lender"]["written_off"] == r["aged"] < jobs["lender"]["lent"] / 5,
+      "which both accounts have:", jobs["burst"]["forgiven"])
 check(r["repaid"][0]["lender"] == "lender" and r["repaid"][0]["borrower"] == "burst" and r["repaid"][0]["amount"] == 0,
       "and when:", r["repaid"][0])
 fio.end()

@@ -25,11 +25,12 @@ static void fill(void)
 		.demand = (uint64_t)1 << 40,
 		.remainder = -5,
 		.reclaim = 17,
-		.ledger = {1, 2, 3, 4, 5, 6}};
+		.ledger = {1, 2, 3, 4, 5, 6, 7, 8}};
 	jobs[1] = (struct adaptbf_account){.id = 3, .weight = 1, .seen = AT - 7 * WEIR_SEC};
-	loans[0] = (struct adaptbf_loan){0, 1, (int64_t)1 << 40, (int64_t)1 << 41, 5, AT - 1000};
-	paid[0] = (struct adaptbf_loan){3, 1, 0, 12, AT - 2 * WEIR_SEC, AT - WEIR_SEC};
-	paid[1] = (struct adaptbf_loan){3, 0, 0, 13, AT - 9 * WEIR_SEC, AT - 8 * WEIR_SEC};
+	loans[0] =
+		(struct adaptbf_loan){0, 1, (int64_t)1 << 40, (int64_t)1 << 41, 5, AT - 1000, 77};
+	paid[0] = (struct adaptbf_loan){3, 1, 0, 12, AT - 2 * WEIR_SEC, AT - WEIR_SEC, 0};
+	paid[1] = (struct adaptbf_loan){3, 0, 0, 13, AT - 9 * WEIR_SEC, AT - 8 * WEIR_SEC, 13};
 	image = (struct steward_image){.resource = resource,
 		.at = AT,
 		.on = true,
@@ -39,6 +40,8 @@ static void fill(void)
 			.tombstone = -3,
 			.written_off = 4,
 			.forfeited = 5,
+			.aged = 8,
+			.aged_left = -2,
 			.steps = 6},
 		.jobs = jobs,
 		.n_jobs = 2,
@@ -84,6 +87,8 @@ static void there_and_back(void)
 	CHECK_INT(back->state.tombstone, -3);
 	CHECK_INT(back->state.written_off, 4);
 	CHECK_INT(back->state.forfeited, 5);
+	CHECK_INT(back->state.aged, 8);
+	CHECK_INT(back->state.aged_left, -2);
 	CHECK_INT(back->n_jobs, 2);
 	CHECK_STR(steward_image_name(back, back->jobs[0].id), "prod/db");
 	CHECK_STR(steward_image_name(back, back->jobs[1].id), "batch");
@@ -97,12 +102,38 @@ static void there_and_back(void)
 	CHECK_STR(steward_image_name(back, back->loans[0].borrower), "prod/db");
 	CHECK_INT(back->loans[0].amount, loans[0].amount);
 	CHECK_INT(back->loans[0].lent, loans[0].lent);
+	CHECK_INT(back->loans[0].written_off, 77);
 	near_time(back->loans[0].since, 5 - AT);
 	near_time(back->loans[0].last, -1000);
 	CHECK_INT(back->n_paid, 2);
 	CHECK_STR(steward_image_name(back, back->paid[0].lender), "batch");
 	CHECK_INT(back->paid[1].borrower, 0);
 	near_time(back->paid[0].last, -WEIR_SEC);
+	ledger_json_free(back, n);
+	json_decref(j);
+}
+
+/* As it was written before claims could age. */
+static void an_older_one(void)
+{
+	struct steward_image *back;
+	const char *why = NULL;
+	json_t *j, *one;
+	size_t n;
+
+	fill();
+	j = ledger_json(&image, 1);
+	one = json_array_get(j, 0);
+	json_object_del(one, "aged");
+	json_object_del(one, "aged_left");
+	json_object_del(json_array_get(json_object_get(one, "jobs"), 0), "written_off");
+	json_object_del(json_array_get(json_object_get(one, "jobs"), 0), "forgiven");
+	json_object_del(json_array_get(json_object_get(one, "loans"), 0), "written_off");
+	CHECK_INT(ledger_json_read(j, &back, &n, &why), 0);
+	CHECK_INT(back->state.aged, 0);
+	CHECK_INT(back->jobs[0].ledger.spared, 6);
+	CHECK_INT(back->jobs[0].ledger.forgiven, 0);
+	CHECK_INT(back->loans[0].written_off, 0);
 	ledger_json_free(back, n);
 	json_decref(j);
 }
@@ -163,6 +194,7 @@ static void what_is_none(void)
 int main(void)
 {
 	RUN(there_and_back);
+	RUN(an_older_one);
 	RUN(what_is_none);
 	return 0;
 }

@@ -334,7 +334,10 @@ static void lent_and_paid_back(void)
 	CHECK(w.served[1] > w.served[0] + 100);
 	account("b", &lender);
 	CHECK_INT(lender.record, 0);
-	CHECK_INT(lender.ledger.regained, lender.ledger.lent);
+	account("a", &borrower);
+	CHECK(lender.ledger.written_off > 0 && lender.ledger.written_off < lender.ledger.lent / 20);
+	CHECK_INT(lender.ledger.regained + lender.ledger.written_off, lender.ledger.lent);
+	CHECK_INT(borrower.ledger.forgiven, lender.ledger.written_off);
 	CHECK_INT(steward_image(w.r, &image), 0);
 	CHECK_INT(image.n_loans, 0);
 	CHECK(image.n_paid >= 1);

@@ -280,9 +280,9 @@ static void show(void (*write)(const json_t *, FILE *), const json_t *j)
 
 static json_t *job(const char *tenant, int record)
 {
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tenant", tenant,
-		"tokens", 70, "initial", 50, "demand", 100, "record", record, "lent", 5, "borrowed",
-		6, "repaid", 7, "regained", 8);
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tenant",
+		tenant, "tokens", 70, "initial", 50, "demand", 100, "record", record, "lent", 5,
+		"borrowed", 6, "repaid", 7, "regained", 8, "written_off", 13, "forgiven", 14);
 }
 
 static void jobs_of_adaptbf(void)
@@ -296,7 +296,9 @@ static void jobs_of_adaptbf(void)
 	show(view_write_adaptbf, one);
 	has("ost");
 	has("prod/db?");
-	has(" 70         50     100     -12     5         6       7         8");
+	has("WRITTEN OFF  FORGIVEN");
+	has(" 70         50     100     -12     5         6       7         8           13        "
+	    "14");
 	json_decref(none);
 	json_decref(one);
 }
@@ -311,18 +313,21 @@ static void the_ledger(void)
 				      "b", "amount", 0, "lent", 100 + i, "since_ago_s", 90.0,
 				      "last_ago_s", 0.0));
 	json_array_append_new(list,
-		json_pack("{s:s, s:b, s:b, s:s, s:f, s:f, s:i, s:i, s:i, s:[o], s:[{s:s, s:n, s:i, "
-			  "s:i, s:f, s:f}], s:o}",
+		json_pack("{s:s, s:b, s:b, s:s, s:f, s:f, s:i, s:i, s:i, s:i, s:[o], s:[{s:s, s:n, "
+			  "s:i, s:i, s:i, s:f, s:f}, {s:s, s:s, s:i, s:i, s:i, s:f, s:f}], s:o}",
 			"resource", "ost", "on", 1, "learns", 1, "tokens", "hold", "rate", 1000.4,
-			"period_s", 0.1, "active", 1, "known", 2, "written_off", 9, "jobs",
-			job("a", 12), "loans", "lender", "a", "borrower", "amount", 12, "lent", 33,
-			"since_ago_s", 7200.0, "last_ago_s", 1.26, "repaid", paid));
+			"period_s", 0.1, "active", 1, "known", 2, "written_off", 9, "aged", 17,
+			"jobs", job("a", 12), "loans", "lender", "a", "borrower", "amount", 12,
+			"lent", 33, "written_off", 4, "since_ago_s", 7200.0, "last_ago_s", 1.26,
+			"lender", "a", "borrower", "c", "amount", 20, "lent", 25, "written_off", 5,
+			"since_ago_s", 60.0, "last_ago_s", 60.0, "repaid", paid));
 	j = json_pack("{s:b, s:o}", "kept", 0, "resources", list);
 	show(view_write_ledger, j);
-	has("ost: 1k iops (learned), tokens hold, every 100ms; 1 of 2 jobs active; 9 tokens "
-	    "written off");
-	has("(left)      12    33  2h     1.3s");
-	has("a       b            0   100  90s    now");
+	has("ost: 1k iops (learned), tokens hold, every 100ms; 1 of 2 jobs active; 17 tokens "
+	    "written off by age, 9 of tenants that left");
+	has("(left)      12    33            4  2h     1.3s");
+	has("a       c           20    25            5  60s    -"); /* nothing was paid back */
+	has("a       b            0   100            0  90s    now");
 	has("and 5 before those");
 	has("not kept across a restart");
 	json_decref(j);
