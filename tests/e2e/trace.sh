@@ -34,7 +34,7 @@ has stdout "folder/letter      no trace: it starts with 'Dear reader,'"
 has stdout 'not read: line 2: zero bytes'
 has stdout 'not read: empty'
 has stdout 'not read: binary data'
-has stdout 'not read: ambiguous: its lines look like weir (1 of them), mqsim (1 of them); tell its format: --format'
+has stdout 'not read: ambiguous: its lines look like weir (1 of them), mqsim (1 of them); choose one: --format'
 has stdout 'missing            not read: No such file'
 has stderr '6 of 7 not read'
 run 1 weir trace info --json folder
