@@ -71,7 +71,7 @@ stop TERM
 # ---- a server that acknowledges writes and forgets them
 run 1 nbdkit -U - eval get_size='echo 1M' pread='head -c $3 /dev/zero' pwrite='cat >/dev/null' \
 	--run 'weir load --verify --reads 20% -n 40 "$uri"'
-has stderr 'got no block of this run'
+has stderr 'got not a block of this run'
 
 # ---- errors by kind
 run 1 nbdkit -U - --filter=error memory 1M error-pread=ENOSPC error-pread-rate=100% \
@@ -154,7 +154,7 @@ run 2 weir load
 run 2 weir load http://here
 has stderr 'is not a job'
 run 2 weir load "$uri"
-has stderr 'for how long?'
+has stderr 'needs a duration'
 run 2 weir load -n 5 --reads lots "$uri"
 has stderr '--reads: '
 run 2 weir load -n 5 "$uri,dept=3"

@@ -129,7 +129,7 @@ static void test_refused(void)
 	refuse("ratio(1)", -EINVAL, "two arguments");
 	refuse("base.lat * 2", -EINVAL, "a series");
 	refuse("base.lat", -EINVAL, "a series");
-	refuse("jain(base.lat)", -EINVAL, "min, max, mean or last");
+	refuse("jain(base.lat)", -EINVAL, "mean and last");
 	refuse("mean(base.lat, 1, 2)", -EINVAL, "need a unit");
 	refuse("mean(base.lat, 1s)", -EINVAL, "from and to");
 	refuse("mean(1, base.lat)", -EINVAL, "may be a series");
