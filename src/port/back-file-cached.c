@@ -13,15 +13,6 @@
  *             the writer is not throttled (/proc/vmstat, read every 100 ms);
  *           - no write was slow recently: because of a journal commit, the limits of a control group,
  *             a failing disk. So the unforeseen stops the loop for a twentieth of the time at most.
- *
- *         Not every file system writes with RWF_NOWAIT (ext4 does not). There a plain write is done at
- *         once if it is expected not to sleep:
- *           - pages of which it writes a part are in the cache (mincore on a mapping that is never touched),
- *             so that nothing has to be read;
- *           - the machine has fewer dirty pages than the system begins to write back at by itself, so that
- *             the writer is not slowed down for them (/proc/vmstat, looked at every 100 ms);
- *           - none was slow lately: a journal that is being committed, the limits of a control group, a
- *             sick disk. So what is not foreseen stops the loop for a twentieth of the time at most.
  * LIMITS  Never for direct I/O, and never with FUA, which waits for the device.
  */
 #include "port/back-file.h"

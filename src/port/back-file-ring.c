@@ -8,8 +8,6 @@
  *         completion queue never overflows; further ones wait here.
  *
  *         Not with DEFER_TASKRUN: such a ring does not always wake pollers of its fd.
- *
- *         Not with DEFER_TASKRUN: a ring of that kind does not always wake who waits for its fd.
  */
 #include "port/back-file.h"
 #include <errno.h>

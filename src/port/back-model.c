@@ -13,12 +13,6 @@
  *
  *         READ, WRITE and a ZERO that must leave no hole take the time of their bytes; TRIM, other
  *         ZEROes and FLUSH the model's time of a flush or trim; STATUS and CACHE no time.
- *
- *         Each request has a part of its own, from lists of free ones that grow until there were never
- *         more at once: the model and the back end inside both need room in it.
- *
- *         READ, WRITE and a ZERO that must leave no hole take the time of so many bytes; TRIM, other
- *         ZEROes and FLUSH what the model takes for a flush; STATUS and CACHE none.
  */
 #include "port/back-model.h"
 #include "port/back-name.h"

@@ -18,20 +18,6 @@
  *
  *         Writes of an earlier process are not kept. They are flushed at the start; until a FLUSH has
  *         succeeded a failure is passed on to the clients.
- *
- *         What a failed FLUSH leaves behind is not known, and a server tells of lost writes only once:
- *         the next FLUSH may succeed without them. So after a failure all kept writes are sent again
- *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH beside
- *         which a write with FUA failed, since the server may have told that one: a success counts when
- *         the writes with FUA that were under way with it have succeeded, too.
- *
- *         After TRIES failures in a row the clients hear of it: an error for each request of whose
- *         range a write is still kept, success for the others, whose writes are all durable. The next
- *         is tried after QUIET: until then those who have no kept write are answered at once, and the
- *         others wait.
- *
- *         Writes of an earlier process are kept by nobody. They are flushed at the start; until a
- *         FLUSH has succeeded a failure is passed on as it is.
  */
 #include "port/back-nbd.h"
 #include "port/log.h"

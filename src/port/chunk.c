@@ -14,13 +14,6 @@
  * COST     O(1): at most three splits or merges.
  * LIMITS   Held chunks stay within the budget. Small ones may fragment the memory so that no large
  *          block is whole; for that an eighth more than the budget may be taken from the system.
- *
- *          Between that and the user, some free chunks of each level (CACHE) stay as they are, so that a
- *          chunk that comes and goes is not cut and mended each time. When nothing else is left they
- *          are given back and it is tried once more.
- * COST     O(1): at most three cuts or mends.
- * LIMITS   Held chunks stay within the budget. Small ones may be spread so unluckily that no large one
- *          is whole; for that an eighth more than the budget may be taken from the system.
  */
 #include "port/chunk.h"
 #include <errno.h>

@@ -21,21 +21,6 @@
  *
  *          The clock is read after the wait; and again before it, if a timer is set: else every
  *          timer would be late by the duration of the round.
- *
- *          Tasks are pushed on a list by compare and swap and taken all at once by an exchange. Only
- *          who finds the list empty writes to the eventfd; it is edge-triggered, so nobody ever
- *          reads it. A round in which nothing was posted pays one load for all this.
- *
- *          An fd removed inside a callback may stand further down among the events already fetched:
- *          those are struck out, at most EVENTS compares.
- *
- *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so while its
- *          sleeps were shorter than SHORT and its rounds serve few requests, and not when it would be in somebody's way: after a poll that found
- *          nothing it sleeps 1, 3, 7 … short times until the next, and when the thread was stopped in one,
- *          because others want the core, there is none for CROWDED. A client on the same core is both.
- *
- *          The clock is read after the wait; and again before it, when there is a timer to wait for:
- *          else every timer would be late by what the round took.
  */
 #include "port/loop.h"
 #include "base/heap.h"
