@@ -2,9 +2,9 @@
 /*
  * clock: the one representation of time.
  *
- * Time is an argument. Pure code never reads a clock: it is told `now`, in nanoseconds since an
- * origin that its caller chose (the simulator's zero, CLOCK_MONOTONIC's boot). Spans use the same
- * type. Signed, so that a difference may be negative; 292 years either way.
+ * Time is an argument. Pure code never reads a clock: the caller passes `now`, in nanoseconds since
+ * an origin of its choice (the simulator's zero, CLOCK_MONOTONIC's boot). Spans use the same type.
+ * Signed, so that a difference may be negative; 292 years either way.
  */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
@@ -18,7 +18,7 @@ typedef int64_t weir_time; /* ns */
 #define WEIR_SEC   INT64_C(1000000000)
 #define WEIR_NEVER INT64_MAX /* later than any time: "no such event" */
 
-/* Marks what libweir exports; everything else is hidden. */
+/* Mark a symbol that libweir exports; all others are hidden. */
 #define WEIR_API __attribute__((visibility("default")))
 
 /* Around every public header's declarations, for programs in C++. */

@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	NEAR_MAX = 64
-}; /* words longer than this are not names of ours; bounds the stack and time */
+enum { NEAR_MAX = 64 }; /* longer words are not Weir's names; bounds stack and time */
 
-/* A text that was cut in the middle of a UTF-8 character would end in rubbish on a terminal:
- * drop the incomplete character. */
+/* Drop an incomplete UTF-8 character at the end of a truncated text, which a terminal would show as
+ * garbage. */
 static void trim_utf8(char *text)
 {
 	size_t n = strlen(text), tail = 0;
@@ -26,10 +24,9 @@ static void trim_utf8(char *text)
 		text[n - 1 - tail] = '\0';
 }
 
-/* What people wrote is quoted in messages, cut at a byte if long; a control character (C0, DEL, or
- * C1 as UTF-8) or a part of a character must reach neither a terminal nor a log, and a message is
- * one line. */
-static void tame(char *text)
+/* Replace control characters (C0, DEL, C1 as UTF-8) and partial characters by '?': messages quote
+ * user input, possibly cut at a byte, are one line, and go to terminals and logs. */
+static void replace_controls(char *text)
 {
 	unsigned char *p = (unsigned char *)text;
 
@@ -42,7 +39,7 @@ static void tame(char *text)
 	}
 }
 
-/* Appends at `used`, cutting what does not fit. */
+/* Append at `used`, truncated to the room. */
 static void append(struct weir_err *err, size_t used, const char *fmt, va_list args)
 {
 	size_t room = sizeof(err->text) - used;
@@ -52,7 +49,7 @@ static void append(struct weir_err *err, size_t used, const char *fmt, va_list a
 		err->text[used] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text);
-	tame(err->text);
+	replace_controls(err->text);
 }
 
 int weir_err_set(struct weir_err *err, int code, const char *fmt, ...)
@@ -66,13 +63,13 @@ int weir_err_set(struct weir_err *err, int code, const char *fmt, ...)
 	return code;
 }
 
-/* Writes "file:line:column: " as far as it is known; returns its length. */
+/* Write "file:line:column: " as far as known, and return its length. */
 static size_t put_place(struct weir_err *err, struct weir_place at)
 {
 	char *buf = err->text;
 	int n = 0;
 
-	/* A name of any length leaves room for the numbers and some of the message. */
+	/* Leave room for the numbers and some of the message after a long name. */
 	if (at.file)
 		n = snprintf(buf, sizeof(err->text), "%.200s:", at.file);
 	if (at.line)
@@ -108,9 +105,10 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* Twice Damerau's distance in its "optimal string alignment" form: one insertion, deletion,
- * replacement or swap of neighbours costs 2, since swapped letters ("wieght") are the commonest
- * slip, and a change of case 1. Three rows of the table, O(|a|·|b|) time. Both lengths ≤ NEAR_MAX. */
+/* Return twice Damerau's distance in its "optimal string alignment" form: one insertion,
+ * deletion, replacement or swap of neighbours costs 2, since swapped letters ("wieght") are the
+ * most common typo, and a change of case 1. Three rows of the table, O(|a|·|b|) time. Both
+ * lengths ≤ NEAR_MAX. */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 {
 	unsigned rows[3][NEAR_MAX + 1];
@@ -149,7 +147,7 @@ const char *weir_err_near(const char *word, const char *const *words)
 		if (m > NEAR_MAX)
 			continue;
 		unsigned d = distance(word, n, *words, m);
-		/* Nothing in common is no slip, however short the words. */
+		/* Words with nothing in common are not near, however short. */
 		if (d <= limit && d < 2 * (n > m ? n : m)) {
 			best = *words;
 			if (d == 0)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 __extension__ typedef __int128 heap_order;
-__extension__ typedef unsigned __int128 heap_bits; /* shifting a negative number is not defined */
+__extension__ typedef unsigned __int128 heap_bits; /* shifting a negative number is undefined */
 
 static inline heap_order order_of(const struct heap_item *item)
 {
@@ -25,8 +25,9 @@ static inline bool before(const struct heap_item *a, const struct heap_item *b)
 	return order_of(a) < order_of(b);
 }
 
-/* Field by field: a copy through a vector register would wait for the narrower stores before it. */
-static inline void put(
+/* Copy field by field: a copy through a vector register would stall on the narrower stores before
+ * it. */
+static inline void put_item(
 	struct heap_item *items, uint32_t *place, size_t index, const struct heap_item *item)
 {
 	items[index].key = item->key;
@@ -36,21 +37,21 @@ static inline void put(
 		place[item->value] = (uint32_t)index;
 }
 
-/* The item goes into the hole at `index` or above. */
+/* Put the item into the hole at `index` or above it. */
 static inline void sift_up(struct heap *h, size_t index, const struct heap_item *from)
 {
 	const struct heap_item item = {from->key, from->serial, from->value};
-	struct heap_item *items = h->items; /* in registers: stores below might alias the heap */
+	struct heap_item *items = h->items; /* in registers: the stores below may alias the heap */
 	uint32_t *place = h->place;
 
 	while (index > 0) {
 		size_t parent = (index - 1) / 4;
 		if (!before(&item, &items[parent]))
 			break;
-		put(items, place, index, &items[parent]);
+		put_item(items, place, index, &items[parent]);
 		index = parent;
 	}
-	put(items, place, index, &item);
+	put_item(items, place, index, &item);
 }
 
 static inline size_t least_child(const struct heap_item *items, size_t n, size_t first)
@@ -68,7 +69,7 @@ static inline size_t least_child(const struct heap_item *items, size_t n, size_t
 	return first + least;
 }
 
-/* The item goes into the hole at `index` or below. */
+/* Put the item into the hole at `index` or below it. */
 static inline void sift_down(struct heap *h, size_t index, const struct heap_item *from)
 {
 	const struct heap_item item = {from->key, from->serial, from->value};
@@ -80,13 +81,13 @@ static inline void sift_down(struct heap *h, size_t index, const struct heap_ite
 		size_t child = least_child(items, n, first);
 		if (!before(&items[child], &item))
 			break;
-		put(items, place, index, &items[child]);
+		put_item(items, place, index, &items[child]);
 		index = child;
 	}
-	put(items, place, index, &item);
+	put_item(items, place, index, &item);
 }
 
-/* Fills the hole at `index` with an item from elsewhere. */
+/* Fill the hole at `index` with an item from elsewhere. */
 static void refill(struct heap *h, size_t index, const struct heap_item *item)
 {
 	if (index > 0 && before(item, &h->items[(index - 1) / 4]))

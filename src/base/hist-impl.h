@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hist-impl: which bucket a value belongs to, for hist.c and hist-small.c. The law is in hist.c. */
+/* hist-impl: the bucket of a value, for hist.c and hist-small.c. The law is in hist.c. */
 #ifndef WEIR_BASE_HIST_IMPL_H
 #define WEIR_BASE_HIST_IMPL_H
 

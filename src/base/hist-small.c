@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MORE 4 /* chunks that it grows by */
+#define MORE 4 /* chunks to grow by */
 
 _Static_assert(HIST_SMALL_CHUNKS + MORE <= UINT8_MAX, "places are bytes");
 _Static_assert(WEIR_HIST_BUCKETS % HIST_SMALL_CHUNK == 0, "chunks are whole");
@@ -29,7 +29,7 @@ void hist_small_clear(struct hist_small *h)
 	h->n = 0;
 }
 
-/* The chunk of a place, made if there is none yet; NULL: no memory. */
+/* Return the chunk of a place, allocated if needed; NULL: no memory. */
 static uint32_t *chunk_at(struct hist_small *h, unsigned place)
 {
 	if (h->place[place])

@@ -61,8 +61,9 @@ void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from)
 	into->max = from->max > into->max ? from->max : into->max;
 }
 
-/* The rank, from 1, of the value asked for. 99.9 % of 1,000 must be 999, although neither 99.9 nor
- * the product is exact in binary: hence the slack, above the rounding of three operations. */
+/* Return the rank, from 1, of a percentile. 99.9 % of 1,000 must be 999, although neither 99.9 nor
+ * the product is exact in binary: hence the slack, larger than the rounding errors of three
+ * operations. */
 static uint64_t hist_rank(uint64_t total, double percent)
 {
 	double x = percent / 100.0 * (double)total;
@@ -90,7 +91,7 @@ uint64_t weir_hist_percentile(const struct weir_hist *h, double percent)
 			break;
 	}
 	if (i == WEIR_HIST_BUCKETS - 1 && h->max > WEIR_HIST_MAX)
-		return h->max; /* somewhere beyond the scale: the only figure known */
+		return h->max; /* beyond the scale: the maximum is the only known value */
 	value = hist_middle(i);
 	return value < h->min ? h->min : value > h->max ? h->max : value;
 }

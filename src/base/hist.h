@@ -28,17 +28,17 @@ struct weir_hist {
 	uint32_t bucket[WEIR_HIST_BUCKETS];
 };
 
-/* Must come before anything else: a zeroed struct is not an empty one (`min`). */
+/* Must be called first: a zeroed struct is not an empty one (`min`). */
 WEIR_API void weir_hist_clear(struct weir_hist *h);
 WEIR_API void weir_hist_record(struct weir_hist *h, uint64_t value);
-/* Asks for the memory that recording this value will touch: for who records into many that are too large
- * for a cache, and knows some time ahead. Changes nothing. */
+/* Prefetch the memory that recording this value touches, for a caller that records into more
+ * histograms than fit a cache and knows the value some time ahead. */
 WEIR_API void weir_hist_fetch(const struct weir_hist *h, uint64_t value);
-/* `into` becomes what it would be had it recorded from's values too. */
+/* Add the values of `from` to `into`. */
 WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from);
 
-/* The smallest value v such that at least `percent` (0…100, e.g. 99.99) of what was recorded is
- * ≤ v, to the bucket's middle, clamped to [min, max]; 0 while empty. */
+/* Return the smallest value v such that at least `percent` (0…100, e.g. 99.99) of the values are ≤
+ * v, as the bucket's middle, clamped to [min, max]; 0 while empty. */
 WEIR_API uint64_t weir_hist_percentile(const struct weir_hist *h, double percent);
 WEIR_API double weir_hist_mean(const struct weir_hist *h); /* of the sum, exact; 0 while empty */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* no-memory: the one message that every room has. */
+/* no-memory: the shared "out of memory" error. */
 #ifndef WEIR_BASE_NO_MEMORY_H
 #define WEIR_BASE_NO_MEMORY_H
 

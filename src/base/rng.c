@@ -48,8 +48,8 @@ static uint64_t rng_fnv1a(const char *name)
 
 void rng_init(struct rng *r, uint64_t seed, const char *name)
 {
-	/* The seed is scrambled before the name joins it: neighbouring seeds and names that differ in
-	 * few bits must not meet. Four successive splitmix outputs are never all zero. */
+	/* Scramble the seed before mixing in the name: neighbouring seeds and names that differ in
+	 * few bits must not collide. Four successive splitmix outputs are never all zero. */
 	uint64_t x = rng_splitmix(&seed) ^ rng_fnv1a(name);
 
 	for (int i = 0; i < 4; i++)
@@ -75,7 +75,7 @@ double rng_exp(struct rng *r, double mean)
 
 double rng_normal(struct rng *r)
 {
-	/* Box and Muller's, one of the pair: always two draws, so streams stay aligned. */
+	/* Box and Muller's method, one of the pair: always two draws, so streams stay aligned. */
 	double radius = sqrt(rng_exp(r, 2.0));
 
 	return radius * cos(6.283185307179586 * rng_double(r));

@@ -14,7 +14,7 @@ struct rng {
 	uint64_t s[4];
 };
 
-/* A stream of its own for each (seed, name); `name` e.g. "host3/vm1/arrivals". */
+/* Start an independent stream for each (seed, name); `name` e.g. "host3/vm1/arrivals". */
 void rng_init(struct rng *r, uint64_t seed, const char *name);
 
 static inline uint64_t rng_rotate(uint64_t x, int by)
@@ -45,7 +45,7 @@ double rng_exp(struct rng *r, double mean);    /* exponential; never below 0, at
 double rng_normal(struct rng *r);              /* mean 0, deviation 1 */
 
 /* Zipf on 0 … n−1 with exponent s ≥ 0 (s = 0: uniform), O(1) per draw by rejection-inversion
- * (Hörmann and Derflinger 1996): P(k) ∝ (k+1)^−s. n ≥ 1. Fields are rng.c's. */
+ * (Hörmann and Derflinger 1996): P(k) ∝ (k+1)^−s. n ≥ 1. The fields are private to rng.c. */
 struct rng_zipf {
 	uint64_t n;
 	double s, h_x1, h_n, cut;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* units-impl: what reading (units.c) and showing (units-show.c) share. */
+/* units-impl: shared by units.c (parsing) and units-show.c (formatting). */
 #ifndef WEIR_BASE_UNITS_IMPL_H
 #define WEIR_BASE_UNITS_IMPL_H
 
@@ -14,7 +14,7 @@ struct units_scale {
 	uint64_t factor;
 };
 
-/* Ascending, with a NULL name behind the last: showing takes the largest that is not above the value. */
+/* Ascending, terminated by a NULL name: formatting uses the largest that is not above the value. */
 extern const struct units_scale units_time_scales[], units_binary_scales[], units_decimal_scales[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  Ever more decimals are tried until what units.c would read back is near enough. Digits are made of
- *         integers, since a locale has its say about how a double is printed.
+ * METHOD  Increase the decimals until units.c would read back a value near enough. The digits are
+ *         printed from integers, since the locale affects how a double is printed.
  */
 #include "base/units-impl.h"
 
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes for a number. None has more than 14 characters, but compilers warn unless there is room for all that
- * the types could hold. */
+/* Bytes for a number. None has more than 14 characters, but compilers warn unless there is room for
+ * every value of the types. */
 #define NUMBER_ROOM 52
 
-/* A number times 10^decimals, which is whole, as a decimal with that many places; and what follows it. */
+/* Write `digits` / 10^decimals as a decimal number, followed by `tail`. */
 static void put_digits(
 	char out[NUMBER_ROOM], unsigned long digits, unsigned decimals, const char *tail)
 {
@@ -29,8 +29,8 @@ static void put_digits(
 		snprintf(out, NUMBER_ROOM, "%lu%s", digits, tail);
 }
 
-/* The shortest decimal x such that x · factor, rounded when the kind is `whole`, is within 0.05 %
- * of value. */
+/* Write the shortest decimal x such that x · factor, rounded if the kind is `whole`, is within 0.05
+ * % of value. */
 static void put_number(char out[NUMBER_ROOM], double value, double factor, bool whole)
 {
 	double x = value / factor;
@@ -44,7 +44,7 @@ static void put_number(char out[NUMBER_ROOM], double value, double factor, bool 
 			x *= 10;
 		snprintf(tail, sizeof(tail), "e%d", e);
 		factor = 1;
-		whole = false; /* so large a time or size is whole anyway, or as good as */
+		whole = false; /* so large a time or size is nearly whole */
 	}
 	double scale = 1;
 
@@ -53,8 +53,8 @@ static void put_number(char out[NUMBER_ROOM], double value, double factor, bool 
 		double back = near / scale * factor;
 		if (whole)
 			back = floor(back + 0.5);
-		/* A hair inside the bound, for the roundings of this very check. Seven decimals
-		 * always do, x being at least a thousandth. */
+		/* Slightly inside the bound, to cover the rounding of this check. Seven decimals
+		 * always suffice, x being at least a thousandth. */
 		if (fabs(back - x * factor) > 0.000499 * x * factor && decimals < 7)
 			continue;
 		put_digits(out, (unsigned long)near, decimals, tail);
@@ -62,8 +62,8 @@ static void put_number(char out[NUMBER_ROOM], double value, double factor, bool 
 	}
 }
 
-/* The largest scale that is not above the value, allowing for what rounds up to it. */
-static const struct units_scale *choose(const struct units_scale *scales, double value)
+/* Return the largest scale that is not above the value, allowing for values that round up to it. */
+static const struct units_scale *choose_scale(const struct units_scale *scales, double value)
 {
 	const struct units_scale *best = scales;
 
@@ -73,7 +73,7 @@ static const struct units_scale *choose(const struct units_scale *scales, double
 	return best;
 }
 
-/* What has no number to show. */
+/* Write "inf" or "nan" for a value that is not a number to show. Return true if it was. */
 static bool put_odd(double value, const char *unit, char *buf, size_t len)
 {
 	if (isfinite(value) && value >= 0)
@@ -87,13 +87,14 @@ char *weir_units_show_time(weir_time ns, char *buf, size_t len)
 	char number[NUMBER_ROOM];
 	/* Unsigned, since −INT64_MIN does not exist. */
 	uint64_t span = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-	struct units_scale s = *choose(units_time_scales, (double)span);
+	struct units_scale s = *choose_scale(units_time_scales, (double)span);
 
 	if (ns == WEIR_NEVER) {
 		snprintf(buf, len, "never");
 		return buf;
 	}
-	/* "90s" is clearer than "1.5m", and "2500s" than "41.67m"; whole ones are clear. */
+	/* "90s" is clearer than "1.5m", and "2500s" than "41.67m"; whole minutes and hours are
+	 * clear. */
 	if (span >= UNITS_HOUR && (span % UNITS_HOUR == 0 || span >= 10000 * (uint64_t)WEIR_SEC))
 		s = (struct units_scale){"h", UNITS_HOUR};
 	else if (span >= 2 * UNITS_MINUTE && span % UNITS_MINUTE == 0)
@@ -103,13 +104,13 @@ char *weir_units_show_time(weir_time ns, char *buf, size_t len)
 	return buf;
 }
 
-/* Binary, unless the value is round in decimal units and less so in binary ones: people who wrote
- * "400 MB/s" want to see that, and a measured value hardly ever is so round. */
+/* Use binary units, unless the value is round in decimal units and less so in binary ones: a user
+ * who wrote "400 MB/s" expects that, and measured values are hardly ever so round. */
 static void put_bytes(double value, bool whole, const char *per, char *buf, size_t len)
 {
 	char binary[NUMBER_ROOM], decimal[NUMBER_ROOM];
-	const struct units_scale *b = choose(units_binary_scales, value),
-				 *d = choose(units_decimal_scales, value);
+	const struct units_scale *b = choose_scale(units_binary_scales, value),
+				 *d = choose_scale(units_decimal_scales, value);
 	double hundreds = value / (double)d->factor * 100;
 
 	put_number(binary, value, (double)b->factor, whole);
@@ -142,7 +143,8 @@ char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
 		return buf;
 	}
 	bool time = rate.unit == WEIR_UNIT_TIME;
-	const struct units_scale *s = choose(time ? units_time_scales : units_decimal_scales, v);
+	const struct units_scale *s =
+		choose_scale(time ? units_time_scales : units_decimal_scales, v);
 	put_number(number, v, (double)s->factor, false);
 	if (time)
 		snprintf(buf, len, "%s %s/s", number, s->name);
@@ -151,7 +153,7 @@ char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len)
 	return buf;
 }
 
-#define DIGITS_MAX 1e18 /* below 2⁶³, and beyond what a double knows */
+#define DIGITS_MAX 1e18 /* below 2⁶³, and beyond the precision of a double */
 
 void weir_units_show_rates(
 	struct weir_rate a, struct weir_rate b, char *buf_a, char *buf_b, size_t len)
@@ -163,7 +165,7 @@ void weir_units_show_rates(
 
 	weir_units_show_rate(a, buf_a, len);
 	weir_units_show_rate(b, buf_b, len);
-	/* What differs by a billionth has been told apart long before the digits are too many. */
+	/* Rates that differ by a billionth look different long before DIGITS_MAX. */
 	if (a.per_second == b.per_second || odd)
 		return;
 	for (unsigned d = 0; strcmp(buf_a, buf_b) == 0 && most * scale < DIGITS_MAX;
@@ -183,7 +185,7 @@ char *weir_units_show_count(double count, char *buf, size_t len)
 
 	if (put_odd(count, "", buf, len))
 		return buf;
-	const struct units_scale *s = choose(units_decimal_scales, count);
+	const struct units_scale *s = choose_scale(units_decimal_scales, count);
 	put_number(number, count, (double)s->factor, false);
 	snprintf(buf, len, "%s%s", number, s->name);
 	return buf;

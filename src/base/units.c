@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * METHOD  A text is a decimal number and a unit. The number is kept as an integer and a power of
- *         ten, so that times and sizes come out exact and no locale has a say. units-show.c is the
- *         way back.
+ *         ten, so that times and sizes are exact and independent of the locale. units-show.c
+ *         formats.
  */
 #include "base/units-impl.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* What to say about a text that does not do. */
+/* For messages about a text that does not parse. */
 struct kind {
 	const char *such_as;
-	const char *fits;         /* the units to name when there is none */
-	const char *const *words; /* the units to suggest for one that is misspelt */
+	const char *fits;         /* units to list if the unit is missing */
+	const char *const *words; /* units to suggest for a misspelt one */
 };
 
 static const struct kind kind_time = {
@@ -45,7 +45,7 @@ const struct units_scale units_decimal_scales[] = {{"", 1}, {"k", 1000}, {"M", 1
 struct number {
 	uint64_t mant;
 	int exp;
-	bool cut; /* mant was full and digits were left out: if exp > 0, n is over 2^64 */
+	bool cut; /* mant was full and digits were dropped: if exp > 0, n is over 2^64 */
 };
 
 static bool is_digit(char c)
@@ -69,12 +69,13 @@ static void add_digit(struct number *n, char c, bool fraction)
 		n->mant = more;
 		n->exp -= fraction;
 	} else {
-		n->cut = n->cut || !fraction || c != '0'; /* zeros at the end say nothing */
+		n->cut = n->cut || !fraction || c != '0'; /* trailing zeros do not matter */
 		n->exp += !fraction;
 	}
 }
 
-/* digits[.digits][e[+-]digits]; NULL when `s` does not start so, else what follows. */
+/* Parse digits[.digits][e[+-]digits]. Return the rest of `s`, or NULL if it does not start with a
+ * number. */
 static const char *read_number(const char *s, struct number *ret)
 {
 	struct number n = {0};
@@ -99,23 +100,23 @@ static const char *read_number(const char *s, struct number *ret)
 	return s;
 }
 
-/* n · factor; inf when too large. */
+/* Return n · factor; inf if too large. */
 static double number_double(struct number n, double factor)
 {
-	/* Tens that cancel: what is whole stays exact, "8.510281383G" too. */
+	/* Cancel powers of ten: whole values stay exact, e.g. "8.510281383G". */
 	for (; n.exp < 0 && factor >= 10 && fmod(factor, 10) == 0; n.exp++)
 		factor /= 10;
 	double m = (double)n.mant * factor;
 	if (m == 0 || n.exp == 0)
 		return m;
-	/* Powers up to 10^22 are exact, so that dividing by one rounds just once. */
+	/* Powers up to 10^22 are exact, so that dividing by one rounds once. */
 	if (n.exp < 0 && n.exp >= -22)
 		return m / pow(10, -n.exp);
 	return m * pow(10, n.exp);
 }
 
-/* n · factor to the nearest integer, halves up. False when over 2^64 − 1. *ret_exact: nothing was
- * rounded. */
+/* Compute n · factor to the nearest integer, halves up. Return false if over 2^64 − 1. *ret_exact:
+ * nothing was rounded. */
 static bool number_whole(struct number n, uint64_t factor, uint64_t *ret, bool *ret_exact)
 {
 	uint64_t power = 1, whole, rest;
@@ -136,7 +137,7 @@ static bool number_whole(struct number n, uint64_t factor, uint64_t *ret, bool *
 	int e = n.exp;
 	for (; e < 0 && power <= UINT64_MAX / 10; e++)
 		power *= 10;
-	/* Beyond 10^19 nothing but a rest is left: a double keeps enough of it. */
+	/* Beyond 10^19 only a fraction is left, for which a double is precise enough. */
 	if (__builtin_mul_overflow(e < 0 ? 0 : n.mant / power, factor, &whole))
 		return false;
 	double part = e < 0 ? number_double(n, (double)factor)
@@ -146,7 +147,7 @@ static bool number_whole(struct number n, uint64_t factor, uint64_t *ret, bool *
 	return !__builtin_add_overflow(whole, (uint64_t)floor(part + 0.5), ret);
 }
 
-/* Reads the number that `text` starts with. */
+/* Parse the number at the start of `text`. */
 static int read_text(const struct kind *kind, const char *text, struct number *ret_number,
 	const char **ret_unit, struct weir_err *err)
 {
@@ -174,8 +175,8 @@ static bool same(const char *unit, const char *name)
 	return strncmp(unit, name, n) == 0 && at_end(unit + n);
 }
 
-/* The pair of units that this one is in another case: "mb/s" is MB/s, of bytes, or Mb/s, of bits, and only the
- * writer knows which. The words have bytes first. False: there are not two. */
+/* Find the two units that equal this one except for case: "mb/s" may mean MB/s, bytes, or Mb/s,
+ * bits. The words list bytes first. Return false if there are not two. */
 static bool bytes_or_bits(const char *unit, const char *const *words, const char *ret[2])
 {
 	int n = 0;
@@ -208,7 +209,8 @@ static int too_large(const char *text, struct weir_err *err)
 	return weir_err_set(err, -EINVAL, "\"%.60s\": too large", text);
 }
 
-/* The factor of a unit of time, or 0. Both signs that print as µ (U+00B5 micro, U+03BC mu) are u. */
+/* Return the factor of a time unit, or 0. Both characters that look like µ (U+00B5 micro, U+03BC
+ * mu) mean u. */
 static uint64_t time_factor(const char *unit, const char *per)
 {
 	if (strncmp(unit, "\xC2\xB5s", 3) == 0 || strncmp(unit, "\xCE\xBCs", 3) == 0)
@@ -244,9 +246,9 @@ int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err)
 	return 0;
 }
 
-/* Takes a prefix off a unit: none, k K M G T P, or these with an i. Returns what follows.
+/* Split off a unit's prefix: none, k K M G T P, or these with an i. Return the rest of the unit.
  * *ret_power: 0 … 5. */
-static const char *take_prefix(const char *unit, unsigned *ret_power, bool *ret_binary)
+static const char *split_prefix(const char *unit, unsigned *ret_power, bool *ret_binary)
 {
 	static const char letters[] = "kMGTP";
 	const char *at = *unit ? strchr(letters, *unit == 'K' ? 'k' : *unit) : NULL;
@@ -267,7 +269,7 @@ int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err)
 	int r = read_text(&kind_size, text, &n, &unit, err);
 	if (r < 0)
 		return r;
-	const char *rest = take_prefix(unit, &power, &binary);
+	const char *rest = split_prefix(unit, &power, &binary);
 	if (at_end(rest) && (power > 0 || n.mant == 0))
 		binary = true;
 	else if (!same(rest, "B"))
@@ -287,7 +289,7 @@ static bool one_of(const char *unit, const char *const *names)
 	return false;
 }
 
-/* What one of a rate's units is worth, in *ret_unit; 0 when there is no such unit. */
+/* Return the factor of a rate's unit, in *ret_unit; 0 if there is no such unit. */
 static double rate_factor(const char *unit, enum weir_unit *ret_unit)
 {
 	static const char *const requests[] = {
@@ -297,8 +299,8 @@ static double rate_factor(const char *unit, enum weir_unit *ret_unit)
 	unsigned power;
 	bool binary;
 
-	/* Requests before the rest: in "kiops" the i is no sign of a binary prefix. */
-	const char *rest = take_prefix(unit, &power, &binary);
+	/* Requests first: the i of "kiops" does not mark a binary prefix. */
+	const char *rest = split_prefix(unit, &power, &binary);
 	if (one_of(skip_blanks(rest - binary), requests)) {
 		*ret_unit = WEIR_UNIT_REQUESTS;
 		return (double)units_decimal_scales[power].factor;
@@ -342,7 +344,7 @@ int weir_units_count(const char *text, double *ret_count, struct weir_err *err)
 	int r = read_text(&kind_count, text, &n, &unit, err);
 	if (r < 0)
 		return r;
-	const char *rest = take_prefix(unit, &power, &binary);
+	const char *rest = split_prefix(unit, &power, &binary);
 	if (binary || !at_end(rest))
 		return bad_unit(&kind_count, text, unit, err);
 	double count = number_double(n, (double)units_decimal_scales[power].factor);
@@ -363,7 +365,7 @@ int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err)
 	int r = read_text(&kind_count, minus ? start + 1 : text, &n, &unit, err);
 	if (r < 0)
 		return r;
-	const char *rest = take_prefix(unit, &power, &binary);
+	const char *rest = split_prefix(unit, &power, &binary);
 	if (binary || !at_end(rest))
 		return bad_unit(&kind_count, text, unit, err);
 	if (!number_whole(n, units_decimal_scales[power].factor, &size, &exact))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * units: quantities as people write them, in and out.
+ * units: parse and format quantities such as rates, times and sizes.
  *
  * "5k iops", "20 MiB/s", "2 Gbit/s", "10ms", "64 KiB", "1.5M". A number is digits[.digits], or that
  * with an exponent (1e6), the same in every locale; a space between it and the unit is optional.
@@ -29,7 +29,7 @@
 
 WEIR_BEGIN_DECLS
 
-enum weir_unit { /* what a rate, a bucket or a cost counts */
+enum weir_unit { /* the unit of a rate, a bucket or a cost */
 	WEIR_UNIT_REQUESTS = 0,
 	WEIR_UNIT_BYTES = 1,
 	WEIR_UNIT_TIME = 2, /* estimated device time, ns */
@@ -41,25 +41,26 @@ struct weir_rate {
 	enum weir_unit unit;
 };
 
-/* Each parses the whole of `text`, blanks around it aside. 0, or -EINVAL with a message that quotes
- * the text and says what would do (no place: the caller knows it). Times and sizes are rounded to
- * the nearest; a time is always below WEIR_NEVER. What does not fit its type is refused. */
+/* Each parses the whole of `text`, except blanks around it. Return 0, or -EINVAL with a message
+ * that quotes the text and suggests a valid form (without the place, which the caller knows). Times
+ * and sizes are rounded to the nearest; a time is always below WEIR_NEVER. A value that does not
+ * fit its type is refused. */
 WEIR_API int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err);
 WEIR_API int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err);
 WEIR_API int weir_units_rate(const char *text, struct weir_rate *ret_rate, struct weir_err *err);
 WEIR_API int weir_units_count(const char *text, double *ret_count, struct weir_err *err);
 WEIR_API int weir_units_int(const char *text, int64_t *ret_int, struct weir_err *err);
 
-/* A short text that reads back to within 0.05 %: "3.36k iops", "20 MiB/s", "37.2ms". Bytes are shown
- * in binary units unless they are round only in decimal ones ("400 MB/s"). Always NUL-terminated
- * (len ≥ 1); returns `buf`. 32 bytes always suffice. For people only, since they do not read back: a
- * negative time has its sign, WEIR_NEVER is "never", and no number or too large a one "nan", "inf". */
+/* Format as a short text that parses to within 0.05 %: "3.36k iops", "20 MiB/s", "37.2ms". Bytes
+ * are shown in binary units unless they are round only in decimal ones ("400 MB/s"). Always
+ * NUL-terminated (len ≥ 1); returns `buf`. 32 bytes always suffice. Not parseable, for display
+ * only: a negative time with its sign, "never" for WEIR_NEVER, "nan" and "inf". */
 WEIR_API char *weir_units_show_time(weir_time ns, char *buf, size_t len);
 WEIR_API char *weir_units_show_size(uint64_t bytes, char *buf, size_t len);
 WEIR_API char *weir_units_show_rate(struct weir_rate rate, char *buf, size_t len);
 WEIR_API char *weir_units_show_count(double count, char *buf, size_t len);
-/* Two rates, for a message that compares them: the same, or with as many digits as it takes until they look
- * different, if they are. */
+/* Format two rates for a message that compares them: if they differ, with enough digits to look
+ * different. */
 WEIR_API void weir_units_show_rates(
 	struct weir_rate a, struct weir_rate b, char *buf_a, char *buf_b, size_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  One pass over libyaml's events; its own loader of documents would take time with the square of the
- *         nesting and of the anchors, and memory for every value apart.
+ * METHOD  One pass over libyaml's events. Its own document loader takes time quadratic in the
+ *         nesting and in the anchors, and a separate allocation for every value.
  */
 #include "base/yamldoc-load.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <yaml.h>
 
-/* Anchors are looked up one after the other. */
+/* Anchors are looked up linearly. */
 #define ANCHORS 1000
 #define CHUNK   ((size_t)256 << 10)
 
@@ -22,8 +22,8 @@ struct yamldoc_chunk {
 	_Alignas(max_align_t) char bytes[];
 };
 
-/* Aligned for ids. NULL: no memory. */
-static void *take(struct yamldoc_values *v, size_t size)
+/* Allocate from the chunks, aligned for ids. NULL: no memory. */
+static void *allocate(struct yamldoc_values *v, size_t size)
 {
 	size = (size + sizeof(int) - 1) / sizeof(int) * sizeof(int);
 	if (size > v->left || !v->chunks) {
@@ -40,10 +40,10 @@ static void *take(struct yamldoc_values *v, size_t size)
 	return v->chunks->bytes + (v->chunks->size - v->left - size);
 }
 
-/* With a 0 behind it. */
-static const char *take_text(struct yamldoc_values *v, const void *text, size_t len)
+/* Copy a text and terminate it. */
+static const char *copy_text(struct yamldoc_values *v, const void *text, size_t len)
 {
-	char *copy = take(v, len + 1);
+	char *copy = allocate(v, len + 1);
 
 	if (!copy)
 		return NULL;
@@ -64,8 +64,8 @@ void yamldoc_values_free(struct yamldoc_values *v)
 
 /* ---- errors */
 
-/* The place of a byte, for the errors of libyaml's reader, which knows no lines. Columns count
- * characters, as its marks do. */
+/* Return the place of a byte, for the errors of libyaml's reader, which has no lines. Columns count
+ * characters, as libyaml's marks do. */
 static struct weir_place place_of_offset(const char *name, const char *text, size_t offset)
 {
 	struct weir_place at = {name, 1, 1};
@@ -81,7 +81,7 @@ static struct weir_place place_of_offset(const char *name, const char *text, siz
 	return at;
 }
 
-/* Whether the character at a place (counted from 1) is a tab. */
+/* Return true if the character at a place is a tab. */
 static bool tab_at(const char *text, size_t len, struct weir_place at)
 {
 	size_t i = 0;
@@ -125,10 +125,10 @@ struct load {
 	struct {
 		int id;
 		const char *anchor; /* or NULL */
-		size_t from;        /* of its items in `items` */
-	} open[YAMLDOC_DEPTH + 1];  /* the lists and maps that are not closed, outermost first */
+		size_t from;        /* index of its first item in `items` */
+	} open[YAMLDOC_DEPTH + 1];  /* the open lists and maps, outermost first */
 	int depth;
-	int *items; /* of those that are open */
+	int *items; /* of the open ones */
 	size_t n_items, room_items;
 	struct {
 		const char *name;
@@ -148,7 +148,7 @@ static struct yamldoc_value *value(struct load *l, int id)
 	return &l->values.of[id - 1];
 }
 
-/* A new value's id, or -ENOMEM. */
+/* Add a value. Return its id, or -ENOMEM. */
 static int add_value(struct load *l, const yaml_event_t *e, enum yamldoc_kind kind)
 {
 	struct yamldoc_values *v = &l->values;
@@ -169,7 +169,7 @@ static int add_value(struct load *l, const yaml_event_t *e, enum yamldoc_kind ki
 	return (int)v->n;
 }
 
-/* It stands in the list or map that is open, if there is one. */
+/* Append to the innermost open list or map, if any. */
 static int add_item(struct load *l, int id)
 {
 	if (l->depth == 0)
@@ -196,11 +196,11 @@ static int add_tag(struct load *l, int id, const yaml_char_t *tag)
 		strncmp(text, ours, sizeof(ours) - 1) == 0)
 		return 0;
 	l->values.tagged = id;
-	l->values.tag = take_text(&l->values, text, strlen(text));
+	l->values.tag = copy_text(&l->values, text, strlen(text));
 	return l->values.tag ? 0 : -ENOMEM;
 }
 
-/* ret: its name, or NULL. */
+/* Record an anchor. *ret: its name, or NULL. */
 static int add_anchor(
 	struct load *l, int id, const yaml_event_t *e, const yaml_char_t *anchor, const char **ret)
 {
@@ -210,12 +210,12 @@ static int add_anchor(
 	for (int i = 0; i < l->n_anchors; i++)
 		if (strcmp(l->anchors[i].name, (const char *)anchor) == 0)
 			return weir_err_at(l->err, -EINVAL, place_of(l, e),
-				"anchor '%.60s' stands twice; first in line %u",
+				"anchor '%.60s' is given twice; first in line %u",
 				(const char *)anchor, value(l, l->anchors[i].id)->line);
 	if (l->n_anchors == ANCHORS)
 		return weir_err_at(
 			l->err, -EINVAL, place_of(l, e), "more than %d anchors", ANCHORS);
-	*ret = take_text(&l->values, anchor, strlen((const char *)anchor));
+	*ret = copy_text(&l->values, anchor, strlen((const char *)anchor));
 	if (!*ret)
 		return -ENOMEM;
 	l->anchors[l->n_anchors].name = *ret;
@@ -242,7 +242,7 @@ static int add_scalar(struct load *l, const yaml_event_t *e)
 
 	if (id < 0)
 		return id;
-	text = take_text(&l->values, e->data.scalar.value, e->data.scalar.length);
+	text = copy_text(&l->values, e->data.scalar.value, e->data.scalar.length);
 	if (!text)
 		return -ENOMEM;
 	value(l, id)->text = text;
@@ -282,7 +282,7 @@ static int close_value(struct load *l)
 {
 	size_t from = l->open[--l->depth].from, n = l->n_items - from;
 	struct yamldoc_value *v = value(l, l->open[l->depth].id);
-	int *items = take(&l->values, n * sizeof(*items));
+	int *items = allocate(&l->values, n * sizeof(*items));
 
 	if (!items)
 		return -ENOMEM;
@@ -301,7 +301,7 @@ static int add_alias(struct load *l, const yaml_event_t *e)
 	for (int i = 0; i < l->depth; i++)
 		if (l->open[i].anchor && strcmp(l->open[i].anchor, name) == 0)
 			return weir_err_at(l->err, -EINVAL, place_of(l, e),
-				"an alias here refers to what contains it (line %u)",
+				"this alias refers to the value that contains it (line %u)",
 				value(l, l->open[i].id)->line);
 	for (int i = 0; i < l->n_anchors; i++)
 		if (strcmp(l->anchors[i].name, name) == 0)
@@ -314,7 +314,7 @@ static int add_event(struct load *l, const yaml_event_t *e)
 	switch (e->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		return l->values.n ? weir_err_at(l->err, -EINVAL, place_of(l, e),
-					     "a second document; only one may stand here")
+					     "a second document; only one is allowed")
 				   : 0;
 	case YAML_SCALAR_EVENT:
 		return add_scalar(l, e);
@@ -342,7 +342,7 @@ static int load_events(struct load *l, const char *text, size_t len)
 
 	if (!yaml_parser_initialize(&p))
 		return -ENOMEM;
-	yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING); /* what other programs see of it */
+	yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING); /* as other programs read the file */
 	yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
 	while (more && r == 0) {
 		yaml_event_t e;
@@ -359,7 +359,7 @@ static int load_events(struct load *l, const char *text, size_t len)
 	return r;
 }
 
-/* A text that says nothing means a map without keys. */
+/* An empty document is an empty map. */
 static int make_empty(struct yamldoc_values *v)
 {
 	yamldoc_values_free(v);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The values of a document: scalars read as what they should be. */
+/* yamldoc-value: read scalars as typed values. */
 #include "base/yamldoc.h"
 
 #include <errno.h>
 #include <strings.h>
 
-/* The text of a value that must be a scalar; `what` says which. */
+/* Return the text of a value that must be a scalar; `what` names the expected kind in messages. */
 static int need_text(yamldoc_node n, const char *what, const char **ret, struct weir_err *err)
 {
 	enum yamldoc_kind kind = yamldoc_kind(n);
@@ -24,7 +24,7 @@ int yamldoc_as_string(yamldoc_node n, const char **ret, struct weir_err *err)
 	return need_text(n, "text", ret, err);
 }
 
-/* The getters of quantities differ in nothing but the quantity. */
+/* The getters of quantities are alike except for the quantity. */
 #define AS_QUANTITY(name, type, what)                                                              \
 	int yamldoc_as_##name(yamldoc_node n, type *ret, struct weir_err *err)                     \
 	{                                                                                          \

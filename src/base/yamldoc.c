@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * METHOD  The document is loaded as a graph: an alias is the same node again. One walk from the
- *         root, O(nodes · log of the largest map), refuses what no reader should meet and notes
- *         each node's first parent, from which paths are told.
+ *         root, O(nodes · log of the largest map), refuses invalid documents and records each
+ *         node's first parent, from which paths are built.
  */
 #include "base/yamldoc.h"
 #include "base/yamldoc-load.h"
@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many more nodes aliases may stand for than are written: enough for any sensible sharing, and
- * a reader that visits each of them still ends within a second. */
+/* How many more nodes aliases may expand to than are written: enough for any sensible sharing,
+ * while a reader that visits each of them ends within a second. */
 #define EXPANSION UINT64_C(1000000)
 
-#define FEW 16 /* keys that are compared each with each */
+#define FEW 16 /* largest map whose keys are compared pairwise */
 
-enum state { UNSEEN, OPEN, DONE }; /* OPEN: on the way from the root to where the walk is */
+enum state { UNSEEN, OPEN, DONE }; /* OPEN: on the path from the root to the visited node */
 
 struct link {
 	int parent;        /* 0: the root */
-	int slot;          /* which item or pair of the parent */
+	int slot;          /* index of the item or pair in the parent */
 	uint8_t height;    /* levels below and including this one */
 	uint8_t state;     /* enum state */
 	uint64_t expanded; /* nodes below and including this one, aliases followed */
@@ -75,12 +75,12 @@ static int key_order(const void *a, const void *b)
 	return by_text ? by_text : x->slot - y->slot;
 }
 
-static int twice(yamldoc_node n, size_t a, size_t b, struct weir_err *err)
+static int duplicate_key(yamldoc_node n, size_t a, size_t b, struct weir_err *err)
 {
 	const struct yamldoc_value *y = node_of(n);
 	yamldoc_node first = {n.doc, key_of(y, a)}, again = {n.doc, key_of(y, b)};
 
-	return yamldoc_error(again, err, "key '%.60s' stands twice; first in line %u",
+	return yamldoc_error(again, err, "key '%.60s' is given twice; first in line %u",
 		key_text(n.doc, y, b), yamldoc_place(first).line);
 }
 
@@ -94,7 +94,7 @@ static int check_unique(yamldoc_node n, struct weir_err *err)
 		for (size_t i = 1; i < count; i++)
 			for (size_t k = 0; k < i; k++)
 				if (strcmp(key_text(n.doc, y, k), key_text(n.doc, y, i)) == 0)
-					return twice(n, k, i, err);
+					return duplicate_key(n, k, i, err);
 		return 0;
 	}
 	struct key *keys = malloc(count * sizeof(*keys));
@@ -105,24 +105,24 @@ static int check_unique(yamldoc_node n, struct weir_err *err)
 	qsort(keys, count, sizeof(*keys), key_order);
 	for (size_t i = 1; i < count && r == 0; i++)
 		if (strcmp(keys[i - 1].text, keys[i].text) == 0)
-			r = twice(n, (size_t)keys[i - 1].slot, (size_t)keys[i].slot, err);
+			r = duplicate_key(n, (size_t)keys[i - 1].slot, (size_t)keys[i].slot, err);
 	free(keys);
 	return r;
 }
 
 static int visit(yamldoc_node n, unsigned depth, struct weir_err *err);
 
-/* Visits one child and adds it to its parent's sums. */
+/* Visit one child and add it to its parent's sums. */
 static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, struct weir_err *err)
 {
 	struct link *links = parent.doc->links;
 	struct link *up = &links[parent.id - 1], *down = &links[id - 1];
 	yamldoc_node child = {parent.doc, id};
 
-	/* The loading refuses it, at the alias; but a walk must not rely on that. */
+	/* The loader refuses cycles, at the alias; but the walk must not rely on that. */
 	if (down->state == OPEN)
 		return yamldoc_error(parent, err,
-			"an alias here refers to what contains it (line %u)",
+			"this alias refers to the value that contains it (line %u)",
 			yamldoc_place(child).line);
 	if (down->state == UNSEEN) {
 		down->parent = parent.id;
@@ -137,7 +137,7 @@ static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, st
 		up->height = (uint8_t)(down->height + 1);
 	up->expanded += down->expanded;
 	if (up->expanded > n_nodes(parent.doc) + EXPANSION)
-		return yamldoc_error(parent, err, "its aliases stand for too many nodes");
+		return yamldoc_error(parent, err, "its aliases expand to too many nodes");
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static int visit_list(yamldoc_node n, unsigned depth, struct weir_err *err)
 	return r;
 }
 
-/* Depth-first; `depth` is the number of levels above n. */
+/* Visit n and its children, depth first; `depth` is the number of levels above n. */
 static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
 	const struct yamldoc_value *y = node_of(n);
@@ -194,7 +194,7 @@ static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
 	return r;
 }
 
-/* ---- the whole ---- */
+/* ---- parsing ---- */
 
 int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
 	struct weir_err *err)
@@ -252,8 +252,8 @@ struct weir_place yamldoc_place(yamldoc_node n)
 	return at;
 }
 
-/* One step of a path: ".key" (without the dot at the start), "[2]", or nothing for a key, which is
- * told by its map. */
+/* Write one step of a path: ".key" (without the dot at the start), "[2]", or nothing for a key,
+ * whose map the path names already. */
 static void put_step(yamldoc_node n, bool first, char *buf, size_t len)
 {
 	const struct link *l = &n.doc->links[n.id - 1];
@@ -267,7 +267,7 @@ static void put_step(yamldoc_node n, bool first, char *buf, size_t len)
 			key_text(n.doc, up, (size_t)l->slot));
 }
 
-/* Built from its end, so that the near part is what is left when it must be cut. */
+/* Build the path from its end, so that the part nearest to n remains if it must be cut. */
 char *yamldoc_path(yamldoc_node n, char *buf, size_t len)
 {
 	static const char cut[] = "…";
@@ -314,8 +314,8 @@ const char *yamldoc_text(yamldoc_node n)
 
 /* ---- maps and lists ---- */
 
-/* "a, b, c": as many as fit. */
-static char *join(const char *const *words, char *buf, size_t len)
+/* Join as "a, b, c", as many as fit. */
+static char *join_words(const char *const *words, char *buf, size_t len)
 {
 	size_t used = 0;
 
@@ -331,15 +331,15 @@ static char *join(const char *const *words, char *buf, size_t len)
 	return buf;
 }
 
-/* The index of `word`, or -1 and what to say: the near one (or NULL), and all of them. */
-static int among(
+/* Return the index of `word`, or -1 with the nearest word (or NULL) and the list of all words. */
+static int find_word(
 	const char *word, const char *const *words, const char **ret_near, char *list, size_t len)
 {
 	for (int i = 0; words[i]; i++)
 		if (strcmp(words[i], word) == 0)
 			return i;
 	*ret_near = weir_err_near(word, words);
-	join(words, list, len);
+	join_words(words, list, len);
 	return -1;
 }
 
@@ -353,7 +353,7 @@ int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, stru
 		yamldoc_node key = {n.doc, key_of(y, i)};
 		const char *near, *text = key_text(n.doc, y, i);
 		char list[160];
-		if (among(text, keys, &near, list, sizeof(list)) >= 0)
+		if (find_word(text, keys, &near, list, sizeof(list)) >= 0)
 			continue;
 		*from = i + 1;
 		if (near)
@@ -424,7 +424,7 @@ int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, 
 	int r = yamldoc_as_string(n, &text, err);
 	if (r < 0)
 		return r;
-	int index = among(text, words, &near, list, sizeof(list));
+	int index = find_word(text, words, &near, list, sizeof(list));
 	if (index < 0 && near)
 		return yamldoc_error(n, err, "\"%.60s\": must be one of %s (did you mean %s?)",
 			text, list, near);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * yamldoc: a YAML document that knows where everything stood.
+ * yamldoc: a YAML document that keeps the place of every value.
  *
- * Parsed from memory by libyaml's document API, which keeps the line and column of every node. All
- * readers of configuration (policy, scenario, experiment) go through here, so that unknown keys,
- * wrong types, duplicate keys and bare numbers are refused in one way, with file:line:column and
- * the path of the value ("tenants[2].max").
+ * Loaded from memory through libyaml's events, with the line and column of every node. All readers
+ * of configuration (policy, scenario, experiment) use it, so that unknown keys, wrong types,
+ * duplicate keys and bare numbers are refused in one way, with file:line:column and the path of the
+ * value ("tenants[2].max").
  *
- * A getter returns 0 and sets its output, -ENOENT when the key is absent (the output untouched, no
- * message: absent is ordinary), or -EINVAL with a message. yamldoc_need makes absence an error. A
- * plain null (nothing, ~, null) counts as absent. List indices in paths count from 0.
+ * A getter returns 0 and sets its output, -ENOENT if the key is absent (the output is untouched and
+ * there is no message), or -EINVAL with a message. yamldoc_need makes absence an error. A plain
+ * null (nothing, ~, null) counts as absent. List indices in paths count from 0.
  */
 #ifndef WEIR_BASE_YAMLDOC_H
 #define WEIR_BASE_YAMLDOC_H
@@ -26,12 +26,12 @@ typedef struct yamldoc_node { /* a value; cheap, copied; valid while the documen
 
 enum yamldoc_kind { YAMLDOC_NONE, YAMLDOC_SCALAR, YAMLDOC_LIST, YAMLDOC_MAP };
 
-/* `name` is the file's name for messages, copied. At most one document; an empty text (or a null)
- * gives an empty map. Aliases are followed, `<<` is an ordinary key. Refused: a key that stands twice
- * in a map, keys that are not scalars, a cycle of aliases, nesting over YAMLDOC_DEPTH (as expanded),
- * aliases that would expand to over a million nodes more than are written (so a reader may recurse
- * into every child without care), over 1000 anchors, tags of one's own, NUL characters. -EINVAL or
- * -ENOMEM. */
+/* `name` is the file's name for messages, copied. At most one document; an empty text (or a
+ * null) gives an empty map. Aliases are followed, `<<` is an ordinary key. Refused: a duplicate
+ * key in a map, keys that are not scalars, a cycle of aliases, nesting over YAMLDOC_DEPTH (as
+ * expanded), aliases that expand to over a million nodes more than are written (so a reader may
+ * safely recurse into every child), over 1000 anchors, custom tags, NUL characters. Return 0,
+ * -EINVAL or -ENOMEM. */
 #define YAMLDOC_DEPTH 64 /* far above any policy tree, far below any stack */
 int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc **ret_doc,
 	struct weir_err *err);
@@ -40,24 +40,24 @@ yamldoc_node yamldoc_root(const struct yamldoc *doc);
 
 enum yamldoc_kind yamldoc_kind(yamldoc_node n);  /* NONE also for a null */
 struct weir_place yamldoc_place(yamldoc_node n); /* `file` lives as long as the document */
-/* Message at n's place, behind its path ("tenants[2].max: "); returns -EINVAL. */
+/* Write a message at n's place, prefixed by its path ("tenants[2].max: "); return -EINVAL. */
 int yamldoc_error(yamldoc_node n, struct weir_err *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The path of n, "" for the root; cut at the front (…) when longer than len. Returns buf. */
+/* Write the path of n, "" for the root; cut at the front (…) if longer than len. Return buf. */
 char *yamldoc_path(yamldoc_node n, char *buf, size_t len);
 
-/* Maps. `keys` is NULL-terminated; a key outside it is refused, with the near one suggested. NULL:
- * any key will do. */
+/* Check that n is a map with known keys. `keys` is NULL-terminated; an unknown key is refused, with
+ * the nearest one suggested. NULL: any key is allowed. */
 int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err);
-/* The same from pair *from on; at an unknown key *from is set behind it, so that a caller who wants
- * to hear of all of them asks again until 0. Untouched when n is not a map. */
+/* The same from pair *from on; at an unknown key *from is set to the next pair, so that a caller
+ * can collect all errors by calling again until 0. Untouched if n is not a map. */
 int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err);
-/* 0, or -EINVAL "… is missing" at the map's place. */
+/* Return 0, or -EINVAL "… is missing" at the map's place. */
 int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err);
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key); /* id 0 when absent or not a map */
-bool yamldoc_has(yamldoc_node map, const char *key); /* the key is written, be it with a null */
+bool yamldoc_has(yamldoc_node map, const char *key); /* the key is written, even with a null */
 size_t yamldoc_map_size(yamldoc_node map);
-/* The i-th value in document order (id 0 beyond the end). ret_key may be NULL. */
+/* Return the i-th value in document order (id 0 beyond the end). ret_key may be NULL. */
 yamldoc_node yamldoc_map_at(yamldoc_node map, size_t i, const char **ret_key);
 
 /* Lists. */
@@ -76,22 +76,22 @@ int yamldoc_time(yamldoc_node map, const char *key, weir_time *ret, struct weir_
 int yamldoc_size_of(yamldoc_node map, const char *key, uint64_t *ret_bytes, struct weir_err *err);
 int yamldoc_rate(yamldoc_node map, const char *key, struct weir_rate *ret, struct weir_err *err);
 int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, int *ret_index,
-	struct weir_err *err); /* one of `words` (NULL-terminated), near one suggested */
+	struct weir_err *err); /* one of `words` (NULL-terminated); suggests the nearest */
 
-/* The same of a node itself, such as a list's item; -ENOENT for none or a null. */
+/* The same for a node itself, such as a list's item; -ENOENT for none or a null. */
 int yamldoc_as_string(yamldoc_node n, const char **ret, struct weir_err *err);
 int yamldoc_as_count(yamldoc_node n, double *ret, struct weir_err *err);
 int yamldoc_as_time(yamldoc_node n, weir_time *ret, struct weir_err *err);
 int yamldoc_as_size(yamldoc_node n, uint64_t *ret_bytes, struct weir_err *err);
 int yamldoc_as_rate(yamldoc_node n, struct weir_rate *ret, struct weir_err *err);
 
-/* What one of these returned, where the key may be missing. */
+/* Map -ENOENT of a getter to 0, for an optional key. */
 static inline int yamldoc_optional(int r)
 {
 	return r == -ENOENT ? 0 : r;
 }
 
-/* The text of a scalar node, or NULL (also for a null). */
+/* Return the text of a scalar node, or NULL (also for a null). */
 const char *yamldoc_text(yamldoc_node n);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ahead: which reads follow each other, and what has been read ahead for them.
+ * ahead: detect sequential streams and track the data read ahead for them.
  *
- * METHOD  `streams` places, searched one after the other (a few dozen words). An IO that carries
- *         nothing on takes the place of the one unused for longest; established streams count as
- *         16 times fresher, so that random IOs push each other out, not them.
+ * METHOD  `streams` slots, searched linearly (a few dozen words). An IO that continues no stream
+ *         replaces the least recently used slot; established streams count as 16 times fresher, so
+ *         that random IOs evict each other, not the streams.
  */
 #include "model/ahead.h"
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define NOWHERE UINT64_MAX
 
-static void clear(struct ahead *a, uint32_t i)
+static void clear_stream(struct ahead *a, uint32_t i)
 {
 	struct ahead_stream *s = &a->streams[i];
 
@@ -37,7 +37,7 @@ int ahead_init(struct ahead *a, uint32_t streams, uint32_t trigger)
 	a->n = streams;
 	a->trigger = trigger;
 	for (uint32_t i = 0; i < streams; i++)
-		clear(a, i);
+		clear_stream(a, i);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ void ahead_free(struct ahead *a)
 	memset(a, 0, sizeof(*a));
 }
 
-static int find(const struct ahead *a, uint64_t offset)
+static int find_stream(const struct ahead *a, uint64_t offset)
 {
 	for (uint32_t i = 0; i < a->n; i++) {
 		if (a->next[i] == offset)
@@ -57,7 +57,7 @@ static int find(const struct ahead *a, uint64_t offset)
 	return -1;
 }
 
-/* The place to give up, or -1 while all wait for chunks. */
+/* Return the slot to replace, or -1 if all wait for chunks. */
 static int victim(const struct ahead *a)
 {
 	uint64_t oldest = 0;
@@ -77,7 +77,7 @@ static int victim(const struct ahead *a)
 
 struct ahead_stream *ahead_follow(struct ahead *a, uint64_t offset, uint64_t bytes)
 {
-	int i = find(a, offset);
+	int i = find_stream(a, offset);
 	struct ahead_stream *s;
 
 	a->tick++;
@@ -86,7 +86,7 @@ struct ahead_stream *ahead_follow(struct ahead *a, uint64_t offset, uint64_t byt
 		if (i < 0)
 			return NULL;
 		if (a->streams[i].through)
-			clear(a, (uint32_t)i);
+			clear_stream(a, (uint32_t)i);
 		a->streams[i].run = 0;
 	}
 	s = &a->streams[i];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * array-config: the arrays that come with the model, and what a configuration may be.
+ * array-config: the predefined arrays, and the check of a configuration.
  *
  * array_cx3(): the 10-disk RAID-5 group of PARDA's CLARiiON CX3-40. The paper gives the number of
- * disks and what came out; the rest is from data sheets of 2006, and three figures (marked *) were
- * chosen so that the uncontrolled rows come out. tests/model/array.c holds them there, seeds 1 to 3.
+ * disks and the results; the rest is from data sheets of 2006, and three figures (marked *) were
+ * fitted to the uncontrolled rows. tests/model/array.c checks the results, seeds 1 to 3.
  *
  *                     paper                             model
  *   Table 3           3360 IOPS at 37 ms                3343 at 38.3
@@ -16,32 +16,32 @@
  *   Figure 7          85 IOPS a host at 376 … 470 ms    90 at 354 (array_cx3_small)
  *
  * disk       15,000 rpm, 3.5 ms average seek. 3360 IOPS from ten disks busy 94 % of the time are
- *            2.8 ms an IO; half a turn (2.0) and 16 KiB at 125 MB/s (0.13) leave 0.7 ms to seek,
- *            which is what short seeks in order cost. Shortest positioning time first would
- *            do half as much again.
+ *            2.8 ms an IO; half a turn (2.0) and 16 KiB at 125 MB/s (0.13) leave 0.7 ms for the seek,
+ *            the cost of short ordered seeks. Shortest positioning time first would yield half as
+ *            much again.
  * capacity   73 GB (the paper does not say): four hosts' 80 GB are then an eighth of the stroke, and
- *            six hosts' seeks longer. Throughput falls by 3.7 % from four hosts to six; the
- *            paper's falls by 7, more than longer seeks alone can explain.
- * order      LOOK: the middle is passed at even intervals and the ends are not, which is why the
- *            hosts placed in the middle get more. C-LOOK would treat all alike.
- * window *   16 in the drive: the middle hosts get 18 % more, at 8 they get 12; the paper's tables say
- *            14 to 16.
- * active *   68 in the controller, about 7 a disk. Fewer, and disks stand idle while others queue
- *            (40: 3030 IOPS); many more, and the throughput still grows by 6 % from 96 to 192
- *            outstanding, so that PARDA's windows would cost what they do not (Figure 9). What
- *            is beyond waits in order, which is why even a sequential reader among random ones
- *            waits 20 ms and more (Table 2).
+ *            six hosts' seeks longer. Throughput falls by 3.7 % from four hosts to six; in the paper
+ *            it falls by 7, more than longer seeks alone can explain.
+ * order      LOOK: it passes the middle at even intervals and the ends at uneven ones, which is why
+ *            the hosts placed in the middle get more. C-LOOK would treat all alike.
+ * window *   16 in the drive: the middle hosts get 18 % more, at 8 they get 12; the paper's tables
+ *            show 14 to 16.
+ * active *   68 in the controller, about 7 a disk. With fewer, disks are idle while others queue
+ *            (40: 3030 IOPS); with many more, the throughput still grows by 6 % from 96 to 192
+ *            outstanding, so that PARDA's windows would cost throughput, which they do not
+ *            (Figure 9). The excess waits in order, which is why even a sequential reader among
+ *            random ones waits 20 ms and more (Table 2).
  * unit       64 KiB, the CLARiiON's element.
  * cost       20 µs an IO, 20 more to mirror a write: 50,000 and 25,000 IOPS from the cache.
  * bandwidth  200 MB/s, one 2 Gbit/s port: Figure 5 ends at 177.
  * ahead      half a MiB; four in a row make a stream, so that "30 % sequential" does not.
- * cache      128 MiB. A CX3-40 has more; how much only says how long a burst is absorbed, and this
- *            much reaches its steady state in half a minute.
+ * cache      128 MiB. A CX3-40 has more; the size only determines how long a burst is absorbed, and
+ *            this one reaches its steady state in half a minute.
  * destage *  64 stripes at once when full: reads and destages then share the disks so that mixed
  *            workloads saturate them from the second host on (Figure 6).
  *
- * array_cx3_small(): five disks for Figure 7's 400 GB volume, so at least 100 GB each; 146 GB drives
- * of 10,000 rpm give its 85 IOPS a host, when the virtual disks are spread over the volume.
+ * array_cx3_small(): five disks for Figure 7's 400 GB volume, so at least 100 GB each; 146 GB
+ * drives of 10,000 rpm yield its 85 IOPS a host if the virtual disks are spread over the volume.
  */
 #include "model/array-parts.h"
 #include <errno.h>

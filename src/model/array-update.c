@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * array-update: how what is written gets to an array's disks.
+ * array-update: write data and parity to an array's disks.
  *
  * LAW     An update of a group writes a range of each of its data units, and of the parity unit the
  *         hull of those ranges. In RAID-5 the old contents of all of them are read first, unless the
  *         whole group is written. So one small write is two reads and two writes.
- * METHOD  A job goes through at most two phases; each sends one IO per range to the disks, and the
- *         last to end starts the next phase. Jobs come from the cache, in order of address around
- *         the LUN, or without a cache from the hosts' writes themselves.
+ * METHOD  A job has at most two phases; each sends one IO per range to the disks, and the last one
+ *         to end starts the next phase. Jobs come from the cache, in order of address around the
+ *         LUN, or without a cache from the hosts' writes.
  */
 #include "model/array-parts.h"
 #include <math.h>
@@ -30,7 +30,7 @@ static void update_part(
 	array_to_disk(a, t, disk, op);
 }
 
-/* Reads or writes every range of the stripe, and the parity over all of them. */
+/* Read or write every range of the stripe, and the parity over all of them. */
 static void update_phase(struct array *a, weir_time t, struct array_job *j)
 {
 	struct nvram_range parity = {UINT32_MAX, 0};
@@ -50,7 +50,7 @@ static void update_phase(struct array *a, weir_time t, struct array_job *j)
 		update_part(a, t, j, a->units, parity);
 }
 
-static bool whole(const struct array *a, const struct array_job *j)
+static bool is_full_stripe(const struct array *a, const struct array_job *j)
 {
 	for (uint32_t i = 0; i < a->units; i++) {
 		if (j->ranges[i].to - j->ranges[i].from < a->config.unit)
@@ -72,7 +72,7 @@ static struct array_job *job_new(struct array *a)
 static void job_start(struct array *a, weir_time t, struct array_job *j)
 {
 	j->writing = a->config.raid == ARRAY_RAID0;
-	if (!j->writing && whole(a, j)) {
+	if (!j->writing && is_full_stripe(a, j)) {
 		j->writing = true;
 		a->stats.full_stripes++;
 	}
@@ -97,7 +97,7 @@ void array_update_ended(struct array *a, weir_time t, struct array_job *j)
 	a->n_jobs--;
 }
 
-/* A write with no cache: one job per stripe. False when it ran out of jobs. */
+/* Without a cache: one job per stripe. Return false if out of jobs. */
 bool array_write_parts(struct array *a, weir_time t, struct device_io *io)
 {
 	uint64_t end = array_end_of(a, io);
@@ -136,8 +136,8 @@ bool array_write_parts(struct array *a, weir_time t, struct device_io *io)
 	return true;
 }
 
-/* As many stripes at once as the cache is full, from `low` on; all it may while a write waits (a
- * write larger than the cache waits until it is empty). */
+/* Destage stripes in proportion to the fill level above `low`; the most allowed while a write waits
+ * (a write larger than the cache waits until it is empty). */
 void array_destage(struct array *a, weir_time t)
 {
 	const struct array_config *c = &a->config;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * array: a storage array as its hosts see it: one LUN over k disks behind one controller.
+ * array: a storage array as hosts see it: one LUN over k disks behind one controller.
  *
  * SOURCE  Chen et al., "RAID: High-Performance, Reliable Secondary Storage" (ACM Computing Surveys
  *         1994), for the layout (left-symmetric) and the four disk IOs of a small write; PARDA
- *         (FAST 2009), Sections 4 and 5, for how such an array looks to its hosts. The figures, and
- *         how they were found, are in array-config.c.
+ *         (FAST 2009), Sections 4 and 5, for how such an array looks to its hosts. The figures and
+ *         their derivation are in array-config.c.
  * LAW     array.h. With N IOs outstanding: below `active` throughput grows as the disks fill;
- *         above it throughput X stays, and latency is N / X.
- * SYMBOLS k disks; a unit is `unit` bytes on one disk; a group is what shares one parity unit: k − 1
- *         units of data (without parity: one unit). All addresses are bytes of the LUN.
- * METHOD  A host's IO is taken apart at unit boundaries into disk IOs from a pool; the last to end
+ *         above it throughput X is constant, and latency is N / X.
+ * SYMBOLS k disks; a unit is `unit` bytes on one disk; a group shares one parity unit: k − 1 units
+ *         of data (without parity: one unit). All addresses are bytes of the LUN.
+ * METHOD  A host's IO is split at unit boundaries into disk IOs from a pool; the last to end
  *         completes it. An update of a group is a job: read old data and parity, then write both.
- *         A heap has every disk by the end of what is under its head: O(log k) per disk IO, plus
+ *         A heap orders the disks by the end of the IO under their head: O(log k) per disk IO, plus
  *         the disk's choice among its window. No allocation after set-up: an IO that finds the pool
- *         empty keeps its place and goes on when something ends. The port sends one IO after the
- *         other, so what has left is a list in order.
- * DIFFERS from a real one: two controllers are one; the read cache holds only what was read ahead
- *         and what is dirty (the data sets are far larger than it); no reconstruct-writes.
+ *         empty keeps its slot and continues when another one ends. The port sends one IO after the
+ *         other, so the finished IOs are a list in order.
+ * DIFFERS from a real one: two controllers are one; the read cache holds only read-ahead and dirty
+ *         data (the data sets are far larger than it); no reconstruct-writes.
  * EXAMPLE 10 disks of 336 random reads/s each: 128 outstanding are answered in 128 / 3360 = 38 ms.
  */
 #include "model/array-parts.h"
@@ -55,7 +55,6 @@ static void op_free(struct array *a, struct device_io *op)
 	a->free_ops = op;
 }
 
-/* The disk and the address on it of a group's data unit `i`; i = units: the parity. */
 uint32_t array_place_of(const struct array *a, uint64_t group, uint32_t i, uint64_t *ret_offset)
 {
 	uint32_t k = a->config.disks, parity;
@@ -66,13 +65,13 @@ uint32_t array_place_of(const struct array *a, uint64_t group, uint32_t i, uint6
 	}
 	*ret_offset = a->config.start + group * a->config.unit;
 	parity = k - 1 - (uint32_t)(group % k);
-	i += parity + 1; /* the parity's own i leads back to it */
+	i += parity + 1; /* for the parity, this wraps around to itself */
 	if (i >= k)
 		i -= k;
 	return i;
 }
 
-/* A read of [from, to) of the unit `number` of the address space. */
+/* Read [from, to) of the unit `number` of the address space. */
 static void read_unit(struct array *a, weir_time t, uint64_t number, uint64_t from, uint64_t to,
 	struct device_io *op)
 {
@@ -96,7 +95,7 @@ uint64_t array_end_of(const struct array *a, const struct device_io *io)
 	return end < a->lun ? end : a->lun;
 }
 
-/* Its data are there: the slot is free, the port sends it off. */
+/* Free the slot of an IO whose data are ready, and send it through the port. */
 static void complete(struct array *a, weir_time t, struct device_io *io)
 {
 	a->inside--;
@@ -110,9 +109,9 @@ static void complete(struct array *a, weir_time t, struct device_io *io)
 	iolist_append(&a->out, io);
 }
 
-/* scratch[0]: parts under way, and 1 while there are more to come, and MISSED; scratch[1]: the
- * address up to which it has been taken apart. */
-#define MISSED (UINT64_C(1) << 32) /* it needed a disk of its own */
+/* scratch[0]: parts in progress, plus 1 while more are to come, plus MISSED; scratch[1]: the
+ * address up to which the IO has been split. */
+#define MISSED (UINT64_C(1) << 32) /* needed a disk IO of its own */
 
 void array_part_done(struct array *a, weir_time t, struct device_io *io)
 {
@@ -120,11 +119,11 @@ void array_part_done(struct array *a, weir_time t, struct device_io *io)
 		complete(a, t, io);
 }
 
-/* Reads ahead of a stream whose last IO ended at `end`. */
+/* Read ahead for a stream whose last IO ended at `end`. */
 static void read_ahead(struct array *a, weir_time t, struct ahead_stream *s, uint64_t end)
 {
 	uint32_t unit = a->config.unit;
-	uint32_t run = s->run - a->config.trigger; /* so few in a row, so little in front */
+	uint32_t run = s->run - a->config.trigger; /* the longer the run, the more units */
 	uint64_t first = end / unit, last = first + (run < a->config.ahead ? run : a->config.ahead);
 
 	if (s->through > first && s->through <= last)
@@ -139,7 +138,7 @@ static void read_ahead(struct array *a, weir_time t, struct ahead_stream *s, uin
 	}
 }
 
-/* One part of a read: from a chunk, a chunk on its way, or a disk. */
+/* Read one part: from a chunk, from a chunk being read, or from a disk. */
 static void read_part(struct array *a, weir_time t, struct device_io *io, struct ahead_stream *s,
 	uint64_t from, uint64_t to)
 {
@@ -161,7 +160,7 @@ static void read_part(struct array *a, weir_time t, struct device_io *io, struct
 	ahead_wait(c, op);
 }
 
-/* False when it ran out of pieces; called again later it goes on. */
+/* Return false if out of pieces; a later call continues. */
 static bool read_parts(struct array *a, weir_time t, struct device_io *io, struct ahead_stream *s)
 {
 	uint64_t end = array_end_of(a, io);
@@ -235,7 +234,7 @@ static void enter(struct array *a, weir_time t, struct device_io *io)
 		array_part_done(a, t, io);
 }
 
-/* Everything that what just happened may have made possible. */
+/* Start everything that the last event made possible. */
 static void pump(struct array *a, weir_time t)
 {
 	while (a->stalled.first) {
@@ -359,7 +358,8 @@ uint64_t array_size(const struct device *d)
 static int make_pools(struct array *a)
 {
 	const struct array_config *c = &a->config;
-	/* A read of up to four units needs five pieces; larger ones take them in turns. */
+	/* A read of up to four units needs five pieces; larger reads take more as pieces become
+	 * free. */
 	size_t pieces = (size_t)c->active * 4 + 16, n;
 
 	n = pieces + (size_t)c->streams * AHEAD_CHUNKS + (size_t)c->destage * (a->units + 1);
@@ -399,7 +399,7 @@ static int make_disks(struct array *a, struct rng *r)
 	return 0;
 }
 
-static int make(struct array *a, struct rng *r)
+static int make_all(struct array *a, struct rng *r)
 {
 	const struct array_config *c = &a->config;
 	uint64_t groups;
@@ -431,7 +431,7 @@ int array_new(const struct array_config *config, uint64_t seed, const char *name
 	a->device.ops = &array_ops;
 	a->config = *config;
 	rng_init(&r, seed, name);
-	if (make(a, &r) < 0) {
+	if (make_all(a, &r) < 0) {
 		array_free(&a->device);
 		return weir_err_set(err, -ENOMEM, "array: out of memory");
 	}

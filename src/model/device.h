@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * device: what every model of a resource looks like from outside.
+ * device: the interface of every model of a resource.
  *
- * A small table of functions is the plug. A device is told what arrives and when, says when
- * something will next happen inside it, and hands back what has finished. It sees time only as an
- * argument and draws its random numbers from a stream it was given: the simulator drives it in
- * virtual time, the gateway's `model:` back end with the real clock.
+ * A device accepts IOs at given times, says when its next event is due, and returns the finished
+ * IOs. Time is an argument, and random numbers come from a stream given to the device: the
+ * simulator drives it in virtual time, the gateway's `model:` back end with the real clock.
  */
 #ifndef WEIR_MODEL_DEVICE_H
 #define WEIR_MODEL_DEVICE_H
@@ -15,34 +14,34 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct device_io {              /* the caller's memory, the device's until step hands it back */
+struct device_io {              /* the caller's memory, owned by the device until step returns it */
 	struct device_io *next; /* links the list that step returns; the device's while inside */
-	uint64_t offset;        /* bytes; one beyond the device's size is wrapped, in place */
+	uint64_t offset;        /* bytes; wrapped in place if beyond the device's size */
 	uint32_t bytes;
 	uint8_t op;           /* enum weir_op's values: 0 read, 1 write, 2 flush, 3 trim */
 	uint8_t priority;     /* links with strict priority: 0 first */
-	bool marked, dropped; /* links: out: ECN mark; tail drop */
-	uint32_t source;      /* which host or stream; some models keep state by it */
+	bool marked, dropped; /* links, out: ECN mark; tail drop */
+	uint32_t source;      /* host or stream; some models keep state by it */
 	weir_time arrived;    /* set by submit */
 	weir_time finished;   /* set when it finishes (may lie before the step's now) */
-	weir_time busy; /* out, if the device tells it: for how long it held parts of the device
-	                         (a die, a server, an arm), of all of them together; waiting is not counted */
+	weir_time
+		busy; /* out, if set: how long the IO held parts of the device, summed; no waits */
 	void *user;
-	uint64_t scratch[2]; /* the device's */
+	uint64_t scratch[2]; /* private to the device */
 };
 
 struct device;
 struct device_ops {
 	const char *name;
-	/* Takes one IO at `now`. Call step(now) first if next() ≤ now. */
+	/* Accept one IO at `now`. Call step(now) first if next() ≤ now. */
 	void (*submit)(struct device *d, weir_time now, struct device_io *io);
-	/* When something next happens inside; WEIR_NEVER when idle. */
+	/* Return the time of the next event inside; WEIR_NEVER if idle. */
 	weir_time (*next)(const struct device *d);
-	/* Everything up to and including `now` happens; the IOs that finished, in order of
+	/* Process everything up to and including `now`. Return the finished IOs, in order of
 	 * `finished`, linked by `next`; NULL if none. */
 	struct device_io *(*step)(struct device *d, weir_time now);
 	void (*free)(struct device *d);
-	bool tells_busy; /* every IO that it hands back has `busy` */
+	bool tells_busy; /* step sets `busy` in every IO */
 };
 struct device { /* first member of every model */
 	const struct device_ops *ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * disk: one spindle behind the device plug. The laws are in spindle.c.
+ * disk: one spindle as a device. The laws are in spindle.c.
  */
 #include "model/disk.h"
 #include "model/iolist.h"

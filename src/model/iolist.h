@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iolist: IOs in order, linked by their own `next`.
+ * iolist: a list of IOs in order, linked by their `next`.
  */
 #ifndef WEIR_MODEL_IOLIST_H
 #define WEIR_MODEL_IOLIST_H
@@ -21,7 +21,7 @@ static inline void iolist_append(struct iolist *l, struct device_io *io)
 	l->last = io;
 }
 
-static inline struct device_io *iolist_take(struct iolist *l) /* the first; not empty */
+static inline struct device_io *iolist_take(struct iolist *l) /* remove the first; not empty */
 {
 	struct device_io *io = l->first;
 

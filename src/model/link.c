@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link: one direction of a wire, with the buffer in front of it. The law is in link.h.
+ * link: one direction of a network link, with its transmit buffer. The law is in link.h.
  *
- * METHOD  One list per class, one for what is on the wire (the delay is constant, so they arrive in
- *         the order they were sent) and one for the dropped; step merges the last two by time.
+ * METHOD  One list per class, one for packets on the wire (the delay is constant, so they arrive in
+ *         the order they were sent) and one for dropped packets; step merges the last two by time.
  * EXAMPLE 1 Gbit/s, 10 µs: a packet of 1,250 bytes is sent in 10 µs and arrives after 20.
  */
 #include "model/link.h"
@@ -16,12 +16,12 @@ struct link {
 	struct device device;
 	struct link_config config;
 	struct iolist waiting[LINK_CLASSES];
-	unsigned classes; /* bit i: class i has somebody waiting */
+	unsigned classes; /* bit i: a packet waits in class i */
 	struct device_io *sending;
-	weir_time sent;       /* when `sending` is off; WEIR_NEVER: nothing is */
+	weir_time sent;       /* end of the transmission; WEIR_NEVER: none */
 	struct iolist flying; /* on the wire, `finished` set */
 	struct iolist dropped;
-	uint64_t bytes, packets; /* in the buffer, with what is being sent */
+	uint64_t bytes, packets; /* in the buffer, including the packet in transmission */
 };
 
 struct link_config link_defaults(void)

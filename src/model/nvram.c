@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nvram: what a write cache holds, gathered by stripe.
+ * nvram: the content of a write cache, gathered by stripe.
  *
- * METHOD  A bitmap of dirty groups under a tree of 64-way summaries: set, clear and "next from here"
- *         are O(levels). A dirty group has an entry with one 64-bit mask per unit, from a pool as
- *         large as could ever be needed; memory that was never used is never touched.
+ * METHOD  A bitmap of dirty groups under a tree of 64-way summaries: set, clear and "next from
+ *         here" are O(levels). A dirty group has an entry with one 64-bit mask per unit, from a
+ *         pool of the largest possible size; memory is touched only when first used.
  */
 #include "model/nvram.h"
 #include <errno.h>
@@ -39,13 +39,13 @@ static void bits_clear(struct nvram *n, uint64_t g)
 	}
 }
 
-/* The first set bit at or after g, or UINT64_MAX. */
+/* Return the first set bit at or after g, or UINT64_MAX. */
 static uint64_t bits_next(const struct nvram *n, uint64_t g)
 {
 	uint64_t size = n->groups, word;
 	int i = 0;
 
-	for (;;) { /* up, until a word has a bit at or after this place */
+	for (;;) { /* up, until a word has a bit at or after this one */
 		if (g >= size)
 			return UINT64_MAX;
 		word = n->level[i][g / 64] & ~UINT64_C(0) << (g % 64);
@@ -57,7 +57,7 @@ static uint64_t bits_next(const struct nvram *n, uint64_t g)
 		size = (size + 63) / 64;
 	}
 	g = g / 64 * 64 + (unsigned)__builtin_ctzll(word);
-	while (i-- > 0) /* down, always to the first */
+	while (i-- > 0) /* down, always to the first bit */
 		g = g * 64 + (unsigned)__builtin_ctzll(n->level[i][g]);
 	return g;
 }
@@ -99,7 +99,7 @@ void nvram_free(struct nvram *n)
 	memset(n, 0, sizeof(*n));
 }
 
-/* Bits of one unit's mask that [from, to) touches, even in part. */
+/* Return the bits of one unit's mask that [from, to) touches, even in part. */
 static uint64_t mask_of(const struct nvram *n, uint64_t from, uint64_t to)
 {
 	uint64_t first = from / n->grain, count = (to + n->grain - 1) / n->grain - first;

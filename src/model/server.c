@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server: k equal servers behind one FIFO, whatever an IO is.
+ * server: k equal servers behind one FIFO, for IOs of any kind.
  *
  * SOURCE  Kleinrock, "Queueing Systems" I (1975): M/M/1 §3.2, M/M/m §3.5, M/G/1 §5.
  * LAW     server.h. PARDA, §3.2, simulates an array as one exponential server.
- * METHOD  A heap of the ends of the services under way, at most k; the rest wait in a list.
+ * METHOD  A heap of the end times of the services in progress, at most k; the other IOs wait in a
+ * list.
  * EXAMPLE k = 1, rate 1,000/s, arrivals 800/s: mean response 1 / (1000 − 800) = 5 ms.
  */
 #include "model/server.h"

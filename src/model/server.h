@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server: k equal servers behind one FIFO, whatever an IO is.
+ * server: k equal servers behind one FIFO, for IOs of any kind.
  *
  * LAW     Service times are exponential (M/M/k, with Poisson arrivals) or all equal (M/D/k); with
  *         `bytes_per_s` an IO also needs bytes / (bytes_per_s / k), added to its service time.
@@ -25,13 +25,13 @@ struct server_config {
 
 struct server_config server_defaults(void); /* one exponential server, 1,000 IOs/s */
 
-/* 0; -EINVAL with a message that names the field; -ENOMEM. */
+/* Return 0; -EINVAL with a message that names the field; -ENOMEM. */
 int server_new(const struct server_config *config, uint64_t seed, const char *name,
 	struct device **ret, struct weir_err *err);
 
-/* From `now` on, also for what is left of the IOs in service (so that a slow one does not keep the
- * old speed). Everything up to `now` has been stepped. `d` is a server. -EINVAL unless rate > 0 and
- * finite. */
+/* Change the rate from `now` on, also for the rest of the IOs in service (so that a slow IO does
+ * not keep the old speed). Everything up to `now` must have been stepped. `d` must be a server.
+ * Return -EINVAL unless rate > 0 and finite. */
 int server_set_rate(struct device *d, weir_time now, double rate);
 
 #endif

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spindle: the mechanics of one disk, and the queue in front of its arm.
+ * spindle: the mechanics of one disk, and the queue of its arm.
  *
  * SOURCE  Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, 1994), for
  *         the shape of the model; Worthington, Ganger and Patt (SIGMETRICS 1994) for the orders.
  * LAW     service = overhead + seek(d) + rotation + transfer
  *         seek(d) = a + b √d up to a third of the stroke, linear in d beyond, through the three
  *                   figures of a data sheet; 0 for d = 0; + settle before a write
- *         rotation: the platter stands at (t + phase) mod turn at every time t; the wait is what is
- *                   missing to the IO's first byte, so it depends on when the seek ends
+ *         rotation: the platter is at (t + phase) mod turn at every time t; the wait is the angle to
+ *                   the IO's first byte, so it depends on when the seek ends
  *         transfer = bytes at the zone's rate, + skew at every track boundary; the tracks are laid
  *                   out with the same skew, so that a sequential transfer never misses a turn
  *         track buffer: after a read the head reads on until the next mechanical IO starts, at most
- *                   `segment` bytes beyond what was asked. A read inside what has been read costs
- *                   its bytes at the interface rate; one that continues it waits for the head to
- *                   get there. An IO elsewhere ends the reading on: two streams in turns cost a
- *                   seek each.
+ *                   `segment` bytes beyond the request. A read inside the buffer costs its bytes at
+ *                   the interface rate; one that continues it waits for the head to get there. An
+ *                   IO elsewhere ends the reading: two alternating streams cost a seek each.
  * SYMBOLS d cylinders; t, turn, phase, angle ns; offsets and lengths bytes.
- * METHOD  The oldest `window` IOs stand in slots, sorted by age; the order looks at all of them when
- *         the arm is free: O(window) per IO, one square root (SPTF: one per slot).
+ * METHOD  The oldest `window` IOs are in slots, sorted by age; when the arm is free, the order
+ *         considers all of them: O(window) per IO, one square root (SPTF: one per slot).
  * DIFFERS No head switches inside a cylinder (folded into skew), no write cache in the drive (arrays
- *         turn it off), no defects.
+ *         disable it), no defects.
  * EXAMPLE 15,000 rpm: turn 4 ms. 16 KiB at a third of the stroke: 3.5 + 2.0 (mean) + 0.15 = 5.65 ms.
  */
 #include "model/spindle.h"
@@ -28,9 +27,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Times are rounded to ns: a head this little past a byte is at it. */
+/* Times are rounded to ns: a head this little past a byte counts as being at it. */
 #define SLACK  (2 * WEIR_US)
-#define SECTOR 512 /* the least an IO transfers */
+#define SECTOR 512 /* the smallest transfer */
 
 const char *const spindle_order_names[SPINDLE_ORDERS + 1] = {
 	"fifo",
@@ -55,8 +54,7 @@ struct spindle_config spindle_defaults(void)
 		.inner = 75e6,
 		.interface = 200e6, /* 2 Gbit/s Fibre Channel */
 		.overhead = 100 * WEIR_US,
-		.segment =
-			1 << 20, /* 16 MB of buffer, less what writes and the code need, over 8 */
+		.segment = 1 << 20, /* 16 MB of buffer, less the share of writes and code, over 8 */
 		.order = SPINDLE_LOOK,
 		.window = 8,
 		.age = 0,
@@ -221,7 +219,7 @@ static uint64_t io_length(const struct device_io *io)
 	return io->bytes < SECTOR ? SECTOR : io->bytes;
 }
 
-/* How far segment 0 reaches at `t`, the head having read on since. */
+/* Return how far segment 0 reaches at `t`, as the head reads on. */
 static uint64_t reached(const struct spindle *s, weir_time t)
 {
 	double more = (double)(t - s->read_at) * s->ahead_rate;
@@ -239,7 +237,7 @@ static void stop_reading(struct spindle *s, weir_time t)
 	s->reading_on = false;
 }
 
-/* True, with `done` set, when the track buffer holds the IO or is about to. */
+/* If the track buffer holds the IO or is about to, set `done` and return true. */
 static bool buffered(struct spindle *s, weir_time t, const struct device_io *io, weir_time overhead)
 {
 	const struct spindle_config *c = &s->g->config;
@@ -265,7 +263,7 @@ static bool buffered(struct spindle *s, weir_time t, const struct device_io *io,
 		s->segments[0].start = end - c->segment;
 	s->done = out;
 	if (end > have) {
-		/* Rounded up: the next IO of the stream must not find a byte missing. */
+		/* Rounded up: the stream's next IO must not find a byte missing. */
 		weir_time there = t + (weir_time)((double)(end - have) / s->ahead_rate) + 1;
 
 		s->done = there > out ? there : out;
@@ -309,7 +307,7 @@ static weir_time rotation(const struct spindle *s, weir_time arrive, uint32_t an
 	return wait > turn - SLACK ? 0 : wait;
 }
 
-/* Seek and rotation if the arm leaves for `slot` at `t`. */
+/* Return the time of seek and rotation if the arm leaves for `slot` at `t`. */
 static weir_time positioning(const struct spindle *s, weir_time t, const struct spindle_slot *slot)
 {
 	weir_time seek = spindle_seek(s->g, s->cylinder, slot->at.cylinder);
@@ -319,7 +317,7 @@ static weir_time positioning(const struct spindle *s, weir_time t, const struct 
 	return seek + rotation(s, t + seek, slot->at.angle);
 }
 
-static void mechanical(
+static void access_media(
 	struct spindle *s, weir_time t, const struct spindle_slot *slot, weir_time overhead)
 {
 	const struct spindle_geometry *g = s->g;
@@ -349,7 +347,7 @@ static bool before(const struct spindle_slot *a, const struct spindle_slot *b, b
 	return a->io->offset < b->io->offset; /* inside a cylinder always with the rotation */
 }
 
-/* The nearest slot on one side of the arm (its own cylinder included), or -1. */
+/* Return the nearest slot on one side of the arm (its own cylinder included), or -1. */
 static int nearest(const struct spindle *s, bool up)
 {
 	int best = -1;
@@ -398,7 +396,7 @@ static int shortest(const struct spindle *s, weir_time t)
 	return best;
 }
 
-static int choose(struct spindle *s, weir_time t)
+static int choose_slot(struct spindle *s, weir_time t)
 {
 	const struct spindle_config *c = &s->g->config;
 	int i;
@@ -420,7 +418,7 @@ static int choose(struct spindle *s, weir_time t)
 	return nearest(s, s->up);
 }
 
-static void fill(struct spindle *s)
+static void fill_slot(struct spindle *s)
 {
 	struct device_io *io = iolist_take(&s->beyond);
 
@@ -429,18 +427,18 @@ static void fill(struct spindle *s)
 	s->n++;
 }
 
-static void start(struct spindle *s, weir_time t, weir_time overhead)
+static void start_next(struct spindle *s, weir_time t, weir_time overhead)
 {
-	int i = choose(s, t);
+	int i = choose_slot(s, t);
 	struct spindle_slot slot = s->slots[i];
 
 	s->n--;
 	memmove(&s->slots[i], &s->slots[i + 1], (s->n - (unsigned)i) * sizeof(slot));
 	if (s->beyond.first)
-		fill(s);
+		fill_slot(s);
 	s->current = slot.io;
 	if (slot.io->op != 0 || !buffered(s, t, slot.io, overhead))
-		mechanical(s, t, &slot, overhead);
+		access_media(s, t, &slot, overhead);
 	slot.io->busy = s->done - t;
 }
 
@@ -457,9 +455,9 @@ void spindle_add(struct spindle *s, weir_time now, struct device_io *io)
 {
 	iolist_append(&s->beyond, io);
 	if (s->n < s->g->config.window)
-		fill(s);
+		fill_slot(s);
 	if (s->done == WEIR_NEVER)
-		start(s, now, s->g->config.overhead);
+		start_next(s, now, s->g->config.overhead);
 }
 
 struct device_io *spindle_take(struct spindle *s)
@@ -471,6 +469,6 @@ struct device_io *spindle_take(struct spindle *s)
 	s->current = NULL;
 	s->done = WEIR_NEVER;
 	if (s->n)
-		start(s, t, 0);
+		start_next(s, t, 0);
 	return io;
 }

@@ -4,12 +4,12 @@
  *
  * SOURCE  Agrawal et al., "Design Tradeoffs for SSD Performance" (USENIX ATC 2008), for the parts:
  *         dies that sense and program, buses they share.
- * METHOD  Every die and every bus is a station with a FIFO and at most one page under way; a heap
- *         holds the ends. A page visits die then bus (read, holding the die until the bus has
- *         emptied its register) or bus then die (write). An IO counts its pages; the last one out
- *         sends it through the port, whose ends are in order, so a list suffices.
- * DIFFERS No mapping table, no wear: pages lie where their address says, and garbage collection is
- *         a pause of the die every so many programs.
+ * METHOD  Every die and every bus is a station with a FIFO and at most one page in service; a heap
+ *         holds the end times. A page visits die then bus (read, holding the die until the bus has
+ *         emptied its register) or bus then die (write). An IO counts its pages; the last one sends
+ *         the IO through the port, which serves in order, so a list suffices.
+ * DIFFERS No mapping table, no wear: an address determines its page, and garbage collection is a
+ *         pause of the die every so many programs.
  * EXAMPLE One 4 KiB read: 60 µs + 4 KiB / 800 MB/s = 65 µs, + port and overhead.
  */
 #include "model/ssd.h"
@@ -21,7 +21,7 @@
 
 #define NONE UINT32_MAX
 
-struct page { /* of one IO; lives in a pool of `slots` */
+struct page { /* of one IO; from a pool of `slots` */
 	struct device_io *io;
 	uint32_t next; /* in a station's FIFO or the free list */
 	uint32_t die;
@@ -29,7 +29,7 @@ struct page { /* of one IO; lives in a pool of `slots` */
 };
 
 struct station {              /* a die or a bus */
-	uint32_t busy;        /* the page under way, or NONE */
+	uint32_t busy;        /* the page in service, or NONE */
 	uint32_t first, last; /* waiting */
 };
 
@@ -44,9 +44,9 @@ struct ssd {
 	uint32_t *programs; /* per die, since its last pause */
 	struct heap ends;   /* value: station */
 	uint64_t serial;
-	struct iolist waiting; /* not all of their pages have a slot yet */
-	struct iolist out;     /* finished set, not handed over yet */
-	weir_time port;        /* free from then on */
+	struct iolist waiting; /* IOs with pages that have no slot yet */
+	struct iolist out;     /* `finished` set, not returned yet */
+	weir_time port;        /* time from which it is free */
 	double ns_byte, port_ns_byte;
 };
 
@@ -65,7 +65,8 @@ struct ssd_config ssd_defaults(void)
 	};
 }
 
-/* An IO's own count, in its scratch words: pages not yet given a slot, pages not yet finished. */
+/* Return the number of pages of an IO. Its scratch words count the pages without a slot and the
+ * unfinished pages. */
 static uint64_t pages_of(const struct ssd *s, const struct device_io *io)
 {
 	uint64_t first = io->offset / s->config.page;
@@ -98,8 +99,8 @@ static weir_time program_time(struct ssd *s, uint32_t die)
 	return t;
 }
 
-/* Starts the next page of an idle station. */
-static void start(struct ssd *s, uint32_t station, weir_time t)
+/* Start the next page of an idle station. */
+static void start_page(struct ssd *s, uint32_t station, weir_time t)
 {
 	struct station *st = &s->stations[station];
 	uint32_t page = st->first;
@@ -113,13 +114,13 @@ static void start(struct ssd *s, uint32_t station, weir_time t)
 		length = (weir_time)(s->pages[page].bytes * s->ns_byte);
 	else
 		length = s->pages[page].io->op == 0 ? s->config.read : program_time(s, station);
-	/* A die that waits for its bus is held, too, but by the pages on the bus. */
+	/* A die that waits for its bus is held, too, but that time is the bus's. */
 	s->pages[page].io->busy += length;
 	(void)heap_push(&s->ends, /* cannot fail: room for every station was reserved */
 		(struct heap_item){.key = t + length, .serial = s->serial++, .value = station});
 }
 
-static void leave(struct ssd *s, weir_time t, struct device_io *io)
+static void send_out(struct ssd *s, weir_time t, struct device_io *io)
 {
 	t += s->config.overhead;
 	if (t < s->port)
@@ -130,8 +131,8 @@ static void leave(struct ssd *s, weir_time t, struct device_io *io)
 	iolist_append(&s->out, io);
 }
 
-/* Gives slots to pages of the oldest IOs, as far as they go. */
-static void issue(struct ssd *s, weir_time t)
+/* Give slots to pages of the oldest IOs, as long as there are free ones. */
+static void issue_pages(struct ssd *s, weir_time t)
 {
 	const struct ssd_config *c = &s->config;
 
@@ -151,7 +152,7 @@ static void issue(struct ssd *s, weir_time t)
 		s->pages[p].bytes = (uint32_t)(end - begin);
 		s->pages[p].die = bus * c->dies + (uint32_t)(number / c->channels % c->dies);
 		enqueue(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, p);
-		start(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, t);
+		start_page(s, io->op == 0 ? s->pages[p].die : s->n_dies + bus, t);
 		io->scratch[0] = left - 1;
 		if (left == 1)
 			(void)iolist_take(&s->waiting);
@@ -164,13 +165,13 @@ static void ssd_submit(struct device *d, weir_time now, struct device_io *io)
 
 	io->arrived = now;
 	io->busy = 0;
-	if (io->op > 1) { /* flush and trim: nothing is kept back */
-		leave(s, now, io);
+	if (io->op > 1) { /* flush and trim: no page is needed */
+		send_out(s, now, io);
 		return;
 	}
 	io->scratch[0] = io->scratch[1] = pages_of(s, io);
 	iolist_append(&s->waiting, io);
-	issue(s, now);
+	issue_pages(s, now);
 }
 
 static void page_done(struct ssd *s, weir_time t, uint32_t page)
@@ -180,32 +181,32 @@ static void page_done(struct ssd *s, weir_time t, uint32_t page)
 	s->pages[page].next = s->free_page;
 	s->free_page = page;
 	if (--io->scratch[1] == 0)
-		leave(s, t, io);
-	issue(s, t);
+		send_out(s, t, io);
+	issue_pages(s, t);
 }
 
-/* The page at a station has ended there: on to its second station, or out. */
-static void ended(struct ssd *s, weir_time t, uint32_t station)
+/* End a page's service at a station: send it to its second station, or finish it. */
+static void end_service(struct ssd *s, weir_time t, uint32_t station)
 {
 	uint32_t page = s->stations[station].busy, die = s->pages[page].die;
 	uint32_t bus = s->n_dies + die / s->config.dies;
 	bool read = s->pages[page].io->op == 0;
 
-	if (station == die && read) { /* sensed; the die waits for the bus with it */
+	if (station == die && read) { /* sensed; the die holds the page until the bus is free */
 		enqueue(s, bus, page);
-		start(s, bus, t);
+		start_page(s, bus, t);
 		return;
 	}
 	s->stations[station].busy = NONE;
 	if (station == bus && !read) {
 		enqueue(s, die, page);
-		start(s, die, t);
+		start_page(s, die, t);
 	} else {
 		s->stations[die].busy = NONE;
 		page_done(s, t, page);
-		start(s, die, t);
+		start_page(s, die, t);
 	}
-	start(s, station, t);
+	start_page(s, station, t);
 }
 
 static weir_time ssd_next(const struct device *d)
@@ -225,7 +226,7 @@ static struct device_io *ssd_step(struct device *d, weir_time now)
 	while (s->ends.n && heap_min(&s->ends)->key <= now) {
 		struct heap_item item = heap_pop(&s->ends);
 
-		ended(s, item.key, (uint32_t)item.value);
+		end_service(s, item.key, (uint32_t)item.value);
 	}
 	while (s->out.first && s->out.first->finished <= now)
 		iolist_append(&done, iolist_take(&s->out));
@@ -252,7 +253,7 @@ static const struct device_ops ssd_ops = {
 	.tells_busy = true,
 };
 
-static int check(const struct ssd_config *c, struct weir_err *err)
+static int check_config(const struct ssd_config *c, struct weir_err *err)
 {
 	if (c->channels < 1 || c->dies < 1)
 		return weir_err_set(
@@ -279,7 +280,7 @@ static int check(const struct ssd_config *c, struct weir_err *err)
 int ssd_new(const struct ssd_config *config, uint64_t seed, const char *name, struct device **ret,
 	struct weir_err *err)
 {
-	int error = check(config, err);
+	int error = check_config(config, err);
 	uint32_t stations;
 	struct ssd *s;
 

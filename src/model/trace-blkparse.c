@@ -5,19 +5,19 @@
  *   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
  *   device cpu sequence   seconds       pid  action flags sector + sectors [process]
  *
- * SOURCE  blkparse(1); the flags are the kernel's: F (flush before) or not, then what it is (R read,
- *         W write, D discard, F flush, N nothing), then F (through the cache), A, S, M … as they come.
- * METHOD  Q (queued) events are arrivals. A trace without any (blktrace -a issue) gives its D
- *         (issued) events, one without those its C (completed): ranks 3, 2, 1. All other actions, the
- *         tables at the end, and SCSI commands that have no sectors are part of the format, but no IO.
- *         A write that flushes before (FW) is a write; without sectors it is a flush.
+ * SOURCE  blkparse(1); the flags are the kernel's: F (flush before) or not, then the kind (R read,
+ *         W write, D discard, F flush, N nothing), then F (through the cache), A, S, M … in any order.
+ * METHOD  Q (queued) events are arrivals. For a trace without any (blktrace -a issue) the D (issued)
+ *         events are used, else the C (completed) ones: ranks 3, 2, 1. All other actions, the tables
+ *         at the end, and SCSI commands without sectors are valid, but no IO. A write that flushes
+ *         before (FW) is a write; without sectors it is a flush.
  */
 #include "model/trace-line.h"
 #include <string.h>
 
 #define MAX_SECONDS (UINT64_C(9223372036)) /* INT64_MAX ns */
 
-/* Digits up to `stop`, which is passed. */
+/* Parse digits up to `stop`, and skip it. */
 static bool take_part(
 	struct trace_line *l, const char *field, char stop, uint64_t max, uint64_t *ret)
 {
@@ -51,8 +51,8 @@ static bool take_time(struct trace_line *l)
 	return true;
 }
 
-/* The actions of blkparse(1), blanks between. */
-static bool known_action(const char *word, size_t len)
+/* Return true for an action of blkparse(1); the list is separated by blanks. */
+static bool is_known_action(const char *word, size_t len)
 {
 	static const char known[] = " A B C D F G I M P Q R S T U UT X m ";
 	char sought[6] = " ";
@@ -64,7 +64,7 @@ static bool known_action(const char *word, size_t len)
 }
 
 struct flags {
-	int op;     /* enum trace_op; -1: no IO; -2: not known */
+	int op;     /* enum trace_op; -1: no IO; -2: unknown */
 	bool flush; /* first, or alone */
 };
 
@@ -100,7 +100,7 @@ static struct flags parse_flags(const char *word, size_t len)
 	return f;
 }
 
-/* What stands behind the flags: "sector + sectors", or nothing of the kind. */
+/* Parse the rest after the flags: "sector + sectors", or anything else. */
 static enum trace_verdict read_extent(struct trace_line *l, struct flags f)
 {
 	uint64_t sector = 0, sectors = 0;
@@ -115,19 +115,19 @@ static enum trace_verdict read_extent(struct trace_line *l, struct flags f)
 		if (!trace_take_number(l, "sectors", UINT64_MAX, &sectors))
 			return l->verdict;
 	} else if (l->p < l->end && *l->p == '(') {
-		return TRACE_LINE_OTHER; /* a command of its own: "36 (12 00 00 …)" */
+		return TRACE_LINE_OTHER; /* a SCSI command: "36 (12 00 00 …)" */
 	}
 	if (f.op == TRACE_FLUSH || (f.flush && sectors == 0 && l->verdict == TRACE_LINE_RECORD))
 		return trace_line_extent(l, TRACE_FLUSH, 0, 0);
 	if (!extent && l->rank == 1)
-		return TRACE_LINE_OTHER; /* the end of a flush is told as a write of nothing, too */
+		return TRACE_LINE_OTHER; /* the end of a flush also appears as an empty write */
 	if (!extent)
-		trace_line_bad(l, "no 'sector + sectors' behind the flags");
+		trace_line_bad(l, "no 'sector + sectors' after the flags");
 	return trace_line_sectors(l, (uint8_t)f.op, sector, sectors);
 }
 
-/* A line that is no event: "Input file … added", or the tables at the end, each under a heading such
- * as "CPU0 (sda):" or "fio (4711)". */
+/* Parse a line that is no event: "Input file … added", or the tables at the end, each under a
+ * heading such as "CPU0 (sda):" or "fio (4711)". */
 static enum trace_verdict read_words(struct trace_line *l, struct trace_memory *m)
 {
 	if (trace_line_starts(l, "Input file "))
@@ -158,7 +158,7 @@ enum trace_verdict trace_blkparse(struct trace_line *l, struct trace_memory *m)
 		!trace_take_number(l, "pid", UINT64_MAX, &skipped) ||
 		!trace_take_word(l, "action", &action, &action_len))
 		return l->verdict;
-	if (!known_action(action, action_len)) {
+	if (!is_known_action(action, action_len)) {
 		struct trace_shown buf;
 		trace_line_alien(l, "action '%s' is not known", trace_show(action, l->end, &buf));
 		return l->verdict;

@@ -2,13 +2,13 @@
 /*
  * trace-formats: one reader per format, a line at a time.
  *
- * SOURCE  weir: weir-trace(5). compactor, mqsim: the traces that come with those projects. msr: the
+ * SOURCE  weir: weir-trace(5). compactor, mqsim: the traces published with those projects. msr: the
  *         README of the MSR Cambridge traces (SNIA IOTTA). fio: HOWTO, 'Trace file format'.
  *         blkparse: blkparse(1) and the kernel's RWBS letters (blk_fill_rwbs).
- * DIFFERS fio v2's `wait`: the manual says microseconds since the last wait, those below 100 not waited
- *         for; fio 3's replay takes milliseconds since its own start. The manual is followed, and the
- *         sum of all taken, since a trace is not a replay; lines between two waits arrive at once.
- *         v3's stamps have no unit in the manual; fio writes and replays microseconds.
+ * DIFFERS fio v2's `wait`: the manual says microseconds since the last wait, ignored if below 100;
+ *         fio 3's replay takes milliseconds since its own start. Weir follows the manual, and adds up
+ *         all waits, since a trace is not a replay; lines between two waits arrive at once.
+ *         v3's timestamps have no unit in the manual; fio writes and replays microseconds.
  */
 #include "model/trace-line.h"
 #include <string.h>
@@ -38,7 +38,7 @@ static int weir_op(const char *word, size_t len)
 	return at ? (int)(at - letters) : -1;
 }
 
-/* "-" where the offset is not known. */
+/* Return true at a "-", an unknown offset. */
 static bool weir_dash(const struct trace_line *l)
 {
 	size_t left = (size_t)(l->end - l->p);
@@ -153,12 +153,12 @@ static enum trace_verdict read_msr(struct trace_line *l, struct trace_memory *m)
 	return trace_line_extent(l, read ? TRACE_READ : TRACE_WRITE, offset, bytes);
 }
 
-/* ---- fio: [µs] file action [offset bytes], behind a header that tells the version */
+/* ---- fio: [µs] file action [offset bytes], after a header with the version */
 
 static const struct {
 	const char *name;
 	uint8_t op;
-	bool file; /* of the file, not an IO: no offset and length behind it */
+	bool file; /* an action on the file, no IO: no offset and length follow */
 } fio_actions[] = {
 	{"read", TRACE_READ, false},
 	{"write", TRACE_WRITE, false},
@@ -224,7 +224,7 @@ static enum trace_verdict read_fio(struct trace_line *l, struct trace_memory *m)
 	}
 	if (!trace_take_number(l, "offset", UINT64_MAX, &offset))
 		return l->verdict;
-	/* a wait's length means nothing, so it may be missing */
+	/* the length of a wait has no meaning and may be missing */
 	bool wait = fio_actions[i].name[0] == 'w' && fio_actions[i].name[1] == 'a';
 	if (wait && l->p == l->end)
 		return fio_wait(l, m, offset);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-line: the pieces that lines of a trace are made of. One pass, no copies, no locale: a
- * million lines in a fraction of a second. */
+/* trace-line: parse the fields of a trace's lines. One pass, no copies, no locale: a million lines
+ * in a fraction of a second. */
 #include "model/trace-line.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ void trace_line_bad(struct trace_line *l, const char *fmt, ...)
 
 const char *trace_show(const char *p, const char *end, struct trace_shown *buf)
 {
-	const size_t room = sizeof buf->text - 4; /* "..." and its end */
+	const size_t room = sizeof buf->text - 4; /* "..." and the NUL */
 	size_t n = 0;
 	while (n < room && p + n < end && !separator(p[n])) {
 		buf->text[n] = p[n] >= 0x20 && p[n] < 0x7f ? p[n] : '?';
@@ -58,7 +58,7 @@ const char *trace_show(const char *p, const char *end, struct trace_shown *buf)
 	return buf->text;
 }
 
-/* The slow end of the take functions: says what is wrong with the number at l->p. */
+/* The slow path of the take functions: say what is wrong with the number at l->p. */
 static bool not_number(struct trace_line *l, const char *field)
 {
 	struct trace_shown buf;
@@ -206,7 +206,7 @@ enum trace_verdict trace_line_extent(
 {
 	if (op == TRACE_FLUSH) {
 		offset = bytes = 0;
-	} else if (l->verdict == TRACE_LINE_RECORD) { /* else the numbers are not to be trusted */
+	} else if (l->verdict == TRACE_LINE_RECORD) { /* else the numbers are invalid */
 		if (bytes == 0)
 			trace_line_bad(l, "zero bytes");
 		else if (bytes > UINT32_MAX)

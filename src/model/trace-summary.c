@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-summary: what a trace is like in numbers, and a trace cut or at another speed. */
+/* trace-summary: statistics of a trace, and cutting and speeding it up. */
 #include "model/trace.h"
 #include <errno.h>
 #include <math.h>
@@ -15,7 +15,7 @@ static unsigned count_streams(const struct trace *t)
 	return t->n ? most + 1 : 0;
 }
 
-/* The share of IOs that start where the one before in their stream ended. */
+/* Return the share of IOs that start where the previous one of their stream ended. */
 static double sequential(const struct trace *t, unsigned streams)
 {
 	if (!t->has_offsets || t->n == 0)
@@ -23,7 +23,7 @@ static double sequential(const struct trace *t, unsigned streams)
 	uint64_t *ends = malloc(streams * sizeof *ends);
 	if (!ends)
 		return NAN;
-	memset(ends, 0xff, streams * sizeof *ends); /* no IO ends there: ends lie below 2⁶³ */
+	memset(ends, 0xff, streams * sizeof *ends); /* matches no IO: ends are below 2⁶³ */
 	size_t n = 0;
 	for (size_t i = 0; i < t->n; i++) {
 		const struct trace_record *r = &t->records[i];
@@ -36,8 +36,8 @@ static double sequential(const struct trace *t, unsigned streams)
 	return (double)n / (double)t->n;
 }
 
-/* Squared coefficient of variation of the gaps, by their mean and then their deviations: the plain
- * sums of squares would cancel where bursts of ns gaps stand beside hours. */
+/* Return the squared coefficient of variation of the gaps, computed from their mean and then the
+ * deviations: plain sums of squares would cancel if ns gaps occur beside hours. */
 static double variation(const struct trace *t, weir_time span)
 {
 	if (t->n < 3 || span == 0)
@@ -50,7 +50,7 @@ static double variation(const struct trace *t, weir_time span)
 	return sum / (double)(t->n - 1);
 }
 
-static size_t peak(const struct trace *t)
+static size_t peak_second(const struct trace *t)
 {
 	size_t most = 0, here = 0;
 	weir_time second = -1;
@@ -90,7 +90,7 @@ void trace_summarise(const struct trace *t, struct trace_summary *ret)
 		s.rate = (double)(t->n - 1) / ((double)s.span / (double)WEIR_SEC);
 	s.sequential_share = sequential(t, s.streams);
 	s.ca2 = variation(t, s.span);
-	s.peak_rate = (double)peak(t);
+	s.peak_rate = (double)peak_second(t);
 	*ret = s;
 }
 

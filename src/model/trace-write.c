@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-write: a record as a line of another format, and what that format cannot say. */
+/* trace-write: write a record as a line of a format, and tell which properties the format loses. */
 #include "model/trace-line.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -38,16 +38,16 @@ unsigned trace_loss(const struct trace *t, size_t index, enum trace_format forma
 	return loss;
 }
 
-/* Text being put into a caller's buffer; `full` instead of an error at every step. */
+/* Output into a caller's buffer; `full` replaces an error check at every step. */
 struct out {
 	char *buf;
 	size_t len, used;
 	bool full;
 };
 
-static void put(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put_text(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void put(struct out *o, const char *fmt, ...)
+static void put_text(struct out *o, const char *fmt, ...)
 {
 	va_list ap;
 	if (o->full)
@@ -55,7 +55,7 @@ static void put(struct out *o, const char *fmt, ...)
 	va_start(ap, fmt);
 	int n = vsnprintf(o->buf + o->used, o->len - o->used, fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= o->len - o->used) /* snprintf wants room for its NUL */
+	if (n < 0 || (size_t)n >= o->len - o->used) /* snprintf needs room for its NUL */
 		o->full = true;
 	else
 		o->used += (size_t)n;
@@ -64,16 +64,16 @@ static void put(struct out *o, const char *fmt, ...)
 static void put_header(struct out *o, const struct trace *t, enum trace_format format)
 {
 	if (format == TRACE_WEIR)
-		put(o, "%s1\n# arrival_ns op offset bytes stream\n", trace_weir_header);
+		put_text(o, "%s1\n# arrival_ns op offset bytes stream\n", trace_weir_header);
 	if (format != TRACE_FIO)
 		return;
-	put(o, "fio version 3 iolog\n");
+	put_text(o, "fio version 3 iolog\n");
 	unsigned streams = 0;
 	for (size_t i = 0; i < t->n; i++)
 		if (t->records[i].stream >= streams)
 			streams = t->records[i].stream + 1u;
 	for (unsigned s = 0; s < streams && !o->full; s++)
-		put(o, "0 stream%u add\n0 stream%u open\n", s, s);
+		put_text(o, "0 stream%u add\n0 stream%u open\n", s, s);
 }
 
 static void put_weir(struct out *o, const struct trace *t, const struct trace_record *r)
@@ -81,10 +81,10 @@ static void put_weir(struct out *o, const struct trace *t, const struct trace_re
 	long long at = (long long)r->at;
 	char op = "RWFT"[r->op & 3];
 	if (t->has_offsets || r->op == TRACE_FLUSH)
-		put(o, "%lld %c %llu %u %u\n", at, op, (unsigned long long)r->offset, r->bytes,
+		put_text(o, "%lld %c %llu %u %u\n", at, op, (unsigned long long)r->offset, r->bytes,
 			r->stream);
 	else
-		put(o, "%lld %c - %u %u\n", at, op, r->bytes, r->stream);
+		put_text(o, "%lld %c - %u %u\n", at, op, r->bytes, r->stream);
 }
 
 static void put_record(struct out *o, const struct trace *t, const struct trace_record *r,
@@ -96,17 +96,18 @@ static void put_record(struct out *o, const struct trace *t, const struct trace_
 	bool read = r->op == TRACE_READ;
 	switch (format) {
 	case TRACE_COMPACTOR:
-		put(o, "%llu,0x%08x,%s\n", tick, r->bytes, read ? "DiskRead" : "DiskWrite");
+		put_text(o, "%llu,0x%08x,%s\n", tick, r->bytes, read ? "DiskRead" : "DiskWrite");
 		break;
 	case TRACE_MQSIM:
-		put(o, "%llu %u %llu %u %d\n", tick, r->stream, offset / 512, r->bytes / 512, read);
+		put_text(o, "%llu %u %llu %u %d\n", tick, r->stream, offset / 512, r->bytes / 512,
+			read);
 		break;
 	case TRACE_MSR:
-		put(o, "%llu,weir,%u,%s,%llu,%u,0\n", tick, r->stream, read ? "Read" : "Write",
+		put_text(o, "%llu,weir,%u,%s,%llu,%u,0\n", tick, r->stream, read ? "Read" : "Write",
 			offset, r->bytes);
 		break;
 	case TRACE_FIO:
-		put(o, "%llu stream%u %s %llu %u\n", tick, r->stream, fio[r->op & 3], offset,
+		put_text(o, "%llu stream%u %s %llu %u\n", tick, r->stream, fio[r->op & 3], offset,
 			r->bytes);
 		break;
 	default:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace: from text to records: lines, streams, order; and which format it is.
+ * trace: read text into records (lines, streams, order), and detect the format.
  *
  * METHOD  One pass: each line goes to the format's reader (trace-formats.c), its stream's name to a
  *         small hash table that points into the text. Arrivals stay in the format's own ticks until
- *         the first is known (MSR's, in ns since 1601, would not fit 63 bits). A text that was not
- *         in order is merge-sorted, which costs O(n) where it nearly was.
+ *         the first is known (MSR's, in ns since 1601, would not fit 63 bits). An unsorted text is
+ *         merge-sorted, in O(n) if it was nearly sorted.
  */
 #include "model/trace-line.h"
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 #define MAX_STREAMS  65536 /* trace_record.stream has 16 bits */
 #define WATCH_LINES  8192  /* lines between two calls of `watch`: about a millisecond */
-#define DETECT_HITS  64    /* lines that fit some format, after which the format is decided */
-#define DETECT_LINES 4096  /* lines looked at for that */
+#define DETECT_HITS  64    /* lines that match some format before the decision */
+#define DETECT_LINES 4096  /* most lines examined for the decision */
 
 const char *const trace_format_names[TRACE_FORMATS + 1] = {
 	"auto", "weir", "compactor", "mqsim", "msr", "fio", "blkparse", NULL};
@@ -26,7 +26,7 @@ const char *const trace_format_names[TRACE_FORMATS + 1] = {
 
 struct text {
 	const char *p, *end;
-	size_t line; /* of the last one given, from 1 */
+	size_t line; /* of the last line returned, from 1 */
 };
 
 static struct text text_start(const char *text, size_t len)
@@ -36,7 +36,7 @@ static struct text text_start(const char *text, size_t len)
 	return (struct text){text + skip, text + len, 0};
 }
 
-/* The next line that is neither blank nor a comment, trimmed. */
+/* Return the next line that is neither blank nor a comment, trimmed. */
 static bool text_next(struct text *t, struct trace_line *l)
 {
 	while (t->p < t->end) {
@@ -67,7 +67,7 @@ struct stream {
 struct streams {
 	struct stream *slots;
 	size_t room, n;     /* room: a power of two */
-	struct stream last; /* most lines are of the last line's stream */
+	struct stream last; /* most lines have the stream of the line before */
 };
 
 static size_t stream_hash(const char *key, size_t len)
@@ -101,7 +101,7 @@ static int streams_grow(struct streams *s)
 	return 0;
 }
 
-/* The stream's number, -ENOMEM, or -E2BIG when there are too many. */
+/* Return the stream's number, -ENOMEM, or -E2BIG if there are too many. */
 static int streams_find(struct streams *s, const char *key, size_t len)
 {
 	if (!key || len > UINT32_MAX)
@@ -152,8 +152,8 @@ static int push(struct reading *r, const struct trace_record *record)
 	return 0;
 }
 
-/* 0, -ENOMEM, or -E2BIG with the line's `why`. */
-static int take_record(struct reading *r, struct trace_line *l)
+/* Add a record. Return 0, -ENOMEM, or -E2BIG with the line's `why`. */
+static int add_record(struct reading *r, struct trace_line *l)
 {
 	if (l->rank < r->rank)
 		return 0;
@@ -174,7 +174,7 @@ static int take_record(struct reading *r, struct trace_line *l)
 			       (weir_time)l->tick, l->offset, l->bytes, (uint16_t)stream, l->op});
 }
 
-static int take_bad(struct reading *r, const struct trace_line *l, const char *name, size_t line,
+static int handle_bad(struct reading *r, const struct trace_line *l, const char *name, size_t line,
 	struct weir_err *err)
 {
 	struct weir_place at = {name, (unsigned)line, 0};
@@ -197,11 +197,11 @@ static int read_lines(struct reading *r, struct text text, const char *name, tra
 		memory.seen = true;
 		int bad = 0;
 		if (v == TRACE_LINE_RECORD)
-			bad = take_record(r, &l);
+			bad = add_record(r, &l);
 		if (bad == -ENOMEM)
 			return weir_err_set(err, bad, "%s: out of memory", name);
 		if (bad < 0 || v == TRACE_LINE_BAD || v == TRACE_LINE_ALIEN)
-			bad = take_bad(r, &l, name, text.line, err);
+			bad = handle_bad(r, &l, name, text.line, err);
 		if (bad < 0)
 			return bad;
 		if (watch && lines % WATCH_LINES == 0)
@@ -212,10 +212,10 @@ static int read_lines(struct reading *r, struct text text, const char *name, tra
 	if (r->t.bad_lines > 0)
 		return weir_err_set(err, -EINVAL, "%s: no good line; %zu bad, the first: %s", name,
 			r->t.bad_lines, r->t.first_bad);
-	return weir_err_set(err, -EINVAL, "%s: no IO in it", name);
+	return weir_err_set(err, -EINVAL, "%s: contains no IO", name);
 }
 
-/* Stable; each half that is in order already costs one comparison. `spare` holds n / 2. */
+/* Sort stably; halves already in order cost one comparison. `spare` holds n / 2. */
 static void sort_records(struct trace_record *a, size_t n, struct trace_record *spare)
 {
 	size_t half = n / 2, i = 0, j = half, k = 0;
@@ -231,7 +231,7 @@ static void sort_records(struct trace_record *a, size_t n, struct trace_record *
 	memcpy(a + k, spare + i, (half - i) * sizeof *a);
 }
 
-/* Streams in order of appearance once more, after sorting. */
+/* Number the streams in order of appearance again, after sorting. */
 static int renumber(struct trace *t)
 {
 	uint32_t *number = calloc(MAX_STREAMS, sizeof *number), next = 0; /* 0: none yet */
@@ -247,8 +247,8 @@ static int renumber(struct trace *t)
 	return 0;
 }
 
-/* Puts the records in order, and their ticks into ns from the first. */
-static int finish(struct trace *t, const char *name, struct weir_err *err)
+/* Sort the records, and convert their ticks to ns since the first. */
+static int sort_and_scale(struct trace *t, const char *name, struct weir_err *err)
 {
 	int64_t tick_ns = trace_readers[t->format].tick_ns;
 	if (!t->was_sorted) {
@@ -271,9 +271,9 @@ static int finish(struct trace *t, const char *name, struct weir_err *err)
 	return 0;
 }
 
-/* ---- which format */
+/* ---- format detection */
 
-/* What a text cannot be that starts so. */
+/* Refuse a file that starts with the magic of a known binary format. */
 static int refuse_binary(const char *text, size_t len, const char *name, struct weir_err *err)
 {
 	static const struct {
@@ -306,7 +306,8 @@ static int detect_failed(const char *text, size_t len, const char *name, struct 
 	if (memchr(text, 0, len < 4096 ? len : 4096))
 		return weir_err_set(err, -EINVAL, "%s: binary data, not a trace in text", name);
 	if (!text_next(&t, &l))
-		return weir_err_set(err, -EINVAL, "%s: empty: no line with anything on it", name);
+		return weir_err_set(
+			err, -EINVAL, "%s: empty: all lines are blank or comments", name);
 	for (; n < sizeof first - 1 && l.p + n < l.end; n++)
 		first[n] = l.p[n] >= 0x20 && l.p[n] < 0x7f ? l.p[n] : '?';
 	first[n] = '\0';
@@ -315,7 +316,7 @@ static int detect_failed(const char *text, size_t len, const char *name, struct 
 		name, first);
 }
 
-/* The one format that the first lines fit. */
+/* Find the one format that the first lines match. */
 static int detect(const char *text, size_t len, const char *name, enum trace_format *ret,
 	struct weir_err *err)
 {
@@ -346,7 +347,7 @@ static int detect(const char *text, size_t len, const char *name, enum trace_for
 	}
 	if (fits > 1)
 		return weir_err_set(err, -EINVAL,
-			"%s: ambiguous: its lines look like %s; tell its format: --format "
+			"%s: ambiguous: its lines look like %s; choose one: --format "
 			"with " FORMATS_IN_WORDS,
 			name, list);
 	return fits == 1 ? 0 : detect_failed(text, len, name, err);
@@ -367,7 +368,7 @@ int trace_read_watch(const char *text, size_t len, const char *name, enum trace_
 	code = read_lines(&r, text_start(text, len), name, watch, user, err);
 	streams_clear(&r.streams);
 	if (code == 0)
-		code = finish(&r.t, name, err);
+		code = sort_and_scale(&r.t, name, err);
 	if (code < 0) {
 		free(r.t.records);
 		return code;

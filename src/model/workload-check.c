@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* workload-check: what a workload may be asked to do. */
+/* workload-check: check the configuration of a workload. */
 #include "model/workload-impl.h"
 #include <errno.h>
 #include <math.h>
 
-#define SHORT_PHASE WEIR_US /* shorter phases are surely a slip of the unit */
+#define SHORT_PHASE WEIR_US /* a shorter phase must be a mistake in the unit */
 
 static bool is_share(double x)
 {
@@ -53,7 +53,7 @@ static int check_trace(const struct workload_config *c, uint64_t len, struct wei
 	const struct trace *t = c->trace;
 
 	if (!t || !t->n)
-		return weir_err_set(err, -EINVAL, "trace: there is none, or it holds no IO");
+		return weir_err_set(err, -EINVAL, "trace: missing, or without any IO");
 	if (!(c->speed >= 0) || isinf(c->speed))
 		return weir_err_set(err, -EINVAL, "speed: must be a number > 0");
 	if (c->loop && (t->n < 2 || t->records[t->n - 1].at <= 0))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * workload: what one client asks for, and when.
+ * workload: the IOs of one client and their times.
  *
  * SOURCE   Renewal processes in operational time (e.g. Çinlar, Introduction to Stochastic
  *          Processes, ch. 4); balanced-means H2: W. Whitt, Approximating a point process by a
  *          renewal process (1982); CA² as the measure of burstiness: PriorityMeister §6.2.
  *
  * LAW      Open arrivals are the points t_k with Λ(t_k) = S_k, where Λ(t) is the integral of the
- *          rate over that part of [start, t] which lies in on-phases, and S_k a sum of gaps with
- *          mean 1: exponential (Poisson), hyper-exponential, or 1 (uniform, the first at start).
- *          So no time passes for the process while it is off, and a ramp is exact: Λ is inverted,
- *          nothing is thinned. A trace is the same with its own gaps, divided by the speed.
+ *          rate over the on-phases of [start, t], and S_k a sum of gaps with mean 1: exponential
+ *          (Poisson), hyper-exponential, or 1 (uniform, the first at start). So the process does not
+ *          advance while it is off, and a ramp is exact: Λ is inverted, nothing is thinned. A trace
+ *          is the same with its own gaps, divided by the speed.
  *
  *          H2 with balanced means: an exponential of rate λ1 = 2pλ with probability p, else of rate
  *          λ2 = 2(1−p)λ. Each branch gives half of the mean: p/λ1 = (1−p)/λ2 = 1/(2λ). Then
@@ -21,18 +21,18 @@
  *          Over an on-phase that begins at rate λ and rises by m per unit of time, a gap g takes x
  *          with λx + mx²/2 = g, that is x = 2g/(λ + √(λ² + 2mg)), which does not cancel.
  *
- *          Zipf: rank k stands at block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
- *          permutation, the same for all who share the region, that keeps hot blocks far apart.
+ * Zipf: rank k is block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
+ *          permutation, the same for all workloads of the region, that keeps hot blocks far apart.
  *
- * SYMBOLS  pos     where the process stands, whole ns after start; `part` of a ns beyond, so that
- *                  rounding does not add up over a long run
+ * SYMBOLS  pos     position of the process, whole ns after start; `part` of a ns beyond, so that
+ *                  rounding errors do not accumulate over a long run
  *          end     ns after start at which it stops
- *          tail    where the IO before ended, bytes from `low`
- *          unit    an IO's size rounded up to 512: what its offset is a multiple of
+ *          tail    end of the previous IO, bytes from `low`
+ *          unit    an IO's size rounded up to 512: its offset is a multiple of it
  *
- * METHOD   O(1) per IO, and O(phases) where phases are random or the rate ramps; fixed phases at a
+ * METHOD   O(1) per IO, and O(phases) if phases are random or the rate ramps; fixed phases at a
  *          constant rate are skipped by division. Three streams (arrivals, phases, shape): changing
- *          what is asked for does not change when.
+ *          the shape does not change the times.
  *
  * EXAMPLE  CA² = 20, 100 IOs/s: p = 0.9756; 97.6 % of the gaps have a mean of 5.12 ms, the others
  *          of 205 ms.
@@ -44,12 +44,12 @@
 
 __extension__ typedef unsigned __int128 workload_u128;
 
-#define SECTOR   512u /* bytes: no device addresses less */
+#define SECTOR   512u /* bytes: the smallest addressable unit */
 #define OP_READ  0    /* enum weir_op's values */
 #define OP_WRITE 1
 #define OP_FLUSH 2
 
-struct phase { /* one on-phase and the off-phase behind it; ns after start, cut at `end` */
+struct phase { /* one on-phase and the off-phase after it; ns after start, cut at `end` */
 	struct rng rng;
 	weir_time on_from, off_from, next_on;
 };
@@ -61,13 +61,13 @@ struct workload {
 	weir_time end;
 	weir_time pos;
 	double part;
-	bool ramp, over;    /* open: the rate changes; nothing more will come */
+	bool ramp, over;    /* open: the rate changes; no more arrivals */
 	double gap_ns;      /* of a gap of 1 at a constant rate */
 	double rate, slope; /* ramp: 1/ns at start, 1/ns² */
 	double branch;      /* HYPER: p */
-	uint64_t issued;    /* IOs given so far */
+	uint64_t issued;    /* IOs generated so far */
 	size_t index;       /* TRACE: the next record */
-	double loop_gap;    /* TRACE: ns of the trace from its last record to its first again */
+	double loop_gap;    /* TRACE: ns from its last record to its first again */
 	uint64_t low, len;  /* the region in whole sectors */
 	uint64_t tail;
 	uint64_t block, n_blocks, stride; /* ZIPF: bytes, how many, a */
@@ -85,7 +85,7 @@ static uint64_t unit_of(uint32_t bytes)
 	return bytes ? round_up(bytes) : SECTOR;
 }
 
-/* ---- on and off */
+/* ---- on-off phases */
 
 static weir_time phase_length(const struct workload *w, struct phase *p, weir_time mean)
 {
@@ -111,7 +111,7 @@ static void phase_first(struct workload *w)
 		w->phase.off_from = w->phase.next_on = w->end;
 }
 
-/* Goes on to the cycle that holds `at`, or stays if that lies behind. */
+/* Advance to the cycle that contains `at`, or stay if that is in the past. */
 static void phase_seek(const struct workload *w, struct phase *p, weir_time at)
 {
 	weir_time cycle = w->c.on + w->c.off;
@@ -127,7 +127,7 @@ static void phase_seek(const struct workload *w, struct phase *p, weir_time at)
 		phase_begin(w, p, p->next_on);
 }
 
-/* ---- setting up */
+/* ---- set-up */
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
@@ -147,12 +147,12 @@ static void setup_shape(struct workload *w)
 		total += w->c.sizes[i].share;
 	for (unsigned i = 0; i < w->c.n_sizes; i++)
 		w->up_to[i] = (so_far += w->c.sizes[i].share) / total;
-	w->tail = UINT64_MAX; /* nothing to follow yet */
+	w->tail = UINT64_MAX; /* no IO to follow yet */
 	if (!(w->c.zipf > 0))
 		return;
 	w->block = unit_of(w->c.n_sizes ? w->c.sizes[0].bytes : 4096);
 	w->n_blocks = w->len / w->block ? w->len / w->block : 1;
-	/* 2⁶⁴ times the golden ratio's fraction. */
+	/* 2⁶⁴ times the fractional part of the golden ratio. */
 	w->stride = (uint64_t)((workload_u128)w->n_blocks * UINT64_C(0x9e3779b97f4a7c15) >> 64);
 	while (common_divisor(w->stride, w->n_blocks) != 1)
 		w->stride++;
@@ -166,8 +166,8 @@ static void setup_arrivals(struct workload *w)
 	w->ramp = c->rate_end > 0 && c->arrivals != WORKLOAD_TRACE;
 	if (c->arrivals == WORKLOAD_TRACE) {
 		const struct trace *t = c->trace;
-		w->gap_ns = c->speed > 0 ? 1 / c->speed : 1; /* gaps are the trace's ns */
-		if (c->loop) /* as if one more mean gap followed the last; a loop has two records */
+		w->gap_ns = c->speed > 0 ? 1 / c->speed : 1; /* gaps are in ns of the trace */
+		if (c->loop) /* one more mean gap after the last; a loop has at least two records */
 			w->loop_gap = (double)t->records[t->n - 1].at / (double)(t->n - 1);
 	} else if (w->ramp) {
 		w->rate = c->rate / 1e9;
@@ -201,7 +201,7 @@ int workload_new(const struct workload_config *config, uint64_t seed, const char
 	w->len = high > low ? high - low : 0;
 	w->end = config->stop ? config->stop - config->start : WORKLOAD_FOREVER;
 	w->end = w->end < WORKLOAD_FOREVER ? w->end : WORKLOAD_FOREVER;
-	rng_init(&parent, seed, name); /* its own streams hang under (seed, name) */
+	rng_init(&parent, seed, name); /* the workload's streams derive from (seed, name) */
 	seed = rng_u64(&parent);
 	rng_init(&w->arrivals, seed, "arrivals");
 	rng_init(&w->shape, seed, "shape");
@@ -223,14 +223,14 @@ bool workload_closed(const struct workload *w)
 	return w->c.arrivals == WORKLOAD_CLOSED;
 }
 
-/* ---- when */
+/* ---- times */
 
-static double rate_at(const struct workload *w) /* of a ramp, now, per ns */
+static double rate_at(const struct workload *w) /* of a ramp, at `pos`, per ns */
 {
 	return w->rate + w->slope * ((double)w->pos + w->part);
 }
 
-/* How much of Λ lies in the next `span` ns. */
+/* Return the increase of Λ over the next `span` ns. */
 static double mass(const struct workload *w, double span)
 {
 	if (w->ramp)
@@ -238,7 +238,7 @@ static double mass(const struct workload *w, double span)
 	return span / w->gap_ns;
 }
 
-/* How many ns hold `gap` of Λ. */
+/* Return the ns over which Λ increases by `gap`. */
 static double span_of(const struct workload *w, double gap)
 {
 	double rate = rate_at(w);
@@ -248,7 +248,7 @@ static double span_of(const struct workload *w, double gap)
 	return gap > 0 ? 2 * gap / (rate + sqrt(fmax(rate * rate + 2 * w->slope * gap, 0))) : 0;
 }
 
-/* Moves on by `gap` of Λ; false when the end comes first. */
+/* Advance by `gap` of Λ; return false if the end comes first. */
 static bool advance(struct workload *w, double gap)
 {
 	struct phase *p = &w->phase;
@@ -277,7 +277,7 @@ static bool advance(struct workload *w, double gap)
 	return true;
 }
 
-/* The time it stands at, to the nearest ns but never in an off-phase. */
+/* Return the current time, to the nearest ns but never in an off-phase. */
 static weir_time time_of(const struct workload *w)
 {
 	weir_time at = w->pos + (w->part >= 0.5);
@@ -297,7 +297,7 @@ static double unit_gap(struct workload *w)
 	return rng_exp(&w->arrivals, mean);
 }
 
-/* The next record and the gap before it; NULL at the end of the trace. */
+/* Return the next record and the gap before it; NULL at the end of the trace. */
 static const struct trace_record *next_record(struct workload *w, double *ret_gap)
 {
 	const struct trace *t = w->c.trace;
@@ -322,11 +322,11 @@ static bool next_closed(struct workload *w, weir_time now, weir_time *ret_at)
 	weir_time at = now > w->c.start ? now - w->c.start : 0;
 
 	if (w->c.on)
-		phase_seek(w, &w->phase, at); /* what lies before `now` is not needed again */
+		phase_seek(w, &w->phase, at); /* phases before `now` are not needed again */
 	if (w->c.think && w->issued >= w->c.outstanding)
 		at += llround(rng_exp(&w->arrivals, (double)w->c.think));
 	if (w->c.on) {
-		struct phase ahead = w->phase; /* other slots may yet ask about less far ahead */
+		struct phase ahead = w->phase; /* other slots may still ask about earlier times */
 		phase_seek(w, &ahead, at);
 		if (at >= ahead.off_from)
 			at = ahead.next_on;
@@ -339,7 +339,7 @@ static bool next_closed(struct workload *w, weir_time now, weir_time *ret_at)
 	return true;
 }
 
-/* ---- what */
+/* ---- shapes */
 
 static uint32_t draw_size(struct workload *w)
 {
@@ -351,7 +351,7 @@ static uint32_t draw_size(struct workload *w)
 	return w->c.sizes[i].bytes;
 }
 
-/* A place for `bytes`, from `low` on, by the random rule. */
+/* Draw a place for `bytes`, relative to `low`, uniformly or by Zipf. */
 static uint64_t draw_place(struct workload *w, uint32_t bytes)
 {
 	uint64_t unit = unit_of(bytes), slots = (w->len - bytes) / unit + 1, rank, slot;
@@ -371,12 +371,12 @@ static uint64_t draw_offset(struct workload *w, uint32_t bytes)
 	if (!follow || w->tail == UINT64_MAX)
 		place = draw_place(w, bytes);
 	else
-		place = w->tail <= w->len - bytes ? w->tail : 0; /* from the top again */
+		place = w->tail <= w->len - bytes ? w->tail : 0; /* wrap to the start */
 	w->tail = round_up(place + bytes);
 	return w->low + place;
 }
 
-/* A recorded offset, folded into the region by whole sectors, so that what was aligned stays so. */
+/* Fold a recorded offset into the region by whole sectors, which keeps its alignment. */
 static uint64_t fold_offset(const struct workload *w, uint64_t offset, uint32_t bytes)
 {
 	uint64_t whole = w->len / SECTOR * SECTOR, place = whole ? offset % whole : 0;
@@ -421,7 +421,7 @@ bool workload_next(struct workload *w, weir_time now, struct workload_io *ret)
 		else if (!(record = next_record(w, &gap)))
 			return false;
 		if (w->over || !advance(w, gap)) {
-			w->over = true; /* a shorter gap must not bring it back */
+			w->over = true; /* a later, shorter gap must not revive it */
 			return false;
 		}
 		io.at = time_of(w);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * workload: what one client asks for, and when.
+ * workload: the IOs of one client and their times.
  *
- * A workload gives IOs one by one: their shape (offset, bytes, operation) and, if it is an open
- * one, the time at which each arrives. A closed one keeps N outstanding: its driver asks for the
- * first N at the start and for one more at each completion (after `think`).
+ * A workload generates IOs one by one: their shape (offset, bytes, operation) and, if it is open,
+ * their arrival times. A closed workload keeps N IOs outstanding: its driver requests the first N
+ * at the start and one more at each completion (after `think`).
  */
 #ifndef WEIR_MODEL_WORKLOAD_H
 #define WEIR_MODEL_WORKLOAD_H
@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 enum workload_arrivals {
-	WORKLOAD_CLOSED,  /* `outstanding` at a time, `think` between */
+	WORKLOAD_CLOSED,  /* `outstanding` IOs at a time, `think` between */
 	WORKLOAD_POISSON, /* open, `rate` */
 	WORKLOAD_HYPER,   /* open, hyper-exponential (two branches, balanced means), given ca2 */
 	WORKLOAD_UNIFORM, /* open, evenly spaced: deterministic; the first at `start` */
@@ -32,18 +32,18 @@ struct workload_size { /* one entry of a size mix */
 struct workload_config {
 	enum workload_arrivals arrivals;
 
-	/* CLOSED. The first `outstanding` go at once, without a pause. */
+	/* CLOSED. The first `outstanding` IOs start at once, without a pause. */
 	uint32_t outstanding; /* ≥ 1 */
 	weir_time think;      /* mean of an exponential pause before the next; 0: none */
 
-	/* Open, but for traces. A ramp needs `stop`; it may begin at 0. */
+	/* Open, except traces. A ramp needs `stop`; it may begin at 0. */
 	double rate;     /* IOs per second at time `start` */
 	double rate_end; /* > 0: a linear ramp from rate to this from start to stop */
 	double ca2;      /* HYPER: squared coefficient of variation of inter-arrivals, ≥ 1 */
 
-	/* On-off: the phases alternate from `start` on, beginning with on; no new IO when off. An open
-	 * process stands still while off (its ramp does not); an IO of a closed one that falls into
-	 * off waits for the next on. */
+	/* On-off: the phases alternate from `start` on, beginning with on; no new IO while off. An
+	 * open process pauses while off (its ramp does not); an IO of a closed one that falls into
+	 * an off-phase waits for the next on-phase. */
 	weir_time on, off;  /* both > 0, or both 0: always on */
 	bool on_off_random; /* phases exponential with these means instead of fixed */
 
@@ -51,20 +51,20 @@ struct workload_config {
 
 	/* Shape. A trace has its own sizes and operations, and offsets if its format has them. */
 	struct workload_size sizes[8];
-	unsigned n_sizes;  /* ≥ 1; a trace needs none */
+	unsigned n_sizes;  /* ≥ 1; not needed for a trace */
 	double reads;      /* share 0…1; the rest are writes */
-	double sequential; /* share 0…1 of IOs that start where the one before ended */
+	double sequential; /* share 0…1 of IOs that start where the previous one ended */
 	double zipf;       /* > 0: exponent over `region` in blocks of the first size; 0: uniform */
 
-	/* IOs lie wholly in [base, base + region): random ones at multiples of their size (rounded up
-	 * to 512) from base (rounded up to 512) on; a sequential run that comes to the end goes on at
-	 * the beginning; a trace's offsets are folded into it. Hot blocks are scattered over the
-	 * region, and are the same for all workloads that share it. */
+	/* IOs are entirely in [base, base + region): random ones at multiples of their size
+	 * (rounded up to 512) from base (rounded up to 512) on; a sequential run wraps at the end;
+	 * a trace's offsets are folded into the region. Hot blocks are scattered over the region,
+	 * and are the same for all workloads that share it. */
 	uint64_t base, region; /* bytes */
 
-	const struct trace *trace; /* TRACE; borrowed while the workload lives */
+	const struct trace *trace; /* TRACE; borrowed for the lifetime of the workload */
 	double speed;              /* TRACE: 2 = twice as fast; 0 counts as 1 */
-	bool loop;                 /* TRACE: again from its first, one mean gap after its last */
+	bool loop;                 /* TRACE: restart one mean gap after its last record */
 };
 
 struct workload_io {
@@ -75,17 +75,17 @@ struct workload_io {
 };
 
 struct workload;
-/* Copies the config (the trace is borrowed). -EINVAL with a message that names the field, or the fields that do
- * not go together: "stop, rate_end: …". */
+/* Create a workload; the config is copied (the trace is borrowed). Return 0, -ENOMEM, or -EINVAL
+ * with a message that names the field, or the conflicting fields: "stop, rate_end: …". */
 int workload_new(const struct workload_config *config, uint64_t seed, const char *name,
 	struct workload **ret, struct weir_err *err);
 void workload_free(struct workload *w);
 bool workload_closed(const struct workload *w);
 
-/* The next IO. Open: `now` is ignored, arrivals are the process's own, in order; false: no more,
- * ever. Closed: `now` is the time when a slot became free (start of run, or a completion), never
- * earlier than in the call before; `at` may be later, and need not be in order; false: that slot
- * has nothing more to do before `stop` (another may, until its own false). */
+/* Generate the next IO. Open: `now` is ignored, arrivals are those of the process, in order; false:
+ * no more IOs. Closed: `now` is the time when a slot became free (start of run, or a completion),
+ * never earlier than in the call before; `at` may be later, and need not be in order; false: that
+ * slot has nothing more to do before `stop` (others may). */
 bool workload_next(struct workload *w, weir_time now, struct workload_io *ret);
 
 #endif

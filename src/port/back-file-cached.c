@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-file-cached: reads and writes of what is in the page cache, done at once on the loop's thread.
+ * back-file-cached: reads and writes of cached pages, done at once on the loop's thread.
  *
- * METHOD  A request is tried with RWF_NOWAIT before it goes to io_uring or to a thread: a read of cached
- *         pages costs one system call and no second wake-up.
+ * METHOD  A request is attempted with RWF_NOWAIT before it goes to io_uring or to a thread: a read of
+ *         cached pages costs one system call and no second wake-up.
  *
- *         Not every file system writes with RWF_NOWAIT (ext4 does not). There a plain write is done at
- *         once if it is expected not to sleep:
- *           - pages of which it writes a part are in the cache (mincore on a mapping that is never touched),
+ *         Not every file system supports writes with RWF_NOWAIT (ext4 does not). There a plain write
+ *         is done at once if it is not expected to sleep:
+ *           - partially written pages are in the cache (mincore on a mapping that is never accessed),
  *             so that nothing has to be read;
- *           - the machine has fewer dirty pages than the system begins to write back at by itself, so that
- *             the writer is not slowed down for them (/proc/vmstat, looked at every 100 ms);
- *           - none was slow lately: a journal that is being committed, the limits of a control group, a
- *             sick disk. So what is not foreseen stops the loop for a twentieth of the time at most.
+ *           - the machine has fewer dirty pages than the background threshold of writeback, so that
+ *             the writer is not throttled (/proc/vmstat, read every 100 ms);
+ *           - no write was slow recently: because of a journal commit, the limits of a control group,
+ *             a failing disk. So the unforeseen stops the loop for a twentieth of the time at most.
  * LIMITS  Never for direct I/O, and never with FUA, which waits for the device.
  */
 #include "port/back-file.h"
@@ -24,10 +24,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MISS  63 /* reads that are not tried after many in a row that were not cached */
-#define LOOK  (100 * WEIR_MS) /* how long a look at the machine's dirty pages is good */
-#define SLOW  (5 * WEIR_MS)   /* a write that took so long may have slept: … */
-#define PAUSE 20              /* … none is tried for so many times as long */
+#define MISS  63              /* most reads to skip after many misses in a row */
+#define LOOK  (100 * WEIR_MS) /* how long a count of dirty pages is valid */
+#define SLOW  (5 * WEIR_MS)   /* a write that took this long may have slept: … */
+#define PAUSE 20              /* … skip plain writes for this many times as long */
 #define PAGE  4096u
 
 void file_cached_start(struct file *f, bool direct)
@@ -52,14 +52,14 @@ void file_cached_free(struct file *f)
 		close(f->cached.vmstat);
 }
 
-/* The step's bytes that were moved; the rest goes the long way. */
-static void moved(struct back_io *io, ssize_t n)
+/* Count the bytes done; the rest takes the normal path. */
+static void add_done(struct back_io *io, ssize_t n)
 {
 	if (n > 0)
 		file_op(io)->done += (uint64_t)n;
 }
 
-static bool unknown(ssize_t n)
+static bool is_unsupported(ssize_t n)
 {
 	return n < 0 && errno != EAGAIN && errno != EINTR;
 }
@@ -75,10 +75,10 @@ static void try_read(struct file *f, struct back_io *io)
 		return;
 	}
 	n = preadv2(f->fd, &iov, 1, (off_t)io->offset, RWF_NOWAIT);
-	c->reads = !unknown(n);
+	c->reads = !is_unsupported(n);
 	c->missed = n > 0 ? 0 : c->missed < MISS ? 2 * c->missed + 1 : MISS;
 	c->skip = c->missed;
-	moved(io, n);
+	add_done(io, n);
 }
 
 /* ---- writes */
@@ -91,13 +91,13 @@ static bool resident(const struct file *f, uint64_t at)
 	       (mincore(f->cached.map + at / PAGE * PAGE, PAGE, &page) == 0 && page & 1);
 }
 
-/* Has a page to be read first, because only a part of it is written? */
+/* Return true if a page has to be read first, because only a part of it is written. */
 static bool needs_reading(const struct file *f, const struct back_io *io)
 {
 	return !resident(f, io->offset) || !resident(f, io->offset + io->length);
 }
 
-static bool number_of(const char *text, const char *name, uint64_t *ret)
+static bool parse_field(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = strstr(text, name);
 
@@ -107,7 +107,7 @@ static bool number_of(const char *text, const char *name, uint64_t *ret)
 }
 
 /* Return true if dirty pages are below the background threshold, so that no write waits for them. */
-static bool clean(struct file *f)
+static bool has_few_dirty_pages(struct file *f)
 {
 	struct file_cached *c = &f->cached;
 	uint64_t dirty, background;
@@ -118,8 +118,8 @@ static bool clean(struct file *f)
 		return c->clean;
 	n = pread(c->vmstat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
-	c->clean = number_of(text, "\nnr_dirty ", &dirty) &&
-		   number_of(text, "\nnr_dirty_background_threshold ", &background) &&
+	c->clean = parse_field(text, "\nnr_dirty ", &dirty) &&
+		   parse_field(text, "\nnr_dirty_background_threshold ", &background) &&
 		   dirty < background;
 	c->looked = loop_now(f->loop);
 	return c->clean;
@@ -131,7 +131,8 @@ static ssize_t write_plain(struct file *f, const struct back_io *io, const struc
 	weir_time began, took;
 	ssize_t n;
 
-	if (!c->plain || loop_now(f->loop) < c->again || !clean(f) || needs_reading(f, io))
+	if (!c->plain || loop_now(f->loop) < c->again || !has_few_dirty_pages(f) ||
+		needs_reading(f, io))
 		return 0;
 	began = loop_clock();
 	n = pwritev2(f->fd, iov, 1, (off_t)io->offset, 0);
@@ -149,11 +150,11 @@ static void try_write(struct file *f, struct back_io *io)
 
 	if (!c->no_nowait) {
 		n = pwritev2(f->fd, &iov, 1, (off_t)io->offset, RWF_NOWAIT);
-		c->no_nowait = unknown(n);
+		c->no_nowait = is_unsupported(n);
 	}
 	if (c->no_nowait)
 		n = write_plain(f, io, &iov);
-	moved(io, n);
+	add_done(io, n);
 }
 
 bool file_cached(struct file *f, struct back_io *io)

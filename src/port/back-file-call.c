@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * back-file-call: the steps as ordinary system calls, by threads: all of them where io_uring is
- * forbidden, as in many containers; else those that it does not have.
+ * forbidden, as in many containers; else those that io_uring lacks.
  */
 #include "port/back-file.h"
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* SEEK_DATA and SEEK_HOLE look at the file, not at what the fd points to: threads may share it. Where
- * they are not known everything is data. */
+/* lseek moves the fd's position, which no other call uses: threads may share the fd. Without
+ * SEEK_DATA everything is data. */
 static int status(struct file *f, struct back_io *io)
 {
 	uint64_t at = io->offset, end = at + io->length;
@@ -34,7 +34,7 @@ static int status(struct file *f, struct back_io *io)
 	return 0;
 }
 
-static ssize_t call(struct file *f, struct back_io *io)
+static ssize_t do_call(struct file *f, struct back_io *io)
 {
 	enum file_step s = file_op(io)->step;
 	struct iovec iov = {.iov_len = file_bytes(io)};
@@ -69,15 +69,15 @@ static ssize_t call(struct file *f, struct back_io *io)
 	}
 }
 
-static void work(struct threads_job *j)
+static void do_step(struct threads_job *j)
 {
 	struct file_op *op = (struct file_op *)(void *)j;
-	ssize_t n = call(op->file, file_io(op));
+	ssize_t n = do_call(op->file, file_io(op));
 
 	op->result = n < 0 ? -errno : (int)n;
 }
 
-static void done(struct loop_task *t)
+static void on_done(struct loop_task *t)
 {
 	struct file_op *op = (struct file_op *)(void *)t;
 	struct file *f = op->file;
@@ -90,7 +90,7 @@ void file_call_put(struct file *f, struct back_io *io)
 {
 	struct threads_job *j = &file_op(io)->job;
 
-	*j = (struct threads_job){.done.run = done, .work = work};
+	*j = (struct threads_job){.done.run = on_done, .work = do_step};
 	*f->jobs_end = j;
 	f->jobs_end = &j->next;
 }

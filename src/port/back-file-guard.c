@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-file-guard: a file that others use as well, or delete.
+ * back-file-guard: a file that other programs use as well, or delete.
  *
- * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a shared lock
- *         on byte 100 + p of the file, one that forbids others to use p on byte 200 + p. Locks belong to the
- *         open file (OFD, fcntl(2)), so that they end with it, and no other descriptor of the process
- *         releases them.
- * METHOD  As QEMU: take one's own locks first, then look for those of others that they forbid. Of two
- *         that open at once at least one sees the other.
- *         We read (and write), and let nobody else write or resize.
+ * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a shared
+ *         lock on byte 100 + p of the file, one that denies p to others on byte 200 + p. Locks
+ *         belong to the open file description (OFD, fcntl(2)), so that they end with it, and no
+ *         other descriptor of the process releases them.
+ * METHOD  As QEMU: take our locks first, then look for conflicting locks of others. Of two programs
+ *         that open at once at least one sees the other. We read (and write), and deny writing and
+ *         resizing to others.
  */
 #include "port/back-file.h"
 #include "port/log.h"
@@ -25,13 +25,13 @@
 enum { READ, WRITE, WRITE_UNCHANGED, RESIZE }; /* QEMU's permissions */
 #define USED   100
 #define DENIED 200
-#define TRIES  25 /* io_uring holds the files of a killed process for a moment longer */
+#define TRIES  25 /* io_uring holds the files of a killed process slightly longer */
 #define PAUSE  (20 * WEIR_MS)
 
 static const struct {
 	uint8_t permission;
-	bool denied;     /* to others; else used by us */
-	bool write_only; /* not if it is opened for reading only */
+	bool denied;     /* denied to others; else used by us */
+	bool write_only; /* not if opened read-only */
 } ours[] = {
 	{READ, false, false}, {WRITE, false, true}, {WRITE, true, false}, {RESIZE, true, false}};
 #define N_OURS (sizeof(ours) / sizeof(*ours))
@@ -41,7 +41,7 @@ static struct flock one_byte(short type, unsigned at)
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 }
 
-/* 0, -EBUSY, or another negative errno: there are no such locks here. */
+/* Return 0, -EBUSY, or another negative errno: locks are not supported here. */
 static int take_locks(const struct file *f)
 {
 	for (size_t i = 0; i < N_OURS; i++) {
@@ -63,7 +63,7 @@ static bool is_locked(const struct file *f, unsigned at)
 	return fcntl(f->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-/* Does another use what we deny, or deny what we use? */
+/* Return true if another program uses what we deny, or denies what we use. */
 static bool in_conflict(const struct file *f)
 {
 	for (size_t i = 0; i < N_OURS; i++) {
@@ -75,7 +75,7 @@ static bool in_conflict(const struct file *f)
 	return false;
 }
 
-static void release(const struct file *f)
+static void release_locks(const struct file *f)
 {
 	struct flock l = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = USED, .l_len = 200};
 
@@ -89,7 +89,7 @@ static int lock_once(const struct file *f)
 	if (r == 0 && in_conflict(f))
 		r = -EBUSY;
 	if (r)
-		release(f);
+		release_locks(f);
 	return r;
 }
 
@@ -105,7 +105,7 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 	f->locked = r == 0;
 	if (r == -EBUSY)
 		return weir_err_set(err, r,
-			"%s: in use by another process, which has locked it (lock: false shares "
+			"%s: in use by another process, which holds a lock (lock: false shares "
 			"it)",
 			f->name);
 	if (r < 0)
@@ -116,7 +116,7 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 
 /* ---- deleted */
 
-static void changed(struct loop_fd *l, uint32_t events)
+static void on_change(struct loop_fd *l, uint32_t events)
 {
 	struct file *f = (struct file *)(void *)((char *)l - offsetof(struct file, watch));
 	char text[512];
@@ -128,19 +128,19 @@ static void changed(struct loop_fd *l, uint32_t events)
 		return;
 	f->deleted = true;
 	if (!f->back.trouble)
-		f->back.trouble = "its file was deleted: what it holds is lost at the end";
+		f->back.trouble = "its file was deleted: the data are lost when the gateway ends";
 	log_event(LOG_LEVEL_ERROR, "file-deleted", "back", f->name, "then",
-		"it is served until the gateway ends, and is then gone", NULL);
+		"the file is served until the gateway ends; then its data are lost", NULL);
 }
 
-/* The number of an inode's names is an attribute, and its change an event. Without inotify nobody tells. */
+/* A change of the link count is an IN_ATTRIB event. Without inotify a deletion goes unnoticed. */
 int file_guard_watch(struct file *f)
 {
 	char path[40];
 	int r;
 
 	f->watch =
-		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = changed};
+		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = on_change};
 	if (f->watch.fd < 0)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
@@ -148,7 +148,7 @@ int file_guard_watch(struct file *f)
 		r = loop_add(f->loop, &f->watch, EPOLLIN);
 		f->watched = r == 0;
 		if (r == 0)
-			changed(&f->watch, 0); /* it may have gone before */
+			on_change(&f->watch, 0); /* it may have been deleted before */
 	}
 	if (!f->watched)
 		close(f->watch.fd);
@@ -157,9 +157,9 @@ int file_guard_watch(struct file *f)
 
 void file_guard_end(struct file *f)
 {
-	/* Not left to the close: io_uring lets go of its files a moment later. */
+	/* Explicitly, as io_uring releases its files slightly after the close. */
 	if (f->locked)
-		release(f);
+		release_locks(f);
 	if (!f->watched)
 		return;
 	loop_remove(f->loop, &f->watch);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-file-ring: the steps by io_uring, many to a system call.
+ * back-file-ring: the steps by io_uring, many per system call.
  *
- * METHOD  A batch is put into the ring step by step and handed over in one call; what was in the
- *         system's memory already has come back by then, and is taken at once. The rest makes the
- *         ring's own fd readable, which the loop waits for. At most RING_ROOM steps are inside, so that
- *         what has come always has room; more wait here.
+ * METHOD  A batch is put into the ring step by step and submitted in one call; steps on cached data
+ *         have completed by then, and are processed at once. Other completions make the ring's fd
+ *         readable, which the loop watches. At most RING_ROOM steps are inside, so that the
+ *         completion queue never overflows; further ones wait here.
  *
- *         Not with DEFER_TASKRUN: a ring of that kind does not always wake who waits for its fd.
+ *         Not with DEFER_TASKRUN: such a ring does not always wake pollers of its fd.
  */
 #include "port/back-file.h"
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define RING_BATCH 256  /* entries: handed over in one call at most */
-#define RING_ROOM  4096 /* inside at once; of the list of what has come */
-#define ROUNDS     4    /* at most, of handing over and taking, before others have their turn */
+#define RING_BATCH 256  /* most entries per submission */
+#define RING_ROOM  4096 /* most steps inside; size of the completion queue */
+#define ROUNDS     4 /* most rounds of submitting and completing before other work has its turn */
 
 static void ring_ready(struct loop_fd *l, uint32_t events)
 {
@@ -32,8 +32,8 @@ static void ring_again(struct loop_timer *t, weir_time now)
 	file_kick((struct file *)(void *)((char *)t - offsetof(struct file, again)));
 }
 
-/* What the steps need came with Linux 5.6. */
-static bool has_all(struct io_uring *ring)
+/* Return true if the ring supports all operations of the steps, which Linux 5.6 does. */
+static bool has_all_ops(struct io_uring *ring)
 {
 	static const int ops[] = {IORING_OP_READ, IORING_OP_WRITE, IORING_OP_FSYNC,
 		IORING_OP_FALLOCATE, IORING_OP_FADVISE};
@@ -53,7 +53,7 @@ int file_ring_start(struct file *f)
 
 	if (r < 0)
 		return r;
-	r = has_all(&f->ring) ? 0 : -ENOSYS;
+	r = has_all_ops(&f->ring) ? 0 : -ENOSYS;
 	if (r == 0) {
 		f->ring_fd = (struct loop_fd){.fd = f->ring.ring_fd, .ready = ring_ready};
 		r = loop_add(f->loop, &f->ring_fd, EPOLLIN);
@@ -113,8 +113,8 @@ static void prepare(struct file *f, struct io_uring_sqe *q, struct back_io *io)
 	io_uring_sqe_set_data(q, io);
 }
 
-/* False: there is no room. */
-static bool place(struct file *f, struct back_io *io)
+/* Put a request into the ring. Return false if there is no room. */
+static bool put_in_ring(struct file *f, struct back_io *io)
 {
 	struct io_uring_sqe *q;
 
@@ -132,7 +132,7 @@ static bool place(struct file *f, struct back_io *io)
 
 void file_ring_put(struct file *f, struct back_io *io)
 {
-	if (!f->waiting.first && place(f, io))
+	if (!f->waiting.first && put_in_ring(f, io))
 		return;
 	io->next = NULL;
 	if (f->waiting.first)
@@ -142,13 +142,13 @@ void file_ring_put(struct file *f, struct back_io *io)
 	f->waiting.last = io;
 }
 
-static void refill(struct file *f)
+static void put_waiting(struct file *f)
 {
-	while (f->waiting.first && place(f, f->waiting.first))
+	while (f->waiting.first && put_in_ring(f, f->waiting.first))
 		f->waiting.first = f->waiting.first->next;
 }
 
-static void take(struct file *f)
+static void complete_all(struct file *f)
 {
 	struct io_uring_cqe *c;
 
@@ -164,18 +164,18 @@ static void take(struct file *f)
 
 void file_ring_kick(struct file *f)
 {
-	if (f->kicking) /* `done` submitted more: it is seen below */
+	if (f->kicking) /* `done` submitted more: handled below */
 		return;
 	f->kicking = true;
 	for (int i = 0; i < ROUNDS; i++) {
 		if (io_uring_sq_ready(&f->ring) && io_uring_submit(&f->ring) < 0)
 			break;
-		take(f);
-		refill(f);
+		complete_all(f);
+		put_waiting(f);
 		if (!io_uring_sq_ready(&f->ring))
 			break;
 	}
-	/* Either the system is short of memory for the moment, or there was more than a fair share. */
+	/* Either the system is short of memory, or the rounds are used up. */
 	if (io_uring_sq_ready(&f->ring))
 		(void)io_uring_submit(&f->ring);
 	if (io_uring_sq_ready(&f->ring) || (f->waiting.first && !f->in_ring))

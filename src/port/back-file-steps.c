@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-file-steps: a request as a row of system calls, each after the result of the last.
+ * back-file-steps: a request as a sequence of system calls, each after the result of the last.
  *
- *   READ    read, again until whole; nothing more inside the size: EIO (somebody cut the file)
- *   WRITE   write, again until whole; FUA: with RWF_DSYNC
+ *   READ    read, repeated until whole; end of file inside the size: EIO (the file was truncated)
+ *   WRITE   write, repeated until whole; FUA: with RWF_DSYNC
  *   FLUSH   fdatasync
- *   TRIM    punch a hole (a device: BLKDISCARD); not possible: done, since it is a hint
- *   ZERO    punch a hole, or zero the range (NO_HOLE); not possible: write zeroes (a device:
- *           BLKZEROOUT), or -EOPNOTSUPP when it must be fast. FUA: then fdatasync
- *   CACHE   ask the system to read ahead; whatever comes of it
+ *   TRIM    punch a hole (a device: BLKDISCARD); unsupported: done, since it is a hint
+ *   ZERO    punch a hole, or zero the range (NO_HOLE); unsupported: write zeroes (a device:
+ *           BLKZEROOUT), or -EOPNOTSUPP if it must be fast. FUA: then fdatasync
+ *   CACHE   ask the system to read ahead; the result is ignored
  *   STATUS  SEEK_DATA, SEEK_HOLE
  *
- * A FLUSH THAT FAILED. The system tells of pages that it could not write once, at the next fsync, and
- * then takes them for written: the next fsync succeeds, and the data is not there ("fsyncgate", in
- * PostgreSQL's word of 2018). So after one FLUSH has failed, every later one fails with EIO too, until
- * the back end is opened anew, and so does every request with FUA, which promises the same: none may say
- * that all is in place. No sync is tried again. What a client wrote may also read back as before from then
- * on. A FUA write syncs too, and so takes the system's word from the FLUSH after it: when it fails it is
- * written again without the sync, and if that succeeds it was the sync that failed.
+ * A FAILED FLUSH. The kernel reports pages that it could not write once, at the next fsync, and
+ * then considers them clean: the next fsync succeeds although the data are lost ("fsyncgate",
+ * PostgreSQL 2018). So after a failed FLUSH every later one fails with EIO too, until the back end
+ * is reopened, and so does every request with FUA, which promises the same: none may claim that all
+ * data are durable. No sync is retried. From then on a client's writes may also read back as the
+ * old data. A FUA write syncs too, and so consumes the kernel's report instead of the next FLUSH: a
+ * failed one is repeated without the sync, and if that succeeds, the sync had failed.
  */
 #include "port/back-file.h"
 #include <errno.h>
@@ -42,7 +42,7 @@ uint32_t file_bytes(struct back_io *io)
 	return left < CHUNK_MAX ? (uint32_t)left : CHUNK_MAX;
 }
 
-/* The errors that mean something to a client, and EIO. */
+/* Map an error to one that has a meaning for clients, or EIO. */
 static int error_of(int result)
 {
 	switch (result) {
@@ -70,13 +70,13 @@ static void finish(struct file *f, struct back_io *io, int error)
 	f->back.done(f->back.done_arg, io);
 }
 
-static void flush_failed(struct file *f)
+static void set_flush_failed(struct file *f)
 {
 	f->flush_failed = true;
 	f->back.trouble = "a FLUSH failed: data may be lost; every FLUSH fails until a restart";
 }
 
-static void step(struct file *f, struct back_io *io, enum file_step s)
+static void start_step(struct file *f, struct back_io *io, enum file_step s)
 {
 	file_op(io)->step = s;
 	if (f->ring_up && s < FILE_DISCARD)
@@ -90,21 +90,21 @@ static void begin_zero(struct file *f, struct back_io *io)
 	bool hole = !(io->flags & BACK_NO_HOLE), fast = io->flags & BACK_FAST_ZERO;
 
 	if (hole && !f->no_punch)
-		step(f, io, FILE_PUNCH);
+		start_step(f, io, FILE_PUNCH);
 	else if (!f->block && !f->no_zero_range)
-		step(f, io, FILE_ZERO_RANGE);
+		start_step(f, io, FILE_ZERO_RANGE);
 	else if (fast)
 		finish(f, io, -EOPNOTSUPP);
 	else
-		step(f, io, f->block ? FILE_ZERO_OUT : FILE_WRITE_ZERO);
+		start_step(f, io, f->block ? FILE_ZERO_OUT : FILE_WRITE_ZERO);
 }
 
 static void begin_trim(struct file *f, struct back_io *io)
 {
 	if (f->block)
-		step(f, io, FILE_DISCARD);
+		start_step(f, io, FILE_DISCARD);
 	else if (!f->no_punch)
-		step(f, io, FILE_PUNCH);
+		start_step(f, io, FILE_PUNCH);
 	else
 		finish(f, io, 0);
 }
@@ -130,13 +130,13 @@ void file_begin(struct file *f, struct back_io *io)
 	}
 	switch (io->op) {
 	case BACK_READ:
-		step(f, io, FILE_READ);
+		start_step(f, io, FILE_READ);
 		break;
 	case BACK_WRITE:
-		step(f, io, FILE_WRITE);
+		start_step(f, io, FILE_WRITE);
 		break;
 	case BACK_FLUSH:
-		step(f, io, FILE_SYNC);
+		start_step(f, io, FILE_SYNC);
 		break;
 	case BACK_TRIM:
 		begin_trim(f, io);
@@ -145,72 +145,72 @@ void file_begin(struct file *f, struct back_io *io)
 		begin_zero(f, io);
 		break;
 	case BACK_CACHE:
-		step(f, io, FILE_ADVISE);
+		start_step(f, io, FILE_ADVISE);
 		break;
 	case BACK_STATUS:
-		step(f, io, FILE_STATUS);
+		start_step(f, io, FILE_STATUS);
 		break;
 	default:
 		finish(f, io, -EINVAL);
 	}
 }
 
-/* ---- what follows from a result */
+/* ---- the next step after a result */
 
-static void moved(struct file *f, struct back_io *io, int bytes)
+static void handle_bytes(struct file *f, struct back_io *io, int bytes)
 {
 	struct file_op *op = file_op(io);
 
-	if (bytes == 0) { /* a read at the end of the file; a write never */
+	if (bytes == 0) { /* a read at the end of the file; never a write */
 		finish(f, io, -EIO);
 		return;
 	}
 	op->done += (uint32_t)bytes;
 	if (op->done < io->length)
-		step(f, io, op->step);
+		start_step(f, io, op->step);
 	else if (op->sync)
-		step(f, io, FILE_SYNC);
-	else /* a sync that failed while this one was under way may have been told of its pages */
+		start_step(f, io, FILE_SYNC);
+	else /* a failed sync in flight at the same time may have consumed the error of its pages */
 		finish(f, io, f->flush_failed && io->flags & BACK_FUA ? -EIO : 0);
 }
 
 static void write_failed(struct file *f, struct back_io *io, int error)
 {
 	if (io->flags & BACK_FUA)
-		step(f, io, FILE_REWRITE);
+		start_step(f, io, FILE_REWRITE);
 	else
 		finish(f, io, error);
 }
 
-static void rewritten(struct file *f, struct back_io *io, int result)
+static void handle_rewrite(struct file *f, struct back_io *io, int result)
 {
 	if (result >= 0) {
-		flush_failed(f);
+		set_flush_failed(f);
 		result = -EIO;
 	}
 	finish(f, io, result);
 }
 
-static void synced(struct file *f, struct back_io *io, int result)
+static void handle_sync(struct file *f, struct back_io *io, int result)
 {
 	if (result < 0)
-		flush_failed(f);
-	/* One that was under way while another failed: which of the two was told of the lost pages
-	 * is chance. */
+		set_flush_failed(f);
+	/* If two syncs are in flight and one fails, either of them may have got the error of the
+	 * lost pages. */
 	finish(f, io, f->flush_failed ? result < 0 ? result : -EIO : 0);
 }
 
-static bool cannot(int result)
+static bool is_unsupported(int result)
 {
 	return result == -EOPNOTSUPP || result == -ENOSYS || result == -ENOTTY;
 }
 
-/* A hole, a range of zeroes, a discard: all at once, or not known here. */
-static void ranged(struct file *f, struct back_io *io, int result)
+/* Handle the result of a hole, a zeroed range or a discard: complete, or unsupported. */
+static void handle_range(struct file *f, struct back_io *io, int result)
 {
 	enum file_step s = file_op(io)->step;
 
-	if (cannot(result)) {
+	if (is_unsupported(result)) {
 		f->no_punch |= s == FILE_PUNCH;
 		f->no_zero_range |= s == FILE_ZERO_RANGE;
 		if (io->op == BACK_ZERO && s != FILE_ZERO_OUT)
@@ -220,7 +220,7 @@ static void ranged(struct file *f, struct back_io *io, int result)
 	} else if (result < 0) {
 		finish(f, io, result);
 	} else if (file_op(io)->sync) {
-		step(f, io, FILE_SYNC);
+		start_step(f, io, FILE_SYNC);
 	} else {
 		finish(f, io, 0);
 	}
@@ -231,7 +231,7 @@ void file_advance(struct file *f, struct back_io *io, int result)
 	enum file_step s = file_op(io)->step;
 
 	if (result == -EINTR || result == -EAGAIN) {
-		step(f, io, s);
+		start_step(f, io, s);
 		return;
 	}
 	switch (s) {
@@ -239,17 +239,17 @@ void file_advance(struct file *f, struct back_io *io, int result)
 	case FILE_WRITE:
 	case FILE_WRITE_ZERO:
 		if (result >= 0)
-			moved(f, io, result);
+			handle_bytes(f, io, result);
 		else if (s == FILE_WRITE)
 			write_failed(f, io, result);
 		else
 			finish(f, io, result);
 		break;
 	case FILE_REWRITE:
-		rewritten(f, io, result);
+		handle_rewrite(f, io, result);
 		break;
 	case FILE_SYNC:
-		synced(f, io, result);
+		handle_sync(f, io, result);
 		break;
 	case FILE_ADVISE:
 		finish(f, io, 0);
@@ -258,6 +258,6 @@ void file_advance(struct file *f, struct back_io *io, int result)
 		finish(f, io, result);
 		break;
 	default:
-		ranged(f, io, result);
+		handle_range(f, io, result);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-file: a file or a block device. How a request is carried out: back-file-steps.c; by what:
- * back-file-ring.c, back-file-call.c. Here: its name, what kind of file it is, start and end.
+ * back-file: a file or a block device: its name, the kind of the file, start and end.
+ * back-file-steps.c carries out requests, by back-file-ring.c and back-file-call.c.
  */
 #include "port/back-file.h"
 #include "port/back-name.h"
@@ -18,11 +18,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define THREADS      16    /* without io_uring: what a disk can use at once, roughly */
-#define HELPERS      2     /* beside io_uring: for what it does not have, which is rare */
-#define DEPTH_DISK   32    /* what a SATA disk queues */
-#define DEPTH_FLASH  64    /* enough for one to be near its best */
-#define DIRECT_BLOCK 4096u /* bytes: direct I/O in such blocks works everywhere */
+#define THREADS      16    /* without io_uring: roughly the queue of a disk */
+#define HELPERS      2     /* beside io_uring: for calls that it lacks, which are rare */
+#define DEPTH_DISK   32    /* queue depth of a SATA disk */
+#define DEPTH_FLASH  64    /* enough to be near a flash device's best */
+#define DIRECT_BLOCK 4096u /* bytes: supported for direct I/O everywhere */
 
 static void file_submit(struct back *b, struct back_io *ios)
 {
@@ -122,10 +122,10 @@ int back_file_size(const char *rest, uint64_t *ret_size)
 	return r;
 }
 
-/* ---- what kind of file it is */
+/* ---- the kind of the file */
 
-/* A number of a device's queue, by sysfs; `otherwise` when it does not say. A partition's queue is its
- * disk's. */
+/* Return a number of a device's queue from sysfs, or `otherwise`. A partition has the queue of its
+ * disk. */
 static long queue_number(dev_t dev, const char *what, long otherwise)
 {
 	static const char *const ways[] = {"queue", "../queue"};
@@ -151,7 +151,7 @@ static long queue_number(dev_t dev, const char *what, long otherwise)
 	return otherwise;
 }
 
-static int look_block(struct file *f, struct weir_err *err)
+static int probe_block(struct file *f, struct weir_err *err)
 {
 	struct back_info *i = &f->back.info;
 	int sector = 0;
@@ -166,7 +166,7 @@ static int look_block(struct file *f, struct weir_err *err)
 	return 0;
 }
 
-/* Can it make holes? Tried behind its end, where there is nothing. */
+/* Return true if the file supports holes; tested after its end, where there are no data. */
 static bool can_punch(struct file *f)
 {
 	off_t at = (off_t)((f->back.info.size + 4095) / 4096 * 4096);
@@ -175,7 +175,7 @@ static bool can_punch(struct file *f)
 	       errno != EOPNOTSUPP;
 }
 
-static void look_regular(struct file *f, const struct stat *st, bool direct)
+static void probe_regular(struct file *f, const struct stat *st, bool direct)
 {
 	struct back_info *i = &f->back.info;
 	struct statx x;
@@ -198,7 +198,7 @@ static void look_regular(struct file *f, const struct stat *st, bool direct)
 	i->can_trim = i->can_fast_zero = !f->no_punch;
 }
 
-static int look(struct file *f, bool direct, struct weir_err *err)
+static int probe(struct file *f, bool direct, struct weir_err *err)
 {
 	struct back_info *i = &f->back.info;
 	struct stat st;
@@ -208,16 +208,16 @@ static int look(struct file *f, bool direct, struct weir_err *err)
 		return weir_err_set(err, -errno, "%s: %s", f->name, strerror(errno));
 	i->can_flush = i->can_fua = i->can_zero = i->can_cache = i->multi_conn = true;
 	if (S_ISBLK(st.st_mode))
-		r = look_block(f, err);
+		r = probe_block(f, err);
 	else if (S_ISREG(st.st_mode))
-		look_regular(f, &st, direct);
+		probe_regular(f, &st, direct);
 	else
 		return weir_err_set(err, -EINVAL, "%s: neither a file nor a block device", f->name);
 	if (r)
 		return r;
 	if (!i->size)
-		return weir_err_set(err, -EINVAL,
-			"%s: is empty; a size is given with 'truncate -s 1G'", f->name);
+		return weir_err_set(
+			err, -EINVAL, "%s: is empty; set a size with 'truncate -s 1G'", f->name);
 	i->block_preferred = i->block_min > 4096 ? i->block_min : 4096;
 	i->rotational = queue_number(f->block ? st.st_rdev : st.st_dev, "rotational", 0) == 1;
 	i->depth = i->rotational ? DEPTH_DISK : DEPTH_FLASH;
@@ -237,10 +237,10 @@ static int open_path(struct file *f, const char *path, bool direct, struct weir_
 		return 0;
 	e = errno;
 	if (direct && e == EINVAL)
-		return weir_err_set(err, -e, "%s: its file system has no direct I/O", f->name);
+		return weir_err_set(
+			err, -e, "%s: its file system does not support direct I/O", f->name);
 	if (!read_only && (e == EROFS || e == EACCES || e == EPERM))
-		return weir_err_set(err, -e, "%s: %s (read-only is possible: read_only=yes)",
-			f->name, strerror(e));
+		return weir_err_set(err, -e, "%s: %s (try read_only=yes)", f->name, strerror(e));
 	return weir_err_set(err, -e, "%s: %s", f->name, strerror(e));
 }
 
@@ -287,7 +287,7 @@ int back_file_open(const char *rest, const struct back_config *config, struct ba
 		if (r == 0 && o.lock)
 			r = file_guard_lock(f, err);
 		if (r == 0)
-			r = look(f, o.direct, err);
+			r = probe(f, o.direct, err);
 		if (r == 0)
 			file_cached_start(f, o.direct);
 		if (r)

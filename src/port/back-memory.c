@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-memory: a disk in memory, which forgets everything at the end.
+ * back-memory: a disk in memory, without persistence.
  *
- * METHOD  One private mapping of the whole size; the system gives a page at the first write to it and
- *         takes it back at a TRIM. Reads lend the mapping itself: a page that was never written reads
- *         as the system's one page of zeroes and takes no memory. A bitmap with a bit a page says which
- *         were written: for STATUS, to count what is taken, and to skip in a TRIM what is not there.
- * COST    READ: a pointer. WRITE: a memcpy and the look at one or two words of the bitmap.
- * LIMITS  A page that cannot be had would be the end of the process: the system has no way to refuse
- *         one but to kill. So pages are refused here before it comes to that, with ENOSPC, when as many
- *         are taken as the name allows (most=), or when the machine is about to run out (spare.h).
- *         Reads and writes of pages that are taken go on.
- * DIFFERS from a memfd, whose holes take a page when they are read through a mapping, and whose
- *         mapping raises SIGBUS when there is none.
+ * METHOD  One private mapping of the whole size; the kernel allocates a page at the first write to it
+ *         and frees it at a TRIM. Reads lend the mapping itself: an unwritten page reads as the
+ *         kernel's zero page and takes no memory. A bitmap with a bit per page records which pages
+ *         were written: for STATUS, to count the pages in use, and to skip unwritten ones in a TRIM.
+ * COST    READ: a pointer. WRITE: a memcpy and a check of one or two words of the bitmap.
+ * LIMITS  A page that cannot be allocated would kill the process: the kernel cannot refuse a page
+ *         otherwise. So new pages are refused here first, with ENOSPC, when as many are in use as the
+ *         name allows (most=), or when the machine is about to run out of memory (spare.h). Reads,
+ *         and writes to allocated pages, still work.
+ * DIFFERS from a memfd, whose holes are allocated when they are read through a mapping, and whose
+ *         mapping raises SIGBUS when there is no memory.
  *
- * TRIM and ZERO of much are done in pieces, one a round of the loop, so that others are not kept
- * waiting: taking back 1 GiB takes about 100 ms.
+ * Large TRIMs and ZEROes are done in pieces, one per round of the loop, so that they do not delay
+ * other requests: freeing 1 GiB takes about 100 ms.
  */
 #include "base/units.h"
 #include "port/back-name.h"
@@ -28,27 +28,27 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE        4096u /* bytes; also of machines with larger pages: only the count is off */
-#define PIECE       (4u << 20)  /* bytes zeroed a round: under 1 ms */
-#define LOOK_EVERY  (16u << 20) /* bytes of new pages between two looks at what the machine has */
-#define MEMORY_MOST (UINT64_C(1) << 46) /* bytes: half of an address space of 47 bits */
+#define PAGE        4096u       /* bytes; on machines with larger pages only the count is off */
+#define PIECE       (4u << 20)  /* bytes zeroed per round: under 1 ms */
+#define LOOK_EVERY  (16u << 20) /* bytes of new pages between two checks of the machine's memory */
+#define MEMORY_MOST (UINT64_C(1) << 46) /* bytes: half of a 47-bit address space */
 
 struct memory {
 	struct back back;
 	uint8_t *data;
-	uint64_t *written;         /* a bit a page */
+	uint64_t *written;         /* a bit per page */
 	uint64_t n_pages, n_words; /* of the whole; words of `written` */
 	uint64_t taken, most;      /* pages */
-	uint64_t unlooked;         /* bytes taken since the last look at the machine */
+	uint64_t unlooked;         /* bytes allocated since the last check of the machine */
 	struct loop *loop;
-	struct loop_task task; /* posted while there is something put off */
+	struct loop_task task; /* posted while requests are deferred */
 	bool started;
-	struct back_io *first, *last; /* large TRIMs and ZEROes; scratch[0]: where to go on */
+	struct back_io *first, *last; /* large TRIMs and ZEROes; scratch[0]: where to continue */
 };
 
 /* ---- the bitmap */
 
-/* The first page from `at` on, before `end`, whose bit is `set`; else `end`. */
+/* Return the first page from `at` on, before `end`, whose bit is `set`; else `end`. */
 static uint64_t page_find(const struct memory *m, uint64_t at, uint64_t end, bool set)
 {
 	while (at < end) {
@@ -80,22 +80,23 @@ static void page_mark(struct memory *m, uint64_t from, uint64_t to, bool set)
 
 /* ---- pages */
 
-/* Is there memory for `bytes` more? Looks at the machine now and then, and always when short. */
+/* Return true if there is memory for `bytes` more. Checks the machine now and then, and always when
+ * short. */
 static bool machine_has(struct memory *m, uint64_t bytes)
 {
 	m->unlooked += bytes;
 	if (m->unlooked < LOOK_EVERY)
 		return true;
 	if (spare_memory() < SPARE_LEAST + bytes) {
-		m->unlooked = LOOK_EVERY; /* look again next time */
+		m->unlooked = LOOK_EVERY; /* check again next time */
 		return false;
 	}
 	m->unlooked = 0;
 	return true;
 }
 
-/* Marks the pages of a range as written, as they will be. 0 or -ENOSPC: then nothing is changed. */
-static int take(struct memory *m, uint64_t offset, uint64_t length)
+/* Mark the pages of a range as written. Return 0, or -ENOSPC with nothing changed. */
+static int mark_written(struct memory *m, uint64_t offset, uint64_t length)
 {
 	uint64_t from = offset / PAGE, end = (offset + length + PAGE - 1) / PAGE, new = 0;
 
@@ -114,8 +115,8 @@ static int take(struct memory *m, uint64_t offset, uint64_t length)
 	return 0;
 }
 
-/* Gives whole pages back; they read as zeroes. */
-static void give(struct memory *m, uint64_t from, uint64_t end)
+/* Free whole pages; they read as zeroes. */
+static void free_pages(struct memory *m, uint64_t from, uint64_t end)
 {
 	for (uint64_t at = from; (at = page_find(m, at, end, true)) < end;) {
 		uint64_t stop = page_find(m, at, end, false);
@@ -130,38 +131,39 @@ static void give(struct memory *m, uint64_t from, uint64_t end)
 	}
 }
 
-/* Zeroes within one page, if it was ever written. */
-static void wipe(struct memory *m, uint64_t offset, uint64_t length)
+/* Zero a range within one page, if it was ever written. */
+static void zero_in_page(struct memory *m, uint64_t offset, uint64_t length)
 {
 	if (length && page_find(m, offset / PAGE, offset / PAGE + 1, true) == offset / PAGE)
 		memset(m->data + offset, 0, length);
 }
 
-/* Makes a range read as zeroes, giving back what can be. */
+/* Make a range read as zeroes, freeing whole pages. */
 static void punch(struct memory *m, uint64_t offset, uint64_t length)
 {
 	uint64_t end = offset + length, from = (offset + PAGE - 1) / PAGE * PAGE,
 		 to = end / PAGE * PAGE;
 
 	if (from > to) { /* inside one page */
-		wipe(m, offset, length);
+		zero_in_page(m, offset, length);
 		return;
 	}
-	wipe(m, offset, from - offset);
-	give(m, from / PAGE, to / PAGE);
-	wipe(m, to, end - to);
+	zero_in_page(m, offset, from - offset);
+	free_pages(m, from / PAGE, to / PAGE);
+	zero_in_page(m, to, end - to);
 }
 
 /* ---- requests */
 
-/* Zeroes the next piece, which begins at scratch[0] and ends with a page. Done when true. */
+/* Zero the next piece, which begins at scratch[0] and ends with a page. Return true if it was the
+ * last. */
 static bool zero_piece(struct memory *m, struct back_io *io)
 {
 	bool fill = io->op == BACK_ZERO && io->flags & BACK_NO_HOLE;
 	uint64_t at = io->scratch[0], end = io->offset + io->length, stop;
 
 	io->error = 0;
-	if (!fill) { /* where nothing was written there is nothing to do, however much it is */
+	if (!fill) { /* unwritten pages can be skipped, however many */
 		uint64_t page = page_find(m, at / PAGE, (end + PAGE - 1) / PAGE, true);
 
 		if (page * PAGE > at)
@@ -171,7 +173,7 @@ static bool zero_piece(struct memory *m, struct back_io *io)
 	}
 	stop = end - at > PIECE ? (at + PIECE) / PAGE * PAGE : end;
 	if (fill) {
-		io->error = take(m, at, stop - at);
+		io->error = mark_written(m, at, stop - at);
 		if (io->error)
 			return true;
 		memset(m->data + at, 0, stop - at);
@@ -198,18 +200,18 @@ static void status(const struct memory *m, struct back_io *io)
 		at = stop;
 	}
 	io->n_extents = n;
-	io->error = n ? 0 : -EINVAL; /* of nothing */
+	io->error = n ? 0 : -EINVAL; /* -EINVAL: an empty range */
 }
 
-/* True: it is done. False: it was put off. */
-static bool work(struct memory *m, struct back_io *io)
+/* Carry out a request. Return true if it is done, false if it has to be deferred. */
+static bool carry_out(struct memory *m, struct back_io *io)
 {
 	switch (io->op) {
 	case BACK_READ:
 		io->data = m->data + io->offset;
 		break;
 	case BACK_WRITE:
-		io->error = take(m, io->offset, io->length);
+		io->error = mark_written(m, io->offset, io->length);
 		if (io->error)
 			return true;
 		memcpy(m->data + io->offset, io->data, io->length);
@@ -236,8 +238,8 @@ static bool work(struct memory *m, struct back_io *io)
 	return true;
 }
 
-/* To the end of what is put off. */
-static void put_off(struct memory *m, struct back_io *io)
+/* Append to the deferred requests. */
+static void defer(struct memory *m, struct back_io *io)
 {
 	io->next = NULL;
 	if (m->first) {
@@ -257,14 +259,14 @@ static void memory_submit(struct back *b, struct back_io *ios)
 		struct back_io *io = ios;
 
 		ios = io->next;
-		if (work(m, io))
+		if (carry_out(m, io))
 			b->done(b->done_arg, io);
 		else
-			put_off(m, io);
+			defer(m, io);
 	}
 }
 
-/* One piece a round. */
+/* Do one piece per round. */
 static void memory_round(struct loop_task *t)
 {
 	struct memory *m = (struct memory *)(void *)((char *)t - offsetof(struct memory, task));
@@ -373,14 +375,15 @@ int back_memory_size(const char *rest, uint64_t *ret_size)
 	return parse(rest, ret_size, &o, &ignored) < 0 ? -ENODATA : 0;
 }
 
-static void *map(uint64_t bytes)
+static void *map_memory(uint64_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* A write must not take 2 MiB: then a sparse disk of 64 GiB would fill the machine. */
+	/* No huge pages: a write of 4 KiB must not take 2 MiB, or a sparse disk would fill the
+	 * machine. */
 	(void)madvise(p, bytes, MADV_NOHUGEPAGE);
 	(void)madvise(p, bytes, MADV_DONTDUMP);
 	return p;
@@ -414,18 +417,18 @@ int back_memory_open(const char *rest, const struct back_config *config, struct 
 		.lends = true,
 		.block_min = 1,
 		.block_preferred = PAGE,
-		.depth = 128, /* nothing waits inside: large enough for a round's batch */
+		.depth = 128, /* no request waits inside: enough for a round's batch */
 	};
 	m->loop = config->loop;
 	m->n_pages = (size + PAGE - 1) / PAGE;
 	m->n_words = (m->n_pages + 63) / 64;
 	m->most = o.most ? o.most / PAGE : m->n_pages;
-	m->data = map(m->n_pages * PAGE);
-	m->written = map(m->n_words * sizeof(*m->written));
+	m->data = map_memory(m->n_pages * PAGE);
+	m->written = map_memory(m->n_words * sizeof(*m->written));
 	if (!m->data || !m->written) {
 		memory_free(&m->back);
 		return weir_err_set(
-			err, -ENOMEM, "memory:%s: the system refuses so much memory", rest);
+			err, -ENOMEM, "memory:%s: the system refuses to map so much memory", rest);
 	}
 	*ret_back = &m->back;
 	return 0;

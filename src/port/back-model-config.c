@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-model-config: names of models into models. The keys are those of devices in scenarios (see
- * weir-scenario(5)), and `latency`, for when only that matters.
+ * back-model-config: create models from their names. The keys are those of devices in scenarios
+ * (see weir-scenario(5)), plus `latency`, for when only that matters.
  */
 #include "base/clock.h"
 #include "model/array.h"
@@ -95,7 +95,7 @@ static int new_disk(const struct model_config *c, uint64_t seen, uint64_t seed,
 	return disk_new(&c->disk, seed, "model", &ret->device, err);
 }
 
-/* latency: of a page in flash, read or written. It is first in the table. */
+/* latency: of a page in flash, read or written. It is the first field of the table. */
 static int new_ssd(const struct model_config *c, uint64_t seen, uint64_t seed,
 	struct back_model_device *ret, struct weir_err *err)
 {
@@ -104,14 +104,14 @@ static int new_ssd(const struct model_config *c, uint64_t seen, uint64_t seed,
 
 	if (seen & 1)
 		s.read = s.program = c->latency;
-	/* A page for each die, or a piece of a request, and as much that waits. */
+	/* A page for each die, or a piece of a request, and as much again waiting. */
 	bytes = (uint64_t)s.channels * s.dies * s.page;
 	bytes = 2 * (bytes > CHUNK_MAX ? bytes : CHUNK_MAX);
 	*ret = (struct back_model_device){.depth = s.channels * s.dies, .depth_bytes = bytes};
 	return ssd_new(&s, seed, "model", &ret->device, err);
 }
 
-/* latency: of every request, once it is served; then `rate` would say it twice. */
+/* latency: of every request, once in service; it excludes `rate`. */
 static int new_server(const struct model_config *c, uint64_t seen, uint64_t seed,
 	struct back_model_device *ret, struct weir_err *err)
 {
@@ -120,7 +120,7 @@ static int new_server(const struct model_config *c, uint64_t seen, uint64_t seed
 
 	if (seen & 1) {
 		if (seen & 2)
-			return weir_err_set(err, -EINVAL, "either latency or rate, not both");
+			return weir_err_set(err, -EINVAL, "latency and rate exclude each other");
 		if (c->latency <= 0)
 			return weir_err_set(err, -EINVAL, "latency: must be > 0");
 		s.rate = 1e9 / (double)c->latency * s.servers;
@@ -159,7 +159,7 @@ static const struct kind {
 
 /* ---- the name */
 
-static const struct kind *find(const char *word, size_t len, struct weir_err *err)
+static const struct kind *find_kind(const char *word, size_t len, struct weir_err *err)
 {
 	const char *words[N_KINDS + 1], *near;
 	char text[32];
@@ -179,17 +179,17 @@ static const struct kind *find(const char *word, size_t len, struct weir_err *er
 		weir_err_set(err, 0, "no model '%s' (did you mean '%s'?)", text, near);
 	else
 		weir_err_set(err, 0,
-			"no model '%s': there are array, array-small, disk, disk-10k, ssd, server",
+			"no model '%s'; valid are array, array-small, disk, disk-10k, ssd, server",
 			text);
 	return NULL;
 }
 
-static int make(const char *text, size_t len, uint64_t seed, struct back_model_device *ret,
+static int make_device(const char *text, size_t len, uint64_t seed, struct back_model_device *ret,
 	struct weir_err *err)
 {
 	const char *comma = memchr(text, ',', len);
 	size_t word = comma ? (size_t)(comma - text) : len;
-	const struct kind *k = find(text, word, err);
+	const struct kind *k = find_kind(text, word, err);
 	struct model_config c = {.array = array_cx3(),
 		.disk = disk_defaults(),
 		.ssd = ssd_defaults(),
@@ -217,9 +217,9 @@ int back_model_device(const char *rest, uint64_t seed, struct back_model_device 
 
 	if (!plus || !plus[1])
 		return weir_err_set(err, -EINVAL,
-			"model:%s: needs a back end behind a '+', as in 'model:ssd+memory:1G'",
+			"model:%s: needs a back end after a '+', as in 'model:ssd+memory:1G'",
 			rest);
-	r = make(rest, (size_t)(plus - rest), seed, &d, &why);
+	r = make_device(rest, (size_t)(plus - rest), seed, &d, &why);
 	if (r)
 		return weir_err_set(err, r, "model:%.*s: %s", (int)(plus - rest), rest, why.text);
 	*ret = d;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-model: any back end, made to take the time of a device model.
+ * back-model: any back end with the timing of a device model.
  *
- * METHOD  A request goes to the model at the time of its submission and, at once, to the back end
- *         inside; it is done when both say so. One timer stands at the model's next event. When it
- *         comes, everything up to then happens in the model, and what has finished is handed out in one
- *         batch. What waits inside the model starts at the model's times, not at the timer's, so that a
- *         late timer makes one answer late but not the device slower.
+ * METHOD  A request goes to the model at its submission time and, at once, to the inner back end; it
+ *         is done when both are. One timer is set to the model's next event. When it expires, the
+ *         model processes everything up to then, and finished requests are returned in one batch.
+ *         Requests that wait inside the model start at the model's times, not at the timer's, so
+ *         that a late timer delays one reply but does not slow down the device.
  *
- *         Each request has a part of its own, from lists of free ones that grow until there were never
- *         more at once: the model and the back end inside both need room in it.
+ *         Each request has a part, from a free list that grows to the peak of requests inside: the
+ *         model and the inner back end both need room in it.
  *
- *         READ, WRITE and a ZERO that must leave no hole take the time of so many bytes; TRIM, other
- *         ZEROes and FLUSH what the model takes for a flush; STATUS and CACHE none.
+ *         READ, WRITE and a ZERO that must leave no hole take the time of their bytes; TRIM, other
+ *         ZEROes and FLUSH the model's time of a flush or trim; STATUS and CACHE no time.
  */
 #include "port/back-model.h"
 #include "port/back-name.h"
@@ -24,7 +24,7 @@
 #define SLAB 64 /* parts in one allocation */
 
 struct part {
-	struct device_io timed; /* first: the device hands it back */
+	struct device_io timed; /* first: the device returns it */
 	struct back_io inner;
 	struct back_io *outer;
 	struct part *next; /* in the free list */
@@ -41,8 +41,8 @@ struct model {
 	struct device *device;
 	struct loop *loop;
 	struct loop_timer timer;
-	weir_time at;  /* what the timer is set to */
-	weir_time now; /* of the device: never goes back */
+	weir_time at;  /* expiry of the timer */
+	weir_time now; /* of the device: monotonic */
 	struct part *free_parts;
 	struct slab *slabs;
 };
@@ -68,7 +68,7 @@ static struct part *part_new(struct model *m)
 	return p;
 }
 
-static void part_over(struct model *m, struct part *p)
+static void part_done(struct model *m, struct part *p)
 {
 	struct back_io *io = p->outer;
 
@@ -85,12 +85,12 @@ static void part_over(struct model *m, struct part *p)
 
 static void inner_done(void *arg, struct back_io *io)
 {
-	part_over(arg, (struct part *)(void *)((char *)io - offsetof(struct part, inner)));
+	part_done(arg, (struct part *)(void *)((char *)io - offsetof(struct part, inner)));
 }
 
 /* ---- time */
 
-static void watch(struct model *m)
+static void set_timer(struct model *m)
 {
 	weir_time next = device_next(m->device);
 
@@ -99,7 +99,7 @@ static void watch(struct model *m)
 	m->at = loop_set(m->loop, &m->timer, next) < 0 ? WEIR_NEVER : next;
 }
 
-/* Everything up to now happens. */
+/* Process everything in the model up to now. */
 static void catch_up(struct model *m, weir_time now)
 {
 	struct device_io *d;
@@ -112,7 +112,7 @@ static void catch_up(struct model *m, weir_time now)
 		struct part *p = (struct part *)(void *)d;
 
 		d = d->next;
-		part_over(m, p);
+		part_done(m, p);
 	}
 }
 
@@ -122,12 +122,12 @@ static void model_due(struct loop_timer *t, weir_time round)
 
 	m->at = WEIR_NEVER;
 	catch_up(m, loop_clock());
-	watch(m);
+	set_timer(m);
 }
 
 /* ---- requests */
 
-static void time_of(struct part *p, const struct back_io *io)
+static void set_timed(struct part *p, const struct back_io *io)
 {
 	bool bytes = io->op == BACK_READ || io->op == BACK_WRITE ||
 		     (io->op == BACK_ZERO && io->flags & BACK_NO_HOLE);
@@ -144,7 +144,7 @@ static void time_of(struct part *p, const struct back_io *io)
 	};
 }
 
-static struct part *enter(struct model *m, struct back_io *io)
+static struct part *start_part(struct model *m, struct back_io *io)
 {
 	struct part *p = part_new(m);
 
@@ -157,11 +157,11 @@ static struct part *enter(struct model *m, struct back_io *io)
 	p->inner = *io;
 	p->inner.next = NULL;
 	p->timed.busy = 0;
-	p->inner.flags &= (uint8_t)~BACK_BORROW; /* its time may be over in a later round */
+	p->inner.flags &= (uint8_t)~BACK_BORROW; /* the model may finish it in a later round */
 	p->pending = 1;
 	if (io->op != BACK_STATUS && io->op != BACK_CACHE) {
 		p->pending = 2;
-		time_of(p, io);
+		set_timed(p, io);
 		device_submit(m->device, m->now, &p->timed);
 	}
 	return p;
@@ -178,13 +178,13 @@ static void model_submit(struct back *b, struct back_io *ios)
 		struct part *p;
 
 		ios = io->next;
-		p = enter(m, io);
+		p = start_part(m, io);
 		if (p) {
 			*end = &p->inner;
 			end = &p->inner.next;
 		}
 	}
-	watch(m);
+	set_timer(m);
 	if (first)
 		back_submit(m->inner, first);
 }
@@ -192,7 +192,7 @@ static void model_submit(struct back *b, struct back_io *ios)
 /* ---- start and end */
 
 /* Report the properties of the inner back end, except those that the model sets. */
-static void take_info(struct model *m)
+static void merge_info(struct model *m)
 {
 	struct back_info own = m->back.info;
 
@@ -207,7 +207,7 @@ static void inner_known(void *arg)
 {
 	struct model *m = arg;
 
-	take_info(m);
+	merge_info(m);
 	if (m->back.known)
 		m->back.known(m->back.known_arg);
 }
@@ -325,7 +325,7 @@ int back_model_open(const char *rest, const struct back_config *config, struct b
 	m->back.info.depth_bytes = d.depth_bytes;
 	m->back.info.tells_device = m->device->ops->tells_busy;
 	m->back.behind = m->inner;
-	take_info(m);
+	merge_info(m);
 	m->loop = config->loop;
 	*ret_back = &m->back;
 	return 0;

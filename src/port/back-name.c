@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* back-name: the options in the names of back ends. Read when one is opened: never on the hot path. */
+/* back-name: the options in the names of back ends. Parsed at open, never on the hot path. */
 #include "port/back-name.h"
 #include "base/units.h"
 #include <errno.h>
@@ -35,7 +35,8 @@ static int read_word(const char *value, const char *const *words, int *ret, stru
 	}
 	near = weir_err_near(value, words);
 	return near ? weir_err_set(err, -EINVAL, "unknown '%s' (did you mean '%s'?)", value, near)
-		    : weir_err_set(err, -EINVAL, "unknown '%s' ('%s' would do)", value, words[0]);
+		    : weir_err_set(err, -EINVAL, "unknown '%s' (use '%s', for example)", value,
+			      words[0]);
 }
 
 static int read_whole(const char *value, uint32_t *ret, struct weir_err *err)
@@ -105,7 +106,7 @@ static int read_value(const struct back_field *f, const char *value, void *to, s
 	}
 }
 
-static int unknown(const char *key, const struct back_field *fields, struct weir_err *err)
+static int unknown_option(const char *key, const struct back_field *fields, struct weir_err *err)
 {
 	const char *keys[MOST_OPTIONS + 1], *near;
 	size_t n = 0;
@@ -122,7 +123,7 @@ static int unknown(const char *key, const struct back_field *fields, struct weir
 	return weir_err_set(err, -EINVAL, "unknown option '%s'", key);
 }
 
-/* text: "key=value" or "flag", NUL-terminated, cut up here. */
+/* Parse "key=value" or "flag", NUL-terminated; modifies the text. */
 static int read_option(
 	char *text, const struct back_field *fields, void *to, uint64_t *seen, struct weir_err *err)
 {
@@ -136,9 +137,9 @@ static int read_option(
 	while (fields[i].key && strcmp(fields[i].key, text) != 0)
 		i++;
 	if (!fields[i].key)
-		return unknown(text, fields, err);
+		return unknown_option(text, fields, err);
 	if (*seen & UINT64_C(1) << i)
-		return weir_err_set(err, -EINVAL, "option '%s' stands twice", text);
+		return weir_err_set(err, -EINVAL, "option '%s' is given twice", text);
 	if (!value && fields[i].type != BACK_FLAG)
 		return weir_err_set(err, -EINVAL, "option '%s' needs a value: %s=…", text, text);
 	r = read_value(&fields[i], value ? value : "yes", (char *)to + fields[i].offset, &why);

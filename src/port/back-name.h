@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-name: the options in the names of back ends: KEY=VALUE, read by a table.
+ * back-name: the options in the names of back ends: KEY=VALUE, parsed by a table.
  *
  *   memory:64G?most=2G     file:disk.img?direct=yes&threads=yes     model:ssd,channels=4+memory:1G
  */
@@ -26,21 +26,21 @@ enum back_type {
 struct back_field { /* a table ends with key NULL */
 	const char *key;
 	enum back_type type;
-	size_t offset;            /* of the value in what is read into */
+	size_t offset;            /* of the value in the target */
 	const char *const *words; /* BACK_WORD: NULL-terminated */
 };
 
-/* Reads "key=value" pairs between separators (`separator`: one character) into `to`. A flag may stand
- * without a value: it is then set. *ret_seen (may be NULL) has bit i for fields[i]. 0 or -EINVAL with a
- * message that names the key; `to` may then have been changed in part. */
+/* Parse "key=value" pairs, separated by `separator` (one character), into `to`. A flag without a
+ * value is set. *ret_seen (may be NULL) has bit i for fields[i]. Return 0, or -EINVAL with a
+ * message that names the key; `to` may then be changed in part. */
 int back_options(const char *text, size_t len, char separator, const struct back_field *fields,
 	void *to, uint64_t *ret_seen, struct weir_err *err);
 
-/* Where the options of "WHAT?options" begin: at the last '?', or the end of the text. So a file whose
- * name has a '?' is written with one more at the end. */
+/* Return the start of the options of "WHAT?options": the last '?', or the end of the text. So a
+ * file name with a '?' needs one more '?' at its end. */
 const char *back_query(const char *rest);
 
-/* Like back_open for the parts, but opens nothing. */
+/* Like back_open for the name, but opens nothing. */
 int back_memory_check(const char *rest, struct weir_err *err);
 int back_file_check(const char *rest, struct weir_err *err);
 int back_model_check(const char *rest, struct weir_err *err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-conn: a connection that carries requests: many a send, many a receive.
+ * back-nbd-conn: a connection that carries requests: batched sending and receiving.
  *
- * METHOD  Nothing is formatted when a request is put into `out`. A send goes through `out`, writes the
- *         headers and small data side by side into the scratch and lets large data stand where they
- *         are; what the socket did not take is made anew by the next send. So a connection needs no
+ * METHOD  A request in `out` is not formatted in advance. A send walks `out`, writes headers and small
+ *         data next to each other into the scratch buffer and references large data in place; what
+ *         the socket did not accept is formatted again by the next send. So a connection needs no
  *         buffer of its own.
- *         A receive fills the scratch; but when the data of a large read are next, they go straight to
- *         where they belong, with the scratch behind for what follows.
- *         What a round receives lies one behind the other in the scratch, so that it can be lent until
- *         the round is over; what does not fit goes to its end, again and again, and is copied.
+ *         A receive fills the scratch buffer; but the data of a large read, if next, are received in
+ *         place, followed by the scratch buffer for the rest.
+ *         Receives of one round are adjacent in the scratch buffer, so that the data can be lent until
+ *         the round is over; when it is full, its last part is reused, and data are copied.
  */
 #include "port/back-nbd.h"
 #include <errno.h>
@@ -18,11 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define VECTORS 128 /* of one send */
-#define RUN                                                                                        \
-	16 /* requests (or 16 KiB of data) for one connection before it is the next one's turn */
-#define READS 8    /* receives in a row before others have their turn */
-#define NEXT  4096 /* bytes taken along behind data that go straight to their place */
+#define VECTORS 128 /* per send */
+#define RUN     16  /* requests (or 16 KiB of data) for one connection before the next one's turn */
+#define READS   8   /* receives in a row before other work has its turn */
+#define NEXT    4096 /* bytes to receive after data received in place */
 
 /* ---- queues */
 
@@ -72,9 +71,9 @@ struct slot *slot_pop(struct slot_queue *q)
 	return s;
 }
 
-/* ---- which */
+/* ---- choosing a connection */
 
-static bool carries(const struct conn *c)
+static bool can_carry(const struct conn *c)
 {
 	return c->state == CONN_READY && c->joined && !c->broken;
 }
@@ -85,7 +84,8 @@ static struct conn *least_busy(struct nbd *n)
 
 	for (uint32_t i = 0; i < n->wanted; i++) {
 		struct conn *c = &n->conns[i];
-		if (carries(c) && (!best || c->out.n + c->flight.n < best->out.n + best->flight.n))
+		if (can_carry(c) &&
+			(!best || c->out.n + c->flight.n < best->out.n + best->flight.n))
 			best = c;
 	}
 	return best;
@@ -95,11 +95,11 @@ struct conn *back_nbd_conn_pick(struct nbd *n)
 {
 	struct conn *c = &n->conns[n->turn_of];
 
-	if (n->run < RUN && carries(c))
+	if (n->run < RUN && can_carry(c))
 		return c;
 	n->run = 0;
 	c = least_busy(n);
-	if (!c) { /* all broke in this very turn: it is taken back when they are attended to */
+	if (!c) { /* all broke in this turn: the request is taken back when they are attended to */
 		for (c = n->conns; c->state != CONN_READY || !c->joined; c++)
 			;
 		return c;
@@ -137,7 +137,7 @@ void back_nbd_conn_fault(struct conn *c, int error)
 
 /* ---- send */
 
-static size_t payload(const struct slot *s)
+static size_t payload_of(const struct slot *s)
 {
 	return s->op == BACK_WRITE && !s->flushing ? s->length : 0;
 }
@@ -174,7 +174,7 @@ static void write_head(const struct nbd *n, const struct slot *s, uint8_t *p)
 struct gather {
 	struct iovec v[VECTORS];
 	int n;
-	uint8_t *p, *end; /* of the scratch */
+	uint8_t *p, *end; /* of the scratch buffer */
 	bool open;        /* the last vector ends at p */
 };
 
@@ -192,10 +192,10 @@ static uint8_t *gather_room(struct gather *g, size_t len)
 	return p;
 }
 
-/* False: does not fit. */
+/* Return false if there is no room. */
 static bool gather_slot(struct gather *g, const struct nbd *n, const struct slot *s)
 {
-	size_t data = payload(s), copied = data <= BACK_NBD_COPY ? data : 0;
+	size_t data = payload_of(s), copied = data <= BACK_NBD_COPY ? data : 0;
 	uint8_t *p;
 
 	if ((size_t)(g->end - g->p) < NBD_REQUEST_SIZE + copied || g->n + 2 > VECTORS)
@@ -211,7 +211,7 @@ static bool gather_slot(struct gather *g, const struct nbd *n, const struct slot
 	return true;
 }
 
-/* Leaves out the first bytes: they were sent before. */
+/* Skip the first bytes, which were already sent. */
 static struct iovec *gather_skip(struct gather *g, size_t skip, int *ret_n)
 {
 	struct iovec *v = g->v;
@@ -224,12 +224,12 @@ static struct iovec *gather_skip(struct gather *g, size_t skip, int *ret_n)
 	return v;
 }
 
-static void took(struct conn *c, size_t bytes)
+static void advance_sent(struct conn *c, size_t bytes)
 {
 	c->sent += bytes;
 	while (c->out.n) {
 		struct slot *s = c->out.first;
-		size_t whole = NBD_REQUEST_SIZE + payload(s);
+		size_t whole = NBD_REQUEST_SIZE + payload_of(s);
 
 		if (c->sent < whole)
 			return;
@@ -242,14 +242,14 @@ static void took(struct conn *c, size_t bytes)
 	}
 }
 
-static void watch(struct nbd *n, struct conn *c)
+static void watch_conn(struct nbd *n, struct conn *c)
 {
 	bool out = c->out.n || stream_pending(&c->stream);
 
 	loop_change(n->loop, &c->fd, EPOLLIN | (out ? EPOLLOUT : 0));
 }
 
-/* Once: false when there is no more to send, or none was taken. */
+/* Do one send. Return false if nothing more is to be sent, or not all was accepted. */
 static bool send_once(struct nbd *n, struct conn *c)
 {
 	struct gather g = {.p = n->scratch_out, .end = n->scratch_out + BACK_NBD_SCRATCH};
@@ -270,7 +270,7 @@ static bool send_once(struct nbd *n, struct conn *c)
 			back_nbd_conn_fault(c, (int)sent);
 		return false;
 	}
-	took(c, (size_t)sent);
+	advance_sent(c, (size_t)sent);
 	return (size_t)sent == whole && c->out.n;
 }
 
@@ -279,12 +279,12 @@ void back_nbd_conn_send(struct nbd *n, struct conn *c)
 	while (!c->broken && send_once(n, c))
 		;
 	if (!c->broken)
-		watch(n, c);
+		watch_conn(n, c);
 }
 
 /* ---- receive */
 
-/* Room for one receive, of BACK_NBD_SCRATCH. */
+/* Return room for one receive of BACK_NBD_SCRATCH bytes. */
 static uint8_t *recv_room(struct nbd *n)
 {
 	if (n->in_round != loop_round(n->loop)) {
@@ -295,7 +295,7 @@ static uint8_t *recv_room(struct nbd *n)
 	return n->scratch_in + (n->lends ? n->in_at : BACK_NBD_IN - BACK_NBD_SCRATCH);
 }
 
-/* The vectors to receive into; what has its place is first. */
+/* Receive into the data's place first, then into the scratch buffer. */
 static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scratch, size_t room)
 {
 	struct iovec v[2] = {{to, len}, {scratch, room}};
@@ -310,11 +310,11 @@ static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scrat
 	return got < 0 ? -errno : got;
 }
 
-/* One receive. > 0: and there may be more; 0: there is not; else a negative errno. */
+/* Do one receive. Return > 0: there may be more; 0: there is not; else a negative errno. */
 static int recv_once(struct nbd *n, struct conn *c)
 {
 	size_t straight = c->rx.to && c->rx.left > BACK_NBD_COPY ? c->rx.left : 0;
-	/* Where large reads are many, what is behind a header is to be left for their place. */
+	/* If many large reads are in flight, leave the data after a header for receiving in place. */
 	size_t room = c->large * 4 > c->flight.n ? NEXT : BACK_NBD_SCRATCH, behind = 0;
 	uint8_t *scratch = recv_room(n);
 	ssize_t got;
@@ -354,7 +354,7 @@ void back_nbd_conn_recv(struct nbd *n, struct conn *c)
 	for (int i = 0; i < READS && r > 0 && !c->broken; i++)
 		r = recv_once(n, c);
 	if (r == -EPROTO)
-		back_nbd_conn_break(c, "the answer is not NBD");
+		back_nbd_conn_break(c, "the reply is not valid NBD");
 	else if (r == -ECONNRESET)
 		back_nbd_conn_break(c, "the connection was closed");
 	else if (r < 0)

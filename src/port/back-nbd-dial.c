@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-dial: a connection until it can carry requests: connect, the handshake, TLS inside it.
+ * back-nbd-dial: a connection until it can carry requests: connecting, the handshake, TLS inside
+ * it.
  *
- * METHOD  To connect may take seconds, and is dial.c's. The handshake is wire/nbd-greet.c, fed from the loop; or, when a back end is opened, from
- *         poll.
+ * METHOD  Connecting may take seconds and is done by dial.c. The handshake is wire/nbd-greet.c, fed
+ *         from the loop or, while a back end is opened, from poll.
  */
 #include "port/back-nbd.h"
 #include "port/dial.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define CONNECT_MOST (5 * WEIR_SEC) /* an attempt; longer than a SYN that is lost twice */
+#define CONNECT_MOST (5 * WEIR_SEC) /* per attempt; longer than two lost SYNs */
 
 int back_nbd_dial(struct nbd *n)
 {
@@ -31,8 +32,8 @@ void back_nbd_dial_drop(struct nbd *n)
 
 void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd)
 {
-	/* Structured replies are asked for only because block status needs them; a server that has
-	 * them may then leave out holes and tell where an error is. */
+	/* Structured replies are requested only because block status needs them; a server that has
+	 * them may omit holes and report where an error is. */
 	nbd_greet_init(&c->greet, n->uri.name, n->uri.tls, true, true);
 	c->greet.want_held = true;
 	stream_watch(fd, n->timeout);
@@ -54,8 +55,8 @@ static int fail(struct conn *c, int error, const char *why)
 	return error;
 }
 
-/* 0: all of it is out. */
-static int say(struct conn *c)
+/* Send the pending output. Return 0 when all is sent. */
+static int send_hello(struct conn *c)
 {
 	while (c->hello_at < c->n_hello || stream_pending(&c->stream)) {
 		struct iovec v = {c->hello + c->hello_at, c->n_hello - c->hello_at};
@@ -68,8 +69,8 @@ static int say(struct conn *c)
 	return 0;
 }
 
-/* Reads and feeds what there is: 0 means that the state may have changed. */
-static int listen_(struct conn *c)
+/* Receive and process input. Return 0 if the state may have changed. */
+static int receive_hello(struct conn *c)
 {
 	uint8_t in[1024];
 	ssize_t got = stream_recv(&c->stream, in, sizeof(in));
@@ -94,15 +95,15 @@ static int listen_(struct conn *c)
 		else if (s == NBD_GREET_TLS)
 			c->state = CONN_TLS;
 		else if (!used && !made)
-			return fail(c, -EPROTO, "the handshake does not go on");
-		/* It answers one question at a time, and speaks of itself only at the start. */
+			return fail(c, -EPROTO, "the handshake is stuck");
+		/* The server answers one option at a time, and speaks unasked only at the start. */
 		if ((made || c->state != CONN_GREET) && at < (size_t)got)
-			return fail(c, -EPROTO, "the server says more than it was asked");
+			return fail(c, -EPROTO, "the server sent unrequested data");
 	}
 	return 0;
 }
 
-static int secure(struct nbd *n, struct conn *c, uint32_t *want)
+static int do_tls(struct nbd *n, struct conn *c, uint32_t *want)
 {
 	struct weir_err err = {""};
 	int r = 0;
@@ -123,35 +124,35 @@ static int secure(struct nbd *n, struct conn *c, uint32_t *want)
 int back_nbd_greet(struct nbd *n, struct conn *c, uint32_t *want)
 {
 	for (;;) {
-		int r = say(c);
+		int r = send_hello(c);
 
 		*want = r == -EAGAIN ? EPOLLOUT : EPOLLIN;
 		if (!r && c->state == CONN_READY)
 			return 0;
 		if (!r)
-			r = c->state == CONN_TLS ? secure(n, c, want) : listen_(c);
+			r = c->state == CONN_TLS ? do_tls(n, c, want) : receive_hello(c);
 		if (r)
 			return r;
 	}
 }
 
-/* ---- the same server as before? */
+/* ---- comparing with the first handshake */
 
 const char *back_nbd_changed(const struct nbd *n, const struct nbd_greet *g)
 {
-	/* What we told our clients that they may do. */
+	/* Features offered to our clients. */
 	const uint16_t offered = NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM |
 				 NBD_SEND_WRITE_ZEROES | NBD_SEND_CACHE | NBD_SEND_FAST_ZERO;
 
 	if (g->export_.size < n->export_.size)
-		return "it came back smaller";
+		return "the upstream came back smaller";
 	if ((g->export_.flags & NBD_READ_ONLY) && !n->back.info.read_only)
-		return "it came back read-only";
+		return "the upstream came back read-only";
 	if (n->export_.flags & ~g->export_.flags & offered)
-		return "it came back without a feature that it had";
+		return "the upstream came back without a feature that it had";
 	if (g->export_.block_min > n->export_.block_min || g->export_.block_max < CHUNK_MAX)
-		return "it came back with another block size";
+		return "the upstream came back with another block size";
 	if (n->status && !g->base_allocation)
-		return "it came back without base:allocation";
+		return "the upstream came back without base:allocation";
 	return NULL;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-flush: FLUSHes to the upstream, and what is done when one fails.
+ * back-nbd-flush: FLUSHes to the upstream, and their failures.
  *
- * METHOD  One FLUSH is under way at a time. It answers every request that waited when it was sent
- *         (`covered`); those that come later wait for the next (`flushes`).
+ * METHOD  One FLUSH is in flight at a time. It answers every request that waited when it was sent
+ *         (`covered`); later ones wait for the next (`flushes`).
  *
- *         What a failed FLUSH leaves behind is not known, and a server tells of lost writes only once:
- *         the next FLUSH may succeed without them. So after a failure all kept writes are sent again
- *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH beside
- *         which a write with FUA failed, since the server may have told that one: a success counts when
- *         the writes with FUA that were under way with it have succeeded, too.
+ *         The state after a failed FLUSH is unknown, and a server reports lost writes only once: the
+ *         next FLUSH may succeed without them. So after a failure all kept writes are resent
+ *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH in
+ *         flight with a failed FUA write, which may have got the report: a success counts only when
+ *         the FUA writes in flight with it have succeeded, too.
  *
- *         After TRIES failures in a row the clients hear of it: an error for each request of whose
- *         range a write is still kept, success for the others, whose writes are all durable. The next
- *         is tried after QUIET: until then those who have no kept write are answered at once, and the
- *         others wait.
+ *         After TRIES failures in a row the clients get an error for each request with a write still
+ *         kept in its range, and success for the others, whose writes are all durable. The next
+ *         FLUSH is tried after QUIET: until then requests without a kept write are answered at once,
+ *         and the others wait.
  *
- *         Writes of an earlier process are kept by nobody. They are flushed at the start; until a
- *         FLUSH has succeeded a failure is passed on as it is.
+ *         Writes of an earlier process are not kept. They are flushed at the start; until a FLUSH has
+ *         succeeded a failure is passed on to the clients.
  */
 #include "port/back-nbd.h"
 #include "port/log.h"
@@ -27,9 +27,10 @@
 #define TRIES 5
 #define QUIET (200 * WEIR_MS)
 
-/* ---- who waits for a FLUSH */
+/* ---- requests that wait for a FLUSH */
 
-/* The upstream may have forgotten a write that was to be flushed and is not kept: send it again. */
+/* Return true if the upstream may have lost a write that waits for a FLUSH and is not kept: it must
+ * be resent. */
 static bool must_rewrite(const struct nbd *n, const struct slot *s)
 {
 	return s->flushing && !s->kept && s->era != n->era;
@@ -51,7 +52,7 @@ static void cover_waiting(struct nbd *n)
 	}
 }
 
-/* The FLUSH under way came to nothing: what it covered waits again, before the others. */
+/* Return the requests covered by a failed FLUSH to the head of the queue. */
 static void uncover(struct nbd *n)
 {
 	struct slot *s;
@@ -62,10 +63,10 @@ static void uncover(struct nbd *n)
 	}
 }
 
-/* ---- failed for good */
+/* ---- giving up */
 
-/* The result of a request that waits for a FLUSH when none succeeds. */
-static int verdict(const struct nbd *n, const struct slot *s, int error)
+/* Return the result of a request that waits for a FLUSH when none succeeds. */
+static int result_of(const struct nbd *n, const struct slot *s, int error)
 {
 	if (!n->kept || !n->history_safe || (s->flushing && !s->kept))
 		return error;
@@ -91,20 +92,20 @@ static void give_up(struct nbd *n, int error)
 	all = n->flushes;
 	n->flushes = (struct slot_queue){0};
 	while ((s = slot_pop(&all)))
-		answer_one(n, s, verdict(n, s, error));
+		answer_one(n, s, result_of(n, s, error));
 	n->tries = 0;
-	if (now >= n->quiet_until) /* those that come in the meantime do not prolong it */
+	if (now >= n->quiet_until) /* requests that arrive meanwhile do not prolong it */
 		n->quiet_until = now + QUIET;
 	n->own_after = n->quiet_until;
 	if (!n->own_flush)
 		return;
-	/* There is no room to keep more, and none is in sight. */
+	/* No room to keep more writes, and none in sight. */
 	n->own_flush = false;
 	back_nbd_way_no_room(n);
 	back_nbd_timer(n);
 }
 
-/* It was tried often enough, and not long ago. */
+/* Return true if FLUSHes failed often enough, and not long ago. */
 static bool is_quiet(const struct nbd *n)
 {
 	return n->kept && n->history_safe && loop_now(n->loop) < n->quiet_until;
@@ -117,19 +118,20 @@ void back_nbd_flush_want(struct nbd *n, struct slot *s)
 		return;
 	}
 	s->mark = n->kept ? unflushed_mark(n->kept) : 0;
-	if (is_quiet(n) && verdict(n, s, -EIO) == 0)
+	if (is_quiet(n) && result_of(n, s, -EIO) == 0)
 		back_nbd_way_finish(n, s, 0);
 	else
 		slot_push(&n->flushes, s);
 }
 
-/* ---- out */
+/* ---- sending */
 
-/* True: a FLUSH may be sent. Else the kept writes are sent again first, or it was tried often enough. */
-static bool may_send(struct nbd *n)
+/* Return true if a FLUSH may be sent. Else the kept writes are resent first, or it was tried often
+ * enough. */
+static bool check_may_send(struct nbd *n)
 {
 	if (is_quiet(n)) {
-		back_nbd_timer(n); /* own_after wakes us */
+		back_nbd_timer(n); /* own_after wakes it */
 		return false;
 	}
 	if (!n->doubt)
@@ -149,13 +151,14 @@ void back_nbd_flush_go(struct nbd *n)
 
 	if (n->resend_at <= loop_now(n->loop) && n->phase == NBD_PHASE_UP)
 		back_nbd_recheck(n);
-	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) || !may_send(n))
+	if (n->phase != NBD_PHASE_UP || n->flush || !(n->flushes.n || n->own_flush) ||
+		!check_may_send(n))
 		return;
 	cover_waiting(n);
 	if (!n->covered.n && !n->own_flush)
 		return;
 	s = back_nbd_slot(n);
-	if (!s) { /* no memory: the next turn tries again */
+	if (!s) { /* no memory: the next turn retries */
 		uncover(n);
 		return;
 	}
@@ -165,12 +168,12 @@ void back_nbd_flush_go(struct nbd *n)
 	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
 }
 
-/* ---- back */
+/* ---- replies */
 
-static void succeeded(struct nbd *n, uint64_t mark)
+static void handle_success(struct nbd *n, uint64_t mark)
 {
-	/* The first success after a failure that concerned writes of an earlier process, which no client
-	 * has been told of. */
+	/* The first success after a failure that concerned writes of an earlier process and that no
+	 * client was told of. */
 	int error = n->history_lost && n->covered.n ? -EIO : 0;
 	struct slot_queue all = n->covered;
 	struct slot *s;
@@ -190,7 +193,7 @@ static void succeeded(struct nbd *n, uint64_t mark)
 	n->history_safe = !n->history_lost;
 }
 
-static void failed(struct nbd *n, int error)
+static void handle_failure(struct nbd *n, int error)
 {
 	char waiting[24];
 
@@ -199,7 +202,7 @@ static void failed(struct nbd *n, int error)
 	n->tries++;
 	if (!n->history_safe)
 		n->history_lost = !n->covered.n;
-	if (n->kept) { /* also where nothing is kept yet: writes may be under way that it has undone */
+	if (n->kept) { /* even if nothing is kept yet: writes in flight may have been undone */
 		n->doubt = true;
 		n->resend_at = loop_now(n->loop);
 		back_nbd_way_reread(n);
@@ -213,7 +216,7 @@ static void failed(struct nbd *n, int error)
 		uncover(n);
 }
 
-/* The end of the FLUSH under way: the slot's mark. */
+/* End the FLUSH in flight. Return its mark. */
 static uint64_t end_flush(struct nbd *n)
 {
 	uint64_t mark = n->flush->mark;
@@ -228,7 +231,7 @@ void back_nbd_flush_answer(struct nbd *n, int error)
 {
 	if (error) {
 		end_flush(n);
-		failed(n, error);
+		handle_failure(n, error);
 	} else if (n->doubt) {
 		end_flush(n);
 		uncover(n);
@@ -241,7 +244,7 @@ void back_nbd_flush_answer(struct nbd *n, int error)
 void back_nbd_flush_settle(struct nbd *n, uint64_t oldest)
 {
 	if (n->flush_answered && n->flush_answered <= oldest)
-		succeeded(n, end_flush(n));
+		handle_success(n, end_flush(n));
 }
 
 void back_nbd_flush_lost(struct nbd *n)
@@ -265,7 +268,7 @@ void back_nbd_flush_fua_answer(struct nbd *n, int error)
 	if (error == -EIO)
 		back_flush_failed(&n->back, n->name, error, now);
 	if (error == -EIO && n->kept) {
-		/* At once, since what is read now may be old; but not for each of many. */
+		/* At once, since reads may return old data; but not for each of many failures. */
 		if (!n->doubt || n->resend_at == WEIR_NEVER)
 			n->resend_at = now - n->doubt_at >= QUIET ? now : n->doubt_at + QUIET;
 		n->doubt = true;
@@ -275,16 +278,17 @@ void back_nbd_flush_fua_answer(struct nbd *n, int error)
 	back_nbd_way_settle(n);
 }
 
-/* ---- by ourselves */
+/* ---- the back end's own FLUSHes */
 
-/* For payloads; or logs, of several upstreams, have most of what is for them. */
+/* Return true if memory for payloads is low, or the logs of several upstreams use most of their
+ * share. */
 static bool memory_low(const struct nbd *n)
 {
 	return n->pool && (chunk_held(n->pool) > chunk_budget(n->pool) / 4 * 3 ||
 				  chunk_kept(n->pool) > chunk_budget(n->pool) / 4);
 }
 
-/* When half of what may be kept is, or a good part and memory for payloads runs low. */
+/* Want a FLUSH if half of `keep` is in use, or a sixteenth if memory is low. */
 void back_nbd_flush_own(struct nbd *n)
 {
 	size_t held = unflushed_held(n->kept);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-reply: what the upstream answers, in whatever pieces the socket gives it.
+ * back-nbd-reply: parse the upstream's replies, in pieces of any size.
  *
- * METHOD  A small machine a connection: HEAD, then by the kind of the reply SMALL (a few bytes that
- *         are needed whole, gathered in rx.small if they come in parts), DATA, EXTENTS or SKIP. Heads
- *         that lie whole in the input, as most do, are read where they are.
- * Whatever breaks the protocol is -EPROTO: the connection is given up and what was under way is sent
- * again over a new one.
+ * METHOD  A small state machine per connection: HEAD, then by the kind of the reply SMALL (a few bytes
+ *         that are needed whole, gathered in rx.small if they come in parts), DATA, EXTENTS or SKIP.
+ *         Heads that are whole in the input, as most are, are parsed in place.
+ * Any breach of the protocol is -EPROTO: the connection is closed and its requests are resent over a
+ * new one.
  */
 #include "port/back-nbd.h"
 #include "wire/bytes.h"
@@ -17,11 +17,11 @@
 enum { HEAD, SMALL, DATA, EXTENTS, SKIP };
 
 struct input {
-	const uint8_t *p; /* NULL: DATA that are in their place already */
+	const uint8_t *p; /* NULL: DATA already received in place */
 	size_t n;
 };
 
-static void use(struct input *in, size_t n)
+static void consume(struct input *in, size_t n)
 {
 	if (in->p)
 		in->p += n;
@@ -48,7 +48,8 @@ static int end_reply(struct nbd *n, struct conn *c)
 	if (s->op == BACK_READ && s->length > BACK_NBD_COPY)
 		c->large--;
 	c->rx.slot = NULL;
-	if (s->error == -ESHUTDOWN) { /* it goes: that is a loss, and not this request's error */
+	if (s->error ==
+		-ESHUTDOWN) { /* the upstream shuts down: a loss, not this request's error */
 		back_nbd_conn_break(c, "the upstream shuts down");
 		back_nbd_way_lost(n, s);
 	} else {
@@ -80,7 +81,7 @@ static int begin_data(struct conn *c, uint64_t offset, uint32_t length)
 	if (s->op != BACK_READ || !length || offset < s->offset || length > s->length - s->got ||
 		offset - s->offset > s->length - length)
 		return -EPROTO;
-	/* A part that comes twice would stand for one that never does. */
+	/* A duplicate part would stand in for a missing one. */
 	r = cover_add(&s->cover, s->length, (uint32_t)(offset - s->offset), length);
 	if (r)
 		return r == -EEXIST ? -EPROTO : r;
@@ -91,7 +92,7 @@ static int begin_data(struct conn *c, uint64_t offset, uint32_t length)
 	return 0;
 }
 
-static int hole(struct nbd *n, struct conn *c, uint64_t offset, uint32_t length)
+static int add_hole(struct nbd *n, struct conn *c, uint64_t offset, uint32_t length)
 {
 	int r = begin_data(c, offset, length);
 
@@ -101,8 +102,8 @@ static int hole(struct nbd *n, struct conn *c, uint64_t offset, uint32_t length)
 	return end_chunk(n, c);
 }
 
-/* rx.small is whole. */
-static int small(struct nbd *n, struct conn *c, const uint8_t *p)
+/* Handle the whole of rx.small. */
+static int parse_small(struct nbd *n, struct conn *c, const uint8_t *p)
 {
 	struct conn_rx *rx = &c->rx;
 
@@ -111,7 +112,7 @@ static int small(struct nbd *n, struct conn *c, const uint8_t *p)
 	case NBD_CHUNK_DATA:
 		return begin_data(c, bytes_get64(p), rx->left);
 	case NBD_CHUNK_HOLE:
-		return hole(n, c, bytes_get64(p), bytes_get32(p + 8));
+		return add_hole(n, c, bytes_get64(p), bytes_get32(p + 8));
 	case NBD_CHUNK_STATUS:
 		rx->held = c->greet.held && bytes_get32(p) == c->greet.held_id;
 		if (!rx->held &&
@@ -130,7 +131,7 @@ static int small(struct nbd *n, struct conn *c, const uint8_t *p)
 	}
 }
 
-static void extent(struct nbd *n, const struct conn_rx *rx, const uint8_t *p)
+static void add_extent(struct nbd *n, const struct conn_rx *rx, const uint8_t *p)
 {
 	uint32_t length = bytes_get32(p);
 	struct slot *s = rx->slot;
@@ -184,8 +185,8 @@ static int begin_simple(struct nbd *n, struct conn *c)
 	return end_chunk(n, c);
 }
 
-/* Lends the data of a read if all of them lie in the input behind the head, and end the reply. This is how
- * most reads are answered. False: the machine goes on from the head. */
+/* Lend the data of a read if they are all in the input after the head and complete the reply, as
+ * for most reads. Return false to continue with the parser. */
 static bool lend(const struct nbd *n, const struct conn *c, struct input *in)
 {
 	const struct nbd_reply *h = &c->rx.head;
@@ -202,7 +203,7 @@ static bool lend(const struct nbd *n, const struct conn *c, struct input *in)
 		return false;
 	s->io->data = (uint8_t *)(uintptr_t)in->p + offset;
 	s->got = s->length;
-	use(in, offset + s->length);
+	consume(in, offset + s->length);
 	return true;
 }
 
@@ -211,7 +212,7 @@ static int begin_reply(struct nbd *n, struct conn *c, struct input *in)
 	struct slot *s = back_nbd_find(n, c->rx.head.cookie);
 
 	if (!s || s->conn != c)
-		return -EPROTO; /* never asked, or not of this connection, or not yet sent */
+		return -EPROTO; /* not sent, or on another connection */
 	if (c->rx.head.structured && !c->greet.structured)
 		return -EPROTO;
 	c->rx.slot = s;
@@ -220,7 +221,7 @@ static int begin_reply(struct nbd *n, struct conn *c, struct input *in)
 	return c->rx.head.structured ? begin_chunk(n, c) : begin_simple(n, c);
 }
 
-static int head(struct nbd *n, struct conn *c, struct input *in)
+static int parse_head(struct nbd *n, struct conn *c, struct input *in)
 {
 	struct conn_rx *rx = &c->rx;
 	size_t have = rx->have, add;
@@ -229,7 +230,7 @@ static int head(struct nbd *n, struct conn *c, struct input *in)
 	if (!have) {
 		r = nbd_reply_read(in->p, in->n, &rx->head);
 		if (r > 0) {
-			use(in, (size_t)r);
+			consume(in, (size_t)r);
 			return begin_reply(n, c, in);
 		}
 		if (r < 0)
@@ -242,34 +243,34 @@ static int head(struct nbd *n, struct conn *c, struct input *in)
 		return r;
 	if (!r) {
 		rx->have = (uint8_t)(have + add);
-		use(in, add);
+		consume(in, add);
 		return 0;
 	}
-	use(in, (size_t)r - have); /* a simple one is shorter than what was gathered */
+	consume(in, (size_t)r - have); /* a simple reply is shorter than the gathered bytes */
 	rx->have = 0;
 	return begin_reply(n, c, in);
 }
 
 /* ---- the machine */
 
-/* The next `need` bytes in one piece, or NULL: there are not enough yet. */
+/* Return the next `need` bytes in one piece, or NULL if there are not enough yet. */
 static const uint8_t *gather(struct conn_rx *rx, struct input *in, uint8_t need)
 {
 	const uint8_t *p = in->p;
 	size_t add = need - rx->have;
 
 	if (!rx->have && in->n >= need) {
-		use(in, need);
+		consume(in, need);
 		return p;
 	}
 	add = add < in->n ? add : in->n;
 	memcpy(rx->small + rx->have, in->p, add);
 	rx->have = (uint8_t)(rx->have + add);
-	use(in, add);
+	consume(in, add);
 	return rx->have == need ? rx->small : NULL;
 }
 
-static int body(struct nbd *n, struct conn *c, struct input *in)
+static int parse_body(struct nbd *n, struct conn *c, struct input *in)
 {
 	struct conn_rx *rx = &c->rx;
 	size_t len = rx->left < in->n ? rx->left : in->n;
@@ -279,7 +280,7 @@ static int body(struct nbd *n, struct conn *c, struct input *in)
 			memcpy(rx->to, in->p, len);
 		rx->to += len;
 	}
-	use(in, len);
+	consume(in, len);
 	rx->left -= (uint32_t)len;
 	return rx->left ? 0 : end_chunk(n, c);
 }
@@ -293,27 +294,27 @@ int back_nbd_reply(struct nbd *n, struct conn *c, const uint8_t *p, size_t len)
 	while (in.n && !r && !c->broken) {
 		const uint8_t *whole;
 
-		assert(rx->mode == HEAD || rx->slot); /* what is behind a head is of a request */
+		assert(rx->mode == HEAD || rx->slot); /* data after a head belong to a request */
 		switch (rx->mode) {
 		case HEAD:
-			r = head(n, c, &in);
+			r = parse_head(n, c, &in);
 			break;
 		case SMALL:
 			whole = gather(rx, &in, rx->need);
 			if (whole)
-				r = small(n, c, whole);
+				r = parse_small(n, c, whole);
 			break;
 		case EXTENTS:
 			whole = gather(rx, &in, 8);
 			if (!whole)
 				break;
-			extent(n, rx, whole);
+			add_extent(n, rx, whole);
 			rx->have = 0;
 			rx->left -= 8;
 			r = rx->left ? 0 : end_chunk(n, c);
 			break;
 		default:
-			r = body(n, c, &in);
+			r = parse_body(n, c, &in);
 			break;
 		}
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd-state: what happens when a connection or the whole upstream is lost, and when it is back.
- * The states and what holds in each: back-nbd.h.
+ * back-nbd-state: loss of a connection or of the upstream, and reconnection. The states and their
+ * invariants: back-nbd.h.
  *
- * Callbacks only mark what happened (conn.broken, under_way); back_nbd_attend looks at all of it and
- * makes the changes, outside of everything that walks over a connection's queues.
+ * Callbacks only record events (conn.broken, under_way); back_nbd_attend evaluates all of them and
+ * changes the state, outside of any loop over a connection's queues.
  */
 #include "port/back-nbd.h"
 #include "port/log.h"
@@ -15,19 +15,19 @@
 
 #define BACK_OFF_LEAST (10 * WEIR_MS)
 #define BACK_OFF_MOST  WEIR_SEC
-#define EXTRA_MOST     (30 * WEIR_SEC) /* between tries when there is a connection already */
+#define EXTRA_MOST     (30 * WEIR_SEC) /* between attempts when there is a connection already */
 #define DRAIN_MOST     WEIR_SEC
-#define STEADY         WEIR_SEC /* an upstream that stayed for longer is tried anew at once when lost */
-#define STEADY_ANSWERS 16       /* one that answered more, after the least time */
-#define WINDOW         64       /* pieces under way in REPLAY */
+#define STEADY         WEIR_SEC /* an upstream that was up for longer is retried at once when lost */
+#define STEADY_ANSWERS 16       /* one that answered more requests, after the shortest back-off */
+#define WINDOW         64       /* pieces in flight in REPLAY */
 
-/* ---- lost */
+/* ---- loss */
 
-static void lost(struct nbd *n, weir_time since, const char *why)
+static void handle_loss(struct nbd *n, weir_time since, const char *why)
 {
 	weir_time now = loop_now(n->loop);
 
-	/* The first of its connections says it for all. */
+	/* Only the first lost connection is logged as a warning. */
 	log_event(n->lost_since == WEIR_NEVER ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
 		"upstream-lost", "back", n->name, "why", why, NULL);
 	if (n->lost_since == WEIR_NEVER) {
@@ -52,7 +52,7 @@ static void lost(struct nbd *n, weir_time since, const char *why)
 	n->drain_until = now + (DRAIN_MOST < n->timeout / 2 ? DRAIN_MOST : n->timeout / 2);
 }
 
-/* Takes back what is with a connection, and closes it. */
+/* Take back the requests of a connection, and close it. */
 static void give_up(struct nbd *n, struct conn *c)
 {
 	struct slot_queue flight = c->flight, out = c->out;
@@ -61,8 +61,7 @@ static void give_up(struct nbd *n, struct conn *c)
 	c->flight = c->out = (struct slot_queue){0};
 	n->under_way -= flight.n + out.n;
 	if (flight.n + out.n && !c->broken)
-		c->broken =
-			"it did not answer in time"; /* no good-bye in the middle of a request */
+		c->broken = "the upstream did not reply in time"; /* send no NBD_CMD_DISC */
 	back_nbd_conn_close(n, c);
 	while ((s = slot_pop(&flight)) || (s = slot_pop(&out))) {
 		s->conn = NULL;
@@ -71,7 +70,7 @@ static void give_up(struct nbd *n, struct conn *c)
 	}
 }
 
-/* Many gateways that lost one upstream are not to come back as one. */
+/* Many gateways that lost one upstream must not reconnect at the same time. */
 static weir_time jitter(struct nbd *n)
 {
 	return (weir_time)((double)n->back_off * (0.5 + 0.5 * rng_double(&n->rng)));
@@ -98,7 +97,7 @@ static void attend_broken(struct nbd *n, struct conn *c)
 
 	if (c->state == CONN_READY) {
 		bool silent = (c->flight.n || c->out.n) && now - c->heard >= n->timeout;
-		lost(n, silent ? c->heard : now, c->broken);
+		handle_loss(n, silent ? c->heard : now, c->broken);
 		give_up(n, c);
 	} else {
 		attempt_failed(n, c->broken);
@@ -114,9 +113,9 @@ static void close_all(struct nbd *n)
 	back_nbd_dial_drop(n);
 }
 
-/* ---- back */
+/* ---- reconnection */
 
-static void up(struct nbd *n)
+static void enter_up(struct nbd *n)
 {
 	n->phase = NBD_PHASE_UP;
 	n->up_since = loop_now(n->loop);
@@ -139,7 +138,7 @@ static void begin_replay(struct nbd *n)
 {
 	n->plan_at = n->n_plan = 0;
 	if (n->kept && unflushed_plan(n->kept, &n->n_plan) < 0)
-		return; /* no memory: the timer tries again */
+		return; /* no memory: the timer retries */
 	n->phase = NBD_PHASE_REPLAY;
 	n->era++;
 	n->broken = false;
@@ -173,11 +172,11 @@ void back_nbd_replay(struct nbd *n)
 
 	while (n->plan_at < n->n_plan && n->under_way < WINDOW)
 		if (!send_piece(n))
-			return; /* no memory: the timer tries again */
+			return; /* no memory: the timer retries */
 	if (n->plan_at < n->n_plan || n->under_way)
 		return;
 	if (!n->again.n)
-		up(n);
+		enter_up(n);
 	while ((s = slot_pop(&n->again))) /* none overlaps another: invariant 1 */
 		back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
 }
@@ -189,10 +188,10 @@ void back_nbd_recheck(struct nbd *n)
 	n->drain_until = WEIR_NEVER;
 }
 
-/* ---- failed */
+/* ---- failure */
 
-/* news: it is to be said although it has failed already. */
-static void failed(struct nbd *n, const char *why, bool news)
+/* news: log even if it has failed already. */
+static void enter_failed(struct nbd *n, const char *why, bool news)
 {
 	if (n->back.state == BACK_FAILED && !news)
 		return;
@@ -210,7 +209,7 @@ static struct conn *spare_conn(struct nbd *n)
 	return NULL;
 }
 
-/* One at a time while none stands. */
+/* Return true if another connection is wanted; one at a time while none is up. */
 static bool wants_conn(const struct nbd *n)
 {
 	uint32_t have = 0;
@@ -244,7 +243,8 @@ void back_nbd_dialled(void *arg, int fd, const struct weir_err *err)
 	back_nbd_attend(n);
 }
 
-/* A connection beside others: do they still lead somewhere, now that it stands? False: no memory. */
+/* For a connection beside others: check that those are still alive, now that it is up. Return false
+ * if out of memory. */
 static bool ask_others(struct nbd *n, struct conn *c)
 {
 	struct slot *s;
@@ -262,8 +262,8 @@ static bool ask_others(struct nbd *n, struct conn *c)
 	return true;
 }
 
-/* NULL, or why this connection is of no use. */
-static const char *judge(struct nbd *n, struct conn *c)
+/* Return NULL, or why this connection is unusable. */
+static const char *check_conn(struct nbd *n, struct conn *c)
 {
 	struct weir_err err = {""};
 
@@ -275,21 +275,21 @@ static const char *judge(struct nbd *n, struct conn *c)
 	return c->why;
 }
 
-static void greeted(struct nbd *n, struct conn *c)
+static void handle_greeted(struct nbd *n, struct conn *c)
 {
-	const char *changed = judge(n, c);
+	const char *changed = check_conn(n, c);
 
 	if (!changed && n->ready_conns && !(c->greet.export_.flags & NBD_MULTI_CONN))
-		changed = "it does not allow several connections any more";
+		changed = "the upstream no longer allows several connections";
 	loop_change(n->loop, &c->fd, EPOLLIN);
 	c->joined = !n->ready_conns;
 	if (!changed && !c->joined && !ask_others(n, c))
 		changed = "no memory";
 	if (changed) {
-		c->state = CONN_GREET; /* it never carried anything */
+		c->state = CONN_GREET; /* it never carried requests */
 		back_nbd_conn_break(c, changed);
 		if (!n->ready_conns && n->known) {
-			failed(n, changed, !n->mismatch);
+			enter_failed(n, changed, !n->mismatch);
 			n->mismatch = true;
 		}
 		return;
@@ -316,13 +316,13 @@ void back_nbd_ready(struct loop_fd *f, uint32_t events)
 		if (r == -EAGAIN)
 			loop_change(n->loop, &c->fd, want);
 		else if (!r)
-			greeted(n, c);
+			handle_greeted(n, c);
 	}
 	if (n->attend)
 		back_nbd_attend(n);
 }
 
-/* ---- the process ends */
+/* ---- end of the process */
 
 bool back_nbd_given_up(const struct nbd *n)
 {
@@ -339,7 +339,7 @@ bool back_nbd_abandon(struct back *b)
 	return back_nbd_given_up(n);
 }
 
-/* ---- all together */
+/* ---- all events */
 
 static void look_at_conns(struct nbd *n, weir_time now)
 {
@@ -352,7 +352,7 @@ static void look_at_conns(struct nbd *n, weir_time now)
 			back_nbd_conn_break(c, "the handshake took too long");
 		else if (c->state == CONN_READY && (c->flight.n || c->out.n) &&
 			 now - c->heard >= n->timeout)
-			back_nbd_conn_break(c, "it does not answer");
+			back_nbd_conn_break(c, "the upstream does not reply");
 		if (c->broken)
 			attend_broken(n, c);
 	}
@@ -384,13 +384,13 @@ void back_nbd_attend(struct nbd *n)
 	look_at_conns(n, now);
 	change_phase(n, now);
 	if (n->back.state == BACK_LOST && now - n->lost_since >= n->timeout)
-		failed(n, "it is away for longer than the time-out", false);
+		enter_failed(n, "the upstream was away for longer than the time-out", false);
 	if (n->back.state == BACK_FAILED || n->back.state == BACK_STARTING)
 		back_nbd_way_fail_all(n, -EIO);
 	else if (back_nbd_given_up(n))
 		back_nbd_way_fail_all(n, -ESHUTDOWN);
 	if (wants_conn(n) && now >= n->dial_at && back_nbd_dial(n) < 0)
-		attempt_failed(n, "no thread to connect with");
+		attempt_failed(n, "cannot start a thread to connect");
 	back_nbd_timer(n);
 }
 
@@ -402,14 +402,14 @@ static weir_time earlier(weir_time a, weir_time b)
 void back_nbd_timer(struct nbd *n)
 {
 	weir_time now = loop_now(n->loop);
-	/* Silence is looked for at this pace. */
+	/* Check for silence at this interval. */
 	weir_time at = now + (n->timeout < 4 * WEIR_MS ? WEIR_MS : n->timeout / 4);
 
 	if (wants_conn(n))
 		at = earlier(at, n->dial_at);
 	if (n->phase == NBD_PHASE_DRAIN)
 		at = earlier(at, n->drain_until);
-	if (n->phase != NBD_PHASE_UP) /* what failed for want of memory is tried again */
+	if (n->phase != NBD_PHASE_UP) /* retry after a lack of memory */
 		at = earlier(at, now + 100 * WEIR_MS);
 	if (n->back.state == BACK_LOST)
 		at = earlier(at, n->lost_since + n->timeout);

@@ -2,17 +2,17 @@
 /*
  * back-nbd-way: the way of a request to the upstream and back. See back-nbd.h for the invariants.
  *
- *   ready ──► overlaps another? waits for it ──► no room to keep it? `full` ──► a connection's `out`
- *   answered: a write is put into the log of the kept, before its client hears of it
+ *   ready ──► overlaps another? wait for it ──► no room to keep it? `full` ──► a connection's `out`
+ *   answered: a write enters the log of kept writes before its client gets the reply
  */
 #include "port/back-nbd.h"
 #include "port/log.h"
 #include <errno.h>
 #include <string.h>
 
-#define LOSSES_MOST 8 /* a request under which more connections were lost may be the reason */
+#define LOSSES_MOST 8 /* a request that lost more connections may be the cause */
 
-#define NOT_YET UINT64_MAX /* mark of a read that waits for REPLAY, and no sync's answer */
+#define NOT_YET UINT64_MAX /* mark of a read that waits for REPLAY, not for a sync */
 
 /* ---- the end of a request */
 
@@ -52,7 +52,7 @@ static void fail_queue(struct nbd *n, struct slot_queue *q, int error)
 
 void back_nbd_way_fail_all(struct nbd *n, int error)
 {
-	/* The end of one may let another out of `overlap` into `ready`. */
+	/* The end of one request may move another from `overlap` to `ready`. */
 	while (n->ready.n || n->again.n || n->full.n || n->flushes.n || n->unsure.n) {
 		fail_queue(n, &n->again, error);
 		fail_queue(n, &n->flushes, error);
@@ -62,7 +62,7 @@ void back_nbd_way_fail_all(struct nbd *n, int error)
 	}
 }
 
-/* ---- out */
+/* ---- sending */
 
 static void send_out(struct nbd *n, struct slot *s)
 {
@@ -74,7 +74,7 @@ static bool is_durable(const struct nbd *n, const struct slot *s)
 	return (s->flags & BACK_FUA) && n->fua;
 }
 
-static bool take_room(struct nbd *n, struct slot *s)
+static bool reserve_room(struct nbd *n, struct slot *s)
 {
 	size_t cost = unflushed_cost(s->length, s->op == BACK_WRITE && !is_durable(n, s));
 
@@ -86,14 +86,14 @@ static bool take_room(struct nbd *n, struct slot *s)
 	return true;
 }
 
-static void go_write(struct nbd *n, struct slot *s)
+static void start_write(struct nbd *n, struct slot *s)
 {
 	if (!s->entered) {
 		s->entered = true;
 		if (!overlap_enter(&n->overlap, &s->range, s->offset, s->length))
-			return; /* hangs on another: its end brings it back to `ready` */
+			return; /* waits for another one, whose end moves it to `ready` */
 	}
-	if (n->kept && !s->cost && (n->full.n || !take_room(n, s)))
+	if (n->kept && !s->cost && (n->full.n || !reserve_room(n, s)))
 		slot_push(&n->full, s);
 	else
 		send_out(n, s);
@@ -105,7 +105,7 @@ static bool reads_near_kept(const struct nbd *n, const struct slot *s)
 	       unflushed_near(n->kept, s->offset, s->length);
 }
 
-/* Kept writes are about to be sent again: a read of them waits for that. */
+/* Return true if a read has to wait because kept writes are about to be resent. */
 static bool must_wait(struct nbd *n, struct slot *s)
 {
 	if (!n->doubt || n->resend_at == WEIR_NEVER || !reads_near_kept(n, s))
@@ -115,14 +115,14 @@ static bool must_wait(struct nbd *n, struct slot *s)
 	return true;
 }
 
-static void go(struct nbd *n, struct slot *s)
+static void start_request(struct nbd *n, struct slot *s)
 {
 	if (s->op == BACK_FLUSH || s->flushing)
 		back_nbd_flush_want(n, s);
 	else if (slot_writes(s))
-		go_write(n, s);
+		start_write(n, s);
 	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
-		back_nbd_way_finish(n, s, -EIO); /* what was acknowledged there is not in place */
+		back_nbd_way_finish(n, s, -EIO); /* acknowledged writes there are not in place */
 	else if (!must_wait(n, s))
 		send_out(n, s);
 }
@@ -134,15 +134,15 @@ void back_nbd_way_go(struct nbd *n)
 	if (n->phase != NBD_PHASE_UP)
 		return;
 	if (n->kept) {
-		while ((s = n->full.first) && take_room(n, s)) {
+		while ((s = n->full.first) && reserve_room(n, s)) {
 			slot_remove(&n->full, s);
 			send_out(n, s);
 		}
 		back_nbd_flush_own(n);
 	}
-	do { /* the end of one may let another out of `overlap` */
+	do { /* the end of one may release another from `overlap` */
 		while ((s = slot_pop(&n->ready)))
-			go(n, s);
+			start_request(n, s);
 		back_nbd_flush_go(n);
 	} while (n->phase == NBD_PHASE_UP && n->ready.n);
 }
@@ -152,9 +152,9 @@ void back_nbd_way_no_room(struct nbd *n)
 	fail_queue(n, &n->full, -EIO);
 }
 
-/* ---- back */
+/* ---- replies */
 
-/* Its data in a chunk that is ours too; NULL: there is no memory. */
+/* Return a chunk with the write's data, shared or copied; NULL: no memory. */
 static struct chunk *keep_data(struct nbd *n, const struct slot *s)
 {
 	struct chunk *c;
@@ -172,7 +172,7 @@ static void answer_write(struct nbd *n, struct slot *s, int error)
 	struct unflushed_write w = {.offset = s->offset,
 		.length = s->length,
 		.op = s->op,
-		/* Was acknowledged, so it can be done; and then may take its time. */
+		/* It was acknowledged, so it is supported; a repetition may take its time. */
 		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
 		.durable = is_durable(n, s)};
 
@@ -225,7 +225,8 @@ static void start_over(struct slot *s)
 		s->io->data = s->in;
 }
 
-/* Kept writes are about to be sent again, and a read of theirs may have seen what was there before. */
+/* Return true if kept writes are about to be resent, and a read near them may have seen the old
+ * data. */
 static bool read_too_early(const struct nbd *n, struct slot *s, int error)
 {
 	if (error || !n->doubt || !(n->resend_at != WEIR_NEVER || n->phase == NBD_PHASE_DRAIN) ||
@@ -235,7 +236,7 @@ static bool read_too_early(const struct nbd *n, struct slot *s, int error)
 	return true;
 }
 
-/* ---- reads that may see too little */
+/* ---- reads that may have seen old data */
 
 bool back_nbd_way_is_sync(const struct nbd *n, const struct slot *s)
 {
@@ -250,7 +251,7 @@ static uint64_t oldest_in(const struct nbd *n, const struct slot_queue *q, uint6
 	return oldest;
 }
 
-/* `born` of the oldest sync under way. */
+/* Return `born` of the oldest sync in flight. */
 static uint64_t oldest_sync(const struct nbd *n)
 {
 	uint64_t oldest = NOT_YET - 1;
@@ -262,12 +263,13 @@ static uint64_t oldest_sync(const struct nbd *n)
 	return oldest;
 }
 
-/* It was answered, but a sync that is under way may fail and have undone what it should have seen. */
+/* Hold back the reply of a read: a sync in flight may fail and have undone the writes it should
+ * see. Return true if held. */
 static bool make_unsure(struct nbd *n, struct slot *s, int error)
 {
 	if (error || !n->syncs || !reads_near_kept(n, s))
 		return false;
-	if (s->io->data != s->in) { /* borrowed: for this round only */
+	if (s->io->data != s->in) { /* borrowed: valid in this round only */
 		memcpy(s->in, s->io->data, s->length);
 		s->io->data = s->in;
 	}
@@ -304,7 +306,7 @@ void back_nbd_way_reread(struct nbd *n)
 void back_nbd_way_answer(struct nbd *n, struct slot *s, int error)
 {
 	if (s->joins)
-		s->joins->joined = true; /* whatever the answer is, somebody gave it */
+		s->joins->joined = true; /* any reply proves that the upstream is alive */
 	if (s->replay)
 		answer_piece(n, s, error);
 	else if (s == n->flush)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: another NBD server as a back end, over several connections; what was acknowledged survives
- * the loss of the upstream. How it is put together, its states and invariants: back-nbd.h.
+ * back-nbd: another NBD server as a back end, over several connections; acknowledged writes survive
+ * the loss of the upstream. Structure, states and invariants: back-nbd.h.
  */
 #include "port/back-nbd.h"
 #include "base/units.h"
@@ -15,12 +15,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define SLOT_BLOCK 256         /* slots made at once */
-#define CONNS      4           /* by default, where the upstream allows several */
+#define SLOT_BLOCK 256         /* slots allocated at once */
+#define CONNS      4           /* default, if the upstream allows several */
 #define DEPTH      32          /* requests that a connection can use at once */
-#define KEEP       (64u << 20) /* bytes, by default */
+#define KEEP       (64u << 20) /* bytes, default */
 #define TIMEOUT    (60 * WEIR_SEC)
-#define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake when it is opened */
+#define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake at open */
 
 /* ---- slots */
 
@@ -55,7 +55,7 @@ struct slot *back_nbd_slot(struct nbd *n)
 	n->free_slots = s->next;
 	cookie = (uint32_t)s->cookie;
 	memset(&s->next, 0,
-		sizeof(*s) - offsetof(struct slot, next)); /* range: from `entered` on */
+		sizeof(*s) - offsetof(struct slot, next)); /* range: set by overlap_enter */
 	s->cookie = cookie;
 	s->born = n->born++;
 	return s;
@@ -64,7 +64,7 @@ struct slot *back_nbd_slot(struct nbd *n)
 void back_nbd_slot_free(struct nbd *n, struct slot *s)
 {
 	cover_clear(&s->cover);
-	s->conn = NULL; /* so that a late answer does not find it */
+	s->conn = NULL; /* so that a late reply does not find it */
 	s->next = n->free_slots;
 	n->free_slots = s;
 }
@@ -82,7 +82,7 @@ struct slot *back_nbd_find(struct nbd *n, uint64_t cookie)
 
 /* ---- the loop */
 
-static bool turn(struct loop_turn *t, weir_time now)
+static bool nbd_turn(struct loop_turn *t, weir_time now)
 {
 	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, turn));
 	bool more = false;
@@ -99,7 +99,7 @@ static bool turn(struct loop_turn *t, weir_time now)
 	back_nbd_way_go(n);
 	if (n->phase == NBD_PHASE_DRAIN) {
 		back_nbd_attend(n);
-		back_nbd_way_go(n); /* with nothing to wait for or to send again it is UP already */
+		back_nbd_way_go(n); /* with nothing to await or resend it is UP already */
 	}
 	for (uint32_t i = 0; i < n->wanted; i++) {
 		struct conn *c = &n->conns[i];
@@ -110,20 +110,20 @@ static bool turn(struct loop_turn *t, weir_time now)
 	return more || n->attend || n->finished;
 }
 
-static void kicked(struct loop_timer *t, weir_time now)
+static void on_kick(struct loop_timer *t, weir_time now)
 {
 	(void)t; /* the turn follows: that is all */
 	(void)now;
 }
 
-static int start(struct back *b)
+static int nbd_start(struct back *b)
 {
 	struct nbd *n = nbd_of(b);
 	struct conn *c = &n->conns[0];
 	int r;
 
 	n->timer.due = back_nbd_due;
-	n->kick.due = kicked;
+	n->kick.due = on_kick;
 	if (c->state == CONN_READY) {
 		c->fd = (struct loop_fd){.fd = c->stream.fd, .ready = back_nbd_ready};
 		r = loop_add(n->loop, &c->fd, EPOLLIN);
@@ -131,17 +131,17 @@ static int start(struct back *b)
 			return r;
 		c->watched = true;
 	}
-	n->turn.turn = turn;
+	n->turn.turn = nbd_turn;
 	loop_turn_add(n->loop, &n->turn);
 	n->started = true;
 	n->up_since = loop_now(n->loop);
 	r = loop_set(n->loop, &n->kick, loop_now(n->loop));
-	n->attend = true; /* the other connections */
+	n->attend = true; /* for the other connections */
 	return r;
 }
 
-/* What cannot be sent, or means nothing: *ret_error is its result. */
-static bool refuse(const struct nbd *n, const struct back_io *io, int *ret_error)
+/* Return true if a request cannot be sent, or has no effect; *ret_error is its result. */
+static bool is_refused(const struct nbd *n, const struct back_io *io, int *ret_error)
 {
 	bool writes = io->op == BACK_WRITE || io->op == BACK_TRIM || io->op == BACK_ZERO;
 	const struct back_info *i = &n->back.info;
@@ -172,7 +172,7 @@ static void submit_one(struct nbd *n, struct back_io *io)
 	int error;
 
 	n->inside++;
-	if (!refuse(n, io, &error)) {
+	if (!is_refused(n, io, &error)) {
 		s = back_nbd_slot(n);
 		error = -ENOMEM;
 	}
@@ -192,14 +192,14 @@ static void submit_one(struct nbd *n, struct back_io *io)
 	slot_push(&n->ready, s);
 }
 
-/* It goes out in the turn, with what else this round brings; or, when that is over, soon. */
+/* Requests are sent in the turn, with others of this round; or, after it, soon. */
 static void kick(struct nbd *n)
 {
 	if ((n->turned == loop_round(n->loop) || !n->turned) && !n->kick.set)
 		loop_set(n->loop, &n->kick, loop_now(n->loop));
 }
 
-static void submit(struct back *b, struct back_io *ios)
+static void nbd_submit(struct back *b, struct back_io *ios)
 {
 	struct nbd *n = nbd_of(b);
 
@@ -210,8 +210,8 @@ static void submit(struct back *b, struct back_io *ios)
 	kick(n);
 }
 
-/* Whoever answers: all connections are one tenant's there. */
-static void ask(struct back *b)
+/* Query on any connection: all of them belong to one tenant there. */
+static void nbd_ask(struct back *b)
 {
 	struct nbd *n = nbd_of(b);
 	struct conn *c = NULL;
@@ -234,7 +234,7 @@ static void ask(struct back *b)
 	kick(n);
 }
 
-static void free_all(struct back *b)
+static void nbd_free(struct back *b)
 {
 	struct nbd *n = nbd_of(b);
 
@@ -251,7 +251,7 @@ static void free_all(struct back *b)
 	tls_free(n->tls);
 	for (uint32_t i = 0; i < n->n_blocks; i++) {
 		for (uint32_t j = 0; j < SLOT_BLOCK; j++)
-			cover_clear(&n->blocks[i][j].cover); /* of our own that is under way */
+			cover_clear(&n->blocks[i][j].cover); /* of an internal one in flight */
 		free(n->blocks[i]);
 	}
 	free(n->blocks);
@@ -263,7 +263,7 @@ static void free_all(struct back *b)
 	free(n);
 }
 
-static void say(const struct back *b, char *text, size_t len)
+static void nbd_say(const struct back *b, char *text, size_t len)
 {
 	const struct nbd *n = (const struct nbd *)(const void *)b;
 	char kept[32];
@@ -284,7 +284,7 @@ static void say(const struct back *b, char *text, size_t len)
 		snprintf(text + at, len - (size_t)at, "; %s", n->why);
 }
 
-static uint64_t unflushed(const struct back *b)
+static uint64_t nbd_unflushed(const struct back *b)
 {
 	const struct nbd *n = (const struct nbd *)(const void *)b;
 
@@ -293,13 +293,13 @@ static uint64_t unflushed(const struct back *b)
 
 static const struct back_ops ops = {
 	.name = "nbd",
-	.start = start,
-	.submit = submit,
-	.ask = ask,
-	.free = free_all,
+	.start = nbd_start,
+	.submit = nbd_submit,
+	.ask = nbd_ask,
+	.free = nbd_free,
 	.abandon = back_nbd_abandon,
-	.unflushed = unflushed,
-	.say = say,
+	.unflushed = nbd_unflushed,
+	.say = nbd_say,
 };
 
 /* ---- open */
@@ -362,7 +362,7 @@ static void learn_info(struct nbd *n, const struct nbd_greet *g)
 		.can_fast_zero = f & NBD_SEND_FAST_ZERO,
 		.can_cache = f & NBD_SEND_CACHE,
 		.can_status = g->base_allocation,
-		.multi_conn = true, /* ours is one for all: what it flushes is everybody's */
+		.multi_conn = true, /* this back end is one client: its FLUSH covers all of ours */
 		.block_min = g->export_.block_min,
 		.block_preferred = g->export_.block_preferred,
 		.depth = DEPTH * n->wanted,
@@ -376,30 +376,30 @@ int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *er
 
 	if (g->export_.block_max < CHUNK_MAX)
 		return weir_err_set(err, -EINVAL,
-			"%s: takes at most %u bytes a request; %u are needed", n->name,
+			"%s: accepts at most %u bytes per request; %u are needed", n->name,
 			g->export_.block_max, CHUNK_MAX);
 	free(n->sink);
 	n->sink = malloc(g->export_.block_min + 1);
 	if (!n->sink)
 		return weir_err_set(err, -ENOMEM, "%s: no memory", n->name);
-	/* Nothing can be read to see whether a second one leads to the same server. */
+	/* Without data to read, a second connection could not be checked (invariant 2). */
 	if (g->export_.size < g->export_.block_min || !g->export_.size)
 		n->wanted = n->most = 1;
 	learn_info(n, g);
 	n->known = true;
 	if (!n->back.info.can_flush || n->back.info.read_only)
 		return 0;
-	/* Others need the memory for payloads, too, and there may be several upstreams. */
+	/* Payloads need memory, too, and there may be several upstreams. */
 	if (n->pool && keep > chunk_budget(n->pool) / 8)
 		keep = chunk_budget(n->pool) / 8;
-	if (keep < BACK_KEEP_LEAST) /* of a pool that is as small as a test's */
+	if (keep < BACK_KEEP_LEAST) /* for a pool as small as a test's */
 		keep = BACK_KEEP_LEAST;
 	r = unflushed_new(keep, n->pool, &n->kept);
-	n->known = n->own_flush = r == 0; /* own: what an earlier process wrote, back-nbd-flush.c */
+	n->known = n->own_flush = r == 0; /* own: see back-nbd-flush.c */
 	return r < 0 ? weir_err_set(err, r, "%s: no memory", n->name) : 0;
 }
 
-/* The upstream is not there, and is tried again and again once this is started. */
+/* Start without the upstream; connecting is retried once the back end is started. */
 static void begin_away(struct nbd *n, const struct weir_err *err)
 {
 	if (n->conns[0].state != CONN_NONE)
@@ -413,8 +413,8 @@ static void begin_away(struct nbd *n, const struct weir_err *err)
 	n->said = true;
 }
 
-/* Waits for it up to the configured patience. */
-static int reach(struct nbd *n, weir_time patience, struct weir_err *err)
+/* Connect, waiting for the configured patience. */
+static int connect_or_wait(struct nbd *n, weir_time patience, struct weir_err *err)
 {
 	struct weir_err why = {""};
 	int r = connect_first(n, patience ? patience : OPEN_MOST, &why);
@@ -480,9 +480,9 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	if (!r)
 		r = prepare_tls(n, config, err);
 	if (!r)
-		r = reach(n, config->patience, err);
+		r = connect_or_wait(n, config->patience, err);
 	if (r) {
-		free_all(&n->back);
+		nbd_free(&n->back);
 		return r;
 	}
 	*ret_back = &n->back;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * chunk: blocks of 256 KiB, cut into four, and those into four, as needed, and put together again.
+ * chunk: blocks of 256 KiB, split into four, and those into four, as needed, and merged again.
  *
- * METHOD   A buddy system with four buddies. A block is a tree of nodes in one array, as a 4-ary heap
- *          has them: node i has the children 4i+1 … 4i+4; levels 0 … 3 are 256, 64, 16 and 4 KiB.
- *          Free nodes of a level are on one list, last in first out. A node is cut when its level is
- *          asked for something smaller and has nothing; when its fourth child comes back it is whole
- *          again. So memory used for small payloads an hour ago serves large ones now.
+ * METHOD   A buddy system with four buddies. A block is a tree of nodes in one array, laid out as a
+ *          4-ary heap: node i has the children 4i+1 … 4i+4; levels 0 … 3 are 256, 64, 16 and 4 KiB.
+ *          Free nodes of a level are in one list, last in first out. A node is split when a smaller
+ *          size is requested and none is free; when its fourth child is freed it is whole again. So
+ *          memory used for small payloads an hour ago serves large ones now.
  *
- *          Between that and the user, some free chunks of each level (CACHE) stay as they are, so that a
- *          chunk that comes and goes is not cut and mended each time. When nothing else is left they
- *          are given back and it is tried once more.
- * COST     O(1): at most three cuts or mends.
- * LIMITS   Held chunks stay within the budget. Small ones may be spread so unluckily that no large one
- *          is whole; for that an eighth more than the budget may be taken from the system.
+ *          In front of that, a cache keeps some free chunks of each level (CACHE) as they are, so that
+ *          frequently used chunks are not split and merged each time. When nothing else is left the
+ *          caches are emptied and the request is retried.
+ * COST     O(1): at most three splits or merges.
+ * LIMITS   Held chunks stay within the budget. Small ones may fragment the memory so that no large
+ *          block is whole; for that an eighth more than the budget may be taken from the system.
  */
 #include "port/chunk.h"
 #include <errno.h>
@@ -37,17 +37,17 @@
 
 #define LEVELS 4
 #define NODES  (1 + 4 + 16 + 64)
-#define PIECE  16  /* blocks taken from the system at once: 4 MiB, the least budget */
-#define CACHE  32u /* chunks of level 0; twice as many of each next level: a busy back end's */
+#define PIECE  16  /* blocks taken from the system at once: 4 MiB, the minimum budget */
+#define CACHE  32u /* chunks of level 0 kept by the cache; twice as many for each next level */
 
 struct node {
-	struct chunk chunk; /* first: what the user sees */
+	struct chunk chunk; /* first: the part visible to the user */
 	struct node *next, *prev;
 	uint8_t index, level;
 	uint8_t n_free; /* children that are free and whole */
 };
 
-struct piece { /* what came from the system in one go */
+struct piece { /* one allocation from the system */
 	struct piece *next;
 	uint8_t *memory;
 	size_t n; /* blocks */
@@ -77,7 +77,7 @@ static unsigned level_of(size_t bytes)
 	return level;
 }
 
-static void push(struct chunk_pool *p, struct node *n)
+static void push_free(struct chunk_pool *p, struct node *n)
 {
 	n->prev = NULL;
 	n->next = p->free[n->level];
@@ -86,7 +86,7 @@ static void push(struct chunk_pool *p, struct node *n)
 	p->free[n->level] = n;
 }
 
-static void pull(struct chunk_pool *p, struct node *n)
+static void remove_free(struct chunk_pool *p, struct node *n)
 {
 	if (n->prev)
 		n->prev->next = n->next;
@@ -122,7 +122,7 @@ static void block_init(struct node *nodes, uint8_t *memory)
 		}
 }
 
-static int more(struct chunk_pool *p)
+static int grow(struct chunk_pool *p)
 {
 	size_t most = p->budget + p->budget / 8 - p->taken, n = most / CHUNK_MAX;
 	struct piece *piece;
@@ -146,7 +146,7 @@ static int more(struct chunk_pool *p)
 	p->taken += n * CHUNK_MAX;
 	for (size_t i = n; i-- > 0;) { /* the lowest address first */
 		block_init(piece->nodes[i], piece->memory + i * CHUNK_MAX);
-		push(p, &piece->nodes[i][0]);
+		push_free(p, &piece->nodes[i][0]);
 	}
 	return 0;
 }
@@ -178,10 +178,10 @@ void chunk_pool_free(struct chunk_pool *p)
 	free(p);
 }
 
-/* ---- cut and mend */
+/* ---- splitting and merging */
 
-/* A free node of the level, off its list; its parent's count is right. NULL: none. */
-static struct node *cut(struct chunk_pool *p, unsigned level)
+/* Take a free node of the level off its list, and update its parent's count. NULL: none. */
+static struct node *split(struct chunk_pool *p, unsigned level)
 {
 	unsigned from = level;
 	struct node *n;
@@ -191,20 +191,20 @@ static struct node *cut(struct chunk_pool *p, unsigned level)
 	n = p->free[from];
 	if (!n)
 		return NULL;
-	pull(p, n);
+	remove_free(p, n);
 	if (from > 0)
 		parent_of(n)->n_free--;
 	for (; from < level; from++) {
 		struct node *children = children_of(n);
 		for (unsigned i = 3; i > 0; i--)
-			push(p, &children[i]);
+			push_free(p, &children[i]);
 		n->n_free = 3;
 		n = &children[0];
 	}
 	return n;
 }
 
-static void mend(struct chunk_pool *p, struct node *n)
+static void merge(struct chunk_pool *p, struct node *n)
 {
 	struct node *parent;
 
@@ -212,13 +212,13 @@ static void mend(struct chunk_pool *p, struct node *n)
 		struct node *children = children_of(parent);
 		for (unsigned i = 0; i < 4; i++)
 			if (&children[i] != n)
-				pull(p, &children[i]);
+				remove_free(p, &children[i]);
 		parent->n_free = 0;
 		n = parent;
 	}
 	if (parent)
 		parent->n_free++;
-	push(p, n);
+	push_free(p, n);
 }
 
 static bool empty_caches(struct chunk_pool *p)
@@ -229,7 +229,7 @@ static bool empty_caches(struct chunk_pool *p)
 		struct node *n;
 		while ((n = p->cache[level])) {
 			p->cache[level] = n->next;
-			mend(p, n);
+			merge(p, n);
 			any = true;
 		}
 		p->n_cache[level] = 0;
@@ -237,18 +237,18 @@ static bool empty_caches(struct chunk_pool *p)
 	return any;
 }
 
-static struct node *cut_or_more(struct chunk_pool *p, unsigned level)
+static struct node *split_or_grow(struct chunk_pool *p, unsigned level)
 {
-	struct node *n = cut(p, level);
+	struct node *n = split(p, level);
 
 	if (!n && empty_caches(p))
-		n = cut(p, level);
-	if (!n && more(p) == 0)
-		n = cut(p, level);
+		n = split(p, level);
+	if (!n && grow(p) == 0)
+		n = split(p, level);
 	return n;
 }
 
-/* ---- for users */
+/* ---- public functions */
 
 struct chunk *chunk_get(struct chunk_pool *p, size_t bytes)
 {
@@ -262,7 +262,7 @@ struct chunk *chunk_get(struct chunk_pool *p, size_t bytes)
 		p->cache[level] = n->next;
 		p->n_cache[level]--;
 	} else {
-		n = cut_or_more(p, level);
+		n = split_or_grow(p, level);
 		if (!n)
 			return NULL;
 	}
@@ -286,7 +286,7 @@ void chunk_put(struct chunk_pool *p, struct chunk *c)
 		p->cache[n->level] = n;
 		p->n_cache[n->level]++;
 	} else {
-		mend(p, n);
+		merge(p, n);
 	}
 }
 

@@ -2,11 +2,12 @@
 /*
  * chunk: memory for payloads, within a budget.
  *
- * A chunk holds up to 256 KiB in one piece, aligned to 4096 bytes (for direct I/O). One pool belongs
- * to one thread. Chunks come in four sizes from lists of free ones; the lists grow from the system in
- * large pieces until the budget is used, and after a while nothing is allocated any more.
+ * A chunk holds up to 256 KiB in one piece, aligned to 4096 bytes (for direct I/O). A pool belongs
+ * to one thread. Chunks have four sizes and come from free lists; the lists grow from the system in
+ * large pieces until the budget is used, and after a while no memory is allocated any more.
  *
- * A chunk has references: who must keep a payload longer (a log of writes not yet flushed) takes one.
+ * Chunks are reference-counted: code that needs a payload longer (the log of unflushed writes)
+ * takes a reference.
  */
 #ifndef WEIR_PORT_CHUNK_H
 #define WEIR_PORT_CHUNK_H
@@ -14,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_MAX (256u << 10) /* bytes; also the largest piece in which a request passes a gate */
+#define CHUNK_MAX (256u << 10) /* bytes; also the largest piece of a request at a gate */
 
 struct chunk {
 	uint8_t *data;
-	struct chunk *next; /* the holder's, while held */
+	struct chunk *next; /* free for the holder's use */
 	uint32_t room;      /* bytes: 4, 16, 64 or 256 KiB */
 	uint32_t refs;
 };
@@ -27,20 +28,20 @@ struct chunk_pool;
 int chunk_pool_new(size_t budget, struct chunk_pool **ret_pool); /* budget: bytes, ≥ 4 MiB */
 void chunk_pool_free(struct chunk_pool *p);                      /* all chunks must be back */
 
-/* A chunk for `bytes` ≤ CHUNK_MAX, with one reference; NULL: the budget is used up. */
+/* Get a chunk for `bytes` ≤ CHUNK_MAX, with one reference; NULL: the budget is used up. */
 struct chunk *chunk_get(struct chunk_pool *p, size_t bytes);
 static inline struct chunk *chunk_keep(struct chunk *c)
 {
 	c->refs++;
 	return c;
 }
-void chunk_put(struct chunk_pool *p, struct chunk *c); /* one reference less; NULL is fine */
+void chunk_put(struct chunk_pool *p, struct chunk *c); /* drop a reference; NULL is fine */
 
 size_t chunk_held(const struct chunk_pool *p); /* bytes in use, by room */
 size_t chunk_budget(const struct chunk_pool *p);
 
-/* Bytes that logs (unflushed.h) keep for as long as something cannot be flushed, as they say themselves:
- * all logs of the pool together. */
+/* Account for bytes that logs (unflushed.h) hold for as long as they cannot be flushed: all logs of
+ * the pool together, as reported by them. */
 void chunk_keeps(struct chunk_pool *p, size_t bytes);
 void chunk_keeps_no_more(struct chunk_pool *p, size_t bytes);
 size_t chunk_kept(const struct chunk_pool *p);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * door: a new connection until it knows its export.
+ * door: a new connection until its export is known.
  *
- * METHOD  wire/nbd-hello.c says what to answer; here are the socket, TLS, the clock and the policy. What
- *         is sent is made only when everything before it was taken, so a client that reads nothing
- *         costs one buffer. When the client has its export, the socket goes to the export's worker.
- *         A client that asks for an export whose storage was never reached waits for the answer until
- *         it is, as long as the resource's `timeout`.
- * LIMITS  10 s for all of it, without that, however busy the client is; 4,096 at once: one more, and the oldest is cut
- *         off, so that clients that say nothing do not keep out those that do.
+ * METHOD  wire/nbd-hello.c makes the replies; here are the socket, TLS, the clock and the policy.
+ *         Output is produced only when the previous output was sent, so a client that reads nothing
+ *         costs one buffer. When the client has chosen its export, the socket goes to the export's
+ *         worker. A client that asks for an export whose storage was never reached waits for the
+ *         reply until it is, for as long as the resource's `timeout`.
+ * LIMITS  10 s for the handshake, without that wait, however active the client is; 4,096 at once: one
+ *         more, and the oldest is disconnected, so that silent clients do not lock out others.
  */
 #include "port/front-nbd-impl.h"
 #include "port/log.h"
@@ -20,36 +20,36 @@
 #include <sys/epoll.h>
 
 #define TIME_LIMIT (10 * WEIR_SEC)
-#define ASK_LIMIT  (10 * WEIR_MS) /* more for each export that the client was told of */
+#define ASK_LIMIT  (10 * WEIR_MS) /* added for each export in the client's list */
 #define MOST       4096
 #define WAIT_LIMIT                                                                                 \
-	(60 * WEIR_SEC) /* for storage that was never reached, unless its timeout says else */
+	(60 * WEIR_SEC) /* for storage that was never reached, unless its timeout is set */
 #define IN 512 /* bytes received at once: options are short, and the rest goes to the worker */
 
 struct visit {             /* one connection */
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
-	struct visit *next, *prev; /* the next is younger */
+	struct visit *next, *prev; /* next: younger */
 	weir_time since, until;
 	struct stream stream;
 	struct stream_peer peer;
 	char uid[16], tls[128];
-	char export_[256]; /* as the policy knows it */
+	char export_[256]; /* name in the policy */
 	struct nbd_hello hello;
 	struct nbd_hello_ops ops;
-	enum nbd_hello_state state; /* as soon as `out` is sent */
-	bool shaking;               /* TLS hands */
+	enum nbd_hello_state state; /* once `out` is sent */
+	bool shaking;               /* in the TLS handshake */
 	bool waiting;               /* for the storage of its export, in the door's other list */
 	bool late;                  /* it waited long enough */
 	weir_time timeout;          /* of that resource */
 	struct loop_timer patience;
 	bool refused; /* was counted */
 	uint32_t events;
-	size_t listed, list_at; /* the listed-th name of this client's is the list_at-th of all */
-	const char *about;      /* the last one: the policy's, not to be kept */
+	size_t listed, list_at; /* the listed-th name for this client is the list_at-th of all */
+	const char *about;      /* of the last one: owned by the policy, not to be kept */
 	uint8_t in[IN];
 	size_t in_at, in_n;
-	uint8_t *out; /* made and not sent yet */
+	uint8_t *out; /* produced but not sent yet */
 	size_t out_at, out_n;
 };
 
@@ -61,13 +61,13 @@ struct visits { /* by age */
 struct door { /* of one gateway */
 	struct gateway *gateway;
 	struct visits talking, waiting;
-	struct loop_timer timer; /* when the oldest's time to talk is over */
+	struct loop_timer timer; /* expires with the time of the oldest handshake */
 	uint8_t out[NBD_HELLO_OUT];
 };
 
-/* ---- who may use what */
+/* ---- permissions */
 
-static struct weir_who who(const struct visit *v, const char *name)
+static struct weir_who identity_of(const struct visit *v, const char *name)
 {
 	return (struct weir_who){.export_ = name,
 		.client = *v->peer.address ? v->peer.address : NULL,
@@ -75,13 +75,13 @@ static struct weir_who who(const struct visit *v, const char *name)
 		.tls = *v->tls ? v->tls : NULL};
 }
 
-/* The next export of this client's from *at on, which is then behind it; NULL: there is none. */
+/* Return the next export for this client from *at on, and advance *at; NULL: there is none. */
 static const char *next_export(struct visit *v, size_t *at, struct gateway_place *ret)
 {
 	const char *name;
 
 	while ((name = gateway_export(v->gateway, *at))) {
-		struct weir_who w = who(v, name);
+		struct weir_who w = identity_of(v, name);
 
 		++*at;
 		if (gateway_find(v->gateway, &w, ret) == 0)
@@ -90,9 +90,9 @@ static const char *next_export(struct visit *v, size_t *at, struct gateway_place
 	return NULL;
 }
 
-/* Exports whose storage was never reached are left out: there is nothing to say about them, and clients
- * that ask after each, as qemu-nbd --list does, would stop there. */
-static const char *list(void *arg, size_t i)
+/* Exports whose storage was never reached are omitted: their properties are unknown, and clients
+ * that query each export, as qemu-nbd --list does, would stop there. */
+static const char *list_exports(void *arg, size_t i)
 {
 	struct visit *v = arg;
 	struct gateway_place place;
@@ -114,10 +114,10 @@ static const char *describe(void *arg)
 	return ((struct visit *)arg)->about;
 }
 
-/* The empty name is the default export: the one of that name, or else the only one there is. */
+/* The empty name is the default export: the one of that name, or else the only one. */
 static int resolve(struct visit *v, const char *name, struct gateway_place *ret)
 {
-	struct weir_who w = who(v, name);
+	struct weir_who w = identity_of(v, name);
 	int rc = strlen(name) < sizeof(v->export_) ? gateway_find(v->gateway, &w, ret) : -ENOENT;
 
 	if (rc == -ENOENT && !*name) {
@@ -145,7 +145,7 @@ static void count_refused(struct visit *v, const char *name, const char *why)
 		"why", why, NULL);
 }
 
-static int find(void *arg, const char *name, struct nbd_export *ret)
+static int find_export(void *arg, const char *name, struct nbd_export *ret)
 {
 	struct visit *v = arg;
 	struct gateway_place place;
@@ -170,7 +170,7 @@ static int find(void *arg, const char *name, struct nbd_export *ret)
 	return 0;
 }
 
-/* ---- coming and going */
+/* ---- arrival and departure */
 
 static void set_timer(struct door *d)
 {
@@ -210,8 +210,8 @@ static void unlink_visit(struct visit *v)
 		set_timer(d);
 }
 
-/* The socket is somebody else's from now on. */
-static void let_go(struct visit *v)
+/* Release the socket, which another owner takes over. */
+static void free_visit(struct visit *v)
 {
 	loop_remove(gateway_loop(v->gateway), &v->fd);
 	unlink_visit(v);
@@ -219,22 +219,22 @@ static void let_go(struct visit *v)
 	free(v);
 }
 
-static void end(struct visit *v)
+static void end_visit(struct visit *v)
 {
 	struct stream stream = v->stream;
 
-	let_go(v);
+	free_visit(v);
 	stream_close(&stream);
 }
 
-static void broken(struct visit *v, const char *why)
+static void end_broken(struct visit *v, const char *why)
 {
 	log_event(LOG_LEVEL_WARNING, "client-broken", "client", v->peer.name, "why", why, NULL);
 	gateway_count(v->gateway, 0, 0, 1);
-	end(v);
+	end_visit(v);
 }
 
-static void time_over(struct loop_timer *t, weir_time now)
+static void on_time_over(struct loop_timer *t, weir_time now)
 {
 	struct door *d = (struct door *)(void *)((char *)t - offsetof(struct door, timer));
 
@@ -248,7 +248,8 @@ static void time_over(struct loop_timer *t, weir_time now)
 			link_visit(v, &d->talking);
 			continue;
 		}
-		broken(v, "the handshake took more than 10 s"); /* sets the timer for the next */
+		end_broken(
+			v, "the handshake took more than 10 s"); /* sets the timer for the next */
 	}
 }
 
@@ -274,9 +275,9 @@ static void hand_over(struct visit *v)
 		.early = v->in + v->in_at,
 		.n_early = v->in_n - v->in_at};
 
-	/* Asked again: the list may have been asked for since, or the policy changed. */
+	/* Look it up again: the list may have changed v->export_, or a change the policy. */
 	if (resolve(v, v->hello.name, &s.place) < 0 || !s.place.known) {
-		end(v);
+		end_visit(v);
 		return;
 	}
 	client_of(v, &s.place, &s.client);
@@ -284,7 +285,7 @@ static void hand_over(struct visit *v)
 		s.client.export_, "tenant",
 		gateway_policy(v->gateway)->tenants[s.place.tenant].path, "tls",
 		*v->tls ? v->tls : NULL, NULL);
-	/* Before the worker has it: the loop must not see the socket again. */
+	/* Before the worker owns it: the loop must not use the socket again. */
 	loop_remove(gateway_loop(v->gateway), &v->fd);
 	if (front_nbd_start(v->gateway, &s) < 0)
 		stream_close(&s.stream);
@@ -293,9 +294,10 @@ static void hand_over(struct visit *v)
 	free(v);
 }
 
-/* ---- the conversation. Each returns false when nothing more can be done now, or the visit is over. */
+/* ---- the handshake. Each function returns false if nothing more can be done now, or the visit is
+ * over. */
 
-static bool await(struct visit *v, uint32_t events)
+static bool watch_for(struct visit *v, uint32_t events)
 {
 	if (events != v->events)
 		loop_change(gateway_loop(v->gateway), &v->fd, events);
@@ -303,9 +305,9 @@ static bool await(struct visit *v, uint32_t events)
 	return false;
 }
 
-static bool over(struct visit *v)
+static bool end_and_stop(struct visit *v)
 {
-	end(v);
+	end_visit(v);
 	return false;
 }
 
@@ -316,9 +318,9 @@ static bool send_out(struct visit *v)
 		ssize_t n = stream_send(&v->stream, &iov, iov.iov_len > 0);
 
 		if (n == -EAGAIN || (n == 0 && v->out_at == v->out_n))
-			return await(v, EPOLLOUT);
+			return watch_for(v, EPOLLOUT);
 		if (n < 0)
-			return over(v);
+			return end_and_stop(v);
 		v->out_at += (size_t)n;
 	}
 	free(v->out);
@@ -333,7 +335,7 @@ static bool set_out(struct visit *v, size_t n)
 		return true;
 	v->out = malloc(n);
 	if (!v->out)
-		return over(v);
+		return end_and_stop(v);
 	memcpy(v->out, v->gateway->doors->out, n);
 	v->out_at = 0;
 	v->out_n = n;
@@ -345,15 +347,15 @@ static bool receive(struct visit *v)
 	ssize_t n = stream_recv(&v->stream, v->in, sizeof(v->in));
 
 	if (n == -EAGAIN)
-		return await(v, EPOLLIN);
+		return watch_for(v, EPOLLIN);
 	if (n <= 0)
-		return over(v);
+		return end_and_stop(v);
 	v->in_at = 0;
 	v->in_n = (size_t)n;
 	return true;
 }
 
-static bool converse(struct visit *v)
+static bool handle_input(struct visit *v)
 {
 	struct door *d = v->gateway->doors;
 	size_t used, made;
@@ -370,18 +372,18 @@ static bool start_tls(struct visit *v)
 {
 	bool required;
 
-	/* What came in before the keys were agreed on was not protected by them. */
+	/* Data received before TLS started are not protected by it. */
 	if (v->in_at < v->in_n) {
-		broken(v, "data behind STARTTLS");
+		end_broken(v, "data after STARTTLS");
 		return false;
 	}
 	if (tls_start(gateway_tls(v->gateway, &required), &v->stream, NULL) < 0)
-		return over(v);
+		return end_and_stop(v);
 	v->shaking = true;
 	return true;
 }
 
-static bool shake(struct visit *v)
+static bool do_tls_handshake(struct visit *v)
 {
 	struct weir_err err = {""};
 	uint32_t want = EPOLLIN;
@@ -389,9 +391,9 @@ static bool shake(struct visit *v)
 	int rc = tls_handshake(&v->stream, &want, &err);
 
 	if (rc == -EAGAIN)
-		return await(v, want);
+		return watch_for(v, want);
 	if (rc < 0) {
-		broken(v, *err.text ? err.text : "TLS failed");
+		end_broken(v, *err.text ? err.text : "TLS failed");
 		return false;
 	}
 	name = tls_identity(&v->stream);
@@ -407,9 +409,9 @@ static bool shake(struct visit *v)
 
 /* ---- waiting for storage that was never reached */
 
-static void ready(struct loop_fd *fd, uint32_t events);
+static void on_ready(struct loop_fd *fd, uint32_t events);
 
-static void go_on(struct visit *v)
+static void resume_visit(struct visit *v)
 {
 	struct door *d = v->gateway->doors;
 
@@ -418,28 +420,28 @@ static void go_on(struct visit *v)
 	v->until = loop_now(gateway_loop(v->gateway)) + TIME_LIMIT;
 	v->state = NBD_HELLO_MORE;
 	link_visit(v, &d->talking);
-	ready(&v->fd, 0);
+	on_ready(&v->fd, 0);
 }
 
-static void too_late(struct loop_timer *t, weir_time now)
+static void on_patience_over(struct loop_timer *t, weir_time now)
 {
 	struct visit *v = (struct visit *)(void *)((char *)t - offsetof(struct visit, patience));
 
 	v->late = true;
-	go_on(v);
+	resume_visit(v);
 }
 
-/* True: it waits from now on. */
+/* Return true if the visit waits from now on. */
 static bool begin_wait(struct visit *v)
 {
 	struct door *d = v->gateway->doors;
 	weir_time now = loop_now(gateway_loop(v->gateway));
 
-	v->patience.due = too_late;
+	v->patience.due = on_patience_over;
 	if (loop_set(gateway_loop(v->gateway), &v->patience, now + v->timeout) < 0)
 		return false;
 	if (d->waiting.n >= MOST)
-		broken(d->waiting.oldest, "too many wait for their storage");
+		end_broken(d->waiting.oldest, "too many clients wait for their storage");
 	unlink_visit(v);
 	v->waiting = true;
 	link_visit(v, &d->waiting);
@@ -449,35 +451,35 @@ static bool begin_wait(struct visit *v)
 void door_known(struct gateway *g)
 {
 	struct visit *v = g->doors ? g->doors->waiting.oldest : NULL;
-	/* Those that wait for another resource come back to the end of the list. */
+	/* Visits that wait for another resource return to the end of the list. */
 	size_t n = v ? g->doors->waiting.n : 0;
 
 	for (; n > 0 && (v = g->doors->waiting.oldest); n--)
-		go_on(v);
+		resume_visit(v);
 }
 
-/* It asks for nothing more before it is answered: what can be heard is that it leaves. */
-static bool wait_on(struct visit *v, uint32_t events)
+/* The client sends nothing more before the reply: only watch for its departure. */
+static bool keep_waiting(struct visit *v, uint32_t events)
 {
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) || (!v->waiting && !begin_wait(v)))
-		return over(v);
-	return await(v, EPOLLRDHUP);
+		return end_and_stop(v);
+	return watch_for(v, EPOLLRDHUP);
 }
 
-/* One step. */
+/* Do one step. */
 static bool step(struct visit *v, uint32_t events)
 {
 	if (v->shaking)
-		return shake(v);
+		return do_tls_handshake(v);
 	if (!send_out(v))
 		return false;
 	switch (v->state) {
 	case NBD_HELLO_MORE:
-		return converse(v);
+		return handle_input(v);
 	case NBD_HELLO_TLS:
 		return start_tls(v);
 	case NBD_HELLO_WAIT:
-		return wait_on(v, events);
+		return keep_waiting(v, events);
 	case NBD_HELLO_READY:
 		hand_over(v);
 		return false;
@@ -485,13 +487,13 @@ static bool step(struct visit *v, uint32_t events)
 		break;
 	}
 	if (v->hello.fault)
-		broken(v, v->hello.fault);
+		end_broken(v, v->hello.fault);
 	else
-		end(v);
+		end_visit(v);
 	return false;
 }
 
-static void ready(struct loop_fd *fd, uint32_t events)
+static void on_ready(struct loop_fd *fd, uint32_t events)
 {
 	struct visit *v = (struct visit *)(void *)fd;
 
@@ -509,17 +511,17 @@ static struct door *door_of(struct gateway *g)
 	if (!d)
 		return NULL;
 	d->gateway = g;
-	d->timer.due = time_over;
+	d->timer.due = on_time_over;
 	g->doors = d;
 	return d;
 }
 
-static void fill(struct visit *v, struct gateway *g, int fd)
+static void init_visit(struct visit *v, struct gateway *g, int fd)
 {
 	bool required;
 	struct tls *tls = gateway_tls(g, &required);
 
-	v->fd = (struct loop_fd){.fd = fd, .ready = ready};
+	v->fd = (struct loop_fd){.fd = fd, .ready = on_ready};
 	v->gateway = g;
 	v->since = loop_now(gateway_loop(g));
 	v->until = v->since + TIME_LIMIT;
@@ -529,7 +531,8 @@ static void fill(struct visit *v, struct gateway *g, int fd)
 	stream_peer(fd, &v->peer);
 	if (v->peer.uid >= 0)
 		snprintf(v->uid, sizeof(v->uid), "%u", (unsigned)v->peer.uid);
-	v->ops = (struct nbd_hello_ops){.find = find, .list = list, .describe = describe, .arg = v};
+	v->ops = (struct nbd_hello_ops){
+		.find = find_export, .list = list_exports, .describe = describe, .arg = v};
 	nbd_hello_init(&v->hello, &v->ops, tls != NULL, required);
 }
 
@@ -540,18 +543,18 @@ void door_accept(struct gateway *g, int fd)
 	struct stream stream = {.fd = fd};
 
 	if (v)
-		fill(v, g, fd);
+		init_visit(v, g, fd);
 	if (!v || loop_add(gateway_loop(g), &v->fd, EPOLLIN) < 0) {
 		free(v);
 		stream_close(&stream);
 		return;
 	}
 	if (d->talking.n >= MOST)
-		broken(d->talking.oldest, "too many handshakes at once");
+		end_broken(d->talking.oldest, "too many handshakes at once");
 	link_visit(v, &d->talking);
 	if (!set_out(v, nbd_hello_start(&v->hello, d->out)))
 		return;
-	ready(&v->fd, EPOLLIN);
+	on_ready(&v->fd, EPOLLIN);
 }
 
 void door_close_all(struct gateway *g)
@@ -561,7 +564,7 @@ void door_close_all(struct gateway *g)
 	if (!d)
 		return;
 	while (d->talking.oldest || d->waiting.oldest)
-		end(d->talking.oldest ? d->talking.oldest : d->waiting.oldest);
+		end_visit(d->talking.oldest ? d->talking.oldest : d->waiting.oldest);
 	loop_set(gateway_loop(g), &d->timer, WEIR_NEVER);
 	free(d);
 	g->doors = NULL;

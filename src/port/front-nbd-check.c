@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-check: what the protocol allows, and with which error it refuses the rest.
+ * front-nbd-check: the rules of the protocol, and the errors for violations.
  *
  * SOURCE  The NBD protocol (doc/proto.md of the NBD project), "Transmission phase", "Error values".
  * LAW     A command or flag that was not offered: EINVAL. A change of a read-only export: EPERM. Beyond
- *         the end: ENOSPC for what would write data, EINVAL for the rest. Not in whole blocks: EINVAL.
- *         A read of more than the largest payload: EOVERFLOW if it must come in one, else EINVAL.
+ *         the end: ENOSPC for commands that write data, EINVAL for others. Not in whole blocks: EINVAL.
+ *         A read above the largest payload: EOVERFLOW if it must come in one chunk, else EINVAL.
  */
 #include "port/front-nbd-impl.h"
 #include <errno.h>
 
-/* Flags that a command may carry; those that were not offered are taken out again. */
+/* Return the flags that a command may carry, if offered. */
 static uint16_t flags_of(const struct front_nbd_rules *r, uint16_t command)
 {
 	uint16_t flags = r->flags & NBD_SEND_FUA ? NBD_FUA : 0;
@@ -27,7 +27,7 @@ static uint16_t flags_of(const struct front_nbd_rules *r, uint16_t command)
 	}
 }
 
-static bool offered(const struct front_nbd_rules *r, uint16_t command)
+static bool is_offered(const struct front_nbd_rules *r, uint16_t command)
 {
 	switch (command) {
 	case NBD_READ:
@@ -48,7 +48,7 @@ static bool offered(const struct front_nbd_rules *r, uint16_t command)
 	}
 }
 
-static bool changes(uint16_t command)
+static bool is_change(uint16_t command)
 {
 	return command == NBD_WRITE || command == NBD_TRIM || command == NBD_WRITE_ZEROES;
 }
@@ -65,12 +65,12 @@ static int check_range(const struct front_nbd_rules *r, const struct nbd_request
 
 int front_nbd_check(const struct front_nbd_rules *r, const struct nbd_request *q)
 {
-	if (changes(q->command) && r->flags & NBD_READ_ONLY)
+	if (is_change(q->command) && r->flags & NBD_READ_ONLY)
 		return -EPERM;
-	if (!offered(r, q->command) || q->flags & ~flags_of(r, q->command))
+	if (!is_offered(r, q->command) || q->flags & ~flags_of(r, q->command))
 		return -EINVAL;
 	if (q->command == NBD_FLUSH)
-		return 0; /* its range means nothing */
+		return 0; /* its range has no meaning */
 	if (q->command == NBD_BLOCK_STATUS && q->length == 0)
 		return -EINVAL;
 	if (q->command == NBD_READ && q->length > NBD_PAYLOAD_MAX)

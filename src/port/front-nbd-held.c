@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-held: what a client is told of weir:held (wire/nbd.h).
+ * front-nbd-held: the answers about weir:held (wire/nbd.h).
  *
- * LAW     (request·ns that limits held its tenant's requests) / (requests that came back), both since it
- *         was last asked. By Little's law that is the mean for one of them, whoever of the tenant's
- *         clients sent it: a tenant has one queue.
- * EXAMPLE A max of 100 iops and 64 outstanding: 64 request·s are held in a second, by 100 requests: 640 ms.
+ * LAW     (request·ns for which limits held its tenant's requests) / (requests that returned), both
+ *         since the last query. By Little's law that is the mean per request, whichever of the
+ *         tenant's clients sent it: a tenant has one queue.
+ * EXAMPLE A max of 100 iops and 64 outstanding: 64 request·s are held in a second, by 100 requests:
+ *         640 ms.
  */
 #include "port/front-nbd-impl.h"
 
@@ -13,7 +14,7 @@ static uint32_t mean_us(const struct resource_held *now, const struct resource_h
 {
 	double ns = now->ns - was->ns, us;
 
-	if (!(ns > 0) || now->served < was->served) /* a node that was made anew begins at 0 */
+	if (!(ns > 0) || now->served < was->served) /* a recreated node begins at 0 */
 		return 0;
 	us = ns / WEIR_US / (now->served > was->served ? (double)(now->served - was->served) : 1);
 	return us < NBD_HELD_MOST ? (uint32_t)us : NBD_HELD_MOST;

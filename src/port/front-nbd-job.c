@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-job: jobs and payload memory, and how much of them a connection and a tenant may have.
+ * front-nbd-job: jobs and payload memory, and the limits of a connection and a tenant.
  *
- * LAW     A connection may hold chunks up to half of what is free (as it shares a switch's buffer: a
- *         dynamic threshold), and as many jobs as half of those that are free, at most 1,024. So one
- *         alone may have a third of everything, n that all want more have 1/(n+2) each, and there is
- *         always something left for who comes next.
- *         Those who come one after the other and never give anything back (their back end is away)
- *         have a third of what the one before left: a dozen connections would leave next to nothing.
- *         So a tenant, with all its connections to a resource, may hold as much as is free: half of
- *         everything; and a resource with all its tenants, where a thread has several, twice what is free:
- *         two thirds. What is stuck at one resource leaves something for the others.
+ * LAW     A connection may hold chunks up to half of the free memory (as in a switch with a shared
+ *         buffer: a dynamic threshold), and as many jobs as half of the free ones, at most 1,024. So
+ *         one alone may have a third of everything, n that all want more have 1/(n+2) each, and some
+ *         is always left for the next one.
+ *         Connections that come one after the other and never return anything (their back end is
+ *         away) get a third of what the previous one left: a dozen connections would leave next to
+ *         nothing. So a tenant, with all its connections to a resource, may hold as much as is free:
+ *         half of everything; and a resource with all its tenants, if a thread has several, twice as
+ *         much as is free: two thirds. Memory stuck at one resource leaves some for the others.
  *         A tenant that has nothing may have one small piece even then; so may a connection that has
- *         nothing, within what its tenant may have.
- *         Connections whose socket takes no replies now, and those that have not taken one yet, are
- *         doubtful: they have half of that, counted apart, so that the others have all of theirs whatever
- *         becomes of them. While others wait, one whose socket takes no replies gets no more.
- *         Deaf connections (they took none for a second) get nothing more, and what they hold is counted
- *         apart again, as long as it is not more than is free. Deaf ones beyond that, while other doubtful
- *         ones of their tenant wait, are cut off (front-nbd.c).
+ *         nothing, within the limit of its tenant.
+ *         Connections whose socket is full, and those that have not read a reply yet, are doubtful:
+ *         they have half of that, counted separately, so that the others have all of theirs in any
+ *         case. While others wait, a connection whose socket is full gets no more.
+ *         Deaf connections (they read no reply for a second) get nothing more, and what they hold is
+ *         again counted separately, as long as it is not more than is free. Deaf ones beyond that,
+ *         while other doubtful ones of their tenant wait, are disconnected (front-nbd.c).
  * SOURCE  Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
  *         IEEE/ACM Transactions on Networking 6(2), 1998; α = ½.
  * METHOD  Jobs come from a free list that grows by slabs and never shrinks. A connection's jobs and
- *         chunks are counted in its tenant's purse, and that in its resource's till; when the policy
- *         makes it another tenant's, it takes them along the next time it wants something.
+ *         chunks are counted in its tenant's usage, and in its resource's total; when the policy
+ *         gives it to another tenant, they move to that usage with the next request for memory.
  */
 #include "port/front-nbd-impl.h"
 #include <errno.h>
@@ -31,8 +31,8 @@
 #include <string.h>
 
 #define SLAB     128   /* jobs allocated at once: 48 KiB */
-#define SMALL    16384 /* bytes: a piece that who has nothing may always have */
-#define MOST_OF  16    /* jobs may take this part of the payload memory besides it */
+#define SMALL    16384 /* bytes: a piece that is always granted to a connection without any */
+#define MOST_OF  16    /* jobs may take this part of the payload memory in addition */
 #define JOBS_MIN 4096
 
 struct slab {
@@ -61,7 +61,7 @@ static bool grow(struct front_nbd *f)
 	return true;
 }
 
-/* ---- what is held, and by whom */
+/* ---- accounting */
 
 size_t front_nbd_left(const struct front_nbd *f)
 {
@@ -70,7 +70,7 @@ size_t front_nbd_left(const struct front_nbd *f)
 	return budget > held ? budget - held : 0;
 }
 
-/* Jobs that nobody has; as many as anybody may wish until it is known how many there are. */
+/* Return the number of free jobs; unlimited until the maximum is known. */
 static size_t jobs_left(const struct front_nbd *f)
 {
 	return f->most_jobs ? f->most_jobs - f->n_used : SIZE_MAX / 4;
@@ -78,7 +78,7 @@ static size_t jobs_left(const struct front_nbd *f)
 
 static void count_in(struct front_nbd_conn *c, size_t bytes, uint32_t jobs)
 {
-	struct front_nbd_purse *p = c->purse;
+	struct front_nbd_usage *p = c->usage;
 
 	if (c->deaf) {
 		p->deaf_held += bytes;
@@ -86,74 +86,74 @@ static void count_in(struct front_nbd_conn *c, size_t bytes, uint32_t jobs)
 	} else {
 		p->held += bytes;
 		p->jobs += jobs;
-		c->till->held += bytes;
-		c->till->jobs += jobs;
+		c->total->held += bytes;
+		c->total->jobs += jobs;
 	}
 }
 
 static void count_out(struct front_nbd_conn *c, size_t bytes, uint32_t jobs)
 {
-	count_in(c, (size_t)0 - bytes, 0u - jobs); /* unsigned: they come out right */
+	count_in(c, (size_t)0 - bytes, 0u - jobs); /* unsigned: the subtraction is exact */
 }
 
-static struct front_nbd_till *till_of(struct front_nbd *f, const struct resource *r)
+static struct front_nbd_total *total_of(struct front_nbd *f, const struct resource *r)
 {
-	struct front_nbd_till *t = f->tills;
+	struct front_nbd_total *t = f->totals;
 
 	while (t && t->resource != r)
 		t = t->next;
 	if (t || !(t = calloc(1, sizeof(*t))))
 		return t;
 	t->resource = r;
-	t->nobody.end = &t->nobody.first;
-	t->next = f->tills;
-	f->tills = t;
-	f->n_tills++;
+	t->unknown.end = &t->unknown.first;
+	t->next = f->totals;
+	f->totals = t;
+	f->n_totals++;
 	return t;
 }
 
-static bool purses_for(struct front_nbd_till *t, size_t n)
+static bool grow_usages(struct front_nbd_total *t, size_t n)
 {
-	size_t room = n < 2 * t->n_purses ? 2 * t->n_purses : n;
-	struct front_nbd_purse **all;
+	size_t room = n < 2 * t->n_usages ? 2 * t->n_usages : n;
+	struct front_nbd_usage **all;
 
-	if (n <= t->n_purses)
+	if (n <= t->n_usages)
 		return true;
-	all = realloc(t->purses, room * sizeof(struct front_nbd_purse *));
+	all = realloc(t->usages, room * sizeof(struct front_nbd_usage *));
 	if (!all)
 		return false;
-	for (size_t i = t->n_purses; i < room; i++)
+	for (size_t i = t->n_usages; i < room; i++)
 		all[i] = NULL;
-	t->purses = all;
-	t->n_purses = room;
+	t->usages = all;
+	t->n_usages = room;
 	return true;
 }
 
-static struct front_nbd_purse *find_purse(const struct front_nbd_conn *c)
+static struct front_nbd_usage *find_usage(const struct front_nbd_conn *c)
 {
-	struct front_nbd_till *t = c->till;
+	struct front_nbd_total *t = c->total;
 	bool doubtful = c->blocked || !c->heard;
 	size_t at = 2 * (size_t)c->client.tenant + doubtful;
-	struct front_nbd_purse *p;
+	struct front_nbd_usage *p;
 
-	if (c->client.tenant < 0 || !purses_for(t, at + 1))
-		return &t->nobody;
-	p = t->purses[at];
+	if (c->client.tenant < 0 || !grow_usages(t, at + 1))
+		return &t->unknown;
+	p = t->usages[at];
 	if (p || !(p = calloc(1, sizeof(*p))))
-		return p ? p : &t->nobody;
+		return p ? p : &t->unknown;
 	p->end = &p->first;
 	p->doubtful = doubtful;
-	t->purses[at] = p;
+	t->usages[at] = p;
 	return p;
 }
 
-static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
+static struct front_nbd_usage *usage_of(struct front_nbd_conn *c)
 {
-	struct front_nbd_purse *p = c->client.tenant < 0 ? c->purse : find_purse(c);
+	struct front_nbd_usage *p = c->client.tenant < 0 ? c->usage : find_usage(c);
 
-	if (p != c->purse) {
+	if (p != c->usage) {
 		count_out(c, c->held, c->jobs);
-		c->purse = p;
+		c->usage = p;
 		count_in(c, c->held, c->jobs);
 	}
 	return p;
@@ -161,27 +161,27 @@ static struct front_nbd_purse *purse_of(struct front_nbd_conn *c)
 
 int front_nbd_job_join(struct front_nbd_conn *c)
 {
-	c->till = till_of(c->front, c->client.resource);
-	if (!c->till)
+	c->total = total_of(c->front, c->client.resource);
+	if (!c->total)
 		return -ENOMEM;
-	c->purse = find_purse(c);
+	c->usage = find_usage(c);
 	return 0;
 }
 
-/* ---- the deaf */
+/* ---- deaf connections */
 
 void front_nbd_job_blocked(struct front_nbd_conn *c)
 {
-	const struct front_nbd_purse *before = c->purse;
+	const struct front_nbd_usage *before = c->usage;
 
-	if (purse_of(c) != before)
-		c->front->given_back++; /* those who do take replies may have more now */
+	if (usage_of(c) != before)
+		c->front->given_back++; /* connections that read their replies may have more now */
 }
 
 bool front_nbd_job_deaf(struct front_nbd_conn *c)
 {
 	struct front_nbd *f = c->front;
-	const struct front_nbd_purse *p = purse_of(c);
+	const struct front_nbd_usage *p = usage_of(c);
 
 	if (p->deaf_held + c->held > front_nbd_left(f) || p->deaf_jobs + c->jobs > jobs_left(f))
 		return false;
@@ -202,39 +202,39 @@ void front_nbd_job_hears(struct front_nbd_conn *c)
 	front_nbd_returned(c);
 }
 
-/* ---- who may have how much */
+/* ---- limits */
 
-static bool purse_may(const struct front_nbd_conn *c, const struct front_nbd_purse *p, size_t bytes)
+static bool usage_may(const struct front_nbd_conn *c, const struct front_nbd_usage *p, size_t bytes)
 {
 	const struct front_nbd *f = c->front;
-	const struct front_nbd_till *t = c->till;
+	const struct front_nbd_total *t = c->total;
 	size_t left = front_nbd_left(f), jobs = jobs_left(f);
-	bool first = c->jobs == 0 && bytes <= SMALL; /* how else could it show that it is good? */
-	/* One that is answered as a whole finds its room at once, or never. */
+	bool first = c->jobs == 0 && bytes <= SMALL; /* else it could never prove to be good */
+	/* A request answered as a whole gets its room at once, or never. */
 	size_t most = p->doubtful && !first && bytes <= CHUNK_MAX ? left / 2 : left;
 
-	if (p->jobs > jobs || (f->n_tills > 1 && t->jobs > 2 * jobs))
+	if (p->jobs > jobs || (f->n_totals > 1 && t->jobs > 2 * jobs))
 		return false;
 	if (bytes == 0)
 		return true;
 	return (first || !front_nbd_goes_behind(c)) && p->held + bytes <= most &&
-	       (f->n_tills == 1 || t->held + bytes <= 2 * left);
+	       (f->n_totals == 1 || t->held + bytes <= 2 * left);
 }
 
 bool front_nbd_tenant_may(struct front_nbd_conn *c, size_t bytes)
 {
-	return purse_may(c, purse_of(c), bytes);
+	return usage_may(c, usage_of(c), bytes);
 }
 
 bool front_nbd_waits_for_own(const struct front_nbd_conn *c)
 {
-	return c->jobs > (c->head ? 1u : 0u); /* a head comes back when all is over */
+	return c->jobs > (c->head ? 1u : 0u); /* a head returns only at the end */
 }
 
 bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
 {
 	const struct front_nbd *f = c->front;
-	const struct front_nbd_purse *p = purse_of(c);
+	const struct front_nbd_usage *p = usage_of(c);
 
 	c->need = bytes;
 	c->own = c->deaf || (c->blocked && p->n_queued && front_nbd_waits_for_own(c));
@@ -248,7 +248,7 @@ bool front_nbd_may(struct front_nbd_conn *c, size_t bytes)
 		c->own = front_nbd_waits_for_own(c);
 		return false;
 	}
-	return purse_may(c, p, bytes);
+	return usage_may(c, p, bytes);
 }
 
 /* ---- jobs */
@@ -303,25 +303,25 @@ void front_nbd_job_put(struct front_nbd_job *j)
 		front_nbd_todo(c);
 }
 
-static void till_free(struct front_nbd_till *t)
+static void total_free(struct front_nbd_total *t)
 {
-	for (size_t i = 0; i < t->n_purses; i++)
-		free(t->purses[i]);
-	free(t->purses);
+	for (size_t i = 0; i < t->n_usages; i++)
+		free(t->usages[i]);
+	free(t->usages);
 	free(t);
 }
 
 void front_nbd_jobs_free(struct front_nbd *f)
 {
 	struct slab *s = f->slabs, *next;
-	struct front_nbd_till *t = f->tills, *next_till;
+	struct front_nbd_total *t = f->totals, *next_total;
 
 	for (; s; s = next) {
 		next = s->next;
 		free(s);
 	}
-	for (; t; t = next_till) {
-		next_till = t->next;
-		till_free(t);
+	for (; t; t = next_total) {
+		next_total = t->next;
+		total_free(t);
 	}
 }

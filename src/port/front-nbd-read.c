@@ -2,11 +2,11 @@
 /*
  * front-nbd-read: bytes in, requests out.
  *
- * METHOD  A receive goes into the worker's scratch and brings as many requests as the client had sent.
- *         What follows depends on the step in which the connection is, so it does not matter where a
- *         receive ends. Small payloads are copied to their chunks; while much of a payload is missing,
- *         the rest of its piece is received where it belongs, and in the same call a little of what
- *         follows it into the scratch: the next request, usually.
+ * METHOD  A receive goes into the worker's scratch buffer and brings as many requests as the client
+ *         had sent. Processing depends on the connection's step, so it does not matter where a receive
+ *         ends. Small payloads are copied to their chunks; while much of a payload is missing, the
+ *         rest of its piece is received in place, and in the same call a little of what follows it
+ *         into the scratch buffer: usually the next request.
  *         A piece of a write goes to the resource as soon as it is full: a write of 32 MiB needs no
  *         more memory at once than the connection may have.
  */
@@ -16,30 +16,30 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define RECEIVES 4           /* a round; then the other connections have theirs */
-#define DIRECT   16384       /* bytes missing from which a payload is not copied */
-#define TRAIL    4096        /* bytes received behind a payload: copied if they are one again */
-#define SKIP_MAX (64u << 20) /* bytes of a write that is refused: beyond, the client is cut off */
-#define REST_OF  8           /* received and not looked at: this part of the payload memory … */
-#define REST_MIN 4096        /* … and beyond it so much a connection */
+#define RECEIVES 4     /* per round; then the other connections have their turn */
+#define DIRECT   16384 /* missing bytes from which a payload is received in place */
+#define TRAIL    4096  /* bytes received after a payload: copied if they are a payload again */
+#define SKIP_MAX (64u << 20) /* bytes of a refused write; beyond, the client is disconnected */
+#define REST_OF  8           /* unprocessed bytes: this part of the payload memory … */
+#define REST_MIN 4096        /* … and beyond it so much per connection */
 #define EXTENTS  256         /* of one block status: 4 KiB of them */
 
-static bool wants(const struct front_nbd_conn *c)
+static bool can_read(const struct front_nbd_conn *c)
 {
 	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->paused;
 }
 
 /* ---- requests */
 
-static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_op op)
+static void submit_job(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_op op)
 {
 	struct back_io *io = &j->req.io;
 
 	io->op = (uint8_t)op;
 	io->offset = c->offset + j->offset;
-	io->length = op == BACK_FLUSH ? c->size : j->length; /* a FLUSH is of the whole export */
+	io->length = op == BACK_FLUSH ? c->size : j->length; /* a FLUSH covers the whole export */
 	io->source = c->client.node;
-	/* The protocol allows it everywhere; it says something about what is written. */
+	/* The protocol allows FUA on all commands; it has a meaning for writes. */
 	if (c->request.flags & NBD_FUA && (op == BACK_WRITE || op == BACK_TRIM || op == BACK_ZERO))
 		io->flags |= BACK_FUA;
 	if (op == BACK_READ && io->chunk)
@@ -54,7 +54,7 @@ static void submit(struct front_nbd_conn *c, struct front_nbd_job *j, enum back_
 	resource_submit(c->client.resource, &j->req);
 }
 
-static struct front_nbd_job *make(
+static struct front_nbd_job *make_job(
 	struct front_nbd_conn *c, size_t memory, uint32_t at, uint32_t length)
 {
 	struct front_nbd_job *j = front_nbd_job_get(c, memory, c->head && c->head->whole);
@@ -68,10 +68,10 @@ static struct front_nbd_job *make(
 	return j;
 }
 
-/* A request of several pieces. */
+/* Make the head of a request of several pieces. */
 static struct front_nbd_job *make_head(struct front_nbd_conn *c)
 {
-	struct front_nbd_job *j = make(c, 0, 0, c->request.length);
+	struct front_nbd_job *j = make_job(c, 0, 0, c->request.length);
 
 	if (!j)
 		return NULL;
@@ -87,7 +87,7 @@ static struct front_nbd_job *make_piece(struct front_nbd_conn *c, bool memory)
 {
 	uint32_t left = c->request.length - c->done;
 	uint32_t length = left < CHUNK_MAX ? left : CHUNK_MAX;
-	struct front_nbd_job *j = make(c, memory ? length : 0, c->done, length);
+	struct front_nbd_job *j = make_job(c, memory ? length : 0, c->done, length);
 
 	if (!j)
 		return NULL;
@@ -106,9 +106,9 @@ static bool lends(const struct front_nbd_conn *c)
 	return resource_info(c->client.resource)->lends;
 }
 
-/* A read in several pieces that is answered as one needs all its memory at once: one that had to wait
- * in the middle might do so for another of its kind. 0, -EAGAIN: not now, or -ENOMEM: never. */
-static int whole_may(struct front_nbd_conn *c)
+/* A read in several pieces that is answered as one needs all its memory at once: two that wait in
+ * the middle might wait for each other. Return 0, -EAGAIN: not now, or -ENOMEM: never. */
+static int check_whole(struct front_nbd_conn *c)
 {
 	size_t need = c->request.length, budget = chunk_budget(c->front->pool);
 	size_t held = chunk_held(c->front->pool);
@@ -129,7 +129,7 @@ static int whole_may(struct front_nbd_conn *c)
 	return 0;
 }
 
-/* The next step, or the same when it has to wait. */
+/* Return the next step, or the same one if it has to wait. */
 static enum front_nbd_step begin_read(struct front_nbd_conn *c)
 {
 	struct front_nbd_job *j;
@@ -137,13 +137,13 @@ static enum front_nbd_step begin_read(struct front_nbd_conn *c)
 	int rc;
 
 	if (c->request.length <= CHUNK_MAX) {
-		j = make(c, lends(c) ? 0 : c->request.length, 0, c->request.length);
+		j = make_job(c, lends(c) ? 0 : c->request.length, 0, c->request.length);
 		if (!j)
 			return FRONT_NBD_BEGIN;
-		submit(c, j, BACK_READ);
+		submit_job(c, j, BACK_READ);
 		return FRONT_NBD_HEAD;
 	}
-	rc = whole ? whole_may(c) : 0;
+	rc = whole ? check_whole(c) : 0;
 	if (rc == -ENOMEM)
 		return front_nbd_answer(c, &c->request, rc) ? FRONT_NBD_HEAD : FRONT_NBD_BEGIN;
 	c->head = rc == 0 ? make_head(c) : NULL;
@@ -162,11 +162,11 @@ static enum front_nbd_step more_pieces(struct front_nbd_conn *c)
 
 		if (!j && !head->whole)
 			return FRONT_NBD_MORE;
-		if (!j) { /* chunks were there, but none as large as this: it must not hold the rest */
+		if (!j) { /* there is memory, but no chunk of this size: release the rest */
 			head->req.io.error = -ENOMEM;
 			break;
 		}
-		submit(c, j, BACK_READ);
+		submit_job(c, j, BACK_READ);
 	}
 	c->head = NULL;
 	front_nbd_head_release(head);
@@ -189,8 +189,8 @@ static enum front_nbd_step begin_write(struct front_nbd_conn *c, int error)
 static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op)
 {
 	bool status = op == BACK_STATUS, at_once = false;
-	struct front_nbd_job *j =
-		make(c, status ? EXTENTS * sizeof(struct back_extent) : 0, 0, c->request.length);
+	struct front_nbd_job *j = make_job(
+		c, status ? EXTENTS * sizeof(struct back_extent) : 0, 0, c->request.length);
 
 	if (!j)
 		return FRONT_NBD_BEGIN;
@@ -198,7 +198,7 @@ static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op
 		j->req.io.flags |= BACK_NO_HOLE;
 	if (c->request.flags & NBD_FAST_ZERO)
 		j->req.io.flags |= BACK_FAST_ZERO;
-	if (op == BACK_FLUSH) /* its range means nothing */
+	if (op == BACK_FLUSH) /* its range has no meaning */
 		j->offset = j->length = 0;
 	if (status) {
 		at_once = front_nbd_held(c) || !resource_info(c->client.resource)->can_status;
@@ -212,7 +212,7 @@ static enum front_nbd_step begin_other(struct front_nbd_conn *c, enum back_op op
 		front_nbd_reply(j);
 		return FRONT_NBD_HEAD;
 	}
-	submit(c, j, op);
+	submit_job(c, j, op);
 	return FRONT_NBD_HEAD;
 }
 
@@ -234,7 +234,7 @@ static enum front_nbd_step begin_checked(struct front_nbd_conn *c)
 	}
 }
 
-static enum front_nbd_step begin(struct front_nbd_conn *c)
+static enum front_nbd_step begin_request(struct front_nbd_conn *c)
 {
 	const struct nbd_request *q = &c->request;
 	struct front_nbd_rules rules = {c->size, c->flags, c->block_min, c->structured,
@@ -260,12 +260,12 @@ static enum front_nbd_step begin(struct front_nbd_conn *c)
 
 /* ---- payloads */
 
-static enum front_nbd_step piece_full(struct front_nbd_conn *c)
+static enum front_nbd_step submit_piece(struct front_nbd_conn *c)
 {
 	struct front_nbd_job *head = c->head, *piece = c->piece;
 
 	c->piece = NULL;
-	submit(c, piece, BACK_WRITE);
+	submit_job(c, piece, BACK_WRITE);
 	if (c->done < c->request.length)
 		return FRONT_NBD_PIECE;
 	c->head = NULL;
@@ -284,7 +284,7 @@ static enum front_nbd_step begin_piece(struct front_nbd_conn *c)
 	return FRONT_NBD_PAYLOAD;
 }
 
-static size_t take_payload(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+static size_t fill_payload(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
 	uint32_t missing = c->piece->length - c->have;
 	size_t some = n < missing ? n : missing;
@@ -292,11 +292,11 @@ static size_t take_payload(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 	memcpy(c->piece->req.io.data + c->have, p, some);
 	c->have += (uint32_t)some;
 	if (some == missing)
-		c->step = piece_full(c);
+		c->step = submit_piece(c);
 	return some;
 }
 
-static size_t take_skip(struct front_nbd_conn *c, size_t n)
+static size_t skip_payload(struct front_nbd_conn *c, size_t n)
 {
 	size_t some = n < c->skip ? n : c->skip;
 
@@ -304,7 +304,7 @@ static size_t take_skip(struct front_nbd_conn *c, size_t n)
 	return some;
 }
 
-static size_t take_head(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+static size_t parse_head(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
 	const uint8_t *whole = p;
 	size_t some = NBD_REQUEST_SIZE;
@@ -326,15 +326,15 @@ static size_t take_head(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 	return some;
 }
 
-/* Steps that need no bytes, as far as they go. false: it has to wait. */
-static bool go_on(struct front_nbd_conn *c)
+/* Do the steps that need no bytes. Return false if the connection has to wait. */
+static bool do_steps(struct front_nbd_conn *c)
 {
-	while (wants(c)) {
+	while (can_read(c)) {
 		uint8_t step = c->step;
 
 		switch (step) {
 		case FRONT_NBD_BEGIN:
-			c->step = begin(c);
+			c->step = begin_request(c);
 			break;
 		case FRONT_NBD_MORE:
 			c->step = more_pieces(c);
@@ -357,22 +357,22 @@ static bool go_on(struct front_nbd_conn *c)
 	return true;
 }
 
-/* How many of the bytes were taken. All, unless it has to wait, or the connection ends. */
-static size_t take(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+/* Process bytes. Return how many were used: all, unless the connection has to wait, or ends. */
+static size_t process(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
 	size_t at = 0;
 
 	for (;;) {
-		if (!go_on(c))
+		if (!do_steps(c))
 			front_nbd_pause(c);
-		if (at == n || !wants(c))
+		if (at == n || !can_read(c))
 			return at;
 		if (c->step == FRONT_NBD_PAYLOAD)
-			at += take_payload(c, p + at, n - at);
+			at += fill_payload(c, p + at, n - at);
 		else if (c->step == FRONT_NBD_SKIP)
-			at += take_skip(c, n - at);
+			at += skip_payload(c, n - at);
 		else
-			at += take_head(c, p + at, n - at);
+			at += parse_head(c, p + at, n - at);
 	}
 }
 
@@ -399,15 +399,15 @@ static void rest_free(struct front_nbd_conn *c)
 	c->rest_n = c->rest_at = 0;
 }
 
-static void took(struct front_nbd_conn *c, const uint8_t *p, size_t n)
+static void process_and_keep(struct front_nbd_conn *c, const uint8_t *p, size_t n)
 {
-	size_t used = take(c, p, n);
+	size_t used = process(c, p, n);
 
 	if (used < n && c->paused)
 		front_nbd_keep(c, p + used, n - used);
 }
 
-/* The rest of a piece where it belongs, and a little of what follows. */
+/* Receive the rest of a piece in place, and a little of what follows. */
 static ssize_t receive_direct(struct front_nbd_conn *c, size_t *ret_asked)
 {
 	uint32_t missing = c->piece->length - c->have;
@@ -428,8 +428,8 @@ static ssize_t receive_direct(struct front_nbd_conn *c, size_t *ret_asked)
 	behind = n - (ssize_t)missing;
 	c->have += behind >= 0 ? missing : (uint32_t)n;
 	if (behind >= 0) {
-		c->step = piece_full(c);
-		took(c, c->front->scratch, (size_t)behind);
+		c->step = submit_piece(c);
+		process_and_keep(c, c->front->scratch, (size_t)behind);
 	}
 	return n;
 }
@@ -447,7 +447,7 @@ static ssize_t receive(struct front_nbd_conn *c, size_t *ret_asked)
 	n = stream_recv(&c->stream, f->scratch, *ret_asked);
 	if (n > 0) {
 		c->received = loop_refresh(f->loop);
-		took(c, f->scratch, (size_t)n);
+		process_and_keep(c, f->scratch, (size_t)n);
 	}
 	return n;
 }
@@ -455,7 +455,7 @@ static ssize_t receive(struct front_nbd_conn *c, size_t *ret_asked)
 void front_nbd_read(struct front_nbd_conn *c)
 {
 	c->unread = false;
-	for (unsigned i = 0; i < RECEIVES && wants(c) && !c->rest; i++) {
+	for (unsigned i = 0; i < RECEIVES && can_read(c) && !c->rest; i++) {
 		size_t asked;
 		ssize_t n = receive(c, &asked);
 
@@ -472,8 +472,8 @@ void front_nbd_read(struct front_nbd_conn *c)
 		if ((size_t)n < asked && !c->stream.tls)
 			return; /* the socket is empty */
 	}
-	/* What TLS has decrypted already makes no socket readable. */
-	if (c->stream.tls && wants(c) && !c->rest) {
+	/* Data that TLS has already decrypted make no socket readable. */
+	if (c->stream.tls && can_read(c) && !c->rest) {
 		c->unread = true;
 		front_nbd_todo(c);
 	}
@@ -483,11 +483,11 @@ void front_nbd_resume(struct front_nbd_conn *c)
 {
 	static const uint8_t nothing[1];
 
-	c->rest_at += take(c, c->rest ? c->rest + c->rest_at : nothing, c->rest_n - c->rest_at);
+	c->rest_at += process(c, c->rest ? c->rest + c->rest_at : nothing, c->rest_n - c->rest_at);
 	if (c->rest && c->rest_at == c->rest_n)
 		rest_free(c);
-	/* TLS may have decrypted more than was taken. */
-	if (c->stream.tls && wants(c)) {
+	/* TLS may have decrypted more than was read. */
+	if (c->stream.tls && can_read(c)) {
 		c->unread = true;
 		front_nbd_todo(c);
 	}

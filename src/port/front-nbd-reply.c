@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-reply: replies out, many in one send.
+ * front-nbd-reply: replies out, many per send.
  *
- * METHOD  Done jobs stand in the connection's queue. A send gathers as many as fit: headers and data up
- *         to 16 KiB are copied one behind the other into the worker's scratch, larger data is pointed
- *         to where it lies. What a reply looks like follows from its job alone, so of one that was
- *         sent in part only the number of bytes is kept, and it is gathered again: no connection has a
- *         buffer of its own.
- *         A socket that was full takes about as much as the last time: no more is gathered for it, else
- *         a client that reads slowly would have a scratch full of replies copied for each few of them.
- *         Data that were borrowed from the back end are sent from there; what could not be sent in
- *         the round is copied to where it can stay.
- * COST    One system call a round. Copying wins below 16 KiB, since each vector costs the kernel about
- *         what copying that much does; above it loses by three. Of what was just received a vector
- *         wins earlier: it is in the cache, and its copy would push something else out.
+ * METHOD  Finished jobs are in the connection's queue. A send gathers as many as fit: headers and data
+ *         up to 16 KiB are copied one after the other into the worker's scratch buffer, larger data
+ *         are referenced in place. A reply is derived from its job alone, so for a partly sent one
+ *         only the number of bytes is kept, and it is gathered again: no connection has a buffer of
+ *         its own.
+ *         A socket that was full accepts about as much as the last time: no more is gathered for it,
+ *         else a scratch buffer full of replies would be copied for every few that a slow client
+ *         reads.
+ *         Borrowed data are sent from the back end's memory; those not sent in the round are copied
+ *         to the job's own chunk.
+ * COST    One system call per round. Copying wins below 16 KiB, since each vector costs the kernel
+ *         about as much as copying that; above it loses by a factor of three. For just received data
+ *         a vector wins earlier: they are in the cache, and a copy would evict other data.
  */
 #include "port/front-nbd-impl.h"
 #include "wire/bytes.h"
@@ -21,23 +22,23 @@
 #include <string.h>
 
 #define COPY    16384u     /* bytes */
-#define BORROW  2048u      /* bytes: of borrowed data fewer are copied */
-#define HEADER  64u        /* bytes: no header is longer, but for a block status' extents */
+#define BORROW  2048u      /* bytes: borrowed data are copied only below this */
+#define HEADER  64u        /* bytes: no header is longer, except for a block status' extents */
 #define VECTORS 320        /* a read of 32 MiB, answered as one, has 129 */
-#define ENOUGH  (1u << 20) /* bytes gathered at once: more than a socket's buffer takes */
-#define LITTLE  16384u     /* bytes beyond what a full socket took the last time */
+#define ENOUGH  (1u << 20) /* bytes gathered at once: more than a socket's buffer */
+#define LITTLE  16384u     /* bytes beyond what a full socket accepted the last time */
 
 struct gathering {
 	uint8_t *scratch;
-	size_t at, room; /* of the scratch */
-	size_t bytes;    /* altogether */
+	size_t at, room; /* of the scratch buffer */
+	size_t bytes;    /* in total */
 	int n;
 	struct iovec iov[VECTORS];
 };
 
-/* ---- what a reply consists of */
+/* ---- the parts of a reply */
 
-static void point(struct gathering *g, const void *data, size_t n)
+static void add_vector(struct gathering *g, const void *data, size_t n)
 {
 	struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
 
@@ -48,26 +49,26 @@ static void point(struct gathering *g, const void *data, size_t n)
 	g->bytes += n;
 }
 
-/* n bytes that were written at g->scratch + g->at. */
-static void wrote(struct gathering *g, size_t n)
+/* Add n bytes that were written at g->scratch + g->at. */
+static void add_written(struct gathering *g, size_t n)
 {
-	point(g, g->scratch + g->at, n);
+	add_vector(g, g->scratch + g->at, n);
 	g->at += n;
 }
 
-static bool copied(const struct front_nbd_job *j)
+static bool is_copied(const struct front_nbd_job *j)
 {
 	return j->length <= (front_nbd_borrowed(j) && !j->conn->stream.tls ? BORROW : COPY);
 }
 
 static void add_data(struct gathering *g, const struct front_nbd_job *j)
 {
-	if (!copied(j)) {
-		point(g, j->req.io.data, j->length);
+	if (!is_copied(j)) {
+		add_vector(g, j->req.io.data, j->length);
 		return;
 	}
 	memcpy(g->scratch + g->at, j->req.io.data, j->length);
-	wrote(g, j->length);
+	add_written(g, j->length);
 }
 
 static size_t read_head(const struct front_nbd_job *j, uint8_t *p)
@@ -85,17 +86,17 @@ static size_t read_head(const struct front_nbd_job *j, uint8_t *p)
 
 static void add_read(struct gathering *g, const struct front_nbd_job *j)
 {
-	wrote(g, read_head(j, g->scratch + g->at));
+	add_written(g, read_head(j, g->scratch + g->at));
 	if (!j->is_head && j->length) {
 		add_data(g, j);
 		return;
 	}
 	if (j->is_head)
 		for (const struct front_nbd_job *p = j->pieces; p; p = p->next_piece)
-			point(g, p->req.io.data, p->length);
+			add_vector(g, p->req.io.data, p->length);
 }
 
-/* One chunk a context that was agreed on. */
+/* Write the head of a chunk for one negotiated context. */
 static size_t status_head(
 	uint8_t *p, const struct front_nbd_job *j, uint32_t context, uint32_t extents, bool last)
 {
@@ -129,10 +130,10 @@ static void add_status(struct gathering *g, const struct front_nbd_job *j)
 		n += status_head(p + n, j, c->held_id, 1, true);
 		n += put_extent(p + n, j->length, j->held);
 	}
-	wrote(g, n);
+	add_written(g, n);
 }
 
-static void add(struct gathering *g, struct front_nbd_job *j)
+static void add_reply(struct gathering *g, struct front_nbd_job *j)
 {
 	bool chunks =
 		j->conn->structured && (j->command == NBD_READ || j->command == NBD_BLOCK_STATUS);
@@ -144,13 +145,13 @@ static void add(struct gathering *g, struct front_nbd_job *j)
 	else if (!error && j->command == NBD_BLOCK_STATUS)
 		add_status(g, j);
 	else if (chunks)
-		wrote(g, nbd_error_write(g->scratch + g->at, j->cookie, error));
+		add_written(g, nbd_error_write(g->scratch + g->at, j->cookie, error));
 	else
-		wrote(g, nbd_simple_write(g->scratch + g->at, j->cookie, error));
+		add_written(g, nbd_simple_write(g->scratch + g->at, j->cookie, error));
 	j->size = (uint32_t)(g->bytes - before);
 }
 
-/* Bytes of the scratch and vectors that it may need. */
+/* Return true if there is room in the scratch buffer and the vectors. */
 static bool fits(const struct gathering *g, const struct front_nbd_job *j)
 {
 	size_t room = HEADER;
@@ -158,7 +159,7 @@ static bool fits(const struct gathering *g, const struct front_nbd_job *j)
 
 	if (j->command == NBD_BLOCK_STATUS && !j->req.io.error)
 		room += 8 * (size_t)j->req.io.n_extents;
-	else if (j->command == NBD_READ && !j->is_head && copied(j))
+	else if (j->command == NBD_READ && !j->is_head && is_copied(j))
 		room += j->length;
 	if (j->is_head && j->whole)
 		vectors += (int)(j->length / CHUNK_MAX) + 1;
@@ -167,7 +168,7 @@ static bool fits(const struct gathering *g, const struct front_nbd_job *j)
 
 /* ---- the queue */
 
-/* Extents as the protocol wants them: within the range that was asked for. */
+/* Cut extents to the requested range, as the protocol requires. */
 static void cut_extents(struct front_nbd_job *j)
 {
 	struct back_io *io = &j->req.io;
@@ -227,7 +228,8 @@ bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int
 	if (!j)
 		return false;
 	j->cookie = q->cookie;
-	/* An unknown command's number may be one that we use, cut to 8 bits: its reply is a plain one. */
+	/* The number of an unknown command, cut to 8 bits, may be a known one: it gets a simple
+	 * reply. */
 	j->command = q->command <= NBD_BLOCK_STATUS ? (uint8_t)q->command : NBD_DISC;
 	j->offset = q->offset;
 	j->length = 0;
@@ -236,7 +238,7 @@ bool front_nbd_answer(struct front_nbd_conn *c, const struct nbd_request *q, int
 	return true;
 }
 
-static void put(struct front_nbd_job *j)
+static void put_job(struct front_nbd_job *j)
 {
 	if (j->is_head)
 		front_nbd_head_drop(j);
@@ -257,7 +259,7 @@ static struct front_nbd_job *take_first(struct front_nbd_conn *c)
 void front_nbd_drop(struct front_nbd_conn *c)
 {
 	while (c->out.first)
-		put(take_first(c));
+		put_job(take_first(c));
 	c->sent = 0;
 }
 
@@ -267,7 +269,7 @@ static void gather(struct front_nbd_conn *c, struct gathering *g)
 {
 	size_t most = c->takes ? c->takes + LITTLE : ENOUGH;
 
-	/* One by one: the vectors need no zeroes, and 5 KiB of them would be seen. */
+	/* Field by field: the vectors need no zeroing, and 5 KiB of it would be noticeable. */
 	g->scratch = c->front->scratch;
 	g->room = c->front->scratch_room;
 	g->at = g->bytes = 0;
@@ -279,11 +281,11 @@ static void gather(struct front_nbd_conn *c, struct gathering *g)
 			break;
 		if (q->next)
 			__builtin_prefetch(front_nbd_job_of(q->next)->req.io.data);
-		add(g, j);
+		add_reply(g, j);
 	}
 }
 
-/* The first `n` bytes were sent before. Returns the first vector that is left. */
+/* Skip the first `n` bytes, already sent. Return the first remaining vector. */
 static int skip(struct gathering *g, uint64_t n)
 {
 	int i = 0;
@@ -297,8 +299,8 @@ static int skip(struct gathering *g, uint64_t n)
 	return i;
 }
 
-/* Replies whose last byte the socket has taken are done with. */
-static void retire(struct front_nbd_conn *c, weir_time finished)
+/* Release replies whose last byte the socket has accepted. */
+static void release_sent(struct front_nbd_conn *c, weir_time finished)
 {
 	while (c->out.first && c->sent >= front_nbd_job_of(c->out.first)->size) {
 		struct front_nbd_job *j = take_first(c);
@@ -307,22 +309,22 @@ static void retire(struct front_nbd_conn *c, weir_time finished)
 		c->heard = true;
 		if (j->received && j->last)
 			resource_answered(&c->client, j->received, finished);
-		put(j);
+		put_job(j);
 		if (c->sent == 0)
-			break; /* the next one's size may be of an earlier time, or none at all */
+			break; /* the next one's size may be stale */
 	}
 }
 
-static void sent(struct front_nbd_conn *c, size_t n)
+static void advance_sent(struct front_nbd_conn *c, size_t n)
 {
 	c->sent += n;
-	if (stream_pending(&c->stream)) { /* nobody knows which of them are still in TLS's buffer */
+	if (stream_pending(&c->stream)) { /* unknown which of them are still in TLS's buffer */
 		if (n)
 			c->progress = loop_now(c->front->loop);
 		return;
 	}
 	c->progress = loop_refresh(c->front->loop);
-	retire(c, c->progress);
+	release_sent(c, c->progress);
 }
 
 bool front_nbd_send(struct front_nbd_conn *c)
@@ -341,7 +343,7 @@ bool front_nbd_send(struct front_nbd_conn *c)
 		return false;
 	}
 	if (n >= 0)
-		sent(c, (size_t)n);
+		advance_sent(c, (size_t)n);
 	c->blocked = n == -EAGAIN || (size_t)n < whole || stream_pending(&c->stream);
 	if (c->blocked)
 		c->takes = n > 0 ? (size_t)n : c->takes ? c->takes : LITTLE;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd-wait: connections that wait for memory, and in which order they get on.
+ * front-nbd-wait: connections that wait for memory, and their order.
  *
- * LAW     Of one purse (a tenant's at a resource, good or doubtful) who came first goes first, one request at a time, and
- *         nobody of the same purse goes before, also if he needs less: else small requests would take
- *         what comes back, bit by bit, and a large one would wait for ever. But only as long as it helps:
- *         if the first needs more than there would be without all others of its purse, he waits for
- *         other tenants, and his own go on meanwhile.
- *         Purses have their turn one after the other.
- * METHOD  A connection whose own part is used up is in no queue: it goes into one when a job of its own is
- *         back. The others are looked at when something was given back, the first of each purse.
- * COST    A round wakes those that may go on, MOST at most, and looks at IN_VAIN others. What is left is
- *         looked at in the next round, which then comes at once; until all were, or something changed.
+ * LAW     Within one usage (a tenant's at a resource, good or doubtful) the first to come goes first,
+ *         one request at a time, and no other connection of the usage overtakes it, even if it needs
+ *         less: else small requests would take the freed memory bit by bit, and a large one would
+ *         wait forever. But only as long as that helps: if the first needs more than is free without
+ *         all others of its usage, it waits for other tenants, and its own tenant's connections
+ *         continue meanwhile. Usages take turns.
+ * METHOD  A connection that has used up its own part is in no queue: it enters one when one of its own
+ *         jobs returns. The others are checked when memory was freed, the first of each usage.
+ * COST    A round resumes the connections that may continue, MOST at most, and checks FAILED others.
+ *         The rest is checked in the next round, which then follows at once; until all were checked,
+ *         or something changed.
  */
 #include "port/front-nbd-impl.h"
 
-#define MOST    64 /* connections woken in one round: then the sockets have theirs */
-#define IN_VAIN 16 /* looked at in one round without success */
+#define MOST   64 /* connections resumed in one round: then the sockets have their turn */
+#define FAILED 16 /* checked in one round without success */
 
-/* ---- purses */
+/* ---- rings */
 
-static void ring_put(struct front_nbd_ring *before, struct front_nbd_ring *r)
+static void ring_insert(struct front_nbd_ring *before, struct front_nbd_ring *r)
 {
 	r->prev = before->prev;
 	r->next = before;
@@ -28,7 +29,7 @@ static void ring_put(struct front_nbd_ring *before, struct front_nbd_ring *r)
 	before->prev = r;
 }
 
-static void ring_take(struct front_nbd_ring *r)
+static void ring_remove(struct front_nbd_ring *r)
 {
 	r->prev->next = r->next;
 	r->next->prev = r->prev;
@@ -40,7 +41,7 @@ static bool ring_empty(const struct front_nbd_ring *head)
 	return head->next == head;
 }
 
-/* All of `from` behind those of `to`. */
+/* Append all of `from` to `to`. */
 static void ring_append(struct front_nbd_ring *to, struct front_nbd_ring *from)
 {
 	if (ring_empty(from))
@@ -62,7 +63,7 @@ void front_nbd_wait_init(struct front_nbd *f)
 
 static void enqueue(struct front_nbd_conn *c, bool first)
 {
-	struct front_nbd_purse *p = c->purse;
+	struct front_nbd_usage *p = c->usage;
 
 	c->link_queued = first ? &p->first : p->end;
 	c->next_queued = *c->link_queued;
@@ -73,12 +74,12 @@ static void enqueue(struct front_nbd_conn *c, bool first)
 		p->end = &c->next_queued;
 	c->queued_in = p;
 	if (p->n_queued++ == 0)
-		ring_put(&c->front->waiting, &p->ring);
+		ring_insert(&c->front->waiting, &p->ring);
 }
 
 static void dequeue(struct front_nbd_conn *c)
 {
-	struct front_nbd_purse *p = c->queued_in;
+	struct front_nbd_usage *p = c->queued_in;
 
 	*c->link_queued = c->next_queued;
 	if (c->next_queued)
@@ -87,22 +88,23 @@ static void dequeue(struct front_nbd_conn *c)
 		p->end = c->link_queued;
 	c->queued_in = NULL;
 	if (--p->n_queued == 0)
-		ring_take(&p->ring);
+		ring_remove(&p->ring);
 }
 
-/* ---- who waits */
+/* ---- waiting */
 
-/* Will it get on when nobody else of its purse does? A piece more, since that is always left for others. */
-static bool helps(const struct front_nbd_conn *c)
+/* Return true if the connection will continue when no other of its usage does. A chunk more, since
+ * that is always left for others. */
+static bool will_continue(const struct front_nbd_conn *c)
 {
-	return c->need + CHUNK_MAX <= front_nbd_left(c->front) + c->purse->held;
+	return c->need + CHUNK_MAX <= front_nbd_left(c->front) + c->usage->held;
 }
 
 bool front_nbd_goes_behind(const struct front_nbd_conn *c)
 {
-	const struct front_nbd_conn *first = c->purse->first;
+	const struct front_nbd_conn *first = c->usage->first;
 
-	return first && first != c && c->front->waking != c && helps(first);
+	return first && first != c && c->front->waking != c && will_continue(first);
 }
 
 void front_nbd_pause(struct front_nbd_conn *c)
@@ -111,7 +113,7 @@ void front_nbd_pause(struct front_nbd_conn *c)
 		return;
 	c->paused = true;
 	if (!c->own)
-		enqueue(c, c->front->waking == c && helps(c));
+		enqueue(c, c->front->waking == c && will_continue(c));
 	front_nbd_events(c);
 }
 
@@ -131,43 +133,44 @@ void front_nbd_returned(struct front_nbd_conn *c)
 	}
 }
 
-/* ---- who gets on */
+/* ---- resuming */
 
-/* Its first was looked at: in vain, and he waits on, or not. Who stayed the first stands for all behind him. */
-static void looked_at(struct front_nbd *f, struct front_nbd_purse *p, bool in_vain, bool stays)
+/* Record the check of a usage's first connection: whether it failed, and whether that one stays the
+ * first. A first one that stays stands for all after it. */
+static void record_check(struct front_nbd *f, struct front_nbd_usage *p, bool failed, bool stays)
 {
-	bool again = !in_vain || p->change != f->changes;
+	bool again = !failed || p->change != f->changes;
 
-	p->in_vain = again ? in_vain : p->in_vain + 1;
+	p->failed = again ? failed : p->failed + 1;
 	p->change = f->changes;
 	if (!p->n_queued)
 		return;
-	ring_take(&p->ring);
-	ring_put(stays || p->in_vain >= p->n_queued ? &f->looked : &f->waiting, &p->ring);
+	ring_remove(&p->ring);
+	ring_insert(stays || p->failed >= p->n_queued ? &f->looked : &f->waiting, &p->ring);
 }
 
-/* false: in vain. */
+/* Resume the next one. Return false if it could not continue. */
 static bool wake_one(struct front_nbd *f)
 {
-	struct front_nbd_purse *p = (struct front_nbd_purse *)(void *)f->waiting.next;
+	struct front_nbd_usage *p = (struct front_nbd_usage *)(void *)f->waiting.next;
 	struct front_nbd_conn *c = p->first;
 	uint64_t granted = f->granted;
-	bool in_vain;
+	bool failed;
 
 	front_nbd_unpause(c);
 	f->waking = c;
 	front_nbd_resume(c);
 	f->waking = NULL;
 	front_nbd_events(c);
-	in_vain = c->paused && f->granted == granted;
-	looked_at(f, p, in_vain && c->queued_in == p, in_vain && p->first == c);
-	return !in_vain;
+	failed = c->paused && f->granted == granted;
+	record_check(f, p, failed && c->queued_in == p, failed && p->first == c);
+	return !failed;
 }
 
 bool front_nbd_wake(struct front_nbd *f)
 {
 	size_t held = chunk_held(f->pool);
-	unsigned woken = 0, in_vain = 0;
+	unsigned woken = 0, failed = 0;
 
 	if (f->given_back != f->seen_back || held < f->seen_held) {
 		f->changes++;
@@ -175,11 +178,11 @@ bool front_nbd_wake(struct front_nbd *f)
 	}
 	f->seen_back = f->given_back;
 	f->seen_held = held;
-	while (!ring_empty(&f->waiting) && woken < MOST && in_vain < IN_VAIN) {
+	while (!ring_empty(&f->waiting) && woken < MOST && failed < FAILED) {
 		if (wake_one(f))
 			woken++;
 		else
-			in_vain++;
+			failed++;
 	}
 	return !ring_empty(&f->waiting);
 }

@@ -2,18 +2,17 @@
 /*
  * front-nbd: an NBD connection after its handshake, from start to end.
  *
- * METHOD  Events only read (front-nbd-read.c) or put a connection on the list of those with something to
- *         do. The turn, which comes after the resources' turns in the same round, goes through that
- *         list: one send each, those that may go on go on, those that end are closed. So all that a
- *         round finished for a connection goes out in one send, and nothing is freed while somebody
- *         further up still uses it.
+ * METHOD  Events only read (front-nbd-read.c) or put a connection on the todo list. The turn, which
+ *         follows the resources' turns in the same round, goes through that list: one send each,
+ *         connections that may continue do, ended ones are closed. So all replies of a round leave in
+ *         one send per connection, and nothing is freed while a caller still uses it.
  *
  * THE END
  *   stopping  NBD_DISC, or the gateway ends: reads no more; closed when everything is answered
- *   gone      the client hung up after NBD_DISC: the socket is closed, and what is inside finishes
- *             without an answer
- *   doomed    lost, broken, refused, too slow: closed in the turn, what is queued is dropped
- *   closed    the socket is closed; the memory goes with the last job that comes back
+ *   gone      the client hung up after NBD_DISC: the socket is closed, and jobs inside finish
+ *             without a reply
+ *   doomed    lost, broken, refused, too slow: closed in the turn, queued replies are discarded
+ *   closed    the socket is closed; the memory is freed with the last job that returns
  */
 #include "port/front-nbd-impl.h"
 #include "port/log.h"
@@ -23,13 +22,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define FEW     4               /* requests of a round after which it may poll (loop.h) */
-#define SENDS   4               /* a connection in one round, when there is so much */
-#define TICK    (5 * WEIR_SEC)  /* how often the slow are looked for */
-#define DEAF    (1 * WEIR_SEC)  /* a client that takes no reply for so long is deaf */
-#define IN_WAY  (2 * WEIR_SEC)  /* … and, if others wait for what it holds, cut off */
-#define STALLED (30 * WEIR_SEC) /* a client that takes no reply for so long is cut off */
-#define SLOW    (30 * WEIR_SEC) /* one piece (256 KiB) of a payload may take so long */
+#define FEW     4              /* most requests of a round after which the loop may poll (loop.h) */
+#define SENDS   4              /* most sends of a connection in one round */
+#define TICK    (5 * WEIR_SEC) /* interval of checks for slow clients */
+#define DEAF    (1 * WEIR_SEC) /* a client that reads no reply for so long is deaf */
+#define IN_WAY  (2 * WEIR_SEC) /* … and, if others wait for what it holds, disconnected */
+#define STALLED (30 * WEIR_SEC) /* a client that reads no reply for so long is disconnected */
+#define SLOW    (30 * WEIR_SEC) /* limit for one piece (256 KiB) of a payload */
 
 /* ---- lists */
 
@@ -56,7 +55,7 @@ void front_nbd_events(struct front_nbd_conn *c)
 	loop_change(c->front->loop, &c->fd, events);
 }
 
-/* ---- jobs that come back */
+/* ---- finished jobs */
 
 void front_nbd_head_drop(struct front_nbd_job *head)
 {
@@ -69,17 +68,17 @@ void front_nbd_head_drop(struct front_nbd_job *head)
 	front_nbd_job_put(head);
 }
 
-static bool unanswered(const struct front_nbd_conn *c)
+static bool is_unanswered(const struct front_nbd_conn *c)
 {
 	return c->closed || c->gone;
 }
 
-/* All its pieces are done. */
-static void head_over(struct front_nbd_job *head)
+/* End a request whose pieces are all done. */
+static void end_head(struct front_nbd_job *head)
 {
 	struct front_nbd_job *p, *next;
 
-	if (unanswered(head->conn)) {
+	if (is_unanswered(head->conn)) {
 		front_nbd_head_drop(head);
 		return;
 	}
@@ -95,18 +94,18 @@ static void head_over(struct front_nbd_job *head)
 void front_nbd_head_release(struct front_nbd_job *head)
 {
 	if (--head->left == 0)
-		head_over(head);
+		end_head(head);
 }
 
-/* A piece of a read whose pieces are answered one by one. */
+/* Finish a piece of a read whose pieces are answered one by one. */
 static void part_done(struct front_nbd_job *j, struct front_nbd_job *head)
 {
 	bool over = --head->left == 0;
 
-	if (unanswered(j->conn) || head->req.io.error) {
+	if (is_unanswered(j->conn) || head->req.io.error) {
 		front_nbd_job_put(j);
 		if (over)
-			head_over(head);
+			end_head(head);
 		return;
 	}
 	j->last = over;
@@ -120,7 +119,7 @@ void front_nbd_done(struct request *q)
 	struct front_nbd_job *j = front_nbd_job_of(q), *head = j->head;
 
 	if (!head) {
-		if (unanswered(j->conn))
+		if (is_unanswered(j->conn))
 			front_nbd_job_put(j);
 		else
 			front_nbd_reply(j);
@@ -160,7 +159,8 @@ void front_nbd_ended(struct front_nbd_conn *c)
 {
 	struct pollfd p = {.fd = c->stream.fd};
 
-	/* Of a unix socket it is known now whether it is closed altogether; of TCP when something is sent. */
+	/* For a unix socket it is known now whether it is closed altogether; for TCP when data are
+	 * sent. */
 	if (c->stopping || c->n_head || c->step != FRONT_NBD_HEAD || poll(&p, 1, 0) != 0) {
 		front_nbd_lost(c, 0);
 		return;
@@ -181,9 +181,9 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 		doom(c);
 		return;
 	}
-	if (c->stopping) { /* it said so before */
+	if (c->stopping) { /* announced by NBD_DISC */
 		c->gone = true;
-		c->blocked = false; /* no event will come that says so */
+		c->blocked = false; /* no event will reset it */
 		loop_remove(c->front->loop, &c->fd);
 		stream_close(&c->stream);
 		front_nbd_drop(c);
@@ -195,7 +195,7 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 	doom(c);
 }
 
-static void refused(struct client *client, const char *why)
+static void on_refused(struct client *client, const char *why)
 {
 	struct front_nbd_conn *c =
 		(struct front_nbd_conn *)(void *)((char *)client -
@@ -234,7 +234,7 @@ static void conn_free(struct front_nbd_conn *c)
 
 /* ---- the turn */
 
-static void look(struct front_nbd_conn *c)
+static void handle_todo(struct front_nbd_conn *c)
 {
 	for (unsigned i = 0; i < SENDS; i++) {
 		if (c->doomed || c->gone || c->blocked)
@@ -242,7 +242,7 @@ static void look(struct front_nbd_conn *c)
 		if (!c->out.first && !stream_pending(&c->stream))
 			break;
 		if (front_nbd_send(c) && i == SENDS - 1)
-			front_nbd_todo(c); /* goes on in the next round */
+			front_nbd_todo(c); /* continues in the next round */
 	}
 	if (c->borrows && !c->doomed)
 		front_nbd_own_all(c);
@@ -254,7 +254,7 @@ static void look(struct front_nbd_conn *c)
 		front_nbd_events(c);
 }
 
-static void look_at_all(struct front_nbd *f)
+static void handle_all_todo(struct front_nbd *f)
 {
 	struct front_nbd_conn *c = f->todo, *next;
 
@@ -264,13 +264,13 @@ static void look_at_all(struct front_nbd *f)
 		next = c->next_todo;
 		c->listed = false;
 		if (!c->closed)
-			look(c);
+			handle_todo(c);
 		if (c->closed && c->jobs == 0 && !c->listed)
 			conn_free(c);
 	}
 }
 
-static bool turn(struct loop_turn *t, weir_time now)
+static bool front_turn(struct loop_turn *t, weir_time now)
 {
 	struct front_nbd *f =
 		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, turn));
@@ -281,13 +281,13 @@ static bool turn(struct loop_turn *t, weir_time now)
 		loop_served_many(f->loop);
 	f->n_submitted = 0;
 	if (f->todo)
-		look_at_all(f);
+		handle_all_todo(f);
 	more = front_nbd_wake(f);
-	/* The resources have had their turn: what was submitted since must not wait for an event. */
+	/* The resources have had their turn: requests submitted since must not wait for an event. */
 	return more || f->todo || f->submitted;
 }
 
-/* ---- the slow */
+/* ---- slow clients */
 
 static void set_tick(struct front_nbd *f, weir_time at)
 {
@@ -304,17 +304,17 @@ void front_nbd_blocked(struct front_nbd_conn *c)
 		set_tick(f, loop_now(f->loop) + DEAF);
 }
 
-static void look_if_deaf(struct front_nbd_conn *c, weir_time silent)
+static void check_deaf(struct front_nbd_conn *c, weir_time silent)
 {
 	if (silent > STALLED)
-		front_nbd_broken(c, "took no reply for 30 s");
+		front_nbd_broken(c, "read no reply for 30 s");
 	else if (silent >= DEAF && !c->deaf && !front_nbd_job_deaf(c) && silent >= IN_WAY &&
-		 c->purse->first)
+		 c->usage->first)
 		front_nbd_broken(
-			c, "took no reply for 2 s, and others of its tenant need the memory");
+			c, "read no reply for 2 s while others of its tenant need the memory");
 }
 
-static void tick(struct loop_timer *t, weir_time now)
+static void on_tick(struct loop_timer *t, weir_time now)
 {
 	struct front_nbd *f =
 		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, tick));
@@ -325,12 +325,12 @@ static void tick(struct loop_timer *t, weir_time now)
 			continue;
 		blocked |= c->blocked;
 		if (c->blocked)
-			look_if_deaf(c, now - c->progress);
+			check_deaf(c, now - c->progress);
 		if (c->step == FRONT_NBD_PAYLOAD && !c->paused && !c->rest &&
 			now - c->piece_since > SLOW)
 			front_nbd_broken(c, "a payload took more than 30 s");
 	}
-	f->given_back++; /* another policy may have changed who may have how much: all are looked at */
+	f->given_back++; /* a new policy may have changed the limits: check all */
 	set_tick(f, !f->conns ? WEIR_NEVER : blocked ? now + DEAF / 2 : now + TICK);
 }
 
@@ -349,14 +349,14 @@ static int front_make(struct worker *w)
 	f->todo_end = &f->todo;
 	front_nbd_wait_init(f);
 	f->tick_at = WEIR_NEVER;
-	f->turn.turn = turn;
-	f->tick.due = tick;
+	f->turn.turn = front_turn;
+	f->tick.due = on_tick;
 	loop_turn_add(f->loop, &f->turn);
 	w->fronts = f;
 	return 0;
 }
 
-static void ready(struct loop_fd *fd, uint32_t events)
+static void on_ready(struct loop_fd *fd, uint32_t events)
 {
 	struct front_nbd_conn *c = (struct front_nbd_conn *)(void *)fd;
 
@@ -370,14 +370,14 @@ static void ready(struct loop_fd *fd, uint32_t events)
 		front_nbd_lost(c, -ECONNRESET);
 }
 
-static void give_up(struct front_nbd_conn *c)
+static void free_unstarted(struct front_nbd_conn *c)
 {
 	stream_close(&c->stream);
 	free(c->rest);
 	free(c);
 }
 
-static void start(struct loop_task *t)
+static void start_conn(struct loop_task *t)
 {
 	struct front_nbd_conn *c =
 		(struct front_nbd_conn *)(void *)((char *)t -
@@ -392,12 +392,12 @@ static void start(struct loop_task *t)
 	if (rc == 0 && !f->finishing)
 		rc = loop_add(worker_loop(w), &c->fd, EPOLLIN);
 	if (rc < 0 || f->finishing) {
-		give_up(c);
+		free_unstarted(c);
 		return;
 	}
 	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
-	c->received = c->client.since; /* of what came with the handshake */
+	c->received = c->client.since; /* of bytes that came with the handshake */
 	c->next = f->conns;
 	c->link = &f->conns;
 	if (c->next)
@@ -411,16 +411,16 @@ static void start(struct loop_task *t)
 		front_nbd_resume(c);
 }
 
-static void fill(struct front_nbd_conn *c, const struct front_nbd_start *s)
+static void init_conn(struct front_nbd_conn *c, const struct front_nbd_start *s)
 {
 	const struct back_info *info = resource_info(s->place.resource);
 
-	c->fd = (struct loop_fd){.fd = s->stream.fd, .ready = ready};
+	c->fd = (struct loop_fd){.fd = s->stream.fd, .ready = on_ready};
 	c->stream = s->stream;
 	c->client = s->client;
 	c->client.requests = c->client.bytes = 0;
 	c->client.resource = s->place.resource;
-	c->client.refused = refused;
+	c->client.refused = on_refused;
 	c->offset = s->place.offset;
 	c->size = s->place.size;
 	c->flags = front_nbd_flags(info, s->place.read_only);
@@ -448,14 +448,14 @@ int front_nbd_start(struct gateway *g, const struct front_nbd_start *s)
 		memcpy(c->rest, s->early, s->n_early);
 		c->rest_n = s->n_early;
 	}
-	fill(c, s);
+	init_conn(c, s);
 	c->worker = s->place.worker;
-	c->task.run = start;
+	c->task.run = start_conn;
 	loop_post(worker_loop(s->place.worker), &c->task);
 	return 0;
 }
 
-/* ---- for the gateway's end */
+/* ---- end of the gateway */
 
 void front_nbd_finish(struct worker *w, bool now)
 {
@@ -470,7 +470,7 @@ void front_nbd_finish(struct worker *w, bool now)
 		c->stopping = true;
 		c->doomed = c->doomed || now;
 		front_nbd_unpause(c);
-		if (c->head) /* begun, and never to be whole */
+		if (c->head) /* begun, but never complete */
 			c->head->req.io.error = -ESHUTDOWN;
 		front_nbd_read_end(c);
 		front_nbd_todo(c);

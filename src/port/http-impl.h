@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-impl: what http.c (listeners, connections) and http-request.c (one request) know of each other. */
+/* http-impl: shared by http.c (listeners, connections) and http-request.c (one request). */
 #ifndef WEIR_PORT_HTTP_IMPL_H
 #define WEIR_PORT_HTTP_IMPL_H
 
@@ -15,17 +15,17 @@ struct connection { /* from accept to close */
 	struct http *http;
 	int fd;
 	bool tcp;
-	bool proven;     /* it has shown the token, or needs none */
-	bool busy;       /* a request is under way */
-	bool evicted;    /* shut down for another; not counted any more */
-	bool streams;    /* a long answer is being sent */
-	weir_time since; /* of the request under way, or since when it waits for one */
-	weir_time took;  /* with `streams`: when the client last took some of it */
+	bool proven;     /* it has sent the token, or needs none */
+	bool busy;       /* a request is in progress */
+	bool evicted;    /* shut down for another; no longer counted */
+	bool streams;    /* a long reply is being sent */
+	weir_time since; /* start of the current request, or of waiting for one */
+	weir_time took;  /* with `streams`: when the client last read some of it */
 };
 
 struct http_later {
-	struct http_later *next, **link; /* of the server's */
-	struct exchange *exchange;       /* NULL: the connection is gone */
+	struct http_later *next, **link; /* in the server's list */
+	struct exchange *exchange;       /* NULL: the connection is closed */
 };
 
 struct http {
@@ -39,7 +39,7 @@ struct http {
 	size_t n_connections, n_tcp;
 	struct http_later *laters;
 	const atomic_bool *crowded;
-	bool paused; /* nothing is accepted until the timer: no descriptors are left */
+	bool paused; /* accepting is paused until the timer: no file descriptors left */
 	char token[HTTP_TOKEN_MAX + 1];
 	http_handler *handler;
 	void *arg;
@@ -47,12 +47,12 @@ struct http {
 
 /* ---- http.c */
 
-/* What was resumed goes on in this round of the loop. */
+/* Continue resumed connections in this round of the loop. */
 void http_run_soon(struct http *h);
 
 /* ---- http-request.c */
 
-/* Lets go of all requests that are to be answered later: their connections go on, with an error. */
+/* Release all deferred requests: their connections continue, with an error. */
 void http_drop_laters(struct http *h);
 
 int http_token_read(struct http *h, const char *file, struct weir_err *err);

@@ -19,5 +19,6 @@ void http_json_fail(struct http_reply *ret, unsigned status, const char *why)
 	json_t *text = json_string(why);
 
 	http_json_give(ret, status,
-		json_pack("{s:o}", "error", text ? text : json_string("not to be said in UTF-8")));
+		json_pack("{s:o}", "error",
+			text ? text : json_string("the message is not valid UTF-8")));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-json: answers in JSON. */
+/* http-json: replies in JSON. */
 #ifndef WEIR_PORT_HTTP_JSON_H
 #define WEIR_PORT_HTTP_JSON_H
 
@@ -9,7 +9,7 @@
 #define HTTP_JSON "application/json"
 #define HTTP_PROM "text/plain; version=0.0.4; charset=utf-8"
 
-/* Takes j; NULL: there was no memory, 500. */
+/* Takes ownership of j; NULL: no memory, 500. */
 void http_json_give(struct http_reply *ret, unsigned status, json_t *j);
 void http_json_fail(struct http_reply *ret, unsigned status, const char *why); /* {"error": why} */
 

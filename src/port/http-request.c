@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-request: one request: may it ask, its body, the handler's reply. */
+/* http-request: one request: authorisation, its body, the handler's reply. */
 #include "port/http-impl.h"
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKEN_MIN 16 /* characters: 64 bits of hex; less can be tried out */
+#define TOKEN_MIN 16 /* characters: 64 bits of hex; a shorter one could be guessed */
 
-#define BLOCK 65536 /* bytes of a body that are made at once */
+#define BLOCK 65536 /* bytes of a body generated at once */
 
 struct exchange { /* one request and its reply */
 	struct http *http;
@@ -17,17 +17,17 @@ struct exchange { /* one request and its reply */
 	struct MHD_Connection *of;
 	char *body;
 	size_t length, room;
-	struct http_later *later; /* it waits for its answer */
-	bool answered;            /* later, by `reply` */
+	struct http_later *later; /* it waits for its reply */
+	bool answered;            /* later, with `reply` */
 	struct http_reply reply;
 };
 
-struct stream { /* a source that is being sent */
+struct stream { /* a source being sent */
 	struct http_source *source;
 	struct connection *connection;
 	FILE *to;
 	char *text;
-	size_t made, sent; /* of the block in `text` */
+	size_t made, sent; /* in the block in `text` */
 	bool end;
 };
 
@@ -44,15 +44,15 @@ int http_token_read(struct http *h, const char *file, struct weir_err *err)
 		h->token[0] = 0;
 	fclose(f);
 	n = strcspn(h->token, "\r\n");
-	memset(h->token + n, 0, sizeof(h->token) - n); /* all of it is compared */
+	memset(h->token + n, 0, sizeof(h->token) - n); /* the whole buffer is compared */
 	if (n < TOKEN_MIN || n >= HTTP_TOKEN_MAX)
 		return weir_err_set(err, -EINVAL,
-			"%s: a token is one line of %d to %d characters, not of %zu", file,
+			"%s: the token must be one line of %d to %d characters, not %zu", file,
 			TOKEN_MIN, HTTP_TOKEN_MAX - 1, n);
 	return 0;
 }
 
-/* The time that it takes does not tell how much of it is right. */
+/* Check the token in constant time. */
 static bool knows_token(const struct http *h, struct MHD_Connection *c)
 {
 	const char *says = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
@@ -80,7 +80,7 @@ const char *http_query(const struct http_request *q, const char *key)
 		MHD_YES)
 		return NULL;
 	if (value && strlen(value) != n)
-		return NULL; /* %00 in it: what is before that is not what was meant */
+		return NULL; /* contains %00: the text before it is not the value */
 	return value ? value : "";
 }
 
@@ -110,7 +110,7 @@ const char *http_query_unknown(const struct http_request *q, const char *const *
 	return u.found;
 }
 
-/* ---- bodies that are made as they are sent */
+/* ---- generated bodies */
 
 static void stream_free(void *arg)
 {
@@ -187,8 +187,8 @@ static struct MHD_Response *body_response(struct http_reply *r)
 	return response;
 }
 
-/* k: whose request it answers; only for a source. */
-static enum MHD_Result answer(
+/* k: the connection of the request; only needed for a source. */
+static enum MHD_Result send_reply(
 	struct MHD_Connection *c, struct connection *k, struct http_reply *r, bool close)
 {
 	struct MHD_Response *response =
@@ -212,23 +212,23 @@ static enum MHD_Result answer(
 	return done;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
+static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, const char *why)
 {
 	struct http_reply r = {.status = status, .body = strdup(why)};
 
 	r.length = r.body ? strlen(r.body) : 0;
-	return answer(c, NULL, &r, status == MHD_HTTP_BAD_REQUEST);
+	return send_reply(c, NULL, &r, status == MHD_HTTP_BAD_REQUEST);
 }
 
-/* Two lengths: a proxy before us may have taken the other one, and what follows for another request. */
+/* Both lengths: a proxy in front may have used the other one, and split the requests differently. */
 static bool two_lengths(struct MHD_Connection *c)
 {
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length") &&
 	       MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
 }
 
-/* Before the body is read: may this client ask at all? */
-static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const char *path,
+/* Check, before the body is read, whether this client may send the request. */
+static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, const char *path,
 	const char *method, void **state)
 {
 	const union MHD_ConnectionInfo *info =
@@ -242,15 +242,15 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const cha
 	if (!of)
 		return MHD_NO;
 	of->proven |= knows;
-	if (of->proven) /* a stranger's counts from when it came: asking makes it no younger */
+	if (of->proven) /* a stranger's age counts from its arrival, whatever it sends */
 		of->since = loop_now(h->loop);
 	if (two_lengths(c))
-		return refuse(c, MHD_HTTP_BAD_REQUEST,
+		return send_refusal(c, MHD_HTTP_BAD_REQUEST,
 			"both Content-Length and Transfer-Encoding are given\n");
 	if (!knows && !health)
-		return refuse(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
+		return send_refusal(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
-		return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
+		return send_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return MHD_NO;
@@ -263,8 +263,9 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c, const cha
 	return MHD_YES;
 }
 
-/* MHD_NO closes the connection: of a body that says its length begin has refused what is too long. */
-static enum MHD_Result take_body(struct exchange *x, const char *data, size_t n)
+/* MHD_NO closes the connection: only for a chunked body, as begin_request refuses a Content-Length
+ * that is too large. */
+static enum MHD_Result append_body(struct exchange *x, const char *data, size_t n)
 {
 	if (n > HTTP_BODY_MAX - x->length)
 		return MHD_NO;
@@ -291,10 +292,10 @@ char *http_take_body(struct http_request *q)
 	return body;
 }
 
-/* ---- later */
+/* ---- deferred replies */
 
-/* The request and its answer go separate ways. */
-static void later_part(struct http_later *l)
+/* Separate the request from its deferred reply. */
+static void detach_later(struct http_later *l)
 {
 	*l->link = l->next;
 	if (l->next)
@@ -332,7 +333,7 @@ void http_answer(struct http_later *l, struct http_reply *r)
 	struct exchange *x = l->exchange;
 
 	if (x)
-		later_part(l);
+		detach_later(l);
 	free(l);
 	if (!x) {
 		reply_free(r);
@@ -349,7 +350,7 @@ void http_drop_laters(struct http *h)
 	while (h->laters) {
 		struct exchange *x = h->laters->exchange;
 
-		later_part(h->laters); /* http_answer frees it */
+		detach_later(h->laters); /* http_answer frees it */
 		x->answered = true;
 		x->reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE};
 		MHD_resume_connection(x->of);
@@ -358,7 +359,7 @@ void http_drop_laters(struct http *h)
 		MHD_run(h->daemon);
 }
 
-/* ---- libmicrohttpd's side */
+/* ---- callbacks of libmicrohttpd */
 
 enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *path,
 	const char *method, const char *version, const char *data, size_t *n, void **state)
@@ -369,9 +370,9 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	struct http_request q;
 
 	if (!x)
-		return begin(h, c, path, method, state);
+		return begin_request(h, c, path, method, state);
 	if (*n) {
-		enum MHD_Result taken = take_body(x, data, *n);
+		enum MHD_Result taken = append_body(x, data, *n);
 		*n = 0;
 		return taken;
 	}
@@ -390,7 +391,7 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	}
 	reply = x->reply;
 	x->reply = (struct http_reply){0};
-	return answer(c, x->connection, &reply, false);
+	return send_reply(c, x->connection, &reply, false);
 }
 
 void http_completed(
@@ -405,7 +406,7 @@ void http_completed(
 		x->connection->since = loop_now(h->loop);
 	x->connection->busy = false;
 	if (x->later)
-		later_part(x->later);
+		detach_later(x->later);
 	reply_free(&x->reply);
 	free(x->body);
 	free(x);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * http: libmicrohttpd inside our loop.
+ * http: libmicrohttpd inside the loop.
  *
- * METHOD   We accept and hand sockets over (MHD_add_connection), so that one daemon serves any number
- *          of listeners and knows of each whether it needs the token. The daemon's epoll descriptor
- *          stands in our loop; its timeouts are one timer.
- * LIMITS   Connections: CONNECTIONS, of which at most half by TCP, so that nobody far away can shut out
- *          the administrator. A new one takes the place of the oldest that has not shown the token, or
- *          of the one that is idle for longest: a stranger who holds all places shuts out no one. A
- *          connection that is silent for SILENT seconds, or has not finished a request in REQUEST of
- *          them, is closed: a byte a second keeps no place for ever. So is one that takes nothing of a long answer
- *          for STUCK while others wait to be answered.
+ * METHOD   Connections are accepted here and handed over (MHD_add_connection), so that one daemon
+ *          serves any number of listeners and each connection is known to need the token or not. The
+ *          daemon's epoll fd is in the loop; its timeouts are one timer.
+ * LIMITS   CONNECTIONS connections, of which at most half by TCP, so that no remote client can lock
+ *          out the administrator. A new connection replaces the oldest one that has not sent the
+ *          token, or the one idle for longest: a stranger who holds all connections locks out no
+ *          one. A connection that is silent for SILENT seconds, or has not finished a request in
+ *          REQUEST, is closed: a byte per second does not hold it forever. So is one that reads
+ *          nothing of a long reply for STUCK while others wait for their replies.
  */
 #include "port/http-impl.h"
 #include "port/log.h"
@@ -29,7 +29,7 @@
 #define CONNECTIONS 64
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
-#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for those who wait */
+#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for those that wait */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -37,14 +37,14 @@ struct listener {
 	struct loop_fd fd;
 	struct http *http;
 	bool tcp;
-	char path[HTTP_SOCKET_MAX]; /* of the file to be removed; "": none of ours */
-	dev_t dev;                  /* … if it is still the one that we made */
+	char path[HTTP_SOCKET_MAX]; /* of the file to remove; "": not created here */
+	dev_t dev;                  /* … if it is still the same file */
 	ino_t ino;
 };
 
-/* ---- where */
+/* ---- the default socket */
 
-static void place(char ret[HTTP_SOCKET_MAX], const char *folder, const char *name)
+static void make_address(char ret[HTTP_SOCKET_MAX], const char *folder, const char *name)
 {
 	snprintf(ret, HTTP_SOCKET_MAX, "unix:%s%s", folder, name);
 }
@@ -56,7 +56,7 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 	bool at_all;
 
 	if (told && *told) { /* a path, or an address */
-		place(ret_address, strncmp(told, "unix:", 5) == 0 ? told + 5 : told, "");
+		make_address(ret_address, strncmp(told, "unix:", 5) == 0 ? told + 5 : told, "");
 		return 0;
 	}
 	if (own && !*own)
@@ -65,9 +65,9 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 		mkdir(all, 0755);
 	at_all = listen ? access(all, W_OK) == 0 : access("/run/weir/api.sock", F_OK) == 0;
 	if (at_all || (!own && !listen))
-		place(ret_address, all, "/api.sock");
+		make_address(ret_address, all, "/api.sock");
 	else if (own)
-		place(ret_address, own, "/weir-api.sock");
+		make_address(ret_address, own, "/weir-api.sock");
 	else
 		return -ENOENT;
 	return 0;
@@ -99,7 +99,7 @@ static void connection_free(struct connection *k)
 	free(k);
 }
 
-static void announced(void *arg, struct MHD_Connection *c, void **context,
+static void on_notify(void *arg, struct MHD_Connection *c, void **context,
 	enum MHD_ConnectionNotificationCode what)
 {
 	struct http *h = arg;
@@ -122,7 +122,7 @@ static void announced(void *arg, struct MHD_Connection *c, void **context,
 		}
 }
 
-static void run(struct http *h)
+static void run_daemon(struct http *h)
 {
 	MHD_UNSIGNED_LONG_LONG wait; /* ms */
 	weir_time at = WEIR_NEVER;
@@ -135,7 +135,7 @@ static void run(struct http *h)
 	loop_set(h->loop, &h->timer, at);
 }
 
-/* A listener that stays ready but gives nothing would keep the loop busy for nothing. */
+/* A listener that stays ready but cannot accept would keep the loop busy. */
 static void pause_accept(struct http *h, bool pause)
 {
 	h->paused = pause;
@@ -143,37 +143,37 @@ static void pause_accept(struct http *h, bool pause)
 		loop_change(h->loop, &h->listeners[i].fd, pause ? 0 : EPOLLIN);
 }
 
-/* Whether a goes before b when a place is needed. */
-static bool goes_first(const struct connection *a, const struct connection *b)
+/* Return true if a is to be evicted before b. */
+static bool is_evicted_first(const struct connection *a, const struct connection *b)
 {
 	if (a->proven != b->proven)
 		return !a->proven;
 	return a->since < b->since;
 }
 
-/* A place by TCP, or any: false: all are in use. */
-static bool make_place(struct http *h, bool tcp)
+/* Evict a connection by TCP, or any. Return false if all are in use. */
+static bool evict_one(struct http *h, bool tcp)
 {
 	struct connection *victim = NULL;
 
 	for (struct connection *k = h->connections; k; k = k->next)
 		if (!k->evicted && (k->tcp || !tcp) && !(k->proven && k->busy) &&
-			(!victim || goes_first(k, victim)))
+			(!victim || is_evicted_first(k, victim)))
 			victim = k;
 	if (!victim)
 		return false;
 	victim->evicted = true;
 	h->n_connections--;
 	h->n_tcp -= victim->tcp;
-	shutdown(victim->fd, SHUT_RDWR); /* the daemon finds its end, and closes it */
+	shutdown(victim->fd, SHUT_RDWR); /* the daemon detects the end and closes it */
 	return true;
 }
 
-static bool has_place(struct http *h, bool tcp)
+static bool make_room(struct http *h, bool tcp)
 {
 	if (tcp && h->n_tcp >= CONNECTIONS / 2)
-		return make_place(h, true);
-	return h->n_connections < CONNECTIONS || make_place(h, false);
+		return evict_one(h, true);
+	return h->n_connections < CONNECTIONS || evict_one(h, false);
 }
 
 static void hand_over(struct listener *l, int fd)
@@ -183,7 +183,7 @@ static void hand_over(struct listener *l, int fd)
 	socklen_t len = sizeof(at);
 	struct connection *k;
 
-	if (!has_place(h, l->tcp) || !(k = calloc(1, sizeof(*k)))) {
+	if (!make_room(h, l->tcp) || !(k = calloc(1, sizeof(*k)))) {
 		close(fd);
 		return;
 	}
@@ -194,7 +194,8 @@ static void hand_over(struct listener *l, int fd)
 	h->n_tcp += k->tcp;
 	if (getpeername(fd, (struct sockaddr *)&at, &len) < 0)
 		len = sizeof(at);
-	/* On failure it has closed the socket; it may have announced and ended it too. */
+	/* On failure MHD has closed the socket; it may also have announced and ended the
+	 * connection. */
 	if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&at, len) != MHD_YES)
 		for (struct connection *a = h->accepted; a; a = a->next)
 			if (a == k) {
@@ -206,13 +207,13 @@ static void hand_over(struct listener *l, int fd)
 static void accept_ready(struct loop_fd *f, uint32_t events)
 {
 	struct listener *l = OF(struct listener, fd, f);
-	int fd = stream_accept(f->fd); /* one a round: others wait in the backlog */
+	int fd = stream_accept(f->fd); /* one per round: others wait in the backlog */
 
 	if (fd >= 0)
 		hand_over(l, fd);
 	else if (fd != -EAGAIN)
 		pause_accept(l->http, true);
-	run(l->http);
+	run_daemon(l->http);
 }
 
 void http_run_soon(struct http *h)
@@ -222,7 +223,7 @@ void http_run_soon(struct http *h)
 
 static void daemon_ready(struct loop_fd *f, uint32_t events)
 {
-	run(OF(struct http, fd, f));
+	run_daemon(OF(struct http, fd, f));
 }
 
 static bool is_stuck(const struct connection *k, weir_time now)
@@ -237,13 +238,13 @@ static void timer_due(struct loop_timer *t, weir_time now)
 {
 	struct http *h = OF(struct http, timer, t);
 
-	/* The daemon finds the end of what is shut down, and closes it. */
+	/* The daemon detects the end of a connection that is shut down, and closes it. */
 	for (struct connection *k = h->connections; k; k = k->next)
 		if (now - k->since > REQUEST || is_stuck(k, now))
 			shutdown(k->fd, SHUT_RDWR);
 	if (h->paused)
 		pause_accept(h, false);
-	run(h);
+	run_daemon(h);
 }
 
 /* ---- start and end */
@@ -266,7 +267,7 @@ static int start_daemon(struct http *h)
 		0, NULL, NULL, http_handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)(2 * CONNECTIONS), /* evicted ones go soon */
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED,
-		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, announced, h, MHD_OPTION_END);
+		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_notify, h, MHD_OPTION_END);
 	if (!h->daemon)
 		return -ENOMEM;
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -307,7 +308,7 @@ static int open_address(struct http *h, const char *address, mode_t mode, struct
 	const char *path = a.path;
 	int fd, r = address_parse(address, &a, err);
 	bool file = r == 0 && a.is_unix && a.path[0] != '@';
-	mode_t mask = umask(0177); /* nobody else, until the mode is right: no moment in between */
+	mode_t mask = umask(0177); /* private until the mode is set, without a window in between */
 
 	if (r == 0)
 		r = stream_listen(address, &fd, err);
@@ -324,7 +325,7 @@ static int open_address(struct http *h, const char *address, mode_t mode, struct
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
 
-/* TCP without a token would be everybody's. */
+/* Require a token for TCP, which any host could reach. */
 static int check_token(struct http *h, const struct http_config *c, struct weir_err *err)
 {
 	bool tcp = false;
@@ -335,9 +336,7 @@ static int check_token(struct http *h, const struct http_config *c, struct weir_
 		tcp |= strncmp(c->addresses[i], "unix:", 5) != 0;
 	for (size_t i = 0; i < c->n_sockets; i++)
 		tcp |= is_tcp(c->sockets[i]);
-	return tcp ? weir_err_set(
-			     err, -EINVAL, "an API on TCP needs a token, else anybody could use it")
-		   : 0;
+	return tcp ? weir_err_set(err, -EINVAL, "an API on TCP needs a token") : 0;
 }
 
 static int open_all(struct http *h, const struct http_config *c, struct weir_err *err)
@@ -354,13 +353,13 @@ static int open_all(struct http *h, const struct http_config *c, struct weir_err
 	if (r == 0)
 		r = loop_add(h->loop, &h->fd, EPOLLIN);
 	if (r < 0)
-		return weir_err_set(err, r, "libmicrohttpd does not start");
+		return weir_err_set(err, r, "cannot start libmicrohttpd");
 	for (size_t i = 0; r == 0 && i < c->n_addresses; i++)
 		r = open_address(h, c->addresses[i], c->mode, err);
 	for (size_t i = 0; r == 0 && i < c->n_sockets; i++) {
 		r = add_listener(h, c->sockets[i], NULL);
 		if (r < 0)
-			weir_err_set(err, r, "a socket of the API: %s", strerror(-r));
+			weir_err_set(err, r, "API socket: %s", strerror(-r));
 	}
 	return r;
 }
@@ -407,7 +406,7 @@ void http_free(struct http *h)
 		MHD_stop_daemon(h->daemon);
 	for (struct connection *c = h->accepted, *after; c; c = after) {
 		after = c->next;
-		connection_free(c); /* handed over and never announced */
+		connection_free(c); /* handed over but never announced */
 	}
 	explicit_bzero(h->token, sizeof(h->token));
 	free(h->listeners);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-conn: one connection: many requests in one send, many replies in one receive.
+ * load-conn: one connection: many requests per send, many replies per receive.
  *
- * SEND   Requests are written one behind the other into `out`; a payload up to LOAD_COPY beside its
- *        header, a longer one as a vector of its own. All of it leaves in one send a round; what the
- *        socket does not take waits for it. Both start anew when all has left.
- * LOSS   A connection that is lost takes the others of its job with it: what one server that died had
- *        answered must not be taken for an answer of its successor. Requests stay in their slots and
- *        are sent again when all are connected, before any new one.
+ * SEND   Requests are appended to `out`; a payload up to LOAD_COPY follows its header there, a longer
+ *        one gets an iovec of its own. One send per round submits all of it; the rest waits until the
+ *        socket has room. Both buffers are reset when all is sent.
+ * LOSS   A lost connection closes all connections of its job: replies of a server that died must not
+ *        mix with replies of its successor. Requests stay in their slots and are resent when all are
+ *        connected, before any new one.
  */
 #include "port/load-impl.h"
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define OUT_MAX      (1u << 20)     /* bytes of requests and small payloads that wait to be sent */
-#define BACK_OFF     (20 * WEIR_MS) /* before the first new attempt to connect; then twice as long */
-#define BACK_OFF_MAX (500 * WEIR_MS) /* a server that is back is found within this */
+#define OUT_MAX      (1u << 20)      /* bytes of requests and small payloads waiting to be sent */
+#define BACK_OFF     (20 * WEIR_MS)  /* before the first attempt to reconnect; then doubled */
+#define BACK_OFF_MAX (500 * WEIR_MS) /* a server that is back is found within this time */
 
-static void ready(struct loop_fd *f, uint32_t events);
+static void on_ready(struct loop_fd *f, uint32_t events);
 
 static size_t room_for_one(const struct load_run *r)
 {
@@ -70,7 +70,7 @@ int load_conn_open(struct load_conn *c, struct stream s)
 	int r;
 
 	c->stream = s;
-	c->fd = (struct loop_fd){.fd = s.fd, .ready = ready};
+	c->fd = (struct loop_fd){.fd = s.fd, .ready = on_ready};
 	r = loop_add(c->run->loop, &c->fd, EPOLLIN);
 	if (r < 0) {
 		stream_close(&c->stream);
@@ -122,7 +122,7 @@ static void add_vector(struct load_conn *c, const uint8_t *p, size_t n)
 	c->iov[c->n_iov++] = (struct iovec){(void *)(uintptr_t)p, n};
 }
 
-static void encode(struct load_conn *c, struct load_slot *s)
+static void append_request(struct load_conn *c, struct load_slot *s)
 {
 	const struct nbd_request q = {.cookie = s->cookie,
 		.offset = s->r.offset,
@@ -165,10 +165,10 @@ void load_conn_issue(struct load_conn *c, const struct load_request *r, weir_tim
 		c->run->heard = now;
 	if (c->run->verify && r->command == NBD_WRITE)
 		load_verify_fill(c->run->verify, r->offset, r->length, s->data);
-	encode(c, s);
+	append_request(c, s);
 }
 
-/* Sends again what was under way when the connections were lost, as far as there is room. */
+/* Resend the requests that were in flight at the loss, as far as there is room. */
 bool load_conn_resend(struct load_conn *c)
 {
 	while (c->resend_at < c->n_slots) {
@@ -177,7 +177,7 @@ bool load_conn_resend(struct load_conn *c)
 		if (s->cookie) {
 			if (!load_conn_room(c))
 				return false;
-			encode(c, s);
+			append_request(c, s);
 			c->run->result.resent++;
 		}
 		c->resend_at++;
@@ -185,7 +185,7 @@ bool load_conn_resend(struct load_conn *c)
 	return true;
 }
 
-static void advance(struct load_conn *c, size_t sent)
+static void advance_sent(struct load_conn *c, size_t sent)
 {
 	while (sent) {
 		struct iovec *v = &c->iov[c->iov_at];
@@ -200,7 +200,7 @@ static void advance(struct load_conn *c, size_t sent)
 	}
 }
 
-/* The socket takes no more, or takes again. */
+/* Record whether the socket is full, and watch for EPOLLOUT if it is. */
 static void set_blocked(struct load_conn *c, bool blocked)
 {
 	c->blocked = blocked;
@@ -221,12 +221,12 @@ void load_conn_send(struct load_conn *c)
 			load_conn_lost(c->run, strerror((int)-sent));
 			return;
 		}
-		advance(c, (size_t)sent);
+		advance_sent(c, (size_t)sent);
 	}
 	c->n_out = c->n_iov = c->iov_at = 0;
 	if (c->blocked) {
 		set_blocked(c, false);
-		load_conn_dirty(c); /* what had no room may go now */
+		load_conn_dirty(c); /* requests that had no room may go now */
 	}
 }
 
@@ -250,15 +250,15 @@ static void receive(struct load_conn *c)
 		}
 		now = r->heard = loop_clock();
 		if (load_reply(c, r->thread->scratch, (size_t)n, now) < 0) {
-			load_conn_lost(r, "the server sent something that is not a reply");
+			load_conn_lost(r, "the server sent an invalid reply");
 			return;
 		}
-		/* Plain sockets are asked once a round, so that all get their turn; TLS keeps what it
-		 * has decrypted where the loop does not see it. */
+		/* Plain sockets are read once per round, so that all get their turn; TLS buffers
+		 * decrypted data where the loop does not see it. */
 	} while (c->stream.tls && c->watched);
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void on_ready(struct loop_fd *f, uint32_t events)
 {
 	struct load_conn *c = (struct load_conn *)(void *)f;
 
@@ -270,7 +270,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 /* ---- loss */
 
-static void unanswered(struct load_conn *c)
+static void drop_requests(struct load_conn *c)
 {
 	struct load_run *r = c->run;
 
@@ -291,7 +291,7 @@ static void unanswered(struct load_conn *c)
 static void give_up(struct load_run *r, const char *why)
 {
 	for (uint32_t i = 0; i < r->job.connections; i++)
-		unanswered(&r->conns[i]);
+		drop_requests(&r->conns[i]);
 	load_fail(r, "%s: %s", r->job.uri, why);
 }
 
@@ -326,7 +326,7 @@ void load_conn_retry(struct load_run *r, weir_time now)
 		give_up(r, strerror(-e));
 }
 
-/* The new connections are of the same export, as far as can be seen. */
+/* Return true if the reconnected export looks like the same one. */
 static bool same_export(const struct load_run *r, const struct nbd_export *e)
 {
 	uint16_t needed = NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM | NBD_MULTI_CONN;
@@ -359,7 +359,7 @@ void load_conn_dialled(struct load_run *r, struct load_dial *d)
 		for (uint32_t i = 0; i < r->job.connections; i++)
 			stream_close(&d->streams[i]);
 		if (!over)
-			give_up(r, "the export came back as another");
+			give_up(r, "after reconnecting, the export is a different one");
 		return;
 	}
 	if (over)
@@ -367,7 +367,7 @@ void load_conn_dialled(struct load_run *r, struct load_dial *d)
 	if (d->result < 0) {
 		if (now - r->lost_at >= r->job.reconnect)
 			give_up(r, d->err.text);
-		return; /* the next tick tries again */
+		return; /* the next tick retries */
 	}
 	e = open_all(r, d);
 	if (e < 0) {
@@ -390,8 +390,7 @@ void load_conn_end(struct load_run *r)
 	for (uint32_t i = 0; i < r->job.connections; i++) {
 		struct load_conn *c = &r->conns[i];
 
-		if (c->watched &&
-			c->iov_at == c->n_iov) /* as good as it goes: nobody waits for it */
+		if (c->watched && c->iov_at == c->n_iov) /* best effort: not awaited */
 			(void)stream_send(&c->stream, &iov, 1);
 		load_conn_close(c);
 	}

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-count: what a finished request adds to the results.
+ * load-count: add a finished request to the results.
  *
- * Latencies are recorded for the interval only, and the interval is added to the whole when it ends: one
- * histogram is touched for a request, and it stays in the cache.
+ * Latencies are recorded in the interval only, and an interval is added to the totals when it ends:
+ * a request touches one histogram, which stays in the cache.
  */
 #include "port/load-impl.h"
 #include <errno.h>
 
-#define SAY_WRONG 10 /* wrong blocks told one by one; the rest are counted */
+#define SAY_WRONG 10 /* wrong blocks reported one by one; the others are only counted */
 
 const char *const load_error_names[LOAD_ERRORS + 1] = {"EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC",
 	"EOVERFLOW", "ENOTSUP", "ESHUTDOWN", "unanswered", NULL};
 
-static enum load_error kind_of(int error)
+static enum load_error error_kind(int error)
 {
 	switch (-error) {
 	case EPERM:
@@ -35,7 +35,7 @@ static enum load_error kind_of(int error)
 	}
 }
 
-static void verify(struct load_run *r, struct load_slot *s, int error)
+static void verify_request(struct load_run *r, struct load_slot *s, int error)
 {
 	uint64_t wrong = r->count.wrong;
 
@@ -80,9 +80,9 @@ void load_count_done(struct load_run *r, struct load_slot *s, int error, weir_ti
 
 	r->in_flight--;
 	if (r->verify)
-		verify(r, s, error);
+		verify_request(r, s, error);
 	if (error) {
-		t->errors[kind_of(error)]++;
+		t->errors[error_kind(error)]++;
 		t->n_errors++;
 	}
 	if (!s->r.counts)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-dial: all connections of a job, through handshake and TLS.
+ * load-dial: connect all connections of a job, with handshake and TLS.
  *
- * Blocks, so it runs before the load starts, or on a thread of its own when a connection was lost: the
- * other jobs of the thread go on. All connections or none.
+ * This blocks, so it runs before the load starts, or on a separate thread after a loss: the other
+ * jobs of the thread continue. All connections or none.
  */
 #include "port/load-impl.h"
 #include <errno.h>
@@ -41,7 +41,7 @@ static int send_all(struct stream *s, const uint8_t *p, size_t n, weir_time unti
 	return 0;
 }
 
-static int secure(struct load_run *r, struct stream *s, weir_time until, struct weir_err *err)
+static int start_tls(struct load_run *r, struct stream *s, weir_time until, struct weir_err *err)
 {
 	uint32_t want;
 	int e = tls_start(r->tls, s, r->uri.host[0] ? r->uri.host : NULL);
@@ -57,9 +57,9 @@ static int secure(struct load_run *r, struct stream *s, weir_time until, struct 
 	return weir_err_set(err, e, "tls: %s", strerror(-e));
 }
 
-/* Feeds the handshake what came; >0: it is done. The output is sent. */
-static int feed(struct load_run *r, struct stream *s, struct nbd_greet *g, const uint8_t *in,
-	size_t n, weir_time until, struct weir_err *err)
+/* Feed input to the handshake and send its output. Return > 0 when it is done. */
+static int feed_handshake(struct load_run *r, struct stream *s, struct nbd_greet *g,
+	const uint8_t *in, size_t n, weir_time until, struct weir_err *err)
 {
 	uint8_t out[NBD_GREET_OUT];
 	enum nbd_greet_state state;
@@ -71,7 +71,7 @@ static int feed(struct load_run *r, struct stream *s, struct nbd_greet *g, const
 		at += used;
 		e = send_all(s, out, made, until);
 		if (e == 0 && state == NBD_GREET_TLS) {
-			e = secure(r, s, until, err);
+			e = start_tls(r, s, until, err);
 			if (e < 0)
 				return e;
 			nbd_greet_secure(g, out, sizeof(out), &made);
@@ -85,8 +85,8 @@ static int feed(struct load_run *r, struct stream *s, struct nbd_greet *g, const
 	return state == NBD_GREET_READY;
 }
 
-static int greet(struct load_run *r, struct stream *s, weir_time until, struct nbd_export *ret,
-	struct weir_err *err)
+static int do_handshake(struct load_run *r, struct stream *s, weir_time until,
+	struct nbd_export *ret, struct weir_err *err)
 {
 	struct nbd_greet g;
 	uint8_t in[4096];
@@ -97,7 +97,7 @@ static int greet(struct load_run *r, struct stream *s, weir_time until, struct n
 		ssize_t n = stream_recv(s, in, sizeof(in));
 
 		if (n > 0)
-			e = feed(r, s, &g, in, (size_t)n, until, err);
+			e = feed_handshake(r, s, &g, in, (size_t)n, until, err);
 		else if (n == 0)
 			e = -ECONNRESET;
 		else
@@ -120,7 +120,7 @@ static int dial_one(struct load_run *r, weir_time until, struct stream *ret,
 		return weir_err_set(err, -ETIMEDOUT, "%s: no connection in time", r->job.uri);
 	e = stream_connect(r->uri.address, left, &s.fd, &inner);
 	if (e == 0)
-		e = greet(r, &s, until, export_, &inner);
+		e = do_handshake(r, &s, until, export_, &inner);
 	if (e < 0) {
 		if (s.fd >= 0)
 			stream_close(&s);
@@ -146,7 +146,7 @@ int load_dial(struct load_run *r, weir_time timeout, struct stream *streams,
 	return e;
 }
 
-/* ---- again, while the others go on */
+/* ---- reconnecting in the background */
 
 static void dial_free(struct load_dial *d)
 {
@@ -154,7 +154,7 @@ static void dial_free(struct load_dial *d)
 	free(d);
 }
 
-static void arrived(struct loop_task *t) /* on the loop's thread */
+static void on_dialled(struct loop_task *t) /* on the loop's thread */
 {
 	struct load_dial *d =
 		(struct load_dial *)(void *)((char *)t - offsetof(struct load_dial, task));
@@ -184,7 +184,7 @@ int load_dial_start(struct load_run *r)
 	if (!d)
 		return -ENOMEM;
 	d->run = r;
-	d->task.run = arrived;
+	d->task.run = on_dialled;
 	d->streams = calloc(r->job.connections, sizeof(*d->streams));
 	if (!d->streams) {
 		free(d);

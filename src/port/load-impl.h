@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load-impl: what the files of load share. Nobody else includes it. See load.h. */
+/* load-impl: internals shared by the files of load. See load.h. */
 #ifndef WEIR_PORT_LOAD_IMPL_H
 #define WEIR_PORT_LOAD_IMPL_H
 
@@ -15,26 +15,26 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LOAD_RECV (256u << 10) /* bytes received at once: fits a core's second cache */
-#define LOAD_COPY (16u << 10)  /* bytes: up to this a payload is copied beside its header */
-#define LOAD_IOV  1024         /* vectors in one send: the system's limit */
+#define LOAD_RECV (256u << 10) /* bytes received at once: fits a core's L2 cache */
+#define LOAD_COPY (16u << 10)  /* bytes: payloads up to this are copied next to their header */
+#define LOAD_IOV  1024         /* iovecs per send: the system's limit */
 
 struct load_request {
 	uint64_t offset;
 	uint32_t length;
 	uint16_t flags;
 	uint8_t command; /* enum nbd_command */
-	bool counts;     /* in the results; else the verification's own */
+	bool counts;     /* in the results; else internal to verification */
 	weir_time intended;
 };
 
-struct load_slot { /* a request under way, or a place for one */
+struct load_slot { /* a request in flight, or a free slot */
 	struct load_request r;
-	uint64_t cookie;    /* place in the connection, and a serial number above; 0: free */
-	weir_time free_at;  /* closed loop: when it may be used again (think) */
+	uint64_t cookie;    /* index in the connection, with a serial number above; 0: free */
+	weir_time free_at;  /* closed loop: when it may be reused (think) */
 	uint64_t mark;      /* FLUSH: load_verify_mark */
-	uint8_t *data;      /* verify: of its own */
-	struct cover cover; /* READ, structured: which bytes have come, and how many */
+	uint8_t *data;      /* verify: the slot's own buffer */
+	struct cover cover; /* READ, structured: the bytes received, and how many */
 	uint32_t got;
 	int error; /* of the chunks so far */
 };
@@ -46,36 +46,36 @@ struct load_conn {
 	struct load_run *run;
 	struct stream stream;
 	struct load_slot *slots;
-	uint32_t *ring; /* of free slots: the first to come is the first to be used */
+	uint32_t *ring; /* of free slots: the first freed is the first reused */
 	uint32_t ring_at, n_free, n_slots;
 	uint32_t serial;
-	/* what is to be sent: vectors into buffer and payloads */
+	/* data to send: iovecs into buffer and payloads */
 	uint8_t *out;
 	size_t n_out, room_out;
 	struct iovec *iov;
 	uint32_t n_iov, iov_at, room_iov;
 	bool watched, dirty, blocked; /* in the loop; in run->dirty; the socket is full */
 	struct load_conn *next_dirty;
-	uint32_t resend_at; /* slots from here on may have to be sent again */
-	/* where in the stream of replies it is */
+	uint32_t resend_at; /* slots from here on may have to be resent */
+	/* state of the reply parser */
 	enum load_rx rx;
 	uint8_t have, need, small[24];
 	struct nbd_reply head;
 	struct load_slot *slot;
 	uint8_t *to;
-	uint32_t left; /* bytes of this reply or chunk still to come */
+	uint32_t left; /* bytes of this reply or chunk still missing */
 };
 
 enum load_phase {
-	LOAD_WAIT,  /* for its start */
-	LOAD_RUN,   /* requests go out */
-	LOAD_DRAIN, /* the last are answered */
-	LOAD_FLUSH, /* verify: one flush before all is read back */
-	LOAD_BACK,  /* verify: all that was written is read */
+	LOAD_WAIT,  /* until its start */
+	LOAD_RUN,   /* requests are sent */
+	LOAD_DRAIN, /* the last ones are answered */
+	LOAD_FLUSH, /* verify: one flush before everything is read back */
+	LOAD_BACK,  /* verify: everything written is read */
 	LOAD_DONE,
 };
 
-struct load_dial { /* connecting, on any thread; all connections of a job */
+struct load_dial { /* connecting all connections of a job, on any thread */
 	struct load_run *run;
 	struct stream *streams;
 	struct nbd_export export_;
@@ -86,7 +86,7 @@ struct load_dial { /* connecting, on any thread; all connections of a job */
 	bool joined;
 };
 
-struct load_run { /* a job, running */
+struct load_run { /* a running job */
 	struct load_job job;
 	struct load *load;
 	struct load_thread *thread;
@@ -96,27 +96,28 @@ struct load_run { /* a job, running */
 	struct tls *tls;
 	struct nbd_export export_;
 	struct load_conn *conns;
-	struct load_conn *dirty; /* those that have something to send or a free slot */
-	uint32_t pick;           /* open loop: the connection that comes next */
+	struct load_conn *dirty; /* connections with something to send or a free slot */
+	uint32_t pick;           /* open loop: the next connection */
 	uint64_t in_flight;
 	enum load_phase phase;
 
 	/* load-next.c */
 	struct rng rng;
 	struct rng_zipf zipf;
-	uint64_t base, span;     /* bytes: the part of the export */
-	uint32_t align;          /* offsets are multiples: the smallest size, or their divisor */
-	uint32_t least, most;    /* sizes */
-	uint64_t places, stride; /* of align; the step that scatters the ranks of a zipf */
-	uint64_t cursor;         /* sequential: next place */
-	uint64_t issued;         /* requests */
-	uint32_t unflushed;      /* writes since the last flush */
-	weir_time next_at;       /* open loop: when the next is due */
-	double next_exact;       /* even: the same without rounding */
-	weir_time unblocked_at;  /* open loop: since when a request could be sent */
-	bool blocked;            /* all slots are in use, and one is due */
-	bool starved;            /* verify: no range was free */
-	double shares;           /* sum of the sizes' */
+	uint64_t base, span;  /* bytes: the range of the export */
+	uint32_t align;       /* offsets are multiples of it: the common divisor of the sizes */
+	uint32_t least, most; /* sizes */
+	uint64_t places,
+		stride;     /* in units of align; the stride that scatters the ranks of a zipf */
+	uint64_t cursor;    /* sequential: next place */
+	uint64_t issued;    /* requests */
+	uint32_t unflushed; /* writes since the last flush */
+	weir_time next_at;  /* open loop: when the next one is due */
+	double next_exact;  /* even: the same without rounding */
+	weir_time unblocked_at; /* open loop: since when requests can be sent */
+	bool blocked;           /* all slots are in use, and a request is due */
+	bool starved;           /* verify: no range was free */
+	double shares;          /* sum over the sizes */
 	size_t trace_at;
 	uint64_t trace_extent;
 
@@ -128,9 +129,9 @@ struct load_run { /* a job, running */
 
 	/* times, CLOCK_MONOTONIC */
 	weir_time start, end, warm_at, drained_at;
-	weir_time heard; /* when last something was received, or nothing was under way */
+	weir_time heard; /* when data last arrived, or no request was in flight */
 	weir_time lost_at, retry_at;
-	weir_time wake_at; /* what `wake` is set to */
+	weir_time wake_at; /* expiry of `wake` */
 	bool lost, warm, thinking, ended_by_count;
 	struct load_dial *dial;
 	weir_time back_off;
@@ -138,11 +139,11 @@ struct load_run { /* a job, running */
 	struct load_result result;
 	struct weir_hist interval;
 	uint64_t interval_requests, interval_bytes;
-	weir_time interval_at; /* when it began */
+	weir_time interval_at; /* start of the interval */
 
 	struct loop_turn turn;
 	struct loop_timer tick, wake, mark; /* intervals; the next request; warm-up and end */
-	uint8_t *payload; /* of writes without verification: shared, never changed */
+	uint8_t *payload;                   /* data of unverified writes: shared, constant */
 };
 
 struct load_thread {
@@ -151,8 +152,8 @@ struct load_thread {
 	uint8_t *scratch; /* LOAD_RECV */
 	pthread_t thread;
 	bool started;
-	size_t running; /* jobs that are not done */
-	int core;       /* -1: any */
+	size_t running; /* jobs not done */
+	int core;       /* -1: not pinned */
 	int result;
 };
 
@@ -164,7 +165,7 @@ struct load {
 	unsigned n_threads;
 	weir_time start;
 	atomic_bool stop;
-	pthread_mutex_t lock; /* around the callbacks */
+	pthread_mutex_t lock; /* held during callbacks */
 };
 
 /* load.c */
@@ -173,36 +174,36 @@ void load_fail(struct load_run *r, const char *fmt, ...) __attribute__((format(p
 
 /* load-count.c */
 void load_count_done(struct load_run *r, struct load_slot *s, int error, weir_time now);
-/* Ends an interval: tells it, and adds it to the whole if it counts. */
+/* End an interval: report it, and add it to the totals if it counts. */
 void load_count_interval(struct load_run *r, weir_time now);
 
 /* load-dial.c */
 int load_dial(struct load_run *r, weir_time timeout, struct stream *streams,
 	struct nbd_export *ret_export, struct weir_err *err);
-int load_dial_start(struct load_run *r); /* on a thread of its own; then load_conn_dialled */
+int load_dial_start(struct load_run *r); /* on another thread; load_conn_dialled follows */
 
 /* load-conn.c */
 int load_conn_new(struct load_run *r, struct load_conn *c);
 void load_conn_free(struct load_conn *c);
-int load_conn_open(struct load_conn *c, struct stream s); /* from here on it is watched */
+int load_conn_open(struct load_conn *c, struct stream s); /* and watch it */
 void load_conn_close(struct load_conn *c);
 void load_conn_dirty(struct load_conn *c);
 bool load_conn_room(const struct load_conn *c); /* for one more request */
-/* There must be a free slot, and room. */
+/* Requires a free slot and room. */
 void load_conn_issue(struct load_conn *c, const struct load_request *r, weir_time now);
-bool load_conn_resend(struct load_conn *c); /* false: there is more, and no room */
+bool load_conn_resend(struct load_conn *c); /* false: more to resend, but no room */
 void load_conn_send(struct load_conn *c);
 void load_conn_dialled(struct load_run *r, struct load_dial *d);
 void load_conn_lost(struct load_run *r, const char *why);
 void load_conn_retry(struct load_run *r, weir_time now);
-void load_conn_end(struct load_run *r); /* says good-bye and closes all */
+void load_conn_end(struct load_run *r); /* send NBD_CMD_DISC and close all */
 
 static inline struct load_slot *load_conn_free_slot(struct load_conn *c)
 {
 	return c->n_free ? &c->slots[c->ring[c->ring_at]] : NULL;
 }
 
-/* load-reply.c: 0, or -EPROTO */
+/* load-reply.c: return 0 or -EPROTO */
 int load_reply(struct load_conn *c, const uint8_t *p, size_t n, weir_time now);
 
 /* load-next.c */
@@ -212,10 +213,11 @@ static inline bool load_open_loop(const struct load_run *r)
 	return r->job.rate > 0 || r->job.trace;
 }
 void load_next_begin(struct load_run *r, weir_time now);
-/* The next request of the phase, if one is due: true. Else *ret_when: when to ask again. */
+/* Get the next request of the phase. Return true if one is due; else *ret_when is when to call
+ * again. */
 bool load_next(struct load_run *r, weir_time now, struct load_request *ret, weir_time *ret_when);
-/* Nothing follows in this phase. */
+/* Return true if the phase has no more requests. */
 bool load_next_over(const struct load_run *r, weir_time now);
-void load_next_missed(struct load_run *r); /* counts what was due and never sent */
+void load_next_missed(struct load_run *r); /* counts requests that were due but never sent */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load-new: a load put together: threads, jobs, connections, memory; and taken apart again. */
+/* load-new: create and free a load: threads, jobs, connections, memory. */
 #include "port/load-impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -11,22 +11,22 @@
 static int check_job(const struct load_job *j, struct weir_err *err)
 {
 	if (!j->uri)
-		return weir_err_set(err, -EINVAL, "%s: which server? (a URI)", j->name);
+		return weir_err_set(err, -EINVAL, "%s: needs a server's URI", j->name);
 	if (j->connections < 1 || j->connections > 65536 || j->depth > LOAD_DEPTH_MAX)
 		return weir_err_set(err, -EINVAL, "%s: connections 1 to 65536, depth 1 to %d",
 			j->name, LOAD_DEPTH_MAX);
 	if (!j->trace && j->duration == WEIR_NEVER && j->requests == UINT64_MAX)
 		return weir_err_set(
-			err, -EINVAL, "%s: for how long? (duration or requests)", j->name);
+			err, -EINVAL, "%s: needs a duration or a number of requests", j->name);
 	if (j->warm_up >= j->duration)
 		return weir_err_set(
-			err, -EINVAL, "%s: the warm-up is as long as the whole", j->name);
+			err, -EINVAL, "%s: the warm-up must be shorter than the duration", j->name);
 	if (j->trace && (j->verify || !(j->speed > 0)))
 		return weir_err_set(err, -EINVAL,
 			"%s: a trace is replayed without verification, at a speed above 0",
 			j->name);
 	if (j->table && !j->verify)
-		return weir_err_set(err, -EINVAL, "%s: a table goes with verify", j->name);
+		return weir_err_set(err, -EINVAL, "%s: a table needs verify", j->name);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ static int make_verify(struct load_run *r, struct weir_err *err)
 		id = (uint64_t)loop_clock();
 	if (n > LOAD_VERIFY_BLOCKS)
 		return weir_err_set(err, -EINVAL,
-			"%s: too many blocks to remember; use a part of the export (length)",
+			"%s: too many blocks to verify; use a part of the export (length)",
 			r->job.name);
 	e = load_verify_new(r->base, r->span, r->align, r->job.seed, id, &r->verify);
 	if (e < 0)
@@ -195,7 +195,7 @@ int load_new(const struct load_job *jobs, size_t n, const struct load_options *o
 static void free_run(struct load_run *r)
 {
 	for (uint32_t i = 0; r->conns && i < r->job.connections; i++)
-		if (r->conns[i].run) /* else it was never made */
+		if (r->conns[i].run) /* else it was not created */
 			load_conn_free(&r->conns[i]);
 	free(r->conns);
 	load_verify_free(r->verify);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-next: which request comes next, and when it is due.
+ * load-next: choose the next request and its time.
  *
- * LAW     Closed loop: at once. Open loop: the i-th arrival is due at a time that depends on the seed and
- *         the rate only, never on the server. Even: i / rate. Poisson: sums of exponential times.
- * METHOD  Arrivals are made one at a time when they are asked for; those that are overdue because no
- *         slot was free are still made with the time at which they were due. So the queue in front of
- *         a stalled server costs no memory, however long it is.
+ * LAW     Closed loop: at once. Open loop: the time of the i-th arrival depends only on the seed and
+ *         the rate, never on the server. Even: i / rate. Poisson: sums of exponential times.
+ * METHOD  Arrivals are generated one at a time on demand; overdue ones, for lack of a free slot, still
+ *         get the time at which they were due. So the queue of a stalled server costs no memory,
+ *         however long it is.
  */
 #include "port/load-impl.h"
 #include "model/trace.h"
@@ -40,7 +40,7 @@ static int check_sizes(struct load_run *r, struct weir_err *err)
 
 		if (n == 0 || n % r->export_.block_min || n > most)
 			return weir_err_set(err, -EINVAL,
-				"%s: size %u: the server takes multiples of %u up to %u",
+				"%s: size %u: the server accepts multiples of %u up to %u",
 				r->job.name, n, r->export_.block_min, most);
 		r->align = divisor(n, r->align);
 		r->least = n < r->least ? n : r->least;
@@ -60,12 +60,13 @@ static int check_flags(struct load_run *r, struct weir_err *err)
 	if (j->verify && j->flush_every == 0 && flags & NBD_SEND_FLUSH)
 		j->flush_every = 64;
 	if (j->flush_every && !(flags & NBD_SEND_FLUSH))
-		return weir_err_set(err, -ENOTSUP, "%s: the server has no flush", j->name);
+		return weir_err_set(
+			err, -ENOTSUP, "%s: the server does not support flush", j->name);
 	if (j->fua > 0 && !(flags & NBD_SEND_FUA))
-		return weir_err_set(err, -ENOTSUP, "%s: the server has no FUA", j->name);
+		return weir_err_set(err, -ENOTSUP, "%s: the server does not support FUA", j->name);
 	if (j->verify && j->connections > 1 && !(flags & NBD_MULTI_CONN))
 		return weir_err_set(err, -EINVAL,
-			"%s: the server does not say that a flush covers all connections; verify "
+			"%s: without MULTI_CONN a flush covers one connection only; verify "
 			"needs connections=1",
 			j->name);
 	if (j->verify && r->align % LOAD_VERIFY_MIN)
@@ -85,7 +86,7 @@ static int check_region(struct load_run *r, struct weir_err *err)
 	r->base = j->offset;
 	r->span = j->length ? j->length : size - j->offset;
 	if (r->base % r->export_.block_min)
-		return weir_err_set(err, -EINVAL, "%s: offset: the server takes multiples of %u",
+		return weir_err_set(err, -EINVAL, "%s: offset: the server accepts multiples of %u",
 			j->name, r->export_.block_min);
 	if (r->align)
 		r->span -= r->span % r->align;
@@ -96,7 +97,7 @@ static int check_region(struct load_run *r, struct weir_err *err)
 	return 0;
 }
 
-/* The largest request of the trace, and whether all fit. */
+/* Find the largest request of the trace, and check that all fit. */
 static int check_trace(struct load_run *r, struct weir_err *err)
 {
 	const struct trace *t = r->job.trace;
@@ -114,18 +115,18 @@ static int check_trace(struct load_run *r, struct weir_err *err)
 			continue;
 		if (q->op != TRACE_TRIM && n > NBD_PAYLOAD_MAX)
 			return weir_err_set(err, -EINVAL,
-				"request %zu of the trace has %u bytes; %u is the most", i + 1,
+				"request %zu of the trace has %u bytes, more than %u", i + 1,
 				q->bytes, NBD_PAYLOAD_MAX);
 		if (q->op != TRACE_READ && r->export_.flags & NBD_READ_ONLY)
 			return weir_err_set(
-				err, -EROFS, "the trace has writes, and the export is read-only");
+				err, -EROFS, "the trace has writes, but the export is read-only");
 		if (q->op != TRACE_TRIM && n > r->most)
 			r->most = (uint32_t)n;
 		r->trace_extent = end > r->trace_extent ? end : r->trace_extent;
 	}
 	if (r->trace_extent > r->export_.size && !r->job.scale_offsets)
 		return weir_err_set(err, -EINVAL,
-			"the trace reaches to %llu and the export to %llu; --scale-offsets makes "
+			"the trace ends at %llu, the export at %llu; use --scale-offsets to make "
 			"it fit",
 			(unsigned long long)r->trace_extent, (unsigned long long)r->export_.size);
 	return r->most > r->export_.size ? weir_err_set(err, -EINVAL, "the export is too small")
@@ -147,7 +148,7 @@ int load_next_init(struct load_run *r, struct weir_err *err)
 	rng_init(&r->rng, r->job.seed, name);
 	if (r->job.order == LOAD_ZIPF) {
 		rng_zipf_init(&r->zipf, r->places, r->job.zipf);
-		/* About 0.618 of the whole, and without a common divisor: neighbours in rank lie far apart. */
+		/* About 0.618 of the whole, and coprime: adjacent ranks are far apart. */
 		for (r->stride = (uint64_t)((double)r->places * 0.6180339887) | 1; r->stride > 1;
 			r->stride--) {
 			uint64_t a = r->places, b = r->stride;
@@ -189,12 +190,12 @@ void load_next_begin(struct load_run *r, weir_time now)
 	r->warm_at = now + r->job.warm_up;
 	r->unblocked_at = now;
 	r->next_exact =
-		r->job.even && r->job.rate > 0 ? -1e9 / r->job.rate : 0; /* the first: at once */
+		r->job.even && r->job.rate > 0 ? -1e9 / r->job.rate : 0; /* the first at once */
 	if (load_open_loop(r))
 		schedule(r);
 }
 
-/* What was due before the end is still sent after it, if there is room at once. */
+/* Requests due before the end are still sent after it, if there is room at once. */
 static bool time_up(const struct load_run *r, weir_time now)
 {
 	if (!load_open_loop(r))
@@ -228,7 +229,7 @@ void load_next_missed(struct load_run *r)
 	}
 }
 
-/* ---- what */
+/* ---- requests */
 
 static uint32_t pick_size(struct load_run *r)
 {
@@ -245,7 +246,7 @@ static uint32_t pick_size(struct load_run *r)
 	return r->job.sizes[r->job.n_sizes - 1].bytes;
 }
 
-/* A place, in units of align, at which `length` fits. */
+/* Choose a place, in units of align, where `length` fits. */
 static uint64_t pick_place(struct load_run *r, uint32_t length)
 {
 	uint64_t n = (r->span - length) / r->align + 1, place;
@@ -266,7 +267,7 @@ static uint64_t pick_place(struct load_run *r, uint32_t length)
 	}
 }
 
-/* A range of which no block has a request under way: the one proposed or one behind it. */
+/* Take a range without a block in flight: the proposed one or the next free one after it. */
 static bool take_place(struct load_run *r, uint32_t length, uint64_t *place)
 {
 	uint64_t n = (r->span - length) / r->align + 1;
@@ -301,7 +302,7 @@ static bool make_io(struct load_run *r, struct load_request *q)
 	return true;
 }
 
-/* The record's place in the export, in whole blocks. */
+/* Map the record to whole blocks of the export. */
 static void place_record(struct load_run *r, const struct trace_record *t, struct load_request *q)
 {
 	uint64_t unit = r->align, offset = t->offset, end, length;
@@ -351,7 +352,7 @@ static bool next_run(struct load_run *r, weir_time now, struct load_request *q)
 		*q = (struct load_request){.command = NBD_FLUSH, .intended = q->intended};
 		r->unflushed = 0;
 	} else if (r->job.trace) {
-		while (!make_record(r, q)) { /* the server does not have it */
+		while (!make_record(r, q)) { /* not supported by the server */
 			r->result.skipped++;
 			r->issued++;
 			schedule(r);
@@ -369,7 +370,7 @@ static bool next_run(struct load_run *r, weir_time now, struct load_request *q)
 	return true;
 }
 
-/* The verification's last two steps: a flush, and all that was written. */
+/* The last two steps of verification: a flush, and reading back all written blocks. */
 static bool next_last(struct load_run *r, weir_time now, struct load_request *q)
 {
 	uint64_t offset;
@@ -385,7 +386,7 @@ static bool next_last(struct load_run *r, weir_time now, struct load_request *q)
 		r->back_over = true;
 		return false;
 	}
-	load_verify_take(r->verify, offset, length); /* nothing else is under way */
+	load_verify_take(r->verify, offset, length); /* no other request is in flight */
 	q->command = NBD_READ;
 	q->offset = offset;
 	q->length = length;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-reply: the stream of replies, in whatever pieces it comes.
+ * load-reply: parse the stream of replies, in pieces of any size.
  *
- * Data of reads are not looked at unless they are verified, and then copied to the request's own
- * buffer; else they stay where they were received, and the next receive goes over them.
+ * Data of reads are ignored unless verified; verified data are copied to the request's own buffer,
+ * others stay in the receive buffer, which the next receive overwrites.
  */
 #include "port/load-impl.h"
 #include "wire/bytes.h"
 #include <errno.h>
 #include <string.h>
 
-static struct load_slot *find(struct load_conn *c, uint64_t cookie)
+static struct load_slot *find_slot(struct load_conn *c, uint64_t cookie)
 {
 	uint32_t place = (uint32_t)cookie;
 
 	return place < c->n_slots && c->slots[place].cookie == cookie ? &c->slots[place] : NULL;
 }
 
-static void finish(struct load_conn *c, weir_time now)
+static void finish_request(struct load_conn *c, weir_time now)
 {
 	struct load_slot *s = c->slot;
 
@@ -30,8 +30,8 @@ static void finish(struct load_conn *c, weir_time now)
 	load_conn_dirty(c);
 }
 
-/* The chunk is over, and perhaps the reply. */
-static int chunk_over(struct load_conn *c, weir_time now)
+/* End a chunk, and the reply if it was the last. */
+static int end_chunk(struct load_conn *c, weir_time now)
 {
 	struct load_slot *s = c->slot;
 
@@ -39,8 +39,8 @@ static int chunk_over(struct load_conn *c, weir_time now)
 	if (!(c->head.flags & NBD_CHUNK_DONE))
 		return 0;
 	if (s->r.command == NBD_READ && !s->error && s->got != s->r.length)
-		return -EPROTO; /* parts of it never came */
-	finish(c, now);
+		return -EPROTO; /* parts are missing */
+	finish_request(c, now);
 	return 0;
 }
 
@@ -52,7 +52,7 @@ static int on_chunk(struct load_conn *c, weir_time now)
 	c->left = c->head.length;
 	switch (c->head.type) {
 	case NBD_CHUNK_NONE:
-		return c->head.length == 0 && c->head.flags & NBD_CHUNK_DONE ? chunk_over(c, now)
+		return c->head.length == 0 && c->head.flags & NBD_CHUNK_DONE ? end_chunk(c, now)
 									     : -EPROTO;
 	case NBD_CHUNK_DATA:
 		need = 8;
@@ -61,7 +61,7 @@ static int on_chunk(struct load_conn *c, weir_time now)
 		need = 12;
 		break;
 	default:
-		if (!(c->head.type & 0x8000)) /* not an error, and nothing that we asked for */
+		if (!(c->head.type & 0x8000)) /* neither an error nor requested */
 			return -EPROTO;
 		need = 6;
 	}
@@ -75,7 +75,7 @@ static int on_chunk(struct load_conn *c, weir_time now)
 
 static int on_head(struct load_conn *c, weir_time now)
 {
-	struct load_slot *s = find(c, c->head.cookie);
+	struct load_slot *s = find_slot(c, c->head.cookie);
 
 	if (!s)
 		return -EPROTO;
@@ -85,7 +85,7 @@ static int on_head(struct load_conn *c, weir_time now)
 	s->error = c->head.error;
 	c->head.flags = NBD_CHUNK_DONE;
 	if (s->r.command != NBD_READ || s->error) {
-		finish(c, now);
+		finish_request(c, now);
 		return 0;
 	}
 	c->rx = LOAD_RX_DATA;
@@ -95,8 +95,8 @@ static int on_head(struct load_conn *c, weir_time now)
 	return 0;
 }
 
-/* A range of the chunk inside the request's: adds it, and where its data go. */
-static int take_range(struct load_conn *c, uint64_t offset, uint64_t length)
+/* Add a chunk's range, which must be inside the request, and set where its data go. */
+static int add_range(struct load_conn *c, uint64_t offset, uint64_t length)
 {
 	struct load_slot *s = c->slot;
 	int r;
@@ -112,7 +112,7 @@ static int take_range(struct load_conn *c, uint64_t offset, uint64_t length)
 	return 0;
 }
 
-/* The first bytes of a chunk are there: c->small. */
+/* Handle the first bytes of a chunk, in c->small. */
 static int on_small(struct load_conn *c, weir_time now)
 {
 	struct load_slot *s = c->slot;
@@ -121,10 +121,10 @@ static int on_small(struct load_conn *c, weir_time now)
 	c->left -= c->need;
 	switch (c->head.type) {
 	case NBD_CHUNK_DATA:
-		r = take_range(c, bytes_get64(c->small), c->left);
+		r = add_range(c, bytes_get64(c->small), c->left);
 		break;
 	case NBD_CHUNK_HOLE:
-		r = take_range(c, bytes_get64(c->small), bytes_get32(c->small + 8));
+		r = add_range(c, bytes_get64(c->small), bytes_get32(c->small + 8));
 		if (r == 0 && c->to)
 			memset(c->to, 0, bytes_get32(c->small + 8));
 		if (c->left)
@@ -135,15 +135,15 @@ static int on_small(struct load_conn *c, weir_time now)
 			s->error = nbd_errno_of(bytes_get32(c->small));
 		if (!s->error)
 			return -EPROTO;
-		c->to = NULL; /* the message is not read */
+		c->to = NULL; /* the message is skipped */
 	}
 	if (r < 0)
 		return r;
 	c->rx = LOAD_RX_DATA;
-	return c->left ? 0 : chunk_over(c, now);
+	return c->left ? 0 : end_chunk(c, now);
 }
 
-/* Gathers a head that came in parts: used bytes, or -EPROTO. */
+/* Gather a head that arrives in parts. Return the bytes used, or -EPROTO. */
 static int gather_head(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
 {
 	size_t at = 0;
@@ -164,7 +164,7 @@ static int gather_head(struct load_conn *c, const uint8_t *p, size_t n, weir_tim
 	return (int)at;
 }
 
-static int take_head(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
+static int parse_head(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
 {
 	int size, r;
 
@@ -179,7 +179,7 @@ static int take_head(struct load_conn *c, const uint8_t *p, size_t n, weir_time 
 	return r < 0 ? r : size;
 }
 
-static int take_small(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
+static int parse_small(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
 {
 	size_t take = (size_t)(c->need - c->have);
 	int r = 0;
@@ -195,7 +195,7 @@ static int take_small(struct load_conn *c, const uint8_t *p, size_t n, weir_time
 	return r < 0 ? r : (int)take;
 }
 
-static int take_data(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
+static int parse_data(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
 {
 	uint32_t take = c->left < n ? c->left : (uint32_t)n;
 	int r = 0;
@@ -206,7 +206,7 @@ static int take_data(struct load_conn *c, const uint8_t *p, size_t n, weir_time 
 	}
 	c->left -= take;
 	if (c->left == 0)
-		r = chunk_over(c, now);
+		r = end_chunk(c, now);
 	return r < 0 ? r : (int)take;
 }
 
@@ -216,11 +216,11 @@ int load_reply(struct load_conn *c, const uint8_t *p, size_t n, weir_time now)
 		int used;
 
 		if (c->rx == LOAD_RX_HEAD)
-			used = take_head(c, p, n, now);
+			used = parse_head(c, p, n, now);
 		else if (c->rx == LOAD_RX_DATA)
-			used = take_data(c, p, n, now);
+			used = parse_data(c, p, n, now);
 		else
-			used = take_small(c, p, n, now);
+			used = parse_small(c, p, n, now);
 		if (used < 0)
 			return used;
 		p += used;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-spec: a job as people write it: `NAME=URI,KEY=VALUE,...`, one table of keys.
+ * load-spec: parse a job, `NAME=URI,KEY=VALUE,...`, with one table of keys.
  *
- * A comma ends a value only if a key and '=' follow it, so that a URI or a mix of sizes may have commas.
+ * A comma ends a value only if a key and '=' follow, so that a URI or a mix of sizes may contain
+ * commas.
  */
 #include "base/units.h"
 #include "port/load.h"
@@ -114,7 +115,7 @@ static int set_arrivals(void *to, const char *value, struct weir_err *err)
 	return 0;
 }
 
-/* ---- values that touch several fields: `to` is the job */
+/* ---- values that set several fields: `to` is the job */
 
 static int set_order(void *to, const char *value, struct weir_err *err)
 {
@@ -142,7 +143,7 @@ static int set_order(void *to, const char *value, struct weir_err *err)
 	return 0;
 }
 
-/* One of "4k:70,64k:30": the size, and its share if there are several. */
+/* Parse one part of "4k:70,64k:30": the size, and its share if given. */
 static int read_size(const char *text, size_t len, struct load_size *ret, struct weir_err *err)
 {
 	char piece[64], *colon, *end;
@@ -267,7 +268,8 @@ int load_job_set(struct load_job *j, const char *key, const char *value, struct 
 
 /* ---- a whole job */
 
-/* The end of the value: where a comma with a key and '=' behind it stands, or the end. */
+/* Return the end of the value: a comma followed by a key and '=', or by a flag; NULL: the end of
+ * the text. */
 static char *value_end(char *p)
 {
 	for (; (p = strchr(p, ',')); p++) {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load-verify: every block carries who it is, and a table knows what it must be.
+ * load-verify: every block identifies itself, and a table holds its expected content.
  *
- * BLOCK    magic, id, offset, generation, sum, seed: 8 bytes each; then words that follow from them. `id`
- *          is this table's alone: blocks of an earlier run on the same disk are none of ours. `sum` is
- *          a 64-bit hash of all the rest, so a block that was torn, moved, mixed or changed is found,
- *          and a stale one by its generation.
+ * BLOCK    magic, id, offset, generation, sum, seed: 8 bytes each; then words derived from them. `id`
+ *          is unique to this table: blocks of an earlier run on the same disk are foreign. `sum` is a
+ *          64-bit hash of all the rest, which detects torn, moved, mixed and altered blocks; the
+ *          generation detects stale ones.
  * TABLE    For each block: sent, the last generation that was ever sent; acked, the last that was
- *          acknowledged; flushed, the last that is known to be durable (FUA, or acknowledged before a
- *          FLUSH was sent that succeeded).
+ *          acknowledged; flushed, the last known to be durable (FUA, or acknowledged before a
+ *          successful FLUSH was sent).
  * LAW      Without a loss, a block that is not being written holds `acked`. After a loss it holds
- *          `flushed`, or a later generation up to `acked`: the server may have forgotten the rest.
- *          What it is found to hold then is what it holds from then on. Flushed 0 means that it may
- *          still hold what was there before us.
- * METHOD   Only one request at a time is under way for a block, so the order of answers is the order
- *          of effects. Acknowledged writes stand in a log; a flush covers those that stood there when
- *          it was sent. A loss empties the log. After a write that failed nothing is known of its
- *          blocks until they are written again.
+ *          `flushed`, or a later generation up to `acked`: the server may have lost the rest. The
+ *          content read then is the expected content from then on. If `flushed` is 0 the block may
+ *          still hold the data from before this run.
+ * METHOD   Only one request at a time is in flight for a block, so the order of replies is the order
+ *          of effects. Acknowledged writes are appended to a log; a flush covers those in the log
+ *          when it was sent. A loss empties the log. After a failed write the content of its blocks
+ *          is unknown until they are written again.
  * COST     16 bytes a block; about 1 µs to write or check 4 KiB.
- * EXAMPLE  Block 7: generations 1, 2 acknowledged, FLUSH, 3 acknowledged, loss. A read may give 2 or
- *          3. It gives 2. Then 3 would be wrong.
+ * EXAMPLE  Block 7: generations 1, 2 acknowledged, FLUSH, 3 acknowledged, loss. A read may return 2
+ *          or 3. It returns 2. Then 3 would be wrong.
  */
 #include "port/load-verify.h"
 #include "base/rng.h"
@@ -30,19 +30,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x5765697262303031) /* "Weirb001" */
-#define HEAD  6                            /* words */
-#define SUM   4                            /* the word that holds it */
-#define LOG_MAX                                                                                    \
-	(1u << 20) /* entries; more unflushed writes than that are not known to be flushed */
-#define K1 UINT64_C(0x9e3779b97f4a7c15) /* odd numbers with well mixed bits (golden ratio, …) */
-#define K2 UINT64_C(0xc2b2ae3d27d4eb4f)
+#define MAGIC   UINT64_C(0x5765697262303031) /* "Weirb001" */
+#define HEAD    6                            /* words */
+#define SUM     4                            /* index of the sum's word */
+#define LOG_MAX (1u << 20) /* entries; further unflushed writes do not become flushed */
+#define K1      UINT64_C(0x9e3779b97f4a7c15) /* odd numbers with well mixed bits (golden ratio, …) */
+#define K2      UINT64_C(0xc2b2ae3d27d4eb4f)
 
 enum { TAKEN = 1, UNKNOWN = 2 };
 
 struct entry {
 	uint32_t sent, acked, flushed; /* generations; 0: none */
-	uint16_t epoch;                /* in which `acked` was found out */
+	uint16_t epoch;                /* in which `acked` was determined */
 	uint16_t flags;
 };
 
@@ -89,7 +88,7 @@ void load_verify_free(struct load_verify *v)
 
 /* ---- content */
 
-/* Of n words, a multiple of 4, with the sum's own place taken as 0. Four lanes, so that the
+/* Hash n words, a multiple of 4, with the sum itself taken as 0. Four lanes, so that the
  * multiplications overlap. */
 static uint64_t sum_of(const uint64_t *w, size_t n)
 {
@@ -225,8 +224,8 @@ bool load_verify_next(struct load_verify *v, uint64_t *cursor, uint32_t most, ui
 
 /* ---- checking */
 
-/* The generations that a block may hold. False: nothing is known. */
-static bool bounds(
+/* Get the generations that a block may hold. Return false if unknown. */
+static bool get_bounds(
 	const struct load_verify *v, const struct entry *e, uint32_t *ret_least, uint32_t *ret_most)
 {
 	if (e->flags & UNKNOWN || e->acked == 0)
@@ -236,11 +235,11 @@ static bool bounds(
 	return true;
 }
 
-static const char others[] = "no block of this run";
+static const char others[] = "not a block of this run";
 
-/* What the block is: its generation, or 0 when it is none of ours; *whole: its sum is right. */
-static uint32_t look(const struct load_verify *v, const uint8_t *data, uint64_t offset, bool *whole,
-	const char **why)
+/* Return the block's generation, or 0 if it is foreign or damaged; *whole: it is intact. */
+static uint32_t identify(const struct load_verify *v, const uint8_t *data, uint64_t offset,
+	bool *whole, const char **why)
 {
 	uint64_t w[HEAD];
 
@@ -251,19 +250,19 @@ static uint32_t look(const struct load_verify *v, const uint8_t *data, uint64_t 
 		return 0;
 	}
 	if (w[SUM] != sum_of((const uint64_t *)(const void *)data, v->block / 8)) {
-		*why = "a block of ours with a wrong checksum";
+		*why = "a block of this run with a wrong checksum";
 		return 0;
 	}
 	if (w[2] != offset) {
-		*why = "a block of ours from another offset";
+		*why = "a block of this run from another offset";
 		return 0;
 	}
 	*whole = true;
 	return (uint32_t)w[3];
 }
 
-static void wrong(struct load_verify_count *count, uint64_t offset, uint32_t least, uint32_t most,
-	uint32_t got, const char *why, const uint8_t *data)
+static void report_wrong(struct load_verify_count *count, uint64_t offset, uint32_t least,
+	uint32_t most, uint32_t got, const char *why, const uint8_t *data)
 {
 	struct load_verify_fault f = {.offset = offset, .least = least, .most = most, .got = got};
 	char want[64], is[96];
@@ -283,27 +282,27 @@ static void wrong(struct load_verify_count *count, uint64_t offset, uint32_t lea
 	count->last = f;
 }
 
-static void check(struct load_verify *v, struct entry *e, uint64_t offset, const uint8_t *data,
-	struct load_verify_count *count)
+static void check_block(struct load_verify *v, struct entry *e, uint64_t offset,
+	const uint8_t *data, struct load_verify_count *count)
 {
 	const char *why = NULL;
 	uint32_t least, most, got;
 	bool whole;
 
-	if (!bounds(v, e, &least, &most)) {
+	if (!get_bounds(v, e, &least, &most)) {
 		count->unchecked++;
 		return;
 	}
 	count->checked++;
-	got = look(v, data, offset, &whole, &why);
+	got = identify(v, data, offset, &whole, &why);
 	if (!whole && least == 0 && why == others) {
-		/* never flushed, and lost: what was there before us */
+		/* never flushed, and lost: the data from before this run */
 		e->acked = 0;
 		return;
 	}
 	if (!whole || got < least || got > most) {
-		wrong(count, offset, least, most, got, whole ? NULL : why, data);
-		e->flags |= UNKNOWN; /* said once */
+		report_wrong(count, offset, least, most, got, whole ? NULL : why, data);
+		e->flags |= UNKNOWN; /* report it once */
 		return;
 	}
 	e->acked = got;
@@ -318,11 +317,11 @@ void load_verify_read(struct load_verify *v, uint64_t offset, uint32_t length, c
 	for (uint32_t at = 0; at < length; at += v->block, e++) {
 		e->flags &= (uint16_t)~TAKEN;
 		if (!error)
-			check(v, e, offset + at, data + at, count);
+			check_block(v, e, offset + at, data + at, count);
 	}
 }
 
-/* ---- kept in a file */
+/* ---- the table's file */
 
 struct file_head {
 	uint64_t magic, offset, seed, n, block, id;
@@ -367,14 +366,14 @@ int load_verify_load(struct load_verify *v, const char *path, struct weir_err *e
 	fclose(f);
 	if (!fine)
 		return weir_err_set(err, -EINVAL,
-			"%s: not a table of these blocks (same export, offset, length, sizes and "
-			"seed?)",
+			"%s: not a table of these blocks (check export, offset, length, sizes and "
+			"seed)",
 			path);
 	for (uint64_t i = 0; i < v->n; i++) {
 		v->entries[i].flags &= (uint16_t)~TAKEN;
 		v->entries[i].epoch = 0;
 	}
 	v->id = head.id;
-	v->epoch = 1; /* what was not flushed may be lost */
+	v->epoch = 1; /* unflushed data may be lost */
 	return 0;
 }

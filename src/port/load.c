@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * load: jobs on their threads, from the first connection to the last reply. See load.h.
+ * load: run jobs on their threads, from the first connection to the last reply. See load.h.
  *
- * A round of the loop: replies that came are taken (load-conn.c), and free slots for new requests; then
- * each job's turn fills the free slots of the connections that have some, and sends once for each.
- * Idle connections cost nothing: those that have something to do stand in a list.
+ * In a round of the loop, received replies free slots (load-conn.c); then each job's turn fills the
+ * free slots of its connections, and sends once per connection. Idle connections cost nothing: only
+ * those with something to do are in a list.
  */
 #include "port/load-impl.h"
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 static void job_over(struct load_run *r);
 
-/* ---- telling */
+/* ---- messages */
 
 void load_say(struct load_run *r, const char *fmt, ...)
 {
@@ -59,8 +59,8 @@ static void wake_at(struct load_run *r, weir_time when)
 	}
 }
 
-/* Closed: every free slot is filled. */
-static void fill(struct load_conn *c, weir_time now)
+/* Closed loop: fill every free slot. */
+static void fill_closed(struct load_conn *c, weir_time now)
 {
 	struct load_run *r = c->run;
 	struct load_request q;
@@ -79,8 +79,8 @@ static void fill(struct load_conn *c, weir_time now)
 	}
 }
 
-/* Open: the next connection that has a free slot. */
-static struct load_conn *pick(struct load_run *r)
+/* Open loop: return the next connection with a free slot. */
+static struct load_conn *pick_conn(struct load_run *r)
 {
 	for (uint32_t i = 0; i < r->job.connections; i++) {
 		struct load_conn *c = &r->conns[r->pick];
@@ -99,7 +99,7 @@ static void fill_open(struct load_run *r, weir_time now)
 	weir_time when = WEIR_NEVER, from;
 
 	while (r->next_at <= now && !load_next_over(r, now)) {
-		c = pick(r);
+		c = pick_conn(r);
 		if (!c) {
 			r->blocked = true;
 			return;
@@ -116,7 +116,7 @@ static void fill_open(struct load_run *r, weir_time now)
 		load_conn_issue(c, &q, now);
 		load_conn_dirty(c);
 	}
-	if (!load_next_over(r, now) && !r->starved) /* starved: the next reply makes a turn */
+	if (!load_next_over(r, now) && !r->starved) /* starved: the next reply causes a turn */
 		wake_at(r, r->next_at);
 }
 
@@ -131,14 +131,14 @@ static void serve_dirty(struct load_run *r, weir_time now, bool closed)
 		if (r->lost || r->phase == LOAD_DONE)
 			continue;
 		if (load_conn_resend(c) && closed)
-			fill(c, now);
+			fill_closed(c, now);
 		load_conn_send(c);
 	}
 }
 
 /* ---- phases */
 
-static void enter(struct load_run *r, enum load_phase phase)
+static void enter_phase(struct load_run *r, enum load_phase phase)
 {
 	r->phase = phase;
 	mark_all(r);
@@ -147,14 +147,13 @@ static void enter(struct load_run *r, enum load_phase phase)
 static void after_run(struct load_run *r, weir_time now)
 {
 	load_next_missed(r);
-	if (r->end == WEIR_NEVER ||
-		now < r->end) /* the requests were done before the time was up */
+	if (r->end == WEIR_NEVER || now < r->end) /* the requests were done before the end */
 		r->ended_by_count = true;
-	enter(r, LOAD_DRAIN);
+	enter_phase(r, LOAD_DRAIN);
 }
 
-/* Goes on when nothing is under way and nothing follows. */
-static void advance(struct load_run *r, weir_time now)
+/* Advance to the next phase when no request is in flight and none follows. */
+static void advance_phase(struct load_run *r, weir_time now)
 {
 	bool flush = r->export_.flags & NBD_SEND_FLUSH && !(r->export_.flags & NBD_READ_ONLY);
 
@@ -167,12 +166,12 @@ static void advance(struct load_run *r, weir_time now)
 		r->drained_at = now;
 		load_count_interval(r, now);
 		if (r->verify)
-			enter(r, flush ? LOAD_FLUSH : LOAD_BACK);
+			enter_phase(r, flush ? LOAD_FLUSH : LOAD_BACK);
 		else
 			job_over(r);
 		break;
 	case LOAD_FLUSH:
-		enter(r, LOAD_BACK);
+		enter_phase(r, LOAD_BACK);
 		break;
 	case LOAD_BACK:
 		job_over(r);
@@ -182,7 +181,7 @@ static void advance(struct load_run *r, weir_time now)
 	}
 }
 
-static bool turn(struct loop_turn *t, weir_time round)
+static bool job_turn(struct loop_turn *t, weir_time round)
 {
 	struct load_run *r =
 		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, turn));
@@ -191,8 +190,8 @@ static bool turn(struct loop_turn *t, weir_time round)
 
 	if (r->phase == LOAD_WAIT || r->phase == LOAD_DONE || r->lost)
 		return false;
-	/* What the round took so far counts for what is sent now; the many jobs that have nothing to
-	 * send need no clock of their own. */
+	/* Count the time of this round so far for the requests sent now; jobs with nothing to send
+	 * do not need the exact time. */
 	now = open || r->dirty || r->starved || r->thinking ? loop_clock() : round;
 	if (r->starved || (r->thinking && r->wake_at == WEIR_NEVER)) {
 		r->starved = r->thinking = false;
@@ -202,11 +201,11 @@ static bool turn(struct loop_turn *t, weir_time round)
 		fill_open(r, now);
 	serve_dirty(r, now, !open);
 	if (r->phase != LOAD_DONE && !r->lost)
-		advance(r, now);
+		advance_phase(r, now);
 	return r->phase != LOAD_DONE && r->dirty != NULL;
 }
 
-static void begin(struct load_run *r, weir_time now)
+static void begin_run(struct load_run *r, weir_time now)
 {
 	load_next_begin(r, now);
 	r->interval_at = now;
@@ -226,7 +225,7 @@ static void on_wake(struct loop_timer *t, weir_time now)
 
 	r->wake_at = WEIR_NEVER;
 	if (r->phase == LOAD_WAIT)
-		begin(r, loop_clock());
+		begin_run(r, loop_clock());
 }
 
 static void on_mark(struct loop_timer *t, weir_time now)
@@ -235,7 +234,7 @@ static void on_mark(struct loop_timer *t, weir_time now)
 		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, mark));
 
 	if (r->warm || r->phase == LOAD_DONE)
-		return; /* the end: the turn that follows sees it */
+		return; /* the end: the next turn handles it */
 	load_count_interval(r, now);
 	r->warm = true;
 	r->warm_at = now;
@@ -263,7 +262,7 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	else if (r->lost)
 		load_conn_retry(r, now);
 	else if (r->in_flight && now - r->heard > r->job.timeout)
-		load_conn_lost(r, "no answer for a long time");
+		load_conn_lost(r, "no reply within the timeout");
 }
 
 static void finish_result(struct load_run *r, weir_time now)
@@ -311,7 +310,7 @@ static void job_over(struct load_run *r)
 
 static void start_job(struct load_run *r)
 {
-	r->turn.turn = turn;
+	r->turn.turn = job_turn;
 	r->tick.due = on_tick;
 	r->wake.due = on_wake;
 	r->mark.due = on_mark;
@@ -325,7 +324,7 @@ static void *thread_main(void *arg)
 {
 	struct load_thread *t = arg;
 
-	if (t->core >= 0) { /* as good as it goes */
+	if (t->core >= 0) { /* best effort */
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
@@ -339,7 +338,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* Threads that connect anew post to a loop: they must have ended before it goes. */
+/* Threads that reconnect post to a loop: they must end before the loop is freed. */
 static void wait_for_dials(struct load *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -355,7 +354,7 @@ static void wait_for_dials(struct load *l)
 
 int load_run(struct load *l)
 {
-	cpu_set_t before; /* of the caller's thread, which is the first of ours */
+	cpu_set_t before; /* of the caller's thread, which is thread 0 */
 	bool pinned = l->threads[0].core >= 0 && sched_getaffinity(0, sizeof(before), &before) == 0;
 	int r = 0;
 

@@ -2,24 +2,25 @@
 /*
  * loop: epoll, a heap of timers, and a list of tasks from other threads.
  *
- * METHOD   One system call a round: epoll_pwait2, with the time to the next timer in nanoseconds (0
- *          when a turn has more to do). Where it is missing (before Linux 5.11, or forbidden by a
+ * METHOD   One system call per round: epoll_pwait2, with the time to the next timer in nanoseconds (0
+ *          if a turn has more to do). Where it is missing (before Linux 5.11, or forbidden by a
  *          sandbox) a timerfd in the same epoll set wakes the loop.
  *
  *          Tasks are pushed on a list by compare and swap and taken all at once by an exchange. Only
- *          who finds the list empty writes to the eventfd; it is edge-triggered, so nobody ever
- *          reads it. A round in which nothing was posted pays one load for all this.
+ *          a thread that finds the list empty writes to the eventfd; it is edge-triggered, so it is
+ *          never read. A round without a posted task pays one load for all this.
  *
- *          An fd removed inside a callback may stand further down among the events already fetched:
- *          those are struck out, at most EVENTS compares.
+ *          An fd removed in a callback may be among the events already fetched: those are cleared,
+ *          with at most EVENTS comparisons.
  *
- *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so while its
- *          sleeps were shorter than SHORT and its rounds serve few requests, and not when it would be in somebody's way: after a poll that found
- *          nothing it sleeps 1, 3, 7 … short times until the next, and when the thread was stopped in one,
- *          because others want the core, there is none for CROWDED. A client on the same core is both.
+ *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so
+ *          while its sleeps were shorter than SHORT and its rounds serve few requests, but not to the
+ *          detriment of other threads: after a poll without events it skips 1, 3, 7 … short sleeps
+ *          until the next one, and if the thread was preempted in a poll, it does not poll for
+ *          CROWDED. A client on the same core causes both.
  *
- *          The clock is read after the wait; and again before it, when there is a timer to wait for:
- *          else every timer would be late by what the round took.
+ *          The clock is read after the wait; and again before it, if a timer is set: else every
+ *          timer would be late by the duration of the round.
  */
 #include "port/loop.h"
 #include "base/heap.h"
@@ -34,30 +35,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EVENTS 256 /* a wait: more than that come with the next, at once */
-/* ns by which the kernel may be late with a timer to save power; its default, 50 µs, is as long as a
+#define EVENTS 256 /* per wait; further ones come with the next wait, at once */
+/* ns by which the kernel may delay a timer to save power; its default, 50 µs, is as long as a
  * request to a fast device takes. */
 #define SLACK 1000
-#define POLL                                                                                       \
-	(50 * WEIR_US) /* as long as an answer from another core takes, and its next question */
+#define POLL  (50 * WEIR_US) /* the time of a reply from another core and the next request */
 #define SHORT                                                                                      \
-	(150 * WEIR_US) /* a sleep that a poll might have spared: waking takes as long again */
-#define STOPPED (200 * WEIR_US) /* between two looks of one poll: somebody else ran */
+	(150 * WEIR_US) /* a sleep that a poll might have avoided: waking takes as long again */
+#define STOPPED (200 * WEIR_US) /* between two looks of one poll: the thread was preempted */
 #define CROWDED (100 * WEIR_MS)
 
 struct loop {
-	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 does */
+	int epoll, wake, timer; /* fds; timer: -1 while epoll_pwait2 works */
 	weir_time now;
 	uint64_t round;
-	weir_time timer_at; /* what the timerfd is set to */
+	weir_time timer_at; /* expiry of the timerfd */
 	bool running_timers;
 	struct {
 		bool on;            /* loop_poll */
 		bool many;          /* loop_served_many, in this round */
-		bool next;          /* the next wait begins with a poll */
-		uint32_t skip;      /* short sleeps until then */
-		uint32_t fruitless; /* what skip is set to after a poll that found nothing */
-		weir_time after;    /* none before this */
+		bool next;          /* poll before the next wait */
+		uint32_t skip;      /* short sleeps until the next poll */
+		uint32_t fruitless; /* value of `skip` after a poll without events */
+		weir_time after;    /* no poll before this */
 	} poll;
 	atomic_bool stop;
 	_Atomic(struct loop_task *) posted; /* newest first */
@@ -65,18 +65,18 @@ struct loop {
 	struct heap due; /* values: slots */
 	uint64_t serial;
 	struct loop_timer **slots; /* NULL: free */
-	uint32_t *places;          /* of the slots in the heap */
+	uint32_t *places;          /* positions of the slots in the heap */
 	uint32_t *free_slots;      /* a stack */
 	uint32_t n_free, n_slots;
 
 	struct loop_turn *turns, **turns_end;
-	struct loop_turn *turn_next; /* while the turns are taken: whose is next */
+	struct loop_turn *turn_next; /* while the turns run: the next one */
 
-	int n_events, at; /* fetched; which is being handled */
+	int n_events, at; /* number fetched; index of the current one */
 	struct epoll_event events[EVENTS];
 };
 
-static _Thread_local const struct loop *loop_here; /* that this thread runs */
+static _Thread_local const struct loop *loop_here; /* the loop that this thread runs */
 
 weir_time loop_clock(void)
 {
@@ -102,7 +102,7 @@ weir_time loop_refresh(struct loop *l)
 	return l->now;
 }
 
-static int watch(struct loop *l, int fd, uint32_t events)
+static int add_fd(struct loop *l, int fd, uint32_t events)
 {
 	struct epoll_event e = {.events = events};
 
@@ -124,7 +124,7 @@ int loop_new(struct loop **ret_loop)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll >= 0)
 		l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = l->wake < 0 ? -errno : watch(l, l->wake, EPOLLIN | EPOLLET);
+	r = l->wake < 0 ? -errno : add_fd(l, l->wake, EPOLLIN | EPOLLET);
 	if (r < 0) {
 		loop_free(l);
 		return r;
@@ -190,7 +190,7 @@ void loop_remove(struct loop *l, struct loop_fd *f)
 			l->events[i].data.ptr = NULL;
 }
 
-/* data.ptr is NULL for the eventfd, the timerfd and what was struck out: they only end the wait. */
+/* data.ptr is NULL for the eventfd, the timerfd and cleared events: they only end the wait. */
 static void run_events(struct loop *l)
 {
 	for (l->at = 0; l->at < l->n_events;) {
@@ -229,7 +229,7 @@ static int more_slots(struct loop *l)
 	return 0;
 }
 
-static void unset(struct loop *l, struct loop_timer *t)
+static void free_slot(struct loop *l, struct loop_timer *t)
 {
 	t->set = false;
 	l->free_slots[l->n_free++] = t->place;
@@ -240,12 +240,12 @@ int loop_set(struct loop *l, struct loop_timer *t, weir_time at)
 	if (at == WEIR_NEVER) {
 		if (t->set) {
 			heap_remove(&l->due, l->places[t->place]);
-			unset(l, t);
+			free_slot(l, t);
 		}
 		return 0;
 	}
-	/* One that is set anew to the past by its own callback waits for the next round, behind
-	 * whoever is due now, else it would keep the loop for itself. */
+	/* A timer that its own callback sets to the past waits for the next round, after the others
+	 * due now, or it would monopolise the loop. */
 	if (l->running_timers && at <= l->now)
 		at = l->now + 1;
 	if (t->set) {
@@ -264,27 +264,27 @@ static void run_timers(struct loop *l)
 {
 	const struct heap_item *first;
 	weir_time now =
-		l->now; /* a callback may refresh it: what falls due then has the next round */
+		l->now; /* a callback may refresh it: timers that expire then run in the next round */
 
 	l->running_timers = true;
 	while ((first = heap_min(&l->due)) && first->key <= now) {
 		struct loop_timer *t = l->slots[first->value];
 		heap_pop(&l->due);
-		unset(l, t);
+		free_slot(l, t);
 		t->due(t, l->now);
 	}
 	l->running_timers = false;
 }
 
-/* ---- from other threads */
+/* ---- tasks from other threads */
 
 static void wake(struct loop *l)
 {
 	uint64_t one = 1;
 
 	if (loop_here == l)
-		return; /* it looks before it waits */
-	/* Cannot fail before 2⁶⁴ − 2 of them. */
+		return; /* it checks before it waits */
+	/* Cannot fail before 2⁶⁴ − 2 writes. */
 	while (write(l->wake, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
@@ -293,7 +293,7 @@ void loop_post(struct loop *l, struct loop_task *t)
 {
 	t->next = atomic_load_explicit(&l->posted, memory_order_relaxed);
 	for (;;) {
-		bool first = !t->next; /* once pushed, t may be gone */
+		bool first = !t->next; /* once pushed, t may be freed */
 		if (!atomic_compare_exchange_weak_explicit(
 			    &l->posted, &t->next, t, memory_order_release, memory_order_relaxed))
 			continue;
@@ -310,7 +310,7 @@ static void run_tasks(struct loop *l)
 	if (!atomic_load_explicit(&l->posted, memory_order_relaxed))
 		return;
 	newest = atomic_exchange_explicit(&l->posted, NULL, memory_order_acquire);
-	while (newest) { /* turned round: in the order of their posting */
+	while (newest) { /* reversed: in the order of posting */
 		struct loop_task *next = newest->next;
 		newest->next = t;
 		t = newest;
@@ -393,7 +393,7 @@ static bool run_turns(struct loop *l)
 
 /* ---- waiting */
 
-/* A timerfd that is set to when the next timer is due, for want of a wait in nanoseconds. */
+/* Wait with a timerfd set to the next timer, if epoll_pwait2 is not available. */
 static int wait_by_timerfd(struct loop *l, weir_time wait)
 {
 	weir_time at = wait <= 0 || wait == WEIR_NEVER ? WEIR_NEVER : heap_min(&l->due)->key;
@@ -401,7 +401,7 @@ static int wait_by_timerfd(struct loop *l, weir_time wait)
 
 	if (l->timer < 0) {
 		l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (l->timer < 0 || watch(l, l->timer, EPOLLIN | EPOLLET) < 0)
+		if (l->timer < 0 || add_fd(l, l->timer, EPOLLIN | EPOLLET) < 0)
 			return -1;
 	}
 	if (at != WEIR_NEVER && at != l->timer_at) {
@@ -427,7 +427,7 @@ static int sleep_for_events(struct loop *l, weir_time wait)
 	return wait_by_timerfd(l, wait);
 }
 
-/* Events, 0 when there were none for POLL, or -1. */
+/* Poll. Return the number of events, 0 if there were none for POLL, or -1. */
 static int poll_events(struct loop *l)
 {
 	weir_time began = loop_clock(), last = began, now = began;
@@ -449,7 +449,7 @@ static int poll_events(struct loop *l)
 	return n;
 }
 
-/* It slept: would a poll have been better? */
+/* After a sleep, decide whether to poll before the next one. */
 static void learn_poll(struct loop *l, weir_time slept)
 {
 	if (slept > SHORT)
@@ -465,7 +465,7 @@ static int wait_events(struct loop *l, weir_time wait)
 	weir_time began;
 	int n = 0;
 
-	if (wait <= 0) /* the older call: it has no time to copy in */
+	if (wait <= 0) /* the older call: it copies no timeout */
 		return epoll_wait(l->epoll, l->events, EVENTS, 0);
 	if (!l->poll.on || l->poll.many || wait < POLL) {
 		l->poll.many = false;
@@ -481,8 +481,8 @@ static int wait_events(struct loop *l, weir_time wait)
 	return n;
 }
 
-/* ns; ≤ 0: not at all; WEIR_NEVER: until something happens. */
-static weir_time how_long(struct loop *l, bool more)
+/* Return ns to wait; ≤ 0: do not wait; WEIR_NEVER: until an event. */
+static weir_time time_to_wait(struct loop *l, bool more)
 {
 	const struct heap_item *first = heap_min(&l->due);
 
@@ -494,9 +494,9 @@ static weir_time how_long(struct loop *l, bool more)
 	return first->key <= l->now ? 0 : first->key - loop_clock();
 }
 
-static int round_of(struct loop *l, bool *more)
+static int run_round(struct loop *l, bool *more)
 {
-	int n = wait_events(l, how_long(l, *more));
+	int n = wait_events(l, time_to_wait(l, *more));
 
 	if (n < 0 && errno != EINTR)
 		return -errno;
@@ -513,14 +513,14 @@ static int round_of(struct loop *l, bool *more)
 int loop_run(struct loop *l)
 {
 	const struct loop *before = loop_here;
-	bool more = true; /* the first turns may have something already */
+	bool more = true; /* the first turns may already have work */
 	int r = 0;
 
 	prctl(PR_SET_TIMERSLACK, SLACK);
 	loop_here = l;
 	while (r == 0 && !atomic_load_explicit(&l->stop, memory_order_acquire))
-		r = round_of(l, &more);
-	run_tasks(l); /* what was posted before the stop is done */
+		r = run_round(l, &more);
+	run_tasks(l); /* tasks posted before the stop */
 	atomic_store_explicit(&l->stop, false, memory_order_relaxed);
 	loop_here = before;
 	return r;

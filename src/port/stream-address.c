@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stream-address: "unix:/run/x.sock" and "tcp:host:port" into sockets, and sockets into names. */
+/* stream-address: create sockets from "unix:/run/x.sock" and "tcp:host:port", and names from
+ * sockets. */
 #include "port/stream.h"
 #include "base/clock.h"
 #include "wire/address.h"
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BACKLOG 1024 /* a whole rack that comes back at once; the system cuts it to its own most */
+#define BACKLOG 1024 /* for a whole rack that reconnects at once; the system limits it */
 
 struct un { /* a unix socket's address */
 	struct sockaddr_un at;
@@ -71,8 +72,8 @@ static int new_socket(int family)
 
 /* ---- listen */
 
-/* A file that a program left behind when it died: a socket that refuses connections. */
-static bool left_behind(const struct un *un)
+/* Return true for a stale file of a dead program: a socket that refuses connections. */
+static bool is_stale(const struct un *un)
 {
 	struct stat st;
 	bool dead;
@@ -93,7 +94,7 @@ static int listen_at(int fd, const struct sockaddr *at, socklen_t len)
 	return bind(fd, at, len) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-/* A name, or a number. */
+/* Look up a group by name or number. */
 static int find_group(const char *name, gid_t *ret)
 {
 	char text[4096], *end;
@@ -111,7 +112,7 @@ static int find_group(const char *name, gid_t *ret)
 	return 0;
 }
 
-/* The group before the mode, so that the mode is never another group's. */
+/* Set the group before the mode, so that the mode never applies to another group. */
 static int set_owner(const struct address *a)
 {
 	gid_t group;
@@ -127,7 +128,7 @@ static int bind_unix(int fd, const struct address *a, const struct un *un)
 {
 	int r;
 
-	/* A socket's file gets the mode of the socket. Nobody else's until it is as it should be. */
+	/* The socket's file gets the mode of the socket: private until mode and group are set. */
 	if ((a->mode >= 0 || a->group[0]) && fchmod(fd, 0600) < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&un->at, un->len) < 0)
@@ -150,7 +151,7 @@ static int listen_unix(const struct address *a, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	r = bind_unix(fd, a, &un);
-	if (r == -EADDRINUSE && left_behind(&un) && unlink(un.at.sun_path) == 0)
+	if (r == -EADDRINUSE && is_stale(&un) && unlink(un.at.sun_path) == 0)
 		r = bind_unix(fd, a, &un);
 	if (r < 0)
 		close(fd);
@@ -166,7 +167,7 @@ int stream_listen_check(const char *address, struct weir_err *err)
 	int r = address_parse(address, &a, err);
 
 	if (r == 0 && a.group[0] && find_group(a.group, &ignored) < 0)
-		r = weir_err_set(err, -EINVAL, "%s: there is no group '%s'", address, a.group);
+		r = weir_err_set(err, -EINVAL, "%s: no such group: '%s'", address, a.group);
 	return r;
 }
 
@@ -190,8 +191,8 @@ static int listen_tcp_at(const struct addrinfo *i, int *ret_fd)
 static int listen_tcp(
 	const char *address, const struct address *a, int *ret_fd, struct weir_err *err)
 {
-	/* Every address: IPv6 takes IPv4 as well. A name that is both: clients that try both find
-	 * either, those that know only IPv4 only that. */
+	/* Every address: IPv6 includes IPv4. For a name with both families prefer IPv4: clients
+	 * that try both find it, and clients with only IPv4, too. */
 	int first = a->host[0] ? AF_INET : AF_INET6, second = a->host[0] ? AF_INET6 : AF_INET;
 	struct addrinfo *list, *i;
 	int r = resolve(address, a, true, &list, err);
@@ -228,7 +229,7 @@ char *stream_listening(int fd, const char *address)
 	size_t len = strlen(address);
 	struct address a;
 	struct weir_err ignored;
-	struct sockaddr_in6 at = {0}; /* the port is where sockaddr_in has it */
+	struct sockaddr_in6 at = {0}; /* sin6_port is at the offset of sin_port */
 	socklen_t size = sizeof(at);
 	char *name;
 
@@ -245,7 +246,7 @@ static void no_delay(int fd)
 {
 	int on = 1;
 
-	/* Replies are gathered by us; a unix socket knows nothing of this. */
+	/* Replies are batched here; ignored for a unix socket. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
@@ -284,7 +285,7 @@ static weir_time clock_now(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
-static int await(int fd, weir_time until)
+static int wait_connected(int fd, weir_time until)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
 	int error = 0, n;
@@ -312,8 +313,8 @@ static int connect_at(
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, at, len) < 0)
-		r = errno == EINPROGRESS || errno == EINTR ? await(fd, until) : -errno;
-	/* A unix socket whose backlog is full says so at once: as if it refused. */
+		r = errno == EINPROGRESS || errno == EINTR ? wait_connected(fd, until) : -errno;
+	/* A unix socket with a full backlog returns EAGAIN at once: treat as refused. */
 	if (r == -EAGAIN)
 		r = -ECONNREFUSED;
 	if (r < 0) {
@@ -352,7 +353,7 @@ int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct wei
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
 
-/* ---- who is there */
+/* ---- the peer */
 
 static void peer_unix(int fd, struct stream_peer *p)
 {
@@ -381,7 +382,7 @@ void stream_peer(int fd, struct stream_peer *ret)
 		peer_unix(fd, ret);
 		return;
 	}
-	if (at.ss_family == AF_INET6) { /* an IPv4 peer of a socket for both is shown as such */
+	if (at.ss_family == AF_INET6) { /* show the IPv4 peer of a dual-stack socket as IPv4 */
 		struct sockaddr_in6 v = *(struct sockaddr_in6 *)&at;
 		if (IN6_IS_ADDR_V4MAPPED(&v.sin6_addr)) {
 			struct sockaddr_in *four = (struct sockaddr_in *)&at;

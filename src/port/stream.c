@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stream: one recv or sendmsg when plain; tls.c does the rest. Addresses: stream-address.c. */
+/* stream: one recv or sendmsg if plain; tls.c does the rest. Addresses: stream-address.c. */
 #include "port/stream.h"
 #include "port/tls.h"
 #include <errno.h>
@@ -20,7 +20,7 @@ ssize_t stream_recv(struct stream *s, void *data, size_t n)
 
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n)
 {
-	/* sendmsg does not write to the vectors. */
+	/* sendmsg does not modify the vectors. */
 	struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n};
 	ssize_t sent;
 

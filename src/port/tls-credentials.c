@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tls-credentials: certificates and keys, from their files. They are read once, and counted: sessions may
- * outlive tls_free, and go on with what they began with when others are read.
+ * tls-credentials: certificates and keys, from their files. They are read once, and
+ * reference-counted: sessions may outlive tls_free, and keep their credentials when new ones are
+ * read.
  */
 #include "port/tls-impl.h"
 #include <errno.h>
@@ -9,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing older than TLS 1.2, and of that neither static RSA, which has no forward secrecy, nor CBC with
- * SHA-1; keys known to both sides in advance beside certificates. */
+/* At least TLS 1.2, without static RSA, which has no forward secrecy, and CBC with SHA-1;
+ * optionally pre-shared keys beside certificates. */
 #define PRIORITY     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-SHA1"
 #define PRIORITY_PSK PRIORITY ":+ECDHE-PSK:+DHE-PSK:+PSK"
 
-static int fault(struct weir_err *err, const char *file, int gnutls_error)
+static int set_fault(struct weir_err *err, const char *file, int gnutls_error)
 {
 	int code = gnutls_error == GNUTLS_E_FILE_ERROR     ? -ENOENT
 		   : gnutls_error == GNUTLS_E_MEMORY_ERROR ? -ENOMEM
@@ -22,7 +23,7 @@ static int fault(struct weir_err *err, const char *file, int gnutls_error)
 	const char *why = gnutls_error == GNUTLS_E_FILE_ERROR ? "cannot be read"
 			  : gnutls_error == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE ||
 					  gnutls_error == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR
-				  ? "no certificate in it, or no key in the key's file"
+				  ? "contains no certificate, or the key's file no key"
 				  : gnutls_strerror(gnutls_error);
 
 	return weir_err_set(err, code, "%s: %s", file, why);
@@ -33,30 +34,30 @@ static int read_x509(struct tls *t, const struct tls_config *c, struct weir_err 
 	int r = gnutls_certificate_allocate_credentials(&t->x509);
 
 	if (r < 0)
-		return fault(err, "tls", r);
+		return set_fault(err, "tls", r);
 	if (c->ca) {
 		r = gnutls_certificate_set_x509_trust_file(t->x509, c->ca, GNUTLS_X509_FMT_PEM);
 		if (r == 0)
-			return weir_err_set(err, -EINVAL, "%s: no certificate in it", c->ca);
+			return weir_err_set(err, -EINVAL, "%s: contains no certificate", c->ca);
 		if (r < 0)
-			return fault(err, c->ca, r);
+			return set_fault(err, c->ca, r);
 	} else if (!t->server) {
-		gnutls_certificate_set_x509_system_trust(t->x509); /* none: nobody is trusted */
+		gnutls_certificate_set_x509_system_trust(t->x509); /* none: trust none */
 	}
 	if (c->cert) {
 		r = gnutls_certificate_set_x509_key_file(
 			t->x509, c->cert, c->key, GNUTLS_X509_FMT_PEM);
 		if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
 			return weir_err_set(
-				err, -EINVAL, "%s and %s do not belong together", c->cert, c->key);
+				err, -EINVAL, "%s and %s do not match", c->cert, c->key);
 		if (r < 0)
-			return fault(err, c->cert, r);
+			return set_fault(err, c->cert, r);
 	}
 	t->checks = c->ca || !t->server;
 	return 0;
 }
 
-/* The first line that says something: NAME:HEXKEY. */
+/* Read the first line that is neither empty nor a comment: NAME:HEXKEY. */
 static int read_psk_line(FILE *f, const char *file, char *line, size_t room, struct weir_err *err)
 {
 	while (fgets(line, (int)room, f)) {
@@ -66,7 +67,7 @@ static int read_psk_line(FILE *f, const char *file, char *line, size_t room, str
 						 : weir_err_set(err, -EINVAL,
 							   "%s: a line is NAME:HEXKEY", file);
 	}
-	return weir_err_set(err, -EINVAL, "%s: no key in it", file);
+	return weir_err_set(err, -EINVAL, "%s: contains no key", file);
 }
 
 static int read_psk_client(struct tls *t, const char *file, struct weir_err *err)
@@ -90,13 +91,13 @@ static int read_psk_client(struct tls *t, const char *file, struct weir_err *err
 		r = gnutls_psk_set_client_credentials(
 			t->psk_client, line, &key, GNUTLS_PSK_KEY_HEX);
 	if (r < 0)
-		r = fault(err, file, r);
+		r = set_fault(err, file, r);
 out:
 	explicit_bzero(line, sizeof(line));
 	return r;
 }
 
-/* NAME:HEXKEY; GnuTLS also has #HEXNAME:HEXKEY. */
+/* Return true for NAME:HEXKEY; GnuTLS also accepts #HEXNAME:HEXKEY. */
 static bool is_psk_line(const char *line)
 {
 	const char *key = strchr(line, ':');
@@ -105,7 +106,7 @@ static bool is_psk_line(const char *line)
 	return key && key - line > 1 && digits && digits % 2 == 0 && !key[digits];
 }
 
-/* GnuTLS looks into the file when a client comes, each time: what is wrong with it is said now. */
+/* GnuTLS reads the file for each client: report errors in it now. */
 static int check_psk_file(FILE *f, const char *file, struct weir_err *err)
 {
 	char line[1024];
@@ -122,7 +123,7 @@ static int check_psk_file(FILE *f, const char *file, struct weir_err *err)
 	}
 	explicit_bzero(line, sizeof(line));
 	if (r == 0 && !keys)
-		r = weir_err_set(err, -EINVAL, "%s: no key in it", file);
+		r = weir_err_set(err, -EINVAL, "%s: contains no key", file);
 	return r;
 }
 
@@ -140,7 +141,7 @@ static int read_psk_server(struct tls *t, const char *file, struct weir_err *err
 	r = gnutls_psk_allocate_server_credentials(&t->psk_server);
 	if (r == 0)
 		r = gnutls_psk_set_server_credentials_file(t->psk_server, file);
-	return r < 0 ? fault(err, file, r) : 0;
+	return r < 0 ? set_fault(err, file, r) : 0;
 }
 
 static int read_all(struct tls *t, const struct tls_config *c, struct weir_err *err)
@@ -148,20 +149,20 @@ static int read_all(struct tls *t, const struct tls_config *c, struct weir_err *
 	int r = 0;
 
 	if (!c->cert != !c->key)
-		return weir_err_set(
-			err, -EINVAL, "tls: a certificate and its key come together or not at all");
+		return weir_err_set(err, -EINVAL,
+			"tls: a certificate needs its key, and a key its certificate");
 	if (t->server && !c->cert && !c->psk)
-		return weir_err_set(
-			err, -EINVAL, "tls: a server needs a certificate, or a file of keys (psk)");
+		return weir_err_set(err, -EINVAL,
+			"tls: a server needs a certificate or a file of pre-shared keys (psk)");
 	if (c->psk)
 		r = t->server ? read_psk_server(t, c->psk, err) : read_psk_client(t, c->psk, err);
-	/* A client with a key and no certificate to trust trusts the key only. */
+	/* A client with a key but no authority trusts the key only. */
 	if (r == 0 && (c->cert || c->ca || !c->psk))
 		r = read_x509(t, c, err);
 	if (r < 0)
 		return r;
 	r = gnutls_priority_init(&t->priority, c->psk ? PRIORITY_PSK : PRIORITY, NULL);
-	return r < 0 ? fault(err, "tls", r) : 0;
+	return r < 0 ? set_fault(err, "tls", r) : 0;
 }
 
 int tls_new(const struct tls_config *c, bool server, struct tls **ret_tls, struct weir_err *err)

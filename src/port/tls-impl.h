@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tls-impl: what tls.c (sessions) and tls-credentials.c know of each other. Nobody else includes it. */
+/* tls-impl: shared by tls.c (sessions) and tls-credentials.c; internal to them. */
 #ifndef WEIR_PORT_TLS_IMPL_H
 #define WEIR_PORT_TLS_IMPL_H
 
@@ -10,7 +10,7 @@
 struct tls {
 	atomic_uint refs;
 	bool server;
-	bool checks; /* the peer's certificate */
+	bool checks; /* verifies the peer's certificate */
 	gnutls_certificate_credentials_t x509;
 	gnutls_psk_server_credentials_t psk_server;
 	gnutls_psk_client_credentials_t psk_client;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tls: GnuTLS under a stream.
+ * tls: GnuTLS sessions under a stream.
  *
- * METHOD   GnuTLS wants a send that could not finish to be called again with the same data. So what is
- *          to be sent is copied into the session's own buffer first, many small pieces into one
- *          record, and stays there until it has left. What was copied counts as taken; what does not
- *          fit is not taken. The buffer is bounded: KEEP bytes a session, allocated when TLS starts.
+ * METHOD   GnuTLS requires that an unfinished send is repeated with the same data. So data are
+ *          first copied into the session's own buffer, many small pieces into one record, and stay
+ *          there until sent. Copied data count as accepted; data that do not fit are not accepted.
+ *          The buffer is bounded: KEEP bytes per session, allocated when TLS starts.
  *
  *   tls-credentials.c  certificates and keys, from their files
  */
@@ -18,23 +18,23 @@
 #include <sys/epoll.h>
 
 #define KEEP   (64u << 10) /* bytes not yet sent: four records of the largest size */
-#define RECORD 16384       /* bytes: the largest that one send of GnuTLS takes */
+#define RECORD 16384       /* bytes: the most that one send of GnuTLS accepts */
 
 struct tls_session {
 	gnutls_session_t session;
 	struct tls *tls;
-	char *hostname; /* GnuTLS borrows it until the handshake */
+	char *hostname; /* borrowed by GnuTLS until the handshake */
 	char *identity;
 	char *refusal; /* tls_refusal */
 	bool secure;   /* the handshake is done */
 	bool again;    /* a send is unfinished */
 	uint32_t from, to;
-	uint8_t keep[KEEP]; /* from … to: taken, not yet given to GnuTLS */
+	uint8_t keep[KEEP]; /* from … to: accepted, not yet passed to GnuTLS */
 };
 
 /* ---- a session */
 
-static int give_credentials(struct tls_session *s)
+static int set_credentials(struct tls_session *s)
 {
 	struct tls *t = s->tls;
 	int r = gnutls_priority_set(s->session, t->priority);
@@ -48,7 +48,7 @@ static int give_credentials(struct tls_session *s)
 	return r;
 }
 
-static bool is_address(const char *hostname) /* which SNI must not name */
+static bool is_address(const char *hostname) /* SNI must not contain an address */
 {
 	return strchr(hostname, ':') || !hostname[strspn(hostname, "0123456789.")];
 }
@@ -62,7 +62,7 @@ static int session_init(struct tls_session *s, int fd, const char *hostname)
 		return -ENOMEM;
 	r = gnutls_init(&s->session, flags | (s->tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT));
 	if (r == 0)
-		r = give_credentials(s);
+		r = set_credentials(s);
 	if (r < 0)
 		return -EPROTO;
 	if (s->hostname && !s->tls->server && !is_address(s->hostname))
@@ -70,10 +70,11 @@ static int session_init(struct tls_session *s, int fd, const char *hostname)
 			s->session, GNUTLS_NAME_DNS, s->hostname, strlen(s->hostname));
 	if (s->tls->checks && !s->tls->server)
 		gnutls_session_set_verify_cert(s->session, s->hostname, 0);
-	if (s->tls->checks && s->tls->server) /* and is looked at when it is there: check_client */
+	if (s->tls->checks && s->tls->server) /* requested here, verified in check_client */
 		gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUEST);
 	gnutls_transport_set_int(s->session, fd);
-	gnutls_handshake_set_timeout(s->session, GNUTLS_INDEFINITE_TIMEOUT); /* the caller's */
+	gnutls_handshake_set_timeout(
+		s->session, GNUTLS_INDEFINITE_TIMEOUT); /* the caller's timeout */
 	return 0;
 }
 
@@ -109,7 +110,7 @@ int tls_start(struct tls *t, struct stream *stream, const char *hostname)
 void tls_end(struct tls_session *s)
 {
 	if (s->secure)
-		gnutls_bye(s->session, GNUTLS_SHUT_WR); /* if it does not go out now, so be it */
+		gnutls_bye(s->session, GNUTLS_SHUT_WR); /* best effort */
 	session_free(s);
 }
 
@@ -132,11 +133,11 @@ static char *common_name(gnutls_session_t session)
 		r = gnutls_x509_crt_get_dn_by_oid(
 			cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len);
 	gnutls_x509_crt_deinit(cert);
-	/* A NUL inside would make two names of one. */
+	/* A NUL inside the name would truncate it. */
 	return r == 0 && strlen(name) == len ? strdup(name) : NULL;
 }
 
-/* What is wrong with a certificate, malloc'ed; NULL: no memory. */
+/* Return what is wrong with a certificate, malloc'ed; NULL: no memory. */
 static char *status_text(unsigned status)
 {
 	gnutls_datum_t text = {0};
@@ -151,7 +152,8 @@ static char *status_text(unsigned status)
 	return copy;
 }
 
-/* 0, or -ENOMEM: who cannot be told why is not to be let in. */
+/* Verify the client's certificate. Return 0, or -ENOMEM: without a reason the client must not be
+ * accepted. */
 static int check_client(struct tls_session *s)
 {
 	unsigned status = 0;
@@ -173,7 +175,7 @@ static int check_client(struct tls_session *s)
 	return s->refusal ? 0 : -ENOMEM;
 }
 
-/* Only what was checked counts as an identity. */
+/* Only a verified name counts as an identity. */
 static void find_identity(struct tls_session *s)
 {
 	if (s->refusal)
@@ -196,7 +198,7 @@ static int refused_cert(struct tls_session *s, struct weir_err *err)
 	return -EACCES;
 }
 
-static int failed(struct tls_session *s, int r, struct weir_err *err)
+static int set_error(struct tls_session *s, int r, struct weir_err *err)
 {
 	if (r == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
 		return refused_cert(s, err);
@@ -205,7 +207,7 @@ static int failed(struct tls_session *s, int r, struct weir_err *err)
 			gnutls_alert_get_name(gnutls_alert_get(s->session)));
 	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND || r == GNUTLS_E_CERTIFICATE_REQUIRED)
 		return weir_err_set(err, -EACCES, "tls: the client has no certificate");
-	/* What a key that is wrong or unknown looks like, in TLS 1.3 and 1.2. */
+	/* The errors of a wrong or unknown key in TLS 1.3 and 1.2. */
 	if (s->tls->psk_server &&
 		(r == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER || r == GNUTLS_E_DECRYPTION_FAILED))
 		return weir_err_set(err, -EACCES, "tls: %s", gnutls_strerror(r));
@@ -225,9 +227,8 @@ int tls_handshake(struct stream *stream, uint32_t *want, struct weir_err *err)
 		}
 	} while (r < 0 && !gnutls_error_is_fatal(r));
 	if (r < 0) {
-		gnutls_alert_send_appropriate(
-			s->session, r); /* tell the peer why, if it can be told */
-		return failed(s, r, err);
+		gnutls_alert_send_appropriate(s->session, r); /* tell the peer why, if possible */
+		return set_error(s, r, err);
 	}
 	s->secure = true;
 	if (check_client(s) < 0)
@@ -269,15 +270,16 @@ static ssize_t recv_record(struct tls_session *s, void *data, size_t n)
 
 	do {
 		r = gnutls_record_recv(s->session, data, n);
-		/* A renegotiation is refused by going on; nobody needs one. */
+		/* A renegotiation is refused by continuing. */
 	} while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_REHANDSHAKE ||
 		 r == GNUTLS_E_WARNING_ALERT_RECEIVED);
 	if (r == GNUTLS_E_PREMATURE_TERMINATION)
-		return 0; /* closed without a farewell: NBD knows its own ends */
+		return 0; /* closed without a closure alert: NBD detects its own end */
 	return r < 0 ? errno_of((int)r) : r;
 }
 
-/* A record at a time, so until the room is full: the caller likes many requests at once. */
+/* GnuTLS returns a record at a time: repeat until the buffer is full, as the caller prefers many
+ * requests at once. */
 ssize_t tls_recv(struct tls_session *s, void *data, size_t n)
 {
 	size_t got = 0;
@@ -289,7 +291,7 @@ ssize_t tls_recv(struct tls_session *s, void *data, size_t n)
 			break;
 		got += (size_t)r;
 	}
-	return got ? (ssize_t)got : r; /* an end or error is found again by the next call */
+	return got ? (ssize_t)got : r; /* the next call finds the end or error again */
 }
 
 static int flush_kept(struct tls_session *s)
@@ -313,8 +315,8 @@ static int flush_kept(struct tls_session *s)
 	return 0;
 }
 
-/* Copies from `skip` on into what is free of the buffer; how much. */
-static size_t keep(struct tls_session *s, const struct iovec *iov, int n, size_t skip)
+/* Copy data from `skip` on into the free part of the buffer. Return how much. */
+static size_t copy_to_keep(struct tls_session *s, const struct iovec *iov, int n, size_t skip)
 {
 	size_t taken = 0;
 
@@ -340,7 +342,7 @@ ssize_t tls_send(struct tls_session *s, const struct iovec *iov, int n)
 	int r;
 
 	do {
-		now = keep(s, iov, n, taken);
+		now = copy_to_keep(s, iov, n, taken);
 		taken += now;
 		r = flush_kept(s);
 	} while (r == 0 && now);

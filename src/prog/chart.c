@@ -29,7 +29,7 @@ bool chart_utf8(void)
 		if (v && *v)
 			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
 	}
-	return true; /* nothing set: as in containers, whose terminals are UTF-8 all the same */
+	return true; /* not set, as in containers, whose terminals are UTF-8 all the same */
 }
 
 bool chart_colour(FILE *f)
@@ -39,17 +39,17 @@ bool chart_colour(FILE *f)
 	return isatty(fileno(f)) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
-static double axis(const struct canvas *v, double y)
+static double to_axis(const struct canvas *v, double y)
 {
 	return v->log ? log10(y) : y;
 }
 
-static bool shown(const struct canvas *v, const struct metrics_point *p)
+static bool is_shown(const struct canvas *v, const struct metrics_point *p)
 {
 	return isfinite(p->value) && (!v->log || p->value > 0);
 }
 
-/* The next value of 1, 2, 5 times a power of ten, at or above (below) y. */
+/* Return the next value of 1, 2, 5 times a power of ten, at or above (below) y. */
 static double round_to(double y, bool up)
 {
 	static const double steps[] = {1, 2, 5, 10};
@@ -75,15 +75,15 @@ static void scale(struct canvas *v, const struct chart *c)
 	v->t0 = c->n ? c->points[0].t : 0;
 	v->t1 = c->n ? c->points[c->n - 1].t : 1;
 	for (size_t i = 0; i < c->n; i++) {
-		if (!shown(v, &c->points[i]))
+		if (!is_shown(v, &c->points[i]))
 			continue;
 		lo = fmin(lo, c->points[i].value);
 		hi = fmax(hi, c->points[i].value);
 	}
 	if (!(hi > 0))
 		hi = 1;
-	v->hi = axis(v, round_to(hi, true));
-	v->lo = v->log ? axis(v, round_to(isfinite(lo) ? lo : hi / 10, false)) : 0;
+	v->hi = to_axis(v, round_to(hi, true));
+	v->lo = v->log ? to_axis(v, round_to(isfinite(lo) ? lo : hi / 10, false)) : 0;
 	if (!(v->hi > v->lo))
 		v->hi = v->lo + 1;
 	if (!(v->t1 > v->t0))
@@ -110,7 +110,7 @@ static double place_x(const struct canvas *v, double t)
 
 static double place_y(const struct canvas *v, double y)
 {
-	double p = (axis(v, y) - v->lo) / (v->hi - v->lo) * (v->dots_y - 1);
+	double p = (to_axis(v, y) - v->lo) / (v->hi - v->lo) * (v->dots_y - 1);
 
 	return fmin(fmax(p, 0), v->dots_y - 1);
 }
@@ -122,9 +122,9 @@ static void draw_line(struct canvas *v, const struct chart *c)
 		double x0, y0, x1, y1;
 		unsigned steps;
 
-		if (!shown(v, b))
+		if (!is_shown(v, b))
 			continue;
-		if (!shown(v, a))
+		if (!is_shown(v, a))
 			a = b;
 		x0 = place_x(v, a->t), x1 = place_x(v, b->t);
 		y0 = place_y(v, a->value), y1 = place_y(v, b->value);
@@ -135,7 +135,7 @@ static void draw_line(struct canvas *v, const struct chart *c)
 	}
 }
 
-/* What stands at a row's left: round values on a logarithmic axis, else top, middle and bottom. */
+/* Get the label of a row: round values on a logarithmic axis, else top, middle and bottom. */
 static bool label(const struct canvas *v, unsigned row, double *ret)
 {
 	double step = (v->hi - v->lo) / (v->rows - 1), y = v->hi - step * row;
@@ -179,7 +179,7 @@ static void put_row(
 
 	put_label(to, v, row, c->ascii);
 	while (end > 0 && !v->cell[row][end - 1] && end - 1 != mark)
-		end--; /* no spaces at the end of a line */
+		end--; /* no trailing spaces */
 	if (c->colour)
 		fputs("\033[33m", to);
 	for (unsigned x = 0; x < end; x++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chart: a line over time, drawn with characters. */
+/* chart: draw a line over time with characters. */
 #ifndef WEIR_PROG_CHART_H
 #define WEIR_PROG_CHART_H
 
@@ -12,19 +12,19 @@ struct chart {
 	const char *title;
 	const struct metrics_point *points; /* in order of t */
 	size_t n;
-	bool log;                 /* the y axis is logarithmic; values ≤ 0 are left out */
+	bool log;                 /* the y axis is logarithmic; values ≤ 0 are omitted */
 	double mark;              /* a vertical line at this t; NAN: none */
-	const char *left, *right; /* what stands below, on either side of the mark */
+	const char *left, *right; /* texts below, on either side of the mark */
 	unsigned columns, rows;   /* of the drawing itself: 8 … 200, 2 … 40 */
 	bool ascii;               /* '*' instead of Braille dots */
-	bool colour; /* what is right of the mark in another colour, with ANSI sequences */
+	bool colour;              /* another colour right of the mark, with ANSI sequences */
 };
 
 void chart_draw(FILE *to, const struct chart *c);
 
-/* Does the user's locale say UTF-8 (or nothing at all)? */
+/* Return true if the user's locale says UTF-8 (or is not set). */
 bool chart_utf8(void);
-/* May colours be used on `f`: a terminal, and neither NO_COLOR nor TERM=dumb is set? */
+/* Return true if colours may be used on `f`: a terminal, with neither NO_COLOR nor TERM=dumb. */
 bool chart_colour(FILE *f);
 
 #endif

@@ -3,8 +3,7 @@
 #include "prog/trace-verb.h"
 #include <string.h>
 
-/* The words that bash offers for the argument of an option or for an operand: file names where the
- * table's argument says so, nothing otherwise. */
+/* Return true if bash should complete file names for an option's argument or an operand. */
 static bool is_file(const char *argument)
 {
 	static const char *const files[] = {"FILE", "DIR", "SCENARIO", "POLICY", "TRACE"};
@@ -21,8 +20,8 @@ static void option_words(FILE *to, const struct opt *options)
 		fprintf(to, "--%s ", o->name);
 }
 
-/* The words that are the value of an option: a format that can be read or, of --to, written. NULL: none are
- * known. */
+/* Return the values of an option: the formats that can be read or, for --to, written. NULL:
+ * unknown. */
 static const char *value_words(const struct opt *o, char *buf, size_t len)
 {
 	if (!o->argument || strcmp(o->argument, "FORMAT") != 0)
@@ -37,7 +36,8 @@ static void value_pattern(FILE *to, const struct verb *v, const struct opt *o, b
 		fprintf(to, "|%s:-%c", v->name, o->letter);
 }
 
-/* Options that take a value which is not a word of a list, as a case pattern: file-like ones, or the others. */
+/* Write a case pattern of the options whose value is not a word of a list: those that take files,
+ * or the others. */
 static void value_case(FILE *to, const struct verb *v, bool file, const char *action)
 {
 	char words[TRACE_FORMATS_ROOM];
@@ -68,7 +68,7 @@ static void value_cases(FILE *to, const struct verb *v)
 	}
 }
 
-/* The subverbs; and behind `experiment run` the experiments, which are asked for when they are wanted. */
+/* Write the subverbs; after `experiment run` the experiments, listed when completion is requested. */
 static void operand_words(FILE *to, const struct verb *v)
 {
 	if (!v->subverbs)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REDRAW (500 * WEIR_MS) /* of the line on a terminal: slow enough to read */
+#define REDRAW (500 * WEIR_MS) /* of the progress line: slow enough to read */
 
 static const struct {
 	const char *title, *key;
@@ -29,11 +29,11 @@ struct watch {
 	const struct load_report *o;
 	FILE *series;
 	bool terminal, drawn;
-	weir_time since; /* when the line was drawn */
+	weir_time since; /* when the line was last drawn */
 	uint64_t requests, bytes;
 };
 
-static _Atomic(struct load *) running; /* for the signal's handler */
+static _Atomic(struct load *) running; /* for the signal handler */
 
 static void on_signal(int signal)
 {
@@ -43,9 +43,9 @@ static void on_signal(int signal)
 		load_stop(l);
 }
 
-/* ---- while it runs */
+/* ---- during the run */
 
-static void wipe(struct watch *w)
+static void clear_line(struct watch *w)
 {
 	if (w->drawn)
 		fprintf(stderr, "\r\033[K");
@@ -81,17 +81,17 @@ static void tick(void *arg, const struct load_interval *i)
 		draw(w, i->at);
 }
 
-static void say(void *arg, const char *job, const char *text)
+static void print_message(void *arg, const char *job, const char *text)
 {
 	struct watch *w = arg;
 
-	wipe(w);
+	clear_line(w);
 	fprintf(stderr, "weir: %s: %s: %s\n", w->o->verb->name, job, text);
 }
 
-/* ---- afterwards */
+/* ---- results */
 
-static const char *show(double ns, char *text, size_t len)
+static const char *show_ns(double ns, char *text, size_t len)
 {
 	return weir_units_show_time((weir_time)(ns + 0.5), text, len);
 }
@@ -113,12 +113,12 @@ static void print_row(const struct load_result *t, int width)
 	char text[32];
 
 	printf("%-*s %9.0f %9.1f %8s", width, t->name, t->iops, t->bytes_per_second / 1048576,
-		show(weir_hist_mean(&t->latency), text, sizeof(text)));
+		show_ns(weir_hist_mean(&t->latency), text, sizeof(text)));
 	for (size_t k = 0; k < N_PERCENTILES; k++)
 		printf(" %8s",
-			show((double)weir_hist_percentile(&t->latency, percentiles[k].percent),
+			show_ns((double)weir_hist_percentile(&t->latency, percentiles[k].percent),
 				text, sizeof(text)));
-	printf(" %8s\n", show((double)t->latency.max, text, sizeof(text)));
+	printf(" %8s\n", show_ns((double)t->latency.max, text, sizeof(text)));
 }
 
 static void print_notes(const struct load_report *o, const struct load_result *t)
@@ -128,11 +128,12 @@ static void print_notes(const struct load_report *o, const struct load_result *t
 	if (o->late && t->late.count)
 		printf("%s: sent late by %s (p99), %s (most); %" PRIu64 " requests, %" PRIu64
 		       " skipped\n",
-			t->name, show((double)weir_hist_percentile(&t->late, 99), p99, sizeof(p99)),
-			show((double)t->late.max, max, sizeof(max)), t->requests, t->skipped);
+			t->name,
+			show_ns((double)weir_hist_percentile(&t->late, 99), p99, sizeof(p99)),
+			show_ns((double)t->late.max, max, sizeof(max)), t->requests, t->skipped);
 	if (t->missed)
-		printf("%s: %" PRIu64 " requests were due and could not be sent before the end\n",
-			t->name, t->missed);
+		printf("%s: %" PRIu64 " requests were due but not sent before the end\n", t->name,
+			t->missed);
 	if (t->checked || t->wrong)
 		printf("%s: %" PRIu64 " blocks checked, %" PRIu64 " wrong\n", t->name, t->checked,
 			t->wrong);
@@ -206,8 +207,8 @@ static int print_json(const struct load *l, size_t n)
 	return bad ? 1 : 0;
 }
 
-/* What failed is said; 1 if anything did. */
-static int verdict(const struct load_report *o, const struct load *l, size_t n)
+/* Print the faults; return 1 if there is a failure. */
+static int print_faults(const struct load_report *o, const struct load *l, size_t n)
 {
 	int status = 0;
 
@@ -222,7 +223,7 @@ static int verdict(const struct load_report *o, const struct load *l, size_t n)
 	return status;
 }
 
-static int run(struct load *l, struct watch *w, size_t n)
+static int run_and_print(struct load *l, struct watch *w, size_t n)
 {
 	const struct load_report *o = w->o;
 	struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
@@ -233,7 +234,7 @@ static int run(struct load *l, struct watch *w, size_t n)
 	sigaction(SIGTERM, &act, NULL);
 	r = load_run(l);
 	atomic_store(&running, NULL);
-	wipe(w);
+	clear_line(w);
 	if (r < 0) {
 		fprintf(stderr, "weir: %s: %s\n", o->verb->name, strerror(-r));
 		return 1;
@@ -243,7 +244,7 @@ static int run(struct load *l, struct watch *w, size_t n)
 		status = print_json(l, n);
 	else
 		print_table(o, l, n);
-	return verdict(o, l, n) | status;
+	return print_faults(o, l, n) | status;
 }
 
 int load_report_keys(
@@ -260,7 +261,8 @@ int load_report_keys(
 int load_report_run(const struct load_report *o, const struct load_job *jobs, size_t n)
 {
 	struct watch w = {.o = o, .terminal = isatty(STDERR_FILENO) == 1};
-	struct load_options options = {.threads = o->threads, .tick = tick, .say = say, .arg = &w};
+	struct load_options options = {
+		.threads = o->threads, .tick = tick, .say = print_message, .arg = &w};
 	struct load *l;
 	struct weir_err err;
 	int r, status;
@@ -274,10 +276,11 @@ int load_report_run(const struct load_report *o, const struct load_job *jobs, si
 	r = load_new(jobs, n, &options, &l, &err);
 	if (r < 0) {
 		opts_fail(o->verb, "%s", err.text);
-		/* a command that makes no sense, or not for that export; else the server's fault */
+		/* exit status 2: an invalid command, or one that does not suit the export; 1: the
+		 * server's fault */
 		status = r == -EINVAL || r == -EROFS || r == -ENOTSUP ? 2 : 1;
 	} else {
-		status = run(l, &w, n);
+		status = run_and_print(l, &w, n);
 		load_free(l);
 	}
 	if (w.series && fclose(w.series) != 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load: `weir load`, requests to NBD servers, and how long they took. */
+/* load: `weir load`, send requests to NBD servers and report their latency. */
 #include "base/units.h"
 #include "prog/load-report.h"
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 extern const struct verb verb_load;
 
-/* Up to THREADS: load.h's keys, which a job may have for itself, too. */
+/* Up to THREADS: keys of load.h, which a job may override. */
 enum {
 	CONNECTIONS,
 	DEPTH,
@@ -36,24 +36,25 @@ enum {
 };
 static const struct opt options[] = {
 	[CONNECTIONS] = {"connections", 'c', "N", "connections of a job (1)"},
-	[DEPTH] = {"depth", 'd', "N", "requests under way on each (1; with --rate at most, 1024)"},
-	[RATE] = {"rate", 'r', "RATE", "open loop: so many requests begin each second"},
+	[DEPTH] = {"depth", 'd', "N",
+		"requests in flight per connection (1; with --rate: at most 1024)"},
+	[RATE] = {"rate", 'r', "RATE", "open loop: requests started per second"},
 	[ARRIVALS] = {"arrivals", 0, "KIND", "of an open loop: poisson (default) or even"},
 	[SIZE] = {"size", 's', "SIZES", "of a request: 4k (default), or a mix, 4k:70,64k:30"},
 	[READS] = {"reads", 0, "SHARE", "reads among reads and writes (100%)"},
 	[FUA] = {"fua", 0, "SHARE", "writes that are durable when answered (0%)"},
 	[ORDER] = {"order", 'o', "ORDER", "random (default), sequential or zipf[:S]"},
-	[OFFSET] = {"offset", 0, "SIZE", "where the part of the export begins (0)"},
-	[LENGTH] = {"length", 0, "SIZE", "how long it is (to the end)"},
+	[OFFSET] = {"offset", 0, "SIZE", "start of the range in the export (0)"},
+	[LENGTH] = {"length", 0, "SIZE", "length of the range (to the end)"},
 	[FLUSH_EVERY] = {"flush-every", 0, "N", "a flush after so many writes"},
-	[THINK] = {"think", 0, "TIME", "closed loop: between a reply and the next request"},
-	[START] = {"start", 0, "TIME", "wait so long first"},
-	[DURATION] = {"duration", 't', "TIME", "for how long"},
+	[THINK] = {"think", 0, "TIME", "closed loop: pause between a reply and the next request"},
+	[START] = {"start", 0, "TIME", "wait before the first request"},
+	[DURATION] = {"duration", 't', "TIME", "length of the run"},
 	[REQUESTS] = {"requests", 'n', "N", "at most so many requests"},
-	[SEED] = {"seed", 0, "N", "of all that is random (1)"},
+	[SEED] = {"seed", 0, "N", "seed of all random choices (1)"},
 	[VERIFY] = {"verify", 0, NULL, "write blocks that can be checked, and check them"},
-	[TABLE] = {"table", 0, "FILE", "keep what the blocks must hold, for the next run"},
-	[THREADS] = {"threads", 0, "N", "deal the jobs out to N threads (1)"},
+	[TABLE] = {"table", 0, "FILE", "keep the expected contents of the blocks for the next run"},
+	[THREADS] = {"threads", 0, "N", "spread the jobs over N threads (1)"},
 	LOAD_REPORT_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
@@ -90,7 +91,7 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n == 0)
-		return opts_fail(&verb_load, "which server? a URI such as nbd://HOST/EXPORT");
+		return opts_fail(&verb_load, "needs a server's URI, such as nbd://HOST/EXPORT");
 	status = read_defaults(values, &defaults);
 	if (status < 0)
 		status = read_threads(values[THREADS], &report.threads);
@@ -120,7 +121,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_load = {
 	.name = "load",
-	.summary = "send requests to NBD servers, and say how long they took",
+	.summary = "send requests to NBD servers and report their latency",
 	.usage = "[OPTION]... [NAME=]URI[,KEY=VALUE]...",
 	.options = options,
 	.run = run,

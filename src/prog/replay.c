@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay: `weir replay`, a recorded trace sent to an NBD server at its own times. */
+/* replay: `weir replay`, send a recorded trace to an NBD server with its timing. */
 #include "base/units.h"
 #include "prog/files.h"
 #include "prog/load-report.h"
@@ -16,7 +16,7 @@ enum {
 	SCALE_OFFSETS,
 	FROM,
 	UNTIL,
-	KEYS, /* from here to SERIES: load.h's keys */
+	KEYS, /* from here to SERIES: keys of load.h */
 	CONNECTIONS = KEYS,
 	DEPTH,
 	WARM_UP,
@@ -27,15 +27,15 @@ enum {
 	N_OPTIONS
 };
 static const struct opt options[] = {
-	[FORMAT] = {"format", 'f', "FORMAT", "of the trace, if it is not found by itself"},
-	[SKIP_BAD] = {"skip-bad", 0, NULL, "skip and count lines that are no requests"},
+	[FORMAT] = {"format", 'f', "FORMAT", "format of the trace, if it is not detected"},
+	[SKIP_BAD] = {"skip-bad", 0, NULL, "skip and count bad lines"},
 	[SPEED] = {"speed", 0, "X", "X times as fast as it was recorded (1)"},
 	[SCALE_OFFSETS] = {"scale-offsets", 0, NULL, "stretch or shrink offsets to fit the export"},
 	[FROM] = {"from", 0, "TIME", "only requests from this time of the trace on"},
 	[UNTIL] = {"until", 0, "TIME", "only requests before this time of the trace"},
-	[CONNECTIONS] = {"connections", 'c', "N", "over so many connections (1)"},
-	[DEPTH] = {"depth", 'd', "N", "at most so many requests under way on each (1024)"},
-	[SEED] = {"seed", 0, "N", "of the offsets, if the trace has none (1)"},
+	[CONNECTIONS] = {"connections", 'c', "N", "number of connections (1)"},
+	[DEPTH] = {"depth", 'd', "N", "most requests in flight per connection (1024)"},
+	[SEED] = {"seed", 0, "N", "seed of the offsets, if the trace has none (1)"},
 	LOAD_REPORT_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
@@ -79,11 +79,11 @@ static int read_format(const char *text, enum trace_format *ret)
 	if (near)
 		return opts_fail(
 			&verb_replay, "--format: no '%s' (did you mean '%s'?)", text, near);
-	return opts_fail(&verb_replay, "--format: no '%s'; there are %s", text,
+	return opts_fail(&verb_replay, "--format: no '%s'; valid are %s", text,
 		trace_formats(false, ", ", formats, sizeof(formats)));
 }
 
-/* The part of it that is wanted. */
+/* Keep the requested part of the trace. */
 static int slice(struct trace *t, const char *from, const char *until)
 {
 	weir_time a = 0, b = WEIR_NEVER;
@@ -95,7 +95,7 @@ static int slice(struct trace *t, const char *from, const char *until)
 		return opts_fail(&verb_replay, "--until: %s", err.text);
 	if (from || until)
 		trace_slice(t, a, b);
-	return t->n ? -1 : opts_fail(&verb_replay, "no request of the trace is in that time");
+	return t->n ? -1 : opts_fail(&verb_replay, "the trace has no request in that time");
 }
 
 static int read_trace(const char *path, const char *const *values, struct trace *ret)
@@ -151,7 +151,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_replay = {
 	.name = "replay",
-	.summary = "send a trace to an NBD server, at its own times",
+	.summary = "send a trace to an NBD server with its recorded timing",
 	.usage = "[OPTION]... TRACE URI",
 	.options = options,
 	.run = run,

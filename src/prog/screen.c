@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ECMA-48 and xterm: the other screen, no cursor, no line wrap; and back. */
+/* ECMA-48 and xterm: alternate screen, no cursor, no line wrap; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 
@@ -21,9 +21,9 @@ static bool is_open;
 static struct termios before;
 static sigset_t blocked, old_mask;
 static int signals = -1;
-static bool keys_waiting; /* that were read and not given yet */
+static bool keys_waiting; /* keys were read but not returned yet */
 
-static void put(const char *text, size_t n)
+static void write_all(const char *text, size_t n)
 {
 	while (n) {
 		ssize_t done = write(STDOUT_FILENO, text, n);
@@ -44,12 +44,12 @@ static void enter(void)
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
-	put(ENTER, strlen(ENTER));
+	write_all(ENTER, strlen(ENTER));
 }
 
 static void leave(void)
 {
-	put(LEAVE, strlen(LEAVE));
+	write_all(LEAVE, strlen(LEAVE));
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
@@ -126,12 +126,12 @@ void screen_draw(const char *text)
 		if (head)
 			add(to, room, &n, "\033[7m", 4);
 		add(to, room, &n, text, fits);
-		add(to, room, &n, "\033[K\033[m", 6); /* the rest of a heading's line too */
+		add(to, room, &n, "\033[K\033[m", 6); /* also fills the rest of a heading's line */
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
 	add(to, room, &n, "\033[J", 3);
-	put(to, n);
+	write_all(to, n);
 	free(to);
 }
 
@@ -145,27 +145,27 @@ static weir_time now(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
-/* Gives the terminal back to the shell while we are stopped. */
-static void stop(void)
+/* Restore the terminal for the shell while the program is stopped. */
+static void suspend(void)
 {
 	leave();
 	kill(getpid(), SIGSTOP);
 	enter();
 }
 
-static enum screen_event signalled(void)
+static enum screen_event handle_signal(void)
 {
 	struct signalfd_siginfo info;
 
 	if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return SCREEN_RESIZED;
 	if (info.ssi_signo == SIGTSTP)
-		stop();
+		suspend();
 	return info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP ? SCREEN_RESIZED
 								       : SCREEN_END;
 }
 
-/* What a terminal sends for a key: a character, or an escape sequence as a whole. */
+/* Return the key of the bytes that a terminal sent: a character, or a whole escape sequence. */
 static int key_of(const char *bytes, size_t n)
 {
 	static const struct {
@@ -185,8 +185,8 @@ static int key_of(const char *bytes, size_t n)
 	return n == 1 ? SCREEN_ESCAPE : SCREEN_UNKNOWN;
 }
 
-/* How many of n bytes are one key (ECMA-48): ESC alone, ESC O and a character, or ESC [ up to the first byte from
- * '@' on. 0: the end of a sequence is missing. */
+/* Return the bytes of one key (ECMA-48): ESC alone, ESC O and a character, or ESC [ up to the first
+ * byte from '@' on. 0: the sequence is incomplete. */
 static size_t key_length(const char *bytes, size_t n)
 {
 	size_t i = 2;
@@ -198,7 +198,7 @@ static size_t key_length(const char *bytes, size_t n)
 	return i < n ? i + 1 : 0;
 }
 
-/* Keys that were typed at once, such as by one that is held down, one after the other. */
+/* Return keys that arrived together, such as from a key held down, one after the other. */
 static int next_key(void)
 {
 	static char bytes[64];
@@ -218,7 +218,7 @@ static int next_key(void)
 		length = key_length(bytes, n);
 	}
 	if (!length)
-		length = n - at; /* no sequence that ends: one key that means nothing */
+		length = n - at; /* an endless sequence: one unknown key */
 	key = key_of(bytes + at, length);
 	at += length;
 	keys_waiting = at < n;
@@ -240,7 +240,7 @@ enum screen_event screen_wait(weir_time until, int *ret_key)
 	if (ppoll(p, 2, left > 0 ? &t : &none, NULL) <= 0)
 		return SCREEN_TIME;
 	if (p[1].revents)
-		return signalled();
+		return handle_signal();
 	*ret_key = next_key();
 	return *ret_key < 0 ? SCREEN_END : SCREEN_KEY; /* < 0: the terminal is gone */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * screen: a whole terminal for a while, given back on every way out.
+ * screen: full-screen use of a terminal, restored on every way out.
  *
- * The other screen of the terminal, no echo, no cursor, keys one by one. Signals that end the program
- * are received here (screen_wait), so that the terminal is put right first; ^Z gives it back while
+ * The alternate screen of the terminal, no echo, no cursor, keys one by one. Signals that end the
+ * program are received in screen_wait, so that the terminal is restored first; ^Z restores it while
  * the program is stopped. Standard input and output are the terminal.
  */
 #ifndef WEIR_PROG_SCREEN_H
@@ -12,19 +12,19 @@
 #include "base/clock.h"
 #include <stddef.h>
 
-/* 0, or -ENOTTY: standard input or output is no terminal. One at a time. */
+/* Return 0, or -ENOTTY: standard input or output is not a terminal. One screen at a time. */
 int screen_open(void);
-void screen_close(void); /* may be called twice; also by exit */
+void screen_close(void); /* idempotent; also called at exit */
 
 unsigned screen_rows(void);
 
-/* Lines of text, from the top; those that do not fit are left out, longer ones are cut, and headings
- * (TABLE_HEAD) are shown as such. Drawn in one write, so that nothing flickers. */
+/* Draw lines of text, from the top; lines that do not fit are omitted, long ones are cut, and
+ * headings (TABLE_HEAD) are highlighted. One write, so that nothing flickers. */
 void screen_draw(const char *text);
 
 enum screen_event { SCREEN_TIME, SCREEN_KEY, SCREEN_RESIZED, SCREEN_END };
-/* Until `until` (CLOCK_MONOTONIC), a key, a change of size or a signal that ends the program. A key is its
- * character or one of those below. */
+/* Wait until `until` (CLOCK_MONOTONIC), a key, a change of size or a signal that ends the program.
+ * A key is its character or one of those below. */
 enum {
 	SCREEN_UP = 256,
 	SCREEN_DOWN,

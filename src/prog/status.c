@@ -64,7 +64,7 @@ static int print_tables(const json_t *now)
 
 	if (rc < 0) {
 		opts_fail(&verb_status, "%s",
-			rc == -ENOMEM ? "out of memory" : "that was no gateway's answer");
+			rc == -ENOMEM ? "out of memory" : "the answer is not from a gateway");
 		return 1;
 	}
 	f = open_memstream(&text, &len);

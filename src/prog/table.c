@@ -38,7 +38,7 @@ void table_begin(struct table *t, const char *const *heads, unsigned right)
 		t->columns++;
 }
 
-/* Room for so many bytes more. */
+/* Make room for `more` bytes. */
 static bool has_room(struct table *t, size_t more)
 {
 	size_t room = t->room ? t->room : 4096;
@@ -58,7 +58,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 {
 	char *at;
 	va_list args;
-	int n = 64; /* more than most take */
+	int n = 64; /* enough for most */
 
 	for (int tries = 0; tries < 2; tries++) {
 		size_t had = (size_t)n + 1;
@@ -98,7 +98,7 @@ static void print_cell(
 		pad(right ? 2 : blank + 2, to);
 }
 
-/* Of the last row, cells that are missing are empty. */
+/* Missing cells of the last row are empty. */
 static void print_rows(const struct table *t, const size_t *wide, FILE *to)
 {
 	const char *text = t->text;

@@ -2,8 +2,8 @@
 /*
  * table: columns as wide as their widest cell.
  *
- * What stands in a cell may come from anywhere (a client chose its export's name), and be shown on a
- * terminal: control characters and broken UTF-8 become '?'.
+ * Cells may contain foreign text (a client chose its export's name) and go to a terminal: control
+ * characters and invalid UTF-8 become '?'.
  */
 #ifndef WEIR_PROG_TABLE_H
 #define WEIR_PROG_TABLE_H
@@ -11,24 +11,24 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define TABLE_HEAD '\1' /* stands before a heading's line, for who wants to show it otherwise */
+#define TABLE_HEAD '\1' /* precedes the heading's line, so that a caller can highlight it */
 
 struct table {
-	const char *const *heads; /* ends with NULL */
+	const char *const *heads; /* NULL-terminated */
 	size_t columns;
-	unsigned right; /* columns of numbers: a bit each */
-	char *text;     /* the cells, one behind the other, each with a 0 behind it */
+	unsigned right; /* bit mask of right-aligned columns (numbers) */
+	char *text;     /* the cells, one after the other, each NUL-terminated */
 	size_t used, room;
 	size_t n; /* cells */
 };
 
 void table_begin(struct table *t, const char *const *heads, unsigned right);
-/* The next cell, from left to right, row by row. */
+/* Add the next cell, from left to right, row by row. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void table_end(struct table *t, FILE *to); /* prints and frees it */
+void table_end(struct table *t, FILE *to); /* print and free the table */
 
-/* A line with its TABLE_HEAD taken off, cut to so many columns; characters count, not bytes. Returns
- * how many bytes of `line` (without its newline) fit. */
+/* Return how many bytes of `line` (without its newline) fit `columns`; characters count, not bytes.
+ * The line must not begin with TABLE_HEAD. */
 size_t table_cut(const char *line, size_t columns);
 
 #endif

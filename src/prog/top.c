@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* top: `weir top`, a running gateway second by second. */
+/* top: `weir top`, show a running gateway second by second. */
 #include "prog/remote.h"
 #include "prog/screen.h"
 #include "prog/table.h"
@@ -12,11 +12,11 @@
 
 extern const struct verb verb_top;
 
-#define INTERVAL_MIN (100 * WEIR_MS) /* looking itself costs the gateway something */
+#define INTERVAL_MIN (100 * WEIR_MS) /* each update costs the gateway something */
 
 enum { INTERVAL, ONCE, BATCH, SORT, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
-	[INTERVAL] = {"interval", 'i', "TIME", "between two looks (1s)"},
+	[INTERVAL] = {"interval", 'i', "TIME", "interval between two updates (1s)"},
 	[ONCE] = {"once", '1', NULL, "one interval as text, without a terminal; --batch 1"},
 	[BATCH] = {"batch", 'b', "N", "N intervals as text"},
 	[SORT] = {"sort", 's', "BY", "policy, iops, bytes, p99 or queue"},
@@ -33,12 +33,12 @@ struct top {
 	weir_time interval;
 	enum view_order order;
 	bool show_clients, all, help;
-	char filter[256];               /* what tenants' paths begin with */
-	bool typing;                    /* the filter */
+	char filter[256];               /* prefix of the tenants' paths */
+	bool typing;                    /* typing the filter */
 	size_t scroll;                  /* rows above the window */
-	size_t n_rows;                  /* there are, as of the last drawing */
-	json_t *before, *now, *clients; /* NULL: not had yet */
-	struct weir_err fault;          /* of the last look; "": none */
+	size_t n_rows;                  /* rows in all, as of the last drawing */
+	json_t *before, *now, *clients; /* NULL: not fetched yet */
+	struct weir_err fault;          /* of the last update; "": none */
 };
 
 static weir_time clock_now(void)
@@ -49,9 +49,9 @@ static weir_time clock_now(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
-/* ---- looking */
+/* ---- fetching */
 
-static void look_at_clients(struct top *t)
+static void fetch_clients(struct top *t)
 {
 	char *escaped = remote_escape(t->filter), *path = NULL;
 	json_t *j;
@@ -65,7 +65,7 @@ static void look_at_clients(struct top *t)
 	free(path);
 }
 
-static int look(struct top *t)
+static int fetch(struct top *t)
 {
 	char *path = remote_status(t->filter, t->all);
 	json_t *j;
@@ -81,11 +81,11 @@ static int look(struct top *t)
 	t->before = t->now;
 	t->now = j;
 	if (t->show_clients)
-		look_at_clients(t);
+		fetch_clients(t);
 	return 0;
 }
 
-static void forget(struct top *t)
+static void free_answers(struct top *t)
 {
 	json_decref(t->before);
 	json_decref(t->now);
@@ -93,9 +93,10 @@ static void forget(struct top *t)
 	t->before = t->now = t->clients = NULL;
 }
 
-/* ---- what is shown */
+/* ---- output */
 
-/* Of n rows those from `scroll` on, as many as a terminal could show; without one all. */
+/* Return how many of n rows to show from `scroll` on: as many as the terminal can show; all without
+ * a terminal. */
 static size_t window(struct top *t, size_t n, bool terminal)
 {
 	size_t rows = terminal ? screen_rows() : n;
@@ -136,7 +137,7 @@ static void write_body(struct top *t, bool terminal, FILE *f)
 		return;
 	}
 	if (view_make(t->before, t->now, &v) < 0) {
-		fputs("that was no gateway's answer\n", f);
+		fputs("the answer is not from a gateway\n", f);
 		return;
 	}
 	view_sort(&v, t->order);
@@ -158,11 +159,11 @@ static void write_body(struct top *t, bool terminal, FILE *f)
 	view_free(&v);
 }
 
-/* The first line of the terminal: what is typed, or what can be. */
+/* Write the first line of the terminal: the typed filter, or the keys. */
 static void write_keys(const struct top *t, FILE *f)
 {
 	if (t->typing) {
-		fprintf(f, "filter: %s_   Enter: show tenants that begin so   Esc: show all\n",
+		fprintf(f, "filter: %s_   Enter: show tenants with this prefix   Esc: show all\n",
 			t->filter);
 		return;
 	}
@@ -177,11 +178,11 @@ static void write_keys(const struct top *t, FILE *f)
 
 static void write_help(FILE *f)
 {
-	fputs("\nh ?              this help, and back\n"
+	fputs("\nh ?              show or leave this help\n"
 	      "q                quit\n"
 	      "s                sort by the next column: policy, iops, bytes, p99, queue\n"
 	      "r                clients instead of resources and tenants, and back\n"
-	      "/                only tenants whose path begins with what is typed\n"
+	      "/                only tenants whose path begins with the typed text\n"
 	      "Esc              all tenants again; leaves this help\n"
 	      "a                idle tenants too, where there are more than 1,000, and back\n"
 	      "Up Down k j      scroll by a row\n"
@@ -211,7 +212,7 @@ static char *compose(struct top *t, bool terminal)
 
 /* ---- as text */
 
-static int batch(struct top *t, int64_t n)
+static int run_batch(struct top *t, int64_t n)
 {
 	struct timespec nap = {.tv_sec = t->interval / WEIR_SEC, .tv_nsec = t->interval % WEIR_SEC};
 
@@ -219,12 +220,12 @@ static int batch(struct top *t, int64_t n)
 		char *text;
 		if (i)
 			nanosleep(&nap, NULL);
-		if (look(t) < 0) {
+		if (fetch(t) < 0) {
 			opts_fail(&verb_top, "%s", t->fault.text);
 			return 1;
 		}
 		if (!i)
-			continue; /* from here on */
+			continue; /* the base of the first interval */
 		text = compose(t, false);
 		for (const char *p = text; p && *p; p++)
 			if (*p != TABLE_HEAD)
@@ -253,17 +254,17 @@ static void scroll_by(struct top *t, long rows)
 	if (rows < 0)
 		t->scroll -= t->scroll < (size_t)-rows ? t->scroll : (size_t)-rows;
 	else
-		t->scroll += (size_t)rows; /* window() ends it */
+		t->scroll += (size_t)rows; /* window() limits it */
 }
 
-/* Another choice of tenants. */
-static void choose(struct top *t)
+/* Fetch again for another choice of tenants. */
+static void refetch(struct top *t)
 {
 	t->scroll = 0;
-	look(t);
+	fetch(t);
 }
 
-static void type(struct top *t, int c)
+static void type_filter(struct top *t, int c)
 {
 	size_t n = strlen(t->filter);
 
@@ -271,7 +272,7 @@ static void type(struct top *t, int c)
 		t->typing = false;
 		if (c == SCREEN_ESCAPE)
 			t->filter[0] = 0;
-		choose(t);
+		refetch(t);
 	} else if (c == 127 || c == '\b') {
 		t->filter[n ? n - 1 : 0] = 0;
 	} else if (c >= ' ' && c < 256 && n + 1 < sizeof(t->filter)) {
@@ -280,7 +281,7 @@ static void type(struct top *t, int c)
 	}
 }
 
-static void move(struct top *t, int c)
+static void scroll_to_key(struct top *t, int c)
 {
 	long half = (long)screen_rows() / 2;
 
@@ -298,21 +299,21 @@ static void move(struct top *t, int c)
 		t->scroll = t->n_rows;
 }
 
-/* Out of the help, else of the filter. */
-static void escape(struct top *t)
+/* Leave the help, else clear the filter. */
+static void handle_escape(struct top *t)
 {
 	if (!t->help && t->filter[0]) {
 		t->filter[0] = 0;
-		choose(t);
+		refetch(t);
 	}
 	t->help = false;
 }
 
-/* false: quit. */
-static bool key(struct top *t, int c)
+/* Handle a key. Return false to quit. */
+static bool handle_key(struct top *t, int c)
 {
 	if (t->typing) {
-		type(t, c);
+		type_filter(t, c);
 		return true;
 	}
 	switch (c) {
@@ -328,10 +329,10 @@ static bool key(struct top *t, int c)
 		break;
 	case 'a':
 		t->all = !t->all;
-		choose(t);
+		refetch(t);
 		break;
 	case SCREEN_ESCAPE:
-		escape(t);
+		handle_escape(t);
 		break;
 	case '/':
 		t->typing = true;
@@ -341,29 +342,29 @@ static bool key(struct top *t, int c)
 		t->show_clients = !t->show_clients;
 		t->scroll = 0;
 		if (t->show_clients)
-			look_at_clients(t);
+			fetch_clients(t);
 		break;
 	default:
-		move(t, c);
+		scroll_to_key(t, c);
 	}
 	return true;
 }
 
-static int live(struct top *t)
+static int run_live(struct top *t)
 {
 	weir_time next = clock_now();
 	enum screen_event e = SCREEN_TIME;
 	int c = 0;
-	int rc = look(t);
+	int rc = fetch(t);
 
-	if (rc < 0) { /* nobody there from the start: a line, and no screen */
+	if (rc < 0) { /* unreachable from the start: print the error, open no screen */
 		opts_fail(&verb_top, "%s", t->fault.text);
 		return 1;
 	}
 	if (screen_open() < 0)
 		return opts_fail(
 			&verb_top, "needs a terminal; --once or --batch N prints text instead");
-	while (e != SCREEN_END && (e != SCREEN_KEY || key(t, c))) {
+	while (e != SCREEN_END && (e != SCREEN_KEY || handle_key(t, c))) {
 		if (e == SCREEN_TIME) {
 			weir_time at = clock_now();
 			next = next + t->interval > at ? next + t->interval : at + t->interval;
@@ -371,7 +372,7 @@ static int live(struct top *t)
 		draw(t);
 		e = screen_wait(next, &c);
 		if (e == SCREEN_TIME)
-			look(t); /* a gateway that is away is waited for */
+			fetch(t); /* if the gateway is unreachable, keep trying */
 	}
 	screen_close();
 	return 0;
@@ -423,8 +424,8 @@ static int run(int argc, char **argv)
 		status = remote_open(
 			&verb_top, values[SOCKET], values[URL], values[TOKEN], &t.remote);
 	if (status < 0)
-		status = batches ? batch(&t, batches) : live(&t);
-	forget(&t);
+		status = batches ? run_batch(&t, batches) : run_live(&t);
+	free_answers(&t);
 	remote_close(t.remote);
 	return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-convert: `weir trace convert`. Nothing is lost without a word: what the target cannot say is
- * refused, or with --drop-unsupported left out and counted; coarser times are counted, too. The
- * output stands under its name only once it is whole.
+ * trace-convert: `weir trace convert`. Nothing is lost silently: records and fields that the target
+ * cannot hold are refused, or with --drop-unsupported left out and counted; rounded times are
+ * counted, too. The output gets its name only when it is complete.
  */
 #include "prog/trace-verb.h"
 #include "prog/progress.h"
@@ -18,11 +18,11 @@
 #define BUFFER     (1u << 20) /* bytes between two writes */
 #define TICK_EVERY 8192       /* records between two ticks of the progress */
 
-/* ---- what would be lost */
+/* ---- losses */
 
 struct losses {
 	size_t op, sectors, offset, stream, time;
-	size_t records; /* that cannot be written at all */
+	size_t records; /* cannot be written at all */
 };
 
 static struct losses count_losses(const struct trace *t, enum trace_format to)
@@ -40,7 +40,7 @@ static struct losses count_losses(const struct trace *t, enum trace_format to)
 	return c;
 }
 
-/* "3 flushes and trims, 7 offsets", for a sentence; "" when nothing is lost but precision. */
+/* Describe the losses, as "3 flushes and trims, 7 offsets"; "" if only precision is lost. */
 static const char *losses_in_words(const struct losses *c, char *buf, size_t len)
 {
 	const struct {
@@ -69,11 +69,11 @@ static void drop_records(struct trace *t, enum trace_format to)
 	t->n = kept;
 }
 
-/* ---- the output, under another name until it is whole */
+/* ---- the output, under a temporary name until it is complete */
 
 struct output {
 	const char *name; /* as given */
-	char *path;       /* where it goes: links followed; NULL: written in place */
+	char *path;       /* destination, links followed; NULL: written in place */
 	char *temporary;
 	FILE *file;
 };
@@ -84,28 +84,28 @@ static int output_fail(const struct output *o)
 	return 1;
 }
 
-/* In place: standard output, and what must not be replaced by a file (/dev/null, a pipe). */
+/* Return true for standard output, and for files that must not be replaced (/dev/null, a pipe). */
 static bool in_place(const char *name)
 {
 	struct stat st;
 	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
-/* Who is stopped half way takes the half with him. */
-static const char *volatile half;
+/* Remove the incomplete output if a signal ends the program. */
+static const char *volatile incomplete;
 static const int stops[] = {SIGHUP, SIGINT, SIGTERM};
 
 static void stopped(int number)
 {
-	if (half)
-		unlink(half);
-	raise(number); /* its own way again: SA_RESETHAND */
+	if (incomplete)
+		unlink(incomplete);
+	raise(number); /* with the default action: SA_RESETHAND */
 }
 
 static void clean_when_stopped(const char *path)
 {
 	struct sigaction act = {.sa_handler = stopped, .sa_flags = (int)SA_RESETHAND}, old;
-	half = path;
+	incomplete = path;
 	for (size_t i = 0; path && i < sizeof stops / sizeof *stops; i++)
 		if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
 			sigaction(stops[i], &act, NULL); /* under nohup it stays ignored */
@@ -132,7 +132,7 @@ static int output_open(struct output *o, const char *name)
 		return output_fail(o);
 	}
 	clean_when_stopped(o->temporary);
-	mode_t mask = umask(0); /* mkstemp makes it private; an ordinary file was asked for */
+	mode_t mask = umask(0); /* mkstemp makes it private; the user expects the default mode */
 	umask(mask);
 	fchmod(fd, 0666 & ~mask);
 	o->file = fdopen(fd, "w");
@@ -141,7 +141,7 @@ static int output_open(struct output *o, const char *name)
 	return o->file ? 0 : output_fail(o);
 }
 
-/* The exit status; `status` is that of the work so far. */
+/* Close the output. `status`: of the work so far. Return the exit status. */
 static int output_close(struct output *o, int status)
 {
 	if (o->file && (o->file == stdout ? fflush(o->file) : fclose(o->file)) != 0 && !status)
@@ -175,8 +175,7 @@ static int write_records(const struct trace *t, enum trace_format to, struct out
 				status = output_fail(o);
 			used = 0;
 		} else {
-			used += (size_t)
-				n; /* no other error is left: what cannot be written was dropped */
+			used += (size_t)n; /* no other error: unsupported records were dropped */
 			if (++i % TICK_EVERY == 0)
 				progress_tick(&p, (double)i);
 		}
@@ -190,23 +189,24 @@ static int write_records(const struct trace *t, enum trace_format to, struct out
 	return status;
 }
 
-/* ---- */
+/* ---- the verb */
 
-/* Cuts, speeds up, and makes sure that nothing is lost unasked. The exit status. */
+/* Cut, speed up, and refuse losses that the user did not allow. Return the exit status. */
 static int prepare(struct trace *t, const struct trace_request *q, const char *in)
 {
 	char words[200];
 	const char *to = trace_format_names[q->to];
 	trace_slice(t, q->from, q->until);
 	if (t->n == 0)
-		return opts_fail(&verb_trace, "%s: no IO arrives in that time", in);
+		return opts_fail(&verb_trace, "%s: no IO in that time", in);
 	if (trace_speed(t, q->speed) != 0)
-		return opts_fail(&verb_trace, "--speed: so slow that it would take over 292 years");
+		return opts_fail(&verb_trace, "--speed: the trace would take over 292 years");
 	struct losses c = count_losses(t, q->to);
 	losses_in_words(&c, words, sizeof words);
 	if (words[0] && !q->drop_unsupported) {
-		opts_fail(&verb_trace, "%s: %s cannot hold %s; --drop-unsupported goes on without",
-			in, to, words);
+		opts_fail(&verb_trace,
+			"%s: %s cannot hold %s; use --drop-unsupported to leave them out", in, to,
+			words);
 		return 1;
 	}
 	drop_records(t, q->to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-info: `weir trace info`, one row a trace. What cannot be read is a row that says why. */
+/* trace-info: `weir trace info`, one row per trace. The row of an unreadable file says why. */
 #include "prog/trace-verb.h"
 #include "prog/progress.h"
 #include "base/units.h"
@@ -14,9 +14,9 @@
 
 struct row {
 	char *name;
-	bool found;  /* in a folder, not named */
-	bool failed; /* there is `why`, and nothing else */
-	bool alien;  /* failed, and never was a trace: a letter or a licence beside them */
+	bool found;  /* in a folder, not named on the command line */
+	bool failed; /* only `why` is set */
+	bool alien;  /* failed, and not a trace: a letter or a licence in the folder */
 	bool has_offsets, was_sorted;
 	enum trace_format format;
 	size_t bad_lines;
@@ -30,8 +30,8 @@ struct rows {
 	size_t n, room;
 };
 
-/* The message without the name in front, since the row has that: "line 17: …". */
-static void say_why(struct row *r, const char *message)
+/* Store the message without the name at its start, which the row shows: "line 17: …". */
+static void set_why(struct row *r, const char *message)
 {
 	const char *shown = strcmp(r->name, "-") == 0 ? "standard input" : r->name;
 	size_t n = strlen(shown);
@@ -58,9 +58,9 @@ static struct row *add_row(struct rows *rows, const char *name)
 	return r->name ? r : NULL;
 }
 
-/* ---- names, folders opened */
+/* ---- names, and files in folders */
 
-static int visible(const struct dirent *e)
+static int is_visible(const struct dirent *e)
 {
 	return e->d_name[0] != '.';
 }
@@ -73,17 +73,17 @@ static int add_found(struct rows *rows, const char *path)
 	return r ? 0 : -ENOMEM;
 }
 
-/* Everything in the folder, by name, and in those below it; links to folders are not followed, so
- * there is no circle. */
+/* Add every file in the folder, by name, and in its subfolders; links to folders are not followed,
+ * to avoid cycles. */
 static int add_folder(struct rows *rows, const char *folder)
 {
 	struct dirent **list;
 	size_t before = rows->n;
-	int n = scandir(folder, &list, visible, alphasort), code = 0;
+	int n = scandir(folder, &list, is_visible, alphasort), code = 0;
 	if (n < 0) {
 		struct row *r = add_row(rows, folder);
 		if (r)
-			say_why(r, strerror(errno));
+			set_why(r, strerror(errno));
 		return r ? 0 : -ENOMEM;
 	}
 	for (int i = 0; i < n; i++) {
@@ -104,7 +104,7 @@ static int add_folder(struct rows *rows, const char *folder)
 		struct row *r = add_row(rows, folder);
 		if (!r)
 			return -ENOMEM;
-		say_why(r, "no file in it");
+		set_why(r, "contains no file");
 	}
 	return code;
 }
@@ -134,7 +134,7 @@ struct cells {
 static const struct cells heads = {{"trace", "format", "IOs", "span", "IOPS", "peak", "reads",
 	"seq.", "sizes", "CA2", "extent", "bad"}};
 
-/* A rate without its unit, which the head has. */
+/* A rate without its unit, which is in the heading. */
 static void fill_rate(double rate, char *buf, size_t len)
 {
 	char *space;
@@ -157,7 +157,7 @@ static void fill_sizes(const struct trace_summary *s, char *buf, size_t len)
 		snprintf(buf, len, "%s-%s", low, high);
 }
 
-static void fill(const struct row *r, struct cells *c)
+static void fill_cells(const struct row *r, struct cells *c)
 {
 	const struct trace_summary *s = &r->s;
 	const size_t len = sizeof c->text[0];
@@ -181,7 +181,7 @@ static void fill(const struct row *r, struct cells *c)
 		weir_units_show_size(s->extent, c->text[EXTENT], len);
 }
 
-/* Columns in which no row has anything keep a width of 0 and are not shown. */
+/* Columns without values keep a width of 0 and are not shown. */
 static void widen(int width[COLUMNS], const struct cells *c)
 {
 	for (int i = NAME + 1; i < COLUMNS; i++) {
@@ -203,8 +203,9 @@ static void print_row(const char *name, const struct cells *c, const int width[C
 	putchar('\n');
 }
 
-/* What all names begin with, up to a slash: it stands once, above the table. */
-static size_t common(const struct rows *rows)
+/* Return the length of the common prefix of all names, up to a slash: it is printed once, above the
+ * table. */
+static size_t common_prefix(const struct rows *rows)
 {
 	const char *first = rows->n > 1 ? rows->row[0].name : "";
 	size_t n = strlen(first);
@@ -231,7 +232,7 @@ static void print_rows(const struct rows *rows, size_t skip, const int width[COL
 				r->alien ? "no trace" : "not read", start ? start : r->why);
 			continue;
 		}
-		fill(r, &c);
+		fill_cells(r, &c);
 		print_row(r->name + skip, &c, width);
 	}
 }
@@ -239,14 +240,14 @@ static void print_rows(const struct rows *rows, size_t skip, const int width[COL
 static void print_table(const struct rows *rows)
 {
 	int width[COLUMNS] = {[NAME] = (int)strlen(heads.text[NAME]), [FORMAT] = 6};
-	size_t skip = common(rows);
+	size_t skip = common_prefix(rows);
 	for (size_t i = 0; i < rows->n; i++) {
 		struct cells c;
 		int n = (int)strlen(rows->row[i].name + skip);
 		width[NAME] = n > width[NAME] ? n : width[NAME];
 		if (rows->row[i].failed)
 			continue;
-		fill(&rows->row[i], &c);
+		fill_cells(&rows->row[i], &c);
 		widen(width, &c);
 	}
 	if (skip > 0)
@@ -301,7 +302,7 @@ static int print_json(const struct rows *rows)
 	return bad;
 }
 
-/* ---- */
+/* ---- the verb */
 
 static void read_row(struct row *r, const struct trace_request *q)
 {
@@ -311,7 +312,7 @@ static void read_row(struct row *r, const struct trace_request *q)
 		return;
 	int code = trace_load(r->name, q, &t, &err);
 	if (code < 0) {
-		say_why(r, err.text);
+		set_why(r, err.text);
 		r->alien = r->found && code == -ENOMSG;
 		return;
 	}
@@ -349,7 +350,7 @@ int trace_info(const struct trace_request *q, char **paths, int n)
 	if (failed) {
 		fflush(stdout);
 		opts_fail(&verb_trace, "%zu of %zu %s", failed, rows.n,
-			failed > alien ? "not read" : "are no traces");
+			failed > alien ? "not read" : "are not traces");
 	}
 	if (failed > alien || (failed && failed == rows.n))
 		status = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-record: `weir trace record`, what a running gateway is asked for, as a trace. */
+/* trace-record: `weir trace record`, record the requests of a running gateway as a trace. */
 #include "prog/trace-verb.h"
 #include "prog/progress.h"
 #include "prog/remote.h"
@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 100000000 /* how often it looks how far it is */
-#define LEASE   "10s" /* the gateway stops by itself when nobody looks for so long: we were killed */
+#define POLL_NS 100000000 /* interval of the status queries */
+#define LEASE   "10s" /* the gateway stops if not queried for so long: this program was killed */
 
 static volatile sig_atomic_t ended;
 
@@ -21,9 +21,9 @@ static void end(int signal)
 	ended = 1;
 }
 
-/* A name is one in the gateway's folder for recordings. A path must lead there; the gateway has another folder
- * than we. */
-static char *absolute(const char *path)
+/* Return the file's name for the gateway. A bare name is in the gateway's folder for recordings; a
+ * relative path becomes absolute, as the gateway has another working directory. */
+static char *name_for_gateway(const char *path)
 {
 	char here[PATH_MAX], *text = NULL;
 
@@ -34,9 +34,9 @@ static char *absolute(const char *path)
 	return text;
 }
 
-static int start(struct remote *r, const struct trace_record_request *q, char **ret_file)
+static int start_recording(struct remote *r, const struct trace_record_request *q, char **ret_file)
 {
-	char *file = absolute(q->file), *escaped = file ? remote_escape(file) : NULL;
+	char *file = name_for_gateway(q->file), *escaped = file ? remote_escape(file) : NULL;
 	char *requests = q->requests ? remote_escape(q->requests) : NULL,
 	     *duration = q->duration ? remote_escape(q->duration) : NULL, *path = NULL;
 	json_t *j;
@@ -63,8 +63,8 @@ static int start(struct remote *r, const struct trace_record_request *q, char **
 	return status;
 }
 
-/* Until it is full, its time is over, or somebody has had enough. */
-static int await(struct remote *r)
+/* Wait until the recording is full, its time is over, or a signal arrives. */
+static int wait_for_end(struct remote *r)
 {
 	const struct timespec nap = {.tv_nsec = POLL_NS};
 	struct progress p;
@@ -88,7 +88,7 @@ static int await(struct remote *r)
 	return status;
 }
 
-static int finish(struct remote *r, const char *file)
+static int stop_recording(struct remote *r, const char *file)
 {
 	json_int_t recorded, dropped;
 	json_t *j;
@@ -101,7 +101,7 @@ static int finish(struct remote *r, const char *file)
 	json_decref(j);
 	printf("%s: %lld request%s", file, (long long)recorded, recorded == 1 ? "" : "s");
 	if (dropped)
-		printf("; %lld more came too fast and are not in it", (long long)dropped);
+		printf("; %lld more arrived too fast and were not recorded", (long long)dropped);
 	putchar('\n');
 	return 0;
 }
@@ -118,11 +118,11 @@ int trace_record_run(const struct trace_record_request *q)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	status = start(r, q, &file);
+	status = start_recording(r, q, &file);
 	if (status < 0)
-		status = await(r);
+		status = wait_for_end(r);
 	if (status < 0)
-		status = finish(r, file ? file : q->file);
+		status = stop_recording(r, file ? file : q->file);
 	free(file);
 	remote_close(r);
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-verb: what the parts of `weir trace` share. trace.c has the command line. */
+/* trace-verb: shared by the parts of `weir trace`. trace.c has the command line. */
 #ifndef WEIR_PROG_TRACE_VERB_H
 #define WEIR_PROG_TRACE_VERB_H
 
@@ -7,7 +7,7 @@
 #include "prog/verb.h"
 
 struct trace_request {
-	enum trace_format format; /* of what is read */
+	enum trace_format format; /* of the input */
 	bool skip_bad;
 	bool json;            /* info */
 	enum trace_format to; /* convert: from here on */
@@ -18,13 +18,13 @@ struct trace_request {
 
 extern const struct verb verb_trace;
 
-/* The names of the formats that can be read ("auto" first), or of those that can be written, with `between`
- * between them; cut at `len`. Returns buf. */
-#define TRACE_FORMATS_ROOM 128 /* is enough for all of them */
+/* Write the names of the formats that can be read ("auto" first), or written, separated by
+ * `between`; cut at `len`. Return buf. */
+#define TRACE_FORMATS_ROOM 128 /* enough for all of them */
 char *trace_formats(bool written, const char *between, char *buf, size_t len);
 
-/* A trace from a file or, for "-", from standard input; with progress. What cannot be a trace for its
- * size or kind is refused before it is read. */
+/* Read a trace from a file or, for "-", from standard input; with progress. Files of a size or kind
+ * that cannot be a trace are refused before they are read. */
 int trace_load(
 	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err);
 
@@ -34,9 +34,10 @@ int trace_convert(const struct trace_request *q, const char *in, const char *out
 
 struct trace_record_request { /* as written; NULL: not given */
 	const char *file, *requests, *duration;
-	const char *socket, *url, *token_file; /* which gateway: remote.h */
+	const char *socket, *url, *token_file; /* the gateway: remote.h */
 };
-/* Until it is full, the time is over, or SIGINT, SIGTERM or SIGHUP. The exit status. */
+/* Record until the limit, the end of the time, or SIGINT, SIGTERM or SIGHUP. Return the exit
+ * status. */
 int trace_record_run(const struct trace_record_request *q);
 
 #endif

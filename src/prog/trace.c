@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: `weir trace`, what recorded traces hold, one format into another, and recording. */
+/* trace: `weir trace`, describe, convert and record traces. */
 #include "prog/trace-verb.h"
 #include "prog/files.h"
 #include "prog/progress.h"
@@ -27,14 +27,15 @@ enum {
 	N_OPTIONS
 };
 static const struct opt options[] = {
-	[FORMAT] = {"format", 'f', "FORMAT", "read as FORMAT (auto: find out)"},
+	[FORMAT] = {"format", 'f', "FORMAT", "read as FORMAT (auto: detect)"},
 	[TO] = {"to", 't', "FORMAT", "convert: write FORMAT (weir)"},
 	[SKIP_BAD] = {"skip-bad", 0, NULL,
 		"skip and count bad lines instead of refusing the trace"},
-	[DROP] = {"drop-unsupported", 0, NULL, "convert: leave out what the format cannot say"},
+	[DROP] = {"drop-unsupported", 0, NULL,
+		"convert: leave out IOs and fields that the format cannot hold"},
 	[SPEED] = {"speed", 0, "X", "convert: X times as fast (1)"},
-	[FROM] = {"from", 0, "TIME", "convert: only what arrives at TIME or later"},
-	[UNTIL] = {"until", 0, "TIME", "convert: only what arrives before TIME"},
+	[FROM] = {"from", 0, "TIME", "convert: only IOs at TIME or later"},
+	[UNTIL] = {"until", 0, "TIME", "convert: only IOs before TIME"},
 	[JSON] = {"json", 0, NULL, "info: JSON instead of a table"},
 	[REQUESTS] = {"requests", 'n', "N", "record: at most N requests (100M)"},
 	[DURATION] = {"duration", 'd', "TIME", "record: for TIME; else until interrupted"},
@@ -45,7 +46,7 @@ static const struct opt options[] = {
 };
 static const char *const subverbs[] = {"info", "convert", "record", NULL};
 
-/* Which options go with which of them: a bit each. */
+/* The subverbs that accept each option, as bits. */
 enum { INFO = 1, CONVERT = 2, RECORD = 4 };
 static const unsigned goes_with[N_OPTIONS] = {
 	[FORMAT] = INFO | CONVERT,
@@ -101,7 +102,7 @@ char *trace_formats(bool written, const char *between, char *buf, size_t len)
 	return buf;
 }
 
-/* 0, or the exit status with the fault printed. */
+/* Return 0, or the exit status with the fault printed. */
 static int parse_format(int option, const char *word, enum trace_format *ret)
 {
 	char formats[TRACE_FORMATS_ROOM];
@@ -115,12 +116,12 @@ static int parse_format(int option, const char *word, enum trace_format *ret)
 		*ret = (enum trace_format)f;
 		if (option == TO && !trace_can_write(*ret))
 			return opts_fail(&verb_trace,
-				"--to %s: %s can only be read; what can be written is %s", word,
-				word, formats);
+				"--to %s: %s can only be read; writable are %s", word, word,
+				formats);
 		return 0;
 	}
 	const char *near = weir_err_near(word, trace_format_names);
-	return opts_fail(&verb_trace, "--%s: no format '%s'%s%s%s; there are %s",
+	return opts_fail(&verb_trace, "--%s: no format '%s'%s%s%s; valid are %s",
 		options[option].name, word, near ? " (did you mean '" : "", near ? near : "",
 		near ? "'?)" : "", formats);
 }
@@ -174,13 +175,13 @@ static int unknown_subverb(int operands, const char *word)
 {
 	if (operands == 0)
 		return opts_fail(
-			&verb_trace, "what? info, convert or record; see weir trace --help");
+			&verb_trace, "needs info, convert or record; see weir trace --help");
 	const char *near = weir_err_near(word, subverbs);
-	return opts_fail(&verb_trace, "no '%s'%s%s%s; there are info, convert and record", word,
+	return opts_fail(&verb_trace, "no '%s'%s%s%s; use info, convert or record", word,
 		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-/* 0, or 2 with the first option that does not belong here. */
+/* Return 0, or 2 with a message about the first option that does not belong to the subverb. */
 static int check_options(const char *const *values, unsigned which)
 {
 	for (int i = 0; i < N_OPTIONS; i++)
@@ -202,7 +203,7 @@ static int record(const char *const *values, int operands, char **argv)
 		.token_file = values[TOKEN]};
 
 	if (operands != 2)
-		return opts_fail(&verb_trace, "record needs one name, the FILE to be made");
+		return opts_fail(&verb_trace, "record needs one FILE to write");
 	q.file = argv[2];
 	return trace_record_run(&q);
 }
@@ -229,9 +230,9 @@ static int run(int argc, char **argv)
 	if (status)
 		return status;
 	if (which == INFO)
-		return operands > 1 ? trace_info(&q, argv + 2, operands - 1)
-				    : opts_fail(&verb_trace,
-					      "info of which traces? files, folders or -");
+		return operands > 1
+			       ? trace_info(&q, argv + 2, operands - 1)
+			       : opts_fail(&verb_trace, "info needs traces: files, folders or -");
 	if (operands != 3)
 		return opts_fail(&verb_trace,
 			"convert needs two names, IN and OUT (- for standard input or output)");
@@ -240,7 +241,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_trace = {
 	.name = "trace",
-	.summary = "say what recorded traces hold, convert one, or record one",
+	.summary = "describe recorded traces, convert one, or record one",
 	.usage = "info [OPTION]... FILE|FOLDER...\n       weir trace convert [OPTION]... IN OUT\n"
 		 "       weir trace record [OPTION]... FILE",
 	.options = options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* expr-functions: what min, max, mean … are of series and of numbers; see expr.h. */
+/* expr-functions: min, max, mean … of series and of numbers; see expr.h. */
 #include "sim/expr-impl.h"
 #include <errno.h>
 #include <math.h>
@@ -42,7 +42,7 @@ static int of_moments(
 	double n = (double)m->n;
 
 	if (!m->n)
-		return fail(-EDOM, ret_why, "there is no value in it");
+		return fail(-EDOM, ret_why, "it contains no value");
 	if ((fn == EXPR_SPREAD && m->sum == 0) || (fn == EXPR_JAIN && m->squares == 0))
 		return fail(-EDOM, ret_why,
 			fn == EXPR_JAIN ? "all values are zero" : "the mean is zero");
@@ -62,13 +62,13 @@ static int of_moments(
 	case EXPR_SPREAD:
 		*ret = (m->max - m->min) / (m->sum / n);
 		break;
-	default: /* EXPR_JAIN: the others do not come here */
+	default: /* EXPR_JAIN: other functions do not reach this */
 		*ret = m->sum * m->sum / (n * m->squares);
 	}
 	return 0;
 }
 
-/* min, max, mean or last of one series, whole or from … to. */
+/* Return min, max, mean or last of one series, whole or from … to. */
 static int of_series(
 	enum expr_function fn, const struct expr_list *l, double *ret, const char **ret_why)
 {
@@ -77,14 +77,14 @@ static int of_series(
 	struct moments m = {0};
 
 	if (fn != EXPR_MIN && fn != EXPR_MAX && fn != EXPR_MEAN && fn != EXPR_LAST)
-		return fail(-EINVAL, ret_why, "a series goes into min, max, mean or last");
+		return fail(-EINVAL, ret_why, "only min, max, mean and last accept a series");
 	if (l->n != 1 && (l->n != 3 || fn == EXPR_LAST))
 		return fail(-EINVAL, ret_why,
-			"give the series alone, or with from and to: (x, 10s, 20s)");
+			"a series takes no further arguments, or from and to: (x, 10s, 20s)");
 	if (l->n == 3) {
 		if (!l->values[1].is_time || !l->values[2].is_time)
 			return fail(-EINVAL, ret_why, "from and to need a unit: 10s");
-		/* ms; a hair of slack, since 0.1 s steps do not add up exactly */
+		/* ms; slightly widened, since steps of 0.1 s do not add up exactly */
 		from = l->values[1].x / 1e3 - 1e-9;
 		to = l->values[2].x / 1e3 + 1e-9;
 	}
@@ -105,7 +105,7 @@ static int of_scalars(
 
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->values[i].is_series)
-			return fail(-EINVAL, ret_why, "one series at a time, and first");
+			return fail(-EINVAL, ret_why, "only the first argument may be a series");
 		add_point(&m, l->values[i].x);
 	}
 	if (fn == EXPR_LAST)

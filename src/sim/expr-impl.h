@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* expr-impl: what the reader (expr.c) and the functions of the language (expr-functions.c) share. */
+/* expr-impl: shared by the parser (expr.c) and the functions of the language (expr-functions.c). */
 #ifndef WEIR_SIM_EXPR_IMPL_H
 #define WEIR_SIM_EXPR_IMPL_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 struct expr_value {
-	bool is_time; /* a time with its unit came into it: ms */
+	bool is_time; /* derived from a time with a unit: ms */
 	bool is_series;
 	double x;
 	struct metrics_entry series;
@@ -30,9 +30,10 @@ enum expr_function {
 	EXPR_RATIO,
 	EXPR_FUNCTIONS
 };
-extern const char *const expr_functions[EXPR_FUNCTIONS + 1]; /* their names; NULL at the end */
+extern const char *const expr_functions[EXPR_FUNCTIONS + 1]; /* NULL-terminated */
 int expr_function_find(const char *name);                    /* or -ENOENT */
-/* Of one argument at least. 0, or -EINVAL or -EDOM: *ret_why says what is wrong with the arguments. */
+/* Apply a function to at least one argument. Return 0, or -EINVAL or -EDOM with *ret_why: what is
+ * wrong with the arguments. */
 int expr_function_apply(
 	enum expr_function fn, const struct expr_list *l, double *ret, const char **ret_why);
 

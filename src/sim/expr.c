@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* expr: see expr.h. A recursive-descent reader that computes while it reads. */
+/* expr: see expr.h. A recursive-descent parser that computes while it parses. */
 #include "sim/expr-impl.h"
 #include "base/units.h"
 #include <ctype.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPR_DEPTH 64  /* nested brackets: far beyond what a person writes, far below the stack */
+#define EXPR_DEPTH 64  /* nested brackets: far beyond any real expression, far below the stack */
 #define EXPR_NAME  256 /* bytes of a name, its end included */
-#define EXPR_QUOTE 120 /* bytes of the text that a message repeats */
+#define EXPR_QUOTE 120 /* bytes of the text quoted in a message */
 
 struct parser {
 	const char *text, *at;
@@ -35,7 +35,7 @@ static void skip_space(struct parser *p)
 		p->at++;
 }
 
-static bool take(struct parser *p, char c)
+static bool skip_char(struct parser *p, char c)
 {
 	skip_space(p);
 	if (*p->at != c)
@@ -46,7 +46,7 @@ static bool take(struct parser *p, char c)
 
 /* ---- numbers */
 
-static int number(struct parser *p, struct expr_value *ret)
+static int parse_number(struct parser *p, struct expr_value *ret)
 {
 	const char *start = p->at, *end = start;
 	char text[64];
@@ -97,7 +97,7 @@ static bool name_char(const char *at, const char *start)
 	return *at == '*' && at > start && at[-1] == '.';
 }
 
-static int take_name(struct parser *p, char *name)
+static int parse_name(struct parser *p, char *name)
 {
 	const char *start = p->at;
 	size_t n;
@@ -112,8 +112,9 @@ static int take_name(struct parser *p, char *name)
 	return 0;
 }
 
-/* Whose metrics a name is in, and what is left of it. */
-static const struct metrics *owner(const struct expr_scope *s, const char *name, const char **rest)
+/* Return the metrics that contain a name, and the rest of the name. */
+static const struct metrics *find_metrics(
+	const struct expr_scope *s, const char *name, const char **rest)
 {
 	struct metrics_entry e;
 	const char *dot = strchr(name, '.');
@@ -149,7 +150,7 @@ static int unknown(struct parser *p, const char *at, const char *name)
 {
 	const struct expr_scope *s = p->scope;
 	const char *rest, *near;
-	const struct metrics *m = owner(s, name, &rest);
+	const struct metrics *m = find_metrics(s, name, &rest);
 	char what[2 * EXPR_NAME + 64];
 
 	if (m) {
@@ -194,8 +195,8 @@ static int push(struct parser *p, struct expr_list *l, const struct expr_value *
 	return 0;
 }
 
-/* One part of `name` may be `*`, which fits any one part. */
-static bool fits(const char *pattern, const char *name)
+/* Match a name against a pattern, in which `*` matches any one part. */
+static bool matches(const char *pattern, const char *name)
 {
 	while (*pattern && *name) {
 		if (*pattern == '*') {
@@ -208,21 +209,21 @@ static bool fits(const char *pattern, const char *name)
 	return !*pattern && !*name;
 }
 
-/* fmin and fmax would pass over it in silence. */
+/* Refuse NaN, which fmin and fmax would ignore silently. */
 static int check_measured(struct parser *p, const char *at, const struct metrics_entry *e)
 {
 	char what[EXPR_NAME + 40];
 
 	if (e->is_series || !isnan(e->value))
 		return 0;
-	snprintf(what, sizeof(what), "%s: there was nothing to measure", e->name);
+	snprintf(what, sizeof(what), "%s: nothing was measured", e->name);
 	return fail(p, at, -EDOM, what);
 }
 
 static int push_pattern(struct parser *p, const char *at, const char *name, struct expr_list *l)
 {
 	const char *rest;
-	const struct metrics *m = owner(p->scope, name, &rest);
+	const struct metrics *m = find_metrics(p->scope, name, &rest);
 	size_t before = l->n;
 	int r;
 
@@ -230,7 +231,7 @@ static int push_pattern(struct parser *p, const char *at, const char *name, stru
 		struct metrics_entry e = metrics_at(m, i);
 		struct expr_value v = value_of(&e);
 
-		if (!fits(rest, e.name))
+		if (!matches(rest, e.name))
 			continue;
 		r = check_measured(p, at, &e);
 		if (r == 0)
@@ -250,10 +251,10 @@ static int lookup(struct parser *p, const char *at, const char *name, struct exp
 	*ret = (struct expr_value){.x = 1};
 	if (strchr(name, '*'))
 		return fail(p, at, -EINVAL,
-			"a name with '*' stands for several: use it as an argument");
+			"a name with '*' matches several values: use it as an argument");
 	if (!p->scope)
 		return 0;
-	m = owner(p->scope, name, &rest);
+	m = find_metrics(p->scope, name, &rest);
 	if (!m || !metrics_find(m, rest, &e))
 		return unknown(p, at, name);
 	*ret = value_of(&e);
@@ -262,9 +263,9 @@ static int lookup(struct parser *p, const char *at, const char *name, struct exp
 
 /* ---- functions */
 
-static int sum(struct parser *p, struct expr_value *ret);
+static int parse_sum(struct parser *p, struct expr_value *ret);
 
-static int argument(struct parser *p, struct expr_list *l)
+static int parse_argument(struct parser *p, struct expr_list *l)
 {
 	const char *start;
 	char name[EXPR_NAME];
@@ -273,8 +274,8 @@ static int argument(struct parser *p, struct expr_list *l)
 
 	skip_space(p);
 	start = p->at;
-	if (isalpha((unsigned char)*start)) { /* perhaps a name for several */
-		r = take_name(p, name);
+	if (isalpha((unsigned char)*start)) { /* possibly a name with '*' */
+		r = parse_name(p, name);
 		if (r < 0)
 			return r;
 		if (strchr(name, '*')) {
@@ -283,25 +284,25 @@ static int argument(struct parser *p, struct expr_list *l)
 		}
 		p->at = start;
 	}
-	r = sum(p, &v);
+	r = parse_sum(p, &v);
 	return r < 0 ? r : push(p, l, &v);
 }
 
-static int arguments(struct parser *p, struct expr_list *l)
+static int parse_arguments(struct parser *p, struct expr_list *l)
 {
 	int r;
 
-	if (take(p, ')'))
+	if (skip_char(p, ')'))
 		return 0;
 	do {
-		r = argument(p, l);
+		r = parse_argument(p, l);
 		if (r < 0)
 			return r;
-	} while (take(p, ','));
-	return take(p, ')') ? 0 : fail(p, p->at, -EINVAL, "expected ',' or ')'");
+	} while (skip_char(p, ','));
+	return skip_char(p, ')') ? 0 : fail(p, p->at, -EINVAL, "expected ',' or ')'");
 }
 
-static int call(struct parser *p, const char *at, const char *name, struct expr_value *ret)
+static int parse_call(struct parser *p, const char *at, const char *name, struct expr_value *ret)
 {
 	struct expr_list l = {0};
 	char what[128];
@@ -314,7 +315,7 @@ static int call(struct parser *p, const char *at, const char *name, struct expr_
 			near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 		return fail(p, at, -EINVAL, what);
 	}
-	r = arguments(p, &l);
+	r = parse_arguments(p, &l);
 	*ret = (struct expr_value){.x = 1};
 	if (r == 0 && l.n == 0)
 		r = fail(p, at, -EINVAL, "the function needs an argument");
@@ -334,38 +335,38 @@ static int name_or_call(struct parser *p, struct expr_value *ret)
 {
 	const char *start = p->at;
 	char name[EXPR_NAME];
-	int r = take_name(p, name);
+	int r = parse_name(p, name);
 
 	if (r < 0)
 		return r;
-	if (take(p, '('))
-		return call(p, start, name, ret);
+	if (skip_char(p, '('))
+		return parse_call(p, start, name, ret);
 	return lookup(p, start, name, ret);
 }
 
-static int primary(struct parser *p, struct expr_value *ret)
+static int parse_primary(struct parser *p, struct expr_value *ret)
 {
 	int r;
 
 	skip_space(p);
-	if (take(p, '(')) {
-		r = sum(p, ret);
+	if (skip_char(p, '(')) {
+		r = parse_sum(p, ret);
 		if (r < 0)
 			return r;
-		return take(p, ')') ? 0 : fail(p, p->at, -EINVAL, "expected ')'");
+		return skip_char(p, ')') ? 0 : fail(p, p->at, -EINVAL, "expected ')'");
 	}
 	if (isdigit((unsigned char)*p->at) || *p->at == '.')
-		return number(p, ret);
+		return parse_number(p, ret);
 	if (isalpha((unsigned char)*p->at) || *p->at == '_')
 		return name_or_call(p, ret);
 	return fail(p, p->at, -EINVAL,
-		*p->at ? "expected a number, a name or '('" : "something is missing here");
+		*p->at ? "expected a number, a name or '('" : "expression ends too early");
 }
 
-static int scalar(struct parser *p, const char *at, const struct expr_value *v)
+static int require_scalar(struct parser *p, const char *at, const struct expr_value *v)
 {
 	if (v->is_series)
-		return fail(p, at, -EINVAL, "a series: take its min, max, mean or last");
+		return fail(p, at, -EINVAL, "a series: use its min, max, mean or last");
 	return 0;
 }
 
@@ -379,14 +380,14 @@ static int unary(struct parser *p, struct expr_value *ret)
 	p->depth++;
 	skip_space(p);
 	start = p->at;
-	if (take(p, '-')) {
+	if (skip_char(p, '-')) {
 		r = unary(p, ret);
 		if (r == 0)
-			r = scalar(p, start + 1, ret);
+			r = require_scalar(p, start + 1, ret);
 		if (r == 0)
 			ret->x = -ret->x;
 	} else {
-		r = primary(p, ret);
+		r = parse_primary(p, ret);
 	}
 	p->depth--;
 	return r;
@@ -395,7 +396,7 @@ static int unary(struct parser *p, struct expr_value *ret)
 static int apply(
 	struct parser *p, const char *at, char op, struct expr_value *a, const struct expr_value *b)
 {
-	if (scalar(p, at, a) < 0 || scalar(p, at + 1, b) < 0)
+	if (require_scalar(p, at, a) < 0 || require_scalar(p, at + 1, b) < 0)
 		return -EINVAL;
 	a->is_time |= b->is_time;
 	if (op == '/' && b->x == 0)
@@ -407,8 +408,8 @@ static int apply(
 	return 0;
 }
 
-/* Operands of the next level, joined from left to right by any of the two `ops`. */
-static int chain(struct parser *p, const char *ops,
+/* Parse operands of the next level, joined from left to right by any of the two `ops`. */
+static int parse_chain(struct parser *p, const char *ops,
 	int (*next)(struct parser *, struct expr_value *), struct expr_value *ret)
 {
 	struct expr_value b = {0};
@@ -431,24 +432,24 @@ static int chain(struct parser *p, const char *ops,
 
 static int product(struct parser *p, struct expr_value *ret)
 {
-	return chain(p, "*/", unary, ret);
+	return parse_chain(p, "*/", unary, ret);
 }
 
-static int sum(struct parser *p, struct expr_value *ret)
+static int parse_sum(struct parser *p, struct expr_value *ret)
 {
-	return chain(p, "+-", product, ret);
+	return parse_chain(p, "+-", product, ret);
 }
 
-static int whole(struct parser *p, struct expr_value *ret)
+static int parse_whole(struct parser *p, struct expr_value *ret)
 {
-	int r = sum(p, ret);
+	int r = parse_sum(p, ret);
 
 	if (r < 0)
 		return r;
 	skip_space(p);
 	if (*p->at)
 		return fail(p, p->at, -EINVAL, "expected an operator or the end");
-	return scalar(p, p->text, ret);
+	return require_scalar(p, p->text, ret);
 }
 
 int expr_eval(
@@ -456,7 +457,7 @@ int expr_eval(
 {
 	struct parser p = {.text = text, .at = text, .scope = scope, .err = err};
 	struct expr_value v = {0};
-	int r = whole(&p, &v);
+	int r = parse_whole(&p, &v);
 
 	if (r < 0)
 		return r;
@@ -471,7 +472,7 @@ int expr_check(const char *text, struct weir_err *err)
 	struct parser p = {.text = text, .at = text, .err = err};
 	struct expr_value v = {0};
 
-	return whole(&p, &v);
+	return parse_whole(&p, &v);
 }
 
 int expr_series(const char *name, const struct expr_scope *scope, struct metrics_entry *ret,

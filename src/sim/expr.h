@@ -6,20 +6,19 @@
  *   mean(a.tenant.db.latency, 10s, 30s) - 5ms
  *
  * LANGUAGE
- *   number    30, 1.5, 5k, 40%, 30ms, 2s, 16KiB. A time is in milliseconds, as metrics give it; a
+ *   number    30, 1.5, 5k, 40%, 30ms, 2s, 16KiB. A time is in milliseconds, as in the metrics; a
  *             size in bytes; k, M, G are powers of 1000.
- *   name      RUN.METRIC, or a value defined before by the experiment, or METRIC when there is one
- *             run only. A part of a name may be `*`: every value that fits, in order; such a name
- *             stands only as an argument. A '-' with no space before it, inside a name, belongs to
- *             the name.
+ *   name      RUN.METRIC, or a value defined earlier by the experiment, or METRIC if there is only
+ *             one run. A part of a name may be `*`: every value that matches, in order; such a name
+ *             is allowed only as an argument. A '-' with no space before it, inside a name, belongs
+ *             to the name.
  *   + - * /   as usual, and ( )
  *   min max mean sum spread jain      of their arguments. spread: (max − min) / mean; jain:
- *             (Σx)² / (n Σx²), 1 when all are equal
+ *             (Σx)² / (n Σx²), 1 if all are equal
  *   min max mean (SERIES [, FROM, TO])   over the points with FROM ≤ t ≤ TO; both need a unit (10s)
  *   last(SERIES)   abs(X)   ratio(X, Y) = X / Y
  *
- * Errors name the column of the text. Dividing by zero is one, and so is anything that comes out
- * as not a finite number.
+ * Errors name the column of the text. Division by zero and results that are not finite are errors.
  */
 #ifndef WEIR_SIM_EXPR_H
 #define WEIR_SIM_EXPR_H
@@ -36,18 +35,18 @@ struct expr_run {
 struct expr_scope {
 	const struct expr_run *runs;
 	size_t n_runs;
-	const struct metrics *defined; /* names without a run before them; NULL: none */
+	const struct metrics *defined; /* names without a run's name; NULL: none */
 };
 
-/* 0; -EINVAL: not the language; -ENOENT: no such name (the near one is suggested); -EDOM: divided
- * by zero, or over an empty list or span. */
+/* Return 0; -EINVAL: syntax error; -ENOENT: no such name (the nearest is suggested); -EDOM:
+ * division by zero, or an empty list or span. */
 int expr_eval(
 	const char *text, const struct expr_scope *scope, double *ret_value, struct weir_err *err);
 
-/* The grammar only, with no names looked up: 0 or -EINVAL. */
+/* Check the grammar without looking up names. Return 0 or -EINVAL. */
 int expr_check(const char *text, struct weir_err *err);
 
-/* A name (not an expression) as a series: for plots. 0, -ENOENT, -EINVAL (a value). */
+/* Look up a name (not an expression) as a series, for plots. Return 0, -ENOENT, -EINVAL (a value). */
 int expr_series(const char *name, const struct expr_scope *scope, struct metrics_entry *ret,
 	struct weir_err *err);
 

@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Okabe and Ito's palette: told apart by people with any colour vision, and in grey. */
+/* Okabe and Ito's palette: distinguishable with any colour vision, and in grey. */
 static const char *const palette[] = {
 	"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
 #define PALETTE (sizeof(palette) / sizeof(*palette))
 
-#define X_MARKS 12 /* that have room below a picture */
+#define X_MARKS 12 /* most marks that fit below a chart */
 
 /* ---- the data */
 
@@ -37,7 +37,7 @@ static void put_field(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-/* The smallest x that some line has not shown yet; false when all are through. */
+/* Find the smallest x not yet written; return false if none is left. */
 static bool next_x(const struct plot *p, const size_t *at, double *ret)
 {
 	bool any = false;
@@ -103,7 +103,7 @@ static void put_string(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-/* The next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: where a log axis has a mark. */
+/* Return the next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: the marks of a log axis. */
 static double step(double x, bool up)
 {
 	static const double steps[] = {1, 2, 5, 10};
@@ -121,7 +121,7 @@ static double step(double x, bool up)
 	return last;
 }
 
-/* The least and the most that there is to show, above `over`; false: nothing. */
+/* Return the least and the greatest value above `over`; false: there is none. */
 static bool range_of(const struct plot *p, double over, double *ret_lo, double *ret_hi)
 {
 	double lo = INFINITY, hi = -INFINITY;
@@ -145,11 +145,11 @@ static void put_log_y(FILE *f, const struct plot *p)
 	double lo, hi, at;
 
 	fputs("set logscale y\n", f);
-	if (!range_of(p, 0, &lo, &hi) || hi > 1e6 * lo) /* nothing; or so much that decades do */
+	if (!range_of(p, 0, &lo, &hi) || hi > 1e6 * lo) /* none, or decades suffice */
 		return;
 	lo = step(lo, false);
 	hi = step(fmax(hi, 1.01 * lo), true);
-	/* a little more at both ends, else gnuplot leaves out the marks there */
+	/* slightly wider, else gnuplot omits the marks at both ends */
 	fprintf(f, "set yrange [%.9g:%.9g]\nset ytics (%.9g", lo / 1.001, hi * 1.001, lo);
 	for (at = lo; at < 0.99 * hi;) {
 		at = step(1.01 * at, true);
@@ -190,7 +190,7 @@ static void put_panels_y(FILE *f, const struct plot *p)
 		put_zero_line(f);
 }
 
-/* The axis ends where the data do, and begins there or, if it is not far, at 0. */
+/* The axis ends where the data end, and begins where they begin or, if near, at 0. */
 static void put_x(FILE *f, const struct plot *p)
 {
 	double lo = INFINITY, hi = -INFINITY;
@@ -203,13 +203,13 @@ static void put_x(FILE *f, const struct plot *p)
 	}
 	fputs("set autoscale xfix\n", f);
 	if (p->log_x && lo > 0 &&
-		lo < hi) /* a little more, else the marks at both ends are left out */
+		lo < hi) /* slightly wider, else the marks at both ends are omitted */
 		fprintf(f, "set xrange [%.9g:%.9g]\n", lo / 1.001, hi * 1.001);
 	else if (lo > 0 && lo < 0.2 * hi)
 		fputs("set xrange [0:*]\n", f);
 }
 
-/* What was measured at a few points has its marks there. */
+/* If there are only a few x values, put the marks there. */
 static void put_marks_x(FILE *f, const struct plot *p)
 {
 	const struct plot_line *l = &p->lines[0];
@@ -238,7 +238,7 @@ static void put_look(FILE *f, const struct plot *p)
 
 static void put_axes(FILE *f, const struct plot *p)
 {
-	/* gnuplot centres titles; a label stands where the eye starts */
+	/* gnuplot centres titles; a label can be at the left */
 	fputs("set label 1 ", f);
 	put_string(f, p->title);
 	fputs(" at graph 0,1.07 left noenhanced font ',15'\nset tmargin 3.2\nset xlabel ", f);
@@ -265,12 +265,12 @@ static void put_axes(FILE *f, const struct plot *p)
 	}
 }
 
-/* How line `i` is drawn, up to its title. */
+/* Write the plot command of line `i`, up to its title. */
 static void put_line(FILE *f, const struct plot *p, size_t i, const char *stem)
 {
-	/* one dashed line is told from the next by its dashes */
+	/* dashed lines differ by their dashes */
 	static const char *const dashes[] = {"(10,6)", "(3,5)", "(10,5,2,5)"};
-	size_t before = 0; /* lines of its kind */
+	size_t before = 0; /* lines of the same kind */
 
 	for (size_t k = 0; k < i; k++)
 		before += (p->lines[k].style == PLOT_DASHED) == (p->lines[i].style == PLOT_DASHED);
@@ -295,7 +295,7 @@ static void put_plot(FILE *f, const struct plot *p, const char *stem)
 	fputc('\n', f);
 }
 
-/* Title and names of the axes stand once, around all panels; a panel's own name beside it. */
+/* Title and axis labels appear once, around all panels; the name of a panel is beside it. */
 static void put_panels(FILE *f, const struct plot *p, const char *stem)
 {
 	fprintf(f,
@@ -306,7 +306,7 @@ static void put_panels(FILE *f, const struct plot *p, const char *stem)
 	fputs(" at screen 0.08,0.95 left noenhanced font ',15'\nset label 2 ", f);
 	put_string(f, p->y_label);
 	fputs(" at screen 0.015,0.5 center rotate noenhanced\nset label 4 ", f);
-	put_string(f, p->x_label); /* an xlabel is left out below margins that are set */
+	put_string(f, p->x_label); /* an xlabel is omitted below explicit margins */
 	fputs(" at screen 0.48,0.025 center noenhanced\n", f);
 	for (size_t i = 0; i < p->n_lines; i++) {
 		if (i + 1 == p->n_lines)
@@ -410,10 +410,10 @@ static int spawn_gnuplot(const char *dir, const char *script, pid_t *ret_pid)
 	if (r)
 		return -r;
 	r = posix_spawn_file_actions_addchdir_np(&actions, dir);
-	for (int fd = 0; r == 0 && fd <= 2; fd++) /* its warnings about fonts help nobody */
+	for (int fd = 0; r == 0 && fd <= 2; fd++) /* its warnings about fonts are useless */
 		r = posix_spawn_file_actions_addopen(
 			&actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
-	if (r == 0) /* the arguments are not written to: POSIX says so, the type does not */
+	if (r == 0) /* POSIX guarantees that the arguments are not modified, the type does not */
 		r = posix_spawnp(
 			ret_pid, "gnuplot", &actions, NULL, (char *const *)(void *)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
@@ -436,7 +436,7 @@ int plot_draw(const char *dir, const char *stem, struct weir_err *err)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return weir_err_set(err, -errno, "gnuplot: %s", strerror(errno));
-	/* 127: the C library could spawn, and then found nothing to execute */
+	/* 127: spawned, but the program was not found */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return weir_err_set(err, -ENOENT, "gnuplot is not installed");
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

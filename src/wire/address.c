@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 80 /* bytes of an address in a message, so that the reason behind it is not cut off */
+#define SHOWN 80 /* bytes of an address in a message, so that the reason after it is not cut off */
 
 int address_mode(const char *text)
 {
@@ -15,7 +15,7 @@ int address_mode(const char *text)
 	return *text < '0' || *text > '7' || *end || mode > 0777 ? -EINVAL : (int)mode;
 }
 
-/* One word behind the question mark, which ends at `end`. */
+/* Parse one word of the options; the word ends at `end`. */
 static int parse_option(
 	const char *text, const char *p, const char *end, struct address *ret, struct weir_err *err)
 {
@@ -38,7 +38,8 @@ static int parse_option(
 		return 0;
 	}
 	return weir_err_set(err, -EINVAL,
-		"%.*s: behind '?' are mode=0660, group=NAME, or both with '&'", SHOWN, text);
+		"%.*s: only mode=0660, group=NAME, or both joined by '&' may follow '?'", SHOWN,
+		text);
 }
 
 static int parse_options(const char *text, const char *p, struct address *ret, struct weir_err *err)
@@ -54,7 +55,7 @@ static int parse_options(const char *text, const char *p, struct address *ret, s
 	return 0;
 }
 
-/* A path may have a question mark, too. */
+/* Return the '?' that starts the options, or the end: a path may contain '?', too. */
 static const char *find_options(const char *path)
 {
 	const char *p = path;
@@ -79,7 +80,7 @@ static int parse_unix(const char *text, struct address *ret, struct weir_err *er
 	return *end ? parse_options(text, end + 1, ret, err) : 0;
 }
 
-/* The colon before the port, or NULL and why there is none. */
+/* Return the colon before the port, or NULL and an error message. */
 static const char *find_port(const char *text, const char *host, struct weir_err *err)
 {
 	const char *colon = strrchr(host, ':'), *close;
@@ -97,7 +98,8 @@ static const char *find_port(const char *text, const char *host, struct weir_err
 		return NULL;
 	}
 	if (!colon)
-		weir_err_set(err, -EINVAL, "%.*s: where is the port? (tcp:HOST:PORT)", SHOWN, text);
+		weir_err_set(
+			err, -EINVAL, "%.*s: the port is missing (tcp:HOST:PORT)", SHOWN, text);
 	return colon;
 }
 
@@ -131,5 +133,5 @@ int address_parse(const char *text, struct address *ret, struct weir_err *err)
 	if (strncmp(text, "tcp:", 4) == 0)
 		return parse_tcp(text, ret, err);
 	return weir_err_set(err, -EINVAL,
-		"'%.*s' is no address: \"unix:/run/x.sock\" or \"tcp:HOST:PORT\" is", SHOWN, text);
+		"'%.*s' is no address: use \"unix:/run/x.sock\" or \"tcp:HOST:PORT\"", SHOWN, text);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bytes: numbers in network order, from and to any address. Compilers make one load and swap of each. */
+/* bytes: numbers in network order, at any alignment. Compilers turn each into one load or store and
+ * a byte swap. */
 #ifndef WEIR_WIRE_BYTES_H
 #define WEIR_WIRE_BYTES_H
 

@@ -39,7 +39,7 @@ void lease_message_free(struct lease_message *m)
 	m->room = m->n = 0;
 }
 
-/* ---- out */
+/* ---- writing */
 
 static uint8_t *put_number(uint8_t *p, int64_t value)
 {
@@ -90,8 +90,8 @@ static uint8_t *write_tokens(uint8_t *p, const struct lease_tokens *t)
 	return put_limit(p, t->limit);
 }
 
-/* The fixed part as numbers, in the order of the struct; what is left is 0. */
-static void fields_of(const struct lease_message *m, uint64_t f[FIELDS])
+/* Collect the fields of the body as numbers, in the order of the struct; unused ones are 0. */
+static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 {
 	const struct lease_report *r = &m->report;
 	const struct lease_grant *g = &m->grant;
@@ -126,7 +126,7 @@ size_t lease_write(uint8_t *out, const struct lease_message *m)
 	memcpy(head.nonce, m->nonce, PEER_NONCE);
 	memcpy(head.name, m->name, sizeof(head.name));
 	peer_write(out, &head);
-	fields_of(m, fields);
+	collect_fields(m, fields);
 	for (int i = 0; i < FIELDS; i++, p += 8)
 		bytes_put64(p, fields[i]);
 	for (size_t i = 0; i < m->n; i++)
@@ -136,7 +136,7 @@ size_t lease_write(uint8_t *out, const struct lease_message *m)
 	return (size_t)(p - out);
 }
 
-/* ---- in */
+/* ---- reading */
 
 enum peer_verdict lease_look(const uint8_t *in, uint64_t cluster, size_t *ret_length)
 {
@@ -167,7 +167,7 @@ static int64_t get_number(struct cursor *c)
 		v |= (uint64_t)(b & 0x7f) << shift;
 		if (b & 0x80)
 			continue;
-		/* One way to write a number: no empty bytes behind it. */
+		/* Each number has one encoding: no trailing zero bytes. */
 		if (v > (uint64_t)LEASE_TOKENS_MAX || (shift && !b))
 			break;
 		return (int64_t)v;
@@ -236,7 +236,7 @@ static bool is_span(uint64_t v)
 	return v <= (uint64_t)SPAN_MAX;
 }
 
-static bool take_report(const uint64_t f[FIELDS], struct lease_report *r)
+static bool parse_report(const uint64_t f[FIELDS], struct lease_report *r)
 {
 	*r = (struct lease_report){f[0], f[1], f[2], f[3], f[4], (weir_time)f[5], (weir_time)f[6],
 		f[7], f[8], f[9], f[10]};
@@ -244,7 +244,7 @@ static bool take_report(const uint64_t f[FIELDS], struct lease_report *r)
 	       r->state < LEASE_STATES && r->full <= 1;
 }
 
-static bool take_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *g)
+static bool parse_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *g)
 {
 	*g = (struct lease_grant){f[0], f[1], f[2], (weir_time)f[3], (weir_time)f[4],
 		(weir_time)f[5], f[6], (weir_time)f[7], (weir_time)f[8], f[9], f[10]};
@@ -254,22 +254,22 @@ static bool take_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *g
 				return false;
 		return g->generation > 0;
 	}
-	/* More periods than these, and their length times their number would not be a time. */
+	/* Longer periods would overflow when multiplied by their number. */
 	return g->generation && g->period && is_span(f[3]) && is_span(f[4]) && is_span(f[5]) &&
 	       g->length > 0 && g->length <= SPAN_MAX >> 20 && g->interval > 0 &&
 	       g->interval <= g->length && g->left <= 2 * g->length && g->togo <= g->length &&
 	       g->hold < 1 << 16 && g->gap < 1 << 16 && g->hold && g->gap;
 }
 
-static bool take_fields(const uint64_t f[FIELDS], struct lease_message *m)
+static bool parse_fields(const uint64_t f[FIELDS], struct lease_message *m)
 {
 	switch (m->kind) {
 	case LEASE_REPORT:
-		return take_report(f, &m->report);
+		return parse_report(f, &m->report);
 	case LEASE_GRANT:
-		return take_grant(f, false, &m->grant);
+		return parse_grant(f, false, &m->grant);
 	case LEASE_ASK:
-		return take_grant(f, true, &m->grant);
+		return parse_grant(f, true, &m->grant);
 	default:
 		for (int i = 0; i < FIELDS; i++)
 			if (f[i])
@@ -312,7 +312,7 @@ enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *
 	memcpy(ret->name, head.name, sizeof(ret->name));
 	for (int i = 0; i < FIELDS; i++)
 		fields[i] = bytes_get64(in + PEER_HEAD + 8 * i);
-	if (!take_fields(fields, ret) ||
+	if (!parse_fields(fields, ret) ||
 		(ret->kind != LEASE_REPORT && ret->kind != LEASE_GRANT && fields[FIELDS - 1]))
 		return PEER_BROKEN;
 	return read_entries(&c, fields[FIELDS - 1], ret);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease: what the servers of a cluster and its pShift controller tell each other, as bytes and structs.
+ * lease: the messages between the servers of a cluster and its pShift controller, as bytes and
+ * structs.
  *
- * Messages go over a stream, one behind the other, each in its frame. A frame begins with the 128 bytes
- * that every message of ours begins with (wire/peer.h: magic, version, cluster, instance, sequence, sent,
- * nonce, name), has a kind of its own, says at 124 how long its body is, and ends with the seal:
+ * Messages follow each other on a stream, each in its frame. A frame begins with the 128 bytes that
+ * start every Weir message (wire/peer.h: magic, version, cluster, instance, sequence, sent, nonce,
+ * name), has a kind of its own, has the length of its body at 124, and ends with the seal:
  *
  *     0  128  as peer.h; length is 128, no reports
  *   124    4  bytes of the body
- *   128       the body: 64 bits each for what stands in the struct, in its order, then the entries
- *         32  the seal: a keyed hash of all before it
+ *   128       the body: 64 bits for each field of the struct, in order, then the entries
+ *         32  the seal: a keyed hash of all bytes before it
  *
- * In an entry the bucket is 64 bits, then come flags, and each number in as few bytes as it needs, seven
- * bits a byte, the least first: most are small. A reader refuses what it does not know: a later layout
- * is a new version.
+ * In an entry the bucket takes 64 bits; flags follow, then each number in as few bytes as it needs,
+ * seven bits a byte, the lowest first: most numbers are small. A reader refuses unknown content: a
+ * later layout gets a new version.
  *
- * Whoever receives goes in this order: lease_look at the first 128 bytes, which says how many belong to
- * the frame; then the seal, which is the caller's; then lease_read, which trusts nobody all the same.
+ * A receiver calls lease_look on the first 128 bytes, which returns the length of the frame; then
+ * checks the seal itself; then calls lease_read, which still validates every field.
  *
- * FRESH   `nonce` is what the other side sent when the connection began, chosen by it at random, and
- *         `sequence` grows in a connection: so nothing of an earlier connection can be played again.
- *         Both sides begin with LEASE_HELLO, which carries the nonce that they want to see.
+ * FRESH   `nonce` is the random number that the other side sent when the connection began, and
+ *         `sequence` grows within a connection: so no message of an earlier connection can be
+ *         replayed. Both sides begin with LEASE_HELLO, which carries the nonce that they expect.
  *
  * Pure: nothing here reads a socket or waits; only lease_message_room allocates.
  */
@@ -30,24 +31,24 @@
 #include "wire/peer.h"
 #include <stdbool.h>
 
-/* A server with more buckets than that is several servers. 60 MB at most. */
+/* A server with more buckets must be split into several servers. A frame has 77 MB at most. */
 #define LEASE_ENTRIES_MAX (UINT32_C(1) << 20)
-#define LEASE_TOKENS_MAX  (INT64_C(1) << 53) /* of any number of tokens, as alg/pshift's */
+#define LEASE_TOKENS_MAX  (INT64_C(1) << 53) /* limit of every number of tokens, as in alg/pshift */
 #define LEASE_NO_LIMIT    INT64_MAX
 #define LEASE_BODY        (12 * 8) /* bytes of a body before its entries */
 #define LEASE_ENTRY_MAX   (8 + 1 + 8 * 8)
-/* Bytes of a frame with n entries, at most; the seal included. */
+/* Most bytes of a frame with n entries, the seal included. */
 #define LEASE_FRAME(n) (PEER_HEAD + LEASE_BODY + (size_t)(n)*LEASE_ENTRY_MAX + PEER_SEAL)
 
 enum lease_kind {
-	LEASE_HELLO = 32, /* the first of each side; a body without meaning */
+	LEASE_HELLO = 32, /* the first message of each side; its body is empty */
 	LEASE_REPORT,     /* server → controller */
-	LEASE_ASK,        /* controller → server: follow me, and report in full */
+	LEASE_ASK,        /* controller → server: follow me, and send a full report */
 	LEASE_GRANT,      /* controller → server */
 	LEASE_KINDS
 };
 
-enum lease_state { /* of a server; see ctl/pshift.h */
+enum lease_state { /* state of a server; see ctl/pshift.h */
 	LEASE_BLIND,
 	LEASE_LEASED,
 	LEASE_HELD,
@@ -55,51 +56,51 @@ enum lease_state { /* of a server; see ctl/pshift.h */
 	LEASE_STATES
 };
 
-struct lease_report {                    /* what a server says of itself */
-	uint64_t generation, controller; /* whom it follows: generation and instance; 0: nobody */
-	uint64_t accepted; /* sequence of the last grant that it took of that one; 0: none */
-	uint64_t period;   /* number of the QoS period that it is in; 0: it knows none */
-	uint64_t granted;  /* the period in which it last took a grant; 0: never */
-	weir_time left;    /* ns until that period ends for it; 0: it has ended */
-	weir_time length;  /* ns of a period, as it was told last, or by its own policy */
-	uint64_t capacity; /* tokens a second that it can serve */
+struct lease_report {                    /* a server's report about itself */
+	uint64_t generation, controller; /* of the controller followed; 0: none */
+	uint64_t accepted; /* sequence of the last grant accepted from that controller; 0: none */
+	uint64_t period;   /* number of the current QoS period; 0: unknown */
+	uint64_t granted;  /* period of the last accepted grant; 0: never */
+	weir_time left;    /* ns until that period ends at the server; 0: it has ended */
+	weir_time length;  /* ns of a period: of the last grant, or of the server's own policy */
+	uint64_t capacity; /* tokens/s that the server can serve */
 	uint64_t state;    /* enum lease_state */
-	uint64_t full;     /* 1: all its buckets, with what they hold */
-	uint64_t asked;    /* sequence of the last LEASE_ASK that it took of whom it follows */
+	uint64_t full;     /* 1: all its buckets, with their holdings */
+	uint64_t asked;    /* sequence of the last LEASE_ASK accepted from its controller */
 };
 
-struct lease_demand { /* of one bucket at one server; tokens */
+struct lease_demand { /* demand for one bucket at one server; tokens */
 	uint64_t bucket;
 	int64_t used;     /* served in this period */
 	int64_t queue;    /* waiting now */
 	int64_t arriving; /* a second */
 	int64_t serving;  /* a second */
 	bool closed;      /* more would come if more were served */
-	/* What it holds; only where `holds`, as in every entry of a full report. */
+	/* The holdings, present only if `holds`; every entry of a full report has them. */
 	bool holds;
-	int64_t cap;             /* of this period, or LEASE_NO_LIMIT */
-	int64_t reserved, limit; /* of a whole period: its entitlement, as last told */
-	int64_t static_part;     /* of the limit, when nobody is there to tell */
+	int64_t cap;             /* for this period, or LEASE_NO_LIMIT */
+	int64_t reserved, limit; /* for a whole period: the entitlement of the last grant */
+	int64_t static_part;     /* part of the limit to use without a controller */
 };
 
 struct lease_grant {
 	uint64_t generation;
-	uint64_t base;      /* `accepted` as far as known; holds all that changed since */
-	uint64_t heard;     /* sequence of the last report that was received, … */
+	uint64_t base;      /* `accepted` as far as known; the grant holds all changes since */
+	uint64_t heard;     /* sequence of the last report received, … */
 	weir_time echo;     /* … when it was sent, by the server's clock, … */
 	weir_time left;     /* … and ns from its arrival to the end of the period */
-	weir_time togo;     /* ns from the sending of this to the end of the period */
-	uint64_t period;    /* its number, ≥ 1 */
+	weir_time togo;     /* ns from the sending of this grant to the end of the period */
+	uint64_t period;    /* number of the period, ≥ 1 */
 	weir_time length;   /* ns of a period */
-	weir_time interval; /* ns between two reports, at least */
+	weir_time interval; /* least ns between two reports */
 	uint64_t hold, gap; /* periods: see ctl/pshift.h */
 };
 
-struct lease_tokens { /* of one bucket at one server */
+struct lease_tokens { /* grant of one bucket at one server */
 	uint64_t bucket;
-	int64_t claim;           /* served first until so many were served in this period */
-	int64_t cap;             /* served at all until so many were, or LEASE_NO_LIMIT */
-	int64_t reserved, limit; /* the same of each period that follows; limit as cap */
+	int64_t claim;           /* served first until so many tokens were served in this period */
+	int64_t cap;             /* served at all until so many were served, or LEASE_NO_LIMIT */
+	int64_t reserved, limit; /* claim and cap of each later period */
 };
 
 struct lease_message {
@@ -110,28 +111,30 @@ struct lease_message {
 	char name[PEER_NAME_MAX + 1];
 	union {
 		struct lease_report report;
-		struct lease_grant grant; /* ASK: only its generation */
+		struct lease_grant grant; /* ASK: only the generation */
 	};
 	size_t n; /* entries */
 	union {
 		struct lease_demand *demands; /* REPORT */
 		struct lease_tokens *tokens;  /* GRANT */
 	};
-	size_t room; /* of entries that were allocated; 0: they are another's */
+	size_t room; /* entries allocated by this message; 0: the caller owns the entries */
 };
 
-/* Room for n entries of either sort, which is the message's: 0 or -ENOMEM. What was there is lost. */
+/* Allocate room for n entries of either kind, owned by the message. Old entries are lost. Return 0
+ * or -ENOMEM. */
 int lease_message_room(struct lease_message *m, size_t n);
-void lease_message_free(struct lease_message *m); /* only its entries */
+void lease_message_free(struct lease_message *m); /* frees only the entries */
 
-/* Bytes without the seal; `out` has LEASE_FRAME(m->n). The message is well formed. */
+/* Write the message without the seal and return its size; `out` has LEASE_FRAME(m->n) bytes. The
+ * message must be well formed. */
 size_t lease_write(uint8_t *out, const struct lease_message *m);
 
-/* Of the first PEER_HEAD bytes: PEER_TAKEN and the bytes of the frame before its seal; or NOISE, VERSION,
- * CLUSTER: then the stream is of no use any more. */
+/* Check the first PEER_HEAD bytes. Return PEER_TAKEN and the bytes of the frame before its seal; or
+ * NOISE, VERSION, CLUSTER: the stream is then unusable. */
 enum peer_verdict lease_look(const uint8_t *in, uint64_t cluster, size_t *ret_length);
-/* Reads a frame whose seal was right; n as lease_look gave it. *ret keeps and reuses its room; begin with
- * zeroes. PEER_TAKEN, PEER_BROKEN, or PEER_CROWD: no memory. */
+/* Read a frame whose seal was right; n is the length from lease_look. *ret keeps and reuses its
+ * room; begin with zeroes. Return PEER_TAKEN, PEER_BROKEN, or PEER_CROWD: no memory. */
 enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *ret);
 
 #endif

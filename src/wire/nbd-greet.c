@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-greet: the client's side of the handshake, as a machine that is fed bytes.
+ * nbd-greet: the client's side of the handshake, as a state machine over input bytes.
  *
  * SOURCE  The NBD protocol, "fixed newstyle" handshake.
- * METHOD  GREETING → one option after the other, each asked when the one before is answered: STARTTLS
- *         (if wanted; then the caller does TLS and calls nbd_greet_secure), STRUCTURED_REPLY,
- *         SET_META_CONTEXT, GO. A server without GO is asked the old way, EXPORT_NAME. Of an answer's
- *         data the first bytes are gathered in g->in, and the rest skipped: nothing that we need is
- *         long.
+ * METHOD  GREETING → one option at a time, each sent when the one before is answered: STARTTLS (if
+ *         wanted; then the caller does TLS and calls nbd_greet_secure), STRUCTURED_REPLY,
+ *         SET_META_CONTEXT, GO. If the server does not support GO, EXPORT_NAME follows. The first
+ *         bytes of an answer's data are gathered in g->in, and the rest is skipped: the client
+ *         needs no long data.
  * COST    O(bytes). Nothing is allocated; a server may answer MOST_ANSWERS times.
  */
 #include "wire/nbd.h"
@@ -19,7 +19,7 @@
 
 enum { GREETING, HEAD, DATA, SKIP, OLD, TLS, READY, FAILED };
 
-/* All that we ask can be answered in less; a server may not talk for ever. */
+/* A complete handshake needs fewer answers; this bounds a server that never stops. */
 #define MOST_ANSWERS 256
 
 struct out {
@@ -49,9 +49,9 @@ static void fail(struct nbd_greet *g, int error, const char *why)
 	snprintf(g->fault, sizeof(g->fault), "%s", why);
 }
 
-/* ---- what is asked */
+/* ---- options */
 
-static void ask(struct nbd_greet *g, struct out *o, uint32_t option, uint32_t len)
+static void send_option(struct nbd_greet *g, struct out *o, uint32_t option, uint32_t len)
 {
 	uint8_t *p = o->p + o->made;
 
@@ -80,7 +80,7 @@ static void ask_go(struct nbd_greet *g, struct out *o)
 {
 	uint32_t len = (uint32_t)strlen(g->name);
 
-	ask(g, o, NBD_OPT_GO, 4 + len + 2 + 2);
+	send_option(g, o, NBD_OPT_GO, 4 + len + 2 + 2);
 	put32(o, len);
 	put_text(o, g->name, len);
 	put32(o, 1u << 16 | NBD_INFO_BLOCK_SIZE); /* how many, then which */
@@ -93,7 +93,7 @@ static void ask_contexts(struct nbd_greet *g, struct out *o)
 
 	for (uint32_t i = 0; i < n; i++)
 		all += 4 + (uint32_t)strlen(queries[i]);
-	ask(g, o, NBD_OPT_SET_META_CONTEXT, 4 + len + 4 + all);
+	send_option(g, o, NBD_OPT_SET_META_CONTEXT, 4 + len + 4 + all);
 	put32(o, len);
 	put_text(o, g->name, len);
 	put32(o, n);
@@ -103,17 +103,17 @@ static void ask_contexts(struct nbd_greet *g, struct out *o)
 	}
 }
 
-/* The option behind the one that was answered last (0: the greeting, or TLS stands). */
+/* Send the option that follows the last answered one (0: the greeting, or TLS is up). */
 static void ask_next(struct nbd_greet *g, struct out *o)
 {
 	switch (g->option) {
 	case 0:
 		if (g->want_tls && !g->secure) {
-			ask(g, o, NBD_OPT_STARTTLS, 0);
+			send_option(g, o, NBD_OPT_STARTTLS, 0);
 			break;
 		}
 		if (g->want_structured) {
-			ask(g, o, NBD_OPT_STRUCTURED_REPLY, 0);
+			send_option(g, o, NBD_OPT_STRUCTURED_REPLY, 0);
 			break;
 		}
 		ask_go(g, o);
@@ -133,9 +133,9 @@ static void ask_next(struct nbd_greet *g, struct out *o)
 	}
 }
 
-/* ---- what is answered */
+/* ---- answers */
 
-/* Errors that end it, in words: ours, and the server's if it sent any. */
+/* Fail with the message for this error, and the server's message if it sent one. */
 static void fail_answer(struct nbd_greet *g)
 {
 	static const struct {
@@ -143,14 +143,14 @@ static void fail_answer(struct nbd_greet *g)
 		int error;
 		const char *why;
 	} table[] = {
-		{NBD_REP_ERR_UNSUP, -ENOTSUP, "the server does not know what it was asked for"},
+		{NBD_REP_ERR_UNSUP, -ENOTSUP, "the server does not support the requested option"},
 		{NBD_REP_ERR_POLICY, -EACCES, "the server refuses this client"},
 		{NBD_REP_ERR_TLS_REQD, -EACCES, "the server requires TLS"},
 		{NBD_REP_ERR_UNKNOWN, -ENOENT, "the server has no such export"},
 		{NBD_REP_ERR_SHUTDOWN, -ESHUTDOWN, "the server cannot serve the export now"},
 		{NBD_REP_ERR_PLATFORM, -ENOTSUP, "the server's platform cannot do that"},
 	};
-	const char *why = "the server refuses what it was asked for";
+	const char *why = "the server refuses the requested option";
 	int error = -EPROTO;
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -163,7 +163,7 @@ static void fail_answer(struct nbd_greet *g)
 		why = "the server refuses TLS";
 		error = -EACCES;
 	}
-	for (uint32_t i = 0; i < g->have; i++) /* what it says is shown to people */
+	for (uint32_t i = 0; i < g->have; i++) /* users see the server's message */
 		if (g->in[i] < ' ' || g->in[i] == 0x7f)
 			g->in[i] = '?';
 	fail(g, error, why);
@@ -180,7 +180,7 @@ static bool power_of_two(uint32_t v)
 	return v && (v & (v - 1)) == 0;
 }
 
-static void take_info(struct nbd_greet *g)
+static void parse_info(struct nbd_greet *g)
 {
 	struct nbd_export *e = &g->export_;
 	uint16_t info;
@@ -213,7 +213,7 @@ static bool is_context(const struct nbd_greet *g, const char *name)
 	return g->have == 4 + len && memcmp(g->in + 4, name, len) == 0;
 }
 
-static void take_context(struct nbd_greet *g)
+static void parse_context(struct nbd_greet *g)
 {
 	if (is_context(g, NBD_BASE_ALLOCATION)) {
 		g->base_allocation = true;
@@ -224,7 +224,7 @@ static void take_context(struct nbd_greet *g)
 	}
 }
 
-static void take_ack(struct nbd_greet *g, struct out *o)
+static void handle_ack(struct nbd_greet *g, struct out *o)
 {
 	switch (g->option) {
 	case NBD_OPT_STARTTLS:
@@ -234,7 +234,7 @@ static void take_ack(struct nbd_greet *g, struct out *o)
 		if (g->told)
 			g->step = READY;
 		else
-			fail(g, -EPROTO, "the server did not tell the export's size");
+			fail(g, -EPROTO, "the server did not send the export's size");
 		break;
 	case NBD_OPT_STRUCTURED_REPLY:
 		g->structured = true;
@@ -245,7 +245,7 @@ static void take_ack(struct nbd_greet *g, struct out *o)
 	}
 }
 
-static void take_error(struct nbd_greet *g, struct out *o)
+static void handle_error(struct nbd_greet *g, struct out *o)
 {
 	uint32_t len = (uint32_t)strlen(g->name);
 
@@ -255,7 +255,7 @@ static void take_error(struct nbd_greet *g, struct out *o)
 			fail_answer(g);
 			break;
 		}
-		ask(g, o, NBD_OPT_EXPORT_NAME, len);
+		send_option(g, o, NBD_OPT_EXPORT_NAME, len);
 		put_text(o, g->name, len);
 		g->step = OLD;
 		break;
@@ -266,39 +266,39 @@ static void take_error(struct nbd_greet *g, struct out *o)
 			break;
 		}
 		g->base_allocation = g->held = false;
-		ask_next(g, o); /* it does without */
+		ask_next(g, o); /* the server does not offer it */
 		break;
 	default:
 		fail_answer(g);
 	}
 }
 
-static void take_answer(struct nbd_greet *g, struct out *o)
+static void handle_answer(struct nbd_greet *g, struct out *o)
 {
 	g->step = HEAD;
 	if (g->reply_type & NBD_REP_ERR)
-		take_error(g, o);
+		handle_error(g, o);
 	else if (g->reply_type == NBD_REP_ACK)
-		take_ack(g, o);
+		handle_ack(g, o);
 	else if (g->reply_type == NBD_REP_INFO && g->option == NBD_OPT_GO)
-		take_info(g);
+		parse_info(g);
 	else if (g->reply_type == NBD_REP_META_CONTEXT && g->option == NBD_OPT_SET_META_CONTEXT)
-		take_context(g);
+		parse_context(g);
 	else
-		fail(g, -EPROTO, "the server answered something else than it was asked");
+		fail(g, -EPROTO, "the server's answer does not match the option");
 	g->have = 0;
 }
 
-static void take_head(struct nbd_greet *g)
+static void parse_head(struct nbd_greet *g)
 {
 	uint32_t length = bytes_get32(g->in + 16);
 
 	g->reply_type = bytes_get32(g->in + 12);
 	g->have = 0;
 	if (bytes_get64(g->in) != NBD_ANSWER_MAGIC || bytes_get32(g->in + 8) != g->option) {
-		fail(g, -EPROTO, "the server's answer is not one");
+		fail(g, -EPROTO, "the server's answer is malformed");
 	} else if (++g->answers > MOST_ANSWERS || length > NBD_PAYLOAD_MAX) {
-		fail(g, -EPROTO, "the server's answers are too long");
+		fail(g, -EPROTO, "the server's answers are too many or too long");
 	} else {
 		g->length = length < sizeof(g->in) ? length : sizeof(g->in);
 		g->skip = length - g->length;
@@ -306,13 +306,13 @@ static void take_head(struct nbd_greet *g)
 	}
 }
 
-static void take_greeting(struct nbd_greet *g, struct out *o)
+static void parse_greeting(struct nbd_greet *g, struct out *o)
 {
 	uint16_t flags = bytes_get16(g->in + 16);
 
 	g->have = 0;
 	if (bytes_get64(g->in) != NBD_MAGIC) {
-		fail(g, -EPROTO, "this is no NBD server");
+		fail(g, -EPROTO, "not an NBD server");
 	} else if (bytes_get64(g->in + 8) == NBD_OLD_MAGIC) {
 		fail(g, -ENOTSUP, "the server speaks the old style of NBD, without exports");
 	} else if (bytes_get64(g->in + 8) != NBD_OPTION_MAGIC || !(flags & NBD_FIXED_NEWSTYLE)) {
@@ -326,7 +326,7 @@ static void take_greeting(struct nbd_greet *g, struct out *o)
 	}
 }
 
-static void take_old(struct nbd_greet *g)
+static void parse_old_answer(struct nbd_greet *g)
 {
 	g->export_.size = bytes_get64(g->in);
 	g->export_.flags = bytes_get16(g->in + 8);
@@ -359,19 +359,19 @@ static bool skip(struct nbd_greet *g, size_t n, size_t *used)
 	return g->skip == 0;
 }
 
-/* One step. False: it needs more input, or is at an end. */
+/* Do one step. Return false if more input is needed or the handshake is over. */
 static bool step(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used, struct out *o)
 {
 	switch (g->step) {
 	case GREETING:
 		if (!gather(g, NBD_GREETING_SIZE, in, n, used))
 			return false;
-		take_greeting(g, o);
+		parse_greeting(g, o);
 		return true;
 	case HEAD:
 		if (!gather(g, NBD_ANSWER_SIZE, in, n, used))
 			return false;
-		take_head(g);
+		parse_head(g);
 		return true;
 	case DATA:
 		if (!gather(g, g->length, in, n, used))
@@ -379,15 +379,15 @@ static bool step(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used,
 		g->step = SKIP;
 		return true;
 	case SKIP:
-		/* Only what is not asked for (a description, a long message) is longer than g->in. */
+		/* Only unrequested data (a description, a long message) exceed g->in. */
 		if (!skip(g, n, used))
 			return false;
-		take_answer(g, o);
+		handle_answer(g, o);
 		return true;
 	case OLD:
 		if (!gather(g, 10 + (g->no_zeroes ? 0 : NBD_OLD_PADDING), in, n, used))
 			return false;
-		take_old(g);
+		parse_old_answer(g);
 		return true;
 	default:
 		return false;
@@ -400,13 +400,12 @@ enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, siz
 	struct out o = {.p = out, .room = room};
 
 	*used = 0;
-	/* One question at a time: the output never has to hold two with a name. */
+	/* One option at a time: the output never has to hold two with a name. */
 	while (o.made == 0 && step(g, in, n, used, &o))
 		;
-	/* See nbd-hello.c: plain text behind the answer to STARTTLS is an attack. */
+	/* See nbd-hello.c: plain text after the answer to STARTTLS is an attack. */
 	if (g->step == TLS && *used < n)
-		fail(g, -EPROTO,
-			"the server sent plain text behind its answer to NBD_OPT_STARTTLS");
+		fail(g, -EPROTO, "the server sent plain text after its answer to NBD_OPT_STARTTLS");
 	*made = o.made;
 	switch (g->step) {
 	case TLS:

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-hello-option: what a server answers to each option of the handshake. See nbd-hello.c.
+ * nbd-hello-option: the server's answer to each option of the handshake. See nbd-hello.c.
  *
- * An option that makes no sense is refused by the protocol's error, and the client may go on; only
- * EXPORT_NAME, which has no way to say no, ends the connection.
+ * An invalid option is refused with the protocol's error, and the client may continue; only
+ * EXPORT_NAME, which has no error reply, ends the connection.
  */
 #include "wire/nbd-hello.h"
 #include "wire/bytes.h"
 #include <errno.h>
 #include <string.h>
 
-/* Contexts by their number, which is also their bit in a set of them. */
+/* Contexts by id, which is also the context's bit in a set. */
 enum { ALLOCATION = 1, HELD = 2 };
 static const struct context {
 	const char *space, *name;
@@ -26,7 +26,7 @@ void nbd_hello_end(struct nbd_hello *h, const char *fault)
 
 /* ---- answers */
 
-/* The head of an answer whose data, len bytes, the caller puts behind it. */
+/* Write the head of an answer; the caller writes its data, len bytes, after it. */
 static uint8_t *answer(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, uint32_t len)
 {
 	uint8_t *p = o->p + o->made;
@@ -43,9 +43,9 @@ void nbd_hello_refuse(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t typ
 {
 	size_t len = strlen(why);
 
-	/* A client that does not know of fixed newstyle could not read an answer. */
+	/* A client without fixed newstyle could not parse an error reply. */
 	if (!h->fixed)
-		nbd_hello_end(h, "option that only fixed newstyle has, without its flag");
+		nbd_hello_end(h, "option requires the fixed newstyle flag");
 	else
 		memcpy(answer(h, o, type, (uint32_t)len), why, len);
 }
@@ -81,9 +81,9 @@ static void answer_blocks(struct nbd_hello *h, struct nbd_hello_out *o, const st
 
 /* ---- options */
 
-/* The name that stands in an option's data, behind its length. -EINVAL: it does not fit, is too long,
- * or has a NUL inside, which no export has. The name is copied to `name`. */
-static int take_name(const uint8_t *p, size_t n, char name[NBD_NAME_MAX + 1])
+/* Copy an export's name from an option's data to `name`. Return -EINVAL if it is too long or
+ * contains a NUL, which no export name does. */
+static int copy_name(const uint8_t *p, size_t n, char name[NBD_NAME_MAX + 1])
 {
 	if (n > NBD_NAME_MAX || memchr(p, '\0', n))
 		return -EINVAL;
@@ -92,7 +92,7 @@ static int take_name(const uint8_t *p, size_t n, char name[NBD_NAME_MAX + 1])
 	return 0;
 }
 
-/* The option stays in `in`, and is looked at again by the next call. */
+/* Keep the option in `in`; the next call retries it. */
 static void wait_for_export(struct nbd_hello *h)
 {
 	h->waits = true;
@@ -100,7 +100,7 @@ static void wait_for_export(struct nbd_hello *h)
 	h->have = h->length;
 }
 
-/* The export, as this client shall see it. */
+/* Look up the export and adapt its flags and block sizes to this client. */
 static int find(struct nbd_hello *h, const char *name, struct nbd_export *ret)
 {
 	int r = h->ops->find(h->ops->arg, name, ret);
@@ -108,7 +108,7 @@ static int find(struct nbd_hello *h, const char *name, struct nbd_export *ret)
 	if (r < 0)
 		return r;
 	ret->flags |= NBD_HAS_FLAGS;
-	if (!h->structured) /* a simple reply is never in fragments: the flag is not allowed */
+	if (!h->structured) /* a simple reply is never fragmented: the flag is not allowed */
 		ret->flags &= (uint16_t)~NBD_SEND_DF;
 	if (ret->block_min == 0)
 		ret->block_min = 1;
@@ -124,7 +124,7 @@ static void refuse_export(struct nbd_hello *h, struct nbd_hello_out *o, int erro
 	if (error == -ENOENT)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNKNOWN, "no export has that name");
 	else if (error == -EACCES || error == -EPERM)
-		nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, "that export is not for this client");
+		nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, "this client may not use that export");
 	else if (error == -ETIMEDOUT || error == -EAGAIN)
 		nbd_hello_refuse(
 			h, o, NBD_REP_ERR_UNKNOWN, "the storage of that export is not reachable");
@@ -142,7 +142,7 @@ static void set_contexts(struct nbd_hello *h, unsigned set)
 
 static void ready(struct nbd_hello *h, const char *name, const struct nbd_export *e)
 {
-	/* Contexts were agreed on for one export: they do not hold for another. */
+	/* Contexts are negotiated for one export and do not apply to another. */
 	if (strcmp(h->name, name) != 0)
 		set_contexts(h, 0);
 	strcpy(h->name, name);
@@ -157,9 +157,9 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 	uint8_t *p = o->p + o->made;
 	int r;
 
-	/* This option has no way to say no. */
-	if (take_name(h->in, h->length, name) < 0) {
-		nbd_hello_end(h, "broken name of an export");
+	/* This option has no error reply. */
+	if (copy_name(h->in, h->length, name) < 0) {
+		nbd_hello_end(h, "malformed export name");
 		return;
 	}
 	r = find(h, name, &e);
@@ -168,7 +168,7 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 		return;
 	}
 	if (r < 0) {
-		nbd_hello_end(h, "export that there is not, or not for this client");
+		nbd_hello_end(h, "unknown export, or one that this client may not use");
 		return;
 	}
 	bytes_put64(p, e.size);
@@ -181,8 +181,8 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 	ready(h, name, &e);
 }
 
-/* The data of INFO and GO: a name, and which pieces of information are wanted, as bits. */
-static int take_info(const struct nbd_hello *h, char name[NBD_NAME_MAX + 1], uint32_t *ret_asked)
+/* Parse the data of INFO and GO: a name, and the requested items of information, as bits. */
+static int parse_info(const struct nbd_hello *h, char name[NBD_NAME_MAX + 1], uint32_t *ret_asked)
 {
 	uint32_t len, asked = 0;
 	const uint8_t *p;
@@ -191,7 +191,7 @@ static int take_info(const struct nbd_hello *h, char name[NBD_NAME_MAX + 1], uin
 	if (h->length < 6)
 		return -EINVAL;
 	len = bytes_get32(h->in);
-	if (len > h->length - 6 || take_name(h->in + 4, len, name) < 0)
+	if (len > h->length - 6 || copy_name(h->in + 4, len, name) < 0)
 		return -EINVAL;
 	p = h->in + 4 + len;
 	n = bytes_get16(p);
@@ -200,7 +200,7 @@ static int take_info(const struct nbd_hello *h, char name[NBD_NAME_MAX + 1], uin
 	for (uint16_t i = 0; i < n; i++) {
 		uint16_t info = bytes_get16(p + 2 + 2 * i);
 
-		if (info <= NBD_INFO_BLOCK_SIZE) /* others may be ignored */
+		if (info <= NBD_INFO_BLOCK_SIZE) /* unknown items may be ignored */
 			asked |= 1u << info;
 	}
 	*ret_asked = asked;
@@ -214,7 +214,7 @@ static void option_info(struct nbd_hello *h, struct nbd_hello_out *o)
 	uint32_t asked;
 	int r;
 
-	if (take_info(h, name, &asked) < 0) {
+	if (parse_info(h, name, &asked) < 0) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken NBD_OPT_INFO or NBD_OPT_GO");
 		return;
 	}
@@ -246,7 +246,7 @@ static void option_starttls(struct nbd_hello *h, struct nbd_hello_out *o)
 	else if (h->secure)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "TLS is in use already");
 	else if (!h->tls_offered)
-		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "no TLS here");
+		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "TLS is not offered");
 	else {
 		answer(h, o, NBD_REP_ACK, 0);
 		h->step = NBD_HELLO_AT_TLS;
@@ -258,12 +258,12 @@ static bool is_text(const uint8_t *p, uint32_t len, const char *text)
 	return len == strlen(text) && memcmp(p, text, len) == 0;
 }
 
-/* Looks through the queries of a meta context option: the set of contexts that they mean, or -EINVAL:
- * broken. `p` stands at their count. */
+/* Parse the queries of a meta context option, starting at their count. Return the set of contexts
+ * that they match, or -EINVAL. */
 static int queries(const uint8_t *p, size_t n, bool list)
 {
 	uint32_t count = bytes_get32(p);
-	int found = list && count == 0 ? ALLOCATION | HELD : 0; /* without queries: all there are */
+	int found = list && count == 0 ? ALLOCATION | HELD : 0; /* no queries: list all contexts */
 
 	p += 4;
 	n -= 4;
@@ -274,7 +274,7 @@ static int queries(const uint8_t *p, size_t n, bool list)
 			return -EINVAL;
 		p += 4;
 		n -= 4 + (size_t)len;
-		/* "base:" alone asks what the namespace has: a question for lists. */
+		/* "base:" alone matches a namespace, which only LIST allows. */
 		for (size_t i = 0; i < CONTEXTS; i++)
 			if (is_text(p, len, contexts[i].name) ||
 				(list && is_text(p, len, contexts[i].space)))
@@ -307,7 +307,7 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 	uint32_t len;
 	int found, r;
 
-	if (!list) /* whatever comes of it, what was set before no longer is */
+	if (!list) /* SET replaces the earlier contexts even if it fails */
 		set_contexts(h, 0);
 	if (!h->structured) {
 		nbd_hello_refuse(
@@ -315,20 +315,20 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 		return;
 	}
 	if (h->length < 8 || (len = bytes_get32(h->in)) > h->length - 8 ||
-		take_name(h->in + 4, len, name) < 0 ||
+		copy_name(h->in + 4, len, name) < 0 ||
 		(found = queries(h->in + 4 + len, h->length - 4 - len, list)) < 0) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken meta context option");
 		return;
 	}
 	r = find(h, name, &e);
-	if (r < 0 && r != -EAGAIN) { /* contexts are the same whatever its storage is */
+	if (r < 0 && r != -EAGAIN) { /* contexts do not depend on the storage */
 		refuse_export(h, o, r);
 		return;
 	}
 	answer_contexts(h, o, (unsigned)found, list);
 	if (!list && found) {
 		set_contexts(h, (unsigned)found);
-		strcpy(h->name, name); /* until READY: the export that the context is of */
+		strcpy(h->name, name); /* until READY: the export of the contexts */
 	}
 }
 
@@ -381,7 +381,7 @@ bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o)
 		const char *about = h->ops->describe ? h->ops->describe(h->ops->arg) : NULL;
 		size_t len = strlen(name), more = about ? strnlen(about, NBD_NAME_MAX) : 0;
 
-		if (len <= NBD_NAME_MAX) { /* a longer one could not be asked for */
+		if (len <= NBD_NAME_MAX) { /* a client could not ask for a longer one */
 			uint8_t *p;
 
 			if (o->room - o->made < 2 * NBD_ANSWER_SIZE + 4 + len + more)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-hello: the server's side of the handshake, as a machine that is fed bytes.
+ * nbd-hello: the server's side of the handshake, as a state machine over input bytes.
  *
  * SOURCE  The NBD protocol, "fixed newstyle" handshake; "NBD_OPT_STARTTLS" and its forced resets.
  * METHOD  FLAGS → (HEAD → DATA | SKIP | LIST)* → READY, TLS or ENDED. An option is gathered in h->in and
- *         answered when it is whole. One that is refused by its head alone (unknown, too long, TLS
- *         first) is answered at once and its data skipped, so nothing has to be kept of it. An
- *         option is taken up only while the output has room for the longest answer; a list of
- *         exports stops where the output is full and goes on at the next call.
- * COST    O(bytes). Nothing is allocated; a client may ask MOST_OPTIONS times, and some more for each
- *         export that it was told of.
+ *         answered when it is complete. An option that its head alone disqualifies (unknown, too long,
+ *         TLS first) is refused at once and its data are skipped, not stored. The server starts an
+ *         option only while the output has room for the longest answer; a list of exports stops when
+ *         the output is full and continues at the next call.
+ * COST    O(bytes). Nothing is allocated; a client may send MOST_OPTIONS options, and
+ *         MOST_OPTIONS_ABOUT more for each export that was listed.
  */
 #include "wire/nbd.h"
 #include "wire/bytes.h"
@@ -17,8 +17,8 @@
 #include "wire/nbd-options.h"
 #include <string.h>
 
-/* Too few to keep a server busy. A client that lists exports may ask after each: for information and for
- * contexts, with and without an answer. */
+/* Limits that keep a client from keeping the server busy. A client that lists exports may query
+ * each: for information and for contexts, with and without an answer. */
 #define MOST_OPTIONS       1024
 #define MOST_OPTIONS_ABOUT 8
 
@@ -41,7 +41,7 @@ size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out)
 
 void nbd_hello_secure(struct nbd_hello *h)
 {
-	/* Whatever was agreed on in plain text may be an attacker's. */
+	/* An attacker may have forged everything negotiated in plain text. */
 	h->secure = true;
 	h->structured = h->base_allocation = false;
 	h->context_id = 0;
@@ -50,19 +50,20 @@ void nbd_hello_secure(struct nbd_hello *h)
 	h->step = NBD_HELLO_AT_HEAD;
 }
 
-static bool known(uint32_t option)
+static bool is_known(uint32_t option)
 {
 	return option >= NBD_OPT_EXPORT_NAME && option <= NBD_OPT_SET_META_CONTEXT && option != 4;
 }
 
-/* What an option's head says already. True: answered, and its data are to be skipped. */
+/* Refuse an option by its head alone. Return true if it was answered and its data have to be
+ * skipped. */
 static bool refuse_head(struct nbd_hello *h, struct nbd_hello_out *o)
 {
 	bool early = h->option == NBD_OPT_ABORT || h->option == NBD_OPT_STARTTLS;
 
 	if (h->tls_required && !h->secure && !early) {
 		if (h->option == NBD_OPT_EXPORT_NAME)
-			nbd_hello_end(h, "export asked for without TLS");
+			nbd_hello_end(h, "export requested without TLS");
 		else
 			nbd_hello_refuse(h, o, NBD_REP_ERR_TLS_REQD, "TLS is required here");
 	} else if (h->denied && h->option != NBD_OPT_ABORT) {
@@ -70,26 +71,26 @@ static bool refuse_head(struct nbd_hello *h, struct nbd_hello_out *o)
 			nbd_hello_end(h, h->denied);
 		else
 			nbd_hello_refuse(h, o, NBD_REP_ERR_POLICY, h->denied);
-	} else if (!known(h->option)) {
+	} else if (!is_known(h->option)) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "unknown option");
 	} else if (h->length > sizeof(h->in)) {
 		if (h->option == NBD_OPT_EXPORT_NAME)
-			nbd_hello_end(h, "too long a name of an export");
+			nbd_hello_end(h, "export name too long");
 		else
-			nbd_hello_refuse(h, o, NBD_REP_ERR_TOO_BIG, "too long an option");
+			nbd_hello_refuse(h, o, NBD_REP_ERR_TOO_BIG, "option too long");
 	} else if (!h->fixed && h->option != NBD_OPT_EXPORT_NAME) {
-		nbd_hello_end(h, "option that only fixed newstyle has, without its flag");
+		nbd_hello_end(h, "option requires the fixed newstyle flag");
 	} else {
 		return false;
 	}
 	return true;
 }
 
-static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
+static void parse_head(struct nbd_hello *h, struct nbd_hello_out *o)
 {
 	h->have = 0;
 	if (bytes_get64(h->in) != NBD_OPTION_MAGIC) {
-		nbd_hello_end(h, "no option's magic");
+		nbd_hello_end(h, "wrong option magic");
 		return;
 	}
 	h->option = bytes_get32(h->in + 8);
@@ -97,7 +98,7 @@ static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
 	if (++h->options > MOST_OPTIONS + MOST_OPTIONS_ABOUT * h->listed) {
 		nbd_hello_end(h, "too many options");
 	} else if (h->length > NBD_PAYLOAD_MAX) {
-		nbd_hello_end(h, "far too long an option");
+		nbd_hello_end(h, "option far too long");
 	} else if (refuse_head(h, o)) {
 		h->skip = h->length;
 		if (h->step == NBD_HELLO_AT_HEAD)
@@ -107,7 +108,7 @@ static void take_head(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 }
 
-static void take_flags(struct nbd_hello *h)
+static void parse_flags(struct nbd_hello *h)
 {
 	uint32_t flags = bytes_get32(h->in);
 
@@ -119,7 +120,7 @@ static void take_flags(struct nbd_hello *h)
 		nbd_hello_end(h, "unknown client flags");
 }
 
-/* Gathers until `want` bytes are there. */
+/* Copy input to h->in until it holds `want` bytes. Return true if it does. */
 static bool gather(struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t n, size_t *used)
 {
 	size_t take = want - h->have;
@@ -133,7 +134,7 @@ static bool gather(struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t
 	return h->have == want;
 }
 
-/* One step. False: it needs more input or room, or is at an end. */
+/* Do one step. Return false if more input or room is needed or the handshake is over. */
 static bool step(
 	struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used, struct nbd_hello_out *o)
 {
@@ -143,12 +144,12 @@ static bool step(
 	case NBD_HELLO_AT_FLAGS:
 		if (!gather(h, 4, in, n, used))
 			return false;
-		take_flags(h);
+		parse_flags(h);
 		return true;
 	case NBD_HELLO_AT_HEAD:
 		if (!gather(h, NBD_OPTION_SIZE, in, n, used))
 			return false;
-		take_head(h, o);
+		parse_head(h, o);
 		return true;
 	case NBD_HELLO_AT_DATA:
 		if (!gather(h, h->length, in, n, used))
@@ -181,10 +182,10 @@ enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, siz
 	h->waits = false;
 	while (!h->waits && step(h, in, n, used, &o))
 		;
-	/* A client waits for the answer to STARTTLS. What came with it in plain text is not the start
-	 * of TLS, and must not be taken for something that came under TLS. */
+	/* A client must wait for the answer to STARTTLS. Plain text that came with the option is
+	 * not the start of TLS, and must not be processed as if it came under TLS. */
 	if (h->step == NBD_HELLO_AT_TLS && *used < n)
-		nbd_hello_end(h, "plain text behind NBD_OPT_STARTTLS");
+		nbd_hello_end(h, "plain text after NBD_OPT_STARTTLS");
 	*made = o.made;
 	if (h->waits)
 		return NBD_HELLO_WAIT;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbd-hello: what the two files of the server's handshake share. Nobody else's. */
+/* nbd-hello: shared by the two files of the server's handshake; internal to them. */
 #ifndef WEIR_WIRE_NBD_HELLO_H
 #define WEIR_WIRE_NBD_HELLO_H
 
 #include "wire/nbd.h"
 #include "wire/nbd-options.h"
 
-enum { /* nbd_hello.step; those up to DATA may end in an answer */
+enum { /* nbd_hello.step; the steps up to DATA may produce an answer */
 	NBD_HELLO_AT_FLAGS,
 	NBD_HELLO_AT_HEAD,
 	NBD_HELLO_AT_DATA,
@@ -17,7 +17,7 @@ enum { /* nbd_hello.step; those up to DATA may end in an answer */
 	NBD_HELLO_AT_ENDED,
 };
 
-/* The longest answer, to INFO: a name, a description, two of fixed size, and the end. */
+/* The longest answer, to INFO: a name, a description, two items of fixed size, and the ACK. */
 #define NBD_HELLO_ANSWER (2 * (NBD_ANSWER_SIZE + 2 + NBD_NAME_MAX) + 3 * (NBD_ANSWER_SIZE + 14))
 _Static_assert(NBD_HELLO_ANSWER <= NBD_HELLO_OUT, "an answer must fit the output");
 
@@ -27,11 +27,11 @@ struct nbd_hello_out {
 };
 
 void nbd_hello_end(struct nbd_hello *h, const char *fault);
-/* An error, with a sentence for whoever reads the client's messages. */
+/* Send an error with a message for the client's user. */
 void nbd_hello_refuse(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, const char *why);
-/* Answers the option of which all data are in h->in, and sets the next step. */
+/* Answer the option whose data are complete in h->in, and set the next step. */
 void nbd_hello_option(struct nbd_hello *h, struct nbd_hello_out *o);
-/* Goes on with the list of exports while there is room: false when there is none. */
+/* Continue the list of exports. Return false if the output has no room. */
 bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o);
 
 #endif

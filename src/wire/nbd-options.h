@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbd-options: the numbers of the handshake, which both of its sides need and nobody else. */
+/* nbd-options: the constants of the handshake, for both of its sides. */
 #ifndef WEIR_WIRE_NBD_OPTIONS_H
 #define WEIR_WIRE_NBD_OPTIONS_H
 
 #define NBD_MAGIC        UINT64_C(0x4e42444d41474943) /* "NBDMAGIC" */
 #define NBD_OPTION_MAGIC UINT64_C(0x49484156454f5054) /* "IHAVEOPT" */
-#define NBD_OLD_MAGIC    UINT64_C(0x0000420281861253) /* the oldstyle server's, in its place */
+#define NBD_OLD_MAGIC    UINT64_C(0x0000420281861253) /* sent in its place by an oldstyle server */
 #define NBD_ANSWER_MAGIC UINT64_C(0x0003e889045565a9)
 
 #define NBD_GREETING_SIZE 18  /* magic, magic, flags */
 #define NBD_OPTION_SIZE   16  /* magic, option, length */
 #define NBD_ANSWER_SIZE   20  /* magic, option, type, length */
-#define NBD_OLD_PADDING   124 /* zeroes behind the answer to NBD_OPT_EXPORT_NAME */
+#define NBD_OLD_PADDING   124 /* zeroes after the answer to NBD_OPT_EXPORT_NAME */
 
 enum nbd_handshake_flags { NBD_FIXED_NEWSTYLE = 1, NBD_NO_ZEROES = 2 }; /* of both sides */
 
@@ -27,12 +27,12 @@ enum nbd_option {
 	NBD_OPT_SET_META_CONTEXT = 10,
 };
 
-/* What a server answers to an option. Not an enum, whose members could not exceed an int. */
+/* Types of a server's reply to an option. Not an enum, whose members could not exceed an int. */
 #define NBD_REP_ACK                 1u
 #define NBD_REP_SERVER              2u
 #define NBD_REP_INFO                3u
 #define NBD_REP_META_CONTEXT        4u
-#define NBD_REP_ERR                 0x80000000u /* the bit of every error */
+#define NBD_REP_ERR                 0x80000000u /* set in every error */
 #define NBD_REP_ERR_UNSUP           0x80000001u
 #define NBD_REP_ERR_POLICY          0x80000002u
 #define NBD_REP_ERR_INVALID         0x80000003u

@@ -14,7 +14,7 @@
 #define SIMPLE_MAGIC  0x67446698u
 #define CHUNK_MAGIC   0x668e33efu
 
-/* The protocol's errors are Linux' numbers, written down, since a host's may differ. */
+/* The protocol's errors are Linux errno values, written as numbers because a host's may differ. */
 static const struct {
 	uint32_t nbd;
 	int errno_;
@@ -27,7 +27,7 @@ static const struct {
 	{75, EOVERFLOW},
 	{95, ENOTSUP},
 	{108, ESHUTDOWN},
-	/* only one way: the nearest that the protocol has */
+	/* one way only: the nearest error of the protocol */
 	{1, EROFS},
 	{1, EACCES},
 	{28, EDQUOT},

@@ -19,9 +19,9 @@
 
 #define NBD_PORT        10809
 #define NBD_NAME_MAX    4096        /* bytes of an export's name; the protocol's limit */
-#define NBD_PAYLOAD_MAX (32u << 20) /* bytes: the most that we take or ask for in one request */
+#define NBD_PAYLOAD_MAX (32u << 20) /* bytes: the most in one request, as server and as client */
 
-/* ---- what follows the handshake */
+/* ---- transmission phase */
 
 enum nbd_command {
 	NBD_READ = 0,
@@ -61,9 +61,9 @@ enum nbd_export_flags {
 struct nbd_request {
 	uint64_t cookie, offset;
 	uint32_t length;
-	uint16_t flags, command; /* as sent; unknown ones are the caller's to refuse */
+	uint16_t flags, command; /* as sent; the caller refuses unknown ones */
 };
-/* From NBD_REQUEST_SIZE bytes: 0, or -EPROTO when the magic is wrong. */
+/* Parse NBD_REQUEST_SIZE bytes. Return 0, or -EPROTO if the magic is wrong. */
 int nbd_request_read(const uint8_t *p, struct nbd_request *ret);
 void nbd_request_write(uint8_t *p, const struct nbd_request *r);
 
@@ -78,51 +78,55 @@ enum nbd_chunk_type {
 	NBD_CHUNK_ERROR = 0x8001,        /* 4 of error, 2 of message length, message */
 	NBD_CHUNK_ERROR_OFFSET = 0x8002, /* the same, then 8 of offset */
 };
-/* What a server sends. `error`: 0 or a negative errno. Each writes its header and returns its size. */
+/* For servers. `error`: 0 or a negative errno. Each function writes its header and returns its
+ * size. */
 size_t nbd_simple_write(uint8_t *p, uint64_t cookie, int error);
 size_t nbd_chunk_write(
 	uint8_t *p, uint64_t cookie, enum nbd_chunk_type type, uint16_t flags, uint32_t length);
-/* A whole reply to a read of structured form, up to its data: header and offset; 28 bytes. */
+/* The start of a structured reply to a read, up to its data: header and offset; 28 bytes. */
 #define NBD_DATA_SIZE (NBD_CHUNK_SIZE + 8)
 size_t nbd_data_write(uint8_t *p, uint64_t cookie, uint64_t offset, uint32_t length);
 /* A final error chunk without a message; 26 bytes. */
 #define NBD_ERROR_SIZE (NBD_CHUNK_SIZE + 6)
 size_t nbd_error_write(uint8_t *p, uint64_t cookie, int error);
 
-/* What a client reads. */
-struct nbd_reply { /* the head of a simple reply or of one chunk */
+/* For clients. */
+struct nbd_reply { /* head of a simple reply or of one chunk */
 	uint64_t cookie;
 	bool structured;
 	uint16_t flags, type; /* chunks */
-	uint32_t length; /* chunks: bytes that follow. Simple: 0; a read's data follow if !error */
+	uint32_t length; /* chunks: bytes that follow. Simple: 0; data of a read follow if !error */
 	int error;       /* simple: 0 or a negative errno */
 };
 /* ---- weir:held
  *
- * A context of our own: how long limits of the server hold the requests of a client. For one that takes
- * latency as the sign of load, as PARDA does: time for which a request was held by a limit is none. Where
- * a client agreed on it, a block status has one extent of it, whose 32 bits are
+ * A metadata context of Weir: how long the server's limits hold the requests of a client. A client
+ * that takes latency as a sign of load, as PARDA does, must not count the time in which a limit
+ * held its requests. If a client negotiated the context, a block status has one extent of it, whose
+ * 32 bits are
  *
- *   µs, the mean over requests of the client's tenant, for which each was held by a max or for want of
- *   tokens (waiting for the device or its turn is not that), since the question before on the same
- *   connection; NBD_HELD_MOST: that or more.
+ * µs, the mean over the requests of the client's tenant, for which a max or a lack of tokens held
+ * each (waiting for the device or for a turn does not count), since the previous query on the same
+ * connection; NBD_HELD_MOST: that or more.
  *
- * The question is a block status of the first block_min bytes with NBD_REQ_ONE. It is answered at once,
- * and what base:allocation says there is that all is data, which is always allowed. In any other block
- * status the bits are what was told last. Who does not know the context ignores it, as it does all that it
- * does not know. */
+ * The query is a block status of the first block_min bytes with NBD_REQ_ONE. The server answers it
+ * at once, and reports base:allocation as data, which is always allowed. In any other block status
+ * the bits repeat the last answer. A client that does not know the context ignores it, as the
+ * protocol demands. */
 #define NBD_HELD_MOST UINT32_MAX
 
-/* From n bytes: the size of the head (16 or 20), 0: more bytes are needed, -EPROTO: no reply. */
+/* Parse n bytes. Return the size of the head (16 or 20), 0: more bytes are needed, or -EPROTO: not
+ * a reply. */
 int nbd_reply_read(const uint8_t *p, size_t n, struct nbd_reply *ret);
 
-/* The protocol's error of a negative errno, and back. What the protocol does not know is EIO. */
+/* Convert a negative errno to the protocol's error, and back. Errors unknown to the protocol become
+ * EIO. */
 uint32_t nbd_error_of(int negative_errno);
 int nbd_errno_of(uint32_t nbd_error);
 
-/* ---- the handshake, server's side */
+/* ---- the handshake, server side */
 
-struct nbd_export { /* what a client is told */
+struct nbd_export { /* an export as described to a client */
 	uint64_t size;
 	uint16_t flags; /* enum nbd_export_flags; NBD_HAS_FLAGS is added */
 	uint32_t block_min, block_preferred, block_max;
@@ -130,91 +134,92 @@ struct nbd_export { /* what a client is told */
 };
 
 struct nbd_hello_ops {
-	/* The export of that name ("" is the default one), for this client. 0; -ENOENT; -EACCES: not
-	 * for this client; -EAGAIN: its storage is not there, and the client is to wait
-	 * (NBD_HELLO_WAIT; only GO and EXPORT_NAME do); -ETIMEDOUT: it waited long enough; others (-ENODEV, -ESHUTDOWN): it cannot be served. */
+	/* Look up the export of that name ("" is the default export) for this client. Return 0;
+	 * -ENOENT; -EACCES: not allowed for this client; -EAGAIN: its storage is not reachable and
+	 * the client has to wait (NBD_HELLO_WAIT; only GO and EXPORT_NAME do); -ETIMEDOUT: it
+	 * waited long enough; others (-ENODEV, -ESHUTDOWN): it cannot be served. */
 	int (*find)(void *arg, const char *name, struct nbd_export *ret);
-	/* The i-th name of the list, or NULL. Valid until the next call. */
+	/* Return the i-th name of the list, or NULL. Valid until the next call. */
 	const char *(*list)(void *arg, size_t i);
-	/* What to say about the name that `list` gave last, or NULL. May be missing. */
+	/* Return the description of the name that `list` returned last, or NULL. Optional. */
 	const char *(*describe)(void *arg);
 	void *arg;
 };
 
 enum nbd_hello_state {
 	NBD_HELLO_MORE,  /* send the output, give more input */
-	NBD_HELLO_TLS,   /* send the output, then do the TLS handshake, then nbd_hello_secure */
-	NBD_HELLO_READY, /* send the output; then requests follow */
-	NBD_HELLO_WAIT, /* send the output, and call again without input when `find` may know more */
-	NBD_HELLO_END,  /* send the output, then close: the client left or broke the protocol */
+	NBD_HELLO_TLS,   /* send the output, do the TLS handshake, then call nbd_hello_secure */
+	NBD_HELLO_READY, /* send the output; requests follow */
+	NBD_HELLO_WAIT,  /* send the output, and call again without input when `find` may succeed */
+	NBD_HELLO_END,   /* send the output, then close: the client left or broke the protocol */
 };
 
-#define NBD_HELLO_IN (NBD_NAME_MAX + 256) /* the longest option that we look into */
+#define NBD_HELLO_IN (NBD_NAME_MAX + 256) /* the longest option that the server parses */
 struct nbd_hello {
-	/* of the outcome, when READY */
+	/* the outcome, when READY */
 	char name[NBD_NAME_MAX + 1];
 	struct nbd_export export_;
 	bool structured, base_allocation;
 	uint32_t context_id; /* of base:allocation, when negotiated */
-	bool held;           /* weir:held is negotiated … */
-	uint32_t held_id;    /* … under this number */
-	/* why it ended (END): NULL when the client left by NBD_OPT_ABORT or before it asked anything */
+	bool held;           /* weir:held is negotiated, … */
+	uint32_t held_id;    /* … with this context id */
+	/* the reason (END); NULL if the client left by NBD_OPT_ABORT or before its first option */
 	const char *fault;
-	/* inside */
+	/* internal */
 	const struct nbd_hello_ops *ops;
 	bool tls_offered, tls_required, secure, fixed, no_zeroes;
-	/* After nbd_hello_secure: why this client is refused whatever it asks for; NULL: it is not. */
+	/* After nbd_hello_secure: why every option of this client is refused, or NULL. */
 	const char *denied;
-	bool waits; /* `find` said -EAGAIN: the option is still in `in` */
+	bool waits; /* `find` returned -EAGAIN: the option is still in `in` */
 	uint8_t step;
 	uint32_t have, skip, option, length;
-	unsigned options; /* so far: a client may not ask for ever */
-	size_t listed;    /* names of the list so far */
+	unsigned options; /* options so far, to bound them */
+	size_t listed;    /* names listed so far */
 	uint8_t in[NBD_HELLO_IN];
 };
 void nbd_hello_init(
 	struct nbd_hello *h, const struct nbd_hello_ops *ops, bool tls_offered, bool tls_required);
-/* The server speaks first: the greeting's size, written to out (≥ 32 bytes). */
+/* Write the server's greeting to out (≥ 32 bytes) and return its size: the server speaks first. */
 size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out);
-/* Takes input until the output is full, the input is used up or the state is not MORE. *used: bytes
- * taken. *made: bytes written to out, which has room for `room` (≥ NBD_HELLO_OUT). A list that is
- * longer goes on at the next call, also without input: so while it is MORE, send the output and call
- * again with the rest, until it neither takes nor makes anything. After READY the rest of the input
- * is the first requests. */
+/* Process input until the output is full, the input is used up or the state is not MORE. *used:
+ * bytes consumed. *made: bytes written to out, which has `room` bytes (≥ NBD_HELLO_OUT). A longer
+ * list continues at the next call, also without input: so while the state is MORE, send the output
+ * and call again with the rest, until a call neither consumes nor writes anything. After READY the
+ * rest of the input is the first requests. */
 #define NBD_HELLO_OUT 16384
 enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used,
 	uint8_t *out, size_t room, size_t *made);
-void nbd_hello_secure(struct nbd_hello *h); /* TLS stands */
+void nbd_hello_secure(struct nbd_hello *h); /* call when the TLS handshake is done */
 
-/* ---- the handshake, client's side */
+/* ---- the handshake, client side */
 
 enum nbd_greet_state { NBD_GREET_MORE, NBD_GREET_TLS, NBD_GREET_READY, NBD_GREET_FAILED };
 struct nbd_greet {
-	/* of the outcome, when READY */
+	/* the outcome, when READY */
 	struct nbd_export export_;
 	bool structured, base_allocation, held; /* held: weir:held */
 	uint32_t context_id, held_id;
 	/* when FAILED: a negative errno (-ENOENT, -EACCES, -EPROTO, …) and a sentence */
 	int error;
 	char fault[200];
-	/* inside */
+	/* internal */
 	const char *name; /* borrowed */
 	bool want_tls, want_structured, want_allocation, secure, no_zeroes, told;
-	bool want_held; /* the caller's: to be set after init */
+	bool want_held; /* set by the caller after init */
 	uint8_t step;
-	unsigned answers; /* so far: a server may not talk for ever */
+	unsigned answers; /* answers so far, to bound them */
 	uint32_t have, skip, option, length, reply_type;
 	uint8_t in[1024];
 };
-/* name: the export's. tls: ask for STARTTLS first. structured, allocation: asked for, and had if the
- * server has them. */
+/* name: of the export. tls: request STARTTLS first. structured, allocation: request them, and use
+ * them if the server has them. */
 void nbd_greet_init(
 	struct nbd_greet *g, const char *name, bool tls, bool structured, bool allocation);
 /* As nbd_hello_input; room ≥ NBD_GREET_OUT. The server speaks first, so the first call has its bytes. */
 #define NBD_GREET_OUT (NBD_NAME_MAX + 256)
 enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used,
 	uint8_t *out, size_t room, size_t *made);
-/* TLS stands; makes the first question under it. */
+/* Call when the TLS handshake is done; writes the first option under TLS. */
 void nbd_greet_secure(struct nbd_greet *g, uint8_t *out, size_t room, size_t *made);
 
 #endif

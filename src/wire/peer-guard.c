@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer-guard: see peer-guard.h for what is checked.
+ * peer-guard: see peer-guard.h for the checks.
  *
- * METHOD  A hash table by name, so that the instances of one name stand in one chain. O(1) a message;
- *         only when the table is full does a newcomer cost a walk over it.
+ * METHOD  A hash table by name, so that the instances of one name share a chain. O(1) per message;
+ *         only a newcomer to a full table costs a scan of it.
  */
 #include "wire/peer-guard.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DRIFT     1000 /* 1/1000: two clocks, each slewed by 500 ppm, which is NTP's most */
-#define FORGOTTEN (60 * WEIR_SEC) /* ns: so long silent, a sender may be dropped to make room */
-/* Times that two instances of a name were heard in turn before it is said: the last message of a host
- * that was restarted may come behind the first of its successor, but no three. */
+#define DRIFT     1000 /* 1/1000: two clocks, each slewed by up to 500 ppm, the maximum of NTP */
+#define FORGOTTEN (60 * WEIR_SEC) /* ns: silent for so long, a sender may be dropped */
+/* Alternations of two instances of one name before `same` is reported: the last message of a
+ * restarted host may arrive after the first one of its successor, but not three times. */
 #define TURNS 3
 #define NONE  UINT32_MAX
 
 struct sender {
 	char name[PEER_NAME_MAX + 1];
 	uint64_t instance, sequence; /* 0: none */
-	uint32_t next;               /* in its chain */
-	unsigned turns;              /* times that it and a namesake were heard in turn */
+	uint32_t next;               /* in the hash chain */
+	unsigned turns;              /* alternations with another instance of the same name */
 	bool proven, asked, left;
 	weir_time least; /* ns: arrival − sent of the fastest message, plus drift; when proven */
-	weir_time heard; /* when one was last taken; when proven */
-	weir_time seen;  /* when one came at all */
-	weir_time ask;   /* when it was last asked */
+	weir_time heard; /* when a message was last taken; when proven */
+	weir_time seen;  /* when a message last arrived */
+	weir_time ask;   /* when it was last challenged */
 	uint8_t nonce[PEER_NONCE];
 };
 
@@ -36,8 +36,8 @@ struct peer_guard {
 	uint32_t n, mask;
 	uint32_t *chains;
 	struct sender *senders;
-	weir_time second; /* when the present second of talk began */
-	unsigned talk;    /* questions and answers in it */
+	weir_time second; /* start of the current second of talk */
+	unsigned talk;    /* challenges and answers in that second */
 };
 
 int peer_guard_new(const struct peer_guard_config *c, struct peer_guard **ret_guard)
@@ -88,9 +88,9 @@ static struct sender *find(struct peer_guard *g, const struct peer_message *m)
 	return NULL;
 }
 
-/* Whom to drop for a newcomer: one that left or never proved anything, else one long silent; of those
- * the longest silent. NULL: all are alive. */
-static struct sender *dropped(struct peer_guard *g, weir_time now)
+/* Return the sender to drop for a newcomer: one that left or is unproven, else one long silent;
+ * among equals the longest silent. NULL: all are alive. */
+static struct sender *choose_victim(struct peer_guard *g, weir_time now)
 {
 	struct sender *worst = NULL;
 	bool idle = false;
@@ -119,7 +119,7 @@ static void unlink_sender(struct peer_guard *g, struct sender *s)
 
 static struct sender *add(struct peer_guard *g, const struct peer_message *m, weir_time now)
 {
-	struct sender *s = g->n < g->config.most ? &g->senders[g->n] : dropped(g, now);
+	struct sender *s = g->n < g->config.most ? &g->senders[g->n] : choose_victim(g, now);
 	uint32_t *at = chain(g, m->name);
 
 	if (!s)
@@ -134,7 +134,7 @@ static struct sender *add(struct peer_guard *g, const struct peer_message *m, we
 	return s;
 }
 
-/* ---- questions and answers */
+/* ---- challenges and answers */
 
 static bool may_talk(struct peer_guard *g, weir_time now)
 {
@@ -158,7 +158,7 @@ static void ask(struct peer_guard *g, struct sender *s, weir_time now,
 	advice->ask = true;
 }
 
-static bool answers(const struct sender *s, const struct peer_message *m, weir_time now)
+static bool is_answer(const struct sender *s, const struct peer_message *m, weir_time now)
 {
 	return m->kind == PEER_ANSWER && s->asked && now - s->ask < PEER_GUARD_ANSWER &&
 	       memcmp(s->nonce, m->nonce, PEER_NONCE) == 0;
@@ -166,10 +166,10 @@ static bool answers(const struct sender *s, const struct peer_message *m, weir_t
 
 /* ---- names */
 
-/* Were this sender and another of its name heard in turn? */
+/* Return true if this sender and another one of its name were heard alternately. */
 static bool in_turn(struct peer_guard *g, struct sender *s)
 {
-	if (strcmp(s->name, g->name) == 0) /* ours, and we know that we are there */
+	if (strcmp(s->name, g->name) == 0) /* our own name, and we are alive */
 		return true;
 	for (uint32_t i = s->proven ? *chain(g, s->name) : NONE; i != NONE;
 		i = g->senders[i].next) {
@@ -182,13 +182,13 @@ static bool in_turn(struct peer_guard *g, struct sender *s)
 	return false;
 }
 
-static enum peer_verdict take(struct peer_guard *g, struct sender *s, const struct peer_message *m,
-	weir_time now, struct peer_guard_advice *advice)
+static enum peer_verdict accept_message(struct peer_guard *g, struct sender *s,
+	const struct peer_message *m, weir_time now, struct peer_guard_advice *advice)
 {
 	weir_time delay = now - m->sent;
 	weir_time grown = s->least + (now - s->heard) / DRIFT;
 
-	if (answers(s, m, now)) {
+	if (is_answer(s, m, now)) {
 		s->least = delay;
 		s->asked = false;
 	} else {
@@ -222,12 +222,12 @@ enum peer_verdict peer_guard_judge(struct peer_guard *g, const struct peer_messa
 	s->seen = now;
 	if (m->sequence <= s->sequence)
 		return PEER_OLD;
-	if (answers(s, m, now))
-		return take(g, s, m, now, ret_advice);
+	if (is_answer(s, m, now))
+		return accept_message(g, s, m, now, ret_advice);
 	if (m->kind == PEER_ANSWER)
 		return PEER_OLD;
 	if (s->proven && now - m->sent - (s->least + (now - s->heard) / DRIFT) <= g->config.late)
-		return take(g, s, m, now, ret_advice);
+		return accept_message(g, s, m, now, ret_advice);
 	if (m->kind != PEER_LEAVE)
 		ask(g, s, now, nonce, ret_advice);
 	return s->proven ? PEER_LATE : PEER_UNPROVEN;

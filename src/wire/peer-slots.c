@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer-slots: see peer-slots.h. A scan is O(slots); only blocks that changed have their seals checked. */
+/* peer-slots: see peer-slots.h. A scan is O(slots); seals are checked only for changed blocks. */
 #include "wire/peer-slots.h"
 #include "wire/bytes.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum state { EMPTY, LEFT, HELD, TORN }; /* TORN: also what is not ours to understand */
+enum state { EMPTY, LEFT, HELD, TORN }; /* TORN: torn or not understood */
 
 struct slot {
 	enum state state;
-	bool known;      /* it was scanned before */
-	bool moved;      /* something new was taken from it */
-	bool namesake;   /* has our name, and is not ours */
-	uint64_t digest; /* of the block, to see that it changed */
+	bool known;      /* scanned before */
+	bool moved;      /* a new message was taken from it */
+	bool namesake;   /* has our name, but is not ours */
+	uint64_t digest; /* of the block, to detect changes */
 	uint64_t name;   /* hash */
 	uint64_t instance, sequence;
 	weir_time changed;
@@ -23,8 +23,8 @@ struct peer_slots {
 	struct peer_slots_config config;
 	char name[PEER_NAME_MAX + 1];
 	int mine;    /* -1: none */
-	bool chosen; /* we had a slot once */
-	bool first;  /* nothing was scanned yet */
+	bool chosen; /* we have had a slot */
+	bool first;  /* this is the first scan */
 	struct peer_slots_stats stats;
 	struct slot slots[];
 };
@@ -55,8 +55,9 @@ static bool all_zero(const uint8_t *block)
 	return !block[0] && memcmp(block, block + 1, PEER_SLOTS_BLOCK - 1) == 0;
 }
 
-/* To see that a block changed: of its first word, its sequence and its seal, in which every bit of a
- * message has its part. Odd multipliers, so that equal words do not cancel out. */
+/* Return a digest of the block to detect changes: of its first word, its sequence and its seal,
+ * which depends on every bit of the message. Odd multipliers keep equal words from cancelling
+ * out. */
 static uint64_t digest(const uint8_t *block)
 {
 	size_t length = bytes_get16(block + 6);
@@ -94,7 +95,7 @@ void peer_slots_header(const struct peer_slots_config *c, uint8_t block[PEER_SLO
 {
 	struct peer_message m = {.kind = PEER_HEADER,
 		.cluster = c->cluster,
-		.instance = 1, /* whoever writes it */
+		.instance = 1, /* the same for all hosts */
 		.sequence = c->slots,
 		.name = "header"};
 	size_t length;
@@ -121,7 +122,7 @@ int peer_slots_look(const struct peer_slots_config *c, const uint8_t block[PEER_
 
 /* ---- reading */
 
-/* Is there a living host of this name in another slot? */
+/* Return true if a living host of this name is in another slot. */
 static bool has_namesake(const struct peer_slots *s, const struct slot *of, weir_time now)
 {
 	if (of->namesake)
@@ -134,8 +135,8 @@ static bool has_namesake(const struct peer_slots *s, const struct slot *of, weir
 	return false;
 }
 
-/* A block that is not what it was at the last scan. */
-static enum peer_verdict changed(
+/* Process a block that changed since the last scan. */
+static enum peer_verdict process_change(
 	struct peer_slots *s, struct slot *t, const struct peer_message *m, weir_time now)
 {
 	bool ours = m->instance == s->config.instance && strcmp(m->name, s->name) == 0;
@@ -151,7 +152,7 @@ static enum peer_verdict changed(
 	t->state = m->kind == PEER_LEAVE ? LEFT : HELD;
 	if (ours)
 		return PEER_OWN;
-	if (s->first) /* who knows how old it is */
+	if (s->first) /* its age is unknown */
 		return PEER_UNPROVEN;
 	t->moved = true;
 	s->config.receive(s->config.arg, m, t->state == HELD && has_namesake(s, t, now));
@@ -174,7 +175,7 @@ static void scan_one(struct peer_slots *s, struct slot *t, const uint8_t *block,
 	}
 	v = read_block(&s->config, block, &m);
 	if (v == PEER_TAKEN)
-		v = changed(s, t, &m, now);
+		v = process_change(s, t, &m, now);
 	if (v == PEER_TAKEN || v == PEER_OWN || v == PEER_UNPROVEN || v == PEER_OLD)
 		t->known = true;
 	else
@@ -201,7 +202,7 @@ static bool is_stale(const struct peer_slots *s, const struct slot *t, weir_time
 	return now - t->changed >= s->config.stale;
 }
 
-/* The lower, the rather; from 9 on not at all. */
+/* Return the preference for a slot: lower is better, 9 means unusable. */
 static int rank(const struct peer_slots *s, const struct slot *t, weir_time now)
 {
 	if (t->namesake && (!s->chosen || is_stale(s, t, now)))

@@ -9,7 +9,7 @@
 
 #define MAGIC    UINT32_C(0x57454952) /* "WEIR" */
 #define VERSION  1
-#define TIME_MAX (INT64_C(1) << 62) /* ns: 146 years, so that a difference of two never overflows */
+#define TIME_MAX (INT64_C(1) << 62) /* ns: 146 years: no difference overflows */
 
 enum {
 	AT_VERSION = 4,
@@ -33,8 +33,8 @@ const char *peer_verdict_name(enum peer_verdict v)
 	return names[v];
 }
 
-/* FNV-1a, 64 bits; its last step is one of multiplication and so mixes too little into the low bits,
- * which a table uses: hence the shifts. */
+/* FNV-1a, 64 bits. Its last step is a multiplication, which mixes too little into the low bits that
+ * a hash table uses: hence the shifts. */
 uint64_t peer_hash(const char *name)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -57,7 +57,7 @@ int peer_name_check(const char *name)
 	return 0;
 }
 
-/* ---- out */
+/* ---- writing */
 
 static void put_real(uint8_t *p, double v)
 {
@@ -67,7 +67,7 @@ static void put_real(uint8_t *p, double v)
 	bytes_put64(p, bits);
 }
 
-/* The real numbers of a report, in their order, at 8 bytes each behind the resource. */
+/* The real numbers of a report, in order, 8 bytes each, after the resource. */
 #define REALS 8
 
 static void write_report(uint8_t *p, const struct peer_report *r)
@@ -109,7 +109,7 @@ void peer_write_nonce(uint8_t *out, const uint8_t nonce[PEER_NONCE])
 	memcpy(out + AT_NONCE, nonce, PEER_NONCE);
 }
 
-/* ---- in */
+/* ---- reading */
 
 enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_t *ret_length)
 {
@@ -128,7 +128,7 @@ enum peer_verdict peer_look(const uint8_t *in, size_t n, uint64_t cluster, size_
 	return PEER_TAKEN;
 }
 
-/* A number that is no number, or below zero, would spoil every average that it enters. */
+/* Refuse NaN, infinity and negative numbers, which would spoil every average. */
 static bool get_real(const uint8_t *p, double *ret)
 {
 	uint64_t bits = bytes_get64(p);
@@ -172,7 +172,7 @@ static bool read_reports(const uint8_t *in, size_t n, struct peer_message *m)
 	return true;
 }
 
-/* Zeroes behind it: two spellings of one name would be two hosts. */
+/* Require zeroes after the name: two spellings of one name would be two hosts. */
 static bool read_name(const uint8_t *p, char name[PEER_NAME_MAX + 1])
 {
 	size_t n;

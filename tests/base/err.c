@@ -10,7 +10,7 @@ static void set_formats_and_returns_the_code(void)
 
 	CHECK_INT(weir_err_set(&e, -EINVAL, "weight: %d is not > %s", -1, "0"), -EINVAL);
 	CHECK_STR(e.text, "weight: -1 is not > 0");
-	CHECK_INT(weir_err_set(NULL, -ENOENT, "nobody reads %s", "this"), -ENOENT);
+	CHECK_INT(weir_err_set(NULL, -ENOENT, "no reader of %s", "this"), -ENOENT);
 	CHECK_INT(weir_err_at(NULL, -ENOENT, (struct weir_place){"f", 1, 1}, "nor this"), -ENOENT);
 }
 
@@ -41,11 +41,12 @@ static void long_messages_are_cut_at_a_character(void)
 	weir_err_set(&e, -EINVAL, "%s", text);
 	CHECK_INT(strlen(e.text), sizeof(e.text) - 1);
 
-	/* A name that alone would fill the message leaves room for it. */
+	/* A file name that fills the message leaves room for the rest. */
 	weir_err_at(&e, -EINVAL, (struct weir_place){text, 4294967295u, 4294967295u}, "the point");
 	CHECK(strstr(e.text, ":4294967295:4294967295: the point"));
 
-	/* "µ" has two bytes, "…" three, U+1F600 four; wherever the cut falls, no part of one is left. */
+	/* "µ" has two bytes, "…" three, U+1F600 four; wherever the cut falls, no partial character
+	 * remains. */
 	static const char *const wide[] = {"µ", "…", "\xF0\x9F\x98\x80"};
 	for (size_t w = 0; w < 3; w++)
 		for (size_t ascii = sizeof(e.text) - 8; ascii < sizeof(e.text); ascii++) {
@@ -91,7 +92,7 @@ static void near_finds_slips(void)
 	CHECK_STR(near("weights"), "weight"); /* added */
 	CHECK_STR(near("childern"), "children");
 	CHECK_STR(near("Name"), "name");
-	CHECK_STR(near("NAME"), "name"); /* four changes of case make two */
+	CHECK_STR(near("NAME"), "name"); /* four changes of case count as two */
 	CHECK_STR(near("mx"), "max");
 	CHECK_STR(near("mbps"), "Mbps"); /* one change of case, not two */
 	CHECK_STR(near("MBPS"), "MBps");
@@ -110,8 +111,8 @@ static void near_does_not_guess(void)
 	CHECK(near("waite") == NULL);
 	CHECK_STR(near("xexght"), "weight"); /* two of six */
 	CHECK(near("xexgxt") == NULL);
-	CHECK_STR(near("xhyldrzn"), "children"); /* three slips in eight letters are likely, */
-	CHECK(near("xhyldrzq") == NULL);         /* four are not */
+	CHECK_STR(near("xhyldrzn"), "children"); /* three typos in eight letters are likely, … */
+	CHECK(near("xhyldrzq") == NULL);         /* … four are not */
 	memset(longest, 'w', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	CHECK(near(longest) == NULL);
@@ -120,7 +121,7 @@ static void near_does_not_guess(void)
 	CHECK_STR(weir_err_near("abc", words), "ab");
 	const char *const empty[] = {NULL};
 	CHECK(weir_err_near("abc", empty) == NULL);
-	/* One letter replaced by another has nothing left in common. */
+	/* One letter replaced by another has nothing in common. */
 	const char *const letters[] = {"k", NULL};
 	CHECK(weir_err_near("m", letters) == NULL);
 	CHECK_STR(weir_err_near("K", letters), "k");

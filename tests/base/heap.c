@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* heap: order, ties, places, and a long random run against a list that is searched. */
+/* heap: order, ties, places, and a long random run against a linear search. */
 #include "base/heap.h"
 #include "base/rng.h"
 #include "test.h"
@@ -67,7 +67,7 @@ static void reserve_makes_room_and_refuses_the_impossible(void)
 	heap_free(&h);
 }
 
-/* The naive model: every value's key and serial, and whether it is inside. */
+/* The naive model: the key and serial of every value, and whether it is in the heap. */
 #define VALUES 600
 static struct heap_item model[VALUES];
 static bool inside[VALUES];
@@ -107,7 +107,7 @@ static size_t find(const struct heap *h, uint64_t value)
 	return i;
 }
 
-/* One of push (or move, or remove, if it is inside) and pop. */
+/* Do one push (or move or remove, if the value is in the heap) or pop. */
 static void one_operation(struct heap *h, struct rng *r, uint64_t serial, unsigned range)
 {
 	size_t v = rng_below(r, VALUES);

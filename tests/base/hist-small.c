@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hist-small: whatever is recorded, merged and cleared, it is what weir_hist is. */
+/* hist-small: equals weir_hist after any sequence of record, merge and clear. */
 #include "base/hist-small.h"
 #include "base/rng.h"
 #include "test.h"
@@ -12,7 +12,7 @@ static void check_same(const struct hist_small *small, const struct weir_hist *l
 	CHECK(memcmp(&read, large, sizeof(read)) == 0);
 }
 
-/* Values of any size, and some that are the largest there are. */
+/* Draw values of every magnitude, sometimes the largest. */
 static uint64_t draw(struct rng *r)
 {
 	return rng_below(r, 50) ? rng_u64(r) >> rng_below(r, 64) : UINT64_MAX;
@@ -53,7 +53,7 @@ static void it_is_what_hist_is(void)
 	hist_small_free(&small[1]);
 }
 
-/* Merged with itself again and again, a bucket passes 2³² and stops there. */
+/* Merge with itself repeatedly: a bucket stops at 2³² − 1. */
 static void counts_stop_at_their_end(void)
 {
 	struct hist_small a, b;

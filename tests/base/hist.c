@@ -15,7 +15,7 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The value at rank ⌈percent · n⌉, with percent in hundredths of a percent: integers only. */
+/* Return the value at rank ⌈percent · n⌉, with percent in hundredths of a percent: integers only. */
 static uint64_t exact(size_t n, unsigned percent_x100)
 {
 	size_t rank = ((size_t)percent_x100 * n + 9999) / 10000;
@@ -108,7 +108,7 @@ static void every_value_is_read_back_within_one_percent(void)
 			uint64_t v = (UINT64_C(1) << bit) + (uint64_t)part * step;
 			if (v > WEIR_HIST_MAX) /* below zero, too */
 				continue;
-			/* Two other values far off, so that min and max do not help. */
+			/* Two other values far away, so that min and max do not help. */
 			weir_hist_clear(&hist);
 			weir_hist_record(&hist, 0);
 			weir_hist_record(&hist, v);
@@ -134,7 +134,7 @@ static void merging_is_recording_both(void)
 	weir_hist_merge(&hist, &other);
 	CHECK(memcmp(&hist, &both, sizeof(hist)) == 0);
 
-	weir_hist_clear(&other); /* an empty one adds nothing, either way round */
+	weir_hist_clear(&other); /* an empty one adds nothing, in either direction */
 	weir_hist_merge(&hist, &other);
 	CHECK(memcmp(&hist, &both, sizeof(hist)) == 0);
 	weir_hist_merge(&other, &hist);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rng: the published sequence, streams apart from each other, and each distribution's shape. */
+/* rng: the published sequence, independent streams, and the shape of each distribution. */
 #include "base/rng.h"
 #include "test.h"
 
 static void follows_the_published_definition(void)
 {
-	/* By hand from the definition, state 1, 2, 3, 4. */
+	/* Computed by hand from the definition, state 1, 2, 3, 4. */
 	static const uint64_t want[] = {11520, 0, 1509978240, UINT64_C(1215971899390074240),
 		UINT64_C(1216172134540287360), UINT64_C(607988272756665600)};
 	struct rng r = {{1, 2, 3, 4}};
@@ -29,7 +29,7 @@ static void same_seed_same_numbers(void)
 	}
 }
 
-/* The share of equal bits, which is ½ for independent streams. */
+/* Return the share of equal bits, which is ½ for independent streams. */
 static double equal_bits(struct rng a, struct rng b)
 {
 	unsigned long same = 0;
@@ -129,7 +129,8 @@ static double normal_cdf(double x)
 	return erfc(-x / sqrt(2)) / 2;
 }
 
-/* Kolmogorov and Smirnov's distance times √n: over 1.95 once in a thousand good generators. */
+/* Return the distance of Kolmogorov and Smirnov times √n: over 1.95 for one in a thousand good
+ * generators. */
 static double ks_distance(double (*cdf)(double))
 {
 	double most = 0;
@@ -198,7 +199,7 @@ static double harmonic(double n, double s)
 
 #define DRAWS 400000
 
-/* Pearson's χ² over the first cells' exact probabilities, the rest pooled. */
+/* Check Pearson's χ² over the first cells' exact probabilities, the rest pooled. */
 static void check_zipf(double n, double s)
 {
 	enum { MOST = 200 };
@@ -236,7 +237,7 @@ static void check_zipf(double n, double s)
 		FAIL("zipf n=%g s=%g: chi2 %g over %u cells", n, s, chi2, used);
 }
 
-/* The share of draws below n^(1/8), n^(2/8) … n, where a wrong tail would show. */
+/* Check the share of draws below n^(1/8), n^(2/8) … n, where a wrong tail would show. */
 static void check_zipf_tail(double n, double s)
 {
 	double below[8] = {0}, total = harmonic(n, s);
@@ -283,7 +284,7 @@ static void zipf_at_its_ends(void)
 		for (int j = 0; j < 1000; j++)
 			CHECK_INT(rng_zipf_draw(&r, &z), 0);
 	}
-	for (int i = 0; i < 3; i++) { /* as many as there are */
+	for (int i = 0; i < 3; i++) { /* the most values possible */
 		unsigned high = 0;
 		rng_zipf_init(&z, UINT64_MAX, i);
 		for (int j = 0; j < 10000; j++) {

@@ -179,7 +179,7 @@ static void counts_and_ints(void)
 	CHECK(int_of("-9223372036854775808") == INT64_MIN);
 }
 
-/* Everything that is refused says why, quotes the text, and leaves the output alone. */
+/* Every refusal has a message, quotes the text, and leaves the output alone. */
 static void refused_time(const char *text, const char *why)
 {
 	weir_time t = 77;
@@ -324,7 +324,7 @@ static void what_does_not_fit_is_refused(void)
 	refused_int("-9223372036854775809", "\"-9223372036854775809\": out of range");
 	refused_int("1e40", "\"1e40\": out of range");
 
-	/* A text of any length is quoted in part. */
+	/* A long text is quoted in part. */
 	char text[2000];
 	weir_time t;
 	struct weir_err e;
@@ -338,10 +338,9 @@ static void what_does_not_fit_is_refused(void)
 	CHECK_INT(time_of(text), 10 * WEIR_SEC);
 }
 
-__extension__ typedef unsigned __int128 wide; /* as a reference: exact */
+__extension__ typedef unsigned __int128 wide; /* the exact reference */
 
-/* Decimal fractions of a unit against exact arithmetic: integers come out exact, the rest within
- * one. */
+/* Decimal fractions of a unit against exact arithmetic: integers are exact, the rest within one. */
 static void sizes_are_exact(void)
 {
 	static const struct {
@@ -371,13 +370,13 @@ static void sizes_are_exact(void)
 			CHECK(rc == 0 && got == (uint64_t)want);
 		else
 			CHECK(rc == 0 && (got == (uint64_t)want || got == (uint64_t)want + 1));
-		/* Whole bytes always come back. */
+		/* Whole bytes are always exact. */
 		snprintf(text, sizeof(text), "%" PRIu64 "B", mant);
 		CHECK(size_of(text) == mant);
 	}
 }
 
-/* Random texts from the letters of units: refused or as strtod reads them, never more. */
+/* Random texts of unit letters: either refused, or read as strtod reads them. */
 static void random_texts_agree_with_strtod(void)
 {
 	static const char letters[] =
@@ -421,7 +420,7 @@ static void random_texts_agree_with_strtod(void)
 			FAIL("\"%s\" is %" PRId64 " as a whole, %.17g as a count", text, whole,
 				count_of(text));
 	}
-	CHECK(accepted > 10000); /* else the letters test nothing */
+	CHECK(accepted > 10000); /* else the test proves nothing */
 }
 
 static void shown_texts(void)
@@ -498,7 +497,7 @@ static void shown_texts_read_back(void)
 		if (t != WEIR_NEVER)
 			within((double)time_of(b), (double)t, b);
 
-		/* Also numbers with few digits, which meet the roundings of units. */
+		/* Include numbers with few digits, which hit the rounding of units. */
 		double magnitude = pow(10, 40 * rng_double(&r) - 15);
 		double v = i % 2 ? magnitude : floor(magnitude);
 		struct weir_rate rate = {v, (enum weir_unit)(i % WEIR_UNITS)};
@@ -515,7 +514,7 @@ static void shown_texts_read_back(void)
 			b);
 }
 
-/* A comma for the decimal point, where the machine has such a locale, changes nothing. */
+/* Rates are shown with as many digits as it takes to tell them apart. */
 static void two(struct weir_rate a, struct weir_rate b, const char *want_a, const char *want_b)
 {
 	char text_a[32], text_b[32];
@@ -533,7 +532,7 @@ static void two_that_differ_look_different(void)
 	two(RATE(1e6, REQUESTS), RATE(1e6 + 1, REQUESTS), "1000000 iops", "1000001 iops");
 	two(RATE(1 << 20, BYTES), RATE((1 << 20) + 1, BYTES), "1048576 B/s", "1048577 B/s");
 	two(RATE(2.001e6, TIME), RATE(2.0011e6, TIME), "2001000 ns/s", "2001100 ns/s");
-	/* What no digits tell apart, and what are no numbers. */
+	/* Rates that no digits tell apart, and values that are not numbers. */
 	two(RATE(1e17, REQUESTS), RATE(nextafter(1e17, 0), REQUESTS), "100000000000000000 iops",
 		"99999999999999984 iops");
 	two(RATE(1e18, REQUESTS), RATE(nextafter(1e18, 2e18), REQUESTS), "1000P iops",
@@ -541,7 +540,8 @@ static void two_that_differ_look_different(void)
 	two(RATE(-1, REQUESTS), RATE(-2, REQUESTS), "nan iops", "nan iops");
 }
 
-static void locales_have_no_say(void)
+/* A locale with a decimal comma, if the machine has one, changes nothing. */
+static void locale_is_ignored(void)
 {
 	static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
 	char b[32];
@@ -572,6 +572,6 @@ int main(void)
 	RUN(shown_texts);
 	RUN(shown_texts_read_back);
 	RUN(two_that_differ_look_different);
-	RUN(locales_have_no_say);
+	RUN(locale_is_ignored);
 	return 0;
 }

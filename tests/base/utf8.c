@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* utf8: what may be shown, and what is a '?' instead. */
+/* utf8: the characters that are shown, and those replaced by '?'. */
 #include "base/utf8.h"
 #include "test.h"
 
@@ -13,7 +13,7 @@ static void characters(void)
 	CHECK_INT(shown("a\xff"), 1);
 	CHECK_INT(shown(" "), 1);
 	CHECK_INT(shown("~"), 1);
-	CHECK_INT(shown("\xc2\xa0"), 2); /* the first behind C1 */
+	CHECK_INT(shown("\xc2\xa0"), 2); /* the first after C1 */
 	CHECK_INT(shown("\xc3\x80"), 2);
 	CHECK_INT(shown("\xdf\xbf"), 2);
 	CHECK_INT(shown("\xe2\x82\xac"), 3);
@@ -32,7 +32,7 @@ static void controls(void)
 	CHECK_INT(shown("\033[2J"), 0);
 	CHECK_INT(shown("\x7f"), 0);
 	CHECK_INT(shown("\xc2\x80"), 0);
-	CHECK_INT(shown("\xc2\x9b"), 0); /* what ESC [ is in one character */
+	CHECK_INT(shown("\xc2\x9b"), 0); /* ESC [ as one character */
 	CHECK_INT(shown("\xc2\x9f"), 0);
 }
 
@@ -40,13 +40,13 @@ static void no_characters(void)
 {
 	CHECK_INT(shown("\x80"), 0);
 	CHECK_INT(shown("\xbf"), 0);
-	CHECK_INT(shown("\xc1\xbf"), 0); /* a long way to write DEL */
-	CHECK_INT(shown("\xc3"), 0);     /* cut: the end of the string is no part of it */
+	CHECK_INT(shown("\xc1\xbf"), 0); /* overlong DEL */
+	CHECK_INT(shown("\xc3"), 0);     /* truncated: the terminator is not part of it */
 	CHECK_INT(shown("\xc3z"), 0);
 	CHECK_INT(shown("\xe2\x82"), 0);
 	CHECK_INT(shown("\xf0\x9f\x98z"), 0);
-	CHECK_INT(shown("\xe0\x9f\xbf"), 0); /* two would do */
-	CHECK_INT(shown("\xed\xa0\x80"), 0); /* half of a pair: JSON has no such */
+	CHECK_INT(shown("\xe0\x9f\xbf"), 0); /* overlong: two bytes suffice */
+	CHECK_INT(shown("\xed\xa0\x80"), 0); /* a surrogate: invalid in JSON */
 	CHECK_INT(shown("\xf0\x8f\xbf\xbf"), 0);
 	CHECK_INT(shown("\xf4\x90\x80\x80"), 0); /* beyond U+10FFFF */
 	CHECK_INT(shown("\xf5\x80\x80\x80"), 0);

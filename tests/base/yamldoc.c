@@ -16,7 +16,7 @@ static struct yamldoc *parsed(const char *text)
 	return doc;
 }
 
-/* Refused, with this message; the output is left alone. */
+/* Check that the text is refused with this message, and the output untouched. */
 static void refused_n(const char *text, size_t len, const char *why)
 {
 	struct yamldoc *doc = NULL;
@@ -125,7 +125,8 @@ static void values_are_read(void)
 	yamldoc_free(doc);
 }
 
-/* Absent: no such key, a null, or no map at all. Nothing is set, nothing is said. */
+/* Check that a value is absent: no such key, a null, or not a map. Nothing is set, and there is no
+ * message. */
 static void absent(yamldoc_node n, const char *key)
 {
 	static const char *const words[] = {"a", NULL};
@@ -162,7 +163,7 @@ static void absence_is_ordinary(void)
 
 	absent(array, "nothing");
 	absent(array, "note");  /* ~ */
-	absent(array, "other"); /* nothing behind the colon */
+	absent(array, "other"); /* nothing after the colon */
 	absent(yamldoc_get(root, "listen"), "name");
 	absent(yamldoc_get(array, "name"), "name");
 	absent((yamldoc_node){doc, 0}, "name");
@@ -218,10 +219,10 @@ static void mistakes_are_placed(void)
 		"KiB/s, MiB/s, GiB/s, MB/s, GB/s, Mbit/s, Gbit/s");
 	CHECK(rate.per_second == 7);
 
-	/* An alias is told by where its value was written. */
+	/* The path of an alias is that of its target. */
 	CHECK_INT(yamldoc_error(yamldoc_at(tenants, 1), &e, "no %s", "good"), -EINVAL);
 	CHECK_STR(e.text, "w.yaml:15:5: tenants[0]: no good");
-	/* No node, no place; no message wanted. */
+	/* Without a node there is no place. */
 	yamldoc_error((yamldoc_node){doc, 0}, &e, "lost");
 	CHECK_STR(e.text, "w.yaml: lost");
 	yamldoc_error((yamldoc_node){NULL, 0}, &e, "lost");
@@ -310,8 +311,7 @@ static void paths_are_cut_at_the_front(void)
 	char buf[32];
 
 	CHECK_STR(yamldoc_path(n, buf, sizeof(buf)), "alpha.beta[1].gamma");
-	CHECK_STR(
-		yamldoc_path(n, buf, 20), "….beta[1].gamma"); /* needs room to say that it is cut */
+	CHECK_STR(yamldoc_path(n, buf, 20), "….beta[1].gamma"); /* room for the mark of the cut */
 	CHECK_STR(yamldoc_path(n, buf, 15), "…[1].gamma");
 	CHECK_STR(yamldoc_path(n, buf, 6), "…");
 	CHECK_STR(yamldoc_path(n, buf, 2), "");
@@ -341,14 +341,14 @@ static void nothing_is_an_empty_map(void)
 
 static void what_is_no_document_is_refused(void)
 {
-	refused("a: 1\nb: 2\na: 3\n", "w.yaml:3:1: key 'a' stands twice; first in line 1");
+	refused("a: 1\nb: 2\na: 3\n", "w.yaml:3:1: key 'a' is given twice; first in line 1");
 	refused("x:\n  - {a: 1, 'a': 2}\n",
-		"w.yaml:2:12: x[0]: key 'a' stands twice; first in line 2");
+		"w.yaml:2:12: x[0]: key 'a' is given twice; first in line 2");
 	refused("? [a]\n: 1\n", "w.yaml:1:1: its keys must be plain words, not lists or maps");
 	refused("? {a: 1}\n: 1\n", "w.yaml:1:1: its keys must be plain words, not lists or maps");
-	refused("a\n---\nb\n", "w.yaml:2:1: a second document; only one may stand here");
-	refused("a: 1\n---\n[", "w.yaml:2:1: a second document; only one may stand here");
-	refused("[&a 1,\n &a 2]", "w.yaml:2:2: anchor 'a' stands twice; first in line 1");
+	refused("a\n---\nb\n", "w.yaml:2:1: a second document; only one is allowed");
+	refused("a: 1\n---\n[", "w.yaml:2:1: a second document; only one is allowed");
+	refused("[&a 1,\n &a 2]", "w.yaml:2:2: anchor 'a' is given twice; first in line 1");
 	refused("a: !mine 1\n", "w.yaml:1:4: a: tag \"!mine\" is not supported");
 	refused("a: \"x\\0y\"\n", "w.yaml:1:4: a: must not contain a NUL character");
 	refused("\"x\\0y\": 1\n", "w.yaml:1:1: must not contain a NUL character");
@@ -378,7 +378,7 @@ static void explicit_standard_tags_are_allowed(void)
 	yamldoc_free(doc);
 }
 
-/* Texts that are written by a loop. */
+/* Generated texts. */
 struct text {
 	size_t len;
 	char bytes[300000];
@@ -396,7 +396,7 @@ __attribute__((format(printf, 1, 2))) static void put(const char *fmt, ...)
 	made.len += (size_t)n;
 }
 
-/* n anchors, each with `times` aliases to the one before. */
+/* Write n anchors, each with `times` aliases to the one before. */
 static void put_chain(unsigned n, unsigned times)
 {
 	made.len = 0;
@@ -409,8 +409,8 @@ static void put_chain(unsigned n, unsigned times)
 	}
 }
 
-/* Parses what was put: NULL if it will do, else what is said of it. */
-static const char *said(void)
+/* Parse the generated text. Return NULL if it is accepted, else the message. */
+static const char *parse_made(void)
 {
 	static struct weir_err e;
 	struct yamldoc *doc;
@@ -433,56 +433,57 @@ static void deep_nesting_is_refused(void)
 			put("[");
 		for (unsigned j = 0; j < depths[i]; j++)
 			put("]");
-		const char *why = said();
+		const char *why = parse_made();
 		CHECK((why == NULL) == (i == 0));
 		if (why)
 			CHECK_STR(why, "w.yaml:1:65: nested more than 64 deep");
 	}
-	/* Block style, too, one level a line. */
+	/* Block style too, one level per line. */
 	made.len = 0;
 	for (int i = 0; i < 100; i++)
 		put("%*sa:\n", i, "");
-	CHECK_STR(said(), "w.yaml:65:65: nested more than 64 deep");
+	CHECK_STR(parse_made(), "w.yaml:65:65: nested more than 64 deep");
 }
 
 static void aliases_are_bounded(void)
 {
-	refused("&a [*a]", "w.yaml:1:5: an alias here refers to what contains it (line 1)");
+	refused("&a [*a]", "w.yaml:1:5: this alias refers to the value that contains it (line 1)");
 	refused("a: &x\n  b: {c: *x}\n",
-		"w.yaml:2:10: an alias here refers to what contains it (line 1)");
+		"w.yaml:2:10: this alias refers to the value that contains it (line 1)");
 	refused("a: &x [1, &y [*x]]\nb: *y\n",
-		"w.yaml:1:15: an alias here refers to what contains it (line 1)");
-	refused("&a {*a : 1}", "w.yaml:1:5: an alias here refers to what contains it (line 1)");
+		"w.yaml:1:15: this alias refers to the value that contains it (line 1)");
+	refused("&a {*a : 1}",
+		"w.yaml:1:5: this alias refers to the value that contains it (line 1)");
 	refused("[&a [x], {*a : 1}]",
 		"w.yaml:1:10: [1]: its keys must be plain words, not lists or maps");
-	/* One that is closed, and a word of the same name, are nothing to worry about. */
+	/* A closed list, and a scalar of the same name, are fine. */
 	yamldoc_free(parsed("[&a [x], *a, [*a], {b: *a}, &w word, [*w]]"));
 
-	/* Levels through aliases count as if they were written out: the list, 62 or 63 anchors, x. */
+	/* Levels through aliases count as if written out: the list, 62 or 63 anchors, x. */
 	put_chain(62, 1);
-	CHECK(said() == NULL);
+	CHECK(parse_made() == NULL);
 	put_chain(63, 1);
-	CHECK_STR(said(), "w.yaml:63:3: [62]: nested more than 64 deep");
+	CHECK_STR(parse_made(), "w.yaml:63:3: [62]: nested more than 64 deep");
 
-	/* Anchor i stands for 3·2^i − 1 nodes, the list for twice its last: 786 thousand, then two
+	/* Anchor i expands to 3·2^i − 1 nodes, the list to twice its last: 786 thousand, then two
 	 * million. */
 	put_chain(18, 2);
-	CHECK(said() == NULL);
+	CHECK(parse_made() == NULL);
 	put_chain(19, 2);
-	CHECK(strstr(said(), "stand for too many nodes"));
+	CHECK(strstr(parse_made(), "expand to too many nodes"));
 	put_chain(60, 9);
-	CHECK(strstr(said(), "stand for too many nodes"));
+	CHECK(strstr(parse_made(), "expand to too many nodes"));
 
 	for (unsigned anchors = 1000; anchors <= 1001; anchors++) {
 		made.len = 0;
 		for (unsigned i = 0; i < anchors; i++)
 			put("- &a%u x\n", i);
-		CHECK(anchors == 1000 ? said() == NULL
-				      : strstr(said(), "more than 1000 anchors") != NULL);
+		CHECK(anchors == 1000 ? parse_made() == NULL
+				      : strstr(parse_made(), "more than 1000 anchors") != NULL);
 	}
 }
 
-/* Duplicates are found among very many keys without comparing all pairs. */
+/* Duplicates among very many keys are found without comparing all pairs. */
 static void large_maps_are_checked(void)
 {
 	enum { KEYS = 20000 };
@@ -490,12 +491,12 @@ static void large_maps_are_checked(void)
 	made.len = 0;
 	for (unsigned i = 0; i < KEYS; i++)
 		put("k%u: 1\n", i * 7919u % KEYS);
-	CHECK(said() == NULL);
+	CHECK(parse_made() == NULL);
 	put("k7919: 1\n");
-	CHECK_STR(said(), "w.yaml:20001:1: key 'k7919' stands twice; first in line 2");
+	CHECK_STR(parse_made(), "w.yaml:20001:1: key 'k7919' is given twice; first in line 2");
 }
 
-/* Reads everything in every way; nothing may crash, and every refusal has words. */
+/* Read everything in every way; nothing may crash, and every refusal has a message. */
 static unsigned read_all(yamldoc_node n, unsigned depth)
 {
 	static const char *const keys[] = {"name", "weight", "max", "children", NULL};
@@ -538,16 +539,16 @@ static size_t mutate(struct rng *r, char *text, size_t len, size_t room)
 			if (at < len)
 				text[at] = (char)rng_below(r, 256);
 			break;
-		case 1: /* one that means something */
+		case 1: /* one with a meaning in YAML */
 			if (at < len)
 				text[at] = spice[rng_below(r, sizeof(spice))];
 			break;
-		case 2: /* a piece left out */
+		case 2: /* a piece removed */
 			n = n < len - at ? n : len - at;
 			memmove(text + at, text + at + n, len - at - n);
 			len -= n;
 			break;
-		default: /* a piece twice */
+		default: /* a piece duplicated */
 			n = n < len - at ? n : len - at;
 			if (len + n <= room) {
 				memmove(text + at + n, text + at, len - at);
@@ -566,7 +567,7 @@ static void mutations_do_no_harm(void)
 	rng_init(&r, 4, "mutations");
 	for (int i = 0; i < 10000; i++) {
 		size_t room = sizeof(sample) + 100;
-		char *text = malloc(room); /* on the heap, so that reading past it is noticed */
+		char *text = malloc(room); /* on the heap, so that overreads are detected */
 		memcpy(text, sample, sizeof(sample) - 1);
 		size_t len = mutate(&r, text, sizeof(sample) - 1, room);
 		char *exact = malloc(len ? len : 1);
@@ -587,7 +588,7 @@ static void mutations_do_no_harm(void)
 		free(exact);
 		free(text);
 	}
-	/* Neither all good nor all bad, else this shows little. */
+	/* Neither all accepted nor all refused, else the test proves little. */
 	CHECK(accepted > 1000 && accepted < 9000 && nodes > 10 * accepted);
 }
 

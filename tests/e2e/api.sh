@@ -59,7 +59,7 @@ run 2 weir serve --api "tcp:127.0.0.1:$port" weir.yaml
 has stderr 'needs a token'
 echo short >bad
 run 2 weir serve --api "tcp:127.0.0.1:$port" --token-file bad weir.yaml
-has stderr 'a token is one line of 16 to 511 characters, not of 5'
+has stderr 'the token must be one line of 16 to 511 characters, not 5'
 
 serve gate --api "unix:$here/api.sock,tcp:127.0.0.1:$port" --token-file token --recordings "$here" weir.yaml
 [ "$(stat -c %a api.sock)" = 660 ] || fail "the socket's mode is $(stat -c %a api.sock)"

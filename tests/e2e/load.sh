@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir load against servers that others wrote, and that do what they should or lie.
+# weir load against third-party servers, correct ones and lying ones.
 . "$WEIR_SOURCE/tests/lib.sh"
 command -v nbdkit >/dev/null || skip "nbdkit is not installed"
 
@@ -43,7 +43,7 @@ grep -q '^victim  *[0-9]' stdout && grep -q '^noisy ' stdout || { cat stdout; fa
 run 0 weir load -n 200 --order zipf:1.2 --json "$uri"
 run 0 weir load -n 200 --order sequential --threads 2 "a=$uri" "b=$uri,think=100us"
 
-# ---- what is written can be read back, and a later run knows it
+# ---- written data can be read back, and a later run checks it
 run 0 weir load --verify --reads 40% -n 3000 -d 16 -c 4 --size 4k:3,16k:1 "v=$uri"
 has stdout ' 0 wrong'
 stop TERM
@@ -53,7 +53,7 @@ run 0 weir load --verify --reads 0% -n 500 -d 8 --table table "v=$uri"
 run 0 weir load --verify --reads 0% -n 0 --table table "v=$uri"
 has stdout ' 0 wrong'
 stop TERM
-# one byte changed between the passes is found, and said where
+# one byte changed between the passes is found, and its place reported
 python3 - <<'END' || fail "changing a byte"
 disk = open("disk", "r+b")
 data = disk.read()
@@ -71,7 +71,7 @@ stop TERM
 # ---- a server that acknowledges writes and forgets them
 run 1 nbdkit -U - eval get_size='echo 1M' pread='head -c $3 /dev/zero' pwrite='cat >/dev/null' \
 	--run 'weir load --verify --reads 20% -n 40 "$uri"'
-has stderr 'got no block of this run'
+has stderr 'got not a block of this run'
 
 # ---- errors by kind
 run 1 nbdkit -U - --filter=error memory 1M error-pread=ENOSPC error-pread-rate=100% \
@@ -81,7 +81,7 @@ run 0 nbdkit -U - --filter=error memory 1M error-pread=EPERM error-pread-rate=10
 	--run 'weir load -n 20 --allow-errors "$uri"'
 has stdout '20 errors EPERM'
 
-# ---- a server that is killed: nothing that was flushed is lost, unless it lies
+# ---- a killed server: no flushed data are lost, unless the server lies
 killed() # STATUS CACHE-MODE: verified load while nbdkit is killed twice
 {
 	serve --filter=cache file disk "cache=$2"
@@ -102,14 +102,14 @@ killed 0 writeback
 killed 1 unsafe # acknowledges a flush and does nothing
 has stderr 'wrong block at offset'
 serve memory 1M
-weir load -t 10s "$uri" >stdout 2>stderr & # without --reconnect a loss is the end
+weir load -t 10s "$uri" >stdout 2>stderr & # without --reconnect the loss of the connection ends the run
 load=$!
 sleep 0.2
 stop KILL
 wait $load && fail "the server was killed, and all is well?"
 has stderr "weir: load: load: $uri: "
 
-# ---- an interrupt ends it in good order
+# ---- an interrupt ends the run in good order
 serve memory 1M
 weir load -t 60s "$uri" >stdout 2>stderr &
 load=$!
@@ -118,7 +118,7 @@ kill -TERM $load
 wait $load || { cat stderr; fail "interrupted: exit status $?"; }
 grep -q '^load  *[1-9]' stdout || { cat stdout; fail "no result of an interrupted load"; }
 
-# ---- TLS: a key, certificates, and the wrong ones
+# ---- TLS: a key, certificates, and wrong ones
 if nbdkit --dump-config | grep -q '^tls=yes' && command -v certtool >/dev/null; then
 	stop TERM
 	mkdir pki
@@ -154,7 +154,7 @@ run 2 weir load
 run 2 weir load http://here
 has stderr 'is not a job'
 run 2 weir load "$uri"
-has stderr 'for how long?'
+has stderr 'needs a duration'
 run 2 weir load -n 5 --reads lots "$uri"
 has stderr '--reads: '
 run 2 weir load -n 5 "$uri,dept=3"

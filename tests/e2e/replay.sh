@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir replay: the requests of a trace, all of them, where and when they belong.
+# weir replay: every request of a trace, with its offset and its time.
 . "$WEIR_SOURCE/tests/lib.sh"
 command -v nbdkit >/dev/null || skip "nbdkit is not installed"
 data=$WEIR_SOURCE/tests/data/traces
 
-# nbdkit's log filter says what it was asked.
+# nbdkit's log filter records the requests.
 replay() # STATUS SIZE ARGUMENT...
 {
 	want=$1 size=$2
@@ -43,9 +43,9 @@ has stderr '--scale-offsets'
 replay 0 1M --scale-offsets three
 has stdout 'replay: sent late by'
 replay 2 1M --from 10s three
-has stderr 'no request of the trace is in that time'
+has stderr 'the trace has no request in that time'
 
-# ---- every format that we read
+# ---- every format that can be read
 for trace in "$data"/*; do
 	replay 0 1G --speed 1k --scale-offsets "$trace"
 	hasnt stdout errors

@@ -65,4 +65,4 @@ for bad in "mode: 0888" "mode: 07777" "modus: 0600"; do
 done
 sed "s|mode: 0600|group: no-such-group|" policy.yaml >bad.yaml
 run 2 weir serve --check bad.yaml
-has stderr "there is no group 'no-such-group'"
+has stderr "no such group: 'no-such-group'"

@@ -104,7 +104,7 @@ state late lost
 state short failed
 rm -f late.sock nbdkit.pid
 nbdkit -P nbdkit.pid -U late.sock memory 16M
-state short "failed; .*it came back smaller"
-has gateway.log 'error upstream-failed back="nbd+unix:///?socket='"$here"'/late.sock" why="it is away for longer than the time-out"'
-grep -q 'upstream-failed .*why="it came back smaller"' gateway.log || fail "not said: $(cat gateway.log)"
+state short "failed; .*the upstream came back smaller"
+has gateway.log 'error upstream-failed back="nbd+unix:///?socket='"$here"'/late.sock" why="the upstream was away for longer than the time-out"'
+grep -q 'upstream-failed .*why="the upstream came back smaller"' gateway.log || fail "not said: $(cat gateway.log)"
 serve_stop gateway

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# TLS with clients of libnbd: certificates and pre-shared keys; required or not; tenants by who a client
-# proved to be.
+# TLS with clients of libnbd: certificates and pre-shared keys; required or not; tenants by the
+# client's proven identity.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -62,7 +62,7 @@ uri() # SCHEME QUERY
 	echo "$1:///disk?socket=$here/s.sock${2:+&}$2"
 }
 
-# ---- certificates, required, and clients must have one too
+# ---- certificates, required also from clients
 
 policy "cert: server/cert.pem, key: server/key.pem, ca: ca/cert.pem, required: true" >weir.yaml
 serve x509 weir.yaml
@@ -88,7 +88,7 @@ fi
 [ "$(grep -c client-joined x509.log)" -ge 3 ] || fail "joined: $(cat x509.log)"
 hasnt x509.log "tenant=plain"
 
-# ---- a renewed certificate is in use after SIGHUP; a broken one changes nothing
+# ---- SIGHUP loads a renewed certificate; a broken one changes nothing
 
 with_ca() # FOLDER: a client that trusts only that one (libnbd's does not look, on a unix socket)
 {
@@ -118,7 +118,7 @@ hup policy-refused
 run 0 with_ca other
 serve_stop x509
 
-# ---- a key that both know, not required
+# ---- a pre-shared key, not required
 
 policy "psk: keys.psk" >weir.yaml
 serve psk weir.yaml
@@ -132,7 +132,7 @@ sed 's/:.*/:00112233445566778899aabbccddeeff/' keys.psk >wrong.psk
 run 1 timeout 10 nbdinfo "nbds+unix://bob@/disk?socket=$here/s.sock&tls-psk-file=$here/wrong.psk"
 serve_stop psk
 
-# ---- files that are not there
+# ---- missing files
 
 policy "cert: nowhere.pem, key: server/key.pem" >weir.yaml
 run 1 weir serve --api none weir.yaml

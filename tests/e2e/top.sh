@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir top on a real terminal (tmux's): keys, another size, a gateway that goes away and comes back, and the
-# terminal as it was on every way out.
+# weir top on a real terminal (tmux's): keys, resizing, a gateway that goes away and comes back, and
+# the terminal restored on every way out.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -14,7 +14,7 @@ serve_cleanup()
 	true
 }
 
-# start: a shell in a window that notes its terminal before and after `weir top`.
+# start: open a window whose shell saves the terminal's state before and after `weir top`.
 start()
 {
 	rm -f before after status
@@ -25,7 +25,7 @@ start()
 		stty -g >after.part; mv after.part after
 		echo back in the shell; read -r line'"
 }
-# sees TEXT: within 5 s the window shows it.
+# sees TEXT: the window shows it within 5 s.
 sees()
 {
 	looks=0
@@ -38,7 +38,7 @@ sees()
 		sleep 0.05
 	done
 }
-# ended STATUS: top has left, with that status; the terminal is as before, and shows the shell.
+# ended STATUS: top has exited with that status; the terminal is as before, and shows the shell.
 ended()
 {
 	tries=0
@@ -74,7 +74,7 @@ weir load -t 60s "nbd+unix:///disk?socket=$here/s.sock,depth=4" >/dev/null 2>&1 
 load=$!
 serve_all="$serve_all $load"
 
-$mux new-session -d -s keep 'sleep 1000' # else tmux leaves with each window, and may still be leaving
+$mux new-session -d -s keep 'sleep 1000' # else tmux exits with each window, possibly late
 
 # ---- keys and sizes
 start
@@ -89,12 +89,12 @@ sees 'CLIENT'
 hasnt window 'WAITS FOR'
 $mux send-keys -t t r
 sees 'WAITS FOR'
-$mux send-keys -t t x # means nothing
+$mux send-keys -t t x # has no meaning
 
 # ---- help, filter, scrolling
 for key in h '?'; do
 	$mux send-keys -t t "$key"
-	sees 'only tenants whose path begins with what is typed'
+	sees 'only tenants whose path begins with the typed text'
 	hasnt window RESOURCE
 	$mux send-keys -t t "$key"
 	sees 'WAITS FOR'
@@ -116,21 +116,21 @@ sees 'rest '
 hasnt window '/ filter'
 $mux send-keys -t t / prod/ Enter
 sees '/ filter: prod/'
-$mux send-keys -t t Escape # without asking for another first
+$mux send-keys -t t Escape # without a new filter first
 sees 'rest '
 hasnt window '/ filter'
 $mux send-keys -t t h
-sees 'only tenants whose path begins with what is typed'
+sees 'only tenants whose path begins with the typed text'
 $mux send-keys -t t Escape
 sees 'WAITS FOR'
-$mux send-keys -t t s s s s # as in the policy
+$mux send-keys -t t s s s s # in the order of the policy
 sees 'sort: policy'
 $mux send-keys -t t Down
 sees 'row 2 of 3'
 ! grep -q '^prod ' window || fail "it did not scroll: $(cat window)"
 $mux send-keys -t t Home
 sees 'prod '
-printf '\033[B\033OB' >keys # typed at once, as by a key that is held down
+printf '\033[B\033OB' >keys # typed at once, as by a key held down
 $mux load-buffer keys
 $mux paste-buffer -r -t t
 sees 'row 3 of 3'
@@ -138,7 +138,7 @@ $mux send-keys -t t Home
 sees 'prod '
 $mux send-keys -t t End
 sees 'row 3 of 3'
-$mux send-keys -t t Down PgDn # it is the last
+$mux send-keys -t t Down PgDn # at the last row
 sees 'row 3 of 3'
 $mux send-keys -t t k
 sees 'row 2 of 3'
@@ -147,7 +147,7 @@ sees 'prod '
 hasnt window 'row '
 $mux resize-window -t t -x 40 -y 5
 tries=0
-while [ $tries -lt 5 ]; do # a few intervals long: nothing scrolls, nothing wraps
+while [ $tries -lt 5 ]; do # for a few intervals: nothing scrolls, nothing wraps
 	sees 'RESOURCE'
 	head -n 1 window | grep -q '^q quit' || fail "the first line is gone: $(cat window)"
 	sed -n 4p window | grep -q '^RESOURCE' || fail "lines wrap: $(cat window)"
@@ -183,7 +183,7 @@ for signal in TERM QUIT HUP; do
 	ended 0
 done
 
-# ---- stopped and continued: the terminal is the shell's meanwhile
+# ---- stopped and continued: meanwhile the terminal belongs to the shell
 start
 sees TENANT
 pid=$(top_pid)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir trace: whole folders, bad lines, conversion there and back, nothing lost without a word.
+# weir trace: whole folders, bad lines, conversion in both directions, nothing lost silently.
 . "$WEIR_SOURCE/tests/lib.sh"
 data=$WEIR_SOURCE/tests/data/traces
 
-# ---- info: a folder of every format, each found by itself
+# ---- info: a folder of every format, each detected
 run 0 weir trace info "$data"
 for format in weir compactor mqsim msr fio blkparse; do
 	grep -q "^$format[^ ]*  *$format  " stdout || { cat stdout; fail "$format was not found"; }
@@ -19,7 +19,7 @@ assert mqsim["sorted"] is True and mqsim["bad_lines"] == 0 and 0 < mqsim["read_s
 assert compactor["extent"] is None and compactor["sequential_share"] is None, compactor
 END
 
-# ---- one that cannot be read does not hide the others, and the status tells
+# ---- an unreadable file does not hide the others, and sets the status
 mkdir -p folder/below
 cp "$data/weir.trace" folder/below/good
 printf 'Dear reader,\nthis is no trace.\n' >folder/letter
@@ -34,7 +34,7 @@ has stdout "folder/letter      no trace: it starts with 'Dear reader,'"
 has stdout 'not read: line 2: zero bytes'
 has stdout 'not read: empty'
 has stdout 'not read: binary data'
-has stdout 'not read: ambiguous: its lines look like weir (1 of them), mqsim (1 of them); tell its format: --format'
+has stdout 'not read: ambiguous: its lines look like weir (1 of them), mqsim (1 of them); choose one: --format'
 has stdout 'missing            not read: No such file'
 has stderr '6 of 7 not read'
 run 1 weir trace info --json folder
@@ -43,14 +43,14 @@ python3 -c 'import json; d = json.load(open("stdout")); assert [("error" in r) f
 mkdir letters
 cp "$data/weir.trace" folder/letter letters
 run 0 weir trace info letters # a letter beside a trace is no failure
-has stderr '1 of 2 are no traces'
-run 1 weir trace info letters/letter # but was asked for here
+has stderr '1 of 2 are not traces'
+run 1 weir trace info letters/letter # but an error if named
 has stdout 'not read: not a trace of a known format'
 rm letters/weir.trace
-run 1 weir trace info letters # and here there is nothing else
+run 1 weir trace info letters # and if there is no trace at all
 mkdir none
 run 1 weir trace info none
-has stdout 'not read: no file in it'
+has stdout 'not read: contains no file'
 
 # ---- bad lines skipped and counted
 run 0 weir trace info --skip-bad folder/bad
@@ -62,7 +62,7 @@ has stdout 'not read: line 1:'
 weir trace info - <"$data/msr.csv" >stdout || fail "standard input"
 has stdout '-      msr'
 
-# ---- conversion: what can be said is the same after going there and back
+# ---- conversion: supported fields survive both directions
 for to in weir fio; do
 	run 0 weir trace convert --to $to "$data/fio-v3.log" out.$to
 	run 0 weir trace convert out.$to back.$to
@@ -78,10 +78,10 @@ weir trace convert -t mqsim - - <"$data/mqsim.trace" >again || fail "standard in
 weir trace convert again back.mqsim && weir trace convert "$data/mqsim.trace" direct || fail "again"
 cmp back.mqsim direct || fail "mqsim -> mqsim changed something"
 
-# ---- nothing is lost without a word
+# ---- nothing is lost silently
 run 1 weir trace convert --to msr "$data/weir.trace" lost
 has stderr 'msr cannot hold'
-has stderr 'flushes and trims; --drop-unsupported'
+has stderr 'flushes and trims; use --drop-unsupported'
 [ ! -e lost ] || fail "refused, and written all the same"
 run 0 weir trace convert --to msr --drop-unsupported "$data/weir.trace" lost
 has stderr 'IOs left out'
@@ -108,7 +108,7 @@ run 0 weir trace convert --from 1s --until 3s --speed 4 four part
 grep -v '^#' part >lines
 printf '0 R 0 1024 0\n250000000 R 0 2048 0\n' | cmp - lines || fail "part: $(cat lines)"
 run 2 weir trace convert --from 4s four part
-has stderr 'no IO arrives in that time'
+has stderr 'no IO in that time'
 run 2 weir trace convert --from 2s --until 1s four part
 run 2 weir trace convert --from 2 four part
 run 2 weir trace convert --speed 0 four part
@@ -120,7 +120,7 @@ has stderr 'folder/bad:2: zero bytes'
 run 0 weir trace convert --skip-bad folder/bad part
 has stderr '2 bad lines skipped'
 
-# ---- the output stands whole or not at all, and what it replaces keeps until then
+# ---- the output is complete or absent, and the old file stays until then
 echo old >kept
 run 2 weir trace convert folder/bad kept
 has kept old
@@ -133,7 +133,7 @@ run 0 weir trace convert four /dev/null
 run 1 weir trace convert four nowhere/out
 has stderr 'nowhere/out: No such file'
 ls | grep -q 'out\.[A-Za-z0-9]\{6\}$' && fail "a temporary file was left behind"
-# stopped half way, it leaves nothing (should it have been faster than us, it leaves the whole)
+# a signal leaves no partial output (if the conversion was faster, it leaves all of it)
 { echo '# weir-trace 1'; seq 1000 1000 600000000 | sed 's/$/ R 0 4096 0/'; } >long
 weir trace convert -t fio long stopped & # SIGTERM: a shell's children in the background ignore SIGINT
 while kill -0 $! 2>/dev/null && ! ls stopped* >ls.out 2>&1; do :; done

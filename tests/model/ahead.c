@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ahead: who is a stream, which chunk holds what, who waits for it. */
+/* ahead: detection of streams, contents of chunks, waiters. */
 #include "model/ahead.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@ static void a_run_makes_a_stream(void)
 	ahead_free(&a);
 }
 
-/* Random IOs in between push each other out, not the stream. */
+/* Random IOs in between evict each other, not the stream. */
 static void random_ios_do_not_displace_it(void)
 {
 	struct ahead_stream *s = NULL;
@@ -56,10 +56,10 @@ static void chunks_come_and_wake(void)
 	CHECK(c && c->pending);
 	CHECK_INT(s->through, 1);
 	CHECK(ahead_find(s, 0, 200) == c && ahead_find(s, 0, 300) == c);
-	CHECK(!ahead_find(s, 0, 199)); /* before what it holds */
+	CHECK(!ahead_find(s, 0, 199)); /* before its first byte */
 	CHECK(!ahead_find(s, AHEAD_CHUNKS, 200));
-	CHECK(!ahead_ask(s, AHEAD_CHUNKS, 0)); /* its place is on its way */
-	CHECK(!ahead_follow(&a, 5000, 1));     /* nor may the stream be given up */
+	CHECK(!ahead_ask(s, AHEAD_CHUNKS, 0)); /* its slot is being read */
+	CHECK(!ahead_follow(&a, 5000, 1));     /* and the stream may not be evicted */
 	CHECK(ahead_follow(&a, 200, 100) == s);
 	for (int i = 0; i < 3; i++)
 		ahead_wait(c, &waiters[i]);
@@ -70,7 +70,7 @@ static void chunks_come_and_wake(void)
 	CHECK(ahead_ask(s, AHEAD_CHUNKS, 0) == c);
 	CHECK(!ahead_find(s, 0, 250));
 	CHECK(ahead_come(&a, c) == NULL);
-	/* Now it may go, and what it held with it. */
+	/* Now the stream may be evicted, with its chunks. */
 	CHECK(!ahead_follow(&a, 5000, 1));
 	CHECK(ahead_follow(&a, 5001, 1) == s);
 	CHECK(!ahead_find(s, AHEAD_CHUNKS, 10));

@@ -20,7 +20,7 @@ static struct device *make(const struct array_config *c, uint64_t seed)
 	return d;
 }
 
-/* Virtual disks in order on the LUN. */
+/* Place virtual disks in order on the LUN. */
 static void place(struct closed_host *h, unsigned n, struct closed_host like)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -45,7 +45,7 @@ static void run(const struct array_config *c, struct closed_host *h, unsigned n,
 /* ---- calibration: PARDA, Section 5 */
 
 /* Table 3: 780, 900, 890, 790 IOPS; 3360 together at 37 ms. */
-static void table_3_comes_out(void)
+static void table_3_is_met(void)
 {
 	struct array_config c = array_cx3();
 
@@ -68,7 +68,7 @@ static void table_3_comes_out(void)
 }
 
 /* Table 4: 3130 IOPS at 60 ms, the hosts between 430 and 570. */
-static void table_4_comes_out(void)
+static void table_4_is_met(void)
 {
 	struct array_config c = array_cx3();
 
@@ -86,8 +86,8 @@ static void table_4_comes_out(void)
 	}
 }
 
-/* Section 5.3: windows cut to the latency wanted leave the throughput as it was, and latency is in
- * proportion to what is outstanding. */
+/* Section 5.3: windows cut to the target latency keep the throughput, and latency is proportional
+ * to the IOs outstanding. */
 static void throughput_is_flat_above_the_knee(void)
 {
 	static const struct {
@@ -116,8 +116,8 @@ static void throughput_is_flat_above_the_knee(void)
 	}
 }
 
-/* The data set is wider: seeks are longer. One shared disk: the hosts are alike (Figure 4). */
-static void placement_is_what_matters(void)
+/* A wider data set has longer seeks. On one shared disk the hosts are alike (Figure 4). */
+static void placement_matters(void)
 {
 	struct array_config c = array_cx3();
 	struct closed_host h[6];
@@ -160,7 +160,7 @@ static void figure_6_levels_off(void)
 	for (unsigned n = 4; n <= 5; n++)
 		CHECK(rate[n] < 1.02 * rate[3]);
 	CHECK(rate[5] > 0.85 * rate[3]);
-	CHECK_NEAR(rate[3], 2200, 0.1); /* 10 disks × 340 / (0.67 + 0.33 × 4), less what is near */
+	CHECK_NEAR(rate[3], 2200, 0.1); /* 10 disks × 340 / (0.67 + 0.33 × 4), less short seeks */
 }
 
 /* Figure 5: one host, 8 outstanding. */
@@ -196,7 +196,7 @@ static void figure_5_extremes(void)
 	CHECK_NEAR(most, 177e6, 0.15);
 }
 
-/* Table 2: favoured (the sequential one) stays favoured; throughput falls with the window. */
+/* Table 2: the favoured (sequential) host stays favoured; throughput falls with the window. */
 static void table_2_in_shape(void)
 {
 	struct array_config c = array_cx3();
@@ -245,8 +245,8 @@ static void table_5_in_shape(void)
 	CHECK(closed_ms(&h[3], 1) < closed_ms(&h[2], 1));
 }
 
-/* Figure 7: seven hosts on five disks, about 85 IOPS each at 360 to 470 ms; with 16 for three of
- * them those get half, and all see less. */
+/* Figure 7: seven hosts on five disks, about 85 IOPS each at 360 to 470 ms; three hosts with a
+ * window of 16 get half, and all see lower latencies. */
 static void figure_7_in_shape(void)
 {
 	struct array_config c = array_cx3_small();
@@ -283,7 +283,7 @@ static struct array_config bare(void)
 	return c;
 }
 
-/* One IO alone; returns its latency. */
+/* Do one IO alone, and return its latency. */
 static weir_time one(struct device *d, weir_time at, uint8_t op, uint64_t offset, uint32_t bytes)
 {
 	struct device_io io = {.op = op, .offset = offset, .bytes = bytes};
@@ -352,8 +352,8 @@ static void raid0_writes_once(void)
 	device_free(d);
 }
 
-/* Every unit lands on the disks evenly, parity included: reads of all the units of as many stripes
- * as disks take as long as the slowest disk, not as one disk alone. */
+/* Units are spread evenly over the disks, parity included: reads of all the units of as many
+ * stripes as disks take as long as the slowest disk, not as one disk alone. */
 static void units_are_spread(void)
 {
 	struct array_config c = bare();
@@ -382,7 +382,7 @@ static void writes_are_answered_from_the_cache(void)
 	array_stats(d, &s);
 	CHECK_INT(s.dirty, 16384);
 	CHECK_INT(s.update_writes, 0); /* below `low` nothing is destaged */
-	/* The same again takes no more room; read back it needs no disk. */
+	/* Writing the same again takes no more room; reading it back needs no disk. */
 	one(d, WEIR_SEC, 1, 1 << 20, 16384);
 	one(d, WEIR_SEC * 2, 0, 1 << 20, 16384);
 	array_stats(d, &s);
@@ -407,7 +407,7 @@ static void a_full_cache_blocks(void)
 	array_stats(d, &s);
 	CHECK(s.blocked > 0);
 	CHECK(s.dirty <= c.cache);
-	/* Four disk IOs a write, of disks that do about 300 a second. */
+	/* Four disk IOs a write, from disks that do about 340 a second. */
 	CHECK_NEAR(closed_rate(&h, 1, SPAN), 10 * 340 / 4.0, 0.2);
 	CHECK_NEAR((double)s.update_writes, 2.0 * (double)s.writes, 0.05);
 	device_free(d);
@@ -440,7 +440,7 @@ static void streams_are_read_ahead(void)
 	closed_run(d, &h, 1, 1, 0, 5 * WEIR_SEC, ios);
 	array_stats(d, &s);
 	CHECK(s.read_hits > s.reads * 99 / 100);
-	CHECK(s.disk_reads < s.reads / 7); /* a unit at a time */
+	CHECK(s.disk_reads < s.reads / 7); /* one unit at a time */
 	with = closed_rate(&h, 1, 5 * WEIR_SEC);
 	device_free(d);
 	c.streams = 0;
@@ -452,7 +452,7 @@ static void streams_are_read_ahead(void)
 	device_free(d);
 }
 
-/* What waits for a slot waits in order, whatever it is: a cached write too. */
+/* IOs wait for a slot in order, whatever their kind: a cached write too. */
 static void the_slots_are_a_fifo(void)
 {
 	struct array_config c = array_cx3();
@@ -474,7 +474,7 @@ static void the_slots_are_a_fifo(void)
 	device_free(d);
 }
 
-/* Everything small and scarce, IOs of all kinds and sizes: all come back, twice the same. */
+/* Small pools, IOs of all kinds and sizes: all come back, and two runs are the same. */
 static uint64_t storm(uint64_t seed, bool cache)
 {
 	struct array_config c = array_cx3();
@@ -551,7 +551,7 @@ static void bad_figures_are_named(void)
 	c = good, c.disk.rpm = 0, refuses(c, "rpm");
 }
 
-/* One read of an idle array; how long it takes. */
+/* Read once from an idle array, and return the latency. */
 static weir_time one_read(
 	const struct array_config *c, uint64_t offset, uint32_t bytes, struct array_stats *ret)
 {
@@ -577,7 +577,7 @@ static void a_read_misses_once(void)
 	CHECK_INT(s.read_hits, 0);
 }
 
-/* The LUN begins at `start` of each disk: the arm goes there first. */
+/* The LUN begins at `start` of each disk: the arm seeks there first. */
 static void the_lun_begins_at_start(void)
 {
 	static const enum array_raid raids[] = {ARRAY_RAID0, ARRAY_RAID5};
@@ -591,17 +591,17 @@ static void the_lun_begins_at_start(void)
 		near.start = 0;
 		far = near;
 		far.start = near.disk.capacity / near.unit / 4 * 3 * near.unit;
-		CHECK(one_read(&near, 0, 4096, &s) < 4500 * WEIR_US); /* at most a turn */
+		CHECK(one_read(&near, 0, 4096, &s) < 4500 * WEIR_US); /* at most one turn */
 		CHECK(one_read(&far, 0, 4096, &s) > 5 * WEIR_MS);
 	}
 }
 
 int main(void)
 {
-	RUN(table_3_comes_out);
-	RUN(table_4_comes_out);
+	RUN(table_3_is_met);
+	RUN(table_4_is_met);
 	RUN(throughput_is_flat_above_the_knee);
-	RUN(placement_is_what_matters);
+	RUN(placement_matters);
 	RUN(figure_6_levels_off);
 	RUN(figure_5_extremes);
 	RUN(table_2_in_shape);

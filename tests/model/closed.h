@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * closed: hosts that keep so many IOs outstanding on a device, for the tests of the models.
+ * closed: hosts that keep a number of IOs outstanding on a device, for the tests of the models.
  *
- * Just enough of a simulator: no gate, no think time. Checks on the way that the device hands back
- * what it was given, once, in order of `finished`, and not before its time.
+ * A minimal simulator: no gate, no think time. It checks that the device returns each IO once, in
+ * order of `finished`, and not before its time.
  */
 #ifndef WEIR_TESTS_MODEL_CLOSED_H
 #define WEIR_TESTS_MODEL_CLOSED_H
@@ -14,10 +14,10 @@
 #define GIB (UINT64_C(1) << 30)
 
 struct closed_host {
-	double reads, random; /* shares; what is not random follows the IO before */
+	double reads, random; /* shares; an IO that is not random follows the one before */
 	uint32_t bytes, outstanding;
 	uint64_t base, region;
-	uint64_t position; /* results and state from here on; zero them */
+	uint64_t position; /* results and state; zero them */
 	struct rng rng;
 	uint64_t n;
 	double latency; /* sum, ns */
@@ -40,7 +40,7 @@ static inline void closed_fill(struct closed_host *h, struct device_io *io)
 	io->user = io;
 }
 
-/* Runs to `end`; counts what finishes after `warm`. The device keeps what is outstanding. */
+/* Run to `end`; count the IOs that finish after `warm`. The device keeps the outstanding IOs. */
 static inline void closed_run(struct device *d, struct closed_host *hosts, unsigned n,
 	uint64_t seed, weir_time warm, weir_time end, struct device_io *ios)
 {
@@ -87,7 +87,7 @@ static inline void closed_run(struct device *d, struct closed_host *hosts, unsig
 	}
 }
 
-/* IOs per second over the time counted. */
+/* Return IOs per second over the counted time. */
 static inline double closed_rate(const struct closed_host *hosts, unsigned n, weir_time span)
 {
 	double sum = 0;
@@ -97,7 +97,7 @@ static inline double closed_rate(const struct closed_host *hosts, unsigned n, we
 	return sum * 1e9 / (double)span;
 }
 
-/* Mean latency in ms. */
+/* Return the mean latency in ms. */
 static inline double closed_ms(const struct closed_host *hosts, unsigned n)
 {
 	double sum = 0, count = 0;

@@ -56,7 +56,7 @@ static void addresses_fill_the_disk(void)
 	CHECK(spindle_locate(&g, c.capacity / 16).zone == 0);
 }
 
-/* Alone, at random over the whole disk: overhead, a seek of about a third, half a turn. */
+/* A single random read over the whole disk costs overhead, a seek of about a third, half a turn. */
 static void one_random_read_costs_what_it_should(void)
 {
 	struct disk_config c = disk_defaults();
@@ -91,7 +91,7 @@ static void rotation_is_real(void)
 			CHECK(llabs((long long)(io.finished - last - 4 * WEIR_MS)) <= 1);
 		last = io.finished;
 	}
-	/* A pause of a third of a turn moves the wait, not the phase. */
+	/* A pause of a third of a turn changes the wait, not the phase. */
 	device_submit(d, last + 4 * WEIR_MS / 3, &io);
 	CHECK(device_step(d, WEIR_NEVER - 1) == &io);
 	CHECK(llabs((long long)(io.finished - last - 4 * WEIR_MS)) <= 1);
@@ -140,10 +140,10 @@ static void sequential_reads_are_cheap(void)
 
 	CHECK_NEAR(stream_rate(&c, 0, 65536, 1), media, 0.03);
 	CHECK_NEAR(stream_rate(&c, 0, 1 << 20, 1), media, 0.03);
-	/* 4 KiB at a time the command overhead shows, but not a turn each. */
+	/* At 4 KiB the command overhead shows, but not a turn each. */
 	CHECK(stream_rate(&c, 0, 4096, 1) > 25e6);
 	CHECK(stream_rate(&c, 1, 4096, 1) < 2e6);
-	c.spindle.segment = 0; /* with no buffer every next sector has just gone by */
+	c.spindle.segment = 0; /* without a buffer every next sector has just passed */
 	CHECK(stream_rate(&c, 0, 4096, 1) < 1.1e6);
 }
 
@@ -159,7 +159,7 @@ static void sequential_writes_miss_a_turn_unless_queued(void)
 	device_free(d);
 }
 
-/* Two streams far apart, one IO at a time, `run` of each in turn. */
+/* Return the rate of two distant streams, one IO at a time, `run` of each in turn. */
 static double interleaved(uint64_t run)
 {
 	struct disk_config c = disk_defaults();
@@ -220,7 +220,7 @@ static void orders_pay_as_they_should(void)
 	CHECK(look > 1.3 * fifo);
 	CHECK(clook > 1.2 * fifo && clook < 1.05 * look);
 	CHECK(sptf > 1.2 * look);
-	/* A window of one is FIFO, whatever the order is called. */
+	/* A window of one is FIFO in any order. */
 	CHECK_NEAR(order_rate(SPINDLE_SPTF, 1, 0, NULL), fifo, 1e-9);
 	CHECK(order_rate(SPINDLE_SPTF, 4, 0, NULL) < sptf);
 }
@@ -236,7 +236,7 @@ static void age_bounds_the_wait(void)
 	CHECK(rate > 0.9 * free_rate);
 }
 
-/* The middle of the disk is passed at even intervals, the ends are not. */
+/* LOOK passes the middle of the disk at even intervals, the ends at uneven ones. */
 static void look_favours_the_middle(void)
 {
 	struct disk_config c = disk_defaults();
@@ -316,7 +316,7 @@ static void a_write_makes_the_buffer_forget(void)
 	device_free(d);
 }
 
-/* How long a read takes after one of the first 4 KiB and 100 ms in which the head read on. */
+/* Return the time of a read after one of the first 4 KiB and 100 ms of reading on. */
 static weir_time read_later(uint64_t offset)
 {
 	struct disk_config c = disk_defaults();

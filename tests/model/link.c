@@ -38,7 +38,7 @@ static void sending_and_flying_take_their_time(void)
 
 	packet(d, 0, 0, 1250, 0); /* 10 µs each */
 	packet(d, 0, 1, 1250, 0);
-	packet(d, 25 * WEIR_US, 2, 1250, 0); /* the wire has been idle for 5 µs */
+	packet(d, 25 * WEIR_US, 2, 1250, 0); /* the link has been idle for 5 µs */
 	CHECK_INT(link_queued(d), 3 * 1250); /* nothing has been stepped yet */
 	done = device_step(d, 19 * WEIR_US);
 	CHECK(done == NULL);
@@ -61,7 +61,7 @@ static void an_idle_wire_starts_at_once(void)
 	CHECK(device_step(d, 20 * WEIR_US) == &ios[0]);
 	packet(d, 25 * WEIR_US, 1, 1250, 0);
 	CHECK_INT(device_next(d), 35 * WEIR_US);
-	CHECK(device_step(d, 35 * WEIR_US) == NULL); /* sent, not there */
+	CHECK(device_step(d, 35 * WEIR_US) == NULL); /* sent, not arrived */
 	CHECK_INT(device_next(d), 45 * WEIR_US);
 	CHECK(device_step(d, 45 * WEIR_US) == &ios[1]);
 	device_free(d);
@@ -91,11 +91,11 @@ static void strict_sends_the_first_class_first(void)
 
 	c.strict = true;
 	d = make(c);
-	packet(d, 0, 0, 1250, 7); /* already being sent: not interrupted */
+	packet(d, 0, 0, 1250, 7); /* in transmission: not interrupted */
 	packet(d, 0, 1, 1250, 200);
 	packet(d, 0, 2, 1250, 1);
 	packet(d, 0, 3, 1250, 0);
-	packet(d, 0, 4, 1250, 7); /* one class with 200 */
+	packet(d, 0, 4, 1250, 7); /* the same class as 200 */
 	packet(d, 0, 5, 1250, 0);
 	for (done = device_step(d, WEIR_SEC); done; done = done->next)
 		CHECK_INT(done->source, order[n++]);
@@ -143,7 +143,8 @@ static void what_does_not_fit_is_handed_back_at_once(void)
 	CHECK_INT(device_next(d), 5);
 	CHECK(device_step(d, 5) == &ios[2] && !ios[2].next && ios[2].finished == 5);
 	CHECK_INT(device_next(d), 12 * WEIR_US);
-	/* Sent at 12 µs: room again, though it is still flying. Drops and arrivals are merged. */
+	/* Sent at 12 µs: its room is free, although it is still on the wire. Drops and arrivals are
+	 * merged. */
 	CHECK(device_step(d, 12 * WEIR_US) == NULL);
 	packet(d, 12 * WEIR_US, 3, 1500, 0);
 	CHECK(!ios[3].dropped);
@@ -165,7 +166,7 @@ static void speed_changes_under_way(void)
 	CHECK_INT(link_set_rate(d, 4 * WEIR_US, 62.5e6), 0);
 	CHECK_INT(device_next(d), 16 * WEIR_US);
 	CHECK(device_step(d, 16 * WEIR_US) == NULL);
-	CHECK_INT(device_next(d), 26 * WEIR_US); /* the first lands; the second is off at 36 */
+	CHECK_INT(device_next(d), 26 * WEIR_US); /* the first arrives; the second is sent at 36 */
 	CHECK(device_step(d, 26 * WEIR_US) == &ios[0]);
 	CHECK_INT(device_next(d), 36 * WEIR_US);
 	CHECK_INT(link_set_rate(d, 20 * WEIR_US, -1), -EINVAL);
@@ -173,8 +174,8 @@ static void speed_changes_under_way(void)
 	device_free(d);
 }
 
-/* Random packets through every feature at once: each comes back once, in order of time; nothing
- * faster than the wire; the buffer never over its size. */
+/* Random packets through every feature at once: each comes back once, in order of time; none is
+ * faster than the link; the buffer never exceeds its size. */
 static void nothing_is_lost(void)
 {
 	struct link_config c = gigabit();

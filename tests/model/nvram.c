@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nvram: against a plain array of bits, over random writes and destages. */
+/* nvram: compared with a plain array of bits, over random writes and destages. */
 #include "model/nvram.h"
 #include "base/rng.h"
 #include "test.h"
@@ -58,10 +58,10 @@ static void no_room_takes_nothing(void)
 	CHECK(!nvram_holds(&n, 3 * UNIT, 200));
 	CHECK(nvram_write(&n, 5 * UNIT, 128));
 	bytes = nvram_take(&n, &group, r);
-	CHECK(!nvram_write(&n, 3 * UNIT, 200)); /* still on its way to the disks */
+	CHECK(!nvram_write(&n, 3 * UNIT, 200)); /* still being destaged */
 	nvram_release(&n, bytes);
 	CHECK(nvram_write(&n, 3 * UNIT, 200));
-	/* Larger than all of it: only alone. */
+	/* Larger than the whole cache: accepted only when empty. */
 	CHECK(!nvram_write(&n, 0, 100000));
 	while (n.n_dirty)
 		nvram_release(&n, nvram_take(&n, &group, r));
@@ -116,7 +116,7 @@ static void agrees_with_plain_bits(void)
 	nvram_free(&n);
 }
 
-/* The groups come in order of address, around: few wraps for many takes. */
+/* The groups come in order of address, wrapping: few wraps for many takes. */
 static void destages_in_order_of_address(void)
 {
 	struct nvram_range ranges[UNITS];

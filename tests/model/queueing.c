@@ -3,9 +3,8 @@
  * queueing: the server model against queueing theory.
  *
  * Poisson arrivals from one stream, services from the server's own, so that neither shifts the
- * other's numbers. Each run is cut into batches of equal length; their means say how large the
- * noise is, and the difference to theory must lie within it (three standard errors) as well as
- * within 2 %.
+ * other's numbers. Each run is cut into batches of equal length; their means give the noise, and
+ * the difference to theory must be within it (three standard errors) as well as within 2 %.
  */
 #include "model/server.h"
 #include "base/hist.h"
@@ -123,7 +122,7 @@ static void mm1(void)
 		simulate(c, 1000 * rho, rows[i].n);
 		check("M/M/1", rho, 1000 * rho, 1e-3 * rho / (1 - rho), 1e-3);
 		/* The response is exponential: its p-quantile is −ln(1 − p) / (µ − λ). At 0.9 the
-		 * 99th percentile of so many arrivals is itself only good to some 3 %. */
+		 * 99th percentile of so many arrivals is itself accurate only to some 3 %. */
 		for (int p = 50; rho < 0.9 && p <= 99; p += 7)
 			CHECK_NEAR((double)weir_hist_percentile(&result.hist, p),
 				-log(1 - p / 100.0) * 1e9 / (1000 * (1 - rho)), 0.025);
@@ -143,7 +142,7 @@ static void md1(void)
 	}
 }
 
-/* Erlang's C: the probability that an arrival waits. */
+/* Return Erlang's C: the probability that an arrival waits. */
 static double erlang_c(unsigned k, double a)
 {
 	double term = 1, sum = 1;

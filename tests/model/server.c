@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* server: FIFO, k at once, speed changed under way. (Its queueing theory is in queueing.c.) */
+/* server: FIFO, k at once, speed changed during service. (Queueing theory is in queueing.c.) */
 #include "model/server.h"
 #include "closed.h"
 #include <errno.h>
@@ -68,7 +68,7 @@ static void bytes_count_when_asked(void)
 	device_free(d);
 }
 
-/* A quarter of the speed: what is left of a service takes four times as long. */
+/* A quarter of the speed: the rest of a service takes four times as long. */
 static void speed_changes_under_way(void)
 {
 	struct server_config c = {.servers = 1, .rate = 400, .service = SERVER_FIXED};
@@ -89,7 +89,8 @@ static void speed_changes_under_way(void)
 	device_free(d);
 }
 
-/* Saturated it does its rate, before and after a change (PARDA's Figure 2: 400, then 100). */
+/* A saturated server achieves its rate, before and after a change (PARDA's Figure 2: 400, then
+ * 100). */
 static void capacity_is_the_rate(void)
 {
 	struct server_config c = {.servers = 3, .rate = 400, .service = SERVER_EXPONENTIAL};

@@ -28,7 +28,7 @@ static struct ssd_config small(void)
 		.slots = 64};
 }
 
-/* `n` IOs of one page each, on the pages given, all at time 0; when the last one ends. */
+/* Do `n` IOs of one page each, on the given pages, all at time 0; return the end of the last. */
 static weir_time last_of(struct ssd_config c, uint8_t op, const int *pages, int n)
 {
 	struct device *d = make(c, 1);
@@ -133,7 +133,7 @@ static void pauses_show_in_the_tail(void)
 	CHECK(random > fixed);
 }
 
-/* Fewer slots than pages of one IO: it goes through in parts, the others behind it. */
+/* Fewer slots than pages of one IO: it is served in parts, the other IOs after it. */
 static void few_slots_are_enough(void)
 {
 	struct ssd_config c = small();
@@ -195,7 +195,7 @@ static void bad_figures_are_named(void)
 	c = good, c.slots = 0, refuses(c, "slots");
 }
 
-/* One die: the fourth program pauses it, then the eighth, and none between. */
+/* One die: the fourth and the eighth program pause it, no others. */
 static void a_die_pauses_every_so_many_programs(void)
 {
 	const int pages[9] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-real: recorded traces from elsewhere, when they stand beside the checkout
- * (../shared/traces): every file is read whole or refused as no trace, and what is read agrees with a
- * second, plain reader.
+ * trace-real: recorded traces from elsewhere, if present beside the checkout (../shared/traces):
+ * every file is read whole or refused as no trace, and the records agree with a second, simple
+ * reader.
  */
 #include "test.h"
 #include "model/trace.h"
@@ -11,7 +11,7 @@
 
 static unsigned read_ones, refused_ones;
 
-/* The same numbers by scanf, for the two formats that stand there. */
+/* The same numbers by scanf, for the two formats present there. */
 struct plain {
 	size_t n, reads;
 	unsigned long long bytes, extent, first, last;
@@ -48,7 +48,7 @@ static void compare(const char *path, const struct trace *t, char *text)
 	struct trace_summary s;
 	for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"))
 		if (!plain_line(line, &p))
-			FAIL("%s: read, but what is '%s'?", path, line);
+			FAIL("%s: read, but the line '%s' is unknown", path, line);
 	trace_summarise(t, &s);
 	CHECK_INT(t->bad_lines, 0);
 	CHECK_INT(s.n, p.n);
@@ -78,7 +78,7 @@ static void one(const char *path)
 		trace_free(&t);
 	} else {
 		struct plain p = {0};
-		if (plain_line(text, &p)) /* its first line is one of a trace's */
+		if (plain_line(text, &p)) /* its first line is a trace's */
 			FAIL("%s", err.text);
 		CHECK(strstr(err.text, "not a trace"));
 		refused_ones++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: every format read, bad lines refused or counted, detection, order, writing, numbers. */
+/* trace: reading every format, bad lines, detection, sorting, writing, statistics. */
 #include "test.h"
 #include "model/trace.h"
 #include "base/rng.h"
@@ -39,7 +39,7 @@ static void check(const struct trace *t, size_t i, weir_time at, int op, uint64_
 	CHECK_INT(t->records[i].stream, stream);
 }
 
-/* ---- the formats, found by themselves */
+/* ---- the formats, detected */
 
 static void weir_format(void)
 {
@@ -64,7 +64,7 @@ static void weir_format(void)
 	CHECK(t.records == NULL && t.n == 0);
 	t = good("5 R - 512 0\n6 F - 0\n", TRACE_AUTO);
 	CHECK(!t.has_offsets);
-	check(&t, 1, 1, TRACE_FLUSH, 0, 0, 1); /* no stream is a stream too, not 0 */
+	check(&t, 1, 1, TRACE_FLUSH, 0, 0, 1); /* no stream is a stream of its own, not 0 */
 	trace_free(&t);
 	refused("# weir-trace 2\n0 R 0 512 0\n", TRACE_AUTO, "t:1: version 2");
 	refused("0 R 0 512 0\n1 F 0 512 0\n", TRACE_AUTO, "t:2: a flush has");
@@ -102,7 +102,7 @@ static void mqsim_format(void)
 	CHECK_INT(t.format, TRACE_MQSIM);
 	check(&t, 0, 0, TRACE_WRITE, UINT64_C(264719034) * 512, 8192, 0);
 	check(&t, 1, 315000, TRACE_READ, UINT64_C(197570570) * 512, 16384, 1);
-	check(&t, 2, 315000, TRACE_READ, 0, 512, 0); /* device 4 again, whatever the blanks */
+	check(&t, 2, 315000, TRACE_READ, 0, 512, 0); /* device 4 again, despite the blanks */
 	trace_free(&t);
 	refused("1 0 0 8 2\n", TRACE_AUTO, "t:1: op: 2 is neither");
 	refused("1 0 0 8388608 0\n", TRACE_AUTO, "t:1: 8388608 sectors, over 4294967295 bytes");
@@ -126,16 +126,16 @@ static void msr_format(void)
 	trace_free(&t);
 	t = good("128166372003061629,a,0,Read,0,512,1\n128166372003061629,b,0,Read,0,512,1\n",
 		TRACE_MSR);
-	CHECK_INT(t.records[1].stream, 1); /* hosts are told apart */
+	CHECK_INT(t.records[1].stream, 1); /* hosts are distinguished */
 	trace_free(&t);
-	/* a heading is for the top only */
+	/* a heading is allowed only at the top */
 	refused("1,a,0,Read,0,512,1\nTimestamp,Hostname\n", TRACE_AUTO,
 		"t:2: timestamp: 'Timestamp'");
 	refused("1,a,0,Read,0,512,1\n1,a,0,Flush,0,512,1\n", TRACE_AUTO, "t:2: type: neither");
 	refused("1,a,0,Read,0,512,1\n1,a,0,Read,0,512\n", TRACE_AUTO,
 		"t:2: the line ends too early");
 	refused("1,a,0,Read,0,512,1\n1,,0,Read,0,512,1\n", TRACE_AUTO, "t:2: hostname is missing");
-	/* in ticks this fits 63 bits; in ns it does not */
+	/* fits 63 bits in ticks, but not in ns */
 	refused("0,a,0,Read,0,512,1\n128166372003061629,a,0,Read,0,512,1\n", TRACE_AUTO,
 		"292 years");
 }
@@ -173,7 +173,7 @@ static void fio_format(void)
 		"t:2: action 'erase' is not known");
 	refused("fio version 2 iolog\n5 a read 10 5\n", TRACE_AUTO, "t:2: action 'a'");
 	refused("a read 10 5\n", TRACE_FIO, "t:1: no header");
-	refused("fio version 2 iolog\na add\n", TRACE_AUTO, "no IO in it");
+	refused("fio version 2 iolog\na add\n", TRACE_AUTO, "contains no IO");
 	refused("fio version 2 iolog\na add 0 0\n", TRACE_AUTO, "t:2: too many fields");
 }
 
@@ -221,7 +221,7 @@ static void blkparse_without_q(void)
 	struct trace t = good("8,16 0 1 0.1 7 C R 0 + 8 [0]\n8,0 0 2 0.25 7 D W 8 + 8 [x]\n"
 			      "8,0 0 3 0.250000001 7 D FN [x]\n8,0 0 4 0.3 7 C R 0 + 8 [0]\n",
 		TRACE_AUTO);
-	CHECK_INT(t.n, 2); /* issued, since nothing was queued */
+	CHECK_INT(t.n, 2); /* issued, since none was queued */
 	check(&t, 0, 0, TRACE_WRITE, 4096, 4096, 0);
 	check(&t, 1, 1, TRACE_FLUSH, 0, 0, 0);
 	trace_free(&t);
@@ -232,7 +232,7 @@ static void blkparse_without_q(void)
 	check(&t, 1, 200000000, TRACE_FLUSH, 0, 0, 0);
 	trace_free(&t);
 	t = good("8,0 0 1 0.1 7 D R 8 + 8 [x]\n8,0 0 2 0.2 7 Q FWS [x]\n", TRACE_AUTO);
-	CHECK(t.n == 1 && !t.has_offsets); /* nothing of the issued one stays */
+	CHECK(t.n == 1 && !t.has_offsets); /* no issued record remains */
 	trace_free(&t);
 	refused("8,0 0 1 0.1 7 Q R 0 + 8 [x]\n8,0 0 1 0.1 7 Q R 0 + 0 [x]\n", TRACE_AUTO,
 		"t:2: zero bytes");
@@ -246,10 +246,10 @@ static void blkparse_without_q(void)
 		"t:2: flags 'X'");
 	refused("8,0 0 1 0.1 7 Q R 0 + 8 [x]\nhello\n", TRACE_AUTO, "t:2: not an event");
 	refused("8,0 0 1 99999999999.1 7 Q R 0 + 8 [x]\n", TRACE_AUTO, "t:1: seconds: over");
-	refused("8,0 0 1 0.1 7 P N [x]\n", TRACE_AUTO, "no IO in it");
+	refused("8,0 0 1 0.1 7 P N [x]\n", TRACE_AUTO, "contains no IO");
 }
 
-/* ---- what is common */
+/* ---- common to all formats */
 
 static void values_out_of_bounds(void)
 {
@@ -268,7 +268,7 @@ static void values_out_of_bounds(void)
 	refused("0 R 0 512 0\n1 R 0 +5 0\n", TRACE_AUTO, "'+5' is not a number");
 	refused("0 R 0 512 0\n1.5 R 0 5 0\n", TRACE_AUTO, "'1.5' is not a number");
 	refused("1,0x0,DiskRead\n", TRACE_AUTO,
-		"t:1: zero bytes"); /* found by its shape all the same */
+		"t:1: zero bytes"); /* its shape is recognised all the same */
 	struct trace t = good(
 		"0 R 9223372036854775806 1 0\n9223372036854775807 W 0 4294967295 0\n", TRACE_AUTO);
 	check(&t, 1, INT64_MAX, TRACE_WRITE, 0, UINT32_MAX, 0);
@@ -289,7 +289,7 @@ static void bad_lines_counted(void)
 	static const char none[] = "1 0 0 0 1\n1 0 0 0 0\n";
 	CHECK_INT(trace_read(none, sizeof none - 1, "t", TRACE_MQSIM, true, &t, &err), -EINVAL);
 	CHECK_STR(err.text, "t: no good line; 2 bad, the first: line 1: zero bytes");
-	/* what a message repeats can be printed, and is not long */
+	/* quoted text is printable and short */
 	refused("0 R 0 512 0\n\x1b[2JAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA R 0 512 0\n",
 		TRACE_WEIR, "t:2: arrival: '?[2JAAAAAAAAAAAAAAAAAAAAAAAAAAAA...' is not a number");
 }
@@ -317,14 +317,14 @@ static void detection(void)
 	struct trace t;
 	refused("", TRACE_AUTO, "t: empty");
 	refused("\n \r\n# only words\n", TRACE_AUTO, "t: empty");
-	refused("", TRACE_MQSIM, "t: no IO in it");
+	refused("", TRACE_MQSIM, "t: contains no IO");
 	refused("The MIT License (MIT)\n\nCopyright (c)\n", TRACE_AUTO,
 		"it starts with 'The MIT License (MIT)'");
 	refused("a\n", TRACE_AUTO,
 		"t: not a trace of a known format (weir, compactor, mqsim, msr, fio or blkparse)");
 	refused("1 0 0 8 1\n2 R 0 512 0\n3 R 0 512 0\n", TRACE_AUTO,
-		"t: ambiguous: its lines look like weir (2 of them), mqsim (1 of them); tell its "
-		"format: --format");
+		"t: ambiguous: its lines look like weir (2 of them), mqsim (1 of them); choose "
+		"one: --format");
 	refused("-5 -5 -5\n", TRACE_AUTO, "not a trace of a known format");
 	refused("\x1f\x8b\x08xxxx", TRACE_AUTO, "t: gzip-compressed");
 	refused("\x1f\x8b\x08xxxx", TRACE_MSR, "t: gzip-compressed");
@@ -343,7 +343,7 @@ static void detection(void)
 	trace_free(&t);
 }
 
-/* Any bytes at all are refused or read in order, in bounds; ASan watches the rest. */
+/* Random bytes are refused or read in order, within bounds; ASan checks the rest. */
 static void noise(void)
 {
 	static const char letters[] = "0123456789  ,,..--\n\n\tRWQDCFxX[]()+#:readwritefio\0\xff";
@@ -351,7 +351,7 @@ static void noise(void)
 	rng_init(&rng, 7, "noise");
 	for (int round = 0; round < 20000; round++) {
 		size_t len = rng_below(&rng, 120);
-		char *text = malloc(len + 1); /* exactly as long, so that reading past it is seen */
+		char *text = malloc(len + 1); /* exact length, so that overreads are detected */
 		for (size_t i = 0; i < len; i++)
 			text[i] = letters[rng_below(&rng, sizeof letters - 1)];
 		struct trace t;
@@ -375,13 +375,14 @@ static void unsorted(void)
 	struct trace t =
 		good("30 R 0 512 5\n10 R 0 1 6\n20 R 0 2 7\n10 R 0 3 5\n30 R 0 4 6\n", TRACE_AUTO);
 	CHECK(!t.was_sorted);
-	check(&t, 0, 0, TRACE_READ, 0, 1, 0); /* streams by appearance in the sorted trace */
-	check(&t, 1, 0, TRACE_READ, 0, 3, 1); /* equal arrivals as they stood */
+	check(&t, 0, 0, TRACE_READ, 0, 1,
+		0); /* streams numbered by appearance in the sorted trace */
+	check(&t, 1, 0, TRACE_READ, 0, 3, 1); /* equal arrivals in their original order */
 	check(&t, 2, 10, TRACE_READ, 0, 2, 2);
 	check(&t, 3, 20, TRACE_READ, 0, 512, 1);
 	check(&t, 4, 20, TRACE_READ, 0, 4, 0);
 	trace_free(&t);
-	/* many, at random: in order, stable, none lost */
+	/* many random records: sorted, stable, none lost */
 	struct rng rng;
 	rng_init(&rng, 1, "unsorted");
 	size_t len = 0, n = 5000;
@@ -456,8 +457,8 @@ static bool same(const struct trace *a, const struct trace *b)
 	return true;
 }
 
-/* Random reads and writes on sector and µs bounds, which every writable format but compactor's can
- * say in full. */
+/* Random reads and writes on sector and µs boundaries, which every writable format but compactor's
+ * can express. */
 static struct trace some_trace(uint64_t seed, unsigned ops)
 {
 	struct rng rng;
@@ -553,7 +554,7 @@ static void writing(void)
 	CHECK_INT(trace_format_record(&t, 4, TRACE_WEIR, buf, sizeof buf), -EINVAL);
 	CHECK(!trace_can_write(TRACE_BLKPARSE) && !trace_can_write(TRACE_AUTO) &&
 		trace_can_write(TRACE_FIO));
-	/* what cannot be said */
+	/* records that the format cannot express */
 	CHECK_INT(trace_format_record(&t, 2, TRACE_MSR, buf, sizeof buf), -EOPNOTSUPP);
 	CHECK_INT(trace_format_record(&t, 1, TRACE_MQSIM, buf, sizeof buf), -EOPNOTSUPP);
 	CHECK_INT(trace_loss(&t, 0, TRACE_WEIR), 0);
@@ -567,15 +568,15 @@ static void writing(void)
 	trace_free(&t);
 }
 
-/* ---- numbers */
+/* ---- statistics */
 
 static void summary(void)
 {
 	struct trace t = good("0 R 0 4096 0\n"
 			      "500000000 R 4096 512 0\n" /* follows */
-			      "500000000 W 4608 512 1\n" /* would, in the other stream */
+			      "500000000 W 4608 512 1\n" /* not: another stream */
 			      "600000000 F 0 0 0\n"
-			      "1000000000 W 4608 1024 0\n" /* follows: a flush has no place */
+			      "1000000000 W 4608 1024 0\n" /* follows: a flush has no offset */
 			      "4000000000 T 1048576 512 1\n",
 		TRACE_AUTO);
 	struct trace_summary s;
@@ -595,11 +596,11 @@ static void summary(void)
 	CHECK_NEAR(s.ca2, (0.25 + 0 + 0.01 + 0.16 + 9) / 5 / 0.64 - 1, 1e-12);
 	trace_free(&t);
 	t = good("5,0x200,DiskRead\n5,0x200,DiskRead\n5,0x200,DiskRead\n", TRACE_AUTO);
-	trace_summarise(&t, &s); /* all at once, no offsets: nothing divided by nothing */
+	trace_summarise(&t, &s); /* all at once, no offsets: no division by zero */
 	CHECK(s.span == 0 && s.rate == 0 && s.ca2 == 0 && s.extent == 0 && s.sequential_share == 0);
 	CHECK_NEAR(s.peak_rate, 3, 0);
 	trace_free(&t);
-	trace_summarise(&t, &s); /* of nothing */
+	trace_summarise(&t, &s); /* empty */
 	CHECK(s.n == 0 && s.streams == 0 && s.peak_rate == 0 && s.read_share == 0);
 }
 

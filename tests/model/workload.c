@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* workload: when IOs come, what they look like, where they lie, and what is refused. */
+/* workload: arrival times, shapes, offsets, and invalid configurations. */
 #include "model/workload.h"
 #include "test.h"
 #include <errno.h>
@@ -28,7 +28,7 @@ static struct workload *make(const struct workload_config *c)
 	return w;
 }
 
-/* ---- when: open */
+/* ---- times: open */
 
 struct gaps { /* of inter-arrival times */
 	double n, mean, ca2;
@@ -104,7 +104,7 @@ static void uniform_is_exact(void)
 	for (int i = 0; i <= 3000000; i++)
 		CHECK(workload_next(w, 0, &io));
 	CHECK(llabs(io.at - (5 + 1000000) * WEIR_SEC) <=
-		1000); /* thirds do not add up to a drift */
+		1000); /* rounding errors of thirds do not accumulate */
 	workload_free(w);
 }
 
@@ -166,7 +166,7 @@ static void ramps_have_exact_counts(void)
 	check_ramp(WORKLOAD_POISSON, 5000, 1, 4);
 }
 
-/* ---- when: on and off */
+/* ---- times: on and off */
 
 static void fixed_phases_bound_an_open_process(void)
 {
@@ -218,7 +218,7 @@ static void rare_arrivals_skip_many_phases(void)
 	struct workload *w;
 	struct workload_io io;
 
-	c.rate = 0.001; /* a gap is 10⁹ on-phases: found by division, or this takes for ever */
+	c.rate = 0.001; /* a gap is 10⁹ on-phases: needs division, a loop would take for ever */
 	c.on = WEIR_US;
 	c.off = 3 * WEIR_US;
 	w = make(&c);
@@ -266,7 +266,7 @@ static void random_phases_have_their_means(void)
 	workload_free(w);
 }
 
-/* A ramp runs in real time, whatever the phases: the last second is as busy as its rate says. */
+/* A ramp runs in real time, independent of the phases: the last second is as busy as its rate. */
 static void a_ramp_goes_on_while_off(void)
 {
 	struct workload_config c = plain(WORKLOAD_UNIFORM);
@@ -290,7 +290,7 @@ static void a_ramp_goes_on_while_off(void)
 	workload_free(w);
 }
 
-/* ---- when: closed */
+/* ---- times: closed */
 
 static void closed_issues_at_once_then_thinks(void)
 {
@@ -363,9 +363,9 @@ static void closed_waits_for_the_next_fixed_phase(void)
 	workload_free(w);
 }
 
-/* With random phases and long thinks, IOs come out of order; each must still go when its pause is
- * over, or in the first on-phase after that, wherever the others went. The phases are found by
- * asking without thinking, the pauses by asking without phases. */
+/* With random phases and long pauses, IOs are out of order; each must still start when its pause is
+ * over, or in the next on-phase, independent of the others. One workload without pauses reveals the
+ * phases, another without phases the pauses. */
 static void closed_keeps_to_random_phases(void)
 {
 	enum { N = 20000, PHASES = 500 };
@@ -373,7 +373,7 @@ static void closed_keeps_to_random_phases(void)
 	struct workload_config c = plain(WORKLOAD_CLOSED), always = c;
 	struct workload *w, *a;
 	struct workload_io io, raw;
-	const weir_time step = 10 * WEIR_US; /* how closely the end of a phase is known */
+	const weir_time step = 10 * WEIR_US; /* accuracy of the ends of phases */
 	int n = 0, waited = 0;
 
 	c.on = 2 * WEIR_MS;
@@ -410,7 +410,7 @@ static void closed_keeps_to_random_phases(void)
 	workload_free(a);
 }
 
-/* ---- what */
+/* ---- shapes */
 
 static void shares_and_sizes(void)
 {
@@ -453,7 +453,7 @@ static void all_or_nothing_shares(void)
 		struct workload_io io, before;
 		c.reads = all;
 		c.sequential = all;
-		c.region = 1000 * 4096 + 100; /* wraps, and ends in no whole block */
+		c.region = 1000 * 4096 + 100; /* wraps, and does not end at a block */
 		w = make(&c);
 		CHECK(workload_next(w, 0, &before));
 		for (int i = 0; i < 5000; i++, before = io) {
@@ -466,7 +466,7 @@ static void all_or_nothing_shares(void)
 	}
 }
 
-/* Every IO lies inside the region; random ones stand at multiples of their size. */
+/* Every IO is inside the region; random ones are at multiples of their size. */
 static void check_bounds(uint64_t base, uint64_t region, double zipf, double sequential)
 {
 	struct workload_config c = plain(WORKLOAD_CLOSED);
@@ -494,7 +494,7 @@ static void check_bounds(uint64_t base, uint64_t region, double zipf, double seq
 		least = io.offset < least ? io.offset : least;
 		most = io.offset + io.bytes > most ? io.offset + io.bytes : most;
 	}
-	CHECK(least - low <= region / 100); /* and all of the region is used */
+	CHECK(least - low <= region / 100); /* and the whole region is used */
 	CHECK(base + region - most <= region / 100 + 512 || zipf > 0);
 	workload_free(w);
 }
@@ -510,8 +510,8 @@ static void offsets_stay_in_the_region(void)
 	check_bounds(UINT64_MAX - GIB, GIB, 0, 0.1);
 }
 
-/* How often each block is hit, sorted downwards, is Zipf's law; the hot ones are not neighbours;
- * and two workloads on one region have the same hot blocks. */
+/* The sorted hits per block follow Zipf's law; hot blocks are not neighbours; and two workloads on
+ * one region have the same hot blocks. */
 static void zipf_is_skewed_scattered_and_shared(void)
 {
 	enum { BLOCKS = 1000, N = 200000 };
@@ -546,7 +546,7 @@ static void zipf_is_skewed_scattered_and_shared(void)
 		hits[0][hot] = 0;
 	}
 	for (int i = 0; i < BLOCKS; i++)
-		CHECK(hits[1][i] > 0); /* a permutation: every block has its rank */
+		CHECK(hits[1][i] > 0); /* a permutation: every block has a rank */
 }
 
 /* ---- repeatability */
@@ -602,7 +602,7 @@ static void shape_does_not_shift_arrivals(void)
 static struct trace_record records[] = {
 	{0, 0, 4096, 0, 0},
 	{WEIR_MS, 3 * GIB + 4096, 8192, 0, 1},
-	{WEIR_MS, GIB - 512, 4096, 0, 1}, /* folded, it would stick out */
+	{WEIR_MS, GIB - 512, 4096, 0, 1}, /* folded, it would extend beyond the end */
 	{5 * WEIR_MS + 1, 8192, 512, 1, 3},
 	{9 * WEIR_MS, 0, 0, 0, 2},
 };
@@ -661,7 +661,7 @@ static void traces_loop_and_stop(void)
 	struct workload_config c = plain(WORKLOAD_TRACE);
 	struct workload *w;
 	struct workload_io io;
-	const weir_time period = 9 * WEIR_MS + 9 * WEIR_MS / 4; /* a mean gap behind the last */
+	const weir_time period = 9 * WEIR_MS + 9 * WEIR_MS / 4; /* a mean gap after the last */
 	int n = 0;
 
 	c.trace = &trace;
@@ -714,7 +714,7 @@ static void traces_without_offsets_get_some(void)
 		CHECK(workload_next(w, 0, &io));
 		CHECK(io.offset >= 3 * GIB && io.offset + io.bytes <= 4 * GIB);
 		CHECK_INT(io.op, records[i % 5].op);
-		if (io.op == 2) /* a flush stands nowhere and breaks no run */
+		if (io.op == 2) /* a flush has no place and breaks no run */
 			continue;
 		follow += io.offset == tail;
 		chances++;
@@ -724,7 +724,7 @@ static void traces_without_offsets_get_some(void)
 	workload_free(w);
 }
 
-/* ---- what is refused, and that the message begins with the field, or the fields */
+/* ---- invalid configurations; the message begins with the field or fields */
 
 static void refused(struct workload_config c, const char *field)
 {
@@ -760,7 +760,7 @@ static void errors_name_the_field(void)
 	REFUSED(WORKLOAD_POISSON, rate, 1e10, "rate");
 	REFUSED(WORKLOAD_POISSON, rate_end, -1, "rate_end");
 	REFUSED(WORKLOAD_POISSON, rate_end, (double)INFINITY, "rate_end");
-	REFUSED(WORKLOAD_POISSON, rate_end, 5, "stop"); /* a ramp to nowhere */
+	REFUSED(WORKLOAD_POISSON, rate_end, 5, "stop"); /* a ramp without an end */
 	REFUSED(WORKLOAD_HYPER, ca2, 0.5, "ca2");
 	REFUSED(WORKLOAD_HYPER, ca2, (double)NAN, "ca2");
 	REFUSED(WORKLOAD_CLOSED, on, WEIR_SEC, "off");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A block device: a loop device over a file, where we may make one. It goes away with its last user. */
+/* A block device: a loop device over a file, if we may create one. Its last user removes it. */
 #include "back-rig.h"
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -13,7 +13,7 @@
 
 static char device[64], path[] = "back-block-XXXXXX";
 
-/* A loop device whose last user died may keep whoever wants it waiting. */
+/* A loop device whose last user died may block other users. */
 static void stuck(int signal)
 {
 	static const char why[] = "skipped: the loop devices here are stuck\n";
@@ -29,7 +29,7 @@ static int loop_device(int file)
 
 	if (control < 0)
 		SKIP("no loop devices here: %s", strerror(errno));
-	for (int i = 0; i < 16 && fd < 0; i++) { /* another may take the same one before us */
+	for (int i = 0; i < 16 && fd < 0; i++) { /* another process may take the same one first */
 		int n = ioctl(control, LOOP_CTL_GET_FREE);
 
 		if (n < 0)
@@ -82,7 +82,7 @@ static void all(bool threads, bool direct)
 	CHECK_INT(rig_do(&r, BACK_TRIM, 0, 4 * M, 4 * M, NULL), 0);
 	CHECK_INT(rig_do(&r, BACK_FLUSH, 0, 0, 0, NULL), 0);
 	CHECK(stat(path, &st) == 0 && st.st_blocks * 512 <= 5 * M);
-	CHECK_INT(rig_status(&r, 0, 8 * M, e, 4), 1); /* nothing is known: all of it is data */
+	CHECK_INT(rig_status(&r, 0, 8 * M, e, 4), 1); /* no information: all of it is data */
 	CHECK_INT(e[0].flags, 0);
 	rig_close(&r);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A system that does less than it was asked for: here, a program in which reads and writes are short and
- * fdatasync and synchronous writes fail on demand. It takes the place of the C library's functions, which is why
- * this is a test of its own, by threads.
+ * A system that does less than requested: here, reads and writes are short and fdatasync and
+ * synchronous writes fail on demand. It replaces functions of the C library, which is why this is a
+ * separate test, with threads.
  */
 #include "back-rig.h"
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 static atomic_int sync_error;    /* 0 or a positive errno */
-static atomic_int write_error;   /* the same, of every write */
-static atomic_uint syncs, plain; /* how often */
-static atomic_size_t most;       /* bytes that one read or write moves */
+static atomic_int write_error;   /* the same, for every write */
+static atomic_uint syncs, plain; /* number of calls */
+static atomic_size_t most;       /* most bytes that one read or write moves */
 static char name[64], path[] = "back-file-sync-XXXXXX";
 
 int fdatasync(int fd)
@@ -46,7 +46,7 @@ ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
 	static atomic_uint calls;
 
-	if (atomic_fetch_add(&calls, 1) % 5 == 4) { /* now and then a signal comes */
+	if (atomic_fetch_add(&calls, 1) % 5 == 4) { /* an occasional signal */
 		errno = EINTR;
 		return -1;
 	}
@@ -68,8 +68,8 @@ static int flush(struct rig *r)
 	return rig_do(r, BACK_FLUSH, 0, 0, 0, NULL);
 }
 
-/* The system says once what it lost. After that it would say that all is well. */
-static void test_no_flush_is_believed_after_one_failed(void)
+/* The kernel reports a loss once. After that it would report success. */
+static void test_no_flush_succeeds_after_a_failure(void)
 {
 	struct rig r;
 
@@ -82,14 +82,14 @@ static void test_no_flush_is_believed_after_one_failed(void)
 	CHECK_INT(flush(&r), -EIO);
 	CHECK_INT(rig_do(&r, BACK_ZERO, BACK_FUA, 0, 4096, NULL), -EIO);
 	CHECK_INT(rig_fill(&r, BACK_FUA, 0, 4096, 3), -EIO);
-	CHECK_INT(atomic_load(&syncs), 2); /* a sync that failed is not tried again */
+	CHECK_INT(atomic_load(&syncs), 2); /* a failed sync is not retried */
 	CHECK_INT(flush(&r), -EIO);
-	CHECK_INT(rig_fill(&r, 0, 0, 4096, 2), 0); /* the rest goes on */
+	CHECK_INT(rig_fill(&r, 0, 0, 4096, 2), 0); /* other requests still work */
 	rig_is(&r, 0, 4096, 2);
 	CHECK(r.back->trouble);
 	CHECK_INT(r.back->flush_errors, 5);
 	rig_close(&r);
-	fresh(&r); /* opened anew */
+	fresh(&r); /* reopened */
 	CHECK_INT(flush(&r), 0);
 	rig_close(&r);
 }
@@ -106,7 +106,7 @@ static void test_full_at_the_flush(void)
 	rig_close(&r);
 }
 
-/* Its sync takes the system's word from the FLUSH after it. */
+/* Its sync consumes the error that the next FLUSH would get. */
 static void test_a_synchronous_write_that_cannot_sync(void)
 {
 	struct rig r;
@@ -135,7 +135,7 @@ static void test_a_synchronous_write_that_cannot_write(void)
 	atomic_store(&write_error, ENXIO); /* the device is gone */
 	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), -EIO);
 	atomic_store(&write_error, 0);
-	CHECK_INT(flush(&r), 0); /* nothing was lost that anybody was told is there */
+	CHECK_INT(flush(&r), 0); /* no acknowledged data were lost */
 	rig_close(&r);
 }
 
@@ -181,7 +181,7 @@ int main(void)
 	CHECK(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
 	close(fd);
 	snprintf(name, sizeof(name), "file:%s", path);
-	RUN(test_no_flush_is_believed_after_one_failed);
+	RUN(test_no_flush_succeeds_after_a_failure);
 	RUN(test_full_at_the_flush);
 	RUN(test_a_synchronous_write_that_cannot_sync);
 	RUN(test_a_synchronous_write_that_cannot_write);

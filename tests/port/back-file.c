@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every test over io_uring, and again over threads. */
+/* Every test with io_uring, and again with threads. */
 #include "back-rig.h"
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -58,12 +58,12 @@ static void test_reads_back(void)
 	CHECK_INT(rig_do(&r, BACK_CACHE, 0, 0, 4 * M, NULL), 0);
 	CHECK_INT(rig_do(&r, (enum back_op)99, 0, 0, 1, NULL), -EINVAL);
 	rig_close(&r);
-	open_rig(&r); /* and it is still there */
+	open_rig(&r); /* still present */
 	rig_is(&r, 1000, 9000, 7);
 	rig_close(&r);
 }
 
-/* Hands over one request, and says whether it was done before that returned. */
+/* Submit one request, and return true if it was done before submit returned. */
 static bool at_once(struct rig *r, enum back_op op, int flags, uint64_t offset, void *data)
 {
 	struct back_io io = {.op = (uint8_t)op,
@@ -85,7 +85,7 @@ static bool at_once(struct rig *r, enum back_op op, int flags, uint64_t offset, 
 	return done;
 }
 
-/* What is in the page cache needs neither a thread nor a second round. */
+/* Cached pages need neither a thread nor a second round. */
 static void test_cached(void)
 {
 	static uint8_t data[64 * K], back[64 * K];
@@ -102,7 +102,7 @@ static void test_cached(void)
 		reads += at_once(&r, BACK_READ, 0, i * 64 * K, back);
 		CHECK(memcmp(data, back, sizeof(data)) == 0);
 	}
-	/* Not all of them have to be: the machine may be short of memory, or stop us in one. */
+	/* Not all of them: the machine may be short of memory, or preempt the test. */
 	CHECK(reads >= 8);
 	CHECK(writes >= 8);
 	if (!by_threads) /* waits for the device */
@@ -110,7 +110,7 @@ static void test_cached(void)
 	rig_close(&r);
 }
 
-/* More at once than the ring has room for, in one batch. */
+/* A batch that exceeds the ring. */
 static void test_many(void)
 {
 	enum { N = 6000 };
@@ -165,7 +165,7 @@ static void test_trim_and_zero(void)
 	rig_close(&r);
 }
 
-/* /dev/shm knows holes but not ZERO_RANGE: zeroes are written, or refused when they must be fast. */
+/* /dev/shm supports holes but not ZERO_RANGE: zeroes are written, or refused if they must be fast. */
 static void test_zero_by_writing(void)
 {
 	char where[] = "/dev/shm/weir-back-file-XXXXXX", text[64];
@@ -224,15 +224,15 @@ static void test_truncated(void)
 	CHECK_INT(rig_fill(&r, 0, 0, 64 * K, 5), 0);
 	CHECK_INT(truncate(path, 10000), 0);
 	CHECK_INT(rig_do(&r, BACK_READ, 0, 65536, 4096, data), -EIO);
-	CHECK_INT(rig_do(&r, BACK_READ, 0, 8192, 8192, data), -EIO); /* half of it is there */
+	CHECK_INT(rig_do(&r, BACK_READ, 0, 8192, 8192, data), -EIO); /* half of it is missing */
 	rig_is(&r, 0, 8192, 5);
-	unlink(path); /* gone by name only */
+	unlink(path); /* unlinked, but still open */
 	CHECK_INT(rig_fill(&r, 0, 0, 4096, 6), 0);
 	rig_is(&r, 0, 4096, 6);
 	rig_close(&r);
 }
 
-/* A limit of the process stands for a full disk: writes behind it fail, others do not. */
+/* A resource limit stands for a full disk: writes beyond it fail, others do not. */
 static void test_full(void)
 {
 	struct rlimit before, limit;
@@ -248,7 +248,7 @@ static void test_full(void)
 	CHECK_INT(rig_fill(&r, 0, 600 * K, 4096, 1), -ENOSPC);
 	CHECK_INT(rig_fill(&r, BACK_FUA, 600 * K, 4096, 1), -ENOSPC);
 	CHECK_INT(rig_fill(&r, 0, 0, 4096, 1), 0);
-	/* The write failed, not the sync: a FLUSH still means what it says. */
+	/* The write failed, not the sync: a FLUSH still succeeds. */
 	CHECK_INT(rig_do(&r, BACK_FLUSH, 0, 0, 0, NULL), 0);
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &before), 0);
 	rig_is(&r, 600 * K, 4096, 0);
@@ -322,14 +322,12 @@ static void test_refuses(void)
 	refuses("file:x?direct=perhaps", -EINVAL,
 		"file:x?direct=perhaps: direct: 'perhaps' is neither yes nor no");
 	make(0);
-	snprintf(wanted, sizeof(wanted), "%s: is empty; a size is given with 'truncate -s 1G'",
-		name);
+	snprintf(wanted, sizeof(wanted), "%s: is empty; set a size with 'truncate -s 1G'", name);
 	refuses(name, -EINVAL, wanted);
 	if (geteuid() != 0) {
 		make(1 * M);
 		chmod(path, 0400);
-		snprintf(wanted, sizeof(wanted),
-			"%s: Permission denied (read-only is possible: read_only=yes)", name);
+		snprintf(wanted, sizeof(wanted), "%s: Permission denied (try read_only=yes)", name);
 		refuses(name, -EACCES, wanted);
 		chmod(path, 0600);
 	}
@@ -369,7 +367,7 @@ static void all(void)
 	RUN(test_names_with_question_marks);
 }
 
-/* From here on io_uring_setup is refused, as a container does. */
+/* From here on io_uring_setup fails, as in a container. */
 static void forbid_io_uring(void)
 {
 	struct sock_filter code[] = {

@@ -5,7 +5,7 @@
 #define K 1024
 #define M (1024 * K)
 
-/* In the place of the one that asks the system. */
+/* Replaces the function that asks the system. */
 static uint64_t spare = UINT64_MAX;
 uint64_t spare_memory(void)
 {
@@ -73,7 +73,7 @@ static void test_trim_and_zero(void)
 		rig_is(&r, 5000, 250000, 0);
 		rig_is(&r, 255000, 250000, 0);
 		rig_is(&r, 505000, 3000, 5);
-		CHECK_INT(rig_do(&r, BACK_ZERO, flags, 8191, 2, NULL), 0); /* over an edge */
+		CHECK_INT(rig_do(&r, BACK_ZERO, flags, 8191, 2, NULL), 0); /* across a boundary */
 	}
 	CHECK_INT(rig_do(&r, BACK_TRIM, 0, 0, M, NULL), 0);
 	rig_is(&r, 505000, 3000, 0);
@@ -91,7 +91,7 @@ static void test_a_large_zero_takes_several_rounds(void)
 	r.inside = 2;
 	zero.next = &trim;
 	back_submit(r.back, &zero);
-	CHECK_INT(r.inside, 2); /* others have their turn */
+	CHECK_INT(r.inside, 2); /* other requests have their turn */
 	r.stop = true;
 	CHECK_INT(loop_run(r.loop), 0);
 	CHECK_INT(zero.error | trim.error, 0);
@@ -135,7 +135,7 @@ static void test_status(void)
 	CHECK_INT(e[3].length, 1000000 - 999424);
 	CHECK_INT(rig_status(&r, 0, 1000000, e, 2), 2);
 	CHECK_INT(rig_do(&r, BACK_TRIM, 0, 0, 1000000, NULL), 0);
-	/* The last page is not whole, so it is wiped and stays. */
+	/* The last page is partial, so it is zeroed and stays. */
 	CHECK_INT(rig_status(&r, 0, 999424, e, 8), 1);
 	CHECK_INT(e[0].flags, 3);
 	rig_close(&r);
@@ -151,7 +151,7 @@ static void test_full(void)
 		CHECK_INT(rig_fill(&r, 0, (uint64_t)i * 100 * M, 256 * K, 1), 0);
 	CHECK_INT(rig_fill(&r, 0, 50 * M, 4096, 1), -ENOSPC);
 	rig_is(&r, 50 * M, 4096, 0);                        /* nothing was written */
-	CHECK_INT(rig_fill(&r, 0, 100 * M, 256 * K, 2), 0); /* what is there may be changed */
+	CHECK_INT(rig_fill(&r, 0, 100 * M, 256 * K, 2), 0); /* allocated pages may be changed */
 	CHECK_INT(rig_fill(&r, 0, 100 * M + 1, 256 * K, 2), -ENOSPC); /* one page more */
 	CHECK_INT(rig_do(&r, BACK_ZERO, BACK_NO_HOLE, 50 * M, 4096, NULL), -ENOSPC);
 	CHECK_INT(rig_do(&r, BACK_ZERO, 0, 50 * M, 4096, NULL), 0);
@@ -163,7 +163,7 @@ static void test_full(void)
 	rig_close(&r);
 }
 
-/* The machine has no more: refused before the system begins to kill. */
+/* The machine runs out: refused before the kernel starts to kill. */
 static void test_machine_runs_out(void)
 {
 	uint64_t at = 0;
@@ -173,7 +173,7 @@ static void test_machine_runs_out(void)
 	spare = SPARE_LEAST;
 	while (rig_fill(&r, 0, at, 256 * K, 1) == 0)
 		at += 256 * K;
-	CHECK(at < 16 * M); /* it looks every 16 MiB */
+	CHECK(at < 16 * M); /* it checks every 16 MiB */
 	CHECK_INT(rig_fill(&r, 0, at, 4096, 1), -ENOSPC);
 	CHECK_INT(rig_fill(&r, 0, 0, 256 * K, 2), 0);
 	rig_is(&r, 0, 256 * K, 2);
@@ -184,7 +184,7 @@ static void test_machine_runs_out(void)
 	rig_close(&r);
 }
 
-/* Reading holes through the mapping must take no memory: 64 GiB of them. */
+/* Reading 64 GiB of holes through the mapping must take no memory. */
 static void test_sparse(void)
 {
 	struct back_io io[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* No time is compared with the wall: only what must hold however late the loop is. */
+/* No test compares with real time: only relations that hold however late the loop is. */
 #include "back-rig.h"
 
 #define K 1024
@@ -33,7 +33,7 @@ static void test_data_goes_through(void)
 
 		rig_open_with(&r, names[i], (struct back_config){.seed = 1});
 		CHECK_INT(r.back->info.size, 16 * M);
-		CHECK(r.back->info.lends); /* as the memory inside does */
+		CHECK(r.back->info.lends); /* as the inner memory does */
 		CHECK_INT(rig_fill(&r, 0, 5000, 256 * K, 7), 0);
 		rig_is(&r, 5000, 256 * K, 7);
 		CHECK_INT(rig_do(&r, BACK_FLUSH, 0, 0, 0, NULL), 0);
@@ -47,7 +47,7 @@ static void test_data_goes_through(void)
 	}
 }
 
-/* One server that takes 200 µs each: the i-th of a batch cannot be over before 200·i µs. */
+/* One server that takes 200 µs each: the i-th request of a batch ends no earlier than 200·i µs. */
 static void test_takes_the_time(void)
 {
 	enum { MANY = 20 };
@@ -68,7 +68,7 @@ static void test_takes_the_time(void)
 			.next = i < MANY - 1 ? &io[i + 1] : NULL};
 	start = loop_clock();
 	back_submit(r.back, io);
-	CHECK_INT(n_done, 0); /* not before its time, though the memory answered at once */
+	CHECK_INT(n_done, 0); /* not before its time, although the memory answered at once */
 	CHECK_INT(loop_run(r.loop), 0);
 	for (int i = 0; i < MANY; i++) {
 		CHECK(order[i] == &io[i]);
@@ -78,7 +78,7 @@ static void test_takes_the_time(void)
 	rig_close(&r);
 }
 
-/* A disk in order of addresses: what is submitted far from the arm is not first in, first out. */
+/* A disk with ordering by address: requests far from the arm are not first in, first out. */
 static void test_keeps_the_order_of_the_model(void)
 {
 	enum { MANY = 8 };
@@ -108,7 +108,7 @@ static void test_keeps_the_order_of_the_model(void)
 	rig_close(&r);
 }
 
-/* An error of the back end inside comes out, and also takes its time. */
+/* An error of the inner back end is returned, and also takes its time. */
 static void test_errors(void)
 {
 	struct rig r;
@@ -137,7 +137,7 @@ static void test_depth(void)
 	rig_close(&r);
 }
 
-/* A model states how many bytes keep all of it busy, if it knows, whatever is inside. */
+/* A model reports the bytes that keep all of it busy, if known, whatever the inner back end. */
 static void test_depth_in_bytes(void)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd against a server whose FLUSHes fail, and which forgets what it had not flushed when one does.
- * A FLUSH may succeed only when all that was acknowledged before it is durable; it may fail only for
- * those whose acknowledged writes are not.
+ * back-nbd against a server whose FLUSHes fail and that loses unflushed writes when one does. A
+ * FLUSH may succeed only if all writes acknowledged before it are durable; it may fail only for
+ * clients whose acknowledged writes are not.
  */
 #include "nbd-pair.h"
 #include "port/back-nbd.h"
@@ -18,7 +18,7 @@ static void set_failing(int n)
 	peer_unlock(&peer);
 }
 
-/* The server's history is durable from here on. */
+/* Start with a durable history. */
 static void begin_flushed(uint16_t flags, struct back_config c)
 {
 	begin(flags, c);
@@ -37,7 +37,7 @@ static void write_block(uint64_t block)
 	CHECK_INT(d.last_error, 0);
 }
 
-/* A FLUSH of a range of blocks: its result. */
+/* FLUSH a range of blocks, and return the result. */
 static int flush_range(uint64_t from, uint64_t n)
 {
 	struct drive_io *x = drive_io(&d, BACK_FLUSH);
@@ -53,7 +53,7 @@ static int flush_range(uint64_t from, uint64_t n)
 	return d.last_error;
 }
 
-/* One failure, and the client never hears of it: what was kept is sent again, then flushed. */
+/* One failure is hidden from the client: the kept writes are resent, then flushed. */
 static void one_failure_is_repaired(void)
 {
 	unsigned writes;
@@ -75,7 +75,7 @@ static void one_failure_is_repaired(void)
 	end();
 }
 
-/* Nothing is kept, so there is nothing to send again: the next try does not wait for anything. */
+/* Nothing is kept, so nothing is resent: the next try does not wait. */
 static void a_failure_with_nothing_kept(void)
 {
 	weir_time began;
@@ -84,11 +84,12 @@ static void a_failure_with_nothing_kept(void)
 	set_failing(1);
 	began = loop_clock();
 	CHECK_INT(drive_run_flush(&d), 0);
-	CHECK(loop_clock() - began < 10 * WEIR_SEC); /* it looks at silent upstreams every 15 s */
+	CHECK(loop_clock() - began < 10 * WEIR_SEC); /* silent upstreams are checked every 15 s */
 	end();
 }
 
-/* Of two FLUSHes under way the server tells one what was lost. The other may not believe its success. */
+/* Of two FLUSHes in flight the server reports the loss to one. The success of the other must not
+ * count. */
 static void two_at_once(void)
 {
 	begin_flushed(SEVERAL, (struct back_config){0});
@@ -110,7 +111,7 @@ static void five_percent(uint16_t flags, bool late)
 {
 	begin_flushed(flags, (struct back_config){0});
 	peer_lock(&peer);
-	peer.fail_percent = 5; /* five in a row, which is told, come once in three million */
+	peer.fail_percent = 5; /* five in a row, which clients see, occur once in three million */
 	peer.forgets = true;
 	peer.late = late;
 	peer_unlock(&peer);
@@ -139,14 +140,14 @@ static void five_percent_without_fua(void)
 	five_percent(FLAGS & ~NBD_SEND_FUA, false);
 }
 
-/* Reads are answered between the moment at which the server forgets and its answer to the FLUSH: they must
- * not show what was there before the writes that it forgot. */
+/* Reads are answered between the loss at the server and its reply to the FLUSH: they must not
+ * return the data from before the lost writes. */
 static void reads_overtake_a_failed_flush(void)
 {
 	five_percent(SEVERAL, true);
 }
 
-/* No FLUSH succeeds: the error goes to those whose writes are not durable, and to nobody else. */
+/* No FLUSH succeeds: only clients whose writes are not durable get an error. */
 static void only_those_not_covered(void)
 {
 	begin_flushed(SEVERAL, (struct back_config){0});
@@ -159,9 +160,9 @@ static void only_those_not_covered(void)
 	CHECK(d.back->trouble);
 	write_block(HALF + 3);
 	CHECK_INT(flush_range(HALF, HALF), -EIO);
-	drive_verify(&d); /* what was acknowledged can still be read */
+	drive_verify(&d); /* acknowledged writes can still be read */
 	set_failing(0);
-	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
+	while (drive_run_flush(&d) != 0) /* it is not retried all the time */
 		;
 	CHECK(!d.back->trouble);
 	check_sure();
@@ -170,8 +171,8 @@ static void only_those_not_covered(void)
 	end();
 }
 
-/* Clients that go on asking do not make the gateway ask as often: five times in 200 ms at most. Those who
- * have nothing to lose do not wait for that. */
+/* Repeated FLUSHes of clients are not all forwarded: five in 200 ms at most. Clients without
+ * unflushed writes do not wait. */
 static void failures_are_not_repeated(void)
 {
 	weir_time began;
@@ -200,7 +201,8 @@ static void failures_are_not_repeated(void)
 	end();
 }
 
-/* A FUA write syncs, too: when it fails, what was written before may be gone, and the next FLUSH not tell. */
+/* A FUA write syncs, too: when it fails, earlier writes may be lost, and the next FLUSH may not
+ * report it. */
 static void a_failed_fua_write(void)
 {
 	begin_flushed(FLAGS, (struct back_config){0});
@@ -224,7 +226,7 @@ static void a_failed_fua_write(void)
 	end();
 }
 
-/* The same for FUA writes: they fail, and clients hear of it; what others wrote is still to be read. */
+/* The same for FUA writes: they fail, and clients see it; writes of others must still be readable. */
 static void reads_overtake_a_failed_fua_write(void)
 {
 	begin_flushed(SEVERAL, (struct back_config){0});
@@ -242,7 +244,7 @@ static void reads_overtake_a_failed_fua_write(void)
 	end();
 }
 
-/* What a process before this one wrote is kept by nobody: its loss is told. */
+/* Writes of an earlier process are not kept: their loss is reported. */
 static void of_an_earlier_process(void)
 {
 	peer_start(&peer, path, SIZE, SEVERAL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: a connection that is made later than another must not lead to another server. The host of the
- * upstream loses power and is back at once: the old connection says nothing of it, and the new one is
- * answered by a server that has forgotten. A FLUSH over that one would be a lie.
+ * back-nbd: a later connection must not lead to another server. The upstream's host loses power and
+ * is back at once: the old connection is silent, and the new one reaches a server that has lost
+ * data. A FLUSH over that one would be a lie.
  */
 #include "nbd-pair.h"
 
@@ -20,12 +20,12 @@ static void look(struct drive *x)
 		loop_stop(x->loop);
 }
 
-/* Until the server has so many connections, all through with the handshake. */
+/* Wait until the server has n connections, all past the handshake. */
 static void await_connections(unsigned n)
 {
 	standing = n;
 	d.step = look;
-	drive_await(&d, BACK_FAILED); /* which it is not: `look` ends it */
+	drive_await(&d, BACK_FAILED); /* which does not happen: `look` ends it */
 	d.step = NULL;
 	CHECK_INT(d.back->state, BACK_UP);
 }
@@ -41,7 +41,7 @@ static unsigned connections_in_use(void)
 	return used;
 }
 
-/* They join one that lives, and carry requests. */
+/* New connections join a live one, and carry requests. */
 static void joins_the_same(void)
 {
 	unsigned used = 0;
@@ -66,7 +66,7 @@ static void never_joins_another(void)
 	begin(SEVERAL, (struct back_config){.connections = 2, .timeout = WEIR_SEC});
 	d.no_fua = true;
 	peer_lock(&peer);
-	peer.most = 1; /* the second is tried again and again */
+	peer.most = 1; /* the second one is retried */
 	peer_unlock(&peer);
 	for (uint64_t b = 0; b < DRIVE_DEPTH; b++)
 		drive_transfer(&d, BACK_WRITE, b, 1);
@@ -77,12 +77,12 @@ static void never_joins_another(void)
 	peer.most = 0;
 	peer_unlock(&peer);
 	await_connections(1);
-	for (int i = 0; i < DRIVE_DEPTH; i++) /* more than go to one connection in a row */
+	for (int i = 0; i < DRIVE_DEPTH; i++) /* more than one connection gets in a row */
 		drive_flush(&d);
-	drive_run(&d, 0); /* none of them may be answered by who has forgotten */
+	drive_run(&d, 0); /* the server that lost data must answer none of them */
 	check_sure();
 	CHECK_INT(d.flushes, 0);
-	CHECK_INT(d.last_error, -EIO); /* nobody answered for as long as the time-out */
+	CHECK_INT(d.last_error, -EIO); /* no reply for the whole time-out */
 	drive_await(&d, BACK_UP);
 	CHECK_INT(drive_run_flush(&d), 0);
 	check_sure();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd against nbdkit, which is killed (SIGKILL) and started again in the middle of verified
- * requests: no request fails, every read gives what was acknowledged last, and after a FLUSH that
- * succeeded everything is in the file, also when nbdkit's cache filter forgets what was not flushed.
+ * back-nbd against nbdkit, which is killed (SIGKILL) and restarted during verified requests: no
+ * request fails, every read returns the last acknowledged data, and after a successful FLUSH
+ * everything is in the file, even if nbdkit's cache filter loses unflushed data.
  */
 #include "nbd-drive.h"
 #include "nbdkit-rig.h"
 #include "port/log.h"
 #include <errno.h>
 
-#define EACH 600 /* requests between two kills, at most */
+#define EACH 600 /* most requests between two kills */
 
 static char folder[64], path[100], file[100], keys[100], uri[200];
 static const char *const *extra; /* arguments of nbdkit */
@@ -98,7 +98,7 @@ static void writeback_cache_in_order(void)
 	killed_at_random(args, (struct back_config){.connections = 1}, 5);
 }
 
-/* The same under TLS, with a key that both know. */
+/* The same under TLS, with a pre-shared key. */
 static void under_tls(void)
 {
 	static char psk[sizeof(keys) + 16];
@@ -116,7 +116,7 @@ static void under_tls(void)
 	unlink(keys);
 }
 
-/* A server that wants TLS says so, and one that has none is not believed. */
+/* A server that requires TLS is reported, and one without TLS is refused. */
 static void tls_or_not(void)
 {
 	static const char *args[3] = {"file", file};
@@ -137,7 +137,7 @@ static void tls_or_not(void)
 	unlink(keys);
 }
 
-/* Passed through: data and holes of a file of which the second half is a hole. */
+/* Passed through: data and holes of a file whose second half is a hole. */
 static void status(void)
 {
 	static const char *args[3] = {"file", file};

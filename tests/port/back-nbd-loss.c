@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd against a server that dies and forgets. What is checked all the time: reads give what was
- * acknowledged last; after a FLUSH that succeeded, what was acknowledged before it is what the server
- * is sure of.
+ * back-nbd against a server that dies and loses data. Checked all the time: reads return the last
+ * acknowledged data; after a successful FLUSH the data acknowledged before it are durable at the
+ * server.
  */
 #include "nbd-pair.h"
 #include "port/back-nbd.h"
 
-/* ---- it dies */
+/* ---- the server dies */
 
 static uint32_t next_death, every;
 
@@ -64,7 +64,7 @@ static void dies_with_little_kept(void)
 {
 	unsigned flushes;
 
-	/* 1 MiB: it must flush by itself all the time, and writes wait for it. */
+	/* 1 MiB: it must flush all the time by itself, and writes wait for it. */
 	begin(SEVERAL, (struct back_config){.keep = BACK_KEEP_LEAST});
 	run_with_deaths(6000, 300);
 	peer_lock(&peer);
@@ -74,7 +74,7 @@ static void dies_with_little_kept(void)
 	end();
 }
 
-/* No memory to keep what came without a chunk: such a write is answered when it is flushed. */
+/* No memory to keep a write without a chunk: such a write is acknowledged when it is flushed. */
 static void dies_without_memory(void)
 {
 	begin(SEVERAL, (struct back_config){0});
@@ -83,7 +83,7 @@ static void dies_without_memory(void)
 	end();
 }
 
-/* One connection of several is cut: the others have requests under way. */
+/* One connection of several is cut while the others have requests in flight. */
 static void cut_one(struct drive *x)
 {
 	if (x->done < next_death)
@@ -114,7 +114,7 @@ static void one_connection_is_cut(void)
 	end();
 }
 
-/* Two writes of one place at once: whoever wins, it stays so, also when it is sent again. */
+/* Two concurrent writes to one place: the winner stays, also after a resend. */
 static void overlapping_writes(void)
 {
 	uint8_t first[DRIVE_BLOCK];
@@ -141,8 +141,8 @@ static void overlapping_writes(void)
 	end();
 }
 
-/* What was under way is sent again, the writes first: else a read that saw a write before the loss could
- * be followed by one that does not. */
+/* After a loss, writes are resent first: else a read that saw a write before the loss could be
+ * followed by one that does not. */
 static bool read_done;
 
 static void writes_first(void *arg, struct back_io *io)
@@ -158,14 +158,14 @@ static void kill_with_all_under_way(struct drive *x)
 {
 	if (nbd_of(x->back)->under_way == 16)
 		set_mode(PEER_WELL, true);
-	else if (!read_done) /* its turn to send comes after ours: look again */
+	else if (!read_done) /* it sends after us: check again */
 		loop_set(x->loop, &x->tick, loop_clock() + WEIR_MS);
 }
 
 static void writes_are_sent_again_before_reads(void)
 {
 	begin(FLAGS, (struct back_config){0});
-	CHECK_INT(drive_run_flush(&d), 0); /* its own FLUSH at the start is over */
+	CHECK_INT(drive_run_flush(&d), 0); /* its own FLUSH at the start is done */
 	d.back->done = writes_first;
 	d.step = kill_with_all_under_way;
 	for (int round = 0; round < 20; round++) {
@@ -185,9 +185,9 @@ static void writes_are_sent_again_before_reads(void)
 	end();
 }
 
-/* ---- never a FLUSH that lies */
+/* ---- no false FLUSH */
 
-/* It comes back and refuses what was acknowledged: FLUSH fails until that is in place. */
+/* It comes back and refuses acknowledged writes: FLUSH fails until they are in place. */
 static void refuses_what_it_had(void)
 {
 	unsigned flushes;
@@ -198,7 +198,7 @@ static void refuses_what_it_had(void)
 	drive_transfer(&d, BACK_WRITE, 3, 1);
 	drive_run(&d, 0);
 	peer_lock(&peer);
-	memcpy(peer.is, peer.sure, SIZE); /* forgets all of it */
+	memcpy(peer.is, peer.sure, SIZE); /* lose all of it */
 	peer.fail_writes = -ENOSPC;
 	peer.n_fail_writes = 1000;
 	flushes = peer.flushes;
@@ -207,25 +207,25 @@ static void refuses_what_it_had(void)
 	drive_await(&d, BACK_LOST);
 	drive_await(&d, BACK_UP);
 	CHECK_INT(drive_run_flush(&d), -EIO);
-	drive_transfer(&d, BACK_READ, 3, 1); /* not what was there before, either */
+	drive_transfer(&d, BACK_READ, 3, 1); /* must not return the old data, either */
 	drive_run(&d, 0);
 	CHECK_INT(d.last_error, -EIO);
 	d.last_error = 0;
-	drive_transfer(&d, BACK_READ, 4, 1); /* others can be read */
+	drive_transfer(&d, BACK_READ, 4, 1); /* other blocks can be read */
 	drive_run(&d, 0);
 	CHECK_INT(d.last_error, 0);
 	peer_lock(&peer);
 	peer.n_fail_writes = 0;
 	CHECK_INT(peer.flushes, flushes);
 	peer_unlock(&peer);
-	while (drive_run_flush(&d) != 0) /* it is not tried again all the time */
+	while (drive_run_flush(&d) != 0) /* it is not retried all the time */
 		;
 	check_sure();
 	drive_verify(&d);
 	end();
 }
 
-/* Nothing can be flushed: writes wait for room, and then fail, and nothing hangs. */
+/* No FLUSH succeeds: writes wait for room, then fail, and nothing hangs. */
 static void cannot_flush_when_full(void)
 {
 	begin(SEVERAL, (struct back_config){.keep = BACK_KEEP_LEAST});

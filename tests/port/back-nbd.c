@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back-nbd: what it carries, and servers that are away, broken or different when they are back.
- * Losses: back-nbd-loss.c; real ones: back-nbd-kill.c.
+ * back-nbd: ordinary requests, and servers that are away, broken or different when they come back.
+ * Losses: back-nbd-loss.c; with a real server: back-nbd-kill.c.
  */
 #include "nbd-pair.h"
 #include "port/back-nbd.h"
 
-/* ---- what it is */
+/* ---- properties */
 
 static void info(void)
 {
@@ -37,7 +37,7 @@ static int try_open(const char *name)
 	return r;
 }
 
-/* Less than it can do with is refused, and not made more. */
+/* A value below the minimum is refused, not raised. */
 static void keeps_too_little(void)
 {
 	struct back_config c = {.keep = BACK_KEEP_LEAST - 1};
@@ -54,7 +54,7 @@ static void cannot_be_opened(void)
 {
 	char other[300];
 
-	CHECK(try_open(uri) < 0); /* nobody listens */
+	CHECK(try_open(uri) < 0); /* no server is listening */
 	peer_start(&peer, path, SIZE, SEVERAL);
 	CHECK_INT(try_open(uri), 0);
 	snprintf(other, sizeof(other), "nbd+unix:///none?socket=%s", path);
@@ -66,7 +66,7 @@ static void cannot_be_opened(void)
 	peer_stop(&peer);
 }
 
-/* ---- all is well */
+/* ---- normal operation */
 
 static void carries(void)
 {
@@ -99,7 +99,7 @@ static void without_fua(void)
 {
 	unsigned before;
 
-	/* FUA is then a write and a flush. */
+	/* FUA is then a write and a FLUSH. */
 	begin(SEVERAL & ~NBD_SEND_FUA, (struct back_config){0});
 	CHECK(d.back->info.can_fua);
 	drive_run(&d, 2000);
@@ -120,7 +120,7 @@ static void refusals(void)
 	CHECK_INT(drive_run_flush(&d), 0);
 	drive_transfer(&d, BACK_WRITE, 0, 1);
 	CHECK_INT(d.last_error, -EPERM);
-	x = drive_io(&d, BACK_CACHE); /* a hint that the upstream does not take */
+	x = drive_io(&d, BACK_CACHE); /* a hint that the upstream does not support */
 	x->io.length = 512;
 	d.last_error = 0;
 	back_submit(d.back, &x->io);
@@ -137,11 +137,11 @@ static void refusals(void)
 	x->io.length = 512;
 	back_submit(d.back, &x->io);
 	CHECK_INT(d.last_error, -ENOTSUP);
-	CHECK_INT(drive_run_flush(&d), -ENOTSUP); /* it was not offered */
+	CHECK_INT(drive_run_flush(&d), -ENOTSUP); /* not offered */
 	end();
 }
 
-/* base:allocation, as the server says it, as much as there is room for. */
+/* base:allocation, as reported by the server, as much as fits. */
 static void status(void)
 {
 	struct back_extent e[3];
@@ -158,7 +158,7 @@ static void status(void)
 		back_submit(d.back, &x->io);
 		drive_run(&d, 0);
 		CHECK_INT(d.errors, 0);
-		CHECK_INT(x->io.n_extents, room < 2 ? room : 2); /* the peer says two */
+		CHECK_INT(x->io.n_extents, room < 2 ? room : 2); /* the peer reports two */
 		CHECK_INT(e[0].length, 512);
 		CHECK_INT(e[0].flags, 3);
 		CHECK(room < 2 || (e[1].length == 65024 && e[1].flags == 0));
@@ -166,14 +166,14 @@ static void status(void)
 	end();
 }
 
-/* weir:held: asked for by itself, and what else is asked meanwhile is not disturbed. */
+/* weir:held: queried separately, without disturbing other requests. */
 static void held(void)
 {
 	begin(SEVERAL, (struct back_config){0});
 	CHECK_INT(d.back->held, 0);
 	for (int i = 0; i < 3; i++) {
 		d.back->ops->ask(d.back);
-		d.back->ops->ask(d.back); /* the first is under way: one is enough */
+		d.back->ops->ask(d.back); /* the first one is in flight: one is enough */
 		drive_run(&d, 200);
 		CHECK_INT(d.back->held, PEER_HELD * WEIR_US);
 		d.back->held = 0;
@@ -183,7 +183,7 @@ static void held(void)
 	end();
 }
 
-/* The upstream goes while the question is under way: it is not asked again by itself. */
+/* The upstream is lost while the query is in flight: it is not resent. */
 static void held_lost(void)
 {
 	begin(SEVERAL, (struct back_config){0});
@@ -192,7 +192,7 @@ static void held_lost(void)
 	peer_die(&peer, true);
 	peer_unlock(&peer);
 	drive_await(&d, BACK_LOST);
-	d.back->ops->ask(d.back); /* there is nobody */
+	d.back->ops->ask(d.back); /* no upstream */
 	peer_lock(&peer);
 	peer_return(&peer);
 	peer_unlock(&peer);
@@ -204,9 +204,9 @@ static void held_lost(void)
 	end();
 }
 
-/* ---- it fails */
+/* ---- failures */
 
-/* Away, or what is there is of no use; the time-out passes. */
+/* Away, or unusable; the time-out expires. */
 static void fails_and_comes_back(void)
 {
 	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
@@ -215,13 +215,13 @@ static void fails_and_comes_back(void)
 	peer_die(&peer, true);
 	peer_unlock(&peer);
 	drive_await(&d, BACK_LOST);
-	drive_transfer(&d, BACK_READ, 0, 1); /* waits inside until it is given up */
+	drive_transfer(&d, BACK_READ, 0, 1); /* waits inside until given up */
 	CHECK_INT(d.inside, 1);
 	drive_run(&d, 0);
 	CHECK_INT(d.back->state, BACK_FAILED);
 	CHECK_INT(d.errors, 1);
 	CHECK_INT(d.last_error, -EIO);
-	drive_transfer(&d, BACK_READ, 0, 1); /* and now it fails at once */
+	drive_transfer(&d, BACK_READ, 0, 1); /* now fails at once */
 	CHECK_INT(d.inside, 0);
 	CHECK_INT(drive_run_flush(&d), -EIO);
 	CHECK_INT(d.errors, 3);
@@ -229,18 +229,18 @@ static void fails_and_comes_back(void)
 	peer_return(&peer);
 	peer_unlock(&peer);
 	drive_await(&d, BACK_UP);
-	drive_verify(&d); /* what was acknowledged before is there */
+	drive_verify(&d); /* acknowledged writes are present */
 	CHECK_INT(drive_run_flush(&d), 0);
 	check_sure();
 	CHECK_INT(d.back->lost, 1);
 	end();
 }
 
-/* The process ends while it is away: nothing waits, and what would be lost is known. */
+/* The process ends while the upstream is away: no request waits, and the loss is known. */
 static void is_left(void)
 {
 	begin(SEVERAL, (struct back_config){0});
-	CHECK(!d.back->ops->abandon(d.back)); /* it is there: nothing changes */
+	CHECK(!d.back->ops->abandon(d.back)); /* reachable: nothing changes */
 	d.no_fua = true;
 	drive_transfer(&d, BACK_WRITE, 0, 4);
 	drive_run(&d, 0);
@@ -251,7 +251,7 @@ static void is_left(void)
 	peer_lock(&peer);
 	peer_die(&peer, true);
 	peer_unlock(&peer);
-	drive_transfer(&d, BACK_WRITE, 0, 1); /* sent, perhaps, to somebody who is gone */
+	drive_transfer(&d, BACK_WRITE, 0, 1); /* possibly sent to a dead server */
 	drive_transfer(&d, BACK_READ, 9, 1);
 	drive_run(&d, 0);
 	CHECK_INT(d.errors, 2);
@@ -298,7 +298,7 @@ static void hangs_up_in_the_handshake(void)
 
 static void never_answers(void)
 {
-	/* It is there, and takes requests. */
+	/* The upstream is reachable and accepts requests. */
 	begin(SEVERAL, (struct back_config){.timeout = 200 * WEIR_MS});
 	drive_run(&d, 500);
 	set_mode(PEER_IGNORES, false);
@@ -313,7 +313,7 @@ static void never_answers(void)
 	end();
 }
 
-/* Answers that break the protocol end the connection, and the request is sent again. */
+/* Replies that break the protocol end the connection, and the request is resent. */
 static void answers_nonsense(enum peer_mode mode)
 {
 	begin(SEVERAL, (struct back_config){0});
@@ -355,7 +355,7 @@ static void shuts_down(void)
 	answers_nonsense(PEER_LEAVES);
 }
 
-/* Whatever comes, nothing is written where it does not belong, and nothing hangs. */
+/* With arbitrary input, nothing is written out of place, and nothing hangs. */
 static void corrupt(void)
 {
 	begin(SEVERAL, (struct back_config){.timeout = 100 * WEIR_MS});
@@ -366,7 +366,7 @@ static void corrupt(void)
 	end();
 }
 
-/* A request that ends the connection each time is given up when its time is over. */
+/* A request that breaks the connection each time is given up after the time-out. */
 static void poison(void)
 {
 	begin(SEVERAL, (struct back_config){.timeout = 300 * WEIR_MS});

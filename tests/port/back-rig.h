@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A back end on a loop of its own, for tests of back ends: requests in, wait, look. */
+/* A back end on a loop of its own, for tests of back ends: submit, wait, check. */
 #ifndef WEIR_TESTS_PORT_BACK_RIG_H
 #define WEIR_TESTS_PORT_BACK_RIG_H
 
@@ -11,7 +11,7 @@ struct rig {
 	struct loop *loop;
 	struct back *back;
 	unsigned inside;
-	bool stop; /* when nothing is inside any more */
+	bool stop; /* when no request is inside */
 };
 
 static inline void rig_done(void *arg, struct back_io *io)
@@ -50,7 +50,7 @@ static inline void rig_close(struct rig *r)
 	loop_free(r->loop);
 }
 
-/* Hands over a list and waits until all of it is done. */
+/* Submit a list and wait until all of it is done. */
 static inline void rig_run(struct rig *r, struct back_io *ios)
 {
 	for (struct back_io *io = ios; io; io = io->next)
@@ -63,7 +63,7 @@ static inline void rig_run(struct rig *r, struct back_io *ios)
 	CHECK_INT(r->inside, 0);
 }
 
-/* One request; its error. */
+/* Do one request, and return its error. */
 static inline int rig_do(
 	struct rig *r, enum back_op op, int flags, uint64_t offset, uint64_t length, void *data)
 {
@@ -91,7 +91,7 @@ static inline int rig_fill(struct rig *r, int flags, uint64_t offset, uint64_t l
 	return e;
 }
 
-/* All of the range is `byte`. */
+/* Check that the whole range is `byte`. */
 static inline void rig_is(struct rig *r, uint64_t offset, uint64_t length, int byte)
 {
 	uint8_t *data = aligned_alloc(4096, (length + 4095) / 4096 * 4096);
@@ -105,7 +105,7 @@ static inline void rig_is(struct rig *r, uint64_t offset, uint64_t length, int b
 	free(data);
 }
 
-/* How much of the range is data, of at most `room` extents. */
+/* Get the extents of the range, at most `room`. */
 static inline uint32_t rig_status(
 	struct rig *r, uint64_t offset, uint64_t length, struct back_extent *extents, uint32_t room)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of back ends: what is well formed, and what is said when they are not. */
+/* Names of back ends: valid ones, and the messages about invalid ones. */
 #include "back-rig.h"
 
 static void good(const char *name)
@@ -19,7 +19,8 @@ static void bad(const char *name, const char *text)
 	CHECK_INT(back_check(name, &err), -EINVAL);
 	CHECK_STR(err.text, text);
 	CHECK_INT(back_check(name, NULL), -EINVAL);
-	CHECK_INT(back_open(name, &config, &b, &again), -EINVAL); /* and opening says the same */
+	CHECK_INT(
+		back_open(name, &config, &b, &again), -EINVAL); /* opening returns the same error */
 	CHECK_STR(again.text, text);
 	CHECK(!b);
 }
@@ -30,7 +31,7 @@ static void test_good(void)
 	good("memory:512 MiB");
 	good("memory:64G?most=2G");
 	good("memory:64G?");
-	good("file:not-there.img"); /* well formed, and nothing is opened */
+	good("file:not-there.img"); /* valid, and nothing is opened */
 	good("file:/dev/sdz?direct=yes&threads=no");
 	good("file:a?direct&read_only");
 	good("file:with space:and colon");
@@ -63,21 +64,21 @@ static void test_memory(void)
 	bad("memory:65T", "memory:65T: the size must be between 1 byte and 64 TiB");
 	bad("memory:1G?mots=1G", "memory:1G?mots=1G: unknown option 'mots' (did you mean 'most'?)");
 	bad("memory:1G?most", "memory:1G?most: option 'most' needs a value: most=…");
-	bad("memory:1G?most=1G&most=2G", "memory:1G?most=1G&most=2G: option 'most' stands twice");
+	bad("memory:1G?most=1G&most=2G", "memory:1G?most=1G&most=2G: option 'most' is given twice");
 }
 
 static void test_model(void)
 {
-	bad("model:ssd", "model:ssd: needs a back end behind a '+', as in 'model:ssd+memory:1G'");
-	bad("model:ssd+", "model:ssd+: needs a back end behind a '+', as in 'model:ssd+memory:1G'");
+	bad("model:ssd", "model:ssd: needs a back end after a '+', as in 'model:ssd+memory:1G'");
+	bad("model:ssd+", "model:ssd+: needs a back end after a '+', as in 'model:ssd+memory:1G'");
 	bad("model:sdd+memory:1G", "model:sdd: no model 'sdd' (did you mean 'ssd'?)");
 	bad("model:+memory:1G",
-		"model:: no model '': there are array, array-small, disk, disk-10k, ssd, server");
+		"model:: no model ''; valid are array, array-small, disk, disk-10k, ssd, server");
 	bad("model:ssd,chanels=4+memory:1G",
 		"model:ssd,chanels=4: unknown option 'chanels' (did you mean 'channels'?)");
 	bad("model:ssd,channels=0+memory:1G", "model:ssd,channels=0: channels: must be at least 1");
 	bad("model:server,rate=1k,latency=1ms+memory:1G",
-		"model:server,rate=1k,latency=1ms: either latency or rate, not both");
+		"model:server,rate=1k,latency=1ms: latency and rate exclude each other");
 	bad("model:server,latency=0+memory:1G", "model:server,latency=0: latency: must be > 0");
 	bad("model:server,rate=5 MB/s+memory:1G",
 		"model:server,rate=5 MB/s: rate: '5 MB/s' is not in iops");

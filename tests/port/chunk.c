@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk: sizes, alignment, the budget, and that nothing overlaps or gets lost. */
+/* chunk: sizes, alignment, the budget, and no overlaps or leaks. */
 #include "test.h"
 #include "base/rng.h"
 #include "port/chunk.h"
@@ -50,7 +50,7 @@ static void references(void)
 	CHECK(chunk_keep(c) == c);
 	chunk_put(p, c);
 	CHECK_INT(chunk_held(p), 4096);
-	c->data[0] = 1; /* still ours */
+	c->data[0] = 1; /* still held */
 	chunk_put(p, c);
 	CHECK_INT(chunk_held(p), 0);
 	chunk_pool_free(p);
@@ -64,7 +64,7 @@ static void budget(void)
 
 	CHECK_INT(chunk_pool_new(4 * MIB - 1, &none), -EINVAL);
 	CHECK(!none);
-	/* Twice: with small ones, then with large ones of the same memory. */
+	/* With small ones, then with large ones of the same memory, then small ones again. */
 	p = pool(5 * MIB + 4096);
 	for (int round = 0; round < 3; round++) {
 		size_t bytes = round == 1 ? CHUNK_MAX : 4096;
@@ -95,7 +95,7 @@ static void check_stamp(const struct chunk *c, uint32_t number)
 	CHECK_INT(memcmp(c->data + c->room - sizeof(number), &number, sizeof(number)), 0);
 }
 
-/* Random comings and goings; every held chunk has its own number at both ends. */
+/* Random gets and puts; every held chunk has its own number at both ends. */
 static void nothing_overlaps(void)
 {
 	enum { N = 600 };
@@ -126,11 +126,11 @@ static void nothing_overlaps(void)
 		CHECK_INT(chunk_held(p), sum);
 		CHECK(sum <= 8 * MIB);
 	}
-	CHECK(refused > 100); /* the budget was met */
+	CHECK(refused > 100); /* the budget was reached */
 	for (size_t i = 0; i < N; i++)
 		chunk_put(p, held[i]);
 	CHECK_INT(chunk_held(p), 0);
-	/* All is whole again. */
+	/* All blocks are whole again. */
 	for (size_t i = 0; i < 32; i++)
 		CHECK((held[i] = chunk_get(p, CHUNK_MAX)));
 	for (size_t i = 0; i < 32; i++)

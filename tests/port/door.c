@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* door: handshakes with a real gateway, over a unix socket, well-behaved and not. */
+/* door: handshakes with a real gateway, over a unix socket, correct and incorrect. */
 #include "port/gateway-impl.h"
 #include "port/log.h"
 #include "port/tls.h"
@@ -66,7 +66,7 @@ static struct stream come_in(void)
 	struct weir_err err;
 	int rc;
 
-	/* A full backlog says "refused": the gateway is not as fast as a loop of connects. */
+	/* A full backlog refuses: the gateway is slower than a loop of connects. */
 	while ((rc = stream_connect(address, WEIR_SEC, &s.fd, &err)) == -ECONNREFUSED)
 		sched_yield();
 	if (rc < 0)
@@ -145,7 +145,7 @@ static void shake(struct stream *s, const char *keys)
 	tls_free(tls);
 }
 
-/* The whole of it, `step` bytes at a time: 0 or the greeting's error. */
+/* Do the whole handshake, `step` bytes at a time. Return 0 or its error. */
 static int greet(
 	struct stream *s, struct nbd_greet *g, const char *name, const char *keys, size_t step)
 {
@@ -234,7 +234,7 @@ static void test_exports(void)
 	stream_close(&s);
 	CHECK_INT(atomic_load(&h.gateway->refused), 1);
 	s = come_in();
-	CHECK_INT(greet(&s, &g, "", NULL, 1000), -ENOENT); /* there are two that it may be */
+	CHECK_INT(greet(&s, &g, "", NULL, 1000), -ENOENT); /* there are two candidates */
 	stream_close(&s);
 	CHECK_INT(atomic_load(&h.gateway->broken), 0);
 	house_free(&h);
@@ -250,7 +250,7 @@ static size_t option(uint8_t *p, uint32_t number, const void *data, uint32_t n)
 	return NBD_OPTION_SIZE + n;
 }
 
-/* The list has what this client may use; the default is the only one there. */
+/* The list has the exports for this client; the default is the only one. */
 static void test_list(void)
 {
 	uint8_t p[200];
@@ -280,7 +280,7 @@ static void test_list(void)
 	house_free(&h);
 }
 
-/* Everything in one piece: the handshake, and the first requests behind it. */
+/* Everything in one piece: the handshake, and the first requests after it. */
 static void test_early(void)
 {
 	uint8_t p[800];
@@ -320,7 +320,7 @@ static void test_garbage(void)
 		want_end(&s);
 	}
 	CHECK_INT(atomic_load(&h.gateway->broken), 20);
-	/* One who says nothing and goes broke nothing. */
+	/* A client that leaves without a word is no fault. */
 	s = come_in();
 	stream_close(&s);
 	s = come_in();
@@ -332,7 +332,7 @@ static void test_garbage(void)
 	want_end(&idle);
 }
 
-/* Silent ones do not keep out one who speaks: the oldest goes. */
+/* Silent clients do not lock out others: the oldest is disconnected. */
 static void test_crowd(void)
 {
 	enum { CROWD = 4200 };
@@ -366,7 +366,7 @@ static int nothing(void *arg, struct worker *w)
 	return 0;
 }
 
-/* A reply that some buffers on the way take whole and others do not, of any size, and nothing is read
+/* Replies of any size, some of which fit the buffers on the way and some do not, with nothing read
  * before the worker has done all it can. */
 static void read_much(struct house *h, struct stream *s)
 {
@@ -409,9 +409,9 @@ static void test_tls(void)
 	read_much(&h, &s);
 	stream_close(&s);
 	s = come_in();
-	CHECK_INT(greet(&s, &g, "a", "bob", 1000), -EACCES); /* known, and nobody's */
+	CHECK_INT(greet(&s, &g, "a", "bob", 1000), -EACCES); /* known key, but without a tenant */
 	stream_close(&s);
-	/* What follows STARTTLS in the clear is not obeyed. */
+	/* Plain text after STARTTLS is not processed. */
 	s = come_in();
 	get_all(&s, p, NBD_GREETING_SIZE);
 	bytes_put32(p, NBD_FIXED_NEWSTYLE | NBD_NO_ZEROES);

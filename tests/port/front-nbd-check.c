@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd-check: what the protocol allows, case by case. */
+/* front-nbd-check: the rules of the protocol, case by case. */
 #include "port/front-nbd-impl.h"
 #include "test.h"
 #include <errno.h>
@@ -37,7 +37,7 @@ static const struct {
 	{&all, NBD_CACHE, 0, SIZE - 1, 2, -EINVAL},
 	{&all, NBD_BLOCK_STATUS, 0, SIZE - 1, 2, -EINVAL},
 	{&all, NBD_BLOCK_STATUS, 0, 0, 0, -EINVAL},
-	{&all, NBD_FLUSH, 0, SIZE + 1, 5, 0}, /* its range means nothing */
+	{&all, NBD_FLUSH, 0, SIZE + 1, 5, 0}, /* its range has no meaning */
 	/* lengths */
 	{&huge, NBD_READ, 0, 0, NBD_PAYLOAD_MAX, 0},
 	{&huge, NBD_READ, 0, 0, NBD_PAYLOAD_MAX + 1, -EINVAL},
@@ -58,7 +58,7 @@ static const struct {
 	{&blocks, NBD_WRITE_ZEROES, NBD_REQ_ONE, 0, 512, -EINVAL},
 	{&all, NBD_BLOCK_STATUS, NBD_REQ_ONE, 0, 1, 0},
 	{&all, NBD_TRIM, 1 << 9, 0, 1, -EINVAL},
-	/* what was offered */
+	/* features offered */
 	{&none, NBD_FLUSH, 0, 0, 0, -EINVAL},
 	{&none, NBD_TRIM, 0, 0, 1, -EINVAL},
 	{&none, NBD_WRITE_ZEROES, 0, 0, 1, -EINVAL},

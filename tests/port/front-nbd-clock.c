@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front-nbd: the two stamps of a request. Received is taken when the recv that brought its last byte has
- * returned, finished when the send that took the last byte of its reply has.
+ * front-nbd: the two timestamps of a request. `received` is taken when the recv of its last byte
+ * has returned, `finished` when the send of the last byte of its reply has.
  *
- * The system calls of the worker's thread are defined here, in front of the C library's: each notes when
- * it was called, when it returned, and how many bytes of the stream there were by then. The call in which
- * a request was completed, or its reply, follows from the number of bytes alone.
+ * The system calls of the worker's thread are interposed here: each records when it was called,
+ * when it returned, and how many bytes of the stream had passed by then. The call that completed a
+ * request, or its reply, follows from the number of bytes alone.
  *
- * A stamp must lie behind that call's return and before the thread's next system call, for every request,
- * however busy the machine is. That it is within 20 µs of the return is asked of nine in ten: a thread
- * that is stopped between the two cannot help it.
+ * A timestamp must lie after that call's return and before the thread's next system call, for every
+ * request, however busy the machine is. It must be within 20 µs of the return for nine in ten: a
+ * thread may be preempted between the two.
  */
 #include "port/front-rig.h"
 #include <pthread.h>
@@ -39,7 +39,7 @@ static unsigned n_stamps;
 
 static uint8_t buffer[4 * MIB];
 
-/* ---- in front of the C library */
+/* ---- interposed functions of the C library */
 
 static ssize_t note(weir_time entry, ssize_t n, bool out)
 {
@@ -75,7 +75,7 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	return note(entry, syscall(SYS_sendmsg, fd, m, flags), true);
 }
 
-/* The linker puts this in front of the resource's own (--wrap). */
+/* The linker wraps the resource's own function (--wrap). */
 void __real_resource_answered(const struct client *c, weir_time received, weir_time finished);
 void __wrap_resource_answered(const struct client *c, weir_time received, weir_time finished);
 void __wrap_resource_answered(const struct client *c, weir_time received, weir_time finished)
@@ -86,9 +86,9 @@ void __wrap_resource_answered(const struct client *c, weir_time received, weir_t
 	__real_resource_answered(c, received, finished);
 }
 
-/* ---- what the stamps must be */
+/* ---- expected timestamps */
 
-/* The call with which the stream's byte `bytes` was there. */
+/* Return the call in which byte `bytes` of the stream passed. */
 static unsigned call_of(uint64_t bytes, bool out)
 {
 	unsigned i = 0;
@@ -99,7 +99,7 @@ static unsigned call_of(uint64_t bytes, bool out)
 	return i;
 }
 
-/* Whether it is near, too. */
+/* Check a timestamp, and return true if it is also near. */
 static bool want_stamp(weir_time at, unsigned call)
 {
 	CHECK(at >= calls[call].exit);
@@ -108,7 +108,7 @@ static bool want_stamp(weir_time at, unsigned call)
 }
 
 struct ask {              /* in the order of the replies */
-	uint64_t in, out; /* bytes of the streams when it, and its reply, is whole */
+	uint64_t in, out; /* bytes of the streams at the end of the request and of its reply */
 };
 
 static void want_stamps(const struct ask *asks, unsigned n)
@@ -142,11 +142,11 @@ static void end(struct rig *r, int fd)
 	struct weir_hist *h;
 	weir_time sum = 0;
 
-	/* The last reply may have come before its send returned. */
+	/* The last reply may have arrived before its send returned. */
 	for (int i = 0; i < 1000 && n_stamps < n_asks; i++)
 		rig_settle(r);
 	want_stamps(asks, n_asks);
-	/* And they are what is shown. */
+	/* And they are the ones shown. */
 	resource_drain(r->resource);
 	h = r->resource->totals[r->resource->nodes[0]];
 	for (unsigned i = 0; i < n_stamps; i++)
@@ -195,7 +195,7 @@ static void test_one_by_one(void)
 	end(&r, fd);
 }
 
-/* Through a socket that takes little at once: many sends a reply. */
+/* Through a socket with a small buffer: many sends per reply. */
 static void test_large(void)
 {
 	struct rig r;
@@ -211,7 +211,7 @@ static void test_large(void)
 	end(&r, fd);
 }
 
-/* The pieces are answered one by one: the request is over with the last of them. */
+/* The pieces are answered one by one: the request ends with the last of them. */
 static void test_structured(void)
 {
 	struct rig r;
@@ -223,7 +223,7 @@ static void test_structured(void)
 	end(&r, fd);
 }
 
-/* Many with one recv and one send: the stamps of all are those of the calls that they share. */
+/* Many requests with one recv and one send: all have the timestamps of the shared calls. */
 static void test_pipelined(void)
 {
 	uint8_t stream[64 * NBD_REQUEST_SIZE];
@@ -244,7 +244,7 @@ static void test_pipelined(void)
 	end(&r, fd);
 }
 
-/* Requests that were received and have to wait for memory were received all the same. */
+/* Requests that wait for memory still have the time of their receipt. */
 static void test_waiting(void)
 {
 	struct held *held = held_new();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd-held: a block status where weir:held is agreed on: the question for it, and any other. */
+/* front-nbd-held: a block status with weir:held negotiated: the query for it, and any other. */
 #include "port/front-rig.h"
 
-#define ALLOCATION 7 /* the contexts' numbers, of front-rig.h */
+#define ALLOCATION 7 /* context ids of front-rig.h */
 #define HELD       8
 
-/* A chunk with one extent. */
+/* Check a chunk with one extent. */
 static void want_extent(int fd, uint64_t cookie, uint32_t context, bool last, uint32_t length)
 {
 	struct nbd_reply reply = want_chunk(fd, cookie, NBD_CHUNK_STATUS);
@@ -20,7 +20,7 @@ static void want_extent(int fd, uint64_t cookie, uint32_t context, bool last, ui
 		CHECK_INT(bytes_get32(p + 8), 0);
 }
 
-/* The question is answered at once, though the back end answers nothing. */
+/* The query is answered at once, although the back end answers nothing. */
 static void test_question(void)
 {
 	struct rig r;
@@ -40,7 +40,7 @@ static void test_question(void)
 	rig_free(&r);
 }
 
-/* Any other is the back end's to answer, and has our chunk behind it. */
+/* The back end answers any other, followed by the chunk of weir:held. */
 static void test_others(void)
 {
 	static const struct {
@@ -65,7 +65,7 @@ static void test_others(void)
 	rig_free(&r);
 }
 
-/* Agreed on alone: there is one chunk. */
+/* Negotiated alone: there is one chunk. */
 static void test_alone(void)
 {
 	struct rig r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd: clients that leave at any point of the protocol. Nothing of them may stay: connections,
- * descriptors, jobs and memory return to what they were. */
+/* front-nbd: clients that leave at any point of the protocol. Nothing of them may remain:
+ * connections, descriptors, jobs and memory return to their previous numbers. */
 #include "port/front-rig.h"
 #include <dirent.h>
 
@@ -23,7 +23,7 @@ static int count_fds(void)
 static void leave(struct rig *r, int fd, enum how how)
 {
 	if (how == SHUT_THEN_CLOSE) {
-		/* The socket hangs up, and what was sent to it still fills it: it is not writable. */
+		/* The socket hangs up while sent data still fill it: it is not writable. */
 		shutdown(fd, SHUT_RDWR);
 		rig_settle(r);
 	} else if (how == HALF_CLOSE) {
@@ -35,7 +35,7 @@ static void leave(struct rig *r, int fd, enum how how)
 
 static void want_nothing_left(struct rig *r)
 {
-	/* Each settle is several rounds; a connection whose end was noticed needs two. */
+	/* Each settle is several rounds; a connection whose end was detected needs two. */
 	for (int i = 0; i < 2000 && front_nbd_count(&r->worker); i++)
 		rig_settle(r);
 	CHECK_INT(front_nbd_count(&r->worker), 0);
@@ -45,7 +45,7 @@ static void want_nothing_left(struct rig *r)
 	CHECK_INT(r->resource->n_clients, 0);
 }
 
-/* Replies are blocked when the client says good-bye and hangs up. */
+/* Replies are blocked when the client sends NBD_DISC and hangs up. */
 static void test_disc_while_blocked(void)
 {
 	struct rig r;
@@ -75,7 +75,7 @@ static size_t put_request(uint8_t *p, uint16_t command, uint64_t cookie, uint32_
 	return NBD_REQUEST_SIZE;
 }
 
-/* Every command there is, with small and large replies, and good-bye. */
+/* Every command, with small and large replies, and NBD_DISC. */
 static size_t script(uint8_t *p)
 {
 	size_t n = 0;
@@ -92,7 +92,8 @@ static size_t script(uint8_t *p)
 	return n;
 }
 
-/* A client that leaves after each byte of the script, in each way; its requests finished, or still inside. */
+/* A client leaves after each byte of the script, in each way; its requests finished, or still
+ * inside. */
 static void leave_everywhere(bool structured, bool inside)
 {
 	static uint8_t bytes[4096];

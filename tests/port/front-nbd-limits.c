@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd: memory, slow and broken clients, and how connections end. */
+/* front-nbd: memory, slow and broken clients, and the end of connections. */
 #include "port/front-rig.h"
 #include "base/rng.h"
 
@@ -39,7 +39,7 @@ static void wait_inside(struct rig *r, uint32_t n)
 	rig_settle(r);
 }
 
-/* A connection that wants more memory than it may have is read no further until it has less. */
+/* A connection that wants more memory than its limit is read no further until it has less. */
 static void test_paused(void)
 {
 	struct rig r;
@@ -53,7 +53,7 @@ static void test_paused(void)
 	wait_inside(&r, 4);
 	CHECK(r.worker.fronts->conns->paused);
 	CHECK(chunk_held(r.worker.pool) <= 2 * MIB); /* a third, and one piece */
-	/* Another has its own part, and gets on. */
+	/* Another one has its own part, and continues. */
 	inside = r.resource->inside;
 	b = rig_connect(&r, (struct rig_options){0});
 	ask(b, NBD_READ, 0, 100, 512, 512);
@@ -76,7 +76,7 @@ static void test_paused(void)
 	rig_free(&r);
 }
 
-/* A write that is larger than the memory passes in pieces. */
+/* A write larger than the memory passes in pieces. */
 static void test_write_in_little_memory(void)
 {
 	struct rig r;
@@ -105,8 +105,8 @@ static void test_write_in_little_memory(void)
 	rig_free(&r);
 }
 
-/* Many connections of one tenant that give nothing back have half of the memory together, whether they ask for
- * little or for much at once, and another tenant has what it wants of the rest. */
+/* Many connections of one tenant that return nothing have half of the memory together, whether they
+ * ask for little or for much at once, and another tenant gets what it wants of the rest. */
 static void test_tenants(void)
 {
 	enum { N = 40 };
@@ -168,7 +168,7 @@ static void test_whole_in_little_memory(void)
 	rig_free(&r);
 }
 
-/* 1,000 inside, 1,000 more sent, and the client goes: over and over. */
+/* 1,000 inside, 1,000 more sent, and the client leaves: over and over. */
 static void test_closed_in_the_middle(void)
 {
 	struct rig r;
@@ -180,7 +180,7 @@ static void test_closed_in_the_middle(void)
 		for (uint64_t i = 0; i < 1000; i++)
 			ask(fd, NBD_READ, 0, i, i * 512, round & 2 ? 512 : 8192);
 		wait_inside(&r, round & 4 ? 1 : 1000);
-		ask(fd, NBD_WRITE, 0, 1, 0, 8192); /* and a payload that never comes */
+		ask(fd, NBD_WRITE, 0, 1, 0, 8192); /* and a payload that never arrives */
 		close(fd);
 		while (r.resource->n_clients)
 			rig_settle(&r);
@@ -194,7 +194,7 @@ static void test_closed_in_the_middle(void)
 	rig_free(&r);
 }
 
-/* NBD_DISC: what is inside is answered, then the end. */
+/* NBD_DISC: requests inside are answered, then the connection ends. */
 static void test_disconnect(void)
 {
 	struct rig r;
@@ -212,7 +212,7 @@ static void test_disconnect(void)
 		want_simple(fd, (uint64_t)i, 0);
 	want_end(fd);
 	close(fd);
-	/* It does not wait for the answers: they are done all the same. */
+	/* The client does not wait for the replies: the requests are done all the same. */
 	fd = rig_connect(&r, (struct rig_options){0});
 	for (uint64_t i = 0; i < 3; i++) {
 		ask(fd, NBD_WRITE, 0, i, 0, 1);
@@ -235,7 +235,7 @@ static int finish_softly(void *arg, struct worker *w)
 	return 0;
 }
 
-/* The gateway ends: what is inside is answered, what was begun only is not. */
+/* The gateway ends: requests inside are answered, incomplete ones are not. */
 static void test_finish(void)
 {
 	struct rig r;
@@ -262,7 +262,7 @@ static void test_finish(void)
 	rig_free(&r);
 }
 
-/* Random bytes: cut off, and nobody else notices. */
+/* Random bytes: the client is disconnected, and others are not affected. */
 static void test_garbage(void)
 {
 	struct rng rng;
@@ -279,7 +279,7 @@ static void test_garbage(void)
 
 		for (size_t k = 0; k < n; k++)
 			bytes[k] = (uint8_t)rng_below(&rng, 256);
-		if (i % 4) /* a right magic, so that more is looked at */
+		if (i % 4) /* a valid magic, so that more is parsed */
 			memcpy(bytes, "\x25\x60\x95\x13\0\0\0", i % 4 == 1 ? 4 : 7);
 		put_all(fd, bytes, n);
 		shutdown(fd, SHUT_WR);
@@ -294,7 +294,7 @@ static void test_garbage(void)
 	rig_free(&r);
 }
 
-/* Replies to one who takes a byte at a time, through a small socket buffer. */
+/* Replies to a client that reads a byte at a time, through a small socket buffer. */
 static void test_slow_reader(void)
 {
 	static uint8_t one[64 * (28 + 40000)], other[64 * (28 + 40000)];
@@ -314,7 +314,7 @@ static void test_slow_reader(void)
 			ask(fd, NBD_READ, 0, i, 0, i % 3 ? 40000 : 700);
 		n = 22 * 728 + 42 * 40028;
 		for (size_t at = 0; at < n;) {
-			/* Many small ones, and a large one now and then, so that it ends some day. */
+			/* Many small reads, and a large one now and then, so that it ends. */
 			size_t want = at % 5000 < 500 ? 1 : at % 7 * 1000 + 1;
 			ssize_t some = recv(fd, p + at, n - at < want ? n - at : want, 0);
 
@@ -327,7 +327,7 @@ static void test_slow_reader(void)
 	rig_free(&r);
 }
 
-/* One who never takes a reply is read no further after some time. */
+/* A client that never reads a reply is read no further after some time. */
 static void test_no_reader(void)
 {
 	struct rig r;
@@ -355,7 +355,7 @@ static void test_no_reader(void)
 	CHECK_INT(c->jobs, 1024);
 	CHECK(c->paused);
 	CHECK(r.worker.fronts->rest_bytes < 512 << 10);
-	/* And when it does, everything comes. */
+	/* And when it does read, everything arrives. */
 	fcntl(fd, F_SETFL, 0);
 	for (int i = 0; i < 1000; i++) {
 		want_simple(fd, (uint64_t)i, 0);
@@ -365,7 +365,7 @@ static void test_no_reader(void)
 	rig_free(&r);
 }
 
-/* Time that passes for the front end only. */
+/* Let time pass for the front end only. */
 static int pass_31_s(void *arg, struct worker *w)
 {
 	struct front_nbd *f = w->fronts;
@@ -374,7 +374,8 @@ static int pass_31_s(void *arg, struct worker *w)
 	return 0;
 }
 
-/* Who takes no reply for 30 s, or needs as long for a payload, is cut off; who is idle is not. */
+/* A client that reads no reply for 30 s, or needs as long for a payload, is disconnected; an idle
+ * one is not. */
 static void test_too_slow(void)
 {
 	struct rig r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd: a client that asks for much and takes little. What is gathered for it, and so copied, must
- * be about what its socket takes, or slow clients would cost the others of their thread. */
+/* front-nbd: a client that asks for much and reads little. The bytes gathered for it, and so
+ * copied, must be about what its socket accepts, or slow clients would cost the others of their
+ * thread. */
 #include "port/front-rig.h"
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -10,7 +11,7 @@
 #define N     1000
 
 static pthread_t tester;
-static atomic_uint_fast64_t offered, taken; /* bytes: handed to the socket, and accepted by it */
+static atomic_uint_fast64_t offered, taken; /* bytes: passed to the socket, and accepted by it */
 
 ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* front-nbd: who waits for memory, for whom, and who does not have to. */
+/* front-nbd: which connections wait for memory, and which do not have to. */
 #include "port/front-rig.h"
 #include <sys/time.h>
 
@@ -22,7 +22,7 @@ static void take_reply(int fd, uint32_t length)
 	get_all(fd, sink, length);
 }
 
-/* n reads of `length` each. */
+/* Send n reads of `length` each. */
 static void ask_reads(int fd, uint32_t n, uint32_t length)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -41,7 +41,7 @@ static int release_and_open(void *arg, struct worker *w)
 {
 	struct held *h = arg;
 
-	h->open = true; /* but those that are inside stay */
+	h->open = true; /* but requests inside stay */
 	return held_release_one(h, w);
 }
 
@@ -51,8 +51,8 @@ static int held_close(void *arg, struct worker *w)
 	return 0;
 }
 
-/* What a tenant has at a resource that gives nothing back does not keep it from another of the same
- * thread; nor do several tenants. */
+/* The memory that a tenant holds at a resource that returns nothing does not affect another
+ * resource of the same thread; nor do several tenants. */
 static void test_lost_resource(void)
 {
 	enum { N = 40 };
@@ -108,8 +108,8 @@ static void go_deaf(struct rig *r, int *fd, int n)
 	settle_long(r);
 }
 
-/* Who takes no replies does not keep others of his tenant waiting: not with what he holds, and not when
- * there are more of his kind than memory. */
+/* A connection that reads no replies does not delay others of its tenant: neither with what it
+ * holds, nor when there are more of its kind than memory. */
 static void test_deaf(void)
 {
 	enum { N = 40 };
@@ -122,8 +122,8 @@ static void test_deaf(void)
 	ask_reads(known, 1, 512);
 	take_reply(known, 512);
 	go_deaf(&r, deaf, N);
-	CHECK(chunk_held(r.worker.pool) > 5 * MIB); /* all that those whom nobody knows may have */
-	ask_reads(known, 4, CHUNK_MAX);             /* who took a reply before does not notice */
+	CHECK(chunk_held(r.worker.pool) > 5 * MIB); /* the limit of doubtful connections */
+	ask_reads(known, 4, CHUNK_MAX); /* one that read a reply before is not affected */
 	for (int i = 0; i < 4; i++)
 		take_reply(known, CHUNK_MAX);
 	good = rig_connect(&r, (struct rig_options){0});
@@ -134,7 +134,7 @@ static void test_deaf(void)
 	for (int i = 0; i < 4; i++)
 		take_reply(good, CHUNK_MAX);
 	CHECK_INT(atomic_load(&r.gateway.broken), 0);
-	/* As many again: some of them have to go, those that were there first need not. */
+	/* As many again: some of them are disconnected, but not the first ones. */
 	go_deaf(&r, more, N);
 	fresh = rig_connect(&r, (struct rig_options){0});
 	ask_reads(fresh, 4, CHUNK_MAX);
@@ -145,7 +145,7 @@ static void test_deaf(void)
 		take_reply(fresh, CHUNK_MAX);
 	CHECK(atomic_load(&r.gateway.broken) > 0);
 	CHECK(atomic_load(&r.gateway.broken) <= N);
-	/* One that hears again gets all it asked for. */
+	/* A connection that reads again gets all its replies. */
 	for (int i = 0; i < 16; i++)
 		take_reply(deaf[0], 64 * KIB);
 	for (int i = 0; i < N; i++) {
@@ -158,7 +158,7 @@ static void test_deaf(void)
 	rig_free(&r);
 }
 
-/* Among many that ask for little, one that asks for much has its turn. */
+/* Among many connections that ask for little, one that asks for much has its turn. */
 static void test_large_among_small(void)
 {
 	enum { N = 20, ASKED = 64 };
@@ -177,18 +177,19 @@ static void test_large_among_small(void)
 	settle_long(&r);
 	large = r.worker.fronts->conns;
 	CHECK_INT(large->jobs, 0);
-	/* What comes back is too little for it each time, and the others want it, too. */
+	/* Each freed piece is too small for it, and the others want it, too. */
 	for (; large->jobs == 0 && releases < 8 * N; releases++) {
 		CHECK(r.held->n > 0);
 		worker_call(&r.worker, held_release_one, r.held);
 		rig_settle(&r);
-		for (int i = 0; i < N; i++) /* they do take their replies */
+		for (int i = 0; i < N; i++) /* they do read their replies */
 			while (recv(small[i], sink, sizeof(sink), MSG_DONTWAIT) > 0)
 				rig_settle(&r);
 	}
 	CHECK_INT(large->jobs, 1);
-	/* Those that waited before it, and then four for itself: 26 mostly. Until the gateway has seen that replies are
-	 * taken, the tenant may hold half as much, and has to come down to that first: up to 50. */
+	/* Those that waited before it, and then four for itself: 26 mostly. Until the gateway has
+	 * seen that replies are read, the tenant may hold half as much, and has to come down to
+	 * that first: up to 50. */
 	CHECK(releases <= 3 * N);
 	worker_call(&r.worker, held_open, r.held);
 	take_reply(fd, CHUNK_MAX);
@@ -198,17 +199,17 @@ static void test_large_among_small(void)
 	rig_free(&r);
 }
 
-/* Behind many that still may not, the one that may gets on at once, and not when something else happens. */
+/* After many that still may not, the one that may continues at once, without another event. */
 static void test_behind_many(void)
 {
 	enum { N = 40 };
-	struct timeval patience = {.tv_sec = 4}; /* before the next tick, which looks at all */
+	struct timeval patience = {.tv_sec = 4}; /* before the next tick, which checks all */
 	struct rig r;
 	int other[4], whole[N], fd;
 
 	rig_new(&r, NULL, held_new(), 16 * MIB);
 	worker_call(&r.worker, held_open, r.held);
-	for (int i = 0; i < 4; i++) { /* they are good for half of all, for another tenant */
+	for (int i = 0; i < 4; i++) { /* another tenant, entitled to half of everything */
 		other[i] = rig_connect(&r, (struct rig_options){.tenant = 1});
 		ask_reads(other[i], 1, 512);
 		take_reply(other[i], 512);
@@ -223,12 +224,12 @@ static void test_behind_many(void)
 	}
 	settle_long(&r);
 	fd = rig_connect(&r, (struct rig_options){0});
-	ask_reads(fd, 100, 64 * KIB); /* more than it may have at once, so that it waits */
+	ask_reads(fd, 100, 64 * KIB); /* more than its limit, so that it waits */
 	settle_long(&r);
 	CHECK(r.worker.fronts->conns->paused && r.worker.fronts->conns->jobs > 4);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	worker_call(&r.worker, release_and_open, r.held);
-	take_reply(fd, 64 * KIB); /* it makes room for the next */
+	take_reply(fd, 64 * KIB); /* makes room for the next */
 	take_reply(fd, 64 * KIB);
 	for (int i = 0; i < N; i++)
 		close(whole[i]);

@@ -144,7 +144,7 @@ static void test_status(void)
 	want_error(fd, 6, -EINVAL);
 	close(fd);
 	rig_free(&r);
-	/* A back end that does not know: everything is data. */
+	/* A back end without status: everything is data. */
 	rig_new(&r, NULL, held_new(), 64 * MIB);
 	fd = rig_connect(&r, (struct rig_options){.structured = true, .status = true});
 	ask(fd, NBD_BLOCK_STATUS, 0, 7, 0, 4096);
@@ -175,7 +175,7 @@ static void test_read_only(void)
 	rig_free(&r);
 }
 
-/* A refused write's payload is passed over, unless it is too much. */
+/* The payload of a refused write is skipped, unless it is too large. */
 static void test_too_large(void)
 {
 	struct rig r;
@@ -213,7 +213,7 @@ static void test_cuts(void)
 	nbd_request_write(stream + 656, &q[2]);
 	rig_new(&r, NULL, NULL, 64 * MIB);
 	for (size_t cut = 0; cut <= 684; cut += cut < 40 || cut > 610 ? 1 : 37) {
-		/* Every other time the first part is what came with the handshake. */
+		/* Every other time the first part comes with the handshake. */
 		bool early = cut % 2 && cut;
 		int fd = rig_connect(&r, (struct rig_options){.early = early ? stream : NULL,
 						 .n_early = early ? cut : 0});
@@ -294,7 +294,7 @@ static void test_pieces_memory(void)
 	rig_free(&r);
 }
 
-/* Structured, and not to be sent in one: a chunk of the reply a piece, in any order. */
+/* Structured, without DF: a chunk of the reply per piece, in any order. */
 static void test_pieces_parts(void)
 {
 	const uint32_t length = MIB + 100;
@@ -321,7 +321,7 @@ static void test_pieces_parts(void)
 	rig_free(&r);
 }
 
-/* One piece fails: one error is the reply, whatever the form. */
+/* One piece fails: the reply is one error, in every form. */
 static void test_pieces_error(void)
 {
 	struct rig r;
@@ -352,7 +352,7 @@ static void test_pieces_error(void)
 	rig_free(&r);
 }
 
-/* ---- data that are good for a round */
+/* ---- borrowed data */
 
 static void want_pattern(int fd, uint64_t cookie, uint64_t offset, uint32_t length)
 {
@@ -372,7 +372,7 @@ static struct held *held_lending(void)
 	return h;
 }
 
-/* A client that reads late gets what was read, and not what lies there by then. */
+/* A client that reads late gets the data as they were read, not the later content of the buffer. */
 static void test_borrowed(void)
 {
 	static const uint32_t sizes[] = {512, 4096, 16384, 65536};

@@ -2,8 +2,8 @@
 /*
  * front-rig: a worker with one resource, or two, and a client that speaks NBD by hand, for tests.
  *
- * The worker is a real one, on a thread of its own; the test is the client, on a blocking socket. The
- * back end is either memory or `held`, which keeps what it gets until it is told to let go.
+ * The worker is a real one, on its own thread; the test is the client, on a blocking socket. The
+ * back end is either memory or `held`, which keeps requests until it is told to release them.
  */
 #ifndef WEIR_TESTS_PORT_FRONT_RIG_H
 #define WEIR_TESTS_PORT_FRONT_RIG_H
@@ -19,14 +19,14 @@
 
 #define RIG_SIZE (64u << 20)
 
-struct held { /* a back end that waits */
+struct held { /* a back end that keeps its requests */
 	struct back back;
 	struct back_io *first, **end;
-	uint32_t n, most;   /* inside now, and at once so far */
+	uint32_t n, most;   /* inside now, and the peak */
 	bool open;          /* lets everything through */
 	uint64_t fail_at;   /* the request that has this offset fails with EIO; UINT64_MAX: none */
 	uint64_t submitted; /* in all */
-	uint8_t *lent;      /* not NULL: what is read is borrowed from here, as long as a round */
+	uint8_t *lent;      /* not NULL: reads are borrowed from here, for a round */
 	uint64_t n_lent;    /* reads so far */
 };
 
@@ -40,7 +40,7 @@ struct rig {
 	struct held *second_held;
 };
 
-/* ---- the back end that waits: byte at offset o is (o >> 9) & 0xff */
+/* ---- the back end that keeps its requests: byte at offset o is (o >> 9) & 0xff */
 
 static void held_finish(struct held *h, struct back_io *io)
 {
@@ -105,7 +105,7 @@ static inline struct held *held_new(void)
 	return h;
 }
 
-/* On the worker's thread: all that is inside comes back, the newest first. */
+/* On the worker's thread: return all requests inside, the newest first. */
 static inline int held_release(void *arg, struct worker *w)
 {
 	struct held *h = arg;
@@ -114,7 +114,7 @@ static inline int held_release(void *arg, struct worker *w)
 	h->first = NULL;
 	h->end = &h->first;
 	if (h->lent)
-		memset(h->lent, 0xee, RIG_SIZE); /* what was lent before is gone */
+		memset(h->lent, 0xee, RIG_SIZE); /* data lent before are gone */
 	for (; io; io = next) {
 		next = io->next;
 		io->next = reversed;
@@ -127,7 +127,7 @@ static inline int held_release(void *arg, struct worker *w)
 	return 0;
 }
 
-/* On the worker's thread: the newest comes back. */
+/* On the worker's thread: return the newest. */
 static inline int held_release_one(void *arg, struct worker *w)
 {
 	struct held *h = arg;
@@ -142,7 +142,7 @@ static inline int held_release_one(void *arg, struct worker *w)
 	return 0;
 }
 
-/* The same of the oldest. */
+/* The same for the oldest. */
 static inline int held_release_oldest(void *arg, struct worker *w)
 {
 	struct held *h = arg;
@@ -200,7 +200,7 @@ static inline int rig_end(void *arg, struct worker *w)
 	return 0;
 }
 
-/* Rounds of the worker's loop, until nothing is left to do for what was sent before. */
+/* Run rounds of the worker's loop, until everything sent before is processed. */
 static inline void rig_settle(struct rig *r)
 {
 	for (int i = 0; i < 4; i++)
@@ -235,7 +235,7 @@ static inline void rig_new(struct rig *r, struct back *back, struct held *held, 
 	CHECK_INT(worker_call(&r->worker, rig_begin, r), 0);
 }
 
-/* Another resource on the same thread. */
+/* Add another resource on the same thread. */
 static inline void rig_second(struct rig *r)
 {
 	struct weir_resource spec;
@@ -270,9 +270,9 @@ static inline void rig_free(struct rig *r)
 
 struct rig_options {
 	bool structured, status, read_only;
-	bool tells_held; /* weir:held is agreed on */
+	bool tells_held; /* weir:held is negotiated */
 	uint64_t size;   /* 0: RIG_SIZE */
-	int sndbuf;      /* of the server's end; 0: as it is */
+	int sndbuf;      /* of the server's end; 0: default */
 	int tenant;      /* 0: a, 1: b */
 	bool second;     /* of the second resource */
 	const void *early;
@@ -348,7 +348,7 @@ static inline void want_simple(int fd, uint64_t cookie, int error)
 	CHECK_INT(reply.error, error);
 }
 
-/* The head of a chunk of that type. */
+/* Read the head of a chunk of that type. */
 static inline struct nbd_reply want_chunk(int fd, uint64_t cookie, uint16_t type)
 {
 	uint8_t p[NBD_CHUNK_SIZE];
@@ -379,7 +379,7 @@ static inline void want_end(int fd)
 	char c;
 	ssize_t n = recv(fd, &c, 1, 0);
 
-	/* A reset when the other side closed with something of ours unread. */
+	/* A reset if the other side closed with unread data of ours. */
 	CHECK(n == 0 || (n < 0 && errno == ECONNRESET));
 }
 

@@ -16,9 +16,9 @@ static char folder[] = "/tmp/weir-http-XXXXXX";
 static char unix_address[120];
 static struct loop *l;
 static struct http *h;
-static char seen[2000]; /* the last request, as the handler saw it */
+static char seen[2000]; /* the last request, as seen by the handler */
 
-/* A body of PIECES pieces, made one by one. */
+/* A body of PIECES pieces, generated one by one. */
 enum { PIECES = 2000, PIECE = 1000 };
 static struct http_source source;
 static int made, ended;
@@ -74,7 +74,7 @@ static int start(const char *const *addresses, size_t n, const char *token, stru
 	return http_new(l, &c, &h, err);
 }
 
-/* ---- a client, driven by the same thread: the loop runs until it has the whole reply */
+/* ---- a client on the same thread: the loop runs until it has the whole reply */
 
 struct asking {
 	struct loop_turn turn;
@@ -111,7 +111,7 @@ static const char *ask_on(int fd, const char *text, size_t n)
 	return a.reply;
 }
 
-/* So many rounds of the loop: its turn fails at once, and stops it. */
+/* Run n rounds of the loop: its turn fails at once, and stops it. */
 static void rounds(int n)
 {
 	struct asking none = {.turn.turn = asking_turn, .fd = -1};
@@ -148,7 +148,7 @@ static void has(const char *text, const char *want)
 		FAIL("\"%s\" does not have \"%s\"", text, want);
 }
 
-/* ---- */
+/* ---- tests */
 
 static void requests(void)
 {
@@ -173,7 +173,7 @@ static void requests(void)
 	reply = ask(unix_address, "DELETE /405 HTTP/1.1\r\nHost: x\r\n\r\n");
 	has(reply, " 405 ");
 	has(reply, "Allow: GET");
-	/* Nonsense is answered by the library, and hurts nobody. */
+	/* The library answers garbage. */
 	reply = ask(unix_address, "nonsense\r\n\r\n");
 	CHECK_STR(seen, "");
 	http_free(h);
@@ -206,7 +206,7 @@ static void large_bodies(void)
 	int n, fd;
 
 	CHECK_INT(start(list, 1, NULL, &err), 0);
-	/* As much as is allowed, while the loop reads. */
+	/* The largest body, while the loop reads. */
 	n = snprintf(big, sizeof(big), "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
 		HTTP_BODY_MAX);
 	fd = dial(unix_address);
@@ -229,7 +229,7 @@ static void large_bodies(void)
 	http_free(h);
 }
 
-/* A port that is free: bound, asked for, and given up. */
+/* Find a free port: bind, get its number, and close. */
 static void tcp_address(char ret[64])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -260,7 +260,7 @@ static void token(void)
 	fputs("short\n", f);
 	fclose(f);
 	CHECK_INT(start(list, 2, file, &err), -EINVAL);
-	has(err.text, "not of 5");
+	has(err.text, "not 5");
 	f = fopen(file, "w");
 	fputs("0123456789abcdef\r\n", f);
 	fclose(f);
@@ -299,8 +299,8 @@ static bool is_cut(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
-/* Strangers that hold every place by TCP, and keep asking, do not shut out who knows the token: the oldest
- * of them goes. Who has shown the token stays. */
+/* Strangers that hold every TCP connection, and keep asking, do not lock out a client with the
+ * token: the oldest of them is evicted. Clients that have sent the token stay. */
 static void strangers(void)
 {
 	char file[100], address[64];
@@ -321,7 +321,7 @@ static void strangers(void)
 		fds[i] = dial(address);
 		has(ask_on(fds[i], HEALTH, strlen(HEALTH)), " 200 ");
 	}
-	for (int i = 0; i < 31; i++) /* asking makes no one younger */
+	for (int i = 0; i < 31; i++) /* requests do not reset the age */
 		has(ask_on(fds[i], HEALTH, strlen(HEALTH)), " 200 ");
 	fd = dial(address);
 	has(ask_on(fd, PROVEN, strlen(PROVEN)), " 200 ");
@@ -339,7 +339,7 @@ static void strangers(void)
 	unlink(file);
 }
 
-/* A proxy may have believed the other length: nothing that follows is believed. */
+/* A proxy may have used the other length: nothing that follows is trusted. */
 static void two_lengths(void)
 {
 	static const char text[] = "PUT /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
@@ -359,9 +359,9 @@ static void two_lengths(void)
 	http_free(h);
 }
 
-/* ---- answers bit by bit, and later */
+/* ---- replies in pieces, and deferred ones */
 
-/* Reads until the connection ends; how many bytes. */
+/* Read until the connection ends; return the number of bytes. */
 static size_t read_all(int fd, size_t most)
 {
 	static char bytes[65536];
@@ -395,19 +395,19 @@ static void streams(void)
 	CHECK_INT(made, PIECES);
 	CHECK_INT(ended, 1);
 	close(fd);
-	/* A client that does not read: no more is made than fits on the way. */
+	/* A client that does not read: no more is generated than fits the buffers. */
 	fd = dial(unix_address);
 	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
 	rounds(200);
 	CHECK(made > 0 && made < PIECES / 2);
 	CHECK_INT(ended, 0);
-	/* And none at all once it has gone. */
+	/* And nothing once it has left. */
 	n = (size_t)made;
 	close(fd);
 	rounds(50);
 	CHECK_INT(ended, 1);
 	CHECK(made <= (int)n + 66);
-	/* The server goes first. */
+	/* The server leaves first. */
 	fd = dial(unix_address);
 	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
 	rounds(20);
@@ -430,11 +430,12 @@ static void answers_later(void)
 	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
 	rounds(5);
 	CHECK(later);
-	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 "); /* others go on */
+	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 "); /* others continue */
 	http_answer(later, &r);
 	has(ask_on(fd, "", 0), "hello later");
-	has(ask_on(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27), " 200 "); /* and it, too */
-	/* The client is gone before its answer, and the server before another's. */
+	has(ask_on(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27),
+		" 200 "); /* and so does this one */
+	/* The client leaves before its reply, and the server before another's. */
 	later = NULL;
 	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
 	rounds(5);
@@ -455,7 +456,7 @@ static void answers_later(void)
 	close(other);
 }
 
-/* More connections than there are places: those idle for longest are closed, the others are served. */
+/* More connections than the limit: those idle for longest are closed, the others are served. */
 static void too_many(void)
 {
 	const char *list[] = {unix_address};
@@ -466,7 +467,7 @@ static void too_many(void)
 	for (int i = 0; i < 70; i++)
 		fds[i] = dial(unix_address);
 	has(ask_on(fds[0], "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27), " 200 ");
-	rounds(80); /* one is accepted in each */
+	rounds(80); /* one is accepted per round */
 	for (int i = 0; i < 70; i++) {
 		struct pollfd p = {.fd = fds[i], .events = POLLIN};
 		cut += poll(&p, 1, 0) == 1;
@@ -474,7 +475,8 @@ static void too_many(void)
 	CHECK_INT(cut, 6);
 	for (int i = 0; i < 70; i++)
 		close(fds[i]);
-	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 "); /* places again */
+	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		" 200 "); /* there is room again */
 	http_free(h);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load-server: a small NBD server on threads, for the tests of load: it can stall, fail, forget and lie. */
+/* load-server: a small threaded NBD server for the tests of load: it can stall, fail, lose data and
+ * lie. */
 #ifndef WEIR_TESTS_PORT_LOAD_SERVER_H
 #define WEIR_TESTS_PORT_LOAD_SERVER_H
 
@@ -20,28 +21,28 @@ static struct server {
 	int fd;
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t left; /* a client did */
+	pthread_cond_t left; /* signalled when a client leaves */
 	int alive;           /* clients */
 	uint8_t disk[SERVER_SIZE], durable[SERVER_SIZE];
-	/* how it behaves */
+	/* its behaviour */
 	uint16_t flags;
-	int error;       /* of every read */
-	int lose_write;  /* this one (1, 2, …) is answered and not done */
-	int drop_after;  /* each connection is closed after so many requests */
-	int drops;       /* as often as this */
-	bool forgets;    /* then the disk is what was flushed */
-	bool vanishes;   /* then nobody is served any more */
+	int error;       /* returned for every read */
+	int lose_write;  /* this one (1, 2, …) is acknowledged but not done */
+	int drop_after;  /* close each connection after so many requests … */
+	int drops;       /* … this many times */
+	bool forgets;    /* then restore the disk to the flushed state */
+	bool vanishes;   /* then serve no more clients */
 	bool flush_lies; /* a flush makes nothing durable */
-	bool garbage;    /* answers nonsense */
-	bool hangs;      /* never answers */
-	int stall_at;    /* this request waits for stall_ms */
+	bool garbage;    /* send invalid replies */
+	bool hangs;      /* never reply */
+	int stall_at;    /* delay this request by stall_ms */
 	int stall_ms;
-	bool fragments; /* structured reads come in three chunks, the last first */
-	bool doubles;   /* … and the middle is the first again */
-	/* what it saw */
+	bool fragments; /* structured reads in three chunks, the last first */
+	bool doubles;   /* … with the first chunk in place of the middle one */
+	/* its observations */
 	uint64_t requests, reads, writes, flushes, trims, fuas, bytes, digest, highest;
 	int connections;
-	int life; /* each loss ends one, with all connections of its time */
+	int life; /* each loss ends one life, with all its connections */
 	bool gone;
 } server;
 
@@ -86,7 +87,7 @@ static bool server_hello(int fd, bool *structured)
 	nbd_hello_init(h, &ops, false, false);
 	if (!server_put(fd, out, nbd_hello_start(h, out)))
 		state = NBD_HELLO_END;
-	while (state == NBD_HELLO_MORE && server_get(fd, &in, 1)) { /* a byte at a time: no rest */
+	while (state == NBD_HELLO_MORE && server_get(fd, &in, 1)) { /* leave nothing over */
 		state = nbd_hello_input(h, &in, 1, &used, out, NBD_HELLO_OUT, &made);
 		if (!server_put(fd, out, made))
 			break;
@@ -184,7 +185,7 @@ static void server_drop(void)
 		memcpy(server.disk, server.durable, SERVER_SIZE);
 }
 
-/* One request after the other, until the client leaves, or is to be dropped. */
+/* Serve one request after the other, until the client leaves or is dropped. */
 static void server_serve(int fd, int life)
 {
 	int served = 0;
@@ -195,7 +196,7 @@ static void server_serve(int fd, int life)
 	while (more && server_get(fd, head, sizeof(head))) {
 		CHECK_INT(nbd_request_read(head, &q), 0);
 		pthread_mutex_lock(&server.lock);
-		if (!server.hangs) /* else it reads, and that is all */
+		if (!server.hangs) /* else only read */
 			more = life == server.life && server_answer(fd, &q, structured);
 		if (more && ++served == server.drop_after && server.drops > 0) {
 			server_drop();
@@ -260,11 +261,11 @@ static void server_start(void)
 	CHECK_INT(pthread_create(&server.thread, NULL, server_main, NULL), 0);
 }
 
-/* Well-behaved again, and nothing seen yet. */
+/* Restore the default behaviour, and clear the observations. */
 static void server_reset(void)
 {
 	pthread_mutex_lock(&server.lock);
-	while (server.alive) /* clients of the test before may still be on their way out */
+	while (server.alive) /* clients of the previous test may still be leaving */
 		pthread_cond_wait(&server.left, &server.lock);
 	memset(server.disk, 0, SERVER_SIZE);
 	memset(server.durable, 0, SERVER_SIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Jobs as people write them. */
+/* Parsing of jobs. */
 #include "port/load.h"
 #include "test.h"
 #include <errno.h>
@@ -17,7 +17,7 @@ static int parse(const char *text)
 
 static void uri_alone(void)
 {
-	CHECK_INT(parse("nbd+unix:///a?socket=/x,y.sock"), 0); /* a comma may be the path's */
+	CHECK_INT(parse("nbd+unix:///a?socket=/x,y.sock"), 0); /* a comma may belong to the path */
 	CHECK_STR(job.uri, "nbd+unix:///a?socket=/x,y.sock");
 	CHECK_STR(job.name, "load");
 	CHECK_INT(job.connections, 1);

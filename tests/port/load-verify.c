@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a block may hold: after writes, flushes, losses and errors; and that every lie is found. */
+/* The contents a block may have after writes, flushes, losses and errors; every deviation is found. */
 #include "port/load-verify.h"
 #include "test.h"
 #include <errno.h>
@@ -53,7 +53,7 @@ static void right(void)
 	put(3, 1, true);
 	put(3, 1, false);
 	CHECK_INT(wrong_after_read(0, N), 0);
-	CHECK_INT(count.unchecked, N - 3); /* never written: anything may be there */
+	CHECK_INT(count.unchecked, N - 3); /* never written: any content is allowed */
 	CHECK_INT(count.checked, 6);
 }
 
@@ -73,7 +73,7 @@ static void stale(void)
 	put(1, 1, false);
 	memcpy(saved, disk, sizeof(disk));
 	put(1, 1, false);
-	memcpy(disk, saved, sizeof(disk)); /* the second write got lost */
+	memcpy(disk, saved, sizeof(disk)); /* the second write was lost */
 	CHECK_INT(wrong_after_read(1, 1), 1);
 	CHECK_INT(count.last.offset, BASE + BLOCK);
 	CHECK_INT(count.last.least, 2);
@@ -86,14 +86,14 @@ static void moved(void)
 {
 	start();
 	put(1, 2, false);
-	memcpy(disk + 1 * BLOCK, disk + 2 * BLOCK, BLOCK); /* right, but not here */
+	memcpy(disk + 1 * BLOCK, disk + 2 * BLOCK, BLOCK); /* valid, but elsewhere */
 	CHECK_INT(wrong_after_read(1, 1), 1);
 	CHECK(strstr(count.last.text, "from another offset"));
 	CHECK_INT(wrong_after_read(2, 1), 0);
 	memset(disk + 2 * BLOCK, 0, BLOCK);
 	CHECK_INT(wrong_after_read(2, 1), 1);
-	CHECK(strstr(count.last.text, "no block of this run (begins 0000000000000000)"));
-	CHECK_INT(wrong_after_read(2, 1), 0); /* once is enough */
+	CHECK(strstr(count.last.text, "not a block of this run (begins 0000000000000000)"));
+	CHECK_INT(wrong_after_read(2, 1), 0); /* reported once */
 	put(2, 1, false);
 	CHECK_INT(wrong_after_read(2, 1), 0);
 }
@@ -108,7 +108,7 @@ static void one_at_a_time(void)
 	CHECK(load_verify_take(v, BASE + 3 * BLOCK, BLOCK));
 }
 
-/* Generations 1 and 2, a flush, 3, a loss. The disk is then as after generation g. */
+/* Generations 1 and 2, a flush, 3, a loss. Restore the disk to generation g. */
 static void lose(int g)
 {
 	start();
@@ -125,11 +125,11 @@ static void lose(int g)
 
 static void loss(void)
 {
-	lose(1); /* flushed, and gone */
+	lose(1); /* flushed, but lost */
 	CHECK_INT(wrong_after_read(7, 1), 1);
 	CHECK_STR(count.last.text, "wrong block at offset 7680: expected generation 2 (flushed) to "
 				   "3, got generation 1");
-	lose(2); /* what was not flushed may be gone */
+	lose(2); /* unflushed data may be lost */
 	CHECK_INT(wrong_after_read(7, 1), 0);
 	lose(3); /* or not */
 	CHECK_INT(wrong_after_read(7, 1), 0);
@@ -143,7 +143,7 @@ static void settled(void)
 	memcpy(third, disk + 7 * BLOCK, BLOCK);
 	lose(2);
 	CHECK_INT(wrong_after_read(7, 1), 0);
-	memcpy(disk + 7 * BLOCK, third, BLOCK); /* it was 2: it cannot become 3 again */
+	memcpy(disk + 7 * BLOCK, third, BLOCK); /* after 2 was read, it cannot become 3 again */
 	CHECK_INT(wrong_after_read(7, 1), 1);
 }
 
@@ -153,10 +153,10 @@ static void never_flushed(void)
 	memcpy(saved, disk, sizeof(disk));
 	put(4, 1, false);
 	load_verify_lost(v);
-	memcpy(disk, saved, sizeof(disk)); /* what was there before us */
+	memcpy(disk, saved, sizeof(disk)); /* the data from before this run */
 	CHECK_INT(wrong_after_read(4, 1), 0);
 	start();
-	put(4, 1, true); /* FUA: it must stay */
+	put(4, 1, true); /* FUA: must survive */
 	load_verify_lost(v);
 	memcpy(disk, saved, sizeof(disk));
 	CHECK_INT(wrong_after_read(4, 1), 1);
@@ -169,13 +169,13 @@ static void flush_covers_what_was_before(void)
 	start();
 	put(1, 1, false);
 	memcpy(saved, disk, sizeof(disk));
-	mark = load_verify_mark(v); /* sent … */
-	put(1, 1, false);           /* … and this was acknowledged while it was under way */
+	mark = load_verify_mark(v); /* sent, … */
+	put(1, 1, false);           /* … and this write was acknowledged while it was in flight */
 	load_verify_flushed(v, mark);
 	load_verify_lost(v);
 	memcpy(disk, saved, sizeof(disk));
 	CHECK_INT(wrong_after_read(1, 1), 0);
-	/* A flush that succeeds after a loss does not cover what was acknowledged before it. */
+	/* A flush that succeeds after a loss does not cover earlier writes. */
 	start();
 	put(1, 1, true);
 	memcpy(saved, disk, sizeof(disk));
@@ -193,7 +193,7 @@ static void failed_write(void)
 	CHECK(load_verify_take(v, BASE + BLOCK, BLOCK));
 	load_verify_fill(v, BASE + BLOCK, BLOCK, saved);
 	load_verify_written(v, BASE + BLOCK, BLOCK, false, -EIO);
-	memset(disk + BLOCK, 7, 100); /* half of it may be there */
+	memset(disk + BLOCK, 7, 100); /* a partial write is possible */
 	CHECK_INT(wrong_after_read(1, 1), 0);
 	CHECK_INT(count.unchecked, 1);
 	put(1, 1, false);

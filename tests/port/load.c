@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The load against a server that does what it should, and servers that do not. */
+/* The load against correct and incorrect servers. */
 #include "port/load.h"
 #include "load-server.h"
 #include "model/trace.h"
@@ -155,7 +155,7 @@ static void duration_and_warm_up(void)
 	job.think = 100 * WEIR_US;
 	go();
 	CHECK(result.requests > 0 && result.requests < server.requests);
-	CHECK(result.elapsed > 0 && result.elapsed <= 30 * WEIR_MS); /* not to the last answer */
+	CHECK(result.elapsed > 0 && result.elapsed <= 30 * WEIR_MS); /* not until the last reply */
 	CHECK(result.in_time <= result.requests);
 }
 
@@ -168,7 +168,7 @@ static void open_loop(void)
 	job.connections = 2;
 	go();
 	CHECK_INT(result.requests, 1000);
-	CHECK(result.elapsed >= 99 * WEIR_MS); /* never ahead of its times */
+	CHECK(result.elapsed >= 99 * WEIR_MS); /* never early */
 	CHECK_INT(result.late.count, 1000);
 	start();
 	job.rate = 1000;
@@ -179,8 +179,8 @@ static void open_loop(void)
 	CHECK_INT(result.missed, 0);
 }
 
-/* A server that stands still for 300 ms while 1,000 requests a second are due: all of those are seen
- * to wait, not only the one that was asked. */
+/* A server stalls for 300 ms while 1,000 requests a second are due: all of them show the wait, not
+ * only the one in flight. */
 static void stall_is_seen(void)
 {
 	uint64_t waited;
@@ -195,8 +195,7 @@ static void stall_is_seen(void)
 	go();
 	CHECK_INT(result.requests, 500);
 	CHECK(result.latency.max >= 295 * WEIR_MS);
-	waited = 100 -
-		 10; /* of 500: those due in the first 100 ms of it waited for 200 ms and more */
+	waited = 100 - 10; /* of 500: those due in its first 100 ms waited for 200 ms or more */
 	CHECK(weir_hist_percentile(&result.latency, 100.0 * (500 - (double)waited) / 500) >=
 		190 * WEIR_MS);
 }
@@ -211,7 +210,7 @@ static void missed_are_counted(void)
 	job.duration = 100 * WEIR_MS;
 	job.depth = 1;
 	go();
-	/* The tenth is answered after the end, and what was due behind it was never sent. */
+	/* The tenth is answered after the end, and the later ones were never sent. */
 	CHECK_INT(result.requests, 10);
 	CHECK_INT(result.missed, 90);
 }
@@ -240,11 +239,11 @@ static void nonsense(void)
 	job.requests = 100;
 	job.depth = 4;
 	go();
-	CHECK(strstr(result.fault, "not a reply"));
+	CHECK(strstr(result.fault, "an invalid reply"));
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 4);
 }
 
-/* As many bytes as were asked for, but not those. */
+/* The right number of bytes, but one part twice. */
 static void a_part_twice(void)
 {
 	start();
@@ -252,7 +251,7 @@ static void a_part_twice(void)
 	job.structured = true;
 	job.requests = 100;
 	go();
-	CHECK(strstr(result.fault, "not a reply"));
+	CHECK(strstr(result.fault, "an invalid reply"));
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 1);
 }
 
@@ -263,7 +262,7 @@ static void silence(void)
 	job.requests = 100;
 	job.timeout = 50 * WEIR_MS;
 	go();
-	CHECK(strstr(result.fault, "no answer for a long time"));
+	CHECK(strstr(result.fault, "no reply within the timeout"));
 }
 
 static void verify_job(void)
@@ -309,7 +308,7 @@ static void verify_lost_write(void)
 	verify_job();
 	job.reads = 0;
 	job.requests = 50;
-	server.lose_write = 50; /* the last: nothing is written over it */
+	server.lose_write = 50; /* the last: not overwritten */
 	go();
 	CHECK(result.wrong >= 1 && result.wrong <= 3);
 	CHECK_INT(said, 1);
@@ -323,7 +322,7 @@ static void lost_connection(void)
 	server.drops = 1;
 	job.requests = 100;
 	go();
-	CHECK(strstr(result.fault, server.uri)); /* closed, reset or broken: as it was seen first */
+	CHECK(strstr(result.fault, server.uri)); /* closed, reset or broken */
 	CHECK(result.requests >= 19 && result.requests <= 20);
 }
 
@@ -410,7 +409,7 @@ static void replay(void)
 static void jobs_that_make_no_sense(void)
 {
 	start();
-	CHECK_INT(refused(), -EINVAL); /* for ever */
+	CHECK_INT(refused(), -EINVAL); /* without an end */
 	job.requests = 1;
 	job.sizes[0].bytes = 64u << 20;
 	CHECK_INT(refused(), -EINVAL);
@@ -434,7 +433,7 @@ static void jobs_that_make_no_sense(void)
 	CHECK_INT(refused(), -ENOTSUP);
 	job.fua = 0;
 	job.verify = true;
-	job.connections = 2; /* without MULTI_CONN a flush means nothing for the other */
+	job.connections = 2; /* without MULTI_CONN a flush covers one connection */
 	CHECK_INT(refused(), -EINVAL);
 	job.connections = 1;
 	job.sizes[0].bytes = 500;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* loop: fds, timers, tasks and turns, in order, and safe while they change each other. */
+/* loop: fds, timers, tasks and turns: their order, and changes by each other. */
 #include "test.h"
 #include "port/loop.h"
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static struct loop *l;
-static char said[200]; /* what happened, a letter each */
+static char said[200]; /* the events, a letter each */
 
 static bool polls; /* before it sleeps */
 
@@ -85,7 +85,7 @@ static void fds(void)
 	b.stops = true;
 	run("ab");
 	CHECK_INT(loop_add(l, &a.f, EPOLLIN), -EEXIST);
-	/* Not waited for: nothing comes. */
+	/* Not waited for: no event. */
 	loop_change(l, &a.f, 0);
 	CHECK_INT(write(a.f.fd, &one, sizeof(one)), sizeof(one));
 	CHECK_INT(write(b.f.fd, &one, sizeof(one)), sizeof(one));
@@ -98,8 +98,8 @@ static void fds(void)
 	loop_free(l);
 }
 
-/* Whichever of two ready ones comes first removes the other, which must not be called, though the
- * system has reported both already. */
+/* The first of two ready fds removes the other, which must not be called, although the system has
+ * already reported both. */
 static void fd_removed_by_another(void)
 {
 	struct watched a, b, c;
@@ -129,7 +129,7 @@ static void fd_removes_itself(void)
 	a.removes = &a;
 	b.stops = true;
 	run("ab");
-	CHECK_INT(loop_add(l, &a.f, EPOLLIN), 0); /* and may come back */
+	CHECK_INT(loop_add(l, &a.f, EPOLLIN), 0); /* and may be added again */
 	close(a.f.fd);
 	close(b.f.fd);
 	loop_free(l);
@@ -140,8 +140,8 @@ static void fd_removes_itself(void)
 struct alarm_ {
 	struct loop_timer t; /* first */
 	char letter;
-	weir_time again;     /* set anew to this; 0: no */
-	struct alarm_ *cuts; /* is unset by it */
+	weir_time again;     /* set again to this; 0: no */
+	struct alarm_ *cuts; /* unset by this one */
 	bool stops;
 };
 
@@ -178,7 +178,7 @@ static void timers(void)
 	CHECK_INT(loop_set(l, &b.t, start + 1 * WEIR_MS), 0);
 	CHECK_INT(loop_set(l, &c.t, start + 1 * WEIR_MS), 0); /* equal: in order of setting */
 	CHECK_INT(loop_set(l, &a.t, start + 9 * WEIR_MS), 0);
-	CHECK_INT(loop_set(l, &a.t, start - 5), 0); /* moved before all */
+	CHECK_INT(loop_set(l, &a.t, start - 5), 0); /* moved before all others */
 	run("abcd");
 	CHECK(loop_clock() >= start + 3 * WEIR_MS);
 	CHECK(!a.t.set && !d.t.set);
@@ -196,11 +196,11 @@ static void timer_cuts_another(void)
 	a.cuts = &b;
 	c.stops = true;
 	run("ac");
-	CHECK_INT(loop_set(l, &b.t, WEIR_NEVER), 0); /* twice is fine */
+	CHECK_INT(loop_set(l, &b.t, WEIR_NEVER), 0); /* idempotent */
 	loop_free(l);
 }
 
-/* One that sets itself to the past comes again, but after the others. */
+/* A timer that sets itself to the past runs again, but after the others. */
 static void timer_in_the_past(void)
 {
 	struct alarm_ a = alarm_of('a'), b = alarm_of('b');
@@ -209,13 +209,13 @@ static void timer_in_the_past(void)
 	CHECK_INT(loop_set(l, &a.t, 1), 0);
 	CHECK_INT(loop_set(l, &b.t, 2), 0);
 	a.again = 1;
-	a.stops = true; /* ends the round, not the timers */
+	a.stops = true; /* ends the loop, not the timers of the round */
 	run("ab");
 	run("aba");
 	loop_free(l);
 }
 
-/* Far more at once than there is room for at first; moved, unset, and in order. */
+/* Far more than the initial room; moved, unset, and in order. */
 static void many_timers(void)
 {
 	enum { N = 1000 };
@@ -229,7 +229,7 @@ static void many_timers(void)
 	}
 	for (int i = 0; i < N; i++) {
 		if (i % 10 == 0) {
-			CHECK_INT(loop_set(l, &a[i].t, N - i), 0); /* turned round */
+			CHECK_INT(loop_set(l, &a[i].t, N - i), 0); /* reversed */
 			want[99 - i / 10] = a[i].letter;
 		} else if (i % 2) {
 			CHECK_INT(loop_set(l, &a[i].t, WEIR_NEVER), 0);
@@ -256,7 +256,7 @@ static void counted_run(struct loop_task *t)
 	struct counted *c = (struct counted *)t;
 
 	CHECK(pthread_equal(pthread_self(), loop_thread));
-	CHECK_INT(c->number, next_of[c->thread]); /* one thread's in order */
+	CHECK_INT(c->number, next_of[c->thread]); /* in order per thread */
 	next_of[c->thread]++;
 	free(c);
 	if (++total == THREADS * TASKS)
@@ -315,7 +315,7 @@ static void letter_run(struct loop_task *t)
 		loop_stop(l);
 }
 
-/* From its own thread, with nothing else that would wake it. */
+/* From its own thread, with nothing else to wake it. */
 static void posts_to_itself(void)
 {
 	struct letter_task b = {.t.run = letter_run, .letter = 'b', .stops = true},
@@ -359,7 +359,7 @@ static void calls(void)
 struct lap {
 	struct loop_turn t; /* first */
 	char letter;
-	int more; /* says so that often, then stops the loop if `stops` */
+	int more; /* returns true that often, then stops the loop if `stops` */
 	bool stops;
 	struct lap *removes;
 };
@@ -381,7 +381,7 @@ static bool lap_turn(struct loop_turn *t, weir_time now)
 	return false;
 }
 
-/* Nothing would end a wait here: "more" must. */
+/* Nothing else would end a wait here: "more" must. */
 static void turns(void)
 {
 	struct lap a = {.t.turn = lap_turn, .letter = 'a', .more = 2, .stops = true},
@@ -455,7 +455,7 @@ static void without_pwait2(void)
 		CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-/* ---- quick answers */
+/* ---- quick replies */
 
 #define QUESTIONS 2000
 
@@ -482,7 +482,7 @@ static void answered(struct loop_fd *f, uint32_t events)
 		CHECK_INT(write(f->fd, &c, 1), 1);
 }
 
-/* One question at a time to another thread: whether the loop polls or sleeps, none is lost. */
+/* One request at a time to another thread: whether the loop polls or sleeps, none is lost. */
 static void ping_pong(void)
 {
 	struct loop_fd f = {.ready = answered};
@@ -511,7 +511,7 @@ struct refreshing {
 	unsigned n;
 };
 
-/* The clock is read in the middle of a round, which stays the same round. */
+/* The clock is refreshed in the middle of a round, whose number does not change. */
 static bool refresh(struct loop_turn *t, weir_time now)
 {
 	struct refreshing *r = (struct refreshing *)t;

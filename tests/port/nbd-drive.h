@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-drive: drives a back end from a test and checks what comes back.
+ * nbd-drive: drive a back end from a test and check the results.
  *
- * A disk of blocks of 4 KiB. Each has a version, which a write raises; all of a block's content
- * follows from its number and version. No two requests for a block are inside at once, so what a read
- * must give is known; what a FLUSH must have made sure of is every version acknowledged before it was
- * submitted.
+ * A disk of blocks of 4 KiB. Each has a version, which a write raises; a block's content follows
+ * from its number and version. No two requests for a block are inside at once, so the expected
+ * result of a read is known; a FLUSH must cover every version acknowledged before it was submitted.
  */
 #ifndef WEIR_TESTS_NBD_DRIVE_H
 #define WEIR_TESTS_NBD_DRIVE_H
@@ -17,13 +16,14 @@
 #define DRIVE_BLOCK  4096u
 #define DRIVE_BLOCKS 256
 #define DRIVE_DEPTH  64
-#define DRIVE_SPAN   32 /* blocks of one request at most: 128 KiB, above and below what is copied */
+#define DRIVE_SPAN                                                                                 \
+	32 /* most blocks of one request: 128 KiB, above and below the limit of copying */
 
 struct drive_io {
 	struct back_io io; /* first */
 	struct drive *d;
 	bool busy;
-	struct chunk *hold;             /* its data; the back end does not always know */
+	struct chunk *hold;             /* its data; the back end is not always given the chunk */
 	uint32_t version;               /* WRITE, ZERO */
 	uint32_t covered[DRIVE_BLOCKS]; /* FLUSH: versions acknowledged before */
 };
@@ -36,8 +36,8 @@ struct drive {
 	struct loop_timer guard, tick;
 	struct rng rng;
 	uint32_t inside, done, want; /* requests; want: submit until so many are done */
-	uint32_t errors;             /* of what was done: allowed only where a test says so */
-	uint32_t flushes;            /* that succeeded */
+	uint32_t errors;             /* of finished requests: allowed only where a test says so */
+	uint32_t flushes;            /* successful ones */
 	bool running;
 	bool blind; /* reads are not checked */
 	bool no_fua;
@@ -47,16 +47,16 @@ struct drive {
 	uint32_t acked[DRIVE_BLOCKS]; /* version; 0: zeroes */
 	uint32_t sent[DRIVE_BLOCKS];  /* the newest version sent */
 	bool zero[DRIVE_BLOCKS];      /* the acknowledged version is zeroes */
-	bool unsure[DRIVE_BLOCKS];    /* a write to it failed: anything may be there */
+	bool unsure[DRIVE_BLOCKS];    /* a write to it failed: any content is allowed */
 	bool busy[DRIVE_BLOCKS];
-	uint32_t sure[DRIVE_BLOCKS]; /* versions that a FLUSH has covered */
+	uint32_t sure[DRIVE_BLOCKS]; /* versions covered by a FLUSH */
 	struct drive_io ios[DRIVE_DEPTH];
-	struct { /* borrowed in this round: must stay as they are until it is over */
+	struct { /* borrowed in this round: must not change until it is over */
 		const uint8_t *data;
 		uint64_t length, sum;
 	} lent[DRIVE_DEPTH];
-	uint32_t n_lent, reads, borrowed; /* in this round; submitted; in all */
-	/* Called once a round: may kill, revive, stop. */
+	uint32_t n_lent, reads, borrowed; /* in this round; submitted; in total */
+	/* Called once per round: may kill, revive, stop. */
 	void (*step)(struct drive *d);
 	void *arg;
 };
@@ -69,7 +69,7 @@ static inline void drive_fill(uint8_t *p, uint64_t block, uint32_t version)
 		w[i] = version ? version ^ (uint32_t)block << 20 ^ i << 8 : 0;
 }
 
-/* The version that a block has by its content; fails when it is none, or torn. */
+/* Return the version of a block by its content; fail if it is invalid or torn. */
 static inline uint32_t drive_version(const uint8_t *p, uint64_t block)
 {
 	uint8_t want[DRIVE_BLOCK] __attribute__((aligned(8)));
@@ -158,12 +158,12 @@ static inline void drive_done(void *arg, struct back_io *io)
 	}
 	drive_ended(d, x);
 	chunk_put(d->pool, x->hold);
-	/* After our turn nothing else may come that wakes the loop. */
+	/* After this turn no other event may wake the loop. */
 	if (d->running && !d->awaiting && d->done >= d->want && !d->inside)
 		loop_stop(d->loop);
 }
 
-/* A request into a free place; NULL: all are in use. */
+/* Put a request into a free slot; NULL: all are in use. */
 static inline struct drive_io *drive_io(struct drive *d, uint8_t op)
 {
 	for (int i = 0; i < DRIVE_DEPTH; i++) {
@@ -191,7 +191,7 @@ static inline void drive_flush(struct drive *d)
 	back_submit(d->back, &x->io);
 }
 
-/* Blocks that nobody uses. 0: none there. */
+/* Find unused blocks. 0: none. */
 static inline uint64_t drive_range(struct drive *d, uint64_t from)
 {
 	uint64_t most = 1 + rng_below(&d->rng, rng_below(&d->rng, 4) ? 2 : DRIVE_SPAN), n = 0;
@@ -220,7 +220,7 @@ static inline void drive_transfer(struct drive *d, uint8_t op, uint64_t from, ui
 		x->hold = chunk_get(d->pool, n * DRIVE_BLOCK);
 		CHECK(x->hold);
 		x->io.data = x->hold->data;
-		/* Without a chunk the back end must copy what it wants to keep. */
+		/* Without a chunk the back end must copy the data that it keeps. */
 		x->io.chunk = rng_below(&d->rng, 4) ? x->hold : NULL;
 	}
 	for (uint64_t i = 0; i < n && op == BACK_WRITE; i++)
@@ -260,7 +260,7 @@ static inline bool drive_turn(struct loop_turn *t, weir_time now)
 		drive_random(d);
 	if (d->awaiting ? d->back->state == d->awaited : d->done >= d->want && !d->inside)
 		loop_stop(d->loop);
-	if (d->awaiting) /* a state may change behind our turn, and nothing follow */
+	if (d->awaiting) /* a state may change after this turn without another event */
 		loop_set(d->loop, &d->tick, now + WEIR_MS);
 	return false;
 }
@@ -311,7 +311,7 @@ static inline void drive_close(struct drive *d)
 	loop_free(d->loop);
 }
 
-/* Random requests until `n` more are done, and nothing is inside. 60 s: it hangs. */
+/* Submit random requests until `n` more are done, and none is inside. 60 s: it hangs. */
 static inline void drive_run(struct drive *d, uint32_t n)
 {
 	d->want = d->done + n;
@@ -322,7 +322,7 @@ static inline void drive_run(struct drive *d, uint32_t n)
 	loop_set(d->loop, &d->guard, WEIR_NEVER);
 }
 
-/* Submits nothing until the back end is in that state. */
+/* Submit nothing until the back end is in that state. */
 static inline void drive_await(struct drive *d, enum back_state state)
 {
 	d->awaiting = true;
@@ -331,7 +331,7 @@ static inline void drive_await(struct drive *d, enum back_state state)
 	d->awaiting = false;
 }
 
-/* A FLUSH, and nothing else: its result. */
+/* Submit only a FLUSH, and return its result. */
 static inline int drive_run_flush(struct drive *d)
 {
 	d->last_error = 0;
@@ -341,7 +341,7 @@ static inline int drive_run_flush(struct drive *d)
 	return d->last_error;
 }
 
-/* Reads everything back and checks it. */
+/* Read everything back and check it. */
 static inline void drive_verify(struct drive *d)
 {
 	uint32_t errors = d->errors;

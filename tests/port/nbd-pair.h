@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbd-pair: a server that misbehaves (nbd-peer.h) and a back end that is driven (nbd-drive.h). */
+/* nbd-pair: a misbehaving server (nbd-peer.h) and a driven back end (nbd-drive.h). */
 #ifndef WEIR_TESTS_NBD_PAIR_H
 #define WEIR_TESTS_NBD_PAIR_H
 
@@ -28,7 +28,7 @@ static inline void end(void)
 	peer_stop(&peer);
 }
 
-/* What FLUSHes covered is in place for good. */
+/* Check that the versions covered by FLUSHes are durable. */
 static inline void check_sure(void)
 {
 	peer_lock(&peer);

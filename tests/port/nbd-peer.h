@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-peer: an NBD server inside a test, on a thread of its own, that can be told to misbehave and to
- * die. It carries requests out in a random order, and when it dies it forgets what was not flushed: of
- * each block of 4 KiB, by chance, what it has or what it was sure of is left.
+ * nbd-peer: an NBD server inside a test, on its own thread, that can be told to misbehave and to
+ * die. It carries out requests in random order, and when it dies it loses unflushed data: of each
+ * block of 4 KiB, by chance, the current or the durable content is left.
  */
 #ifndef WEIR_TESTS_NBD_PEER_H
 #define WEIR_TESTS_NBD_PEER_H
@@ -22,26 +22,26 @@
 #include <unistd.h>
 
 #define PEER_CONNS 8
-#define PEER_LATE  10         /* rounds of the server, of 1 ms if nothing else comes */
-#define PEER_ROOM  (4u << 20) /* bytes of requests waiting on a connection; the same of replies */
+#define PEER_LATE  10         /* rounds of the server, of 1 ms without other events */
+#define PEER_ROOM  (4u << 20) /* bytes of requests waiting on a connection; the same for replies */
 
 enum peer_mode {
 	PEER_WELL,
-	PEER_MUTE,       /* accepts and says nothing */
+	PEER_MUTE,       /* accepts but sends nothing */
 	PEER_HANGS_UP,   /* closes in the middle of the handshake */
-	PEER_IGNORES,    /* never answers a request */
-	PEER_GARBAGE,    /* answers with something else */
-	PEER_STRANGER,   /* answers what was not asked */
-	PEER_LEAVES,     /* answers everything with ESHUTDOWN, once */
+	PEER_IGNORES,    /* never replies */
+	PEER_GARBAGE,    /* replies with garbage */
+	PEER_STRANGER,   /* replies to requests that were not sent */
+	PEER_LEAVES,     /* replies ESHUTDOWN to everything, once */
 	PEER_SHORT_READ, /* ends a read before all of it was sent */
 	PEER_TWICE,      /* sends a part of a read twice, and another never */
-	PEER_CORRUPT,    /* a byte of the reply is wrong now and then */
+	PEER_CORRUPT,    /* corrupts a byte of the reply now and then */
 };
 
 struct peer_conn {
 	int fd; /* -1: none */
 	bool ready;
-	struct rng *corrupt; /* NULL: it is not */
+	struct rng *corrupt; /* NULL: not corrupting */
 	struct nbd_hello hello;
 	uint8_t *in, *out;
 	size_t have, n_out;
@@ -51,26 +51,25 @@ struct peer_conn {
 struct peer {
 	char path[100];
 	pthread_t thread;
-	pthread_mutex_t lock; /* of all below */
-	bool stop, away;      /* away: nobody listens */
+	pthread_mutex_t lock; /* protects all below */
+	bool stop, away;      /* away: not listening */
 	enum peer_mode mode;
 	uint64_t size;
 	uint16_t flags;
 	uint8_t *is, *sure;
-	int fail_writes, fail_flush; /* negative errno, for the next so many */
+	int fail_writes, fail_flush; /* negative errno, for the next n requests */
 	int n_fail_writes, n_fail_flushes;
 	unsigned fail_percent; /* of FLUSHes, by chance, with EIO */
-	bool forgets;          /* a FLUSH that fails takes with it what was not flushed */
+	bool forgets;          /* a failed FLUSH loses the unflushed data */
 	bool late; /* … and is answered only after some other requests; so is a FUA write */
-	struct peer_conn *late_conn; /* whose that is; NULL: there is none */
+	struct peer_conn *late_conn; /* its connection; NULL: none */
 	uint64_t late_cookie;
 	int late_rounds;
 	unsigned fail_fua_percent; /* of FUA writes, by chance, with EIO */
 	int fail_fua; /* negative errno of every FUA write, which is then not written */
 	unsigned accepted, writes, flushes, reads;
-	unsigned most; /* connections; 0: any number. More are closed at once */
-	int ghosts[PEER_CONNS],
-		n_ghosts; /* connections of a host that is gone: nobody closes them */
+	unsigned most; /* connections; 0: any number. Further ones are closed at once */
+	int ghosts[PEER_CONNS], n_ghosts; /* connections of a dead host: never closed */
 	int listener, wake;
 	struct rng rng;
 	struct peer_conn conns[PEER_CONNS];
@@ -96,7 +95,7 @@ static inline const char *peer_list(void *arg, size_t i)
 	return i ? NULL : "disk";
 }
 
-/* Never waits: whoever waits for us may hold what we need. */
+/* Never blocks: the other side may wait for this thread. */
 static inline void peer_send(struct peer_conn *c, const void *data, size_t n)
 {
 	CHECK(c->n_out + n <= PEER_ROOM);
@@ -112,7 +111,7 @@ static inline void peer_push(struct peer_conn *c)
 	ssize_t r = send(c->fd, c->out, c->n_out, MSG_NOSIGNAL);
 
 	if (r <= 0)
-		return; /* what is wrong, recv will tell */
+		return; /* recv will report the error */
 	c->n_out -= (size_t)r;
 	memmove(c->out, c->out + r, c->n_out);
 }
@@ -172,7 +171,7 @@ static inline size_t peer_length(const struct nbd_request *r)
 	return NBD_REQUEST_SIZE + (r->command == NBD_WRITE ? r->length : 0);
 }
 
-/* As a cache does that could not be written: its pages are dropped. */
+/* Lose unflushed data, as a cache that could not be written drops its pages. */
 static inline void peer_forget(struct peer *p)
 {
 	if (p->forgets)
@@ -244,7 +243,7 @@ static inline void peer_read(struct peer *p, struct peer_conn *c, const struct n
 		peer_send(c, head, nbd_simple_write(head, r->cookie, 0));
 	} else if (p->mode != PEER_SHORT_READ && p->mode != PEER_TWICE && n > 1024 &&
 		   rng_below(&p->rng, 4) == 0) {
-		/* In three chunks, and the middle last. */
+		/* In three chunks, the middle last. */
 		size_t part = n / 3;
 
 		peer_chunk(p, c, r, n - part, part);
@@ -258,7 +257,7 @@ static inline void peer_read(struct peer *p, struct peer_conn *c, const struct n
 	peer_send(c, p->is + r->offset + at, n);
 }
 
-#define PEER_HELD 123 /* µs: what it says of weir:held */
+#define PEER_HELD 123 /* µs: its value of weir:held */
 static inline void peer_held(struct peer_conn *c, const struct nbd_request *r)
 {
 	uint8_t out[64];
@@ -270,7 +269,7 @@ static inline void peer_held(struct peer_conn *c, const struct nbd_request *r)
 	peer_send(c, out, NBD_CHUNK_SIZE + 12);
 }
 
-/* Two extents: 512 bytes of hole, then data; or, if asked, only one. */
+/* Reply with two extents: 512 bytes of hole, then data; or, if requested, only one. */
 static inline void peer_status(struct peer_conn *c, const struct nbd_request *r)
 {
 	const uint32_t n = r->flags & NBD_REQ_ONE ? 1 : 2;
@@ -329,7 +328,7 @@ static inline void peer_answer(
 		peer_send(c, out, nbd_simple_write(out, r->cookie, error));
 }
 
-/* Carries one waiting request out, any of those that are there whole. False: there is none. */
+/* Carry out one of the complete waiting requests. Return false if there is none. */
 static inline bool peer_one(struct peer *p, struct peer_conn *c, bool answer)
 {
 	struct {
@@ -388,7 +387,7 @@ static inline void peer_hear(struct peer *p, struct peer_conn *c)
 	ssize_t r = recv(c->fd, c->in + c->have, PEER_ROOM - c->have, 0);
 
 	if (r == 0 || (r < 0 && errno != EAGAIN)) {
-		/* What it was still asked may take effect; by chance. */
+		/* Pending requests may take effect, by chance. */
 		while (c->ready && p->mode == PEER_WELL && rng_below(&p->rng, 4) &&
 			peer_one(p, c, false))
 			;
@@ -408,14 +407,14 @@ static inline void peer_serve(struct peer *p, struct peer_conn *c)
 	if (!c->ready || p->mode == PEER_IGNORES)
 		return;
 	c->corrupt = p->mode == PEER_CORRUPT ? &p->rng : NULL;
-	/* Some, and the rest later: so there is a choice. */
+	/* Do some now, the rest later: so the order varies. */
 	for (int i = 0; i < 4 && c->n_out < PEER_ROOM / 2; i++)
 		if (!peer_one(p, c, true))
 			break;
 	peer_push(c);
 }
 
-/* The answer to a FLUSH or FUA write that has failed. */
+/* Send the reply to a failed FLUSH or FUA write. */
 static inline void peer_answer_late(struct peer *p)
 {
 	uint8_t out[64];
@@ -466,7 +465,7 @@ static inline void *peer_run(void *arg)
 	return NULL;
 }
 
-/* ---- for the test */
+/* ---- for tests */
 
 static inline void peer_start(struct peer *p, const char *path, uint64_t size, uint16_t flags)
 {
@@ -499,7 +498,7 @@ static inline void peer_unlock(struct peer *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Dies and forgets. stay_away: nobody listens until peer_return. Locked by the caller. */
+/* Die and lose data. stay_away: do not listen until peer_return. The caller holds the lock. */
 static inline void peer_die(struct peer *p, bool stay_away)
 {
 	for (int i = 0; i < PEER_CONNS; i++) {
@@ -521,7 +520,7 @@ static inline void peer_die(struct peer *p, bool stay_away)
 	}
 }
 
-/* Its host loses power and is back at once: connections stay as they are, and nobody is there. */
+/* Its host loses power and is back at once: connections stay open, but are dead. */
 static inline void peer_power_cut(struct peer *p)
 {
 	for (int i = 0; i < PEER_CONNS; i++) {

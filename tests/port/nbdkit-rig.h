@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbdkit-rig: nbdkit on a unix socket, for tests that kill it and start it again. */
+/* nbdkit-rig: nbdkit on a unix socket, for tests that kill and restart it. */
 #ifndef WEIR_TESTS_PORT_NBDKIT_RIG_H
 #define WEIR_TESTS_PORT_NBDKIT_RIG_H
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static pid_t nbdkit; /* 0: it does not run */
+static pid_t nbdkit; /* 0: not running */
 
 /* extra: plugin, filters and their arguments; NULL-terminated */
 static inline void nbdkit_start(const char *path, const char *const *extra)
@@ -29,7 +29,7 @@ static inline void nbdkit_start(const char *path, const char *const *extra)
 	CHECK(nbdkit >= 0);
 	if (nbdkit == 0) {
 		int null = open("/dev/null", O_WRONLY);
-		dup2(null, 2); /* it complains about clients that were cut off */
+		dup2(null, 2); /* it complains about disconnected clients */
 		execvp(args[0], (char *const *)(uintptr_t)args);
 		_exit(127);
 	}
@@ -68,7 +68,7 @@ static inline void nbdkit_kill(void)
 	nbdkit = 0;
 }
 
-/* An empty file of so many bytes. */
+/* Create an empty file of `bytes` bytes. */
 static inline void nbdkit_make_file(const char *path, off_t bytes)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

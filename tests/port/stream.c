@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stream: plain sockets, and who is at the other end. TLS: tls.c. */
+/* stream: plain sockets, and their peers. TLS: tls.c. */
 #include "test.h"
 #include "port/stream.h"
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static void both_ways(void)
 	CHECK_INT(memcmp(text, "hello you", 9), 0);
 	stream_close(&a);
 	CHECK_INT(a.fd, -1);
-	stream_close(&a); /* twice is fine */
+	stream_close(&a); /* idempotent */
 	CHECK_INT(stream_recv(&b, text, sizeof(text)), 0);
 	CHECK_INT(stream_send(&b, v, 2), -EPIPE); /* and no signal */
 	stream_close(&b);
@@ -93,7 +93,7 @@ static void by_unix(void)
 	CHECK_STR(peer.address, "");
 	CHECK_INT(peer.uid, getuid());
 
-	/* In use: left alone. Dead: replaced. Not a socket: never. */
+	/* In use: untouched. Dead: replaced. Not a socket: never replaced. */
 	CHECK_INT(stream_listen(address, &again, &err), -EADDRINUSE);
 	CHECK_INT(again, -1);
 	close(listening);
@@ -116,7 +116,7 @@ static int port_of(int fd)
 	socklen_t len = sizeof(at);
 
 	CHECK_INT(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	/* The port stands in the same place in both families. */
+	/* The port is at the same offset in both families. */
 	return ntohs(((struct sockaddr_in *)&at)->sin_port);
 }
 
@@ -155,7 +155,7 @@ static void tcp(void)
 	int fd;
 
 	by_tcp("127.0.0.1", "127.0.0.1", "127.0.0.1:%d");
-	by_tcp("", "127.0.0.1", "127.0.0.1:%d"); /* a socket for both families */
+	by_tcp("", "127.0.0.1", "127.0.0.1:%d"); /* a dual-stack socket */
 	CHECK_INT(stream_connect("tcp:256.1.1.1:1", 1000000000, &fd, &err), -EHOSTUNREACH);
 	fd = socket(AF_INET6, SOCK_STREAM, 0);
 	if (fd >= 0) {
@@ -166,7 +166,7 @@ static void tcp(void)
 	}
 }
 
-/* Nobody accepts and the backlog is full: the connection waits, and then no longer. */
+/* No server accepts and the backlog is full: connecting waits, then times out. */
 static void connect_times_out(void)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -185,7 +185,7 @@ static void connect_times_out(void)
 	close(fd);
 }
 
-static void nobody(void)
+static void no_peer(void)
 {
 	struct stream_peer peer;
 
@@ -202,7 +202,7 @@ int main(void)
 	RUN(by_unix);
 	RUN(tcp);
 	RUN(connect_times_out);
-	RUN(nobody);
+	RUN(no_peer);
 	rmdir(folder);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tls: both sides of our own, over a socketpair, driven by hand; keys and certificates are made by
- * certtool and psktool when the test runs.
+ * tls: both of our sides over a socketpair, driven by hand; certtool and psktool create keys and
+ * certificates when the test runs.
  */
 #include "test.h"
 #include "base/rng.h"
@@ -111,7 +111,7 @@ static void certificates(void)
 	CHECK_STR(client_err.text, "");
 	CHECK_INT(client_said, 0);
 	CHECK_INT(server_said, 0);
-	CHECK(!tls_identity(&server)); /* the client is nobody */
+	CHECK(!tls_identity(&server)); /* the client has no identity */
 	CHECK_STR(tls_identity(&client), "server.test");
 	CHECK_INT(stream_recv(&server, text, sizeof(text)), -EAGAIN);
 	CHECK_INT(stream_send(&client, &v, 1), 5);
@@ -144,7 +144,7 @@ static void wrong_authority(void)
 	has(client_err.text, "NOT trusted. The certificate issuer is unknown.");
 	CHECK(server_said < 0 && server_said != -EAGAIN);
 	end();
-	begin(CONFIG{SERVER}, CONFIG{0}, "server.test"); /* the system's: does not know ours */
+	begin(CONFIG{SERVER}, CONFIG{0}, "server.test"); /* does not trust ours */
 	CHECK_INT(client_said, -EACCES);
 	end();
 }
@@ -157,7 +157,7 @@ static void wrong_name(void)
 	end();
 }
 
-/* The handshake succeeds, so that what is spoken over it can say why the client is refused. */
+/* The handshake succeeds, so that the protocol above it can send the reason of the refusal. */
 static void client_certificate(void)
 {
 	struct tls_config s = {SERVER, .ca = "ca.pem"};
@@ -177,12 +177,12 @@ static void client_certificate(void)
 	begin(s, CONFIG{.ca = "ca.pem", .cert = "stranger.test.pem", .key = "stranger.test.key"},
 		"server.test");
 	CHECK_INT(server_said, 0);
-	CHECK(tls_refusal(&server)); /* of another authority: most do not even send it */
+	CHECK(tls_refusal(&server)); /* of another authority: most clients do not even send it */
 	CHECK(!tls_identity(&server));
 	end();
 }
 
-/* TLS 1.2 with less than it can: `only` says what the client is left with. */
+/* TLS 1.2 with restrictions: `only` is the client's priority. */
 static void weak(const char *only)
 {
 	char text[200];
@@ -213,7 +213,7 @@ static void shared_keys(void)
 {
 	struct tls_config s = {.psk = "keys"};
 
-	begin(s, CONFIG{.psk = "keys"}, "whoever");
+	begin(s, CONFIG{.psk = "keys"}, "anything");
 	CHECK_STR(client_err.text, "");
 	CHECK_INT(client_said, 0);
 	CHECK_INT(server_said, 0);
@@ -234,7 +234,7 @@ static void shared_keys(void)
 	end();
 }
 
-/* A server with both takes either; a client that knows only a key never trusts a certificate. */
+/* A server with both accepts either; a client with only a key never trusts a certificate. */
 static void either(void)
 {
 	struct tls_config s = {SERVER, .ca = "ca.pem", .psk = "keys"};
@@ -299,7 +299,7 @@ static void much_data(void)
 	end();
 }
 
-/* ---- what is wrong is said at once */
+/* ---- errors are reported at once */
 
 static void refused(struct tls_config c, bool is_server, int code, const char *why)
 {
@@ -314,23 +314,24 @@ static void refused(struct tls_config c, bool is_server, int code, const char *w
 static void bad_files(void)
 {
 	refused(CONFIG{0}, true, -EINVAL, "needs a certificate");
-	refused(CONFIG{.cert = "server.test.pem"}, true, -EINVAL, "come together");
+	refused(CONFIG{.cert = "server.test.pem"}, true, -EINVAL, "needs its key");
 	refused(CONFIG{.cert = "none", .key = "server.test.key"}, true, -ENOENT, "none: ");
 	refused(CONFIG{.cert = "server.test.pem", .key = "client.test.key"}, true, -EINVAL,
-		"do not belong together");
+		"do not match");
 	refused(CONFIG{SERVER, .ca = "none"}, true, -ENOENT, "none: ");
 	refused(CONFIG{SERVER, .ca = "empty"}, true, -EINVAL, "empty: ");
 	refused(CONFIG{.psk = "none"}, true, -ENOENT, "none: ");
 	refused(CONFIG{.psk = "none"}, false, -ENOENT, "none: ");
-	refused(CONFIG{.psk = "empty"}, true, -EINVAL, "empty: no key in it");
+	refused(CONFIG{.psk = "empty"}, true, -EINVAL, "empty: contains no key");
 	refused(CONFIG{.psk = "broken"}, true, -EINVAL, "broken:1: a line is NAME:HEXKEY");
 	refused(CONFIG{.psk = "odd"}, true, -EINVAL, "odd:2: a line is NAME:HEXKEY");
-	refused(CONFIG{.cert = "comment", .key = "comment"}, true, -EINVAL, "no certificate in it");
-	refused(CONFIG{.psk = "comment"}, false, -EINVAL, "no key in it");
+	refused(CONFIG{.cert = "comment", .key = "comment"}, true, -EINVAL,
+		"contains no certificate");
+	refused(CONFIG{.psk = "comment"}, false, -EINVAL, "contains no key");
 	refused(CONFIG{.psk = "broken"}, false, -EINVAL, "NAME:HEXKEY");
 }
 
-/* The peer talks nonsense, or goes away in the middle. */
+/* The peer sends garbage, or leaves in the middle. */
 static void no_tls_at_all(void)
 {
 	struct weir_err err;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The completion script offers what the tables have: verbs, options, subverbs, files.
+# The completion script offers the words of the tables: verbs, options, subverbs, files.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 command -v bash >/dev/null || skip "no bash"

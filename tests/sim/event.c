@@ -37,15 +37,15 @@ static void arming_moves_the_one_event(void)
 	event_arm(&q, 0, 5); /* sooner */
 	CHECK_INT(event_next(&q), 5);
 	CHECK_INT(event_at(&q, 0), 5);
-	event_arm(&q, 0, WEIR_NEVER); /* not at all */
+	event_arm(&q, 0, WEIR_NEVER); /* disarmed */
 	CHECK_INT(event_pop(&q), 1);
 	CHECK(event_next(&q) == WEIR_NEVER);
 	CHECK(event_at(&q, 1) == WEIR_NEVER);
-	event_arm(&q, 1, WEIR_NEVER); /* twice not at all */
+	event_arm(&q, 1, WEIR_NEVER); /* disarmed twice */
 	event_free(&q);
 }
 
-/* Armed again for the same time, an event keeps its turn. */
+/* An event armed again for the same time keeps its turn. */
 static void the_same_time_keeps_the_turn(void)
 {
 	struct event_queue q;
@@ -56,7 +56,7 @@ static void the_same_time_keeps_the_turn(void)
 	event_arm(&q, 3, 10);
 	event_arm(&q, 2, 10);
 	CHECK_INT(event_pop(&q), 2);
-	event_arm(&q, 2, 10); /* it is a new one now */
+	event_arm(&q, 2, 10); /* a new event now */
 	CHECK_INT(event_pop(&q), 3);
 	CHECK_INT(event_pop(&q), 2);
 	event_free(&q);
@@ -80,7 +80,7 @@ static void room_may_grow_while_armed(void)
 	event_free(&q);
 }
 
-/* An event that was popped is gone, whether it, another or nothing is armed next. */
+/* A popped event is gone, whether it, another or no event is armed next. */
 static void popped_is_gone(void)
 {
 	enum { FULL = 64 };
@@ -92,15 +92,15 @@ static void popped_is_gone(void)
 		event_arm(&q, id, 10 + id);
 	CHECK_INT(event_pop(&q), 0);
 	CHECK(event_at(&q, 0) == WEIR_NEVER);
-	event_arm(&q, 0, WEIR_NEVER); /* as it is */
+	event_arm(&q, 0, WEIR_NEVER); /* not armed already */
 	CHECK_INT(event_next(&q), 11);
 	CHECK_INT(event_pop(&q), 1);
-	event_arm(&q, 1, 12); /* the same again: behind the one armed before it */
+	event_arm(&q, 1, 12); /* the same again: after the one armed before it */
 	CHECK_INT(event_next(&q), 12);
 	CHECK_INT(event_pop(&q), 2);
 	event_arm(&q, 3, 11); /* another */
 	CHECK_INT(event_pop(&q), 3);
-	event_arm(&q, 0, 11); /* as many as there is room for, but two */
+	event_arm(&q, 0, 11); /* up to two below the capacity */
 	CHECK_INT(event_reserve(&q, 4 * FULL), 0);
 	CHECK_INT(event_pop(&q), 0);
 	CHECK_INT(event_pop(&q), 1);
@@ -110,10 +110,10 @@ static void popped_is_gone(void)
 	CHECK_INT(q.popped, 6 + FULL - 4);
 	event_arm(&q, 5, 1);
 	CHECK_INT(event_pop(&q), 5);
-	event_free(&q); /* while it is the one last popped */
+	event_free(&q); /* while it is the last one popped */
 }
 
-/* Against the plainest thing: a table that is searched. */
+/* Compare with a linear search. */
 static void agrees_with_a_search(void)
 {
 	enum { IDS = 40, STEPS = 100000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plot: lines with x values of their own in one CSV, and a script that no title can break. */
+/* plot: lines with different x values in one CSV, and a script that no title can break. */
 #include "sim/plot.h"
 #include "test.h"
 #include <errno.h>
@@ -54,12 +54,12 @@ static void test_script(void)
 	free(text);
 }
 
-/* A log axis of anything: nothing at all, zeros, one value, a value between the marks. */
+/* A log axis of no data, zeros, one value, a value between the marks. */
 static void test_log_axis(void)
 {
 	static const struct {
 		double y[2];
-		const char *tics; /* NULL: gnuplot's own */
+		const char *tics; /* NULL: the default of gnuplot */
 	} cases[] = {{{0, 0}, NULL}, {{-1, 0}, NULL}, {{1e-3, 1e6}, NULL},
 		{{0, 3}, "set ytics (2, 5)\n"}, {{5, 5}, "set ytics (5, 10)\n"},
 		{{0.03, 1.1}, "set ytics (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)\n"},
@@ -83,7 +83,7 @@ static void test_log_axis(void)
 	}
 }
 
-/* What is below 0 is shown, with a line at 0. */
+/* Values below 0 are shown, with a line at 0. */
 static void test_below_zero(void)
 {
 	static const struct metrics_point points[] = {{0, 3}, {1, -2}};
@@ -103,7 +103,7 @@ static void test_below_zero(void)
 	free(text);
 }
 
-/* The axis of x begins at 0 if the data begin near it. */
+/* The x axis begins at 0 if the data begin near it. */
 static void test_x_axis(void)
 {
 	static const struct metrics_point near[] = {{1, 3}, {9, 2}}, far[] = {{5, 3}, {9, 2}};
@@ -128,11 +128,11 @@ static void test_x_axis(void)
 	free(text);
 	line.style = PLOT_POINTS;
 	CHECK_INT(plot_script(&p, "stem", &text), 0);
-	CHECK(strstr(text, "set xtics (1, 9)\n")); /* where it was measured */
+	CHECK(strstr(text, "set xtics (1, 9)\n")); /* at the measured points */
 	free(text);
 }
 
-/* A panel a line, one above the other, all with one range. */
+/* One panel per line, stacked, all with one range. */
 static void test_panels(void)
 {
 	struct plot p = plot;
@@ -151,7 +151,7 @@ static void test_panels(void)
 }
 
 static char put_names[100];
-static int put_room; /* files that can still be written */
+static int put_room; /* number of files that can still be written */
 
 static int put(const char *path, const char *text, size_t len, struct weir_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lease: what is written is read again; what is cut, changed or foreign is refused. */
+/* lease: a written message reads back the same; truncated, altered and foreign frames are refused. */
 #include "wire/lease.h"
 #include "wire/bytes.h"
 #include "test.h"
@@ -118,7 +118,7 @@ static void others_go_round(void)
 	lease_message_free(&back);
 }
 
-/* Cut anywhere, it is refused, and so is more than there should be. */
+/* A frame cut anywhere is refused, and so is one with extra bytes. */
 static void cut_or_longer_is_refused(void)
 {
 	struct lease_tokens t[] = {
@@ -176,7 +176,7 @@ static void nonsense_is_refused(void)
 	n = lease_write(frame, &m);
 	frame[5] = LEASE_KINDS;
 	CHECK_INT(lease_read(frame, n, &back), PEER_BROKEN);
-	frame[5] = PEER_REPORT; /* a datagram's kind has no place here */
+	frame[5] = PEER_REPORT; /* a datagram's kind is invalid here */
 	CHECK_INT(lease_read(frame, n, &back), PEER_BROKEN);
 	bytes_put32(frame + 124, UINT32_MAX);
 	CHECK_INT(lease_look(frame, CLUSTER, &length), PEER_NOISE);
@@ -188,7 +188,7 @@ static void nonsense_is_refused(void)
 	lease_message_free(&back);
 }
 
-/* A count of entries that the bytes cannot hold costs no memory. */
+/* A count of entries that exceeds the bytes allocates no memory. */
 static void count_is_bounded(void)
 {
 	struct lease_message m = head(LEASE_REPORT), back = {0};
@@ -199,7 +199,7 @@ static void count_is_bounded(void)
 	CHECK_INT(back.room, 0);
 }
 
-/* Seven bits a byte, and one way to write each number. */
+/* Numbers take seven bits a byte, and each has one encoding. */
 static void numbers_have_one_form(void)
 {
 	struct lease_tokens t = {1, 1, LEASE_NO_LIMIT, 0, LEASE_NO_LIMIT};
@@ -211,7 +211,7 @@ static void numbers_have_one_form(void)
 	m.n = 1;
 	n = lease_write(frame, &m);
 	CHECK_INT(n, claim + 2);
-	frame[claim] = 0x81; /* the same 1, and an empty byte */
+	frame[claim] = 0x81; /* 1 again, with a zero byte */
 	frame[claim + 1] = 0;
 	frame[claim + 2] = 0;
 	CHECK_INT(lease_read(frame, n + 1, &back), PEER_BROKEN);

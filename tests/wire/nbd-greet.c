@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's handshake: against our own server, in whatever pieces, and against servers that are
- * old, refuse, or talk nonsense. */
+/* The client's handshake: against our own server, in pieces of every size, and against servers that
+ * are old, refuse, or send nonsense. */
 #include "talk.h"
 
 static struct nbd_hello hello;
@@ -9,13 +9,13 @@ static struct text in, out;
 
 /* ---- against our own server */
 
-struct pipe { /* one way; what was sent and not yet taken */
+struct pipe { /* one direction; bytes sent and not yet taken */
 	struct text t;
 	size_t at;
 };
 static struct pipe up, down;
 
-/* Feeds from a pipe at most `piece` bytes, and puts what is made into the other. */
+/* Feed at most `piece` bytes from one pipe, and append the output to the other. */
 static enum nbd_hello_state server(size_t piece)
 {
 	uint8_t buffer[NBD_HELLO_OUT];
@@ -45,7 +45,7 @@ static enum nbd_greet_state client(size_t piece)
 	return state;
 }
 
-/* Both, until the client has its outcome or both wait for ever. */
+/* Run both sides until the client has an outcome; fail if both wait. */
 static enum nbd_greet_state talk(size_t up_piece, size_t down_piece)
 {
 	uint8_t buffer[NBD_GREET_OUT];
@@ -86,7 +86,7 @@ static void check_export(void)
 	CHECK_INT(greet.context_id, hello.context_id);
 }
 
-/* Both are asked for in one question, and both are had; who does not ask for ours does not have it. */
+/* Both contexts are requested in one option and granted; weir:held only if requested. */
 static void held(void)
 {
 	for (int want = 0; want < 2; want++) {
@@ -143,7 +143,7 @@ static void refused(void)
 	} cases[] = {
 		{"nosuch", -ENOENT, "the server has no such export: \"no export has that name\""},
 		{"secret", -EACCES,
-			"the server refuses this client: \"that export is not for this client\""},
+			"the server refuses this client: \"this client may not use that export\""},
 		{"away", -ESHUTDOWN,
 			"the server cannot serve the export now: \"that export cannot be served "
 			"now\""},
@@ -169,7 +169,7 @@ static void refused(void)
 	nbd_greet_init(&greet, "", true, false, false);
 	CHECK_INT(talk(SIZE_MAX, SIZE_MAX), NBD_GREET_FAILED);
 	CHECK_INT(greet.error, -EACCES);
-	CHECK_STR(greet.fault, "the server refuses TLS: \"no TLS here\"");
+	CHECK_STR(greet.fault, "the server refuses TLS: \"TLS is not offered\"");
 }
 
 static void longest_name(void)
@@ -188,7 +188,7 @@ static void longest_name(void)
 	CHECK_INT(greet.error, -ENAMETOOLONG);
 }
 
-/* ---- against a script: what a server says, whole or byte by byte */
+/* ---- against a script of a server's bytes */
 
 static void script(const char *name, bool tls, bool structured, bool allocation)
 {
@@ -221,7 +221,7 @@ static void go_info(uint64_t size, uint16_t flags)
 	text_answer(&in, NBD_OPT_GO, NBD_REP_INFO, p, 12);
 }
 
-static void what_is_asked(void)
+static void options_sent(void)
 {
 	script("ab", false, false, false);
 	go_info(1, 1);
@@ -229,7 +229,7 @@ static void what_is_asked(void)
 	CHECK_INT(play(), NBD_GREET_READY);
 	CHECK_INT(out.n, 4 + 16 + 10);
 	CHECK(memcmp(out.p, "\0\0\0\3IHAVEOPT\0\0\0\7\0\0\0\12\0\0\0\2ab\0\1\0\3", out.n) == 0);
-	CHECK_INT(greet.export_.block_min, 1); /* not told */
+	CHECK_INT(greet.export_.block_min, 1); /* not sent */
 	CHECK_INT(greet.export_.block_max, NBD_PAYLOAD_MAX);
 }
 
@@ -281,7 +281,7 @@ static void no_server(void)
 	script("", false, false, false);
 	in.n = 0;
 	text_add(&in, "HTTP/1.1 400 Bad Request\r\n", 26);
-	fails(-EPROTO, "this is no NBD server");
+	fails(-EPROTO, "not an NBD server");
 	script("", false, false, false);
 	in.n = 8;
 	text_add(&in, "\0\0\x42\x02\x81\x86\x12\x53\0\0", 10);
@@ -293,7 +293,7 @@ static void no_server(void)
 
 static void nonsense(void)
 {
-	static const char *const not_told = "the server did not tell the export's size";
+	static const char *const not_told = "the server did not send the export's size";
 	static const char *const blocks = "the server's block sizes make no sense";
 
 	script("", false, false, false);
@@ -310,18 +310,18 @@ static void nonsense(void)
 	fails(-EPROTO, "the server sent a broken answer to NBD_OPT_GO");
 	script("", false, false, false);
 	text_answer(&in, NBD_OPT_LIST, NBD_REP_ACK, NULL, 0);
-	fails(-EPROTO, "the server's answer is not one");
+	fails(-EPROTO, "the server's answer is malformed");
 	script("", false, false, false);
 	text_answer(&in, NBD_OPT_GO, NBD_REP_SERVER, NULL, 0);
-	fails(-EPROTO, "the server answered something else than it was asked");
+	fails(-EPROTO, "the server's answer does not match the option");
 	script("", false, false, false);
 	for (int i = 0; i < 257; i++)
 		go_info(1, 1);
-	fails(-EPROTO, "the server's answers are too long");
+	fails(-EPROTO, "the server's answers are too many or too long");
 	script("", false, false, false);
 	text_answer(&in, NBD_OPT_GO, NBD_REP_INFO, NULL, 0);
 	bytes_put32(in.p + in.n - 4, NBD_PAYLOAD_MAX + 1);
-	fails(-EPROTO, "the server's answers are too long");
+	fails(-EPROTO, "the server's answers are too many or too long");
 }
 
 static void long_message(void)
@@ -342,7 +342,7 @@ static void tls_after_plain_text(void)
 {
 	script("", true, false, false);
 	text_answer(&in, NBD_OPT_STARTTLS, NBD_REP_ACK, NULL, 0);
-	go_info(1, 1); /* to be taken for the server's, under TLS */
+	go_info(1, 1); /* must not be processed as if it came under TLS */
 	CHECK_INT(play(), NBD_GREET_FAILED);
 	CHECK_INT(greet.error, -EPROTO);
 }
@@ -354,7 +354,7 @@ int main(void)
 	RUN(any_pieces);
 	RUN(refused);
 	RUN(longest_name);
-	RUN(what_is_asked);
+	RUN(options_sent);
 	RUN(old_server);
 	RUN(without_extras);
 	RUN(no_server);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's handshake: what it answers to every option, in whatever pieces the input comes. */
+/* The server's handshake: its answer to every option, with input in pieces of every size. */
 #include "talk.h"
 
 static struct nbd_hello hello;
 static struct text in, out;
-static size_t taken; /* of in.p */
+static size_t taken; /* bytes of in.p */
 static const uint8_t *next;
 
 static void start(bool tls_offered, bool tls_required)
@@ -14,8 +14,8 @@ static void start(bool tls_offered, bool tls_required)
 	text_32(&in, NBD_FIXED_NEWSTYLE | NBD_NO_ZEROES);
 }
 
-/* Gives the server all of `in` in pieces: `first` bytes, then `piece` at a time. */
-static enum nbd_hello_state give(size_t first, size_t piece, size_t room)
+/* Feed all of `in` to the server: `first` bytes, then `piece` at a time. */
+static enum nbd_hello_state feed(size_t first, size_t piece, size_t room)
 {
 	uint8_t buffer[NBD_HELLO_OUT * 2];
 	enum nbd_hello_state state = NBD_HELLO_MORE;
@@ -30,7 +30,7 @@ static enum nbd_hello_state give(size_t first, size_t piece, size_t room)
 			break;
 		if (used || made)
 			continue;
-		CHECK(at == end); /* with all of its output sent, it takes all input */
+		CHECK(at == end); /* once its output is sent, it takes all input */
 		if (end == in.n)
 			break;
 		end = in.n - end < piece ? in.n : end + piece;
@@ -40,12 +40,12 @@ static enum nbd_hello_state give(size_t first, size_t piece, size_t room)
 	return state;
 }
 
-static enum nbd_hello_state give_all(void)
+static enum nbd_hello_state feed_all(void)
 {
-	return give(in.n, 1, NBD_HELLO_OUT);
+	return feed(in.n, 1, NBD_HELLO_OUT);
 }
 
-/* The next answer is of that option and type; its data. */
+/* Check option and type of the next answer, and return its data. */
 static const uint8_t *expect(uint32_t option, uint32_t type, uint32_t *ret_len)
 {
 	const uint8_t *p = next;
@@ -88,8 +88,8 @@ static void go(void)
 	text_go(&in, NBD_OPT_INFO, "web", infos, 4);
 	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
 	text_add(&in, "requests", 8);
-	CHECK_INT(give_all(), NBD_HELLO_READY);
-	CHECK_INT(taken, in.n - 8); /* the rest is not the handshake's */
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
+	CHECK_INT(taken, in.n - 8); /* the rest belongs to the transmission phase */
 	p = expect(NBD_OPT_INFO, NBD_REP_INFO, &len);
 	CHECK_INT(len, 12);
 	CHECK_INT(bytes_get16(p), NBD_INFO_EXPORT);
@@ -106,7 +106,7 @@ static void go(void)
 	expect(NBD_OPT_INFO, NBD_REP_ACK, &len);
 	CHECK_INT(len, 0);
 	expect(NBD_OPT_GO, NBD_REP_INFO, NULL);
-	expect(NBD_OPT_GO, NBD_REP_ACK, NULL); /* nothing that was not asked for */
+	expect(NBD_OPT_GO, NBD_REP_ACK, NULL); /* nothing that was not requested */
 	expect_end();
 	CHECK_STR(hello.name, "disk");
 	CHECK(hello.export_.size == TALK_SIZE && !hello.structured && !hello.base_allocation);
@@ -128,7 +128,7 @@ static void refused_exports(void)
 		text_go(&in, NBD_OPT_GO, cases[i].name, NULL, 0);
 		text_contexts(&in, NBD_OPT_SET_META_CONTEXT, cases[i].name, queries);
 	}
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK, NULL);
 	for (size_t i = 0; i < 3; i++) {
 		expect(NBD_OPT_INFO, cases[i].type, NULL);
@@ -148,21 +148,21 @@ static void broken_data(void)
 		text_option(&in, NBD_OPT_GO, lens[i]);
 		text_add(&in, "\0\0\0\0\0", lens[i]);
 	}
-	text_option(&in, NBD_OPT_INFO, 6); /* a name that reaches beyond */
+	text_option(&in, NBD_OPT_INFO, 6); /* a name that extends past the end */
 	text_add(&in, "\0\0\0\1\0\0", 6);
-	text_option(&in, NBD_OPT_INFO, 6); /* one that nearly overflows */
+	text_option(&in, NBD_OPT_INFO, 6); /* a length that nearly overflows */
 	text_add(&in, "\xff\xff\xff\xff\0\0", 6);
-	text_option(&in, NBD_OPT_INFO, 8); /* more infos than there are */
+	text_option(&in, NBD_OPT_INFO, 8); /* a count beyond the data */
 	text_add(&in, "\0\0\0\0\0\2\0\0", 8);
 	text_option(&in, NBD_OPT_INFO, 7); /* a byte too many */
 	text_add(&in, "\0\0\0\0\0\0\0", 7);
-	text_option(&in, NBD_OPT_GO, 9); /* NUL in a name: not the name before it */
+	text_option(&in, NBD_OPT_GO, 9); /* NUL in a name must not truncate it */
 	text_add(&in, "\0\0\0\3we\0\0\0", 9);
 	text_option(&in, NBD_OPT_LIST, 1);
 	text_add(&in, "x", 1);
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 1);
 	text_add(&in, "x", 1);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	for (size_t i = 0; i < 3; i++)
 		expect(NBD_OPT_GO, NBD_REP_ERR_INVALID, NULL);
 	for (size_t i = 0; i < 4; i++)
@@ -181,7 +181,7 @@ static void list(void)
 
 	start(false, false);
 	text_option(&in, NBD_OPT_LIST, 0);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	p = expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
 	CHECK(len == 8 && memcmp(p, "\0\0\0\4disk", 8) == 0);
 	p = expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
@@ -205,7 +205,7 @@ static void list_with_descriptions(void)
 	start(false, false);
 	hello.ops = &ops;
 	text_option(&in, NBD_OPT_LIST, 0);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	p = expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
 	CHECK(len == 12 && memcmp(p, "\0\0\0\4diskhere", 12) == 0);
 	expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
@@ -233,13 +233,13 @@ static void list_longer_than_the_output(void)
 		hello.ops = &ops;
 		text_option(&in, NBD_OPT_LIST, 0);
 		text_option(&in, NBD_OPT_ABORT, 0);
-		CHECK_INT(give(in.n, 1, room), NBD_HELLO_END);
+		CHECK_INT(feed(in.n, 1, room), NBD_HELLO_END);
 		for (size_t i = 0; i < 200; i++) {
 			const char *name = long_list(NULL, i);
 			const uint8_t *p;
 			uint32_t len;
 
-			if (i == 77) /* too long to be asked for: left out */
+			if (i == 77) /* too long to be requested: left out */
 				continue;
 			p = expect(NBD_OPT_LIST, NBD_REP_SERVER, &len);
 			CHECK_INT(len, 4 + strlen(name));
@@ -254,15 +254,15 @@ static void list_longer_than_the_output(void)
 static void leaving(void)
 {
 	start(false, false);
-	text_option(&in, NBD_OPT_ABORT, 3); /* data or not */
+	text_option(&in, NBD_OPT_ABORT, 3); /* with or without data */
 	text_add(&in, "bye", 3);
-	CHECK_INT(give_all(), NBD_HELLO_END);
+	CHECK_INT(feed_all(), NBD_HELLO_END);
 	CHECK(!hello.fault);
 	expect(NBD_OPT_ABORT, NBD_REP_ACK, NULL);
 	expect_end();
-	/* It stays so. */
+	/* It stays ended. */
 	text_option(&in, NBD_OPT_LIST, 0);
-	CHECK_INT(give_all(), NBD_HELLO_END);
+	CHECK_INT(feed_all(), NBD_HELLO_END);
 	CHECK_INT(out.n, 0);
 }
 
@@ -271,10 +271,10 @@ static void old_way(void)
 	for (int no_zeroes = 0; no_zeroes < 2; no_zeroes++) {
 		start(false, false);
 		in.n = 0;
-		text_32(&in, no_zeroes ? NBD_NO_ZEROES : 0); /* nor fixed newstyle */
+		text_32(&in, no_zeroes ? NBD_NO_ZEROES : 0); /* without fixed newstyle */
 		text_option(&in, NBD_OPT_EXPORT_NAME, 4);
 		text_add(&in, "disk", 4);
-		CHECK_INT(give_all(), NBD_HELLO_READY);
+		CHECK_INT(feed_all(), NBD_HELLO_READY);
 		CHECK_INT(out.n, no_zeroes ? 10 : 134);
 		CHECK(bytes_get64(out.p) == TALK_SIZE);
 		CHECK_INT(bytes_get16(out.p + 8),
@@ -285,14 +285,14 @@ static void old_way(void)
 	}
 	start(false, false);
 	text_option(&in, NBD_OPT_EXPORT_NAME, 0);
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	CHECK_STR(hello.name, "");
 }
 
-/* What ends the connection: in[4] on is what follows the flags. */
+/* Check that the input ends the connection without an answer. */
 static void ends(const char *fault)
 {
-	CHECK_INT(give_all(), NBD_HELLO_END);
+	CHECK_INT(feed_all(), NBD_HELLO_END);
 	CHECK_STR(hello.fault, fault);
 	CHECK_INT(out.n, 0);
 }
@@ -302,24 +302,24 @@ static void faults(void)
 	start(false, false);
 	text_option(&in, NBD_OPT_EXPORT_NAME, 6);
 	text_add(&in, "nosuch", 6);
-	ends("export that there is not, or not for this client");
+	ends("unknown export, or one that this client may not use");
 
 	start(false, false);
 	text_option(&in, NBD_OPT_EXPORT_NAME, 4);
 	text_add(&in, "di\0k", 4);
-	ends("broken name of an export");
+	ends("malformed export name");
 
 	start(false, false);
 	text_option(&in, NBD_OPT_EXPORT_NAME, 5000);
-	ends("too long a name of an export");
+	ends("export name too long");
 
 	start(false, false);
 	text_option(&in, NBD_OPT_GO, 0xffffffffu);
-	ends("far too long an option");
+	ends("option far too long");
 
 	start(false, false);
 	text_add(&in, "GET / HTTP/1.0\r\n", 16);
-	ends("no option's magic");
+	ends("wrong option magic");
 
 	start(false, false);
 	in.n = 0;
@@ -330,20 +330,20 @@ static void faults(void)
 	in.n = 0;
 	text_32(&in, NBD_NO_ZEROES);
 	text_option(&in, NBD_OPT_LIST, 0);
-	ends("option that only fixed newstyle has, without its flag");
+	ends("option requires the fixed newstyle flag");
 
 	start(false, false);
 	in.n = 0;
 	text_32(&in, 0);
 	text_option(&in, 4711, 0);
-	ends("option that only fixed newstyle has, without its flag");
+	ends("option requires the fixed newstyle flag");
 }
 
 static void unknown_and_too_long(void)
 {
 	static uint8_t junk[100000];
 
-	memset(junk, 0x49, sizeof(junk)); /* 'I', as if an option began */
+	memset(junk, 0x49, sizeof(junk)); /* 'I', the first byte of the option magic */
 	start(false, false);
 	text_option(&in, 4, 0); /* withdrawn from the protocol */
 	text_option(&in, 4711, sizeof(junk));
@@ -353,7 +353,7 @@ static void unknown_and_too_long(void)
 	text_option(&in, NBD_OPT_GO, NBD_HELLO_IN + 1);
 	text_add(&in, junk, NBD_HELLO_IN + 1);
 	text_option(&in, NBD_OPT_ABORT, 0);
-	CHECK_INT(give(7, 1000, NBD_HELLO_OUT), NBD_HELLO_END);
+	CHECK_INT(feed(7, 1000, NBD_HELLO_OUT), NBD_HELLO_END);
 	expect(4, NBD_REP_ERR_UNSUP, NULL);
 	expect(4711, NBD_REP_ERR_UNSUP, NULL);
 	expect(NBD_OPT_GO, NBD_REP_ERR_TOO_BIG, NULL);
@@ -371,7 +371,7 @@ static void longest_name(void)
 	text_go(&in, NBD_OPT_GO, name, NULL, 0);
 	name[NBD_NAME_MAX] = 'n';
 	text_go(&in, NBD_OPT_GO, name, NULL, 0);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_GO, NBD_REP_ERR_UNKNOWN, NULL);
 	expect(NBD_OPT_GO, NBD_REP_ERR_INVALID, NULL);
 	expect_end();
@@ -384,7 +384,7 @@ static void bounded_number(void)
 	start(false, false);
 	for (int i = 0; i < 1025; i++)
 		text_option(&in, 4711, 0);
-	state = give(in.n, 1, NBD_HELLO_OUT);
+	state = feed(in.n, 1, NBD_HELLO_OUT);
 	CHECK_INT(state, NBD_HELLO_END);
 	CHECK_STR(hello.fault, "too many options");
 	for (int i = 0; i < 1024; i++)
@@ -392,14 +392,14 @@ static void bounded_number(void)
 	expect_end();
 }
 
-/* Those that were listed may be asked after. */
+/* Listed exports raise the limit on options. */
 static size_t n_many;
 static const char *list_many(void *arg, size_t i)
 {
 	return i < n_many ? "a" : NULL;
 }
 
-static void bounded_by_what_is_listed(void)
+static void bounded_by_listed_exports(void)
 {
 	struct nbd_hello_ops many = talk_ops;
 
@@ -408,16 +408,16 @@ static void bounded_by_what_is_listed(void)
 	hello.ops = &many;
 	n_many = 10000;
 	text_option(&in, NBD_OPT_LIST, 0);
-	CHECK_INT(give(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
+	CHECK_INT(feed(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
 	for (int i = 0; i < 40; i++) {
 		out.n = in.n = 0;
 		for (int k = 0; k < 1000; k++)
 			text_option(&in, 4711, 0);
-		CHECK_INT(give(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
+		CHECK_INT(feed(in.n, 1, NBD_HELLO_OUT), NBD_HELLO_MORE);
 	}
 }
 
-/* An export whose storage is not there: GO waits for the answer, a question does not. */
+/* An export whose storage is not reachable: GO waits, INFO does not. */
 static int not_there;
 static int find_later(void *arg, const char *name, struct nbd_export *ret)
 {
@@ -435,22 +435,22 @@ static void waits_for_storage(void)
 	text_go(&in, NBD_OPT_INFO, "disk", NULL, 0);
 	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
 	text_add(&in, "requests", 8);
-	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	CHECK_INT(feed_all(), NBD_HELLO_WAIT);
 	CHECK_INT(taken, in.n - 8);
 	expect(NBD_OPT_INFO, NBD_REP_ERR_UNKNOWN, NULL);
 	expect_end();
 	in.n = 0;
-	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	CHECK_INT(feed_all(), NBD_HELLO_WAIT);
 	expect_end();
 	not_there = 0;
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	expect(NBD_OPT_GO, NBD_REP_INFO, NULL);
 	expect(NBD_OPT_GO, NBD_REP_ACK, NULL);
 	expect_end();
 	CHECK_STR(hello.name, "disk");
 }
 
-static void waits_in_vain(void)
+static void wait_times_out(void)
 {
 	struct nbd_hello_ops later = talk_ops;
 
@@ -459,10 +459,10 @@ static void waits_in_vain(void)
 	hello.ops = &later;
 	not_there = -EAGAIN;
 	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
-	CHECK_INT(give_all(), NBD_HELLO_WAIT);
+	CHECK_INT(feed_all(), NBD_HELLO_WAIT);
 	not_there = -ETIMEDOUT;
 	in.n = 0;
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_GO, NBD_REP_ERR_UNKNOWN, NULL);
 	expect_end();
 }
@@ -473,13 +473,13 @@ static void contexts_listed(void)
 		const char *queries[4];
 		bool found, held;
 	} cases[] = {
-		{{NULL}, true, true}, /* none: all there are */
+		{{NULL}, true, true}, /* no query: all contexts */
 		{{"weir:"}, false, true},
 		{{"weir:held", "base:"}, true, true},
 		{{"weir:hel"}, false, false},
 		{{"base:"}, true, false},
 		{{"base:allocation"}, true, false},
-		{{"qemu:", "base:allocation", "base:"}, true, false}, /* and only once */
+		{{"qemu:", "base:allocation", "base:"}, true, false}, /* listed once */
 		{{"base:alloc"}, false, false},
 		{{"base"}, false, false},
 		{{"qemu:dirty-bitmap:"}, false, false},
@@ -491,7 +491,7 @@ static void contexts_listed(void)
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
 	for (size_t i = 0; i < n; i++)
 		text_contexts(&in, NBD_OPT_LIST_META_CONTEXT, "disk", cases[i].queries);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK, NULL);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t len;
@@ -511,17 +511,17 @@ static void contexts_listed(void)
 		expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK, NULL);
 	}
 	expect_end();
-	CHECK(!hello.base_allocation); /* asking is not setting */
+	CHECK(!hello.base_allocation); /* LIST does not set */
 }
 
-/* SET with the queries for one export, then GO of another. */
+/* SET with the queries for one export, then GO of the export `name`. */
 static void set_and_go(const char *set, const char *const *queries, const char *name)
 {
 	start(false, false);
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, set, queries);
 	text_go(&in, NBD_OPT_GO, name, NULL, 0);
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	CHECK(hello.structured);
 	CHECK(hello.export_.flags & NBD_SEND_DF);
 }
@@ -544,9 +544,9 @@ static void contexts_set(void)
 	CHECK(!hello.base_allocation && hello.held && hello.held_id);
 	set_and_go("disk", ours, "web");
 	CHECK(!hello.held && hello.held_id == 0);
-	set_and_go("disk", allocation, "web"); /* they are the export's for which they were set */
+	set_and_go("disk", allocation, "web"); /* contexts belong to their export */
 	CHECK(!hello.base_allocation && hello.context_id == 0);
-	set_and_go("disk", wildcard, "disk"); /* a wildcard is for lists */
+	set_and_go("disk", wildcard, "disk"); /* only LIST allows a wildcard */
 	CHECK(!hello.base_allocation);
 	set_and_go("disk", none, "disk");
 	CHECK(!hello.base_allocation);
@@ -556,14 +556,14 @@ static void contexts_replaced(void)
 {
 	static const char *const allocation[] = {"base:allocation", NULL}, *const none[] = {NULL};
 
-	start(false, false); /* not without structured replies */
+	start(false, false); /* refused without structured replies */
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "", allocation);
 	text_contexts(&in, NBD_OPT_LIST_META_CONTEXT, "", none);
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "", allocation);
-	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "", none); /* the last one holds */
+	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "", none); /* the last SET counts */
 	text_go(&in, NBD_OPT_GO, "", NULL, 0);
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_INVALID, NULL);
 	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ERR_INVALID, NULL);
 	CHECK(!hello.base_allocation);
@@ -575,15 +575,15 @@ static void contexts_broken(void)
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
 	text_option(&in, NBD_OPT_SET_META_CONTEXT, 7);
 	text_add(&in, "\0\0\0\0\0\0\0", 7);
-	text_option(&in, NBD_OPT_SET_META_CONTEXT, 8); /* a query that is not there */
+	text_option(&in, NBD_OPT_SET_META_CONTEXT, 8); /* a missing query */
 	text_add(&in, "\0\0\0\0\0\0\0\1", 8);
-	text_option(&in, NBD_OPT_SET_META_CONTEXT, 12); /* that reaches beyond */
+	text_option(&in, NBD_OPT_SET_META_CONTEXT, 12); /* a query that extends past the end */
 	text_add(&in, "\0\0\0\0\0\0\0\1\xff\xff\xff\xff", 12);
 	text_option(&in, NBD_OPT_SET_META_CONTEXT, 9); /* a byte too many */
 	text_add(&in, "\0\0\0\0\0\0\0\0x", 9);
-	text_option(&in, NBD_OPT_SET_META_CONTEXT, 8); /* a name that is not there */
+	text_option(&in, NBD_OPT_SET_META_CONTEXT, 8); /* a missing name */
 	text_add(&in, "\0\0\0\1\0\0\0\0", 8);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK, NULL);
 	for (int i = 0; i < 5; i++)
 		expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_INVALID, NULL);
@@ -594,12 +594,12 @@ static void tls_refused(void)
 {
 	start(false, false);
 	text_option(&in, NBD_OPT_STARTTLS, 0);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_UNSUP, NULL);
 	start(true, false);
 	text_option(&in, NBD_OPT_STARTTLS, 1);
 	text_add(&in, "x", 1);
-	CHECK_INT(give_all(), NBD_HELLO_MORE);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID, NULL);
 }
 
@@ -616,7 +616,7 @@ static void tls_required(void)
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "", none);
 	text_option(&in, 4711, 0);
 	text_option(&in, NBD_OPT_ABORT, 0);
-	CHECK_INT(give_all(), NBD_HELLO_END);
+	CHECK_INT(feed_all(), NBD_HELLO_END);
 	expect(NBD_OPT_LIST, NBD_REP_ERR_TLS_REQD, NULL);
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ERR_TLS_REQD, NULL);
 	expect(NBD_OPT_INFO, NBD_REP_ERR_TLS_REQD, NULL);
@@ -628,7 +628,7 @@ static void tls_required(void)
 	expect_end();
 	start(true, true);
 	text_option(&in, NBD_OPT_EXPORT_NAME, 0);
-	ends("export asked for without TLS");
+	ends("export requested without TLS");
 }
 
 static void tls_forgets(void)
@@ -639,14 +639,14 @@ static void tls_forgets(void)
 	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "disk", allocation);
 	text_option(&in, NBD_OPT_STARTTLS, 0);
-	CHECK_INT(give_all(), NBD_HELLO_TLS);
+	CHECK_INT(feed_all(), NBD_HELLO_TLS);
 	CHECK(hello.structured && hello.base_allocation);
 	nbd_hello_secure(&hello);
 	CHECK(!hello.structured && !hello.base_allocation);
-	in.n = 0;                              /* the flags are not sent again */
-	text_option(&in, NBD_OPT_STARTTLS, 0); /* once is enough */
+	in.n = 0;                              /* the client does not repeat its flags */
+	text_option(&in, NBD_OPT_STARTTLS, 0); /* refused the second time */
 	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID, NULL);
 	CHECK(!hello.structured && !hello.base_allocation && hello.context_id == 0);
 }
@@ -655,12 +655,14 @@ static void tls_after_plain_text(void)
 {
 	start(true, true);
 	text_option(&in, NBD_OPT_STARTTLS, 0);
-	text_go(&in, NBD_OPT_GO, "disk", NULL, 0); /* to be taken for the client's, under TLS */
-	CHECK_INT(give_all(), NBD_HELLO_END);
-	CHECK_STR(hello.fault, "plain text behind NBD_OPT_STARTTLS");
+	text_go(&in, NBD_OPT_GO, "disk", NULL,
+		0); /* must not be processed as if it came under TLS */
+	CHECK_INT(feed_all(), NBD_HELLO_END);
+	CHECK_STR(hello.fault, "plain text after NBD_OPT_STARTTLS");
 }
 
-/* The same conversation, cut at every point and given in pieces of every size: the same answers. */
+/* The same conversation, cut at every point and fed in pieces of every size, yields the same
+ * answers. */
 static void any_pieces(void)
 {
 	static const char *const allocation[] = {"base:allocation", NULL};
@@ -675,13 +677,13 @@ static void any_pieces(void)
 	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "disk", allocation);
 	text_go(&in, NBD_OPT_GO, "disk", &block_size, 1);
 	whole = in;
-	CHECK_INT(give_all(), NBD_HELLO_READY);
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
 	want = out;
 	for (size_t first = 0; first <= whole.n; first++) {
 		for (size_t piece = 1; piece <= whole.n; piece = piece * 2 + 1) {
 			start(false, false);
 			in = whole;
-			CHECK_INT(give(first, piece, NBD_HELLO_OUT), NBD_HELLO_READY);
+			CHECK_INT(feed(first, piece, NBD_HELLO_OUT), NBD_HELLO_READY);
 			CHECK(out.n == want.n && memcmp(out.p, want.p, want.n) == 0);
 			CHECK(hello.base_allocation && strcmp(hello.name, "disk") == 0);
 		}
@@ -704,8 +706,8 @@ int main(void)
 	RUN(longest_name);
 	RUN(bounded_number);
 	RUN(waits_for_storage);
-	RUN(waits_in_vain);
-	RUN(bounded_by_what_is_listed);
+	RUN(wait_times_out);
+	RUN(bounded_by_listed_exports);
 	RUN(contexts_listed);
 	RUN(contexts_set);
 	RUN(contexts_replaced);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and replies: byte by byte as the protocol has them, there and back. */
+/* Requests and replies: byte by byte as the protocol defines them, in both directions. */
 #include "wire/nbd.h"
 #include "test.h"
 #include <errno.h>
@@ -46,7 +46,7 @@ static void simple_reply(void)
 	CHECK_INT(r.length, 0);
 	out[3] = 0;
 	CHECK_INT(nbd_reply_read(out, sizeof(out), &r), -EPROTO);
-	CHECK_INT(nbd_reply_read(out, 4, &r), -EPROTO); /* as soon as it can be known */
+	CHECK_INT(nbd_reply_read(out, 4, &r), -EPROTO); /* as soon as the magic is known */
 }
 
 static void chunks(void)

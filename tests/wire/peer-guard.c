@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer-guard: what is fresh is taken; what was lost, late, doubled, kept or played again changes nothing. */
+/* peer-guard: fresh messages are taken; late, duplicate, recorded and replayed ones change nothing. */
 #include "test.h"
 #include "wire/peer-guard.h"
 #include "base/rng.h"
@@ -31,13 +31,13 @@ static struct peer_message from(
 
 static enum peer_verdict judge(const struct peer_message *m, weir_time now)
 {
-	nonce[0]++; /* never twice */
+	nonce[0]++; /* never reused */
 	if (!nonce[0])
 		nonce[1]++;
 	return peer_guard_judge(g, m, now, nonce, &advice);
 }
 
-/* A report, at `now`; sent at the same moment by a clock that is `ahead` of ours. */
+/* A report at `now`, sent at the same moment by a clock that is `ahead` of ours. */
 static enum peer_verdict report(
 	const char *name, uint64_t instance, uint64_t sequence, weir_time now, weir_time ahead)
 {
@@ -46,7 +46,7 @@ static enum peer_verdict report(
 	return judge(&m, now);
 }
 
-/* The answer to the last question. */
+/* The answer to the last challenge. */
 static enum peer_verdict answer(
 	const char *name, uint64_t instance, uint64_t sequence, weir_time now, weir_time ahead)
 {
@@ -57,7 +57,7 @@ static enum peer_verdict answer(
 	return judge(&m, now);
 }
 
-/* Reports and answers; both have their numbers. */
+/* A host reports and answers the challenge; both use a sequence number. */
 static void introduce(const char *name, uint64_t instance, weir_time now, weir_time ahead)
 {
 	CHECK_INT(report(name, instance, 1, now, ahead), PEER_UNPROVEN);
@@ -96,21 +96,22 @@ static void answers_must_fit(void)
 	struct peer_message m;
 
 	begin(8);
-	CHECK_INT(answer("a", 7, 1, SEC, 0), PEER_OLD); /* to no question */
+	CHECK_INT(answer("a", 7, 1, SEC, 0), PEER_OLD); /* without a challenge */
 	CHECK(!advice.ask);
 	CHECK_INT(report("a", 7, 2, SEC, 0), PEER_UNPROVEN);
 	m = from("a", 7, 3, SEC);
 	m.kind = PEER_ANSWER;
 	m.nonce[0] = 99;
-	CHECK_INT(judge(&m, SEC), PEER_OLD); /* another's question */
-	m.kind = PEER_REPORT;                /* the right number in the wrong kind */
+	CHECK_INT(judge(&m, SEC), PEER_OLD); /* to another challenge */
+	m.kind = PEER_REPORT;                /* the right nonce in the wrong kind */
 	m.nonce[0] = 2;
 	CHECK_INT(judge(&m, SEC), PEER_UNPROVEN);
 	m.kind = PEER_ANSWER;
 	CHECK_INT(judge(&m, SEC + PEER_GUARD_ANSWER), PEER_OLD); /* too late */
 	CHECK_INT(judge(&m, SEC + PEER_GUARD_ANSWER - 1), PEER_TAKEN);
 	m.sequence++;
-	CHECK_INT(judge(&m, SEC + PEER_GUARD_ANSWER - 1), PEER_OLD); /* once is enough */
+	CHECK_INT(judge(&m, SEC + PEER_GUARD_ANSWER - 1),
+		PEER_OLD); /* a challenge takes one answer */
 }
 
 static void doubled_and_overtaken(void)
@@ -121,11 +122,11 @@ static void doubled_and_overtaken(void)
 	CHECK_INT(report("a", 7, 5, 3 * SEC, 0), PEER_OLD);
 	CHECK_INT(report("a", 7, 4, 3 * SEC, 0), PEER_OLD);
 	CHECK_INT(report("a", 7, 1, 3 * SEC, 0), PEER_OLD);
-	CHECK(!advice.ask); /* a replay makes nobody talk */
+	CHECK(!advice.ask); /* a replay triggers no challenge */
 	CHECK_INT(report("a", 7, 6, 5 * SEC, 0), PEER_TAKEN);
 }
 
-/* What was recorded before the host was restarted, or before we were. */
+/* Messages recorded before a restart of the host, or of this one. */
 static void played_again(void)
 {
 	struct peer_message kept[10];
@@ -142,7 +143,7 @@ static void played_again(void)
 	CHECK_INT(report("a", 8, 3, 102 * SEC, 0), PEER_TAKEN);
 }
 
-/* Kept back, and let go when its sender is dead: it must not seem alive. */
+/* A delayed message must not make a dead sender seem alive. */
 static void held_up(void)
 {
 	struct peer_message m;
@@ -153,10 +154,10 @@ static void held_up(void)
 	CHECK_INT(judge(&m, 12 * SEC + 4 * SEC + SEC), PEER_LATE);
 	CHECK(advice.ask);
 	m = from("a", 7, 4, (14 + 55) * SEC);
-	CHECK_INT(judge(&m, 14 * SEC + 3 * SEC), PEER_TAKEN); /* not for long */
+	CHECK_INT(judge(&m, 14 * SEC + 3 * SEC), PEER_TAKEN); /* a short delay */
 }
 
-/* A sender's clock that stood still makes all it says late; its answer sets that right. */
+/* A sender whose clock stood still is late until it answers a challenge. */
 static void clock_stood_still(void)
 {
 	begin(8);
@@ -167,7 +168,7 @@ static void clock_stood_still(void)
 	CHECK_INT(report("a", 7, 5, 62 * SEC, -40 * SEC), PEER_TAKEN);
 }
 
-/* A clock that is slower by 500 ppm than ours, for a day; and one that is faster. */
+/* Clocks slower and faster than ours by 500 ppm, for a day. */
 static void clocks_drift(void)
 {
 	begin(8);
@@ -197,7 +198,7 @@ static void two_of_one_name(void)
 	CHECK(said >= 20);
 }
 
-/* Even when the last words of the dead one come behind the first of the new one. */
+/* Even if the last message of the old instance arrives after the first of the new one. */
 static void restart_is_not_two(void)
 {
 	begin(8);
@@ -211,12 +212,12 @@ static void restart_is_not_two(void)
 	}
 }
 
-static void somebody_has_our_name(void)
+static void another_host_has_our_name(void)
 {
 	begin(8);
 	CHECK_INT(report("us", 1, 5, SEC, 0), PEER_OWN);
 	CHECK_INT(report("us", 2, 1, SEC, 0), PEER_UNPROVEN);
-	CHECK(!advice.same); /* perhaps our own of before */
+	CHECK(!advice.same); /* perhaps our own previous instance */
 	CHECK_INT(answer("us", 2, 2, SEC, 0), PEER_TAKEN);
 	CHECK(advice.same);
 }
@@ -232,7 +233,7 @@ static void leaving(void)
 	CHECK_INT(judge(&m, 2 * SEC), PEER_TAKEN);
 	CHECK_INT(peer_guard_heard(g, 2 * SEC, 10 * SEC), 0);
 	CHECK_INT(judge(&m, 2 * SEC), PEER_OLD);
-	m = from("b", 9, 3, 2 * SEC); /* a stranger that leaves is asked nothing */
+	m = from("b", 9, 3, 2 * SEC); /* a stranger that leaves is not challenged */
 	m.kind = PEER_LEAVE;
 	CHECK_INT(judge(&m, 2 * SEC), PEER_UNPROVEN);
 	CHECK(!advice.ask);
@@ -244,7 +245,7 @@ static void crowded(void)
 	introduce("a", 1, SEC, 0);
 	introduce("b", 2, SEC, 0);
 	CHECK_INT(report("c", 3, 1, SEC, 0), PEER_UNPROVEN);
-	CHECK_INT(report("d", 4, 1, 2 * SEC, 0), PEER_UNPROVEN); /* in the place of c */
+	CHECK_INT(report("d", 4, 1, 2 * SEC, 0), PEER_UNPROVEN); /* replaces c */
 	CHECK_INT(answer("d", 4, 2, 2 * SEC, 0), PEER_TAKEN);
 	CHECK_INT(report("e", 5, 1, 3 * SEC, 0), PEER_CROWD); /* all are alive */
 	CHECK(!advice.ask);
@@ -253,11 +254,11 @@ static void crowded(void)
 	CHECK(advice.ask);
 	CHECK_INT(report("a", 1, 4, 71 * SEC, 0), PEER_TAKEN);
 	CHECK_INT(report("d", 4, 3, 71 * SEC, 0), PEER_TAKEN);
-	/* Who was dropped is as new: what is played again of it is not taken either. */
+	/* A dropped sender is new again: its replays are not taken either. */
 	CHECK_INT(report("b", 2, 2, 71 * SEC, 0), PEER_UNPROVEN);
 }
 
-/* However many ask, or are unknown: a bounded number of words a second. */
+/* The number of challenges and answers per second is bounded. */
 static void talk_is_bounded(void)
 {
 	struct peer_message m = from("a", 7, 1, 0);
@@ -274,7 +275,7 @@ static void talk_is_bounded(void)
 	}
 	CHECK_INT(asked, 0);
 	CHECK_INT(judge(&m, 11 * SEC), PEER_TAKEN);
-	m.instance = 1; /* ours, played to us */
+	m.instance = 1; /* our own message, replayed to us */
 	strcpy(m.name, "us");
 	CHECK_INT(judge(&m, 11 * SEC), PEER_OWN);
 }
@@ -290,8 +291,8 @@ static void other_kinds(void)
 	CHECK_INT(judge(&m, SEC), PEER_BROKEN);
 }
 
-/* 50 hosts over a network that loses, doubles and reorders, and a forger that plays all of it again and
- * again: nothing is ever taken twice or after something newer, and every host is heard. */
+/* 50 hosts over a network that loses, duplicates and reorders messages, and a forger that replays
+ * all of them: no message is taken twice or after a newer one, and every host is heard. */
 static void rough_network(void)
 {
 	enum { HOSTS = 50, ROUNDS = 200, KEPT = 4096 };
@@ -347,7 +348,7 @@ int main(void)
 	RUN(clocks_drift);
 	RUN(two_of_one_name);
 	RUN(restart_is_not_two);
-	RUN(somebody_has_our_name);
+	RUN(another_host_has_our_name);
 	RUN(leaving);
 	RUN(crowded);
 	RUN(talk_is_bounded);

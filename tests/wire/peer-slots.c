@@ -13,12 +13,12 @@ static uint8_t file[SLOTS][BLOCK];
 
 struct host {
 	struct peer_slots *slots;
-	struct peer_message m;   /* what it writes */
+	struct peer_message m;   /* the message that it writes */
 	unsigned heard, same;    /* calls of receive */
-	struct peer_message got; /* the last one */
+	struct peer_message got; /* the last message received */
 };
 
-/* A seal that any change breaks: not a hash, but enough here. */
+/* A seal that any change breaks: not a keyed hash, but sufficient here. */
 static void sum(const uint8_t *p, size_t n, uint8_t out[PEER_SEAL])
 {
 	uint64_t h = 1469598103934665603u;
@@ -84,7 +84,7 @@ static void reads(struct host *h, weir_time now)
 	peer_slots_scan(h->slots, file[0], now);
 }
 
-/* Where it wrote, or what choose said. */
+/* Return the slot written, or the error of choose. */
 static int writes(struct host *h, weir_time now)
 {
 	int at = peer_slots_choose(h->slots, now);
@@ -122,7 +122,7 @@ static void hear_each_other(void)
 	at = period(&a, SEC);
 	CHECK(at >= 0);
 	CHECK(period(&b, SEC) != at);
-	CHECK_INT(b.heard, 0); /* what was there when it came may be old */
+	CHECK_INT(b.heard, 0); /* a message found at the first scan may be old */
 	for (int i = 1; i <= 5; i++) {
 		CHECK_INT(period(&a, (1 + 2 * i) * SEC), at);
 		CHECK_STR(a.got.name, "b");
@@ -151,13 +151,13 @@ static void race_for_a_slot(void)
 
 	memset(file, 0, sizeof(file));
 	start(&a, "a", 1);
-	while (peer_hash(name) % SLOTS != peer_hash("a") % SLOTS) /* both begin with the same */
+	while (peer_hash(name) % SLOTS != peer_hash("a") % SLOTS) /* both start at the same slot */
 		name[0]++;
 	start(&b, name, 2);
 	reads(&a, SEC);
 	reads(&b, SEC);
 	at = writes(&a, SEC);
-	CHECK_INT(writes(&b, SEC), at); /* over it */
+	CHECK_INT(writes(&b, SEC), at); /* overwrites it */
 	reads(&a, 3 * SEC);
 	reads(&b, 3 * SEC);
 	CHECK(writes(&a, 3 * SEC) != at);
@@ -207,14 +207,14 @@ static void two_of_one_name(void)
 	at = period(&a, SEC);
 	period(&c, SEC);
 	CHECK_INT(period(&twin, 2 * SEC), at); /* as if restarted */
-	CHECK(period(&a, 3 * SEC) != at);      /* a gives way, … */
+	CHECK(period(&a, 3 * SEC) != at);      /* a moves on, … */
 	for (int i = 2; i < 6; i++) {
 		period(&c, (2 * i) * SEC);
-		CHECK_INT(period(&twin, 2 * i * SEC), at); /* … for ever */
+		CHECK_INT(period(&twin, 2 * i * SEC), at); /* … for good */
 		CHECK(period(&a, 2 * i * SEC + 1) != at);
 	}
-	CHECK(a.same >= 4 && twin.same >= 3); /* both know, … */
-	CHECK(c.same >= 4);                   /* … and so does everybody */
+	CHECK(a.same >= 4 && twin.same >= 3); /* both report it, … */
+	CHECK(c.same >= 4);                   /* … and so do the others */
 	CHECK(c.heard >= 8);                  /* both are heard */
 	stop(&a);
 	stop(&twin);
@@ -252,17 +252,17 @@ static void torn_writes(void)
 	}
 	CHECK_INT(torn, 7);
 	CHECK_INT(stats(&b, 0).verdicts[PEER_FORGED], 7);
-	/* Its own that was torn is written again, in place. */
+	/* A host rewrites its own torn block in place, … */
 	memset(file[at] + 100, 0xee, 20);
 	CHECK_INT(period(&a, 20 * SEC), at);
-	/* And one that was wiped. */
+	/* … and a wiped one. */
 	memset(file[at], 0, BLOCK);
 	CHECK_INT(period(&a, 22 * SEC), at);
 	stop(&a);
 	stop(&b);
 }
 
-/* What stood there before is put back. */
+/* Old content is restored to the slot. */
 static void old_content(void)
 {
 	struct host a, b;
@@ -304,15 +304,15 @@ static void full_and_stale(void)
 	}
 	start(&late, "late", 99);
 	CHECK_INT(period(&late, SEC), -ENOSPC);
-	for (int t = 3; t < 61; t += 2) /* one host falls silent, and is waited for */
+	for (int t = 3; t < 61; t += 2) /* one host falls silent; its slot is kept until stale */
 		for (int i = 0; i < SLOTS; i++)
 			if (i != 3)
 				CHECK(period(&hosts[i], t * SEC) >= 0);
 	CHECK_INT(period(&late, 60 * SEC), -ENOSPC);
 	CHECK_INT(period(&late, 61 * SEC), stats(&hosts[3], 0).mine);
-	/* It wakes up: its slot is gone, and there is no other. */
+	/* The silent host returns: its slot is taken, and no other is free. */
 	CHECK_INT(period(&hosts[3], 62 * SEC), -ENOSPC);
-	/* Another one leaves in good order. */
+	/* Another host leaves in good order. */
 	hosts[5].m.kind = PEER_LEAVE;
 	CHECK(period(&hosts[5], 63 * SEC) >= 0);
 	CHECK_INT(period(&hosts[3], 64 * SEC), stats(&hosts[5], 0).mine);
@@ -331,7 +331,7 @@ static void header(void)
 	peer_slots_header(&c, block);
 	CHECK_INT(peer_slots_look(&c, block), SLOTS);
 	peer_slots_header(&other, again);
-	CHECK(memcmp(block, again, BLOCK) == 0); /* whoever is first, it is the same */
+	CHECK(memcmp(block, again, BLOCK) == 0); /* every host writes the same header */
 	other.cluster = 6;
 	CHECK_INT(peer_slots_look(&other, block), -EACCES);
 	block[24] ^= 1;
@@ -339,7 +339,7 @@ static void header(void)
 	memset(block, 'x', BLOCK);
 	CHECK_INT(peer_slots_look(&c, block), -EINVAL);
 	memset(block, 0, BLOCK);
-	block[BLOCK - 1] = 1; /* somebody's data, that begins with zeroes */
+	block[BLOCK - 1] = 1; /* foreign data that begins with zeroes */
 	CHECK_INT(peer_slots_look(&c, block), -EINVAL);
 	c.slots = PEER_SLOTS_MOST + 1;
 	peer_slots_header(&c, block);
@@ -356,7 +356,7 @@ static void something_else_in_a_slot(void)
 	c = config(&a, "a", 1);
 	reads(&a, 0);
 	memset(file[0], 'x', BLOCK);
-	peer_slots_header(&c, file[1]); /* sealed, but no report */
+	peer_slots_header(&c, file[1]); /* sealed, but not a report */
 	CHECK(period(&a, SEC) >= 0);
 	CHECK_INT(a.heard, 0);
 	CHECK_INT(stats(&a, 0).verdicts[PEER_NOISE], 1);
@@ -364,8 +364,8 @@ static void something_else_in_a_slot(void)
 	stop(&a);
 }
 
-/* Six hosts, each of which reads and writes when it likes, with pauses between the two, come and go: in
- * the end, when all go on in peace, each has a slot and hears all the others. */
+/* Six hosts read and write at random times, with pauses between the two: afterwards, with regular
+ * periods, each has a slot and hears all the others. */
 static void any_order(void)
 {
 	enum { HOSTS = 6 };

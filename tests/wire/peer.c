@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer: messages come back as they were, the layout stays, and what is not one is refused by its reason. */
+/* peer: messages read back as written, the layout is fixed, and each kind of invalid message gets
+ * its verdict. */
 #include "test.h"
 #include "wire/peer.h"
 #include "wire/bytes.h"
@@ -32,8 +33,8 @@ static struct peer_message example(unsigned reports)
 	return m;
 }
 
-/* Looks and reads, with a seal's worth of bytes behind the message. */
-static enum peer_verdict take(size_t n, struct peer_message *ret)
+/* Look and read, as if a seal followed the message. */
+static enum peer_verdict look_and_read(size_t n, struct peer_message *ret)
 {
 	size_t length;
 	enum peer_verdict v = peer_look(bytes, n + PEER_SEAL, peer_hash("prod"), &length);
@@ -51,7 +52,7 @@ static void comes_back(void)
 		size_t length = peer_write(bytes, &m);
 
 		CHECK_INT(length, PEER_HEAD + n * PEER_REPORT_SIZE);
-		CHECK_INT(take(length, &got), PEER_TAKEN);
+		CHECK_INT(look_and_read(length, &got), PEER_TAKEN);
 		CHECK_INT(got.kind, m.kind);
 		CHECK(got.instance == m.instance && got.sequence == m.sequence);
 		CHECK(got.cluster == m.cluster && got.sent == m.sent);
@@ -69,11 +70,11 @@ static void longest_fits_everywhere(void)
 	memset(m.name, 'x', PEER_NAME_MAX);
 	CHECK_INT(peer_write(bytes, &m), PEER_MAX);
 	CHECK(PEER_MAX + PEER_SEAL <= 1232); /* IPv6's least MTU without its headers */
-	CHECK_INT(take(PEER_MAX, &got), PEER_TAKEN);
+	CHECK_INT(look_and_read(PEER_MAX, &got), PEER_TAKEN);
 	CHECK_INT(strlen(got.name), PEER_NAME_MAX);
 }
 
-/* Hosts of two releases meet: the places of what is there must never move. */
+/* Hosts of two releases must interoperate: the offsets never change. */
 static void layout_stays(void)
 {
 	struct peer_message m = example(2);
@@ -95,7 +96,7 @@ static void layout_stays(void)
 	CHECK(peer_hash("prod") == UINT64_C(0xed7742f22c07041c));
 }
 
-/* What a later release appends to a report is skipped. */
+/* A reader skips fields that a later release appends to a report. */
 static void longer_reports(void)
 {
 	struct peer_message m = example(2), got;
@@ -108,7 +109,7 @@ static void longer_reports(void)
 	bytes_put16(bytes + 6, (uint16_t)n);
 	bytes_put16(bytes + 122, (uint16_t)stride);
 	bytes_put32(bytes + 124, 0xffffffff);
-	CHECK_INT(take(n, &got), PEER_TAKEN);
+	CHECK_INT(look_and_read(n, &got), PEER_TAKEN);
 	CHECK(memcmp(got.reports, m.reports, 2 * sizeof(m.reports[0])) == 0);
 }
 
@@ -132,7 +133,7 @@ static void looked_at_first(void)
 	CHECK_INT(length, 99);
 }
 
-/* One byte or number of a good message is replaced. */
+/* Replace one byte or number of a valid message, and read it. */
 static enum peer_verdict with(size_t at, const char *what, size_t n_what)
 {
 	struct peer_message m = example(1), got;
@@ -154,11 +155,11 @@ static void broken_ones(void)
 	CHECK_INT(with(24, "\0\0\0\0\0\0\0\0", 8), PEER_BROKEN); /* sequence */
 	CHECK_INT(with(32, "\x80", 1), PEER_BROKEN);             /* sent */
 	CHECK_INT(with(56, "\0", 1), PEER_BROKEN);               /* no name */
-	CHECK_INT(with(57, "\n", 1), PEER_BROKEN);               /* one that would spoil a log */
+	CHECK_INT(with(57, "\n", 1), PEER_BROKEN);               /* would spoil a log */
 	CHECK_INT(with(57, "\x7f", 1), PEER_BROKEN);
-	CHECK_INT(with(70, "x", 1), PEER_BROKEN);     /* something behind the name */
-	CHECK_INT(with(119, "x", 1), PEER_BROKEN);    /* a name without end */
-	CHECK_INT(with(120, "\0\2", 2), PEER_BROKEN); /* more reports than there are */
+	CHECK_INT(with(70, "x", 1), PEER_BROKEN);     /* bytes after the name */
+	CHECK_INT(with(119, "x", 1), PEER_BROKEN);    /* an unterminated name */
+	CHECK_INT(with(120, "\0\2", 2), PEER_BROKEN); /* a count beyond the data */
 	CHECK_INT(with(120, "\0\0", 2), PEER_BROKEN); /* fewer */
 	CHECK_INT(with(120, "\xff\xff", 2), PEER_BROKEN);
 	CHECK_INT(with(122, "\0\x57", 2), PEER_BROKEN); /* too short */

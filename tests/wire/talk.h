@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* talk: for the tests of the NBD handshake: bytes that are put together, and a server with three
- * exports. */
+/* talk: for the tests of the NBD handshake: build messages, and a server with three exports. */
 #ifndef WEIR_TESTS_WIRE_TALK_H
 #define WEIR_TESTS_WIRE_TALK_H
 
@@ -54,7 +53,7 @@ static inline void text_option(struct text *t, uint32_t option, uint32_t len)
 	text_32(t, len);
 }
 
-/* INFO or GO for a name, with n pieces of information. */
+/* INFO or GO for a name, with n items of information. */
 static inline void text_go(
 	struct text *t, uint32_t option, const char *name, const uint16_t *infos, uint16_t n)
 {
@@ -96,7 +95,7 @@ static inline void text_answer(
 	text_add(t, data, len);
 }
 
-/* ---- a server: "" and "disk" and "web"; "secret" is not for us, "away" is not there now */
+/* ---- a server: "", "disk" and "web"; "secret" is refused, "away" is not available */
 
 #define TALK_SIZE (UINT64_C(5) << 30)
 
