@@ -302,9 +302,9 @@ static int64_t borrowers(struct step *t)
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		int64_t r = -record_rd(t, i), now = t->s->now[i], keep = kept(t, i), give = 0;
+		int64_t r = -record_rd(t, i), now = t->s->now[i], keep, give = 0;
 
-		if (t->j->record[i] < 0 && r > 0 && now > keep) {
+		if (t->j->record[i] < 0 && r > 0 && now > (keep = kept(t, i))) {
 			remainder_wide exact =
 				(remainder_wide)t->sums->coefficient * (uint64_t)now +
 				(uint64_t)t->j->reclaim[i];

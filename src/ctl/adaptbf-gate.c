@@ -281,7 +281,9 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 		/* Limits matter only to a job that asks for something. */
 		list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
 			(uint64_t)l->served, (int64_t)ceil(s.queued * l->cost),
-			s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0};
+			s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0,
+			s.queued && s.cause == WEIR_WAIT_ABOVE,
+			weir_gate_held(d->gate, now, l->node)};
 	}
 	if (requests > 0)
 		d->mean = tokens / requests;

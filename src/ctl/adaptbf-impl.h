@@ -22,9 +22,12 @@ struct adaptbf_slot { /* one job that is known */
 	uint64_t arrivals, serves;
 	int64_t queued;
 	double most;
+	bool above;
+	weir_time held;  /* as the driver said */
+	weir_time holds; /* and over the last period */
 	uint64_t demand;
 	bool waits; /* for tokens, and not for its own limits */
-	bool wants; /* the same, and it will use all that it has */
+	bool wants; /* it is let what others have to spare */
 	/* the law's own: */
 	int64_t tokens, initial, record;
 	int32_t remainder, reclaim;
@@ -87,7 +90,7 @@ void adaptbf_learn(
 double adaptbf_supply(const struct adaptbf *a);
 /* By how much the rates of those of the n active jobs that want it are more than their tokens: 1 + x/Σα. */
 double adaptbf_boost(struct adaptbf *a, size_t n);
-/* Did it use up its tokens, with more waiting? */
-bool adaptbf_waits(const struct adaptbf_slot *s);
+/* Would it have used more than its tokens? */
+bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
  *         and what it differs in, is alg/adaptbf.c.
- * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev: it would have used
- *         more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens held
+ *         requests for a quarter of the period: it would have used more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
  *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
  * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
  *         says goes back. The ledger gets the differences α⁰ − α, givers and takers in order of
@@ -203,6 +203,9 @@ static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptb
 	s->served = j->served;
 	s->queued = j->queued;
 	s->most = j->most;
+	s->above = j->above;
+	s->holds = a->first || j->held < s->held ? 0 : j->held - s->held;
+	s->held = j->held;
 	s->weight = j->weight ? j->weight : 1;
 	s->step = a->state.steps + 1;
 }
@@ -242,13 +245,13 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 /* ---- who is active, and what they want */
 
 /* K·p is `part` of its weight, rounded up: never 0. */
-static uint64_t wish(const struct adaptbf_slot *s, int64_t tokens, uint64_t weights)
+static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
 	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
 
-	if (!adaptbf_waits(s))
+	if (!adaptbf_waits(a, s))
 		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
-	part = (uint64_t)((double)tokens * s->weight / (double)weights) + 1;
+	part = (uint64_t)((double)a->state.tokens * s->weight / (double)weights) + 1;
 	if (part < had)
 		part = had;
 	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
@@ -256,7 +259,7 @@ static uint64_t wish(const struct adaptbf_slot *s, int64_t tokens, uint64_t weig
 
 static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
-	uint64_t d = wish(s, a->state.tokens, weights);
+	uint64_t d = wish(a, s, weights);
 	double most = s->most * (double)a->config.period / WEIR_SEC;
 
 	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
@@ -307,7 +310,7 @@ static void want(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
-		s->waits = s->most <= 0 && adaptbf_waits(s);
+		s->waits = s->most <= 0 && !s->above && adaptbf_waits(a, s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}

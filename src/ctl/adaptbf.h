@@ -12,7 +12,8 @@
  * ACTIVE   A job that sent a request in the last period, or has some waiting. Others have no rule:
  *          their next requests pass unhindered until a period has seen them (§III-D).
  * DEMAND   What arrived in the period, and what waits. But the deepest queue must not win: a job
- *          that used up its tokens and still has requests waiting, however many, counts as wanting
+ *          that used up its tokens and still has requests waiting, however many, or that they held up for
+ *          a quarter of the period, counts as wanting
  *          twice what it had, or twice what its priority gives, whichever is more. Where the
  *          driver does not know what waits, who used up its tokens is taken to have some waiting.
  *          Nobody counts as wanting more than there is, or than its own limits let it have.
@@ -77,7 +78,10 @@ struct adaptbf_job {     /* what a driver says of one job */
 	 * that counts only what it served says that in both. */
 	uint64_t arrived, served;
 	int64_t queued; /* waiting now, not those being served; or ADAPTBF_UNKNOWN */
-	double most;    /* requests a second that its own limits let it have; 0: no such limit */
+	double most;    /* tokens a second that its own limits let it have; 0: no such limit */
+	bool above; /* what waits, waits for a limit that is not its own: tokens would not help */
+	weir_time
+		held; /* since any origin, for how long its tokens or own limits held a request; 0: not known */
 };
 
 struct adaptbf_rule { /* what a driver is to do for one job until the next step */

@@ -1,46 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ctl/ledger.h"
+#include "ctl/ledger-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NONE UINT32_MAX
-
-struct link {
-	uint32_t next, prev;
-};
-
-enum side { LENDER, BORROWER };
-
-struct entry {
-	struct ledger_loan loan; /* amount 0: free */
-	struct link in[2];       /* of the lender's claims, of the borrower's debts */
-	uint32_t chain;          /* in its hash bucket; of a free one: the next free */
-};
-
-struct list {
-	uint32_t first, last;
-	uint32_t
-		age; /* of debts: the fraction of a token that has aged and is still owed, × LEDGER_ONE */
-};
-
-struct job {
-	struct list of[2]; /* claims, debts */
-	struct ledger_account account;
-};
-
-struct ledger {
-	struct job *jobs;
-	uint32_t n_jobs;
-	struct list pool[2]; /* the loans of those who left; they have no account */
-	struct entry *entries;
-	uint32_t room, free, open;
-	uint32_t *buckets; /* room of them, a power of 2 */
-	struct ledger_loan closed[LEDGER_CLOSED];
-	uint64_t n_closed;
-	int64_t untracked;
-	uint64_t turn; /* of ageing */
-};
 
 int ledger_new(struct ledger **ret)
 {
@@ -48,8 +10,8 @@ int ledger_new(struct ledger **ret)
 
 	if (!l)
 		return -ENOMEM;
-	l->free = NONE;
-	l->pool[LENDER] = l->pool[BORROWER] = (struct list){NONE, NONE, 0};
+	l->free = LEDGER_NONE;
+	l->pool[LENDER] = l->pool[BORROWER] = (struct list){LEDGER_NONE, LEDGER_NONE, 0, 0};
 	*ret = l;
 	return 0;
 }
@@ -75,7 +37,8 @@ int ledger_grow(struct ledger *l, uint32_t n)
 		return -ENOMEM;
 	l->jobs = jobs;
 	for (; l->n_jobs < n; l->n_jobs++)
-		jobs[l->n_jobs] = (struct job){.of = {{NONE, NONE, 0}, {NONE, NONE, 0}}};
+		jobs[l->n_jobs] = (struct job){
+			.of = {{LEDGER_NONE, LEDGER_NONE, 0, 0}, {LEDGER_NONE, LEDGER_NONE, 0, 0}}};
 	return 0;
 }
 
@@ -95,9 +58,9 @@ static uint32_t party(const struct entry *e, enum side side)
 
 static uint32_t find(const struct ledger *l, uint32_t lender, uint32_t borrower)
 {
-	uint32_t i = l->room ? l->buckets[hash(l, lender, borrower)] : NONE;
+	uint32_t i = l->room ? l->buckets[hash(l, lender, borrower)] : LEDGER_NONE;
 
-	while (i != NONE &&
+	while (i != LEDGER_NONE &&
 		(l->entries[i].loan.lender != lender || l->entries[i].loan.borrower != borrower))
 		i = l->entries[i].chain;
 	return i;
@@ -107,7 +70,7 @@ static int more_room(struct ledger *l)
 {
 	uint32_t room = l->room ? 2 * l->room : 64;
 	struct entry *entries =
-		room < NONE / 2 ? realloc(l->entries, room * sizeof(*entries)) : NULL;
+		room < LEDGER_NONE / 2 ? realloc(l->entries, room * sizeof(*entries)) : NULL;
 	uint32_t *buckets;
 
 	if (!entries)
@@ -119,7 +82,7 @@ static int more_room(struct ledger *l)
 	free(l->buckets);
 	l->buckets = buckets;
 	for (uint32_t i = l->room; i < room; i++)
-		entries[i] = (struct entry){.chain = i + 1 < room ? i + 1 : NONE};
+		entries[i] = (struct entry){.chain = i + 1 < room ? i + 1 : LEDGER_NONE};
 	l->free = l->room;
 	memset(buckets, 0xff, room * sizeof(*buckets));
 	for (uint32_t i = 0, old = l->room; i < old; i++) {
@@ -134,7 +97,7 @@ static int more_room(struct ledger *l)
 	return 0;
 }
 
-static struct list *list_of(struct ledger *l, uint32_t who, enum side side)
+struct list *ledger_list(struct ledger *l, uint32_t who, enum side side)
 {
 	return who == LEDGER_POOL ? &l->pool[side] : &l->jobs[who].of[side];
 }
@@ -142,38 +105,40 @@ static struct list *list_of(struct ledger *l, uint32_t who, enum side side)
 static void list_add(struct ledger *l, uint32_t i, enum side side)
 {
 	struct link *in = &l->entries[i].in[side];
-	struct list *list = list_of(l, party(&l->entries[i], side), side);
+	struct list *list = ledger_list(l, party(&l->entries[i], side), side);
 
-	*in = (struct link){NONE, list->last};
-	if (list->last == NONE)
+	*in = (struct link){LEDGER_NONE, list->last};
+	if (list->last == LEDGER_NONE)
 		list->first = i;
 	else
 		l->entries[list->last].in[side].next = i;
 	list->last = i;
+	list->sum += (uint64_t)l->entries[i].loan.amount;
 }
 
 static void list_cut(struct ledger *l, uint32_t i, enum side side)
 {
 	struct link in = l->entries[i].in[side];
-	struct list *list = list_of(l, party(&l->entries[i], side), side);
+	struct list *list = ledger_list(l, party(&l->entries[i], side), side);
 
-	if (in.prev == NONE)
+	list->sum -= (uint64_t)l->entries[i].loan.amount;
+	if (in.prev == LEDGER_NONE)
 		list->first = in.next;
 	else
 		l->entries[in.prev].in[side].next = in.next;
-	if (in.next == NONE)
+	if (in.next == LEDGER_NONE)
 		list->last = in.prev;
 	else
 		l->entries[in.next].in[side].prev = in.prev;
 }
 
-/* A free entry, hashed and listed as the loan says; NONE without memory. */
+/* A free entry, hashed and listed as the loan says; LEDGER_NONE without memory. */
 static uint32_t enter(struct ledger *l, const struct ledger_loan *loan)
 {
 	uint32_t i, *bucket;
 
-	if (l->free == NONE && more_room(l))
-		return NONE;
+	if (l->free == LEDGER_NONE && more_room(l))
+		return LEDGER_NONE;
 	i = l->free;
 	l->free = l->entries[i].chain;
 	l->entries[i].loan = *loan;
@@ -186,7 +151,7 @@ static uint32_t enter(struct ledger *l, const struct ledger_loan *loan)
 	return i;
 }
 
-static void leave(struct ledger *l, uint32_t i)
+void ledger_leave(struct ledger *l, uint32_t i)
 {
 	struct entry *e = &l->entries[i];
 	uint32_t *at = &l->buckets[hash(l, e->loan.lender, e->loan.borrower)];
@@ -202,21 +167,19 @@ static void leave(struct ledger *l, uint32_t i)
 	l->open--;
 }
 
-static int64_t sum_of(const struct ledger *l, const struct list *list, enum side side)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = list->first; i != NONE; i = l->entries[i].in[side].next)
-		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
-			return INT64_MAX; /* of what was restored; it is nobody's record */
-	return sum;
-}
-
 /* ---- what happens to loans */
 
-/* `amount` more is owed to the lender by the borrower; two pools owe each other nothing. `since`: a
- * claim that passes on keeps its age. */
-static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t amount,
+/* The loan is larger by that; or smaller. */
+static void change(struct ledger *l, uint32_t i, int64_t by)
+{
+	struct ledger_loan *loan = &l->entries[i].loan;
+
+	loan->amount += by;
+	ledger_list(l, loan->lender, LENDER)->sum += (uint64_t)by;
+	ledger_list(l, loan->borrower, BORROWER)->sum += (uint64_t)by;
+}
+
+void ledger_lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t amount,
 	weir_time since, weir_time now)
 {
 	uint32_t i;
@@ -224,29 +187,28 @@ static void lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 	if (lender == borrower)
 		return;
 	i = find(l, lender, borrower);
-	if (i == NONE) {
+	if (i == LEDGER_NONE) {
 		struct ledger_loan loan = {lender, borrower, amount, amount, since, now, 0};
 
-		if (enter(l, &loan) == NONE)
+		if (enter(l, &loan) == LEDGER_NONE)
 			l->untracked += amount;
 		return;
 	}
-	l->entries[i].loan.amount += amount;
+	change(l, i, amount);
 	l->entries[i].loan.lent += amount;
 	if (since < l->entries[i].loan.since)
 		l->entries[i].loan.since = since;
 }
 
-/* The loan is smaller by that; with nothing left of it it is closed. */
-static void write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
+void ledger_write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
 {
 	struct ledger_loan *loan = &l->entries[i].loan;
 
-	loan->amount -= amount;
+	change(l, i, -amount);
 	if (loan->amount == 0) {
 		loan->last = now;
 		l->closed[l->n_closed++ % LEDGER_CLOSED] = *loan;
-		leave(l, i);
+		ledger_leave(l, i);
 	}
 }
 
@@ -256,13 +218,8 @@ static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time 
 	weir_time since = l->entries[i].loan.since;
 
 	l->entries[i].loan.last = now;
-	write_down(l, i, amount, now);
+	ledger_write_down(l, i, amount, now);
 	return since;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* One settlement at the least, of at most `amount`; how much. Who owes and gives, hands its debt
@@ -274,27 +231,27 @@ static int64_t pass(struct ledger *l, weir_time now, uint32_t from, uint32_t to,
 	uint32_t lender = from, borrower = to;
 	weir_time since = now;
 
-	if (debt != NONE) {
+	if (debt != LEDGER_NONE) {
 		lender = l->entries[debt].loan.lender;
 		amount = least(amount, l->entries[debt].loan.amount);
 	}
-	if (claim != NONE) {
+	if (claim != LEDGER_NONE) {
 		borrower = l->entries[claim].loan.borrower;
 		amount = least(amount, l->entries[claim].loan.amount);
 	}
-	if (debt != NONE) {
+	if (debt != LEDGER_NONE) {
 		since = settle(l, debt, amount, now);
 		giver->repaid += amount;
 	} else {
 		giver->lent += amount;
 	}
-	if (claim != NONE) {
+	if (claim != LEDGER_NONE) {
 		since = least(since, settle(l, claim, amount, now));
 		taker->regained += amount;
 	} else {
 		taker->borrowed += amount;
 	}
-	lend(l, lender, borrower, amount, since, now);
+	ledger_lend(l, lender, borrower, amount, since, now);
 	return amount;
 }
 
@@ -302,7 +259,7 @@ void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to
 {
 	uint32_t direct = find(l, to, from);
 
-	if (direct != NONE) {
+	if (direct != LEDGER_NONE) {
 		int64_t paid = least(amount, l->entries[direct].loan.amount);
 
 		settle(l, direct, paid, now);
@@ -320,19 +277,19 @@ static int64_t bequeath(struct ledger *l, uint32_t job, enum side side, weir_tim
 	int64_t sum = 0;
 	uint32_t i;
 
-	while ((i = l->jobs[job].of[side].first) != NONE) {
+	while ((i = l->jobs[job].of[side].first) != LEDGER_NONE) {
 		struct ledger_loan loan = l->entries[i].loan;
 
-		leave(l, i);
+		ledger_leave(l, i);
 		sum += loan.amount;
 		if (side == LENDER && loan.borrower != LEDGER_POOL)
 			l->jobs[loan.borrower].account.spared += loan.amount;
 		if (side == BORROWER && loan.lender != LEDGER_POOL)
 			l->jobs[loan.lender].account.lost += loan.amount;
 		if (side == LENDER)
-			lend(l, LEDGER_POOL, loan.borrower, loan.amount, loan.since, now);
+			ledger_lend(l, LEDGER_POOL, loan.borrower, loan.amount, loan.since, now);
 		else
-			lend(l, loan.lender, LEDGER_POOL, loan.amount, loan.since, now);
+			ledger_lend(l, loan.lender, LEDGER_POOL, loan.amount, loan.since, now);
 	}
 	return sum;
 }
@@ -353,62 +310,7 @@ void ledger_drop(
 	}
 }
 
-/* ---- ageing */
-
-__extension__ typedef unsigned __int128 wide;
-
-/* How many whole tokens of `owed` are lost now. */
-static int64_t age(uint32_t *fraction, int64_t owed, uint64_t part)
-{
-	wide exact = (wide)(uint64_t)owed * part + *fraction;
-	int64_t tokens = (int64_t)(exact >> 32);
-
-	*fraction = tokens < owed ? (uint32_t)exact : 0;
-	return tokens;
-}
-
-static void write_off(struct ledger *l, uint32_t i, int64_t tokens, weir_time now)
-{
-	struct ledger_loan *loan = &l->entries[i].loan;
-
-	loan->written_off += tokens;
-	if (loan->lender != LEDGER_POOL)
-		l->jobs[loan->lender].account.written_off += tokens;
-	if (loan->borrower != LEDGER_POOL)
-		l->jobs[loan->borrower].account.forgiven += tokens;
-	write_down(l, i, tokens, now);
-}
-
-/* Whole tokens go by position: all claims stand in a row, and every owed/tokens-th token of it is lost, counted from
- * a place that is another each time. So each claim loses its part, in the long run exactly. */
-int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
-	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg)
-{
-	struct list *list = list_of(l, borrower, BORROWER);
-	uint64_t owed = (uint64_t)sum_of(l, list, BORROWER);
-	int64_t tokens = age(&list->age, (int64_t)owed, part);
-	uint32_t next;
-	wide at;
-
-	if (tokens == 0)
-		return 0;
-	l->turn += 0x9e3779b97f4a7c15u; /* the golden ratio */
-	at = (wide)l->turn * owed >> 64;
-	for (uint32_t i = list->first; i != NONE; i = next) {
-		uint32_t lender = l->entries[i].loan.lender;
-		int64_t some;
-
-		next = l->entries[i].in[BORROWER].next;
-		at += (wide)(uint64_t)l->entries[i].loan.amount * (uint64_t)tokens;
-		some = (int64_t)(at / owed);
-		at %= owed;
-		if (some == 0)
-			continue;
-		write_off(l, i, some, now);
-		lost(lender, some, arg);
-	}
-	return tokens;
-}
+/* ---- as it was saved */
 
 int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
 {
@@ -417,14 +319,16 @@ int ledger_restore(struct ledger *l, const struct ledger_loan *loan)
 
 	if (loan->amount <= 0 || lender == borrower ||
 		(lender != LEDGER_POOL &&
-			(lender >= l->n_jobs || l->jobs[lender].of[BORROWER].first != NONE)) ||
+			(lender >= l->n_jobs ||
+				l->jobs[lender].of[BORROWER].first != LEDGER_NONE)) ||
 		(borrower != LEDGER_POOL &&
-			(borrower >= l->n_jobs || l->jobs[borrower].of[LENDER].first != NONE)) ||
-		find(l, lender, borrower) != NONE)
+			(borrower >= l->n_jobs ||
+				l->jobs[borrower].of[LENDER].first != LEDGER_NONE)) ||
+		find(l, lender, borrower) != LEDGER_NONE)
 		return -EINVAL;
 	if (entry.lent < entry.amount)
 		entry.lent = entry.amount;
-	return enter(l, &entry) == NONE ? -ENOMEM : 0;
+	return enter(l, &entry) == LEDGER_NONE ? -ENOMEM : 0;
 }
 
 void ledger_restore_closed(struct ledger *l, const struct ledger_loan *newest_first, size_t n)
@@ -439,86 +343,17 @@ void ledger_restore_account(struct ledger *l, uint32_t job, const struct ledger_
 	l->jobs[job].account = *a;
 }
 
-/* ---- clearing */
-
-struct stake { /* what one has lent, or owes, in all */
-	uint32_t job;
-	int64_t amount;
-	weir_time since;
-};
-
-static int by_age(const void *x, const void *y)
-{
-	const struct stake *a = x, *b = y;
-
-	if (a->since != b->since)
-		return a->since < b->since ? -1 : 1;
-	return a->job < b->job ? -1 : a->job > b->job;
-}
-
-static void add_stake(struct stake *to, uint32_t job, const struct ledger_loan *loan)
-{
-	if (to->amount == 0 || loan->since < to->since)
-		to->since = loan->since;
-	to->job = job;
-	to->amount += loan->amount;
-}
-
-/* All sums into the two tables, one entry a job and the pool's last; the loans are gone then. */
-static void take_all(struct ledger *l, struct stake *lent, struct stake *owed)
-{
-	for (uint32_t i = 0; i < l->room; i++) {
-		struct ledger_loan loan = l->entries[i].loan;
-
-		if (!loan.amount)
-			continue;
-		add_stake(&lent[loan.lender == LEDGER_POOL ? l->n_jobs : loan.lender], loan.lender,
-			&loan);
-		add_stake(&owed[loan.borrower == LEDGER_POOL ? l->n_jobs : loan.borrower],
-			loan.borrower, &loan);
-		leave(l, i);
-	}
-}
-
-static size_t pack(struct stake *all, size_t n)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (all[i].amount)
-			all[used++] = all[i];
-	qsort(all, used, sizeof(*all), by_age);
-	return used;
-}
-
-void ledger_clear(struct ledger *l, weir_time now)
-{
-	size_t n = (size_t)l->n_jobs + 1, n_lent, n_owed;
-	struct stake *lent = calloc(n, sizeof(*lent)), *owed = calloc(n, sizeof(*owed));
-
-	if (!lent || !owed) {
-		free(lent);
-		free(owed);
-		return;
-	}
-	take_all(l, lent, owed);
-	n_lent = pack(lent, n);
-	n_owed = pack(owed, n);
-	/* Where the pool meets itself nothing is owed: lend leaves that out. */
-	for (size_t i = 0, k = 0; i < n_lent && k < n_owed;) {
-		int64_t amount = least(lent[i].amount, owed[k].amount);
-
-		lend(l, lent[i].job, owed[k].job, amount, lent[i].since, now); /* has its room */
-		lent[i].amount -= amount;
-		owed[k].amount -= amount;
-		i += lent[i].amount == 0;
-		k += owed[k].amount == 0;
-	}
-	free(lent);
-	free(owed);
-}
-
 /* ---- looking */
+
+static int64_t sum_of(const struct ledger *l, const struct list *list, enum side side)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = list->first; i != LEDGER_NONE; i = l->entries[i].in[side].next)
+		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
+			return INT64_MAX; /* of what was restored; it is nobody's record */
+	return sum;
+}
 
 int64_t ledger_balance(const struct ledger *l, uint32_t job)
 {

@@ -152,7 +152,7 @@ static void cycle_free(struct cycle *c)
 static int cycle_new(struct cycle *c)
 {
 	struct weir_gate_config gate = {.nodes = CYCLE_JOBS + 1, .window = 1000000};
-	struct adaptbf_config config = {.rate = 20 * CYCLE_JOBS * 10};
+	struct adaptbf_config config = {.rate = 20 * CYCLE_JOBS * 10, .debt = ADAPTBF_DEBT};
 	struct adaptbf_gate_leaf *leaves = calloc(CYCLE_JOBS, sizeof(*leaves));
 	int r = -ENOMEM;
 

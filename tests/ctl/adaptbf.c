@@ -508,6 +508,54 @@ static void the_rate_is_learned(void)
 	}
 }
 
+/* A job that waits while the server is idle: for tokens, for a limit above it, or for its own. And a guess does not grow
+ * beyond twice what could be used. */
+static void a_guess_grows_for_tokens_only(void)
+{
+	for (int k = 0; k < 3; k++) {
+		struct adaptbf *a = make(100, true);
+		struct fake f = {0};
+		struct adaptbf_state s;
+
+		add(&f, 1, 1);
+		f.jobs[0].above = k == 1;
+		f.jobs[0].most = k == 2 ? 50 : 0;
+		for (int i = 0; i <= 100; i++) {
+			tell(&f, 0, 5, 5, 1000);
+			CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+		}
+		adaptbf_state(a, &s);
+		if (k)
+			CHECK_NEAR(s.rate, 100, 1e-9);
+		else
+			CHECK(s.rate > 9000 && s.rate <= 2 * 10050 * 1.2);
+		adaptbf_free(a);
+	}
+}
+
+/* Tokens that held it make a job wait, though its queue is empty whenever it is looked at: a closed loop of few. */
+static void held_by_tokens_it_waits(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	for (int i = 0; i < 10; i++) {
+		tell(&f, 0, 20, 20, 0);
+		tell(&f, 1, 20, 20, 0);
+		f.jobs[1].held += i < 5 ? 0 : 30 * MS;
+		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+		if (i > 0)
+			CHECK_INT(account(a, 1).demand, 20);
+		if (i > 0 && i < 5)
+			CHECK_INT(account(a, 2).demand, 20);
+		else if (i >= 5)
+			CHECK(account(a, 2).demand >= 100);
+	}
+	adaptbf_free(a);
+}
+
 /* Job 1 has a fifth of its tokens' use; what it will not use job 2 may pass, if tokens hold and the rate is learned. */
 static void tokens_that_nobody_uses_are_let(void)
 {
@@ -548,6 +596,8 @@ int main(void)
 	RUN(goes_on_where_it_stopped);
 	RUN(no_more_jobs_than_it_remembers);
 	RUN(the_rate_is_learned);
+	RUN(a_guess_grows_for_tokens_only);
+	RUN(held_by_tokens_it_waits);
 	RUN(tokens_that_nobody_uses_are_let);
 	return 0;
 }
