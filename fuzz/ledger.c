@@ -55,6 +55,7 @@ static void use(const struct steward_image *image)
 		check_books(a);
 		config.rate = 100;
 		config.learn = false;
+		config.debt = (struct adaptbf_debt){0.5, WEIR_SEC};
 		MUST(adaptbf_configure(a, &config) == 0);
 		MUST(adaptbf_step(a, 0, &ops, NULL) == 0);
 		check_books(a);
