@@ -23,15 +23,16 @@ struct server {
 	int64_t tokens_off;  /* and |Σ tokens − the period's| */
 };
 
-static const char *const keys[] = {
-	"kind", "period", "device", "rate", "learn", "tokens", "depth", "forget", "headroom", NULL};
+static const char *const keys[] = {"kind", "period", "device", "rate", "learn", "tokens", "depth",
+	"forget", "headroom", "without", NULL};
+static const char *const switches[] = {"nothing", "lending", "repayment", "bound", NULL};
 static const char *const modes[] = {"first", "hold", NULL};
 
 static int read_map(
 	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct weir_rate rate = {0};
-	int mode = ADAPTBF_GATE_FIRST, r;
+	int mode = ADAPTBF_GATE_FIRST, without = ADAPTBF_WITHOUT_NOTHING, r;
 
 	*ret = (struct settings){.config = {.period = adaptbf_server_ops.period}};
 	if ((r = yamldoc_map(map, keys, err)) || (r = server_jobs_check(s, map, err)) ||
@@ -39,6 +40,7 @@ static int read_map(
 		(r = yamldoc_optional(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
 		return r;
@@ -54,6 +56,7 @@ static int read_map(
 		return yamldoc_error(yamldoc_get(map, "depth"), err, "must be at least 1");
 	ret->config.rate = rate.per_second;
 	ret->mode = (enum adaptbf_gate_mode)mode;
+	ret->config.without = (enum adaptbf_without)without;
 	return 0;
 }
 
