@@ -36,7 +36,6 @@ enum pshift_cluster_without {
 	PSHIFT_CLUSTER_WITHOUT_SHIFTING,  /* tokens are split by demand, and stay so */
 	PSHIFT_CLUSTER_WITHOUT_PLACEMENT, /* tokens go to servers drawn at random, not by demand */
 	PSHIFT_CLUSTER_WITHOUT_EXPIRY,    /* what a server was granted it holds for ever */
-	PSHIFT_CLUSTER_WITHOUT_TOLERANCE, /* all is reported, not only what is news */
 };
 
 struct pshift_cluster_config { /* weir-scenario(5), "cluster" */

@@ -281,7 +281,6 @@ int pshift_site_begin(struct pshift_cluster *c, uint32_t number, uint64_t seed)
 		.instance = ++c->instances,
 		.length = c->config.period,
 		.fresh = true,
-		.tolerance = c->config.without == PSHIFT_CLUSTER_WITHOUT_TOLERANCE ? -1 : 0,
 		.grant = granted,
 		.send = server_sends,
 		.arg = s};
