@@ -27,7 +27,7 @@ struct pshift_judge {
 	int64_t *demand, *tokens, *capacity;
 	int64_t *due;     /* by bucket: its reservation, or its demand where that is less */
 	int64_t *excess;  /* by server: tokens that it cannot do */
-	bool *can_be;       /* by bucket: some allocation meets it and all others that are */
+	bool *can_be;     /* by bucket: some allocation meets it and all others that are */
 	double *theta;    /* by server: tokens of one bucket that it can do (θ) */
 	uint64_t *served; /* by bucket, of the period */
 	struct pshift_input in;

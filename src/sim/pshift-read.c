@@ -12,8 +12,7 @@ static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "g
 	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
 	"demand", "outstanding", "arrivals", "active", "skew", "nested", "changes", "afresh",
 	"control", "gates", "kill", "cut", "settle", "files", "without", NULL};
-static const char *const switches[] = {
-	"nothing", "shifting", "placement", "expiry", NULL};
+static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
 
 static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
 	struct weir_err *err)
