@@ -259,9 +259,13 @@ static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint
 
 static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
-	uint64_t d = wish(a, s, weights);
+	uint64_t d = a->config.without == ADAPTBF_WITHOUT_BOUND
+			     ? s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0)
+			     : wish(a, s, weights);
 	double most = s->most * (double)a->config.period / WEIR_SEC;
 
+	if (a->config.without == ADAPTBF_WITHOUT_LENDING)
+		return UINT64_MAX; /* then nobody has a surplus */
 	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
 }
 
@@ -289,7 +293,8 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 		x->slot[n] = i;
 		x->weight[n] = s->weight;
 		x->tokens[n] = s->fresh ? ADAPTBF_NEW : s->tokens;
-		x->record[n] = s->record;
+		/* Who has no record yet is neither lender nor borrower. */
+		x->record[n] = a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? 0 : s->record;
 		x->remainder[n] = s->remainder;
 		x->reclaim[n] = s->reclaim;
 		s->fresh = false;
@@ -368,7 +373,8 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 
 		s->tokens = x->tokens[k];
 		s->initial = x->initial[k];
-		s->record = x->record[k];
+		s->record = x->record[k] +
+			    (a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? s->record : 0);
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
 		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,

@@ -120,6 +120,14 @@ struct adaptbf_debt {        /* all 0: the paper's */
 #define ADAPTBF_DEBT                                                                               \
 	((struct adaptbf_debt){0.5, 60 * WEIR_SEC}) /* unless the policy says otherwise */
 
+/* What is switched off, so that an experiment can show what it does. */
+enum adaptbf_without {
+	ADAPTBF_WITHOUT_NOTHING,
+	ADAPTBF_WITHOUT_LENDING,   /* each has what its priority gives */
+	ADAPTBF_WITHOUT_REPAYMENT, /* what was lent is never given back */
+	ADAPTBF_WITHOUT_BOUND, /* of demand: all that waits counts, so that the deepest queue wins */
+};
+
 struct adaptbf_config {
 	weir_time period;  /* 0: 100 ms */
 	double rate;       /* tokens a second, > 0: stated, or the first guess */
@@ -129,6 +137,7 @@ struct adaptbf_config {
 	weir_time forget;  /* 0: 600 s, as long as Lustre keeps statistics of idle jobs */
 	uint32_t jobs_max; /* remembered at once; 0: 65536 */
 	struct adaptbf_debt debt;
+	enum adaptbf_without without;
 };
 
 struct adaptbf;

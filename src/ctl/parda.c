@@ -180,11 +180,12 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 
 struct sums { /* over the host and the peers that count */
 	double shares, slots;
-	double ios, latency; /* latency weighted by ios */
-	double inside;       /* slots */
-	double windows;      /* of those with shares */
-	bool add_up, merge;  /* some were apart from us, and it is time */
-	uint32_t peers, now; /* those that count; those heard since the last step */
+	double ios;
+	double weights, latency; /* of latencies, and Σ of them weighted: by ios */
+	double inside;           /* slots */
+	double windows;          /* of those with shares */
+	bool add_up, merge;      /* some were apart from us, and it is time */
+	uint32_t peers, now;     /* those that count; those heard since the last step */
 };
 
 /* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
@@ -242,8 +243,11 @@ static void add(const struct parda *p, struct sums *s, const struct parda_report
 	s->inside += r->inside;
 	s->windows += r->shares > 0 ? r->window : 0;
 	if (r->latency > 0) {
+		double weight = p->config.unweighted ? r->ios > 0 : r->ios;
+
 		s->ios += r->ios;
-		s->latency += r->ios * r->latency;
+		s->weights += weight;
+		s->latency += weight * r->latency;
 	}
 }
 
@@ -365,7 +369,7 @@ static void note_joining(
 static double find_threshold(struct parda *p, const struct sums *s)
 {
 	struct knee_seen seen = {
-		s->inside, s->windows, s->ios, s->ios > 0 ? s->latency / s->ios : 0};
+		s->inside, s->windows, s->ios, s->weights > 0 ? s->latency / s->weights : 0};
 	double before = p->decided, told = p->decided = knee_step(p->knee, &seen);
 	uint64_t lowest = p->config.id;
 
@@ -418,7 +422,7 @@ void parda_step(
 	s = sum_up(p, &own);
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;
-	ret->latency = s.ios > 0 ? s.latency / s.ios : 0;
+	ret->latency = s.weights > 0 ? s.latency / s.weights : 0;
 	if (p->config.local)
 		ret->latency = p->latency;
 	own.threshold = p->knee ? find_threshold(p, &s) : p->threshold;

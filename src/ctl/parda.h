@@ -77,6 +77,7 @@ struct parda_config {
 	double alpha;       /* 0: 0.002 */
 	weir_time tau;      /* 0: 1 s */
 	bool local;         /* own latency only; β is then literal, and reports are ignored */
+	bool unweighted;    /* the mean of hosts' latencies, not of requests': for experiments */
 	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */

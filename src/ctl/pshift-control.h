@@ -31,6 +31,13 @@
 
 struct pshift_control;
 
+/* How R-tokens are placed. All but the first are there so that an experiment can show what shifting does. */
+enum pshift_placing {
+	PSHIFT_SHIFT,
+	PSHIFT_SPLIT,  /* in proportion to demand, whatever the servers can do */
+	PSHIFT_RANDOM, /* the same, but each bucket's parts at servers drawn at random */
+};
+
 struct pshift_control_config {
 	const char *name; /* copied; peer_name_check */
 	uint64_t cluster, instance;
@@ -38,6 +45,7 @@ struct pshift_control_config {
 	weir_time shortest,
 		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
 	const struct pshift_parallel *parallel; /* for placing; NULL: one thread. Borrowed */
+	enum pshift_placing placing;
 	/* A message for a server: to be sent or lost before this returns. */
 	void (*send)(void *arg, size_t server, const struct lease_message *m);
 	void *arg;

@@ -357,6 +357,30 @@ static void look_for_spare(struct pshift_control *c, bool whole)
 		c->spare[c->server[p]] -= c->rtokens[whole][p];
 }
 
+/* Servers that seem to be able to do anything: then nothing is shifted. */
+static void split_only(struct pshift_control *c)
+{
+	for (size_t j = 0; j < c->n_servers; j++)
+		c->spare[j] = PSHIFT_MOST;
+	c->input.capacity = c->spare;
+}
+
+/* Each bucket's tokens at other servers of its own, by a turn drawn from its number. */
+static void place_at_random(struct pshift_control *c, int64_t *rtokens)
+{
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		int64_t *r = rtokens + c->first[i], first;
+		size_t n = c->first[i + 1] - c->first[i];
+		uint64_t turn = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+		for (size_t k = 0; n > 1 && k < 1 + turn % (n - 1); k++) {
+			first = r[0];
+			memmove(r, r + 1, (n - 1) * sizeof(*r));
+			r[n - 1] = first;
+		}
+	}
+}
+
 static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
 {
 	struct pshift_options options = {.parallel = c->config.parallel, .warm = warm};
@@ -364,10 +388,14 @@ static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
 	int r;
 
 	input(c, now, whole);
+	if (c->config.placing != PSHIFT_SHIFT)
+		split_only(c);
 	r = pshift_allocate(
 		c->alg[whole], &c->input, &options, c->rtokens[whole], c->ltokens, &result);
 	if (r)
 		return r;
+	if (c->config.placing == PSHIFT_RANDOM)
+		place_at_random(c, c->rtokens[whole]);
 	look_for_spare(c, whole);
 	for (size_t i = 0; i < c->n_buckets; i++)
 		bucket_out(c, i, now, whole);

@@ -60,6 +60,8 @@ int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < e->n_runs; i++) {
+		if (!r->runs[i])
+			continue;
 		if (snprintf(dir, sizeof(dir), "%s/data/%s/%s", o->dir, e->id, e->runs[i].name) >=
 			(int)sizeof(dir))
 			return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", o->dir);

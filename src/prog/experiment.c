@@ -23,13 +23,14 @@
 #define WEIR_DATADIR "/usr/local/share/weir"
 #endif
 
-enum { SEED, OUT, JSON, DIR_, LIVE, OPTIONS };
+enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, OPTIONS };
 static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
 	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
 	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
 	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
 	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
+	[WITHOUT] = {"without", 'w', NULL, "switch mechanisms off: claims must be missed"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"list", "run", NULL};
@@ -215,10 +216,11 @@ struct job { /* one command line's worth */
 	uint64_t seed;
 	const char *out; /* NULL: none */
 	bool json, live;
-	bool each;   /* all there are, none named */
-	json_t *all; /* with json */
+	bool without; /* mechanisms are switched off */
+	bool each;    /* all there are, none named */
+	json_t *all;  /* with json */
 	struct experiment_out files;
-	size_t claims, missed;
+	size_t claims, missed, held;
 	const char *id; /* at work */
 	char what[256]; /* and which of its runs */
 	struct progress progress;
@@ -257,9 +259,12 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 	for (size_t i = 0; i < e->n_claims; i++) {
 		const struct experiment_claim *c = &e->claims[i];
 		const struct experiment_outcome *o = &r->outcomes[i];
-		json_t *claim = json_pack("{s:s, s:s, s:s, s:b}", "what", c->what, "paper",
-			c->paper, "unit", c->unit, "ok", o->ok);
+		json_t *claim;
 
+		if (!o->judged)
+			continue;
+		claim = json_pack("{s:s, s:s, s:s, s:b}", "what", c->what, "paper", c->paper,
+			"unit", c->unit, "ok", o->ok);
 		if (o->known) {
 			json_object_set_new(claim, "value", json_real(o->value));
 			json_object_set_new(claim, "lo", json_number(o->lo));
@@ -270,9 +275,10 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 		json_array_append_new(claims, claim);
 	}
 	json_array_append_new(
-		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:o}", "id", e->id, "title",
+		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:s*, s:I, s:o}", "id", e->id, "title",
 				e->title, "source", e->source, "seed", (json_int_t)j->seed, "live",
-				j->live, "missed", (json_int_t)r->missed, "claims", claims));
+				j->live, "without", r->without ? r->without->mechanism : NULL,
+				"missed", (json_int_t)r->missed, "claims", claims));
 }
 
 static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
@@ -297,9 +303,12 @@ static int unwritten(const struct weir_err *err)
 	return 1;
 }
 
-static int run_one(struct job *j, const char *id)
+/* Once as it is, or with one mechanism switched off. */
+static int run_experiment(
+	struct job *j, const struct experiment *e, const struct experiment_without *without)
 {
 	struct experiment_options o = {.seed = j->seed,
+		.without = without,
 		.live = j->live ? live_run : NULL,
 		.read = read_beside,
 		.read_arg = j,
@@ -307,34 +316,62 @@ static int run_one(struct job *j, const char *id)
 		.progress = show_progress,
 		.progress_arg = j};
 	struct experiment_result *r;
-	struct experiment *e;
 	struct weir_err err;
-	int status = load(j->ids->dir, id, &e);
+	int status;
 
-	if (status)
-		return status;
-	if (j->live && !e->live) { /* one of all; check_one refuses it if it was named */
-		experiment_free(e);
-		return 0;
-	}
-	j->id = id;
-	snprintf(j->what, sizeof(j->what), "%s", id);
+	j->id = e->id;
+	snprintf(j->what, sizeof(j->what), "%s", e->id);
 	progress_start(&j->progress, j->what, 1);
 	status = experiment_run(e, &o, &r, &err);
 	progress_end(&j->progress);
 	if (status < 0) {
-		experiment_free(e);
 		opts_fail(&verb_experiment, "%s", err.text);
 		return status == -ECANCELED ? 130 : status == -ECHILD ? 1 : 2;
 	}
 	status = show(j, e, r);
 	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
 		status = unwritten(&err);
-	j->claims += e->n_claims;
+	j->claims += r->judged;
 	j->missed += r->missed;
+	j->held += r->held;
 	experiment_result_free(e, r);
+	return status;
+}
+
+static int run_without(struct job *j, const struct experiment *e)
+{
+	int status = 0;
+
+	for (size_t i = 0; status == 0 && i < e->n_without; i++)
+		if (!j->live || e->without[i].live)
+			status = run_experiment(j, e, &e->without[i]);
+	if (!j->json && e->no_mechanism)
+		printf("%s: no mechanism to switch off: %s\n", e->id, e->no_mechanism);
+	return status;
+}
+
+static int run_one(struct job *j, const char *id)
+{
+	struct experiment *e;
+	int status = load(j->ids->dir, id, &e);
+
+	if (status)
+		return status;
+	if (j->without)
+		status = run_without(j, e);
+	else if (!j->live || e->live) /* else one of all; check_one refuses it if it was named */
+		status = run_experiment(j, e, NULL);
 	experiment_free(e);
 	return status;
+}
+
+static bool has_switch(const struct job *j, const struct experiment *e)
+{
+	bool has = e->no_mechanism != NULL;
+
+	for (size_t i = 0; i < e->n_without; i++)
+		has |= !j->live || e->without[i].live;
+	return has;
 }
 
 /* Whether it can be run. `named`: and not only one of all. */
@@ -353,6 +390,9 @@ static int check_one(const struct job *j, const char *id, bool named)
 		return status;
 	if (named && j->live && !e->live)
 		status = opts_fail(&verb_experiment, "%s cannot run live", id);
+	else if (named && j->without && !has_switch(j, e))
+		status = opts_fail(&verb_experiment, "%s: 'without' names no mechanism%s", id,
+			j->live ? " that can be switched off live" : "");
 	experiment_free(e);
 	return status;
 }
@@ -400,10 +440,12 @@ static int run_job(struct job *j, char **ids, int n)
 		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 	} else {
-		printf("%zu claims, %zu missed (seed %llu%s)\n", j->claims, j->missed,
-			(unsigned long long)j->seed, j->live ? ", live" : "");
+		printf("%zu claims, %zu missed%s (seed %llu%s)\n", j->claims,
+			j->without ? j->claims - j->held : j->missed,
+			j->without ? " as they must be" : "", (unsigned long long)j->seed,
+			j->live ? ", live" : "");
 	}
-	return j->missed ? 1 : 0;
+	return (j->without ? j->held : j->missed) ? 1 : 0;
 }
 
 /* ---- the verb */
@@ -415,11 +457,14 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 		.out = values[OUT],
 		.json = values[JSON] != NULL,
 		.live = values[LIVE] != NULL,
+		.without = values[WITHOUT] != NULL,
 		.each = n == 1 && strcmp(operands[0], "all") == 0};
 	int status;
 
 	if (n == 0)
 		return opts_fail(&verb_experiment, "run: which? An ID, or all");
+	if (j.without && j.out)
+		return opts_fail(&verb_experiment, "--out is of what holds: not with --without");
 	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
 		return 2;
 	status = run_job(&j, operands, n);

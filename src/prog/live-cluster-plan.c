@@ -28,9 +28,12 @@ static int check(const struct live *l, const struct pshift_cluster_config *g, st
 {
 	const char *what = g->loss > 0    ? "loss"
 			   : g->noise > 0 ? "noise"
-			   : g->servers > LIVE_SERVERS / 2
-				   ? "more than 32 servers" /* and as many clients */
-				   : NULL;
+			   : g->without   ? "without"
+			   : g->cut_to > g->cut_from + 1 /* as of `kill` */
+				   ? "cut"
+				   : g->servers > LIVE_SERVERS / 2
+					     ? "more than 32 servers" /* and as many clients */
+					     : NULL;
 
 	return what ? weir_err_set(
 			      err, -EINVAL, "%s: cluster: cannot run live: %s", l->s->file, what)

@@ -78,7 +78,7 @@ static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {
 	{"threshold_max", "threshold_max"}, {"gamma", "gamma"}, {"epsilon", "epsilon"},
 	{"wmin", "wmin"}, {"wmax", "wmax"}, {"estimate", "estimate"}, {"smoothing", "smoothing"},
 	{"alpha", "alpha"}, {"tau", "tau"}, {"age", "age"}, {"size_fixed", "size_fixed"},
-	{NULL, NULL}};
+	{"without", NULL}, {NULL, NULL}};
 
 struct group { /* the gateways of one parda */
 	struct live_server *members[LIVE_SERVERS];
@@ -205,7 +205,7 @@ static int plan_parda(struct live *l, const struct scenario_controller *c, struc
 static const struct live_key adaptbf_keys[] = {{"kind", NULL}, {"device", NULL}, {"rate", NULL},
 	{"learn", NULL}, {"period", "period"}, {"tokens", "tokens"}, {"depth", NULL},
 	{"unit", "unit"}, {"headroom", "headroom"}, {"forget", "forget"}, {"debt", "debt"},
-	{NULL, NULL}};
+	{"without", NULL}, {NULL, NULL}};
 static const struct live_key tbf_keys[] = {{"kind", NULL}, {"device", NULL}, {"period", NULL},
 	{"depth", "depth"}, {"default", "default"}, {"rules", "rules"}, {NULL, NULL}};
 
@@ -281,6 +281,17 @@ static const struct kind *find(const char *name)
 	return NULL;
 }
 
+/* A gateway has no key that leaves a part of a controller out. */
+static int check_whole(const struct scenario_controller *c, struct weir_err *err)
+{
+	yamldoc_node without = yamldoc_get(c->node, "without");
+	const char *text = yamldoc_text(without);
+
+	return !text || strcmp(text, "nothing") == 0
+		       ? 0
+		       : yamldoc_error(without, err, "cannot run live: controllers are whole");
+}
+
 int live_control(struct live *l, struct weir_err *err)
 {
 	int r = 0;
@@ -289,6 +300,9 @@ int live_control(struct live *l, struct weir_err *err)
 		const struct scenario_controller *c = &l->s->controllers[i];
 		const struct kind *k = find(c->ops->name);
 
+		r = check_whole(c, err);
+		if (r)
+			break;
 		r = k ? k->plan(l, c, err)
 		      : weir_err_at(err, -EINVAL, c->at, "controller '%s' cannot run live",
 				c->ops->name);

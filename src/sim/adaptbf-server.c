@@ -25,13 +25,14 @@ struct server {
 };
 
 static const char *const keys[] = {"kind", "period", "device", "rate", "learn", "tokens", "unit",
-	"depth", "forget", "headroom", "debt", NULL};
+	"depth", "forget", "headroom", "debt", "without", NULL};
+static const char *const switches[] = {"nothing", "lending", "repayment", "bound", NULL};
 static const char *const modes[] = {"first", "hold", NULL};
 
 static int read_map(
 	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
-	int mode = ADAPTBF_GATE_FIRST, r;
+	int mode = ADAPTBF_GATE_FIRST, without = ADAPTBF_WITHOUT_NOTHING, r;
 
 	*ret = (struct settings){
 		.config = {.period = adaptbf_server_ops.period, .debt = ADAPTBF_DEBT}};
@@ -42,6 +43,7 @@ static int read_map(
 		(r = yamldoc_optional(adaptbf_keys_unit(map, &ret->unit, err))) ||
 		(r = yamldoc_optional(adaptbf_keys_debt(map, &ret->config.debt, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "forget", &ret->config.forget, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "headroom", &ret->config.headroom, err))))
 		return r;
@@ -54,6 +56,7 @@ static int read_map(
 		return yamldoc_error(yamldoc_get(map, "depth"), err, "must be at least 1");
 	ret->mode = (enum adaptbf_gate_mode)mode;
 	ret->config.hold = mode == ADAPTBF_GATE_HOLD;
+	ret->config.without = (enum adaptbf_without)without;
 	return 0;
 }
 

@@ -32,4 +32,11 @@ typedef int experiment_read_entry(struct experiment_reader *r, yamldoc_node map,
 int experiment_entries(struct experiment_reader *r, yamldoc_node root, const char *key, size_t size,
 	experiment_read_entry *read, void **ret, size_t *ret_n);
 
+/* map.set into *ret, with room for `more` behind them. */
+int experiment_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
+	struct scenario_set **ret, size_t *ret_n);
+
+/* `without` of the file, when runs and claims have been read. */
+int experiment_read_without(struct experiment_reader *r, yamldoc_node root);
+
 #endif

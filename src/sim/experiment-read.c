@@ -24,8 +24,7 @@ static int check_name(struct experiment_reader *r, yamldoc_node map, const char 
 	return 0;
 }
 
-/* map.set into *ret, with room for `more` behind them. */
-static int read_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
+int experiment_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
 	struct scenario_set **ret, size_t *ret_n)
 {
 	yamldoc_node set = yamldoc_get(map, "set");
@@ -57,8 +56,9 @@ static int read_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
 
 static int read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"name", "scenario", "bench", "set", "for", NULL};
+	static const char *const keys[] = {"name", "scenario", "bench", "set", "live", "for", NULL};
 	struct experiment_run *run = entry;
+	bool live = true;
 	int code = yamldoc_map(map, keys, r->err);
 
 	run->at = yamldoc_place(map);
@@ -76,7 +76,10 @@ static int read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
 		(yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id))
 		code = yamldoc_error(map, r->err, "a run with a 'bench' has no scenario");
 	if (code == 0)
-		code = read_sets(r, map, 0, &run->sets, &run->n_sets);
+		code = experiment_sets(r, map, 0, &run->sets, &run->n_sets);
+	if (code == 0)
+		code = yamldoc_optional(yamldoc_bool(map, "live", &live, r->err));
+	run->simulated = !live;
 	return code;
 }
 
@@ -333,7 +336,7 @@ static int read_live(struct experiment_reader *r, yamldoc_node root)
 	e->live = true;
 	code = yamldoc_map(live, keys, r->err);
 	if (code == 0)
-		code = read_sets(r, live, 2, &e->live_sets, &e->n_live_sets);
+		code = experiment_sets(r, live, 2, &e->live_sets, &e->n_live_sets);
 	for (size_t i = 0; code == 0 && i < 2; i++) {
 		struct scenario_set *s = &e->live_sets[e->n_live_sets];
 		weir_time time;
@@ -354,7 +357,7 @@ static int read_live(struct experiment_reader *r, yamldoc_node root)
 static int read_root(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"id", "title", "source", "about", "live", "runs",
-		"define", "claims", "plots", NULL};
+		"define", "claims", "plots", "without", NULL};
 	struct experiment *e = r->e;
 	int code = yamldoc_map(root, keys, r->err);
 
@@ -372,6 +375,8 @@ static int read_root(struct experiment_reader *r, yamldoc_node root)
 		code = read_live(r, root);
 	if (code == 0)
 		code = read_lists(r, root);
+	if (code == 0)
+		code = experiment_read_without(r, root);
 	return code == 0 ? check_runs(e, root, r->err) : code;
 }
 
@@ -389,6 +394,8 @@ static int keep_places(struct experiment *e, const char *name, struct weir_err *
 		e->claims[i].at.file = file;
 	for (size_t i = 0; code == 0 && i < e->n_plots; i++)
 		e->plots[i].at.file = file;
+	for (size_t i = 0; code == 0 && i < e->n_without; i++)
+		e->without[i].at.file = file;
 	return code;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment: runs the scenarios, judges the claims, draws. See experiment.h. */
+/* experiment: runs the scenarios, judges the claims, draws. See experiment.h; experiment-show.c shows. */
 #include "sim/experiment.h"
-#include "sim/report-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,33 +9,46 @@
 
 /* ---- running */
 
-struct share { /* where one run stands among all */
+struct share { /* where one run stands among all that are made */
 	const struct experiment_options *options;
-	const struct experiment *e;
-	size_t run;
+	const char *run;
+	size_t done, all;
 };
 
 static int progress(double fraction, void *arg)
 {
 	const struct share *s = arg;
-	double all = ((double)s->run + fraction) / (double)s->e->n_runs;
+	double all = ((double)s->done + fraction) / (double)s->all;
 
-	return s->options->progress(all, s->e->runs[s->run].name, s->options->progress_arg);
+	return s->options->progress(all, s->run, s->options->progress_arg);
 }
 
-/* The scenario with the run's changes and, live, those of the experiment. */
-static int parse(const struct experiment *e, const struct experiment_run *run, bool live,
-	const char *text, size_t len, struct scenario **ret, struct weir_err *err)
+static void append(
+	struct scenario_set *to, size_t *n, const struct scenario_set *from, size_t n_from)
 {
-	size_t n_live = live ? e->n_live_sets : 0;
-	struct scenario_set *sets = calloc(run->n_sets + n_live + 1, sizeof(*sets));
+	for (size_t i = 0; i < n_from; i++)
+		to[(*n)++] = from[i];
+}
+
+/* The scenario with the run's changes, live with those of the experiment, and what switches the mechanism
+ * off. */
+static int parse(const struct experiment *e, const struct experiment_run *run,
+	const struct experiment_options *o, const char *text, size_t len, struct scenario **ret,
+	struct weir_err *err)
+{
+	const struct experiment_without *w =
+		o->without && o->without->runs[run - e->runs] ? o->without : NULL;
+	size_t n = 0;
+	struct scenario_set *sets =
+		calloc(run->n_sets + e->n_live_sets + (w ? w->n_sets : 0) + 1, sizeof(*sets));
 	int r;
 
 	if (!sets)
 		return weir_err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < run->n_sets + n_live; i++)
-		sets[i] = i < run->n_sets ? run->sets[i] : e->live_sets[i - run->n_sets];
-	r = scenario_parse(text, len, run->scenario, sets, run->n_sets + n_live, ret, err);
+	append(sets, &n, run->sets, run->n_sets);
+	append(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
+	append(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
+	r = scenario_parse(text, len, run->scenario, sets, n, ret, err);
 	free(sets);
 	return r;
 }
@@ -51,7 +63,7 @@ static int load(const struct experiment *e, const struct experiment_run *run,
 
 	if (r < 0)
 		return weir_err_at(err, r, run->at, "run '%s': %s", run->name, why.text);
-	r = parse(e, run, o->live, text, len, ret, &why);
+	r = parse(e, run, o, text, len, ret, &why);
 	free(text);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
@@ -78,18 +90,18 @@ static int run_bench(const struct experiment *e, size_t i, const struct experime
 		r = o->bench(run->bench, result->runs[i], &why);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
-	result->scope_runs[i] = (struct expr_run){run->name, result->runs[i]};
+	result->scope_runs[i].metrics = result->runs[i];
 	return 0;
 }
 
-static int run_scenario(const struct experiment *e, size_t i, const struct experiment_options *o,
+static int run_scenario(const struct experiment *e, size_t i, struct share *share,
 	struct experiment_result *result, struct weir_err *err)
 {
-	struct share share = {.options = o, .e = e, .run = i};
+	const struct experiment_options *o = share->options;
 	struct sim_options options = {.seed = o->seed,
 		.seed_set = 1,
 		.progress = o->progress ? progress : NULL,
-		.progress_arg = &share};
+		.progress_arg = share};
 	struct sim_cost cost = {0};
 	struct weir_err why = {""};
 	struct scenario *s;
@@ -103,7 +115,7 @@ static int run_scenario(const struct experiment *e, size_t i, const struct exper
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, e->runs[i].name, why.text);
 	result->cost.events += cost.events;
 	result->cost.ios += cost.ios;
-	result->scope_runs[i] = (struct expr_run){e->runs[i].name, result->runs[i]};
+	result->scope_runs[i].metrics = result->runs[i];
 	return 0;
 }
 
@@ -146,7 +158,7 @@ static int limits(const struct experiment_claim *c, const struct expr_scope *sco
 static void judge(const struct experiment_claim *c, const struct expr_scope *scope,
 	struct experiment_outcome *o)
 {
-	*o = (struct experiment_outcome){0};
+	o->reason = (struct weir_err){""};
 	o->known =
 		expr_eval(c->value, scope, &o->value, &o->reason) == 0 && limits(c, scope, o) == 0;
 	o->ok = o->known && o->value >= o->lo && o->value <= o->hi;
@@ -182,154 +194,86 @@ static struct experiment_result *result_new(const struct experiment *e)
 	return r;
 }
 
+/* Is the claim judged? Then the runs that it needs are made. */
+static bool choose(const struct experiment *e, const struct experiment_options *o, size_t claim,
+	bool *claim_runs, bool *runs)
+{
+	if (o->without && !o->without->claims[claim])
+		return false;
+	memset(claim_runs, 0, e->n_runs);
+	experiment_needs(e, &e->claims[claim], claim_runs);
+	for (size_t i = 0; o->live && i < e->n_runs; i++)
+		if (claim_runs[i] && e->runs[i].simulated)
+			return false;
+	for (size_t i = 0; i < e->n_runs; i++)
+		runs[i] |= claim_runs[i];
+	return true;
+}
+
+/* Without a mechanism only what the claims need is run; else everything, for the plots. */
+static void choose_all(const struct experiment *e, const struct experiment_options *o,
+	struct experiment_result *r, bool *runs)
+{
+	for (size_t i = 0; i < e->n_claims; i++) {
+		r->outcomes[i].judged = choose(e, o, i, runs + e->n_runs, runs);
+		r->judged += r->outcomes[i].judged;
+	}
+	for (size_t i = 0; !o->without && i < e->n_runs; i++)
+		runs[i] = !(o->live && e->runs[i].simulated);
+}
+
+static int run_all(const struct experiment *e, const struct experiment_options *o,
+	struct experiment_result *r, struct weir_err *err)
+{
+	bool *runs = calloc(2 * e->n_runs, sizeof(*runs));
+	struct share share = {.options = o};
+	int code = 0;
+
+	if (!runs)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	choose_all(e, o, r, runs);
+	for (size_t i = 0; i < e->n_runs; i++) {
+		r->scope_runs[i].name = e->runs[i].name;
+		share.all += runs[i];
+	}
+	for (size_t i = 0; code == 0 && i < e->n_runs; i++) {
+		if (!runs[i])
+			continue;
+		share.run = e->runs[i].name;
+		code = e->runs[i].bench ? run_bench(e, i, o, r, err)
+					: run_scenario(e, i, &share, r, err);
+		share.done++;
+	}
+	free(runs);
+	return code;
+}
+
 int experiment_run(const struct experiment *e, const struct experiment_options *options,
 	struct experiment_result **ret, struct weir_err *err)
 {
 	struct experiment_result *r = result_new(e);
-	int code = 0;
+	int code;
 
 	if (!r)
 		return weir_err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; code == 0 && i < e->n_runs; i++)
-		code = e->runs[i].bench ? run_bench(e, i, options, r, err)
-					: run_scenario(e, i, options, r, err);
+	r->without = options->without;
+	code = run_all(e, options, r, err);
 	if (code < 0) {
 		experiment_result_free(e, r);
 		return code;
 	}
 	define(e, r);
 	for (size_t i = 0; i < e->n_claims; i++) {
-		judge(&e->claims[i], &r->scope, &r->outcomes[i]);
-		r->missed += !r->outcomes[i].ok;
+		struct experiment_outcome *o = &r->outcomes[i];
+
+		if (!o->judged)
+			continue;
+		judge(&e->claims[i], &r->scope, o);
+		r->missed += !o->ok;
+		r->held += options->without && (o->ok || !o->known);
 	}
 	*ret = r;
 	return 0;
-}
-
-/* ---- showing */
-
-char *experiment_value(
-	const struct experiment_claim *c, const struct experiment_outcome *o, char *buf, size_t len)
-{
-	char number[32];
-
-	if (!o->known)
-		snprintf(buf, len, "?");
-	else
-		snprintf(buf, len, "%s%s%s", report_number(o->value, number, sizeof(number)),
-			*c->unit ? " " : "", c->unit);
-	return buf;
-}
-
-char *experiment_band(
-	const struct experiment_claim *c, const struct experiment_outcome *o, char *buf, size_t len)
-{
-	char lo[32], hi[32];
-	const char *gap = *c->unit ? " " : "";
-
-	if (!o->known)
-		snprintf(buf, len, "?");
-	else if (isinf(o->lo))
-		snprintf(buf, len, "≤ %s%s%s", report_number(o->hi, hi, sizeof(hi)), gap, c->unit);
-	else if (isinf(o->hi))
-		snprintf(buf, len, "≥ %s%s%s", report_number(o->lo, lo, sizeof(lo)), gap, c->unit);
-	else
-		snprintf(buf, len, "%s … %s%s%s", report_number(o->lo, lo, sizeof(lo)),
-			report_number(o->hi, hi, sizeof(hi)), gap, c->unit);
-	return buf;
-}
-
-/* The table of the claims: a head, and a row each. */
-static int fill_table(
-	const struct experiment *e, const struct experiment_result *r, struct report_table *t)
-{
-	static const char *const head[] = {"", "claim", "paper", "ours", "band"};
-	char value[96], band[96];
-	int code = 0;
-
-	for (size_t i = 0; code == 0 && i < sizeof(head) / sizeof(*head); i++)
-		code = report_cell(t, "%s", head[i]);
-	for (size_t i = 0; code == 0 && i < e->n_claims; i++) {
-		const struct experiment_claim *c = &e->claims[i];
-		const struct experiment_outcome *o = &r->outcomes[i];
-
-		code = report_cell(t, "%s", o->ok ? "ok" : "MISS");
-		if (code == 0)
-			code = report_cell(t, "%s", c->what);
-		if (code == 0)
-			code = report_cell(t, "%s", *c->paper ? c->paper : "–");
-		if (code == 0)
-			code = report_cell(t, "%s", experiment_value(c, o, value, sizeof(value)));
-		if (code == 0)
-			code = report_cell(t, "%s", experiment_band(c, o, band, sizeof(band)));
-	}
-	return code;
-}
-
-static void put_reasons(
-	FILE *f, const struct experiment *e, const struct experiment_result *r, const char *before)
-{
-	for (size_t i = 0; i < e->n_claims; i++)
-		if (!r->outcomes[i].known)
-			fprintf(f, "%s%s: %s\n", before, e->claims[i].what,
-				r->outcomes[i].reason.text);
-}
-
-/* Head, table and what comes after, into one text. */
-static int compose(const struct experiment *e, const struct experiment_result *r, bool markdown,
-	const char *pictures, FILE *f)
-{
-	struct report_table *t;
-	char stem[256], *table = NULL;
-	int code = report_table_new(5, &t);
-
-	if (code == 0)
-		code = fill_table(e, r, t);
-	if (code == 0)
-		code = markdown ? report_table_markdown(t, &table)
-				: report_table_text(t, 2, &table);
-	if (code == 0) {
-		fprintf(f, markdown ? "## %s\n\n%s. *%s*\n\n" : "%s: %s (%s)\n", e->id, e->title,
-			e->source);
-		if (markdown && e->about)
-			fprintf(f, "%s\n\n", e->about);
-		fputs(table, f);
-		put_reasons(f, e, r, markdown ? "\n" : "  ");
-		for (size_t i = 0; markdown && pictures && i < e->n_plots; i++)
-			fprintf(f, "\n![%s](%s/%s.svg)\n", e->plots[i].title, pictures,
-				experiment_stem(e, i, stem, sizeof(stem)));
-	}
-	free(table);
-	report_table_free(t);
-	return code;
-}
-
-static int compose_text(const struct experiment *e, const struct experiment_result *r,
-	bool markdown, const char *pictures, char **ret)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	if (compose(e, r, markdown, pictures, f) < 0) {
-		fclose(f);
-		free(text);
-		return -ENOMEM;
-	}
-	return report_finish(f, &text, ret);
-}
-
-int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret)
-{
-	return compose_text(e, r, false, NULL, ret);
-}
-
-int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
-	const char *pictures, char **ret)
-{
-	return compose_text(e, r, true, pictures, ret);
 }
 
 /* ---- drawing */

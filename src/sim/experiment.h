@@ -22,8 +22,11 @@
  *       x: window [requests]
  *       y: p99 [ms]
  *       lines: [{label: measured, x: [4, 16], y: "w$x.tenant.h.hi.p99"}]
+ *   without:
+ *     - {mechanism: priority, set: {"hosts[0].tenants[0].priority": none}, miss: ["p99 at window *"]}
  *
- * `for` makes one of each of its values, which stands where `$x` is written.
+ * `for` makes one of each of its values, which stands where `$x` is written. `without` is the
+ * counter-experiment: with the mechanism switched off the claims that it names must be missed.
  *
  *   experiment_parse   the text, checked
  *   experiment_run     runs everything and judges the claims
@@ -47,6 +50,7 @@ struct experiment_run {
 	const char *bench;    /* what is measured instead: the name of a benchmark */
 	struct scenario_set *sets;
 	size_t n_sets;
+	bool simulated; /* not made live, and neither are the claims that need it judged */
 	struct weir_place at;
 };
 
@@ -63,6 +67,17 @@ struct experiment_claim {
 	double within;       /* > 0: lo and hi are this share below and above `of` */
 	const char *of;      /* expression */
 	const char *unit;    /* of the value, for show */
+	struct weir_place at;
+};
+
+/* A mechanism switched off, and what must then be missed. */
+struct experiment_without {
+	const char *mechanism;
+	struct scenario_set *sets; /* which switch it off … */
+	size_t n_sets;
+	bool *runs;   /* … in these, of all; the others are as they are */
+	bool *claims; /* that must be missed, of all */
+	bool live;    /* the switch is there live, too */
 	struct weir_place at;
 };
 
@@ -97,7 +112,10 @@ struct experiment {
 	size_t n_claims;
 	struct experiment_plot *plots;
 	size_t n_plots;
-	void *memory; /* owns everything above */
+	struct experiment_without *without;
+	size_t n_without;
+	const char *no_mechanism; /* why there is none of them; NULL: not said */
+	void *memory;             /* owns everything above */
 };
 
 /* 0, or -EINVAL / -ENOMEM and the first error with its place. Expressions are checked here. */
@@ -111,6 +129,9 @@ typedef int experiment_runner(const struct scenario *s, const struct sim_options
 
 struct experiment_options {
 	uint64_t seed;
+	/* One of the experiment's: its mechanism is switched off, only the claims that it names are judged,
+	 * and only the runs that they need are made. NULL: everything, as it is. */
+	const struct experiment_without *without;
 	/* What runs the scenarios on real gateways, with the file's changes for that; NULL: they are
 	 * simulated. */
 	experiment_runner *live;
@@ -125,6 +146,7 @@ struct experiment_options {
 };
 
 struct experiment_outcome { /* of one claim */
+	bool judged;        /* else the rest is 0 */
 	bool ok;
 	bool known;             /* value, lo and hi could be computed */
 	double value, lo, hi;   /* lo −inf, hi +inf where open */
@@ -132,14 +154,20 @@ struct experiment_outcome { /* of one claim */
 };
 
 struct experiment_result {
-	struct metrics **runs; /* n_runs of the experiment */
+	const struct experiment_without *without; /* as in the options */
+	struct metrics **runs;                    /* n_runs of the experiment; NULL: was not made */
 	struct metrics *defined;
 	struct expr_run *scope_runs;
 	struct expr_scope scope;             /* over the above */
 	struct experiment_outcome *outcomes; /* n_claims */
-	size_t missed;
+	size_t judged, missed;
+	/* With `without`: claims that were not missed as they must be, or could not be computed. */
+	size_t held;
 	struct sim_cost cost; /* of all runs together */
 };
+
+/* Marks the runs (n_runs of them) that the claim needs, by way of definitions, too. */
+void experiment_needs(const struct experiment *e, const struct experiment_claim *c, bool *runs);
 
 /* 0 when everything ran, whatever the claims came to. A claim whose value cannot be computed is
  * missed, with the reason; a definition that cannot be is left out, and missed where it is used. */

@@ -16,7 +16,9 @@
 
 struct parser {
 	const char *text, *at;
-	const struct expr_scope *scope; /* NULL: only check the grammar */
+	const struct expr_scope *scope;             /* NULL: only check the grammar … */
+	void (*visit)(const char *name, void *arg); /* … and pass each name to this; may be NULL */
+	void *visit_arg;
 	struct weir_err *err;
 	int depth;
 };
@@ -252,8 +254,11 @@ static int lookup(struct parser *p, const char *at, const char *name, struct exp
 	if (strchr(name, '*'))
 		return fail(p, at, -EINVAL,
 			"a name with '*' matches several values: use it as an argument");
-	if (!p->scope)
+	if (!p->scope) {
+		if (p->visit)
+			p->visit(name, p->visit_arg);
 		return 0;
+	}
 	m = find_metrics(p->scope, name, &rest);
 	if (!m || !metrics_find(m, rest, &e))
 		return unknown(p, at, name);
@@ -280,6 +285,8 @@ static int parse_argument(struct parser *p, struct expr_list *l)
 			return r;
 		if (strchr(name, '*')) {
 			v = (struct expr_value){.x = 1};
+			if (p->visit)
+				p->visit(name, p->visit_arg);
 			return p->scope ? push_pattern(p, start, name, l) : push(p, l, &v);
 		}
 		p->at = start;
@@ -473,6 +480,14 @@ int expr_check(const char *text, struct weir_err *err)
 	struct expr_value v = {0};
 
 	return parse_whole(&p, &v);
+}
+
+void expr_names(const char *text, void (*visit)(const char *name, void *arg), void *arg)
+{
+	struct parser p = {.text = text, .at = text, .visit = visit, .visit_arg = arg};
+	struct expr_value v = {0};
+
+	(void)parse_whole(&p, &v);
 }
 
 int expr_series(const char *name, const struct expr_scope *scope, struct metrics_entry *ret,

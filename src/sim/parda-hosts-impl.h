@@ -17,7 +17,19 @@
 /* Reports of a host that are still on the way or may have been missed. */
 #define KEPT 8
 
+/* `without` of the map: the one part of PARDA that is switched off, so that an experiment can show what it
+ * does. In the order of the words in parda-hosts.c. */
+enum without {
+	WITHOUT_NOTHING,
+	WITHOUT_AGEING,    /* a host that is silent is never forgotten */
+	WITHOUT_WINDOWS,   /* eq. 2: the windows stay as they are */
+	WITHOUT_IDLE,      /* eq. 4: shares are the weights, whoever is idle */
+	WITHOUT_WEIGHTING, /* each host's latency counts the same, whatever its requests */
+	WITHOUT_HELD,      /* what limits of the device's gate hold counts as its latency */
+};
+
 struct settings { /* the controller's map */
+	enum without without;
 	struct parda_config config;
 	uint32_t device;
 	const char *hosts; /* which; a glob */

@@ -64,6 +64,8 @@ static struct parda_vm vm_of(struct host *h, uint32_t i, const struct weir_gate_
 	return parda_tenant_vm(&now, span, slot);
 }
 
+#define BACKLOGGED 1e9 /* requests outstanding: more than any window */
+
 void parda_hosts_measure(
 	struct hosts *c, struct host *h, struct world *w, struct parda_measured *ret)
 {
@@ -72,7 +74,7 @@ void parda_hosts_measure(
 
 	for (uint32_t i = 0; i < h->world->n_tenants; i++) {
 		const struct world_tenant *t = &h->world->tenants[i];
-		double held_ns = held(h, i, w);
+		double held_ns = held(h, i, w) * (c->settings.without != WITHOUT_HELD);
 		struct weir_gate_stats stats;
 
 		now.ios += t->count.done;
@@ -83,6 +85,8 @@ void parda_hosts_measure(
 			stats = (struct weir_gate_stats){0};
 		now.device_ns += stats.device_ns;
 		c->vms[i] = vm_of(h, i, &stats, held_ns, span, slot);
+		if (c->settings.without == WITHOUT_IDLE)
+			c->vms[i].outstanding = BACKLOGGED;
 	}
 	*ret = (struct parda_measured){.ios = now.ios - h->ios,
 		.bytes = (double)(now.bytes - h->bytes),

@@ -10,9 +10,13 @@
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults", NULL};
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
+	"without", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
+static const char *const switches[] = {
+	"nothing", "ageing", "windows", "idle", "weighting", "held", NULL};
+#define NEVER (1u << 20) /* periods */
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
@@ -72,6 +76,18 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	return 0;
 }
 
+static int read_without(yamldoc_node map, struct settings *ret, struct weir_err *err)
+{
+	int without = WITHOUT_NOTHING;
+	int r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err));
+
+	ret->without = (enum without)without;
+	if (ret->without == WITHOUT_AGEING)
+		ret->config.age = NEVER;
+	ret->config.unweighted = ret->without == WITHOUT_WEIGHTING;
+	return r;
+}
+
 static bool is_one(const struct scenario *s, const struct settings *set, uint32_t host)
 {
 	return s->groups[s->hosts[host].group].device == set->device &&
@@ -93,7 +109,8 @@ static int read_map(
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
 		(r = scenario_device_of(s, map, &ret->device, err)) ||
 		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
-		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)))
+		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)) ||
+		(r = read_without(map, ret, err)))
 		return r;
 	ret->config.period = ret->period;
 	for (uint32_t i = 0; i < s->n_hosts; i++)
@@ -296,6 +313,8 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 	r = put_series(h, w);
 	if (r)
 		return weir_err_set(err, r, "parda: the series of '%s'", h->world->name);
+	if (c->settings.without == WITHOUT_WINDOWS)
+		return 0;
 	return world_gate_set(w, h->world->gate, &knob, 1, err);
 }
 

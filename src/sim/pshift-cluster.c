@@ -28,6 +28,9 @@ static int start_control(struct pshift_cluster *c)
 		.length = c->config.period,
 		.shortest = c->config.interval,
 		.longest = c->config.interval,
+		.placing = c->config.without == PSHIFT_CLUSTER_WITHOUT_SHIFTING    ? PSHIFT_SPLIT
+			   : c->config.without == PSHIFT_CLUSTER_WITHOUT_PLACEMENT ? PSHIFT_RANDOM
+										   : PSHIFT_SHIFT,
 		.send = control_sends,
 		.arg = c};
 	int64_t r = pshift_control_new(&config, &c->control);

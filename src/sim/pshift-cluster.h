@@ -29,6 +29,15 @@
 #include "sim/metrics.h"
 #include "sim/sim.h"
 
+/* What is switched off, so that an experiment can show what it does. In the order of the words in
+ * pshift-read.c. */
+enum pshift_cluster_without {
+	PSHIFT_CLUSTER_WITHOUT_NOTHING,
+	PSHIFT_CLUSTER_WITHOUT_SHIFTING,  /* tokens are split by demand, and stay so */
+	PSHIFT_CLUSTER_WITHOUT_PLACEMENT, /* tokens go to servers drawn at random, not by demand */
+	PSHIFT_CLUSTER_WITHOUT_EXPIRY,    /* what a server was granted it holds for ever */
+};
+
 struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	uint32_t servers, buckets;
 	double capacity; /* requests a second, of each server */
@@ -45,14 +54,18 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	uint32_t outstanding; /* requests that always wait, at each of its servers */
 	bool poisson;         /* with demand: requests come at random, not evenly */
 	uint32_t least, most; /* servers that a bucket is active at */
-	bool nested;          /* bucket i is active at servers 1 … i, and stays */
-	double changes;       /* of a bucket's servers, a period */
-	bool afresh;          /* what waits when a period ends is forgotten */
-	bool control;         /* else nobody has tokens, and all are served in turn */
-	bool gates;           /* servers are gates with a device behind each */
+	double skew;    /* servers are drawn by Zipf's law with this exponent, s1 most often */
+	bool nested;    /* bucket i is active at servers 1 … i, and stays */
+	double changes; /* of a bucket's servers, a period */
+	bool afresh;    /* what waits when a period ends is forgotten */
+	bool control;   /* else nobody has tokens, and all are served in turn */
+	bool gates;     /* servers are gates with a device behind each */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
-	weir_time settle;     /* before this nothing is judged */
-	bool files;           /* live: the servers' data are in files, not in memory */
+	uint32_t cut;         /* this server (from 1) is cut off from the controller … */
+	weir_time cut_from, cut_to;
+	weir_time settle; /* before this nothing is judged */
+	enum pshift_cluster_without without;
+	bool files; /* live: the servers' data are in files, not in memory */
 };
 
 /* The scenario's map. 0 or -EINVAL. */

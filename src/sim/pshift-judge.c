@@ -4,13 +4,15 @@
  * could have given them.
  *
  * METHOD  When a period has ended, all is known: what came to each server, or could have come of a closed
- *         loop, and what each server can do. alg/pshift places the reservations on that; what it cannot
- *         place is the intrinsic error (§IV-B), and the buckets of its minimum cut are those that cannot
- *         all be met. A bucket is to get its reservation, or its demand where that is less. How many buckets
- *         miss 5 % of it for that (the intrinsic error in the unit of the error) is what is left after the
- *         best allocation when each full server takes in turn, and those with the most tokens there lack
- *         them: min(tokens, θ) each, with Σ over them what the server can do.
+ *         loop, and what each server can do. A textbook push-relabel (alg/maxflow.h), which shares no code with
+ *         the allocator that is judged, places the reservations on that: what it cannot place is the intrinsic
+ *         error (§IV-B), and the buckets on the source's side of its minimum cut are those that cannot all be
+ *         met. A bucket is to get its reservation, or its demand where that is less. How many buckets miss 5 %
+ *         of it for that (the intrinsic error in the unit of the error) is counted with what could not be placed
+ *         put where its bucket has demand left: each full server then takes in turn, and those with the most
+ *         tokens there lack them: min(tokens, θ) each, with Σ over them what the server can do.
  */
+#include "alg/maxflow.h"
 #include "sim/pshift-cluster.h"
 #include <errno.h>
 #include <math.h>
@@ -20,10 +22,12 @@
 #define FEW 16 /* buckets that are shown one by one */
 
 struct pshift_judge {
-	struct pshift *alg;
 	size_t room;
 	uint32_t *first, *server;
-	int64_t *demand, *tokens, *capacity, *reservation;
+	int64_t *demand, *tokens, *capacity;
+	int64_t *due;     /* by bucket: its reservation, or its demand where that is less */
+	int64_t *excess;  /* by server: tokens that it cannot do */
+	bool *can_be;     /* by bucket: some allocation meets it and all others that are */
 	double *theta;    /* by server: tokens of one bucket that it can do (θ) */
 	uint64_t *served; /* by bucket, of the period */
 	struct pshift_input in;
@@ -50,15 +54,18 @@ int pshift_judge_begin(struct pshift_cluster *c)
 		return -ENOMEM;
 	c->judge = j;
 	j->first = calloc(b + 2, sizeof(*j->first));
-	j->reservation = calloc(b, sizeof(*j->reservation));
+	j->due = calloc(b, sizeof(*j->due));
+	j->can_be = calloc(b, sizeof(*j->can_be));
 	j->served = calloc(b, sizeof(*j->served));
 	j->capacity = calloc(c->config.servers, sizeof(*j->capacity));
 	j->theta = calloc(c->config.servers, sizeof(*j->theta));
+	j->excess = calloc(c->config.servers, sizeof(*j->excess));
 	for (size_t i = 0; i < FEW; i++)
 		j->least[i] = INFINITY;
-	if (!j->first || !j->reservation || !j->served || !j->capacity || !j->theta)
-		return -ENOMEM;
-	return pshift_new(&j->alg);
+	return !j->first || !j->due || !j->can_be || !j->served || !j->capacity || !j->theta ||
+			       !j->excess
+		       ? -ENOMEM
+		       : 0;
 }
 
 void pshift_judge_end(struct pshift_cluster *c)
@@ -67,14 +74,15 @@ void pshift_judge_end(struct pshift_cluster *c)
 
 	if (!j)
 		return;
-	pshift_free(j->alg);
 	free(j->first);
 	free(j->server);
 	free(j->demand);
 	free(j->tokens);
 	free(j->capacity);
 	free(j->theta);
-	free(j->reservation);
+	free(j->due);
+	free(j->can_be);
+	free(j->excess);
 	free(j->served);
 	free(j);
 }
@@ -135,28 +143,95 @@ static int gather(struct pshift_cluster *c)
 	return 0;
 }
 
-/* What any allocation could have done; which buckets it could not. */
-static int best(struct pshift_cluster *c, struct pshift_cut *ret_cut, struct pshift_result *ret)
+static void fill_input(struct pshift_cluster *c)
 {
 	struct pshift_judge *j = c->judge;
 	double can = c->config.capacity * (double)c->config.period / (double)WEIR_SEC;
+
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		j->capacity[s] = (int64_t)can;
+	for (uint32_t i = 0; i < c->config.buckets; i++) {
+		int64_t demand = 0;
+
+		for (uint32_t p = j->first[i]; p < j->first[i + 1]; p++)
+			demand += j->demand[p];
+		j->due[i] = c->buckets[i].reservation < demand ? c->buckets[i].reservation : demand;
+	}
+	j->in = (struct pshift_input){.servers = c->config.servers,
+		.buckets = c->config.buckets,
+		.capacity = j->capacity,
+		.reservation = j->due,
+		.first = j->first,
+		.server = j->server,
+		.demand = j->demand};
+}
+
+/* Those that the source still reaches are on its side of the minimum cut: in some largest flow each of them
+ * lacks something. */
+static void find_able(struct pshift_judge *j, struct maxflow *g)
+{
+	uint32_t *queue = g->queue, *seen = g->level, head = 0, tail = 0;
+
+	memset(seen, 0, g->nodes * sizeof(*seen));
+	seen[0] = 1;
+	queue[tail++] = 0;
+	while (head < tail) {
+		uint32_t v = queue[head++];
+
+		for (uint32_t a = g->first[v]; a < g->first[v + 1]; a++) {
+			if (g->room[a] == 0 || seen[g->to[a]])
+				continue;
+			seen[g->to[a]] = 1;
+			queue[tail++] = g->to[a];
+		}
+	}
+	for (size_t i = 0; i < j->in.buckets; i++)
+		j->can_be[i] = !seen[2 + i];
+}
+
+/* What is due and has no place goes where its bucket has demand left: to servers that are full. */
+static void put_rest(struct pshift_judge *j)
+{
+	for (size_t s = 0; s < j->in.servers; s++)
+		j->excess[s] = -j->capacity[s];
+	for (size_t i = 0; i < j->in.buckets; i++) {
+		int64_t rest = j->due[i];
+
+		for (uint32_t p = j->first[i]; p < j->first[i + 1]; p++)
+			rest -= j->tokens[p];
+		for (uint32_t p = j->first[i]; p < j->first[i + 1]; p++) {
+			int64_t more = j->demand[p] - j->tokens[p];
+
+			more = more < rest ? more : rest;
+			j->tokens[p] += more;
+			rest -= more;
+			j->excess[j->server[p]] += j->tokens[p];
+		}
+	}
+}
+
+/* What any allocation could have done; which buckets it could not. */
+static int best(struct pshift_cluster *c, int64_t *ret_asked, int64_t *ret_placed)
+{
+	struct pshift_judge *j = c->judge;
+	struct maxflow g;
 	int r = gather(c);
 
 	if (r)
 		return r;
-	for (uint32_t s = 0; s < c->config.servers; s++)
-		j->capacity[s] = (int64_t)can;
-	for (uint32_t i = 0; i < c->config.buckets; i++)
-		j->reservation[i] = c->buckets[i].reservation;
-	j->in = (struct pshift_input){.servers = c->config.servers,
-		.buckets = c->config.buckets,
-		.capacity = j->capacity,
-		.reservation = j->reservation,
-		.first = j->first,
-		.server = j->server,
-		.demand = j->demand};
-	r = pshift_allocate(j->alg, &j->in, NULL, j->tokens, NULL, ret);
-	return r ? r : pshift_explain(j->alg, &j->in, j->tokens, ret_cut);
+	fill_input(c);
+	r = maxflow_new(&j->in, &g);
+	if (r)
+		return r;
+	*ret_placed = maxflow_push_relabel(&g);
+	*ret_asked = 0;
+	for (size_t i = 0; i < j->in.buckets; i++)
+		*ret_asked += j->due[i];
+	maxflow_tokens(&j->in, &g, j->tokens);
+	find_able(j, &g);
+	maxflow_free(&g);
+	put_rest(j);
+	return 0;
 }
 
 static double done_at(const struct pshift_judge *j, size_t entries, uint32_t server, double most)
@@ -172,7 +247,7 @@ static double done_at(const struct pshift_judge *j, size_t entries, uint32_t ser
 #define HALVINGS 50 /* of the largest number of tokens: to less than one */
 
 /* θ of the servers that have more tokens than they can do; few, if any. */
-static void share_excess(struct pshift_cluster *c, const struct pshift_result *best)
+static void share_excess(struct pshift_cluster *c)
 {
 	struct pshift_judge *j = c->judge;
 	size_t entries = j->first[c->config.buckets];
@@ -181,7 +256,7 @@ static void share_excess(struct pshift_cluster *c, const struct pshift_result *b
 		double lo = 0, hi = (double)j->capacity[s];
 
 		j->theta[s] = INFINITY;
-		if (!best->excess[s])
+		if (j->excess[s] <= 0)
 			continue;
 		for (int k = 0; k < HALVINGS && hi - lo > 0.5; k++) {
 			double mid = (lo + hi) / 2;
@@ -222,12 +297,9 @@ static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
 {
 	struct pshift_judge *j = c->judge;
 	const struct pshift_bucket *b = &c->buckets[i];
-	double served = (double)j->served[i], demand = 0, due;
+	double served = (double)j->served[i], due = (double)j->due[i];
 	double rate = served * (double)WEIR_SEC / (double)c->config.period;
 
-	for (uint32_t p = j->first[i]; p < j->first[i + 1]; p++)
-		demand += (double)j->demand[p];
-	due = fmin((double)b->reservation, demand);
 	j->buckets++;
 	j->able += able;
 	j->reached95 += served >= 0.95 * due;
@@ -287,9 +359,8 @@ int pshift_judge_period(struct pshift_cluster *c)
 {
 	struct pshift_judge *j = c->judge;
 	uint64_t able = j->able, able95 = j->able95, all = j->buckets;
-	struct pshift_result result;
-	struct pshift_cut cut;
-	int r = best(c, &cut, &result);
+	int64_t asked, placed;
+	int r = best(c, &asked, &placed);
 
 	if (r)
 		return r;
@@ -309,11 +380,11 @@ int pshift_judge_period(struct pshift_cluster *c)
 		return 0;
 	}
 	j->periods++;
-	j->asked += (uint64_t)result.asked;
-	j->placed += (uint64_t)result.phi;
-	share_excess(c, &result);
+	j->asked += (uint64_t)asked;
+	j->placed += (uint64_t)placed;
+	share_excess(c);
 	for (uint32_t i = 0; i < c->config.buckets; i++)
-		count_bucket(c, i, cut.bucket[i] == cut.n);
+		count_bucket(c, i, j->can_be[i]);
 	next_period(c);
 	able = j->able - able;
 	return series(c, able ? (double)(j->able95 - able95) / (double)able : 1,

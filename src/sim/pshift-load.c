@@ -74,14 +74,17 @@ static void choose(struct pshift_cluster *c, uint32_t bucket)
 	const struct pshift_cluster_config *g = &c->config;
 	struct pshift_bucket *b = &c->buckets[bucket];
 	uint32_t n = g->least + (uint32_t)rng_below(&c->rng, g->most - g->least + 1);
+	struct rng_zipf zipf;
 
 	if (g->nested) {
 		for (b->n_at = 0; b->n_at <= bucket && b->n_at < g->servers; b->n_at++)
 			b->at[b->n_at] = b->n_at;
 		return;
 	}
+	rng_zipf_init(&zipf, g->servers, g->skew);
 	while (b->n_at < n) {
-		uint32_t server = (uint32_t)rng_below(&c->rng, g->servers);
+		uint32_t server = (uint32_t)(g->skew > 0 ? rng_zipf_draw(&c->rng, &zipf)
+							 : rng_below(&c->rng, g->servers));
 
 		if (!is_at(b, server))
 			b->at[b->n_at++] = server;

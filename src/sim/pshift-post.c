@@ -43,6 +43,13 @@ static struct pshift_parcel *take(struct pshift_cluster *c, size_t bytes, uint32
 	return p->bytes ? p : NULL;
 }
 
+static bool is_cut(const struct pshift_cluster *c, uint32_t server)
+{
+	const struct pshift_cluster_config *g = &c->config;
+
+	return g->cut == server + 1 && c->now >= g->cut_from && c->now < g->cut_to;
+}
+
 void pshift_post_send(
 	struct pshift_cluster *c, uint32_t server, bool up, const struct lease_message *m)
 {
@@ -59,7 +66,7 @@ void pshift_post_send(
 	p->up = up;
 	p->n = lease_write(p->bytes, m);
 	c->bytes[!up] += p->n + PEER_SEAL;
-	if (rng_double(&c->rng) < c->config.loss) {
+	if (rng_double(&c->rng) < c->config.loss || is_cut(c, server)) {
 		c->free_parcels[c->n_free++] = i;
 		return;
 	}
@@ -68,10 +75,14 @@ void pshift_post_send(
 		c->failed = -ENOMEM;
 }
 
+#define FOR_EVER (1 << 20) /* periods */
+
 static int to_server(struct pshift_cluster *c, struct pshift_site *s)
 {
 	int r = pshift_site_look(s);
 
+	if (c->config.without == PSHIFT_CLUSTER_WITHOUT_EXPIRY && c->in.kind == LEASE_GRANT)
+		c->in.grant.hold = FOR_EVER;
 	if (r == 0 && pshift_server_receive(s->server, c->now + s->offset, &c->in) == PEER_TAKEN)
 		r = pshift_site_look(s);
 	return r;

@@ -10,8 +10,9 @@
 
 static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "guess", "learn",
 	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
-	"demand", "outstanding", "arrivals", "active", "nested", "changes", "afresh", "control",
-	"gates", "kill", "settle", "files", NULL};
+	"demand", "outstanding", "arrivals", "active", "skew", "nested", "changes", "afresh",
+	"control", "gates", "kill", "cut", "settle", "files", "without", NULL};
+static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
 
 static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
 	struct weir_err *err)
@@ -93,6 +94,35 @@ static int read_kill(yamldoc_node map, struct pshift_cluster_config *c, struct w
 	return 0;
 }
 
+static int read_cut(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+{
+	yamldoc_node n = yamldoc_get(map, "cut");
+	double server;
+	int r;
+
+	if (yamldoc_kind(n) == YAMLDOC_NONE)
+		return 0;
+	if (yamldoc_kind(n) != YAMLDOC_LIST || yamldoc_size(n) != 3)
+		return yamldoc_error(n, err, "must be a list of three: server, from, to");
+	if ((r = yamldoc_as_count(yamldoc_at(n, 0), &server, err)) ||
+		(r = yamldoc_as_time(yamldoc_at(n, 1), &c->cut_from, err)) ||
+		(r = yamldoc_as_time(yamldoc_at(n, 2), &c->cut_to, err)))
+		return r;
+	if (!(server >= 1 && server <= c->servers) || c->cut_from >= c->cut_to)
+		return yamldoc_error(n, err, "must be a list of three: server, from, to");
+	c->cut = (uint32_t)server;
+	return 0;
+}
+
+static int read_without(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+{
+	int i = PSHIFT_CLUSTER_WITHOUT_NOTHING;
+	int r = yamldoc_choice(map, "without", switches, &i, err);
+
+	c->without = (enum pshift_cluster_without)i;
+	return yamldoc_optional(r);
+}
+
 static int read_arrivals(yamldoc_node map, bool *ret_poisson, struct weir_err *err)
 {
 	static const char *const words[] = {"even", "poisson", NULL};
@@ -163,6 +193,7 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = read_count(map, "demand", 0, 1000, &c.demand, err)) ||
 		(r = yamldoc_optional(
 			 yamldoc_int(map, "outstanding", 0, 10000, &outstanding, err))) ||
+		(r = read_count(map, "skew", 0, 10, &c.skew, err)) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "nested", &c.nested, err))) ||
 		(r = read_count(map, "changes", 0, MOST_CHANGES, &c.changes, err)) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
@@ -170,7 +201,8 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = yamldoc_optional(yamldoc_bool(map, "gates", &c.gates, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "files", &c.files, err))) ||
 		(r = read_arrivals(map, &c.poisson, err)) || (r = read_active(map, &c, err)) ||
-		(r = read_kill(map, &c, err)))
+		(r = read_kill(map, &c, err)) || (r = read_cut(map, &c, err)) ||
+		(r = read_without(map, &c, err)))
 		return r;
 	c.outstanding = (uint32_t)outstanding;
 	if (!c.settle)

@@ -273,11 +273,12 @@ static int read_tokens(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 /* What is not the policy's own: priority, deadline, profile, tokens. */
 static int read_extras(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
 {
-	int64_t priority;
-	int r;
+	int64_t priority = -1;
+	int r = 0;
 
 	k->priority = -1;
-	r = yamldoc_int(map, "priority", 0, 63, &priority, err);
+	if (!is_none(map, "priority"))
+		r = yamldoc_int(map, "priority", 0, 63, &priority, err);
 	if (r == 0) {
 		k->priority = (int)priority;
 		k->given |= SCENARIO_PRIORITY;

@@ -9,6 +9,7 @@ for folder in "$WEIR_SOURCE"/experiments/*/; do
 	grep -q "^ *$id " stdout || fail "$id is not listed"
 	id_line=$(sed -n 's/^id: *//p' "$folder/experiment.yaml")
 	[ "$id_line" = "$id" ] || fail "$id: its file says id: $id_line"
+	grep -q '^without:' "$folder/experiment.yaml" || fail "$id: no 'without', nor why there is none"
 done
 
 # One claim holds, one does not: the run says which, and fails.
@@ -60,6 +61,31 @@ if command -v gnuplot >/dev/null; then # nothing of a picture is left out
 		done
 	done
 fi
+
+# Without the mechanism the claim must miss: one that holds then, or cannot be computed, fails the run.
+run 2 weir experiment run half --dir mine --without
+has stderr "half: 'without' names no mechanism"
+without() # SET MISS
+{
+	claims '[1, none]'
+	echo "without: [{mechanism: the server, set: {$1}, miss: [$2]}]" >>mine/half/experiment.yaml
+}
+without '"devices[0].rate": 0.001 iops' 'it serves *'
+run 0 weir experiment run half --dir mine --without
+has stdout 'without the server (devices[0].rate: 0.001 iops): 2 claims must be missed, 2 are'
+has stdout '2 claims, 2 missed as they must be'
+run 0 weir experiment run half --dir mine --without --json
+has stdout '"without": "the server"'
+without '"devices[0].rate": 2k iops' 'it serves something'
+run 1 weir experiment run half --dir mine --without
+has stdout '1 claims must be missed, 0 are'
+run 2 weir experiment run half --dir mine --without --out never
+has stderr 'not with --without'
+claims '[1, none]'
+echo 'without: the server is alone' >>mine/half/experiment.yaml
+run 0 weir experiment run half --dir mine --without
+has stdout 'no mechanism to switch off: the server is alone'
+claims '[1M, none]'
 
 run 2 weir experiment run hafl --dir mine
 has stderr "half"

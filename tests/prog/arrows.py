@@ -13,7 +13,7 @@ ARROWS = {
     "gate": {"base"},
     "model": {"base"},
     "ctl": {"base", "alg", "gate", "wire"},
-    "sim": {"base", "ctl", "gate", "model", "wire"},
+    "sim": {"base", "alg", "ctl", "gate", "model", "wire"},
     "port": {"base", "ctl", "gate", "model", "wire"},
     "prog": {"base", "wire", "alg", "gate", "model", "ctl", "sim", "port"},
 }
@@ -51,6 +51,17 @@ def faults(source):
                         yield f"{where}: {room} must not include {other}"
 
 
-found = list(faults(pathlib.Path(os.environ["WEIR_SOURCE"], "src")))
+def judged(source):
+    """What judges an allocation shares no code with what made it: max-flow stands apart from pShift."""
+    for path in sorted(source.glob("alg/pshift*.[ch]")):
+        if "maxflow" in path.read_text():
+            yield f"src/{path.relative_to(source)}: pShift must not use the max-flow that it is judged by"
+    judge = source / "sim/pshift-judge.c"
+    for call in re.findall(r"\bpshift_(?:new|allocate|explain|dense|top)\b", judge.read_text()):
+        yield f"src/{judge.relative_to(source)}: calls {call}, which it judges"
+
+
+SOURCE = pathlib.Path(os.environ["WEIR_SOURCE"], "src")
+found = [*faults(SOURCE), *judged(SOURCE)]
 print("\n".join(found) or "every include follows the arrows")
 sys.exit(1 if found else 0)

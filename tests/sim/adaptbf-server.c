@@ -34,6 +34,7 @@ static void test_the_maps(void)
 	refused("kind: adaptbf, device: d, rate: 1 MB/s", "must be in iops");
 	refused("kind: adaptbf, device: d, rate: 1k iops, token: hold", "token");
 	refused("kind: adaptbf, device: d, rate: 1k iops, tokens: never", "tokens");
+	refused("kind: adaptbf, device: d, rate: 1k iops, without: debt", "without");
 	refused("kind: adaptbf, device: d, rate: 1k iops, depth: 0.5", "depth");
 	refused("kind: adaptbf, device: d, rate: 1k iops, period: 0s", "period");
 	refused("kind: tbf, device: d, rules: {}", "list");

@@ -286,6 +286,154 @@ static void test_live_runs(void)
 	free(text);
 }
 
+/* ---- without */
+
+/* Two servers, one limited by its window; the third run is what a claim compares with. */
+static const char switched[] =
+	"id: test\ntitle: t\nsource: s\n"
+	"runs:\n"
+	"  - {name: \"r$x\", scenario: s.yaml, set: {\"devices[0].rate\": \"$x iops\"}, for: [500, "
+	"1000]}\n"
+	"  - {name: other, scenario: s.yaml}\n"
+	"define:\n"
+	"  - {name: slow, value: r500.tenant.h.main.iops}\n"
+	"  - {name: \"slow2\", value: slow * 2}\n"
+	"claims:\n"
+	"  - {what: rate 500, value: r500.tenant.h.main.iops, within: 2 % of 500}\n"
+	"  - {what: twice, value: slow2, within: 2 % of r1000.tenant.h.main.iops}\n"
+	"  - {what: other, value: other.tenant.h.main.iops, within: 2 % of 1000}\n"
+	"  - {what: mean, value: r500.tenant.h.main.mean, within: 5 % of 16ms}\n";
+
+static struct experiment *with_without(const char *entries)
+{
+	char *text;
+	struct experiment *e;
+
+	if (asprintf(&text, "%swithout:\n%s", switched, entries) < 0)
+		FAIL("no memory");
+	e = parse(text);
+	free(text);
+	return e;
+}
+
+static void refuse_without(const char *entries, const char *part)
+{
+	char *text;
+
+	if (asprintf(&text, "%swithout: %s\n", switched, entries) < 0)
+		FAIL("no memory");
+	refuse(text, part);
+	free(text);
+}
+
+static void test_without_keys(void)
+{
+	struct experiment *e = with_without(
+		"  - {mechanism: m, set: {\"hosts[0].window\": 0.25}, miss: [rate *, twice]}\n"
+		"  - {mechanism: m, set: {\"hosts[0].window\": 0.25}, runs: [r5*], miss: "
+		"[twice]}\n");
+
+	CHECK_INT(e->n_without, 2);
+	CHECK_STR(e->without[0].mechanism, "m");
+	CHECK(e->without[0].claims[0] && e->without[0].claims[1] && !e->without[0].claims[2]);
+	/* Those that the claims need, by way of definitions and of bands. */
+	CHECK(e->without[0].runs[0] && e->without[0].runs[1] && !e->without[0].runs[2]);
+	CHECK(e->without[1].runs[0] && !e->without[1].runs[1]);
+	experiment_free(e);
+	e = parse(HEAD RUNS CLAIM "without: it is the device alone\n");
+	CHECK_STR(e->no_mechanism, "it is the device alone");
+	CHECK_INT(e->n_without, 0);
+	experiment_free(e);
+	refuse_without("{mechanism: m}", "list");
+	refuse_without("[{set: {a: 1}, miss: [twice]}]", "mechanism");
+	refuse_without("[{mechanism: m, miss: [twice]}]", "set");
+	refuse_without("[{mechanism: m, set: {a: 1}}]", "miss");
+	refuse_without("[{mechanism: m, set: {a: 1}, miss: [thrice]}]", "none of the claims");
+	refuse_without(
+		"[{mechanism: m, set: {a: 1}, miss: [twice], runs: [r7]}]", "none of the runs");
+	refuse_without("[{mechanism: m, set: {a: 1}, miss: [twice], runs: [other]}]", "needs");
+	refuse_without("[{mechanism: m, set: {a: 1}, miss: [twice], live: true}]", "live");
+	refuse(HEAD "runs: [{name: a, bench: alloc}]\nclaims: [{what: w, value: a.b, band: [0, "
+		    "2]}]\nwithout: [{mechanism: m, set: {a: 1}, miss: [w]}]\n",
+		"benchmark");
+}
+
+static struct experiment_result *run_without(struct experiment *e, size_t i, int *reads)
+{
+	struct experiment_options o = {
+		.seed = 1, .read = read_file, .read_arg = reads, .without = &e->without[i]};
+	struct experiment_result *r;
+	struct weir_err err;
+
+	if (experiment_run(e, &o, &r, &err) < 0)
+		FAIL("%s", err.text);
+	return r;
+}
+
+static void test_without_runs(void)
+{
+	struct experiment *e = with_without(
+		"  - {mechanism: service, set: {\"devices[0].rate\": 2k iops}, runs: [r500], miss: "
+		"[rate 500, twice]}\n"
+		"  - {mechanism: nothing, set: {\"hosts[0].window\": 3}, miss: [rate 500]}\n"
+		"  - {mechanism: time, set: {warmup: 0s, duration: 1us}, miss: [mean]}\n");
+	int reads = 0;
+	struct experiment_result *r = run_without(e, 0, &reads);
+	char *text;
+
+	CHECK_INT(reads, 2); /* what no claim needs is not run … */
+	CHECK(r->runs[0] && r->runs[1] && !r->runs[2]);
+	CHECK_INT(r->judged, 2);
+	CHECK_INT(r->missed, 2);
+	CHECK_INT(r->held, 0);
+	CHECK_NEAR(r->outcomes[1].lo, 980, 0.02); /* … and what it compares with is as it was */
+	CHECK_INT(experiment_text(e, r, &text), 0);
+	CHECK(strstr(text,
+		"without service (devices[0].rate: 2k iops): 2 claims must be missed, 2 are"));
+	CHECK(!strstr(text, "other"));
+	free(text);
+	CHECK_INT(experiment_markdown(e, r, NULL, &text), 0);
+	CHECK(strstr(text, "- Without service (`devices[0].rate: 2k iops`)"));
+	CHECK(strstr(text, "*rate 500*; *twice*."));
+	free(text);
+	experiment_result_free(e, r);
+	/* A claim that holds without the mechanism shows nothing. */
+	r = run_without(e, 1, &reads);
+	CHECK(r->judged == 1 && r->held == 1 && r->missed == 0);
+	experiment_result_free(e, r);
+	/* One that cannot be computed was not missed because of it. */
+	r = run_without(e, 2, &reads);
+	CHECK(r->judged == 1 && r->held == 1 && r->missed == 1);
+	experiment_result_free(e, r);
+	experiment_free(e);
+}
+
+/* Live, a run that is only simulated is not made, and its claims are not judged. */
+static void test_simulated_runs(void)
+{
+	struct experiment *e = parse(HEAD
+		"live: true\n"
+		"runs: [{name: a, scenario: s.yaml}, {name: b, scenario: s.yaml, live: false}]\n"
+		"define: [{name: both, value: a.total.iops + b.total.iops}]\n"
+		"claims:\n"
+		"  - {what: one, value: a.total.iops, within: 2 % of 1000}\n"
+		"  - {what: two, value: both, within: 2 % of 2000}\n");
+	int reads = 0;
+	struct experiment_options o = {
+		.seed = 1, .read = read_file, .read_arg = &reads, .live = run_live};
+	struct experiment_result *r;
+
+	CHECK_INT(experiment_run(e, &o, &r, NULL), 0);
+	CHECK_INT(reads, 1);
+	CHECK(r->judged == 1 && r->missed == 0 && !r->outcomes[1].judged && !r->runs[1]);
+	experiment_result_free(e, r);
+	o.live = NULL;
+	CHECK_INT(experiment_run(e, &o, &r, NULL), 0);
+	CHECK(r->judged == 2 && r->missed == 0);
+	experiment_result_free(e, r);
+	experiment_free(e);
+}
+
 int main(void)
 {
 	RUN(test_parse);
@@ -295,5 +443,8 @@ int main(void)
 	RUN(test_progress);
 	RUN(test_live_keys);
 	RUN(test_live_runs);
+	RUN(test_without_keys);
+	RUN(test_without_runs);
+	RUN(test_simulated_runs);
 	return 0;
 }

@@ -27,6 +27,7 @@ static void test_the_map(void)
 	refused(", threshold: 30ms, device: e", "no device is named 'e'");
 	refused(", threshold: 30ms, hosts: x*", "no host of that device is named 'x*'");
 	refused(", threshold: 30ms, estimate: mine", "estimate");
+	refused(", threshold: 30ms, without: everything", "without");
 	refused(", threshold: 30ms, loss: 1.1", "loss");
 	refused(", threshold: 30ms, delay: 9s", "delay");
 	refused(", threshold: 30ms, alpha: 2", "alpha");

@@ -25,6 +25,11 @@ static void test_the_map(void)
 	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
 	refused("servers: 2, reserved: 1, demand: 1, period: 61s", "period: must be at most 60 s");
 	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
+	refused("servers: 2, reserved: 1, demand: 1, cut: [3, 1s, 2s]", "server, from, to");
+	refused("servers: 2, reserved: 1, demand: 1, cut: [1s, 2s]", "server, from, to");
+	refused("servers: 2, reserved: 1, demand: 1, cut: [1, 2s, 2s]", "server, from, to");
+	refused("servers: 2, reserved: 1, demand: 1, without: tokens", "without");
+	refused("servers: 2, reserved: 1, demand: 1, skew: 11", "from 0 to 10");
 	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "from 0 to 1");
 	refused("servers: 2, reserved: 1, demand: 1, arrivals: often", "arrivals");
 	refused("servers: 2, reserved: 1, demand: 1, capacity: 1 MB/s", "must be in iops");
@@ -110,6 +115,24 @@ static void test_intrinsic(void)
 	metrics_free(m);
 }
 
+/* What no allocation could meet is a matter of demand alone: whoever places tokens badly is not excused. */
+static void test_judge(void)
+{
+#define LOAD                                                                                       \
+	"servers: 8, buckets: 100, capacity: 1k iops, period: 1s, slot: 5ms, reserved: 1, "        \
+	"demand: 1.2, active: 3, skew: 0.6, changes: 1, afresh: true"
+	struct metrics *well = run(LOAD, 3), *badly = run(LOAD ", without: placement", 3);
+	static const char *const names[] = {
+		"pshift.intrinsic", "pshift.intrinsic_error", "pshift.short"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		CHECK_NEAR(fixture_get(badly, names[i]), fixture_get(well, names[i]), 0);
+	CHECK(fixture_get(well, "pshift.short") > 0.01);
+	CHECK(fixture_get(badly, "pshift.error") > fixture_get(well, "pshift.error") + 0.05);
+	metrics_free(well);
+	metrics_free(badly);
+}
+
 /* Demand that stays is not reported again and again. */
 static void test_quiet(void)
 {
@@ -146,6 +169,7 @@ int main(void)
 	RUN(test_steady);
 	RUN(test_random);
 	RUN(test_intrinsic);
+	RUN(test_judge);
 	RUN(test_quiet);
 	RUN(test_same_again);
 	return 0;
