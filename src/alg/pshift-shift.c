@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define FAR    UINT32_MAX /* the level of a server that has none yet */
-#define PHASES 24         /* then the general method: each phase may be worth a token only */
-#define LEVELS 6          /* the same: each level is a pass over all buckets */
+#define FAR UINT32_MAX /* the level of a server that has none yet */
+/* Phases go on while each leaves a LESS-th of the list, or it is only a FEW-th of all buckets; they stop
+ * where tokens have to go further than LEVELS, since each level is a pass over all buckets. */
+#define PHASES 8
+#define LEVELS 3
+#define LESS   4
+#define FEW    100
 /* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
 #define SPREAD 2
 
@@ -334,12 +338,13 @@ static bool cascade(struct shift *s, uint32_t level)
 	return some;
 }
 
-/* 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is too far. */
+/* Servers at level 1 are known. 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is
+ * too far. */
 static int phase(struct shift *s)
 {
-	bool found = label_first(s);
+	bool found = true;
 
-	if (found && cascade(s, 1))
+	if (cascade(s, 1))
 		return 1;
 	for (uint32_t level = 1; found; level++) {
 		if (level == LEVELS)
@@ -367,6 +372,7 @@ static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 int pshift_shift(struct pshift *p, struct pshift_flow *f)
 {
 	struct shift s;
+	size_t last;
 	int r = shift_begin(p, f, &s);
 
 	if (r)
@@ -376,12 +382,14 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f)
 	for (size_t j = 0; j < f->servers; j++)
 		s.level[j] = f->gap[j] < 0 ? 0 : FAR;
 	stage_down(&s, FAR, 0);
-	for (int i = 0, more = 1; more == 1; i++) {
-		if (!waiting(&s, FAR) && i == 0)
+	last = LESS * s.listed;
+	for (int i = 0, more = waiting(&s, FAR); i < PHASES && more >= 0; i++) {
+		if (more == 0 || !label_first(&s))
 			return 0;
-		more = i < PHASES ? phase(&s) : -EAGAIN;
-		if (more == 0)
-			return 0;
+		if (s.listed > last / LESS && s.listed > f->buckets / FEW)
+			break;
+		last = s.listed;
+		more = phase(&s);
 	}
 	f->general = true;
 	return pshift_general(p, f);

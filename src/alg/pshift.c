@@ -78,6 +78,28 @@ void *pshift_array(struct pshift *p, enum pshift_array which, size_t n, size_t s
 	return p->arrays[which].at;
 }
 
+int pshift_by_server(struct pshift *p, const struct pshift_flow *f)
+{
+	size_t entries = f->first[f->buckets];
+	uint32_t *first = pshift_array(p, PSHIFT_OF_FIRST, f->servers + 2, sizeof(*first));
+	struct pshift_own *of = pshift_array(p, PSHIFT_OF, entries + PSHIFT_AHEAD, sizeof(*of));
+
+	if (!first || !of)
+		return -ENOMEM;
+	/* Counted one place up, so that filling moves each to where it belongs. */
+	memset(first, 0, (f->servers + 2) * sizeof(*first));
+	for (size_t e = 0; e < entries; e++)
+		first[f->server[e] + 2]++;
+	for (size_t j = 2; j < f->servers + 2; j++)
+		first[j] += first[j - 1];
+	for (uint32_t i = 0; i < f->buckets; i++) {
+		for (uint32_t e = f->first[i]; e < f->first[i + 1]; e++)
+			of[first[f->server[e] + 1]++] = (struct pshift_own){e, i};
+	}
+	memset(of + entries, 0, PSHIFT_AHEAD * sizeof(*of));
+	return 0;
+}
+
 /* ---- is the input in order? */
 
 static bool in_range(int64_t x)
