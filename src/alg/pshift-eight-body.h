@@ -55,7 +55,7 @@ static HOT bool row_at(
 		pshift_fetch(f, rows, x, end);
 	r->e = f->first[r->i];
 	r->n = f->first[r->i + 1] - r->e;
-	return r->n <= 8 && (size_t)r->e + 8 <= f->first[f->buckets];
+	return r->n == 2 || (r->n <= 8 && (size_t)r->e + 8 <= f->first[f->buckets]);
 }
 
 /* The low half of a number of each server of the row: it has no more. */
@@ -132,6 +132,12 @@ static TARGET size_t split(
 	for (; b < end; b++) {
 		uint32_t e = f.first[b], n = f.first[b + 1] - e;
 
+		if (n == 2) {
+			pshift_two_split(f.demand + e, want[b], f.tokens + e);
+			gap[f.server[e]] += f.tokens[e];
+			gap[f.server[e + 1]] += f.tokens[e + 1];
+			continue;
+		}
 		if (n > 8 || (size_t)e + 8 > entries ||
 			!split_row(f.demand + e, n, want[b], f.tokens + e))
 			break;
@@ -196,10 +202,14 @@ static HOT size_t stage_rows(
 
 		if (!row_at(s->f, rows, x, end, &r))
 			break;
-		n = stage_row(s, &r, &more);
-		if (n < 0)
-			break;
-		s->moved += n;
+		if (r.n == 2) {
+			more = pshift_two_stage(s, r.e);
+		} else {
+			n = stage_row(s, &r, &more);
+			if (n < 0)
+				break;
+			s->moved += n;
+		}
 		if (listing) {
 			s->list[s->listed] = r.i;
 			s->listed += more;
@@ -248,7 +258,7 @@ static HOT size_t label_rows(
 
 		if (!row_at(l->f, rows, x, end, &r))
 			break;
-		spare = label_row(l, &r);
+		spare = r.n == 2 ? pshift_two_label(l, r.e) : label_row(l, &r);
 		if (spare < 0)
 			break;
 		l->spare += spare;

@@ -11,7 +11,7 @@
  * SYMBOLS level of a server: a lower bound of the transfers to the nearest underloaded one; of a bucket:
  *         a lower bound of the levels of the servers at which it has spare demand.
  * METHOD  Levels are made exact by a search backwards from the underloaded servers, at the start and
- *         whenever relabelling has read as many entries as there are. Servers and buckets remember how
+ *         whenever a few times as many entries were read as there are. Servers and buckets remember how
  *         far they have looked at their level. O(S² · entries) at most.
  * DIFFERS It begins with the allocation that it is given. There is no second half: tokens that cannot
  *         reach an underloaded server stay where they are, as tokens in excess are an allocation as good as
@@ -23,7 +23,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define FAR UINT32_MAX
+#define FAR  UINT32_MAX
+#define WORK 2 /* times all entries: then levels are made exact, which reads them twice or so */
 
 /* An entry. All of it in one place: a server reads its entries all over the memory. */
 struct cell {
@@ -53,7 +54,7 @@ struct general {
 	uint32_t *after, *before;
 	uint32_t highest; /* no server is above this level */
 	uint32_t busy;    /* no overloaded server is above this level */
-	size_t work;      /* entries that relabelling has read since levels were exact */
+	size_t work;      /* entries that were read since levels were exact */
 };
 
 /* Rows and cells of an entry that will be looked at soon. */
@@ -270,6 +271,7 @@ static void discharge(struct general *g, uint32_t j)
 	while (g->level[j] != FAR && g->f->gap[j] > 0) {
 		const struct pshift_own *o = admissible(g, j);
 
+		g->work += (size_t)(o - g->of) - g->next[j];
 		g->next[j] = (uint32_t)(o - g->of);
 		if (g->next[j] == g->of_first[j + 1])
 			relabel(g, j);
@@ -340,7 +342,7 @@ int pshift_general(struct pshift *p, struct pshift_flow *f)
 	label(&g);
 	for (uint32_t j = highest(&g); j != FAR; j = highest(&g)) {
 		discharge(&g, j);
-		if (g.work > entries)
+		if (g.work > WORK * entries)
 			label(&g);
 	}
 	for (size_t e = 0; e < entries; e++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-shift: tokens from overloaded to underloaded servers; the law is at the top of pshift.c. */
-#include "alg/pshift-eight.h"
+#include "alg/pshift-two.h"
 #include <errno.h>
 #include <string.h>
 
@@ -28,11 +28,6 @@ struct shift {
 	int64_t wanted; /* tokens: the spare demand of those, as far as the servers have room */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Are these small enough for rows of eight? */
 static bool fits(const int64_t *v, size_t n)
 {
@@ -44,13 +39,6 @@ static bool fits(const int64_t *v, size_t n)
 }
 
 /* ---- a stage: from those who may give to those who may take, within buckets */
-
-static int64_t least0(int64_t a, int64_t b) /* at least 0 */
-{
-	int64_t n = least(a, b);
-
-	return n > 0 ? n : 0;
-}
 
 /* What entries of one bucket may give and take, BLOCK at a time: then no sum of them overflows, which
  * is 2⁶ × 2⁵³ at most. */
@@ -70,8 +58,8 @@ static inline void look(const struct pshift_stage *st, uint32_t e, uint32_t n, s
 	for (uint32_t k = 0; k < n; k++) {
 		int64_t m = may[server[k]], t = tokens[k];
 
-		b->gives += b->give[k] = least0(m, t);
-		b->takes += b->take[k] = least0(-m, demand[k] - t);
+		b->gives += b->give[k] = pshift_least0(m, t);
+		b->takes += b->take[k] = pshift_least0(-m, demand[k] - t);
 	}
 }
 
@@ -84,7 +72,7 @@ static inline void move(struct pshift_stage *st, uint32_t e, uint32_t n, const s
 	int64_t left = *give, room = *take;
 
 	for (uint32_t k = 0; k < n; k++) {
-		int64_t x = least(b->give[k], left), y = least(b->take[k], room);
+		int64_t x = pshift_least(b->give[k], left), y = pshift_least(b->take[k], room);
 
 		left -= x;
 		room -= y;
@@ -105,9 +93,9 @@ static bool stage_long(struct pshift_stage *st, size_t i)
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		look(st, e, end - e < BLOCK ? end - e : BLOCK, &b);
 		gives += b.gives;
-		takes = least(takes + b.takes, PSHIFT_SUM);
+		takes = pshift_least(takes + b.takes, PSHIFT_SUM);
 	}
-	n = give = take = least(gives, takes);
+	n = give = take = pshift_least(gives, takes);
 	st->moved += n;
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		uint32_t some = end - e < BLOCK ? end - e : BLOCK;
@@ -125,10 +113,12 @@ static bool stage_bucket(struct pshift_stage *st, size_t i)
 	int64_t n, give, take;
 	struct block b;
 
+	if (entries == 2)
+		return pshift_two_stage(st, first);
 	if (entries > BLOCK)
 		return stage_long(st, i);
 	look(st, first, entries, &b);
-	n = give = take = least(b.gives, b.takes);
+	n = give = take = pshift_least(b.gives, b.takes);
 	st->moved += n;
 	if (n > 0)
 		move(st, first, entries, &b, &give, &take);
@@ -144,9 +134,9 @@ static struct pshift_stage stage_begin(struct shift *s, int64_t enough)
 	for (size_t j = 0; j < s->f->servers; j++) {
 		s->was[j] = s->may[j];
 		give += s->may[j] > 0 ? s->may[j] : 0;
-		take = least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
+		take = pshift_least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
 	}
-	st.left = least(least(give, take), enough);
+	st.left = pshift_least(pshift_least(give, take), enough);
 	return st;
 }
 
@@ -239,15 +229,19 @@ static bool label_bucket(struct pshift_label *l, size_t i)
 	const int64_t *restrict room = l->room;
 	int64_t *restrict pass = l->pass;
 	uint32_t first = l->f->first[i], end = l->f->first[i + 1];
-	int64_t spare = 0;
+	int64_t spare = end - first == 2 ? pshift_two_label(l, first) : 0;
 
+	if (end - first == 2) {
+		l->spare = pshift_least(l->spare + spare, PSHIFT_SUM);
+		return spare > 0;
+	}
 	for (uint32_t e = first; e < end; e++)
-		spare = least(spare + least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
+		spare = pshift_least(spare + pshift_least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
 	if (spare == 0)
 		return false;
-	l->spare = least(l->spare + spare, PSHIFT_SUM);
+	l->spare = pshift_least(l->spare + spare, PSHIFT_SUM);
 	for (uint32_t e = first; e < end; e++)
-		pass[server[e]] = least(pass[server[e]] + least(spare, tokens[e]), PSHIFT_SUM);
+		pass[server[e]] = pshift_least(pass[server[e]] + pshift_least(spare, tokens[e]), PSHIFT_SUM);
 	return true;
 }
 
@@ -288,12 +282,12 @@ static bool label(struct shift *s, uint32_t level, bool listed)
 			continue;
 		found = true;
 		s->level[j] = level + 1;
-		s->room[j] = least(s->was[j], PSHIFT_SUM);
+		s->room[j] = pshift_least(s->was[j], PSHIFT_SUM);
 	}
 	if (listed)
 		s->listed = l.listed;
 	if (level == 0)
-		s->wanted = least(l.spare, PSHIFT_SUM);
+		s->wanted = pshift_least(l.spare, PSHIFT_SUM);
 	return found;
 }
 
