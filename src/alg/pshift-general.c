@@ -331,13 +331,13 @@ static uint32_t highest(struct general *g)
 	}
 }
 
-int pshift_general(struct pshift *p, struct pshift_flow *f)
+static int solve(struct pshift *p, struct pshift_flow *f)
 {
 	struct general g;
 	size_t entries = f->first[f->buckets];
-	int r = f->servers > 0 ? begin(p, f, &g) : 0;
+	int r = begin(p, f, &g);
 
-	if (r || f->servers == 0)
+	if (r)
 		return r;
 	label(&g);
 	for (uint32_t j = highest(&g); j != FAR; j = highest(&g)) {
@@ -348,4 +348,19 @@ int pshift_general(struct pshift *p, struct pshift_flow *f)
 	for (size_t e = 0; e < entries; e++)
 		f->tokens[e] = g.cells[e].tokens;
 	return 0;
+}
+
+int pshift_general(struct pshift *p, struct pshift_flow *f)
+{
+	struct pshift_flow joint;
+	int r = f->servers > 0 ? pshift_join(p, f, &joint) : 0;
+
+	if (r < 0 || f->servers == 0)
+		return r;
+	if (r == 0)
+		return solve(p, f);
+	r = solve(p, &joint);
+	if (r == 0)
+		pshift_part(p, &joint, f);
+	return r;
 }

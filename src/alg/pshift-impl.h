@@ -24,6 +24,13 @@ enum pshift_array {
 	PSHIFT_ROWS,         /* buckets: those of pshift-general.c */
 	PSHIFT_CELLS,        /* entries: the same */
 	PSHIFT_NEXT,         /* servers: uint32_t */
+	PSHIFT_PAIR_FIRST,   /* buckets + 1: uint32_t */
+	PSHIFT_PAIR_SERVER,  /* entries: uint32_t */
+	PSHIFT_PAIR_DEMAND,  /* entries: int64_t */
+	PSHIFT_PAIR_TOKENS,  /* entries: int64_t */
+	PSHIFT_PAIR_WAS,     /* buckets: int64_t */
+	PSHIFT_PAIR_OF,      /* buckets: uint32_t */
+	PSHIFT_PAIR_TABLE,   /* 4 × buckets: uint32_t */
 	PSHIFT_QUEUE,        /* servers: uint32_t */
 	PSHIFT_RINGS,        /* 4 × servers: uint32_t */
 	PSHIFT_TOP_FIRST,    /* buckets + 1: uint32_t */
@@ -117,6 +124,14 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f);
 
 /* ---- pshift-general.c: the same for any shape of input, from where the tokens are */
 int pshift_general(struct pshift *p, struct pshift_flow *f);
+
+/* ---- pshift-pairs.c: buckets of the same two servers as one */
+
+/* 1: *ret is the same problem with fewer buckets, over the same gaps; 0: there is nothing to join;
+ * -ENOMEM. */
+int pshift_join(struct pshift *p, const struct pshift_flow *f, struct pshift_flow *ret);
+/* After tokens were moved in what it gave: the same in `f`. */
+void pshift_part(struct pshift *p, const struct pshift_flow *joint, struct pshift_flow *f);
 
 /* ---- pshift-top.c: the same with the `top` of each server only */
 int pshift_top(struct pshift *p, struct pshift_flow *f, size_t top);

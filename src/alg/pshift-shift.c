@@ -236,12 +236,14 @@ static bool label_bucket(struct pshift_label *l, size_t i)
 		return spare > 0;
 	}
 	for (uint32_t e = first; e < end; e++)
-		spare = pshift_least(spare + pshift_least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
+		spare = pshift_least(
+			spare + pshift_least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
 	if (spare == 0)
 		return false;
 	l->spare = pshift_least(l->spare + spare, PSHIFT_SUM);
 	for (uint32_t e = first; e < end; e++)
-		pass[server[e]] = pshift_least(pass[server[e]] + pshift_least(spare, tokens[e]), PSHIFT_SUM);
+		pass[server[e]] =
+			pshift_least(pass[server[e]] + pshift_least(spare, tokens[e]), PSHIFT_SUM);
 	return true;
 }
 
