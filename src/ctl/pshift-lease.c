@@ -251,9 +251,8 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 {
 	/* In time to be used. */
 	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
-	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
-
 	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
+	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
 
 	rate = fmax(rate, (double)(b->claim - b->used) / early);
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
@@ -266,11 +265,11 @@ static int64_t paced(
 	const struct pshift_server *s, struct pshift_spot *b, weir_time now, int64_t room)
 {
 	double rate = rate_of(s, b, now), burst = fmax(rate * PSHIFT_AHEAD, PSHIFT_READY);
-	double has = (double)(b->r + b->l) + b->paced;
+	double has = (double)(b->r + b->l) + b->paced; /* below 0: so much was served beyond it */
 	int64_t all;
 
 	has = fmin(has + rate * (double)(now - s->now), burst);
-	all = least((int64_t)has, room);
+	all = least((int64_t)floor(has), room);
 	b->paced = has - (double)all;
 	return all;
 }
@@ -318,7 +317,7 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 	room = now < s->end ? most(0, b->cap - b->used) : 0;
 	all = paced(s, b, now, room);
 	/* What is claimed and not due may be served now, too, if nobody else's is. */
-	r = least(r, all);
+	r = least(r, most(0, all));
 	set(s, i, r, all - r);
 }
 
