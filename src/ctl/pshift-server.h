@@ -17,7 +17,8 @@
  *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
  *          request never waits for any of this. What was not used in time is lost, as with the max of
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
- *          and a request at each server; after a move no more than one server's entitlement besides.
+ *          and a request at each server. A claim that would not be met at that rate, since demand has moved
+ *          here, comes in faster: a second may then have what is left of the reservation besides.
  * BORROW   HELD and STATIC: AdapTBF (ctl/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.

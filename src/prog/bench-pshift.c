@@ -151,8 +151,7 @@ struct size {
 };
 
 /* Rows of one shape, both methods in turn. *ret_times: how many times as fast as push-relabel. */
-static int bench_size(
-	struct bench *bench, const struct size *s, bool also_dense, double *ret_times)
+static int bench_size(struct bench *bench, const struct size *s, bool also_dense, double *ret_times)
 {
 	struct bench_samples ours = {.n = 0}, push = {.n = 0}, memory = {.n = 0};
 	struct bench_pshift b;
@@ -214,10 +213,10 @@ static int bench_shapes(struct bench *bench)
 		{ROW("64 x 10k, Zipf", "pshift.64.zipf"), usual, 0, 3, "<= 3", AT_LEAST(1)},
 		{ROW("1000 x 100k, Zipf", "pshift.1000.zipf"), bench_pshift_shape(1000, 100000), 1,
 			0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 100k, chains of 2", "pshift.chain2"),
-			bench_pshift_shape(1000, 100000), 1, 0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 100k, chains of 3", "pshift.chain3"),
-			bench_pshift_shape(1000, 100000), 1, 0, NULL, AT_LEAST(1)},
+		{ROW("1000 x 100k, chains of 2", "pshift.chain2"), bench_pshift_shape(1000, 100000),
+			1, 0, NULL, AT_LEAST(1)},
+		{ROW("1000 x 100k, chains of 3", "pshift.chain3"), bench_pshift_shape(1000, 100000),
+			1, 0, NULL, AT_LEAST(1)},
 	};
 	static const size_t active[] = {2, 3, 4, 8, 9, 16, 64, 8, 8, 2, 3};
 	const size_t n = sizeof(shapes) / sizeof(shapes[0]);

@@ -66,8 +66,7 @@ static void draw(void)
 {
 	static const int64_t scales[] = {1, 3, 100, PSHIFT_EIGHT_SUM / 8, PSHIFT_EIGHT_SUM / 8 + 1,
 		PSHIFT_EIGHT_SUM, PSHIFT_EIGHT_ONE / 8 - 1, PSHIFT_EIGHT_ONE / 8 + 1,
-		PSHIFT_EIGHT_ONE - 1, PSHIFT_EIGHT_ONE + 1, PSHIFT_EIGHT_MAY,
-		PSHIFT_MOST};
+		PSHIFT_EIGHT_ONE - 1, PSHIFT_EIGHT_ONE + 1, PSHIFT_EIGHT_MAY, PSHIFT_MOST};
 	int64_t scale = scales[rng_below(&rng, sizeof(scales) / sizeof(scales[0]))];
 
 	do

@@ -381,11 +381,8 @@ static void few_passes(const struct pshift_shape *shape, uint64_t seed)
 static void every_shape(void)
 {
 	static const size_t active[] = {2, 3, 4, 8, 9, 16, 64};
-	struct pshift_shape shape = {.servers = 64,
-		.buckets = 2000,
-		.capacity = 100000,
-		.reserved = 1,
-		.zipf = 0.5};
+	struct pshift_shape shape = {
+		.servers = 64, .buckets = 2000, .capacity = 100000, .reserved = 1, .zipf = 0.5};
 
 	for (size_t x = 0; x < sizeof(active) / sizeof(active[0]) * 12; x++) {
 		shape.active = active[x / 12];
