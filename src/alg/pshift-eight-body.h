@@ -359,6 +359,8 @@ static HOT size_t stage_rows(
 			break;
 		if (r.n == 2) {
 			more = pshift_two_stage(s, r.e);
+		} else if (r.n <= 4) {
+			more = pshift_few_stage(s, r.e, r.n);
 		} else {
 			n = r.n <= 8 ? stage_row(s, &r, &more) : stage_long(s, &r, &more);
 			if (n < 0)

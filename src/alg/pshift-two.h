@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-two: buckets of two entries, for any numbers; nobody but pshift includes it. What they do is what the
- * code for any row does, bit by bit, with less to look at: one of the two gives, and the other takes.
+ * pshift-two: buckets of two entries, and of up to four, for any numbers; nobody but pshift includes it. What they
+ * do is what the code for any row does, bit by bit, with less to look at: of two one gives, and the other takes.
  */
 #ifndef WEIR_ALG_PSHIFT_TWO_H
 #define WEIR_ALG_PSHIFT_TWO_H
@@ -58,6 +58,34 @@ static inline bool pshift_two_stage(struct pshift_stage *s, uint32_t e)
 	*may1 += to1 - to0;
 	s->moved += to0 + to1;
 	return take0 + take1 > to0 + to1;
+}
+
+/* The same for a row of n entries from e on, up to four: the first that may give do, and the first that may take. */
+static inline bool pshift_few_stage(struct pshift_stage *s, uint32_t e, uint32_t n)
+{
+	const struct pshift_flow *f = s->f;
+	const uint32_t *server = f->server + e;
+	int64_t *tokens = f->tokens + e, give[4], take[4], gives = 0, takes = 0, moved;
+
+	for (uint32_t k = 0; k < n; k++) {
+		int64_t may = s->may[server[k]];
+
+		gives += give[k] = pshift_least0(may, tokens[k]);
+		takes += take[k] = pshift_least0(-may, f->demand[e + k] - tokens[k]);
+	}
+	moved = pshift_least(gives, takes);
+	s->moved += moved;
+	gives = moved;
+	for (uint32_t k = 0, left = moved > 0; left && k < n; k++) {
+		int64_t x = pshift_least(give[k], gives), y = pshift_least(take[k], moved);
+
+		gives -= x;
+		moved -= y;
+		s->may[server[k]] += y - x;
+		tokens[k] += y - x;
+		takes -= y;
+	}
+	return takes > 0;
 }
 
 /* Spare demand of entries e and e + 1 at the level; their servers could pass on that much. */

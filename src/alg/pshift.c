@@ -23,7 +23,7 @@
  *            (pshift-pairs.c).
  *         Rows of up to 64 entries are worked on in vectors (pshift-eight.h), rows of two without
  *         (pshift-two.h). On one core of 2.6 GHz 10,000 buckets on 64 servers take 0.6 ms with 2, 8 or 9
- *         entries each, 1.1 with 3 and with 16, 4 with 64; 8,000,000 entries take 60 ms. `weir bench pshift`
+ *         entries each, 0.8 with 3, 1.2 with 16, 4 with 64; 8,000,000 entries take 60 ms. `weir bench pshift`
  *         measures every shape beside push-relabel.
  * DIFFERS The paper keeps a map of S² vectors of B numbers, brings it up to date after each path, and
  *         finds paths one at a time (pshift-dense.c is that, as it is written). Shares are rounded by
