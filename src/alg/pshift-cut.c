@@ -23,8 +23,9 @@
 struct cut {
 	struct pshift_flow f; /* without tokens of its own */
 	const int64_t *tokens;
-	const uint32_t *of_first, *of, *row;
-	uint32_t *parent; /* of each server; itself: a root, or in no group */
+	const uint32_t *of_first;
+	const struct pshift_own *of; /* entries of each server */
+	uint32_t *parent;            /* of each server; itself: a root, or in no group */
 	uint32_t *queue;
 	bool *in_cut, *seen; /* servers, buckets */
 	uint32_t *server, *bucket;
@@ -73,10 +74,10 @@ static void search(struct cut *c)
 		uint32_t j = c->queue[head];
 
 		for (uint32_t x = c->of_first[j]; x < c->of_first[j + 1]; x++) {
-			uint32_t e = c->of[x];
+			uint32_t i = c->of[x].i;
 
-			if (c->tokens[e] > 0 && !c->seen[c->row[e]])
-				tail = spread(c, c->row[e], tail);
+			if (!c->seen[i] && c->tokens[c->of[x].e] > 0)
+				tail = spread(c, i, tail);
 		}
 	}
 }
@@ -171,7 +172,6 @@ static int begin(
 	r = pshift_by_server(p, &c->f);
 	c->of_first = p->arrays[PSHIFT_OF_FIRST].at;
 	c->of = p->arrays[PSHIFT_OF].at;
-	c->row = p->arrays[PSHIFT_ROW].at;
 	return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-eight-avx2: one vector of eight, for processors that have AVX2; others never come here. */
 #if defined(__x86_64__)
-#include "alg/pshift-eight.h"
+#include "alg/pshift-two.h"
 
 #define HALVES 1
 #define TARGET __attribute__((target("avx2")))

@@ -46,6 +46,14 @@ struct row {
 	uint32_t i, e, n; /* bucket, first entry, entries */
 };
 
+#define BLOCKS (PSHIFT_EIGHT_LONG / 8)
+
+/* Is a row of n entries from e on short enough, and are there as many entries as vectors read? */
+static HOT bool fits(uint32_t n, size_t e, size_t entries)
+{
+	return n <= PSHIFT_EIGHT_LONG && e + (n <= 8 ? 8 : (n + 7) / 8 * 8) <= entries;
+}
+
 /* Row x of those listed, or of all. False: it is too long, or at the very end. */
 static HOT bool row_at(
 	const struct pshift_flow *f, const uint32_t *rows, size_t x, size_t end, struct row *r)
@@ -55,7 +63,7 @@ static HOT bool row_at(
 		pshift_fetch(f, rows, x, end);
 	r->e = f->first[r->i];
 	r->n = f->first[r->i + 1] - r->e;
-	return r->n <= 8 && (size_t)r->e + 8 <= f->first[f->buckets];
+	return r->n == 2 || fits(r->n, r->e, f->first[f->buckets]);
 }
 
 /* The low half of a number of each server of the row: it has no more. */
@@ -123,6 +131,96 @@ static HOT bool split_row(const int64_t *demand, uint32_t n, int64_t want, int64
 	return true;
 }
 
+/* Of a row of up to sixteen, how many keys are larger than each. */
+static HOT void ranks_two(const lanes (*key)[HALVES], lanes (*ret)[HALVES])
+{
+	int32_t one[2][8];
+
+	__builtin_memcpy(one[0], key[0], sizeof(one[0]));
+	__builtin_memcpy(one[1], key[1], sizeof(one[1]));
+	ranks(key[0], ret[0]);
+	ranks(key[1], ret[1]);
+	PSHIFT_UNROLL
+	for (int k = 0; k < 8; k++) {
+		EACH ret[0][h] -= one[1][k] - (lanes){0} > key[0][h];
+		EACH ret[1][h] -= one[0][k] - (lanes){0} > key[1][h];
+	}
+}
+
+static HOT int32_t count_over(const lanes (*key)[HALVES], uint32_t blocks, int32_t least)
+{
+	lanes n[HALVES] = {{0}};
+
+	for (uint32_t b = 0; b < blocks; b++)
+		EACH n[h] -= key[b][h] > least;
+	return total(n);
+}
+
+/* More than which are exactly `left` of the keys, which are all different and below `end`; those past the
+ * row's end are −1. By turns where it would be if keys were evenly spread, and in the middle. */
+static HOT int32_t threshold(
+	const lanes (*key)[HALVES], uint32_t blocks, int32_t n, int32_t left, int32_t end)
+{
+	int32_t low = -1, high = end, over_low = n, over_high = 0;
+
+	for (bool even = true;; even = !even) {
+		int32_t at = low + (high - low) / 2, over;
+
+		if (even)
+			at = low + (int32_t)((float)(high - low) * (float)(over_low - left) /
+					     (float)(over_low - over_high));
+		at = at <= low ? low + 1 : at >= high ? high - 1 : at;
+		over = count_over(key, blocks, at);
+		if (over == left)
+			return at;
+		low = over > left ? at : low;
+		over_low = over > left ? over : over_low;
+		high = over > left ? high : at;
+		over_high = over > left ? over_high : over;
+	}
+}
+
+/* The same for a row of more than eight. */
+static HOT bool split_long(const int64_t *demand, uint32_t n, int64_t want, int64_t *tokens)
+{
+	lanes d[BLOCKS][HALVES], q[BLOCKS][HALVES], key[BLOCKS][HALVES];
+	uint32_t blocks = (n + 7) / 8;
+	int32_t a, left, sum = 0, least = INT32_MAX;
+
+	for (uint32_t b = 0; b < blocks; b++) {
+		if (!load(demand + 8 * b, ~(PSHIFT_EIGHT_SUM - 1), d[b]))
+			return false;
+		first_of(n - 8 * b < 8 ? n - 8 * b : 8, d[b]);
+		sum += total(d[b]);
+	}
+	if (sum >= PSHIFT_EIGHT_SUM)
+		return false;
+	left = a = want < sum ? (int32_t)want : sum;
+	for (uint32_t b = 0; b < blocks; b++) {
+		shares(d[b], a, sum + (sum == 0), q[b], key[b]);
+		left -= total(q[b]);
+		EACH key[b][h] =
+			(key[b][h] * BLOCKS + (int32_t)(BLOCKS - 1 - b)) * 8 + place[h] + 1;
+		first_of(n - 8 * b < 8 ? n - 8 * b : 8, key[b]);
+		EACH key[b][h] -= 1;
+	}
+	if (blocks == 2) {
+		lanes before[2][HALVES];
+
+		ranks_two((const lanes(*)[HALVES])key, before);
+		for (uint32_t b = 0; b < 2; b++)
+			EACH q[b][h] -= before[b][h] < left;
+	} else if (left > 0) {
+		least = threshold(
+			(const lanes(*)[HALVES])key, blocks, (int32_t)n, left, sum * BLOCKS * 8);
+	}
+	for (uint32_t b = 0; b < blocks; b++) {
+		EACH q[b][h] -= key[b][h] > least;
+		store(tokens + 8 * b, q[b]);
+	}
+	return true;
+}
+
 static TARGET size_t split(
 	const struct pshift_flow *flow, const int64_t *want, int64_t *gap, size_t b, size_t end)
 {
@@ -132,8 +230,22 @@ static TARGET size_t split(
 	for (; b < end; b++) {
 		uint32_t e = f.first[b], n = f.first[b + 1] - e;
 
-		if (n > 8 || (size_t)e + 8 > entries ||
-			!split_row(f.demand + e, n, want[b], f.tokens + e))
+		if (n == 2) {
+			pshift_two_split(f.demand + e, want[b], f.tokens + e);
+			gap[f.server[e]] += f.tokens[e];
+			gap[f.server[e + 1]] += f.tokens[e + 1];
+			continue;
+		}
+		if (!fits(n, e, entries))
+			break;
+		if (n > 8) {
+			if (!split_long(f.demand + e, n, want[b], f.tokens + e))
+				break;
+			for (uint32_t k = 0; k < n; k++)
+				gap[f.server[e + k]] += f.tokens[e + k];
+			continue;
+		}
+		if (!split_row(f.demand + e, n, want[b], f.tokens + e))
 			break;
 		PSHIFT_UNROLL
 		for (int k = 0; k < 8; k++) /* none past the row's end */
@@ -186,6 +298,55 @@ static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *
 	return n;
 }
 
+/* The same for a row of more than eight. */
+static HOT int64_t stage_long(struct pshift_stage *s, const struct row *r, bool *ret_more)
+{
+	const uint32_t *server = s->f->server + r->e;
+	const int64_t *demand = s->f->demand + r->e;
+	int64_t *tokens = s->f->tokens + r->e;
+	lanes give[BLOCKS][HALVES], take[BLOCKS][HALVES];
+	uint32_t blocks = (r->n + 7) / 8;
+	int32_t n, gives = 0, takes = 0;
+
+	for (uint32_t b = 0; b < blocks; b++) {
+		lanes d[HALVES], t[HALVES], m[HALVES];
+
+		if (!load(demand + 8 * b, ~(PSHIFT_EIGHT_ONE / BLOCKS - 1), d))
+			return -1;
+		load(tokens + 8 * b, 0, t);
+		gather(s->may, server + 8 * b, m);
+		first_of(r->n - 8 * b < 8 ? r->n - 8 * b : 8, m);
+		EACH
+		{
+			give[b][h] = least0(m[h], t[h]);
+			take[b][h] = least0(-m[h], d[h] - t[h]);
+		}
+		gives += total(give[b]);
+		takes += total(take[b]);
+	}
+	n = gives < takes ? gives : takes;
+	*ret_more = takes > n;
+	gives = takes = n;
+	for (uint32_t b = 0; b < blocks && (gives > 0 || takes > 0); b++) {
+		lanes t[HALVES], x[HALVES], y[HALVES], add[HALVES];
+
+		load(tokens + 8 * b, 0, t);
+		scan(give[b], x);
+		scan(take[b], y);
+		EACH
+		{
+			add[h] = least0(takes - y[h] + take[b][h], take[b][h]) -
+				 least0(gives - x[h] + give[b][h], give[b][h]);
+			t[h] += add[h];
+		}
+		gives -= last(x);
+		takes -= last(y);
+		store(tokens + 8 * b, t);
+		scatter_add(s->may, server + 8 * b, add);
+	}
+	return n;
+}
+
 static HOT size_t stage_rows(
 	struct pshift_stage *s, const uint32_t *rows, bool listing, size_t x, size_t end)
 {
@@ -196,10 +357,16 @@ static HOT size_t stage_rows(
 
 		if (!row_at(s->f, rows, x, end, &r))
 			break;
-		n = stage_row(s, &r, &more);
-		if (n < 0)
-			break;
-		s->moved += n;
+		if (r.n == 2) {
+			more = pshift_two_stage(s, r.e);
+		} else if (r.n <= 4) {
+			more = pshift_few_stage(s, r.e, r.n);
+		} else {
+			n = r.n <= 8 ? stage_row(s, &r, &more) : stage_long(s, &r, &more);
+			if (n < 0)
+				break;
+			s->moved += n;
+		}
 		if (listing) {
 			s->list[s->listed] = r.i;
 			s->listed += more;
@@ -239,6 +406,37 @@ static HOT int64_t label_row(struct pshift_label *l, const struct row *r)
 	return spare;
 }
 
+/* The same for a row of more than eight. */
+static HOT int64_t label_long(struct pshift_label *l, const struct row *r)
+{
+	const uint32_t *server = l->f->server + r->e;
+	const int64_t *demand = l->f->demand + r->e, *tokens = l->f->tokens + r->e;
+	int32_t spare = 0;
+
+	for (uint32_t k = 0; k < r->n; k += 8) {
+		lanes d[HALVES], t[HALVES], m[HALVES];
+
+		if (!load(demand + k, ~(PSHIFT_EIGHT_ONE / BLOCKS - 1), d))
+			return -1;
+		load(tokens + k, 0, t);
+		gather(l->room, server + k, m);
+		first_of(r->n - k < 8 ? r->n - k : 8, m);
+		EACH m[h] = least(d[h] - t[h], m[h]);
+		spare += total(m);
+	}
+	if (spare == 0)
+		return 0;
+	for (uint32_t k = 0; k < r->n; k += 8) {
+		lanes t[HALVES];
+
+		load(tokens + k, 0, t);
+		first_of(r->n - k < 8 ? r->n - k : 8, t);
+		EACH t[h] = least(t[h], spare - (lanes){0});
+		scatter_add(l->pass, server + k, t);
+	}
+	return spare;
+}
+
 static HOT size_t label_rows(
 	struct pshift_label *l, const uint32_t *rows, bool listing, size_t x, size_t end)
 {
@@ -248,7 +446,9 @@ static HOT size_t label_rows(
 
 		if (!row_at(l->f, rows, x, end, &r))
 			break;
-		spare = label_row(l, &r);
+		spare = r.n == 2   ? pshift_two_label(l, r.e)
+			: r.n <= 8 ? label_row(l, &r)
+				   : label_long(l, &r);
 		if (spare < 0)
 			break;
 		l->spare += spare;

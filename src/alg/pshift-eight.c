@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-eight: two vectors of four, which every 64-bit processor has; and which form is the best. */
-#include "alg/pshift-eight.h"
+#include "alg/pshift-two.h"
 
 #define HALVES 2
 #define TARGET

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-eight: rows of up to eight entries with small numbers, as most buckets are, in vectors; nobody
+ * pshift-eight: rows of up to 64 entries with small numbers, as most buckets are, in vectors of eight; nobody
  * but pshift includes it. Each function works on rows one after the other and stops at the first that
- * is not of this kind, or so near the end that eight entries are not there; the caller does that one.
+ * is not of this kind, or so near the end that vectors would pass it; the caller does that one.
  * Tokens are the same as those of the code for any row, bit by bit, and with each form.
  */
 #ifndef WEIR_ALG_PSHIFT_EIGHT_H
@@ -51,8 +51,10 @@ struct pshift_eight {
 	size_t (*label)(struct pshift_label *l, size_t x, size_t end);
 };
 
+#define PSHIFT_EIGHT_LONG 64 /* entries that a row may have */
 /* The sum of a row that is split is less, so that an estimate in floats is off by less than 1; the
- * demand of an entry that is shifted is, so that eight of it fit in 31 bits; and what a server may give
+ * demand of an entry that is shifted is, so that eight of it fit in 31 bits (in longer rows an eighth of that
+ * is the most); and what a server may give
  * or take is at most this, which fits in 32 with its sign. */
 #define PSHIFT_EIGHT_SUM ((int64_t)1 << 20)
 #define PSHIFT_EIGHT_ONE ((int64_t)1 << 27)

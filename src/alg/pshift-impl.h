@@ -20,13 +20,19 @@ enum pshift_array {
 	PSHIFT_CAPACITY,     /* servers: int64_t; for L-tokens */
 	PSHIFT_DEMAND,       /* entries: int64_t; for L-tokens */
 	PSHIFT_OF_FIRST,     /* servers + 1: uint32_t; entries by server */
-	PSHIFT_OF,           /* entries: uint32_t */
-	PSHIFT_ROW,          /* entries: uint32_t; the bucket of each */
-	PSHIFT_ROW_LEVEL,    /* buckets: uint32_t */
-	PSHIFT_ROW_NEXT,     /* buckets: uint32_t */
+	PSHIFT_OF,           /* entries: struct pshift_own */
+	PSHIFT_ROWS,         /* buckets: those of pshift-general.c */
+	PSHIFT_CELLS,        /* entries: the same */
 	PSHIFT_NEXT,         /* servers: uint32_t */
+	PSHIFT_PAIR_FIRST,   /* buckets + 1: uint32_t */
+	PSHIFT_PAIR_SERVER,  /* entries: uint32_t */
+	PSHIFT_PAIR_DEMAND,  /* entries: int64_t */
+	PSHIFT_PAIR_TOKENS,  /* entries: int64_t */
+	PSHIFT_PAIR_WAS,     /* buckets: int64_t */
+	PSHIFT_PAIR_OF,      /* buckets: uint32_t */
+	PSHIFT_PAIR_TABLE,   /* 4 × buckets: uint32_t */
 	PSHIFT_QUEUE,        /* servers: uint32_t */
-	PSHIFT_PATH,         /* 2 × servers: uint32_t */
+	PSHIFT_RINGS,        /* 4 × servers: uint32_t */
 	PSHIFT_TOP_FIRST,    /* buckets + 1: uint32_t */
 	PSHIFT_TOP,          /* entries: uint32_t */
 	PSHIFT_TOP_SERVER,   /* entries: uint32_t */
@@ -70,7 +76,7 @@ struct pshift_flow {
 	bool general;
 };
 
-#define PSHIFT_AHEAD 8 /* of a list: what is fetched while others are worked on */
+#define PSHIFT_AHEAD 8 /* in a list: those behind the one worked on that are fetched into caches */
 
 /* Later rows of a list will be read soon, and are not where the last was. */
 static inline void pshift_fetch(
@@ -87,6 +93,14 @@ static inline void pshift_fetch(
 	__builtin_prefetch(f->tokens + e);
 	__builtin_prefetch(f->tokens + last);
 }
+
+/* An entry and its bucket. */
+struct pshift_own {
+	uint32_t e, i;
+};
+/* Entries by server, in PSHIFT_OF_FIRST and PSHIFT_OF; behind the last there are PSHIFT_AHEAD more, of
+ * no server, which may be read. 0 or -ENOMEM. */
+int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
 
 /* ---- pshift-split.c */
 
@@ -110,8 +124,14 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f);
 
 /* ---- pshift-general.c: the same for any shape of input, from where the tokens are */
 int pshift_general(struct pshift *p, struct pshift_flow *f);
-/* Entries by server: PSHIFT_OF_FIRST, PSHIFT_OF, and PSHIFT_ROW. 0 or -ENOMEM. */
-int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
+
+/* ---- pshift-pairs.c: buckets of the same two servers as one */
+
+/* 1: *ret is the same problem with fewer buckets, over the same gaps; 0: there is nothing to join;
+ * -ENOMEM. */
+int pshift_join(struct pshift *p, const struct pshift_flow *f, struct pshift_flow *ret);
+/* After tokens were moved in what it gave: the same in `f`. */
+void pshift_part(struct pshift *p, const struct pshift_flow *joint, struct pshift_flow *f);
 
 /* ---- pshift-top.c: the same with the `top` of each server only */
 int pshift_top(struct pshift *p, struct pshift_flow *f, size_t top);

@@ -3,10 +3,12 @@
  * SOURCE  pShift §IV-B, Experiment 1 and Figure 3(a); §IV-C for r and m.
  * LAW     A bucket's weight is w_k = k^−s where k is drawn with probability w_k / Σ w; reservations are
  *         in proportion, and sum to r Σ C. Its demand is m times its reservation, over `active` servers
- *         that it draws, in proportion to 1, 2^−0.5, 3^−0.5, … in the order drawn.
+ *         that it draws, in proportion to 1, 2^−0.5, 3^−0.5, … in the order drawn; or, in a chain, over
+ *         neighbours, from the first server for the first buckets to the last for the last.
  * SYMBOLS as in pshift-make.h; all in requests a QoS period.
  * METHOD  Sums are exact: each number is the difference of two rounded partial sums.
- * DIFFERS `skew` is ours: with all servers alike and r = 0.9 no server is overloaded for long.
+ * DIFFERS `skew` is ours: with all servers alike and r = 0.9 no server is overloaded for long; and so is
+ *         `chain`: there tokens have to go far.
  * EXAMPLE 64 servers of 100,000, 10,000 buckets, 8 active, r = 1, m = 1.1: 80,000 entries; the mean
  *         reservation is 640.
  */
@@ -29,11 +31,15 @@ void pshift_made_free(struct pshift_made *m)
 	*m = (struct pshift_made){.capacity = NULL};
 }
 
-/* One of the servers that bucket i has not drawn yet, of which it has n. */
+/* One of the servers that bucket i has not drawn yet, of which it has n; in a chain, the n-th from where it
+ * is. */
 static uint32_t draw(struct pshift_made *m, size_t i, size_t n)
 {
 	const uint32_t *has = m->server + m->first[i];
+	size_t places = m->shape.servers - m->shape.active + 1;
 
+	if (m->shape.chain)
+		return (uint32_t)(i * places / m->shape.buckets + n);
 	for (;;) {
 		uint32_t j = (uint32_t)rng_zipf_draw(&m->rng, &m->where);
 		size_t k = 0;

@@ -18,6 +18,7 @@ struct pshift_shape {
 	double zipf;  /* s: of the reservations; the demand of a bucket over its servers has 0.5 */
 	double skew;  /* Zipf exponent of which servers a bucket is active at; 0: all alike */
 	double limit; /* of a bucket / its reservation; 0: none */
+	bool chain; /* a bucket's servers are neighbours: one that it draws, and those behind it */
 };
 
 struct pshift_made {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pshift-shift: tokens from overloaded to underloaded servers; the law is at the top of pshift.c. */
-#include "alg/pshift-eight.h"
+#include "alg/pshift-two.h"
 #include <errno.h>
 #include <string.h>
 
-#define FAR    UINT32_MAX /* the level of a server that has none yet */
-#define PHASES 24         /* then the general method: each phase may be worth a token only */
-#define LEVELS 6          /* the same: each level is a pass over all buckets */
+#define FAR UINT32_MAX /* the level of a server that has none yet */
+/* Phases go on while each leaves a LESS-th of the list, or it is only a FEW-th of all buckets; they stop
+ * where tokens have to go further than LEVELS, since each level is a pass over all buckets. */
+#define PHASES 8
+#define LEVELS 3
+#define LESS   4
+#define FEW    100
 /* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
 #define SPREAD 2
 
@@ -24,11 +28,6 @@ struct shift {
 	int64_t wanted; /* tokens: the spare demand of those, as far as the servers have room */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Are these small enough for rows of eight? */
 static bool fits(const int64_t *v, size_t n)
 {
@@ -40,13 +39,6 @@ static bool fits(const int64_t *v, size_t n)
 }
 
 /* ---- a stage: from those who may give to those who may take, within buckets */
-
-static int64_t least0(int64_t a, int64_t b) /* at least 0 */
-{
-	int64_t n = least(a, b);
-
-	return n > 0 ? n : 0;
-}
 
 /* What entries of one bucket may give and take, BLOCK at a time: then no sum of them overflows, which
  * is 2⁶ × 2⁵³ at most. */
@@ -66,8 +58,8 @@ static inline void look(const struct pshift_stage *st, uint32_t e, uint32_t n, s
 	for (uint32_t k = 0; k < n; k++) {
 		int64_t m = may[server[k]], t = tokens[k];
 
-		b->gives += b->give[k] = least0(m, t);
-		b->takes += b->take[k] = least0(-m, demand[k] - t);
+		b->gives += b->give[k] = pshift_least0(m, t);
+		b->takes += b->take[k] = pshift_least0(-m, demand[k] - t);
 	}
 }
 
@@ -80,7 +72,7 @@ static inline void move(struct pshift_stage *st, uint32_t e, uint32_t n, const s
 	int64_t left = *give, room = *take;
 
 	for (uint32_t k = 0; k < n; k++) {
-		int64_t x = least(b->give[k], left), y = least(b->take[k], room);
+		int64_t x = pshift_least(b->give[k], left), y = pshift_least(b->take[k], room);
 
 		left -= x;
 		room -= y;
@@ -101,9 +93,9 @@ static bool stage_long(struct pshift_stage *st, size_t i)
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		look(st, e, end - e < BLOCK ? end - e : BLOCK, &b);
 		gives += b.gives;
-		takes = least(takes + b.takes, PSHIFT_SUM);
+		takes = pshift_least(takes + b.takes, PSHIFT_SUM);
 	}
-	n = give = take = least(gives, takes);
+	n = give = take = pshift_least(gives, takes);
 	st->moved += n;
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		uint32_t some = end - e < BLOCK ? end - e : BLOCK;
@@ -121,10 +113,12 @@ static bool stage_bucket(struct pshift_stage *st, size_t i)
 	int64_t n, give, take;
 	struct block b;
 
+	if (entries == 2)
+		return pshift_two_stage(st, first);
 	if (entries > BLOCK)
 		return stage_long(st, i);
 	look(st, first, entries, &b);
-	n = give = take = least(b.gives, b.takes);
+	n = give = take = pshift_least(b.gives, b.takes);
 	st->moved += n;
 	if (n > 0)
 		move(st, first, entries, &b, &give, &take);
@@ -140,9 +134,9 @@ static struct pshift_stage stage_begin(struct shift *s, int64_t enough)
 	for (size_t j = 0; j < s->f->servers; j++) {
 		s->was[j] = s->may[j];
 		give += s->may[j] > 0 ? s->may[j] : 0;
-		take = least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
+		take = pshift_least(take - (s->may[j] < 0 ? s->may[j] : 0), PSHIFT_SUM);
 	}
-	st.left = least(least(give, take), enough);
+	st.left = pshift_least(pshift_least(give, take), enough);
 	return st;
 }
 
@@ -235,15 +229,21 @@ static bool label_bucket(struct pshift_label *l, size_t i)
 	const int64_t *restrict room = l->room;
 	int64_t *restrict pass = l->pass;
 	uint32_t first = l->f->first[i], end = l->f->first[i + 1];
-	int64_t spare = 0;
+	int64_t spare = end - first == 2 ? pshift_two_label(l, first) : 0;
 
+	if (end - first == 2) {
+		l->spare = pshift_least(l->spare + spare, PSHIFT_SUM);
+		return spare > 0;
+	}
 	for (uint32_t e = first; e < end; e++)
-		spare = least(spare + least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
+		spare = pshift_least(
+			spare + pshift_least(demand[e] - tokens[e], room[server[e]]), PSHIFT_SUM);
 	if (spare == 0)
 		return false;
-	l->spare = least(l->spare + spare, PSHIFT_SUM);
+	l->spare = pshift_least(l->spare + spare, PSHIFT_SUM);
 	for (uint32_t e = first; e < end; e++)
-		pass[server[e]] = least(pass[server[e]] + least(spare, tokens[e]), PSHIFT_SUM);
+		pass[server[e]] =
+			pshift_least(pass[server[e]] + pshift_least(spare, tokens[e]), PSHIFT_SUM);
 	return true;
 }
 
@@ -284,12 +284,12 @@ static bool label(struct shift *s, uint32_t level, bool listed)
 			continue;
 		found = true;
 		s->level[j] = level + 1;
-		s->room[j] = least(s->was[j], PSHIFT_SUM);
+		s->room[j] = pshift_least(s->was[j], PSHIFT_SUM);
 	}
 	if (listed)
 		s->listed = l.listed;
 	if (level == 0)
-		s->wanted = least(l.spare, PSHIFT_SUM);
+		s->wanted = pshift_least(l.spare, PSHIFT_SUM);
 	return found;
 }
 
@@ -334,12 +334,13 @@ static bool cascade(struct shift *s, uint32_t level)
 	return some;
 }
 
-/* 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is too far. */
+/* Servers at level 1 are known. 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is
+ * too far. */
 static int phase(struct shift *s)
 {
-	bool found = label_first(s);
+	bool found = true;
 
-	if (found && cascade(s, 1))
+	if (cascade(s, 1))
 		return 1;
 	for (uint32_t level = 1; found; level++) {
 		if (level == LEVELS)
@@ -367,6 +368,7 @@ static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 int pshift_shift(struct pshift *p, struct pshift_flow *f)
 {
 	struct shift s;
+	size_t last;
 	int r = shift_begin(p, f, &s);
 
 	if (r)
@@ -376,12 +378,14 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f)
 	for (size_t j = 0; j < f->servers; j++)
 		s.level[j] = f->gap[j] < 0 ? 0 : FAR;
 	stage_down(&s, FAR, 0);
-	for (int i = 0, more = 1; more == 1; i++) {
-		if (!waiting(&s, FAR) && i == 0)
+	last = LESS * s.listed;
+	for (int i = 0, more = waiting(&s, FAR); i < PHASES && more >= 0; i++) {
+		if (more == 0 || !label_first(&s))
 			return 0;
-		more = i < PHASES ? phase(&s) : -EAGAIN;
-		if (more == 0)
-			return 0;
+		if (s.listed > last / LESS && s.listed > f->buckets / FEW)
+			break;
+		last = s.listed;
+		more = phase(&s);
 	}
 	f->general = true;
 	return pshift_general(p, f);

@@ -15,7 +15,7 @@
  *         and this pass is what is left that is independent.
  * EXAMPLE A = 10, d = 5 5 5: shares 3.33 each, tokens 4 3 3.
  */
-#include "alg/pshift-eight.h"
+#include "alg/pshift-two.h"
 #include <errno.h>
 #include <string.h>
 
@@ -126,6 +126,10 @@ static void split(const int64_t *d, size_t n, int64_t want, int64_t *tokens, int
 	wide sum;
 	int64_t left;
 
+	if (n == 2) {
+		pshift_two_split(d, want, tokens);
+		return;
+	}
 	if (n == 0 || want == 0) {
 		for (size_t k = 0; k < n; k++)
 			tokens[k] = 0;

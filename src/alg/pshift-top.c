@@ -16,14 +16,15 @@
 
 struct top {
 	struct pshift_flow *f;
-	const uint32_t *of_first, *of; /* entries of each server */
-	bool *mark;                    /* of each entry: is it kept? */
-	int64_t *value;                /* room for 2 × buckets */
+	const uint32_t *of_first;
+	const struct pshift_own *of; /* entries of each server */
+	bool *mark;                  /* of each entry: is it kept? */
+	int64_t *value;              /* room for 2 × buckets */
 	size_t most;
 };
 
 /* Marks the `most` largest of the n values, which belong to the entries of[0 … n). */
-static void mark_largest(struct top *t, const uint32_t *of, size_t n)
+static void mark_largest(struct top *t, const struct pshift_own *of, size_t n)
 {
 	int64_t *copy = t->value + n, least;
 	size_t left = t->most;
@@ -32,28 +33,28 @@ static void mark_largest(struct top *t, const uint32_t *of, size_t n)
 	least = pshift_largest(copy, n, t->most);
 	for (size_t x = 0; x < n; x++) {
 		left -= t->value[x] > least;
-		t->mark[of[x]] |= t->value[x] > least;
+		t->mark[of[x].e] |= t->value[x] > least;
 	}
 	for (size_t x = 0; x < n && left > 0; x++) {
 		left -= t->value[x] == least;
-		t->mark[of[x]] |= t->value[x] == least;
+		t->mark[of[x].e] |= t->value[x] == least;
 	}
 }
 
 static void mark_server(struct top *t, size_t j)
 {
-	const uint32_t *of = t->of + t->of_first[j];
+	const struct pshift_own *of = t->of + t->of_first[j];
 	size_t n = t->of_first[j + 1] - t->of_first[j];
 
 	for (size_t x = 0; x < n && n <= t->most; x++)
-		t->mark[of[x]] = true;
+		t->mark[of[x].e] = true;
 	if (n <= t->most)
 		return;
 	for (size_t x = 0; x < n; x++)
-		t->value[x] = t->f->tokens[of[x]];
+		t->value[x] = t->f->tokens[of[x].e];
 	mark_largest(t, of, n);
 	for (size_t x = 0; x < n; x++)
-		t->value[x] = t->f->demand[of[x]] - t->f->tokens[of[x]];
+		t->value[x] = t->f->demand[of[x].e] - t->f->tokens[of[x].e];
 	mark_largest(t, of, n);
 }
 

@@ -6,6 +6,7 @@
  *         earlier; both move on by a period's length, each with its margin, while nobody corrects them.
  */
 #include "ctl/pshift-server-impl.h"
+#include <math.h>
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -23,9 +24,11 @@ weir_time pshift_lease_blind(const struct pshift_server *s)
 }
 
 /* STATIC: the most at the gate. */
-static int64_t burst_of(const struct pshift_spot *b)
+static int64_t burst_of(const struct pshift_server *s, const struct pshift_spot *b)
 {
-	return least(b->static_l, most(PSHIFT_READY, b->static_l / 50));
+	double part = fmin(1.0 / 50, (double)PSHIFT_AHEAD / (double)s->length);
+
+	return least(b->static_l, most(PSHIFT_READY, (int64_t)((double)b->static_l * part)));
 }
 
 void pshift_lease_start(struct pshift_server *s, weir_time now)
@@ -39,7 +42,7 @@ void pshift_lease_start(struct pshift_server *s, weir_time now)
 		b->served0 = b->served_at[0] = b->served_at[1] = b->served;
 		b->waited0 = b->waited;
 		b->used = b->recent = 0;
-		b->paced = s->state == LEASE_STATIC ? (double)burst_of(b) : 0;
+		b->paced = s->state == LEASE_STATIC ? (double)burst_of(s, b) : 0;
 	}
 }
 
@@ -63,7 +66,7 @@ static void go_static(struct pshift_server *s)
 
 		b->reserved = b->static_r;
 		b->limit = b->cap = b->static_l;
-		b->paced = (double)burst_of(b);
+		b->paced = (double)burst_of(s, b);
 	}
 }
 
@@ -240,14 +243,35 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* ---- tokens */
 
-/* L-tokens at the gate: `room` of them until the end of the period. */
-static int64_t paced(const struct pshift_server *s, weir_time now, int64_t room)
+/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
+ * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
+ * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
+ * would not be met else, after demand has moved here; slower where the cap would not last. */
+static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
-	weir_time left = s->end - now;
-	double rate = left > 0 ? (double)room / (double)left : 0;
-	int64_t want = left <= PSHIFT_AHEAD ? room : (int64_t)(rate * (double)PSHIFT_AHEAD);
+	/* In time to be used. */
+	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
+	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
+	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
 
-	return least(room, most(want, PSHIFT_READY));
+	rate = fmax(rate, (double)(b->claim - b->used) / early);
+	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
+}
+
+/* How many tokens of a bucket with a limit are to be at the gate: those that are there and what came in since the
+ * last look, at most as many as come in while the gate's thread or a client may be late; and no more than
+ * `room`, which does not lose the rest. */
+static int64_t paced(
+	const struct pshift_server *s, struct pshift_spot *b, weir_time now, int64_t room)
+{
+	double rate = rate_of(s, b, now), burst = fmax(rate * PSHIFT_AHEAD, PSHIFT_READY);
+	double has = (double)(b->r + b->l) + b->paced; /* below 0: so much was served beyond it */
+	int64_t all;
+
+	has = fmin(has + rate * (double)(now - s->now), burst);
+	all = least((int64_t)floor(has), room);
+	b->paced = has - (double)all;
+	return all;
 }
 
 /* R-tokens at the gate: what of the open claim is due by now, and an eighth of a period ahead. A server that is
@@ -282,7 +306,7 @@ static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
 static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t r = due_claim(s, b, now), room, early, l;
+	int64_t r = due_claim(s, b, now), room, all;
 
 	if (s->state == LEASE_HELD)
 		r += b->borrowed;
@@ -291,14 +315,10 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 		return;
 	}
 	room = now < s->end ? most(0, b->cap - b->used) : 0;
-	r = least(r, room);
+	all = paced(s, b, now, room);
 	/* What is claimed and not due may be served now, too, if nobody else's is. */
-	early = most(0, least(b->claim - b->used, room) - r);
-	l = early + paced(s, now, room - r - early);
-	/* Not for every single token: only when what is ahead has become short. */
-	if (b->l <= room - r && b->l > l - l / 4 && b->l >= least(l, PSHIFT_READY))
-		l = b->l;
-	set(s, i, r, l);
+	r = least(r, most(0, all));
+	set(s, i, r, all - r);
 }
 
 /* At most the burst at the gate, and at a rate of (part − burst) per length more: together the part, over
@@ -307,7 +327,7 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
-	int64_t burst = burst_of(b), more, all, r;
+	int64_t burst = burst_of(s, b), more, all, r;
 	weir_time span = least(now - s->now, 2 * PSHIFT_PACE);
 
 	if (!pshift_limited(b)) {

@@ -8,9 +8,13 @@
 
 /* L-tokens come in so often while a bucket has a limit: a fifth of what may keep a request waiting … */
 #define PSHIFT_PACE (5 * WEIR_MS)
-/* … and the gate holds what is spent in four of them, so that a late look holds up nobody. */
+/* … and the gate holds what is spent in four of them, so that a late look holds up nobody: as much as the hold
+ * bucket of a max, nearly (policy-install.c), … */
 #define PSHIFT_AHEAD (20 * WEIR_MS)
-#define PSHIFT_READY 2 /* L-tokens at least, while the cap has them */
+#define PSHIFT_READY 2 /* … and two at least, while the cap has them */
+/* What was lost to a later look comes in besides, this part of the rate: with the above, a second has less than
+ * 1.05 times the max. */
+#define PSHIFT_CATCH_UP 40
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
@@ -23,7 +27,7 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t r, l;   /* at the gate */
 	int64_t put;    /* R-tokens there after the last look */
 	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
-	double paced;     /* STATIC: a fraction of a token */
+	double paced;     /* tokens that have come in and are not at the gate */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
 	double waited;

@@ -12,10 +12,13 @@
  *
  * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
  *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate.
- * TOKENS   R-tokens are granted as they come due, an eighth of a period ahead (without limits: at once).
- *          L-tokens are paced: a gate holds what the rest of the cap gives
- *          for 20 ms, and 2 at least while there is that much, so that a first request never waits for
- *          any of this. What is not used is still there later: the pace follows what is left.
+ * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
+ *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
+ *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
+ *          request never waits for any of this. What was not used in time is lost, as with the max of
+ *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
+ *          and a request at each server. A claim that would not be met at that rate, since demand has moved
+ *          here, comes in faster: a second may then have what is left of the reservation besides.
  * BORROW   HELD and STATIC: AdapTBF (ctl/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.

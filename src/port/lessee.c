@@ -358,6 +358,20 @@ static int64_t add_bucket(struct lessee *s, const struct want *w, weir_node node
 	return at;
 }
 
+/* What the server knows the gate to hold, less what was spent of it since the last look. */
+static void unspent(struct lessee *s, size_t at, struct pshift_server_tokens *ret)
+{
+	const struct lessee_bucket *b = &s->buckets[at];
+	struct weir_gate_stats st;
+	int64_t spent;
+
+	stats_of(s, b, &st);
+	spent = (int64_t)(b->dispatched + st.dispatched - s->loads[at].served);
+	pshift_server_tokens(s->server, at, ret);
+	ret->l -= spent > ret->r ? spent - ret->r : 0;
+	ret->r -= spent < ret->r ? spent : ret->r;
+}
+
 /* The gate has none of what the server knows it to hold. */
 static void grant_new(struct lessee *s, size_t at)
 {
@@ -367,7 +381,7 @@ static void grant_new(struct lessee *s, size_t at)
 
 	if (!r && !l)
 		return;
-	pshift_server_tokens(s->server, at, &t);
+	unspent(s, at, &t);
 	b->new_r = b->new_l = false;
 	s->n_knobs = 0;
 	grant(s, at, r ? t.r : 0, l ? t.l : 0);

@@ -74,15 +74,30 @@ static void draw_row(size_t i, size_t active, int64_t scale)
 	first[i + 1] = n;
 }
 
+/* Neighbours, in the order of the buckets: tokens have to go from one end to the other. */
+static void draw_chain(size_t i, size_t active, int64_t scale)
+{
+	size_t n = active < in.servers ? active : in.servers;
+	size_t from = n ? i * (in.servers - n + 1) / in.buckets : 0;
+
+	for (size_t k = 0; k < n; k++) {
+		server[first[i] + k] = (uint32_t)(from + k);
+		demand[first[i] + k] = number(scale);
+	}
+	first[i + 1] = first[i] + (uint32_t)n;
+}
+
 static void draw(void)
 {
 	static const int64_t scales[] = {1, 3, 10, 100, 100000, 3000000000, PSHIFT_MOST};
 	int64_t scale = scales[rng_below(&rng, 7)];
 	size_t active = 1 + rng_below(&rng, 8);
-	bool limited = rng_below(&rng, 2);
+	bool limited = rng_below(&rng, 2), chain = rng_below(&rng, 4) == 0;
 
 	in = (struct pshift_input){.servers = size(SERVERS), .buckets = size(BUCKETS)};
-	if (rng_below(&rng, 5) == 0)
+	if (chain)
+		active = 2 + rng_below(&rng, 2);
+	else if (rng_below(&rng, 5) == 0)
 		active = SERVERS; /* everywhere: rows that are worked on in blocks */
 	in.capacity = capacity;
 	in.reservation = reservation;
@@ -94,7 +109,10 @@ static void draw(void)
 	for (size_t i = 0; i < in.buckets; i++) {
 		reservation[i] = number(scale);
 		limit[i] = rng_below(&rng, 3) ? number(scale) : PSHIFT_NO_LIMIT;
-		draw_row(i, active, scale);
+		if (chain)
+			draw_chain(i, active, scale);
+		else
+			draw_row(i, active, scale);
 	}
 	/* About as much capacity as is reserved, now and then much less or more. */
 	for (size_t j = 0; j < in.servers; j++) {

@@ -7,7 +7,7 @@
 
 #define SERVERS 100
 #define BUCKETS 120
-#define ENTRIES (BUCKETS * 12 + 8)
+#define ENTRIES (BUCKETS * 70 + 8)
 #define INPUTS  3000
 #define MARK    INT64_C(-77)
 
@@ -47,7 +47,8 @@ static int64_t number(int64_t scale)
 
 static void draw_row(size_t i, int64_t scale)
 {
-	size_t n = rng_below(&rng, 4) ? 8 : rng_below(&rng, 13), from = rng_below(&rng, in.servers);
+	size_t n = rng_below(&rng, 4) ? 8 : rng_below(&rng, rng_below(&rng, 4) ? 20 : 70);
+	size_t from = rng_below(&rng, in.servers);
 	int64_t sum = 0;
 
 	n = n < in.servers ? n : in.servers;
@@ -64,8 +65,8 @@ static void draw_row(size_t i, int64_t scale)
 static void draw(void)
 {
 	static const int64_t scales[] = {1, 3, 100, PSHIFT_EIGHT_SUM / 8, PSHIFT_EIGHT_SUM / 8 + 1,
-		PSHIFT_EIGHT_SUM, PSHIFT_EIGHT_ONE - 1, PSHIFT_EIGHT_ONE + 1, PSHIFT_EIGHT_MAY,
-		PSHIFT_MOST};
+		PSHIFT_EIGHT_SUM, PSHIFT_EIGHT_ONE / 8 - 1, PSHIFT_EIGHT_ONE / 8 + 1,
+		PSHIFT_EIGHT_ONE - 1, PSHIFT_EIGHT_ONE + 1, PSHIFT_EIGHT_MAY, PSHIFT_MOST};
 	int64_t scale = scales[rng_below(&rng, sizeof(scales) / sizeof(scales[0]))];
 
 	do
@@ -258,7 +259,12 @@ static void split_stops(const struct pshift_eight *form)
 	demand[83] = PSHIFT_MOST;
 	CHECK_INT(form->split(&f, want, gap, 3, 20), 10);
 	CHECK_INT(form->split(&f, want, gap, 11, 20), 20);
+	/* Of nine entries: the last row has not sixteen before the end; of 64, and one more. */
 	f = rows_of(20, 9, 1, tokens, gap);
+	CHECK_INT(form->split(&f, want, gap, 0, 20), 19);
+	f = rows_of(20, 64, 1, tokens, gap);
+	CHECK_INT(form->split(&f, want, gap, 0, 20), 20);
+	f = rows_of(20, 65, 1, tokens, gap);
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 0);
 	/* Of three entries: the last three rows have not eight entries before the end. */
 	f = rows_of(20, 3, 5, tokens, gap);

@@ -357,6 +357,42 @@ static void long_chain(void)
 	}
 }
 
+/* ---- shapes: each is read a few times, however far its tokens have to go */
+
+static void few_passes(const struct pshift_shape *shape, uint64_t seed)
+{
+	struct pshift_made m;
+	struct maxflow g;
+	int64_t *r;
+
+	CHECK_INT(pshift_make(shape, seed, &m), 0);
+	CHECK_INT(pshift_check(pshift, &m.in, NULL, NULL), 0);
+	r = malloc(m.first[shape->buckets] * sizeof(*r));
+	CHECK(r);
+	CHECK_INT(pshift_allocate(pshift, &m.in, NULL, r, NULL, &result), 0);
+	CHECK_INT(maxflow_new(&m.in, &g), 0);
+	CHECK_INT(result.phi, maxflow_push_relabel(&g));
+	CHECK(result.passes <= 12);
+	maxflow_free(&g);
+	pshift_made_free(&m);
+	free(r);
+}
+
+static void every_shape(void)
+{
+	static const size_t active[] = {2, 3, 4, 8, 9, 16, 64};
+	struct pshift_shape shape = {
+		.servers = 64, .buckets = 2000, .capacity = 100000, .reserved = 1, .zipf = 0.5};
+
+	for (size_t x = 0; x < sizeof(active) / sizeof(active[0]) * 12; x++) {
+		shape.active = active[x / 12];
+		shape.chain = x % 2;
+		shape.skew = (double)(x / 2 % 3) / 2;
+		shape.demand = x / 6 % 2 ? 2 : 1.1;
+		few_passes(&shape, 1 + x);
+	}
+}
+
 /* ---- §IV */
 
 static void as_the_evaluation_draws(void)
@@ -477,6 +513,7 @@ int main(void)
 	RUN(limit_below_reservation);
 	RUN(cut_in_words);
 	RUN(long_chain);
+	RUN(every_shape);
 	RUN(as_the_evaluation_draws);
 	RUN(same_tokens_in_parts);
 	RUN(warm_keeps_what_is_right);

@@ -5,15 +5,16 @@
 #define BUCKETS 4
 #define BIG     600 /* of 990 that are entitled, at a server of 1,000 a second */
 
-/* Entitlements of 600, 300, 60 and 30, limits of twice as much; the last grant is of period 2. */
-static void begin(struct lone *x, const uint64_t loops[BUCKETS])
+/* Entitlements of 600, 300, 60 and 30, limits of so many times as much; the last grant is of period 2. */
+static void begin(struct lone *x, const uint64_t loops[BUCKETS], int64_t times)
 {
 	static const int64_t parts[BUCKETS] = {BIG, 300, 60, 30};
 	struct lease_tokens t[BUCKETS];
 
 	lone_begin(x, 1000, true);
 	for (size_t i = 0; i < BUCKETS; i++) {
-		t[i] = (struct lease_tokens){i + 1, parts[i], 2 * parts[i], parts[i], 2 * parts[i]};
+		t[i] = (struct lease_tokens){
+			i + 1, parts[i], times * parts[i], parts[i], times * parts[i]};
 		lone_add(x, 100, 200);
 		x->gates[i].loop = loops[i];
 	}
@@ -30,7 +31,7 @@ static void keeps_reservations(void)
 	static const uint64_t loops[BUCKETS] = {5, 5, 5, 5};
 	struct lone x;
 
-	begin(&x, loops);
+	begin(&x, loops, 2);
 	for (uint64_t k = 4; k <= 2 + PSHIFT_HOLD; k++) {
 		lone_mark(&x);
 		lone_run(&x, LONE_LENGTH);
@@ -51,7 +52,8 @@ static void lends_what_is_left(void)
 	struct lone x;
 	int64_t beyond[BUCKETS] = {0};
 
-	begin(&x, loops);
+	/* Of a limit that is near, only what is paced would be at the gate. */
+	begin(&x, loops, 40);
 	for (int k = 0; k < 1000; k++) {
 		struct pshift_server_tokens t;
 
@@ -72,7 +74,7 @@ static void lends_nothing_that_is_claimed(void)
 	static const uint64_t loops[BUCKETS] = {5, 5, 5, 5};
 	struct lone x;
 
-	begin(&x, loops);
+	begin(&x, loops, 2);
 	x.capacity = 990;
 	for (int k = 0; k < 3000; k++) {
 		struct pshift_server_tokens t;

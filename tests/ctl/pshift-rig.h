@@ -21,11 +21,15 @@
 #define BUCKETS 6
 #define CHIEFS  2 /* controllers */
 #define LIMITED 4 /* the first of them */
-#define LENGTH  (400 * WEIR_MS)
+#ifndef LENGTH
+#define LENGTH (400 * WEIR_MS)
+#endif
 #define STEP    WEIR_MS
 #define PERIODS 4096
 #define WIRES   8192
-#define LAST    128 /* more than any static part */
+#ifndef LAST
+#define LAST 128 /* more than any static part */
+#endif
 
 struct wire {         /* a message under way */
 	weir_time at; /* in the one true time; 0: free */
