@@ -233,7 +233,7 @@ static int bench_shapes(struct bench *bench)
 		s->chain = i >= 9;
 		s->demand = s->chain ? 2 : s->demand; /* so that tokens can go far */
 		if (shapes[i].loops == 0)
-			shapes[i].loops = (bench->quick ? 40 : 240) / (unsigned)(8 + s->active);
+			shapes[i].loops = 1 + (bench->quick ? 40 : 240) / (unsigned)(8 + s->active);
 		r = bench_size(bench, &shapes[i], i == 3, &times);
 		logs += log(times);
 	}
