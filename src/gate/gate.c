@@ -63,10 +63,12 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 
 	s.at_once = at_once && max;
 	s.sole = n == 1 && !s.g->n_pending && !s.rest->waits && stand_open(&s);
-	for (uint32_t i = 0; i < n; i++)
-		ahead_due(&s.nodes[due[i]]);
-	ahead_due_heads(s.g, due, n);
-	ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
+	if (n > TIMER_CELLS || !ahead_slot(s.g)) {
+		for (uint32_t i = 0; i < n; i++)
+			ahead_due(&s.nodes[due[i]]);
+		ahead_due_heads(s.g, due, n);
+		ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 

@@ -160,10 +160,12 @@ struct stats {
 #define AHEAD_BATCH 128 /* how many are fetched at once */
 #define AHEAD_NOTED (AHEAD_BATCH + TIMER_CELLS)
 
-struct ahead {          /* ahead.h */
-	uint32_t soon;  /* those whose timers expire */
-	uint32_t step;  /* how many of these steps have been taken (ahead_soon) */
-	weir_time at;   /* when they were noted */
+struct ahead {                         /* ahead.h */
+	uint32_t soon;                 /* those whose timers expire */
+	uint32_t step;                 /* how many of these steps have been taken (ahead_soon) */
+	weir_time at;                  /* when they were noted */
+	int64_t edge;                  /* of the timer, when these were noted: */
+	uint32_t slot[2][TIMER_CELLS]; /* those of a slot, and of the one before it (ahead_slot) */
 	uint32_t *node; /* [AHEAD_NOTED]; NULL: there are too few nodes for this to be of use */
 };
 
