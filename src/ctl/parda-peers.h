@@ -22,6 +22,7 @@ struct parda_peer {
 	uint64_t other, other_sequence;
 	unsigned other_silent;
 	uint64_t retired[PARDA_RETIRED]; /* latest first; 0: none */
+	bool is_new;                     /* it has started, and room was not yet made for it */
 };
 
 struct parda_peers {
@@ -41,6 +42,12 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance);
 /* One of our periods has passed. */
 void parda_peers_age(struct parda_peers *t);
+
+/* The part of its window that a host keeps: those that have started since the last call, and have shares, get the
+ * rest. shares: own. 1: nobody has. */
+double parda_peers_room(struct parda_peers *t, double shares);
+/* Those that have started so far need no room: the host has taken its own beside them. */
+void parda_peers_settle(struct parda_peers *t);
 
 static inline bool parda_peer_counts(const struct parda_peers *t, const struct parda_peer *p)
 {

@@ -3,6 +3,7 @@
 #include "ctl/parda.h"
 #include "alg/knee.h"
 #include "ctl/parda-peers.h"
+#include "ctl/parda-start.h"
 #include "ctl/parda-tenant.h"
 #include <errno.h>
 #include <math.h>
@@ -21,6 +22,7 @@ struct parda {
 	double *ratios;    /* room for the peers' w/β */
 	uint32_t ratios_room;
 	bool started, idle;
+	struct parda_start start;
 	unsigned joining; /* steps for which it still may join */
 	double together;  /* slots a share, of all, when some were apart; 0: none were */
 	weir_time last;   /* the step before */
@@ -82,8 +84,6 @@ static void fill_in(struct parda_config *c)
 		c->age = 4; /* one report in ten lost: one peer in ten thousand forgotten */
 	if (c->peers_max == 0)
 		c->peers_max = 4096;
-	if (c->window <= 0)
-		c->window = 4; /* little, until peers are heard; alone it grows threefold a step */
 }
 
 static int start_finding(struct parda *p)
@@ -96,6 +96,22 @@ static int start_finding(struct parda *p)
 	knee_init(p->knee, &config);
 	p->decided = p->knee->asked;
 	return 0;
+}
+
+/* The host starts, or was stopped for so long that it is as if it did. */
+static void begin(struct parda *p)
+{
+	if (p->config.window > 0) {
+		p->joining = p->config.age;
+		return;
+	}
+	p->window = p->law.wmin;
+	parda_start_begin(&p->start);
+}
+
+double parda_start_window(const struct parda *p)
+{
+	return p->window;
 }
 
 int parda_new(const struct parda_config *config, struct parda **ret)
@@ -117,7 +133,7 @@ int parda_new(const struct parda_config *config, struct parda **ret)
 	}
 	parda_set_law(p, &config->law);
 	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
-	p->joining = p->config.age;
+	begin(p);
 	r = parda_peers_init(&p->peers, p->config.peers_max, p->config.age);
 	if (r) {
 		parda_free(p);
@@ -185,6 +201,8 @@ struct sums { /* over the host and the peers that count */
 	double windows;      /* of those with shares */
 	bool add_up, merge;  /* some were apart from us, and it is time */
 	uint32_t peers, now; /* those that count; those heard since the last step */
+	double least;        /* shares of the host with the least, but not none; 0: none has any */
+	bool at_work;        /* a peer with shares no longer starts */
 };
 
 /* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
@@ -241,6 +259,8 @@ static void add(const struct parda *p, struct sums *s, const struct parda_report
 	s->slots += literal(p) ? 0 : slots_of(p, r);
 	s->inside += r->inside;
 	s->windows += r->shares > 0 ? r->window : 0;
+	if (r->shares > 0)
+		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
 	if (r->latency > 0) {
 		s->ios += r->ios;
 		s->latency += r->ios * r->latency;
@@ -262,6 +282,7 @@ static struct sums sum_up(struct parda *p, const struct parda_report *own)
 		s.add_up |= peer->apart == PARDA_ADD_UP;
 		s.merge |= peer->apart == PARDA_MERGE;
 		s.now += peer->silent <= 1; /* it has been aged in this step */
+		s.at_work |= peer->last.shares > 0 && peer->last.steps > PARDA_START_STEPS;
 	}
 	return s;
 }
@@ -352,10 +373,10 @@ static void note_joining(
 	bool idle = m->ios == 0 && !(m->inside > 0);
 
 	if (stopped)
-		p->joining = p->config.age;
-	if (p->joining && !idle)
+		begin(p);
+	if ((p->joining || p->start.on) && !idle)
 		own->shares = all_shares(m);
-	if (p->idle && !idle && !p->joining)
+	if (p->idle && !idle && !p->joining && !p->start.on)
 		p->joining = 1;
 	p->idle = idle;
 }
@@ -392,6 +413,58 @@ static void keep_min(struct parda *p, const struct parda_measured *m)
 		p->window = fmin(slots, p->law.wmax);
 }
 
+/* A step of the start; true: it is over, and the law moves the window. */
+static bool start(struct parda *p, const struct sums *s, double shares, double latency)
+{
+	struct parda_start_seen seen = {.shares = shares,
+		.least = s->least,
+		.ratio = p->config.local || !s->now ? 0 : median_ratio(p),
+		.at_work = s->at_work,
+		.loaded = fmax(latency, p->latency) > p->threshold / 2, /* own is newer */
+		.wmin = p->law.wmin,
+		.wmax = p->law.wmax};
+
+	bool by_law = !p->idle && shares > 0 && parda_start_step(&p->start, &seen, &p->window);
+
+	if (!p->start.on && seen.ratio > 0)
+		parda_peers_settle(&p->peers);
+	else if (!p->start.on)
+		p->joining = p->config.age; /* their reports may have been lost */
+	return by_law;
+}
+
+/* Those that have started get their part; of what latency says is free, first. */
+static void make_room(struct parda *p, double shares, double latency)
+{
+	double kept = parda_peers_room(&p->peers, shares);
+
+	if (kept < 1 && latency > 0)
+		p->window *= fmin(1, kept * fmax(1, p->threshold / latency));
+}
+
+/* The window, from where the law finds it to where the law leaves it. */
+static void move(
+	struct parda *p, const struct sums *s, const struct parda_report *own, double latency)
+{
+	bool slowly = !(p->config.window > 0);
+	double most = p->law.wmax;
+
+	if (p->start.on && !start(p, s, own->shares, latency))
+		return;
+	if (p->joining && s->now > 0 && !p->idle && join(p, own->shares))
+		p->joining = 0;
+	else
+		merge(p, s, own->shares);
+	if (slowly && !p->config.local)
+		make_room(p, own->shares, latency);
+	if (slowly && latency < p->threshold / 2)
+		most = fmin(most, fmax(2 * p->window, p->law.wmin));
+	/* Who joins goes the same step as its peers, who have told where they stood before it. */
+	p->window = fmin(parda_window(&p->law, p->window, own->beta, latency), most);
+	if (p->joining && !p->idle)
+		p->joining--;
+}
+
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
 {
@@ -422,14 +495,7 @@ void parda_step(
 	if (p->config.local)
 		ret->latency = p->latency;
 	own.threshold = p->knee ? find_threshold(p, &s) : p->threshold;
-	if (p->joining && s.now > 0 && !p->idle && join(p, own.shares))
-		p->joining = 0;
-	else
-		merge(p, &s, own.shares);
-	/* Who joins goes the same step as its peers, who have told where they stood before it. */
-	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
-	if (p->joining && !p->idle)
-		p->joining--;
+	move(p, &s, &own, ret->latency);
 	keep_min(p, m);
 	own.window = p->window;
 	ret->window = p->window / size_of(p);

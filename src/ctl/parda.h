@@ -19,9 +19,12 @@
  *          place of the old one when that is silent. Two instances of one id that speak at the same
  *          time are told apart and reported, and the first one counts. Instances that were
  *          replaced are remembered, so that their reports cannot be played again.
- * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
- *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
- *          15 periods on the way.
+ * STARTING A host that starts, or was stopped for longer than its peers take to forget it, floods nobody: it begins at
+ *          the least window, and its peers make room for its shares (ctl/parda-start.h). As long as latency is below
+ *          half of the threshold no window more than doubles in a period. With config.window it begins there, by the
+ *          law, and makes no room for others.
+ * JOINING  A host whose tenants were all idle goes to β × the median of its peers' w/β: from wmin it would
+ *          be 15 periods on the way.
  *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
  *          together again all go, in one step, to their parts by shares of what they have together.
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
@@ -81,7 +84,7 @@ struct parda_config {
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* to begin with; 0: 4 */
+	double window;      /* slots to begin with; 0: as STARTING says */
 };
 
 /* Over the time since the last step. */
@@ -128,6 +131,9 @@ struct parda;
 /* -EINVAL: a threshold ≤ 0, γ outside 0 … 1, bounds that cross, ε < 0; -ENOMEM. */
 int parda_new(const struct parda_config *config, struct parda **ret);
 void parda_free(struct parda *p);
+
+/* Requests: for the gate, before its first client and the first step. */
+double parda_start_window(const struct parda *p);
 
 enum parda_heard parda_hear(struct parda *p, const struct parda_report *r);
 
