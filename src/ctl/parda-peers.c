@@ -169,8 +169,6 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 	if (!parda_peer_counts(t, p) && p->last.steps > 0 &&
 		r->steps > p->last.steps + p->silent / 2)
 		p->apart = PARDA_APART;
-	else if (!parda_peer_counts(t, p))
-		p->is_new = true;
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
@@ -202,7 +200,7 @@ double parda_peers_room(struct parda_peers *t, double shares)
 			continue;
 		of_new += p->last.shares;
 		p->is_new = false;
-		p->apart = PARDA_ADD_UP + 1;
+		p->apart = PARDA_APART;
 	}
 	return of_new > 0 && shares > 0 ? (all - of_new) / all : 1;
 }

@@ -98,7 +98,6 @@ static int start_finding(struct parda *p)
 	return 0;
 }
 
-/* The host starts, or was stopped for so long that it is as if it did. */
 static void begin(struct parda *p)
 {
 	if (p->config.window > 0) {
@@ -373,7 +372,7 @@ static void note_joining(
 	bool idle = m->ios == 0 && !(m->inside > 0);
 
 	if (stopped)
-		begin(p);
+		p->joining = p->config.age;
 	if ((p->joining || p->start.on) && !idle)
 		own->shares = all_shares(m);
 	if (p->idle && !idle && !p->joining && !p->start.on)

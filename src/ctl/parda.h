@@ -19,12 +19,13 @@
  *          place of the old one when that is silent. Two instances of one id that speak at the same
  *          time are told apart and reported, and the first one counts. Instances that were
  *          replaced are remembered, so that their reports cannot be played again.
- * STARTING A host that starts, or was stopped for longer than its peers take to forget it, floods nobody: it begins at
- *          the least window, and its peers make room for its shares (ctl/parda-start.h). As long as latency is below
- *          half of the threshold no window more than doubles in a period. With config.window it begins there, by the
- *          law, and makes no room for others.
- * JOINING  A host whose tenants were all idle goes to β × the median of its peers' w/β: from wmin it would
- *          be 15 periods on the way.
+ * STARTING A host that starts floods nobody: it begins at the least window, and its peers make room for
+ *          its shares (ctl/parda-start.h). As long as latency is below half of the threshold no window
+ *          more than doubles in a period. With config.window it begins there, by the law, and makes no
+ *          room for others.
+ * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take to
+ *          forget it, goes to β × the median of its peers' w/β: by the law alone it would be 15 periods
+ *          on the way.
  *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
  *          together again all go, in one step, to their parts by shares of what they have together.
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at

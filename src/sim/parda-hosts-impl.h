@@ -23,6 +23,7 @@ struct settings { /* the controller's map */
 	const char *hosts; /* which; a glob */
 	weir_time period, delay;
 	double loss;
+	bool start_at_depth; /* hosts begin at their gate's own window */
 	struct fault *faults; /* n_faults, in order of time; allocated */
 	size_t n_faults;
 };
@@ -68,6 +69,7 @@ struct hosts {
 
 /* parda-hosts.c: a host begins anew, as another instance; 0 or -ENOMEM. */
 int parda_hosts_start(struct hosts *c, struct host *h);
+int parda_hosts_set_window(struct host *h, struct world *w, double window, struct weir_err *err);
 
 /* parda-hosts-measure.c: since the last step; w->now is later. */
 void parda_hosts_measure(

@@ -10,16 +10,18 @@
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults", NULL};
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults", "start",
+	NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
+static const char *const starts[] = {"least", "depth", NULL};
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
 	const char *text = yamldoc_text(yamldoc_get(map, "threshold"));
 	weir_time threshold = 100 * WEIR_MS;
-	int r;
+	int start = 0, r;
 
 	c->find = text && strcmp(text, "auto") == 0;
 	if (c->find)
@@ -34,9 +36,11 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 		(r = yamldoc_optional(yamldoc_count(map, "unit", &c->unit, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))))
+		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))))
 		return r;
 	c->law.threshold = (double)threshold;
+	ret->start_at_depth = start == 1;
 	return 0;
 }
 
@@ -151,15 +155,22 @@ int parda_hosts_start(struct hosts *c, struct host *h)
 	config.id = (uint64_t)(h - c->hosts) + 1;
 	config.instance = rng_u64(&h->instances) | 1; /* never 0 */
 	config.peers_max = c->n;
-	if (config.window <= 0)
+	if (config.window <= 0 && c->settings.start_at_depth)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
 	r = parda_new(&config, &made);
 	if (r)
 		return r;
 	parda_free(h->parda);
 	h->parda = made;
-	h->last = (struct parda_decision){.window = config.window};
+	h->last = (struct parda_decision){.window = parda_start_window(made)};
 	return 0;
+}
+
+int parda_hosts_set_window(struct host *h, struct world *w, double window, struct weir_err *err)
+{
+	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
+
+	return world_gate_set(w, h->world->gate, &knob, 1, err);
 }
 
 static int start_host(struct hosts *c, struct world *w, struct host *h)
@@ -213,6 +224,8 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 		if (r)
 			weir_err_set(err, r, "out of memory");
 	}
+	for (uint32_t i = 0; r == 0 && i < c->n; i++)
+		r = parda_hosts_set_window(&c->hosts[i], w, c->hosts[i].last.window, err);
 	if (r) {
 		hosts_free(c);
 		return r;
@@ -282,7 +295,6 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 {
 	struct host *h = &c->hosts[i];
 	struct parda_measured m;
-	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW};
 	int r;
 
 	parda_hosts_measure(c, h, w, &m);
@@ -292,11 +304,10 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 	parda_step(h->parda, w->now + h->skew, &m, &h->last);
 	c->sequence[i] = h->last.report.sequence;
 	c->sent[c->sequence[i] % KEPT][i] = (struct sent){w->now, h->last.report};
-	knob.value = h->last.window;
 	r = put_series(h, w);
 	if (r)
 		return weir_err_set(err, r, "parda: the series of '%s'", h->world->name);
-	return world_gate_set(w, h->world->gate, &knob, 1, err);
+	return parda_hosts_set_window(h, w, h->last.window, err);
 }
 
 static int hosts_step(void *state, struct world *w, weir_time now, struct weir_err *err)
