@@ -100,12 +100,11 @@ static int start_finding(struct parda *p)
 
 static void begin(struct parda *p)
 {
-	if (p->config.window > 0) {
+	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
+	if (p->config.window > 0)
 		p->joining = p->config.age;
-		return;
-	}
-	p->window = p->law.wmin;
-	parda_start_begin(&p->start);
+	else
+		parda_start_begin(&p->start);
 }
 
 double parda_start_window(const struct parda *p)
@@ -131,7 +130,6 @@ int parda_new(const struct parda_config *config, struct parda **ret)
 		return r;
 	}
 	parda_set_law(p, &config->law);
-	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
 	begin(p);
 	r = parda_peers_init(&p->peers, p->config.peers_max, p->config.age);
 	if (r) {
@@ -445,7 +443,7 @@ static void make_room(struct parda *p, double shares, double latency)
 static void move(
 	struct parda *p, const struct sums *s, const struct parda_report *own, double latency)
 {
-	bool slowly = !(p->config.window > 0);
+	bool slowly = !p->config.abrupt;
 	double most = p->law.wmax;
 
 	if (p->start.on && !start(p, s, own->shares, latency))

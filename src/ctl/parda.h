@@ -21,8 +21,7 @@
  *          replaced are remembered, so that their reports cannot be played again.
  * STARTING A host that starts floods nobody: it begins at the least window, and its peers make room for
  *          its shares (ctl/parda-start.h). As long as latency is below half of the threshold no window
- *          more than doubles in a period. With config.window it begins there, by the law, and makes no
- *          room for others.
+ *          more than doubles in a period. With config.window it begins there, and joins as below.
  * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take to
  *          forget it, goes to β × the median of its peers' w/β: by the law alone it would be 15 periods
  *          on the way.
@@ -86,6 +85,7 @@ struct parda_config {
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
 	double window;      /* slots to begin with; 0: as STARTING says */
+	bool abrupt;        /* as the paper has it: windows grow by the law alone, and nobody makes room */
 };
 
 /* Over the time since the last step. */

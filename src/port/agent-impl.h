@@ -51,6 +51,8 @@ struct agent {
 	bool closed, given_up; /* of the farewell */
 };
 
+/* Sends the seat's task to the resource's thread, unless it is there. */
+void agent_send(struct agent_seat *s, enum agent_errand errand);
 void agent_tick(struct loop_timer *t, weir_time now);
 void agent_seat_there(struct loop_task *t);
 void agent_seat_back(struct loop_task *t);

@@ -38,8 +38,12 @@ void agent_seat_there(struct loop_task *t)
 	loop_post(s->agent->gateway->loop, &s->back);
 }
 
-static void send(struct agent *a, struct agent_seat *s, enum agent_errand errand)
+void agent_send(struct agent_seat *s, enum agent_errand errand)
 {
+	struct agent *a = s->agent;
+
+	if (s->away)
+		return;
 	s->errand = errand;
 	s->serial = a->serial;
 	s->away = true;
@@ -224,7 +228,7 @@ void agent_seat_back(struct loop_task *t)
 	s->away = false;
 	a->n_away--;
 	if (s->serial == a->serial && s->errand == AGENT_MEASURE && s->parda && step(s))
-		send(a, s, AGENT_SET);
+		agent_send(s, AGENT_SET);
 	if (a->n_away == 0 && s->errand != AGENT_ASK)
 		tell(a);
 }
@@ -232,8 +236,8 @@ void agent_seat_back(struct loop_task *t)
 static void send_all(struct agent *a, enum agent_errand errand)
 {
 	for (size_t i = 0; i < a->n_seats; i++)
-		if (a->seats[i].parda && !a->seats[i].away)
-			send(a, &a->seats[i], errand);
+		if (a->seats[i].parda)
+			agent_send(&a->seats[i], errand);
 }
 
 /* Twice a period: upstreams are asked a little before their answers are used. */

@@ -23,7 +23,6 @@ struct settings { /* the controller's map */
 	const char *hosts; /* which; a glob */
 	weir_time period, delay;
 	double loss;
-	bool start_at_depth; /* hosts begin at their gate's own window */
 	struct fault *faults; /* n_faults, in order of time; allocated */
 	size_t n_faults;
 };

@@ -40,7 +40,7 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))))
 		return r;
 	c->law.threshold = (double)threshold;
-	ret->start_at_depth = start == 1;
+	c->abrupt = start == 1;
 	return 0;
 }
 
@@ -155,7 +155,7 @@ int parda_hosts_start(struct hosts *c, struct host *h)
 	config.id = (uint64_t)(h - c->hosts) + 1;
 	config.instance = rng_u64(&h->instances) | 1; /* never 0 */
 	config.peers_max = c->n;
-	if (config.window <= 0 && c->settings.start_at_depth)
+	if (config.window <= 0 && config.abrupt)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
 	r = parda_new(&config, &made);
 	if (r)
