@@ -132,6 +132,7 @@ static void replace(struct parda_peer *p, const struct parda_report *r)
 		p->is_new = true;
 	p->last = *r;
 	p->silent = 0;
+	p->has_left = false;
 	p->other = 0;
 }
 
@@ -174,6 +175,7 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		p->twice = t->age + 1;
 	p->last = *r;
 	p->silent = 0;
+	p->has_left = false;
 	return PARDA_FRESH;
 }
 
@@ -181,8 +183,10 @@ void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance)
 {
 	struct parda_peer *p = find(t, id);
 
-	if (p && p->last.instance == instance)
-		p->silent = t->age + 1;
+	if (!p || p->last.instance != instance)
+		return;
+	p->silent = t->age + 1;
+	p->has_left = true;
 }
 
 double parda_peers_room(struct parda_peers *t, double shares)
@@ -205,12 +209,20 @@ double parda_peers_room(struct parda_peers *t, double shares)
 	return of_new > 0 && shares > 0 ? (all - of_new) / all : 1;
 }
 
+void parda_peers_divide(struct parda_peers *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->peers[i].apart)
+			return; /* it is about to be */
+	for (uint32_t i = 0; i < t->n; i++)
+		t->peers[i].apart = PARDA_APART;
+}
+
 void parda_peers_settle(struct parda_peers *t)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
+	for (uint32_t i = 0; i < t->n; i++)
 		t->peers[i].is_new = false;
-		t->peers[i].apart = PARDA_APART;
-	}
+	parda_peers_divide(t);
 }
 
 static void grow(unsigned *steps)
