@@ -10,10 +10,11 @@
 
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults", "start",
-	NULL};
+	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
+	"start", "stranger", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
+static const char *const strangers[] = {"floor", "ignore", NULL};
 static const char *const starts[] = {"least", "depth", NULL};
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
@@ -21,7 +22,7 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 	struct parda_config *c = &ret->config;
 	const char *text = yamldoc_text(yamldoc_get(map, "threshold"));
 	weir_time threshold = 100 * WEIR_MS;
-	int start = 0, r;
+	int start = 0, stranger = 0, r;
 
 	c->find = text && strcmp(text, "auto") == 0;
 	if (c->find)
@@ -37,10 +38,12 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 		(r = yamldoc_optional(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))) ||
-		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))))
+		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "stranger", strangers, &stranger, err))))
 		return r;
 	c->law.threshold = (double)threshold;
 	c->abrupt = start == 1;
+	c->no_floor = stranger == 1;
 	return 0;
 }
 
@@ -275,18 +278,24 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 
 static int put_series(struct host *h, struct world *w)
 {
-	static const char *const names[] = {"beta", "shares", "latency", "threshold"};
-	static const char *const units[] = {"requests", "", "ms", "ms"};
-	const double values[] = {h->last.beta, h->last.report.shares, h->last.latency / 1e6,
-		h->last.threshold / 1e6};
+	const struct parda_decision *d = &h->last;
+	const struct {
+		const char *name, *unit;
+		double value;
+	} all[] = {{"beta", "requests", d->beta}, {"shares", "", d->report.shares},
+		{"latency", "ms", d->latency / 1e6}, {"threshold", "ms", d->threshold / 1e6},
+		{"stranger", "requests", d->strange}, {"floor", "requests", d->floor},
+		{"too_low", "", d->too_low}, {"wmax_short", "", d->wmax_short},
+		{"unreachable", "", d->unreachable}};
 	struct metrics *m = w->measure->metrics;
 	int r = 0;
 
-	for (int i = 0; r == 0 && w->scenario->sample && i < 4; i++) {
-		int series = metrics_seriesf(m, units[i], "parda.%s.%s", h->world->name, names[i]);
+	for (size_t i = 0; r == 0 && w->scenario->sample && i < sizeof(all) / sizeof(all[0]); i++) {
+		int series =
+			metrics_seriesf(m, all[i].unit, "parda.%s.%s", h->world->name, all[i].name);
 
 		r = series < 0 ? series
-			       : metrics_append(m, series, (double)w->now / 1e9, values[i]);
+			       : metrics_append(m, series, (double)w->now / 1e9, all[i].value);
 	}
 	return r;
 }
