@@ -31,7 +31,7 @@ static bool same(const struct weir_policy_parda *a, const struct weir_policy_par
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
 	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
-	       a->abrupt == b->abrupt;
+	       a->abrupt == b->abrupt && a->no_floor == b->no_floor;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -85,6 +85,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed,
 		.window = begin_at(s, spec),
+		.no_floor = c->no_floor,
 		.abrupt = c->abrupt};
 	struct parda *made;
 	int r = 0;
@@ -103,6 +104,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 	}
 	if (r < 0)
 		return r;
+	if (c->wmax != s->config.wmax || c->threshold != s->config.threshold)
+		s->said_too_low = s->said_wmax = s->said_unreachable = false;
 	strncpy(s->array, c->array, sizeof(s->array) - 1);
 	s->config = *c;
 	s->config.array = s->array;

@@ -10,6 +10,7 @@
  *
  *   agent.c        start, change of the policy, end; the peers
  *   agent-step.c   a period
+ *   agent-say.c    the log
  */
 #ifndef WEIR_PORT_AGENT_H
 #define WEIR_PORT_AGENT_H
