@@ -106,6 +106,8 @@ struct weir_policy_parda {
 	uint64_t
 		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
+	bool no_floor;       /* stranger: ignore. Nothing is kept beside strangers */
+	bool abrupt;         /* start: depth. The window begins at the resource's depth */
 };
 
 /* How AdapTBF shares out a server's tokens; ctl/adaptbf.h and adaptbf-gate.h say what each is. What the
