@@ -64,8 +64,7 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
  * controller; PEER_CROWD: no memory. */
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m);
-/* 0; -ENOMEM (the next step makes up for it); -ESTALE: another controller is followed, this one has
- * stood down and says nothing any more. */
+/* 0; -ENOMEM (the next step makes up for it). */
 int pshift_control_step(struct pshift_control *c, weir_time now);
 weir_time pshift_control_due(const struct pshift_control *c);
 
@@ -74,7 +73,8 @@ weir_time pshift_control_due(const struct pshift_control *c);
 struct pshift_control_status {
 	uint64_t generation, period;
 	bool started; /* it knows what the servers hold, and grants */
-	bool stale;   /* it has stood down */
+	bool standby; /* it neither grants nor asks servers to follow it … */
+	bool led;     /* … and another controller is followed */
 	bool overdrawn; /* static parts of some bucket are more than its limit: a policy that differs */
 	weir_time interval;
 	size_t servers, heard, silent; /* in all; reported in full; silent for a period */

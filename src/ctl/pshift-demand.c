@@ -246,7 +246,9 @@ static void send(struct pshift_server *s, weir_time now)
 {
 	struct lease_message *m = &s->out;
 	weir_time left = s->period && s->end > now ? s->end - now : 0;
-	enum lease_state state = s->blind && s->period <= s->blind ? LEASE_BLIND : s->state;
+	bool young = !s->config.fresh && now - s->began < PSHIFT_YOUNG * pshift_longer(s->length);
+	bool blind = young || (s->blind && s->period <= s->blind);
+	enum lease_state state = blind ? LEASE_BLIND : s->state;
 
 	m->kind = LEASE_REPORT;
 	m->cluster = s->config.cluster;
@@ -255,7 +257,7 @@ static void send(struct pshift_server *s, weir_time now)
 	m->sent = s->sent = now;
 	for (size_t i = 0; i < sizeof(m->name); i++)
 		m->name[i] = s->name[i];
-	m->report = (struct lease_report){s->generation, s->controller, s->accepted, s->period,
+	m->report = (struct lease_report){s->generation, pshift_followed(s), s->accepted, s->period,
 		s->granted, left, s->length,
 		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), state, s->full,
 		s->asked};

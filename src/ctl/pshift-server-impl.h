@@ -61,10 +61,13 @@ struct pshift_server {
 	size_t n, room;
 	bool limits; /* somebody has one */
 
-	uint64_t generation, controller, accepted, asked; /* whom it follows */
+	uint64_t generation, controller, accepted, asked; /* the controller that it follows */
+	weir_time spoke;                                  /* when that one was last heard */
+	bool lost; /* … which is too long ago, or its connection was closed */
+	bool left; /* it holds less than that one thinks: only if asked again it follows */
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
-	uint64_t by;                /* instance of the controller that told it the period */
+	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
 	weir_time end, next;        /* of the period: no more tokens; the next one begins */
 	weir_time length, interval; /* as told */
 	uint64_t hold, gap;
@@ -102,6 +105,15 @@ static inline weir_time pshift_shorter(weir_time t) /* by any other clock not lo
 static inline weir_time pshift_longer(weir_time t)
 {
 	return t + t / PSHIFT_DRIFT;
+}
+
+/* It started so lately that it may have promised, before, to follow a controller that still counts on that. */
+#define PSHIFT_YOUNG 3 /* periods */
+
+/* The instance of the controller that it follows; 0: none that lives, as far as it knows. */
+static inline uint64_t pshift_followed(const struct pshift_server *s)
+{
+	return s->lost || s->left ? 0 : s->controller;
 }
 
 /* pshift-lease.c: which period it is, and what each bucket may have in it. */

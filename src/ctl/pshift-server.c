@@ -152,6 +152,9 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_lease_start(s, now);
 	pshift_demand_watch(s, now);
 	pshift_lease_turn(s, now);
+	/* Leases are renewed when a period begins, and the renewal is repeated until it is acknowledged. */
+	if (s->controller && now - s->spoke > s->length + s->length / 2)
+		pshift_server_lost(s, s->controller);
 	if (s->state == LEASE_HELD || s->state == LEASE_STATIC)
 		r = pshift_borrow_step(s, now);
 	else
@@ -182,16 +185,23 @@ weir_time pshift_server_due(const struct pshift_server *s)
 
 /* ---- messages */
 
-static enum peer_verdict take_ask(struct pshift_server *s, const struct lease_message *m)
+static enum peer_verdict take_ask(
+	struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
 	uint64_t g = m->grant.generation;
 
+	if (!g) { /* from a standby: to be told, not to be followed */
+		s->full = true;
+		return PEER_TAKEN;
+	}
 	if (g < s->generation || (g == s->generation && m->instance < s->controller))
 		return PEER_OLD;
 	if (g != s->generation || m->instance != s->controller)
 		s->accepted = s->asked = 0;
 	s->generation = g;
 	s->controller = m->instance;
+	s->lost = s->left = false;
+	s->spoke = now;
 	s->asked = m->sequence > s->asked ? m->sequence : s->asked;
 	s->full = true;
 	return PEER_TAKEN;
@@ -201,7 +211,7 @@ enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
 	if (m->kind == LEASE_ASK)
-		return take_ask(s, m);
+		return take_ask(s, now, m);
 	if (m->kind != LEASE_GRANT)
 		return PEER_BROKEN;
 	if (!pshift_lease_take(s, now, m)) {
@@ -210,6 +220,18 @@ enum peer_verdict pshift_server_receive(
 	}
 	s->taken++;
 	return PEER_TAKEN;
+}
+
+void pshift_server_met(struct pshift_server *s)
+{
+	s->full = true;
+}
+
+void pshift_server_lost(struct pshift_server *s, uint64_t controller)
+{
+	if (controller != s->controller || s->lost)
+		return;
+	s->lost = s->answer = true;
 }
 
 /* ---- looking */

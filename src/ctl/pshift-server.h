@@ -79,6 +79,12 @@ weir_time pshift_server_due(const struct pshift_server *s);
 enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m);
 
+/* A controller has connected: it is told what this server holds. Look soon. */
+void pshift_server_met(struct pshift_server *s);
+/* The connection to that controller (its instance) was closed: others are told at once that it is no longer
+ * followed, and may take over. Look soon. It is followed again if it speaks. */
+void pshift_server_lost(struct pshift_server *s, uint64_t controller);
+
 /* ---- looking at it */
 
 struct pshift_server_status {

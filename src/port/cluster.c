@@ -11,11 +11,18 @@
 /* Frames of one server on their way to the main thread. If that is held up, later ones are lost, which
  * the protocol allows for. */
 #define UNDER_WAY 16
+#define RETRIES   10 /* attempts to connect, a period */
+
+struct seat_link { /* to one controller */
+	struct seat *seat;
+	struct lease_link *link;
+	uint64_t controller; /* the instance that was heard of it last */
+};
 
 struct seat { /* one resource's */
 	struct cluster *cluster;
 	struct gateway_resource *resource;
-	struct lease_link **links; /* one a controller */
+	struct seat_link *links; /* one a controller */
 	struct lease_message message;
 	atomic_uint under_way;
 	uint64_t instance; /* of its connections; that of the server is its own */
@@ -44,8 +51,8 @@ static void send_all(struct loop_task *t)
 	struct seat *s = o->seat;
 
 	for (size_t i = 0; s->links && i < s->cluster->n_links; i++)
-		if (s->links[i])
-			lease_link_send(s->links[i], o->frame, o->n);
+		if (s->links[i].link)
+			lease_link_send(s->links[i].link, o->frame, o->n);
 	atomic_fetch_sub(&s->under_way, 1);
 	free(o->frame);
 	free(o);
@@ -84,15 +91,60 @@ static void hand_over(struct loop_task *t)
 
 static void receive(void *arg, struct lease_message *m)
 {
-	struct seat *s = arg;
+	struct seat_link *l = arg;
+	struct seat *s = l->seat;
 	struct incoming *in = malloc(sizeof(*in));
 
+	l->controller = m->instance;
 	if (!in)
 		return;
 	*in = (struct incoming){
 		.task = {.run = hand_over}, .resource = s->resource->resource, .message = *m};
 	*m = (struct lease_message){0};
 	loop_post(s->resource->worker->loop, &in->task);
+}
+
+struct notice {
+	struct loop_task task; /* first */
+	struct resource *resource;
+	uint64_t controller; /* that was lost; 0: one has connected */
+};
+
+static void take_notice(struct loop_task *t)
+{
+	struct notice *n = (struct notice *)(void *)t;
+
+	if (n->controller)
+		lessee_lost(n->resource, n->controller);
+	else
+		lessee_met(n->resource);
+	free(n);
+}
+
+/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+static void notify(const struct seat *s, uint64_t controller)
+{
+	struct notice *n = malloc(sizeof(*n));
+
+	if (!n)
+		return;
+	*n = (struct notice){.task = {.run = take_notice},
+		.resource = s->resource->resource,
+		.controller = controller};
+	loop_post(s->resource->worker->loop, &n->task);
+}
+
+static void link_up(void *arg)
+{
+	notify(((struct seat_link *)arg)->seat, 0);
+}
+
+static void link_down(void *arg)
+{
+	const struct seat_link *l = arg;
+
+	if (l->controller)
+		notify(l->seat, l->controller);
 }
 
 /* ---- start */
@@ -123,8 +175,9 @@ static int open_links(struct cluster *c, struct seat *s)
 		peer_key_random(&s->instance, sizeof(s->instance));
 	for (size_t i = 0; i < c->n_links; i++) {
 		struct lease_link_config config = {.address = p->controllers[i],
-			/* What is held holds for four periods: one that comes back is found in one. */
-			.retry = p->period / 2,
+			/* A controller that comes back is found in a fraction of a period, also if it does
+			 * not live longer than that. */
+			.retry = p->period / RETRIES,
 			.conn = {.loop = c->gateway->loop,
 				.key = &c->key,
 				.cluster = peer_hash(p->name),
@@ -134,9 +187,13 @@ static int open_links(struct cluster *c, struct seat *s)
 				.stats = &c->stats,
 				.message = &s->message},
 			.receive = receive,
-			.arg = s};
-		int rc = lease_link_new(&config, &s->links[i]);
+			.up = link_up,
+			.down = link_down,
+			.arg = &s->links[i]};
+		int rc;
 
+		s->links[i].seat = s;
+		rc = lease_link_new(&config, &s->links[i].link);
 		if (rc < 0)
 			return rc;
 	}
@@ -220,8 +277,8 @@ void cluster_stop(struct gateway *g)
 		return;
 	for (size_t i = 0; i < c->n_seats; i++)
 		for (size_t k = 0; k < c->n_links && c->seats[i].links; k++) {
-			lease_link_free(c->seats[i].links[k]);
-			c->seats[i].links[k] = NULL;
+			lease_link_free(c->seats[i].links[k].link);
+			c->seats[i].links[k].link = NULL;
 		}
 	if (c->n_seats == g->n_resources) {
 		gateway_each(g, disconnect_one, NULL, NULL);
@@ -252,7 +309,7 @@ void cluster_look(const struct gateway *g, struct snapshot *s)
 			struct snapshot_link *to = &s->links[s->n_links++];
 			struct lease_link_status st;
 
-			lease_link_status(c->seats[i].links[k], &st);
+			lease_link_status(c->seats[i].links[k].link, &st);
 			snprintf(to->resource, sizeof(to->resource), "%s",
 				c->seats[i].resource->name);
 			snprintf(to->address, sizeof(to->address), "%s", st.address);

@@ -70,6 +70,8 @@ static void over(void *arg, struct lease_conn *c, enum peer_verdict v, const cha
 	l->conn = NULL;
 	down(l, why); /* which is c's */
 	lease_conn_free(c);
+	if (l->config.down)
+		l->config.down(l->config.arg);
 }
 
 static void greeted(void *arg, struct lease_conn *c)

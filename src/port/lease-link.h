@@ -21,7 +21,8 @@ struct lease_link_config {
 	/* For its connections: loop, key, cluster, instance, name, entries, stats, message: borrowed. */
 	struct lease_conn_config conn;
 	void (*receive)(void *arg, struct lease_message *m); /* as lease_conn's */
-	void (*up)(void *arg); /* it can be sent to, from now on; may be NULL */
+	void (*up)(void *arg);   /* it can be sent to, from now on; may be NULL */
+	void (*down)(void *arg); /* it no longer can; may be NULL */
 	void *arg;
 };
 /* Begins to connect. 0 or -ENOMEM. */

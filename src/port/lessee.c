@@ -170,6 +170,26 @@ void lessee_receive(struct resource *r, const struct lease_message *m)
 		look_now(s);
 }
 
+void lessee_met(struct resource *r)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s || !s->on)
+		return;
+	pshift_server_met(s->server);
+	look_now(s);
+}
+
+void lessee_lost(struct resource *r, uint64_t controller)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s || !s->on)
+		return;
+	pshift_server_lost(s->server, controller);
+	look_now(s);
+}
+
 void lessee_connect(struct resource *r, lessee_post *post, void *arg)
 {
 	struct lessee *s = r->lessee;

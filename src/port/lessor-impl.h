@@ -47,8 +47,8 @@ struct lessor {
 	uint8_t *frame; /* of what is sent */
 	size_t frame_room;
 	struct loop_timer timer;
-	bool said_stale; /* that it stood down */
-	bool said_start;
+	bool said_start; /* that it grants … */
+	bool granted;    /* … as it did before */
 	/* How long rounds took: CPU of this thread, in a step and in sending; for `weir bench`. */
 	weir_time busy;
 	uint64_t rounds;

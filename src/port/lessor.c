@@ -56,16 +56,18 @@ static void say_state(struct lessor *l)
 	char text[24];
 
 	pshift_control_status(l->control, &st);
-	if (st.stale && !l->said_stale) {
-		l->said_stale = true;
-		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
-			"the servers follow another controller, which came later", NULL);
-	}
-	if (st.started && !l->said_start) {
-		l->said_start = true;
+	if (st.started == l->said_start)
+		return;
+	l->said_start = st.started;
+	l->granted = true;
+	if (st.started)
 		log_event(LOG_LEVEL_INFO, "granting", "servers", log_number(text, (double)st.heard),
 			NULL);
-	}
+	else
+		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
+			st.led ? "the servers follow another controller"
+			       : "no majority of the servers follows",
+			NULL);
 }
 
 /* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
@@ -102,12 +104,11 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	l->servers[at].last = m->report;
 	l->servers[at].at = loop_clock();
 	l->servers[at].reports++;
+	say_state(l);
 	if (!l->said_start) /* it starts: everybody waits for its answer */
 		loop_set(l->loop, &l->timer, loop_clock());
 	else
 		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
-	if (pshift_control_due(l->control) == WEIR_NEVER) /* by what it has just heard */
-		say_state(l);
 }
 
 static void gone(void *arg, struct lease_guest *g)
@@ -125,7 +126,7 @@ static void step(struct lessor *l)
 	weir_time before = loop_clock();
 	int rc = pshift_control_step(l->control, before);
 
-	if (rc < 0 && rc != -ESTALE)
+	if (rc < 0)
 		log_event(LOG_LEVEL_ERROR, "round", "why", strerror(-rc), NULL);
 	l->rounds++;
 	l->busy += loop_clock() - before;

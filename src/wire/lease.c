@@ -252,7 +252,7 @@ static bool take_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *g
 		for (int i = 1; i < FIELDS; i++)
 			if (f[i])
 				return false;
-		return g->generation > 0;
+		return true;
 	}
 	/* More periods than these, and their length times their number would not be a time. */
 	return g->generation && g->period && is_span(f[3]) && is_span(f[4]) && is_span(f[5]) &&

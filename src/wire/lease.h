@@ -42,8 +42,8 @@
 enum lease_kind {
 	LEASE_HELLO = 32, /* the first of each side; a body without meaning */
 	LEASE_REPORT,     /* server → controller */
-	LEASE_ASK,        /* controller → server: follow me, and report in full */
-	LEASE_GRANT,      /* controller → server */
+	LEASE_ASK, /* controller → server: follow me (generation 0: do not), and report in full */
+	LEASE_GRANT, /* controller → server */
 	LEASE_KINDS
 };
 

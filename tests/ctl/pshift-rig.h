@@ -49,6 +49,7 @@ struct machine {
 		int64_t counted;
 	} gates[BUCKETS];
 	uint64_t instance;
+	bool down; /* nothing comes to it, and it does nothing */
 };
 
 static struct world {
@@ -59,8 +60,10 @@ static struct world {
 		struct pshift_control *control; /* NULL: it is dead */
 		weir_time offset, back;
 		double speed;
+		uint64_t instance;
 	} chiefs[CHIEFS];
 	double loss, twice, stuck;
+	bool cut[SERVERS][CHIEFS]; /* no way between the two */
 	weir_time delay;
 	struct wire wires[WIRES];
 	int used; /* of them, the first */
@@ -84,6 +87,8 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 	int copies = rng_double(&w.rng) < w.loss ? 0 : rng_double(&w.rng) < w.twice ? 2 : 1;
 
 	w.messages++;
+	if (w.cut[server][chief])
+		return;
 	for (int i = 0; i < WIRES && copies; i++) {
 		struct wire *x = &w.wires[i];
 
@@ -172,7 +177,7 @@ static void start_control(size_t k)
 	char name[] = {'c', (char)('1' + k), 0};
 	struct pshift_control_config c = {.name = name,
 		.cluster = 1,
-		.instance = ++w.instances,
+		.instance = x->instance = ++w.instances,
 		.length = LENGTH,
 		.send = control_sends,
 		.arg = x};
@@ -193,10 +198,20 @@ static void start_control(size_t k)
 	}
 }
 
-static void kill_control(size_t k)
+/* Its machine is gone: nobody is told. */
+static void lose_control(size_t k)
 {
 	pshift_control_free(w.chiefs[k].control);
 	w.chiefs[k].control = NULL;
+}
+
+/* The process is: its connections are closed. */
+static void kill_control(size_t k)
+{
+	lose_control(k);
+	for (size_t j = 0; j < SERVERS; j++)
+		if (!w.cut[j][k] && !w.machines[j].down)
+			pshift_server_lost(w.machines[j].server, w.chiefs[k].instance);
 }
 
 static void change_demand(size_t i)
@@ -378,6 +393,8 @@ static void deliver(void)
 		if (!x->at || x->at > w.now)
 			continue;
 		x->at = 0;
+		if (to->down)
+			continue;
 		if (x->up && w.chiefs[x->chief].control) {
 			const struct chief *k = &w.chiefs[x->chief];
 
@@ -400,8 +417,9 @@ static uint64_t control(const struct chief *k)
 		return 0;
 	r = pshift_control_step(k->control, clock_of(k->offset, k->speed));
 	pshift_control_status(k->control, &s);
-	CHECK_INT(r, s.stale ? -ESTALE : 0);
-	return s.started && !s.stale ? s.period : 0;
+	CHECK_INT(r, 0);
+	/* Where it lives throughout it counts on while it does not grant. */
+	return s.started || w.strict ? s.period : 0;
 }
 
 static void controls(void)
@@ -432,6 +450,8 @@ static void step(void)
 	for (size_t j = 0; j < SERVERS; j++) {
 		struct machine *x = &w.machines[j];
 
+		if (x->down)
+			continue;
 		arrive(x);
 		if (pshift_server_due(x->server) <= clock_of(x->offset, x->speed))
 			look(x);
