@@ -86,6 +86,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	bool started;                 /* a majority follows, and it grants */
 	bool counts;                  /* it knows the period: it granted, and no other has since */
 	bool heir; /* it may still take over from a controller that was there first */
+	bool unproven;                /* a server is */
 	bool overdrawn;
 	uint64_t first_leader; /* that was heard of */
 	weir_time now, began;  /* −1: not yet */

@@ -128,7 +128,14 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m)
 {
-	return pshift_hear(c, now, m);
+	enum peer_verdict v = pshift_hear(c, now, m);
+
+	/* One that has just started need not wait for its next step to ask. */
+	if (!c->asking && c->began >= 0 && now - c->began < c->config.length) {
+		pshift_lead_step(c, now);
+		pshift_lead_ask(c, now);
+	}
+	return v;
 }
 
 /* ---- steps */

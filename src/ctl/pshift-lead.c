@@ -49,11 +49,11 @@ static bool has_majority(const struct pshift_control *c, unsigned age)
 
 static void look_for_rule(struct pshift_control *c)
 {
-	if (!c->started)
+	if (!c->started || c->ruled == c->period)
 		return;
 	if (has_majority(c, 0))
 		c->ruled = c->period;
-	else if (has_majority(c, 1) && c->ruled + 1 < c->period)
+	else if (c->ruled + 1 < c->period && has_majority(c, 1))
 		c->ruled = c->period - 1;
 }
 
@@ -72,7 +72,7 @@ static void age_votes(struct pshift_control *c)
 
 void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s)
 {
-	s->unproven = true;
+	s->unproven = c->unproven = true;
 	for (size_t i = 0; i < c->n_servers; i++) {
 		c->servers[i].proof = c->servers[i].sequence;
 		c->servers[i].due = true; /* to be acknowledged */
@@ -94,8 +94,9 @@ static bool is_proven(const struct pshift_control *c)
 
 static void look_for_proof(struct pshift_control *c)
 {
-	if (!is_proven(c))
+	if (!c->unproven || !is_proven(c))
 		return;
+	c->unproven = false;
 	for (size_t i = 0; i < c->n_servers; i++)
 		c->servers[i].unproven = false;
 }
