@@ -53,6 +53,7 @@ struct pshift_member { /* a server */
 	 * never). */
 	uint64_t leader;
 	weir_time led_at;
+	bool wants; /* as it said */
 	/* Votes: the newest of our messages that it has acknowledged, how many periods ago that was sent, and
 	 * the messages sent before this period and before the last one. */
 	uint64_t acked, mark[2];
@@ -85,13 +86,15 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	bool asking;                  /* it asks servers to follow it */
 	bool started;                 /* a majority follows, and it grants */
 	bool counts;                  /* it knows the period: it granted, and no other has since */
-	bool heir; /* it may still take over from a controller that was there first */
-	bool unproven;                /* a server is */
+	bool heir;     /* it may still take over from a controller that was there first */
+	bool unproven; /* a server is */
 	bool overdrawn;
 	uint64_t first_leader; /* that was heard of */
 	weir_time now, began;  /* −1: not yet */
 	weir_time marked;      /* asking: when votes were last aged */
 	weir_time patience;    /* it does not ask before */
+	weir_time unled;       /* since when it might ask; −1: it may not */
+	unsigned idle;         /* of a stand-in: periods in which nothing reserved was wanted */
 	uint64_t period;
 	uint64_t since;  /* the period in which it took over */
 	uint64_t ruled;  /* the last period in which a majority was seen to follow */
@@ -158,6 +161,17 @@ static inline bool pshift_may_be_static(
 /* After a takeover, for so many periods at most, a controller that was followed before may still grant: pshift.h,
  * LEADING. */
 #define PSHIFT_LEAD 2
+
+/* The last bit of an instance says that it stands in. */
+static inline uint64_t pshift_instance(uint64_t random, unsigned rank)
+{
+	return rank ? random | 1 : random > 1 ? random & ~UINT64_C(1) : 2;
+}
+
+static inline bool pshift_stands_in(uint64_t instance)
+{
+	return instance & 1;
+}
 
 #define PSHIFT_TOO_OLD 3 /* periods: a vote that does not count */
 

@@ -24,18 +24,20 @@ int pshift_control_new(const struct pshift_control_config *config, struct pshift
 		return -ENOMEM;
 	}
 	c->config = *config;
+	c->config.instance = pshift_instance(config->instance, config->rank);
 	memcpy(c->name, config->name, strlen(config->name));
 	c->config.name = c->name;
 	if (!c->config.shortest)
 		c->config.shortest = config->length / 20;
+	/* A stand-in is there since demand moves. */
 	if (!c->config.longest)
-		c->config.longest = config->length / 2;
+		c->config.longest = config->length / (config->rank ? 10 : 2);
 	c->interval = config->length / 5; /* as in the paper, to begin with */
 	if (c->interval < c->config.shortest)
 		c->interval = c->config.shortest;
 	if (c->interval > c->config.longest)
 		c->interval = c->config.longest;
-	c->began = -1;
+	c->began = c->unled = -1;
 	pshift_lead_begin(c);
 	*ret = c;
 	return 0;
@@ -66,6 +68,11 @@ void pshift_control_free(struct pshift_control *c)
 	free(c->capacity);
 	free(c->spare);
 	free(c);
+}
+
+uint64_t pshift_control_instance(const struct pshift_control *c)
+{
+	return c->config.instance;
 }
 
 int pshift_room(void **array, size_t one, size_t n, size_t *room)

@@ -33,7 +33,11 @@ struct pshift_control;
 
 struct pshift_control_config {
 	const char *name; /* copied; peer_name_check */
-	uint64_t cluster, instance;
+	uint64_t cluster;
+	uint64_t instance; /* random at each start; its last bit becomes what `rank` says */
+	/* 0: a controller. Else the rank of a server that may stand in: it leads only while no controller does, and
+	 * buckets wait for their reservations. */
+	unsigned rank;
 	weir_time length; /* ns of a QoS period */
 	weir_time shortest,
 		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
@@ -46,6 +50,7 @@ struct pshift_control_config {
 /* 0, -EINVAL or -ENOMEM. */
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret);
 void pshift_control_free(struct pshift_control *c);
+uint64_t pshift_control_instance(const struct pshift_control *c); /* as its messages have it */
 
 /* Who belongs to the cluster: the name that its reports carry. Its index from 0, or -ENOMEM, -EINVAL. */
 int64_t pshift_control_server(struct pshift_control *c, const char *name);

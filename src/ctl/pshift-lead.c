@@ -16,6 +16,8 @@
 #define NONE   UINT32_MAX
 #define ASKS   20 /* a period, of a server that has not answered */
 #define GATHER 8  /* a part of a period in which the servers beyond a majority may answer, too */
+#define RANKS  20 /* a part of a period: stand-ins wait for so long for those before them */
+#define IDLE   3  /* periods: a stand-in for whom nothing waits stands down */
 #define STEADY 3  /* periods: a controller that came later takes over when it has lived so long */
 
 /* ---- votes */
@@ -158,7 +160,8 @@ void pshift_lead_turn(struct pshift_control *c)
 {
 	age_votes(c);
 	look_for_rule(c);
-	if (!has_majority(c, 1))
+	c->idle = c->result.asked ? 0 : c->idle + 1;
+	if (!has_majority(c, 1) || (c->config.rank && c->idle > IDLE))
 		stand_down(c);
 }
 
@@ -195,6 +198,7 @@ void pshift_lead_hear(struct pshift_control *c, weir_time now, struct pshift_mem
 {
 	s->leader = r->controller;
 	s->led_at = now;
+	s->wants = r->wants;
 	if (!r->controller || r->controller == c->config.instance)
 		return;
 	if (!c->first_leader)
@@ -209,21 +213,38 @@ static bool is_silent(const struct pshift_control *c, const struct pshift_member
 	return s->led_at < 0 || now - s->led_at >= c->config.length + c->config.length / 2;
 }
 
-static bool may_ask(const struct pshift_control *c, weir_time now)
+/* Is the server led by one that this controller leaves alone? A controller takes over from a stand-in when it has lived for
+ * a period. */
+static bool is_led(const struct pshift_control *c, const struct pshift_member *s, weir_time now)
+{
+	bool outranked = !c->config.rank && pshift_stands_in(s->leader) &&
+			 now - c->began >= c->config.length;
+
+	return s->leader && s->leader != c->config.instance && !outranked;
+}
+
+static bool may_ask(struct pshift_control *c, weir_time now)
 {
 	size_t heard = 0, led = 0;
+	bool wanted = !c->config.rank;
 
-	if (now < c->patience)
-		return false;
 	for (size_t i = 0; i < c->n_servers; i++) {
 		const struct pshift_member *s = &c->servers[i];
 
 		if (is_silent(c, s, now))
 			continue;
 		heard++;
-		led += s->leader && s->leader != c->config.instance;
+		led += is_led(c, s, now);
+		wanted |= s->wants;
 	}
-	if (heard - led >= majority(c))
+	if (heard - led < majority(c) || !wanted)
+		c->unled = -1;
+	else if (c->unled < 0)
+		c->unled = now;
+	if (now < c->patience)
+		return false;
+	/* Controllers first, then stand-ins, one after the other. */
+	if (c->unled >= 0 && now - c->unled >= c->config.rank * (c->config.length / RANKS))
 		return true;
 	return c->heir && now - c->began >= STEADY * c->config.length && heard >= majority(c);
 }
@@ -331,6 +352,7 @@ static void start(struct pshift_control *c, weir_time now)
 	pshift_limits_reach(c);
 	c->round = now - c->interval;
 	c->changed = true;
+	c->idle = 0;
 	/* What the one before a BLIND server used of this period, or, being ahead, of the next, nobody
 	 * has told this controller: what the others hold was granted with a view to it, and no more is. */
 	for (size_t i = 0; i < c->n_servers; i++)
@@ -352,7 +374,7 @@ static void start(struct pshift_control *c, weir_time now)
 
 void pshift_lead_begin(struct pshift_control *c)
 {
-	c->heir = true;
+	c->heir = !c->config.rank;
 	forget(c);
 }
 

@@ -10,12 +10,16 @@
 #define PSHIFT_PACE (5 * WEIR_MS)
 /* … and the gate holds what is spent in four of them, so that a late look holds up nobody. */
 #define PSHIFT_AHEAD (20 * WEIR_MS)
+#define PSHIFT_JUST  4 /* a part of an interval: what was measured so lately counts on */
 #define PSHIFT_READY 2 /* L-tokens at least, while the cap has them */
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
 	int64_t static_r,
 		static_l;        /* parts without a controller; static_l LEASE_NO_LIMIT: no limit */
+	int64_t reservation;     /* over all servers */
+	weir_time ready;         /* when nothing of it waited last */
+	bool is_short;           /* it has waited, and holds less than that */
 	int64_t claim, cap;      /* of this period, as told */
 	int64_t reserved, limit; /* entitlements */
 	int64_t used;            /* counted to this period */
@@ -63,8 +67,9 @@ struct pshift_server {
 
 	uint64_t generation, controller, accepted, asked; /* the controller that it follows */
 	weir_time spoke;                                  /* when that one was last heard */
-	bool lost; /* … which is too long ago, or its connection was closed */
-	bool left; /* it holds less than that one thinks: only if asked again it follows */
+	bool lost;  /* … which is too long ago, or its connection was closed */
+	bool left;  /* it holds less than that one thinks: only if asked again it follows */
+	bool wants; /* without a controller some bucket cannot have its reservation */
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
 	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
@@ -124,6 +129,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 void pshift_lease_tokens(struct pshift_server *s, weir_time now); /* grants what changes */
 
 /* pshift-demand.c: what buckets want, and what of it is worth a report. 0 or -ENOMEM. */
+void pshift_demand_look_for_want(struct pshift_server *s, weir_time now);
 void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALONE 10 /* measurements a period, at least, while it follows nobody */
+
 int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret)
 {
 	struct pshift_server *s;
@@ -82,6 +84,7 @@ int64_t pshift_server_add(
 	spot = &s->spots[at];
 	spot->static_r = b->reserved;
 	spot->static_l = b->limit;
+	spot->reservation = b->reservation;
 	spot->new = true;
 	s->limits |= pshift_limited(spot);
 	return (int64_t)at;
@@ -124,11 +127,9 @@ static weir_time sooner(weir_time a, weir_time b)
 
 /* An interval after the last (which may have become shorter since); and all servers begin with the period, so
  * that a round has what all of them measured: who has just measured counts on from there. */
-#define JUST 4 /* a part of an interval */
-
 static weir_time next_measurement(const struct pshift_server *s)
 {
-	return sooner(s->measure, s->measured + s->interval + s->interval / JUST);
+	return sooner(s->measure, s->measured + s->interval + s->interval / PSHIFT_JUST);
 }
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
@@ -136,7 +137,7 @@ static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 	if (s->period == s->counted && now < next_measurement(s))
 		return false;
 	s->measure = now + s->interval;
-	return now - s->measured >= s->interval / JUST;
+	return now - s->measured >= s->interval / PSHIFT_JUST;
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,
@@ -161,6 +162,7 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_borrow_end(s);
 	pshift_lease_tokens(s, now);
 	s->now = now;
+	pshift_demand_look_for_want(s, now);
 	if (is_time_to_measure(s, now))
 		pshift_demand_measure(s, now);
 	s->counted = s->period;
@@ -232,6 +234,9 @@ void pshift_server_lost(struct pshift_server *s, uint64_t controller)
 	if (controller != s->controller || s->lost)
 		return;
 	s->lost = s->answer = true;
+	/* What a stand-in needs to know is measured again soon. */
+	if (s->interval > s->length / ALONE)
+		s->interval = s->length / ALONE;
 }
 
 /* ---- looking */

@@ -52,6 +52,7 @@ struct pshift_server_bucket {
 	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period, when no
 	 * controller is there. Parts of limits add up to no more than the limit over all servers. */
 	int64_t reserved, limit;
+	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
 };
 /* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
  * taken to begin at `served`. */

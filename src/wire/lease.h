@@ -8,7 +8,8 @@
  *
  *     0  128  as peer.h; length is 128, no reports
  *   124    4  bytes of the body
- *   128       the body: 64 bits each for what stands in the struct, in its order, then the entries
+ *   128       the body: 64 bits each for what stands in the struct, in its order (`wants` is the
+ *           second bit of `full`), then the entries
  *         32  the seal: a keyed hash of all before it
  *
  * In an entry the bucket is 64 bits, then come flags, and each number in as few bytes as it needs, seven
@@ -66,6 +67,7 @@ struct lease_report {                    /* what a server says of itself */
 	uint64_t state;    /* enum lease_state */
 	uint64_t full;     /* 1: all its buckets, with what they hold */
 	uint64_t asked;    /* sequence of the last LEASE_ASK that it took of whom it follows */
+	uint64_t wants;    /* 1: it follows nobody, and some bucket waits for its reservation */
 };
 
 struct lease_demand { /* of one bucket at one server; tokens */

@@ -6,6 +6,8 @@
  *   A controller that starts while a server is down costs buckets whose demand does not move nothing.
  *   When the one that leads dies, a standby leads within two periods; a crash loop costs nothing.
  *   Only a controller that a majority of the servers follows grants; the others' servers go on without one.
+ *   Where no controller is, a bucket whose demand moves has half of its reservation within a period, and all of it within
+ *   three: a server stands in.
  *   No limit is passed in any period, over all servers, under any of this at once; not by a single token.
  */
 #include "pshift-rig.h"
@@ -216,6 +218,112 @@ static void a_minority_is_left_alone(void)
 	end();
 }
 
+/* ---- no controller */
+
+static void start_stand_ins(void)
+{
+	w.stand_in = true;
+	for (size_t j = 0; j < DEPUTIES; j++)
+		start_stand_in(j);
+}
+
+/* Of bucket i: what was served in the next period of time. */
+static int64_t in_a_period(size_t i)
+{
+	int64_t before = w.served[i];
+
+	run(1);
+	return w.served[i] - before;
+}
+
+/* The controller is dead for `dead` periods when all demand of bucket i moves to server `to`. */
+static void moves(uint64_t n, size_t i, size_t to, unsigned dead, bool told)
+{
+	int64_t first, second;
+
+	steady(n);
+	start_stand_ins();
+	run(2);
+	if (told)
+		kill_control(0);
+	else
+		lose_control(0);
+	run(dead);
+	for (size_t j = 0; j < SERVERS; j++) {
+		w.machines[j].gates[i].closed = j == to;
+		w.machines[j].gates[i].queued = 0;
+	}
+	first = in_a_period(i);
+	second = in_a_period(i);
+	if (getenv("TRACE"))
+		printf("bucket %zu to s%zu after %u: %lld %lld of %lld\n", i, to + 1, dead,
+			(long long)first, (long long)second, (long long)w.reservation[i]);
+	CHECK(!told || first >= w.reservation[i] / 2);
+	for (unsigned k = 0; k < 8; k++)
+		CHECK(in_a_period(i) >= w.reservation[i] * 95 / 100);
+	end();
+}
+
+static void demand_moves_without_a_controller(void)
+{
+	static const unsigned dead[] = {0, 1, 2, 3, 5, 6, 8, 20};
+
+	for (size_t k = 0; k < sizeof(dead) / sizeof(dead[0]); k++) {
+		moves(40 + k, 1, 4, dead[k], true);
+		moves(50 + k, 2, 4, dead[k], true);
+		moves(60 + k, 4, 4, dead[k], true);
+		moves(70 + k, 2, 0, dead[k], false);
+	}
+}
+
+/* The stand-in dies, too, with its server; then the next one stands in. A controller that comes back takes over. */
+static void stand_ins_die(void)
+{
+	uint64_t from;
+
+	steady(80);
+	start_stand_ins();
+	kill_control(0);
+	run(2);
+	for (size_t j = 0; j < SERVERS; j++)
+		w.machines[j].gates[1].closed = j == 3;
+	run(3);
+	CHECK(status_of(CHIEFS).started);
+	w.machines[0].down = true;
+	run(3);
+	CHECK(status_of(CHIEFS + 1).started);
+	from = w.period;
+	run(8);
+	CHECK(w.label[from + 2][1] >= w.reservation[1] * 95 / 100);
+	start_control(0);
+	run(3);
+	CHECK(status_of(0).started && !status_of(CHIEFS + 1).started);
+	w.machines[0].down = false;
+	run(5);
+	CHECK(status_of(0).started && !status_of(CHIEFS).started);
+	CHECK_INT(status_of(0).heard, SERVERS);
+	end();
+}
+
+/* Where nothing waits, nobody stands in, and servers come to their static parts. */
+static void nobody_stands_in_for_nothing(void)
+{
+	struct pshift_server_status s;
+
+	steady(81);
+	start_stand_ins();
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (size_t j = 0; j < SERVERS; j++) {
+			w.machines[j].gates[i].closed = false;
+			w.machines[j].gates[i].queued = 0;
+		}
+	kill_control(0);
+	run(9);
+	pshift_server_status(w.machines[0].server, &s);
+	CHECK_INT(s.state, LEASE_STATIC);
+	end();
+}
+
 /* ---- everything at once */
 
 static void fault(void)
@@ -247,7 +355,7 @@ static void fault(void)
 		/* A period that no majority knows would be counted from 1 again, and so would w.label. */
 		if (strange > SERVERS / 2)
 			break;
-		start_server(j, false);
+		restart(j);
 		w.machines[j].down = false;
 		break;
 	case 5:
@@ -275,6 +383,8 @@ static void all_faults(uint64_t n)
 {
 	begin(seed() * 1000 + n, false);
 	calm(2 * LENGTH / STEP);
+	if (n % 2)
+		start_stand_ins();
 	w.stuck = 0.02;
 	for (unsigned i = 0; i < 25000; i++) {
 		if (rng_below(&w.rng, 150) == 0)
@@ -307,6 +417,9 @@ int main(void)
 	RUN(a_standby_takes_over);
 	RUN(crash_loops);
 	RUN(a_minority_is_left_alone);
+	RUN(demand_moves_without_a_controller);
+	RUN(stand_ins_die);
+	RUN(nobody_stands_in_for_nothing);
 	RUN(no_limit_is_passed);
 	return 0;
 }

@@ -24,7 +24,7 @@ static void restart_server(size_t j)
 		known |= k != j && s.period;
 	}
 	if (known)
-		start_server(j, false);
+		restart(j);
 }
 
 static void chaos(unsigned steps, bool kills)

@@ -56,7 +56,7 @@ static void alone(size_t server)
 static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 {
 	struct pshift_control_config c = {
-		.name = "control", .cluster = 1, .instance = 9, .length = LENGTH, .send = sent};
+		.name = "control", .cluster = 1, .instance = 10, .length = LENGTH, .send = sent};
 
 	w = (struct world){0};
 	CHECK(pshift_control_new(&c, &w.control) == 0);
@@ -86,7 +86,7 @@ static void report(size_t server, uint64_t capacity, const int64_t *queues, size
 		.sequence = 1,
 		.demands = demands,
 		.report = {.generation = w.generation,
-			.controller = 9,
+			.controller = 10,
 			.length = LENGTH,
 			.capacity = capacity,
 			.state = LEASE_STATIC,
