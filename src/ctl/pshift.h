@@ -120,6 +120,9 @@
 #define PSHIFT_HOLD  4 /* periods: a controller is restarted in less */
 #define PSHIFT_GAP   2 /* periods: a server that answers is heard of in less */
 
+#define PSHIFT_STAND_INS                                                                           \
+	3 /* servers that may stand in for a controller: the first of the cluster */
+
 #define PSHIFT_NONE SIZE_MAX
 
 /* A whole number of tokens from a rate and a span; never more than fits a message. */

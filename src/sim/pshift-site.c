@@ -91,8 +91,12 @@ static void server_sends(void *arg, const struct lease_message *m)
 {
 	struct pshift_site *s = arg;
 
-	if (s->cluster->config.control)
-		pshift_post_send(s->cluster, s->number, true, m);
+	if (!s->cluster->config.control)
+		return;
+	pshift_post_send(s->cluster, s->number, 0, true, m);
+	for (uint32_t k = 1; k <= PSHIFT_STAND_INS; k++)
+		if (pshift_cluster_leader(s->cluster, k))
+			pshift_post_send(s->cluster, s->number, k, true, m);
 }
 
 static void granted(void *arg, size_t index, int64_t r, int64_t l)
