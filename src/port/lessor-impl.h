@@ -26,7 +26,8 @@ struct lessor_bucket {              /* by its index in the controller */
 
 struct lessor {
 	struct loop *loop;
-	struct weir_policy *policy;
+	const struct weir_policy *policy;
+	unsigned rank; /* not 0: it stands in, and loop and policy are its gateway's */
 	struct lessor_options options;
 	struct daemon daemon;
 	struct peer_key key;
