@@ -236,19 +236,23 @@ static int64_t in_a_period(size_t i)
 	return w.served[i] - before;
 }
 
+enum death { ALIVE, KILLED, LOST };
+
 /* The controller is dead for `dead` periods when all demand of bucket i moves to server `to`. */
-static void moves(uint64_t n, size_t i, size_t to, unsigned dead, bool told)
+static void moves(uint64_t n, size_t i, size_t to, unsigned dead, enum death how)
 {
 	int64_t first, second;
+	bool soon = how == KILLED; /* a death that nobody is told of is noticed later */
 
 	steady(n);
 	start_stand_ins();
 	run(2);
-	if (told)
+	if (how == KILLED)
 		kill_control(0);
-	else
+	else if (how == LOST)
 		lose_control(0);
 	run(dead);
+	calm((unsigned)rng_below(&w.rng, LENGTH / STEP)); /* at any time of a period */
 	for (size_t j = 0; j < SERVERS; j++) {
 		w.machines[j].gates[i].closed = j == to;
 		w.machines[j].gates[i].queued = 0;
@@ -256,9 +260,9 @@ static void moves(uint64_t n, size_t i, size_t to, unsigned dead, bool told)
 	first = in_a_period(i);
 	second = in_a_period(i);
 	if (getenv("TRACE"))
-		printf("bucket %zu to s%zu after %u: %lld %lld of %lld\n", i, to + 1, dead,
+		printf("%d bucket %zu to s%zu after %u: %lld %lld of %lld\n", how, i, to + 1, dead,
 			(long long)first, (long long)second, (long long)w.reservation[i]);
-	CHECK(!told || first >= w.reservation[i] / 2);
+	CHECK(!soon || first >= w.reservation[i] / 2);
 	for (unsigned k = 0; k < 8; k++)
 		CHECK(in_a_period(i) >= w.reservation[i] * 95 / 100);
 	end();
@@ -269,10 +273,11 @@ static void demand_moves_without_a_controller(void)
 	static const unsigned dead[] = {0, 1, 2, 3, 5, 6, 8, 20};
 
 	for (size_t k = 0; k < sizeof(dead) / sizeof(dead[0]); k++) {
-		moves(40 + k, 1, 4, dead[k], true);
-		moves(50 + k, 2, 4, dead[k], true);
-		moves(60 + k, 4, 4, dead[k], true);
-		moves(70 + k, 2, 0, dead[k], false);
+		moves(40 + k, 1, 4, dead[k], KILLED);
+		moves(50 + k, 2, 4, dead[k], KILLED);
+		moves(60 + k, 4, 4, dead[k], KILLED);
+		moves(70 + k, 2, 0, dead[k], LOST);
+		moves(80 + k, 1, 4, dead[k], ALIVE);
 	}
 }
 
@@ -281,7 +286,7 @@ static void stand_ins_die(void)
 {
 	uint64_t from;
 
-	steady(80);
+	steady(90);
 	start_stand_ins();
 	kill_control(0);
 	run(2);
@@ -310,7 +315,7 @@ static void nobody_stands_in_for_nothing(void)
 {
 	struct pshift_server_status s;
 
-	steady(81);
+	steady(91);
 	start_stand_ins();
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (size_t j = 0; j < SERVERS; j++) {
