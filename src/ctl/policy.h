@@ -156,6 +156,11 @@ struct weir_policy_cluster {      /* servers under one controller; n_servers 0: 
 	size_t n_servers;
 	weir_time period;   /* a QoS period */
 	weir_time interval; /* between two rounds of the controller; 0: it adapts */
+	/* Where the first servers, by name, are found while they stand in for the controller; none: beside the
+	 * controller's unix socket. */
+	const char **stand_ins;
+	size_t n_stand_ins;
+	bool no_stand_in; /* none does */
 	struct weir_place at;
 };
 

@@ -49,6 +49,17 @@ struct pshift_member { /* a server */
 	weir_time told_at, asked_at;
 	uint64_t settled; /* grants up to that one need not be sent again */
 	bool awaited;     /* by the round that is open */
+	/* pshift-lead.c: the controller that it follows, by its last report (0: none), and when that came (−1:
+	 * never). */
+	uint64_t leader;
+	weir_time led_at;
+	bool wants; /* as it said */
+	/* Votes: the newest of our messages that it has acknowledged, how many periods ago that was sent, and
+	 * the messages sent before this period and before the last one. */
+	uint64_t acked, mark[2];
+	unsigned age;
+	uint64_t proof; /* the last message sent before a server was seen to have started anew */
+	bool unproven;  /* it started anew, and gets nothing before a majority has answered since */
 	int64_t capacity; /* a second */
 	uint32_t entries; /* first of its list */
 };
@@ -61,20 +72,37 @@ struct pshift_share { /* a bucket */
 	bool waiting;
 	/* Of this period and the next: what servers that started anew may have used. */
 	int64_t lost, lost_next;
+	/* At most what servers that have not been heard hold together, in this period and in each that
+	 * follows, and the period in which that was found. */
+	int64_t unknown[2];
+	uint64_t since;
+	bool renewed; /* one of them had started anew */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
 	struct pshift_control_config config;
 	char name[PEER_NAME_MAX + 1];
-	uint64_t generation, highest;
-	bool started, stale, overdrawn;
-	weir_time now, began; /* −1: not yet */
+	uint64_t generation, highest; /* its own; the highest that was heard of */
+	bool asking;                  /* it asks servers to follow it */
+	bool started;                 /* a majority follows, and it grants */
+	bool counts;                  /* it knows the period: it granted, and no other has since */
+	bool heir;     /* it may still take over from a controller that was there first */
+	bool unproven; /* a server is */
+	bool overdrawn;
+	uint64_t first_leader; /* that was heard of */
+	weir_time now, began;  /* −1: not yet */
+	weir_time marked;      /* asking: when votes were last aged */
+	weir_time patience;    /* it does not ask before */
+	weir_time unled;       /* since when it might ask; −1: it may not */
+	unsigned idle;         /* of a stand-in: periods in which nothing reserved was wanted */
 	uint64_t period;
-	uint64_t since;            /* the period in which it took over */
-	uint64_t frozen;           /* nothing is raised before this one */
-	uint64_t hold;             /* of grants: periods */
-	uint64_t reach;            /* the last period for which anybody may hold what it has */
-	weir_time end;             /* of the period */
+	uint64_t since;  /* the period in which it took over */
+	uint64_t ruled;  /* the last period in which a majority was seen to follow */
+	uint64_t held;   /* the last until which the heard held what they had at the takeover */
+	uint64_t frozen; /* nothing is raised before this one */
+	uint64_t hold;   /* of grants: periods */
+	uint64_t reach;  /* the last period for which anybody may hold what it has */
+	weir_time end;   /* of the period */
 	weir_time interval, round; /* when the last one was */
 	weir_time news;            /* since when: */
 	bool changed;              /* something was heard that may change tokens */
@@ -130,6 +158,36 @@ static inline bool pshift_may_be_static(
 	return !s->granted || c->period > s->granted + PSHIFT_APART;
 }
 
+/* After a takeover, for so many periods at most, a controller that was followed before may still grant: pshift.h,
+ * LEADING. */
+#define PSHIFT_LEAD 2
+
+/* The last bit of an instance says that it stands in. */
+static inline uint64_t pshift_instance(uint64_t random, unsigned rank)
+{
+	return rank ? random | 1 : random > 1 ? random & ~UINT64_C(1) : 2;
+}
+
+static inline bool pshift_stands_in(uint64_t instance)
+{
+	return instance & 1;
+}
+
+#define PSHIFT_TOO_OLD 3 /* periods: a vote that does not count */
+
+/* pshift-lead.c: which controller leads. */
+void pshift_lead_begin(struct pshift_control *c);               /* of no server anything is known */
+void pshift_lead_step(struct pshift_control *c, weir_time now); /* while it does not grant */
+void pshift_lead_turn(struct pshift_control *c); /* a period ends; it may stand down */
+void pshift_lead_ask(struct pshift_control *c, weir_time now);
+void pshift_lead_hear(struct pshift_control *c, weir_time now, struct pshift_member *s,
+	const struct lease_report *r);
+/* Does the report's server follow this controller? May stand down. */
+bool pshift_lead_follows(struct pshift_control *c, const struct lease_report *r);
+void pshift_lead_acknowledged(
+	struct pshift_control *c, struct pshift_member *s, const struct lease_report *r);
+void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s);
+
 /* pshift-limits.c. For how long grants may be held, and who counts with its static part: from then on until
  * the next call, which each period needs before anything is told. */
 void pshift_limits_reach(struct pshift_control *c);
@@ -137,6 +195,10 @@ void pshift_limits_reach(struct pshift_control *c);
  * in the one that has begun. */
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e);
+/* What servers that have not been heard may hold of a bucket's limit, at most; and that one of them was heard, being
+ * in that period: what it holds is known. */
+void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e, uint64_t period);
+int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* What is wanted of its limit, as far as may be. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);
 

@@ -77,6 +77,32 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
 	return used;
 }
 
+/* A server that was not heard when this controller took over says what it holds: that is no longer among what
+ * is unknown. */
+static void hear_unknown(
+	struct pshift_control *c, const struct lease_report *r, struct pshift_entry *e)
+{
+	struct pshift_share *b = &c->buckets[e->bucket];
+
+	if (!pshift_has_limit(b))
+		return;
+	pshift_limits_heard(c, e, r->period);
+	/* Of another period, or of none: it may have in this one what it is entitled to without a grant. */
+	if (r->period != c->period) {
+		e->cap = e->limit;
+		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
+	}
+	b->renewed |= r->state == LEASE_BLIND;
+	if (b->seen < b->parts)
+		return;
+	/* What the predecessor of one may have used of this period nobody can use again. */
+	if (b->renewed) {
+		b->lost += b->unknown[0];
+		b->lost_next += c->period <= c->since ? b->unknown[1] : 0;
+	}
+	b->unknown[0] = b->unknown[1] = 0;
+}
+
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
 	struct pshift_entry *e, const struct lease_demand *d)
 {
@@ -114,6 +140,7 @@ static int hear_entries(
 	for (size_t i = 0; i < m->n; i++) {
 		size_t bucket = pshift_ids_find(&c->ids, m->demands[i].bucket);
 		struct pshift_entry *e;
+		size_t known = c->n_entries;
 
 		if (bucket == SIZE_MAX)
 			continue;
@@ -122,6 +149,8 @@ static int hear_entries(
 			return -ENOMEM;
 		if (e)
 			hear_entry(c, now, &m->report, e, &m->demands[i]);
+		if (c->started && c->n_entries > known)
+			hear_unknown(c, &m->report, e);
 	}
 	return 0;
 }
@@ -147,26 +176,12 @@ static void hear_accepted(
 	}
 }
 
-/* Is somebody else followed? Then this one was taken for dead, or took somebody else for that. */
-static bool hear_generation(struct pshift_control *c, const struct lease_report *r)
-{
-	if (r->controller == c->config.instance && r->generation == c->generation)
-		return true;
-	if (r->generation > c->highest)
-		c->highest = r->generation;
-	if (c->started &&
-		(r->generation > c->generation ||
-			(r->generation == c->generation && r->controller > c->config.instance)))
-		c->stale = true;
-	return false;
-}
-
 /* While it does not know the period: the newest that a server is in, and its latest end. */
 static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
 {
 	weir_time left = r->left < c->config.length ? r->left : c->config.length;
 
-	if (c->started || r->period < c->period || !r->period)
+	if (c->counts || r->period < c->period || !r->period)
 		return;
 	if (r->period > c->period || now + left > c->end)
 		c->end = now + left;
@@ -177,7 +192,7 @@ static void hear_period(struct pshift_control *c, weir_time now, const struct le
  * one is no more. Else ask: whoever is there will answer. */
 static bool is_new(struct pshift_control *c, struct pshift_member *s, const struct lease_message *m)
 {
-	bool follows = hear_generation(c, &m->report);
+	bool follows = pshift_lead_follows(c, &m->report);
 
 	if (!follows || m->report.asked <= s->asked) {
 		s->full = false;
@@ -225,13 +240,15 @@ enum peer_verdict pshift_hear(
 	if (at == SIZE_MAX || strcmp(c->servers[at].name, m->name) != 0)
 		return PEER_NOISE;
 	s = &c->servers[at];
+	pshift_lead_hear(c, now, s, &m->report);
 	if (m->instance != s->instance && !is_new(c, s, m))
 		return PEER_UNPROVEN;
 	if (m->sequence <= s->heard)
 		return PEER_OLD;
 	hear(c, now, s, m);
-	if (!hear_generation(c, &m->report)) {
+	if (!pshift_lead_follows(c, &m->report)) {
 		s->full = false;
+		c->ask = now;
 		return PEER_TAKEN;
 	}
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
@@ -248,11 +265,16 @@ enum peer_verdict pshift_hear(
 	hear_period(c, now, &m->report);
 	if (hear_entries(c, now, at, m))
 		return PEER_CROWD;
+	if (c->stale_order)
+		look_again(c, now);
 	hear_accepted(c, s, m->report.accepted, m->report.period);
 	if (m->report.full && !s->full) {
 		s->full = s->new = true;
 		s->since = c->period;
 		look_again(c, now);
+		if (m->report.state == LEASE_BLIND)
+			pshift_lead_restarted(c, s);
 	}
+	pshift_lead_acknowledged(c, s, &m->report);
 	return PEER_TAKEN;
 }

@@ -20,10 +20,13 @@ static int64_t lesser(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* When the last grant that it may have taken was sent. */
-static uint64_t last_told(const struct pshift_member *s)
+/* When the last grant that it may have taken was sent, by this controller or, if the server started anew
+ * unnoticed, by the one before; 0: never. */
+static uint64_t last_told(const struct pshift_control *c, const struct pshift_member *s)
 {
-	return s->told > s->granted ? s->told : s->granted;
+	uint64_t last = s->told > s->granted ? s->told : s->granted;
+
+	return !last || last > c->since + PSHIFT_LEAD ? last : c->since + PSHIFT_LEAD;
 }
 
 void pshift_limits_reach(struct pshift_control *c)
@@ -48,10 +51,10 @@ void pshift_limits_reach(struct pshift_control *c)
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_member *s = &c->servers[e->server];
-	uint64_t last = last_told(s);
+	uint64_t last = last_told(c, s);
 
 	/* Who is heard has its grant renewed, and with it what it holds. */
-	if ((!last || c->period >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+	if ((!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
 		return e->static_part;
 	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
 }
@@ -59,11 +62,38 @@ int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshi
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_member *s = &c->servers[e->server];
-	uint64_t last = last_told(s);
+	uint64_t last = last_told(c, s);
 
-	if ((!last || c->period > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+	if ((!last || c->ruled > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
 		return e->static_part;
 	return pshift_may_be_static(c, s) ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e, uint64_t period)
+{
+	int64_t *unknown = c->buckets[e->bucket].unknown;
+	/* No more than it surely has: in a period that it has yet to begin, its entitlement. */
+	int64_t cap = period == c->period ? e->cap.most : period < c->period ? e->limit.most : 0;
+
+	unknown[0] -= lesser(unknown[0], cap);
+	unknown[1] -= lesser(unknown[1], e->limit.most);
+}
+
+int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t parts;
+
+	if (b->parts <= b->seen)
+		return 0;
+	parts = (int64_t)(b->parts - b->seen) * pshift_static_part(b);
+	/* Their hold has ended: they have their static parts. */
+	if (c->ruled >= b->since + PSHIFT_LEAD + PSHIFT_HOLD)
+		return parts;
+	/* While what they hold is held they have not come to them. */
+	if (!entitled && c->period <= c->held)
+		return b->unknown[0];
+	return greater(b->unknown[entitled], parts);
 }
 
 /* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
@@ -77,15 +107,17 @@ static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entit
 
 		free -= entitled ? pshift_limits_entitled(c, e) : e->cap.most;
 	}
-	if (b->parts > b->seen)
-		free -= (int64_t)(b->parts - b->seen) * pshift_static_part(b);
-	return free;
+	return free - pshift_limits_unknown(c, bucket, entitled);
 }
 
 /* Of a bucket's limit, in this period or (entitled) in each that follows, at all servers together: what may be
- * raised; what may be lowered; and what must be, since others than the live may have come to more. */
+ * raised; what may be lowered; and what must be, since others than the live may have come to more. While there are
+ * servers of which nothing is known, no more is lowered than is raised elsewhere: what is given up counts as theirs with
+ * the next controller. */
 struct room {
 	int64_t free, over, due;
+	bool unknown;
+	int64_t more; /* wanted elsewhere, and not free */
 };
 
 /* So much may be on its way from server to server even where all is reserved: a part in 32, and twice what
@@ -110,8 +142,9 @@ static int64_t anyway(const struct pshift_control *c, const struct pshift_entry 
 
 static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
 {
-	struct room room = {.free = free_of(c, bucket, entitled)};
-	int64_t serves = 0, told = 0, most = 0, want = 0, keep = kept_of(&c->buckets[bucket]);
+	const struct pshift_share *b = &c->buckets[bucket];
+	struct room room = {.free = free_of(c, bucket, entitled), .unknown = b->parts > b->seen};
+	int64_t serves = 0, told = 0, most = 0, want = 0, keep = kept_of(b);
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
@@ -125,9 +158,11 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 		told += greater(greater(l->told, l->least), anyway(c, e, entitled));
 		most += entitled ? pshift_limits_entitled(c, e) : l->most;
 		want += lesser(entitled ? e->want_limit : e->want_cap, e->could[entitled]);
+		room.more += greater(0, (entitled ? e->want_limit : e->want_cap) - l->told);
 	}
+	room.more -= greater(0, room.free);
 	/* Those that are heard keep what others do not have of it, unless they want less. */
-	keep = lesser(keep, room.free + most - on_its_way(&c->buckets[bucket]));
+	keep = lesser(keep, room.free + most - (room.unknown ? 0 : on_its_way(b)));
 	room.over = serves - lesser(want, keep);
 	room.due = greater(0, told - room.free - most);
 	return room;
@@ -145,6 +180,7 @@ static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t 
 	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
 	room->over -= serves - pshift_books_serves(l, e->could[entitled]);
 	room->due -= greater(0, told - greater(value, part));
+	room->more -= greater(0, told - value);
 	pshift_tell_soon(c, e);
 }
 
@@ -155,9 +191,14 @@ static bool tell_wanted(
 	const struct pshift_line *l = entitled ? &e->limit : &e->cap;
 	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
 	int64_t want = entitled ? e->want_limit : e->want_cap;
-	int64_t low = greater(room->over, 0) + greater(room->due, 0);
-	int64_t may = pshift_books_may(
-		l, own, pshift_books_lower(l, want, e->could[entitled], low), room->free);
+	int64_t low = greater(room->over, 0), may;
+
+	if (room->unknown)
+		low = lesser(low, greater(room->more, 0));
+	low += greater(room->due, 0);
+	may = room->unknown ? greater(want, l->told - low)
+			    : pshift_books_lower(l, want, e->could[entitled], low);
+	may = pshift_books_may(l, own, may, room->free);
 
 	if (c->period < c->frozen && may > l->told)
 		may = l->told;

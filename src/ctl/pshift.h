@@ -8,6 +8,7 @@
  *   pshift-server.h    one server: what its buckets want, what they may have, the tokens of its gate
  *   pshift-control.h   the controller of all: reports in, tokens out (alg/pshift places them)
  *   pshift-books.h     what the servers may use at most of each limit, as far as the controller knows
+ *   pshift-lead.c      which of several controllers leads
  *   wire/lease.h       the messages
  *
  * THE PROTOCOL
@@ -46,6 +47,21 @@
  *         is STATIC after hold + 2 periods, when all others are past their hold, unless a controller
  *         takes it on before (or `fresh` says that there was nothing before).
  *
+ * LEADING Several controllers may run; servers report to all of them, and are the voters. A controller asks servers to
+ *         follow it under a generation that is higher than any it has heard of, when a majority of the cluster's
+ *         servers (of all that the policy names) say that they follow no controller that lives; a controller that came
+ *         later does so once when it has lived for three periods. A server follows the highest (generation, instance)
+ *         that asked it, and takes grants of that one only. It follows nobody that lives when the connection was closed, or
+ *         nothing was heard for one and a half periods. A controller grants from when a majority follow it and have said
+ *         what they hold, and only while, in period k, a majority has acknowledged messages that it sent in
+ *         period k − 1 or k. Without it, or when it hears of a higher generation, it stands down: it forgets all
+ *         that it knows of what servers hold, and is a standby. So after a takeover the controller before may grant for at
+ *         most PSHIFT_LEAD periods more, and only to servers that have not answered the new one.
+ *         A server that started anew has forgotten whom it followed. It says that it is BLIND for PSHIFT_YOUNG periods, longer than
+ *         any vote counts, and so long its vote counts only where all servers follow. It is granted nothing before a
+ *         majority has acknowledged messages that were sent after it was first heard: then no other controller can have
+ *         had a majority, with the vote of its predecessor, before that.
+ *
  * SAFETY  (1) In each period Σ over servers of what is counted to it ≤ the bucket's limit, whatever
  *         messages are lost, late, doubled or out of order, and whoever restarts. The controller's books
  *         hold for each server the most it may have been told (what is told and not yet acknowledged, and
@@ -59,8 +75,18 @@
  *         Across periods without grants. In a period k ≤ r: a j with a_j + hold + gap > r has e_j or
  *         min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books. If k > r, everybody is past
  *         what it holds and has at most s_j, and Σ s_j ≤ limit.
- *         A controller that starts waits until every server has told it what it holds, and follows
- *         it and nobody else from then on, or until hold + gap + 1 periods have passed. A server that
+ *         At a takeover. The new controller knows the set H of servers that follow it, with what they hold (e_j), and
+ *         not the others, S. It counts U = max(Σ_S s_j, limit − Σ_H e_j) for S together. That is enough: let g
+ *         be any controller that still grants. H takes nothing of it any more, so its books of H never fall below what H
+ *         held when it answered: a member of its majority is in H, too, and of a server that was silent before g assumes
+ *         that its hold has ended (`ruled`) only when a majority has acknowledged messages sent after that, so
+ *         before the takeover. So what g lets S hold, until its last grant's hold ends, is ≤ limit − Σ_H e_j; after that S
+ *         has at most its static parts. When one of S answers, what it holds is taken off what is counted for S.
+ *         U counts until no grant of another controller can be held any more: LEAD + hold periods. So until then
+ *         the sum of the caps of H does not rise. Nor is it lowered, but by what static parts make necessary, and by
+ *         what is raised elsewhere: what was given up and not yet taken would count for S with the next controller, and a
+ *         controller in a crash loop would take all in the end.
+ *         A server that
  *         starts is BLIND; what its predecessor may have used counts as used until the period ends, also with
  *         a controller that takes over meanwhile: it says that it was BLIND until the next period is over.
  *         One service may be counted to two periods (a look that comes late), never to none.
@@ -71,9 +97,10 @@
  *         there, than what is beyond the reservation and an eighth of it, of what can be used where it is
  *         (pshift-limits.c; where all is reserved a part in 32, and 4). R-tokens need no agreement, since to give too many of them passes no limit: they are told to
  *         both at once, and are missing if only who has less is reached and the controller then dies.
- *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); one controller
- *         at a time for most of the time: of two the one with the higher generation is followed, and the
- *         other stands down when it hears of it.
+ *         A takeover moves nothing of a bucket whose demand does not move; so one that dies is replaced
+ *         without a loss, by whichever controller is there first, however many servers of a minority are down.
+ *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); all controllers
+ *         know the same servers.
  *
  * DIFFERS Pauses of at most PSHIFT_DRIFT and the round trip between two periods for buckets with a limit;
  *         entitlements, which the paper has not; a floor of L-tokens at each server and pacing; R-tokens
@@ -92,6 +119,9 @@
 #define PSHIFT_DRIFT 2000
 #define PSHIFT_HOLD  4 /* periods: a controller is restarted in less */
 #define PSHIFT_GAP   2 /* periods: a server that answers is heard of in less */
+
+#define PSHIFT_STAND_INS                                                                           \
+	3 /* servers that may stand in for a controller: the first of the cluster */
 
 #define PSHIFT_NONE SIZE_MAX
 
