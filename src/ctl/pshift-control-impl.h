@@ -162,15 +162,9 @@ static inline bool pshift_may_be_static(
  * LEADING. */
 #define PSHIFT_LEAD 2
 
-/* The last bit of an instance says that it stands in. */
 static inline uint64_t pshift_instance(uint64_t random, unsigned rank)
 {
 	return rank ? random | 1 : random > 1 ? random & ~UINT64_C(1) : 2;
-}
-
-static inline bool pshift_stands_in(uint64_t instance)
-{
-	return instance & 1;
 }
 
 #define PSHIFT_TOO_OLD 3 /* periods: a vote that does not count */

@@ -151,8 +151,8 @@ static bool stands(const struct pshift_spot *b, double came, weir_time span)
 	       fabs(more) <= 1 + CLOSED_MOVES * came;
 }
 
-/* A bucket that has used all that it may have, while more of it waits: what would come if it had more is not known.
- * As many times as much as was seen of it is assumed, up to its reservation. */
+/* Without a controller, a bucket that has used all that it may have while more of it waits: what would come if it had
+ * more is not known. As many times as much as was seen of it is assumed, up to its reservation. */
 #define GUESS 8
 
 static double assumed(const struct pshift_server *s, const struct pshift_spot *b)
@@ -176,7 +176,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 {
 	weir_time span = now - s->measured;
 	double seconds = (double)span / (double)WEIR_SEC;
-	double longest = MEMORY * (double)s->interval / (double)WEIR_SEC;
+	double longest = MEMORY * (double)s->usual / (double)WEIR_SEC;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
@@ -202,6 +202,11 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 /* A part of a period: what waits for longer does not only wait for its turn. */
 #define WAITS 20
 
+static bool is_led(const struct pshift_server *s)
+{
+	return pshift_followed(s) && s->state == LEASE_LEASED;
+}
+
 /* Does something of it wait that would be served, if others gave up what they hold? */
 static bool is_short(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
@@ -212,17 +217,15 @@ static bool is_short(const struct pshift_server *s, const struct pshift_spot *b,
 }
 
 /* It left, or came: which is worth a measurement at once. */
-static bool has_moved(struct pshift_spot *b, bool is_short)
+static bool has_moved(const struct pshift_spot *b, bool is_short)
 {
-	bool moved = is_short != b->is_short || (b->closed && !b->queued && !b->inside);
-
-	b->is_short = is_short;
-	return moved;
+	return is_short != b->is_short || (b->closed && !b->queued && !b->inside);
 }
 
 void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
 {
-	bool alone = !pshift_followed(s) || s->state != LEASE_LEASED, wants = false;
+	/* With a controller demand is measured as in the paper. */
+	bool alone = !is_led(s) || pshift_stands_in(s->controller), wants = false;
 	weir_time soon = s->measured + (weir_time)fmax((double)s->length / WAITS,
 					       (double)s->interval / PSHIFT_JUST);
 
@@ -232,10 +235,11 @@ void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
 
 		if (!b->queued)
 			b->ready = now;
-		lacks = is_short(s, b, now);
-		wants |= alone && lacks;
-		if (has_moved(b, lacks) && s->measure > soon)
+		lacks = alone && is_short(s, b, now);
+		wants |= lacks && !is_led(s);
+		if (alone && has_moved(b, lacks) && s->measure > soon)
 			s->measure = soon;
+		b->is_short = lacks;
 	}
 	s->answer |= wants && !s->wants;
 	s->wants = wants;

@@ -209,7 +209,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	s->hold = g->hold;
 	s->gap = g->gap;
 	s->length = g->length;
-	s->interval = g->interval;
+	s->interval = s->usual = g->interval;
 	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND) {
 		if (s->state == LEASE_BLIND)
 			s->blind = g->period + 1;

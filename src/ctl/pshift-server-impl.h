@@ -78,7 +78,9 @@ struct pshift_server {
 	uint64_t period, granted;   /* see pshift.h */
 	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
 	weir_time end, next;        /* of the period: no more tokens; the next one begins */
-	weir_time length, interval; /* as told */
+	weir_time length, interval; /* as told … */
+	weir_time
+		usual; /* … before the controller was lost, from when on it is no longer than a tenth of a period */
 	uint64_t hold, gap;
 	uint64_t blind;       /* up to this period it cannot know what was used before it started */
 	weir_time now, began; /* of the last look; of this instance */

@@ -26,6 +26,7 @@ int pshift_server_new(const struct pshift_server_config *config, struct pshift_s
 	s->interval = config->length / 5; /* as in the paper, until a controller says */
 	if (s->interval <= 0)
 		s->interval = 1;
+	s->usual = s->interval;
 	s->hold = PSHIFT_HOLD;
 	s->gap = PSHIFT_GAP;
 	s->state = config->fresh ? LEASE_STATIC : LEASE_BLIND;

@@ -123,6 +123,12 @@
 #define PSHIFT_STAND_INS                                                                           \
 	3 /* servers that may stand in for a controller: the first of the cluster */
 
+/* The last bit of a controller's instance: it is a server that stands in. */
+static inline bool pshift_stands_in(uint64_t instance)
+{
+	return instance & 1;
+}
+
 #define PSHIFT_NONE SIZE_MAX
 
 /* A whole number of tokens from a rate and a span; never more than fits a message. */

@@ -231,7 +231,7 @@ static void start_stand_in(size_t j)
 }
 
 /* Servers that are started again, with what they hold forgotten. */
-static void restart(size_t j)
+static inline void restart(size_t j)
 {
 	start_server(j, false);
 	if (w.stand_in && j < DEPUTIES)
