@@ -43,9 +43,10 @@ struct pshift_member { /* a server */
 	weir_time echo, echo_at;
 	uint64_t accepted, sequence; /* of grants: taken; sent last */
 	uint64_t granted;            /* a_j as far as known; 0: never */
-	uint64_t told;               /* the last period in which it was sent a grant, … */
-	uint64_t until;              /* … and until which that is held */
-	uint64_t since;              /* the period in which it came to follow */
+	uint64_t alive; /* the same of the one before it, if it started anew while this one led */
+	uint64_t told;  /* the last period in which it was sent a grant, … */
+	uint64_t until; /* … and until which that is held */
+	uint64_t since; /* the period in which it came to follow */
 	weir_time told_at, asked_at;
 	uint64_t settled; /* grants up to that one need not be sent again */
 	bool awaited;     /* by the round that is open */
@@ -76,7 +77,8 @@ struct pshift_share { /* a bucket */
 	 * follows, and the period in which that was found. */
 	int64_t unknown[2];
 	uint64_t since;
-	bool renewed; /* one of them had started anew */
+	uint64_t
+		renewed; /* one of them had started anew: what it may have used before counts until this one */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
@@ -151,11 +153,17 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
  * itself, since where nobody or two count one may be a period ahead of another (pshift.h, SAFETY). */
 #define PSHIFT_APART (PSHIFT_HOLD + PSHIFT_GAP - 1)
 
+/* From this period on that much counts: one that started anew is BLIND for as long. 0: it is not known. */
+static inline uint64_t pshift_granted(const struct pshift_member *s)
+{
+	return s->granted > s->alive ? s->granted : s->alive;
+}
+
 /* In this period, without having been told. */
 static inline bool pshift_may_be_static(
 	const struct pshift_control *c, const struct pshift_member *s)
 {
-	return !s->granted || c->period > s->granted + PSHIFT_APART;
+	return !pshift_granted(s) || c->period > pshift_granted(s) + PSHIFT_APART;
 }
 
 /* After a takeover, for so many periods at most, a controller that was followed before may still grant: pshift.h,
@@ -192,6 +200,10 @@ int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift
 /* What servers that have not been heard may hold of a bucket's limit, at most; and that one of them was heard, being
  * in that period: what it holds is known. */
 void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e, uint64_t period);
+void pshift_limits_turn(struct pshift_control *c, size_t bucket); /* a period begins */
+void pshift_limits_more(struct pshift_share *b, int64_t tokens);  /* its limit grows */
+/* It is about to be heard that the server of an entry that is known has this limit. */
+void pshift_limits_holds(struct pshift_control *c, const struct pshift_entry *e, int64_t limit);
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* What is wanted of its limit, as far as may be. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);

@@ -121,10 +121,15 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 			pshift_ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
 			return -ENOMEM;
 		at = c->n_buckets++;
-		c->buckets[at] = (struct pshift_share){
-			.id = b->id, .since = c->period, .unknown = {b->limit, b->limit}};
+		c->buckets[at] = (struct pshift_share){.id = b->id,
+			.since = c->period,
+			.limit = b->limit,
+			.unknown = {b->limit, b->limit}};
 		c->stale_order = true;
 	}
+	/* Another controller may have granted it already. */
+	if (b->limit > c->buckets[at].limit && b->limit != LEASE_NO_LIMIT)
+		pshift_limits_more(&c->buckets[at], b->limit - c->buckets[at].limit);
 	c->buckets[at].reservation = b->reservation;
 	c->buckets[at].limit = b->limit;
 	c->buckets[at].parts = b->parts;
@@ -175,8 +180,7 @@ static void turn(struct pshift_control *c)
 	for (size_t i = 0; i < c->n_buckets; i++) {
 		c->buckets[i].lost = c->buckets[i].lost_next;
 		c->buckets[i].lost_next = 0;
-		c->buckets[i].unknown[0] = c->buckets[i].unknown[1];
-		c->buckets[i].renewed &= c->period <= c->since + 1;
+		pshift_limits_turn(c, i);
 	}
 	for (size_t i = 0; i < c->n_entries; i++) {
 		struct pshift_entry *e = &c->entries[i];

@@ -56,6 +56,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 		e->in = 0;
 	}
 	s->instance = instance;
+	s->alive = pshift_granted(s);
 	s->full = false;
 	s->echo = 0;
 	s->echo_at = INT64_MAX / 2; /* the next is better */
@@ -92,19 +93,14 @@ static void hear_unknown(
 		e->cap = e->limit;
 		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
 	}
-	b->renewed |= r->state == LEASE_BLIND;
-	if (b->seen < b->parts)
-		return;
-	/* What the predecessor of one may have used of this period nobody can use again. */
-	if (b->renewed) {
-		b->lost += b->unknown[0];
-		b->lost_next += c->period <= c->since ? b->unknown[1] : 0;
-	}
-	b->unknown[0] = b->unknown[1] = 0;
+	/* What the one before it may have used of this period nobody can use again; nor of the next, in which servers
+	 * may be at a takeover. */
+	if (r->state == LEASE_BLIND)
+		b->renewed = c->period + (c->period <= c->since);
 }
 
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
-	struct pshift_entry *e, const struct lease_demand *d)
+	struct pshift_entry *e, const struct lease_demand *d, bool known)
 {
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
 	/* Grants of a period before the last one are refused by now. */
@@ -127,6 +123,8 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	e->dirty = true;
 	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
 		return;
+	if (c->started && known)
+		pshift_limits_holds(c, e, d->limit);
 	pshift_books_holds(&e->limit, under_way, d->limit);
 	if (c->started && r->period != c->period)
 		return;
@@ -148,7 +146,7 @@ static int hear_entries(
 		if (!e && m->demands[i].holds)
 			return -ENOMEM;
 		if (e)
-			hear_entry(c, now, &m->report, e, &m->demands[i]);
+			hear_entry(c, now, &m->report, e, &m->demands[i], c->n_entries == known);
 		if (c->started && c->n_entries > known)
 			hear_unknown(c, &m->report, e);
 	}
@@ -254,6 +252,8 @@ enum peer_verdict pshift_hear(
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
 	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
+		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)
+			s->apart = false;
 		if (c->hold < PSHIFT_HOLD) /* perhaps for its sake */
 			look_again(c, now);
 	}
@@ -265,8 +265,6 @@ enum peer_verdict pshift_hear(
 	hear_period(c, now, &m->report);
 	if (hear_entries(c, now, at, m))
 		return PEER_CROWD;
-	if (c->stale_order)
-		look_again(c, now);
 	hear_accepted(c, s, m->report.accepted, m->report.period);
 	if (m->report.full && !s->full) {
 		s->full = s->new = true;

@@ -128,7 +128,8 @@ static void forget(struct pshift_control *c)
 		struct pshift_member *s = &c->servers[i];
 
 		s->full = s->new = s->due = s->apart = s->awaited = s->unproven = false;
-		s->accepted = s->granted = s->told = s->until = s->since = s->settled = 0;
+		s->accepted = s->granted = s->alive = s->told = s->until = s->since = 0;
+		s->settled = 0;
 		s->acked = 0;
 		s->age = PSHIFT_TOO_OLD;
 		s->entries = NONE;
@@ -138,7 +139,8 @@ static void forget(struct pshift_control *c)
 		struct pshift_share *b = &c->buckets[i];
 
 		b->seen = 0;
-		b->waiting = b->renewed = false;
+		b->waiting = false;
+		b->renewed = 0;
 		b->lost = b->lost_next = b->unknown[0] = b->unknown[1] = 0;
 	}
 	pshift_ids_free(&c->pairs);

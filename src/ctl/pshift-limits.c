@@ -37,14 +37,15 @@ void pshift_limits_reach(struct pshift_control *c)
 	for (size_t i = 0; i < c->n_servers; i++) {
 		struct pshift_member *s = &c->servers[i];
 		bool heard = s->full && c->now - s->at < c->config.length;
+		uint64_t granted = pshift_granted(s), until = granted ? granted + PSHIFT_APART : 0;
 
-		s->apart = !s->granted || s->granted + PSHIFT_APART < c->period + PSHIFT_HOLD;
-		if (!s->apart || !heard || !s->granted || s->granted + PSHIFT_APART < reach)
+		s->apart = until < c->period + PSHIFT_HOLD;
+		if (!s->apart || !heard || until < reach)
 			continue;
 		/* It is there: what is told now is rather held for as long as it has what it has. */
 		s->apart = false;
-		if (s->granted + PSHIFT_APART < c->period + c->hold)
-			c->hold = s->granted + PSHIFT_APART - c->period;
+		if (until < c->period + c->hold)
+			c->hold = until - c->period;
 	}
 }
 
@@ -79,21 +80,82 @@ void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e,
 	unknown[1] -= lesser(unknown[1], e->limit.most);
 }
 
+/* The last period in which what is unknown may be held. */
+static uint64_t unknown_until(const struct pshift_share *b)
+{
+	return b->since + PSHIFT_LEAD + PSHIFT_HOLD;
+}
+
+/* What a server has of an entry only when it has come to its static part, and then not besides what is unknown. Either
+ * it comes to it after that is over; or it started anew and has taken no grant since, and a controller before, who
+ * granted what is unknown, counted its static part. */
+static int64_t besides(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	int64_t most =
+		lesser(entitled ? pshift_limits_entitled(c, e) : e->cap.most, e->static_part);
+	bool anew = !s->granted && (entitled || pshift_may_be_static(c, s));
+	bool later = entitled &&
+		     pshift_granted(s) + PSHIFT_APART >= unknown_until(&c->buckets[e->bucket]);
+
+	return anew || later ? greater(0, most - e->limit.most) : 0;
+}
+
+void pshift_limits_holds(struct pshift_control *c, const struct pshift_entry *e, int64_t limit)
+{
+	int64_t *unknown = c->buckets[e->bucket].unknown, more = greater(0, limit - e->limit.most);
+
+	if (c->servers[e->server].granted)
+		return;
+	unknown[0] -= lesser(unknown[0], more);
+	unknown[1] -= lesser(unknown[1], more);
+}
+
+static int64_t all_besides(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	int64_t sum = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++)
+		sum += besides(c, &c->entries[c->place[p]], entitled);
+	return sum;
+}
+
+/* Their hold has ended: they have their static parts. */
+static bool is_over(const struct pshift_control *c, const struct pshift_share *b)
+{
+	return c->ruled >= unknown_until(b);
+}
+
+static int64_t parts_of(const struct pshift_share *b)
+{
+	return b->parts > b->seen ? (int64_t)(b->parts - b->seen) * pshift_static_part(b) : 0;
+}
+
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	int64_t parts;
+	bool renewed = c->period + entitled <= b->renewed;
+	int64_t parts = parts_of(b), unknown;
 
-	if (b->parts <= b->seen)
-		return 0;
-	parts = (int64_t)(b->parts - b->seen) * pshift_static_part(b);
-	/* Their hold has ended: they have their static parts. */
-	if (c->ruled >= b->since + PSHIFT_LEAD + PSHIFT_HOLD)
+	if (!renewed && (b->parts <= b->seen || is_over(c, b)))
 		return parts;
-	/* While what they hold is held they have not come to them. */
-	if (!entitled && c->period <= c->held)
-		return b->unknown[0];
-	return greater(b->unknown[entitled], parts);
+	unknown = lesser(b->unknown[entitled], b->limit) - all_besides(c, bucket, entitled);
+	return greater(unknown, parts);
+}
+
+void pshift_limits_turn(struct pshift_control *c, size_t bucket)
+{
+	struct pshift_share *b = &c->buckets[bucket];
+
+	if (is_over(c, b))
+		b->unknown[1] = lesser(b->unknown[1], parts_of(b));
+	b->unknown[0] = b->unknown[1];
+}
+
+void pshift_limits_more(struct pshift_share *b, int64_t tokens)
+{
+	b->unknown[0] += tokens;
+	b->unknown[1] += tokens;
 }
 
 /* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
@@ -165,6 +227,9 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 	keep = lesser(keep, room.free + most - (room.unknown ? 0 : on_its_way(b)));
 	room.over = serves - lesser(want, keep);
 	room.due = greater(0, told - room.free - most);
+	/* While what was granted before is held, nobody who was granted it has come to a static part. */
+	if (!entitled && c->period <= c->held)
+		room.due = 0;
 	return room;
 }
 
@@ -200,7 +265,7 @@ static bool tell_wanted(
 			    : pshift_books_lower(l, want, e->could[entitled], low);
 	may = pshift_books_may(l, own, may, room->free);
 
-	if (c->period < c->frozen && may > l->told)
+	if ((c->period < c->frozen || (room->unknown && besides(c, e, entitled))) && may > l->told)
 		may = l->told;
 	if (pshift_tell_differs(may, l->told))
 		tell_line(c, e, may, room, entitled);
