@@ -22,6 +22,7 @@ struct pshift_entry { /* one bucket at one server; tokens */
 	uint64_t in; /* the message that last told any of it */
 	struct pshift_line cap, limit;
 	uint64_t cap_of; /* the period of the cap that it said it holds */
+	int64_t had;     /* of the limit, when it was first heard: what is unknown is beyond that */
 	/* As placed; and what it could use, with its demand: of this period, and of a whole one. */
 	int64_t could[2];
 	int64_t want_claim, want_cap, want_reserved, want_limit;
@@ -199,11 +200,11 @@ int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshi
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e);
 /* What servers that have not been heard may hold of a bucket's limit, at most; and that one of them was heard, being
  * in that period: what it holds is known. */
-void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e, uint64_t period);
+void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period);
 void pshift_limits_turn(struct pshift_control *c, size_t bucket); /* a period begins */
 void pshift_limits_more(struct pshift_share *b, int64_t tokens);  /* its limit grows */
 /* It is about to be heard that the server of an entry that is known has this limit. */
-void pshift_limits_holds(struct pshift_control *c, const struct pshift_entry *e, int64_t limit);
+void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit);
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* What is wanted of its limit, as far as may be. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);

@@ -335,7 +335,7 @@ static void look_for_unknown(struct pshift_control *c)
 		b->unknown[0] = b->unknown[1] = b->parts > b->seen ? b->limit : 0;
 	}
 	for (size_t i = 0; i < c->n_entries; i++) {
-		const struct pshift_entry *e = &c->entries[i];
+		struct pshift_entry *e = &c->entries[i];
 
 		pshift_limits_heard(c, e, e->cap_of);
 	}

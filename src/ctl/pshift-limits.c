@@ -70,7 +70,7 @@ int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift
 	return pshift_may_be_static(c, s) ? greater(e->limit.most, e->static_part) : e->limit.most;
 }
 
-void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e, uint64_t period)
+void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period)
 {
 	int64_t *unknown = c->buckets[e->bucket].unknown;
 	/* No more than it surely has: in a period that it has yet to begin, its entitlement. */
@@ -78,6 +78,7 @@ void pshift_limits_heard(struct pshift_control *c, const struct pshift_entry *e,
 
 	unknown[0] -= lesser(unknown[0], cap);
 	unknown[1] -= lesser(unknown[1], e->limit.most);
+	e->had = e->limit.most;
 }
 
 /* The last period in which what is unknown may be held. */
@@ -86,29 +87,31 @@ static uint64_t unknown_until(const struct pshift_share *b)
 	return b->since + PSHIFT_LEAD + PSHIFT_HOLD;
 }
 
-/* What a server has of an entry only when it has come to its static part, and then not besides what is unknown. Either
- * it comes to it after that is over; or it started anew and has taken no grant since, and a controller before, who
- * granted what is unknown, counted its static part. */
+/* What a server has of an entry only when it has come to its static part, and then not besides what is unknown: that
+ * was granted by a controller before, who counted the static part of whoever may come to it while the grant is held. If it
+ * comes to it later, all that it does not have now. */
 static int64_t besides(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
 {
 	const struct pshift_member *s = &c->servers[e->server];
-	int64_t most =
-		lesser(entitled ? pshift_limits_entitled(c, e) : e->cap.most, e->static_part);
-	bool anew = !s->granted && (entitled || pshift_may_be_static(c, s));
-	bool later = entitled &&
-		     pshift_granted(s) + PSHIFT_APART >= unknown_until(&c->buckets[e->bucket]);
+	uint64_t until = unknown_until(&c->buckets[e->bucket]);
+	int64_t most = entitled ? pshift_limits_entitled(c, e) : e->cap.most;
 
-	return anew || later ? greater(0, most - e->limit.most) : 0;
+	if (entitled ? !s->apart : s->granted || !pshift_may_be_static(c, s))
+		return 0;
+	if (pshift_granted(s) + PSHIFT_APART >= until)
+		return greater(0, lesser(most, e->static_part) - e->limit.most);
+	return greater(0, lesser(most, e->static_part) - e->had);
 }
 
-void pshift_limits_holds(struct pshift_control *c, const struct pshift_entry *e, int64_t limit)
+void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit)
 {
-	int64_t *unknown = c->buckets[e->bucket].unknown, more = greater(0, limit - e->limit.most);
+	int64_t *unknown = c->buckets[e->bucket].unknown, more = greater(0, limit - e->had);
 
 	if (c->servers[e->server].granted)
 		return;
 	unknown[0] -= lesser(unknown[0], more);
 	unknown[1] -= lesser(unknown[1], more);
+	e->had += more;
 }
 
 static int64_t all_besides(const struct pshift_control *c, size_t bucket, bool entitled)
