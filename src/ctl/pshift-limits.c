@@ -96,7 +96,9 @@ static int64_t besides(const struct pshift_control *c, const struct pshift_entry
 	uint64_t until = unknown_until(&c->buckets[e->bucket]);
 	int64_t most = entitled ? pshift_limits_entitled(c, e) : e->cap.most;
 
-	if (entitled ? !s->apart : s->granted || !pshift_may_be_static(c, s))
+	if (entitled ? !s->apart : !pshift_may_be_static(c, s))
+		return 0;
+	if (!entitled && s->granted && c->period == c->since) /* `had` is of the next */
 		return 0;
 	if (pshift_granted(s) + PSHIFT_APART >= until)
 		return greater(0, lesser(most, e->static_part) - e->limit.most);
