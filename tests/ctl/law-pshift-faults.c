@@ -9,7 +9,7 @@
  *   STANDSTILL  When all faults have ended one controller leads, all servers hold its leases, and every tenant has its
  *               reservation.
  *
- * WEIR_SEED and WEIR_WORLDS (how many of each kind) make other and more of them.
+ * WEIR_SEED and WEIR_WORLDS (how many of each kind) make others, and more of them.
  */
 #include "pshift-faults.h"
 
@@ -333,14 +333,26 @@ static void the_steady_keep_theirs(void)
 		steady(first * 1000 + 600 + n);
 }
 
-int main(void)
+static void run_all(uint64_t seed)
 {
-	first = from_env("WEIR_SEED", 1);
-	worlds = from_env("WEIR_WORLDS", 10);
-	printf("seed %llu\n", (unsigned long long)first);
+	first = seed;
+	printf("seed %llu\n", (unsigned long long)seed);
 	RUN(limits_hold);
 	RUN(limits_hold_with_policies);
 	RUN(limits_hold_when_all_is_forgotten);
 	RUN(the_steady_keep_theirs);
+}
+
+int main(void)
+{
+	static const uint64_t found[] = {1, 8, 10, 42}; /* what they found is repaired */
+
+	worlds = from_env("WEIR_WORLDS", 3);
+	if (getenv("WEIR_SEED")) {
+		run_all(from_env("WEIR_SEED", 1));
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+		run_all(found[i]);
 	return 0;
 }
