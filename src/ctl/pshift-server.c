@@ -85,6 +85,10 @@ int64_t pshift_server_add(
 	spot = &s->spots[at];
 	spot->static_r = b->reserved;
 	spot->static_l = b->limit;
+	if (s->state == LEASE_STATIC) {
+		spot->reserved = b->reserved;
+		spot->limit = spot->cap = b->limit;
+	}
 	spot->reservation = b->reservation;
 	spot->new = true;
 	s->limits |= pshift_limited(spot);
