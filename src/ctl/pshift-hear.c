@@ -39,6 +39,17 @@ static struct pshift_entry *entry_of(
 	return e;
 }
 
+/* What it may have used of this period. If it never took a grant: its static part, and then the one before it, whose use
+ * is unknown and still counts, used nothing. */
+static int64_t may_have_used(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_share *b = &c->buckets[e->bucket];
+	bool counted = !c->servers[e->server].granted && c->period <= b->renewed;
+	int64_t used = e->cap.most - (counted ? b->unknown[0] : 0);
+
+	return used > 0 ? used : 0;
+}
+
 /* The one before is no more; what it may have used of this period nobody can use again. */
 static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint64_t instance)
 {
@@ -46,7 +57,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 		struct pshift_entry *e = &c->entries[i];
 
 		if (pshift_has_limit(&c->buckets[e->bucket])) {
-			c->buckets[e->bucket].lost += e->cap.most;
+			c->buckets[e->bucket].lost += may_have_used(c, e);
 			/* At a takeover servers may be a little ahead, in the next period. */
 			if (c->period <= c->since)
 				c->buckets[e->bucket].lost_next += pshift_limits_entitled(c, e);
