@@ -159,8 +159,8 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket)
 
 void pshift_limits_more(struct pshift_share *b, int64_t tokens)
 {
-	b->unknown[0] += tokens;
-	b->unknown[1] += tokens;
+	for (int i = 0; i < 2; i++)
+		b->unknown[i] = lesser(b->unknown[i], LEASE_TOKENS_MAX - tokens) + tokens;
 }
 
 /* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
