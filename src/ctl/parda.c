@@ -203,15 +203,15 @@ struct sums { /* over the host and the peers that count */
 	double shares, slots;
 	double ios;
 	double weights, latency; /* of latencies, and Σ of them weighted: by ios */
-	double inside;           /* slots */
-	double windows;          /* of those with shares */
-	bool add_up, merge;      /* some were apart from us, and it is time */
-	uint32_t hosts;          /* with shares */
-	uint32_t peers, now;     /* those that count; those heard since the last step */
-	double least;    /* shares of the host with the least, but not none; 0: none has any */
-	bool at_work;    /* a peer with shares no longer starts */
-	double ratio;    /* most slots a share of a peer that uses them */
-	double vanished; /* slots in use of peers that are forgotten and did not leave */
+	double inside;       /* slots */
+	double windows;      /* of those with shares */
+	bool add_up, merge;  /* some were apart from us, and it is time */
+	uint32_t hosts;      /* with shares */
+	uint32_t peers, now; /* those that count; those heard since the last step */
+	double least;        /* shares of the host with the least, but not none; 0: none has any */
+	bool at_work;        /* a peer with shares no longer starts */
+	double ratio;        /* most slots a share of a peer that uses them */
+	double vanished;     /* slots in use of peers that are forgotten and did not leave */
 };
 
 /* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
