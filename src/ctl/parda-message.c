@@ -1,7 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl/parda-message.h"
+#include <string.h>
 
-#define NUMBER_BITS 8 /* a message has 12 reports at most */
+#define NUMBER_BITS 8  /* a message has 12 reports at most */
+#define STEPS_BITS  32 /* 272 years of 2 s */
+#define FLOOR_BITS  24
+#define FLOOR_SHIFT 7 /* 31 bits of a positive single, without these */
+
+static uint64_t floor_write(double floor)
+{
+	float single = (float)floor;
+	uint32_t bits;
+
+	memcpy(&bits, &single, sizeof(bits));
+	return floor > 0 ? bits >> FLOOR_SHIFT & ((1u << FLOOR_BITS) - 1) : 0;
+}
+
+static double floor_read(uint64_t bits)
+{
+	uint32_t all = (uint32_t)bits << FLOOR_SHIFT;
+	float single;
+
+	memcpy(&single, &all, sizeof(single));
+	return single; /* not a number, or beyond all bounds: parda_hear refuses it */
+}
 
 uint64_t parda_message_id(const char *host, uint64_t number)
 {
@@ -22,7 +44,8 @@ struct peer_report parda_message_write(
 		.bytes = r->bytes,
 		.threshold = r->threshold,
 		.period = period,
-		.flags = r->steps << NUMBER_BITS | number};
+		.flags = floor_write(r->floor) << (NUMBER_BITS + STEPS_BITS) |
+			 (r->steps & UINT32_MAX) << NUMBER_BITS | number};
 }
 
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r)
@@ -31,7 +54,8 @@ struct parda_report parda_message_read(const struct peer_message *m, const struc
 		.id = parda_message_id(m->name, r->flags % (1u << NUMBER_BITS)),
 		.instance = m->instance,
 		.sequence = m->sequence,
-		.steps = r->flags >> NUMBER_BITS,
+		.steps = r->flags >> NUMBER_BITS & UINT32_MAX,
+		.floor = floor_read(r->flags >> (NUMBER_BITS + STEPS_BITS)),
 		.shares = r->shares,
 		.beta = r->beta,
 		.window = r->window,

@@ -7,7 +7,8 @@
  *
  * A host may reach one array by several resources, LUNs say. Each has a window, a controller and a report of
  * its own, and to the others, and to each other, they are as many hosts. Which of them it is, 0, 1, …, is in
- * the low byte of the report's flags; above it are the steps that the controller has made.
+ * the low byte of the report's flags; above it are the steps that the controller has made (32 bits), and the floor that it
+ * has found beside a stranger, as the upper 24 bits of a positive IEEE 754 single.
  */
 #ifndef WEIR_CTL_PARDA_MESSAGE_H
 #define WEIR_CTL_PARDA_MESSAGE_H

@@ -97,7 +97,7 @@ static struct parda_peer *longest_forgotten(struct parda_peers *t)
 
 static enum parda_heard add(struct parda_peers *t, const struct parda_report *r)
 {
-	struct parda_peer fresh = {.last = *r}, *place;
+	struct parda_peer fresh = {.last = *r, .is_new = true}, *place;
 
 	if (t->n == t->room && t->room < t->most)
 		set_room(t, t->room > t->most / 2 ? t->most : 2 * t->room);
@@ -128,8 +128,11 @@ static void replace(struct parda_peer *p, const struct parda_report *r)
 {
 	memmove(p->retired + 1, p->retired, sizeof(p->retired) - sizeof(p->retired[0]));
 	p->retired[0] = p->last.instance;
+	if (p->other != r->instance) /* else room was made when it was first heard */
+		p->is_new = true;
 	p->last = *r;
 	p->silent = 0;
+	p->has_left = false;
 	p->other = 0;
 }
 
@@ -144,6 +147,8 @@ static enum parda_heard hear_other(
 		replace(p, r);
 		return PARDA_FRESH;
 	}
+	if (p->other != r->instance)
+		p->is_new = true; /* most likely it has started again, as fast as that */
 	p->other = r->instance;
 	p->other_sequence = r->sequence;
 	p->other_silent = 0;
@@ -170,6 +175,7 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		p->twice = t->age + 1;
 	p->last = *r;
 	p->silent = 0;
+	p->has_left = false;
 	return PARDA_FRESH;
 }
 
@@ -177,8 +183,46 @@ void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance)
 {
 	struct parda_peer *p = find(t, id);
 
-	if (p && p->last.instance == instance)
-		p->silent = t->age + 1;
+	if (!p || p->last.instance != instance)
+		return;
+	p->silent = t->age + 1;
+	p->has_left = true;
+}
+
+double parda_peers_room(struct parda_peers *t, double shares)
+{
+	double all = shares, of_new = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct parda_peer *p = &t->peers[i];
+		bool again = p->is_new && p->other && p->other_silent <= 1;
+
+		if ((!parda_peer_counts(t, p) && !again) || !(p->last.shares > 0))
+			continue;
+		all += p->last.shares;
+		if (!p->is_new)
+			continue;
+		of_new += p->last.shares;
+		p->is_new = false;
+		p->apart = PARDA_APART;
+	}
+	return of_new > 0 && shares > 0 ? (all - of_new) / all : 1;
+}
+
+void parda_peers_divide(struct parda_peers *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->peers[i].apart)
+			return; /* it is about to be */
+	for (uint32_t i = 0; i < t->n; i++)
+		t->peers[i].apart = PARDA_APART;
+}
+
+void parda_peers_settle(struct parda_peers *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		t->peers[i].is_new = false;
+	parda_peers_divide(t);
 }
 
 static void grow(unsigned *steps)

@@ -7,10 +7,11 @@
 
 /* Values of `apart`: when it is heard again; when all of its side have been; and a step later, when nobody
  * still adds up what others have changed. */
-#define PARDA_APART   4
-#define PARDA_ADD_UP  2
-#define PARDA_MERGE   1
-#define PARDA_RETIRED 2 /* instances of one id that are remembered after they were replaced */
+#define PARDA_APART    4
+#define PARDA_ADD_UP   2
+#define PARDA_MERGE    1
+#define PARDA_VANISHED 300 /* steps */
+#define PARDA_RETIRED  2   /* instances of one id that are remembered after they were replaced */
 
 struct parda_peer {
 	struct parda_report last;
@@ -22,6 +23,8 @@ struct parda_peer {
 	uint64_t other, other_sequence;
 	unsigned other_silent;
 	uint64_t retired[PARDA_RETIRED]; /* latest first; 0: none */
+	bool has_left;                   /* it said so */
+	bool is_new;                     /* it has started, and room was not yet made for it */
 };
 
 struct parda_peers {
@@ -42,9 +45,23 @@ void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance);
 /* One of our periods has passed. */
 void parda_peers_age(struct parda_peers *t);
 
+/* The part of its window that a host keeps: those that have started since the last call, and have shares, get the
+ * rest. shares: own. 1: nobody has. */
+double parda_peers_room(struct parda_peers *t, double shares);
+/* Those that have started so far need no room: the host has taken its own beside them. */
+void parda_peers_settle(struct parda_peers *t);
+/* What all have together is added up and divided again, some steps from now, as if they had been apart. */
+void parda_peers_divide(struct parda_peers *t);
+
 static inline bool parda_peer_counts(const struct parda_peers *t, const struct parda_peer *p)
 {
 	return p->silent <= t->age;
+}
+
+/* It is forgotten, but not for long, and did not say that it leaves: it may only be cut off. */
+static inline bool parda_peer_vanished(const struct parda_peers *t, const struct parda_peer *p)
+{
+	return !parda_peer_counts(t, p) && !p->has_left && p->silent < PARDA_VANISHED;
 }
 
 #endif

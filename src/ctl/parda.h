@@ -19,11 +19,17 @@
  *          place of the old one when that is silent. Two instances of one id that speak at the same
  *          time are told apart and reported, and the first one counts. Instances that were
  *          replaced are remembered, so that their reports cannot be played again.
- * JOINING  A host that starts, or was stopped for longer than its peers take to forget it, or whose
- *          tenants were all idle, goes to β × the median of its peers' w/β: from wmin it would be
- *          15 periods on the way.
+ * STARTING A host that starts floods nobody: it begins at the least window, and its peers make room for
+ *          its shares (ctl/parda-start.h). As long as latency is below half of the threshold no window
+ *          more than doubles in a period. With config.window it begins there, and joins as below.
+ * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take to
+ *          forget it, goes to β × the median of its peers' w/β: by the law alone it would be 15 periods
+ *          on the way.
  *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
  *          together again all go, in one step, to their parts by shares of what they have together.
+ * STRANGERS Requests of others that no host under PARDA has sent are found by what latency does when windows move, and told;
+ *          beside them hosts keep at least half of their fair part, up to wmax, even if latency then
+ *          stays over the threshold (ctl/parda-stranger.h).
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
  * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
@@ -58,6 +64,7 @@ struct parda_report {
 	double ios;        /* completed per second in the period */
 	double bytes;      /* of those, per second */
 	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
+	double floor; /* slots a share that hosts should keep beside a stranger, as it sees it; 0: none */
 };
 
 enum parda_smoothing {     /* of latency, eq. 1 */
@@ -82,7 +89,9 @@ struct parda_config {
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* to begin with; 0: 4 */
+	double window;      /* slots to begin with; 0: as STARTING says */
+	bool no_floor;      /* nothing is kept beside strangers, nor are they looked for */
+	bool abrupt; /* as the paper has it: windows grow by the law alone, and nobody makes room */
 };
 
 /* Over the time since the last step. */
@@ -96,17 +105,25 @@ struct parda_measured {
 };
 
 struct parda_decision {
-	double window;     /* requests: for the gate. In slots it is the report's */
-	double beta;       /* slots */
-	double latency;    /* ns: what the law was fed; 0: none is known */
-	double scale;      /* slots a share */
-	double threshold;  /* ns: what is aimed at */
-	double knee;       /* ns, as this host sees it; 0: not known, or not asked for */
-	double ios;        /* a second, of all that count */
-	double inside;     /* slots in use, of all that count, on the mean */
-	uint32_t peers;    /* that count */
-	bool alone;        /* aggregated, and nobody was heard */
-	bool twice;        /* somebody else speaks under an id that is taken, … */
+	double window;      /* requests: for the gate. In slots it is the report's */
+	double beta;        /* slots */
+	double latency;     /* ns: what the law was fed; 0: none is known */
+	double scale;       /* slots a share */
+	double threshold;   /* ns: what is aimed at */
+	double knee;        /* ns, as this host sees it; 0: not known, or not asked for */
+	double ios;         /* a second, of all that count */
+	double inside;      /* slots in use, of all that count, on the mean */
+	uint32_t peers;     /* that count */
+	bool alone;         /* aggregated, and nobody was heard */
+	bool stranger;      /* requests are inside that no host has sent: … */
+	double strange;     /* … so many, about */
+	double floor;       /* slots that this host keeps beside them; 0: the law gives it more */
+	bool too_low;       /* wmax is less than the floor */
+	bool wmax_short;    /* wmax keeps this host below its share; … */
+	double wmax_wanted; /* … so many slots would do, about */
+	bool unreachable; /* latency is over the threshold at any window, and was never below: … */
+	double least;     /* … ns: the least that was seen; 0: none */
+	bool twice;       /* somebody else speaks under an id that is taken, … */
 	uint64_t twice_id; /* … this one; perhaps our own */
 	struct parda_report report;
 };
@@ -129,6 +146,9 @@ struct parda;
 /* -EINVAL: a threshold ≤ 0, γ outside 0 … 1, bounds that cross, ε < 0; -ENOMEM. */
 int parda_new(const struct parda_config *config, struct parda **ret);
 void parda_free(struct parda *p);
+
+/* Requests: for the gate, before its first client and the first step. */
+double parda_start_window(const struct parda *p);
 
 enum parda_heard parda_hear(struct parda *p, const struct parda_report *r);
 

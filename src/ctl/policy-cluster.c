@@ -9,14 +9,16 @@
  *         Without a controller each of n servers has 1/n of a tenant's min and max.
  */
 #include "ctl/policy-index.h"
+#include "ctl/pshift.h"
 #include "wire/peer.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const cluster_keys[] = {
-	"name", "key", "controller", "listen", "servers", "period", "interval", NULL};
+	"name", "key", "controller", "listen", "servers", "period", "interval", "stand_in", NULL};
 
 #define PERIOD      (5 * WEIR_SEC) /* the paper's QoS period (§IV-A) */
 #define PIECE       (256u << 10)   /* bytes: what passes a gate at once, as one request */
@@ -80,6 +82,21 @@ static void read_times(struct policy_reading *r, yamldoc_node n, struct weir_pol
 			r, yamldoc_get(n, "interval"), "must be from 10 ms to the period, or auto");
 }
 
+static void read_stand_in(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
+{
+	const char *text = yamldoc_text(n);
+
+	if (!n.id || (text && strcmp(text, "true") == 0))
+		return;
+	to->no_stand_in = text && strcmp(text, "false") == 0;
+	if (to->no_stand_in)
+		return;
+	policy_serve_read_addresses(r, n, false, &to->stand_ins, &to->n_stand_ins);
+	if (to->n_stand_ins > PSHIFT_STAND_INS || to->n_stand_ins > to->n_servers)
+		policy_refuse(r, n, "names more than %d, or more than there are servers",
+			PSHIFT_STAND_INS);
+}
+
 void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 {
 	struct weir_policy_cluster *to = &r->policy->cluster;
@@ -101,6 +118,7 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 		read_servers(r, servers, to);
 	check_servers(r, servers, to);
 	read_times(r, n, to);
+	read_stand_in(r, yamldoc_get(n, "stand_in"), to);
 	if (r->remarks->n_errors > errors)
 		return;
 	if (!to->key)
@@ -233,6 +251,29 @@ void policy_cluster_check(struct policy_reading *r)
 }
 
 /* ---- what it comes to */
+
+#define UNIX_PATH 107 /* bytes: what a unix socket's address has room for */
+
+const char *policy_cluster_stand_in(
+	const struct weir_policy *p, unsigned rank, char *ret_address, size_t room)
+{
+	const struct weir_policy_cluster *c = &p->cluster;
+	const char *server = rank < c->n_servers ? c->servers[rank] : NULL;
+	const char *given = rank < c->n_stand_ins ? c->stand_ins[rank] : NULL;
+	int n;
+
+	if (!server || c->no_stand_in || (c->n_stand_ins && !given))
+		return NULL;
+	if (given)
+		n = snprintf(ret_address, room, "%s", given);
+	else if (strncmp(c->controllers[0], "unix:", 5) == 0)
+		n = snprintf(ret_address, room, "%s.%s", c->controllers[0], server);
+	else
+		return NULL;
+	if (n < 0 || (size_t)n >= room || (!given && n > 5 + UNIX_PATH))
+		return NULL;
+	return server;
+}
 
 size_t policy_cluster_parts(const struct weir_policy *p, size_t leaf)
 {

@@ -167,6 +167,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	p->cluster.controllers =
 		strings(&r, from->cluster.controllers, from->cluster.n_controllers);
 	p->cluster.listen = strings(&r, from->cluster.listen, from->cluster.n_listen);
+	p->cluster.stand_ins = strings(&r, from->cluster.stand_ins, from->cluster.n_stand_ins);
 	p->cluster.servers = strings(&r, from->cluster.servers, from->cluster.n_servers);
 	string(&r, &p->cluster.name);
 	string(&r, &p->cluster.key);

@@ -14,8 +14,11 @@ static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host
 static const char *const controllers[] = {
 	"none", "parda", "adaptbf", "tbf", "pshift", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
-	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", NULL};
+	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", "start",
+	"stranger", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
+static const char *const strangers[] = {"floor", "ignore", NULL};
+static const char *const starts[] = {"least", "depth", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 
 #define PERIOD        (2 * WEIR_SEC)  /* PARDA's; much less is noise */
@@ -113,7 +116,7 @@ static void read_slot(struct policy_reading *r, yamldoc_node n, struct weir_poli
 
 static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_policy_parda *to)
 {
-	int estimate = 0, smoothing = PARDA_BY_TIME;
+	int estimate = 0, smoothing = PARDA_BY_TIME, start = 0, stranger = 0;
 	struct weir_err err;
 	int64_t age = 0;
 
@@ -130,6 +133,10 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 		to->array = policy_get_string(r, n, "array");
 	policy_took(r, yamldoc_choice(n, "estimate", estimates, &estimate, &err), &err);
 	policy_took(r, yamldoc_choice(n, "smoothing", smoothings, &smoothing, &err), &err);
+	policy_took(r, yamldoc_choice(n, "start", starts, &start, &err), &err);
+	to->abrupt = start == 1;
+	policy_took(r, yamldoc_choice(n, "stranger", strangers, &stranger, &err), &err);
+	to->no_floor = stranger == 1;
 	to->local = estimate == 1;
 	to->smoothing = smoothing;
 	policy_took(r, yamldoc_count(n, "alpha", &to->alpha, &err), &err);

@@ -75,6 +75,11 @@ void policy_cluster_check(struct policy_reading *r);
 /* Is this leaf served at the server, and at how many in all? */
 bool policy_cluster_at(const struct weir_policy *p, size_t leaf, const char *server);
 size_t policy_cluster_parts(const struct weir_policy *p, size_t leaf);
+/* The server that may stand in for the controller as the first (rank 0), second, …, and where it then listens: its name, or
+ * NULL if there is none. */
+#define POLICY_CLUSTER_ADDRESS 256 /* bytes of any address */
+const char *policy_cluster_stand_in(
+	const struct weir_policy *p, unsigned rank, char *ret_address, size_t room);
 /* A leaf's min and max over the cluster, in tokens a period; bounds: weir_policy_bounds, of all. */
 struct policy_cluster_tokens {
 	int64_t reservation, limit; /* limit: INT64_MAX if there is none */

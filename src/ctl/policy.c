@@ -84,6 +84,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->peers.to);
 	free(p->peers.to_at);
 	free(p->cluster.controllers);
+	free(p->cluster.stand_ins);
 	free(p->cluster.listen);
 	free(p->cluster.servers);
 	free(p);

@@ -106,6 +106,8 @@ struct weir_policy_parda {
 	uint64_t
 		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
+	bool no_floor;       /* stranger: ignore. Nothing is kept beside strangers */
+	bool abrupt;         /* start: depth. The window begins at the resource's depth */
 };
 
 /* How AdapTBF shares out a server's tokens; ctl/adaptbf.h and adaptbf-gate.h say what each is. What the
@@ -154,6 +156,11 @@ struct weir_policy_cluster {      /* servers under one controller; n_servers 0: 
 	size_t n_servers;
 	weir_time period;   /* a QoS period */
 	weir_time interval; /* between two rounds of the controller; 0: it adapts */
+	/* Where the first servers, by name, are found while they stand in for the controller; none: beside the
+	 * controller's unix socket. */
+	const char **stand_ins;
+	size_t n_stand_ins;
+	bool no_stand_in; /* none does */
 	struct weir_place at;
 };
 

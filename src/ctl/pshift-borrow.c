@@ -9,7 +9,8 @@
  *         STATIC: there are no periods, and so no claims: AdapTBF's tokens are all.
  * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or what the server can do if that
  *         is less (tokens a second): where they are more than it can do, each has the same part of its own.
- * METHOD  A step every 100 ms; O(buckets).
+ * METHOD  A step every 100 ms; O(buckets). Debts are bounded as where the policy says nothing (adaptbf.h, DEBT):
+ *         a server may be STATIC for hours.
  * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives that
  *         back by and by. A closed loop asks only for as much as it is served: so a bucket that once was
  *         late by a moment would ask for less, and have less, and in a period end below its reservation.
@@ -143,7 +144,8 @@ int pshift_borrow_step(struct pshift_server *s, weir_time now)
 	if (!s->n || (s->borrow && now - s->borrowed < BORROW_PERIOD))
 		return 0;
 	if (!s->borrow) {
-		struct adaptbf_config c = {.period = BORROW_PERIOD, .rate = rate_of(s)};
+		struct adaptbf_config c = {
+			.period = BORROW_PERIOD, .rate = rate_of(s), .debt = ADAPTBF_DEBT};
 
 		if (adaptbf_new(&c, &s->borrow))
 			return -ENOMEM;

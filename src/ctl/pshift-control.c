@@ -9,7 +9,7 @@
 #define MOVED_MUCH   0.10 /* see pshift-control.h, INTERVAL */
 #define MOVED_LITTLE 0.02
 #define GATHER       8  /* part of an interval in which what comes is one round's */
-#define ASKS         20 /* a period, of who has not said what it holds */
+#define STEPS        20 /* a period, while it does not grant */
 
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
 {
@@ -24,18 +24,21 @@ int pshift_control_new(const struct pshift_control_config *config, struct pshift
 		return -ENOMEM;
 	}
 	c->config = *config;
+	c->config.instance = pshift_instance(config->instance, config->rank);
 	memcpy(c->name, config->name, strlen(config->name));
 	c->config.name = c->name;
 	if (!c->config.shortest)
 		c->config.shortest = config->length / 20;
+	/* A stand-in is there since demand moves. */
 	if (!c->config.longest)
-		c->config.longest = config->length / 2;
+		c->config.longest = config->length / (config->rank ? 10 : 2);
 	c->interval = config->length / 5; /* as in the paper, to begin with */
 	if (c->interval < c->config.shortest)
 		c->interval = c->config.shortest;
 	if (c->interval > c->config.longest)
 		c->interval = c->config.longest;
-	c->began = -1;
+	c->began = c->unled = -1;
+	pshift_lead_begin(c);
 	*ret = c;
 	return 0;
 }
@@ -67,6 +70,11 @@ void pshift_control_free(struct pshift_control *c)
 	free(c);
 }
 
+uint64_t pshift_control_instance(const struct pshift_control *c)
+{
+	return c->config.instance;
+}
+
 int pshift_room(void **array, size_t one, size_t n, size_t *room)
 {
 	size_t more = *room ? 2 * *room : 16;
@@ -92,7 +100,10 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 		pshift_ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
 		return -ENOMEM;
 	s = &c->servers[c->n_servers];
-	*s = (struct pshift_member){.entries = NONE, .asked_at = -WEIR_SEC};
+	*s = (struct pshift_member){.entries = NONE,
+		.asked_at = -c->config.length,
+		.led_at = -1,
+		.age = PSHIFT_TOO_OLD};
 	memcpy(s->name, name, strlen(name));
 	return (int64_t)c->n_servers++;
 }
@@ -110,9 +121,15 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 			pshift_ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
 			return -ENOMEM;
 		at = c->n_buckets++;
-		c->buckets[at] = (struct pshift_share){.id = b->id};
+		c->buckets[at] = (struct pshift_share){.id = b->id,
+			.since = c->period,
+			.limit = b->limit,
+			.unknown = {b->limit, b->limit}};
 		c->stale_order = true;
 	}
+	/* Another controller may have granted it already. */
+	if (b->limit > c->buckets[at].limit && b->limit != LEASE_NO_LIMIT)
+		pshift_limits_more(&c->buckets[at], b->limit - c->buckets[at].limit);
 	c->buckets[at].reservation = b->reservation;
 	c->buckets[at].limit = b->limit;
 	c->buckets[at].parts = b->parts;
@@ -123,7 +140,14 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m)
 {
-	return pshift_hear(c, now, m);
+	enum peer_verdict v = pshift_hear(c, now, m);
+
+	/* One that has just started need not wait for its next step to ask. */
+	if (!c->asking && c->began >= 0 && now - c->began < c->config.length) {
+		pshift_lead_step(c, now);
+		pshift_lead_ask(c, now);
+	}
+	return v;
 }
 
 /* ---- steps */
@@ -149,10 +173,14 @@ static void turn(struct pshift_control *c)
 	open_round(c, c->end);
 	c->period++;
 	c->end += c->config.length;
+	pshift_lead_turn(c);
+	if (!c->started)
+		return;
 	pshift_limits_reach(c);
 	for (size_t i = 0; i < c->n_buckets; i++) {
 		c->buckets[i].lost = c->buckets[i].lost_next;
 		c->buckets[i].lost_next = 0;
+		pshift_limits_turn(c, i);
 	}
 	for (size_t i = 0; i < c->n_entries; i++) {
 		struct pshift_entry *e = &c->entries[i];
@@ -164,86 +192,6 @@ static void turn(struct pshift_control *c)
 		e->cap.most = pshift_limits_begins(c, e);
 		if (e->cap.told > e->cap.most)
 			e->cap.told = e->cap.most;
-	}
-}
-
-static void ask(struct pshift_control *c, weir_time now)
-{
-	weir_time every = c->config.length / ASKS;
-	struct lease_message m = {.kind = LEASE_ASK,
-		.cluster = c->config.cluster,
-		.instance = c->config.instance,
-		.sent = now};
-
-	memcpy(m.name, c->name, sizeof(m.name));
-	m.grant.generation = c->generation;
-	c->ask = WEIR_NEVER;
-	for (size_t i = 0; i < c->n_servers; i++) {
-		struct pshift_member *s = &c->servers[i];
-
-		if (s->full && !pshift_tell_lost(c, s))
-			continue;
-		c->ask = now + every;
-		if (now - s->asked_at < every)
-			continue;
-		s->asked_at = now;
-		m.sequence = ++s->sequence;
-		c->config.send(c->config.arg, i, &m);
-	}
-}
-
-static bool may_start(const struct pshift_control *c, weir_time now)
-{
-	weir_time wait = (weir_time)(PSHIFT_HOLD + PSHIFT_GAP + 1) * c->config.length;
-	bool all = true;
-
-	for (size_t i = 0; all && i < c->n_servers; i++)
-		all = c->servers[i].full;
-	return all || now - c->began >= wait + wait / PSHIFT_DRIFT;
-}
-
-/* It serves nobody who has a limit. (Who was taken on in this period or the last one still says that it is,
- * since it cannot know what was used before.) */
-static bool is_blind(const struct pshift_member *s)
-{
-	return s->state == LEASE_BLIND && !s->granted;
-}
-
-static void start(struct pshift_control *c, weir_time now)
-{
-	if (c->generation <= c->highest) { /* whoever followed it before must say so again */
-		c->generation = c->highest + 1;
-		for (size_t i = 0; i < c->n_servers; i++) {
-			c->servers[i].full = false;
-			c->servers[i].asked_at = now - c->config.length;
-		}
-	}
-	if (!may_start(c, now))
-		return;
-	c->started = true;
-	if (!c->period) {
-		c->period = 1;
-		c->end = now + c->config.length;
-	}
-	c->since = c->period;
-	pshift_limits_reach(c);
-	c->round = now - c->interval;
-	c->changed = true;
-	/* What the one before a BLIND server used of this period, or, being ahead, of the next, nobody
-	 * has told this controller: what the others hold was granted with a view to it, and no more is. */
-	for (size_t i = 0; i < c->n_servers; i++)
-		if (c->servers[i].full && c->servers[i].state == LEASE_BLIND)
-			c->frozen = c->period + 2;
-	/* Who is in the period before this one will have what it is entitled to in this: also when it says
-	 * that it has heard nothing since, which would else confirm its cap of then. */
-	for (size_t i = 0; i < c->n_entries; i++) {
-		struct pshift_entry *e = &c->entries[i];
-		int64_t entitled = pshift_limits_begins(c, e), had = e->cap.most;
-
-		if (e->cap_of == c->period || is_blind(&c->servers[e->server]))
-			continue;
-		e->cap = e->limit;
-		e->cap.most = had > entitled ? had : entitled;
 	}
 }
 
@@ -280,8 +228,9 @@ static weir_time round_due(const struct pshift_control *c)
 /* Limits that wait are told when somebody has given up some, all that did in an eighth of an interval. */
 static weir_time waiting_due(const struct pshift_control *c)
 {
-	/* What was wanted of the last period is not wanted of this. */
-	bool waits = c->freed && c->waiting && !c->turned;
+	/* What was wanted of the last period is not wanted of this; and entries that came in since the last
+	 * round have no place yet, so that no sum over a bucket has them. */
+	bool waits = c->freed && c->waiting && !c->turned && !c->stale_order;
 
 	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
 }
@@ -312,16 +261,14 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 {
 	int r = 0;
 
-	if (c->stale)
-		return -ESTALE;
 	if (c->began < 0)
 		c->began = now;
 	c->now = now = now > c->now ? now : c->now;
 	if (!c->started)
-		start(c, now);
+		pshift_lead_step(c, now);
 	while (c->started && now >= c->end)
 		turn(c);
-	ask(c, now);
+	pshift_lead_ask(c, now);
 	if (!c->started)
 		return 0;
 	if (now >= round_due(c))
@@ -338,10 +285,8 @@ static weir_time sooner(weir_time a, weir_time b)
 
 weir_time pshift_control_due(const struct pshift_control *c)
 {
-	if (c->stale)
-		return WEIR_NEVER;
 	if (!c->started)
-		return c->began < 0 ? c->now : c->now + c->config.length / ASKS;
+		return c->began < 0 ? c->now : c->now + c->config.length / STEPS;
 	return sooner(
 		sooner(round_due(c), waiting_due(c)), sooner(sooner(c->end, c->tell), c->ask));
 }
@@ -353,7 +298,7 @@ void pshift_control_status(const struct pshift_control *c, struct pshift_control
 	*ret = (struct pshift_control_status){.generation = c->generation,
 		.period = c->period,
 		.started = c->started,
-		.stale = c->stale,
+		.standby = !c->asking,
 		.overdrawn = c->overdrawn,
 		.interval = c->interval,
 		.servers = c->n_servers,
@@ -366,6 +311,7 @@ void pshift_control_status(const struct pshift_control *c, struct pshift_control
 		.grants = c->grants,
 		.tokens = c->tokens};
 	for (size_t i = 0; i < c->n_servers; i++) {
+		ret->led |= c->servers[i].leader && c->servers[i].leader != c->config.instance;
 		ret->heard += c->servers[i].full;
 		ret->silent += c->now - c->servers[i].at >= c->config.length;
 	}

@@ -40,7 +40,11 @@ enum pshift_placing {
 
 struct pshift_control_config {
 	const char *name; /* copied; peer_name_check */
-	uint64_t cluster, instance;
+	uint64_t cluster;
+	uint64_t instance; /* random at each start; its last bit becomes what `rank` says */
+	/* 0: a controller. Else the rank of a server that may stand in: it leads only while no controller does, and
+	 * buckets wait for their reservations. */
+	unsigned rank;
 	weir_time length; /* ns of a QoS period */
 	weir_time shortest,
 		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
@@ -54,6 +58,7 @@ struct pshift_control_config {
 /* 0, -EINVAL or -ENOMEM. */
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret);
 void pshift_control_free(struct pshift_control *c);
+uint64_t pshift_control_instance(const struct pshift_control *c); /* as its messages have it */
 
 /* Who belongs to the cluster: the name that its reports carry. Its index from 0, or -ENOMEM, -EINVAL. */
 int64_t pshift_control_server(struct pshift_control *c, const char *name);
@@ -72,8 +77,7 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
  * controller; PEER_CROWD: no memory. */
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m);
-/* 0; -ENOMEM (the next step makes up for it); -ESTALE: another controller is followed, this one has
- * stood down and says nothing any more. */
+/* 0; -ENOMEM (the next step makes up for it). */
 int pshift_control_step(struct pshift_control *c, weir_time now);
 weir_time pshift_control_due(const struct pshift_control *c);
 
@@ -82,7 +86,8 @@ weir_time pshift_control_due(const struct pshift_control *c);
 struct pshift_control_status {
 	uint64_t generation, period;
 	bool started; /* it knows what the servers hold, and grants */
-	bool stale;   /* it has stood down */
+	bool standby; /* it neither grants nor asks servers to follow it … */
+	bool led;     /* … and another controller is followed */
 	bool overdrawn; /* static parts of some bucket are more than its limit: a policy that differs */
 	weir_time interval;
 	size_t servers, heard, silent; /* in all; reported in full; silent for a period */

@@ -151,6 +151,20 @@ static bool stands(const struct pshift_spot *b, double came, weir_time span)
 	       fabs(more) <= 1 + CLOSED_MOVES * came;
 }
 
+/* Without a controller, a bucket that has used all that it may have while more of it waits: what would come if it had
+ * more is not known. As many times as much as was seen of it is assumed, up to its reservation. */
+#define GUESS 8
+
+static double assumed(const struct pshift_server *s, const struct pshift_spot *b)
+{
+	double rate = (double)WEIR_SEC / (double)s->length;
+	double seen = (double)b->used + (double)b->queued;
+
+	if (!b->is_short || b->r + b->l > 0)
+		return 0;
+	return fmin(GUESS * seen, (double)b->reservation) * rate;
+}
+
 static double smooth(double old, double count, double seconds)
 {
 	double new = count / seconds;
@@ -162,7 +176,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 {
 	weir_time span = now - s->measured;
 	double seconds = (double)span / (double)WEIR_SEC;
-	double longest = MEMORY * (double)s->interval / (double)WEIR_SEC;
+	double longest = MEMORY * (double)s->usual / (double)WEIR_SEC;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
@@ -173,7 +187,8 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		else
 			measure_coming(b, came, seconds, longest);
 		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
-		b->arriving = (int64_t)fmin(rint(b->coming), (double)LEASE_TOKENS_MAX);
+		b->arriving = (int64_t)fmin(
+			rint(fmax(b->coming, assumed(s, b))), (double)LEASE_TOKENS_MAX);
 		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);
 		look_for_loop(b, came, span);
 		b->idle = came > 0 || b->queued ? 0 : b->idle < IDLE ? b->idle + 1 : IDLE;
@@ -182,6 +197,52 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		b->waited0 = b->waited;
 	}
 	s->measured = now;
+}
+
+/* A part of a period: what waits for longer does not only wait for its turn. */
+#define WAITS 20
+
+static bool is_led(const struct pshift_server *s)
+{
+	return pshift_followed(s) && s->state == LEASE_LEASED;
+}
+
+/* Does something of it wait that would be served, if others gave up what they hold? */
+static bool is_short(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	int64_t has = pshift_limited(b) ? b->limit : b->reserved;
+
+	return now - b->ready >= s->length / WAITS &&
+	       (has < b->reservation || (s->state == LEASE_BLIND && b->reservation));
+}
+
+/* It left, or came: which is worth a measurement at once. */
+static bool has_moved(const struct pshift_spot *b, bool is_short)
+{
+	return is_short != b->is_short || (b->closed && !b->queued && !b->inside);
+}
+
+void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
+{
+	/* With a controller demand is measured as in the paper. */
+	bool alone = !is_led(s) || pshift_stands_in(s->controller), wants = false;
+	weir_time soon = s->measured + (weir_time)fmax((double)s->length / WAITS,
+					       (double)s->interval / PSHIFT_JUST);
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		bool lacks;
+
+		if (!b->queued)
+			b->ready = now;
+		lacks = alone && is_short(s, b, now);
+		wants |= lacks && !is_led(s);
+		if (alone && has_moved(b, lacks) && s->measure > soon)
+			s->measure = soon;
+		b->is_short = lacks;
+	}
+	s->answer |= wants && !s->wants;
+	s->wants = wants;
 }
 
 static bool differs(double now, double expected, double tolerance)
@@ -246,7 +307,9 @@ static void send(struct pshift_server *s, weir_time now)
 {
 	struct lease_message *m = &s->out;
 	weir_time left = s->period && s->end > now ? s->end - now : 0;
-	enum lease_state state = s->blind && s->period <= s->blind ? LEASE_BLIND : s->state;
+	bool young = !s->config.fresh && now - s->began < PSHIFT_YOUNG * pshift_longer(s->length);
+	bool blind = young || (s->blind && s->period <= s->blind);
+	enum lease_state state = blind ? LEASE_BLIND : s->state;
 
 	m->kind = LEASE_REPORT;
 	m->cluster = s->config.cluster;
@@ -255,10 +318,10 @@ static void send(struct pshift_server *s, weir_time now)
 	m->sent = s->sent = now;
 	for (size_t i = 0; i < sizeof(m->name); i++)
 		m->name[i] = s->name[i];
-	m->report = (struct lease_report){s->generation, s->controller, s->accepted, s->period,
+	m->report = (struct lease_report){s->generation, pshift_followed(s), s->accepted, s->period,
 		s->granted, left, s->length,
 		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), state, s->full,
-		s->asked};
+		s->asked, s->wants};
 	s->reports++;
 	s->entries += m->n;
 	s->said_capacity = s->capacity;

@@ -39,6 +39,17 @@ static struct pshift_entry *entry_of(
 	return e;
 }
 
+/* What it may have used of this period. If it never took a grant: its static part, and then the one before it, whose use
+ * is unknown and still counts, used nothing. */
+static int64_t may_have_used(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_share *b = &c->buckets[e->bucket];
+	bool counted = !c->servers[e->server].granted && c->period <= b->renewed;
+	int64_t used = e->cap.most - (counted ? b->unknown[0] : 0);
+
+	return used > 0 ? used : 0;
+}
+
 /* The one before is no more; what it may have used of this period nobody can use again. */
 static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint64_t instance)
 {
@@ -46,7 +57,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 		struct pshift_entry *e = &c->entries[i];
 
 		if (pshift_has_limit(&c->buckets[e->bucket])) {
-			c->buckets[e->bucket].lost += e->cap.most;
+			c->buckets[e->bucket].lost += may_have_used(c, e);
 			/* At a takeover servers may be a little ahead, in the next period. */
 			if (c->period <= c->since)
 				c->buckets[e->bucket].lost_next += pshift_limits_entitled(c, e);
@@ -56,6 +67,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 		e->in = 0;
 	}
 	s->instance = instance;
+	s->alive = pshift_granted(s);
 	s->full = false;
 	s->echo = 0;
 	s->echo_at = INT64_MAX / 2; /* the next is better */
@@ -77,8 +89,29 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
 	return used;
 }
 
+/* A server that was not heard when this controller took over says what it holds: that is no longer among what
+ * is unknown. */
+static void hear_unknown(
+	struct pshift_control *c, const struct lease_report *r, struct pshift_entry *e)
+{
+	struct pshift_share *b = &c->buckets[e->bucket];
+
+	if (!pshift_has_limit(b))
+		return;
+	pshift_limits_heard(c, e, r->period);
+	/* Of another period, or of none: it may have in this one what it is entitled to without a grant. */
+	if (r->period != c->period) {
+		e->cap = e->limit;
+		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
+	}
+	/* What the one before it may have used of this period nobody can use again; nor of the next, in which servers
+	 * may be at a takeover. */
+	if (r->state == LEASE_BLIND)
+		b->renewed = c->period + (c->period <= c->since);
+}
+
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
-	struct pshift_entry *e, const struct lease_demand *d)
+	struct pshift_entry *e, const struct lease_demand *d, bool known)
 {
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
 	/* Grants of a period before the last one are refused by now. */
@@ -96,11 +129,16 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	e->closed = d->closed;
 	if (!d->holds)
 		return;
+	/* Of a policy that is swapped, the greater part: it may take the new one without having been heard. */
 	e->static_part = d->static_part;
+	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
+		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
 	e->reserved = d->reserved;
 	e->dirty = true;
 	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
 		return;
+	if (c->started && known)
+		pshift_limits_holds(c, e, d->limit);
 	pshift_books_holds(&e->limit, under_way, d->limit);
 	if (c->started && r->period != c->period)
 		return;
@@ -114,6 +152,7 @@ static int hear_entries(
 	for (size_t i = 0; i < m->n; i++) {
 		size_t bucket = pshift_ids_find(&c->ids, m->demands[i].bucket);
 		struct pshift_entry *e;
+		size_t known = c->n_entries;
 
 		if (bucket == SIZE_MAX)
 			continue;
@@ -121,7 +160,9 @@ static int hear_entries(
 		if (!e && m->demands[i].holds)
 			return -ENOMEM;
 		if (e)
-			hear_entry(c, now, &m->report, e, &m->demands[i]);
+			hear_entry(c, now, &m->report, e, &m->demands[i], c->n_entries == known);
+		if (c->started && c->n_entries > known)
+			hear_unknown(c, &m->report, e);
 	}
 	return 0;
 }
@@ -147,26 +188,12 @@ static void hear_accepted(
 	}
 }
 
-/* Is somebody else followed? Then this one was taken for dead, or took somebody else for that. */
-static bool hear_generation(struct pshift_control *c, const struct lease_report *r)
-{
-	if (r->controller == c->config.instance && r->generation == c->generation)
-		return true;
-	if (r->generation > c->highest)
-		c->highest = r->generation;
-	if (c->started &&
-		(r->generation > c->generation ||
-			(r->generation == c->generation && r->controller > c->config.instance)))
-		c->stale = true;
-	return false;
-}
-
 /* While it does not know the period: the newest that a server is in, and its latest end. */
 static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
 {
 	weir_time left = r->left < c->config.length ? r->left : c->config.length;
 
-	if (c->started || r->period < c->period || !r->period)
+	if (c->counts || r->period < c->period || !r->period)
 		return;
 	if (r->period > c->period || now + left > c->end)
 		c->end = now + left;
@@ -177,7 +204,7 @@ static void hear_period(struct pshift_control *c, weir_time now, const struct le
  * one is no more. Else ask: whoever is there will answer. */
 static bool is_new(struct pshift_control *c, struct pshift_member *s, const struct lease_message *m)
 {
-	bool follows = hear_generation(c, &m->report);
+	bool follows = pshift_lead_follows(c, &m->report);
 
 	if (!follows || m->report.asked <= s->asked) {
 		s->full = false;
@@ -225,18 +252,22 @@ enum peer_verdict pshift_hear(
 	if (at == SIZE_MAX || strcmp(c->servers[at].name, m->name) != 0)
 		return PEER_NOISE;
 	s = &c->servers[at];
+	pshift_lead_hear(c, now, s, &m->report);
 	if (m->instance != s->instance && !is_new(c, s, m))
 		return PEER_UNPROVEN;
 	if (m->sequence <= s->heard)
 		return PEER_OLD;
 	hear(c, now, s, m);
-	if (!hear_generation(c, &m->report)) {
+	if (!pshift_lead_follows(c, &m->report)) {
 		s->full = false;
+		c->ask = now;
 		return PEER_TAKEN;
 	}
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
 	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
+		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)
+			s->apart = false;
 		if (c->hold < PSHIFT_HOLD) /* perhaps for its sake */
 			look_again(c, now);
 	}
@@ -253,6 +284,9 @@ enum peer_verdict pshift_hear(
 		s->full = s->new = true;
 		s->since = c->period;
 		look_again(c, now);
+		if (m->report.state == LEASE_BLIND)
+			pshift_lead_restarted(c, s);
 	}
+	pshift_lead_acknowledged(c, s, &m->report);
 	return PEER_TAKEN;
 }

@@ -77,8 +77,9 @@ static void entitle(struct pshift_server *s)
 	bool late = s->granted && s->period > s->granted + s->hold;
 
 	/* Whoever knows what it holds no longer may count on it: it must be asked again. */
-	if (late && s->controller) {
-		s->controller = s->accepted = 0;
+	if (late && s->controller && !s->left) {
+		s->left = true;
+		s->accepted = 0;
 		s->full = true;
 	}
 	if (state == LEASE_STATIC) {
@@ -166,8 +167,8 @@ static bool acceptable(
 	const struct lease_grant *g = &m->grant;
 
 	return s->started && g->generation == s->generation && m->instance == s->controller &&
-	       m->sequence > s->accepted && g->base <= s->accepted && !is_over(s, g->period) &&
-	       g->echo >= s->began && g->echo <= s->sent && now < end;
+	       !s->left && m->sequence > s->accepted && g->base <= s->accepted &&
+	       !is_over(s, g->period) && g->echo >= s->began && g->echo <= s->sent && now < end;
 }
 
 /* So much that somebody may wait for it: then it is said at once that it was given up. */
@@ -200,13 +201,15 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	const struct lease_grant *g = &m->grant;
 	weir_time end = g->echo + pshift_shorter(g->left), next = now + pshift_longer(g->togo);
 
+	bool same = s->by == m->instance && s->by_generation == g->generation;
+
 	if (!acceptable(s, now, m, end))
 		return false;
 	s->answer |= s->state != LEASE_LEASED || g->period > s->granted; /* a lease, renewed */
 	s->hold = g->hold;
 	s->gap = g->gap;
 	s->length = g->length;
-	s->interval = g->interval;
+	s->interval = s->usual = g->interval;
 	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND) {
 		if (s->state == LEASE_BLIND)
 			s->blind = g->period + 1;
@@ -216,12 +219,12 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->next = next;
 	} else if (g->period > s->period) {
 		s->granted = g->period; /* what it holds is as the controller thinks */
-		if (g->period == s->period + 1 && s->by == m->instance)
+		if (g->period == s->period + 1 && same)
 			end = most(end, s->end + pshift_shorter(g->length));
 		begin(s, g->period);
 		s->end = end;
 		s->next = next;
-	} else if (s->by != m->instance) { /* another controller's periods */
+	} else if (!same) { /* another controller's periods */
 		s->end = end;
 		s->next = next;
 	} else { /* both are bounds of one moment: the better of two */
@@ -230,6 +233,9 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	}
 	s->granted = g->period;
 	s->by = m->instance;
+	s->by_generation = g->generation;
+	s->spoke = now;
+	s->lost = false;
 	s->acknowledge = true;
 	s->state = LEASE_LEASED;
 	s->accepted = m->sequence;

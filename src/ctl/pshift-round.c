@@ -123,9 +123,7 @@ static int64_t elsewhere(const struct pshift_control *c, size_t bucket, bool who
 		if (!pshift_tell_live(c, e->server))
 			held += whole ? pshift_limits_entitled(c, e) : e->cap.most;
 	}
-	if (b->parts > b->seen)
-		held += (int64_t)(b->parts - b->seen) * pshift_static_part(b);
-	return held;
+	return held + pshift_limits_unknown(c, bucket, whole);
 }
 
 static size_t live_at(const struct pshift_control *c, size_t bucket)

@@ -15,11 +15,15 @@
 /* What was lost to a later look comes in besides, this part of the rate: with the above, a second has less than
  * 1.05 times the max. */
 #define PSHIFT_CATCH_UP 40
+#define PSHIFT_JUST     4 /* a part of an interval: what was measured so lately counts on */
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
 	int64_t static_r,
 		static_l;        /* parts without a controller; static_l LEASE_NO_LIMIT: no limit */
+	int64_t reservation;     /* over all servers */
+	weir_time ready;         /* when nothing of it waited last */
+	bool is_short;           /* it has waited, and holds less than that */
 	int64_t claim, cap;      /* of this period, as told */
 	int64_t reserved, limit; /* entitlements */
 	int64_t used;            /* counted to this period */
@@ -65,12 +69,18 @@ struct pshift_server {
 	size_t n, room;
 	bool limits; /* somebody has one */
 
-	uint64_t generation, controller, accepted, asked; /* whom it follows */
+	uint64_t generation, controller, accepted, asked; /* the controller that it follows */
+	weir_time spoke;                                  /* when that one was last heard */
+	bool lost;  /* … which is too long ago, or its connection was closed */
+	bool left;  /* it holds less than that one thinks: only if asked again it follows */
+	bool wants; /* without a controller some bucket cannot have its reservation */
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
-	uint64_t by;                /* instance of the controller that told it the period */
+	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
 	weir_time end, next;        /* of the period: no more tokens; the next one begins */
-	weir_time length, interval; /* as told */
+	weir_time length, interval; /* as told … */
+	weir_time
+		usual; /* … before the controller was lost, from when on it is no longer than a tenth of a period */
 	uint64_t hold, gap;
 	uint64_t blind;       /* up to this period it cannot know what was used before it started */
 	weir_time now, began; /* of the last look; of this instance */
@@ -108,6 +118,15 @@ static inline weir_time pshift_longer(weir_time t)
 	return t + t / PSHIFT_DRIFT;
 }
 
+/* It started so lately that it may have promised, before, to follow a controller that still counts on that. */
+#define PSHIFT_YOUNG 3 /* periods */
+
+/* The instance of the controller that it follows; 0: none that lives, as far as it knows. */
+static inline uint64_t pshift_followed(const struct pshift_server *s)
+{
+	return s->lost || s->left ? 0 : s->controller;
+}
+
 /* pshift-lease.c: which period it is, and what each bucket may have in it. */
 void pshift_lease_start(struct pshift_server *s, weir_time now);
 weir_time pshift_lease_blind(const struct pshift_server *s);    /* BLIND until then */
@@ -116,6 +135,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 void pshift_lease_tokens(struct pshift_server *s, weir_time now); /* grants what changes */
 
 /* pshift-demand.c: what buckets want, and what of it is worth a report. 0 or -ENOMEM. */
+void pshift_demand_look_for_want(struct pshift_server *s, weir_time now);
 void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);

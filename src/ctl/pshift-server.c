@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALONE 10 /* measurements a period, at least, while it follows nobody */
+
 int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret)
 {
 	struct pshift_server *s;
@@ -24,6 +26,7 @@ int pshift_server_new(const struct pshift_server_config *config, struct pshift_s
 	s->interval = config->length / 5; /* as in the paper, until a controller says */
 	if (s->interval <= 0)
 		s->interval = 1;
+	s->usual = s->interval;
 	s->hold = PSHIFT_HOLD;
 	s->gap = PSHIFT_GAP;
 	s->state = config->fresh ? LEASE_STATIC : LEASE_BLIND;
@@ -82,6 +85,11 @@ int64_t pshift_server_add(
 	spot = &s->spots[at];
 	spot->static_r = b->reserved;
 	spot->static_l = b->limit;
+	if (s->state == LEASE_STATIC) {
+		spot->reserved = b->reserved;
+		spot->limit = spot->cap = b->limit;
+	}
+	spot->reservation = b->reservation;
 	spot->new = true;
 	s->limits |= pshift_limited(spot);
 	return (int64_t)at;
@@ -124,11 +132,9 @@ static weir_time sooner(weir_time a, weir_time b)
 
 /* An interval after the last (which may have become shorter since); and all servers begin with the period, so
  * that a round has what all of them measured: who has just measured counts on from there. */
-#define JUST 4 /* a part of an interval */
-
 static weir_time next_measurement(const struct pshift_server *s)
 {
-	return sooner(s->measure, s->measured + s->interval + s->interval / JUST);
+	return sooner(s->measure, s->measured + s->interval + s->interval / PSHIFT_JUST);
 }
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
@@ -136,7 +142,7 @@ static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 	if (s->period == s->counted && now < next_measurement(s))
 		return false;
 	s->measure = now + s->interval;
-	return now - s->measured >= s->interval / JUST;
+	return now - s->measured >= s->interval / PSHIFT_JUST;
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,
@@ -152,12 +158,16 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_lease_start(s, now);
 	pshift_demand_watch(s, now);
 	pshift_lease_turn(s, now);
+	/* Leases are renewed when a period begins, and the renewal is repeated until it is acknowledged. */
+	if (s->controller && now - s->spoke > s->length + s->length / 2)
+		pshift_server_lost(s, s->controller);
 	if (s->state == LEASE_HELD || s->state == LEASE_STATIC)
 		r = pshift_borrow_step(s, now);
 	else
 		pshift_borrow_end(s);
 	pshift_lease_tokens(s, now);
 	s->now = now;
+	pshift_demand_look_for_want(s, now);
 	if (is_time_to_measure(s, now))
 		pshift_demand_measure(s, now);
 	s->counted = s->period;
@@ -182,16 +192,23 @@ weir_time pshift_server_due(const struct pshift_server *s)
 
 /* ---- messages */
 
-static enum peer_verdict take_ask(struct pshift_server *s, const struct lease_message *m)
+static enum peer_verdict take_ask(
+	struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
 	uint64_t g = m->grant.generation;
 
+	if (!g) { /* from a standby: to be told, not to be followed */
+		s->full = true;
+		return PEER_TAKEN;
+	}
 	if (g < s->generation || (g == s->generation && m->instance < s->controller))
 		return PEER_OLD;
 	if (g != s->generation || m->instance != s->controller)
 		s->accepted = s->asked = 0;
 	s->generation = g;
 	s->controller = m->instance;
+	s->lost = s->left = false;
+	s->spoke = now;
 	s->asked = m->sequence > s->asked ? m->sequence : s->asked;
 	s->full = true;
 	return PEER_TAKEN;
@@ -201,7 +218,7 @@ enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
 	if (m->kind == LEASE_ASK)
-		return take_ask(s, m);
+		return take_ask(s, now, m);
 	if (m->kind != LEASE_GRANT)
 		return PEER_BROKEN;
 	if (!pshift_lease_take(s, now, m)) {
@@ -210,6 +227,21 @@ enum peer_verdict pshift_server_receive(
 	}
 	s->taken++;
 	return PEER_TAKEN;
+}
+
+void pshift_server_met(struct pshift_server *s)
+{
+	s->full = true;
+}
+
+void pshift_server_lost(struct pshift_server *s, uint64_t controller)
+{
+	if (controller != s->controller || s->lost)
+		return;
+	s->lost = s->answer = true;
+	/* What a stand-in needs to know is measured again soon. */
+	if (s->interval > s->length / ALONE)
+		s->interval = s->length / ALONE;
 }
 
 /* ---- looking */

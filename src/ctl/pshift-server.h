@@ -55,6 +55,7 @@ struct pshift_server_bucket {
 	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period, when no
 	 * controller is there. Parts of limits add up to no more than the limit over all servers. */
 	int64_t reserved, limit;
+	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
 };
 /* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
  * taken to begin at `served`. */
@@ -81,6 +82,12 @@ weir_time pshift_server_due(const struct pshift_server *s);
  * After a message that was taken, look at once: tokens may have changed. */
 enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m);
+
+/* A controller has connected: it is told what this server holds. Look soon. */
+void pshift_server_met(struct pshift_server *s);
+/* The connection to that controller (its instance) was closed: others are told at once that it is no longer
+ * followed, and may take over. Look soon. It is followed again if it speaks. */
+void pshift_server_lost(struct pshift_server *s, uint64_t controller);
 
 /* ---- looking at it */
 

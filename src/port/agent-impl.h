@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agent-impl: what agent.c and agent-step.c share. Nobody else includes it. */
+/* agent-impl: what agent.c, agent-step.c and agent-say.c share. Nobody else includes it. */
 #ifndef WEIR_PORT_AGENT_IMPL_H
 #define WEIR_PORT_AGENT_IMPL_H
 
@@ -34,6 +34,8 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	double held_then; /* `held` of the last step: the main thread's, as that is */
 	uint64_t steps;
 	bool said_alone, said_any;
+	bool said_stranger;
+	bool said_too_low, said_wmax, said_unreachable; /* of these bounds and this threshold */
 };
 
 struct agent {
@@ -51,6 +53,10 @@ struct agent {
 	bool closed, given_up; /* of the farewell */
 };
 
+/* Sends the seat's task to the resource's thread, unless it is there. */
+void agent_send(struct agent_seat *s, enum agent_errand errand);
+/* To the log, after a step. */
+void agent_say(struct agent_seat *s);
 void agent_tick(struct loop_timer *t, weir_time now);
 void agent_seat_there(struct loop_task *t);
 void agent_seat_back(struct loop_task *t);

@@ -9,7 +9,6 @@
 #include "ctl/parda-message.h"
 #include "ctl/parda-tenant.h"
 #include "port/agent-impl.h"
-#include "port/log.h"
 #include <string.h>
 
 /* Of a period: how long before a step upstreams are asked. A quarter of the shortest, 25 ms, is longer than
@@ -38,8 +37,12 @@ void agent_seat_there(struct loop_task *t)
 	loop_post(s->agent->gateway->loop, &s->back);
 }
 
-static void send(struct agent *a, struct agent_seat *s, enum agent_errand errand)
+void agent_send(struct agent_seat *s, enum agent_errand errand)
 {
+	struct agent *a = s->agent;
+
+	if (s->away)
+		return;
 	s->errand = errand;
 	s->serial = a->serial;
 	s->away = true;
@@ -157,27 +160,6 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 	ret->n_vms = n;
 }
 
-static void say(struct agent_seat *s)
-{
-	char peers[24], window[24], shares[24], beta[24], latency[24];
-	char ios[24], inside[24], threshold[24], knee[24];
-	const struct parda_decision *d = &s->last;
-
-	log_event(LOG_LEVEL_DEBUG, "parda", "resource", s->resource->name, "window",
-		log_number(window, d->window), "shares", log_number(shares, d->report.shares),
-		"beta", log_number(beta, d->beta), "latency_ms",
-		log_number(latency, d->latency / WEIR_MS), "peers", log_number(peers, d->peers),
-		"ios", log_number(ios, d->ios), "inside", log_number(inside, d->inside),
-		"threshold_ms", log_number(threshold, d->threshold / WEIR_MS), "knee_ms",
-		log_number(knee, d->knee / WEIR_MS), NULL);
-	if (s->config.local || (s->said_any && s->said_alone == s->last.alone))
-		return;
-	log_event(LOG_LEVEL_INFO, s->last.alone ? "parda-alone" : "parda-peers", "resource",
-		s->resource->name, "heard", log_number(peers, s->last.peers), NULL);
-	s->said_any = true;
-	s->said_alone = s->last.alone;
-}
-
 /* Other resources of ours are peers as well; but of other hosts only is it said who is heard. */
 static void others_only(struct agent_seat *s)
 {
@@ -207,7 +189,7 @@ static bool step(struct agent_seat *s)
 		others_only(s);
 		s->held_then = s->held;
 		s->steps++;
-		say(s);
+		agent_say(s);
 	}
 	s->was = s->now;
 	s->now = kept;
@@ -224,7 +206,7 @@ void agent_seat_back(struct loop_task *t)
 	s->away = false;
 	a->n_away--;
 	if (s->serial == a->serial && s->errand == AGENT_MEASURE && s->parda && step(s))
-		send(a, s, AGENT_SET);
+		agent_send(s, AGENT_SET);
 	if (a->n_away == 0 && s->errand != AGENT_ASK)
 		tell(a);
 }
@@ -232,8 +214,8 @@ void agent_seat_back(struct loop_task *t)
 static void send_all(struct agent *a, enum agent_errand errand)
 {
 	for (size_t i = 0; i < a->n_seats; i++)
-		if (a->seats[i].parda && !a->seats[i].away)
-			send(a, &a->seats[i], errand);
+		if (a->seats[i].parda)
+			agent_send(&a->seats[i], errand);
 }
 
 /* Twice a period: upstreams are asked a little before their answers are used. */

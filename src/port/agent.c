@@ -30,7 +30,8 @@ static bool same(const struct weir_policy_parda *a, const struct weir_policy_par
 {
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
-	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot;
+	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
+	       a->abrupt == b->abrupt && a->no_floor == b->no_floor;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -51,9 +52,23 @@ static uint64_t number_of(const struct agent_seat *s, const char *array)
 	return n;
 }
 
-/* The controller goes on where only its law is another; else it begins anew. */
-static int seat_controller(struct agent_seat *s, const struct weir_policy_parda *c)
+/* Slots to begin with: what the gate has, where a controller of the same kind has set it before; 0: as a host that
+ * starts. */
+static double begin_at(const struct agent_seat *s, const struct weir_resource *spec)
 {
+	double wmax = spec->parda.wmax;
+
+	if (s->parda)
+		return s->last.report.window;
+	if (!spec->parda.abrupt)
+		return 0;
+	return spec->depth > 0 && spec->depth < wmax ? spec->depth : wmax;
+}
+
+/* The controller goes on where only its law is another; else it begins anew, with the window that it has. */
+static int seat_controller(struct agent_seat *s, const struct weir_resource *spec)
+{
+	const struct weir_policy_parda *c = &spec->parda;
 	const struct agent *a = s->agent;
 	uint64_t number = number_of(s, c->array);
 	struct parda_config config = {.id = parda_message_id(a->host, number),
@@ -68,7 +83,10 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 		.local = c->local,
 		.age = c->age,
 		.slot = (double)c->slot,
-		.size_fixed = (double)c->size_fixed};
+		.size_fixed = (double)c->size_fixed,
+		.window = begin_at(s, spec),
+		.no_floor = c->no_floor,
+		.abrupt = c->abrupt};
 	struct parda *made;
 	int r = 0;
 
@@ -81,10 +99,13 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 			parda_free(s->parda);
 			s->parda = made;
 			s->steps = 0;
+			s->last = (struct parda_decision){.window = parda_start_window(made)};
 		}
 	}
 	if (r < 0)
 		return r;
+	if (c->wmax != s->config.wmax || c->threshold != s->config.threshold)
+		s->said_too_low = s->said_wmax = s->said_unreachable = false;
 	strncpy(s->array, c->array, sizeof(s->array) - 1);
 	s->config = *c;
 	s->config.array = s->array;
@@ -124,7 +145,7 @@ static int seat_policy(struct agent_seat *s, const struct weir_policy *p)
 	}
 	r = seat_room(s, p);
 	if (r == 0)
-		r = seat_controller(s, &spec->parda);
+		r = seat_controller(s, spec);
 	if (r < 0)
 		seat_clear(s);
 	return r;
@@ -137,6 +158,12 @@ static bool is_wanted(const struct weir_policy *p)
 	for (size_t i = 0; i < p->n_resources; i++)
 		wanted |= p->resources[i].controller == WEIR_CONTROLLER_PARDA;
 	return wanted;
+}
+
+/* A controller that begins says at once how many may be inside: the depth might be a flood. */
+static bool sets_window(const struct agent_seat *s)
+{
+	return s->parda && !s->steps && !s->config.abrupt && s->policy->enforce;
 }
 
 void agent_policy(struct gateway *g)
@@ -152,6 +179,8 @@ void agent_policy(struct gateway *g)
 		if (r < 0)
 			log_event(LOG_LEVEL_ERROR, "controller", "resource",
 				a->seats[i].resource->name, "why", strerror(-r), NULL);
+		else if (sets_window(&a->seats[i]))
+			agent_send(&a->seats[i], AGENT_SET);
 	}
 }
 
@@ -239,6 +268,16 @@ static int fill_seats(struct agent *a, struct weir_err *err)
 	return 0;
 }
 
+static int set_window(void *arg, struct gateway_resource *r)
+{
+	const struct agent *a = arg;
+	const struct agent_seat *s = &a->seats[r - a->gateway->resources];
+
+	if (sets_window(s))
+		resource_window(r->resource, s->last.window);
+	return 0;
+}
+
 int agent_start(struct gateway *g, struct weir_err *err)
 {
 	struct agent *a;
@@ -256,6 +295,8 @@ int agent_start(struct gateway *g, struct weir_err *err)
 	r = who_we_are(a, err);
 	if (r == 0)
 		r = fill_seats(a, err);
+	if (r == 0) /* before a client is let in */
+		r = gateway_each(g, set_window, a, NULL);
 	if (r == 0) /* the first look; what it measures counts from there */
 		r = loop_set(g->loop, &a->timer, loop_clock());
 	return r;

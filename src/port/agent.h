@@ -6,10 +6,11 @@
  * like this one, is asked for how long limits held our requests there; the resource's thread leaves what its
  * gate measured (a posted task; nobody waits), the controller (ctl/parda) makes a window of it and
  * of what the peers said, and the window goes back the same way. When all resources are through, the
- * peers are told, in one message (port/peer.h).
+ * peers are told, in one message (port/peer.h). The first window is set before a client is let in.
  *
  *   agent.c        start, change of the policy, end; the peers
  *   agent-step.c   a period
+ *   agent-say.c    the log
  */
 #ifndef WEIR_PORT_AGENT_H
 #define WEIR_PORT_AGENT_H

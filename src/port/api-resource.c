@@ -22,17 +22,25 @@ static json_t *capacity(const struct snapshot_resource *r)
 		r->capacity_stated);
 }
 
+static json_t *if_any(double x)
+{
+	return x > 0 ? api_real(x) : json_null();
+}
+
 static json_t *parda(const struct snapshot_resource *r)
 {
 	if (!r->controlled)
 		return json_null();
-	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "peers",
-		api_count(r->peers), "alone", r->alone, "same_name", r->twice, "shares",
+	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+		"peers", api_count(r->peers), "alone", r->alone, "same_name", r->twice, "shares",
 		api_real(r->shares), "beta", api_real(r->beta), "latency_s",
 		r->latency > 0 ? api_seconds((double)r->latency) : json_null(), "threshold_s",
 		api_seconds((double)r->aim), "knee_s",
 		r->knee > 0 ? api_seconds((double)r->knee) : json_null(), "held_s",
-		api_seconds((double)r->held));
+		api_seconds((double)r->held), "stranger", if_any(r->stranger), "floor",
+		if_any(r->floor), "wmax_below_floor", r->too_low, "wmax_needed",
+		if_any(r->wmax_wanted), "unreachable_s",
+		r->unreachable > 0 ? api_seconds((double)r->unreachable) : json_null());
 }
 
 /* What of both sums is off is there to be checked: 0, always. NULL: it is not on. */

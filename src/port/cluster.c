@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port/cluster.h"
+#include "ctl/policy-impl.h"
+#include "ctl/pshift.h"
 #include "port/gateway-impl.h"
 #include "port/lease-link.h"
 #include "port/lessee.h"
+#include "port/lessor.h"
+#include "port/log.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +15,18 @@
 /* Frames of one server on their way to the main thread. If that is held up, later ones are lost, which
  * the protocol allows for. */
 #define UNDER_WAY 16
+#define RETRIES   10 /* attempts to connect, a period */
+
+struct seat_link { /* to one controller */
+	struct seat *seat;
+	struct lease_link *link;
+	uint64_t controller; /* the instance that was heard of it last */
+};
 
 struct seat { /* one resource's */
 	struct cluster *cluster;
 	struct gateway_resource *resource;
-	struct lease_link **links; /* one a controller */
+	struct seat_link *links; /* one a controller */
 	struct lease_message message;
 	atomic_uint under_way;
 	uint64_t instance; /* of its connections; that of the server is its own */
@@ -26,7 +37,9 @@ struct cluster {
 	struct peer_key key;
 	struct lease_conn_stats stats;
 	struct seat *seats;
-	size_t n_seats, n_links; /* links of each */
+	size_t n_seats,
+		n_links; /* links of each: to controllers, then to those that may stand in */
+	struct lessor *stand_ins[PSHIFT_STAND_INS]; /* servers of this gateway; NULL: none */
 };
 
 /* ---- from a resource's thread to the controllers */
@@ -44,8 +57,8 @@ static void send_all(struct loop_task *t)
 	struct seat *s = o->seat;
 
 	for (size_t i = 0; s->links && i < s->cluster->n_links; i++)
-		if (s->links[i])
-			lease_link_send(s->links[i], o->frame, o->n);
+		if (s->links[i].link)
+			lease_link_send(s->links[i].link, o->frame, o->n);
 	atomic_fetch_sub(&s->under_way, 1);
 	free(o->frame);
 	free(o);
@@ -84,15 +97,60 @@ static void hand_over(struct loop_task *t)
 
 static void receive(void *arg, struct lease_message *m)
 {
-	struct seat *s = arg;
+	struct seat_link *l = arg;
+	struct seat *s = l->seat;
 	struct incoming *in = malloc(sizeof(*in));
 
+	l->controller = m->instance;
 	if (!in)
 		return;
 	*in = (struct incoming){
 		.task = {.run = hand_over}, .resource = s->resource->resource, .message = *m};
 	*m = (struct lease_message){0};
 	loop_post(s->resource->worker->loop, &in->task);
+}
+
+struct notice {
+	struct loop_task task; /* first */
+	struct resource *resource;
+	uint64_t controller; /* that was lost; 0: one has connected */
+};
+
+static void take_notice(struct loop_task *t)
+{
+	struct notice *n = (struct notice *)(void *)t;
+
+	if (n->controller)
+		lessee_lost(n->resource, n->controller);
+	else
+		lessee_met(n->resource);
+	free(n);
+}
+
+/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+static void notify(const struct seat *s, uint64_t controller)
+{
+	struct notice *n = malloc(sizeof(*n));
+
+	if (!n)
+		return;
+	*n = (struct notice){.task = {.run = take_notice},
+		.resource = s->resource->resource,
+		.controller = controller};
+	loop_post(s->resource->worker->loop, &n->task);
+}
+
+static void link_up(void *arg)
+{
+	notify(((struct seat_link *)arg)->seat, 0);
+}
+
+static void link_down(void *arg)
+{
+	const struct seat_link *l = arg;
+
+	if (l->controller)
+		notify(l->seat, l->controller);
 }
 
 /* ---- start */
@@ -112,6 +170,15 @@ static int disconnect_one(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
+/* Where link i leads; NULL: nowhere. */
+static const char *address_of(const struct weir_policy *p, size_t i, char *room)
+{
+	if (i < p->cluster.n_controllers)
+		return p->cluster.controllers[i];
+	i -= p->cluster.n_controllers;
+	return policy_cluster_stand_in(p, (unsigned)i, room, POLICY_CLUSTER_ADDRESS) ? room : NULL;
+}
+
 static int open_links(struct cluster *c, struct seat *s)
 {
 	const struct weir_policy_cluster *p = &c->gateway->policy->cluster;
@@ -122,9 +189,13 @@ static int open_links(struct cluster *c, struct seat *s)
 	while (!s->instance)
 		peer_key_random(&s->instance, sizeof(s->instance));
 	for (size_t i = 0; i < c->n_links; i++) {
-		struct lease_link_config config = {.address = p->controllers[i],
-			/* What is held holds for four periods: one that comes back is found in one. */
-			.retry = p->period / 2,
+		char room[POLICY_CLUSTER_ADDRESS];
+		struct lease_link_config config = {
+			.address = address_of(c->gateway->policy, i, room),
+			.quiet = i >= p->n_controllers,
+			/* A controller that comes back is found in a fraction of a period, also if it does
+			 * not live longer than that. */
+			.retry = p->period / RETRIES,
 			.conn = {.loop = c->gateway->loop,
 				.key = &c->key,
 				.cluster = peer_hash(p->name),
@@ -134,13 +205,53 @@ static int open_links(struct cluster *c, struct seat *s)
 				.stats = &c->stats,
 				.message = &s->message},
 			.receive = receive,
-			.arg = s};
-		int rc = lease_link_new(&config, &s->links[i]);
+			.up = link_up,
+			.down = link_down,
+			.arg = &s->links[i]};
+		int rc = 0;
 
+		s->links[i].seat = s;
+		if (config.address)
+			rc = lease_link_new(&config, &s->links[i].link);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+static bool is_ours(const struct gateway *g, const char *server)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i].name, server) == 0)
+			return true;
+	return false;
+}
+
+/* One that cannot listen does not stand in; the others may. */
+static void open_stand_ins(struct cluster *c)
+{
+	const struct gateway *g = c->gateway;
+
+	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++) {
+		char address[POLICY_CLUSTER_ADDRESS];
+		const char *server =
+			policy_cluster_stand_in(g->policy, k, address, sizeof(address));
+		struct weir_err err;
+
+		if (server && is_ours(g, server) &&
+			lessor_stand_in(g->loop, g->policy, server, k + 1, address,
+				&c->stand_ins[k], &err) < 0)
+			log_event(LOG_LEVEL_WARNING, "cannot-stand-in", "server", server, "why",
+				err.text, NULL);
+	}
+}
+
+void cluster_policy(struct gateway *g)
+{
+	for (unsigned k = 0; g->cluster && k < PSHIFT_STAND_INS; k++)
+		if (g->cluster->stand_ins[k] &&
+			lessor_policy(g->cluster->stand_ins[k], g->policy) < 0)
+			log_event(LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
 }
 
 int cluster_start(struct gateway *g, struct weir_err *err)
@@ -160,7 +271,7 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	c->seats = calloc(g->n_resources, sizeof(*c->seats));
-	c->n_links = p->n_controllers;
+	c->n_links = p->n_controllers + PSHIFT_STAND_INS;
 	rc = c->seats ? 0 : -ENOMEM;
 	for (; rc == 0 && c->n_seats < g->n_resources; c->n_seats++) {
 		struct seat *s = &c->seats[c->n_seats];
@@ -171,6 +282,8 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 	}
 	if (rc == 0)
 		rc = gateway_each(g, connect_one, c, NULL);
+	if (rc == 0)
+		open_stand_ins(c);
 	return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
@@ -186,10 +299,13 @@ int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct we
 	const struct weir_policy_cluster *is = &g->policy->cluster, *be = &p->cluster;
 	bool other = !is->n_servers != !be->n_servers || differ(is->name, be->name) ||
 		     differ(is->key, be->key) || is->period != be->period ||
-		     is->n_controllers != be->n_controllers;
+		     is->n_controllers != be->n_controllers || is->n_stand_ins != be->n_stand_ins ||
+		     is->no_stand_in != be->no_stand_in;
 
 	for (size_t i = 0; !other && i < is->n_controllers; i++)
 		other = differ(is->controllers[i], be->controllers[i]);
+	for (size_t i = 0; !other && i < is->n_stand_ins; i++)
+		other = differ(is->stand_ins[i], be->stand_ins[i]);
 	return other ? weir_err_set(err, -EINVAL,
 			       "another cluster, key, period or controller: that takes a restart")
 		     : 0;
@@ -218,10 +334,12 @@ void cluster_stop(struct gateway *g)
 
 	if (!c)
 		return;
+	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++)
+		lessor_free(c->stand_ins[k]);
 	for (size_t i = 0; i < c->n_seats; i++)
 		for (size_t k = 0; k < c->n_links && c->seats[i].links; k++) {
-			lease_link_free(c->seats[i].links[k]);
-			c->seats[i].links[k] = NULL;
+			lease_link_free(c->seats[i].links[k].link);
+			c->seats[i].links[k].link = NULL;
 		}
 	if (c->n_seats == g->n_resources) {
 		gateway_each(g, disconnect_one, NULL, NULL);
@@ -248,11 +366,11 @@ void cluster_look(const struct gateway *g, struct snapshot *s)
 		return;
 	s->links = snapshot_take(s, c->n_seats * c->n_links + 1, sizeof(*s->links));
 	for (size_t i = 0; s->links && i < c->n_seats; i++)
-		for (size_t k = 0; k < c->n_links; k++) {
+		for (size_t k = 0; k < g->policy->cluster.n_controllers; k++) {
 			struct snapshot_link *to = &s->links[s->n_links++];
 			struct lease_link_status st;
 
-			lease_link_status(c->seats[i].links[k], &st);
+			lease_link_status(c->seats[i].links[k].link, &st);
 			snprintf(to->resource, sizeof(to->resource), "%s",
 				c->seats[i].resource->name);
 			snprintf(to->address, sizeof(to->address), "%s", st.address);

@@ -4,7 +4,7 @@
  *
  * Each resource is a server of the cluster by itself, with a link to every controller that the policy
  * names; what it says goes to all of them, and which of them it follows it decides itself
- * (ctl/pshift-server). The links are the main thread's, a server is its resource's (lessee.c): frames and
+ * (ctl/pshift-server). Up to three of them may stand in for a controller (lessor.c), and have links of every server, too. The links are the main thread's, a server is its resource's (lessee.c): frames and
  * messages change hands by posted tasks, and nobody waits.
  */
 #ifndef WEIR_PORT_CLUSTER_H
@@ -20,6 +20,8 @@ struct snapshot;
 int cluster_start(struct gateway *g, struct weir_err *err);
 /* May this policy follow the one in force? -EINVAL: another cluster takes a restart. */
 int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Another policy is in force. */
+void cluster_policy(struct gateway *g);
 /* Cuts the links and frees. The main loop does not run; it is run for a moment. */
 void cluster_stop(struct gateway *g);
 /* Adds how the links are. Main thread. */

@@ -376,6 +376,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);
 	agent_policy(g);
+	cluster_policy(g);
 	record_policy(g);
 	log_event(LOG_LEVEL_INFO, "policy", "how", c->kind == CHANGE_SET ? "set" : "apply", "name",
 		g->name, "version", log_number(version, (double)g->version), NULL);

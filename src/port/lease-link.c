@@ -32,7 +32,7 @@ static void down(struct lease_link *l, const char *why)
 		l->status.since = now;
 	l->status.up = false;
 	strncpy(l->status.why, why, sizeof(l->status.why) - 1);
-	if (!l->said_down)
+	if (!l->said_down && !l->config.quiet)
 		log_event(LOG_LEVEL_WARNING, "controller-lost", "server", l->config.conn.name,
 			"controller", l->address, "why", why, NULL);
 	l->said_down = true;
@@ -57,8 +57,9 @@ static void receive(void *arg, struct lease_conn *c, struct lease_message *m)
 		l->status.up = true;
 		l->status.since = loop_clock();
 		l->said_down = false;
-		log_event(LOG_LEVEL_INFO, "controller", "server", l->config.conn.name, "controller",
-			l->address, NULL);
+		if (!l->config.quiet)
+			log_event(LOG_LEVEL_INFO, "controller", "server", l->config.conn.name,
+				"controller", l->address, NULL);
 	}
 	l->config.receive(l->config.arg, m);
 }
@@ -70,6 +71,8 @@ static void over(void *arg, struct lease_conn *c, enum peer_verdict v, const cha
 	l->conn = NULL;
 	down(l, why); /* which is c's */
 	lease_conn_free(c);
+	if (l->config.down)
+		l->config.down(l->config.arg);
 }
 
 static void greeted(void *arg, struct lease_conn *c)

@@ -18,10 +18,12 @@ struct lease_link;
 struct lease_link_config {
 	const char *address; /* of the controller, as in stream.h; copied */
 	weir_time retry;     /* ns between two attempts, at most, or 0.1 s; 0: 5 s */
+	bool quiet;          /* nothing is said of it */
 	/* For its connections: loop, key, cluster, instance, name, entries, stats, message: borrowed. */
 	struct lease_conn_config conn;
 	void (*receive)(void *arg, struct lease_message *m); /* as lease_conn's */
-	void (*up)(void *arg); /* it can be sent to, from now on; may be NULL */
+	void (*up)(void *arg);   /* it can be sent to, from now on; may be NULL */
+	void (*down)(void *arg); /* it no longer can; may be NULL */
 	void *arg;
 };
 /* Begins to connect. 0 or -ENOMEM. */

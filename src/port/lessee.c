@@ -170,6 +170,26 @@ void lessee_receive(struct resource *r, const struct lease_message *m)
 		look_now(s);
 }
 
+void lessee_met(struct resource *r)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s || !s->on)
+		return;
+	pshift_server_met(s->server);
+	look_now(s);
+}
+
+void lessee_lost(struct resource *r, uint64_t controller)
+{
+	struct lessee *s = r->lessee;
+
+	if (!s || !s->on)
+		return;
+	pshift_server_lost(s->server, controller);
+	look_now(s);
+}
+
 void lessee_connect(struct resource *r, lessee_post *post, void *arg)
 {
 	struct lessee *s = r->lessee;
@@ -243,6 +263,7 @@ static int plan_room(struct lessee *s, size_t n)
 struct want {
 	uint64_t id;
 	int64_t reserved, limit; /* static parts; LEASE_NO_LIMIT */
+	int64_t reservation;
 };
 
 /* False: the tenant has no bucket here. */
@@ -257,7 +278,8 @@ static bool want_of(const struct control_version *v, size_t i, struct want *ret)
 	policy_cluster_tokens(p, i, v->bounds, &t);
 	*ret = (struct want){.id = peer_hash(p->tenants[i].path),
 		.reserved = t.reservation / parts,
-		.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts};
+		.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts,
+		.reservation = t.reservation};
 	return true;
 }
 
@@ -341,7 +363,7 @@ static void enter_node(struct lessee *s, struct lessee_bucket *b, weir_node node
 /* Its index, or -ENOMEM. */
 static int64_t add_bucket(struct lessee *s, const struct want *w, weir_node node)
 {
-	struct pshift_server_bucket add = {w->id, w->reserved, w->limit};
+	struct pshift_server_bucket add = {w->id, w->reserved, w->limit, w->reservation};
 	struct lessee_bucket new = {
 		.here = true, .node = node, .new_r = true, .new_l = true, .tenant = LESSEE_NEXT};
 	struct weir_gate_stats st;

@@ -21,7 +21,10 @@ typedef void lessee_post(void *arg, uint8_t *frame, size_t n);
 
 /* From now on, or (NULL) no longer. */
 void lessee_connect(struct resource *r, lessee_post *post, void *arg);
-/* What a controller said. */
+/* What a controller said; that one has connected, and wants to know what this server holds; that the connection to one
+ * (by its instance) was closed. */
 void lessee_receive(struct resource *r, const struct lease_message *m);
+void lessee_met(struct resource *r);
+void lessee_lost(struct resource *r, uint64_t controller);
 
 #endif

@@ -91,9 +91,11 @@ static json_t *messages_json(const struct lessor *l)
 		count(s.conn.slow), "accepted", count(s.accepted), "refused", count(s.refused));
 }
 
-static const char *role(const struct pshift_control_status *st)
+static const char *role(const struct lessor *l, const struct pshift_control_status *st)
 {
-	return st->stale ? "stood down" : st->started ? "granting" : "starting";
+	if (st->started || !st->standby || !st->led)
+		return st->started ? "granting" : "starting";
+	return l->granted ? "stood down" : "standby";
 }
 
 static json_t *status_json(struct lessor *l)
@@ -112,7 +114,7 @@ static json_t *status_json(struct lessor *l)
 		"{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
 		"s:o, s:o}",
 		"weir", WEIR_VERSION, "uptime_s", json_real((double)(now - l->started) / 1e9),
-		"controller", l->name, "cluster", l->policy->cluster.name, "state", role(&st),
+		"controller", l->name, "cluster", l->policy->cluster.name, "state", role(l, &st),
 		"generation", count(st.generation), "period", count(st.period), "period_s",
 		json_real((double)l->policy->cluster.period / 1e9), "interval_s",
 		json_real((double)st.interval / 1e9), "waiting", count(st.waiting), "overdrawn",
@@ -150,7 +152,7 @@ static void write_metrics(const struct lessor *l, FILE *to)
 	pshift_control_status(l->control, &st);
 	lease_hub_stats(l->hub, &h);
 	metrics_single(to, "weir_control_granting", "gauge",
-		"1: it grants; 0: it starts, or stood down.", st.started && !st.stale);
+		"1: it grants; 0: it starts, or stands by.", st.started);
 	metrics_single(to, "weir_control_generation", "gauge",
 		"The later of two controllers has more.", (double)st.generation);
 	metrics_single(

@@ -26,7 +26,8 @@ struct lessor_bucket {              /* by its index in the controller */
 
 struct lessor {
 	struct loop *loop;
-	struct weir_policy *policy;
+	const struct weir_policy *policy;
+	unsigned rank; /* not 0: it stands in, and loop and policy are its gateway's */
 	struct lessor_options options;
 	struct daemon daemon;
 	struct peer_key key;
@@ -47,8 +48,8 @@ struct lessor {
 	uint8_t *frame; /* of what is sent */
 	size_t frame_room;
 	struct loop_timer timer;
-	bool said_stale; /* that it stood down */
-	bool said_start;
+	bool said_start; /* that it grants … */
+	bool granted;    /* … as it did before */
 	/* How long rounds took: CPU of this thread, in a step and in sending; for `weir bench`. */
 	weir_time busy;
 	uint64_t rounds;

@@ -151,7 +151,8 @@ static const char *differs(const struct lessor *l, const struct weir_policy *p)
 
 void lessor_policy_reload(struct lessor *l)
 {
-	struct weir_policy *p, *old = l->policy;
+	struct weir_policy *p;
+	const struct weir_policy *old = l->policy;
 	struct weir_err err;
 	const char *why = NULL;
 	int rc = l->options.reread ? l->options.reread(l->options.reread_arg, &p, &err)
@@ -169,7 +170,7 @@ void lessor_policy_reload(struct lessor *l)
 	if (rc == 0) {
 		l->policy = p;
 		rc = lessor_policy_take(l);
-		weir_policy_free(old);
+		weir_policy_free((struct weir_policy *)old); /* which is its own */
 		why = rc < 0 ? strerror(-rc) : NULL;
 	}
 	if (why)

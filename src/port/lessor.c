@@ -56,16 +56,18 @@ static void say_state(struct lessor *l)
 	char text[24];
 
 	pshift_control_status(l->control, &st);
-	if (st.stale && !l->said_stale) {
-		l->said_stale = true;
+	if (st.started == l->said_start)
+		return;
+	l->said_start = st.started;
+	l->granted = true;
+	if (st.started)
+		log_event(LOG_LEVEL_INFO, l->rank ? "standing-in" : "granting", "servers",
+			log_number(text, (double)st.heard), NULL);
+	else
 		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
-			"the servers follow another controller, which came later", NULL);
-	}
-	if (st.started && !l->said_start) {
-		l->said_start = true;
-		log_event(LOG_LEVEL_INFO, "granting", "servers", log_number(text, (double)st.heard),
+			st.led ? "the servers follow another controller"
+			       : "no majority of the servers follows",
 			NULL);
-	}
 }
 
 /* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
@@ -78,6 +80,8 @@ static void seat(struct lessor *l, struct lessor_server *s, struct lease_guest *
 		lease_hub_drop(s->guest, NULL);
 	s->guest = g;
 	lease_hub_set_user(g, s);
+	if (l->rank)
+		return;
 	log_event(LOG_LEVEL_INFO, "server", "server", s->name, "from", lease_hub_peer(g), NULL);
 }
 
@@ -102,12 +106,11 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	l->servers[at].last = m->report;
 	l->servers[at].at = loop_clock();
 	l->servers[at].reports++;
+	say_state(l);
 	if (!l->said_start) /* it starts: everybody waits for its answer */
 		loop_set(l->loop, &l->timer, loop_clock());
 	else
 		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
-	if (pshift_control_due(l->control) == WEIR_NEVER) /* by what it has just heard */
-		say_state(l);
 }
 
 static void gone(void *arg, struct lease_guest *g)
@@ -125,7 +128,7 @@ static void step(struct lessor *l)
 	weir_time before = loop_clock();
 	int rc = pshift_control_step(l->control, before);
 
-	if (rc < 0 && rc != -ESTALE)
+	if (rc < 0)
 		log_event(LOG_LEVEL_ERROR, "round", "why", strerror(-rc), NULL);
 	l->rounds++;
 	l->busy += loop_clock() - before;
@@ -187,6 +190,7 @@ static int open_control(struct lessor *l)
 	struct pshift_control_config config = {.name = l->name,
 		.cluster = l->cluster,
 		.instance = l->instance,
+		.rank = l->rank,
 		.length = c->period,
 		.shortest = c->interval,
 		.longest = c->interval,
@@ -219,6 +223,22 @@ static int who_we_are(struct lessor *l, struct weir_err *err)
 	return rc;
 }
 
+static int begin(struct lessor *l, struct weir_err *err)
+{
+	int rc = who_we_are(l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = open_control(l);
+	if (rc < 0)
+		return weir_err_set(err, rc, "%s", strerror(-rc));
+	rc = open_hub(l, err);
+	if (rc < 0)
+		return rc;
+	l->timer.due = due;
+	return loop_set(l->loop, &l->timer, loop_clock());
+}
+
 static void stop(void *arg)
 {
 	struct lessor *l = arg;
@@ -247,19 +267,8 @@ static int start(struct lessor *l, struct weir_err *err)
 	}
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
-	rc = who_we_are(l, err);
-	if (rc < 0)
-		return rc;
-	rc = open_control(l);
-	if (rc < 0)
-		return weir_err_set(err, rc, "%s", strerror(-rc));
-	rc = open_hub(l, err);
-	if (rc == 0)
-		rc = lessor_api_start(l, err);
-	if (rc < 0)
-		return rc;
-	l->timer.due = due;
-	return loop_set(l->loop, &l->timer, loop_clock());
+	rc = begin(l, err);
+	return rc < 0 ? rc : lessor_api_start(l, err);
 }
 
 int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct lessor **ret_lessor,
@@ -287,6 +296,35 @@ int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct les
 	return 0;
 }
 
+int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct lessor **ret_lessor, struct weir_err *err)
+{
+	struct lessor *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	l->loop = loop;
+	l->policy = p;
+	l->rank = rank;
+	l->options = (struct lessor_options){.name = server, .listen = &listen, .n_listen = 1};
+	l->daemon.signals.fd = -1;
+	rc = begin(l, err);
+	/* both are the caller's */
+	l->options = (struct lessor_options){0};
+	if (rc < 0)
+		lessor_free(l);
+	else
+		*ret_lessor = l;
+	return rc;
+}
+
+int lessor_policy(struct lessor *l, const struct weir_policy *p)
+{
+	l->policy = p;
+	return lessor_policy_take(l);
+}
+
 int lessor_run(struct lessor *l)
 {
 	char servers[24], buckets[24];
@@ -310,7 +348,8 @@ void lessor_free(struct lessor *l)
 	lease_hub_free(l->hub);
 	if (l->timer.due)
 		loop_set(l->loop, &l->timer, WEIR_NEVER);
-	daemon_end(&l->daemon);
+	if (!l->rank)
+		daemon_end(&l->daemon);
 	pshift_control_free(l->control);
 	for (size_t i = 0; i < l->n_buckets; i++)
 		free(l->buckets[i].path);
@@ -320,7 +359,9 @@ void lessor_free(struct lessor *l)
 	pshift_ids_free(&l->server_ids);
 	pshift_ids_free(&l->bucket_ids);
 	peer_key_forget(&l->key);
-	weir_policy_free(l->policy);
-	loop_free(l->loop);
+	if (!l->rank) {
+		weir_policy_free((struct weir_policy *)l->policy); /* which is its own */
+		loop_free(l->loop);
+	}
 	free(l);
 }

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "ctl/policy.h"
 
+struct loop;
 struct lessor;
 
 struct lessor_options {
@@ -35,6 +36,11 @@ struct lessor_options {
 /* The policy is its own from now on, also when this fails. Listens when it returns. */
 int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct lessor **ret_lessor,
 	struct weir_err *err);
+/* The same inside a gateway: a server that may stand in for a controller (ctl/pshift-lead.c), on the gateway's loop. The
+ * policy is borrowed until lessor_policy says another. rank: 1 … */
+int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct lessor **ret_lessor, struct weir_err *err);
+int lessor_policy(struct lessor *l, const struct weir_policy *p); /* 0 or -ENOMEM */
 int lessor_run(struct lessor *l); /* until SIGTERM or SIGINT; 0 or a negative errno */
 void lessor_free(struct lessor *l);
 

@@ -102,6 +102,11 @@ static void gather_agent(struct gateway *g, struct snapshot *s)
 		r->knee = (weir_time)v.last.knee;
 		r->held = (weir_time)v.held;
 		r->twice = v.last.twice;
+		r->stranger = v.last.stranger ? v.last.strange : 0;
+		r->floor = v.last.floor;
+		r->too_low = v.last.too_low;
+		r->wmax_wanted = v.last.wmax_short ? v.last.wmax_wanted : 0;
+		r->unreachable = v.last.unreachable ? (weir_time)v.last.least : 0;
 	}
 }
 

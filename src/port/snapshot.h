@@ -130,6 +130,12 @@ struct snapshot_resource {
 	weir_time knee;    /* where more brings no more, where that is looked for; 0: not known */
 	weir_time held;    /* a request, by limits of an upstream that tells it; not in `latency` */
 	bool twice;        /* two hosts have one name */
+	double stranger;   /* requests inside that no host has sent, about; 0: none are known */
+	double floor;      /* slots kept beside them; 0: the law gives more */
+	bool too_low;      /* wmax is less than the floor */
+	double wmax_wanted; /* a wmax with which the host has its share; 0: it is enough */
+	weir_time
+		unreachable; /* the least latency seen, where it is over the threshold at any window; else 0 */
 };
 
 struct snapshot_client {

@@ -52,6 +52,8 @@ static void put_cluster(FILE *f, const struct live *l, const struct pshift_clust
 		fprintf(f, "%" PRId64 "us\n", (int64_t)(g->interval / WEIR_US));
 	else
 		fputs("auto\n", f);
+	if (!g->stand_in)
+		fputs("  stand_in: false\n", f);
 	fputs("  servers: [", f);
 	for (uint32_t i = 0; i < g->servers; i++)
 		fprintf(f, "s%u, ", i + 1);

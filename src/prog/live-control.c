@@ -78,6 +78,7 @@ static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {
 	{"threshold_max", "threshold_max"}, {"gamma", "gamma"}, {"epsilon", "epsilon"},
 	{"wmin", "wmin"}, {"wmax", "wmax"}, {"estimate", "estimate"}, {"smoothing", "smoothing"},
 	{"alpha", "alpha"}, {"tau", "tau"}, {"age", "age"}, {"size_fixed", "size_fixed"},
+	{"start", "start"}, {"stranger", "stranger"}, {"faults", NULL},
 	{"without", NULL}, {NULL, NULL}};
 
 struct group { /* the gateways of one parda */
@@ -192,6 +193,8 @@ static int plan_parda(struct live *l, const struct scenario_controller *c, struc
 		close(g.fds[i]);
 	if (r == 0)
 		r = live_control_key(l, err);
+	if (r == 0)
+		r = live_fault_plan(l, c->node, err);
 	for (size_t i = 0; r == 0 && i < g.n; i++) {
 		r = add_parda(g.members[i], c, err);
 		if (r == 0 && g.n > 1)

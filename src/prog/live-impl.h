@@ -46,6 +46,7 @@ struct live_server {
 	/* while it runs */
 	struct peer peer;
 	struct remote *remote;
+	bool down; /* by a fault */
 	json_t *begin, *last,
 		*now;     /* looks: at the warm-up's end, at the last sample, and just now */
 	struct view view; /* of the two that are compared */
@@ -87,6 +88,12 @@ struct live_daemon { /* the controller of a cluster */
 	struct remote *remote;
 };
 
+struct live_fault { /* a gateway that is gone for a while */
+	int server;
+	weir_time from, to; /* of the run */
+	enum { LIVE_FAULT_TO_COME, LIVE_FAULT_ON, LIVE_FAULT_OVER } state;
+};
+
 struct live_relay;
 
 struct live {
@@ -101,6 +108,8 @@ struct live {
 	struct live_client *clients;
 	size_t n_clients;
 	struct live_relay *relay; /* NULL: reports go straight */
+	struct live_fault *faults;
+	size_t n_faults;
 	struct live_daemon control;
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
@@ -161,6 +170,12 @@ int live_client_check(const struct live_client *c, struct weir_err *err);
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err);
 /* Tells it to ask for nothing more; it ends when what it has under way is answered. */
 void live_client_end(struct live_client *c);
+
+/* ---- live-fault.c */
+int live_fault_plan(
+	struct live *l, yamldoc_node map, struct weir_err *err); /* a controller's `faults` */
+weir_time live_fault_next(
+	const struct live *l, weir_time now); /* when something is due; WEIR_NEVER */
 
 /* ---- live-change.c */
 int live_change_check(const struct live *l, struct weir_err *err);

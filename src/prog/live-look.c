@@ -76,6 +76,8 @@ static double window_of(const struct live *l, uint32_t host)
 {
 	int server = l->host_server[host];
 
+	if (server >= 0 && l->servers[server].down)
+		return 0;
 	return server < 0 ? l->s->groups[l->s->hosts[host].group].gate.config.window
 			  : l->servers[server].view.resources[0].window;
 }
@@ -89,6 +91,8 @@ static int compare(struct live *l, bool begin, struct weir_err *err)
 		struct live_server *v = &l->servers[i];
 		int r;
 
+		if (v->down)
+			continue;
 		view_free(&v->view);
 		r = view_make(begin ? v->begin : v->last, v->now, &v->view);
 		if (r == 0 && !v->view.n_resources)
@@ -106,8 +110,10 @@ static int look(struct live *l, struct weir_err *err)
 		struct live_server *v = &l->servers[i];
 		struct weir_err why;
 		json_t *now;
-		int r = remote_try(v->remote, "GET", VIEW_PATH, NULL, 0, &now, &why);
+		int r = v->down ? 0 : remote_try(v->remote, "GET", VIEW_PATH, NULL, 0, &now, &why);
 
+		if (v->down)
+			continue;
 		if (r < 0)
 			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
 		json_decref(v->now);
@@ -222,6 +228,9 @@ static void put_if(struct sampling *s, bool any, double value)
 		s->handle++; /* nothing completed: there is no latency, which is not 0 */
 }
 
+/* Which of a tenant's series have no point when nothing is done. */
+enum { SAMPLE_LATENCY = 2, SAMPLE_P99 = 3 };
+
 static void sample_tenant(
 	struct sampling *s, const struct live_tenant *t, struct measure_flow *host)
 {
@@ -229,6 +238,11 @@ static void sample_tenant(
 	struct measure_flow f;
 	struct weir_hist h;
 
+	if (s->l->servers[t->server].down) {
+		for (int i = 0; i < MEASURE_TENANT_SERIES; i++)
+			put_if(s, i != SAMPLE_LATENCY && i != SAMPLE_P99, 0);
+		return;
+	}
 	if (!v) {
 		s->failed = -EPROTO;
 		return;

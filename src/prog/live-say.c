@@ -44,7 +44,8 @@ int live_say_parda(struct live *l, const struct scenario_controller *c, double t
 {
 	static const struct saying points[] = {{"beta", "beta", "requests", 1},
 		{"shares", "shares", "", 1}, {"latency_s", "latency", "ms", 1000},
-		{"threshold_s", "threshold", "ms", 1000}};
+		{"threshold_s", "threshold", "ms", 1000}, {"stranger", "stranger", "requests", 1},
+		{"floor", "floor", "requests", 1}};
 	static const struct saying values[] = {
 		{"beta", "beta_end", "requests", 1}, {"peers", "peers_end", "", 1}};
 	static const struct saying window[] = {{"window", "window_end", "requests", 1}};
@@ -54,7 +55,8 @@ int live_say_parda(struct live *l, const struct scenario_controller *c, double t
 		const json_t *resource, *parda;
 		char prefix[256];
 
-		if (!live_control_moves(l->s, c, h) || l->host_server[h] < 0)
+		if (!live_control_moves(l->s, c, h) || l->host_server[h] < 0 ||
+			l->servers[l->host_server[h]].down)
 			continue;
 		resource = resource_of(l, (size_t)l->host_server[h]);
 		parda = json_object_get(resource, "parda");

@@ -130,7 +130,7 @@ static weir_time earlier(weir_time a, weir_time b)
 /* When something is to be done next. */
 static weir_time next_of(const struct live *l, const struct clock *k, weir_time now)
 {
-	weir_time next = earlier(k->sample, l->s->duration);
+	weir_time next = earlier(earlier(k->sample, l->s->duration), live_fault_next(l, now));
 
 	if (!k->warm)
 		next = earlier(next, l->s->warmup);
@@ -169,12 +169,62 @@ static int turn_clients(struct live *l, weir_time now, struct weir_err *err)
 	return r;
 }
 
+static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
+{
+	for (size_t i = 0; i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (c->tenant->server != (size_t)f->server)
+			continue;
+		if (hold)
+			peer_kill(&c->peer);
+		c->state = LIVE_WAITS;
+		c->held = hold;
+	}
+}
+
+/* Counters of the new process begin at 0: it has no looks before. */
+static void forget_looks(struct live_server *v)
+{
+	json_decref(v->begin);
+	json_decref(v->last);
+	v->begin = v->last = NULL;
+}
+
+/* Faults that are due begin and end. */
+static int turn_faults(struct live *l, weir_time now, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_faults; i++) {
+		struct live_fault *f = &l->faults[i];
+		struct live_server *v = &l->servers[f->server];
+
+		if (f->state == LIVE_FAULT_TO_COME && f->from <= now) {
+			f->state = LIVE_FAULT_ON;
+			v->down = true;
+			hold_clients(l, f, true);
+			peer_kill(&v->peer);
+			remote_close(v->remote);
+			v->remote = NULL;
+		} else if (f->state == LIVE_FAULT_ON && f->to <= now) {
+			f->state = LIVE_FAULT_OVER;
+			r = live_server_start(v, err);
+			v->down = r < 0;
+			forget_looks(v);
+			hold_clients(l, f, false);
+		}
+	}
+	return r;
+}
+
 /* Everything whose time has come. */
 static int step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
 {
 	const struct scenario *s = l->s;
 	int r = 0;
 
+	r = turn_faults(l, now, err);
 	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
 		r = live_change(l, &s->moments[k->moment++], err);
 	if (r == 0)

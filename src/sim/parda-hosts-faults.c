@@ -108,13 +108,6 @@ int parda_hosts_faults_read(
 
 /* ---- what is due */
 
-static int set_window(struct host *h, struct world *w, double window, struct weir_err *err)
-{
-	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
-
-	return world_gate_set(w, h->world->gate, &knob, 1, err);
-}
-
 /* What was counted before is not the new instance's. */
 static int restart(struct hosts *c, struct host *h, struct world *w)
 {
@@ -139,7 +132,7 @@ static int strike(struct hosts *c, struct host *h, const struct fault *f, struct
 		h->is_down = !f->ends;
 		if (f->ends && f->kind == CRASH && restart(c, h, w) < 0)
 			return weir_err_set(err, -ENOMEM, "out of memory");
-		return set_window(h, w, f->ends ? h->last.window : 0, err);
+		return parda_hosts_set_window(h, w, f->ends ? h->last.window : 0, err);
 	}
 }
 

@@ -80,6 +80,7 @@ struct hosts {
 
 /* parda-hosts.c: a host begins anew, as another instance; 0 or -ENOMEM. */
 int parda_hosts_start(struct hosts *c, struct host *h);
+int parda_hosts_set_window(struct host *h, struct world *w, double window, struct weir_err *err);
 
 /* parda-hosts-measure.c: since the last step; w->now is later. */
 void parda_hosts_measure(

@@ -11,19 +11,21 @@
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
 	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
-	"without", NULL};
+	"start", "stranger", "without", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 static const char *const switches[] = {
 	"nothing", "ageing", "windows", "idle", "weighting", "held", NULL};
 #define NEVER (1u << 20) /* periods */
+static const char *const strangers[] = {"floor", "ignore", NULL};
+static const char *const starts[] = {"least", "depth", NULL};
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
 	const char *text = yamldoc_text(yamldoc_get(map, "threshold"));
 	weir_time threshold = 100 * WEIR_MS;
-	int r;
+	int start = 0, stranger = 0, r;
 
 	c->find = text && strcmp(text, "auto") == 0;
 	if (c->find)
@@ -38,9 +40,13 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 		(r = yamldoc_optional(yamldoc_count(map, "unit", &c->unit, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))))
+		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "stranger", strangers, &stranger, err))))
 		return r;
 	c->law.threshold = (double)threshold;
+	c->abrupt = start == 1;
+	c->no_floor = stranger == 1;
 	return 0;
 }
 
@@ -168,15 +174,29 @@ int parda_hosts_start(struct hosts *c, struct host *h)
 	config.id = (uint64_t)(h - c->hosts) + 1;
 	config.instance = rng_u64(&h->instances) | 1; /* never 0 */
 	config.peers_max = c->n;
-	if (config.window <= 0)
+	if (config.window <= 0 && config.abrupt)
 		config.window = fmin(h->world->gate->config->config.window, config.law.wmax);
 	r = parda_new(&config, &made);
 	if (r)
 		return r;
 	parda_free(h->parda);
 	h->parda = made;
-	h->last = (struct parda_decision){.window = config.window};
+	h->last = (struct parda_decision){.window = parda_start_window(made)};
 	return 0;
+}
+
+int parda_hosts_set_window(struct host *h, struct world *w, double window, struct weir_err *err)
+{
+	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
+
+	return world_gate_set(w, h->world->gate, &knob, 1, err);
+}
+
+static int apply_law(struct hosts *c, struct host *h, struct world *w, struct weir_err *err)
+{
+	if (c->settings.without == WITHOUT_WINDOWS)
+		return 0;
+	return parda_hosts_set_window(h, w, h->last.window, err);
 }
 
 static int start_host(struct hosts *c, struct world *w, struct host *h)
@@ -230,6 +250,8 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 		if (r)
 			weir_err_set(err, r, "out of memory");
 	}
+	for (uint32_t i = 0; r == 0 && i < c->n; i++)
+		r = apply_law(c, &c->hosts[i], w, err);
 	if (r) {
 		hosts_free(c);
 		return r;
@@ -279,18 +301,24 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 
 static int put_series(struct host *h, struct world *w)
 {
-	static const char *const names[] = {"beta", "shares", "latency", "threshold"};
-	static const char *const units[] = {"requests", "", "ms", "ms"};
-	const double values[] = {h->last.beta, h->last.report.shares, h->last.latency / 1e6,
-		h->last.threshold / 1e6};
+	const struct parda_decision *d = &h->last;
+	const struct {
+		const char *name, *unit;
+		double value;
+	} all[] = {{"beta", "requests", d->beta}, {"shares", "", d->report.shares},
+		{"latency", "ms", d->latency / 1e6}, {"threshold", "ms", d->threshold / 1e6},
+		{"stranger", "requests", d->strange}, {"floor", "requests", d->floor},
+		{"too_low", "", d->too_low}, {"wmax_short", "", d->wmax_short},
+		{"unreachable", "", d->unreachable}};
 	struct metrics *m = w->measure->metrics;
 	int r = 0;
 
-	for (int i = 0; r == 0 && w->scenario->sample && i < 4; i++) {
-		int series = metrics_seriesf(m, units[i], "parda.%s.%s", h->world->name, names[i]);
+	for (size_t i = 0; r == 0 && w->scenario->sample && i < sizeof(all) / sizeof(all[0]); i++) {
+		int series =
+			metrics_seriesf(m, all[i].unit, "parda.%s.%s", h->world->name, all[i].name);
 
 		r = series < 0 ? series
-			       : metrics_append(m, series, (double)w->now / 1e9, values[i]);
+			       : metrics_append(m, series, (double)w->now / 1e9, all[i].value);
 	}
 	return r;
 }
@@ -299,7 +327,6 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 {
 	struct host *h = &c->hosts[i];
 	struct parda_measured m;
-	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW};
 	int r;
 
 	parda_hosts_measure(c, h, w, &m);
@@ -309,13 +336,10 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 	parda_step(h->parda, w->now + h->skew, &m, &h->last);
 	c->sequence[i] = h->last.report.sequence;
 	c->sent[c->sequence[i] % KEPT][i] = (struct sent){w->now, h->last.report};
-	knob.value = h->last.window;
 	r = put_series(h, w);
 	if (r)
 		return weir_err_set(err, r, "parda: the series of '%s'", h->world->name);
-	if (c->settings.without == WITHOUT_WINDOWS)
-		return 0;
-	return world_gate_set(w, h->world->gate, &knob, 1, err);
+	return apply_law(c, h, w, err);
 }
 
 static int hosts_step(void *state, struct world *w, weir_time now, struct weir_err *err)

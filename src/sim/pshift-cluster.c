@@ -17,14 +17,19 @@ uint32_t pshift_cluster_parts(const struct pshift_cluster *c, uint32_t bucket)
 
 static void control_sends(void *arg, size_t server, const struct lease_message *m)
 {
-	pshift_post_send(arg, (uint32_t)server, false, m);
+	const struct pshift_leader *l = arg;
+
+	pshift_post_send(l->cluster, (uint32_t)server, l->number, false, m);
 }
 
-static int start_control(struct pshift_cluster *c)
+/* The controller (0), or a stand-in. */
+static int start_control(
+	struct pshift_cluster *c, uint32_t number, struct pshift_control **ret_control)
 {
-	struct pshift_control_config config = {.name = "control",
+	struct pshift_control_config config = {.name = number ? "stand-in" : "control",
 		.cluster = PSHIFT_CLUSTER,
-		.instance = ++c->instances,
+		.instance = 2 * ++c->instances,
+		.rank = number,
 		.length = c->config.period,
 		.shortest = c->config.interval,
 		.longest = c->config.interval,
@@ -32,14 +37,16 @@ static int start_control(struct pshift_cluster *c)
 			   : c->config.without == PSHIFT_CLUSTER_WITHOUT_PLACEMENT ? PSHIFT_RANDOM
 										   : PSHIFT_SHIFT,
 		.send = control_sends,
-		.arg = c};
-	int64_t r = pshift_control_new(&config, &c->control);
+		.arg = &c->leaders[number]};
+	int64_t r;
 
+	c->leaders[number] = (struct pshift_leader){c, number};
+	r = pshift_control_new(&config, ret_control);
 	for (uint32_t j = 0; r >= 0 && j < c->config.servers; j++) {
 		char name[PSHIFT_SITE_NAME];
 
 		pshift_site_name(j, name);
-		r = pshift_control_server(c->control, name);
+		r = pshift_control_server(*ret_control, name);
 	}
 	for (uint32_t i = 0; r >= 0 && i < c->config.buckets; i++) {
 		struct pshift_control_bucket b = {.id = i + 1,
@@ -47,28 +54,49 @@ static int start_control(struct pshift_cluster *c)
 			.limit = c->buckets[i].limit,
 			.parts = pshift_cluster_parts(c, i)};
 
-		r = pshift_control_bucket(c->control, &b);
+		r = pshift_control_bucket(*ret_control, &b);
 	}
 	return r < 0 ? (int)r : 0;
+}
+
+/* Its process is killed: its connections are closed. */
+static void kill_control(struct pshift_cluster *c)
+{
+	uint64_t instance = c->control ? pshift_control_instance(c->control) : 0;
+
+	for (uint32_t j = 0; c->control && j < c->config.servers; j++)
+		pshift_server_lost(c->sites[j].server, instance);
+	pshift_control_free(c->control);
+	c->control = NULL;
+}
+
+/* Without a kill, stand-ins would only listen. */
+static int start_stand_ins(struct pshift_cluster *c)
+{
+	const struct pshift_cluster_config *g = &c->config;
+	int r = 0;
+
+	if (!g->control || !g->stand_in || g->back <= g->kill + 1)
+		return 0;
+	for (uint32_t k = 0; r == 0 && k < PSHIFT_STAND_INS && k < g->servers; k++)
+		r = start_control(c, k + 1, &c->stand_ins[k]);
+	return r;
 }
 
 static int step_control(struct pshift_cluster *c)
 {
 	const struct pshift_cluster_config *g = &c->config;
 	bool gone = g->back > g->kill && c->now >= g->kill && c->now < g->back;
-	int r;
+	int r = 0;
 
-	if (gone || !g->control) {
-		pshift_control_free(c->control);
-		c->control = NULL;
-		return 0;
-	}
-	if (!c->control) {
-		r = start_control(c);
-		if (r)
-			return r;
-	}
-	return pshift_control_step(c->control, c->now);
+	if (gone || !g->control)
+		kill_control(c);
+	else if (!c->control)
+		r = start_control(c, 0, &c->control);
+	for (uint32_t k = 0; r == 0 && k <= PSHIFT_STAND_INS; k++)
+		if (pshift_cluster_leader(c, k))
+			r = pshift_control_step(pshift_cluster_leader(c, k), c->now);
+	return r;
 }
 
 /* ---- a run */
@@ -90,7 +118,10 @@ void pshift_cluster_free(struct pshift_cluster *c)
 	pshift_post_end(c);
 	for (uint32_t j = 0; c->sites && j < c->config.servers; j++)
 		pshift_site_end(&c->sites[j]);
+	pshift_moved_end(c);
 	pshift_control_free(c->control);
+	for (uint32_t k = 0; k < PSHIFT_STAND_INS; k++)
+		pshift_control_free(c->stand_ins[k]);
 	if (c->pairs)
 		pshift_ids_free(c->pairs);
 	free(c->pairs);
@@ -125,6 +156,8 @@ int pshift_cluster_new(const struct pshift_cluster_config *config, weir_time dur
 		r = place_limited(c);
 	if (r == 0)
 		r = pshift_judge_begin(c);
+	if (r == 0)
+		r = pshift_moved_begin(c);
 	if (r)
 		pshift_cluster_free(c);
 	else
@@ -148,8 +181,9 @@ static bool turned(struct pshift_cluster *c)
 {
 	struct pshift_control_status s = {0};
 
-	if (c->control)
-		pshift_control_status(c->control, &s);
+	for (uint32_t k = 0; !s.started && k <= PSHIFT_STAND_INS; k++)
+		if (pshift_cluster_leader(c, k))
+			pshift_control_status(pshift_cluster_leader(c, k), &s);
 	if (s.started && s.period > c->period) {
 		c->period = s.period;
 		c->began = c->now;
@@ -165,11 +199,12 @@ static bool turned(struct pshift_cluster *c)
 /* What has not ended when the run does is not judged. */
 static int run(struct pshift_cluster *c, const struct sim_options *o)
 {
-	int r = 0;
+	int r = start_stand_ins(c);
 
 	for (; r == 0 && c->now < c->duration; c->now += c->config.slot) {
 		r = step_control(c);
 		if (r == 0 && turned(c)) {
+			pshift_moved_period(c);
 			r = pshift_judge_period(c);
 			if (r == 0 && o && o->progress &&
 				o->progress((double)c->now / (double)c->duration, o->progress_arg))
@@ -196,6 +231,8 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 	r = run(c, options);
 	if (r == 0)
 		r = pshift_judge_report(c);
+	if (r == 0)
+		r = pshift_moved_report(c);
 	if (r == 0) {
 		*ret = c->metrics;
 		c->metrics = NULL;

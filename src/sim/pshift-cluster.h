@@ -14,6 +14,7 @@
  *   pshift-gates.c     … with gates and a device in the place of counters
  *   pshift-post.c      messages
  *   pshift-load.c      who wants what where, and when that changes
+ *   pshift-moved.c     what buckets get that move while the controller is gone
  *   pshift-judge.c     what came of it, period by period, beside what any allocation could have done
  *   pshift-read.c      the scenario's map
  */
@@ -63,6 +64,7 @@ struct pshift_cluster_config { /* weir-scenario(5), "cluster" */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
 	uint32_t cut;         /* this server (from 1) is cut off from the controller … */
 	weir_time cut_from, cut_to;
+	bool stand_in;    /* servers stand in for it */
 	weir_time settle; /* before this nothing is judged */
 	enum pshift_cluster_without without;
 	bool files; /* live: the servers' data are in files, not in memory */
@@ -125,7 +127,7 @@ struct pshift_bucket {
 struct pshift_parcel { /* a message under way */
 	uint8_t *bytes;
 	size_t n, room;
-	uint32_t server;
+	uint32_t server, leader;
 	bool up;
 };
 
@@ -137,6 +139,11 @@ struct pshift_cluster {
 	struct pshift_site *sites;
 	struct pshift_bucket *buckets;
 	struct pshift_control *control;
+	struct pshift_control *stand_ins[PSHIFT_STAND_INS]; /* NULL: none */
+	struct pshift_leader { /* what `send` of one of them is given */
+		struct pshift_cluster *cluster;
+		uint32_t number; /* 0: the controller; 1 …: a stand-in */
+	} leaders[1 + PSHIFT_STAND_INS];
 	uint64_t instances;
 	struct rng rng;
 	struct heap under_way;
@@ -154,8 +161,16 @@ struct pshift_cluster {
 	uint64_t messages[2], bytes[2]; /* to the controller; from it */
 	uint64_t served;
 	struct pshift_judge *judge;
+	struct pshift_moved *moved;
 	struct metrics *metrics;
 };
+
+/* The controller (0), or one that may stand in (1 …); NULL: it is not there. */
+static inline struct pshift_control *pshift_cluster_leader(
+	const struct pshift_cluster *c, uint32_t number)
+{
+	return number ? c->stand_ins[number - 1] : c->control;
+}
 
 /* The bucket's place at the server, made if it is new; NULL: no memory. */
 struct pshift_place *pshift_cluster_place(
@@ -169,9 +184,9 @@ void pshift_cluster_free(struct pshift_cluster *c);
 /* Servers that a bucket may come to. */
 uint32_t pshift_cluster_parts(const struct pshift_cluster *c, uint32_t bucket);
 
-/* Messages; a server's are given to it when they are due. */
-void pshift_post_send(
-	struct pshift_cluster *c, uint32_t server, bool up, const struct lease_message *m);
+/* Messages between a server and the controller or a stand-in; given to them when they are due. */
+void pshift_post_send(struct pshift_cluster *c, uint32_t server, uint32_t leader, bool up,
+	const struct lease_message *m);
 int pshift_post_deliver(struct pshift_cluster *c); /* those that are due */
 void pshift_post_end(struct pshift_cluster *c);
 
@@ -193,6 +208,13 @@ void pshift_gates_end(struct pshift_site *s);
 int pshift_load_begin(struct pshift_cluster *c);
 int pshift_load_step(struct pshift_cluster *c); /* what changes up to now */
 void pshift_load_end(struct pshift_cluster *c);
+
+/* Buckets that move while the controller is gone. */
+int pshift_moved_begin(struct pshift_cluster *c);
+void pshift_moved_note(struct pshift_cluster *c, uint32_t bucket); /* it moves now */
+void pshift_moved_period(struct pshift_cluster *c);                /* one has ended */
+int pshift_moved_report(struct pshift_cluster *c);
+void pshift_moved_end(struct pshift_cluster *c);
 
 int pshift_judge_begin(struct pshift_cluster *c);
 int pshift_judge_period(struct pshift_cluster *c); /* one has ended */

@@ -179,6 +179,8 @@ int pshift_load_step(struct pshift_cluster *c)
 		struct pshift_bucket *b = &c->buckets[item.value];
 
 		r = arrive(c, (uint32_t)item.value);
+		if (r == 0)
+			pshift_moved_note(c, (uint32_t)item.value);
 		if (r == 0 && ++b->moved < b->n_moves) {
 			item.key = b->moves[b->moved];
 			r = heap_push(&c->moves, item);

@@ -50,23 +50,25 @@ static bool is_cut(const struct pshift_cluster *c, uint32_t server)
 	return g->cut == server + 1 && c->now >= g->cut_from && c->now < g->cut_to;
 }
 
-void pshift_post_send(
-	struct pshift_cluster *c, uint32_t server, bool up, const struct lease_message *m)
+void pshift_post_send(struct pshift_cluster *c, uint32_t server, uint32_t leader, bool up,
+	const struct lease_message *m)
 {
 	weir_time at = c->now + c->config.delay;
 	uint32_t i;
 	struct pshift_parcel *p = take(c, LEASE_FRAME(m->n), &i);
 
-	c->messages[!up]++;
+	c->messages[!up] += !leader;
 	if (!p) {
 		c->failed = -ENOMEM;
 		return;
 	}
 	p->server = server;
+	p->leader = leader;
 	p->up = up;
 	p->n = lease_write(p->bytes, m);
-	c->bytes[!up] += p->n + PEER_SEAL;
-	if (rng_double(&c->rng) < c->config.loss || is_cut(c, server)) {
+	c->bytes[!up] += leader ? 0 : p->n + PEER_SEAL;
+	if (rng_double(&c->rng) < c->config.loss ||
+		is_cut(c, server) != (leader && is_cut(c, leader - 1))) {
 		c->free_parcels[c->n_free++] = i;
 		return;
 	}
@@ -96,12 +98,13 @@ int pshift_post_deliver(struct pshift_cluster *c)
 		uint32_t i = (uint32_t)heap_pop(&c->under_way).value;
 		const struct pshift_parcel *p = &c->parcels[i];
 		uint32_t server = p->server;
+		struct pshift_control *leader = pshift_cluster_leader(c, p->leader);
 		bool up = p->up;
 
 		r = lease_read(p->bytes, p->n, &c->in) == PEER_TAKEN ? 0 : -EPROTO;
 		c->free_parcels[c->n_free++] = i;
-		if (r == 0 && up && c->control)
-			pshift_control_receive(c->control, c->now, &c->in);
+		if (r == 0 && up && leader)
+			pshift_control_receive(leader, c->now, &c->in);
 		else if (r == 0 && !up)
 			r = to_server(c, &c->sites[server]);
 	}

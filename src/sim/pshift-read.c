@@ -11,7 +11,7 @@
 static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "guess", "learn",
 	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
 	"demand", "outstanding", "arrivals", "active", "skew", "nested", "changes", "afresh",
-	"control", "gates", "kill", "cut", "settle", "files", "without", NULL};
+	"control", "gates", "kill", "cut", "stand_in", "settle", "files", "without", NULL};
 static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
 
 static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
@@ -167,7 +167,8 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		.slot = 5 * WEIR_MS,
 		.delay = 500 * WEIR_US,
 		.zipf = 0.5,
-		.control = true};
+		.control = true,
+		.stand_in = true};
 	int64_t outstanding = 0;
 	int r;
 
@@ -199,6 +200,7 @@ int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, str
 		(r = yamldoc_optional(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "control", &c.control, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "gates", &c.gates, err))) ||
+		(r = yamldoc_optional(yamldoc_bool(map, "stand_in", &c.stand_in, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "files", &c.files, err))) ||
 		(r = read_arrivals(map, &c.poisson, err)) || (r = read_active(map, &c, err)) ||
 		(r = read_kill(map, &c, err)) || (r = read_cut(map, &c, err)) ||

@@ -49,7 +49,8 @@ struct pshift_place *pshift_cluster_place(
 	size_t at = pshift_ids_find(c->pairs, key);
 	struct pshift_server_bucket b = {.id = bucket + 1,
 		.reserved = part_of(c, bucket, c->buckets[bucket].reservation),
-		.limit = part_of(c, bucket, c->buckets[bucket].limit)};
+		.limit = part_of(c, bucket, c->buckets[bucket].limit),
+		.reservation = c->buckets[bucket].reservation};
 
 	if (at != SIZE_MAX)
 		return &s->places[at];
@@ -90,8 +91,12 @@ static void server_sends(void *arg, const struct lease_message *m)
 {
 	struct pshift_site *s = arg;
 
-	if (s->cluster->config.control)
-		pshift_post_send(s->cluster, s->number, true, m);
+	if (!s->cluster->config.control)
+		return;
+	pshift_post_send(s->cluster, s->number, 0, true, m);
+	for (uint32_t k = 1; k <= PSHIFT_STAND_INS; k++)
+		if (pshift_cluster_leader(s->cluster, k))
+			pshift_post_send(s->cluster, s->number, k, true, m);
 }
 
 static void granted(void *arg, size_t index, int64_t r, int64_t l)

@@ -100,7 +100,7 @@ static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 	if (m->kind == LEASE_REPORT) {
 		const uint64_t v[] = {r->generation, r->controller, r->accepted, r->period,
 			r->granted, (uint64_t)r->left, (uint64_t)r->length, r->capacity, r->state,
-			r->full, r->asked};
+			r->full | r->wants << 1, r->asked};
 
 		memcpy(f, v, sizeof(v));
 	} else if (m->kind == LEASE_GRANT || m->kind == LEASE_ASK) {
@@ -239,9 +239,9 @@ static bool is_span(uint64_t v)
 static bool parse_report(const uint64_t f[FIELDS], struct lease_report *r)
 {
 	*r = (struct lease_report){f[0], f[1], f[2], f[3], f[4], (weir_time)f[5], (weir_time)f[6],
-		f[7], f[8], f[9], f[10]};
+		f[7], f[8], f[9] & 1, f[10], f[9] >> 1};
 	return is_span(f[5]) && is_span(f[6]) && r->capacity <= (uint64_t)LEASE_TOKENS_MAX &&
-	       r->state < LEASE_STATES && r->full <= 1;
+	       r->state < LEASE_STATES && r->wants <= 1;
 }
 
 static bool parse_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *g)
@@ -252,7 +252,7 @@ static bool parse_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *
 		for (int i = 1; i < FIELDS; i++)
 			if (f[i])
 				return false;
-		return g->generation > 0;
+		return true;
 	}
 	/* Longer periods would overflow when multiplied by their number. */
 	return g->generation && g->period && is_span(f[3]) && is_span(f[4]) && is_span(f[5]) &&

@@ -9,7 +9,8 @@
  *
  *     0  128  as peer.h; length is 128, no reports
  *   124    4  bytes of the body
- *   128       the body: 64 bits for each field of the struct, in order, then the entries
+ *   128       the body: 64 bits for each field of the struct, in order (`wants` is the second bit of
+ *             `full`), then the entries
  *         32  the seal: a keyed hash of all bytes before it
  *
  * In an entry the bucket takes 64 bits; flags follow, then each number in as few bytes as it needs,
@@ -43,8 +44,8 @@
 enum lease_kind {
 	LEASE_HELLO = 32, /* the first message of each side; its body is empty */
 	LEASE_REPORT,     /* server → controller */
-	LEASE_ASK,        /* controller → server: follow me, and send a full report */
-	LEASE_GRANT,      /* controller → server */
+	LEASE_ASK, /* controller → server: follow me (generation 0: do not), and report in full */
+	LEASE_GRANT, /* controller → server */
 	LEASE_KINDS
 };
 
@@ -67,6 +68,7 @@ struct lease_report {                    /* a server's report about itself */
 	uint64_t state;    /* enum lease_state */
 	uint64_t full;     /* 1: all its buckets, with their holdings */
 	uint64_t asked;    /* sequence of the last LEASE_ASK accepted from its controller */
+	uint64_t wants; /* 1: it follows no controller, and some bucket waits for its reservation */
 };
 
 struct lease_demand { /* demand for one bucket at one server; tokens */

@@ -29,10 +29,10 @@ struct lone {
 		weir_time since, longest; /* the head waits since; the longest that one waited */
 	} gates[LONE_BUCKETS];
 	uint64_t generation, grants; /* of the controller */
-	uint64_t instance,
-		hold;   /* beyond 100 and its generation; how long a grant is held, periods */
-	weir_time late; /* its periods end by so much later */
-	struct lease_message said; /* the last report, with its entries */
+	uint64_t instance;           /* see lone_instance */
+	uint64_t hold;               /* how long a grant is held, periods */
+	weir_time late;              /* its periods end by so much later */
+	struct lease_message said;   /* the last report, with its entries */
 	struct lease_demand demands[LONE_BUCKETS];
 	uint64_t reports;
 };
@@ -82,7 +82,7 @@ static inline void lone_end(struct lone *x)
 /* Its static parts; ids count from 1. */
 static inline size_t lone_add(struct lone *x, int64_t reserved, int64_t limit)
 {
-	struct pshift_server_bucket b = {x->n + 1, reserved, limit};
+	struct pshift_server_bucket b = {x->n + 1, reserved, limit, 0};
 
 	CHECK(x->n < LONE_BUCKETS);
 	x->gates[x->n].limited = limit != LEASE_NO_LIMIT;
@@ -112,10 +112,16 @@ static inline uint64_t lone_period(const struct lone *x)
 	return (uint64_t)(x->now / LONE_LENGTH) + 1;
 }
 
+/* Of a controller, not of a stand-in: even. */
+static inline uint64_t lone_instance(const struct lone *x)
+{
+	return 2 * (100 + x->generation + x->instance);
+}
+
 static inline void lone_ask(struct lone *x)
 {
 	struct lease_message m = {.kind = LEASE_ASK,
-		.instance = 100 + x->generation + x->instance,
+		.instance = lone_instance(x),
 		.sequence = 1,
 		.grant = {.generation = x->generation}};
 
@@ -130,7 +136,7 @@ static inline enum peer_verdict lone_grant(struct lone *x, struct lease_tokens *
 	weir_time end = (weir_time)lone_period(x) * LONE_LENGTH + x->late;
 	enum peer_verdict v;
 	struct lease_message m = {.kind = LEASE_GRANT,
-		.instance = 100 + x->generation + x->instance,
+		.instance = lone_instance(x),
 		.sequence = ++x->grants + 1,
 		.n = n,
 		.tokens = tokens,

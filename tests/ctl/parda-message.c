@@ -15,7 +15,8 @@ static const struct parda_report told = {.id = 0,
 	.latency = 5.5,
 	.ios = 6.5,
 	.bytes = 7.5,
-	.threshold = 8.5};
+	.threshold = 8.5,
+	.floor = 9.5};
 
 static void check(const struct parda_report *heard)
 {
@@ -31,6 +32,7 @@ static void check(const struct parda_report *heard)
 	CHECK(heard->ios == told.ios);
 	CHECK(heard->bytes == told.bytes);
 	CHECK(heard->threshold == told.threshold);
+	CHECK(heard->floor == told.floor);
 }
 
 static void test_through_the_codec(void)
@@ -86,8 +88,27 @@ static void test_nothing_is_forgotten(void)
 		      sizeof(in) - offsetof(struct parda_report, shares)) == 0);
 }
 
+/* Of a floor four digits are kept; one that is none is refused when it is heard. */
+static void test_floor(void)
+{
+	struct peer_message m = {.name = "h1"};
+	struct parda_report r = told;
+	struct peer_report wire;
+
+	for (double floor = 1e-3; floor < 1e6; floor *= 7) {
+		r.floor = floor;
+		wire = parda_message_write(&r, 1, 255, 1);
+		CHECK_NEAR(parda_message_read(&m, &wire).floor, floor, 2e-5);
+		CHECK_INT(parda_message_read(&m, &wire).steps, told.steps);
+		CHECK_INT(parda_message_read(&m, &wire).id, parda_message_id("h1", 255));
+	}
+	wire.flags = UINT64_MAX;
+	CHECK(!(parda_message_read(&m, &wire).floor < 1e15));
+}
+
 int main(void)
 {
+	RUN(test_floor);
 	RUN(test_through_the_codec);
 	RUN(test_several_of_a_host);
 	RUN(test_nothing_is_forgotten);

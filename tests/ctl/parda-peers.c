@@ -195,8 +195,72 @@ static void test_apart(void)
 	CHECK_INT(apart_after(20), PARDA_APART);
 }
 
+/* Those that are new, and have shares, get their part of what the others have, once; one that was cut off, or leaves and
+ * comes back as it was, does not. */
+static void test_room(void)
+{
+	struct parda_report r = report(2, 9, 1);
+	struct parda_peers t;
+
+	CHECK_INT(parda_peers_init(&t, 8, 4), 0);
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0);
+	r.shares = 0;
+	parda_peers_hear(&t, &r);
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0); /* not as long as it has nothing to do */
+	r.shares = 3;
+	r.sequence = 2;
+	parda_peers_hear(&t, &r);
+	CHECK_NEAR(parda_peers_room(&t, 1), 0.25, 0.001);
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0);
+	r = report(3, 9, 1);
+	parda_peers_hear(&t, &r);
+	CHECK_NEAR(parda_peers_room(&t, 1), 0.8, 0.001);
+	/* It is started again, and heard before it was missed: from its first report on. */
+	r = report(3, 10, 1);
+	CHECK_INT(parda_peers_hear(&t, &r), PARDA_PENDING);
+	CHECK_NEAR(parda_peers_room(&t, 1), 0.8, 0.001);
+	for (int i = 0; i < 3; i++)
+		parda_peers_age(&t);
+	r.sequence = 2;
+	CHECK_INT(parda_peers_hear(&t, &r), PARDA_FRESH);
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0);
+	/* Forgotten, and replaced at once. */
+	for (int i = 0; i < 6; i++)
+		parda_peers_age(&t);
+	r = report(3, 11, 1);
+	CHECK_INT(parda_peers_hear(&t, &r), PARDA_FRESH);
+	CHECK_NEAR(parda_peers_room(&t, 1), 0.5, 0.001); /* host 2 no longer counts */
+	r = report(4, 9, 1);
+	parda_peers_hear(&t, &r);
+	parda_peers_settle(&t);
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0);
+	parda_peers_free(&t);
+}
+
+/* Peers that are gone without a word may yet be there, for some time. */
+static void test_vanished(void)
+{
+	struct parda_report a = report(2, 9, 1), b = report(3, 9, 1);
+	struct parda_peers t;
+
+	CHECK_INT(parda_peers_init(&t, 8, 4), 0);
+	parda_peers_hear(&t, &a);
+	parda_peers_hear(&t, &b);
+	CHECK(!parda_peer_vanished(&t, &t.peers[0]));
+	parda_peers_leave(&t, 3, 9);
+	for (int i = 0; i < 5; i++)
+		parda_peers_age(&t);
+	CHECK(parda_peer_vanished(&t, &t.peers[0]) && !parda_peer_vanished(&t, &t.peers[1]));
+	for (int i = 0; i < PARDA_VANISHED; i++)
+		parda_peers_age(&t);
+	CHECK(!parda_peer_vanished(&t, &t.peers[0]));
+	parda_peers_free(&t);
+}
+
 int main(void)
 {
+	RUN(test_room);
+	RUN(test_vanished);
 	RUN(test_late_and_twice);
 	RUN(test_forged);
 	RUN(test_same_id);

@@ -67,7 +67,9 @@ static void make(struct array *a, int n, const double *shares, bool literal)
 		h->config = (struct parda_config){.id = (uint64_t)i + 100,
 			.law = {THRESHOLD, 0.8, 1, 256},
 			.epsilon = literal ? 0 : 0.2,
-			.window = 32};
+			.window = 32,
+			.no_floor = true,
+			.abrupt = true}; /* how hosts start, and strangers: tests of their own */
 		start(a, i);
 	}
 }

@@ -96,8 +96,43 @@ static void at_some(void)
 	weir_policy_free(p);
 }
 
+/* Beside the controller's socket, where the policy says, or nowhere. */
+static void stand_ins(void)
+{
+	char at[POLICY_CLUSTER_ADDRESS];
+	struct weir_policy *made = parse("cluster: {key: k, controller: \"unix:/run/c\", "
+					 "servers: [d, b, a, c]}\n"),
+			   *p;
+
+	CHECK_STR(policy_cluster_stand_in(made, 0, at, sizeof(at)), "a");
+	CHECK_STR(at, "unix:/run/c.a");
+	CHECK_STR(policy_cluster_stand_in(made, 2, at, sizeof(at)), "c");
+	CHECK_STR(at, "unix:/run/c.c");
+	CHECK(!policy_cluster_stand_in(made, 0, at, 8)); /* no room */
+	weir_policy_free(made);
+	made = parse("cluster: {key: k, controller: \"tcp:c:1\", servers: [b, a], "
+		     "stand_in: [\"tcp:h:2\"]}\n");
+	CHECK_INT(policy_copy(made, &p), 0);
+	weir_policy_free(made);
+	CHECK_STR(policy_cluster_stand_in(p, 0, at, sizeof(at)), "a");
+	CHECK_STR(at, "tcp:h:2");
+	CHECK(!policy_cluster_stand_in(p, 1, at, sizeof(at)));
+	weir_policy_free(p);
+	p = parse("cluster: {key: k, controller: \"tcp:c:1\", servers: [a], stand_in: true}\n");
+	CHECK(!policy_cluster_stand_in(p, 0, at, sizeof(at)));
+	weir_policy_free(p);
+	p = parse("cluster: {key: k, controller: \"unix:/c\", servers: [a], stand_in: false}\n");
+	CHECK(!policy_cluster_stand_in(p, 0, at, sizeof(at)));
+	weir_policy_free(p);
+}
+
 static void what_is_refused(void)
 {
+	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a], "
+		"stand_in: [\"tcp:a:1\", \"tcp:b:1\"]}\n",
+		"more than there are servers");
+	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a], stand_in: maybe}\n",
+		"is no address");
 	refused("cluster: {controller: \"tcp:c:1\", servers: [a]}\n", "1:10: cluster: needs a key");
 	refused("cluster: {key: k, servers: [a]}\n", "needs its controller");
 	refused("cluster: {key: k, controller: \"tcp:c:1\"}\n", "needs its servers");
@@ -150,6 +185,7 @@ int main(void)
 	RUN(defaults);
 	RUN(tokens);
 	RUN(at_some);
+	RUN(stand_ins);
 	RUN(what_is_refused);
 	return 0;
 }

@@ -52,6 +52,7 @@ static void check_written(const struct weir_policy *p)
 	CHECK_INT(a->tau, 3 * WEIR_SEC);
 	CHECK_INT(a->age, 7);
 	CHECK_INT(a->size_fixed, 32768);
+	CHECK(a->abrupt && a->no_floor);
 }
 
 static void all_of_it(void)
@@ -65,7 +66,7 @@ static void all_of_it(void)
 		"0.5,\n"
 		"     epsilon: 0, wmin: 0.25, wmax: 32, estimate: local, smoothing: io, alpha: "
 		"0.01,\n"
-		"     tau: 3s, age: 7, size_fixed: 32 KiB}}\n");
+		"     tau: 3s, age: 7, size_fixed: 32 KiB, start: depth, stranger: ignore}}\n");
 
 	check_written(p);
 	CHECK_INT(policy_copy(p, &copy), 0);

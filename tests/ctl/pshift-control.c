@@ -40,10 +40,23 @@ static void line(void *arg, const char *words)
 	snprintf(w.words[w.n++], sizeof(w.words[0]), "%s", words);
 }
 
+/* It follows nobody. */
+static void alone(size_t server)
+{
+	struct lease_message m = {.kind = LEASE_REPORT,
+		.cluster = 1,
+		.instance = server + 1,
+		.sequence = 1,
+		.report = {.length = LENGTH, .state = LEASE_STATIC}};
+
+	strcpy(m.name, server_name(NULL, server));
+	CHECK_INT(pshift_control_receive(w.control, 0, &m), PEER_UNPROVEN);
+}
+
 static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 {
 	struct pshift_control_config c = {
-		.name = "control", .cluster = 1, .instance = 9, .length = LENGTH, .send = sent};
+		.name = "control", .cluster = 1, .instance = 10, .length = LENGTH, .send = sent};
 
 	w = (struct world){0};
 	CHECK(pshift_control_new(&c, &w.control) == 0);
@@ -55,6 +68,11 @@ static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 		CHECK_INT(pshift_control_bucket(w.control, &b), i);
 	}
 	CHECK(pshift_control_step(w.control, 0) == 0);
+	CHECK_INT(w.generation, 0); /* whom they follow it has yet to hear */
+	for (size_t j = 0; j < servers; j++)
+		alone(j);
+	CHECK(pshift_control_step(w.control, 0) == 0);
+	CHECK_INT(w.generation, 1);
 	CHECK(pshift_control_due(w.control) == LENGTH / 20); /* to ask again */
 }
 
@@ -68,12 +86,12 @@ static void report(size_t server, uint64_t capacity, const int64_t *queues, size
 		.sequence = 1,
 		.demands = demands,
 		.report = {.generation = w.generation,
-			.controller = 9,
+			.controller = 10,
 			.length = LENGTH,
 			.capacity = capacity,
 			.state = LEASE_STATIC,
 			.full = 1,
-			.asked = 1}};
+			.asked = 2}};
 
 	strcpy(m.name, server_name(NULL, server));
 	for (size_t i = 0; i < buckets; i++)

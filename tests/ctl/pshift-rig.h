@@ -17,10 +17,12 @@
 #include "test.h"
 #include <errno.h>
 
-#define SERVERS 5
-#define BUCKETS 6
-#define CHIEFS  2 /* controllers */
-#define LIMITED 4 /* the first of them */
+#define SERVERS  5
+#define BUCKETS  6
+#define CHIEFS   2 /* controllers … */
+#define DEPUTIES 3 /* … and servers that may stand in: the first ones */
+#define LEADERS  (CHIEFS + DEPUTIES)
+#define LIMITED  4 /* the first of them */
 #ifndef LENGTH
 #define LENGTH (400 * WEIR_MS)
 #endif
@@ -53,6 +55,7 @@ struct machine {
 		int64_t counted;
 	} gates[BUCKETS];
 	uint64_t instance;
+	bool down; /* nothing comes to it, and it does nothing */
 };
 
 static struct world {
@@ -63,14 +66,17 @@ static struct world {
 		struct pshift_control *control; /* NULL: it is dead */
 		weir_time offset, back;
 		double speed;
-	} chiefs[CHIEFS];
+		uint64_t instance;
+	} chiefs[LEADERS];
 	double loss, twice, stuck;
+	bool cut[SERVERS][LEADERS]; /* no way between the two */
 	weir_time delay;
 	struct wire wires[WIRES];
 	int used; /* of them, the first */
 	int64_t limit[BUCKETS], reservation[BUCKETS];
 	uint64_t instances;
 	bool strict;
+	bool stand_in;   /* servers do */
 	uint64_t period; /* the controller's; carried on while there is none */
 	weir_time began;
 	int64_t label[PERIODS][BUCKETS], truth[PERIODS][LIMITED];
@@ -88,6 +94,8 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 	int copies = rng_double(&w.rng) < w.loss ? 0 : rng_double(&w.rng) < w.twice ? 2 : 1;
 
 	w.messages++;
+	if (w.cut[server][chief])
+		return;
 	for (int i = 0; i < WIRES && copies; i++) {
 		struct wire *x = &w.wires[i];
 
@@ -122,7 +130,7 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 static void server_sends(void *arg, const struct lease_message *m)
 {
 	/* To all controllers that the policy names; which one to follow is the server's to say. */
-	for (size_t k = 0; k < CHIEFS; k++)
+	for (size_t k = 0; k < LEADERS; k++)
 		if (w.chiefs[k].control)
 			put_on_wire((size_t)((struct machine *)arg - w.machines), k, true, m);
 }
@@ -161,7 +169,8 @@ static void start_server(size_t j, bool fresh)
 		struct gate *g = &x->gates[i];
 		struct pshift_server_bucket b = {.id = i + 1,
 			.reserved = w.reservation[i] / SERVERS,
-			.limit = i < LIMITED ? w.limit[i] / SERVERS : LEASE_NO_LIMIT};
+			.limit = i < LIMITED ? w.limit[i] / SERVERS : LEASE_NO_LIMIT,
+			.reservation = w.reservation[i]};
 
 		*g = (struct gate){.rate = g->rate, .closed = g->closed, .turn = LAST};
 		for (int k = 0; k < LAST; k++)
@@ -176,12 +185,14 @@ static void start_control(size_t k)
 	char name[] = {'c', (char)('1' + k), 0};
 	struct pshift_control_config c = {.name = name,
 		.cluster = 1,
-		.instance = ++w.instances,
+		.instance = ++w.instances * 2,
+		.rank = k < CHIEFS ? 0 : (unsigned)(k - CHIEFS + 1),
 		.length = LENGTH,
 		.send = control_sends,
 		.arg = x};
 
 	CHECK(pshift_control_new(&c, &x->control) == 0);
+	x->instance = pshift_control_instance(x->control);
 	for (size_t j = 0; j < SERVERS; j++) {
 		char server[] = {'s', (char)('1' + j), 0};
 
@@ -197,10 +208,34 @@ static void start_control(size_t k)
 	}
 }
 
-static void kill_control(size_t k)
+/* Its machine is gone: nobody is told. */
+static void lose_control(size_t k)
 {
 	pshift_control_free(w.chiefs[k].control);
 	w.chiefs[k].control = NULL;
+}
+
+/* The process is: its connections are closed. */
+static void kill_control(size_t k)
+{
+	lose_control(k);
+	for (size_t j = 0; j < SERVERS; j++)
+		if (!w.cut[j][k] && !w.machines[j].down)
+			pshift_server_lost(w.machines[j].server, w.chiefs[k].instance);
+}
+
+static void start_stand_in(size_t j)
+{
+	kill_control(CHIEFS + j);
+	start_control(CHIEFS + j);
+}
+
+/* Servers that are started again, with what they hold forgotten. */
+static inline void restart(size_t j)
+{
+	start_server(j, false);
+	if (w.stand_in && j < DEPUTIES)
+		start_stand_in(j);
 }
 
 static void change_demand(size_t i)
@@ -219,7 +254,7 @@ static void begin(uint64_t seed, bool strict)
 	memset(&w, 0, sizeof(w));
 	w.strict = strict;
 	rng_init(&w.rng, seed, "law-pshift");
-	for (size_t k = 0; k < CHIEFS; k++) {
+	for (size_t k = 0; k < LEADERS; k++) {
 		w.chiefs[k].offset = (weir_time)(5 + 70 * k) * WEIR_SEC;
 		w.chiefs[k].speed = 1 + (rng_double(&w.rng) - 0.5) / PSHIFT_DRIFT;
 	}
@@ -244,7 +279,7 @@ static void begin(uint64_t seed, bool strict)
 
 static void end(void)
 {
-	for (size_t k = 0; k < CHIEFS; k++)
+	for (size_t k = 0; k < LEADERS; k++)
 		kill_control(k);
 	for (size_t j = 0; j < SERVERS; j++)
 		pshift_server_free(w.machines[j].server);
@@ -373,6 +408,12 @@ static void look(struct machine *x)
 	}
 }
 
+/* A stand-in is where its server is. */
+static bool is_down(size_t chief)
+{
+	return chief >= CHIEFS && w.machines[chief - CHIEFS].down;
+}
+
 static void deliver(void)
 {
 	for (int i = 0; i < w.used; i++) {
@@ -382,6 +423,8 @@ static void deliver(void)
 		if (!x->at || x->at > w.now)
 			continue;
 		x->at = 0;
+		if (to->down || is_down(x->chief))
+			continue;
 		if (x->up && w.chiefs[x->chief].control) {
 			const struct chief *k = &w.chiefs[x->chief];
 
@@ -404,16 +447,17 @@ static uint64_t control(const struct chief *k)
 		return 0;
 	r = pshift_control_step(k->control, clock_of(k->offset, k->speed));
 	pshift_control_status(k->control, &s);
-	CHECK_INT(r, s.stale ? -ESTALE : 0);
-	return s.started && !s.stale ? s.period : 0;
+	CHECK_INT(r, 0);
+	/* Where it lives throughout it counts on while it does not grant. */
+	return s.started || w.strict ? s.period : 0;
 }
 
 static void controls(void)
 {
 	uint64_t period = 0;
 
-	for (size_t k = 0; k < CHIEFS; k++) {
-		uint64_t its = control(&w.chiefs[k]);
+	for (size_t k = 0; k < LEADERS; k++) {
+		uint64_t its = is_down(k) ? 0 : control(&w.chiefs[k]);
 
 		period = its > period ? its : period;
 	}
@@ -436,6 +480,8 @@ static void step(void)
 	for (size_t j = 0; j < SERVERS; j++) {
 		struct machine *x = &w.machines[j];
 
+		if (x->down)
+			continue;
 		arrive(x);
 		if (pshift_server_due(x->server) <= clock_of(x->offset, x->speed))
 			look(x);

@@ -32,6 +32,8 @@ static void test_the_map(void)
 	refused(", threshold: 30ms, delay: 9s", "delay");
 	refused(", threshold: 30ms, alpha: 2", "alpha");
 	refused(", threshold: 30ms, period: 0s", "period");
+	refused(", threshold: 30ms, start: soon", "least");
+	refused(", threshold: 30ms, stranger: none", "ignore");
 }
 
 static struct metrics *run(const char *device, const char *map)
@@ -150,8 +152,26 @@ static void test_min(void)
 	metrics_free(m);
 }
 
+/* A host begins at wmin before its first request passes, or at its gate's own window. */
+static void test_start(void)
+{
+	static const char scenario[] =
+		"duration: 1s\nwarmup: 0s\nsample: 0s\n"
+		"devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+		"hosts: [{name: a, window: 32, workloads: [{outstanding: 99}]}]\n"
+		"controllers: [{kind: parda, threshold: 30ms%s%s}]\n";
+	struct metrics *m = fixture_run(scenario, "", "", 1);
+
+	CHECK_NEAR(fixture_get(m, "device.d.mean"), 1, 0.01); /* one at a time */
+	metrics_free(m);
+	m = fixture_run(scenario, ", start: depth", "", 1);
+	CHECK(fixture_get(m, "device.d.mean") > 20);
+	metrics_free(m);
+}
+
 int main(void)
 {
+	RUN(test_start);
 	RUN(test_the_map);
 	RUN(test_shares);
 	RUN(test_only_some);

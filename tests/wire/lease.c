@@ -63,7 +63,7 @@ static void report_goes_round(void)
 		{.bucket = 2, .holds = true, .cap = LEASE_NO_LIMIT, .limit = 16384}};
 	struct lease_message m = head(LEASE_REPORT), back = {0};
 
-	m.report = (struct lease_report){1, 2, 3, 4, 5, 6, 7, 8, LEASE_HELD, 1, 9};
+	m.report = (struct lease_report){1, 2, 3, 4, 5, 6, 7, 8, LEASE_HELD, 1, 9, 1};
 	m.demands = d;
 	m.n = 3;
 	CHECK_INT(again(&m, &back), PEER_TAKEN);
