@@ -43,6 +43,8 @@ struct device_ops {
 	struct device_io *(*step)(struct device *d, weir_time now);
 	void (*free)(struct device *d);
 	bool tells_busy; /* every IO that it hands back has `busy` */
+	/* ns for which its parts (disks) worked since the start, on the mean of them; NULL: not known */
+	double (*worked)(const struct device *d);
 };
 struct device { /* first member of every model */
 	const struct device_ops *ops;

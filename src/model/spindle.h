@@ -94,6 +94,7 @@ struct spindle {
 	uint64_t limit;    /* and not beyond this byte */
 	double ahead_rate; /* bytes per ns at which it grows */
 	weir_time phase;   /* where the platter stood at time 0 */
+	weir_time worked;  /* that IOs were under the head, up to the end of this one */
 	struct {
 		uint64_t start, end;
 	} segments[SPINDLE_SEGMENTS];              /* most recent first */
