@@ -8,6 +8,7 @@
 #include "prog/verb.h"
 #include "sim/experiment.h"
 #include "sim/report.h"
+#include "sim/scenario.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -23,13 +24,14 @@
 #define WEIR_DATADIR "/usr/local/share/weir"
 #endif
 
-enum { SEED, OUT, JSON, DIR_, LIVE, OPTIONS };
+enum { SEED, OUT, JSON, DIR_, LIVE, SET, OPTIONS };
 static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
 	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
 	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
 	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
 	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
+	[SET] = {"set", 0, "NAME=VALUE", "a parameter of the experiment, as in traces=FOLDER"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"list", "run", NULL};
@@ -151,8 +153,49 @@ static int unknown_id(const struct ids *ids, const char *id)
 		"no experiment '%s' in %s; weir experiment list shows them", id, ids->dir);
 }
 
+struct parameter { /* what --set says; path NULL: nothing */
+	char path[128], value[PATH_MAX];
+};
+
+/* A folder that is named on the command line is seen from where the person is. */
+static int read_parameter(const char *text, struct parameter *ret)
+{
+	const char *equals = text ? strchr(text, '=') : NULL;
+	int n;
+
+	*ret = (struct parameter){{0}, {0}};
+	if (!text)
+		return 0;
+	if (!equals || equals == text)
+		return opts_fail(&verb_experiment, "--set: give NAME=VALUE, as in traces=FOLDER");
+	n = snprintf(ret->path, sizeof(ret->path), "parameters.%.*s", (int)(equals - text), text);
+	if (n >= (int)sizeof(ret->path) || strlen(equals + 1) >= sizeof(ret->value))
+		return opts_fail(&verb_experiment, "--set: that is too long");
+	if (!realpath(equals + 1, ret->value))
+		strcpy(ret->value, equals + 1);
+	return 0;
+}
+
+static int parse(const char *text, size_t len, const char *path, const struct parameter *set,
+	struct experiment **ret, struct weir_err *err)
+{
+	struct scenario_set change = {set ? set->path : NULL, set ? set->value : NULL};
+	char *changed;
+	int r;
+
+	if (!set || !set->path[0])
+		return experiment_parse(text, len, path, ret, err);
+	r = scenario_override(text, len, path, &change, 1, &changed, &len, err);
+	if (r < 0)
+		return r;
+	r = experiment_parse(changed, len, path, ret, err);
+	free(changed);
+	return r;
+}
+
 /* One experiment's file, read and parsed. 0, or 2 with the reason said. */
-static int load(const char *dir, const char *id, struct experiment **ret)
+static int load(
+	const char *dir, const char *id, const struct parameter *set, struct experiment **ret)
 {
 	struct weir_err err;
 	char path[PATH_MAX], *text;
@@ -162,7 +205,7 @@ static int load(const char *dir, const char *id, struct experiment **ret)
 	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
 	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
 	if (r == 0) {
-		r = experiment_parse(text, len, path, ret, &err);
+		r = parse(text, len, path, set, ret, &err);
 		free(text);
 	}
 	if (r < 0)
@@ -190,7 +233,7 @@ static int list(const struct ids *ids)
 	for (int i = 0; r == 0 && status == 0 && i < ids->n; i++) {
 		struct experiment *e;
 
-		status = load(ids->dir, ids->entries[i]->d_name, &e);
+		status = load(ids->dir, ids->entries[i]->d_name, NULL, &e);
 		if (status)
 			break;
 		r = report_cell(t, "%s", e->id);
@@ -210,6 +253,8 @@ static int list(const struct ids *ids)
 
 /* ---- run */
 
+#define SKIPPED 77 /* exit status, when nothing could be run */
+
 struct job { /* one command line's worth */
 	const struct ids *ids;
 	uint64_t seed;
@@ -218,7 +263,8 @@ struct job { /* one command line's worth */
 	bool each;   /* all there are, none named */
 	json_t *all; /* with json */
 	struct experiment_out files;
-	size_t claims, missed;
+	size_t claims, missed, skipped;
+	struct parameter set;
 	const char *id; /* at work */
 	char what[256]; /* and which of its runs */
 	struct progress progress;
@@ -231,9 +277,9 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/')
-		return files_read_trace(path, ret_text, ret_len, err);
+		return files_read_named(path, ret_text, ret_len, err);
 	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
-	return files_read_trace(full, ret_text, ret_len, err);
+	return files_read_named(full, ret_text, ret_len, err);
 }
 
 static int show_progress(double fraction, const char *run, void *arg)
@@ -243,6 +289,25 @@ static int show_progress(double fraction, const char *run, void *arg)
 	snprintf(j->what, sizeof(j->what), "%s, run %s", j->id, run);
 	progress_tick(&j->progress, fraction);
 	return 0;
+}
+
+/* Is what it needs not there? Then that is said, and it is left out. */
+static bool skips(struct job *j, const struct experiment *e)
+{
+	char full[PATH_MAX];
+
+	if (!e->needs || j->set.path[0]) /* what a person names must be there */
+		return false;
+	if (e->needs[0] == '/')
+		snprintf(full, sizeof(full), "%s", e->needs);
+	else
+		snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, e->id, e->needs);
+	if (access(full, R_OK) == 0)
+		return false;
+	j->skipped++;
+	fprintf(j->json ? stderr : stdout, "skipped: %s needs %s, which is not there\n", e->id,
+		full);
+	return true;
 }
 
 static json_t *json_number(double x)
@@ -309,11 +374,12 @@ static int run_one(struct job *j, const char *id)
 	struct experiment_result *r;
 	struct experiment *e;
 	struct weir_err err;
-	int status = load(j->ids->dir, id, &e);
+	int status = load(j->ids->dir, id, &j->set, &e);
 
 	if (status)
 		return status;
-	if (j->live && !e->live) { /* one of all; check_one refuses it if it was named */
+	if ((j->live && !e->live) || /* one of all; check_one refuses it if it was named */
+		skips(j, e)) {
 		experiment_free(e);
 		return 0;
 	}
@@ -348,7 +414,7 @@ static int check_one(const struct job *j, const char *id, bool named)
 		known |= strcmp(id, j->ids->entries[k]->d_name) == 0;
 	if (!known)
 		return unknown_id(j->ids, id);
-	status = load(j->ids->dir, id, &e);
+	status = load(j->ids->dir, id, &j->set, &e);
 	if (status)
 		return status;
 	if (named && j->live && !e->live)
@@ -392,6 +458,8 @@ static int run_job(struct job *j, char **ids, int n)
 	if (j->json)
 		j->all = json_array();
 	status = run_each(j, ids, n);
+	if (status == 0 && j->skipped && j->claims == 0)
+		status = SKIPPED;
 	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
 		status = unwritten(&err);
 	if (status)
@@ -420,7 +488,8 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 
 	if (n == 0)
 		return opts_fail(&verb_experiment, "run: which? An ID, or all");
-	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
+	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
+		read_parameter(values[SET], &j.set))
 		return 2;
 	status = run_job(&j, operands, n);
 	json_decref(j.all);

@@ -23,7 +23,8 @@
  *       y: p99 [ms]
  *       lines: [{label: measured, x: [4, 16], y: "w$x.tenant.h.hi.p99"}]
  *
- * `for` makes one of each of its values, which stands where `$x` is written.
+ * `for` makes one of each of its values, which stands where `$x` is written. `parameters: {traces: FOLDER}` are what a
+ * person may set from outside; each stands where `$traces` is written.
  *
  *   experiment_parse   the text, checked
  *   experiment_run     runs everything and judges the claims
@@ -40,6 +41,10 @@
 #include "sim/sim.h"
 #include <stdbool.h>
 #include <stddef.h>
+
+struct experiment_parameter { /* what a person may set; stands where $NAME is written */
+	const char *name, *value;
+};
 
 struct experiment_run {
 	const char *name;
@@ -89,6 +94,10 @@ struct experiment {
 	bool live;                      /* can also run on real gateways … */
 	struct scenario_set *live_sets; /* … with these changes to each of its scenarios */
 	size_t n_live_sets;
+	struct experiment_parameter *parameters;
+	size_t n_parameters;
+	const char *
+		needs; /* a file or folder without which it cannot run, as `read` sees it; or NULL */
 	struct experiment_run *runs;
 	size_t n_runs;
 	struct experiment_define *defines;
