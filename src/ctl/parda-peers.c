@@ -97,7 +97,7 @@ static struct parda_peer *longest_forgotten(struct parda_peers *t)
 
 static enum parda_heard add(struct parda_peers *t, const struct parda_report *r)
 {
-	struct parda_peer fresh = {.last = *r}, *place;
+	struct parda_peer fresh = {.last = *r, .before = r->inside}, *place;
 
 	if (t->n == t->room && t->room < t->most)
 		set_room(t, t->room > t->most / 2 ? t->most : 2 * t->room);
@@ -128,6 +128,7 @@ static void replace(struct parda_peer *p, const struct parda_report *r)
 {
 	memmove(p->retired + 1, p->retired, sizeof(p->retired) - sizeof(p->retired[0]));
 	p->retired[0] = p->last.instance;
+	p->before = r->inside;
 	p->last = *r;
 	p->silent = 0;
 	p->other = 0;
@@ -168,6 +169,7 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
+	p->before = r->sequence == p->last.sequence + 1 ? p->last.window : r->inside;
 	p->last = *r;
 	p->silent = 0;
 	return PARDA_FRESH;

@@ -2,6 +2,7 @@
 /* parda: one step, from what was measured and heard to a window. See parda.h. */
 #include "ctl/parda.h"
 #include "alg/knee.h"
+#include "ctl/parda-credit.h"
 #include "ctl/parda-peers.h"
 #include "ctl/parda-tenant.h"
 #include <errno.h>
@@ -12,6 +13,7 @@
 /* No host says more than this of itself: what does is not a report. */
 #define MOST       1e15
 #define MIN_MARGIN 1.02
+#define USED_HALF  2.0 /* a host that uses half of its window counts as one that uses all of it */
 
 struct parda {
 	struct parda_config config;
@@ -32,6 +34,11 @@ struct parda {
 	double scale;           /* of the last step that could tell one */
 	unsigned twice;         /* steps for which to say that our own id is used twice */
 	struct parda_counts counts;
+	struct parda_idle_table idle_vms;
+	struct parda_credit credit;
+	struct {
+		double latency, added; /* ns: in the step before; of it, by bursts on credit */
+	} burst;
 };
 
 /* ---- set-up */
@@ -118,6 +125,7 @@ int parda_new(const struct parda_config *config, struct parda **ret)
 	parda_set_law(p, &config->law);
 	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
 	p->joining = p->config.age;
+	p->credit.span = p->config.burst;
 	r = parda_peers_init(&p->peers, p->config.peers_max, p->config.age);
 	if (r) {
 		parda_free(p);
@@ -132,6 +140,7 @@ void parda_free(struct parda *p)
 	if (!p)
 		return;
 	parda_peers_free(&p->peers);
+	parda_idle_clear(&p->idle_vms);
 	free(p->ratios);
 	free(p->knee);
 	free(p);
@@ -171,6 +180,11 @@ void parda_leave(struct parda *p, uint64_t id, uint64_t instance)
 	parda_peers_leave(&p->peers, id, instance);
 }
 
+void parda_renumber(struct parda *p)
+{
+	parda_idle_clear(&p->idle_vms);
+}
+
 void parda_counts(const struct parda *p, struct parda_counts *ret)
 {
 	*ret = p->counts;
@@ -179,12 +193,15 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 /* ---- a step */
 
 struct sums { /* over the host and the peers that count */
-	double shares, slots;
-	double ios, latency; /* latency weighted by ios */
-	double inside;       /* slots */
-	double windows;      /* of those with shares */
-	bool add_up, merge;  /* some were apart from us, and it is time */
-	uint32_t peers, now; /* those that count; those heard since the last step */
+	double shares;
+	double used_shares, slots; /* of those that use their windows, for the scale */
+	double ios, latency;       /* latency weighted by ios */
+	double inside;             /* slots */
+	double windows;            /* of those with shares */
+	double used_windows;       /* … that use them */
+	double on_credit;          /* slots inside that hosts have above their windows */
+	bool add_up, merge;        /* some were apart from us, and it is time */
+	uint32_t peers, now;       /* those that count; those heard since the last step */
 };
 
 /* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
@@ -235,12 +252,27 @@ static double slots_of(const struct parda *p, const struct parda_report *r)
 	return fmin(r->window, fmax(r->inside, rest));
 }
 
-static void add(const struct parda *p, struct sums *s, const struct parda_report *r)
+/* How much a host counts for the scale and for the windows that there are. A host that leaves its window unused keeps
+ * its shares, but says nothing of what a share is worth: its window may stand at wmin or wmax. */
+static double used_part(const struct parda *p, const struct parda_report *r)
 {
+	if (p->config.idle == PARDA_IDLE_LITERAL || !(r->window > 0))
+		return 1;
+	return fmin(1, USED_HALF * r->inside / r->window);
+}
+
+/* before: the window in which its `inside` was measured. */
+static void add(const struct parda *p, struct sums *s, const struct parda_report *r, double before)
+{
+	double used = used_part(p, r);
+
 	s->shares += r->shares;
-	s->slots += literal(p) ? 0 : slots_of(p, r);
+	s->used_shares += used * r->shares;
+	s->slots += literal(p) ? 0 : used * slots_of(p, r);
 	s->inside += r->inside;
+	s->on_credit += fmax(0, r->inside - before);
 	s->windows += r->shares > 0 ? r->window : 0;
+	s->used_windows += r->shares > 0 ? used * r->window : 0;
 	if (r->latency > 0) {
 		s->ios += r->ios;
 		s->latency += r->ios * r->latency;
@@ -251,13 +283,13 @@ static struct sums sum_up(struct parda *p, const struct parda_report *own)
 {
 	struct sums s = {0};
 
-	add(p, &s, own);
+	add(p, &s, own, p->window);
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
 
 		if (!parda_peer_counts(&p->peers, peer))
 			continue;
-		add(p, &s, &peer->last);
+		add(p, &s, &peer->last, peer->before);
 		s.peers++;
 		s.add_up |= peer->apart == PARDA_ADD_UP;
 		s.merge |= peer->apart == PARDA_MERGE;
@@ -272,7 +304,7 @@ static double scale_of(struct parda *p, const struct sums *s)
 
 	if (literal(p))
 		return p->config.unit;
-	scale = parda_scale(p->config.epsilon, s->slots, s->shares);
+	scale = parda_scale(p->config.epsilon, s->slots, s->used_shares);
 	if (scale > 0)
 		p->scale = scale;
 	return p->scale;
@@ -295,7 +327,8 @@ static double median_ratio(struct parda *p)
 	for (uint32_t i = 0; i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
 
-		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0)
+		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0 &&
+			used_part(p, &peer->last) >= 0.5)
 			p->ratios[n++] = peer->last.window / peer->last.shares;
 	}
 	return parda_median(p->ratios, n);
@@ -328,6 +361,32 @@ static double all_shares(const struct parda_measured *m)
 	for (size_t i = 0; i < m->n_vms; i++)
 		all += m->vms[i].shares;
 	return all;
+}
+
+/* The latency without what bursts on credit add to it, which does not last and is no reason for smaller windows. The
+ * average goes on with a part of the past, `keep`, and so must what is subtracted: of the new part, as much as is inside
+ * on credit. */
+static double without_credit(struct parda *p, const struct sums *s, double latency, weir_time span)
+{
+	const struct parda_config *c = &p->config;
+	double keep = c->smoothing == PARDA_BY_TIME ? exp(-(double)span / (double)c->tau) : 0;
+	double part = s->inside > 0 ? fmin(1, s->on_credit / s->inside) : 0;
+	double fresh = fmax(0, latency - keep * p->burst.latency);
+
+	if (c->burst <= 0)
+		return latency;
+	p->burst.added = fmin(latency, keep * p->burst.added + part * fresh);
+	p->burst.latency = latency;
+	return latency - p->burst.added;
+}
+
+static double shares_of(struct parda *p, const struct parda_measured *m, weir_time span)
+{
+	if (p->config.idle == PARDA_IDLE_LITERAL)
+		return parda_shares(m->vms, m->n_vms, p->window);
+	if (p->config.idle == PARDA_IDLE_IGNORE)
+		return all_shares(m);
+	return parda_idle_shares(&p->idle_vms, m->vms, m->n_vms, p->window, span);
 }
 
 static void say_twice(struct parda *p, struct parda_decision *ret)
@@ -365,7 +424,7 @@ static void note_joining(
 static double find_threshold(struct parda *p, const struct sums *s)
 {
 	struct knee_seen seen = {
-		s->inside, s->windows, s->ios, s->ios > 0 ? s->latency / s->ios : 0};
+		s->inside, s->used_windows, s->ios, s->ios > 0 ? s->latency / s->ios : 0};
 	double before = p->decided, told = p->decided = knee_step(p->knee, &seen);
 	uint64_t lowest = p->config.id;
 
@@ -409,8 +468,11 @@ void parda_step(
 		own.inside = m->inside * size_of(p);
 		own.bytes = m->bytes * 1e9 / (double)span;
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
+		parda_credit_step(&p->credit, p->window, own.inside, span);
+	} else {
+		p->credit.saved = 0;
 	}
-	own.shares = parda_shares(m->vms, m->n_vms, p->window);
+	own.shares = shares_of(p, m, stopped ? p->config.period : span);
 	note_joining(p, m, stopped, &own);
 	own.latency = p->latency;
 	own.window = p->window; /* until it is known better, for the sums */
@@ -427,12 +489,14 @@ void parda_step(
 	else
 		merge(p, &s, own.shares);
 	/* Who joins goes the same step as its peers, who have told where they stood before it. */
-	p->window = parda_window(&p->law, p->window, own.beta, ret->latency);
+	p->window = parda_window(
+		&p->law, p->window, own.beta, without_credit(p, &s, ret->latency, span));
 	if (p->joining && !p->idle)
 		p->joining--;
 	keep_min(p, m);
 	own.window = p->window;
-	ret->window = p->window / size_of(p);
+	ret->window = parda_credit_window(&p->credit, p->window, p->law.wmax) / size_of(p);
+	ret->credit = p->credit.saved / 1e9;
 	ret->threshold = p->threshold;
 	ret->knee = p->knee ? p->knee->knee : 0;
 	ret->ios = s.ios;

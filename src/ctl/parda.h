@@ -26,6 +26,10 @@
  *          together again all go, in one step, to their parts by shares of what they have together.
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
+ * IDLE     A VM that stays idle beside a backlogged VM of its host counts less (ctl/parda-idle.h). A host that
+ *          leaves slots unused saves them: its gate's window is larger at its next burst (ctl/parda-credit.h). The
+ *          latency that bursts on credit add does not make windows smaller, since it ends with them. Reports
+ *          have the law's window, without credit.
  * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
  *          reports and the bounds are in slots; what the gate is told is in requests, by the mean size of
  *          those that the host has.
@@ -41,6 +45,7 @@
 
 #include "alg/parda.h"
 #include "base/clock.h"
+#include "ctl/parda-idle.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -66,6 +71,9 @@ enum parda_smoothing {     /* of latency, eq. 1 */
 	PARDA_BY_INTERVAL, /* `alpha`: weight of the past, per period, as eq. 1 is written */
 };
 
+#define PARDA_BURST      (60 * WEIR_SEC)   /* the default where a person writes none; … */
+#define PARDA_BURST_MOST (3600 * WEIR_SEC) /* … and the most: longer is no burst */
+
 struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
@@ -74,14 +82,17 @@ struct parda_config {
 	double unit;      /* slots a share, when literal; 0: 1 */
 	weir_time period; /* 0: 2 s */
 	enum parda_smoothing smoothing;
-	double alpha;       /* 0: 0.002 */
-	weir_time tau;      /* 0: 1 s */
-	bool local;         /* own latency only; β is then literal, and reports are ignored */
-	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
-	uint32_t peers_max; /* peers remembered; 0: 4096 */
-	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
-	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* to begin with; 0: 4 */
+	double alpha;         /* 0: 0.002 */
+	weir_time tau;        /* 0: 1 s */
+	bool local;           /* own latency only; β is then literal, and reports are ignored */
+	unsigned age;         /* own periods of silence after which a peer is forgotten; 0: 4 */
+	uint32_t peers_max;   /* peers remembered; 0: 4096 */
+	double slot;          /* bytes of an IO that a slot stands for; 0: any request is one */
+	double size_fixed;    /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
+	double window;        /* to begin with; 0: 4 */
+	enum parda_idle idle; /* what idle VMs of a host count */
+	weir_time
+		burst; /* credit for bursts: slots unused for so long (ctl/parda-credit.h); 0: none */
 };
 
 /* Over the time since the last step. */
@@ -95,7 +106,7 @@ struct parda_measured {
 };
 
 struct parda_decision {
-	double window;     /* requests: for the gate. In slots it is the report's */
+	double window; /* requests: for the gate, with its credit. The report's is without, in slots */
 	double beta;       /* slots */
 	double latency;    /* ns: what the law was fed; 0: none is known */
 	double scale;      /* slots a share */
@@ -104,6 +115,7 @@ struct parda_decision {
 	double ios;        /* a second, of all that count */
 	double inside;     /* slots in use, of all that count, on the mean */
 	uint32_t peers;    /* that count */
+	double credit;     /* slots × s that are saved for a burst */
 	bool alone;        /* aggregated, and nobody was heard */
 	bool twice;        /* somebody else speaks under an id that is taken, … */
 	uint64_t twice_id; /* … this one; perhaps our own */
@@ -138,6 +150,9 @@ void parda_step(
 
 /* Another threshold, or bounds, from the next step on; as in parda_new. */
 int parda_set_law(struct parda *p, const struct parda_law *law);
+
+/* The numbers of VMs mean other VMs from the next step on; what was averaged of them is forgotten. */
+void parda_renumber(struct parda *p);
 
 /* A peer said that it leaves: it no longer counts, and nobody waits for it. */
 void parda_leave(struct parda *p, uint64_t id, uint64_t instance);

@@ -151,6 +151,7 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 		ret->bytes += (double)more(now->bytes, was->bytes);
 		ret->latency_ns += device_ns - held_of(s, device_ns, served);
 		s->vms[n] = vm_of(s, i, span);
+		s->vms[n].number = (uint32_t)i;
 		n += now->clients || s->vms[n].outstanding > 0;
 	}
 	ret->inside = ret->latency_ns / span;
@@ -160,7 +161,7 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 static void say(struct agent_seat *s)
 {
 	char peers[24], window[24], shares[24], beta[24], latency[24];
-	char ios[24], inside[24], threshold[24], knee[24];
+	char ios[24], inside[24], threshold[24], knee[24], credit[24];
 	const struct parda_decision *d = &s->last;
 
 	log_event(LOG_LEVEL_DEBUG, "parda", "resource", s->resource->name, "window",
@@ -169,7 +170,7 @@ static void say(struct agent_seat *s)
 		log_number(latency, d->latency / WEIR_MS), "peers", log_number(peers, d->peers),
 		"ios", log_number(ios, d->ios), "inside", log_number(inside, d->inside),
 		"threshold_ms", log_number(threshold, d->threshold / WEIR_MS), "knee_ms",
-		log_number(knee, d->knee / WEIR_MS), NULL);
+		log_number(knee, d->knee / WEIR_MS), "credit", log_number(credit, d->credit), NULL);
 	if (s->config.local || (s->said_any && s->said_alone == s->last.alone))
 		return;
 	log_event(LOG_LEVEL_INFO, s->last.alone ? "parda-alone" : "parda-peers", "resource",

@@ -30,7 +30,8 @@ static bool same(const struct weir_policy_parda *a, const struct weir_policy_par
 {
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
-	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot;
+	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
+	       a->idle == b->idle && a->burst == b->burst;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -67,6 +68,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
+		.idle = (enum parda_idle)c->idle,
+		.burst = c->burst,
 		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed};
 	struct parda *made;
@@ -74,6 +77,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_policy_parda 
 
 	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
 		s->number == number) {
+		parda_renumber(s->parda); /* tenants of another policy */
 		r = parda_set_law(s->parda, &config.law);
 	} else {
 		r = parda_new(&config, &made);

@@ -83,6 +83,7 @@ void parda_hosts_measure(
 			stats = (struct weir_gate_stats){0};
 		now.device_ns += stats.device_ns;
 		c->vms[i] = vm_of(h, i, &stats, held_ns, span, slot);
+		c->vms[i].number = i;
 	}
 	*ret = (struct parda_measured){.ios = now.ios - h->ios,
 		.bytes = (double)(now.bytes - h->bytes),
