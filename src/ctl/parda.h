@@ -32,6 +32,10 @@
  *          stays over the threshold (ctl/parda-stranger.h).
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
+ * IDLE     A VM that stays idle beside a backlogged VM of its host counts less (ctl/parda-idle.h). A host that
+ *          leaves slots unused saves them: its gate's window is larger at its next burst (ctl/parda-credit.h). The
+ *          latency that bursts on credit add does not make windows smaller, since it ends with them. Reports
+ *          have the law's window, without credit.
  * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
  *          reports and the bounds are in slots; what the gate is told is in requests, by the mean size of
  *          those that the host has.
@@ -47,6 +51,7 @@
 
 #include "alg/parda.h"
 #include "base/clock.h"
+#include "ctl/parda-idle.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -73,6 +78,9 @@ enum parda_smoothing {     /* of latency, eq. 1 */
 	PARDA_BY_INTERVAL, /* `alpha`: weight of the past, per period, as eq. 1 is written */
 };
 
+#define PARDA_BURST      (60 * WEIR_SEC)   /* the default where a person writes none; … */
+#define PARDA_BURST_MOST (3600 * WEIR_SEC) /* … and the most: longer is no burst */
+
 struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
@@ -92,6 +100,9 @@ struct parda_config {
 	double window;      /* slots to begin with; 0: as STARTING says */
 	bool no_floor;      /* nothing is kept beside strangers, nor are they looked for */
 	bool abrupt; /* as the paper has it: windows grow by the law alone, and nobody makes room */
+	enum parda_idle idle; /* what idle VMs of a host count */
+	weir_time
+		burst; /* credit for bursts: slots unused for so long (ctl/parda-credit.h); 0: none */
 };
 
 /* Over the time since the last step. */
@@ -105,7 +116,7 @@ struct parda_measured {
 };
 
 struct parda_decision {
-	double window;      /* requests: for the gate. In slots it is the report's */
+	double window; /* requests: for the gate, with its credit. The report's is without, in slots */
 	double beta;        /* slots */
 	double latency;     /* ns: what the law was fed; 0: none is known */
 	double scale;       /* slots a share */
@@ -114,6 +125,7 @@ struct parda_decision {
 	double ios;         /* a second, of all that count */
 	double inside;      /* slots in use, of all that count, on the mean */
 	uint32_t peers;     /* that count */
+	double credit;      /* slots × s that are saved for a burst */
 	bool alone;         /* aggregated, and nobody was heard */
 	bool stranger;      /* requests are inside that no host has sent: … */
 	double strange;     /* … so many, about */
@@ -159,6 +171,9 @@ void parda_step(
 
 /* Another threshold, or bounds, from the next step on; as in parda_new. */
 int parda_set_law(struct parda *p, const struct parda_law *law);
+
+/* The numbers of VMs mean other VMs from the next step on; what was averaged of them is forgotten. */
+void parda_renumber(struct parda *p);
 
 /* A peer said that it leaves: it no longer counts, and nobody waits for it. */
 void parda_leave(struct parda *p, uint64_t id, uint64_t instance);

@@ -98,9 +98,11 @@ struct weir_policy_parda {
 	weir_time threshold; /* the latency to aim at; with `find` the most that it may be */
 	bool find;           /* threshold: auto */
 	double gamma, epsilon, wmin, wmax;
-	bool local;    /* estimate: by its own latency alone */
-	int smoothing; /* enum parda_smoothing */
-	double alpha;  /* 0: the default, as in all below */
+	bool local;      /* estimate: by its own latency alone */
+	int smoothing;   /* enum parda_smoothing */
+	int idle;        /* enum parda_idle */
+	weir_time burst; /* unused slots that are saved for a burst; 0: none */
+	double alpha;    /* 0: the default, as in all below */
 	weir_time tau;
 	unsigned age;
 	uint64_t

@@ -154,6 +154,7 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 		ret->bytes += (double)more(now->bytes, was->bytes);
 		ret->latency_ns += device_ns - held_of(s, device_ns, served);
 		s->vms[n] = vm_of(s, i, span);
+		s->vms[n].number = (uint32_t)i;
 		n += now->clients || s->vms[n].outstanding > 0;
 	}
 	ret->inside = ret->latency_ns / span;

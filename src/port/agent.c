@@ -31,7 +31,8 @@ static bool same(const struct weir_policy_parda *a, const struct weir_policy_par
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
 	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
-	       a->abrupt == b->abrupt && a->no_floor == b->no_floor;
+	       a->abrupt == b->abrupt && a->no_floor == b->no_floor && a->idle == b->idle &&
+	       a->burst == b->burst;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -82,6 +83,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
+		.idle = (enum parda_idle)c->idle,
+		.burst = c->burst,
 		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed,
 		.window = begin_at(s, spec),
@@ -92,6 +95,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 
 	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
 		s->number == number) {
+		parda_renumber(s->parda); /* tenants of another policy */
 		r = parda_set_law(s->parda, &config.law);
 	} else {
 		r = parda_new(&config, &made);

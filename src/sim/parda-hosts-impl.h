@@ -23,7 +23,6 @@ enum without {
 	WITHOUT_NOTHING,
 	WITHOUT_AGEING,    /* a host that is silent is never forgotten */
 	WITHOUT_WINDOWS,   /* eq. 2: the windows stay as they are */
-	WITHOUT_IDLE,      /* eq. 4: shares are the weights, whoever is idle */
 	WITHOUT_WEIGHTING, /* each host's latency counts the same, whatever its requests */
 	WITHOUT_HELD,      /* what limits of the device's gate hold counts as its latency */
 };

@@ -11,14 +11,14 @@
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
 	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
-	"start", "stranger", "without", NULL};
+	"start", "stranger", "idle", "burst", "without", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
-static const char *const switches[] = {
-	"nothing", "ageing", "windows", "idle", "weighting", "held", NULL};
+static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 #define NEVER (1u << 20) /* periods */
 static const char *const strangers[] = {"floor", "ignore", NULL};
 static const char *const starts[] = {"least", "depth", NULL};
+static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
@@ -53,13 +53,15 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
-	int estimate = 0, smoothing = 0, r;
+	int estimate = 0, smoothing = 0, idle = PARDA_IDLE_AVERAGE, r;
 	uint64_t fixed = 0, slot = 0;
 	int64_t age = 0;
 
 	if ((r = yamldoc_optional(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
 		(r = yamldoc_optional(
 			 yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "idle", idles, &idle, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "burst", &c->burst, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "alpha", &c->alpha, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "tau", &c->tau, err))) ||
 		(r = yamldoc_optional(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
@@ -68,6 +70,8 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 		(r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
+	if (c->burst > PARDA_BURST_MOST)
+		return yamldoc_error(yamldoc_get(map, "burst"), err, "must be at most an hour");
 	if (c->alpha > 1)
 		return yamldoc_error(map, err, "alpha: must be at most 1");
 	if (!(ret->loss <= 1))
@@ -75,6 +79,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	if (ret->delay > (KEPT / 2) * ret->period)
 		return yamldoc_error(map, err, "delay: must be at most %d periods", KEPT / 2);
 	c->local = estimate == 1;
+	c->idle = (enum parda_idle)idle;
 	c->smoothing = (enum parda_smoothing)smoothing;
 	c->age = (unsigned)age;
 	c->size_fixed = (double)fixed;
@@ -110,7 +115,9 @@ static int read_map(
 	*ret = (struct settings){.hosts = "*",
 		.period = parda_hosts_ops.period,
 		.delay = WEIR_MS,
-		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64}, .epsilon = 0.2}};
+		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64},
+			.epsilon = 0.2,
+			.burst = PARDA_BURST}};
 	if ((r = yamldoc_map(map, keys, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
 		(r = scenario_device_of(s, map, &ret->device, err)) ||
