@@ -29,6 +29,8 @@ static bool start(struct parda *p, const struct parda_sums *s, double shares)
 		parda_peers_settle(&p->peers);
 	else if (!p->start.on)
 		p->joining = p->config.age; /* their reports may have been lost */
+	if (!p->start.on && p->idle)        /* as one that was idle for long */
+		p->credit.saved = p->window * (double)p->credit.span;
 	return by_law;
 }
 
@@ -43,13 +45,13 @@ static bool join(struct parda *p, double shares)
 	return true;
 }
 
-/* Those that were apart are back: what all have together is added up, and divided in the next step. Nobody
+/* Those that were apart are back: what all use together is added up, and divided in the next step. Nobody
  * has changed anything by then, so all divide the same, and latency stays. */
 static void merge(struct parda *p, const struct parda_sums *s, double shares)
 {
 	if (s->merge && p->together > 0 && !p->idle)
 		p->window = bounded(p, shares * p->together);
-	p->together = s->add_up && s->shares > 0 ? s->windows / s->shares : 0;
+	p->together = s->add_up && s->used_shares > 0 ? s->used_windows / s->used_shares : 0;
 }
 
 /* Those that have started get their part; of what latency says is free, first. */

@@ -158,6 +158,20 @@ static void test_beside_idle(void)
 	rig_free(&r);
 }
 
+/* Windows that idle hosts do not use are nobody's: the busy one does not get them when hosts divide what they have. */
+static void test_unused_windows(void)
+{
+	struct rig r;
+
+	rig_make(&r, 8, shares_8, (struct parda_law){THRESHOLD, 0.8, 1, 1024});
+	for (int i = 0; i < 7; i++)
+		r.hosts[i].demand = 0.3;
+	rig_periods(&r, 30);
+	CHECK(r.most_latency <= 2 * THRESHOLD);
+	CHECK_NEAR(r.latency, THRESHOLD, 0.15);
+	rig_free(&r);
+}
+
 /* With a window to begin with it begins there, and at once by the law. */
 static void test_as_told(void)
 {
@@ -177,6 +191,7 @@ int main(void)
 	RUN(test_restart);
 	RUN(test_idle);
 	RUN(test_beside_idle);
+	RUN(test_unused_windows);
 	RUN(test_as_told);
 	return 0;
 }
