@@ -29,8 +29,6 @@ static bool start(struct parda *p, const struct parda_sums *s, double shares)
 		parda_peers_settle(&p->peers);
 	else if (!p->start.on)
 		p->joining = p->config.age; /* their reports may have been lost */
-	if (!p->start.on && p->idle)        /* as one that was idle for long */
-		p->credit.saved = p->window * (double)p->credit.span;
 	return by_law;
 }
 

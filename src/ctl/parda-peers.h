@@ -16,7 +16,7 @@
 struct parda_peer {
 	struct parda_report last;
 	double before; /* its window in the period that `last` is of; where that is not known, what
-	                  was inside */
+	                  was inside or its window now, if that is more */
 	unsigned silent; /* own steps since it was last heard */
 	unsigned twice;  /* steps for which to say that its id is used twice */
 	unsigned

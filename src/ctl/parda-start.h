@@ -13,8 +13,7 @@
  *   peers at work            least, announced; then the peers' window a share; then the law
  *
  * A host without load waits: nothing is learned by it. Beside peers that use their windows it takes its part after some
- * periods, and credit for a burst, as a host that was idle for long: with no clients so far nobody is about to flood the
- * array.
+ * periods, as a host that was idle for long: with no clients so far nobody is about to flood the array.
  */
 #ifndef WEIR_CTL_PARDA_START_H
 #define WEIR_CTL_PARDA_START_H

@@ -18,19 +18,20 @@ static double slots_of(const struct parda *p, const struct parda_report *r)
 }
 
 /* How much a host counts for the scale and for the windows that there are. A host that leaves its window unused keeps
- * its shares, but says nothing of what a share is worth: its window may stand at wmin or wmax. */
-static double used_part(const struct parda *p, const struct parda_report *r)
+ * its shares, but says nothing of what a share is worth: its window may stand at wmin or wmax. before: the window in which
+ * its `inside` was measured. */
+static double used_part(const struct parda *p, const struct parda_report *r, double before)
 {
-	if (p->config.idle == PARDA_IDLE_LITERAL || !(r->window > 0))
+	if (p->config.idle == PARDA_IDLE_LITERAL || !(before > 0))
 		return 1;
-	return fmin(1, USED_HALF * r->inside / r->window);
+	return fmin(1, USED_HALF * r->inside / before);
 }
 
-/* before: the window in which its `inside` was measured. *weights: of the latencies, whose weighted sum s->latency is. */
+/* *weights: of the latencies, whose weighted sum s->latency is. */
 static void add(const struct parda *p, struct parda_sums *s, double *weights,
 	const struct parda_report *r, double before)
 {
-	double used = used_part(p, r);
+	double used = used_part(p, r, before);
 
 	s->shares += r->shares;
 	s->used_shares += used * r->shares;
@@ -103,7 +104,7 @@ double parda_sums_ratio(struct parda *p)
 		const struct parda_peer *peer = &p->peers.peers[i];
 
 		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0 &&
-			used_part(p, &peer->last) >= 0.5)
+			used_part(p, &peer->last, peer->before) >= 0.5)
 			p->ratios[n++] = peer->last.window / peer->last.shares;
 	}
 	return parda_median(p->ratios, n);
