@@ -5,11 +5,13 @@
  *   parda.c        set-up, hearing, and the order of a step
  *   parda-sums.c   what the host and its peers have together
  *   parda-move.c   the window, from that
+ *   parda-probe.c  the threshold, by reads of the host's own
  */
 #ifndef WEIR_CTL_PARDA_IMPL_H
 #define WEIR_CTL_PARDA_IMPL_H
 
 #include "alg/knee.h"
+#include "alg/probe.h"
 #include "ctl/parda-credit.h"
 #include "ctl/parda-peers.h"
 #include "ctl/parda-start.h"
@@ -21,8 +23,11 @@ struct parda {
 	struct parda_config config;
 	struct parda_law law; /* the config's, with the threshold that is fed to eq. 2 */
 	struct parda_peers peers;
-	struct knee *knee; /* NULL: the threshold is given */
-	double *ratios;    /* room for a value of each peer and of the host */
+	struct knee *knee;    /* NULL: the threshold is given */
+	struct probe *probe;  /* NULL: not by reads of our own */
+	weir_time probe_next; /* not before */
+	double io_bytes;      /* of a request, averaged; 0: none was seen */
+	double *ratios;       /* room for a value of each peer and of the host */
 	uint32_t ratios_room;
 	bool started, idle;
 	struct parda_start start;
@@ -82,5 +87,8 @@ double parda_sums_floor(struct parda *p, double own, bool *ret_common);
  * is known; what is kept beside a stranger is set. */
 void parda_move(struct parda *p, const struct parda_sums *s, const struct parda_measured *m,
 	weir_time span, struct parda_report *own, struct parda_decision *ret);
+
+/* Of the requests of a step, which its own reads are to resemble. */
+void parda_probe_size(struct parda *p, const struct parda_measured *m);
 
 #endif

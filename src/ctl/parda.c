@@ -36,6 +36,8 @@ int parda_set_law(struct parda *p, const struct parda_law *law)
 	p->config.law = p->law = *law;
 	if (p->knee)
 		p->knee->config.most = law->threshold;
+	if (p->probe)
+		p->probe->latency_most = law->threshold;
 	aim(p, p->knee ? fmin(p->knee->asked, law->threshold) : law->threshold);
 	return 0;
 }
@@ -65,6 +67,12 @@ static int start_finding(struct parda *p)
 		return -ENOMEM;
 	knee_init(p->knee, &config);
 	p->decided = p->knee->asked;
+	if (!p->config.probe)
+		return 0;
+	p->probe = malloc(sizeof(*p->probe));
+	if (!p->probe)
+		return -ENOMEM;
+	probe_init(p->probe, p->config.law.threshold);
 	return 0;
 }
 
@@ -119,6 +127,7 @@ void parda_free(struct parda *p)
 	parda_idle_clear(&p->idle_vms);
 	free(p->ratios);
 	free(p->knee);
+	free(p->probe);
 	free(p);
 }
 
@@ -271,8 +280,12 @@ static void note_joining(
 static double find_threshold(struct parda *p, const struct parda_sums *s)
 {
 	struct knee_seen seen = {s->inside, s->used_windows, s->ios, s->latency};
-	double before = p->decided, told = p->decided = knee_step(p->knee, &seen);
+	double before = p->decided, told = knee_step(p->knee, &seen);
 	uint64_t lowest = p->config.id;
+
+	if (p->probe && p->probe->knee > 0)
+		told = fmin(p->probe->knee, p->config.law.threshold);
+	p->decided = told;
 
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
@@ -310,6 +323,13 @@ static void warn(struct parda *p, const struct parda_sums *s, const struct parda
 	ret->least = p->warn.least;
 }
 
+static double knee_of(const struct parda *p)
+{
+	if (p->probe && p->probe->knee > 0)
+		return p->probe->knee;
+	return p->knee ? p->knee->knee : 0;
+}
+
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
 {
@@ -324,6 +344,7 @@ void parda_step(
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);
+		parda_probe_size(p, m);
 		own.inside = m->inside * size_of(p);
 		own.bytes = m->bytes * 1e9 / (double)span;
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
@@ -349,7 +370,7 @@ void parda_step(
 	ret->window = parda_credit_window(&p->credit, p->window, p->law.wmax) / size_of(p);
 	ret->credit = p->credit.saved / 1e9;
 	ret->threshold = p->threshold;
-	ret->knee = p->knee ? p->knee->knee : 0;
+	ret->knee = knee_of(p);
 	ret->ios = s.ios;
 	ret->inside = s.inside;
 	ret->peers = s.peers;

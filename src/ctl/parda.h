@@ -42,6 +42,10 @@
  * FINDING  Where no threshold is known it can be found (alg/knee.h): the knee of throughput over latency,
  *          of all hosts together. The host with the lowest id decides, the others follow what its
  *          reports aim at; all watch, so that the next one knows as much.
+ * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of reads of its own while no host has
+ *          requests inside (alg/probe.h): of 200 ms at most, and 2 % of the time. It is for the caller to see that nobody
+ *          has, to read past the gate, and to count the reads for nobody. As soon as a burst has told a knee, that is
+ *          what is aimed at, and the search by the hosts' own load rests.
  * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
  *
  * Nothing here locks, reads a clock or, after parda_new, fails. One instance belongs to one thread.
@@ -50,6 +54,7 @@
 #define WEIR_CTL_PARDA_H
 
 #include "alg/parda.h"
+#include "alg/probe.h"
 #include "base/clock.h"
 #include "ctl/parda-idle.h"
 #include <stdbool.h>
@@ -85,6 +90,7 @@ struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
 	bool find;        /* the threshold is found, and law.threshold the most that it may be */
+	bool probe;       /* … also by reads of its own */
 	double epsilon;   /* ε of alg/parda.h; 0: literal, β = unit × shares at 𝓛 itself */
 	double unit;      /* slots a share, when literal; 0: 1 */
 	weir_time period; /* 0: 2 s */
@@ -150,8 +156,10 @@ enum parda_heard {
 	PARDA_FULL,    /* more peers than peers_max */
 };
 
-struct parda_counts { /* of parda_hear, since the start */
-	uint64_t heard[PARDA_FULL + 1];
+struct parda_counts {                   /* since the start */
+	uint64_t heard[PARDA_FULL + 1]; /* of parda_hear */
+	uint64_t bursts, reads;         /* of its own */
+	weir_time probed;               /* ns that bursts took, in all */
 };
 
 struct parda;
@@ -177,6 +185,18 @@ void parda_renumber(struct parda *p);
 
 /* A peer said that it leaves: it no longer counts, and nobody waits for it. */
 void parda_leave(struct parda *p, uint64_t id, uint64_t instance);
+
+/* ---- reads of its own, for config.probe */
+
+/* Is it for this host to read? The one with the lowest id of those that count. */
+bool parda_probe_decides(const struct parda *p);
+/* May it begin now, as far as it and time go? Then with this burst, of reads of so many bytes. `now` is on the clock of
+ * the burst. */
+bool parda_probe_plan(
+	const struct parda *p, weir_time now, struct probe_burst *ret, uint32_t *ret_bytes);
+/* The last read of the burst came back at `ended`. */
+void parda_probe_learn(
+	struct parda *p, const struct probe_burst *b, uint64_t reads, weir_time ended);
 
 void parda_counts(const struct parda *p, struct parda_counts *ret);
 

@@ -11,7 +11,7 @@
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
 	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
-	"start", "stranger", "idle", "burst", "without", NULL};
+	"start", "stranger", "idle", "burst", "probe", "without", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
 static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
@@ -27,7 +27,12 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 	weir_time threshold = 100 * WEIR_MS;
 	int start = 0, stranger = 0, r;
 
+	r = yamldoc_optional(yamldoc_bool(map, "probe", &c->probe, err));
+	if (r)
+		return r;
 	c->find = text && strcmp(text, "auto") == 0;
+	if (c->probe && !c->find)
+		return yamldoc_error(yamldoc_get(map, "probe"), err, "needs 'threshold: auto'");
 	if (c->find)
 		r = yamldoc_optional(yamldoc_time(map, "threshold_max", &threshold, err));
 	else
@@ -164,6 +169,7 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
 		parda_free(c->hosts[i].parda);
+		parda_hosts_probe_free(&c->hosts[i]);
 		free(c->hosts[i].seen);
 	}
 	free(c->hosts);
@@ -316,7 +322,7 @@ static int put_series(struct host *h, struct world *w)
 		{"latency", "ms", d->latency / 1e6}, {"threshold", "ms", d->threshold / 1e6},
 		{"stranger", "requests", d->strange}, {"floor", "requests", d->floor},
 		{"too_low", "", d->too_low}, {"wmax_short", "", d->wmax_short},
-		{"unreachable", "", d->unreachable}};
+		{"unreachable", "", d->unreachable}, {"knee", "ms", d->knee / 1e6}};
 	struct metrics *m = w->measure->metrics;
 	int r = 0;
 
@@ -358,6 +364,23 @@ static int hosts_step(void *state, struct world *w, weir_time now, struct weir_e
 		if (!c->hosts[i].is_down && c->hosts[i].stepped < now)
 			r = step_host(c, i, w, err);
 	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
+	if (r == 0 && c->settings.config.probe && parda_hosts_probe(c, w))
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
+static int put_probe(const struct host *h, struct metrics *m)
+{
+	struct parda_counts n;
+	int r;
+
+	parda_counts(h->parda, &n);
+	r = metrics_putf(m, "", (double)n.bursts, "parda.%s.probe_bursts", h->world->name);
+	if (r == 0)
+		r = metrics_putf(m, "", (double)n.reads, "parda.%s.probe_reads", h->world->name);
+	if (r == 0)
+		r = metrics_putf(
+			m, "ms", (double)n.probed / 1e6, "parda.%s.probe_time", h->world->name);
 	return r;
 }
 
@@ -377,6 +400,8 @@ static int hosts_report(void *state, struct world *w, struct metrics *m)
 		if (r == 0)
 			r = metrics_putf(
 				m, "", h->last.peers, "parda.%s.peers_end", h->world->name);
+		if (r == 0 && c->settings.config.probe)
+			r = put_probe(h, m);
 		if (r == 0 && c->settings.config.find)
 			r = metrics_putf(
 				m, "ms", h->last.knee / 1e6, "parda.%s.knee_end", h->world->name);
