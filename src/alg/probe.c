@@ -35,7 +35,7 @@
 #define FLAT        1.1  /* of the rate of half the level: less is next to nothing */
 #define BEYOND      1.8  /* times the reads at the knee: where X is measured, … */
 #define BEYOND_PART 0.45 /* … for that part of a burst where it comes first; … */
-#define NEAR_PART   0.4  /* … else the level near the knee does, for this */
+#define SHORT_PART  0.15 /* … every other time for less */
 #define LATE        1.15 /* of the most that a read has taken so far: what the last one may */
 #define FEW         8    /* reads of a phase that count */
 #define U_STEPS     40
@@ -65,10 +65,10 @@ static double latency_bound(const struct probe *p)
 	return fmin(p->latency_most, PROBE_BURST / 3.0);
 }
 
-static void add_phase(struct probe_burst *b, double level, bool skips, double part, uint32_t enough)
+static void add_phase(struct probe_burst *b, double level, double part, uint32_t enough)
 {
 	b->phases[b->n++] = (struct probe_phase){.level = whole(level),
-		.skip = skips ? whole(level) / 2 : 0,
+		.skip = whole(level) / 2,
 		.enough = enough,
 		.length = (weir_time)(part * PROBE_BURST)};
 }
@@ -81,20 +81,15 @@ static void plan_pair(const struct probe *p, struct probe_burst *ret)
 	double beyond = fmax(2, fmin(BEYOND * p->inside, latency_bound(p) * p->rate / 1e9));
 	double near = fmin(p->inside * turns[p->bursts % 4], beyond);
 
-	if (p->bursts % 2) {
-		add_phase(ret, near, true, NEAR_PART, 0);
-		add_phase(ret, beyond, true, 1, 0);
-	} else {
-		add_phase(ret, beyond, true, BEYOND_PART, 0);
-		add_phase(ret, near, false, 1, 0);
-	}
+	add_phase(ret, beyond, p->bursts % 2 ? SHORT_PART : BEYOND_PART, 0);
+	add_phase(ret, near, 1, 0);
 }
 
 void probe_plan(const struct probe *p, struct probe_burst *ret)
 {
 	*ret = (struct probe_burst){0};
 	for (double n = p->climb; n > 0 && ret->n < PROBE_PHASES && n <= PROBE_MOST; n *= 2)
-		add_phase(ret, n, true, 1, CLIMB_READS);
+		add_phase(ret, n, 1, CLIMB_READS);
 	if (ret->n == 0)
 		plan_pair(p, ret);
 	if (p->rate > 0)

@@ -50,7 +50,12 @@ void parda_probe_learn(
 
 	if (!p->probe)
 		return;
-	p->probe_next = ended + (PROBE_PART - 1) * length;
+	/* What it had to wait for others is not lost to it, up to one burst. */
+	if (p->probe_next < b->started - PROBE_PART * PROBE_BURST)
+		p->probe_next = b->started - PROBE_PART * PROBE_BURST;
+	p->probe_next += PROBE_PART * length;
+	if (p->probe_next < ended)
+		p->probe_next = ended;
 	p->counts.bursts++;
 	p->counts.reads += reads;
 	p->counts.probed += length;

@@ -341,6 +341,8 @@ void parda_step(
 
 	*ret = (struct parda_decision){0};
 	own.steps = p->sequence;
+	if (p->sequence == 1) /* so that 2 % is never passed */
+		p->probe_next = now + PROBE_PART * PROBE_BURST;
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);
