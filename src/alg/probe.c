@@ -47,9 +47,10 @@
 #define C_STEP      1.12
 #define C_STEPS     74 /* up to a thousand */
 
-void probe_init(struct probe *p, double latency_most)
+void probe_init(struct probe *p, double latency_most, weir_time burst)
 {
-	*p = (struct probe){.part = PART, .latency_most = latency_most, .climb = CLIMB_FROM};
+	*p = (struct probe){
+		.part = PART, .latency_most = latency_most, .burst = burst, .climb = CLIMB_FROM};
 }
 
 /* ---- a burst */
@@ -62,7 +63,7 @@ static uint32_t whole(double level)
 /* Reads are to come back within a third of a burst, and sooner than what may be asked for. */
 static double latency_bound(const struct probe *p)
 {
-	return fmin(p->latency_most, PROBE_BURST / 3.0);
+	return fmin(p->latency_most, (double)p->burst / 3);
 }
 
 static void add_phase(struct probe_burst *b, double level, double part, uint32_t enough)
@@ -70,7 +71,7 @@ static void add_phase(struct probe_burst *b, double level, double part, uint32_t
 	b->phases[b->n++] = (struct probe_phase){.level = whole(level),
 		.skip = whole(level) / 2,
 		.enough = enough,
-		.length = (weir_time)(part * PROBE_BURST)};
+		.length = (weir_time)(part * (double)b->length)};
 }
 
 /* Near the knee and beyond, in either order: a burst that comes from more inside leaves some disks with more to do than
@@ -87,7 +88,7 @@ static void plan_pair(const struct probe *p, struct probe_burst *ret)
 
 void probe_plan(const struct probe *p, struct probe_burst *ret)
 {
-	*ret = (struct probe_burst){0};
+	*ret = (struct probe_burst){.length = p->burst};
 	for (double n = p->climb; n > 0 && ret->n < PROBE_PHASES && n <= PROBE_MOST; n *= 2)
 		add_phase(ret, n, 1, CLIMB_READS);
 	if (ret->n == 0)
@@ -103,7 +104,7 @@ void probe_burst_start(struct probe_burst *b, weir_time now)
 
 static bool too_late(const struct probe_burst *b, weir_time now)
 {
-	return (double)(now - b->started) + LATE * (double)b->latency >= (double)PROBE_BURST;
+	return (double)(now - b->started) + LATE * (double)b->latency >= (double)b->length;
 }
 
 static bool phase_over(const struct probe_burst *b, weir_time now)

@@ -11,7 +11,7 @@
  *   probe_burst_done      a read came back
  *   probe_learn         all reads are back
  *
- * A burst lasts PROBE_BURST at most, until its last read is back, unless one takes longer than any before. A caller may end one at
+ * A burst lasts PROBE_BURST at most, or less if it is told so, until its last read is back, unless one takes longer than any before. A caller may end one at
  * any time: what was measured until then counts. Nothing here reads a clock; a burst may belong to another thread than
  * its plan.
  */
@@ -41,6 +41,7 @@ struct probe_burst {
 			last;  /* when the first read that counts came back, and the last; … */
 		uint32_t done; /* … reads after the first */
 	} phases[PROBE_PHASES];
+	weir_time length;         /* ns: of all of it */
 	unsigned n, at;           /* phases; the one under way */
 	uint32_t inside;          /* reads */
 	weir_time started, since; /* the burst; the phase */
@@ -50,6 +51,7 @@ struct probe_burst {
 
 struct probe {
 	double part;              /* of the most throughput: what is had at the knee */
+	weir_time burst;          /* ns */
 	double latency_most;      /* ns: no more reads inside than take that long */
 	struct probe_bin {        /* by reads inside */
 		double ns, done;  /* time, and reads that came back in it; faded */
@@ -63,7 +65,8 @@ struct probe {
 };
 
 /* latency_most: ns, > 0. */
-void probe_init(struct probe *p, double latency_most);
+/* burst: ns, ≤ PROBE_BURST. */
+void probe_init(struct probe *p, double latency_most, weir_time burst);
 void probe_plan(const struct probe *p, struct probe_burst *ret);
 void probe_learn(struct probe *p, const struct probe_burst *b);
 

@@ -179,8 +179,9 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
-	p->before =
-		r->sequence == p->last.sequence + 1 ? p->last.window : fmax(r->inside, r->window);
+	if (r->steps != p->last.steps || !r->steps) /* else it tells the same once more */
+		p->before = r->sequence == p->last.sequence + 1 ? p->last.window
+								: fmax(r->inside, r->window);
 	p->last = *r;
 	p->silent = 0;
 	p->has_left = false;

@@ -43,6 +43,23 @@ bool parda_probe_plan(
 	return true;
 }
 
+void parda_probe_ask(struct parda *p)
+{
+	for (uint32_t i = 0; i < p->peers.n; i++)
+		p->peers.peers[i].last.quiet = false;
+}
+
+bool parda_probe_agreed(const struct parda *p)
+{
+	for (uint32_t i = 0; i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (parda_peer_counts(&p->peers, peer) && !peer->last.quiet)
+			return false;
+	}
+	return true;
+}
+
 void parda_probe_learn(
 	struct parda *p, const struct probe_burst *b, uint64_t reads, weir_time ended)
 {
@@ -51,8 +68,8 @@ void parda_probe_learn(
 	if (!p->probe)
 		return;
 	/* What it had to wait for others is not lost to it, up to one burst. */
-	if (p->probe_next < b->started - PROBE_PART * PROBE_BURST)
-		p->probe_next = b->started - PROBE_PART * PROBE_BURST;
+	if (p->probe_next < b->started - PROBE_PART * p->probe->burst)
+		p->probe_next = b->started - PROBE_PART * p->probe->burst;
 	p->probe_next += PROBE_PART * length;
 	if (p->probe_next < ended)
 		p->probe_next = ended;

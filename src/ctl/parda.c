@@ -72,7 +72,8 @@ static int start_finding(struct parda *p)
 	p->probe = malloc(sizeof(*p->probe));
 	if (!p->probe)
 		return -ENOMEM;
-	probe_init(p->probe, p->config.law.threshold);
+	probe_init(p->probe, p->config.law.threshold,
+		p->config.period < 10 * PROBE_BURST ? p->config.period / 10 : PROBE_BURST);
 	return 0;
 }
 
@@ -342,7 +343,7 @@ void parda_step(
 	*ret = (struct parda_decision){0};
 	own.steps = p->sequence;
 	if (p->sequence == 1) /* so that 2 % is never passed */
-		p->probe_next = now + PROBE_PART * PROBE_BURST;
+		p->probe_next = p->probe ? now + PROBE_PART * p->probe->burst : 0;
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);

@@ -43,7 +43,8 @@
  *          of all hosts together. The host with the lowest id decides, the others follow what its
  *          reports aim at; all watch, so that the next one knows as much.
  * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of reads of its own while no host has
- *          requests inside (alg/probe.h): of 200 ms at most, and 2 % of the time. It is for the caller to see that nobody
+ *          requests inside (alg/probe.h): of a tenth of a period and 200 ms at most, and
+ *          2 % of the time. It is for the caller to see that nobody
  *          has, to read past the gate, and to count the reads for nobody. As soon as a burst has told a knee, that is
  *          what is aimed at, and the search by the hosts' own load rests.
  * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
@@ -74,6 +75,8 @@ struct parda_report {
 	double ios;        /* completed per second in the period */
 	double bytes;      /* of those, per second */
 	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
+	bool asks;         /* whether others have requests inside: it is about to read on its own */
+	bool quiet;        /* the answer: it has none */
 	double floor; /* slots a share that hosts should keep beside a stranger, as it sees it; 0: none */
 };
 
@@ -194,6 +197,10 @@ bool parda_probe_decides(const struct parda *p);
  * the burst. */
 bool parda_probe_plan(
 	const struct parda *p, weir_time now, struct probe_burst *ret, uint32_t *ret_bytes);
+/* Peers are asked whether they have requests inside; what they said before no longer counts. */
+void parda_probe_ask(struct parda *p);
+/* All of them have said that they have none, and none has said otherwise since. */
+bool parda_probe_agreed(const struct parda *p);
 /* The last read of the burst came back at `ended`. */
 void parda_probe_learn(
 	struct parda *p, const struct probe_burst *b, uint64_t reads, weir_time ended);

@@ -15,7 +15,7 @@ static const char *const controllers[] = {
 	"none", "parda", "adaptbf", "tbf", "pshift", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
 	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", "start",
-	"stranger", "idle", "burst", NULL};
+	"stranger", "idle", "burst", "probe", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const strangers[] = {"floor", "ignore", NULL};
 static const char *const starts[] = {"least", "depth", NULL};
@@ -144,6 +144,9 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	policy_took(r, yamldoc_time(n, "burst", &to->burst, &err), &err);
 	if (to->burst > PARDA_BURST_MOST)
 		policy_refuse(r, yamldoc_get(n, "burst"), "must be at most an hour");
+	policy_took(r, yamldoc_bool(n, "probe", &to->probe, &err), &err);
+	if (to->probe && !to->find)
+		policy_refuse(r, yamldoc_get(n, "probe"), "is for 'threshold: auto'");
 	policy_took(r, yamldoc_count(n, "alpha", &to->alpha, &err), &err);
 	if (!(to->alpha <= 1))
 		policy_refuse(r, yamldoc_get(n, "alpha"), "must be at most 1");

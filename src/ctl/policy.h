@@ -108,6 +108,7 @@ struct weir_policy_parda {
 	uint64_t
 		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
+	bool probe;          /* the threshold is found also by reads of the host's own */
 	bool no_floor;       /* stranger: ignore. Nothing is kept beside strangers */
 	bool abrupt;         /* start: depth. The window begins at the resource's depth */
 };

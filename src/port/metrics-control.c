@@ -65,6 +65,13 @@ static const struct metrics_field parda_fields[] = {
 	{"weir_parda_unreachable_seconds", "gauge",
 		"The least latency seen, where every window was over the threshold; else 0.",
 		R(unreachable), METRICS_TIME, true},
+	{"weir_parda_probe_bursts_total", "counter",
+		"Bursts of reads of the host's own, for its threshold.", R(probe_bursts),
+		METRICS_U64, true},
+	{"weir_parda_probe_reads_total", "counter", "Reads in them.", R(probe_reads), METRICS_U64,
+		true},
+	{"weir_parda_probe_seconds_total", "counter", "Time that they took.", R(probe_time),
+		METRICS_DOUBLE, true},
 	{"weir_parda_same_name", "gauge", "1: two hosts have one name.", R(twice), METRICS_BOOL,
 		true},
 };

@@ -108,7 +108,7 @@ static void check_knee(
 		weir_time now = 1000 * WEIR_SEC;
 		struct probe p;
 
-		probe_init(&p, 200.0 * WEIR_MS);
+		probe_init(&p, 200.0 * WEIR_MS, PROBE_BURST);
 		make(&a, disks, service, spread, limit, seed);
 		for (int i = 0; i < 6; i++) {
 			struct probe_burst b;
@@ -141,7 +141,7 @@ static void test_serial(void)
 	struct probe p;
 
 	make(&a, 1, 1e6, 10, 0, 1);
-	probe_init(&p, 200.0 * WEIR_MS);
+	probe_init(&p, 200.0 * WEIR_MS, PROBE_BURST);
 	for (int i = 0; i < 6; i++) {
 		struct probe_burst b;
 
@@ -163,7 +163,7 @@ static void test_cut_short(void)
 
 	make(&a, 10, 2.7e6, 40, 289e3, 1);
 	knee = true_knee(&a, 200);
-	probe_init(&p, 200.0 * WEIR_MS);
+	probe_init(&p, 200.0 * WEIR_MS, PROBE_BURST);
 	for (; bursts < 200 && !(p.knee > 0); bursts++) {
 		struct probe_burst b;
 
@@ -201,7 +201,7 @@ static void test_hostile(void)
 		struct probe p;
 		weir_time now = WEIR_SEC;
 
-		probe_init(&p, 1e6 + rng_double(&rng) * 2e8);
+		probe_init(&p, 1e6 + rng_double(&rng) * 2e8, PROBE_BURST);
 		for (int i = 0; i < 30; i++) {
 			struct probe_burst b;
 			weir_time end;
