@@ -10,15 +10,14 @@
  *         Then each burst has a level near the knee, in turns 0.6 of it and the knee itself, and one beyond, for X. The
  *         order changes from burst to burst: random reads need longer than a burst to load disks as unevenly as
  *         they do for long, so that what begins with few reads inside finds too much throughput, and what
- *         comes from more too little. Where a phase begins from less, half as many reads as are inside
- *         come back before any counts; its rate is that from one to the last. Rates are kept by level, four bins an
- *         octave; a burst that is older by HALF bursts counts half.
+ *         comes from more too little. Half as many reads as are inside come back before any counts; the rate is that from
+ *         one to the last. Rates are kept by level, four bins an octave; a burst that is older by HALF bursts counts half.
  *         The fit is by least squares of the logarithms of the rates, weighted by reads, over a grid of c and u; X comes of
  *         each by itself. Where reads are few, u is drawn to what arrays of disks have. Nearer to 1 than U_MOST, it says
  *         that the most was not seen: the knee is then that of U_MOST.
  *         O(grid × bins) a burst: some milliseconds.
  *         How exact that is depends on how many reads a burst has. With 3,500 a second the knee was within 20 % of the
- *         true one after six bursts in 10 of 10 runs, with 1,300 in 6 of 10.
+ *         true one after six bursts in 8 of 10 runs, after twelve in all; with 1,300 in about half of them.
  * DIFFERS From alg/knee, which assumes nothing of the curve but that it does not fall, and needs each of its
  *         intervals to be exact by 1 %. A burst of some hundred reads is exact by 3 %: only a curve with few parameters
  *         makes a knee of that.
@@ -34,14 +33,16 @@
 #define CLIMB_READS 16   /* that count, of a phase of the climb */
 #define FLAT        1.1  /* of the rate of half the level: less is next to nothing */
 #define BEYOND      1.8  /* times the reads at the knee: where X is measured, … */
-#define BEYOND_PART 0.45 /* … for that part of a burst where it comes first; … */
-#define SHORT_PART  0.15 /* … every other time for less */
-#define LATE        1.15 /* of the most that a read has taken so far: what the last one may */
+#define BEYOND_PART 0.35 /* … for that part of a burst, … */
+#define SHORT_PART  0.12 /* … or for less; … */
+#define NEAR_PART   0.5  /* … or after the level near the knee, for that part */
+#define LOWER       0.6  /* of the reads at the knee: the other level near it */
+#define LATE        1.3  /* of the most that a read has taken so far: what the last one may */
 #define FEW         8    /* reads of a phase that count */
 #define U_STEPS     40
 #define FINER       5    /* of both steps, around the best */
 #define U_USUAL     0.85 /* of arrays of disks; as much as some reads say otherwise … */
-#define U_WEIGHT    3.0  /* … this far, in squares */
+#define U_WEIGHT    5.0  /* … this far, in squares */
 #define U_MOST      0.95
 #define C_LEAST     0.25
 #define C_STEP      1.12
@@ -78,11 +79,15 @@ static void add_phase(struct probe_burst *b, double level, double part, uint32_t
  * others, one that comes from less leaves all alike, and neither is as it would be after long. */
 static void plan_pair(const struct probe *p, struct probe_burst *ret)
 {
-	static const double turns[] = {0.6, 0.6, 1, 1};
 	double beyond = fmax(2, fmin(BEYOND * p->inside, latency_bound(p) * p->rate / 1e9));
-	double near = fmin(p->inside * turns[p->bursts % 4], beyond);
+	double near = fmin(p->bursts % 2 ? p->inside : LOWER * p->inside, beyond);
 
-	add_phase(ret, beyond, p->bursts % 2 ? SHORT_PART : BEYOND_PART, 0);
+	if (p->bursts % 3 == 2) {
+		add_phase(ret, near, NEAR_PART, 0);
+		add_phase(ret, beyond, 1, 0);
+		return;
+	}
+	add_phase(ret, beyond, p->bursts % 3 ? SHORT_PART : BEYOND_PART, 0);
 	add_phase(ret, near, 1, 0);
 }
 

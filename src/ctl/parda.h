@@ -67,6 +67,8 @@ struct parda_report {
 	uint64_t instance; /* random at start */
 	uint64_t sequence; /* 1, 2, … in one instance; some may be missing */
 	uint64_t steps;    /* that it has made; 0: does not say */
+	bool asks;         /* whether others have requests inside: it is about to read on its own */
+	bool quiet;        /* the answer: it has none */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
 	double window;     /* slots, from now on */
@@ -75,8 +77,6 @@ struct parda_report {
 	double ios;        /* completed per second in the period */
 	double bytes;      /* of those, per second */
 	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
-	bool asks;         /* whether others have requests inside: it is about to read on its own */
-	bool quiet;        /* the answer: it has none */
 	double floor; /* slots a share that hosts should keep beside a stranger, as it sees it; 0: none */
 };
 

@@ -36,6 +36,7 @@ static void test_the_map(void)
 	refused(", threshold: 30ms, stranger: none", "ignore");
 	refused(", threshold: 30ms, idle: mean", "average");
 	refused(", threshold: 30ms, burst: 2h", "burst");
+	refused(", threshold: 30ms, probe: true", "threshold: auto");
 }
 
 static struct metrics *run(const char *device, const char *map)
