@@ -11,6 +11,7 @@
 #define WEIR_ALG_PARDA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* ---- eq. 1: the moving average. `past` ≤ 0: there is none, and the new value is the average. */
 
@@ -54,6 +55,7 @@ struct parda_vm {
 	double outstanding; /* n_k: requests it has waiting or inside, on the mean, without those
 	                       that its own limits hold */
 	double min;         /* requests per unit of time that it is guaranteed; 0: none */
+	uint32_t number;    /* the same in every period, for what is averaged; not used here */
 };
 
 /* Σ s′_k: each VM's shares, less where it leaves a part of its slots unused. */

@@ -286,7 +286,7 @@ static int close_value(struct load *l)
 
 	if (!items)
 		return -ENOMEM;
-	if (n) /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): so many were added */
+	if (n)
 		memcpy(items, &l->items[from], n * sizeof(*items));
 	v->items = items;
 	v->n = (unsigned)(v->kind == YAMLDOC_MAP ? n / 2 : n);

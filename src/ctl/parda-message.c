@@ -2,7 +2,10 @@
 #include "ctl/parda-message.h"
 #include <string.h>
 
-#define NUMBER_BITS 8  /* a message has 12 reports at most */
+#define NUMBERS     16 /* a message has 12 reports at most */
+#define ASKS        0x10
+#define QUIET       0x20
+#define LOW_BITS    8  /* of these three */
 #define STEPS_BITS  32 /* 272 years of 2 s */
 #define FLOOR_BITS  24
 #define FLOOR_SHIFT 7 /* 31 bits of a positive single, without these */
@@ -44,18 +47,20 @@ struct peer_report parda_message_write(
 		.bytes = r->bytes,
 		.threshold = r->threshold,
 		.period = period,
-		.flags = floor_write(r->floor) << (NUMBER_BITS + STEPS_BITS) |
-			 (r->steps & UINT32_MAX) << NUMBER_BITS | number};
+		.flags = floor_write(r->floor) << (LOW_BITS + STEPS_BITS) |
+			 (r->steps & UINT32_MAX) << LOW_BITS | (r->asks ? ASKS : 0) |
+			 (r->quiet ? QUIET : 0) | number};
 }
 
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r)
 {
-	return (struct parda_report){
-		.id = parda_message_id(m->name, r->flags % (1u << NUMBER_BITS)),
+	return (struct parda_report){.id = parda_message_id(m->name, r->flags % NUMBERS),
 		.instance = m->instance,
 		.sequence = m->sequence,
-		.steps = r->flags >> NUMBER_BITS & UINT32_MAX,
-		.floor = floor_read(r->flags >> (NUMBER_BITS + STEPS_BITS)),
+		.asks = r->flags & ASKS,
+		.quiet = r->flags & QUIET,
+		.steps = r->flags >> LOW_BITS & UINT32_MAX,
+		.floor = floor_read(r->flags >> (LOW_BITS + STEPS_BITS)),
 		.shares = r->shares,
 		.beta = r->beta,
 		.window = r->window,

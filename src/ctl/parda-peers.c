@@ -7,7 +7,9 @@
  * COST    hear: O(1); O(n) when the table is full.
  */
 #include "ctl/parda-peers.h"
+#include "ctl/parda-start.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +99,10 @@ static struct parda_peer *longest_forgotten(struct parda_peers *t)
 
 static enum parda_heard add(struct parda_peers *t, const struct parda_report *r)
 {
-	struct parda_peer fresh = {.last = *r, .is_new = true}, *place;
+	struct parda_peer fresh = {.last = *r,
+				  .before = fmax(r->inside, r->window),
+				  .is_new = true},
+			  *place;
 
 	if (t->n == t->room && t->room < t->most)
 		set_room(t, t->room > t->most / 2 ? t->most : 2 * t->room);
@@ -130,6 +135,7 @@ static void replace(struct parda_peer *p, const struct parda_report *r)
 	p->retired[0] = p->last.instance;
 	if (p->other != r->instance) /* else room was made when it was first heard */
 		p->is_new = true;
+	p->before = fmax(r->inside, r->window);
 	p->last = *r;
 	p->silent = 0;
 	p->has_left = false;
@@ -173,6 +179,9 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 	/* The other one has spoken, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
+	if (r->steps != p->last.steps || !r->steps) /* else it tells the same once more */
+		p->before = r->sequence == p->last.sequence + 1 ? p->last.window
+								: fmax(r->inside, r->window);
 	p->last = *r;
 	p->silent = 0;
 	p->has_left = false;
@@ -199,6 +208,10 @@ double parda_peers_room(struct parda_peers *t, double shares)
 
 		if ((!parda_peer_counts(t, p) && !again) || !(p->last.shares > 0))
 			continue;
+		if (p->is_new && !(p->last.inside > 0) && !again) {
+			p->is_new = p->last.steps <= PARDA_START_WAIT;
+			continue;
+		}
 		all += p->last.shares;
 		if (!p->is_new)
 			continue;

@@ -15,6 +15,8 @@
 
 struct parda_peer {
 	struct parda_report last;
+	double before; /* its window in the period that `last` is of; where that is not known, what
+	                  was inside or its window now, if that is more */
 	unsigned silent; /* own steps since it was last heard */
 	unsigned twice;  /* steps for which to say that its id is used twice */
 	unsigned
@@ -45,8 +47,8 @@ void parda_peers_leave(struct parda_peers *t, uint64_t id, uint64_t instance);
 /* One of our periods has passed. */
 void parda_peers_age(struct parda_peers *t);
 
-/* The part of its window that a host keeps: those that have started since the last call, and have shares, get the
- * rest. shares: own. 1: nobody has. */
+/* The part of its window that a host keeps: those that have started get the rest once they have shares and load.
+ * shares: own. 1: nobody has. */
 double parda_peers_room(struct parda_peers *t, double shares);
 /* Those that have started so far need no room: the host has taken its own beside them. */
 void parda_peers_settle(struct parda_peers *t);

@@ -1,48 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parda: one step, from what was measured and heard to a window. See parda.h. */
-#include "ctl/parda.h"
-#include "alg/knee.h"
-#include "ctl/parda-peers.h"
-#include "ctl/parda-start.h"
-#include "ctl/parda-stranger.h"
+#include "ctl/parda-impl.h"
 #include "ctl/parda-tenant.h"
-#include "ctl/parda-warn.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* No host says more than this of itself: what does is not a report. */
-#define MOST       1e15
-#define MIN_MARGIN 1.02
-#define IN_USE     0.8 /* of a window: its host is held back by it */
-#define LEFT_FLOOR 2.0 /* of the threshold: where windows are after they have left the floor */
-
-struct parda {
-	struct parda_config config;
-	struct parda_law law; /* the config's, with the threshold that is fed to eq. 2 */
-	struct parda_peers peers;
-	struct knee *knee; /* NULL: the threshold is given */
-	double *ratios;    /* room for the peers' w/β */
-	uint32_t ratios_room;
-	bool started, idle;
-	struct parda_start start;
-	struct parda_stranger stranger;
-	struct parda_warn warn;
-	double inside;     /* of all, averaged as latency is */
-	bool was_at_floor; /* beside a stranger, and what hosts have was not yet divided anew */
-	unsigned joining;  /* steps for which it still may join */
-	double together;   /* slots a share, of all, when some were apart; 0: none were */
-	weir_time last;    /* the step before */
-	uint64_t sequence;
-	double window, latency; /* own; slots, ns */
-	double size;            /* slots of a request, averaged; 0: none is known */
-	double threshold;       /* aimed at */
-	double decided;         /* by our own knee, in the last step */
-	double scale;           /* of the last step that could tell one */
-	unsigned twice;         /* steps for which to say that our own id is used twice */
-	struct parda_counts counts;
-};
+#define MOST 1e15
 
 /* ---- set-up */
 
@@ -54,15 +20,11 @@ static int check_law(const struct parda_law *law)
 	return 0;
 }
 
-static bool literal(const struct parda *p)
-{
-	return p->config.local || p->config.epsilon <= 0;
-}
-
 static void aim(struct parda *p, double threshold)
 {
 	p->threshold = threshold;
-	p->law.threshold = literal(p) ? threshold : parda_fed(threshold, p->config.epsilon);
+	p->law.threshold =
+		parda_is_literal(p) ? threshold : parda_fed(threshold, p->config.epsilon);
 }
 
 int parda_set_law(struct parda *p, const struct parda_law *law)
@@ -74,6 +36,8 @@ int parda_set_law(struct parda *p, const struct parda_law *law)
 	p->config.law = p->law = *law;
 	if (p->knee)
 		p->knee->config.most = law->threshold;
+	if (p->probe)
+		p->probe->latency_most = law->threshold;
 	aim(p, p->knee ? fmin(p->knee->asked, law->threshold) : law->threshold);
 	return 0;
 }
@@ -103,12 +67,20 @@ static int start_finding(struct parda *p)
 		return -ENOMEM;
 	knee_init(p->knee, &config);
 	p->decided = p->knee->asked;
+	if (!p->config.probe)
+		return 0;
+	p->probe = malloc(sizeof(*p->probe));
+	if (!p->probe)
+		return -ENOMEM;
+	probe_init(p->probe, p->config.law.threshold,
+		p->config.period < 10 * PROBE_BURST ? p->config.period / 10 : PROBE_BURST);
 	return 0;
 }
 
 static void begin(struct parda *p)
 {
 	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
+	p->credit.span = p->config.burst;
 	if (p->config.window > 0)
 		p->joining = p->config.age;
 	else
@@ -153,8 +125,10 @@ void parda_free(struct parda *p)
 	if (!p)
 		return;
 	parda_peers_free(&p->peers);
+	parda_idle_clear(&p->idle_vms);
 	free(p->ratios);
 	free(p->knee);
+	free(p->probe);
 	free(p);
 }
 
@@ -192,27 +166,17 @@ void parda_leave(struct parda *p, uint64_t id, uint64_t instance)
 	parda_peers_leave(&p->peers, id, instance);
 }
 
+void parda_renumber(struct parda *p)
+{
+	parda_idle_clear(&p->idle_vms);
+}
+
 void parda_counts(const struct parda *p, struct parda_counts *ret)
 {
 	*ret = p->counts;
 }
 
 /* ---- a step */
-
-struct sums { /* over the host and the peers that count */
-	double shares, slots;
-	double ios;
-	double weights, latency; /* of latencies, and Σ of them weighted: by ios */
-	double inside;       /* slots */
-	double windows;      /* of those with shares */
-	bool add_up, merge;  /* some were apart from us, and it is time */
-	uint32_t hosts;      /* with shares */
-	uint32_t peers, now; /* those that count; those heard since the last step */
-	double least;        /* shares of the host with the least, but not none; 0: none has any */
-	bool at_work;        /* a peer with shares no longer starts */
-	double ratio;        /* most slots a share of a peer that uses them */
-	double vanished;     /* slots in use of peers that are forgotten and did not leave */
-};
 
 /* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
 static weir_time span_of(struct parda *p, weir_time now, bool *ret_stopped)
@@ -252,120 +216,16 @@ static double size_of(const struct parda *p)
 	return p->size > 0 ? p->size : 1;
 }
 
-/* The slots of a host's window that count for the scale: those that it uses, or that its β will
- * leave it. Not all of w: a host that has just become idle, or one of many that stand at wmin with
- * nothing to do, has slots that load nothing. */
-static double slots_of(const struct parda *p, const struct parda_report *r)
-{
-	double rest = r->beta * (1 + p->config.epsilon) / p->config.epsilon;
-
-	return fmin(r->window, fmax(r->inside, rest));
-}
-
-static void add(const struct parda *p, struct sums *s, const struct parda_report *r)
-{
-	s->shares += r->shares;
-	s->slots += literal(p) ? 0 : slots_of(p, r);
-	s->inside += r->inside;
-	s->windows += r->shares > 0 ? r->window : 0;
-	s->hosts += r->shares > 0;
-	if (r->shares > 0)
-		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
-	if (r->latency > 0) {
-		double weight = p->config.unweighted ? r->ios > 0 : r->ios;
-
-		s->ios += r->ios;
-		s->weights += weight;
-		s->latency += weight * r->latency;
-	}
-}
-
-static struct sums sum_up(struct parda *p, const struct parda_report *own)
-{
-	struct sums s = {0};
-
-	add(p, &s, own);
-	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
-		const struct parda_peer *peer = &p->peers.peers[i];
-
-		if (!parda_peer_counts(&p->peers, peer)) {
-			s.vanished += parda_peer_vanished(&p->peers, peer) ? peer->last.inside : 0;
-			continue;
-		}
-		add(p, &s, &peer->last);
-		s.peers++;
-		s.add_up |= peer->apart == PARDA_ADD_UP;
-		s.merge |= peer->apart == PARDA_MERGE;
-		s.now += peer->silent <= 1; /* it has been aged in this step */
-		if (peer->last.shares > 0 && peer->last.inside > IN_USE * peer->last.window)
-			s.ratio = fmax(s.ratio, peer->last.window / peer->last.shares);
-		s.at_work |= peer->last.shares > 0 && peer->last.steps > PARDA_START_STEPS;
-	}
-	return s;
-}
-
-static double scale_of(struct parda *p, const struct sums *s)
+static double scale_of(struct parda *p, const struct parda_sums *s)
 {
 	double scale;
 
-	if (literal(p))
+	if (parda_is_literal(p))
 		return p->config.unit;
-	scale = parda_scale(p->config.epsilon, s->slots, s->shares);
+	scale = parda_scale(p->config.epsilon, s->slots, s->used_shares);
 	if (scale > 0)
 		p->scale = scale;
 	return p->scale;
-}
-
-/* Room for a value of each peer and of the host. */
-static bool room_for_ratios(struct parda *p)
-{
-	double *more;
-
-	if (p->ratios_room > p->peers.n)
-		return true;
-	more = realloc(p->ratios, (p->peers.room + 1) * sizeof(*more));
-	if (!more)
-		return false;
-	p->ratios = more;
-	p->ratios_room = p->peers.room + 1;
-	return true;
-}
-
-/* The median of w/shares over the peers that use their slots; 0: there is none. It is that of w/β
- * times the scale, but does not depend on whose scale: the one who joins does not know it yet. */
-static double median_ratio(struct parda *p)
-{
-	uint32_t n = 0;
-
-	if (!room_for_ratios(p))
-		return 0;
-	for (uint32_t i = 0; i < p->peers.n; i++) {
-		const struct parda_peer *peer = &p->peers.peers[i];
-
-		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0)
-			p->ratios[n++] = peer->last.window / peer->last.shares;
-	}
-	return parda_median(p->ratios, n);
-}
-
-/* Where a host that joins begins; false: nobody could tell. */
-static bool join(struct parda *p, double shares)
-{
-	double ratio = median_ratio(p);
-
-	if (!(ratio > 0) || !(shares > 0))
-		return false;
-	p->window = fmax(p->law.wmin, fmin(shares * ratio, p->law.wmax));
-	return true;
-}
-
-/* Those that were apart are back: what all have together is added up, and divided in the next step. Nobody
- * has changed anything by then, so all divide the same, and latency stays. */
-static void merge(struct parda *p, const struct sums *s, double shares)
-{
-	if (s->merge && p->together > 0 && !p->idle)
-		p->window = fmax(p->law.wmin, fmin(shares * p->together, p->law.wmax));
-	p->together = s->add_up && s->shares > 0 ? s->windows / s->shares : 0;
 }
 
 static double all_shares(const struct parda_measured *m)
@@ -375,6 +235,15 @@ static double all_shares(const struct parda_measured *m)
 	for (size_t i = 0; i < m->n_vms; i++)
 		all += m->vms[i].shares;
 	return all;
+}
+
+static double shares_of(struct parda *p, const struct parda_measured *m, weir_time span)
+{
+	if (p->config.idle == PARDA_IDLE_LITERAL)
+		return parda_shares(m->vms, m->n_vms, p->window);
+	if (p->config.idle == PARDA_IDLE_IGNORE)
+		return all_shares(m);
+	return parda_idle_shares(&p->idle_vms, m->vms, m->n_vms, p->window, span);
 }
 
 static void say_twice(struct parda *p, struct parda_decision *ret)
@@ -409,12 +278,15 @@ static void note_joining(
 
 /* Everybody watches; the lowest id decides, and aims itself at what it has told before: so all of them
  * change at once, and none gains a period on the others. Returns what is to be told. */
-static double find_threshold(struct parda *p, const struct sums *s)
+static double find_threshold(struct parda *p, const struct parda_sums *s)
 {
-	struct knee_seen seen = {
-		s->inside, s->windows, s->ios, s->weights > 0 ? s->latency / s->weights : 0};
-	double before = p->decided, told = p->decided = knee_step(p->knee, &seen);
+	struct knee_seen seen = {s->inside, s->used_windows, s->ios, s->latency};
+	double before = p->decided, told = knee_step(p->knee, &seen);
 	uint64_t lowest = p->config.id;
+
+	if (p->probe && p->probe->knee > 0)
+		told = fmin(p->probe->knee, p->config.law.threshold);
+	p->decided = told;
 
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
@@ -429,69 +301,7 @@ static double find_threshold(struct parda *p, const struct sums *s)
 	return told;
 }
 
-/* Slots a share that hosts keep: the upper median of what they have found, so that all keep the same. *ret_common: more
- * than half of them have found some. */
-static double common_floor(struct parda *p, double own, bool *ret_common)
-{
-	uint32_t n = 0, found = own > 0;
-
-	*ret_common = own > 0;
-	if (!room_for_ratios(p))
-		return own;
-	p->ratios[n++] = -own; /* so that parda_median's lower one is the upper */
-	for (uint32_t i = 0; i < p->peers.n; i++) {
-		const struct parda_peer *peer = &p->peers.peers[i];
-
-		if (!parda_peer_counts(&p->peers, peer) || !(peer->last.shares > 0))
-			continue;
-		found += peer->last.floor > 0;
-		p->ratios[n++] = -peer->last.floor;
-	}
-	*ret_common = 2 * found > n;
-	return -parda_median(p->ratios, n);
-}
-
-/* Hosts leave the floor one after the other, with more or less, and come apart by that. */
-static void leave_floor(struct parda *p, double latency)
-{
-	if (!p->was_at_floor || latency > LEFT_FLOOR * p->threshold)
-		return;
-	p->was_at_floor = false;
-	parda_peers_divide(&p->peers);
-}
-
-static void keep_floor(
-	struct parda *p, const struct sums *s, struct parda_report *own, struct parda_decision *ret)
-{
-	struct parda_stranger_seen seen = {.inside = p->inside,
-		.vanished = s->vanished,
-		.windows = s->windows,
-		.latency = ret->latency,
-		.threshold = p->config.law.threshold,
-		.shares = s->shares,
-		.hosts = s->hosts,
-		.wmin = p->law.wmin};
-	double slots;
-	bool common;
-
-	if (literal(p) || p->config.no_floor)
-		return;
-	parda_stranger_step(&p->stranger, &seen);
-	own->floor = p->stranger.floor;
-	slots = common_floor(p, own->floor, &common) * own->shares;
-	ret->stranger = p->stranger.here && common;
-	ret->strange = ret->stranger ? p->stranger.requests : 0;
-	if (p->start.on || !(slots > p->window)) {
-		leave_floor(p, ret->latency);
-		return;
-	}
-	p->was_at_floor = true;
-	ret->floor = slots;
-	ret->too_low = slots > p->law.wmax;
-	p->window = fmin(slots, p->law.wmax);
-}
-
-static void warn(struct parda *p, const struct sums *s, const struct parda_report *own,
+static void warn(struct parda *p, const struct parda_sums *s, const struct parda_report *own,
 	struct parda_decision *ret)
 {
 	struct parda_warn_seen seen = {.window = p->window,
@@ -514,66 +324,11 @@ static void warn(struct parda *p, const struct sums *s, const struct parda_repor
 	ret->least = p->warn.least;
 }
 
-/* The window is no smaller than what guarantees need. By Little's law that is so on the mean; the
- * margin is for the spread of latency from period to period. */
-static void keep_min(struct parda *p, const struct parda_measured *m)
+static double knee_of(const struct parda *p)
 {
-	double slots = MIN_MARGIN * parda_floor(m->vms, m->n_vms, p->latency / 1e9);
-
-	if (p->window < slots)
-		p->window = fmin(slots, p->law.wmax);
-}
-
-/* A step of the start; true: it is over, and the law moves the window. */
-static bool start(struct parda *p, const struct sums *s, double shares, double latency)
-{
-	struct parda_start_seen seen = {.shares = shares,
-		.least = s->least,
-		.ratio = p->config.local || !s->now ? 0 : median_ratio(p),
-		.at_work = s->at_work,
-		.loaded = fmax(latency, p->latency) > p->threshold / 2, /* own is newer */
-		.wmin = p->law.wmin,
-		.wmax = p->law.wmax};
-
-	bool by_law = !p->idle && shares > 0 && parda_start_step(&p->start, &seen, &p->window);
-
-	if (!p->start.on && seen.ratio > 0)
-		parda_peers_settle(&p->peers);
-	else if (!p->start.on)
-		p->joining = p->config.age; /* their reports may have been lost */
-	return by_law;
-}
-
-/* Those that have started get their part; of what latency says is free, first. */
-static void make_room(struct parda *p, double shares, double latency)
-{
-	double kept = parda_peers_room(&p->peers, shares);
-
-	if (kept < 1 && latency > 0)
-		p->window *= fmin(1, kept * fmax(1, p->threshold / latency));
-}
-
-/* The window, from where the law finds it to where the law leaves it. */
-static void move(
-	struct parda *p, const struct sums *s, const struct parda_report *own, double latency)
-{
-	bool slowly = !p->config.abrupt;
-	double most = p->law.wmax;
-
-	if (p->start.on && !start(p, s, own->shares, latency))
-		return;
-	if (p->joining && s->now > 0 && !p->idle && join(p, own->shares))
-		p->joining = 0;
-	else
-		merge(p, s, own->shares);
-	if (slowly && !p->config.local)
-		make_room(p, own->shares, latency);
-	if (slowly && latency < p->threshold / 2)
-		most = fmin(most, fmax(2 * p->window, p->law.wmin));
-	/* Who joins goes the same step as its peers, who have told where they stood before it. */
-	p->window = fmin(parda_window(&p->law, p->window, own->beta, latency), most);
-	if (p->joining && !p->idle)
-		p->joining--;
+	if (p->probe && p->probe->knee > 0)
+		return p->probe->knee;
+	return p->knee ? p->knee->knee : 0;
 }
 
 void parda_step(
@@ -583,38 +338,42 @@ void parda_step(
 		.id = p->config.id, .instance = p->config.instance, .sequence = ++p->sequence};
 	bool stopped;
 	weir_time span = span_of(p, now, &stopped);
-	struct sums s;
+	struct parda_sums s;
 
 	*ret = (struct parda_decision){0};
 	own.steps = p->sequence;
+	if (p->sequence == 1) /* so that 2 % is never passed */
+		p->probe_next = p->probe ? now + PROBE_PART * p->probe->burst : 0;
 	parda_peers_age(&p->peers);
 	if (!stopped) { /* else what was measured is mostly that nothing moved */
 		average(p, span, m);
+		parda_probe_size(p, m);
 		own.inside = m->inside * size_of(p);
 		own.bytes = m->bytes * 1e9 / (double)span;
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
 	}
-	own.shares = parda_shares(m->vms, m->n_vms, p->window);
+	if (stopped || p->start.on)
+		p->credit.saved = 0;
+	else
+		parda_credit_step(&p->credit, p->window, own.inside, span);
+	own.shares = shares_of(p, m, stopped ? p->config.period : span);
 	note_joining(p, m, stopped, &own);
 	own.latency = p->latency;
 	own.window = p->window; /* until it is known better, for the sums */
 	own.beta = p->scale * own.shares;
-	s = sum_up(p, &own);
+	s = parda_sums_of(p, &own);
 	p->inside = parda_average_time(p->inside, (double)span, (double)p->config.tau, s.inside);
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;
-	ret->latency = s.weights > 0 ? s.latency / s.weights : 0;
-	if (p->config.local)
-		ret->latency = p->latency;
+	ret->latency = p->config.local ? p->latency : s.latency;
 	own.threshold = p->knee ? find_threshold(p, &s) : p->threshold;
-	move(p, &s, &own, ret->latency);
-	keep_floor(p, &s, &own, ret);
+	parda_move(p, &s, m, span, &own, ret);
 	warn(p, &s, &own, ret);
-	keep_min(p, m);
 	own.window = p->window;
-	ret->window = p->window / size_of(p);
+	ret->window = parda_credit_window(&p->credit, p->window, p->law.wmax) / size_of(p);
+	ret->credit = p->credit.saved / 1e9;
 	ret->threshold = p->threshold;
-	ret->knee = p->knee ? p->knee->knee : 0;
+	ret->knee = knee_of(p);
 	ret->ios = s.ios;
 	ret->inside = s.inside;
 	ret->peers = s.peers;

@@ -32,12 +32,21 @@
  *          stays over the threshold (ctl/parda-stranger.h).
  * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
  *          most wmax, whatever its shares; the gate sees to it that they are theirs.
+ * IDLE     A VM that stays idle beside a backlogged VM of its host counts less (ctl/parda-idle.h). A host that
+ *          leaves slots unused saves them: its gate's window is larger at its next burst (ctl/parda-credit.h). The
+ *          latency that bursts on credit add does not make windows smaller, since it ends with them. Reports
+ *          have the law's window, without credit.
  * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
  *          reports and the bounds are in slots; what the gate is told is in requests, by the mean size of
  *          those that the host has.
  * FINDING  Where no threshold is known it can be found (alg/knee.h): the knee of throughput over latency,
  *          of all hosts together. The host with the lowest id decides, the others follow what its
  *          reports aim at; all watch, so that the next one knows as much.
+ * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of reads of its own while no host has
+ *          requests inside (alg/probe.h): of a tenth of a period and 200 ms at most, and
+ *          2 % of the time. It is for the caller to see that nobody
+ *          has, to read past the gate, and to count the reads for nobody. As soon as a burst has told a knee, that is
+ *          what is aimed at, and the search by the hosts' own load rests.
  * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
  *
  * Nothing here locks, reads a clock or, after parda_new, fails. One instance belongs to one thread.
@@ -46,7 +55,9 @@
 #define WEIR_CTL_PARDA_H
 
 #include "alg/parda.h"
+#include "alg/probe.h"
 #include "base/clock.h"
+#include "ctl/parda-idle.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +67,8 @@ struct parda_report {
 	uint64_t instance; /* random at start */
 	uint64_t sequence; /* 1, 2, … in one instance; some may be missing */
 	uint64_t steps;    /* that it has made; 0: does not say */
+	bool asks;         /* whether others have requests inside: it is about to read on its own */
+	bool quiet;        /* the answer: it has none */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
 	double window;     /* slots, from now on */
@@ -73,10 +86,14 @@ enum parda_smoothing {     /* of latency, eq. 1 */
 	PARDA_BY_INTERVAL, /* `alpha`: weight of the past, per period, as eq. 1 is written */
 };
 
+#define PARDA_BURST      (60 * WEIR_SEC)   /* the default where a person writes none; … */
+#define PARDA_BURST_MOST (3600 * WEIR_SEC) /* … and the most: longer is no burst */
+
 struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
 	bool find;        /* the threshold is found, and law.threshold the most that it may be */
+	bool probe;       /* … also by reads of its own */
 	double epsilon;   /* ε of alg/parda.h; 0: literal, β = unit × shares at 𝓛 itself */
 	double unit;      /* slots a share, when literal; 0: 1 */
 	weir_time period; /* 0: 2 s */
@@ -92,6 +109,9 @@ struct parda_config {
 	double window;      /* slots to begin with; 0: as STARTING says */
 	bool no_floor;      /* nothing is kept beside strangers, nor are they looked for */
 	bool abrupt; /* as the paper has it: windows grow by the law alone, and nobody makes room */
+	enum parda_idle idle; /* what idle VMs of a host count */
+	weir_time
+		burst; /* credit for bursts: slots unused for so long (ctl/parda-credit.h); 0: none */
 };
 
 /* Over the time since the last step. */
@@ -105,7 +125,7 @@ struct parda_measured {
 };
 
 struct parda_decision {
-	double window;      /* requests: for the gate. In slots it is the report's */
+	double window; /* requests: for the gate, with its credit. The report's is without, in slots */
 	double beta;        /* slots */
 	double latency;     /* ns: what the law was fed; 0: none is known */
 	double scale;       /* slots a share */
@@ -114,6 +134,7 @@ struct parda_decision {
 	double ios;         /* a second, of all that count */
 	double inside;      /* slots in use, of all that count, on the mean */
 	uint32_t peers;     /* that count */
+	double credit;      /* slots × s that are saved for a burst */
 	bool alone;         /* aggregated, and nobody was heard */
 	bool stranger;      /* requests are inside that no host has sent: … */
 	double strange;     /* … so many, about */
@@ -138,8 +159,10 @@ enum parda_heard {
 	PARDA_FULL,    /* more peers than peers_max */
 };
 
-struct parda_counts { /* of parda_hear, since the start */
-	uint64_t heard[PARDA_FULL + 1];
+struct parda_counts {                   /* since the start */
+	uint64_t heard[PARDA_FULL + 1]; /* of parda_hear */
+	uint64_t bursts, reads;         /* of its own */
+	weir_time probed;               /* ns that bursts took, in all */
 };
 
 struct parda;
@@ -160,8 +183,27 @@ void parda_step(
 /* Another threshold, or bounds, from the next step on; as in parda_new. */
 int parda_set_law(struct parda *p, const struct parda_law *law);
 
+/* The numbers of VMs mean other VMs from the next step on; what was averaged of them is forgotten. */
+void parda_renumber(struct parda *p);
+
 /* A peer said that it leaves: it no longer counts, and nobody waits for it. */
 void parda_leave(struct parda *p, uint64_t id, uint64_t instance);
+
+/* ---- reads of its own, for config.probe */
+
+/* Is it for this host to read? The one with the lowest id of those that count. */
+bool parda_probe_decides(const struct parda *p);
+/* May it begin now, as far as it and time go? Then with this burst, of reads of so many bytes. `now` is on the clock of
+ * the burst. */
+bool parda_probe_plan(
+	const struct parda *p, weir_time now, struct probe_burst *ret, uint32_t *ret_bytes);
+/* Peers are asked whether they have requests inside; what they said before no longer counts. */
+void parda_probe_ask(struct parda *p);
+/* All of them have said that they have none, and none has said otherwise since. */
+bool parda_probe_agreed(const struct parda *p);
+/* The last read of the burst came back at `ended`. */
+void parda_probe_learn(
+	struct parda *p, const struct probe_burst *b, uint64_t reads, weir_time ended);
 
 void parda_counts(const struct parda *p, struct parda_counts *ret);
 

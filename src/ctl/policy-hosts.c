@@ -15,11 +15,12 @@ static const char *const controllers[] = {
 	"none", "parda", "adaptbf", "tbf", "pshift", NULL}; /* enum weir_controller */
 static const char *const parda_keys[] = {"array", "threshold_max", "gamma", "epsilon", "wmin",
 	"wmax", "estimate", "smoothing", "alpha", "tau", "age", "size_fixed", "slot", "start",
-	"stranger", NULL};
+	"stranger", "idle", "burst", "probe", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const strangers[] = {"floor", "ignore", NULL};
 static const char *const starts[] = {"least", "depth", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
+static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 
 #define PERIOD        (2 * WEIR_SEC)  /* PARDA's; much less is noise */
 #define SLOT          (16u << 10)     /* bytes: with `cost: bytes`; the paper's example (§2) */
@@ -139,6 +140,13 @@ static void read_parda(struct policy_reading *r, yamldoc_node n, struct weir_pol
 	to->no_floor = stranger == 1;
 	to->local = estimate == 1;
 	to->smoothing = smoothing;
+	policy_took(r, yamldoc_choice(n, "idle", idles, &to->idle, &err), &err);
+	policy_took(r, yamldoc_time(n, "burst", &to->burst, &err), &err);
+	if (to->burst > PARDA_BURST_MOST)
+		policy_refuse(r, yamldoc_get(n, "burst"), "must be at most an hour");
+	policy_took(r, yamldoc_bool(n, "probe", &to->probe, &err), &err);
+	if (to->probe && !to->find)
+		policy_refuse(r, yamldoc_get(n, "probe"), "is for 'threshold: auto'");
 	policy_took(r, yamldoc_count(n, "alpha", &to->alpha, &err), &err);
 	if (!(to->alpha <= 1))
 		policy_refuse(r, yamldoc_get(n, "alpha"), "must be at most 1");
@@ -174,6 +182,7 @@ void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct
 		.epsilon = 0.2,
 		.wmin = 1,
 		.wmax = 64,
+		.burst = PARDA_BURST,
 		.slot = to->cost == WEIR_UNIT_BYTES ? SLOT : 0};
 	rc = policy_took(r, yamldoc_choice(n, "controller", controllers, &controller, &err), &err);
 	if (rc && (rc != -ENOENT || yamldoc_has(n, "controller")))

@@ -98,14 +98,17 @@ struct weir_policy_parda {
 	weir_time threshold; /* the latency to aim at; with `find` the most that it may be */
 	bool find;           /* threshold: auto */
 	double gamma, epsilon, wmin, wmax;
-	bool local;    /* estimate: by its own latency alone */
-	int smoothing; /* enum parda_smoothing */
-	double alpha;  /* 0: the default, as in all below */
+	bool local;      /* estimate: by its own latency alone */
+	int smoothing;   /* enum parda_smoothing */
+	int idle;        /* enum parda_idle */
+	weir_time burst; /* unused slots that are saved for a burst; 0: none */
+	double alpha;    /* 0: the default, as in all below */
 	weir_time tau;
 	unsigned age;
 	uint64_t
 		slot; /* bytes of an IO that a slot stands for, with `cost: bytes`; 0: any is one */
 	uint64_t size_fixed; /* bytes */
+	bool probe;          /* the threshold is found also by reads of the host's own */
 	bool no_floor;       /* stranger: ignore. Nothing is kept beside strangers */
 	bool abrupt;         /* start: depth. The window begins at the resource's depth */
 };

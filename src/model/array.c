@@ -331,12 +331,23 @@ static void array_free(struct device *d)
 	free(a);
 }
 
+static double array_worked(const struct device *d)
+{
+	const struct array *a = (const struct array *)d;
+	double all = 0;
+
+	for (uint32_t i = 0; i < a->config.disks; i++)
+		all += (double)a->disks[i].worked;
+	return all / a->config.disks;
+}
+
 static const struct device_ops array_ops = {
 	.name = "array",
 	.submit = array_submit,
 	.next = array_next,
 	.step = array_step,
 	.free = array_free,
+	.worked = array_worked,
 };
 
 void array_stats(const struct device *d, struct array_stats *ret)

@@ -42,6 +42,8 @@ struct device_ops {
 	struct device_io *(*step)(struct device *d, weir_time now);
 	void (*free)(struct device *d);
 	bool tells_busy; /* step sets `busy` in every IO */
+	/* ns for which its parts (disks) worked since the start, on the mean of them; NULL: not known */
+	double (*worked)(const struct device *d);
 };
 struct device { /* first member of every model */
 	const struct device_ops *ops;

@@ -66,6 +66,11 @@ static void disk_free(struct device *d)
 	free(d);
 }
 
+static double disk_worked(const struct device *d)
+{
+	return (double)((const struct disk *)d)->spindle.worked;
+}
+
 static const struct device_ops disk_ops = {
 	.name = "disk",
 	.submit = disk_submit,
@@ -73,6 +78,7 @@ static const struct device_ops disk_ops = {
 	.step = disk_step,
 	.free = disk_free,
 	.tells_busy = true,
+	.worked = disk_worked,
 };
 
 int disk_new(const struct disk_config *config, uint64_t seed, const char *name, struct device **ret,

@@ -440,6 +440,7 @@ static void start_next(struct spindle *s, weir_time t, weir_time overhead)
 	if (slot.io->op != 0 || !buffered(s, t, slot.io, overhead))
 		access_media(s, t, &slot, overhead);
 	slot.io->busy = s->done - t;
+	s->worked += slot.io->busy;
 }
 
 void spindle_init(struct spindle *s, const struct spindle_geometry *g, struct rng *r)

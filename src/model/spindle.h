@@ -94,6 +94,7 @@ struct spindle {
 	uint64_t limit;    /* … up to this byte */
 	double ahead_rate; /* bytes per ns at which segment 0 grows */
 	weir_time phase;   /* position of the platter at time 0 */
+	weir_time worked;  /* time that IOs were under the head, up to the end of the current one */
 	struct {
 		uint64_t start, end;
 	} segments[SPINDLE_SEGMENTS];              /* most recent first */

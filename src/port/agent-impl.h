@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agent-impl: what agent.c, agent-step.c and agent-say.c share. Nobody else includes it. */
+/* agent-impl: what agent*.c share. Nobody else includes it. */
 #ifndef WEIR_PORT_AGENT_IMPL_H
 #define WEIR_PORT_AGENT_IMPL_H
 
 #include "port/agent.h"
 #include "port/gateway-impl.h"
+#include "port/resource-probe.h"
+
+struct agent_probe { /* agent-probe.c's; while `away`, the resource's thread has all of it but `reads.stop` */
+	struct loop_task there, back;
+	bool away;
+	enum { AGENT_PROBE_NONE, AGENT_PROBE_ASKED, AGENT_PROBE_READING } state;
+	bool reads_now; /* what it is away for: to read, or to see whether something is inside */
+	bool quiet;     /* the answer to that */
+	int rc;
+	weir_time since; /* it has asked */
+	weir_time watch; /* until when it tells others that a client has come; 0: it need not */
+	bool confirming; /* it has nothing inside, and says so if that is still so at the next look */
+	uint64_t activity; /* of the resource, at the last look */
+	struct resource_probe reads;
+};
 
 struct agent_seat { /* one resource's; while `away`, the thread's that has the task */
 	struct loop_task there, back;
@@ -33,6 +48,7 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	struct parda_decision last;
 	double held_then; /* `held` of the last step: the main thread's, as that is */
 	uint64_t steps;
+	struct agent_probe probe;
 	bool said_alone, said_any;
 	bool said_stranger;
 	bool said_too_low, said_wmax, said_unreachable; /* of these bounds and this threshold */
@@ -48,6 +64,8 @@ struct agent {
 	weir_time period;
 	struct agent_seat *seats; /* one a resource, in the gateway's order */
 	size_t n_seats, n_away;
+	struct loop_timer probe_timer;
+	size_t n_probing;      /* seats whose probe is away */
 	bool told;             /* in this period */
 	bool asked;            /* upstreams, for this period's step */
 	bool closed, given_up; /* of the farewell */
@@ -57,6 +75,17 @@ struct agent {
 void agent_send(struct agent_seat *s, enum agent_errand errand);
 /* To the log, after a step. */
 void agent_say(struct agent_seat *s);
+/* The peers are told what they were last told, once more, and what has changed of it. */
+void agent_tell_now(struct agent *a);
+
+/* ---- agent-probe.c */
+void agent_probe_init(struct agent_seat *s);
+void agent_probe_tick(struct loop_timer *t, weir_time now);
+/* A policy is new, or there is something to watch: look soon. */
+void agent_probe_wake(struct agent *a);
+/* A peer's report, for this seat's array. */
+void agent_probe_hear(struct agent_seat *s, const struct parda_report *heard);
+
 void agent_tick(struct loop_timer *t, weir_time now);
 void agent_seat_there(struct loop_task *t);
 void agent_seat_back(struct loop_task *t);

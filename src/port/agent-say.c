@@ -6,7 +6,7 @@
 static void say_step(const struct agent_seat *s)
 {
 	char peers[24], window[24], shares[24], beta[24], latency[24];
-	char ios[24], inside[24], threshold[24], knee[24];
+	char ios[24], inside[24], threshold[24], knee[24], credit[24];
 	const struct parda_decision *d = &s->last;
 
 	log_event(LOG_LEVEL_DEBUG, "parda", "resource", s->resource->name, "window",
@@ -15,7 +15,7 @@ static void say_step(const struct agent_seat *s)
 		log_number(latency, d->latency / WEIR_MS), "peers", log_number(peers, d->peers),
 		"ios", log_number(ios, d->ios), "inside", log_number(inside, d->inside),
 		"threshold_ms", log_number(threshold, d->threshold / WEIR_MS), "knee_ms",
-		log_number(knee, d->knee / WEIR_MS), NULL);
+		log_number(knee, d->knee / WEIR_MS), "credit", log_number(credit, d->credit), NULL);
 }
 
 static void say_alone(struct agent_seat *s)

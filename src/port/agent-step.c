@@ -64,8 +64,10 @@ void agent_receive(void *arg, const struct peer_message *m, weir_time now)
 		for (unsigned k = 0; s->parda && k < m->n_reports; k++) {
 			struct parda_report heard = parda_message_read(m, &m->reports[k]);
 
-			if (m->reports[k].resource == s->hash)
-				parda_hear(s->parda, &heard);
+			if (m->reports[k].resource != s->hash)
+				continue;
+			if (parda_hear(s->parda, &heard) == PARDA_FRESH)
+				agent_probe_hear(s, &heard);
 		}
 	}
 }
@@ -76,19 +78,17 @@ static void tell_ours(struct agent *a, const struct agent_seat *from)
 	for (size_t i = 0; i < a->n_seats; i++) {
 		struct agent_seat *s = &a->seats[i];
 
-		if (s != from && s->parda && s->hash == from->hash)
-			parda_hear(s->parda, &from->last.report);
+		if (s != from && s->parda && s->hash == from->hash &&
+			parda_hear(s->parda, &from->last.report) == PARDA_FRESH)
+			agent_probe_hear(s, &from->last.report);
 	}
 }
 
-static void tell(struct agent *a)
+void agent_tell_now(struct agent *a)
 {
 	struct peer_report reports[PEER_REPORTS_MAX];
 	unsigned n = 0;
 
-	if (a->told)
-		return;
-	a->told = true;
 	for (size_t i = 0; i < a->n_seats; i++) {
 		const struct agent_seat *s = &a->seats[i];
 
@@ -101,6 +101,13 @@ static void tell(struct agent *a)
 	}
 	if (a->peers)
 		peer_send(a->peers, reports, n);
+}
+
+static void tell(struct agent *a)
+{
+	if (!a->told)
+		agent_tell_now(a);
+	a->told = true;
 }
 
 /* ---- a step */
@@ -154,6 +161,7 @@ static void measure(struct agent_seat *s, struct parda_measured *ret)
 		ret->bytes += (double)more(now->bytes, was->bytes);
 		ret->latency_ns += device_ns - held_of(s, device_ns, served);
 		s->vms[n] = vm_of(s, i, span);
+		s->vms[n].number = (uint32_t)i;
 		n += now->clients || s->vms[n].outstanding > 0;
 	}
 	ret->inside = ret->latency_ns / span;

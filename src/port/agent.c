@@ -31,7 +31,8 @@ static bool same(const struct weir_policy_parda *a, const struct weir_policy_par
 	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
 	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
 	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
-	       a->abrupt == b->abrupt && a->no_floor == b->no_floor;
+	       a->abrupt == b->abrupt && a->no_floor == b->no_floor && a->idle == b->idle &&
+	       a->probe == b->probe && a->burst == b->burst;
 }
 
 static struct parda_law law_of(const struct weir_policy_parda *c)
@@ -75,6 +76,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 		.instance = a->instance,
 		.law = law_of(c),
 		.find = c->find,
+		.probe = c->probe,
 		.epsilon = c->epsilon,
 		.period = a->period,
 		.smoothing = (enum parda_smoothing)c->smoothing,
@@ -82,6 +84,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
 		.local = c->local,
 		.age = c->age,
+		.idle = (enum parda_idle)c->idle,
+		.burst = c->burst,
 		.slot = (double)c->slot,
 		.size_fixed = (double)c->size_fixed,
 		.window = begin_at(s, spec),
@@ -92,6 +96,7 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 
 	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
 		s->number == number) {
+		parda_renumber(s->parda); /* tenants of another policy */
 		r = parda_set_law(s->parda, &config.law);
 	} else {
 		r = parda_new(&config, &made);
@@ -182,6 +187,7 @@ void agent_policy(struct gateway *g)
 		else if (sets_window(&a->seats[i]))
 			agent_send(&a->seats[i], AGENT_SET);
 	}
+	agent_probe_wake(a);
 }
 
 static bool differ(const char *a, const char *b)
@@ -260,6 +266,7 @@ static int fill_seats(struct agent *a, struct weir_err *err)
 			.back = {.run = agent_seat_back},
 			.agent = a,
 			.resource = &g->resources[a->n_seats]};
+		agent_probe_init(s);
 		r = seat_policy(s, g->policy);
 		if (r < 0)
 			return weir_err_set(
@@ -292,6 +299,7 @@ int agent_start(struct gateway *g, struct weir_err *err)
 	a->gateway = g;
 	a->period = g->policy->peers.period ? g->policy->peers.period : 2 * WEIR_SEC;
 	a->timer.due = agent_tick;
+	a->probe_timer.due = agent_probe_tick;
 	r = who_we_are(a, err);
 	if (r == 0)
 		r = fill_seats(a, err);
@@ -299,6 +307,8 @@ int agent_start(struct gateway *g, struct weir_err *err)
 		r = gateway_each(g, set_window, a, NULL);
 	if (r == 0) /* the first look; what it measures counts from there */
 		r = loop_set(g->loop, &a->timer, loop_clock());
+	if (r == 0)
+		agent_probe_wake(a);
 	return r;
 }
 
@@ -328,9 +338,10 @@ void agent_stop(struct gateway *g)
 	if (!a)
 		return;
 	loop_set(g->loop, &a->timer, WEIR_NEVER);
+	loop_set(g->loop, &a->probe_timer, WEIR_NEVER);
 	a->serial++; /* what comes back from now on is not looked at */
 	a->told = true;
-	if (a->n_away)
+	if (a->n_away || a->n_probing)
 		gateway_settle(g);
 	if (a->peers) {
 		a->timer.due = give_up;
@@ -341,10 +352,13 @@ void agent_stop(struct gateway *g)
 		loop_set(g->loop, &a->timer, WEIR_NEVER);
 	}
 	g->agent = NULL;
-	if (a->peers) /* its storage gives nothing back: left behind, since it may yet */
+	if (a->peers ||
+		a->n_probing) /* their storage gives nothing back: left behind, since it may yet */
 		return;
-	for (size_t i = 0; i < a->n_seats; i++)
+	for (size_t i = 0; i < a->n_seats; i++) {
 		seat_clear(&a->seats[i]);
+		resource_probe_free(&a->seats[i].probe.reads);
+	}
 	free(a->seats);
 	free(a);
 }

@@ -31,7 +31,8 @@ static json_t *parda(const struct snapshot_resource *r)
 {
 	if (!r->controlled)
 		return json_null();
-	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+	return json_pack("{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, "
+			 "s:I, s:I, s:f}",
 		"peers", api_count(r->peers), "alone", r->alone, "same_name", r->twice, "shares",
 		api_real(r->shares), "beta", api_real(r->beta), "latency_s",
 		r->latency > 0 ? api_seconds((double)r->latency) : json_null(), "threshold_s",
@@ -40,7 +41,9 @@ static json_t *parda(const struct snapshot_resource *r)
 		api_seconds((double)r->held), "stranger", if_any(r->stranger), "floor",
 		if_any(r->floor), "wmax_below_floor", r->too_low, "wmax_needed",
 		if_any(r->wmax_wanted), "unreachable_s",
-		r->unreachable > 0 ? api_seconds((double)r->unreachable) : json_null());
+		r->unreachable > 0 ? api_seconds((double)r->unreachable) : json_null(),
+		"probe_bursts", (json_int_t)r->probe_bursts, "probe_reads",
+		(json_int_t)r->probe_reads, "probe_s", r->probe_time);
 }
 
 /* What of both sums is off is there to be checked: 0, always. NULL: it is not on. */

@@ -95,6 +95,7 @@ struct resource_policy {
 	weir_time sweep_after;
 };
 
+struct resource_probe;
 struct resource_shadows;
 struct resource_slos;
 struct resource_totals;
@@ -126,7 +127,9 @@ struct resource {
 	struct steward *steward;           /* steward.c's own; NULL: AdapTBF was never on */
 	struct lessee *lessee;             /* lessee.c's own; NULL: pShift was never on */
 
-	struct client own; /* of the gateway's own requests; in no list */
+	struct resource_probe *probing; /* resource-probe.c's: reads are inside; NULL: none */
+	uint64_t low, high;             /* bytes: the part that clients have touched; 0, 0: none */
+	struct client own;              /* of the gateway's own requests; in no list */
 	struct client *clients;
 	uint32_t n_clients;
 

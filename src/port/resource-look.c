@@ -233,7 +233,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	to->errors = r->errors;
 	to->lost = back_real(r->back)->lost;
 	to->queued = r->queued;
-	to->in_flight = r->inside;
+	to->in_flight = r->inside > r->own.in_flight ? r->inside - r->own.in_flight : 0;
 	to->clients = r->n_clients;
 	to->bypassed = r->bypass;
 	to->bypassed_for = r->bypass ? r->now - r->bypass_since : 0;

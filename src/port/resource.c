@@ -39,6 +39,18 @@ static enum weir_op gate_op(uint8_t op)
 
 /* ---- in */
 
+static void note_place(struct resource *r, const struct back_io *io)
+{
+	uint64_t end = io->offset + io->length;
+
+	if (end > r->high) {
+		r->low = r->high ? r->low : io->offset;
+		r->high = end;
+	}
+	if (io->offset < r->low)
+		r->low = io->offset;
+}
+
 void resource_submit(struct resource *r, struct request *q)
 {
 	struct client *c = q->client;
@@ -64,6 +76,8 @@ void resource_submit(struct resource *r, struct request *q)
 	c->bytes += q->gate.bytes;
 	c->in_flight++;
 	r->submitted++;
+	if (q->io.op <= BACK_WRITE)
+		note_place(r, &q->io);
 	resource_stir(r);
 	request_list_add(&r->arrived, q);
 }
@@ -75,7 +89,6 @@ void resource_submit_own(struct resource *r, struct request *q)
 	q->work = 0;
 	q->since = r->now;
 	r->own.in_flight++;
-	r->submitted++;
 	request_list_add(&r->again, q);
 }
 
@@ -163,7 +176,7 @@ static struct weir_req *go_straight(
 	**end = &q->io;
 	*end = &q->io.next;
 	r->inside++;
-	r->dispatched++;
+	r->dispatched += q->client != &r->own;
 	return shadow;
 }
 
@@ -214,6 +227,10 @@ static void back_done(void *arg, struct back_io *io)
 
 static void count_done(struct resource *r, weir_time now, struct request *q)
 {
+	if (q->client == &r->own) {
+		r->errors += q->io.error != 0;
+		return;
+	}
 	r->served++;
 	r->served_cost += q->gate.requests;
 	r->served_bytes += q->gate.bytes;

@@ -105,6 +105,9 @@ static void gather_agent(struct gateway *g, struct snapshot *s)
 		r->stranger = v.last.stranger ? v.last.strange : 0;
 		r->floor = v.last.floor;
 		r->too_low = v.last.too_low;
+		r->probe_bursts = v.counts.bursts;
+		r->probe_reads = v.counts.reads;
+		r->probe_time = (double)v.counts.probed / 1e9;
 		r->wmax_wanted = v.last.wmax_short ? v.last.wmax_wanted : 0;
 		r->unreachable = v.last.unreachable ? (weir_time)v.last.least : 0;
 	}

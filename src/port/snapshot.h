@@ -133,6 +133,8 @@ struct snapshot_resource {
 	double stranger;   /* requests inside that no host has sent, about; 0: none are known */
 	double floor;      /* slots kept beside them; 0: the law gives more */
 	bool too_low;      /* wmax is less than the floor */
+	uint64_t probe_bursts, probe_reads; /* reads of the host's own for the threshold */
+	double probe_time;                  /* s that they took */
 	double wmax_wanted; /* a wmax with which the host has its share; 0: it is enough */
 	weir_time
 		unreachable; /* the least latency seen, where it is over the threshold at any window; else 0 */

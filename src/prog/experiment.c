@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir experiment: the papers' figures and tables, run and checked. */
 #include "prog/bench.h"
+#include "prog/experiment-find.h"
 #include "prog/experiment-out.h"
 #include "prog/files.h"
 #include "prog/live.h"
@@ -8,6 +9,7 @@
 #include "prog/verb.h"
 #include "sim/experiment.h"
 #include "sim/report.h"
+#include "sim/scenario.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -19,11 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef WEIR_DATADIR /* where `make install` leaves what the program reads */
-#define WEIR_DATADIR "/usr/local/share/weir"
-#endif
-
-enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, OPTIONS };
+enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };
 static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
 	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
@@ -31,6 +29,7 @@ static const struct opt options[] = {
 	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
 	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
 	[WITHOUT] = {"without", 'w', NULL, "switch mechanisms off: claims must be missed"},
+	[SET] = {"set", 0, "NAME=VALUE", "a parameter of the experiment, as in traces=FOLDER"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"list", "run", NULL};
@@ -44,142 +43,9 @@ const struct verb verb_experiment = {
 	.run = verb_run,
 };
 
-/* ---- where they are */
-
-static bool is_dir(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* The folder beside the program itself, wherever it was put: of a build folder in the source, or of a
- * tree of bin and share. NULL: neither. */
-static const char *find_beside(void)
-{
-	static const char *const places[] = {"../experiments", "../share/weir/experiments"};
-	static char path[PATH_MAX + 32];
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-	char *end;
-
-	if (n <= 0 || n >= PATH_MAX)
-		return NULL;
-	path[n] = '\0';
-	end = strrchr(path, '/');
-	for (size_t i = 0; end && i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(end + 1, sizeof(path) - (size_t)(end + 1 - path), "%s", places[i]);
-		if (is_dir(path))
-			return path;
-	}
-	return NULL;
-}
-
-/* NULL: nowhere, which has been said. */
-static const char *find_dir(const char *asked)
-{
-	const char *from_env = getenv("WEIR_EXPERIMENTS"), *found;
-	const char *named = asked ? asked : from_env && *from_env ? from_env : NULL;
-
-	if (named) {
-		if (is_dir(named))
-			return named;
-		opts_fail(&verb_experiment, "%s: no such folder (%s)", named,
-			asked ? "--dir" : "$WEIR_EXPERIMENTS");
-		return NULL;
-	}
-	if (is_dir("experiments"))
-		return "experiments";
-	found = find_beside();
-	if (!found && is_dir(WEIR_DATADIR "/experiments"))
-		found = WEIR_DATADIR "/experiments";
-	if (!found)
-		opts_fail(&verb_experiment,
-			"no experiments in ./experiments, beside the program, or in "
-			"%s/experiments; give --dir or set $WEIR_EXPERIMENTS",
-			WEIR_DATADIR);
-	return found;
-}
-
-struct ids {
-	const char *dir;
-	struct dirent **entries; /* folders that hold an experiment.yaml, sorted */
-	int n;
-};
-
-static int list_ids(const char *dir, struct ids *ret)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	int n, kept = 0;
-
-	n = scandir(dir, &ret->entries, NULL, alphasort);
-	if (n < 0)
-		return opts_fail(&verb_experiment, "%s: %s", dir, strerror(errno));
-	for (int i = 0; i < n; i++) {
-		struct dirent *d = ret->entries[i];
-
-		snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, d->d_name);
-		if (d->d_name[0] != '.' && stat(path, &st) == 0)
-			ret->entries[kept++] = d;
-		else
-			free(d);
-	}
-	ret->dir = dir;
-	ret->n = kept;
-	return kept ? 0 : opts_fail(&verb_experiment, "%s: there is no experiment in it", dir);
-}
-
-static void free_ids(struct ids *ids)
-{
-	for (int i = 0; i < ids->n; i++)
-		free(ids->entries[i]);
-	free(ids->entries);
-}
-
-static int unknown_id(const struct ids *ids, const char *id)
-{
-	const char **names = calloc((size_t)ids->n + 1, sizeof(*names)), *near = NULL;
-
-	for (int i = 0; names && i < ids->n; i++)
-		names[i] = ids->entries[i]->d_name;
-	if (names)
-		near = weir_err_near(id, names);
-	free(names);
-	if (near)
-		return opts_fail(
-			&verb_experiment, "no experiment '%s' (did you mean '%s'?)", id, near);
-	return opts_fail(&verb_experiment,
-		"no experiment '%s' in %s; weir experiment list shows them", id, ids->dir);
-}
-
-/* One experiment's file, read and parsed. 0, or 2 with the reason said. */
-static int load(const char *dir, const char *id, struct experiment **ret)
-{
-	struct weir_err err;
-	char path[PATH_MAX], *text;
-	size_t len;
-	int r;
-
-	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
-	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
-	if (r == 0) {
-		r = experiment_parse(text, len, path, ret, &err);
-		free(text);
-	}
-	if (r < 0)
-		return opts_fail(&verb_experiment, "%s", err.text);
-	if (strcmp((*ret)->id, id) != 0) {
-		opts_fail(
-			&verb_experiment, "%s: id is '%s', its folder '%s'", path, (*ret)->id, id);
-		experiment_free(*ret);
-		return 2;
-	}
-	return 0;
-}
-
 /* ---- list */
 
-static int list(const struct ids *ids)
+static int list(const struct experiment_ids *ids)
 {
 	struct report_table *t;
 	char *text = NULL;
@@ -191,7 +57,7 @@ static int list(const struct ids *ids)
 	for (int i = 0; r == 0 && status == 0 && i < ids->n; i++) {
 		struct experiment *e;
 
-		status = load(ids->dir, ids->entries[i]->d_name, &e);
+		status = experiment_find_load(ids->dir, ids->entries[i]->d_name, NULL, &e);
 		if (status)
 			break;
 		r = report_cell(t, "%s", e->id);
@@ -211,8 +77,10 @@ static int list(const struct ids *ids)
 
 /* ---- run */
 
+#define SKIPPED 77 /* exit status, when nothing could be run */
+
 struct job { /* one command line's worth */
-	const struct ids *ids;
+	const struct experiment_ids *ids;
 	uint64_t seed;
 	const char *out; /* NULL: none */
 	bool json, live;
@@ -220,7 +88,8 @@ struct job { /* one command line's worth */
 	bool each;    /* all there are, none named */
 	json_t *all;  /* with json */
 	struct experiment_out files;
-	size_t claims, missed, held;
+	size_t claims, missed, held, skipped;
+	struct experiment_parameter_set set;
 	const char *id; /* at work */
 	char what[256]; /* and which of its runs */
 	struct progress progress;
@@ -233,9 +102,9 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/')
-		return files_read_trace(path, ret_text, ret_len, err);
+		return files_read_named(path, ret_text, ret_len, err);
 	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
-	return files_read_trace(full, ret_text, ret_len, err);
+	return files_read_named(full, ret_text, ret_len, err);
 }
 
 static int show_progress(double fraction, const char *run, void *arg)
@@ -245,6 +114,25 @@ static int show_progress(double fraction, const char *run, void *arg)
 	snprintf(j->what, sizeof(j->what), "%s, run %s", j->id, run);
 	progress_tick(&j->progress, fraction);
 	return 0;
+}
+
+/* Is what it needs not there? Then that is said, and it is left out. */
+static bool skips(struct job *j, const struct experiment *e)
+{
+	char full[PATH_MAX];
+
+	if (!e->needs || j->set.path[0]) /* what a person names must be there */
+		return false;
+	if (e->needs[0] == '/')
+		snprintf(full, sizeof(full), "%s", e->needs);
+	else
+		snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, e->id, e->needs);
+	if (access(full, R_OK) == 0)
+		return false;
+	j->skipped++;
+	fprintf(j->json ? stderr : stdout, "skipped: %s needs %s, which is not there\n", e->id,
+		full);
+	return true;
 }
 
 static json_t *json_number(double x)
@@ -353,14 +241,15 @@ static int run_without(struct job *j, const struct experiment *e)
 static int run_one(struct job *j, const char *id)
 {
 	struct experiment *e;
-	int status = load(j->ids->dir, id, &e);
+	int status = experiment_find_load(j->ids->dir, id, &j->set, &e);
 
 	if (status)
 		return status;
-	if (j->without)
-		status = run_without(j, e);
-	else if (!j->live || e->live) /* else one of all; check_one refuses it if it was named */
-		status = run_experiment(j, e, NULL);
+	if ((j->live && !e->live) ||
+		skips(j, e)) /* one of all; check_one refuses it if it was named */
+		status = 0;
+	else
+		status = j->without ? run_without(j, e) : run_experiment(j, e, NULL);
 	experiment_free(e);
 	return status;
 }
@@ -384,8 +273,8 @@ static int check_one(const struct job *j, const char *id, bool named)
 	for (int k = 0; k < j->ids->n; k++)
 		known |= strcmp(id, j->ids->entries[k]->d_name) == 0;
 	if (!known)
-		return unknown_id(j->ids, id);
-	status = load(j->ids->dir, id, &e);
+		return experiment_find_unknown(j->ids, id);
+	status = experiment_find_load(j->ids->dir, id, &j->set, &e);
 	if (status)
 		return status;
 	if (named && j->live && !e->live)
@@ -432,6 +321,8 @@ static int run_job(struct job *j, char **ids, int n)
 	if (j->json)
 		j->all = json_array();
 	status = run_each(j, ids, n);
+	if (status == 0 && j->skipped && j->claims == 0)
+		status = SKIPPED;
 	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
 		status = unwritten(&err);
 	if (status)
@@ -450,7 +341,7 @@ static int run_job(struct job *j, char **ids, int n)
 
 /* ---- the verb */
 
-static int run_ids(const struct ids *ids, const char **values, char **operands, int n)
+static int run_ids(const struct experiment_ids *ids, const char **values, char **operands, int n)
 {
 	struct job j = {.ids = ids,
 		.seed = 1,
@@ -465,7 +356,8 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 		return opts_fail(&verb_experiment, "run: which? An ID, or all");
 	if (j.without && j.out)
 		return opts_fail(&verb_experiment, "--out is of what holds: not with --without");
-	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
+	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
+		experiment_find_set(values[SET], &j.set))
 		return 2;
 	status = run_job(&j, operands, n);
 	json_decref(j.all);
@@ -475,7 +367,7 @@ static int run_ids(const struct ids *ids, const char **values, char **operands, 
 static int verb_run(int argc, char **argv)
 {
 	const char *values[OPTIONS] = {NULL}, *dir;
-	struct ids ids = {0};
+	struct experiment_ids ids = {0};
 	int n, status = opts_parse(&verb_experiment, argc, argv, values, &n);
 	bool runs;
 
@@ -488,12 +380,12 @@ static int verb_run(int argc, char **argv)
 		return opts_fail(&verb_experiment, "'%s': say list or run", argv[1]);
 	if (!runs && n > 1)
 		return opts_fail(&verb_experiment, "list takes no operand");
-	dir = find_dir(values[DIR_]);
+	dir = experiment_find_dir(values[DIR_]);
 	if (!dir)
 		return 2;
-	status = list_ids(dir, &ids);
+	status = experiment_find_ids(dir, &ids);
 	if (status == 0)
 		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list(&ids);
-	free_ids(&ids);
+	experiment_find_free(&ids);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prog/files.h"
 #include "port/peer-key.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -99,6 +100,85 @@ int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct 
 	int r = check_trace(path, err);
 
 	return r < 0 ? r : files_read(path, FILES_RECORDED, ret_text, ret_len, err);
+}
+
+static int visible(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
+static int list_into(FILE *to, const char *top, const char *below);
+
+/* `name`: seen from `top`. */
+static int list_one(FILE *to, const char *top, const char *name)
+{
+	char *full = NULL, *inner = NULL;
+	struct stat st;
+	int r = 0;
+
+	if (asprintf(&full, "%s/%s", top, name) < 0)
+		return -ENOMEM;
+	if (lstat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
+		r = asprintf(&inner, "%s/", name) < 0 ? -ENOMEM : list_into(to, top, inner);
+		free(inner);
+	} else if (stat(full, &st) == 0 && S_ISREG(st.st_mode)) {
+		fprintf(to, "%s\n", name);
+	}
+	free(full);
+	return r;
+}
+
+/* `below`: seen from `top`; empty, or ends with '/'. */
+static int list_into(FILE *to, const char *top, const char *below)
+{
+	struct dirent **list;
+	char *path = NULL;
+	int n, r = 0;
+
+	if (asprintf(&path, "%s/%s", top, below) < 0)
+		return -ENOMEM;
+	n = scandir(path, &list, visible, alphasort);
+	free(path);
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		char *name = NULL;
+
+		if (r == 0)
+			r = asprintf(&name, "%s%s", below, list[i]->d_name) < 0
+				    ? -ENOMEM
+				    : list_one(to, top, name);
+		free(name);
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
+int files_list(const char *folder, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+	int r = to ? list_into(to, folder, "") : -ENOMEM;
+
+	if (to && fclose(to) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0) {
+		free(text);
+		return weir_err_set(err, r, "%s: %s", folder, strerror(-r));
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+int files_read_named(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	size_t n = strlen(path);
+
+	return n > 0 && path[n - 1] == '/' ? files_list(path, ret_text, ret_len, err)
+					   : files_read_trace(path, ret_text, ret_len, err);
 }
 
 static int refused(const char *path, struct weir_err *err)

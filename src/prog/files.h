@@ -26,6 +26,13 @@ int files_read_beside(void *arg, const char *from, const char *name, char **ret_
  * refused before it is read. */
 int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
+/* The names of all files in the folder and below it, seen from it, in order, one a line; links to folders are not
+ * followed, and what starts with a dot is left out. */
+int files_list(const char *folder, char **ret_text, size_t *ret_len, struct weir_err *err);
+
+/* For a scenario (scenario_read): files_list where the path ends in '/', else files_read_trace. */
+int files_read_named(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
+
 /* Replaces or makes the file, as a whole: it is written beside and renamed, so that where that fails (the disk
  * is full) what was there is still there, and else nothing. (A link or a device is written to.) Not from two
  * threads at a time. */

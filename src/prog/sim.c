@@ -124,11 +124,11 @@ static int read_beside(
 	char full[PATH_MAX];
 
 	if (path[0] == '/' || !slash)
-		return files_read_trace(path, ret_text, ret_len, err);
+		return files_read_named(path, ret_text, ret_len, err);
 	if (snprintf(full, sizeof(full), "%.*s/%s", (int)(slash - (const char *)scenario),
 		    (const char *)scenario, path) >= (int)sizeof(full))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	return files_read_trace(full, ret_text, ret_len, err);
+	return files_read_named(full, ret_text, ret_len, err);
 }
 
 static int load(const struct asked *a, char *path, struct scenario **ret)
@@ -144,6 +144,8 @@ static int load(const struct asked *a, char *path, struct scenario **ret)
 	}
 	if (r)
 		return opts_fail(&verb_sim, "%s", err.text);
+	if (a->run.seed_set)
+		scenario_set_seed(*ret, a->run.seed);
 	if (scenario_load(*ret, read_beside, path, &err)) {
 		scenario_free(*ret);
 		return opts_fail(&verb_sim, "%s", err.text);

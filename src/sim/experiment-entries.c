@@ -2,6 +2,7 @@
 /* experiment-entries: the texts and lists of an experiment's file, with what `for` and $x make of them. */
 #include "sim/experiment-impl.h"
 #include "base/no-memory.h"
+#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,27 +36,49 @@ void experiment_free(struct experiment *e)
 	free(e);
 }
 
+/* What stands for the "$…" at `at`, whose length is left in *ret_len; NULL: nothing does. */
+static const char *stands_for(
+	const struct experiment *e, const char *at, const char *x, size_t *ret_len)
+{
+	if (at[0] != '$')
+		return NULL;
+	for (size_t i = 0; i < e->n_parameters; i++) {
+		size_t len = strlen(e->parameters[i].name);
+
+		if (strncmp(at + 1, e->parameters[i].name, len) == 0 &&
+			!isalnum((unsigned char)at[1 + len])) {
+			*ret_len = 1 + len;
+			return e->parameters[i].value;
+		}
+	}
+	*ret_len = 2;
+	return at[1] == 'x' ? x : NULL;
+}
+
 int experiment_expand(struct experiment *e, const char *text, const char *x, const char **ret,
 	struct weir_err *err)
 {
-	size_t n = 1, x_len = x ? strlen(x) : 0;
+	size_t n = 1, len;
+	const char *value;
 	char *copy, *to;
 
 	*ret = NULL;
 	if (!text)
 		return 0;
-	for (const char *c = text; *c; c++)
-		n += 1 + (c[0] == '$' && c[1] == 'x' ? x_len : 0);
+	for (const char *c = text; *c; c++) {
+		value = stands_for(e, c, x, &len);
+		n += 1 + (value ? strlen(value) : 0);
+	}
 	copy = to = experiment_keep(e, n);
 	if (!copy)
 		return no_memory(err);
-	for (const char *c = text; *c; c++) {
-		if (x && c[0] == '$' && c[1] == 'x') {
-			memcpy(to, x, x_len);
-			to += x_len;
-			c++;
+	for (const char *c = text; *c;) {
+		value = stands_for(e, c, x, &len);
+		if (value) {
+			to = stpcpy(to, value);
+			c += len;
 		} else {
-			*to++ = *c;
+			*to++ = *c++;
 		}
 	}
 	*ret = copy;

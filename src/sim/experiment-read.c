@@ -354,10 +354,41 @@ static int read_live(struct experiment_reader *r, yamldoc_node root)
 	return code;
 }
 
+static int read_parameters(struct experiment_reader *r, yamldoc_node root)
+{
+	yamldoc_node map = yamldoc_get(root, "parameters");
+	size_t n = map.id ? yamldoc_map_size(map) : 0;
+	struct experiment_parameter *all;
+	int code = 0;
+
+	if (map.id && yamldoc_kind(map) != YAMLDOC_MAP)
+		return yamldoc_error(map, r->err, "must be a map of name: value");
+	all = experiment_keep(r->e, (n + 1) * sizeof(*all));
+	if (!all)
+		return no_memory(r->err);
+	for (size_t i = 0; code == 0 && i < n; i++) {
+		const char *name;
+		yamldoc_node value = yamldoc_map_at(map, i, &name);
+
+		if (!yamldoc_text(value))
+			return yamldoc_error(value, r->err, "'%s' must be a text", name);
+		if (strspn(name, "abcdefghijklmnopqrstuvwxyz") != strlen(name) || name[0] == 'x')
+			return yamldoc_error(
+				value, r->err, "'%s': small letters only, and no x first", name);
+		code = experiment_expand(r->e, name, NULL, &all[i].name, r->err);
+		if (code == 0)
+			code = experiment_expand(
+				r->e, yamldoc_text(value), NULL, &all[i].value, r->err);
+	}
+	r->e->parameters = all;
+	r->e->n_parameters = code == 0 ? n : 0;
+	return code;
+}
+
 static int read_root(struct experiment_reader *r, yamldoc_node root)
 {
-	static const char *const keys[] = {"id", "title", "source", "about", "live", "runs",
-		"define", "claims", "plots", "without", NULL};
+	static const char *const keys[] = {"id", "title", "source", "about", "live", "parameters",
+		"needs", "runs", "define", "claims", "plots", "without", NULL};
 	struct experiment *e = r->e;
 	int code = yamldoc_map(root, keys, r->err);
 
@@ -371,6 +402,10 @@ static int read_root(struct experiment_reader *r, yamldoc_node root)
 		code = experiment_text_of(r, root, "source", true, &e->source);
 	if (code == 0)
 		code = experiment_text_of(r, root, "about", false, &e->about);
+	if (code == 0)
+		code = read_parameters(r, root);
+	if (code == 0)
+		code = experiment_text_of(r, root, "needs", false, &e->needs);
 	if (code == 0)
 		code = read_live(r, root);
 	if (code == 0)

@@ -67,6 +67,7 @@ static int load(const struct experiment *e, const struct experiment_run *run,
 	free(text);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
+	scenario_set_seed(*ret, o->seed);
 	r = scenario_load(*ret, o->read, o->read_arg, &why);
 	if (r < 0) {
 		scenario_free(*ret);

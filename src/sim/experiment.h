@@ -27,6 +27,7 @@
  *
  * `for` makes one of each of its values, which stands where `$x` is written. `without` is the
  * counter-experiment: with the mechanism switched off the claims that it names must be missed.
+ * `parameters: {traces: FOLDER}` are values that a person may set from outside; each stands where `$traces` is written.
  *
  *   experiment_parse   the text, checked
  *   experiment_run     runs everything and judges the claims
@@ -43,6 +44,10 @@
 #include "sim/sim.h"
 #include <stdbool.h>
 #include <stddef.h>
+
+struct experiment_parameter { /* what a person may set; stands where $NAME is written */
+	const char *name, *value;
+};
 
 struct experiment_run {
 	const char *name;
@@ -104,6 +109,10 @@ struct experiment {
 	bool live;                      /* can also run on real gateways … */
 	struct scenario_set *live_sets; /* … with these changes to each of its scenarios */
 	size_t n_live_sets;
+	struct experiment_parameter *parameters;
+	size_t n_parameters;
+	const char *
+		needs; /* a file or folder without which it cannot run, as `read` sees it; or NULL */
 	struct experiment_run *runs;
 	size_t n_runs;
 	struct experiment_define *defines;

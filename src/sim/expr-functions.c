@@ -3,10 +3,11 @@
 #include "sim/expr-impl.h"
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-const char *const expr_functions[EXPR_FUNCTIONS + 1] = {
-	"min", "max", "mean", "sum", "spread", "jain", "last", "abs", "ratio", NULL};
+const char *const expr_functions[EXPR_FUNCTIONS + 1] = {"min", "max", "mean", "sum", "spread",
+	"jain", "last", "abs", "ratio", "median", "below", NULL};
 
 int expr_function_find(const char *name)
 {
@@ -98,6 +99,27 @@ static int of_series(
 	return of_moments(fn, &m, ret, ret_why);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int median(const struct expr_list *l, double *ret, const char **ret_why)
+{
+	double *xs = malloc((l->n + 1) * sizeof(*xs));
+
+	if (!xs)
+		return fail(-ENOMEM, ret_why, "out of memory");
+	for (size_t i = 0; i < l->n; i++)
+		xs[i] = l->values[i].x;
+	qsort(xs, l->n, sizeof(*xs), by_value);
+	*ret = (xs[(l->n - 1) / 2] + xs[l->n / 2]) / 2;
+	free(xs);
+	return 0;
+}
+
 static int of_scalars(
 	enum expr_function fn, const struct expr_list *l, double *ret, const char **ret_why)
 {
@@ -110,6 +132,14 @@ static int of_scalars(
 	}
 	if (fn == EXPR_LAST)
 		return fail(-EINVAL, ret_why, "last takes a series");
+	if (fn == EXPR_MEDIAN)
+		return median(l, ret, ret_why);
+	if (fn == EXPR_BELOW) {
+		if (l->n != 2)
+			return fail(-EINVAL, ret_why, "below takes two arguments");
+		*ret = l->values[0].x < l->values[1].x;
+		return 0;
+	}
 	if (fn == EXPR_ABS || fn == EXPR_RATIO) {
 		if (l->n != (fn == EXPR_ABS ? 1 : 2))
 			return fail(-EINVAL, ret_why,

@@ -28,6 +28,8 @@ enum expr_function {
 	EXPR_LAST,
 	EXPR_ABS,
 	EXPR_RATIO,
+	EXPR_MEDIAN,
+	EXPR_BELOW,
 	EXPR_FUNCTIONS
 };
 extern const char *const expr_functions[EXPR_FUNCTIONS + 1]; /* NULL-terminated */

@@ -16,7 +16,8 @@
  *   min max mean sum spread jain      of their arguments. spread: (max − min) / mean; jain:
  *             (Σx)² / (n Σx²), 1 if all are equal
  *   min max mean (SERIES [, FROM, TO])   over the points with FROM ≤ t ≤ TO; both need a unit (10s)
- *   last(SERIES)   abs(X)   ratio(X, Y) = X / Y
+ *   last(SERIES)   abs(X)   ratio(X, Y) = X / Y   median(X, …)
+ *   below(X, Y)    1 if X < Y, else 0: for claims that are made only where something holds
  *
  * Errors name the column of the text. Division by zero and results that are not finite are errors.
  */

@@ -159,6 +159,9 @@ static int end_stations(struct ending *e)
 		r = measure_put_flow(m, &f, prefix);
 		if (r == 0)
 			r = measure_put_mean(m, &f, prefix);
+		if (r == 0 && st->device->ops->worked)
+			r = metrics_putf(m, "", (to->worked_ns - from->worked_ns) / (double)e->span,
+				"%s.busy", prefix);
 		if (i < e->w->scenario->n_devices)
 			continue;
 		if (r == 0)

@@ -12,6 +12,7 @@ struct measure_mark { /* counters of one tenant or station at a time */
 	double inside_ns; /* request·ns beyond the gate, or in the station */
 	double wait_ns[WEIR_CAUSES];
 	uint64_t drops, marks;
+	double worked_ns; /* of a station, where the model says it */
 };
 
 /* As they are now: first of all tenants, then of all stations. */

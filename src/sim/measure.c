@@ -147,6 +147,8 @@ static void mark_station(struct world *w, const struct world_station *st, struct
 	ret->inside_ns = st->inside_ns + (double)st->inside * (double)(w->now - st->inside_since);
 	ret->drops = st->drops;
 	ret->marks = st->marks;
+	if (st->device->ops->worked)
+		ret->worked_ns = st->device->ops->worked(st->device);
 }
 
 void measure_mark_all(struct world *w, struct measure_mark *ret)

@@ -4,6 +4,7 @@
  *
  *   parda-hosts.c           the map, set-up, reports, a step
  *   parda-hosts-measure.c   what a host's gate measured
+ *   parda-hosts-probe.c     a host's own reads
  *   parda-hosts-faults.c    hosts that crash, stop, are cut off, or whose clock is set
  */
 #ifndef WEIR_SIM_PARDA_HOSTS_IMPL_H
@@ -23,7 +24,6 @@ enum without {
 	WITHOUT_NOTHING,
 	WITHOUT_AGEING,    /* a host that is silent is never forgotten */
 	WITHOUT_WINDOWS,   /* eq. 2: the windows stay as they are */
-	WITHOUT_IDLE,      /* eq. 4: shares are the weights, whoever is idle */
 	WITHOUT_WEIGHTING, /* each host's latency counts the same, whatever its requests */
 	WITHOUT_HELD,      /* what limits of the device's gate hold counts as its latency */
 };
@@ -49,10 +49,11 @@ struct host {
 	struct parda *parda;
 	struct parda_decision last;
 	struct rng instances;
-	weir_time stepped; /* when last */
-	bool is_down;      /* by a fault: neither steps nor lets anything pass */
-	bool is_cut;       /* neither hears nor is heard */
-	weir_time skew;    /* of its clock */
+	weir_time stepped;         /* when last */
+	bool is_down;              /* by a fault: neither steps nor lets anything pass */
+	bool is_cut;               /* neither hears nor is heard */
+	weir_time skew;            /* of its clock */
+	struct hosts_probe *probe; /* NULL: it never read on its own */
 	/* as of the last step: */
 	uint64_t ios, bytes;
 	double inside_ns, device_ns;
@@ -85,6 +86,10 @@ int parda_hosts_set_window(struct host *h, struct world *w, double window, struc
 /* parda-hosts-measure.c: since the last step; w->now is later. */
 void parda_hosts_measure(
 	struct hosts *c, struct host *h, struct world *w, struct parda_measured *ret);
+
+/* parda-hosts-probe.c: a host that may read on its own, and finds nobody's requests inside, begins to. */
+int parda_hosts_probe(struct hosts *c, struct world *w);
+void parda_hosts_probe_free(struct host *h);
 
 /* parda-hosts-faults.c: `faults` of the map, and what of them is due. */
 int parda_hosts_faults_read(

@@ -64,8 +64,6 @@ static struct parda_vm vm_of(struct host *h, uint32_t i, const struct weir_gate_
 	return parda_tenant_vm(&now, span, slot);
 }
 
-#define BACKLOGGED 1e9 /* requests outstanding: more than any window */
-
 void parda_hosts_measure(
 	struct hosts *c, struct host *h, struct world *w, struct parda_measured *ret)
 {
@@ -85,8 +83,7 @@ void parda_hosts_measure(
 			stats = (struct weir_gate_stats){0};
 		now.device_ns += stats.device_ns;
 		c->vms[i] = vm_of(h, i, &stats, held_ns, span, slot);
-		if (c->settings.without == WITHOUT_IDLE)
-			c->vms[i].outstanding = BACKLOGGED;
+		c->vms[i].number = i;
 	}
 	*ret = (struct parda_measured){.ios = now.ios - h->ios,
 		.bytes = (double)(now.bytes - h->bytes),

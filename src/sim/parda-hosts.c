@@ -11,14 +11,14 @@
 static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
 	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
 	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
-	"start", "stranger", "without", NULL};
+	"start", "stranger", "idle", "burst", "probe", "without", NULL};
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL};
-static const char *const switches[] = {
-	"nothing", "ageing", "windows", "idle", "weighting", "held", NULL};
+static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 #define NEVER (1u << 20) /* periods */
 static const char *const strangers[] = {"floor", "ignore", NULL};
 static const char *const starts[] = {"least", "depth", NULL};
+static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 
 static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
@@ -27,7 +27,12 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 	weir_time threshold = 100 * WEIR_MS;
 	int start = 0, stranger = 0, r;
 
+	r = yamldoc_optional(yamldoc_bool(map, "probe", &c->probe, err));
+	if (r)
+		return r;
 	c->find = text && strcmp(text, "auto") == 0;
+	if (c->probe && !c->find)
+		return yamldoc_error(yamldoc_get(map, "probe"), err, "needs 'threshold: auto'");
 	if (c->find)
 		r = yamldoc_optional(yamldoc_time(map, "threshold_max", &threshold, err));
 	else
@@ -53,13 +58,15 @@ static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err
 static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
 	struct parda_config *c = &ret->config;
-	int estimate = 0, smoothing = 0, r;
+	int estimate = 0, smoothing = 0, idle = PARDA_IDLE_AVERAGE, r;
 	uint64_t fixed = 0, slot = 0;
 	int64_t age = 0;
 
 	if ((r = yamldoc_optional(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
 		(r = yamldoc_optional(
 			 yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
+		(r = yamldoc_optional(yamldoc_choice(map, "idle", idles, &idle, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "burst", &c->burst, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "alpha", &c->alpha, err))) ||
 		(r = yamldoc_optional(yamldoc_time(map, "tau", &c->tau, err))) ||
 		(r = yamldoc_optional(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
@@ -68,6 +75,8 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 		(r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
+	if (c->burst > PARDA_BURST_MOST)
+		return yamldoc_error(yamldoc_get(map, "burst"), err, "must be at most an hour");
 	if (c->alpha > 1)
 		return yamldoc_error(map, err, "alpha: must be at most 1");
 	if (!(ret->loss <= 1))
@@ -75,6 +84,7 @@ static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err
 	if (ret->delay > (KEPT / 2) * ret->period)
 		return yamldoc_error(map, err, "delay: must be at most %d periods", KEPT / 2);
 	c->local = estimate == 1;
+	c->idle = (enum parda_idle)idle;
 	c->smoothing = (enum parda_smoothing)smoothing;
 	c->age = (unsigned)age;
 	c->size_fixed = (double)fixed;
@@ -110,7 +120,9 @@ static int read_map(
 	*ret = (struct settings){.hosts = "*",
 		.period = parda_hosts_ops.period,
 		.delay = WEIR_MS,
-		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64}, .epsilon = 0.2}};
+		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64},
+			.epsilon = 0.2,
+			.burst = PARDA_BURST}};
 	if ((r = yamldoc_map(map, keys, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
 		(r = scenario_device_of(s, map, &ret->device, err)) ||
@@ -157,6 +169,7 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	for (uint32_t i = 0; c->hosts && i < c->n; i++) {
 		parda_free(c->hosts[i].parda);
+		parda_hosts_probe_free(&c->hosts[i]);
 		free(c->hosts[i].seen);
 	}
 	free(c->hosts);
@@ -309,7 +322,7 @@ static int put_series(struct host *h, struct world *w)
 		{"latency", "ms", d->latency / 1e6}, {"threshold", "ms", d->threshold / 1e6},
 		{"stranger", "requests", d->strange}, {"floor", "requests", d->floor},
 		{"too_low", "", d->too_low}, {"wmax_short", "", d->wmax_short},
-		{"unreachable", "", d->unreachable}};
+		{"unreachable", "", d->unreachable}, {"knee", "ms", d->knee / 1e6}};
 	struct metrics *m = w->measure->metrics;
 	int r = 0;
 
@@ -351,6 +364,23 @@ static int hosts_step(void *state, struct world *w, weir_time now, struct weir_e
 		if (!c->hosts[i].is_down && c->hosts[i].stepped < now)
 			r = step_host(c, i, w, err);
 	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
+	if (r == 0 && c->settings.config.probe && parda_hosts_probe(c, w))
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
+static int put_probe(const struct host *h, struct metrics *m)
+{
+	struct parda_counts n;
+	int r;
+
+	parda_counts(h->parda, &n);
+	r = metrics_putf(m, "", (double)n.bursts, "parda.%s.probe_bursts", h->world->name);
+	if (r == 0)
+		r = metrics_putf(m, "", (double)n.reads, "parda.%s.probe_reads", h->world->name);
+	if (r == 0)
+		r = metrics_putf(
+			m, "ms", (double)n.probed / 1e6, "parda.%s.probe_time", h->world->name);
 	return r;
 }
 
@@ -370,6 +400,8 @@ static int hosts_report(void *state, struct world *w, struct metrics *m)
 		if (r == 0)
 			r = metrics_putf(
 				m, "", h->last.peers, "parda.%s.peers_end", h->world->name);
+		if (r == 0 && c->settings.config.probe)
+			r = put_probe(h, m);
 		if (r == 0 && c->settings.config.find)
 			r = metrics_putf(
 				m, "ms", h->last.knee / 1e6, "parda.%s.knee_end", h->world->name);

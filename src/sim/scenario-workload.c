@@ -11,7 +11,7 @@
 static const char *const workload_keys[] = {"name", "arrivals", "outstanding", "think", "rate",
 	"rate_end", "ca2", "on", "off", "random_phases", "start", "stop", "size", "sizes", "reads",
 	"sequential", "zipf", "base", "region", "spread", "trace", "format", "skip_bad", "speed",
-	"loop", "stopped", NULL};
+	"loop", "stopped", "traces", "rate_most", NULL};
 static const char *const arrival_words[] = {
 	"closed", "poisson", "hyper", "uniform", "trace", NULL}; /* enum workload_arrivals */
 
@@ -52,7 +52,8 @@ static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir
 		{"rate", OPEN, "poisson, hyper or uniform"},
 		{"rate_end", OPEN, "poisson, hyper or uniform"}, {"ca2", OF(HYPER), "hyper"},
 		{"format", OF(TRACE), "trace"}, {"skip_bad", OF(TRACE), "trace"},
-		{"speed", OF(TRACE), "trace"}, {"loop", OF(TRACE), "trace"}};
+		{"speed", OF(TRACE), "trace"}, {"loop", OF(TRACE), "trace"},
+		{"rate_most", OF(TRACE), "trace"}};
 #undef OPEN
 #undef OF
 
@@ -80,7 +81,8 @@ static int check_phases(yamldoc_node map, const struct workload_config *c, struc
 static int read_arrivals(yamldoc_node map, struct workload_config *c, struct weir_err *err)
 {
 	int64_t outstanding = 1;
-	int kind = yamldoc_get(map, "trace").id  ? WORKLOAD_TRACE
+	bool trace = yamldoc_get(map, "trace").id || yamldoc_get(map, "traces").id;
+	int kind = trace                         ? WORKLOAD_TRACE
 		   : yamldoc_get(map, "rate").id ? WORKLOAD_POISSON
 						 : WORKLOAD_CLOSED;
 	int r = 0;
@@ -175,6 +177,8 @@ static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir
 	int format = TRACE_AUTO, r;
 
 	if ((r = yamldoc_optional(yamldoc_string(map, "trace", &w->trace_path, err))) ||
+		(r = yamldoc_optional(yamldoc_string(map, "traces", &w->folder, err))) ||
+		(r = read_iops(map, "rate_most", &w->rate_most, err)) ||
 		(r = yamldoc_optional(
 			 yamldoc_choice(map, "format", trace_format_names, &format, err))) ||
 		(r = yamldoc_optional(yamldoc_bool(map, "skip_bad", &w->skip_bad, err))) ||
@@ -182,9 +186,17 @@ static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir
 		(r = yamldoc_optional(yamldoc_bool(map, "loop", &w->config.loop, err))))
 		return r;
 	w->format = (enum trace_format)format;
-	if ((w->config.arrivals == WORKLOAD_TRACE) != (w->trace_path != NULL))
-		return yamldoc_error(yamldoc_get(map, w->trace_path ? "trace" : "arrivals"), err,
-			"arrivals 'trace' and a 'trace:' file go together");
+	if (w->trace_path && w->folder)
+		return yamldoc_error(yamldoc_get(map, "traces"), err,
+			"give 'trace', a file, or 'traces', a folder, not both");
+	if (w->rate_most > 0 && !w->folder)
+		return yamldoc_error(
+			yamldoc_get(map, "rate_most"), err, "is for 'traces', a folder");
+	if ((w->config.arrivals == WORKLOAD_TRACE) != (w->trace_path || w->folder))
+		return yamldoc_error(yamldoc_get(map, w->trace_path ? "trace"
+						      : w->folder   ? "traces"
+								    : "arrivals"),
+			err, "arrivals 'trace' and a 'trace:' file go together");
 	return 0;
 }
 
@@ -262,8 +274,11 @@ int scenario_workloads_read(
 void scenario_workloads_free(struct scenario_workload *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (w[i].loaded)
+		if (w[i].loaded && !w[i].folder)
 			trace_free(&w[i].trace);
+		for (uint32_t k = 0; k < w[i].n_traces; k++)
+			trace_free(&w[i].traces[k]);
+		free(w[i].traces);
 	}
 	free(w);
 }

@@ -329,14 +329,22 @@ int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct wei
 		struct scenario_gate *g = &s->groups[i].gate;
 		for (size_t t = 0; t < g->policy->n_tenants; t++) {
 			for (size_t w = 0; w < g->tenants[t].n_workloads; w++) {
-				int r = scenario_workload_load(
-					&g->tenants[t].workloads[w], read, arg, err);
+				struct scenario_workload *load = &g->tenants[t].workloads[w];
+				int r = load->folder
+						? scenario_traces_draw(load, s->groups[i].count,
+							  s->seed, read, arg, err)
+						: scenario_workload_load(load, read, arg, err);
 				if (r)
 					return r;
 			}
 		}
 	}
 	return 0;
+}
+
+void scenario_set_seed(struct scenario *s, uint64_t seed)
+{
+	s->seed = seed;
 }
 
 const char *scenario_name(const struct scenario *s)

@@ -59,6 +59,12 @@ struct scenario_workload {
 	bool stopped;    /* does nothing until a change starts it */
 	uint64_t spread; /* bytes added to `base` per replica of the host */
 	struct trace trace;
+	const char
+		*folder;  /* of traces, of which each replica of the host has another; NULL: none */
+	double rate_most; /* of them: a second on the mean, of each; 0: any */
+	struct trace
+		*traces; /* what was drawn, n_traces of them: replica r has r modulo n_traces */
+	uint32_t n_traces;
 	bool loaded;
 	yamldoc_node node; /* its map */
 };
@@ -199,6 +205,10 @@ void scenario_workloads_free(struct scenario_workload *w, size_t n);
 
 int scenario_workload_load(
 	struct scenario_workload *w, scenario_read *read, void *arg, struct weir_err *err);
+
+/* scenario-traces.c: draws the traces of w->folder, one for each of `count` replicas. */
+int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t seed,
+	scenario_read *read, void *arg, struct weir_err *err);
 
 /* scenario-station.c */
 int scenario_station_read(

@@ -36,8 +36,13 @@ int scenario_parse(const char *text, size_t len, const char *name,
 	struct weir_err *err);
 void scenario_free(struct scenario *s);
 
+/* In the place of the scenario's own. Traces that are drawn from a folder are drawn by it: before scenario_load. */
+void scenario_set_seed(struct scenario *s, uint64_t seed);
+
 /* Gives `read` each trace file the scenario names, as written there; it leaves the whole text,
- * malloc'ed, in *ret_text. Needed before sim_run only where a workload has `trace:`. */
+ * malloc'ed, in *ret_text. A path that ends in '/' is a folder, and the text the names of the files in it
+ * and below it, seen from it, in order, one a line. Needed before sim_run only where a workload has `trace:` or
+ * `traces:`. */
 typedef int scenario_read(
 	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err);
 int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err);

@@ -95,9 +95,12 @@ static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
 	char name[700];
 	int r;
 
-	if (config->trace_path && !config->loaded)
+	if ((config->trace_path || config->folder) && !config->loaded)
 		return weir_err_at(err, -ENOENT, yamldoc_place(config->node),
-			"the trace '%s' was not loaded", config->trace_path);
+			"the trace '%s' was not loaded",
+			config->folder ? config->folder : config->trace_path);
+	if (config->folder)
+		c.trace = &config->traces[replica % config->n_traces];
 	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name, tenant_path, config->name);
 	c.base += config->spread * replica;
 	r = workload_new(&c, w->seed, name, &l->source, err);

@@ -178,6 +178,49 @@ static void submit_to_device(struct world *w, struct world_io *io)
 	world_touch(w, st->gate);
 }
 
+static struct world_io *take_own(struct world *w, struct world_own *o)
+{
+	struct world_io *io = take_io(w, NULL);
+
+	if (io)
+		io->req.user = o;
+	return io;
+}
+
+int world_own_wait(struct world *w, struct world_own *o, weir_time at)
+{
+	struct world_io *io = take_own(w, o);
+
+	if (io)
+		arm(w, w->io_events + io->index, at);
+	return io ? 0 : -ENOMEM;
+}
+
+int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
+	uint32_t bytes)
+{
+	struct world_io *io = take_own(w, o);
+
+	if (!io)
+		return -ENOMEM;
+	io->dev.offset = offset;
+	io->dev.bytes = bytes;
+	io->dev.op = WEIR_READ;
+	io->dev.priority = 0;
+	io->dev.source = w->n_tenants; /* one more than there are */
+	submit_to_station(w, st, io);
+	return 0;
+}
+
+static void end_own(struct world *w, struct world_io *io)
+{
+	struct world_own *o = io->req.user;
+	weir_time latency = w->now - io->dev.arrived;
+
+	give_io(w, io);
+	o->done(o, w, latency);
+}
+
 static void complete(struct world *w, struct world_io *io);
 
 /* To where its hop says: a link of the request's way, the device, a link of the reply's, its end. */
@@ -200,6 +243,10 @@ static void forward(struct world *w, struct world_io *io)
 static void leave_station(struct world *w, struct world_station *st, struct world_io *io)
 {
 	count_inside(w, st, -1);
+	if (!io->load) {
+		end_own(w, io);
+		return;
+	}
 	if (io->dev.dropped) {
 		st->drops++;
 		event_arm(&w->events, w->io_events + io->index, w->now + io->load->group->retry);
@@ -309,7 +356,12 @@ static void wake_io(struct world *w, struct world_io *io)
 {
 	struct workload_io shape = {w->now, io->req.offset, io->bytes, io->req.op};
 
-	if (!io->pausing) {
+	if (!io->load) {
+		struct world_own *o = io->req.user;
+
+		give_io(w, io);
+		o->due(o, w);
+	} else if (!io->pausing) {
 		forward(w, io);
 	} else if (io->load->running) {
 		issue(w, io, &shape);

@@ -37,14 +37,20 @@ struct world_gate;
 struct world_io { /* one IO, from its workload to its completion */
 	/* At the host's gate; a line of its own. */
 	_Alignas(64) struct weir_req req;
-	struct device_io dev; /* in a station */
-	struct world_load *load;
-	uint32_t index; /* in the pool: its event's id is world.io_events + index */
-	uint32_t phase; /* of an on-off workload: which burst */
-	uint32_t bytes; /* its length; req.bytes is what it costs */
-	uint8_t hop;    /* which station it is at or waits for */
-	bool pausing;   /* not yet issued: waits for its workload's think time or phase */
+	struct device_io dev;    /* in a station */
+	struct world_load *load; /* NULL: req.user is the world_own that it is of */
+	uint32_t index;          /* in the pool: its event's id is world.io_events + index */
+	uint32_t phase;          /* of an on-off workload: which burst */
+	uint32_t bytes;          /* its length; req.bytes is what it costs */
+	uint8_t hop;             /* which station it is at or waits for */
+	bool pausing;            /* not yet issued: waits for its workload's think time or phase */
 	struct weir_req at_device; /* at the device's gate */
+};
+
+/* A controller's own reads of a device: past all gates and links, and in nobody's figures. */
+struct world_own {
+	void (*done)(struct world_own *o, struct world *w, weir_time latency);
+	void (*due)(struct world_own *o, struct world *w); /* of world_own_wait */
 };
 
 struct world_count { /* of one tenant, device or link; since the start */
@@ -175,6 +181,10 @@ int world_run(struct world *w, weir_time until);
 void world_load_run(struct world *w, struct world_load *l, bool run);
 /* Counts the bursts that are over by now; of a workload that has them. */
 void world_load_sweep(struct world *w, struct world_load *l);
+/* Its time comes at `at`, once. One read goes off at now. Both: -ENOMEM. */
+int world_own_wait(struct world *w, struct world_own *o, weir_time at);
+int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
+	uint32_t bytes);
 /* Something about the gate changed: ask it, before time moves on, what may pass. */
 void world_touch(struct world *w, struct world_gate *g);
 /* Steps a station up to now, as before its model is changed; and looks again when it is next due. */

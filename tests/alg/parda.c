@@ -116,7 +116,7 @@ static void test_time_constant(void)
 
 static void test_shares(void)
 {
-	struct parda_vm vms[] = {{20, 30, 0}, {10, 30, 0}};
+	struct parda_vm vms[] = {{20, 30, 0, 0}, {10, 30, 0, 1}};
 
 	CHECK_NEAR(parda_shares(vms, 2, 30), 30, 1e-12);
 	vms[0].outstanding = 10; /* of its 20 slots */
@@ -131,7 +131,7 @@ static void test_shares(void)
 
 static void test_floor(void)
 {
-	struct parda_vm vms[] = {{1, 30, 500}, {1, 2, 500}, {1, 30, 0}};
+	struct parda_vm vms[] = {{1, 30, 500, 0}, {1, 2, 500, 1}, {1, 30, 0, 2}};
 
 	/* 500 a second at 20 ms are ten slots; who has two requests needs two */
 	CHECK_NEAR(parda_floor(vms, 3, 0.020), 12, 1e-12);

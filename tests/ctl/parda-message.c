@@ -88,6 +88,25 @@ static void test_nothing_is_forgotten(void)
 		      sizeof(in) - offsetof(struct parda_report, shares)) == 0);
 }
 
+/* A question and its answer are in no other field's way. */
+static void test_asks(void)
+{
+	struct peer_message m = {.name = "h1"};
+
+	for (int k = 0; k < 4; k++) {
+		struct parda_report r = told, out;
+		struct peer_report wire;
+
+		r.asks = k & 1;
+		r.quiet = k & 2;
+		wire = parda_message_write(&r, 1, 11, 1);
+		out = parda_message_read(&m, &wire);
+		CHECK(out.asks == r.asks && out.quiet == r.quiet);
+		CHECK_INT(out.id, parda_message_id("h1", 11));
+		CHECK_INT(out.steps, told.steps);
+	}
+}
+
 /* Of a floor four digits are kept; one that is none is refused when it is heard. */
 static void test_floor(void)
 {
@@ -97,10 +116,10 @@ static void test_floor(void)
 
 	for (double floor = 1e-3; floor < 1e6; floor *= 7) {
 		r.floor = floor;
-		wire = parda_message_write(&r, 1, 255, 1);
+		wire = parda_message_write(&r, 1, 15, 1);
 		CHECK_NEAR(parda_message_read(&m, &wire).floor, floor, 2e-5);
 		CHECK_INT(parda_message_read(&m, &wire).steps, told.steps);
-		CHECK_INT(parda_message_read(&m, &wire).id, parda_message_id("h1", 255));
+		CHECK_INT(parda_message_read(&m, &wire).id, parda_message_id("h1", 15));
 	}
 	wire.flags = UINT64_MAX;
 	CHECK(!(parda_message_read(&m, &wire).floor < 1e15));
@@ -108,6 +127,7 @@ static void test_floor(void)
 
 int main(void)
 {
+	RUN(test_asks);
 	RUN(test_floor);
 	RUN(test_through_the_codec);
 	RUN(test_several_of_a_host);

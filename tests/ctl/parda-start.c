@@ -112,6 +112,66 @@ static void test_alone(void)
 	rig_free(&r);
 }
 
+/* A host that starts with nothing to do gets its part after some periods, and loads nothing by it; its peers make room when
+ * it has something to do. While it starts it saves nothing for bursts. */
+static void test_idle(void)
+{
+	struct rig r;
+	double inside;
+
+	rig_make(&r, 4, shares_4, (struct parda_law){THRESHOLD, 0.8, 1, 256});
+	for (int i = 0; i < 4; i++) {
+		r.hosts[i].config.burst = PARDA_BURST;
+		rig_start(&r, i);
+	}
+	r.hosts[3].up = false;
+	rig_periods(&r, 40);
+	r.hosts[3].demand = 0;
+	rig_start(&r, 3);
+	rig_periods(&r, 3);
+	CHECK_NEAR(r.hosts[3].window, 1, 0);
+	inside = r.inside;
+	rig_periods(&r, 5);
+	CHECK(r.hosts[3].last.report.window > 0.9 * r.hosts[0].last.report.window);
+	CHECK_NEAR(r.inside, inside, 0.05);
+	r.most_latency = 0;
+	r.hosts[3].demand = 1e6;
+	rig_periods(&r, 5);
+	for (int i = 0; i < 3; i++)
+		CHECK_NEAR(r.hosts[i].last.report.window, r.hosts[3].last.report.window, 0.1);
+	CHECK(r.most_latency <= 2 * THRESHOLD);
+	rig_free(&r);
+}
+
+/* Peers that have nothing to do keep nobody from growing. */
+static void test_beside_idle(void)
+{
+	struct rig r;
+
+	rig_make(&r, 3, shares_4, (struct parda_law){THRESHOLD, 0.8, 1, 256});
+	r.hosts[0].demand = r.hosts[1].demand = 0.01;
+	r.hosts[2].up = false;
+	rig_periods(&r, 30);
+	rig_start(&r, 2);
+	rig_periods(&r, 12);
+	CHECK_NEAR(r.latency, THRESHOLD, 0.15);
+	rig_free(&r);
+}
+
+/* Windows that idle hosts do not use are nobody's: the busy one does not get them when hosts divide what they have. */
+static void test_unused_windows(void)
+{
+	struct rig r;
+
+	rig_make(&r, 8, shares_8, (struct parda_law){THRESHOLD, 0.8, 1, 1024});
+	for (int i = 0; i < 7; i++)
+		r.hosts[i].demand = 0.3;
+	rig_periods(&r, 30);
+	CHECK(r.most_latency <= 2 * THRESHOLD);
+	CHECK_NEAR(r.latency, THRESHOLD, 0.15);
+	rig_free(&r);
+}
+
 /* With a window to begin with it begins there, and at once by the law. */
 static void test_as_told(void)
 {
@@ -129,6 +189,9 @@ int main(void)
 	RUN(test_alone);
 	RUN(test_cold_start);
 	RUN(test_restart);
+	RUN(test_idle);
+	RUN(test_beside_idle);
+	RUN(test_unused_windows);
 	RUN(test_as_told);
 	return 0;
 }

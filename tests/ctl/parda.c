@@ -315,19 +315,65 @@ static void test_pause(void)
 	unmake(&a);
 }
 
-static void test_idle_host_returns(void)
+/* An idle host keeps its weight: its window is its part all the time. By equation 4 to the letter it falls to wmin. */
+static void check_idle_host_returns(bool by_letter)
 {
 	struct array a;
 
 	make(&a, 6, shares_6, false);
+	for (int i = 0; by_letter && i < a.n; i++) {
+		a.hosts[i].config.idle = PARDA_IDLE_LITERAL;
+		start(&a, i);
+	}
 	periods(&a, 60);
 	a.hosts[2].demand = 0;
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
-	CHECK(a.hosts[2].window < 2);
+	if (by_letter)
+		CHECK(a.hosts[2].window < 2);
+	else
+		check_shares(&a, 0.1);
 	a.hosts[2].demand = 1e9;
 	periods(&a, 5);
 	check_shares(&a, 0.1);
+	unmake(&a);
+}
+
+static void test_idle_host_returns(void)
+{
+	check_idle_host_returns(false);
+	check_idle_host_returns(true);
+}
+
+/* A host that has been idle for a minute takes, for a burst of one period, more than its part; latency passes the
+ * threshold for that period only, and peers that never stop keep their windows. */
+static void test_burst_on_credit(void)
+{
+	double before;
+	struct array a;
+
+	make(&a, 4, shares_6, false);
+	for (int i = 0; i < a.n; i++) {
+		a.hosts[i].config.burst = 60 * WEIR_SEC;
+		start(&a, i);
+	}
+	a.hosts[2].demand = 0;
+	periods(&a, 60);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
+	before = a.hosts[0].window;
+	CHECK(a.hosts[2].window > 4 * before);
+	a.hosts[2].demand = 1e9;
+	period(&a);
+	a.hosts[2].demand = 0;
+	CHECK(a.latency > 1.5 * THRESHOLD);
+	CHECK(a.hosts[0].window > 0.5 * before);
+	periods(&a, 10);
+	CHECK_NEAR(a.hosts[0].window / before, 1, 0.1);
+	/* One that never stops again has nothing above its part half a minute later. */
+	a.hosts[2].demand = 1e9;
+	periods(&a, 20);
+	check_shares(&a, 0.1);
+	CHECK_NEAR(a.latency, THRESHOLD, 0.05);
 	unmake(&a);
 }
 
@@ -474,7 +520,7 @@ static void test_a_hang(void)
 {
 	struct parda_config c = {
 		.id = 1, .instance = 1, .law = {THRESHOLD, 0.8, 1, 64}, .window = 64};
-	struct parda_vm vm = {1, 100, 0};
+	struct parda_vm vm = {.shares = 1, .outstanding = 100};
 	struct parda_measured m = {.inside = 64, .vms = &vm, .n_vms = 1};
 	struct parda_decision d = {0};
 	struct parda *p;
@@ -500,6 +546,7 @@ int main(void)
 	RUN(test_quick_restart);
 	RUN(test_pause);
 	RUN(test_idle_host_returns);
+	RUN(test_burst_on_credit);
 	RUN(test_clock_is_set);
 	RUN(test_partition);
 	RUN(test_sides);

@@ -12,6 +12,35 @@ for folder in "$WEIR_SOURCE"/experiments/*/; do
 	grep -q '^without:' "$folder/experiment.yaml" || fail "$id: no 'without', nor why there is none"
 done
 
+# A parameter, and a folder that may not be there.
+mkdir -p other/needy here
+cat >other/needy/scenario.yaml <<'END'
+duration: 2s
+devices: [{name: d, kind: server, rate: 1k iops}]
+hosts: [{name: h, count: 2, workloads: [{traces: nowhere}]}]
+END
+cat >other/needy/experiment.yaml <<'END'
+id: needy
+title: It needs traces
+source: ours
+parameters: {traces: nowhere}
+needs: $traces
+runs: [{name: r, scenario: scenario.yaml, set: {"hosts[0].workloads[0].traces": $traces}}]
+claims: [{what: requests, value: r.total.ios, band: [6, 6]}]
+END
+run 77 weir experiment run needy --dir other
+has stdout 'skipped: needy needs other/needy/nowhere, which is not there'
+run 77 weir experiment run all --dir other
+printf '# weir-trace 1\n0 R 0 4096 0\n500000000 W 4096 4096 0\n900000000 R 0 512 0\n' >here/a.trace
+echo 'no trace' >here/README
+run 0 weir experiment run needy --dir other --set traces=here
+has stdout '1 claims, 0 missed'
+run 2 weir experiment run needy --dir other --set traces=there
+has stderr 'there'
+run 2 weir experiment run needy --dir other --set trace=here
+has stderr 'parameters.trace'
+run 2 weir experiment run needy --dir other --set traces
+
 # One claim holds, one does not: the run says which, and fails.
 mkdir -p mine/half
 cat >mine/half/scenario.yaml <<'END'

@@ -271,7 +271,7 @@ static void test_refused(void)
 		{LOAD("zipf: 1, sequential: 0.5"), "sequential"},
 		{LOAD("size: 512 KiB"), "256 KiB"},
 		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 30ms, without: "
-				     "idle}]\n",
+				     "ageing}]\n",
 			"without: cannot run live"},
 		{LOAD("size: 4 KiB") "links: [{name: l}]\n", "link 'l' cannot run live"},
 		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms, unit: 2, "

@@ -128,6 +128,24 @@ static void test_refused(void)
 		"letters");
 }
 
+/* A parameter stands where its name is written; what is needed is said. */
+static void test_parameters(void)
+{
+	static const char text[] =
+		"id: test\ntitle: t\nsource: s\n"
+		"parameters: {rate: 700 iops, where: /a/b}\nneeds: $where/c\n"
+		"runs: [{name: r, scenario: s.yaml, set: {\"devices[0].rate\": $rate, hosts: "
+		"\"$rates $where\"}}]\n"
+		"claims: [{what: \"at $rate\", value: r.x, band: [0, 1]}]\n";
+	struct experiment *e = parse(text);
+
+	CHECK(strcmp(e->needs, "/a/b/c") == 0);
+	CHECK(strcmp(e->runs[0].sets[0].value, "700 iops") == 0);
+	CHECK(strcmp(e->runs[0].sets[1].value, "$rates /a/b") == 0);
+	CHECK(strcmp(e->claims[0].what, "at 700 iops") == 0);
+	experiment_free(e);
+}
+
 static void test_run(void)
 {
 	struct experiment *e = parse(good);
@@ -438,6 +456,7 @@ int main(void)
 {
 	RUN(test_parse);
 	RUN(test_refused);
+	RUN(test_parameters);
 	RUN(test_run);
 	RUN(test_run_fails);
 	RUN(test_progress);

@@ -89,6 +89,9 @@ static void test_functions(void)
 	CHECK_NEAR(eval("mean(1, 2, 6)"), 3, 0);
 	CHECK_NEAR(eval("abs(2 - 5)"), 3, 0);
 	CHECK_NEAR(eval("ratio(6, 4)"), 1.5, 0);
+	CHECK_NEAR(eval("median(9, 1, 4)"), 4, 0);
+	CHECK_NEAR(eval("median(9, 1, 4, 2)"), 3, 0);
+	CHECK_NEAR(eval("below(1, 2) + below(2, 2) + below(3, 2)"), 1, 0);
 	CHECK_NEAR(eval("spread(90, 100, 110)"), 0.2, 1e-12);
 	CHECK_NEAR(eval("jain(5, 5, 5)"), 1, 1e-12);
 	CHECK_NEAR(eval("jain(1, 0, 0, 0)"), 0.25, 1e-12);
@@ -127,6 +130,7 @@ static void test_refused(void)
 	refuse("min()", -EINVAL, "needs an argument");
 	refuse("abs(1, 2)", -EINVAL, "one argument");
 	refuse("ratio(1)", -EINVAL, "two arguments");
+	refuse("below(1)", -EINVAL, "two arguments");
 	refuse("base.lat * 2", -EINVAL, "a series");
 	refuse("base.lat", -EINVAL, "a series");
 	refuse("jain(base.lat)", -EINVAL, "mean and last");

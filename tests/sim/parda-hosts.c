@@ -34,6 +34,9 @@ static void test_the_map(void)
 	refused(", threshold: 30ms, period: 0s", "period");
 	refused(", threshold: 30ms, start: soon", "least");
 	refused(", threshold: 30ms, stranger: none", "ignore");
+	refused(", threshold: 30ms, idle: mean", "average");
+	refused(", threshold: 30ms, burst: 2h", "burst");
+	refused(", threshold: 30ms, probe: true", "threshold: auto");
 }
 
 static struct metrics *run(const char *device, const char *map)
@@ -41,7 +44,8 @@ static struct metrics *run(const char *device, const char *map)
 	return fixture_run(TOP, device, map, 1);
 }
 
-static void check_shares(const char *device, const char *map, double latency)
+/* idle: the window of the host that does nothing, with seven of ten shares. */
+static void check_shares(const char *device, const char *map, double latency, double idle)
 {
 	struct metrics *m = run(device, map);
 
@@ -49,19 +53,23 @@ static void check_shares(const char *device, const char *map, double latency)
 		0.05);
 	CHECK_NEAR(fixture_get(m, "host.b.iops") / fixture_get(m, "host.a.iops"), 2, 0.05);
 	CHECK_NEAR(fixture_get(m, "device.d.mean"), latency, 0.05);
-	CHECK_NEAR(fixture_get(m, "parda.idle.window_end"), 1, 0); /* wmin */
+	CHECK_NEAR(fixture_get(m, "parda.idle.window_end"), idle, 0.01);
 	metrics_free(m);
 }
 
 static void test_shares(void)
 {
-	check_shares("", ", threshold: 30ms", 30);
-	check_shares("", ", threshold: 60ms, wmax: 200", 60);
-	check_shares("", ", threshold: 30ms, delay: 3s, loss: 0.2", 30);
-	check_shares("", ", threshold: 30ms, smoothing: io", 30);
-	check_shares("", ", threshold: 30ms, smoothing: interval", 30);
+	check_shares("", ", threshold: 30ms", 30, 64); /* wmax: its part is 70 */
+	check_shares("", ", threshold: 30ms, idle: literal, burst: 0s", 30, 1); /* wmin */
+	check_shares("", ", threshold: 30ms, idle: literal", 30,
+		1); /* none is saved before the first load */
+	check_shares("", ", threshold: 60ms, wmax: 200, burst: 0s", 60, 140);
+	check_shares("", ", threshold: 60ms, wmax: 200", 60, 200);
+	check_shares("", ", threshold: 30ms, delay: 3s, loss: 0.2", 30, 64);
+	check_shares("", ", threshold: 30ms, smoothing: io", 30, 64);
+	check_shares("", ", threshold: 30ms, smoothing: interval", 30, 64);
 	/* 𝓛 + Σβ/C, by equation 3 */
-	check_shares("", ", threshold: 30ms, epsilon: 0, unit: 2", 36);
+	check_shares("", ", threshold: 30ms, epsilon: 0, unit: 2", 36, 64);
 }
 
 static void test_only_some(void)
@@ -104,17 +112,18 @@ static void test_faults(void)
 	CHECK_NEAR(fixture_get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
 	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 30, 0.05);
 	metrics_free(m);
-	check_shares(
-		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 20s, for: 20s}]", 30);
-	check_shares(
-		"", ", threshold: 30ms, faults: [{kind: pause, host: b, time: 20s, for: 20s}]", 30);
+	check_shares("", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 20s, for: 20s}]",
+		30, 64);
+	check_shares("", ", threshold: 30ms, faults: [{kind: pause, host: b, time: 20s, for: 20s}]",
+		30, 64);
 	check_shares("",
-		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 30s}]", 30);
+		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 30s}]", 30,
+		64);
 	check_shares("",
 		", threshold: 30ms, faults: [{kind: clock, host: b, time: 50s, by: 3600s, back: "
 		"true}, "
 		"{kind: clock, host: a, time: 40s, by: 3600s}]",
-		30);
+		30, 64);
 	refused(", threshold: 30ms, faults: [{kind: crash, host: z, time: 1s, for: 1s}]",
 		"named 'z'");
 	refused(", threshold: 30ms, faults: [{kind: crash, host: a, time: 1s}]", "for");
