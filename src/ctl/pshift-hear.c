@@ -129,14 +129,15 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	e->closed = d->closed;
 	if (!d->holds)
 		return;
-	/* Of a policy that is swapped, the greater part: it may take the new one without having been heard. */
-	e->static_part = d->static_part;
-	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
-		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
+	/* Without a limit, where this controller's policy has one: a number that can be added up. */
+	e->static_part = d->static_part < LEASE_TOKENS_MAX ? d->static_part : LEASE_TOKENS_MAX;
 	e->reserved = d->reserved;
 	e->dirty = true;
 	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
 		return;
+	/* Of a policy that is swapped, the greater part: it may take the new one without having been heard. */
+	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
+		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
 	if (c->started && known)
 		pshift_limits_holds(c, e, d->limit);
 	pshift_books_holds(&e->limit, under_way, d->limit);

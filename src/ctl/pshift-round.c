@@ -408,9 +408,11 @@ static void look_for_overdraft(struct pshift_control *c)
 	for (size_t i = 0; i < c->n_buckets; i++) {
 		int64_t parts = 0;
 
+		if (!pshift_has_limit(&c->buckets[i]))
+			continue;
 		for (uint32_t p = c->first[i]; p < c->first[i + 1]; p++)
 			parts += c->entries[c->place[p]].static_part;
-		c->overdrawn |= pshift_has_limit(&c->buckets[i]) && parts > c->buckets[i].limit;
+		c->overdrawn |= parts > c->buckets[i].limit;
 	}
 }
 

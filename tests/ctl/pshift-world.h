@@ -84,7 +84,7 @@ static struct world {
 	unsigned version;
 	int64_t limit[VERSIONS][BUCKETS], reservation[VERSIONS][BUCKETS];
 	weir_time left[VERSIONS]; /* when the last node left it */
-	int64_t passed[BUCKETS], windows[WINDOW + 1][BUCKETS];
+	int64_t passed[BUCKETS], windows[WINDOW + 1][BUCKETS], limits[WINDOW + 1][BUCKETS];
 	uint64_t window;
 	int64_t label[4096][BUCKETS]; /* served, by the period that the server was in */
 	struct lease_message in;
@@ -251,16 +251,28 @@ static void judge(void)
 	}
 }
 
+/* The most that limits were in the last lengths. */
+static int64_t limit_in_window(size_t i)
+{
+	int64_t limit = 0;
+
+	for (size_t k = 0; k <= WINDOW; k++)
+		limit = most(limit, w.limits[k][i]);
+	return limit;
+}
+
 static void judge_window(void)
 {
-	int64_t(*to)[BUCKETS] = &w.windows[w.window % (WINDOW + 1)];
-	int64_t(*from)[BUCKETS] = &w.windows[(w.window + 1) % (WINDOW + 1)];
+	size_t to = w.window % (WINDOW + 1), from = (w.window + 1) % (WINDOW + 1);
 
 	if (w.now % LENGTH)
 		return;
-	memcpy(to, w.passed, sizeof(*to));
-	for (size_t i = 0; i < LIMITED && w.window >= WINDOW; i++)
-		CHECK((*to)[i] - (*from)[i] <= (WINDOW + 2) * limit_of(i));
+	for (size_t i = 0; i < LIMITED; i++) {
+		w.windows[to][i] = w.passed[i];
+		w.limits[to][i] = limit_of(i);
+		CHECK(w.window < WINDOW ||
+			w.windows[to][i] - w.windows[from][i] <= (WINDOW + 2) * limit_in_window(i));
+	}
 	w.window++;
 }
 
