@@ -74,7 +74,7 @@ static void check(const struct talk *t, uint8_t choice)
 	if (t->state == NBD_HELLO_READY) {
 		MUST(t->hello.name[0] == '\0' || t->hello.name[0] == 'd');
 		MUST(t->hello.secure || (choice & 3) != 3);
-		MUST(t->hello.structured || !t->hello.base_allocation);
+		MUST(t->hello.structured || !(t->hello.base_allocation || t->hello.held));
 		MUST(!(t->hello.export_.flags & NBD_SEND_DF) || t->hello.structured);
 		if (t->hello.option == NBD_OPT_EXPORT_NAME)
 			tail = t->hello.no_zeroes ? 10 : 134;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
 #include <errno.h>
+#include <string.h>
 
 #define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
 #define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
@@ -73,6 +74,35 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 void ahead_others(struct weir_gate *g)
 {
 	ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
+}
+
+/* (All loops are as long as a slot, with the root for a cell that is not used: nobody can predict how many are.) */
+bool ahead_slot(struct weir_gate *g)
+{
+	static const struct weir_req none;
+	uint32_t(*slot)[TIMER_CELLS] = g->ahead.slot;
+
+	if (g->timer.set < AHEAD_FEW)
+		return false;
+	if (g->ahead.edge == g->timer.edge[0])
+		return true; /* some of a slot expire after others */
+	g->ahead.edge = g->timer.edge[0];
+	for (unsigned k = 0; k < TIMER_CELLS; k++) {
+		const struct node *node = &g->nodes[slot[1][k]];
+		const struct weir_req *heads[] = {&none, node->head};
+		const struct weir_req *head = heads[(node->flags & NODE_LEAF) != 0];
+
+		__builtin_prefetch(head ? head->next : NULL, 1);
+	}
+	for (unsigned k = 0; k < TIMER_CELLS; k++)
+		__builtin_prefetch(g->nodes[slot[0][k]].head, 1);
+	memcpy(slot[1], slot[0], sizeof slot[1]);
+	timer_cells(&g->timer, 2, slot[0]);
+	for (unsigned k = 0; k < TIMER_CELLS; k++) {
+		slot[0][k] &= -(uint32_t)(slot[0][k] != TIMER_NIL);
+		ahead_node(&g->nodes[slot[0][k]]);
+	}
+	return true;
 }
 
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n)

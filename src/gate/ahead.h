@@ -52,6 +52,11 @@ POOL_HOT void ahead_due(const struct node *node)
 	__builtin_prefetch(&node->own, 1);
 	__builtin_prefetch(&node->limits, 1);
 }
+/* Few timers have expired: calls are so frequent that each slot of the calendar expires by itself, and what is due then is
+ * too little to be fetched together. So this fetches the requests behind the heads of those that are due in the next slot,
+ * the heads of those in the one after it, and the nodes of those in the third. Return false if so few timers are set that
+ * it would be of no use. */
+bool ahead_slot(struct weir_gate *g);
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
 {

@@ -2,6 +2,7 @@
 /* The calls: submit, next, done, wakeup, cancel. The law is in gate.h, the parts in node.h. */
 #include "gate/ahead.h"
 #include "gate/check.h"
+#include "gate/pending.h"
 #include "gate/turn.h"
 #include <errno.h>
 
@@ -10,70 +11,6 @@ static weir_time gate_time(struct weir_gate *g, weir_time now)
 	if (now > g->now)
 		g->now = now;
 	return g->now;
-}
-
-static void gate_pend(struct weir_gate *g, uint32_t n)
-{
-	g->pending_last = n;
-	g->n_pending += !(g->pending[0][n >> 6] >> (n & 63) & 1);
-	g->pending[0][n >> 6] |= UINT64_C(1) << (n & 63);
-	g->pending[1][n >> 12] |= UINT64_C(1) << (n >> 6 & 63);
-	g->pending[2][n >> 18] |= UINT64_C(1) << (n >> 12 & 63);
-}
-
-/* The first leaf from `from` on that was empty and no longer is; NODE_NIL: none. */
-static uint32_t gate_pending(const struct weir_gate *g, uint32_t from)
-{
-	uint32_t w0 = from >> 6, w1 = from >> 12, w2 = from >> 18, last = (g->room - 1) >> 18;
-	uint64_t bits = g->pending[0][w0] & (~UINT64_C(0) << (from & 63));
-
-	if (bits)
-		return w0 << 6 | (uint32_t)__builtin_ctzll(bits);
-	/* (Shifted twice: 64 at once would be undefined.) */
-	bits = g->pending[1][w1] & (~UINT64_C(0) << (w0 & 63) << 1);
-	if (!bits) {
-		bits = g->pending[2][w2] & (~UINT64_C(0) << (w1 & 63) << 1);
-		while (!bits && ++w2 <= last)
-			bits = g->pending[2][w2];
-		if (!bits)
-			return NODE_NIL;
-		w1 = w2 << 6 | (uint32_t)__builtin_ctzll(bits);
-		bits = g->pending[1][w1];
-	}
-	w0 = w1 << 6 | (uint32_t)__builtin_ctzll(bits);
-	return w0 << 6 | (uint32_t)__builtin_ctzll(g->pending[0][w0]);
-}
-
-void gate_unpend(struct weir_gate *g, uint32_t n)
-{
-	g->n_pending -= g->pending[0][n >> 6] >> (n & 63) & 1;
-	if (g->pending[0][n >> 6] &= ~(UINT64_C(1) << (n & 63)))
-		return;
-	if (!(g->pending[1][n >> 12] &= ~(UINT64_C(1) << (n >> 6 & 63))))
-		g->pending[2][n >> 18] &= ~(UINT64_C(1) << (n >> 12 & 63));
-}
-
-/* Takes up to `most` leaves that were empty and no longer are, in the order of their numbers, whatever the order of
- * their submits: how many. The next call goes on with the others. */
-POOL_HOT uint32_t gate_woken(struct weir_gate *g, uint32_t *ret, uint32_t most)
-{
-	uint32_t n = 0, leaf, last = g->pending_last;
-
-	while (n < most && g->n_pending) {
-		/* (Mostly the only one is the last that came: nobody has to look for it.) */
-		leaf = g->n_pending == 1 && (g->pending[0][last >> 6] >> (last & 63) & 1)
-			       ? last
-			       : gate_pending(g, g->pending_from);
-		g->pending_from = 0;
-		if (leaf == NODE_NIL)
-			continue;
-		gate_unpend(g, leaf);
-		if (leaf + 1 < g->room)
-			g->pending_from = leaf + 1;
-		ahead_node(&g->nodes[leaf]);
-		ret[n++] = leaf;
-	}
-	return n;
 }
 
 #define GATE_FEW 2 /* pass between one look ahead and the next */
@@ -100,7 +37,7 @@ POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 POOL_HOT size_t gate_activate(
 	struct stand s, bool at_once, uint32_t most, struct weir_req **ret, size_t max)
 {
-	uint32_t woken[AHEAD_BATCH], n = gate_woken(s.g, woken, most);
+	uint32_t woken[AHEAD_BATCH], n = pending_take(s.g, woken, most);
 	size_t passed = 0;
 
 	s.g->looks += n;
@@ -126,10 +63,12 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 
 	s.at_once = at_once && max;
 	s.sole = n == 1 && !s.g->n_pending && !s.rest->waits && stand_open(&s);
-	for (uint32_t i = 0; i < n; i++)
-		ahead_due(&s.nodes[due[i]]);
-	ahead_due_heads(s.g, due, n);
-	ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
+	if (n > TIMER_CELLS || !ahead_slot(s.g)) {
+		for (uint32_t i = 0; i < n; i++)
+			ahead_due(&s.nodes[due[i]]);
+		ahead_due_heads(s.g, due, n);
+		ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 
@@ -245,7 +184,7 @@ POOL_HOT bool gate_append(struct weir_gate *g, struct node *node, struct weir_re
 /* Leaf n was idle, and is not any more: weir_gate_next is to look at it. */
 POOL_HOT void gate_rouse(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	gate_pend(g, n);
+	pending_add(g, n);
 	if (g->tells)
 		kind_sort(g, n, now);
 	ahead_idle(&g->nodes[n]);
@@ -292,7 +231,7 @@ POOL_HOT int gate_submit_one(struct weir_gate *g, weir_time now, struct weir_req
 	return 0;
 }
 
-static int gate_submit_many(
+static __attribute__((noinline)) int gate_submit_many(
 	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -346,36 +285,32 @@ static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t n = 0, stop;
+	size_t n = 0, fetch = max; /* how many have passed when the next of those is */
 
 	g->looks = 0;
 	if (timer_due(&g->timer, now) || g->n_pending)
 		n = gate_prepare_flat(g, now, ret_reqs, max);
 	ahead_soon(g, now);
-	stop = n;
-	while (n == stop && n < max) {
-		stop = max;
-		if (g->ahead.soon) {
-			stop = max - n < GATE_FEW ? max : n + GATE_FEW;
-			ahead_some(g, stop, max);
-		}
-		while (n < stop) {
-			struct weir_req *r;
+	if (g->ahead.soon)
+		fetch = n;
+	while (n < max) {
+		struct weir_req *r;
 
-			if (g->ready_priority)
-				r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority));
-			else if (s.reserved && s.reserved->waits)
-				r = turn_flat(&s, NODE_RESERVED);
-			else if (s.rest->waits)
-				r = turn_flat(&s, NODE_REST);
-			else
-				break;
-			ret_reqs[n] = r;
-			n += r != NULL;
+		if (n == fetch) {
+			fetch = max - n < GATE_FEW ? max : n + GATE_FEW;
+			ahead_some(g, fetch, max);
 		}
+		if (g->ready_priority)
+			r = turn_flat(&s, (unsigned)__builtin_ctzll(g->ready_priority));
+		else if (s.reserved && s.reserved->waits)
+			r = turn_flat(&s, NODE_RESERVED);
+		else if (s.rest->waits)
+			r = turn_flat(&s, NODE_REST);
+		else
+			break;
+		ret_reqs[n] = r;
+		n += r != NULL;
 	}
-	g->ready_reserved = s.reserved && s.reserved->waits;
-	g->ready_rest = s.rest->waits;
 	ahead_rest(g);
 	return n;
 }
@@ -438,8 +373,6 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 {
 	now = gate_time(g, now);
 	window_update(&g->window, now, g->in_flight);
-	const bool record = g->stats;
-
 	check_done(reqs, n);
 	for (size_t i = 0; i < n; i++) {
 		struct node *node = &g->nodes[reqs[i]->tenant];
@@ -447,9 +380,9 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 		node->in_flight--;
 		g->inside -= reqs[i]->bytes;
 		node_area_end(&node->device_area, &node->device_high, (uint64_t)now);
-		if (record)
-			stats_record(g, reqs[i], now);
 	}
+	if (g->stats)
+		stats_record(g, reqs, n, now);
 	g->in_flight -= (uint32_t)n;
 	g->served += n;
 	if (g->full && now > g->full_since)

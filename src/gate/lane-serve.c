@@ -88,9 +88,8 @@ void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry 
 
 /* The first, of a lane without banks in which only leaves stand, is taken out and served. */
 POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost)
+	double weight, double cost, double step)
 {
-	double step = lane_step(h, cost, weight);
 	unsigned id = l->best, slot = entry->slot;
 	uint32_t next = entry->next;
 	uint64_t finish = l->groups[id].finish, own = entry->tag + (uint64_t)(int64_t)step;
@@ -108,23 +107,23 @@ POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct 
 }
 
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost)
+	double weight, double cost, double step)
 {
-	lane_serve_leaf(l, h, entry, weight, cost);
+	lane_serve_leaf(l, h, entry, weight, cost, step);
 	entry->group = LANE_NONE;
 }
 
 void lane_serve_again(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	uint32_t e, double weight, double cost, unsigned width)
+	uint32_t e, double weight, double cost, double step, unsigned width)
 {
-	lane_serve_leaf(l, h, entry, weight, cost);
+	lane_serve_leaf(l, h, entry, weight, cost, step);
 	lane_stand(l, h, entry, e, width, true);
 }
 
 void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost)
+	double weight, double cost, double step)
 {
-	lane_serve_leaf(l, h, entry, weight, cost);
+	lane_serve_leaf(l, h, entry, weight, cost, step);
 	entry->group = LANE_NONE;
 	if (l->waits == 1) {
 		lane_leave_last(l, entry);

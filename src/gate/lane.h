@@ -307,14 +307,15 @@ void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_ent
 /* or it does not wait any more. */
 void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit);
-/* The child that lane_first has just returned is served. It waits again, for a request of this width, */
+/* The child that lane_first has just returned is served; `step` is the lane_step of that cost, for which the caller need not
+ * wait. The child waits again, for a request of this width, */
 void lane_serve_again(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	uint32_t e, double weight, double cost, unsigned width);
+	uint32_t e, double weight, double cost, double step, unsigned width);
 /* or it waits and stands nowhere, */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost);
+	double weight, double cost, double step);
 /* or it ceases to wait. */
 void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost);
+	double weight, double cost, double step);
 
 #endif

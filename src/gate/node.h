@@ -6,6 +6,7 @@
  *   turn.h   whose turn it is, and what a pass changes
  *   stand.h  where a leaf's head stands: in which lanes, or waiting for what
  *   kind.h   reads, writes and the rest of a leaf's requests
+ *   pending.h leaves that are idle no more
  *   above.c  the buckets of inner nodes
  *   ahead.c  memory ahead of need
  *   tree.c   nodes come and go, and their lanes with them
@@ -159,10 +160,12 @@ struct stats {
 #define AHEAD_BATCH 128 /* how many are fetched at once */
 #define AHEAD_NOTED (AHEAD_BATCH + TIMER_CELLS)
 
-struct ahead {          /* ahead.h */
-	uint32_t soon;  /* those whose timers expire */
-	uint32_t step;  /* how many of these steps have been taken (ahead_soon) */
-	weir_time at;   /* when they were noted */
+struct ahead {                         /* ahead.h */
+	uint32_t soon;                 /* those whose timers expire */
+	uint32_t step;                 /* how many of these steps have been taken (ahead_soon) */
+	weir_time at;                  /* when they were noted */
+	int64_t edge;                  /* of the timer, when these were noted: */
+	uint32_t slot[2][TIMER_CELLS]; /* those of a slot, and of the one before it (ahead_slot) */
 	uint32_t *node; /* [AHEAD_NOTED]; NULL: there are too few nodes for this to be of use */
 };
 
@@ -183,8 +186,7 @@ struct weir_gate {
 	uint32_t first; /* leaf whose head would pass with one more slot; NODE_NIL: not known */
 	uint64_t first_since; /* the full clock when that was found */
 	/* who waits */
-	uint64_t ready_priority; /* root lanes that are not empty: priorities, */
-	bool ready_reserved, ready_rest;
+	uint64_t ready_priority;  /* priorities whose root lanes are not empty */
 	struct node *nodes;       /* [room] */
 	struct node_apart *apart; /* [room] */
 	struct lane **lanes;      /* [room_lanes] */
@@ -276,6 +278,14 @@ static inline uint8_t node_state(const struct weir_gate *g, uint32_t n, unsigned
 	return queue ? g->apart[n].state[queue - 1] : g->nodes[n].flags & NODE_STATE;
 }
 
+/* Return true if something waits in the root's lane of RESERVED or REST. */
+static inline bool node_waits(const struct weir_gate *g, unsigned slot)
+{
+	const struct lane *lane = node_lane(g, WEIR_ROOT, slot);
+
+	return lane && lane->waits;
+}
+
 /* The slots that are ready, first to last, from `from` on; NODE_REST + 1: none. */
 static inline unsigned node_ready(const struct weir_gate *g, unsigned from)
 {
@@ -285,18 +295,17 @@ static inline unsigned node_ready(const struct weir_gate *g, unsigned from)
 		if (ready)
 			return (unsigned)__builtin_ctzll(ready);
 	}
-	if (from <= NODE_RESERVED && g->ready_reserved)
+	if (from <= NODE_RESERVED && node_waits(g, NODE_RESERVED))
 		return NODE_RESERVED;
-	return g->ready_rest && from <= NODE_REST ? NODE_REST : NODE_REST + 1;
+	return from <= NODE_REST && node_waits(g, NODE_REST) ? NODE_REST : NODE_REST + 1;
 }
 
+/* The root's lane of a slot is empty, or no longer. (Of the others than priorities the lane itself tells.) */
 static inline void node_set_ready(struct weir_gate *g, unsigned slot, bool ready)
 {
-	if (slot == NODE_REST)
-		g->ready_rest = ready;
-	else if (slot == NODE_RESERVED)
-		g->ready_reserved = ready;
-	else if (ready)
+	if (slot >= NODE_PRIORITIES)
+		return;
+	if (ready)
 		g->ready_priority |= UINT64_C(1) << slot;
 	else
 		g->ready_priority &= ~(UINT64_C(1) << slot);
@@ -367,12 +376,10 @@ POOL_HOT void stats_first_end(struct weir_gate *g, weir_time now)
 	if (g->first != NODE_NIL)
 		stats_first_close(g, now);
 }
-void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now);
+/* Requests are done. */
+void stats_record(struct weir_gate *g, struct weir_req *const *reqs, size_t n, weir_time now);
 
 /* ---- gate.c, for knob.c and tree.c */
-
-/* Removes leaf n from those that weir_gate_next is to look at because they are idle no more. */
-void gate_unpend(struct weir_gate *g, uint32_t n);
 
 /* Limits or what is in flight changed: keeps the clock of the full window. */
 void gate_window(struct weir_gate *g, weir_time now);

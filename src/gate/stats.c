@@ -297,15 +297,19 @@ static void stats_empty(struct stats *s)
 	s->n = 0;
 }
 
-void stats_record(struct weir_gate *g, const struct weir_req *r, weir_time now)
+void stats_record(struct weir_gate *g, struct weir_req *const *reqs, size_t n, weir_time now)
 {
 	struct stats *s = g->stats;
 
-	if (s->n == STATS_RING)
-		stats_empty(s);
-	s->ring[s->n++] = (struct stats_record){.node = r->tenant,
-		.wait = r->dispatched - r->submitted,
-		.device = now - r->dispatched};
+	for (size_t i = 0; i < n; i++) {
+		const struct weir_req *r = reqs[i];
+
+		if (s->n == STATS_RING)
+			stats_empty(s);
+		s->ring[s->n++] = (struct stats_record){.node = r->tenant,
+			.wait = r->dispatched - r->submitted,
+			.device = now - r->dispatched};
+	}
 }
 
 static void stats_refill(struct stats *s)

@@ -32,6 +32,7 @@
 #include "gate/marks.h"
 #include "gate/pool.h"
 #include <stdbool.h>
+#include <string.h>
 
 #define TIMER_TICK_BITS   10
 #define TIMER_TICK        (INT64_C(1) << TIMER_TICK_BITS) /* ns */
@@ -206,6 +207,14 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
  * known. */
 uint32_t timer_soon(
 	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max);
+
+/* The cells of the calendar's slot that is `after` slots after the next. The same. */
+POOL_HOT void timer_cells(const struct timer *t, uint32_t after, uint32_t ret[TIMER_CELLS])
+{
+	uint32_t s = ((uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) + after) & t->mask;
+
+	memcpy(ret, t->slots[s].cell, sizeof t->slots[s].cell);
+}
 
 /* No later than the first expiry; WEIR_NEVER when nothing is set. */
 weir_time timer_next(struct timer *t);

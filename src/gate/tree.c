@@ -3,6 +3,7 @@
 #include "gate/above.h"
 #include "gate/calendar.h"
 #include "gate/kind.h"
+#include "gate/pending.h"
 #include "gate/room.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static int tree_fit(const struct node_inner *in)
 static void tree_forget(struct weir_gate *g, uint32_t n)
 {
 	g->nodes[n].may = 0;
-	gate_unpend(g, n);
+	pending_remove(g, n);
 	if (g->run_node == n)
 		g->run_left = 0;
 }

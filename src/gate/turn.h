@@ -312,9 +312,10 @@ static __attribute__((noinline)) struct weir_req *turn_pass_ranked(
 	struct stand s, uint32_t leaf, struct node *node, unsigned slot)
 {
 	struct weir_req *r = node->head;
+	double weight = node->weight, cost = stand_cost(&s, r);
 
 	lane_serve_first(stand_lane_flat(&s, slot), &s.g->home, node_entry(node, node_class(slot)),
-		node->weight, stand_cost(&s, r));
+		weight, cost, lane_step(&s.g->home, cost, weight));
 	if (node->limits.n)
 		limits_charge_either(&node->limits, node->own, r, node->reserved <= s.now, s.now);
 	if (slot < NODE_PRIORITIES && node->profile)
@@ -370,15 +371,17 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	struct lane_entry *entry = node_entry(node, node_class(slot));
 	struct weir_req *r = node->head;
 	double weight = node->weight, cost = stand_cost(s, r);
+	/* (A division takes long: it goes on while the buckets are seen to.) */
+	double step = lane_step(h, cost, weight);
 
 	turn_leave_plain(s, node, r, slot);
 	if (__builtin_expect(turn_is_large(node), 0)) {
-		lane_serve_first(lane, h, entry, weight, cost);
+		lane_serve_first(lane, h, entry, weight, cost, step);
 		turn_large(*s, leaf, node);
 	} else if (stand_follow(s, leaf, node, slot, false)) {
-		lane_serve_again(lane, h, entry, leaf, weight, cost, turn_width(s, node));
+		lane_serve_again(lane, h, entry, leaf, weight, cost, step, turn_width(s, node));
 	} else {
-		lane_serve_out(lane, h, entry, weight, cost);
+		lane_serve_out(lane, h, entry, weight, cost, step);
 	}
 	return r;
 }

@@ -144,6 +144,7 @@ static int nbd_start(struct back *b)
 static bool is_refused(const struct nbd *n, const struct back_io *io, int *ret_error)
 {
 	bool writes = io->op == BACK_WRITE || io->op == BACK_TRIM || io->op == BACK_ZERO;
+	bool flush = io->op == BACK_FLUSH; /* has no range */
 	const struct back_info *i = &n->back.info;
 
 	*ret_error = 0;
@@ -156,12 +157,10 @@ static bool is_refused(const struct nbd *n, const struct back_io *io, int *ret_e
 	else if ((io->op == BACK_TRIM && !i->can_trim) || (io->op == BACK_ZERO && !i->can_zero) ||
 		 (io->op == BACK_STATUS && !i->can_status))
 		*ret_error = -ENOTSUP;
-	else if (io->op == BACK_FLUSH)
-		return false;
-	else if (io->length > UINT32_MAX || io->offset > i->size ||
-		 io->length > i->size - io->offset)
+	else if (!flush && (io->length > UINT32_MAX || io->offset > i->size ||
+				   io->length > i->size - io->offset))
 		*ret_error = -EINVAL;
-	else if (io->length && (io->op != BACK_CACHE || i->can_cache))
+	else if (flush || (io->length && (io->op != BACK_CACHE || i->can_cache)))
 		return false;
 	return true;
 }

@@ -557,14 +557,22 @@ void door_accept(struct gateway *g, int fd)
 	on_ready(&v->fd, EPOLLIN);
 }
 
+static void end_visits(struct visits *all)
+{
+	for (struct visit *v = all->oldest, *next; v; v = next) {
+		next = v->next;
+		end_visit(v);
+	}
+}
+
 void door_close_all(struct gateway *g)
 {
 	struct door *d = g->doors;
 
 	if (!d)
 		return;
-	while (d->talking.oldest || d->waiting.oldest)
-		end_visit(d->talking.oldest ? d->talking.oldest : d->waiting.oldest);
+	end_visits(&d->talking);
+	end_visits(&d->waiting);
 	loop_set(gateway_loop(g), &d->timer, WEIR_NEVER);
 	free(d);
 	g->doors = NULL;

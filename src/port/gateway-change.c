@@ -273,10 +273,9 @@ static void discard(struct gateway *g, struct gateway_change *c)
 	aside_post(g->aside, &l->job);
 }
 
-static void finish(struct gateway_change *c)
+/* c: the first change of g. */
+static void finish(struct gateway *g, struct gateway_change *c)
 {
-	struct gateway *g = c->gateway;
-
 	g->switching = false;
 	gateway_divide_pause(g, false);
 	g->changes = c->next;
@@ -346,7 +345,7 @@ static void done_aside(struct aside_job *j)
 	if (g->changes_end && c->rc == 0)
 		c->rc = -ESHUTDOWN;
 	if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry)))
-		finish(c);
+		finish(g, c);
 	else if (c->stage == MAKE)
 		divide_or_retry(c);
 	else if (c->rc < 0 || (c->rc = begin_swap(c)) < 0)
@@ -376,14 +375,14 @@ static void change_back(struct loop_task *t)
 
 	if (atomic_load(&g->changes_end)) {
 		c->rc = -ESHUTDOWN;
-		finish(c);
+		finish(g, c);
 	} else if (advance(c, c->step_rc)) {
 		post_there(c);
 	} else if (c->rc < 0) {
 		give_up(c);
 	} else {
 		gateway_draft_enter(g, c);
-		finish(c);
+		finish(g, c);
 	}
 }
 
@@ -423,7 +422,7 @@ bool gateway_changes_stop(struct gateway *g)
 	gateway_drain(g);
 	while (idle && g->changes) { /* not begun */
 		g->changes->rc = -ESHUTDOWN;
-		finish(g->changes);
+		finish(g, g->changes);
 	}
 	return idle;
 }

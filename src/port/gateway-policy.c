@@ -388,7 +388,7 @@ static int start_one_by_one(struct draft *v, struct weir_err *err)
 {
 	struct gateway_override *all = v->overrides;
 	size_t n = v->n_overrides, kept = 0;
-	int rc = 0;
+	int rc = -ENODATA; /* no policy is built yet */
 
 	for (size_t i = 0; i < n; i++) {
 		struct gateway_override one = all[i];

@@ -347,10 +347,11 @@ void http_answer(struct http_later *l, struct http_reply *r)
 
 void http_drop_laters(struct http *h)
 {
-	while (h->laters) {
-		struct exchange *x = h->laters->exchange;
+	for (struct http_later *l = h->laters, *next; l; l = next) {
+		struct exchange *x = l->exchange;
 
-		detach_later(h->laters); /* http_answer frees it */
+		next = l->next;
+		detach_later(l); /* http_answer frees it */
 		x->answered = true;
 		x->reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE};
 		MHD_resume_connection(x->of);

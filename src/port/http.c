@@ -313,7 +313,7 @@ static int open_address(struct http *h, const char *address, mode_t mode, struct
 	if (r == 0)
 		r = stream_listen(address, &fd, err);
 	umask(mask);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (file && a.mode < 0 && chmod(path, mode ? mode : 0660) < 0) {
 		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -134,10 +134,14 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
 {
 	struct weir_gate_stats none = {0};
-	size_t at = (size_t)(place_of(r, s, i) + 1);
+	int place = place_of(r, s, i);
 	struct snapshot_tenant *t;
+	size_t at;
 
-	if (at == 0 || at >= r->n_counts || is_idle(&r->counts[at]))
+	if (place < 0)
+		return false;
+	at = (size_t)place + 1;
+	if (at >= r->n_counts || is_idle(&r->counts[at]))
 		return false;
 	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent)
 		if ((t = snapshot_active(s, (size_t)a)))

@@ -41,13 +41,18 @@ size_t nbd_hello_start(struct nbd_hello *h, uint8_t *out)
 
 void nbd_hello_secure(struct nbd_hello *h)
 {
-	/* An attacker may have forged everything negotiated in plain text. */
-	h->secure = true;
-	h->structured = h->base_allocation = false;
-	h->context_id = 0;
-	h->name[0] = '\0';
-	h->have = h->skip = 0;
-	h->step = NBD_HELLO_AT_HEAD;
+	/* An attacker may have forged everything negotiated in plain text, so the state is built
+	 * anew. Kept are the configuration, the client's flags, which it does not repeat, and the
+	 * counts that bound its options. */
+	*h = (struct nbd_hello){.ops = h->ops,
+		.tls_offered = h->tls_offered,
+		.tls_required = h->tls_required,
+		.secure = true,
+		.fixed = h->fixed,
+		.no_zeroes = h->no_zeroes,
+		.options = h->options,
+		.listed = h->listed,
+		.step = NBD_HELLO_AT_HEAD};
 }
 
 static bool is_known(uint32_t option)

@@ -685,7 +685,8 @@ static void served_alone(void)
 		}
 		join(&a, e, cost, weight);
 		CHECK_INT(lane_first(&a.l, &a.h), e);
-		lane_serve_first(&a.l, &a.h, &a.e[e].entry, weight, cost);
+		lane_serve_first(
+			&a.l, &a.h, &a.e[e].entry, weight, cost, lane_step(&a.h, cost, weight));
 		leave(&a, e);
 		lane_serve_alone(&b.l, &b.h, &b.e[e].entry, weight, cost, 0);
 		b.weight[e] = c.weight[e] = weight;
@@ -729,12 +730,13 @@ static void served_in_one_step(void)
 			serve(&a, e, cost);
 			b.cost[e] = cost;
 			lane_serve_again(&b.l, &b.h, of_b, e, weight, served,
-				lane_width(&b.h, cost, weight));
+				lane_step(&b.h, served, weight), lane_width(&b.h, cost, weight));
 		} else {
 			lane_take(&a.l, &a.h, of_a);
 			lane_serve(&a.l, of_a, served * a.h.unit * LANE_WEIGHT_ONE, step(&a, e));
 			leave(&a, e);
-			lane_serve_out(&b.l, &b.h, of_b, weight, served);
+			lane_serve_out(
+				&b.l, &b.h, of_b, weight, served, lane_step(&b.h, served, weight));
 			b.inside[e] = false;
 		}
 		check_same(&a, &b, e);
