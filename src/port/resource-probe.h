@@ -8,7 +8,7 @@
 #ifndef WEIR_PORT_RESOURCE_PROBE_H
 #define WEIR_PORT_RESOURCE_PROBE_H
 
-#include "alg/probe.h"
+#include "ctl/parda.h"
 #include "base/rng.h"
 #include "port/resource.h"
 #include <stdatomic.h>

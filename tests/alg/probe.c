@@ -128,7 +128,7 @@ static void check_knee(
 
 static void test_knee(void)
 {
-	check_knee(10, 2.7e6, 40, 289e3, 200, 0.4); /* few reads in a burst, and a soft knee */
+	check_knee(10, 2.7e6, 40, 289e3, 200, 0.5); /* few reads in a burst, and a soft knee */
 	check_knee(40, 0.5e6, 20, 20e3, 400, 0.2);
 	check_knee(4, 0.2e6, 50, 60e3, 100, 0.2);
 }

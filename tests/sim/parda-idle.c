@@ -2,9 +2,10 @@
 /* A host that is idle between bursts, beside one that floods: PARDA must not make it worse than no control at all. */
 #include "fixture.h"
 
-/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. */
+/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. Credit for bursts is of a minute: it is
+ * there when the hosts have started and another one is over. */
 #define BESIDE_A_FLOOD                                                                             \
-	"duration: 140s\nwarmup: 20s\nsample: 0s\n"                                                \
+	"duration: 200s\nwarmup: 80s\nsample: 0s\n"                                                \
 	"devices: [{name: d, kind: server, servers: 8, rate: 2k iops}]\n"                          \
 	"hosts:\n"                                                                                 \
 	"  - {name: v, window: none, tenants: [{name: t, workloads: [{rate: 10 iops},\n"           \
