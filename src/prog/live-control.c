@@ -78,8 +78,8 @@ static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {
 	{"threshold_max", "threshold_max"}, {"gamma", "gamma"}, {"epsilon", "epsilon"},
 	{"wmin", "wmin"}, {"wmax", "wmax"}, {"estimate", "estimate"}, {"smoothing", "smoothing"},
 	{"alpha", "alpha"}, {"tau", "tau"}, {"age", "age"}, {"size_fixed", "size_fixed"},
-	{"start", "start"}, {"stranger", "stranger"}, {"idle", "idle"}, {"burst", "burst"}, {"probe", "probe"},
-	{"faults", NULL}, {"without", NULL}, {NULL, NULL}};
+	{"start", "start"}, {"stranger", "stranger"}, {"idle", "idle"}, {"burst", "burst"},
+	{"probe", "probe"}, {"faults", NULL}, {"without", NULL}, {NULL, NULL}};
 
 struct group { /* the gateways of one parda */
 	struct live_server *members[LIVE_SERVERS];
