@@ -6,7 +6,7 @@
  *
  *   cc embed.c -o embed $(pkg-config --cflags --libs weir) && ./embed
  */
-#include <weir.h>
+#include <weir/weir.h>
 #include <stdio.h>
 
 #define DEPTH   8       /* requests that each client keeps waiting */

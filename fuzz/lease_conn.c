@@ -5,8 +5,8 @@
  * another, cut, doubled, or in pieces. Whatever comes, only what is sealed, fresh, newer than the last and of
  * a kind that the other side sends is handed over, nothing is after the end, and the end comes once. */
 #include "fuzz.h"
-#include "port/lease-conn.h"
-#include "port/log.h"
+#include "serve/host/lease-conn.h"
+#include "serve/loop/log.h"
 #include "wire/bytes.h"
 #include <string.h>
 #include <sys/socket.h>

@@ -2,7 +2,7 @@
 /* Any JSON as the ledger of a resource: refused, or a controller begins from it, its books balance, it can go on,
  * and it says the same again. */
 #include "fuzz.h"
-#include "port/ledger-json.h"
+#include "serve/api/ledger-json.h"
 #include <string.h>
 
 static int64_t one_job(void *driver, weir_time now, struct adaptbf_job *list, size_t max)

@@ -4,8 +4,8 @@
  * stream is cut and how much a socket takes. Whatever comes, the connection ends, and nothing of it is
  * left: no job, no chunk, no request. */
 #include "fuzz.h"
-#include "port/front-nbd-impl.h"
-#include "port/log.h"
+#include "serve/front/nbd/impl.h"
+#include "serve/loop/log.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>

@@ -4,7 +4,7 @@
  * bytes it came from. What the front end's check lets pass lies inside the export and was offered; the
  * second byte chooses what is. */
 #include "fuzz.h"
-#include "port/front-nbd-impl.h"
+#include "serve/front/nbd/impl.h"
 #include "wire/nbd.h"
 #include <string.h>
 

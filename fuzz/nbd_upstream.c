@@ -4,8 +4,8 @@
  * inputs can name them. Whatever comes, each request is done once, none is done with more than it asked
  * for, and afterwards an upstream that answers as it should finishes what is left. */
 #include "fuzz.h"
-#include "port/back-nbd.h"
-#include "port/log.h"
+#include "serve/back/nbd.h"
+#include "serve/loop/log.h"
 #include "wire/bytes.h"
 #include <errno.h>
 #include <pthread.h>

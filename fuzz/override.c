@@ -3,7 +3,7 @@
  * Any key and value, a line each, set in a policy: refused with a message and nothing changed, or what
  * is shown then can be set again and means the same.
  */
-#include "ctl/policy-override.h"
+#include "policy/override.h"
 #include "fuzz.h"
 #include <string.h>
 

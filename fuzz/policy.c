@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any text as a policy: refused with a message, or it can be installed in a gate, matched, shown. */
-#include "ctl/policy-copy.h"
-#include "ctl/policy-swap.h"
+#include "policy/copy.h"
+#include "policy/swap.h"
 #include "fuzz.h"
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any text as a scenario: refused with a message, or, if it is a small one, its first moments run. */
 #include "sim/metrics.h"
-#include "sim/pshift-cluster.h"
-#include "sim/scenario.h"
+#include "sim/control/pshift-cluster.h"
+#include "sim/scenario/scenario.h"
 #include "fuzz.h"
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_POLICY_PARSE_H
 #define WEIR_TESTS_POLICY_PARSE_H
 
-#include "ctl/policy.h"
+#include <weir/policy.h>
 #include "test.h"
 
 static inline struct weir_policy *parse(const char *text)

@@ -4,9 +4,9 @@
  * message return the negative code that they were given. Without this it believes that every
  * refusal may be a success, and warns of outputs that were not set. Only tools/lint includes it.
  */
-#include "base/err.h"
+#include <weir/err.h>
 #include "base/yamldoc.h"
-#include "prog/opts.h"
+#include "cli/common/opts.h"
 #include <errno.h>
 
 #define weir_err_set(err, code, ...)    ((void)weir_err_set(err, code, __VA_ARGS__), (code))

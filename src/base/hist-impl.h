@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_HIST_IMPL_H
 #define WEIR_BASE_HIST_IMPL_H
 
-#include "base/hist.h"
+#include <weir/hist.h>
 
 static inline unsigned hist_index(uint64_t v)
 {

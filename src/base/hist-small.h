@@ -11,7 +11,7 @@
 #ifndef WEIR_BASE_HIST_SMALL_H
 #define WEIR_BASE_HIST_SMALL_H
 
-#include "base/hist.h"
+#include <weir/hist.h>
 
 #define HIST_SMALL_CHUNK  16 /* buckets: a cache line of counts */
 #define HIST_SMALL_CHUNKS (WEIR_HIST_BUCKETS / HIST_SMALL_CHUNK)

@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_NO_MEMORY_H
 #define WEIR_BASE_NO_MEMORY_H
 
-#include "base/err.h"
+#include <weir/err.h>
 #include <errno.h>
 
 static inline int no_memory(struct weir_err *err)

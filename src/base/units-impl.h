@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_UNITS_IMPL_H
 #define WEIR_BASE_UNITS_IMPL_H
 
-#include "base/units.h"
+#include <weir/units.h>
 
 /* ns; unsigned, since spans are */
 #define UNITS_MINUTE (60 * (uint64_t)WEIR_SEC)

@@ -14,7 +14,7 @@
 #ifndef WEIR_BASE_YAMLDOC_H
 #define WEIR_BASE_YAMLDOC_H
 
-#include "base/units.h"
+#include <weir/units.h>
 #include <errno.h>
 #include <stdbool.h>
 

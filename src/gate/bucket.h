@@ -18,7 +18,7 @@
 #ifndef WEIR_GATE_BUCKET_H
 #define WEIR_GATE_BUCKET_H
 
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "gate/pool.h"
 
 #define BUCKET_RATE_ONE UINT64_C(1024)                           /* a rate of 1 unit/s */

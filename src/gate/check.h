@@ -10,7 +10,7 @@
 #ifndef WEIR_GATE_CHECK_H
 #define WEIR_GATE_CHECK_H
 
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include <assert.h>
 
 enum check_place {

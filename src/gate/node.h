@@ -28,7 +28,7 @@
 #ifndef WEIR_GATE_NODE_H
 #define WEIR_GATE_NODE_H
 
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "gate/lane.h"
 #include "gate/limits.h"
 #include "gate/pool.h"

@@ -28,7 +28,7 @@
 #ifndef WEIR_GATE_TIMER_H
 #define WEIR_GATE_TIMER_H
 
-#include "base/clock.h"
+#include <weir/clock.h>
 #include "gate/marks.h"
 #include "gate/pool.h"
 #include <stdbool.h>

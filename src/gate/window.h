@@ -12,7 +12,7 @@
 #ifndef WEIR_GATE_WINDOW_H
 #define WEIR_GATE_WINDOW_H
 
-#include "base/clock.h"
+#include <weir/clock.h>
 #include <stdbool.h>
 
 #define WINDOW_ONE       INT64_C(65536) /* a slot */

@@ -9,7 +9,7 @@
 #ifndef WEIR_MODEL_DEVICE_H
 #define WEIR_MODEL_DEVICE_H
 
-#include "base/clock.h"
+#include <weir/clock.h>
 #include "base/rng.h"
 #include <stdbool.h>
 #include <stddef.h>

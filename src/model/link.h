@@ -14,7 +14,7 @@
 #ifndef WEIR_MODEL_LINK_H
 #define WEIR_MODEL_LINK_H
 
-#include "base/err.h"
+#include <weir/err.h>
 #include "model/device.h"
 
 #define LINK_CLASSES 8

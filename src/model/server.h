@@ -11,7 +11,7 @@
 #ifndef WEIR_MODEL_SERVER_H
 #define WEIR_MODEL_SERVER_H
 
-#include "base/err.h"
+#include <weir/err.h>
 #include "model/device.h"
 
 enum server_service { SERVER_EXPONENTIAL, SERVER_FIXED };

@@ -9,8 +9,8 @@
 #ifndef WEIR_MODEL_SPINDLE_H
 #define WEIR_MODEL_SPINDLE_H
 
-#include "base/clock.h"
-#include "base/err.h"
+#include <weir/clock.h>
+#include <weir/err.h>
 #include "base/rng.h"
 #include "model/iolist.h"
 #include <stdbool.h>

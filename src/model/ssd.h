@@ -17,7 +17,7 @@
 #ifndef WEIR_MODEL_SSD_H
 #define WEIR_MODEL_SSD_H
 
-#include "base/err.h"
+#include <weir/err.h>
 #include "model/device.h"
 
 struct ssd_config {

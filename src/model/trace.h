@@ -13,8 +13,8 @@
 #ifndef WEIR_MODEL_TRACE_H
 #define WEIR_MODEL_TRACE_H
 
-#include "base/clock.h"
-#include "base/err.h"
+#include <weir/clock.h>
+#include <weir/err.h>
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
 #ifndef WEIR_MODEL_WORKLOAD_H
 #define WEIR_MODEL_WORKLOAD_H
 
-#include "base/clock.h"
-#include "base/err.h"
+#include <weir/clock.h>
+#include <weir/err.h>
 #include "base/rng.h"
 #include "model/trace.h"
 #include <stdbool.h>

@@ -15,7 +15,7 @@
 #ifndef WEIR_SIM_EVENT_H
 #define WEIR_SIM_EVENT_H
 
-#include "base/clock.h"
+#include <weir/clock.h>
 #include "base/heap.h"
 #include <stdbool.h>
 

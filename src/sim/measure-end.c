@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* measure-end: the values of a run, from the warm-up's end to its own. */
-#include "sim/controller.h"
+#include "sim/control/controller.h"
 #include "sim/measure-impl.h"
 #include <errno.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #ifndef WEIR_SIM_MEASURE_PUT_H
 #define WEIR_SIM_MEASURE_PUT_H
 
-#include "base/hist.h"
-#include "gate/gate.h"
+#include <weir/hist.h>
+#include <weir/gate.h>
 #include "sim/metrics.h"
 
 /* What happened from one time to another, of a tenant, a host, a device, a link or all. */

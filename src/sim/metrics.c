@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metrics: see metrics.h. An array of entries in order of put, and an open hash of indices. */
 #include "sim/metrics.h"
-#include "base/err.h"
+#include <weir/err.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>

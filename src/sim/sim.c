@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/sim.h"
 #include "sim/measure.h"
-#include "sim/pshift-cluster.h"
+#include "sim/control/pshift-cluster.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <string.h>

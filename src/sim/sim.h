@@ -14,8 +14,8 @@
 #ifndef WEIR_SIM_SIM_H
 #define WEIR_SIM_SIM_H
 
-#include "base/clock.h"
-#include "base/err.h"
+#include <weir/clock.h>
+#include <weir/err.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* world-build: a world from a scenario. All that a run needs is allocated here, but for IOs. */
-#include "sim/controller.h"
+#include "sim/control/controller.h"
 #include "sim/measure.h"
 #include "sim/world.h"
 #include "base/no-memory.h"

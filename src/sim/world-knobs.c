@@ -5,7 +5,7 @@
  * Everything that one entry of `at:` changes at one gate is one weir_gate_set: all or nothing, and
  * between two requests.
  */
-#include "ctl/policy-impl.h"
+#include "policy/impl.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <stdlib.h>

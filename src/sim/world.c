@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/world.h"
-#include "sim/controller.h"
+#include "sim/control/controller.h"
 #include "sim/measure.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -19,12 +19,12 @@
 #ifndef WEIR_SIM_WORLD_H
 #define WEIR_SIM_WORLD_H
 
-#include "base/hist.h"
-#include "gate/gate.h"
+#include <weir/hist.h>
+#include <weir/gate.h>
 #include "model/device.h"
 #include "sim/event.h"
 #include "sim/metrics.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 struct world;
 struct world_host;

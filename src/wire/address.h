@@ -10,7 +10,7 @@
 #ifndef WEIR_WIRE_ADDRESS_H
 #define WEIR_WIRE_ADDRESS_H
 
-#include "base/err.h"
+#include <weir/err.h>
 #include <stdbool.h>
 
 #define ADDRESS_PATH 108 /* bytes with the NUL: the size of sun_path, unix(7) */

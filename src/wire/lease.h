@@ -34,10 +34,11 @@
 
 /* A server with more buckets must be split into several servers. A frame has 77 MB at most. */
 #define LEASE_ENTRIES_MAX (UINT32_C(1) << 20)
-#define LEASE_TOKENS_MAX  (INT64_C(1) << 53) /* limit of every number of tokens, as in alg/pshift */
-#define LEASE_NO_LIMIT    INT64_MAX
-#define LEASE_BODY        (12 * 8) /* bytes of a body before its entries */
-#define LEASE_ENTRY_MAX   (8 + 1 + 8 * 8)
+#define LEASE_TOKENS_MAX                                                                           \
+	(INT64_C(1) << 53) /* limit of every number of tokens, as in control/pshift/alloc */
+#define LEASE_NO_LIMIT  INT64_MAX
+#define LEASE_BODY      (12 * 8) /* bytes of a body before its entries */
+#define LEASE_ENTRY_MAX (8 + 1 + 8 * 8)
 /* Most bytes of a frame with n entries, the seal included. */
 #define LEASE_FRAME(n) (PEER_HEAD + LEASE_BODY + (size_t)(n)*LEASE_ENTRY_MAX + PEER_SEAL)
 
@@ -49,7 +50,7 @@ enum lease_kind {
 	LEASE_KINDS
 };
 
-enum lease_state { /* state of a server; see ctl/pshift.h */
+enum lease_state { /* state of a server; see control/pshift/pshift.h */
 	LEASE_BLIND,
 	LEASE_LEASED,
 	LEASE_HELD,
@@ -95,7 +96,7 @@ struct lease_grant {
 	uint64_t period;    /* number of the period, ≥ 1 */
 	weir_time length;   /* ns of a period */
 	weir_time interval; /* least ns between two reports */
-	uint64_t hold, gap; /* periods: see ctl/pshift.h */
+	uint64_t hold, gap; /* periods: see control/pshift/pshift.h */
 };
 
 struct lease_tokens { /* grant of one bucket at one server */

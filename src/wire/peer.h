@@ -34,7 +34,7 @@
 #ifndef WEIR_WIRE_PEER_H
 #define WEIR_WIRE_PEER_H
 
-#include "base/clock.h"
+#include <weir/clock.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/err.h"
+#include <weir/err.h>
 #include "test.h"
 
 #include <errno.h>

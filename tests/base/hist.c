@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hist: percentiles against the sorted data, merging, and the ends of the scale. */
-#include "base/hist.h"
+#include <weir/hist.h>
 #include "base/rng.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/rng.h"
-#include "base/units.h"
+#include <weir/units.h>
 #include "test.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 # cost: time: tenants of equal weight get equal time of the device, 4 KiB against 256 KiB, both at QD64: reads of a
 # slow SSD, and writes to one as wide as the default. Both are so slow that the 64 requests of the small client last
 # for 32 ms and more. A client that a busy machine keeps off its CPUs for longer has nothing left to share with, and
-# the other one rightly gets the device. tests/port/resource-time.c has the default SSD, in virtual time.
+# the other one rightly gets the device. tests/serve/resource/time.c has the default SSD, in virtual time.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 

@@ -5,7 +5,7 @@
  * (--wrap in meson.build).
  */
 #include "base/rng.h"
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 
 static unsigned long allocations;

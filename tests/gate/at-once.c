@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A head that is found to be the next when its tenant is looked at passes at once, without standing in a lane (turn.h).
  * Later requests must pass as if that head had stood in a lane. (law-flat checks that the same requests pass in a tree.) */
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 
 static struct weir_gate *g;

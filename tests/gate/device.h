@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_GATE_DEVICE_H
 #define WEIR_TESTS_GATE_DEVICE_H
 
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 #include <errno.h>
 

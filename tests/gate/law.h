@@ -9,7 +9,7 @@
 #define WEIR_TESTS_GATE_LAW_H
 
 #include "base/rng.h"
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 
 static struct rng law_rng;

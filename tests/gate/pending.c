@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tenants that were idle and are not any more: each call of weir_gate_next looks at some, in the order of their numbers,
  * from where the last one ended; none is forgotten, however many there are and wherever their bits are. */
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 
 #define ASKED 24     /* of a call: it looks at as many, */

@@ -11,7 +11,7 @@
 #ifndef WEIR_TESTS_GATE_REFERENCE_H
 #define WEIR_TESTS_GATE_REFERENCE_H
 
-#include "gate/gate.h"
+#include <weir/gate.h>
 
 __extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × ns is whole */
 #define REF_UNIT ((ref_parts)1024 * 1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes that come and go between a submit and the next look at it. */
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "test.h"
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A window that is a fraction: over time exactly that many are inside, whatever the service times. */
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include "gate/window.h"
 #include "law.h"
 

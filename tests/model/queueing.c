@@ -7,7 +7,7 @@
  * the difference to theory must be within it (three standard errors) as well as within 2 %.
  */
 #include "model/server.h"
-#include "base/hist.h"
+#include <weir/hist.h>
 #include "test.h"
 
 #define BATCHES 20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment: reading, what is refused and where, running, judging, and showing. */
-#include "sim/experiment.h"
+#include "sim/experiment/experiment.h"
 #include "test.h"
 #include <errno.h>
 

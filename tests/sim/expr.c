@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr: the language of claims: values, units, names, functions, and error messages. */
-#include "sim/expr.h"
+#include "sim/experiment/expr.h"
 #include "test.h"
 #include <errno.h>
 #include <math.h>

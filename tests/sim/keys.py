@@ -7,9 +7,9 @@ import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
 PAGE = (SOURCE / "docs/man/weir-scenario.5.pod").read_text()
-READERS = [*(SOURCE / "src/sim").glob("scenario*.c"), SOURCE / "src/sim/learner.c", SOURCE / "src/sim/parda-hosts.c",
-           SOURCE / "src/sim/adaptbf-server.c", SOURCE / "src/ctl/adaptbf-keys.c", SOURCE / "src/sim/tbf-server.c",
-           SOURCE / "src/sim/pshift-read.c"]
+READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/learner.c", SOURCE / "src/sim/control/parda-hosts.c",
+           SOURCE / "src/sim/control/adaptbf-server.c", SOURCE / "src/control/adaptbf/keys.c", SOURCE / "src/sim/control/tbf-server.c",
+           SOURCE / "src/sim/control/pshift-read.c"]
 
 # Keys of the policy's own schema, which the page only names.
 POLICY = {"weight", "min", "max", "burst", "slo", "match", "children", "name"}

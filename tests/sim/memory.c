@@ -2,7 +2,7 @@
 /* What a host costs the simulator: memory in use at the end of a run, with one hundred hosts more and less, with its gate
  * and without. */
 #include "fixture.h"
-#include "gate/gate.h"
+#include <weir/gate.h>
 #include <malloc.h>
 
 #define HOST_MOST 20000 /* bytes, with its gate: as in `weir bench sim` */

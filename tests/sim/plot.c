@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plot: lines with different x values in one CSV, and a script that no title can break. */
-#include "sim/plot.h"
+#include "sim/experiment/plot.h"
 #include "test.h"
 #include <errno.h>
 

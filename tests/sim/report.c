@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report: tables that line up, numbers that read well, CSV that keeps every digit. */
-#include "sim/report.h"
+#include "sim/experiment/report.h"
 #include "test.h"
 #include <math.h>
 

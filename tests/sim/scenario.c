@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 #include "test.h"
 #include <errno.h>
 

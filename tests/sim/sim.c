@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The simulator as a whole: laws that any run must keep, and each part of a scenario at work. */
 #include "fixture.h"
-#include "sim/report.h"
+#include "sim/experiment/report.h"
 #include <stdarg.h>
 
 #define run_seed(text, seed) fixture_run(text, "", "", seed)

@@ -3,7 +3,7 @@
  * times add up, and the same seed gives the same again. WEIR_SEED and WEIR_WORLDS widen the search. */
 #include "base/rng.h"
 #include "sim/metrics.h"
-#include "sim/report.h"
+#include "sim/experiment/report.h"
 #include "sim/sim.h"
 #include "test.h"
 #include <stdarg.h>

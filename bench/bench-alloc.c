@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir bench alloc: what one step of an allocation algorithm costs.
+ *
+ * METHOD  AdapTBF: jobs of weights 1 to 100 that ask for 0 to 39 of 20 tokens each, so that about
+ *         half lend and half borrow, and records are paid back all the time. The peer is the cheapest
+ *         that an allocation can be: tokens by weight alone, a division a job, without remainders or
+ *         records. The whole cycle is that of a server: the counters of a thousand tenants of a real
+ *         gate, allocation, ledger, and rates set at the gate; half of the jobs ask for more than
+ *         they have, and all but a few rates change every time.
+ */
+#include "control/adaptbf/law.h"
+#include "base/rng.h"
+#include "control/adaptbf/gate.h"
+#include "bench/bench.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#define DEMANDS    4       /* sets of demands, in turn */
+#define WORK       2000000 /* jobs a run: 0.1 s */
+#define CYCLE_JOBS 1000
+
+struct jobs {
+	struct adaptbf_jobs of;
+	uint32_t *weight;
+	uint64_t *demand[DEMANDS];
+	int64_t *plain; /* the peer's tokens */
+	struct adaptbf_space space;
+};
+
+static void jobs_free(struct jobs *j)
+{
+	free(j->weight);
+	for (int i = 0; i < DEMANDS; i++)
+		free(j->demand[i]);
+	free(j->of.tokens);
+	free(j->of.record);
+	free(j->of.remainder);
+	free(j->of.reclaim);
+	free(j->of.initial);
+	free(j->plain);
+	adaptbf_space_free(&j->space);
+}
+
+static int jobs_new(struct jobs *j, size_t n)
+{
+	bool all = true;
+	struct rng rng;
+
+	*j = (struct jobs){.of = {.n = n}};
+	rng_init(&rng, 1, "bench-alloc");
+	j->weight = malloc(n * sizeof(*j->weight));
+	for (int i = 0; i < DEMANDS; i++)
+		all &= (j->demand[i] = malloc(n * sizeof(*j->demand[i]))) != NULL;
+	j->of.tokens = malloc(n * sizeof(*j->of.tokens));
+	j->of.record = calloc(n, sizeof(*j->of.record));
+	j->of.remainder = calloc(n, sizeof(*j->of.remainder));
+	j->of.reclaim = calloc(n, sizeof(*j->of.reclaim));
+	j->of.initial = calloc(n, sizeof(*j->of.initial));
+	j->plain = calloc(n, sizeof(*j->plain));
+	if (!all || !j->weight || !j->of.tokens || !j->of.record || !j->of.remainder ||
+		!j->of.reclaim || !j->of.initial || !j->plain || adaptbf_space_grow(&j->space, n)) {
+		jobs_free(j);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		j->weight[i] = (uint32_t)(1 + rng_below(&rng, 100));
+		j->of.tokens[i] = ADAPTBF_NEW;
+		for (int k = 0; k < DEMANDS; k++)
+			j->demand[k][i] = rng_below(&rng, 40);
+	}
+	j->of.weight = j->weight;
+	return 0;
+}
+
+/* ns a job, over as many steps as take a while. */
+static double measure(struct jobs *j, int steps)
+{
+	int64_t tokens = 20 * (int64_t)j->of.n;
+	struct adaptbf_sums sums;
+	weir_time begin = bench_cpu_clock();
+
+	for (int i = 0; i < steps; i++) {
+		j->of.demand = j->demand[i % DEMANDS];
+		adaptbf_allocate(&j->of, tokens, &j->space, &sums);
+	}
+	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
+}
+
+static double measure_plain(struct jobs *j, int steps)
+{
+	weir_time begin = bench_cpu_clock();
+
+	for (int i = 0; i < steps; i++) {
+		uint64_t tokens = 20 * j->of.n, weights = 0;
+
+		for (size_t k = 0; k < j->of.n; k++)
+			weights += j->weight[k];
+		for (size_t k = 0; k < j->of.n; k++)
+			j->plain[k] = (int64_t)(tokens * j->weight[k] / weights);
+		__asm__ volatile("" : : "r"(j->plain) : "memory"); /* it is used */
+	}
+	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
+}
+
+static int bench_step(struct bench *b, size_t n, const char *name, const char *key, bool whole)
+{
+	int steps = (b->quick ? WORK / 10 : WORK) / (int)n + 1;
+	double times = whole ? (double)n : 1; /* ns of the whole step, or of a job */
+	struct bench_samples ours = {0}, plain = {0};
+	struct bench_row *row;
+	struct jobs j;
+	int r = jobs_new(&j, n);
+
+	if (r)
+		return r;
+	measure(&j, steps / 10 + 1);
+	for (unsigned i = 0; i < b->runs; i++) {
+		bench_sample(&ours, times * measure(&j, steps));
+		bench_sample(&plain, times * measure_plain(&j, steps));
+	}
+	row = bench_add(b, name, whole ? "ns" : "ns/job", &ours, "by weight alone", &plain);
+	row->key = key;
+	if (whole)
+		bench_target(row, "<= 1000", row->value <= 1000);
+	else if (n >= 1000)
+		bench_target(row, "<= 60", row->value <= 60);
+	jobs_free(&j);
+	return 0;
+}
+
+/* ---- the whole cycle */
+
+struct cycle {
+	struct weir_gate *gate;
+	struct adaptbf_gate *driver;
+	struct adaptbf *adaptbf;
+	struct weir_req *reqs; /* one for each job, in turn */
+	weir_node *nodes;
+	weir_time now;
+};
+
+static void cycle_free(struct cycle *c)
+{
+	adaptbf_gate_free(c->driver);
+	adaptbf_free(c->adaptbf);
+	weir_gate_free(c->gate);
+	free(c->reqs);
+	free(c->nodes);
+}
+
+static int cycle_new(struct cycle *c)
+{
+	struct weir_gate_config gate = {.nodes = CYCLE_JOBS + 1, .window = 1000000};
+	struct adaptbf_config config = {.rate = 20 * CYCLE_JOBS * 10, .debt = ADAPTBF_DEBT};
+	struct adaptbf_gate_leaf *leaves = calloc(CYCLE_JOBS, sizeof(*leaves));
+	int r = -ENOMEM;
+
+	c->reqs = calloc(CYCLE_JOBS, sizeof(*c->reqs));
+	c->nodes = calloc(CYCLE_JOBS, sizeof(*c->nodes));
+	if (leaves && c->reqs && c->nodes)
+		r = weir_gate_new(&gate, &c->gate);
+	for (size_t i = 0; r == 0 && i < CYCLE_JOBS; i++) {
+		r = weir_gate_add(c->gate, WEIR_ROOT, &c->nodes[i]);
+		leaves[i] = (struct adaptbf_gate_leaf){.node = c->nodes[i],
+			.id = i + 1,
+			.weight = (uint32_t)(1 + i % 100),
+			.share = (double)(1 + i % 100)};
+	}
+	if (r == 0)
+		r = adaptbf_gate_new(c->gate, ADAPTBF_GATE_HOLD, 0, &c->driver);
+	if (r == 0)
+		r = adaptbf_gate_leaves(c->driver, leaves, CYCLE_JOBS);
+	if (r == 0)
+		r = adaptbf_new(&config, &c->adaptbf);
+	free(leaves);
+	return r;
+}
+
+static bool all(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+
+static void none(struct weir_req *r, void *arg)
+{
+}
+
+/* Every job has asked for something, some for much: not part of what is measured. */
+static void cycle_load(struct cycle *c, struct rng *rng)
+{
+	for (size_t i = 0; i < CYCLE_JOBS; i++) {
+		uint64_t n = 1 + rng_below(rng, 40);
+
+		for (uint64_t k = 0; k < n; k++) {
+			struct weir_req *r = &c->reqs[i], *out;
+
+			*r = (struct weir_req){.tenant = c->nodes[i]};
+			(void)weir_gate_submit(c->gate, c->now, &r, 1);
+			if (!weir_gate_next(c->gate, c->now, &out, 1)) {
+				weir_gate_cancel(c->gate, c->now, c->nodes[i], all, none, NULL);
+				break; /* held: that is enough */
+			}
+			weir_gate_done(c->gate, c->now, &out, 1);
+		}
+	}
+}
+
+static int bench_cycle(struct bench *b)
+{
+	int steps = b->quick ? 10 : 100, r;
+	struct bench_samples ours = {0};
+	struct cycle c = {0};
+	struct bench_row *row;
+	struct rng rng;
+
+	rng_init(&rng, 1, "bench-cycle");
+	r = cycle_new(&c);
+	for (unsigned i = 0; r == 0 && i < b->runs; i++) {
+		weir_time sum = 0;
+
+		for (int k = 0; r == 0 && k < steps; k++) {
+			weir_time begin;
+
+			cycle_load(&c, &rng);
+			c.now += 100 * WEIR_MS;
+			begin = bench_cpu_clock();
+			r = adaptbf_step(c.adaptbf, c.now, &adaptbf_gate_ops, c.driver);
+			sum += bench_cpu_clock() - begin;
+		}
+		bench_sample(&ours, (double)sum / steps / 1e6);
+	}
+	if (r == 0) {
+		row = bench_add(
+			b, "adaptbf: a gate's whole cycle, 1000 jobs", "ms", &ours, NULL, NULL);
+		row->key = "adaptbf.cycle";
+		bench_target(row, "<= 0.5", row->value <= 0.5);
+	}
+	cycle_free(&c);
+	return r;
+}
+
+int bench_alloc(struct bench *b)
+{
+	int r = bench_step(b, 10, "adaptbf: a step, 10 jobs", "adaptbf.10", true);
+
+	if (r == 0)
+		r = bench_step(b, 1000, "adaptbf: a step, 1k jobs", "adaptbf.1k", false);
+	if (r == 0)
+		r = bench_step(b, 10000, "adaptbf: a step, 10k jobs", "adaptbf.10k", false);
+	if (r == 0)
+		r = bench_step(b, 100000, "adaptbf: a step, 100k jobs", "adaptbf.100k", false);
+	return r ? r : bench_cycle(b);
+}

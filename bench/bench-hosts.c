@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir bench hosts: what it costs that hosts share an array by PARDA: processor, network, data path.
+ *
+ * METHOD  Eight gateways, each a process, that tell each other over loopback by a list, and step every
+ *         100 ms, which is twenty times as often as usual; beside them the same gateways without a
+ *         controller and without peers. CPU time is the processes', user and system, of all threads;
+ *         nobody uses the gateways, so that each step wakes sleeping threads, which is its dearest. What
+ *         it is more than that of the others, over the periods and hosts, is what a step costs a host:
+ *         to measure, ask, decide, seal and send, and to take what the seven others say.
+ *         What is sent is counted by the gateways themselves, without the headers of UDP and IPv4, which
+ *         are added. Rows for other numbers of hosts are computed from a datagram that is really encoded.
+ */
+#include "bench/bench.h"
+#include "cli/common/files.h"
+#include "cli/common/process.h"
+#include "cli/common/remote.h"
+#include "wire/peer.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOSTS   8
+#define PERIOD  (100 * WEIR_MS) /* the least that there is */
+#define USUAL   (2 * WEIR_SEC)  /* the period unless a policy says otherwise */
+#define HEADERS (8 + 20)        /* bytes of UDP and IPv4 */
+
+struct cluster {
+	char dir[64];
+	int ports[HOSTS];
+	struct peer hosts[HOSTS];
+};
+
+static void path_of(const struct cluster *c, const char *what, int i, char *ret, size_t len)
+{
+	snprintf(ret, len, "%s/%s%d", c->dir, what, i);
+}
+
+/* ---- set-up */
+
+/* Ports of loopback that nobody has now. */
+static int find_ports(int ports[HOSTS])
+{
+	int fd[HOSTS], n = 0, r = 0;
+
+	for (; n < HOSTS && r == 0; n++) {
+		struct sockaddr_in at = {
+			.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		socklen_t len = sizeof(at);
+
+		fd[n] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd[n] < 0 || bind(fd[n], (struct sockaddr *)&at, sizeof(at)) < 0 ||
+			getsockname(fd[n], (struct sockaddr *)&at, &len) < 0)
+			r = -errno;
+		ports[n] = ntohs(at.sin_port);
+	}
+	while (n-- > 0)
+		if (fd[n] >= 0)
+			close(fd[n]);
+	return r;
+}
+
+static void write_peers(FILE *f, const struct cluster *c, int own)
+{
+	fprintf(f,
+		"peers: {period: 100ms, host: h%d, key: %s/key, listen: \"udp:127.0.0.1:%d\", to: "
+		"[",
+		own, c->dir, c->ports[own]);
+	for (int i = 0, n = 0; i < HOSTS; i++)
+		if (i != own)
+			fprintf(f, "%s\"udp:127.0.0.1:%d\"", n++ ? ", " : "", c->ports[i]);
+	fputs("]}\n", f);
+}
+
+static int write_policy(const struct cluster *c, int i, bool on, struct weir_err *err)
+{
+	char path[128];
+	FILE *f;
+	int r;
+
+	path_of(c, "policy", i, path, sizeof(path));
+	r = files_create(path, &f, err);
+	if (r < 0)
+		return r;
+	if (on)
+		write_peers(f, c, i);
+	fprintf(f, "resources: [{name: lun, back: \"memory:16M\"%s}]\ntenants:\n",
+		on ? ", controller: parda, threshold: 25ms" : "");
+	for (int k = 0; k < 4; k++)
+		fprintf(f,
+			"  - {name: vm%d, weight: %d, match: {export: lun, client: 10.0.0.%d}}\n",
+			k, k + 1, k);
+	return files_close(f, path, 0, err);
+}
+
+static int start(struct cluster *c, int i, bool on, struct weir_err *err)
+{
+	char policy[128], socket[128], listen[140], api[140], log[128];
+	const char *argv[] = {"weir", "serve", "--threads", "1", "--log-level", "error", "--listen",
+		listen, "--api", api, policy, NULL};
+	int r = write_policy(c, i, on, err);
+
+	path_of(c, "policy", i, policy, sizeof(policy));
+	path_of(c, "nbd", i, socket, sizeof(socket));
+	path_of(c, "log", i, log, sizeof(log));
+	snprintf(listen, sizeof(listen), "unix:%s", socket);
+	snprintf(api, sizeof(api), "unix:%s/api%d", c->dir, i);
+	return r ? r : peer_start(&c->hosts[i], argv, -1, socket, log, err);
+}
+
+static void stop(struct cluster *c)
+{
+	for (int i = 0; i < HOSTS; i++)
+		peer_stop(&c->hosts[i]);
+}
+
+static int cluster_new(struct cluster *c, struct weir_err *err)
+{
+	char path[128];
+	int r = find_ports(c->ports);
+
+	if (r)
+		return weir_err_set(err, r, "ports: %s", strerror(-r));
+	snprintf(c->dir, sizeof(c->dir), "/tmp/weir-hosts-XXXXXX");
+	if (!mkdtemp(c->dir))
+		return weir_err_set(err, -errno, "%s: %s", c->dir, strerror(errno));
+	snprintf(path, sizeof(path), "%s/key", c->dir);
+	return files_write_key(path, err);
+}
+
+static void cluster_free(struct cluster *c)
+{
+	static const char *const files[] = {"policy", "nbd", "log", "api"};
+	char path[128];
+
+	stop(c);
+	if (!c->dir[0])
+		return;
+	for (int i = 0; i < HOSTS; i++)
+		for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
+			path_of(c, files[k], i, path, sizeof(path));
+			unlink(path);
+		}
+	snprintf(path, sizeof(path), "%s/key", c->dir);
+	unlink(path);
+	rmdir(c->dir);
+}
+
+/* ---- measuring */
+
+struct used {
+	double cpu;  /* ns */
+	double sent; /* bytes, with headers */
+};
+
+static int sent_by(const struct cluster *c, int i, double *ret, struct weir_err *err)
+{
+	char path[128];
+	struct remote *remote;
+	json_t *status = NULL;
+	const json_t *peers;
+	int r;
+
+	path_of(c, "api", i, path, sizeof(path));
+	if (remote_open(&verb_bench, path, NULL, NULL, &remote) >= 0)
+		return weir_err_set(err, -EINVAL, "%s", path);
+	r = remote_try(remote, "GET", "/v1/status", NULL, 0, &status, err);
+	remote_close(remote);
+	if (r)
+		return r;
+	peers = json_object_get(status, "peers");
+	*ret = json_number_value(json_object_get(peers, "sent_bytes")) +
+	       HEADERS * json_number_value(json_object_get(peers, "sent"));
+	json_decref(status);
+	return 0;
+}
+
+static int look(const struct cluster *c, bool on, struct used *ret, struct weir_err *err)
+{
+	struct used u = {0};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < HOSTS; i++) {
+		double sent = 0;
+
+		u.cpu += (double)peer_cpu(&c->hosts[i]);
+		if (on)
+			r = sent_by(c, i, &sent, err);
+		u.sent += sent;
+	}
+	*ret = u;
+	return r;
+}
+
+static void pause_for(weir_time span)
+{
+	struct timespec t = {.tv_sec = span / WEIR_SEC, .tv_nsec = span % WEIR_SEC};
+
+	nanosleep(&t, NULL);
+}
+
+/* Of one host in one period. */
+static int run(struct cluster *c, bool on, weir_time span, struct used *ret, struct weir_err *err)
+{
+	struct used before, after;
+	weir_time from = 0;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < HOSTS; i++)
+		r = start(c, i, on, err);
+	if (r == 0) {
+		pause_for(WEIR_SEC); /* all have proven to be there */
+		r = look(c, on, &before, err);
+		from = bench_clock();
+		pause_for(span);
+	}
+	if (r == 0) {
+		double periods = (double)(bench_clock() - from) / PERIOD * HOSTS;
+
+		r = look(c, on, &after, err);
+		ret->cpu = (after.cpu - before.cpu) / periods;
+		ret->sent = (after.sent - before.sent) / periods;
+	}
+	stop(c);
+	return r;
+}
+
+/* ---- rows */
+
+/* Bytes of a datagram about one resource, with its headers. */
+static double datagram(void)
+{
+	static const struct peer_message m = {
+		.kind = PEER_REPORT, .instance = 1, .sequence = 1, .name = "h1", .n_reports = 1};
+	uint8_t bytes[PEER_MAX];
+
+	return (double)(peer_write(bytes, &m) + PEER_SEAL + HEADERS);
+}
+
+static void computed(struct bench *b, const char *name, double datagrams)
+{
+	struct bench_samples s = {0};
+
+	bench_sample(&s, datagrams * datagram() * WEIR_SEC / USUAL);
+	bench_add(b, name, "B/s", &s, NULL, NULL);
+}
+
+static void rows_traffic(struct bench *b, const struct bench_samples *measured)
+{
+	struct bench_samples want = {0}, one = {0};
+
+	bench_sample(&one, datagram());
+	bench_add(b, "a datagram about one resource, headers included", "B", &one, NULL, NULL);
+	bench_sample(&want, (HOSTS - 1) * datagram() * WEIR_SEC / USUAL);
+	bench_add(b, "8 hosts, a list: a host sends, measured", "B/s", measured, "computed", &want);
+	computed(b, "4 hosts, a list: a host sends", 3);
+	computed(b, "64 hosts, a list: a host sends", 63);
+	computed(b, "1,000 hosts, a list: a host sends", 999);
+	computed(b, "any number, a group: a host sends", 1);
+	computed(b, "1,000 hosts, either way: a host receives", 999);
+}
+
+static int rows_cluster(struct bench *b, struct cluster *c, struct weir_err *err)
+{
+	weir_time span = b->quick ? 500 * WEIR_MS : 5 * WEIR_SEC;
+	struct bench_samples cpu = {0}, part = {0}, sent = {0};
+	struct bench_row *row;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < b->runs; i++) {
+		struct used off = {0}, on = {0};
+
+		r = run(c, false, span, &off, err);
+		if (r == 0)
+			r = run(c, true, span, &on, err);
+		bench_sample(&cpu, (on.cpu - off.cpu) / 1000);
+		bench_sample(&part, 100 * (on.cpu - off.cpu) / USUAL);
+		bench_sample(&sent, on.sent * WEIR_SEC / USUAL);
+	}
+	if (r)
+		return r;
+	bench_add(b, "8 hosts: CPU of one, a period", "us", &cpu, NULL, NULL);
+	row = bench_add(b, "  of a core, at a period of 2 s", "%", &part, NULL, NULL);
+	bench_target(row, "<= 0.1", row->value <= 0.1);
+	rows_traffic(b, &sent);
+	return 0;
+}
+
+int bench_hosts(struct bench *b, struct weir_err *err)
+{
+	struct cluster c = {.dir = ""};
+	int r = cluster_new(&c, err);
+
+	if (r == 0)
+		r = rows_cluster(b, &c, err);
+	cluster_free(&c);
+	return r ? r : bench_gateway_parda(b, err);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir bench sim: what the simulator costs, an event and an IO.
+ *
+ * METHOD  Each run is a process of its own, so that its peak of memory is its own and every run
+ *         finds a fresh heap. Its time is all of it: reading the scenario, building the world, the
+ *         run, the values at the end.
+ *         - Four hosts on the calibrated array, 32 IOs each: all of it stays in the cache. What an
+ *           event costs.
+ *         - A thousand hosts under PARDA, shares 1 and 2, six slots each on the mean, on an array
+ *           that serves 200,000 IOs/s (disks enough for it, random reads over all of them): 300 s
+ *           are 60 M IOs. What memory costs; and whether each window comes to its share.
+ *         - The same with fixed windows and 64 exponential servers in the array's place: what is
+ *           not the array.
+ *         - 1,000 and 2,000 hosts on 64 servers, ten samples: what one more host needs of memory.
+ *         The floor is the event queue alone, driven as the simulator drives it: as many events
+ *         armed as the run has IOs in the device, the first popped and armed anew (the "hold"
+ *         model). It is what one event an IO would cost if nothing happened at it.
+ */
+#include "bench/bench.h"
+#include "base/rng.h"
+#include "sim/event.h"
+#include "sim/metrics.h"
+#include "sim/sim.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FEW_INSIDE  128  /* IOs in the device, four hosts */
+#define MANY_INSIDE 6000 /* a thousand */
+#define MANY_IOS    60e6 /* what 300 s at 200,000/s are */
+#define FLOOR_POPS  4000000
+#define QUICK       10 /* --quick does so many times less */
+
+static const char few_hosts[] =
+	"duration: 600s\n"
+	"devices:\n"
+	"  - {name: d, kind: array, preset: cx3}\n"
+	"hosts:\n"
+	"  - name: h\n"
+	"    count: 4\n"
+	"    window: 32\n"
+	"    workloads:\n"
+	"      - {outstanding: 32, size: 16 KiB, reads: 0.7, region: 16 GiB, spread: 16 GiB}\n";
+
+#define MANY_HOSTS(device)                                                                         \
+	"duration: 300s\n"                                                                         \
+	"devices:\n"                                                                               \
+	"  - " device "\n"                                                                         \
+	"hosts:\n"                                                                                 \
+	"  - name: h\n"                                                                            \
+	"    count: 1000\n"                                                                        \
+	"    window: 6\n"                                                                          \
+	"    workloads: [{outstanding: 8, size: 4 KiB, region: 96 GiB, spread: 96 GiB}]\n"
+
+/* 760 disks with eight reads each and the whole stroke to go serve 265/s apiece. The controller and
+ * its port are three times as fast, so that the disks decide; nothing is written, so there is no
+ * write cache. */
+static const char many_array[] =
+	"duration: 300s\n"
+	"devices:\n"
+	"  - {name: d, kind: array, raid: raid0, disks: 760, cache: 0 B, active: 6000, cost: 1us, "
+	"bandwidth: 16 GB/s}\n"
+	"hosts:\n"
+	"  - name: one\n"
+	"    count: 500\n"
+	"    window: 6\n"
+	"    tenants:\n"
+	"      - name: vm\n"
+	"        weight: 1\n"
+	"        workloads: [{outstanding: 8, size: 4 KiB, region: 96 GiB, spread: 96 GiB}]\n"
+	"  - name: two\n"
+	"    count: 500\n"
+	"    window: 6\n"
+	"    tenants:\n"
+	"      - name: vm\n"
+	"        weight: 2\n"
+	"        workloads:\n"
+	"          - {outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 GiB}\n"
+	"controllers: [{kind: parda, threshold: 30ms}]\n";
+static const char many_servers[] =
+	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
+
+#define HOST_BYTES 20000 /* the most that one more host may need */
+#define HOSTS_FOR_MEMORY(count)                                                                    \
+	"duration: 10s\n"                                                                          \
+	"devices: [{name: d, kind: server, servers: 64, rate: 20k iops}]\n"                        \
+	"hosts: [{name: h, count: " count ", window: 6, workloads: [{outstanding: 8}]}]\n"
+
+/* ---- one run, in a process of its own */
+
+struct outcome {
+	double wall, cpu; /* s */
+	double memory;    /* peak, bytes */
+	double events, ios;
+	double device_ms; /* mean latency of the device */
+	double off;       /* under PARDA: how far the worst window is from its share; 0: no PARDA */
+};
+
+static double seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+/* A host's weight if the value is its window at the end, by the names of many_array; else 0. */
+static double weight_of(const struct metrics_entry *e)
+{
+	size_t len = strlen(e->name), end = strlen(".window_end");
+
+	if (e->is_series || len < end || strcmp(e->name + len - end, ".window_end") != 0)
+		return 0;
+	return strncmp(e->name, "parda.one", 9) == 0   ? 1
+	       : strncmp(e->name, "parda.two", 9) == 0 ? 2
+						       : 0;
+}
+
+static double windows_off(const struct metrics *m)
+{
+	double windows = 0, weights = 0, off = 0;
+
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+
+		windows += weight_of(&e) > 0 ? e.value : 0;
+		weights += weight_of(&e);
+	}
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+		double share = windows / weights * weight_of(&e);
+
+		if (share > 0)
+			off = fmax(off, fabs(e.value / share - 1));
+	}
+	return off;
+}
+
+static int run_here(const char *text, bool quick, struct outcome *ret)
+{
+	struct sim_options options = {0};
+	weir_time begin = bench_clock();
+	struct weir_err err = {0};
+	struct metrics *metrics;
+	struct scenario *s;
+	struct sim_cost cost;
+	int r = scenario_parse(text, strlen(text), "bench", NULL, 0, &s, &err);
+
+	if (r)
+		return r;
+	if (quick)
+		options.duration = scenario_duration(s) / QUICK;
+	r = sim_run(s, &options, &metrics, &cost, &err);
+	scenario_free(s);
+	if (r)
+		return r;
+	*ret = (struct outcome){.wall = (double)(bench_clock() - begin) / 1e9,
+		.events = (double)cost.events,
+		.ios = (double)cost.ios,
+		.off = windows_off(metrics)};
+	r = metrics_get(metrics, "device.d.mean", &ret->device_ms);
+	metrics_free(metrics);
+	return r;
+}
+
+static _Noreturn void run_child(const char *text, bool quick, int out)
+{
+	struct outcome o;
+	int r = run_here(text, quick, &o);
+
+	if (r == 0 && write(out, &o, sizeof o) != (ssize_t)sizeof o)
+		r = -EIO;
+	_exit(-r); /* an errno fits */
+}
+
+/* The figures of a run of `text`; the child's own ones first, then what the system says of it. */
+static int run_apart(const char *text, bool quick, struct outcome *ret)
+{
+	struct rusage usage;
+	int ends[2], status;
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe(ends) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int r = -errno;
+		close(ends[0]);
+		close(ends[1]);
+		return r;
+	}
+	if (pid == 0)
+		run_child(text, quick, ends[1]);
+	close(ends[1]);
+	got = read(ends[0], ret, sizeof *ret);
+	close(ends[0]);
+	while (wait4(pid, &status, 0, &usage) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	if (!WIFEXITED(status))
+		return -ECHILD;
+	if (WEXITSTATUS(status) || got != (ssize_t)sizeof *ret)
+		return WEXITSTATUS(status) ? -WEXITSTATUS(status) : -EIO;
+	ret->cpu = seconds(&usage.ru_utime) + seconds(&usage.ru_stime);
+	ret->memory = (double)usage.ru_maxrss * 1024;
+	return 0;
+}
+
+/* ---- the floor */
+
+/* ns per pop and arm with `armed` events in the queue. */
+static int run_floor(uint32_t armed, bool quick, double *ret)
+{
+	uint64_t pops = FLOOR_POPS / (quick ? QUICK : 1);
+	struct event_queue q;
+	weir_time begin, now = 0;
+	struct rng rng;
+	int r;
+
+	event_init(&q);
+	r = event_reserve(&q, armed);
+	if (r) {
+		event_free(&q);
+		return r;
+	}
+	rng_init(&rng, 1, "floor");
+	for (uint32_t id = 0; id < armed; id++)
+		event_arm(&q, id, (weir_time)rng_exp(&rng, (double)WEIR_MS));
+	begin = bench_clock();
+	for (uint64_t i = 0; i < pops; i++) {
+		now = event_next(&q);
+		event_arm(&q, event_pop(&q), now + 1 + (weir_time)rng_exp(&rng, (double)WEIR_MS));
+	}
+	*ret = (double)(bench_clock() - begin) / (double)pops;
+	event_free(&q);
+	return 0;
+}
+
+/* ---- rows */
+
+struct series { /* the samples of one scenario's runs */
+	struct bench_samples wall, cpu, memory, ios, device_ms, off, event_rate, io_ns;
+	struct bench_samples floor_rate, floor_ns;
+};
+
+/* `runs` runs, each with one of the floor beside it. */
+static int measure(const char *text, uint32_t inside, bool quick, unsigned runs, struct series *ret)
+{
+	double scale = quick ? QUICK : 1, floor;
+
+	*ret = (struct series){0};
+	for (unsigned i = 0; i < runs; i++) {
+		struct outcome o = {0}; /* the analyzer takes errno for 0 after a failed call */
+		int r = run_apart(text, quick, &o);
+
+		if (r == 0)
+			r = run_floor(inside, quick, &floor);
+		if (r)
+			return r;
+		bench_sample(&ret->wall, o.wall * scale);
+		bench_sample(&ret->cpu, o.cpu * scale);
+		bench_sample(&ret->memory, o.memory / 1e6);
+		bench_sample(&ret->ios, o.ios * scale / 1e6);
+		bench_sample(&ret->device_ms, o.device_ms);
+		bench_sample(&ret->off, o.off * 100);
+		bench_sample(&ret->event_rate, o.events / o.wall / 1e6);
+		bench_sample(&ret->io_ns, o.wall * 1e9 / o.ios);
+		bench_sample(&ret->floor_rate, 1e3 / floor);
+		bench_sample(&ret->floor_ns, floor);
+	}
+	return 0;
+}
+
+static const char floor_name[] = "event queue alone";
+
+static int rows_few(struct bench *b)
+{
+	struct bench_row *row;
+	struct series s;
+	int r = measure(few_hosts, FEW_INSIDE, b->quick, b->runs, &s);
+
+	if (r)
+		return r;
+	row = bench_add(b, "4 hosts on one array: events", "Mevents/s", &s.event_rate, floor_name,
+		&s.floor_rate);
+	bench_target(row, ">= 2", row->value >= 2);
+	bench_add(b, "4 hosts on one array: time per IO", "ns", &s.io_ns, floor_name, &s.floor_ns);
+	return 0;
+}
+
+/* --quick runs a tenth of the 300 s and says so. */
+#define MANY_NAME(quick, device, what)                                                             \
+	((quick) ? "1,000 hosts on " device ", 10 x 30 s: " what                                   \
+		 : "1,000 hosts on " device ", 300 s: " what)
+
+static int rows_array(struct bench *b, unsigned runs)
+{
+	struct bench_row *row;
+	struct series s;
+	bool q = b->quick;
+	int r = measure(many_array, MANY_INSIDE, q, runs, &s);
+
+	if (r)
+		return r;
+	row = bench_add(b, MANY_NAME(q, "an array", "IOs"), "millions", &s.ios, NULL, NULL);
+	bench_target(row, ">= 60", row->value >= MANY_IOS / 1e6);
+	bench_add(b, MANY_NAME(q, "an array", "latency in it"), "ms", &s.device_ms, NULL, NULL);
+	row = bench_add(b, "1,000 hosts under PARDA: worst window, off its share by", "%", &s.off,
+		NULL, NULL);
+	bench_target(row, "<= 10", row->value <= 10);
+	row = bench_add(b, MANY_NAME(q, "an array", "time"), "s", &s.wall, NULL, NULL);
+	bench_target(row, "< 90", row->value < 90);
+	bench_add(b, MANY_NAME(q, "an array", "CPU time"), "s", &s.cpu, NULL, NULL);
+	row = bench_add(b,
+		q ? "1,000 hosts on an array, 30 s: memory"
+		  : "1,000 hosts on an array, 300 s: memory",
+		"MB", &s.memory, NULL, NULL);
+	bench_target(row, "< 1000", row->value < 1000);
+	bench_add(b, MANY_NAME(q, "an array", "time per IO"), "ns", &s.io_ns, floor_name,
+		&s.floor_ns);
+	return 0;
+}
+
+static int rows_servers(struct bench *b, unsigned runs)
+{
+	struct series s;
+	bool q = b->quick;
+	int r = measure(many_servers, MANY_INSIDE, q, runs, &s);
+
+	if (r)
+		return r;
+	bench_add(b, MANY_NAME(q, "64 servers", "time"), "s", &s.wall, NULL, NULL);
+	bench_add(b, MANY_NAME(q, "64 servers", "time per IO"), "ns", &s.io_ns, floor_name,
+		&s.floor_ns);
+	return 0;
+}
+
+/* The same with --quick: it is short as it is. */
+static int rows_memory(struct bench *b, unsigned runs)
+{
+	struct bench_samples bytes = {0};
+	struct bench_row *row;
+
+	for (unsigned i = 0; i < runs; i++) {
+		struct outcome few = {0}, many = {0};
+		int r = run_apart(HOSTS_FOR_MEMORY("1000"), false, &few);
+
+		if (r == 0)
+			r = run_apart(HOSTS_FOR_MEMORY("2000"), false, &many);
+		if (r)
+			return r;
+		bench_sample(&bytes, (many.memory - few.memory) / 1000);
+	}
+	row = bench_add(b, "1,000 hosts more: memory per host", "bytes", &bytes, NULL, NULL);
+	bench_target(row, "<= 20000", row->value <= HOST_BYTES);
+	return 0;
+}
+
+int bench_sim(struct bench *b)
+{
+	unsigned long_runs = b->runs_given ? b->runs : 1; /* one is a minute */
+	int r = rows_few(b);
+
+	if (!r)
+		r = rows_array(b, long_runs);
+	if (!r)
+		r = rows_servers(b, long_runs);
+	if (!r)
+		r = rows_memory(b, long_runs);
+	return r;
+}

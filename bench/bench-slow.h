@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench-slow: clients of an NBD server that ask for more than they take, for weir bench gateway.
+ *
+ * Each keeps 1 MiB of reads under way, half of the clients in requests of 4 KiB and half of 64 KiB, and
+ * takes 16 KiB of what comes every 16 ms: 1 MB/s. So the server's socket to it is always full.
+ */
+#ifndef WEIR_BENCH_BENCH_SLOW_H
+#define WEIR_BENCH_BENCH_SLOW_H
+
+#include <weir/err.h>
+
+struct slow;
+
+/* Connects n of them to the export behind a unix socket; they read on a thread of their own. */
+int slow_start(const char *socket, const char *export_, unsigned n, struct slow **ret_slow,
+	struct weir_err *err);
+void slow_stop(struct slow *s); /* NULL is fine */
+
+#endif

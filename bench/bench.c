@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir bench: how fast are the parts, against a floor or a peer of the same run. */
+#include "bench/bench.h"
+#include "cli/common/verb.h"
+#include "sim/metrics.h"
+#include <errno.h>
+#include <jansson.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
+static const struct opt options[] = {
+	[OPT_JSON] = {"json", 0, NULL, "print a JSON list of rows instead of a table"},
+	[OPT_RUNS] = {"runs", 'n', "N", "measure each row N times (1 to 25, default 5)"},
+	[OPT_QUICK] = {"quick", 'q', NULL, "a tenth of the work: for a look, not for figures"},
+	[OPT_COUNT] = {NULL, 0, NULL, NULL},
+};
+
+weir_time bench_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
+weir_time bench_cpu_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
+void bench_pin(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	(void)sched_setaffinity(0, sizeof set, &set); /* where it is forbidden: unpinned, then */
+}
+
+void bench_sample(struct bench_samples *s, double value)
+{
+	unsigned i = s->n < BENCH_RUNS_MAX ? s->n++ : BENCH_RUNS_MAX - 1;
+
+	while (i > 0 && s->v[i - 1] > value) {
+		s->v[i] = s->v[i - 1];
+		i--;
+	}
+	s->v[i] = value;
+}
+
+double bench_median(const struct bench_samples *s)
+{
+	if (!s->n)
+		return 0;
+	return (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2;
+}
+
+double bench_spread(const struct bench_samples *s)
+{
+	double median = bench_median(s);
+
+	return s->n && median != 0 ? (s->v[s->n - 1] - s->v[0]) / median : 0;
+}
+
+struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value)
+{
+	struct bench_row *row = &b->rows[b->n++];
+
+	*row = (struct bench_row){.name = name,
+		.unit = unit,
+		.value = bench_median(value),
+		.spread = bench_spread(value)};
+	if (peer) {
+		row->peer = peer;
+		row->peer_value = bench_median(peer_value);
+		row->ratio = row->peer_value != 0 ? row->value / row->peer_value : 0;
+	}
+	row->met = true;
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s: %.4g %s", name, row->value, unit);
+	return row;
+}
+
+void bench_target(struct bench_row *row, const char *target, bool met)
+{
+	row->target = target;
+	row->met = met;
+}
+
+static void print_row(const struct bench_row *r, int width)
+{
+	printf("%-*s %8.4g %-8s %4.0f%%", width, r->name, r->value, r->unit, 100 * r->spread);
+	if (r->target)
+		printf("  %-9s %-4s", r->target, r->met ? "ok" : "MISS");
+	else if (r->peer)
+		printf("  %-9s %-4s", "", "");
+	if (r->peer)
+		printf("  %.2f x %s, %.4g", r->ratio, r->peer, r->peer_value);
+	putchar('\n');
+}
+
+static void print_table(const struct bench *b)
+{
+	int width = 3;
+
+	for (size_t i = 0; i < b->n; i++)
+		if ((int)strlen(b->rows[i].name) > width)
+			width = (int)strlen(b->rows[i].name);
+	printf("%-*s %8s %-8s %5s  %-14s  %s\n", width, "row", "value", "unit", "+-", "target",
+		"ratio to its peer, and the peer's value");
+	for (size_t i = 0; i < b->n; i++)
+		print_row(&b->rows[i], width);
+}
+
+static json_t *row_json(const struct bench_row *r)
+{
+	json_t *o = json_pack("{s:s, s:f, s:s, s:f}", "name", r->name, "value", r->value, "unit",
+		r->unit, "spread", r->spread);
+
+	json_object_set_new(o, "peer", r->peer ? json_string(r->peer) : json_null());
+	json_object_set_new(o, "peer_value", r->peer ? json_real(r->peer_value) : json_null());
+	json_object_set_new(o, "ratio", r->peer ? json_real(r->ratio) : json_null());
+	if (r->target) {
+		json_object_set_new(o, "target", json_string(r->target));
+		json_object_set_new(o, "met", json_boolean(r->met));
+	}
+	return o;
+}
+
+static void print_json(const struct bench *b)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < b->n; i++)
+		json_array_append_new(list, row_json(&b->rows[i]));
+	json_dumpf(list, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(list);
+}
+
+static int parse_runs(const char *text, unsigned *ret)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (end == text || *end || n < 1 || n > BENCH_RUNS_MAX)
+		return -EINVAL;
+	*ret = (unsigned)n;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct bench *b);
+	bool pinned; /* to one core; not where there are threads or servers, which would inherit it */
+} plain[] = {
+	{"alloc", bench_alloc, true},
+	{"gate", bench_gate, true},
+	{"pshift", bench_pshift, true},
+	{"pshift-ex123", bench_pshift_ex123, true},
+	{"pshift-fig5", bench_pshift_fig5, false},
+	{"pshift-fig6", bench_pshift_fig6, true},
+	{"pshift-fig7", bench_pshift_fig7, true},
+	{"sim", bench_sim, true},
+};
+
+static void pin(const char *what)
+{
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (plain[i].pinned && strcmp(what, plain[i].name) == 0)
+			bench_pin();
+	}
+}
+
+/* 2: there is none of that name. */
+static int measure(struct bench *b, const char *what, struct weir_err *err)
+{
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (strcmp(what, plain[i].name) == 0)
+			return plain[i].run(b);
+	}
+	if (strcmp(what, "gateway") == 0)
+		return bench_gateway(b, err);
+	if (strcmp(what, "hosts") == 0)
+		return bench_hosts(b, err);
+	if (strcmp(what, "cluster") == 0)
+		return bench_cluster(b, err);
+	return 2;
+}
+
+int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	int r;
+
+	if (!b)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	b->runs = 3;
+	r = measure(b, name, err);
+	if (r > 0)
+		r = weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
+	else if (r < 0 && !err->text[0])
+		weir_err_set(err, r, "%s: %s", name, strerror(-r));
+	for (size_t i = 0; r == 0 && i < b->n; i++) {
+		const struct bench_row *row = &b->rows[i];
+
+		if (!row->key)
+			continue;
+		r = metrics_put(m, row->key, row->unit, row->value);
+		if (r == 0)
+			r = metrics_putf(m, "", row->spread, "%s.spread", row->key);
+	}
+	free(b);
+	return r;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[OPT_COUNT];
+	int operands;
+	int status = opts_parse(&verb_bench, argc, argv, values, &operands);
+	struct weir_err err = {.text = ""};
+	struct bench *b;
+
+	if (status >= 0)
+		return status;
+	if (operands != 1)
+		return opts_fail(&verb_bench,
+			"say what to measure: gate, alloc, pshift, sim, gateway, hosts or cluster");
+	b = calloc(1, sizeof *b);
+	if (!b)
+		return opts_fail(&verb_bench, "out of memory");
+	b->runs = 5;
+	b->runs_given = values[OPT_RUNS];
+	b->quick = values[OPT_QUICK];
+	if (values[OPT_RUNS] && parse_runs(values[OPT_RUNS], &b->runs)) {
+		free(b);
+		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
+	}
+	pin(argv[1]);
+	status = measure(b, argv[1], &err);
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	if (status == 2) {
+		opts_fail(&verb_bench,
+			"no benchmark '%s': gate, alloc, pshift, sim, gateway, hosts or cluster",
+			argv[1]);
+	} else if (status) {
+		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
+		status = 1;
+	} else if (values[OPT_JSON]) {
+		print_json(b);
+	} else {
+		print_table(b);
+	}
+	free(b);
+	return status;
+}
+
+static const char *const subverbs[] = {
+	"gate", "alloc", "pshift", "sim", "gateway", "hosts", "cluster", NULL};
+const struct verb verb_bench = {
+	.name = "bench",
+	.summary = "measure the parts against a floor or a peer",
+	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
+	.options = options,
+	.subverbs = subverbs,
+	.run = run,
+};

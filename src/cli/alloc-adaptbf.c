@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* alloc-adaptbf: one period of AdapTBF: tokens, records and remainders of every job. */
+#include "control/adaptbf/law.h"
+#include "cli/alloc.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const top_keys[] = {"rate", "period", "carry", "jobs", NULL};
+static const char *const job_keys[] = {
+	"name", "nodes", "demand", "previous", "record", "remainder", "reclaim", NULL};
+/* A double keeps whole numbers up to there. */
+#define WHOLE 9007199254740992.0
+static const struct alloc_range above_0 = {.most = 1e300, .above = true};
+static const struct alloc_range any_demand = {.most = HUGE_VAL};
+static const struct alloc_range whole = {.most = WHOLE};
+static const struct alloc_range record = {.least = -WHOLE, .most = WHOLE};
+static const struct alloc_range remainder_ = {.least = -1, .most = 1};
+static const struct alloc_range fraction = {.most = 1};
+
+struct jobs {
+	struct adaptbf_jobs of;
+	const char **names;
+	double *nodes;
+	uint32_t *weight;
+	uint64_t *demand;
+	struct adaptbf_space space;
+};
+
+static void jobs_free(struct jobs *j)
+{
+	free(j->names);
+	free(j->nodes);
+	free(j->weight);
+	free(j->demand);
+	free(j->of.tokens);
+	free(j->of.record);
+	free(j->of.remainder);
+	free(j->of.reclaim);
+	free(j->of.initial);
+	adaptbf_space_free(&j->space);
+}
+
+static int jobs_new(struct jobs *j, size_t n)
+{
+	*j = (struct jobs){.of = {.n = n}};
+	j->names = calloc(n + 1, sizeof(*j->names));
+	j->nodes = calloc(n + 1, sizeof(*j->nodes));
+	j->weight = calloc(n + 1, sizeof(*j->weight));
+	j->demand = calloc(n + 1, sizeof(*j->demand));
+	j->of.tokens = calloc(n + 1, sizeof(*j->of.tokens));
+	j->of.record = calloc(n + 1, sizeof(*j->of.record));
+	j->of.remainder = calloc(n + 1, sizeof(*j->of.remainder));
+	j->of.reclaim = calloc(n + 1, sizeof(*j->of.reclaim));
+	j->of.initial = calloc(n + 1, sizeof(*j->of.initial));
+	j->of.weight = j->weight;
+	j->of.demand = j->demand;
+	if (j->names && j->nodes && j->weight && j->demand && j->of.tokens && j->of.record &&
+		j->of.remainder && j->of.reclaim && j->of.initial &&
+		adaptbf_space_grow(&j->space, n) == 0)
+		return 0;
+	jobs_free(j);
+	return -ENOMEM;
+}
+
+/* ---- in */
+
+static int read_fixed(
+	const struct alloc_at *at, const char *key, struct alloc_range range, int32_t *ret)
+{
+	double x;
+	int r = alloc_number(at, key, range, &x);
+
+	if (r == 0)
+		*ret = (int32_t)lrint(x * (double)REMAINDER_ONE);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
+{
+	double demand = 0;
+	int r = alloc_keys(at, job_keys);
+
+	j->of.tokens[i] = ADAPTBF_NEW;
+	if (r || (r = alloc_name(at, &j->names[i])) ||
+		(r = alloc_need(at, "nodes", above_0, &j->nodes[i])) ||
+		(r = alloc_need(at, "demand", any_demand, &demand)) ||
+		(r = alloc_absent_ok(alloc_whole(at, "previous", whole, &j->of.tokens[i]))) ||
+		(r = alloc_absent_ok(alloc_whole(at, "record", record, &j->of.record[i]))) ||
+		(r = read_fixed(at, "remainder", remainder_, &j->of.remainder[i])) ||
+		(r = read_fixed(at, "reclaim", fraction, &j->of.reclaim[i])))
+		return r;
+	/* More than any server has is all the same. */
+	j->demand[i] = (uint64_t)ceil(fmin(demand, (double)ADAPTBF_TOKENS));
+	if (j->of.reclaim[i] >= REMAINDER_ONE)
+		return alloc_fail(at, "reclaim", "must be < 1");
+	return 0;
+}
+
+/* Whole nodes count as they are; others to one part in 2³¹ of the most. */
+static void weigh(struct jobs *j)
+{
+	double most = 0, scale = 1;
+	bool all_whole = true;
+
+	for (size_t i = 0; i < j->of.n; i++) {
+		most = fmax(most, j->nodes[i]);
+		all_whole &= j->nodes[i] == floor(j->nodes[i]);
+	}
+	if (!all_whole || most > UINT32_MAX)
+		scale = 0x1p31 / most;
+	for (size_t i = 0; i < j->of.n; i++)
+		j->weight[i] = (uint32_t)fmax(1, rint(j->nodes[i] * scale));
+}
+
+static int read_jobs(json_t *list, struct weir_err *err, struct jobs *ret)
+{
+	char path[64];
+	json_t *item;
+	size_t i;
+	int r = jobs_new(ret, json_array_size(list));
+
+	if (r)
+		return r;
+	for (i = 0; r == 0 && (item = json_array_get(list, i)); i++) {
+		struct alloc_at at = {path, item, err};
+
+		snprintf(path, sizeof(path), "jobs[%zu]", i);
+		r = read_job(&at, ret, i);
+	}
+	if (r) {
+		jobs_free(ret);
+		return r;
+	}
+	weigh(ret);
+	return 0;
+}
+
+/* ---- out */
+
+static double token(int64_t fixed)
+{
+	return (double)fixed / (double)REMAINDER_ONE;
+}
+
+static json_t *write_job(const struct jobs *j, size_t i)
+{
+	return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f}", "name", j->names[i], "tokens",
+		(json_int_t)j->of.tokens[i], "record", (json_int_t)j->of.record[i], "remainder",
+		token(j->of.remainder[i]), "initial", (json_int_t)j->of.initial[i], "reclaim",
+		token(j->of.reclaim[i]));
+}
+
+static int write_out(const struct jobs *j, int64_t tokens, int32_t carry,
+	const struct adaptbf_sums *sums, json_t **ret_out)
+{
+	json_t *list = json_array(), *out;
+
+	for (size_t i = 0; i < j->of.n; i++)
+		json_array_append_new(list, write_job(j, i));
+	out = json_pack("{s:o, s:I, s:f, s:I, s:I, s:f}", "jobs", list, "tokens",
+		(json_int_t)tokens, "carry", token(carry), "surplus", (json_int_t)sums->surplus,
+		"reclaimed", (json_int_t)sums->reclaimed, "coefficient", token(sums->coefficient));
+	if (!out || json_array_size(list) != j->of.n) {
+		json_decref(out);
+		return -ENOMEM;
+	}
+	*ret_out = out;
+	return 0;
+}
+
+int alloc_adaptbf(json_t *in, json_t **ret_out, struct weir_err *err)
+{
+	struct alloc_at top = {"", in, err};
+	struct adaptbf_sums sums;
+	double rate, period;
+	int32_t carry = 0;
+	int64_t tokens;
+	struct jobs jobs;
+	json_t *list;
+	int r = alloc_keys(&top, top_keys);
+
+	if (r || (r = alloc_need(&top, "rate", above_0, &rate)) ||
+		(r = alloc_need(&top, "period", above_0, &period)) ||
+		(r = read_fixed(&top, "carry", fraction, &carry)) ||
+		(r = alloc_list(&top, "jobs", &list)))
+		return r;
+	if (!(rate * period < (double)ADAPTBF_TOKENS))
+		return alloc_fail(&top, "rate", "a period must have fewer than 2^38 tokens");
+	if (json_array_size(list) > ADAPTBF_JOBS)
+		return alloc_fail(&top, "jobs", "must be at most %zu", ADAPTBF_JOBS);
+	r = read_jobs(list, err, &jobs);
+	if (r)
+		return r;
+	r = alloc_unique(&top, "jobs", list);
+	if (r == 0) {
+		tokens = adaptbf_tokens(rate, period, &carry);
+		adaptbf_allocate(&jobs.of, tokens, &jobs.space, &sums);
+		r = write_out(&jobs, tokens, carry, &sums, ret_out);
+	}
+	jobs_free(&jobs);
+	return r;
+}

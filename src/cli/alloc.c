@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* alloc: `weir alloc`, one step of an allocation algorithm, for any program to use or to check. */
+#include "cli/alloc.h"
+#include "cli/common/files.h"
+#include "cli/common/verb.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct opt options[] = {{NULL, 0, NULL, NULL}};
+static const char *const subverbs[] = {"adaptbf", "parda", "pshift", NULL};
+static alloc_step *const steps[] = {alloc_adaptbf, alloc_parda, alloc_pshift}; /* as the subverbs */
+
+extern const struct verb verb_alloc;
+
+static json_t *parse(const char *text, size_t len)
+{
+	json_error_t why;
+	json_t *in = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+
+	if (!in) {
+		opts_fail(&verb_alloc, "line %d, column %d: %s", why.line, why.column, why.text);
+		return NULL;
+	}
+	if (!json_is_object(in)) {
+		opts_fail(&verb_alloc, "the input must be an object");
+		json_decref(in);
+		return NULL;
+	}
+	return in;
+}
+
+static int print(json_t *out)
+{
+	/* 15 digits: all that a double keeps, and 0.1 stays 0.1. */
+	char *text = json_dumps(out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+
+	if (!text) {
+		fprintf(stderr, "weir: alloc: out of memory\n");
+		return 1;
+	}
+	puts(text);
+	free(text);
+	return 0;
+}
+
+static int allocate(alloc_step *step, const char *path)
+{
+	struct weir_err err = {""};
+	json_t *in, *out = NULL;
+	char *text;
+	size_t len;
+	int r, status;
+
+	if (files_read(path, FILES_WRITTEN, &text, &len, &err) < 0)
+		return opts_fail(&verb_alloc, "%s", err.text);
+	in = parse(text, len);
+	free(text);
+	if (!in)
+		return 2;
+	r = step(in, &out, &err);
+	json_decref(in);
+	if (r == -EINVAL)
+		return opts_fail(&verb_alloc, "%s", err.text);
+	if (r) {
+		fprintf(stderr, "weir: alloc: %s\n", strerror(-r));
+		return 1;
+	}
+	status = print(out);
+	json_decref(out);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[1];
+	int n, status = opts_parse(&verb_alloc, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n == 0)
+		return opts_fail(
+			&verb_alloc, "what? adaptbf, parda or pshift; see weir alloc --help");
+	if (n > 2)
+		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
+	for (size_t i = 0; subverbs[i]; i++) {
+		if (strcmp(argv[1], subverbs[i]) == 0)
+			return allocate(steps[i], n == 2 ? argv[2] : "-");
+	}
+	return opts_fail(&verb_alloc, "no '%s'; it may be adaptbf, parda or pshift", argv[1]);
+}
+
+const struct verb verb_alloc = {
+	.name = "alloc",
+	.summary = "one step of an allocation algorithm, JSON in and out",
+	.usage = "adaptbf|parda|pshift [FILE]",
+	.options = options,
+	.subverbs = subverbs,
+	.run = run,
+};

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/common/remote.h"
+#include "cli/common/files.h"
+#include "serve/api/http.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLY_MAX  ((size_t)256 << 20) /* bytes: a thousand tenants' histograms many times over */
+#define CONNECT_MS 5000L
+#define WHOLE_MS   30000L /* an apply over many threads included */
+
+struct remote {
+	const struct verb *verb;
+	CURL *curl;
+	char *socket; /* path; NULL: by url */
+	char *url;    /* without the path */
+	struct curl_slist *headers;
+};
+
+struct reply {
+	char *text;
+	size_t n, room;
+};
+
+/* ---- open */
+
+static int read_token(struct remote *r, const char *file)
+{
+	struct weir_err err;
+	char *text, *header = NULL;
+	size_t len;
+
+	if (files_read(file, 4096, &text, &len, &err) < 0)
+		return opts_fail(r->verb, "%s", err.text);
+	text[strcspn(text, "\r\n")] = 0;
+	if (asprintf(&header, "Authorization: Bearer %s", text) >= 0) {
+		r->headers = curl_slist_append(r->headers, header);
+		explicit_bzero(header, strlen(header));
+		free(header);
+	}
+	explicit_bzero(text, len);
+	free(text);
+	return -1;
+}
+
+static int find(struct remote *r, const char *socket, const char *url)
+{
+	char address[HTTP_SOCKET_MAX];
+
+	if (url) {
+		size_t n = strlen(url);
+
+		if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+			return opts_fail(r->verb, "--url: '%s' is not like http://HOST:PORT", url);
+		while (n && url[n - 1] == '/')
+			n--;
+		r->url = strndup(url, n);
+		return r->url ? -1 : opts_fail(r->verb, "out of memory");
+	}
+	if (!socket) {
+		http_socket(false, address);
+		socket = address;
+	}
+	r->socket = strdup(strncmp(socket, "unix:", 5) == 0 ? socket + 5 : socket);
+	r->url = strdup("http://localhost");
+	return r->socket && r->url ? -1 : opts_fail(r->verb, "out of memory");
+}
+
+int remote_open(const struct verb *v, const char *socket, const char *url, const char *token_file,
+	struct remote **ret_remote)
+{
+	struct remote *r;
+	int status;
+
+	if (socket && url)
+		return opts_fail(v, "--socket or --url, not both");
+	if (token_file && !url)
+		return opts_fail(v, "--token-file goes with --url");
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return opts_fail(v, "out of memory");
+	r->verb = v;
+	r->curl = curl_easy_init();
+	status = r->curl ? find(r, socket, url) : opts_fail(v, "libcurl does not start");
+	if (status < 0 && token_file)
+		status = read_token(r, token_file);
+	if (status >= 0)
+		remote_close(r);
+	else
+		*ret_remote = r;
+	return status;
+}
+
+void remote_close(struct remote *r)
+{
+	if (!r)
+		return;
+	if (r->curl)
+		curl_easy_cleanup(r->curl);
+	curl_slist_free_all(r->headers);
+	free(r->socket);
+	free(r->url);
+	free(r);
+}
+
+const char *remote_name(const struct remote *r)
+{
+	return r->socket ? r->socket : r->url;
+}
+
+/* ---- ask */
+
+static size_t take(char *data, size_t size, size_t n, void *arg)
+{
+	struct reply *to = arg;
+
+	n *= size;
+	if (n > REPLY_MAX - to->n)
+		return 0;
+	if (to->n + n + 1 > to->room) {
+		size_t room = 2 * (to->n + n + 1);
+		char *more = realloc(to->text, room);
+		if (!more)
+			return 0;
+		to->text = more;
+		to->room = room;
+	}
+	memcpy(to->text + to->n, data, n);
+	to->n += n;
+	to->text[to->n] = 0;
+	return n;
+}
+
+static int unreachable(const struct remote *r, CURLcode code, struct weir_err *err)
+{
+	long why = 0; /* errno */
+
+	curl_easy_getinfo(r->curl, CURLINFO_OS_ERRNO, &why);
+	if (code == CURLE_COULDNT_CONNECT && r->socket && (why == EACCES || why == EPERM))
+		return weir_err_set(err, -EACCES, "%s: %s", r->socket, strerror((int)why));
+	if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) /* not HTTP */
+		return weir_err_set(err, -EPROTO, "%s: no gateway's answer", remote_name(r));
+	if (code == CURLE_COULDNT_CONNECT && r->socket)
+		return weir_err_set(err, -ENOENT,
+			"no gateway answers at %s (is weir serve running?)", r->socket);
+	if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
+		return weir_err_set(err, -ENOENT, "no gateway answers at %s: %s", r->url,
+			curl_easy_strerror(code));
+	return weir_err_set(err, -EPROTO, "%s: %s", remote_name(r), curl_easy_strerror(code));
+}
+
+static int refused(const struct remote *r, long status, const json_t *j, struct weir_err *err)
+{
+	const char *why = json_string_value(json_object_get(j, "error"));
+	int code = status == 400 || status == 413 ? -EINVAL
+		   : status == 404                ? -ENODATA
+		   : status == 409                ? -EBUSY
+		   : status == 401                ? -EACCES
+						  : -EPROTO;
+
+	if (status == 401)
+		return weir_err_set(
+			err, code, "%s: the token is missing or wrong (--token-file)", r->url);
+	if (why)
+		return weir_err_set(err, code, "%s", why);
+	if (status == 413)
+		return weir_err_set(err, code,
+			"larger than what a gateway takes this way; let it read the file (SIGHUP)");
+	return weir_err_set(err, code, "%s: HTTP status %ld", remote_name(r), status);
+}
+
+static void prepare(struct remote *r, const char *url, const char *method, const char *body,
+	size_t len, struct reply *reply)
+{
+	CURL *c = r->curl;
+
+	curl_easy_reset(c); /* keeps the connection */
+	curl_easy_setopt(c, CURLOPT_URL, url);
+	if (r->socket) {
+		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, r->socket);
+		curl_easy_setopt(c, CURLOPT_PROXY, "");
+	}
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, r->headers);
+	curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
+	if (body) {
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	}
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, reply);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, WHOLE_MS);
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+}
+
+int remote_try(struct remote *r, const char *method, const char *path, const char *body, size_t len,
+	json_t **ret_json, struct weir_err *err)
+{
+	struct reply reply = {0};
+	json_t *j = NULL;
+	long status = 0;
+	char *url;
+	int rc = 0;
+	CURLcode code;
+
+	if (asprintf(&url, "%s%s", r->url, path) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	prepare(r, url, method, body, len, &reply);
+	code = curl_easy_perform(r->curl);
+	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+	free(url);
+	if (reply.text)
+		j = json_loadb(reply.text, reply.n, JSON_DISABLE_EOF_CHECK, NULL);
+	free(reply.text);
+	if (code != CURLE_OK)
+		rc = unreachable(r, code, err);
+	else if (status != 200)
+		rc = refused(r, status, j, err);
+	else if (!j)
+		rc = weir_err_set(err, -EPROTO, "%s: no gateway's answer", remote_name(r));
+	if (rc < 0)
+		json_decref(j);
+	else
+		*ret_json = j;
+	return rc;
+}
+
+int remote_ask(struct remote *r, const char *method, const char *path, const char *body, size_t len,
+	json_t **ret_json)
+{
+	struct weir_err err;
+	int rc = remote_try(r, method, path, body, len, ret_json, &err);
+
+	if (rc == 0)
+		return -1;
+	opts_fail(r->verb, "%s", err.text);
+	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
+}
+
+/* ---- print */
+
+struct printing {
+	struct remote *remote;
+	FILE *to;
+	struct reply error; /* what came instead */
+};
+
+static size_t print(char *data, size_t size, size_t n, void *arg)
+{
+	struct printing *p = arg;
+	long status = 0;
+
+	curl_easy_getinfo(p->remote->curl, CURLINFO_RESPONSE_CODE, &status);
+	return status == 200 ? fwrite(data, 1, n * size, p->to) : take(data, size, n, &p->error);
+}
+
+int remote_print(struct remote *r, const char *path, FILE *to)
+{
+	struct printing p = {.remote = r, .to = to};
+	struct weir_err err;
+	json_t *j = NULL;
+	long status = 0;
+	char *url;
+	CURLcode code;
+	int rc = 0;
+
+	if (asprintf(&url, "%s%s", r->url, path) < 0) {
+		opts_fail(r->verb, "out of memory");
+		return 1;
+	}
+	prepare(r, url, "GET", NULL, 0, NULL);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, print);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &p);
+	code = curl_easy_perform(r->curl);
+	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+	free(url);
+	if (p.error.text)
+		j = json_loadb(p.error.text, p.error.n, JSON_DISABLE_EOF_CHECK, NULL);
+	free(p.error.text);
+	if (code == CURLE_WRITE_ERROR && ferror(to))
+		rc = weir_err_set(&err, -EIO, "cannot write: %s", strerror(errno));
+	else if (code != CURLE_OK)
+		rc = unreachable(r, code, &err);
+	else if (status != 200)
+		rc = refused(r, status, j, &err);
+	json_decref(j);
+	if (rc == 0)
+		return -1;
+	opts_fail(r->verb, "%s", err.text);
+	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
+}
+
+char *remote_escape(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "-_.~/";
+	char *to = malloc(3 * strlen(text) + 1), *p = to;
+
+	for (; to && *text; text++)
+		if (strchr(plain, *text))
+			*p++ = *text;
+		else
+			p += sprintf(p, "%%%02X", (unsigned char)*text);
+	if (to)
+		*p = 0;
+	return to;
+}
+
+char *remote_status(const char *tenant, bool all)
+{
+	char *escaped = remote_escape(tenant ? tenant : ""), *path = NULL;
+
+	if (escaped && asprintf(&path, "/v1/status?histograms=1&brief=1%s%s%s",
+			       all ? "" : "&active=auto", *escaped ? "&tenant=" : "", escaped) < 0)
+		path = NULL;
+	free(escaped);
+	return path;
+}
+
+void remote_notes(const json_t *reply)
+{
+	const json_t *notes = json_object_get(reply, "notes");
+
+	for (size_t i = 0; i < json_array_size(notes); i++)
+		printf("%s\n", json_string_value(json_array_get(notes, i)));
+}

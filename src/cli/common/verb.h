@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verb: one command of the program.
+ *
+ * Each verb is one file, cli/<verb>.c, that defines `const struct verb verb_<verb>`; the list in
+ * cli/meson.build makes weir.c's table. The option table is the only place where options are
+ * declared: `--help`, the shell completion and the test of the manual pages all read it.
+ */
+#ifndef WEIR_CLI_COMMON_VERB_H
+#define WEIR_CLI_COMMON_VERB_H
+
+#include "cli/common/opts.h"
+
+struct verb {
+	const char *name;
+	const char *summary;         /* one line, no full stop */
+	const char *usage;           /* what follows "weir <name>", e.g. "[OPTION]... SCENARIO" */
+	const struct opt *options;   /* ends with an entry whose name is NULL; --help is implied */
+	const char *const *subverbs; /* NULL, or the words that may come first: "check", "show" */
+	/* argv[0] is the verb's name. The exit status: 0 done, 1 it failed or a claim missed,
+	 * 2 the command line or the input is wrong (said in one line on standard error). */
+	int (*run)(int argc, char **argv);
+};
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * demo-run: a gateway as a child of ours, three loads on it, and the policy applied half-way.
+ *
+ * The loads run on a thread of their own over real NBD connections and never stop; what changes is the
+ * policy, applied to the running gateway over its API as `weir policy apply` does.
+ */
+#include "cli/demo.h"
+#include "cli/common/files.h"
+#include "cli/common/process.h"
+#include "cli/view/view.h"
+#include "load/load.h"
+#include "serve/loop/loop.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INTERVAL (500 * WEIR_MS) /* a point of the chart */
+#define LOOK     (250 * WEIR_MS) /* between two drawings */
+/* What was sent before the policy came is in the array's queue for a moment longer. */
+#define SETTLE 1.0 /* s */
+
+const char *const demo_tenants[DEMO_TENANTS] = {"db", "web", "backup"};
+
+struct run {
+	const struct demo_plan *plan;
+	pthread_mutex_t lock; /* of d, which the load's thread fills */
+	struct demo *d;
+	struct load *load;
+	char dir[32], socket[64], api[64];
+	char uri[DEMO_TENANTS][128];
+	struct load_job jobs[DEMO_TENANTS];
+	struct remote *remote;
+	bool done; /* by lock: the load has ended */
+	int status;
+};
+
+/* ---- the loads */
+
+/* Little, and soon; little, and soon; and 64 large ones always under way. */
+static void make_jobs(struct run *r)
+{
+	static const struct {
+		double rate;
+		uint32_t depth, bytes;
+	} kinds[DEMO_TENANTS] = {{300, 1024, 8 << 10}, {200, 1024, 16 << 10}, {0, 64, 64 << 10}};
+
+	for (size_t i = 0; i < DEMO_TENANTS; i++) {
+		struct load_job *j = &r->jobs[i];
+
+		load_job_default(j);
+		snprintf(r->uri[i], sizeof(r->uri[i]), "nbd+unix:///%s?socket=%s", demo_tenants[i],
+			r->socket);
+		j->name = demo_tenants[i];
+		j->uri = r->uri[i];
+		j->rate = kinds[i].rate;
+		j->depth = kinds[i].depth;
+		j->sizes[0] = (struct load_size){.bytes = kinds[i].bytes, .share = 1};
+		j->n_sizes = 1;
+		j->reads = 1;
+		j->seed = r->plan->seed + i;
+		j->duration = (weir_time)(2 * r->plan->seconds * 1e9);
+		j->requests = UINT64_MAX;
+	}
+}
+
+/* On the load's thread: what one tenant did in an interval. */
+static void tick(void *arg, const struct load_interval *i)
+{
+	struct run *r = arg;
+	struct demo_tenant *t = &r->d->tenant[i->job];
+	double at = (double)i->at / 1e9, span = (double)i->span / 1e9;
+
+	pthread_mutex_lock(&r->lock);
+	double mark = r->d->mark;
+
+	r->d->elapsed = at;
+	t->iops = (double)i->requests / span;
+	/* The last interval ends with the load: one of milliseconds would be a point beside the one before. */
+	if (i->latency->count && i->span >= INTERVAL / 2 && t->n < DEMO_POINTS)
+		t->p99[t->n++] = (struct metrics_point){
+			at, (double)weir_hist_percentile(i->latency, 99) / 1e6};
+	/* An interval counts for the phase in which all of it lies, and not while things settle. */
+	int phase = mark == 0 ? DEMO_WITHOUT : at - span > mark + SETTLE ? DEMO_WITH : -1;
+
+	if (phase >= 0 && at - span > SETTLE) {
+		weir_hist_merge(&t->phase[phase].latency, i->latency);
+		t->phase[phase].requests += i->requests;
+		t->phase[phase].seconds += span;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *load_thread(void *arg)
+{
+	struct run *r = arg;
+	int status = load_run(r->load);
+
+	pthread_mutex_lock(&r->lock);
+	r->status = status;
+	r->done = true;
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* ---- the gateway */
+
+static int start(struct run *r, struct peer *p, struct weir_err *err)
+{
+	char listen[80], api[80];
+	const char *argv[] = {"weir", "serve", "--listen", listen, "--api", api, "--log-level",
+		"warning", r->plan->before, NULL};
+
+	snprintf(r->dir, sizeof(r->dir), "/tmp/weir-demo-XXXXXX");
+	if (!mkdtemp(r->dir))
+		return weir_err_set(err, -errno, "%s: %s", r->dir, strerror(errno));
+	snprintf(r->socket, sizeof(r->socket), "%s/nbd.sock", r->dir);
+	snprintf(r->api, sizeof(r->api), "%s/api.sock", r->dir);
+	snprintf(listen, sizeof(listen), "unix:%s", r->socket);
+	snprintf(api, sizeof(api), "unix:%s", r->api);
+	int status = peer_start(p, argv, -1, r->socket, NULL, err);
+
+	if (status == 0 && remote_open(&verb_demo, r->api, NULL, NULL, &r->remote) >= 0)
+		status = weir_err_set(err, -EIO, "the gateway's API cannot be reached");
+	return status;
+}
+
+static int apply(struct run *r, struct weir_err *err)
+{
+	json_t *reply;
+	char *text;
+	size_t len;
+	int status = files_read(r->plan->after, FILES_WRITTEN, &text, &len, err);
+
+	if (status < 0)
+		return status;
+	status = remote_try(r->remote, "PUT", "/v1/policy", text, len, &reply, err);
+	free(text);
+	if (status == 0)
+		json_decref(reply);
+	return status;
+}
+
+static int look(struct run *r, json_t **ret, struct weir_err *err)
+{
+	return remote_try(r->remote, "GET", VIEW_PATH, NULL, 0, ret, err);
+}
+
+/* ---- the run */
+
+static void pause_for(weir_time ns)
+{
+	struct timespec t = {.tv_sec = ns / WEIR_SEC, .tv_nsec = ns % WEIR_SEC};
+
+	nanosleep(&t, NULL);
+}
+
+/* What is to be done besides looking on. false: the load has ended. */
+static bool step(struct run *r, int *status, struct weir_err *err)
+{
+	struct demo *d = r->d;
+
+	pthread_mutex_lock(&r->lock);
+	bool half = d->mark == 0 && d->elapsed >= r->plan->seconds, done = r->done;
+	bool settled = d->mark > 0 && !d->start && d->elapsed >= d->mark + SETTLE;
+	bool near = d->elapsed >= 2 * r->plan->seconds - 2 * (double)INTERVAL / 1e9;
+
+	if (r->plan->look)
+		r->plan->look(d);
+	pthread_mutex_unlock(&r->lock);
+	if (half) {
+		*status = apply(r, err);
+		pthread_mutex_lock(&r->lock);
+		d->mark = d->elapsed;
+		pthread_mutex_unlock(&r->lock);
+	} else if (settled) {
+		*status = look(r, &d->start, err);
+	} else if (near && d->start && !d->end) {
+		*status = look(r, &d->end, err);
+	}
+	return !done;
+}
+
+static int drive(struct run *r, struct weir_err *err)
+{
+	struct load_options o = {.interval = INTERVAL, .tick = tick, .arg = r};
+	pthread_t thread;
+	int status = load_new(r->jobs, DEMO_TENANTS, &o, &r->load, err);
+
+	if (status < 0)
+		return status;
+	int failed = pthread_create(&thread, NULL, load_thread, r);
+
+	if (failed) {
+		load_free(r->load);
+		return weir_err_set(err, -failed, "no thread: %s", strerror(failed));
+	}
+	while (status == 0 && step(r, &status, err))
+		pause_for(LOOK);
+	if (status < 0)
+		load_stop(r->load);
+	pthread_join(thread, NULL);
+	if (status == 0)
+		status = r->status;
+	for (size_t i = 0; status == 0 && i < DEMO_TENANTS; i++) {
+		const struct load_result *result = load_result(r->load, i);
+
+		if (result->fault[0] || result->n_errors)
+			status = weir_err_set(err, -EIO, "%s: %s", result->name,
+				result->fault[0] ? result->fault : "requests failed");
+	}
+	load_free(r->load);
+	if (status == 0 && (!r->d->start || !r->d->end))
+		status = weir_err_set(err, -EIO, "the machine was too busy to look at the gateway");
+	return status;
+}
+
+int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err)
+{
+	struct run r = {.plan = p, .d = d};
+	struct peer gateway = {0};
+
+	for (size_t i = 0; i < DEMO_TENANTS; i++)
+		for (size_t k = 0; k < DEMO_PHASES; k++)
+			weir_hist_clear(&d->tenant[i].phase[k].latency);
+	pthread_mutex_init(&r.lock, NULL);
+	int status = start(&r, &gateway, err);
+
+	if (status == 0) {
+		make_jobs(&r);
+		status = drive(&r, err);
+	}
+	remote_close(r.remote);
+	peer_stop(&gateway);
+	unlink(r.socket);
+	unlink(r.api);
+	rmdir(r.dir);
+	pthread_mutex_destroy(&r.lock);
+	return status;
+}
+
+void demo_free(struct demo *d)
+{
+	json_decref(d->start);
+	json_decref(d->end);
+}

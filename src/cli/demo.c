@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir demo: a noisy neighbour, and its end, on real I/O.
+ *
+ * A gateway stands before memory that takes the time of a disk array, and three tenants load it over
+ * NBD without a pause. Half-way the policy is applied to it; nothing else changes. Everything is
+ * embedded; what is shown is what the clients and the gateway measured.
+ */
+#include "cli/demo.h"
+#include <weir/units.h>
+#include "cli/common/files.h"
+#include "cli/view/progress.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char policy_text[] =
+#include "demo.inc"
+	;
+
+#define HALF 10 /* s: long enough for a p99 of 300 requests a second */
+
+enum { OUT, SECONDS, SEED, OPTIONS };
+static const struct opt options[] = {
+	[OUT] = {"out", 'o', "DIR", "where the picture and the policies go (weir-demo)"},
+	[SECONDS] = {"time", 't', "TIME", "of each half: 4s to 60s (10s)"},
+	[SEED] = {"seed", 's', "N", "the seed of the clients (1)"},
+	[OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static int verb_run(int argc, char **argv);
+const struct verb verb_demo = {
+	.name = "demo",
+	.summary = "show a noisy neighbour, and its end",
+	.usage = "[OPTION]...",
+	.options = options,
+	.run = verb_run,
+};
+
+/* ---- the words */
+
+static void show_intro(void)
+{
+	const char *line = strstr(policy_text, "tenants:\n");
+
+	printf("One array, and three that share it: a database and web servers, which ask\n"
+	       "for little and want it soon, and a backup that keeps 64 large reads\n"
+	       "outstanding. First with nothing between them and the array, then with a\n"
+	       "window of 12 and this policy, applied while all go on:\n\n");
+	for (; line && *line; line += strcspn(line, "\n") + 1)
+		printf("    %.*s\n", (int)strcspn(line, "\n"), line);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static void show_next(const char *dir)
+{
+	const char *weir = program_invocation_name;
+
+	printf("Try next, in a second terminal: the same gateway, a load on it, and why it waits.\n"
+	       "  %s serve %s/after.yaml --listen unix:/tmp/nbd.sock --api unix:/tmp/api.sock\n"
+	       "  %s load 'nbd+unix:///backup?socket=/tmp/nbd.sock' --depth 64 --size 64KiB "
+	       "--duration 60s\n"
+	       "  %s top --socket /tmp/api.sock\n",
+		weir, dir, weir, weir);
+}
+
+/* ---- the run */
+
+/* The policy as it is after, and, with one word changed, before. */
+static int save(const char *dir, char *before, char *after, struct weir_err *err)
+{
+	static const char on[] = "enforce: true", off[] = "enforce: false";
+	const char *at = strstr(policy_text, on);
+	char *text = NULL;
+	int r = files_make_dir(dir, err);
+
+	if (r < 0)
+		return r;
+	snprintf(before, PATH_MAX, "%s/before.yaml", dir);
+	snprintf(after, PATH_MAX, "%s/after.yaml", dir);
+	int len = asprintf(
+		&text, "%.*s%s%s", (int)(at - policy_text), policy_text, off, at + strlen(on));
+
+	if (len < 0)
+		return -ENOMEM;
+	r = files_write(before, text, (size_t)len, err);
+	if (r == 0)
+		r = files_write(after, policy_text, strlen(policy_text), err);
+	free(text);
+	return r;
+}
+
+static struct progress progress;
+static void tick(const struct demo *d)
+{
+	progress_tick(&progress, d->elapsed);
+}
+
+static int show(const char *dir, double seconds, uint64_t seed, struct weir_err *err)
+{
+	char before[PATH_MAX], after[PATH_MAX];
+	bool live = isatty(STDOUT_FILENO);
+	struct demo_plan plan = {.before = before,
+		.after = after,
+		.seconds = seconds,
+		.seed = seed,
+		.look = live ? demo_show_live : tick};
+	struct demo *d = calloc(1, sizeof(*d));
+	int r = d ? save(dir, before, after, err) : -ENOMEM;
+
+	if (r == 0) {
+		show_intro();
+		progress_start(&progress, "demo", 2 * seconds);
+		r = demo_run(&plan, d, err);
+		progress_end(&progress);
+		if (live)
+			demo_show_live_end();
+	}
+	if (r == 0)
+		r = demo_show_table(d);
+	if (r == 0) {
+		demo_show_sum(d);
+		r = demo_show_picture(d, dir, err);
+	}
+	if (r == 0)
+		show_next(dir);
+	if (d)
+		demo_free(d);
+	free(d);
+	return r;
+}
+
+static int parse_time(const char *text, double *ret)
+{
+	struct weir_err err;
+	weir_time t;
+
+	if (!text)
+		return 0;
+	if (weir_units_time(text, &t, &err) < 0)
+		return opts_fail(&verb_demo, "--time: %s", err.text);
+	if (t < 4 * WEIR_SEC || t > 60 * WEIR_SEC)
+		return opts_fail(&verb_demo, "--time: 4s to 60s, not %s", text);
+	*ret = (double)t / 1e9;
+	return 0;
+}
+
+static int verb_run(int argc, char **argv)
+{
+	const char *values[OPTIONS] = {NULL};
+	struct weir_err err = {"out of memory"};
+	double seconds = HALF;
+	uint64_t seed = 1;
+	int n, status = opts_parse(&verb_demo, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n > 0)
+		return opts_fail(&verb_demo, "takes no operand, as '%s'", argv[1]);
+	if (opts_seed(&verb_demo, values[SEED], &seed) || parse_time(values[SECONDS], &seconds))
+		return 2;
+	if (show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {
+		opts_fail(&verb_demo, "%s", err.text);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * demo: the parts of `weir demo`.
+ *
+ *   demo.c       the verb: files, words, what to try next
+ *   demo-run.c   a gateway as a child, three loads, and the policy applied half-way
+ *   demo-show.c  tables, charts and the picture
+ */
+#ifndef WEIR_CLI_DEMO_H
+#define WEIR_CLI_DEMO_H
+
+#include <weir/err.h>
+#include <weir/hist.h>
+#include "cli/common/remote.h"
+#include "cli/common/verb.h"
+#include "sim/metrics.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+extern const struct verb verb_demo;
+
+#define DEMO_TENANTS 3
+#define DEMO_POINTS  256 /* intervals of a run at most */
+extern const char *const demo_tenants[DEMO_TENANTS];
+
+enum demo_phase { DEMO_WITHOUT, DEMO_WITH, DEMO_PHASES };
+
+struct demo_tenant {
+	struct metrics_point
+		p99[DEMO_POINTS]; /* s, ms; of each interval in which it had a request */
+	size_t n;
+	double iops; /* in the last interval */
+	struct {
+		struct weir_hist latency; /* ns */
+		uint64_t requests;
+		double seconds;
+	} phase[DEMO_PHASES];
+};
+
+struct demo {
+	struct demo_tenant tenant[DEMO_TENANTS];
+	double mark;    /* s: when the policy was applied; 0: not yet */
+	double elapsed; /* s */
+	/* What the gateway said of itself soon after the policy was applied and at the end: the later
+	 * minus the earlier is what happened under the policy. */
+	json_t *start, *end;
+};
+
+struct demo_plan {
+	const char *before, *after; /* the policies: file names */
+	double seconds;             /* of each half */
+	uint64_t seed;
+	/* Now and then, with all that is known so far. */
+	void (*look)(const struct demo *d);
+};
+
+/* Fills in d, which is zero. 0 or a negative errno and why. */
+int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err);
+void demo_free(struct demo *d);
+
+/* On a terminal, over what the last call drew: the rates and the chart so far. */
+void demo_show_live(const struct demo *d);
+void demo_show_live_end(void); /* wipes it */
+int demo_show_table(const struct demo *d);
+void demo_show_sum(const struct demo *d);
+/* The chart, and DIR/latency.svg and .png. */
+int demo_show_picture(const struct demo *d, const char *dir, struct weir_err *err);
+
+#endif

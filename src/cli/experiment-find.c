@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/experiment-find.h"
+#include "cli/common/files.h"
+#include "cli/common/verb.h"
+#include "sim/scenario/scenario.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef WEIR_DATADIR /* where `make install` leaves what the program reads */
+#define WEIR_DATADIR "/usr/local/share/weir"
+#endif
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The folder beside the program itself, wherever it was put: of a build folder in the source, or of a
+ * tree of bin and share. NULL: neither. */
+static const char *find_beside(void)
+{
+	static const char *const places[] = {"../experiments", "../share/weir/experiments"};
+	static char path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	char *end;
+
+	if (n <= 0 || n >= PATH_MAX)
+		return NULL;
+	path[n] = '\0';
+	end = strrchr(path, '/');
+	for (size_t i = 0; end && i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(end + 1, sizeof(path) - (size_t)(end + 1 - path), "%s", places[i]);
+		if (is_dir(path))
+			return path;
+	}
+	return NULL;
+}
+
+const char *experiment_find_dir(const char *asked)
+{
+	const char *from_env = getenv("WEIR_EXPERIMENTS"), *found;
+	const char *named = asked ? asked : from_env && *from_env ? from_env : NULL;
+
+	if (named) {
+		if (is_dir(named))
+			return named;
+		opts_fail(&verb_experiment, "%s: no such folder (%s)", named,
+			asked ? "--dir" : "$WEIR_EXPERIMENTS");
+		return NULL;
+	}
+	if (is_dir("experiments"))
+		return "experiments";
+	found = find_beside();
+	if (!found && is_dir(WEIR_DATADIR "/experiments"))
+		found = WEIR_DATADIR "/experiments";
+	if (!found)
+		opts_fail(&verb_experiment,
+			"no experiments in ./experiments, beside the program, or in "
+			"%s/experiments; give --dir or set $WEIR_EXPERIMENTS",
+			WEIR_DATADIR);
+	return found;
+}
+
+int experiment_find_ids(const char *dir, struct experiment_ids *ret)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n, kept = 0;
+
+	n = scandir(dir, &ret->entries, NULL, alphasort);
+	if (n < 0)
+		return opts_fail(&verb_experiment, "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		struct dirent *d = ret->entries[i];
+
+		snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, d->d_name);
+		if (d->d_name[0] != '.' && stat(path, &st) == 0)
+			ret->entries[kept++] = d;
+		else
+			free(d);
+	}
+	ret->dir = dir;
+	ret->n = kept;
+	return kept ? 0 : opts_fail(&verb_experiment, "%s: there is no experiment in it", dir);
+}
+
+void experiment_find_free(struct experiment_ids *ids)
+{
+	for (int i = 0; i < ids->n; i++)
+		free(ids->entries[i]);
+	free(ids->entries);
+}
+
+int experiment_find_unknown(const struct experiment_ids *ids, const char *id)
+{
+	const char **names = calloc((size_t)ids->n + 1, sizeof(*names)), *near = NULL;
+
+	for (int i = 0; names && i < ids->n; i++)
+		names[i] = ids->entries[i]->d_name;
+	if (names)
+		near = weir_err_near(id, names);
+	free(names);
+	if (near)
+		return opts_fail(
+			&verb_experiment, "no experiment '%s' (did you mean '%s'?)", id, near);
+	return opts_fail(&verb_experiment,
+		"no experiment '%s' in %s; weir experiment list shows them", id, ids->dir);
+}
+
+int experiment_find_set(const char *text, struct experiment_parameter_set *ret)
+{
+	const char *equals = text ? strchr(text, '=') : NULL;
+	int n;
+
+	*ret = (struct experiment_parameter_set){{0}, {0}};
+	if (!text)
+		return 0;
+	if (!equals || equals == text)
+		return opts_fail(&verb_experiment, "--set: give NAME=VALUE, as in traces=FOLDER");
+	n = snprintf(ret->path, sizeof(ret->path), "parameters.%.*s", (int)(equals - text), text);
+	if (n >= (int)sizeof(ret->path) || strlen(equals + 1) >= sizeof(ret->value))
+		return opts_fail(&verb_experiment, "--set: that is too long");
+	if (!realpath(equals + 1, ret->value))
+		strcpy(ret->value, equals + 1);
+	return 0;
+}
+
+static int parse(const char *text, size_t len, const char *path,
+	const struct experiment_parameter_set *set, struct experiment **ret, struct weir_err *err)
+{
+	struct scenario_set change = {set ? set->path : NULL, set ? set->value : NULL};
+	char *changed;
+	int r;
+
+	if (!set || !set->path[0])
+		return experiment_parse(text, len, path, ret, err);
+	r = scenario_override(text, len, path, &change, 1, &changed, &len, err);
+	if (r < 0)
+		return r;
+	r = experiment_parse(changed, len, path, ret, err);
+	free(changed);
+	return r;
+}
+
+int experiment_find_load(const char *dir, const char *id,
+	const struct experiment_parameter_set *set, struct experiment **ret)
+{
+	struct weir_err err;
+	char path[PATH_MAX], *text;
+	size_t len;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
+	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
+	if (r == 0) {
+		r = parse(text, len, path, set, ret, &err);
+		free(text);
+	}
+	if (r < 0)
+		return opts_fail(&verb_experiment, "%s", err.text);
+	if (strcmp((*ret)->id, id) != 0) {
+		opts_fail(
+			&verb_experiment, "%s: id is '%s', its folder '%s'", path, (*ret)->id, id);
+		experiment_free(*ret);
+		return 2;
+	}
+	return 0;
+}

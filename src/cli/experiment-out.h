@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * experiment-out: what `weir experiment run --out DIR` leaves there.
+ *
+ *   DIR/results.md                  the claims of every experiment run, with its pictures
+ *   DIR/pictures/ID-NAME.svg .png   and the .gp and .csv that they are made of
+ *   DIR/data/ID/RUN/values.csv      every value of a run
+ *   DIR/data/ID/RUN/SERIES.csv      every series of a run
+ */
+#ifndef WEIR_CLI_EXPERIMENT_OUT_H
+#define WEIR_CLI_EXPERIMENT_OUT_H
+
+#include "sim/experiment/experiment.h"
+#include <stdio.h>
+
+struct experiment_out {
+	const char *dir;
+	FILE *report; /* in memory until the end */
+	char *text;
+	size_t len;
+	bool no_gnuplot; /* it was missing, which has been said */
+};
+
+/* All: 0, or a negative errno with a message. */
+int experiment_out_open(
+	struct experiment_out *o, const char *dir, uint64_t seed, bool live, struct weir_err *err);
+int experiment_out_add(struct experiment_out *o, const struct experiment *e,
+	const struct experiment_result *r, struct weir_err *err);
+/* Writes results.md if `whole`: a report cut off by an error is not left. */
+int experiment_out_close(struct experiment_out *o, bool whole, struct weir_err *err);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir experiment: the papers' figures and tables, run and checked. */
+#include "bench/bench.h"
+#include "cli/experiment-find.h"
+#include "cli/experiment-out.h"
+#include "cli/common/files.h"
+#include "cli/live/live.h"
+#include "cli/view/progress.h"
+#include "cli/common/verb.h"
+#include "sim/experiment/experiment.h"
+#include "sim/experiment/report.h"
+#include "sim/scenario/scenario.h"
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };
+static const struct opt options[] = {
+	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
+	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
+	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
+	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
+	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
+	[WITHOUT] = {"without", 'w', NULL, "switch mechanisms off: claims must be missed"},
+	[SET] = {"set", 0, "NAME=VALUE", "a parameter of the experiment, as in traces=FOLDER"},
+	[OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static const char *const subverbs[] = {"list", "run", NULL};
+static int verb_run(int argc, char **argv);
+const struct verb verb_experiment = {
+	.name = "experiment",
+	.summary = "run the papers' experiments and check what they claim",
+	.usage = "list [OPTION]...\n       weir experiment run ID...|all [OPTION]...",
+	.options = options,
+	.subverbs = subverbs,
+	.run = verb_run,
+};
+
+/* ---- list */
+
+static int list(const struct experiment_ids *ids)
+{
+	struct report_table *t;
+	char *text = NULL;
+	int status = 0, r = report_table_new(4, &t);
+
+	for (const char *const *h = (const char *const[]){"id", "source", "live", "title", NULL};
+		r == 0 && *h; h++)
+		r = report_cell(t, "%s", *h);
+	for (int i = 0; r == 0 && status == 0 && i < ids->n; i++) {
+		struct experiment *e;
+
+		status = experiment_find_load(ids->dir, ids->entries[i]->d_name, NULL, &e);
+		if (status)
+			break;
+		r = report_cell(t, "%s", e->id);
+		r = r < 0 ? r : report_cell(t, "%s", e->source);
+		r = r < 0 ? r : report_cell(t, "%s", e->live ? "yes" : "");
+		r = r < 0 ? r : report_cell(t, "%s", e->title);
+		experiment_free(e);
+	}
+	if (r == 0 && status == 0)
+		r = report_table_text(t, 0, &text);
+	if (text)
+		fputs(text, stdout);
+	free(text);
+	report_table_free(t);
+	return r < 0 ? opts_fail(&verb_experiment, "out of memory") : status;
+}
+
+/* ---- run */
+
+#define SKIPPED 77 /* exit status, when nothing could be run */
+
+struct job { /* one command line's worth */
+	const struct experiment_ids *ids;
+	uint64_t seed;
+	const char *out; /* NULL: none */
+	bool json, live;
+	bool without; /* mechanisms are switched off */
+	bool each;    /* all there are, none named */
+	json_t *all;  /* with json */
+	struct experiment_out files;
+	size_t claims, missed, held, skipped;
+	struct experiment_parameter_set set;
+	const char *id; /* at work */
+	char what[256]; /* and which of its runs */
+	struct progress progress;
+};
+
+static int read_beside(
+	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	const struct job *j = arg;
+	char full[PATH_MAX];
+
+	if (path[0] == '/')
+		return files_read_named(path, ret_text, ret_len, err);
+	snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, j->id, path);
+	return files_read_named(full, ret_text, ret_len, err);
+}
+
+static int show_progress(double fraction, const char *run, void *arg)
+{
+	struct job *j = arg;
+
+	snprintf(j->what, sizeof(j->what), "%s, run %s", j->id, run);
+	progress_tick(&j->progress, fraction);
+	return 0;
+}
+
+/* Is what it needs not there? Then that is said, and it is left out. */
+static bool skips(struct job *j, const struct experiment *e)
+{
+	char full[PATH_MAX];
+
+	if (!e->needs || j->set.path[0]) /* what a person names must be there */
+		return false;
+	if (e->needs[0] == '/')
+		snprintf(full, sizeof(full), "%s", e->needs);
+	else
+		snprintf(full, sizeof(full), "%s/%s/%s", j->ids->dir, e->id, e->needs);
+	if (access(full, R_OK) == 0)
+		return false;
+	j->skipped++;
+	fprintf(j->json ? stderr : stdout, "skipped: %s needs %s, which is not there\n", e->id,
+		full);
+	return true;
+}
+
+static json_t *json_number(double x)
+{
+	return x < -1e300 || x > 1e300 ? json_null() : json_real(x);
+}
+
+static void add_json(struct job *j, const struct experiment *e, const struct experiment_result *r)
+{
+	json_t *claims = json_array();
+
+	for (size_t i = 0; i < e->n_claims; i++) {
+		const struct experiment_claim *c = &e->claims[i];
+		const struct experiment_outcome *o = &r->outcomes[i];
+		json_t *claim;
+
+		if (!o->judged)
+			continue;
+		claim = json_pack("{s:s, s:s, s:s, s:b}", "what", c->what, "paper", c->paper,
+			"unit", c->unit, "ok", o->ok);
+		if (o->known) {
+			json_object_set_new(claim, "value", json_real(o->value));
+			json_object_set_new(claim, "lo", json_number(o->lo));
+			json_object_set_new(claim, "hi", json_number(o->hi));
+		} else {
+			json_object_set_new(claim, "reason", json_string(o->reason.text));
+		}
+		json_array_append_new(claims, claim);
+	}
+	json_array_append_new(
+		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:s*, s:I, s:o}", "id", e->id, "title",
+				e->title, "source", e->source, "seed", (json_int_t)j->seed, "live",
+				j->live, "without", r->without ? r->without->mechanism : NULL,
+				"missed", (json_int_t)r->missed, "claims", claims));
+}
+
+static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
+{
+	char *text;
+
+	if (j->json) {
+		add_json(j, e, r);
+		return 0;
+	}
+	if (experiment_text(e, r, &text) < 0)
+		return opts_fail(&verb_experiment, "out of memory");
+	puts(text);
+	fflush(stdout);
+	free(text);
+	return 0;
+}
+
+static int unwritten(const struct weir_err *err)
+{
+	opts_fail(&verb_experiment, "%s", err->text);
+	return 1;
+}
+
+/* Once as it is, or with one mechanism switched off. */
+static int run_experiment(
+	struct job *j, const struct experiment *e, const struct experiment_without *without)
+{
+	struct experiment_options o = {.seed = j->seed,
+		.without = without,
+		.live = j->live ? live_run : NULL,
+		.read = read_beside,
+		.read_arg = j,
+		.bench = bench_metrics,
+		.progress = show_progress,
+		.progress_arg = j};
+	struct experiment_result *r;
+	struct weir_err err;
+	int status;
+
+	j->id = e->id;
+	snprintf(j->what, sizeof(j->what), "%s", e->id);
+	progress_start(&j->progress, j->what, 1);
+	status = experiment_run(e, &o, &r, &err);
+	progress_end(&j->progress);
+	if (status < 0) {
+		opts_fail(&verb_experiment, "%s", err.text);
+		return status == -ECANCELED ? 130 : status == -ECHILD ? 1 : 2;
+	}
+	status = show(j, e, r);
+	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
+		status = unwritten(&err);
+	j->claims += r->judged;
+	j->missed += r->missed;
+	j->held += r->held;
+	experiment_result_free(e, r);
+	return status;
+}
+
+static int run_without(struct job *j, const struct experiment *e)
+{
+	int status = 0;
+
+	for (size_t i = 0; status == 0 && i < e->n_without; i++)
+		if (!j->live || e->without[i].live)
+			status = run_experiment(j, e, &e->without[i]);
+	if (!j->json && e->no_mechanism)
+		printf("%s: no mechanism to switch off: %s\n", e->id, e->no_mechanism);
+	return status;
+}
+
+static int run_one(struct job *j, const char *id)
+{
+	struct experiment *e;
+	int status = experiment_find_load(j->ids->dir, id, &j->set, &e);
+
+	if (status)
+		return status;
+	if ((j->live && !e->live) ||
+		skips(j, e)) /* one of all; check_one refuses it if it was named */
+		status = 0;
+	else
+		status = j->without ? run_without(j, e) : run_experiment(j, e, NULL);
+	experiment_free(e);
+	return status;
+}
+
+static bool has_switch(const struct job *j, const struct experiment *e)
+{
+	bool has = e->no_mechanism != NULL;
+
+	for (size_t i = 0; i < e->n_without; i++)
+		has |= !j->live || e->without[i].live;
+	return has;
+}
+
+/* Whether it can be run. `named`: and not only one of all. */
+static int check_one(const struct job *j, const char *id, bool named)
+{
+	struct experiment *e;
+	bool known = false;
+	int status;
+
+	for (int k = 0; k < j->ids->n; k++)
+		known |= strcmp(id, j->ids->entries[k]->d_name) == 0;
+	if (!known)
+		return experiment_find_unknown(j->ids, id);
+	status = experiment_find_load(j->ids->dir, id, &j->set, &e);
+	if (status)
+		return status;
+	if (named && j->live && !e->live)
+		status = opts_fail(&verb_experiment, "%s cannot run live", id);
+	else if (named && j->without && !has_switch(j, e))
+		status = opts_fail(&verb_experiment, "%s: 'without' names no mechanism%s", id,
+			j->live ? " that can be switched off live" : "");
+	experiment_free(e);
+	return status;
+}
+
+/* All are checked first: the last one's name may be wrong, and those before it take minutes. */
+static int check_each(const struct job *j, char **ids, int n)
+{
+	int status = 0;
+
+	for (int i = 0; status == 0 && !j->each && i < n; i++)
+		status = check_one(j, ids[i], true);
+	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
+		status = check_one(j, j->ids->entries[i]->d_name, false);
+	return status;
+}
+
+static int run_each(struct job *j, char **ids, int n)
+{
+	int status = 0;
+
+	for (int i = 0; status == 0 && !j->each && i < n; i++)
+		status = run_one(j, ids[i]);
+	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
+		status = run_one(j, j->ids->entries[i]->d_name);
+	return status;
+}
+
+static int run_job(struct job *j, char **ids, int n)
+{
+	struct weir_err err;
+	int status = check_each(j, ids, n);
+
+	if (status)
+		return status;
+	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
+		return unwritten(&err);
+	if (j->json)
+		j->all = json_array();
+	status = run_each(j, ids, n);
+	if (status == 0 && j->skipped && j->claims == 0)
+		status = SKIPPED;
+	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
+		status = unwritten(&err);
+	if (status)
+		return status;
+	if (j->json) {
+		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+		putchar('\n');
+	} else {
+		printf("%zu claims, %zu missed%s (seed %llu%s)\n", j->claims,
+			j->without ? j->claims - j->held : j->missed,
+			j->without ? " as they must be" : "", (unsigned long long)j->seed,
+			j->live ? ", live" : "");
+	}
+	return (j->without ? j->held : j->missed) ? 1 : 0;
+}
+
+/* ---- the verb */
+
+static int run_ids(const struct experiment_ids *ids, const char **values, char **operands, int n)
+{
+	struct job j = {.ids = ids,
+		.seed = 1,
+		.out = values[OUT],
+		.json = values[JSON] != NULL,
+		.live = values[LIVE] != NULL,
+		.without = values[WITHOUT] != NULL,
+		.each = n == 1 && strcmp(operands[0], "all") == 0};
+	int status;
+
+	if (n == 0)
+		return opts_fail(&verb_experiment, "run: which? An ID, or all");
+	if (j.without && j.out)
+		return opts_fail(&verb_experiment, "--out is of what holds: not with --without");
+	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
+		experiment_find_set(values[SET], &j.set))
+		return 2;
+	status = run_job(&j, operands, n);
+	json_decref(j.all);
+	return status;
+}
+
+static int verb_run(int argc, char **argv)
+{
+	const char *values[OPTIONS] = {NULL}, *dir;
+	struct experiment_ids ids = {0};
+	int n, status = opts_parse(&verb_experiment, argc, argv, values, &n);
+	bool runs;
+
+	if (status >= 0)
+		return status;
+	if (n < 1)
+		return opts_fail(&verb_experiment, "say list or run; see weir experiment --help");
+	runs = strcmp(argv[1], "run") == 0;
+	if (!runs && strcmp(argv[1], "list") != 0)
+		return opts_fail(&verb_experiment, "'%s': say list or run", argv[1]);
+	if (!runs && n > 1)
+		return opts_fail(&verb_experiment, "list takes no operand");
+	dir = experiment_find_dir(values[DIR_]);
+	if (!dir)
+		return 2;
+	status = experiment_find_ids(dir, &ids);
+	if (status == 0)
+		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list(&ids);
+	experiment_find_free(&ids);
+	return status;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* live-change: the `at:` of a scenario: values set in running gateways, clients started and ended. */
+#include "cli/live/live-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values */
+
+/* PUT /v1/set/KEY of one gateway, as weir set does. */
+static int set(struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static int set(struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
+{
+	char key[1200], path[1300];
+	struct weir_err why;
+	json_t *reply;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	vsnprintf(key, sizeof(key), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "/v1/set/%s", key);
+	r = remote_try(v->remote, "PUT", path, value, strlen(value), &reply, &why);
+	if (r < 0)
+		return weir_err_set(err, r, "%s of '%s': %s", key, v->name, why.text);
+	json_decref(reply);
+	return 0;
+}
+
+static int set_limits(struct live_server *v, const char *path, const char *which,
+	const struct weir_limit *limits, unsigned n, struct weir_err *err)
+{
+	char *text = NULL;
+	int r = live_text_add(&text, "[");
+
+	for (unsigned i = 0; r == 0 && i < n; i++)
+		r = live_text_add(&text, "%.17g %s, ", limits[i].rate,
+			limits[i].unit == WEIR_UNIT_REQUESTS ? "iops" : "B/s");
+	if (r == 0)
+		r = live_text_add(&text, "]");
+	r = r < 0 ? weir_err_set(err, r, "out of memory") : set(v, text, err, "%s.%s", path, which);
+	free(text);
+	return r;
+}
+
+static int set_knobs(struct live_server *v, const char *path, const struct scenario_knobs *k,
+	struct weir_err *err)
+{
+	char text[32];
+	int r = 0;
+
+	snprintf(text, sizeof(text), "%.17g", k->weight);
+	if (k->given & SCENARIO_WEIGHT)
+		r = set(v, text, err, "%s.weight", path);
+	if (r == 0 && k->given & SCENARIO_MIN)
+		r = set_limits(v, path, "min", k->min, k->n_min, err);
+	if (r == 0 && k->given & SCENARIO_MAX)
+		r = set_limits(v, path, "max", k->max, k->n_max, err);
+	return r;
+}
+
+static int set_window(
+	struct live *l, struct live_server *v, const struct scenario_gate *g, struct weir_err *err)
+{
+	char text[LIVE_DEPTH];
+
+	if (g->given & SCENARIO_GATE_WINDOW)
+		v->depth = g->config.window < LIVE_WINDOW_MAX ? g->config.window : LIVE_WINDOW_MAX;
+	if (g->given & SCENARIO_GATE_WINDOW_BYTES)
+		v->depth_bytes = g->config.window_bytes;
+	return set(v, live_depth(v, text), err, "%s.depth", l->s->stations[v->device].name);
+}
+
+/* ---- by target */
+
+static bool meant(
+	const struct live *l, const struct live_tenant *t, const struct scenario_change *c)
+{
+	return scenario_fits(c->where, l->s->hosts[t->host].name) &&
+	       scenario_fits(c->tenant, t->path);
+}
+
+static int change_tenant(struct live *l, const struct scenario_change *c, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && !c->at_device && i < l->n_tenants; i++)
+		if (meant(l, &l->tenants[i], c))
+			r = set_knobs(&l->servers[l->tenants[i].server], l->tenants[i].server_path,
+				&c->knobs, err);
+	for (uint32_t d = 0; r == 0 && c->at_device && d < l->s->n_devices; d++) {
+		const struct scenario_station *st = &l->s->stations[d];
+
+		if (!st->gate || !scenario_fits(c->where, st->name))
+			continue;
+		for (size_t i = 0; r == 0 && st->gate->policy && i < st->gate->policy->n_tenants;
+			i++)
+			if (scenario_fits(c->tenant, st->gate->policy->tenants[i].path))
+				r = set_knobs(&l->servers[d], st->gate->policy->tenants[i].path,
+					&c->knobs, err);
+	}
+	return r;
+}
+
+static int change_host(struct live *l, const struct scenario_change *c, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = l->s->n_devices; r == 0 && i < l->n_servers; i++)
+		if (scenario_fits(c->where, l->servers[i].name))
+			r = set_window(l, &l->servers[i], &c->gate, err);
+	return r;
+}
+
+static int change_device(struct live *l, const struct scenario_change *c, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->s->n_devices; i++)
+		if (scenario_fits(c->where, l->servers[i].name))
+			r = set_window(l, &l->servers[i], &c->gate, err);
+	return r;
+}
+
+/* A client that is held is told to end; live.c starts those that are not. */
+static int change_workload(struct live *l, const struct scenario_change *c, struct weir_err *err)
+{
+	for (size_t i = 0; i < l->n_clients; i++) {
+		struct live_client *k = &l->clients[i];
+
+		if (!meant(l, k->tenant, c) || !scenario_fits(c->workload, k->workload->name))
+			continue;
+		k->held = !c->run;
+		if (k->held)
+			live_client_end(k);
+	}
+	return 0;
+}
+
+/* ---- what cannot be */
+
+static bool plain_limits(const struct weir_limit *limits, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (limits[i].ops != WEIR_OPS_ALL || limits[i].burst_rate > 0)
+			return false;
+	return true;
+}
+
+static const char *tenant_lacks(const struct live *l, const struct scenario_change *c)
+{
+	const struct scenario_knobs *k = &c->knobs;
+
+	if (k->given & ~(unsigned)(SCENARIO_WEIGHT | SCENARIO_MIN | SCENARIO_MAX))
+		return "of a tenant only weight, min and max change";
+	if (!plain_limits(k->min, k->n_min) || !plain_limits(k->max, k->n_max))
+		return "min and max change only for all operations, and without a burst";
+	return NULL;
+}
+
+static const char *window_lacks(const struct live *l, const struct scenario_change *c)
+{
+	if (c->rate > 0)
+		return "a model keeps its rate";
+	if ((c->gate.given & ~(unsigned)(SCENARIO_GATE_WINDOW | SCENARIO_GATE_WINDOW_BYTES)) ||
+		((c->gate.given & SCENARIO_GATE_WINDOW) && c->gate.config.window < 1))
+		return "of a gate only the window changes, to 1 or more";
+	for (uint32_t h = 0; h < l->s->n_hosts; h++)
+		if (c->target == SCENARIO_ON_HOST && scenario_fits(c->where, l->s->hosts[h].name) &&
+			(l->host_server[h] < 0 || live_controlled(l, h)))
+			return "the host has no window of its own to change";
+	return NULL;
+}
+
+static const struct {
+	/* NULL: all of it can be had. */
+	const char *(*lacks)(const struct live *l, const struct scenario_change *c);
+	int (*change)(struct live *l, const struct scenario_change *c, struct weir_err *err);
+} targets[] = {
+	[SCENARIO_ON_TENANT] = {tenant_lacks, change_tenant},
+	[SCENARIO_ON_HOST] = {window_lacks, change_host},
+	[SCENARIO_ON_DEVICE] = {window_lacks, change_device},
+	[SCENARIO_ON_WORKLOAD] = {NULL, change_workload},
+};
+
+int live_change_check(const struct live *l, struct weir_err *err)
+{
+	for (size_t i = 0; i < l->s->n_moments; i++)
+		for (size_t k = 0; k < l->s->moments[i].n; k++) {
+			const struct scenario_change *c = &l->s->moments[i].changes[k];
+			const char *what =
+				targets[c->target].lacks ? targets[c->target].lacks(l, c) : NULL;
+
+			if (what)
+				return weir_err_at(err, -EINVAL, c->at,
+					"this change cannot run live: %s", what);
+		}
+	return 0;
+}
+
+int live_change(struct live *l, const struct scenario_moment *m, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < m->n; i++)
+		r = targets[m->changes[i].target].change(l, &m->changes[i], err);
+	return r;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live-client: a workload as a command line: fio's for a closed loop of one size, weir load's for the
+ * others.
+ */
+#include "cli/live/live-impl.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A gateway passes what is larger on in pieces, and counts those (docs/architecture.md). */
+#define PIECE (256u << 10)
+/* Clients are ended by us, by the run's time; they must not end by themselves before. */
+#define LONGER (60 * WEIR_SEC)
+
+static bool by_fio(const struct workload_config *c)
+{
+	return c->arrivals == WORKLOAD_CLOSED && c->n_sizes == 1 && c->zipf <= 0;
+}
+
+/* What a client cannot do; NULL: it can do it all. */
+static const char *lacks(const struct workload_config *c)
+{
+	bool open = c->arrivals != WORKLOAD_CLOSED;
+
+	if (c->arrivals == WORKLOAD_TRACE)
+		return "a trace";
+	if (c->arrivals == WORKLOAD_HYPER)
+		return "arrivals: hyper";
+	if (open && c->rate_end > 0)
+		return "rate_end";
+	if (!open && c->think > 0)
+		return "think";
+	if (c->on > 0 || c->off > 0)
+		return "on and off";
+	if (!by_fio(c) && c->sequential > 0 && c->sequential < 1)
+		return "sequential, beside a rate, a zipf or several sizes, other than 0 or 1";
+	if (c->zipf > 0 && c->sequential > 0)
+		return "sequential beside zipf";
+	for (unsigned i = 0; i < c->n_sizes; i++)
+		if (c->sizes[i].bytes > PIECE)
+			return "a size over 256 KiB, which a gateway passes on in pieces";
+	return NULL;
+}
+
+int live_client_check(const struct live_client *c, struct weir_err *err)
+{
+	const char *what = lacks(&c->workload->config);
+
+	return what ? weir_err_at(err, -EINVAL, yamldoc_place(c->workload->node),
+			      "workload %s cannot run live: %s", c->name, what)
+		    : 0;
+}
+
+/* ---- command lines */
+
+struct words {
+	struct live_words all;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	w->failed |= n < 0 || live_words_add(&w->all, "%s", text) < 0;
+	if (n >= 0)
+		free(text);
+}
+
+/* Another for each client, the same for the same seed of the run. */
+static uint64_t seed_of(const struct live *l, const struct live_client *c)
+{
+	struct rng rng;
+
+	rng_init(&rng, l->seed, c->name);
+	return rng_u64(&rng) >> 1; /* fio's is signed */
+}
+
+/* Where its part of its tenant's export begins. */
+static uint64_t offset_of(const struct live *l, const struct live_client *c)
+{
+	return c->workload->config.base +
+	       c->workload->spread * l->s->hosts[c->tenant->host].replica - c->tenant->low;
+}
+
+static int64_t run_ms(const struct live *l)
+{
+	return (l->s->duration + LONGER) / WEIR_MS;
+}
+
+static void fio_words(
+	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
+{
+	const struct workload_config *k = &c->workload->config;
+	const char *order = k->sequential >= 1 ? "" : "rand";
+
+	add(w, "fio");
+	add(w, "--name=%s", c->workload->name);
+	add(w, "--thread");                    /* one process: it ends with us */
+	add(w, "--clocksource=clock_gettime"); /* else it first measures the others, on all cores */
+	add(w, "--ioengine=nbd");
+	add(w, "--uri=%s", uri);
+	add(w, "--rw=%s%s", order, k->reads >= 1 ? "read" : k->reads > 0 ? "rw" : "write");
+	if (k->reads > 0 && k->reads < 1)
+		add(w, "--rwmixread=%ld", lround(k->reads * 100));
+	if (k->sequential > 0 && k->sequential < 1)
+		add(w, "--percentage_random=%ld", lround((1 - k->sequential) * 100));
+	add(w, "--bs=%u", k->sizes[0].bytes);
+	add(w, "--iodepth=%u", k->outstanding);
+	add(w, "--offset=%" PRIu64, offset_of(l, c));
+	add(w, "--size=%" PRIu64, k->region);
+	add(w, "--norandommap");
+	add(w, "--randseed=%" PRIu64, seed_of(l, c));
+	add(w, "--time_based");
+	add(w, "--runtime=%" PRId64 "ms", run_ms(l));
+	add(w, "--eta=never");
+	add(w, "--output=/dev/null"); /* what goes wrong is said on standard error */
+}
+
+static void load_words(
+	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
+{
+	const struct workload_config *k = &c->workload->config;
+	char *sizes = NULL;
+
+	add(w, "weir");
+	add(w, "load");
+	if (k->arrivals == WORKLOAD_CLOSED) {
+		add(w, "--depth=%u", k->outstanding);
+	} else {
+		add(w, "--rate=%.17g", k->rate);
+		add(w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
+	}
+	for (unsigned i = 0; i < k->n_sizes; i++)
+		w->failed |= live_text_add(&sizes, "%s%uB:%.17g", i ? "," : "", k->sizes[i].bytes,
+				     k->sizes[i].share) < 0;
+	add(w, "--size=%s", sizes ? sizes : "");
+	free(sizes);
+	add(w, "--reads=%.17g%%", k->reads * 100);
+	if (k->zipf > 0)
+		add(w, "--order=zipf:%.17g", k->zipf);
+	else
+		add(w, "--order=%s", k->sequential >= 1 ? "sequential" : "random");
+	add(w, "--offset=%" PRIu64 "B", offset_of(l, c));
+	add(w, "--length=%" PRIu64 "B", k->region);
+	add(w, "--seed=%" PRIu64, seed_of(l, c));
+	add(w, "--duration=%" PRId64 "ms", run_ms(l));
+	add(w, "%s", uri);
+}
+
+int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
+{
+	const struct live_server *v = &l->servers[c->tenant->server];
+	struct words w = {.failed = false};
+	char uri[512];
+	int r = -ENOMEM;
+
+	snprintf(uri, sizeof(uri), "nbd+unix:///%s?socket=%s", c->tenant->export_, v->socket);
+	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, uri, &w);
+	if (w.failed)
+		weir_err_set(err, r, "out of memory");
+	else
+		r = peer_start(&c->peer, (const char *const *)w.all.word, -1, NULL, c->log, err);
+	live_words_free(&w.all);
+	if (r == -ENOENT)
+		weir_err_set(err, r, "fio is not installed: the clients of live runs are its");
+	if (r == 0)
+		c->state = LIVE_RUNS;
+	return r;
+}
+
+void live_client_end(struct live_client *c)
+{
+	if (c->state != LIVE_RUNS)
+		return;
+	peer_signal(&c->peer, SIGTERM);
+	c->state = LIVE_ENDS;
+}

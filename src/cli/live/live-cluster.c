@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live-cluster: a scenario's `cluster:` as servers with their controller (weir control) and clients.
+ *
+ *   scenario                 live
+ *   a server                 weir serve, its back end a model of a server of that capacity
+ *   the controller           weir control; from `kill` on it is gone, killed by SIGKILL
+ *   a bucket at a server     a job of weir load, of which there is one process a server
+ *
+ * METHOD  Who wants what where, and when that changes, is drawn by the simulator's own code, from the same
+ *         seed; so is judged what they got (sim/control/pshift-cluster.h): a struct pshift_cluster is kept beside
+ *         the processes, and in the place of its simulated servers the real ones are asked. What a bucket
+ *         had in a period is what its servers say that they counted to it, when it is over for all of them.
+ * DIFFERS Without a controller (`control: false`) periods are our own clock's, and counters are compared.
+ */
+#include "cli/live/live-cluster.h"
+#include "serve/loop/loop.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATUS "/v1/status"
+#define LOOK   (100 * WEIR_MS) /* between looks; or a fourth of a period */
+#define START  (30 * WEIR_SEC) /* until everything runs, and some periods more */
+
+struct cluster {
+	struct live *live;
+	struct pshift_cluster *frame;
+	struct seen {          /* of one server */
+		uint64_t last; /* the last period that is over for it */
+		int64_t *
+			done; /* by bucket: used in that; without a controller: served in all by then */
+		int64_t *served; /* … in all */
+	} * seen;
+	uint64_t judged;                /* the last period that was */
+	weir_time turned;               /* when the first server was through the next; 0: none is */
+	weir_time before;               /* without a controller: when the period began */
+	weir_time looked;               /* the last look */
+	uint64_t messages[2], bytes[2]; /* of the controller that runs, when it was last asked */
+};
+
+/* ---- looks */
+
+static int bucket_of(const struct cluster *k, const json_t *tenant)
+{
+	const char *name = json_string_value(tenant);
+	long i = name && name[0] == 'b' ? strtol(name + 1, NULL, 10) : 0;
+
+	return i >= 1 && i <= (long)k->frame->config.buckets ? (int)i - 1 : -1;
+}
+
+/* Of a server under control: the last period that is over, and what each bucket used in it. */
+static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
+{
+	const json_t *leases = json_object_get(pshift, "leases");
+
+	s->last = (uint64_t)json_integer_value(json_object_get(pshift, "last_period"));
+	for (size_t i = 0; i < json_array_size(leases); i++) {
+		const json_t *l = json_array_get(leases, i);
+		int b = bucket_of(k, json_object_get(l, "tenant"));
+
+		if (b >= 0)
+			s->done[b] = json_integer_value(json_object_get(l, "last_used"));
+	}
+}
+
+static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenants)
+{
+	for (size_t i = 0; i < json_array_size(tenants); i++) {
+		const json_t *t = json_array_get(tenants, i);
+		int b = bucket_of(k, json_object_get(t, "path"));
+		struct pshift_place *p =
+			b < 0 ? NULL : pshift_cluster_place(k->frame, (uint32_t)b, server);
+
+		if (!p)
+			continue;
+		p->arrived = (uint64_t)json_integer_value(json_object_get(t, "arrivals"));
+		p->queued = (uint64_t)json_integer_value(json_object_get(t, "queued"));
+		k->seen[server].served[b] = json_integer_value(json_object_get(t, "served"));
+	}
+}
+
+static int look(struct cluster *k, struct weir_err *err)
+{
+	for (uint32_t i = 0; i < k->frame->config.servers; i++) {
+		struct live_server *v = &k->live->servers[i];
+		struct weir_err why;
+		const json_t *resource;
+		json_t *now;
+		int r = remote_try(v->remote, "GET", STATUS, NULL, 0, &now, &why);
+
+		if (r < 0)
+			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
+		resource = json_array_get(json_object_get(now, "resources"), 0);
+		take_tenants(k, i, json_object_get(now, "tenants"));
+		if (k->frame->config.control)
+			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"));
+		json_decref(now);
+	}
+	return 0;
+}
+
+/* What a counter of the controller has grown by; one that was started again begins at 0. */
+static void grew(const json_t *now, uint64_t *last, uint64_t *total)
+{
+	uint64_t n = (uint64_t)json_integer_value(now);
+
+	*total += n >= *last ? n - *last : n;
+	*last = n;
+}
+
+/* The messages to the controller and from it, as far as it can be asked. */
+static void ask_control(struct cluster *k)
+{
+	struct pshift_cluster *c = k->frame;
+	const json_t *m;
+	json_t *now;
+
+	if (!c->config.control ||
+		remote_try(k->live->control.remote, "GET", STATUS, NULL, 0, &now, NULL) < 0)
+		return;
+	m = json_object_get(now, "messages");
+	grew(json_object_get(json_object_get(m, "received"), "taken"), &k->messages[0],
+		&c->messages[0]);
+	grew(json_object_get(m, "received_bytes"), &k->bytes[0], &c->bytes[0]);
+	grew(json_object_get(m, "sent"), &k->messages[1], &c->messages[1]);
+	grew(json_object_get(m, "sent_bytes"), &k->bytes[1], &c->bytes[1]);
+	json_decref(now);
+}
+
+/* ---- periods */
+
+/* What the servers served in the period goes to the places, and the judge has its say. `of`: only of those
+ * that are just through with that one; 0: of all. */
+static int judge(struct cluster *k, uint64_t of)
+{
+	const struct pshift_cluster_config *g = &k->frame->config;
+
+	for (uint32_t s = 0; s < g->servers; s++)
+		for (uint32_t b = 0; (!of || k->seen[s].last == of) && b < g->buckets; b++) {
+			uint64_t done = (uint64_t)k->seen[s].done[b];
+			struct pshift_place *p;
+
+			if (!done)
+				continue;
+			p = pshift_cluster_place(k->frame, b, s);
+			if (!p)
+				return -ENOMEM;
+			p->served += done;
+			k->frame->served += done;
+		}
+	ask_control(k);
+	return pshift_judge_period(k->frame);
+}
+
+/* Under control: a period is judged when it is over for all, or was for the first a while ago (one that is
+ * behind then has nothing to say of it). */
+static int follow(struct cluster *k, weir_time now)
+{
+	const struct pshift_cluster_config *g = &k->frame->config;
+	uint64_t last = 0;
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < g->servers; s++)
+		last = k->seen[s].last > last ? k->seen[s].last : last;
+	for (uint32_t s = 0; s < g->servers; s++)
+		n += k->seen[s].last == last;
+	if (!k->judged)
+		k->judged = last; /* it was over before we began */
+	if (last <= k->judged)
+		return 0;
+	if (!k->turned)
+		k->turned = now;
+	if (n < g->servers && now - k->turned < g->period / 2)
+		return 0;
+	k->judged = last;
+	k->turned = 0;
+	return judge(k, last);
+}
+
+/* Without: by the clock. */
+static int count(struct cluster *k, weir_time now)
+{
+	const struct pshift_cluster_config *g = &k->frame->config;
+	int r = 0;
+
+	if (now - k->before < g->period)
+		return 0;
+	k->before += g->period;
+	for (uint32_t s = 0; s < g->servers; s++)
+		for (uint32_t b = 0; b < g->buckets; b++)
+			k->seen[s].done[b] = k->seen[s].served[b] - k->seen[s].done[b];
+	r = judge(k, 0);
+	for (uint32_t s = 0; s < g->servers; s++)
+		memcpy(k->seen[s].done, k->seen[s].served, g->buckets * sizeof(*k->seen[s].done));
+	return r;
+}
+
+/* When to look next. */
+static weir_time next_of(const struct cluster *k, weir_time now)
+{
+	weir_time period = k->frame->config.period;
+
+	if (!k->frame->config.control)
+		return k->before + period;
+	return now + (period / 4 < LOOK ? period / 4 : LOOK);
+}
+
+static int step(struct cluster *k, weir_time now, struct weir_err *err)
+{
+	struct pshift_cluster *c = k->frame;
+	int r;
+
+	/* A place that wants something has wanted it since the last look. */
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t i = 0; i < c->sites[s].n; i++)
+			if (c->sites[s].places[i].loop)
+				c->sites[s].places[i].open += now - k->looked;
+	k->looked = now;
+	c->now = now;
+	r = pshift_load_step(c);
+	if (r < 0)
+		return weir_err_set(err, r, "the cluster's demand: %s", strerror(-r));
+	r = look(k, err);
+	if (r < 0)
+		return r;
+	r = c->config.control ? follow(k, now) : count(k, now);
+	return r < 0 ? weir_err_set(err, r, "a period: %s", strerror(-r)) : 0;
+}
+
+/* ---- the start */
+
+/* Whether a server holds a lease, and may serve every bucket: one that starts does not know what was
+ * served before it, and has nothing to give for some periods. */
+static bool is_ready(const json_t *status)
+{
+	const json_t *resource = json_array_get(json_object_get(status, "resources"), 0);
+	const json_t *pshift = json_object_get(resource, "pshift");
+	const json_t *leases = json_object_get(pshift, "leases");
+	const char *state = json_string_value(json_object_get(pshift, "state"));
+
+	if (!state || strcmp(state, "leased") != 0)
+		return false;
+	for (size_t i = 0; i < json_array_size(leases); i++) {
+		const json_t *cap = json_object_get(json_array_get(leases, i), "cap");
+
+		if (json_is_integer(cap) && json_integer_value(cap) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* 1: all of them; 0: not yet. Without a controller each serves whom it likes. */
+static int all_ready(struct cluster *k, struct weir_err *err)
+{
+	int ready = 1;
+
+	for (uint32_t i = 0; k->frame->config.control && i < k->frame->config.servers; i++) {
+		json_t *now;
+		int r = remote_try(k->live->servers[i].remote, "GET", STATUS, NULL, 0, &now, err);
+
+		if (r < 0)
+			return r;
+		ready &= is_ready(now);
+		json_decref(now);
+	}
+	return ready;
+}
+
+static int all_asked(struct cluster *k, struct weir_err *err)
+{
+	const struct pshift_cluster *c = k->frame;
+	int r = look(k, err);
+
+	if (r < 0)
+		return r;
+	for (uint32_t s = 0; s < c->config.servers; s++)
+		for (size_t i = 0; i < c->sites[s].n; i++)
+			if ((c->sites[s].places[i].loop || c->sites[s].places[i].rate > 1) &&
+				!c->sites[s].places[i].arrived)
+				return 0;
+	return 1;
+}
+
+/* Waits for it. */
+static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct weir_err *err),
+	const char *what, struct weir_err *err)
+{
+	weir_time until = loop_clock() + START + 10 * k->frame->config.period;
+	int r = 0;
+
+	while (r == 0) {
+		if (live_interrupted())
+			return -ECANCELED;
+		r = live_check(k->live, err);
+		if (r == 0)
+			r = is(k, err);
+		if (r == 0 && loop_clock() > until)
+			return weir_err_set(err, -ETIMEDOUT, "%s", what);
+		if (r == 0)
+			live_sleep_until(loop_clock() + LOOK / 4);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int begin(struct cluster *k, struct weir_err *err)
+{
+	int r = live_cluster_start(k->live, &k->frame->config, err);
+
+	if (r == 0)
+		r = wait_until(
+			k, all_ready, "the servers are given nothing by the controller", err);
+	if (r == 0)
+		r = live_cluster_start_clients(k->live, err);
+	if (r == 0)
+		r = wait_until(k, all_asked, "there is a client that asks for nothing", err);
+	return r;
+}
+
+/* ---- the whole */
+
+static int keep_control(struct live *l, weir_time now, struct weir_err *err)
+{
+	const struct pshift_cluster_config *g = l->s->cluster;
+	bool gone = g->back > g->kill && now >= g->kill && now < g->back;
+
+	if (!g->control)
+		return 0;
+	if (gone)
+		peer_kill(&l->control.peer);
+	return gone || l->control.peer.pid > 0 ? 0 : live_cluster_start_control(l, err);
+}
+
+static int run(struct cluster *k, const struct sim_options *o, struct weir_err *err)
+{
+	struct live *l = k->live;
+	weir_time began = loop_clock(), now = 0;
+	int r = 0;
+
+	while (r == 0 && (now = loop_clock() - began) < l->s->duration) {
+		r = keep_control(l, now, err);
+		if (r == 0)
+			r = step(k, now, err);
+		if (r == 0)
+			r = live_check(l, err);
+		if (live_interrupted() ||
+			(o->progress &&
+				o->progress((double)now / (double)l->s->duration, o->progress_arg)))
+			return weir_err_set(err, -ECANCELED, "stopped by a signal");
+		if (r == 0)
+			live_sleep_until(began + next_of(k, now));
+	}
+	if (r == 0) {
+		r = pshift_judge_report(k->frame);
+		if (r < 0)
+			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
+	}
+	return r;
+}
+
+static int seen_new(struct cluster *k)
+{
+	const struct pshift_cluster_config *g = &k->frame->config;
+
+	k->seen = calloc(g->servers, sizeof(*k->seen));
+	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
+		k->seen[s].done = calloc(g->buckets, sizeof(*k->seen[s].done));
+		k->seen[s].served = calloc(g->buckets, sizeof(*k->seen[s].served));
+		if (!k->seen[s].done || !k->seen[s].served)
+			return -ENOMEM;
+	}
+	return k->seen ? 0 : -ENOMEM;
+}
+
+static void cluster_free(struct cluster *k)
+{
+	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++) {
+		free(k->seen[s].done);
+		free(k->seen[s].served);
+	}
+	free(k->seen);
+	if (k->frame)
+		pshift_cluster_free(k->frame);
+}
+
+/* One entry, its rates `scale` times as much. */
+static int put_scaled(struct metrics *to, const struct metrics_entry *e, double scale)
+{
+	double by = strcmp(e->unit, "iops") == 0 ? scale : 1;
+	int r, series;
+
+	if (!e->is_series)
+		return metrics_put(to, e->name, e->unit, by * e->value);
+	r = series = metrics_series(to, e->name, e->unit);
+	for (size_t i = 0; r >= 0 && i < e->n; i++)
+		r = metrics_append(to, series, e->points[i].t, by * e->points[i].value);
+	return r < 0 ? r : 0;
+}
+
+static int scale_all(const struct metrics *from, double scale, struct metrics **ret)
+{
+	int r = metrics_new(ret);
+
+	for (size_t i = 0; r == 0 && i < metrics_count(from); i++) {
+		struct metrics_entry e = metrics_at(from, i);
+
+		r = put_scaled(*ret, &e, scale);
+	}
+	return r;
+}
+
+/* Requests a second of a server, on this machine: so few that one that waits for a core for some milliseconds has
+ * work inside its model for so long; but so many that a hundredth of a reservation is a request or more. */
+static double rate_of(const struct pshift_cluster_config *g)
+{
+	double seconds = (double)g->period / (double)WEIR_SEC;
+	double part = g->reservation / g->capacity; /* 0: reservations differ */
+	double rate = part > 0 ? LIVE_CLUSTER_TOKENS / (part * seconds) : LIVE_CLUSTER_MOST;
+
+	return fmin(fmax(rate, LIVE_CLUSTER_LEAST), LIVE_CLUSTER_MOST);
+}
+
+int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err)
+{
+	struct pshift_cluster_config config = *l->s->cluster;
+	double scale = config.capacity / rate_of(&config);
+	struct cluster k = {.live = l};
+	int r;
+
+	scale = scale > 1 ? scale : 1;
+	config.capacity /= scale;
+	config.reservation /= scale;
+	r = live_cluster_plan(l, &config, err);
+	if (r == 0) {
+		r = pshift_cluster_new(&config, l->s->duration, l->seed, &k.frame);
+		if (r == 0)
+			r = seen_new(&k);
+		if (r < 0)
+			weir_err_set(err, r, "the cluster: %s", strerror(-r));
+	}
+	if (r == 0)
+		r = begin(&k, err);
+	if (r == 0)
+		r = run(&k, o, err);
+	if (r == 0) {
+		r = scale_all(k.frame->metrics, scale, &l->metrics);
+		if (r < 0)
+			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
+	}
+	cluster_free(&k);
+	return r;
+}

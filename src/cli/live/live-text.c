@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live-text: parts of a scenario's file, as they are written there, as parts of a policy.
+ *
+ * A tenant's limits, a device's keys and a controller's are the same words in both files. They are copied as
+ * text, so that no value is read, rounded and written again; what the table of a part does not name is
+ * refused where it stands.
+ */
+#include "cli/live/live-impl.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void live_text_string(FILE *f, const char *text)
+{
+	fputc('"', f);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', f);
+		fputc(*text, f);
+	}
+	fputc('"', f);
+}
+
+static void put_node(FILE *f, yamldoc_node n)
+{
+	const char *key;
+
+	switch (yamldoc_kind(n)) {
+	case YAMLDOC_SCALAR:
+		live_text_string(f, yamldoc_text(n));
+		return;
+	case YAMLDOC_LIST:
+		fputc('[', f);
+		for (size_t i = 0; i < yamldoc_size(n); i++) {
+			fputs(i ? ", " : "", f);
+			put_node(f, yamldoc_at(n, i));
+		}
+		fputc(']', f);
+		return;
+	case YAMLDOC_MAP:
+		fputc('{', f);
+		for (size_t i = 0; i < yamldoc_map_size(n); i++) {
+			yamldoc_node value = yamldoc_map_at(n, i, &key);
+
+			fprintf(f, "%s%s: ", i ? ", " : "", key);
+			put_node(f, value);
+		}
+		fputc('}', f);
+		return;
+	default:
+		fputc('~', f);
+	}
+}
+
+int live_text_keys(FILE *f, yamldoc_node map, const struct live_key *keys, struct weir_err *err)
+{
+	for (size_t i = 0; i < yamldoc_map_size(map); i++) {
+		const struct live_key *k = keys;
+		const char *key;
+		yamldoc_node value = yamldoc_map_at(map, i, &key);
+
+		while (k->key && strcmp(k->key, key) != 0)
+			k++;
+		if (!k->key)
+			return yamldoc_error(value, err, "cannot run live");
+		if (!k->as || yamldoc_kind(value) == YAMLDOC_NONE)
+			continue;
+		fprintf(f, "%s: ", k->as);
+		put_node(f, value);
+		fputs(", ", f);
+	}
+	return 0;
+}
+
+yamldoc_node live_text_host(const struct scenario *s, uint32_t group)
+{
+	return yamldoc_at(yamldoc_get(yamldoc_root(s->doc), "hosts"), group);
+}
+
+yamldoc_node live_text_device(const struct scenario *s, uint32_t device)
+{
+	return yamldoc_at(yamldoc_get(yamldoc_root(s->doc), "devices"), device);
+}
+
+int live_text_add(char **to, const char *fmt, ...)
+{
+	char *text, *both;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -ENOMEM;
+	if (!*to) {
+		*to = text;
+		return 0;
+	}
+	n = asprintf(&both, "%s%s", *to, text);
+	free(text);
+	if (n < 0)
+		return -ENOMEM;
+	free(*to);
+	*to = both;
+	return 0;
+}
+
+int live_words_add(struct live_words *w, const char *fmt, ...)
+{
+	char **more;
+	va_list ap;
+	int n;
+
+	if (w->n + 2 > w->room) {
+		w->room = w->room ? 2 * w->room : 32;
+		more = realloc(w->word, w->room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		w->word = more;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&w->word[w->n], fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		w->n++;
+	w->word[w->n] = NULL;
+	return n < 0 ? -ENOMEM : 0;
+}
+
+void live_words_free(struct live_words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->word[i]);
+	free(w->word);
+}

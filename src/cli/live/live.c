@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live: the processes of a live run, and what happens when.
+ *
+ * METHOD  Everything that happens has a time of the run: samples, the warm-up's end, clients that start or
+ *         stop, changes. The run's time begins when all gateways listen and all clients that are there from
+ *         the start have asked for something: how long they take to start is not the scenario's. Between
+ *         two such times we sleep, a tenth of a second at most, and look whether all processes are there.
+ */
+#include "cli/live/live.h"
+#include "serve/loop/loop.h"
+#include "cli/live/live-impl.h"
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEAT  (100 * WEIR_MS)
+#define ASKED (20 * WEIR_MS) /* between looks whether clients have begun: what time 0 is off by */
+/* Until clients have begun; some hundred milliseconds are usual. */
+#define START     (30 * WEIR_SEC)
+#define FIRST     (-20) /* of setpriority(2): the most */
+#define AUTOGROUP "/proc/self/autogroup"
+
+extern const struct verb verb_experiment;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = 1;
+}
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_SIGNALS (sizeof(signals) / sizeof(*signals))
+
+bool live_interrupted(void)
+{
+	return interrupted;
+}
+
+/* ---- processes */
+
+int live_server_start(struct live_server *v, struct weir_err *err)
+{
+	const char *argv[] = {"weir", "serve", v->file, NULL};
+	struct weir_err why;
+	int r = peer_start(&v->peer, argv, -1, v->socket, v->log, &why);
+
+	if (r < 0)
+		return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
+	return remote_open(&verb_experiment, v->api, NULL, NULL, &v->remote) >= 0
+		       ? weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name)
+		       : 0;
+}
+
+static void stop_all(struct live *l)
+{
+	for (size_t i = 0; i < l->n_clients; i++)
+		peer_kill(&l->clients[i].peer); /* nobody is interested in what is under way */
+	remote_close(l->control.remote);
+	peer_kill(&l->control.peer);
+	for (size_t i = 0; i < l->n_servers; i++) {
+		remote_close(l->servers[i].remote);
+		peer_signal(&l->servers[i].peer, SIGTERM);
+	}
+	for (size_t i = l->n_servers; i-- > 0;) /* hosts before what they stand before */
+		peer_stop(&l->servers[i].peer);
+}
+
+static int died(
+	const char *what, const char *name, const char *log, int status, struct weir_err *err)
+{
+	char said[250], how[40];
+
+	if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "by signal %d", WTERMSIG(status));
+	else
+		snprintf(how, sizeof(how), "with status %d", WEXITSTATUS(status));
+	return weir_err_set(err, -ECHILD, "%s '%s' ended %s: %s", what, name, how,
+		peer_said(log, said, sizeof(said)));
+}
+
+int live_check(struct live *l, struct weir_err *err)
+{
+	int status = 0;
+
+	if (peer_ended(&l->control.peer, &status))
+		return died("the", "controller", l->control.log, status, err);
+	for (size_t i = 0; i < l->n_servers; i++)
+		if (peer_ended(&l->servers[i].peer, &status))
+			return died("the gateway of", l->servers[i].name, l->servers[i].log, status,
+				err);
+	for (size_t i = 0; i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (!peer_ended(&c->peer, &status))
+			continue;
+		if (c->state == LIVE_RUNS)
+			return died("the client", c->name, c->log, status, err);
+		c->state = LIVE_WAITS; /* a change may start it again */
+	}
+	return 0;
+}
+
+/* ---- time */
+
+struct clock {
+	weir_time began;  /* by loop_clock */
+	weir_time sample; /* the next */
+	bool warm;
+	size_t moment; /* the next */
+};
+
+static weir_time now_of(const struct clock *k)
+{
+	return loop_clock() - k->began;
+}
+
+static weir_time earlier(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
+}
+
+/* When something is to be done next. */
+static weir_time next_of(const struct live *l, const struct clock *k, weir_time now)
+{
+	weir_time next = earlier(earlier(k->sample, l->s->duration), live_fault_next(l, now));
+
+	if (!k->warm)
+		next = earlier(next, l->s->warmup);
+	if (k->moment < l->s->n_moments)
+		next = earlier(next, l->s->moments[k->moment].time);
+	for (size_t i = 0; i < l->n_clients; i++) {
+		const struct live_client *c = &l->clients[i];
+
+		if (c->state == LIVE_WAITS && !c->held && now < c->stop)
+			next = earlier(next, c->start);
+		if (c->state == LIVE_RUNS)
+			next = earlier(next, c->stop);
+	}
+	return next;
+}
+
+void live_sleep_until(weir_time at)
+{
+	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* a signal ends it, too */
+}
+
+static int turn_clients(struct live *l, weir_time now, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (c->stop <= now)
+			live_client_end(c);
+		else if (c->state == LIVE_WAITS && !c->held && c->start <= now)
+			r = live_client_start(l, c, err);
+	}
+	return r;
+}
+
+static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
+{
+	for (size_t i = 0; i < l->n_clients; i++) {
+		struct live_client *c = &l->clients[i];
+
+		if (c->tenant->server != (size_t)f->server)
+			continue;
+		if (hold)
+			peer_kill(&c->peer);
+		c->state = LIVE_WAITS;
+		c->held = hold;
+	}
+}
+
+/* Counters of the new process begin at 0: it has no looks before. */
+static void forget_looks(struct live_server *v)
+{
+	json_decref(v->begin);
+	json_decref(v->last);
+	v->begin = v->last = NULL;
+}
+
+/* Faults that are due begin and end. */
+static int turn_faults(struct live *l, weir_time now, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_faults; i++) {
+		struct live_fault *f = &l->faults[i];
+		struct live_server *v = &l->servers[f->server];
+
+		if (f->state == LIVE_FAULT_TO_COME && f->from <= now) {
+			f->state = LIVE_FAULT_ON;
+			v->down = true;
+			hold_clients(l, f, true);
+			peer_kill(&v->peer);
+			remote_close(v->remote);
+			v->remote = NULL;
+		} else if (f->state == LIVE_FAULT_ON && f->to <= now) {
+			f->state = LIVE_FAULT_OVER;
+			r = live_server_start(v, err);
+			v->down = r < 0;
+			forget_looks(v);
+			hold_clients(l, f, false);
+		}
+	}
+	return r;
+}
+
+/* Everything whose time has come. */
+static int step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
+{
+	const struct scenario *s = l->s;
+	int r = 0;
+
+	r = turn_faults(l, now, err);
+	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
+		r = live_change(l, &s->moments[k->moment++], err);
+	if (r == 0)
+		r = turn_clients(l, now, err);
+	if (r == 0 && !k->warm && s->warmup <= now) {
+		if (s->warmup)
+			r = live_look_sample(l, s->warmup, err);
+		live_look_begin(l);
+		k->warm = true;
+	}
+	if (r == 0 && k->sample <= now && k->sample < s->duration) {
+		if (k->sample != s->warmup)
+			r = live_look_sample(l, k->sample, err);
+		/* A look that took longer than a sample leaves out the next. */
+		while (k->sample <= now)
+			k->sample += s->sample;
+	}
+	return r;
+}
+
+/* Starts the clients that are there from the start, and waits until they are. */
+static int begin(struct live *l, struct weir_err *err)
+{
+	weir_time until = loop_clock() + START;
+	int r = turn_clients(l, 0, err);
+
+	while (r == 0 && !interrupted) {
+		r = live_check(l, err);
+		if (r == 0)
+			r = live_look_asked(l, err);
+		if (r == 0 && loop_clock() > until)
+			return weir_err_set(err, -ETIMEDOUT,
+				"after %d s there is a client that has asked for nothing",
+				(int)(START / WEIR_SEC));
+		if (r == 0)
+			live_sleep_until(loop_clock() + ASKED);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int run(struct live *l, const struct sim_options *o, struct weir_err *err)
+{
+	const struct scenario *s = l->s;
+	struct clock k = {.sample = s->sample ? s->sample : WEIR_NEVER};
+	int r = begin(l, err);
+
+	k.began = loop_clock();
+	if (r == 0)
+		r = live_look_sample(l, 0, err); /* the counters to begin with */
+	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
+		r = step(l, &k, now, err);
+		if (r == 0 && !interrupted)
+			r = live_check(l, err);
+		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
+							   o->progress_arg)))
+			return weir_err_set(err, -ECANCELED, "stopped by a signal");
+		if (r == 0)
+			live_sleep_until(k.began + earlier(next_of(l, &k, now), now_of(&k) + BEAT));
+	}
+	if (r == 0)
+		r = live_check(l, err);
+	if (r == 0)
+		r = live_look_sample(l, s->duration, err);
+	return r ? r : live_look_end(l, err);
+}
+
+/* ---- the whole */
+
+/* On a busy machine processes wait for a core for many milliseconds, which no array does. So ours, which
+ * take a part of a core together, go first where we may have that (root). Linux has two such numbers: of the
+ * process, which the others inherit, and of its session among the sessions (sched(7), autogroups). */
+struct priority {
+	int process, session;
+	bool grouped; /* there are autogroups */
+};
+
+static void set_priority(const struct priority *p)
+{
+	FILE *f = p->grouped ? fopen(AUTOGROUP, "we") : NULL;
+
+	(void)setpriority(PRIO_PROCESS, 0, p->process); /* no matter if not: then it is as it was */
+	if (!f)
+		return;
+	fprintf(f, "%d", p->session);
+	fclose(f);
+}
+
+/* Returns what it was. */
+static struct priority go_first(void)
+{
+	struct priority before = {.process = getpriority(PRIO_PROCESS, 0)}, first;
+	FILE *f = fopen(AUTOGROUP, "re");
+	char line[64], *nice = f && fgets(line, sizeof(line), f) ? strstr(line, " nice ") : NULL;
+
+	if (f)
+		fclose(f);
+	before.grouped = nice != NULL;
+	before.session = nice ? (int)strtol(nice + strlen(" nice "), NULL, 10) : 0;
+	first = (struct priority){.process = FIRST, .session = FIRST, .grouped = before.grouped};
+	set_priority(&first);
+	return before;
+}
+
+static int run_in(struct live *l, const struct sim_options *o, struct weir_err *err)
+{
+	int r = live_plan(l, err);
+
+	if (r == 0) {
+		r = live_look_new(l);
+		if (r < 0)
+			weir_err_set(err, r, "the series: %s", strerror(-r));
+	}
+	for (size_t i = 0; r == 0 && !interrupted && i < l->n_servers; i++)
+		r = live_server_start(&l->servers[i], err);
+	return r ? r : run(l, o, err);
+}
+
+/* The folder, with all that is in it. */
+static void remove_dir(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d)))
+		(void)unlinkat(dirfd(d), e->d_name, 0); /* but for . and .. */
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+int live_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
+	struct sim_cost *ret_cost, struct weir_err *err)
+{
+	struct live l = {.s = s, .seed = options->seed_set ? options->seed : s->seed};
+	struct sigaction act = {.sa_handler = on_signal}, before[N_SIGNALS];
+	struct priority priority;
+	int r;
+
+	interrupted = 0;
+	snprintf(l.dir, sizeof(l.dir), "/tmp/weir-live-XXXXXX");
+	if (!mkdtemp(l.dir))
+		return weir_err_set(err, -errno, "%s: %s", l.dir, strerror(errno));
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaction(signals[i], &act, &before[i]);
+	priority = go_first();
+	r = s->cluster ? live_cluster_run(&l, options, err) : run_in(&l, options, err);
+	/* A signal to the whole group ends children, too: that is not their fault. */
+	if (r < 0 && interrupted)
+		r = weir_err_set(err, -ECANCELED, "stopped by a signal");
+	stop_all(&l);
+	set_priority(&priority);
+	live_relay_free(l.relay);
+	if (r == 0) {
+		*ret_cost = (struct sim_cost){0};
+		*ret = l.metrics;
+		l.metrics = NULL;
+	}
+	live_look_free(&l);
+	live_plan_free(&l);
+	remove_dir(l.dir);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaction(signals[i], &before[i], NULL);
+	return r;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* policy-live: `weir policy apply` and `show` of a running gateway. */
+#include "cli/policy-verb.h"
+#include "cli/common/files.h"
+#include "cli/common/remote.h"
+#include "serve/api/http.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail_memory(void)
+{
+	opts_fail(&verb_policy, "out of memory");
+	return 1;
+}
+
+/* ---- apply */
+
+/* The file that the policy names for its tenants is sent behind it: a gateway opens no file that a
+ * client names. */
+struct sent {
+	char *text;
+	size_t len, tenants; /* tenants: of those bytes */
+};
+
+static int add_named(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	struct sent *s = arg;
+	int rc = files_read_beside(NULL, from, name, ret_text, ret_len, err);
+	char *both;
+
+	if (rc < 0)
+		return rc;
+	both = realloc(s->text, s->len + *ret_len + 1);
+	if (!both) {
+		free(*ret_text);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	memcpy(both + s->len, *ret_text, *ret_len);
+	s->text = both;
+	s->len += *ret_len;
+	s->tenants = *ret_len;
+	return 0;
+}
+
+/* Whether the policy names a file. Most do not, and need not be read here for that. */
+static bool may_name_file(const struct sent *s)
+{
+	const char *at = s->text;
+
+	while ((at = strstr(at, "tenants:"))) {
+		at += strlen("tenants:");
+		at += strspn(at, " \t");
+		if (*at && !strchr("\r\n#[", *at))
+			return true;
+	}
+	return false;
+}
+
+/* What is wrong with the policy the gateway says. */
+static void add_files(struct sent *s, const char *name)
+{
+	static struct weir_policy_remarks remarks;
+	struct weir_policy *p;
+	char *copy = may_name_file(s) ? strdup(s->text) : NULL;
+
+	if (copy && weir_policy_parse_all(copy, s->len, name, add_named, s, &p, &remarks) == 0)
+		weir_policy_free(p);
+	free(copy);
+}
+
+static int send_policy(
+	struct remote *r, const char *file, struct sent *s, bool keep, bool dry, json_t **ret_reply)
+{
+	char *name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
+	char *escaped = name ? remote_escape(name) : NULL, *path = NULL;
+	int status;
+
+	if (name)
+		add_files(s, name);
+	if (!escaped || asprintf(&path, "/v1/policy?keep=%d&dry=%d&name=%s&tenants=%zu", keep, dry,
+				escaped, s->tenants) < 0)
+		status = fail_memory();
+	else if (s->len > HTTP_BODY_MAX)
+		status = opts_fail(&verb_policy,
+			"%s: larger than what a gateway takes this way; let it read the file "
+			"(SIGHUP)",
+			file);
+	else
+		status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
+	free(name);
+	free(escaped);
+	free(path);
+	return status;
+}
+
+int policy_apply(const struct policy_live *q, const char *file, bool keep, bool dry)
+{
+	struct weir_err err;
+	struct remote *r;
+	json_t *reply;
+	struct sent s = {0};
+	int status;
+
+	if (files_read(file, HTTP_BODY_MAX, &s.text, &s.len, &err) < 0)
+		return opts_fail(&verb_policy, "%s", err.text);
+	status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
+	if (status < 0) {
+		status = send_policy(r, file, &s, keep, dry, &reply);
+		remote_close(r);
+	}
+	free(s.text);
+	if (status >= 0)
+		return status;
+	remote_notes(reply);
+	if (dry)
+		printf("nothing was changed (--dry-run)\n");
+	else
+		printf("policy version %lld is in force\n",
+			(long long)json_integer_value(json_object_get(reply, "version")));
+	json_decref(reply);
+	return 0;
+}
+
+/* ---- show */
+
+/* What is in force, as the gateway itself has it: it may be large, and is not read again here. */
+int policy_show_live(const struct policy_live *q, bool json)
+{
+	struct remote *r;
+	int status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
+
+	if (status >= 0)
+		return status;
+	status = remote_print(r, json ? "/v1/policy?show=json" : "/v1/policy?show=table", stdout);
+	remote_close(r);
+	return status < 0 ? 0 : status;
+}

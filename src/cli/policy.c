@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* policy: `weir policy`, is a policy right, what does it amount to, and let it be in force. */
+#include "cli/policy-verb.h"
+#include "cli/common/files.h"
+#include "cli/common/remote.h"
+#include "cli/serve.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
+static const struct opt options[] = {
+	[JSON] = {"json", 0, NULL, "show: JSON instead of tables"},
+	[KEEP] = {"keep", 'k', NULL, "apply: keep what weir set changed"},
+	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only say what would change"},
+	[SOCKET] = REMOTE_SOCKET,
+	[URL] = REMOTE_URL,
+	[TOKEN] = REMOTE_TOKEN,
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static const char *const subverbs[] = {"check", "show", "apply", NULL};
+
+static const char *name_of(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+/* Reads one policy and prints what there is to say of it. The policy, or NULL. */
+static struct weir_policy *load(const char *path)
+{
+	static struct weir_policy_remarks remarks;
+	struct weir_policy *p = NULL;
+	struct weir_err err;
+	char *text;
+	size_t len;
+
+	if (files_read(path, FILES_WRITTEN, &text, &len, &err) < 0) {
+		opts_fail(&verb_policy, "%s", err.text);
+		return NULL;
+	}
+	if (weir_policy_parse_all(text, len, name_of(path), files_read_beside, NULL, &p, &remarks) <
+		0)
+		p = NULL;
+	free(text);
+	for (size_t i = 0; i < remarks.n_errors && i < WEIR_POLICY_REMARKS; i++)
+		fprintf(stderr, "%s\n", remarks.errors[i].text);
+	if (remarks.n_errors > WEIR_POLICY_REMARKS)
+		fprintf(stderr, "%s: and %zu more\n", name_of(path),
+			remarks.n_errors - WEIR_POLICY_REMARKS);
+	if (p && serve_policy_names(p, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		weir_policy_free(p);
+		p = NULL;
+	}
+	for (size_t i = 0; i < remarks.n_warnings && i < WEIR_POLICY_REMARKS; i++)
+		fprintf(stderr, "%s (warning)\n", remarks.warnings[i].text);
+	if (remarks.n_warnings > WEIR_POLICY_REMARKS)
+		fprintf(stderr, "%s: and %zu more warnings\n", name_of(path),
+			remarks.n_warnings - WEIR_POLICY_REMARKS);
+	return p;
+}
+
+static int check(int n, char **paths)
+{
+	int status = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct weir_policy *p = load(paths[i]);
+
+		if (!p) {
+			status = 2;
+			continue;
+		}
+		printf("%s: ok (%zu tenant%s, %zu resource%s)\n", name_of(paths[i]), p->n_tenants,
+			p->n_tenants == 1 ? "" : "s", p->n_resources,
+			p->n_resources == 1 ? "" : "s");
+		weir_policy_free(p);
+	}
+	return status;
+}
+
+static int show(const char *path, bool json)
+{
+	struct weir_policy *p = load(path);
+	int rc;
+
+	if (!p)
+		return 2;
+	rc = policy_show_all(p, json, stdout);
+	weir_policy_free(p);
+	if (rc < 0) {
+		fprintf(stderr, "weir: policy: %s\n", strerror(-rc));
+		return 1;
+	}
+	return 0;
+}
+
+/* 0, or 2 with the first option that does not belong here. */
+static int check_options(const char *const *values, bool is_show, bool is_apply, bool live)
+{
+	for (int i = 0; i < N_OPTIONS; i++) {
+		if (!values[i])
+			continue;
+		if (i == JSON && !is_show)
+			return opts_fail(&verb_policy, "--json goes with show");
+		if ((i == KEEP || i == DRY_RUN) && !is_apply)
+			return opts_fail(&verb_policy, "--%s goes with apply", options[i].name);
+		if (i >= SOCKET && !live)
+			return opts_fail(&verb_policy,
+				"--%s goes with apply, and with show without a FILE",
+				options[i].name);
+	}
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	int n, status = opts_parse(&verb_policy, argc, argv, values, &n);
+	bool is_show, is_apply;
+	struct policy_live live;
+
+	if (status >= 0)
+		return status;
+	if (n == 0)
+		return opts_fail(
+			&verb_policy, "what? check, show or apply; see weir policy --help");
+	live = (struct policy_live){values[SOCKET], values[URL], values[TOKEN]};
+	is_show = strcmp(argv[1], "show") == 0;
+	is_apply = strcmp(argv[1], "apply") == 0;
+	if (!is_show && !is_apply && strcmp(argv[1], "check") != 0)
+		return opts_fail(&verb_policy, "no '%s'; it may be check, show or apply", argv[1]);
+	status = check_options(values, is_show, is_apply, is_apply || (is_show && n == 1));
+	if (status)
+		return status;
+	if (is_show && n == 1)
+		return policy_show_live(&live, values[JSON]);
+	if (is_show)
+		return n == 2 ? show(argv[2], values[JSON])
+			      : opts_fail(&verb_policy, "show needs one FILE, or none");
+	if (is_apply)
+		return n == 2 ? policy_apply(&live, argv[2], values[KEEP], values[DRY_RUN])
+			      : opts_fail(&verb_policy, "apply needs one FILE");
+	return n >= 2 ? check(n - 1, argv + 2)
+		      : opts_fail(&verb_policy, "check needs one FILE or several");
+}
+
+const struct verb verb_policy = {
+	.name = "policy",
+	.summary = "check a policy, show what it amounts to, or put it in force",
+	.usage = "check FILE...\n       weir policy show [--json] [FILE]\n"
+		 "       weir policy apply [--keep] [--dry-run] FILE",
+	.options = options,
+	.subverbs = subverbs,
+	.run = run,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* serve: `weir serve`, the gateway. */
+#include "cli/serve.h"
+#include "serve/api/api.h"
+#include "serve/gateway/gateway.h"
+#include "serve/loop/log.h"
+#include "cli/common/files.h"
+#include "cli/common/stay.h"
+#include "cli/common/verb.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+extern const struct verb verb_serve;
+
+#define LISTEN_DEFAULT "tcp:127.0.0.1:10809" /* the protocol's port, on this machine only */
+#define SOCKETS_MAX    64                    /* that systemd may hand over */
+
+enum {
+	LISTEN,
+	API,
+	API_MODE,
+	TOKEN_FILE,
+	STATE,
+	RECORDINGS,
+	THREADS,
+	PIN,
+	MEMORY,
+	READ_ONLY,
+	BARE,
+	PIDFILE,
+	LOG_LEVEL,
+	LOG_JSON,
+	CHECK,
+	N_OPTIONS
+};
+static const struct opt options[] = {
+	[LISTEN] = {"listen", 'l', "ADDRESSES",
+		"unix:PATH or tcp:HOST:PORT, several by commas; else the policy's"},
+	[API] = {"api", 0, "ADDRESSES",
+		"where the API and /metrics are; 'none': nowhere; else the policy's"},
+	[API_MODE] = {"api-mode", 0, "MODE", "of the API's unix sockets, octal (0660)"},
+	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
+	[STATE] = {"state", 0, "DIR", "keeps there what weir set changed; else the policy's"},
+	[RECORDINGS] = {"recordings", 0, "DIR",
+		"where weir trace record's traces go; else the policy's"},
+	[THREADS] = {"threads", 't', "N",
+		"threads of the data path; else the policy's, or one a core"},
+	[PIN] = {"pin", 0, "CORES", "pins the threads to cores, in turn: 2 or 0,2-5"},
+	[MEMORY] = {"memory", 0, "SIZE", "for the data of requests; else the policy's, or 1 GiB"},
+	[READ_ONLY] = {"read-only", 'r', NULL, "no client may write"},
+	[BARE] = {"bare", 0, NULL, "without gates: no policy is kept; for benchmarks"},
+	[PIDFILE] = {"pidfile", 0, "FILE", "written when clients may connect, removed at the end"},
+	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
+	[LOG_JSON] = {"log-json", 0, NULL, "one JSON object a line"},
+	[CHECK] = {"check", 0, NULL, "only says whether FILE could be served; opens nothing"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+struct setup { /* what the command line amounts to */
+	struct gateway_options gateway;
+	struct stay_list listen, api;
+	int cores[CPU_SETSIZE];
+	int sockets[SOCKETS_MAX];
+	size_t n_sockets;
+	int api_sockets[SOCKETS_MAX];
+	size_t n_api_sockets;
+	int level; /* enum log_level; -1: the policy's */
+	mode_t api_mode;
+};
+
+/* ---- the command line */
+
+/* "2", "0,2-5": every core in turn. */
+static int cores(const char *text, struct setup *s)
+{
+	const char *p = text;
+
+	do {
+		char *end;
+		unsigned long first = strtoul(p, &end, 10), last = first;
+
+		if (!isdigit((unsigned char)*p))
+			break;
+		if (*end == '-' && isdigit((unsigned char)end[1]))
+			last = strtoul(end + 1, &end, 10);
+		if (first > last || last >= CPU_SETSIZE)
+			break;
+		while (first <= last && s->gateway.n_cores < CPU_SETSIZE)
+			s->cores[s->gateway.n_cores++] = (int)first++;
+		p = end;
+	} while (*p++ == ',');
+	if (p[-1] != '\0' || p == text)
+		return opts_fail(&verb_serve, "--pin: '%s' is not like 2 or 0,2-5", text);
+	s->gateway.cores = s->cores;
+	return -1;
+}
+
+static int numbers(const char *const *values, struct setup *s)
+{
+	struct weir_err err;
+	uint64_t memory = 0;
+	int64_t threads = 0;
+
+	if (values[THREADS] && (weir_units_int(values[THREADS], &threads, &err) < 0 ||
+				       threads < 1 || threads > 1024))
+		return opts_fail(&verb_serve, "--threads: must be from 1 to 1024");
+	if (values[MEMORY] && weir_units_size(values[MEMORY], &memory, &err) < 0)
+		return opts_fail(&verb_serve, "--memory: %s", err.text);
+	if (values[MEMORY] && memory < 16 << 20)
+		return opts_fail(&verb_serve, "--memory: must be at least 16 MiB");
+	if (values[API_MODE]) {
+		char *end;
+		unsigned long mode = strtoul(values[API_MODE], &end, 8);
+
+		if (!isdigit((unsigned char)values[API_MODE][0]) || *end || !mode || mode > 0777)
+			return opts_fail(&verb_serve, "--api-mode: must be octal, such as 0660");
+		s->api_mode = (mode_t)mode;
+	}
+	s->gateway.threads = (unsigned)threads;
+	s->gateway.memory = memory;
+	return stay_level(&verb_serve, values[LOG_LEVEL], &s->level);
+}
+
+/* -1, or the exit status. */
+static int read_options(const char *const *values, struct setup *s)
+{
+	int status = numbers(values, s);
+
+	s->gateway.state = values[STATE];
+	s->gateway.read_only = values[READ_ONLY];
+	s->gateway.bare = values[BARE];
+	if (status < 0 && values[PIN])
+		status = cores(values[PIN], s);
+	if (status < 0 && values[LISTEN])
+		status = stay_addresses(&verb_serve, "listen", values[LISTEN], &s->listen);
+	if (status < 0 && values[API] && strcmp(values[API], "none") != 0)
+		status = stay_addresses(&verb_serve, "api", values[API], &s->api);
+	s->gateway.listen = s->listen.words;
+	s->gateway.n_listen = s->listen.n;
+	return status;
+}
+
+/* Sockets that systemd listens on for us: those named "api" are the API's, all others for clients. */
+static int take_sockets(struct setup *s)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+
+	if (n > SOCKETS_MAX)
+		return opts_fail(
+			&verb_serve, "systemd hands over more than %d sockets", SOCKETS_MAX);
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+			return opts_fail(
+				&verb_serve, "systemd's socket %s does not listen", names[i]);
+		/* systemd's block, unless its unit says otherwise */
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+		if (strcmp(names[i], "api") == 0)
+			s->api_sockets[s->n_api_sockets++] = fd;
+		else
+			s->sockets[s->n_sockets++] = fd;
+		free(names[i]);
+	}
+	free(names);
+	s->gateway.sockets = s->sockets;
+	s->gateway.n_sockets = s->n_sockets;
+	return -1;
+}
+
+/* ---- serving */
+
+static int fail(int code, const struct weir_err *err)
+{
+	opts_fail(&verb_serve, "%s", err->text);
+	return code == -EINVAL ? 2 : 1;
+}
+
+static int serve(struct gateway *g, const char *pidfile)
+{
+	struct weir_err err;
+	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
+
+	if (rc < 0)
+		return fail(rc, &err);
+	rc = gateway_run(g);
+	if (pidfile)
+		unlink(pidfile);
+	return rc < 0 ? 1 : 0;
+}
+
+/* 0 and *ret_api NULL: there is to be none. */
+static int start_api(const struct setup *s, struct gateway *g, const char *const *values,
+	struct api **ret_api, struct weir_err *err)
+{
+	const struct weir_policy *p = gateway_policy(g);
+	struct api_options o = {
+		.addresses = s->api.n ? s->api.words : p->api,
+		.n_addresses = s->api.n ? s->api.n : p->n_api,
+		.sockets = s->api_sockets,
+		.n_sockets = s->n_api_sockets,
+		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->token,
+		.mode = s->api_mode,
+		.recordings = values[RECORDINGS] ? values[RECORDINGS] : p->recordings,
+	};
+
+	*ret_api = NULL;
+	if (values[API] && strcmp(values[API], "none") == 0)
+		return 0;
+	return api_start(g, &o, ret_api, err);
+}
+
+static int start(struct setup *s, struct serve_policy *p, const char *const *values)
+{
+	static const char *const usual[] = {LISTEN_DEFAULT};
+	struct gateway *g;
+	struct api *api;
+	struct weir_err err;
+	const char *bare;
+	int rc, status;
+
+	s->gateway.any_name = p->back_only;
+	if (p->back_only && !s->gateway.n_listen && !s->gateway.n_sockets) {
+		s->gateway.listen = usual;
+		s->gateway.n_listen = 1;
+	}
+	stay_log(s->level, p->policy, values[LOG_JSON]);
+	rc = serve_policy_check(p->policy, &err);
+	if (rc < 0) {
+		weir_policy_free(p->policy);
+		return fail(rc, &err);
+	}
+	bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
+	if (bare)
+		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
+			"everybody can read it or write to it", NULL);
+	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
+	if (rc < 0)
+		return fail(rc, &err);
+	gateway_reader(g, files_read_beside, NULL);
+	rc = start_api(s, g, values, &api, &err);
+	status = rc < 0 ? fail(rc, &err) : serve(g, values[PIDFILE]);
+	api_stop(api);
+	gateway_free(g);
+	return status;
+}
+
+static int check(struct serve_policy *p, const char *token)
+{
+	struct weir_err err;
+	int rc = serve_policy_check(p->policy, &err);
+	const char *bare = serve_policy_bare_secret(p->policy, token);
+
+	if (rc == 0 && bare)
+		rc = weir_err_set(&err, -EINVAL,
+			"%s: everybody can read it or write to it; chmod 600 would do", bare);
+	if (rc == 0)
+		printf("%s: ok\n", p->name);
+	weir_policy_free(p->policy);
+	return rc < 0 ? fail(rc, &err) : 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	static struct setup s;
+	struct serve_policy p;
+	struct weir_err err;
+	int n, rc, status = opts_parse(&verb_serve, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (n != 1)
+		return opts_fail(&verb_serve, "needs one FILE or back end, such as memory:1G");
+	status = read_options(values, &s);
+	if (status < 0 && !values[CHECK])
+		status = take_sockets(&s);
+	if (status < 0) {
+		rc = serve_policy_read(argv[1], &p, &err);
+		if (rc < 0) {
+			status = fail(rc == -ENOMEM ? rc : -EINVAL, &err);
+		} else {
+			status = values[CHECK] ? check(&p, values[TOKEN_FILE])
+					       : start(&s, &p, values);
+			free(p.text);
+		}
+	}
+	stay_list_free(&s.listen);
+	stay_list_free(&s.api);
+	return status;
+}
+
+const struct verb verb_serve = {
+	.name = "serve",
+	.summary = "stand between clients and their storage, and keep the policy",
+	.usage = "[OPTION]... FILE|BACKEND",
+	.options = options,
+	.run = run,
+};

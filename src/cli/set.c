@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* set: `weir set`, one value of the policy of a running gateway. */
+#include "cli/common/remote.h"
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct verb verb_set;
+
+enum { UNSET, SOCKET, URL, TOKEN, N_OPTIONS };
+static const struct opt options[] = {
+	[UNSET] = {"unset", 'u', NULL, "back to what the policy's file says"},
+	[SOCKET] = REMOTE_SOCKET,
+	[URL] = REMOTE_URL,
+	[TOKEN] = REMOTE_TOKEN,
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+
+/* The words with a blank between; malloc'ed. */
+static char *join(char **words, int n)
+{
+	size_t len = 1;
+	char *text;
+
+	for (int i = 0; i < n; i++)
+		len += strlen(words[i]) + 1;
+	text = calloc(1, len);
+	for (int i = 0; text && i < n; i++) {
+		strcat(text, i ? " " : "");
+		strcat(text, words[i]);
+	}
+	return text;
+}
+
+static int list(struct remote *r)
+{
+	json_t *j;
+	const json_t *overrides;
+	int status = remote_ask(r, "GET", "/v1/policy", NULL, 0, &j);
+
+	if (status >= 0)
+		return status;
+	overrides = json_object_get(j, "overrides");
+	for (size_t i = 0; i < json_array_size(overrides); i++) {
+		const json_t *o = json_array_get(overrides, i);
+		printf("%s %s\n", json_string_value(json_object_get(o, "key")),
+			json_string_value(json_object_get(o, "value")));
+	}
+	json_decref(j);
+	return 0;
+}
+
+static int change(struct remote *r, const char *key, const char *value)
+{
+	char *escaped = remote_escape(key), *path = NULL;
+	json_t *j;
+	int status = 1;
+
+	if (!escaped || asprintf(&path, "/v1/set/%s", escaped) < 0)
+		opts_fail(&verb_set, "out of memory");
+	else
+		status = remote_ask(
+			r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
+	if (status < 0) {
+		remote_notes(j);
+		json_decref(j);
+		status = 0;
+	}
+	free(escaped);
+	free(path);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *values[N_OPTIONS];
+	struct remote *r = NULL;
+	char *value = NULL;
+	int n, status = opts_parse(&verb_set, argc, argv, values, &n);
+
+	if (status >= 0)
+		return status;
+	if (values[UNSET] ? n != 1 : n == 1)
+		return opts_fail(&verb_set,
+			values[UNSET] ? "--unset needs one KEY, such as db.max"
+				      : "needs a KEY and a VALUE, such as: db.max 5k iops");
+	status = remote_open(&verb_set, values[SOCKET], values[URL], values[TOKEN], &r);
+	if (status >= 0)
+		return status;
+	if (n > 1 && !(value = join(argv + 2, n - 1)))
+		status = opts_fail(&verb_set, "out of memory");
+	else
+		status = n ? change(r, argv[1], value) : list(r);
+	free(value);
+	remote_close(r);
+	return status;
+}
+
+const struct verb verb_set = {
+	.name = "set",
+	.summary = "change one value of a running gateway's policy",
+	.usage = "[OPTION]... [KEY VALUE...]\n       weir set --unset KEY",
+	.options = options,
+	.run = run,
+};

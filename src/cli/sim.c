@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir sim: one scenario in virtual time; the numbers, the series and their pictures. */
+#include "cli/common/files.h"
+#include "cli/view/out.h"
+#include "cli/view/progress.h"
+#include "cli/common/verb.h"
+#include "sim/experiment/plot.h"
+#include "sim/experiment/report.h"
+#include "sim/sim.h"
+#include <weir/units.h>
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED, OUT, SET, DURATION, JSON, QUIET, OPTIONS };
+static const struct opt options[] = {
+	[SEED] = {"seed", 's', "N", "the seed of everything random (the scenario's)"},
+	[OUT] = {"out", 'o', "DIR", "leave values, series and pictures there"},
+	[SET] = {"set", 0, "PATH=VALUE", "change the scenario first; may be repeated"},
+	[DURATION] = {"duration", 'd', "TIME", "run for so long instead (virtual time)"},
+	[JSON] = {"json", 0, NULL, "write the values as JSON instead of a table"},
+	[QUIET] = {"quiet", 'q', NULL, "write no table"},
+	[OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static int verb_run(int argc, char **argv);
+const struct verb verb_sim = {
+	.name = "sim",
+	.summary = "run a scenario on the simulator",
+	.usage = "[OPTION]... SCENARIO",
+	.options = options,
+	.run = verb_run,
+};
+
+#define PICTURE_LINES 12 /* more cannot be told apart */
+
+/* ---- what is asked for */
+
+struct asked {
+	const char *values[OPTIONS];
+	struct scenario_set *sets;
+	size_t n_sets;
+	struct sim_options run;
+};
+
+/* Whether an argument is an option that takes the next one as its value. */
+static bool takes_next(const char *arg)
+{
+	if (arg[0] != '-' || strchr(arg, '='))
+		return false;
+	for (const struct opt *o = options; o->name; o++) {
+		if (!o->argument)
+			continue;
+		if (arg[1] == '-' ? strcmp(arg + 2, o->name) == 0
+				  : arg[1] == o->letter && o->letter && !arg[2])
+			return true;
+	}
+	return false;
+}
+
+/* Every --set, in order (opts_parse keeps the last only). 0, or 2 with the reason said. */
+static int gather_sets(struct asked *a, int argc, char **argv)
+{
+	a->sets = calloc((size_t)argc + 1, sizeof(*a->sets));
+	if (!a->sets)
+		return opts_fail(&verb_sim, "out of memory");
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		char *set = NULL, *equals;
+
+		if (strncmp(argv[i], "--set=", 6) == 0)
+			set = argv[i] + 6;
+		else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
+			set = argv[++i];
+		else if (takes_next(argv[i]))
+			i++;
+		if (!set)
+			continue;
+		set = strdup(set);
+		equals = set ? strchr(set, '=') : NULL;
+		if (!equals || equals == set) {
+			free(set);
+			return opts_fail(
+				&verb_sim, "--set: give PATH=VALUE, as in hosts[0].window=16");
+		}
+		*equals = '\0';
+		a->sets[a->n_sets++] = (struct scenario_set){set, equals + 1};
+	}
+	return 0;
+}
+
+static int read_numbers(struct asked *a)
+{
+	struct weir_err err;
+
+	if (opts_seed(&verb_sim, a->values[SEED], &a->run.seed))
+		return 2;
+	a->run.seed_set = a->values[SEED] != NULL;
+	if (a->values[DURATION]) {
+		if (weir_units_time(a->values[DURATION], &a->run.duration, &err))
+			return opts_fail(&verb_sim, "--duration: %s", err.text);
+		if (a->run.duration <= 0)
+			return opts_fail(&verb_sim, "--duration: must be more than 0");
+	}
+	return 0;
+}
+
+static void free_asked(struct asked *a)
+{
+	for (size_t i = 0; i < a->n_sets; i++)
+		free((char *)a->sets[i].path);
+	free(a->sets);
+}
+
+/* ---- the scenario */
+
+/* A trace stands where the scenario says, seen from the scenario's own folder. */
+static int read_beside(
+	const char *path, void *scenario, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	const char *slash = strrchr(scenario, '/');
+	char full[PATH_MAX];
+
+	if (path[0] == '/' || !slash)
+		return files_read_named(path, ret_text, ret_len, err);
+	if (snprintf(full, sizeof(full), "%.*s/%s", (int)(slash - (const char *)scenario),
+		    (const char *)scenario, path) >= (int)sizeof(full))
+		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+	return files_read_named(full, ret_text, ret_len, err);
+}
+
+static int load(const struct asked *a, char *path, struct scenario **ret)
+{
+	struct weir_err err;
+	char *text;
+	size_t len;
+	int r = files_read(path, FILES_WRITTEN, &text, &len, &err);
+
+	if (r == 0) {
+		r = scenario_parse(text, len, path, a->sets, a->n_sets, ret, &err);
+		free(text);
+	}
+	if (r)
+		return opts_fail(&verb_sim, "%s", err.text);
+	if (a->run.seed_set)
+		scenario_set_seed(*ret, a->run.seed);
+	if (scenario_load(*ret, read_beside, path, &err)) {
+		scenario_free(*ret);
+		return opts_fail(&verb_sim, "%s", err.text);
+	}
+	return 0;
+}
+
+static int tick(double fraction, void *arg)
+{
+	progress_tick(arg, fraction);
+	return 0;
+}
+
+/* ---- what comes out */
+
+struct picture { /* of the series KIND.*.WHAT */
+	const char *kind, *what;
+	const char *title; /* after the scenario's name */
+	const char *y_label;
+};
+
+/* Whether the series is of the picture; its label is what stands between KIND and WHAT. */
+static bool belongs(
+	const struct picture *c, const struct metrics_entry *e, char *label, size_t label_len)
+{
+	size_t len = strlen(e->name), kind = strlen(c->kind), what = strlen(c->what);
+
+	if (!e->is_series || e->n == 0 || len < kind + what + 2)
+		return false;
+	if (strncmp(e->name, c->kind, kind) != 0 || e->name[kind] != '.' ||
+		e->name[len - what - 1] != '.' || strcmp(e->name + len - what, c->what) != 0)
+		return false;
+	snprintf(label, label_len, "%.*s", (int)(len - kind - what - 2), e->name + kind + 1);
+	return true;
+}
+
+/* One picture; 0 as well when there is no series for it. */
+static int draw(const struct picture *c, const char *dir, const char *scenario,
+	const struct metrics *m, bool *no_gnuplot, struct weir_err *err)
+{
+	struct plot_line lines[PICTURE_LINES] = {0};
+	char stem[64], title[256], labels[PICTURE_LINES][256];
+	struct plot p = {
+		.title = title, .x_label = "time [s]", .y_label = c->y_label, .lines = lines};
+	size_t all = 0;
+	int r;
+
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+		char label[256];
+
+		if (!belongs(c, &e, label, sizeof(label)) || all++ >= PICTURE_LINES)
+			continue;
+		memcpy(labels[p.n_lines], label, sizeof(label));
+		lines[p.n_lines] = (struct plot_line){
+			.label = labels[p.n_lines], .points = e.points, .n = e.n};
+		p.n_lines++;
+	}
+	if (p.n_lines == 0)
+		return 0;
+	snprintf(title, sizeof(title), "%s: %s", scenario, c->title);
+	if (all > p.n_lines)
+		snprintf(title, sizeof(title), "%s: %s, the first %zu of %zu", scenario, c->title,
+			p.n_lines, all);
+	snprintf(stem, sizeof(stem), "%s-%s", c->kind, c->what);
+	r = plot_write(&p, dir, stem, files_write, err);
+	return r ? r : out_draw(&verb_sim, dir, stem, no_gnuplot, err);
+}
+
+static int write_out(const char *dir, const char *scenario, const struct metrics *m)
+{
+	static const struct picture pictures[] = {
+		{"tenant", "throughput", "throughput of tenants", "throughput [iops]"},
+		{"tenant", "latency", "mean latency of tenants", "latency [ms]"},
+		{"tenant", "latency_p99", "p99 latency of tenants", "latency [ms]"},
+		{"host", "window", "windows of hosts", "window [requests]"},
+		{"device", "throughput", "throughput of devices", "throughput [iops]"}};
+	struct weir_err err;
+	bool no_gnuplot = false;
+	int r = out_run(dir, "summary", m, &err);
+
+	for (size_t i = 0; r == 0 && i < sizeof(pictures) / sizeof(pictures[0]); i++)
+		r = draw(&pictures[i], dir, scenario, m, &no_gnuplot, &err);
+	if (r) {
+		opts_fail(&verb_sim, "%s", err.text);
+		return 1;
+	}
+	return 0;
+}
+
+static int print_json(const struct scenario *s, const struct metrics *m)
+{
+	json_t *values = json_object(), *root;
+	int bad;
+
+	for (size_t i = 0; i < metrics_count(m); i++) {
+		struct metrics_entry e = metrics_at(m, i);
+		if (!e.is_series)
+			json_object_set_new(
+				values, e.name, isnan(e.value) ? json_null() : json_real(e.value));
+	}
+	root = json_pack("{s:s, s:o}", "scenario", scenario_name(s), "values", values);
+	bad = !root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0;
+	putchar('\n');
+	json_decref(root);
+	return bad ? 1 : 0;
+}
+
+static int print_table(const struct scenario *s, const struct metrics *m)
+{
+	char *text;
+
+	if (report_summary(m, &text))
+		return opts_fail(&verb_sim, "out of memory");
+	printf("%s%s%s\n\n%s", scenario_name(s), scenario_about(s)[0] ? ": " : "",
+		scenario_about(s), text);
+	free(text);
+	return 0;
+}
+
+static int run_scenario(struct asked *a, char *path)
+{
+	struct progress progress;
+	struct metrics *m;
+	struct scenario *s = NULL;
+	struct weir_err err;
+	int r = load(a, path, &s);
+
+	if (r)
+		return r;
+	/* before the run: a long one must not end with nowhere to go */
+	if (a->values[OUT] && files_make_dir(a->values[OUT], &err)) {
+		opts_fail(&verb_sim, "%s", err.text);
+		scenario_free(s);
+		return 1;
+	}
+	progress_start(&progress, "simulating", 1);
+	a->run.progress = tick;
+	a->run.progress_arg = &progress;
+	r = sim_run(s, &a->run, &m, NULL, &err);
+	progress_end(&progress);
+	if (r) {
+		opts_fail(&verb_sim, "%s: %s", path, err.text);
+		scenario_free(s);
+		return 1;
+	}
+	if (a->values[JSON])
+		r = print_json(s, m);
+	else if (!a->values[QUIET])
+		r = print_table(s, m);
+	if (r == 0 && a->values[OUT])
+		r = write_out(a->values[OUT], scenario_name(s), m);
+	metrics_free(m);
+	scenario_free(s);
+	return r;
+}
+
+static int verb_run(int argc, char **argv)
+{
+	struct asked a = {0};
+	int operands, r = gather_sets(&a, argc, argv);
+
+	if (r == 0) {
+		r = opts_parse(&verb_sim, argc, argv, a.values, &operands);
+		if (r < 0 && operands != 1)
+			r = opts_fail(&verb_sim, "give one scenario file");
+		if (r < 0)
+			r = read_numbers(&a);
+		else
+			r = r ? r : -1; /* --help was shown */
+		if (r == 0)
+			r = run_scenario(&a, argv[1]);
+	}
+	free_asked(&a);
+	return r < 0 ? 0 : r;
+}

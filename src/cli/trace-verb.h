@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace-verb: shared by the parts of `weir trace`. trace.c has the command line. */
+#ifndef WEIR_CLI_TRACE_VERB_H
+#define WEIR_CLI_TRACE_VERB_H
+
+#include "model/trace.h"
+#include "cli/common/verb.h"
+
+struct trace_request {
+	enum trace_format format; /* of the input */
+	bool skip_bad;
+	bool json;            /* info */
+	enum trace_format to; /* convert: from here on */
+	bool drop_unsupported;
+	double speed;
+	weir_time from, until;
+};
+
+extern const struct verb verb_trace;
+
+/* Write the names of the formats that can be read ("auto" first), or written, separated by
+ * `between`; cut at `len`. Return buf. */
+#define TRACE_FORMATS_ROOM 128 /* enough for all of them */
+char *trace_formats(bool written, const char *between, char *buf, size_t len);
+
+/* Read a trace from a file or, for "-", from standard input; with progress. Files of a size or kind
+ * that cannot be a trace are refused before they are read. */
+int trace_load(
+	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err);
+
+/* Return the exit status. */
+int trace_info(const struct trace_request *q, char **paths, int n);
+int trace_convert(const struct trace_request *q, const char *in, const char *out);
+
+struct trace_record_request { /* as written; NULL: not given */
+	const char *file, *requests, *duration;
+	const char *socket, *url, *token_file; /* the gateway: remote.h */
+};
+/* Record until the limit, the end of the time, or SIGINT, SIGTERM or SIGHUP. Return the exit
+ * status. */
+int trace_record_run(const struct trace_record_request *q);
+
+#endif

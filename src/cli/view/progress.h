@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * progress: a line on a terminal for work that takes its time.
+ *
+ * Shown on standard error, only if that is a terminal and only once the work has taken 2 s; redrawn at
+ * most five times a second and wiped at the end. A tick reads the clock (25 ns): call it every few
+ * thousand steps of a hot loop.
+ */
+#ifndef WEIR_CLI_VIEW_PROGRESS_H
+#define WEIR_CLI_VIEW_PROGRESS_H
+
+#include <weir/clock.h>
+#include <stdbool.h>
+
+struct progress {
+	const char *what; /* borrowed: "reading" */
+	double total;     /* of what progress_tick counts; 0: not known */
+	weir_time started, drawn;
+	bool terminal;
+};
+
+void progress_start(struct progress *p, const char *what, double total);
+void progress_tick(struct progress *p, double done);
+void progress_end(struct progress *p); /* may be called twice */
+
+#endif

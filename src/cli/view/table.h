@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * table: columns as wide as their widest cell.
+ *
+ * Cells may contain foreign text (a client chose its export's name) and go to a terminal: control
+ * characters and invalid UTF-8 become '?'.
+ */
+#ifndef WEIR_CLI_VIEW_TABLE_H
+#define WEIR_CLI_VIEW_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define TABLE_HEAD '\1' /* precedes the heading's line, so that a caller can highlight it */
+
+struct table {
+	const char *const *heads; /* NULL-terminated */
+	size_t columns;
+	unsigned right; /* bit mask of right-aligned columns (numbers) */
+	char *text;     /* the cells, one after the other, each NUL-terminated */
+	size_t used, room;
+	size_t n; /* cells */
+};
+
+void table_begin(struct table *t, const char *const *heads, unsigned right);
+/* Add the next cell, from left to right, row by row. */
+void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_end(struct table *t, FILE *to); /* print and free the table */
+
+/* Return how many bytes of `line` (without its newline) fit `columns`; characters count, not bytes.
+ * The line must not begin with TABLE_HEAD. */
+size_t table_cut(const char *line, size_t columns);
+
+#endif

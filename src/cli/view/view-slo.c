@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* view-slo: a line for each tenant that has an slo: what is wanted, and what it got. */
+#include "cli/view/view.h"
+#include <weir/units.h>
+#include <math.h>
+
+enum { SHORT = 32 };
+
+static double num(const json_t *j, const char *key)
+{
+	const json_t *v = json_object_get(j, key);
+
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static const char *span(double s, char to[SHORT])
+{
+	double scale = s > 0 ? pow(10, floor(log10(s)) - 2) : 1; /* three digits */
+
+	if (isnan(s))
+		return "-";
+	return weir_units_show_time((weir_time)(round(s / scale) * scale * 1e9), to, SHORT);
+}
+
+static void write_window(const json_t *w, struct table *t)
+{
+	const json_t *met = json_object_get(w, "met");
+	char a[SHORT];
+
+	table_cell(t, "%s", span(num(w, "value_s"), a));
+	table_cell(t, "%s", json_is_true(met) ? "met" : json_is_false(met) ? "MISSED" : "-");
+}
+
+/* With as many decimals as the percentile is away from 100: 99.95 % of p99.9 is not 100 %. */
+static void write_good(const json_t *slo, struct table *t)
+{
+	double good = num(slo, "good"), total = num(slo, "total"), p = num(slo, "percentile");
+	int decimals = p < 100 ? (int)ceil(-log10(1 - p / 100) - 1e-6) : 2;
+
+	if (!(total > 0))
+		table_cell(t, "-");
+	else /* cut, not rounded: what is not all is not shown as all */
+		table_cell(t, "%.*f%%", decimals,
+			floor(100 * good / total * pow(10, decimals) + 1e-6) / pow(10, decimals));
+}
+
+static void write_slo(const char *path, const json_t *slo, struct table *t)
+{
+	char a[SHORT];
+
+	table_cell(t, "%s", path ? path : "?");
+	table_cell(t, "p%.12g < %s", num(slo, "percentile"), span(num(slo, "latency_s"), a));
+	write_window(json_object_get(slo, "minute"), t);
+	write_window(json_object_get(slo, "hour"), t);
+	write_good(slo, t);
+}
+
+void view_write_slo(const json_t *now, FILE *to)
+{
+	static const char *const heads[] = {
+		"SLO", "WANTED", "LAST MINUTE", "", "LAST HOUR", "", "GOOD", NULL};
+	const json_t *list = json_object_get(now, "tenants");
+	struct table t;
+	bool any = false;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *tenant = json_array_get(list, i);
+		const json_t *slo = json_object_get(tenant, "slo");
+
+		if (!json_is_object(slo))
+			continue;
+		if (!any) {
+			fputc('\n', to);
+			table_begin(&t, heads, 0x54);
+		}
+		any = true;
+		write_slo(json_string_value(json_object_get(tenant, "path")), slo, &t);
+	}
+	if (any)
+		table_end(&t, to);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * view: two looks into rates, percentiles and reasons. view-write.c makes lines of them.
+ *
+ * METHOD   Counters of the later look minus those of the earlier, found by name; a counter that went
+ *          down (the gateway began anew) counts from 0. Latency in between: the two histograms are
+ *          subtracted bucket by bucket.
+ */
+#include "cli/view/view.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const view_order_names[VIEW_ORDERS] = {"policy", "iops", "bytes", "p99", "queue"};
+static const char *const cause_names[VIEW_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+
+static double num(const json_t *j, const char *key)
+{
+	const json_t *v = json_object_get(j, key);
+
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static const char *str(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+/* Return by how much a counter grew. An idle tenant (brief=1) has no counter: 0. */
+static double grew(const json_t *before, const json_t *now, const char *key)
+{
+	double a = num(before, key), b = num(now, key);
+
+	if (!(b >= 0))
+		return 0;
+	return a >= 0 && a <= b ? b - a : b;
+}
+
+/* ---- what a look before had under a name */
+
+struct past {
+	const json_t *list;
+	const char *key; /* of the name */
+	size_t at;       /* behind the last one found */
+	const json_t **by_name;
+	size_t n; /* of these */
+};
+
+static int compare_names(const void *a, const void *b, void *past)
+{
+	const char *key = ((const struct past *)past)->key;
+
+	return strcmp(str(*(const json_t *const *)a, key), str(*(const json_t *const *)b, key));
+}
+
+/* Both looks have the policy's order, so that most stand where they are expected. The others, after another filter or
+ * policy, are found by name, so that nothing grows with the square of the tenants. */
+static const json_t *find(struct past *p, const char *name)
+{
+	const json_t *one = json_array_get(p->list, p->at);
+	size_t n = json_array_size(p->list), from = 0, to;
+
+	if (one && strcmp(str(one, p->key), name) == 0) {
+		p->at++;
+		return one;
+	}
+	if (!p->by_name && n && (p->by_name = calloc(n, sizeof(*p->by_name)))) {
+		for (; p->n < n; p->n++)
+			p->by_name[p->n] = json_array_get(p->list, p->n);
+		qsort_r(p->by_name, n, sizeof(*p->by_name), compare_names, p);
+	}
+	for (to = p->n; from < to;) {
+		size_t middle = from + (to - from) / 2;
+		int order = strcmp(name, str(p->by_name[middle], p->key));
+
+		if (order == 0)
+			return p->by_name[middle];
+		if (order < 0)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return NULL;
+}
+
+/* ---- latency */
+
+static void add_buckets(struct weir_hist *h, const json_t *latency, bool take_away)
+{
+	const json_t *list = json_object_get(latency, "buckets");
+
+	for (size_t i = 0; i + 1 < json_array_size(list); i += 2) {
+		json_int_t at = json_integer_value(json_array_get(list, i));
+		json_int_t n = json_integer_value(json_array_get(list, i + 1));
+		if (at < 0 || at >= WEIR_HIST_BUCKETS || n < 0 || n > UINT32_MAX)
+			continue;
+		if (!take_away)
+			h->bucket[at] += (uint32_t)n;
+		else
+			h->bucket[at] -= h->bucket[at] < n ? h->bucket[at] : (uint32_t)n;
+	}
+}
+
+static double total_s(const json_t *latency)
+{
+	double count = num(latency, "count"), mean = num(latency, "mean_s");
+
+	return count > 0 ? count * mean : 0;
+}
+
+void view_latency(const struct view_tenant *t, const char *key, struct weir_hist *ret)
+{
+	const json_t *before = json_object_get(t->before, key), *now = json_object_get(t->now, key);
+	double sum = total_s(now) - total_s(before);
+
+	weir_hist_clear(ret);
+	add_buckets(ret, now, false);
+	add_buckets(ret, before, true);
+	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
+		ret->count += ret->bucket[i];
+	if (!ret->count)
+		return;
+	ret->sum = sum > 0 ? (uint64_t)(sum * 1e9) : 0;
+	ret->min = 0;
+	ret->max = (uint64_t)(num(now, "max_s") * 1e9); /* of all time: only a bound here */
+	ret->max = weir_hist_percentile(ret, 100);
+}
+
+static void set_latency(struct view_tenant *t)
+{
+	struct weir_hist h;
+
+	t->p50 = t->p99 = NAN;
+	if (!json_is_object(json_object_get(t->now, "latency")))
+		return; /* it never had a request: most of many tenants */
+	view_latency(t, "latency", &h);
+	t->p50 = h.count ? (double)weir_hist_percentile(&h, 50) / 1e9 : NAN;
+	t->p99 = h.count ? (double)weir_hist_percentile(&h, 99) / 1e9 : NAN;
+}
+
+/* ---- tenants */
+
+static void set_tenant(struct view_tenant *t, const json_t *before, const json_t *now, double span)
+{
+	bool anew = before && num(before, "served") > num(now, "served");
+	const json_t *waits = json_object_get(now, "wait_s"),
+		     *shadow = json_object_get(now, "shadow");
+
+	if (anew)
+		before = NULL;
+	*t = (struct view_tenant){.path = str(now, "path"),
+		.leaf = json_is_true(json_object_get(now, "leaf")),
+		.weight = num(now, "weight"),
+		.share = num(now, "share"),
+		.iops = grew(before, now, "served") / span,
+		.bytes = grew(before, now, "bytes") / span,
+		.queued = grew(NULL, now, "queued"),
+		.oldest = grew(NULL, now, "oldest_wait_s"),
+		.in_flight = grew(NULL, now, "in_flight"),
+		.clients = grew(NULL, now, "clients"),
+		.errors = grew(before, now, "errors"),
+		.inside = grew(before, now, "device_s") / span,
+		.low = json_is_object(shadow) ? num(shadow, "low") : 0,
+		.high = json_is_object(shadow) ? num(shadow, "high") : 0,
+		.held_by = json_string_value(json_object_get(now, "held_by")),
+		.before = before,
+		.now = now};
+	for (int i = 0; i < VIEW_CAUSES; i++)
+		t->wait[i] = grew(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
+	set_latency(t);
+}
+
+/* Of all that was served: by the tenants that are here, or where only some of them are, by the resources. */
+static void set_got(struct view *v, bool some)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < v->n_tenants; i++)
+		all += !some && v->tenants[i].leaf ? v->tenants[i].iops : 0;
+	for (size_t i = 0; some && i < v->n_resources; i++)
+		all += v->resources[i].iops;
+	for (size_t i = 0; i < v->n_tenants; i++)
+		v->tenants[i].got = all > 0 ? v->tenants[i].iops / all : NAN;
+}
+
+/* ---- resources */
+
+static void set_resource(
+	struct view_resource *r, const json_t *before, const json_t *now, double span)
+{
+	const json_t *capacity = json_object_get(now, "capacity");
+
+	if (before && num(before, "served") > num(now, "served"))
+		before = NULL;
+	*r = (struct view_resource){.name = str(now, "name"),
+		.back = str(now, "back"),
+		.state = str(now, "state"),
+		.up = json_is_true(json_object_get(now, "up")),
+		.stated = json_is_true(json_object_get(capacity, "stated")),
+		.bypassed = json_is_true(json_object_get(now, "bypassed")) ? num(now, "bypassed_s")
+									   : NAN,
+		.window = num(now, "window"),
+		.window_bytes = num(now, "window_bytes"),
+		.in_flight = num(now, "in_flight"),
+		.queued = grew(NULL, now, "queued"),
+		.clients = num(now, "clients"),
+		.full = fmin(grew(before, now, "full_s") / span, 1),
+		.iops = grew(before, now, "served") / span,
+		.capacity = {num(capacity, "iops"), num(capacity, "bytes")},
+		.errors = grew(before, now, "errors"),
+		.size = num(now, "size")};
+}
+
+/* ---- the whole */
+
+int view_make(const json_t *before, const json_t *now, struct view *ret)
+{
+	const json_t *tenants = json_object_get(now, "tenants"),
+		     *resources = json_object_get(now, "resources");
+	struct past old_tenants = {.list = json_object_get(before, "tenants"), .key = "path"},
+		    old_resources = {.list = json_object_get(before, "resources"), .key = "name"};
+	struct view v = {.span = num(now, before ? "now_s" : "uptime_s")};
+
+	if (!json_is_array(tenants) || !json_is_array(resources) || !(v.span >= 0))
+		return -EPROTO;
+	if (before)
+		v.span -= num(before, "now_s");
+	if (!(v.span > 0)) /* another machine's clock, or none at all */
+		v.span = INFINITY;
+	v.n_tenants = json_array_size(tenants);
+	v.n_resources = json_array_size(resources);
+	v.tenants = calloc(v.n_tenants + 1, sizeof(*v.tenants));
+	v.resources = calloc(v.n_resources + 1, sizeof(*v.resources));
+	if (!v.tenants || !v.resources) {
+		view_free(&v);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < v.n_tenants; i++) {
+		const json_t *t = json_array_get(tenants, i);
+		set_tenant(&v.tenants[i], find(&old_tenants, str(t, "path")), t, v.span);
+		v.tenants[i].place = i;
+	}
+	for (size_t i = 0; i < v.n_resources; i++) {
+		const json_t *r = json_array_get(resources, i);
+		set_resource(&v.resources[i], find(&old_resources, str(r, "name")), r, v.span);
+	}
+	free(old_tenants.by_name);
+	free(old_resources.by_name);
+	v.idle = grew(NULL, now, "left_out");
+	set_got(&v, num(now, "tenants_all") > (double)v.n_tenants + v.idle);
+	*ret = v;
+	return 0;
+}
+
+void view_free(struct view *v)
+{
+	free(v->tenants);
+	free(v->resources);
+	*v = (struct view){0};
+}
+
+/* ---- order: a stable one, since rows that jump cannot be read */
+
+static double weight_in(const struct view_tenant *t, enum view_order order)
+{
+	double x = order == VIEW_BY_POLICY  ? -(double)t->place
+		   : order == VIEW_BY_IOPS  ? t->iops
+		   : order == VIEW_BY_BYTES ? t->bytes
+		   : order == VIEW_BY_P99   ? t->p99
+					    : t->queued;
+
+	return isnan(x) ? -1 : x;
+}
+
+static int by_weight(const void *a, const void *b, void *order)
+{
+	const struct view_tenant *x = a, *y = b;
+	double p = weight_in(x, *(enum view_order *)order),
+	       q = weight_in(y, *(enum view_order *)order);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+void view_sort(struct view *v, enum view_order order)
+{
+	qsort_r(v->tenants, v->n_tenants, sizeof(*v->tenants), by_weight, &order);
+}

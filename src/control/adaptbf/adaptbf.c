@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
+ *         and what it differs in, is control/adaptbf/law.c.
+ * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens held
+ *         requests for a quarter of the period: it would have used more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
+ * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
+ *         says goes back. The ledger gets the differences α⁰ − α, givers and takers in order of
+ *         their slots: at most one transfer a job.
+ * DIFFERS The paper takes what arrived as demand. With a closed loop that is what was served, so
+ *         that a throttled job looks satisfied; with all that waits, the deepest queue has the most
+ *         (decision 13). Twice: a job that waits doubles in a period while there is surplus, and
+ *         a lender that waits is owed up to as much again as its priority gives.
+ * EXAMPLE K = 100, two jobs of equal weight, both with requests waiting, one of them eight, the
+ *         other 512: d = 100 for both, and 50 tokens each.
+ */
+#include "control/adaptbf/adaptbf.h"
+#include "control/adaptbf/impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERIOD      (100 * WEIR_MS) /* the paper's */
+#define FORGET      (600 * WEIR_SEC)
+#define JOBS_MAX    65536
+#define LOANS_LEAST 1024 /* open at once, however few jobs: 100 kB, and more than a person reads */
+#define LOANS       4    /* … and for each job; pairs of jobs would be their square */
+#define HEADROOM    0.05 /* more than a server varies from one second to the next */
+
+static bool good(const struct adaptbf_config *c)
+{
+	return c->rate > 0 && !isinf(c->rate) && c->period >= 0 && c->headroom >= 0 &&
+	       c->forget >= 0 && c->debt.floor >= 0 && c->debt.floor <= 1 && c->debt.half_life >= 0;
+}
+
+/* What a claim loses in a period, as a part of it. */
+static double aging(const struct adaptbf_config *c)
+{
+	return c->debt.half_life ? 1 - exp2(-(double)c->period / (double)c->debt.half_life) : 0;
+}
+
+static void set_aging(struct adaptbf *a)
+{
+	double part = rint(aging(&a->config) * (double)LEDGER_ONE);
+
+	a->ages = (uint64_t)fmin(part, (double)(LEDGER_ONE - 1));
+}
+
+static struct adaptbf_config with_defaults(struct adaptbf_config c)
+{
+	if (!c.period)
+		c.period = PERIOD;
+	if (!c.forget)
+		c.forget = FORGET;
+	if (!c.jobs_max)
+		c.jobs_max = JOBS_MAX;
+	if (c.headroom <= 0)
+		c.headroom = HEADROOM;
+	return c;
+}
+
+int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
+{
+	struct adaptbf *a;
+
+	if (!good(config))
+		return -EINVAL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->config = with_defaults(*config);
+	set_aging(a);
+	a->first = true;
+	a->state.rate = config->rate;
+	a->free = ADAPTBF_NOBODY;
+	if (ledger_new(&a->ledger)) {
+		free(a);
+		return -ENOMEM;
+	}
+	*ret = a;
+	return 0;
+}
+
+static void free_arrays(struct adaptbf_arrays *x)
+{
+	free(x->slot);
+	free(x->weight);
+	free(x->demand);
+	free(x->tokens);
+	free(x->record);
+	free(x->initial);
+	free(x->remainder);
+	free(x->reclaim);
+	free(x->rules);
+	*x = (struct adaptbf_arrays){0};
+}
+
+void adaptbf_free(struct adaptbf *a)
+{
+	if (!a)
+		return;
+	free_arrays(&a->active);
+	adaptbf_space_free(&a->space);
+	ledger_free(a->ledger);
+	free(a->slots);
+	free(a->index);
+	free(a->seen);
+	free(a);
+}
+
+void adaptbf_set_rate(struct adaptbf *a, double rate)
+{
+	a->config.rate = a->state.rate = rate;
+}
+
+int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
+{
+	struct adaptbf_config next = with_defaults(*config);
+
+	if (!good(config))
+		return -EINVAL;
+	next.jobs_max = a->config.jobs_max;
+	if (a->config.learn && next.learn)
+		next.rate = a->state.rate;
+	a->config = next;
+	set_aging(a);
+	adaptbf_set_rate(a, next.rate);
+	return 0;
+}
+
+void adaptbf_rest(struct adaptbf *a)
+{
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		a->slots[i].active = false;
+		a->slots[i].tokens = a->slots[i].initial = 0;
+	}
+	a->state.active = 0;
+	a->state.tokens = a->state.surplus = a->state.reclaimed = a->state.coefficient = 0;
+	a->first = true;
+}
+
+static int grow_arrays(struct adaptbf *a, size_t n)
+{
+	struct adaptbf_arrays x = {.room = n};
+
+	if (n > a->active.room) {
+		x.slot = malloc(n * sizeof(*x.slot));
+		x.weight = malloc(n * sizeof(*x.weight));
+		x.demand = malloc(n * sizeof(*x.demand));
+		x.tokens = malloc(n * sizeof(*x.tokens));
+		x.record = malloc(n * sizeof(*x.record));
+		x.initial = malloc(n * sizeof(*x.initial));
+		x.remainder = malloc(n * sizeof(*x.remainder));
+		x.reclaim = malloc(n * sizeof(*x.reclaim));
+		x.rules = malloc(n * sizeof(*x.rules));
+		if (!x.slot || !x.weight || !x.demand || !x.tokens || !x.record || !x.initial ||
+			!x.remainder || !x.reclaim || !x.rules) {
+			free_arrays(&x);
+			return -ENOMEM;
+		}
+		free_arrays(&a->active);
+		a->active = x;
+	}
+	return adaptbf_space_grow(&a->space, n);
+}
+
+/* ---- what the driver says */
+
+static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver,
+	size_t *n)
+{
+	for (;;) {
+		int64_t r = ops->jobs(driver, now, a->seen, a->seen_room);
+		struct adaptbf_job *more;
+
+		if (r < 0)
+			return (int)r;
+		*n = (size_t)r;
+		if (*n <= a->seen_room)
+			return 0;
+		more = realloc(a->seen, *n * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		a->seen = more;
+		a->seen_room = *n;
+	}
+}
+
+/* Counters that fell began again. Of the first look nothing is known but what waits. */
+static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptbf_job *j)
+{
+	bool again = j->arrived < s->arrived || j->served < s->served;
+
+	if (a->first) {
+		s->arrivals = s->serves = 0;
+	} else {
+		s->arrivals = again ? j->arrived : j->arrived - s->arrived;
+		s->serves = again ? j->served : j->served - s->served;
+	}
+	s->arrived = j->arrived;
+	s->served = j->served;
+	s->queued = j->queued;
+	s->most = j->most;
+	s->above = j->above;
+	s->holds = a->first || j->held < s->held ? 0 : j->held - s->held;
+	s->held = j->held;
+	s->weight = j->weight ? j->weight : 1;
+	s->step = a->state.steps + 1;
+}
+
+static int hear(struct adaptbf *a, weir_time now, size_t n)
+{
+	size_t room = a->config.jobs_max -
+		      (a->known < a->config.jobs_max ? a->known : a->config.jobs_max);
+	int r = adaptbf_jobs_room(a, n < room ? n : room);
+
+	if (r)
+		return r;
+	r = grow_arrays(a, a->room);
+	if (r)
+		return r;
+	a->state.left_out = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct adaptbf_job *j = &a->seen[i];
+		uint32_t slot = adaptbf_find(a, j->id);
+		bool added = slot == ADAPTBF_NOBODY;
+
+		if (added && !j->arrived && !j->queued)
+			continue; /* nothing is lost if it is forgotten, and there may be very many */
+		if (added && (a->known >= a->config.jobs_max || j->id == 0)) {
+			a->state.left_out++;
+			continue;
+		}
+		if (added) {
+			slot = adaptbf_add(a, j->id);
+			a->slots[slot].seen = now;
+		}
+		count(a, &a->slots[slot], j);
+	}
+	return 0;
+}
+
+/* ---- who is active, and what they want */
+
+/* K·p is `part` of its weight, rounded up: never 0. */
+static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
+{
+	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
+
+	if (!adaptbf_waits(a, s))
+		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
+	part = (uint64_t)((double)a->state.tokens * s->weight / (double)weights) + 1;
+	if (part < had)
+		part = had;
+	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
+}
+
+static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
+{
+	uint64_t d = a->config.without == ADAPTBF_WITHOUT_BOUND
+			     ? s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0)
+			     : wish(a, s, weights);
+	double most = s->most * (double)a->config.period / WEIR_SEC;
+
+	if (a->config.without == ADAPTBF_WITHOUT_LENDING)
+		return UINT64_MAX; /* then nobody has a surplus */
+	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
+}
+
+/* The active into the arrays, and the rules that stop behind what theirs will be; how many stop. */
+static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs)
+{
+	struct adaptbf_arrays *x = &a->active;
+	size_t n = 0, stop = 0;
+
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		struct adaptbf_slot *s = &a->slots[i];
+		bool listed = s->id && s->step > a->state.steps;
+		bool active = listed && (s->arrivals > 0 || s->queued > 0);
+
+		if (s->active && !active) {
+			/* From the end: as many rules as slots at most, active or stopped. */
+			x->rules[x->room - ++stop] =
+				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
+			s->tokens = s->initial = 0;
+		}
+		s->active = active;
+		if (!active)
+			continue;
+		s->seen = now;
+		x->slot[n] = i;
+		x->weight[n] = s->weight;
+		x->tokens[n] = s->fresh ? ADAPTBF_NEW : s->tokens;
+		/* Who has no record yet is neither lender nor borrower. */
+		x->record[n] = a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? 0 : s->record;
+		x->remainder[n] = s->remainder;
+		x->reclaim[n] = s->reclaim;
+		s->fresh = false;
+		n++;
+	}
+	*jobs = (struct adaptbf_jobs){n, x->weight, x->demand, x->tokens, x->record, x->remainder,
+		x->reclaim, x->initial, llrint(a->config.debt.floor * REMAINDER_ONE)};
+	return stop;
+}
+
+static void want(struct adaptbf *a, size_t n)
+{
+	struct adaptbf_arrays *x = &a->active;
+	uint64_t weights = 0;
+
+	for (size_t k = 0; k < n; k++)
+		weights += x->weight[k];
+	for (size_t k = 0; k < n; k++) {
+		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+
+		s->waits = s->most <= 0 && !s->above && adaptbf_waits(a, s);
+		s->demand = demand(a, s, weights);
+		x->demand[k] = s->demand;
+	}
+}
+
+/* ---- what comes of it */
+
+/* Who got less than its priority gives gave to who got more: in order, as far as each goes. */
+static void exchange(struct adaptbf *a, weir_time now, size_t n)
+{
+	const struct adaptbf_arrays *x = &a->active;
+	size_t from = 0, to = 0;
+	int64_t gives = 0, takes = 0;
+
+	for (;;) {
+		int64_t amount;
+
+		while (gives == 0 && from < n &&
+			(gives = x->initial[from] - x->tokens[from]) <= 0) {
+			gives = 0;
+			from++;
+		}
+		while (takes == 0 && to < n && (takes = x->tokens[to] - x->initial[to]) <= 0) {
+			takes = 0;
+			to++;
+		}
+		if (gives == 0 || takes == 0)
+			return;
+		amount = gives < takes ? gives : takes;
+		ledger_transfer(a->ledger, now, x->slot[from], x->slot[to], amount);
+		gives -= amount;
+		takes -= amount;
+		from += gives == 0;
+		to += takes == 0;
+	}
+}
+
+static int by_weight(const void *x, const void *y)
+{
+	const struct adaptbf_rule *a = x, *b = y;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Back into the slots; the rules, those that stop last. */
+static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
+{
+	struct adaptbf_arrays *x = &a->active;
+	double seconds = (double)a->config.period / WEIR_SEC, boost = adaptbf_boost(a, n);
+
+	for (size_t k = 0; k < n; k++) {
+		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+
+		s->tokens = x->tokens[k];
+		s->initial = x->initial[k];
+		s->record = x->record[k] +
+			    (a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? s->record : 0);
+		s->remainder = x->remainder[k];
+		s->reclaim = x->reclaim[k];
+		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,
+			(double)s->tokens / seconds * (s->wants ? boost : 1), s->weight};
+	}
+	if (ordered && n)
+		qsort(x->rules, n, sizeof(*x->rules), by_weight);
+	if (stop) /* before the first job there is no room, and nothing to move in it */
+		memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
+}
+
+static void lose(uint32_t lender, int64_t tokens, void *arg)
+{
+	struct adaptbf *a = arg;
+
+	if (lender == LEDGER_POOL) {
+		a->state.tombstone -= tokens;
+		a->state.aged_left -= tokens;
+	} else {
+		a->slots[lender].record -= tokens;
+	}
+}
+
+/* Claims on the n active jobs, and on those who left. The slots have their records again. */
+static void age(struct adaptbf *a, weir_time now, size_t n)
+{
+	int64_t left;
+
+	if (!a->ages || !n)
+		return;
+	for (size_t k = 0; k < n; k++) {
+		uint32_t slot = a->active.slot[k];
+		int64_t tokens = 0;
+
+		if (a->slots[slot].record < 0)
+			tokens = ledger_age(a->ledger, now, slot, a->ages, lose, a);
+		a->slots[slot].record += tokens;
+		a->state.aged += tokens;
+	}
+	left = ledger_age(a->ledger, now, LEDGER_POOL, a->ages, lose, a);
+	a->state.tombstone += left;
+	a->state.aged_left += left;
+	a->state.aged += left;
+}
+
+/* One that the driver still lists is not new to it when it asks for something again: its counters
+ * go on from where they are. */
+static void forget(struct adaptbf *a, weir_time now)
+{
+	for (uint32_t i = 0; i < a->n_slots; i++) {
+		const struct adaptbf_slot *s = &a->slots[i];
+
+		if (!s->id || s->active || now - s->seen <= a->config.forget)
+			continue;
+		if (s->step == a->state.steps)
+			adaptbf_settle(a, now, i);
+		else
+			adaptbf_drop(a, now, i);
+	}
+}
+
+int adaptbf_step(
+	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
+{
+	double seconds = (double)a->config.period / WEIR_SEC;
+	struct adaptbf_sums sums;
+	struct adaptbf_jobs jobs;
+	size_t n = 0, stop;
+	int r = ask(a, now, ops, driver, &n);
+
+	if (r == 0)
+		r = hear(a, now, n);
+	if (r)
+		return r;
+	adaptbf_learn(a, now, ops, driver);
+	stop = gather(a, now, &jobs);
+	a->state.tokens = adaptbf_tokens(adaptbf_supply(a), seconds, &a->state.carry);
+	want(a, jobs.n);
+	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
+	exchange(a, now, jobs.n);
+	if (ledger_open(a->ledger) > LOANS_LEAST + LOANS * (size_t)a->known)
+		ledger_clear(a->ledger, now);
+	scatter(a, jobs.n, stop, ops->ordered);
+	age(a, now, jobs.n);
+	a->state.surplus = sums.surplus;
+	a->state.reclaimed = sums.reclaimed;
+	a->state.coefficient = sums.coefficient;
+	a->state.active = (uint32_t)jobs.n;
+	a->state.steps++;
+	a->first = false;
+	forget(a, now);
+	a->state.known = a->known;
+	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
+}
+
+/* y is what would be owed without rounding: y ← (y − each)·(1 − f), and whole tokens lag behind by less than one. */
+double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens)
+{
+	/* A borrower keeps one token, the floor is rounded up, and the fraction of a period is had in the next. */
+	double most =
+		fmin(tokens - 1, (1 - config->debt.floor) * tokens - (config->debt.floor > 0));
+	double each = fmin(p / 2 * tokens, most);
+	double f = aging(config), bound = each > 0 ? ceil(owed / each) + 2 : INFINITY;
+	double half = f > 0 ? (double)config->debt.half_life / (double)config->period : 0;
+
+	if (f > 0)
+		bound = fmin(bound, ceil(half * log2(fmax(owed, 1)) + 1 / f) + 2);
+	if (f > 0 && each > 0)
+		bound = fmin(
+			bound, ceil(half * log2(1 + f * owed / (each * (1 - f))) + 1 / each) + 3);
+	return bound;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ledger-impl: what ledger.c (transfers, accounts) and ledger-sweep.c (ageing and clearing: many loans at once)
+ * share. */
+#ifndef WEIR_CONTROL_LEDGER_IMPL_H
+#define WEIR_CONTROL_LEDGER_IMPL_H
+
+#include "control/ledger.h"
+
+#define LEDGER_NONE UINT32_MAX
+
+struct link {
+	uint32_t next, prev;
+};
+
+enum side { LENDER, BORROWER };
+
+struct entry {
+	struct ledger_loan loan; /* amount 0: free */
+	struct link in[2];       /* of the lender's claims, of the borrower's debts */
+	uint32_t chain;          /* in its hash bucket; of a free one: the next free */
+};
+
+struct list {
+	uint32_t first, last;
+	uint64_t sum; /* of the amounts, tokens; wraps where what was restored is nonsense */
+	uint32_t
+		age; /* of debts: the fraction of a token that has aged and is still owed, × LEDGER_ONE */
+};
+
+struct job {
+	struct list of[2]; /* claims, debts */
+	struct ledger_account account;
+};
+
+struct ledger {
+	struct job *jobs;
+	uint32_t n_jobs;
+	struct list pool[2]; /* the loans of those who left; they have no account */
+	struct entry *entries;
+	uint32_t room, free, open;
+	uint32_t *buckets; /* room of them, a power of 2 */
+	struct ledger_loan closed[LEDGER_CLOSED];
+	uint64_t n_closed;
+	int64_t untracked;
+	uint64_t turn; /* of ageing */
+};
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* One side of the loans of a job, or of those who left. */
+struct list *ledger_list(struct ledger *l, uint32_t who, enum side side);
+/* `amount` more is owed to the lender by the borrower; two pools owe each other nothing. `since`: a
+ * claim that passes on keeps its age. */
+void ledger_lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t amount,
+	weir_time since, weir_time now);
+/* The loan is smaller by that; with nothing left of it it is closed. */
+void ledger_write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now);
+/* The entry is free. */
+void ledger_leave(struct ledger *l, uint32_t i);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/parda/idle.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define BACKLOGGED 0.95 /* of its slots: a VM that never stops has a gap between two requests */
+
+void parda_idle_clear(struct parda_idle_table *t)
+{
+	free(t->used);
+	*t = (struct parda_idle_table){0};
+}
+
+static int make_room(struct parda_idle_table *t, const struct parda_vm *vms, size_t n)
+{
+	uint32_t most = t->n;
+	double *more;
+
+	for (size_t k = 0; k < n; k++)
+		most = vms[k].number >= most ? vms[k].number + 1 : most;
+	if (most == t->n)
+		return 0;
+	more = realloc(t->used, most * sizeof(*more));
+	if (!more)
+		return -1;
+	for (uint32_t i = t->n; i < most; i++)
+		more[i] = 1;
+	t->used = more;
+	t->n = most;
+	return 0;
+}
+
+/* Part of its slots that a VM wanted. */
+static double part_of(const struct parda_vm *vm, double all, double window)
+{
+	double slots = vm->shares / all * window; /* eq. 4 */
+
+	return vm->outstanding < slots ? vm->outstanding / slots : 1;
+}
+
+static double average(double *past, double part, double keep)
+{
+	*past = keep * *past + (1 - keep) * part;
+	return fmax(*past, part);
+}
+
+double parda_idle_shares(struct parda_idle_table *t, const struct parda_vm *vms, size_t n,
+	double window, weir_time span)
+{
+	double keep = exp(-(double)span / (double)PARDA_IDLE_TAU), all = 0, unused = 0;
+	double unused_backlogged = 0; /* of the only VM that is backlogged */
+	size_t backlogged = 0;
+
+	for (size_t k = 0; k < n; k++)
+		all += vms[k].shares;
+	if (make_room(t, vms, n) < 0)
+		return all;
+	for (size_t k = 0; k < n; k++) {
+		double part = part_of(&vms[k], all, window);
+		double less = vms[k].shares * (1 - average(&t->used[vms[k].number], part, keep));
+
+		unused += less;
+		if (part >= BACKLOGGED) {
+			backlogged++;
+			unused_backlogged = less;
+		}
+	}
+	if (backlogged == 0)
+		return all;
+	/* The only backlogged VM keeps its own shares: there is no other that profits. */
+	return all - unused + (backlogged == 1 ? unused_backlogged : 0);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* move: the window of a host, from one step to the next. */
+#include "control/parda/impl.h"
+#include <math.h>
+
+#define MIN_MARGIN 1.02
+#define LEFT_FLOOR 2.0 /* of the threshold: where windows are after they have left the floor */
+
+static double bounded(const struct parda *p, double window)
+{
+	return fmax(p->law.wmin, fmin(window, p->law.wmax));
+}
+
+/* A step of the start; true: it is over, and the law moves the window. */
+static bool start(struct parda *p, const struct parda_sums *s, double shares)
+{
+	double ratio = p->config.local || !s->now ? 0 : parda_sums_ratio(p);
+	struct parda_start_seen seen = {.shares = shares,
+		.least = s->least,
+		.ratio = ratio,
+		.at_work = s->at_work && ratio > 0,
+		.idle = p->idle,
+		.loaded = fmax(s->latency, p->latency) > p->threshold / 2, /* own is newer */
+		.wmin = p->law.wmin,
+		.wmax = p->law.wmax};
+	bool by_law = shares > 0 && parda_start_step(&p->start, &seen, &p->window);
+
+	if (!p->start.on && ratio > 0)
+		parda_peers_settle(&p->peers);
+	else if (!p->start.on)
+		p->joining = p->config.age; /* their reports may have been lost */
+	return by_law;
+}
+
+/* Where a host that joins begins; false: nobody could tell. */
+static bool join(struct parda *p, double shares)
+{
+	double ratio = parda_sums_ratio(p);
+
+	if (!(ratio > 0) || !(shares > 0))
+		return false;
+	p->window = bounded(p, shares * ratio);
+	return true;
+}
+
+/* Those that were apart are back: what all use together is added up, and divided in the next step. Nobody
+ * has changed anything by then, so all divide the same, and latency stays. */
+static void merge(struct parda *p, const struct parda_sums *s, double shares)
+{
+	if (s->merge && p->together > 0 && !p->idle)
+		p->window = bounded(p, shares * p->together);
+	p->together = s->add_up && s->used_shares > 0 ? s->used_windows / s->used_shares : 0;
+}
+
+/* Those that have started get their part; of what latency says is free, first. */
+static void make_room(struct parda *p, double shares, double latency)
+{
+	double kept = parda_peers_room(&p->peers, shares);
+
+	if (kept < 1 && latency > 0)
+		p->window *= fmin(1, kept * fmax(1, p->threshold / latency));
+}
+
+/* latency: without what bursts on credit add. */
+static void by_law(
+	struct parda *p, const struct parda_sums *s, const struct parda_report *own, double latency)
+{
+	bool slowly = !p->config.abrupt;
+	double most = p->law.wmax;
+
+	if (p->joining && s->now > 0 && !p->idle && join(p, own->shares))
+		p->joining = 0;
+	else
+		merge(p, s, own->shares);
+	if (slowly && !p->config.local)
+		make_room(p, own->shares, latency);
+	if (slowly && latency < p->threshold / 2)
+		most = fmin(most, fmax(2 * p->window, p->law.wmin));
+	/* A host that joins goes the same step as its peers, who have told where they stood before it. */
+	p->window = fmin(parda_window(&p->law, p->window, own->beta, latency), most);
+	if (p->joining && !p->idle)
+		p->joining--;
+}
+
+/* Hosts leave the floor one after the other, with more or less, and come apart by that. */
+static void leave_floor(struct parda *p, double latency)
+{
+	if (!p->was_at_floor || latency > LEFT_FLOOR * p->threshold)
+		return;
+	p->was_at_floor = false;
+	parda_peers_divide(&p->peers);
+}
+
+static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda_report *own,
+	struct parda_decision *ret)
+{
+	struct parda_stranger_seen seen = {.inside = p->inside,
+		.vanished = s->vanished,
+		.windows = s->windows,
+		.latency = ret->latency,
+		.threshold = p->config.law.threshold,
+		.shares = s->shares,
+		.hosts = s->hosts,
+		.wmin = p->law.wmin};
+	double slots;
+	bool common;
+
+	if (parda_is_literal(p) || p->config.no_floor)
+		return;
+	parda_stranger_step(&p->stranger, &seen);
+	own->floor = p->stranger.floor;
+	slots = parda_sums_floor(p, own->floor, &common) * own->shares;
+	ret->stranger = p->stranger.here && common;
+	ret->strange = ret->stranger ? p->stranger.requests : 0;
+	if (p->start.on || !(slots > p->window)) {
+		leave_floor(p, ret->latency);
+		return;
+	}
+	p->was_at_floor = true;
+	ret->floor = slots;
+	ret->too_low = slots > p->law.wmax;
+	p->window = fmin(slots, p->law.wmax);
+}
+
+/* The window is no smaller than what guarantees need. By Little's law that is so on the mean; the
+ * margin is for the spread of latency from period to period. */
+static void keep_min(struct parda *p, const struct parda_measured *m)
+{
+	double slots = MIN_MARGIN * parda_floor(m->vms, m->n_vms, p->latency / 1e9);
+
+	if (p->window < slots)
+		p->window = fmin(slots, p->law.wmax);
+}
+
+/* The part of the latency that is new in this step. */
+static double new_part(const struct parda *p, weir_time span)
+{
+	const struct parda_config *c = &p->config;
+
+	return c->smoothing == PARDA_BY_TIME ? 1 - exp(-(double)span / (double)c->tau) : 1;
+}
+
+void parda_move(struct parda *p, const struct parda_sums *s, const struct parda_measured *m,
+	weir_time span, struct parda_report *own, struct parda_decision *ret)
+{
+	double part = s->inside > 0 ? fmin(1, s->on_credit / s->inside) : 0;
+	double latency = parda_credit_latency(&p->credit, ret->latency, part, new_part(p, span));
+
+	if (!p->start.on || start(p, s, own->shares))
+		by_law(p, s, own, latency);
+	keep_floor(p, s, own, ret);
+	keep_min(p, m);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sums: what a host and the peers that count have together. */
+#include "control/parda/impl.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define IN_USE    0.8 /* of a window: its host is held back by it */
+#define USED_HALF 2.0 /* a host that uses half of its window counts as one that uses all of it */
+
+/* The slots of a host's window that count for the scale: those that it uses, or that its β will
+ * leave it. Not all of w: a host that has just become idle, or one of many that stand at wmin with
+ * nothing to do, has slots that load nothing. */
+static double slots_of(const struct parda *p, const struct parda_report *r)
+{
+	double rest = r->beta * (1 + p->config.epsilon) / p->config.epsilon;
+
+	return fmin(r->window, fmax(r->inside, rest));
+}
+
+/* How much a host counts for the scale and for the windows that there are. A host that leaves its window unused keeps
+ * its shares, but says nothing of what a share is worth: its window may stand at wmin or wmax. before: the window in which
+ * its `inside` was measured. */
+static double used_part(const struct parda *p, const struct parda_report *r, double before)
+{
+	if (p->config.idle == PARDA_IDLE_LITERAL || !(before > 0))
+		return 1;
+	return fmin(1, USED_HALF * r->inside / before);
+}
+
+/* *weights: of the latencies, whose weighted sum s->latency is. */
+static void add(const struct parda *p, struct parda_sums *s, double *weights,
+	const struct parda_report *r, double before)
+{
+	double used = used_part(p, r, before);
+
+	s->shares += r->shares;
+	s->used_shares += used * r->shares;
+	s->slots += parda_is_literal(p) ? 0 : used * slots_of(p, r);
+	s->inside += r->inside;
+	s->on_credit += fmax(0, r->inside - before);
+	if (r->shares > 0) {
+		s->hosts++;
+		s->windows += r->window;
+		s->used_windows += used * r->window;
+		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
+	}
+	if (r->latency > 0) {
+		double weight = p->config.unweighted ? r->ios > 0 : r->ios;
+
+		s->ios += r->ios;
+		*weights += weight;
+		s->latency += weight * r->latency;
+	}
+}
+
+struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report *own)
+{
+	struct parda_sums s = {0};
+	double weights = 0;
+
+	add(p, &s, &weights, own, own->window);
+	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+		const struct parda_report *r = &peer->last;
+
+		if (!parda_peer_counts(&p->peers, peer)) {
+			s.vanished += parda_peer_vanished(&p->peers, peer) ? r->inside : 0;
+			continue;
+		}
+		add(p, &s, &weights, r, peer->before);
+		s.peers++;
+		s.add_up |= peer->apart == PARDA_ADD_UP;
+		s.merge |= peer->apart == PARDA_MERGE;
+		s.now += peer->silent <= 1; /* it has been aged in this step */
+		if (r->shares > 0 && r->inside > IN_USE * r->window)
+			s.ratio = fmax(s.ratio, r->window / r->shares);
+		s.at_work |= r->shares > 0 && r->steps > PARDA_START_STEPS;
+	}
+	s.latency = weights > 0 ? s.latency / weights : 0;
+	return s;
+}
+
+static bool room_for_ratios(struct parda *p)
+{
+	double *more;
+
+	if (p->ratios_room > p->peers.n)
+		return true;
+	more = realloc(p->ratios, (p->peers.room + 1) * sizeof(*more));
+	if (!more)
+		return false;
+	p->ratios = more;
+	p->ratios_room = p->peers.room + 1;
+	return true;
+}
+
+double parda_sums_ratio(struct parda *p)
+{
+	uint32_t n = 0;
+
+	if (!room_for_ratios(p))
+		return 0;
+	for (uint32_t i = 0; i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (parda_peer_counts(&p->peers, peer) && peer->last.shares > 0 &&
+			used_part(p, &peer->last, peer->before) >= 0.5)
+			p->ratios[n++] = peer->last.window / peer->last.shares;
+	}
+	return parda_median(p->ratios, n);
+}
+
+double parda_sums_floor(struct parda *p, double own, bool *ret_common)
+{
+	uint32_t n = 0, found = own > 0;
+
+	*ret_common = own > 0;
+	if (!room_for_ratios(p))
+		return own;
+	p->ratios[n++] = -own; /* so that parda_median's lower one is the upper */
+	for (uint32_t i = 0; i < p->peers.n; i++) {
+		const struct parda_peer *peer = &p->peers.peers[i];
+
+		if (!parda_peer_counts(&p->peers, peer) || !(peer->last.shares > 0))
+			continue;
+		found += peer->last.floor > 0;
+		p->ratios[n++] = -peer->last.floor;
+	}
+	*ret_common = 2 * found > n;
+	return -parda_median(p->ratios, n);
+}

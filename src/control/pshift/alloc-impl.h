@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* alloc-impl: what the files of pshift share; nobody else includes it. */
+#ifndef WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
+#define WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
+
+#include "control/pshift/alloc.h"
+
+/* Arrays that an instance keeps from call to call; each is grown when it must be. */
+enum pshift_array {
+	PSHIFT_GAP,          /* servers: int64_t */
+	PSHIFT_ROOM,         /* servers: int64_t */
+	PSHIFT_MAY,          /* servers: int64_t */
+	PSHIFT_LEVEL,        /* servers: uint32_t */
+	PSHIFT_PARTS,        /* parts × servers: int64_t */
+	PSHIFT_REST,         /* parts × longest row × 2: int64_t */
+	PSHIFT_EXCESS,       /* servers: int64_t */
+	PSHIFT_LIST,         /* buckets: uint32_t */
+	PSHIFT_WANT,         /* buckets: int64_t */
+	PSHIFT_WAS,          /* servers: int64_t */
+	PSHIFT_CAPACITY,     /* servers: int64_t; for L-tokens */
+	PSHIFT_DEMAND,       /* entries: int64_t; for L-tokens */
+	PSHIFT_OF_FIRST,     /* servers + 1: uint32_t; entries by server */
+	PSHIFT_OF,           /* entries: struct pshift_own */
+	PSHIFT_ROWS,         /* buckets: those of control/pshift/alloc-general.c */
+	PSHIFT_CELLS,        /* entries: the same */
+	PSHIFT_NEXT,         /* servers: uint32_t */
+	PSHIFT_PAIR_FIRST,   /* buckets + 1: uint32_t */
+	PSHIFT_PAIR_SERVER,  /* entries: uint32_t */
+	PSHIFT_PAIR_DEMAND,  /* entries: int64_t */
+	PSHIFT_PAIR_TOKENS,  /* entries: int64_t */
+	PSHIFT_PAIR_WAS,     /* buckets: int64_t */
+	PSHIFT_PAIR_OF,      /* buckets: uint32_t */
+	PSHIFT_PAIR_TABLE,   /* 4 × buckets: uint32_t */
+	PSHIFT_QUEUE,        /* servers: uint32_t */
+	PSHIFT_RINGS,        /* 4 × servers: uint32_t */
+	PSHIFT_TOP_FIRST,    /* buckets + 1: uint32_t */
+	PSHIFT_TOP,          /* entries: uint32_t */
+	PSHIFT_TOP_SERVER,   /* entries: uint32_t */
+	PSHIFT_TOP_TOKENS,   /* entries: int64_t */
+	PSHIFT_TOP_DEMAND,   /* entries: int64_t */
+	PSHIFT_TOP_VALUE,    /* 2 × buckets: int64_t */
+	PSHIFT_MARK,         /* entries: bool; also servers, buckets */
+	PSHIFT_PARENT,       /* servers: uint32_t */
+	PSHIFT_GROUP_SERVER, /* servers: uint32_t */
+	PSHIFT_GROUP_BUCKET, /* buckets: uint32_t */
+	PSHIFT_GROUPS,       /* servers: struct pshift_group */
+	PSHIFT_ARRAYS
+};
+
+struct pshift_eight;
+
+struct pshift {
+	const struct pshift_eight *eight; /* for rows of few entries; NULL: none */
+	struct {
+		void *at;
+		size_t bytes;
+	} arrays[PSHIFT_ARRAYS];
+};
+
+/* The array, with room for n × size bytes; what is in it is undefined. NULL: no memory. */
+void *pshift_array(struct pshift *p, enum pshift_array which, size_t n, size_t size);
+
+/* What each bucket may have of R-tokens, if it has the demand: the input's, or in PSHIFT_WANT where
+ * there are limits. NULL: no memory, or no buckets. */
+const int64_t *pshift_wanted(struct pshift *p, const struct pshift_input *in);
+
+/* One problem: the tokens of buckets at servers, from where they are to where they are consumed. */
+struct pshift_flow {
+	size_t servers, buckets;
+	const uint32_t *first, *server; /* as in pshift_input */
+	const int64_t *demand;
+	int64_t *tokens; /* of each entry; 0 … demand */
+	int64_t *gap;    /* of each server: Σ tokens − capacity; > 0 overloaded */
+	int64_t before;  /* as in pshift_result */
+	unsigned passes; /* the same */
+	bool general;
+};
+
+#define PSHIFT_AHEAD 8 /* in a list: those behind the one worked on that are fetched into caches */
+
+/* Later rows of a list will be read soon, and are not where the last was. */
+static inline void pshift_fetch(
+	const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
+{
+	uint32_t far = list[x + 2 * PSHIFT_AHEAD < n ? x + 2 * PSHIFT_AHEAD : x];
+	uint32_t i = list[x + PSHIFT_AHEAD < n ? x + PSHIFT_AHEAD : x];
+	uint32_t e = f->first[i], last = f->first[i + 1] - (f->first[i + 1] > e);
+
+	__builtin_prefetch(f->first + far);
+	__builtin_prefetch(f->server + e);
+	__builtin_prefetch(f->demand + e);
+	__builtin_prefetch(f->demand + last);
+	__builtin_prefetch(f->tokens + e);
+	__builtin_prefetch(f->tokens + last);
+}
+
+/* An entry and its bucket. */
+struct pshift_own {
+	uint32_t e, i;
+};
+/* Entries by server, in PSHIFT_OF_FIRST and PSHIFT_OF; behind the last there are PSHIFT_AHEAD more, of
+ * no server, which may be read. 0 or -ENOMEM. */
+int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
+
+/* ---- control/pshift/alloc-split.c */
+
+struct pshift_split {
+	struct pshift_flow *flow;
+	const int64_t *want; /* of each bucket: tokens, if it has the demand */
+	bool warm;           /* tokens hold those of a last time */
+	const uint32_t *changed;
+	size_t n_changed;
+};
+/* Tokens in proportion to demand, and gap (in: −capacity) of all. 0 or -ENOMEM. */
+int pshift_split(
+	struct pshift *p, const struct pshift_split *s, const struct pshift_parallel *parallel);
+/* The value of rank k, 1 … n, among v, which is put in disorder. O(n) on the mean. */
+int64_t pshift_largest(int64_t *v, size_t n, size_t k);
+
+/* ---- control/pshift/alloc-shift.c */
+
+/* Moves tokens until the optimum. 0 or -ENOMEM. */
+int pshift_shift(struct pshift *p, struct pshift_flow *f);
+
+/* ---- control/pshift/alloc-general.c: the same for any shape of input, from where the tokens are */
+int pshift_general(struct pshift *p, struct pshift_flow *f);
+
+/* ---- control/pshift/alloc-pairs.c: buckets of the same two servers as one */
+
+/* 1: *ret is the same problem with fewer buckets, over the same gaps; 0: there is nothing to join;
+ * -ENOMEM. */
+int pshift_join(struct pshift *p, const struct pshift_flow *f, struct pshift_flow *ret);
+/* After tokens were moved in what it gave: the same in `f`. */
+void pshift_part(struct pshift *p, const struct pshift_flow *joint, struct pshift_flow *f);
+
+/* ---- control/pshift/alloc-top.c: the same with the `top` of each server only */
+int pshift_top(struct pshift *p, struct pshift_flow *f, size_t top);
+
+#endif

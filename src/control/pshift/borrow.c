@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * borrow: R-tokens of a server that no controller tells anything: AdapTBF over its entitlements.
+ *
+ * LAW     HELD: whoever asks for what it is entitled to has it, in every period, as if the controller were
+ *         there: its first claim is what is open of its entitlement. Beside these claims others may borrow
+ *         what is left of them: AdapTBF's tokens beyond a bucket's own, and of these in sum no more than
+ *         the server can do until the period ends beyond the open claims of those that ask.
+ *         STATIC: there are no periods, and so no claims: AdapTBF's tokens are all.
+ * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or what the server can do if that
+ *         is less (tokens a second): where they are more than it can do, each has the same part of its own.
+ * METHOD  A step every 100 ms; O(buckets). Debts are bounded as where the policy says nothing (adaptbf.h, DEBT):
+ *         a server may be STATIC for hours.
+ * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives that
+ *         back by and by. A closed loop asks only for as much as it is served: so a bucket that once was
+ *         late by a moment would ask for less, and have less, and in a period end below its reservation.
+ */
+#include "control/adaptbf/adaptbf.h"
+#include "control/pshift/server-impl.h"
+#include <errno.h>
+#include <math.h>
+
+#define BORROW_PERIOD (100 * WEIR_MS) /* AdapTBF's own */
+
+/* STATIC: the policy's, also where it is another than when this began. */
+static int64_t entitled(const struct pshift_server *s, const struct pshift_spot *b)
+{
+	return s->state == LEASE_STATIC ? b->static_r : b->reserved;
+}
+
+static double rate_of(const struct pshift_server *s)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		all += (double)entitled(s, &s->spots[i]);
+	all = fmax(all, 1) * ((double)WEIR_SEC / (double)s->length);
+	return s->capacity > 0 ? fmin(all, s->capacity) : all;
+}
+
+/* Weights are 32 bits. */
+static uint32_t weight_of(const struct pshift_server *s, const struct pshift_spot *b)
+{
+	return (uint32_t)fmin(fmax((double)entitled(s, b), 1), UINT32_MAX);
+}
+
+static int64_t jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+{
+	struct pshift_server *s = driver;
+
+	if (s->n > max)
+		return (int64_t)s->n;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct pshift_spot *b = &s->spots[i];
+
+		list[i] = (struct adaptbf_job){.id = i + 1,
+			.weight = weight_of(s, b),
+			.arrived = b->arrived,
+			.served = b->served,
+			.queued = (int64_t)b->queued};
+		if (pshift_limited(b))
+			list[i].most =
+				fmax((double)b->cap, 1) * ((double)WEIR_SEC / (double)s->length);
+	}
+	return (int64_t)s->n;
+}
+
+/* STATIC: all R-tokens that it is to have. What it did not use is its own for one more of these periods. */
+static int64_t all_of(const struct pshift_spot *b, const struct adaptbf_rule *rule)
+{
+	int64_t most = 2 * rule->tokens, now_has = b->borrowed + rule->tokens;
+
+	return now_has < most ? now_has : most;
+}
+
+/* HELD: those beyond its own. */
+static int64_t beyond_own(
+	const struct pshift_server *s, const struct pshift_spot *b, const struct adaptbf_rule *rule)
+{
+	int64_t own =
+		(int64_t)ceil((double)b->reserved * ((double)BORROW_PERIOD / (double)s->length));
+
+	return rule->tokens > own ? rule->tokens - own : 0;
+}
+
+/* What the server can do until the next step and has not promised to those who ask. */
+static double left_over(
+	const struct pshift_server *s, weir_time now, const struct adaptbf_rule *rules, size_t n)
+{
+	double left = (double)(s->end - now) / (double)WEIR_SEC, open = 0;
+	double step = (double)BORROW_PERIOD / (double)WEIR_SEC;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct pshift_spot *b = &s->spots[rules[i].id - 1];
+
+		if (rules[i].active && b->claim > b->used)
+			open += (double)(b->claim - b->used);
+	}
+	if (left <= 0 || s->capacity * left <= open)
+		return 0;
+	return (s->capacity * left - open) * fmin(step / left, 1);
+}
+
+static int apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+{
+	struct pshift_server *s = driver;
+	double asked = 0, part;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pshift_spot *b = &s->spots[rules[i].id - 1];
+
+		b->borrowed = !rules[i].active           ? 0
+			      : s->state == LEASE_STATIC ? all_of(b, &rules[i])
+							 : beyond_own(s, b, &rules[i]);
+		asked += (double)b->borrowed;
+	}
+	if (s->state == LEASE_STATIC || asked < 1)
+		return 0;
+	part = fmin(left_over(s, now, rules, n) / asked, 1);
+	for (size_t i = 0; i < n; i++) {
+		struct pshift_spot *b = &s->spots[rules[i].id - 1];
+
+		b->borrowed = (int64_t)((double)b->borrowed * part);
+	}
+	return 0;
+}
+
+static const struct adaptbf_driver_ops ops = {.name = "pshift", .jobs = jobs, .apply = apply};
+
+/* What was spent of them since is not granted again. HELD: its own first. STATIC: tokens come in at a pace,
+ * and those that have not yet are still to come. */
+static void spend(const struct pshift_server *s, struct pshift_spot *b)
+{
+	int64_t left = s->state == LEASE_STATIC ? b->borrowed - (b->put - b->r) : b->r;
+
+	b->put = b->r;
+	b->borrowed = b->borrowed < left ? b->borrowed : left > 0 ? left : 0;
+}
+
+int pshift_borrow_step(struct pshift_server *s, weir_time now)
+{
+	for (size_t i = 0; i < s->n; i++)
+		spend(s, &s->spots[i]);
+	if (!s->n || (s->borrow && now - s->borrowed < BORROW_PERIOD))
+		return 0;
+	if (!s->borrow) {
+		struct adaptbf_config c = {
+			.period = BORROW_PERIOD, .rate = rate_of(s), .debt = ADAPTBF_DEBT};
+
+		if (adaptbf_new(&c, &s->borrow))
+			return -ENOMEM;
+	}
+	s->borrowed = now;
+	adaptbf_set_rate(s->borrow, rate_of(s));
+	return adaptbf_step(s->borrow, now, &ops, s);
+}
+
+void pshift_borrow_end(struct pshift_server *s)
+{
+	adaptbf_free(s->borrow);
+	s->borrow = NULL;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/pshift/control.h"
+#include "control/pshift/control-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE         UINT32_MAX
+#define MOVED_MUCH   0.10 /* see control/pshift/control.h, INTERVAL */
+#define MOVED_LITTLE 0.02
+#define GATHER       8  /* part of an interval in which what comes is one round's */
+#define STEPS        20 /* a period, while it does not grant */
+
+int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
+{
+	struct pshift_control *c;
+
+	if (peer_name_check(config->name) || !config->instance || config->length < 1000 ||
+		!config->send || config->shortest < 0 || config->longest > config->length)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (!c || pshift_new(&c->alg[0]) || pshift_new(&c->alg[1])) {
+		pshift_control_free(c);
+		return -ENOMEM;
+	}
+	c->config = *config;
+	c->config.instance = pshift_instance(config->instance, config->rank);
+	memcpy(c->name, config->name, strlen(config->name));
+	c->config.name = c->name;
+	if (!c->config.shortest)
+		c->config.shortest = config->length / 20;
+	/* A stand-in is there since demand moves. */
+	if (!c->config.longest)
+		c->config.longest = config->length / (config->rank ? 10 : 2);
+	c->interval = config->length / 5; /* as in the paper, to begin with */
+	if (c->interval < c->config.shortest)
+		c->interval = c->config.shortest;
+	if (c->interval > c->config.longest)
+		c->interval = c->config.longest;
+	c->began = c->unled = -1;
+	pshift_lead_begin(c);
+	*ret = c;
+	return 0;
+}
+
+void pshift_control_free(struct pshift_control *c)
+{
+	if (!c)
+		return;
+	pshift_free(c->alg[0]);
+	pshift_free(c->alg[1]);
+	pshift_ids_free(&c->ids);
+	pshift_ids_free(&c->names);
+	pshift_ids_free(&c->pairs);
+	lease_message_free(&c->out);
+	free(c->servers);
+	free(c->buckets);
+	free(c->entries);
+	free(c->first);
+	free(c->place);
+	free(c->server);
+	free(c->demand);
+	free(c->rtokens[0]);
+	free(c->rtokens[1]);
+	free(c->ltokens);
+	free(c->reservation);
+	free(c->most);
+	free(c->capacity);
+	free(c->spare);
+	free(c);
+}
+
+uint64_t pshift_control_instance(const struct pshift_control *c)
+{
+	return c->config.instance;
+}
+
+int pshift_room(void **array, size_t one, size_t n, size_t *room)
+{
+	size_t more = *room ? 2 * *room : 16;
+	void *p;
+
+	if (n < *room)
+		return 0;
+	p = realloc(*array, more * one);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*room = more;
+	return 0;
+}
+
+int64_t pshift_control_server(struct pshift_control *c, const char *name)
+{
+	struct pshift_member *s;
+
+	if (peer_name_check(name) || pshift_ids_find(&c->names, peer_hash(name)) != SIZE_MAX)
+		return -EINVAL;
+	if (pshift_room((void **)&c->servers, sizeof(*s), c->n_servers, &c->room_servers) ||
+		pshift_ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
+		return -ENOMEM;
+	s = &c->servers[c->n_servers];
+	*s = (struct pshift_member){.entries = NONE,
+		.asked_at = -c->config.length,
+		.led_at = -1,
+		.age = PSHIFT_TOO_OLD};
+	memcpy(s->name, name, strlen(name));
+	return (int64_t)c->n_servers++;
+}
+
+int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_control_bucket *b)
+{
+	size_t at = pshift_ids_find(&c->ids, b->id);
+
+	if (b->reservation < 0 || b->reservation > LEASE_TOKENS_MAX || b->limit < 0 ||
+		(b->limit > LEASE_TOKENS_MAX && b->limit != LEASE_NO_LIMIT) || !b->parts)
+		return -EINVAL;
+	if (at == SIZE_MAX) {
+		if (pshift_room((void **)&c->buckets, sizeof(*c->buckets), c->n_buckets,
+			    &c->room_buckets) ||
+			pshift_ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
+			return -ENOMEM;
+		at = c->n_buckets++;
+		c->buckets[at] = (struct pshift_share){.id = b->id,
+			.since = c->period,
+			.limit = b->limit,
+			.unknown = {b->limit, b->limit}};
+		c->stale_order = true;
+	}
+	/* Another controller may have granted it already. */
+	if (b->limit > c->buckets[at].limit && b->limit != LEASE_NO_LIMIT)
+		pshift_limits_more(&c->buckets[at], b->limit - c->buckets[at].limit);
+	c->buckets[at].reservation = b->reservation;
+	c->buckets[at].limit = b->limit;
+	c->buckets[at].parts = b->parts;
+	c->changed = true;
+	return (int64_t)at;
+}
+
+enum peer_verdict pshift_control_receive(
+	struct pshift_control *c, weir_time now, const struct lease_message *m)
+{
+	enum peer_verdict v = pshift_hear(c, now, m);
+
+	/* One that has just started need not wait for its next step to ask. */
+	if (!c->asking && c->began >= 0 && now - c->began < c->config.length) {
+		pshift_lead_step(c, now);
+		pshift_lead_ask(c, now);
+	}
+	return v;
+}
+
+/* ---- steps */
+
+/* A round opens: whom to wait for. */
+static void open_round(struct pshift_control *c, weir_time now)
+{
+	c->reporting = 0;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+
+		s->awaited = s->full && now - s->at < c->config.length;
+		c->reporting += s->awaited;
+	}
+}
+
+/* A period begins: caps are what servers are entitled to. A round is due, when the servers, who measure at
+ * the same time, have been heard: they have all that they are entitled to until then. */
+static void turn(struct pshift_control *c)
+{
+	c->news = c->end;
+	c->changed = c->turned = true;
+	open_round(c, c->end);
+	c->period++;
+	c->end += c->config.length;
+	pshift_lead_turn(c);
+	if (!c->started)
+		return;
+	pshift_limits_reach(c);
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		c->buckets[i].lost = c->buckets[i].lost_next;
+		c->buckets[i].lost_next = 0;
+		pshift_limits_turn(c, i);
+	}
+	for (size_t i = 0; i < c->n_entries; i++) {
+		struct pshift_entry *e = &c->entries[i];
+
+		e->claim = e->reserved;
+		e->cap = e->limit;
+		if (!pshift_has_limit(&c->buckets[e->bucket]))
+			continue;
+		e->cap.most = pshift_limits_begins(c, e);
+		if (e->cap.told > e->cap.most)
+			e->cap.told = e->cap.most;
+	}
+}
+
+static void adapt(struct pshift_control *c, weir_time span)
+{
+	double can = 0, part;
+
+	for (size_t i = 0; i < c->n_servers; i++)
+		can += (double)c->servers[i].capacity;
+	part = can > 0 ? c->moved / (can * (double)span / (double)WEIR_SEC) : 0;
+	c->moved = 0;
+	if (part > MOVED_MUCH)
+		c->interval /= 2;
+	else if (part < MOVED_LITTLE)
+		c->interval += c->interval / 4;
+	if (c->interval < c->config.shortest)
+		c->interval = c->config.shortest;
+	if (c->interval > c->config.longest)
+		c->interval = c->config.longest;
+}
+
+/* When the round that is open closes: when all have been heard, else an eighth of an interval after the
+ * first news; and not sooner than half an interval after the last. */
+static weir_time round_due(const struct pshift_control *c)
+{
+	weir_time heard = c->reporting ? c->news + c->interval / GATHER : c->news;
+	weir_time apart = c->turned ? heard : c->round + c->interval / 2;
+
+	if (!c->changed)
+		return WEIR_NEVER;
+	return heard > apart ? heard : apart;
+}
+
+/* Limits that wait are told when somebody has given up some, all that did in an eighth of an interval. */
+static weir_time waiting_due(const struct pshift_control *c)
+{
+	/* What was wanted of the last period is not wanted of this; and entries that came in since the last
+	 * round have no place yet, so that no sum over a bucket has them. */
+	bool waits = c->freed && c->waiting && !c->turned && !c->stale_order;
+
+	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
+}
+
+static int close_round(struct pshift_control *c, weir_time now)
+{
+	/* As of the news, not of now: what was served since counts toward the claims. */
+	int r = pshift_round(c, c->news > c->round ? c->news : now);
+
+	adapt(c, now - c->round);
+	c->round = c->told = now;
+	c->changed = r != 0;
+	c->turned = c->freed = false;
+	open_round(c, now);
+	return r;
+}
+
+static void tell_waiting(struct pshift_control *c, weir_time now)
+{
+	for (size_t i = 0; i < c->n_buckets; i++)
+		if (c->buckets[i].waiting)
+			pshift_tell_bucket(c, i);
+	c->told = now;
+	c->freed = false;
+}
+
+int pshift_control_step(struct pshift_control *c, weir_time now)
+{
+	int r = 0;
+
+	if (c->began < 0)
+		c->began = now;
+	c->now = now = now > c->now ? now : c->now;
+	if (!c->started)
+		pshift_lead_step(c, now);
+	while (c->started && now >= c->end)
+		turn(c);
+	pshift_lead_ask(c, now);
+	if (!c->started)
+		return 0;
+	if (now >= round_due(c))
+		r = close_round(c, now);
+	else if (now >= waiting_due(c))
+		tell_waiting(c, now);
+	return r ? r : pshift_tell_servers(c, now);
+}
+
+static weir_time sooner(weir_time a, weir_time b)
+{
+	return a < b ? a : b;
+}
+
+weir_time pshift_control_due(const struct pshift_control *c)
+{
+	if (!c->started)
+		return c->began < 0 ? c->now : c->now + c->config.length / STEPS;
+	return sooner(
+		sooner(round_due(c), waiting_due(c)), sooner(sooner(c->end, c->tell), c->ask));
+}
+
+/* ---- looking */
+
+void pshift_control_status(const struct pshift_control *c, struct pshift_control_status *ret)
+{
+	*ret = (struct pshift_control_status){.generation = c->generation,
+		.period = c->period,
+		.started = c->started,
+		.standby = !c->asking,
+		.overdrawn = c->overdrawn,
+		.interval = c->interval,
+		.servers = c->n_servers,
+		.buckets = c->n_buckets,
+		.entries = c->n_entries,
+		.waiting = c->waiting,
+		.asked = c->result.asked,
+		.phi = c->result.phi,
+		.rounds = c->rounds,
+		.grants = c->grants,
+		.tokens = c->tokens};
+	for (size_t i = 0; i < c->n_servers; i++) {
+		ret->led |= c->servers[i].leader && c->servers[i].leader != c->config.instance;
+		ret->heard += c->servers[i].full;
+		ret->silent += c->now - c->servers[i].at >= c->config.length;
+	}
+}
+
+int pshift_control_explain(struct pshift_control *c, pshift_name *server_name,
+	pshift_name *bucket_name, void *arg, void (*line)(void *arg, const char *words))
+{
+	struct pshift_cut cut;
+	char words[512];
+	int r;
+
+	if (!c->rounds || c->stale_order)
+		return 0;
+	r = pshift_explain(c->alg[1], &c->input, c->rtokens[1], &cut);
+	for (size_t g = 0; r == 0 && g < cut.n; g++)
+		line(arg, pshift_words(&c->input, &cut, g, server_name, bucket_name, arg, words,
+				  sizeof(words)));
+	return r;
+}

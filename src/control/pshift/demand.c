@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * demand: what the buckets of a server want, and what of it is worth a report.
+ *
+ * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
+ *         without a significant change.
+ * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
+ *         the period). An entry is sent again when what is now differs from that by more than 1 and
+ *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
+ * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty,
+ *         or moved by more than that in one measurement, 16 requests came at least, in two measurements at
+ *         least, and what waits has changed by 1 and 2 % of these at most. And each that is done is followed
+ *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
+ *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
+ *         so that who is not served at all is not taken to want nothing. For the same reason what comes
+ *         to a queue that stands lowers no estimate.
+ */
+#include "control/pshift/server-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define CLOSED_LEAST 16
+#define IDLE         4 /* measurements without a request: what was said, however little, is over */
+#define CLOSED_MOVES 0.02
+/* Measurements: as much comes as goes for one of them by chance where a server is full, and the share of
+ * it that a bucket has happens to be its demand; hardly twice. */
+#define CLOSED_STEADY 2
+
+/* The longest that a client of a closed loop takes to ask again: a round trip, and its place in a busy
+ * machine's line. Who comes 10 times a second by itself asks 100 ms later. */
+#define CLOSED_TURN (5 * WEIR_MS)
+/* On the mean so many may be missing besides: one that takes long now and then. */
+#define CLOSED_MISSING 0.1
+/* Requests, after which one begins to look anew: who has more under way than before is a loop again. */
+#define CLOSED_WATCH 256
+
+static void watch_anew(struct pshift_spot *b)
+{
+	b->peak = b->queued + b->inside;
+	b->missing = 0;
+	b->watched = 0;
+	b->arrived_w = b->arrived;
+}
+
+void pshift_demand_watch(struct pshift_server *s, weir_time now)
+{
+	double span = (double)(now - s->now);
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		uint64_t here = b->queued + b->inside;
+
+		if (!here && !b->peak)
+			continue;
+		b->missing += (double)(b->peak - b->here) * span;
+		b->watched += span;
+		b->here = here;
+		if (here <= b->peak)
+			continue;
+		b->missing += (double)(here - b->peak) * b->watched; /* all the time so many more */
+		b->peak = here;
+	}
+}
+
+static bool asks_again(const struct pshift_spot *b)
+{
+	return b->missing <= (double)(b->arrived - b->arrived_w) * (double)CLOSED_TURN +
+				     CLOSED_MISSING * b->watched;
+}
+
+static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
+{
+	/* Who has a fixed number under way has so many here, in the queue or behind it. */
+	uint64_t here = b->queued + b->inside;
+	double moved = fabs((double)here - (double)b->queued0);
+	double lately = fabs((double)here - (double)b->here0); /* more where it leaves or comes */
+
+	b->here0 = here;
+	if (!here || (b->waited - b->waited0) / (double)span < 1) {
+		b->closed = false;
+		b->came = 0;
+		b->queued0 = 0;
+		b->steady = 0;
+		watch_anew(b);
+		return;
+	}
+	if (!b->queued0) { /* from here on */
+		b->queued0 = here;
+		return;
+	}
+	if (lately > 1 + CLOSED_MOVES * came) { /* it moves: from here on */
+		b->closed = false;
+		b->queued0 = here;
+		b->came = 0;
+		b->steady = 0;
+		watch_anew(b);
+		return;
+	}
+	b->came += (uint64_t)came;
+	b->steady += came > 0;
+	if (b->came >= CLOSED_LEAST)
+		b->closed = moved <= 1 + CLOSED_MOVES * (double)b->came &&
+			    b->steady >= CLOSED_STEADY && (b->closed || asks_again(b));
+	if (b->arrived - b->arrived_w >= CLOSED_WATCH)
+		watch_anew(b);
+}
+
+/* ---- rates */
+
+/* Where a new measurement differs from the old by no more than one request, which may have come a moment
+ * sooner or later, both count: rates of few requests would else never rest. */
+#define MOMENT 1.5
+/* Requests that come at random are now more and now fewer, by √n of n on the mean. What is off by less than
+ * three times what this bucket's are is no change, and the rate that of all the time since the last one: in
+ * an interval few come, and of them alone one cannot tell what will in the rest of the period. */
+#define SCATTER 3
+#define MEMORY  8 /* measurements: the longest that counts, of rates and of how they scatter */
+#define NONE    3 /* requests: where so many are expected, none by chance once in twenty times */
+
+static bool has_changed(const struct pshift_spot *b, double count, double expected)
+{
+	if (count < 1 && expected >= NONE)
+		return true;
+	return fabs(count - expected) > MOMENT + SCATTER * sqrt(b->scatter * expected);
+}
+
+static void measure_coming(struct pshift_spot *b, double count, double seconds, double longest)
+{
+	double expected = b->coming * seconds;
+	double beyond = fmax(fabs(count - expected) - 1, 0);
+	bool settled = b->known > 0, changed = settled && has_changed(b, count, expected);
+
+	/* Who comes or goes says nothing of how it scatters. */
+	if (settled && count >= 1 && expected > 0)
+		b->scatter += (fmin(beyond * beyond / fmax(expected, 1), 1) - b->scatter) / MEMORY;
+	if (changed)
+		b->known = 0;
+	b->coming = (b->coming * b->known + count) / (b->known + seconds);
+	/* When in this time it changed is not known: the next measurement is the first to count. */
+	b->known = changed ? 0 : fmin(b->known + seconds, longest);
+}
+
+/* Something always waits, and its queue stands: then what comes is what went. It would be no less if it were
+ * not held back, by its limit or by others; how much more is known from when it was not. */
+static bool stands(const struct pshift_spot *b, double came, weir_time span)
+{
+	double more = (double)(b->queued + b->inside) - (double)b->here0;
+
+	return (b->waited - b->waited0) / (double)span >= 1 &&
+	       fabs(more) <= 1 + CLOSED_MOVES * came;
+}
+
+/* Without a controller, a bucket that has used all that it may have while more of it waits: what would come if it had
+ * more is not known. As many times as much as was seen of it is assumed, up to its reservation. */
+#define GUESS 8
+
+static double assumed(const struct pshift_server *s, const struct pshift_spot *b)
+{
+	double rate = (double)WEIR_SEC / (double)s->length;
+	double seen = (double)b->used + (double)b->queued;
+
+	if (!b->is_short || b->r + b->l > 0)
+		return 0;
+	return fmin(GUESS * seen, (double)b->reservation) * rate;
+}
+
+static double smooth(double old, double count, double seconds)
+{
+	double new = count / seconds;
+
+	return fabs(new - old) * seconds <= MOMENT ? old + (new - old) / 4 : new;
+}
+
+void pshift_demand_measure(struct pshift_server *s, weir_time now)
+{
+	weir_time span = now - s->measured;
+	double seconds = (double)span / (double)WEIR_SEC;
+	double longest = MEMORY * (double)s->usual / (double)WEIR_SEC;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		double came = (double)(b->arrived - b->arrived0);
+
+		if (stands(b, came, span))
+			b->coming = fmax(b->coming, came / seconds);
+		else
+			measure_coming(b, came, seconds, longest);
+		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);
+		b->arriving = (int64_t)fmin(
+			rint(fmax(b->coming, assumed(s, b))), (double)LEASE_TOKENS_MAX);
+		b->serving = (int64_t)fmin(rint(b->going), (double)LEASE_TOKENS_MAX);
+		look_for_loop(b, came, span);
+		b->idle = came > 0 || b->queued ? 0 : b->idle < IDLE ? b->idle + 1 : IDLE;
+		b->arrived0 = b->arrived;
+		b->served0 = b->served;
+		b->waited0 = b->waited;
+	}
+	s->measured = now;
+}
+
+/* A part of a period: what waits for longer does not only wait for its turn. */
+#define WAITS 20
+
+static bool is_led(const struct pshift_server *s)
+{
+	return pshift_followed(s) && s->state == LEASE_LEASED;
+}
+
+/* Does something of it wait that would be served, if others gave up what they hold? */
+static bool is_short(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	int64_t has = pshift_limited(b) ? b->limit : b->reserved;
+
+	return now - b->ready >= s->length / WAITS &&
+	       (has < b->reservation || (s->state == LEASE_BLIND && b->reservation));
+}
+
+/* It left, or came: which is worth a measurement at once. */
+static bool has_moved(const struct pshift_spot *b, bool is_short)
+{
+	return is_short != b->is_short || (b->closed && !b->queued && !b->inside);
+}
+
+void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
+{
+	/* With a controller demand is measured as in the paper. */
+	bool alone = !is_led(s) || pshift_stands_in(s->controller), wants = false;
+	weir_time soon = s->measured + (weir_time)fmax((double)s->length / WAITS,
+					       (double)s->interval / PSHIFT_JUST);
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		bool lacks;
+
+		if (!b->queued)
+			b->ready = now;
+		lacks = alone && is_short(s, b, now);
+		wants |= lacks && !is_led(s);
+		if (alone && has_moved(b, lacks) && s->measure > soon)
+			s->measure = soon;
+		b->is_short = lacks;
+	}
+	s->answer |= wants && !s->wants;
+	s->wants = wants;
+}
+
+static bool differs(double now, double expected, double tolerance)
+{
+	return fabs(now - expected) > tolerance + 1;
+}
+
+static bool worth_saying(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	const struct lease_demand *d = &b->said;
+	double since = (double)(now - b->said_at) / (double)WEIR_SEC;
+	double left = s->period && s->end > now ? (double)(s->end - now) / (double)WEIR_SEC
+						: (double)s->length / (double)WEIR_SEC;
+	double served = (double)d->used + (double)d->serving * since;
+	double wanted = (double)d->queue + (double)d->arriving * left;
+	double wants = (double)b->queued + (double)b->arriving * left;
+	double tolerance = s->config.tolerance;
+
+	if (!d->bucket && !b->said_in)
+		return b->queued || b->arriving || b->used || b->reserved;
+	if (d->closed != b->closed || (b->idle == IDLE && (d->queue || d->arriving)))
+		return true;
+	if (b->said_period != s->period)
+		served = (double)d->serving *
+			 ((double)s->length / (double)WEIR_SEC - left); /* since it began */
+	if (tolerance < 0)
+		return (double)b->used != served || wants != wanted;
+	return differs((double)b->used, served, tolerance * fmax(served, (double)b->reserved)) ||
+	       (!b->closed && differs(wants, wanted, tolerance * wanted + sqrt(wanted)));
+}
+
+static void say(struct pshift_server *s, struct pshift_spot *b, weir_time now, bool full)
+{
+	struct lease_demand *d = &s->out.demands[s->out.n++];
+
+	full |= b->new;
+	*d = (struct lease_demand){.bucket = b->id,
+		.used = b->used < LEASE_TOKENS_MAX ? b->used : LEASE_TOKENS_MAX,
+		.queue = (int64_t)b->queued,
+		.arriving = b->arriving,
+		.serving = b->serving,
+		.closed = b->closed,
+		.holds = full,
+		.cap = LEASE_NO_LIMIT,
+		.limit = LEASE_NO_LIMIT};
+	if (full) {
+		bool none = s->state == LEASE_BLIND && pshift_limited(b);
+
+		d->cap = none ? 0 : b->cap > b->used ? b->cap : b->used;
+		d->reserved = b->reserved;
+		d->limit = none ? 0 : b->limit;
+		d->static_part = pshift_limited(b) ? b->static_l : 0;
+	}
+	b->said = *d;
+	b->said_at = now;
+	b->said_period = s->period;
+	b->said_in = s->sequence;
+	b->unheard = true;
+}
+
+static void send(struct pshift_server *s, weir_time now)
+{
+	struct lease_message *m = &s->out;
+	weir_time left = s->period && s->end > now ? s->end - now : 0;
+	bool young = !s->config.fresh && now - s->began < PSHIFT_YOUNG * pshift_longer(s->length);
+	bool blind = young || (s->blind && s->period <= s->blind);
+	enum lease_state state = blind ? LEASE_BLIND : s->state;
+
+	m->kind = LEASE_REPORT;
+	m->cluster = s->config.cluster;
+	m->instance = s->config.instance;
+	m->sequence = s->sequence;
+	m->sent = s->sent = now;
+	for (size_t i = 0; i < sizeof(m->name); i++)
+		m->name[i] = s->name[i];
+	m->report = (struct lease_report){s->generation, pshift_followed(s), s->accepted, s->period,
+		s->granted, left, s->length,
+		(uint64_t)fmin(rint(s->capacity), (double)LEASE_TOKENS_MAX), state, s->full,
+		s->asked, s->wants};
+	s->reports++;
+	s->entries += m->n;
+	s->said_capacity = s->capacity;
+	s->full = s->answer = s->acknowledge = false;
+	s->config.send(s->config.arg, m);
+}
+
+int pshift_demand_report(struct pshift_server *s, weir_time now)
+{
+	bool measured = s->measured == now,
+	     due = s->full || s->answer || (measured && s->acknowledge);
+
+	/* A beat, so that silence means something. */
+	due |= now - s->sent >= s->length / 2;
+	if (!due && !measured)
+		return 0;
+	if (lease_message_room(&s->out, s->n))
+		return -ENOMEM;
+	s->out.n = 0;
+	s->sequence++;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		/* A report holds all that may not have been heard: the newest alone suffices. */
+		if (s->full || b->over || b->unheard || b->new ||
+			(measured && worth_saying(s, b, now)))
+			say(s, b, now, s->full);
+	}
+	due |= s->out.n || fabs(s->capacity - s->said_capacity) > 0.05 * s->said_capacity;
+	if (due)
+		send(s, now);
+	else
+		s->sequence--;
+	return 0;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hear: what servers report, into what the controller knows: of their demand, and in its books of
+ * what they hold. Which of two controllers, and which of two instances of a server, is to be believed is
+ * decided here, too.
+ */
+#include "control/pshift/control-impl.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* ---- entries */
+
+static uint64_t pair(size_t bucket, size_t server)
+{
+	return (uint64_t)bucket << 32 | (uint64_t)server;
+}
+
+static struct pshift_entry *entry_of(
+	struct pshift_control *c, size_t bucket, size_t server, bool add)
+{
+	size_t at = pshift_ids_find(&c->pairs, pair(bucket, server));
+	struct pshift_entry *e;
+
+	if (at != SIZE_MAX)
+		return &c->entries[at];
+	if (!add || pshift_room((void **)&c->entries, sizeof(*e), c->n_entries, &c->room_entries) ||
+		pshift_ids_add(&c->pairs, pair(bucket, server), (uint32_t)c->n_entries))
+		return NULL;
+	e = &c->entries[c->n_entries];
+	*e = (struct pshift_entry){.bucket = (uint32_t)bucket,
+		.server = (uint32_t)server,
+		.next = c->servers[server].entries};
+	c->servers[server].entries = (uint32_t)c->n_entries++;
+	c->buckets[bucket].seen++;
+	c->stale_order = true;
+	return e;
+}
+
+/* What it may have used of this period. If it never took a grant: its static part, and then the one before it, whose use
+ * is unknown and still counts, used nothing. */
+static int64_t may_have_used(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_share *b = &c->buckets[e->bucket];
+	bool counted = !c->servers[e->server].granted && c->period <= b->renewed;
+	int64_t used = e->cap.most - (counted ? b->unknown[0] : 0);
+
+	return used > 0 ? used : 0;
+}
+
+/* The one before is no more; what it may have used of this period nobody can use again. */
+static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint64_t instance)
+{
+	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
+		struct pshift_entry *e = &c->entries[i];
+
+		if (pshift_has_limit(&c->buckets[e->bucket])) {
+			c->buckets[e->bucket].lost += may_have_used(c, e);
+			/* At a takeover servers may be a little ahead, in the next period. */
+			if (c->period <= c->since)
+				c->buckets[e->bucket].lost_next += pshift_limits_entitled(c, e);
+		}
+		e->cap = e->limit = (struct pshift_line){0};
+		e->claim = e->reserved = e->used = e->queue = e->arriving = e->serving = 0;
+		e->in = 0;
+	}
+	s->instance = instance;
+	s->alive = pshift_granted(s);
+	s->full = false;
+	s->echo = 0;
+	s->echo_at = INT64_MAX / 2; /* the next is better */
+	s->heard = s->accepted = s->granted = s->told = s->settled = 0;
+	s->asked_at = -c->config.length;
+	c->changed = true;
+}
+
+int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now)
+{
+	bool heard = e->period == c->period;
+	int64_t known = heard ? e->used : 0;
+	weir_time since = now - (heard ? e->at : c->end - c->config.length);
+	int64_t used = known + pshift_over((double)e->serving, since);
+
+	/* As fast as before, but not beyond what it may. */
+	if (pshift_has_limit(&c->buckets[e->bucket]) && used > e->cap.most)
+		used = known > e->cap.most ? known : e->cap.most;
+	return used;
+}
+
+/* A server that was not heard when this controller took over says what it holds: that is no longer among what
+ * is unknown. */
+static void hear_unknown(
+	struct pshift_control *c, const struct lease_report *r, struct pshift_entry *e)
+{
+	struct pshift_share *b = &c->buckets[e->bucket];
+
+	if (!pshift_has_limit(b))
+		return;
+	pshift_limits_heard(c, e, r->period);
+	/* Of another period, or of none: it may have in this one what it is entitled to without a grant. */
+	if (r->period != c->period) {
+		e->cap = e->limit;
+		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
+	}
+	/* What the one before it may have used of this period nobody can use again; nor of the next, in which servers
+	 * may be at a takeover. */
+	if (r->state == LEASE_BLIND)
+		b->renewed = c->period + (c->period <= c->since);
+}
+
+static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
+	struct pshift_entry *e, const struct lease_demand *d, bool known)
+{
+	double left = (double)(c->end - now) / (double)WEIR_SEC;
+	/* Grants of a period before the last one are refused by now. */
+	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
+
+	if (c->started && !(e->closed && d->closed))
+		c->moved += fabs(
+			(double)(d->queue - e->queue) + (double)(d->arriving - e->arriving) * left);
+	e->period = r->period;
+	e->at = now;
+	e->used = d->used;
+	e->queue = d->queue;
+	e->arriving = d->arriving;
+	e->serving = d->serving;
+	e->closed = d->closed;
+	if (!d->holds)
+		return;
+	/* Without a limit, where this controller's policy has one: a number that can be added up. */
+	e->static_part = d->static_part < LEASE_TOKENS_MAX ? d->static_part : LEASE_TOKENS_MAX;
+	e->reserved = d->reserved;
+	e->dirty = true;
+	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
+		return;
+	/* Of a policy that is swapped, the greater part: it may take the new one without having been heard. */
+	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
+		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
+	if (c->started && known)
+		pshift_limits_holds(c, e, d->limit);
+	pshift_books_holds(&e->limit, under_way, d->limit);
+	if (c->started && r->period != c->period)
+		return;
+	pshift_books_holds(&e->cap, under_way, d->cap);
+	e->cap_of = r->period;
+}
+
+static int hear_entries(
+	struct pshift_control *c, weir_time now, size_t server, const struct lease_message *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		size_t bucket = pshift_ids_find(&c->ids, m->demands[i].bucket);
+		struct pshift_entry *e;
+		size_t known = c->n_entries;
+
+		if (bucket == SIZE_MAX)
+			continue;
+		e = entry_of(c, bucket, server, m->demands[i].holds);
+		if (!e && m->demands[i].holds)
+			return -ENOMEM;
+		if (e)
+			hear_entry(c, now, &m->report, e, &m->demands[i], c->n_entries == known);
+		if (c->started && c->n_entries > known)
+			hear_unknown(c, &m->report, e);
+	}
+	return 0;
+}
+
+/* What it used of a period, and so that it has no more of it, it says only while it is in it. */
+static void hear_accepted(
+	struct pshift_control *c, struct pshift_member *s, uint64_t accepted, uint64_t period)
+{
+	c->freed |= accepted > s->accepted;
+	/* Less than before if it had left and came back: it is told all again. */
+	s->accepted = accepted;
+	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
+		struct pshift_entry *e = &c->entries[i];
+
+		if (period == c->period) {
+			pshift_books_accept(
+				&e->cap, s->accepted, e->period == period ? e->used : 0);
+			/* What it was told last is not what it has now. */
+			if (pshift_may_be_static(c, s) && e->cap.most < e->static_part)
+				e->cap.most = e->static_part;
+		}
+		pshift_books_accept(&e->limit, s->accepted, 0);
+	}
+}
+
+/* While it does not know the period: the newest that a server is in, and its latest end. */
+static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
+{
+	weir_time left = r->left < c->config.length ? r->left : c->config.length;
+
+	if (c->counts || r->period < c->period || !r->period)
+		return;
+	if (r->period > c->period || now + left > c->end)
+		c->end = now + left;
+	c->period = r->period;
+}
+
+/* One that is not known: if it answers what was asked after the one before had answered last, then that
+ * one is no more. Else ask: whoever is there will answer. */
+static bool is_new(struct pshift_control *c, struct pshift_member *s, const struct lease_message *m)
+{
+	bool follows = pshift_lead_follows(c, &m->report);
+
+	if (!follows || m->report.asked <= s->asked) {
+		s->full = false;
+		return false;
+	}
+	starts_anew(c, s, m->instance);
+	return true;
+}
+
+/* News: a round is due. */
+static void look_again(struct pshift_control *c, weir_time now)
+{
+	c->news = c->changed ? c->news : now;
+	c->changed = true;
+}
+
+static void hear(struct pshift_control *c, weir_time now, struct pshift_member *s,
+	const struct lease_message *m)
+{
+	s->heard = m->sequence;
+	s->at = now;
+	if (now - m->sent <= s->echo_at - s->echo || now - s->echo_at >= c->config.length) {
+		s->echo = m->sent;
+		s->echo_at = now;
+	}
+	/* What comes so soon after a round answers it: no measurement, and no news. */
+	if ((s->capacity != (int64_t)m->report.capacity || m->n) &&
+		(m->report.full || now - c->round >= c->interval / 4)) {
+		look_again(c, now);
+		c->reporting -= s->awaited;
+		s->awaited = false;
+	}
+	s->capacity = (int64_t)m->report.capacity;
+	s->state = (enum lease_state)m->report.state;
+}
+
+enum peer_verdict pshift_hear(
+	struct pshift_control *c, weir_time now, const struct lease_message *m)
+{
+	size_t at = pshift_ids_find(&c->names, peer_hash(m->name));
+	struct pshift_member *s;
+
+	if (m->kind != LEASE_REPORT)
+		return PEER_BROKEN;
+	if (at == SIZE_MAX || strcmp(c->servers[at].name, m->name) != 0)
+		return PEER_NOISE;
+	s = &c->servers[at];
+	pshift_lead_hear(c, now, s, &m->report);
+	if (m->instance != s->instance && !is_new(c, s, m))
+		return PEER_UNPROVEN;
+	if (m->sequence <= s->heard)
+		return PEER_OLD;
+	hear(c, now, s, m);
+	if (!pshift_lead_follows(c, &m->report)) {
+		s->full = false;
+		c->ask = now;
+		return PEER_TAKEN;
+	}
+	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
+	if (m->report.granted > s->granted) {
+		s->granted = m->report.granted;
+		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)
+			s->apart = false;
+		if (c->hold < PSHIFT_HOLD) /* perhaps for its sake */
+			look_again(c, now);
+	}
+	if (s->granted > s->told) { /* by another controller */
+		s->told = s->granted;
+		c->reach =
+			s->granted + PSHIFT_HOLD > c->reach ? s->granted + PSHIFT_HOLD : c->reach;
+	}
+	hear_period(c, now, &m->report);
+	if (hear_entries(c, now, at, m))
+		return PEER_CROWD;
+	hear_accepted(c, s, m->report.accepted, m->report.period);
+	if (m->report.full && !s->full) {
+		s->full = s->new = true;
+		s->since = c->period;
+		look_again(c, now);
+		if (m->report.state == LEASE_BLIND)
+			pshift_lead_restarted(c, s);
+	}
+	pshift_lead_acknowledged(c, s, &m->report);
+	return PEER_TAKEN;
+}

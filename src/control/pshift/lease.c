@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lease: which period a server is in, by its own clock, and what each bucket may have in it.
+ *
+ * METHOD  pshift.h, LEASES. `end` is no later than the period's end by the controller's clock, `next` no
+ *         earlier; both move on by a period's length, each with its margin, while nobody corrects them.
+ */
+#include "control/pshift/server-impl.h"
+#include <math.h>
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+weir_time pshift_lease_blind(const struct pshift_server *s)
+{
+	return s->began + pshift_longer(s->length) * (weir_time)(s->hold + 2);
+}
+
+/* STATIC: the most at the gate. */
+static int64_t burst_of(const struct pshift_server *s, const struct pshift_spot *b)
+{
+	double part = fmin(1.0 / 50, (double)PSHIFT_AHEAD / (double)s->length);
+
+	return least(b->static_l, most(PSHIFT_READY, (int64_t)((double)b->static_l * part)));
+}
+
+void pshift_lease_start(struct pshift_server *s, weir_time now)
+{
+	s->started = true;
+	s->now = s->began = s->turned = s->measured = s->sent = now;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		b->arrived0 = b->arrived;
+		b->served0 = b->served_at[0] = b->served_at[1] = b->served;
+		b->waited0 = b->waited;
+		b->used = b->recent = 0;
+		b->paced = s->state == LEASE_STATIC ? (double)burst_of(s, b) : 0;
+	}
+}
+
+/* ---- periods */
+
+static enum lease_state state_in(const struct pshift_server *s, uint64_t k)
+{
+	if (!s->granted)
+		return s->state == LEASE_BLIND ? LEASE_BLIND : LEASE_STATIC;
+	if (k <= s->granted + 1)
+		return LEASE_LEASED;
+	return k <= s->granted + s->hold + s->gap ? LEASE_HELD : LEASE_STATIC;
+}
+
+static void go_static(struct pshift_server *s)
+{
+	s->state = LEASE_STATIC;
+	s->full = true;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		b->reserved = b->static_r;
+		b->limit = b->cap = b->static_l;
+		b->paced = (double)burst_of(s, b);
+	}
+}
+
+/* What it has in the period that begins now, told nothing new. */
+static void entitle(struct pshift_server *s)
+{
+	enum lease_state state = state_in(s, s->period);
+	bool late = s->granted && s->period > s->granted + s->hold;
+
+	/* Whoever knows what it holds no longer may count on it: it must be asked again. */
+	if (late && s->controller && !s->left) {
+		s->left = true;
+		s->accepted = 0;
+		s->full = true;
+	}
+	if (state == LEASE_STATIC) {
+		if (s->state != LEASE_STATIC)
+			go_static(s);
+		return;
+	}
+	s->state = state;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		if (late && pshift_limited(b))
+			b->limit = least(b->limit, b->static_l);
+		b->claim = b->reserved;
+		b->cap = b->limit;
+	}
+}
+
+static void begin(struct pshift_server *s, uint64_t period)
+{
+	s->period = period;
+	for (size_t i = 0; i < s->n; i++) {
+		s->spots[i].used = s->spots[i].recent;
+		s->spots[i].over = false;
+	}
+	entitle(s);
+}
+
+/* served_at: at least one length, at most two ago. */
+static void remember(struct pshift_server *s, weir_time now)
+{
+	if (now - s->turned < s->length)
+		return;
+	s->turned = now;
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		b->served_at[1] = b->served_at[0];
+		b->served_at[0] = b->served;
+	}
+}
+
+void pshift_lease_turn(struct pshift_server *s, weir_time now)
+{
+	remember(s, now);
+	if (s->state == LEASE_BLIND && now >= pshift_lease_blind(s))
+		go_static(s);
+	while (s->period && now >= s->next) {
+		begin(s, s->period + 1);
+		s->end += pshift_shorter(s->length);
+		s->next += pshift_longer(s->length);
+	}
+}
+
+/* ---- grants */
+
+/* STATIC: pacing lets no span of a length have more than the static part, so that is what was used of
+ * whatever period this is, at most; less if so much was not served since before the span. BLIND: those
+ * with a limit were not served. What the controller does not know of has its static part in the
+ * periods that follow. */
+static void leave_local(struct pshift_server *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+
+		b->used = (int64_t)(b->served - b->served_at[1]);
+		if (pshift_limited(b))
+			b->used = least(b->used, b->static_l);
+		b->limit = b->static_l;
+		b->claim = b->reserved;
+		b->over = pshift_limited(b) && b->used > b->cap;
+	}
+}
+
+/* Not of a period that is over here. On its own it may have counted too far, by the time that messages
+ * take; by more, and the controller counts otherwise altogether. */
+static bool is_over(const struct pshift_server *s, uint64_t period)
+{
+	return period < s->period && (s->state != LEASE_STATIC || period + 1 == s->period);
+}
+
+static bool acceptable(
+	const struct pshift_server *s, weir_time now, const struct lease_message *m, weir_time end)
+{
+	const struct lease_grant *g = &m->grant;
+
+	return s->started && g->generation == s->generation && m->instance == s->controller &&
+	       !s->left && m->sequence > s->accepted && g->base <= s->accepted &&
+	       !is_over(s, g->period) && g->echo >= s->began && g->echo <= s->sent && now < end;
+}
+
+/* So much that somebody may wait for it: then it is said at once that it was given up. */
+static bool gives_up(int64_t had, int64_t has)
+{
+	return had > has && had - has > had / 8;
+}
+
+static void told(struct pshift_server *s, const struct lease_tokens *t)
+{
+	size_t at = pshift_ids_find(&s->ids, t->bucket);
+	struct pshift_spot *b = &s->spots[at];
+
+	if (at == SIZE_MAX)
+		return;
+	b->claim = t->claim;
+	b->reserved = t->reserved;
+	/* A limit is the server's policy, too: who has none is not held, and who has one is not let
+	 * go because the controller knows of none. */
+	if (!pshift_limited(b) || t->cap == LEASE_NO_LIMIT || t->limit == LEASE_NO_LIMIT)
+		return;
+	s->answer |= gives_up(b->cap - b->used, t->cap - b->used) || gives_up(b->limit, t->limit);
+	b->cap = t->cap;
+	b->limit = t->limit;
+	b->over = b->used > b->cap;
+}
+
+bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct lease_message *m)
+{
+	const struct lease_grant *g = &m->grant;
+	weir_time end = g->echo + pshift_shorter(g->left), next = now + pshift_longer(g->togo);
+
+	bool same = s->by == m->instance && s->by_generation == g->generation;
+
+	if (!acceptable(s, now, m, end))
+		return false;
+	s->answer |= s->state != LEASE_LEASED || g->period > s->granted; /* a lease, renewed */
+	s->hold = g->hold;
+	s->gap = g->gap;
+	s->length = g->length;
+	s->interval = s->usual = g->interval;
+	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND) {
+		if (s->state == LEASE_BLIND)
+			s->blind = g->period + 1;
+		leave_local(s);
+		s->period = g->period;
+		s->end = end;
+		s->next = next;
+	} else if (g->period > s->period) {
+		s->granted = g->period; /* what it holds is as the controller thinks */
+		if (g->period == s->period + 1 && same)
+			end = most(end, s->end + pshift_shorter(g->length));
+		begin(s, g->period);
+		s->end = end;
+		s->next = next;
+	} else if (!same) { /* another controller's periods */
+		s->end = end;
+		s->next = next;
+	} else { /* both are bounds of one moment: the better of two */
+		s->end = most(s->end, end);
+		s->next = least(s->next, next);
+	}
+	s->granted = g->period;
+	s->by = m->instance;
+	s->by_generation = g->generation;
+	s->spoke = now;
+	s->lost = false;
+	s->acknowledge = true;
+	s->state = LEASE_LEASED;
+	s->accepted = m->sequence;
+	for (size_t i = 0; i < m->n; i++)
+		told(s, &m->tokens[i]);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->spots[i].unheard && s->spots[i].said_in <= g->heard)
+			s->spots[i].unheard = s->spots[i].new = false;
+	return true;
+}
+
+/* ---- tokens */
+
+/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
+ * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
+ * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
+ * would not be met else, after demand has moved here; slower where the cap would not last. */
+static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	/* In time to be used. */
+	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
+	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
+	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
+
+	rate = fmax(rate, (double)(b->claim - b->used) / early);
+	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
+}
+
+/* How many tokens of a bucket with a limit are to be at the gate: those that are there and what came in since the
+ * last look, at most as many as come in while the gate's thread or a client may be late; and no more than
+ * `room`, which does not lose the rest. */
+static int64_t paced(
+	const struct pshift_server *s, struct pshift_spot *b, weir_time now, int64_t room)
+{
+	double rate = rate_of(s, b, now), burst = fmax(rate * PSHIFT_AHEAD, PSHIFT_READY);
+	double has = (double)(b->r + b->l) + b->paced; /* below 0: so much was served beyond it */
+	int64_t all;
+
+	has = fmin(has + rate * (double)(now - s->now), burst);
+	all = least((int64_t)floor(has), room);
+	b->paced = has - (double)all;
+	return all;
+}
+
+/* R-tokens at the gate: what of the open claim is due by now, and an eighth of a period ahead. A server that is
+ * claimed to the last would else serve all in turn until the small claims are met, and the largest alone at the
+ * end: a client that then takes a moment to ask again loses its turn for good. Without limits nobody looks often
+ * enough: then all of it. */
+static int64_t due_claim(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
+{
+	int64_t open = most(0, b->claim - b->used), due;
+	int64_t has = s->state == LEASE_HELD ? b->r - b->borrowed : b->r; /* of its own */
+	weir_time later = s->end - now - s->length / 8;
+
+	if (!s->limits || later <= 0)
+		return open;
+	due = most(0, open - (int64_t)((double)b->claim * (double)later / (double)s->length));
+	/* Not for every single token, as below. */
+	return has > due - due / 4 && has <= open ? has : due;
+}
+
+static void set(struct pshift_server *s, size_t i, int64_t r, int64_t l)
+{
+	struct pshift_spot *b = &s->spots[i];
+
+	b->put = r;
+	if (r == b->r && l == b->l)
+		return;
+	s->config.grant(s->config.arg, i, r - b->r, l - b->l);
+	b->r = r;
+	b->l = l;
+}
+
+static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
+{
+	struct pshift_spot *b = &s->spots[i];
+	int64_t r = due_claim(s, b, now), room, all;
+
+	if (s->state == LEASE_HELD)
+		r += b->borrowed;
+	if (!pshift_limited(b)) {
+		set(s, i, r, 0);
+		return;
+	}
+	room = now < s->end ? most(0, b->cap - b->used) : 0;
+	all = paced(s, b, now, room);
+	/* What is claimed and not due may be served now, too, if nobody else's is. */
+	r = least(r, most(0, all));
+	set(s, i, r, all - r);
+}
+
+/* At most the burst at the gate, and at a rate of (part − burst) per length more: together the part, over
+ * any span of a length. What comes in at a look was due over the time since the last, of which no more
+ * than two paces count: hence so much longer than a length. */
+static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
+{
+	struct pshift_spot *b = &s->spots[i];
+	int64_t burst = burst_of(s, b), more, all, r;
+	weir_time span = least(now - s->now, 2 * PSHIFT_PACE);
+
+	if (!pshift_limited(b)) {
+		set(s, i, b->borrowed, 0);
+		return;
+	}
+	if (b->r + b->l > burst) { /* of another state: begin from nothing */
+		set(s, i, 0, 0);
+		return;
+	}
+	b->paced += (double)(b->static_l - burst) * (double)span /
+		    (double)(s->length + 2 * PSHIFT_PACE);
+	more = least((int64_t)b->paced, burst - b->r - b->l);
+	all = b->r + b->l + more;
+	b->paced = all >= burst ? 0 : b->paced - (double)more;
+	/* As a first claim, as far as it has one: which of the two a token is changes no sum. */
+	r = least(all, b->borrowed);
+	set(s, i, r, all - r);
+}
+
+void pshift_lease_tokens(struct pshift_server *s, weir_time now)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		switch (s->state) {
+		case LEASE_BLIND:
+			set(s, i, 0, 0);
+			break;
+		case LEASE_STATIC:
+			tokens_static(s, now, i);
+			break;
+		default:
+			tokens_leased(s, now, i);
+		}
+	}
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * limits: what servers are told of a bucket's limit: as much of what is wanted as the books let. The
+ * safety argument in pshift.h is about this file.
+ *
+ * SYMBOLS  of a bucket, in tokens, over the servers that are heard: free, what may be raised: limit − Σ most;
+ *          over, what may be lowered: Σ least, as far as it could be used, − what others do not have of the
+ *          reservation; due, what must be, since others may have come to more: Σ told − what of the limit
+ *          they do not have.
+ */
+#include "control/pshift/control-impl.h"
+
+static int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When the last grant that it may have taken was sent, by this controller or, if the server started anew
+ * unnoticed, by the one before; 0: never. */
+static uint64_t last_told(const struct pshift_control *c, const struct pshift_member *s)
+{
+	uint64_t last = s->told > s->granted ? s->told : s->granted;
+
+	return !last || last > c->since + PSHIFT_LEAD ? last : c->since + PSHIFT_LEAD;
+}
+
+void pshift_limits_reach(struct pshift_control *c)
+{
+	uint64_t reach = c->reach > c->period + 1 ? c->reach : c->period + 1;
+
+	c->hold = PSHIFT_HOLD;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+		bool heard = s->full && c->now - s->at < c->config.length;
+		uint64_t granted = pshift_granted(s), until = granted ? granted + PSHIFT_APART : 0;
+
+		s->apart = until < c->period + PSHIFT_HOLD;
+		if (!s->apart || !heard || until < reach)
+			continue;
+		/* It is there: what is told now is rather held for as long as it has what it has. */
+		s->apart = false;
+		if (until < c->period + c->hold)
+			c->hold = until - c->period;
+	}
+}
+
+int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t last = last_told(c, s);
+
+	/* Who is heard has its grant renewed, and with it what it holds. */
+	if ((!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+		return e->static_part;
+	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t last = last_told(c, s);
+
+	if ((!last || c->ruled > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+		return e->static_part;
+	return pshift_may_be_static(c, s) ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period)
+{
+	int64_t *unknown = c->buckets[e->bucket].unknown;
+	/* No more than it surely has: in a period that it has yet to begin, its entitlement. */
+	int64_t cap = period == c->period ? e->cap.most : period < c->period ? e->limit.most : 0;
+
+	unknown[0] -= lesser(unknown[0], cap);
+	unknown[1] -= lesser(unknown[1], e->limit.most);
+	e->had = e->limit.most;
+}
+
+/* The last period in which what is unknown may be held. */
+static uint64_t unknown_until(const struct pshift_share *b)
+{
+	return b->since + PSHIFT_LEAD + PSHIFT_HOLD;
+}
+
+/* What a server has of an entry only when it has come to its static part, and then not besides what is unknown: that
+ * was granted by a controller before, who counted the static part of whoever may come to it while the grant is held. If it
+ * comes to it later, all that it does not have now. */
+static int64_t besides(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
+{
+	const struct pshift_member *s = &c->servers[e->server];
+	uint64_t until = unknown_until(&c->buckets[e->bucket]);
+	int64_t most = entitled ? pshift_limits_entitled(c, e) : e->cap.most;
+
+	if (entitled ? !s->apart : !pshift_may_be_static(c, s))
+		return 0;
+	if (!entitled && s->granted && c->period == c->since) /* `had` is of the next */
+		return 0;
+	if (pshift_granted(s) + PSHIFT_APART >= until)
+		return greater(0, lesser(most, e->static_part) - e->limit.most);
+	return greater(0, lesser(most, e->static_part) - e->had);
+}
+
+void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit)
+{
+	int64_t *unknown = c->buckets[e->bucket].unknown, more = greater(0, limit - e->had);
+
+	if (c->servers[e->server].granted)
+		return;
+	unknown[0] -= lesser(unknown[0], more);
+	unknown[1] -= lesser(unknown[1], more);
+	e->had += more;
+}
+
+static int64_t all_besides(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	int64_t sum = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++)
+		sum += besides(c, &c->entries[c->place[p]], entitled);
+	return sum;
+}
+
+/* Their hold has ended: they have their static parts. */
+static bool is_over(const struct pshift_control *c, const struct pshift_share *b)
+{
+	return c->ruled >= unknown_until(b);
+}
+
+static int64_t parts_of(const struct pshift_share *b)
+{
+	return b->parts > b->seen ? (int64_t)(b->parts - b->seen) * pshift_static_part(b) : 0;
+}
+
+int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	bool renewed = c->period + entitled <= b->renewed;
+	int64_t parts = parts_of(b), unknown;
+
+	if (!renewed && (b->parts <= b->seen || is_over(c, b)))
+		return parts;
+	unknown = lesser(b->unknown[entitled], b->limit) - all_besides(c, bucket, entitled);
+	return greater(unknown, parts);
+}
+
+void pshift_limits_turn(struct pshift_control *c, size_t bucket)
+{
+	struct pshift_share *b = &c->buckets[bucket];
+
+	if (is_over(c, b))
+		b->unknown[1] = lesser(b->unknown[1], parts_of(b));
+	b->unknown[0] = b->unknown[1];
+}
+
+void pshift_limits_more(struct pshift_share *b, int64_t tokens)
+{
+	for (int i = 0; i < 2; i++)
+		b->unknown[i] = lesser(b->unknown[i], LEASE_TOKENS_MAX - tokens) + tokens;
+}
+
+/* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
+static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t free = b->limit - (entitled ? b->lost_next : b->lost);
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		free -= entitled ? pshift_limits_entitled(c, e) : e->cap.most;
+	}
+	return free - pshift_limits_unknown(c, bucket, entitled);
+}
+
+/* Of a bucket's limit, in this period or (entitled) in each that follows, at all servers together: what may be
+ * raised; what may be lowered; and what must be, since others than the live may have come to more. While there are
+ * servers of which nothing is known, no more is lowered than is raised elsewhere: what is given up counts as theirs with
+ * the next controller. */
+struct room {
+	int64_t free, over, due;
+	bool unknown;
+	int64_t more; /* wanted elsewhere, and not free */
+};
+
+/* So much may be on its way from server to server even where all is reserved: a part in 32, and twice what
+ * pshift_tell_differs, since what was given up and what may be had are both of it. */
+static int64_t on_its_way(const struct pshift_share *b)
+{
+	return b->limit / 32 + 4;
+}
+
+/* The reservation, and an eighth: who holds so much at several servers does not use all of it at each, with
+ * clients that take a moment to ask again and periods that do not end at the same one everywhere. */
+static int64_t kept_of(const struct pshift_share *b)
+{
+	return b->reservation + (b->reservation + 7) / 8;
+}
+
+/* Of what a server has when it has taken all that it was told: the part that it has in any case. */
+static int64_t anyway(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
+{
+	return entitled && c->servers[e->server].apart ? e->static_part : 0;
+}
+
+static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	struct room room = {.free = free_of(c, bucket, entitled), .unknown = b->parts > b->seen};
+	int64_t serves = 0, told = 0, most = 0, want = 0, keep = kept_of(b);
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		const struct pshift_line *l = entitled ? &e->limit : &e->cap;
+
+		if (!pshift_tell_live(c, e->server)) {
+			keep -= lesser(l->least, e->static_part);
+			continue;
+		}
+		serves += pshift_books_serves(l, e->could[entitled]);
+		told += greater(greater(l->told, l->least), anyway(c, e, entitled));
+		most += entitled ? pshift_limits_entitled(c, e) : l->most;
+		want += lesser(entitled ? e->want_limit : e->want_cap, e->could[entitled]);
+		room.more += greater(0, (entitled ? e->want_limit : e->want_cap) - l->told);
+	}
+	room.more -= greater(0, room.free);
+	/* Those that are heard keep what others do not have of it, unless they want less. */
+	keep = lesser(keep, room.free + most - (room.unknown ? 0 : on_its_way(b)));
+	room.over = serves - lesser(want, keep);
+	room.due = greater(0, told - room.free - most);
+	/* While what was granted before is held, nobody who was granted it has come to a static part. */
+	if (!entitled && c->period <= c->held)
+		room.due = 0;
+	return room;
+}
+
+static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t value,
+	struct room *room, bool entitled)
+{
+	struct pshift_line *l = entitled ? &e->limit : &e->cap;
+	int64_t part = anyway(c, e, entitled), told = greater(l->told, part);
+	int64_t serves = pshift_books_serves(l, e->could[entitled]);
+	int64_t before = entitled ? pshift_limits_entitled(c, e) : l->most;
+
+	pshift_books_tell(l, value, c->servers[e->server].sequence + 1);
+	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
+	room->over -= serves - pshift_books_serves(l, e->could[entitled]);
+	room->due -= greater(0, told - greater(value, part));
+	room->more -= greater(0, told - value);
+	pshift_tell_soon(c, e);
+}
+
+/* Told what may be; true: which is less than what is wanted, so that it waits. */
+static bool tell_wanted(
+	struct pshift_control *c, struct pshift_entry *e, struct room *room, bool entitled)
+{
+	const struct pshift_line *l = entitled ? &e->limit : &e->cap;
+	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
+	int64_t want = entitled ? e->want_limit : e->want_cap;
+	int64_t low = greater(room->over, 0), may;
+
+	if (room->unknown)
+		low = lesser(low, greater(room->more, 0));
+	low += greater(room->due, 0);
+	may = room->unknown ? greater(want, l->told - low)
+			    : pshift_books_lower(l, want, e->could[entitled], low);
+	may = pshift_books_may(l, own, may, room->free);
+
+	if ((c->period < c->frozen || (room->unknown && besides(c, e, entitled))) && may > l->told)
+		may = l->told;
+	if (pshift_tell_differs(may, l->told))
+		tell_line(c, e, may, room, entitled);
+	return may < want && pshift_tell_differs(may, want);
+}
+
+/* What must be given up beyond what is not wanted. */
+static void take_back(struct pshift_control *c, size_t bucket, struct room *room, bool entitled)
+{
+	for (uint32_t p = c->first[bucket]; room->due > 0 && p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t told = entitled ? e->limit.told : e->cap.told;
+		int64_t gives = told - anyway(c, e, entitled);
+
+		if (gives > 0 && pshift_tell_live(c, e->server))
+			tell_line(c, e, told - (gives < room->due ? gives : room->due), room,
+				entitled);
+	}
+}
+
+void pshift_limits_tell(struct pshift_control *c, size_t bucket)
+{
+	struct pshift_share *b = &c->buckets[bucket];
+	struct room now = room_of(c, bucket, false), whole = room_of(c, bucket, true);
+	bool waits = false;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+
+		if (!pshift_tell_live(c, e->server))
+			continue;
+		waits |= tell_wanted(c, e, &now, false);
+		waits |= tell_wanted(c, e, &whole, true);
+	}
+	take_back(c, bucket, &now, false);
+	take_back(c, bucket, &whole, true);
+	c->waiting += (size_t)waits - (size_t)b->waiting;
+	b->waiting = waits;
+}

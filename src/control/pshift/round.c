@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * round: tokens placed again, with what has been heard: of the rest of the period, and of a whole
+ * one. control/pshift/alloc is the law; here is what goes into it and what its tokens become.
+ *
+ * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
+ *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least capacity_j·t;
+ *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
+ *          live may hold − the floors;
+ *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of what is left over.
+ *          Of a whole period the same with used = 0.
+ * KEPT     Demands are estimates, and tokens that follow each of them would be on the move all the time:
+ *          a bucket whose servers hold tokens with which as much of its demand can be served, at
+ *          servers that can serve it, keeps them. `enough` has the law.
+ */
+#include "control/pshift/control-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- arrays */
+
+static int renew(void **array, size_t n, size_t one)
+{
+	void *p = realloc(*array, (n ? n : 1) * one);
+
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	return 0;
+}
+
+static int make_room(struct pshift_control *c)
+{
+	size_t n = c->n_entries, b = c->n_buckets, s = c->n_servers;
+	int r = 0;
+
+	if (n > c->room_places) {
+		n += n / 4;
+		r = renew((void **)&c->place, n, sizeof(*c->place)) ||
+		    renew((void **)&c->server, n, sizeof(*c->server)) ||
+		    renew((void **)&c->demand, n, sizeof(*c->demand)) ||
+		    renew((void **)&c->rtokens[0], n, sizeof(**c->rtokens)) ||
+		    renew((void **)&c->rtokens[1], n, sizeof(**c->rtokens)) ||
+		    renew((void **)&c->ltokens, n, sizeof(*c->ltokens));
+		c->room_places = r ? 0 : n;
+	}
+	if (!r && b + 1 > c->room_shares) {
+		r = renew((void **)&c->first, b + 2, sizeof(*c->first)) ||
+		    renew((void **)&c->reservation, b + 1, sizeof(*c->reservation)) ||
+		    renew((void **)&c->most, b + 1, sizeof(*c->most));
+		c->room_shares = r ? 0 : b + 1;
+	}
+	if (!r && s + 1 > c->room_members) {
+		r = renew((void **)&c->capacity, s + 1, sizeof(*c->capacity)) ||
+		    renew((void **)&c->spare, s + 1, sizeof(*c->spare));
+		c->room_members = r ? 0 : s + 1;
+	}
+	return r || !c->first || !c->place ? -ENOMEM : 0;
+}
+
+/* Places in the order of buckets. */
+static int order(struct pshift_control *c)
+{
+	uint32_t at = 0;
+
+	if (make_room(c))
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		c->first[i] = at;
+		at += c->buckets[i].seen;
+	}
+	c->first[c->n_buckets] = at;
+	for (size_t i = 0; i < c->n_entries; i++)
+		c->place[c->first[c->entries[i].bucket]++] = (uint32_t)i;
+	for (size_t i = c->n_buckets; i > 0; i--)
+		c->first[i] = c->first[i - 1];
+	c->first[0] = 0;
+	for (size_t p = 0; p < c->n_entries; p++)
+		c->server[p] = c->entries[c->place[p]].server;
+	c->ordered = c->n_entries;
+	c->stale_order = false;
+	return 0;
+}
+
+/* ---- what goes in */
+
+/* Each server's figures count as of its last report, if that is of this round: what was said need not be
+ * guessed, and what was served since counts toward the claim. */
+static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_time round)
+{
+	return most(round, c->servers[server].at);
+}
+
+static int64_t floor_of(const struct pshift_share *b, size_t live)
+{
+	int64_t n = (int64_t)live, all = least(b->limit / 16, most(b->limit - b->reservation, n));
+
+	if (!n || b->limit < n)
+		return 0;
+	return most(all / n, 1);
+}
+
+/* Of a bucket's limit: what is not the live servers' to have. */
+static int64_t elsewhere(const struct pshift_control *c, size_t bucket, bool whole)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t held = whole ? 0 : b->lost;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		if (!pshift_tell_live(c, e->server))
+			held += whole ? pshift_limits_entitled(c, e) : e->cap.most;
+	}
+	return held + pshift_limits_unknown(c, bucket, whole);
+}
+
+static size_t live_at(const struct pshift_control *c, size_t bucket)
+{
+	size_t n = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++)
+		n += pshift_tell_live(c, c->server[p]);
+	return n;
+}
+
+/* What waits is there; what has yet to come may come elsewhere, and then tokens for it are lost. So no more of it
+ * is counted than it takes to place what is open, and a part in 4 more, which can be shifted: this part. */
+#define ROOM 4
+
+static double counted(
+	const struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t open)
+{
+	double queue = 0, coming = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time left = whole ? c->config.length : c->end - as_of(c, e->server, now);
+
+		queue += (double)e->queue;
+		coming += (double)pshift_over((double)e->arriving, left);
+	}
+	queue = (double)open + (double)open / ROOM - queue;
+	return queue <= 0 ? 0 : queue < coming ? queue / coming : 1;
+}
+
+static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t used = 0;
+	double part;
+
+	for (uint32_t p = c->first[bucket]; !whole && p < c->first[bucket + 1]; p++)
+		used += pshift_used(c, &c->entries[c->place[p]], as_of(c, c->server[p], now));
+	c->reservation[bucket] = most(0, b->reservation - used);
+	c->most[bucket] = LEASE_NO_LIMIT;
+	if (pshift_has_limit(b)) {
+		size_t live = live_at(c, bucket);
+		int64_t floors = floor_of(b, live) * (int64_t)live;
+
+		c->most[bucket] = most(0, b->limit - used - floors - elsewhere(c, bucket, whole));
+	}
+	part = counted(c, bucket, now, whole,
+		most(0, (pshift_has_limit(b) ? b->limit : b->reservation) - used));
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		weir_time left = whole ? c->config.length : c->end - as_of(c, e->server, now);
+		int64_t d = e->queue + pshift_over(part * (double)e->arriving, left);
+
+		if (e->closed)
+			d = most(d, c->capacity[e->server]);
+		c->demand[p] = least(d, LEASE_TOKENS_MAX);
+	}
+}
+
+/* Between two periods nobody with a limit is served, for the drift of clocks and a round trip: a server
+ * may then be idle, and what is placed must not count on all of its time. */
+#define PAUSE 128 /* as a part: 40 ms of 5 s */
+
+static void input(struct pshift_control *c, weir_time now, bool whole)
+{
+	bool limits = false;
+
+	for (size_t i = 0; !limits && i < c->n_buckets; i++)
+		limits = pshift_has_limit(&c->buckets[i]);
+	for (size_t j = 0; j < c->n_servers; j++) {
+		const struct pshift_member *s = &c->servers[j];
+		bool silent = now - s->at >= c->config.length;
+		weir_time left = whole ? c->config.length : c->end - as_of(c, (uint32_t)j, now);
+
+		c->capacity[j] = silent ? 0
+					: pshift_over((double)s->capacity,
+						  limits ? left - left / PAUSE : left);
+	}
+	for (size_t i = 0; i < c->n_buckets; i++)
+		bucket_in(c, i, now, whole);
+	c->input = (struct pshift_input){.servers = c->n_servers,
+		.buckets = c->n_buckets,
+		.capacity = c->capacity,
+		.reservation = c->reservation,
+		.limit = c->most,
+		.first = c->first,
+		.server = c->server,
+		.demand = c->demand};
+}
+
+/* ---- what comes out */
+
+/* What a bucket has at a server and what it would have, of what is still open; tokens. */
+struct held {
+	int64_t r, cap; /* as told */
+	int64_t new_r, new_cap;
+};
+
+static struct held held(const struct pshift_control *c, const struct pshift_entry *e, int64_t used,
+	uint32_t p, bool whole, int64_t more)
+{
+	int64_t claim = whole ? e->reserved : e->claim, cap = whole ? e->limit.told : e->cap.told;
+	int64_t r = c->rtokens[whole][p];
+	struct held h = {most(0, claim - used), most(0, cap - used), r, r + c->ltokens[p] + more};
+
+	if (!pshift_has_limit(&c->buckets[e->bucket]))
+		h.cap = h.new_cap = LEASE_TOKENS_MAX;
+	h.r = least(h.r, h.cap);
+	return h;
+}
+
+/* Do the tokens that its servers hold serve as much as those that were placed? R-tokens, less a part in 512:
+ * of the demand at each server, with what that can do beyond the claims that were placed at it; and
+ * no more of them in all, by a part in 64, since others would wait for it. Up to the caps, less a
+ * part in 64 of the limit, and no server with less than half of what it would have. `more` is the floor and what is
+ * spread. */
+static bool enough(
+	const struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+{
+	int64_t r = 0, all = 0, new_r = 0, cap = 0, new_cap = 0;
+	int64_t little = 1 + c->buckets[bucket].limit / 64;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now)),
+			demand = c->demand[p];
+		struct held h = held(c, e, used, p, whole, more);
+		int64_t use = least(h.r, demand);
+
+		if (!pshift_tell_live(c, e->server) || use - h.new_r > c->spare[e->server] ||
+			h.new_cap - h.cap > most(h.new_cap / 2, little))
+			return false;
+		r += use;
+		all += h.r;
+		new_r += h.new_r;
+		cap += least(h.cap, demand);
+		new_cap += least(h.new_cap, demand);
+	}
+	return r + 1 + new_r / 512 >= new_r && all <= new_r + 1 + new_r / 64 &&
+	       cap + little >= new_cap;
+}
+
+/* It keeps what it holds: then so much less is to spare where that is more than was placed. */
+static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+		struct held h = held(c, e, used, p, whole, 0);
+
+		c->spare[e->server] -= most(0, least(h.r, c->demand[p]) - h.new_r);
+		if (whole) {
+			e->want_reserved = e->reserved;
+			e->want_limit = e->limit.told;
+		} else {
+			e->want_claim = e->claim;
+			e->want_cap = e->cap.told;
+		}
+	}
+}
+
+static void take(struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+		int64_t claim = least(used + c->rtokens[whole][p], LEASE_TOKENS_MAX);
+		int64_t cap = least(claim + c->ltokens[p] + more, LEASE_TOKENS_MAX);
+
+		if (whole) {
+			e->want_reserved = claim;
+			e->want_limit = cap;
+		} else {
+			e->want_claim = claim;
+			e->want_cap = cap;
+		}
+	}
+}
+
+/* At each server beyond what was placed: the floor, and a part of what is left over, of which half is kept. */
+static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	const struct pshift_share *b = &c->buckets[bucket];
+	int64_t live = (int64_t)live_at(c, bucket);
+	int64_t left = b->limit - elsewhere(c, bucket, whole), placed = 0;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		placed += c->rtokens[whole][p] + c->ltokens[p];
+		left -= whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+	}
+	if (!live)
+		return 0;
+	return least(floor_of(b, (size_t)live), most(0, left - placed) / live) +
+	       most(0, c->most[bucket] - placed) / 2 / live;
+}
+
+static void look_for_use(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		struct pshift_entry *e = &c->entries[c->place[p]];
+		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
+
+		e->could[whole] = used + c->demand[p];
+	}
+}
+
+static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
+{
+	int64_t more = 0;
+
+	look_for_use(c, bucket, now, whole);
+	if (pshift_has_limit(&c->buckets[bucket]))
+		more = beyond(c, bucket, now, whole);
+	if (enough(c, bucket, now, whole, more))
+		keep(c, bucket, now, whole);
+	else
+		take(c, bucket, now, whole, more);
+}
+
+/* What servers can do beyond the R-tokens that were placed at them. */
+static void look_for_spare(struct pshift_control *c, bool whole)
+{
+	for (size_t j = 0; j < c->n_servers; j++)
+		c->spare[j] = c->capacity[j];
+	for (size_t p = 0; p < c->n_entries; p++)
+		c->spare[c->server[p]] -= c->rtokens[whole][p];
+}
+
+/* Servers that seem to be able to do anything: then nothing is shifted. */
+static void split_only(struct pshift_control *c)
+{
+	for (size_t j = 0; j < c->n_servers; j++)
+		c->spare[j] = PSHIFT_MOST;
+	c->input.capacity = c->spare;
+}
+
+/* Each bucket's tokens at other servers of its own, by a turn drawn from its number. */
+static void place_at_random(struct pshift_control *c, int64_t *rtokens)
+{
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		int64_t *r = rtokens + c->first[i], first;
+		size_t n = c->first[i + 1] - c->first[i];
+		uint64_t turn = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+		for (size_t k = 0; n > 1 && k < 1 + turn % (n - 1); k++) {
+			first = r[0];
+			memmove(r, r + 1, (n - 1) * sizeof(*r));
+			r[n - 1] = first;
+		}
+	}
+}
+
+static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
+{
+	struct pshift_options options = {.parallel = c->config.parallel, .warm = warm};
+	struct pshift_result result;
+	int r;
+
+	input(c, now, whole);
+	if (c->config.placing != PSHIFT_SHIFT)
+		split_only(c);
+	r = pshift_allocate(
+		c->alg[whole], &c->input, &options, c->rtokens[whole], c->ltokens, &result);
+	if (r)
+		return r;
+	if (c->config.placing == PSHIFT_RANDOM)
+		place_at_random(c, c->rtokens[whole]);
+	look_for_spare(c, whole);
+	for (size_t i = 0; i < c->n_buckets; i++)
+		bucket_out(c, i, now, whole);
+	if (whole)
+		c->result = result;
+	return 0;
+}
+
+static void look_for_overdraft(struct pshift_control *c)
+{
+	c->overdrawn = false;
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		int64_t parts = 0;
+
+		if (!pshift_has_limit(&c->buckets[i]))
+			continue;
+		for (uint32_t p = c->first[i]; p < c->first[i + 1]; p++)
+			parts += c->entries[c->place[p]].static_part;
+		c->overdrawn |= parts > c->buckets[i].limit;
+	}
+}
+
+int pshift_round(struct pshift_control *c, weir_time now)
+{
+	bool warm = c->rounds && !c->stale_order;
+	int r = 0;
+
+	pshift_limits_reach(c);
+	if (c->stale_order || !c->first) {
+		r = order(c);
+		if (r == 0)
+			look_for_overdraft(c);
+	}
+	if (r == 0)
+		r = place(c, now, false, warm);
+	if (r == 0)
+		r = place(c, now, true, warm);
+	if (r)
+		return r;
+	c->rounds++;
+	for (size_t i = 0; i < c->n_buckets; i++)
+		pshift_tell_bucket(c, i);
+	for (size_t i = 0; i < c->n_servers; i++)
+		c->servers[i].new = false;
+	return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * check-match: matches of which neither is more specific, matches that nothing fits, and exports
+ * that overlap.
+ */
+#include "policy/index.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_match(const struct weir_match *a, const struct weir_match *b)
+{
+	return same_text(a->export_, b->export_) && same_text(a->client, b->client) &&
+	       same_text(a->uid, b->uid) && same_text(a->tls, b->tls) &&
+	       same_text(a->path, b->path);
+}
+
+/* A match without fields was refused already. */
+static bool no_fields(const struct weir_match *m)
+{
+	return !m->export_ && !m->client && !m->uid && !m->tls && !m->path;
+}
+
+/* False: they can be told apart. */
+static bool check_pair(struct policy_reading *r, const struct weir_tenant *t,
+	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
+{
+	if (same_match(a, b))
+		policy_refuse_at(r, b->at, "'%s' matches the same as '%s' in line %u", u->path,
+			t->path, a->at.line);
+	else if (policy_match_overlap(a, b))
+		policy_refuse_at(r, b->at,
+			"'%s' and '%s' (line %u) can match the same request, and neither is more "
+			"specific",
+			u->path, t->path, a->at.line);
+	else
+		return false;
+	return true;
+}
+
+struct keyed {
+	struct policy_match_key key;
+	uint64_t end; /* policy_match_end, among those of an equal key */
+	size_t tenant;
+	const struct weir_match *match;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+	int c = policy_match_key_order(&x->key, &y->key);
+
+	if (c)
+		return c;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	if (x->tenant != y->tenant)
+		return x->tenant < y->tenant ? -1 : 1;
+	return x->match < y->match ? -1 : x->match > y->match;
+}
+
+/* A second's work. Patterns that differ at their beginning or end are not compared with each other, so
+ * that no usual policy comes near. */
+#define PAIRS_MAX (1u << 22)
+
+/* Each is compared with those before it until one cannot be told from it. False: it takes too long. */
+static bool check_alike(struct policy_reading *r, const struct keyed *all, size_t n, size_t *pairs)
+{
+	const struct weir_tenant *t = r->policy->tenants;
+
+	for (size_t i = 1; i < n; i++)
+		for (size_t j = 0; j < i; j++) {
+			if (all[j].tenant == all[i].tenant)
+				continue;
+			if (++*pairs > PAIRS_MAX) {
+				policy_refuse_at(r, all[i].match->at,
+					"too many matches like this one to compare each with each: "
+					"begin or end their patterns with what differs");
+				return false;
+			}
+			if (check_pair(r, &t[all[j].tenant], &t[all[i].tenant], all[j].match,
+				    all[i].match))
+				break;
+		}
+	return true;
+}
+
+/* Those of an equal key: sorted by how their fields end, as far as all of them go. */
+static void sort_group(struct keyed *all, size_t n)
+{
+	uint8_t least[POLICY_MATCH_FIELDS], lens[POLICY_MATCH_FIELDS];
+
+	policy_match_ends(all[0].match, least);
+	for (size_t i = 1; i < n; i++) {
+		policy_match_ends(all[i].match, lens);
+		for (int f = 0; f < POLICY_MATCH_FIELDS; f++)
+			least[f] = lens[f] < least[f] ? lens[f] : least[f];
+	}
+	for (size_t i = 0; i < n; i++)
+		all[i].end = policy_match_end(all[i].match, least);
+	qsort(all, n, sizeof(*all), by_key);
+}
+
+static bool alike(const struct keyed *a, const struct keyed *b, bool ends)
+{
+	return policy_match_key_order(&a->key, &b->key) == 0 && (!ends || a->end == b->end);
+}
+
+/* How many from the first on are alike. */
+static size_t span(const struct keyed *all, size_t n, bool ends)
+{
+	size_t i = 1;
+
+	while (i < n && alike(&all[0], &all[i], ends))
+		i++;
+	return i;
+}
+
+/* Those of different keys, or ends, cannot tie. */
+static void check_keyed(struct policy_reading *r, struct keyed *all, size_t n)
+{
+	size_t pairs = 0, group, many;
+
+	for (size_t from = 0; from < n; from += group) {
+		group = span(all + from, n - from, false);
+		if (group > 1)
+			sort_group(all + from, group);
+		for (size_t i = from; i < from + group; i += many) {
+			many = span(all + i, from + group - i, true);
+			if (!check_alike(r, all + i, many, &pairs))
+				return;
+		}
+	}
+}
+
+static void check_matches(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	struct keyed *all;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		n += p->tenants[i].n_match;
+	all = calloc(n ? n : 1, sizeof(*all));
+	if (!all) {
+		r->no_memory = true;
+		return;
+	}
+	n = 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; k < p->tenants[i].n_match; k++) {
+			const struct weir_match *m = &p->tenants[i].match[k];
+
+			if (no_fields(m))
+				continue;
+			policy_match_key(m, &all[n].key);
+			all[n].tenant = i;
+			all[n++].match = m;
+		}
+	qsort(all, n, sizeof(*all), by_key);
+	check_keyed(r, all, n);
+	free(all);
+}
+
+static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bool any)
+{
+	const struct weir_policy *p = r->policy;
+
+	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
+		policy_warn_at(
+			r, t->at, "'%s' has no match, so no request is ever its own", t->path);
+	/* A cluster's tenants stand in one file for all of its machines. */
+	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers; k++) {
+		const char *glob = t->match[k].export_;
+
+		if (policy_index_next(p, glob, -1) < 0)
+			policy_warn_at(
+				r, t->match[k].at, "'%s': no export is called '%s'", t->path, glob);
+	}
+}
+
+static void warn_matches(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	bool any = false;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		any |= p->tenants[i].n_match > 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		warn_match(r, &p->tenants[i], any);
+}
+
+/* ---- exports */
+
+static uint64_t end_of(const struct weir_export *e)
+{
+	return e->size ? e->offset + e->size : UINT64_MAX;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct weir_export *x = *(const struct weir_export *const *)a,
+				 *y = *(const struct weir_export *const *)b;
+
+	if (x->resource != y->resource)
+		return x->resource < y->resource ? -1 : 1;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void refuse_overlap(
+	struct policy_reading *r, const struct weir_export *a, const struct weir_export *b)
+{
+	if (a > b) { /* the later one is at fault */
+		const struct weir_export *first = b;
+
+		b = a;
+		a = first;
+	}
+	policy_refuse_at(r, b->at, "export '%s' overlaps export '%s' (line %u) on resource '%s'",
+		b->name, a->name, a->at.line, r->policy->resources[a->resource].name);
+}
+
+/* In the order of their places each is compared with the one that reaches furthest of those before it. */
+static void check_exports(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	const struct weir_export **all = calloc(p->n_exports + 1, sizeof(*all)), *furthest = NULL;
+
+	for (size_t i = 0; all && i < p->n_exports; i++)
+		all[i] = &p->exports[i];
+	if (all)
+		qsort(all, p->n_exports, sizeof(*all), by_place);
+	else
+		r->no_memory = true;
+	for (size_t i = 0; all && i < p->n_exports; i++) {
+		bool same = furthest && furthest->resource == all[i]->resource;
+
+		if (same && all[i]->offset < end_of(furthest))
+			refuse_overlap(r, furthest, all[i]);
+		if (!same || end_of(all[i]) > end_of(furthest))
+			furthest = all[i];
+	}
+	free(all);
+}
+
+void policy_check_matches(struct policy_reading *r)
+{
+	check_matches(r);
+	warn_matches(r);
+	check_exports(r);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copy: arrays are copied as they are, then every string in them is replaced by its copy. */
+#include "policy/copy.h"
+#include "policy/index.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void string(struct policy_reading *r, const char **text)
+{
+	if (*text)
+		*text = policy_string(r, *text);
+}
+
+/* Places name few files: the last copy is found by its text. */
+static void place(struct policy_reading *r, struct weir_place *at)
+{
+	if (at->file && (!r->file || strcmp(r->file, at->file) != 0))
+		r->file = policy_string(r, at->file);
+	if (at->file)
+		at->file = r->file;
+}
+
+static void tls(struct policy_reading *r, struct weir_policy_tls *t)
+{
+	string(r, &t->cert);
+	string(r, &t->key);
+	string(r, &t->ca);
+	string(r, &t->psk);
+}
+
+static void *array(struct policy_reading *r, const void *from, size_t n, size_t size)
+{
+	void *to = calloc(n ? n : 1, size);
+
+	if (!to)
+		r->no_memory = true;
+	else if (n)
+		memcpy(to, from, n * size);
+	return to;
+}
+
+/* In the policy's memory. */
+static const char **few_strings(struct policy_reading *r, const char *const *from, size_t n)
+{
+	const char **to = policy_alloc(r, n * sizeof(*to));
+
+	for (size_t i = 0; to && i < n; i++) {
+		to[i] = from[i];
+		string(r, &to[i]);
+	}
+	return to;
+}
+
+static void tenant(struct policy_reading *r, struct weir_tenant *t)
+{
+	const struct weir_match *from = t->match;
+
+	string(r, &t->name);
+	string(r, &t->path);
+	place(r, &t->at);
+	place(r, &t->slo_at);
+	for (unsigned i = 0; i < t->n_min; i++)
+		place(r, &t->min[i].at);
+	for (unsigned i = 0; i < t->n_max; i++)
+		place(r, &t->max[i].at);
+	if (t->n_servers)
+		t->servers = few_strings(r, t->servers, t->n_servers);
+	if (!t->n_match)
+		return;
+	t->match = policy_alloc(r, t->n_match * sizeof(*t->match));
+	for (unsigned i = 0; t->match && i < t->n_match; i++) {
+		struct weir_match *m = &t->match[i];
+
+		*m = from[i];
+		string(r, &m->export_);
+		string(r, &m->client);
+		string(r, &m->uid);
+		string(r, &m->tls);
+		string(r, &m->path);
+		place(r, &m->at);
+	}
+}
+
+static void tenants(struct policy_reading *r, const struct weir_policy *from)
+{
+	struct weir_policy *p = r->policy;
+
+	p->tenants = array(r, from->tenants, from->n_tenants, sizeof(*p->tenants));
+	for (size_t i = 0; p->tenants && i < from->n_tenants; i++)
+		tenant(r, &p->tenants[i]);
+}
+
+static void rules(struct policy_reading *r, struct weir_policy_tbf *t)
+{
+	const struct weir_policy_tbf_rule *from = t->rules;
+
+	if (!t->n_rules)
+		return;
+	t->rules = policy_alloc(r, t->n_rules * sizeof(*t->rules));
+	for (size_t i = 0; t->rules && i < t->n_rules; i++) {
+		t->rules[i] = from[i];
+		string(r, &t->rules[i].match);
+	}
+}
+
+static void resources(struct policy_reading *r, const struct weir_policy *from)
+{
+	struct weir_policy *p = r->policy;
+
+	p->resources = array(r, from->resources, from->n_resources, sizeof(*p->resources));
+	for (size_t i = 0; p->resources && i < from->n_resources; i++) {
+		string(r, &p->resources[i].name);
+		string(r, &p->resources[i].back);
+		place(r, &p->resources[i].at);
+		place(r, &p->resources[i].back_at);
+		place(r, &p->resources[i].capacity_at);
+		tls(r, &p->resources[i].tls);
+		string(r, &p->resources[i].parda.array);
+		rules(r, &p->resources[i].tbf);
+	}
+	p->exports = array(r, from->exports, from->n_exports, sizeof(*p->exports));
+	for (size_t i = 0; p->exports && i < from->n_exports; i++) {
+		string(r, &p->exports[i].name);
+		string(r, &p->exports[i].description);
+		place(r, &p->exports[i].at);
+	}
+}
+
+static const char **strings(struct policy_reading *r, const char *const *from, size_t n)
+{
+	const char **to = array(r, from, n, sizeof(*to));
+
+	for (size_t i = 0; to && i < n; i++)
+		string(r, &to[i]);
+	return to;
+}
+
+int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
+{
+	struct policy_reading r = {.policy = calloc(1, sizeof(*r.policy))};
+	struct weir_policy *p = r.policy;
+
+	if (!p)
+		return -ENOMEM;
+	*p = *from;
+	p->memory = NULL;
+	p->index = NULL;
+	tenants(&r, from);
+	resources(&r, from);
+	p->listen = strings(&r, from->listen, from->n_listen);
+	p->api = strings(&r, from->api, from->n_api);
+	string(&r, &p->token);
+	string(&r, &p->state);
+	string(&r, &p->recordings);
+	string(&r, &p->tenants_text);
+	tls(&r, &p->tls);
+	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
+	p->peers.to_at = array(&r, from->peers.to_at, from->peers.n_to, sizeof(*p->peers.to_at));
+	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++)
+		place(&r, &p->peers.to_at[i]);
+	place(&r, &p->peers.listen_at);
+	string(&r, &p->peers.listen);
+	string(&r, &p->peers.key);
+	string(&r, &p->peers.cluster);
+	string(&r, &p->peers.host);
+	p->cluster.controllers =
+		strings(&r, from->cluster.controllers, from->cluster.n_controllers);
+	p->cluster.listen = strings(&r, from->cluster.listen, from->cluster.n_listen);
+	p->cluster.stand_ins = strings(&r, from->cluster.stand_ins, from->cluster.n_stand_ins);
+	p->cluster.servers = strings(&r, from->cluster.servers, from->cluster.n_servers);
+	string(&r, &p->cluster.name);
+	string(&r, &p->cluster.key);
+	place(&r, &p->cluster.at);
+	if (!r.no_memory)
+		policy_index_make(&r);
+	if (r.no_memory) {
+		weir_policy_free(p);
+		return -ENOMEM;
+	}
+	*ret_policy = p;
+	return 0;
+}
+
+int policy_copy_everybody(struct weir_policy *p)
+{
+	struct weir_tenant *t;
+
+	if (p->n_tenants)
+		return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	*t = (struct weir_tenant){.name = "everybody",
+		.path = "everybody",
+		.parent = -1,
+		.first_child = -1,
+		.next_sibling = -1,
+		.weight = 1,
+		.is_default = true};
+	free(p->tenants);
+	p->tenants = t;
+	p->n_tenants = 1;
+	p->default_tenant = 0;
+	return 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * install: a policy's tree as the knobs of a gate, and what requests cost.
+ *
+ * LAW     weight → the node's weight.
+ *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is what r
+ *                  gives in 25 ms. By law 4 of gate.h service is then ≤ r·(t + 45 ms) + one largest
+ *                  request over any t: under 1.05·r + 1 over a second. A smaller bucket loses tokens
+ *                  where the gate's thread or the client runs late: on a busy machine 5 ms gave 0.8
+ *                  of a max of 1k iops to a client with 8 requests under way. Never less than two
+ *                  requests or 8 KiB: with room for one, what comes in while that one waits for a
+ *                  slot would be lost, and a max of 100 iops would give 91.
+ *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and
+ *                  (rate r, size (B − r)·T). Drained at B from full, the second is empty after T.
+ *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
+ *                  Its size is what g gives in 100 ms: longer than a device keeps a full window
+ *                  waiting, so that no token is lost on a tenant whose turn is held up by that;
+ *                  and as much as a tenant may claim at once after a pause.
+ *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
+ *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
+ * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
+ * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 75) and (1000/s, 60000).
+ */
+#include "policy/impl.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_SPAN   0.025        /* s */
+#define MIN_SPAN   0.100        /* s */
+#define WEIGHT_MIN (1.0 / 1024) /* the gate's */
+#define WEIGHT_MAX 1048576.0
+
+static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
+
+static double bucket_size(enum weir_unit unit, double rate, double span)
+{
+	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
+}
+
+/* A gate takes no smaller rate than POLICY_RATE_MIN. So of a limit that is divided each gate may have that much, whatever its
+ * part: 1/1024 of a request a second. */
+static double rate_of(double rate, double part)
+{
+	return fmax(rate * part, POLICY_RATE_MIN);
+}
+
+/* parts: by limit; NULL: all of each. */
+static unsigned max_buckets(
+	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->n_max; i++) {
+		const struct weir_limit *max = &t->max[i];
+		double part = parts ? parts[i] : 1, rate = rate_of(max->rate, part);
+		double peak = max->burst_rate > 0 ? rate_of(max->burst_rate, part) : rate;
+		struct weir_bucket_spec b = {
+			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
+
+		b.size = bucket_size(max->unit, peak, MAX_SPAN);
+		ret[n++] = b;
+		if (max->burst_rate <= 0)
+			continue;
+		b.rate = rate;
+		b.size = fmax(b.size, (peak - rate) * ((double)max->burst_for / WEIR_SEC));
+		ret[n++] = b;
+	}
+	return n;
+}
+
+static unsigned min_buckets(
+	const struct weir_bounds *b, const double *parts, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0, row = 0;
+
+	for (unsigned s = 0; s < WEIR_LIMITS; s++) {
+		enum weir_unit unit = (enum weir_unit)(s / 3);
+		const double *of_unit = &b->min[s / 3 * 3];
+		double part = parts && b->min[s] > 0 ? parts[row++] : 1;
+		double rate = rate_of(b->min[s], part);
+
+		/* What is guaranteed to all together, if only because of reads and writes, needs no
+		 * tokens of its own. */
+		if (b->min[s] <= 0 ||
+			(s % 3 == 0 && of_unit[0] <= (of_unit[1] + of_unit[2]) * (1 + 1e-9)))
+			continue;
+		ret[n++] = (struct weir_bucket_spec){.kind = WEIR_RTOKENS,
+			.unit = unit,
+			.ops = slot_ops[s % 3],
+			.rate = rate,
+			.size = bucket_size(unit, rate, MIN_SPAN)};
+	}
+	return n;
+}
+
+static unsigned buckets_of(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	const double *parts, struct weir_bucket_spec *ret)
+{
+	unsigned n = max_buckets(t, parts, ret);
+
+	if (t->first_child >= 0)
+		return n;
+	return n + min_buckets(bounds, parts ? parts + t->n_max : NULL, ret + n);
+}
+
+unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_bounds *bounds,
+	uint8_t ret_slots[POLICY_ROWS])
+{
+	unsigned n = 0;
+
+	for (; n < t->n_max; n++)
+		ret_slots[n] = (uint8_t)weir_limit_slot(t->max[n].unit, t->max[n].ops);
+	for (unsigned s = 0; s < WEIR_LIMITS && t->first_child < 0; s++)
+		if (bounds->min[s] > 0)
+			ret_slots[n++] = (uint8_t)(WEIR_LIMITS + s);
+	return n;
+}
+
+uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds)
+{
+	uint32_t *first = calloc(p->n_tenants + 1, sizeof(*first));
+	uint8_t slots[POLICY_ROWS];
+
+	for (size_t i = 0; first && i < p->n_tenants; i++)
+		first[i + 1] = first[i] + policy_install_rows(&p->tenants[i], &bounds[i], slots);
+	return first;
+}
+
+unsigned policy_install_buckets(
+	const struct weir_tenant *t, const struct weir_bounds *bounds, struct weir_bucket_spec *ret)
+{
+	return buckets_of(t, bounds, NULL, ret);
+}
+
+unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
+	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0;
+
+	if (!p->cluster.n_servers)
+		n = buckets_of(
+			&p->tenants[i], bounds, part.rows ? part.rows + part.first[i] : NULL, ret);
+	if (part.rules && part.rules[i].bucket.size > 0)
+		ret[n++] = part.rules[i].bucket;
+	if (part.rules && part.rules[i].second.size > 0)
+		ret[n++] = part.rules[i].second;
+	return n;
+}
+
+double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part)
+{
+	double weight = p->tenants[i].weight;
+
+	return part.rules ? fmin(fmax(weight * part.rules[i].scale, WEIGHT_MIN), WEIGHT_MAX)
+			  : weight;
+}
+
+void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
+	const struct weir_bounds *bounds, struct policy_part part,
+	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets)
+{
+	ret_knobs[0] = (struct weir_knob){
+		.node = node, .kind = WEIR_KNOB_WEIGHT, .value = policy_install_weight(p, i, part)};
+	ret_knobs[1] = (struct weir_knob){.node = node,
+		.kind = WEIR_KNOB_BUCKETS,
+		.buckets = ret_buckets,
+		.n_buckets = policy_install_buckets_part(p, i, bounds, part, ret_buckets)};
+}
+
+/* Sets weights and buckets of all tenants at once. 0 or an error; then nothing has changed. */
+static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	const weir_node *nodes, struct weir_err *err)
+{
+	size_t n = p->n_tenants;
+	struct weir_bounds *bounds = calloc(n + 1, sizeof(*bounds));
+	struct weir_knob *knobs = calloc(n + 1, POLICY_KNOBS * sizeof(*knobs));
+	struct weir_bucket_spec *buckets = calloc(n + 1, POLICY_BUCKETS * sizeof(*buckets));
+	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		policy_install_knobs(p, i, nodes[i], &bounds[i], (struct policy_part){0},
+			&knobs[POLICY_KNOBS * i], &buckets[POLICY_BUCKETS * i]);
+	if (rc == 0)
+		rc = weir_gate_set(g, now, knobs, POLICY_KNOBS * n, err);
+	else
+		weir_err_set(err, rc, "out of memory");
+	free(bounds);
+	free(knobs);
+	free(buckets);
+	return rc;
+}
+
+/* Children before parents, as the gate wants it. */
+static void remove_nodes(struct weir_gate *g, const weir_node *nodes, size_t n)
+{
+	while (n-- > 0)
+		weir_gate_remove(g, nodes[n]);
+}
+
+int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_time now,
+	weir_node *ret_nodes, struct weir_err *err)
+{
+	size_t n = p->n_tenants, added = 0;
+	weir_node *nodes = calloc(n ? n : 1, sizeof(*nodes));
+	int rc = nodes ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+
+	for (; rc == 0 && added < n; added++) {
+		int parent = p->tenants[added].parent;
+
+		rc = weir_gate_add(g, parent < 0 ? WEIR_ROOT : nodes[parent], &nodes[added]);
+		if (rc < 0) {
+			weir_err_set(err, rc, "no room for tenant '%s' in the gate",
+				p->tenants[added].path);
+			break;
+		}
+	}
+	if (rc == 0 && n && p->enforce)
+		rc = set_all(p, g, now, nodes, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		ret_nodes[i] = nodes[i];
+	if (rc < 0 && nodes)
+		remove_nodes(g, nodes, added);
+	free(nodes);
+	return rc;
+}
+
+void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config)
+{
+	*ret_config = (struct weir_gate_config){
+		.cost = r->cost,
+		.window = r->depth, /* 0 (auto): the gate's own default until a controller says */
+		.window_bytes = r->depth_bytes,
+		.run = r->run,
+		.run_distance = r->run_distance,
+		.credit = r->credit,
+	};
+}
+
+uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes)
+{
+	uint64_t units;
+
+	if (op == WEIR_STATUS)
+		return 1;
+	if (op == WEIR_FLUSH)
+		return (uint32_t)r->flush_cost;
+	if (op == WEIR_TRIM)
+		return (uint32_t)r->trim_cost;
+	units = bytes / r->io_unit + (bytes % r->io_unit != 0);
+	return units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+}
+
+uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes)
+{
+	if (op == WEIR_FLUSH || op == WEIR_TRIM || op == WEIR_STATUS)
+		return 0;
+	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+}

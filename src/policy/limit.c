@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * limit: what stands under min, max, burst and slo.
+ *
+ *   rate             2k iops | 20 MiB/s
+ *   rates            rate | [rate, …]
+ *   min, max         rates | {all: rates, reads: rates, writes: rates}
+ *   burst            as max, with `rate for time` in the place of a rate
+ *   slo              pN < time
+ */
+#include "policy/impl.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const class_keys[] = {"all", "reads", "writes", NULL};
+static const uint8_t class_ops[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
+
+/* Called with each rate in turn; false: refused. */
+typedef bool each_rate(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg);
+
+static bool walk_rates(
+	struct policy_reading *r, yamldoc_node n, uint8_t ops, each_rate *each, void *arg)
+{
+	bool good = true;
+
+	if (yamldoc_kind(n) == YAMLDOC_SCALAR)
+		return each(r, n, ops, arg);
+	if (yamldoc_kind(n) != YAMLDOC_LIST || yamldoc_size(n) == 0) {
+		policy_refuse(r, n, "must be a rate, as in 2k iops or 20 MiB/s, or a list of them");
+		return false;
+	}
+	for (size_t i = 0; i < yamldoc_size(n); i++)
+		good &= each(r, yamldoc_at(n, i), ops, arg);
+	return good;
+}
+
+static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *each, void *arg)
+{
+	size_t errors = r->remarks->n_errors;
+	bool good = true;
+
+	if (yamldoc_kind(n) != YAMLDOC_MAP)
+		return walk_rates(r, n, WEIR_OPS_ALL, each, arg);
+	policy_keys(r, n, class_keys);
+	if (yamldoc_map_size(n) == 0)
+		policy_refuse(r, n, "says nothing; leave the key out if that is meant");
+	good = r->remarks->n_errors == errors;
+	for (int i = 0; class_keys[i]; i++) {
+		yamldoc_node rates = yamldoc_get(n, class_keys[i]);
+
+		if (rates.id)
+			good &= walk_rates(r, rates, class_ops[i], each, arg);
+	}
+	return good;
+}
+
+/* A rate's text; where it stands is known to the caller. */
+static bool read_rate(
+	struct policy_reading *r, yamldoc_node n, const char *text, struct weir_rate *ret)
+{
+	struct weir_err err;
+
+	if (!text) {
+		policy_refuse(r, n, "must be a rate, as in 2k iops or 20 MiB/s");
+	} else if (weir_units_rate(text, ret, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+	} else if (ret->unit != WEIR_UNIT_REQUESTS && ret->unit != WEIR_UNIT_BYTES) {
+		policy_refuse(r, n, "'%s' is a share of time: must be in iops or bytes", text);
+	} else if (!(ret->per_second > 0)) {
+		policy_refuse(r, n, "must be more than 0; leave the key out to have none");
+	} else if (ret->per_second < POLICY_RATE_MIN || ret->per_second > POLICY_RATE_MAX) {
+		policy_refuse(r, n, "'%s' is not between 1/1024 and 2·10¹¹ a second", text);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+static struct weir_limit *find(
+	struct weir_limit *limits, unsigned n, enum weir_unit unit, uint8_t ops)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (limits[i].unit == unit && limits[i].ops == ops)
+			return &limits[i];
+	return NULL;
+}
+
+static const char *unit_name(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? "bytes" : "iops";
+}
+
+static const char *ops_name(uint8_t ops)
+{
+	return ops == WEIR_OPS_READS ? "reads" : ops == WEIR_OPS_WRITES ? "writes" : "all requests";
+}
+
+/* ---- min, max, capacity */
+
+struct limits {
+	struct weir_limit *at;
+	unsigned n;
+	const char *what;
+};
+
+static bool add_limit(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg)
+{
+	struct limits *l = arg;
+	struct weir_rate rate;
+
+	if (!read_rate(r, n, yamldoc_text(n), &rate))
+		return false;
+	if (find(l->at, l->n, rate.unit, ops)) {
+		policy_refuse(r, n, "a second %s in %s for %s", l->what, unit_name(rate.unit),
+			ops_name(ops));
+		return false;
+	}
+	l->at[l->n++] = (struct weir_limit){
+		.unit = rate.unit, .ops = ops, .rate = rate.per_second, .at = policy_place(r, n)};
+	return true;
+}
+
+bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,
+	struct weir_limit *limits, unsigned *n_limits)
+{
+	struct limits l = {limits, 0, what};
+	bool good = !n.id || walk_classes(r, n, add_limit, &l);
+
+	*n_limits = l.n;
+	return good;
+}
+
+/* ---- burst */
+
+/* "20k iops for 30s" → rate and time. */
+static bool split_burst(
+	struct policy_reading *r, yamldoc_node n, struct weir_rate *ret_rate, weir_time *ret_for)
+{
+	const char *text = yamldoc_text(n), *middle = text ? strstr(text, " for ") : NULL;
+	struct weir_err err;
+	char rate[64];
+
+	if (!middle || (size_t)(middle - text) >= sizeof(rate)) {
+		policy_refuse(r, n, "must be a rate and a time, as in 20k iops for 30s");
+		return false;
+	}
+	memcpy(rate, text, (size_t)(middle - text));
+	rate[middle - text] = '\0';
+	if (!read_rate(r, n, rate, ret_rate))
+		return false;
+	if (weir_units_time(middle + 5, ret_for, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+		return false;
+	}
+	/* A burst of a day is a max of its own. */
+	if (*ret_for <= 0 || *ret_for > 24 * 3600 * WEIR_SEC) {
+		policy_refuse(r, n, "the time of a burst must be more than 0 and at most 24h");
+		return false;
+	}
+	return true;
+}
+
+static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg)
+{
+	struct limits *l = arg;
+	struct weir_limit *max;
+	struct weir_rate rate;
+	weir_time span;
+	char its[32], most[32];
+
+	if (!split_burst(r, n, &rate, &span))
+		return false;
+	max = find(l->at, l->n, rate.unit, ops);
+	if (!max) {
+		policy_refuse(r, n, "a burst in %s for %s needs a max in %s for the same",
+			unit_name(rate.unit), ops_name(ops), unit_name(rate.unit));
+	} else if (max->burst_rate > 0) {
+		policy_refuse(
+			r, n, "a second burst in %s for %s", unit_name(rate.unit), ops_name(ops));
+	} else if (rate.per_second <= max->rate) {
+		weir_units_show_rates(
+			rate, (struct weir_rate){max->rate, rate.unit}, its, most, sizeof(its));
+		policy_refuse(r, n, "a burst must be more than the max, %s", most);
+	} else if ((rate.per_second - max->rate) * ((double)span / WEIR_SEC) > POLICY_BUCKET_MAX) {
+		policy_refuse(r, n, "more than can be counted; make it slower or shorter");
+	} else {
+		max->burst_rate = rate.per_second;
+		max->burst_for = span;
+		return true;
+	}
+	return false;
+}
+
+void policy_limit_read_bursts(
+	struct policy_reading *r, yamldoc_node n, struct weir_limit *max, unsigned n_max)
+{
+	struct limits l = {max, n_max, "burst"};
+
+	if (n.id)
+		walk_classes(r, n, add_burst, &l);
+}
+
+/* ---- slo */
+
+/* The length of `text` up to the '<', without the spaces before it; 0 when there is none. */
+static size_t slo_left(const char *text)
+{
+	size_t n = strcspn(text, "<");
+
+	if (!text[n])
+		return 0;
+	while (n > 0 && text[n - 1] == ' ')
+		n--;
+	return n;
+}
+
+static bool slo_percentile(
+	struct policy_reading *r, yamldoc_node n, const char *text, size_t len, double *ret)
+{
+	char number[24];
+	struct weir_err err;
+
+	if (len == 3 && memcmp(text, "max", 3) == 0) {
+		policy_refuse(r, n,
+			"no finite time can be promised for the maximum; write a high "
+			"percentile, as in p99.99 < 10ms");
+		return false;
+	}
+	if (len < 2 || text[0] != 'p' || len > sizeof(number) || text[1] < '0' || text[1] > '9') {
+		policy_refuse(r, n, "must be a percentile and a time, as in p99.9 < 10ms");
+		return false;
+	}
+	memcpy(number, text + 1, len - 1);
+	number[len - 1] = '\0';
+	if (weir_units_count(number, ret, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+		return false;
+	}
+	if (!(*ret > 0 && *ret < 100)) {
+		policy_refuse(r, n, "the percentile must be between 0 and 100, both excluded");
+		return false;
+	}
+	return true;
+}
+
+void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	const char *text = yamldoc_text(n);
+	size_t left = text ? slo_left(text) : 0;
+	struct weir_err err;
+	double percentile;
+	weir_time latency;
+
+	if (!n.id)
+		return;
+	if (!left) {
+		policy_refuse(r, n, "must be a percentile and a time, as in p99.9 < 10ms");
+		return;
+	}
+	if (!slo_percentile(r, n, text, left, &percentile))
+		return;
+	text += strcspn(text, "<") + 1;
+	text += strspn(text, " ");
+	if (weir_units_time(text, &latency, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+	} else if (latency <= 0) {
+		policy_refuse(r, n, "the time must be more than 0");
+	} else {
+		t->slo_percentile = percentile;
+		t->slo_latency = latency;
+		t->slo_at = policy_place(r, n);
+	}
+}

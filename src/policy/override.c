@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  `key: value` is a YAML document of one line; it is read by the readers of the file, into a
+ *         copy of the one tenant or resource, which takes its place when all went well.
+ */
+#include "policy/override.h"
+#include "policy/impl.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum what { WEIGHT, MIN, MAX, BURST, SLO, DEPTH, CAPACITY, ENFORCE, NOTHING };
+static const char *const names[] = {
+	"weight", "min", "max", "burst", "slo", "depth", "capacity", "enforce", NULL};
+
+struct target { /* what a key names */
+	enum what what;
+	int index; /* of the tenant or resource; enforce: 0 */
+};
+
+static enum what what_of(const char *name)
+{
+	int i = 0;
+
+	while (names[i] && strcmp(names[i], name) != 0)
+		i++;
+	return (enum what)i;
+}
+
+/* ---- keys */
+
+static int find_resource(const struct weir_policy *p, const char *name, size_t len)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strlen(p->resources[i].name) == len &&
+			memcmp(p->resources[i].name, name, len) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* By the index: who compares two policies asks for every key of every tenant. */
+static int find_tenant(const struct weir_policy *p, const char *path, size_t len)
+{
+	char text[POLICY_DEPTH_MAX * 64]; /* names of up to 63 bytes, and what follows each */
+
+	if (len >= sizeof(text))
+		return -ENOENT;
+	memcpy(text, path, len);
+	text[len] = '\0';
+	return weir_policy_find(p, text);
+}
+
+static int no_such_key(const char *name, struct weir_err *err)
+{
+	const char *near = weir_err_near(name, names);
+
+	return weir_err_set(err, -ENOENT, "no key '%s'%s%s%s", name,
+		near ? " (did you mean '" : " (weight, min, max, burst, slo, depth, capacity",
+		near ? near : "", near ? "'?)" : ")");
+}
+
+static int find(
+	const struct weir_policy *p, const char *key, struct target *ret, struct weir_err *err)
+{
+	const char *dot = strrchr(key, '.');
+	size_t len = dot ? (size_t)(dot - key) : 0;
+	struct target t = {what_of(dot ? dot + 1 : key), 0};
+
+	if (!dot) {
+		if (t.what != ENFORCE)
+			return weir_err_set(err, -ENOENT,
+				"'%s' is not TENANT.KEY, RESOURCE.KEY or enforce", key);
+	} else if (t.what >= ENFORCE) {
+		return no_such_key(dot + 1, err);
+	} else if (t.what >= DEPTH) {
+		t.index = find_resource(p, key, len);
+		if (t.index < 0)
+			return weir_err_set(err, -ENOENT, "no resource '%.*s'", (int)len, key);
+	} else {
+		t.index = find_tenant(p, key, len);
+		if (t.index < 0)
+			return weir_err_set(err, -ENOENT,
+				"no tenant '%.*s' (a path is written 'parent/child')", (int)len,
+				key);
+	}
+	*ret = t;
+	return 0;
+}
+
+/* ---- values in */
+
+static bool is_none(const char *value)
+{
+	return strcmp(value, "none") == 0;
+}
+
+/* What was set stands where its tenant or resource stands, for messages about both. */
+static void place(struct weir_limit *limits, unsigned n, struct weir_place at)
+{
+	for (unsigned i = 0; i < n; i++)
+		limits[i].at = at;
+}
+
+/* A max keeps the bursts on it. */
+static void keep_bursts(struct policy_reading *r, yamldoc_node n, const struct weir_tenant *old,
+	struct weir_tenant *t)
+{
+	for (unsigned i = 0; i < old->n_max; i++) {
+		const struct weir_limit *was = &old->max[i];
+		struct weir_limit *is = NULL;
+		char burst[32];
+
+		for (unsigned k = 0; k < t->n_max; k++)
+			if (t->max[k].unit == was->unit && t->max[k].ops == was->ops)
+				is = &t->max[k];
+		if (was->burst_rate <= 0)
+			continue;
+		weir_units_show_rate(
+			(struct weir_rate){was->burst_rate, was->unit}, burst, sizeof(burst));
+		if (!is || is->rate >= was->burst_rate) {
+			policy_refuse(
+				r, n, "there is a burst of %s, which needs a max below it", burst);
+			return;
+		}
+		is->burst_rate = was->burst_rate;
+		is->burst_for = was->burst_for;
+	}
+}
+
+static void read_max(struct policy_reading *r, yamldoc_node n, bool none, struct weir_tenant *t)
+{
+	struct weir_tenant old = *t;
+
+	t->n_max = 0;
+	if (none || policy_limit_read(r, n, "max", t->max, &t->n_max))
+		keep_bursts(r, n, &old, t);
+	place(t->max, t->n_max, t->at);
+}
+
+static void read_burst(struct policy_reading *r, yamldoc_node n, bool none, struct weir_tenant *t)
+{
+	for (unsigned i = 0; i < t->n_max; i++) {
+		t->max[i].burst_rate = 0;
+		t->max[i].burst_for = 0;
+	}
+	if (!none)
+		policy_limit_read_bursts(r, n, t->max, t->n_max);
+}
+
+static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what what, bool none,
+	struct weir_tenant *t)
+{
+	yamldoc_node n = yamldoc_get(doc, names[what]);
+
+	switch (what) {
+	case WEIGHT:
+		policy_tenant_read_weight(r, doc, t);
+		break;
+	case MIN:
+		t->n_min = 0;
+		if (!none)
+			policy_limit_read(r, n, "min", t->min, &t->n_min);
+		place(t->min, t->n_min, t->at);
+		break;
+	case MAX:
+		read_max(r, n, none, t);
+		break;
+	case BURST:
+		read_burst(r, n, none, t);
+		break;
+	default:
+		t->slo_percentile = 0;
+		t->slo_latency = 0;
+		if (!none)
+			policy_limit_read_slo(r, n, t);
+		t->slo_at = t->at;
+	}
+}
+
+static void read_resource(
+	struct policy_reading *r, yamldoc_node doc, enum what what, struct weir_resource *to)
+{
+	if (what == DEPTH) {
+		policy_resource_read_depth(r, doc, to);
+		return;
+	}
+	to->capacity[0].per_second = to->capacity[1].per_second = 0;
+	to->capacity_auto = true;
+	policy_resource_read_capacity(r, yamldoc_get(doc, "capacity"), to);
+	to->capacity_at = to->at;
+}
+
+static void read_value(
+	struct policy_reading *r, yamldoc_node doc, struct target t, const char *value)
+{
+	struct weir_policy *p = r->policy;
+	struct weir_err err;
+
+	if (!yamldoc_get(doc, names[t.what]).id) {
+		policy_refuse(r, doc, "needs a value");
+	} else if (t.what == ENFORCE) {
+		policy_took(r, yamldoc_bool(doc, "enforce", &p->enforce, &err), &err);
+	} else if (t.what >= DEPTH) {
+		struct weir_resource copy = p->resources[t.index];
+
+		read_resource(r, doc, t.what, &copy);
+		if (!r->remarks->n_errors)
+			p->resources[t.index] = copy;
+	} else {
+		struct weir_tenant copy = p->tenants[t.index];
+
+		read_tenant(r, doc, t.what, is_none(value), &copy);
+		if (!r->remarks->n_errors)
+			p->tenants[t.index] = copy;
+	}
+}
+
+/* "set:1:6: max.all: must be …" → "prod/db.max.all: must be …" */
+static int say(const struct weir_err *from, const char *key, struct weir_err *err)
+{
+	const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
+	const char *text = strchr(from->text, ' ');
+	size_t len = strlen(name);
+
+	text = text ? text + 1 : from->text;
+	if (strncmp(text, name, len) == 0 && text[len] && strchr(":.[", text[len]))
+		return weir_err_set(err, -EINVAL, "%.*s%s", (int)(name - key), key, text);
+	return weir_err_set(err, -EINVAL, "%s: %s", key, text);
+}
+
+static int set(struct weir_policy *p, struct target t, const char *key, const char *value,
+	struct weir_policy_remarks *remarks, struct weir_err *err)
+{
+	struct policy_reading r = {.policy = p, .remarks = remarks};
+	size_t room = strlen(names[t.what]) + strlen(value) + 4;
+	char *text = malloc(room);
+	struct yamldoc *doc;
+	int rc = -ENOMEM;
+
+	if (text) {
+		snprintf(text, room, "%s: %s\n", names[t.what], value);
+		rc = yamldoc_parse(text, strlen(text), "set", &doc, &remarks->errors[0]);
+	}
+	free(text);
+	if (rc == -EINVAL)
+		return say(&remarks->errors[0], key, err);
+	if (rc == 0) {
+		read_value(&r, yamldoc_root(doc), t, value);
+		yamldoc_free(doc);
+	}
+	if (rc < 0 || r.no_memory)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return remarks->n_errors ? say(&remarks->errors[0], key, err) : 0;
+}
+
+int policy_override_set(
+	struct weir_policy *p, const char *key, const char *value, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks;
+	struct target t;
+	int rc = find(p, key, &t, err);
+
+	if (rc < 0)
+		return rc;
+	/* One line, and no comment: what is kept and shown is all that there is to the value. */
+	for (const char *c = value; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == '#')
+			return weir_err_set(err, -EINVAL, "%s: not in one line, or with a #", key);
+	remarks = calloc(1, sizeof(*remarks));
+	if (!remarks)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = set(p, t, key, value, remarks, err);
+	free(remarks);
+	return rc;
+}
+
+int policy_override_check(
+	struct weir_policy *p, struct weir_policy_remarks *remarks, struct weir_err *err)
+{
+	struct weir_policy_remarks *own = calloc(1, sizeof(*own));
+	struct policy_reading r = {.policy = p, .remarks = remarks ? remarks : own};
+	int rc = 0;
+
+	if (!own)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	r.remarks->n_errors = r.remarks->n_warnings = 0;
+	policy_check(&r);
+	if (r.no_memory)
+		rc = weir_err_set(err, -ENOMEM, "out of memory");
+	else if (r.remarks->n_errors)
+		rc = weir_err_set(err, -EINVAL, "%s", r.remarks->errors[0].text);
+	free(own);
+	return rc;
+}
+
+/* ---- the same? */
+
+static bool same_limit(const struct weir_limit *a, const struct weir_limit *b)
+{
+	return a->unit == b->unit && a->ops == b->ops && a->rate == b->rate;
+}
+
+/* Whatever the order in which they are written. */
+static bool same_limits(
+	const struct weir_limit *a, unsigned n, const struct weir_limit *b, unsigned m, bool bursts)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < m; k++) {
+			bool burst = a[i].burst_rate == b[k].burst_rate &&
+				     a[i].burst_for == b[k].burst_for;
+
+			found += bursts ? a[i].unit == b[k].unit && a[i].ops == b[k].ops && burst
+					: same_limit(&a[i], &b[k]);
+		}
+	return n == m && found == n;
+}
+
+static bool same_tenant(const struct weir_tenant *a, const struct weir_tenant *b, enum what what)
+{
+	switch (what) {
+	case WEIGHT:
+		return a->weight == b->weight;
+	case MIN:
+		return same_limits(a->min, a->n_min, b->min, b->n_min, false);
+	case MAX:
+		return same_limits(a->max, a->n_max, b->max, b->n_max, false);
+	case BURST:
+		return same_limits(a->max, a->n_max, b->max, b->n_max, true);
+	default:
+		return a->slo_percentile == b->slo_percentile && a->slo_latency == b->slo_latency;
+	}
+}
+
+bool policy_override_same(const struct weir_policy *a, const struct weir_policy *b, const char *key)
+{
+	struct target x, y;
+
+	if (find(a, key, &x, NULL) < 0 || find(b, key, &y, NULL) < 0)
+		return false;
+	if (x.what == ENFORCE)
+		return a->enforce == b->enforce;
+	if (x.what == DEPTH)
+		return a->resources[x.index].depth == b->resources[y.index].depth &&
+		       a->resources[x.index].depth_bytes == b->resources[y.index].depth_bytes;
+	if (x.what == CAPACITY) {
+		const struct weir_rate *c = a->resources[x.index].capacity;
+		const struct weir_rate *d = b->resources[y.index].capacity;
+
+		return c[0].per_second == d[0].per_second && c[1].per_second == d[1].per_second;
+	}
+	return same_tenant(&a->tenants[x.index], &b->tenants[y.index], x.what);
+}
+
+/* ---- values out */
+
+struct text {
+	char *at;
+	size_t used;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *fmt, ...)
+{
+	size_t room = POLICY_OVERRIDE_TEXT - t->used;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(t->at + t->used, room, fmt, args);
+	va_end(args);
+	t->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static bool put_limit(struct text *t, const struct weir_limit *l, bool burst, bool first)
+{
+	char rate[32], span[32];
+
+	if (burst && l->burst_rate <= 0)
+		return false;
+	weir_units_show_rate(
+		(struct weir_rate){burst ? l->burst_rate : l->rate, l->unit}, rate, sizeof(rate));
+	put(t, "%s%s", first ? "" : ", ", rate);
+	if (burst)
+		put(t, " for %s", weir_units_show_time(l->burst_for, span, sizeof(span)));
+	return true;
+}
+
+static unsigned count(const struct weir_limit *l, unsigned n, bool burst, uint8_t ops)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		found += (!ops || l[i].ops == ops) && (!burst || l[i].burst_rate > 0);
+	return found;
+}
+
+/* `rate`, `[rate, rate]`, or by class `{all: …, reads: …}`. */
+static void put_limits(struct text *t, const struct weir_limit *l, unsigned n, bool burst)
+{
+	static const uint8_t ops[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
+	static const char *const words[] = {"all", "reads", "writes"};
+	unsigned total = count(l, n, burst, 0);
+	bool classes = total != count(l, n, burst, WEIR_OPS_ALL), first_class = true;
+
+	if (!total)
+		put(t, "none");
+	put(t, "%s", classes ? "{" : "");
+	for (int c = 0; c < 3; c++) {
+		unsigned many = count(l, n, burst, ops[c]);
+		bool first = true;
+
+		if (!many)
+			continue;
+		if (classes)
+			put(t, "%s%s: ", first_class ? "" : ", ", words[c]);
+		first_class = false;
+		put(t, "%s", many > 1 ? "[" : "");
+		for (unsigned i = 0; i < n; i++)
+			if (l[i].ops == ops[c] && put_limit(t, &l[i], burst, first))
+				first = false;
+		put(t, "%s", many > 1 ? "]" : "");
+	}
+	put(t, "%s", classes ? "}" : "");
+}
+
+static void put_tenant(struct text *t, const struct weir_tenant *of, enum what what)
+{
+	char span[32];
+
+	if (what == WEIGHT)
+		put(t, "%.12g", of->weight);
+	else if (what == MIN)
+		put_limits(t, of->min, of->n_min, false);
+	else if (what == MAX || what == BURST)
+		put_limits(t, of->max, of->n_max, what == BURST);
+	else if (of->slo_percentile > 0)
+		put(t, "p%.12g < %s", of->slo_percentile,
+			weir_units_show_time(of->slo_latency, span, sizeof(span)));
+	else
+		put(t, "none");
+}
+
+static void put_resource(struct text *t, const struct weir_resource *of, enum what what)
+{
+	char a[32], b[32];
+
+	if (what == DEPTH) {
+		put(t, of->depth_bytes ? "{requests: " : "");
+		put(t, of->depth > 0 ? "%.6g" : "auto", of->depth);
+		if (of->depth_bytes)
+			put(t, ", bytes: %s}", weir_units_show_size(of->depth_bytes, a, sizeof(a)));
+		return;
+	}
+	weir_units_show_rate(of->capacity[0], a, sizeof(a));
+	weir_units_show_rate(of->capacity[1], b, sizeof(b));
+	if (of->capacity[0].per_second > 0 && of->capacity[1].per_second > 0)
+		put(t, "[%s, %s]", a, b);
+	else
+		put(t, "%s",
+			of->capacity[0].per_second > 0   ? a
+			: of->capacity[1].per_second > 0 ? b
+							 : "auto");
+}
+
+int policy_override_show(
+	const struct weir_policy *p, const char *key, char ret_text[POLICY_OVERRIDE_TEXT])
+{
+	struct text t = {ret_text, 0};
+	struct target of;
+
+	if (find(p, key, &of, NULL) < 0)
+		return -ENOENT;
+	ret_text[0] = '\0';
+	if (of.what == ENFORCE)
+		put(&t, "%s", p->enforce ? "true" : "false");
+	else if (of.what >= DEPTH)
+		put_resource(&t, &p->resources[of.index], of.what);
+	else
+		put_tenant(&t, &p->tenants[of.index], of.what);
+	return 0;
+}

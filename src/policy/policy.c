@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy's memory and remarks, and the top level of its file. */
+#include <weir/policy.h>
+#include "policy/impl.h"
+#include "policy/index.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory: blocks in a chain, freed together */
+
+struct policy_block {
+	struct policy_block *next;
+	size_t used, room;
+	max_align_t data[];
+};
+
+enum { BLOCK = 4096 - 64 }; /* bytes: with malloc's own and our head, about a page */
+
+void *policy_alloc(struct policy_reading *r, size_t size)
+{
+	struct policy_block *b = r->policy->memory;
+	size_t step = sizeof(max_align_t);
+
+	size = (size + step - 1) / step * step;
+	if (!b || b->room - b->used < size) {
+		size_t room = size > BLOCK ? size : BLOCK;
+
+		b = calloc(1, sizeof(*b) + room);
+		if (!b) {
+			r->no_memory = true;
+			return NULL;
+		}
+		b->room = room;
+		b->next = r->policy->memory;
+		r->policy->memory = b;
+	}
+	b->used += size;
+	return (char *)b->data + b->used - size;
+}
+
+const char *policy_string(struct policy_reading *r, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	char *copy = policy_alloc(r, len);
+
+	return copy ? memcpy(copy, text, len) : NULL;
+}
+
+bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room, size_t size)
+{
+	size_t more = *room ? *room * 2 : 8;
+	void *bigger;
+
+	if (n < *room)
+		return true;
+	bigger = more <= SIZE_MAX / size ? realloc(*array, more * size) : NULL;
+	if (!bigger) {
+		r->no_memory = true;
+		return false;
+	}
+	*array = bigger;
+	*room = more;
+	return true;
+}
+
+void weir_policy_free(struct weir_policy *p)
+{
+	struct policy_block *b, *next;
+
+	if (!p)
+		return;
+	for (b = p->memory; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	free(p->tenants);
+	free(p->resources);
+	free(p->exports);
+	free(p->listen);
+	free(p->api);
+	free(p->peers.to);
+	free(p->peers.to_at);
+	free(p->cluster.controllers);
+	free(p->cluster.stand_ins);
+	free(p->cluster.listen);
+	free(p->cluster.servers);
+	free(p);
+}
+
+/* ---- remarks */
+
+static struct weir_err *remark(size_t *n, struct weir_err *kept)
+{
+	return (*n)++ < WEIR_POLICY_REMARKS ? &kept[*n - 1] : NULL;
+}
+
+static struct weir_err *next_error(struct policy_reading *r)
+{
+	return remark(&r->remarks->n_errors, r->remarks->errors);
+}
+
+/* The words, cut to what a message holds. */
+#define WORDS(fmt)                                                                                 \
+	char words[sizeof(((struct weir_err *)0)->text)];                                          \
+	va_list args;                                                                              \
+	va_start(args, fmt);                                                                       \
+	vsnprintf(words, sizeof(words), fmt, args);                                                \
+	va_end(args)
+
+void policy_refuse(struct policy_reading *r, yamldoc_node at, const char *fmt, ...)
+{
+	WORDS(fmt);
+	yamldoc_error(at, next_error(r), "%s", words);
+}
+
+void policy_refuse_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
+{
+	WORDS(fmt);
+	weir_err_at(next_error(r), 0, at, "%s", words);
+}
+
+void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
+{
+	WORDS(fmt);
+	weir_err_at(remark(&r->remarks->n_warnings, r->remarks->warnings), 0, at, "%s", words);
+}
+
+int policy_took(struct policy_reading *r, int rc, const struct weir_err *err)
+{
+	struct weir_err *to;
+
+	if (rc == -ENOMEM)
+		r->no_memory = true;
+	else if (rc < 0 && rc != -ENOENT && (to = next_error(r)))
+		*to = *err;
+	return rc;
+}
+
+/* ---- values */
+
+static bool is_among(const char *key, const char *const *keys)
+{
+	while (*keys && strcmp(*keys, key) != 0)
+		keys++;
+	return *keys;
+}
+
+/* A limit that somebody began to write must not be "no limit". A key that is not known was refused. */
+static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *const *keys)
+{
+	for (size_t i = 0; i < yamldoc_map_size(n); i++) {
+		const char *key;
+		yamldoc_node value = yamldoc_map_at(n, i, &key);
+
+		if (yamldoc_kind(value) == YAMLDOC_NONE && is_among(key, keys))
+			policy_refuse(r, value, "says nothing; leave the key out if that is meant");
+	}
+}
+
+bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys)
+{
+	struct weir_err err;
+	size_t from = 0;
+
+	while (policy_took(r, yamldoc_map_from(n, keys, &from, &err), &err) != 0)
+		if (yamldoc_kind(n) != YAMLDOC_MAP)
+			return false;
+	refuse_nulls(r, n, keys);
+	return true;
+}
+
+/* Nodes of one file stand together: the name is copied when it changes. The last copy is found by
+ * its text, since documents come and go. */
+struct weir_place policy_place(struct policy_reading *r, yamldoc_node n)
+{
+	struct weir_place at = yamldoc_place(n);
+
+	if (at.file && (!r->file || strcmp(r->file, at.file) != 0))
+		r->file = policy_string(r, at.file);
+	at.file = at.file ? r->file : NULL;
+	return at;
+}
+
+const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const char *key)
+{
+	struct weir_err err;
+	const char *text;
+
+	if (policy_took(r, yamldoc_string(map, key, &text, &err), &err) != 0)
+		return NULL;
+	if (!text[0]) {
+		policy_refuse(r, yamldoc_get(map, key), "must not be empty");
+		return NULL;
+	}
+	return policy_string(r, text);
+}
+
+/* ---- the top level */
+
+static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
+	"enforce", "api", "token", "state", "recordings", "threads", "memory", "log", "tls",
+	"peers", "cluster", "client_timeout", "version", NULL};
+
+/* Of the format: another one is not understood, however alike it looks. */
+static void read_version(struct policy_reading *r, yamldoc_node map)
+{
+	struct weir_err err;
+	int64_t version = 1;
+
+	if (policy_took(r, yamldoc_int(map, "version", 0, INT64_MAX, &version, &err), &err) == 0 &&
+		version != 1)
+		policy_refuse(r, yamldoc_get(map, "version"),
+			"must be 1: this program knows no other format");
+}
+
+/* For who shows the policy elsewhere, where that file is not. */
+static void keep_text(struct policy_reading *r, const char *text, size_t len)
+{
+	char *copy = policy_alloc(r, len + 1);
+
+	if (!copy)
+		return;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	r->policy->tenants_text = copy;
+}
+
+/* What messages call a file that stands beside `from`, so that it is found from where that one is. */
+static const char *name_beside(struct policy_reading *r, const char *from, const char *name)
+{
+	const char *slash = strrchr(from, '/');
+	size_t folder = slash ? (size_t)(slash - from) + 1 : 0, len = strlen(name);
+	char *joined;
+
+	if (!folder || name[0] == '/')
+		return name;
+	joined = policy_alloc(r, folder + len + 1);
+	if (!joined)
+		return name;
+	memcpy(joined, from, folder);
+	memcpy(joined + folder, name, len + 1);
+	return joined;
+}
+
+/* `tenants: other.yaml`: a list of tenants, or a map with the key `tenants`. */
+static void read_other(struct policy_reading *r, yamldoc_node from)
+{
+	static const char *const keys[] = {"tenants", "version", NULL};
+	const char *name = yamldoc_text(from);
+	struct yamldoc *doc;
+	struct weir_err err;
+	char *text;
+	size_t len;
+	int rc;
+
+	if (!r->reader) {
+		policy_refuse(r, from, "another file ('%s') cannot be read from here", name);
+		return;
+	}
+	rc = r->reader(r->reader_arg, yamldoc_place(from).file, name, &text, &len, &err);
+	if (rc < 0) {
+		policy_refuse(r, from, "%s", err.text);
+		return;
+	}
+	name = name_beside(r, yamldoc_place(from).file, name);
+	rc = yamldoc_parse(text, len, name, &doc, &err);
+	if (rc == 0)
+		keep_text(r, text, len);
+	free(text);
+	if (policy_took(r, rc, &err) != 0)
+		return;
+	yamldoc_node root = yamldoc_root(doc);
+	/* Cut short, or not yet written: not a policy in which everybody is equal. */
+	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
+		policy_refuse(r, from, "%s says nothing", name);
+	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
+		read_version(r, root);
+		root = yamldoc_get(root, "tenants");
+	}
+	/* One file may name another, but a chain has an end: a file that is only a name is refused. */
+	if (root.id)
+		policy_tenant_read(r, root);
+	yamldoc_free(doc);
+}
+
+static void read_tenants(struct policy_reading *r, yamldoc_node tenants)
+{
+	if (yamldoc_kind(tenants) == YAMLDOC_SCALAR && yamldoc_text(tenants)[0])
+		read_other(r, tenants);
+	else if (tenants.id)
+		policy_tenant_read(r, tenants);
+}
+
+static void read_default(struct policy_reading *r, yamldoc_node n)
+{
+	struct weir_policy *p = r->policy;
+	const char *path = yamldoc_text(n);
+	int i;
+
+	if (!n.id)
+		return;
+	if (!path) {
+		policy_refuse(r, n, "must be the path of one tenant, or 'refuse'");
+		return;
+	}
+	if (strcmp(path, "refuse") == 0)
+		return;
+	i = weir_policy_find(p, path);
+	if (i < 0) {
+		policy_refuse(r, n, "no tenant '%s' (a path is written 'parent/child')", path);
+	} else if (p->tenants[i].first_child >= 0) {
+		policy_refuse(
+			r, n, "'%s' has children, and only tenants without take requests", path);
+	} else {
+		p->tenants[i].is_default = true;
+		p->default_tenant = i;
+	}
+}
+
+static void read_top(struct policy_reading *r, yamldoc_node root)
+{
+	struct weir_err err;
+
+	if (!policy_keys(r, root, top_keys))
+		return;
+	read_version(r, root);
+	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
+	policy_serve_read(r, root);
+	policy_hosts_read(r, root);
+	policy_cluster_read(r, root);
+	policy_resource_read(r, yamldoc_get(root, "resources"));
+	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
+	read_tenants(r, yamldoc_get(root, "tenants"));
+	read_default(r, yamldoc_get(root, "default"));
+}
+
+/* ---- what is called from outside */
+
+static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks)
+{
+	*r = (struct policy_reading){.remarks = remarks};
+	remarks->n_errors = remarks->n_warnings = 0;
+	r->policy = calloc(1, sizeof(*r->policy));
+	if (!r->policy)
+		return -ENOMEM;
+	r->policy->enforce = true;
+	r->policy->default_tenant = -1;
+	r->policy->log_level = WEIR_POLICY_LOG_INFO;
+	r->policy->client_timeout = 30 * WEIR_SEC; /* the kernel's NBD client */
+	return 0;
+}
+
+static int end(struct policy_reading *r, struct weir_policy **ret_policy)
+{
+	if (!r->no_memory)
+		policy_index_make(r);
+	if (!r->no_memory)
+		policy_check(r);
+	if (!r->no_memory && r->remarks->n_errors == 0) {
+		*ret_policy = r->policy;
+		return 0;
+	}
+	weir_policy_free(r->policy);
+	if (r->no_memory && r->remarks->n_errors == 0)
+		weir_err_set(next_error(r), 0, "out of memory");
+	return r->no_memory ? -ENOMEM : -EINVAL;
+}
+
+int weir_policy_parse_all(const char *text, size_t len, const char *name,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks)
+{
+	struct policy_reading r;
+	struct yamldoc *doc;
+	struct weir_err err;
+	int rc = begin(&r, ret_remarks);
+
+	if (rc < 0)
+		return rc;
+	r.reader = reader;
+	r.reader_arg = reader_arg;
+	rc = policy_took(&r, yamldoc_parse(text, len, name, &doc, &err), &err);
+	if (rc == 0) {
+		read_top(&r, yamldoc_root(doc));
+		yamldoc_free(doc);
+	}
+	return end(&r, ret_policy);
+}
+
+/* Runs `read` with remarks of its own, of which only the first error is passed on. */
+static int first_error(int rc, struct weir_policy_remarks *remarks, struct weir_err *err)
+{
+	if (rc < 0 && err) {
+		if (remarks->n_errors)
+			*err = remarks->errors[0];
+		else
+			weir_err_set(err, 0, "out of memory");
+	}
+	free(remarks);
+	return rc;
+}
+
+int weir_policy_parse(const char *text, size_t len, const char *name,
+	struct weir_policy **ret_policy, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
+
+	if (!remarks)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return first_error(weir_policy_parse_all(text, len, name, NULL, NULL, ret_policy, remarks),
+		remarks, err);
+}
+
+int policy_tree_parse(yamldoc_node tenants, const char *const *more,
+	struct weir_policy **ret_policy, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
+	struct policy_reading r;
+	int rc;
+
+	if (!remarks)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = begin(&r, remarks);
+	if (rc == 0) {
+		r.more = more;
+		policy_tenant_read(&r, tenants);
+		rc = end(&r, ret_policy);
+	}
+	return first_error(rc, remarks, err);
+}
+
+int weir_policy_find(const struct weir_policy *p, const char *path)
+{
+	if (p->index)
+		return policy_index_tenant(p, path);
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (strcmp(p->tenants[i].path, path) == 0)
+			return (int)i;
+	return -ENOENT;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* resource: resources and exports. */
+#include "policy/impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
+	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
+	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "threshold", "parda",
+	"adaptbf", "tbf", NULL};
+static const char *const export_keys[] = {
+	"name", "resource", "offset", "size", "read_only", "description", NULL};
+static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
+
+#define DEPTH_BYTES_MAX (UINT64_C(1) << 52) /* the most that a gate's window in bytes takes */
+
+/* ---- resources */
+
+void weir_policy_resource_default(const char *name, struct weir_resource *ret_resource)
+{
+	*ret_resource = (struct weir_resource){
+		.name = name,
+		.depth = 0, /* auto: what stands behind it knows best */
+		.cost = WEIR_UNIT_REQUESTS,
+		.capacity = {{0, WEIR_UNIT_REQUESTS}, {0, WEIR_UNIT_BYTES}},
+		.capacity_auto = true,
+		.run_distance = 256 * 1024,
+		.io_unit = 256 * 1024, /* where a disk's transfer takes about as long as its seek */
+		.flush_cost = 1,
+		.trim_cost = 1,
+	};
+}
+
+static bool is_auto(yamldoc_node n)
+{
+	const char *text = yamldoc_text(n);
+
+	return text && strcmp(text, "auto") == 0;
+}
+
+static void read_depth_requests(
+	struct policy_reading *r, yamldoc_node n, const char *key, struct weir_resource *to)
+{
+	struct weir_err err;
+	double depth = to->depth;
+
+	if (is_auto(yamldoc_get(n, key))) {
+		to->depth = 0;
+		return;
+	}
+	if (policy_took(r, yamldoc_count(n, key, &depth, &err), &err) != 0)
+		return;
+	if (depth < 1 || depth > 65536)
+		policy_refuse(r, yamldoc_get(n, key), "must be from 1 to 65536, or auto");
+	else
+		to->depth = depth;
+}
+
+static void read_depth_bytes(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_err err;
+	uint64_t bytes = 0;
+
+	if (policy_took(r, yamldoc_size_of(n, "bytes", &bytes, &err), &err) != 0)
+		return;
+	if (bytes < 1 || bytes > DEPTH_BYTES_MAX)
+		policy_refuse(r, yamldoc_get(n, "bytes"),
+			"must be from 1 B to 4 PiB; leave it out for no window in bytes");
+	else
+		to->depth_bytes = bytes;
+}
+
+void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	static const char *const keys[] = {"requests", "bytes", NULL};
+	yamldoc_node depth = yamldoc_get(n, "depth");
+
+	if (!depth.id)
+		return;
+	to->depth_bytes = 0;
+	if (yamldoc_kind(depth) != YAMLDOC_MAP) {
+		read_depth_requests(r, n, "depth", to);
+		return;
+	}
+	to->depth = 0;
+	if (!policy_keys(r, depth, keys))
+		return;
+	read_depth_requests(r, depth, "requests", to);
+	read_depth_bytes(r, depth, to);
+}
+
+void policy_resource_read_capacity(
+	struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_limit limits[WEIR_LIMITS];
+	unsigned many;
+
+	if (!n.id || is_auto(n))
+		return;
+	if (yamldoc_kind(n) == YAMLDOC_MAP) {
+		policy_refuse(r, n, "must be a rate, a list of rates, or auto");
+		return;
+	}
+	to->capacity_at = policy_place(r, n);
+	policy_limit_read(r, n, "capacity", limits, &many);
+	for (unsigned i = 0; i < many; i++) {
+		to->capacity[limits[i].unit].per_second = limits[i].rate;
+		to->capacity_auto = false;
+	}
+}
+
+/* A burst credit counts in the unit of fair queueing, and is written in it. */
+static void read_credit(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_err err;
+	weir_time span = 0;
+	int64_t requests = 0;
+
+	if (to->cost == WEIR_UNIT_BYTES) {
+		policy_took(r, yamldoc_size_of(n, "credit", &to->credit, &err), &err);
+	} else if (to->cost == WEIR_UNIT_TIME) {
+		policy_took(r, yamldoc_time(n, "credit", &span, &err), &err);
+		to->credit = (uint64_t)span;
+	} else {
+		policy_took(r, yamldoc_int(n, "credit", 0, 1000000, &requests, &err), &err);
+		to->credit = (uint64_t)requests;
+	}
+}
+
+static void read_costs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	uint64_t unit = to->io_unit;
+	int64_t flush = 1, trim = 1;
+	struct weir_err err;
+
+	policy_took(r, yamldoc_size_of(n, "io_unit", &unit, &err), &err);
+	if (unit < 512 || unit > UINT64_C(1) << 31)
+		policy_refuse(r, yamldoc_get(n, "io_unit"), "must be from 512 B to 2 GiB");
+	else
+		to->io_unit = (uint32_t)unit;
+	/* Each passes the gate, so each costs at least one. */
+	policy_took(r, yamldoc_int(n, "flush_cost", 1, 65536, &flush, &err), &err);
+	policy_took(r, yamldoc_int(n, "trim_cost", 1, 65536, &trim, &err), &err);
+	to->flush_cost = (double)flush;
+	to->trim_cost = (double)trim;
+}
+
+/* What clients ask for has at most 255 bytes: what a connection keeps of it. */
+static const char *read_name(struct policy_reading *r, yamldoc_node n, const char *what)
+{
+	const char *name = policy_get_string(r, n, "name");
+
+	if (!yamldoc_has(n, "name"))
+		policy_refuse(r, n, "%s needs a name", what);
+	if (name && strlen(name) > 255)
+		policy_refuse(r, yamldoc_get(n, "name"), "has more than 255 bytes");
+	return name;
+}
+
+static int find_resource(const struct weir_policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* false: it has no name to be known by. */
+static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_err err;
+	int64_t run = 0;
+	int cost = WEIR_UNIT_REQUESTS;
+	const char *name;
+
+	if (!policy_keys(r, n, resource_keys))
+		return false;
+	name = read_name(r, n, "a resource");
+	if (name && find_resource(r->policy, name) >= 0)
+		policy_refuse(r, yamldoc_get(n, "name"), "a second resource '%s'", name);
+	weir_policy_resource_default(name, to);
+	to->at = policy_place(r, n);
+	to->back = policy_get_string(r, n, "back");
+	to->back_at = policy_place(r, yamldoc_get(n, "back"));
+	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
+	to->cost = (enum weir_unit)cost;
+	policy_resource_read_depth(r, n, to);
+	policy_resource_read_capacity(r, yamldoc_get(n, "capacity"), to);
+	/* A run is served out of turn: 4096 is already a second of a slow disk. */
+	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
+	to->run = (uint32_t)run;
+	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &err), &err);
+	read_credit(r, n, to);
+	read_costs(r, n, to);
+	policy_serve_read_resource(r, n, to);
+	policy_hosts_read_resource(r, n, to);
+	policy_server_read_resource(r, n, to);
+	return name != NULL;
+}
+
+void policy_resource_read(struct policy_reading *r, yamldoc_node resources)
+{
+	struct weir_policy *p = r->policy;
+	struct weir_err err;
+	size_t room = 0;
+
+	if (!resources.id || policy_took(r, yamldoc_list(resources, &err), &err) != 0)
+		return;
+	for (size_t i = 0; i < yamldoc_size(resources); i++) {
+		struct weir_resource one;
+
+		if (!policy_grow(r, (void **)&p->resources, p->n_resources, &room, sizeof(one)))
+			return;
+		if (read_resource(r, yamldoc_at(resources, i), &one))
+			p->resources[p->n_resources++] = one;
+	}
+}
+
+/* ---- exports */
+
+static int export_resource(struct policy_reading *r, yamldoc_node n)
+{
+	const struct weir_policy *p = r->policy;
+	const char *name = policy_get_string(r, n, "resource");
+	int found = name ? find_resource(p, name) : -1;
+
+	if (found >= 0)
+		return found;
+	if (name) {
+		const char **names = calloc(p->n_resources + 1, sizeof(*names)), *near = NULL;
+
+		for (size_t i = 0; names && i < p->n_resources; i++)
+			names[i] = p->resources[i].name;
+		if (names)
+			near = weir_err_near(name, names);
+		free(names);
+		policy_refuse(r, yamldoc_get(n, "resource"), "no resource '%s'%s%s%s", name,
+			near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	} else if (!yamldoc_has(n, "resource")) {
+		if (p->n_resources == 1)
+			return 0;
+		policy_refuse(r, n, "an export needs a resource when there is not just one");
+	}
+	return -1;
+}
+
+/* false: refused. */
+static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to)
+{
+	const struct weir_policy *p = r->policy;
+	size_t errors = r->remarks->n_errors;
+	struct weir_err err;
+
+	*to = (struct weir_export){.at = policy_place(r, n)};
+	if (!policy_keys(r, n, export_keys))
+		return false;
+	to->name = read_name(r, n, "an export");
+	for (size_t i = 0; to->name && i < p->n_exports; i++)
+		if (strcmp(p->exports[i].name, to->name) == 0)
+			policy_refuse(r, yamldoc_get(n, "name"), "a second export '%s'", to->name);
+	to->resource = export_resource(r, n);
+	policy_took(r, yamldoc_size_of(n, "offset", &to->offset, &err), &err);
+	if (policy_took(r, yamldoc_size_of(n, "size", &to->size, &err), &err) == 0 && !to->size)
+		policy_refuse(r, yamldoc_get(n, "size"),
+			"must be more than 0; leave it out for all up to the resource's end");
+	if (to->offset + to->size < to->offset)
+		policy_refuse(r, n, "its end is beyond 2⁶⁴ bytes");
+	policy_serve_read_export(r, n, to);
+	return r->remarks->n_errors == errors && !r->no_memory;
+}
+
+void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
+{
+	struct weir_policy *p = r->policy;
+	struct weir_err err;
+	size_t room = 0;
+
+	if (!exports.id || policy_took(r, yamldoc_list(exports, &err), &err) != 0)
+		return;
+	for (size_t i = 0; i < yamldoc_size(exports); i++) {
+		struct weir_export one;
+
+		if (!policy_grow(r, (void **)&p->exports, p->n_exports, &room, sizeof(one)))
+			return;
+		if (read_export(r, yamldoc_at(exports, i), &one))
+			p->exports[p->n_exports++] = one;
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tenant: the tree, depth first, so that parents stand before their children. */
+#include "policy/impl.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OWN_KEYS  9
+#define MORE_KEYS 24 /* room for a caller's own; more than any has */
+static const char *const own_keys[OWN_KEYS] = {
+	"name", "weight", "min", "max", "burst", "slo", "match", "children", "servers"};
+static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
+
+static void read_keys(struct policy_reading *r, yamldoc_node n)
+{
+	const char *keys[OWN_KEYS + MORE_KEYS + 1];
+	size_t used = r->more ? OWN_KEYS - 1 : OWN_KEYS; /* another's document has no cluster */
+
+	memcpy(keys, own_keys, sizeof(own_keys));
+	for (size_t i = 0; r->more && r->more[i] && i < MORE_KEYS; i++)
+		keys[used++] = r->more[i];
+	keys[used] = NULL;
+	policy_keys(r, n, keys);
+}
+
+/* ---- match */
+
+static void read_match(struct policy_reading *r, yamldoc_node n, struct weir_match *m)
+{
+	const char *field, *why;
+
+	policy_keys(r, n, match_keys);
+	m->at = policy_place(r, n);
+	m->export_ = policy_get_string(r, n, "export");
+	m->client = policy_get_string(r, n, "client");
+	m->uid = policy_get_string(r, n, "uid");
+	m->tls = policy_get_string(r, n, "tls");
+	m->path = policy_get_string(r, n, "path");
+	if (yamldoc_kind(n) == YAMLDOC_MAP && yamldoc_map_size(n) == 0)
+		policy_refuse(r, n, "matches everything; if that is meant, write {export: \"*\"}");
+	else if (policy_match_bad(m, &field, &why))
+		policy_refuse(r, yamldoc_get(n, field), "%s", why);
+}
+
+static void read_matches(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	bool list = yamldoc_kind(n) == YAMLDOC_LIST;
+	size_t many = list ? yamldoc_size(n) : 1;
+	struct weir_match *m;
+
+	if (!n.id)
+		return;
+	if (!many) {
+		policy_refuse(r, n, "an empty list matches nothing; leave the key out");
+		return;
+	}
+	m = policy_alloc(r, many * sizeof(*m));
+	if (!m)
+		return;
+	for (size_t i = 0; i < many; i++)
+		read_match(r, list ? yamldoc_at(n, i) : n, &m[i]);
+	t->match = m;
+	t->n_match = (unsigned)many;
+}
+
+/* ---- name and weight */
+
+/* Why a name will not do, or NULL. It stands in paths, tables and metrics. */
+static const char *bad_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len)
+		return "a name must not be empty";
+	if (len > 63)
+		return "a name has at most 63 bytes";
+	if (strchr(name, '/'))
+		return "a name must not contain '/', which stands between the names of a path";
+	if (name[0] == ' ' || name[len - 1] == ' ')
+		return "a name must not begin or end with a space";
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			return "a name must not contain control characters";
+	return NULL;
+}
+
+/* A tenant whose name will not do is read on as "?", so that its other errors are found. */
+static const char *read_name(struct policy_reading *r, yamldoc_node n)
+{
+	struct weir_err err;
+	const char *name, *why;
+	int rc = yamldoc_string(n, "name", &name, &err);
+
+	if (policy_took(r, rc, &err) == -ENOENT && yamldoc_kind(n) == YAMLDOC_MAP &&
+		!yamldoc_has(n, "name"))
+		policy_refuse(r, n, "a tenant needs a name");
+	if (rc < 0)
+		return "?";
+	why = bad_name(name);
+	if (why)
+		policy_refuse(r, yamldoc_get(n, "name"), "%s", why);
+	return why ? "?" : policy_string(r, name);
+}
+
+void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	struct weir_err err;
+	double weight = 1;
+
+	policy_took(r, yamldoc_count(n, "weight", &weight, &err), &err);
+	/* The gate's range; see WEIR_KNOB_WEIGHT. */
+	if (!(weight > 0))
+		policy_refuse(r, yamldoc_get(n, "weight"),
+			"must be more than 0: a tenant of no weight would never be served");
+	else if (weight < 1.0 / 1024 || weight > 1048576)
+		policy_refuse(r, yamldoc_get(n, "weight"), "must be from 1/1024 to 1048576");
+	else
+		t->weight = weight;
+}
+
+/* ---- the tree */
+
+static const char *join(struct policy_reading *r, int parent, const char *name)
+{
+	const char *above;
+	size_t size;
+	char *path;
+
+	if (parent < 0)
+		return name;
+	above = r->policy->tenants[parent].path;
+	size = strlen(above) + strlen(name) + 2;
+	path = policy_alloc(r, size);
+	if (path)
+		snprintf(path, size, "%s/%s", above, name);
+	return path;
+}
+
+/* Adds the tenant of node n; its index or -1. */
+static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
+{
+	struct weir_policy *p = r->policy;
+	struct weir_tenant t = {
+		.parent = parent, .first_child = -1, .next_sibling = -1, .weight = 1};
+	int index = (int)p->n_tenants;
+
+	if (p->n_tenants == POLICY_TENANTS_MAX) {
+		policy_refuse(r, n, "more than %u tenants", POLICY_TENANTS_MAX);
+		return -1;
+	}
+	t.at = policy_place(r, n);
+	t.name = read_name(r, n);
+	if (!t.name || !(t.path = join(r, parent, t.name)))
+		return -1;
+	policy_tenant_read_weight(r, n, &t);
+	policy_limit_read(r, yamldoc_get(n, "min"), "min", t.min, &t.n_min);
+	/* Where max itself is refused, what burst lacks in it is no second mistake. */
+	if (policy_limit_read(r, yamldoc_get(n, "max"), "max", t.max, &t.n_max))
+		policy_limit_read_bursts(r, yamldoc_get(n, "burst"), t.max, t.n_max);
+	policy_limit_read_slo(r, yamldoc_get(n, "slo"), &t);
+	read_matches(r, yamldoc_get(n, "match"), &t);
+	if (!r->more)
+		policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
+	if (!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(t)))
+		return -1;
+	p->tenants[p->n_tenants++] = t;
+	return index;
+}
+
+static void read_list(struct policy_reading *r, yamldoc_node list, int parent, int depth)
+{
+	struct weir_err err;
+	int last = -1;
+
+	if (policy_took(r, yamldoc_list(list, &err), &err) != 0)
+		return;
+	if (depth > POLICY_DEPTH_MAX) {
+		policy_refuse(r, list, "deeper than %d levels", POLICY_DEPTH_MAX);
+		return;
+	}
+	for (size_t i = 0; i < yamldoc_size(list) && !r->no_memory; i++) {
+		yamldoc_node n = yamldoc_at(list, i), children;
+		int t;
+
+		read_keys(r, n);
+		t = read_one(r, n, parent);
+		if (t < 0)
+			return;
+		if (last >= 0)
+			r->policy->tenants[last].next_sibling = t;
+		else if (parent >= 0)
+			r->policy->tenants[parent].first_child = t;
+		last = t;
+		children = yamldoc_get(n, "children");
+		if (children.id)
+			read_list(r, children, t, depth + 1);
+	}
+}
+
+void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants)
+{
+	read_list(r, tenants, -1, 1);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api-call: the way of a request between two threads.
+ *
+ * METHOD  HTTP has a thread of its own: it reads requests, writes answers that are long as they are sent, and waits
+ *         for slow clients. The main thread does the work of a request, in short tasks: it gets a task, and
+ *         posts the answer back, at once or later.
+ */
+#include "serve/api/api-impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+struct api_call {
+	struct api_call *next, **link; /* of the API's; the main thread's */
+	struct api *api;               /* NULL: it is stopped */
+	struct http_later *later;
+	struct http_request request;
+	struct loop_task there, back;
+	struct http_reply reply;
+	bool kept; /* the answer comes later */
+};
+
+/* ---- on the main thread */
+
+struct api_call *api_keep(struct http_request *q)
+{
+	struct api_call *c = OF(struct api_call, request, q);
+
+	c->kept = true;
+	return c;
+}
+
+void api_answer(struct api_call *c, const struct http_reply *r)
+{
+	c->reply = *r;
+	if (!c->api) { /* the client is gone with the API */
+		http_answer(c->later, &c->reply);
+		free(c);
+		return;
+	}
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	loop_post(c->api->loop, &c->back);
+}
+
+static void call_there(struct loop_task *t)
+{
+	struct api_call *c = OF(struct api_call, there, t);
+	struct api *a = c->api;
+
+	c->next = a->calls;
+	c->link = &a->calls;
+	if (c->next)
+		c->next->link = &c->next;
+	a->calls = c;
+	if (!a->stopping)
+		api_route(a, &c->request, &c->reply);
+	if (!c->kept)
+		api_answer(c, &c->reply);
+}
+
+/* ---- on the thread of HTTP */
+
+static void call_back(struct loop_task *t)
+{
+	struct api_call *c = OF(struct api_call, back, t);
+
+	http_answer(c->later, &c->reply);
+	free(c);
+}
+
+void api_handle(void *arg, struct http_request *q, struct http_reply *ret)
+{
+	struct api *a = arg;
+	struct api_call *c = calloc(1, sizeof(*c));
+
+	if (!c || !(c->later = http_defer(q))) {
+		free(c);
+		return;
+	}
+	c->api = a;
+	c->request = *q; /* its strings stay until it is answered */
+	c->there.run = call_there;
+	c->back.run = call_back;
+	loop_post(gateway_loop(a->gateway), &c->there);
+}
+
+static void *thread(void *arg)
+{
+	struct api *a = arg;
+	int rc = loop_run(a->loop);
+
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "api-failed", "why", strerror(-rc), NULL);
+	return NULL;
+}
+
+/* ---- start and end */
+
+int api_calls_start(struct api *a)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all); /* signals are the main thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&a->thread, NULL, thread, a);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	a->running = rc == 0;
+	if (a->running)
+		pthread_setname_np(a->thread, "weir-api");
+	return -rc;
+}
+
+static void stop_loop(struct loop_task *t)
+{
+	struct api *a = OF(struct api, stop, t);
+
+	loop_stop(a->loop);
+}
+
+/* Both loops are run by hand until nothing is on its way between them. */
+void api_calls_stop(struct api *a)
+{
+	a->stopping = true;
+	if (a->running) {
+		loop_stop(a->loop);
+		pthread_join(a->thread, NULL);
+	}
+	a->running = false;
+	gateway_drain(a->gateway);
+	gateway_looks_stop(a->gateway);
+	a->stop.run = stop_loop;
+	loop_post(a->loop, &a->stop);
+	loop_run(a->loop);
+	for (struct api_call *c = a->calls; c; c = c->next)
+		c->api = NULL; /* what it waits for comes, or is given up, later */
+}

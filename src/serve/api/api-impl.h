@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* api-impl: what api*.c know of each other. */
+#ifndef WEIR_SERVE_API_API_IMPL_H
+#define WEIR_SERVE_API_API_IMPL_H
+
+#include "serve/api/api.h"
+#include "serve/gateway/gateway.h"
+#include "serve/api/http-json.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct api_call;
+struct look;
+
+struct api { /* the main thread's, but for `http` */
+	struct gateway *gateway;
+	struct http *http; /* on `loop` */
+	/* api-call.c */
+	struct loop *loop;
+	pthread_t thread;
+	bool running, stopping;
+	struct api_call *calls; /* that are not answered yet */
+	struct loop_task stop;
+	/* api-look.c */
+	struct look *waiting, **waiting_end; /* for others to be sent */
+	unsigned n_looks;                    /* being gathered or sent */
+	atomic_bool crowded;                 /* some wait; read by the thread of HTTP */
+	/* api-record.c */
+	char *recordings; /* folder; NULL: none */
+	struct loop_timer record_end;
+	weir_time record_until; /* WEIR_NEVER: its duration is not bounded */
+	weir_time
+		record_while; /* it ends when no client asked for it for so long; WEIR_NEVER: not */
+	bool recorded_set;    /* the timer has ended a recording, and this is what came of it */
+	uint64_t recorded, dropped;
+};
+
+typedef void api_run(struct api *a, struct http_request *q, struct http_reply *ret);
+
+/* ---- api-call.c */
+
+/* Instead of filling in its reply a route may keep the request, and answer it later from the main thread, once, at
+ * any time: after api_stop too, when it goes nowhere. */
+struct api_call *api_keep(struct http_request *q);
+void api_answer(struct api_call *c, const struct http_reply *r);
+http_handler api_handle;            /* arg: the API */
+int api_calls_start(struct api *a); /* 0 or a negative errno */
+void api_calls_stop(struct api *a);
+
+/* ---- api.c */
+
+void api_route(struct api *a, struct http_request *q, struct http_reply *ret);
+/* Return the HTTP status for a negative errno. */
+void api_fail(struct http_reply *ret, int code, const struct weir_err *err);
+bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
+
+/* ---- api-look.c */
+
+api_run api_get_metrics, api_get_status, api_get_clients, api_get_policy;
+void api_looks_stop(struct api *a); /* those that wait are dropped */
+
+/* ---- api-record.c */
+
+api_run api_get_record, api_post_record, api_delete_record;
+int api_record_start(struct api *a, const char *folder); /* 0 or -ENOMEM */
+void api_record_stop(struct api *a);
+
+#endif

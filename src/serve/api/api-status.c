@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api-status: a snapshot as JSON. Times are in seconds, rates per second, sizes in bytes. What is not
+ * there (a max that is not set, a capacity that is not known yet) is null.
+ *
+ * METHOD  An active tenant is built as a tree and dumped. Idle ones differ in what the policy says of them
+ *         only: that is written as text, and what follows is the same for all.
+ */
+#include "serve/api/api-json.h"
+#include "serve/api/json-text.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+static const char *const limit_names[WEIR_LIMITS] = {
+	"iops", "read_iops", "write_iops", "bytes", "read_bytes", "write_bytes"};
+
+/* ---- values */
+
+json_t *api_text(const char *s)
+{
+	char copy[512];
+	size_t n = 0;
+	json_t *j;
+
+	if (!s)
+		return json_null();
+	j = json_string(s);
+	if (j)
+		return j;
+	for (; s[n] && n < sizeof(copy) - 1; n++)
+		copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
+	copy[n] = 0;
+	return json_string(copy);
+}
+
+json_t *api_real(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *api_count(uint64_t n)
+{
+	return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+json_t *api_seconds(double ns)
+{
+	return api_real(ns / 1e9);
+}
+
+void api_counters(json_t *j, const void *of, const struct api_counter *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *p = (const char *)of + list[i].at;
+
+		json_object_set_new(j, list[i].name,
+			api_count(list[i].wide ? *(const uint64_t *)(const void *)p
+					       : *(const uint32_t *)(const void *)p));
+	}
+}
+
+void api_write_members(json_t *j, FILE *to)
+{
+	char *text = j ? json_dumps(j, JSON_REAL_PRECISION(12)) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (len > 2)
+		fwrite(text + 1, 1, len - 2, to);
+	free(text);
+	json_decref(j);
+}
+
+void api_write(json_t *j, FILE *to)
+{
+	if (!j || json_dumpf(j, to, JSON_REAL_PRECISION(12)) < 0)
+		fputs("null", to);
+	json_decref(j);
+}
+
+/* ---- tenants */
+
+#define OF(field) API_COUNTER(struct snapshot_tenant, field)
+static const struct api_counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
+	OF(bytes), OF(reads), OF(writes), OF(others), OF(errors), OF(queued), OF(in_flight),
+	OF(clients)};
+#undef OF
+
+static json_t *limits(const double *of, bool max)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < WEIR_LIMITS; i++)
+		if (max ? isfinite(of[i]) : of[i] > 0)
+			json_object_set_new(j, limit_names[i], api_real(of[i]));
+	return j;
+}
+
+/* Pairs of bucket and count, those that are empty left out: two looks can be subtracted. */
+static json_t *buckets(const struct weir_hist *h)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < WEIR_HIST_BUCKETS; i++)
+		if (h->bucket[i]) {
+			json_array_append_new(j, json_integer((json_int_t)i));
+			json_array_append_new(j, json_integer(h->bucket[i]));
+		}
+	return j;
+}
+
+static json_t *latency(const struct snapshot_hist *of, bool histograms)
+{
+	struct weir_hist room;
+	const struct weir_hist *h;
+	json_t *j;
+
+	if (!of || !of->count)
+		return json_null();
+	h = snapshot_hist(of, &room);
+	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", api_count(h->count), "mean_s",
+		api_seconds(weir_hist_mean(h)), "p50_s",
+		api_seconds((double)weir_hist_percentile(h, 50)), "p99_s",
+		api_seconds((double)weir_hist_percentile(h, 99)), "p999_s",
+		api_seconds((double)weir_hist_percentile(h, 99.9)), "max_s",
+		api_seconds((double)h->max));
+	if (histograms && j)
+		json_object_set_new(j, "buckets", buckets(h));
+	return j;
+}
+
+static json_t *waits(const struct snapshot_tenant *t)
+{
+	json_t *j = json_object();
+
+	for (int i = 0; i < WEIR_CAUSES; i++)
+		json_object_set_new(j, cause_names[i], api_seconds(t->wait_ns[i]));
+	return j;
+}
+
+static json_t *slo_window(const struct slo_view *v)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "value_s",
+		v->value >= 0 ? api_seconds((double)v->value) : json_null(), "good",
+		api_count(v->good), "total", api_count(v->total), "met",
+		v->known ? json_boolean(v->met) : json_null());
+}
+
+static json_t *slo(const struct snapshot_slo *s)
+{
+	if (!s)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", api_real(s->percentile),
+		"latency_s", api_seconds((double)s->bound), "good", api_count(s->good), "total",
+		api_count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
+		slo_window(&s->window[SLO_HOUR]));
+}
+
+static json_t *shadow(const struct shadow_estimate *e)
+{
+	if (!(e->high > 0))
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "low", api_real(e->low), "high",
+		api_real(e->high), "closed", api_count(e->closed), "open", api_count(e->open),
+		"outstanding", api_count(e->outstanding), "think_s",
+		api_seconds(e->closed ? (double)e->think / e->closed : 0));
+}
+
+static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
+{
+	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", api_text(t->path), "leaf",
+		t->leaf, "weight", api_real(t->weight), "share", api_real(t->share), "min",
+		limits(t->min, false), "max", limits(t->max, true));
+
+	if (!j)
+		return NULL;
+	api_counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
+	json_object_set_new(j, "by_class",
+		json_pack("{s:o, s:o, s:o}", "priority", api_count(t->by_class[0]), "reserved",
+			api_count(t->by_class[1]), "rest", api_count(t->by_class[2])));
+	json_object_set_new(j, "wait_s", waits(t));
+	json_object_set_new(j, "device_s", api_seconds(t->device_ns));
+	json_object_set_new(j, "oldest_wait_s", api_seconds((double)t->oldest_wait));
+	json_object_set_new(
+		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());
+	json_object_set_new(j, "held_by", api_text(t->queued ? t->held_by : NULL));
+	json_object_set_new(j, "slo", slo(t->slo));
+	json_object_set_new(j, "shadow", shadow(&t->shadow));
+	json_object_set_new(j, "latency", latency(t->total, histograms));
+	json_object_set_new(j, "gate", latency(t->wait, false));
+	json_object_set_new(j, "device", latency(t->device, histograms));
+	return j;
+}
+
+/* The keys that differ between idle tenants come first in tenant(), too. */
+static const char *const idle_keys[] = {"path", "leaf", "weight", "share", "min", "max"};
+
+/* The end of an idle tenant's object; malloc'ed. */
+static char *idle_end(void)
+{
+	const struct snapshot_tenant none = {.path = ""};
+	json_t *j = tenant(&none, false);
+	char *text;
+
+	for (size_t i = 0; i < sizeof(idle_keys) / sizeof(*idle_keys); i++)
+		json_object_del(j, idle_keys[i]);
+	text = json_dumps(j, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+	json_decref(j);
+	if (text)
+		text[0] = ' '; /* of "{" */
+	return text;
+}
+
+static void write_limits(const char *key, const double *of, bool max, FILE *to)
+{
+	const char *between = "";
+
+	fprintf(to, "\"%s\": {", key);
+	for (size_t i = 0; i < WEIR_LIMITS; i++) {
+		if (max ? !isfinite(of[i]) : !(of[i] > 0))
+			continue;
+		fprintf(to, "%s\"%s\": ", between, limit_names[i]);
+		json_text_real(of[i], to);
+		between = ", ";
+	}
+	fputs("}, ", to);
+}
+
+/* end NULL: brief. */
+static void write_idle(const struct snapshot_tenant *t, const char *end, FILE *to)
+{
+	fputs("{\"path\": ", to);
+	json_text_string(t->path, to);
+	fprintf(to, ", \"leaf\": %s, \"weight\": ", t->leaf ? "true" : "false");
+	json_text_real(t->weight, to);
+	fputs(", \"share\": ", to);
+	json_text_real(t->share, to);
+	if (!end) {
+		fputc('}', to);
+		return;
+	}
+	fputs(", ", to);
+	write_limits("min", t->min, false, to);
+	write_limits("max", t->max, true, to);
+	fputs(end, to);
+}
+
+static void write_tenant(struct api_status *s, size_t i, FILE *to)
+{
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = snapshot_tenant(s->snapshot, i, &room);
+
+	if (t == &room && s->idle && !t->slo) {
+		write_idle(t, s->brief ? NULL : s->idle, to);
+		return;
+	}
+	api_write(tenant(t, s->histograms), to);
+}
+
+/* ---- the cluster */
+
+static json_t *peers(const struct snapshot *s)
+{
+	const struct peer_stats *p = &s->peers;
+	json_t *verdicts;
+
+	if (!s->has_peers)
+		return json_null();
+	verdicts = json_object();
+	for (int v = 0; v < PEER_VERDICTS; v++)
+		json_object_set_new(verdicts, peer_verdict_name((enum peer_verdict)v),
+			api_count(p->verdicts[v]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "heard",
+		api_count(p->heard), "received", verdicts, "received_bytes",
+		api_count(p->received_bytes), "sent", api_count(p->sent), "sent_bytes",
+		api_count(p->sent_bytes), "failed", api_count(p->failed), "missed",
+		api_count(p->missed), "lost", api_count(p->lost), "full", api_count(p->full),
+		"same_name", p->same ? api_text(p->same_name) : json_null());
+}
+
+static json_t *controllers(const struct snapshot *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_links; i++) {
+		const struct snapshot_link *l = &s->links[i];
+
+		json_array_append_new(list,
+			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", api_text(l->resource),
+				"address", api_text(l->address), "up", l->up, "since_s",
+				l->since ? api_seconds((double)(s->now - l->since)) : json_null(),
+				"lost", api_count(l->downs), "why",
+				l->why[0] ? api_text(l->why) : json_null()));
+	}
+	return list;
+}
+
+/* ---- the whole */
+
+static size_t count_active(const struct snapshot *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_tenants; i++)
+		n += s->tenants[i] != NULL;
+	return n;
+}
+
+static void write_head(const struct snapshot *s, FILE *to)
+{
+	uint64_t clients = 0; /* not n_clients, which ends at a thousand */
+
+	for (size_t i = 0; i < s->n_resources; i++)
+		clients += s->resources[i].clients;
+	fputs("{\n ", to);
+	api_write_members(
+		json_pack(
+			"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}",
+			"weir", WEIR_VERSION, "now_s", api_seconds((double)s->now), "uptime_s",
+			api_seconds((double)(s->now - s->started)), "policy_version",
+			api_count(s->version), "enforce", s->enforce, "connections", "accepted",
+			api_count(s->connections), "refused", api_count(s->refused), "broken",
+			api_count(s->broken), "buffers", "used", api_count(s->memory), "limit",
+			api_count(s->memory_budget), "clients", api_count(clients), "tenants_all",
+			api_count(s->n_tenants), "tenants_active", api_count(count_active(s))),
+		to);
+	fputs(",\n \"tenants\": [", to);
+}
+
+static void write_middle(const struct api_status *s, FILE *to)
+{
+	fputs("\n ],\n ", to);
+	api_write_members(json_pack("{s:o, s:o}", "next", api_text(s->next), "left_out",
+				  api_count(s->left_out)),
+		to);
+	fputs(",\n \"resources\": [", to);
+}
+
+static void write_tail(const struct snapshot *s, FILE *to)
+{
+	fputs("\n ],\n ", to);
+	api_write_members(
+		json_pack("{s:o, s:o}", "peers", peers(s), "controllers", controllers(s)), to);
+	fputs("\n}\n", to);
+}
+
+static void write_tenants(struct api_status *s, size_t all, size_t tenants, FILE *to)
+{
+	if (s->at == 0) {
+		s->idle = idle_end();
+		write_head(s->snapshot, to);
+	}
+	for (; tenants > 0 && s->at < all; s->at++, tenants--) {
+		fputs(s->at ? ",\n  " : "\n  ", to);
+		write_tenant(s, s->select ? s->select[s->at] : s->at, to);
+	}
+	s->listed = s->at == all;
+	if (s->listed)
+		write_middle(s, to);
+}
+
+bool api_status_more(struct api_status *s, size_t tenants, FILE *to)
+{
+	if (!s->listed) {
+		write_tenants(s, s->select ? s->n_select : s->snapshot->n_tenants, tenants, to);
+		return true;
+	}
+	if (api_resources_more(s, tenants, to))
+		return true;
+	write_tail(s->snapshot, to);
+	return false;
+}
+
+void api_status_end(struct api_status *s)
+{
+	free(s->idle);
+	s->idle = NULL;
+}
+
+json_t *api_clients(const struct snapshot *s, const char *tenant)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_clients; i++) {
+		const struct snapshot_client *c = &s->clients[i];
+
+		if (tenant && strncmp(c->tenant, tenant, strlen(tenant)) != 0)
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+				      api_text(c->name), "export", api_text(c->export_), "tenant",
+				      api_text(c->tenant), "resource", api_text(c->resource), "tls",
+				      c->tls[0] ? api_text(c->tls) : json_null(), "connected_s",
+				      api_seconds((double)(s->now - c->since)), "requests",
+				      api_count(c->requests), "bytes", api_count(c->bytes),
+				      "in_flight", api_count(c->in_flight)));
+	}
+	return json_pack("{s:o}", "clients", list);
+}

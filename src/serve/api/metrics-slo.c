@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* metrics-slo: slos of tenants as Prometheus reads them; nothing where no tenant has one. */
+#include "serve/api/metrics-impl.h"
+#include <stddef.h>
+
+#define S(member) offsetof(struct snapshot_slo, member)
+static const struct metrics_field fields[] = {
+	{"weir_tenant_slo_requests_total", "counter",
+		"Requests of a tenant with an slo that were done.", S(total), METRICS_U64, false},
+	{"weir_tenant_slo_good_total", "counter", "Of those, within the bound of the slo.", S(good),
+		METRICS_U64, false},
+	{"weir_tenant_slo_percentile", "gauge", "Percent of the requests that must be good.",
+		S(percentile), METRICS_DOUBLE, false},
+	{"weir_tenant_slo_bound_seconds", "gauge", "The time within which a request is good.",
+		S(bound), METRICS_TIME, false},
+};
+#undef S
+
+static const char *const windows[SLO_WINDOWS] = {"1m", "1h"};
+
+static size_t count(const struct metrics_cursor *c)
+{
+	return c->snapshot->n_slos;
+}
+
+static void head_field(size_t k, FILE *to)
+{
+	metrics_family(to, fields[k].name, fields[k].type, fields[k].help);
+}
+
+static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	const struct snapshot_slo *s = &c->snapshot->slos[i];
+
+	fputs(fields[k].name, to);
+	metrics_labels(to, "tenant", s->path, "", "");
+	metrics_number(to, metrics_value(s, &fields[k]));
+	return true;
+}
+
+static const char *const window_names[2] = {"weir_tenant_slo_seconds", "weir_tenant_slo_met"};
+
+static void head_window(size_t met, FILE *to)
+{
+	metrics_family(to, window_names[met], "gauge",
+		met ? "1: the slo is met over the last minute or hour."
+		    : "The slo's percentile over the last minute or hour.");
+}
+
+/* Absent where it is not known: nothing was done in the window. */
+static bool row_window(const struct metrics_cursor *c, size_t i, size_t met, FILE *to)
+{
+	const struct snapshot_slo *s = &c->snapshot->slos[i];
+
+	for (int w = 0; w < SLO_WINDOWS; w++) {
+		const struct slo_view *v = &s->window[w];
+
+		if (met ? !v->known : v->value < 0)
+			continue;
+		fputs(window_names[met], to);
+		metrics_labels(to, "tenant", s->path, "window", windows[w]);
+		metrics_number(to, met ? v->met : (double)v->value / 1e9);
+	}
+	return true;
+}
+
+const struct metrics_rows metrics_slos[2] = {{COUNT(fields), count, head_field, row_field},
+	{COUNT(window_names), count, head_window, row_window}};

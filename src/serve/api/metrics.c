@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file. What controllers say is in
+ * metrics-control.c.
+ *
+ * SOURCE   The text exposition format of Prometheus, version 0.0.4.
+ * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
+ *          is one line of a table. Counters are the leaves': a group's would count everything twice
+ *          in a sum; what a group has are its weight, share and limits. All is written a few tenants
+ *          at a time (metrics_more): there may be a hundred thousand, and so two million lines.
+ *
+ *          Histograms have fixed bounds, three a decade from 50 µs to 10 s. Our own have some 1 %
+ *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
+ *          than the count in all, whatever saturated.
+ */
+#include "serve/api/metrics-impl.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
+	50e-3, 100e-3, 250e-3, 0.5, 1, 2.5, 5, 10}; /* s */
+#define BOUNDS (sizeof(bounds) / sizeof(*bounds))
+
+static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
+static const char *const class_names[3] = {"priority", "reserved", "rest"};
+static const char *const unit_names[2] = {"requests", "bytes"};
+static const char *const ops_names[3] = {"all", "reads", "writes"};
+
+/* ---- the format */
+
+void metrics_family(FILE *to, const char *name, const char *type, const char *help)
+{
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Label values: backslash, quote and newline are escaped. */
+static void quoted(FILE *to, const char *text)
+{
+	putc_unlocked('"', to);
+	for (;;) {
+		size_t plain = strcspn(text, "\\\"\n");
+
+		fwrite_unlocked(text, 1, plain, to);
+		text += plain;
+		if (!*text)
+			break;
+		putc_unlocked('\\', to);
+		putc_unlocked(*text == '\n' ? 'n' : *text, to);
+		text++;
+	}
+	putc_unlocked('"', to);
+}
+
+/* "" for no second label. */
+void metrics_labels(
+	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
+{
+	putc_unlocked('{', to);
+	fputs_unlocked(key, to);
+	putc_unlocked('=', to);
+	quoted(to, value);
+	if (*key2) {
+		putc_unlocked(',', to);
+		fputs_unlocked(key2, to);
+		putc_unlocked('=', to);
+		quoted(to, value2);
+	}
+	fputs_unlocked("} ", to);
+}
+
+/* Most numbers are small and whole, and printf takes longer for one than all else takes for its line. */
+static void whole(FILE *to, uint64_t value)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while (value /= 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, to);
+	putc_unlocked('\n', to);
+}
+
+void metrics_number(FILE *to, double value)
+{
+	if (isnan(value))
+		fputs("NaN\n", to);
+	else if (isinf(value))
+		fputs(value > 0 ? "+Inf\n" : "-Inf\n", to);
+	else if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value)
+		whole(to, (uint64_t)value);
+	else
+		fprintf(to, "%.15g\n", value);
+}
+
+void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value)
+{
+	metrics_family(to, name, type, help);
+	fprintf(to, "%s ", name);
+	metrics_number(to, value);
+}
+
+/* ---- the process */
+
+static void write_process(const struct snapshot *s, const struct metrics_process *p, FILE *to)
+{
+	metrics_family(to, "weir_build_info", "gauge", "The program's version.");
+	fputs("weir_build_info", to);
+	metrics_labels(to, "version", WEIR_VERSION, "", "");
+	metrics_number(to, 1);
+	metrics_single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
+		(double)(s->now - s->started) / 1e9);
+	metrics_single(to, "weir_policy_version", "gauge",
+		"Of the policy in force; 1 at the start.", (double)s->version);
+	metrics_single(
+		to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
+	metrics_single(to, "weir_connections_total", "counter", "Clients that were accepted.",
+		(double)s->connections);
+	metrics_single(to, "weir_connections_refused_total", "counter",
+		"Clients that were turned away.", (double)s->refused);
+	metrics_single(to, "weir_connections_broken_total", "counter",
+		"Clients that were cut off for breaking the protocol.", (double)s->broken);
+	metrics_single(
+		to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
+	metrics_single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
+		(double)s->memory_budget);
+	if (!p)
+		return;
+	metrics_single(to, "process_cpu_seconds_total", "counter", "User and system time.", p->cpu);
+	metrics_single(to, "process_resident_memory_bytes", "gauge", "Memory in RAM.",
+		(double)p->resident);
+	metrics_single(to, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
+	metrics_single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
+}
+
+/* ---- one number a tenant or resource */
+
+double metrics_value(const void *at, const struct metrics_field *f)
+{
+	const char *p = (const char *)at + f->offset;
+
+	switch (f->of) {
+	case METRICS_U64:
+		return (double)*(const uint64_t *)(const void *)p;
+	case METRICS_I64:
+		return (double)*(const int64_t *)(const void *)p;
+	case METRICS_U32:
+		return *(const uint32_t *)(const void *)p;
+	case METRICS_DOUBLE:
+		return *(const double *)(const void *)p;
+	case METRICS_TIME:
+		return (double)*(const weir_time *)(const void *)p / 1e9;
+	case METRICS_BOOL:
+		return *(const bool *)(const void *)p;
+	}
+	return 0;
+}
+
+#define T(member) offsetof(struct snapshot_tenant, member)
+static const struct metrics_field tenant_fields[] = {
+	{"weir_tenant_weight", "gauge", "As the policy has it.", T(weight), METRICS_DOUBLE, true},
+	{"weir_tenant_share", "gauge", "Entitled share of all while all are busy, 0 to 1.",
+		T(share), METRICS_DOUBLE, true},
+	{"weir_tenant_arrivals_total", "counter", "Requests that came.", T(arrivals), METRICS_U64,
+		false},
+	{"weir_tenant_served_total", "counter", "Requests that the resource finished.", T(served),
+		METRICS_U64, false},
+	{"weir_tenant_bytes_total", "counter", "Bytes of the requests that passed.", T(bytes),
+		METRICS_U64, false},
+	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), METRICS_U64,
+		false},
+	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), METRICS_U32, false},
+	{"weir_tenant_oldest_wait_seconds", "gauge",
+		"For how long the oldest request that waits has done so; 0: none waits.",
+		T(oldest_wait), METRICS_TIME, false},
+	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight),
+		METRICS_U32, false},
+	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), METRICS_U32, false},
+	{"weir_tenant_shadow_low", "gauge",
+		"Shadow mode: enforced rates are expected above so much of those counted; 0: "
+		"enforced.",
+		T(shadow.low), METRICS_DOUBLE, false},
+	{"weir_tenant_shadow_high", "gauge",
+		"Shadow mode: enforced rates are expected below so much of those counted; 0: "
+		"enforced.",
+		T(shadow.high), METRICS_DOUBLE, false},
+};
+#undef T
+
+#define R(member) offsetof(struct snapshot_resource, member)
+static const struct metrics_field resource_fields[] = {
+	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), METRICS_BOOL, true},
+	{"weir_resource_bypassed", "gauge", "1: requests go past its gate (weir bypass).",
+		R(bypassed), METRICS_BOOL, true},
+	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), METRICS_U64, true},
+	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
+		METRICS_DOUBLE, true},
+	{"weir_resource_window_bytes", "gauge",
+		"Bytes that may be inside at once; 0: no such window.", R(window_bytes),
+		METRICS_U64, true},
+	{"weir_resource_full_seconds_total", "counter",
+		"Time with the window, in requests or in bytes, full.", R(full), METRICS_TIME,
+		true},
+	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted),
+		METRICS_U64, true},
+	{"weir_resource_dispatched_total", "counter", "Requests that passed the gate.",
+		R(dispatched), METRICS_U64, true},
+	{"weir_resource_served_total", "counter", "Requests that were finished.", R(served),
+		METRICS_U64, true},
+	{"weir_resource_errors_total", "counter", "Requests that failed.", R(errors), METRICS_U64,
+		true},
+	{"weir_resource_healthy", "gauge", "1: the back end answers, and nothing is wrong with it.",
+		R(healthy), METRICS_BOOL, true},
+	{"weir_resource_flush_errors_total", "counter",
+		"FLUSHes, and writes with FUA, that were answered with an error.", R(flush_errors),
+		METRICS_U64, true},
+	{"weir_resource_lost_total", "counter", "Times that the back end was lost.", R(lost),
+		METRICS_U64, true},
+	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), METRICS_U32, true},
+	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), METRICS_U32,
+		true},
+	{"weir_resource_in_flight_bytes", "gauge", "Bytes of the requests inside now.",
+		R(in_flight_bytes), METRICS_U64, true},
+	{"weir_resource_clients", "gauge", "Connections now.", R(clients), METRICS_U32, true},
+};
+#undef R
+
+static size_t count_tenants(const struct metrics_cursor *c)
+{
+	return c->select ? c->n_select : c->snapshot->n_tenants;
+}
+
+static const struct snapshot_tenant *tenant_at(
+	const struct metrics_cursor *c, size_t i, struct snapshot_tenant *room)
+{
+	return snapshot_tenant(c->snapshot, c->select ? c->select[i] : i, room);
+}
+
+static void head_field(size_t k, FILE *to)
+{
+	metrics_family(to, tenant_fields[k].name, tenant_fields[k].type, tenant_fields[k].help);
+}
+
+static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
+	const struct metrics_field *f = &tenant_fields[k];
+
+	if (!t->leaf && !f->groups)
+		return true;
+	fputs_unlocked(f->name, to);
+	metrics_labels(to, "tenant", t->path, "", "");
+	metrics_number(to, metrics_value(t, f));
+	return true;
+}
+
+/* ---- tenants: families with a second label */
+
+struct split {
+	const char *name, *help, *key;
+	const char *const *names;
+	size_t n, offset;
+	bool wide; /* doubles, in ns; else uint64_t */
+};
+
+static const char *const op_names[3] = {"read", "write", "other"};
+static const struct split splits[] = {
+	{"weir_tenant_requests_total", "Requests that came, by operation.", "op", op_names, 3,
+		offsetof(struct snapshot_tenant, reads), false},
+	{"weir_tenant_dispatched_total", "Requests that passed the gate, by class.", "class",
+		class_names, 3, offsetof(struct snapshot_tenant, by_class), false},
+	{"weir_tenant_wait_seconds_total",
+		"Seconds that requests waited, summed over requests, by what kept them.", "cause",
+		cause_names, WEIR_CAUSES, offsetof(struct snapshot_tenant, wait_ns), true},
+};
+_Static_assert(
+	offsetof(struct snapshot_tenant, writes) == offsetof(struct snapshot_tenant, reads) + 8 &&
+		offsetof(struct snapshot_tenant, others) ==
+			offsetof(struct snapshot_tenant, reads) + 16,
+	"reads, writes and others are read as an array");
+
+static void head_split(size_t k, FILE *to)
+{
+	metrics_family(to, splits[k].name, "counter", splits[k].help);
+}
+
+static bool row_split(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
+	const struct split *f = &splits[k];
+	const void *at = (const char *)t + f->offset;
+
+	for (size_t n = 0; t->leaf && n < f->n; n++) {
+		fputs_unlocked(f->name, to);
+		metrics_labels(to, "tenant", t->path, f->key, f->names[n]);
+		metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9
+					   : (double)((const uint64_t *)at)[n]);
+	}
+	return true;
+}
+
+/* Limits that there are: a min of 0 and a max of infinity are none. k: min, max. */
+static const char *const limit_names[2] = {"weir_tenant_min", "weir_tenant_max"};
+
+static void head_limit(size_t k, FILE *to)
+{
+	metrics_family(to, limit_names[k], "gauge",
+		k ? "What it may have at most, per second." : "What it is promised, per second.");
+}
+
+static bool row_limit(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	struct snapshot_tenant room;
+	const struct snapshot_tenant *t = tenant_at(c, i, &room);
+	for (size_t slot = 0; slot < WEIR_LIMITS; slot++) {
+		double value = k ? t->max[slot] : t->min[slot];
+
+		if (k ? isinf(value) : value <= 0)
+			continue;
+		fputs_unlocked(limit_names[k], to);
+		fputs_unlocked("{tenant=", to);
+		quoted(to, t->path);
+		fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[slot / 3], ops_names[slot % 3]);
+		metrics_number(to, value);
+	}
+	return true;
+}
+
+/* ---- histograms */
+
+/* The middle of a bucket, ns: hist.h's law. */
+static double middle(size_t bucket)
+{
+	size_t octave;
+
+	if (bucket < 128)
+		return (double)bucket;
+	octave = (bucket - 128) / 64;
+	return ldexp(128 + 2 * (double)((bucket - 128) % 64) + 1, (int)octave);
+}
+
+static void write_hist(const char *name, const char *tenant, const struct weir_hist *h, FILE *to)
+{
+	uint64_t below = 0;
+	size_t bucket = 0;
+	char le[32];
+
+	for (size_t i = 0; i < BOUNDS; i++) {
+		for (; bucket < WEIR_HIST_BUCKETS && middle(bucket) <= bounds[i] * 1e9; bucket++)
+			below += h->bucket[bucket];
+		snprintf(le, sizeof(le), "%g", bounds[i]);
+		fprintf(to, "%s_bucket", name);
+		metrics_labels(to, "tenant", tenant, "le", le);
+		fprintf(to, "%" PRIu64 "\n", below < h->count ? below : h->count);
+	}
+	fprintf(to, "%s_bucket", name);
+	metrics_labels(to, "tenant", tenant, "le", "+Inf");
+	fprintf(to, "%" PRIu64 "\n%s_sum", h->count, name);
+	metrics_labels(to, "tenant", tenant, "", "");
+	metrics_number(to, (double)h->sum / 1e9);
+	fprintf(to, "%s_count", name);
+	metrics_labels(to, "tenant", tenant, "", "");
+	fprintf(to, "%" PRIu64 "\n", h->count);
+}
+
+static const struct {
+	const char *name, *help;
+	size_t offset;
+} hists[] = {
+	{"weir_tenant_latency_seconds",
+		"From receipt of a request to the end of its reply, as clients sent it.",
+		offsetof(struct snapshot_tenant, total)},
+	{"weir_tenant_gate_seconds", "Waiting at the gate.",
+		offsetof(struct snapshot_tenant, wait)},
+	{"weir_tenant_device_seconds", "Inside the resource.",
+		offsetof(struct snapshot_tenant, device)},
+};
+
+static void head_hist(size_t k, FILE *to)
+{
+	metrics_family(to, hists[k].name, "histogram", hists[k].help);
+}
+
+/* Idle tenants have none. */
+static bool row_hist(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
+{
+	const struct snapshot_tenant *t = c->snapshot->tenants[c->select ? c->select[i] : i];
+	const struct snapshot_hist *h;
+	struct weir_hist room;
+
+	if (!t)
+		return false;
+	h = *(struct snapshot_hist *const *)(const void *)((const char *)t + hists[k].offset);
+	if (t->leaf && h)
+		write_hist(hists[k].name, t->path, snapshot_hist(h, &room), to);
+	return true;
+}
+
+/* ---- resources */
+
+static void write_resources(const struct snapshot *s, FILE *to)
+{
+	metrics_family(to, "weir_resource_info", "gauge", "Which back end stands behind it.");
+	for (size_t i = 0; i < s->n_resources; i++) {
+		fputs("weir_resource_info", to);
+		metrics_labels(to, "resource", s->resources[i].name, "back", s->resources[i].back);
+		metrics_number(to, 1);
+	}
+	metrics_family(to, "weir_resource_capacity", "gauge",
+		"Per second, stated or learned; absent while it is not known.");
+	for (size_t i = 0; i < s->n_resources; i++)
+		for (size_t u = 0; u < 2; u++)
+			if (s->resources[i].capacity[u] > 0) {
+				fputs("weir_resource_capacity", to);
+				metrics_labels(to, "resource", s->resources[i].name, "unit",
+					unit_names[u]);
+				metrics_number(to, s->resources[i].capacity[u]);
+			}
+	for (size_t k = 0; k < COUNT(resource_fields); k++) {
+		const struct metrics_field *f = &resource_fields[k];
+		metrics_family(to, f->name, f->type, f->help);
+		for (size_t i = 0; i < s->n_resources; i++) {
+			fputs(f->name, to);
+			metrics_labels(to, "resource", s->resources[i].name, "", "");
+			metrics_number(to, metrics_value(&s->resources[i], f));
+		}
+	}
+}
+
+/* ---- the whole */
+
+static const struct metrics_rows tenant_rows[] = {
+	{COUNT(tenant_fields), count_tenants, head_field, row_field},
+	{COUNT(splits), count_tenants, head_split, row_split},
+	{2, count_tenants, head_limit, row_limit},
+	{COUNT(hists), count_tenants, head_hist, row_hist},
+};
+static const struct metrics_rows *const parts[] = {&metrics_jobs, &metrics_leases, &metrics_slos[0],
+	&metrics_slos[1], &tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
+
+/* The lines of one family, from c->at on. */
+static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
+{
+	const struct metrics_rows *p = parts[c->part];
+	size_t all = p->count(c);
+
+	if (c->at == 0 && all > 0)
+		p->head(c->family, to);
+	for (; n > 0 && c->at < all; c->at++)
+		n -= p->row(c, c->at, c->family, to);
+	if (c->at < all)
+		return;
+	c->at = 0;
+	if (++c->family == p->families || all == 0) {
+		c->family = 0;
+		c->part++;
+	}
+}
+
+bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
+{
+	if (!c->begun) {
+		write_process(c->snapshot, c->process, to);
+		write_resources(c->snapshot, to);
+		metrics_control(c->snapshot, to);
+		c->begun = true;
+	} else if (c->part < COUNT(parts)) {
+		write_rows(c, tenants, to);
+	}
+	return c->part < COUNT(parts);
+}
+
+void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
+{
+	struct metrics_cursor c = {.snapshot = s, .process = p};
+
+	while (metrics_more(&c, SIZE_MAX, to))
+		;
+}

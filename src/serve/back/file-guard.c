@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file-guard: a file that other programs use as well, or delete.
+ *
+ * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a shared
+ *         lock on byte 100 + p of the file, one that denies p to others on byte 200 + p. Locks
+ *         belong to the open file description (OFD, fcntl(2)), so that they end with it, and no
+ *         other descriptor of the process releases them.
+ * METHOD  As QEMU: take our locks first, then look for conflicting locks of others. Of two programs
+ *         that open at once at least one sees the other. We read (and write), and deny writing and
+ *         resizing to others.
+ */
+#include "serve/back/file.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READ, WRITE, WRITE_UNCHANGED, RESIZE }; /* QEMU's permissions */
+#define USED   100
+#define DENIED 200
+#define TRIES  25 /* io_uring holds the files of a killed process slightly longer */
+#define PAUSE  (20 * WEIR_MS)
+
+static const struct {
+	uint8_t permission;
+	bool denied;     /* denied to others; else used by us */
+	bool write_only; /* not if opened read-only */
+} ours[] = {
+	{READ, false, false}, {WRITE, false, true}, {WRITE, true, false}, {RESIZE, true, false}};
+#define N_OURS (sizeof(ours) / sizeof(*ours))
+
+static struct flock one_byte(short type, unsigned at)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+}
+
+/* Return 0, -EBUSY, or another negative errno: locks are not supported here. */
+static int take_locks(const struct file *f)
+{
+	for (size_t i = 0; i < N_OURS; i++) {
+		struct flock l =
+			one_byte(F_RDLCK, (ours[i].denied ? DENIED : USED) + ours[i].permission);
+
+		if (ours[i].write_only && f->back.info.read_only)
+			continue;
+		if (fcntl(f->fd, F_OFD_SETLK, &l) < 0)
+			return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	}
+	return 0;
+}
+
+static bool is_locked(const struct file *f, unsigned at)
+{
+	struct flock l = one_byte(F_WRLCK, at);
+
+	return fcntl(f->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+/* Return true if another program uses what we deny, or denies what we use. */
+static bool in_conflict(const struct file *f)
+{
+	for (size_t i = 0; i < N_OURS; i++) {
+		if (ours[i].write_only && f->back.info.read_only)
+			continue;
+		if (is_locked(f, (ours[i].denied ? USED : DENIED) + ours[i].permission))
+			return true;
+	}
+	return false;
+}
+
+static void release_locks(const struct file *f)
+{
+	struct flock l = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = USED, .l_len = 200};
+
+	fcntl(f->fd, F_OFD_SETLK, &l);
+}
+
+static int lock_once(const struct file *f)
+{
+	int r = take_locks(f);
+
+	if (r == 0 && in_conflict(f))
+		r = -EBUSY;
+	if (r)
+		release_locks(f);
+	return r;
+}
+
+int file_guard_lock(struct file *f, struct weir_err *err)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE};
+	int r = lock_once(f);
+
+	for (int i = 0; r == -EBUSY && i < TRIES; i++) {
+		nanosleep(&pause, NULL);
+		r = lock_once(f);
+	}
+	f->locked = r == 0;
+	if (r == -EBUSY)
+		return weir_err_set(err, r,
+			"%s: in use by another process, which holds a lock (lock: false shares "
+			"it)",
+			f->name);
+	if (r < 0)
+		log_event(LOG_LEVEL_WARNING, "file-not-locked", "back", f->name, "why",
+			strerror(-r), NULL);
+	return 0;
+}
+
+/* ---- deleted */
+
+static void on_change(struct loop_fd *l, uint32_t events)
+{
+	struct file *f = (struct file *)(void *)((char *)l - offsetof(struct file, watch));
+	char text[512];
+	struct stat st;
+
+	while (read(l->fd, text, sizeof(text)) > 0)
+		;
+	if (f->deleted || fstat(f->fd, &st) < 0 || st.st_nlink > 0)
+		return;
+	f->deleted = true;
+	if (!f->back.trouble)
+		f->back.trouble = "its file was deleted: the data are lost when the gateway ends";
+	log_event(LOG_LEVEL_ERROR, "file-deleted", "back", f->name, "then",
+		"the file is served until the gateway ends; then its data are lost", NULL);
+}
+
+/* A change of the link count is an IN_ATTRIB event. Without inotify a deletion goes unnoticed. */
+int file_guard_watch(struct file *f)
+{
+	char path[40];
+	int r;
+
+	f->watch =
+		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = on_change};
+	if (f->watch.fd < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	if (!f->block && inotify_add_watch(f->watch.fd, path, IN_ATTRIB) >= 0) {
+		r = loop_add(f->loop, &f->watch, EPOLLIN);
+		f->watched = r == 0;
+		if (r == 0)
+			on_change(&f->watch, 0); /* it may have been deleted before */
+	}
+	if (!f->watched)
+		close(f->watch.fd);
+	return 0;
+}
+
+void file_guard_end(struct file *f)
+{
+	/* Explicitly, as io_uring releases its files slightly after the close. */
+	if (f->locked)
+		release_locks(f);
+	if (!f->watched)
+		return;
+	loop_remove(f->loop, &f->watch);
+	close(f->watch.fd);
+}

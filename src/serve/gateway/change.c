@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * change: how a new version of the policy comes into force while handshakes, the API and I/O go on.
+ *
+ * METHOD  Changes go one after the other, each in stages:
+ *           MAKE    aside: the whole next version, checked and kept on disk (serve/gateway/policy.c)
+ *           DIVIDE  aside: the parts of limits that several resources share. They stand still from here to ENTER
+ *           STEP    a resource after the other, on its thread: new nodes and knobs, in steps of less than
+ *                   a millisecond, one a round of its loop
+ *           SWITCH  the same: from here on the resource's clients have the new policy
+ *           ENTER   here: so have new clients, and whoever looks
+ *         A resource that refuses (it has no memory) has the others taken back, and the disk (UNDO). What was in
+ *         force is freed aside, with its last reference.
+ *         A client that shakes hands meanwhile is matched once more when it joins its resource.
+ */
+#include "serve/gateway/change.h"
+#include "serve/gateway/note.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY     WEIR_MS        /* for the parts to stand still */
+#define STOP_TIME (50 * WEIR_MS) /* for what is done aside when the gateway ends */
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP };
+enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
+
+void gateway_change_free(struct gateway_change *c)
+{
+	if (!c)
+		return;
+	gateway_draft_free(&c->draft);
+	gateway_note_free(&c->note);
+	free(c->states);
+	free(c->text);
+	free(c->name);
+	free(c->key);
+	free(c->value);
+	free(c);
+}
+
+struct gateway_change *gateway_change_apply(
+	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (!c || !(c->name = strdup(name))) {
+		free(text);
+		free(c);
+		return NULL;
+	}
+	c->kind = CHANGE_APPLY;
+	c->text = text;
+	c->tenants_len = tenants < len ? tenants : 0;
+	c->len = len - c->tenants_len;
+	c->keep = keep;
+	c->dry = dry;
+	return c;
+}
+
+struct gateway_change *gateway_change_set(const char *key, const char *value)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->kind = CHANGE_SET;
+	c->key = strdup(key);
+	c->value = value ? strdup(value) : NULL;
+	if (!c->key || (value && !c->value)) {
+		gateway_change_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+struct gateway_change *gateway_change_reload(void)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->kind = CHANGE_RELOAD;
+	return c;
+}
+
+/* ---- at one resource, on its thread */
+
+/* 1: there is more to do, 0, or negative and why. */
+static int step_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
+{
+	const struct gateway_version *v = c->draft.version;
+	int rc;
+
+	if (*state == STARTED)
+		return resource_swap_step(r->resource, &c->err);
+	rc = resource_swap_start(r->resource,
+		&(struct resource_change){v->policy, v->bounds, c->draft.was}, &c->err);
+	if (rc < 0)
+		return rc;
+	*state = STARTED;
+	return 1;
+}
+
+static int switch_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
+{
+	int rc = resource_swap_finish(r->resource, &c->err);
+
+	if (rc < 0)
+		return rc;
+	*state = SWITCHED;
+	return gateway_divide_swapped(c->gateway, r, c->draft.version->policy, &c->err);
+}
+
+static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
+{
+	const struct weir_policy *old = c->gateway->policy;
+	struct weir_err why;
+
+	if (*state == STARTED && resource_swap_undo(r->resource))
+		return 1;
+	if (*state == SWITCHED && (resource_swap(r->resource, old, &why) < 0 ||
+					  gateway_divide_swapped(c->gateway, r, old, &why) < 0))
+		log_event(LOG_LEVEL_ERROR, "swap-back-failed", "resource", r->name, "why", why.text,
+			NULL);
+	*state = UNTOUCHED;
+	return 0;
+}
+
+static int act_there(struct gateway_change *c)
+{
+	struct gateway_resource *r = &c->gateway->resources[c->resource];
+	uint8_t *state = &c->states[c->resource];
+
+	return c->stage == STEP     ? step_there(c, r, state)
+	       : c->stage == SWITCH ? switch_there(c, r, state)
+				    : undo_there(c, r, state);
+}
+
+/* ---- one after the other */
+
+/* The next resource, or the next stage; false: all is done. */
+static bool advance(struct gateway_change *c, int rc)
+{
+	if (rc < 0) {
+		c->rc = rc;
+		c->stage = UNDO;
+		c->resource = 0;
+		return true;
+	}
+	if (++c->resource < c->gateway->n_resources)
+		return true;
+	c->resource = 0;
+	if (c->stage != STEP)
+		return false;
+	c->stage = SWITCH;
+	c->gateway->switching = true;
+	return true;
+}
+
+static int begin_swap(struct gateway_change *c)
+{
+	c->states = calloc(c->gateway->n_resources, sizeof(*c->states));
+	c->stage = STEP;
+	c->resource = 0;
+	return c->states ? 0 : weir_err_set(&c->err, -ENOMEM, "out of memory");
+}
+
+/* ---- at once: for who can wait */
+
+static int act_call(void *arg, struct worker *w)
+{
+	struct gateway_change *c = arg;
+	int rc;
+
+	while ((rc = act_there(c)) > 0)
+		;
+	return rc;
+}
+
+static void swap_now(struct gateway *g, struct gateway_change *c)
+{
+	c->rc = gateway_divide_prepare(g, c->draft.version->policy);
+	if (c->rc < 0)
+		weir_err_set(&c->err, c->rc, "out of memory");
+	else
+		c->rc = begin_swap(c);
+	if (c->rc == 0)
+		while (advance(c, worker_call(g->resources[c->resource].worker, act_call, c)))
+			;
+	g->switching = false;
+	if (c->rc < 0) {
+		gateway_divide_prepare(g, NULL);
+		gateway_draft_unkeep(g, &c->draft);
+	} else {
+		gateway_draft_enter(g, c);
+	}
+}
+
+/* Notes are the caller's on success only. */
+static int change_now(struct gateway *g, struct gateway_change *c, struct gateway_note *ret_note,
+	struct weir_err *err)
+{
+	int rc;
+
+	if (!c)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	c->gateway = g;
+	gateway_draft_make(g, c);
+	if (c->rc == 0 && !c->dry)
+		swap_now(g, c);
+	rc = c->rc;
+	if (rc < 0 && err)
+		*err = c->err;
+	if (rc == 0 && ret_note) {
+		*ret_note = c->note;
+		c->note = (struct gateway_note){0};
+	}
+	gateway_change_free(c);
+	return rc;
+}
+
+int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
+	bool dry, struct gateway_note *ret_note, struct weir_err *err)
+{
+	char *copy = strndup(text, len);
+
+	return change_now(g, copy ? gateway_change_apply(copy, len, 0, name, keep, dry) : NULL,
+		ret_note, err);
+}
+
+int gateway_reload(struct gateway *g, struct gateway_note *ret_note, struct weir_err *err)
+{
+	return change_now(g, gateway_change_reload(), ret_note, err);
+}
+
+int gateway_set(struct gateway *g, const char *key, const char *value,
+	struct gateway_note *ret_note, struct weir_err *err)
+{
+	return change_now(g, gateway_change_set(key, value), ret_note, err);
+}
+
+/* ---- while everything goes on */
+
+static void start_first(struct gateway *g);
+
+struct leftover {
+	struct aside_job job;
+	struct gateway_change *change;
+};
+
+static void free_aside(struct aside_job *j)
+{
+	struct leftover *l = OF(struct leftover, job, j);
+
+	gateway_change_free(l->change);
+	free(l);
+}
+
+/* What was in force may have 100,000 tenants, too. */
+static void discard(struct gateway *g, struct gateway_change *c)
+{
+	struct leftover *l = g->changes_end ? NULL : calloc(1, sizeof(*l));
+
+	if (!l) {
+		gateway_change_free(c);
+		return;
+	}
+	l->job.run = free_aside;
+	l->change = c;
+	aside_post(g->aside, &l->job);
+}
+
+/* c: the first change of g. */
+static void finish(struct gateway *g, struct gateway_change *c)
+{
+	g->switching = false;
+	gateway_divide_pause(g, false);
+	g->changes = c->next;
+	if (!g->changes)
+		g->changes_last = &g->changes;
+	c->done(c->arg, c->rc, &c->note, &c->err);
+	discard(g, c);
+	if (g->changes && !g->changes_end)
+		start_first(g);
+}
+
+static void run_aside(struct aside_job *j)
+{
+	struct gateway_change *c = OF(struct gateway_change, job, j);
+
+	switch (c->stage) {
+	case MAKE:
+		gateway_draft_make(c->gateway, c);
+		break;
+	case DIVIDE:
+		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
+		if (c->rc < 0)
+			weir_err_set(&c->err, c->rc, "out of memory");
+		break;
+	default:
+		gateway_draft_unkeep(c->gateway, &c->draft);
+	}
+}
+
+static void post_there(struct gateway_change *c)
+{
+	loop_post(c->gateway->resources[c->resource].worker->loop, &c->there);
+}
+
+static void give_up(struct gateway_change *c)
+{
+	gateway_divide_prepare(c->gateway, NULL);
+	c->stage = UNKEEP;
+	aside_post(c->gateway->aside, &c->job);
+}
+
+/* The parts stand still when no message about them is on its way. */
+static void divide_or_retry(struct gateway_change *c)
+{
+	struct gateway *g = c->gateway;
+
+	c->stage = DIVIDE;
+	if (gateway_divide_pause(g, true))
+		aside_post(g->aside, &c->job);
+	else
+		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
+}
+
+void gateway_change_retry(struct loop_timer *t, weir_time now)
+{
+	struct gateway *g = OF(struct gateway, change_retry, t);
+
+	if (g->changes && g->changes->stage == DIVIDE)
+		divide_or_retry(g->changes);
+}
+
+static void done_aside(struct aside_job *j)
+{
+	struct gateway_change *c = OF(struct gateway_change, job, j);
+	struct gateway *g = c->gateway;
+
+	if (g->changes_end && c->rc == 0)
+		c->rc = -ESHUTDOWN;
+	if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry)))
+		finish(g, c);
+	else if (c->stage == MAKE)
+		divide_or_retry(c);
+	else if (c->rc < 0 || (c->rc = begin_swap(c)) < 0)
+		give_up(c);
+	else
+		post_there(c);
+}
+
+static void change_there(struct loop_task *t)
+{
+	struct gateway_change *c = OF(struct gateway_change, there, t);
+	struct gateway *g = c->gateway;
+	int rc = atomic_load(&g->changes_end) ? -ESHUTDOWN : act_there(c);
+
+	if (rc > 0) {
+		post_there(c); /* in the next round */
+		return;
+	}
+	c->step_rc = rc;
+	loop_post(g->loop, &c->back);
+}
+
+static void change_back(struct loop_task *t)
+{
+	struct gateway_change *c = OF(struct gateway_change, back, t);
+	struct gateway *g = c->gateway;
+
+	if (atomic_load(&g->changes_end)) {
+		c->rc = -ESHUTDOWN;
+		finish(g, c);
+	} else if (advance(c, c->step_rc)) {
+		post_there(c);
+	} else if (c->rc < 0) {
+		give_up(c);
+	} else {
+		gateway_draft_enter(g, c);
+		finish(g, c);
+	}
+}
+
+static void start_first(struct gateway *g)
+{
+	struct gateway_change *c = g->changes;
+
+	c->stage = MAKE;
+	c->job.run = run_aside;
+	c->job.done = done_aside;
+	c->there.run = change_there;
+	c->back.run = change_back;
+	aside_post(g->aside, &c->job);
+}
+
+void gateway_change_start(
+	struct gateway *g, struct gateway_change *c, gateway_changed_fn *done, void *arg)
+{
+	c->gateway = g;
+	c->done = done;
+	c->arg = arg;
+	*g->changes_last = c;
+	g->changes_last = &c->next;
+	if (g->changes == c)
+		start_first(g);
+}
+
+bool gateway_changes_stop(struct gateway *g)
+{
+	bool idle;
+
+	atomic_store(&g->changes_end, true);
+	loop_set(g->loop, &g->change_retry, WEIR_NEVER);
+	if (g->changes)
+		gateway_settle(g);
+	idle = aside_free(g->aside, STOP_TIME);
+	gateway_drain(g);
+	while (idle && g->changes) { /* not begun */
+		g->changes->rc = -ESHUTDOWN;
+		finish(g, g->changes);
+	}
+	return idle;
+}

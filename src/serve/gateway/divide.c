@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * divide: a tenant's max and min hold in total over all its resources: each resource's gate has
+ * a part of each limit, by what is wanted there (control/divide-table).
+ *
+ * METHOD  Every 10 ms the main thread posts a task to each resource's thread, which leaves there what
+ *         every tenant had and posts it back. When all are back (or at the next tick, without those
+ *         that are late) the parts are computed and the resources whose parts change are told, again by
+ *         a post each; when they confirm, what was lowered is free and raises the others.
+ *         Up to three such steps a tick: new demand has its part after about a tick. Nothing locks
+ *         and no thread waits: a task and its memory belong to one thread at a time.
+ *         The clock runs only while it matters: a tenant with a max or min is connected to two or more
+ *         resources, or a client came within the last second. It goes to 100 ms when all are idle, and
+ *         then no resource is asked until one has seen a request or a client.
+ */
+#include "control/divide-table.h"
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK      (10 * WEIR_MS)
+#define TICK_IDLE (100 * WEIR_MS)
+#define AWAKE     WEIR_SEC /* after a client came: handshakes are over by then */
+#define STEPS     3        /* a tick: lower, raise, and what came between */
+#define QUIET     5        /* ticks with nothing to do: then the clock stops */
+
+struct seat { /* one resource's; while it is away, its thread's */
+	struct loop_task there, back;
+	struct gateway_divide *divide;
+	struct gateway_resource *resource;
+	bool collect, apply;          /* what the task does */
+	unsigned serial;              /* of the table with which it was sent */
+	size_t n, rows;               /* tenants; limits of all of them */
+	double *part;                 /* of the books, one a limit: to be applied */
+	struct divide_demand *demand; /* of the books: collected */
+	weir_time at, before;         /* when it was collected, and the time before */
+	int rc;
+	struct weir_err err; /* why, if rc < 0 */
+};
+
+struct books { /* of one policy */
+	struct divide_table *table;
+	double *parts;                 /* [seat × rows + row] */
+	struct divide_demand *demands; /* [seat × tenants + tenant] */
+};
+
+struct gateway_divide {
+	struct gateway *gateway;
+	struct books *now, *next; /* in force; being put there */
+	struct seat *seats;
+	bool *away; /* by seat: the task is on its way */
+	size_t n_seats, n_away;
+	unsigned serial, steps;
+	struct loop_timer timer;
+	weir_time awake;   /* until then it ticks whatever it sees */
+	bool collected;    /* since the last targets */
+	bool paused;       /* the policy is being changed */
+	bool changed;      /* in this tick */
+	unsigned quiet;    /* ticks since something changed, or there was something to divide */
+	uint64_t activity; /* of all resources, when they were last asked */
+};
+
+/* ---- books */
+
+static void books_free(struct books *b)
+{
+	if (!b)
+		return;
+	divide_table_free(b->table);
+	free(b->parts);
+	free(b->demands);
+	free(b);
+}
+
+static struct books *books_new(const struct weir_policy *p, size_t seats)
+{
+	struct books *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->table = divide_table_new(p, seats);
+	if (b->table) {
+		b->parts = calloc(divide_table_rows(b->table) * seats + 1, sizeof(*b->parts));
+		b->demands = calloc(p->n_tenants * seats + 1, sizeof(*b->demands));
+	}
+	if (!b->parts || !b->demands) {
+		books_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+static double *parts_for(struct books *b, size_t seat)
+{
+	double *part = &b->parts[seat * divide_table_rows(b->table)];
+
+	divide_table_parts(b->table, seat, part);
+	return part;
+}
+
+/* ---- the task, on the resource's thread */
+
+static void seat_back(struct loop_task *task);
+
+static void seat_there(struct loop_task *task)
+{
+	struct seat *s = (struct seat *)(void *)((char *)task - offsetof(struct seat, there));
+	struct resource *r = s->resource->resource;
+
+	s->rc = s->apply ? resource_divide(r, s->part, s->rows, &s->err) : 0;
+	if (s->collect) {
+		resource_demand(r, s->demand, s->n);
+		s->before = s->at;
+		s->at = loop_now(s->resource->worker->loop);
+	}
+	loop_post(s->divide->gateway->loop, &s->back);
+}
+
+static void send(struct gateway_divide *d, struct seat *s, bool collect, bool apply)
+{
+	size_t seat = (size_t)(s - d->seats);
+
+	s->collect = collect;
+	s->apply = apply;
+	s->serial = d->serial;
+	s->n = divide_table_policy(d->now->table)->n_tenants;
+	s->rows = divide_table_rows(d->now->table);
+	s->part = apply ? parts_for(d->now, seat) : NULL;
+	s->demand = &d->now->demands[seat * s->n];
+	d->away[seat] = true;
+	d->n_away++;
+	loop_post(s->resource->worker->loop, &s->there);
+}
+
+/* ---- steps */
+
+static void step(struct gateway_divide *d)
+{
+	struct divide_table *t = d->now->table;
+	bool told;
+
+	if (d->steps == 0)
+		return;
+	d->steps--;
+	if (d->collected)
+		divide_table_targets(t);
+	d->collected = false;
+	told = divide_table_tell(t, d->away);
+	d->changed |= told;
+	for (size_t k = 0; told && k < d->n_seats; k++)
+		if (!d->away[k] && divide_table_differs(t, k))
+			send(d, &d->seats[k], false, true);
+}
+
+static void seat_back(struct loop_task *task)
+{
+	struct seat *s = (struct seat *)(void *)((char *)task - offsetof(struct seat, back));
+	struct gateway_divide *d = s->divide;
+	size_t seat = (size_t)(s - d->seats);
+
+	d->away[seat] = false;
+	d->n_away--;
+	if (s->serial != d->serial)
+		return; /* of another policy */
+	if (s->rc < 0)
+		log_event(LOG_LEVEL_WARNING, "divide", "resource", s->resource->name, "why",
+			s->err.text, NULL);
+	if (s->apply)
+		divide_table_confirm(d->now->table, seat, s->rc == 0);
+	if (s->collect) {
+		divide_table_take(d->now->table, seat, s->demand, s->at - s->before);
+		d->collected = true;
+	}
+	if (d->n_away == 0 && !d->paused)
+		step(d);
+}
+
+/* ---- the clock */
+
+/* Has nothing come or gone since all were last asked? */
+static bool unchanged(struct gateway_divide *d)
+{
+	uint64_t before = d->activity;
+
+	d->activity = 0;
+	for (size_t k = 0; k < d->n_seats; k++)
+		d->activity += resource_activity(d->seats[k].resource->resource);
+	return d->activity == before;
+}
+
+static void tick(struct loop_timer *timer, weir_time now)
+{
+	struct gateway_divide *d =
+		(struct gateway_divide *)(void *)((char *)timer -
+						  offsetof(struct gateway_divide, timer));
+	bool idle, late = d->n_away > 0, asleep;
+	size_t shared;
+
+	if (d->paused)
+		return;
+	shared = divide_table_shared(d->now->table, &idle);
+
+	d->quiet = d->changed || shared || late ? 0 : d->quiet + 1;
+	if (d->quiet > QUIET && now > d->awake)
+		return; /* until somebody comes */
+	asleep = shared && idle && now > d->awake;
+	loop_set(d->gateway->loop, &d->timer, now + (asleep ? TICK_IDLE : TICK));
+	if (unchanged(d) && asleep && !d->changed && !late)
+		return;
+	d->changed = false;
+	d->steps = STEPS;
+	if (late)
+		step(d);
+	for (size_t k = 0; k < d->n_seats; k++)
+		if (!d->away[k])
+			send(d, &d->seats[k], true, false);
+}
+
+void gateway_divide_wake(struct gateway *g)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d)
+		return;
+	d->awake = loop_clock() + AWAKE;
+	/* Not earlier than it would come anyway while it runs: a flood of clients is no faster clock. */
+	if (!d->timer.set && !d->paused)
+		loop_set(g->loop, &d->timer, loop_clock());
+}
+
+bool gateway_divide_pause(struct gateway *g, bool on)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d)
+		return true;
+	if (d->paused && !on) {
+		d->paused = false;
+		gateway_divide_wake(g);
+	}
+	d->paused = on;
+	return d->n_away == 0;
+}
+
+/* ---- with the policy */
+
+int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d)
+		return 0;
+	books_free(d->next);
+	d->next = p ? books_new(p, d->n_seats) : NULL;
+	if (d->next)
+		divide_table_inherit(d->next->table, d->now->table);
+	return d->next || !p ? 0 : -ENOMEM;
+}
+
+int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
+	const struct weir_policy *p, struct weir_err *err)
+{
+	struct gateway_divide *d = g->divide;
+	struct books *b = !d ? NULL : d->now;
+
+	if (!b)
+		return 0;
+	if (d->next && divide_table_policy(d->next->table) == p)
+		b = d->next;
+	return resource_divide(r->resource, parts_for(b, (size_t)(r - g->resources)),
+		divide_table_rows(b->table), err);
+}
+
+void gateway_divide_policy(struct gateway *g)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d || !d->next)
+		return;
+	books_free(d->now);
+	d->now = d->next;
+	d->next = NULL;
+	d->serial++;
+	gateway_divide_wake(g);
+}
+
+/* ---- start and stop */
+
+static int give_parts(void *arg, struct gateway_resource *r)
+{
+	struct gateway *g = arg;
+
+	return gateway_divide_swapped(g, r, g->policy, NULL);
+}
+
+int gateway_divide_start(struct gateway *g)
+{
+	struct gateway_divide *d;
+
+	if (g->n_resources < 2 || g->options.bare)
+		return 0;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	g->divide = d;
+	d->gateway = g;
+	d->timer.due = tick;
+	d->seats = calloc(g->n_resources, sizeof(*d->seats));
+	d->away = calloc(g->n_resources, sizeof(*d->away));
+	d->now = books_new(g->policy, g->n_resources);
+	if (!d->seats || !d->away || !d->now)
+		return -ENOMEM;
+	d->n_seats = g->n_resources;
+	for (size_t i = 0; i < d->n_seats; i++)
+		d->seats[i] = (struct seat){.there = {.run = seat_there},
+			.back = {.run = seat_back},
+			.divide = d,
+			.resource = &g->resources[i]};
+	return gateway_each(g, give_parts, g, NULL);
+}
+
+/* The main loop does not run any more: what the seats posted to it is never looked at. */
+void gateway_divide_stop(struct gateway *g)
+{
+	struct gateway_divide *d = g->divide;
+
+	if (!d)
+		return;
+	loop_set(g->loop, &d->timer, WEIR_NEVER);
+	if (d->n_away)
+		gateway_settle(g);
+	books_free(d->now);
+	books_free(d->next);
+	free(d->seats);
+	free(d->away);
+	free(d);
+	g->divide = NULL;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * export: which name leads where, for whom, and whether a policy's exports fit the back ends.
+ *
+ * Nothing is kept: each question is answered from the policy in force, so a swap needs no step here.
+ */
+#include "policy/index.h"
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <string.h>
+
+static bool any_name(const struct gateway *g, const struct weir_policy *p)
+{
+	return g->options.any_name && !p->n_exports;
+}
+
+/* What a policy without exports has: each resource, whole, under its name. */
+static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
+{
+	if (any_name(g, p))
+		return 1;
+	return p->n_exports ? p->n_exports : p->n_resources;
+}
+
+static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
+{
+	if (any_name(g, p))
+		return (struct weir_export){.name = "", .resource = 0};
+	if (p->n_exports)
+		return p->exports[i];
+	return (struct weir_export){.name = p->resources[i].name, .resource = (int)i};
+}
+
+static bool export_named(const struct gateway *g, const char *name, struct weir_export *ret)
+{
+	const struct weir_policy *p = g->policy;
+	int found = any_name(g, p) ? 0 : policy_index_export(p, name);
+
+	for (size_t i = 0; !p->n_exports && found < 0 && i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0)
+			found = (int)i;
+	if (found >= 0)
+		*ret = export_at(g, p, (size_t)found);
+	return found >= 0;
+}
+
+int gateway_export_fits(
+	const struct weir_export *e, const char *resource, uint64_t size, struct weir_err *err)
+{
+	bool empty = !e->size && e->offset && e->offset == size;
+	char text[32];
+
+	if (e->offset <= size && e->size <= size - e->offset && !empty)
+		return 0;
+	return weir_err_at(err, -EINVAL, e->at, "export '%s' %s its resource '%s', which has %s",
+		e->name, empty ? "begins at the end of" : "ends beyond", resource,
+		weir_units_show_size(size, text, sizeof(text)));
+}
+
+static bool fits(const struct weir_export *e, const struct gateway_resource *r)
+{
+	struct weir_err err;
+
+	return gateway_export_fits(e, r->name, r->size, &err) == 0;
+}
+
+const char *gateway_export(const struct gateway *g, size_t i)
+{
+	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
+}
+
+int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret)
+{
+	struct weir_export e;
+	struct gateway_resource *r;
+	int tenant;
+
+	if (!export_named(g, who->export_ ? who->export_ : "", &e))
+		return -ENOENT;
+	r = gateway_resource(g, g->policy->resources[e.resource].name);
+	if (!r)
+		return -ENOENT;
+	tenant = weir_policy_match(g->policy, who);
+	if (tenant < 0)
+		return -EACCES;
+	*ret = (struct gateway_place){
+		.worker = r->worker,
+		.resource = r->resource,
+		.offset = e.offset,
+		.size = e.size ? e.size : r->size - e.offset,
+		.read_only = e.read_only || g->options.read_only ||
+			     (r->known && resource_info(r->resource)->read_only),
+		.known = r->known,
+		.timeout = g->policy->resources[e.resource].timeout,
+		.tenant = tenant,
+		.description = e.description,
+	};
+	if (r->known && !fits(&e, r))
+		return -ENODEV;
+	gateway_divide_wake(g);
+	return 0;
+}
+
+struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i].name, name) == 0)
+			return &g->resources[i];
+	return NULL;
+}
+
+void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r)
+{
+	const struct weir_policy *p = g->policy;
+
+	for (size_t i = 0; i < n_exports(g, p); i++) {
+		struct weir_export e = export_at(g, p, i);
+
+		if (gateway_resource(g, p->resources[e.resource].name) == r && !fits(&e, r))
+			log_event(LOG_LEVEL_ERROR, "export-beyond", "export", e.name, "resource",
+				r->name, "why", "it ends beyond its resource: clients are refused",
+				NULL);
+	}
+}
+
+static int export_fits(
+	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
+{
+	struct weir_export e = export_at(g, p, i);
+	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
+
+	return r->known ? gateway_export_fits(&e, r->name, r->size, err) : 0;
+}
+
+int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)
+{
+	if (!p->n_tenants || p->default_tenant >= 0)
+		return 0;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (p->tenants[i].n_match)
+			return 0;
+	return weir_err_at(err, -EINVAL, p->tenants[0].at,
+		"every client would be refused: no tenant has a match, and there is no default");
+}
+
+int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *spec = &p->resources[i];
+		const struct gateway_resource *r = gateway_resource(g, spec->name);
+
+		if (!r)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' is new: it takes a restart", spec->name);
+		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' has another back end than '%s': it takes a restart",
+				spec->name, r->back_name);
+	}
+	if (p->n_resources < g->n_resources)
+		return weir_err_set(
+			err, -EINVAL, "a resource is no longer there: that takes a restart");
+	for (size_t i = 0; i < n_exports(g, p); i++) {
+		int rc = export_fits(g, p, i, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return gateway_lets_in(p, err);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gateway: `weir serve`: threads, listeners, exports, the policy in force, and how to change it.
+ *
+ * The main thread runs the listeners, the handshakes (door.c), the API and whatever controls; workers
+ * run the data path. A resource lives on one worker. All functions here are the main thread's.
+ *
+ *   gateway.c        start and end
+ *   serve/gateway/export.c which name leads where
+ *   serve/gateway/run.c    signals; run, stop
+ *   serve/gateway/listen.c sockets that listen; accept
+ *   serve/gateway/policy.c the next version of the policy; what is kept across a restart
+ *   serve/gateway/change.c how it comes into force
+ *   serve/gateway/bypass.c past the gate of a resource
+ *   serve/gateway/divide.c max and min of tenants that use several resources
+ *   serve/gateway/slo.c    slos of tenants: met or missed
+ *   serve/gateway/ledger.c who lent whom under AdapTBF, over a restart too
+ *   worker.c         a thread: its loop, memory and resources
+ *   door.c           a new connection until it knows its export
+ *   serve/front/nbd/nbd.c      an NBD connection after that
+ */
+#ifndef WEIR_SERVE_GATEWAY_GATEWAY_H
+#define WEIR_SERVE_GATEWAY_GATEWAY_H
+
+#include <weir/err.h>
+#include <weir/policy.h>
+#include "serve/loop/loop.h"
+#include "serve/resource/resource.h"
+#include "serve/loop/stream.h"
+#include "serve/gateway/snapshot.h"
+
+struct gateway;
+struct gateway_version;
+struct worker;
+
+struct gateway_options {
+	unsigned threads; /* workers; 0: the policy's, else one a core. At most one a resource */
+	bool bare;        /* no gates: for benchmarks */
+	size_t memory;    /* bytes of payload buffers; 0: the policy's, else 1 GiB */
+	const char *
+		state; /* folder for what `set` changed; NULL: the policy's; else nothing is kept */
+	const int *cores; /* workers are pinned to these; NULL: not pinned */
+	size_t n_cores;
+	const char *const *listen; /* addresses instead of the policy's; NULL: the policy's */
+	size_t n_listen;
+	const int *sockets; /* listening already (systemd's), non-blocking: beside those; owned */
+	size_t n_sockets;
+	bool read_only; /* every export, whatever the policy says */
+	bool any_name; /* without exports in the policy there is one, "": all of the first resource,
+	                   by whatever name it is asked for */
+};
+
+/* Takes the policy (owned, also when it fails), opens back ends and listeners; options are copied. The text and name are kept to
+ * be shown, and `reread` reads the file again on SIGHUP. */
+int gateway_new(struct weir_policy *p, const char *text, const char *name,
+	const struct gateway_options *o, struct gateway **ret_gateway, struct weir_err *err);
+void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg);
+/* Until SIGTERM or SIGINT or gateway_stop. Then no new clients; what is inside finishes (up to 5 s);
+ * back ends are flushed. */
+int gateway_run(struct gateway *g);
+void gateway_stop(struct gateway *g); /* the second call gives up what is still inside */
+void gateway_free(struct gateway *g);
+struct loop *gateway_loop(struct gateway *g);
+/* What was posted to the loop, which does not run, has run when it returns. */
+void gateway_drain(struct gateway *g);
+
+/* ---- change */
+
+struct gateway_note { /* what an apply or set wants to tell; a line each */
+	char **lines;
+	size_t n;
+};
+void gateway_note_free(struct gateway_note *n);
+
+/* The whole policy, as one version, or nothing (-EINVAL and why). keep: what `set` changed is kept;
+ * else it is undone, and the note says so. dry: only says what would change. */
+int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
+	bool dry, struct gateway_note *ret_note, struct weir_err *err);
+/* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
+int gateway_set(struct gateway *g, const char *key, const char *value,
+	struct gateway_note *ret_note, struct weir_err *err);
+int gateway_reload(
+	struct gateway *g, struct gateway_note *ret_note, struct weir_err *err); /* SIGHUP */
+
+/* Opens the gate of a resource (all that waits and all that comes goes past it), or closes it again; at
+ * once, and until it is told otherwise or ends. -ENOENT: no such resource. */
+int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *ret_released,
+	struct weir_err *err);
+const char *gateway_bypassed(const struct gateway *g, size_t i); /* i-th open one, or NULL */
+
+/* The same while everything goes on: what takes long is done by a thread of its own, what changes the gates in
+ * short steps. Changes go one after the other. `done` is called from the loop, once, also when the gateway is
+ * freed before (-ESHUTDOWN); the note and err are valid during the call. */
+struct gateway_change;
+/* A policy through the API: it may name no files but those that are in force. text: malloc'ed, taken, with room for
+ * a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. Each: NULL: no memory. */
+struct gateway_change *gateway_change_apply(
+	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry);
+struct gateway_change *gateway_change_set(const char *key, const char *value);
+struct gateway_change *gateway_change_reload(void);
+void gateway_change_free(struct gateway_change *c); /* one that was not started; NULL is fine */
+typedef void gateway_changed_fn(
+	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err);
+void gateway_change_start(
+	struct gateway *g, struct gateway_change *c, gateway_changed_fn *done, void *arg);
+
+/* ---- look */
+
+/* Gathers a snapshot while everything goes on, and calls `done`, which owns it, from the loop; with NULL if the
+ * gateway is freed before. clients_of: snapshot.h. 0 or -ENOMEM. */
+typedef void gateway_look_fn(void *arg, struct snapshot *s);
+int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg);
+/* Those under way are given up, and there are no more. The loop does not run. */
+void gateway_looks_stop(struct gateway *g);
+int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot); /* waits for it */
+uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
+struct gateway_version *gateway_in_force(const struct gateway *g); /* borrowed */
+const struct weir_policy *gateway_policy(const struct gateway *g);
+const char *gateway_policy_name(const struct gateway *g); /* of its file, as it was given */
+const char *gateway_policy_text(const struct gateway *g);
+/* i-th thing that `set` changed, or false. */
+bool gateway_override(
+	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);
+
+/* Could anybody get in? 0, or -EINVAL: there are tenants, and no client could be one. A slip that would
+ * otherwise show when the first client comes, or the last is cut off. Without tenants all are equal. */
+int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
+
+/* Does the export lie inside its resource, of so many bytes? 0, or -EINVAL and why, with its place. */
+int gateway_export_fits(
+	const struct weir_export *e, const char *resource, uint64_t size, struct weir_err *err);
+
+/* ---- record: every request to a trace file, in weir's own format, until stopped or `most` requests.
+ * Costs a bounded ring; what does not fit is counted, not waited for. */
+int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);
+int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
+/* Is it still going on? And how far it came; 0 when nothing was recorded since the last stop. */
+bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
+
+/* ---- for door.c and serve/front/nbd/nbd.c */
+
+struct gateway_place { /* where the requests of an export go */
+	struct worker *worker;
+	struct resource *resource;
+	uint64_t offset, size; /* of the export in the resource */
+	bool read_only;
+	bool known; /* false: its storage was not reached yet; size and read_only mean nothing */
+	weir_time timeout; /* how long a client is to wait for that */
+	int tenant;
+	const char *description; /* for the client, or NULL; the policy's: not to be kept */
+};
+/* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it; -ENODEV: it ends beyond
+ * its resource. Any client's name may be NULL in `who`. */
+int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret);
+const char *gateway_export(const struct gateway *g, size_t i);                   /* name, or NULL */
+struct tls *gateway_tls(const struct gateway *g, bool *ret_required);            /* NULL: none */
+void gateway_count(struct gateway *g, int connections, int refused, int broken); /* any thread */
+
+struct loop *worker_loop(const struct worker *w);
+struct chunk_pool *worker_pool(const struct worker *w);
+uint8_t *worker_scratch(
+	const struct worker *w, size_t *ret_room); /* shared by its connections: never kept */
+
+/* A new socket; owns it (door.c). */
+void door_accept(struct gateway *g, int fd);
+void door_close_all(struct gateway *g);
+/* A resource became known: clients that wait for it go on. */
+void door_known(struct gateway *g);
+
+/* After the handshake: starts an NBD connection on the place's worker (any thread; the stream and
+ * strings are copied; `early`: bytes that the client sent already). */
+struct front_nbd_start {
+	struct stream stream;
+	struct gateway_place place;
+	struct client client; /* strings, tenant */
+	bool structured, base_allocation, held;
+	uint32_t context_id, held_id; /* of base:allocation and weir:held */
+	const uint8_t *early;
+	size_t n_early;
+};
+int front_nbd_start(struct gateway *g, const struct front_nbd_start *s);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ledger: who lent whom, gathered from the resources, kept in the state folder, and read again.
+ *
+ * METHOD  Every second in which AdapTBF stepped somewhere, the main thread asks every resource for a copy,
+ *         and leaves what it says to a thread of its own that writes it: nobody waits for a disk. So
+ *         a kill loses the last second, and the log of the next start says as of when it goes on. An
+ *         orderly end loses nothing. Where copying or writing takes long, it is done less often: at
+ *         most a twentieth of the time goes into it.
+ *
+ * FILE    FOLDER/ledger: a line `weir-ledger 1 LENGTH HASH`, then LENGTH bytes of JSON, {"saved": UNIX
+ *         SECONDS, "resources": […]} with what GET /v1/ledger has, and nothing more. HASH is BLAKE2b-256
+ *         of these bytes, in hexadecimal. What is not so is set aside and named; the gateway
+ *         begins with an empty ledger.
+ */
+#include "serve/gateway/impl.h"
+#include "serve/gateway/ledger.h"
+#include "serve/gateway/state.h"
+#include "serve/api/ledger-json.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME    "ledger"
+#define FORMAT  "weir-ledger 1 "
+#define EVERY   WEIR_SEC
+#define TIMES   20              /* as long as it takes until the next time */
+#define LONGEST (60 * WEIR_SEC) /* … but not longer */
+#define LARGEST                                                                                    \
+	((size_t)64 << 20) /* bytes: 65,536 jobs and their loans; more is not written or read */
+#define HASH 32
+
+struct gateway_ledger {
+	struct gateway *gateway;
+	struct loop_timer timer;
+	uint64_t steps;  /* of all resources, when it was last saved */
+	weir_time saved; /* when; 0: never */
+	struct steward_image
+		*kept; /* as read at the start, until the resources have it; on: one has */
+	size_t n_kept;
+	weir_time away; /* ns from the look that was read until now */
+
+	pthread_t thread; /* the writer */
+	bool running;
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	/* under the lock: */
+	char *text; /* to be written; NULL: nothing */
+	size_t len;
+	bool stop;
+	weir_time took; /* the last time */
+	bool failed;    /* it was said */
+};
+
+/* ---- gathering; main thread */
+
+struct gathering {
+	struct steward_image *images;
+	size_t n;
+	uint64_t steps;
+	int rc;
+};
+
+static int gather_one(void *arg, struct gateway_resource *r)
+{
+	struct gathering *to = arg;
+	int rc = steward_image(r->resource, &to->images[to->n]);
+
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == 0)
+		to->n++;
+	return rc;
+}
+
+static int count_steps(void *arg, struct gateway_resource *r)
+{
+	((struct gathering *)arg)->steps += steward_steps(r->resource);
+	return 0;
+}
+
+static bool is_kept(struct gateway_ledger *l)
+{
+	bool kept;
+
+	if (!l)
+		return false;
+	pthread_mutex_lock(&l->lock);
+	kept = !l->failed;
+	pthread_mutex_unlock(&l->lock);
+	return kept;
+}
+
+int gateway_ledger(struct gateway *g, json_t **ret_json)
+{
+	struct gathering all = {.images = calloc(g->n_resources + 1, sizeof(*all.images))};
+	struct gateway_ledger *l = g->ledger;
+	json_t *list = NULL, *root = NULL;
+	int rc = all.images ? gateway_each(g, gather_one, &all, NULL) : -ENOMEM;
+
+	if (rc == 0)
+		list = ledger_json(all.images, all.n);
+	if (all.images)
+		ledger_json_free(all.images, all.n);
+	if (list)
+		root = json_pack("{s:b, s:o, s:o}", "kept", is_kept(l), "saved_ago_s",
+			l && l->saved ? json_real((double)(loop_clock() - l->saved) / WEIR_SEC)
+				      : json_null(),
+			"resources", list);
+	if (!root)
+		return rc < 0 ? rc : -ENOMEM;
+	*ret_json = root;
+	return 0;
+}
+
+/* ---- writing */
+
+static void hash_of(const char *text, size_t len, char ret[2 * HASH + 1])
+{
+	uint8_t hash[HASH];
+
+	crypto_generichash(hash, sizeof(hash), (const uint8_t *)text, len, NULL, 0);
+	sodium_bin2hex(ret, 2 * HASH + 1, hash, sizeof(hash));
+}
+
+/* Seconds since 1970: what survives this process. */
+static double wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The whole file; NULL: out of memory. */
+static char *make_file(json_t *resources, size_t *ret_len)
+{
+	json_t *root = json_pack("{s:f, s:O}", "saved", wall_clock(), "resources", resources);
+	char *body = root ? json_dumps(root, JSON_COMPACT) : NULL, *file = NULL;
+	size_t len = body ? strlen(body) : 0;
+	char hash[2 * HASH + 1];
+	int n = -1;
+
+	if (body) {
+		hash_of(body, len, hash);
+		n = asprintf(&file, FORMAT "%zu %s\n%s", len, hash, body);
+	}
+	json_decref(root);
+	free(body);
+	*ret_len = n < 0 ? 0 : (size_t)n;
+	return n < 0 ? NULL : file;
+}
+
+static void write_file(struct gateway_ledger *l, const char *text, size_t len)
+{
+	const char *folder = l->gateway->state;
+	weir_time begin = loop_clock();
+	int rc = len > LARGEST ? -EFBIG : gateway_state_put(folder, NAME, text, len);
+
+	pthread_mutex_lock(&l->lock);
+	l->took = loop_clock() - begin;
+	if (rc < 0 && !l->failed)
+		log_event(LOG_LEVEL_ERROR, "ledger-not-kept", "folder", folder, "why",
+			strerror(-rc), NULL);
+	else if (rc == 0 && l->failed)
+		log_event(LOG_LEVEL_INFO, "ledger-kept-again", "folder", folder, NULL);
+	l->failed = rc < 0;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Until it is to stop and nothing is left. */
+static void *writer(void *arg)
+{
+	struct gateway_ledger *l = arg;
+
+	pthread_mutex_lock(&l->lock);
+	while (l->text || !l->stop) {
+		char *text = l->text;
+		size_t len = l->len;
+
+		if (!text) {
+			pthread_cond_wait(&l->more, &l->lock);
+			continue;
+		}
+		l->text = NULL;
+		pthread_mutex_unlock(&l->lock);
+		write_file(l, text, len);
+		free(text);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+/* Copies, and leaves it to the writer; what that has not begun with is replaced. */
+static void save(struct gateway_ledger *l)
+{
+	struct gathering steps = {0};
+	json_t *json;
+	char *text;
+	size_t len;
+
+	gateway_each(l->gateway, count_steps, &steps, NULL);
+	if (steps.steps == l->steps || gateway_ledger(l->gateway, &json) < 0)
+		return;
+	text = make_file(json_object_get(json, "resources"), &len);
+	json_decref(json);
+	if (!text)
+		return;
+	l->steps = steps.steps;
+	l->saved = loop_clock();
+	pthread_mutex_lock(&l->lock);
+	free(l->text);
+	l->text = text;
+	l->len = len;
+	pthread_cond_signal(&l->more);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void due(struct loop_timer *t, weir_time now)
+{
+	struct gateway_ledger *l =
+		(struct gateway_ledger *)(void *)((char *)t -
+						  offsetof(struct gateway_ledger, timer));
+	weir_time begin = loop_clock(), took, next;
+
+	save(l);
+	pthread_mutex_lock(&l->lock);
+	took = l->took;
+	pthread_mutex_unlock(&l->lock);
+	if (loop_clock() - begin > took)
+		took = loop_clock() - begin;
+	next = TIMES * took;
+	next = next < EVERY ? EVERY : next > LONGEST ? LONGEST : next;
+	loop_set(l->gateway->loop, t, now + next);
+}
+
+/* ---- reading */
+
+/* The JSON in the file, or NULL and why. */
+static json_t *check(const char *text, size_t len, const char **ret_why)
+{
+	const char *line = memchr(text, '\n', len < 128 ? len : 128), *hash;
+	char real[2 * HASH + 1];
+	size_t want, body;
+	json_t *j;
+
+	*ret_why = "not a ledger of this version";
+	if (!line || strncmp(text, FORMAT, strlen(FORMAT)) != 0)
+		return NULL;
+	body = len - (size_t)(line + 1 - text);
+	want = strtoull(text + strlen(FORMAT), (char **)&hash, 10);
+	*ret_why = "cut off, or changed";
+	if (want != body || *hash != ' ' || line - hash != 1 + 2 * HASH)
+		return NULL;
+	hash_of(line + 1, body, real);
+	if (memcmp(hash + 1, real, (size_t)2 * HASH) != 0)
+		return NULL;
+	*ret_why = "not JSON";
+	j = json_loadb(line + 1, body, JSON_REJECT_DUPLICATES, NULL);
+	return j;
+}
+
+static int take(struct gateway_ledger *l, const char *text, size_t len, const char **ret_why)
+{
+	json_t *j = check(text, len, ret_why);
+	double saved = json_number_value(json_object_get(j, "saved"));
+	double away = wall_clock() - saved;
+	int rc;
+
+	if (!j)
+		return -EINVAL;
+	rc = ledger_json_read(json_object_get(j, "resources"), &l->kept, &l->n_kept, ret_why);
+	/* A clock that was set back: it is as if no time had passed. */
+	l->away = away > 0 && away < 3e9 ? (weir_time)(away * WEIR_SEC) : 0;
+	json_decref(j);
+	return rc;
+}
+
+static int read_text(int fd, char **ret_text, size_t *ret_len)
+{
+	struct stat st;
+	size_t n = 0;
+	char *text;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size > LARGEST)
+		return -EFBIG;
+	text = malloc((size_t)st.st_size + 1);
+	while (text && n < (size_t)st.st_size) {
+		ssize_t got = read(fd, text + n, (size_t)st.st_size - n);
+
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	if (!text)
+		return -ENOMEM;
+	text[n] = 0;
+	*ret_text = text;
+	*ret_len = n;
+	return 0;
+}
+
+static void read_file(struct gateway_ledger *l)
+{
+	const char *folder = l->gateway->state, *why = NULL;
+	char path[4096], *text = NULL;
+	size_t len = 0;
+	int fd, rc;
+
+	if (snprintf(path, sizeof(path), "%s/" NAME, folder) >= (int)sizeof(path))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "file",
+				NAME, "why", strerror(errno), NULL);
+		return;
+	}
+	rc = read_text(fd, &text, &len);
+	close(fd);
+	if (rc == 0 && text)
+		rc = take(l, text, len, &why);
+	if (rc < 0)
+		gateway_state_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
+	free(text);
+}
+
+static void say_restored(const struct gateway_ledger *l, const struct steward_image *i)
+{
+	char jobs[24], loans[24], as_of[40];
+	time_t then = (time_t)(wall_clock() - (double)l->away / WEIR_SEC);
+	struct tm tm;
+
+	strftime(as_of, sizeof(as_of), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&then, &tm));
+	log_event(LOG_LEVEL_INFO, "ledger", "resource", i->resource, "as_of", as_of, "jobs",
+		log_number(jobs, (double)i->n_jobs), "loans", log_number(loans, (double)i->n_loans),
+		NULL);
+}
+
+int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
+{
+	struct gateway_ledger *l = g->ledger;
+
+	for (size_t i = 0; l && i < l->n_kept; i++) {
+		int rc;
+
+		if (strcmp(l->kept[i].resource, r->name) != 0 || g->options.bare)
+			continue;
+		l->kept[i].at = l->away; /* its own clock was 0 at the look */
+		l->kept[i].on = true;
+		rc = steward_restore(r->resource, &l->kept[i]);
+		if (rc == 0)
+			say_restored(l, &l->kept[i]);
+		else if (rc == -EINVAL)
+			gateway_state_aside(g->state, NAME, "the books do not balance");
+		else
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- start and end */
+
+int gateway_ledger_start(struct gateway *g)
+{
+	struct gateway_ledger *l;
+
+	if (!g->state || g->options.bare)
+		return 0;
+	l = calloc(1, sizeof(*l));
+	if (!l || sodium_init() < 0) {
+		free(l);
+		return -ENOMEM;
+	}
+	g->ledger = l;
+	l->gateway = g;
+	l->timer.due = due;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->more, NULL);
+	read_file(l);
+	return 0;
+}
+
+int gateway_ledger_run(struct gateway *g)
+{
+	struct gateway_ledger *l = g->ledger;
+	int rc;
+
+	if (!l)
+		return 0;
+	for (size_t i = 0; i < l->n_kept; i++)
+		if (!l->kept[i].on)
+			log_event(LOG_LEVEL_WARNING, "ledger-dropped", "resource",
+				l->kept[i].resource, "why", "there is no such resource any more",
+				NULL);
+	ledger_json_free(l->kept, l->n_kept);
+	l->kept = NULL;
+	l->n_kept = 0;
+	rc = pthread_create(&l->thread, NULL, writer, l);
+	if (rc != 0)
+		return -rc;
+	l->running = true;
+	return loop_set(g->loop, &l->timer, loop_clock() + EVERY);
+}
+
+void gateway_ledger_stop(struct gateway *g)
+{
+	struct gateway_ledger *l = g->ledger;
+
+	if (!l)
+		return;
+	if (l->running) {
+		loop_set(g->loop, &l->timer, WEIR_NEVER);
+		save(l);
+		pthread_mutex_lock(&l->lock);
+		l->stop = true;
+		pthread_cond_signal(&l->more);
+		pthread_mutex_unlock(&l->lock);
+		pthread_join(l->thread, NULL);
+	}
+	ledger_json_free(l->kept, l->n_kept);
+	free(l->text);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->more);
+	free(l);
+	g->ledger = NULL;
+}

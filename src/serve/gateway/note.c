@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* note: lines, and the differences of two policies. */
+#include "serve/gateway/note.h"
+#include "policy/index.h"
+#include "policy/override.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_MAX 100 /* more than a person reads */
+
+void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
+{
+	char **more, *line;
+	va_list args;
+	int len;
+
+	if (!n)
+		return;
+	va_start(args, fmt);
+	len = vasprintf(&line, fmt, args);
+	va_end(args);
+	if (len < 0)
+		return;
+	more = realloc(n->lines, (n->n + 1) * sizeof(*more));
+	if (!more) {
+		free(line);
+		return;
+	}
+	n->lines = more;
+	n->lines[n->n++] = line;
+}
+
+void gateway_note_free(struct gateway_note *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		free(n->lines[i]);
+	free(n->lines);
+	*n = (struct gateway_note){0};
+}
+
+/* ---- differences */
+
+struct changes {
+	struct gateway_note *note;
+	const struct weir_policy *from, *to;
+	size_t n; /* found, shown or not */
+};
+
+/* NULL: it is found, but not shown. */
+static struct gateway_note *next(struct changes *c)
+{
+	return c->n++ < LINES_MAX ? c->note : NULL;
+}
+
+static void key_of(struct changes *c, const char *name, const char *key)
+{
+	char full[1200], a[POLICY_OVERRIDE_TEXT], b[POLICY_OVERRIDE_TEXT];
+
+	snprintf(full, sizeof(full), "%s%s%s", name, *name ? "." : "", key);
+	if (policy_override_same(c->from, c->to, full) ||
+		policy_override_show(c->from, full, a) < 0 ||
+		policy_override_show(c->to, full, b) < 0)
+		return;
+	if (strcmp(a, "none") == 0 && strcmp(b, "none") == 0)
+		return; /* a burst that there is not, beside a max that changed */
+	gateway_note_add(next(c), "%s: %s -> %s", full, a, b);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_matches(const struct weir_tenant *a, const struct weir_tenant *b)
+{
+	if (a->n_match != b->n_match || a->is_default != b->is_default)
+		return false;
+	for (unsigned i = 0; i < a->n_match; i++) {
+		const struct weir_match *x = &a->match[i], *y = &b->match[i];
+
+		if (!same_text(x->export_, y->export_) || !same_text(x->client, y->client) ||
+			!same_text(x->uid, y->uid) || !same_text(x->tls, y->tls) ||
+			!same_text(x->path, y->path))
+			return false;
+	}
+	return true;
+}
+
+static void tenants(struct changes *c)
+{
+	static const char *const keys[] = {"weight", "min", "max", "burst", "slo"};
+
+	for (size_t i = 0; i < c->to->n_tenants; i++) {
+		const struct weir_tenant *t = &c->to->tenants[i];
+		int was = weir_policy_find(c->from, t->path);
+
+		if (was < 0) {
+			gateway_note_add(next(c), "%s: a new tenant", t->path);
+			continue;
+		}
+		for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
+			key_of(c, t->path, keys[k]);
+		if (!same_matches(&c->from->tenants[was], t))
+			gateway_note_add(next(c), "%s: matches differently", t->path);
+	}
+	for (size_t i = 0; i < c->from->n_tenants; i++)
+		if (weir_policy_find(c->to, c->from->tenants[i].path) < 0)
+			gateway_note_add(
+				next(c), "%s: no longer a tenant", c->from->tenants[i].path);
+}
+
+static void exports(struct changes *c)
+{
+	for (size_t i = 0; i < c->to->n_exports; i++) {
+		const struct weir_export *e = &c->to->exports[i];
+		int found = policy_index_export(c->from, e->name);
+		const struct weir_export *was = found < 0 ? NULL : &c->from->exports[found];
+
+		if (found < 0)
+			gateway_note_add(next(c), "export %s: new", e->name);
+		else if (was->offset != e->offset || was->size != e->size ||
+			 was->read_only != e->read_only ||
+			 strcmp(c->from->resources[was->resource].name,
+				 c->to->resources[e->resource].name) != 0)
+			gateway_note_add(next(c), "export %s: changed", e->name);
+	}
+	for (size_t i = 0; i < c->from->n_exports; i++)
+		if (policy_index_export(c->to, c->from->exports[i].name) < 0)
+			gateway_note_add(next(c), "export %s: gone; its clients are cut off",
+				c->from->exports[i].name);
+}
+
+/* ---- what is read at the start only */
+
+static bool same_tls(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
+{
+	return same_text(a->cert, b->cert) && same_text(a->key, b->key) &&
+	       same_text(a->ca, b->ca) && same_text(a->psk, b->psk) && a->required == b->required;
+}
+
+static bool same_list(const char *const *a, size_t n, const char *const *b, size_t m)
+{
+	for (size_t i = 0; i < n && n == m; i++)
+		if (strcmp(a[i], b[i]) != 0)
+			return false;
+	return n == m;
+}
+
+static bool same_reach(const struct weir_resource *a, const struct weir_resource *b)
+{
+	return a->connections == b->connections && a->timeout == b->timeout && a->keep == b->keep &&
+	       a->direct == b->direct && a->threads == b->threads && a->read_only == b->read_only &&
+	       a->shared == b->shared && same_tls(&a->tls, &b->tls);
+}
+
+static void later(struct changes *c, const char *what)
+{
+	gateway_note_add(next(c), "%s: as before until a restart", what);
+}
+
+static void restarts(struct changes *c)
+{
+	const struct weir_policy *a = c->from, *b = c->to;
+
+	if (!same_list(a->listen, a->n_listen, b->listen, b->n_listen))
+		later(c, "listen");
+	if (!same_list(a->api, a->n_api, b->api, b->n_api) || !same_text(a->token, b->token))
+		later(c, "api");
+	if (!same_text(a->state, b->state))
+		later(c, "state");
+	if (!same_text(a->recordings, b->recordings))
+		later(c, "recordings");
+	if (a->threads != b->threads)
+		later(c, "threads");
+	if (a->buffers != b->buffers)
+		later(c, "memory");
+	if (a->log_level != b->log_level || a->log_form != b->log_form)
+		later(c, "log");
+}
+
+static void resources(struct changes *c)
+{
+	for (size_t i = 0; i < c->to->n_resources; i++) {
+		const struct weir_resource *r = &c->to->resources[i];
+
+		key_of(c, r->name, "depth");
+		key_of(c, r->name, "capacity");
+		for (size_t k = 0; k < c->from->n_resources; k++)
+			if (strcmp(c->from->resources[k].name, r->name) == 0 &&
+				!same_reach(&c->from->resources[k], r))
+				gateway_note_add(next(c),
+					"resource %s: its back end is reached as before until a "
+					"restart",
+					r->name);
+	}
+}
+
+void gateway_note_changes(
+	struct gateway_note *n, const struct weir_policy *from, const struct weir_policy *to)
+{
+	struct changes c = {n, from, to, 0};
+
+	key_of(&c, "", "enforce");
+	tenants(&c);
+	resources(&c);
+	exports(&c);
+	if (!same_tls(&from->tls, &to->tls))
+		gateway_note_add(next(&c), "tls: as it says, for new connections");
+	restarts(&c);
+	if (c.n > LINES_MAX)
+		gateway_note_add(n, "and %zu more changes", c.n - LINES_MAX);
+}

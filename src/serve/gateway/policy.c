@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy: the next version of the policy, made from what is in force and what a person wants.
+ *
+ * METHOD  In force is `base`, as the file says, and on top of it what `set` changed. A change makes the whole
+ *         next policy and asks everything that could refuse it: the reader, the checks, the sizes of the
+ *         back ends. Then what must survive a restart is put on disk. At 100,000 tenants this takes
+ *         seconds: it is done aside (serve/gateway/change.c), and reads the gateway without changing it.
+ *
+ *         What comes through the API may name no file that the operator's own policy does not name: whoever
+ *         may change limits need not be able to read whatever the gateway can.
+ */
+#include "policy/copy.h"
+#include "policy/override.h"
+#include "policy/swap.h"
+#include "serve/host/agent.h"
+#include "serve/host/cluster.h"
+#include "serve/gateway/change.h"
+#include "serve/gateway/note.h"
+#include "serve/gateway/slo.h"
+#include "serve/gateway/state.h"
+#include "serve/loop/log.h"
+#include "serve/loop/tls.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct draft { /* before it is a version */
+	struct weir_policy *base, *policy;
+	struct gateway_override *overrides;
+	size_t n_overrides;
+	const char *text, *name; /* borrowed */
+	struct tls *tls;
+};
+
+static void draft_free(struct draft *v)
+{
+	weir_policy_free(v->base);
+	weir_policy_free(v->policy);
+	gateway_state_free(v->overrides, v->n_overrides);
+	tls_free(v->tls);
+}
+
+void gateway_draft_free(struct gateway_draft *d)
+{
+	weir_policy_free(d->base);
+	gateway_version_drop(d->version);
+	gateway_state_free(d->overrides, d->n_overrides);
+	tls_free(d->tls);
+	free(d->was);
+	*d = (struct gateway_draft){0};
+}
+
+/* ---- base and overrides into one policy */
+
+/* Puts all of them on a copy of the base, or says which one does not fit. */
+static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
+	struct weir_err why;
+	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
+
+	if (rc < 0)
+		weir_err_set(err, rc, "out of memory");
+	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {
+		const struct gateway_override *o = &v->overrides[i];
+
+		rc = policy_override_set(v->policy, o->key, o->value, &why);
+		if (rc < 0)
+			weir_err_set(err, rc, "%s", why.text);
+	}
+	if (rc == 0)
+		rc = policy_override_check(v->policy, remarks, err);
+	for (size_t i = 0; rc == 0 && i < remarks->n_warnings && i < WEIR_POLICY_REMARKS; i++)
+		gateway_note_add(note, "%s (warning)", remarks->warnings[i].text);
+	free(remarks);
+	return rc;
+}
+
+/* Those that can be put on the base at all; the others are named and dropped. */
+static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_err *err)
+{
+	struct weir_policy *scratch;
+	size_t kept = 0;
+
+	if (policy_copy(v->base, &scratch) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < v->n_overrides; i++) {
+		struct gateway_override *o = &v->overrides[i];
+		struct weir_err why;
+
+		if (policy_override_set(scratch, o->key, o->value, &why) == 0) {
+			v->overrides[kept++] = *o;
+			continue;
+		}
+		gateway_note_add(
+			note, "%s %s, which was set, is dropped: %s", o->key, o->value, why.text);
+		free(o->key);
+		free(o->value);
+	}
+	v->n_overrides = kept;
+	weir_policy_free(scratch);
+	return 0;
+}
+
+/* What was set and is not what the new policy says by itself. */
+static void say_undone(
+	const struct gateway *g, const struct weir_policy *base, struct gateway_note *note)
+{
+	for (size_t i = 0; i < g->n_overrides; i++) {
+		const struct gateway_override *o = &g->overrides[i];
+		char is[POLICY_OVERRIDE_TEXT];
+
+		if (policy_override_same(g->policy, base, o->key))
+			continue;
+		if (policy_override_show(base, o->key, is) == 0)
+			gateway_note_add(
+				note, "%s %s, which was set, is undone: %s", o->key, o->value, is);
+		else
+			gateway_note_add(note, "%s %s, which was set, is gone with what it was of",
+				o->key, o->value);
+	}
+}
+
+/* ---- apply */
+
+static bool differ(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) != 0 : a != b;
+}
+
+/* Files that the policy in force does not name. */
+static int check_files(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	const struct weir_policy_tls *is = &g->policy->tls, *be = &p->tls;
+
+	if (differ(is->cert, be->cert) || differ(is->key, be->key) || differ(is->ca, be->ca) ||
+		differ(is->psk, be->psk))
+		return weir_err_set(err, -EINVAL,
+			"tls: other files than before: only the gateway's own policy file may name "
+			"them (change that, and send SIGHUP)");
+	return 0;
+}
+
+/* The tenants' file came with the policy, or not at all. */
+static int read_sent(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	const struct gateway_change *c = arg;
+	char *text;
+
+	if (!c->tenants_len)
+		return weir_err_set(err, -EACCES,
+			"%s: only the gateway's own policy file may name a file; send its text "
+			"with the policy",
+			name);
+	text = strndup(c->text + c->len, c->tenants_len);
+	if (!text)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	*ret_text = text;
+	*ret_len = strlen(text);
+	return 0;
+}
+
+static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
+	int rc;
+
+	if (!remarks)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = weir_policy_parse_all(c->text, c->len, c->name, c->own ? g->reader : read_sent,
+		c->own ? g->reader_arg : c, &v->base, remarks);
+	if (rc < 0)
+		weir_err_set(err, rc, "%s", remarks->n_errors ? remarks->errors[0].text : "?");
+	free(remarks);
+	if (rc == 0 && !c->own)
+		rc = check_files(g, v->base, err);
+	if (rc < 0)
+		return rc;
+	c->text[c->len] = 0;
+	v->text = c->text;
+	v->name = c->name;
+	return policy_copy_everybody(v->base) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
+{
+	/* read also when no name changed: what is in the files may be new */
+	int rc = gateway_tls_read(v->policy, &v->tls, err);
+
+	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
+		rc = -EINVAL;
+	if (rc == 0)
+		rc = agent_fits(g, v->policy, err);
+	if (rc == 0)
+		rc = cluster_fits(g, v->policy, err);
+	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
+}
+
+static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
+{
+	struct weir_err *err = &c->err;
+	int rc = parse(g, c, v, err);
+
+	if (rc < 0)
+		return rc;
+	if (c->keep) {
+		rc = gateway_state_copy(
+			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
+		rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : drop_unfit(v, &c->note, err);
+	} else {
+		say_undone(g, v->base, &c->note);
+	}
+	if (rc == 0)
+		rc = build(v, &c->note, err);
+	return rc < 0 ? rc : fit(g, v, err);
+}
+
+/* As a restart would have it: the file as it is now, and what was set. */
+static int make_reloaded(struct gateway *g, struct gateway_change *c, struct draft *v)
+{
+	int rc;
+
+	if (!g->reader)
+		return weir_err_set(&c->err, -ENOTSUP, "there is no policy file to read again");
+	c->own = c->keep = true;
+	c->name = strdup(g->file);
+	if (!c->name)
+		return weir_err_set(&c->err, -ENOMEM, "out of memory");
+	rc = g->reader(g->reader_arg, "", g->file, &c->text, &c->len, &c->err);
+	return rc < 0 ? rc : make_applied(g, c, v);
+}
+
+/* ---- set */
+
+static bool is_set(const struct gateway *g, const char *key)
+{
+	for (size_t i = 0; i < g->n_overrides; i++)
+		if (strcmp(g->overrides[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v)
+{
+	int rc;
+
+	if (!c->value && !is_set(g, c->key))
+		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
+	rc = policy_copy(g->base, &v->base);
+	if (rc == 0)
+		rc = gateway_state_copy(g->overrides, g->n_overrides, c->key, c->value,
+			&v->overrides, &v->n_overrides);
+	v->text = g->text;
+	v->name = g->name;
+	return rc < 0 ? weir_err_set(&c->err, rc, "out of memory") : build(v, &c->note, &c->err);
+}
+
+bool gateway_override(
+	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value)
+{
+	if (i >= g->n_overrides)
+		return false;
+	*ret_key = g->overrides[i].key;
+	*ret_value = g->overrides[i].value;
+	return true;
+}
+
+/* ---- a draft */
+
+/* Takes what v has. */
+static int finish_draft(const struct gateway *g, struct draft *v, struct gateway_draft *ret)
+{
+	struct gateway_draft d = {0};
+
+	d.was = calloc(v->policy->n_tenants + 1, sizeof(*d.was));
+	if (!d.was || gateway_version_new(v->policy, v->text, v->name, &d.version) < 0) {
+		free(d.was);
+		return -ENOMEM;
+	}
+	v->policy = NULL;
+	policy_swap_map(g->policy, d.version->policy, d.was);
+	d.base = v->base;
+	d.overrides = v->overrides;
+	d.n_overrides = v->n_overrides;
+	d.tls = v->tls;
+	v->base = NULL;
+	v->overrides = NULL;
+	v->n_overrides = 0;
+	v->tls = NULL;
+	*ret = d;
+	return 0;
+}
+
+static bool same_overrides(const struct gateway *g, const struct gateway_draft *d)
+{
+	for (size_t i = 0; i < d->n_overrides && i < g->n_overrides; i++)
+		if (strcmp(g->overrides[i].key, d->overrides[i].key) != 0 ||
+			strcmp(g->overrides[i].value, d->overrides[i].value) != 0)
+			return false;
+	return d->n_overrides == g->n_overrides;
+}
+
+static int keep(struct gateway *g, struct gateway_change *c)
+{
+	struct gateway_draft *d = &c->draft;
+	int rc = 0;
+
+	if (c->kind == CHANGE_SET && !g->state)
+		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");
+	if (!g->state || same_overrides(g, d))
+		return 0;
+	rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
+	d->kept = rc == 0;
+	return rc;
+}
+
+void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
+{
+	struct weir_err ignored;
+
+	if (d->kept)
+		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
+	d->kept = false;
+}
+
+void gateway_draft_make(struct gateway *g, struct gateway_change *c)
+{
+	struct draft v = {0};
+	int rc = c->kind == CHANGE_SET      ? make_set(g, c, &v)
+		 : c->kind == CHANGE_RELOAD ? make_reloaded(g, c, &v)
+					    : make_applied(g, c, &v);
+
+	if (rc == 0) {
+		gateway_note_changes(&c->note, g->policy, v.policy);
+		rc = finish_draft(g, &v, &c->draft);
+		if (rc < 0)
+			weir_err_set(&c->err, rc, "out of memory");
+	}
+	c->draft.tls_set = c->kind != CHANGE_SET;
+	if (rc == 0 && !c->dry)
+		rc = keep(g, c);
+	draft_free(&v);
+	c->rc = rc;
+}
+
+/* The gateway's own takes the draft's place, and the other way round. */
+static void exchange(struct gateway *g, struct gateway_draft *d)
+{
+	struct gateway_draft old = {.base = g->base,
+		.version = g->in_force,
+		.was = d->was,
+		.overrides = g->overrides,
+		.n_overrides = g->n_overrides,
+		.tls = d->tls_set ? g->tls : d->tls};
+
+	g->base = d->base;
+	g->in_force = d->version;
+	g->policy = d->version->policy;
+	g->text = d->version->text;
+	g->name = d->version->name;
+	g->overrides = d->overrides;
+	g->n_overrides = d->n_overrides;
+	if (d->tls_set)
+		g->tls = d->tls;
+	*d = old;
+}
+
+void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
+{
+	char version[24];
+
+	exchange(g, &c->draft);
+	g->version++;
+	gateway_divide_policy(g);
+	gateway_slo_policy(g);
+	agent_policy(g);
+	cluster_policy(g);
+	record_policy(g);
+	log_event(LOG_LEVEL_INFO, "policy", "how", c->kind == CHANGE_SET ? "set" : "apply", "name",
+		g->name, "version", log_number(version, (double)g->version), NULL);
+}
+
+/* ---- start */
+
+/* One by one, each if it is right with those before it. */
+static int start_one_by_one(struct draft *v, struct weir_err *err)
+{
+	struct gateway_override *all = v->overrides;
+	size_t n = v->n_overrides, kept = 0;
+	int rc = -ENODATA; /* no policy is built yet */
+
+	for (size_t i = 0; i < n; i++) {
+		struct gateway_override one = all[i];
+		struct weir_err why;
+
+		all[i] = (struct gateway_override){0};
+		all[kept] = one;
+		weir_policy_free(v->policy);
+		v->policy = NULL;
+		v->n_overrides = kept + 1;
+		rc = build(v, NULL, &why);
+		if (rc == 0) {
+			kept++;
+			continue;
+		}
+		log_event(LOG_LEVEL_WARNING, "set-dropped", "key", one.key, "value", one.value,
+			"why", why.text, NULL);
+		all[kept] = (struct gateway_override){0};
+		free(one.key);
+		free(one.value);
+	}
+	v->n_overrides = kept;
+	if (rc == 0)
+		return 0;
+	weir_policy_free(v->policy);
+	v->policy = NULL;
+	return build(v, NULL, err);
+}
+
+static int start(struct gateway *g, struct weir_policy *p, struct draft *v, struct weir_err *err)
+{
+	struct weir_err ignored;
+	int rc;
+
+	v->base = p;
+	if (policy_copy_everybody(p) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	if (!g->state)
+		return build(v, NULL, err);
+	gateway_state_check(g->state);
+	rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
+	if (rc < 0)
+		return rc;
+	if (build(v, NULL, &ignored) == 0)
+		return 0;
+	weir_policy_free(v->policy);
+	v->policy = NULL;
+	return start_one_by_one(v, err);
+}
+
+int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
+	const char *name, struct weir_err *err)
+{
+	struct draft v = {.text = text, .name = name};
+	struct gateway_draft d = {0};
+	int rc = start(g, p, &v, err);
+
+	g->file = strdup(name);
+	if (rc == 0 && (!g->file || finish_draft(g, &v, &d) < 0))
+		rc = weir_err_set(err, -ENOMEM, "out of memory");
+	if (rc == 0)
+		exchange(g, &d);
+	gateway_draft_free(&d);
+	draft_free(&v);
+	return rc;
+}
+
+void gateway_policy_stop(struct gateway *g)
+{
+	weir_policy_free(g->base);
+	gateway_version_drop(g->in_force);
+	gateway_state_free(g->overrides, g->n_overrides);
+	free(g->file);
+	g->base = NULL;
+	g->in_force = NULL;
+	g->policy = NULL;
+	g->overrides = NULL;
+	g->n_overrides = 0;
+	g->file = NULL;
+}

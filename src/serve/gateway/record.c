@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * record: every request that enters a gate, as a trace (weir-trace(5)).
+ *
+ * Each resource has a tap, a ring that its thread fills and never waits for. One thread of record's
+ * own empties the taps every 10 ms, brings what it took in order of time, and writes lines. So the
+ * data path pays for one copy of 24 bytes a request, and a slow disk costs records and not requests:
+ * what does not fit a tap is dropped and counted.
+ *
+ * A stream of the trace is one tenant on one resource; a comment names it behind its first line.
+ * Lines of different resources may be out of order by what one round of a loop takes; readers sort.
+ *
+ * When the trace is full (`most`) or cannot be written, the thread says so and takes no more; the
+ * main thread, which looks every 100 ms, then takes the taps out.
+ */
+#include "model/trace.h"
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include "serve/resource/tap.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TAP_ROOM   65536                      /* entries a resource: 10 ms at 6 million a second */
+#define EMPTY_NS   10000000                   /* how often the taps are emptied */
+#define LOOK_NS    (100 * (weir_time)1000000) /* how often the main thread looks whether it is full */
+#define BATCH      4096                       /* entries taken of a tap at once */
+#define FILE_ROOM  ((size_t)256 << 10)        /* bytes to the file at once */
+#define STREAM_MAX 65535                      /* the format's */
+
+struct seen { /* an entry and where from */
+	struct tap_entry entry;
+	uint32_t resource;
+};
+
+struct stream_name {
+	char *resource, *tenant;
+};
+
+struct record {
+	struct gateway *gateway;
+	struct loop_timer timer; /* the main thread's */
+	char *path;
+	pthread_t thread;
+	bool running, tapped; /* the main thread's */
+
+	struct tap **taps; /* by resource */
+	size_t n_taps;
+
+	/* The thread's, read by anybody without the lock: a file that is slow to write keeps only
+	 * those waiting who change the tenants or stop. */
+	atomic_bool full;
+	atomic_uint_fast64_t recorded, lost; /* lost: taken, but could not be written */
+
+	pthread_mutex_t lock; /* of everything below */
+	pthread_cond_t wake;
+	bool stop, failed; /* failed: full because it could not be written */
+	FILE *file;
+	uint64_t most;
+	weir_time first; /* when the trace begins; -1: nothing yet */
+	char **tenants;  /* paths, by index in the policy in force */
+	size_t n_tenants;
+	int32_t *streams; /* by resource × n_tenants + tenant; -1: not seen yet */
+	struct stream_name *names;
+	size_t n_names, n_said; /* said: of which the trace has a comment */
+	struct seen *batch;     /* BATCH a tap */
+	struct tap_entry *taken;
+};
+
+/* ---- streams */
+
+static void free_tenants(struct record *r)
+{
+	for (size_t i = 0; i < r->n_tenants; i++)
+		free(r->tenants[i]);
+	free(r->tenants);
+	free(r->streams);
+	r->tenants = NULL;
+	r->streams = NULL;
+	r->n_tenants = 0;
+}
+
+static int take_tenants(struct record *r, const struct weir_policy *p)
+{
+	size_t cells = p->n_tenants * r->n_taps;
+
+	free_tenants(r);
+	r->tenants = calloc(p->n_tenants + 1, sizeof(*r->tenants));
+	r->streams = calloc(cells + 1, sizeof(*r->streams));
+	if (!r->tenants || !r->streams)
+		return -ENOMEM;
+	for (size_t i = 0; i < cells; i++)
+		r->streams[i] = -1;
+	for (; r->n_tenants < p->n_tenants; r->n_tenants++) {
+		r->tenants[r->n_tenants] = strdup(p->tenants[r->n_tenants].path);
+		if (!r->tenants[r->n_tenants])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The number of a name, which a swap of the policy does not change; -1: none is left. */
+static int name_stream(struct record *r, const char *resource, const char *tenant)
+{
+	struct stream_name *more;
+
+	for (size_t i = 0; i < r->n_names; i++)
+		if (strcmp(r->names[i].resource, resource) == 0 &&
+			strcmp(r->names[i].tenant, tenant) == 0)
+			return (int)i;
+	if (r->n_names == STREAM_MAX)
+		return -1;
+	more = realloc(r->names, (r->n_names + 1) * sizeof(*more));
+	if (!more)
+		return -1;
+	r->names = more;
+	more += r->n_names;
+	more->resource = strdup(resource);
+	more->tenant = strdup(tenant);
+	if (!more->resource || !more->tenant) {
+		free(more->resource);
+		free(more->tenant);
+		return -1;
+	}
+	return (int)r->n_names++;
+}
+
+static int stream_of(struct record *r, const struct seen *s)
+{
+	size_t tenant = s->entry.tenant;
+	int32_t *cell;
+
+	if (tenant >= r->n_tenants)
+		return -1;
+	cell = &r->streams[s->resource * r->n_tenants + tenant];
+	if (*cell < 0)
+		*cell = name_stream(r, r->gateway->resources[s->resource].name, r->tenants[tenant]);
+	return *cell;
+}
+
+/* ---- the thread */
+
+/* Counts everything as lost from now on; the main thread takes the taps out. */
+static void give_up(struct record *r, int error)
+{
+	log_event(LOG_LEVEL_ERROR, "record-failed", "file", r->path, "why", strerror(error), NULL);
+	r->failed = true;
+	r->full = true;
+}
+
+static void write_one(struct record *r, const struct seen *s)
+{
+	const struct tap_entry *e = &s->entry;
+	struct trace_record two[2]; /* the first of a trace brings the header with it */
+	struct trace t = {.records = two, .n = 2, .has_offsets = true};
+	bool flush = e->op == TRACE_FLUSH, begun = r->recorded > 0;
+	char line[256];
+	int stream, n;
+
+	if (r->full || (!flush && e->bytes == 0)) { /* the format has no reads of nothing */
+		r->lost += r->failed;               /* beyond `most` they are not wanted */
+		return;
+	}
+	if (r->first < 0)
+		r->first = e->at;
+	stream = stream_of(r, s);
+	if (stream < 0) {
+		r->lost++;
+		return;
+	}
+	two[begun] = (struct trace_record){
+		.at = e->at > r->first ? e->at - r->first : 0,
+		.offset = flush ? 0 : e->offset,
+		.bytes = flush ? 0 : e->bytes,
+		.stream = (uint16_t)stream,
+		.op = e->op,
+	};
+	n = trace_format_record(&t, begun, TRACE_WEIR, line, sizeof(line));
+	if (n < 0 || fwrite(line, 1, (size_t)n, r->file) != (size_t)n) {
+		r->lost++;
+		give_up(r, n < 0 ? -n : errno);
+		return;
+	}
+	for (; r->n_said < r->n_names; r->n_said++)
+		fprintf(r->file, "# stream %zu: %s on %s\n", r->n_said, r->names[r->n_said].tenant,
+			r->names[r->n_said].resource);
+	if (++r->recorded == r->most)
+		r->full = true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	if (x->entry.at != y->entry.at)
+		return x->entry.at < y->entry.at ? -1 : 1;
+	return x->resource < y->resource ? -1 : x->resource > y->resource;
+}
+
+/* Takes what is in the taps now; once more for what came in the meantime is the next call's. */
+static void empty_taps(struct record *r)
+{
+	for (size_t rounds = 0; rounds < TAP_ROOM / BATCH; rounds++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < r->n_taps; i++) {
+			size_t got = tap_take(r->taps[i], r->taken, BATCH);
+
+			for (size_t k = 0; k < got; k++)
+				r->batch[n++] = (struct seen){r->taken[k], (uint32_t)i};
+		}
+		if (n == 0)
+			return;
+		if (r->n_taps > 1)
+			qsort(r->batch, n, sizeof(*r->batch), by_time);
+		for (size_t k = 0; k < n; k++)
+			write_one(r, &r->batch[k]);
+	}
+}
+
+static void *thread(void *arg)
+{
+	struct record *r = arg;
+	struct timespec at;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->stop) {
+		clock_gettime(CLOCK_MONOTONIC, &at);
+		at.tv_nsec += EMPTY_NS;
+		if (at.tv_nsec >= 1000000000) {
+			at.tv_nsec -= 1000000000;
+			at.tv_sec++;
+		}
+		pthread_cond_timedwait(&r->wake, &r->lock, &at);
+		empty_taps(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* ---- the main thread */
+
+static int set_tap(void *arg, struct gateway_resource *at)
+{
+	struct record *r = arg;
+
+	resource_tap(at->resource, r->tapped ? r->taps[at - r->gateway->resources] : NULL);
+	return 0;
+}
+
+/* Takes the taps out, lets the thread write what is in them, and closes the file. */
+static void finish(struct record *r)
+{
+	if (r->tapped) {
+		r->tapped = false;
+		gateway_each(r->gateway, set_tap, r, NULL);
+	}
+	if (r->timer.due)
+		loop_set(r->gateway->loop, &r->timer, WEIR_NEVER);
+	if (r->running) {
+		pthread_mutex_lock(&r->lock);
+		r->stop = true;
+		pthread_cond_signal(&r->wake);
+		pthread_mutex_unlock(&r->lock);
+		pthread_join(r->thread, NULL);
+		r->running = false;
+		empty_taps(r);
+	}
+	if (r->file && fclose(r->file) != 0)
+		log_event(LOG_LEVEL_ERROR, "record-failed", "file", r->path, "why", strerror(errno),
+			NULL);
+	r->file = NULL;
+}
+
+static uint64_t dropped(const struct record *r)
+{
+	uint64_t n = r->lost;
+
+	for (size_t i = 0; i < r->n_taps; i++)
+		n += tap_dropped(r->taps[i]);
+	return n;
+}
+
+static void record_free(struct record *r)
+{
+	if (!r)
+		return;
+	finish(r);
+	for (size_t i = 0; i < r->n_taps; i++)
+		tap_free(r->taps[i]);
+	for (size_t i = 0; i < r->n_names; i++) {
+		free(r->names[i].resource);
+		free(r->names[i].tenant);
+	}
+	free_tenants(r);
+	free(r->names);
+	free(r->taps);
+	free(r->batch);
+	free(r->taken);
+	free(r->path);
+	pthread_cond_destroy(&r->wake);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static void look(struct loop_timer *t, weir_time now)
+{
+	struct record *r = (struct record *)(void *)((char *)t - offsetof(struct record, timer));
+
+	if (r->full)
+		finish(r);
+	else
+		loop_set(r->gateway->loop, t, now + LOOK_NS);
+}
+
+static int record_new(struct gateway *g, const char *path, uint64_t most, struct record **ret)
+{
+	struct record *r = calloc(1, sizeof(*r));
+	pthread_condattr_t monotonic;
+	int rc = 0;
+
+	if (!r)
+		return -ENOMEM;
+	r->gateway = g;
+	r->most = most;
+	r->first = -1;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	r->path = strdup(path);
+	r->taps = calloc(g->n_resources, sizeof(*r->taps));
+	r->batch = calloc(g->n_resources * BATCH, sizeof(*r->batch));
+	r->taken = calloc(BATCH, sizeof(*r->taken));
+	if (!r->path || !r->taps || !r->batch || !r->taken)
+		rc = -ENOMEM;
+	while (rc == 0 && r->n_taps < g->n_resources) {
+		rc = tap_new(TAP_ROOM, &r->taps[r->n_taps]);
+		r->n_taps += rc == 0;
+	}
+	if (rc == 0)
+		rc = take_tenants(r, g->policy);
+	if (rc < 0)
+		record_free(r);
+	else
+		*ret = r;
+	return rc;
+}
+
+/* Never over what is there: who may ask the gateway to record may not therefore overwrite files. */
+static int open_file(struct record *r, struct weir_err *err)
+{
+	int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return weir_err_set(err, -errno, "%s: %s", r->path, strerror(errno));
+	r->file = fdopen(fd, "w");
+	if (!r->file) {
+		close(fd);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	setvbuf(r->file, NULL, _IOFBF, FILE_ROOM);
+	return 0;
+}
+
+int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err)
+{
+	struct record *r;
+	int rc;
+
+	if (g->record && g->record->running)
+		return weir_err_set(err, -EBUSY, "%s is being recorded", g->record->path);
+	rc = record_new(g, path, most, &r);
+	if (rc < 0)
+		return weir_err_set(err, rc, "out of memory");
+	rc = open_file(r, err);
+	if (rc == 0) {
+		rc = -pthread_create(&r->thread, NULL, thread, r);
+		if (rc < 0)
+			weir_err_set(err, rc, "cannot start a thread: %s", strerror(-rc));
+	}
+	if (rc < 0) {
+		record_free(r);
+		return rc;
+	}
+	record_free(g->record); /* one that had become full */
+	g->record = r;
+	r->running = r->tapped = true;
+	gateway_each(g, set_tap, r, NULL);
+	r->timer.due = look;
+	loop_set(g->loop, &r->timer, loop_clock() + LOOK_NS);
+	log_event(LOG_LEVEL_INFO, "recording", "file", path, NULL);
+	return 0;
+}
+
+int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped)
+{
+	struct record *r = g->record;
+
+	if (!r)
+		return -ENOENT;
+	finish(r);
+	if (ret_recorded)
+		*ret_recorded = r->recorded;
+	if (ret_dropped)
+		*ret_dropped = dropped(r);
+	record_free(r);
+	g->record = NULL;
+	return 0;
+}
+
+bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped)
+{
+	struct record *r = g->record;
+
+	*ret_recorded = *ret_dropped = 0;
+	if (!r)
+		return false;
+	*ret_recorded = r->recorded;
+	*ret_dropped = dropped(r);
+	return r->running && !r->full;
+}
+
+void record_policy(struct gateway *g)
+{
+	struct record *r = g->record;
+
+	if (!r || !r->running)
+		return;
+	pthread_mutex_lock(&r->lock);
+	empty_taps(r); /* by their old indices */
+	if (take_tenants(r, g->policy) < 0)
+		give_up(r, ENOMEM);
+	pthread_mutex_unlock(&r->lock);
+}

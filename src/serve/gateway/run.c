@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * run: signals, the service manager, and an orderly end.
+ *
+ * THE END, in steps of 10 ms on the main loop, so that the API still answers:
+ *   1. nobody new is let in; clients are read no more, and each closes when what it has inside is
+ *      answered
+ *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
+ *      dropped unanswered, so nobody believes that it happened
+ *   3. every back end is flushed, in case no client did
+ * An upstream that is away is given 700 ms to come back. Then all that waits for it is answered with
+ * ESHUTDOWN, and what it had acknowledged and not flushed is told of in one line of the log.
+ * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
+ * process leaves all the same and says so.
+ */
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#define MS          ((weir_time)1000000)
+#define STEP        (10 * MS)
+#define FINISH_TIME (5000 * MS) /* for what is inside when the end comes: issue of the gateway */
+#define AWAY_TIME                                                                                  \
+	(700 * MS) /* an upstream may be restarting, too; with what peers may take: < 2 s */
+#define CUT_TIME   (1000 * MS)  /* for the back ends to give back what was cut off */
+#define FLUSH_TIME (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* ---- the end */
+
+static int finish(void *arg, struct worker *w)
+{
+	front_nbd_finish(w, *(bool *)arg);
+	return 0;
+}
+
+static void finish_all(struct gateway *g, bool at_once)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], finish, &at_once);
+}
+
+static int is_busy(void *arg, struct gateway_resource *r)
+{
+	return resource_busy(r->resource) ? -EBUSY : 0;
+}
+
+static int count_clients(void *arg, struct worker *w)
+{
+	return front_nbd_count(w) > 0;
+}
+
+bool gateway_busy(struct gateway *g)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		if (worker_call(&g->workers[i], count_clients, NULL))
+			return true;
+	return gateway_each(g, is_busy, NULL, NULL) < 0;
+}
+
+static void flushed(struct request *q)
+{
+	struct gateway_resource *r = q->owner;
+	uint64_t lost = resource_unflushed(r->resource);
+	bool harmless = q->io.error == -ESHUTDOWN && !lost; /* all that was acknowledged is there */
+	char bytes[24];
+
+	if (q->io.error)
+		log_event(harmless ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "flush-failed",
+			"resource", r->name, "why",
+			q->io.error == -ESHUTDOWN ? "its upstream is away" : strerror(-q->io.error),
+			"unflushed-bytes", log_number(bytes, (double)lost), NULL);
+	atomic_store(&r->flushing, false);
+}
+
+static int flush(void *arg, struct gateway_resource *r)
+{
+	const struct back_info *info = resource_info(r->resource);
+
+	if (info->read_only || !info->can_flush)
+		return 0;
+	atomic_store(&r->flushing, true);
+	r->flush = (struct request){.io = {.op = BACK_FLUSH}, .done = flushed, .owner = r};
+	resource_submit_own(r->resource, &r->flush);
+	return 0;
+}
+
+static bool flushing(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (atomic_load(&g->resources[i].flushing))
+			return true;
+	return false;
+}
+
+static int abandon(void *arg, struct gateway_resource *r)
+{
+	resource_abandon(r->resource);
+	return 0;
+}
+
+/* Leaves the loop although a back end holds requests. */
+static void leave_stuck(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (atomic_load(&g->resources[i].flushing) || !g->flushing)
+			log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", g->resources[i].name,
+				"why", "requests inside do not come back; left behind", NULL);
+	g->stuck = true;
+	loop_stop(g->loop);
+}
+
+static void stop_step(struct loop_timer *t, weir_time now)
+{
+	struct gateway *g = OF(struct gateway, stop_timer, t);
+
+	if (now >= g->away_by)
+		gateway_each(g, abandon, NULL, NULL);
+	if (g->flushing) {
+		if (!flushing(g))
+			loop_stop(g->loop);
+		else if (now >= g->stop_by)
+			leave_stuck(g);
+	} else if (!gateway_busy(g)) {
+		g->flushing = true;
+		g->stop_by = now + FLUSH_TIME;
+		gateway_each(g, flush, NULL, NULL);
+	} else if (now >= g->stop_by && !g->given_up) {
+		log_event(
+			LOG_LEVEL_WARNING, "clients-cut-off", "why", "still busy at the end", NULL);
+		g->given_up = true;
+		g->stop_by = now + CUT_TIME;
+		finish_all(g, true);
+	} else if (now >= g->stop_by) {
+		leave_stuck(g);
+	}
+	loop_set(g->loop, t, now + STEP);
+}
+
+void gateway_stop(struct gateway *g)
+{
+	weir_time now = loop_clock();
+
+	if (g->stopping) {
+		g->stop_by = g->away_by = now;
+		loop_set(g->loop, &g->stop_timer, now);
+		return;
+	}
+	g->stopping = true;
+	g->stop_by = now + FINISH_TIME;
+	g->away_by = now + AWAY_TIME;
+	sd_notify(0, "STOPPING=1");
+	log_event(LOG_LEVEL_INFO, "stopping", NULL);
+	gateway_unlisten(g);
+	door_close_all(g);
+	finish_all(g, false);
+	g->stop_timer.due = stop_step;
+	loop_set(g->loop, &g->stop_timer, now);
+}
+
+/* ---- signals */
+
+static void stop(void *arg)
+{
+	gateway_stop(arg);
+}
+
+static void reloaded(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+{
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why",
+			err->text[0] ? err->text : strerror(-rc), NULL);
+	for (size_t i = 0; rc == 0 && i < note->n; i++)
+		log_event(LOG_LEVEL_INFO, "policy-note", "text", note->lines[i], NULL);
+}
+
+static void reload(void *arg)
+{
+	struct gateway_change *c = gateway_change_reload();
+
+	if (c)
+		gateway_change_start(arg, c, reloaded, NULL);
+	else
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", "out of memory", NULL);
+}
+
+static int is_alive(void *arg, struct worker *w)
+{
+	return 0;
+}
+
+static void alive(void *arg)
+{
+	struct gateway *g = arg;
+
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], is_alive, NULL);
+}
+
+int gateway_signals(struct gateway *g)
+{
+	g->daemon = (struct daemon){.loop = g->loop,
+		.stop = stop,
+		.reload = reload,
+		.alive = alive,
+		.arg = g,
+		.signals = {.fd = -1}};
+	return daemon_start(&g->daemon);
+}
+
+void gateway_signals_end(struct gateway *g)
+{
+	daemon_end(&g->daemon);
+	if (g->stop_timer.due)
+		loop_set(g->loop, &g->stop_timer, WEIR_NEVER);
+}
+
+/* ---- run */
+
+static void say_ready(struct gateway *g)
+{
+	char addresses[512] = "", threads[24];
+	size_t used = 0;
+
+	for (size_t i = 0; i < g->n_listeners && used < sizeof(addresses); i++)
+		used += (size_t)snprintf(addresses + used, sizeof(addresses) - used, "%s%s",
+			i ? " " : "", g->listeners[i].address);
+	log_event(LOG_LEVEL_INFO, "ready", "listen", addresses, "threads",
+		log_number(threads, g->n_workers), "version", WEIR_VERSION, NULL);
+	daemon_ready(&g->daemon);
+}
+
+int gateway_run(struct gateway *g)
+{
+	int rc;
+
+	say_ready(g);
+	rc = loop_run(g->loop);
+	if (rc == 0)
+		log_event(LOG_LEVEL_INFO, "stopped", NULL);
+	return rc < 0 ? rc : g->stuck ? -ETIMEDOUT : 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * snapshot-look: how a snapshot is gathered.
+ *
+ * METHOD  The main thread makes an empty one and posts it to the thread of the first resource, which adds
+ *         what it has in steps of some hundred µs, a step a round, so that its clients do not notice; then to
+ *         the thread of the next; and the last posts it back. So one thread has it at any time, no thread
+ *         waits, and the main thread goes on meanwhile. A policy may be swapped in between: tenants of the
+ *         snapshot's version are then found by their path.
+ */
+#include "serve/host/agent.h"
+#include "serve/host/cluster.h"
+#include "serve/gateway/impl.h"
+#include "serve/gateway/slo.h"
+#include "serve/gateway/snapshot.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+struct gateway_look {
+	struct gateway_look *next, **link; /* of the gateway's, until it is done */
+	struct loop_task there, back;
+	struct gateway *gateway;
+	struct snapshot *snapshot;
+	size_t resource, at; /* whose turn it is, and how far it is there */
+	atomic_bool *stop;   /* the gateway's: it ends */
+	gateway_look_fn *done;
+	void *arg;
+};
+
+/* ---- an empty one */
+
+static const char *copy(struct snapshot *s, const char *text)
+{
+	size_t n = strlen(text ? text : "") + 1;
+	char *to = snapshot_take(s, n, 1);
+
+	return to ? memcpy(to, text ? text : "", n) : NULL;
+}
+
+static int add_resources(struct snapshot *s, const struct gateway *g)
+{
+	s->resources = snapshot_take(s, g->n_resources, sizeof(*s->resources));
+	if (!s->resources)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->n_resources; i++) {
+		struct snapshot_resource *r = &s->resources[i];
+
+		r->name = copy(s, g->resources[i].name);
+		r->back = copy(s, g->resources[i].back_name);
+		r->size = g->resources[i].size;
+		r->thread = g->resources[i].worker->index;
+		if (!r->name || !r->back)
+			return -ENOMEM;
+	}
+	s->n_resources = g->n_resources;
+	return 0;
+}
+
+static int snapshot_new(struct gateway *g, struct snapshot **ret_snapshot)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	size_t n = g->policy->n_tenants;
+
+	if (!s)
+		return -ENOMEM;
+	s->started = g->started;
+	s->version = g->version;
+	s->enforce = g->policy->enforce;
+	s->of = gateway_version_hold(g->in_force);
+	s->tenants = snapshot_take(s, n + 1, sizeof(*s->tenants));
+	if (!s->tenants || add_resources(s, g) < 0) {
+		snapshot_free(s);
+		return -ENOMEM;
+	}
+	s->n_tenants = n;
+	*ret_snapshot = s;
+	return 0;
+}
+
+/* ---- what the main thread knows */
+
+static void gather_agent(struct gateway *g, struct snapshot *s)
+{
+	struct agent_view v;
+
+	s->has_peers = agent_peers(g, &s->peers);
+	for (size_t i = 0; i < g->n_resources; i++) {
+		struct snapshot_resource *r = &s->resources[i];
+
+		r->controlled = agent_look(g, i, &v);
+		if (!r->controlled)
+			continue;
+		r->alone = v.last.alone;
+		r->peers = v.last.peers;
+		r->shares = v.last.report.shares;
+		r->beta = v.last.beta;
+		r->latency = (weir_time)v.last.latency;
+		r->aim = (weir_time)v.last.threshold;
+		r->knee = (weir_time)v.last.knee;
+		r->held = (weir_time)v.held;
+		r->twice = v.last.twice;
+		r->stranger = v.last.stranger ? v.last.strange : 0;
+		r->floor = v.last.floor;
+		r->too_low = v.last.too_low;
+		r->probe_bursts = v.counts.bursts;
+		r->probe_reads = v.counts.reads;
+		r->probe_time = (double)v.counts.probed / 1e9;
+		r->wmax_wanted = v.last.wmax_short ? v.last.wmax_wanted : 0;
+		r->unreachable = v.last.unreachable ? (weir_time)v.last.least : 0;
+	}
+}
+
+static int take_slos(void *arg, struct gateway_resource *r)
+{
+	gateway_slo_take(r->worker->gateway, r);
+	return 0;
+}
+
+static void gather_own(struct gateway *g, struct snapshot *s)
+{
+	s->connections = atomic_load_explicit(&g->connections, memory_order_relaxed);
+	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
+	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
+	gather_agent(g, s);
+	cluster_look(g, s);
+	if (!g->switching) {
+		gateway_slo_begin(g);
+		gateway_each(g, take_slos, NULL, NULL);
+	}
+	gateway_slo_look(g, s);
+	s->now = loop_clock();
+}
+
+/* ---- in steps */
+
+/* A worker's memory is counted with its first resource. */
+static void gather_memory(struct gateway *g, const struct gateway_resource *r, struct snapshot *s)
+{
+	for (const struct gateway_resource *o = g->resources; o < r; o++)
+		if (o->worker == r->worker)
+			return;
+	s->memory += chunk_held(r->worker->pool);
+	s->memory_budget += chunk_budget(r->worker->pool);
+}
+
+/* On the resource's thread; true: there is more. */
+static bool gather(struct gateway *g, struct gateway_resource *r, struct snapshot *s, size_t *at)
+{
+	if (*at == 0)
+		gather_memory(g, r, s);
+	return resource_snapshot(r->resource, s, at);
+}
+
+static void post_next(struct gateway_look *k)
+{
+	struct gateway *g = k->gateway;
+
+	if (k->resource < g->n_resources && !atomic_load(k->stop))
+		loop_post(g->resources[k->resource].worker->loop, &k->there);
+	else
+		loop_post(g->loop, &k->back);
+}
+
+static void look_there(struct loop_task *t)
+{
+	struct gateway_look *k = OF(struct gateway_look, there, t);
+	struct gateway_resource *r = &k->gateway->resources[k->resource];
+
+	if (!gather(k->gateway, r, k->snapshot, &k->at)) {
+		k->resource++;
+		k->at = 0;
+	}
+	post_next(k);
+}
+
+static void look_unlink(struct gateway_look *k)
+{
+	*k->link = k->next;
+	if (k->next)
+		k->next->link = k->link;
+}
+
+static void look_back(struct loop_task *t)
+{
+	struct gateway_look *k = OF(struct gateway_look, back, t);
+
+	look_unlink(k);
+	if (atomic_load(k->stop)) {
+		snapshot_free(k->snapshot);
+		k->snapshot = NULL;
+	} else {
+		gather_own(k->gateway, k->snapshot);
+	}
+	k->done(k->arg, k->snapshot);
+	free(k);
+}
+
+int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg)
+{
+	struct gateway_look *k = calloc(1, sizeof(*k));
+	int rc = k && !g->looks_end ? snapshot_new(g, &k->snapshot) : -ENOMEM;
+
+	if (rc == 0 && clients_of && !(k->snapshot->clients_of = copy(k->snapshot, clients_of)))
+		rc = -ENOMEM;
+	if (rc < 0) {
+		snapshot_free(k ? k->snapshot : NULL);
+		free(k);
+		return rc;
+	}
+	k->there.run = look_there;
+	k->back.run = look_back;
+	k->gateway = g;
+	k->stop = &g->looks_end;
+	k->done = done;
+	k->arg = arg;
+	k->link = &g->looks;
+	k->next = g->looks;
+	if (k->next)
+		k->next->link = &k->next;
+	g->looks = k;
+	post_next(k);
+	return 0;
+}
+
+void gateway_looks_stop(struct gateway *g)
+{
+	atomic_store(&g->looks_end, true);
+	if (!g->looks)
+		return;
+	gateway_settle(g); /* now all of them are on their way back */
+	gateway_drain(g);
+}
+
+/* ---- at once */
+
+struct gathering {
+	struct gateway *gateway;
+	struct snapshot *snapshot;
+};
+
+static int gather_step(void *arg, struct gateway_resource *r)
+{
+	struct gathering *to = arg;
+
+	for (size_t at = 0; gather(to->gateway, r, to->snapshot, &at);)
+		;
+	return 0;
+}
+
+int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
+{
+	struct gathering to = {g, NULL};
+	int rc = snapshot_new(g, &to.snapshot);
+
+	if (rc < 0)
+		return rc;
+	gateway_each(g, gather_step, &to, NULL);
+	gather_own(g, to.snapshot);
+	*ret_snapshot = to.snapshot;
+	return 0;
+}

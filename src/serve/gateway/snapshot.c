@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * snapshot: memory. All of it but the histograms hangs on one list, so freeing needs to know nothing of what is
+ * inside.
+ */
+#include "serve/gateway/version.h"
+#include "serve/gateway/snapshot.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CLIENTS_MAX 1000 /* more than a person reads; each is 0.8 kB in here and in what is sent */
+
+struct piece { /* of memory_of; what was asked for follows */
+	struct piece *next;
+	_Alignas(16) uint8_t data[];
+};
+
+void *snapshot_take(struct snapshot *s, size_t n, size_t size)
+{
+	struct piece *p;
+
+	if (size && n > (SIZE_MAX - sizeof(*p)) / size)
+		return NULL;
+	p = calloc(1, sizeof(*p) + n * size);
+	if (!p)
+		return NULL;
+	p->next = s->memory_of;
+	s->memory_of = p;
+	return p->data;
+}
+
+static void free_hists(struct snapshot *s)
+{
+	for (size_t i = 0; s->tenants && i < s->n_tenants; i++) {
+		struct snapshot_tenant *t = s->tenants[i];
+
+		if (!t)
+			continue;
+		free(t->wait);
+		free(t->device);
+		free(t->total);
+	}
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	struct piece *p, *next;
+
+	if (!s)
+		return;
+	free_hists(s);
+	gateway_version_drop(s->of);
+	for (p = s->memory_of; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+	free(s);
+}
+
+/* ---- tenants */
+
+static void describe(const struct gateway_version *v, size_t i, struct snapshot_tenant *t)
+{
+	const struct weir_tenant *from = &v->policy->tenants[i];
+
+	t->path = from->path;
+	t->leaf = from->first_child < 0;
+	t->weight = from->weight;
+	t->share = v->of_all[i];
+	memcpy(t->min, v->bounds[i].min, sizeof(t->min));
+	memcpy(t->max, v->bounds[i].max, sizeof(t->max));
+}
+
+struct snapshot_tenant *snapshot_active(struct snapshot *s, size_t i)
+{
+	if (!s->tenants[i] && (s->tenants[i] = snapshot_take(s, 1, sizeof(**s->tenants))))
+		describe(s->of, i, s->tenants[i]);
+	return s->tenants[i];
+}
+
+static const struct snapshot_slo *slo_of(const struct snapshot *s, size_t tenant)
+{
+	size_t low = 0, high = s->n_slos;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->slos[middle].tenant < tenant)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->n_slos && s->slos[low].tenant == tenant ? &s->slos[low] : NULL;
+}
+
+const struct snapshot_tenant *snapshot_tenant(
+	const struct snapshot *s, size_t i, struct snapshot_tenant *room)
+{
+	if (s->tenants[i])
+		return s->tenants[i];
+	memset(room, 0, sizeof(*room));
+	describe(s->of, i, room);
+	room->slo = slo_of(s, i);
+	return room;
+}
+
+const char *snapshot_path(const struct snapshot *s, size_t i)
+{
+	return s->of ? s->of->policy->tenants[i].path : s->tenants[i]->path;
+}
+
+/* ---- clients */
+
+/* The array is replaced when it is full; the old one stays on the list until the end: at most twice
+ * the memory, and no realloc of what the list owns. */
+struct snapshot_client *snapshot_client(struct snapshot *s)
+{
+	if (s->n_clients == s->room_clients) {
+		size_t room = s->room_clients ? s->room_clients * 4 : 16;
+		struct snapshot_client *more;
+
+		if (room > CLIENTS_MAX)
+			room = CLIENTS_MAX;
+		if (s->n_clients == room)
+			return NULL;
+		more = snapshot_take(s, room, sizeof(*more));
+		if (!more)
+			return NULL;
+		if (s->n_clients)
+			memcpy(more, s->clients, s->n_clients * sizeof(*more));
+		s->clients = more;
+		s->room_clients = room;
+	}
+	return &s->clients[s->n_clients++];
+}

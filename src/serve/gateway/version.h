@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * version: one version of the policy in force, with what is derived from all of it.
+ *
+ * It never changes once it is made, and it is freed with its last reference. So a reader on any thread
+ * keeps a version while the gateway goes on to the next.
+ */
+#ifndef WEIR_SERVE_GATEWAY_VERSION_H
+#define WEIR_SERVE_GATEWAY_VERSION_H
+
+#include <weir/policy.h>
+#include "serve/api/policy-show.h"
+#include <stdatomic.h>
+
+struct gateway_version {
+	atomic_uint references;
+	struct weir_policy *policy;
+	struct weir_bounds *bounds;    /* by tenant */
+	double *of_parent, *of_all;    /* by tenant: weir_policy_share */
+	struct policy_show_width show; /* of its table */
+	char *text, *name;             /* of the file */
+};
+
+/* Takes the policy on success; text and name are copied. One reference is the caller's. O(tenants): not for a
+ * thread that must not pause. 0 or -ENOMEM. */
+int gateway_version_new(struct weir_policy *p, const char *text, const char *name,
+	struct gateway_version **ret_version);
+struct gateway_version *gateway_version_hold(struct gateway_version *v);
+void gateway_version_drop(struct gateway_version *v); /* NULL is fine */
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * worker: one thread of the data path: its loop, its payload memory, its scratch.
+ *
+ * The thread is started with every signal blocked (the main thread reads them), and its loop runs
+ * until worker_stop. What lives on it (resources, connections) adds itself to the loop.
+ */
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one receive or one send may take: 64 requests of 4 KiB with their headers, and still inside a
+ * core's second-level cache. */
+#define SCRATCH_ROOM ((size_t)288 << 10)
+
+int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core)
+{
+	int rc;
+
+	*w = (struct worker){.gateway = g, .index = index, .core = core};
+	rc = loop_new(&w->loop);
+	if (rc == 0)
+		loop_poll(w->loop);
+	if (rc == 0)
+		rc = chunk_pool_new(memory, &w->pool);
+	if (rc < 0)
+		return rc;
+	w->scratch = aligned_alloc(4096, SCRATCH_ROOM);
+	if (!w->scratch)
+		return -ENOMEM;
+	w->scratch_room = SCRATCH_ROOM;
+	return 0;
+}
+
+static void pin(const struct worker *w)
+{
+	char core[24];
+	cpu_set_t set;
+	int rc;
+
+	if (w->core < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)w->core, &set);
+	rc = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	if (rc != 0)
+		log_event(LOG_LEVEL_WARNING, "not-pinned", "core", log_number(core, w->core), "why",
+			strerror(rc), NULL);
+}
+
+static void *thread(void *arg)
+{
+	struct worker *w = arg;
+	int rc;
+
+	pin(w);
+	rc = loop_run(w->loop);
+	if (rc < 0) {
+		/* Its clients would hang, and the main thread with the next question to it: a restart
+		 * is better than that. */
+		log_event(LOG_LEVEL_ERROR, "worker-failed", "why", strerror(-rc), NULL);
+		abort();
+	}
+	return NULL;
+}
+
+int worker_run(struct worker *w)
+{
+	sigset_t all, before;
+	char name[16];
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&w->thread, NULL, thread, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return -rc;
+	w->running = true;
+	snprintf(name, sizeof(name), "weir-%u", w->index % 10000);
+	pthread_setname_np(w->thread, name);
+	return 0;
+}
+
+struct call {
+	struct loop_task task; /* first */
+	struct worker *worker;
+	int (*fn)(void *arg, struct worker *w);
+	void *arg;
+	int rc;
+};
+
+static void run_call(struct loop_task *t)
+{
+	struct call *c = (struct call *)(void *)t;
+
+	c->rc = c->fn(c->arg, c->worker);
+}
+
+int worker_call(struct worker *w, int (*fn)(void *arg, struct worker *w), void *arg)
+{
+	struct call c = {.task = {.run = run_call}, .worker = w, .fn = fn, .arg = arg};
+
+	loop_call(w->loop, &c.task);
+	return c.rc;
+}
+
+void worker_stop(struct worker *w)
+{
+	if (!w->running)
+		return;
+	loop_stop(w->loop);
+	pthread_join(w->thread, NULL);
+	w->running = false;
+}
+
+void worker_free(struct worker *w)
+{
+	free(w->scratch);
+	if (w->pool)
+		chunk_pool_free(w->pool);
+	if (w->loop)
+		loop_free(w->loop);
+}
+
+struct loop *worker_loop(const struct worker *w)
+{
+	return w->loop;
+}
+
+struct chunk_pool *worker_pool(const struct worker *w)
+{
+	return w->pool;
+}
+
+uint8_t *worker_scratch(const struct worker *w, size_t *ret_room)
+{
+	*ret_room = w->scratch_room;
+	return w->scratch;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "serve/host/cluster.h"
+#include "policy/impl.h"
+#include "control/pshift/pshift.h"
+#include "serve/gateway/impl.h"
+#include "serve/host/lease-link.h"
+#include "serve/host/lessee.h"
+#include "serve/host/lessor.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames of one server on their way to the main thread. If that is held up, later ones are lost, which
+ * the protocol allows for. */
+#define UNDER_WAY 16
+#define RETRIES   10 /* attempts to connect, a period */
+
+struct seat_link { /* to one controller */
+	struct seat *seat;
+	struct lease_link *link;
+	uint64_t controller; /* the instance that was heard of it last */
+};
+
+struct seat { /* one resource's */
+	struct cluster *cluster;
+	struct gateway_resource *resource;
+	struct seat_link *links; /* one a controller */
+	struct lease_message message;
+	atomic_uint under_way;
+	uint64_t instance; /* of its connections; that of the server is its own */
+};
+
+struct cluster {
+	struct gateway *gateway;
+	struct peer_key key;
+	struct lease_conn_stats stats;
+	struct seat *seats;
+	size_t n_seats,
+		n_links; /* links of each: to controllers, then to those that may stand in */
+	struct lessor *stand_ins[PSHIFT_STAND_INS]; /* servers of this gateway; NULL: none */
+};
+
+/* ---- from a resource's thread to the controllers */
+
+struct outgoing {
+	struct loop_task task; /* first */
+	struct seat *seat;
+	uint8_t *frame;
+	size_t n;
+};
+
+static void send_all(struct loop_task *t)
+{
+	struct outgoing *o = (struct outgoing *)(void *)t;
+	struct seat *s = o->seat;
+
+	for (size_t i = 0; s->links && i < s->cluster->n_links; i++)
+		if (s->links[i].link)
+			lease_link_send(s->links[i].link, o->frame, o->n);
+	atomic_fetch_sub(&s->under_way, 1);
+	free(o->frame);
+	free(o);
+}
+
+static void post(void *arg, uint8_t *frame, size_t n)
+{
+	struct seat *s = arg;
+	struct outgoing *o = atomic_load(&s->under_way) < UNDER_WAY ? malloc(sizeof(*o)) : NULL;
+
+	if (!o) {
+		free(frame);
+		return;
+	}
+	*o = (struct outgoing){.task = {.run = send_all}, .seat = s, .frame = frame, .n = n};
+	atomic_fetch_add(&s->under_way, 1);
+	loop_post(s->cluster->gateway->loop, &o->task);
+}
+
+/* ---- and back */
+
+struct incoming {
+	struct loop_task task; /* first */
+	struct resource *resource;
+	struct lease_message message;
+};
+
+static void hand_over(struct loop_task *t)
+{
+	struct incoming *in = (struct incoming *)(void *)t;
+
+	lessee_receive(in->resource, &in->message);
+	lease_message_free(&in->message);
+	free(in);
+}
+
+static void receive(void *arg, struct lease_message *m)
+{
+	struct seat_link *l = arg;
+	struct seat *s = l->seat;
+	struct incoming *in = malloc(sizeof(*in));
+
+	l->controller = m->instance;
+	if (!in)
+		return;
+	*in = (struct incoming){
+		.task = {.run = hand_over}, .resource = s->resource->resource, .message = *m};
+	*m = (struct lease_message){0};
+	loop_post(s->resource->worker->loop, &in->task);
+}
+
+struct notice {
+	struct loop_task task; /* first */
+	struct resource *resource;
+	uint64_t controller; /* that was lost; 0: one has connected */
+};
+
+static void take_notice(struct loop_task *t)
+{
+	struct notice *n = (struct notice *)(void *)t;
+
+	if (n->controller)
+		lessee_lost(n->resource, n->controller);
+	else
+		lessee_met(n->resource);
+	free(n);
+}
+
+/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+static void notify(const struct seat *s, uint64_t controller)
+{
+	struct notice *n = malloc(sizeof(*n));
+
+	if (!n)
+		return;
+	*n = (struct notice){.task = {.run = take_notice},
+		.resource = s->resource->resource,
+		.controller = controller};
+	loop_post(s->resource->worker->loop, &n->task);
+}
+
+static void link_up(void *arg)
+{
+	notify(((struct seat_link *)arg)->seat, 0);
+}
+
+static void link_down(void *arg)
+{
+	const struct seat_link *l = arg;
+
+	if (l->controller)
+		notify(l->seat, l->controller);
+}
+
+/* ---- start */
+
+static int connect_one(void *arg, struct gateway_resource *r)
+{
+	struct cluster *c = arg;
+	struct seat *s = &c->seats[r - c->gateway->resources];
+
+	lessee_connect(r->resource, post, s);
+	return 0;
+}
+
+static int disconnect_one(void *arg, struct gateway_resource *r)
+{
+	lessee_connect(r->resource, NULL, NULL);
+	return 0;
+}
+
+/* Where link i leads; NULL: nowhere. */
+static const char *address_of(const struct weir_policy *p, size_t i, char *room)
+{
+	if (i < p->cluster.n_controllers)
+		return p->cluster.controllers[i];
+	i -= p->cluster.n_controllers;
+	return policy_cluster_stand_in(p, (unsigned)i, room, POLICY_CLUSTER_ADDRESS) ? room : NULL;
+}
+
+static int open_links(struct cluster *c, struct seat *s)
+{
+	const struct weir_policy_cluster *p = &c->gateway->policy->cluster;
+
+	s->links = calloc(c->n_links, sizeof(*s->links));
+	if (!s->links)
+		return -ENOMEM;
+	while (!s->instance)
+		peer_key_random(&s->instance, sizeof(s->instance));
+	for (size_t i = 0; i < c->n_links; i++) {
+		char room[POLICY_CLUSTER_ADDRESS];
+		struct lease_link_config config = {
+			.address = address_of(c->gateway->policy, i, room),
+			.quiet = i >= p->n_controllers,
+			/* A controller that comes back is found in a fraction of a period, also if it does
+			 * not live longer than that. */
+			.retry = p->period / RETRIES,
+			.conn = {.loop = c->gateway->loop,
+				.key = &c->key,
+				.cluster = peer_hash(p->name),
+				.instance = s->instance,
+				.name = s->resource->name,
+				.entries = LEASE_ENTRIES_MAX,
+				.stats = &c->stats,
+				.message = &s->message},
+			.receive = receive,
+			.up = link_up,
+			.down = link_down,
+			.arg = &s->links[i]};
+		int rc = 0;
+
+		s->links[i].seat = s;
+		if (config.address)
+			rc = lease_link_new(&config, &s->links[i].link);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static bool is_ours(const struct gateway *g, const char *server)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i].name, server) == 0)
+			return true;
+	return false;
+}
+
+/* One that cannot listen does not stand in; the others may. */
+static void open_stand_ins(struct cluster *c)
+{
+	const struct gateway *g = c->gateway;
+
+	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++) {
+		char address[POLICY_CLUSTER_ADDRESS];
+		const char *server =
+			policy_cluster_stand_in(g->policy, k, address, sizeof(address));
+		struct weir_err err;
+
+		if (server && is_ours(g, server) &&
+			lessor_stand_in(g->loop, g->policy, server, k + 1, address,
+				&c->stand_ins[k], &err) < 0)
+			log_event(LOG_LEVEL_WARNING, "cannot-stand-in", "server", server, "why",
+				err.text, NULL);
+	}
+}
+
+void cluster_policy(struct gateway *g)
+{
+	for (unsigned k = 0; g->cluster && k < PSHIFT_STAND_INS; k++)
+		if (g->cluster->stand_ins[k] &&
+			lessor_policy(g->cluster->stand_ins[k], g->policy) < 0)
+			log_event(LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
+}
+
+int cluster_start(struct gateway *g, struct weir_err *err)
+{
+	const struct weir_policy_cluster *p = &g->policy->cluster;
+	struct cluster *c;
+	int rc;
+
+	if (g->options.bare || !p->n_servers)
+		return 0;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	g->cluster = c;
+	c->gateway = g;
+	rc = peer_key_read(p->key, p->name, &c->key, err);
+	if (rc < 0)
+		return rc;
+	c->seats = calloc(g->n_resources, sizeof(*c->seats));
+	c->n_links = p->n_controllers + PSHIFT_STAND_INS;
+	rc = c->seats ? 0 : -ENOMEM;
+	for (; rc == 0 && c->n_seats < g->n_resources; c->n_seats++) {
+		struct seat *s = &c->seats[c->n_seats];
+
+		s->cluster = c;
+		s->resource = &g->resources[c->n_seats];
+		rc = open_links(c, s);
+	}
+	if (rc == 0)
+		rc = gateway_each(g, connect_one, c, NULL);
+	if (rc == 0)
+		open_stand_ins(c);
+	return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+/* ---- change */
+
+static bool differ(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) != 0 : a != b;
+}
+
+int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	const struct weir_policy_cluster *is = &g->policy->cluster, *be = &p->cluster;
+	bool other = !is->n_servers != !be->n_servers || differ(is->name, be->name) ||
+		     differ(is->key, be->key) || is->period != be->period ||
+		     is->n_controllers != be->n_controllers || is->n_stand_ins != be->n_stand_ins ||
+		     is->no_stand_in != be->no_stand_in;
+
+	for (size_t i = 0; !other && i < is->n_controllers; i++)
+		other = differ(is->controllers[i], be->controllers[i]);
+	for (size_t i = 0; !other && i < is->n_stand_ins; i++)
+		other = differ(is->stand_ins[i], be->stand_ins[i]);
+	return other ? weir_err_set(err, -EINVAL,
+			       "another cluster, key, period or controller: that takes a restart")
+		     : 0;
+}
+
+/* ---- the end */
+
+static void stop_loop(struct loop_task *t)
+{
+	loop_stop(((struct outgoing *)(void *)t)->seat->cluster->gateway->loop);
+}
+
+/* What was posted to the main thread is run, so that nothing of it is left behind. */
+static void drain(struct cluster *c)
+{
+	struct seat seat = {.cluster = c};
+	struct outgoing o = {.task = {.run = stop_loop}, .seat = &seat};
+
+	loop_post(c->gateway->loop, &o.task);
+	loop_run(c->gateway->loop);
+}
+
+void cluster_stop(struct gateway *g)
+{
+	struct cluster *c = g->cluster;
+
+	if (!c)
+		return;
+	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++)
+		lessor_free(c->stand_ins[k]);
+	for (size_t i = 0; i < c->n_seats; i++)
+		for (size_t k = 0; k < c->n_links && c->seats[i].links; k++) {
+			lease_link_free(c->seats[i].links[k].link);
+			c->seats[i].links[k].link = NULL;
+		}
+	if (c->n_seats == g->n_resources) {
+		gateway_each(g, disconnect_one, NULL, NULL);
+		drain(c);
+		gateway_settle(g);
+	}
+	for (size_t i = 0; i < c->n_seats; i++) {
+		free(c->seats[i].links);
+		lease_message_free(&c->seats[i].message);
+	}
+	free(c->seats);
+	peer_key_forget(&c->key);
+	free(c);
+	g->cluster = NULL;
+}
+
+/* ---- look */
+
+void cluster_look(const struct gateway *g, struct snapshot *s)
+{
+	const struct cluster *c = g->cluster;
+
+	if (!c)
+		return;
+	s->links = snapshot_take(s, c->n_seats * c->n_links + 1, sizeof(*s->links));
+	for (size_t i = 0; s->links && i < c->n_seats; i++)
+		for (size_t k = 0; k < g->policy->cluster.n_controllers; k++) {
+			struct snapshot_link *to = &s->links[s->n_links++];
+			struct lease_link_status st;
+
+			lease_link_status(c->seats[i].links[k].link, &st);
+			snprintf(to->resource, sizeof(to->resource), "%s",
+				c->seats[i].resource->name);
+			snprintf(to->address, sizeof(to->address), "%s", st.address);
+			memcpy(to->why, st.why, sizeof(to->why));
+			to->up = st.up;
+			to->since = st.since;
+			to->downs = st.downs;
+		}
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cluster: the gateway's side of a pShift cluster: the way of each of its resources to the controllers.
+ *
+ * Each resource is a server of the cluster by itself, with a link to every controller that the policy
+ * names; what it says goes to all of them, and which of them it follows it decides itself
+ * (control/pshift/server). Up to three of them may stand in for a controller (lessor.c), and have links of every server, too. The links are the main thread's, a server is its resource's (lessee.c): frames and
+ * messages change hands by posted tasks, and nobody waits.
+ */
+#ifndef WEIR_SERVE_HOST_CLUSTER_H
+#define WEIR_SERVE_HOST_CLUSTER_H
+
+#include <weir/err.h>
+#include <weir/policy.h>
+
+struct gateway;
+struct snapshot;
+
+/* Reads the key and begins to connect, if the policy has a cluster. Workers run; the main loop does not. */
+int cluster_start(struct gateway *g, struct weir_err *err);
+/* May this policy follow the one in force? -EINVAL: another cluster takes a restart. */
+int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Another policy is in force. */
+void cluster_policy(struct gateway *g);
+/* Cuts the links and frees. The main loop does not run; it is run for a moment. */
+void cluster_stop(struct gateway *g);
+/* Adds how the links are. Main thread. */
+void cluster_look(const struct gateway *g, struct snapshot *s);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lessor-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
+#include "serve/api/api.h"
+#include "serve/api/http-json.h"
+#include "serve/host/lessor-impl.h"
+#include "serve/loop/log.h"
+#include "serve/api/metrics-impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_names[LEASE_STATES] = {"blind", "leased", "held", "static"};
+
+static const char *state_name(uint64_t state)
+{
+	return state < LEASE_STATES ? state_names[state] : "?";
+}
+
+/* ---- status */
+
+static json_t *count(uint64_t v)
+{
+	return json_integer((json_int_t)v);
+}
+
+static json_t *server_json(const struct lessor *l, const struct lessor_server *s, weir_time now)
+{
+	bool heard = s->last.length > 0;
+
+	return json_pack("{s:s, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", s->name,
+		"connected", s->guest != NULL, "address",
+		s->guest ? lease_hub_peer(s->guest) : NULL, "state",
+		heard ? json_string(state_name(s->last.state)) : json_null(), "heard_s",
+		heard ? json_real((double)(now - s->at) / 1e9) : json_null(), "period",
+		heard ? count(s->last.period) : json_null(), "capacity",
+		heard ? count(s->last.capacity) : json_null(), "reports", count(s->reports),
+		"grants", count(s->grants));
+}
+
+static json_t *bucket_json(const struct lessor_bucket *b)
+{
+	return json_pack("{s:s, s:o, s:o}", "tenant", b->path, "reservation",
+		count((uint64_t)b->reservation), "limit",
+		b->limit == LEASE_NO_LIMIT ? json_null() : count((uint64_t)b->limit));
+}
+
+struct saying {
+	const struct lessor *lessor;
+	json_t *lines;
+};
+
+static const char *server_name(void *arg, size_t i)
+{
+	return ((const struct saying *)arg)->lessor->servers[i].name;
+}
+
+static const char *bucket_name(void *arg, size_t i)
+{
+	return ((const struct saying *)arg)->lessor->buckets[i].path;
+}
+
+static void add_line(void *arg, const char *words)
+{
+	json_array_append_new(((struct saying *)arg)->lines, json_string(words));
+}
+
+/* What no allocation can meet, and why. */
+static json_t *short_json(struct lessor *l, const struct pshift_control_status *st)
+{
+	struct saying say = {l, json_array()};
+
+	if (st->asked > st->phi)
+		pshift_control_explain(l->control, server_name, bucket_name, &say, add_line);
+	return json_pack("{s:o, s:o, s:o, s:o}", "asked", count((uint64_t)st->asked), "placed",
+		count((uint64_t)st->phi), "short", count((uint64_t)(st->asked - st->phi)), "why",
+		say.lines);
+}
+
+static json_t *messages_json(const struct lessor *l)
+{
+	struct lease_hub_stats s;
+	json_t *verdicts = json_object();
+
+	lease_hub_stats(l->hub, &s);
+	for (int v = 0; v < PEER_VERDICTS; v++)
+		json_object_set_new(verdicts, peer_verdict_name((enum peer_verdict)v),
+			count(s.conn.verdicts[v]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received", verdicts,
+		"received_bytes", count(s.conn.received_bytes), "sent", count(s.conn.sent),
+		"sent_bytes", count(s.conn.sent_bytes), "lost", count(s.conn.lost), "slow",
+		count(s.conn.slow), "accepted", count(s.accepted), "refused", count(s.refused));
+}
+
+static const char *role(const struct lessor *l, const struct pshift_control_status *st)
+{
+	if (st->started || !st->standby || !st->led)
+		return st->started ? "granting" : "starting";
+	return l->granted ? "stood down" : "standby";
+}
+
+static json_t *status_json(struct lessor *l)
+{
+	struct pshift_control_status st;
+	json_t *servers = json_array(), *buckets = json_array();
+	weir_time now = loop_clock();
+
+	pshift_control_status(l->control, &st);
+	for (size_t i = 0; i < l->n_servers; i++)
+		json_array_append_new(servers, server_json(l, &l->servers[i], now));
+	for (size_t i = 0; i < l->n_buckets; i++)
+		if (!l->buckets[i].gone)
+			json_array_append_new(buckets, bucket_json(&l->buckets[i]));
+	return json_pack(
+		"{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
+		"s:o, s:o}",
+		"weir", WEIR_VERSION, "uptime_s", json_real((double)(now - l->started) / 1e9),
+		"controller", l->name, "cluster", l->policy->cluster.name, "state", role(l, &st),
+		"generation", count(st.generation), "period", count(st.period), "period_s",
+		json_real((double)l->policy->cluster.period / 1e9), "interval_s",
+		json_real((double)st.interval / 1e9), "waiting", count(st.waiting), "overdrawn",
+		st.overdrawn, "rounds", count(st.rounds), "busy_s",
+		json_real((double)l->busy / 1e9), "reservations", short_json(l, &st), "messages",
+		messages_json(l), "servers", servers, "buckets", buckets);
+}
+
+/* ---- metrics */
+
+static void write_servers(const struct lessor *l, FILE *to)
+{
+	metrics_family(to, "weir_control_server_connected", "gauge", "1: there is a connection.");
+	for (size_t i = 0; i < l->n_servers; i++) {
+		fputs("weir_control_server_connected", to);
+		metrics_labels(to, "server", l->servers[i].name, "", "");
+		metrics_number(to, l->servers[i].guest != NULL);
+	}
+	metrics_family(to, "weir_control_server_leased", "gauge",
+		"1: it said that it holds a lease, and is not on its own.");
+	for (size_t i = 0; i < l->n_servers; i++) {
+		const struct lessor_server *s = &l->servers[i];
+
+		fputs("weir_control_server_leased", to);
+		metrics_labels(to, "server", s->name, "", "");
+		metrics_number(to, s->last.length > 0 && s->last.state == LEASE_LEASED);
+	}
+}
+
+static void write_metrics(const struct lessor *l, FILE *to)
+{
+	struct pshift_control_status st;
+	struct lease_hub_stats h;
+
+	pshift_control_status(l->control, &st);
+	lease_hub_stats(l->hub, &h);
+	metrics_single(to, "weir_control_granting", "gauge",
+		"1: it grants; 0: it starts, or stands by.", st.started);
+	metrics_single(to, "weir_control_generation", "gauge",
+		"The later of two controllers has more.", (double)st.generation);
+	metrics_single(
+		to, "weir_control_period", "gauge", "Number of the QoS period.", (double)st.period);
+	metrics_single(to, "weir_control_interval_seconds", "gauge", "Between two rounds.",
+		(double)st.interval / 1e9);
+	metrics_single(to, "weir_control_reserved_tokens", "gauge",
+		"Asked of reservations, as far as there is demand, in a period.", (double)st.asked);
+	metrics_single(to, "weir_control_placed_tokens", "gauge",
+		"Of those, what servers can serve.", (double)st.phi);
+	metrics_single(to, "weir_control_servers_silent", "gauge", "Silent for a period.",
+		(double)st.silent);
+	metrics_single(to, "weir_control_limits_waiting", "gauge",
+		"Limits of which a server has yet to give up some.", (double)st.waiting);
+	metrics_single(to, "weir_control_rounds_total", "counter", "Times that tokens were placed.",
+		(double)st.rounds);
+	metrics_single(to, "weir_control_grants_total", "counter", "Messages to servers.",
+		(double)st.grants);
+	metrics_single(to, "weir_control_busy_seconds_total", "counter",
+		"Spent placing and sending.", (double)l->busy / 1e9);
+	metrics_single(to, "weir_control_received_bytes_total", "counter", "From servers.",
+		(double)h.conn.received_bytes);
+	metrics_single(to, "weir_control_sent_bytes_total", "counter", "To servers.",
+		(double)h.conn.sent_bytes);
+	metrics_single(to, "weir_control_refused_total", "counter",
+		"Connections that were cut off.", (double)h.refused);
+	write_servers(l, to);
+}
+
+/* ---- routes */
+
+static void handle(void *arg, struct http_request *q, struct http_reply *ret)
+{
+	struct lessor *l = arg;
+	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
+	     status = strcmp(q->path, "/v1/status") == 0;
+	FILE *f;
+
+	if (!health && !metrics && !status) {
+		http_json_fail(ret, 404, "there is nothing here");
+	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
+		http_json_fail(ret, 405, "not by this method");
+		ret->allow = "GET";
+	} else if (health) {
+		ret->body = strdup("ok\n");
+		ret->length = 3;
+		ret->status = ret->body ? 200 : 500;
+	} else if (status) {
+		http_json_give(ret, 200, status_json(l));
+	} else if ((f = open_memstream(&ret->body, &ret->length))) {
+		write_metrics(l, f);
+		ret->type = HTTP_PROM;
+		ret->status = fclose(f) == 0 ? 200 : 500;
+	}
+}
+
+int lessor_api_start(struct lessor *l, struct weir_err *err)
+{
+	const struct weir_policy *p = l->policy;
+	struct http_config c = {.addresses = l->options.n_api ? l->options.api : p->api,
+		.n_addresses = l->options.n_api ? l->options.n_api : p->n_api,
+		.token_file = l->options.token_file ? l->options.token_file : p->token,
+		.handler = handle,
+		.arg = l};
+
+	return c.n_addresses ? http_new(l->loop, &c, &l->http, err) : 0;
+}

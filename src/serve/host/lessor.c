@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lessor: reports in, grants out.
+ *
+ * METHOD  Reports are handed over as they come; the controller's steps come when it has something to do, each
+ *         for all that was heard by then: many servers make few rounds of messages. Only while it starts
+ *         is each answered at once. A message for a server that is not connected is lost, as any
+ *         may be.
+ */
+#include "serve/host/lessor-impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define SPARE_ENTRIES 1024 /* of a report, beyond the buckets that we know: policies may differ */
+
+#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* ---- out */
+
+static int frame_room(struct lessor *l, size_t entries)
+{
+	size_t need = LEASE_FRAME(entries);
+	void *p;
+
+	if (need <= l->frame_room)
+		return 0;
+	p = realloc(l->frame, need);
+	if (!p)
+		return -ENOMEM;
+	l->frame = p;
+	l->frame_room = need;
+	return 0;
+}
+
+static void send_to(void *arg, size_t server, const struct lease_message *m)
+{
+	struct lessor *l = arg;
+	struct lessor_server *s = &l->servers[server];
+
+	if (!s->guest || frame_room(l, m->n) < 0)
+		return;
+	if (lease_hub_send(s->guest, l->frame, lease_write(l->frame, m)) == 0)
+		s->grants++;
+}
+
+/* ---- in */
+
+static void say_state(struct lessor *l)
+{
+	struct pshift_control_status st;
+	char text[24];
+
+	pshift_control_status(l->control, &st);
+	if (st.started == l->said_start)
+		return;
+	l->said_start = st.started;
+	l->granted = true;
+	if (st.started)
+		log_event(LOG_LEVEL_INFO, l->rank ? "standing-in" : "granting", "servers",
+			log_number(text, (double)st.heard), NULL);
+	else
+		log_event(LOG_LEVEL_WARNING, "stood-down", "why",
+			st.led ? "the servers follow another controller"
+			       : "no majority of the servers follows",
+			NULL);
+}
+
+/* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
+ * network was. */
+static void seat(struct lessor *l, struct lessor_server *s, struct lease_guest *g)
+{
+	if (s->guest == g)
+		return;
+	if (s->guest)
+		lease_hub_drop(s->guest, NULL);
+	s->guest = g;
+	lease_hub_set_user(g, s);
+	if (l->rank)
+		return;
+	log_event(LOG_LEVEL_INFO, "server", "server", s->name, "from", lease_hub_peer(g), NULL);
+}
+
+static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
+{
+	struct lessor *l = arg;
+	size_t at = pshift_ids_find(&l->server_ids, peer_hash(m->name));
+	enum peer_verdict v;
+
+	if (at == SIZE_MAX) {
+		l->unknown++;
+		lease_hub_drop(g, "it is none of the cluster's servers");
+		return;
+	}
+	seat(l, &l->servers[at], g);
+	v = pshift_control_receive(l->control, loop_clock(), m);
+	if (v == PEER_BROKEN || v == PEER_NOISE) {
+		l->servers[at].guest = NULL;
+		lease_hub_drop(g, "what it says makes no sense");
+		return;
+	}
+	l->servers[at].last = m->report;
+	l->servers[at].at = loop_clock();
+	l->servers[at].reports++;
+	say_state(l);
+	if (!l->said_start) /* it starts: everybody waits for its answer */
+		loop_set(l->loop, &l->timer, loop_clock());
+	else
+		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
+}
+
+static void gone(void *arg, struct lease_guest *g)
+{
+	struct lessor_server *s = lease_hub_user(g);
+
+	if (s)
+		s->guest = NULL;
+}
+
+/* ---- rounds */
+
+static void step(struct lessor *l)
+{
+	weir_time before = loop_clock();
+	int rc = pshift_control_step(l->control, before);
+
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "round", "why", strerror(-rc), NULL);
+	l->rounds++;
+	l->busy += loop_clock() - before;
+	say_state(l);
+	loop_set(l->loop, &l->timer, pshift_control_due(l->control));
+}
+
+static void due(struct loop_timer *t, weir_time now)
+{
+	step(OF(struct lessor, timer, t));
+}
+
+/* ---- start */
+
+int lessor_check(const struct weir_policy *p, struct weir_err *err)
+{
+	if (!p->cluster.n_servers)
+		return weir_err_set(err, -EINVAL, "no 'cluster': there is nothing to control");
+	if (!p->n_tenants)
+		return weir_err_set(err, -EINVAL, "no tenants: there is nothing to control");
+	return 0;
+}
+
+static int open_hub(struct lessor *l, struct weir_err *err)
+{
+	const struct weir_policy_cluster *c = &l->policy->cluster;
+	struct lease_hub_config config = {.loop = l->loop,
+		.key = &l->key,
+		.cluster = l->cluster,
+		.instance = l->instance,
+		.name = l->name,
+		.entries = l->policy->n_tenants + SPARE_ENTRIES,
+		/* As many again: those that are not yet, or no longer, a server's. */
+		.most = 2 * c->n_servers + SPARE_ENTRIES,
+		.receive = receive,
+		.gone = gone,
+		.arg = l};
+
+	if (l->options.n_listen) {
+		config.addresses = l->options.listen;
+		config.n_addresses = l->options.n_listen;
+	} else if (c->n_listen) {
+		config.addresses = c->listen;
+		config.n_addresses = c->n_listen;
+	} else {
+		config.addresses = c->controllers;
+		config.n_addresses = c->n_controllers;
+	}
+	if (config.n_addresses > 1 && !c->n_listen && !l->options.n_listen)
+		return weir_err_at(err, -EINVAL, c->at,
+			"there are several controllers: 'listen' or --listen must say where this "
+			"one is");
+	return lease_hub_new(&config, &l->hub, err);
+}
+
+static int open_control(struct lessor *l)
+{
+	const struct weir_policy_cluster *c = &l->policy->cluster;
+	struct pshift_control_config config = {.name = l->name,
+		.cluster = l->cluster,
+		.instance = l->instance,
+		.rank = l->rank,
+		.length = c->period,
+		.shortest = c->interval,
+		.longest = c->interval,
+		.send = send_to,
+		.arg = l};
+	int rc = pshift_control_new(&config, &l->control);
+
+	return rc < 0 ? rc : lessor_policy_take(l);
+}
+
+static int who_we_are(struct lessor *l, struct weir_err *err)
+{
+	const struct weir_policy_cluster *c = &l->policy->cluster;
+	char host[HOST_NAME_MAX + 1] = "";
+	const char *name = l->options.name;
+	int rc;
+
+	gethostname(host, HOST_NAME_MAX);
+	if (!name)
+		name = host;
+	if (peer_name_check(name) < 0)
+		return weir_err_set(err, -EINVAL,
+			"controller '%s': a name has 1 to %d bytes and no spaces", name,
+			PEER_NAME_MAX);
+	memcpy(l->name, name, strlen(name)); /* the check has seen to its length */
+	l->cluster = peer_hash(c->name);
+	rc = peer_key_read(c->key, c->name, &l->key, err);
+	while (rc == 0 && !l->instance)
+		peer_key_random(&l->instance, sizeof(l->instance));
+	return rc;
+}
+
+static int begin(struct lessor *l, struct weir_err *err)
+{
+	int rc = who_we_are(l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = open_control(l);
+	if (rc < 0)
+		return weir_err_set(err, rc, "%s", strerror(-rc));
+	rc = open_hub(l, err);
+	if (rc < 0)
+		return rc;
+	l->timer.due = due;
+	return loop_set(l->loop, &l->timer, loop_clock());
+}
+
+static void stop(void *arg)
+{
+	struct lessor *l = arg;
+
+	sd_notify(0, "STOPPING=1");
+	log_event(LOG_LEVEL_INFO, "stopping", NULL);
+	loop_stop(l->loop);
+}
+
+static void reload(void *arg)
+{
+	lessor_policy_reload(arg);
+}
+
+static int start(struct lessor *l, struct weir_err *err)
+{
+	int rc = loop_new(&l->loop);
+
+	if (rc == 0) {
+		l->daemon = (struct daemon){.loop = l->loop,
+			.stop = stop,
+			.reload = reload,
+			.arg = l,
+			.signals = {.fd = -1}};
+		rc = daemon_start(&l->daemon);
+	}
+	if (rc < 0)
+		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
+	rc = begin(l, err);
+	return rc < 0 ? rc : lessor_api_start(l, err);
+}
+
+int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct lessor **ret_lessor,
+	struct weir_err *err)
+{
+	struct lessor *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l) {
+		weir_policy_free(p);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	l->policy = p;
+	l->options = *o;
+	l->daemon.signals.fd = -1;
+	l->started = loop_clock();
+	rc = lessor_check(p, err);
+	if (rc == 0)
+		rc = start(l, err);
+	if (rc < 0) {
+		lessor_free(l);
+		return rc;
+	}
+	*ret_lessor = l;
+	return 0;
+}
+
+int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct lessor **ret_lessor, struct weir_err *err)
+{
+	struct lessor *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	l->loop = loop;
+	l->policy = p;
+	l->rank = rank;
+	l->options = (struct lessor_options){.name = server, .listen = &listen, .n_listen = 1};
+	l->daemon.signals.fd = -1;
+	rc = begin(l, err);
+	/* both are the caller's */
+	l->options = (struct lessor_options){0};
+	if (rc < 0)
+		lessor_free(l);
+	else
+		*ret_lessor = l;
+	return rc;
+}
+
+int lessor_policy(struct lessor *l, const struct weir_policy *p)
+{
+	l->policy = p;
+	return lessor_policy_take(l);
+}
+
+int lessor_run(struct lessor *l)
+{
+	char servers[24], buckets[24];
+	int rc;
+
+	log_event(LOG_LEVEL_INFO, "ready", "listen", lease_hub_address(l->hub, 0), "servers",
+		log_number(servers, (double)l->n_servers), "buckets",
+		log_number(buckets, (double)l->n_buckets), "version", WEIR_VERSION, NULL);
+	daemon_ready(&l->daemon);
+	rc = loop_run(l->loop);
+	if (rc == 0)
+		log_event(LOG_LEVEL_INFO, "stopped", NULL);
+	return rc;
+}
+
+void lessor_free(struct lessor *l)
+{
+	if (!l)
+		return;
+	http_free(l->http);
+	lease_hub_free(l->hub);
+	if (l->timer.due)
+		loop_set(l->loop, &l->timer, WEIR_NEVER);
+	if (!l->rank)
+		daemon_end(&l->daemon);
+	pshift_control_free(l->control);
+	for (size_t i = 0; i < l->n_buckets; i++)
+		free(l->buckets[i].path);
+	free(l->buckets);
+	free(l->servers);
+	free(l->frame);
+	pshift_ids_free(&l->server_ids);
+	pshift_ids_free(&l->bucket_ids);
+	peer_key_forget(&l->key);
+	if (!l->rank) {
+		weir_policy_free((struct weir_policy *)l->policy); /* which is its own */
+		loop_free(l->loop);
+	}
+	free(l);
+}

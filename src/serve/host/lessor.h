@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lessor: the controller of a cluster under pShift as a process: `weir control`.
+ *
+ * It listens for servers (lease-hub), hands their reports to the controller (control/pshift/control) and
+ * carries its grants back. What it knows dies with it: servers say what they hold to whoever comes
+ * next (control/pshift/pshift.h), so there is nothing to keep on a disk.
+ *
+ *   lessor.c         servers, buckets, messages, rounds
+ *   lessor-policy.c  what the policy says, at the start and on SIGHUP
+ *   lessor-api.c     what can be asked: /v1/status, /metrics, /healthz
+ *
+ * One thread: the loop's.
+ */
+#ifndef WEIR_SERVE_HOST_LESSOR_H
+#define WEIR_SERVE_HOST_LESSOR_H
+
+#include <weir/err.h>
+#include <weir/policy.h>
+
+struct loop;
+struct lessor;
+
+struct lessor_options {
+	const char *name;          /* of this controller; NULL: what the machine is called */
+	const char *const *listen; /* instead of the policy's; NULL: the policy's */
+	size_t n_listen;
+	const char *const *api; /* the same of the API; NULL and n_api 0: the policy's, or none */
+	size_t n_api;
+	const char *token_file; /* of an API on TCP; NULL: the policy's */
+	/* Reads the policy again, on SIGHUP: its own from then on. 0, or a negative errno and why. */
+	int (*reread)(void *arg, struct weir_policy **ret_policy, struct weir_err *err);
+	void *reread_arg;
+};
+
+/* The policy is its own from now on, also when this fails. Listens when it returns. */
+int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct lessor **ret_lessor,
+	struct weir_err *err);
+/* The same inside a gateway: a server that may stand in for a controller (control/pshift/lead.c), on the gateway's loop. The
+ * policy is borrowed until lessor_policy says another. rank: 1 … */
+int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct lessor **ret_lessor, struct weir_err *err);
+int lessor_policy(struct lessor *l, const struct weir_policy *p); /* 0 or -ENOMEM */
+int lessor_run(struct lessor *l); /* until SIGTERM or SIGINT; 0 or a negative errno */
+void lessor_free(struct lessor *l);
+
+/* Could it be controlled, as far as can be told without opening anything? 0 or -EINVAL and why. */
+int lessor_check(const struct weir_policy *p, struct weir_err *err);
+
+#endif

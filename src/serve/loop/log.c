@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log: a line is put together in a buffer on the stack and written by one write.
+ *
+ * METHOD   Events are counted by name in a small table: the first BURST of a second are said, the rest
+ *          only counted. The count is said by the first line, of whatever event, after that second.
+ *          When the table is full of events that are being counted, the one with the oldest second
+ *          makes room.
+ */
+#include "serve/loop/log.h"
+#include "base/utf8.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE   2048 /* bytes; a longer line is cut */
+#define EVENTS 64   /* names counted at once; there are some thirty */
+
+static enum log_level most = LOG_LEVEL_INFO;
+static enum log_form form = LOG_FORM_TEXT;
+static bool to_journal;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+static const int priorities[] = {3, 4, 6, 7}; /* of syslog */
+
+/* ---- how often */
+
+struct counter {
+	char event[32]; /* cut if longer; "": free */
+	weir_time since;
+	unsigned said;
+	uint64_t unsaid;
+};
+static struct counter counters[EVENTS];
+
+static struct counter *find_counter(const char *event)
+{
+	struct counter *oldest = &counters[0];
+
+	for (size_t i = 0; i < EVENTS; i++) {
+		struct counter *c = &counters[i];
+		if (c->event[0] && strncmp(c->event, event, sizeof(c->event) - 1) == 0)
+			return c;
+		if (!c->event[0] || (oldest->event[0] && c->since < oldest->since))
+			oldest = c;
+	}
+	*oldest = (struct counter){.since = INT64_MIN};
+	snprintf(oldest->event, sizeof(oldest->event), "%s", event);
+	return oldest;
+}
+
+bool log_admit(const char *event, weir_time now)
+{
+	struct counter *c = find_counter(event);
+
+	if (c->since == INT64_MIN || now - c->since >= WEIR_SEC) {
+		c->since = now;
+		c->said = 0;
+	}
+	if (c->said < LOG_BURST) {
+		c->said++;
+		return true;
+	}
+	c->unsaid++;
+	return false;
+}
+
+uint64_t log_unsaid(weir_time now, char event[32])
+{
+	for (size_t i = 0; i < EVENTS; i++) {
+		struct counter *c = &counters[i];
+		uint64_t n = c->unsaid;
+		if (!n || now - c->since < WEIR_SEC)
+			continue;
+		memcpy(event, c->event, sizeof(c->event));
+		c->unsaid = 0;
+		return n;
+	}
+	return 0;
+}
+
+/* ---- a line */
+
+struct line {
+	size_t n;
+	char text[LINE];
+};
+
+static void put(struct line *l, char c)
+{
+	if (l->n < LINE - 3) /* room for a quote, a brace and the newline */
+		l->text[l->n++] = c;
+}
+
+static void puts_to(struct line *l, const char *s)
+{
+	while (*s)
+		put(l, *s++);
+}
+
+/* In quotes; whatever is no text is '?', so that nobody can forge a line. */
+static void put_quoted(struct line *l, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	put(l, '"');
+	while (*s) {
+		size_t n = utf8_shown(s);
+		bool escaped = *s == '"' || *s == '\\';
+		if (l->n + n + escaped > LINE - 3)
+			break; /* never half of a character, or an escape without it */
+		if (!n) {
+			put(l, '?');
+			s++;
+			continue;
+		}
+		if (escaped)
+			put(l, '\\');
+		while (n--)
+			put(l, (char)*s++);
+	}
+	l->text[l->n++] = '"'; /* put leaves room for it */
+}
+
+static bool plain(const char *s)
+{
+	static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				   "-_.:/@+,%[]*";
+
+	return *s && !s[strspn(s, fine)];
+}
+
+static void put_value(struct line *l, const char *value)
+{
+	if (form == LOG_FORM_TEXT && plain(value))
+		puts_to(l, value);
+	else
+		put_quoted(l, value);
+}
+
+static void put_time(struct line *l)
+{
+	char text[40];
+	struct timespec t;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	gmtime_r(&t.tv_sec, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	puts_to(l, text);
+	snprintf(text, sizeof(text), ".%03ldZ", t.tv_nsec / 1000000);
+	puts_to(l, text);
+}
+
+static void begin(struct line *l, enum log_level level, const char *event)
+{
+	char prefix[8];
+
+	l->n = 0;
+	if (to_journal) {
+		snprintf(prefix, sizeof(prefix), "<%d>", priorities[level]);
+		puts_to(l, prefix);
+	}
+	if (form == LOG_FORM_JSON) {
+		puts_to(l, "{\"time\":\"");
+		put_time(l);
+		puts_to(l, "\",\"level\":\"");
+		puts_to(l, level_names[level]);
+		puts_to(l, "\",\"event\":");
+		put_quoted(l, event);
+		return;
+	}
+	if (!to_journal) {
+		put_time(l);
+		put(l, ' ');
+	}
+	puts_to(l, level_names[level]);
+	put(l, ' ');
+	puts_to(l, event);
+}
+
+static void pair(struct line *l, const char *key, const char *value)
+{
+	/* A pair that may not fit is left out whole: half a string is no JSON. */
+	if (l->n + strlen(key) + 8 > LINE - 3)
+		return;
+	if (form == LOG_FORM_JSON) {
+		put(l, ',');
+		put_quoted(l, key);
+		put(l, ':');
+	} else {
+		put(l, ' ');
+		puts_to(l, key);
+		put(l, '=');
+	}
+	put_value(l, value);
+}
+
+static void end(struct line *l)
+{
+	const char *at = l->text;
+
+	if (form == LOG_FORM_JSON)
+		l->text[l->n++] = '}';
+	l->text[l->n++] = '\n';
+	while (l->n) {
+		ssize_t n = write(STDERR_FILENO, at, l->n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return; /* nobody to tell */
+		at += n;
+		l->n -= (size_t)n;
+	}
+}
+
+/* ---- for users */
+
+void log_open(enum log_level level, enum log_form how)
+{
+	const char *journal = getenv("JOURNAL_STREAM"); /* DEVICE:INODE of its pipe; sd-daemon(3) */
+	struct stat st;
+	char own[64] = "";
+
+	most = level;
+	form = how;
+	if (fstat(STDERR_FILENO, &st) == 0)
+		snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	to_journal = journal && strcmp(journal, own) == 0;
+}
+
+static void say_unsaid(weir_time now)
+{
+	char event[32], text[24];
+	struct line l;
+	uint64_t n;
+
+	while ((n = log_unsaid(now, event))) {
+		begin(&l, LOG_LEVEL_WARNING, "log-unsaid");
+		pair(&l, "of", event);
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)n);
+		pair(&l, "count", text);
+		end(&l);
+	}
+}
+
+void log_event(enum log_level level, const char *event, ...)
+{
+	struct timespec t;
+	weir_time now;
+	const char *key;
+	struct line l;
+	va_list args;
+
+	if (level > most)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = t.tv_sec * WEIR_SEC + t.tv_nsec;
+	pthread_mutex_lock(&lock);
+	say_unsaid(now);
+	if (log_admit(event, now)) {
+		begin(&l, level, event);
+		va_start(args, event);
+		while ((key = va_arg(args, const char *))) {
+			const char *value = va_arg(args, const char *);
+			if (value)
+				pair(&l, key, value);
+		}
+		va_end(args);
+		end(&l);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+const char *log_number(char text[24], double value)
+{
+	if (value >= -1e15 && value <= 1e15 && value == (double)(int64_t)value)
+		snprintf(text, 24, "%jd", (intmax_t)value);
+	else
+		snprintf(text, 24, "%.6g", value);
+	return text;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* divide: what part of the tenants' limits one gate of several has, and what they want there. */
+#include "serve/resource/impl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- divide */
+
+/* The tenant's buckets with these parts, and its controller's; how many. */
+static unsigned part_buckets(
+	struct resource *r, size_t i, struct policy_part part, struct weir_bucket_spec *ret)
+{
+	struct resource_part *t = &r->policy_of->part;
+
+	resource_policy_rule(r, i);
+	part.rules = t->rules;
+	return policy_install_buckets_part(r->policy, i, &t->bounds[i], part, ret);
+}
+
+unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret)
+{
+	const struct resource_part *t = &r->policy_of->part;
+
+	return policy_install_buckets_part(
+		r->policy, i, &t->bounds[i], (struct policy_part){t->first, t->rows, NULL}, ret);
+}
+
+static bool differs(const struct resource_part *t, const double *rows, size_t i)
+{
+	return memcmp(&rows[t->first[i]], &t->rows[t->first[i]],
+		       (t->first[i + 1] - t->first[i]) * sizeof(*rows)) != 0;
+}
+
+static int set_buckets(struct resource *r, const struct policy_part *new, struct weir_err *err)
+{
+	const struct resource_part *t = &r->policy_of->part;
+	size_t changed = 0, n = 0;
+	struct weir_knob *knobs;
+	struct weir_bucket_spec *buckets;
+	int rc = -ENOMEM;
+
+	for (size_t i = 0; i < r->n_nodes; i++)
+		changed += differs(t, new->rows, i);
+	if (!changed)
+		return 0;
+	knobs = calloc(changed, sizeof(*knobs));
+	buckets = calloc(changed, POLICY_BUCKETS * sizeof(*buckets));
+	for (size_t i = 0; knobs && buckets && i < r->n_nodes; i++) {
+		struct weir_bucket_spec *b = &buckets[n * POLICY_BUCKETS];
+
+		if (!differs(t, new->rows, i))
+			continue;
+		knobs[n++] = (struct weir_knob){.node = r->nodes[i],
+			.kind = WEIR_KNOB_BUCKETS,
+			.buckets = b,
+			.n_buckets = part_buckets(r, i, *new, b)};
+	}
+	if (knobs && buckets)
+		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, n, err);
+	else
+		weir_err_set(err, rc, "out of memory");
+	free(knobs);
+	free(buckets);
+	return rc;
+}
+
+int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err)
+{
+	struct resource_part *t = r->policy_of ? &r->policy_of->part : NULL;
+	struct policy_part new;
+	int rc;
+
+	if (!r->gate)
+		return 0;
+	if (!t || n != t->first[r->n_nodes])
+		return weir_err_set(err, -EINVAL, "%s has another policy", r->name);
+	new = (struct policy_part){t->first, rows, NULL};
+	rc = set_buckets(r, &new, err);
+	if (rc < 0)
+		return rc;
+	memcpy(t->rows, rows, n * sizeof(*rows));
+	return 0;
+}
+
+/* ---- demand */
+
+/* One kind's since the last look: what passed, and what waits. */
+static void leaf_kind(const struct resource_count *n, unsigned kind, struct resource_seen *seen,
+	struct divide_demand *ret)
+{
+	const struct resource_flow *in = &n->in[kind], *out = &n->out[kind];
+	struct resource_flow *before = &seen->out[kind];
+
+	if (out->requests < before->requests) /* another node by the same path */
+		*before = (struct resource_flow){0};
+	ret->kind[kind].passed_requests = (float)(out->requests - before->requests);
+	ret->kind[kind].passed_bytes = (float)(out->bytes - before->bytes);
+	ret->kind[kind].waiting_requests = (float)(in->requests - out->requests);
+	ret->kind[kind].waiting_bytes = (float)(in->bytes - out->bytes);
+	seen->waiting |= in->requests != out->requests;
+	*before = *out;
+}
+
+struct look {
+	double span; /* ns since the last one */
+	double room; /* part of it with room in the window */
+};
+
+static struct look look_begin(struct resource *r)
+{
+	struct resource_policy *o = r->policy_of;
+	struct weir_gate_totals totals;
+	struct look l;
+
+	weir_gate_get_totals(r->gate, resource_policy_now(r), &totals);
+	l.span = (double)(r->now - o->looked);
+	l.room = l.span > 0 ? 1 - (double)(totals.full - o->full) / l.span : 1;
+	o->looked = r->now;
+	o->full = totals.full;
+	return l;
+}
+
+/* A head that its max holds while the window is full would wait anyway; how often both hold is not
+ * known, but it is as good as always where one of them always holds. */
+static void own_held(struct resource *r, size_t i, const struct look *l, struct divide_demand *ret)
+{
+	struct resource_seen *seen = &r->policy_of->part.seen[i];
+	weir_time held = weir_gate_held(r->gate, r->now, r->nodes[i]);
+
+	if (held > seen->held && l->span > 0)
+		ret->held = (float)((double)(held - seen->held) / l->span);
+	ret->held_alone = ret->held * (float)l->room;
+	seen->held = held;
+}
+
+static void add_demand(struct divide_demand *to, const struct divide_demand *from)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		to->kind[k].passed_requests += from->kind[k].passed_requests;
+		to->kind[k].passed_bytes += from->kind[k].passed_bytes;
+		to->kind[k].waiting_requests += from->kind[k].waiting_requests;
+		to->kind[k].waiting_bytes += from->kind[k].waiting_bytes;
+	}
+	to->clients += from->clients;
+}
+
+void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n)
+{
+	const struct weir_policy *p = r->policy;
+	struct look l;
+
+	memset(ret_demand, 0, n * sizeof(*ret_demand));
+	if (!r->gate || !p || n != r->n_nodes)
+		return;
+	l = look_begin(r);
+	for (const struct client *c = r->clients; c; c = c->next)
+		if (c->tenant >= 0)
+			ret_demand[c->tenant].clients++;
+	for (size_t i = n; i-- > 0;) { /* children before their parents */
+		struct divide_demand *d = &ret_demand[i];
+		struct resource_seen *seen = &r->policy_of->part.seen[i];
+		bool leaf = p->tenants[i].first_child < 0;
+		int parent = p->tenants[i].parent;
+
+		if (leaf && !d->clients && !seen->waiting)
+			continue;
+		seen->waiting = false;
+		for (unsigned k = 0; k < 2 && leaf; k++)
+			leaf_kind(&r->counts[r->nodes[i]], k, seen, d);
+		if (p->tenants[i].n_max)
+			own_held(r, i, &l, d);
+		if (parent >= 0)
+			add_demand(&ret_demand[parent], d);
+	}
+}

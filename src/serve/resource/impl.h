@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * impl: what resource*.c and the controllers at a resource (control.h) share. Nobody else
+ * includes it, but their tests.
+ *
+ * WHERE A REQUEST IS
+ *   arrived   resource_submit put it there; the next turn takes it (again: taken back by a swap)
+ *   the gate  between weir_gate_submit and weir_gate_next. `gate.user` is NULL
+ *   inside    the back end has it
+ *   finished  the back end is done; the next step of the turn calls `done`
+ *
+ * A weir_req that the gate hands out, or that weir_gate_cancel drops, is either a request's (`user`
+ * is NULL: resource_request gives it) or a shadow's (`user` is the shadow).
+ *
+ * A request does not pass the gate when there is none (bare), in shadow mode, when the policy
+ * was swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
+ * gate.user is then not NULL: resource_bypass_mark, or the resource itself.
+ */
+#ifndef WEIR_SERVE_RESOURCE_IMPL_H
+#define WEIR_SERVE_RESOURCE_IMPL_H
+
+#include <weir/hist.h>
+#include "policy/swap.h"
+#include "control/shadow-sender.h"
+#include "control/slo.h"
+#include "serve/host/control.h"
+#include "serve/resource/resource.h"
+#include <stdatomic.h>
+
+struct resource_bypassed { /* requests that went past the gate and are done */
+	uint64_t served, bytes, device_ns;
+};
+
+struct resource_flow { /* costs as limits count them */
+	uint64_t requests, bytes;
+};
+
+/* Of one node of the gate. Without a gate: of one tenant, its index + 1. */
+struct resource_count {
+	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
+	uint64_t reads, writes, others;     /* submitted; CACHE and STATUS are others */
+	uint64_t cost;                      /* of those, in requests as limits count them */
+	uint64_t errors;     /* came back with one; those of clients that left are not */
+	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
+	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
+	uint32_t slo : 31;   /* serve/resource/slo.c's; 0: it has none */
+	uint32_t late : 1;   /* the same: that it waits for long was said */
+	struct resource_bypassed bypassed;
+};
+
+struct request_list { /* linked by request.next */
+	struct request *first, **end;
+};
+
+struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
+	const struct weir_bounds *bounds; /* the version's, or own_bounds */
+	struct weir_bounds *own_bounds;
+	uint32_t *first; /* of a tenant's rows, see struct policy_part */
+	double *rows;    /* what part of each limit is here, 0 … 1 */
+	struct policy_rule
+		*rules; /* a controller's, as of the swap or a later resource_divide; or NULL */
+	struct resource_seen { /* at the last resource_demand */
+		struct resource_flow out[2];
+		weir_time held;
+		bool waiting; /* without clients and waiting requests a tenant stays so */
+	} * seen;
+};
+
+/* ---- serve/resource/part.c */
+/* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: there is a controller that may have some. 0 or
+ * -ENOMEM. */
+int resource_part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
+	struct resource_part *ret);
+void resource_part_free(struct resource_part *t);
+/* A tenant that stays keeps its parts until told otherwise. was: policy_swap_map. */
+void resource_part_keep(const struct weir_policy *from, const struct weir_policy *to,
+	const int *was, const struct resource_part *old, struct resource_part *part);
+
+struct resource_next { /* a swap under way */
+	struct resource_change change;
+	const struct weir_resource *spec;
+	const struct control_ops *control;
+	struct resource_part part;
+	size_t prepared; /* tenants, by the controller */
+	bool shadow_on;
+};
+
+struct resource_policy {
+	struct resource *resource;
+	struct policy_swap swap;
+	struct resource_part part;
+	weir_time looked, full; /* at the last resource_demand: when; time with the window full */
+	struct resource_next next;
+	struct loop_timer sweep;
+	weir_time sweep_after;
+};
+
+struct resource_probe;
+struct resource_shadows;
+struct resource_slos;
+struct resource_totals;
+struct lessee;
+struct steward;
+
+struct resource {
+	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
+	char *name, *back_name;
+	struct back *back;
+	void (*known)(void *arg); /* resource_config.known */
+	void *known_arg;
+	struct loop *loop;
+	struct weir_gate *gate; /* NULL: bare */
+	bool shadow;            /* the policy in force says enforce: false */
+	bool bypass;            /* resource_bypass turned it on */
+	weir_time bypass_since; /* if so */
+	bool started;
+	weir_time now; /* of the last turn: what to tell the gate between turns */
+
+	/* serve/resource/policy.c's; counts and totals by resource_room. */
+	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
+	weir_node *nodes;                 /* of the policy's tenants in the gate */
+	size_t n_nodes;
+	double window; /* that a controller set; 0: none did */
+	struct resource_policy
+		*policy_of; /* freed by resource_policy_free; NULL before the first swap */
+	const struct control_ops *control; /* in force; never NULL */
+	struct steward *steward;           /* steward.c's own; NULL: AdapTBF was never on */
+	struct lessee *lessee;             /* lessee.c's own; NULL: pShift was never on */
+
+	struct resource_probe *probing; /* serve/resource/probe.c's: reads are inside; NULL: none */
+	uint64_t low, high;             /* bytes: the part that clients have touched; 0, 0: none */
+	struct client own;              /* of the gateway's own requests; in no list */
+	struct client *clients;
+	uint32_t n_clients;
+
+	/* by weir_node, n_counts of each */
+	struct resource_count *counts;
+	struct weir_hist *
+		*totals; /* from receipt to reply (resource_answered), ns; NULL: none yet */
+	size_t n_counts;
+
+	struct request_list again, arrived, finished; /* again: goes before arrived */
+	uint32_t queued; /* requests in the gate, waiting; shadows are not counted */
+	uint32_t inside; /* in the back end */
+
+	/* whole resource, since its start */
+	uint64_t submitted, dispatched, served, errors;
+	_Atomic(uint64_t) activity;         /* see resource_activity; only its own thread writes */
+	uint64_t served_cost, served_bytes; /* what capacity is learned from */
+	struct capacity capacity;           /* learned; only when the spec states none */
+	weir_time min_looked; /* when it was last compared with the mins (serve/resource/load.c) */
+	double device_ns[5][8]; /* cost: time: ns of the device for one, by operation and size */
+	weir_time drained;      /* when histograms were last brought up to date */
+	uint32_t undrained;     /* served since */
+
+	struct loop_turn turn;
+	struct loop_timer timer;
+	weir_time timer_at; /* WEIR_NEVER: not set */
+	struct tap *tap;
+	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
+	struct resource_totals *ring;     /* latencies on their way to `totals` */
+	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
+	bool late; /* serve/resource/slo.c's: a count may have its `late` set */
+};
+
+static inline void request_list_clear(struct request_list *l)
+{
+	l->first = NULL;
+	l->end = &l->first;
+}
+static inline void request_list_add(struct request_list *l, struct request *q)
+{
+	q->next = NULL;
+	*l->end = q;
+	l->end = &q->next;
+}
+
+static inline void resource_stir(struct resource *r)
+{
+	uint64_t n = atomic_load_explicit(&r->activity, memory_order_relaxed);
+
+	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
+}
+
+/* Reads, or writes? A question counts in no limit of either: it may stand with the reads. */
+static inline unsigned resource_flow_of(const struct weir_req *q)
+{
+	return q->op != WEIR_READ && q->op != WEIR_STATUS;
+}
+
+/* A request, or a shadow, goes into the gate or leaves it, passed or taken back. */
+static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].in[resource_flow_of(q)];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued += !q->user;
+}
+static inline void resource_queue_out(struct resource *r, const struct weir_req *q)
+{
+	struct resource_flow *f = &r->counts[q->tenant].out[resource_flow_of(q)];
+
+	f->requests += q->requests;
+	f->bytes += q->bytes;
+	r->queued -= !q->user;
+}
+
+/* ---- resource.c, for serve/resource/policy.c */
+
+/* The request whose weir_req it is; the req's user must be NULL. */
+static inline struct request *resource_request(struct weir_req *q)
+{
+	return (struct request *)(void *)q;
+}
+/* One round: what has arrived and finished, what may pass now, the timer. true: again at once.
+ * The loop calls it; tests do by hand, with times of their own. */
+bool resource_turn(struct resource *r, weir_time now);
+/* Room for `nodes` nodes in counts and totals, new ones empty. 0 or -ENOMEM. Before a node that the
+ * gate gave is used. */
+int resource_room(struct resource *r, size_t nodes);
+/* The node was removed from the gate: its counts begin anew. */
+void resource_room_reset(struct resource *r, weir_node node);
+/* A latency for `totals`, by way of a ring. */
+void resource_total(struct resource *r, weir_node node, weir_time ns);
+/* Latencies up to now are in the gate's histograms and in `totals`. */
+void resource_drain(struct resource *r);
+/* A request taken back from the gate (weir_gate_cancel) goes to the back end in the next turn without
+ * passing it. r->queued is one less. */
+void resource_pass(struct resource *r, struct request *q);
+/* A request taken back from the gate goes back into it in the next turn, before what arrives then, to
+ * its client's node. r->queued is one less until then. */
+void resource_again(struct resource *r, struct request *q);
+
+/* ---- serve/resource/load.c, for resource.c: the learned capacity was renewed: warns, now and then, if the mins of
+ * all tenants here are more than it. */
+void resource_load_mins(struct resource *r, weir_time now);
+
+/* ---- serve/resource/time.c, for resource.c: cost: time */
+
+uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
+void resource_time_learn(struct resource *r, weir_time now, const struct request *q); /* at done */
+
+/* ---- serve/resource/shadow.c */
+
+/* For resource.c. A request goes straight to the back end, and comes back. */
+void resource_shadow_sent(struct resource *r, struct request *q);
+void resource_shadow_back(struct resource *r, weir_time now, struct request *q);
+/* A client's request arrived: its shadow's, to be submitted, or NULL when it is to have none. */
+struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct request *q);
+/* The gate handed a shadow's out; all that is due at `now` happens. */
+void resource_shadow_passed(struct resource *r, struct weir_req *req);
+void resource_shadow_turn(struct resource *r, weir_time now);
+weir_time resource_shadow_next(const struct resource *r);   /* when turn has something to do */
+uint32_t resource_shadow_waiting(const struct resource *r); /* in the gate */
+bool resource_shadow_busy(const struct resource *r);        /* in the gate, or inside */
+void resource_shadow_refused(
+	struct resource *r, struct weir_req *req); /* the gate did not take it */
+void resource_shadow_leave(struct client *c);      /* it has no shadows from now on */
+void resource_shadow_free(struct resource *r);
+
+/* How sure the figures of a client's tenant are: adds the client's part; st: of the tenant. */
+void resource_shadow_estimate(const struct resource *r, const struct client *c,
+	const struct weir_gate_stats *st, struct shadow_estimate *ret);
+
+/* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
+ * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets
+ * r->shadow. */
+int resource_shadow_on(struct resource *r);
+void resource_shadow_off(struct resource *r);
+
+/* ---- serve/resource/bypass.c, for resource.c and serve/resource/look.c */
+
+/* Whether requests go past the gate and are counted as such: shadow mode counts its own. */
+static inline bool resource_bypasses(const struct resource *r)
+{
+	return r->bypass && r->gate && !r->shadow;
+}
+/* The gate.user of a request that goes past the gate. */
+static inline void *resource_bypass_mark(struct resource *r)
+{
+	return &r->bypass;
+}
+/* One that has the mark is done. */
+void resource_bypass_done(struct resource *r, weir_time now, const struct request *q);
+
+/* ---- serve/resource/slo.c: for serve/resource/policy.c (r->policy and nodes are the new ones), serve/resource/total.c, resource.c */
+
+void resource_slo_swap(struct resource *r);
+void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
+void resource_slo_free(struct resource *r);
+
+/* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
+void resource_policy_free(struct resource *r);
+/* What to tell the gate between turns: the loop's time, which never falls. */
+weir_time resource_policy_now(struct resource *r);
+
+/* The version in force, or the next one while a swap is under way. */
+struct control_version resource_policy_version(struct resource *r, bool next);
+/* Brings the controller's rule of tenant i, in the policy in force, up to date. */
+void resource_policy_rule(struct resource *r, size_t i);
+
+/* Sets the windows anew: the back end's default depth is known by now. */
+void resource_policy_window(struct resource *r);
+
+/* ---- serve/resource/divide.c: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
+unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * look: what was measured at one resource, added to a snapshot of the whole gateway; and what is
+ * asked of it more often.
+ *
+ * A tenant that uses several resources has the sum of them; why it waits is told of one where many
+ * of its requests do. A group has the sum of its leaves, without latencies.
+ */
+#include "serve/gateway/version.h"
+#include "serve/resource/impl.h"
+#include "serve/gateway/snapshot.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The cost of a step at most, in idle tenants of 10 ns each; and the cost of an active tenant, 5 µs for its histograms. */
+#define STEP   20000u
+#define ACTIVE 500u
+
+/* ---- tenants */
+
+/* Where the resource has tenant i of the snapshot; -1: nowhere: another version is in force by now. */
+static int place_of(const struct resource *r, const struct snapshot *s, size_t i)
+{
+	if (r->policy == s->of->policy)
+		return (int)i;
+	return weir_policy_find(r->policy, snapshot_path(s, i));
+}
+
+/* The path of the node, which is that of the tenant at `here` or of one above it. */
+static const char *path_of(const struct resource *r, struct snapshot *s, int here, weir_node node)
+{
+	for (; here >= 0; here = r->policy->tenants[here].parent)
+		if (r->nodes[here] == node) {
+			int i = r->policy == s->of->policy ? here
+							   : weir_policy_find(s->of->policy,
+								     r->policy->tenants[here].path);
+
+			return i >= 0 ? snapshot_path(s, (size_t)i) : NULL;
+		}
+	return NULL;
+}
+
+static void add_cause(const struct resource *r, struct snapshot *s, struct snapshot_tenant *t,
+	int here, const struct weir_gate_stats *st)
+{
+	if (t->queued && st->queued <= t->queued)
+		return;
+	t->cause = st->cause;
+	t->held_by = NULL;
+	if (st->queued && (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE))
+		t->held_by = path_of(r, s, here, st->blocker);
+}
+
+static void add_counters(
+	struct snapshot_tenant *t, const struct weir_gate_stats *st, const struct resource_count *n)
+{
+	t->arrivals += st->arrivals;
+	t->dispatched += st->dispatched;
+	t->served += st->served;
+	t->bytes += st->bytes;
+	for (int k = 0; k < 3; k++)
+		t->by_class[k] += st->by_class[k];
+	for (int k = 0; k < WEIR_CAUSES; k++)
+		t->wait_ns[k] += st->wait_ns[k];
+	t->device_ns += st->device_ns;
+	t->queued += st->queued;
+	t->in_flight += st->in_flight;
+	t->arrivals += n->bypassed.served;
+	t->dispatched += n->bypassed.served;
+	t->by_class[WEIR_CLASS_REST] += n->bypassed.served;
+	t->served += n->bypassed.served;
+	t->bytes += n->bypassed.bytes;
+	t->device_ns += (double)n->bypassed.device_ns;
+	t->errors += n->errors;
+	t->reads += n->reads;
+	t->writes += n->writes;
+	t->others += n->others;
+}
+
+static void add_oldest(struct snapshot_tenant *t, weir_time now, weir_time oldest)
+{
+	if (oldest < now && now - oldest > t->oldest_wait)
+		t->oldest_wait = now - oldest;
+}
+
+/* Whether a node never had a request: nothing is asked of the gate for it. */
+static bool is_idle(const struct resource_count *n)
+{
+	return !n->reads && !n->writes && !n->others && !n->errors;
+}
+
+static void add_hists(struct resource *r, weir_node node, struct snapshot_tenant *t)
+{
+	const struct weir_hist *wait = weir_gate_hist_wait(r->gate, node);
+	const struct weir_hist *device = weir_gate_hist_device(r->gate, node);
+
+	if (wait)
+		snapshot_hist_add(&t->wait, wait);
+	if (device)
+		snapshot_hist_add(&t->device, device);
+	if (r->totals[node])
+		snapshot_hist_add(&t->total, r->totals[node]);
+}
+
+/* True: it was not idle. */
+static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
+{
+	int here = place_of(r, s, i);
+	struct snapshot_tenant *t;
+	struct weir_gate_stats st;
+	weir_node node;
+
+	if (here < 0 || is_idle(&r->counts[r->nodes[here]]))
+		return false;
+	node = r->nodes[here];
+	t = snapshot_active(s, i);
+	if (!t || weir_gate_get_stats(r->gate, r->now, node, &st) != 0)
+		return true;
+	if (resource_bypasses(r))
+		st.in_flight = 0; /* its clients know */
+	add_cause(r, s, t, here, &st);
+	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent) {
+		t = snapshot_active(s, (size_t)a);
+		if (!t)
+			continue;
+		add_counters(t, &st, &r->counts[node]);
+		add_oldest(t, r->now, st.oldest);
+	}
+	add_hists(r, node, s->tenants[i]);
+	return true;
+}
+
+/* Without a gate there are only the counts that resource_join chose. */
+static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
+{
+	struct weir_gate_stats none = {0};
+	int place = place_of(r, s, i);
+	struct snapshot_tenant *t;
+	size_t at;
+
+	if (place < 0)
+		return false;
+	at = (size_t)place + 1;
+	if (at >= r->n_counts || is_idle(&r->counts[at]))
+		return false;
+	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent)
+		if ((t = snapshot_active(s, (size_t)a)))
+			add_counters(t, &none, &r->counts[at]);
+	if (s->tenants[i] && r->totals[at])
+		snapshot_hist_add(&s->tenants[i]->total, r->totals[at]);
+	return true;
+}
+
+/* ---- clients */
+
+static void add_client(struct resource *r, struct snapshot *s, const struct client *c)
+{
+	struct snapshot_client *to;
+	int i = c->tenant;
+	struct weir_gate_stats st;
+	bool shadow = r->shadow && c->tenant >= 0 &&
+		      weir_gate_get_stats(r->gate, r->now, c->node, &st) == 0;
+
+	if (i >= 0 && r->policy != s->of->policy)
+		i = weir_policy_find(s->of->policy, r->policy->tenants[i].path);
+	for (int a = i; a >= 0; a = s->of->policy->tenants[a].parent) {
+		struct snapshot_tenant *t = snapshot_active(s, (size_t)a);
+
+		if (!t)
+			continue;
+		t->clients++;
+		t->in_flight += resource_bypasses(r) ? c->in_flight : 0;
+		if (shadow)
+			resource_shadow_estimate(r, c, &st, &t->shadow);
+	}
+	if (s->clients_of && (c->tenant < 0 || strncmp(r->policy->tenants[c->tenant].path,
+						       s->clients_of, strlen(s->clients_of)) != 0))
+		return;
+	to = snapshot_client(s);
+	if (!to)
+		return;
+	snprintf(to->export_, sizeof(to->export_), "%s", c->export_);
+	snprintf(to->name, sizeof(to->name), "%s", c->name);
+	snprintf(to->tls, sizeof(to->tls), "%s", c->tls);
+	snprintf(to->resource, sizeof(to->resource), "%s", r->name);
+	if (c->tenant >= 0)
+		snprintf(to->tenant, sizeof(to->tenant), "%s", r->policy->tenants[c->tenant].path);
+	to->since = c->since;
+	to->requests = c->requests;
+	to->bytes = c->bytes;
+	to->in_flight = c->in_flight;
+}
+
+/* ---- the resource itself */
+
+static void say_state(const struct resource *r, struct snapshot_resource *to)
+{
+	static const char *const words[] = {[BACK_UP] = "up",
+		[BACK_LOST] = "lost",
+		[BACK_FAILED] = "failed",
+		[BACK_STARTING] = "starting"};
+	const struct back *b = back_real(r->back);
+	const char *word = b->trouble && b->state == BACK_UP ? "unhealthy" : words[b->state];
+	char more[120] = "";
+
+	if (r->back->ops->say)
+		r->back->ops->say(r->back, more, sizeof(more));
+	snprintf(to->state, sizeof(to->state), "%s%s%s%s%s", word, b->trouble ? "; " : "",
+		b->trouble ? b->trouble : "", *more ? "; " : "", more);
+	to->up = b->state == BACK_UP;
+	to->healthy = to->up && !b->trouble;
+	to->flush_errors = b->flush_errors;
+}
+
+static void add_self(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
+{
+	struct weir_gate_totals totals = {0};
+
+	say_state(r, to);
+	if (r->gate)
+		weir_gate_get_totals(r->gate, r->now, &totals);
+	to->window = totals.window;
+	to->window_bytes = totals.window_bytes;
+	to->in_flight_bytes = totals.in_flight_bytes;
+	to->full = totals.full;
+	to->capacity_stated = !r->spec.capacity_auto;
+	for (int u = 0; u < 2; u++)
+		to->capacity[u] =
+			to->capacity_stated ? r->spec.capacity[u].per_second : r->capacity.rate[u];
+	to->submitted = r->submitted;
+	to->dispatched = r->dispatched;
+	to->served = r->served;
+	to->errors = r->errors;
+	to->lost = back_real(r->back)->lost;
+	to->queued = r->queued;
+	to->in_flight = r->inside > r->own.in_flight ? r->inside - r->own.in_flight : 0;
+	to->clients = r->n_clients;
+	to->bypassed = r->bypass;
+	to->bypassed_for = r->bypass ? r->now - r->bypass_since : 0;
+	to->controller = r->control->name;
+	if (r->control->look)
+		r->control->look(r, s, to);
+}
+
+static void add_all_but_tenants(struct resource *r, struct snapshot *s)
+{
+	if (r->started && loop_now(r->loop) > r->now)
+		r->now = loop_now(r->loop);
+	resource_drain(r);
+	for (size_t i = 0; i < s->n_resources; i++)
+		if (strcmp(s->resources[i].name, r->name) == 0)
+			add_self(r, s, &s->resources[i]);
+	for (const struct client *c = r->policy ? r->clients : NULL; c; c = c->next)
+		add_client(r, s, c);
+}
+
+bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at)
+{
+	size_t left = STEP;
+
+	if (*at == 0)
+		add_all_but_tenants(r, s);
+	if (!r->policy)
+		return false;
+	for (; *at < s->n_tenants && left > 0; ++*at) {
+		size_t cost = 1;
+
+		if (s->of->policy->tenants[*at].first_child < 0 &&
+			(r->gate ? add_leaf(r, s, *at) : add_bare(r, s, *at)))
+			cost = ACTIVE;
+		left -= cost < left ? cost : left;
+	}
+	return *at < s->n_tenants;
+}
+
+/* ---- small things that others ask for */
+
+bool resource_busy(const struct resource *r)
+{
+	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
+}
+
+uint64_t resource_activity(const struct resource *r)
+{
+	return atomic_load_explicit(&r->activity, memory_order_relaxed);
+}
+
+bool resource_starting(const struct resource *r)
+{
+	return back_real(r->back)->state == BACK_STARTING;
+}
+
+const struct back_info *resource_info(const struct resource *r)
+{
+	return &r->back->info;
+}
+
+const char *resource_name(const struct resource *r)
+{
+	return r->name;
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy: the tree in the gate: put there, swapped.
+ *
+ * METHOD  A swap takes several steps, each shorter than a millisecond, and requests pass between them: new
+ *         nodes are added to the gate and knobs are set (policy_swap_step). All this can fail, and is
+ *         undone then. The last step puts the policy in force: every client is matched anew. One that has no
+ *         tenant now, or whose export is no longer what it was, is cut off, and its waiting requests are dropped; those of the
+ *         others follow their client to its node, in order (resource_again), or straight on when the new
+ *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
+ *         done: looked at again after 10 ms, then ever more rarely, some at a time.
+ *         A controller goes on meanwhile, and is told of each tenant whose knobs are the new ones (control.h).
+ */
+#include "serve/resource/impl.h"
+#include "policy/index.h"
+#include "policy/swap.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SWEEP_FIRST (10 * WEIR_MS) /* most requests take less */
+#define SWEEP_LAST  WEIR_SEC       /* an upstream may be away for minutes */
+#define SWEEP_MOST  256            /* nodes at once */
+#define STEP        256            /* tenants */
+
+static struct resource_policy *policy_of(struct resource *r)
+{
+	struct resource_policy *o = r->policy_of;
+
+	if (!o && (o = calloc(1, sizeof(*o)))) {
+		o->resource = r;
+		r->policy_of = o;
+	}
+	return o;
+}
+
+void resource_policy_free(struct resource *r)
+{
+	struct resource_policy *o = r->policy_of;
+
+	if (!o)
+		return;
+	if (o->sweep.set)
+		loop_set(r->loop, &o->sweep, WEIR_NEVER);
+	policy_swap_free(&o->swap);
+	resource_part_free(&o->part);
+	resource_part_free(&o->next.part);
+	free(o);
+	r->policy_of = NULL;
+	r->nodes = NULL;
+	r->n_nodes = 0;
+}
+
+/* ---- leavers */
+
+static void gone(weir_node node, void *arg)
+{
+	resource_room_reset(arg, node);
+}
+
+static void sweep(struct resource_policy *o, weir_time now)
+{
+	struct resource *r = o->resource;
+	bool more;
+
+	do
+		more = policy_swap_sweep(&o->swap, r->gate, SWEEP_MOST, gone, r);
+	while (more && !r->started);
+	if (!o->swap.n_leaving || !r->started)
+		return;
+	if (more) { /* after what has come in meanwhile */
+		loop_set(r->loop, &o->sweep, now);
+		return;
+	}
+	if (loop_set(r->loop, &o->sweep, now + o->sweep_after) == 0 && o->sweep_after < SWEEP_LAST)
+		o->sweep_after *= 2;
+}
+
+static void sweep_due(struct loop_timer *t, weir_time now)
+{
+	sweep((struct resource_policy *)(void *)((char *)t -
+						 offsetof(struct resource_policy, sweep)),
+		now);
+}
+
+/* ---- the resource's own keys */
+
+static const struct weir_resource *spec_in(const struct resource *r, const struct weir_policy *p)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, r->name) == 0)
+			return &p->resources[i];
+	return &r->spec; /* the policy of a part, or of a test: as before */
+}
+
+/* The window in bytes. A device that works on the parts of a large request at once is full with few of
+ * them. While a tenant of small requests has none waiting, for its client is late, large requests
+ * would fill a window that counts requests, and the small ones would then wait for all of those inside and
+ * never get their share of time. */
+static uint64_t window_bytes(const struct resource *r, const struct weir_resource *spec)
+{
+	if (spec->depth_bytes || spec->depth > 0 || r->spec.cost != WEIR_UNIT_TIME)
+		return spec->depth_bytes;
+	return r->back->info.depth_bytes;
+}
+
+enum { ROOT_KNOBS = 5 };
+static void root_knobs(
+	const struct resource *r, const struct weir_resource *spec, struct weir_knob *knobs)
+{
+	double depth = spec->depth > 0 ? spec->depth : r->back->info.depth;
+
+	if (control_table[spec->controller]->window && r->window > 0)
+		depth = r->window;
+	knobs[0] = (struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = depth > 0 ? depth : 32};
+	knobs[1] = (struct weir_knob){
+		.kind = WEIR_KNOB_WINDOW_BYTES, .value = (double)window_bytes(r, spec)};
+	knobs[2] = (struct weir_knob){.kind = WEIR_KNOB_RUN, .value = spec->run};
+	knobs[3] =
+		(struct weir_knob){.kind = WEIR_KNOB_DISTANCE, .value = (double)spec->run_distance};
+	knobs[4] = (struct weir_knob){.kind = WEIR_KNOB_CREDIT, .value = (double)spec->credit};
+}
+
+void resource_policy_window(struct resource *r)
+{
+	struct weir_knob knobs[ROOT_KNOBS];
+
+	if (!r->gate)
+		return;
+	root_knobs(r, &r->spec, knobs);
+	knobs[0].node = knobs[1].node = WEIR_ROOT;
+	weir_gate_set(r->gate, resource_policy_now(r), knobs, 2, NULL);
+}
+
+static void take_spec(struct resource *r, const struct weir_resource *spec)
+{
+	r->spec.depth = spec->depth;
+	r->spec.depth_bytes = spec->depth_bytes;
+	r->spec.controller = spec->controller;
+	r->spec.adaptbf = spec->adaptbf;
+	if (!control_table[spec->controller]->window)
+		r->window = 0;
+	memcpy(r->spec.capacity, spec->capacity, sizeof(r->spec.capacity));
+	r->spec.capacity_auto = spec->capacity_auto;
+	r->spec.run = spec->run;
+	r->spec.run_distance = spec->run_distance;
+	r->spec.credit = spec->credit;
+	r->spec.io_unit = spec->io_unit;
+	r->spec.flush_cost = spec->flush_cost;
+	r->spec.trim_cost = spec->trim_cost;
+}
+
+/* ---- clients */
+
+/* What a client's name for an export leads to; false: nothing by that name. */
+static bool export_in(const struct weir_policy *p, const char *name, struct weir_export *ret)
+{
+	int found = policy_index_export(p, name);
+
+	if (found >= 0) {
+		*ret = p->exports[found];
+		return true;
+	}
+	for (size_t i = 0; !p->n_exports && i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0) {
+			*ret = (struct weir_export){.resource = (int)i};
+			return true;
+		}
+	return false;
+}
+
+/* Whether a connected client may go on with what it was told about its export. It cannot be told of
+ * a new size; one that grew is used as it was. */
+static bool export_stays(
+	const struct weir_policy *from, const struct weir_policy *to, const char *name)
+{
+	struct weir_export a, b;
+
+	if (!from || !export_in(from, name, &a))
+		return true; /* served under any name */
+	return export_in(to, name, &b) &&
+	       strcmp(from->resources[a.resource].name, to->resources[b.resource].name) == 0 &&
+	       a.offset == b.offset && a.read_only == b.read_only &&
+	       (a.size == b.size || b.size == 0 || (a.size && b.size > a.size));
+}
+
+static int match(const struct weir_policy *p, const struct client *c)
+{
+	struct weir_who who = {.export_ = c->export_,
+		.client = *c->address ? c->address : NULL,
+		.uid = *c->uid ? c->uid : NULL,
+		.tls = *c->tls ? c->tls : NULL};
+
+	return weir_policy_match(p, &who);
+}
+
+/* Between begin and finish: whose each client is from now on. */
+static void match_clients(struct resource *r, const struct weir_policy *p)
+{
+	const struct resource_policy *o = r->policy_of;
+	struct client *c, *next;
+
+	for (c = r->clients; c; c = next) {
+		next = c->next; /* refused takes c from the list, and nobody else */
+		bool stays = export_stays(r->policy, p, c->export_);
+
+		c->tenant = stays ? match(p, c) : -1;
+		if (c->tenant >= 0 && r->gate)
+			c->node = policy_swap_node(&o->swap, (size_t)c->tenant);
+		else if (c->tenant < 0 && c->refused)
+			c->refused(c, stays ? "the policy has no tenant for it any more"
+					    : "its export is gone, or is another one now");
+	}
+}
+
+static bool moves(const struct weir_req *q, void *arg)
+{
+	const struct resource *r = arg;
+
+	const struct client *c = ((const struct request *)(const void *)q)->client;
+
+	/* (The requests of a client that is cut off stay where they are, and are dropped when it leaves.) */
+	return c->tenant >= 0 && (r->shadow || c->node != q->tenant);
+}
+
+static void moved(struct weir_req *q, void *arg)
+{
+	struct resource *r = arg;
+	struct request *request = resource_request(q);
+
+	if (r->shadow)
+		resource_pass(r, request);
+	else
+		resource_again(r, request);
+}
+
+/* ---- swap */
+
+weir_time resource_policy_now(struct resource *r)
+{
+	weir_time now = r->started ? loop_now(r->loop) : 0;
+
+	if (now > r->now)
+		r->now = now;
+	return r->now;
+}
+
+static const struct control_ops *control_in(
+	const struct weir_policy *p, const struct weir_resource *spec)
+{
+	return control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
+}
+
+struct control_version resource_policy_version(struct resource *r, bool next)
+{
+	struct resource_policy *o = r->policy_of;
+	const struct resource_part *t = next ? &o->next.part : &o->part;
+
+	return (struct control_version){next ? o->next.change.to : r->policy,
+		next ? o->next.spec : &r->spec, t->bounds, t->rules, next};
+}
+
+/* What tenant i has in the version, where that moves. */
+static void refresh_rule(struct resource *r, const struct control_ops *control, bool next, size_t i)
+{
+	struct control_version v = resource_policy_version(r, next);
+
+	if (control->rule && v.rules)
+		control->rule(r, &v, i, &v.rules[i]);
+}
+
+void resource_policy_rule(struct resource *r, size_t i)
+{
+	refresh_rule(r, r->control, false, i);
+}
+
+static void refresh(void *arg, size_t i)
+{
+	struct resource *r = arg;
+	struct resource_policy *o = r->policy_of;
+
+	if (o->swap.stays[i] >= 0)
+		refresh_rule(r, r->control, false, (size_t)o->swap.stays[i]);
+	refresh_rule(r, o->next.control, true, i);
+}
+
+static int start_gate(struct resource *r, struct weir_err *err)
+{
+	struct resource_policy *o = r->policy_of;
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
+	struct policy_swap_how how = {.from = r->policy,
+		.to = p,
+		.part = {next->part.first, next->part.rows, next->part.rules},
+		.from_part = {o->part.first, o->part.rows, o->part.rules},
+		.bounds = next->part.bounds,
+		.from_bounds = o->part.bounds,
+		.was = next->change.was,
+		.refresh = r->control->rule || next->control->rule ? refresh : NULL,
+		.refresh_arg = r};
+	struct policy_swap *s = &o->swap;
+	int rc = policy_swap_start(s, &how, err);
+
+	if (rc < 0)
+		return rc;
+	/* A gate uses the lowest free numbers first. */
+	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
+	if (rc < 0) {
+		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
+		return weir_err_set(err, rc, "out of memory");
+	}
+	return 0;
+}
+
+int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err)
+{
+	struct resource_policy *o = policy_of(r);
+	const struct weir_resource *spec = spec_in(r, c->to);
+	struct resource_part part;
+	int rc;
+
+	if (r->gate && spec->cost != r->spec.cost)
+		return weir_err_at(err, -EINVAL, spec->at,
+			"resource '%s' is shared by another cost: it takes a restart", r->name);
+	if (!o)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	o->next = (struct resource_next){
+		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
+	if (!r->gate)
+		return 0;
+	if (resource_part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	o->next.part = part;
+	rc = start_gate(r, err);
+	if (rc < 0) {
+		resource_part_free(&o->next.part);
+		return rc;
+	}
+	resource_part_keep(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
+	return 0;
+}
+
+/* True: there was something to prepare. */
+static bool prepare_some(struct resource *r, int *ret_rc)
+{
+	struct resource_next *next = &r->policy_of->next;
+	size_t n = next->change.to->n_tenants, from = next->prepared;
+	size_t to = from + STEP < n ? from + STEP : n;
+	struct control_version v = resource_policy_version(r, true);
+
+	if (!next->control->prepare || from > n || (from == n && n > 0))
+		return false;
+	*ret_rc = next->control->prepare(r, &v, from, to);
+	next->prepared = n ? to : 1; /* an empty policy has one call, too */
+	return true;
+}
+
+/* Tenant i of the next policy has its knobs, or (back) that of which it took over the node has its own again. */
+static void hand_tenant(struct resource *r, size_t i, bool back)
+{
+	struct resource_policy *o = r->policy_of;
+	const struct control_ops *from = back ? o->next.control : r->control;
+	const struct control_ops *to = back ? r->control : o->next.control;
+	struct control_version in_force = resource_policy_version(r, false);
+	struct control_version next = resource_policy_version(r, true);
+	bool stays = o->swap.stays[i] >= 0;
+	size_t was = stays ? (size_t)o->swap.stays[i] : 0;
+	weir_node node = o->swap.next_nodes[i];
+
+	if (from->leave && back && (!stays || from != to))
+		from->leave(r, &next, i);
+	if (from->leave && !back && stays && from != to)
+		from->leave(r, &in_force, was);
+	if (to->take && !back)
+		to->take(r, &next, i, node);
+	if (to->take && back && stays)
+		to->take(r, &in_force, was, node);
+}
+
+int resource_swap_step(struct resource *r, struct weir_err *err)
+{
+	struct policy_swap *s = &r->policy_of->swap;
+	size_t set;
+	int rc;
+
+	if (!r->gate)
+		return 0;
+	if (prepare_some(r, &rc))
+		return rc < 0 ? weir_err_set(err, rc, "out of memory") : 1;
+	set = s->set;
+	rc = policy_swap_step(s, r->gate, resource_policy_now(r), STEP, err);
+	for (; rc >= 0 && set < s->set; set++)
+		hand_tenant(r, set, false);
+	return rc;
+}
+
+bool resource_swap_undo(struct resource *r)
+{
+	struct resource_policy *o = r->policy_of;
+	size_t set = o->swap.set;
+	bool more;
+
+	if (!r->gate)
+		return false;
+	more = policy_swap_undo(&o->swap, r->gate, resource_policy_now(r), STEP);
+	while (more && set > o->swap.set)
+		hand_tenant(r, --set, true);
+	if (!more)
+		resource_part_free(&o->next.part);
+	return more;
+}
+
+/* ---- the last step */
+
+/* Shadows stand on nodes of the old tree: they go, and new ones come. */
+static void end_shadows(struct resource *r, bool was, bool is)
+{
+	if (!was)
+		return;
+	resource_shadow_off(r);
+	if (is)
+		resource_shadow_on(r); /* has its memory since it was on first */
+}
+
+/* The new controller begins; its rules are in the gate. */
+static void hand_over(
+	struct resource *r, const struct control_ops *next, const struct weir_resource *spec)
+{
+	if (next != r->control && r->control->end)
+		r->control->end(r);
+	r->control = next;
+	if (next->begin)
+		next->begin(r, spec);
+}
+
+/* Where requests may wait. malloc'ed. */
+static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
+{
+	weir_node *busy = calloc((size_t)r->n_clients + 1, sizeof(*busy));
+	size_t n = 0;
+
+	for (const struct client *c = r->clients; busy && c; c = c->next)
+		if (c->node != WEIR_ROOT)
+			busy[n++] = c->node;
+	*ret_n = n;
+	return busy;
+}
+
+/* All that can still fail. */
+static int ready_gate(struct resource *r, struct weir_err *err)
+{
+	struct resource_policy *o = r->policy_of;
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
+	struct weir_knob knobs[ROOT_KNOBS];
+	int rc = 0;
+
+	root_knobs(r, next->spec, knobs);
+	if (!p->enforce && !r->shadow) {
+		rc = resource_shadow_on(r);
+		next->shadow_on = rc == 0;
+	}
+	if (rc < 0)
+		weir_err_set(err, rc, "out of memory");
+	if (rc == 0)
+		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, ROOT_KNOBS, err);
+	if (rc < 0 && next->shadow_on)
+		resource_shadow_off(r);
+	return rc;
+}
+
+static int finish_gate(struct resource *r, struct weir_err *err)
+{
+	struct resource_policy *o = r->policy_of;
+	struct resource_next *next = &o->next;
+	const struct weir_policy *p = next->change.to;
+	bool was_shadow = r->shadow;
+	size_t n_busy;
+	weir_node *busy = busy_nodes(r, &n_busy);
+	int rc = busy ? ready_gate(r, err) : weir_err_set(err, -ENOMEM, "out of memory");
+
+	if (rc < 0) {
+		free(busy);
+		return rc;
+	}
+	end_shadows(r, was_shadow, !p->enforce);
+	match_clients(r, p);
+	policy_swap_finish(&o->swap, r->gate, r->now, busy, n_busy, moves, moved, r);
+	free(busy);
+	resource_part_free(&o->part);
+	o->part = next->part;
+	next->part = (struct resource_part){0};
+	take_spec(r, next->spec);
+	r->policy = p;
+	r->nodes = o->swap.nodes;
+	r->n_nodes = o->swap.n_nodes;
+	resource_slo_swap(r);
+	hand_over(r, next->control, next->spec);
+	o->sweep.due = sweep_due;
+	o->sweep_after = SWEEP_FIRST;
+	sweep(o, r->now);
+	return 0;
+}
+
+int resource_swap_finish(struct resource *r, struct weir_err *err)
+{
+	const struct weir_policy *p = r->policy_of->next.change.to;
+
+	if (r->gate)
+		return finish_gate(r, err);
+	match_clients(r, p);
+	take_spec(r, spec_in(r, p));
+	r->policy = p;
+	return 0;
+}
+
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+{
+	int rc = resource_swap_start(r, &(struct resource_change){.to = p}, err);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = resource_swap_step(r, err)) > 0)
+		;
+	if (rc == 0)
+		rc = resource_swap_finish(r, err);
+	while (rc < 0 && resource_swap_undo(r))
+		;
+	return rc;
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource: the way of a request: arrived, the gate, the back end, finished, done.
+ *
+ * METHOD  Everything happens in the turn, in batches of 64: what the round's events brought is handed
+ *         to the gate in one call, what may pass is taken from it in one call and given to the back
+ *         end as one list, and what the back end finished (perhaps at once) is told to the gate in
+ *         one call. That repeats until the gate gives nothing more, at most PASSES times, so that the
+ *         sockets are not kept waiting.
+ *         Between turns only lists grow, so the front end and the back end may call in at any time.
+ * COST    A request is linked into two lists and put into two arrays on its way; besides that the
+ *         gate's cost, one division for the cost in requests, and one entry in the ring of latencies.
+ */
+#include "serve/resource/impl.h"
+#include "serve/resource/tap.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH      64
+#define PASSES     16              /* 1,024 requests in one turn, then the sockets have theirs */
+#define HOUSEKEEP  (100 * WEIR_MS) /* histograms and capacity are brought up to date so often */
+#define UNDRAINED  4096            /* … or after as many requests */
+#define HISTOGRAMS 4096            /* tenants that have them at once: 9 KiB each, three a tenant */
+
+static enum weir_op gate_op(uint8_t op)
+{
+	/* A prefetch costs what the read would. Zeroes are made by the device, as a trim is. */
+	static const uint8_t ops[] = {[BACK_READ] = WEIR_READ,
+		[BACK_WRITE] = WEIR_WRITE,
+		[BACK_FLUSH] = WEIR_FLUSH,
+		[BACK_TRIM] = WEIR_TRIM,
+		[BACK_ZERO] = WEIR_TRIM,
+		[BACK_CACHE] = WEIR_READ,
+		[BACK_STATUS] = WEIR_STATUS};
+
+	return (enum weir_op)ops[op];
+}
+
+/* ---- in */
+
+static void note_place(struct resource *r, const struct back_io *io)
+{
+	uint64_t end = io->offset + io->length;
+
+	if (end > r->high) {
+		r->low = r->high ? r->low : io->offset;
+		r->high = end;
+	}
+	if (io->offset < r->low)
+		r->low = io->offset;
+}
+
+void resource_submit(struct resource *r, struct request *q)
+{
+	struct client *c = q->client;
+	struct resource_count *n = &r->counts[c->node];
+	enum weir_op op = gate_op(q->io.op);
+
+	q->gate.user = NULL;
+	q->gate.offset = q->io.offset;
+	q->gate.tenant = c->node;
+	q->gate.op = (uint8_t)op;
+	q->gate.requests = weir_policy_cost(&r->spec, op, q->io.length);
+	q->gate.bytes = weir_policy_cost_bytes(op, q->io.length);
+	q->gate.deadline = 0;
+	q->gate.time = 0;
+	q->work = 0;
+	if (r->spec.cost == WEIR_UNIT_TIME)
+		q->gate.time = resource_time(r, &q->gate);
+	n->reads += q->io.op == BACK_READ;
+	n->writes += q->io.op == BACK_WRITE;
+	n->others += q->io.op > BACK_WRITE;
+	n->cost += q->gate.requests;
+	c->requests++;
+	c->bytes += q->gate.bytes;
+	c->in_flight++;
+	r->submitted++;
+	if (q->io.op <= BACK_WRITE)
+		note_place(r, &q->io);
+	resource_stir(r);
+	request_list_add(&r->arrived, q);
+}
+
+void resource_submit_own(struct resource *r, struct request *q)
+{
+	q->client = &r->own;
+	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
+	q->work = 0;
+	q->since = r->now;
+	r->own.in_flight++;
+	request_list_add(&r->again, q);
+}
+
+void resource_pass(struct resource *r, struct request *q)
+{
+	resource_queue_out(r, &q->gate);
+	q->gate.user = r;
+	q->since = q->gate.submitted;
+	request_list_add(&r->again, q);
+}
+
+void resource_again(struct resource *r, struct request *q)
+{
+	resource_queue_out(r, &q->gate);
+	q->gate.user = NULL;
+	q->since = q->gate.submitted;
+	request_list_add(&r->again, q);
+}
+
+static void fail(struct resource *r, struct request *q, int error)
+{
+	q->io.error = error;
+	q->gate.user = r; /* the gate has not seen it */
+	q->gate.submitted = q->gate.dispatched = r->now;
+	request_list_add(&r->finished, q);
+}
+
+/* The gate took it. It waits since it went there for the first time, whoever's it was then. */
+static void entered(struct resource *r, struct weir_req *q, bool again)
+{
+	resource_queue_in(r, q);
+	if (again && !q->user)
+		q->submitted = resource_request(q)->since;
+}
+
+/* What the gate takes is queued. A node that is no leaf any more fails those for it, not the rest. */
+static void submit_batch(
+	struct resource *r, weir_time now, struct weir_req **reqs, size_t n, bool again)
+{
+	if (weir_gate_submit(r->gate, now, reqs, n) == 0) {
+		for (size_t i = 0; i < n; i++)
+			entered(r, reqs[i], again);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (weir_gate_submit(r->gate, now, &reqs[i], 1) == 0) {
+			entered(r, reqs[i], again);
+		} else if (reqs[i]->user) {
+			resource_shadow_refused(r, reqs[i]);
+		} else {
+			fail(r, resource_request(reqs[i]), -EIO);
+		}
+	}
+}
+
+static void tap(struct resource *r, weir_time now, const struct request *q)
+{
+	struct tap_entry e = {.at = now,
+		.offset = q->io.offset,
+		/* a trim costs no bytes, but a trace has its length */
+		.bytes = q->io.op == BACK_STATUS || q->io.op == BACK_FLUSH ? 0
+									   : (uint32_t)q->io.length,
+		.tenant = (uint16_t)q->client->tenant,
+		.op = q->gate.op};
+
+	tap_put(r->tap, &e);
+}
+
+/* Around the gate; its shadow, if it is to have one, is submitted in its place. */
+static struct weir_req *go_straight(
+	struct resource *r, weir_time now, struct request *q, bool again, struct back_io ***end)
+{
+	bool counts = !q->gate.user && q->client->tenant >= 0;
+	struct weir_req *shadow = NULL;
+
+	q->gate.submitted = q->gate.dispatched = now;
+	if (again)
+		q->gate.submitted = q->since;
+	q->gate.user = counts && !r->shadow && resource_bypasses(r) ? resource_bypass_mark(r) : r;
+	if (r->shadow && counts) {
+		resource_shadow_sent(r, q);
+		shadow = resource_shadow_make(r, now, q);
+	}
+	q->io.next = NULL;
+	**end = &q->io;
+	*end = &q->io.next;
+	r->inside++;
+	r->dispatched += q->client != &r->own;
+	return shadow;
+}
+
+static void admit(struct resource *r, weir_time now, struct request_list *l)
+{
+	struct weir_req *reqs[BATCH], *to_gate;
+	struct back_io *straight = NULL, **end = &straight;
+	struct request *q, *next;
+	bool again = l == &r->again;
+	size_t n = 0;
+
+	for (q = l->first, request_list_clear(l); q; q = next) {
+		next = q->next;
+		if (r->tap && !again)
+			tap(r, now, q);
+		/* A client that the policy refuses now has no node: what it asked for before is done. */
+		if (r->gate && !r->shadow && !r->bypass && !q->gate.user &&
+			q->client->tenant >= 0) {
+			q->gate.tenant = q->client->node;
+			to_gate = &q->gate;
+		} else {
+			to_gate = go_straight(r, now, q, again, &end);
+		}
+		if (to_gate)
+			reqs[n++] = to_gate;
+		if (n == BATCH) {
+			submit_batch(r, now, reqs, n, again);
+			n = 0;
+		}
+	}
+	if (n)
+		submit_batch(r, now, reqs, n, again);
+	if (straight)
+		back_submit(r->back, straight);
+}
+
+/* ---- out */
+
+static void back_done(void *arg, struct back_io *io)
+{
+	struct resource *r = arg;
+	struct request *q =
+		(struct request *)(void *)((char *)(void *)io - offsetof(struct request, io));
+
+	r->inside--;
+	request_list_add(&r->finished, q);
+}
+
+static void count_done(struct resource *r, weir_time now, struct request *q)
+{
+	if (q->client == &r->own) {
+		r->errors += q->io.error != 0;
+		return;
+	}
+	r->served++;
+	r->served_cost += q->gate.requests;
+	r->served_bytes += q->gate.bytes;
+	r->undrained++;
+	if (q->io.error && q->io.error != -ECANCELED) {
+		r->errors++;
+		r->counts[q->gate.tenant].errors++;
+	}
+	if (r->spec.cost == WEIR_UNIT_TIME)
+		resource_time_learn(r, now, q);
+	if (q->gate.user == resource_bypass_mark(r))
+		resource_bypass_done(r, now, q);
+	else if (r->gate && q->gate.user && q->work > 0)
+		resource_shadow_back(r, now, q);
+}
+
+static void finish_batch(struct resource *r, weir_time now, struct request **done, size_t n)
+{
+	struct weir_req *reqs[BATCH];
+	size_t passed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!done[i]->gate.user)
+			reqs[passed++] = &done[i]->gate;
+		count_done(r, now, done[i]);
+	}
+	if (passed)
+		weir_gate_done(r->gate, now, reqs, passed);
+	for (size_t i = 0; i < n; i++) {
+		done[i]->client->in_flight--;
+		done[i]->done(done[i]);
+	}
+}
+
+static void finish(struct resource *r, weir_time now)
+{
+	struct request *done[BATCH], *q;
+
+	while ((q = r->finished.first)) {
+		size_t n = 0;
+
+		for (; q && n < BATCH; q = q->next)
+			done[n++] = q;
+		r->finished.first = q;
+		if (!q)
+			r->finished.end = &r->finished.first;
+		finish_batch(r, now, done, n);
+	}
+}
+
+/* ---- through */
+
+static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
+{
+	struct back_io *first = NULL, **end = &first;
+
+	for (size_t i = 0; i < n; i++) {
+		struct request *q = resource_request(reqs[i]);
+
+		resource_queue_out(r, reqs[i]);
+		if (reqs[i]->user) {
+			resource_shadow_passed(r, reqs[i]);
+			continue;
+		}
+		q->io.next = NULL;
+		*end = &q->io;
+		end = &q->io.next;
+		r->inside++;
+		r->dispatched++;
+	}
+	if (first)
+		back_submit(r->back, first);
+}
+
+/* What the back end finished inside submit took it some time. One that was not started has no clock: in
+ * tests, whose time is their own. */
+static void finish_at_once(struct resource *r)
+{
+	if (!r->finished.first)
+		return;
+	if (r->started)
+		r->now = loop_refresh(r->loop);
+	finish(r, r->now);
+}
+
+/* true: the gate has more to give. */
+static bool pass(struct resource *r)
+{
+	struct weir_req *reqs[BATCH];
+
+	for (unsigned i = 0; i < PASSES; i++) {
+		size_t n = 0;
+
+		if (r->queued || (r->shadows && resource_shadow_waiting(r)))
+			n = weir_gate_next(r->gate, r->now, reqs, BATCH);
+		if (n == 0)
+			return false;
+		dispatch(r, reqs, n);
+		finish_at_once(r);
+		if (r->shadows)
+			resource_shadow_turn(r, r->now);
+	}
+	return true;
+}
+
+/* ---- the turn */
+
+static void learn(struct resource *r, weir_time now)
+{
+	struct weir_gate_totals t;
+	struct capacity_totals seen = {.requests = r->served_cost, .bytes = r->served_bytes};
+
+	if (!r->gate || r->shadow || !r->spec.capacity_auto)
+		return;
+	weir_gate_get_totals(r->gate, now, &t);
+	seen.full = t.full;
+	if (capacity_step(&r->capacity, now, &seen))
+		resource_load_mins(r, now);
+}
+
+static void housekeep(struct resource *r, weir_time now)
+{
+	if (now - r->drained < HOUSEKEEP && r->undrained < UNDRAINED)
+		return;
+	r->drained = now;
+	resource_drain(r);
+	learn(r, now);
+}
+
+/* true: something may pass right now. */
+static bool set_timer(struct resource *r, weir_time now)
+{
+	weir_time at = WEIR_NEVER;
+
+	if (r->queued || (r->shadows && resource_shadow_waiting(r)))
+		at = weir_gate_wakeup(r->gate, now);
+	if (r->shadows && resource_shadow_next(r) < at)
+		at = resource_shadow_next(r);
+	if (at <= now)
+		return true;
+	if (at != r->timer_at && r->loop)
+		loop_set(r->loop, &r->timer, at);
+	r->timer_at = at;
+	return false;
+}
+
+bool resource_turn(struct resource *r, weir_time now)
+{
+	bool more = false;
+
+	r->now = now;
+	if (!r->finished.first && !r->arrived.first && !r->again.first && !r->queued &&
+		!r->undrained && !(r->shadows && resource_shadow_busy(r)))
+		return false;
+	finish(r, now);
+	if (r->shadows)
+		resource_shadow_turn(r, now);
+	if (r->again.first)
+		admit(r, now, &r->again);
+	if (r->arrived.first)
+		admit(r, now, &r->arrived);
+	finish_at_once(r);
+	if (r->gate)
+		more = pass(r);
+	if (r->undrained)
+		housekeep(r, r->now);
+	if (r->gate && !more)
+		more = set_timer(r, r->now);
+	/* `done` may have submitted again. */
+	return more || r->arrived.first || r->finished.first;
+}
+
+static bool turn(struct loop_turn *t, weir_time now)
+{
+	return resource_turn(
+		(struct resource *)(void *)((char *)t - offsetof(struct resource, turn)), now);
+}
+
+/* The turn of the same round does the work. */
+static void due(struct loop_timer *t, weir_time now)
+{
+	struct resource *r =
+		(struct resource *)(void *)((char *)t - offsetof(struct resource, timer));
+
+	r->timer_at = WEIR_NEVER;
+}
+
+/* ---- from start to end */
+
+static int make_gate(struct resource *r)
+{
+	struct weir_gate_config config;
+
+	weir_policy_gate(&r->spec, &config);
+	config.histograms = HISTOGRAMS;
+	if (config.window <= 0 && r->back->info.depth)
+		config.window = r->back->info.depth;
+	return weir_gate_new(&config, &r->gate);
+}
+
+static int fill(struct resource *r, const struct resource_config *c)
+{
+	int rc;
+
+	r->spec = *c->spec;
+	r->name = strdup(c->spec->name);
+	r->back_name = strdup(c->spec->back ? c->spec->back : "");
+	if (!r->name || !r->back_name)
+		return -ENOMEM;
+	r->spec.name = r->name;
+	r->spec.back = c->spec->back ? r->back_name : NULL;
+	rc = resource_room(r, 64);
+	r->back = c->back; /* before the gate, which takes its depth; not owned when this fails */
+	if (rc == 0 && !c->bare)
+		rc = make_gate(r);
+	if (rc < 0)
+		r->back = NULL;
+	return rc;
+}
+
+static void back_known(void *arg)
+{
+	struct resource *r = arg;
+
+	resource_policy_window(r);
+	if (r->known)
+		r->known(r->known_arg);
+}
+
+int resource_new(const struct resource_config *c, struct resource **ret_resource)
+{
+	struct resource *r = calloc(1, sizeof(*r));
+	int rc = r ? fill(r, c) : -ENOMEM;
+
+	if (rc < 0) {
+		resource_free(r);
+		return rc;
+	}
+	r->loop = c->loop;
+	r->control = control_table[WEIR_CONTROLLER_NONE];
+	request_list_clear(&r->again);
+	request_list_clear(&r->arrived);
+	request_list_clear(&r->finished);
+	capacity_init(&r->capacity, NULL);
+	r->timer_at = WEIR_NEVER;
+	r->timer.due = due;
+	r->turn.turn = turn;
+	r->back->done = back_done;
+	r->back->done_arg = r;
+	r->back->known = back_known;
+	r->back->known_arg = r;
+	r->known = c->known;
+	r->known_arg = c->known_arg;
+	*ret_resource = r;
+	return 0;
+}
+
+int resource_start(struct resource *r)
+{
+	int rc = 0;
+
+	/* Before the back end's own, which hands on what this one gave it. */
+	loop_turn_add(r->loop, &r->turn);
+	if (r->back->ops->start)
+		rc = r->back->ops->start(r->back);
+	if (rc < 0)
+		loop_turn_remove(r->loop, &r->turn);
+	r->started = rc == 0;
+	return rc;
+}
+
+void resource_free(struct resource *r)
+{
+	if (!r)
+		return;
+	if (r->started) {
+		loop_turn_remove(r->loop, &r->turn);
+		loop_set(r->loop, &r->timer, WEIR_NEVER);
+	}
+	back_free(r->back);
+	resource_shadow_free(r);
+	control_free(r);
+	resource_policy_free(r);
+	weir_gate_free(r->gate);
+	for (size_t i = 0; i < r->n_counts; i++)
+		free(r->totals[i]);
+	free(r->totals);
+	free(r->counts);
+	free(r->ring);
+	resource_slo_free(r);
+	free(r->name);
+	free(r->back_name);
+	free(r);
+}
+
+void resource_tap(struct resource *r, struct tap *t)
+{
+	r->tap = t;
+}

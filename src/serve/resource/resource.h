@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resource: one resource of the policy on its thread: clients in front, a gate, a back end behind.
+ *
+ * A front end (front-nbd) makes requests and submits them; in the loop's turn they pass the gate in a
+ * batch, go to the back end in a batch, and come back through `done`. Nothing on the way allocates,
+ * formats or locks.
+ *
+ *   resource.c         the way of a request; shadow mode
+ *   serve/resource/policy.c  the tree in the gate: installed, swapped, divided
+ *   serve/resource/bypass.c  past the gate
+ *   serve/resource/look.c    what was measured
+ *   serve/resource/slo.c     slos and long waits
+ *   serve/resource/load.c    what a controller of the window is told, and the window
+ */
+#ifndef WEIR_SERVE_RESOURCE_RESOURCE_H
+#define WEIR_SERVE_RESOURCE_RESOURCE_H
+
+#include "control/capacity.h"
+#include "control/divide-table.h"
+#include <weir/policy.h>
+#include <weir/gate.h>
+#include "serve/back/back.h"
+#include "serve/loop/loop.h"
+
+struct resource;
+struct snapshot;
+struct tap;
+
+/* A request, or a piece of one, on its way. The front end's memory. Fill in: gate.user is the
+ * resource's; io.op, flags, offset (in the back end), length, data, chunk, extents; client; done. */
+struct request {
+	struct weir_req gate; /* first: the gate hands it back */
+	struct back_io io;
+	struct client *client;
+	struct request *next; /* the resource's between submit and done; then the owner's */
+	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
+	void *owner;
+	uint64_t user; /* the owner's */
+	/* The resource's, in shadow mode: its work; all that was finished before it; inside with it. */
+	double work, before, inside;
+	weir_time
+		since; /* the resource's: a swap took it back from the gate; when it first went there */
+};
+
+/* One connection as the policy sees it. */
+struct client {
+	struct client *next, **link; /* of the resource's clients */
+	struct resource *resource;
+	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
+	weir_time since;
+	int tenant;                     /* index in the policy in force */
+	weir_node node;                 /* in the resource's gate */
+	uint64_t requests, bytes;       /* submitted so far */
+	uint32_t in_flight;             /* submitted and not done */
+	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
+	/* The policy in force does not let it be there any more: cut it off. On the loop's thread. */
+	void (*refused)(struct client *c, const char *why);
+};
+
+/* A client comes (tenant already matched by the gateway) and goes. leave: its queued requests are
+ * dropped from the gate and come back through `done` with io.error -ECANCELED; those inside the back
+ * end finish later: the client's memory must live until its in_flight is 0. */
+void resource_join(struct resource *r, struct client *c);
+void resource_leave(struct resource *r, struct client *c);
+
+/* Takes it. It is passed on in this loop round's turn. */
+void resource_submit(struct resource *r, struct request *q);
+/* The same for a request of the gateway's own (a flush before the end): q->client is NULL, it passes
+ * the gate by and is counted for nobody. On the loop's thread. */
+void resource_submit_own(struct resource *r, struct request *q);
+
+/* The reply to a client's request has left: the latency that /metrics, status and top show, and an slo
+ * means. `received` is the return of the recv that brought the request's last byte, `finished` that of the
+ * send that took the last byte of its reply. Once a request as the client sent it, however many pieces it
+ * passed the gate in. In shadow mode nothing is recorded: there the latency is that of the shadows. */
+void resource_answered(const struct client *c, weir_time received, weir_time finished);
+
+/* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
+ * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
+void resource_abandon(struct resource *r);
+/* Bytes that were acknowledged and that the back end could not put in place. On the loop's thread. */
+uint64_t resource_unflushed(const struct resource *r);
+
+struct resource_config {
+	const struct weir_resource *spec; /* its strings are copied */
+	struct back *back;                /* owned from now on; started by resource_start */
+	struct loop *loop;
+	bool bare; /* no gate at all: requests go straight through; for benchmarks */
+	/* The back end was reached for the first time: resource_info is known from now on. On the loop's
+	 * thread. May be NULL. */
+	void (*known)(void *arg);
+	void *known_arg;
+};
+int resource_new(const struct resource_config *c, struct resource **ret_resource);
+int resource_start(struct resource *r); /* on the loop's thread */
+/* No clients are left. Waits for nothing: what is inside must be done. */
+void resource_free(struct resource *r);
+bool resource_busy(const struct resource *r); /* requests are inside */
+/* Any thread: another number than before when a request or a client came, a reply left, or a client
+ * went. */
+uint64_t resource_activity(const struct resource *r);
+/* Any thread, once it is known: does not change then. Known from the start, unless the back end is in
+ * state BACK_STARTING (resource_starting, before resource_start); else when `known` was called. */
+const struct back_info *resource_info(const struct resource *r);
+bool resource_starting(const struct resource *r);
+const char *resource_name(const struct resource *r);
+
+/* ---- the policy, on the loop's thread (serve/resource/policy.c) */
+
+/* Puts the policy in force, as one set: nodes that are no longer there go when they are empty,
+ * waiting requests move to the node of their client's new tenant in order. Borrows p until the next
+ * swap. On error nothing has changed. */
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err);
+
+/* The same in steps of less than a millisecond, with requests passing between them. `to` is in force from
+ * finish on; until then undo takes everything back. */
+struct resource_change { /* borrowed until finish or undo has returned */
+	const struct weir_policy *to;
+	const struct weir_bounds *bounds; /* of it; NULL: computed */
+	const int *was;                   /* policy_swap_map; NULL: computed */
+};
+int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err);
+int resource_swap_step(
+	struct resource *r, struct weir_err *err); /* 1: more; 0: finish; < 0: undo */
+int resource_swap_finish(struct resource *r, struct weir_err *err); /* < 0: undo */
+bool resource_swap_undo(struct resource *r);                        /* true: more */
+
+/* What part of each limit is here, 0 … 1, if the process has several resources: all of it until told
+ * otherwise. By row, see struct policy_part; -EINVAL unless n is how many the policy in force has. */
+int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err);
+/* What each tenant, groups too, had here since the last call, and what keeps it. ret: n_tenants. */
+void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n);
+
+/* ---- the emergency exit, on the loop's thread (serve/resource/bypass.c) */
+
+/* on: every request goes past the gate, those that wait in it first and in order; it holds, over changes of the
+ * policy too, until it is turned off. Returns how many requests waited and were let go. */
+uint32_t resource_bypass(struct resource *r, bool on);
+
+/* ---- the window, on the loop's thread (serve/resource/load.c) */
+
+struct resource_load {          /* of one leaf, since its node was made; only differences count */
+	uint64_t served, bytes; /* requests that came back; of those that went */
+	double device_ns;       /* request·ns inside the back end */
+	double wanting_ns; /* and those for which a request waited for the window or its turn */
+	double min_ios, min_bytes; /* per second: what it is guaranteed here, as it is now */
+	uint32_t clients;          /* now */
+};
+/* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
+int resource_load(
+	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
+/* Of a client's tenant since its node was made: for how long limits held its requests (a max, its own or
+ * one above, or want of tokens), and how many came back. 0 where nothing is held. */
+struct resource_held {
+	double ns; /* request·ns, those that wait now included */
+	uint64_t served;
+};
+void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held);
+/* The same of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
+ * asks it for another, which comes soon. */
+double resource_held_upstream(const struct resource *r);
+void resource_ask_upstream(struct resource *r);
+/* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
+ * this resource. */
+void resource_window(struct resource *r, double window);
+
+/* ---- slos and waits, on the loop's thread (serve/resource/slo.c) */
+
+/* Takes what was recorded for tenants (index in the policy in force) with an slo since the last look; batch: NULL
+ * if nothing was; oldest_wait: 0 if none of its requests waits. Says in the log whose requests have waited for half of
+ * client_timeout. True: look again although nothing happens here until then. */
+struct slo_batch;
+typedef void resource_watch_fn(
+	void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait);
+bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
+
+/* Adds what was measured here to the snapshot (snapshot.h), in steps of some hundred µs: true: there is more,
+ * call it again. *at: 0 for the first. */
+bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at);
+
+/* Every request that is submitted from now on is put into the tap as well (NULL: no longer). */
+void resource_tap(struct resource *r, struct tap *t);
+
+#endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shadow: `enforce: false`: nothing is delayed, and the gate shows what would have been.
+ *
+ * LAW     Requests go to the back end at once. Shadows of them go to the gate, which holds them as it
+ *         would hold the requests; one that passes is done after the time that the device would take
+ *         beside the other shadows (control/shadow-device), learned from the requests.
+ *         A client in an open loop has a shadow for each request. One in a closed loop (control/shadow-sender) has as many
+ *         as it has requests outstanding: when one is done the client thinks, and then the same shadow is
+ *         submitted anew, like one of its last requests. So its shadows wait for each other as its
+ *         requests would, and neither the requests' real rate nor their real time matters.
+ * METHOD  Shadows lie in one array. Those inside and those whose client thinks wait in a heap.
+ * LIMITS  At most SHADOWS at once, at most TENANT of one tenant and kind (reads, writes, what moves no data: a max may
+ *         hold one of them while the others pass), and of these no more than are free. A request that
+ *         finds no room has no shadow (skipped); the queue is long enough then to keep the tenant busy.
+ * EXAMPLE max 100 iops, a client with 8 outstanding and no time to think: all its requests are
+ *         served at once; 8 shadows wait for `max`, and 100 a second pass.
+ */
+#include "serve/resource/impl.h"
+#include "base/heap.h"
+#include "control/shadow-device.h"
+#include "control/shadow-sender.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SHADOWS 65536 /* 7 MiB, of which only what was used once is really there */
+#define TENANT  1024
+#define LAST    8 /* requests of a client that its shadows look like */
+/* Work of a request beside its bytes: what a page of flash or a seek is worth. */
+#define FLASH_BYTES 16384.0
+#define SEEK_BYTES  1048576.0
+/* By what part the figures are off even if all is known: that far they were from enforcement. */
+#define OFF   0.10
+#define NEWER (1.0 / 256) /* of the device's range, a shadow */
+
+enum shadow_state { SHADOW_FREE, SHADOW_QUEUED, SHADOW_INSIDE, SHADOW_THINKING };
+
+struct resource_sender { /* of a client; lives on until its last shadow is done */
+	struct shadow_sender guess;
+	struct weir_req last[LAST];
+	uint32_t n_last, next;
+	uint32_t shadows;
+	weir_node node;
+	bool gone; /* the client has left */
+};
+
+struct shadow {
+	struct weir_req gate; /* user: this shadow */
+	struct resource_sender *sender;
+	struct shadow *next; /* of the free ones */
+	double work;
+	uint8_t state;
+};
+
+struct resource_shadows {
+	struct shadow *all;
+	struct shadow *free; /* that were used before */
+	uint32_t fresh;      /* all[fresh] and what follows was never used */
+	uint32_t n_free, waiting;
+	struct heap due; /* when a shadow is done, or its client has thought; value: its index */
+	uint64_t serial;
+	struct shadow_device device;
+	weir_time lag;         /* by which the last one was done late, in this turn */
+	double sent, finished; /* work of all requests that went to the back end, and came back */
+	double inside;         /* work of shadows in the device */
+	double slower, faster; /* by what part the device may be, of late shadows' times */
+};
+
+int resource_shadow_on(struct resource *r)
+{
+	struct resource_shadows *s = r->shadows;
+
+	if (s) {
+		r->shadow = true;
+		return 0;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	heap_init(&s->due, NULL);
+	s->all = calloc(SHADOWS, sizeof(*s->all));
+	s->n_free = SHADOWS;
+	if (!s->all || heap_reserve(&s->due, SHADOWS) < 0) {
+		free(s->all);
+		heap_free(&s->due);
+		free(s);
+		return -ENOMEM;
+	}
+	r->shadows = s;
+	r->shadow = true;
+	return 0;
+}
+
+/* ---- requests on their way through the back end */
+
+static unsigned class_of(const struct weir_req *q)
+{
+	unsigned size = 0;
+
+	while (size < 7 && q->bytes > 4096u << size)
+		size++;
+	return q->op * 8u + size;
+}
+
+/* In KiB. The device's own time would be better, but is not known of the first requests, from which most is learned. */
+static double work_of(const struct resource *r, const struct weir_req *q)
+{
+	return (q->bytes + (r->back->info.rotational ? SEEK_BYTES : FLASH_BYTES)) / 1024;
+}
+
+void resource_shadow_sent(struct resource *r, struct request *q)
+{
+	struct resource_shadows *all = r->shadows;
+
+	q->work = work_of(r, &q->gate);
+	q->before = all->finished;
+	all->sent += q->work;
+	q->inside = all->sent - all->finished;
+}
+
+void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
+{
+	struct resource_shadows *all = r->shadows;
+	struct resource_sender *s = q->client->sender;
+	struct shadow_sample sample = {.class_ = class_of(&q->gate),
+		.own = q->work,
+		.inside = q->inside,
+		.work = all->finished + q->work - q->before,
+		.ns = now - q->gate.dispatched};
+
+	all->finished += q->work;
+	if (!q->io.error)
+		shadow_device_learn(&all->device, &sample);
+	q->work = 0;
+	if (s)
+		shadow_sender_returns(&s->guess, now, q->client->in_flight - 1);
+}
+
+/* ---- senders */
+
+static struct resource_sender *sender_of(struct client *c)
+{
+	if (!c->sender)
+		c->sender = calloc(1, sizeof(*c->sender));
+	return c->sender;
+}
+
+static void sender_release(struct resource_sender *s)
+{
+	if (s->gone && !s->shadows)
+		free(s);
+}
+
+void resource_shadow_leave(struct client *c)
+{
+	struct resource_sender *s = c->sender;
+
+	c->sender = NULL;
+	if (!s)
+		return;
+	s->gone = true;
+	sender_release(s);
+}
+
+/* How many shadows it may have. */
+static uint32_t room_of(const struct resource_sender *s)
+{
+	if (!s->guess.closed || s->guess.outstanding > TENANT)
+		return TENANT;
+	return s->guess.outstanding;
+}
+
+/* ---- shadows */
+
+/* How many shadows there are of this tenant and the request's kind. */
+static uint32_t *count_of(struct resource *r, weir_node tenant, const struct weir_req *q)
+{
+	unsigned kind = q->op == WEIR_READ ? 0 : q->op == WEIR_WRITE || q->op == WEIR_TRIM ? 1 : 2;
+
+	return &r->counts[tenant].shadows[kind];
+}
+
+static void put(struct resource *r, struct shadow *s)
+{
+	struct resource_sender *sender = s->sender;
+
+	sender->shadows--;
+	sender_release(sender);
+	s->sender = NULL;
+	s->state = SHADOW_FREE;
+	s->next = r->shadows->free;
+	r->shadows->free = s;
+	r->shadows->n_free++;
+	--*count_of(r, s->gate.tenant, &s->gate);
+}
+
+/* One for a request like this, of the sender's tenant. */
+static struct shadow *take(
+	struct resource *r, const struct weir_req *like, struct resource_sender *sender)
+{
+	struct resource_shadows *all = r->shadows;
+	uint32_t *n = count_of(r, sender->node, like);
+	struct shadow *s = all->free;
+
+	if (*n >= all->n_free || *n >= TENANT || sender->shadows >= room_of(sender))
+		return NULL;
+	if (s)
+		all->free = s->next;
+	else
+		s = &all->all[all->fresh++];
+	all->n_free--;
+	++*n;
+	sender->shadows++;
+	s->sender = sender;
+	return s;
+}
+
+/* The gate gets it next. */
+static struct weir_req *queue(struct resource *r, struct shadow *s, const struct weir_req *like)
+{
+	s->gate = *like;
+	s->gate.tenant = s->sender->node;
+	s->gate.user = s;
+	s->state = SHADOW_QUEUED;
+	r->shadows->waiting++;
+	return &s->gate;
+}
+
+void resource_shadow_refused(struct resource *r, struct weir_req *req)
+{
+	r->shadows->waiting--;
+	put(r, req->user);
+}
+
+static void drop(struct weir_req *q, void *arg)
+{
+	resource_queue_out(arg, q);
+	resource_shadow_refused(arg, q);
+}
+
+struct trim {
+	struct resource *resource;
+	const struct resource_sender *sender;
+	uint32_t many; /* shadows too many */
+};
+
+static bool is_excess(const struct weir_req *q, void *arg)
+{
+	struct trim *t = arg;
+	const struct shadow *s = q->user;
+
+	return s && s->sender == t->sender && t->many && t->many--;
+}
+
+static void drop_excess(struct weir_req *q, void *arg)
+{
+	drop(q, ((struct trim *)arg)->resource);
+}
+
+/* A client that turns out to be in a closed loop would not have sent all that waits. */
+static void trim(struct resource *r, weir_time now, struct resource_sender *sender)
+{
+	struct trim t = {r, sender, 0};
+
+	if (sender->shadows <= room_of(sender))
+		return;
+	t.many = sender->shadows - room_of(sender);
+	weir_gate_cancel(r->gate, now, sender->node, is_excess, drop_excess, &t);
+}
+
+struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct request *q)
+{
+	struct resource_sender *sender = sender_of(q->client);
+	struct shadow *s;
+
+	if (!sender)
+		return NULL;
+	sender->node = q->client->node;
+	sender->last[sender->n_last++ % LAST] = q->gate;
+	shadow_sender_arrives(&sender->guess, now, q->client->in_flight);
+	trim(r, now, sender);
+	s = take(r, &q->gate, sender);
+	if (!s) {
+		r->counts[sender->node].skipped++;
+		return NULL;
+	}
+	return queue(r, s, &q->gate);
+}
+
+static void await(struct resource_shadows *all, struct shadow *s, weir_time at)
+{
+	struct heap_item item = {
+		.key = at, .serial = all->serial++, .value = (uint64_t)(s - all->all)};
+
+	heap_push(&all->due, item); /* room was made for all there can be */
+}
+
+void resource_shadow_passed(struct resource *r, struct weir_req *req)
+{
+	struct resource_shadows *all = r->shadows;
+	struct shadow *s = req->user;
+	struct shadow_time time = {.mean = 0, .low = 0, .high = 0};
+	weir_time start;
+
+	all->waiting--;
+	s->state = SHADOW_INSIDE;
+	s->work = work_of(r, req);
+	all->inside += s->work;
+	if (shadow_device_expect(&all->device, class_of(req), s->work, all->inside, &time)) {
+		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
+		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
+	}
+	/* A device begins the next when it ends one, however late that is seen here. */
+	start = req->dispatched - all->lag;
+	if (start < req->submitted)
+		start = req->submitted;
+	await(all, s, start + shadow_device_draw(&all->device, time.mean));
+}
+
+/* Its client has thought: the next request. */
+static void send_again(struct resource *r, weir_time now, struct shadow *s)
+{
+	struct resource_sender *sender = s->sender;
+	uint32_t n = sender->n_last < LAST ? sender->n_last : LAST;
+	uint32_t *was = count_of(r, s->gate.tenant, &s->gate);
+	struct weir_req *req = queue(r, s, &sender->last[sender->next++ % n]);
+
+	--*was;
+	++*count_of(r, req->tenant, req);
+	if (weir_gate_submit(r->gate, now, &req, 1) == 0)
+		resource_queue_in(r, req);
+	else
+		resource_shadow_refused(r, req);
+}
+
+static void done(struct resource *r, weir_time now, struct shadow *s, weir_time at)
+{
+	struct resource_shadows *all = r->shadows;
+	const struct shadow_sender *guess = &s->sender->guess;
+	struct weir_req *req = &s->gate;
+
+	all->inside = fmax(all->inside - s->work, 0);
+	all->lag = now - at;
+	resource_total(r, s->gate.tenant, at - s->gate.submitted);
+	weir_gate_done(r->gate, now, &req, 1);
+	if (s->sender->gone || !guess->closed || now > guess->active ||
+		s->sender->shadows > room_of(s->sender)) {
+		put(r, s);
+		return;
+	}
+	s->state = SHADOW_THINKING;
+	await(all, s, at + guess->think);
+}
+
+void resource_shadow_turn(struct resource *r, weir_time now)
+{
+	struct resource_shadows *all = r->shadows;
+	uint64_t begun = all->serial;
+
+	all->lag = 0;
+	/* A client that does not think still sends its next request after the gate has filled the place of its last: what is due
+	 * because of this turn is for the next. */
+	while (all->due.n && heap_min(&all->due)->key <= now &&
+		heap_min(&all->due)->serial < begun) {
+		struct heap_item item = heap_pop(&all->due);
+		struct shadow *s = &all->all[item.value];
+
+		if (s->state == SHADOW_INSIDE)
+			done(r, now, s, item.key);
+		else if (s->sender->gone)
+			put(r, s);
+		else
+			send_again(r, now, s);
+	}
+}
+
+weir_time resource_shadow_next(const struct resource *r)
+{
+	return r->shadows->due.n ? heap_min(&r->shadows->due)->key : WEIR_NEVER;
+}
+
+uint32_t resource_shadow_waiting(const struct resource *r)
+{
+	return r->shadows->waiting;
+}
+
+bool resource_shadow_busy(const struct resource *r)
+{
+	return r->shadows->waiting || r->shadows->due.n;
+}
+
+/* ---- what is shown */
+
+/* Return true if a max of the tenant, or of a group above it, counts reads or writes only. */
+static bool tells_kinds(const struct weir_policy *p, int tenant)
+{
+	for (; tenant >= 0; tenant = p->tenants[tenant].parent)
+		for (size_t i = 0; i < p->tenants[tenant].n_max; i++)
+			if (p->tenants[tenant].max[i].ops != WEIR_OPS_ALL)
+				return true;
+	return false;
+}
+
+void resource_shadow_estimate(const struct resource *r, const struct client *c,
+	const struct weir_gate_stats *st, struct shadow_estimate *ret)
+{
+	const struct resource_shadows *all = r->shadows;
+	const struct resource_sender *s = c->sender;
+	double low = 1 + OFF, high = 1 + OFF, thinks;
+	/* (Where a max counts some requests only, the others depend on the device.) */
+	bool held = st->queued && !tells_kinds(r->policy, c->tenant) &&
+		    (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE);
+
+	if (!s || !all)
+		return;
+	if (!held) {
+		low *= 1 + all->slower;
+		high *= 1 + all->faster;
+	}
+	if (s->guess.closed) {
+		/* A mean time to think may hide much: it counts for a quarter. */
+		thinks = (double)s->guess.think / (double)(s->guess.think + s->guess.took + 1);
+		low *= 1 + thinks / 4;
+		high *= 1 + thinks / 4;
+		ret->closed += 1;
+		ret->outstanding += s->guess.outstanding;
+		ret->think += s->guess.think;
+	} else {
+		ret->open += 1;
+	}
+	ret->low = ret->low > 0 ? fmin(ret->low, 1 / low) : 1 / low;
+	ret->high = fmax(ret->high, high);
+}
+
+/* ---- off */
+
+static bool is_shadow(const struct weir_req *q, void *arg)
+{
+	return q->user != NULL;
+}
+
+void resource_shadow_off(struct resource *r)
+{
+	struct resource_shadows *all = r->shadows;
+
+	r->shadow = false;
+	if (!all)
+		return;
+	while (all->due.n)
+		heap_pop(&all->due);
+	for (uint32_t i = 0; i < all->fresh; i++) {
+		struct shadow *s = &all->all[i];
+		struct weir_req *req = &s->gate;
+
+		if (s->state == SHADOW_QUEUED)
+			weir_gate_cancel(r->gate, r->now, s->gate.tenant, is_shadow, drop, r);
+		if (s->state == SHADOW_INSIDE)
+			weir_gate_done(r->gate, r->now, &req, 1);
+		if (s->state != SHADOW_FREE)
+			put(r, s);
+	}
+	all->inside = 0;
+	for (struct client *c = r->clients; c; c = c->next)
+		resource_shadow_leave(c);
+}
+
+void resource_shadow_free(struct resource *r)
+{
+	struct resource_shadows *all = r->shadows;
+
+	if (!all)
+		return;
+	for (uint32_t i = 0; i < all->fresh; i++) {
+		struct resource_sender *s = all->all[i].sender;
+
+		all->all[i].sender = NULL;
+		if (s && --s->shadows == 0)
+			sender_release(s);
+	}
+	heap_free(&all->due);
+	free(all->all);
+	free(all);
+	r->shadows = NULL;
+}

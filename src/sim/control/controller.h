@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * controller: where the controllers of src/ctl plug into the simulated world.
+ *
+ * A controller reads what the world's gates measured and sets knobs (world_gate_set), once a
+ * period. Here stands only the plug: a table of functions, found by name. To add one: write its
+ * ops in a file of its own, and name it in the table of controller.c. world.c stays as it is.
+ *
+ * A scenario starts it with `controllers: [{kind: NAME, period: 2s, …}]`; `capacity` also starts
+ * for each device that says `capacity: auto`.
+ */
+#ifndef WEIR_SIM_CONTROL_CONTROLLER_H
+#define WEIR_SIM_CONTROL_CONTROLLER_H
+
+#include "base/yamldoc.h"
+#include "sim/metrics.h"
+
+struct world;
+struct scenario;
+struct scenario_controller;
+
+struct sim_controller_ops {
+	const char *name;
+	weir_time period; /* unless the scenario says */
+	unsigned phases;  /* steps in a period; 0: 1 */
+	/* Is its map right? Called when the scenario is read, its devices and hosts already; may be
+	 * NULL. */
+	int (*check)(const struct scenario *s, yamldoc_node map, struct weir_err *err);
+	/* Once, at time 0, when the world stands. config->node is its map (id 0: it has none),
+	 * config->station the device that asked for it. */
+	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,
+		struct weir_err *err);
+	/* Every period, or every phase of it. Non-zero ends the run with that error. */
+	int (*step)(void *state, struct world *w, weir_time now, struct weir_err *err);
+	/* What it has to say of itself, at the end; may be NULL. */
+	int (*report)(void *state, struct world *w, struct metrics *m);
+	void (*free)(void *state);
+};
+
+/* NULL when there is none of that name. */
+const struct sim_controller_ops *controller_find(const char *name);
+/* The one that the map names by `kind`; -ENOENT where it has none, -EINVAL with those there are. */
+int controller_choose(
+	yamldoc_node map, const struct sim_controller_ops **ret, struct weir_err *err);
+
+#endif

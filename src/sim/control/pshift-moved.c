@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pshift-moved: what the buckets of a simulated cluster get that move while their controller is gone.
+ *
+ * METHOD  Of each move: what is served in the first whole QoS period after it, and in the third, as a part of the
+ *         reservation. A bucket that moves again before a period ends, or when the controller has come back
+ *         by then, does not count there.
+ */
+#include "control/pshift/ids.h"
+#include "sim/control/pshift-cluster.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define PERIODS 3 /* whole ones that are looked at; the first and the last count */
+
+struct pshift_moved {
+	struct watched {
+		bool moved;      /* while the controller was gone */
+		int periods;     /* that have ended since, the one in which it moved included */
+		uint64_t served; /* when the running one began */
+	} * buckets;
+	/* Of the first and of the last of them: how many there were; the least part, and the sum of all. */
+	struct {
+		uint64_t n;
+		double least, sum;
+	} part[2];
+};
+
+int pshift_moved_begin(struct pshift_cluster *c)
+{
+	c->moved = calloc(1, sizeof(*c->moved));
+	if (!c->moved)
+		return -ENOMEM;
+	c->moved->part[0].least = c->moved->part[1].least = INFINITY;
+	c->moved->buckets = calloc(c->config.buckets, sizeof(*c->moved->buckets));
+	return c->moved->buckets ? 0 : -ENOMEM;
+}
+
+void pshift_moved_end(struct pshift_cluster *c)
+{
+	if (!c->moved)
+		return;
+	free(c->moved->buckets);
+	free(c->moved);
+}
+
+static bool is_gone(const struct pshift_cluster *c)
+{
+	return c->config.back > c->config.kill + 1 && c->now >= c->config.kill &&
+	       c->now < c->config.back;
+}
+
+static uint64_t served(const struct pshift_cluster *c, uint32_t bucket)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t s = 0; s < c->config.servers; s++) {
+		size_t at = pshift_ids_find(c->pairs, (uint64_t)bucket << 32 | s);
+
+		if (at != SIZE_MAX)
+			sum += c->sites[s].places[at].served;
+	}
+	return sum;
+}
+
+void pshift_moved_note(struct pshift_cluster *c, uint32_t bucket)
+{
+	c->moved->buckets[bucket] = (struct watched){.moved = is_gone(c)};
+}
+
+static void count(struct pshift_cluster *c, uint32_t bucket, bool last, uint64_t n)
+{
+	double part = (double)n / (double)c->buckets[bucket].reservation;
+
+	c->moved->part[last].n++;
+	c->moved->part[last].sum += fmin(part, 1);
+	c->moved->part[last].least = fmin(c->moved->part[last].least, part);
+}
+
+void pshift_moved_period(struct pshift_cluster *c)
+{
+	for (uint32_t i = 0; is_gone(c) && i < c->config.buckets; i++) {
+		struct watched *b = &c->moved->buckets[i];
+		uint64_t now;
+
+		if (!b->moved || !c->buckets[i].reservation)
+			continue;
+		now = served(c, i);
+		if (b->periods == 1 || b->periods == PERIODS)
+			count(c, i, b->periods == PERIODS, now - b->served);
+		b->moved = b->periods++ < PERIODS;
+		b->served = now;
+	}
+}
+
+int pshift_moved_report(struct pshift_cluster *c)
+{
+	static const char *const names[] = {"first", "third"};
+	const struct pshift_moved *m = c->moved;
+	int r = 0;
+
+	for (int k = 0; r == 0 && k < 2 && m->part[k].n; k++) {
+		double n = (double)m->part[k].n;
+
+		if ((r = metrics_putf(c->metrics, "", n, "pshift.moved.%s.count", names[k])) ||
+			(r = metrics_putf(c->metrics, "", m->part[k].sum / n,
+				 "pshift.moved.%s.mean", names[k])))
+			break;
+		r = metrics_putf(
+			c->metrics, "", m->part[k].least, "pshift.moved.%s.least", names[k]);
+	}
+	return r;
+}

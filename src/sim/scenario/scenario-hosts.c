@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scenario-hosts: the list `hosts`, and who of them is who at a device's gate. */
+#include "sim/scenario/scenario.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOSTS_MAX 100000u /* some 2 GB; more is a slip of the pen */
+
+static const char *const host_keys[] = {
+	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};
+
+static int read_device(
+	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err), i;
+
+	if (r == -ENOENT) {
+		if (s->n_devices == 1)
+			return 0;
+		return yamldoc_error(
+			map, err, "a host needs a 'device' where there is more than one");
+	}
+	if (r)
+		return r;
+	i = scenario_station_find(s, name, 0, s->n_devices);
+	if (i < 0)
+		return yamldoc_error(
+			yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+	g->device = (uint32_t)i;
+	return 0;
+}
+
+/* `request: l1` or `request: [l1, l2]`, in the order of travel. */
+static int read_hops(yamldoc_node map, const char *key, const struct scenario *s, uint32_t *hops,
+	unsigned *ret_n, struct weir_err *err)
+{
+	yamldoc_node n = yamldoc_get(map, key);
+	bool list = yamldoc_kind(n) == YAMLDOC_LIST;
+	size_t count = !n.id ? 0 : list ? yamldoc_size(n) : 1;
+
+	if (count > SCENARIO_HOPS)
+		return yamldoc_error(n, err, "must be at most %d links", SCENARIO_HOPS);
+	for (size_t i = 0; i < count; i++) {
+		yamldoc_node one = list ? yamldoc_at(n, i) : n;
+		const char *name = yamldoc_text(one);
+		int found = name ? scenario_station_find(s, name, s->n_devices, s->n_stations)
+				 : -ENOENT;
+		if (found < 0)
+			return yamldoc_error(one, err, "no link is named '%s'", name ? name : "");
+		hops[i] = (uint32_t)found;
+	}
+	*ret_n = (unsigned)count;
+	return 0;
+}
+
+static int read_group(
+	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
+{
+	int64_t count = 1;
+	int r;
+
+	g->at = yamldoc_place(map);
+	g->retry = 200 * WEIR_MS; /* as a TCP that finds out late */
+	if ((r = scenario_keys(map, host_keys, scenario_gate_keys, err)) ||
+		(r = scenario_name_read(map, &g->name, err)) ||
+		(r = yamldoc_optional(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||
+		(r = read_device(map, s, g, err)) ||
+		(r = read_hops(map, "request", s, g->request, &g->n_request, err)) ||
+		(r = read_hops(map, "reply", s, g->reply, &g->n_reply, err)) ||
+		(r = yamldoc_optional(yamldoc_time(map, "retry", &g->retry, err))))
+		return r;
+	if (yamldoc_get(map, "per").id)
+		return yamldoc_error(yamldoc_get(map, "per"), err, "only a device's gate has it");
+	if (g->retry <= 0)
+		return yamldoc_error(map, err, "retry: must be more than 0");
+	g->count = (uint32_t)count;
+	g->numbered = yamldoc_get(map, "count").id != 0;
+	if ((r = scenario_gate_read(map, &g->gate, err)))
+		return r;
+	return scenario_tenants_read(map, false, &g->gate, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct scenario_host *x = *(const struct scenario_host *const *)a;
+	const struct scenario_host *y = *(const struct scenario_host *const *)b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int check_host_names(const struct scenario *s, struct weir_err *err)
+{
+	const struct scenario_host **sorted = calloc(s->n_hosts, sizeof(struct scenario_host *));
+	int r = 0;
+
+	if (!sorted)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->n_hosts; i++)
+		sorted[i] = &s->hosts[i];
+	qsort(sorted, s->n_hosts, sizeof(*sorted), by_name);
+	for (uint32_t i = 1; i < s->n_hosts && r == 0; i++) {
+		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+			r = weir_err_at(err, -EINVAL, s->groups[sorted[i]->group].at,
+				"two hosts are named '%s'", sorted[i]->name);
+	}
+	free(sorted);
+	return r;
+}
+
+/* Names every host: `name`, or with a count name1 … nameN. */
+static int name_hosts(struct scenario *s, struct weir_err *err)
+{
+	size_t room = 0, h = 0;
+	char *p;
+
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		room += s->groups[i].count * (strlen(s->groups[i].name) + 12);
+		s->n_hosts += s->groups[i].count;
+		if (s->n_hosts > HOSTS_MAX)
+			return weir_err_at(err, -EINVAL, s->groups[i].at,
+				"there are more than %u hosts", HOSTS_MAX);
+	}
+	s->hosts = calloc(s->n_hosts, sizeof(*s->hosts));
+	s->names = p = malloc(room);
+	if (!s->hosts || !p)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		const struct scenario_group *g = &s->groups[i];
+		for (uint32_t k = 0; k < g->count; k++, h++) {
+			s->hosts[h] = (struct scenario_host){p, i, k};
+			p += (g->numbered ? sprintf(p, "%s%u", g->name, k + 1)
+					  : sprintf(p, "%s", g->name)) +
+			     1;
+		}
+	}
+	return check_host_names(s, err);
+}
+
+int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, "hosts");
+	size_t n;
+	int r;
+
+	if ((r = scenario_list(root, "hosts", &n, err)))
+		return r;
+	if (n == 0)
+		return yamldoc_error(root, err, "a scenario needs 'hosts'");
+	s->groups = calloc(n, sizeof(*s->groups));
+	if (!s->groups)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		s->n_groups = (uint32_t)i + 1;
+		if ((r = read_group(yamldoc_at(list, i), s, &s->groups[i], err)))
+			return r;
+	}
+	return name_hosts(s, err);
+}
+
+/* ---- who is who at a device's gate */
+
+static bool leaf_means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
+	const char *path)
+{
+	char both[900];
+
+	snprintf(both, sizeof(both), "%s/%s", host, path);
+	for (size_t i = 0; i < leaf->n_for; i++) {
+		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
+			return true;
+	}
+	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, path) == 0);
+}
+
+int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path)
+{
+	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
+		const struct weir_tenant *t = &g->policy->tenants[i];
+		if (t->first_child < 0 && leaf_means(&g->tenants[i], t->name, host, path))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+int scenario_leaves_check(const struct scenario *s, struct weir_err *err)
+{
+	for (uint32_t h = 0; h < s->n_hosts; h++) {
+		const struct scenario_group *g = &s->groups[s->hosts[h].group];
+		const struct scenario_station *st = &s->stations[g->device];
+		const struct weir_policy *p = g->gate.policy;
+
+		for (size_t t = 0; st->gate && st->gate->policy && t < p->n_tenants; t++) {
+			const char *path = p->tenants[t].path;
+			if (p->tenants[t].first_child >= 0 ||
+				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
+				continue;
+			return weir_err_at(err, -EINVAL, st->at,
+				"the gate of '%s' has no tenant for host '%s', tenant '%s' (name "
+				"one so, or give one a 'for')",
+				st->name, s->hosts[h].name, path);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scenario: the top level of a scenario file. */
+#include "sim/scenario/scenario.h"
+#include "sim/control/pshift-cluster.h"
+#include "sim/control/controller.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- for all readers */
+
+bool scenario_fits(const char *glob, const char *name)
+{
+	return fnmatch(glob, name, 0) == 0;
+}
+
+/* Names stand in paths and in the names of metrics. */
+int scenario_name_check(yamldoc_node name, struct weir_err *err)
+{
+	const char *text = yamldoc_text(name);
+
+	for (const char *p = text; *p; p++) {
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return yamldoc_error(name, err,
+				"'%s': a name is made of letters, digits, '-' and '_'", text);
+	}
+	return text[0] ? 0 : yamldoc_error(name, err, "a name must not be empty");
+}
+
+int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "name", &name, err);
+
+	if (r == -ENOENT)
+		return yamldoc_error(map, err, "needs a 'name'");
+	if (r || (r = scenario_name_check(yamldoc_get(map, "name"), err)))
+		return r;
+	*ret = name;
+	return 0;
+}
+
+int scenario_refused(
+	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err)
+{
+	size_t names = strcspn(text, ":");
+	const char *why = text + names + strspn(text + names, ": ");
+
+	for (size_t from = 0, len; from < names; from += len + strspn(text + from + len, ", ")) {
+		char key[32];
+
+		len = strcspn(text + from, ",:");
+		snprintf(key, sizeof(key), "%.*s", (int)len, text + from);
+		for (const char *const(*k)[2] = keys; k && (*k)[0]; k++) {
+			if (strcmp((*k)[0], key) == 0)
+				snprintf(key, sizeof(key), "%s", (*k)[1]);
+		}
+		if (yamldoc_get(map, key).id)
+			return yamldoc_error(yamldoc_get(map, key), err, "%s", why);
+	}
+	return yamldoc_error(map, err, "%s", text);
+}
+
+int scenario_device_of(
+	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
+{
+	const char *name;
+	int r = yamldoc_string(map, "device", &name, err);
+
+	if (r == -ENOENT && s->n_devices == 1) {
+		*ret = 0;
+		return 0;
+	}
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		if (strcmp(s->stations[i].name, name) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
+}
+
+int scenario_keys(
+	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err)
+{
+	const char *all[64];
+	size_t n = 0;
+
+	while (*a)
+		all[n++] = *a++;
+	while (*b)
+		all[n++] = *b++;
+	all[n] = NULL;
+	return yamldoc_map(map, all, err);
+}
+
+int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, key);
+	int r;
+
+	*ret_n = 0;
+	if (!list.id)
+		return 0;
+	if ((r = yamldoc_list(list, err)))
+		return r;
+	*ret_n = yamldoc_size(list);
+	return 0;
+}
+
+/* ---- devices and links */
+
+int scenario_station_find(const struct scenario *s, const char *name, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		if (strcmp(s->stations[i].name, name) == 0)
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	size_t devices, links;
+	int r;
+
+	if ((r = scenario_list(root, "devices", &devices, err)) ||
+		(r = scenario_list(root, "links", &links, err)))
+		return r;
+	if (devices == 0)
+		return yamldoc_error(root, err, "a scenario needs 'devices'");
+	s->stations = calloc(devices + links, sizeof(*s->stations));
+	if (!s->stations)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	s->n_devices = (uint32_t)devices;
+	for (size_t i = 0; i < devices + links; i++) {
+		bool link = i >= devices;
+		yamldoc_node list = yamldoc_get(root, link ? "links" : "devices");
+		yamldoc_node map = yamldoc_at(list, link ? i - devices : i);
+
+		s->n_stations = (uint32_t)i + 1;
+		if ((r = scenario_station_read(map, link, &s->stations[i], err)))
+			return r;
+		if (scenario_station_find(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
+			return yamldoc_error(map, err, "two devices or links are named '%s'",
+				s->stations[i].name);
+	}
+	return 0;
+}
+
+/* ---- controllers */
+
+static int read_controller(yamldoc_node map, const struct scenario *s,
+	struct scenario_controller *c, struct weir_err *err)
+{
+	int r;
+
+	if (yamldoc_kind(map) != YAMLDOC_MAP)
+		return yamldoc_error(map, err, "must be a map");
+	r = controller_choose(map, &c->ops, err);
+	if (r)
+		return r == -ENOENT ? yamldoc_error(map, err, "a controller needs a 'kind'") : r;
+	c->node = map;
+	c->at = yamldoc_place(map);
+	c->station = UINT32_MAX;
+	c->period = c->ops->period;
+	if ((r = yamldoc_optional(yamldoc_time(map, "period", &c->period, err))))
+		return r;
+	if (c->period <= 0)
+		return yamldoc_error(yamldoc_get(map, "period"), err, "must be more than 0");
+	if (c->ops->phases)
+		c->period = c->period / c->ops->phases + !(c->period / c->ops->phases);
+	return c->ops->check ? c->ops->check(s, map, err) : 0;
+}
+
+static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node list = yamldoc_get(root, "controllers");
+	size_t n;
+	int r;
+
+	if ((r = scenario_list(root, "controllers", &n, err)))
+		return r;
+	s->controllers = calloc(n + s->n_devices, sizeof(*s->controllers));
+	if (!s->controllers)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		if ((r = read_controller(
+			     yamldoc_at(list, i), s, &s->controllers[s->n_controllers++], err)))
+			return r;
+	}
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		const struct sim_controller_ops *ops = controller_find("capacity");
+		if (s->stations[i].capacity_auto)
+			s->controllers[s->n_controllers++] =
+				(struct scenario_controller){.ops = ops,
+					.period = ops->period,
+					.station = i,
+					.at = s->stations[i].at};
+	}
+	return 0;
+}
+
+/* ---- the file */
+
+static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
+	"sample", "devices", "links", "hosts", "at", "controllers", "cluster", NULL};
+
+static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	int64_t seed = 1;
+	int r;
+
+	s->sample = WEIR_SEC;
+	s->name = s->file;
+	s->about = "";
+	if ((r = yamldoc_map(root, top_keys, err)) ||
+		(r = yamldoc_optional(yamldoc_string(root, "name", &s->name, err))) ||
+		(r = yamldoc_optional(yamldoc_string(root, "description", &s->about, err))) ||
+		(r = yamldoc_optional(yamldoc_int(root, "seed", 0, INT64_MAX, &seed, err))) ||
+		(r = yamldoc_optional(yamldoc_time(root, "warmup", &s->warmup, err))) ||
+		(r = yamldoc_optional(yamldoc_time(root, "sample", &s->sample, err))))
+		return r;
+	s->seed = (uint64_t)seed;
+	r = yamldoc_time(root, "duration", &s->duration, err);
+	if (r == -ENOENT)
+		return yamldoc_error(root, err, "a scenario needs a 'duration', as in '60s'");
+	if (r)
+		return r;
+	if (s->duration <= 0)
+		return yamldoc_error(yamldoc_get(root, "duration"), err, "must be more than 0");
+	if (s->warmup >= s->duration)
+		return yamldoc_error(
+			yamldoc_get(root, "warmup"), err, "must be less than the duration");
+	if (s->sample && s->duration / s->sample > SCENARIO_SAMPLES)
+		return yamldoc_error(yamldoc_get(root, "duration"), err,
+			"has more than %d samples; give a longer 'sample', or 0s for none",
+			SCENARIO_SAMPLES);
+	return 0;
+}
+
+/* A scenario with `cluster:` has nothing else but names and times. */
+static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	static const char *const beside[] = {
+		"name", "description", "seed", "duration", "cluster", NULL};
+	int r = yamldoc_map(root, beside, err);
+
+	if (r)
+		return r;
+	s->cluster = calloc(1, sizeof(*s->cluster));
+	if (!s->cluster)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	return pshift_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
+}
+
+static int read_all(struct scenario *s, struct weir_err *err)
+{
+	yamldoc_node root = yamldoc_root(s->doc);
+	int r;
+
+	if ((r = read_top(root, s, err)))
+		return r;
+	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
+		return read_cluster(root, s, err);
+	if ((r = read_stations(root, s, err)) || (r = scenario_hosts_read(root, s, err)) ||
+		(r = scenario_leaves_check(s, err)) || (r = read_controllers(root, s, err)))
+		return r;
+	return scenario_moments_read(root, s, err);
+}
+
+int scenario_parse(const char *text, size_t len, const char *name,
+	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
+	struct weir_err *err)
+{
+	struct scenario *s = calloc(1, sizeof(*s));
+	char *edited = NULL;
+	int r;
+
+	if (!s || !(s->file = strdup(name))) {
+		free(s);
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	}
+	r = scenario_override(text, len, s->file, overrides, n_overrides, &edited, &len, err);
+	if (r == 0)
+		r = yamldoc_parse(edited, len, s->file, &s->doc, err);
+	free(edited);
+	if (r == 0)
+		r = read_all(s, err);
+	if (r) {
+		scenario_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void scenario_free(struct scenario *s)
+{
+	if (!s)
+		return;
+	scenario_moments_free(s);
+	for (uint32_t i = 0; i < s->n_groups; i++)
+		scenario_gate_clear(&s->groups[i].gate);
+	for (uint32_t i = 0; i < s->n_stations; i++) {
+		if (s->stations[i].gate)
+			scenario_gate_clear(s->stations[i].gate);
+		free(s->stations[i].gate);
+	}
+	free(s->groups);
+	free(s->stations);
+	free(s->hosts);
+	free(s->controllers);
+	free(s->cluster);
+	yamldoc_free(s->doc);
+	free(s->names);
+	free(s->file);
+	free(s);
+}
+
+int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err)
+{
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		struct scenario_gate *g = &s->groups[i].gate;
+		for (size_t t = 0; t < g->policy->n_tenants; t++) {
+			for (size_t w = 0; w < g->tenants[t].n_workloads; w++) {
+				struct scenario_workload *load = &g->tenants[t].workloads[w];
+				int r = load->folder
+						? scenario_traces_draw(load, s->groups[i].count,
+							  s->seed, read, arg, err)
+						: scenario_workload_load(load, read, arg, err);
+				if (r)
+					return r;
+			}
+		}
+	}
+	return 0;
+}
+
+void scenario_set_seed(struct scenario *s, uint64_t seed)
+{
+	s->seed = seed;
+}
+
+const char *scenario_name(const struct scenario *s)
+{
+	return s->name;
+}
+
+const char *scenario_about(const struct scenario *s)
+{
+	return s->about;
+}
+
+weir_time scenario_duration(const struct scenario *s)
+{
+	return s->duration;
+}

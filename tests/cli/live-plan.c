@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * live-plan: which gateways a scenario becomes, with policies that the gateway's own reader takes; where tenants
+ * lie; what cannot run live. Nothing is started.
+ */
+#include <weir/policy.h>
+#include "cli/common/files.h"
+#include "cli/live/live-impl.h"
+#include "cli/common/verb.h"
+#include "test.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct plan {
+	struct scenario *s;
+	struct live l;
+	struct weir_err err;
+	int status;
+};
+
+static void make(struct plan *p, const char *text)
+{
+	*p = (struct plan){.status = 0};
+	if (scenario_parse(text, strlen(text), "s.yaml", NULL, 0, &p->s, &p->err) < 0)
+		FAIL("%s", p->err.text);
+	p->l = (struct live){.s = p->s, .seed = 1};
+	snprintf(p->l.dir, sizeof(p->l.dir), "/tmp/weir-plan-XXXXXX");
+	CHECK(mkdtemp(p->l.dir) != NULL);
+	p->status = live_plan(&p->l, &p->err);
+}
+
+static void make_good(struct plan *p, const char *text)
+{
+	make(p, text);
+	if (p->status < 0)
+		FAIL("%s", p->err.text);
+}
+
+static void done(struct plan *p)
+{
+	char key[LIVE_PATH];
+
+	for (size_t i = 0; i < p->l.n_servers; i++)
+		unlink(p->l.servers[i].file);
+	snprintf(key, sizeof(key), "%s/key", p->l.dir);
+	unlink(key);
+	live_relay_free(p->l.relay);
+	live_plan_free(&p->l);
+	CHECK_INT(rmdir(p->l.dir), 0); /* nothing else is in it */
+	scenario_free(p->s);
+}
+
+/* The policy of a server, as the gateway would read it. */
+static struct weir_policy *policy(const struct plan *p, size_t server)
+{
+	struct weir_policy *policy;
+	struct weir_err err;
+	char *text;
+	size_t len;
+
+	if (files_read(p->l.servers[server].file, FILES_WRITTEN, &text, &len, &err) < 0 ||
+		weir_policy_parse(text, len, p->l.servers[server].file, &policy, &err) < 0)
+		FAIL("%s", err.text);
+	free(text);
+	return policy;
+}
+
+static int tenant_of(const struct weir_policy *p, const char *export_)
+{
+	struct weir_who who = {.export_ = export_};
+
+	return weir_policy_match(p, &who);
+}
+
+#define HEAD                                                                                       \
+	"duration: 10s\n"                                                                          \
+	"devices: [{name: array, kind: array, preset: cx3-small, disks: 6}]\n"
+
+/* Hosts before a device without a gate: each a gateway on the device's one export. */
+static void test_hosts(void)
+{
+	struct plan p;
+	struct weir_policy *w;
+
+	make_good(&p, HEAD
+		"hosts:\n"
+		"  - {name: h, count: 2, window: {requests: 12, bytes: 512 KiB}, io_unit: 64 KiB, "
+		"tenants: [\n"
+		"      {name: prod, weight: 3, children: [\n"
+		"        {name: db, max: [\"1k iops\", \"20 MiB/s\"], workloads: [{base: 1 GiB, "
+		"region: 1 GiB, spread: 8 GiB}]}]},\n"
+		"      {name: web, workloads: [{base: 3 GiB, region: 1 GiB}, {base: 2 GiB, "
+		"region: 1 GiB}]}]}\n");
+	CHECK_INT(p.l.n_servers, 3);
+	CHECK_INT(p.l.n_tenants, 4);
+	CHECK_INT(p.l.n_clients, 6);
+	w = policy(&p, 0);
+	CHECK_INT(w->n_exports, 0);
+	CHECK(strncmp(w->resources[0].back, "model:array-small,disks=6+memory:", 33) == 0);
+	CHECK_NEAR(w->resources[0].depth, 65536, 0);
+	CHECK_INT(w->resources[0].depth_bytes, 0);
+	weir_policy_free(w);
+	w = policy(&p, 2);
+	CHECK(strstr(w->resources[0].back, "nbd+unix:///array?socket="));
+	CHECK_NEAR(w->resources[0].depth, 12, 0);
+	CHECK_INT(w->resources[0].depth_bytes, 512 << 10);
+	CHECK_INT(w->resources[0].io_unit, 64 << 10);
+	CHECK_INT(w->n_exports, 2);
+	CHECK_INT(w->exports[0].offset, UINT64_C(9) << 30); /* base and one spread */
+	CHECK_INT(w->exports[1].offset, UINT64_C(2) << 30);
+	CHECK_INT(w->exports[1].size, UINT64_C(2) << 30); /* both of its workloads' parts */
+	CHECK_STR(w->tenants[tenant_of(w, "h2.prod.db")].path, "prod/db");
+	CHECK_INT(w->tenants[tenant_of(w, "h2.prod.db")].n_max, 2);
+	CHECK_NEAR(w->tenants[weir_policy_find(w, "prod")].weight, 3, 0);
+	CHECK_STR(w->tenants[tenant_of(w, "h2.web")].path, "web");
+	CHECK_INT(tenant_of(w, "h1.web"), -ENOENT);
+	weir_policy_free(w);
+	done(&p);
+}
+
+/* Tenants that share a part of the device have exports that do not overlap and mean the same places. */
+static void test_around(void)
+{
+	static const char text[] = HEAD
+		"hosts:\n"
+		"  - {name: h, tenants: [{name: a, workloads: [{region: 4 GiB}]}, {name: b, "
+		"workloads: "
+		"[{base: 1 GiB, region: 1 GiB}]}, {name: c, workloads: [{region: 2 GiB}]}, {name: "
+		"idle}]}\n";
+	struct plan p;
+	struct device *d;
+	struct weir_policy *w;
+	uint64_t size;
+
+	make_good(&p, text);
+	CHECK_INT(station_new(&p.s->stations[0].config, 1, "x", &d, &p.err), 0);
+	size = array_size(d);
+	device_free(d);
+	CHECK_INT(p.l.tenants[0].offset, 0);
+	CHECK_INT(p.l.tenants[1].offset, (UINT64_C(1) << 30) + size);
+	CHECK_INT(p.l.tenants[2].offset, 2 * size); /* its second would be in the way of b */
+	w = policy(&p, 1);                          /* which checks that they do not overlap */
+	CHECK_INT(w->n_exports, 3);
+	weir_policy_free(w);
+	CHECK_INT(p.l.servers[0].size, 2 * size + (UINT64_C(2) << 30));
+	done(&p);
+}
+
+/* Clients of hosts with an open gate go to a device's own, and are its tenants. */
+static void test_direct(void)
+{
+	struct plan p;
+	struct weir_policy *w;
+
+	make(&p,
+		"duration: 10s\n"
+		"devices: [{name: ost, kind: server, servers: 8, rate: 1k iops, gate: {window: 16, "
+		"tenants: [{name: x, weight: 3, for: \"*/job1\"}, {name: y, for: c2}]}}]\n"
+		"hosts:\n"
+		"  - {name: c1, window: none, tenants: [{name: job1, workloads: [{region: 1 "
+		"GiB}]}]}\n"
+		"  - {name: c2, window: none, workloads: [{region: 1 GiB}]}\n"
+		"controllers: [{kind: tbf, rules: [{match: x, rate: 100 iops}]}]\n");
+	CHECK_INT(p.status, 0);
+	CHECK_INT(p.l.n_servers, 1);
+	CHECK_INT(p.l.host_server[0], -1);
+	CHECK_INT(p.l.tenants[1].server, 0);
+	CHECK_STR(p.l.tenants[0].server_path, "x");
+	CHECK_STR(p.l.tenants[1].server_path, "y");
+	w = policy(&p, 0);
+	CHECK_NEAR(w->resources[0].depth, 16, 0);
+	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_TBF);
+	CHECK_STR(w->tenants[tenant_of(w, "c1.job1")].path, "x");
+	CHECK_STR(w->tenants[tenant_of(w, "c2.main")].path, "y");
+	CHECK(w->exports[1].offset >= w->exports[0].offset + w->exports[0].size);
+	weir_policy_free(w);
+	done(&p);
+}
+
+/* A host with a window before a device with a gate: one export, and one tenant, of the device. */
+static void test_before_a_gate(void)
+{
+	static const char *const gates[] = {"{window: 16}",
+		"{window: 16, tenants: [{name: h1, weight: 2}, {name: rest, for: h2}]}"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct plan p;
+		struct weir_policy *w;
+		char text[700];
+
+		snprintf(text, sizeof(text),
+			"duration: 10s\n"
+			"devices: [{name: ost, kind: server, gate: %s}]\n"
+			"hosts:\n"
+			"  - {name: h, count: 2, window: 4, tenants: [{name: a, workloads: "
+			"[{region: 1 "
+			"GiB}]}, {name: b, workloads: [{region: 1 GiB}]}]}\n",
+			gates[i]);
+		make_good(&p, text);
+		CHECK_INT(p.l.n_servers, 3);
+		w = policy(&p, 0);
+		CHECK_INT(w->n_exports, 2);
+		CHECK_INT(w->n_tenants, 2);
+		CHECK_STR(w->tenants[tenant_of(w, "h1")].path, "h1");
+		CHECK_STR(w->tenants[tenant_of(w, "h2")].path, i ? "rest" : "h2");
+		CHECK(w->exports[1].offset >= w->exports[0].offset + w->exports[0].size);
+		weir_policy_free(w);
+		w = policy(&p, 2);
+		CHECK(strstr(w->resources[0].back, "nbd+unix:///h2?socket="));
+		weir_policy_free(w);
+		done(&p);
+	}
+}
+
+#define TWO_HOSTS                                                                                  \
+	HEAD "hosts:\n"                                                                            \
+	     "  - {name: h1, window: 32, workloads: [{region: 1 GiB}]}\n"                          \
+	     "  - {name: h2, window: 32, workloads: [{region: 1 GiB}]}\n"                          \
+	     "  - {name: other, workloads: [{region: 1 GiB}]}\n"
+
+static void test_parda(void)
+{
+	struct plan p;
+	struct weir_policy *w;
+	char at[40];
+
+	make_good(&p,
+		TWO_HOSTS "controllers: [{kind: parda, threshold: 25ms, hosts: \"h*\", wmax: 24, "
+			  "epsilon: 0.5, period: 1s}]\n");
+	CHECK(!p.l.relay);
+	w = policy(&p, 1);
+	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_PARDA);
+	CHECK_INT(w->resources[0].parda.threshold, 25 * WEIR_MS);
+	CHECK_NEAR(w->resources[0].parda.epsilon, 0.5, 0);
+	CHECK_NEAR(w->resources[0].depth, 24, 0); /* the window, and no more than wmax */
+	CHECK_STR(w->peers.host, "h1");
+	CHECK_INT(w->peers.period, WEIR_SEC);
+	CHECK_INT(w->peers.n_to, 1);
+	snprintf(at, sizeof(at), "udp:127.0.0.1:%u", p.l.servers[2].port);
+	CHECK_STR(w->peers.to[0], at);
+	weir_policy_free(w);
+	w = policy(&p, 3);
+	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_NONE);
+	weir_policy_free(w);
+	done(&p);
+	/* Reports that are late go through the relay. */
+	make_good(&p, TWO_HOSTS "controllers: [{kind: parda, threshold: 25ms, delay: 20ms}]\n");
+	CHECK(p.l.relay != NULL);
+	w = policy(&p, 1);
+	snprintf(at, sizeof(at), "udp:127.0.0.1:%u", live_relay_port(p.l.relay, 0, 1));
+	CHECK_STR(w->peers.to[0], at);
+	weir_policy_free(w);
+	done(&p);
+}
+
+static void test_refused(void)
+{
+#define HOST(more) "hosts: [{name: h, " more "}]\n"
+#define LOAD(what) HOST("workloads: [{region: 1 GiB, " what "}]")
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{HOST("order: fifo, workloads: [{}]"), "order: cannot run live"},
+		{HOST("window: 0, workloads: [{}]"), "window: cannot run live"},
+		{HOST("tenants: [{name: a, deadline: 1s, workloads: [{}]}]"),
+			"hosts[0].tenants[0].deadline: cannot run live"},
+		{LOAD("arrivals: hyper, rate: 10 iops, ca2: 4"), "h/main/w1 cannot run live"},
+		{LOAD("rate: 10 iops, rate_end: 20 iops, stop: 5s"), "rate_end"},
+		{LOAD("on: 1s, off: 1s"), "on and off"},
+		{LOAD("zipf: 1, sequential: 0.5"), "sequential"},
+		{LOAD("size: 512 KiB"), "256 KiB"},
+		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 30ms, without: "
+				     "ageing}]\n",
+			"without: cannot run live"},
+		{LOAD("size: 4 KiB") "links: [{name: l}]\n", "link 'l' cannot run live"},
+		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms, unit: 2, "
+				     "epsilon: "
+				     "0}]\n",
+			"unit: cannot run live"},
+		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms}]\n"
+				     "at: {time: 1s, set: {host: h, window: 3}}\n",
+			"no window of its own"},
+		{LOAD("size: 4 KiB") "at: {time: 1s, set: {host: h, credit: 3}}\n",
+			"only the window"},
+		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, priority: 3}}\n",
+			"only weight, min and max"},
+		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, max: {reads: 3 "
+				     "iops}}}\n",
+			"for all operations"},
+		{HOST("count: 64, workloads: [{}]"), "65 devices and hosts"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[1000];
+		struct plan p;
+
+		snprintf(text, sizeof(text), HEAD "%s", cases[i].text);
+		make(&p, text);
+		CHECK_INT(p.status, -EINVAL);
+		if (!strstr(p.err.text, cases[i].why))
+			FAIL("'%s' and not '%s'", p.err.text, cases[i].why);
+		done(&p);
+	}
+}
+
+/* At a device's gate, who comes through one gateway cannot be two tenants, nor can two be one. */
+static void test_told_apart(void)
+{
+	struct plan p;
+
+	make(&p, "duration: 10s\n"
+		 "devices: [{name: ost, kind: server, gate: {per: tenant}}]\n"
+		 "hosts:\n"
+		 "  - {name: h, window: 4, tenants: [{name: a, workloads: [{}]}, {name: b, "
+		 "workloads: "
+		 "[{}]}]}\n");
+	CHECK_INT(p.status, -EINVAL);
+	CHECK(strstr(p.err.text, "both cannot run live"));
+	done(&p);
+	make(&p,
+		"duration: 10s\n"
+		"devices: [{name: ost, kind: server, gate: {tenants: [{name: all, for: \"*\"}]}}]\n"
+		"hosts:\n"
+		"  - {name: h, count: 2, window: none, workloads: [{}]}\n");
+	CHECK_INT(p.status, -EINVAL);
+	CHECK(strstr(p.err.text, "'h1/main' and 'h2/main' are one tenant"));
+	done(&p);
+}
+
+int main(void)
+{
+	RUN(test_hosts);
+	RUN(test_around);
+	RUN(test_direct);
+	RUN(test_before_a_gate);
+	RUN(test_parda);
+	RUN(test_refused);
+	RUN(test_told_apart);
+	return 0;
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Public names start with weir_: in the shared library, the archive, and the installed headers.
+. "$WEIR_SOURCE/tests/lib.sh"
+
+so=$WEIR_BUILD/include/libweir.so
+a=$WEIR_BUILD/include/libweir.a
+case $(nm -D "$so") in
+*__asan_*) skip "a sanitized build exports the sanitizers' names" ;;
+esac
+
+nm -D --defined-only "$so" | awk '{print $NF}' | sort >so.names
+nm -g --defined-only "$a" | awk 'NF == 3 {print $NF}' | sort >a.names
+for list in so.names a.names; do
+	[ -s $list ] || fail "$list: no public names at all"
+	if grep -v '^weir_' $list; then
+		fail "$list: these do not start with weir_"
+	fi
+done
+
+# What the headers declare is there, and nothing is exported that they do not declare.
+for header in "$WEIR_SOURCE"/include/weir/*.h; do
+	gcc -E -P -I"$WEIR_SOURCE/include" "$header"
+done | tr '\n' ' ' >headers
+grep -o '__attribute__((visibility("default")))[^;({]*(' headers |
+	grep -o 'weir_[a-z0-9_]*($' | tr -d '(' | sort -u >declared
+[ -s declared ] || fail "no declarations found"
+diff declared so.names || fail "declared (<) and exported by libweir.so (>) differ"
+diff declared a.names || fail "declared (<) and exported by libweir.a (>) differ"
+
+# A function and a type of one name cannot both be used in C++, and confuse the reader in C.
+grep -oE '(struct|union|enum) weir_[a-z0-9_]+' headers | awk '{print $2}' | sort -u >types
+if comm -12 declared types | grep .; then
+	fail "these are functions and types at once"
+fi
+
+readelf -d "$so" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "soname is not libweir.so.0"

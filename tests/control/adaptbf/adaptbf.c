@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The controller against a driver that says what it is told to, and notes what it is told. */
+#include "control/adaptbf/adaptbf.h"
+#include "control/remainder.h"
+#include "test.h"
+#include <errno.h>
+
+#define MOST 16
+#define MS   WEIR_MS
+
+struct fake {
+	struct adaptbf_job jobs[MOST];
+	size_t n;
+	struct adaptbf_totals totals;
+	struct adaptbf_rule rules[MOST];
+	size_t n_rules;
+	int fail;
+	bool busy; /* the server is full, and does 1000 a second */
+};
+
+static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+{
+	struct fake *f = driver;
+
+	if (f->fail)
+		return f->fail;
+	if (f->n && f->n <= max)
+		memcpy(list, f->jobs, f->n * sizeof(*list));
+	return (int64_t)f->n;
+}
+
+static int fake_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
+{
+	struct fake *f = driver;
+
+	if (f->busy) {
+		f->totals.full += 100 * MS;
+		f->totals.served += 100;
+	}
+	*ret = f->totals;
+	return 0;
+}
+
+static int fake_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+{
+	struct fake *f = driver;
+
+	CHECK(n <= MOST);
+	if (n)
+		memcpy(f->rules, rules, n * sizeof(*rules));
+	f->n_rules = n;
+	return 0;
+}
+
+static const struct adaptbf_driver_ops fake_ops = {
+	.name = "fake", .jobs = fake_jobs, .totals = fake_totals, .apply = fake_apply};
+
+static struct adaptbf *make(double rate, bool learn)
+{
+	struct adaptbf_config config = {.rate = rate, .learn = learn, .forget = 10 * WEIR_SEC};
+	struct adaptbf *a;
+
+	CHECK_INT(adaptbf_new(&config, &a), 0);
+	return a;
+}
+
+static void add(struct fake *f, uint64_t id, uint32_t weight)
+{
+	f->jobs[f->n++] = (struct adaptbf_job){.id = id, .weight = weight};
+}
+
+static const struct adaptbf_rule *rule(const struct fake *f, uint64_t id)
+{
+	for (size_t i = 0; i < f->n_rules; i++) {
+		if (f->rules[i].id == id)
+			return &f->rules[i];
+	}
+	return NULL;
+}
+
+/* One period: the i-th job got `arrived` more, `served` of them went, `queued` wait. */
+static void tell(struct fake *f, size_t i, uint64_t arrived, uint64_t served, int64_t queued)
+{
+	f->jobs[i].arrived += arrived;
+	f->jobs[i].served += served;
+	f->jobs[i].queued = queued;
+}
+
+static struct adaptbf_account account(const struct adaptbf *a, uint64_t id)
+{
+	struct adaptbf_account x;
+
+	CHECK_INT(adaptbf_account(a, id, &x), 0);
+	return x;
+}
+
+static void what_cannot_be(void)
+{
+	struct adaptbf *a;
+
+	CHECK_INT(adaptbf_new(&(struct adaptbf_config){.rate = 0}, &a), -EINVAL);
+	CHECK_INT(adaptbf_new(&(struct adaptbf_config){.rate = NAN}, &a), -EINVAL);
+	CHECK_INT(adaptbf_new(&(struct adaptbf_config){.rate = INFINITY}, &a), -EINVAL);
+	CHECK_INT(adaptbf_new(&(struct adaptbf_config){.rate = 1, .period = -1}, &a), -EINVAL);
+	CHECK_INT(adaptbf_new(&(struct adaptbf_config){.rate = 1, .headroom = -1}, &a), -EINVAL);
+}
+
+static void active_jobs_have_rules(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	struct adaptbf_state s;
+
+	add(&f, 7, 1);
+	add(&f, 9, 3);
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	CHECK_INT(f.n_rules, 0); /* nobody asked for anything */
+	tell(&f, 0, 500, 10, 490);
+	tell(&f, 1, 500, 10, 490);
+	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
+	CHECK_INT(f.n_rules, 2);
+	CHECK_INT(rule(&f, 7)->tokens, 25);
+	CHECK_INT(rule(&f, 9)->tokens, 75);
+	CHECK_NEAR(rule(&f, 9)->rate, 750, 1e-9);
+	/* One falls silent: its rule stops, once, and the other has all. */
+	tell(&f, 0, 25, 25, 490);
+	tell(&f, 1, 0, 490, 0);
+	CHECK_INT(adaptbf_step(a, 200 * MS, &fake_ops, &f), 0);
+	CHECK_INT(f.n_rules, 2);
+	CHECK(!rule(&f, 9)->active);
+	CHECK_INT(rule(&f, 7)->tokens, 100);
+	CHECK_INT(adaptbf_step(a, 300 * MS, &fake_ops, &f), 0);
+	CHECK_INT(f.n_rules, 1);
+	adaptbf_state(a, &s);
+	CHECK_INT(s.active, 1);
+	CHECK_INT(s.known, 2);
+	CHECK_INT(s.tokens, 100);
+	/* A driver's error is the step's; the next one goes on. */
+	f.fail = -EIO;
+	CHECK_INT(adaptbf_step(a, 400 * MS, &fake_ops, &f), -EIO);
+	f.fail = 0;
+	CHECK_INT(adaptbf_step(a, 500 * MS, &fake_ops, &f), 0);
+	adaptbf_free(a);
+}
+
+static void in_order_where_asked(void)
+{
+	struct adaptbf_driver_ops ops = fake_ops;
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	ops.ordered = true;
+	for (uint64_t i = 0; i < 6; i++) {
+		add(&f, 10 - i, i % 3 + 1);
+		f.jobs[i].queued = 5;
+	}
+	CHECK_INT(adaptbf_step(a, 0, &ops, &f), 0);
+	CHECK_INT(f.n_rules, 6);
+	for (size_t i = 1; i < f.n_rules; i++)
+		CHECK(f.rules[i - 1].weight > f.rules[i].weight ||
+			(f.rules[i - 1].weight == f.rules[i].weight &&
+				f.rules[i - 1].id < f.rules[i].id));
+	adaptbf_free(a);
+}
+
+static void with_nobody_there(void)
+{
+	struct adaptbf_driver_ops ops = fake_ops;
+	struct adaptbf_state s;
+
+	for (int ordered = 0; ordered < 2; ordered++) {
+		struct adaptbf *a = make(1000, false);
+		struct fake f = {.n_rules = 1};
+
+		ops.ordered = ordered;
+		CHECK_INT(adaptbf_step(a, 0, &ops, &f), 0);
+		CHECK_INT(f.n_rules, 0);
+		adaptbf_state(a, &s);
+		CHECK_INT(s.active, 0);
+		adaptbf_free(a);
+	}
+}
+
+static void what_waits_does_not_count_by_the_depth(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	uint64_t d8, d512;
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	add(&f, 3, 2); /* lends */
+	f.jobs[0].queued = 8;
+	f.jobs[1].queued = 512;
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	for (int i = 1; i <= 50; i++) {
+		for (size_t k = 0; k < 2; k++) /* closed loops: what was served comes again */
+			tell(&f, k, (uint64_t)account(a, k + 1).tokens,
+				(uint64_t)account(a, k + 1).tokens, k ? 512 : 8);
+		tell(&f, 2, 10, 10, 0);
+		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+		d8 = account(a, 1).demand;
+		d512 = account(a, 2).demand;
+		CHECK(d8 > 25 && d512 <= d8 + 2 && d8 <= d512 + 2); /* but for the odd token */
+		CHECK(llabs(account(a, 1).tokens - account(a, 2).tokens) <= 1);
+	}
+	CHECK(account(a, 1).tokens > 35); /* most of the surplus of 40 */
+	CHECK(account(a, 3).record > 0);
+	adaptbf_free(a);
+}
+
+static void a_job_that_has_enough_says_what_it_asked(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	tell(&f, 0, 10, 9, 1);
+	tell(&f, 1, 300, 20, 280);
+	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
+	/* The first look at its queue: it had no tokens yet, so it may be held by nothing. */
+	tell(&f, 0, 10, 10, 1); /* one that waits for its turn: not for tokens */
+	tell(&f, 1, 50, 50, 280);
+	CHECK_INT(adaptbf_step(a, 200 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 1).demand, 11);
+	CHECK_INT(account(a, 2).demand, 100 + 2 * (account(a, 2).demand > 100));
+	/* Its own max keeps it: it could not use more. */
+	f.jobs[1].most = 155;
+	tell(&f, 0, 10, 10, 0);
+	tell(&f, 1, 15, 15, 280);
+	CHECK_INT(adaptbf_step(a, 300 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 2).demand, 16);
+	adaptbf_free(a);
+}
+
+static void a_server_that_does_not_know_what_waits(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	f.jobs[0].queued = f.jobs[1].queued = ADAPTBF_UNKNOWN;
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	for (int i = 1; i < 20; i++) {
+		uint64_t all = i > 1 ? (uint64_t)account(a, 1).tokens : 30;
+
+		tell(&f, 0, all, all, ADAPTBF_UNKNOWN); /* all that it may */
+		tell(&f, 1, 5, 5, ADAPTBF_UNKNOWN);
+		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+	}
+	CHECK(account(a, 1).tokens > 80);
+	CHECK(account(a, 2).record > 500);
+	adaptbf_free(a);
+}
+
+static void counters_that_fall_began_again(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	add(&f, 1, 1);
+	f.jobs[0].arrived = f.jobs[0].served = 1000000; /* before our time */
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	CHECK_INT(f.n_rules, 0);
+	f.jobs[0].arrived = f.jobs[0].served = 12;
+	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 1).demand, 12);
+	/* One that is new later says all that it did. */
+	add(&f, 2, 1);
+	f.jobs[1].arrived = f.jobs[1].served = 20;
+	f.jobs[0].arrived = f.jobs[0].served = 24;
+	CHECK_INT(adaptbf_step(a, 200 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 2).demand, 20);
+	adaptbf_free(a);
+}
+
+static void next_period(struct adaptbf *a, struct fake *f, weir_time *now)
+{
+	*now += 100 * MS;
+	CHECK_INT(adaptbf_step(a, *now, &fake_ops, f), 0);
+}
+
+/* Job 1 asks for little, so many periods long, and job 2, which has this weight, for all that it gets. */
+static void lend(struct adaptbf *a, struct fake *f, uint32_t weight, int periods, weir_time *now)
+{
+	add(f, 1, 1);
+	add(f, 2, weight);
+	f->jobs[1].queued = 100;
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, f), 0);
+	for (int i = 0; i < periods; i++) {
+		tell(f, 0, 5, 5, 0);
+		tell(f, 1, (uint64_t)account(a, 2).tokens, (uint64_t)account(a, 2).tokens, 100);
+		next_period(a, f, now);
+	}
+}
+
+static struct adaptbf_loan loans[MOST];
+static size_t n_loans;
+static bool note(const struct adaptbf_loan *loan, void *arg)
+{
+	loans[n_loans++] = *loan;
+	return true;
+}
+
+static void who_leaves_is_written_off(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	struct adaptbf_state s;
+	struct adaptbf_account x;
+	weir_time now = 0;
+	int64_t lent;
+
+	lend(a, &f, 1, 10, &now);
+	lent = account(a, 1).record;
+	CHECK(lent > 300);
+	CHECK_INT(account(a, 2).record, -lent);
+	n_loans = 0;
+	adaptbf_loans(a, note, NULL);
+	CHECK_INT(n_loans, 1);
+	CHECK_INT(loans[0].lender, 1);
+	CHECK_INT(loans[0].borrower, 2);
+	CHECK_INT(loans[0].amount, lent);
+	/* The borrower leaves; nothing happens for a while. */
+	f.n = 1;
+	for (int i = 0; i < 90; i++) {
+		tell(&f, 0, 5, 5, 0);
+		next_period(a, &f, &now);
+	}
+	CHECK_INT(account(a, 2).record, -lent);
+	for (int i = 0; i < 20; i++) {
+		tell(&f, 0, 5, 5, 0);
+		next_period(a, &f, &now);
+	}
+	CHECK_INT(adaptbf_account(a, 2, &x), -ENOENT);
+	adaptbf_state(a, &s);
+	CHECK_INT(s.tombstone, -lent);
+	CHECK_INT(s.written_off, lent);
+	CHECK_INT(account(a, 1).record, lent);
+	CHECK_INT(account(a, 1).ledger.lost, lent);
+	n_loans = 0;
+	adaptbf_loans(a, note, NULL);
+	CHECK_INT(loans[0].borrower, 0);
+	/* It comes again: with nothing. */
+	f.n = 2;
+	CHECK_INT(adaptbf_step(a, now + 100 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 2).record, 0);
+	adaptbf_free(a);
+}
+
+static void an_idle_job_that_is_listed_is_not_new(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	struct adaptbf_state s;
+	weir_time now = 0;
+
+	lend(a, &f, 1, 10, &now);
+	CHECK(account(a, 1).record > 300);
+	for (int i = 0; i < 150; i++) { /* 15 s without a request; it is still there */
+		tell(&f, 0, 0, 0, 0);
+		tell(&f, 1, 10, 10, 0);
+		next_period(a, &f, &now);
+		CHECK(!account(a, 1).active);
+	}
+	CHECK_INT(account(a, 1).record, 0);
+	CHECK_INT(account(a, 1).ledger.lent, 0);
+	adaptbf_state(a, &s);
+	CHECK(s.forfeited > 300);
+	CHECK_INT(s.tombstone + account(a, 2).record, 0);
+	tell(&f, 0, 3, 3, 0);
+	CHECK_INT(adaptbf_step(a, now + 100 * MS, &fake_ops, &f), 0);
+	CHECK_INT(account(a, 1).demand, 3);
+	adaptbf_free(a);
+}
+
+static void a_busy_lender_is_paid_back_in_time(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+	weir_time now = 0;
+	double bound;
+	int periods = 0;
+
+	lend(a, &f, 3, 100, &now);
+	CHECK(account(a, 1).record > 1500);
+	/* It is busy from now on. Of the borrower's 75 tokens it gets back an eighth or more each period. */
+	bound = adaptbf_bound(&(struct adaptbf_config){.period = 100 * MS},
+		(double)account(a, 1).record, 0.25, 75);
+	for (; account(a, 1).record > 0 && periods < 1000; periods++) {
+		for (size_t k = 0; k < 2; k++)
+			tell(&f, k, (uint64_t)account(a, k + 1).tokens,
+				(uint64_t)account(a, k + 1).tokens, 50);
+		next_period(a, &f, &now);
+	}
+	if (!(periods <= bound))
+		FAIL("%d periods, bound %g", periods, bound);
+	CHECK_INT(account(a, 1).record, 0);
+	CHECK_INT(account(a, 2).record, 0);
+	CHECK_INT(account(a, 1).ledger.regained, account(a, 1).ledger.lent);
+	CHECK_INT(adaptbf_paid(a, loans, MOST), 1);
+	CHECK_INT(loans[0].lender, 1);
+	CHECK_INT(loans[0].last, now);
+	adaptbf_free(a);
+}
+
+static void goes_on_where_it_stopped(void)
+{
+	struct adaptbf *a = make(1003, true), *b = make(500, true);
+	struct fake f = {0};
+	struct adaptbf_state s, t;
+	struct adaptbf_account accounts[MOST];
+	size_t n = 0;
+	weir_time now = 0;
+
+	lend(a, &f, 1, 10, &now);
+	adaptbf_state(a, &s);
+	for (size_t i = 0; i < adaptbf_places(a); i++)
+		n += adaptbf_account_at(a, i, &accounts[n]);
+	CHECK_INT(n, 2);
+	n_loans = 0;
+	adaptbf_loans(a, note, NULL);
+	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), 0);
+	adaptbf_state(b, &t);
+	CHECK_NEAR(t.rate, s.rate, 0);
+	CHECK_INT(t.carry, s.carry);
+	CHECK_INT(account(b, 1).record, account(a, 1).record);
+	CHECK_INT(account(b, 1).ledger.lent, account(a, 1).ledger.lent);
+	f.jobs[0].queued = 10;
+	CHECK_INT(adaptbf_step(b, 0, &fake_ops, &f), 0); /* counters from before are no arrivals */
+	CHECK_INT(account(b, 1).demand + account(b, 2).demand > 0, 1);
+	CHECK_INT(account(b, 1).record + account(b, 2).record, 0);
+	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), -EINVAL); /* too late */
+	adaptbf_free(b);
+	/* What does not add up. */
+	b = make(500, false);
+	accounts[0].record++;
+	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), -EINVAL);
+	adaptbf_free(b);
+	b = make(500, false);
+	accounts[0].record--;
+	accounts[1].id = accounts[0].id;
+	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), -EINVAL);
+	adaptbf_free(b);
+	b = make(500, false);
+	s.tombstone = 1;
+	CHECK_INT(adaptbf_restore(b, &s, NULL, 0, NULL, 0), -EINVAL);
+	adaptbf_free(b);
+	adaptbf_free(a);
+}
+
+static void no_more_jobs_than_it_remembers(void)
+{
+	struct adaptbf_config config = {.rate = 1000, .jobs_max = 3};
+	struct adaptbf *a;
+	struct fake f = {0};
+	struct adaptbf_state s;
+
+	CHECK_INT(adaptbf_new(&config, &a), 0);
+	for (uint64_t i = 1; i <= 9; i++) { /* the first four are idle: they take no place */
+		add(&f, i, 1);
+		f.jobs[i - 1].queued = i > 4 ? 10 : 0;
+	}
+	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
+	adaptbf_state(a, &s);
+	CHECK_INT(s.known, 3);
+	CHECK_INT(s.left_out, 2);
+	CHECK_INT(f.n_rules, 3);
+	adaptbf_free(a);
+}
+
+/* A server of 1000 a second behind tokens, which let pass what they may, and it at most so much: its rate as learned
+ * after so many periods. */
+static double learned(double guess, int periods)
+{
+	struct adaptbf *a = make(guess, true);
+	struct fake f = {0};
+	struct adaptbf_state s;
+
+	add(&f, 1, 1);
+	for (int i = 0; i <= periods; i++) {
+		int64_t tokens = 0;
+		uint64_t served;
+
+		adaptbf_state(a, &s);
+		tokens = s.tokens;
+		served = tokens < 100 ? (uint64_t)tokens : 100;
+		tell(&f, 0, served, served, 500);
+		f.totals.served += tokens >= 100 ? served : 0;
+		f.totals.full += tokens >= 100 ? 100 * MS : 0;
+		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+	}
+	adaptbf_state(a, &s);
+	adaptbf_free(a);
+	return s.rate;
+}
+
+static void the_rate_is_learned(void)
+{
+	for (int periods = 50; periods <= 300; periods += 250) { /* in 5 s, and it stays */
+		CHECK_NEAR(learned(700, periods), 1000, 0.05);
+		CHECK_NEAR(learned(1300, periods), 1000, 0.05);
+		CHECK_NEAR(learned(10, periods), 1000, 0.05);
+		CHECK_NEAR(learned(20000, periods), 1000, 0.05);
+	}
+}
+
+/* A job that waits while the server is idle: for tokens, for a limit above it, or for its own. And a guess does not grow
+ * beyond twice what could be used. */
+static void a_guess_grows_for_tokens_only(void)
+{
+	for (int k = 0; k < 3; k++) {
+		struct adaptbf *a = make(100, true);
+		struct fake f = {0};
+		struct adaptbf_state s;
+
+		add(&f, 1, 1);
+		f.jobs[0].above = k == 1;
+		f.jobs[0].most = k == 2 ? 50 : 0;
+		for (int i = 0; i <= 100; i++) {
+			tell(&f, 0, 5, 5, 1000);
+			CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+		}
+		adaptbf_state(a, &s);
+		if (k)
+			CHECK_NEAR(s.rate, 100, 1e-9);
+		else
+			CHECK(s.rate > 9000 && s.rate <= 2 * 10050 * 1.2);
+		adaptbf_free(a);
+	}
+}
+
+/* Tokens that held it make a job wait, though its queue is empty whenever it is looked at: a closed loop of few. */
+static void held_by_tokens_it_waits(void)
+{
+	struct adaptbf *a = make(1000, false);
+	struct fake f = {0};
+
+	add(&f, 1, 1);
+	add(&f, 2, 1);
+	for (int i = 0; i < 10; i++) {
+		tell(&f, 0, 20, 20, 0);
+		tell(&f, 1, 20, 20, 0);
+		f.jobs[1].held += i < 5 ? 0 : 30 * MS;
+		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
+		if (i > 0)
+			CHECK_INT(account(a, 1).demand, 20);
+		if (i > 0 && i < 5)
+			CHECK_INT(account(a, 2).demand, 20);
+		else if (i >= 5)
+			CHECK(account(a, 2).demand >= 100);
+	}
+	adaptbf_free(a);
+}
+
+/* Job 1 has a fifth of its tokens' use; what it will not use job 2 may pass, if tokens hold and the rate is learned. */
+static void tokens_that_nobody_uses_are_let(void)
+{
+	for (int k = 0; k < 4; k++) {
+		bool learn = k & 1, hold = k & 2;
+		struct adaptbf_config config = {.rate = 1000, .learn = learn, .hold = hold};
+		const struct adaptbf_rule *one, *two;
+		struct adaptbf *a;
+		struct fake f = {.busy = true};
+		weir_time now = 0;
+
+		CHECK_INT(adaptbf_new(&config, &a), 0);
+		lend(a, &f, 1, 20, &now);
+		one = rule(&f, 1);
+		two = rule(&f, 2);
+		CHECK(one->tokens > 5); /* its demand: eq. 7 gives it some of the surplus */
+		CHECK_INT(one->tokens + two->tokens, learn ? 105 : 100);
+		CHECK_NEAR(one->rate, 10 * (double)one->tokens, 1e-9);
+		CHECK_NEAR(two->rate,
+			10 * (double)(two->tokens + (learn && hold ? one->tokens - 5 : 0)), 1e-9);
+		adaptbf_free(a);
+	}
+}
+
+int main(void)
+{
+	RUN(what_cannot_be);
+	RUN(active_jobs_have_rules);
+	RUN(in_order_where_asked);
+	RUN(with_nobody_there);
+	RUN(what_waits_does_not_count_by_the_depth);
+	RUN(a_job_that_has_enough_says_what_it_asked);
+	RUN(a_server_that_does_not_know_what_waits);
+	RUN(counters_that_fall_began_again);
+	RUN(who_leaves_is_written_off);
+	RUN(an_idle_job_that_is_listed_is_not_new);
+	RUN(a_busy_lender_is_paid_back_in_time);
+	RUN(goes_on_where_it_stopped);
+	RUN(no_more_jobs_than_it_remembers);
+	RUN(the_rate_is_learned);
+	RUN(a_guess_grows_for_tokens_only);
+	RUN(held_by_tokens_it_waits);
+	RUN(tokens_that_nobody_uses_are_let);
+	return 0;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A controller that rests, is told otherwise, and begins again with what was paid back. */
+#include "control/adaptbf/adaptbf.h"
+#include "base/rng.h"
+#include "test.h"
+#include <errno.h>
+
+#define PERIOD (100 * WEIR_MS)
+
+struct fake {
+	struct adaptbf_job jobs[2];
+	size_t rules;
+	double rate[2];
+};
+
+static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+{
+	if (max >= 2)
+		memcpy(list, ((struct fake *)driver)->jobs, 2 * sizeof(*list));
+	return 2;
+}
+
+static int fake_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+{
+	struct fake *f = driver;
+
+	f->rules = n;
+	for (size_t i = 0; i < n; i++)
+		f->rate[rules[i].id - 1] = rules[i].active ? rules[i].rate : -1;
+	return 0;
+}
+
+static const struct adaptbf_driver_ops ops = {
+	.name = "fake", .jobs = fake_jobs, .apply = fake_apply};
+
+static struct fake f;
+static weir_time now;
+
+/* The first asks for as much as it likes, the second for `little`. */
+static void run(struct adaptbf *a, int periods, uint64_t little)
+{
+	for (int i = 0; i < periods; i++) {
+		f.jobs[0].arrived += 200;
+		f.jobs[0].served += 150;
+		f.jobs[0].queued = 500;
+		f.jobs[1].arrived += little;
+		f.jobs[1].served += little;
+		f.jobs[1].queued = little > 50 ? 500 : 0;
+		CHECK_INT(adaptbf_step(a, now, &ops, &f), 0);
+		now += PERIOD;
+	}
+}
+
+static struct adaptbf *make(void)
+{
+	struct adaptbf_config config = {.rate = 1000};
+	struct adaptbf *a;
+
+	now = WEIR_SEC;
+	f = (struct fake){.jobs = {{.id = 1, .weight = 1}, {.id = 2, .weight = 1}}};
+	CHECK_INT(adaptbf_new(&config, &a), 0);
+	return a;
+}
+
+static void it_rests_and_goes_on(void)
+{
+	struct adaptbf *a = make();
+	struct adaptbf_account before, after;
+	struct adaptbf_state state;
+
+	run(a, 20, 5);
+	CHECK_INT(adaptbf_account(a, 2, &before), 0);
+	CHECK(before.record > 100); /* it lends */
+	adaptbf_rest(a);
+	CHECK_INT(adaptbf_account(a, 2, &after), 0);
+	CHECK_INT(after.record, before.record);
+	CHECK(!after.active && after.tokens == 0);
+	/* What came meanwhile is no demand of the next period. */
+	f.jobs[0].arrived += 1000000;
+	f.jobs[1].arrived += 1000000;
+	f.jobs[1].queued = f.jobs[0].queued = 0;
+	CHECK_INT(adaptbf_step(a, now += PERIOD, &ops, &f), 0);
+	adaptbf_state(a, &state);
+	CHECK_INT(state.active, 0);
+	now += PERIOD;
+	run(a, 1, 5);
+	CHECK_INT(adaptbf_account(a, 2, &after), 0);
+	CHECK(after.active);
+	CHECK(after.record >= before.record);
+	adaptbf_free(a);
+}
+
+static void told_otherwise(void)
+{
+	struct adaptbf_config config = {.rate = 500, .period = 200 * WEIR_MS};
+	struct adaptbf *a = make();
+	struct adaptbf_state state;
+
+	run(a, 3, 100);
+	CHECK_INT(adaptbf_configure(a, &config), 0);
+	run(a, 1, 100);
+	adaptbf_state(a, &state);
+	CHECK_INT(state.tokens, 100); /* 500 a second for 200 ms */
+	CHECK_NEAR(f.rate[0] + f.rate[1], 500, 1e-9);
+	config.learn = true;
+	CHECK_INT(adaptbf_configure(a, &config), 0);
+	adaptbf_set_rate(a, 640); /* say, learned */
+	config.rate = 100;        /* another guess */
+	CHECK_INT(adaptbf_configure(a, &config), 0);
+	adaptbf_state(a, &state);
+	CHECK_NEAR(state.rate, 640, 1e-9);
+	config.rate = 0;
+	CHECK_INT(adaptbf_configure(a, &config), -EINVAL);
+	config.rate = 100;
+	config.learn = false;
+	CHECK_INT(adaptbf_configure(a, &config), 0);
+	adaptbf_state(a, &state);
+	CHECK_NEAR(state.rate, 100, 1e-9);
+	adaptbf_free(a);
+}
+
+static void what_was_paid_back_is_kept(void)
+{
+	struct adaptbf_loan paid[4], again[4], odd = {7, 1, 0, 9, 1, 2, 3};
+	struct adaptbf *a = make(), *b;
+	struct adaptbf_config config = {.rate = 1000};
+	struct adaptbf_account accounts[2];
+	struct adaptbf_state state;
+	size_t n;
+
+	run(a, 5, 5);     /* the second lends, … */
+	run(a, 100, 200); /* … and gets it back */
+	n = adaptbf_paid(a, paid, 4);
+	CHECK(n >= 1);
+	CHECK_INT(paid[0].lender, 2);
+	CHECK_INT(paid[0].borrower, 1);
+	CHECK(paid[0].lent > 0 && paid[0].last > paid[0].since);
+	for (size_t i = 0; i < 2; i++)
+		CHECK_INT(adaptbf_account(a, i + 1, &accounts[i]), 0);
+	CHECK_INT(accounts[0].record, 0);
+	adaptbf_state(a, &state);
+	CHECK_INT(adaptbf_new(&config, &b), 0);
+	CHECK_INT(adaptbf_restore(b, &state, accounts, 2, NULL, 0), 0);
+	adaptbf_restore_paid(b, paid, n);
+	CHECK_INT(adaptbf_paid(b, again, 4), (int)n);
+	CHECK_INT(memcmp(paid, again, n * sizeof(*paid)), 0);
+	adaptbf_restore_paid(b, &odd, 1); /* its lender is not known: one who left */
+	CHECK_INT(adaptbf_paid(b, again, 4), 1);
+	CHECK_INT(again[0].lender, 0);
+	CHECK_INT(again[0].borrower, 1);
+	adaptbf_free(a);
+	adaptbf_free(b);
+}
+
+/* ---- many jobs, each with each */
+
+#define MANY 1000
+
+struct crowd {
+	struct adaptbf_job jobs[MANY];
+};
+
+static int64_t crowd_jobs(void *driver, weir_time at, struct adaptbf_job *list, size_t max)
+{
+	if (max >= MANY)
+		memcpy(list, ((struct crowd *)driver)->jobs, MANY * sizeof(*list));
+	return MANY;
+}
+
+static int crowd_apply(void *driver, weir_time at, const struct adaptbf_rule *rules, size_t n)
+{
+	return 0;
+}
+
+static bool add_loan(const struct adaptbf_loan *loan, void *arg)
+{
+	int64_t *balance = arg;
+
+	balance[0]++;
+	balance[loan->lender] += loan->amount;
+	balance[loan->borrower] -= loan->amount;
+	return true;
+}
+
+/* Whoever lends to whom, there are never more loans than a person or a file could bear, and they are
+ * the records all the while. */
+static void loans_are_bounded(void)
+{
+	static const struct adaptbf_driver_ops crowd_ops = {
+		.name = "crowd", .jobs = crowd_jobs, .apply = crowd_apply};
+	struct adaptbf_config config = {.rate = 50 * MANY * 10};
+	static struct crowd c;
+	struct adaptbf *a;
+	struct rng rng;
+	bool cleared = false;
+	int64_t was = 0; /* half of the loans of the step before */
+
+	rng_init(&rng, 1, "crowd");
+	CHECK_INT(adaptbf_new(&config, &a), 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		c.jobs[i] = (struct adaptbf_job){.id = i + 1, .weight = 1};
+	for (int step = 0; step < 300; step++) {
+		int64_t balance[MANY + 1] = {0};
+
+		for (int i = 0; i < MANY; i++) {
+			uint64_t n = rng_below(&rng, 3) ? rng_below(&rng, 40) : 500;
+
+			c.jobs[i].arrived += 1 + n;
+			c.jobs[i].served += 1 + n / 2;
+			c.jobs[i].queued = n > 100 ? 50 : 0;
+		}
+		CHECK_INT(adaptbf_step(a, step * PERIOD, &crowd_ops, &c), 0);
+		adaptbf_loans(a, add_loan, balance);
+		CHECK(balance[0] <= 1024 + 4 * MANY);
+		cleared |= balance[0] < was;
+		was = balance[0] / 2;
+		for (uint64_t i = 1; i <= MANY; i++) {
+			struct adaptbf_account of;
+
+			CHECK_INT(adaptbf_account(a, i, &of), 0);
+			CHECK_INT(of.record, balance[i]);
+		}
+	}
+	CHECK(cleared); /* it came to that */
+	adaptbf_free(a);
+}
+
+int main(void)
+{
+	RUN(it_rests_and_goes_on);
+	RUN(told_otherwise);
+	RUN(what_was_paid_back_is_kept);
+	RUN(loans_are_bounded);
+	return 0;
+}

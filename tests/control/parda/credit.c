@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* credit: what is saved, what a burst gets, and that it is no more than was left. */
+#include "control/parda/credit.h"
+#include "test.h"
+#include <math.h>
+
+#define PERIOD (2 * WEIR_SEC)
+#define MINUTE (60 * WEIR_SEC)
+#define WMAX   1e6
+
+static void test_example(void)
+{
+	struct parda_credit c = {.span = MINUTE};
+
+	parda_credit_step(&c, 50, 0, 20 * WEIR_SEC);
+	CHECK_NEAR(c.saved / 1e9, 900, 1e-6);
+	CHECK_NEAR(parda_credit_window(&c, 50, WMAX), 50 * (1 + 7 * 0.3), 1e-6);
+	CHECK_NEAR(parda_credit_window(&c, 50, 64), 64, 0); /* never above wmax */
+	parda_credit_step(&c, 50, 0, 1000 * WEIR_SEC);
+	CHECK_NEAR(parda_credit_window(&c, 50, WMAX), 50 * PARDA_CREDIT_MOST, 1e-6);
+}
+
+static void test_none_without_a_pause(void)
+{
+	struct parda_credit c = {.span = MINUTE}, off = {0};
+
+	for (int i = 0; i < 1000; i++)
+		parda_credit_step(&c, 50, 48, PERIOD);
+	CHECK_NEAR(parda_credit_window(&c, 50, WMAX), 50, 0);
+	parda_credit_step(&off, 50, 0, PERIOD);
+	CHECK_NEAR(parda_credit_window(&off, 50, WMAX), 50, 0);
+}
+
+/* A host that never stops again after a long pause has no more above its part than what it left, and nearly nothing
+ * after a minute. */
+static void test_bounded(void)
+{
+	struct parda_credit c = {.span = MINUTE};
+	double above = 0, window = 0;
+
+	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
+	for (int i = 0; i < 1000; i++) {
+		window = parda_credit_window(&c, 50, WMAX);
+		above += (window - 50) * 0.1;
+		parda_credit_step(&c, 50, window, WEIR_SEC / 10);
+		if (i == 600)
+			CHECK(window < 1.05 * 50);
+	}
+	CHECK(above <= 50 * 60 + 1);
+	CHECK(above >= 0.9 * 50 * 60);
+	CHECK_NEAR(window, 50, 1e-3);
+}
+
+/* A window that became smaller admits less credit, and one of 0 none. */
+static void test_smaller(void)
+{
+	struct parda_credit c = {.span = MINUTE};
+
+	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
+	CHECK_NEAR(parda_credit_window(&c, 10, WMAX), 10 * PARDA_CREDIT_MOST, 1e-9);
+	parda_credit_step(&c, 10, 0, PERIOD);
+	CHECK_NEAR(c.saved / 1e9, 600, 1e-6);
+	parda_credit_step(&c, 0, 0, PERIOD);
+	CHECK_NEAR(parda_credit_window(&c, 0, WMAX), 0, 0);
+}
+
+int main(void)
+{
+	RUN(test_example);
+	RUN(test_none_without_a_pause);
+	RUN(test_bounded);
+	RUN(test_smaller);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ids: what was put in is found, what was not is not, however the ids crowd and the table grows. */
+#include "control/pshift/ids.h"
+#include "base/rng.h"
+#include "test.h"
+
+static void empty(void)
+{
+	struct pshift_ids ids = {0};
+
+	CHECK(pshift_ids_find(&ids, 0) == SIZE_MAX);
+	CHECK(pshift_ids_find(&ids, 7) == SIZE_MAX);
+	pshift_ids_free(&ids);
+}
+
+/* 0 is an id as any other, and so is place 0. */
+static void zero(void)
+{
+	struct pshift_ids ids = {0};
+
+	CHECK(pshift_ids_add(&ids, 5, 0) == 0);
+	CHECK(pshift_ids_find(&ids, 0) == SIZE_MAX);
+	CHECK(pshift_ids_add(&ids, 0, 1) == 0);
+	CHECK_INT(pshift_ids_find(&ids, 5), 0);
+	CHECK_INT(pshift_ids_find(&ids, 0), 1);
+	pshift_ids_free(&ids);
+	CHECK(pshift_ids_find(&ids, 5) == SIZE_MAX);
+}
+
+static void many(uint64_t (*id_of)(uint32_t i))
+{
+	struct pshift_ids ids = {0};
+
+	for (uint32_t i = 0; i < 5000; i++) {
+		CHECK(pshift_ids_find(&ids, id_of(i)) == SIZE_MAX);
+		CHECK(pshift_ids_add(&ids, id_of(i), i) == 0);
+		CHECK_INT(pshift_ids_find(&ids, id_of(i)), i);
+	}
+	for (uint32_t i = 0; i < 5000; i++)
+		CHECK_INT(pshift_ids_find(&ids, id_of(i)), i);
+	for (uint32_t i = 5000; i < 6000; i++)
+		CHECK(pshift_ids_find(&ids, id_of(i)) == SIZE_MAX);
+	CHECK(ids.n == 5000 && ids.room >= 2 * ids.n && ids.room <= 8 * ids.n);
+	pshift_ids_free(&ids);
+}
+
+static uint64_t small(uint32_t i)
+{
+	return i;
+}
+
+static uint64_t pairs(uint32_t i) /* as the controller's: a bucket and a server */
+{
+	return (uint64_t)(i / 8) << 32 | i % 8;
+}
+
+static uint64_t mixed(uint32_t i)
+{
+	return (i + UINT64_C(1)) * UINT64_C(0xd1342543de82ef95);
+}
+
+/* The low half, which places are not taken from, differs alone. */
+static uint64_t crowded(uint32_t i)
+{
+	return UINT64_C(0xf1de83e19937733d) *
+	       i; /* times the multiplier: i, so that all begin at 0 */
+}
+
+static void all_sorts(void)
+{
+	many(small);
+	many(pairs);
+	many(mixed);
+	many(crowded);
+}
+
+int main(void)
+{
+	RUN(empty);
+	RUN(zero);
+	RUN(all_sorts);
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pace: a cluster's max holds over every second, too, not only over a QoS period; on the network of
+ * tests/control/pshift/rig.h, in virtual time.
+ *
+ *   While demand is steady, no second has more than 1.05 times the max, over all servers.
+ *   After demand moved, no second has more than that and what was reserved for a period: a lease.
+ *   Pacing costs nothing: a bucket whose clients never stop has its max, and its min.
+ */
+#define LENGTH (5 * WEIR_SEC)
+#define LAST   4096
+#include "control/pshift/rig.h"
+
+#define MAX    750 /* tokens a period: 150 a second */
+#define SECOND (WEIR_SEC / STEP)
+
+/* Services of each bucket in the last second. */
+static struct {
+	int64_t at[SECOND], last;
+	int64_t now, most;
+} seconds[LIMITED];
+
+static void watch(void)
+{
+	size_t slot = (size_t)(w.now / STEP) % SECOND;
+
+	for (size_t i = 0; i < LIMITED; i++) {
+		int64_t more = w.served[i] - seconds[i].last;
+
+		seconds[i].last = w.served[i];
+		seconds[i].now += more - seconds[i].at[slot];
+		seconds[i].at[slot] = more;
+		if (seconds[i].now > seconds[i].most)
+			seconds[i].most = seconds[i].now;
+	}
+}
+
+static void run(weir_time span)
+{
+	for (weir_time end = w.now + span; w.now < end;) {
+		calm(1);
+		watch();
+	}
+}
+
+static void forget(void)
+{
+	for (size_t i = 0; i < LIMITED; i++)
+		seconds[i].most = 0;
+}
+
+/* A closed loop of bucket i at the servers whose bits are set, and nothing elsewhere. */
+static void loop_at(size_t i, unsigned servers)
+{
+	for (size_t j = 0; j < SERVERS; j++) {
+		struct gate *g = &w.machines[j].gates[i];
+
+		g->closed = servers >> j & 1;
+		g->rate = 0;
+		if (!g->closed)
+			g->queued = 0;
+	}
+}
+
+/* All buckets have the same max; the first reserves all of it, the others less and less. */
+static void start(uint64_t number)
+{
+	begin(number, true);
+	end();
+	memset(seconds, 0, sizeof(seconds));
+	for (size_t i = 0; i < LIMITED; i++) {
+		w.limit[i] = MAX;
+		w.reservation[i] = MAX / (int64_t)(1 + i);
+	}
+	for (size_t j = 0; j < SERVERS; j++) {
+		w.machines[j].server = NULL;
+		w.machines[j].capacity = 1500;
+		start_server(j, true);
+	}
+	start_control(0);
+	for (size_t i = 0; i < BUCKETS; i++)
+		loop_at(i, 0);
+}
+
+static void show(const char *what)
+{
+	printf("%s:", what);
+	for (size_t i = 0; i < LIMITED; i++)
+		printf(" %.3f", (double)seconds[i].most / ((double)MAX * WEIR_SEC / LENGTH));
+	printf("\n");
+}
+
+static void at_most(double times)
+{
+	for (size_t i = 0; i < LIMITED; i++)
+		CHECK((double)seconds[i].most <= times * (double)MAX * WEIR_SEC / LENGTH);
+}
+
+/* Loops at all servers, at three, at two and at one. */
+static void steady(void)
+{
+	int64_t before[LIMITED];
+
+	start(seed());
+	loop_at(0, 0x1f);
+	loop_at(1, 0x07);
+	loop_at(2, 0x11);
+	loop_at(3, 0x08);
+	run(4 * LENGTH);
+	forget();
+	memcpy(before, w.served, sizeof(before));
+	run(8 * LENGTH);
+	show("steady, most in a second / max");
+	at_most(1.05);
+	/* All but the floors of servers at which it does not want any. */
+	for (size_t i = 0; i < LIMITED; i++)
+		CHECK(w.served[i] - before[i] >= 8 * (MAX - MAX / 16));
+	CHECK(w.served[0] - before[0] >= 8 * (MAX - MAX / 100));
+	end();
+}
+
+/* Arrivals at three fifths of the max, unevenly spread: what is not used in a second is not had in the next. */
+static void open_loops(void)
+{
+	start(seed() + 1);
+	for (size_t i = 0; i < LIMITED; i++) {
+		for (size_t j = 0; j < SERVERS; j++)
+			w.machines[j].gates[i].rate = (double)(6 + 12 * ((i + j) % 3));
+	}
+	run(10 * LENGTH);
+	forget();
+	run(4 * LENGTH);
+	at_most(1.05);
+	end();
+}
+
+/* A loop goes from server to server at any moment of a period; another stops and begins again. */
+static void moves(void)
+{
+	start(seed() + 2);
+	for (int k = 0; k < 40; k++) {
+		loop_at(0, 1u << k % SERVERS);
+		loop_at(1, 3u << k % (SERVERS - 1));
+		loop_at(2, k % 2 ? 0x1f : 0);
+		loop_at(3, k % 3 ? 0x01 : 0x1e);
+		run(LENGTH / 3 + (weir_time)rng_below(&w.rng, LENGTH));
+		if (k == 8)
+			forget();
+	}
+	show("moves, most in a second / max");
+	for (size_t i = 0; i < LIMITED; i++)
+		CHECK((double)(seconds[i].most - w.reservation[i]) <=
+			1.05 * (double)MAX * WEIR_SEC / LENGTH);
+	end();
+}
+
+/* Without the controller: within what is held, and then within static parts. */
+static void alone(void)
+{
+	start(seed() + 3);
+	for (size_t i = 0; i < LIMITED; i++)
+		loop_at(i, 0x1f);
+	run(4 * LENGTH);
+	forget();
+	w.strict = false;
+	kill_control(0);
+	run(10 * LENGTH);
+	show("without a controller, most in a second / max");
+	at_most(1.05);
+	end();
+}
+
+int main(void)
+{
+	printf("seed %llu\n", (unsigned long long)seed());
+	RUN(steady);
+	RUN(open_loops);
+	RUN(moves);
+	RUN(alone);
+	return 0;
+}

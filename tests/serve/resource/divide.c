@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * divide: the limits of a tenant over several resources, in virtual time: whatever is sent where,
+ * at least 0.95 of the limit that binds is used, no limit is passed, and each is shared by what binds
+ * at each resource.
+ */
+#include "serve/device-rig.h"
+#include "model/server.h"
+
+#define TICK (10 * WEIR_MS)
+
+/* The clock of the gateway, without its threads: every tick all resources are asked and told. */
+static void tick(struct rig *w)
+{
+	struct divide_table *t = w->user;
+	struct divide_demand demand[8];
+	double rows[32];
+	bool busy[RIG_RESOURCES] = {false};
+
+	for (size_t i = 0; i < w->n_resources; i++) {
+		resource_demand(w->resource[i], demand, w->policy->n_tenants);
+		divide_table_take(t, i, demand, TICK);
+	}
+	divide_table_targets(t);
+	for (int step = 0; step < 3 && divide_table_tell(t, busy); step++)
+		for (size_t i = 0; i < w->n_resources; i++) {
+			divide_table_parts(t, i, rows);
+			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t), NULL),
+				0);
+			divide_table_confirm(t, i, true);
+		}
+}
+
+static void start(struct rig *w, const char *text, struct device *const *devices)
+{
+	double rows[32];
+
+	rig_new(w, text, devices);
+	w->user = divide_table_new(w->policy, w->n_resources);
+	CHECK(w->user != NULL);
+	for (size_t i = 0; i < w->n_resources; i++) {
+		divide_table_parts(w->user, i, rows);
+		CHECK_INT(
+			resource_divide(w->resource[i], rows, divide_table_rows(w->user), NULL), 0);
+	}
+	w->tick = tick;
+	w->period = TICK;
+	w->due = w->now + TICK;
+}
+
+static void stop(struct rig *w)
+{
+	rig_free(w);
+	divide_table_free(w->user);
+}
+
+#define TWO                                                                                        \
+	"resources: [{name: a, back: \"memory:1G\"}, {name: b, back: \"memory:1G\"}]\n"            \
+	"tenants:\n"
+
+static struct rig w;
+
+static double per_second(uint64_t n)
+{
+	return (double)n / 4;
+}
+
+/* Settles, then counts for 4 s. */
+static void measure(void)
+{
+	rig_run(&w, WEIR_SEC);
+	rig_clear(&w);
+	rig_run(&w, 4 * WEIR_SEC);
+}
+
+/* 0.95 … 1.01 of the limit that binds. */
+static void check_binds(double used, double limit)
+{
+	if (used < 0.95 * limit || used > 1.01 * limit)
+		FAIL("%g of %g: %.3f", used, limit, used / limit);
+}
+
+static void test_requests_and_bytes(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: [4k iops, 40 MiB/s], match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 32, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 32, .length = 65536});
+	measure();
+	printf("  4 KiB %.0f, 64 KiB %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->bytes + b->bytes), 40 << 20);
+	CHECK(per_second(a->done + b->done) < 4000);
+	/* Both have the same part of the limit that they use most of. */
+	CHECK_NEAR(per_second(a->done) / 4000, per_second(b->bytes) / (40 << 20), 0.03);
+	stop(&w);
+}
+
+/* Little is sent in large requests: then requests bind, and all are used. */
+static void test_both_bind(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: [4k iops, 40 MiB/s], match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 32, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.rate = 200, .even = true, .length = 65536});
+	measure();
+	printf("  4 KiB %.0f, 64 KiB %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->done + b->done), 4000);
+	CHECK_NEAR(per_second(b->done), 200, 0.1);
+	stop(&w);
+}
+
+static void test_reads_and_writes(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w,
+		TWO
+		"  - {name: t, max: {reads: 3k iops, writes: 500 iops}, match: {export: \"*\"}}\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 16, .length = 4096});
+	b = rig_join(
+		&w, 1, "b", (struct rig_client){.depth = 16, .length = 4096, .op = BACK_WRITE});
+	measure();
+	printf("  reads %.0f, writes %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->done), 3000);
+	check_binds(per_second(b->done), 500);
+	stop(&w);
+}
+
+static void test_reads_writes_and_all(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w,
+		TWO "  - {name: t, max: {all: 5k iops, reads: 3k iops, writes: 40 MiB/s}, "
+		    "match: {export: \"*\"}}\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 16, .length = 16384});
+	b = rig_join(
+		&w, 1, "b", (struct rig_client){.depth = 16, .length = 16384, .op = BACK_WRITE});
+	measure();
+	printf("  reads %.0f, writes %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->done + b->done), 5000);
+	CHECK(per_second(a->done) < 3030 && per_second(b->done) < 2590);
+	stop(&w);
+}
+
+/* A group's limits, of children that differ. */
+static void test_group(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w,
+		TWO
+		"  - name: g\n    max: [4k iops, 40 MiB/s]\n"
+		"    children: [{name: x, match: {export: a}}, {name: y, match: {export: b}}]\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 8, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 8, .length = 65536});
+	measure();
+	check_binds(per_second(a->bytes + b->bytes), 40 << 20);
+	stop(&w);
+}
+
+/* One device is slow: its clients wait for it and not for the max, and the other has what is left. */
+static void test_slow_device(void)
+{
+	struct server_config slow = {.servers = 1, .rate = 1000};
+	struct device *devices[2] = {NULL, NULL};
+	struct rig_client *a, *b;
+	struct weir_err err;
+
+	CHECK_INT(server_new(&slow, 1, "slow", &devices[0], &err), 0);
+	start(&w, TWO "  - {name: t, max: 4k iops, match: {export: \"*\"}}\n", devices);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 64, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 64, .length = 4096});
+	measure();
+	printf("  slow %.0f, fast %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->done + b->done), 4000);
+	CHECK_NEAR(per_second(a->done), 1000, 0.05);
+	stop(&w);
+}
+
+/* The same of reads, beside writes on the slow device that their max holds all the time. */
+static void test_slow_device_and_held_writes(void)
+{
+	struct server_config slow = {.servers = 1, .rate = 1000};
+	struct device *devices[2] = {NULL, NULL};
+	struct rig_client *a, *b, *c;
+	struct weir_err err;
+
+	CHECK_INT(server_new(&slow, 1, "slow", &devices[0], &err), 0);
+	start(&w,
+		TWO
+		"  - {name: t, max: {reads: 4k iops, writes: 100 iops}, match: {export: \"*\"}}\n",
+		devices);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 64, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 64, .length = 4096});
+	c = rig_join(
+		&w, 0, "c", (struct rig_client){.depth = 64, .length = 4096, .op = BACK_WRITE});
+	measure();
+	printf("  slow %.0f, fast %.0f, writes %.0f iops\n", per_second(a->done),
+		per_second(b->done), per_second(c->done));
+	check_binds(per_second(a->done + b->done), 4000);
+	CHECK(per_second(a->done + b->done) > 0.97 * 4000); /* as without the writes */
+	check_binds(per_second(c->done), 100);
+	stop(&w);
+}
+
+/* A light Poisson stream beside a heavy one has what it asks for, and does not keep much more. */
+static void test_light(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: 4k iops, match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.rate = 400, .length = 4096});
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 64, .length = 4096});
+	measure();
+	printf("  light %.0f, heavy %.0f iops\n", per_second(a->done), per_second(b->done));
+	check_binds(per_second(a->done + b->done), 4000);
+	CHECK_NEAR(per_second(a->done), 400, 0.1);
+	stop(&w);
+}
+
+/* The heavy one comes and goes at three resources in turn; no second passes the max. */
+static void test_changes(void)
+{
+	uint64_t before = 0;
+
+	start(&w,
+		"resources: [{name: a, back: \"memory:1G\"}, {name: b, back: \"memory:1G\"},"
+		" {name: c, back: \"memory:1G\"}]\n"
+		"tenants: [{name: t, max: [4k iops, 40 MiB/s], match: {export: \"*\"}}]\n",
+		NULL);
+	rig_join(&w, 0, "a", (struct rig_client){.depth = 32, .length = 4096});
+	for (int i = 1; i < 3; i++) {
+		rig_run(&w, WEIR_SEC);
+		rig_join(&w, (size_t)i, "b",
+			(struct rig_client){.depth = 32, .length = i == 1 ? 65536 : 16384});
+	}
+	for (int second = 0; second < 4; second++) {
+		uint64_t bytes = 0;
+
+		rig_run(&w, WEIR_SEC);
+		for (size_t i = 0; i < w.n_clients; i++)
+			bytes += w.client[i].bytes;
+		if (second)
+			check_binds((double)(bytes - before), 40 << 20);
+		before = bytes;
+	}
+	stop(&w);
+}
+
+/* Runs `tenths` tenths of a second; every second in them has `part` … 1.01 of 800 requests, and two more or less. */
+static void check_seconds(const char *what, size_t tenths, double part)
+{
+	uint64_t at[99] = {0}, least = UINT64_MAX, most = 0;
+
+	CHECK(tenths < 99);
+	for (size_t k = 0; k <= tenths; k++) {
+		for (size_t i = 0; i < w.n_clients; i++)
+			at[k] += w.client[i].done;
+		if (k >= 10) {
+			uint64_t second = at[k] - at[k - 10];
+
+			least = second < least ? second : least;
+			most = second > most ? second : most;
+		}
+		if (k < tenths)
+			rig_run(&w, WEIR_SEC / 10);
+	}
+	printf("  %s: %.3f to %.3f\n", what, (double)least / 800, (double)most / 800);
+	CHECK((double)least >= part * 800 - 2 && (double)most <= 1.01 * 800 + 2);
+}
+
+/* A client comes, the other one goes: at no time is a part of the max where nobody uses it. */
+static void test_come_and_go(void)
+{
+	struct rig_client *a, *b;
+
+	start(&w, TWO "  - {name: t, max: 800 iops, match: {export: \"*\"}}\n", NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	rig_run(&w, WEIR_SEC);
+	check_seconds("one", 20, 0.99);
+	b = rig_join(&w, 1, "b", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("another comes", 20, 0.99);
+	CHECK(b->done > 700);
+	rig_leave(a);
+	check_seconds("the first goes", 20, 0.99);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
+	check_seconds("it comes back", 20, 0.99);
+	b->stopped = true;
+	/* Its queue passes first; then silence has to be told from chance, and its floor stays with it. */
+	check_seconds("the other one falls silent", 30, 0.97);
+	stop(&w);
+}
+
+/* The floor of a gate where nobody is connected, 1/1024 of a limit, may be less than any rate that a gate takes. */
+static void test_small(void)
+{
+	struct rig_client *a;
+
+	start(&w, TWO "  - {name: t, max: [2 iops, 5 B/s], min: 1 iops, match: {export: \"*\"}}\n",
+		NULL);
+	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 8, .length = 1});
+	rig_run(&w, 10 * WEIR_SEC);
+	rig_clear(&w);
+	rig_run(&w, 100 * WEIR_SEC);
+	CHECK(a->done >= 196 && a->done <= 202);
+	stop(&w);
+}
+
+int main(void)
+{
+	RUN(test_requests_and_bytes);
+	RUN(test_both_bind);
+	RUN(test_reads_and_writes);
+	RUN(test_reads_writes_and_all);
+	RUN(test_group);
+	RUN(test_slow_device);
+	RUN(test_slow_device_and_held_writes);
+	RUN(test_light);
+	RUN(test_changes);
+	RUN(test_come_and_go);
+	RUN(test_small);
+	return 0;
+}
