@@ -82,7 +82,7 @@ static const char many_array[] =
 	"        weight: 2\n"
 	"        workloads:\n"
 	"          - {outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 GiB}\n"
-	"controllers: [{kind: parda, threshold: 30ms}]\n";
+	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n"; /* full from the start */
 static const char many_servers[] =
 	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
 
