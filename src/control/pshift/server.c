@@ -90,6 +90,7 @@ int64_t pshift_server_add(
 		spot->limit = spot->cap = b->limit;
 	}
 	spot->reservation = b->reservation;
+	spot->whole = b->most;
 	spot->new = true;
 	s->limits |= pshift_limited(spot);
 	return (int64_t)at;
@@ -139,10 +140,12 @@ static weir_time next_measurement(const struct pshift_server *s)
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 {
-	if (s->period == s->counted && now < next_measurement(s))
+	bool moved = s->moved && now >= s->measured + s->length / PSHIFT_WAITS;
+
+	if (s->period == s->counted && now < next_measurement(s) && !moved)
 		return false;
 	s->measure = now + s->interval;
-	return now - s->measured >= s->interval / PSHIFT_JUST;
+	return moved || now - s->measured >= s->interval / PSHIFT_JUST;
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,
