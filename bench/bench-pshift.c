@@ -247,6 +247,45 @@ static int bench_shapes(struct bench *bench)
 	return 0;
 }
 
+/* ---- few servers are overloaded, and tokens go far */
+
+static int bench_few(struct bench *bench)
+{
+	struct size rows[] = {
+		{ROW("1000 x 2k, chains of 3, 0.3 reserved", "pshift.few.chain3"),
+			bench_pshift_shape(1000, 2000), 8, 0, NULL, AT_LEAST(1)},
+		{ROW("300 x 2k, 3 active, skewed", "pshift.few.skew3"),
+			bench_pshift_shape(300, 2000), 8, 0, NULL, AT_LEAST(1)},
+		{ROW("1000 x 10k, chains of 4, 0.6 reserved", "pshift.few.chain4"),
+			bench_pshift_shape(1000, 10000), 8, 0, NULL, AT_LEAST(1)},
+		{ROW("1000 x 20k, chains of 3, 0.6 reserved", "pshift.few.long3"),
+			bench_pshift_shape(1000, 20000), 8, 0, NULL, AT_LEAST(1)},
+		{ROW("3000 x 2k, chains of 2, 0.3 reserved", "pshift.few.chain2"),
+			bench_pshift_shape(3000, 2000), 8, 0, NULL, AT_LEAST(1)},
+		{ROW("32 x 2k, chains of 4, 0.8 reserved", "pshift.few.path4"),
+			bench_pshift_shape(32, 2000), 8, 0, NULL, AT_LEAST(1)},
+	};
+	static const struct {
+		size_t active;
+		double reserved, demand, skew;
+	} of[] = {{3, 0.3, 1.5, 0}, {3, 0.5, 1.5, 0.5}, {4, 0.6, 2, 0}, {3, 0.6, 2, 0},
+		{2, 0.3, 3, 0}, {4, 0.8, 1.5, 0}};
+	double times;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(of) / sizeof(of[0]); i++) {
+		struct pshift_shape *s = &rows[i].shape;
+
+		s->active = of[i].active;
+		s->reserved = of[i].reserved;
+		s->demand = of[i].demand;
+		s->skew = of[i].skew;
+		s->chain = of[i].skew == 0;
+		r = bench_size(bench, &rows[i], false, &times);
+	}
+	return r;
+}
+
 /* ---- more servers and buckets */
 
 static int bench_sizes(struct bench *bench)
@@ -341,6 +380,8 @@ int bench_pshift(struct bench *bench)
 {
 	int r = bench_shapes(bench);
 
+	if (r == 0)
+		r = bench_few(bench);
 	if (r == 0)
 		r = bench_sizes(bench);
 	if (r == 0)

@@ -122,6 +122,10 @@ int64_t pshift_largest(int64_t *v, size_t n, size_t k);
 /* Moves tokens until the optimum. 0 or -ENOMEM. */
 int pshift_shift(struct pshift *p, struct pshift_flow *f);
 
+/* ---- control/pshift/alloc-paths.c: the same from where the tokens are, of few servers. -EAGAIN: they are not so few, and some tokens
+ * have yet to be moved */
+int pshift_paths(struct pshift *p, struct pshift_flow *f);
+
 /* ---- control/pshift/alloc-general.c: the same for any shape of input, from where the tokens are */
 int pshift_general(struct pshift *p, struct pshift_flow *f);
 

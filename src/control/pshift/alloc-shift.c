@@ -11,6 +11,8 @@
 #define LEVELS 3
 #define LESS   4
 #define FEW    100
+#define LEFT   8 /* a part of the servers */
+#define NARROW 5 /* entries of a row, on the mean */
 /* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
 #define SPREAD 2
 
@@ -365,10 +367,25 @@ static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 	return 0;
 }
 
+/* Are so few servers overloaded that paths from each cost less than a pass over all buckets? Not where rows are long, of
+ * which a pass reads many entries at once. */
+static bool few_left(const struct pshift_flow *f)
+{
+	size_t n = 0;
+
+	if (f->first[f->buckets] > NARROW * f->buckets)
+		return false;
+
+	for (size_t j = 0; j < f->servers; j++)
+		n += f->gap[j] > 0;
+	return n > 0 && n <= f->servers / LEFT;
+}
+
 int pshift_shift(struct pshift *p, struct pshift_flow *f)
 {
 	struct shift s;
 	size_t last;
+	bool few;
 	int r = shift_begin(p, f, &s);
 
 	if (r)
@@ -378,8 +395,12 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f)
 	for (size_t j = 0; j < f->servers; j++)
 		s.level[j] = f->gap[j] < 0 ? 0 : FAR;
 	stage_down(&s, FAR, 0);
+	few = few_left(f);
+	r = few ? pshift_paths(p, f) : -EAGAIN;
+	if (r != -EAGAIN)
+		return r;
 	last = LESS * s.listed;
-	for (int i = 0, more = waiting(&s, FAR); i < PHASES && more >= 0; i++) {
+	for (int i = 0, more = few ? -EAGAIN : waiting(&s, FAR); i < PHASES && more >= 0; i++) {
 		if (more == 0 || !label_first(&s))
 			return 0;
 		if (s.listed > last / LESS && s.listed > f->buckets / FEW)

@@ -17,6 +17,7 @@
  *            on. Where no overloaded server can give to level 1, the same with one level more. A server
  *            that was given too much is overloaded itself, which is an allocation as good, and a start
  *            for the next phase.
+ *            Where few servers are overloaded after 1, shortest paths from each instead (control/pshift/alloc-paths.c).
  *         3. Each phase moves tokens, or shows that none can be. Where the list does not shrink fast, or tokens
  *            have to go over many servers, as along a chain, a push-relabel whose nodes are servers goes on
  *            from there (control/pshift/alloc-general.c), after buckets of the same two servers were joined
