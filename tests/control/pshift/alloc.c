@@ -326,35 +326,49 @@ static void cut_in_words(void)
 	CHECK_INT(cut.server[4], 2);
 }
 
-/* ---- a path as long as there are servers: the general way */
+/* ---- tokens that have to go far: along paths from the few that are overloaded, or the general way */
 
-static void long_chain(void)
+static void chains_of(uint32_t length, bool general)
 {
-	enum { N = 40 };
+	enum { N = 36 };
 	static int64_t capacity[N], reservation[N], demand[2 * N], r[2 * N];
 	static uint32_t first[N + 1], server[2 * N];
-	struct pshift_input in = INPUT(N, N - 1, .capacity = capacity, .reservation = reservation,
+	struct pshift_input in = INPUT(N, 0, .capacity = capacity, .reservation = reservation,
 		.first = first, .server = server, .demand = demand);
+	uint32_t n = 0;
 
-	/* Bucket i is at servers i and i + 1, all of it at i; the first server is full with its own, so
-	 * that each has to give one to the next. */
+	/* In each chain there is a bucket at servers i and i + 1, all of it at i; the first server is full with its
+	 * own, so that each has to give one to the next. */
 	for (uint32_t i = 0; i < N; i++) {
-		capacity[i] = i == 0 ? 9 : i == N - 1 ? 1 : 10;
-		reservation[i] = 10;
-		first[i] = 2 * i;
-		server[2 * i] = i;
-		server[2 * i + 1] = i + 1;
-		demand[2 * i] = 1000000;
-		demand[2 * i + 1] = 1;
+		bool last = i % length == length - 1;
+
+		capacity[i] = i % length == 0 ? 9 : last ? 1 : 10;
+		if (last)
+			continue;
+		reservation[n] = 10;
+		first[n] = 2 * n;
+		server[2 * n] = i;
+		server[2 * n + 1] = i + 1;
+		demand[2 * n] = 1000000;
+		demand[2 * n + 1] = 1;
+		n++;
 	}
+	first[n] = 2 * n;
+	in.buckets = n;
 	CHECK_INT(pshift_allocate(pshift, &in, NULL, r, NULL, &result), 0);
-	CHECK_INT(result.asked, 10 * (N - 1));
-	CHECK_INT(result.phi, 10 * (N - 1));
-	CHECK(result.general);
-	for (int i = 0; i < N - 1; i++) {
+	CHECK_INT(result.asked, 10 * n);
+	CHECK_INT(result.phi, 10 * n);
+	CHECK_INT(result.general, general);
+	for (uint32_t i = 0; i < n; i++) {
 		CHECK_INT(r[2 * i], 9);
 		CHECK_INT(r[2 * i + 1], 1);
 	}
+}
+
+static void long_chain(void)
+{
+	chains_of(36, false);
+	chains_of(6, true);
 }
 
 /* ---- shapes: each is read a few times, however far its tokens have to go */
