@@ -135,6 +135,7 @@ void adaptbf_rest(struct adaptbf *a)
 	for (uint32_t i = 0; i < a->n_slots; i++) {
 		a->slots[i].active = false;
 		a->slots[i].tokens = a->slots[i].initial = 0;
+		a->slots[i].rate = 0;
 	}
 	a->state.active = 0;
 	a->state.tokens = a->state.surplus = a->state.reclaimed = a->state.coefficient = 0;
@@ -285,6 +286,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 			x->rules[x->room - ++stop] =
 				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
 			s->tokens = s->initial = 0;
+			s->rate = 0;
 		}
 		s->active = active;
 		if (!active)
@@ -315,7 +317,7 @@ static void want(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
-		s->waits = s->most <= 0 && !s->above && adaptbf_waits(a, s);
+		s->waits = adaptbf_waits_for_tokens(a, s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
@@ -366,8 +368,8 @@ static int by_weight(const void *x, const void *y)
 static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 {
 	struct adaptbf_arrays *x = &a->active;
-	double seconds = (double)a->config.period / WEIR_SEC, boost = adaptbf_boost(a, n);
 
+	adaptbf_rates(a, n);
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
@@ -377,8 +379,8 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 			    (a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? s->record : 0);
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
-		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,
-			(double)s->tokens / seconds * (s->wants ? boost : 1), s->weight};
+		x->rules[k] = (struct adaptbf_rule){
+			s->id, true, s->tokens, s->initial, s->rate, s->weight};
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);

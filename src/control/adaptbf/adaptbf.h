@@ -21,8 +21,9 @@
  *          can do. But tokens keep it from being full; so, where it is learned, they are `headroom` more than the
  *          estimate, and where a job waits for tokens while the server is idle the estimate grows: by 1 % a
  *          second, or, where the server has not been full for a second and what it can do is not known, by a
- *          quarter in 100 ms. Where tokens `hold`, what a job has beyond its demand is let to those that
- *          wait, on top of their tokens and without a record. So 95 % of a server are used within 5 s, whatever the guess.
+ *          tenth in 100 ms, and then by more and more. Where tokens `hold`, what jobs have and do not use
+ *          is let to those that wait, on top of their tokens and without a record. So 95 % of a server are
+ *          used within 5 s, whatever the guess.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.

@@ -379,10 +379,10 @@ static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *
 	return (double)r->tokens / (double)r->initial;
 }
 
-/* As the gate counts it. */
+/* As the gate counts and keeps it. */
 static double rate_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
 {
-	return r->active ? r->rate * adaptbf_token_size(d->unit) : NO_RULE;
+	return r->active ? floor(r->rate * adaptbf_token_size(d->unit) * 1024) / 1024 : NO_RULE;
 }
 
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
