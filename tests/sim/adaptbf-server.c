@@ -32,6 +32,7 @@ static void test_the_maps(void)
 	refused("kind: adaptbf, device: bare, rate: 1k iops", "needs a 'gate'");
 	refused("kind: adaptbf, device: d", "needs a 'rate'");
 	refused("kind: adaptbf, device: d, rate: 1 MB/s", "must be in iops");
+	refused("kind: adaptbf, device: d, rate: 1 MB/s, unit: bytes", "needs 'cost: bytes'");
 	refused("kind: adaptbf, device: d, rate: 1k iops, token: hold", "token");
 	refused("kind: adaptbf, device: d, rate: 1k iops, tokens: never", "tokens");
 	refused("kind: adaptbf, device: d, rate: 1k iops, without: debt", "without");
@@ -152,7 +153,7 @@ static double served(const struct load *l, const char *controller)
 }
 
 #define SERVER "service: exponential, "
-#define BYTES  "rate: 20k iops, servers: 8, bandwidth: 200 MB/s, gate: {window: 16"
+#define BYTES  "rate: 20k iops, servers: 8, bandwidth: 200 MB/s, gate: {cost: bytes, window: 16"
 #define LEARN  "kind: adaptbf, learn: true, tokens: hold, "
 
 /* Limits that do not bind; jobs whose buckets fill at the same moments, so that the window is full for a moment only; jobs
@@ -189,6 +190,45 @@ static void test_a_learned_server_is_used(void)
 	}
 }
 
+/* ---- the floor of a borrower with small requests beside lenders with large ones */
+
+#define LENDER(name)                                                                               \
+	"  {name: " name                                                                           \
+	", workloads: [{arrivals: poisson, rate: 20 iops, stop: 60s, size: 4 KiB}, "               \
+	"{outstanding: 32, start: 60s, size: 1 MiB}]},\n"
+
+static void test_the_floor_in_bytes(void)
+{
+	static const char *const maps[] = {"tokens: first, rate: 95 MiB/s",
+		"tokens: first, rate: 50 MiB/s, learn: true", "tokens: hold, rate: 95 MiB/s"};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		struct metrics *m = fixture_run(
+			"duration: 90s\nwarmup: 0s\nsample: 1s\n"
+			"devices: [{name: d, kind: server, servers: 8, rate: 20k iops, bandwidth: "
+			"100 MB/s, "
+			"service: exponential, gate: {window: 16, cost: bytes, tenants: [{name: b, "
+			"for: "
+			"'*/b'}, {name: l, for: '*/l'}, {name: m, for: '*/m'}, {name: n, for: "
+			"'*/n'}, "
+			"{name: o, for: '*/o'}]}}]\n"
+			"hosts: [{name: h, device: d, window: none, tenants: [\n" LENDER("l")
+				LENDER("m") LENDER("n")
+					LENDER("o") "  {name: b, workloads: [{outstanding: 64, "
+						    "size: 4 KiB}]}]}]\n"
+						    "controllers: [{kind: adaptbf, unit: bytes, "
+						    "%s}]\n",
+			maps[i], "", 1);
+		double all = fixture_over(m, "device.d.bandwidth", 63, 90);
+		double part = fixture_over(m, "tenant.h.b.bandwidth", 63, 90) / (all / 5);
+
+		CHECK(fixture_over(m, "adaptbf.b.record", 89, 90) < 0); /* it owes throughout */
+		if (!(part >= 0.95 * 0.5))
+			FAIL("%s: %.3f of its share", maps[i], part);
+		metrics_free(m);
+	}
+}
+
 int main(void)
 {
 	RUN(test_the_maps);
@@ -196,5 +236,6 @@ int main(void)
 	RUN(test_rules);
 	RUN(test_depth);
 	RUN(test_a_learned_server_is_used);
+	RUN(test_the_floor_in_bytes);
 	return 0;
 }

@@ -245,14 +245,25 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 
 /* ---- who is active, and what they want */
 
+/* A job that owes, has requests waiting and was not served what it had tokens for: what it asks for depends on what it
+ * gets, and says nothing of what it wants. */
+static bool starved(const struct adaptbf *a, const struct adaptbf_slot *s)
+{
+	return a->config.debt.floor > 0 && s->record < 0 && s->queued > 0;
+}
+
 /* K·p is `part` of its weight, rounded up: never 0. */
 static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
+	uint64_t asked = s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
 	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
+	bool waits = adaptbf_waits(a, s);
 
-	if (!adaptbf_waits(a, s))
-		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
+	if (!waits && !starved(a, s))
+		return asked;
 	part = (uint64_t)((double)a->state.tokens * s->weight / (double)weights) + 1;
+	if (!waits)
+		return asked > part ? asked : part;
 	if (part < had)
 		part = had;
 	return s->arrivals > 2 * part ? s->arrivals : 2 * part;

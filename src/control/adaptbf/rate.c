@@ -38,19 +38,21 @@
 #include "control/adaptbf/impl.h"
 #include <math.h>
 
-#define SETTLE      (3 * WEIR_SEC) /* of being full: a wrong estimate is halved in 2 s of it */
-#define PROBE       WEIR_SEC       /* long enough that a fast moment is no reason to grow */
-#define GROWTH      1.01           /* slow: by chance it comes, and must be undone */
-#define GUESS_FIRST 1.0            /* a second: 10 % in the first 100 ms, */
-#define GUESS_TIME  0.25           /* s: e-fold as much after that, 49 % more in each 100 ms, */
-#define GUESS_MOST  2.0            /* in one period at most: 500,000-fold in 2.5 s */
-#define LOSS        0.5            /* of what was lost in a period */
-#define LOSS_TIME   3.0            /* s of being full */
-#define DOUBT       (1 * WEIR_SEC) /* what was not seen for so long is not known */
-#define USED        0.95           /* of the tokens: all, but for the last fractions */
-#define HELD        0.25 /* of the time: longer than one or two requests wait for their tokens by chance */
-#define MOST        0.9 /* of the tokens: a server does not serve its headroom */
-#define FULL        0.5 /* of the time: below that the server was not the limit */
+#define SETTLE (3 * WEIR_SEC) /* of being full: a wrong estimate is halved in 2 s of it */
+#define PROBE  WEIR_SEC       /* long enough that a fast moment is no reason to grow */
+#define GROWTH 1.01           /* slow: by chance it comes, and must be undone */
+
+#define GUESS_FIRST 1.0  /* a second: 10 % in the first 100 ms, */
+#define GUESS_TIME  0.25 /* s: e-fold as much after that, 49 % more in each 100 ms, */
+#define GUESS_MOST  2.0  /* in one period at most: 500,000-fold in 2.5 s */
+#define LOSS        0.5  /* of what was lost in a period */
+#define LOSS_TIME   3.0  /* s of being full */
+
+#define DOUBT (1 * WEIR_SEC) /* what was not seen for so long is not known */
+#define USED  0.95           /* of the tokens: all, but for the last fractions */
+#define HELD  0.25 /* of the time: longer than one or two requests wait for their tokens by chance */
+#define MOST  0.9  /* of the tokens: a server does not serve its headroom */
+#define FULL  0.5  /* of the time: below that the server was not the limit */
 
 /* A limit of its own, or one above it, keeps it from more. */
 static bool limited(const struct adaptbf_slot *s)
