@@ -50,12 +50,12 @@ struct adaptbf_probe {     /* control/adaptbf/rate.c's */
 	struct adaptbf_totals last;
 	/* over some periods, up to a second: */
 	weir_time since; /* when they began */
-	weir_time full;  /* time of being full, in those that were for half of it */
+	weir_time full;  /* time of being full, in those in which it was not idle */
 	uint64_t served; /* in that */
 	double all;      /* served, full or not; tokens */
 	bool waited;     /* a job did, at the end of each of them */
 	double growth;   /* of a guess, a second */
-	double lost;     /* tokens of a period that are let because about as many are lost */
+	double lost; /* tokens of a period by which each rule allows more, because some are lost */
 };
 
 struct adaptbf {

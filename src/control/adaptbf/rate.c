@@ -4,12 +4,12 @@
  * LAW     C, what the server can do, is learned from what it does while it is full; where tokens keep it from
  *         being full, by giving out more. In a period Δ a job waits if it used up its tokens and has requests
  *         queued, and neither a limit of its own that is below its rate nor one above it holds them; the server is idle if it
- *         was full for less than half of Δ. Over a second, of whose periods those that were not idle
+ *         was full for less than three quarters of Δ. Over a second, of whose periods those that were not idle
  *         add up to a time f of being full, in which n tokens were used, and m in the whole second:
- *           a job waited throughout, f < 0.5 s:           C ← 1.01 C
+ *           a job waited throughout, f < 0.75 s:          C ← 1.01 C
  *           f > 0:                                        C ← C + g·(max(n/f, m/1 s) − C),
  *                                                         g = max(1 − e^(−f/τ), f/(f + F))
- *         C is a guess until the server has been full for half of a period, and again when it was not for a second.
+ *         C is a guess until the server was not idle in a period, and again when it was not for a second.
  *           a job waits, the server is idle, C is a guess: C ← C·min(2, 1 + γ·Δ), γ ← γ·e^(Δ/0.25 s)   each period
  *         from γ = 1/s on; up to twice what was used and asked for.
  *           K = C·(1 + headroom)                                              tokens a second
@@ -18,10 +18,9 @@
  *         none to all that have nothing to spare, in proportion to their tokens: the rate of such a rule is
  *         α/Δ·(1 + x/Σα), Σ over them, x = Σ max(0, α − e) over all. e is what a job is expected to use: its demand,
  *         or, if it waits, twice what it used and its queue.
- *         Jobs that stop in the middle of a period cannot be foreseen. What is lost by them, ℓ a period, is found
- *         by control, and let to those that wait in proportion to what they have queued:
- *           a job waits, the server is idle:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/2)
- *           the server is not idle:           ℓ ← ℓ·e^(−Δ/3 s)
+ *         Jobs that stop in the middle of a period cannot be foreseen. So each rule allows ℓ more, found by control:
+ *           a job waits, the server is idle:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/4)
+ *           the server is not idle:           ℓ ← ℓ·e^(−Δ/1 s)
  *         To let is not to lend: the others may still use what they have, and the server's window decides then,
  *         by tokens (ctl/adaptbf-gate).
  * SYMBOLS C, K tokens per second; τ 3 s of being full; F for how long it has been full since C was a guess; α tokens of a
@@ -45,14 +44,14 @@
 #define GUESS_FIRST 1.0  /* a second: 10 % in the first 100 ms, */
 #define GUESS_TIME  0.25 /* s: e-fold as much after that, 49 % more in each 100 ms, */
 #define GUESS_MOST  2.0  /* in one period at most: 500,000-fold in 2.5 s */
-#define LOSS        0.5  /* of what was lost in a period */
-#define LOSS_TIME   3.0  /* s of being full */
+#define LOSS        0.25 /* of what was lost in a period */
+#define LOSS_TIME   1.0  /* s of being full */
 
 #define DOUBT (1 * WEIR_SEC) /* what was not seen for so long is not known */
 #define USED  0.95           /* of the tokens: all, but for the last fractions */
 #define HELD  0.25 /* of the time: longer than one or two requests wait for their tokens by chance */
 #define MOST  0.9  /* of the tokens: a server does not serve its headroom */
-#define FULL  0.5  /* of the time: below that the server was not the limit */
+#define FULL  0.75 /* of the time: below that the server was not the limit */
 
 /* A limit of its own, or one above it, keeps it from more. */
 static bool limited(const struct adaptbf_slot *s)
@@ -134,7 +133,7 @@ static void guess(struct adaptbf *a, double seconds, double asked)
 	p->known = 0;
 }
 
-/* Tokens that were lost while a job waited are let in the next periods. */
+/* While tokens are lost and a job waits, every rule allows some more. */
 static void let(struct adaptbf *a, const struct survey *s, bool idle, double seconds)
 {
 	double *lost = &a->probe.lost, all = a->state.rate * seconds;
@@ -208,10 +207,12 @@ static double spare(const struct adaptbf_slot *s, int64_t tokens)
 void adaptbf_rates(struct adaptbf *a, size_t n)
 {
 	const struct adaptbf_arrays *x = &a->active;
-	double per = WEIR_SEC / (double)a->config.period, boost = 1, extra = 0;
-	double spared = 0, queued = 0,
+	double per = WEIR_SEC / (double)a->config.period, boost = 1;
+	double spared = 0,
 	       taken[2] = {0}; /* tokens of those that will use all, and do not wait, or do */
-	bool lets = a->config.learn && a->config.hold, waiting;
+	bool lets =
+		a->config.learn && a->config.hold && a->config.without != ADAPTBF_WITHOUT_LENDING;
+	bool waiting;
 
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
@@ -221,21 +222,17 @@ void adaptbf_rates(struct adaptbf *a, size_t n)
 		spared += some;
 		if (s->wants)
 			taken[s->waits] += (double)x->tokens[k];
-		if (s->waits)
-			queued += fmax((double)s->queued, 0);
 	}
 	waiting = taken[true] > 0;
 	if (lets && taken[waiting] > 0)
 		boost += spared / taken[waiting];
-	if (lets && queued > 0)
-		extra = a->probe.lost / queued;
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
 		s->rate = (double)x->tokens[k] * per;
 		if (s->wants && s->waits == waiting)
 			s->rate *= boost;
-		if (s->waits)
-			s->rate += extra * fmax((double)s->queued, 0) * per;
+		if (lets)
+			s->rate += a->probe.lost * per;
 	}
 }
