@@ -19,10 +19,10 @@
  *         α/Δ·(1 + x/Σα), Σ over them, x = Σ max(0, α − e) over all. e is what a job is expected to use: its demand,
  *         or, if it waits, twice what it used and its queue.
  *         Jobs that stop in the middle of a period cannot be foreseen. So each rule allows ℓ more, found by control:
- *           a job waits, the server is idle:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/4)
- *           the server is not idle:           ℓ ← ℓ·e^(−Δ/1 s)
+ *           a job waits, the server was full for less than Δ/4:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/2)
+ *           it was for longer:                                   ℓ ← ℓ·e^(−Δ/2 s)
  *         To let is not to lend: the others may still use what they have, and the server's window decides then,
- *         by tokens (ctl/adaptbf-gate).
+ *         by tokens (control/adaptbf/gate).
  * SYMBOLS C, K tokens per second; τ 3 s of being full; F for how long it has been full since C was a guess; α tokens of a
  *         job; γ growth per second.
  * METHOD  Counters. O(jobs) a period.
@@ -44,8 +44,9 @@
 #define GUESS_FIRST 1.0  /* a second: 10 % in the first 100 ms, */
 #define GUESS_TIME  0.25 /* s: e-fold as much after that, 49 % more in each 100 ms, */
 #define GUESS_MOST  2.0  /* in one period at most: 500,000-fold in 2.5 s */
-#define LOSS        0.25 /* of what was lost in a period */
-#define LOSS_TIME   1.0  /* s of being full */
+#define LOSS        0.5  /* of what was lost in a period */
+#define LOST        0.25 /* of the time: being full for less, tokens were lost */
+#define LOSS_TIME   2.0  /* s of being full */
 
 #define DOUBT (1 * WEIR_SEC) /* what was not seen for so long is not known */
 #define USED  0.95           /* of the tokens: all, but for the last fractions */
@@ -134,14 +135,14 @@ static void guess(struct adaptbf *a, double seconds, double asked)
 }
 
 /* While tokens are lost and a job waits, every rule allows some more. */
-static void let(struct adaptbf *a, const struct survey *s, bool idle, double seconds)
+static void let(struct adaptbf *a, const struct survey *s, bool lost, double seconds)
 {
-	double *lost = &a->probe.lost, all = a->state.rate * seconds;
+	double *more = &a->probe.lost, all = a->state.rate * seconds;
 
-	if (!idle)
-		*lost *= exp(-seconds / LOSS_TIME);
+	if (!lost)
+		*more *= exp(-seconds / LOSS_TIME);
 	else if (s->waits)
-		*lost = fmin(all, *lost + LOSS * fmax(0, all - s->served));
+		*more = fmin(all, *more + LOSS * fmax(0, all - s->served));
 }
 
 /* One period. */
@@ -161,7 +162,7 @@ static void add(struct adaptbf *a, weir_time now, const struct adaptbf_totals *t
 	} else if (s.waits && now - p->full_at > DOUBT) {
 		guess(a, seconds, s.asked);
 	}
-	let(a, &s, idle, seconds);
+	let(a, &s, (double)full < LOST * (double)length, seconds);
 	p->all += s.served;
 	p->waited = p->waited && s.waits;
 }
