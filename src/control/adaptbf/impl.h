@@ -29,6 +29,7 @@ struct adaptbf_slot { /* one job that is known */
 	bool waits;  /* for tokens, and not for its own limits */
 	bool wants;  /* it is let what others have to spare */
 	double rate; /* of its rule, tokens a second; 0: it has none */
+	double more; /* tokens of the period that the rule allows beyond its own */
 	/* the law's own: */
 	int64_t tokens, initial, record;
 	int32_t remainder, reclaim;

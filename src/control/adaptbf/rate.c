@@ -18,9 +18,10 @@
  *         none to all that have nothing to spare, in proportion to their tokens: the rate of such a rule is
  *         α/Δ·(1 + x/Σα), Σ over them, x = Σ max(0, α − e) over all. e is what a job is expected to use: its demand,
  *         or, if it waits, twice what it used and its queue.
- *         Jobs that stop in the middle of a period cannot be foreseen. So each rule allows ℓ more, found by control:
+ *         Jobs that stop in the middle of a period cannot be foreseen. So each rule allows ℓ more, found by control, and
+ *         a job has used up its tokens only when it used those, too:
  *           a job waits, the server was full for less than Δ/4:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/2)
- *           it was for longer:                                   ℓ ← ℓ·e^(−Δ/2 s)
+ *           it was for longer:                                   ℓ ← ℓ·e^(−Δ/1 s)
  *         To let is not to lend: the others may still use what they have, and the server's window decides then,
  *         by tokens (control/adaptbf/gate).
  * SYMBOLS C, K tokens per second; τ 3 s of being full; F for how long it has been full since C was a guess; α tokens of a
@@ -46,7 +47,7 @@
 #define GUESS_MOST  2.0  /* in one period at most: 500,000-fold in 2.5 s */
 #define LOSS        0.5  /* of what was lost in a period */
 #define LOST        0.25 /* of the time: being full for less, tokens were lost */
-#define LOSS_TIME   2.0  /* s of being full */
+#define LOSS_TIME   1.0  /* s of being full */
 
 #define DOUBT (1 * WEIR_SEC) /* what was not seen for so long is not known */
 #define USED  0.95           /* of the tokens: all, but for the last fractions */
@@ -66,7 +67,8 @@ bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s)
 		return true;
 	if (s->queued == ADAPTBF_UNKNOWN)
 		return s->tokens > 0 && (double)s->serves >= USED * (double)s->tokens;
-	return s->queued > 0 && (double)s->serves + (double)s->queued >= MOST * (double)s->tokens;
+	return s->queued > 0 &&
+	       (double)s->serves + (double)s->queued >= MOST * ((double)s->tokens + s->more);
 }
 
 bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s)
@@ -230,10 +232,10 @@ void adaptbf_rates(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
+		s->more = lets ? a->probe.lost : 0;
 		s->rate = (double)x->tokens[k] * per;
 		if (s->wants && s->waits == waiting)
 			s->rate *= boost;
-		if (lets)
-			s->rate += a->probe.lost * per;
+		s->rate += s->more * per;
 	}
 }
