@@ -166,12 +166,30 @@ static int find_resource(const struct weir_policy *p, const char *name)
 	return -1;
 }
 
+/* What weights share. Where AdapTBF's tokens count bytes the weights do by default, or a tenant with small requests could not
+ * use its tokens beside large ones. */
+static void read_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	const char *unit = yamldoc_text(yamldoc_get(yamldoc_get(n, "adaptbf"), "unit"));
+	bool bytes = unit && strcmp(unit, cost_words[WEIR_UNIT_BYTES]) == 0;
+	int cost = bytes ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS;
+	struct weir_err err;
+
+	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
+	to->cost = (enum weir_unit)cost;
+	if (bytes && to->cost != WEIR_UNIT_BYTES)
+		policy_warn_at(r, policy_place(r, yamldoc_get(n, "cost")),
+			"tokens count bytes, but weights share %s: tenants with small requests may "
+			"not "
+			"get what their tokens are for; leave 'cost' out, or say bytes",
+			cost_words[cost]);
+}
+
 /* false: it has no name to be known by. */
 static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	struct weir_err err;
 	int64_t run = 0;
-	int cost = WEIR_UNIT_REQUESTS;
 	const char *name;
 
 	if (!policy_keys(r, n, resource_keys))
@@ -183,8 +201,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	to->at = policy_place(r, n);
 	to->back = policy_get_string(r, n, "back");
 	to->back_at = policy_place(r, yamldoc_get(n, "back"));
-	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
-	to->cost = (enum weir_unit)cost;
+	read_cost(r, n, to);
 	policy_resource_read_depth(r, n, to);
 	policy_resource_read_capacity(r, yamldoc_get(n, "capacity"), to);
 	/* A run is served out of turn: 4096 is already a second of a slow disk. */

@@ -12,7 +12,7 @@ policy() # KEYS
 	cat <<END
 listen: "unix:$here/s.sock"
 resources:
-  - {name: ost, back: "model:server,rate=1k,service=fixed,servers=8+memory:20M", depth: 8, controller: adaptbf,
+  - {name: ost, back: "model:server,rate=1k,service=fixed,servers=8+memory:20M", depth: 8, cost: bytes, controller: adaptbf,
      adaptbf: {tokens: hold, $1}}
 exports: [{name: busy, size: 4 MiB}, {name: a, offset: 4 MiB, size: 4 MiB}, {name: b, offset: 8 MiB, size: 4 MiB},
           {name: c, offset: 12 MiB, size: 4 MiB}, {name: d, offset: 16 MiB, size: 4 MiB}]

@@ -73,6 +73,13 @@ static void debts_and_units(void)
 	CHECK_INT(p->resources[0].adaptbf.unit, WEIR_UNIT_BYTES);
 	CHECK_NEAR(p->resources[0].adaptbf.guess, 25600, 1e-9); /* 100 MiB/s, in tokens of 4 KiB */
 	CHECK_NEAR(p->resources[1].adaptbf.guess, 10, 1e-9);
+	CHECK_INT(p->resources[0].cost, WEIR_UNIT_BYTES); /* unless it says otherwise */
+	weir_policy_free(p);
+	p = parse("resources:\n"
+		  "  - {name: a, cost: time, controller: adaptbf, adaptbf: {unit: bytes}}\n"
+		  "  - {name: b, controller: adaptbf, adaptbf: {unit: requests}}\n");
+	CHECK_INT(p->resources[0].cost, WEIR_UNIT_TIME); /* with a warning */
+	CHECK_INT(p->resources[1].cost, WEIR_UNIT_REQUESTS);
 	weir_policy_free(p);
 }
 

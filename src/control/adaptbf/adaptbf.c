@@ -135,6 +135,7 @@ void adaptbf_rest(struct adaptbf *a)
 	for (uint32_t i = 0; i < a->n_slots; i++) {
 		a->slots[i].active = false;
 		a->slots[i].tokens = a->slots[i].initial = 0;
+		a->slots[i].rate = 0;
 	}
 	a->state.active = 0;
 	a->state.tokens = a->state.surplus = a->state.reclaimed = a->state.coefficient = 0;
@@ -244,14 +245,25 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 
 /* ---- who is active, and what they want */
 
+/* A job that owes, has requests waiting and was not served what it had tokens for: what it asks for depends on what it
+ * gets, and says nothing of what it wants. */
+static bool starved(const struct adaptbf *a, const struct adaptbf_slot *s)
+{
+	return a->config.debt.floor > 0 && s->record < 0 && s->queued > 0;
+}
+
 /* K·p is `part` of its weight, rounded up: never 0. */
 static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
+	uint64_t asked = s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
 	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
+	bool waits = adaptbf_waits(a, s);
 
-	if (!adaptbf_waits(a, s))
-		return s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
+	if (!waits && !starved(a, s))
+		return asked;
 	part = (uint64_t)((double)a->state.tokens * s->weight / (double)weights) + 1;
+	if (!waits)
+		return asked > part ? asked : part;
 	if (part < had)
 		part = had;
 	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
@@ -285,6 +297,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 			x->rules[x->room - ++stop] =
 				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
 			s->tokens = s->initial = 0;
+			s->rate = 0;
 		}
 		s->active = active;
 		if (!active)
@@ -315,7 +328,7 @@ static void want(struct adaptbf *a, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
-		s->waits = s->most <= 0 && !s->above && adaptbf_waits(a, s);
+		s->waits = adaptbf_waits_for_tokens(a, s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
@@ -366,8 +379,8 @@ static int by_weight(const void *x, const void *y)
 static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 {
 	struct adaptbf_arrays *x = &a->active;
-	double seconds = (double)a->config.period / WEIR_SEC, boost = adaptbf_boost(a, n);
 
+	adaptbf_rates(a, n);
 	for (size_t k = 0; k < n; k++) {
 		struct adaptbf_slot *s = &a->slots[x->slot[k]];
 
@@ -377,8 +390,8 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 			    (a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? s->record : 0);
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
-		x->rules[k] = (struct adaptbf_rule){s->id, true, s->tokens, s->initial,
-			(double)s->tokens / seconds * (s->wants ? boost : 1), s->weight};
+		x->rules[k] = (struct adaptbf_rule){
+			s->id, true, s->tokens, s->initial, s->rate, s->weight};
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);

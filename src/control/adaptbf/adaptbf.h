@@ -21,8 +21,9 @@
  *          can do. But tokens keep it from being full; so, where it is learned, they are `headroom` more than the
  *          estimate, and where a job waits for tokens while the server is idle the estimate grows: by 1 % a
  *          second, or, where the server has not been full for a second and what it can do is not known, by a
- *          quarter in 100 ms. Where tokens `hold`, what a job has beyond its demand is let to those that
- *          wait, on top of their tokens and without a record. So 95 % of a server are used within 5 s, whatever the guess.
+ *          tenth in 100 ms, and then by more and more. Where tokens `hold`, what jobs have and do not use
+ *          is let to those that wait, on top of their tokens and without a record. So 95 % of a server are
+ *          used within 5 s, whatever the guess.
  * RECORDS  A job keeps its record while it is inactive or away. After `forget` of that it is
  *          forgotten, and its record passes to a tombstone: Σ records + tombstone = 0, always. Debts
  *          that are dropped so are written off: nobody pays them, and they are reported.
@@ -32,7 +33,9 @@
  *          of all tokens: nobody's demand counts for more than there is.)
  * DEBT     The paper's records grow without end, and so does the time in which they are repaid: a job
  *          that borrowed for an hour has a tenth of its share for seven. `debt` bounds both:
- *            φ   a borrower keeps at least the part φ of its own share, K·p, while it repays;
+ *            φ   a borrower keeps at least the part φ of its own share, K·p, while it repays (in whole tokens,
+ *                so that it may be one less in a period); if it has requests waiting it counts as
+ *                wanting its own share, for what it asks for depends on what it is served;
  *            H   every claim on a job loses half of itself in H of the time in which that job is
  *                active. What is lost is written off in both accounts, by name. Claims on jobs
  *                that left age in every period: nobody else would ever settle them.
@@ -43,7 +46,8 @@
  *          of its active time, where D is what it owes at first, and a moment for whole tokens
  *          (adaptbf_bound has all of it). Lenders that ask for nothing, q = 0: T ≤ H·(log₂ D + 1.5).
  *          With the default, φ = 50 % and H = 60 s: five equal jobs, of which one had the tokens of all
- *          for as long as you like (b/q = 800/100): 3.2 minutes with half of its share or more.
+ *          for as long as you like (1000 a second: b = 800, q = 200·min(0.8/2, 0.5) = 80; C is p/2 of each of the
+ *          four lenders): 3.5 minutes with half of its share or more.
  *          With φ = 0 and H = 0 (never) it is the paper's.
  *
  * Nothing here locks or reads a clock. One instance belongs to one thread.

@@ -9,6 +9,8 @@
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
 
+#define CLAIM                                                                                      \
+	0.1 /* s: as in gate.h, but where large requests are inside a slot is not free for longer */
 #define BUCKETS 64 /* of a node: room for all */
 #define BATCH   16 /* leaves whose rules are set at once */
 
@@ -307,7 +309,7 @@ static struct weir_bucket_spec bucket(
 {
 	double token = adaptbf_token_size(d->unit), request = l->cost * token;
 	/* As gate.h says of R-buckets: what comes in while a request waits for a slot, or it is lost. */
-	double claim = 2 * request + 0.02 * rate;
+	double claim = 2 * request + CLAIM * rate;
 
 	return (struct weir_bucket_spec){
 		.kind = kind_of(d),
@@ -379,10 +381,10 @@ static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *
 	return (double)r->tokens / (double)r->initial;
 }
 
-/* As the gate counts it. */
+/* As the gate counts and keeps it. */
 static double rate_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
 {
-	return r->active ? r->rate * adaptbf_token_size(d->unit) : NO_RULE;
+	return r->active ? floor(r->rate * adaptbf_token_size(d->unit) * 1024) / 1024 : NO_RULE;
 }
 
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,

@@ -26,8 +26,10 @@ struct adaptbf_slot { /* one job that is known */
 	weir_time held;  /* as the driver said */
 	weir_time holds; /* and over the last period */
 	uint64_t demand;
-	bool waits; /* for tokens, and not for its own limits */
-	bool wants; /* it is let what others have to spare */
+	bool waits;  /* for tokens, and not for its own limits */
+	bool wants;  /* it is let what others have to spare */
+	double rate; /* of its rule, tokens a second; 0: it has none */
+	double more; /* tokens of the period that the rule allows beyond its own */
 	/* the law's own: */
 	int64_t tokens, initial, record;
 	int32_t remainder, reclaim;
@@ -49,9 +51,12 @@ struct adaptbf_probe {     /* control/adaptbf/rate.c's */
 	struct adaptbf_totals last;
 	/* over some periods, up to a second: */
 	weir_time since; /* when they began */
-	weir_time full;  /* time of being full */
+	weir_time full;  /* time of being full, in those in which it was not idle */
 	uint64_t served; /* in that */
+	double all;      /* served, full or not; tokens */
 	bool waited;     /* a job did, at the end of each of them */
+	double growth;   /* of a guess, a second */
+	double lost; /* tokens of a period by which each rule allows more, because some are lost */
 };
 
 struct adaptbf {
@@ -88,9 +93,11 @@ void adaptbf_learn(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
 /* K of a second, of what was learned or stated. */
 double adaptbf_supply(const struct adaptbf *a);
-/* By how much the rates of those of the n active jobs that want it are more than their tokens: 1 + x/Σα. */
-double adaptbf_boost(struct adaptbf *a, size_t n);
+/* The rates of the rules of the n active jobs: their tokens, and what is let of those that would be lost. */
+void adaptbf_rates(struct adaptbf *a, size_t n);
 /* Would it have used more than its tokens? */
 bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s);
+/* The same, and no limit would have kept it from that. */
+bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s);
 
 #endif

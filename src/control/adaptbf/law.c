@@ -39,7 +39,8 @@
  *         15 Whose rules stop, and what the idle rest is for: control/adaptbf/adaptbf.
  *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be hours:
  *            with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's law. How long
- *            a repayment takes then, and how claims age, is control/adaptbf/adaptbf's.
+ *            a repayment takes then, and how claims age, is control/adaptbf/adaptbf's. Near φ = 1 rounding (eq. 21 to 25)
+ *            may leave it one token less in a period where it had one more before: no reclaim does.
  *         Besides: u counts up to 65536.
  * EXAMPLE K = 100, weights 1 and 3, demand 60 and 15, nothing borrowed so far, α_prev 25 and 75:
  *         α⁰ = 25, 75. The second leaves S = 60. u = 2.4 and 0.2, DF = 3.0 and 0.15: of the 60 the

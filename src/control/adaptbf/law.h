@@ -10,7 +10,8 @@
  * What always holds afterwards:
  *   Σ tokens = the period's, exactly; tokens ≥ 0, and ≥ 1 where there are as many as jobs;
  *   a record changes by initial − tokens, so that Σ records stays what it was;
- *   repayment takes no record across 0, and leaves a borrower its `floor`.
+ *   repayment takes no record across 0, and leaves a borrower its `floor` (by rounding one token less
+ *   in a period, and one more in another).
  *
  * Nothing is allocated by a step; the arrays are the caller's. One instance belongs to one thread.
  */

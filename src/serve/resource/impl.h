@@ -46,6 +46,8 @@ struct resource_count {
 	uint32_t slo : 31;   /* serve/resource/slo.c's; 0: it has none */
 	uint32_t late : 1;   /* the same: that it waits for long was said */
 	struct resource_bypassed bypassed;
+	/* As of the last look, in request·ns: what waited for its own hold buckets, and of that for a controller's. */
+	double max_ns, tokens_ns;
 };
 
 struct request_list { /* linked by request.next */
@@ -289,6 +291,10 @@ void resource_bypass_done(struct resource *r, weir_time now, const struct reques
 void resource_slo_swap(struct resource *r);
 void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
 void resource_slo_free(struct resource *r);
+
+/* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a controller's bucket as waiting for
+ * tokens, and not for a max of the tenant's own. */
+int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *ret);
 
 /* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
 void resource_policy_free(struct resource *r);

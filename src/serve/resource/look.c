@@ -16,6 +16,64 @@
 #define STEP   20000u
 #define ACTIVE 500u
 
+/* ---- what requests wait for */
+
+/* A limit in the unit, for requests as large as the tenant's were. */
+static double in_unit(
+	const struct weir_limit *l, enum weir_unit unit, const struct weir_gate_stats *st)
+{
+	double size = st->dispatched ? (double)st->bytes / (double)st->dispatched : 0;
+
+	if (l->unit == unit || size <= 0)
+		return l->rate;
+	return unit == WEIR_UNIT_BYTES ? l->rate * size : l->rate / size;
+}
+
+/* Whether a controller's rule holds the tenant, and none of its own limits is below it. */
+static bool tokens_hold(struct resource *r, size_t tenant, const struct weir_gate_stats *st)
+{
+	const struct policy_rule *rules = resource_policy_version(r, false).rules;
+	const struct weir_tenant *t = &r->policy->tenants[tenant];
+	const struct weir_bucket_spec *b;
+
+	if (!rules)
+		return false;
+	resource_policy_rule(r, tenant);
+	b = &rules[tenant].bucket;
+	if (b->size <= 0 || b->kind != WEIR_HOLD)
+		return false;
+	for (unsigned i = 0; i < t->n_max; i++)
+		if (in_unit(&t->max[i], b->unit, st) <= b->rate)
+			return false;
+	return true;
+}
+
+/* To the gate a rule that holds is a limit like the tenant's own. What waited since the last look counts by
+ * which of them is the lower now, so that neither sum ever falls. */
+int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *ret)
+{
+	weir_node node = r->nodes[tenant];
+	struct resource_count *n = &r->counts[node];
+	double *wait;
+	bool tokens;
+	int rc = weir_gate_get_stats(r->gate, r->now, node, ret);
+
+	if (rc != 0)
+		return rc;
+	wait = ret->wait_ns;
+	if (wait[WEIR_WAIT_MAX] <= 0) /* as most: no rule is looked up */
+		return 0;
+	tokens = tokens_hold(r, tenant, ret);
+	if (tokens && wait[WEIR_WAIT_MAX] > n->max_ns)
+		n->tokens_ns += wait[WEIR_WAIT_MAX] - n->max_ns;
+	n->max_ns = wait[WEIR_WAIT_MAX];
+	wait[WEIR_WAIT_MAX] -= n->tokens_ns;
+	wait[WEIR_WAIT_TOKENS] += n->tokens_ns;
+	if (tokens && ret->cause == WEIR_WAIT_MAX)
+		ret->cause = WEIR_WAIT_TOKENS;
+	return 0;
+}
+
 /* ---- tenants */
 
 /* Where the resource has tenant i of the snapshot; -1: nowhere: another version is in force by now. */
@@ -114,7 +172,7 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 		return false;
 	node = r->nodes[here];
 	t = snapshot_active(s, i);
-	if (!t || weir_gate_get_stats(r->gate, r->now, node, &st) != 0)
+	if (!t || resource_stats(r, (size_t)here, &st) != 0)
 		return true;
 	if (resource_bypasses(r))
 		st.in_flight = 0; /* its clients know */

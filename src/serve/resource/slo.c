@@ -138,7 +138,7 @@ static weir_time look_at(struct resource *r, const struct client *c)
 	weir_time wait = 0, timeout = r->policy->client_timeout;
 	struct weir_gate_stats st = {0};
 
-	if (r->queued && c->in_flight && weir_gate_get_stats(r->gate, r->now, c->node, &st) == 0 &&
+	if (r->queued && c->in_flight && resource_stats(r, (size_t)c->tenant, &st) == 0 &&
 		st.oldest < r->now)
 		wait = r->now - st.oldest;
 	if (timeout && wait && wait >= timeout / 2 && !n->late) {

@@ -29,6 +29,21 @@ static const char *const keys[] = {"kind", "period", "device", "rate", "learn", 
 static const char *const switches[] = {"nothing", "lending", "repayment", "bound", NULL};
 static const char *const modes[] = {"first", "hold", NULL};
 
+/* Tokens of bytes need weights that share bytes, or small requests could not use theirs beside large ones. */
+static int check_unit(
+	const struct scenario *s, yamldoc_node map, enum weir_unit unit, struct weir_err *err)
+{
+	uint32_t device;
+	int r = scenario_device_of(s, map, &device, err);
+
+	if (r == 0 && unit == WEIR_UNIT_BYTES &&
+		s->stations[device].gate->config.cost != WEIR_UNIT_BYTES)
+		r = yamldoc_error(yamldoc_get(map, "unit"), err,
+			"the gate of '%s' must share bytes, too: it needs 'cost: bytes'",
+			s->stations[device].name);
+	return r;
+}
+
 static int read_map(
 	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
 {
@@ -41,6 +56,7 @@ static int read_map(
 		(r = yamldoc_optional(yamldoc_bool(map, "learn", &ret->config.learn, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "tokens", modes, &mode, err))) ||
 		(r = yamldoc_optional(adaptbf_keys_unit(map, &ret->unit, err))) ||
+		(r = check_unit(s, map, ret->unit, err)) ||
 		(r = yamldoc_optional(adaptbf_keys_debt(map, &ret->config.debt, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "depth", &ret->depth, err))) ||
 		(r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err))) ||

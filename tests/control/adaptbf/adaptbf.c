@@ -407,6 +407,34 @@ static void a_busy_lender_is_paid_back_in_time(void)
 	adaptbf_free(a);
 }
 
+/* A borrower that has requests waiting, and is served few beside large requests of others, wants its share still: it
+ * keeps its floor, and lends nothing of it. */
+static void a_borrower_that_is_not_served_keeps_its_floor(void)
+{
+	for (int k = 0; k < 2; k++) { /* the second: nothing waits, and it lends */
+		struct adaptbf_config config = {.rate = 1000, .debt = ADAPTBF_DEBT};
+		struct fake f = {0};
+		struct adaptbf *a;
+		weir_time now = 0;
+
+		CHECK_INT(adaptbf_new(&config, &a), 0);
+		lend(a, &f, 1, 100, &now);
+		for (int i = 0; i < 20; i++) {
+			uint64_t had = (uint64_t)account(a, 1).tokens;
+
+			tell(&f, 0, had, had, 50);
+			tell(&f, 1, 4, 4, k ? 0 : 12);
+			next_period(a, &f, &now);
+			CHECK(account(a, 2).record < 0);
+			if (i > 0 && k == 0)
+				CHECK(account(a, 2).demand >= 50 && account(a, 2).tokens >= 25);
+			else if (i > 0)
+				CHECK(account(a, 2).demand == 4 && account(a, 2).tokens < 25);
+		}
+		adaptbf_free(a);
+	}
+}
+
 static void goes_on_where_it_stopped(void)
 {
 	struct adaptbf *a = make(1003, true), *b = make(500, true);
@@ -508,24 +536,25 @@ static void the_rate_is_learned(void)
 	}
 }
 
-/* A job that waits while the server is idle: for tokens, for a limit above it, or for its own. And a guess does not grow
+/* A job that waits while the server is idle: for tokens, for a limit above it, or for its own, which
+ * may be too high to matter. And a guess does not grow
  * beyond twice what could be used. */
 static void a_guess_grows_for_tokens_only(void)
 {
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < 4; k++) {
 		struct adaptbf *a = make(100, true);
 		struct fake f = {0};
 		struct adaptbf_state s;
 
 		add(&f, 1, 1);
 		f.jobs[0].above = k == 1;
-		f.jobs[0].most = k == 2 ? 50 : 0;
+		f.jobs[0].most = k == 2 ? 50 : k == 3 ? 1e6 : 0;
 		for (int i = 0; i <= 100; i++) {
 			tell(&f, 0, 5, 5, 1000);
 			CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
 		}
 		adaptbf_state(a, &s);
-		if (k)
+		if (k == 1 || k == 2)
 			CHECK_NEAR(s.rate, 100, 1e-9);
 		else
 			CHECK(s.rate > 9000 && s.rate <= 2 * 10050 * 1.2);
@@ -593,6 +622,7 @@ int main(void)
 	RUN(who_leaves_is_written_off);
 	RUN(an_idle_job_that_is_listed_is_not_new);
 	RUN(a_busy_lender_is_paid_back_in_time);
+	RUN(a_borrower_that_is_not_served_keeps_its_floor);
 	RUN(goes_on_where_it_stopped);
 	RUN(no_more_jobs_than_it_remembers);
 	RUN(the_rate_is_learned);

@@ -432,6 +432,42 @@ static void a_look_lists_the_jobs_that_were_active(void)
 	free(text);
 }
 
+/* a has no max, b one that is higher than its rule, c one that is lower. */
+static void waits_for_tokens_or_for_its_max(void)
+{
+	static const char tenants[] = "tenants: [{name: a, match: {export: a}}, {name: b, max: 900 "
+				      "iops, match: {export: b}}, "
+				      "{name: c, max: 2 iops, match: {export: c}}]\n";
+	static const char *const controllers[] = {
+		RESOURCE("capacity: 100 iops, controller: adaptbf, adaptbf: {tokens: hold}"),
+		RESOURCE("controller: tbf, tbf: {default: 10 iops}")};
+
+	for (size_t k = 0; k < sizeof(controllers) / sizeof(controllers[0]); k++) {
+		char text[500];
+		double sum[CLIENTS] = {0};
+
+		snprintf(text, sizeof(text), "%s%s", controllers[k], tenants);
+		start(text);
+		for (unsigned i = 0; i < CLIENTS; i++)
+			join(i, 8);
+		for (int look = 0; look < 5; look++) {
+			run(1000);
+			for (size_t i = 0; i < CLIENTS; i++) {
+				enum weir_cause is = i == 2 ? WEIR_WAIT_MAX : WEIR_WAIT_TOKENS;
+				enum weir_cause no = i == 2 ? WEIR_WAIT_TOKENS : WEIR_WAIT_MAX;
+				struct weir_gate_stats st;
+
+				CHECK_INT(resource_stats(w.r, i, &st), 0);
+				CHECK_INT(st.cause, is);
+				CHECK(st.wait_ns[is] > sum[i] + WEIR_SEC);
+				CHECK(st.wait_ns[no] < 0.1 * st.wait_ns[is]);
+				sum[i] = st.wait_ns[is];
+			}
+		}
+		stop();
+	}
+}
+
 /* ---- a restart */
 
 static void a_restart_knows_it(void)
@@ -497,6 +533,7 @@ int main(void)
 	RUN(off_and_on_again);
 	RUN(lent_and_paid_back);
 	RUN(a_look_lists_the_jobs_that_were_active);
+	RUN(waits_for_tokens_or_for_its_max);
 	RUN(a_restart_knows_it);
 	return 0;
 }
