@@ -42,6 +42,15 @@ static int check(const struct live *l, const struct pshift_cluster_config *g, st
 
 /* ---- files */
 
+/* The first n servers. */
+static void put_names(FILE *f, uint32_t n)
+{
+	fputs("[", f);
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(f, "s%u, ", i + 1);
+	fputs("]", f);
+}
+
 static void put_cluster(FILE *f, const struct live *l, const struct pshift_cluster_config *g)
 {
 	fprintf(f,
@@ -54,10 +63,9 @@ static void put_cluster(FILE *f, const struct live *l, const struct pshift_clust
 		fputs("auto\n", f);
 	if (!g->stand_in)
 		fputs("  stand_in: false\n", f);
-	fputs("  servers: [", f);
-	for (uint32_t i = 0; i < g->servers; i++)
-		fprintf(f, "s%u, ", i + 1);
-	fputs("]\n", f);
+	fputs("  servers: ", f);
+	put_names(f, g->servers);
+	fputs("\n", f);
 }
 
 static void put_tenants(FILE *f, const struct pshift_cluster *c)
@@ -73,6 +81,10 @@ static void put_tenants(FILE *f, const struct pshift_cluster *c)
 			fprintf(f, ", min: %.17g iops", (double)b->reservation / seconds);
 		if (c->config.control && b->limit != LEASE_NO_LIMIT)
 			fprintf(f, ", max: %.17g iops", (double)b->limit / seconds);
+		if (c->config.control && pshift_cluster_parts(c, i) < c->config.servers) {
+			fputs(", servers: ", f);
+			put_names(f, pshift_cluster_parts(c, i));
+		}
 		fputs("}\n", f);
 	}
 }
@@ -86,8 +98,12 @@ static void put_store(FILE *f, const struct live_server *v, const struct pshift_
 		fprintf(f, "memory:%" PRIu64 " B", (uint64_t)g->buckets * REGION);
 }
 
-static void put_server(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
+/* `place`: which of the servers it is. A bucket that is never there has no export. */
+static void put_server(
+	FILE *f, const struct live_server *v, size_t place, const struct pshift_cluster *c)
 {
+	const struct pshift_cluster_config *g = &c->config;
+
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
 	fprintf(f, "resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
@@ -98,8 +114,9 @@ static void put_server(FILE *f, const struct live_server *v, const struct pshift
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
 	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
 	for (uint32_t i = 0; i < g->buckets; i++)
-		fprintf(f, "  - {name: b%u, offset: %" PRIu64 " B, size: %u B}\n", i + 1,
-			(uint64_t)i * REGION, REGION);
+		if (place < pshift_cluster_parts(c, i))
+			fprintf(f, "  - {name: b%u, offset: %" PRIu64 " B, size: %u B}\n", i + 1,
+				(uint64_t)i * REGION, REGION);
 }
 
 /* `server` NULL: the controller's. */
@@ -113,7 +130,7 @@ static int write_file(const struct live *l, const struct pshift_cluster *c,
 	if (r < 0)
 		return r;
 	if (server)
-		put_server(f, server, &c->config);
+		put_server(f, server, (size_t)(server - l->servers), c);
 	else
 		fprintf(f, "api: \"unix:%s\"\nlog: warning\n", l->control.api);
 	if (c->config.control)
