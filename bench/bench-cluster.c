@@ -14,6 +14,7 @@
  *         The way of a report is how long it takes from its sending until a grant that answers it was
  *         taken.
  */
+#include "base/container.h"
 #include "control/pshift/server.h"
 #include "serve/host/lease-link.h"
 #include "serve/loop/log.h"
@@ -136,7 +137,7 @@ static void look(struct server *s)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	look((struct server *)(void *)((char *)t - offsetof(struct server, timer)));
+	look(container_of(t, struct server, timer));
 }
 
 static void receive(void *arg, struct lease_message *m)
@@ -280,7 +281,7 @@ static int controller_start(struct cluster *c, struct weir_err *err)
 
 static void stop(struct loop_timer *t, weir_time now)
 {
-	loop_stop(((struct cluster *)(void *)((char *)t - offsetof(struct cluster, end)))->loop);
+	loop_stop((container_of(t, struct cluster, end))->loop);
 }
 
 static int run_for(struct cluster *c, weir_time span)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir bench: how fast are the parts, against a floor or a peer of the same run. */
+#include "base/no-memory.h"
 #include "bench/bench.h"
 #include "cli/common/verb.h"
 #include "sim/metrics.h"
@@ -206,7 +207,7 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	int r;
 
 	if (!b)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	b->runs = 3;
 	r = measure(b, name, err);
 	if (r > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-live: `weir policy apply` and `show` of a running gateway. */
+#include "base/no-memory.h"
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
@@ -36,7 +37,7 @@ static int add_named(void *arg, const char *from, const char *name, char **ret_t
 	both = realloc(s->text, s->len + *ret_len + 1);
 	if (!both) {
 		free(*ret_text);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	memcpy(both + s->len, *ret_text, *ret_len);
 	s->text = both;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* serve-policy: what `weir serve` is to serve: a policy file, or the name of a back end made into one. */
+#include "base/no-memory.h"
 #include "cli/serve.h"
 #include "serve/back/back.h"
 #include "serve/gateway/gateway.h"
@@ -30,12 +31,12 @@ static int make_text(const char *back, char **ret_text, struct weir_err *err)
 		return rc;
 	f = open_memstream(ret_text, &len);
 	if (!f)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	fputs("resources:\n  - {name: disk, depth: auto, back: \"", f);
 	for (const char *p = back; *p; p++)
 		fprintf(f, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
 	fputs("\"}\ntenants:\n  - {name: everybody, match: {export: \"*\"}}\n", f);
-	return fclose(f) == 0 ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	return fclose(f) == 0 ? 0 : no_memory(err);
 }
 
 static void print_warnings(const struct weir_policy_remarks *remarks)
@@ -82,7 +83,7 @@ static int check_peers(const struct weir_policy_peers *p, struct weir_err *err)
 	int rc = 0;
 
 	if (!all)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; rc == 0 && i < p->n_to; i++) {
 		const char *const one[] = {all[i] = p->to[i], NULL};
 

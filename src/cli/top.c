@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* top: `weir top`, show a running gateway second by second. */
+#include "base/no-memory.h"
 #include "cli/common/remote.h"
 #include "cli/view/screen.h"
 #include "cli/view/table.h"
@@ -73,7 +74,7 @@ static int fetch(struct top *t)
 
 	t->fault.text[0] = 0;
 	rc = path ? remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault)
-		  : weir_err_set(&t->fault, -ENOMEM, "out of memory");
+		  : no_memory(&t->fault);
 	free(path);
 	if (rc < 0)
 		return rc;

@@ -3,6 +3,7 @@
  * Knobs: checked as a set, given their memory as a set, and only then turned: what can fail comes
  * before what changes.
  */
+#include "base/no-memory.h"
 #include "gate/above.h"
 #include "gate/kind.h"
 #include <errno.h>
@@ -378,7 +379,7 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 	struct weir_err *err)
 {
 	struct knob_limits *limits = calloc(n ? n : 1, sizeof *limits);
-	int r = limits ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	int r = limits ? 0 : no_memory(err);
 
 	if (now > g->now)
 		g->now = now;
@@ -389,7 +390,7 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 		if ((knobs[i].kind == WEIR_KNOB_BUCKETS &&
 			    knob_limits(g, &knobs[i], now, &limits[i])) ||
 			knob_reserve(g, &knobs[i], &limits[i]))
-			r = weir_err_set(err, -ENOMEM, "out of memory");
+			r = no_memory(err);
 	}
 	if (r) {
 		for (size_t i = 0; limits && i < n; i++)

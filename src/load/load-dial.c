@@ -5,6 +5,7 @@
  * This blocks, so it runs before the load starts, or on a separate thread after a loss: the other
  * jobs of the thread continue. All connections or none.
  */
+#include "base/container.h"
 #include "load/load-impl.h"
 #include <errno.h>
 #include <poll.h>
@@ -156,8 +157,7 @@ static void dial_free(struct load_dial *d)
 
 static void on_dialled(struct loop_task *t) /* on the loop's thread */
 {
-	struct load_dial *d =
-		(struct load_dial *)(void *)((char *)t - offsetof(struct load_dial, task));
+	struct load_dial *d = container_of(t, struct load_dial, task);
 	struct load_run *r = d->run;
 
 	if (!d->joined)

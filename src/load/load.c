@@ -6,6 +6,7 @@
  * free slots of its connections, and sends once per connection. Idle connections cost nothing: only
  * those with something to do are in a list.
  */
+#include "base/container.h"
 #include "load/load-impl.h"
 #include <errno.h>
 #include <sched.h>
@@ -183,8 +184,7 @@ static void advance_phase(struct load_run *r, weir_time now)
 
 static bool job_turn(struct loop_turn *t, weir_time round)
 {
-	struct load_run *r =
-		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, turn));
+	struct load_run *r = container_of(t, struct load_run, turn);
 	bool open = load_open_loop(r) && r->phase == LOAD_RUN;
 	weir_time now;
 
@@ -220,8 +220,7 @@ static void begin_run(struct load_run *r, weir_time now)
 
 static void on_wake(struct loop_timer *t, weir_time now)
 {
-	struct load_run *r =
-		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, wake));
+	struct load_run *r = container_of(t, struct load_run, wake);
 
 	r->wake_at = WEIR_NEVER;
 	if (r->phase == LOAD_WAIT)
@@ -230,8 +229,7 @@ static void on_wake(struct loop_timer *t, weir_time now)
 
 static void on_mark(struct loop_timer *t, weir_time now)
 {
-	struct load_run *r =
-		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, mark));
+	struct load_run *r = container_of(t, struct load_run, mark);
 
 	if (r->warm || r->phase == LOAD_DONE)
 		return; /* the end: the next turn handles it */
@@ -244,8 +242,7 @@ static void on_mark(struct loop_timer *t, weir_time now)
 
 static void on_tick(struct loop_timer *t, weir_time now)
 {
-	struct load_run *r =
-		(struct load_run *)(void *)((char *)t - offsetof(struct load_run, tick));
+	struct load_run *r = container_of(t, struct load_run, tick);
 	bool stop = atomic_load_explicit(&r->load->stop, memory_order_relaxed);
 
 	loop_set(r->loop, &r->tick, now + r->load->options.interval);

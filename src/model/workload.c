@@ -37,6 +37,7 @@
  * EXAMPLE  CA² = 20, 100 IOs/s: p = 0.9756; 97.6 % of the gaps have a mean of 5.12 ms, the others
  *          of 205 ms.
  */
+#include "base/no-memory.h"
 #include "model/workload-impl.h"
 #include <errno.h>
 #include <math.h>
@@ -195,7 +196,7 @@ int workload_new(const struct workload_config *config, uint64_t seed, const char
 		return r;
 	w = calloc(1, sizeof(*w));
 	if (!w)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	w->c = *config;
 	w->low = low;
 	w->len = high > low ? high - low : 0;

@@ -21,6 +21,7 @@
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
  * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 75) and (1000/s, 60000).
  */
+#include "base/no-memory.h"
 #include "policy/impl.h"
 #include <errno.h>
 #include <math.h>
@@ -203,7 +204,7 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 {
 	size_t n = p->n_tenants, added = 0;
 	weir_node *nodes = calloc(n ? n : 1, sizeof(*nodes));
-	int rc = nodes ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	int rc = nodes ? 0 : no_memory(err);
 
 	for (; rc == 0 && added < n; added++) {
 		int parent = p->tenants[added].parent;

@@ -3,6 +3,7 @@
  * METHOD  `key: value` is a YAML document of one line; it is read by the readers of the file, into a
  *         copy of the one tenant or resource, which takes its place when all went well.
  */
+#include "base/no-memory.h"
 #include "policy/override.h"
 #include "policy/impl.h"
 #include <errno.h>
@@ -251,7 +252,7 @@ static int set(struct weir_policy *p, struct target t, const char *key, const ch
 		yamldoc_free(doc);
 	}
 	if (rc < 0 || r.no_memory)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	return remarks->n_errors ? say(&remarks->errors[0], key, err) : 0;
 }
 
@@ -270,7 +271,7 @@ int policy_override_set(
 			return weir_err_set(err, -EINVAL, "%s: not in one line, or with a #", key);
 	remarks = calloc(1, sizeof(*remarks));
 	if (!remarks)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = set(p, t, key, value, remarks, err);
 	free(remarks);
 	return rc;
@@ -284,11 +285,11 @@ int policy_override_check(
 	int rc = 0;
 
 	if (!own)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	r.remarks->n_errors = r.remarks->n_warnings = 0;
 	policy_check(&r);
 	if (r.no_memory)
-		rc = weir_err_set(err, -ENOMEM, "out of memory");
+		rc = no_memory(err);
 	else if (r.remarks->n_errors)
 		rc = weir_err_set(err, -EINVAL, "%s", r.remarks->errors[0].text);
 	free(own);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The policy's memory and remarks, and the top level of its file. */
 #include <weir/policy.h>
+#include "base/no-memory.h"
 #include "policy/impl.h"
 #include "policy/index.h"
 #include <errno.h>
@@ -409,7 +410,7 @@ int weir_policy_parse(const char *text, size_t len, const char *name,
 	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
 
 	if (!remarks)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	return first_error(weir_policy_parse_all(text, len, name, NULL, NULL, ret_policy, remarks),
 		remarks, err);
 }
@@ -422,7 +423,7 @@ int policy_tree_parse(yamldoc_node tenants, const char *const *more,
 	int rc;
 
 	if (!remarks)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = begin(&r, remarks);
 	if (rc == 0) {
 		r.more = more;

@@ -9,6 +9,7 @@
 #ifndef WEIR_TESTS_NBD_DRIVE_H
 #define WEIR_TESTS_NBD_DRIVE_H
 
+#include "base/container.h"
 #include "base/rng.h"
 #include "serve/back/back.h"
 #include "test.h"
@@ -249,7 +250,7 @@ static inline void drive_random(struct drive *d)
 
 static inline bool drive_turn(struct loop_turn *t, weir_time now)
 {
-	struct drive *d = (struct drive *)(void *)((char *)t - offsetof(struct drive, turn));
+	struct drive *d = container_of(t, struct drive, turn);
 
 	for (; d->n_lent; d->n_lent--)
 		CHECK(drive_sum(d->lent[d->n_lent - 1].data, d->lent[d->n_lent - 1].length) ==
@@ -273,7 +274,7 @@ static inline void drive_tick(struct loop_timer *t, weir_time now)
 
 static inline void drive_late(struct loop_timer *t, weir_time now)
 {
-	struct drive *d = (struct drive *)(void *)((char *)t - offsetof(struct drive, guard));
+	struct drive *d = container_of(t, struct drive, guard);
 	char text[160] = "";
 
 	(void)now;

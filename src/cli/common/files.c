@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "cli/common/files.h"
 #include "serve/host/peer-key.h"
 #include <dirent.h>
@@ -71,7 +72,7 @@ int files_read_beside(void *arg, const char *from, const char *name, char **ret_
 	if (name[0] == '/' || !slash)
 		return files_read(name, FILES_WRITTEN, ret_text, ret_len, err);
 	if (asprintf(&path, "%.*s/%s", (int)(slash - from), from, name) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
 	free(path);
 	return rc;

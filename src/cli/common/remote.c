@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "cli/common/remote.h"
 #include "cli/common/files.h"
 #include "serve/api/http.h"
@@ -207,7 +208,7 @@ int remote_try(struct remote *r, const char *method, const char *path, const cha
 	CURLcode code;
 
 	if (asprintf(&url, "%s%s", r->url, path) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	prepare(r, url, method, body, len, &reply);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);

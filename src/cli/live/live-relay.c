@@ -9,6 +9,7 @@
  *         thread of its own does it.
  * COST    n (n − 1) sockets, a few datagrams a second.
  */
+#include "base/no-memory.h"
 #include "base/rng.h"
 #include "serve/loop/loop.h"
 #include "cli/live/live-impl.h"
@@ -191,7 +192,7 @@ int live_relay_new(const struct live_relay_config *c, struct live_relay **ret, s
 	int code = -ENOMEM;
 
 	if (!r)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	r->n = c->n;
 	r->delay = c->delay;
 	r->loss = c->loss;

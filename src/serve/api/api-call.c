@@ -6,14 +6,13 @@
  *         for slow clients. The main thread does the work of a request, in short tasks: it gets a task, and
  *         posts the answer back, at once or later.
  */
+#include "base/container.h"
 #include "serve/api/api-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 struct api_call {
 	struct api_call *next, **link; /* of the API's; the main thread's */
@@ -29,7 +28,7 @@ struct api_call {
 
 struct api_call *api_keep(struct http_request *q)
 {
-	struct api_call *c = OF(struct api_call, request, q);
+	struct api_call *c = container_of(q, struct api_call, request);
 
 	c->kept = true;
 	return c;
@@ -51,7 +50,7 @@ void api_answer(struct api_call *c, const struct http_reply *r)
 
 static void call_there(struct loop_task *t)
 {
-	struct api_call *c = OF(struct api_call, there, t);
+	struct api_call *c = container_of(t, struct api_call, there);
 	struct api *a = c->api;
 
 	c->next = a->calls;
@@ -69,7 +68,7 @@ static void call_there(struct loop_task *t)
 
 static void call_back(struct loop_task *t)
 {
-	struct api_call *c = OF(struct api_call, back, t);
+	struct api_call *c = container_of(t, struct api_call, back);
 
 	http_answer(c->later, &c->reply);
 	free(c);
@@ -120,7 +119,7 @@ int api_calls_start(struct api *a)
 
 static void stop_loop(struct loop_task *t)
 {
-	struct api *a = OF(struct api, stop, t);
+	struct api *a = container_of(t, struct api, stop);
 
 	loop_stop(a->loop);
 }

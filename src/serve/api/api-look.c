@@ -8,6 +8,7 @@
  *          nothing of it. At 100,000 tenants of which 1,000 are
  *          active a look has some 4 MB.
  */
+#include "base/container.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/version.h"
 #include "serve/api/json-text.h"
@@ -24,8 +25,6 @@
 #define LIMIT_MAX 1000000
 #define TENANTS   64    /* written at once */
 #define PIECE     16384 /* bytes of a text, the same */
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 enum kind { METRICS, STATUS, CLIENTS };
 
@@ -198,7 +197,7 @@ static void look_at_process(struct metrics_process *p)
 
 static bool look_more(struct http_source *source, FILE *to)
 {
-	struct look *k = OF(struct look, source, source);
+	struct look *k = container_of(source, struct look, source);
 
 	return k->kind == METRICS ? metrics_more(&k->metrics, TENANTS, to)
 				  : api_status_more(&k->status, TENANTS, to);
@@ -206,7 +205,7 @@ static bool look_more(struct http_source *source, FILE *to)
 
 static void look_ended(struct loop_task *t)
 {
-	struct look *k = OF(struct look, ended, t);
+	struct look *k = container_of(t, struct look, ended);
 	struct api *a = k->api;
 
 	look_free(k);
@@ -216,7 +215,7 @@ static void look_ended(struct loop_task *t)
 
 static void look_end(struct http_source *source)
 {
-	struct look *k = OF(struct look, source, source);
+	struct look *k = container_of(source, struct look, source);
 
 	look_clear(k);
 	k->ended.run = look_ended;
@@ -383,7 +382,7 @@ struct text { /* GET /v1/policy */
 
 static void text_end(struct http_source *source)
 {
-	struct text *t = OF(struct text, source, source);
+	struct text *t = container_of(source, struct text, source);
 
 	gateway_version_drop(t->version);
 	json_decref(t->first);
@@ -426,7 +425,7 @@ static bool next_text(struct text *t, FILE *to)
 
 static bool text_more(struct http_source *source, FILE *to)
 {
-	struct text *t = OF(struct text, source, source);
+	struct text *t = container_of(source, struct text, source);
 	size_t n = t->at ? strnlen(t->at, PIECE) : 0;
 
 	if (n == 0)
@@ -453,7 +452,7 @@ static void write_changed(const struct text *t, FILE *to)
 
 static bool show_more(struct http_source *source, FILE *to)
 {
-	struct text *t = OF(struct text, source, source);
+	struct text *t = container_of(source, struct text, source);
 
 	if ((t->json ? policy_show_json : policy_show_table)(&t->show, TENANTS, to))
 		return true;

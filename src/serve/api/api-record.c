@@ -3,6 +3,7 @@
  * api-record: recordings. They go into one folder, which the gateway's own policy file or command line
  * names: a client of the API chooses a name in it and nothing else.
  */
+#include "base/container.h"
 #include "serve/api/api-impl.h"
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,7 @@
 
 static void record_due(struct loop_timer *t, weir_time now)
 {
-	struct api *a = (struct api *)(void *)((char *)t - offsetof(struct api, record_end));
+	struct api *a = container_of(t, struct api, record_end);
 
 	a->recorded_set =
 		gateway_record_stop(a->gateway, &a->recorded, &a->dropped) == 0 || a->recorded_set;

@@ -5,6 +5,7 @@
  * A reply is JSON, but for /metrics and /healthz; an error is {"error": "…"} with 400 (what was sent is
  * wrong), 404, 405, 409 (not now), 413 or 500.
  */
+#include "base/no-memory.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/ledger.h"
 #include "serve/loop/log.h"
@@ -340,7 +341,7 @@ static int start(struct api *a, const struct api_options *o, struct weir_err *er
 	int r = 0;
 
 	if (api_record_start(a, o->recordings) < 0 || loop_new(&a->loop) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	if (o->n_addresses || o->n_sockets)
 		r = http_new(a->loop, &c, &a->http, err);
 	else
@@ -358,7 +359,7 @@ int api_start(
 	int r;
 
 	if (!a)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	a->gateway = g;
 	r = start(a, o, err);
 	if (r < 0) {

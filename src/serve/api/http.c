@@ -12,6 +12,8 @@
  *          REQUEST, is closed: a byte per second does not hold it forever. So is one that reads
  *          nothing of a long reply for STUCK while others wait for their replies.
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/api/http-impl.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
@@ -30,8 +32,6 @@
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
 #define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for those that wait */
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 struct listener {
 	struct loop_fd fd;
@@ -206,7 +206,7 @@ static void hand_over(struct listener *l, int fd)
 
 static void accept_ready(struct loop_fd *f, uint32_t events)
 {
-	struct listener *l = OF(struct listener, fd, f);
+	struct listener *l = container_of(f, struct listener, fd);
 	int fd = stream_accept(f->fd); /* one per round: others wait in the backlog */
 
 	if (fd >= 0)
@@ -223,7 +223,7 @@ void http_run_soon(struct http *h)
 
 static void daemon_ready(struct loop_fd *f, uint32_t events)
 {
-	run_daemon(OF(struct http, fd, f));
+	run_daemon(container_of(f, struct http, fd));
 }
 
 static bool is_stuck(const struct connection *k, weir_time now)
@@ -236,7 +236,7 @@ static bool is_stuck(const struct connection *k, weir_time now)
 
 static void timer_due(struct loop_timer *t, weir_time now)
 {
-	struct http *h = OF(struct http, timer, t);
+	struct http *h = container_of(t, struct http, timer);
 
 	/* The daemon detects the end of a connection that is shut down, and closes it. */
 	for (struct connection *k = h->connections; k; k = k->next)
@@ -348,7 +348,7 @@ static int open_all(struct http *h, const struct http_config *c, struct weir_err
 		return r;
 	h->listeners = calloc(n ? n : 1, sizeof(*h->listeners));
 	if (!h->listeners)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	r = start_daemon(h);
 	if (r == 0)
 		r = loop_add(h->loop, &h->fd, EPOLLIN);
@@ -371,7 +371,7 @@ int http_new(
 	int r;
 
 	if (!h)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	h->loop = l;
 	h->handler = c->handler;
 	h->arg = c->arg;

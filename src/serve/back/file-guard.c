@@ -10,6 +10,7 @@
  *         that open at once at least one sees the other. We read (and write), and deny writing and
  *         resizing to others.
  */
+#include "base/container.h"
 #include "serve/back/file.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -118,7 +119,7 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 
 static void on_change(struct loop_fd *l, uint32_t events)
 {
-	struct file *f = (struct file *)(void *)((char *)l - offsetof(struct file, watch));
+	struct file *f = container_of(l, struct file, watch);
 	char text[512];
 	struct stat st;
 

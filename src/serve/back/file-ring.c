@@ -9,6 +9,7 @@
  *
  *         Not with DEFER_TASKRUN: such a ring does not always wake pollers of its fd.
  */
+#include "base/container.h"
 #include "serve/back/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +23,14 @@
 
 static void ring_ready(struct loop_fd *l, uint32_t events)
 {
-	struct file *f = (struct file *)(void *)((char *)l - offsetof(struct file, ring_fd));
+	struct file *f = container_of(l, struct file, ring_fd);
 
 	file_kick(f);
 }
 
 static void ring_again(struct loop_timer *t, weir_time now)
 {
-	file_kick((struct file *)(void *)((char *)t - offsetof(struct file, again)));
+	file_kick(container_of(t, struct file, again));
 }
 
 /* Return true if the ring supports all operations of the steps, which Linux 5.6 does. */

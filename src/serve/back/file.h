@@ -12,6 +12,7 @@
 #ifndef WEIR_SERVE_BACK_FILE_H
 #define WEIR_SERVE_BACK_FILE_H
 
+#include "base/container.h"
 #include "serve/back/back.h"
 #include "serve/loop/threads.h"
 #include <liburing.h>
@@ -91,7 +92,7 @@ static inline struct file_op *file_op(struct back_io *io)
 }
 static inline struct back_io *file_io(struct file_op *op)
 {
-	return (struct back_io *)(void *)((char *)op - offsetof(struct back_io, scratch));
+	return container_of(op, struct back_io, scratch);
 }
 
 /* serve/back/file-steps.c: start the op's first step, then, after each result (bytes or a negative

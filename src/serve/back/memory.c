@@ -18,6 +18,7 @@
  * other requests: freeing 1 GiB takes about 100 ms.
  */
 #include <weir/units.h>
+#include "base/container.h"
 #include "serve/back/name.h"
 #include "serve/back/back.h"
 #include "serve/loop/spare.h"
@@ -269,7 +270,7 @@ static void memory_submit(struct back *b, struct back_io *ios)
 /* Do one piece per round. */
 static void memory_round(struct loop_task *t)
 {
-	struct memory *m = (struct memory *)(void *)((char *)t - offsetof(struct memory, task));
+	struct memory *m = container_of(t, struct memory, task);
 	struct back_io *io = m->first;
 	bool over = zero_piece(m, io);
 

@@ -14,6 +14,7 @@
  *         READ, WRITE and a ZERO that must leave no hole take the time of their bytes; TRIM, other
  *         ZEROes and FLUSH the model's time of a flush or trim; STATUS and CACHE no time.
  */
+#include "base/container.h"
 #include "serve/back/model.h"
 #include "serve/back/name.h"
 #include "serve/back/back.h"
@@ -85,7 +86,7 @@ static void part_done(struct model *m, struct part *p)
 
 static void inner_done(void *arg, struct back_io *io)
 {
-	part_done(arg, (struct part *)(void *)((char *)io - offsetof(struct part, inner)));
+	part_done(arg, container_of(io, struct part, inner));
 }
 
 /* ---- time */
@@ -118,7 +119,7 @@ static void catch_up(struct model *m, weir_time now)
 
 static void model_due(struct loop_timer *t, weir_time round)
 {
-	struct model *m = (struct model *)(void *)((char *)t - offsetof(struct model, timer));
+	struct model *m = container_of(t, struct model, timer);
 
 	m->at = WEIR_NEVER;
 	catch_up(m, loop_clock());

@@ -6,6 +6,7 @@
  * Callbacks only record events (conn.broken, under_way); back_nbd_attend evaluates all of them and
  * changes the state, outside of any loop over a connection's queues.
  */
+#include "base/container.h"
 #include "serve/back/nbd.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -425,7 +426,7 @@ void back_nbd_timer(struct nbd *n)
 
 void back_nbd_due(struct loop_timer *t, weir_time now)
 {
-	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, timer));
+	struct nbd *n = container_of(t, struct nbd, timer);
 
 	(void)now;
 	back_nbd_attend(n);

@@ -3,6 +3,7 @@
  * nbd: another NBD server as a back end, over several connections; acknowledged writes survive
  * the loss of the upstream. Structure, states and invariants: serve/back/nbd.h.
  */
+#include "base/container.h"
 #include "serve/back/nbd.h"
 #include <weir/units.h>
 #include "serve/loop/log.h"
@@ -84,7 +85,7 @@ struct slot *back_nbd_find(struct nbd *n, uint64_t cookie)
 
 static bool nbd_turn(struct loop_turn *t, weir_time now)
 {
-	struct nbd *n = (struct nbd *)(void *)((char *)t - offsetof(struct nbd, turn));
+	struct nbd *n = container_of(t, struct nbd, turn);
 	bool more = false;
 
 	n->turned = loop_round(n->loop);

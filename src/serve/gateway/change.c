@@ -13,6 +13,8 @@
  *         force is freed aside, with its last reference.
  *         A client that shakes hands meanwhile is matched once more when it joins its resource.
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
 #include "serve/loop/log.h"
@@ -22,8 +24,6 @@
 
 #define RETRY     WEIR_MS        /* for the parts to stand still */
 #define STOP_TIME (50 * WEIR_MS) /* for what is done aside when the gateway ends */
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
@@ -165,7 +165,7 @@ static int begin_swap(struct gateway_change *c)
 	c->states = calloc(c->gateway->n_resources, sizeof(*c->states));
 	c->stage = STEP;
 	c->resource = 0;
-	return c->states ? 0 : weir_err_set(&c->err, -ENOMEM, "out of memory");
+	return c->states ? 0 : no_memory(&c->err);
 }
 
 /* ---- at once: for who can wait */
@@ -206,7 +206,7 @@ static int change_now(struct gateway *g, struct gateway_change *c, struct gatewa
 	int rc;
 
 	if (!c)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	c->gateway = g;
 	gateway_draft_make(g, c);
 	if (c->rc == 0 && !c->dry)
@@ -253,7 +253,7 @@ struct leftover {
 
 static void free_aside(struct aside_job *j)
 {
-	struct leftover *l = OF(struct leftover, job, j);
+	struct leftover *l = container_of(j, struct leftover, job);
 
 	gateway_change_free(l->change);
 	free(l);
@@ -289,7 +289,7 @@ static void finish(struct gateway *g, struct gateway_change *c)
 
 static void run_aside(struct aside_job *j)
 {
-	struct gateway_change *c = OF(struct gateway_change, job, j);
+	struct gateway_change *c = container_of(j, struct gateway_change, job);
 
 	switch (c->stage) {
 	case MAKE:
@@ -331,7 +331,7 @@ static void divide_or_retry(struct gateway_change *c)
 
 void gateway_change_retry(struct loop_timer *t, weir_time now)
 {
-	struct gateway *g = OF(struct gateway, change_retry, t);
+	struct gateway *g = container_of(t, struct gateway, change_retry);
 
 	if (g->changes && g->changes->stage == DIVIDE)
 		divide_or_retry(g->changes);
@@ -339,7 +339,7 @@ void gateway_change_retry(struct loop_timer *t, weir_time now)
 
 static void done_aside(struct aside_job *j)
 {
-	struct gateway_change *c = OF(struct gateway_change, job, j);
+	struct gateway_change *c = container_of(j, struct gateway_change, job);
 	struct gateway *g = c->gateway;
 
 	if (g->changes_end && c->rc == 0)
@@ -356,7 +356,7 @@ static void done_aside(struct aside_job *j)
 
 static void change_there(struct loop_task *t)
 {
-	struct gateway_change *c = OF(struct gateway_change, there, t);
+	struct gateway_change *c = container_of(t, struct gateway_change, there);
 	struct gateway *g = c->gateway;
 	int rc = atomic_load(&g->changes_end) ? -ESHUTDOWN : act_there(c);
 
@@ -370,7 +370,7 @@ static void change_there(struct loop_task *t)
 
 static void change_back(struct loop_task *t)
 {
-	struct gateway_change *c = OF(struct gateway_change, back, t);
+	struct gateway_change *c = container_of(t, struct gateway_change, back);
 	struct gateway *g = c->gateway;
 
 	if (atomic_load(&g->changes_end)) {

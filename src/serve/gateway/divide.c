@@ -13,6 +13,7 @@
  *         resources, or a client came within the last second. It goes to 100 ms when all are idle, and
  *         then no resource is asked until one has seen a request or a client.
  */
+#include "base/container.h"
 #include "control/divide-table.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
@@ -106,7 +107,7 @@ static void seat_back(struct loop_task *task);
 
 static void seat_there(struct loop_task *task)
 {
-	struct seat *s = (struct seat *)(void *)((char *)task - offsetof(struct seat, there));
+	struct seat *s = container_of(task, struct seat, there);
 	struct resource *r = s->resource->resource;
 
 	s->rc = s->apply ? resource_divide(r, s->part, s->rows, &s->err) : 0;
@@ -156,7 +157,7 @@ static void step(struct gateway_divide *d)
 
 static void seat_back(struct loop_task *task)
 {
-	struct seat *s = (struct seat *)(void *)((char *)task - offsetof(struct seat, back));
+	struct seat *s = container_of(task, struct seat, back);
 	struct gateway_divide *d = s->divide;
 	size_t seat = (size_t)(s - d->seats);
 
@@ -192,9 +193,7 @@ static bool unchanged(struct gateway_divide *d)
 
 static void tick(struct loop_timer *timer, weir_time now)
 {
-	struct gateway_divide *d =
-		(struct gateway_divide *)(void *)((char *)timer -
-						  offsetof(struct gateway_divide, timer));
+	struct gateway_divide *d = container_of(timer, struct gateway_divide, timer);
 	bool idle, late = d->n_away > 0, asleep;
 	size_t shared;
 

@@ -10,6 +10,7 @@
  * LIMITS  10 s for the handshake, without that wait, however active the client is; 4,096 at once: one
  *         more, and the oldest is disconnected, so that silent clients do not lock out others.
  */
+#include "base/container.h"
 #include "serve/front/nbd/impl.h"
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
@@ -236,7 +237,7 @@ static void end_broken(struct visit *v, const char *why)
 
 static void on_time_over(struct loop_timer *t, weir_time now)
 {
-	struct door *d = (struct door *)(void *)((char *)t - offsetof(struct door, timer));
+	struct door *d = container_of(t, struct door, timer);
 
 	if (d->talking.oldest && d->talking.oldest->until > now)
 		set_timer(d); /* too early */
@@ -425,7 +426,7 @@ static void resume_visit(struct visit *v)
 
 static void on_patience_over(struct loop_timer *t, weir_time now)
 {
-	struct visit *v = (struct visit *)(void *)((char *)t - offsetof(struct visit, patience));
+	struct visit *v = container_of(t, struct visit, patience);
 
 	v->late = true;
 	resume_visit(v);

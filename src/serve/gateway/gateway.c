@@ -7,6 +7,7 @@
  * in their gates; listening last, so that a client that gets in finds everything there. Anything that
  * fails takes down what is there already by gateway_free, which so must cope with every half of it.
  */
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/agent.h"
 #include "serve/gateway/change.h"
@@ -188,9 +189,7 @@ static int open_back(struct gateway *g, const struct weir_resource *spec, struct
 /* Main thread. */
 static void learned(struct loop_task *t)
 {
-	struct gateway_resource *r =
-		(struct gateway_resource *)(void *)((char *)t -
-						    offsetof(struct gateway_resource, learned));
+	struct gateway_resource *r = container_of(t, struct gateway_resource, learned);
 
 	r->size = resource_info(r->resource)->size;
 	r->known = true;

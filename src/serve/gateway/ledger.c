@@ -13,6 +13,7 @@
  *         of these bytes, in hexadecimal. What is not so is set aside and named; the gateway
  *         begins with an empty ledger.
  */
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/ledger.h"
 #include "serve/gateway/state.h"
@@ -226,9 +227,7 @@ static void save(struct gateway_ledger *l)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct gateway_ledger *l =
-		(struct gateway_ledger *)(void *)((char *)t -
-						  offsetof(struct gateway_ledger, timer));
+	struct gateway_ledger *l = container_of(t, struct gateway_ledger, timer);
 	weir_time begin = loop_clock(), took, next;
 
 	save(l);

@@ -7,6 +7,8 @@
  * purpose is given up to take the client from the queue and close it: it sees an end and not a
  * silence, and the loop does not spin on a socket that stays readable.
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -57,8 +59,7 @@ static void polled(struct gateway *g, bool yes)
 
 static void again(struct loop_timer *t, weir_time now)
 {
-	struct gateway *g =
-		(struct gateway *)(void *)((char *)t - offsetof(struct gateway, accept_again));
+	struct gateway *g = container_of(t, struct gateway, accept_again);
 
 	polled(g, true);
 	if (g->spare_fd < 0)
@@ -135,7 +136,7 @@ int gateway_listen(struct gateway *g, struct weir_err *err)
 			"no address to listen on: no 'listen' in %s, and no --listen", g->name);
 	g->listeners = calloc(n + o->n_sockets, sizeof(*g->listeners));
 	if (!g->listeners)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n + o->n_sockets; i++) {
 		const char *address = i < n ? addresses[i] : NULL;
 

@@ -10,6 +10,7 @@
  *         What comes through the API may name no file that the operator's own policy does not name: whoever
  *         may change limits need not be able to read whatever the gateway can.
  */
+#include "base/no-memory.h"
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
@@ -84,7 +85,7 @@ static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_er
 	size_t kept = 0;
 
 	if (policy_copy(v->base, &scratch) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < v->n_overrides; i++) {
 		struct gateway_override *o = &v->overrides[i];
 		struct weir_err why;
@@ -156,7 +157,7 @@ static int read_sent(void *arg, const char *from, const char *name, char **ret_t
 			name);
 	text = strndup(c->text + c->len, c->tenants_len);
 	if (!text)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	*ret_text = text;
 	*ret_len = strlen(text);
 	return 0;
@@ -168,7 +169,7 @@ static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, s
 	int rc;
 
 	if (!remarks)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = weir_policy_parse_all(c->text, c->len, c->name, c->own ? g->reader : read_sent,
 		c->own ? g->reader_arg : c, &v->base, remarks);
 	if (rc < 0)
@@ -181,7 +182,7 @@ static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, s
 	c->text[c->len] = 0;
 	v->text = c->text;
 	v->name = c->name;
-	return policy_copy_everybody(v->base) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+	return policy_copy_everybody(v->base) < 0 ? no_memory(err) : 0;
 }
 
 static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
@@ -227,7 +228,7 @@ static int make_reloaded(struct gateway *g, struct gateway_change *c, struct dra
 	c->own = c->keep = true;
 	c->name = strdup(g->file);
 	if (!c->name)
-		return weir_err_set(&c->err, -ENOMEM, "out of memory");
+		return no_memory(&c->err);
 	rc = g->reader(g->reader_arg, "", g->file, &c->text, &c->len, &c->err);
 	return rc < 0 ? rc : make_applied(g, c, v);
 }
@@ -426,7 +427,7 @@ static int start(struct gateway *g, struct weir_policy *p, struct draft *v, stru
 
 	v->base = p;
 	if (policy_copy_everybody(p) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	if (!g->state)
 		return build(v, NULL, err);
 	gateway_state_check(g->state);
@@ -449,7 +450,7 @@ int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *t
 
 	g->file = strdup(name);
 	if (rc == 0 && (!g->file || finish_draft(g, &v, &d) < 0))
-		rc = weir_err_set(err, -ENOMEM, "out of memory");
+		rc = no_memory(err);
 	if (rc == 0)
 		exchange(g, &d);
 	gateway_draft_free(&d);

@@ -13,6 +13,8 @@
  * When the trace is full (`most`) or cannot be written, the thread says so and takes no more; the
  * main thread, which looks every 100 ms, then takes the taps out.
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "model/trace.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
@@ -309,7 +311,7 @@ static void record_free(struct record *r)
 
 static void look(struct loop_timer *t, weir_time now)
 {
-	struct record *r = (struct record *)(void *)((char *)t - offsetof(struct record, timer));
+	struct record *r = container_of(t, struct record, timer);
 
 	if (r->full)
 		finish(r);
@@ -362,7 +364,7 @@ static int open_file(struct record *r, struct weir_err *err)
 	r->file = fdopen(fd, "w");
 	if (!r->file) {
 		close(fd);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	setvbuf(r->file, NULL, _IOFBF, FILE_ROOM);
 	return 0;

@@ -13,6 +13,7 @@
  * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
  * process leaves all the same and says so.
  */
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -28,8 +29,6 @@
 	(700 * MS) /* an upstream may be restarting, too; with what peers may take: < 2 s */
 #define CUT_TIME   (1000 * MS)  /* for the back ends to give back what was cut off */
 #define FLUSH_TIME (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* ---- the end */
 
@@ -117,7 +116,7 @@ static void leave_stuck(struct gateway *g)
 
 static void stop_step(struct loop_timer *t, weir_time now)
 {
-	struct gateway *g = OF(struct gateway, stop_timer, t);
+	struct gateway *g = container_of(t, struct gateway, stop_timer);
 
 	if (now >= g->away_by)
 		gateway_each(g, abandon, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slo: see the header. */
+#include "base/container.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -203,8 +204,7 @@ static int take_one(void *arg, struct worker *w)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct gateway_slo *s =
-		(struct gateway_slo *)(void *)((char *)t - offsetof(struct gateway_slo, timer));
+	struct gateway_slo *s = container_of(t, struct gateway_slo, timer);
 	struct gateway *g = s->gateway;
 
 	if (g->switching) { /* resources have other tenants than the gateway, for a moment */

@@ -8,6 +8,7 @@
  *         waits, and the main thread goes on meanwhile. A policy may be swapped in between: tenants of the
  *         snapshot's version are then found by their path.
  */
+#include "base/container.h"
 #include "serve/host/agent.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/impl.h"
@@ -16,8 +17,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 struct gateway_look {
 	struct gateway_look *next, **link; /* of the gateway's, until it is done */
@@ -166,7 +165,7 @@ static void post_next(struct gateway_look *k)
 
 static void look_there(struct loop_task *t)
 {
-	struct gateway_look *k = OF(struct gateway_look, there, t);
+	struct gateway_look *k = container_of(t, struct gateway_look, there);
 	struct gateway_resource *r = &k->gateway->resources[k->resource];
 
 	if (!gather(k->gateway, r, k->snapshot, &k->at)) {
@@ -185,7 +184,7 @@ static void look_unlink(struct gateway_look *k)
 
 static void look_back(struct loop_task *t)
 {
-	struct gateway_look *k = OF(struct gateway_look, back, t);
+	struct gateway_look *k = container_of(t, struct gateway_look, back);
 
 	look_unlink(k);
 	if (atomic_load(k->stop)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state: see the header. Files are small and changes rare: the main thread waits for the disk. */
+#include "base/no-memory.h"
 #include "serve/gateway/state.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -212,7 +213,7 @@ int gateway_state_write(
 
 	json_decref(root);
 	if (!text)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = gateway_state_put(folder, NAME, text, strlen(text));
 	free(text);
 	if (rc < 0) /* -ENOENT, say, would tell of a key that there is not */

@@ -10,6 +10,7 @@
  *   who decides   every LOOK: nothing happened since the last look → ask → all are quiet → read → learn
  *   a peer        asked → looks, twice → answers; every LOOK until the burst is over: something happened → says so
  */
+#include "base/container.h"
 #include "serve/host/agent-impl.h"
 #include "serve/loop/log.h"
 
@@ -18,20 +19,18 @@
 #define PATIENT (50 * WEIR_MS)              /* for answers */
 #define WATCH   (PROBE_BURST + 2 * PATIENT) /* from an answer until the burst is over */
 
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 /* ---- on the resource's thread */
 
 static void over(struct resource_probe *r)
 {
-	struct agent_seat *s = OF(struct agent_seat, probe.reads, r);
+	struct agent_seat *s = container_of(r, struct agent_seat, probe.reads);
 
 	loop_post(s->agent->gateway->loop, &s->probe.back);
 }
 
 static void there(struct loop_task *t)
 {
-	struct agent_seat *s = OF(struct agent_seat, probe.there, t);
+	struct agent_seat *s = container_of(t, struct agent_seat, probe.there);
 	struct agent_probe *p = &s->probe;
 
 	p->rc = 0;
@@ -75,7 +74,7 @@ static void learn(struct agent_seat *s)
 
 static void back(struct loop_task *t)
 {
-	struct agent_seat *s = OF(struct agent_seat, probe.back, t);
+	struct agent_seat *s = container_of(t, struct agent_seat, probe.back);
 	struct agent_probe *p = &s->probe;
 
 	p->away = false;
@@ -165,7 +164,7 @@ static void watch(struct agent_seat *s, weir_time now)
 
 void agent_probe_tick(struct loop_timer *t, weir_time now)
 {
-	struct agent *a = OF(struct agent, probe_timer, t);
+	struct agent *a = container_of(t, struct agent, probe_timer);
 	weir_time next = WEIR_NEVER;
 
 	for (size_t i = 0; i < a->n_seats && !a->gateway->stopping; i++) {

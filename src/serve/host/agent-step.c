@@ -6,6 +6,7 @@
  * what it says and posts it back. A resource that does not come back in time is left out of this
  * period's message, and asked again when it has.
  */
+#include "base/container.h"
 #include "control/parda/message.h"
 #include "control/parda/tenant.h"
 #include "serve/host/agent-impl.h"
@@ -16,13 +17,11 @@
 #define ASK_PART  4
 #define HELD_MOST 0.99 /* of a time inside */
 
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 /* ---- on the resource's thread */
 
 void agent_seat_there(struct loop_task *t)
 {
-	struct agent_seat *s = OF(struct agent_seat, there, t);
+	struct agent_seat *s = container_of(t, struct agent_seat, there);
 	struct resource *r = s->resource->resource;
 
 	if (s->errand == AGENT_ASK) {
@@ -208,7 +207,7 @@ static bool step(struct agent_seat *s)
 
 void agent_seat_back(struct loop_task *t)
 {
-	struct agent_seat *s = OF(struct agent_seat, back, t);
+	struct agent_seat *s = container_of(t, struct agent_seat, back);
 	struct agent *a = s->agent;
 
 	s->away = false;
@@ -229,7 +228,7 @@ static void send_all(struct agent *a, enum agent_errand errand)
 /* Twice a period: upstreams are asked a little before their answers are used. */
 void agent_tick(struct loop_timer *t, weir_time now)
 {
-	struct agent *a = OF(struct agent, timer, t);
+	struct agent *a = container_of(t, struct agent, timer);
 	weir_time lead = a->period / ASK_PART;
 
 	if (!a->asked) {

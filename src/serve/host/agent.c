@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agent: start, change and end of a host's controllers; agent-step.c is what they do. */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "control/parda/message.h"
 #include "serve/host/agent-impl.h"
 #include "serve/loop/log.h"
@@ -229,7 +231,7 @@ static int open_peers(struct agent *a, const char *host, struct weir_err *err)
 	int r;
 
 	if (!to)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	memcpy(to, p->to, p->n_to * sizeof(*to));
 	r = peer_open(&c, &a->peers, err);
 	free(to);
@@ -257,7 +259,7 @@ static int fill_seats(struct agent *a, struct weir_err *err)
 
 	a->seats = calloc(g->n_resources, sizeof(*a->seats));
 	if (!a->seats)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (; a->n_seats < g->n_resources; a->n_seats++) {
 		struct agent_seat *s = &a->seats[a->n_seats];
 		int r;
@@ -294,7 +296,7 @@ int agent_start(struct gateway *g, struct weir_err *err)
 		return 0;
 	a = calloc(1, sizeof(*a));
 	if (!a)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	g->agent = a;
 	a->gateway = g;
 	a->period = g->policy->peers.period ? g->policy->peers.period : 2 * WEIR_SEC;
@@ -325,7 +327,7 @@ static void closed(void *arg)
 
 static void give_up(struct loop_timer *t, weir_time now)
 {
-	struct agent *a = (struct agent *)(void *)((char *)t - offsetof(struct agent, timer));
+	struct agent *a = container_of(t, struct agent, timer);
 
 	a->given_up = true;
 	loop_stop(a->gateway->loop);

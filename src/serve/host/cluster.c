@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
 #include "control/pshift/pshift.h"
@@ -264,7 +265,7 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 		return 0;
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	g->cluster = c;
 	c->gateway = g;
 	rc = peer_key_read(p->key, p->name, &c->key, err);

@@ -7,6 +7,7 @@
  *         not take is kept, and sent when it can be.
  *         An end is told by the timer, never from inside a call of the owner's.
  */
+#include "base/container.h"
 #include "serve/host/lease-conn.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
@@ -63,8 +64,7 @@ static void end(struct lease_conn *c, enum peer_verdict v, const char *why)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct lease_conn *c =
-		(struct lease_conn *)(void *)((char *)t - offsetof(struct lease_conn, timer));
+	struct lease_conn *c = container_of(t, struct lease_conn, timer);
 
 	if (c->ended) {
 		c->config.over(c->config.arg, c, c->verdict, c->why);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/host/lease-hub.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
@@ -120,8 +122,7 @@ static struct lease_guest *oldest_unproven(struct lease_hub *h)
 
 static void sweep(struct loop_timer *t, weir_time now)
 {
-	struct lease_hub *h =
-		(struct lease_hub *)(void *)((char *)t - offsetof(struct lease_hub, sweep));
+	struct lease_hub *h = container_of(t, struct lease_hub, sweep);
 	struct lease_guest *g, *next;
 
 	for (g = h->guests; g; g = next) {
@@ -199,8 +200,7 @@ static void listen_all(struct lease_hub *h, uint32_t events)
 
 static void again(struct loop_timer *t, weir_time now)
 {
-	listen_all((struct lease_hub *)(void *)((char *)t - offsetof(struct lease_hub, again)),
-		EPOLLIN);
+	listen_all(container_of(t, struct lease_hub, again), EPOLLIN);
 }
 
 static void ready(struct loop_fd *f, uint32_t events)
@@ -231,7 +231,7 @@ static int open_listeners(struct lease_hub *h, struct weir_err *err)
 
 	h->listeners = calloc(c->n_addresses, sizeof(*h->listeners));
 	if (!h->listeners)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < c->n_addresses; i++) {
 		struct listener *l = &h->listeners[i];
 		int fd, r = stream_listen(c->addresses[i], &fd, err);
@@ -255,7 +255,7 @@ int lease_hub_new(
 	int r;
 
 	if (!h)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	h->config = *config;
 	if (!h->config.most)
 		h->config.most = GUESTS;

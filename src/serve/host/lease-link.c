@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/host/lease-link.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/log.h"
@@ -108,8 +109,7 @@ static void dialled(void *arg, int fd, const struct weir_err *err)
 
 static void attempt(struct loop_timer *t, weir_time now)
 {
-	struct lease_link *l =
-		(struct lease_link *)(void *)((char *)t - offsetof(struct lease_link, again));
+	struct lease_link *l = container_of(t, struct lease_link, again);
 	int r = dial_start(l->config.conn.loop, l->address, CONNECT_MOST, dialled, l, &l->dial);
 
 	if (r < 0)

@@ -9,6 +9,7 @@
  *         While nothing comes and goes at the resource no token is spent: then it is looked at once an
  *         interval, and not every few milliseconds; and in the round in which something comes.
  */
+#include "base/container.h"
 #include "serve/host/lessee-impl.h"
 #include "serve/loop/log.h"
 #include "serve/host/peer-key.h"
@@ -138,7 +139,7 @@ static bool is_idle(const struct lessee *s, weir_time now)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct lessee *s = (struct lessee *)(void *)((char *)t - offsetof(struct lessee, timer));
+	struct lessee *s = container_of(t, struct lessee, timer);
 
 	s->asleep = is_idle(s, now);
 	if (s->asleep)
@@ -150,7 +151,7 @@ static void due(struct loop_timer *t, weir_time now)
 /* The first requests of a limit that was idle had tokens at the gate; those behind them want theirs. */
 static bool wake(struct loop_turn *t, weir_time now)
 {
-	struct lessee *s = (struct lessee *)(void *)((char *)t - offsetof(struct lessee, turn));
+	struct lessee *s = container_of(t, struct lessee, turn);
 
 	if (s->asleep && !is_idle(s, now))
 		look_now(s);

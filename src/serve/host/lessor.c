@@ -7,6 +7,8 @@
  *         is each answered at once. A message for a server that is not connected is lost, as any
  *         may be.
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/host/lessor-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -17,8 +19,6 @@
 #include <unistd.h>
 
 #define SPARE_ENTRIES 1024 /* of a report, beyond the buckets that we know: policies may differ */
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* ---- out */
 
@@ -138,7 +138,7 @@ static void step(struct lessor *l)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	step(OF(struct lessor, timer, t));
+	step(container_of(t, struct lessor, timer));
 }
 
 /* ---- start */
@@ -279,7 +279,7 @@ int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct les
 
 	if (!l) {
 		weir_policy_free(p);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	l->policy = p;
 	l->options = *o;
@@ -303,7 +303,7 @@ int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *
 	int rc;
 
 	if (!l)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	l->loop = loop;
 	l->policy = p;
 	l->rank = rank;

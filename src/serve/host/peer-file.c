@@ -10,6 +10,7 @@
  * The header is read each time with the rest: should it no longer be what it was, somebody put
  * something else there, and nothing is written.
  */
+#include "base/container.h"
 #include "serve/host/peer-impl.h"
 #include "serve/back/back.h"
 #include "serve/loop/log.h"
@@ -167,7 +168,7 @@ static void was_written(struct file *f)
 /* What comes next, outside of the back end: it may be freed. */
 static void step(struct loop_task *t)
 {
-	struct file *f = (void *)((char *)t - offsetof(struct file, task));
+	struct file *f = container_of(t, struct file, task);
 
 	if (f->error) {
 		failed(f, strerror(-f->error));

@@ -7,6 +7,7 @@
  * address that the datagram came from. A flood of any kind costs at most BATCH × ROUNDS looks a round of
  * the loop.
  */
+#include "base/container.h"
 #include "serve/host/peer-impl.h"
 #include "wire/peer-guard.h"
 #include <errno.h>
@@ -169,12 +170,12 @@ static void ready(struct udp *u, int fd)
 
 static void own_ready(struct loop_fd *f, uint32_t events)
 {
-	ready((void *)((char *)f - offsetof(struct udp, own)), f->fd);
+	ready(container_of(f, struct udp, own), f->fd);
 }
 
 static void group_ready(struct loop_fd *f, uint32_t events)
 {
-	ready((void *)((char *)f - offsetof(struct udp, group)), f->fd);
+	ready(container_of(f, struct udp, group), f->fd);
 }
 
 static void udp_stats(const struct peers *p, struct peer_stats *s)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/host/steward.h"
 #include "serve/loop/log.h"
 #include "serve/host/steward-impl.h"
@@ -70,7 +71,7 @@ void steward_step(struct steward *s, weir_time now)
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct steward *s = (struct steward *)(void *)((char *)t - offsetof(struct steward, timer));
+	struct steward *s = container_of(t, struct steward, timer);
 
 	if (!is_idle(s, now))
 		steward_step(s, resource_policy_now(s->resource));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/loop/aside.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +20,7 @@ struct aside {
 
 static void back(struct loop_task *t)
 {
-	struct aside_job *j =
-		(struct aside_job *)(void *)((char *)t - offsetof(struct aside_job, task));
+	struct aside_job *j = container_of(t, struct aside_job, task);
 
 	j->done(j);
 }

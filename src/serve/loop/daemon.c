@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/loop/daemon.h"
 #include <errno.h>
 #include <signal.h>
@@ -9,8 +10,6 @@
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-
-#define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 static void reload(struct daemon *d)
 {
@@ -25,7 +24,7 @@ static void reload(struct daemon *d)
 
 static void signalled(struct loop_fd *f, uint32_t events)
 {
-	struct daemon *d = OF(struct daemon, signals, f);
+	struct daemon *d = container_of(f, struct daemon, signals);
 	struct signalfd_siginfo info;
 
 	while (read(f->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
@@ -70,7 +69,7 @@ int daemon_start(struct daemon *d)
 /* Whoever hangs keeps this thread in `alive`, and so the dog hungry: what a restart can help, it will. */
 static void feed(struct loop_timer *t, weir_time now)
 {
-	struct daemon *d = OF(struct daemon, watchdog, t);
+	struct daemon *d = container_of(t, struct daemon, watchdog);
 
 	if (d->alive)
 		d->alive(d->arg);

@@ -11,6 +11,8 @@
  *         done: looked at again after 10 ms, then ever more rarely, some at a time.
  *         A controller goes on meanwhile, and is told of each tenant whose knobs are the new ones (control.h).
  */
+#include "base/no-memory.h"
+#include "base/container.h"
 #include "serve/resource/impl.h"
 #include "policy/index.h"
 #include "policy/swap.h"
@@ -78,9 +80,7 @@ static void sweep(struct resource_policy *o, weir_time now)
 
 static void sweep_due(struct loop_timer *t, weir_time now)
 {
-	sweep((struct resource_policy *)(void *)((char *)t -
-						 offsetof(struct resource_policy, sweep)),
-		now);
+	sweep(container_of(t, struct resource_policy, sweep), now);
 }
 
 /* ---- the resource's own keys */
@@ -323,13 +323,13 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		return weir_err_at(err, -EINVAL, spec->at,
 			"resource '%s' is shared by another cost: it takes a restart", r->name);
 	if (!o)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	o->next = (struct resource_next){
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
 	if (resource_part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	o->next.part = part;
 	rc = start_gate(r, err);
 	if (rc < 0) {
@@ -477,7 +477,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	bool was_shadow = r->shadow;
 	size_t n_busy;
 	weir_node *busy = busy_nodes(r, &n_busy);
-	int rc = busy ? ready_gate(r, err) : weir_err_set(err, -ENOMEM, "out of memory");
+	int rc = busy ? ready_gate(r, err) : no_memory(err);
 
 	if (rc < 0) {
 		free(busy);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/resource/probe.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
@@ -65,9 +66,7 @@ static void done(struct request *q)
 
 static void look(struct loop_timer *t, weir_time now)
 {
-	struct resource_probe *p =
-		(struct resource_probe *)(void *)((char *)t -
-						  offsetof(struct resource_probe, timer));
+	struct resource_probe *p = container_of(t, struct resource_probe, timer);
 
 	p->burst.over |= is_disturbed(p);
 	loop_set(p->resource->loop, t, now + LOOK);

@@ -11,6 +11,7 @@
  * COST    A request is linked into two lists and put into two arrays on its way; besides that the
  *         gate's cost, one division for the cost in requests, and one entry in the ring of latencies.
  */
+#include "base/container.h"
 #include "serve/resource/impl.h"
 #include "serve/resource/tap.h"
 #include <errno.h>
@@ -218,8 +219,7 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 static void back_done(void *arg, struct back_io *io)
 {
 	struct resource *r = arg;
-	struct request *q =
-		(struct request *)(void *)((char *)(void *)io - offsetof(struct request, io));
+	struct request *q = container_of(io, struct request, io);
 
 	r->inside--;
 	request_list_add(&r->finished, q);
@@ -405,15 +405,13 @@ bool resource_turn(struct resource *r, weir_time now)
 
 static bool turn(struct loop_turn *t, weir_time now)
 {
-	return resource_turn(
-		(struct resource *)(void *)((char *)t - offsetof(struct resource, turn)), now);
+	return resource_turn(container_of(t, struct resource, turn), now);
 }
 
 /* The turn of the same round does the work. */
 static void due(struct loop_timer *t, weir_time now)
 {
-	struct resource *r =
-		(struct resource *)(void *)((char *)t - offsetof(struct resource, timer));
+	struct resource *r = container_of(t, struct resource, timer);
 
 	r->timer_at = WEIR_NEVER;
 }

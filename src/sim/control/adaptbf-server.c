@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "sim/control/adaptbf-server.h"
 #include "control/adaptbf/keys.h"
 #include "sim/measure.h"
@@ -100,7 +101,7 @@ static int server_init(struct world *w, const struct scenario_controller *config
 	int r = v ? read_map(w->scenario, config->node, &v->settings, err) : -ENOMEM;
 
 	if (!v)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	if (r == 0)
 		r = server_jobs_init(&v->jobs, w, config->node, err);
 	if (r == 0) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "sim/control/learner.h"
 #include "control/capacity.h"
 #include "sim/world.h"
@@ -27,7 +28,7 @@ static int learner_init(struct world *w, const struct scenario_controller *confi
 	int r = 0;
 
 	if (!l)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	capacity_init(&l->capacity, NULL);
 	l->station = config->station;
 	if (config->node.id)

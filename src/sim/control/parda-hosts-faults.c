@@ -10,6 +10,7 @@
  * Its clients wait meanwhile. What was inside the device comes back. Faults are looked at in each of the
  * PARDA_HOSTS_PHASES parts of a period.
  */
+#include "base/no-memory.h"
 #include "sim/control/parda-hosts-impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ int parda_hosts_faults_read(
 		return yamldoc_error(list, err, "must be a list");
 	ret->faults = calloc(2 * n + 1, sizeof(*ret->faults));
 	if (!ret->faults)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		yamldoc_node one = yamldoc_at(list, i);
 		struct fault *f = &ret->faults[ret->n_faults];
@@ -131,7 +132,7 @@ static int strike(struct hosts *c, struct host *h, const struct fault *f, struct
 	default:
 		h->is_down = !f->ends;
 		if (f->ends && f->kind == CRASH && restart(c, h, w) < 0)
-			return weir_err_set(err, -ENOMEM, "out of memory");
+			return no_memory(err);
 		return parda_hosts_set_window(h, w, f->ends ? h->last.window : 0, err);
 	}
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "sim/measure.h"
 #include "sim/control/parda-hosts-impl.h"
 #include <errno.h>
@@ -255,7 +256,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	int r;
 
 	if (!c)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	c->seed = w->seed;
 	r = read_map(w->scenario, config->node, &c->settings, err);
 	if (r == 0) {
@@ -365,7 +366,7 @@ static int hosts_step(void *state, struct world *w, weir_time now, struct weir_e
 			r = step_host(c, i, w, err);
 	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
 	if (r == 0 && c->settings.config.probe && parda_hosts_probe(c, w))
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	return r;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "sim/control/server-jobs.h"
 #include <errno.h>
 #include <math.h>
@@ -52,7 +53,7 @@ int server_jobs_init(struct server_jobs *j, struct world *w, yamldoc_node map, s
 	j->leaves = calloc(n + 1, sizeof(*j->leaves));
 	j->names = calloc(n + 1, sizeof(*j->names));
 	if (!j->leaves || !j->names)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++)
 		if (j->gate->policy.tenants[i].first_child < 0)
 			add(j, i);

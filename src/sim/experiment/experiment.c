@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment: runs the scenarios, judges the claims, draws. See experiment.h; experiment-show.c shows. */
+#include "base/no-memory.h"
 #include "sim/experiment/experiment.h"
 #include <errno.h>
 #include <math.h>
@@ -44,7 +45,7 @@ static int parse(const struct experiment *e, const struct experiment_run *run,
 	int r;
 
 	if (!sets)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	append(sets, &n, run->sets, run->n_sets);
 	append(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
 	append(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
@@ -231,7 +232,7 @@ static int run_all(const struct experiment *e, const struct experiment_options *
 	int code = 0;
 
 	if (!runs)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	choose_all(e, o, r, runs);
 	for (size_t i = 0; i < e->n_runs; i++) {
 		r->scope_runs[i].name = e->runs[i].name;
@@ -256,7 +257,7 @@ int experiment_run(const struct experiment *e, const struct experiment_options *
 	int code;
 
 	if (!r)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	r->without = options->without;
 	code = run_all(e, options, r, err);
 	if (code < 0) {
@@ -304,7 +305,7 @@ static int line_points(const struct experiment_line *l, const struct expr_scope 
 	}
 	own = calloc(l->n + 1, sizeof(*own));
 	if (!own)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	*ret_own = own;
 	for (size_t i = 0; r == 0 && i < l->n; i++) {
 		own[i].t = l->xs[i];

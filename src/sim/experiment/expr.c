@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr: see expr.h. A recursive-descent parser that computes while it parses. */
+#include "base/no-memory.h"
 #include "sim/experiment/expr-impl.h"
 #include <weir/units.h>
 #include <ctype.h>
@@ -189,7 +190,7 @@ static int push(struct parser *p, struct expr_list *l, const struct expr_value *
 		struct expr_value *values = realloc(l->values, room * sizeof(*values));
 
 		if (!values)
-			return weir_err_set(p->err, -ENOMEM, "out of memory");
+			return no_memory(p->err);
 		l->values = values;
 		l->room = room;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-change: the `at:` list: what changes while it runs. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int cut(yamldoc_node n, bool tail, struct scenario_change *c, struct weir
 			tail ? "/WORKLOAD" : "", tail ? "/w1" : "");
 	copy = strdup(text);
 	if (!copy)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	c->where = copy;
 	slash = strchr(copy, '/');
 	*slash = '\0';
@@ -62,7 +63,7 @@ static int read_where(
 	if (r)
 		return r;
 	c->where = strdup(text);
-	return c->where ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	return c->where ? 0 : no_memory(err);
 }
 
 static int read_host_change(
@@ -251,7 +252,7 @@ static int read_moment(
 		return yamldoc_error(map, err, "needs a 'set'");
 	m->changes = calloc(n ? n : 1, sizeof(*m->changes));
 	if (!m->changes)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		m->n = i + 1;
 		if ((r = read_change(list ? yamldoc_at(set, i) : set, s, &m->changes[i], err)))
@@ -276,7 +277,7 @@ int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err
 
 	s->moments = calloc(n ? n : 1, sizeof(*s->moments));
 	if (!s->moments)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		s->n_moments = i + 1;
 		if ((r = read_moment(many ? yamldoc_at(list, i) : list, s, &s->moments[i], err)))

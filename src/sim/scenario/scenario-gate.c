@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-gate: a gate's keys, and its tenants with what they may be told. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include "policy/impl.h"
 #include <errno.h>
@@ -304,7 +305,7 @@ static int read_limits(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 	int r = 0;
 
 	if (!remarks || !lent) {
-		r = weir_err_set(err, -ENOMEM, "out of memory");
+		r = no_memory(err);
 		goto out;
 	}
 	if (min.id && policy_limit_read(&reading, min, "min", k->min, &k->n_min))
@@ -360,7 +361,7 @@ static int read_for(yamldoc_node map, struct scenario_tenant *t, struct weir_err
 	t->n_for = list ? yamldoc_size(n) : 1;
 	t->for_ = calloc(t->n_for ? t->n_for : 1, sizeof(*t->for_));
 	if (!t->for_)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < t->n_for; i++) {
 		yamldoc_node one = list ? yamldoc_at(n, i) : n;
 		t->for_[i] = yamldoc_text(one);
@@ -432,7 +433,7 @@ static int read_only_tenant(yamldoc_node host, struct scenario_gate *g, struct w
 		return r;
 	g->tenants = calloc(1, sizeof(*g->tenants));
 	if (!g->tenants)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	g->tenants[0].knobs = (struct scenario_knobs){.weight = 1, .priority = -1};
 	g->tenants[0].at = yamldoc_place(host);
 	return scenario_workloads_read(yamldoc_get(host, "workloads"), &g->tenants[0].workloads,
@@ -460,7 +461,7 @@ int scenario_tenants_read(
 		return r;
 	gate->tenants = calloc(gate->policy->n_tenants + 1, sizeof(*gate->tenants));
 	if (!gate->tenants)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	return read_tree(list, "", gate, err);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-hosts: the list `hosts`, and who of them is who at a device's gate. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdio.h>
@@ -97,7 +98,7 @@ static int check_host_names(const struct scenario *s, struct weir_err *err)
 	int r = 0;
 
 	if (!sorted)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (uint32_t i = 0; i < s->n_hosts; i++)
 		sorted[i] = &s->hosts[i];
 	qsort(sorted, s->n_hosts, sizeof(*sorted), by_name);
@@ -126,7 +127,7 @@ static int name_hosts(struct scenario *s, struct weir_err *err)
 	s->hosts = calloc(s->n_hosts, sizeof(*s->hosts));
 	s->names = p = malloc(room);
 	if (!s->hosts || !p)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		const struct scenario_group *g = &s->groups[i];
 		for (uint32_t k = 0; k < g->count; k++, h++) {
@@ -151,7 +152,7 @@ int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *
 		return yamldoc_error(root, err, "a scenario needs 'hosts'");
 	s->groups = calloc(n, sizeof(*s->groups));
 	if (!s->groups)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		s->n_groups = (uint32_t)i + 1;
 		if ((r = read_group(yamldoc_at(list, i), s, &s->groups[i], err)))

@@ -8,6 +8,7 @@
  *         or map in brackets; a list or map over several indented lines has no clear end.
  * COST    One parse of the text per override.
  */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static char *splice(const struct edit *e, const yaml_node_t *n, const char *text
 	char *out = malloc(*len + 2 * strlen(e->set->value) + 3), *p, *value;
 
 	if (!out) {
-		weir_err_set(e->err, -ENOMEM, "out of memory");
+		no_memory(e->err);
 		return NULL;
 	}
 	memcpy(out, text, from);
@@ -198,7 +199,7 @@ static char *apply(const char *text, size_t *len, const char *name, const struct
 	yaml_node_t *n;
 
 	if (!yaml_parser_initialize(&parser)) {
-		weir_err_set(err, -ENOMEM, "out of memory");
+		no_memory(err);
 		return NULL;
 	}
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, *len);
@@ -227,7 +228,7 @@ int scenario_override(const char *text, size_t len, const char *name,
 	char *now = malloc(len + 1);
 
 	if (!now)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	memcpy(now, text, len);
 	now[len] = '\0';
 	for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-station: the keys of each kind of device and of links, as one table. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -227,7 +228,7 @@ static int read_gate(yamldoc_node map, struct scenario_station *s, struct weir_e
 		return r;
 	s->gate = calloc(1, sizeof(*s->gate));
 	if (!s->gate)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	if ((r = scenario_gate_read(n, s->gate, err)))
 		return r;
 	return scenario_tenants_read(n, true, s->gate, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-workload: the `workloads:` of a tenant. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -253,7 +254,7 @@ int scenario_workloads_read(
 	n = yamldoc_size(list);
 	w = calloc(n ? n : 1, sizeof(*w));
 	if (!w)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		r = read_workload(yamldoc_at(list, i), i, &w[i], err);
 		for (size_t j = 0; j < i && r == 0; j++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario: the top level of a scenario file. */
+#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include "sim/control/pshift-cluster.h"
 #include "sim/control/controller.h"
@@ -136,7 +137,7 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 		return yamldoc_error(root, err, "a scenario needs 'devices'");
 	s->stations = calloc(devices + links, sizeof(*s->stations));
 	if (!s->stations)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	s->n_devices = (uint32_t)devices;
 	for (size_t i = 0; i < devices + links; i++) {
 		bool link = i >= devices;
@@ -188,7 +189,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 		return r;
 	s->controllers = calloc(n + s->n_devices, sizeof(*s->controllers));
 	if (!s->controllers)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		if ((r = read_controller(
 			     yamldoc_at(list, i), s, &s->controllers[s->n_controllers++], err)))
@@ -255,7 +256,7 @@ static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *
 		return r;
 	s->cluster = calloc(1, sizeof(*s->cluster));
 	if (!s->cluster)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	return pshift_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
 }
 
@@ -284,7 +285,7 @@ int scenario_parse(const char *text, size_t len, const char *name,
 
 	if (!s || !(s->file = strdup(name))) {
 		free(s);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	r = scenario_override(text, len, s->file, overrides, n_overrides, &edited, &len, err);
 	if (r == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* door: handshakes with a real gateway, over a unix socket, correct and incorrect. */
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
@@ -47,7 +48,7 @@ static void house_new(struct house *h, const char *text)
 
 static void stop(struct loop_task *t)
 {
-	gateway_stop(((struct house *)(void *)((char *)t - offsetof(struct house, stop)))->gateway);
+	gateway_stop((container_of(t, struct house, stop))->gateway);
 }
 
 static void house_free(struct house *h)

@@ -14,6 +14,7 @@
  *   doomed    lost, broken, refused, too slow: closed in the turn, queued replies are discarded
  *   closed    the socket is closed; the memory is freed with the last job that returns
  */
+#include "base/container.h"
 #include "serve/front/nbd/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -197,9 +198,7 @@ void front_nbd_lost(struct front_nbd_conn *c, int error)
 
 static void on_refused(struct client *client, const char *why)
 {
-	struct front_nbd_conn *c =
-		(struct front_nbd_conn *)(void *)((char *)client -
-						  offsetof(struct front_nbd_conn, client));
+	struct front_nbd_conn *c = container_of(client, struct front_nbd_conn, client);
 
 	log_event(LOG_LEVEL_WARNING, "client-refused", "client", client->name, "export",
 		client->export_, "why", why, NULL);
@@ -272,8 +271,7 @@ static void handle_all_todo(struct front_nbd *f)
 
 static bool front_turn(struct loop_turn *t, weir_time now)
 {
-	struct front_nbd *f =
-		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, turn));
+	struct front_nbd *f = container_of(t, struct front_nbd, turn);
 	bool more;
 
 	f->submitted = false;
@@ -316,8 +314,7 @@ static void check_deaf(struct front_nbd_conn *c, weir_time silent)
 
 static void on_tick(struct loop_timer *t, weir_time now)
 {
-	struct front_nbd *f =
-		(struct front_nbd *)(void *)((char *)t - offsetof(struct front_nbd, tick));
+	struct front_nbd *f = container_of(t, struct front_nbd, tick);
 	bool blocked = false;
 
 	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
@@ -379,9 +376,7 @@ static void free_unstarted(struct front_nbd_conn *c)
 
 static void start_conn(struct loop_task *t)
 {
-	struct front_nbd_conn *c =
-		(struct front_nbd_conn *)(void *)((char *)t -
-						  offsetof(struct front_nbd_conn, task));
+	struct front_nbd_conn *c = container_of(t, struct front_nbd_conn, task);
 	struct worker *w = c->worker;
 	struct front_nbd *f;
 	int rc = w->fronts ? 0 : front_make(w);
