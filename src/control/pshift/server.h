@@ -18,10 +18,7 @@
  *          request never waits for any of this. What was not used in time is lost, as with the max of
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
  *          and a request at each server. A claim that would not be met at that rate, since demand has moved
- *          here, comes in faster, at the rate of the whole limit at most; not what was lost since nothing waited.
- * MOVES    Led by a controller, a bucket with a limit that has waited for tokens for a twentieth of a period while its
- *          queue stands is measured at once, and eight times what it was served is reported; one of which eight
- *          requests were expected since the last came is reported to want none.
+ *          here, comes in faster: a second may then have what is left of the reservation besides.
  * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.
