@@ -82,7 +82,7 @@ static inline void lone_end(struct lone *x)
 /* Its static parts; ids count from 1. */
 static inline size_t lone_add(struct lone *x, int64_t reserved, int64_t limit)
 {
-	struct pshift_server_bucket b = {x->n + 1, reserved, limit, 0, 0};
+	struct pshift_server_bucket b = {x->n + 1, reserved, limit, 0};
 
 	CHECK(x->n < LONE_BUCKETS);
 	x->gates[x->n].limited = limit != LEASE_NO_LIMIT;

@@ -72,7 +72,6 @@ struct pshift_share { /* a bucket */
 	uint32_t parts;
 	uint32_t seen; /* entries */
 	bool waiting;
-	bool moved; /* its demand, by much: its tokens are placed anew, wherever they were */
 	/* Of this period and the next: what servers that started anew may have used. */
 	int64_t lost, lost_next;
 	/* At most what servers that have not been heard hold together, in this period and in each that
@@ -116,7 +115,6 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	weir_time told;            /* when limits were last told */
 	weir_time tell, ask;       /* when a grant is due next, or a server to be asked */
 	double moved;              /* tokens by which demands differed from what was expected */
-	weir_time brisk; /* until then nothing waits for an interval: demand of a limit moves */
 
 	struct pshift_member *servers;
 	size_t n_servers, room_servers;
@@ -142,13 +140,6 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	struct lease_message out;
 	uint64_t rounds, grants, tokens;
 };
-
-/* The interval, or the shortest while demand of a bucket with a limit moves. */
-static inline weir_time pshift_interval(const struct pshift_control *c)
-{
-	return c->now < c->brisk && c->config.shortest < c->interval ? c->config.shortest
-								     : c->interval;
-}
 
 /* Room for one more than n in an array that grows: 0 or -ENOMEM. */
 int pshift_room(void **array, size_t one, size_t n, size_t *room);

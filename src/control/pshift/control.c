@@ -217,8 +217,8 @@ static void adapt(struct pshift_control *c, weir_time span)
  * first news; and not sooner than half an interval after the last. */
 static weir_time round_due(const struct pshift_control *c)
 {
-	weir_time heard = c->reporting ? c->news + pshift_interval(c) / GATHER : c->news;
-	weir_time apart = c->turned ? heard : c->round + pshift_interval(c) / 2;
+	weir_time heard = c->reporting ? c->news + c->interval / GATHER : c->news;
+	weir_time apart = c->turned ? heard : c->round + c->interval / 2;
 
 	if (!c->changed)
 		return WEIR_NEVER;
@@ -232,7 +232,7 @@ static weir_time waiting_due(const struct pshift_control *c)
 	 * round have no place yet, so that no sum over a bucket has them. */
 	bool waits = c->freed && c->waiting && !c->turned && !c->stale_order;
 
-	return waits ? c->told + pshift_interval(c) / GATHER : WEIR_NEVER;
+	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
 }
 
 static int close_round(struct pshift_control *c, weir_time now)

@@ -43,44 +43,6 @@ static void watch_anew(struct pshift_spot *b)
 	b->arrived_w = b->arrived;
 }
 
-static bool is_led(const struct pshift_server *s)
-{
-	return pshift_followed(s) && s->state == LEASE_LEASED;
-}
-
-#define GONE 8 /* requests: where so many are expected, none by chance once in 3000 times */
-
-/* Nothing waits less than early in the wait for tokens, or more: what comes is what went. */
-static bool stands_held(const struct pshift_spot *b)
-{
-	double came = (double)(b->arrived - b->arrived0);
-
-	return fabs((double)(b->queued + b->inside) - (double)b->here_held) <=
-	       1 + CLOSED_MOVES * came;
-}
-
-/* Of a bucket with a limit, before new tokens are granted: who waits and has none left waits for tokens. Demand
- * that has come or left is not known before it is measured, and the controller must know it soon. */
-static void look_for_move(struct pshift_server *s, struct pshift_spot *b, weir_time now)
-{
-	weir_time wait = s->length / PSHIFT_WAITS;
-	bool limited = pshift_limited(b) && is_led(s), held, gone;
-
-	if (!b->queued || b->r + b->l > 0)
-		b->free = now;
-	if (b->queued || b->inside || b->arrived != b->arrived_b)
-		b->busy = now;
-	b->arrived_b = b->arrived;
-	if (now - b->free < wait / 2)
-		b->here_held = b->queued + b->inside;
-	held = limited && now - b->free >= wait;
-	gone = limited && b->coming * (double)(now - b->busy) >= GONE * (double)WEIR_SEC;
-	s->moved |= held && (!b->held || (!b->closed && stands_held(b)));
-	s->moved |= gone && !b->gone;
-	b->held = held;
-	b->gone = gone;
-}
-
 void pshift_demand_watch(struct pshift_server *s, weir_time now)
 {
 	double span = (double)(now - s->now);
@@ -89,7 +51,6 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		uint64_t here = b->queued + b->inside;
 
-		look_for_move(s, b, now);
 		if (!here && !b->peak)
 			continue;
 		b->missing += (double)(b->peak - b->here) * span;
@@ -190,9 +151,8 @@ static bool stands(const struct pshift_spot *b, double came, weir_time span)
 	       fabs(more) <= 1 + CLOSED_MOVES * came;
 }
 
-/* A bucket that has used all that it may have while more of it waits: what would come if it had more is not known. As
- * many times as much as was seen of it is assumed; without a controller, up to its reservation, and with one while
- * its queue stands. */
+/* Without a controller, a bucket that has used all that it may have while more of it waits: what would come if it had
+ * more is not known. As many times as much as was seen of it is assumed, up to its reservation. */
 #define GUESS 8
 
 static double assumed(const struct pshift_server *s, const struct pshift_spot *b)
@@ -200,17 +160,9 @@ static double assumed(const struct pshift_server *s, const struct pshift_spot *b
 	double rate = (double)WEIR_SEC / (double)s->length;
 	double seen = (double)b->used + (double)b->queued;
 
-	if (b->held && stands_held(b))
-		return GUESS * fmax(seen * rate, b->going);
 	if (!b->is_short || b->r + b->l > 0)
 		return 0;
 	return fmin(GUESS * seen, (double)b->reservation) * rate;
-}
-
-static void nothing_comes(struct pshift_spot *b)
-{
-	b->coming = 0;
-	b->known = 0;
 }
 
 static double smooth(double old, double count, double seconds)
@@ -230,9 +182,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		double came = (double)(b->arrived - b->arrived0);
 
-		if (b->gone)
-			nothing_comes(b);
-		else if (stands(b, came, span))
+		if (stands(b, came, span))
 			b->coming = fmax(b->coming, came / seconds);
 		else
 			measure_coming(b, came, seconds, longest);
@@ -245,10 +195,16 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		b->arrived0 = b->arrived;
 		b->served0 = b->served;
 		b->waited0 = b->waited;
-		b->here_held = b->here0;
 	}
 	s->measured = now;
-	s->moved = false;
+}
+
+/* A part of a period: what waits for longer does not only wait for its turn. */
+#define WAITS 20
+
+static bool is_led(const struct pshift_server *s)
+{
+	return pshift_followed(s) && s->state == LEASE_LEASED;
 }
 
 /* Does something of it wait that would be served, if others gave up what they hold? */
@@ -256,7 +212,7 @@ static bool is_short(const struct pshift_server *s, const struct pshift_spot *b,
 {
 	int64_t has = pshift_limited(b) ? b->limit : b->reserved;
 
-	return now - b->ready >= s->length / PSHIFT_WAITS &&
+	return now - b->ready >= s->length / WAITS &&
 	       (has < b->reservation || (s->state == LEASE_BLIND && b->reservation));
 }
 
@@ -270,7 +226,7 @@ void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
 {
 	/* With a controller demand is measured as in the paper. */
 	bool alone = !is_led(s) || pshift_stands_in(s->controller), wants = false;
-	weir_time soon = s->measured + (weir_time)fmax((double)s->length / PSHIFT_WAITS,
+	weir_time soon = s->measured + (weir_time)fmax((double)s->length / WAITS,
 					       (double)s->interval / PSHIFT_JUST);
 
 	for (size_t i = 0; i < s->n; i++) {

@@ -110,33 +110,6 @@ static void hear_unknown(
 		b->renewed = c->period + (c->period <= c->since);
 }
 
-/* News: a round is due. */
-static void look_again(struct pshift_control *c, weir_time now)
-{
-	c->news = c->changed ? c->news : now;
-	c->changed = true;
-}
-
-#define MUCH  8 /* a part of a limit */
-#define BRISK 4 /* a part of a period */
-
-#define LEAST 4 /* tokens */
-
-/* Somebody waits for so much of its limit, or for more than it holds, or has left that: the round does not wait for
- * an interval. */
-static void hear_move(
-	struct pshift_control *c, weir_time now, const struct pshift_entry *e, double moved)
-{
-	struct pshift_share *b = &c->buckets[e->bucket];
-	double much = fmax(fmin((double)b->limit / MUCH, (double)e->limit.told), LEAST);
-
-	if (!pshift_has_limit(b) || moved <= much)
-		return;
-	b->moved = true;
-	c->brisk = now + c->config.length / BRISK;
-	look_again(c, now);
-}
-
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
 	struct pshift_entry *e, const struct lease_demand *d, bool known)
 {
@@ -144,15 +117,9 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	/* Grants of a period before the last one are refused by now. */
 	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
 
-	if (c->started && !(e->closed && d->closed)) {
-		double moved = fabs(
+	if (c->started && !(e->closed && d->closed))
+		c->moved += fabs(
 			(double)(d->queue - e->queue) + (double)(d->arriving - e->arriving) * left);
-		double whole = fabs((double)(d->arriving - e->arriving)) *
-			       (double)c->config.length / (double)WEIR_SEC;
-
-		c->moved += moved;
-		hear_move(c, now, e, e->closed == d->closed ? fmax(moved, whole) : INFINITY);
-	}
 	e->period = r->period;
 	e->at = now;
 	e->used = d->used;
@@ -246,6 +213,13 @@ static bool is_new(struct pshift_control *c, struct pshift_member *s, const stru
 	}
 	starts_anew(c, s, m->instance);
 	return true;
+}
+
+/* News: a round is due. */
+static void look_again(struct pshift_control *c, weir_time now)
+{
+	c->news = c->changed ? c->news : now;
+	c->changed = true;
 }
 
 static void hear(struct pshift_control *c, weir_time now, struct pshift_member *s,

@@ -43,7 +43,6 @@ void pshift_lease_start(struct pshift_server *s, weir_time now)
 		b->waited0 = b->waited;
 		b->used = b->recent = 0;
 		b->paced = s->state == LEASE_STATIC ? (double)burst_of(s, b) : 0;
-		b->free = b->busy = now;
 	}
 }
 
@@ -104,7 +103,6 @@ static void begin(struct pshift_server *s, uint64_t period)
 	s->period = period;
 	for (size_t i = 0; i < s->n; i++) {
 		s->spots[i].used = s->spots[i].recent;
-		s->spots[i].lost = 0;
 		s->spots[i].over = false;
 	}
 	entitle(s);
@@ -253,21 +251,16 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
  * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
- * add up to no more than the limit over all servers, at any time, and so do these rates. Faster, up to that of the
- * whole limit, where a claim would not be met else, after demand has moved here; not for what of the claim was lost
- * because nothing waited. Slower where the cap would not last. */
+ * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
+ * would not be met else, after demand has moved here; slower where the cap would not last. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* In time to be used. */
 	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
-	double more = (1 + 1.0 / PSHIFT_CATCH_UP) / (double)s->length;
-	double claim =
-		((double)(b->claim - b->used) - b->lost) / left * (1 + 1.0 / PSHIFT_CATCH_UP);
-	double rate;
+	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
+	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
 
-	if (b->whole)
-		claim = fmin(claim, (double)b->whole * more);
-	rate = fmax((double)b->limit * more, claim);
+	rate = fmax(rate, (double)(b->claim - b->used) / early);
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
 }
 
@@ -281,10 +274,7 @@ static int64_t paced(
 	double has = (double)(b->r + b->l) + b->paced; /* below 0: so much was served beyond it */
 	int64_t all;
 
-	has += rate * (double)(now - s->now);
-	if (!b->queued)
-		b->lost += fmax(0, has - burst);
-	has = fmin(has, burst);
+	has = fmin(has + rate * (double)(now - s->now), burst);
 	all = least((int64_t)floor(has), room);
 	b->paced = has - (double)all;
 	return all;

@@ -4,8 +4,7 @@
  * one. control/pshift/alloc is the law; here is what goes into it and what its tokens become.
  *
  * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
- *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least capacity_j·t or
- *          limit_i;
+ *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least capacity_j·t;
  *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
  *          live may hold − the floors;
  *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of what is left over.
@@ -156,17 +155,6 @@ static double counted(
 	return queue <= 0 ? 0 : queue < coming ? queue / coming : 1;
 }
 
-#define SLACK 32 /* a part of a limit: servers do not use all of it at each moment */
-
-/* What the pace of the limit lets be used of it before the period ends: to claim more would be of no use, or would let
- * too much pass at once when demand comes back after a pause. */
-static int64_t in_time(const struct pshift_control *c, const struct pshift_share *b, weir_time now)
-{
-	double left = (double)(c->end - now) / (double)c->config.length;
-
-	return (int64_t)((double)b->limit * left) + b->limit / SLACK + 1;
-}
-
 static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
@@ -176,8 +164,6 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 	for (uint32_t p = c->first[bucket]; !whole && p < c->first[bucket + 1]; p++)
 		used += pshift_used(c, &c->entries[c->place[p]], as_of(c, c->server[p], now));
 	c->reservation[bucket] = most(0, b->reservation - used);
-	if (pshift_has_limit(b) && !whole)
-		c->reservation[bucket] = least(c->reservation[bucket], in_time(c, b, now));
 	c->most[bucket] = LEASE_NO_LIMIT;
 	if (pshift_has_limit(b)) {
 		size_t live = live_at(c, bucket);
@@ -193,7 +179,7 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 		int64_t d = e->queue + pshift_over(part * (double)e->arriving, left);
 
 		if (e->closed)
-			d = most(d, least(c->capacity[e->server], b->limit));
+			d = most(d, c->capacity[e->server]);
 		c->demand[p] = least(d, LEASE_TOKENS_MAX);
 	}
 }
@@ -393,18 +379,6 @@ static void place_at_random(struct pshift_control *c, int64_t *rtokens)
 	}
 }
 
-/* Tokens that cannot be right, so that they are placed anew. */
-static void forget(struct pshift_control *c)
-{
-	for (size_t i = 0; i < c->n_buckets; i++) {
-		uint32_t p = c->first[i];
-
-		if (c->buckets[i].moved && p < c->first[i + 1])
-			c->rtokens[0][p] = c->rtokens[1][p] = c->ltokens[p] = -1;
-		c->buckets[i].moved = false;
-	}
-}
-
 static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
 {
 	struct pshift_options options = {.parallel = c->config.parallel, .warm = warm};
@@ -453,10 +427,8 @@ int pshift_round(struct pshift_control *c, weir_time now)
 		if (r == 0)
 			look_for_overdraft(c);
 	}
-	if (r == 0) {
-		forget(c);
+	if (r == 0)
 		r = place(c, now, false, warm);
-	}
 	if (r == 0)
 		r = place(c, now, true, warm);
 	if (r)

@@ -15,24 +15,16 @@
 /* What was lost to a later look comes in besides, this part of the rate: with the above, a second has less than
  * 1.05 times the max. */
 #define PSHIFT_CATCH_UP 40
-#define PSHIFT_WAITS                                                                               \
-	20 /* a part of a period: what waits for longer does not only wait for its turn */
-#define PSHIFT_JUST 4 /* a part of an interval: what was measured so lately counts on */
+#define PSHIFT_JUST     4 /* a part of an interval: what was measured so lately counts on */
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
 	int64_t static_r,
-		static_l;    /* parts without a controller; static_l LEASE_NO_LIMIT: no limit */
-	int64_t reservation; /* over all servers, … */
-	int64_t whole;       /* … and the limit; 0: not known */
-	weir_time ready;     /* when nothing of it waited last */
-	bool is_short;       /* it has waited, and holds less than that */
-	weir_time free;      /* when requests of it did not wait for tokens last */
-	weir_time busy;      /* when a request came or was here last, */
-	uint64_t arrived_b;  /* … and how many had come then */
-	uint64_t here_held;  /* queued and inside, early in that wait, or at a later measurement */
-	bool held, gone;     /* it has waited for tokens for long; nothing comes any more */
-	int64_t claim, cap;  /* of this period, as told */
+		static_l;        /* parts without a controller; static_l LEASE_NO_LIMIT: no limit */
+	int64_t reservation;     /* over all servers */
+	weir_time ready;         /* when nothing of it waited last */
+	bool is_short;           /* it has waited, and holds less than that */
+	int64_t claim, cap;      /* of this period, as told */
 	int64_t reserved, limit; /* entitlements */
 	int64_t used;            /* counted to this period */
 	int64_t recent; /* between the last two looks: may be of two periods, and counts to both */
@@ -40,7 +32,6 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t put;    /* R-tokens there after the last look */
 	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
 	double paced;     /* tokens that have come in and are not at the gate */
-	double lost; /* tokens of this period that came in when nothing waited, and were too many to keep */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
 	double waited;
@@ -99,7 +90,6 @@ struct pshift_server {
 	double capacity;
 	weir_time measured; /* where the running measurement began … */
 	weir_time measure;  /* … and when it ends, at the latest */
-	bool moved;         /* demand has come or left: it is measured soon */
 	uint64_t counted;   /* the period of the last look */
 	uint64_t sequence;
 	weir_time sent; /* the last report */

@@ -90,7 +90,6 @@ int64_t pshift_server_add(
 		spot->limit = spot->cap = b->limit;
 	}
 	spot->reservation = b->reservation;
-	spot->whole = b->most;
 	spot->new = true;
 	s->limits |= pshift_limited(spot);
 	return (int64_t)at;
@@ -140,12 +139,10 @@ static weir_time next_measurement(const struct pshift_server *s)
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 {
-	bool moved = s->moved && now >= s->measured + s->length / PSHIFT_WAITS;
-
-	if (s->period == s->counted && now < next_measurement(s) && !moved)
+	if (s->period == s->counted && now < next_measurement(s))
 		return false;
 	s->measure = now + s->interval;
-	return moved || now - s->measured >= s->interval / PSHIFT_JUST;
+	return now - s->measured >= s->interval / PSHIFT_JUST;
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,

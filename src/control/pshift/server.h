@@ -56,7 +56,6 @@ struct pshift_server_bucket {
 	 * controller is there. Parts of limits add up to no more than the limit over all servers. */
 	int64_t reserved, limit;
 	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
-	int64_t most;        /* the limit over all servers; 0: not known */
 };
 /* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
  * taken to begin at `served`. */

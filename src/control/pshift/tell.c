@@ -182,7 +182,7 @@ static weir_time due_at(const struct pshift_control *c, const struct pshift_memb
 	if (s->told < c->period)
 		return c->turned ? due : c->now;
 	if (s->due || s->until < c->period + c->hold)
-		due = s->told_at + pshift_interval(c) / 8;
+		due = s->told_at + c->interval / 8;
 	else if (s->granted < c->period)
 		due = s->told_at + c->config.length / RENEW;
 	else if (s->sequence > s->accepted && s->sequence > s->settled)

@@ -263,8 +263,8 @@ static int plan_room(struct lessee *s, size_t n)
 
 struct want {
 	uint64_t id;
-	int64_t reserved, limit;   /* static parts; LEASE_NO_LIMIT */
-	int64_t reservation, most; /* over all servers */
+	int64_t reserved, limit; /* static parts; LEASE_NO_LIMIT */
+	int64_t reservation;
 };
 
 /* False: the tenant has no bucket here. */
@@ -280,8 +280,7 @@ static bool want_of(const struct control_version *v, size_t i, struct want *ret)
 	*ret = (struct want){.id = peer_hash(p->tenants[i].path),
 		.reserved = t.reservation / parts,
 		.limit = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit / parts,
-		.reservation = t.reservation,
-		.most = t.limit == INT64_MAX ? LEASE_NO_LIMIT : t.limit};
+		.reservation = t.reservation};
 	return true;
 }
 
@@ -365,7 +364,7 @@ static void enter_node(struct lessee *s, struct lessee_bucket *b, weir_node node
 /* Its index, or -ENOMEM. */
 static int64_t add_bucket(struct lessee *s, const struct want *w, weir_node node)
 {
-	struct pshift_server_bucket add = {w->id, w->reserved, w->limit, w->reservation, w->most};
+	struct pshift_server_bucket add = {w->id, w->reserved, w->limit, w->reservation};
 	struct lessee_bucket new = {
 		.here = true, .node = node, .new_r = true, .new_l = true, .tenant = LESSEE_NEXT};
 	struct weir_gate_stats st;

@@ -50,8 +50,7 @@ struct pshift_place *pshift_cluster_place(
 	struct pshift_server_bucket b = {.id = bucket + 1,
 		.reserved = part_of(c, bucket, c->buckets[bucket].reservation),
 		.limit = part_of(c, bucket, c->buckets[bucket].limit),
-		.reservation = c->buckets[bucket].reservation,
-		.most = c->buckets[bucket].limit};
+		.reservation = c->buckets[bucket].reservation};
 
 	if (at != SIZE_MAX)
 		return &s->places[at];

@@ -14,8 +14,7 @@ static struct pshift_server_bucket server_bucket(const struct node *x, size_t i)
 	return (struct pshift_server_bucket){.id = i + 1,
 		.reserved = res / (int64_t)w.n,
 		.limit = i < LIMITED ? limit / (int64_t)w.n : LEASE_NO_LIMIT,
-		.reservation = res,
-		.most = limit};
+		.reservation = res};
 }
 
 static void start_server(size_t j, bool fresh)

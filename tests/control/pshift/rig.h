@@ -170,8 +170,7 @@ static void start_server(size_t j, bool fresh)
 		struct pshift_server_bucket b = {.id = i + 1,
 			.reserved = w.reservation[i] / SERVERS,
 			.limit = i < LIMITED ? w.limit[i] / SERVERS : LEASE_NO_LIMIT,
-			.reservation = w.reservation[i],
-			.most = w.limit[i]};
+			.reservation = w.reservation[i]};
 
 		*g = (struct gate){.rate = g->rate, .closed = g->closed, .turn = LAST};
 		for (int k = 0; k < LAST; k++)
