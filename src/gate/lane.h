@@ -17,26 +17,25 @@
  *         the scale of weights.
  * SYMBOLS c cost, r weight; tags and V in cost per weight, as whole numbers of 1/LANE_UNIT, modulo
  *         2^64; W the sum of the weights of the children that wait or are in advance, in 2^-20.
- * METHOD  A child stands in a group by the power of two that c/r, or half of S − V if that is more, fits in:
- *         its width. A group is a ring of slots, a quarter of a width each, of lists of children; its tags are
- *         those of its first slot. Only the first slots are compared, and only when one has changed or V
- *         has reached another. Inside a slot the order is first come, first served. A child enters and leaves from
- *         anywhere in O(1).
- *         A child may have requests of some kinds only, and of the kinds only some may be allowed, for a while
- *         (above.h). Children that have the same kinds are a bank: groups of their own, by the same V. While no kind
- *         of a bank is allowed the bank is frozen: its weights are not in W, and when it thaws its tags are as far
- *         from V as they were. So a bank that waits for an ancestor's bucket gains and loses nothing by that,
- *         and its children keep their order. A lane has banks from when a child first lacks a kind.
- *         Start tags are rounded down and finish tags up, so that a child that is eligible or due by its exact tags
- *         is so by the rounded ones, too. A width is less than 2·c/r, and with a slot less than 2.5·c/r.
+ * METHOD  A child is in a group by its width: the power of two that c/r, or half of S − V if that is more, fits in.
+ *         A group is a ring of slots, a quarter of a width each, of lists of children; its tags are those of its
+ *         first slot. Only the first slots are compared, and only when one has changed or V has reached another.
+ *         Inside a slot the order is first come, first served. A child enters and leaves from anywhere in O(1).
+ *         A child may have requests of some kinds only, and sometimes only some kinds are allowed (above.h).
+ *         Children that have the same kinds are a bank: groups of their own, by the same V. While no kind of a bank
+ *         is allowed the bank is frozen: its weights are not in W, and when it thaws its tags are as far from V as
+ *         they were. So a bank that waits for an ancestor's bucket gains and loses nothing by that, and its children
+ *         keep their order. A lane has banks from when a child first lacks a kind. Start tags are rounded down and
+ *         finish tags up, so that a child that is eligible or due by its exact tags is so by the rounded ones, too.
+ *         A width is less than 2·c/r, and with a slot less than 2.5·c/r.
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
  *         more than its group's width; here costs vary and a large request makes tags late. WF2Q+ moves V by
  *         all weights that exist. EEVDF keeps V at the mean, which lets a child that leaves push V ahead.
  *         A child whose tag is beyond the ring waits in its last slot and is placed again from there. If its tag is
- *         still beyond the ring, since another child of that width is late, it is far: it stands in a wider group,
+ *         still beyond the ring, since another child of that width is late, it is far: it is put in a wider group,
  *         before the other children of its slot. A slot that holds a far child counts as finished where it begins, so
- *         that the child goes back to its own width before anything that finishes later is served. A child whose
- *         tag is too early for the ring stands in a narrower group.
+ *         that the child goes back to its own width before anything that finishes later is served. A child whose tag
+ *         is too early for the ring is put in a narrower group.
  * EXAMPLE Weights 2, 1, 1, costs of 1, all beginning at V = 0: F = 1/2, 1, 1. The first is served: S = 1/2, V = 1/4,
  *         so that it is not eligible. Next the second: V = 1/2. Then the first again, and the third.
  */
@@ -144,7 +143,7 @@ struct lane {
 	uint32_t past_id;      /* lane_entry.next of the children counted in `past` */
 };
 
-/* Where the entries are. */
+/* The arrays that hold the entries. */
 struct lane_home {
 	char *nodes; /* the first node; POOL_STRIDE bytes apart */
 	struct lane **lanes;
