@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench alloc: what one step of an allocation algorithm costs.
+ * weir bench alloc: the cost of one step of an allocation algorithm.
  *
  * METHOD  AdapTBF: jobs of weights 1 to 100 that ask for 0 to 39 of 20 tokens each, so that about
- *         half lend and half borrow, and records are paid back all the time. The peer is the cheapest
- *         that an allocation can be: tokens by weight alone, a division a job, without remainders or
- *         records. The whole cycle is that of a server: the counters of a thousand tenants of a real
- *         gate, allocation, ledger, and rates set at the gate; half of the jobs ask for more than
- *         they have, and all but a few rates change every time.
+ *         half lend and half borrow, and records are paid back all the time. The peer is the cheapest possible
+ *         allocation: tokens by weight alone, one division per job, without remainders or records. The whole cycle
+ *         is that of a server: the counters of a thousand tenants of a real gate, allocation, ledger, and rates set
+ *         at the gate; half of the jobs ask for more than they have, and all but a few rates change every time.
  */
 #include "control/adaptbf/law.h"
 #include "base/rng.h"
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 
 #define DEMANDS    4       /* sets of demands, in turn */
-#define WORK       2000000 /* jobs a run: 0.1 s */
+#define WORK       2000000 /* jobs per run: 0.1 s */
 #define CYCLE_JOBS 1000
 
 struct jobs {
@@ -73,8 +72,8 @@ static int jobs_new(struct jobs *j, size_t n)
 	return 0;
 }
 
-/* ns a job, over as many steps as take a while. */
-static double measure(struct jobs *j, int steps)
+/* Return ns per job, over enough steps to be measurable. */
+static double measure_adaptbf(struct jobs *j, int steps)
 {
 	int64_t tokens = 20 * (int64_t)j->of.n;
 	struct adaptbf_sums sums;
@@ -98,7 +97,7 @@ static double measure_plain(struct jobs *j, int steps)
 			weights += j->weight[k];
 		for (size_t k = 0; k < j->of.n; k++)
 			j->plain[k] = (int64_t)(tokens * j->weight[k] / weights);
-		__asm__ volatile("" : : "r"(j->plain) : "memory"); /* it is used */
+		__asm__ volatile("" : : "r"(j->plain) : "memory"); /* mark it as used */
 	}
 	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
 }
@@ -106,7 +105,7 @@ static double measure_plain(struct jobs *j, int steps)
 static int bench_step(struct bench *b, size_t n, const char *name, const char *key, bool whole)
 {
 	int steps = (b->quick ? WORK / 10 : WORK) / (int)n + 1;
-	double times = whole ? (double)n : 1; /* ns of the whole step, or of a job */
+	double times = whole ? (double)n : 1; /* ns of the whole step, or per job */
 	struct bench_samples ours = {0}, plain = {0};
 	struct bench_row *row;
 	struct jobs j;
@@ -114,9 +113,9 @@ static int bench_step(struct bench *b, size_t n, const char *name, const char *k
 
 	if (r)
 		return r;
-	measure(&j, steps / 10 + 1);
+	measure_adaptbf(&j, steps / 10 + 1);
 	for (unsigned i = 0; i < b->runs; i++) {
-		bench_sample(&ours, times * measure(&j, steps));
+		bench_sample(&ours, times * measure_adaptbf(&j, steps));
 		bench_sample(&plain, times * measure_plain(&j, steps));
 	}
 	row = bench_add(b, name, whole ? "ns" : "ns/job", &ours, "by weight alone", &plain);
@@ -135,7 +134,7 @@ struct cycle {
 	struct weir_gate *gate;
 	struct adaptbf_gate *driver;
 	struct adaptbf *adaptbf;
-	struct weir_req *reqs; /* one for each job, in turn */
+	struct weir_req *reqs; /* one per job, reused */
 	weir_node *nodes;
 	weir_time now;
 };
@@ -186,7 +185,7 @@ static void none(struct weir_req *r, void *arg)
 {
 }
 
-/* Every job has asked for something, some for much: not part of what is measured. */
+/* Let every job submit some requests, some jobs many: not part of the measured time. */
 static void cycle_load(struct cycle *c, struct rng *rng)
 {
 	for (size_t i = 0; i < CYCLE_JOBS; i++) {

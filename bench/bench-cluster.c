@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-cluster: what it costs that servers and their controller tell each other everything, pShift §IV-E:
- * eight servers, 200 buckets, QoS periods of one second with five rounds each.
+ * bench-cluster: the cost of the messages between servers and their controller, pShift §IV-E: eight servers, 200
+ * buckets, QoS periods of one second with five rounds each.
  *
- * METHOD  The controller is `weir control`, a process of its own, over TCP. The servers are eight
- *         control/pshift/server of this process, each with its own connection (serve/host/lease-link), without clients: a
- *         bucket's requests come at random (Poisson), and a tenth of the buckets change what they want every
- *         period. Beside it the most that there can be to say: all buckets want something else at every
- *         report, and are in it. "Communicating" is all the processor time that the controller
- *         has a period, placing of tokens included, and that one of the servers has for its messages (all of
- *         this process, but for looking at what would be the gates, over eight): nothing waits for it.
- *         (The paper's 9 ms of a period of 1 s are its "communication"; it does not say more.)
- *         The way of a report is how long it takes from its sending until a grant that answers it was
- *         taken.
+ * METHOD  The controller is `weir control`, a separate process, over TCP. The servers are eight
+ *         control/pshift/server of this process, each with its own connection (serve/host/lease-link), without
+ *         clients: a bucket's requests come at random (Poisson), and a tenth of the buckets change their demand
+ *         every period. The worst case is measured, too: the demand of all buckets changes at every report, so that
+ *         every report contains all of them. "Communicating" is all the processor time of the controller in a
+ *         period, including the placement of tokens, plus that of one server for its messages (the time of this
+ *         process, without the simulated gates, over eight): nothing waits for it. (The paper's 9 ms of a period of
+ *         1 s are its "communication"; it does not say more.) The way of a report is the time from its sending until
+ *         a grant that answers it is received.
  */
 #include "base/container.h"
 #include "control/pshift/server.h"
@@ -30,10 +29,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SERVERS = 8, BUCKETS = 200, ACTIVE = 3 }; /* a bucket is active at so many servers */
+enum { SERVERS = 8, BUCKETS = 200, ACTIVE = 3 }; /* servers at which a bucket is active */
 #define PERIOD   WEIR_SEC
 #define INTERVAL (200 * WEIR_MS)
-#define CAPACITY 50000 /* a second: the paper's servers */
+#define CAPACITY 50000 /* per second, as the paper's servers */
 #define CLUSTER  "bench"
 
 struct server {
@@ -44,11 +43,11 @@ struct server {
 	struct lease_message message;
 	struct loop_timer timer;
 	struct pshift_server_load loads[BUCKETS];
-	int64_t tokens[BUCKETS]; /* at what would be its gate */
-	double rate[BUCKETS];    /* that each asks for, a second */
+	int64_t tokens[BUCKETS]; /* at the simulated gate */
+	double rate[BUCKETS];    /* demand of each, per second */
 	weir_time looked;
 	size_t n;
-	weir_time sent; /* when its last report went */
+	weir_time sent; /* time of its last report */
 	uint64_t sequence;
 };
 
@@ -59,18 +58,18 @@ struct cluster {
 	struct lease_conn_stats stats;
 	struct server servers[SERVERS];
 	struct rng rng;
-	bool all; /* everything is new in every report */
+	bool all; /* worst case: all buckets change in every report */
 	struct loop_timer end;
 	struct peer controller;
 	uint64_t reports, grants;
 	weir_time looking; /* processor time that is not for messages */
-	double way;        /* s, of all reports that were answered */
+	double way;        /* s, sum over all reports that were answered */
 	uint64_t ways;
 };
 
 /* ---- a server */
 
-static void grant(void *arg, size_t index, int64_t r, int64_t l)
+static void add_tokens(void *arg, size_t index, int64_t r, int64_t l)
 {
 	((struct server *)arg)->tokens[index] += r + l;
 }
@@ -90,7 +89,7 @@ static void send_report(void *arg, const struct lease_message *m)
 	s->cluster->looking -= bench_cpu_clock() - before;
 }
 
-/* A Poisson number, as good as need be. */
+/* Return a Poisson number, approximately. */
 static uint64_t arrivals(struct rng *r, double mean)
 {
 	double n = mean + sqrt(mean) * rng_normal(r);
@@ -98,7 +97,7 @@ static uint64_t arrivals(struct rng *r, double mean)
 	return n > 0 ? (uint64_t)(n + 0.5) : 0;
 }
 
-/* What each asks for, up to twice its part of the server; of all, or of a tenth of them. */
+/* Draw the demand of all buckets, or of a tenth of them: up to twice their part of the server. */
 static void draw_rates(struct server *s, bool all)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -106,8 +105,8 @@ static void draw_rates(struct server *s, bool all)
 			s->rate[i] = 2 * rng_double(&s->cluster->rng) * CAPACITY / (double)s->n;
 }
 
-/* Its buckets are served as far as they have tokens; what waits for longer than a period goes away. */
-static void look(struct server *s)
+/* Serve the buckets as far as they have tokens, and report. A queue is cut to one period's demand. */
+static void serve_and_report(struct server *s)
 {
 	weir_time now = loop_clock(), before = bench_cpu_clock();
 	double span = (double)(now - s->looked) / 1e9;
@@ -135,12 +134,12 @@ static void look(struct server *s)
 	loop_set(s->cluster->loop, &s->timer, pshift_server_due(s->server));
 }
 
-static void due(struct loop_timer *t, weir_time now)
+static void timer_due(struct loop_timer *t, weir_time now)
 {
-	look(container_of(t, struct server, timer));
+	serve_and_report(container_of(t, struct server, timer));
 }
 
-static void receive(void *arg, struct lease_message *m)
+static void receive_message(void *arg, struct lease_message *m)
 {
 	struct server *s = arg;
 	struct cluster *c = s->cluster;
@@ -161,7 +160,7 @@ static void bucket_name(char text[32], unsigned i)
 	snprintf(text, 32, "b%u", i);
 }
 
-/* Bucket i is at servers i, i + 1, … of the circle. */
+/* Return true if the bucket is active at the server: bucket i is at servers i, i + 1, … of the ring. */
 static bool is_at(unsigned bucket, unsigned server)
 {
 	return (server + SERVERS - bucket % SERVERS) % SERVERS < ACTIVE;
@@ -176,7 +175,7 @@ static int server_start(struct cluster *c, unsigned at)
 		.length = PERIOD,
 		.fresh = true,
 		.tolerance = c->all ? -1 : 0,
-		.grant = grant,
+		.grant = add_tokens,
 		.send = send_report,
 		.arg = s};
 	struct lease_link_config link = {.address = c->address,
@@ -188,12 +187,12 @@ static int server_start(struct cluster *c, unsigned at)
 			.entries = LEASE_ENTRIES_MAX,
 			.stats = &c->stats,
 			.message = &s->message},
-		.receive = receive,
+		.receive = receive_message,
 		.arg = s};
 	int r;
 
 	s->cluster = c;
-	s->timer.due = due;
+	s->timer.due = timer_due;
 	snprintf(s->name, sizeof(s->name), "s%u", at);
 	r = pshift_server_new(&config, &s->server);
 	for (unsigned i = 0; r == 0 && i < BUCKETS; i++) {
@@ -240,7 +239,7 @@ static int write_policy(const struct cluster *c, const char *path, struct weir_e
 	return files_close(f, path, 0, err);
 }
 
-/* A port of this machine that nobody has. */
+/* Find a free port of this machine. */
 static int find_address(struct cluster *c, struct weir_err *err)
 {
 	int fd, r = stream_listen("tcp:127.0.0.1:0", &fd, err);
@@ -279,19 +278,19 @@ static int controller_start(struct cluster *c, struct weir_err *err)
 
 /* ---- a run */
 
-static void stop(struct loop_timer *t, weir_time now)
+static void end_due(struct loop_timer *t, weir_time now)
 {
 	loop_stop((container_of(t, struct cluster, end))->loop);
 }
 
 static int run_for(struct cluster *c, weir_time span)
 {
-	c->end.due = stop;
+	c->end.due = end_due;
 	loop_set(c->loop, &c->end, loop_clock() + span);
 	return loop_run(c->loop);
 }
 
-static void clear(struct cluster *c)
+static void clear_counts(struct cluster *c)
 {
 	c->looking = 0;
 	c->reports = c->grants = c->ways = 0;
@@ -299,7 +298,7 @@ static void clear(struct cluster *c)
 	c->stats = (struct lease_conn_stats){0};
 }
 
-static void finish(struct cluster *c)
+static void cluster_free(struct cluster *c)
 {
 	static const char *const files[] = {"key", "control.yaml", "log", "c.sock"};
 	char path[96];
@@ -325,12 +324,12 @@ static void finish(struct cluster *c)
 
 enum { SHARE, CONTROLLER, SERVER, WAY, REPORTS, GRANTS, BYTES, ROWS };
 
-static int measure(struct cluster *c, unsigned periods, struct bench_samples *rows)
+static int measure_periods(struct cluster *c, unsigned periods, struct bench_samples *rows)
 {
 	weir_time before, busy;
-	int r = run_for(c, 3 * PERIOD); /* until everybody is known */
+	int r = run_for(c, 3 * PERIOD); /* until all servers are connected */
 
-	clear(c);
+	clear_counts(c);
 	before = peer_cpu(&c->controller);
 	busy = bench_cpu_clock();
 	if (r == 0)
@@ -370,8 +369,8 @@ static int one_run(bool all, unsigned periods, struct bench_samples *rows, struc
 	for (unsigned i = 0; r == 0 && i < SERVERS; i++)
 		r = server_start(c, i);
 	if (r == 0)
-		r = measure(c, periods, rows);
-	finish(c);
+		r = measure_periods(c, periods, rows);
+	cluster_free(c);
 	return r;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir bench gate: the slowest of single calls. */
+/* weir bench gate: the slowest single calls. */
 #include "base/rng.h"
 #include "bench/gate-load.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- of one request at 10k tenants */
+/* ---- one request at 10k tenants */
 
 static int row_tail(struct bench *b)
 {
@@ -39,28 +39,28 @@ static int row_tail(struct bench *b)
 	return 0;
 }
 
-/* ---- of one call at a million, all of which fall due and are woken together
+/* ---- one call at a million tenants, all of which become due and are woken together
  *
- * What else a machine does takes 50 µs here and there, more often than once in ten thousand calls. So all is done several
- * times over, from the beginning, and of each call the shortest time counts: what the call itself takes. */
+ * Other activity of a machine takes 50 µs here and there, more often than once in ten thousand calls. So everything is
+ * done several times, from the beginning, and the shortest time of each call counts: the time of the call itself. */
 
 #define CROWD   (UINT32_C(1) << 20)
-#define KNOBS   16 /* batches between one set of a knob and the next */
-#define REPLAYS 3  /* at least */
+#define KNOBS   16 /* batches between two settings of knobs */
+#define REPLAYS 3  /* minimum */
 #define CALLS   (UINT32_C(1) << 20)
 
 struct crowd {
 	struct weir_gate *gate;
-	struct weir_req *reqs;  /* one a tenant, */
+	struct weir_req *reqs;  /* one per tenant, */
 	struct weir_req **turn; /* in the order in which they are submitted */
 	weir_time now;
 	struct rng rng;
-	uint32_t *times;          /* [CALLS] ns of each call; the least of all replays */
-	uint32_t calls;           /* so far, in this one; */
-	uint32_t batches, passed; /* the same of batches; and requests in this round */
+	uint32_t *times;          /* [CALLS] ns of each call; the least over all replays */
+	uint32_t calls;           /* calls so far in this replay; */
+	uint32_t batches, passed; /* and batches; and requests passed in this round */
 };
 
-/* Its max is one a second, saved for one second. */
+/* Set the tenant's max to one per second, with a burst of one. */
 static int crowd_limit(struct crowd *c, weir_node n)
 {
 	const struct weir_bucket_spec max = {.kind = WEIR_HOLD, .rate = 1, .size = 1};
@@ -99,7 +99,7 @@ static void crowd_shuffle(struct crowd *c)
 	}
 }
 
-/* A call ends that began at `start`; the next begins. */
+/* Record the time of a call that began at `start`; return the start of the next. */
 static weir_time crowd_note(struct crowd *c, weir_time start)
 {
 	uint32_t took = (uint32_t)(bench_clock() - start), *least = &c->times[c->calls++ % CALLS];
@@ -108,7 +108,7 @@ static weir_time crowd_note(struct crowd *c, weir_time start)
 	return bench_clock();
 }
 
-/* One knob of a tenant, and one tenant less and one more. */
+/* Set one knob of a tenant, and remove and add one tenant. */
 static int crowd_knobs(struct crowd *c, struct weir_req *idle)
 {
 	struct weir_knob weight = {.node = c->reqs[rng_below(&c->rng, CROWD)].tenant,
@@ -128,7 +128,7 @@ static int crowd_knobs(struct crowd *c, struct weir_req *idle)
 	return r;
 }
 
-/* One batch passes, if it may. */
+/* Let one batch pass, if it may. */
 static int crowd_next(struct crowd *c, weir_time *ret_wake)
 {
 	struct weir_req *reqs[GATE_LOAD_BATCH];
@@ -144,8 +144,8 @@ static int crowd_next(struct crowd *c, weir_time *ret_wake)
 	return n && ++c->batches % KNOBS == 0 ? crowd_knobs(c, reqs[0]) : 0;
 }
 
-/* Everybody becomes busy in one moment; with `look` the gate looks at each batch at once, so that timers, too, are in this
- * order. */
+/* Make all tenants busy at one moment; with `look` the gate checks each batch at once, so that the timers are in
+ * this order, too. */
 static int crowd_submit(struct crowd *c, bool look)
 {
 	weir_time start, wake;
@@ -162,7 +162,7 @@ static int crowd_submit(struct crowd *c, bool look)
 	return r;
 }
 
-/* Everybody passes once, as soon as he may. -EIO: somebody never does. */
+/* Let every tenant pass one request, as soon as it may. -EIO: one never may. */
 static int crowd_round(struct crowd *c, bool look)
 {
 	int r;
@@ -182,7 +182,7 @@ static int crowd_round(struct crowd *c, bool look)
 	return r;
 }
 
-/* The first round empties the buckets, so that in the others all have to wait. */
+/* The first round empties the buckets, so that all tenants have to wait in the others. */
 static int crowd_replay(struct crowd *c)
 {
 	int r = crowd_begin(c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir bench gate: what the gate costs a request, against one FIFO through the same driver (gate-load.h). */
+/* weir bench gate: the cost of the gate per request, against one FIFO through the same driver (gate-load.h). */
 #include "bench/gate-load.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Measures a gate and its peer, of so many tenants each. */
-static int measure(struct bench *b, const char *name, uint32_t tenants, unsigned features,
+/* Measure a gate and its peer, with this many tenants each. */
+static int measure_speed(struct bench *b, const char *name, uint32_t tenants, unsigned features,
 	const char *peer, unsigned peer_features, struct bench_row **ret_row)
 {
 	struct bench_samples gate = {.n = 0}, other = {.n = 0};
@@ -32,13 +32,13 @@ static int measure(struct bench *b, const char *name, uint32_t tenants, unsigned
 	return 0;
 }
 
-/* A row of gate or floor, and its target: a multiple of the peer, or ns, or neither. */
+/* A row for the gate and its target: a multiple of the peer, or ns, or neither. */
 struct speed {
 	const char *name;
 	uint32_t tenants;
 	unsigned features, peer;
-	double most;    /* times the peer; 0: no such target */
-	double most_ns; /* 0: the same */
+	double most;    /* most, in multiples of the peer; 0: no such target */
+	double most_ns; /* most, in ns; 0: no such target */
 	const char *target;
 };
 
@@ -86,7 +86,7 @@ static int rows_speed(struct bench *b)
 	for (const struct speed *s = speeds; s < speeds + sizeof speeds / sizeof *speeds; s++) {
 		const char *peer = s->peer & GATE_LOAD_FLOOR ? "bare FIFO" : "the same without";
 		struct bench_row *row;
-		int r = measure(b, s->name, s->tenants, s->features, peer, s->peer, &row);
+		int r = measure_speed(b, s->name, s->tenants, s->features, peer, s->peer, &row);
 
 		if (r)
 			return r;
@@ -99,16 +99,16 @@ static int rows_speed(struct bench *b)
 
 /* ---- the first request of an idle tenant among 100k busy ones */
 
-static bool any(const struct weir_req *r, void *arg)
+static bool match_any(const struct weir_req *r, void *arg)
 {
 	return true;
 }
-static void drop(struct weir_req *r, void *arg)
+static void drop_nothing(struct weir_req *r, void *arg)
 {
 }
 
-/* Submits them, GATE_LOAD_BATCH at a time, each batch followed by a next that must look at them. Whatever
- * passes of the load is submitted again. Real ns in all. */
+/* Submit the requests, GATE_LOAD_BATCH at a time, each batch followed by a weir_gate_next that must check their
+ * tenants. Requests of the load that pass are submitted again. Return the real ns in all. */
 static weir_time first_requests(struct gate_load *l, struct weir_req *extra, uint32_t n)
 {
 	weir_time spent = 0;
@@ -144,7 +144,7 @@ static int first_run(struct gate_load *l, struct weir_req *extra, uint32_t n, do
 	if (!r)
 		*ret_ns = (double)first_requests(l, extra, n) / n;
 	for (uint32_t i = 0; i < added; i++) {
-		weir_gate_cancel(l->gate, l->now, extra[i].tenant, any, drop, NULL);
+		weir_gate_cancel(l->gate, l->now, extra[i].tenant, match_any, drop_nothing, NULL);
 		weir_gate_remove(l->gate, extra[i].tenant);
 	}
 	return r;
@@ -180,19 +180,21 @@ static int row_first(struct bench *b)
 	return r;
 }
 
-/* ---- are promises kept when limits bind? */
+/* ---- do limits and weights hold when limits bind? */
 
 #define SECONDS 3
 
-/* What a scene has shown: a sample a second. */
+/* The results of a scene: a sample per second. */
 struct promises {
 	struct bench_samples min,
-		max; /* the least share of its min, the greatest of its max, of anybody */
-	struct bench_samples lag; /* with GATE_LOAD_FLOOD: the greatest, of its bound */
+		max; /* over all tenants: the least share of a tenant's min, the greatest of its
+		        max */
+	struct bench_samples lag; /* with GATE_LOAD_FLOOD: the greatest lag, relative to its
+	                             bound */
 };
 
-/* What each tenant got, in all. */
-static void services(const struct gate_load *l, double *ret)
+/* Get the requests dispatched for each tenant. */
+static void get_services(const struct gate_load *l, double *ret)
 {
 	struct weir_gate_stats s;
 
@@ -204,8 +206,8 @@ static void services(const struct gate_load *l, double *ret)
 
 #define FAIR_K 5.0 /* the constant of law 6 */
 
-/* Law 6: how far apart any two of those who flood are in service per weight, as a part of how far they may be.
- * Requests cost 1, and nobody has a credit or a run. */
+/* Law 6: return the greatest difference of any two flooding tenants in service per weight, relative to its bound.
+ * Requests cost 1, and there are no credits or runs. */
 static double greatest_lag(const struct gate_load *l, const double *got)
 {
 	double most = 0;
@@ -219,7 +221,8 @@ static double greatest_lag(const struct gate_load *l, const double *got)
 	return most;
 }
 
-static void judge(const struct gate_load *l, const double *got, double seconds, struct promises *p)
+static void judge_second(
+	const struct gate_load *l, const double *got, double seconds, struct promises *p)
 {
 	const bool flood = l->features & GATE_LOAD_FLOOD;
 	double least = INFINITY, most = 0;
@@ -234,25 +237,25 @@ static void judge(const struct gate_load *l, const double *got, double seconds, 
 		bench_sample(&p->lag, greatest_lag(l, got));
 }
 
-/* Some seconds, after half a second to settle. */
+/* Observe some seconds, after half a second to settle. */
 static void promises_see(struct gate_load *l, double *before, double *got, struct promises *p)
 {
 	gate_load_drive(l, (uint64_t)l->capacity / 2);
 	for (unsigned second = 0; second < SECONDS; second++) {
 		weir_time start = l->now;
 
-		services(l, before);
+		get_services(l, before);
 		while (l->now < start + WEIR_SEC)
 			if (gate_load_drive(l, 1000) < 1000)
 				return;
-		services(l, got);
+		get_services(l, got);
 		for (uint32_t i = 0; i < l->tenants; i++)
 			got[i] -= before[i];
-		judge(l, got, (double)(l->now - start) / 1e9, p);
+		judge_second(l, got, (double)(l->now - start) / 1e9, p);
 	}
 }
 
-static int scene(unsigned features, struct promises *p)
+static int run_scene(unsigned features, struct promises *p)
 {
 	const uint32_t tenants = 1000;
 	struct gate_load *l;
@@ -269,14 +272,14 @@ static int scene(unsigned features, struct promises *p)
 	return !room ? -ENOMEM : p->min.n < SECONDS ? -EIO : 0;
 }
 
-/* A min is tried where others flood; a max, where there is enough for everybody's. */
+/* Test min beside tenants that flood; max, with enough capacity for every tenant's max. */
 static int rows_accuracy(struct bench *b)
 {
 	struct promises flood = {.min.n = 0}, enough = {.min.n = 0};
-	int r = scene(GATE_LOAD_LIMITS | GATE_LOAD_ACCURATE | GATE_LOAD_FLOOD, &flood);
+	int r = run_scene(GATE_LOAD_LIMITS | GATE_LOAD_ACCURATE | GATE_LOAD_FLOOD, &flood);
 
 	if (!r)
-		r = scene(GATE_LOAD_LIMITS | GATE_LOAD_ACCURATE, &enough);
+		r = run_scene(GATE_LOAD_LIMITS | GATE_LOAD_ACCURATE, &enough);
 	if (r)
 		return r;
 	struct bench_row *row = bench_add(
@@ -285,8 +288,8 @@ static int rows_accuracy(struct bench *b)
 	bench_target(row, ">= 0.99", flood.min.v[0] >= 0.99);
 	row = bench_add(b, "most service / max over 1 s", "", &enough.max, NULL, NULL);
 	bench_target(row, "<= 1.01", enough.max.v[enough.max.n - 1] <= 1.01);
-	row = bench_add(
-		b, "greatest lag / bound of two who flood, over 1 s", "", &flood.lag, NULL, NULL);
+	row = bench_add(b, "greatest lag / bound of two tenants that flood, over 1 s", "",
+		&flood.lag, NULL, NULL);
 	bench_target(row, "<= 1", flood.lag.v[flood.lag.n - 1] <= 1);
 	return 0;
 }

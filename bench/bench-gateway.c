@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench gateway: what the gateway costs a request, beside other servers of the same run.
+ * weir bench gateway: the cost of the gateway per request, beside other servers in the same run.
  *
- * METHOD  Every server is a process of its own on the first core and is driven over a unix socket by
- *         one thread of ours on the second. In each run every server is started, filled, measured and
- *         ended in turn, so that all see the same machine; the figures are medians over the runs, and
- *         ratios to a peer are what counts. CPU time is the server's, user and system, of all its
- *         threads, over the requests that it answered.
- *         Ours are `weir serve --bare`, which is the loop without a gate, and `weir serve` with a
- *         policy of 50 tenants that each have a weight, a min and a max; four of them are busy, or, in
- *         the row that says so, all 50. Debian's nbdkit and qemu-nbd are what they are by default; one
- *         that is not installed has no row.
- *         As a proxy there are three processes for two cores, so that none is pinned, nor where the
- *         same load goes to the upstream directly.
- *         The gate's window is what the back end serves at once. So the victim's device of 8 x 100 µs
- *         has never more than 8 requests inside, and a QD1 victim waits for the first of them to end.
+ * METHOD  Every server is a separate process on the first core and is driven over a unix socket by one thread of
+ *         this process on the second. In each run every server is started, filled, measured and ended in turn, so
+ *         that all see the same machine; the figures are medians over the runs, and the ratios to a peer are what
+ *         counts. CPU time is the server's, user and system, of all its threads, over the requests that it answered.
+ *         Ours are `weir serve --bare`, which is the loop without a gate, and `weir serve` with a policy of 50
+ *         tenants that each have a weight, a min and a max; four of them are busy, or, in the row that says so, all
+ *         50. Debian's nbdkit and qemu-nbd run with their defaults; one that is not installed has no row. A proxy
+ *         makes three processes for two cores, so none is pinned, neither there nor where the same load goes to the
+ *         upstream directly. The gate's window is the number of requests that the back end serves at once. So the
+ *         victim's device of 8 x 100 µs has never more than 8 requests inside, and a QD1 victim waits for the first
+ *         of them to end.
  */
 #include "bench/bench.h"
 #include "bench/bench-site.h"
@@ -25,13 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUSY        4 /* jobs, of a tenant each, that load a server */
+#define BUSY        4 /* jobs, each of one tenant, that load a server */
 #define CLIENT_CORE 1
-#define SLOW        10 /* slow readers of the row that has them */
+#define SLOW        10 /* slow readers, in the row that has them */
 
 struct outcome {
-	double iops, bytes; /* a second */
-	double cpu;         /* µs of the server a request */
+	double iops, bytes; /* per second */
+	double cpu;         /* µs of the server per request */
 	double p99;         /* µs, of the first job */
 };
 
@@ -39,13 +37,13 @@ struct outcome {
 
 struct plan {
 	unsigned jobs;  /* exports that are used, on servers that have several */
-	unsigned depth; /* of each */
+	unsigned depth; /* of each job */
 	uint32_t size;  /* bytes of a request */
 	bool sequential;
 	bool unpinned;
 	bool writes;
 	unsigned aggressor; /* depth of a second job beside the first; 0: none */
-	unsigned slow;      /* clients beside it that do not take what they ask for */
+	unsigned slow;      /* clients that do not read their replies fast enough; 0: none */
 	weir_time duration;
 };
 
@@ -88,8 +86,8 @@ static void make_jobs(
 	}
 }
 
-/* Writes every region once. */
-static int fill(const struct jobs *of, struct weir_err *err)
+/* Write every region once. */
+static int fill_regions(const struct jobs *of, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
 	struct load *l;
@@ -116,8 +114,8 @@ static int fill(const struct jobs *of, struct weir_err *err)
 	return r;
 }
 
-/* Every job's requests must have been answered, without an error: a fast server that fails is none. */
-static int sum(const struct load *l, size_t n, struct outcome *ret, struct weir_err *err)
+/* Sum the results; every request must have been answered without an error. */
+static int sum_results(const struct load *l, size_t n, struct outcome *ret, struct weir_err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct load_result *r = load_result(l, i);
@@ -132,7 +130,7 @@ static int sum(const struct load *l, size_t n, struct outcome *ret, struct weir_
 	return 0;
 }
 
-static int drive(const struct site *s, const struct peer *p, const struct jobs *j, bool pin,
+static int drive_load(const struct site *s, const struct peer *p, const struct jobs *j, bool pin,
 	struct outcome *ret, struct weir_err *err)
 {
 	static const int core = CLIENT_CORE;
@@ -149,8 +147,8 @@ static int drive(const struct site *s, const struct peer *p, const struct jobs *
 	r = load_run(l);
 	cpu = peer_cpu(p) - cpu;
 	if (r == 0)
-		r = sum(l, j->n, &x, err);
-	/* The CPU is of all requests, those of the warm-up too. */
+		r = sum_results(l, j->n, &x, err);
+	/* The CPU time is that of all requests, including the warm-up. */
 	for (size_t i = 0; r == 0 && i < j->n; i++)
 		requests += load_result(l, i)->requests;
 	if (r == 0) {
@@ -163,7 +161,7 @@ static int drive(const struct site *s, const struct peer *p, const struct jobs *
 	return r;
 }
 
-/* Of another tenant, where there are several. */
+/* The slow clients belong to another tenant, if there are several. */
 static int start_slow(const struct site *s, enum site_server which, const struct plan *p,
 	struct slow **ret, struct weir_err *err)
 {
@@ -173,7 +171,7 @@ static int start_slow(const struct site *s, enum site_server which, const struct
 	return p->slow ? slow_start(path, site_ours(which) ? "e1" : "", p->slow, ret, err) : 0;
 }
 
-static int measure(struct site *s, enum site_server which, const struct plan *plan,
+static int measure_server(struct site *s, enum site_server which, const struct plan *plan,
 	struct outcome *ret, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
@@ -188,12 +186,12 @@ static int measure(struct site *s, enum site_server which, const struct plan *pl
 		r = site_start(s, which, pin, &p, err);
 	if (r == 0) {
 		make_jobs(s, which, plan, j);
-		r = fill(j, err);
+		r = fill_regions(j, err);
 	}
 	if (r == 0)
 		r = start_slow(s, which, plan, &slow, err);
 	if (r == 0)
-		r = drive(s, &p, j, pin, ret, err);
+		r = drive_load(s, &p, j, pin, ret, err);
 	slow_stop(slow);
 	peer_stop(&p);
 	peer_stop(&upstream);
@@ -207,12 +205,12 @@ struct figures {
 	struct bench_samples iops, bytes, cpu, p99;
 };
 
-/* One run of a server. One that is not installed stays without samples. */
+/* Measure one run of a server. A server that is not installed gets no samples. */
 static int measure_one(struct site *s, const struct plan *plan, enum site_server which,
 	struct figures *f, struct weir_err *err)
 {
 	struct outcome o = {.iops = 0};
-	int r = s->missing[which] ? -ENOENT : measure(s, which, plan, &o, err);
+	int r = s->missing[which] ? -ENOENT : measure_server(s, which, plan, &o, err);
 
 	if (r == -ENOENT && !site_ours(which))
 		return 0;
@@ -225,7 +223,7 @@ static int measure_one(struct site *s, const struct plan *plan, enum site_server
 	return 0;
 }
 
-/* Measures the servers in turns, as often as asked. */
+/* Measure the servers in turn, b->runs times. */
 static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
 	const enum site_server *which, size_t n, struct figures *ret, struct weir_err *err)
 {
@@ -237,7 +235,7 @@ static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
 	return r;
 }
 
-/* A row with a target for its ratio; without one when the peer is missing. */
+/* Add a row with a target for its ratio; no row if the peer is missing. */
 static void ratio_row(struct bench *b, const char *name, const char *unit,
 	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
 	const char *target, double least)
@@ -327,7 +325,7 @@ static int rows_proxy(struct bench *b, struct site *s, struct plan plan, struct 
 	return 0;
 }
 
-/* A victim with one request at a time, alone and beside 128 of a neighbour. */
+/* A victim with one request at a time, alone and beside a neighbour with 128. */
 static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
 	static const enum site_server which[] = {SITE_MODEL};
@@ -349,7 +347,7 @@ static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct
 	return 0;
 }
 
-/* A file that is in the system's memory, one request at a time and many. */
+/* A file in the page cache, one request at a time and many. */
 static int rows_file(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
 	static const enum site_server which[] = {SITE_FILE, SITE_NBDKIT_FILE};
@@ -382,7 +380,7 @@ static int rows_file(struct bench *b, struct site *s, struct plan plan, struct w
 	return 0;
 }
 
-/* Each run alone and beside them, in turn. */
+/* Each run alone and beside slow readers, in turn. */
 static int rows_slow(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
 	static const enum site_server which[] = {SITE_GATED, SITE_NBDKIT};
@@ -406,7 +404,7 @@ static int rows_slow(struct bench *b, struct site *s, struct plan plan, struct w
 
 /* ---- the whole */
 
-static struct plan usual(const struct bench *b)
+static struct plan usual_plan(const struct bench *b)
 {
 	return (struct plan){.jobs = BUSY,
 		.depth = 32,
@@ -417,7 +415,7 @@ static struct plan usual(const struct bench *b)
 int bench_gateway_parda(struct bench *b, struct weir_err *err)
 {
 	static const enum site_server which[] = {SITE_WIDE, SITE_PARDA};
-	struct plan plan = usual(b);
+	struct plan plan = usual_plan(b);
 	struct figures f[2] = {0};
 	struct site s = {.dir = ""};
 	int r = site_new(&s, err);
@@ -435,7 +433,7 @@ int bench_gateway_parda(struct bench *b, struct weir_err *err)
 
 int bench_gateway(struct bench *b, struct weir_err *err)
 {
-	struct plan plan = usual(b);
+	struct plan plan = usual_plan(b);
 	struct site s = {.dir = ""};
 	int r = site_new(&s, err);
 

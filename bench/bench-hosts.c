@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench hosts: what it costs that hosts share an array by PARDA: processor, network, data path.
+ * weir bench hosts: the cost of sharing an array by PARDA: processor, network, data path.
  *
- * METHOD  Eight gateways, each a process, that tell each other over loopback by a list, and step every
- *         100 ms, which is twenty times as often as usual; beside them the same gateways without a
- *         controller and without peers. CPU time is the processes', user and system, of all threads;
- *         nobody uses the gateways, so that each step wakes sleeping threads, which is its dearest. What
- *         it is more than that of the others, over the periods and hosts, is what a step costs a host:
- *         to measure, ask, decide, seal and send, and to take what the seven others say.
- *         What is sent is counted by the gateways themselves, without the headers of UDP and IPv4, which
+ * METHOD  Eight gateways, each a process, that report to each other over loopback by a list, and step every 100 ms,
+ *         twenty times as often as usual; compared with the same gateways without a controller and without peers.
+ *         CPU time is that of the processes, user and system, of all threads; the gateways have no clients, so that
+ *         each step wakes sleeping threads, which is the most expensive case. The difference, over the periods and
+ *         hosts, is the cost of a step for a host: to measure, decide, seal and send, and to receive the reports of
+ *         the seven others. The gateways count the bytes that they send, without the headers of UDP and IPv4, which
  *         are added. Rows for other numbers of hosts are computed from a datagram that is really encoded.
  */
 #include "bench/bench.h"
@@ -26,8 +25,8 @@
 #include <unistd.h>
 
 #define HOSTS   8
-#define PERIOD  (100 * WEIR_MS) /* the least that there is */
-#define USUAL   (2 * WEIR_SEC)  /* the period unless a policy says otherwise */
+#define PERIOD  (100 * WEIR_MS) /* the least period */
+#define USUAL   (2 * WEIR_SEC)  /* the default period */
 #define HEADERS (8 + 20)        /* bytes of UDP and IPv4 */
 
 struct cluster {
@@ -43,7 +42,7 @@ static void path_of(const struct cluster *c, const char *what, int i, char *ret,
 
 /* ---- set-up */
 
-/* Ports of loopback that nobody has now. */
+/* Find free ports of loopback. */
 static int find_ports(int ports[HOSTS])
 {
 	int fd[HOSTS], n = 0, r = 0;
@@ -98,7 +97,7 @@ static int write_policy(const struct cluster *c, int i, bool on, struct weir_err
 	return files_close(f, path, 0, err);
 }
 
-static int start(struct cluster *c, int i, bool on, struct weir_err *err)
+static int start_host(struct cluster *c, int i, bool on, struct weir_err *err)
 {
 	char policy[128], socket[128], listen[140], api[140], log[128];
 	const char *argv[] = {"weir", "serve", "--threads", "1", "--log-level", "error", "--listen",
@@ -113,7 +112,7 @@ static int start(struct cluster *c, int i, bool on, struct weir_err *err)
 	return r ? r : peer_start(&c->hosts[i], argv, -1, socket, log, err);
 }
 
-static void stop(struct cluster *c)
+static void stop_hosts(struct cluster *c)
 {
 	for (int i = 0; i < HOSTS; i++)
 		peer_stop(&c->hosts[i]);
@@ -138,7 +137,7 @@ static void cluster_free(struct cluster *c)
 	static const char *const files[] = {"policy", "nbd", "log", "api"};
 	char path[128];
 
-	stop(c);
+	stop_hosts(c);
 	if (!c->dir[0])
 		return;
 	for (int i = 0; i < HOSTS; i++)
@@ -151,7 +150,7 @@ static void cluster_free(struct cluster *c)
 	rmdir(c->dir);
 }
 
-/* ---- measuring */
+/* ---- measure */
 
 struct used {
 	double cpu;  /* ns */
@@ -180,7 +179,7 @@ static int sent_by(const struct cluster *c, int i, double *ret, struct weir_err 
 	return 0;
 }
 
-static int look(const struct cluster *c, bool on, struct used *ret, struct weir_err *err)
+static int read_used(const struct cluster *c, bool on, struct used *ret, struct weir_err *err)
 {
 	struct used u = {0};
 	int r = 0;
@@ -204,35 +203,36 @@ static void pause_for(weir_time span)
 	nanosleep(&t, NULL);
 }
 
-/* Of one host in one period. */
-static int run(struct cluster *c, bool on, weir_time span, struct used *ret, struct weir_err *err)
+/* Measure one host in one period. */
+static int run_hosts(
+	struct cluster *c, bool on, weir_time span, struct used *ret, struct weir_err *err)
 {
 	struct used before, after;
 	weir_time from = 0;
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < HOSTS; i++)
-		r = start(c, i, on, err);
+		r = start_host(c, i, on, err);
 	if (r == 0) {
-		pause_for(WEIR_SEC); /* all have proven to be there */
-		r = look(c, on, &before, err);
+		pause_for(WEIR_SEC); /* until all hosts know each other */
+		r = read_used(c, on, &before, err);
 		from = bench_clock();
 		pause_for(span);
 	}
 	if (r == 0) {
 		double periods = (double)(bench_clock() - from) / PERIOD * HOSTS;
 
-		r = look(c, on, &after, err);
+		r = read_used(c, on, &after, err);
 		ret->cpu = (after.cpu - before.cpu) / periods;
 		ret->sent = (after.sent - before.sent) / periods;
 	}
-	stop(c);
+	stop_hosts(c);
 	return r;
 }
 
 /* ---- rows */
 
-/* Bytes of a datagram about one resource, with its headers. */
+/* Return the bytes of a datagram about one resource, with its headers. */
 static double datagram(void)
 {
 	static const struct peer_message m = {
@@ -242,7 +242,7 @@ static double datagram(void)
 	return (double)(peer_write(bytes, &m) + PEER_SEAL + HEADERS);
 }
 
-static void computed(struct bench *b, const char *name, double datagrams)
+static void add_computed(struct bench *b, const char *name, double datagrams)
 {
 	struct bench_samples s = {0};
 
@@ -258,11 +258,11 @@ static void rows_traffic(struct bench *b, const struct bench_samples *measured)
 	bench_add(b, "a datagram about one resource, headers included", "B", &one, NULL, NULL);
 	bench_sample(&want, (HOSTS - 1) * datagram() * WEIR_SEC / USUAL);
 	bench_add(b, "8 hosts, a list: a host sends, measured", "B/s", measured, "computed", &want);
-	computed(b, "4 hosts, a list: a host sends", 3);
-	computed(b, "64 hosts, a list: a host sends", 63);
-	computed(b, "1,000 hosts, a list: a host sends", 999);
-	computed(b, "any number, a group: a host sends", 1);
-	computed(b, "1,000 hosts, either way: a host receives", 999);
+	add_computed(b, "4 hosts, a list: a host sends", 3);
+	add_computed(b, "64 hosts, a list: a host sends", 63);
+	add_computed(b, "1,000 hosts, a list: a host sends", 999);
+	add_computed(b, "any number, a group: a host sends", 1);
+	add_computed(b, "1,000 hosts, either way: a host receives", 999);
 }
 
 static int rows_cluster(struct bench *b, struct cluster *c, struct weir_err *err)
@@ -275,9 +275,9 @@ static int rows_cluster(struct bench *b, struct cluster *c, struct weir_err *err
 	for (unsigned i = 0; r == 0 && i < b->runs; i++) {
 		struct used off = {0}, on = {0};
 
-		r = run(c, false, span, &off, err);
+		r = run_hosts(c, false, span, &off, err);
 		if (r == 0)
-			r = run(c, true, span, &on, err);
+			r = run_hosts(c, true, span, &on, err);
 		bench_sample(&cpu, (on.cpu - off.cpu) / 1000);
 		bench_sample(&part, 100 * (on.cpu - off.cpu) / USUAL);
 		bench_sample(&sent, on.sent * WEIR_SEC / USUAL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The figures of pShift's §IV-C and §IV-D and the examples of §III, for experiments: rows with a key,
- * which a claim can name. Inputs and timing are those of bench-pshift.c.
+ * The figures of pShift's §IV-C and §IV-D and the examples of §III, for experiments: rows with a key, which a claim
+ * can name. Inputs and timing are those of bench-pshift.c.
  */
 #include "bench/reference/pshift-dense.h"
 #include "serve/loop/parallel.h"
@@ -15,10 +15,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Names and keys of rows that are made in loops; they live as long as the program. */
-static const char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Names and keys of rows that are made in loops; they stay valid until the program ends. */
+static const char *row_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-static const char *text(const char *fmt, ...)
+static const char *row_text(const char *fmt, ...)
 {
 	static char texts[2 * COUNT(((struct bench *)0)->rows)][64];
 	static size_t next;
@@ -31,7 +31,8 @@ static const char *text(const char *fmt, ...)
 	return t;
 }
 
-static void add(struct bench *b, const char *name, const char *unit, const char *key, double value)
+static void add_value(
+	struct bench *b, const char *name, const char *unit, const char *key, double value)
 {
 	struct bench_samples one = {.n = 0};
 
@@ -62,7 +63,7 @@ static const struct pshift_input tables[] = {
 };
 static const char *const colours[] = {"red", "blue", "green"};
 
-static int example(struct bench *b, int table, const char *key)
+static int run_example(struct bench *b, int table, const char *key)
 {
 	const struct pshift_input *in = &tables[table];
 	struct pshift_result result;
@@ -81,41 +82,43 @@ static int example(struct bench *b, int table, const char *key)
 	pshift_free(p);
 	if (r)
 		return r;
-	add(b, text("%s: phi of the split", key), "", text("%s.split", key),
+	add_value(b, row_text("%s: phi of the split", key), "", row_text("%s.split", key),
 		(double)(result.asked - result.before));
-	add(b, text("%s: phi", key), "", text("%s.phi", key), (double)result.phi);
-	add(b, text("%s: phi of a max-flow", key), "", text("%s.most", key),
+	add_value(b, row_text("%s: phi", key), "", row_text("%s.phi", key), (double)result.phi);
+	add_value(b, row_text("%s: phi of a max-flow", key), "", row_text("%s.most", key),
 		(double)maxflow_edmonds_karp(&g));
-	add(b, text("%s: phi of the paper's", key), "", text("%s.dense", key), (double)phi);
+	add_value(b, row_text("%s: phi of the paper's", key), "", row_text("%s.dense", key),
+		(double)phi);
 	maxflow_free(&g);
 	for (size_t i = 0; i < in->buckets; i++) {
 		for (uint32_t e = in->first[i]; e < in->first[i + 1]; e++)
-			/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): a colour a bucket */
-			add(b, text("%s: %s at %u", key, colours[i], in->server[e] + 1), "",
-				text("%s.%s.s%u", key, colours[i], in->server[e] + 1),
+			/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): one colour per bucket */
+			add_value(b, row_text("%s: %s at %u", key, colours[i], in->server[e] + 1),
+				"", row_text("%s.%s.s%u", key, colours[i], in->server[e] + 1),
 				(double)tokens[e]);
 	}
 	for (size_t x = 0; x < in->servers * in->servers; x++) {
 		size_t j = x / in->servers, k = x % in->servers;
 
 		if (j != k)
-			add(b, text("%s: movable from %zu to %zu", key, j + 1, k + 1), "",
-				text("%s.map.s%zu_s%zu", key, j + 1, k + 1), (double)map[x]);
+			add_value(b, row_text("%s: movable from %zu to %zu", key, j + 1, k + 1), "",
+				row_text("%s.map.s%zu_s%zu", key, j + 1, k + 1), (double)map[x]);
 	}
 	return 0;
 }
 
 int bench_pshift_ex123(struct bench *b)
 {
-	int r = example(b, 0, "ex2");
+	int r = run_example(b, 0, "ex2");
 
-	return r ? r : example(b, 1, "ex3");
+	return r ? r : run_example(b, 1, "ex3");
 }
 
 /* ---- Figure 5: over m and r, and threads */
 
-/* By the clock on the wall: that is what threads are for. */
-static int threaded(struct bench_pshift *b, struct parallel *pool, unsigned loops, double *ret_ms)
+/* Measure wall-clock time, which threads are to reduce. */
+static int measure_threaded(
+	struct bench_pshift *b, struct parallel *pool, unsigned loops, double *ret_ms)
 {
 	struct pshift_parallel parallel = {parallel_run, pool};
 	struct pshift_options o = {.parallel = &parallel};
@@ -147,18 +150,18 @@ static int fig5_point(struct bench *b, struct parallel *pool, int reserved, int 
 		r = bench_pshift_ours(&made, NULL, loops, &ms);
 		bench_sample(&one, ms);
 		if (r == 0)
-			r = threaded(&made, pool, loops, &ms);
+			r = measure_threaded(&made, pool, loops, &ms);
 		bench_sample(&two, ms);
 	}
 	bench_pshift_free(&made);
 	if (r)
 		return r;
-	bench_add(
-		b, text("r = %.1f, m = %.2f", shape.reserved, shape.demand), "ms", &one, NULL, NULL)
-		->key = text("r%d.m%d", reserved, demand);
-	bench_add(b, text("r = %.1f, m = %.2f, two threads", shape.reserved, shape.demand), "ms",
-		&two, NULL, NULL)
-		->key = text("r%d.m%d.two", reserved, demand);
+	bench_add(b, row_text("r = %.1f, m = %.2f", shape.reserved, shape.demand), "ms", &one, NULL,
+		NULL)
+		->key = row_text("r%d.m%d", reserved, demand);
+	bench_add(b, row_text("r = %.1f, m = %.2f, two threads", shape.reserved, shape.demand),
+		"ms", &two, NULL, NULL)
+		->key = row_text("r%d.m%d.two", reserved, demand);
 	return 0;
 }
 
@@ -201,12 +204,12 @@ static int fig6_curve(struct bench *b, int zipf)
 			bench_sample(&time, ms);
 		}
 		part = (double)(made.result.before - (made.result.asked - made.result.phi));
-		add(b, text("s = %.2f, M = %zu: removed", shape.zipf, tops[i]), "%",
-			text("s%d.m%zu", zipf, tops[i]), 100 * part / (double)all);
+		add_value(b, row_text("s = %.2f, M = %zu: removed", shape.zipf, tops[i]), "%",
+			row_text("s%d.m%zu", zipf, tops[i]), 100 * part / (double)all);
 		if (zipf == 50)
-			bench_add(b, text("s = 0.50, M = %zu: time", tops[i]), "ms", &time, NULL,
-				NULL)
-				->key = text("time.m%zu", tops[i]);
+			bench_add(b, row_text("s = 0.50, M = %zu: time", tops[i]), "ms", &time,
+				NULL, NULL)
+				->key = row_text("time.m%zu", tops[i]);
 	}
 	bench_pshift_free(&made);
 	return r;
@@ -252,15 +255,15 @@ static int fig7_size(struct bench *b, size_t buckets, double *ret_ms)
 	}
 	bench_pshift_free(&made);
 	for (int m = 0; r == 0 && m < METHODS; m++) {
-		bench_add(b, text("%zu buckets: %s", buckets, method_names[m]), "ms", &time[m],
+		bench_add(b, row_text("%zu buckets: %s", buckets, method_names[m]), "ms", &time[m],
 			NULL, NULL)
-			->key = text("%s.b%zu", methods[m], buckets);
+			->key = row_text("%s.b%zu", methods[m], buckets);
 		ret_ms[m] = bench_median(&time[m]);
 	}
 	return r;
 }
 
-/* The slope of log time over log buckets, by least squares. */
+/* Return the slope of log time over log buckets, by least squares. */
 static double exponent(double ms[][METHODS], int method)
 {
 	const size_t sizes = COUNT(buckets7);
@@ -285,7 +288,7 @@ int bench_pshift_fig7(struct bench *b)
 	for (size_t i = 0; r == 0 && i < COUNT(buckets7); i++)
 		r = fig7_size(b, buckets7[i], ms[i]);
 	for (int m = 0; r == 0 && m < METHODS; m++)
-		add(b, text("exponent over buckets: %s", method_names[m]), "",
-			text("%s.exponent", methods[m]), exponent(ms, m));
+		add_value(b, row_text("exponent over buckets: %s", method_names[m]), "",
+			row_text("%s.exponent", methods[m]), exponent(ms, m));
 	return r;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench pshift: what it costs to place the tokens of buckets that are spread over servers.
+ * weir bench pshift: the cost of placing the tokens of buckets that are spread over servers.
  *
  * METHOD  Inputs as pShift's evaluation draws them (bench/reference/pshift-make.h): buckets active at 8 servers
  *         each unless said otherwise, all capacity reserved, demand 1.1 times the reservation; in Zipf rows
- *         most of the load is on a few servers, in chains a bucket's servers are neighbours. Each
- *         method gets the same input and gives tokens for each entry, and its time is from the one to
- *         the other: for push-relabel that is graph, flow and tokens. All run in turn in one process, as
- *         often as each other, on memory that was there before; processor time, so that what else
- *         runs counts less.
+ *         most of the load is on a few servers, in chains a bucket's servers are neighbours. Each method gets the
+ *         same input and returns tokens for each entry, and its time is from the one to the other: for push-relabel
+ *         that is graph, flow and tokens. All run in turn in one process, equally often, on memory that has been
+ *         touched before; processor time is measured, so that other processes count less.
  */
 #include "bench/reference/pshift-dense.h"
 #include "bench/bench-pshift.h"
@@ -40,7 +39,7 @@ int bench_pshift_new(struct bench_pshift *b, const struct pshift_shape *shape)
 	b->ltokens = malloc(n * sizeof(*b->ltokens));
 	if (r == 0 && (!b->rtokens || !b->ltokens))
 		r = -ENOMEM;
-	/* Once for nothing: memory is there, and what was thrown out of the caches is back. */
+	/* Run once without measuring, to touch the memory and fill the caches. */
 	if (r == 0)
 		r = pshift_allocate(b->pshift, &b->made.in, NULL, b->rtokens, NULL, &b->result);
 	if (r)
@@ -86,10 +85,10 @@ int bench_pshift_maxflow(struct bench_pshift *b, int64_t (*method)(struct maxflo
 		maxflow_tokens(&b->made.in, &b->graph, b->rtokens);
 	}
 	*ret_ms = (double)(bench_cpu_clock() - begin) / 1e6 / times;
-	return phi == b->result.phi ? 0 : -EPROTO; /* then one of them is wrong */
+	return phi == b->result.phi ? 0 : -EPROTO; /* else one of them is wrong */
 }
 
-static int dense(struct bench_pshift *b, bool changed_only, double *ret_ms)
+static int measure_dense(struct bench_pshift *b, bool changed_only, double *ret_ms)
 {
 	struct pshift_dense_options o = {.changed_only = changed_only};
 	weir_time begin = bench_cpu_clock();
@@ -100,7 +99,7 @@ static int dense(struct bench_pshift *b, bool changed_only, double *ret_ms)
 	return r ? r : phi == b->result.phi ? 0 : -EPROTO;
 }
 
-/* How often the one goes into the other, run by run in the order of their sizes. */
+/* Add a row with the ratio of the medians: how many times as fast ours is. */
 static void add_times(struct bench *bench, const char *name, const char *key,
 	const struct bench_samples *ours, const struct bench_samples *theirs, double least,
 	const char *target)
@@ -114,21 +113,21 @@ static void add_times(struct bench *bench, const char *name, const char *key,
 	bench_target(row, target, row->value >= least);
 }
 
-/* ---- 64 × 10k: against both */
+/* ---- 64 × 10k: against push-relabel and the paper's */
 
 static int bench_dense(struct bench *bench, struct bench_pshift *b, struct bench_samples *ours)
 {
 	struct bench_samples whole = {.n = 0}, changed = {.n = 0};
 	int r = 0;
 
-	/* A second each, and more: not more often than it takes to see that they are what they are. */
+	/* They take a second or more each: at most three runs. */
 	for (unsigned i = 0; r == 0 && i < (bench->runs < 3 ? bench->runs : 3); i++) {
 		double ms;
 
-		r = dense(b, false, &ms);
+		r = measure_dense(b, false, &ms);
 		bench_sample(&whole, ms);
 		if (r == 0)
-			r = dense(b, true, &ms);
+			r = measure_dense(b, true, &ms);
 		bench_sample(&changed, ms);
 	}
 	if (r)
@@ -143,14 +142,14 @@ static int bench_dense(struct bench *bench, struct bench_pshift *b, struct bench
 struct size {
 	const char *name, *key, *times, *times_key;
 	struct pshift_shape shape;
-	unsigned loops; /* of one run */
-	double most;    /* ms; 0: as it comes */
+	unsigned loops; /* per run */
+	double most;    /* ms; 0: no target */
 	const char *target;
-	double least; /* times push-relabel */
+	double least; /* least ratio to push-relabel */
 	const char *least_target;
 };
 
-/* Rows of one shape, both methods in turn. *ret_times: how many times as fast as push-relabel. */
+/* Add the rows of one shape, both methods in turn. *ret_times: how many times as fast as push-relabel. */
 static int bench_size(struct bench *bench, const struct size *s, bool also_dense, double *ret_times)
 {
 	struct bench_samples ours = {.n = 0}, push = {.n = 0}, memory = {.n = 0};
@@ -189,12 +188,12 @@ static int bench_size(struct bench *bench, const struct size *s, bool also_dense
 	return r;
 }
 
-/* ---- how many servers a bucket is active at, and which */
+/* ---- number and choice of the servers at which a bucket is active */
 
 #define ROW(title, name) title, name, title ": as fast as push-relabel", name ".push"
 #define AT_LEAST(x)      x, ">= " #x
 
-/* Each row beside push-relabel, and the geometric mean of how many times as fast. */
+/* Add each row beside push-relabel, and the geometric mean of the ratios. */
 static int bench_shapes(struct bench *bench)
 {
 	const struct pshift_shape usual = bench_pshift_shape(64, 10000);
@@ -231,7 +230,7 @@ static int bench_shapes(struct bench *bench)
 		s->active = active[i];
 		s->skew = i == 7 || i == 8;
 		s->chain = i >= 9;
-		s->demand = s->chain ? 2 : s->demand; /* so that tokens can go far */
+		s->demand = s->chain ? 2 : s->demand; /* so that tokens can move far */
 		if (shapes[i].loops == 0)
 			shapes[i].loops = 1 + (bench->quick ? 40 : 240) / (unsigned)(8 + s->active);
 		r = bench_size(bench, &shapes[i], i == 3, &times);
@@ -299,7 +298,7 @@ static int bench_sizes(struct bench *bench)
 	double times;
 	int r;
 
-	if (bench->quick) { /* a tenth of the buckets, said in the name */
+	if (bench->quick) { /* a tenth of the buckets, as the name says */
 		sizes[1].name = "1000 x 100k";
 		sizes[1].times = "1000 x 100k: as fast as push-relabel";
 		sizes[1].shape.buckets = 100000;
@@ -308,7 +307,7 @@ static int bench_sizes(struct bench *bench)
 	return r ? r : bench_size(bench, &sizes[1], false, &times);
 }
 
-/* ---- from the last allocation */
+/* ---- starting from the last allocation */
 
 static int bench_warm(struct bench *bench)
 {
@@ -335,7 +334,7 @@ static int bench_warm(struct bench *bench)
 			sum += ms;
 		}
 		bench_sample(&warm, sum / steps);
-		/* It leaves the tokens of the same input: the next step has a last allocation. */
+		/* This leaves the tokens of the same input: the next step starts from an allocation. */
 		if (r == 0)
 			r = bench_pshift_ours(&b, NULL, steps, &ms);
 		bench_sample(&cold, ms);
@@ -350,7 +349,7 @@ static int bench_warm(struct bench *bench)
 	return r;
 }
 
-/* ---- L-tokens besides */
+/* ---- with L-tokens */
 
 static int bench_limits(struct bench *bench)
 {

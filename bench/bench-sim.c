@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench sim: what the simulator costs, an event and an IO.
+ * weir bench sim: the cost of the simulator per event and per IO.
  *
- * METHOD  Each run is a process of its own, so that its peak of memory is its own and every run
- *         finds a fresh heap. Its time is all of it: reading the scenario, building the world, the
- *         run, the values at the end.
- *         - Four hosts on the calibrated array, 32 IOs each: all of it stays in the cache. What an
- *           event costs.
+ * METHOD  Each run is a separate process, so that its peak memory is its own and every run starts with a fresh heap.
+ *         The time includes reading the scenario, building the world, the run, and the values at the end.
+ *         - Four hosts on the calibrated array, 32 IOs each: everything stays in the cache. Shows the cost of an
+ *         event.
  *         - A thousand hosts under PARDA, shares 1 and 2, six slots each on the mean, on an array
- *           that serves 200,000 IOs/s (disks enough for it, random reads over all of them): 300 s
- *           are 60 M IOs. What memory costs; and whether each window comes to its share.
- *         - The same with fixed windows and 64 exponential servers in the array's place: what is
- *           not the array.
- *         - 1,000 and 2,000 hosts on 64 servers, ten samples: what one more host needs of memory.
- *         The floor is the event queue alone, driven as the simulator drives it: as many events
- *         armed as the run has IOs in the device, the first popped and armed anew (the "hold"
- *         model). It is what one event an IO would cost if nothing happened at it.
+ *           that serves 200,000 IOs/s (disks enough for it, random reads over all of them): 300 s are 60 M IOs.
+ *           Shows the cost of memory access; and whether each window reaches its share.
+ *         - The same with fixed windows and 64 exponential servers instead of the array: the cost without the array.
+ *         - 1,000 and 2,000 hosts on 64 servers, ten samples: the memory of one more host.
+ *         The floor is the event queue alone, driven as the simulator drives it: as many events armed as the run has
+ *         IOs in the device, the first popped and armed again (the "hold" model). It is the cost of one event per IO
+ *         without any work.
  */
 #include "bench/bench.h"
 #include "base/rng.h"
@@ -32,10 +30,10 @@
 #include <unistd.h>
 
 #define FEW_INSIDE  128  /* IOs in the device, four hosts */
-#define MANY_INSIDE 6000 /* a thousand */
-#define MANY_IOS    60e6 /* what 300 s at 200,000/s are */
+#define MANY_INSIDE 6000 /* the same, a thousand hosts */
+#define MANY_IOS    60e6 /* 300 s at 200,000/s */
 #define FLOOR_POPS  4000000
-#define QUICK       10 /* --quick does so many times less */
+#define QUICK       10 /* --quick does this many times less */
 
 static const char few_hosts[] =
 	"duration: 600s\n"
@@ -82,32 +80,33 @@ static const char many_array[] =
 	"        weight: 2\n"
 	"        workloads:\n"
 	"          - {outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 GiB}\n"
-	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n"; /* full from the start */
+	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n"; /* at full depth from the
+	                                                                    start */
 static const char many_servers[] =
 	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
 
-#define HOST_BYTES 20000 /* the most that one more host may need */
+#define HOST_BYTES 20000 /* the most memory that one more host may need */
 #define HOSTS_FOR_MEMORY(count)                                                                    \
 	"duration: 10s\n"                                                                          \
 	"devices: [{name: d, kind: server, servers: 64, rate: 20k iops}]\n"                        \
 	"hosts: [{name: h, count: " count ", window: 6, workloads: [{outstanding: 8}]}]\n"
 
-/* ---- one run, in a process of its own */
+/* ---- one run, in a separate process */
 
 struct outcome {
 	double wall, cpu; /* s */
 	double memory;    /* peak, bytes */
 	double events, ios;
 	double device_ms; /* mean latency of the device */
-	double off;       /* under PARDA: how far the worst window is from its share; 0: no PARDA */
+	double off;       /* under PARDA: relative error of the worst window; 0: no PARDA */
 };
 
-static double seconds(const struct timeval *t)
+static double to_seconds(const struct timeval *t)
 {
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* A host's weight if the value is its window at the end, by the names of many_array; else 0. */
+/* Return a host's weight if the value is its window at the end, by the names in many_array; else 0. */
 static double weight_of(const struct metrics_entry *e)
 {
 	size_t len = strlen(e->name), end = strlen(".window_end");
@@ -173,10 +172,10 @@ static _Noreturn void run_child(const char *text, bool quick, int out)
 
 	if (r == 0 && write(out, &o, sizeof o) != (ssize_t)sizeof o)
 		r = -EIO;
-	_exit(-r); /* an errno fits */
+	_exit(-r); /* an errno fits in a status */
 }
 
-/* The figures of a run of `text`; the child's own ones first, then what the system says of it. */
+/* Run `text` in a child process; the child returns its own figures, the others are from wait4. */
 static int run_apart(const char *text, bool quick, struct outcome *ret)
 {
 	struct rusage usage;
@@ -206,14 +205,14 @@ static int run_apart(const char *text, bool quick, struct outcome *ret)
 		return -ECHILD;
 	if (WEXITSTATUS(status) || got != (ssize_t)sizeof *ret)
 		return WEXITSTATUS(status) ? -WEXITSTATUS(status) : -EIO;
-	ret->cpu = seconds(&usage.ru_utime) + seconds(&usage.ru_stime);
+	ret->cpu = to_seconds(&usage.ru_utime) + to_seconds(&usage.ru_stime);
 	ret->memory = (double)usage.ru_maxrss * 1024;
 	return 0;
 }
 
 /* ---- the floor */
 
-/* ns per pop and arm with `armed` events in the queue. */
+/* Measure ns per pop and arm with `armed` events in the queue. */
 static int run_floor(uint32_t armed, bool quick, double *ret)
 {
 	uint64_t pops = FLOOR_POPS / (quick ? QUICK : 1);
@@ -248,8 +247,9 @@ struct series { /* the samples of one scenario's runs */
 	struct bench_samples floor_rate, floor_ns;
 };
 
-/* `runs` runs, each with one of the floor beside it. */
-static int measure(const char *text, uint32_t inside, bool quick, unsigned runs, struct series *ret)
+/* Measure `runs` runs, each followed by one of the floor. */
+static int measure_scenario(
+	const char *text, uint32_t inside, bool quick, unsigned runs, struct series *ret)
 {
 	double scale = quick ? QUICK : 1, floor;
 
@@ -282,7 +282,7 @@ static int rows_few(struct bench *b)
 {
 	struct bench_row *row;
 	struct series s;
-	int r = measure(few_hosts, FEW_INSIDE, b->quick, b->runs, &s);
+	int r = measure_scenario(few_hosts, FEW_INSIDE, b->quick, b->runs, &s);
 
 	if (r)
 		return r;
@@ -293,7 +293,7 @@ static int rows_few(struct bench *b)
 	return 0;
 }
 
-/* --quick runs a tenth of the 300 s and says so. */
+/* --quick runs a tenth of the 300 s, and the name says so. */
 #define MANY_NAME(quick, device, what)                                                             \
 	((quick) ? "1,000 hosts on " device ", 10 x 30 s: " what                                   \
 		 : "1,000 hosts on " device ", 300 s: " what)
@@ -303,7 +303,7 @@ static int rows_array(struct bench *b, unsigned runs)
 	struct bench_row *row;
 	struct series s;
 	bool q = b->quick;
-	int r = measure(many_array, MANY_INSIDE, q, runs, &s);
+	int r = measure_scenario(many_array, MANY_INSIDE, q, runs, &s);
 
 	if (r)
 		return r;
@@ -330,7 +330,7 @@ static int rows_servers(struct bench *b, unsigned runs)
 {
 	struct series s;
 	bool q = b->quick;
-	int r = measure(many_servers, MANY_INSIDE, q, runs, &s);
+	int r = measure_scenario(many_servers, MANY_INSIDE, q, runs, &s);
 
 	if (r)
 		return r;
@@ -340,7 +340,7 @@ static int rows_servers(struct bench *b, unsigned runs)
 	return 0;
 }
 
-/* The same with --quick: it is short as it is. */
+/* The same with --quick: it is short anyway. */
 static int rows_memory(struct bench *b, unsigned runs)
 {
 	struct bench_samples bytes = {0};
@@ -363,7 +363,7 @@ static int rows_memory(struct bench *b, unsigned runs)
 
 int bench_sim(struct bench *b)
 {
-	unsigned long_runs = b->runs_given ? b->runs : 1; /* one is a minute */
+	unsigned long_runs = b->runs_given ? b->runs : 1; /* a run takes a minute */
 	int r = rows_few(b);
 
 	if (!r)

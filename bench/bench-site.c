@@ -19,14 +19,14 @@ void site_socket(const struct site *s, enum site_server which, char *ret, size_t
 	snprintf(ret, len, "%s/%d.sock", s->dir, (int)which);
 }
 
-/* PARDA with its usual period, before what never is as slow as its threshold: in time the window would be
- * wmax; a benchmark has no time. */
+/* PARDA with its default period, for a back end that is never as slow as its threshold: with time the window would
+ * grow to wmax; a benchmark has no time for that. */
 #define PARDA "auto, controller: parda, threshold: 1s, parda: {wmin: " WIDE ", wmax: " WIDE "}"
 #define WIDE  "1024"
 
-/* The policy of the gated server: `back` behind one gate, an export a tenant. `depth`: as many as the
- * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate; other keys
- * of the resource may follow. */
+/* Write the policy of a gated server: `back` behind one gate, an export per tenant. `depth`: as many requests as the
+ * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate; other keys of the
+ * resource may follow. */
 static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
 	unsigned tenants, struct weir_err *err)
 {
@@ -87,8 +87,8 @@ static void set_argv(struct command *c, const char *const *argv)
 		c->argv[i] = argv[i];
 }
 
-/* The command line of a server. Those that hold a file get one that is cached. */
-static void command(const struct site *s, enum site_server which, struct command *c)
+/* Make the command line of a server. Servers of a file get one that is cached. */
+static void make_command(const struct site *s, enum site_server which, struct command *c)
 {
 	char upstream[128];
 
@@ -129,7 +129,7 @@ static void command(const struct site *s, enum site_server which, struct command
 	case SITE_NBDKIT:
 		ARGV("nbdkit", "-f", "-U", c->socket, "memory", "4G");
 		break;
-	case SITE_NBDKIT_RATE: /* a rate that is never reached: what the filter costs */
+	case SITE_NBDKIT_RATE: /* a rate that is never reached: the cost of the filter itself */
 		ARGV("nbdkit", "-f", "-U", c->socket, "--filter=rate", "memory", "4G",
 			"rate=1000G");
 		break;
@@ -152,7 +152,7 @@ int site_start(
 	struct command c;
 	char log[128];
 
-	command(s, which, &c);
+	make_command(s, which, &c);
 	site_path(s, "log", log, sizeof(log));
 	int r = peer_start(ret, c.argv, pin && s->pin ? SITE_CORE : -1, c.socket, log, err);
 

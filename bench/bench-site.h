@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-site: the servers of weir bench gateway, ours and others', and the folder in which they live.
+ * bench-site: the servers of weir bench gateway, ours and others', and their folder.
  *
- * All listen on unix sockets. Ours are given a policy of SITE_TENANTS tenants with an export each, of
- * SITE_REGION bytes; the others have one export, of which parts are used.
+ * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of SITE_REGION bytes;
+ * the others have one export, of which each job uses a part.
  */
 #ifndef WEIR_BENCH_BENCH_SITE_H
 #define WEIR_BENCH_BENCH_SITE_H
@@ -14,9 +14,8 @@
 #include <stddef.h>
 
 #define SITE_TENANTS 50
-#define SITE_REGION                                                                                \
-	(16ull << 20) /* bytes of each export: written once, so that reads find something */
-#define SITE_CORE 0   /* where a pinned server runs */
+#define SITE_REGION  (16ull << 20) /* bytes of each export, written once before it is read */
+#define SITE_CORE    0             /* core of a pinned server */
 
 enum site_server {
 	SITE_BARE,  /* our loop without a gate */
@@ -24,12 +23,12 @@ enum site_server {
 	SITE_NBDKIT,
 	SITE_NBDKIT_RATE,
 	SITE_QEMU,
-	SITE_UPSTREAM,     /* ours without a gate: what the proxies lead to */
-	SITE_PROXY,        /* the gate's 50 tenants in front of it */
-	SITE_NBDKIT_PROXY, /* nbdkit in front of it */
+	SITE_UPSTREAM,     /* ours without a gate: the upstream of the proxies */
+	SITE_PROXY,        /* the gate's 50 tenants in front of the upstream */
+	SITE_NBDKIT_PROXY, /* nbdkit in front of the upstream */
 	SITE_MODEL,        /* two tenants of equal weight on a device of 8 x 100 us */
-	SITE_WIDE,         /* as SITE_GATED, with a window that holds nobody back … */
-	SITE_PARDA,        /* … and with PARDA, which leaves it so wide */
+	SITE_WIDE,         /* as SITE_GATED, with a window that is never full … */
+	SITE_PARDA,        /* … and with PARDA, which keeps it so wide */
 	SITE_FILE,         /* as SITE_GATED, on a file */
 	SITE_NBDKIT_FILE,  /* nbdkit on a file */
 	SITE_SERVERS
@@ -37,14 +36,14 @@ enum site_server {
 
 struct site {
 	char dir[64];
-	bool pin;                   /* there are cores to pin to */
-	bool missing[SITE_SERVERS]; /* is not installed */
+	bool pin;                   /* there are enough cores to pin processes */
+	bool missing[SITE_SERVERS]; /* not installed */
 };
 
-int site_new(struct site *s, struct weir_err *err); /* to be freed also when it fails */
+int site_new(struct site *s, struct weir_err *err); /* call site_free also if it fails */
 void site_free(const struct site *s);
-/* Starts it and waits until it listens: 0, -ENOENT (not installed; s->missing says so, too) or a
- * negative errno. A proxy's upstream must run before. pin: on SITE_CORE. */
+/* Start a server and wait until it listens. Return 0, -ENOENT (not installed; s->missing is set, too) or a negative
+ * errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
 int site_start(
 	struct site *s, enum site_server which, bool pin, struct peer *ret, struct weir_err *err);
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench-slow: a short handshake (NBD_OPT_EXPORT_NAME), then one thread for all of them. */
+/* bench-slow: a short handshake (NBD_OPT_EXPORT_NAME), then one thread for all clients. */
 #include "bench/bench-slow.h"
 #include <weir/clock.h>
 #include "serve/loop/stream.h"
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define MOST  64
-#define AHEAD (1u << 20) /* bytes that are asked for and were not taken */
-#define TAKES 16384      /* bytes … */
+#define AHEAD (1u << 20) /* bytes requested and not received yet */
+#define TAKES 16384      /* bytes received … */
 #define EVERY (16 * WEIR_MS)
 
 struct slow {
@@ -33,15 +33,15 @@ struct slow {
 	atomic_bool stop;
 };
 
-/* Everything of a small exchange; the socket blocks. */
-static int exchange(int fd, const void *out, size_t n_out, void *in, size_t n_in)
+/* Send and receive a small message as a whole; the socket blocks. */
+static int exchange_bytes(int fd, const void *out, size_t n_out, void *in, size_t n_in)
 {
 	if (send(fd, out, n_out, MSG_NOSIGNAL) != (ssize_t)n_out)
 		return -EPIPE;
 	return recv(fd, in, n_in, MSG_WAITALL) == (ssize_t)n_in ? 0 : -EPROTO;
 }
 
-static int greet(int fd, const char *export_)
+static int do_handshake(int fd, const char *export_)
 {
 	const uint64_t option = UINT64_C(0x49484156454f5054); /* "IHAVEOPT" */
 	size_t len = strlen(export_);
@@ -54,10 +54,10 @@ static int greet(int fd, const char *export_)
 	bytes_put32(out + 12, 1); /* NBD_OPT_EXPORT_NAME */
 	bytes_put32(out + 16, (uint32_t)len);
 	memcpy(out + 20, export_, len);
-	return exchange(fd, out, 20 + len, info, sizeof(info));
+	return exchange_bytes(fd, out, 20 + len, info, sizeof(info));
 }
 
-static void ask(struct reader *r)
+static void send_requests(struct reader *r)
 {
 	uint64_t reply = r->size + NBD_SIMPLE_SIZE;
 
@@ -67,12 +67,12 @@ static void ask(struct reader *r)
 
 		nbd_request_write(p, &q);
 		if (send(r->fd, p, sizeof(p), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(p))
-			return; /* the server takes no more now */
+			return; /* the server's socket is full */
 		r->asked++;
 	}
 }
 
-static void *run(void *arg)
+static void *read_slowly(void *arg)
 {
 	const struct timespec pause = {.tv_nsec = EVERY};
 	struct slow *s = arg;
@@ -84,14 +84,15 @@ static void *run(void *arg)
 			ssize_t n = recv(r->fd, data, sizeof(data), MSG_DONTWAIT);
 
 			r->taken += n > 0 ? (uint64_t)n : 0;
-			ask(r);
+			send_requests(r);
 		}
 		nanosleep(&pause, NULL);
 	}
 	return NULL;
 }
 
-static int join(struct slow *s, const char *socket, const char *export_, struct weir_err *err)
+static int connect_reader(
+	struct slow *s, const char *socket, const char *export_, struct weir_err *err)
 {
 	struct reader *r = &s->readers[s->n];
 	struct timeval patience = {.tv_sec = 10};
@@ -106,7 +107,7 @@ static int join(struct slow *s, const char *socket, const char *export_, struct 
 	s->n++;
 	fcntl(r->fd, F_SETFL, fcntl(r->fd, F_GETFL) & ~O_NONBLOCK);
 	setsockopt(r->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	rc = greet(r->fd, export_);
+	rc = do_handshake(r->fd, export_);
 	return rc < 0 ? weir_err_set(err, rc, "a slow reader: the handshake failed") : 0;
 }
 
@@ -117,9 +118,9 @@ int slow_start(const char *socket, const char *export_, unsigned n, struct slow 
 	int rc = s ? 0 : -ENOMEM;
 
 	while (rc == 0 && s->n < n && s->n < MOST)
-		rc = join(s, socket, export_, err);
+		rc = connect_reader(s, socket, export_, err);
 	if (rc == 0)
-		rc = -pthread_create(&s->thread, NULL, run, s);
+		rc = -pthread_create(&s->thread, NULL, read_slowly, s);
 	if (rc < 0) {
 		for (unsigned i = 0; s && i < s->n; i++)
 			close(s->readers[i].fd);

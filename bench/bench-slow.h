@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-slow: clients of an NBD server that ask for more than they take, for weir bench gateway.
+ * bench-slow: clients of an NBD server that read their replies slowly, for weir bench gateway.
  *
- * Each keeps 1 MiB of reads under way, half of the clients in requests of 4 KiB and half of 64 KiB, and
- * takes 16 KiB of what comes every 16 ms: 1 MB/s. So the server's socket to it is always full.
+ * Each keeps 1 MiB of reads in flight, half of the clients in requests of 4 KiB and half of 64 KiB, and receives 16
+ * KiB every 16 ms: 1 MB/s. So the server's socket to it is always full.
  */
 #ifndef WEIR_BENCH_BENCH_SLOW_H
 #define WEIR_BENCH_BENCH_SLOW_H
@@ -12,9 +12,9 @@
 
 struct slow;
 
-/* Connects n of them to the export behind a unix socket; they read on a thread of their own. */
+/* Connect n clients to the export behind a unix socket; they read on a separate thread. */
 int slow_start(const char *socket, const char *export_, unsigned n, struct slow **ret_slow,
 	struct weir_err *err);
-void slow_stop(struct slow *s); /* NULL is fine */
+void slow_stop(struct slow *s); /* NULL is allowed */
 
 #endif

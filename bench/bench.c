@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir bench: how fast are the parts, against a floor or a peer of the same run. */
+/* weir bench: the speed of the parts, against a floor or a peer in the same run. */
 #include "base/no-memory.h"
 #include "bench/bench.h"
 #include "cli/common/verb.h"
@@ -17,7 +17,8 @@ enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
 static const struct opt options[] = {
 	[OPT_JSON] = {"json", 0, NULL, "print a JSON list of rows instead of a table"},
 	[OPT_RUNS] = {"runs", 'n', "N", "measure each row N times (1 to 25, default 5)"},
-	[OPT_QUICK] = {"quick", 'q', NULL, "a tenth of the work: for a look, not for figures"},
+	[OPT_QUICK] = {"quick", 'q', NULL,
+		"do a tenth of the work: for a quick check, not for figures"},
 	[OPT_COUNT] = {NULL, 0, NULL, NULL},
 };
 
@@ -46,7 +47,7 @@ void bench_pin(void)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	(void)sched_setaffinity(0, sizeof set, &set); /* where it is forbidden: unpinned, then */
+	(void)sched_setaffinity(0, sizeof set, &set); /* not allowed: unpinned */
 }
 
 void bench_sample(struct bench_samples *s, double value)
@@ -165,7 +166,7 @@ static int parse_runs(const char *text, unsigned *ret)
 static const struct {
 	const char *name;
 	int (*run)(struct bench *b);
-	bool pinned; /* to one core; not where there are threads or servers, which would inherit it */
+	bool pinned; /* to one core; not if there are threads or servers, which would inherit it */
 } plain[] = {
 	{"alloc", bench_alloc, true},
 	{"gate", bench_gate, true},
@@ -177,7 +178,7 @@ static const struct {
 	{"sim", bench_sim, true},
 };
 
-static void pin(const char *what)
+static void pin_if_wanted(const char *what)
 {
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
 		if (plain[i].pinned && strcmp(what, plain[i].name) == 0)
@@ -185,8 +186,8 @@ static void pin(const char *what)
 	}
 }
 
-/* 2: there is none of that name. */
-static int measure(struct bench *b, const char *what, struct weir_err *err)
+/* Run a benchmark. Return 2 if there is none of that name. */
+static int run_benchmark(struct bench *b, const char *what, struct weir_err *err)
 {
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
 		if (strcmp(what, plain[i].name) == 0)
@@ -209,7 +210,7 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	if (!b)
 		return no_memory(err);
 	b->runs = 3;
-	r = measure(b, name, err);
+	r = run_benchmark(b, name, err);
 	if (r > 0)
 		r = weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
 	else if (r < 0 && !err->text[0])
@@ -227,7 +228,7 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	return r;
 }
 
-static int run(int argc, char **argv)
+static int run_verb(int argc, char **argv)
 {
 	const char *values[OPT_COUNT];
 	int operands;
@@ -239,7 +240,7 @@ static int run(int argc, char **argv)
 		return status;
 	if (operands != 1)
 		return opts_fail(&verb_bench,
-			"say what to measure: gate, alloc, pshift, sim, gateway, hosts or cluster");
+			"missing benchmark: gate, alloc, pshift, sim, gateway, hosts or cluster");
 	b = calloc(1, sizeof *b);
 	if (!b)
 		return opts_fail(&verb_bench, "out of memory");
@@ -250,8 +251,8 @@ static int run(int argc, char **argv)
 		free(b);
 		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
 	}
-	pin(argv[1]);
-	status = measure(b, argv[1], &err);
+	pin_if_wanted(argv[1]);
+	status = run_benchmark(b, argv[1], &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
@@ -278,5 +279,5 @@ const struct verb verb_bench = {
 	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
 	.options = options,
 	.subverbs = subverbs,
-	.run = run,
+	.run = run_verb,
 };

@@ -3,8 +3,8 @@
  * bench: rows of figures, as a table or as JSON.
  *
  * A row is measured several times; its value is the median and its spread (max − min)/median.
- * Where it has a peer, the peer ran in the same process, interleaved with it, and the ratio is what
- * counts: machines differ, and so does one machine from minute to minute.
+ * A peer runs in the same process, interleaved with it, and the ratio is what counts: machines differ, and so does
+ * one machine from minute to minute.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -18,20 +18,20 @@
 
 struct bench_row {
 	const char *name, *unit;
-	const char *key;      /* what an experiment calls it; NULL: it does not */
+	const char *key;      /* its name in experiments; NULL: not used there */
 	double value, spread; /* median; relative */
 	const char *peer;     /* NULL: none */
 	double peer_value, ratio;
-	const char *target; /* what the row is to reach, in words */
+	const char *target; /* the target, in words */
 	bool met;
 };
 
 struct bench {
 	struct bench_row rows[48];
 	size_t n;
-	unsigned runs;   /* how often each is measured */
-	bool runs_given; /* the user said so: rows that take minutes obey, too */
-	bool quick;      /* a tenth of the work: for looking, not for figures */
+	unsigned runs;   /* how often each row is measured */
+	bool runs_given; /* set by the user: rows that take minutes obey, too */
+	bool quick;      /* a tenth of the work: for a quick check, not for figures */
 };
 
 struct bench_samples {
@@ -42,38 +42,39 @@ void bench_sample(struct bench_samples *s, double value);
 double bench_median(const struct bench_samples *s);
 double bench_spread(const struct bench_samples *s);
 
-/* Adds a row; says so on standard error while a terminal waits. `peer` NULL: none. */
+/* Add a row; show it on standard error if that is a terminal. `peer` NULL: none. */
 struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
 	const struct bench_samples *value, const char *peer,
 	const struct bench_samples *peer_value);
 void bench_target(struct bench_row *row, const char *target, bool met);
 
 weir_time bench_clock(void); /* the real clock, monotonic */
-/* Time of this thread's own, for what waits for nothing: what else runs does not count. */
+/* CPU time of this thread, for work that does not wait: other processes do not count. */
 weir_time bench_cpu_clock(void);
-void bench_pin(void); /* this thread stays on the core it is on */
+void bench_pin(void); /* pin this thread to its current core */
 
 struct verb;
 extern const struct verb verb_bench;
 
 int bench_alloc(struct bench *b); /* 0 or a negative errno */
 int bench_gate(struct bench *b);
-int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest of single calls */
+int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest single calls */
 int bench_pshift(struct bench *b);
 int bench_pshift_ex123(struct bench *b); /* the paper's examples and figures */
 int bench_pshift_fig5(struct bench *b);
 int bench_pshift_fig6(struct bench *b);
 int bench_pshift_fig7(struct bench *b);
 int bench_sim(struct bench *b);
-int bench_gateway(struct bench *b, struct weir_err *err); /* the same, and why */
+int bench_gateway(struct bench *b, struct weir_err *err); /* the same, with a message */
 int bench_gateway_parda(
-	struct bench *b, struct weir_err *err); /* for bench_hosts: what it costs there */
+	struct bench *b, struct weir_err *err); /* for bench_hosts: the cost of PARDA at a
+	                                           gateway */
 int bench_hosts(struct bench *b, struct weir_err *err);
 int bench_cluster(struct bench *b, struct weir_err *err);
 
 struct metrics;
-/* For experiments: measures what `name` says three times, and puts the rows that have a key as
- * KEY, median, and KEY.spread. 0, or a negative errno and why. */
+/* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as KEY, median, and
+ * KEY.spread. Return 0, or a negative errno and a message. */
 int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
 
 #endif

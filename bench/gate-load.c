@@ -7,11 +7,11 @@
 
 #define PER_TENANT 4
 #define CAPACITY   1e6   /* cost units per virtual second */
-#define MAX_SPAN   0.005 /* s: a bucket holds what comes in that time, */
-#define MIN_SPAN   0.020 /* s */
+#define MAX_SPAN   0.005 /* s: a bucket holds what comes in during this time, for max */
+#define MIN_SPAN   0.020 /* s: for min */
 #define DRAWS      65536
-#define DIRT       (64 << 20)              /* bytes: what caches hold, and more */
-#define DIRT_PART  (GATE_LOAD_LATER << 12) /* a payload of 4 KiB a request */
+#define DIRT       (64 << 20)              /* bytes: more than caches hold */
+#define DIRT_PART  (GATE_LOAD_LATER << 12) /* a payload of 4 KiB per request */
 #define DIRT_LINE  64
 
 /* ---- the floor */
@@ -51,7 +51,7 @@ static void fifo_done(void *object, weir_time now, struct weir_req *const *reqs,
 	((struct gate_load_fifo *)object)->served += n;
 }
 
-/* ---- the gate through the same plug */
+/* ---- the gate through the same interface */
 
 static int gate_submit(void *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
@@ -79,8 +79,8 @@ void gate_load_free(struct gate_load *l)
 	free(l);
 }
 
-/* A bucket's size is what comes in 5 ms for max and 20 ms for min, and two of the largest requests; or,
- * where max is to bind from the start, at least 2, as a policy installs it. */
+/* Return a bucket's size: what comes in 5 ms for max and 20 ms for min, and two of the largest requests; or, if max
+ * is to bind from the start, at least 2, as a policy installs it. */
 static double gate_load_size(double rate, double span, unsigned features)
 {
 	return features & (GATE_LOAD_ACCURATE | GATE_LOAD_BINDING) ? fmax(2, rate * span)
@@ -153,8 +153,8 @@ static int gate_load_gate(struct gate_load *l, uint32_t idle)
 		.histograms = l->features & GATE_LOAD_HISTOGRAMS ? l->tenants : 0};
 	int r = weir_gate_new(&config, &l->gate);
 
-	/* The busy ones are spread among the idle, one at random in each stretch: evenly would put
-	 * them into a few sets of the cache. */
+	/* Spread the busy tenants among the idle, one at random in each stretch: an even distance would put them
+	 * into a few sets of the cache. */
 	uint32_t apart = 1 + idle / l->tenants, made = 0, pick = 0;
 
 	for (uint32_t i = 0; !r && i < l->tenants + idle; i++) {
@@ -172,7 +172,7 @@ static int gate_load_gate(struct gate_load *l, uint32_t idle)
 	return r;
 }
 
-/* Requests draw their tenants from a ring that is filled once: the driver is to cost little. */
+/* Fill a ring of tenants, from which requests draw theirs: the driver must cost little. */
 static int gate_load_zipf(struct gate_load *l)
 {
 	struct rng_zipf z;
@@ -189,7 +189,7 @@ static int gate_load_zipf(struct gate_load *l)
 	return 0;
 }
 
-/* Requests of all tenants lie in memory in random order, as a busy server's do. */
+/* Put the requests of all tenants in memory in random order, as in a busy server. */
 static int gate_load_requests(struct gate_load *l)
 {
 	size_t n = l->n_reqs;
@@ -248,8 +248,8 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 		l->weights[i] = features & GATE_LOAD_ZIPF ? 1 : 1 + (double)rng_below(&l->rng, 100);
 		l->total_weight += l->weights[i];
 	}
-	/* Where accuracy is measured, requests cost 1, and the tenant of the least weight gets some
-	 * 200 in a second: one more or less is half a per cent. */
+	/* To measure accuracy, requests cost 1, and the tenant of the least weight gets some 200 per second: one
+	 * more or less is half a per cent. */
 	l->capacity = features & GATE_LOAD_ACCURATE ? 10 * CAPACITY : CAPACITY;
 	l->cost_max = features & GATE_LOAD_ACCURATE ? 1 : 16;
 	l->per_request = (1 + (double)l->cost_max) / 2 * 1e9 / l->capacity;
@@ -272,10 +272,10 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 	return 0;
 }
 
-/* ---- driving */
+/* ---- drive */
 
-/* Nothing passes now: virtual time goes on to when something may. Somebody is backlogged, so that
- * there is such a time; were there none, the run would end short instead of never. */
+/* Nothing passes now: advance virtual time to when a request may. Some tenant is backlogged, so there is such a
+ * time; if not, the run ends early instead of never. */
 static bool gate_load_wait(const struct gate_load *l, double *virtual)
 {
 	weir_time wake = l->gate ? weir_gate_wakeup(l->gate, (weir_time) * virtual) : WEIR_NEVER;
@@ -286,7 +286,8 @@ static bool gate_load_wait(const struct gate_load *l, double *virtual)
 	return true;
 }
 
-/* n have passed and are in `reqs`. Those that are done now take their places there: how many. */
+/* Queue the n requests in `reqs`, which have passed, and put those that are done now in their place. Return how
+ * many. */
 static size_t gate_load_later(struct gate_load_late *late, struct weir_req **reqs, size_t n)
 {
 	size_t done = 0;
@@ -333,7 +334,7 @@ uint64_t gate_load_drive(struct gate_load *l, uint64_t requests)
 	return passed;
 }
 
-/* Writes to as much other memory as the payloads of GATE_LOAD_LATER requests would take. */
+/* Write to as much other memory as the payloads of GATE_LOAD_LATER requests would take. */
 static void gate_load_dirty(struct gate_load_late *late)
 {
 	for (size_t i = 0; i < DIRT_PART; i += DIRT_LINE)
@@ -359,7 +360,7 @@ double gate_load_time(struct gate_load *l, uint64_t requests)
 	return (double)spent / (double)n;
 }
 
-/* Warm up: tags spread out, memory touched; a drain makes room for 32 new histograms. */
+/* A drain allocates 32 new histograms. */
 void gate_load_warm(struct gate_load *l)
 {
 	gate_load_time(l, (uint64_t)l->tenants * ((l->features & GATE_LOAD_HISTOGRAMS) ? 64 : 4));
@@ -367,14 +368,13 @@ void gate_load_warm(struct gate_load *l)
 
 #define TURNS 4
 
-/* Its turn: as many requests as there are go through it first, since the other has left the cache cold. */
+/* Measure one turn: first drive as many requests as there are, since the other load has left the cache cold. */
 static double gate_load_turn(struct gate_load *l, uint64_t requests)
 {
 	gate_load_drive(l, l->n_reqs);
 	return gate_load_time(l, requests / TURNS) / TURNS;
 }
 
-/* Two serve so many requests each, in turns, so that both see the same machine. A sample of each. */
 void gate_load_turns(struct gate_load *a, struct gate_load *b, uint64_t requests,
 	struct bench_samples *ret_a, struct bench_samples *ret_b)
 {

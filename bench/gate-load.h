@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gate-load: tenants that are always backlogged, and a gate in front of them.
+ * gate-load: tenants that are always backlogged, and their gate.
  *
- * METHOD  Every tenant has four requests, in shuffled memory, so that one pass in a hundred leaves its
- *         tenant with nothing to do until that one is submitted again; with two each it is one in
- *         ten. A round takes a batch from the gate, finishes it and submits it again, in virtual time
- *         at a fixed capacity; the figure is real nanoseconds per request for submit + next + done.
- *         The floor is one FIFO through the same driver and memory. Costs 1–16, weights 1–100, min
- *         half a tenant's fair share: some two thirds of the requests pass by R-token. Max is twice
- *         the fair share, so that weights decide and max rarely binds; or, with GATE_LOAD_BINDING,
- *         nine tenths of it, so that the resource idles and nearly every request waits for its
- *         tenant's max.
- *         With GATE_LOAD_ZIPF all have the same weight and max, and a request draws another tenant each
- *         time it is submitted: the k-th in proportion to 1/k. The first wants more than its max, so
- *         that most requests wait there; the others mostly have one request at a time.
- *         With GATE_LOAD_LATE a request is done and submitted again when GATE_LOAD_LATER more have
- *         passed; and each time so many have, as much memory of others is written to as 4 KiB of
- *         payload a request would take, which does not count.
- *         Tenants begin one after the other, as fast as the resource could serve them. Buckets that
- *         were full at the same nanosecond would stay in step for ever, since a profile is charged
- *         as of when a request fits it: the requests of a thousand tenants of one weight would
- *         all fit at the same few points of time in a second.
+ * METHOD  Every tenant has four requests, in shuffled memory, so that one dispatch in a hundred leaves its tenant
+ *         idle until that request is submitted again; with two each it is one in ten. A round takes a batch from the
+ *         gate, finishes it and submits it again, in virtual time at a fixed capacity; the figure is real
+ *         nanoseconds per request for submit + next + done. The floor is one FIFO through the same driver and
+ *         memory. Costs 1–16, weights 1–100, min half a tenant's fair share: some two thirds of the requests pass by
+ *         R-token. Max is twice the fair share, so that weights decide and max rarely binds; or, with
+ *         GATE_LOAD_BINDING, nine tenths of it, so that the resource idles and nearly every request waits for its
+ *         tenant's max. With GATE_LOAD_ZIPF all tenants have the same weight and max, and a request draws another
+ *         tenant each time it is submitted: the k-th in proportion to 1/k. The first tenant's demand exceeds its
+ *         max, so that most requests wait there; the others mostly have one request at a time. With GATE_LOAD_LATE a
+ *         request is done and submitted again when GATE_LOAD_LATER more have passed; and each time as many have
+ *         passed, other memory is written to, 4 KiB per request, as payloads would be; that time is not counted.
+ *         Tenants begin one after the other, as fast as the resource could serve them. Buckets that were full at the
+ *         same nanosecond would stay in step forever, since a profile is charged as of when a request fits it: the
+ *         requests of a thousand tenants of one weight would all fit at the same few points of time in a second.
  */
 #ifndef WEIR_BENCH_GATE_LOAD_H
 #define WEIR_BENCH_GATE_LOAD_H
@@ -36,20 +32,21 @@ enum gate_load_features {
 	GATE_LOAD_PLAIN = 0,
 	GATE_LOAD_LIMITS = 1,     /* min half and max twice the fair share */
 	GATE_LOAD_PROFILES = 2,   /* four profile buckets, and eight priorities */
-	GATE_LOAD_HISTOGRAMS = 4, /* of every tenant */
+	GATE_LOAD_HISTOGRAMS = 4, /* for every tenant */
 	GATE_LOAD_BINDING = 8,    /* max nine tenths of the fair share */
 	GATE_LOAD_ACCURATE = 16,  /* max the fair share and min nine tenths of it */
-	GATE_LOAD_FLOOD = 32,   /* every second one has neither, and a thousand times its weight */
-	GATE_LOAD_AT_ONCE = 64, /* all begin at the same time */
-	GATE_LOAD_TWO_EACH = 128, /* requests, instead of four */
-	GATE_LOAD_FLOOR = 256,    /* no gate at all: one FIFO */
-	GATE_LOAD_ONE_EACH = 512, /* request, instead of four */
+	GATE_LOAD_FLOOD = 32,     /* every second tenant has neither, and a thousand times its
+	                             weight */
+	GATE_LOAD_AT_ONCE = 64,   /* all begin at the same time */
+	GATE_LOAD_TWO_EACH = 128, /* two requests per tenant, instead of four */
+	GATE_LOAD_FLOOR = 256,    /* no gate: one FIFO */
+	GATE_LOAD_ONE_EACH = 512, /* one request per tenant, instead of four */
 	GATE_LOAD_ZIPF = 1024,    /* requests draw their tenants by Zipf's law; weights are equal */
 	GATE_LOAD_LATE = 2048,    /* done GATE_LOAD_LATER requests later, with the caches dirtied */
 	GATE_LOAD_SINGLE = 4096,  /* batches of one */
 };
 
-/* The driver's view of what it drives. */
+/* The interface to the gate or the FIFO. */
 struct gate_load_target {
 	int (*submit)(void *, weir_time, struct weir_req *const *, size_t);
 	size_t (*next)(void *, weir_time, struct weir_req **, size_t);
@@ -62,11 +59,11 @@ struct gate_load_fifo {
 	uint64_t served;
 };
 
-/* GATE_LOAD_LATE: the requests that have passed and are not done yet. */
+/* GATE_LOAD_LATE: requests that have passed and are not done yet. */
 struct gate_load_late {
 	struct weir_req *reqs[2 * GATE_LOAD_LATER]; /* a ring */
 	uint32_t in, out;
-	char *dirt;   /* memory of others, which is written to in turns */
+	char *dirt;   /* other memory, written to part by part */
 	size_t dirty; /* bytes written so far */
 };
 
@@ -78,11 +75,11 @@ struct gate_load {
 	weir_node *nodes;
 	double *weights;
 	uint32_t tenants, n_reqs;
-	size_t batch; /* requests a call */
+	size_t batch; /* requests per call */
 	double total_weight;
 	weir_time now;
 	unsigned features;
-	uint32_t cost_max;  /* costs are 1 to that */
+	uint32_t cost_max;  /* costs are 1 to this */
 	double capacity;    /* cost units per virtual second */
 	double per_request; /* virtual ns */
 	struct rng rng;
@@ -91,21 +88,22 @@ struct gate_load {
 	struct gate_load_late late;
 };
 
-/* `idle` more tenants that have nothing to do are spread among them. 0 or -ENOMEM. */
+/* Make a load; `idle` further tenants without requests are spread among the others. Return 0 or -ENOMEM. */
 int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gate_load **ret);
 void gate_load_free(struct gate_load *l);
-double gate_load_weight(const struct gate_load *l, uint32_t i); /* as the gate has it */
-/* What tenant i may have, and is to have at least: units per virtual second. */
+double gate_load_weight(const struct gate_load *l, uint32_t i); /* as set at the gate */
+/* Return the max and the min of tenant i: units per virtual second. */
 double gate_load_max(const struct gate_load *l, uint32_t i);
 double gate_load_min(const struct gate_load *l, uint32_t i);
 
-/* At least so many requests pass, up to a batch at a time; how many. Fewer: nothing passes any more. */
+/* Let at least this many requests pass, up to a batch at a time. Return how many; fewer: no request can pass any
+ * more. */
 uint64_t gate_load_drive(struct gate_load *l, uint64_t requests);
-/* The same: real ns a request, without the time that dirtying the caches takes. */
+/* Return the real ns per request, without the time for dirtying the caches. */
 double gate_load_time(struct gate_load *l, uint64_t requests);
-/* Tags spread out, memory is touched, and everybody has histograms who is to have them. */
+/* Warm up: spread the tags, touch the memory, and allocate the histograms. */
 void gate_load_warm(struct gate_load *l);
-/* Two serve so many requests each, in turns, so that both see the same machine. A sample of each. */
+/* Let two loads serve this many requests each, in turns, so that both see the same machine. Add a sample of each. */
 void gate_load_turns(struct gate_load *a, struct gate_load *b, uint64_t requests,
 	struct bench_samples *ret_a, struct bench_samples *ret_b);
 

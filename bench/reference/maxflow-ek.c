@@ -2,19 +2,19 @@
 /*
  * SOURCE  J. Edmonds, R. M. Karp, "Theoretical improvements in algorithmic efficiency for network flow
  *         problems", 1972. pShift's Figure 7 compares with bQueue, whose time grows as this one's does.
- * LAW     While there is a way from source to sink, as much as it takes goes along a shortest one.
+ * LAW     While there is a path from source to sink, as much flow as fits is sent along a shortest one.
  * SYMBOLS flows in tokens.
- * METHOD  A search in breadth for each way, stopped when it comes to the sink. O(V E²); with S servers
- *         and B buckets some B ways of O(S B) each.
- * EXAMPLE Source → bucket 100 → server 60 → sink 50: one way, 50.
+ * METHOD  A breadth-first search for each path, stopped when it reaches the sink. O(V E²); with S servers and B
+ *         buckets some B paths of O(S B) each.
+ * EXAMPLE Source → bucket 100 → server 60 → sink 50: one path, 50.
  */
 #include "bench/reference/maxflow.h"
 #include <string.h>
 
 #define NONE UINT32_MAX
 
-/* Sets `by` along a shortest way to the sink; false: there is none. */
-static bool search(struct maxflow *g)
+/* Set `by` along a shortest path to the sink; return false if there is none. */
+static bool find_path(struct maxflow *g)
 {
 	uint32_t head = 0, tail = 0;
 
@@ -41,7 +41,7 @@ int64_t maxflow_edmonds_karp(struct maxflow *g)
 {
 	int64_t flow = 0;
 
-	while (search(g)) {
+	while (find_path(g)) {
 		int64_t n = INT64_MAX;
 
 		for (uint32_t v = 1; v != 0; v = g->to[g->back[g->by[v]]])

@@ -9,9 +9,9 @@
  * SYMBOLS level of a node: a lower bound of the arcs to the sink; excess in tokens.
  * METHOD  First in, first out, each node with its current arc; levels are made exact by searches
  *         backwards from the sink, and from the source for those that do not reach it, at the start and
- *         after every n relabels. What cannot reach the sink goes back to the source. O(V³).
+ *         after every n relabels. Excess that cannot reach the sink goes back to the source. O(V³).
  * EXAMPLE Source → bucket 100 → server 60 → sink 50: 100 at the bucket, 60 at the server, 50 at the
- *         sink; the server's level rises past the source's, and so 10 and 40 go back.
+ *         sink; the server's level rises past the source's, and so 10 and 40 flow back.
  */
 #include "bench/reference/maxflow.h"
 #include <string.h>
@@ -20,8 +20,8 @@
 
 struct push {
 	struct maxflow *g;
-	uint32_t head, waiting; /* of the queue, which is a ring */
-	uint32_t relabels;      /* since levels were exact */
+	uint32_t head, waiting; /* the queue, a ring */
+	uint32_t relabels;      /* since the levels were exact */
 };
 
 static void enqueue(struct push *p, uint32_t v)
@@ -41,8 +41,8 @@ static uint32_t dequeue(struct push *p)
 	return v;
 }
 
-/* Levels of all that reach `end`, which has one, and have none yet. */
-static void search(struct maxflow *g, uint32_t end)
+/* Set the levels of all nodes without one that reach `end`, which has one. */
+static void set_levels(struct maxflow *g, uint32_t end)
 {
 	uint32_t *queue = g->by, head = 0, tail = 0;
 
@@ -61,7 +61,7 @@ static void search(struct maxflow *g, uint32_t end)
 	}
 }
 
-/* Exact levels: below n to the sink; n and more, by way of the source. */
+/* Compute exact levels: below n, the distance to the sink; n and more, by way of the source. */
 static void relabel_all(struct push *p)
 {
 	struct maxflow *g = p->g;
@@ -72,18 +72,18 @@ static void relabel_all(struct push *p)
 	memcpy(g->current, g->first, n * sizeof(*g->current));
 	g->level[0] = n;
 	g->level[1] = 0;
-	search(g, 1);
-	search(g, 0);
+	set_levels(g, 1);
+	set_levels(g, 0);
 	for (uint32_t v = 0; v < n; v++) {
 		if (g->level[v] < n)
 			g->levels[g->level[v]]++;
 		else if (g->level[v] == NONE)
-			g->level[v] = 2 * n; /* nothing is there, and nothing will be */
+			g->level[v] = 2 * n; /* the node has no excess, and never will */
 	}
 	p->relabels = 0;
 }
 
-/* Nobody is at `level` any more: who is above it cannot reach the sink, and is past the source. */
+/* No node is left at `level`: lift the nodes above it, which cannot reach the sink, past the source. */
 static void cut_off(struct maxflow *g, uint32_t level)
 {
 	for (uint32_t v = 2; v < g->nodes; v++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* maxflow: the graph; the methods are in files of their own. */
+/* maxflow: the graph; the methods are in separate files. */
 #include "bench/reference/maxflow.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@ void maxflow_free(struct maxflow *g)
 	*g = (struct maxflow){.memory = NULL};
 }
 
-/* One block: the 8-byte arrays first, so that all are aligned. */
-static int carve(struct maxflow *g)
+/* Allocate one block: the 8-byte arrays first, so that all are aligned. */
+static int allocate_arrays(struct maxflow *g)
 {
 	size_t n = g->nodes, m = g->arcs;
 	int64_t *at = malloc(8 * (m + n) + 4 * (2 * m + (n + 1) * 2 + 4 * n));
@@ -35,10 +35,10 @@ static int carve(struct maxflow *g)
 
 struct filling {
 	struct maxflow *g;
-	uint32_t *next; /* of each node: where its next arc goes */
+	uint32_t *next; /* per node: index of its next arc */
 };
 
-static void arc(struct filling *f, uint32_t from, uint32_t to)
+static void add_arc(struct filling *f, uint32_t from, uint32_t to)
 {
 	uint32_t a = f->next[from]++, b = f->next[to]++;
 
@@ -48,7 +48,7 @@ static void arc(struct filling *f, uint32_t from, uint32_t to)
 	f->g->back[b] = a;
 }
 
-static void fill(const struct pshift_input *in, struct maxflow *g)
+static void fill_arcs(const struct pshift_input *in, struct maxflow *g)
 {
 	struct filling f = {g, g->current};
 	uint32_t bucket = 2, server = 2 + (uint32_t)in->buckets;
@@ -66,17 +66,17 @@ static void fill(const struct pshift_input *in, struct maxflow *g)
 		g->first[v + 1] += g->first[v];
 	memcpy(f.next, g->first, g->nodes * sizeof(*f.next));
 	for (size_t i = 0; i < in->buckets; i++)
-		arc(&f, 0, bucket + (uint32_t)i);
+		add_arc(&f, 0, bucket + (uint32_t)i);
 	for (size_t j = 0; j < in->servers; j++)
-		arc(&f, server + (uint32_t)j, 1);
+		add_arc(&f, server + (uint32_t)j, 1);
 	for (size_t i = 0; i < in->buckets; i++) {
 		for (uint32_t e = in->first[i]; e < in->first[i + 1]; e++)
-			arc(&f, bucket + (uint32_t)i, server + in->server[e]);
+			add_arc(&f, bucket + (uint32_t)i, server + in->server[e]);
 	}
 }
 
-/* An order of arcs that fill() gives: a bucket's first arc leads back to the source, a server's first
- * to the sink, and a bucket's others are its entries. */
+/* Relies on the order of arcs from fill_arcs: a bucket's first arc leads back to the source, a server's first to the
+ * sink, and a bucket's others are its entries. */
 void maxflow_reset(const struct pshift_input *in, struct maxflow *g)
 {
 	uint32_t bucket = 2, server = 2 + (uint32_t)in->buckets;
@@ -108,7 +108,7 @@ void maxflow_tokens(const struct pshift_input *in, const struct maxflow *g, int6
 
 void maxflow_again(const struct pshift_input *in, struct maxflow *g)
 {
-	fill(in, g);
+	fill_arcs(in, g);
 	maxflow_reset(in, g);
 }
 
@@ -116,7 +116,7 @@ int maxflow_new(const struct pshift_input *in, struct maxflow *ret)
 {
 	struct maxflow g = {.nodes = 2 + (uint32_t)(in->buckets + in->servers),
 		.arcs = 2 * (uint32_t)(in->buckets + in->servers + in->first[in->buckets])};
-	int r = carve(&g);
+	int r = allocate_arrays(&g);
 
 	if (r)
 		return r;

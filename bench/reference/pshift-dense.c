@@ -2,8 +2,8 @@
 /*
  * SOURCE  pShift §III-B, Algorithms 2 to 5.
  * LAW     TM_{j,k}[i] = min(a_i^j, d_i^k − a_i^k), TMS_{j,k} its sum over the buckets. For l from 1 to
- *         S − 1, for each overloaded server: while it is, search in breadth for an underloaded one at
- *         most l edges of TMS > 0 away, and move min(overload, underload, edges) along the path.
+ *         S − 1, for each overloaded server: while it is, search breadth-first for an underloaded one at most l
+ *         edges of TMS > 0 away, and move min(overload, underload, edges) along the path.
  * SYMBOLS as in pshift.c.
  * METHOD  The map is S² vectors of B numbers, one after the other. After each edge of a path the vectors
  *         into and out of its two servers are computed again. O(S² B) memory and time to begin with,
@@ -27,13 +27,13 @@ struct dense {
 	int64_t *gap;
 	uint32_t *by, *depth, *queue, *path;
 	bool changed_only;
-	uint32_t *moved; /* buckets of the last edge */
+	uint32_t *moved; /* buckets that moved along the last edge */
 	size_t n_moved;
 };
 
 /* ---- the map */
 
-static void entry(struct dense *t, size_t j, size_t k, size_t i)
+static void update_entry(struct dense *t, size_t j, size_t k, size_t i)
 {
 	int32_t *at = &t->map[(j * t->servers + k) * t->buckets + i];
 	int32_t has = t->tokens[j * t->buckets + i];
@@ -44,7 +44,7 @@ static void entry(struct dense *t, size_t j, size_t k, size_t i)
 	t->sums[j * t->servers + k] += *at;
 }
 
-static void edge(struct dense *t, size_t j, size_t k)
+static void compute_edge(struct dense *t, size_t j, size_t k)
 {
 	int32_t *at = &t->map[(j * t->servers + k) * t->buckets];
 	const int32_t *has = &t->tokens[j * t->buckets], *other = &t->tokens[k * t->buckets];
@@ -60,26 +60,26 @@ static void edge(struct dense *t, size_t j, size_t k)
 	t->sums[j * t->servers + k] = sum;
 }
 
-static void update(struct dense *t, size_t j)
+static void update_server(struct dense *t, size_t j)
 {
 	for (size_t k = 0; k < t->servers; k++) {
 		if (k == j)
 			continue;
 		for (size_t x = 0; t->changed_only && x < t->n_moved; x++) {
-			entry(t, j, k, t->moved[x]);
-			entry(t, k, j, t->moved[x]);
+			update_entry(t, j, k, t->moved[x]);
+			update_entry(t, k, j, t->moved[x]);
 		}
 		if (!t->changed_only) {
-			edge(t, j, k);
-			edge(t, k, j);
+			compute_edge(t, j, k);
+			compute_edge(t, k, j);
 		}
 	}
 }
 
-/* ---- shifting */
+/* ---- shift */
 
-/* The underloaded server that is reached first, at most `most` edges away; or NONE. */
-static uint32_t search(struct dense *t, uint32_t from, uint32_t most)
+/* Return the underloaded server that is reached first, at most `most` edges away; or NONE. */
+static uint32_t find_underloaded(struct dense *t, uint32_t from, uint32_t most)
 {
 	size_t head = 0, tail = 0;
 
@@ -105,7 +105,7 @@ static uint32_t search(struct dense *t, uint32_t from, uint32_t most)
 	return NONE;
 }
 
-static void move(struct dense *t, size_t j, size_t k, int64_t n)
+static void move_tokens(struct dense *t, size_t j, size_t k, int64_t n)
 {
 	const int32_t *map = &t->map[(j * t->servers + k) * t->buckets];
 
@@ -120,8 +120,8 @@ static void move(struct dense *t, size_t j, size_t k, int64_t n)
 		t->moved[t->n_moved++] = (uint32_t)i;
 		n -= by;
 	}
-	update(t, j);
-	update(t, k);
+	update_server(t, j);
+	update_server(t, k);
 }
 
 static void shift_path(struct dense *t, uint32_t from, uint32_t to)
@@ -137,17 +137,17 @@ static void shift_path(struct dense *t, uint32_t from, uint32_t to)
 	}
 	t->path[0] = from;
 	for (uint32_t x = 0; x < len; x++)
-		move(t, t->path[x], t->path[x + 1], n);
+		move_tokens(t, t->path[x], t->path[x + 1], n);
 	t->gap[from] -= n;
 	t->gap[to] += n;
 }
 
-static void shift(struct dense *t)
+static void shift_all(struct dense *t)
 {
 	for (uint32_t l = 1; l < t->servers; l++) {
 		for (uint32_t j = 0; j < t->servers; j++) {
 			while (t->gap[j] > 0) {
-				uint32_t k = search(t, j, l);
+				uint32_t k = find_underloaded(t, j, l);
 
 				if (k == NONE)
 					break;
@@ -157,9 +157,9 @@ static void shift(struct dense *t)
 	}
 }
 
-/* ---- in and out */
+/* ---- set-up and result */
 
-static int begin(const struct pshift_input *in, struct dense *t)
+static int dense_init(const struct pshift_input *in, struct dense *t)
 {
 	size_t s = in->servers, b = in->buckets;
 
@@ -179,7 +179,7 @@ static int begin(const struct pshift_input *in, struct dense *t)
 	return 0;
 }
 
-static void end(struct dense *t)
+static void dense_free(struct dense *t)
 {
 	free(t->demand);
 	free(t->tokens);
@@ -189,8 +189,8 @@ static void end(struct dense *t)
 	free(t->by);
 }
 
-/* Algorithm 3, by the split of our own. */
-static int initial(const struct pshift_input *in, struct dense *t)
+/* Algorithm 3, with the split of pshift.c. */
+static int split_initially(const struct pshift_input *in, struct dense *t)
 {
 	struct pshift_flow f = {.servers = in->servers,
 		.buckets = in->buckets,
@@ -244,23 +244,23 @@ int pshift_dense(const struct pshift_input *in, const struct pshift_dense_option
 
 	if (r)
 		return r;
-	r = begin(in, &t);
+	r = dense_init(in, &t);
 	if (r == 0)
-		r = initial(in, &t);
+		r = split_initially(in, &t);
 	if (r) {
-		end(&t);
+		dense_free(&t);
 		return r;
 	}
 	t.changed_only = options && options->changed_only;
 	for (size_t j = 0; j < t.servers; j++) {
 		for (size_t k = 0; k < t.servers; k++) {
 			if (j != k)
-				edge(&t, j, k);
+				compute_edge(&t, j, k);
 		}
 	}
 	if (ret_map)
 		memcpy(ret_map, t.sums, t.servers * t.servers * sizeof(*ret_map));
-	shift(&t);
+	shift_all(&t);
 	for (size_t j = 0; j < t.servers; j++)
 		phi += in->capacity[j] + (t.gap[j] < 0 ? t.gap[j] : 0);
 	for (size_t i = 0; rtokens && i < in->buckets; i++) {
@@ -268,6 +268,6 @@ int pshift_dense(const struct pshift_input *in, const struct pshift_dense_option
 			rtokens[e] = t.tokens[in->server[e] * in->buckets + i];
 	}
 	*ret_phi = phi;
-	end(&t);
+	dense_free(&t);
 	return 0;
 }

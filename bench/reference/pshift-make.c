@@ -5,10 +5,10 @@
  *         in proportion, and sum to r Σ C. Its demand is m times its reservation, over `active` servers
  *         that it draws, in proportion to 1, 2^−0.5, 3^−0.5, … in the order drawn; or, in a chain, over
  *         neighbours, from the first server for the first buckets to the last for the last.
- * SYMBOLS as in pshift-make.h; all in requests a QoS period.
+ * SYMBOLS as in pshift-make.h; all in requests per QoS period.
  * METHOD  Sums are exact: each number is the difference of two rounded partial sums.
- * DIFFERS `skew` is ours: with all servers alike and r = 0.9 no server is overloaded for long; and so is
- *         `chain`: there tokens have to go far.
+ * DIFFERS `skew` is an addition: with all servers equal and r = 0.9 no server is overloaded for long; and so is
+ *         `chain`, in which tokens have to move far.
  * EXAMPLE 64 servers of 100,000, 10,000 buckets, 8 active, r = 1, m = 1.1: 80,000 entries; the mean
  *         reservation is 640.
  */
@@ -31,9 +31,8 @@ void pshift_made_free(struct pshift_made *m)
 	*m = (struct pshift_made){.capacity = NULL};
 }
 
-/* One of the servers that bucket i has not drawn yet, of which it has n; in a chain, the n-th from where it
- * is. */
-static uint32_t draw(struct pshift_made *m, size_t i, size_t n)
+/* Draw a server that is not among the n that bucket i has drawn; in a chain, return the n-th from its place. */
+static uint32_t draw_server(struct pshift_made *m, size_t i, size_t n)
 {
 	const uint32_t *has = m->server + m->first[i];
 	size_t places = m->shape.servers - m->shape.active + 1;
@@ -64,13 +63,13 @@ void pshift_make_move(struct pshift_made *m, size_t i)
 
 		sum += pow((double)(k + 1), -WITHIN);
 		upto = k + 1 == n ? llround(total) : llround(total * sum / weights);
-		m->server[m->first[i] + k] = draw(m, i, k);
+		m->server[m->first[i] + k] = draw_server(m, i, k);
 		m->demand[m->first[i] + k] = upto - last;
 		last = upto;
 	}
 }
 
-static int reserve(struct pshift_made *m)
+static int make_reservations(struct pshift_made *m)
 {
 	const struct pshift_shape *s = &m->shape;
 	double total = s->reserved * (double)s->capacity * (double)s->servers, weights = 0, sum = 0;
@@ -99,7 +98,7 @@ static int reserve(struct pshift_made *m)
 	return 0;
 }
 
-static int begin(struct pshift_made *m)
+static int allocate_arrays(struct pshift_made *m)
 {
 	const struct pshift_shape *s = &m->shape;
 	size_t entries = s->buckets * s->active;
@@ -137,9 +136,9 @@ int pshift_make(const struct pshift_shape *shape, uint64_t seed, struct pshift_m
 		return -EINVAL;
 	rng_init(&m.rng, seed, "pshift");
 	rng_zipf_init(&m.where, shape->servers, shape->skew);
-	r = begin(&m);
+	r = allocate_arrays(&m);
 	if (r == 0)
-		r = reserve(&m);
+		r = make_reservations(&m);
 	for (size_t i = 0; r == 0 && i < shape->buckets; i++)
 		pshift_make_move(&m, i);
 	if (r)

@@ -21,7 +21,7 @@ typedef int64_t weir_time; /* ns */
 /* Mark a symbol that libweir exports; all others are hidden. */
 #define WEIR_API __attribute__((visibility("default")))
 
-/* Around every public header's declarations, for programs in C++. */
+/* Put around the declarations of every public header, for programs in C++. */
 #ifdef __cplusplus
 #define WEIR_BEGIN_DECLS extern "C" {
 #define WEIR_END_DECLS   }

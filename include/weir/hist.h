@@ -28,7 +28,7 @@ struct weir_hist {
 	uint32_t bucket[WEIR_HIST_BUCKETS];
 };
 
-/* Must be called first: a zeroed struct is not an empty one (`min`). */
+/* Call this first: a zeroed struct is not an empty one (`min`). */
 WEIR_API void weir_hist_clear(struct weir_hist *h);
 WEIR_API void weir_hist_record(struct weir_hist *h, uint64_t value);
 /* Prefetch the memory that recording this value touches, for a caller that records into more
@@ -40,7 +40,7 @@ WEIR_API void weir_hist_merge(struct weir_hist *into, const struct weir_hist *fr
 /* Return the smallest value v such that at least `percent` (0…100, e.g. 99.99) of the values are ≤
  * v, as the bucket's middle, clamped to [min, max]; 0 while empty. */
 WEIR_API uint64_t weir_hist_percentile(const struct weir_hist *h, double percent);
-WEIR_API double weir_hist_mean(const struct weir_hist *h); /* of the sum, exact; 0 while empty */
+WEIR_API double weir_hist_mean(const struct weir_hist *h); /* sum / count, exact; 0 while empty */
 
 WEIR_END_DECLS
 

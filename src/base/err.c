@@ -40,7 +40,7 @@ static void replace_controls(char *text)
 }
 
 /* Append at `used`, truncated to the room. */
-static void append(struct weir_err *err, size_t used, const char *fmt, va_list args)
+static void append_text(struct weir_err *err, size_t used, const char *fmt, va_list args)
 {
 	size_t room = sizeof(err->text) - used;
 	int n = vsnprintf(err->text + used, room, fmt, args);
@@ -57,7 +57,7 @@ int weir_err_set(struct weir_err *err, int code, const char *fmt, ...)
 	if (err) {
 		va_list args;
 		va_start(args, fmt);
-		append(err, 0, fmt, args);
+		append_text(err, 0, fmt, args);
 		va_end(args);
 	}
 	return code;
@@ -88,7 +88,7 @@ int weir_err_at(struct weir_err *err, int code, struct weir_place at, const char
 	if (err) {
 		va_list args;
 		va_start(args, fmt);
-		append(err, put_place(err, at), fmt, args);
+		append_text(err, put_place(err, at), fmt, args);
 		va_end(args);
 	}
 	return code;

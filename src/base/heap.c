@@ -20,7 +20,7 @@ static inline heap_order order_of(const struct heap_item *item)
 	return (heap_order)((heap_bits)item->key << 64 | item->serial);
 }
 
-static inline bool before(const struct heap_item *a, const struct heap_item *b)
+static inline bool is_before(const struct heap_item *a, const struct heap_item *b)
 {
 	return order_of(a) < order_of(b);
 }
@@ -46,7 +46,7 @@ static inline void sift_up(struct heap *h, size_t index, const struct heap_item 
 
 	while (index > 0) {
 		size_t parent = (index - 1) / 4;
-		if (!before(&item, &items[parent]))
+		if (!is_before(&item, &items[parent]))
 			break;
 		put_item(items, place, index, &items[parent]);
 		index = parent;
@@ -60,12 +60,12 @@ static inline size_t least_child(const struct heap_item *items, size_t n, size_t
 	size_t least = 0;
 
 	if (first + 4 <= n) {
-		size_t a = before(&c[1], &c[0]), b = 2 + (size_t)before(&c[3], &c[2]);
-		size_t which = -(size_t)before(&c[b], &c[a]);
+		size_t a = is_before(&c[1], &c[0]), b = 2 + (size_t)is_before(&c[3], &c[2]);
+		size_t which = -(size_t)is_before(&c[b], &c[a]);
 		return first + ((b & which) | (a & ~which));
 	}
 	for (size_t i = 1; first + i < n; i++)
-		least = before(&c[i], &c[least]) ? i : least;
+		least = is_before(&c[i], &c[least]) ? i : least;
 	return first + least;
 }
 
@@ -79,7 +79,7 @@ static inline void sift_down(struct heap *h, size_t index, const struct heap_ite
 
 	for (size_t first; (first = 4 * index + 1) < n;) {
 		size_t child = least_child(items, n, first);
-		if (!before(&items[child], &item))
+		if (!is_before(&items[child], &item))
 			break;
 		put_item(items, place, index, &items[child]);
 		index = child;
@@ -88,9 +88,9 @@ static inline void sift_down(struct heap *h, size_t index, const struct heap_ite
 }
 
 /* Fill the hole at `index` with an item from elsewhere. */
-static void refill(struct heap *h, size_t index, const struct heap_item *item)
+static void fill_hole(struct heap *h, size_t index, const struct heap_item *item)
 {
-	if (index > 0 && before(item, &h->items[(index - 1) / 4]))
+	if (index > 0 && is_before(item, &h->items[(index - 1) / 4]))
 		sift_up(h, index, item);
 	else
 		sift_down(h, index, item);
@@ -123,7 +123,7 @@ int heap_reserve(struct heap *h, size_t room)
 	return 0;
 }
 
-static int grow(struct heap *h)
+static int grow_items(struct heap *h)
 {
 	return heap_reserve(h, h->room ? 2 * h->room : 16);
 }
@@ -131,7 +131,7 @@ static int grow(struct heap *h)
 int heap_push(struct heap *h, struct heap_item item)
 {
 	if (__builtin_expect(h->n == h->room, 0)) {
-		int r = grow(h);
+		int r = grow_items(h);
 		if (r < 0)
 			return r;
 	}
@@ -158,7 +158,7 @@ void heap_remove(struct heap *h, size_t index)
 
 	h->n--;
 	if (index < h->n)
-		refill(h, index, &h->items[h->n]);
+		fill_hole(h, index, &h->items[h->n]);
 	if (h->place)
 		h->place[value] = HEAP_NOWHERE;
 }
@@ -167,5 +167,5 @@ void heap_move(struct heap *h, size_t index, int64_t key, uint64_t serial)
 {
 	const struct heap_item item = {key, serial, h->items[index].value};
 
-	refill(h, index, &item);
+	fill_hole(h, index, &item);
 }

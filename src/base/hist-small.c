@@ -47,7 +47,7 @@ static uint32_t *chunk_at(struct hist_small *h, unsigned place)
 	return h->chunk[h->n - 1];
 }
 
-static void add(uint32_t *count, uint32_t n)
+static void add_count(uint32_t *count, uint32_t n)
 {
 	if (__builtin_add_overflow(*count, n, count))
 		*count = UINT32_MAX;
@@ -70,7 +70,7 @@ int hist_small_record(struct hist_small *h, uint64_t value)
 
 	if (!chunk)
 		return -ENOMEM;
-	add(&chunk[index % HIST_SMALL_CHUNK], 1);
+	add_count(&chunk[index % HIST_SMALL_CHUNK], 1);
 	add_summary(h, 1, value, value, value);
 	return 0;
 }
@@ -86,7 +86,7 @@ int hist_small_merge(struct hist_small *into, const struct hist_small *from)
 		if (!to)
 			return -ENOMEM;
 		for (unsigned i = 0; i < HIST_SMALL_CHUNK; i++)
-			add(&to[i], from->chunk[from->place[place] - 1][i]);
+			add_count(&to[i], from->chunk[from->place[place] - 1][i]);
 	}
 	add_summary(into, from->count, from->sum, from->min, from->max);
 	return 0;

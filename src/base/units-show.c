@@ -104,8 +104,8 @@ char *weir_units_show_time(weir_time ns, char *buf, size_t len)
 	return buf;
 }
 
-/* Use binary units, unless the value is round in decimal units and less so in binary ones: a user
- * who wrote "400 MB/s" expects that, and measured values are hardly ever so round. */
+/* Use binary units, unless the value is round in decimal units and less so in binary ones: so a setting of "400
+ * MB/s" is shown as written, and measured values are hardly ever so round. */
 static void put_bytes(double value, bool whole, const char *per, char *buf, size_t len)
 {
 	char binary[NUMBER_ROOM], decimal[NUMBER_ROOM];

@@ -168,7 +168,7 @@ static bool at_end(const char *s)
 	return *skip_blanks(s) == '\0';
 }
 
-static bool same(const char *unit, const char *name)
+static bool is_unit(const char *unit, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -214,10 +214,10 @@ static int too_large(const char *text, struct weir_err *err)
 static uint64_t time_factor(const char *unit, const char *per)
 {
 	if (strncmp(unit, "\xC2\xB5s", 3) == 0 || strncmp(unit, "\xCE\xBCs", 3) == 0)
-		return same(unit + 3, per) ? 1000 : 0;
+		return is_unit(unit + 3, per) ? 1000 : 0;
 	for (const struct units_scale *s = units_time_scales; s->name; s++) {
 		size_t n = strlen(s->name);
-		if (strncmp(unit, s->name, n) == 0 && same(unit + n, per))
+		if (strncmp(unit, s->name, n) == 0 && is_unit(unit + n, per))
 			return s->factor;
 	}
 	return 0;
@@ -234,9 +234,9 @@ int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err)
 	if (r < 0)
 		return r;
 	uint64_t factor = time_factor(unit, "");
-	if (same(unit, "m") || same(unit, "min"))
+	if (is_unit(unit, "m") || is_unit(unit, "min"))
 		factor = UNITS_MINUTE;
-	else if (same(unit, "h"))
+	else if (is_unit(unit, "h"))
 		factor = UNITS_HOUR;
 	if (factor == 0 && !(at_end(unit) && n.mant == 0))
 		return bad_unit(&kind_time, text, unit, err);
@@ -272,7 +272,7 @@ int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err)
 	const char *rest = split_prefix(unit, &power, &binary);
 	if (at_end(rest) && (power > 0 || n.mant == 0))
 		binary = true;
-	else if (!same(rest, "B"))
+	else if (!is_unit(rest, "B"))
 		return bad_unit(&kind_size, text, unit, err);
 	uint64_t factor = (binary ? units_binary_scales : units_decimal_scales)[power].factor;
 	if (!number_whole(n, factor, &bytes, &exact))
@@ -284,7 +284,7 @@ int weir_units_size(const char *text, uint64_t *ret_bytes, struct weir_err *err)
 static bool one_of(const char *unit, const char *const *names)
 {
 	for (; *names; names++)
-		if (same(unit, *names))
+		if (is_unit(unit, *names))
 			return true;
 	return false;
 }

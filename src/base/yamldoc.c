@@ -110,7 +110,7 @@ static int check_unique(yamldoc_node n, struct weir_err *err)
 	return r;
 }
 
-static int visit(yamldoc_node n, unsigned depth, struct weir_err *err);
+static int visit_node(yamldoc_node n, unsigned depth, struct weir_err *err);
 
 /* Visit one child and add it to its parent's sums. */
 static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, struct weir_err *err)
@@ -127,7 +127,7 @@ static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, st
 	if (down->state == UNSEEN) {
 		down->parent = parent.id;
 		down->slot = slot;
-		int r = visit(child, depth + 1, err);
+		int r = visit_node(child, depth + 1, err);
 		if (r < 0)
 			return r;
 	}
@@ -171,7 +171,7 @@ static int visit_list(yamldoc_node n, unsigned depth, struct weir_err *err)
 }
 
 /* Visit n and its children, depth first; `depth` is the number of levels above n. */
-static int visit(yamldoc_node n, unsigned depth, struct weir_err *err)
+static int visit_node(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
 	const struct yamldoc_value *y = node_of(n);
 	struct link *l = &n.doc->links[n.id - 1];
@@ -206,7 +206,7 @@ int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc
 		r = yamldoc_load(text, len, name, &doc->values, err);
 	if (r == 0) {
 		doc->links = calloc(n_nodes(doc), sizeof(*doc->links));
-		r = doc->links ? visit(yamldoc_root(doc), 0, err) : -ENOMEM;
+		r = doc->links ? visit_node(yamldoc_root(doc), 0, err) : -ENOMEM;
 	}
 	if (r < 0) {
 		yamldoc_free(doc);

@@ -6,20 +6,20 @@ void above_begin(struct weir_gate *g, uint32_t n)
 {
 	const struct limits *l = &g->nodes[n].limits;
 
-	/* (Leaves that wait are not told: clocks above stand at 0 until then.) */
+	/* (Leaves that wait need not join the clocks: `above` clocks are 0 until then.) */
 	g->above = true;
 	for (unsigned i = 0; i < l->n_hold; i++)
 		g->tells |= kind_tells(l->b[i].ops);
 }
 
-/* The kinds that wait with r if a bucket refuses it. */
+/* Return the kinds that wait with r if a bucket refuses it. */
 static unsigned above_counted(
 	const struct weir_gate *g, const struct bucket *b, const struct weir_req *r)
 {
 	unsigned kinds = 1u << kind_of(r);
 
 	if (g->order != WEIR_FAIR)
-		return KIND_ALL; /* whatever comes first is first */
+		return KIND_ALL; /* the order is kept */
 	if (kind_of(r) == KIND_CONTROL)
 		return kinds;
 	if (b->ops & WEIR_OPS(WEIR_READ))
@@ -29,7 +29,7 @@ static unsigned above_counted(
 	return kinds;
 }
 
-/* When inner node n is to be tried again, if it is stopped. */
+/* Set the timer of inner node n to when it is to be tried again, if it is stopped. */
 static void above_alarm(struct weir_gate *g, uint32_t n)
 {
 	const struct node_inner *in = g->nodes[n].inner;
@@ -41,7 +41,7 @@ static void above_alarm(struct weir_gate *g, uint32_t n)
 	timer_set(&g->timer, n, first);
 }
 
-/* Inner node n's buckets refuse r. */
+/* Stop inner node n, whose buckets refuse r. */
 static void above_stop(
 	struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r, weir_time now)
 {
@@ -77,7 +77,7 @@ static void above_stop(
 	above_rejoin_all(g, n);
 }
 
-/* Does inner node n's own admit r now? If not, it is stopped. */
+/* Return true if inner node n's own buckets admit r now; else stop it. */
 static bool above_ask(
 	struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, weir_time now)
 {
@@ -115,7 +115,8 @@ void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, wei
 	}
 }
 
-/* The request that would pass first from inner node n in a slot, of those that it is not stopped for; NULL: none. */
+/* Return the request that would pass first from inner node n in a slot, of the kinds that are not stopped; NULL if
+ * there is none. */
 static const struct weir_req *above_front(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct lane *l = node_lane(g, n, slot);
@@ -189,7 +190,7 @@ void above_rejoin_all(struct weir_gate *g, uint32_t n)
 		above_rejoin(g, n, s);
 }
 
-/* Inner node n is to be tried again for the kinds whose time has come by `due`. */
+/* Release inner node n for the kinds whose time has come by `due`. */
 static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time now)
 {
 	struct node *node = &g->nodes[n];

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define AHEAD_FEW   2000  /* tenants that wait: a megabyte, which a core has of its own */
-#define AHEAD_MANY  16384 /* timers that are set; fewer come from a cache, soon enough */
-#define AHEAD_PIECE 128   /* bytes: four buckets; what a request touches of a profile */
-#define AHEAD_LEAST 4     /* of each: what is next may not be like what was */
-#define AHEAD_LAG   8     /* nodes: when so many more have been asked for, one has come */
+#define AHEAD_FEW   2000  /* timers set: a megabyte of nodes, which fits in a core's own cache */
+#define AHEAD_MANY  16384 /* timers set; with fewer the nodes come from a cache, fast enough */
+#define AHEAD_PIECE 128   /* bytes: four buckets, or the part of a profile that a request touches */
+#define AHEAD_LEAST 4     /* nodes to note, even if none is due that soon */
+#define AHEAD_LAG   8     /* nodes: after this many further prefetches, one has arrived */
 
 static void ahead_piece(const void *piece)
 {
@@ -15,8 +15,8 @@ static void ahead_piece(const void *piece)
 		__builtin_prefetch((const char *)piece + line, 1);
 }
 
-/* The head, the clocks of one that is held, and what buckets are not in the node. A node may be another's since it was noted, or an
- * inner one, whose first word is a pointer, too. */
+/* Prefetch the head, the clocks if it is held, and the buckets that are not in the node. The node may have been
+ * reused since it was noted, even as an inner node, whose first word is a pointer, too. */
 POOL_HOT void ahead_head(const struct node *node)
 {
 	__builtin_prefetch(node->head, 1);
@@ -51,7 +51,8 @@ void ahead_note(struct weir_gate *g, weir_time now)
 	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
-/* Up to `to`: a node each, the head of one before, and who is behind that of one before that. */
+/* Take steps up to `to`: each prefetches a node, the head of an earlier one, and the request behind the head of a
+ * still earlier one. */
 static void ahead_steps(struct weir_gate *g, uint32_t to)
 {
 	struct ahead *a = &g->ahead;
@@ -76,7 +77,8 @@ void ahead_others(struct weir_gate *g)
 	ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
 }
 
-/* (All loops are as long as a slot, with the root for a cell that is not used: nobody can predict how many are.) */
+/* (All loops are as long as a slot, with the root in place of an unused cell: a branch on the number of used cells
+ * would be mispredicted.) */
 bool ahead_slot(struct weir_gate *g)
 {
 	static const struct weir_req none;
@@ -85,7 +87,7 @@ bool ahead_slot(struct weir_gate *g)
 	if (g->timer.set < AHEAD_FEW)
 		return false;
 	if (g->ahead.edge == g->timer.edge[0])
-		return true; /* some of a slot expire after others */
+		return true; /* some entries of a slot expire after others */
 	g->ahead.edge = g->timer.edge[0];
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		const struct node *node = &g->nodes[slot[1][k]];

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ahead: memory ahead of need. What a batch will touch is fetched together, not one after the other.
+ * ahead: prefetching. The memory that a batch will touch is fetched in parallel, not line after line.
  *
- * METHOD  Who is likely to pass in the next batch is read off the timer, if very many wait, before this
- *         one passes, and off the chains of the lanes after it, and their nodes are asked for. When
- *         those have come, their heads are asked for, and then those behind the heads: of the former
- *         while this batch passes, of the latter at the beginning of the next. With fewer, who is
- *         due is asked for when he is due. Nothing but hints: a wrong guess costs a fetch. Where
- *         few tenants wait it would cost as much as it gains, and is left out.
+ * METHOD  If very many timers are set, the nodes that are due in the next batch are read from the timer before this
+ *         batch passes, and prefetched while it passes; when a node is in the cache its head is prefetched, and then
+ *         the request behind the head. With fewer timers a node is prefetched when it is due, or its slot is near.
+ *         These are hints: a wrong guess costs one fetch. With few tenants prefetching would cost as much as it
+ *         gains, and is left out.
  */
 #ifndef WEIR_GATE_AHEAD_H
 #define WEIR_GATE_AHEAD_H
 
 #include "gate/node.h"
 
-/* All of a node that a pass touches. */
+/* Prefetch the part of a node that a dispatch touches. */
 POOL_HOT void ahead_node(const struct node *node)
 {
 	__builtin_prefetch(&node->head, 1);
@@ -23,19 +22,19 @@ POOL_HOT void ahead_node(const struct node *node)
 	__builtin_prefetch(&node->limits, 1);
 }
 
-/* Makes what a gate with so many nodes needs for this. 0 or -ENOMEM. */
+/* Allocate the memory that a gate with room for this many nodes needs. Return 0 or -ENOMEM. */
 int ahead_fit(struct ahead *a, uint32_t room);
 
-/* A batch is about to pass: who is due in the next is noted, if there are so many nodes that this is of use. */
+/* Before a batch passes: note the nodes that are due in the next, if there are so many nodes that this pays. */
 void ahead_note(struct weir_gate *g, weir_time now);
 POOL_HOT void ahead_soon(struct weir_gate *g, weir_time now)
 {
 	if (g->ahead.node)
 		ahead_note(g, now);
 }
-/* Some more of up to `max` are about to pass, `passed` in all then: as large a part of those is fetched. */
+/* Before some more of up to `max` requests pass, `passed` in all then: prefetch the same part of the noted nodes. */
 void ahead_some(struct weir_gate *g, size_t passed, size_t max);
-/* They have passed: the others are fetched. */
+/* After the batch: prefetch the others. */
 void ahead_others(struct weir_gate *g);
 POOL_HOT void ahead_rest(struct weir_gate *g)
 {
@@ -43,19 +42,19 @@ POOL_HOT void ahead_rest(struct weir_gate *g)
 		ahead_others(g);
 }
 
-/* A node's timer has expired, so that its places have come already: the other lines (few instructions: also
- * where few wait). Then, of n of them,
- * heads and buckets; and, when those have come, the requests behind the heads. */
+/* Prefetch the other lines of a node whose timer has expired, so that the timer's line is in the cache (few
+ * instructions, so also done for few nodes). Then ahead_due_heads prefetches the heads and buckets of n such nodes;
+ * and ahead_behind, once those are in the cache, the requests behind the heads. */
 POOL_HOT void ahead_due(const struct node *node)
 {
 	__builtin_prefetch(&node->head, 1);
 	__builtin_prefetch(&node->own, 1);
 	__builtin_prefetch(&node->limits, 1);
 }
-/* Few timers have expired: calls are so frequent that each slot of the calendar expires by itself, and what is due then is
- * too little to be fetched together. So this fetches the requests behind the heads of those that are due in the next slot,
- * the heads of those in the one after it, and the nodes of those in the third. Return false if so few timers are set that
- * it would be of no use. */
+/* Prefetch for the next slots of the calendar, if few timers have expired: calls are so frequent that each slot
+ * expires by itself, with too few entries to be fetched in parallel. Prefetch the requests behind the heads of the
+ * nodes due in the next slot, the heads of those in the one after it, and the nodes of the third. Return false if so
+ * few timers are set that it would not pay. */
 bool ahead_slot(struct weir_gate *g);
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
 POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
@@ -68,7 +67,7 @@ POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uin
 	}
 }
 
-/* A leaf that was empty is no longer: the next batch looks at all of it. */
+/* Prefetch a leaf that is not empty any more: the next batch checks it. */
 POOL_HOT void ahead_idle(const struct node *node)
 {
 	__builtin_prefetch(&node->timer, 1);

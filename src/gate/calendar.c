@@ -7,7 +7,8 @@
 #define CALENDAR_SMALL 64   /* slots: 2 ms */
 #define CALENDAR_LEAST 1024 /* 34 ms */
 
-/* About a slot an entry. Where a gate is to be small, a short calendar will do: what is moved costs little there. */
+/* Return the length of the calendar: about a slot per entry. A short one suits a small gate, where moving entries
+ * costs little. */
 static uint32_t calendar_slots(uint32_t room)
 {
 	uint32_t slots = room <= 64 ? CALENDAR_SMALL : CALENDAR_LEAST;
@@ -23,7 +24,7 @@ static size_t calendar_bytes(uint32_t slots)
 	       slots / 8;
 }
 
-/* An empty timer of so many slots. 0 or -ENOMEM. */
+/* Make an empty timer with this many slots. Return 0 or -ENOMEM. */
 static int calendar_make(struct timer *t, uint32_t slots)
 {
 	t->slots = pool_array(NULL, 0, calendar_bytes(slots));
@@ -48,7 +49,7 @@ static int calendar_make(struct timer *t, uint32_t slots)
 	return 0;
 }
 
-/* The entries of a slot go from one timer to another. */
+/* Transfer the entries of a slot from one timer to another. */
 static void calendar_transfer(const struct timer *from, uint32_t list, struct timer *to)
 {
 	for (unsigned k = 0; list <= from->mask && k < TIMER_CELLS; k++) {
@@ -63,7 +64,7 @@ static void calendar_transfer(const struct timer *from, uint32_t list, struct ti
 	}
 }
 
-/* All that are set: those of one tick in the order in which they were, which is that of levels. */
+/* Transfer all entries that are set: those of one tick keep their order, which is that of the levels. */
 static void calendar_transfer_all(const struct timer *from, struct timer *to)
 {
 	for (uint32_t k = 0; k < TIMER_FAR; k++)

@@ -2,16 +2,16 @@
 /*
  * calendar: the memory of a timer, and how it grows. Part of timer.h; nothing here is on the hot path.
  *
- * METHOD  The calendar has about a slot a timer. When there are to be more timers a longer one is made, and
- *         what is set goes from the one to the other, in order: O(timers + slots).
+ * METHOD  The calendar has about one slot per timer. When the number of timers grows a longer calendar is made, and
+ *         the entries that are set are transferred in order: O(timers + slots).
  */
 #ifndef WEIR_GATE_CALENDAR_H
 #define WEIR_GATE_CALENDAR_H
 
 #include "gate/timer.h"
 
-/* The entries are here now, and so many; new ones have tick -1. The timer is all zero at first. 0 or -ENOMEM,
- * then unchanged. */
+/* Note that the entries have moved, and make room for this many; new ones have tick -1. The timer is zeroed at
+ * first. Return 0, or -ENOMEM, then the timer is unchanged. */
 int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
 void calendar_free(struct timer *t); /* the entries are the caller's */
 size_t calendar_memory(const struct timer *t);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check: whose a request is, in builds with -Ddebug_checks=true.
+ * check: ownership of requests, in builds with -Ddebug_checks=true.
  *
- * There `reserved` of struct weir_req says whether the caller, the queue or the resource has the request, and
- * each call asserts that the caller hands over what is his to hand over: a request that is submitted twice
- * ends the program at the second submit, and not at some later call in a list that is a circle. Other builds
- * neither look nor write.
+ * `reserved` of struct weir_req says whether the caller, the queue or the resource owns the request, and each
+ * function asserts the state that it expects: a request that is submitted twice aborts the program at the second
+ * submit, and not at some later call in a list that has become a circle. Other builds neither read nor write the
+ * field.
  */
 #ifndef WEIR_GATE_CHECK_H
 #define WEIR_GATE_CHECK_H
@@ -16,7 +16,7 @@
 enum check_place {
 	CHECK_CALLER = 0, /* a zeroed request */
 	CHECK_QUEUED = 0x5155,
-	CHECK_INSIDE = 0x494e, /* handed out by next, and not done */
+	CHECK_INSIDE = 0x494e, /* handed out by weir_gate_next, and not done */
 };
 
 #ifdef WEIR_DEBUG_CHECKS
@@ -46,7 +46,7 @@ static inline void check_done(struct weir_req *const *reqs, size_t n)
 	}
 }
 
-/* Taken back from the queue. */
+/* Take a request back from the queue. */
 static inline void check_cancel(struct weir_req *r)
 {
 	assert(r->reserved == CHECK_QUEUED && "request changed while it was queued");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls: submit, next, done, wakeup, cancel. The law is in gate.h, the parts in node.h. */
+/* The gate's functions for requests: submit, next, done, wakeup, cancel. The law is in gate.h; node.h lists the
+ * files. */
 #include "gate/ahead.h"
 #include "gate/check.h"
 #include "gate/pending.h"
@@ -13,9 +14,9 @@ static weir_time gate_time(struct weir_gate *g, weir_time now)
 	return g->now;
 }
 
-#define GATE_FEW 2 /* pass between one look ahead and the next */
+#define GATE_FEW 2 /* requests passed between one prefetch and the next */
 
-/* Looks at a leaf that was idle, or whose timer is due. Return its head if that has passed; or NULL. */
+/* Check a leaf that was idle, or whose timer is due. Return its head if that has passed, or NULL. */
 POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 {
 	struct node *node = &s->nodes[n];
@@ -31,8 +32,8 @@ POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 	return open && s->reserved && s->reserved->waits ? turn_reserved(*s) : NULL;
 }
 
-/* Looks at up to `most` leaves that were idle; of up to `max` that pass at once returns how many did. All are fetched
- * together first, and then their heads: if many have been woken since they were submitted, none is in the cache any
+/* Check up to `most` leaves that were idle, and return how many requests, up to `max`, passed at once. First
+ * prefetch all the nodes, and then their heads: if many leaves were submitted to since, none is in the cache any
  * more. */
 POOL_HOT size_t gate_activate(
 	struct stand s, bool at_once, uint32_t most, struct weir_req **ret, size_t max)
@@ -55,7 +56,7 @@ POOL_HOT size_t gate_activate(
 	return passed;
 }
 
-/* The same with n leaves and inner nodes whose timers are due. */
+/* The same for n leaves and inner nodes whose timers are due. */
 POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, uint32_t n,
 	struct weir_req **ret, size_t max)
 {
@@ -85,18 +86,23 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 	return passed;
 }
 
-/* Return true if nothing keeps a head that is looked at but its leaf's buckets, and heads that come before it. */
+/* Return true if a head that is checked waits only for its leaf's buckets, and for heads that come before it. */
 static bool gate_simple(const struct weir_gate *g)
 {
 	return g->order == WEIR_FAIR && g->run < 2 && !g->above && !g->window_bytes;
 }
 
-#define GATE_TRIES 8  /* besides one for each request that is asked for: those not admitted above */
-#define GATE_LOOKS 24 /* that a call has at least, of those due and of those that came; */
-#define GATE_MORE  8  /* and of the latter more than may pass, so that no backlog stays */
+#define GATE_TRIES                                                                                 \
+	8 /* requests refused above that a call may find, besides one for each
+	     request asked for */
+#define GATE_LOOKS                                                                                 \
+	24          /* leaves that a call checks at least, of those due and of the pending
+	               ones; */
+#define GATE_MORE 8 /* and more of the latter than may pass, so that no backlog stays */
 
-/* Those whose time has come, and those that have come, stand where they belong, as many as a call looks at. Many more than
- * can pass are of no use: they would have left the cache when their turn comes. Return how many have passed at once. */
+/* Check the leaves whose timers are due and the pending ones, as many as a call may, and put them where they belong.
+ * Checking many more than can pass is of no use: they would have left the cache when their turn comes. Return how
+ * many requests have passed at once. */
 POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_t max)
 {
 	struct weir_gate *g = s->g;
@@ -115,7 +121,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_
 	return passed;
 }
 
-/* The same for a flat gate. (Not inline: of small batches most find nothing to do.) */
+/* The same for a flat gate. (Not inline: for small batches there is mostly nothing to do.) */
 static __attribute__((noinline)) size_t gate_prepare_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret, size_t max)
 {
@@ -124,13 +130,13 @@ static __attribute__((noinline)) size_t gate_prepare_flat(
 	return gate_prepare(&s, ret, max);
 }
 
-/* Return true if the window in bytes has room for a request of so many beside `in_flight` requests. */
+/* Return true if the window in bytes has room for a request of this size beside `in_flight` requests. */
 static bool gate_bytes_fit(const struct weir_gate *g, size_t in_flight, uint32_t bytes)
 {
 	return !g->window_bytes || !in_flight || !bytes || g->inside + bytes <= g->window_bytes;
 }
 
-/* Return true if the window in bytes keeps the request whose turn it is, as of the last weir_gate_next. */
+/* Return true if the window in bytes holds the request whose turn it is, as of the last weir_gate_next. */
 static bool gate_bytes_full(const struct weir_gate *g)
 {
 	return !gate_bytes_fit(g, g->in_flight, g->too_large);
@@ -147,7 +153,7 @@ static void gate_window_change(struct weir_gate *g, weir_time now, bool full)
 	g->full = full;
 }
 
-/* The same as gate_window, inline. */
+/* gate_window, inline. */
 POOL_HOT void gate_window_look(struct weir_gate *g, weir_time now)
 {
 	bool full = g->in_flight >= g->window.limit || (g->too_large && gate_bytes_full(g));
@@ -161,9 +167,9 @@ void gate_window(struct weir_gate *g, weir_time now)
 	gate_window_look(g, now);
 }
 
-#define GATE_SOME 64 /* of a submit at a time: a batch or two */
+#define GATE_SOME 64 /* requests of a submit handled at a time: a batch or two */
 
-/* Puts a request at the end of its queue. Return true if that was empty. */
+/* Append a request to its queue. Return true if that was empty. */
 POOL_HOT bool gate_append(struct weir_gate *g, struct node *node, struct weir_req *r, weir_time now)
 {
 	struct weir_req *tail = node->tail;
@@ -181,7 +187,7 @@ POOL_HOT bool gate_append(struct weir_gate *g, struct node *node, struct weir_re
 	return !tail;
 }
 
-/* Leaf n was idle, and is not any more: weir_gate_next is to look at it. */
+/* Note that leaf n is no longer idle: weir_gate_next is to check it. */
 POOL_HOT void gate_rouse(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	pending_add(g, n);
@@ -190,8 +196,8 @@ POOL_HOT void gate_rouse(struct weir_gate *g, uint32_t n, weir_time now)
 	ahead_idle(&g->nodes[n]);
 }
 
-/* Appends up to GATE_SOME. Which of their queues were empty nobody can predict: they are noted without a branch, and
- * seen to together. */
+/* Append up to GATE_SOME requests. A branch on which queues were empty would be mispredicted: these leaves are noted
+ * without a branch, and handled together. */
 static void gate_append_some(
 	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
@@ -202,11 +208,11 @@ static void gate_append_some(
 		n_idle += gate_append(g, &g->nodes[reqs[i]->tenant], reqs[i], now);
 	}
 	for (uint32_t k = 0; k < n_idle; k++)
-		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): so many were noted */
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): idle[0 … n_idle) is set */
 		gate_rouse(g, idle[k], now);
 }
 
-/* Return the leaf to which a request belongs; NULL: it may not be taken. */
+/* Return the leaf to which a request belongs; NULL if the request is not valid. */
 POOL_HOT struct node *gate_leaf(const struct weir_gate *g, const struct weir_req *r)
 {
 	if (r->tenant >= g->n_nodes || r->op > WEIR_STATUS)
@@ -216,7 +222,7 @@ POOL_HOT struct node *gate_leaf(const struct weir_gate *g, const struct weir_req
 	return node->flags & NODE_LEAF ? node : NULL;
 }
 
-/* The same for a single request, as many callers submit them. */
+/* Submit a single request, as many callers do. */
 POOL_HOT int gate_submit_one(struct weir_gate *g, weir_time now, struct weir_req *r)
 {
 	struct node *node = gate_leaf(g, r);
@@ -239,7 +245,7 @@ static __attribute__((noinline)) int gate_submit_many(
 
 		if (!node)
 			return -EINVAL;
-		__builtin_prefetch(node->tail, 1); /* it is linked to */
+		__builtin_prefetch(node->tail, 1); /* the next request is linked to it */
 	}
 	check_submit(reqs, n);
 	for (size_t i = 0; i < n; i += GATE_SOME)
@@ -255,8 +261,8 @@ int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const 
 	return n == 1 ? gate_submit_one(g, now, reqs[0]) : gate_submit_many(g, now, reqs, n);
 }
 
-/* Lets up to `max` pass; how many. Also when nobody may, those who wait are looked at: who waits for
- * what is counted from now on. */
+/* Dispatch up to `max` requests and return how many. Check the leaves even if none may pass: the causes of waiting
+ * are counted from now on. */
 static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
@@ -279,13 +285,13 @@ static size_t gate_pass_tree(
 	return n;
 }
 
-/* The same with only leaves below the root. What is fetched ahead meanwhile is fetched a little at a time,
- * since a processor can wait for so many lines and no more. */
+/* The same with only leaves below the root. Prefetches are issued a few at a time, since a processor can have only
+ * so many outstanding. */
 static size_t gate_pass_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t n = 0, fetch = max; /* how many have passed when the next of those is */
+	size_t n = 0, fetch = max; /* number passed at which the next prefetch is due */
 
 	g->looks = 0;
 	if (timer_due(&g->timer, now) || g->n_pending)
@@ -315,21 +321,21 @@ static size_t gate_pass_flat(
 	return n;
 }
 
-/* The window has just become full: who stands under a bucket that would stop it anyway? */
+/* The window has just become full: stop the inner nodes whose buckets would stop the next request anyway. */
 static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		above_probe(g, reqs[i]->tenant, now);
 }
 
-/* The window is full: finds the leaf whose head would pass with more room in it. */
+/* The window is full: find the leaf whose head would pass if it had more room. */
 static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
 {
 	struct turn turn;
 
 	if (!turn_choose(g, &turn, now))
 		return;
-	/* (If an ancestor is stopped for lower classes, all below it count as stopped.) */
+	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped.) */
 	for (uint32_t n = turn.leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
 		if (g->nodes[n].inner->stopped[kind_of(turn.req)])
@@ -387,13 +393,13 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 	g->served += n;
 	if (g->full && now > g->full_since)
 		g->full_served += n;
-	else if (now == g->full_until) /* the others that came back at that moment */
+	else if (now == g->full_until) /* the other requests done at that moment */
 		for (size_t i = 0; i < n; i++)
 			g->full_served += reqs[i]->dispatched < now;
 	gate_window_look(g, now);
 }
 
-/* Return true if something waits for nothing but its turn. */
+/* Return true if a request waits only for its turn. */
 static bool gate_ready(const struct weir_gate *g)
 {
 	for (unsigned s = node_ready(g, 0); s <= NODE_REST; s = node_ready(g, s + 1)) {

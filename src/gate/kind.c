@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/kind.h"
 
-#define KIND_QUEUES 3 /* the node's own, of writes, of control: as enum kind */
+#define KIND_QUEUES 3 /* the node's own, writes, control: as enum kind */
 
-/* ---- queues. Those apart are rings: a tail's next is the head. */
+/* ---- queues. The separate ones are rings: a tail's next is the head. */
 
 static struct weir_req *kind_front(const struct weir_gate *g, uint32_t n, unsigned q)
 {
@@ -14,7 +14,7 @@ static struct weir_req *kind_front(const struct weir_gate *g, uint32_t n, unsign
 	return tail ? tail->next : NULL;
 }
 
-/* The kinds that a queue stands for. */
+/* Return the kinds that a queue may hold. */
 static unsigned kind_bits(const struct node *node, unsigned q)
 {
 	return q == 0 && !(node->flags & NODE_SPLIT) ? KIND_DATA : 1u << q;
@@ -25,7 +25,7 @@ static bool kind_older(const struct weir_req *a, const struct weir_req *b)
 	return !b || a->dispatched < b->dispatched;
 }
 
-/* The queues of data of a leaf that are held now, by its own buckets or above: a bit each. */
+/* Return the data queues of a leaf that are held now, by its own buckets or above: a bit each. */
 static unsigned kind_held(const struct weir_gate *g, uint32_t n)
 {
 	unsigned stopped = 0, held = 0;
@@ -60,7 +60,7 @@ bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
 	*tail = r;
 	g->apart[r->tenant].n[q - 1]++;
 	if (!(node->flags & NODE_KINDS))
-		for (unsigned c = 0; c < 3; c++) /* until all are looked at together */
+		for (unsigned c = 0; c < 3; c++) /* until all heads are checked together */
 			g->apart[r->tenant].may[c] = node->may >> c & 1;
 	node->flags |= NODE_KINDS;
 	if (q == KIND_CONTROL)
@@ -154,7 +154,7 @@ static bool kind_tells_any(const struct bucket *b, unsigned n)
 	return false;
 }
 
-/* Return true if a bucket of an ancestor tells reads from writes. */
+/* Return true if a bucket of an ancestor distinguishes reads from writes. */
 static bool kind_told_above(const struct weir_gate *g, uint32_t n)
 {
 	while (g->tells && n != WEIR_ROOT) {
@@ -199,7 +199,7 @@ struct weir_req *kind_head(const struct weir_gate *g, uint32_t n, unsigned class
 
 	for (unsigned q = 0; q < KIND_QUEUES; q++) {
 		struct weir_req *r = g->apart[n].may[class] >> q & 1 ? kind_front(g, n, q) : NULL;
-		/* (In the orders FIFO and EDF what came first is first.) */
+		/* (The orders FIFO and EDF keep the order.) */
 		bool before =
 			q == KIND_CONTROL && (g->apart[n].held >> of & 1) && g->order == WEIR_FAIR;
 
@@ -250,16 +250,16 @@ void kind_before(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsi
 		profile_look(node->profile, r);
 }
 
-/* ---- where they stand */
+/* ---- check the heads */
 
 struct kind_look {
 	struct stand s;
 	struct node *node;
 	struct node_apart *apart;
-	uint64_t
-		refused; /* buckets that have refused a head of data: they refuse younger ones, too */
+	uint64_t refused; /* buckets that have refused a head of data: they refuse younger ones,
+	                     too */
 	weir_time seen;
-	weir_time wake; /* the first time at which something changes by itself */
+	weir_time wake; /* earliest time at which the result of the check changes */
 };
 
 static void kind_wake(struct kind_look *look, weir_time at)
@@ -268,8 +268,8 @@ static void kind_wake(struct kind_look *look, weir_time at)
 		look->wake = at;
 }
 
-/* Do n buckets from `from` on all admit r? If not *ret_when is when they do, or WEIR_NEVER if an older head has to
- * pass first. */
+/* Return true if n buckets from `from` on all admit r. If not *ret_when is when they do, or WEIR_NEVER if an older
+ * head has to pass first. */
 static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const struct weir_req *r,
 	weir_time *ret_when)
 {
@@ -288,7 +288,7 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 		older |= data && (look->refused >> i & 1);
 		if (at > look->s.now && data) {
 			look->refused |= UINT64_C(1) << i;
-			kind_wake(look, at); /* then it refuses the others no longer */
+			kind_wake(look, at); /* from then on it does not refuse the others */
 		}
 		when = at > when ? at : when;
 	}
@@ -296,7 +296,7 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 	return !older && when <= look->s.now;
 }
 
-/* The head of queue q may pass as one of the rest: as better, too? */
+/* Note that the head of queue q may pass in the class REST, and in which better classes, now or later. */
 static void kind_better(struct kind_look *look, unsigned q, const struct weir_req *r)
 {
 	const struct node *node = look->node;
@@ -348,7 +348,7 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 		kind_better(look, q, r);
 }
 
-/* The leaf stands in the lane of a slot, or no longer. */
+/* Let the leaf wait in the lane of a slot if it has a head that may pass there. */
 static void kind_stand(const struct kind_look *look, uint32_t n, unsigned slot)
 {
 	unsigned class = node_class(slot);

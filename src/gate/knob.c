@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knobs: checked as a set, given their memory as a set, and only then turned: what can fail comes
- * before what changes.
- */
+/* Setting knobs: all are checked, then memory is allocated for all, and only then are they applied: no step that can
+ * fail comes after the first change. */
 #include "base/no-memory.h"
 #include "gate/above.h"
 #include "gate/kind.h"
@@ -78,7 +76,7 @@ static const char *knob_check_value(
 			       : "priority must be a whole number from 0 to 63, or -1 for none";
 	case WEIR_KNOB_DEADLINE:
 		if (g->order != WEIR_EDF)
-			return "deadlines are for the order EDF";
+			return "a deadline needs the order EDF";
 		return v >= 0 && v < 9e18 ? NULL : "deadline must not be negative";
 	case WEIR_KNOB_RGRANT:
 	case WEIR_KNOB_LGRANT:
@@ -119,12 +117,12 @@ static int knob_check(
 	case WEIR_KNOB_RGRANT:
 	case WEIR_KNOB_LGRANT:
 		if (!leaf)
-			return knob_refuse(err, k, "this knob is a leaf's");
+			return knob_refuse(err, k, "only a leaf has this knob");
 		break;
 	default:
 		if (k->node != WEIR_ROOT)
 			return knob_refuse(
-				err, k, "this knob is the whole gate's: give it at the root");
+				err, k, "this knob belongs to the whole gate: set it at the root");
 	}
 	why = knob_check_value(g, set, i);
 	return why ? knob_refuse(err, k, why) : 0;
@@ -132,14 +130,14 @@ static int knob_check(
 
 /* ---- memory */
 
-/* What a knob makes of a node's buckets. */
+/* A node's buckets as a knob sets them. */
 struct knob_limits {
 	struct limits l;
 	struct bucket own[LIMITS_OWN];
 	struct profile *profile;
 };
 
-/* Fills `to` with the buckets of one kind; how many. */
+/* Write the buckets of one kind to `to` and return how many there are. */
 static uint8_t knob_buckets_of(
 	const struct weir_knob *k, enum weir_bucket_kind kind, struct bucket *to)
 {
@@ -189,7 +187,7 @@ static int knob_limits(
 	return 0;
 }
 
-/* Lanes for what the knob lets a leaf do. */
+/* Create the lanes that the knob lets a leaf wait in. */
 static int knob_reserve(
 	struct weir_gate *g, const struct weir_knob *k, const struct knob_limits *new)
 {
@@ -206,9 +204,9 @@ static int knob_reserve(
 	return r;
 }
 
-/* ---- turning */
+/* ---- apply */
 
-/* The k-th bucket of a kind, unit and mask takes over the level of the k-th such one before. */
+/* Let the k-th bucket of a kind, unit and mask take over the level of the k-th such bucket before. */
 static void knob_inherit(struct bucket *new, unsigned n, const struct bucket *old, unsigned n_old)
 {
 	uint64_t taken = 0;
@@ -229,7 +227,7 @@ static void knob_inherit(struct bucket *new, unsigned n, const struct bucket *ol
 	}
 }
 
-/* Levels are brought up to now at the old rate first. */
+/* Replace a node's buckets, after bringing the old levels up to now at the old rates. */
 static void knob_take_over(
 	struct weir_gate *g, struct node *node, struct knob_limits *new, weir_time now)
 {
@@ -300,8 +298,8 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	limits_pair(l);
 }
 
-/* Node n has another weight. It keeps its place among its siblings, as the new weight tells it; so what is above it does
- * not change. If it waits, it stands nowhere now. */
+/* Change the tags of node n for its new weight. The node keeps its place among its siblings, scaled to the new
+ * weight; so the levels above do not change. If it waits, it is in no group now. */
 static void knob_reweigh(struct weir_gate *g, uint32_t n, double before)
 {
 	struct node *node = &g->nodes[n];
@@ -409,6 +407,6 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 			stand_update(g, knobs[i].node, now);
 		above_release_all(g, knobs[i].node, now);
 	}
-	g->too_large = 0; /* the turn may be another's */
+	g->too_large = 0; /* it may be another request's turn */
 	return 0;
 }

@@ -40,7 +40,7 @@ void lane_split(struct lane *l)
 	l->banked = true;
 }
 
-/* A bank is frozen, or thaws. */
+/* Freeze or thaw a bank. */
 static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 {
 	struct lane_bank *bank = &l->bank[without];
@@ -58,7 +58,7 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 	}
 	double moved = (double)bank->weight * (double)(l->now - l->origin);
 
-	/* V is to be the mean of those that are not frozen. */
+	/* V follows the mean of the children that are not frozen. */
 	if (freeze) {
 		bank->ahead -= moved;
 		bank->frozen = l->now;
@@ -104,7 +104,7 @@ unsigned lane_kinds(const struct lane *l)
 
 void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost)
 {
-	/* (A run goes on whatever was asked for last.) */
+	/* (A run continues whatever kinds were allowed last.) */
 	if (lane_frozen(l, entry->without))
 		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
 	if (entry->without)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane-impl.h"
 
-/* Return where a group of this key finishes whose first slot begins at `start`. */
+/* Return the finish of a group of this key whose first slot begins at `start`. */
 static inline uint64_t lane_finish(uint64_t start, unsigned key)
 {
 	return start + (UINT64_C(1) << key) + (UINT64_C(1) << lane_shift(key));
@@ -28,7 +28,7 @@ unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 	return id;
 }
 
-/* Return a set of slots as seen from the first slot on. */
+/* Return a set of slots rotated so that the first slot is bit 0. */
 static uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
 {
 	uint32_t twice = (uint32_t)slots << LANE_SLOTS | slots;
@@ -36,19 +36,19 @@ static uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
 	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
 }
 
-/* Return the first slot that may hold far children, counted from the first; there is one. */
+/* Return the first slot that may hold far children, counted from the first; there must be one. */
 static unsigned lane_first_far(const struct lane_group *q)
 {
 	return (unsigned)__builtin_ctz(lane_turned(q, q->far));
 }
 
-/* Return true if a group finishes where a slot begins that may hold far children. */
+/* Return true if the group's finish is the start of a slot that may hold far children. */
 static inline bool lane_begins_far(const struct lane_group *q)
 {
 	return q->far && q->finish != lane_finish(q->start, q->key);
 }
 
-/* The first slot of a group, or its far slots, have changed: where does it finish? */
+/* Compute a group's finish after its first slot or its far slots have changed. */
 static void lane_finishes(struct lane_group *q)
 {
 	q->finish = lane_finish(q->start, q->key);
@@ -59,7 +59,7 @@ static void lane_finishes(struct lane_group *q)
 	q->finish = (int64_t)(far - q->finish) < 0 ? far : q->finish;
 }
 
-/* Makes `tag`, which is before the first slot of group id, that slot's. Does the ring go so far? */
+/* Move the first slot of group id back to `tag`. Return false if the ring does not reach so far. */
 static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 {
 	struct lane_group *q = &l->groups[id];
@@ -95,14 +95,14 @@ unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned with
 			(!wider && l->groups[nearest].key < q->key))
 			nearest = id;
 	}
-	/* (With less than the most room there is a group for each child.) */
+	/* (With less than the full room there is a group for each child.) */
 	if (nearest != LANE_NONE && l->room == LANE_KEYS &&
 		__builtin_popcountll(l->idle) + __builtin_popcount(banks) <= LANE_BANKS)
 		return nearest;
 	return lane_open(l, key, tag, without);
 }
 
-/* Return the group if it, or one that is opened for it, has room for a tag; or LANE_NONE. */
+/* Return the group of a key, opened if there is none, if its ring has room for a tag; else LANE_NONE. */
 static unsigned lane_takes(struct lane *l, uint64_t tag, unsigned key, unsigned without)
 {
 	unsigned id = lane_group(l, key, tag, without);
@@ -175,7 +175,7 @@ void lane_choose(struct lane *l)
 	}
 	l->best = (uint8_t)best;
 	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
-	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at it */
+	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at the slot */
 		l->until = l->now;
 }
 
@@ -221,8 +221,8 @@ void lane_take(struct lane *l, const struct lane_home *h, struct lane_entry *ent
 		lane_emptied(l, id, entry->slot);
 }
 
-/* An entry with a request of this width, which stands nowhere, goes into a group of a greater key: before the others of
- * its slot. */
+/* Place an entry with a request of this width, which is in no group, in a group of a greater key, before the others
+ * of its slot. */
 static void lane_put_far(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	uint32_t e, unsigned width, unsigned key)
 {
@@ -247,7 +247,7 @@ static void lane_put_far(struct lane *l, const struct lane_home *h, struct lane_
 	list->head = e;
 }
 
-/* An entry of group id is far, or was put beyond the ring: it goes where it belongs now. */
+/* Place an entry of group id that is far, or was put beyond the ring, where it belongs now. */
 static void lane_again(struct lane *l, const struct lane_home *h, uint32_t e, unsigned id)
 {
 	struct lane_entry *entry = lane_entry(h, l, e);
@@ -265,8 +265,8 @@ static void lane_again(struct lane *l, const struct lane_home *h, uint32_t e, un
 		lane_put_far(l, h, entry, e, width, lane_log(on / 2));
 }
 
-/* Group id is the best, since a slot that may hold far children begins now: one of these goes where it belongs, or the
- * slot holds none. */
+/* Group id is the best because a slot that may hold far children begins: place one of these where it belongs, or
+ * clear the slot's far bit if it holds none. */
 static void lane_near(struct lane *l, const struct lane_home *h, unsigned id)
 {
 	struct lane_group *q = &l->groups[id];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane-impl: inside a lane; shared by its files and by no others.
+ * lane-impl: internals of a lane, shared by its files only.
  *
  *   lane.c        children that begin and cease to wait
  *   lane-serve.c  children that are served: V and tags
- *   lane-group.c  where children stand, and which of them is next
+ *   lane-group.c  the place of each child, and the choice of the next
  *   lane-bank.c   children that lack kinds of requests
  *   lane-keyed.c  the orders FIFO and EDF
  */
@@ -15,23 +15,22 @@
 
 #define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
 #define LANE_FAR       (UINT64_C(1) << 62)
-#define LANE_ORIGIN    (UINT64_C(1) << 56) /* tags: as far as sums are told */
+#define LANE_ORIGIN    (UINT64_C(1) << 56) /* tags: longest distance over which sums are kept */
 
-/* A group's first slot is another: so far from the one before. */
+/* Move the first slot of a group by this distance. */
 static inline void lane_move(struct lane_group *q, int64_t by)
 {
 	q->start += (uint64_t)by;
 	q->finish += (uint64_t)by;
 }
 
-/* log2 of a slot's width. */
+/* Return log2 of a slot's width. */
 static inline unsigned lane_shift(unsigned key)
 {
 	return key > LANE_SLOT_BITS ? key - LANE_SLOT_BITS : 0;
 }
 
-/* The key of the group for a request of this width, of an entry whose tag is ahead of V by so much: a ring goes four
- * widths. */
+/* Return the key of the group for a request of this width and a tag so far ahead of V: a ring spans four widths. */
 static inline unsigned lane_key_of(unsigned width, int64_t ahead)
 {
 	return ahead >> 1 <= INT64_C(1) << width ? width : lane_log(ahead >> 1);
@@ -45,13 +44,13 @@ static inline bool lane_frozen(const struct lane *l, unsigned without)
 	return without && !(LANE_KINDS & ~without & l->allowed);
 }
 
-/* Return how far V has moved on since the bank was frozen. */
+/* Return the distance by which V has advanced since the bank was frozen. */
 static inline uint64_t lane_lag(const struct lane *l, unsigned without)
 {
 	return lane_frozen(l, without) ? l->now - l->bank[without].frozen : 0;
 }
 
-/* Return the entry's tag as V counts now. */
+/* Return the entry's tag relative to V as it is now. */
 static inline uint64_t lane_true(const struct lane *l, const struct lane_entry *entry)
 {
 	return __builtin_expect(!entry->without, 1)
@@ -66,9 +65,10 @@ static inline void lane_true_set(const struct lane *l, struct lane_entry *entry,
 	entry->tag = tag;
 }
 
-/* A child begins, or with a negative weight ceases, to wait in a bank that lacks kinds, with a tag so far ahead of V. */
+/* Add a child that begins to wait in a bank that lacks kinds; with a negative weight, remove it. Its tag is `ahead`
+ * of V. */
 void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t ahead);
-/* The same in any bank. */
+/* The same for any bank. */
 static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
 {
 	if (__builtin_expect(!without, 1))
@@ -77,33 +77,33 @@ static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, 
 		lane_weigh_bank(l, without, weight, ahead);
 }
 
-/* V has moved on by much: sums are told from it on. */
+/* Make V the origin of the banks' sums, since it has advanced far. */
 void lane_originate(struct lane *l);
-/* Groups are known by number from now on, since there may be several of a key. */
+/* Index groups by number from now on, since there may be several of one key. */
 void lane_split(struct lane *l);
-/* A child of a bank is served. */
+/* Account for the service of a child in a bank. */
 void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost);
 
 /* ---- groups */
 
-/* A group of this key, of which there is none, whose first slot has this tag and is yet empty: its number. */
+/* Open a group of a key that has none, with an empty first slot at this tag. Return its number. */
 unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without);
-/* A tag is before the first slot of the group of a key: that group, or the first narrower one, whose ring goes so far
- * back. It is late, so that a finish tag which is too early does no harm; one too late would. If there is no group
- * that does, any will have to. */
+/* Return the group for a tag before the first slot of the group of `key`: that group, or the first narrower one
+ * whose ring reaches so far back. The child is late, so that a finish tag which is too early does no harm; one too
+ * late would. If no group reaches so far, return any. */
 unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without);
-/* The first slot of group id is another: is the group the best now? */
+/* Update the best group after the first slot of group id has changed. */
 void lane_compare(struct lane *l, unsigned id);
-/* Of the groups that are eligible the one that finishes first, of those the narrowest. If none is V becomes the first
- * start. (No branch: nobody can predict it.) */
+/* Choose the eligible group that finishes first, the narrowest on a tie. If none is eligible V jumps to the first
+ * start. (No branch: it would be mispredicted.) */
 void lane_choose(struct lane *l);
-/* A slot of group id holds nothing any more. */
+/* Mark a slot of group id as empty. */
 void lane_emptied(struct lane *l, unsigned id, unsigned slot);
 
-/* With banks: the group of a key in a bank, or the nearest one if no more may be opened. Each bank finds room for one
- * group at least. */
+/* With banks: return the group of a key in a bank, or the nearest one if no more may be opened. Each bank has room
+ * for one group at least. */
 unsigned lane_group_of(struct lane *l, unsigned key, uint64_t tag, unsigned without);
-/* The group of a key, which is opened if need be. */
+/* Return the group of a key; open it if there is none. */
 static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 {
 	if (__builtin_expect(l->banked, 0))
@@ -111,7 +111,7 @@ static inline unsigned lane_group(struct lane *l, unsigned key, uint64_t tag, un
 	return l->active >> key & 1 ? l->of[key] : lane_open(l, key, tag, without);
 }
 
-/* lane_put. `plain`: the lane has no banks, and only leaves stand in it. */
+/* lane_put. `plain`: the lane has no banks, and only leaves wait in it. */
 POOL_HOT void lane_stand(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	uint32_t e, unsigned width, bool plain)
 {
@@ -155,11 +155,11 @@ POOL_HOT void lane_stand(struct lane *l, const struct lane_home *h, struct lane_
 		lane_compare(l, id);
 }
 
-/* ---- those that ceased to wait ahead of V */
+/* ---- children that ceased to wait ahead of V */
 
-/* They count no more. */
+/* Drop them all from W. */
 void lane_past_end(struct lane *l);
-/* V has moved on by so much. */
+/* Account for an advance of V. */
 static inline void lane_past_move(struct lane *l, int64_t by)
 {
 	if (!l->past)
@@ -169,12 +169,13 @@ static inline void lane_past_move(struct lane *l, int64_t by)
 		lane_past_end(l);
 }
 
-/* A child whose tag is so far ahead of V has ceased to wait, and its weight is not in W any more. */
+/* Account for a child that has ceased to wait with its tag so far ahead of V, and whose weight has been taken from
+ * W. */
 static inline void lane_ceases(struct lane *l, struct lane_entry *entry, double each, int64_t ahead)
 {
 	double part = each * (double)ahead;
 
-	if (ahead <= 0) { /* V stands still for it no more, but does not leap ahead */
+	if (ahead <= 0) { /* V stands still for it no longer, but does not leap ahead */
 		if (l->owed < 0)
 			l->owed = l->owed < part ? l->owed - part : 0;
 	} else {
@@ -185,7 +186,7 @@ static inline void lane_ceases(struct lane *l, struct lane_entry *entry, double 
 	}
 }
 
-/* ---- those that begin to wait */
+/* ---- children that begin to wait */
 
 /* Return the tag with which a child begins to wait. */
 static inline uint64_t lane_begin(
@@ -196,7 +197,7 @@ static inline uint64_t lane_begin(
 
 	if ((int64_t)(early - start) < 0)
 		start = early;
-	/* (A tag that is ahead by more than its last request could put it was left behind long ago.) */
+	/* (A tag further ahead than the last request could put it is stale: V has wrapped round.) */
 	if ((int64_t)(entry->tag - start) < 0 || (ahead > 0 && (ahead - 1) >> entry->width))
 		return start;
 	return entry->tag;
@@ -204,7 +205,7 @@ static inline uint64_t lane_begin(
 
 /* ---- keyed */
 
-/* The one with the least key; LANE_NIL: none waits. */
+/* Return the entry with the least key; LANE_NIL if none waits. */
 uint32_t lane_first_keyed(struct lane *l, const struct lane_home *h);
 
 #endif

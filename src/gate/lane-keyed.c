@@ -22,7 +22,7 @@ uint32_t lane_first_keyed(struct lane *l, const struct lane_home *h)
 	}
 }
 
-/* A place has an index: the numbers of nodes and of lanes in turns. */
+/* Return an entry's index in the heap's places: even for nodes, odd for lanes. */
 static uint64_t lane_value(uint32_t e)
 {
 	return e << 1 | e >> 31;
@@ -37,7 +37,7 @@ void lane_key(struct lane *l, const struct lane_home *h, uint32_t e)
 		heap_move(&l->heap, l->heap.place[lane_value(e)], key, e);
 		return;
 	}
-	/* Room was made by lane_fit: this cannot fail. */
+	/* lane_fit has made room: this cannot fail. */
 	(void)heap_push(
 		&l->heap, (struct heap_item){.key = key, .serial = e, .value = lane_value(e)});
 	entry->group = 0;

@@ -3,7 +3,7 @@
 
 #define LANE_STEP_SMALL 0x1p50
 
-/* Moves the tag. A step that is not small has hardly any digits after the point. */
+/* Move the tag. A step that is not small has hardly any digits after the point. */
 static inline void lane_tag(struct lane_entry *entry, double step)
 {
 	if (__builtin_expect(step >= LANE_STEP_SMALL, 0)) {
@@ -16,8 +16,8 @@ static inline void lane_tag(struct lane_entry *entry, double step)
 	entry->parts = parts % LANE_PARTS;
 }
 
-/* V moves on. `plain`: the lane has no banks, so that the weight of the child that is served is counted. (Of a child
- * whose bank is frozen it is not; there may be no other.) */
+/* Advance V. `plain`: the lane has no banks, so that W includes the weight of the child that is served. (The weight
+ * of a child whose bank is frozen is not in W, which may then be 0.) */
 static inline void lane_move_on(struct lane *l, double cost, bool plain)
 {
 	double owed = l->owed + cost, weight = (double)l->weight;
@@ -39,7 +39,7 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 		lane_originate(l);
 }
 
-/* Where nobody waits, a child begins to and is served. */
+/* Let a child begin to wait in an empty lane and serve it. */
 POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit)
 {
@@ -86,7 +86,7 @@ void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry 
 	entry->next = LANE_NIL;
 }
 
-/* The first, of a lane without banks in which only leaves stand, is taken out and served. */
+/* Take the first entry out of a lane without banks in which only leaves wait, and serve it. */
 POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double step)
 {

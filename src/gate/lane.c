@@ -38,7 +38,7 @@ int lane_fit(struct lane *l, uint32_t numbers)
 		return heap_reserve(&l->heap, numbers);
 	if (room <= l->room)
 		return 0;
-	room += room / 2; /* children come one by one */
+	room += room / 2; /* children are added one by one */
 	room = room < LANE_KEYS ? room : LANE_KEYS;
 	struct lane_group *groups =
 		pool_array(l->groups, l->room * sizeof *groups, room * sizeof *groups);
@@ -57,7 +57,7 @@ int lane_fit(struct lane *l, uint32_t numbers)
 	return 0;
 }
 
-/* ---- those that ceased to wait ahead of V */
+/* ---- children that ceased to wait ahead of V */
 
 void lane_past_end(struct lane *l)
 {
@@ -67,7 +67,7 @@ void lane_past_end(struct lane *l)
 	l->past_id++;
 }
 
-/* A child that does not wait is not among them any more, if it was. */
+/* Drop a child that does not wait from them, if it is one. */
 static inline void lane_past_out(struct lane *l, struct lane_entry *entry, double each)
 {
 	if (!l->past || entry->next != l->past_id)
@@ -83,9 +83,9 @@ static inline void lane_past_out(struct lane *l, struct lane_entry *entry, doubl
 		lane_past_end(l);
 }
 
-/* ---- those that wait */
+/* ---- children that wait */
 
-/* Return the tag at which a child starts that begins to wait. A child with mixed requests is late after a large one, so
+/* Return the start tag of a child that begins to wait. A child with mixed requests is late after a large one, so
  * that its next small request finishes early; newcomers must not start there, before children that wait already. */
 static inline uint64_t lane_start(struct lane *l)
 {
@@ -157,7 +157,7 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	entry->next = LANE_NIL;
 	if (!frozen)
 		lane_ceases(l, entry, each, ahead);
-	entry->without = 0; /* a tag that waits in no bank is told as V is */
+	entry->without = 0; /* outside the banks a tag is relative to V */
 	entry->tag = tag;
 	l->waits--;
 	entry->waits = false;
@@ -168,7 +168,7 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 		lane_past_end(l);
 }
 
-/* The same for one that waits. */
+/* lane_reweigh for a child that waits. */
 static void lane_reweigh_waiting(struct lane *l, const struct lane_home *h,
 	struct lane_entry *entry, double before, double weight)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/limits.h"
 
-/* A division says when a bucket admits; only those are asked that do not admit by then anyway. */
+/* Computing when a bucket admits takes a division: skip buckets that admit by then anyway. */
 weir_time limits_when_all(
 	const struct bucket *b, unsigned n, const struct weir_req *r, weir_time stamp)
 {
@@ -34,7 +34,7 @@ weir_time limits_when_any(
 	return limits_later(stamp, wait);
 }
 
-/* n buckets, of which those that count r pay for it, `span` after their levels were true. */
+/* Charge r to those of n buckets that count it, `span` after their stamp. */
 static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static void limits_pay(struct bucket *b, unsigned n, const struct weir_req *r, w
 	}
 }
 
-/* The time from `stamp` to `to`, which is the new stamp. */
+/* Return the time from `stamp` to `to`, and make that the new stamp. */
 static weir_time limits_span(weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
@@ -56,7 +56,7 @@ static weir_time limits_span(weir_time *stamp, weir_time to)
 static void limits_pay_r(struct limits *l, const struct weir_req *r, weir_time now)
 {
 	limits_pay(&l->b[l->r], l->n_r, r, limits_span(&l->r_stamp, now));
-	/* Only a bucket that paid: a debt that a negative grant made stays. */
+	/* Only a bucket that paid: a debt from a negative grant stays. */
 	for (unsigned i = l->r; i < l->l; i++)
 		if (limits_counts(&l->b[i], r) && limits_cost(r, l->b[i].unit))
 			bucket_owe(&l->b[i]);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits: a request against the buckets of one node that may hold it or give it R-tokens; those that
- * give priority are in profile.h. Inline, since every request comes by.
+ * limits: check a request against the buckets of one node that may hold it or give it R-tokens; buckets that give
+ * priority are in profile.h. Inline, since every request passes through here.
  *
- * METHOD  Buckets that are filled together have one stamp, as of which their levels are true: the
- *         hold and L-buckets one, the R-buckets one. A look at them needs no write: whether a
- *         bucket admits at `now` follows from its level and the span since. They are filled when
- *         somebody pays; so who passes without an R-token leaves the R-buckets alone, and what was
- *         known of when there is one stays true.
+ * METHOD  Buckets that are filled together share a stamp, the time for which their levels are valid: one for the
+ *         hold and L-buckets, one for the R-buckets. A check needs no write: whether a bucket admits at `now`
+ *         follows from its level and the span since its stamp. Buckets are filled when a request pays; so a request
+ *         that passes without an R-token leaves the R-buckets alone, and the time computed for the next R-token
+ *         stays valid.
  */
 #ifndef WEIR_GATE_LIMITS_H
 #define WEIR_GATE_LIMITS_H
@@ -15,28 +15,28 @@
 #include "gate/bucket.h"
 #include <string.h>
 
-#define LIMITS_OWN 2 /* buckets for which there is room in the node itself */
+#define LIMITS_OWN 2 /* buckets that fit in the node itself */
 
 struct limits {
-	struct bucket *b; /* hold, R, L, in that order: the node's own, or a piece */
-	weir_time
-		stamp; /* when the levels of hold and L were true: as of the last charge, or a knob */
-	weir_time r_stamp; /* when those of R were */
+	struct bucket *b;  /* hold, R, L, in that order: the node's own, or from the pool */
+	weir_time stamp;   /* time for which the levels of hold and L are valid: the last charge, or
+	                      a knob */
+	weir_time r_stamp; /* the same for R */
 	uint8_t n_hold, n_r, n_l;
-	uint8_t r, l, n; /* the first R-bucket, the first L-bucket, and how many in all */
-	bool two; /* just one hold bucket, and perhaps one R-bucket, that count everything: what `max` and `min`
-	              make of a tenant, and worth a way without loops, */
-	bool pair; /* while they are narrow, too */
+	uint8_t r, l, n; /* indices of the first R-bucket and the first L-bucket, and the number
+	                    of all */
+	bool two;  /* exactly one hold bucket, and at most one R-bucket, that count everything:
+	              the result of `max` and `min`, which has a fast path without loops */
+	bool pair; /* `two`, and both buckets are narrow */
 };
 
-/* Are the buckets in the node itself? */
+/* Return true if the buckets are stored in the node itself. */
 static inline bool limits_own(const struct limits *l)
 {
 	return l->n <= LIMITS_OWN;
 }
 
-/* What r costs in a unit: its three costs lie side by side, and submit saw to it that none is 0 that
- * counts as 1. */
+/* Return the cost of r in a unit: the three costs are adjacent, and submit has replaced a 0 that counts as 1. */
 static inline int64_t limits_cost(const struct weir_req *r, unsigned unit)
 {
 	uint32_t cost;
@@ -56,7 +56,7 @@ static inline bool limits_counts(const struct bucket *b, const struct weir_req *
 	return b->ops == WEIR_OPS_ALL || (b->ops >> r->op & 1);
 }
 
-/* Brings n levels from one stamp to another, which is not before it. */
+/* Bring n levels from one stamp to another, which is not earlier. */
 POOL_HOT void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, weir_time to)
 {
 	weir_time span = to - *stamp;
@@ -66,7 +66,7 @@ POOL_HOT void limits_fill_some(struct bucket *b, unsigned n, weir_time *stamp, w
 		bucket_fill(&b[i], span);
 }
 
-/* Brings the levels of hold and L, or of R, up to now. */
+/* Bring the levels of hold and L, or of R, up to now. */
 static inline void limits_fill(struct limits *l, weir_time now)
 {
 	weir_time stamp = l->stamp;
@@ -79,8 +79,7 @@ static inline void limits_fill_r(struct limits *l, weir_time now)
 	limits_fill_some(&l->b[l->r], l->n_r, &l->r_stamp, now);
 }
 
-/* `span` after their levels were true, do all of n buckets admit r, those apart that do not count it?
- * Of none: all do. */
+/* Return true if all of n buckets that count r admit it `span` after their stamp; true if there are none. */
 static inline bool limits_all(
 	const struct bucket *b, unsigned n, const struct weir_req *r, weir_time span)
 {
@@ -91,8 +90,8 @@ static inline bool limits_all(
 	return true;
 }
 
-/* When all do, or any does of those that count it and to which it costs something, if their levels
- * were true at `stamp`. Of none: at once; never. */
+/* Return when all do, or when any does of those that count r at a cost above 0, if their levels are valid at
+ * `stamp`. If there are none: at once; never. */
 weir_time limits_when_all(
 	const struct bucket *b, unsigned n, const struct weir_req *r, weir_time stamp);
 weir_time limits_when_any(
@@ -103,7 +102,7 @@ static inline weir_time limits_later(weir_time stamp, weir_time wait)
 	return wait < WEIR_NEVER - stamp ? stamp + wait : WEIR_NEVER;
 }
 
-/* When some R-bucket admits r. */
+/* Return when some R-bucket admits r. */
 static inline weir_time limits_reserved(const struct limits *l, const struct weir_req *r)
 {
 	return limits_when_any(&l->b[l->r], l->n_r, r, l->r_stamp);
@@ -116,8 +115,8 @@ static inline void limits_take(struct bucket *b, unsigned n, const struct weir_r
 			bucket_take(&b[i], limits_cost(r, b[i].unit));
 }
 
-/* Law 4: hold and L-buckets are charged as of when a request began to wait for nothing but them, but not longer
- * ago than this. So who looks late takes nothing from a tenant. */
+/* Law 4: hold and L-buckets are charged as of when a request began to wait only for them, but no longer ago than
+ * this. So a late call of weir_gate_next takes nothing from a tenant. */
 #define LIMITS_LATE (20 * WEIR_MS)
 
 POOL_HOT weir_time limits_late(weir_time stamp, weir_time now)
@@ -132,20 +131,20 @@ POOL_HOT weir_time limits_as_of(const struct limits *l, const struct weir_req *r
 /* An R-bucket that cannot pay goes into debt, but by no more than its size (bucket_owe): a tenant that
  * changes from small requests to large has its bytes guaranteed again that soon. */
 
-/* What r pays to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count
- * the request pay for it, so that several guarantees together are worth the largest and not their sum;
- * else the L-buckets pay. */
+/* Charge r to its tenant's buckets. `reserved`: some R-bucket holds enough. Law 3: then all that count the
+ * request pay for it, so that several guarantees together are worth the largest and not their sum; else the
+ * L-buckets pay. */
 void limits_charge(struct limits *l, const struct weir_req *r, bool reserved, weir_time now);
 
-/* ---- the same for a pair, whose buckets are these */
+/* ---- the same for a pair of buckets in the node */
 
-/* Levels or buckets have changed by other means than these. */
+/* Update `pair` after levels or buckets have been changed by other functions. */
 static inline void limits_pair(struct limits *l)
 {
 	l->pair = l->two && bucket_narrow(&l->b[0]) && (!l->n_r || bucket_narrow(&l->b[1]));
 }
 
-/* Does it do for this request? Else the above is for it. */
+/* Return true if the pair's functions suit this request; otherwise use those above. */
 POOL_HOT bool limits_narrow(const struct bucket *own, const struct weir_req *r)
 {
 	return bucket_narrow_costs(limits_cost(r, own[0].unit), limits_cost(r, own[1].unit));
@@ -166,7 +165,7 @@ POOL_HOT void limits_charge_pair(struct limits *l, struct bucket *own, const str
 	bucket_owe_narrow(&own[1]);
 }
 
-/* The same without a branch, for where nobody can predict whether it is reserved. */
+/* The same without a branch, where `reserved` would be mispredicted. */
 POOL_HOT void limits_charge_either(struct limits *l, struct bucket *own, const struct weir_req *r,
 	bool reserved, weir_time now)
 {
@@ -181,7 +180,7 @@ POOL_HOT void limits_charge_either(struct limits *l, struct bucket *own, const s
 		bucket_owe_narrow(&own[1]);
 }
 
-/* Does the hold bucket not admit r, `span` after its level was true? */
+/* Return true if the hold bucket does not admit r `span` after its stamp. */
 POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *r, weir_time span)
 {
 	int64_t more, missing = bucket_missing_narrow(own, limits_cost(r, own->unit));
@@ -190,25 +189,25 @@ POOL_HOT bool limits_held_pair(const struct bucket *own, const struct weir_req *
 	       missing > more;
 }
 
-/* When a narrow bucket admits r, if its level was true at `stamp`. */
+/* Return when a narrow bucket admits r, if its level is valid at `stamp`. */
 POOL_HOT weir_time limits_when_narrow(
 	const struct bucket *b, const struct weir_req *r, weir_time stamp)
 {
 	int64_t missing = bucket_missing_narrow(b, limits_cost(r, b->unit));
 
-	/* (No branch: nobody can predict it.) */
+	/* (No branch: it would be mispredicted.) */
 	missing = missing < 0 ? 0 : missing;
 	return stamp + (weir_time)(((uint64_t)missing + b->rate - 1) / b->rate);
 }
 
-/* When the hold bucket admits r. */
+/* Return when the hold bucket admits r. */
 POOL_HOT weir_time limits_until_pair(
 	const struct limits *l, const struct bucket *own, const struct weir_req *r)
 {
 	return limits_when_narrow(&own[0], r, l->stamp);
 }
 
-/* When there is an R-token; WEIR_NEVER without such a bucket. */
+/* Return when there is an R-token; WEIR_NEVER without an R-bucket. */
 POOL_HOT weir_time limits_reserved_pair(
 	const struct limits *l, const struct bucket *own, const struct weir_req *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * marks: a set of small integers, of which the next one is found at once.
+ * marks: a set of small integers that finds the next element in O(1).
  *
- * METHOD  A bit each; a bit for every word of those that is not 0; and a word for all of these. O(1).
+ * METHOD  A bit per integer; a bit for every word of these that is not 0; and one word for all of those. O(1).
  */
 #ifndef WEIR_GATE_MARKS_H
 #define WEIR_GATE_MARKS_H
@@ -14,9 +14,10 @@
 #define MARKS_NONE UINT32_MAX
 
 struct marks {
-	uint64_t *bits;                       /* the owner's memory, zero at first; */
-	uint64_t words[MARKS_MOST / 64 / 64]; /* which words of bits are not 0; */
-	uint64_t top;                         /* which words of words; 0: the set is empty */
+	uint64_t *bits;                       /* memory of the owner, zero at first; */
+	uint64_t words[MARKS_MOST / 64 / 64]; /* words of `bits` that are not 0; */
+	uint64_t top;                         /* words of `words` that are not 0; 0: the set is
+	                                         empty */
 };
 
 POOL_HOT void marks_add(struct marks *m, uint32_t s)
@@ -40,7 +41,7 @@ static inline void marks_remove(struct marks *m, uint32_t s)
 		m->top &= ~(UINT64_C(1) << (s / 4096));
 }
 
-/* The first from `from` on; MARKS_NONE. */
+/* Return the first element from `from` on, or MARKS_NONE. */
 static inline uint32_t marks_from(const struct marks *m, uint32_t from)
 {
 	uint32_t word = from / 64, high = from / 4096;
@@ -48,7 +49,7 @@ static inline uint32_t marks_from(const struct marks *m, uint32_t from)
 
 	if (bits)
 		return word * 64 + (uint32_t)__builtin_ctzll(bits);
-	/* Shifted twice: 64 at once would be undefined. */
+	/* Shifted twice: a shift by 64 would be undefined. */
 	bits = m->words[high] & (~UINT64_C(0) << (word % 64) << 1);
 	if (!bits) {
 		bits = m->top & (~UINT64_C(0) << high << 1);

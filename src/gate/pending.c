@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/pending.h"
 
-/* The first from `from` on; NODE_NIL: none. */
+/* Return the first leaf of the set from `from` on; NODE_NIL if there is none. */
 static uint32_t pending_first(const struct weir_gate *g, uint32_t from)
 {
 	uint32_t w0 = from >> 6, w1 = from >> 12, w2 = from >> 18, last = (g->room - 1) >> 18;
@@ -9,7 +9,7 @@ static uint32_t pending_first(const struct weir_gate *g, uint32_t from)
 
 	if (bits)
 		return w0 << 6 | (uint32_t)__builtin_ctzll(bits);
-	/* (Shifted twice: 64 at once would be undefined.) */
+	/* (Shifted twice: a shift by 64 would be undefined.) */
 	bits = g->pending[1][w1] & (~UINT64_C(0) << (w0 & 63) << 1);
 	if (!bits) {
 		bits = g->pending[2][w2] & (~UINT64_C(0) << (w1 & 63) << 1);
@@ -33,7 +33,8 @@ void pending_remove(struct weir_gate *g, uint32_t n)
 		g->pending[2][n >> 18] &= ~(UINT64_C(1) << (n >> 12 & 63));
 }
 
-/* Takes up to `most`, from `leaf` on, which is one of them, out of the words that share a word of the next level. */
+/* Take up to `most` leaves from `leaf` on, which is in the set, out of the words that share a word of the next
+ * level. */
 static uint32_t pending_take_some(struct weir_gate *g, uint32_t leaf, uint32_t *ret, uint32_t most)
 {
 	uint32_t n = 0, w1 = leaf >> 12;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pending: leaves that were idle and are not any more, until weir_gate_next looks at them.
+ * pending: leaves that have ceased to be idle, until weir_gate_next checks them.
  *
- * METHOD  A bit each, and two levels of bits that say which words of the level below are not 0. They are taken in the
- *         order of their numbers, whatever the order of their submits, each call going on where the one before it ended.
+ * METHOD  A bit per leaf, and two levels of bits that say which words of the level below are not 0. Leaves are taken
+ *         in the order of their numbers, whatever the order of their submits; each call continues where the last one
+ *         ended.
  */
 #ifndef WEIR_GATE_PENDING_H
 #define WEIR_GATE_PENDING_H
@@ -19,17 +20,17 @@ POOL_HOT void pending_add(struct weir_gate *g, uint32_t n)
 	g->pending[2][n >> 18] |= UINT64_C(1) << (n >> 12 & 63);
 }
 
-/* Removes a leaf, if it is one of them. */
+/* Remove a leaf from the set, if it is in it. */
 void pending_remove(struct weir_gate *g, uint32_t n);
 
-/* Takes up to `most` of several and asks for their nodes: how many. */
+/* Take up to `most` leaves out of the set, which has several, and prefetch their nodes. Return how many. */
 uint32_t pending_take_many(struct weir_gate *g, uint32_t *ret, uint32_t most);
-/* The same of any number; `most` is not 0. */
+/* The same for a set of any size; `most` is not 0. */
 POOL_HOT uint32_t pending_take(struct weir_gate *g, uint32_t *ret, uint32_t most)
 {
 	uint32_t last = g->pending_last;
 
-	/* (Mostly the only one is the last that came: nobody has to look for it.) */
+	/* (A single leaf is mostly the one added last: no search is needed.) */
 	if (g->n_pending != 1 || !(g->pending[0][last >> 6] >> (last & 63) & 1))
 		return pending_take_many(g, ret, most);
 	pending_remove(g, last);

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL_LEAST 4096       /* of the first chunk; each is as large as all before it */
-#define POOL_MOST  (2u << 20) /* of a chunk */
-#define POOL_LARGE (1u << 20) /* bytes: such an array begins on a page */
+#define POOL_LEAST 4096       /* bytes of the first chunk; each is as large as all before it */
+#define POOL_MOST  (2u << 20) /* bytes of a chunk */
+#define POOL_LARGE (1u << 20) /* bytes: an array that large begins on a page */
 #define POOL_PAGE  4096
 
-/* What was allocated for an array: noted before its first byte. */
+/* Return the allocation of an array: its address is stored before the array's first byte. */
 static void *pool_raw(char *array)
 {
 	void *raw = NULL;
@@ -29,13 +29,12 @@ void *pool_array_more(void *old, size_t old_size, size_t size)
 
 	if (old)
 		was = (size_t)((char *)old - raw);
-	/* Of a large array the allocator only moves the pages. */
+	/* For a large array the allocator only remaps the pages. */
 	raw = realloc(raw, size + align);
 	if (!raw)
 		return NULL;
 	size_t at =
-		align -
-		(uintptr_t)raw % align; /* there is room for a pointer: memory is aligned to two */
+		align - (uintptr_t)raw % align; /* room for the pointer: memory is aligned to two */
 
 	if (old && at != was)
 		memmove(raw + at, raw + was, old_size);

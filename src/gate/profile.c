@@ -4,14 +4,14 @@
 
 #ifdef __SSE2__
 #include <emmintrin.h>
-#define PROFILE_PAIRS 1 /* two at a time */
+#define PROFILE_PAIRS 1 /* two buckets at a time */
 #else
 #define PROFILE_PAIRS 0
 #endif
 
-#define PROFILE_SLOW (UINT64_C(1) << 31) /* 1/1024 units/s: times a span of 32 bits it is 63 */
+#define PROFILE_SLOW (UINT64_C(1) << 31) /* 1/1024 units/s: times a span of 32 bits it fits in 63 */
 
-/* Are they such that profile_wait_alike and profile_paid_alike will do? */
+/* Return true if profile_wait_alike and profile_pay_alike can be used. */
 static bool profile_is_alike(const struct profile *p)
 {
 	for (unsigned i = 0; i < p->n; i++)
@@ -36,14 +36,14 @@ void profile_changed(struct profile *p)
 	p->alike = p->narrow && profile_is_alike(p);
 }
 
-/* The buckets become what they are. */
+/* Copy the levels to the buckets. */
 static void profile_settle(struct profile *p)
 {
 	for (unsigned i = 0; i < p->n && p->narrow; i++)
 		p->b[i].lack = p->lack[i];
 }
 
-/* How many parts too few bucket i has for a cost; none if that is not positive. */
+/* Return the number of parts that bucket i lacks for a cost; none if that is not positive. */
 POOL_HOT int64_t profile_missing(const struct profile *p, unsigned i, int64_t cost)
 {
 	int64_t slack = p->size[i] - cost;
@@ -56,7 +56,8 @@ POOL_HOT uint64_t profile_wait_of(const struct profile *p, unsigned i, int64_t m
 	return ((uint64_t)(missing < 0 ? 0 : missing) + p->rate[i] - 1) / p->rate[i];
 }
 
-/* All are asked, since it is not clear who is last. */
+/* Return how long after the stamp all buckets admit r, by a division for each, since it is not clear which is
+ * last. */
 static weir_time profile_wait_each(const struct profile *p, const struct weir_req *r)
 {
 	uint64_t wait = 0;
@@ -72,8 +73,8 @@ static weir_time profile_wait_each(const struct profile *p, const struct weir_re
 
 #define PROFILE_NEAR 1e-6F /* relative: four roundings of a float are a quarter of that */
 
-/* How long after the stamp all admit r, if the short way will do for it; -1: it will not. Who is the last to
- * admit is found without a division or a branch, since nobody can predict it. */
+/* Return how long after the stamp all buckets admit r, or -1 if its costs are out of range. The last bucket to admit
+ * is found without a division or a branch, which would be mispredicted. */
 static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r)
 {
 	float last = 0, second = 0;
@@ -100,20 +101,21 @@ static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r
 }
 
 #if PROFILE_PAIRS
-/* 16 bytes, aligned, of whatever type. */
+/* Load 16 aligned bytes of any type. */
 POOL_HOT __m128i profile_load(const void *from)
 {
 	return _mm_load_si128(from);
 }
 
-/* So many units, each less than 2^32, in parts: 5^9 · 2^19 each. */
+/* Return units, each less than 2^32, in parts: 5^9 · 2^19 each. */
 POOL_HOT __m128i profile_parts(__m128i units)
 {
 	_Static_assert(BUCKET_UNIT == UINT64_C(1953125) << 19, "5^9 · 2^19");
 	return _mm_slli_epi64(_mm_mul_epu32(units, _mm_set1_epi64x(1953125)), 19);
 }
 
-/* What two have more than enough, `wait` after their lacks were true, of what they may lack. */
+/* Return the parts that two buckets hold beyond what they need, `wait` after the stamp; `slack` is the most that
+ * they may lack. */
 POOL_HOT __m128i profile_over(
 	const int64_t *lack, const uint64_t *rate, __m128i wait, __m128i slack)
 {
@@ -122,8 +124,8 @@ POOL_HOT __m128i profile_over(
 	return _mm_sub_epi64(_mm_add_epi64(more, profile_parts(slack)), profile_load(lack));
 }
 
-/* profile_wait_narrow for those that are alike, if who was last to admit a request is so again: when that
- * one does, all do. -1: it is not so, or not a matter of 32 bits. */
+/* profile_wait_narrow for buckets that are alike, if the bucket that was the last to admit a request is so again:
+ * when that one does, all do. Return -1 if it is not, or the wait exceeds 32 bits. */
 POOL_HOT weir_time profile_wait_alike(const struct profile *p, int64_t cost)
 {
 	const __m128i zero = _mm_setzero_si128();
@@ -139,7 +141,7 @@ POOL_HOT weir_time profile_wait_alike(const struct profile *p, int64_t cost)
 	return _mm_movemask_pd(_mm_castsi128_pd(over)) || wait > UINT32_MAX ? -1 : (weir_time)wait;
 }
 
-/* Two lacks, `span` after they were true, and then something is taken. */
+/* Fill two buckets for `span` and take parts out of them. */
 POOL_HOT void profile_pay_two(int64_t *lack, const uint64_t *rate, __m128i span, __m128i parts)
 {
 	__m128i more = _mm_mul_epu32(profile_load(rate), span);
@@ -151,7 +153,7 @@ POOL_HOT void profile_pay_two(int64_t *lack, const uint64_t *rate, __m128i span,
 	_mm_store_si128(to, _mm_add_epi64(_mm_andnot_si128(below, left), parts));
 }
 
-/* The lacks of those that are alike, `span` < 2^32 after they were true, when r has been paid for. */
+/* Fill buckets that are alike for `span` < 2^32 and charge r. */
 POOL_HOT void profile_pay_alike(struct profile *p, const struct weir_req *r, weir_time span)
 {
 	static const _Alignas(16) int64_t used[PROFILE_FEW + 1][PROFILE_FEW] = {
@@ -175,7 +177,7 @@ POOL_HOT void profile_pay_alike(struct profile *p, const struct weir_req *r, wei
 }
 #endif
 
-/* A division says when a bucket admits; only those are asked that do not admit by then anyway. */
+/* Computing when a bucket admits takes a division: skip buckets that admit by then anyway. */
 static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 {
 	weir_time wait = r->submitted > p->stamp ? r->submitted - p->stamp : 0;
@@ -189,7 +191,7 @@ static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 	return wait;
 }
 
-/* The same in any case. */
+/* The same for any profile; sets p->head. */
 static __attribute__((noinline)) weir_time profile_wait_any(
 	struct profile *p, const struct weir_req *r)
 {

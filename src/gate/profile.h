@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * profile: a request against the profile buckets of its tenant, which give priority while it fits.
+ * profile: check a request against the profile buckets of its tenant, which give priority while it fits.
  *
- * A request fits from the first time on, not before its submit, at which all of them admit it. They
- * are filled up to that time and no further, and charged as of it, so that what a conforming request
- * loses by waiting for others it does not lose of its profile as well, and a bucket does not overflow
- * while somebody waits (law 4).
+ * A request fits from the first time on, not before its submit, at which all buckets admit it. They are filled up to
+ * that time and no further, and charged as of it, so that a conforming request that waits for others loses nothing
+ * of its profile, and no bucket overflows while it waits (law 4).
  *
- * Few tenants have profiles, so that they are not part of the node.
+ * Few tenants have profiles, so profiles are not part of the node.
  *
- * METHOD  Most are of up to four narrow buckets (bucket.h) that count everything. Of those, all that a
- *         request touches lies in two cache lines, of which it changes one, and the buckets
- *         themselves are brought up to date only for whoever needs more. If they are all of one unit,
- *         as pairs of a rate and a burst mostly are, and the machine can, they are counted two at a
- *         time; that it is done so changes no result.
+ * METHOD  Most profiles have up to four narrow buckets (bucket.h) that count everything. Then a request touches two
+ *         cache lines and changes one, and the buckets themselves are updated only for functions that read them. If
+ *         all are of one unit, as pairs of a rate and a burst mostly are, and the machine has SSE2, they are
+ *         computed two at a time, with the same results.
  */
 #ifndef WEIR_GATE_PROFILE_H
 #define WEIR_GATE_PROFILE_H
@@ -23,21 +21,22 @@
 #define PROFILE_FEW 4
 
 struct profile {
-	/* what passes change */
-	_Alignas(POOL_LINE) weir_time stamp; /* when the levels were true */
-	weir_time fits;                      /* when the head fits, as of the last look */
+	/* changed by dispatches */
+	_Alignas(POOL_LINE) weir_time stamp; /* time for which the levels are valid */
+	weir_time fits;                      /* when the head fits, as of the last check */
 	int64_t lack[PROFILE_FEW];           /* narrow: parts, instead of the buckets' */
 	uint8_t n;                           /* buckets */
 	bool narrow; /* they are few, all of them are narrow, and count everything; */
-	bool alike;  /* and besides all are of one unit, and of rates below PROFILE_SLOW */
-	bool head; /* narrow, and the costs of the head are such that that will do, as of the last look */
+	bool alike;  /* and all are of one unit, with rates below PROFILE_SLOW */
+	bool head;   /* narrow, and the head's costs are in range, as of the last check */
 	uint8_t unit[PROFILE_FEW]; /* as the buckets' */
-	uint8_t last;              /* narrow: who was the last to admit a request: a hint */
-	/* what only knobs do: the same of all */
+	uint8_t last;              /* narrow: the bucket that was the last to admit a request: a
+	                              hint */
+	/* changed by knobs only */
 	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW];
 	uint32_t size[PROFILE_FEW];
 	float per_rate
-		[PROFILE_FEW]; /* about 1/rate: enough to say who will be last; 0: no bucket */
+		[PROFILE_FEW]; /* about 1/rate: enough to find the last to admit; 0: no bucket */
 	struct bucket b[];
 };
 _Static_assert(sizeof(struct profile) == (size_t)2 * POOL_LINE, "two cache lines, then buckets");
@@ -49,13 +48,13 @@ static inline size_t profile_lines(uint32_t n)
 	return (size + POOL_LINE - 1) / POOL_LINE;
 }
 
-/* r is the head now: when does it fit? */
+/* Compute when r, the new head, fits. */
 void profile_look(struct profile *p, const struct weir_req *r);
-/* r, for which that was found, passes because it fits. */
+/* Charge r, the head, which passes because it fits. */
 void profile_charge(struct profile *p, const struct weir_req *r);
-/* Brings the levels up to now, if they are not beyond, and the buckets up to date. */
+/* Bring the levels up to now, if they are not beyond, and update the buckets. */
 void profile_fill(struct profile *p, weir_time now);
-/* Levels or buckets have changed by other means than these. */
+/* Update the fields above after levels or buckets have been changed by other functions. */
 void profile_changed(struct profile *p);
 
 #endif

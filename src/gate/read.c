@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads back what was set: the tree, knobs, buckets and their levels. Changes nothing. */
+/* Read back the tree, knobs, buckets and their levels. Nothing here changes the gate. */
 #include "gate/node.h"
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@ static const struct node *read_node(const struct weir_gate *g, weir_node n)
 
 weir_node weir_gate_next_node(const struct weir_gate *g, weir_node after)
 {
-	/* (The largest number + 1 is the root, where a walk ends.) */
+	/* (The largest number + 1 wraps to the root, where a walk ends.) */
 	for (weir_node n = after + 1; n < g->n_nodes; n++)
 		if (g->nodes[n].flags)
 			return n;
@@ -39,7 +39,7 @@ bool weir_gate_is_leaf(const struct weir_gate *g, weir_node n)
 
 /* ---- knobs with a value */
 
-/* The gate keeps a weight as a float. Return the decimal number that it stands for, if there is one. */
+/* Return the decimal number that a weight, which is kept as a float, stands for, if there is one. */
 static double read_weight(float weight)
 {
 	double decimal = rint((double)weight * 1e7) / 1e7;
@@ -97,10 +97,10 @@ int weir_gate_get(
 struct read_buckets {
 	struct weir_bucket_spec *specs;
 	double *levels;
-	uint32_t max, n; /* room; and how many there were */
+	uint32_t max, n; /* room; and number of buckets */
 };
 
-/* Adds n buckets, whose levels were true `span` before. */
+/* Add n buckets, whose levels are valid for `span` ago. */
 static void read_some(struct read_buckets *to, const struct bucket *b, unsigned n, weir_time span)
 {
 	for (unsigned i = 0; i < n; i++, to->n++) {
@@ -120,7 +120,7 @@ static void read_some(struct read_buckets *to, const struct bucket *b, unsigned 
 	}
 }
 
-/* Adds those of a profile, which keeps the levels of narrow ones apart. */
+/* Add the buckets of a profile, which keeps the levels of narrow ones separately. */
 static void read_profile(struct read_buckets *to, const struct profile *p, weir_time now)
 {
 	weir_time span = now > p->stamp ? now - p->stamp : 0;

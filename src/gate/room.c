@@ -36,7 +36,7 @@ static uint32_t room_words(uint32_t room, unsigned level)
 			  (6 * (level + 1)));
 }
 
-/* More nodes, in another place: who has its buckets in itself has them there now. */
+/* Grow the array of nodes. It moves: repoint the buckets that are stored in nodes. */
 static int room_nodes(struct weir_gate *g, uint32_t room)
 {
 	if (ROOM_MORE(g->nodes, g->room, room))

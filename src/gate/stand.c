@@ -5,7 +5,7 @@
 
 /* ---- lanes */
 
-/* Lane l waits in the one above with these kinds, or not if there are none. Return false if that was so already. */
+/* Let lane l wait in the lane above with these kinds, or not if there are none. Return false if nothing changed. */
 static bool stand_present_in(
 	struct weir_gate *g, struct lane *above, struct lane *l, double weight, unsigned kinds)
 {
@@ -72,7 +72,7 @@ void stand_enter_as(const struct stand *s, uint32_t n, struct node *node, unsign
 		lane_change(lane, h, entry, n, node->weight, width, without);
 		stand_present(s->g, lane);
 	}
-	if (entry->group == LANE_NONE) /* it has just been served */
+	if (entry->group == LANE_NONE) /* the leaf has just been served */
 		lane_put(lane, h, entry, n, width);
 }
 
@@ -86,7 +86,8 @@ void stand_join_keyed(
 
 		if (inside && (weir_time)entry->tag <= key) {
 			if (!(e & LANE_OF_LANE))
-				entry->tag = (uint64_t)key; /* it grew: found at the front */
+				entry->tag = (uint64_t)key; /* the key grew: sorted again at the
+				                               front */
 			return;
 		}
 		entry->tag = (uint64_t)key;
@@ -111,7 +112,7 @@ weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req
 	return key;
 }
 
-/* ---- a leaf's head against its own buckets */
+/* ---- check a leaf's head against its own buckets */
 
 static void stand_state(const struct stand *s, uint32_t n, const struct node *node, uint8_t state)
 {
@@ -125,7 +126,7 @@ void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until)
 	timer_set_tick(&s.g->timer, &node->timer, n, timer_tick(until));
 }
 
-/* It has an L-bucket. Does it have a token? If not, it waits for one. */
+/* Return true if a leaf with an L-bucket has a token; if not, let it wait for one. */
 static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 {
 	const struct limits *l = &node->limits;
@@ -182,8 +183,8 @@ void stand_again(struct stand s, uint32_t n, struct node *node)
 		stand_look_many(s, n, node, stand_seen(&s, node));
 	else
 		stand_idle(&s, node);
-	/* A head that could pass has to wait behind an older one which an L-bucket refuses, now that no hold bucket does: its
-	 * turn is over, and with that what it stopped above. */
+	/* A head that could pass may now have to wait behind an older one which an L-bucket refuses, since no hold
+	 * bucket does any more. Its turn is over, so release the kinds that it stopped above. */
 	if (may & ~kind_may(s.g, n))
 		above_release_all(s.g, n, s.now);
 }

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stand: where a leaf's head stands: in the lanes of its classes, or waiting for a bucket.
+ * stand: put a leaf's head into the lanes of its classes, or let it wait for a bucket.
  *
- * METHOD  A look asks the leaf's own buckets once, whenever its head changes: does it wait for its
- *         hold buckets or a token, with a timer for when they will do; or may it pass as one of the
- *         rest, and from when on as better? Who may pass stays so and can only become better, so
- *         that a timer's expiry then only has to put it into one more lane.
+ * METHOD  The leaf's own buckets are checked once, whenever its head changes. Either the head waits for its hold
+ *         buckets or a token, with a timer for when they will admit it; or it may pass in the class REST, and from
+ *         some time on in a better class. A head that may pass stays so and can only get a better class, so that the
+ *         timer's expiry only has to put it into one more lane.
  *
- * Inline and written twice, as it were: `flat` is a constant, true where the gate has no inner node
- * but the root, the order is FAIR and there are no runs. It leaves out what only others need.
+ * Inline functions are compiled twice: `flat` is a constant, true if the gate has no inner node but the root, the
+ * order is FAIR and there are no runs. The flat variant leaves out the work that only other gates need.
  */
 #ifndef WEIR_GATE_STAND_H
 #define WEIR_GATE_STAND_H
 
 #include "gate/node.h"
 
-/* Looks at the leaf's head again, if there is one: where does it stand now? */
+/* Check the leaf's head again, if there is one, and put it where it belongs now. */
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now);
-/* The leaf stands nowhere any more, until the next look. */
+/* Remove the leaf from all lanes, until it is checked again. */
 void stand_forget(struct weir_gate *g, uint32_t n);
-/* What waits in lane l, or is stopped, may have changed: the lane stands in the lane above, or not, with the kinds of
- * requests that may pass from it; and so on up. */
+/* Update the entry of lane l in the lane above after its children or the stopped kinds have changed: the lane waits
+ * there with the kinds of requests that may pass from it, or not at all. Continue upwards as far as needed. */
 void stand_present(struct weir_gate *g, struct lane *l);
-/* In the orders FIFO and EDF the least key below is the key of a lane. */
+/* Insert an entry with this key (orders FIFO and EDF), and lower the keys of the lanes above: a lane's key is the
+ * least key below. */
 void stand_join_keyed(
 	struct weir_gate *g, uint32_t e, uint32_t parent, unsigned slot, weir_time key);
-/* A request's key in the orders FIFO and EDF. */
+/* Return a request's key in the orders FIFO and EDF. */
 weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req *r);
 
 /* ---- inside */
 
-/* What does not change during a call. */
+/* Values that do not change during a call. */
 struct stand {
 	struct weir_gate *g;
 	struct node *nodes;
 	weir_time now;
-	weir_time coarse; /* as of which R-tokens are seen */
+	weir_time coarse; /* time as of which R-tokens are counted */
 	bool flat;
-	bool at_once; /* a head that is found to be the next when it is looked at passes then; */
-	bool sole;    /* so does the only one that is looked at, if nobody waits in a lane */
+	bool at_once; /* a head that is checked and is the next passes at once; */
+	bool sole;    /* so does the only head that is checked, if every lane is empty */
 	struct lane *reserved, *rest, **priority; /* the root's; NULL: none */
 };
 
-/* By value: a pointer given to a function would keep them out of registers everywhere. */
+/* By value: passing a pointer would keep the fields out of registers everywhere. */
 void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until);
-/* `seen`: R-tokens that have come in by then are seen. An R-token is worth no haste: its bucket holds what comes in
- * 20 ms or more, and a coarse timer is cheap. So it is seen as of the coarse time, or of a pass: how often somebody
- * looks must not change what passes. */
+/* `seen`: the time as of which R-tokens are counted. An R-token is not urgent: its bucket holds what comes in 20 ms
+ * or more, and a coarse timer is cheap. So tokens are counted as of the coarse time, or of a dispatch: how often
+ * weir_gate_next is called must not change what passes. */
 void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen);
-/* Looks at a leaf again, if it has a head. */
+/* Check a leaf again, if it has a head. */
 void stand_again(struct stand s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
@@ -63,14 +64,14 @@ POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 		.priority = g->nodes[WEIR_ROOT].inner->priority};
 }
 
-/* The root's lane of a slot. */
+/* Return the root's lane of a slot. */
 POOL_HOT struct lane *stand_lane_flat(const struct stand *s, unsigned slot)
 {
 	return slot < NODE_PRIORITIES ? s->priority[slot]
 	       : slot == NODE_REST    ? s->rest
 				      : s->reserved;
 }
-/* The lane of a slot in which a child of `parent` stands. */
+/* Return the lane of a slot for the children of `parent`. */
 POOL_HOT struct lane *stand_lane(const struct stand *s, uint32_t parent, unsigned slot)
 {
 	return s->flat ? stand_lane_flat(s, slot) : node_lane(s->g, parent, slot);
@@ -82,14 +83,13 @@ POOL_HOT double stand_cost(const struct stand *s, const struct weir_req *r)
 	return (double)limits_cost(r, s->g->cost);
 }
 
-/* Return the distance by which one of this weight may start before the others. */
+/* Return the distance by which a child of this weight may start before the others. */
 POOL_HOT double stand_credit(const struct weir_gate *g, double weight)
 {
 	return g->credit > 0 ? lane_step(&g->home, g->credit, weight) : 0;
 }
 
-/* A leaf or a lane that does not wait in `lane` begins to, for a request of this cost. Return true if the lane was
- * empty. */
+/* Let a leaf or a lane begin to wait in `lane` for a request of this cost. Return true if the lane was empty. */
 POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	uint32_t e, double weight, double cost)
 {
@@ -99,7 +99,7 @@ POOL_HOT bool stand_join(struct weir_gate *g, struct lane *lane, struct lane_ent
 		lane, h, entry, e, weight, lane_width(h, cost, weight), stand_credit(g, weight));
 }
 
-/* A leaf or a lane that waits ceases to. */
+/* Let a leaf or a lane cease to wait. */
 POOL_HOT void stand_out(
 	const struct weir_gate *g, struct lane *lane, struct lane_entry *entry, double weight)
 {
@@ -111,12 +111,11 @@ POOL_HOT void stand_out(
 		lane_leave(lane, entry, weight);
 }
 
-/* A leaf's head may pass in this slot: the way for trees. */
+/* Let a leaf's head wait in this slot: variant for trees. */
 void stand_enter_as(const struct stand *s, uint32_t n, struct node *node, unsigned slot,
 	const struct weir_req *head);
 
-/* The leaf's head may pass in this slot. If it stands there already, its tag is right and has been
- * since it entered. */
+/* Let the leaf's head wait in this slot. If the leaf waits there already, its tag is still right. */
 POOL_HOT void stand_enter_flat(const struct stand *s, uint32_t n, struct node *node, unsigned slot)
 {
 	unsigned class = node_class(slot);
@@ -130,9 +129,9 @@ POOL_HOT void stand_enter_flat(const struct stand *s, uint32_t n, struct node *n
 	double weight = node->weight;
 	unsigned width = lane_width(h, stand_cost(s, node->head), weight);
 
-	if (entry->waits) /* it has just been served */
+	if (entry->waits) /* the leaf has just been served */
 		lane_put(lane, h, entry, n, width);
-	/* (The flat way looks for itself whether a lane is empty, but for priorities.) */
+	/* (The flat variant checks for itself whether a lane is empty, except for priorities.) */
 	else if (lane_join_leaf(lane, h, entry, n, weight, width, stand_credit(s->g, weight)) &&
 		 slot < NODE_RESERVED)
 		node_set_ready(s->g, slot, true);
@@ -145,22 +144,22 @@ POOL_HOT void stand_enter(const struct stand *s, uint32_t n, struct node *node, 
 		stand_enter_as(s, n, node, slot, node->head);
 }
 
-/* Return true if a head that is found to hold an R-token passes at once: it does not come to stand with the rest. */
+/* Return true if a head that holds an R-token passes at once, without waiting in the class REST. */
 POOL_HOT bool stand_open(const struct stand *s)
 {
 	return s->at_once && !(s->reserved && s->reserved->waits);
 }
 
-/* Return true if a head that may pass stands with the rest. One that holds an R-token passes before them, and has no need
- * to, if it passes at once or is the only one: what it leaves is idle. (Where others follow, the leaf would lose its place
- * there.) */
+/* Return true if a head that may pass is to wait in the class REST. A head with an R-token passes first, and need
+ * not wait there if it passes at once or is its leaf's only request: the leaf is idle afterwards. (If others follow,
+ * the leaf would lose its place there.) */
 POOL_HOT bool stand_rests(const struct stand *s, const struct node *node, weir_time seen)
 {
 	return node->reserved > seen || node->entry_rest.waits ||
 	       node->priority != NODE_NO_PRIORITY || (node->head->next && !stand_open(s));
 }
 
-/* The leaf ceases to wait in a slot of this class if its head may not pass there, as of the last look. */
+/* Let the leaf cease to wait in a slot if its head may not pass there, as of the last check. */
 POOL_HOT void stand_settle_one(
 	const struct stand *s, struct node *node, struct lane_entry *entry, unsigned slot)
 {
@@ -173,24 +172,25 @@ POOL_HOT void stand_settle_one(
 		stand_present(s->g, lane);
 }
 
-/* The leaf has been looked at: it ceases to wait wherever its head may not pass. */
+/* Let the leaf cease to wait wherever its head may not pass, after a check. */
 POOL_HOT void stand_settle(const struct stand *s, struct node *node)
 {
 	if (!s->flat && s->g->order != WEIR_FAIR)
-		return; /* found at the front */
+		return; /* dropped at the front of its lane */
 	stand_settle_one(s, node, &node->entry_rest, NODE_REST);
 	stand_settle_one(s, node, &node->entry_reserved, NODE_RESERVED);
 	if (node->priority != NODE_NO_PRIORITY)
 		stand_settle_one(s, node, &node->entry_priority, node->priority);
 }
 
-/* Does the head fit its profile? Without one it always does. */
+/* Return true if the head fits its profile, or has none. */
 POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 {
 	return !node->profile || node->profile->fits <= s->now;
 }
 
-/* R-tokens are seen as of the coarse time, or of when their buckets last changed; as of now if the head passes now. */
+/* Return the time as of which R-tokens are counted: the coarse time, or the last change of their buckets if later;
+ * now if the head passes now. */
 POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
 	weir_time seen = s->sole ? s->now : s->coarse;
@@ -198,7 +198,8 @@ POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 	return seen > node->limits.r_stamp ? seen : node->limits.r_stamp;
 }
 
-/* The head may pass as one of the rest: may it as one with an R-token, of those seen by now, or when? */
+/* Let a head that may pass in the class REST also wait in RESERVED if it holds an R-token, else set a timer for
+ * that. */
 POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	if (node->reserved <= seen && !node_may(node, NODE_RESERVED))
@@ -207,8 +208,8 @@ POOL_HOT void stand_promote(const struct stand *s, uint32_t n, struct node *node
 		timer_set_coarse(&s->g->timer, &node->timer, n, node->reserved);
 }
 
-/* The same with a priority, which it may pass by while it fits its profile. Who does so passes before he
- * could by an R-token, and need not know when there will be one. */
+/* The same for a leaf with a priority, in which its head may pass while it fits its profile. Then it passes before
+ * it could with an R-token, and needs no timer for one. */
 POOL_HOT void stand_promote_first(
 	const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
@@ -229,7 +230,7 @@ POOL_HOT void stand_promote_first(
 	timer_set_tick(&s->g->timer, &node->timer, n, token < fits ? token : fits);
 }
 
-/* Its head has changed, and may pass as one of the rest. As better, too? */
+/* Let a head that has changed and may pass in the class REST also wait in a better class, now or by a timer. */
 POOL_HOT void stand_better(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	if (node->priority == NODE_NO_PRIORITY) {
@@ -241,8 +242,8 @@ POOL_HOT void stand_better(const struct stand *s, uint32_t n, struct node *node,
 	stand_promote_first(s, n, node, seen);
 }
 
-/* Its head has been looked at: if that may pass as better, it may do so at once, and who is behind it is
- * looked at then. (No branch: nobody can predict it.) */
+/* Prefetch the request that is checked next: if the head may pass in a better class it may do so at once, so that is
+ * the request behind it. (No branch: it would be mispredicted.) */
 POOL_HOT void stand_fetch(const struct node *node)
 {
 	const unsigned better = 1u << WEIR_CLASS_PRIORITY | 1u << WEIR_CLASS_RESERVED;
@@ -250,7 +251,7 @@ POOL_HOT void stand_fetch(const struct node *node)
 	__builtin_prefetch(node->may & better ? node->head->next : node->head, 1);
 }
 
-/* It has a pair, which will do for the head and admits it. */
+/* Let the head wait in its classes: the leaf has no buckets, or a pair that suits the head and admits it. */
 POOL_HOT void stand_admitted(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	node->may = NODE_PLAIN;
@@ -262,7 +263,7 @@ POOL_HOT void stand_admitted(const struct stand *s, uint32_t n, struct node *nod
 	stand_better(s, n, node, seen);
 }
 
-/* Somebody has just passed who was plain, so that levels are true now. */
+/* Check the next head of a plain leaf that has just passed a request, so that its buckets' levels are up to date. */
 POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *node)
 {
 	const struct weir_req *head = node->head;
@@ -284,9 +285,10 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	stand_settle(s, node);
 }
 
-/* A leaf without a priority, of a flat gate, has let its head pass by a short way in a slot, in which it still waits: where
- * does the next head stand, if there is one, for which a pair will do? Return true if in this slot, too. All but that is
- * seen to. `alone`: the head was looked at and passed at once, so that the leaf may yet count as held. */
+/* Place the next head of a leaf without a priority, of a flat gate, whose head has passed by a fast path in a slot
+ * in which the leaf still waits; a pair suits the next head, if there is one. Return true if that waits in the same
+ * slot, which is left to the caller; everything else is done here. `alone`: the head was checked and passed at once,
+ * so that the leaf may still count as held. */
 POOL_HOT bool stand_follow(
 	const struct stand *s, uint32_t n, struct node *node, unsigned slot, bool alone)
 {
@@ -308,7 +310,7 @@ POOL_HOT bool stand_follow(
 	if (alone && (node->flags & NODE_STATE))
 		stats_state(s->g, n, 0, 0, s->now);
 	if (!node->limits.n)
-		return true; /* (with the rest) */
+		return true; /* (in the class REST) */
 	weir_time reserved = limits_reserved_pair(&node->limits, node->own, head);
 
 	node->reserved = reserved;
@@ -323,7 +325,7 @@ POOL_HOT bool stand_follow(
 		stand_enter_flat(s, n, node, NODE_RESERVED);
 		return true;
 	}
-	/* (As stand_rests.) */
+	/* (As in stand_rests.) */
 	if (!rest && head->next)
 		stand_enter_flat(s, n, node, NODE_REST);
 	else if (!rest)
@@ -332,8 +334,8 @@ POOL_HOT bool stand_follow(
 	return true;
 }
 
-/* A leaf was idle, or was held, and perhaps is no longer. Return true if it is as most are: with no buckets but of a
- * profile, or a pair, which will do for the head and admits it. */
+/* Return true if a leaf that was idle or held is now in the common case: no buckets except a profile, or a pair that
+ * suits the head and admits it. */
 POOL_HOT bool stand_simple(const struct stand *s, const struct node *node)
 {
 	const struct weir_req *head = node->head;
@@ -345,7 +347,7 @@ POOL_HOT bool stand_simple(const struct stand *s, const struct node *node)
 				!limits_held_pair(node->own, head, s->now - l->stamp));
 }
 
-/* It is looked at: stand_update, with a short way for what is so mostly. */
+/* stand_update, with a fast path for the common case. */
 POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 {
 	if (stand_simple(s, node))
@@ -354,7 +356,7 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 		stand_again(*s, n, node);
 }
 
-/* Its timer has expired. */
+/* Handle the expiry of a leaf's timer. */
 POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
 	if (!node_may(node, NODE_REST))
@@ -369,7 +371,7 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 		stand_promote_first(s, n, node, stand_seen(s, node));
 }
 
-/* A queue that is empty stands nowhere. */
+/* Remove a leaf whose queue is empty from all lanes. */
 static inline void stand_idle(const struct stand *s, struct node *node)
 {
 	node->may = 0;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was measured.
+ * Counters, waiting times by cause, and histograms.
  *
  * METHOD  How long requests waited for a cause is a sum over requests of (a clock at dispatch −
- *         the same clock at submit), where the clock runs only while that cause holds. So a submit
- *         subtracts the clock from an area (it signs on) and a dispatch adds it (it signs off), and
- *         no queue is walked. The clocks: now; and `above`, while an inner node above the leaf is stopped.
- *         Which clocks a leaf's requests are signed on for follows from its state:
+ *         the same clock at submit), where the clock runs only while that cause holds. So a submit subtracts the
+ *         clock from an area (the request joins the clock) and a dispatch adds it (the request leaves), and no queue
+ *         is walked. The clocks: now; and `above`, while an inner node above the leaf is stopped. The state of a
+ *         leaf's queue says which clocks its requests have joined:
  *           held      now → max
  *           tokens    above → above; now − above → tokens
  *           neither   above → above
- *         When the state changes, all that wait sign off the ones and on the others. For the window waits
- *         one request at a time: the one that would pass next, while the window is full; weir_gate_next looks
- *         which it is. What is left over of the time waited is turn.
+ *         When the state changes, all waiting requests leave the old clocks and join the new ones. One request at a
+ *         time waits for the window: the one that would pass next, while the window is full; weir_gate_next finds
+ *         it. The rest of the waiting time is counted as turn.
  * EXAMPLE Two requests submitted at 10 and 20 and dispatched at 50: area = −10 − 20 + 50 + 50 = 70.
  */
 #include "gate/kind.h"
@@ -24,7 +24,7 @@
 static weir_time stats_above(
 	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now);
 
-/* Time so far during which an inner node above this one, itself apart, was stopped for a kind. */
+/* Return the time so far during which an inner node above this one was stopped for a kind. */
 static weir_time stats_above_of(
 	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now)
 {
@@ -33,7 +33,7 @@ static weir_time stats_above_of(
 	return stats_above(g, &g->nodes[node->parent], kind, now);
 }
 
-/* The same, an inner node itself included. */
+/* The same, including an inner node itself. */
 static weir_time stats_above(
 	const struct weir_gate *g, const struct node *node, unsigned kind, weir_time now)
 {
@@ -80,13 +80,13 @@ void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, 
 	stats_sign(g, node, queue, node_state(g, n, queue), now, times);
 }
 
-/* How many wait in a queue of a leaf. */
+/* Return the number of requests that wait in a queue of a leaf. */
 static uint32_t stats_queued(const struct weir_gate *g, uint32_t n, unsigned queue)
 {
 	const struct node_apart *apart = &g->apart[n];
 	const struct node *node = &g->nodes[n];
 
-	if (!(node->flags & NODE_KINDS)) /* (and nobody has to fetch what is apart) */
+	if (!(node->flags & NODE_KINDS)) /* (without reading node_apart) */
 		return queue ? 0 : node->queued;
 	return queue ? apart->n[queue - 1] : node->queued - apart->n[0] - apart->n[1];
 }
@@ -119,7 +119,7 @@ void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state,
 		node->held += held ? now : -now;
 }
 
-/* Adds to a leaf's account, or a copy's, if it is the first behind the window, up to now. */
+/* Add the time up to now to the account of a leaf, or of a copy, that is the first behind the window. */
 static void stats_first(const struct weir_gate *g, struct node *node, weir_time now)
 {
 	node->window_area += (int64_t)(stats_full(g, now) - g->first_since);
@@ -133,7 +133,7 @@ void stats_first_close(struct weir_gate *g, weir_time now)
 
 /* ---- reading */
 
-/* Why the oldest head waits. */
+/* Set the cause for which the oldest head waits. */
 static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate_stats *s)
 {
 	const struct node *node = &g->nodes[n];
@@ -165,7 +165,7 @@ static void stats_cause(const struct weir_gate *g, weir_node n, struct weir_gate
 		s->cause = WEIR_WAIT_WINDOW;
 }
 
-/* A copy of the leaf as if all that wait signed off now. */
+/* Return a copy of the leaf as if all waiting requests left their clocks now. */
 static struct node stats_settled(const struct weir_gate *g, weir_node leaf, weir_time now)
 {
 	struct node settled = g->nodes[leaf];
@@ -266,9 +266,9 @@ static bool stats_pair(struct stats *s, uint32_t n)
 	return true;
 }
 
-#define STATS_AHEAD 12 /* records: four lines each, as many as a core has under way at once */
+#define STATS_AHEAD 12 /* records: four lines each, as many as a core can have outstanding */
 
-/* Histograms are far too large for any cache: asks for the lines that a record to come will touch. */
+/* Prefetch the lines that a later record will touch: histograms are far too large for any cache. */
 static inline void stats_fetch(const struct stats *s, uint32_t i)
 {
 	uint32_t of = i < s->n ? s->of[s->ring[i].node] : NODE_NIL;
@@ -318,7 +318,8 @@ static void stats_refill(struct stats *s)
 		struct hist_pair *pair = malloc(sizeof *pair);
 
 		if (!pair)
-			return; /* tried again at the next drain; unrecorded says what was missed */
+			return; /* tried again at the next drain; `unrecorded` counts the missed
+			           ones */
 		weir_hist_clear(&pair->wait);
 		weir_hist_clear(&pair->device);
 		s->pairs[s->used + s->spare++] = pair;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/timer.h"
 
-#define TIMER_BRING 2  /* entries that timer_expire moves ahead of time; settings move others */
-#define TIMER_AHEAD 32 /* slots, a millisecond: fetched that much ahead */
-#define TIMER_FEW   16 /* entries of a list that timer_next asks */
-#define TIMER_LAST  (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is after it */
+#define TIMER_BRING 2  /* entries that timer_expire moves ahead of time; timer_move moves others */
+#define TIMER_AHEAD 32 /* slots, a millisecond: prefetch distance */
+#define TIMER_FEW   16 /* entries of a list that timer_next reads */
+#define TIMER_LAST  (WEIR_NEVER >> TIMER_TICK_BITS) /* ticks: no time is later */
 
 /* ---- levels */
 
-/* The list of a level's slot. (Those of level 0 are half used.) */
+/* Return the list of a level's slot. (Half of the lists of level 0 are used.) */
 static uint32_t timer_list(const struct timer *t, unsigned level, int64_t tick)
 {
 	uint32_t slot = (uint32_t)((uint64_t)tick >> timer_bits(t, level));
@@ -19,7 +19,7 @@ static uint32_t timer_list(const struct timer *t, unsigned level, int64_t tick)
 	       slot % (level ? TIMER_FAR : TIMER_COARSE);
 }
 
-/* The word with the bit of a list that is not of the calendar. */
+/* Return the word with the bit of a list that is not the calendar's. */
 static uint64_t *timer_used(struct timer *t, uint32_t list)
 {
 	return &t->used[(list - t->mask - 1) / TIMER_FAR];
@@ -30,7 +30,7 @@ static bool timer_empty(const struct timer *t, uint32_t list)
 	return list <= t->mask ? !t->count[list] : timer_ends(t, list)->first & TIMER_LIST;
 }
 
-/* If slot s has no entries, it is as new. */
+/* Reset slot s if it has no entries. */
 static void timer_settle(struct timer *t, uint32_t s)
 {
 	if (t->count[s] & TIMER_ALIVE)
@@ -39,7 +39,7 @@ static void timer_settle(struct timer *t, uint32_t s)
 	marks_remove(&t->marks, s);
 }
 
-/* A list has become empty. */
+/* Note that a list has become empty. */
 static void timer_unmark(struct timer *t, uint32_t list)
 {
 	if (list > t->mask) {
@@ -50,7 +50,7 @@ static void timer_unmark(struct timer *t, uint32_t list)
 	timer_settle(t, list);
 }
 
-/* The beginning of a level's first slot that has entries, of those from `from` on, where one begins. */
+/* Return the start of a level's first slot that has entries, from `from` on, which is the start of a slot. */
 static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t from)
 {
 	unsigned bits = timer_bits(t, level);
@@ -73,7 +73,7 @@ static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t fro
 	return word ? from + ((int64_t)__builtin_ctzll(word) << bits) : TIMER_NONE;
 }
 
-/* The same of all levels above 0; and which that is, or 0 if a lower one has entries, too. */
+/* The same over all levels above 0; *ret_level is that slot's level, or 0 if a lower level has entries, too. */
 static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 {
 	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
@@ -81,7 +81,7 @@ static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 	int64_t first =
 		t->edge[0] + ((int64_t)(word ? __builtin_ctzll(word) : 0) << TIMER_COARSE_BITS);
 
-	/* (Where many wait, one of the next slots of the calendar has some.) */
+	/* (If many entries are set, one of the calendar's next slots has some.) */
 	*ret_level = 1;
 	if (word && first < t->edge[1])
 		return first;
@@ -94,7 +94,7 @@ static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 			first = start;
 		}
 		if (first < t->edge[l])
-			break; /* all others are beyond it */
+			break; /* all others are later */
 	}
 	return first;
 }
@@ -110,18 +110,18 @@ void timer_flush(struct timer *t)
 	t->n_later = 0;
 }
 
-/* The link to what follows an entry, or to the first of a list. */
+/* Return the link to the successor of an entry, or to the first of a list. */
 static uint32_t *timer_after(const struct timer *t, uint32_t x)
 {
 	return x & TIMER_LIST ? &timer_ends(t, x & ~TIMER_LIST)->first : &timer_entry(t, x)->next;
 }
-/* The link to what precedes an entry, or to the last of a list. */
+/* Return the link to the predecessor of an entry, or to the last of a list. */
 static uint32_t *timer_before(const struct timer *t, uint32_t x)
 {
 	return x & TIMER_LIST ? &timer_ends(t, x & ~TIMER_LIST)->last : &timer_entry(t, x)->prev;
 }
 
-/* Entry i, which is e, becomes the last of its slot of a level. */
+/* Append entry i, which is e, to its slot of a level. */
 static void timer_put(struct timer *t, struct timer_entry *e, uint32_t i, unsigned level)
 {
 	uint32_t list = timer_list(t, level, e->tick);
@@ -163,22 +163,22 @@ void timer_unlink(struct timer *t, const struct timer_entry *e)
 	}
 	*timer_after(t, e->prev) = e->next;
 	*timer_before(t, e->next) = e->prev;
-	if (e->next == e->prev) /* the list, which is empty now */
+	if (e->next == e->prev) /* both are the list, which is empty now */
 		timer_unmark(t, e->next & ~TIMER_LIST);
 }
 
-/* ---- time goes on */
+/* ---- advance time */
 
 struct timer_call {
 	uint32_t *ret;
-	uint32_t n, max; /* given, of so many */
-	uint32_t steps;  /* that are left */
+	uint32_t n, max; /* returned, and the most to return */
+	uint32_t steps;  /* steps left */
 };
 
 #define TIMER_STAY TIMER_LEVELS
 
-/* Entry i, the first of a slot, is given if it is due by a tick, or goes to a lower level; false if it does not,
- * because there are no more steps, no room, or it is to stay there. */
+/* Return entry i, the first of a slot, to the caller of timer_expire if it is due by a tick, else move it to a lower
+ * level. Return false if it was left in place: there are no steps left, no room, or `level` is TIMER_STAY. */
 POOL_HOT bool timer_pass(
 	struct timer *t, uint32_t i, int64_t due, unsigned level, struct timer_call *c)
 {
@@ -193,7 +193,7 @@ POOL_HOT bool timer_pass(
 		e->tick = -1;
 		c->ret[c->n++] = i;
 	} else {
-		c->steps = 0; /* the end of the call */
+		c->steps = 0; /* end the call */
 		return false;
 	}
 	c->steps--;
@@ -220,8 +220,8 @@ static void timer_drain_list(
 		timer_unmark(t, list);
 }
 
-/* Takes entries off the front of a slot, as many as steps are left: those due by a tick are given, the others go to
- * a lower level; TIMER_STAY: there it ends. */
+/* Remove entries from the front of a slot while steps are left: return those due by a tick, and move the others to a
+ * lower level; with TIMER_STAY stop at the first of these. */
 static void timer_drain(
 	struct timer *t, uint32_t list, int64_t due, unsigned level, struct timer_call *c)
 {
@@ -242,7 +242,7 @@ static void timer_drain(
 	timer_drain_list(t, list, due, level, c);
 }
 
-/* Time is `now`, and nothing is due before `tick`: nor is anything in a slot that this is inside of. */
+/* Set time to `now`: no entry is due before `tick`, nor in a slot that contains it. */
 static void timer_advance(struct timer *t, int64_t now, int64_t tick)
 {
 	t->now = now;
@@ -251,12 +251,12 @@ static void timer_advance(struct timer *t, int64_t now, int64_t tick)
 
 		tick = (tick + width - 1) & -width;
 		if (tick <= t->edge[l])
-			break; /* then all higher ones are beyond it, too */
+			break; /* all higher ones are beyond it, too */
 		t->edge[l] = tick;
 	}
 }
 
-/* Moves entries down to the calendar and the levels above it as far ahead as these reach. */
+/* Move entries down to the calendar and the levels above it, as far ahead as these reach. */
 static void timer_bring(struct timer *t, struct timer_call *c)
 {
 	unsigned l = 1;
@@ -268,7 +268,7 @@ static void timer_bring(struct timer *t, struct timer_call *c)
 
 		if (t->edge[l] > low + (l == 1 ? timer_reach(t) : width) ||
 			t->edge[l] == t->edge[l + 1]) {
-			l++; /* there is no room, or it is to come from higher up */
+			l++; /* no room, or its entries have to come from higher up first */
 		} else if (!timer_empty(t, list)) {
 			timer_drain(t, list, -1, l, c);
 		} else {
@@ -279,7 +279,7 @@ static void timer_bring(struct timer *t, struct timer_call *c)
 	t->bring = l == TIMER_LEVELS - 1 ? t->edge[1] - timer_reach(t) : t->now;
 }
 
-/* Moves one entry down, and fetches the next. */
+/* Move one entry down ahead of time. */
 static void timer_bring_one(struct timer *t)
 {
 	struct timer_call c = {.steps = 1};
@@ -288,14 +288,14 @@ static void timer_bring_one(struct timer *t)
 	t->left = t->now >= t->bring ? t->left - 1 : 0;
 }
 
-/* The first tick of the present slot that has entries, which it has. */
+/* Return the first tick of the current slot that has entries; there is one. */
 static int64_t timer_first_tick(const struct timer *t)
 {
 	return (t->now & -TIMER_COARSE) | __builtin_ctzll(t->used[0]);
 }
 
-/* Puts n entries of one slot into the order of their ticks, those of one tick as they are. There is room for
- * TIMER_CELLS. (No branch: nobody can predict it.) */
+/* Sort n entries of one slot by tick, keeping the order of those of one tick. `ret` has room for TIMER_CELLS. (No
+ * branch: it would be mispredicted.) */
 POOL_HOT void timer_sort(const struct timer *t, uint32_t *ret, uint32_t n)
 {
 	uint32_t key[TIMER_CELLS], was[TIMER_CELLS];
@@ -313,12 +313,12 @@ POOL_HOT void timer_sort(const struct timer *t, uint32_t *ret, uint32_t n)
 	}
 }
 
-/* Gives the entries of slot s, which are all in cells, that are due by a tick. The others go to the ticks. */
+/* Return the entries of slot s, which are all in cells, that are due by a tick. Move the others to the ticks. */
 POOL_HOT void timer_give(struct timer *t, uint32_t s, int64_t to, struct timer_call *c)
 {
 	uint32_t *cell = t->slots[s].cell, *ret = c->ret + c->n, n = 0, due;
 
-	/* (No branch depends on which were taken out.) */
+	/* (No branch depends on which cells were cleared.) */
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
 		ret[n] = cell[k];
 		n += cell[k] != TIMER_NIL;
@@ -339,7 +339,7 @@ POOL_HOT void timer_give(struct timer *t, uint32_t s, int64_t to, struct timer_c
 	marks_remove(&t->marks, s);
 }
 
-/* A slot has begun: its entries are due or go to the ticks. */
+/* Start a slot: its entries are due, or move to the ticks. */
 static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 {
 	uint32_t list = timer_list(t, 1, t->now), later = c->steps / 2;
@@ -355,8 +355,8 @@ static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 	c->steps -= later;
 	timer_drain(t, list, t->now, 0, c);
 	c->steps += later;
-	/* If that took half of the steps, the others that are due are given as they were set, after those at the
-	 * ticks: else nothing might be given for many calls. */
+	/* If that took half of the steps, return the other entries that are due in the order in which they were set,
+	 * after those at the ticks: otherwise nothing might be returned for many calls. */
 	if (!timer_empty(t, list)) {
 		while (c->n < c->max && c->steps && t->used[0] && timer_first_tick(t) <= to)
 			timer_drain(t, timer_list(t, 0, timer_first_tick(t)), to, 0, c);
@@ -366,8 +366,9 @@ static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 		t->edge[0] += TIMER_COARSE;
 }
 
-/* The calendar has ended, which is rare: entries were too many to be moved ahead of time, or time has leapt. The
- * same as to steps: then what is due at the front of each slot is given, the lowest level first. */
+/* Handle the end of the calendar, which is rare: there were too many entries to move ahead of time, or time has
+ * leapt. As in timer_begin half of the steps are kept: with these return the entries that are due at the front of
+ * each slot, the lowest level first. */
 static void timer_turn(struct timer *t, int64_t to, struct timer_call *c)
 {
 	uint32_t later = c->steps / 2;
@@ -388,7 +389,7 @@ static void timer_turn(struct timer *t, int64_t to, struct timer_call *c)
 	}
 }
 
-/* The next of what is to be done before time is `to`: false if there is nothing until `quiet`. */
+/* Do the next step before time is `to`; return false if there is nothing to do until `quiet`. */
 POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 {
 	unsigned level;
@@ -459,7 +460,7 @@ void timer_move(struct timer *t, uint32_t i, uint64_t tick)
 	timer_link(t, e, i);
 }
 
-/* ---- what comes */
+/* ---- upcoming expiries */
 
 uint32_t timer_soon(
 	const struct timer *t, weir_time until, uint32_t least, uint32_t *ret, uint32_t max)
@@ -467,7 +468,7 @@ uint32_t timer_soon(
 	int64_t first = timer_first_of(t, 1, t->edge[0]), last = until >> TIMER_TICK_BITS;
 	uint32_t n = 0, s = (uint32_t)(first >> TIMER_COARSE_BITS) & t->mask;
 
-	/* Only the calendar, as far as its array goes on. */
+	/* Only the calendar, up to the end of its array. */
 	if (first == TIMER_NONE)
 		return 0;
 	last = (last >> TIMER_COARSE_BITS) - (first >> TIMER_COARSE_BITS) + s;
@@ -487,7 +488,7 @@ uint32_t timer_soon(
 	return n < max ? n : max;
 }
 
-/* The least tick of a list's entries; `start` if they are too many to be asked. */
+/* Return the least tick of a slot's entries; `start` if there are too many to read. */
 static int64_t timer_least(const struct timer *t, uint32_t list, int64_t start)
 {
 	int64_t least = TIMER_NONE;
@@ -515,13 +516,12 @@ weir_time timer_next(struct timer *t)
 	if (!t->set)
 		return WEIR_NEVER;
 	if (t->edge[0] <= t->now) {
-		tick = t->now; /* a slot has begun, and timer_expire did not come to all of it */
+		tick = t->now; /* a slot has begun, and timer_expire has not finished it */
 	} else if (t->used[0]) {
 		tick = timer_first_tick(t);
 	} else {
 		tick = timer_first(t, &level);
-		/* A slot's beginning would do, but if the entries are few, asking them saves a call for
-		 * nothing. */
+		/* The slot's start would be right, but if the entries are few, reading them saves a needless call. */
 		if (tick < t->edge[level])
 			tick = timer_least(t, timer_list(t, level, tick), tick);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes come and go, and their lanes with them. Nothing here is on the hot path. */
+/* Adding and removing nodes and their lanes. Nothing here is on the hot path. */
 #include "gate/above.h"
 #include "gate/calendar.h"
 #include "gate/kind.h"
@@ -11,7 +11,7 @@
 
 /* ---- lanes */
 
-/* A lane, unused: one that was given back, or a new one. */
+/* Get an unused lane: one that was freed, or a new one. */
 static int tree_lane_get(struct weir_gate *g, struct lane **ret_lane)
 {
 	if (g->free_lanes != NODE_NIL) {
@@ -65,7 +65,7 @@ static int tree_lane_new(struct weir_gate *g, uint32_t n, unsigned slot, struct 
 	return 0;
 }
 
-/* Lane `slot` of inner node n, and of every node above it. */
+/* Create lane `slot` of inner node n, and of every node above it, where missing. */
 static int tree_lane(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct node_inner *in = g->nodes[n].inner;
@@ -91,7 +91,7 @@ int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot)
 	return tree_lane(g, g->nodes[n].parent, slot);
 }
 
-/* Its children are gone, and so is whatever stood in it. */
+/* Free a lane whose children are all gone. */
 static void tree_lane_free(struct weir_gate *g, uint32_t n, struct lane *lane)
 {
 	if (!lane)
@@ -107,7 +107,7 @@ static int tree_fit_lane(const struct node_inner *in, struct lane *lane)
 	return lane ? lane_fit(lane, in->children + 1) : 0;
 }
 
-/* Fits the lanes of an inner node to its children. */
+/* Fit the lanes of an inner node to the number of its children. */
 static int tree_fit(const struct node_inner *in)
 {
 	int r = tree_fit_lane(in, in->lane[0]);
@@ -121,7 +121,7 @@ static int tree_fit(const struct node_inner *in)
 
 /* ---- inner nodes */
 
-/* A leaf without requests is to be one no more: nobody is to look at its head. */
+/* Remove a leaf without requests from the sets of leaves to be checked, before it ceases to be one. */
 static void tree_forget(struct weir_gate *g, uint32_t n)
 {
 	g->nodes[n].may = 0;
@@ -147,7 +147,7 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 	return 0;
 }
 
-/* Its last child is gone: a leaf again. */
+/* Make a node whose last child is gone a leaf again. */
 static void tree_leaf(struct weir_gate *g, uint32_t n)
 {
 	struct node *node = &g->nodes[n];
@@ -166,7 +166,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	kind_sort(g, n, g->now);
 }
 
-/* ---- buckets that are too many for their node */
+/* ---- buckets that do not fit in their node */
 
 static size_t tree_lines(uint32_t buckets)
 {
@@ -229,7 +229,7 @@ static int tree_start(struct weir_gate *g, const struct weir_gate_config *config
 		r = tree_lane(g, WEIR_ROOT, NODE_REST);
 	}
 	if (!r && g->stats)
-		weir_gate_drain(g); /* the first spare histograms */
+		weir_gate_drain(g); /* allocate the first spare histograms */
 	return r;
 }
 

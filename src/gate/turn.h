@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * turn: whose turn it is, and what a pass changes. Part of gate.c: every request comes by.
+ * turn: choose the next request and dispatch it. Part of gate.c: every request passes through here.
  *
- * Written so that `flat` (stand.h) and, where it counts, the slot are constants.
+ * Written so that `flat` (stand.h) and, where it matters for speed, the slot are constants.
  */
 #ifndef WEIR_GATE_TURN_H
 #define WEIR_GATE_TURN_H
@@ -14,25 +14,25 @@
 struct turn {
 	uint32_t leaf;
 	unsigned slot;
-	struct lane *lane; /* of its parent, in which it stands */
+	struct lane *lane; /* the parent's, in which the leaf waits */
 	struct weir_req *req;
-	bool sorted; /* a leaf was put elsewhere: the slots before this one are to be tried again */
+	bool sorted; /* a leaf was placed elsewhere: try the slots before this one again */
 };
 
-/* ---- who is next */
+/* ---- choose the next */
 
-#define TURN_AGAIN 0x7ffffffeu /* no leaf: something was dropped, and there may be another */
-#define TURN_SORT  0x7ffffffdu /* no leaf: one stands elsewhere now, perhaps in a better slot */
+#define TURN_AGAIN 0x7ffffffeu /* no leaf: an entry was dropped, and there may be another */
+#define TURN_SORT  0x7ffffffdu /* no leaf: one was placed elsewhere, perhaps in a better slot */
 
-/* Takes e, which is first in a keyed lane and may not pass, out of it. */
+/* Remove e, which is first in a keyed lane and may not pass. */
 static inline uint32_t turn_drop(struct weir_gate *g, struct lane *lane, uint32_t e)
 {
 	lane_key_out(lane, lane_entry(&g->home, lane, e), e);
 	return TURN_AGAIN;
 }
 
-/* Leaf n stands at the front of a lane with none of the kinds that are asked for: it was put there before the
- * buckets above it told kinds apart. Another look puts it where it belongs. */
+/* Place leaf n again: it is at the front of a lane with none of the kinds that are asked for, because it was placed
+ * before the buckets above distinguished kinds. */
 static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	kind_sort(g, n, now);
@@ -40,8 +40,9 @@ static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 	return TURN_SORT;
 }
 
-/* Goes down one slot from the root to the leaf at the front, and its request. What does not belong at the front of a
- * lane on the way is put where it does: then TURN_AGAIN. NODE_NIL: the slot is empty, or stopped at the root. */
+/* Go down one slot from the root and return the leaf at the front; turn->req is its request. An entry on the way
+ * that does not belong at the front of its lane is moved: then return TURN_AGAIN or TURN_SORT. Return NODE_NIL if
+ * the slot is empty, or stopped at the root. */
 static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	struct lane *above = NULL, *lane = node_lane(g, WEIR_ROOT, turn->slot);
@@ -62,7 +63,7 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir
 			uint64_t key = lane_entry(&g->home, lane, e)->tag;
 
 			if (lane->own.tag < key) {
-				lane->own.tag = key; /* found at the front */
+				lane->own.tag = key; /* sorted again at the front */
 				return TURN_AGAIN;
 			}
 		}
@@ -83,14 +84,14 @@ static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir
 	}
 }
 
-/* Return true if a leaf, whose turn it is in a slot, has come to hold an R-token since it was looked at. */
+/* Return true if a leaf whose turn it is in a slot has got an R-token since it was checked. */
 POOL_HOT bool turn_holds(const struct node *node, unsigned slot, weir_time now)
 {
 	return slot == NODE_REST && __builtin_expect(node->reserved <= now, 0) &&
 	       !(node->flags & NODE_KINDS) && !node_may(node, NODE_RESERVED);
 }
 
-/* The same of the leaf that turn_descend found: it stands with those now. */
+/* The same for the leaf that turn_descend found; if so, put it into the class RESERVED. */
 static inline bool turn_promotes(struct weir_gate *g, uint32_t n, unsigned slot, weir_time now)
 {
 	const struct stand s = stand_at(g, now, false);
@@ -133,7 +134,7 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 	}
 }
 
-/* May the run go on in this slot? */
+/* Return true if the run may continue in this slot. */
 static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 {
 	const struct node *node = &g->nodes[g->run_node];
@@ -172,9 +173,9 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 	return false;
 }
 
-/* ---- one passes */
+/* ---- dispatch */
 
-/* Something that waits in a lane, and stands nowhere then, is served a cost. */
+/* Charge an entry of a lane with a cost; afterwards it waits and is in no group. */
 POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct lane_entry *entry,
 	double weight, double cost)
 {
@@ -185,13 +186,13 @@ POOL_HOT void turn_serve(const struct weir_gate *g, struct lane *lane, struct la
 	lane_serve(lane, entry, lane_cost(&g->home, cost, weight, step), step);
 }
 
-/* The same for all on the path to the root. */
+/* Charge the entries of all lanes on the path to the root. */
 static inline void turn_serve_above(struct weir_gate *g, const struct turn *turn, double cost)
 {
 	struct lane *lane = turn->lane;
 
 	if (g->order != WEIR_FAIR)
-		return; /* (Keys are found at the front.) */
+		return; /* (Keys are sorted at the front.) */
 
 	for (uint32_t n = lane->node; n != WEIR_ROOT; n = g->nodes[n].parent) {
 		struct lane *parent = node_lane(g, g->nodes[n].parent, turn->slot);
@@ -225,7 +226,7 @@ static inline void turn_charge(
 		profile_charge(node->profile, r);
 }
 
-/* A request has left its queue, and is counted. */
+/* Count a request that has left its queue. */
 POOL_HOT void turn_leave(
 	const struct stand *s, struct node *node, struct weir_req *r, unsigned class)
 {
@@ -238,7 +239,7 @@ POOL_HOT void turn_leave(
 	r->dispatched = s->now;
 }
 
-/* The same for the node's own queue. */
+/* Take the head out of the node's own queue, and count it. */
 POOL_HOT void turn_leave_own(
 	const struct stand *s, struct node *node, struct weir_req *r, unsigned class)
 {
@@ -249,7 +250,7 @@ POOL_HOT void turn_leave_own(
 	turn_leave(s, node, r, class);
 }
 
-/* The leaf whose turn it is lets its head pass. */
+/* Dispatch the request whose turn it is. */
 static inline struct weir_req *turn_pass(const struct stand *s, const struct turn *turn)
 {
 	struct node *node = &s->nodes[turn->leaf];
@@ -285,16 +286,17 @@ static inline struct weir_req *turn_pass(const struct stand *s, const struct tur
 		stand_look_many(*s, turn->leaf, node, s->now);
 	else
 		stand_idle(s, node);
-	/* Every lane on the path that is not empty stands in its parent's again. */
+	/* Let every lane on the path that is not empty wait in its parent's lane again. */
 	for (uint32_t n = node->parent; !s->flat && n != WEIR_ROOT; n = s->nodes[n].parent)
 		above_rejoin(s->g, n, turn->slot);
-	/* If another head may not pass now, what stopped it above is to be tried again: the turn is not its. */
+	/* If another head may not pass any more, release the kinds that it stopped above: it is no longer its
+	 * turn. */
 	if (s->g->above && (may & ~kind_may(s->g, turn->leaf)))
 		above_release_all(s->g, turn->leaf, s->now);
 	return r;
 }
 
-/* ---- the same with only leaves below the root */
+/* ---- the same for gates with only leaves below the root */
 
 static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	struct stand s, uint32_t leaf, unsigned slot)
@@ -307,7 +309,7 @@ static __attribute__((noinline)) struct weir_req *turn_pass_any(
 	return turn_pass(&s, &turn);
 }
 
-/* A plain leaf with a priority, the first of its lane, lets its head pass. */
+/* Dispatch the head of a plain leaf with a priority, the first of its lane. */
 static __attribute__((noinline)) struct weir_req *turn_pass_ranked(
 	struct stand s, uint32_t leaf, struct node *node, unsigned slot)
 {
@@ -330,7 +332,7 @@ static __attribute__((noinline)) struct weir_req *turn_pass_ranked(
 	return r;
 }
 
-/* The head of a leaf without a priority pays and leaves, by a short way. */
+/* Charge the head of a leaf without a priority and take it out of its queue, by the fast path. */
 POOL_HOT void turn_leave_plain(
 	const struct stand *s, struct node *node, struct weir_req *r, unsigned slot)
 {
@@ -348,7 +350,8 @@ POOL_HOT bool turn_is_large(const struct node *node)
 	return node->head && node->limits.n && !limits_narrow(node->own, node->head);
 }
 
-/* A leaf waits in a slot in which its head has passed, and stands nowhere there; its next head is too large for a pair. */
+/* Check a leaf whose head has passed, and which waits in that slot but is in no group; its next head is too large
+ * for a pair. */
 static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, struct node *node)
 {
 	s.sole = false;
@@ -356,13 +359,13 @@ static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, 
 	stand_look_many(s, leaf, node, s.now);
 }
 
-/* The width of a leaf's next request. */
+/* Return the width of a leaf's next request. */
 POOL_HOT unsigned turn_width(const struct stand *s, const struct node *node)
 {
 	return lane_width(&s->g->home, stand_cost(s, node->head), node->weight);
 }
 
-/* A plain leaf without a priority, which is the first of its lane, lets its head pass. */
+/* Dispatch the head of a plain leaf without a priority, the first of its lane. */
 POOL_HOT struct weir_req *turn_pass_plain(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
@@ -371,7 +374,7 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	struct lane_entry *entry = node_entry(node, node_class(slot));
 	struct weir_req *r = node->head;
 	double weight = node->weight, cost = stand_cost(s, r);
-	/* (A division takes long: it goes on while the buckets are seen to.) */
+	/* (A division is slow: it runs while the buckets are charged.) */
 	double step = lane_step(h, cost, weight);
 
 	turn_leave_plain(s, node, r, slot);
@@ -386,8 +389,8 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	return r;
 }
 
-/* A leaf's entry comes to pass. Those that stand behind it are likely to be next: the request behind the head of the
- * first of them is fetched, the head of the second, and the third; so that each fetch finds what it reads in the
+/* Prefetch for the leaves behind the one that passes, which are likely to be next: the request behind the head of
+ * the first of them, the head of the second, and the third leaf; so that each prefetch finds its pointer in the
  * cache. */
 POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, unsigned class)
 {
@@ -396,7 +399,7 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 	struct node *first = &s->nodes[entry->next];
 	uint32_t second = node_entry(first, class)->next;
 
-	if (first->head) /* (else its queues apart have some) */
+	if (first->head) /* (else its requests are in separate queues) */
 		__builtin_prefetch(first->head->next, 1);
 	if (second == LANE_NIL)
 		return;
@@ -407,7 +410,7 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 		ahead_node(&s->nodes[third]);
 }
 
-/* Lets the first of a slot pass; NULL: it is empty. */
+/* Dispatch the first request of a slot; NULL if the slot is empty, or the first leaf was moved to RESERVED. */
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 {
 	struct lane *lane = stand_lane_flat(s, slot);
@@ -433,10 +436,10 @@ POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 	return NULL;
 }
 
-/* ---- a leaf that is looked at, and whose head is the next to pass: it does so at once */
+/* ---- dispatch at once the head of a leaf that is checked, if it is the next */
 
-/* Lets the head of a leaf, which is as a plain one, pass in an empty lane without standing there. (Not inline: there
- * are four places.) */
+/* Dispatch the head of a leaf in the common case in a lane that is empty, without entering the lane. (Not inline: it
+ * would be copied into several callers.) */
 static __attribute__((noinline)) struct weir_req *turn_pass_alone(
 	const struct stand *s, uint32_t leaf, struct node *node, unsigned slot)
 {
@@ -459,8 +462,8 @@ static __attribute__((noinline)) struct weir_req *turn_pass_alone(
 	return r;
 }
 
-/* A leaf was idle, or its timer has expired, and stand_open. If its head is the next, and the short ways will do, the head
- * passes; NULL: else. */
+/* Dispatch the head of a leaf that was idle or whose timer has expired if it is the next and the fast path suits;
+ * else return NULL. Call it only if stand_open. */
 POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struct node *node)
 {
 	bool stands = node->may & NODE_PLAIN;
@@ -474,7 +477,7 @@ POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struc
 	return turn_pass_alone(s, leaf, node, NODE_RESERVED);
 }
 
-/* Lets the first head with an R-token pass. NULL: there is none. */
+/* Dispatch the first head with an R-token; NULL if there is none. */
 static __attribute__((noinline)) struct weir_req *turn_reserved(struct stand s)
 {
 	struct turn turn = {.slot = NODE_RESERVED};

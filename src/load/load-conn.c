@@ -232,7 +232,7 @@ void load_conn_send(struct load_conn *c)
 
 /* ---- receiving */
 
-static void receive(struct load_conn *c)
+static void receive_replies(struct load_conn *c)
 {
 	struct load_run *r = c->run;
 	ssize_t n;
@@ -265,7 +265,7 @@ static void on_ready(struct loop_fd *f, uint32_t events)
 	if (events & EPOLLOUT)
 		load_conn_dirty(c);
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-		receive(c);
+		receive_replies(c);
 }
 
 /* ---- loss */

@@ -15,7 +15,7 @@
 
 __extension__ typedef unsigned __int128 load_u128;
 
-static uint32_t divisor(uint32_t a, uint32_t b)
+static uint32_t common_divisor(uint32_t a, uint32_t b)
 {
 	while (b) {
 		uint32_t rest = a % b;
@@ -42,7 +42,7 @@ static int check_sizes(struct load_run *r, struct weir_err *err)
 			return weir_err_set(err, -EINVAL,
 				"%s: size %u: the server accepts multiples of %u up to %u",
 				r->job.name, n, r->export_.block_min, most);
-		r->align = divisor(n, r->align);
+		r->align = common_divisor(n, r->align);
 		r->least = n < r->least ? n : r->least;
 		r->most = n > r->most ? n : r->most;
 	}
@@ -168,7 +168,7 @@ int load_next_init(struct load_run *r, struct weir_err *err)
 
 /* ---- times */
 
-static void schedule(struct load_run *r)
+static void schedule_next(struct load_run *r)
 {
 	if (r->job.trace) {
 		r->next_at =
@@ -192,7 +192,7 @@ void load_next_begin(struct load_run *r, weir_time now)
 	r->next_exact =
 		r->job.even && r->job.rate > 0 ? -1e9 / r->job.rate : 0; /* the first at once */
 	if (load_open_loop(r))
-		schedule(r);
+		schedule_next(r);
 }
 
 /* Requests due before the end are still sent after it, if there is room at once. */
@@ -225,7 +225,7 @@ void load_next_missed(struct load_run *r)
 	for (uint64_t n = r->issued; r->next_at < r->end && n < r->job.requests; n++) {
 		r->result.missed++;
 		r->trace_at++;
-		schedule(r);
+		schedule_next(r);
 	}
 }
 
@@ -355,7 +355,7 @@ static bool next_run(struct load_run *r, weir_time now, struct load_request *q)
 		while (!make_record(r, q)) { /* not supported by the server */
 			r->result.skipped++;
 			r->issued++;
-			schedule(r);
+			schedule_next(r);
 			if (r->next_at > now || r->trace_at >= r->job.trace->n)
 				return false;
 			q->intended = r->next_at;
@@ -366,7 +366,7 @@ static bool next_run(struct load_run *r, weir_time now, struct load_request *q)
 	q->counts = true;
 	r->issued++;
 	if (open)
-		schedule(r);
+		schedule_next(r);
 	return true;
 }
 

@@ -152,7 +152,7 @@ void load_verify_fill(struct load_verify *v, uint64_t offset, uint32_t length, u
 		make_block(v, offset + at, ++e->sent, data + at);
 }
 
-static void acknowledge(struct load_verify *v, uint64_t block, bool fua)
+static void acknowledge_block(struct load_verify *v, uint64_t block, bool fua)
 {
 	struct entry *e = &v->entries[block];
 
@@ -174,7 +174,7 @@ void load_verify_written(
 		if (error)
 			v->entries[first + i].flags = UNKNOWN;
 		else
-			acknowledge(v, first + i, fua);
+			acknowledge_block(v, first + i, fua);
 	}
 }
 
@@ -238,7 +238,7 @@ static bool get_bounds(
 static const char others[] = "not a block of this run";
 
 /* Return the block's generation, or 0 if it is foreign or damaged; *whole: it is intact. */
-static uint32_t identify(const struct load_verify *v, const uint8_t *data, uint64_t offset,
+static uint32_t identify_block(const struct load_verify *v, const uint8_t *data, uint64_t offset,
 	bool *whole, const char **why)
 {
 	uint64_t w[HEAD];
@@ -294,7 +294,7 @@ static void check_block(struct load_verify *v, struct entry *e, uint64_t offset,
 		return;
 	}
 	count->checked++;
-	got = identify(v, data, offset, &whole, &why);
+	got = identify_block(v, data, offset, &whole, &why);
 	if (!whole && least == 0 && why == others) {
 		/* never flushed, and lost: the data from before this run */
 		e->acked = 0;

@@ -20,7 +20,8 @@ struct load_verify;
 struct load_verify_fault { /* a wrong block */
 	uint64_t offset;
 	uint32_t least, most, got; /* expected generations, and the actual one */
-	char text[200];            /* "offset 4096: generation 3, must be 5 (flushed)" */
+	char text[200];            /* "wrong block at offset 4096: expected generation 5, got
+	                              generation 3" */
 };
 struct load_verify_count {
 	uint64_t checked, unchecked, wrong; /* blocks; unchecked: expectation unknown */

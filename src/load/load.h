@@ -51,7 +51,7 @@ struct load_job {
 	const char *uri; /* nbd://host:port/export, nbd+unix:///export?socket=PATH, nbds… for TLS */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* files, see tls.h */
 	uint32_t connections;                              /* 1 */
-	uint32_t depth; /* requests in flight per connection; most of them in an open loop (1024) */
+	uint32_t depth; /* requests in flight per connection, in an open loop at most (1024) */
 	double rate;    /* requests/s over all connections; 0: a closed loop */
 	bool even;      /* evenly spaced; else at random (Poisson) */
 	struct load_size sizes[LOAD_SIZES];

@@ -58,7 +58,7 @@ static int find_stream(const struct ahead *a, uint64_t offset)
 }
 
 /* Return the slot to replace, or -1 if all wait for chunks. */
-static int victim(const struct ahead *a)
+static int choose_victim(const struct ahead *a)
 {
 	uint64_t oldest = 0;
 	int best = -1;
@@ -82,7 +82,7 @@ struct ahead_stream *ahead_follow(struct ahead *a, uint64_t offset, uint64_t byt
 
 	a->tick++;
 	if (i < 0) {
-		i = victim(a);
+		i = choose_victim(a);
 		if (i < 0)
 			return NULL;
 		if (a->streams[i].through)

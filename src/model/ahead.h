@@ -36,7 +36,7 @@ struct ahead {
 };
 
 int ahead_init(struct ahead *a, uint32_t streams, uint32_t trigger); /* 0 or -ENOMEM */
-void ahead_free(struct ahead *a); /* also after a failed init, or all zero */
+void ahead_free(struct ahead *a); /* also after a failed init, or zeroed */
 
 /* Record an IO. Return the stream that it continues if it is long enough to read ahead for, else
  * NULL. */
@@ -45,7 +45,7 @@ struct ahead_stream *ahead_follow(struct ahead *a, uint64_t offset, uint64_t byt
 struct ahead_chunk *ahead_find(struct ahead_stream *s, uint64_t unit, uint64_t offset);
 /* Start a pending chunk for `unit` from `offset` on; NULL if its slot is still being read. */
 struct ahead_chunk *ahead_ask(struct ahead_stream *s, uint64_t unit, uint64_t offset);
-void ahead_wait(struct ahead_chunk *c, struct device_io *waiter); /* for a pending one */
+void ahead_wait(struct ahead_chunk *c, struct device_io *waiter); /* for a pending chunk */
 /* Complete a chunk. Return its waiters, linked by `next`, to the caller. */
 struct device_io *ahead_come(struct ahead *a, struct ahead_chunk *c);
 

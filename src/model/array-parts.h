@@ -4,7 +4,7 @@
  *
  *   array.c         slots, reads, the port: from the host's IO to the disks and back
  *   array-update.c  writes: from the cache or the host to data and parity
- * array-config.c  the predefined arrays, and the check of a configuration
+ *   array-config.c  the predefined arrays, and the check of a configuration
  */
 #ifndef WEIR_MODEL_ARRAY_PARTS_H
 #define WEIR_MODEL_ARRAY_PARTS_H

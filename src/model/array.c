@@ -96,7 +96,7 @@ uint64_t array_end_of(const struct array *a, const struct device_io *io)
 }
 
 /* Free the slot of an IO whose data are ready, and send it through the port. */
-static void complete(struct array *a, weir_time t, struct device_io *io)
+static void complete_io(struct array *a, weir_time t, struct device_io *io)
 {
 	a->inside--;
 	if (t < a->port)
@@ -116,7 +116,7 @@ static void complete(struct array *a, weir_time t, struct device_io *io)
 void array_part_done(struct array *a, weir_time t, struct device_io *io)
 {
 	if ((uint32_t)--io->scratch[0] == 0)
-		complete(a, t, io);
+		complete_io(a, t, io);
 }
 
 /* Read ahead for a stream whose last IO ended at `end`. */
@@ -221,7 +221,7 @@ static void enter_write(struct array *a, weir_time t, struct device_io *io)
 	}
 }
 
-static void enter(struct array *a, weir_time t, struct device_io *io)
+static void enter_controller(struct array *a, weir_time t, struct device_io *io)
 {
 	a->inside++;
 	io->scratch[0] = 1;
@@ -235,7 +235,7 @@ static void enter(struct array *a, weir_time t, struct device_io *io)
 }
 
 /* Start everything that the last event made possible. */
-static void pump(struct array *a, weir_time t)
+static void start_ready(struct array *a, weir_time t)
 {
 	while (a->stalled.first) {
 		struct device_io *io = a->stalled.first, *next = io->next;
@@ -252,7 +252,7 @@ static void pump(struct array *a, weir_time t)
 		a->blocked.first = next;
 	}
 	while (a->fifo.first && a->inside < a->config.active)
-		enter(a, t, iolist_take(&a->fifo));
+		enter_controller(a, t, iolist_take(&a->fifo));
 	if (a->config.cache)
 		array_destage(a, t);
 }
@@ -264,7 +264,7 @@ static void array_submit(struct device *d, weir_time now, struct device_io *io)
 	io->arrived = now;
 	io->offset %= a->lun;
 	iolist_append(&a->fifo, io);
-	pump(a, now);
+	start_ready(a, now);
 }
 
 static weir_time array_next(const struct device *d)
@@ -299,7 +299,7 @@ static void disk_ended(struct array *a, uint32_t disk)
 		chunk_came(a, t, op->user);
 	else
 		array_update_ended(a, t, op->user);
-	pump(a, t);
+	start_ready(a, t);
 }
 
 static struct device_io *array_step(struct device *d, weir_time now)

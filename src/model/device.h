@@ -24,8 +24,8 @@ struct device_io {              /* the caller's memory, owned by the device unti
 	uint32_t source;      /* host or stream; some models keep state by it */
 	weir_time arrived;    /* set by submit */
 	weir_time finished;   /* set when it finishes (may lie before the step's now) */
-	weir_time
-		busy; /* out, if set: how long the IO held parts of the device, summed; no waits */
+	weir_time busy; /* out, if set: how long the IO held parts of the device, summed, without
+	                   waits */
 	void *user;
 	uint64_t scratch[2]; /* private to the device */
 };
@@ -42,7 +42,8 @@ struct device_ops {
 	struct device_io *(*step)(struct device *d, weir_time now);
 	void (*free)(struct device *d);
 	bool tells_busy; /* step sets `busy` in every IO */
-	/* ns for which its parts (disks) worked since the start, on the mean of them; NULL: not known */
+	/* Return the ns for which the parts (disks) have worked since the start, averaged over them; NULL: not
+	 * known. */
 	double (*worked)(const struct device *d);
 };
 struct device { /* first member of every model */

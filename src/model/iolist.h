@@ -7,7 +7,7 @@
 
 #include "model/device.h"
 
-struct iolist { /* all zero: empty */
+struct iolist { /* zeroed: empty */
 	struct device_io *first, *last;
 };
 

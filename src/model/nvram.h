@@ -34,7 +34,7 @@ struct nvram {
 
 /* 0 or -ENOMEM; `unit` a multiple of 64, groups in 1 … 2^30. */
 int nvram_init(struct nvram *n, uint64_t groups, uint32_t units, uint32_t unit, uint64_t capacity);
-void nvram_free(struct nvram *n); /* also after a failed init, or all zero */
+void nvram_free(struct nvram *n); /* also after a failed init, or zeroed */
 
 /* Write all of [offset, offset + bytes), or nothing and return false if there is no room. A write
  * larger than the whole cache is taken when the cache is empty. */

@@ -5,7 +5,7 @@
  * SOURCE  Kleinrock, "Queueing Systems" I (1975): M/M/1 §3.2, M/M/m §3.5, M/G/1 §5.
  * LAW     server.h. PARDA, §3.2, simulates an array as one exponential server.
  * METHOD  A heap of the end times of the services in progress, at most k; the other IOs wait in a
- * list.
+ *         list.
  * EXAMPLE k = 1, rate 1,000/s, arrivals 800/s: mean response 1 / (1000 − 800) = 5 ms.
  */
 #include "model/server.h"
@@ -31,7 +31,7 @@ struct server_config server_defaults(void)
 	return (struct server_config){.servers = 1, .rate = 1000, .service = SERVER_EXPONENTIAL};
 }
 
-static void start(struct server *s, weir_time t, struct device_io *io)
+static void start_service(struct server *s, weir_time t, struct device_io *io)
 {
 	double ns = s->config.service == SERVER_FIXED ? s->mean : rng_exp(&s->rng, s->mean);
 
@@ -51,7 +51,7 @@ static void server_submit(struct device *d, weir_time now, struct device_io *io)
 
 	io->arrived = now;
 	if (s->busy.n < s->config.servers) {
-		start(s, now, io);
+		start_service(s, now, io);
 		return;
 	}
 	iolist_append(&s->waiting, io);
@@ -74,7 +74,7 @@ static struct device_io *server_step(struct device *d, weir_time now)
 		struct device_io *io = (struct device_io *)(uintptr_t)item.value;
 
 		if (s->waiting.first)
-			start(s, item.key, iolist_take(&s->waiting));
+			start_service(s, item.key, iolist_take(&s->waiting));
 		io->finished = item.key;
 		io->busy = item.key - (weir_time)io->scratch[0];
 		iolist_append(&done, io);

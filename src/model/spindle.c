@@ -238,7 +238,8 @@ static void stop_reading(struct spindle *s, weir_time t)
 }
 
 /* If the track buffer holds the IO or is about to, set `done` and return true. */
-static bool buffered(struct spindle *s, weir_time t, const struct device_io *io, weir_time overhead)
+static bool try_buffer(
+	struct spindle *s, weir_time t, const struct device_io *io, weir_time overhead)
 {
 	const struct spindle_config *c = &s->g->config;
 	uint64_t begin = io->offset, end = begin + io_length(io), have;
@@ -272,7 +273,7 @@ static bool buffered(struct spindle *s, weir_time t, const struct device_io *io,
 	return true;
 }
 
-static void remember(struct spindle *s, const struct device_io *io, double rate)
+static void remember_segment(struct spindle *s, const struct device_io *io, double rate)
 {
 	uint64_t end = io->offset + io_length(io);
 
@@ -285,7 +286,7 @@ static void remember(struct spindle *s, const struct device_io *io, double rate)
 	s->limit = end + s->g->config.segment;
 }
 
-static void forget(struct spindle *s, const struct device_io *io)
+static void forget_segments(struct spindle *s, const struct device_io *io)
 {
 	uint64_t begin = io->offset, end = begin + io_length(io);
 
@@ -333,14 +334,14 @@ static void access_media(
 		  (weir_time)crossed * g->config.skew;
 	s->cylinder = slot->at.cylinder + (uint32_t)((double)crossed / g->tracks_per_cylinder);
 	if (io->op == 1)
-		forget(s, io);
+		forget_segments(s, io);
 	else if (g->config.segment)
-		remember(s, io, (double)z->track / (double)(g->turn + g->config.skew));
+		remember_segment(s, io, (double)z->track / (double)(g->turn + g->config.skew));
 }
 
 /* ---- the order */
 
-static bool before(const struct spindle_slot *a, const struct spindle_slot *b, bool up)
+static bool is_before(const struct spindle_slot *a, const struct spindle_slot *b, bool up)
 {
 	if (a->at.cylinder != b->at.cylinder)
 		return (a->at.cylinder < b->at.cylinder) == up;
@@ -357,7 +358,7 @@ static int nearest(const struct spindle *s, bool up)
 
 		if (slot->at.cylinder != s->cylinder && (slot->at.cylinder > s->cylinder) != up)
 			continue;
-		if (best < 0 || before(slot, &s->slots[best], up))
+		if (best < 0 || is_before(slot, &s->slots[best], up))
 			best = i;
 	}
 	return best;
@@ -368,7 +369,7 @@ static int lowest(const struct spindle *s)
 	int best = 0;
 
 	for (int i = 1; i < (int)s->n; i++) {
-		if (before(&s->slots[i], &s->slots[best], true))
+		if (is_before(&s->slots[i], &s->slots[best], true))
 			best = i;
 	}
 	return best;
@@ -437,7 +438,7 @@ static void start_next(struct spindle *s, weir_time t, weir_time overhead)
 	if (s->beyond.first)
 		fill_slot(s);
 	s->current = slot.io;
-	if (slot.io->op != 0 || !buffered(s, t, slot.io, overhead))
+	if (slot.io->op != 0 || !try_buffer(s, t, slot.io, overhead))
 		access_media(s, t, &slot, overhead);
 	slot.io->busy = s->done - t;
 	s->worked += slot.io->busy;

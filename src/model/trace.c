@@ -136,7 +136,7 @@ struct reading {
 	bool skip_bad;
 };
 
-static int push(struct reading *r, const struct trace_record *record)
+static int push_record(struct reading *r, const struct trace_record *record)
 {
 	if (r->t.n == r->room) {
 		size_t room = r->room ? 2 * r->room : 1024;
@@ -170,8 +170,8 @@ static int add_record(struct reading *r, struct trace_line *l)
 	if (stream < 0)
 		return stream;
 	r->t.has_offsets |= l->has_offset && l->op != TRACE_FLUSH;
-	return push(r, &(struct trace_record){
-			       (weir_time)l->tick, l->offset, l->bytes, (uint16_t)stream, l->op});
+	return push_record(r, &(struct trace_record){(weir_time)l->tick, l->offset, l->bytes,
+				      (uint16_t)stream, l->op});
 }
 
 static int handle_bad(struct reading *r, const struct trace_line *l, const char *name, size_t line,
@@ -317,7 +317,7 @@ static int detect_failed(const char *text, size_t len, const char *name, struct 
 }
 
 /* Find the one format that the first lines match. */
-static int detect(const char *text, size_t len, const char *name, enum trace_format *ret,
+static int detect_format(const char *text, size_t len, const char *name, enum trace_format *ret,
 	struct weir_err *err)
 {
 	struct text t = text_start(text, len);
@@ -361,7 +361,7 @@ int trace_read_watch(const char *text, size_t len, const char *name, enum trace_
 	struct reading r = {.t = {.was_sorted = true}, .skip_bad = skip_bad};
 	int code = refuse_binary(text, len, name, err);
 	if (code == 0 && format == TRACE_AUTO)
-		code = detect(text, len, name, &format, err);
+		code = detect_format(text, len, name, &format, err);
 	if (code < 0)
 		return code;
 	r.t.format = format;

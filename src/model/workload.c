@@ -21,7 +21,7 @@
  *          Over an on-phase that begins at rate λ and rises by m per unit of time, a gap g takes x
  *          with λx + mx²/2 = g, that is x = 2g/(λ + √(λ² + 2mg)), which does not cancel.
  *
- * Zipf: rank k is block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
+ *          Zipf: rank k is block k·a mod n, with a next to 0.618 n and coprime to n: a fixed
  *          permutation, the same for all workloads of the region, that keeps hot blocks far apart.
  *
  * SYMBOLS  pos     position of the process, whole ns after start; `part` of a ns beyond, so that

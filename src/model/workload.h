@@ -34,7 +34,7 @@ struct workload_config {
 
 	/* CLOSED. The first `outstanding` IOs start at once, without a pause. */
 	uint32_t outstanding; /* ≥ 1 */
-	weir_time think;      /* mean of an exponential pause before the next; 0: none */
+	weir_time think;      /* mean of an exponential pause before the next IO; 0: none */
 
 	/* Open, except traces. A ramp needs `stop`; it may begin at 0. */
 	double rate;     /* IOs per second at time `start` */

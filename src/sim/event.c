@@ -54,7 +54,7 @@ void event_arm(struct event_queue *q, uint32_t id, weir_time at)
 	if (q->at[id] == at)
 		return;
 	if (q->hole) {
-		if (heap_min(&q->heap)->value == id) { /* it was not armed, so `at` is a time */
+		if (heap_min(&q->heap)->value == id) { /* the id was not armed, so `at` is a time */
 			heap_move(&q->heap, 0, at, q->serial++);
 			q->at[id] = at;
 			q->hole = false;

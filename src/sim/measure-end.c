@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure-end: the values of a run, from the warm-up's end to its own. */
+/* measure-end: the values of a run, from the end of the warm-up to the end of the run. */
 #include "sim/control/controller.h"
 #include "sim/measure-impl.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A histogram of a tenant as a whole one; empty if nothing of it has completed. */
-static const struct weir_hist *whole(struct measure *m, const struct hist_small *h)
+/* Expand a tenant's histogram; empty if none of its IOs has completed. */
+static const struct weir_hist *expand_hist(struct measure *m, const struct hist_small *h)
 {
 	if (h)
 		hist_small_read(h, &m->whole);
@@ -34,12 +34,12 @@ static int put_slo(struct measure *m, const struct world_tenant *t)
 	if (p->slo_percentile <= 0)
 		return 0;
 	return measure_put_slo(m->metrics, t->host->name, p->path,
-		whole(m, t->measure ? &t->measure->all_total : NULL), p->slo_percentile,
+		expand_hist(m, t->measure ? &t->measure->all_total : NULL), p->slo_percentile,
 		p->slo_latency);
 }
 
-/* Bursts that began after the warm-up and are not over. */
-static uint64_t unfinished(const struct world *w, const struct world_bursts *b)
+/* Return the number of bursts that began after the warm-up and are not over. */
+static uint64_t count_unfinished(const struct world *w, const struct world_bursts *b)
 {
 	uint64_t n = b->lost;
 
@@ -61,7 +61,7 @@ static int put_bursts(struct metrics *m, struct world *w, const struct world_ten
 		r = metrics_putf(m, "", (double)b->finished, "burst.%s.%s.%s.finished",
 			t->host->name, measure_path(t), l->config->name);
 		if (r == 0)
-			r = metrics_putf(m, "", (double)unfinished(w, b),
+			r = metrics_putf(m, "", (double)count_unfinished(w, b),
 				"burst.%s.%s.%s.unfinished", t->host->name, measure_path(t),
 				l->config->name);
 		if (r == 0 && b->finished)
@@ -101,17 +101,17 @@ static int end_tenants(struct ending *e)
 			r = metrics_putf(m, "", all > 0 ? f.ios / all : 0, "%s.share", prefix);
 		if (r == 0)
 			r = measure_put_hist(m, "tenant", t->host->name, measure_path(t),
-				whole(e->m, t->measure ? &t->measure->all_total : NULL));
+				expand_hist(e->m, t->measure ? &t->measure->all_total : NULL));
 		if (r == 0)
 			r = measure_put_hist(m, "inside", t->host->name, measure_path(t),
-				whole(e->m, t->measure ? &t->measure->all_device : NULL));
+				expand_hist(e->m, t->measure ? &t->measure->all_device : NULL));
 		if (r == 0)
 			r = put_wait(m, t, from, to, &f);
 		if (r == 0)
 			r = put_slo(e->m, t);
 		if (r == 0)
 			r = put_bursts(m, e->w, t);
-		measure_tenant_free(t->measure); /* so much less beside the values */
+		measure_tenant_free(t->measure); /* free it early: the values need memory, too */
 		t->measure = NULL;
 		h->span = e->total.span = f.span;
 		measure_flow_add(h, &f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure-impl: what measure.c (series, while it runs) and measure-end.c (values, at the end) share. */
+/* measure-impl: shared by measure.c (series, during the run) and measure-end.c (values, at the end). */
 #ifndef WEIR_SIM_MEASURE_IMPL_H
 #define WEIR_SIM_MEASURE_IMPL_H
 
@@ -12,13 +12,13 @@ struct measure_mark { /* counters of one tenant or station at a time */
 	double inside_ns; /* request·ns beyond the gate, or in the station */
 	double wait_ns[WEIR_CAUSES];
 	uint64_t drops, marks;
-	double worked_ns; /* of a station, where the model says it */
+	double worked_ns; /* of a station, if its model counts it */
 };
 
-/* As they are now: first of all tenants, then of all stations. */
+/* Read the counters now: first of all tenants, then of all stations. */
 void measure_mark_all(struct world *w, struct measure_mark *ret);
 
-/* What happened from `from` to `to`. */
+/* Return the difference from `from` to `to`. */
 static inline struct measure_flow measure_between(
 	const struct measure_mark *from, const struct measure_mark *to, weir_time span)
 {

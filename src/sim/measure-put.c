@@ -38,7 +38,7 @@ int measure_put_hist(struct metrics *m, const char *sort, const char *host, cons
 		const char *name;
 		double percent;
 	} points[] = {{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p99_9", 99.9}, {"p99_99", 99.99}};
-	double scale = h->count > 0 ? 1e6 : NAN; /* ns in a ms; or there is no time to be said */
+	double scale = h->count > 0 ? 1e6 : NAN; /* ns per ms; NaN if no IO completed */
 	int r = metrics_putf(m, "ms", weir_hist_mean(h) / scale, "%s.%s.%s.mean", sort, host, path);
 
 	for (size_t i = 0; r == 0 && i < N(points); i++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 8 /* records whose histograms are fetched before they are needed */
+#define AHEAD 8 /* records whose histograms are prefetched */
 
 /* ---- set-up */
 
@@ -81,7 +81,7 @@ void measure_free(struct measure *m)
 
 /* ---- records */
 
-static struct measure_tenant *histograms(struct measure *m, struct world_tenant *t)
+static struct measure_tenant *tenant_histograms(struct measure *m, struct world_tenant *t)
 {
 	struct measure_tenant *h;
 
@@ -118,7 +118,7 @@ void measure_drain(struct measure *m)
 			hist_small_fetch(&h->total);
 			hist_small_fetch(&h->all_device);
 		}
-		h = histograms(m, &tenants[m->ring[i].tenant]);
+		h = tenant_histograms(m, &tenants[m->ring[i].tenant]);
 		if (!h)
 			break;
 		if (hist_small_record(&h->total, (uint64_t)m->ring[i].total) ||
@@ -169,7 +169,7 @@ struct sampling {
 	weir_time span;
 };
 
-static void put(struct sampling *s, double value)
+static void put_value(struct sampling *s, double value)
 {
 	int r = metrics_append(s->m->metrics, *s->handle++, s->t, value);
 
@@ -177,11 +177,11 @@ static void put(struct sampling *s, double value)
 		s->m->failed = r;
 }
 
-/* Latency in a sample in which nothing completed is not 0: there is none. */
-static void put_if(struct sampling *s, bool any, double value)
+/* Skip the latency of a sample in which no IO completed: it is not 0. */
+static void put_value_if(struct sampling *s, bool any, double value)
 {
 	if (any)
-		put(s, value);
+		put_value(s, value);
 	else
 		s->handle++;
 }
@@ -200,11 +200,11 @@ static void sample_tenant(struct sampling *s, const struct world_tenant *t,
 
 	mark_tenant(s->w, t, &now);
 	f = measure_between(last, &now, s->span);
-	put(s, f.ios / f.span);
-	put(s, f.bytes / f.span);
-	put_if(s, f.ios > 0, f.latency_ms);
-	put_if(s, f.ios > 0, f.ios > 0 ? sample_p99(s, t) : 0);
-	put(s, f.outstanding);
+	put_value(s, f.ios / f.span);
+	put_value(s, f.bytes / f.span);
+	put_value_if(s, f.ios > 0, f.latency_ms);
+	put_value_if(s, f.ios > 0, f.ios > 0 ? sample_p99(s, t) : 0);
+	put_value(s, f.outstanding);
 	measure_flow_add(host, &f);
 	*last = now;
 }
@@ -215,10 +215,10 @@ static void sample_host(
 	struct weir_gate_totals totals;
 
 	weir_gate_get_totals(h->gate->gate, s->w->now, &totals);
-	put(s, f->ios / ((double)s->span / 1e9));
-	put_if(s, f->ios > 0, f->latency_ns / f->ios / 1e6);
-	put(s, f->outstanding);
-	put(s, totals.window);
+	put_value(s, f->ios / ((double)s->span / 1e9));
+	put_value_if(s, f->ios > 0, f->latency_ns / f->ios / 1e6);
+	put_value(s, f->outstanding);
+	put_value(s, totals.window);
 }
 
 static void sample_station(
@@ -229,12 +229,12 @@ static void sample_station(
 
 	mark_station(s->w, st, &now);
 	f = measure_between(last, &now, s->span);
-	put(s, f.ios / f.span);
-	put(s, f.bytes / f.span);
-	put_if(s, f.ios > 0, f.latency_ms);
-	put(s, f.outstanding);
+	put_value(s, f.ios / f.span);
+	put_value(s, f.bytes / f.span);
+	put_value_if(s, f.ios > 0, f.latency_ms);
+	put_value(s, f.outstanding);
 	if (st->config->capacity_auto)
-		put(s, st->capacity);
+		put_value(s, st->capacity);
 	*last = now;
 }
 
@@ -258,12 +258,12 @@ static void write_sample(struct measure *m, struct world *w)
 	}
 	for (uint32_t i = 0; i < sc->n_stations; i++)
 		sample_station(&s, &w->stations[i], &m->last[w->n_tenants + i]);
-	put(&s, total / ((double)s.span / 1e9));
+	put_value(&s, total / ((double)s.span / 1e9));
 	free(hosts);
 }
 
-/* The running sample's histograms go to the run's, or before the warm-up's end nowhere. */
-static void fold(struct measure *m, struct world *w)
+/* Add the sample's histograms to the run's, or discard them before the end of the warm-up. */
+static void fold_sample(struct measure *m, struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct measure_tenant *h = w->tenants[i].measure;
@@ -282,7 +282,7 @@ void measure_sample(struct measure *m, struct world *w)
 		return;
 	if (w->scenario->sample)
 		write_sample(m, w);
-	fold(m, w);
+	fold_sample(m, w);
 	m->sampled = w->now;
 }
 

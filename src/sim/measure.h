@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * measure: what a run is asked for at its end: values over the time after the warm-up, and series.
+ * measure: the results of a run: values over the time after the warm-up, and series.
  *
- * METHOD  A completion puts three numbers into a ring. The ring is emptied in one go, the
- *         histograms' lines fetched ahead: with a thousand tenants each record would else wait for
- *         memory twice. Each tenant has a histogram of total latency for the running sample: a
- *         sample reads its p99, adds it to that of the whole run, and clears it. Time in the device
- *         goes into that of the run at once. All are small ones (base/hist-small.h): there may be
- *         100,000 hosts.
+ * METHOD  A completion puts three numbers into a ring. A full ring is drained at once, and the histograms' lines are
+ *         prefetched: with a thousand tenants each record would otherwise wait for memory twice. Each tenant has a
+ *         histogram of total latency for the current sample: at its end the p99 is read, the histogram is added to
+ *         that of the whole run, and cleared. Time in the device is recorded in a histogram of the run directly. All
+ *         are small histograms (base/hist-small.h): there may be 100,000 hosts.
  *
  * NAMES   weir-scenario(5), "What is measured", lists them all.
  */
@@ -20,8 +19,8 @@
 struct world;
 
 struct measure_tenant {
-	struct hist_small total;                 /* the running sample's */
-	struct hist_small all_total, all_device; /* since the warm-up's end */
+	struct hist_small total;                 /* of the current sample */
+	struct hist_small all_total, all_device; /* since the end of the warm-up */
 };
 
 #define MEASURE_RING 1024
@@ -35,17 +34,17 @@ struct measure {
 	struct world *world;
 	struct metrics *metrics;
 	struct measure_mark *begin,
-		*last; /* counters at the warm-up's end, and at the last sample */
+		*last; /* counters at the end of the warm-up, and at the last sample */
 	weir_time began, sampled;
 	bool warm;              /* the warm-up has ended */
-	struct weir_hist whole; /* what is read from a small one */
+	struct weir_hist whole; /* an expanded small histogram */
 	int *series;            /* handles, in the order in which a sample writes them */
-	int failed;             /* sticky */
+	int failed;             /* first error, sticky */
 };
 
 int measure_new(struct world *w, struct measure **ret);
 void measure_free(struct measure *m);
-void measure_tenant_free(struct measure_tenant *h); /* or NULL */
+void measure_tenant_free(struct measure_tenant *h); /* may be NULL */
 
 void measure_drain(struct measure *m);
 static inline void measure_record(
@@ -58,11 +57,11 @@ static inline void measure_record(
 		measure_drain(m);
 }
 
-/* A sample ends at the world's now. */
+/* End a sample at the world's now. */
 void measure_sample(struct measure *m, struct world *w);
-/* The warm-up ends at the world's now: the run's values count from here. */
+/* End the warm-up at the world's now: the run's values count from here. */
 void measure_begin(struct measure *m, struct world *w);
-/* The run has ended: the last sample and all values. The metrics are the caller's. */
+/* End the run: write the last sample and all values. The caller owns the metrics. */
 int measure_end(struct measure *m, struct world *w, struct metrics **ret);
 
 #endif

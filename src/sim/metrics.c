@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics: see metrics.h. An array of entries in order of put, and an open hash of indices. */
+/* An array of entries in the order in which they were put, and an open hash of indices. */
 #include "sim/metrics.h"
 #include <weir/err.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METRICS_NAME 256 /* bytes of a formatted name, its end included */
+#define METRICS_NAME 256 /* bytes of a formatted name, including the NUL */
 
 #define METRICS_GROWTH(room, least) ((room) ? (room) + (room) / 2 : (least))
 
@@ -67,7 +67,7 @@ void metrics_free(struct metrics *m)
 	free(m);
 }
 
-static char clean(char c)
+static char clean_char(char c)
 {
 	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
 		return c;
@@ -82,18 +82,18 @@ static uint64_t hash_of(const char *name)
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
 	for (; *name; name++)
-		h = (h ^ (unsigned char)clean(*name)) * UINT64_C(0x100000001b3);
+		h = (h ^ (unsigned char)clean_char(*name)) * UINT64_C(0x100000001b3);
 	return h;
 }
 
-static bool same(const char *cleaned, const char *name)
+static bool is_same_name(const char *cleaned, const char *name)
 {
-	while (*name && *cleaned == clean(*name))
+	while (*name && *cleaned == clean_char(*name))
 		cleaned++, name++;
 	return !*cleaned && !*name;
 }
 
-/* The slot that holds the name, or the empty one where it belongs. */
+/* Return the slot that holds the name, or the empty one where it belongs. */
 static size_t slot_of(const struct metrics *m, const char *name, uint64_t hash)
 {
 	size_t s = hash & (m->n_slots - 1);
@@ -101,14 +101,14 @@ static size_t slot_of(const struct metrics *m, const char *name, uint64_t hash)
 	while (m->slots[s]) {
 		const struct entry *e = &m->entries[m->slots[s] - 1];
 
-		if (e->hash == hash && same(e->name, name))
+		if (e->hash == hash && is_same_name(e->name, name))
 			break;
 		s = (s + 1) & (m->n_slots - 1);
 	}
 	return s;
 }
 
-static struct entry *lookup(const struct metrics *m, const char *name)
+static struct entry *find_entry(const struct metrics *m, const char *name)
 {
 	size_t s = slot_of(m, name, hash_of(name));
 
@@ -135,7 +135,7 @@ static int grow_slots(struct metrics *m)
 	return 0;
 }
 
-static int reserve(struct metrics *m)
+static int reserve_entry(struct metrics *m)
 {
 	struct entry *entries;
 	size_t room = METRICS_GROWTH(m->room, 64);
@@ -152,7 +152,7 @@ static int reserve(struct metrics *m)
 	return 0;
 }
 
-/* The index of a unit, which is new or known; or -ENOMEM. */
+/* Return the index of a unit, added if it is new; or -ENOMEM. */
 static int64_t unit_index(struct metrics *m, const char *unit)
 {
 	char **units;
@@ -170,18 +170,18 @@ static int64_t unit_index(struct metrics *m, const char *unit)
 	return m->n_units++;
 }
 
-static struct entry *add(struct metrics *m, const char *name, const char *unit)
+static struct entry *add_entry(struct metrics *m, const char *name, const char *unit)
 {
 	int64_t index = unit_index(m, unit ? unit : "");
 	struct entry e = {.hash = hash_of(name), .unit = (uint32_t)index};
 
-	if (index < 0 || reserve(m) < 0)
+	if (index < 0 || reserve_entry(m) < 0)
 		return NULL;
 	e.name = strdup(name);
 	if (!e.name)
 		return NULL;
 	for (char *c = e.name; *c; c++)
-		*c = clean(*c);
+		*c = clean_char(*c);
 	m->slots[slot_of(m, name, e.hash)] = (uint32_t)m->n + 1;
 	m->entries[m->n] = e;
 	return &m->entries[m->n++];
@@ -193,9 +193,9 @@ int metrics_put(struct metrics *m, const char *name, const char *unit, double va
 
 	if (!*name)
 		return -EINVAL;
-	e = lookup(m, name);
+	e = find_entry(m, name);
 	if (!e)
-		e = add(m, name, unit);
+		e = add_entry(m, name, unit);
 	if (!e)
 		return -ENOMEM;
 	if (e->is_series)
@@ -232,9 +232,9 @@ int metrics_series(struct metrics *m, const char *name, const char *unit)
 
 	if (!*name)
 		return -EINVAL;
-	e = lookup(m, name);
+	e = find_entry(m, name);
 	if (!e) {
-		e = add(m, name, unit);
+		e = add_entry(m, name, unit);
 		if (!e)
 			return -ENOMEM;
 		e->is_series = true;
@@ -284,7 +284,7 @@ int metrics_append(struct metrics *m, int series, double t, double value)
 
 int metrics_get(const struct metrics *m, const char *name, double *ret)
 {
-	const struct entry *e = lookup(m, name);
+	const struct entry *e = find_entry(m, name);
 
 	if (!e)
 		return -ENOENT;
@@ -306,7 +306,7 @@ static struct metrics_entry entry_of(const struct metrics *m, const struct entry
 
 bool metrics_find(const struct metrics *m, const char *name, struct metrics_entry *ret)
 {
-	const struct entry *e = lookup(m, name);
+	const struct entry *e = find_entry(m, name);
 
 	if (!e)
 		return false;

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define PROGRESS_STEPS 200 /* calls of the progress callback in a run */
+#define PROGRESS_STEPS 200 /* calls of the progress callback per run */
 
-static int run(struct world *w, const struct sim_options *o, struct weir_err *err)
+static int run_steps(struct world *w, const struct sim_options *o, struct weir_err *err)
 {
 	int r;
 
@@ -16,8 +16,8 @@ static int run(struct world *w, const struct sim_options *o, struct weir_err *er
 		r = world_run(w, (weir_time)((double)w->end * i / PROGRESS_STEPS));
 		if (r == -ELOOP)
 			return weir_err_set(err, r,
-				"at %.9g s of virtual time something happens for ever without time "
-				"passing (a device that needs no time?)",
+				"at %.9g s of virtual time: events repeat without time passing (a "
+				"device that needs no time?)",
 				(double)w->now / 1e9);
 		if (r)
 			return weir_err_set(err, r, "at %.9g s of virtual time: %s",
@@ -45,7 +45,7 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 	if (options && options->duration) {
 		if (s->sample && options->duration / s->sample > SCENARIO_SAMPLES)
 			r = weir_err_set(err, -EINVAL,
-				"so long a duration has more than %d samples; give a longer "
+				"this duration has more than %d samples; set a longer "
 				"'sample', or 0s for none",
 				SCENARIO_SAMPLES);
 		w->end = options->duration;
@@ -53,7 +53,7 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 			w->warmup = w->end / 2;
 	}
 	if (r == 0)
-		r = run(w, options, err);
+		r = run_steps(w, options, err);
 	if (r == 0) {
 		r = measure_end(w->measure, w, ret);
 		if (r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * station: any of the device and link models, by its kind.
+ * station: the device and link models, by kind.
  *
  * The one place in the simulator that knows the models by name. A new model is an entry in the
  * table of station.c, and its keys in the table of scenario-station.c.
@@ -34,15 +34,15 @@ struct station_config {
 	};
 };
 
-/* The model's own defaults. */
+/* Get the model's own defaults. */
 void station_defaults(enum station_kind kind, struct station_config *ret);
 
-/* `name` names its random stream. 0; -ENOMEM; -EINVAL with a message that names the field, or those
- * that do not go together: "seek_full, seek_third: …". */
+/* Create a station. `name` names its random stream. Return 0; -ENOMEM; -EINVAL with a message that names the field,
+ * or the conflicting fields: "seek_full, seek_third: …". */
 int station_new(const struct station_config *config, uint64_t seed, const char *name,
 	struct device **ret, struct weir_err *err);
 
-/* A server's rate (IOs/s) or a link's (bytes/s), from `now` on. Everything up to `now` has been
+/* Change a server's rate (IOs/s) or a link's (bytes/s), from `now` on. Everything up to `now` must have been
  * stepped. -EINVAL for other kinds. */
 int station_set_rate(
 	const struct station_config *config, struct device *d, weir_time now, double rate);

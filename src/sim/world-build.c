@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* world-build: a world from a scenario. All that a run needs is allocated here, but for IOs. */
+/* world-build: create a world from a scenario. Allocates everything that a run needs, except IOs. */
 #include "sim/control/controller.h"
 #include "sim/measure.h"
 #include "sim/world.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- how much there is */
+/* ---- sizes */
 
 static bool is_leaf(const struct scenario_gate *g, size_t tenant)
 {
@@ -39,7 +39,7 @@ static void count_all(struct world *w)
 	w->io_events = w->other_events + WORLD_EVENT_CONTROLLERS + (uint32_t)s->n_controllers;
 }
 
-static int allocate(struct world *w)
+static int allocate_arrays(struct world *w)
 {
 	const struct scenario *s = w->scenario;
 
@@ -169,9 +169,9 @@ static int build_hosts(struct world *w, struct weir_err *err)
 	return 0;
 }
 
-/* ---- who is who at a device's gate */
+/* ---- leaves at a device's gate */
 
-/* At a gate without tenants: one more leaf under the root, per host or per tenant, as it says. */
+/* At a gate without tenants: add one leaf under the root per host or per tenant, as configured. */
 static int add_leaf(
 	struct world *w, struct world_gate *g, struct world_tenant *t, struct weir_err *err)
 {
@@ -233,7 +233,7 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 	w->warmup = s->warmup;
 	event_init(&w->events);
 	count_all(w);
-	r = allocate(w);
+	r = allocate_arrays(w);
 	if (r)
 		weir_err_set(err, r, "out of memory");
 	if (r || (r = build_stations(w, err)) || (r = build_hosts(w, err)) ||
@@ -245,7 +245,7 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 	r = measure_new(w, &w->measure);
 	if (r) {
 		world_free(w);
-		return weir_err_set(err, r, "what is to be measured: %s", strerror(-r));
+		return weir_err_set(err, r, "metrics: %s", strerror(-r));
 	}
 	*ret = w;
 	return 0;

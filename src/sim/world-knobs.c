@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world-knobs: what a scenario says of gates and tenants, as knobs; and its changes.
+ * world-knobs: turn a scenario's settings of gates and tenants, and its changes, into knobs.
  *
- * Everything that one entry of `at:` changes at one gate is one weir_gate_set: all or nothing, and
- * between two requests.
+ * All changes of one entry of `at:` at one gate are one weir_gate_set: all or none, and between two requests.
  */
 #include "policy/impl.h"
 #include "sim/world.h"
@@ -13,16 +12,16 @@
 
 #define BUCKETS (POLICY_BUCKETS + SCENARIO_PROFILES + 2)
 
-struct set { /* knobs gathered for one gate */
+struct set { /* knobs for one gate */
 	struct weir_knob *knobs;
-	struct weir_bucket_spec *buckets; /* BUCKETS for each tenant */
+	struct weir_bucket_spec *buckets; /* BUCKETS per tenant */
 	struct weir_bounds *bounds;
 	size_t n, n_buckets;
 };
 
 static int set_new(struct set *s, size_t tenants, size_t changes)
 {
-	/* Of a tenant: weight, buckets, priority, deadline, two grants. Of the gate: five a change. */
+	/* Per tenant: weight, buckets, priority, deadline, two grants. Per change: five knobs of the gate. */
 	s->knobs = calloc(6 * tenants + 5 * changes + 1, sizeof(*s->knobs));
 	s->buckets = calloc(tenants ? tenants : 1, BUCKETS * sizeof(*s->buckets));
 	s->bounds = calloc(tenants ? tenants : 1, sizeof(*s->bounds));
@@ -37,7 +36,7 @@ static void set_free(struct set *s)
 	free(s->bounds);
 }
 
-static void add(struct set *s, weir_node node, enum weir_knob_kind kind, double value)
+static void add_knob(struct set *s, weir_node node, enum weir_knob_kind kind, double value)
 {
 	s->knobs[s->n++] = (struct weir_knob){.node = node, .kind = kind, .value = value};
 }
@@ -47,7 +46,7 @@ const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t
 	return g->knobs ? &g->knobs[tenant] : &g->config->tenants[tenant].knobs;
 }
 
-/* The policy's buckets and the scenario's own, together: a knob replaces them all. */
+/* Add the policy's buckets and the scenario's own together: the knob replaces all of a node's buckets. */
 static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
 {
 	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
@@ -70,17 +69,17 @@ static void add_tenant(struct set *s, const struct world_gate *g, size_t tenant,
 	weir_node node = g->nodes[tenant];
 
 	if (given & SCENARIO_WEIGHT)
-		add(s, node, WEIR_KNOB_WEIGHT, k->weight);
+		add_knob(s, node, WEIR_KNOB_WEIGHT, k->weight);
 	if (given & SCENARIO_PRIORITY)
-		add(s, node, WEIR_KNOB_PRIORITY, k->priority);
+		add_knob(s, node, WEIR_KNOB_PRIORITY, k->priority);
 	if (given & SCENARIO_DEADLINE)
-		add(s, node, WEIR_KNOB_DEADLINE, (double)k->deadline);
+		add_knob(s, node, WEIR_KNOB_DEADLINE, (double)k->deadline);
 	if (given & SCENARIO_BUCKETS_GIVEN)
 		add_buckets(s, g, tenant);
 	if (given & SCENARIO_RGRANT)
-		add(s, node, WEIR_KNOB_RGRANT, k->rgrant);
+		add_knob(s, node, WEIR_KNOB_RGRANT, k->rgrant);
 	if (given & SCENARIO_LGRANT)
-		add(s, node, WEIR_KNOB_LGRANT, k->lgrant);
+		add_knob(s, node, WEIR_KNOB_LGRANT, k->lgrant);
 }
 
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
@@ -95,8 +94,8 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
 
 /* ---- at the start */
 
-/* The gate, its tree, and what its tenants were told. Leaves without a policy are added by the
- * caller. */
+/* Create the gate and its tree, and set its tenants' knobs. For a gate without a policy the caller adds the
+ * leaves. */
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err)
 {
 	struct weir_gate_config config = g->config->config;
@@ -107,7 +106,7 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 	r = weir_gate_new(&config, &g->gate);
 	if (r)
 		return weir_err_set(err, r, "the gate: %s", strerror(-r));
-	/* 0 in a gate's config means its default, in a scenario a window that is shut. */
+	/* 0 in a gate's config means the default, in a scenario a closed window. */
 	if (g->config->given & SCENARIO_GATE_WINDOW) {
 		struct weir_knob shut = {WEIR_ROOT, WEIR_KNOB_WINDOW, config.window, NULL, 0};
 		if (config.window <= 0 && (r = weir_gate_set(g->gate, 0, &shut, 1, err)))
@@ -132,8 +131,8 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 
 /* ---- changes */
 
-/* A copy of what the scenario says of its tenants, which the changes then write to: hosts of a group share it until
- * then. */
+/* Copy the scenario's settings of the gate's tenants, for changes to write to: until then the hosts of a group share
+ * them. */
 static int own_tenants(struct world_gate *g)
 {
 	const struct weir_policy *p = g->config->policy;
@@ -151,8 +150,8 @@ static int own_tenants(struct world_gate *g)
 	return 0;
 }
 
-/* What the change names replaces what was there. */
-static void merge(struct world_gate *g, size_t tenant, const struct scenario_knobs *from)
+/* Replace the settings that the change names. */
+static void merge_knobs(struct world_gate *g, size_t tenant, const struct scenario_knobs *from)
 {
 	struct scenario_knobs *k = &g->knobs[tenant];
 	struct weir_tenant *t = &g->policy.tenants[tenant];
@@ -185,8 +184,8 @@ static void merge(struct world_gate *g, size_t tenant, const struct scenario_kno
 		k->lgrant = from->lgrant;
 }
 
-/* An inner tenant's min, or any weight beside one, moves what every leaf is guaranteed; so a change
- * of those sets the buckets of all. Levels are kept by weir_gate_set. */
+/* Return true if the change moves other tenants' guarantees: an inner tenant's min, or any weight beside a min,
+ * changes what every leaf is guaranteed; then the buckets of all are set. weir_gate_set keeps the levels. */
 static bool moves_bounds(const struct world_gate *g, unsigned given)
 {
 	if (given & SCENARIO_MIN)
@@ -201,18 +200,18 @@ static bool moves_bounds(const struct world_gate *g, unsigned given)
 static void gate_knobs(struct set *s, const struct scenario_gate *c)
 {
 	if (c->given & SCENARIO_GATE_WINDOW)
-		add(s, WEIR_ROOT, WEIR_KNOB_WINDOW, c->config.window);
+		add_knob(s, WEIR_ROOT, WEIR_KNOB_WINDOW, c->config.window);
 	if (c->given & SCENARIO_GATE_WINDOW_BYTES)
-		add(s, WEIR_ROOT, WEIR_KNOB_WINDOW_BYTES, (double)c->config.window_bytes);
+		add_knob(s, WEIR_ROOT, WEIR_KNOB_WINDOW_BYTES, (double)c->config.window_bytes);
 	if (c->given & SCENARIO_GATE_RUN)
-		add(s, WEIR_ROOT, WEIR_KNOB_RUN, c->config.run);
+		add_knob(s, WEIR_ROOT, WEIR_KNOB_RUN, c->config.run);
 	if (c->given & SCENARIO_GATE_DISTANCE)
-		add(s, WEIR_ROOT, WEIR_KNOB_DISTANCE, (double)c->config.run_distance);
+		add_knob(s, WEIR_ROOT, WEIR_KNOB_DISTANCE, (double)c->config.run_distance);
 	if (c->given & SCENARIO_GATE_CREDIT)
-		add(s, WEIR_ROOT, WEIR_KNOB_CREDIT, (double)c->config.credit);
+		add_knob(s, WEIR_ROOT, WEIR_KNOB_CREDIT, (double)c->config.credit);
 }
 
-static bool meant(const struct world_gate *g, const struct scenario_change *c)
+static bool is_target(const struct world_gate *g, const struct scenario_change *c)
 {
 	if (c->target == SCENARIO_ON_HOST || (c->target == SCENARIO_ON_TENANT && !c->at_device))
 		return g->host && scenario_fits(c->where, g->host->name);
@@ -221,7 +220,7 @@ static bool meant(const struct world_gate *g, const struct scenario_change *c)
 	return false;
 }
 
-/* All that one moment changes at one gate. */
+/* Apply all changes of one moment to one gate. */
 static int change_gate(struct world *w, struct world_gate *g, const struct scenario_moment *m,
 	struct weir_err *err)
 {
@@ -235,14 +234,14 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 		r = own_tenants(g);
 	for (size_t i = 0; r == 0 && i < m->n; i++) {
 		const struct scenario_change *c = &m->changes[i];
-		if (!meant(g, c))
+		if (!is_target(g, c))
 			continue;
 		if (c->target != SCENARIO_ON_TENANT)
 			gate_knobs(&s, &c->gate);
 		for (size_t t = 0; c->target == SCENARIO_ON_TENANT && t < n; t++) {
 			if (!scenario_fits(c->tenant, g->policy.tenants[t].path))
 				continue;
-			merge(g, t, &c->knobs);
+			merge_knobs(g, t, &c->knobs);
 			given[t] |= c->knobs.given;
 			all |= moves_bounds(g, c->knobs.given);
 		}
@@ -258,7 +257,7 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 	return r;
 }
 
-/* On links with strict order a tenant's requests have its priority; without one, the last. */
+/* Set the tenants' priorities on links with strict order: the tenant's own, or the last without one. */
 void world_link_priorities(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
@@ -300,7 +299,7 @@ int world_change(struct world *w, const struct scenario_moment *m, struct weir_e
 	for (uint32_t i = 0; r == 0 && i < w->n_gates; i++) {
 		bool any = false;
 		for (size_t k = 0; !any && k < m->n; k++)
-			any = meant(&w->gates[i], &m->changes[k]);
+			any = is_target(&w->gates[i], &m->changes[k]);
 		if (any)
 			r = change_gate(w, &w->gates[i], m, err);
 	}

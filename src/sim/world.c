@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL_CHUNK 256 /* IOs: about 100 KB a time */
+#define POOL_CHUNK 256 /* IOs: about 100 KB per chunk */
 #define BATCH      32  /* requests taken from a gate at once */
-/* Rounds at one time before it is taken as standing still: more than the IOs of any scenario can
- * need one after the other, and over in seconds. */
+/* Rounds at one time after which time counts as standing still: more than the IOs of any scenario can need one after
+ * the other, and done in seconds. */
 #define ROUNDS_MAX 10000000
 
 /* ---- the pool of IOs */
@@ -60,8 +60,8 @@ static void give_io(struct world *w, struct world_io *io)
 	w->free_ios = io;
 }
 
-/* What is due, or overdue, happens now: time does not go backwards. */
-static void arm(struct world *w, uint32_t id, weir_time at)
+/* Arm an event; if it is overdue, for now: time does not go backwards. */
+static void arm_event(struct world *w, uint32_t id, weir_time at)
 {
 	event_arm(&w->events, id, at > w->now ? at : w->now);
 }
@@ -79,12 +79,12 @@ void world_touch(struct world *w, struct world_gate *g)
 	w->dirty[at < w->n_gates ? at : at - w->n_gates] = (uint32_t)(g - w->gates);
 }
 
-static void forward(struct world *w, struct world_io *io);
+static void forward_io(struct world *w, struct world_io *io);
 
 static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io);
 
-/* Everything that may pass the gate now passes. */
-static void pump(struct world *w, struct world_gate *g)
+/* Let all requests pass the gate that may now. */
+static void pump_gate(struct world *w, struct world_gate *g)
 {
 	struct weir_req *out[BATCH];
 	size_t n;
@@ -93,12 +93,12 @@ static void pump(struct world *w, struct world_gate *g)
 		n = weir_gate_next(g->gate, w->now, out, BATCH);
 		for (size_t i = 0; i < n; i++) {
 			if (g->host)
-				forward(w, out[i]->user);
+				forward_io(w, out[i]->user);
 			else
 				submit_to_station(w, g->station, out[i]->user);
 		}
 	} while (n == BATCH);
-	arm(w, g->event, weir_gate_wakeup(g->gate, w->now));
+	arm_event(w, g->event, weir_gate_wakeup(g->gate, w->now));
 }
 
 static void pump_dirty(struct world *w)
@@ -110,13 +110,13 @@ static void pump_dirty(struct world *w)
 			w->dirty_head = 0;
 		w->dirty_n--;
 		g->dirty = false;
-		pump(w, g);
+		pump_gate(w, g);
 	}
 }
 
-/* ---- the way of an IO */
+/* ---- the path of an IO */
 
-/* What a gate counts of a request of r->bytes. */
+/* Set the costs of a request of r->bytes at a gate. */
 static void set_costs(const struct scenario_gate *g, struct weir_req *r)
 {
 	double time = (double)g->estimate_io;
@@ -140,7 +140,7 @@ static void count_inside(struct world *w, struct world_station *st, int change)
 
 void world_station_look(struct world *w, struct world_station *st)
 {
-	arm(w, st->event, device_next(st->device));
+	arm_event(w, st->event, device_next(st->device));
 }
 
 static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io)
@@ -192,7 +192,7 @@ int world_own_wait(struct world *w, struct world_own *o, weir_time at)
 	struct world_io *io = take_own(w, o);
 
 	if (io)
-		arm(w, w->io_events + io->index, at);
+		arm_event(w, w->io_events + io->index, at);
 	return io ? 0 : -ENOMEM;
 }
 
@@ -207,7 +207,7 @@ int world_own_read(struct world *w, struct world_own *o, struct world_station *s
 	io->dev.bytes = bytes;
 	io->dev.op = WEIR_READ;
 	io->dev.priority = 0;
-	io->dev.source = w->n_tenants; /* one more than there are */
+	io->dev.source = w->n_tenants; /* one more than the number of tenants */
 	submit_to_station(w, st, io);
 	return 0;
 }
@@ -221,10 +221,10 @@ static void end_own(struct world *w, struct world_io *io)
 	o->done(o, w, latency);
 }
 
-static void complete(struct world *w, struct world_io *io);
+static void complete_io(struct world *w, struct world_io *io);
 
-/* To where its hop says: a link of the request's way, the device, a link of the reply's, its end. */
-static void forward(struct world *w, struct world_io *io)
+/* Send an IO to the station of its hop: a link towards the device, the device, a link back, or its end. */
+static void forward_io(struct world *w, struct world_io *io)
 {
 	const struct scenario_group *g = io->load->group;
 	unsigned hop = io->hop;
@@ -236,10 +236,10 @@ static void forward(struct world *w, struct world_io *io)
 	else if (hop - g->n_request - 1 < g->n_reply)
 		submit_to_link(w, g->reply[hop - g->n_request - 1], io, io->req.op == WEIR_READ);
 	else
-		complete(w, io);
+		complete_io(w, io);
 }
 
-/* A station has finished it. */
+/* Handle an IO that a station has finished. */
 static void leave_station(struct world *w, struct world_station *st, struct world_io *io)
 {
 	count_inside(w, st, -1);
@@ -262,7 +262,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 		world_touch(w, st->gate);
 	}
 	io->hop++;
-	forward(w, io);
+	forward_io(w, io);
 }
 
 void world_station_step(struct world *w, struct world_station *st)
@@ -298,8 +298,8 @@ static void note_burst(struct world *w, struct world_load *l, struct world_io *i
 	last->inside++;
 }
 
-/* Puts a shape that the workload gave before its host's gate. */
-static void issue(struct world *w, struct world_io *io, const struct workload_io *shape)
+/* Submit an IO of a workload to its host's gate. */
+static void issue_io(struct world *w, struct world_io *io, const struct workload_io *shape)
 {
 	struct world_load *l = io->load;
 	struct world_tenant *t = l->tenant;
@@ -326,8 +326,8 @@ static void issue(struct world *w, struct world_io *io, const struct workload_io
 	world_touch(w, g);
 }
 
-/* A closed workload's slot is free at now: its next IO goes off, now or after a pause. */
-static void refill(struct world *w, struct world_load *l, struct world_io *io)
+/* Issue the next IO of a closed workload whose slot is free, now or after a pause. */
+static void refill_slot(struct world *w, struct world_load *l, struct world_io *io)
 {
 	struct workload_io shape;
 
@@ -341,7 +341,7 @@ static void refill(struct world *w, struct world_load *l, struct world_io *io)
 		return;
 	}
 	if (shape.at <= w->now) {
-		issue(w, io, &shape);
+		issue_io(w, io, &shape);
 		return;
 	}
 	io->pausing = true;
@@ -351,7 +351,7 @@ static void refill(struct world *w, struct world_load *l, struct world_io *io)
 	event_arm(&w->events, w->io_events + io->index, shape.at);
 }
 
-/* An IO's own event: its pause is over, or it is time to try a link again. */
+/* Handle an IO's own event: its pause is over, or it is time to try a link again. */
 static void wake_io(struct world *w, struct world_io *io)
 {
 	struct workload_io shape = {w->now, io->req.offset, io->bytes, io->req.op};
@@ -362,23 +362,23 @@ static void wake_io(struct world *w, struct world_io *io)
 		give_io(w, io);
 		o->due(o, w);
 	} else if (!io->pausing) {
-		forward(w, io);
+		forward_io(w, io);
 	} else if (io->load->running) {
-		issue(w, io, &shape);
+		issue_io(w, io, &shape);
 	} else {
 		io->load->parked++;
 		give_io(w, io);
 	}
 }
 
-static void arrive(struct world *w, struct world_load *l)
+static void handle_arrivals(struct world *w, struct world_load *l)
 {
 	while (l->next.at <= w->now) {
 		if (l->running) {
 			struct world_io *io = take_io(w, l);
 			if (!io)
 				return;
-			issue(w, io, &l->next);
+			issue_io(w, io, &l->next);
 		}
 		if (!workload_next(l->source, w->now, &l->next))
 			return;
@@ -392,7 +392,7 @@ static void start_slots(struct world *w, struct world_load *l, uint32_t n)
 		struct world_io *io = take_io(w, l);
 		if (!io)
 			return;
-		refill(w, l, io);
+		refill_slot(w, l, io);
 	}
 }
 
@@ -426,7 +426,7 @@ static void start_loads(struct world *w)
 	}
 }
 
-/* Bursts of which all IOs are done, and no more can come, are finished. */
+/* Count the bursts of which all IOs are done and no more can come as finished. */
 void world_load_sweep(struct world *w, struct world_load *l)
 {
 	const struct workload_config *c = &l->config->config;
@@ -460,7 +460,7 @@ static void finish_in_burst(struct world *w, struct world_load *l, const struct 
 	world_load_sweep(w, l);
 }
 
-static void complete(struct world *w, struct world_io *io)
+static void complete_io(struct world *w, struct world_io *io)
 {
 	struct world_load *l = io->load;
 	struct world_tenant *t = l->tenant;
@@ -477,7 +477,7 @@ static void complete(struct world *w, struct world_io *io)
 	if (l->bursts)
 		finish_in_burst(w, l, io);
 	if (l->closed)
-		refill(w, l, io);
+		refill_slot(w, l, io);
 	else
 		give_io(w, io);
 }
@@ -516,7 +516,7 @@ static void other_event(struct world *w, uint32_t which)
 	}
 }
 
-static void handle(struct world *w, uint32_t id)
+static void handle_event(struct world *w, uint32_t id)
 {
 	if (id < w->gate_events) {
 		world_station_step(w, &w->stations[id]);
@@ -526,7 +526,7 @@ static void handle(struct world *w, uint32_t id)
 	} else if (id < w->load_events) {
 		world_touch(w, &w->gates[id - w->gate_events]);
 	} else if (id < w->other_events) {
-		arrive(w, &w->loads[id - w->load_events]);
+		handle_arrivals(w, &w->loads[id - w->load_events]);
 	} else {
 		other_event(w, id - w->other_events);
 	}
@@ -547,13 +547,13 @@ static void arm_others(struct world *w)
 			s->controllers[i].period);
 }
 
-static void settle(struct world *w)
+static void run_one_time(struct world *w)
 {
 	unsigned rounds = 0;
 
 	do {
 		while (event_next(&w->events) == w->now)
-			handle(w, event_pop(&w->events));
+			handle_event(w, event_pop(&w->events));
 		pump_dirty(w);
 		if (++rounds == ROUNDS_MAX)
 			w->failed = -ELOOP;
@@ -569,11 +569,11 @@ int world_run(struct world *w, weir_time until)
 	if (w->now == 0 && w->events.popped == 0) {
 		arm_others(w);
 		start_loads(w);
-		settle(w);
+		run_one_time(w);
 	}
 	while (!w->failed && (next = event_next(&w->events)) < until) {
 		w->now = next;
-		settle(w);
+		run_one_time(w);
 	}
 	if (!w->failed)
 		w->now = until;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world: a scenario come to life: hosts, gates, devices, links, workloads, and the time they share.
+ * world: the running state of a scenario: hosts, gates, devices, links, workloads, and their common time.
  *
  *   workload → host's gate → [links] → [device's gate] → device → [links] → workload
  *
  * METHOD  One event queue. A device has one event armed, for its next(); a gate one, for its
  *         wake-up; an open workload one, for its next arrival; an IO that pauses (think time, a
- *         retry) one. Everything that happens at one time is handled first, and only then are the
- *         gates it touched asked what may pass: so a gate decides with all of that time's arrivals
- *         and completions in front of it, whatever their order.
+ *         retry) one. All events of one time are handled first, and only then weir_gate_next is called for the gates
+ *         that they touched: so a gate decides with all arrivals and completions of that time, whatever their order.
  * COST    Per IO: one submit, next and done at each gate, one submit and (a part of) one step at
- *         each station, one or two records in a ring. Nothing is allocated once as many IOs exist
- *         as are ever inside at once.
+ *         each station, one or two records in a ring. Nothing is allocated once the pool has as many IOs as are ever
+ *         in flight at once.
  *
  * Controllers see this struct (controller.h) and may read all of it; they change gates through
  * world_gate_set.
@@ -30,42 +29,42 @@ struct world;
 struct world_host;
 struct world_gate;
 
-/* Bytes that a request or a reply has on a link besides its data: Ethernet, IP and TCP headers and
- * a small protocol's own. */
+/* Bytes of a request or a reply on a link besides its data: Ethernet, IP and TCP headers and those of a small
+ * protocol. */
 #define WORLD_HEADER 96
 
 struct world_io { /* one IO, from its workload to its completion */
-	/* At the host's gate; a line of its own. */
+	/* At the host's gate; has its own cache line. */
 	_Alignas(64) struct weir_req req;
 	struct device_io dev;    /* in a station */
-	struct world_load *load; /* NULL: req.user is the world_own that it is of */
+	struct world_load *load; /* NULL: req.user is a world_own */
 	uint32_t index;          /* in the pool: its event's id is world.io_events + index */
-	uint32_t phase;          /* of an on-off workload: which burst */
-	uint32_t bytes;          /* its length; req.bytes is what it costs */
-	uint8_t hop;             /* which station it is at or waits for */
+	uint32_t phase;          /* of an on-off workload: the burst's number */
+	uint32_t bytes;          /* its length; req.bytes is its cost */
+	uint8_t hop;             /* the station that it is at or waits for */
 	bool pausing;            /* not yet issued: waits for its workload's think time or phase */
 	struct weir_req at_device; /* at the device's gate */
 };
 
-/* A controller's own reads of a device: past all gates and links, and in nobody's figures. */
+/* A controller's own reads of a device: they bypass all gates and links, and are in no tenant's figures. */
 struct world_own {
 	void (*done)(struct world_own *o, struct world *w, weir_time latency);
-	void (*due)(struct world_own *o, struct world *w); /* of world_own_wait */
+	void (*due)(struct world_own *o, struct world *w); /* for world_own_wait */
 };
 
-struct world_count { /* of one tenant, device or link; since the start */
+struct world_count { /* one tenant, device or link, since the start */
 	uint64_t done, bytes;
-	double latency_ns; /* summed */
-	double inside_ns;  /* of a tenant: the part of it beyond the host's gate */
+	double latency_ns; /* sum */
+	double inside_ns;  /* of a tenant: the part of latency_ns beyond the host's gate */
 };
 
-struct world_bursts { /* of a workload with fixed on- and off-phases */
+struct world_bursts { /* bursts of a workload with fixed on- and off-phases */
 	struct world_burst {
 		uint32_t phase, inside; /* IOs issued and not completed */
 		weir_time first, last;  /* first issue, last completion */
-	} open[8]; /* those not yet finished, oldest first; with more at once the oldest is lost */
+	} open[8]; /* not yet finished, oldest first; with more than 8 the oldest is lost */
 	unsigned n_open;
-	uint64_t finished, lost; /* of those that began after the warm-up */
+	uint64_t finished, lost; /* bursts that began after the warm-up */
 	double total_ns;         /* Σ last − first of the finished */
 };
 
@@ -74,11 +73,11 @@ struct world_load {
 	const struct scenario_workload *config;
 	struct world_tenant *tenant;
 	struct world_gate *gate;            /* its host's, and … */
-	const struct scenario_group *group; /* … its host's; here, since every IO asks */
-	uint32_t event;                     /* open ones: the next arrival */
+	const struct scenario_group *group; /* … its host's; copied here, since every IO needs it */
+	uint32_t event;                     /* open workloads: the next arrival */
 	bool closed, running;
-	uint32_t parked;             /* closed: slots that wait for it to be started */
-	struct workload_io next;     /* open: what arrives at that event */
+	uint32_t parked;             /* closed: slots that wait until the workload is started */
+	struct workload_io next;     /* open: the IO that arrives at that event */
 	struct world_bursts *bursts; /* NULL: not on-off */
 };
 
@@ -92,17 +91,17 @@ struct world_tenant { /* a leaf at a host's gate */
 	struct world_count count;
 	struct world_load *loads;
 	size_t n_loads;
-	struct measure_tenant *measure; /* histograms; made at its first completion */
+	struct measure_tenant *measure; /* histograms; allocated at the first completion */
 };
 
 struct world_gate {
 	struct weir_gate *gate;
 	const struct scenario_gate *config;
-	weir_node *nodes;          /* by index of the policy's tenant */
-	struct weir_policy policy; /* the config's, with `own` tenants once one of them changed */
-	struct weir_tenant *own;   /* policy.tenants, or NULL: they are the config's */
-	struct scenario_knobs *knobs; /* by tenant, of the same kind: see world_gate_knobs */
-	struct world_host *host;      /* or: */
+	weir_node *nodes;             /* by index of the policy's tenant */
+	struct weir_policy policy;    /* the config's, with `own` tenants after the first change */
+	struct weir_tenant *own;      /* policy.tenants, or NULL: they are the config's */
+	struct scenario_knobs *knobs; /* by tenant, allocated with `own`: see world_gate_knobs */
+	struct world_host *host;      /* the host of a host gate, else NULL */
 	struct world_station *station;
 	uint32_t event;
 	bool dirty;
@@ -162,8 +161,8 @@ struct world {
 
 	size_t next_moment;
 	struct measure *measure;
-	int failed;          /* sticky: the run cannot go on … */
-	struct weir_err why; /* … and why; "" where the errno says it all */
+	int failed;          /* error, sticky: the run cannot continue … */
+	struct weir_err why; /* … and its message; "" if the errno says it all */
 };
 
 /* event ids after other_events: the next moment of `at:`, the sample, the end of the warm-up, then
@@ -175,19 +174,19 @@ enum { WORLD_EVENT_MOMENT, WORLD_EVENT_SAMPLE, WORLD_EVENT_WARMUP, WORLD_EVENT_C
 int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struct weir_err *err);
 void world_free(struct world *w);
 
-/* world.c: until `until` (events at that very time excluded) or w->end if that is sooner. */
+/* world.c: run until `until` (events at that very time excluded) or w->end if that is sooner. */
 int world_run(struct world *w, weir_time until);
-/* A workload is started or stopped; does nothing if it is so already. */
+/* Start or stop a workload; does nothing if it is in that state already. */
 void world_load_run(struct world *w, struct world_load *l, bool run);
-/* Counts the bursts that are over by now; of a workload that has them. */
+/* Count the bursts of a workload that are over by now; it must have bursts. */
 void world_load_sweep(struct world *w, struct world_load *l);
-/* Its time comes at `at`, once. One read goes off at now. Both: -ENOMEM. */
+/* Call o->due at `at`, once. Start one read now, and call o->done at its end. Both return 0 or -ENOMEM. */
 int world_own_wait(struct world *w, struct world_own *o, weir_time at);
 int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
 	uint32_t bytes);
-/* Something about the gate changed: ask it, before time moves on, what may pass. */
+/* Note that a gate has changed: weir_gate_next is called for it before time moves on. */
 void world_touch(struct world *w, struct world_gate *g);
-/* Steps a station up to now, as before its model is changed; and looks again when it is next due. */
+/* Step a station up to now, as before its model is changed; and arm its next event. */
 void world_station_step(struct world *w, struct world_station *st);
 void world_station_look(struct world *w, struct world_station *st);
 
@@ -195,7 +194,7 @@ void world_station_look(struct world *w, struct world_station *st);
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
 	struct weir_err *err);
-/* What a tenant of the gate's policy was told last. */
+/* Return the current settings of a tenant of the gate's policy. */
 const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant);
 void world_link_priorities(struct world *w);
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);

@@ -337,7 +337,8 @@ static void parse_old_answer(struct nbd_greet *g)
 
 /* ---- the machine */
 
-static bool gather(struct nbd_greet *g, uint32_t want, const uint8_t *in, size_t n, size_t *used)
+static bool gather_input(
+	struct nbd_greet *g, uint32_t want, const uint8_t *in, size_t n, size_t *used)
 {
 	size_t take = want - g->have;
 
@@ -350,7 +351,7 @@ static bool gather(struct nbd_greet *g, uint32_t want, const uint8_t *in, size_t
 	return g->have == want;
 }
 
-static bool skip(struct nbd_greet *g, size_t n, size_t *used)
+static bool skip_data(struct nbd_greet *g, size_t n, size_t *used)
 {
 	size_t take = g->skip < n - *used ? g->skip : n - *used;
 
@@ -360,32 +361,33 @@ static bool skip(struct nbd_greet *g, size_t n, size_t *used)
 }
 
 /* Do one step. Return false if more input is needed or the handshake is over. */
-static bool step(struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used, struct out *o)
+static bool greet_step(
+	struct nbd_greet *g, const uint8_t *in, size_t n, size_t *used, struct out *o)
 {
 	switch (g->step) {
 	case GREETING:
-		if (!gather(g, NBD_GREETING_SIZE, in, n, used))
+		if (!gather_input(g, NBD_GREETING_SIZE, in, n, used))
 			return false;
 		parse_greeting(g, o);
 		return true;
 	case HEAD:
-		if (!gather(g, NBD_ANSWER_SIZE, in, n, used))
+		if (!gather_input(g, NBD_ANSWER_SIZE, in, n, used))
 			return false;
 		parse_head(g);
 		return true;
 	case DATA:
-		if (!gather(g, g->length, in, n, used))
+		if (!gather_input(g, g->length, in, n, used))
 			return false;
 		g->step = SKIP;
 		return true;
 	case SKIP:
 		/* Only unrequested data (a description, a long message) exceed g->in. */
-		if (!skip(g, n, used))
+		if (!skip_data(g, n, used))
 			return false;
 		handle_answer(g, o);
 		return true;
 	case OLD:
-		if (!gather(g, 10 + (g->no_zeroes ? 0 : NBD_OLD_PADDING), in, n, used))
+		if (!gather_input(g, 10 + (g->no_zeroes ? 0 : NBD_OLD_PADDING), in, n, used))
 			return false;
 		parse_old_answer(g);
 		return true;
@@ -401,7 +403,7 @@ enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, siz
 
 	*used = 0;
 	/* One option at a time: the output never has to hold two with a name. */
-	while (o.made == 0 && step(g, in, n, used, &o))
+	while (o.made == 0 && greet_step(g, in, n, used, &o))
 		;
 	/* See nbd-hello.c: plain text after the answer to STARTTLS is an attack. */
 	if (g->step == TLS && *used < n)

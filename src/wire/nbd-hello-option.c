@@ -27,7 +27,8 @@ void nbd_hello_end(struct nbd_hello *h, const char *fault)
 /* ---- answers */
 
 /* Write the head of an answer; the caller writes its data, len bytes, after it. */
-static uint8_t *answer(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, uint32_t len)
+static uint8_t *write_answer(
+	struct nbd_hello *h, struct nbd_hello_out *o, uint32_t type, uint32_t len)
 {
 	uint8_t *p = o->p + o->made;
 
@@ -47,14 +48,14 @@ void nbd_hello_refuse(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t typ
 	if (!h->fixed)
 		nbd_hello_end(h, "option requires the fixed newstyle flag");
 	else
-		memcpy(answer(h, o, type, (uint32_t)len), why, len);
+		memcpy(write_answer(h, o, type, (uint32_t)len), why, len);
 }
 
 static void answer_text(
 	struct nbd_hello *h, struct nbd_hello_out *o, uint16_t info, const char *text)
 {
 	size_t len = strnlen(text, NBD_NAME_MAX);
-	uint8_t *p = answer(h, o, NBD_REP_INFO, (uint32_t)(2 + len));
+	uint8_t *p = write_answer(h, o, NBD_REP_INFO, (uint32_t)(2 + len));
 
 	bytes_put16(p, info);
 	memcpy(p + 2, text, len);
@@ -62,7 +63,7 @@ static void answer_text(
 
 static void answer_size(struct nbd_hello *h, struct nbd_hello_out *o, const struct nbd_export *e)
 {
-	uint8_t *p = answer(h, o, NBD_REP_INFO, 12);
+	uint8_t *p = write_answer(h, o, NBD_REP_INFO, 12);
 
 	bytes_put16(p, NBD_INFO_EXPORT);
 	bytes_put64(p + 2, e->size);
@@ -71,7 +72,7 @@ static void answer_size(struct nbd_hello *h, struct nbd_hello_out *o, const stru
 
 static void answer_blocks(struct nbd_hello *h, struct nbd_hello_out *o, const struct nbd_export *e)
 {
-	uint8_t *p = answer(h, o, NBD_REP_INFO, 14);
+	uint8_t *p = write_answer(h, o, NBD_REP_INFO, 14);
 
 	bytes_put16(p, NBD_INFO_BLOCK_SIZE);
 	bytes_put32(p + 2, e->block_min);
@@ -101,7 +102,7 @@ static void wait_for_export(struct nbd_hello *h)
 }
 
 /* Look up the export and adapt its flags and block sizes to this client. */
-static int find(struct nbd_hello *h, const char *name, struct nbd_export *ret)
+static int find_export(struct nbd_hello *h, const char *name, struct nbd_export *ret)
 {
 	int r = h->ops->find(h->ops->arg, name, ret);
 
@@ -140,7 +141,7 @@ static void set_contexts(struct nbd_hello *h, unsigned set)
 	h->held_id = set & HELD;
 }
 
-static void ready(struct nbd_hello *h, const char *name, const struct nbd_export *e)
+static void set_ready(struct nbd_hello *h, const char *name, const struct nbd_export *e)
 {
 	/* Contexts are negotiated for one export and do not apply to another. */
 	if (strcmp(h->name, name) != 0)
@@ -162,7 +163,7 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 		nbd_hello_end(h, "malformed export name");
 		return;
 	}
-	r = find(h, name, &e);
+	r = find_export(h, name, &e);
 	if (r == -EAGAIN) {
 		wait_for_export(h);
 		return;
@@ -178,7 +179,7 @@ static void option_export_name(struct nbd_hello *h, struct nbd_hello_out *o)
 		memset(p + 10, 0, NBD_OLD_PADDING);
 		o->made += NBD_OLD_PADDING;
 	}
-	ready(h, name, &e);
+	set_ready(h, name, &e);
 }
 
 /* Parse the data of INFO and GO: a name, and the requested items of information, as bits. */
@@ -218,7 +219,7 @@ static void option_info(struct nbd_hello *h, struct nbd_hello_out *o)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken NBD_OPT_INFO or NBD_OPT_GO");
 		return;
 	}
-	r = find(h, name, &e);
+	r = find_export(h, name, &e);
 	if (r == -EAGAIN && h->option == NBD_OPT_GO) {
 		wait_for_export(h);
 		return;
@@ -234,9 +235,9 @@ static void option_info(struct nbd_hello *h, struct nbd_hello_out *o)
 		answer_text(h, o, NBD_INFO_DESCRIPTION, e.description);
 	if (asked & 1u << NBD_INFO_BLOCK_SIZE)
 		answer_blocks(h, o, &e);
-	answer(h, o, NBD_REP_ACK, 0);
+	write_answer(h, o, NBD_REP_ACK, 0);
 	if (h->option == NBD_OPT_GO)
-		ready(h, name, &e);
+		set_ready(h, name, &e);
 }
 
 static void option_starttls(struct nbd_hello *h, struct nbd_hello_out *o)
@@ -248,7 +249,7 @@ static void option_starttls(struct nbd_hello *h, struct nbd_hello_out *o)
 	else if (!h->tls_offered)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_UNSUP, "TLS is not offered");
 	else {
-		answer(h, o, NBD_REP_ACK, 0);
+		write_answer(h, o, NBD_REP_ACK, 0);
 		h->step = NBD_HELLO_AT_TLS;
 	}
 }
@@ -260,7 +261,7 @@ static bool is_text(const uint8_t *p, uint32_t len, const char *text)
 
 /* Parse the queries of a meta context option, starting at their count. Return the set of contexts
  * that they match, or -EINVAL. */
-static int queries(const uint8_t *p, size_t n, bool list)
+static int parse_queries(const uint8_t *p, size_t n, bool list)
 {
 	uint32_t count = bytes_get32(p);
 	int found = list && count == 0 ? ALLOCATION | HELD : 0; /* no queries: list all contexts */
@@ -292,11 +293,11 @@ static void answer_contexts(struct nbd_hello *h, struct nbd_hello_out *o, unsign
 
 		if (!(found & contexts[i].id))
 			continue;
-		p = answer(h, o, NBD_REP_META_CONTEXT, 4 + len);
+		p = write_answer(h, o, NBD_REP_META_CONTEXT, 4 + len);
 		bytes_put32(p, list ? 0 : contexts[i].id);
 		memcpy(p + 4, contexts[i].name, len);
 	}
-	answer(h, o, NBD_REP_ACK, 0);
+	write_answer(h, o, NBD_REP_ACK, 0);
 }
 
 static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
@@ -316,11 +317,11 @@ static void option_contexts(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 	if (h->length < 8 || (len = bytes_get32(h->in)) > h->length - 8 ||
 		copy_name(h->in + 4, len, name) < 0 ||
-		(found = queries(h->in + 4 + len, h->length - 4 - len, list)) < 0) {
+		(found = parse_queries(h->in + 4 + len, h->length - 4 - len, list)) < 0) {
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "broken meta context option");
 		return;
 	}
-	r = find(h, name, &e);
+	r = find_export(h, name, &e);
 	if (r < 0 && r != -EAGAIN) { /* contexts do not depend on the storage */
 		refuse_export(h, o, r);
 		return;
@@ -338,7 +339,7 @@ static void option_bare(struct nbd_hello *h, struct nbd_hello_out *o)
 		nbd_hello_refuse(h, o, NBD_REP_ERR_INVALID, "that option has no data");
 	} else if (h->option == NBD_OPT_STRUCTURED_REPLY) {
 		h->structured = true;
-		answer(h, o, NBD_REP_ACK, 0);
+		write_answer(h, o, NBD_REP_ACK, 0);
 	} else {
 		h->listed = 0;
 		h->step = NBD_HELLO_AT_LIST;
@@ -354,7 +355,7 @@ void nbd_hello_option(struct nbd_hello *h, struct nbd_hello_out *o)
 		option_export_name(h, o);
 		break;
 	case NBD_OPT_ABORT:
-		answer(h, o, NBD_REP_ACK, 0);
+		write_answer(h, o, NBD_REP_ACK, 0);
 		nbd_hello_end(h, NULL);
 		break;
 	case NBD_OPT_STARTTLS:
@@ -386,7 +387,7 @@ bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o)
 
 			if (o->room - o->made < 2 * NBD_ANSWER_SIZE + 4 + len + more)
 				return false;
-			p = answer(h, o, NBD_REP_SERVER, (uint32_t)(4 + len + more));
+			p = write_answer(h, o, NBD_REP_SERVER, (uint32_t)(4 + len + more));
 			bytes_put32(p, (uint32_t)len);
 			memcpy(p + 4, name, len);
 			if (more)
@@ -396,7 +397,7 @@ bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o)
 	}
 	if (o->room - o->made < NBD_ANSWER_SIZE)
 		return false;
-	answer(h, o, NBD_REP_ACK, 0);
+	write_answer(h, o, NBD_REP_ACK, 0);
 	h->step = NBD_HELLO_AT_HEAD;
 	return true;
 }

@@ -126,7 +126,8 @@ static void parse_flags(struct nbd_hello *h)
 }
 
 /* Copy input to h->in until it holds `want` bytes. Return true if it does. */
-static bool gather(struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t n, size_t *used)
+static bool gather_input(
+	struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t n, size_t *used)
 {
 	size_t take = want - h->have;
 
@@ -140,24 +141,24 @@ static bool gather(struct nbd_hello *h, uint32_t want, const uint8_t *in, size_t
 }
 
 /* Do one step. Return false if more input or room is needed or the handshake is over. */
-static bool step(
+static bool hello_step(
 	struct nbd_hello *h, const uint8_t *in, size_t n, size_t *used, struct nbd_hello_out *o)
 {
 	if (h->step <= NBD_HELLO_AT_DATA && o->room - o->made < NBD_HELLO_ANSWER)
 		return false;
 	switch (h->step) {
 	case NBD_HELLO_AT_FLAGS:
-		if (!gather(h, 4, in, n, used))
+		if (!gather_input(h, 4, in, n, used))
 			return false;
 		parse_flags(h);
 		return true;
 	case NBD_HELLO_AT_HEAD:
-		if (!gather(h, NBD_OPTION_SIZE, in, n, used))
+		if (!gather_input(h, NBD_OPTION_SIZE, in, n, used))
 			return false;
 		parse_head(h, o);
 		return true;
 	case NBD_HELLO_AT_DATA:
-		if (!gather(h, h->length, in, n, used))
+		if (!gather_input(h, h->length, in, n, used))
 			return false;
 		nbd_hello_option(h, o);
 		return true;
@@ -185,7 +186,7 @@ enum nbd_hello_state nbd_hello_input(struct nbd_hello *h, const uint8_t *in, siz
 
 	*used = 0;
 	h->waits = false;
-	while (!h->waits && step(h, in, n, used, &o))
+	while (!h->waits && hello_step(h, in, n, used, &o))
 		;
 	/* A client must wait for the answer to STARTTLS. Plain text that came with the option is
 	 * not the start of TLS, and must not be processed as if it came under TLS. */

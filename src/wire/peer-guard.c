@@ -74,14 +74,14 @@ void peer_guard_free(struct peer_guard *g)
 
 /* ---- the table */
 
-static uint32_t *chain(struct peer_guard *g, const char *name)
+static uint32_t *chain_of(struct peer_guard *g, const char *name)
 {
 	return &g->chains[peer_hash(name) & g->mask];
 }
 
-static struct sender *find(struct peer_guard *g, const struct peer_message *m)
+static struct sender *find_sender(struct peer_guard *g, const struct peer_message *m)
 {
-	for (uint32_t i = *chain(g, m->name); i != NONE; i = g->senders[i].next)
+	for (uint32_t i = *chain_of(g, m->name); i != NONE; i = g->senders[i].next)
 		if (g->senders[i].instance == m->instance &&
 			strcmp(g->senders[i].name, m->name) == 0)
 			return &g->senders[i];
@@ -110,17 +110,17 @@ static struct sender *choose_victim(struct peer_guard *g, weir_time now)
 
 static void unlink_sender(struct peer_guard *g, struct sender *s)
 {
-	uint32_t *at = chain(g, s->name);
+	uint32_t *at = chain_of(g, s->name);
 
 	while (*at != (uint32_t)(s - g->senders))
 		at = &g->senders[*at].next;
 	*at = s->next;
 }
 
-static struct sender *add(struct peer_guard *g, const struct peer_message *m, weir_time now)
+static struct sender *add_sender(struct peer_guard *g, const struct peer_message *m, weir_time now)
 {
 	struct sender *s = g->n < g->config.most ? &g->senders[g->n] : choose_victim(g, now);
-	uint32_t *at = chain(g, m->name);
+	uint32_t *at = chain_of(g, m->name);
 
 	if (!s)
 		return NULL;
@@ -145,7 +145,7 @@ static bool may_talk(struct peer_guard *g, weir_time now)
 	return g->talk < PEER_GUARD_TALK && ++g->talk;
 }
 
-static void ask(struct peer_guard *g, struct sender *s, weir_time now,
+static void ask_sender(struct peer_guard *g, struct sender *s, weir_time now,
 	const uint8_t nonce[PEER_NONCE], struct peer_guard_advice *advice)
 {
 	if (s->asked && now - s->ask < PEER_GUARD_ANSWER)
@@ -171,7 +171,7 @@ static bool in_turn(struct peer_guard *g, struct sender *s)
 {
 	if (strcmp(s->name, g->name) == 0) /* our own name, and we are alive */
 		return true;
-	for (uint32_t i = s->proven ? *chain(g, s->name) : NONE; i != NONE;
+	for (uint32_t i = s->proven ? *chain_of(g, s->name) : NONE; i != NONE;
 		i = g->senders[i].next) {
 		const struct sender *o = &g->senders[i];
 
@@ -214,9 +214,9 @@ enum peer_verdict peer_guard_judge(struct peer_guard *g, const struct peer_messa
 		return may_talk(g, now) ? PEER_TAKEN : PEER_CROWD;
 	if (m->kind != PEER_REPORT && m->kind != PEER_ANSWER && m->kind != PEER_LEAVE)
 		return PEER_BROKEN;
-	s = find(g, m);
+	s = find_sender(g, m);
 	if (!s)
-		s = add(g, m, now);
+		s = add_sender(g, m, now);
 	if (!s)
 		return PEER_CROWD;
 	s->seen = now;
@@ -229,7 +229,7 @@ enum peer_verdict peer_guard_judge(struct peer_guard *g, const struct peer_messa
 	if (s->proven && now - m->sent - (s->least + (now - s->heard) / DRIFT) <= g->config.late)
 		return accept_message(g, s, m, now, ret_advice);
 	if (m->kind != PEER_LEAVE)
-		ask(g, s, now, nonce, ret_advice);
+		ask_sender(g, s, now, nonce, ret_advice);
 	return s->proven ? PEER_LATE : PEER_UNPROVEN;
 }
 

@@ -45,7 +45,7 @@ struct peer_guard_config {
 struct peer_guard;
 int peer_guard_new(
 	const struct peer_guard_config *c, struct peer_guard **ret_guard); /* or -ENOMEM */
-void peer_guard_free(struct peer_guard *g);                                /* NULL is fine */
+void peer_guard_free(struct peer_guard *g);                                /* NULL is allowed */
 
 struct peer_guard_advice {
 	bool ask;  /* send a challenge with the given nonce to the message's sender */

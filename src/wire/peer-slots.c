@@ -58,7 +58,7 @@ static bool all_zero(const uint8_t *block)
 /* Return a digest of the block to detect changes: of its first word, its sequence and its seal,
  * which depends on every bit of the message. Odd multipliers keep equal words from cancelling
  * out. */
-static uint64_t digest(const uint8_t *block)
+static uint64_t block_digest(const uint8_t *block)
 {
 	size_t length = bytes_get16(block + 6);
 
@@ -162,7 +162,7 @@ static enum peer_verdict process_change(
 static void scan_one(struct peer_slots *s, struct slot *t, const uint8_t *block, weir_time now)
 {
 	struct peer_message m;
-	uint64_t d = digest(block);
+	uint64_t d = block_digest(block);
 	enum peer_verdict v;
 
 	if (t->known && d == t->digest)
@@ -203,7 +203,7 @@ static bool is_stale(const struct peer_slots *s, const struct slot *t, weir_time
 }
 
 /* Return the preference for a slot: lower is better, 9 means unusable. */
-static int rank(const struct peer_slots *s, const struct slot *t, weir_time now)
+static int slot_rank(const struct peer_slots *s, const struct slot *t, weir_time now)
 {
 	if (t->namesake && (!s->chosen || is_stale(s, t, now)))
 		return 0;
@@ -221,7 +221,7 @@ int peer_slots_choose(struct peer_slots *s, weir_time now)
 		return s->mine;
 	for (unsigned i = 0; i < n; i++, at = (at + 1) % n) {
 		const struct slot *t = &s->slots[at];
-		int r = rank(s, t, now);
+		int r = slot_rank(s, t, now);
 
 		if (r < least || (r == least && r == 2 && t->changed < s->slots[best].changed)) {
 			least = r;

@@ -49,7 +49,7 @@ struct peer_slots_config {
 struct peer_slots;
 int peer_slots_new(
 	const struct peer_slots_config *c, struct peer_slots **ret_slots); /* or -ENOMEM */
-void peer_slots_free(struct peer_slots *s);                                /* NULL is fine */
+void peer_slots_free(struct peer_slots *s);                                /* NULL is allowed */
 
 /* Write the header for this cluster; it is the same for every host. */
 void peer_slots_header(const struct peer_slots_config *c, uint8_t block[PEER_SLOTS_BLOCK]);

@@ -105,7 +105,8 @@ static void test_refused(void)
 	refuse("title: t\nsource: s\n" RUNS CLAIM, "id");
 	refuse(HEAD RUNS CLAIM "clams: 1\n", "clams");
 	refuse(HEAD "runs: [{name: a b, scenario: s}]\n" CLAIM, "letters");
-	refuse(HEAD "runs: [{name: a, scenario: s}, {name: a, scenario: s}]\n" CLAIM, "above");
+	refuse(HEAD "runs: [{name: a, scenario: s}, {name: a, scenario: s}]\n" CLAIM,
+		"already a run");
 	refuse(HEAD "runs: [{name: a, scenario: s, for: []}]\n" CLAIM, "empty");
 	refuse(HEAD "runs: [{name: a, scenario: s, set: [1]}]\n" CLAIM, "map");
 	refuse(HEAD "runs: {name: a}\n" CLAIM, "list");

@@ -146,7 +146,7 @@ static const char *const wrong[][2] = {
 	{"duration: 1s\ndevices: [{name: a}]\n",
 		"t.yaml:2:11: devices[0]: a device needs a 'kind'"},
 	{"duration: 1s\ndevices: [{name: a, kind: dsk}]\n", "t.yaml:2:27: devices[0].kind"},
-	{"duration: 1s\ndevices: [{name: a, kind: link}]\n", "links stand under 'links'"},
+	{"duration: 1s\ndevices: [{name: a, kind: link}]\n", "links belong under 'links'"},
 	{"duration: 1s\ndevices: [{name: a, kind: lnk}]\n",
 		"t.yaml:2:27: devices[0].kind: \"lnk\": must be one of disk, array, ssd, server"},
 	{"duration: 1s\ndevices: [{name: a, kind: disk, disks: 3}]\n",
@@ -224,17 +224,15 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: [{size: 1 MiB, region: 4 KiB}]}]\n",
 		"t.yaml:4:53: hosts[0].workloads[0].region: too small for sizes[0]"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, outstanding: 3}]}]\n",
-		"t.yaml:4:59: hosts[0].workloads[0].outstanding: only a closed workload has it; "
-		"this "
-		"one is 'poisson'"},
+		"t.yaml:4:59: hosts[0].workloads[0].outstanding: only a closed workload has this "
+		"key; this one is 'poisson'"},
 	{HEAD "hosts: [{name: h, workloads: [{trace: t, rate: 5 iops}]}]\n",
 		"t.yaml:4:48: hosts[0].workloads[0].rate: only a poisson, hyper or uniform "
-		"workload has "
-		"it; this one is 'trace'"},
+		"workload has this key; this one is 'trace'"},
 	{HEAD "hosts: [{name: h, workloads: [{trace: t, think: 5ms}]}]\n", ".think: only a closed"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, ca2: 4}]}]\n", ".ca2: only a hyper"},
 	{HEAD "hosts: [{name: h, workloads: [{speed: 2}]}]\n",
-		".speed: only a trace workload has it; this one is 'closed'"},
+		".speed: only a trace workload has this key; this one is 'closed'"},
 	{HEAD "hosts: [{name: h, workloads: [{on: 0s, off: 0s}]}]\n",
 		"t.yaml:4:36: hosts[0].workloads[0].on: on-off needs both phases, each > 0"},
 	{HEAD "hosts: [{name: h, workloads: [{on: 1s, off: 0s}]}]\n",
@@ -267,7 +265,7 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: h}}]\n",
 		"changes nothing"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {window: 2}}]\n",
-		"says not what to change"},
+		"must name what to change"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {tenant: main, "
 	      "weight: 2}}]\n",
 		"must be HOST/TENANT"},

@@ -148,7 +148,7 @@ static void test_refused(void)
 	list = "notes\n";
 	refuse("", -ENOENT, "t.yaml:4:");
 	list = "";
-	refuse("", -ENOENT, "f: there is no trace in it");
+	refuse("", -ENOENT, "f: the folder has no trace");
 	CHECK_INT(scenario_parse(both, strlen(both), "t", NULL, 0, &s, &err), -EINVAL);
 	CHECK(strstr(err.text, "not both"));
 	CHECK_INT(scenario_parse(alone, strlen(alone), "t", NULL, 0, &s, &err), -EINVAL);

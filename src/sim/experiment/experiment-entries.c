@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment-entries: the texts and lists of an experiment's file, with what `for` and $x make of them. */
+/* experiment-entries: read the texts and lists of an experiment's file, and expand `for` and $x. */
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct memory { /* everything that an experiment owns, in one list */
+struct memory { /* all memory that an experiment owns, in one list */
 	struct memory *next;
 	max_align_t bytes[];
 };
@@ -36,8 +36,8 @@ void experiment_free(struct experiment *e)
 	free(e);
 }
 
-/* What stands for the "$…" at `at`, whose length is left in *ret_len; NULL: nothing does. */
-static const char *stands_for(
+/* Return the value of the "$…" at `at` and its length in *ret_len; NULL if it has none. */
+static const char *parameter_value(
 	const struct experiment *e, const char *at, const char *x, size_t *ret_len)
 {
 	if (at[0] != '$')
@@ -66,14 +66,14 @@ int experiment_expand(struct experiment *e, const char *text, const char *x, con
 	if (!text)
 		return 0;
 	for (const char *c = text; *c; c++) {
-		value = stands_for(e, c, x, &len);
+		value = parameter_value(e, c, x, &len);
 		n += 1 + (value ? strlen(value) : 0);
 	}
 	copy = to = experiment_keep(e, n);
 	if (!copy)
 		return no_memory(err);
 	for (const char *c = text; *c;) {
-		value = stands_for(e, c, x, &len);
+		value = parameter_value(e, c, x, &len);
 		if (value) {
 			to = stpcpy(to, value);
 			c += len;
@@ -109,8 +109,8 @@ int experiment_expr_of(struct experiment_reader *r, yamldoc_node map, const char
 	return yamldoc_error(yamldoc_get(map, key), r->err, "%s: %s", key, why.text);
 }
 
-/* How many of one entry its `for` makes: 1 without. */
-static int copies(struct experiment_reader *r, yamldoc_node entry, size_t *ret)
+/* Get the number of entries that an entry's `for` makes of it: 1 without. */
+static int count_copies(struct experiment_reader *r, yamldoc_node entry, size_t *ret)
 {
 	yamldoc_node list = yamldoc_get(entry, "for");
 	int code;
@@ -142,7 +142,7 @@ static int count_entries(struct experiment_reader *r, yamldoc_node list, size_t 
 	size_t n = 0, c;
 
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		int code = copies(r, yamldoc_at(list, i), &c);
+		int code = count_copies(r, yamldoc_at(list, i), &c);
 
 		if (code < 0)
 			return code;
@@ -175,7 +175,7 @@ int experiment_entries(struct experiment_reader *r, yamldoc_node root, const cha
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
 		yamldoc_node map = yamldoc_at(list, i);
 
-		code = copies(r, map, &c);
+		code = count_copies(r, map, &c);
 		for (size_t k = 0; code == 0 && k < c; k++) {
 			r->x = copy_x(map, k);
 			code = read(r, map, all + n++ * size);

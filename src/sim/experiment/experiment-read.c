@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment-read: the experiment's file, from YAML to structures. See experiment.h. */
+/* experiment-read: parse an experiment's file from YAML. See experiment.h. */
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 /* ---- the parts */
 
-/* A name that can be said in an expression, or that makes a file's name. */
+/* Check that a name can be written in an expression and be part of a file's name. */
 static int check_name(struct experiment_reader *r, yamldoc_node map, const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
@@ -101,7 +101,7 @@ static int read_define(struct experiment_reader *r, yamldoc_node map, void *entr
 	return code;
 }
 
-/* "10 % of EXPR" */
+/* Parse "10 % of EXPR". */
 static int read_within(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
 {
 	struct weir_err why = {""};
@@ -120,14 +120,14 @@ static int read_within(struct experiment_reader *r, yamldoc_node map, struct exp
 	end += strspn(end, " ");
 	if (!(c->within > 0) || !(c->within < 1) || strncmp(end, "of ", 3) != 0)
 		return yamldoc_error(yamldoc_get(map, "within"), r->err,
-			"'within' reads \"10 %% of EXPRESSION\"");
+			"'within' must be \"10 %% of EXPRESSION\"");
 	c->of = end + 3;
 	if (expr_check(c->of, &why) < 0)
 		return yamldoc_error(yamldoc_get(map, "within"), r->err, "within: %s", why.text);
 	return 0;
 }
 
-/* One end of a band: an expression, or `none`. */
+/* Read one end of a band: an expression, or `none`. */
 static int band_end(struct experiment_reader *r, yamldoc_node n, const char **ret)
 {
 	const char *text = yamldoc_text(n);
@@ -187,7 +187,7 @@ static int read_claim(struct experiment_reader *r, yamldoc_node map, void *entry
 	return code;
 }
 
-/* x: [..], y: an expression in which $x stands for each. */
+/* Read x: [..] and y: an expression with $x for each x. */
 static int read_xy(struct experiment_reader *r, yamldoc_node map, struct experiment_line *l)
 {
 	yamldoc_node list = yamldoc_get(map, "x");
@@ -281,7 +281,7 @@ static int read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 	return code;
 }
 
-/* ---- the whole */
+/* ---- the whole file */
 
 static int check_runs(const struct experiment *e, yamldoc_node root, struct weir_err *err)
 {
@@ -289,7 +289,7 @@ static int check_runs(const struct experiment *e, yamldoc_node root, struct weir
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(e->runs[i].name, e->runs[k].name) == 0)
 				return weir_err_at(err, -EINVAL, e->runs[i].at,
-					"a run named '%s' stands above", e->runs[i].name);
+					"there is already a run named '%s'", e->runs[i].name);
 	if (!e->n_runs)
 		return yamldoc_error(root, err, "an experiment needs 'runs'");
 	if (!e->n_claims)
@@ -320,8 +320,7 @@ static int read_lists(struct experiment_reader *r, yamldoc_node root)
 	return code;
 }
 
-/* live: true, or a map of what is otherwise when it runs so: the times that replace a scenario's, and
- * `set` as of a run. */
+/* Read live: true, or a map of the changes for live runs: times that replace a scenario's, and `set` as in a run. */
 static int read_live(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"duration", "warmup", "set", NULL};
@@ -373,8 +372,8 @@ static int read_parameters(struct experiment_reader *r, yamldoc_node root)
 		if (!yamldoc_text(value))
 			return yamldoc_error(value, r->err, "'%s' must be a text", name);
 		if (strspn(name, "abcdefghijklmnopqrstuvwxyz") != strlen(name) || name[0] == 'x')
-			return yamldoc_error(
-				value, r->err, "'%s': small letters only, and no x first", name);
+			return yamldoc_error(value, r->err,
+				"'%s': lower-case letters only, not starting with x", name);
 		code = experiment_expand(r->e, name, NULL, &all[i].name, r->err);
 		if (code == 0)
 			code = experiment_expand(
@@ -415,7 +414,7 @@ static int read_root(struct experiment_reader *r, yamldoc_node root)
 	return code == 0 ? check_runs(e, root, r->err) : code;
 }
 
-/* The places in messages outlive the document: their file's name must too. */
+/* Copy the file's name: the places in messages outlive the document. */
 static int keep_places(struct experiment *e, const char *name, struct weir_err *err)
 {
 	const char *file;

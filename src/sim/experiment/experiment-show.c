@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment-show: the claims of an experiment, and what came out, as text and as Markdown. */
+/* experiment-show: the claims of an experiment and their outcomes, as text and as Markdown. */
 #include "sim/experiment/experiment.h"
 #include "sim/experiment/report-impl.h"
 #include <errno.h>
@@ -38,7 +38,7 @@ char *experiment_band(
 	return buf;
 }
 
-/* The table of the claims: a head, and a row each. */
+/* Fill the table of the claims: a head, and a row for each. */
 static int fill_table(
 	const struct experiment *e, const struct experiment_result *r, struct report_table *t)
 {
@@ -76,19 +76,19 @@ static void put_reasons(
 				r->outcomes[i].reason.text);
 }
 
-/* What switches the mechanism off, as "a: 1, b: 2". */
+/* Write the settings that switch the mechanism off, as "a: 1, b: 2". */
 static void put_switch(FILE *f, const struct experiment_without *w)
 {
 	for (size_t i = 0; i < w->n_sets; i++)
 		fprintf(f, "%s%s: %s", i ? ", " : "", w->sets[i].path, w->sets[i].value);
 }
 
-/* A line a counter-experiment: what it switches off, and what must then be missed. */
+/* Write a line per counter-experiment: the settings, and the claims that must be missed. */
 static void put_without(FILE *f, const struct experiment *e)
 {
 	for (size_t i = 0; i < e->n_without; i++) {
 		const struct experiment_without *w = &e->without[i];
-		const char *before = "missed must be";
+		const char *before = "must miss";
 
 		fprintf(f, "%s- Without %s (`", i ? "" : "\n", w->mechanism);
 		put_switch(f, w);
@@ -115,9 +115,9 @@ static void put_head(FILE *f, const struct experiment *e, const struct experimen
 	fprintf(f, "): %zu claims must be missed, %zu are\n", r->judged, r->judged - r->held);
 }
 
-/* Head, table and what comes after, into one text. */
-static int compose(const struct experiment *e, const struct experiment_result *r, bool markdown,
-	const char *pictures, FILE *f)
+/* Write the head, the table and what follows it. */
+static int write_report(const struct experiment *e, const struct experiment_result *r,
+	bool markdown, const char *pictures, FILE *f)
 {
 	struct report_table *t;
 	char stem[256], *table = NULL;
@@ -157,7 +157,7 @@ static int compose_text(const struct experiment *e, const struct experiment_resu
 
 	if (!f)
 		return -ENOMEM;
-	if (compose(e, r, markdown, pictures, f) < 0) {
+	if (write_report(e, r, markdown, pictures, f) < 0) {
 		fclose(f);
 		free(text);
 		return -ENOMEM;

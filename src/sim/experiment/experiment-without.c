@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment-without: the counter-experiments of a file, and which runs a claim needs. See experiment.h. */
+/* experiment-without: the counter-experiments of a file, and the runs that a claim needs. See experiment.h. */
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <string.h>
 
-/* ---- what a claim needs */
+/* ---- runs that a claim needs */
 
 struct needs {
 	const struct experiment *e;
 	bool *runs;
-	size_t before; /* definitions before this one count: each may use those above it */
+	size_t before; /* definitions before this one count: each may use the earlier ones */
 };
 
-static void look(struct needs *n, const char *text);
+static void need_names(struct needs *n, const char *text);
 
 static void need_name(const char *name, void *arg)
 {
@@ -25,7 +25,7 @@ static void need_name(const char *name, void *arg)
 	for (size_t i = before; i-- > 0;)
 		if (strcmp(e->defines[i].name, name) == 0) {
 			n->before = i;
-			look(n, e->defines[i].value);
+			need_names(n, e->defines[i].value);
 			n->before = before;
 			return;
 		}
@@ -34,7 +34,7 @@ static void need_name(const char *name, void *arg)
 							strncmp(e->runs[i].name, name, len) == 0);
 }
 
-static void look(struct needs *n, const char *text)
+static void need_names(struct needs *n, const char *text)
 {
 	if (text)
 		expr_names(text, need_name, n);
@@ -44,10 +44,10 @@ void experiment_needs(const struct experiment *e, const struct experiment_claim 
 {
 	struct needs n = {e, runs, e->n_defines};
 
-	look(&n, c->value);
-	look(&n, c->lo);
-	look(&n, c->hi);
-	look(&n, c->of);
+	need_names(&n, c->value);
+	need_names(&n, c->lo);
+	need_names(&n, c->hi);
+	need_names(&n, c->of);
 }
 
 /* ---- the file */
@@ -62,8 +62,8 @@ static const char *claim_name(const struct experiment *e, size_t i)
 	return e->claims[i].what;
 }
 
-/* Marks those of `n` that a pattern of the list map[key] fits; one that fits none is an error. */
-static int mark(struct experiment_reader *r, yamldoc_node map, const char *key, size_t n,
+/* Mark those of `n` names that a pattern of the list map[key] matches; a pattern without a match is an error. */
+static int mark_matches(struct experiment_reader *r, yamldoc_node map, const char *key, size_t n,
 	const char *(*name)(const struct experiment *e, size_t i), bool *marks)
 {
 	yamldoc_node list = yamldoc_get(map, key);
@@ -80,13 +80,14 @@ static int mark(struct experiment_reader *r, yamldoc_node map, const char *key, 
 			if (scenario_fits(pattern, name(r->e, i)))
 				marks[i] = fits = true;
 		if (code == 0 && !fits)
-			return yamldoc_error(yamldoc_at(list, k), r->err, "'%s' is none of the %s",
-				pattern, name == run_name ? "runs" : "claims");
+			return yamldoc_error(yamldoc_at(list, k), r->err,
+				"'%s' matches none of the %s", pattern,
+				name == run_name ? "runs" : "claims");
 	}
 	return code;
 }
 
-/* The runs that are changed: those named, else all that the claims need. */
+/* Read the runs to change: those named, else all that the claims need. */
 static int read_runs(struct experiment_reader *r, yamldoc_node map, struct experiment_without *w)
 {
 	struct experiment *e = r->e;
@@ -101,7 +102,7 @@ static int read_runs(struct experiment_reader *r, yamldoc_node map, struct exper
 	if (!yamldoc_get(map, "runs").id) {
 		memcpy(w->runs, needed, e->n_runs);
 	} else {
-		code = mark(r, map, "runs", e->n_runs, run_name, w->runs);
+		code = mark_matches(r, map, "runs", e->n_runs, run_name, w->runs);
 		if (code < 0)
 			return code;
 	}
@@ -115,7 +116,7 @@ static int read_runs(struct experiment_reader *r, yamldoc_node map, struct exper
 		    : yamldoc_error(map, r->err, "no claim of 'miss' needs a run that is changed");
 }
 
-static int read_one(struct experiment_reader *r, yamldoc_node map, void *entry)
+static int read_counter(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const char *const keys[] = {"mechanism", "set", "runs", "miss", "live", "for", NULL};
 	struct experiment_without *w = entry;
@@ -131,11 +132,11 @@ static int read_one(struct experiment_reader *r, yamldoc_node map, void *entry)
 	if (code == 0)
 		code = experiment_sets(r, map, 0, &w->sets, &w->n_sets);
 	if (code == 0 && !w->n_sets)
-		return yamldoc_error(map, r->err, "'set' must say what switches it off");
+		return yamldoc_error(map, r->err, "'set' must switch the mechanism off");
 	if (code == 0 && !yamldoc_get(map, "miss").id)
 		return yamldoc_error(map, r->err, "'miss' must list claims");
 	if (code == 0)
-		code = mark(r, map, "miss", r->e->n_claims, claim_name, w->claims);
+		code = mark_matches(r, map, "miss", r->e->n_claims, claim_name, w->claims);
 	if (code == 0)
 		code = read_runs(r, map, w);
 	if (code == 0)
@@ -154,7 +155,7 @@ int experiment_read_without(struct experiment_reader *r, yamldoc_node root)
 	if (yamldoc_kind(yamldoc_get(root, "without")) == YAMLDOC_SCALAR)
 		return experiment_text_of(r, root, "without", false, &e->no_mechanism);
 	code = experiment_entries(
-		r, root, "without", sizeof(*e->without), read_one, &list, &e->n_without);
+		r, root, "without", sizeof(*e->without), read_counter, &list, &e->n_without);
 	e->without = list;
 	return code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment: runs the scenarios, judges the claims, draws. See experiment.h; experiment-show.c shows. */
+/* experiment: run the scenarios, judge the claims, draw the plots. See experiment.h; experiment-show.c writes the
+ * results. */
 #include "base/no-memory.h"
 #include "sim/experiment/experiment.h"
 #include <errno.h>
@@ -8,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- running */
+/* ---- run */
 
-struct share { /* where one run stands among all that are made */
+struct share { /* the position of one run among all */
 	const struct experiment_options *options;
 	const char *run;
 	size_t done, all;
@@ -24,16 +25,15 @@ static int progress(double fraction, void *arg)
 	return s->options->progress(all, s->run, s->options->progress_arg);
 }
 
-static void append(
+static void append_sets(
 	struct scenario_set *to, size_t *n, const struct scenario_set *from, size_t n_from)
 {
 	for (size_t i = 0; i < n_from; i++)
 		to[(*n)++] = from[i];
 }
 
-/* The scenario with the run's changes, live with those of the experiment, and what switches the mechanism
- * off. */
-static int parse(const struct experiment *e, const struct experiment_run *run,
+/* Parse the scenario with the changes of the run, if live of the experiment, and of `without`. */
+static int parse_scenario(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, const char *text, size_t len, struct scenario **ret,
 	struct weir_err *err)
 {
@@ -46,15 +46,15 @@ static int parse(const struct experiment *e, const struct experiment_run *run,
 
 	if (!sets)
 		return no_memory(err);
-	append(sets, &n, run->sets, run->n_sets);
-	append(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
-	append(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
+	append_sets(sets, &n, run->sets, run->n_sets);
+	append_sets(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
+	append_sets(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
 	r = scenario_parse(text, len, run->scenario, sets, n, ret, err);
 	free(sets);
 	return r;
 }
 
-static int load(const struct experiment *e, const struct experiment_run *run,
+static int load_scenario(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, struct scenario **ret, struct weir_err *err)
 {
 	struct weir_err why = {""};
@@ -64,7 +64,7 @@ static int load(const struct experiment *e, const struct experiment_run *run,
 
 	if (r < 0)
 		return weir_err_at(err, r, run->at, "run '%s': %s", run->name, why.text);
-	r = parse(e, run, o, text, len, ret, &why);
+	r = parse_scenario(e, run, o, text, len, ret, &why);
 	free(text);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
@@ -85,8 +85,8 @@ static int run_bench(const struct experiment *e, size_t i, const struct experime
 	int r;
 
 	if (!o->bench)
-		return weir_err_at(
-			err, -EINVAL, run->at, "run '%s': nothing is measured here", run->name);
+		return weir_err_at(err, -EINVAL, run->at, "run '%s': benchmarks cannot be run here",
+			run->name);
 	r = metrics_new(&result->runs[i]);
 	if (r == 0)
 		r = o->bench(run->bench, result->runs[i], &why);
@@ -107,7 +107,7 @@ static int run_scenario(const struct experiment *e, size_t i, struct share *shar
 	struct sim_cost cost = {0};
 	struct weir_err why = {""};
 	struct scenario *s;
-	int r = load(e, &e->runs[i], o, &s, err);
+	int r = load_scenario(e, &e->runs[i], o, &s, err);
 
 	if (r < 0)
 		return r;
@@ -121,9 +121,9 @@ static int run_scenario(const struct experiment *e, size_t i, struct share *shar
 	return 0;
 }
 
-/* ---- judging */
+/* ---- judge */
 
-static void define(const struct experiment *e, struct experiment_result *r)
+static void compute_defines(const struct experiment *e, struct experiment_result *r)
 {
 	for (size_t i = 0; i < e->n_defines; i++) {
 		const struct experiment_define *d = &e->defines[i];
@@ -134,7 +134,7 @@ static void define(const struct experiment *e, struct experiment_result *r)
 	}
 }
 
-static int limits(const struct experiment_claim *c, const struct expr_scope *scope,
+static int compute_band(const struct experiment_claim *c, const struct expr_scope *scope,
 	struct experiment_outcome *o)
 {
 	double of;
@@ -157,12 +157,12 @@ static int limits(const struct experiment_claim *c, const struct expr_scope *sco
 	return r;
 }
 
-static void judge(const struct experiment_claim *c, const struct expr_scope *scope,
+static void judge_claim(const struct experiment_claim *c, const struct expr_scope *scope,
 	struct experiment_outcome *o)
 {
 	o->reason = (struct weir_err){""};
-	o->known =
-		expr_eval(c->value, scope, &o->value, &o->reason) == 0 && limits(c, scope, o) == 0;
+	o->known = expr_eval(c->value, scope, &o->value, &o->reason) == 0 &&
+		   compute_band(c, scope, o) == 0;
 	o->ok = o->known && o->value >= o->lo && o->value <= o->hi;
 }
 
@@ -196,9 +196,9 @@ static struct experiment_result *result_new(const struct experiment *e)
 	return r;
 }
 
-/* Is the claim judged? Then the runs that it needs are made. */
-static bool choose(const struct experiment *e, const struct experiment_options *o, size_t claim,
-	bool *claim_runs, bool *runs)
+/* Return true if the claim is judged, and mark the runs that it needs. */
+static bool choose_claim(const struct experiment *e, const struct experiment_options *o,
+	size_t claim, bool *claim_runs, bool *runs)
 {
 	if (o->without && !o->without->claims[claim])
 		return false;
@@ -212,12 +212,13 @@ static bool choose(const struct experiment *e, const struct experiment_options *
 	return true;
 }
 
-/* Without a mechanism only what the claims need is run; else everything, for the plots. */
+/* Choose the claims to judge and the runs to make: with `without` only those that the claims need; else all, for the
+ * plots. */
 static void choose_all(const struct experiment *e, const struct experiment_options *o,
 	struct experiment_result *r, bool *runs)
 {
 	for (size_t i = 0; i < e->n_claims; i++) {
-		r->outcomes[i].judged = choose(e, o, i, runs + e->n_runs, runs);
+		r->outcomes[i].judged = choose_claim(e, o, i, runs + e->n_runs, runs);
 		r->judged += r->outcomes[i].judged;
 	}
 	for (size_t i = 0; !o->without && i < e->n_runs; i++)
@@ -264,13 +265,13 @@ int experiment_run(const struct experiment *e, const struct experiment_options *
 		experiment_result_free(e, r);
 		return code;
 	}
-	define(e, r);
+	compute_defines(e, r);
 	for (size_t i = 0; i < e->n_claims; i++) {
 		struct experiment_outcome *o = &r->outcomes[i];
 
 		if (!o->judged)
 			continue;
-		judge(&e->claims[i], &r->scope, o);
+		judge_claim(&e->claims[i], &r->scope, o);
 		r->missed += !o->ok;
 		r->held += options->without && (o->ok || !o->known);
 	}
@@ -278,7 +279,7 @@ int experiment_run(const struct experiment *e, const struct experiment_options *
 	return 0;
 }
 
-/* ---- drawing */
+/* ---- draw */
 
 char *experiment_stem(const struct experiment *e, size_t plot, char *buf, size_t len)
 {
@@ -286,7 +287,7 @@ char *experiment_stem(const struct experiment *e, size_t plot, char *buf, size_t
 	return buf;
 }
 
-/* The points of one line: a run's series, or computed here into *ret_own. */
+/* Get the points of one line: a run's series, or computed into *ret_own. */
 static int line_points(const struct experiment_line *l, const struct expr_scope *scope,
 	struct plot_line *to, struct metrics_point **ret_own, struct weir_err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment: a figure or a table of a paper as something that runs and is checked.
+ * experiment: a figure or a table of a paper that can be run and checked.
  *
- * An experiment is a few runs of scenarios and claims about what they measured. A claim is an
+ * An experiment is a few runs of scenarios and claims about their metrics. A claim is an
  * expression over the runs' metrics (expr.h) and a band in which its value must lie, for any seed.
  * weir-experiment(1) is the manual of the file:
  *
@@ -25,14 +25,14 @@
  *   without:
  *     - {mechanism: priority, set: {"hosts[0].tenants[0].priority": none}, miss: ["p99 at window *"]}
  *
- * `for` makes one of each of its values, which stands where `$x` is written. `without` is the
- * counter-experiment: with the mechanism switched off the claims that it names must be missed.
- * `parameters: {traces: FOLDER}` are values that a person may set from outside; each stands where `$traces` is written.
+ * `for` makes one entry for each of its values, which replaces `$x`. `without` is the counter-experiment: with the
+ * mechanism switched off the claims that it names must be missed. `parameters: {traces: FOLDER}` are values that a
+ * user may set; each replaces its name, here `$traces`.
  *
- *   experiment_parse   the text, checked
- *   experiment_run     runs everything and judges the claims
+ *   experiment_parse   parse and check the text
+ *   experiment_run     run everything and judge the claims
  *   experiment_text, experiment_markdown   the paper's figures beside ours
- *   experiment_plot    one picture
+ *   experiment_plot    draw one plot
  */
 #ifndef WEIR_SIM_EXPERIMENT_EXPERIMENT_H
 #define WEIR_SIM_EXPERIMENT_EXPERIMENT_H
@@ -45,17 +45,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct experiment_parameter { /* what a person may set; stands where $NAME is written */
+struct experiment_parameter { /* set by the user; replaces $NAME */
 	const char *name, *value;
 };
 
 struct experiment_run {
 	const char *name;
 	const char *scenario; /* a file's name, beside the experiment's own; or: */
-	const char *bench;    /* what is measured instead: the name of a benchmark */
+	const char *bench;    /* the name of a benchmark to run instead */
 	struct scenario_set *sets;
 	size_t n_sets;
-	bool simulated; /* not made live, and neither are the claims that need it judged */
+	bool simulated; /* not run live; claims that need it are not judged live */
 	struct weir_place at;
 };
 
@@ -66,23 +66,23 @@ struct experiment_define {
 
 struct experiment_claim {
 	const char *what;
-	const char *paper;   /* what the paper says; "" when it says nothing */
+	const char *paper;   /* the paper's figure; "" if it gives none */
 	const char *value;   /* expression */
 	const char *lo, *hi; /* expressions; NULL: open on that side */
 	double within;       /* > 0: lo and hi are this share below and above `of` */
 	const char *of;      /* expression */
-	const char *unit;    /* of the value, for show */
+	const char *unit;    /* of the value, for display */
 	struct weir_place at;
 };
 
-/* A mechanism switched off, and what must then be missed. */
+/* A mechanism switched off, and the claims that must then be missed. */
 struct experiment_without {
 	const char *mechanism;
-	struct scenario_set *sets; /* which switch it off … */
+	struct scenario_set *sets; /* settings that switch it off … */
 	size_t n_sets;
-	bool *runs;   /* … in these, of all; the others are as they are */
-	bool *claims; /* that must be missed, of all */
-	bool live;    /* the switch is there live, too */
+	bool *runs;   /* … in these runs; the others are unchanged */
+	bool *claims; /* claims that must be missed */
+	bool live;    /* the switch exists in live runs, too */
 	struct weir_place at;
 };
 
@@ -96,7 +96,7 @@ struct experiment_line {
 };
 
 struct experiment_plot {
-	const char *name; /* the file's stem */
+	const char *name; /* part of the file's name */
 	const char *title, *x_label, *y_label;
 	bool log_x, log_y, panels;
 	struct experiment_line *lines;
@@ -111,8 +111,8 @@ struct experiment {
 	size_t n_live_sets;
 	struct experiment_parameter *parameters;
 	size_t n_parameters;
-	const char *
-		needs; /* a file or folder without which it cannot run, as `read` sees it; or NULL */
+	const char *needs; /* a file or folder without which it cannot run, as passed to `read`; or
+	                      NULL */
 	struct experiment_run *runs;
 	size_t n_runs;
 	struct experiment_define *defines;
@@ -123,85 +123,86 @@ struct experiment {
 	size_t n_plots;
 	struct experiment_without *without;
 	size_t n_without;
-	const char *no_mechanism; /* why there is none of them; NULL: not said */
+	const char *no_mechanism; /* why there is no counter-experiment; NULL: not stated */
 	void *memory;             /* owns everything above */
 };
 
-/* 0, or -EINVAL / -ENOMEM and the first error with its place. Expressions are checked here. */
+/* Parse and check an experiment. Return 0, or -EINVAL / -ENOMEM and the first error with its place. Expressions are
+ * checked here. */
 int experiment_parse(const char *text, size_t len, const char *name, struct experiment **ret,
 	struct weir_err *err);
 void experiment_free(struct experiment *e);
 
-/* sim_run, or what stands in for it (ret_cost is never NULL). */
+/* sim_run, or a replacement (ret_cost is never NULL). */
 typedef int experiment_runner(const struct scenario *s, const struct sim_options *options,
 	struct metrics **ret, struct sim_cost *ret_cost, struct weir_err *err);
 
 struct experiment_options {
 	uint64_t seed;
-	/* One of the experiment's: its mechanism is switched off, only the claims that it names are judged,
-	 * and only the runs that they need are made. NULL: everything, as it is. */
+	/* One of the experiment's: switch its mechanism off, judge only the claims that it names, and make only the
+	 * runs that they need. NULL: run and judge everything unchanged. */
 	const struct experiment_without *without;
-	/* What runs the scenarios on real gateways, with the file's changes for that; NULL: they are
-	 * simulated. */
+	/* Run the scenarios on real gateways, with the file's changes for live runs; NULL: simulate them. */
 	experiment_runner *live;
-	/* Gives the text of a file that the experiment or one of its scenarios names. */
+	/* Read a file that the experiment or one of its scenarios names. */
 	scenario_read *read;
 	void *read_arg;
-	/* Runs the benchmark of that name and puts its rows; NULL: such runs are refused. */
+	/* Run the benchmark of that name and write its rows; NULL: such runs are refused. */
 	int (*bench)(const char *name, struct metrics *m, struct weir_err *err);
-	/* As sim_options' own, over all runs together; `run` is the one at work. May be NULL. */
+	/* As in sim_options, over all runs together; `run` is the current one. May be NULL. */
 	int (*progress)(double fraction, const char *run, void *arg);
 	void *progress_arg;
 };
 
 struct experiment_outcome { /* of one claim */
-	bool judged;        /* else the rest is 0 */
+	bool judged;        /* if false the rest is 0 */
 	bool ok;
 	bool known;             /* value, lo and hi could be computed */
-	double value, lo, hi;   /* lo −inf, hi +inf where open */
-	struct weir_err reason; /* why not known; "" else */
+	double value, lo, hi;   /* lo −inf, hi +inf if open */
+	struct weir_err reason; /* why not known; else "" */
 };
 
 struct experiment_result {
 	const struct experiment_without *without; /* as in the options */
-	struct metrics **runs;                    /* n_runs of the experiment; NULL: was not made */
+	struct metrics **runs;                    /* n_runs of the experiment; NULL: not made */
 	struct metrics *defined;
 	struct expr_run *scope_runs;
 	struct expr_scope scope;             /* over the above */
 	struct experiment_outcome *outcomes; /* n_claims */
 	size_t judged, missed;
-	/* With `without`: claims that were not missed as they must be, or could not be computed. */
+	/* With `without`: claims that were not missed although they must be, or could not be computed. */
 	size_t held;
 	struct sim_cost cost; /* of all runs together */
 };
 
-/* Marks the runs (n_runs of them) that the claim needs, by way of definitions, too. */
+/* Mark the runs (n_runs of them) that the claim needs, directly or through definitions. */
 void experiment_needs(const struct experiment *e, const struct experiment_claim *c, bool *runs);
 
-/* 0 when everything ran, whatever the claims came to. A claim whose value cannot be computed is
- * missed, with the reason; a definition that cannot be is left out, and missed where it is used. */
+/* Run an experiment. Return 0 if everything ran, whatever the outcome of the claims. A claim whose value cannot
+ * be computed is missed, with the reason; a definition that cannot be is left out, and a claim that uses it is
+ * missed. */
 int experiment_run(const struct experiment *e, const struct experiment_options *options,
 	struct experiment_result **ret, struct weir_err *err);
 void experiment_result_free(const struct experiment *e, struct experiment_result *r);
 
-/* "2856 … 3864 iops", "≤ 70 ms"; buf of 96 bytes suffices. Returns buf. */
+/* Format a band: "2856 … 3864 iops", "≤ 70 ms"; 96 bytes suffice. Return buf. */
 char *experiment_band(const struct experiment_claim *c, const struct experiment_outcome *o,
 	char *buf, size_t len);
-/* "3362 iops"; "?" when not known. */
+/* Format a value: "3362 iops"; "?" if not known. */
 char *experiment_value(const struct experiment_claim *c, const struct experiment_outcome *o,
 	char *buf, size_t len);
 
-/* One line a claim; malloc'ed. 0 or -ENOMEM. */
+/* Write one line per claim; malloc'ed. Return 0 or -ENOMEM. */
 int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret);
-/* A section of results.md. `pictures`: the folder of the pictures, seen from that file; NULL: none
- * were made. */
+/* Write a section of results.md. `pictures`: the folder of the pictures, relative to that file; NULL: there are
+ * none. */
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
 	const char *pictures, char **ret);
 
-/* Has `put` write the plot's data and script to dir/ID-NAME.* (plot_write). 0, or a negative errno. */
+/* Write the plot's data and script to dir/ID-NAME.* with `put` (plot_write). Return 0, or a negative errno. */
 int experiment_plot(const struct experiment *e, const struct experiment_result *r, size_t plot,
 	const char *dir, plot_put *put, struct weir_err *err);
-/* "ID-NAME"; buf of 256 suffices for what experiment_parse lets through. */
+/* Format "ID-NAME"; 256 bytes suffice for names that experiment_parse accepts. */
 char *experiment_stem(const struct experiment *e, size_t plot, char *buf, size_t len);
 
 #endif

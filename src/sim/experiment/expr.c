@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* expr: see expr.h. A recursive-descent parser that computes while it parses. */
+/* expr: a recursive-descent parser that computes while it parses. See expr.h. */
 #include "base/no-memory.h"
 #include "sim/experiment/expr-impl.h"
 #include <weir/units.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define EXPR_DEPTH 64  /* nested brackets: far beyond any real expression, far below the stack */
-#define EXPR_NAME  256 /* bytes of a name, its end included */
+#define EXPR_NAME  256 /* bytes of a name, including the NUL */
 #define EXPR_QUOTE 120 /* bytes of the text quoted in a message */
 
 struct parser {
@@ -149,7 +149,7 @@ static const char *near_run(const struct expr_scope *s, const char *name)
 	return near;
 }
 
-static int unknown(struct parser *p, const char *at, const char *name)
+static int unknown_name(struct parser *p, const char *at, const char *name)
 {
 	const struct expr_scope *s = p->scope;
 	const char *rest, *near;
@@ -183,7 +183,7 @@ static struct expr_value value_of(const struct metrics_entry *e)
 	return (struct expr_value){.is_series = e->is_series, .x = e->value, .series = *e};
 }
 
-static int push(struct parser *p, struct expr_list *l, const struct expr_value *v)
+static int push_value(struct parser *p, struct expr_list *l, const struct expr_value *v)
 {
 	if (l->n == l->room) {
 		size_t room = l->room ? l->room * 2 : 16;
@@ -238,14 +238,14 @@ static int push_pattern(struct parser *p, const char *at, const char *name, stru
 			continue;
 		r = check_measured(p, at, &e);
 		if (r == 0)
-			r = push(p, l, &v);
+			r = push_value(p, l, &v);
 		if (r < 0)
 			return r;
 	}
-	return l->n > before ? 0 : unknown(p, at, name);
+	return l->n > before ? 0 : unknown_name(p, at, name);
 }
 
-static int lookup(struct parser *p, const char *at, const char *name, struct expr_value *ret)
+static int find_value(struct parser *p, const char *at, const char *name, struct expr_value *ret)
 {
 	struct metrics_entry e;
 	const char *rest;
@@ -262,7 +262,7 @@ static int lookup(struct parser *p, const char *at, const char *name, struct exp
 	}
 	m = find_metrics(p->scope, name, &rest);
 	if (!m || !metrics_find(m, rest, &e))
-		return unknown(p, at, name);
+		return unknown_name(p, at, name);
 	*ret = value_of(&e);
 	return check_measured(p, at, &e);
 }
@@ -288,12 +288,12 @@ static int parse_argument(struct parser *p, struct expr_list *l)
 			v = (struct expr_value){.x = 1};
 			if (p->visit)
 				p->visit(name, p->visit_arg);
-			return p->scope ? push_pattern(p, start, name, l) : push(p, l, &v);
+			return p->scope ? push_pattern(p, start, name, l) : push_value(p, l, &v);
 		}
 		p->at = start;
 	}
 	r = parse_sum(p, &v);
-	return r < 0 ? r : push(p, l, &v);
+	return r < 0 ? r : push_value(p, l, &v);
 }
 
 static int parse_arguments(struct parser *p, struct expr_list *l)
@@ -349,7 +349,7 @@ static int name_or_call(struct parser *p, struct expr_value *ret)
 		return r;
 	if (skip_char(p, '('))
 		return parse_call(p, start, name, ret);
-	return lookup(p, start, name, ret);
+	return find_value(p, start, name, ret);
 }
 
 static int parse_primary(struct parser *p, struct expr_value *ret)
@@ -378,7 +378,7 @@ static int require_scalar(struct parser *p, const char *at, const struct expr_va
 	return 0;
 }
 
-static int unary(struct parser *p, struct expr_value *ret)
+static int parse_unary(struct parser *p, struct expr_value *ret)
 {
 	const char *start;
 	int r;
@@ -389,7 +389,7 @@ static int unary(struct parser *p, struct expr_value *ret)
 	skip_space(p);
 	start = p->at;
 	if (skip_char(p, '-')) {
-		r = unary(p, ret);
+		r = parse_unary(p, ret);
 		if (r == 0)
 			r = require_scalar(p, start + 1, ret);
 		if (r == 0)
@@ -401,7 +401,7 @@ static int unary(struct parser *p, struct expr_value *ret)
 	return r;
 }
 
-static int apply(
+static int apply_operator(
 	struct parser *p, const char *at, char op, struct expr_value *a, const struct expr_value *b)
 {
 	if (require_scalar(p, at, a) < 0 || require_scalar(p, at + 1, b) < 0)
@@ -433,19 +433,19 @@ static int parse_chain(struct parser *p, const char *ops,
 		p->at++;
 		r = next(p, &b);
 		if (r == 0)
-			r = apply(p, at, *at, ret, &b);
+			r = apply_operator(p, at, *at, ret, &b);
 	}
 	return r;
 }
 
-static int product(struct parser *p, struct expr_value *ret)
+static int parse_product(struct parser *p, struct expr_value *ret)
 {
-	return parse_chain(p, "*/", unary, ret);
+	return parse_chain(p, "*/", parse_unary, ret);
 }
 
 static int parse_sum(struct parser *p, struct expr_value *ret)
 {
-	return parse_chain(p, "+-", product, ret);
+	return parse_chain(p, "+-", parse_product, ret);
 }
 
 static int parse_whole(struct parser *p, struct expr_value *ret)
@@ -496,7 +496,7 @@ int expr_series(const char *name, const struct expr_scope *scope, struct metrics
 {
 	struct parser p = {.text = name, .at = name, .scope = scope, .err = err};
 	struct expr_value v = {0};
-	int r = lookup(&p, name, name, &v);
+	int r = find_value(&p, name, name, &v);
 
 	if (r < 0)
 		return r;

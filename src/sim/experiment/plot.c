@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plot: see plot.h. */
 #include "sim/experiment/plot.h"
 #include "sim/experiment/report-impl.h"
 #include <errno.h>
@@ -104,7 +103,7 @@ static void put_string(FILE *f, const char *text)
 }
 
 /* Return the next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: the marks of a log axis. */
-static double step(double x, bool up)
+static double next_mark(double x, bool up)
 {
 	static const double steps[] = {1, 2, 5, 10};
 	double decade = pow(10, floor(log10(x))), last = decade;
@@ -147,12 +146,12 @@ static void put_log_y(FILE *f, const struct plot *p)
 	fputs("set logscale y\n", f);
 	if (!range_of(p, 0, &lo, &hi) || hi > 1e6 * lo) /* none, or decades suffice */
 		return;
-	lo = step(lo, false);
-	hi = step(fmax(hi, 1.01 * lo), true);
+	lo = next_mark(lo, false);
+	hi = next_mark(fmax(hi, 1.01 * lo), true);
 	/* slightly wider, else gnuplot omits the marks at both ends */
 	fprintf(f, "set yrange [%.9g:%.9g]\nset ytics (%.9g", lo / 1.001, hi * 1.001, lo);
 	for (at = lo; at < 0.99 * hi;) {
-		at = step(1.01 * at, true);
+		at = next_mark(1.01 * at, true);
 		fprintf(f, ", %.9g", at);
 	}
 	fputs(")\n", f);
@@ -185,7 +184,7 @@ static void put_panels_y(FILE *f, const struct plot *p)
 	hi = fmax(hi, lo < 0 ? 0 : 1e-9);
 	margin = 0.04 * (hi - lo);
 	fprintf(f, "set yrange [%.9g:%.9g]\nset ytics %.9g\n", lo < 0 ? lo - margin : 0,
-		hi + margin, step((hi - lo) / 3, true));
+		hi + margin, next_mark((hi - lo) / 3, true));
 	if (lo < 0)
 		put_zero_line(f);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report-table: tables with aligned columns, and numbers for people; see report.h. */
+/* report-table: tables with aligned columns, and formatted numbers; see report.h. */
 #include "sim/experiment/report-impl.h"
 #include <ctype.h>
 #include <errno.h>
@@ -59,8 +59,8 @@ int report_cell(struct report_table *t, const char *fmt, ...)
 	return 0;
 }
 
-/* Columns on a terminal: bytes that do not continue a UTF-8 character. */
-static size_t width(const char *text)
+/* Return the columns of a text on a terminal: bytes that do not continue a UTF-8 character. */
+static size_t text_width(const char *text)
 {
 	size_t n = 0;
 
@@ -69,22 +69,22 @@ static size_t width(const char *text)
 	return n;
 }
 
-static const char *cell(const struct report_table *t, size_t row, size_t column)
+static const char *cell_text(const struct report_table *t, size_t row, size_t column)
 {
 	size_t i = row * t->columns + column;
 
 	return i < t->n ? t->cells[i] : "";
 }
 
-static size_t rows(const struct report_table *t)
+static size_t count_rows(const struct report_table *t)
 {
 	if (t->columns == 0)
 		return 0;
 	return (t->n + t->columns - 1) / t->columns;
 }
 
-/* Empty, a dash, or something that starts as a number does. */
-static bool numeric(const char *text)
+/* Return true for an empty text, a dash, or a text that starts like a number. */
+static bool is_numeric(const char *text)
 {
 	if (*text == '-' || *text == '+' || *text == '<')
 		text++;
@@ -93,18 +93,18 @@ static bool numeric(const char *text)
 
 static bool column_right(const struct report_table *t, size_t column)
 {
-	for (size_t r = 1; r < rows(t); r++)
-		if (!numeric(cell(t, r, column)))
+	for (size_t r = 1; r < count_rows(t); r++)
+		if (!is_numeric(cell_text(t, r, column)))
 			return false;
-	return rows(t) > 1 && column > 0;
+	return count_rows(t) > 1 && column > 0;
 }
 
 static size_t column_width(const struct report_table *t, size_t column)
 {
 	size_t most = 0;
 
-	for (size_t r = 0; r < rows(t); r++) {
-		size_t w = width(cell(t, r, column));
+	for (size_t r = 0; r < count_rows(t); r++) {
+		size_t w = text_width(cell_text(t, r, column));
 
 		most = w > most ? w : most;
 	}
@@ -122,8 +122,8 @@ static void put_row(FILE *f, const struct report_table *t, const struct layout *
 	size_t pending = indent; /* spaces not written yet, so that none end a line */
 
 	for (size_t c = 0; c < t->columns; c++) {
-		const char *text = cell(t, row, c);
-		size_t pad = layout[c].width - width(text);
+		const char *text = cell_text(t, row, c);
+		size_t pad = layout[c].width - text_width(text);
 
 		if (layout[c].right)
 			pending += pad;
@@ -161,7 +161,7 @@ int report_table_text(const struct report_table *t, unsigned indent, char **ret)
 	}
 	for (size_t c = 0; c < t->columns; c++)
 		layout[c] = (struct layout){column_width(t, c), column_right(t, c)};
-	for (size_t r = 0; r < rows(t); r++)
+	for (size_t r = 0; r < count_rows(t); r++)
 		put_row(f, t, layout, r, indent);
 	free(layout);
 	return report_finish(f, &text, ret);
@@ -184,10 +184,10 @@ int report_table_markdown(const struct report_table *t, char **ret)
 
 	if (!f)
 		return -ENOMEM;
-	for (size_t r = 0; r < rows(t); r++) {
+	for (size_t r = 0; r < count_rows(t); r++) {
 		for (size_t c = 0; c < t->columns; c++) {
 			fputs(c ? " | " : "| ", f);
-			put_markdown_cell(f, cell(t, r, c));
+			put_markdown_cell(f, cell_text(t, r, c));
 		}
 		fputs(" |\n", f);
 		for (size_t c = 0; r == 0 && c < t->columns; c++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report: what a run measured; see report.h. Tables themselves are report-table.c. */
+/* report: tables and CSV of a run's metrics; see report.h. Tables themselves are in report-table.c. */
 #include "sim/experiment/report-impl.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parts of KIND.PATH.WHAT: where PATH and WHAT start; false if it has not three parts. */
-static bool split(const char *name, size_t *path, size_t *what)
+/* Split KIND.PATH.WHAT: set where PATH and WHAT start; return false if there are not three parts. */
+static bool split_name(const char *name, size_t *path, size_t *what)
 {
 	const char *first = strchr(name, '.'), *last = strrchr(name, '.');
 
@@ -40,7 +40,7 @@ static void names_free(struct names *s)
 	free(s->len);
 }
 
-/* Names of one run come in blocks, so the search starts at the end: O(1) nearly always. */
+/* Add a name. Names of one run come in blocks, so the search starts at the end: O(1) nearly always. */
 static size_t names_add(struct names *s, const char *start, size_t len)
 {
 	for (size_t i = s->n; i-- > 0;)
@@ -54,11 +54,11 @@ static size_t names_add(struct names *s, const char *start, size_t len)
 static bool of_kind(const struct metrics_entry *e, const char *kind, size_t kind_len, size_t *path,
 	size_t *what)
 {
-	return !e->is_series && split(e->name, path, what) && *path - 1 == kind_len &&
+	return !e->is_series && split_name(e->name, path, what) && *path - 1 == kind_len &&
 	       strncmp(e->name, kind, kind_len) == 0;
 }
 
-/* A unit as a person wants it, and what to divide by. Counts need none. */
+/* Return a unit as shown, and the divisor for its values. Counts have none. */
 static const char *shown_unit(const char *unit, double *ret_scale)
 {
 	bool bytes = strcmp(unit, "B/s") == 0;
@@ -67,8 +67,8 @@ static const char *shown_unit(const char *unit, double *ret_scale)
 	return bytes ? "MB/s" : strcmp(unit, "requests") == 0 ? "" : unit;
 }
 
-/* How the kinds that a simulation measures are shown: what the numbers are, and the columns a person
- * wants first. The CSV and JSON have the others. Widths are meant for 80 columns. */
+/* Tables for the kinds that a simulation measures: a caption, and the most useful columns. The CSV and JSON have the
+ * others. Widths are meant for 80 columns. */
 struct view {
 	const char *kind, *caption;
 	struct {
@@ -92,7 +92,7 @@ static const struct view views[] = {
 	{"tenant", "Tenants: throughput, and time from arrival to completion [ms]",
 		{{"iops", "IOPS"}, {"bytes", "MB/s"}, {"share", "share"}, LATENCY}},
 	{"inside", "The part of it beyond the gate, in links and devices [ms]", {LATENCY}},
-	{"wait", "The part of it in the gate, by what kept a request: means [ms]",
+	{"wait", "The part of it in the gate, by cause: means [ms]",
 		{{"mean", "in the gate"}, {"max", "own max"}, {"above", "max above"},
 			{"tokens", "tokens"}, {"window", "window"}, {"turn", "turn"},
 			{"queued", "queue length"}}},
@@ -100,9 +100,9 @@ static const struct view views[] = {
 	{"burst", "Bursts, from the first arrival to the last completion",
 		{{"finished", "finished"}, {"unfinished", "unfinished"}, {"mean", "mean [ms]"}}},
 	{"host", "Hosts: from arrival to completion", {FLOW, {"window_end", "window at the end"}}},
-	{"device", "Devices: what they are given, and the time inside them",
+	{"device", "Devices: throughput, and the time inside them",
 		{FLOW, {"capacity_iops", "learned IOPS"}, {"capacity_bytes", "learned MB/s"}}},
-	{"link", "Links: what is on the way, and the time to the other end",
+	{"link", "Links: throughput, and the time to the other end",
 		{FLOW, {"drops", "drops"}, {"marks", "marks"}}},
 };
 
@@ -122,7 +122,7 @@ static const char *view_head(const struct view *v, const char *what)
 	return NULL;
 }
 
-/* Only what the view has, in its order. */
+/* Keep only the columns of the view, in its order. */
 static void view_order(const struct view *v, struct names *columns)
 {
 	struct names had = *columns;
@@ -259,7 +259,7 @@ static int put_alone(FILE *f, const struct metrics *m)
 	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 
-		if (e.is_series || split(e.name, &path, &what))
+		if (e.is_series || split_name(e.name, &path, &what))
 			continue;
 		any = true;
 		unit = shown_unit(e.unit, &scale);
@@ -294,7 +294,7 @@ int report_summary(const struct metrics *m, char **ret)
 		struct metrics_entry e = metrics_at(m, i);
 		size_t path, what;
 
-		if (!e.is_series && split(e.name, &path, &what))
+		if (!e.is_series && split_name(e.name, &path, &what))
 			names_add(&kinds, e.name, path - 1);
 	}
 	for (size_t i = 0; r == 0 && i < kinds.n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scenario-change: the `at:` list: what changes while it runs. */
+/* scenario-change: the `at:` list of changes during a run. */
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
@@ -8,9 +8,8 @@
 
 static const char *const gate_change_keys[] = {"window", "run", "distance", "credit", NULL};
 
-/* Cuts "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts are the
- * change's own, freed with it. */
-static int cut(yamldoc_node n, bool tail, struct scenario_change *c, struct weir_err *err)
+/* Split "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts belong to the change. */
+static int split_target(yamldoc_node n, bool tail, struct scenario_change *c, struct weir_err *err)
 {
 	const char *text = yamldoc_text(n);
 	char *copy, *slash, *last;
@@ -47,7 +46,8 @@ static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struc
 		c->at_device = true;
 	}
 	if ((r = scenario_keys(map, more, scenario_knob_keys, err)) ||
-		(r = cut(target, false, c, err)) || (r = scenario_knobs_read(map, &c->knobs, err)))
+		(r = split_target(target, false, c, err)) ||
+		(r = scenario_knobs_read(map, &c->knobs, err)))
 		return r;
 	if (!c->knobs.given)
 		return yamldoc_error(map, err, "changes nothing: give weight, max, priority …");
@@ -76,7 +76,7 @@ static int read_host_change(
 	if ((r = scenario_keys(map, more, gate_change_keys, err)) ||
 		(r = read_where(map, "host", c, err)))
 		return r;
-	for (uint32_t i = 0; i < s->n_hosts; i++) { /* `credit` is in the unit of its cost */
+	for (uint32_t i = 0; i < s->n_hosts; i++) { /* `credit` is in the unit of the gate's cost */
 		if (scenario_fits(c->where, s->hosts[i].name))
 			c->gate.config.cost = s->groups[s->hosts[i].group].gate.config.cost;
 	}
@@ -129,15 +129,15 @@ static int read_workload_change(yamldoc_node map, struct scenario_change *c, str
 
 	c->target = SCENARIO_ON_WORKLOAD;
 	if ((r = yamldoc_map(map, keys, err)) ||
-		(r = cut(yamldoc_get(map, "workload"), true, c, err)))
+		(r = split_target(yamldoc_get(map, "workload"), true, c, err)))
 		return r;
 	r = yamldoc_bool(map, "run", &c->run, err);
 	return r == -ENOENT ? yamldoc_error(map, err, "needs 'run: true' or 'run: false'") : r;
 }
 
-/* ---- does it mean anything that is there? */
+/* ---- check that the targets exist */
 
-static bool tenant_there(const struct scenario_gate *g, const struct scenario_change *c)
+static bool has_tenant(const struct scenario_gate *g, const struct scenario_change *c)
 {
 	for (size_t t = 0; g->policy && t < g->policy->n_tenants; t++) {
 		const struct scenario_tenant *st = &g->tenants[t];
@@ -153,20 +153,20 @@ static bool tenant_there(const struct scenario_gate *g, const struct scenario_ch
 	return false;
 }
 
-static bool host_there(const struct scenario *s, const struct scenario_change *c)
+static bool has_host(const struct scenario *s, const struct scenario_change *c)
 {
 	for (uint32_t i = 0; i < s->n_hosts; i++) {
 		if (!scenario_fits(c->where, s->hosts[i].name))
 			continue;
 		if (c->target == SCENARIO_ON_HOST ||
-			tenant_there(&s->groups[s->hosts[i].group].gate, c))
+			has_tenant(&s->groups[s->hosts[i].group].gate, c))
 			return true;
 	}
 	return false;
 }
 
-/* Names of hosts, tenants and the rest may be globs, so there is no nearest one to suggest. */
-static int nothing(yamldoc_node map, const struct scenario_change *c, struct weir_err *err)
+/* Report a target that does not exist. Names may be globs, so there is no nearest one to suggest. */
+static int no_target(yamldoc_node map, const struct scenario_change *c, struct weir_err *err)
 {
 	static const char *const names[] = {[SCENARIO_ON_TENANT] = "tenant",
 		[SCENARIO_ON_HOST] = "host",
@@ -190,18 +190,17 @@ static int check_device(yamldoc_node map, const struct scenario *s, const struct
 		if (!scenario_fits(c->where, st->name) || c->on_link != (i >= s->n_devices))
 			continue;
 		if (c->target == SCENARIO_ON_TENANT) {
-			found |= st->gate && tenant_there(st->gate, c);
+			found |= st->gate && has_tenant(st->gate, c);
 			continue;
 		}
 		found = true;
 		if (c->rate > 0 && !station_has_rate(st->config.kind))
 			return yamldoc_error(yamldoc_get(map, "rate"), err,
-				"'%s' is of a kind that has none; only servers and links do",
-				st->name);
+				"'%s' has no rate; only servers and links do", st->name);
 		if (c->gate.given && !st->gate)
 			return yamldoc_error(map, err, "'%s' has no gate of its own", st->name);
 	}
-	return found ? 0 : nothing(map, c, err);
+	return found ? 0 : no_target(map, c, err);
 }
 
 static int read_change(
@@ -222,13 +221,13 @@ static int read_change(
 		r = read_workload_change(map, c, err);
 	else
 		return yamldoc_error(map, err,
-			"says not what to change: tenant, device_tenant, host, device, link or "
+			"must name what to change: tenant, device_tenant, host, device, link or "
 			"workload");
 	if (r)
 		return r;
 	if (c->target == SCENARIO_ON_DEVICE || c->at_device)
 		return check_device(map, s, c, err);
-	return host_there(s, c) ? 0 : nothing(map, c, err);
+	return has_host(s, c) ? 0 : no_target(map, c, err);
 }
 
 static int read_moment(
@@ -246,8 +245,7 @@ static int read_moment(
 	if (r)
 		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'time'") : r;
 	if (m->time > s->duration)
-		return yamldoc_error(yamldoc_get(map, "time"), err,
-			"is beyond the duration, and would never come");
+		return yamldoc_error(yamldoc_get(map, "time"), err, "is beyond the duration");
 	if (!set.id)
 		return yamldoc_error(map, err, "needs a 'set'");
 	m->changes = calloc(n ? n : 1, sizeof(*m->changes));

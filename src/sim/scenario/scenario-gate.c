@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scenario-gate: a gate's keys, and its tenants with what they may be told. */
+/* scenario-gate: the keys of a gate and of its tenants. */
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include "policy/impl.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest size or cost: what the gate's buckets hold, and exact in a double. */
+/* The largest size or cost: the gate's buckets hold it, and a double holds it exactly. */
 #define QUANTITY_MAX 4503599627370496.0
 
 const char *const scenario_gate_keys[] = {"window", "order", "cost", "run", "distance", "credit",
@@ -23,7 +23,7 @@ static const char *const per_words[] = {"host", "tenant", NULL}; /* enum scenari
 
 /* ---- the gate itself */
 
-/* A quantity in a unit that another key decides. */
+/* Read a quantity in a unit that another key determines. */
 static int read_in_unit(
 	yamldoc_node map, const char *key, enum weir_unit unit, double *ret, struct weir_err *err)
 {
@@ -136,8 +136,8 @@ static int read_costs(yamldoc_node map, struct scenario_gate *g, struct weir_err
 	uint64_t io_unit = 0;
 	int r;
 
-	/* Unlike a resource's default, a scenario's requests count one each unless it says more: that
-	 * is what the papers' rows count. */
+	/* Unlike a resource's default, a scenario's requests cost one each unless it says otherwise, as in the
+	 * papers' figures. */
 	g->costs.io_unit = 0;
 	g->costs.flush_cost = g->costs.trim_cost = 1;
 	if ((r = yamldoc_optional(yamldoc_size_of(map, "io_unit", &io_unit, err))) ||
@@ -191,7 +191,7 @@ int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_
 	return 0;
 }
 
-/* ---- what a tenant is told */
+/* ---- the knobs of a tenant */
 
 /* {rate: 100 iops, size: 10, ops: reads}, or {share: 0.3, size: 20ms} of the device's time. */
 static int read_bucket(yamldoc_node n, enum weir_bucket_kind kind, struct weir_bucket_spec *ret,
@@ -271,7 +271,7 @@ static int read_tokens(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 	return yamldoc_optional(r);
 }
 
-/* What is not the policy's own: priority, deadline, profile, tokens. */
+/* Read the keys that a policy does not have: priority, deadline, profile, tokens. */
 static int read_extras(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
 {
 	int64_t priority = -1;
@@ -294,11 +294,12 @@ static int read_extras(yamldoc_node map, struct scenario_knobs *k, struct weir_e
 	return read_tokens(map, k, err);
 }
 
-/* The policy's own keys, read by the policy's own reader. */
+/* Read the policy's own keys with the policy's reader. */
 static int read_limits(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
-	struct weir_policy *lent = calloc(1, sizeof(*lent)); /* owns names of places, not kept */
+	struct weir_policy *lent = calloc(1, sizeof(*lent)); /* owns the names in places, which
+	                                                        are not kept */
 	struct policy_reading reading = {.policy = lent, .remarks = remarks};
 	yamldoc_node min = yamldoc_get(map, "min"), max = yamldoc_get(map, "max"),
 		     burst = yamldoc_get(map, "burst");
@@ -397,7 +398,7 @@ static int read_tenant(yamldoc_node map, int index, struct scenario_gate *g, str
 	return 0;
 }
 
-/* Walks the lists as the policy did, and finds each tenant by its path. */
+/* Walk the lists as the policy did, and find each tenant by its path. */
 static int read_tree(
 	yamldoc_node list, const char *above, struct scenario_gate *g, struct weir_err *err)
 {
@@ -423,7 +424,7 @@ static int read_tree(
 	return 0;
 }
 
-/* `workloads:` in the host itself: one tenant, "main". */
+/* Read `workloads:` of the host itself: one tenant, "main". */
 static int read_only_tenant(yamldoc_node host, struct scenario_gate *g, struct weir_err *err)
 {
 	static const char text[] = "tenants: [{name: main}]";

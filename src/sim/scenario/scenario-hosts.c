@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scenario-hosts: the list `hosts`, and who of them is who at a device's gate. */
+/* scenario-hosts: the list `hosts`, and their tenants at a device's gate. */
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOSTS_MAX 100000u /* some 2 GB; more is a slip of the pen */
+#define HOSTS_MAX 100000u /* about 2 GB; more must be a mistake */
 
 static const char *const host_keys[] = {
 	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};
@@ -21,8 +21,7 @@ static int read_device(
 	if (r == -ENOENT) {
 		if (s->n_devices == 1)
 			return 0;
-		return yamldoc_error(
-			map, err, "a host needs a 'device' where there is more than one");
+		return yamldoc_error(map, err, "a host needs a 'device' if there is more than one");
 	}
 	if (r)
 		return r;
@@ -64,7 +63,7 @@ static int read_group(
 	int r;
 
 	g->at = yamldoc_place(map);
-	g->retry = 200 * WEIR_MS; /* as a TCP that finds out late */
+	g->retry = 200 * WEIR_MS; /* as TCP's retransmission timeout */
 	if ((r = scenario_keys(map, host_keys, scenario_gate_keys, err)) ||
 		(r = scenario_name_read(map, &g->name, err)) ||
 		(r = yamldoc_optional(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||
@@ -74,7 +73,8 @@ static int read_group(
 		(r = yamldoc_optional(yamldoc_time(map, "retry", &g->retry, err))))
 		return r;
 	if (yamldoc_get(map, "per").id)
-		return yamldoc_error(yamldoc_get(map, "per"), err, "only a device's gate has it");
+		return yamldoc_error(
+			yamldoc_get(map, "per"), err, "only a device's gate has this key");
 	if (g->retry <= 0)
 		return yamldoc_error(map, err, "retry: must be more than 0");
 	g->count = (uint32_t)count;
@@ -111,7 +111,7 @@ static int check_host_names(const struct scenario *s, struct weir_err *err)
 	return r;
 }
 
-/* Names every host: `name`, or with a count name1 … nameN. */
+/* Name every host: `name`, or with a count name1 … nameN. */
 static int name_hosts(struct scenario *s, struct weir_err *err)
 {
 	size_t room = 0, h = 0;
@@ -161,9 +161,9 @@ int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *
 	return name_hosts(s, err);
 }
 
-/* ---- who is who at a device's gate */
+/* ---- the tenants of hosts at a device's gate */
 
-static bool leaf_means(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
+static bool leaf_takes(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
 	const char *path)
 {
 	char both[900];
@@ -180,7 +180,7 @@ int scenario_leaf_for(const struct scenario_gate *g, const char *host, const cha
 {
 	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
 		const struct weir_tenant *t = &g->policy->tenants[i];
-		if (t->first_child < 0 && leaf_means(&g->tenants[i], t->name, host, path))
+		if (t->first_child < 0 && leaf_takes(&g->tenants[i], t->name, host, path))
 			return (int)i;
 	}
 	return -ENOENT;
@@ -199,8 +199,8 @@ int scenario_leaves_check(const struct scenario *s, struct weir_err *err)
 				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
 				continue;
 			return weir_err_at(err, -EINVAL, st->at,
-				"the gate of '%s' has no tenant for host '%s', tenant '%s' (name "
-				"one so, or give one a 'for')",
+				"the gate of '%s' has no tenant for host '%s', tenant '%s' (give "
+				"one that name, or a 'for')",
 				st->name, s->hosts[h].name, path);
 		}
 	}

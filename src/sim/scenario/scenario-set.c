@@ -2,10 +2,10 @@
 /*
  * scenario-set: `--set hosts[0].window=16`, applied to the text.
  *
- * METHOD  libyaml says where the value at the path begins and ends; the new value is put in its
- *         place, and line ends that the old one had are kept. So every later message still names
- *         the line the person sees in the file. What can be replaced is a single value, or a list
- *         or map in brackets; a list or map over several indented lines has no clear end.
+ * METHOD  libyaml gives the start and the end of the value at the path; the new value replaces it, and line ends of
+ *         the old one are kept. So every later message still names the line that the user sees in the file. Only a
+ *         scalar, or a list or map in brackets, can be replaced; a list or map over several indented lines has no
+ *         clear end.
  * COST    One parse of the text per override.
  */
 #include "base/no-memory.h"
@@ -22,7 +22,7 @@ struct edit {
 	struct weir_err *err;
 };
 
-static void refuse(const struct edit *e, size_t upto, const char *why)
+static void refuse_path(const struct edit *e, size_t upto, const char *why)
 {
 	weir_err_set(e->err, -EINVAL, "%s: --set %s: '%.*s' %s", e->file, e->set->path, (int)upto,
 		e->set->path, why);
@@ -53,8 +53,8 @@ static yaml_node_t *child_of_list(const struct edit *e, yaml_node_t *list, unsig
 	return yaml_document_get_node(e->doc, list->data.sequence.items.start[i]);
 }
 
-/* What stands at "a.b[3].c" from the root; NULL, with the reason, when nothing does. */
-static yaml_node_t *find(const struct edit *e)
+/* Return the node at "a.b[3].c" from the root; NULL, with the reason, if there is none. */
+static yaml_node_t *find_node(const struct edit *e)
 {
 	yaml_node_t *n = yaml_document_get_root_node(e->doc);
 	const char *path = e->set->path, *p = path, *why = NULL;
@@ -82,11 +82,11 @@ static yaml_node_t *find(const struct edit *e)
 	if (!why && (!n || !path[0]))
 		why = "names nothing";
 	if (why)
-		refuse(e, n ? strlen(path) : (size_t)(p - path), why);
+		refuse_path(e, n ? strlen(path) : (size_t)(p - path), why);
 	return why ? NULL : n;
 }
 
-/* libyaml counts characters, texts are bytes. */
+/* Return the byte offset of a character: libyaml counts characters. */
 static size_t byte_of(const char *text, size_t len, size_t character)
 {
 	size_t at = 0;
@@ -100,8 +100,8 @@ static size_t byte_of(const char *text, size_t len, size_t character)
 	return at;
 }
 
-/* The value as it must stand in the file: as given when it is plainly one YAML value, else quoted.
- * Room for two bytes a byte and the quotes. */
+/* Write the value as it must be in the file: unchanged if it is clearly one YAML value, else quoted. `to` has room
+ * for two bytes per byte and the quotes. */
 static size_t write_value(char *to, const char *value)
 {
 	char *p = to;
@@ -125,9 +125,9 @@ static size_t write_value(char *to, const char *value)
 	return (size_t)(p - to);
 }
 
-/* Whether the value, as write_value leaves it, is one YAML value and nothing besides: else what is
- * wrong with it would be reported as the file's. */
-static bool whole(const char *written, size_t len)
+/* Return true if the value, as written by write_value, is exactly one YAML value: otherwise its error would be
+ * reported as the file's. */
+static bool is_one_value(const char *written, size_t len)
 {
 	yaml_parser_t parser;
 	yaml_document_t doc;
@@ -135,7 +135,7 @@ static bool whole(const char *written, size_t len)
 	bool ok = false;
 
 	if (!yaml_parser_initialize(&parser))
-		return true; /* the next parse says that there is no memory */
+		return true; /* the next parse reports the lack of memory */
 	yaml_parser_set_input_string(&parser, (const unsigned char *)written, len);
 	if (yaml_parser_load(&parser, &doc)) {
 		root = yaml_document_get_root_node(&doc);
@@ -146,8 +146,8 @@ static bool whole(const char *written, size_t len)
 	return ok;
 }
 
-/* The text with the value at n replaced; NULL, with the reason. */
-static char *splice(const struct edit *e, const yaml_node_t *n, const char *text, size_t *len)
+/* Return the text with the value at n replaced; NULL, with the reason, on error. */
+static char *splice_value(const struct edit *e, const yaml_node_t *n, const char *text, size_t *len)
 {
 	size_t from = byte_of(text, *len, n->start_mark.index);
 	size_t to = byte_of(text, *len, n->end_mark.index);
@@ -160,10 +160,10 @@ static char *splice(const struct edit *e, const yaml_node_t *n, const char *text
 	memcpy(out, text, from);
 	p = out + from;
 	if (from == to && from > 0 && text[from - 1] == ':')
-		*p++ = ' '; /* `key:` with nothing behind it */
+		*p++ = ' '; /* `key:` without a value */
 	value = p;
 	p += write_value(p, e->set->value);
-	if (!whole(value, (size_t)(p - value))) {
+	if (!is_one_value(value, (size_t)(p - value))) {
 		weir_err_set(e->err, -EINVAL, "%s: --set %s: '%s' is not one YAML value", e->file,
 			e->set->path, e->set->value);
 		free(out);
@@ -188,9 +188,9 @@ static bool replaceable(const yaml_node_t *n)
 	       n->data.scalar.style != YAML_FOLDED_SCALAR_STYLE;
 }
 
-/* The text with one override applied; NULL, with the reason. */
-static char *apply(const char *text, size_t *len, const char *name, const struct scenario_set *set,
-	struct weir_err *err)
+/* Return the text with one override applied; NULL, with the reason, on error. */
+static char *apply_override(const char *text, size_t *len, const char *name,
+	const struct scenario_set *set, struct weir_err *err)
 {
 	yaml_parser_t parser;
 	yaml_document_t doc;
@@ -210,12 +210,12 @@ static char *apply(const char *text, size_t *len, const char *name, const struct
 		yaml_parser_delete(&parser);
 		return NULL;
 	}
-	n = find(&e);
+	n = find_node(&e);
 	if (n && !replaceable(n))
-		refuse(&e, strlen(set->path),
+		refuse_path(&e, strlen(set->path),
 			"is a list or map over several lines; name a value in it");
 	else if (n)
-		out = splice(&e, n, text, len);
+		out = splice_value(&e, n, text, len);
 	yaml_document_delete(&doc);
 	yaml_parser_delete(&parser);
 	return out;
@@ -232,10 +232,10 @@ int scenario_override(const char *text, size_t len, const char *name,
 	memcpy(now, text, len);
 	now[len] = '\0';
 	for (size_t i = 0; i < n; i++) {
-		char *next = apply(now, &len, name, &sets[i], err);
+		char *next = apply_override(now, &len, name, &sets[i], err);
 		free(now);
 		if (!next)
-			return -EINVAL; /* or no memory, which is as good a reason to stop here */
+			return -EINVAL; /* or out of memory, with the same effect */
 		now = next;
 	}
 	*ret_text = now;

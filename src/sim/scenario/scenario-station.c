@@ -190,7 +190,7 @@ static int check_keys(yamldoc_node map, enum station_kind kind, struct weir_err 
 	return yamldoc_map(map, keys, err);
 }
 
-/* What the model itself refuses is refused here, where the place is known. */
+/* Report errors of the model itself here, where the place is known. */
 static int try_model(yamldoc_node map, const struct station_config *c, struct weir_err *err)
 {
 	static const char *const keys[][2] = {
@@ -242,7 +242,7 @@ static int read_kind(yamldoc_node map, int *ret, struct weir_err *err)
 	int r;
 
 	if (yamldoc_text(n) && strcmp(yamldoc_text(n), "link") == 0)
-		return yamldoc_error(n, err, "links stand under 'links', not 'devices'");
+		return yamldoc_error(n, err, "links belong under 'links', not 'devices'");
 	r = yamldoc_choice(map, "kind", words, ret, err);
 	if (r != -ENOENT)
 		return r;

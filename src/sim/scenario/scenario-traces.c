@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scenario-traces: traces of a folder for the replicas of a host, whatever the folder holds.
+ * scenario-traces: draw traces from a folder for the replicas of a host, whatever the folder holds.
  *
- * METHOD  The files are put into an order that follows from the seed and the workload's name, and read in it until there
- *         are enough. A file that is no trace is passed over. So is one that asks for more than `rate_most` on the
- *         mean; where there are too few without these, those that ask for least are taken, slowed down to it. Where there
- *         are too few at all, replicas share.
- * COST    Only as many files are read as it takes.
+ * METHOD  The files are shuffled by the seed and the workload's name, and read in that order until there are enough.
+ *         A file that is not a trace is skipped. So is one whose mean rate exceeds `rate_most`; if too few are left,
+ *         those with the lowest rates are used, slowed down to it. If there are too few in all, replicas share
+ *         traces.
+ * COST    Only as many files are read as needed.
  */
 #include "base/no-memory.h"
 #include "base/rng.h"
@@ -20,17 +20,17 @@ struct draw {
 	struct scenario_workload *w;
 	scenario_read *read;
 	void *arg;
-	char **names; /* n of them, in the order of the draw; parts of `list` */
+	char **names; /* n of them, in the order of the draw; parts of the list */
 	size_t n;
-	struct heavy { /* passed over for its rate */
+	struct heavy { /* skipped because of its rate */
 		size_t name;
 		double rate; /* per second */
 	} * heavy;
 	size_t n_heavy;
 };
 
-/* Splits the lines in place. */
-static int split(char *list, char ***ret, size_t *ret_n)
+/* Split the lines in place. */
+static int split_lines(char *list, char ***ret, size_t *ret_n)
 {
 	char *rest = NULL;
 	size_t n = 0;
@@ -62,8 +62,9 @@ static void shuffle(char **names, size_t n, uint64_t seed, const char *workload)
 	}
 }
 
-/* 0; -ENOMSG: this file is no trace; or another errno. */
-static int read_one(const struct draw *d, const char *name, struct trace *ret, struct weir_err *err)
+/* Return 0; -ENOMSG: this file is not a trace; or another errno. */
+static int read_file(
+	const struct draw *d, const char *name, struct trace *ret, struct weir_err *err)
 {
 	size_t len, room = strlen(d->w->folder) + strlen(name) + 2;
 	char *path = malloc(room), *text;
@@ -95,8 +96,8 @@ static int by_rate(const void *a, const void *b)
 	return x->rate < y->rate ? -1 : x->rate > y->rate;
 }
 
-/* Keeps the trace, or notes that it is too heavy. */
-static void sort_out(struct draw *d, size_t name, struct trace *t)
+/* Keep the trace, or note that its rate is too high. */
+static void keep_or_note(struct draw *d, size_t name, struct trace *t)
 {
 	double rate = rate_of(t);
 
@@ -115,24 +116,24 @@ static int draw_all(struct draw *d, uint32_t count, struct weir_err *err)
 	int r;
 
 	for (size_t i = 0; i < d->n && d->w->n_traces < count; i++) {
-		r = read_one(d, d->names[i], &t, &why);
+		r = read_file(d, d->names[i], &t, &why);
 		if (r == 0)
-			sort_out(d, i, &t);
+			keep_or_note(d, i, &t);
 		else if (r != -ENOMSG)
 			return weir_err_set(err, r, "%s", why.text);
 	}
 	qsort(d->heavy, d->n_heavy, sizeof(*d->heavy), by_rate);
 	for (size_t i = 0; i < d->n_heavy && d->w->n_traces < count; i++) {
-		r = read_one(d, d->names[d->heavy[i].name], &t, &why);
+		r = read_file(d, d->names[d->heavy[i].name], &t, &why);
 		if (r < 0)
 			return weir_err_set(err, r, "%s", why.text);
-		/* Where that cannot be done, in a trace of centuries, it stays as it is. */
+		/* A trace of centuries, which cannot be slowed down, stays unchanged. */
 		(void)trace_speed(&t, d->w->rate_most / d->heavy[i].rate);
 		d->w->traces[d->w->n_traces++] = t;
 	}
 	if (d->w->n_traces == 0)
 		return weir_err_at(err, -ENOENT, yamldoc_place(yamldoc_get(d->w->node, "traces")),
-			"%s: there is no trace in it", d->w->folder);
+			"%s: the folder has no trace", d->w->folder);
 	return 0;
 }
 
@@ -178,7 +179,7 @@ int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t s
 		return weir_err_at(
 			err, r, yamldoc_place(yamldoc_get(w->node, "traces")), "%s", why.text);
 	w->traces = calloc(count, sizeof(*w->traces));
-	r = split(list, &d.names, &d.n);
+	r = split_lines(list, &d.names, &d.n);
 	d.heavy = calloc(d.n + 1, sizeof(*d.heavy));
 	if (r < 0 || !w->traces || !d.heavy) {
 		r = no_memory(err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without `region:`. Large enough that random offsets on the disk models really seek. */
+/* The region without `region:`: large enough that random offsets on the disk models really seek. */
 #define REGION_DEFAULT (UINT64_C(16) << 30)
 
 static const char *const workload_keys[] = {"name", "arrivals", "outstanding", "think", "rate",
@@ -16,7 +16,7 @@ static const char *const workload_keys[] = {"name", "arrivals", "outstanding", "
 static const char *const arrival_words[] = {
 	"closed", "poisson", "hyper", "uniform", "trace", NULL}; /* enum workload_arrivals */
 
-/* Absent keys leave what was there. */
+/* An absent key leaves *ret unchanged. */
 static int read_share(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
 {
 	int r = yamldoc_count(map, key, ret, err);
@@ -40,7 +40,7 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	return 0;
 }
 
-/* Keys that say something only of some kinds of arrivals: of another they would be passed over. */
+/* Refuse keys that have no meaning for this kind of arrivals: they would be ignored. */
 static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir_err *err)
 {
 #define OF(kind) (1u << WORKLOAD_##kind)
@@ -62,13 +62,14 @@ static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir
 		yamldoc_node n = yamldoc_get(map, only[i].key);
 
 		if (n.id && !(only[i].kinds & 1u << kind))
-			return yamldoc_error(n, err, "only a %s workload has it; this one is '%s'",
-				only[i].named, arrival_words[kind]);
+			return yamldoc_error(n, err,
+				"only a %s workload has this key; this one is '%s'", only[i].named,
+				arrival_words[kind]);
 	}
 	return 0;
 }
 
-/* To the model, 0 and 0 are none; who writes them means something else. */
+/* Refuse a phase of 0: the model takes 0 and 0 as no phases, which is not what the file says. */
 static int check_phases(yamldoc_node map, const struct workload_config *c, struct weir_err *err)
 {
 	yamldoc_node on = yamldoc_get(map, "on"), off = yamldoc_get(map, "off");
@@ -201,7 +202,7 @@ static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir
 	return 0;
 }
 
-/* What the model itself refuses is refused here, where the place is known. */
+/* Report errors of the model itself here, where the place is known. */
 static int try_workload(yamldoc_node map, const struct scenario_workload *w, struct weir_err *err)
 {
 	struct workload *made;
@@ -209,7 +210,7 @@ static int try_workload(yamldoc_node map, const struct scenario_workload *w, str
 	int r;
 
 	if (w->config.arrivals == WORKLOAD_TRACE)
-		return 0; /* checked once the trace is there */
+		return 0; /* checked when the trace is loaded */
 	r = workload_new(&w->config, 1, "check", &made, &why);
 	if (r == -EINVAL)
 		return scenario_refused(map, why.text, NULL, err);

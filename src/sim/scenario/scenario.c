@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- for all readers */
+/* ---- shared by all readers */
 
 bool scenario_fits(const char *glob, const char *name)
 {
 	return fnmatch(glob, name, 0) == 0;
 }
 
-/* Names stand in paths and in the names of metrics. */
+/* Names are part of paths and of the names of metrics. */
 int scenario_name_check(yamldoc_node name, struct weir_err *err)
 {
 	const char *text = yamldoc_text(name);
@@ -245,7 +245,7 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	return 0;
 }
 
-/* A scenario with `cluster:` has nothing else but names and times. */
+/* Read a scenario with `cluster:`, which has nothing else but names and times. */
 static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
 	static const char *const beside[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scenario: what a scenario file says, as structures. Written by scenario*.c, read by world*.c.
+ * scenario: a parsed scenario file. Written by scenario*.c, read by world*.c.
  *
- * weir-scenario(5) is the manual of the file. Here every name has become an index, every quantity a
- * number, and every default is filled in. A scenario is never changed by a run.
+ * weir-scenario(5) is the manual of the file. Names have been resolved to indices, quantities to numbers, and
+ * defaults are filled in. A scenario is never changed by a run.
  */
 #ifndef WEIR_SIM_SCENARIO_SCENARIO_H
 #define WEIR_SIM_SCENARIO_SCENARIO_H
@@ -16,12 +16,12 @@
 #include "sim/sim.h"
 #include "sim/station.h"
 
-#define SCENARIO_PROFILES    8       /* profile buckets a tenant */
-#define SCENARIO_WINDOW_NONE 1e6     /* `window: none`: more than any keeps in flight */
-#define SCENARIO_SAMPLES     1000000 /* of each series: 16 MB; a picture shows a thousand */
+#define SCENARIO_PROFILES    8       /* profile buckets per tenant */
+#define SCENARIO_WINDOW_NONE 1e6     /* `window: none`: more than is ever in flight */
+#define SCENARIO_SAMPLES     1000000 /* samples per series: 16 MB; a plot shows a thousand */
 #define SCENARIO_HOPS        4       /* links on the way to the device, and as many back */
 
-/* What a tenant may be told at a gate. In a change, only what `given` names is meant. */
+/* The knobs of a tenant at a gate. In a change only those in `given` are set. */
 enum scenario_given {
 	SCENARIO_WEIGHT = 1 << 0,
 	SCENARIO_MIN = 1 << 1,
@@ -56,14 +56,12 @@ struct scenario_workload {
 	const char *trace_path;        /* NULL: none */
 	enum trace_format format;
 	bool skip_bad;
-	bool stopped;    /* does nothing until a change starts it */
+	bool stopped;    /* idle until a change starts it */
 	uint64_t spread; /* bytes added to `base` per replica of the host */
 	struct trace trace;
-	const char
-		*folder;  /* of traces, of which each replica of the host has another; NULL: none */
-	double rate_most; /* of them: a second on the mean, of each; 0: any */
-	struct trace
-		*traces; /* what was drawn, n_traces of them: replica r has r modulo n_traces */
+	const char *folder;   /* folder of traces, one for each replica of the host; NULL: none */
+	double rate_most;     /* highest mean rate of each of them, per second; 0: any */
+	struct trace *traces; /* the drawn ones: replica r has number r modulo n_traces */
 	uint32_t n_traces;
 	bool loaded;
 	yamldoc_node node; /* its map */
@@ -73,7 +71,7 @@ struct scenario_tenant { /* beside weir_tenant of the same index */
 	struct scenario_knobs knobs;
 	struct scenario_workload *workloads;
 	size_t n_workloads;
-	const char **for_; /* at a device's gate: which hosts' tenants are meant; globs */
+	const char **for_; /* at a device's gate: the hosts' tenants that it takes; globs */
 	size_t n_for;
 	struct weir_place at;
 };
@@ -82,13 +80,13 @@ enum scenario_per { SCENARIO_PER_HOST, SCENARIO_PER_TENANT };
 
 struct scenario_gate {
 	struct weir_gate_config config;
-	struct weir_resource costs;      /* io_unit, flush_cost, trim_cost: what a request costs */
-	weir_time estimate_io;           /* device time a request is estimated at … */
+	struct weir_resource costs;      /* io_unit, flush_cost, trim_cost: the cost of a request */
+	weir_time estimate_io;           /* estimated device time of a request … */
 	double estimate_rate;            /* … plus its bytes ÷ this, per second; 0: nothing */
-	struct weir_policy *policy;      /* its tree; no tenants: one leaf per `per` */
+	struct weir_policy *policy;      /* its tree; NULL: one leaf per `per` */
 	struct scenario_tenant *tenants; /* policy->n_tenants of them */
 	enum scenario_per per;
-	unsigned given; /* of a change: which of the below were named, enum scenario_gate_given */
+	unsigned given; /* keys that were given, enum scenario_gate_given */
 };
 enum scenario_gate_given {
 	SCENARIO_GATE_WINDOW = 1 << 0,
@@ -101,13 +99,13 @@ enum scenario_gate_given {
 struct scenario_station { /* a device or a link */
 	const char *name;
 	struct station_config config;
-	struct scenario_gate *gate; /* devices only; NULL: none in front */
-	bool capacity_auto;         /* learned while it runs */
-	struct weir_rate capacity;  /* stated; per_second 0: not */
+	struct scenario_gate *gate; /* devices only; NULL: no gate */
+	bool capacity_auto;         /* learned during the run */
+	struct weir_rate capacity;  /* stated; per_second 0: not stated */
 	struct weir_place at;
 };
 
-struct scenario_group { /* one entry of `hosts:`, `count` hosts alike */
+struct scenario_group { /* one entry of `hosts:`, `count` equal hosts */
 	const char *name;
 	uint32_t count;
 	bool numbered; /* `count` was written: the hosts are name1 … nameN */
@@ -115,7 +113,7 @@ struct scenario_group { /* one entry of `hosts:`, `count` hosts alike */
 	uint32_t device; /* index into stations */
 	uint32_t request[SCENARIO_HOPS], reply[SCENARIO_HOPS];
 	unsigned n_request, n_reply;
-	weir_time retry; /* after a link dropped it */
+	weir_time retry; /* delay after a link dropped a packet */
 	struct weir_place at;
 };
 
@@ -134,14 +132,14 @@ enum scenario_target {
 
 struct scenario_change { /* one entry of a `set:` list */
 	enum scenario_target target;
-	const char *where;    /* glob over host names; or over devices' and links' */
-	const char *tenant;   /* glob over paths */
-	const char *workload; /* glob over names */
-	bool at_device; /* ON_TENANT: `where` means devices, and the tenant is of their gates */
+	const char *where;    /* glob for host names; or for names of devices or links */
+	const char *tenant;   /* glob for paths */
+	const char *workload; /* glob for names */
+	bool at_device; /* ON_TENANT: `where` is for devices, and the tenant is at their gates */
 	struct scenario_knobs knobs; /* ON_TENANT */
-	struct scenario_gate gate;   /* ON_HOST, ON_DEVICE: what `given` says */
+	struct scenario_gate gate;   /* ON_HOST, ON_DEVICE: the keys in `given` */
 	double rate;                 /* ON_DEVICE: > 0: the model's new rate, in its own unit */
-	bool on_link;                /* ON_DEVICE: `where` means links */
+	bool on_link;                /* ON_DEVICE: `where` is for links */
 	bool run;                    /* ON_WORKLOAD */
 	struct weir_place at;
 };
@@ -153,11 +151,11 @@ struct scenario_moment { /* one entry of `at:` */
 };
 
 struct sim_controller_ops;
-struct scenario_controller { /* one entry of `controllers:`, or one that a device asked for */
+struct scenario_controller { /* one entry of `controllers:`, or one that a device needs */
 	const struct sim_controller_ops *ops;
-	weir_time period;  /* between steps: a phase, where the controller has those */
+	weir_time period;  /* between steps: a phase, if the controller has phases */
 	yamldoc_node node; /* its map, for ops->init; id 0: none */
-	uint32_t station;  /* that asked; UINT32_MAX: none */
+	uint32_t station;  /* the device that needs it; UINT32_MAX: none */
 	struct weir_place at;
 };
 
@@ -175,21 +173,20 @@ struct scenario {
 	size_t n_moments;
 	struct scenario_controller *controllers;
 	size_t n_controllers;
-	struct pshift_cluster_config
-		*cluster;    /* instead of stations, hosts and the rest; or NULL */
-	struct yamldoc *doc; /* owns the strings that were not made here */
-	char *file;          /* its name, for messages */
-	char *names;         /* the hosts' names; and the parts of changes' targets */
+	struct pshift_cluster_config *cluster; /* replaces stations, hosts and the rest; or NULL */
+	struct yamldoc *doc;                   /* owns the strings that were not allocated here */
+	char *file;                            /* its name, for messages */
+	char *names;                           /* the hosts' names */
 };
 
-/* ---- the parts of the reader, for each other. All: 0 or -EINVAL / -ENOMEM with a message. */
+/* ---- the parts of the reader. All return 0, or -EINVAL / -ENOMEM with a message. */
 
-/* scenario-set.c: the text with the overrides applied, malloc'ed; lines stay where they were. */
+/* scenario-set.c: apply the overrides and return the text, malloc'ed; line numbers do not change. */
 int scenario_override(const char *text, size_t len, const char *name,
 	const struct scenario_set *sets, size_t n, char **ret_text, size_t *ret_len,
 	struct weir_err *err);
 
-/* scenario-gate.c: the keys of a gate, which stand in a host, or in a device's `gate:`. */
+/* scenario-gate.c: the keys of a gate, in a host or in a device's `gate:`. */
 extern const char *const scenario_gate_keys[];
 int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_err *err);
 int scenario_tenants_read(
@@ -206,7 +203,7 @@ void scenario_workloads_free(struct scenario_workload *w, size_t n);
 int scenario_workload_load(
 	struct scenario_workload *w, scenario_read *read, void *arg, struct weir_err *err);
 
-/* scenario-traces.c: draws the traces of w->folder, one for each of `count` replicas. */
+/* scenario-traces.c: draw the traces of w->folder, one for each of `count` replicas. */
 int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t seed,
 	scenario_read *read, void *arg, struct weir_err *err);
 
@@ -214,38 +211,38 @@ int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t s
 int scenario_station_read(
 	yamldoc_node map, bool link, struct scenario_station *ret, struct weir_err *err);
 
-/* scenario-change.c: `at:`; needs hosts and stations to have been read. */
+/* scenario-change.c: read `at:`, after hosts and stations. */
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
 void scenario_moments_free(struct scenario *s);
 
-/* scenario-hosts.c: `hosts`; needs stations to have been read. */
+/* scenario-hosts.c: read `hosts`, after stations. */
 int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
-/* Everybody who comes to a gate with tenants must be one of them. */
+/* Check that a gate with tenants has one for every tenant of a host that uses it. */
 int scenario_leaves_check(const struct scenario *s, struct weir_err *err);
-/* Which leaf of a device's gate takes the requests of a host's tenant: the first that means it, in the
- * order of the file; -ENOENT. */
+/* Return the leaf of a device's gate that takes the requests of a host's tenant: the first that matches, in the
+ * order of the file; or -ENOENT. */
 int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path);
 
-/* scenario.c: the station of this name among those from `from` to before `to`; -ENOENT. */
+/* scenario.c: return the station of this name among those from `from` to before `to`; or -ENOENT. */
 int scenario_station_find(const struct scenario *s, const char *name, uint32_t from, uint32_t to);
 
-/* Whether a change's target is this one. */
+/* Return true if a change's glob matches the name. */
 bool scenario_fits(const char *glob, const char *name);
 
-/* A name of a host, tenant, device …: letters, digits, '-', '_'. */
+/* Check the name of a host, tenant, device …: letters, digits, '-', '_'. */
 int scenario_name_check(yamldoc_node name, struct weir_err *err);
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
-/* What a model refuses of the map, as "KEY: why" or "KEY, KEY: why" (those that do not go together): at the first
- * of them that is written there, as why; at the map, whole, if none is. `keys`, or NULL: {the model's word,
- * the file's} of those that differ, up to a pair of NULL. */
+/* Report an error of a model, as "KEY: why" or "KEY, KEY: why" (conflicting keys): `why` at the first of the keys
+ * that is in the map; the whole text at the map if none is. `keys`, or NULL: pairs of {the model's word, the file's}
+ * that differ, ended by a pair of NULL. */
 int scenario_refused(
 	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err);
-/* The device that a controller's map names by `device`, which may be left out where there is only one. */
+/* Get the device that a controller's map names by `device`, which may be left out if there is only one. */
 int scenario_device_of(
 	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err);
-/* How many the list has; 0: there is none. */
+/* Get the length of a list; 0 if it is absent. */
 int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err);
-/* Is every key of the map in one of the two lists? */
+/* Check that every key of the map is in one of the two lists. */
 int scenario_keys(
 	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err);
 
