@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * embed: a gate in front of a toy server that serves one request a millisecond. Two clients, gold
- * and bronze, always want more than that; the gate shares the server 3 to 1. Time is an argument:
- * here it is counted, in a real server it comes from clock_gettime(CLOCK_MONOTONIC).
+ * and bronze, are always busy; the gate shares the server 3 to 1. Time is an argument: here it is
+ * counted, in a real server it comes from clock_gettime(CLOCK_MONOTONIC).
  *
  *   cc embed.c -o embed $(pkg-config --cflags --libs weir) && ./embed
  */
@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define DEPTH   8       /* requests that each client keeps waiting */
-#define SERVICE WEIR_MS /* what the server needs for one */
+#define SERVICE WEIR_MS /* time that the server needs for one */
 
 int main(void)
 {
@@ -32,13 +32,13 @@ int main(void)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	/* The requests stay ours: the gate only links them. */
+	/* The caller owns the requests: the gate only links them. */
 	for (int i = 0; i < 2 * DEPTH; i++) {
 		req = &memory[i / DEPTH][i % DEPTH];
 		req->tenant = client[i / DEPTH];
 		weir_gate_submit(gate, 0, &req, 1);
 	}
-	/* The server's loop: who is next, serve, say so; its client asks again at once. */
+	/* The server's loop: get a request, serve it, report it; its client sends the next at once. */
 	for (weir_time now = 0; now < 4 * WEIR_SEC; now += SERVICE) {
 		if (weir_gate_next(gate, now, &req, 1) == 0)
 			continue;

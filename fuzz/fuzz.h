@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz: what libFuzzer calls, and how a target says that something is wrong. */
+/* fuzz: libFuzzer's entry point, and the check that a target fails with. */
 #ifndef WEIR_FUZZ_FUZZ_H
 #define WEIR_FUZZ_FUZZ_H
 
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Also in a build without assertions. */
+/* Like assert, but checked in every build. */
 #define MUST(expr)                                                                                 \
 	do {                                                                                       \
 		if (!(expr)) {                                                                     \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a frame between a server and its controller. What is taken has numbers in range, and is
- * written back to bytes that mean the same. The seal is taken as right, as if the key were known. */
+/* Decode any bytes as a frame between a server and its controller. A frame that is accepted has
+ * numbers in range, and encodes to bytes with the same meaning. The seal is assumed to be valid,
+ * as if the key were known. */
 #include "fuzz.h"
 #include "wire/bytes.h"
 #include "wire/lease.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A whole connection between a server and its controller, of which we are one side and the input is the other:
- * HELLO, then frames. The input is a list of steps, one byte each and what it needs; so it reaches beyond the
- * seal, which no bytes at random would: frames may be sealed well or not, with the nonce that is wanted or
- * another, cut, doubled, or in pieces. Whatever comes, only what is sealed, fresh, newer than the last and of
- * a kind that the other side sends is handed over, nothing is after the end, and the end comes once. */
+/* Run a whole connection between a server and its controller: HELLO, then frames. We are one
+ * side and the input is the other. The input is a list of steps, each one byte and its
+ * arguments, so that it gets past the seal, which random bytes would not: frames may be sealed
+ * correctly or not, with the expected nonce or another, cut, doubled, or in pieces. For every
+ * input, only frames that are sealed, fresh, newer than the last one and of a kind that the
+ * other side sends are delivered, none is delivered after the end, and the end is reported once. */
 #include "fuzz.h"
 #include "serve/host/lease-conn.h"
 #include "serve/loop/log.h"
@@ -21,10 +22,10 @@ static struct peer_key key;
 
 static struct run {
 	struct lease_conn *conn;
-	int fd; /* the input's end */
+	int fd; /* the input's side */
 	bool controller;
 	bool over, hello;
-	uint64_t sequence, instance; /* of the last that was handed over */
+	uint64_t sequence, instance; /* of the last frame that was delivered */
 	uint8_t wanted[PEER_NONCE];
 	struct loop_timer stop;
 } run;
@@ -41,7 +42,8 @@ static void receive(void *arg, struct lease_conn *c, struct lease_message *m)
 {
 	MUST(!run.over && lease_conn_proven(c) && run.hello);
 	MUST((m->kind == LEASE_REPORT) == run.controller && m->kind != LEASE_HELLO);
-	/* A byte of it may have been changed, but then it stays so: it speaks as one, by the name of its HELLO. */
+	/* A changed byte may have given the input another instance, but all frames have the same
+	 * one, and the name of its HELLO. */
 	MUST(m->instance != US && (!run.instance || m->instance == run.instance));
 	MUST(m->sequence > run.sequence && m->n <= ENTRIES);
 	MUST(strcmp(m->name, lease_conn_name(c)) == 0);
@@ -61,7 +63,7 @@ static void turn(void)
 	MUST(loop_run(loop) == 0);
 }
 
-/* What we were sent first has the nonce that is wanted of us. */
+/* Read the HELLO that we were sent, with the nonce that our frames must have. */
 static void read_hello(void)
 {
 	uint8_t bytes[4096];
@@ -84,8 +86,8 @@ static uint8_t byte(struct input *in)
 	return in->p < in->end ? *in->p++ : 0;
 }
 
-/* how: 1 another nonce, 2 a wrong seal, 4 another instance, 8 another cluster, 16 a byte of it changed before it is
- * sealed, 32 cut, 64 twice, 128 in two pieces. */
+/* Bits of how: 1 another nonce, 2 a wrong seal, 4 another instance, 8 another cluster, 16 one
+ * byte changed before sealing, 32 cut, 64 sent twice, 128 sent in two pieces. */
 static void send_frame(struct input *in, enum lease_kind kind, uint8_t how)
 {
 	struct lease_demand demands[ENTRIES + 4] = {
@@ -133,7 +135,7 @@ static void send_frame(struct input *in, enum lease_kind kind, uint8_t how)
 	run.hello |= kind == LEASE_HELLO;
 }
 
-/* As the owner does: it may say something at any time. */
+/* Send a frame of our own, as the owner may at any time. */
 static void say_something(void)
 {
 	struct lease_message m = {.kind = run.controller ? LEASE_ASK : LEASE_REPORT,
@@ -168,7 +170,7 @@ static void steps(struct input *in)
 		case 4:
 			say_something();
 			break;
-		case 5: { /* bytes as they are */
+		case 5: { /* raw bytes */
 			size_t left = (size_t)(in->end - in->p), n = how < left ? how : left;
 
 			(void)!send(run.fd, in->p, n, MSG_NOSIGNAL | MSG_DONTWAIT);

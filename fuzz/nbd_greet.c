@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as what an NBD server says: its handshake, and then its replies. The first byte chooses what
- * the client wants and the size of the pieces. It fails with a reason, or has an export that makes
- * sense; then heads of replies are read until one is none. */
+/* Read any bytes as an NBD server's handshake and replies. The first byte chooses the client's
+ * options and the size of the pieces. The handshake fails with a reason, or gives a valid
+ * export; then reply headers are read until one is invalid. */
 #include "fuzz.h"
 #include "wire/nbd.h"
 #include <string.h>
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	a = greet(&whole, data[0], data + 1, len - 1, SIZE_MAX, &at);
 	b = greet(&pieces, data[0], data + 1, len - 1, 1 + (data[0] >> 4), &at_too);
-	if (!(data[0] & 1)) { /* without TLS pieces make no difference */
+	if (!(data[0] & 1)) { /* without TLS, the size of the pieces must not matter */
 		MUST(a == b && at == at_too && whole.error == pieces.error);
 		MUST(strcmp(whole.fault, pieces.fault) == 0);
 		MUST(whole.export_.size == pieces.export_.size);

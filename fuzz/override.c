@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any key and value, a line each, set in a policy: refused with a message and nothing changed, or what
- * is shown then can be set again and means the same.
+ * Set any key and value, one line each, in a policy: it is refused with a message and changes
+ * nothing, or the value that is then shown can be set again and means the same.
  */
 #include "policy/override.h"
 #include "fuzz.h"
@@ -34,7 +34,8 @@ static void set(const char *key, const char *value)
 	} else {
 		MUST(policy_override_show(p, key, shown) == 0);
 		(void)policy_override_check(p, NULL, &err);
-		/* Shown to within 0.05 %, so a burst just above its max may meet it. */
+		/* Values are shown to within 0.05 %, so a burst just above its max may be
+		 * refused. */
 		if (policy_override_set(q, key, shown, &err) == 0) {
 			MUST(policy_override_show(q, key, again) == 0);
 			MUST(strcmp(shown, again) == 0);

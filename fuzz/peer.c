@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as what another host sent: as a datagram, and as a shared file's blocks. What is taken has a
- * name and numbers that can be used, and is written back to bytes that mean the same. The seal is taken as
- * right, as if the key were known. */
+/* Decode any bytes as a message from another host: as a datagram, and as a shared file's blocks.
+ * A message that is accepted has a usable name and usable numbers, and encodes to bytes with the
+ * same meaning. The seal is assumed to be valid, as if the key were known. */
 #include "fuzz.h"
 #include "wire/bytes.h"
 #include "wire/peer-guard.h"
@@ -41,7 +41,7 @@ static void datagram(const uint8_t *data, size_t len, struct peer_guard *g)
 	n = peer_write(once, &m);
 	MUST(peer_read(once, n, &back) == PEER_TAKEN);
 	MUST(peer_write(again, &back) == n && memcmp(once, again, n) == 0);
-	/* Nothing is taken of who has not proven to be there. */
+	/* Nothing else is accepted from a host that has not answered a challenge. */
 	MUST(m.kind == PEER_CHALLENGE ||
 		peer_guard_judge(g, &m, WEIR_SEC, nonce, &advice) != PEER_TAKEN);
 }

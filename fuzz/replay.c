@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay FOLDER: gives a fuzz target every file of its corpus once, so that what was once found stays
- * mended. make test does this, without clang's fuzzer. */
+/* replay FOLDER: run a fuzz target once on every file of its corpus, so that bugs once found
+ * stay fixed. make test does this, without clang's fuzzer. */
 #include "fuzz.h"
 #include <dirent.h>
 #include <string.h>
@@ -15,7 +15,8 @@ static void give(const char *path)
 	len = ftell(file);
 	MUST(len >= 0);
 	rewind(file);
-	data = malloc((size_t)len ? (size_t)len : 1); /* exact, so that a read beyond it is seen */
+	data = malloc((size_t)len ? (size_t)len
+				  : 1); /* exact size, so that sanitizers see a read past the end */
 	MUST(data && fread(data, 1, (size_t)len, file) == (size_t)len);
 	fclose(file);
 	LLVMFuzzerTestOneInput(data, (size_t)len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any text as a trace, the format and the treatment of bad lines by its first byte: refused with a
- * message, or in order, and the same again after being written as our own format and read back. */
+/* Read any text as a trace, with the format and the treatment of bad lines chosen by its first
+ * byte: it is refused with a message, or its requests are in order and stay the same after
+ * writing them in our own format and reading them back. */
 #include "model/trace.h"
 #include "fuzz.h"
 #include <string.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any text as YAML: refused with a message, or every node of it can be walked and read. */
+/* Read any text as YAML: it is refused with a message, or every node of it can be visited and
+ * read. */
 #include "base/yamldoc.h"
 #include "fuzz.h"
 #include <string.h>
 
-/* Aliases may expand to a million nodes; enough of them have been seen before that. */
+/* Aliases may expand to a million nodes; stop before that. */
 #define MOST_NODES 20000
 
 static void read_scalar(yamldoc_node n)

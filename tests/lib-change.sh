@@ -9,7 +9,7 @@ uri() # EXPORT
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
 
-# policy A B: two tenants of weights A and B under one max, which is what they compete for.
+# policy A B: two tenants of weights A and B, which compete for one max
 policy()
 {
 	cat <<END

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# lib-cluster.sh: for tests of servers under one controller. After lib-serve.sh: `. "$WEIR_SOURCE/tests/lib-cluster.sh"`
-# Tenant bI may have 150 requests a second at least and 300 at most, on servers s1 … sI; a server is said to do 250. So few,
-# of 43 ms each, that a busy machine can keep up.
+# lib-cluster.sh: for tests of servers under one controller. After lib-serve.sh: `.
+# "$WEIR_SOURCE/tests/lib-cluster.sh"`
+# Tenant bI has a min of 150 and a max of 300 requests a second, on servers s1 … sI; a server has a
+# configured capacity of 250. Requests are so few, and take 43 ms each, so that a busy machine can
+# keep up.
 
 cluster_period=1s
 
-# cluster_key NAME: a key in ./NAME
+# cluster_key NAME: make a key in ./NAME
 cluster_key()
 {
 	(umask 077 && head -c 32 /dev/urandom >"$1")
 }
 
-# cluster_files N [CONTROLLERS]: tenants.yaml, control.yaml, and s1.yaml … sN.yaml. A server does half more than it is
-# said to: a busy machine takes some of it.
+# cluster_files N [CONTROLLERS]: write tenants.yaml, control.yaml, and s1.yaml … sN.yaml. A server
+# can do half more than its configured capacity: a busy machine takes some of it.
 cluster_files()
 {
 	servers=$(seq -s ', ' -f 's%g' "$1")
@@ -39,7 +41,8 @@ cluster_files()
 	done
 }
 
-# control NAME ARGUMENT...: starts `weir control ARGUMENT...` and waits until servers may connect, as serve does.
+# control NAME ARGUMENT...: start `weir control ARGUMENT...` and wait until servers may connect, as
+# serve does
 control()
 {
 	name=$1
@@ -52,7 +55,7 @@ control()
 	serve_ready "$name" "weir control $*"
 }
 
-# cluster_up N: the servers; with an API each in ./sI.api
+# cluster_up N: start the servers, each with an API in ./sI.api
 cluster_up()
 {
 	for s in $(seq "$1"); do
@@ -60,7 +63,7 @@ cluster_up()
 	done
 }
 
-# cluster_state WHERE EXPRESSION: in Python, of `d`, the status that is told at ./WHERE.api
+# cluster_state WHERE EXPRESSION: evaluate it in Python on `d`, the status at ./WHERE.api
 cluster_state()
 {
 	curl -s --unix-socket "$1.api" http://localhost/v1/status | python3 -c "
@@ -70,7 +73,7 @@ d = json.load(sys.stdin)
 print($2)"
 }
 
-# await WHERE EXPRESSION WANTED: until it is so, for 10 s at most
+# await WHERE EXPRESSION WANTED: wait until it has this value, for 10 s at most
 await()
 {
 	tries=0
@@ -81,7 +84,8 @@ await()
 	done
 }
 
-# cluster_start N [CONTROLLERS]: all of it, from the key on, until the controller grants
+# cluster_start N [CONTROLLERS]: start everything, from the key on, and wait until the controller
+# grants
 cluster_start()
 {
 	cluster_key key
@@ -91,14 +95,16 @@ cluster_start()
 	await c 'd["state"]' granting
 }
 
-# cluster_watch N SECONDS: what the servers count to each period, in the background; ./ledgers says what came of it
+# cluster_watch N SECONDS: record the servers' counts for each period, in the background; the result
+# is in ./ledgers
 cluster_watch()
 {
 	python3 -B "$WEIR_SOURCE/tests/e2e/ledgers.py" "$2" 300 $(seq -f "$PWD/s%g.api" "$1") >ledgers 2>&1 &
 	watch=$!
 }
 
-# cluster_load N SECONDS: 16 reads of every tenant under way at every one of its servers; ./series.csv is left
+# cluster_load N SECONDS: keep 16 reads of every tenant in flight at each of its servers; write
+# ./series.csv
 cluster_load()
 {
 	jobs=
@@ -110,7 +116,8 @@ cluster_load()
 	weir load --depth 16 --duration "$2s" --series series.csv --json $jobs >load.json
 }
 
-# cluster_kept LEAST: of ./series.csv, every tenant had its min, LEAST of it in every period, and passed its max in none
+# cluster_kept LEAST: check in ./series.csv that every tenant had its min, LEAST of it in every
+# period, and never exceeded its max
 cluster_kept()
 {
 	PYTHONPATH="$WEIR_SOURCE/tests/e2e" python3 -B -c "import periods; periods.kept('series.csv', $1)"

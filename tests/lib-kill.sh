@@ -8,7 +8,7 @@ need() # PROGRAM...
 	done
 }
 
-# libnbd's module is Debian's, so its Python must be, whatever stands first on the path.
+# libnbd's module is Debian's, so its Python must be, too, whatever is first on the path.
 for python in python3 /usr/bin/python3 none; do
 	"$python" -c 'import nbd' 2>/dev/null && break
 done

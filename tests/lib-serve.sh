@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # lib-serve.sh: for tests that run a gateway. After lib.sh: `. "$WEIR_SOURCE/tests/lib-serve.sh"`
 
-# serve NAME ARGUMENT...: starts `weir serve ARGUMENT...` in the background and waits until clients may
-# connect. There is no API unless an argument says where. Its process is in ./NAME.pid from then on, its log in ./NAME.log. Killed when the test ends.
+# serve NAME ARGUMENT...: start `weir serve ARGUMENT...` in the background and wait until clients
+# may connect. There is no API unless an argument gives one. Its process id is in ./NAME.pid from
+# then on, its log in ./NAME.log. It is killed when the test ends.
 serve()
 {
 	name=$1
@@ -15,7 +16,7 @@ serve()
 	serve_ready "$name" "weir serve $*"
 }
 
-# serve_ready NAME WHAT: waits until the last one that was started has written its ./NAME.pid
+# serve_ready NAME WHAT: wait until the last one that was started has written its ./NAME.pid
 serve_ready()
 {
 	tries=0
@@ -30,12 +31,13 @@ serve_ready()
 	done
 }
 
-serve_cleanup() # a test may define its own: whatever must be undone at its end
+serve_cleanup() # a test may redefine it to undo something at its end
 {
 	:
 }
 
-# in_rounds COMMAND...: runs it up to three times, as long as it returns 3: the machine was too busy to judge. Its last status.
+# in_rounds COMMAND...: run it up to three times, as long as it returns 3: the machine was too busy
+# to judge. Return its last status.
 in_rounds()
 {
 	for round in 1 2 3; do
@@ -46,7 +48,7 @@ in_rounds()
 	return "$got"
 }
 
-# serve_stop NAME [STATUS]: ends it by SIGTERM, and checks its exit status (0).
+# serve_stop NAME [STATUS]: stop it by SIGTERM, and check its exit status (0)
 serve_stop()
 {
 	pid=$(cat "$1.pid")

@@ -13,7 +13,7 @@ skip() # REASON...: the test cannot run here
 	exit 77
 }
 
-# run STATUS COMMAND...: runs it, its output in ./stdout and ./stderr, and checks the exit status.
+# run STATUS COMMAND...: run it, with its output in ./stdout and ./stderr, and check the exit status
 run()
 {
 	want=$1
@@ -25,7 +25,7 @@ run()
 	fail "$*: exit status $got, not $want"
 }
 
-# has FILE TEXT: FILE contains the fixed text TEXT.
+# has FILE TEXT: check that FILE contains the fixed text TEXT
 has()
 {
 	grep -qF -e "$2" "$1" && return

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test: just enough to write a test file.
+ * test: the minimum for a test file.
  *
  * A test file is a program: functions that CHECK, and a main that RUNs them. A failed CHECK prints
- * the place, the expression and what was found, and ends the program with 1. SKIP ends it with 77,
- * with the reason, which the runner repeats.
+ * the place, the expression and the value, and exits with 1. SKIP exits with 77 and prints the
+ * reason, which the runner repeats.
  */
 #ifndef WEIR_TESTS_TEST_H
 #define WEIR_TESTS_TEST_H

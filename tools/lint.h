@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lint: what the analyzer cannot see, as it reads one file at a time: the functions that leave a
- * message return the negative code that they were given. Without this it believes that every
- * refusal may be a success, and warns of outputs that were not set. Only tools/lint includes it.
+ * lint: facts for the analyzer, which reads one file at a time: functions that set a message
+ * return the negative code that they were given. Without this it assumes that every refusal may be
+ * a success, and warns about outputs that were not set. Only tools/lint includes it.
  */
 #include <weir/err.h>
 #include "base/yamldoc.h"

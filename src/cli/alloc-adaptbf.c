@@ -10,7 +10,7 @@
 static const char *const top_keys[] = {"rate", "period", "carry", "jobs", NULL};
 static const char *const job_keys[] = {
 	"name", "nodes", "demand", "previous", "record", "remainder", "reclaim", NULL};
-/* A double keeps whole numbers up to there. */
+/* The largest whole number up to which a double is exact. */
 #define WHOLE 9007199254740992.0
 static const struct alloc_range above_0 = {.most = 1e300, .above = true};
 static const struct alloc_range any_demand = {.most = HUGE_VAL};
@@ -64,7 +64,7 @@ static int jobs_new(struct jobs *j, size_t n)
 	return -ENOMEM;
 }
 
-/* ---- in */
+/* ---- input */
 
 static int read_fixed(
 	const struct alloc_at *at, const char *key, struct alloc_range range, int32_t *ret)
@@ -91,14 +91,14 @@ static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
 		(r = read_fixed(at, "remainder", remainder_, &j->of.remainder[i])) ||
 		(r = read_fixed(at, "reclaim", fraction, &j->of.reclaim[i])))
 		return r;
-	/* More than any server has is all the same. */
+	/* Demand beyond the tokens of any server makes no difference. */
 	j->demand[i] = (uint64_t)ceil(fmin(demand, (double)ADAPTBF_TOKENS));
 	if (j->of.reclaim[i] >= REMAINDER_ONE)
 		return alloc_fail(at, "reclaim", "must be < 1");
 	return 0;
 }
 
-/* Whole nodes count as they are; others to one part in 2³¹ of the most. */
+/* Set the weights: whole numbers of nodes as they are, others scaled so that the largest is 2³¹. */
 static void weigh(struct jobs *j)
 {
 	double most = 0, scale = 1;
@@ -137,7 +137,7 @@ static int read_jobs(json_t *list, struct weir_err *err, struct jobs *ret)
 	return 0;
 }
 
-/* ---- out */
+/* ---- output */
 
 static double token(int64_t fixed)
 {

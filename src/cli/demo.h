@@ -2,8 +2,8 @@
 /*
  * demo: the parts of `weir demo`.
  *
- *   demo.c       the verb: files, words, what to try next
- *   demo-run.c   a gateway as a child, three loads, and the policy applied half-way
+ *   demo.c       the verb: files, text, suggestions
+ *   demo-run.c   a gateway as a child process, three loads, and the policy applied half-way
  *   demo-show.c  tables, charts and the picture
  */
 #ifndef WEIR_CLI_DEMO_H
@@ -41,8 +41,10 @@ struct demo {
 	struct demo_tenant tenant[DEMO_TENANTS];
 	double mark;    /* s: when the policy was applied; 0: not yet */
 	double elapsed; /* s */
-	/* What the gateway said of itself soon after the policy was applied and at the end: the later
-	 * minus the earlier is what happened under the policy. */
+	/*
+	 * The gateway's status soon after the policy was applied and at the end: the difference is
+	 * the activity under the policy.
+	 */
 	json_t *start, *end;
 };
 
@@ -50,20 +52,20 @@ struct demo_plan {
 	const char *before, *after; /* the policies: file names */
 	double seconds;             /* of each half */
 	uint64_t seed;
-	/* Now and then, with all that is known so far. */
+	/* Called regularly, with the results so far. */
 	void (*look)(const struct demo *d);
 };
 
-/* Fills in d, which is zero. 0 or a negative errno and why. */
+/* Run the demo and fill d, which must be zeroed. Return 0, or a negative errno and a message. */
 int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err);
 void demo_free(struct demo *d);
 
-/* On a terminal, over what the last call drew: the rates and the chart so far. */
+/* Draw the rates and the chart so far on a terminal, over the last drawing. */
 void demo_show_live(const struct demo *d);
-void demo_show_live_end(void); /* wipes it */
+void demo_show_live_end(void); /* clear the drawing */
 int demo_show_table(const struct demo *d);
 void demo_show_sum(const struct demo *d);
-/* The chart, and DIR/latency.svg and .png. */
+/* Draw the chart, and write DIR/latency.svg and .png. */
 int demo_show_picture(const struct demo *d, const char *dir, struct weir_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-find: the folder of experiments, and the file of one of them. What is wrong is said on stderr.
+ * experiment-find: find the folder of experiments, and read the file of one. Errors are printed to
+ * stderr.
  */
 #ifndef WEIR_CLI_EXPERIMENT_FIND_H
 #define WEIR_CLI_EXPERIMENT_FIND_H
@@ -16,21 +17,24 @@ struct experiment_ids {
 	struct dirent **entries; /* folders that hold an experiment.yaml, sorted */
 	int n;
 };
-struct experiment_parameter_set { /* what --set says; path "": nothing */
+struct experiment_parameter_set { /* the value of --set; path "": none */
 	char path[128], value[PATH_MAX];
 };
 
-/* The folder that was asked for, or the first of the usual places. NULL: there is none. */
+/* Return the folder that was given, or the first of the usual places that exists. NULL: none. */
 const char *experiment_find_dir(const char *asked);
-/* 0, or 2; experiment_find_free in either case. */
+/* List the experiments. Return 0, or 2; call experiment_find_free in either case. */
 int experiment_find_ids(const char *dir, struct experiment_ids *ret);
 void experiment_find_free(struct experiment_ids *ids);
-/* Says that there is no such experiment, and which name is near. Returns 2. */
+/* Print that there is no such experiment, with a similar name. Return 2. */
 int experiment_find_unknown(const struct experiment_ids *ids, const char *id);
 
-/* text: NAME=VALUE, or NULL. A file or folder is seen from the current one. 0 or 2. */
+/*
+ * Parse NAME=VALUE (NULL: none). The path of a file or folder is relative to the current one.
+ * Return 0 or 2.
+ */
 int experiment_find_set(const char *text, struct experiment_parameter_set *ret);
-/* One experiment's file, read and parsed; set NULL: as it is. 0 or 2. */
+/* Read and parse the file of one experiment; set NULL: without changes. Return 0 or 2. */
 int experiment_find_load(const char *dir, const char *id,
 	const struct experiment_parameter_set *set, struct experiment **ret);
 

@@ -18,8 +18,8 @@
  *   load-new.c      create and free a load
  *   load-spec.c     parse jobs
  *   load-dial.c     connections, with handshake and TLS
- *   load-conn.c     batched sending and receiving; loss and reconnection
- *   load-reply.c    parse the server's replies
+ *   load-conn.c     batched sending and receiving; loss and reconnection. The parser of replies and
+ *                   the handshake are the NBD back end's: serve/back/nbd-replies.h, nbd-link.h
  *   load-next.c     choose the next request and its time
  *   load-count.c    add a finished request to the results
  *   load-verify.c   the expected contents of blocks

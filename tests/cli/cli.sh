@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The frame of the command line: help, version, slips, exit statuses.
+# The command line's frame: help, version, mistakes, exit statuses.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 run 0 weir --version
@@ -35,7 +35,7 @@ while read -r verb; do
 	has stderr "(did you mean '$verb'?)"
 done <verbs
 
-# Output that cannot be written is a failure, not a success.
+# Failing to write the output is an error.
 if [ -w /dev/full ]; then
 	got=0
 	weir --help >/dev/full 2>stderr || got=$?
@@ -43,7 +43,7 @@ if [ -w /dev/full ]; then
 	has stderr 'standard output'
 fi
 
-# A file without an end is refused before it has filled the memory (and here: before 1 GiB of it).
+# A file without an end is refused before it fills the memory (here: before 1 GiB).
 if [ -r /dev/zero ]; then
 	for verb in 'sim' 'policy check' 'trace info'; do
 		got=0

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The completion script offers the words of the tables: verbs, options, subverbs, files.
+# The completion script offers the words of the program's tables: verbs, options, subverbs, files.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 command -v bash >/dev/null || skip "no bash"
 weir --completion bash >weir.bash
 bash -n weir.bash || fail "not a bash script"
 
-offer() # WORD...: what is offered for the last word, one a line
+offer() # WORD...: print the completions of the last word, one per line
 {
 	bash -c '. ./weir.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weir
 		printf "%s\n" "${COMPREPLY[@]}"' bash weir "$@" >offered

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every example in the documents runs and exits 0.
 
-An example is a line that starts with "$ " in a verbatim paragraph of a manual page, or in a fenced
-block marked `console` in README.md or docs/*.md. Lines that start with "> " continue it; the other
-lines of the block are its output and are not compared. A document's examples run in order, in one
-empty folder of their own in which `experiments` and `examples` lead to the repository's, with the
-program on PATH. examples.py DOCUMENT... runs those of the named ones only."""
+An example is a line that starts with "$ " in a verbatim paragraph of a manual page, or in a fenced block marked
+`console` in README.md or docs/*.md. Lines that start with "> " continue it; the other lines of the block are its
+output and are not compared. A document's examples run in order, in one empty folder in which `experiments` and
+`examples` link to the repository's, with the program on PATH. examples.py DOCUMENT... runs only those of the named
+documents."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ LIMIT = 120  # seconds for one example; a reader would not wait longer either
 
 
 def verbatim(text):
-    """The lines of a POD page that stand verbatim, without their indentation."""
+    """Return the verbatim lines of a POD page, without their indentation."""
     for paragraph in re.split(r"\n\s*\n", text):
         if paragraph[:1] in (" ", "\t"):
             lines = paragraph.splitlines()
@@ -52,7 +52,7 @@ def examples(path):
 
 
 def run(path):
-    """How many examples ran; how many failed."""
+    """Return the number of examples that ran, and of those that failed."""
     ran = failed = 0
     with tempfile.TemporaryDirectory(dir=".") as folder:
         for name in ("experiments", "examples"):

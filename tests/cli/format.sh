@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every C file is as .clang-format says, and says its licence in its first line. No large file is
-# tracked, such as a core dump that was left behind.
+# Every C file is formatted by .clang-format and names its licence in its first line. No large file,
+# such as a core dump, is tracked.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 command -v clang-format >/dev/null || skip "no clang-format"
@@ -16,7 +16,7 @@ while read -r file; do
 	}
 done <"$OLDPWD/files"
 
-# ---- what is tracked: in a tree without git there is nothing to ask
+# ---- tracked files; a tree without git has none
 git ls-files -z >"$OLDPWD/tracked" 2>/dev/null || : >"$OLDPWD/tracked"
 xargs -0 sh -c 'for file; do
 	[ ! -f "$file" ] || [ "$(wc -c <"$file")" -lt 1048576 ] || echo "$file"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What make install leaves is enough to embed libweir: examples/embed.c is built against it, by
-# pkg-config, with the archive and with the shared library, and as C++ the headers compile.
+# The files that make install installs are enough to embed libweir: examples/embed.c builds against
+# them with pkg-config, with the archive and with the shared library, and the headers compile as
+# C++.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 case $(nm "$WEIR") in
@@ -19,7 +20,7 @@ for file in bin/weir include/weir/weir.h include/weir/gate.h lib/libweir.a lib/l
 	lib/systemd/system/weir.service lib/systemd/system/weir.socket; do
 	[ -s "$prefix/$file" ] || fail "not installed: $file"
 done
-# Every function has a manual page under its name, if only one that leads to another.
+# Every function has a manual page under its name, which may refer to another page.
 nm -D --defined-only "$prefix/lib/libweir.so" | awk '{print $NF}' >functions
 while read -r name; do
 	page=$prefix/share/man/man3/$name.3
@@ -45,14 +46,14 @@ run 0 env -u LD_LIBRARY_PATH ./static
 readelf -d shared | grep -q 'libweir\.so\.0' || fail "the shared example does not use libweir.so.0"
 readelf -d static | grep -q libweir && fail "the static example uses the shared library"
 cmp stdout shared.out || fail "static and shared differ"
-# 4000 requests served, 3 to 1, to the request: the gate may be one off.
+# 4000 requests served, 3 to 1; the gate may be off by one request.
 awk '$1 == "gold" { gold = $2 } $1 == "bronze" { bronze = $2 }
 	END { exit !(gold + bronze == 4000 && bronze >= 999 && bronze <= 1001) }' stdout || {
 	cat stdout >&2
 	fail "the example's shares are not 3 to 1"
 }
 
-# Every header stands alone, in C and in C++.
+# Every header compiles alone, in C and in C++.
 cxx=$(command -v g++ || command -v clang++) || echo "no C++ compiler: the headers are tried as C only"
 cxxflags="-std=c++17 -Wall -Wextra -Werror $(pkg-config --cflags weir)"
 (cd "$prefix/include" && find weir -name '*.h') >headers

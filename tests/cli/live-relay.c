@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-relay: hosts behind it see each other at addresses that they can answer to; reports are late or lost, and
- * nothing else is. Whether something was lost is seen by what comes after it: nobody waits.
+ * live-relay: hosts behind the relay see each other at addresses that they can answer to; reports
+ * are delayed or lost, and no other message is. A loss is recognised by the message that follows
+ * it, so that no test waits for a timeout.
  */
 #include "serve/loop/loop.h"
 #include "cli/live/live-impl.h"
@@ -38,7 +39,7 @@ static void net_free(struct net *n)
 		close(n->fd[i]);
 }
 
-/* A datagram of that kind with a number in it. */
+/* Send a datagram of this kind with a number in it. */
 static void say(const struct net *n, size_t from, size_t to, enum peer_kind kind, uint8_t number)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET,
@@ -50,7 +51,7 @@ static void say(const struct net *n, size_t from, size_t to, enum peer_kind kind
 		sizeof(data));
 }
 
-/* The number in the next that `host` hears, and the port that it came from. */
+/* Return the number in the next datagram that `host` receives, and its source port. */
 static uint8_t hear(const struct net *n, size_t host, uint16_t *ret_port)
 {
 	struct pollfd p = {.fd = n->fd[host], .events = POLLIN};
@@ -65,7 +66,8 @@ static uint8_t hear(const struct net *n, size_t host, uint16_t *ret_port)
 	return data[6];
 }
 
-/* Each hears another where it would speak to it, so that it can answer. */
+/* A host receives a peer's messages from the address at which it reaches the peer, so that it
+ * can answer. */
 static void test_addresses(void)
 {
 	struct net n;
@@ -99,7 +101,7 @@ static void test_lost(void)
 	net_free(&n);
 }
 
-/* Hears `host` until `number` comes; how many did before it. */
+/* Receive at `host` until `number` comes; return how many datagrams came before it. */
 static int hear_until(const struct net *n, size_t host, uint8_t number)
 {
 	uint16_t port;
@@ -110,7 +112,7 @@ static int hear_until(const struct net *n, size_t host, uint8_t number)
 	return heard;
 }
 
-/* Of many a fifth is lost: by four deviations, and the seed is fixed. */
+/* A fifth of many reports is lost, within four standard deviations; the seed is fixed. */
 static void test_some_lost(void)
 {
 	int heard = 0;
@@ -120,9 +122,10 @@ static void test_some_lost(void)
 	for (int i = 0; i < 40; i++) {
 		for (int k = 0; k < 30; k++)
 			say(&n, 2, 0, PEER_REPORT, 1);
-		say(&n, 2, 0, PEER_ANSWER, 2); /* which may overtake reports of its own round … */
+		say(&n, 2, 0, PEER_ANSWER,
+			2); /* answers may overtake reports of their own round … */
 		heard += hear_until(&n, 0, 2);
-		say(&n, 2, 0, PEER_ANSWER, 3); /* … but not of one before */
+		say(&n, 2, 0, PEER_ANSWER, 3); /* … but not of an earlier round */
 		heard += hear_until(&n, 0, 3);
 	}
 	CHECK(heard >= 960 - 4 * 14 && heard <= 960 + 4 * 14);
@@ -138,7 +141,7 @@ static void test_late(void)
 	net_new(&n, delay, 0);
 	say(&n, 0, 2, PEER_REPORT, 1);
 	say(&n, 1, 2, PEER_CHALLENGE, 2);
-	CHECK_INT(hear(&n, 2, &port), 2); /* it does not wait for the report */
+	CHECK_INT(hear(&n, 2, &port), 2); /* the answer does not wait for the report */
 	CHECK_INT(hear(&n, 2, &port), 1);
 	CHECK(loop_clock() - sent >= delay);
 	CHECK_INT(port, live_relay_port(n.relay, 2, 0));

@@ -17,7 +17,7 @@ for list in so.names a.names; do
 	fi
 done
 
-# What the headers declare is there, and nothing is exported that they do not declare.
+# Every declared function exists, and no other function is exported.
 for header in "$WEIR_SOURCE"/include/weir/*.h; do
 	gcc -E -P -I"$WEIR_SOURCE/include" "$header"
 done | tr '\n' ' ' >headers
@@ -27,7 +27,7 @@ grep -o '__attribute__((visibility("default")))[^;({]*(' headers |
 diff declared so.names || fail "declared (<) and exported by libweir.so (>) differ"
 diff declared a.names || fail "declared (<) and exported by libweir.a (>) differ"
 
-# A function and a type of one name cannot both be used in C++, and confuse the reader in C.
+# A function and a type of the same name cannot both be used in C++, and are confusing in C.
 grep -oE '(struct|union|enum) weir_[a-z0-9_]+' headers | awk '{print $2}' | sort -u >types
 if comm -12 declared types | grep .; then
 	fail "these are functions and types at once"

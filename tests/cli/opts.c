@@ -17,7 +17,7 @@ static const char *values[3];
 static int operands;
 static char *args[16];
 
-/* Parses a line of words parted by single spaces. */
+/* Parse a line of words separated by single spaces. */
 static int parse(const char *line)
 {
 	static char text[256];
@@ -52,7 +52,8 @@ static void every_form(void)
 	CHECK_STR(values[0], "9");
 	CHECK_INT(parse("try --out="), -1);
 	CHECK_STR(values[2], "");
-	CHECK_INT(parse("try --seed --quiet"), -1); /* a value is a value, whatever it looks like */
+	CHECK_INT(parse("try --seed --quiet"),
+		-1); /* the word after an option is its value, even if it looks like an option */
 	CHECK_STR(values[0], "--quiet");
 	CHECK(!values[1]);
 }
@@ -78,7 +79,7 @@ static void operands_in_order(void)
 	CHECK(!values[0] && !values[1]);
 }
 
-/* What is written to standard error by a line that must be refused. */
+/* Return the message on standard error for a line that must be refused. */
 static const char *refused(const char *line)
 {
 	static char text[512];

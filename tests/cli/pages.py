@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The manual pages and the program say the same: every verb has a page, every option is in it with
-its letter and argument, and every option in a page exists. (pages3.py is about section 3.)"""
+"""The manual pages match the program: every verb has a page, every option is in it with its letter and argument, and
+every option in a page exists. (pages3.py checks section 3.)"""
 import os
 import pathlib
 import re
@@ -14,7 +14,7 @@ LETTER = re.compile(r"B<-([A-Za-z0-9])>")
 
 
 def tables():
-    """{verb: {option: (letter, argument)}} as the program has them, - for none."""
+    """Return {verb: {option: (letter, argument)}} of the program, - for none."""
     found = {}
     text = subprocess.run([os.environ["WEIR"], "--dump-options"], check=True, capture_output=True,
                           text=True).stdout
@@ -25,7 +25,7 @@ def tables():
 
 
 def items(page):
-    """{option: (letter, argument)} from the page's =item lines."""
+    """Return {option: (letter, argument)} of the page's =item lines."""
     found = {}
     for line in page.read_text().splitlines():
         if not line.startswith("=item "):

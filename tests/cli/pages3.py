@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Section 3 of the manual and the installed headers say the same: every function that libweir exports is in the NAME of one
-page and, declared as in its header, in the SYNOPSIS there; pages name nothing that is not exported; and every page has
-a program under EXAMPLES that compiles without warnings, links and exits 0."""
+"""Section 3 of the manual matches the installed headers: every function that libweir exports is in the NAME of one
+page and, declared as in its header, in the SYNOPSIS there; pages name no other functions; and every page has a
+program under EXAMPLES that compiles without warnings, links and exits 0."""
 import os
 import pathlib
 import re
@@ -16,12 +16,12 @@ LIMIT = 60  # seconds for one program
 
 
 def headers():
-    """The installed headers with functions, as programs include them."""
+    """Return the installed headers with functions, as programs include them."""
     return sorted(f"weir/{p.name}" for p in (SOURCE / "include" / "weir").glob("*.h") if p.name != "weir.h")
 
 
 def plain(code):
-    """C without comments, preprocessor lines and attributes, and with one way of spacing."""
+    """Return C without comments, preprocessor lines and attributes, with uniform spacing."""
     code = re.sub(r"/\*.*?\*/", " ", code, flags=re.S)
     code = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", code, flags=re.M)
     code = re.sub(r"__attribute__\(\(.*?\)\)(?=\s*;)", "", code, flags=re.S)
@@ -30,7 +30,7 @@ def plain(code):
 
 
 def declarations():
-    """{function: declaration}"""
+    """Return {function: declaration}."""
     found = {}
     for header in headers():
         text = plain((SOURCE / "include" / header).read_text())
@@ -40,7 +40,7 @@ def declarations():
 
 
 def sections(page):
-    """{heading: text}"""
+    """Return {heading: text}."""
     parts = re.split(r"^=head1 (.*)\n", page.read_text(), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2]))
 
@@ -51,7 +51,7 @@ def names(page):
 
 
 def programs(page):
-    """Verbatim text under EXAMPLES."""
+    """Return the verbatim text under EXAMPLES."""
     text = sections(page).get("EXAMPLES", "")
     for block in re.findall(r"(?:^(?:[ \t].*)?\n)+", text, re.M):
         if block.strip():
@@ -97,7 +97,7 @@ def check_links(pages):
 
 
 def run(code, name, sanitized):
-    """What is wrong with a program, or None."""
+    """Return the problem of a program, or None."""
     source = pathlib.Path(name + ".c")
     source.write_text(code)
     flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include"]

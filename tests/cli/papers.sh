@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# docs/papers.md leads from equations to functions, tests and experiments: each of them must be there.
+# docs/papers.md names functions, tests and experiments for each equation: all of them must exist.
 . "$WEIR_SOURCE/tests/lib.sh"
 cd "$WEIR_SOURCE" || fail "no source at $WEIR_SOURCE"
 

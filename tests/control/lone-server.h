@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lone-server: one pshift-server with a gate that is counted, and a controller that says what the test says.
+ * lone-server: one pshift-server with a simulated gate, and a controller that the test scripts.
  *
- * Time goes in steps of 1 ms from 0; periods begin at multiples of a length, counting from 1. The server does
- * `capacity` requests a second: in turn among those with R-tokens, then among those that may be served.
+ * Time advances in steps of 1 ms from 0; periods begin at multiples of LONE_LENGTH, counted from 1.
+ * The server serves `capacity` requests a second: in turn among buckets with R-tokens, then among
+ * those that may be served.
  */
 #ifndef WEIR_TESTS_CTL_LONE_SERVER_H
 #define WEIR_TESTS_CTL_LONE_SERVER_H
@@ -18,21 +19,21 @@
 struct lone {
 	struct pshift_server *server;
 	weir_time now;
-	double capacity, credit; /* a second; what it may do now */
+	double capacity, credit; /* requests a second; requests that it may serve now */
 	size_t n, turn;
 	struct lone_gate {
 		int64_t r, l;
 		uint64_t arrived, served, queued, mark; /* mark: served when lone_mark was called */
-		double waited, rate, part;              /* arrivals a second */
-		uint64_t loop;                          /* so many always wait */
+		double waited, rate, part;              /* rate: arrivals a second */
+		uint64_t loop;                          /* requests that always wait */
 		bool limited;
-		weir_time since, longest; /* the head waits since; the longest that one waited */
+		weir_time since, longest; /* when the oldest one came; the longest wait */
 	} gates[LONE_BUCKETS];
 	uint64_t generation, grants; /* of the controller */
 	uint64_t instance;           /* see lone_instance */
 	uint64_t hold;               /* how long a grant is held, periods */
-	weir_time late;              /* its periods end by so much later */
-	struct lease_message said;   /* the last report, with its entries */
+	weir_time late;              /* its periods end this much later */
+	struct lease_message said;   /* the last report */
 	struct lease_demand demands[LONE_BUCKETS];
 	uint64_t reports;
 };
@@ -79,7 +80,7 @@ static inline void lone_end(struct lone *x)
 	pshift_server_free(x->server);
 }
 
-/* Its static parts; ids count from 1. */
+/* Add a bucket with these static parts; ids count from 1. */
 static inline size_t lone_add(struct lone *x, int64_t reserved, int64_t limit)
 {
 	struct pshift_server_bucket b = {x->n + 1, reserved, limit, 0};
@@ -112,7 +113,7 @@ static inline uint64_t lone_period(const struct lone *x)
 	return (uint64_t)(x->now / LONE_LENGTH) + 1;
 }
 
-/* Of a controller, not of a stand-in: even. */
+/* Controllers have even instances, stand-ins odd ones. */
 static inline uint64_t lone_instance(const struct lone *x)
 {
 	return 2 * (100 + x->generation + x->instance);
@@ -130,7 +131,7 @@ static inline void lone_ask(struct lone *x)
 	lone_look(x);
 }
 
-/* Of the period that is now, by true time. */
+/* Grant for the current period by true time. */
 static inline enum peer_verdict lone_grant(struct lone *x, struct lease_tokens *tokens, size_t n)
 {
 	weir_time end = (weir_time)lone_period(x) * LONE_LENGTH + x->late;
@@ -209,9 +210,10 @@ static inline void lone_run(struct lone *x, weir_time span)
 		x->credit += x->capacity * (double)LONE_STEP / (double)WEIR_SEC;
 		lone_serve(x, true);
 		lone_serve(x, false);
-		for (size_t i = 0; i < x->n; i++) /* who is served at once has not waited */
+		for (size_t i = 0; i < x->n;
+			i++) /* a request that is served at once has not waited */
 			x->gates[i].waited += (double)x->gates[i].queued * (double)LONE_STEP;
-		x->credit = x->credit > 1 ? 1 : x->credit; /* idle time is not saved up */
+		x->credit = x->credit > 1 ? 1 : x->credit; /* idle time is not saved */
 	}
 }
 

@@ -12,7 +12,7 @@ static void parts_are_near_and_add_up(void)
 	CHECK_INT(remainder_part(r, 3), 100 << REMAINDER_BITS);
 	CHECK_INT(remainder_part(r, 1), (100 << REMAINDER_BITS) / 3);
 	CHECK_INT(remainder_part(r, 0), 0);
-	/* The largest that there are. */
+	/* The largest values allowed. */
 	r = remainder_ratio(((uint64_t)1 << 62) - 1, (remainder_wide)1 << 77);
 	CHECK_NEAR((double)remainder_part(r, (uint64_t)1 << 57), ldexp(1, 62 + 57 - 77), 1e-12);
 	r = remainder_ratio(((uint64_t)1 << 62) - 1, 1);
@@ -68,7 +68,8 @@ static void thirds_take_turns(void)
 
 static void too_much_is_taken_from_the_smallest(void)
 {
-	/* 0.6 and 0.7 are owed and pass the floor with the shares: three, where there are two. */
+	/* With 0.6 and 0.7 carried over, three shares pass the floor, where only two tokens
+	 * exist. */
 	int64_t share[3] = {REMAINDER_ONE, REMAINDER_ONE / 2, REMAINDER_ONE / 2}, whole[3];
 	int32_t rest[3] = {0, (int32_t)(REMAINDER_ONE * 6 / 10), (int32_t)(REMAINDER_ONE * 7 / 10)};
 	uint32_t keys[3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slo: windows that slide, against a list of all that was recorded; met or missed to the request. */
+/* slo: sliding windows, against a list of all recorded requests; met or missed, to the request. */
 #include "control/slo.h"
 #include "base/rng.h"
 #include "test.h"
@@ -21,7 +21,8 @@ static void add(struct slo *s, weir_time now, unsigned n, weir_time latency, wei
 	slo_add(s, now, &b, true);
 }
 
-/* 999 of 1,000 within the bound are 99.9 %, and 998 are not: exactly, however near the bound the rest is. */
+/* 999 of 1,000 within the bound are 99.9 %, and 998 are not: exactly, even if the rest is just
+ * above the bound. */
 static void to_the_request(void)
 {
 	weir_time bound = 10 * WEIR_MS;
@@ -31,7 +32,7 @@ static void to_the_request(void)
 	CHECK_INT(slo_new(99.9, bound, &s), 0);
 	v = judge(s, 0, SLO_MINUTE);
 	CHECK(!v.known && v.value == -1 && v.total == 0);
-	add(s, 0, 999, bound, bound); /* as long as the bound is good */
+	add(s, 0, 999, bound, bound); /* exactly the bound is good */
 	add(s, 0, 1, bound + 1, bound);
 	v = judge(s, WEIR_SEC, SLO_MINUTE);
 	CHECK(v.known && v.met);
@@ -47,7 +48,7 @@ static void to_the_request(void)
 	slo_free(s);
 }
 
-/* What left the window does not count; the counters only grow. */
+/* Requests that left the window do not count; the counters only grow. */
 static void slides(void)
 {
 	weir_time bound = WEIR_MS, t = 1000 * WEIR_SEC;
@@ -66,11 +67,11 @@ static void slides(void)
 	CHECK(!judge(s, t + 3000 * WEIR_SEC, SLO_HOUR).met);
 	CHECK(slo_has_histograms(s));
 	CHECK(!judge(s, t + 3700 * WEIR_SEC, SLO_HOUR).known);
-	CHECK(!slo_has_histograms(s)); /* an idle tenant gives its memory back */
+	CHECK(!slo_has_histograms(s)); /* an idle tenant frees its memory */
 	slo_totals(s, &good, &total);
 	CHECK_INT(good, 10);
 	CHECK_INT(total, 20);
-	/* Another slo: what was good is another matter now. */
+	/* With another slo, the good requests are counted anew. */
 	add(s, t + 3700 * WEIR_SEC, 5, 2 * bound, bound);
 	slo_set(s, 99, bound);
 	CHECK_INT(judge(s, t + 3701 * WEIR_SEC, SLO_MINUTE).total, 5);
@@ -81,7 +82,7 @@ static void slides(void)
 	slo_free(s);
 }
 
-/* Random loads for two hours, against all that was recorded, slot by slot. */
+/* Random loads for two hours, against all recorded requests, slot by slot. */
 enum { MOST = 200000 };
 static struct {
 	weir_time at, latency;
@@ -152,7 +153,7 @@ static void as_the_list(void)
 	}
 }
 
-/* Without histograms it is known whether the slo is met, and only that. */
+/* Without histograms only whether the slo is met is known. */
 static void counters_alone(void)
 {
 	struct slo_batch b = {0};
@@ -167,7 +168,7 @@ static void counters_alone(void)
 	slo_free(s);
 }
 
-/* Far out: below a few microseconds, and beyond a minute. */
+/* Extreme latencies: below a few microseconds, and beyond a minute. */
 static void ends_of_the_scale(void)
 {
 	struct slo *s;
@@ -181,7 +182,7 @@ static void ends_of_the_scale(void)
 	slo_free(s);
 }
 
-/* A tenant whose requests do not come back at all is not met. */
+/* A tenant whose requests never complete misses its slo. */
 static void waits(void)
 {
 	struct slo *s;
@@ -200,7 +201,7 @@ static void waits(void)
 	slo_free(s);
 }
 
-/* A miss is said at once and once; its end when it has been over for a minute. */
+/* A miss is reported at once and once; its end after a minute without a miss. */
 static void said_once(void)
 {
 	weir_time bound = WEIR_MS, now = 0, last = 0;
@@ -211,11 +212,12 @@ static void said_once(void)
 	CHECK_INT(slo_new(50, bound, &s), 0);
 	CHECK(!slo_changed(s, now, SLO_MINUTE, &missed));
 	add(s, now, 1, 1, bound);
-	CHECK(!slo_changed(s, now, SLO_MINUTE, &missed)); /* met from the start: nothing to say */
+	CHECK(!slo_changed(
+		s, now, SLO_MINUTE, &missed)); /* met from the start: nothing to report */
 	add(s, now, 5, 2 * bound, bound);
 	CHECK(slo_changed(s, now, SLO_MINUTE, &missed) && missed);
 	CHECK(!slo_changed(s, now, SLO_MINUTE, &missed));
-	for (; now < 600 * WEIR_SEC; now += WEIR_SEC) { /* up and down */
+	for (; now < 600 * WEIR_SEC; now += WEIR_SEC) { /* alternating */
 		add(s, now, 1, now / (20 * WEIR_SEC) % 2 ? 1 : 2 * bound, bound);
 		last = judge(s, now, SLO_MINUTE).met ? last : now;
 		lines += slo_changed(s, now, SLO_MINUTE, &missed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock-shim: preloaded by clock.sh and kept-max-busy.sh. Notes, in the file that CLOCK_SHIM names, when each recv and sendmsg
- * of the program returned, on which descriptor, and with how many bytes.
+ * clock-shim: preloaded by clock.sh and kept-max-busy.sh. Write to the file CLOCK_SHIM when each
+ * recv and sendmsg of the program returned, on which descriptor, and with how many bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #define ROOM (1u << 18)
 
-struct entry {      /* clock.sh reads it */
+struct entry {      /* read by clock.sh */
 	int64_t at; /* ns, CLOCK_MONOTONIC */
 	int32_t fd, bytes;
 	uint32_t magic; /* recv: the first four bytes, as on the wire */

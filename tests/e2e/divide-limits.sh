@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Several limits of a tenant over several resources: the limit that binds is used, whatever is sent where.
+# Several limits of a tenant over several resources: the binding limit is used, for any mix of
+# requests.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -23,7 +24,7 @@ uri()
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
 
-# 0; 1: a max was passed; 3: one was not reached.
+# Exit status 0; 1: a max was exceeded; 3: one was not reached.
 try()
 {
 	weir load -t 2500ms -d 32 --json "small=$(uri small)" "large=$(uri large),size=64k" "reads=$(uri reads)" \
@@ -33,8 +34,8 @@ import csv, statistics, sys
 rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader(open("s.csv"))]
 def rates(job): # of 100 ms each, settled
     return [v for t, j, v in rows if j == job and 0.5 < t <= 2.41]
-# The mean must not be over the max, ever. It must be reached in the better half of the rows: a busy machine
-# stops a thread for some ms now and then, and what a max gives is not saved up.
+# The mean must never exceed the max. The max must be reached in the better half of the rows: a busy
+# machine stops a thread for some ms now and then, and unused tokens of a max are not saved.
 late = False
 def near(what, costs, want):
     sums = [sum(v * c for v, c in zip(row, costs.values())) for row in zip(*(rates(j) for j in costs))]
@@ -51,7 +52,8 @@ sys.exit(3 if late else 0)
 END
 }
 
-# Nobody may ever pass a max. That it is reached may fail on a busy machine: then once more, and again.
+# A max must never be exceeded. It may not be reached on a busy machine: then try again, up to three
+# times.
 got=0
 in_rounds try >out || got=$?
 [ "$got" -eq 0 ] || fail "$(cat out s.csv)"

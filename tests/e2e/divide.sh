@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A tenant's max holds in total over its exports, back ends and threads, and goes to where it is wanted.
+# A tenant's max holds in total over its exports, back ends and threads, and moves to where there is
+# demand.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -24,8 +25,8 @@ uri()
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
 
-# Two exports of x, of which the second begins after a second and ends after another one; then y too.
-# 0; 1: a max was passed; 3: one was not reached.
+# Two exports of x, of which the second is busy from the second second to the third; then y too.
+# Exit status 0; 1: a max was exceeded; 3: one was not reached.
 try()
 {
 	weir load -t 5s -d 64 --series s.csv "one=$(uri one)" "two=$(uri two),start=1s,duration=1500ms" \
@@ -35,8 +36,9 @@ import csv, statistics, sys
 rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader(open("s.csv"))]
 def rates(job, a, b): # of 100 ms each
     return [v for t, j, v in rows if j == job and a < t <= b + 0.01]
-# The mean must not be over what a max lets pass in that time, ever: 45 ms more of it (docs/policy.md). It must be
-# reached in the best of the rows: a machine that is busy with something else stops all for some ms now and then.
+# The mean must never exceed what a max allows in that time: 45 ms more of it (docs/policy.md). It
+# must be reached in the best of the rows: other load on the machine stops all processes for some ms
+# now and then.
 def near(what, jobs, a, b, want):
     mean = sum(statistics.mean(rates(j, a, b)) for j in jobs)
     best = sum(sorted(rates(j, a, b))[-2] for j in jobs)
@@ -55,12 +57,14 @@ near("the group", ["one", "three"], 3.9, 4.9, 6000)
 END
 }
 
-# Nobody may ever pass a max. That it is reached may fail on a busy machine: then once more, and again.
+# A max must never be exceeded. It may not be reached on a busy machine: then try again, up to three
+# times.
 got=0
 in_rounds try || got=$?
 [ "$got" -eq 0 ] || fail "$(cat s.csv)"
 
-# Where nobody is connected 1/2048 of a max is left: less than any rate that a gate takes, but no reason to refuse it.
+# A gate without clients keeps 1/2048 of a max: below the smallest rate of a gate, which must not
+# refuse it.
 weir load -t 1s -d 1 "one=$(uri one)" >load.out 2>&1 &
 load=$!
 sleep 0.5

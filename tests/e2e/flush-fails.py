@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""flush-fails: an NBD server of which 5 % of all FLUSHes fail, and which then forgets what was not flushed; behind a
-gateway with two tenants. What a client was told is durable must be; no client sees an error. When every FLUSH fails,
-the tenant that has written hears of it, and the one that has not does not."""
+"""flush-fails: an NBD server that fails 5 % of all FLUSHes and then loses unflushed data, behind a gateway with two
+tenants. Data that a client was told are durable must be; no client sees an error. When every FLUSH fails, the
+tenant that has written gets an error, and the one that has not does not."""
 import os, random, socket, struct, sys, threading
 import nbdraw
 
@@ -104,7 +104,7 @@ def all_of_them():
     assert ask(b, nbdraw.FLUSH, 0, 0) == 0
     disk.percent = 100
     assert ask(a, nbdraw.WRITE, 0, BLOCK, b"x" * BLOCK) == 0
-    for _ in range(4):  # the first at once, each other 200 ms later
+    for _ in range(4):  # the first at once, the others 200 ms apart
         assert ask(a, nbdraw.FLUSH, 0, 0) == 5
         assert ask(b, nbdraw.FLUSH, 0, 0) == 0
     disk.percent = 0

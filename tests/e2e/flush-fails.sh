@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# An upstream whose FLUSHes fail, and which then forgets what was not flushed: flush-fails.py.
+# An upstream whose FLUSHes fail, and which then forgets unflushed data: see flush-fails.py.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 

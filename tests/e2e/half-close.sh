@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A client that sends its requests and shuts down its sending side, without NBD_DISC, gets every answer. One that is gone
-# altogether is noticed, and what it had queued is dropped.
+# A client that sends its requests and shuts down its sending side, without NBD_DISC, gets every
+# answer. A client that disconnected is noticed, and its queued requests are dropped.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -48,13 +48,13 @@ for where in {"path": path}, {"port": port}:
     assert seen == set(range(n)), seen
     assert s.recv(1) == b"", "the end follows"
     s.close()
-    # half of a request is none: the others are answered or not, and the connection ends
+    # half a request is ignored: the others are answered or not, and the connection ends
     s = nbdraw.client("disk", **where)
     s.sendall(nbdraw.request(nbdraw.READ, 0, 512, 1)[:13])
     s.shutdown(socket.SHUT_WR)
     assert s.recv(1) == b""
     s.close()
-    # gone altogether: what is queued behind the max does not stay for long
+    # disconnected: its requests that a max holds do not stay for long
     s = nbdraw.client("disk", **where)
     s.sendall(b"".join(nbdraw.request(nbdraw.READ, 0, 4096, i) for i in range(2000)))
     s.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Shadow mode on an overloaded SSD with clients in a closed loop: the figures have a range, what enforcement then gives
-# lies in it, and no more shadows wait than the clients have requests.
+# Shadow mode on an overloaded SSD with closed-loop clients: the estimates have a range, the result
+# of enforcement lies in it, and no more shadow requests wait than the clients have outstanding.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -53,7 +53,7 @@ def compare():
     return fits
 
 
-# A machine that is busy for a second may be so in one of the two alone: then once more.
+# The machine may be busy in one of the two runs only: then repeat.
 check(any(compare() for i in range(3)), "enforcement lies in the range")
 finish()
 END

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# cost: time: tenants of equal weight get equal time of the device, 4 KiB against 256 KiB, both at QD64: reads of a
-# slow SSD, and writes to one as wide as the default. Both are so slow that the 64 requests of the small client last
-# for 32 ms and more. A client that a busy machine keeps off its CPUs for longer has nothing left to share with, and
-# the other one rightly gets the device. tests/serve/resource/time.c has the default SSD, in virtual time.
+# cost: time: tenants of equal weight get equal time of the device, 4 KiB against 256 KiB, both at
+# QD64: reads of a slow SSD, and writes to one as wide as the default. Both are so slow that the 64
+# requests of the small client last for at least 32 ms. If a busy machine delays a client for
+# longer, it has no requests left, and the other one rightly gets the device.
+# tests/serve/resource/time.c tests the default SSD, in virtual time.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
 here=$PWD
 
-# The back end, the share of reads, and by the model: for how long a page holds its die, in seconds, besides
-# its bytes at 800 MB/s.
+# Arguments: the back end, the share of reads, and the model's time for a page on its die, in
+# seconds, without the transfer at 800 MB/s.
 equal() {
 	cat >weir.yaml <<END
 listen: "unix:$here/s.sock"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A gateway that is killed again and again under verified load, by clients that come back and clients that do not.
+# A gateway is killed again and again under verified load, with clients that reconnect and clients
+# that do not.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-kill.sh"
 

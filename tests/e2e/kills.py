@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kills: for tests that kill upstreams and gateways. Used by kill-*.py.
 
-WEIR_KILLS is how often (10), WEIR_SEED of all that is random here (1). A client nobody here wrote, libnbd, is driven
-by Blocks, which knows for every block what it must hold. A fault anywhere is noted in `faults`, and ends the test.
+WEIR_KILLS is the number of kills (10), WEIR_SEED the seed of everything random here (1). A third-party client,
+libnbd, is driven by Blocks, which knows the required content of every block. A fault anywhere is added to `faults`,
+and ends the test.
 """
 import atexit, os, random, signal, stat, struct, subprocess, sys, threading, time, zlib
 import nbd
@@ -11,7 +12,7 @@ KILLS = int(os.environ.get("WEIR_KILLS", "10"))
 SEED = int(os.environ.get("WEIR_SEED", "1"))
 HERE = os.getcwd()
 os.environ["WEIR_SOCKET"] = HERE + "/api.sock"
-PATIENCE = 60  # s; nothing here takes so long, unless it hangs
+PATIENCE = 60  # s; more than anything here takes unless it hangs
 print("WEIR_SEED=%d WEIR_KILLS=%d" % (SEED, KILLS), flush=True)
 faults = []
 stop = threading.Event()
@@ -19,7 +20,7 @@ children = []
 
 
 def rng(name):
-    """Random numbers of their own for each part, so that one part's pace does not change another's."""
+    """Return random numbers for one part, so that one part's pace does not change another's."""
     return random.Random(zlib.crc32(name.encode()) + (SEED << 32))
 
 
@@ -68,14 +69,14 @@ def _end_all():
 
 
 def start(argv, out, **more):
-    """A process that does not outlive the test; what it says goes to the end of the file `out`."""
+    """Start a process that does not outlive the test; its output is appended to the file `out`."""
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=open(out, "a"), stderr=subprocess.STDOUT, **more)
     children.append(child)
     return child
 
 
 def run(*argv):
-    """Its output; it must succeed."""
+    """Run it, which must succeed, and return its output."""
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=2 * PATIENCE)
     check(done.returncode == 0, "%s: status %d: %s" % (" ".join(argv), done.returncode, done.stdout))
@@ -83,7 +84,8 @@ def run(*argv):
 
 
 class Server:
-    """May be killed and started again. `ready` is what it makes when it is: its socket, or a file with its pid."""
+    """A process that may be killed and restarted. `ready` is made when it is ready: its socket, or a file with
+    its pid."""
 
     def __init__(self, name, argv, ready):
         self.name, self.argv, self.ready = name, argv, ready
@@ -114,15 +116,15 @@ class Server:
         self.kills += 1
 
     def end(self):
-        """By SIGTERM, as one does. Sanitizers speak at the end."""
+        """End it by SIGTERM, so that sanitizers can report."""
         self.child.terminate()
         check(self.child.wait(PATIENCE) in (0, -signal.SIGTERM), "%s: status %d" % (self.name, self.child.returncode))
         children.remove(self.child)
 
 
 def take_turns(lives, look):
-    """Each of `lives` is a generator that says for how many seconds it sleeps. From one thread: nbdkit ends when the
-    thread ends that started it. `look` is called now and then."""
+    """Run generators, each of which yields the seconds that it sleeps. From one thread: nbdkit ends with the
+    thread that started it. `look` is called now and then."""
     order = [(time.monotonic(), i, life) for i, life in enumerate(lives)]
     while order:
         order.sort()
@@ -148,7 +150,7 @@ def connect(export):
 
 
 class Load:
-    """weir load --verify until it is told to stop."""
+    """weir load --verify until it is stopped."""
 
     def __init__(self, export, offset, *more):
         self.name = "load-" + export
@@ -168,7 +170,7 @@ class Load:
         check(" 0 wrong" in open(self.name + ".out").read(), self.name + " found wrong blocks")
 
     def check_file(self, path):
-        """What it knows is so in the file itself, seen through a gateway that does nothing else."""
+        """Check the known content in the file itself, through a gateway that does nothing else."""
         direct = Server("direct", ["weir", "serve", "--api", "none", "--pidfile", "direct.pid", "--listen",
                                    "unix:%s/d.sock" % HERE, "file:%s?read_only" % path], "direct.pid")
         direct.await_ready()
@@ -178,21 +180,22 @@ class Load:
 
 
 class Blocks:
-    """Clients of one export, by libnbd, a thread and a connection each, that write, zero, trim, flush and read blocks at
-    random. Each has blocks of its own, so that what they hold is known; flushes are for the blocks of all. What was
-    flushed, or written with FUA, must be in the file `disk` when the answer comes."""
+    """Clients of one export, by libnbd, one thread and one connection each, that write, zero, trim, flush and
+    read blocks at random. Each has blocks of its own, so that their content is known; flushes are for the
+    blocks of all. Data that were flushed, or written with FUA, must be in the file `disk` when the answer
+    comes."""
 
     BLOCK = 4096
     EACH = 160  # blocks: few, so that most are written again before they are flushed
-    GONE = ("ENOTCONN", "ECONNRESET", "EPIPE", "ESHUTDOWN", "EINVAL", None)  # how libnbd says that the server is gone
+    GONE = ("ENOTCONN", "ECONNRESET", "EPIPE", "ESHUTDOWN", "EINVAL", None)  # libnbd's errors for a lost server
 
     def __init__(self, export, disk, clients=4, survives=False):
         self.export, self.survives = export, survives
         self.fd = os.open(disk, os.O_RDONLY)
         self.lock = threading.Lock()
         n = clients * self.EACH
-        self.holds = [None] * n  # bytes; None: anything
-        self.version = [0] * n  # how often it was written
+        self.holds = [None] * n  # content; None: anything
+        self.version = [0] * n  # number of writes
         self.busy = [False] * n
         self.serial = self.flushes = self.checked = self.reads = self.cut = 0
         self.threads = [threading.Thread(target=self.client, args=(i,), daemon=True) for i in range(clients)]
@@ -229,7 +232,7 @@ class Blocks:
 
     def step(self, h, r, base):
         at = r.randrange(self.EACH)
-        # Some are in one piece for the gateway, some are not.
+        # Some requests are one piece in the gateway, some are several.
         n = min(r.choice((1, 1, 1, 2, 4, 16, 64, 100)), self.EACH - at)
         first, kind = base + at, r.random()
         if kind < 0.55:
@@ -260,7 +263,7 @@ class Blocks:
                 h.zero(length, at, flags)
                 holds = [bytes(self.BLOCK)] * n
             else:
-                h.trim(length, at, flags)  # may read as anything until it is written
+                h.trim(length, at, flags)  # reads may return anything until the next write
         finally:
             with self.lock:
                 for i in range(n):
@@ -281,7 +284,7 @@ class Blocks:
         h.flush()
         with self.lock:
             self.flushes += 1
-            # Only while nobody writes to them again; the lock keeps it so.
+            # Only while no client writes to them; the lock ensures it.
             self.in_file((b for b, v in before if not self.busy[b] and self.version[b] == v), "flushed")
 
     def in_file(self, blocks, why):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ledgers.py SECONDS LIMIT API...: what the servers of a cluster counted to each QoS period, by tenant, asked from each of
-them all the while. Fails if that is more than LIMIT of anybody, summed over the servers, in any period."""
+"""ledgers.py SECONDS LIMIT API...: read repeatedly what the servers of a cluster counted in each QoS period, by
+tenant. Fails if the sum over the servers exceeds LIMIT for any tenant in any period."""
 import collections
 import http.client
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A list of 10,000 exports, after each of which the client asks, as qemu-nbd and nbdinfo do.
+# A list of 10,000 exports, with an NBD_OPT_INFO for each of them, as qemu-nbd and nbdinfo send.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 

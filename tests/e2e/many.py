@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""many: a gateway with 100,000 tenants, 1,000 of them active, that is looked at and changed.
+"""many: a gateway with 100,000 tenants, 1,000 of them active, whose status is read and whose policy is changed.
 
   many.py policy FIRST   a policy; of its tenants the first 1,000 are the same for any FIRST
-  many.py drive PID      looks, changes the policy and ends the gateway, with probes beside all of it
+  many.py drive PID      read the status, change the policy and end the gateway, with probes meanwhile
 
-Probes shake hands, ask the API and read, one after the other, and note what each took. Bounds are those of
-an idle machine; what the same probes took before, and how slow a loop runs here, is added.
+Probes do a handshake, an API request and a read, one after the other, and record the time of each. The bounds are those
+of an idle machine, plus the times of the same probes before and the slowness of a loop here.
 """
 import http.client, os, resource, signal, socket, subprocess, sys, threading, time
 import nbdraw
@@ -38,7 +38,7 @@ class Api(http.client.HTTPConnection):
 
 
 def ask(path, method="GET", body=None):
-    """Seconds and the reply's bytes."""
+    """Return the seconds and the reply's bytes."""
     began, c = time.monotonic(), Api()
     c.request(method, path, body)
     r = c.getresponse()
@@ -54,14 +54,14 @@ def read(client):
 
 
 def fetch(path, *more):
-    """The same by another process, so that the probes' own does not wait for it."""
+    """Do the same in another process, so that the probes' own does not wait for it."""
     out = subprocess.run(["curl", "-sf", "--unix-socket", "api.sock", "-o", "fetched", "-w", "%{time_total}", *more,
                           "http://weir" + path], stdout=subprocess.PIPE, check=True).stdout
     return float(out), open("fetched", "rb").read()
 
 
 class Probes:
-    """handshake, api, read: the longest of each in seconds, from start to stop."""
+    """Probe handshake, API and reads: the longest of each in seconds, from start to stop."""
 
     def __init__(self):
         self.on, self.worst = True, {"handshake": 0, "api": 0, "read": 0}
@@ -93,7 +93,7 @@ class Probes:
 
 
 def slowness():
-    """How much longer a loop takes here than on a core of its own."""
+    """Return how much longer a loop takes here than on an idle core."""
     wall, cpu = time.monotonic(), time.process_time()
     while time.process_time() - cpu < 0.1:
         pass
@@ -135,12 +135,12 @@ def within(what, probes, usual):
 
 def look(pid, usual):
     bound, begun = slowness(), busy(pid)
-    open(f"/proc/{pid}/clear_refs", "w").write("5")  # the peak begins anew
+    open(f"/proc/{pid}/clear_refs", "w").write("5")  # reset the peak
     before = memory(pid, "VmRSS")
     probes, sizes = Probes(), {}
     for what, path in (("status", "/v1/status?histograms=1"), ("metrics", "/metrics"),
                        ("policy show", "/v1/policy?show=table")):
-        # each up to three times: a neighbour may take the core for long
+        # up to three times each: another process may use the core for long
         took = []
         while not took or (min(took) > bound and len(took) < 3):
             seconds, data = fetch(path)
@@ -157,7 +157,7 @@ def look(pid, usual):
 
 
 def verb(words, clock, bound):
-    """The least of up to three times: a neighbour may take the core for long."""
+    """Return the shortest of up to three times: another process may use the core for long."""
     took = []
     while not took or (min(took) > bound and len(took) < 3):
         began = clock()
@@ -174,13 +174,13 @@ def verbs():
     def cpu():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
-    # What they work alone: half a second each, more beside neighbours that use the caches.
+    # CPU time alone: half a second each, more beside processes that use the caches.
     for words in ["status", "--all", *live], ["policy", "show", "p.yaml"], ["policy", "check", "p.yaml"]:
         verb(words, cpu, 1.3)
 
 
 def leave(pid):
-    """Clients that ask for everything and go cost no more than what they took."""
+    """Clients that request everything and leave cost no more than what they read."""
     begun = busy(pid)
     for _ in range(20):
         c = Api()
@@ -197,7 +197,7 @@ def leave(pid):
 
 
 def stuck():
-    """Clients that ask for everything and take nothing keep nobody from looking."""
+    """Clients that request everything and read nothing do not block others."""
     held = [Api() for _ in range(6)]
     for c in held:
         c.request("GET", "/metrics")
@@ -217,12 +217,12 @@ def change(usual):
     check(b'"version": 2' in data, "a change: version 2")
     probes = Probes()
     seconds, data = ask("/v1/set/t000000.weight", "PUT", b"9")
-    time.sleep(0.3)  # those that left are removed
+    time.sleep(0.3)  # until removed clients are gone
     within(f"a set that took {seconds:.1f} s", probes.stop(), usual)
 
 
 def end(pid):
-    """SIGTERM while answers are being sent, and one is being gathered."""
+    """Send SIGTERM while answers are being sent, and one is being gathered."""
     held = []
     for _ in range(3):
         c = Api()
@@ -244,7 +244,8 @@ def drive(pid):
         c = nbdraw.client(f"vm{i:06}", path="nbd.sock")
         read(c)
         clients.append(c)
-    # What the probes take beside others that need the cores: as curl and the gateway's own threads will.
+    # Time of the probes beside busy processes, which curl and the gateway's own threads will be,
+    # too.
     spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     usual = Probes()
     time.sleep(2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# 100,000 tenants: looking at them, and applying another such policy, holds up neither handshakes nor the API nor
-# I/O, takes a second and little memory; tests/e2e/many.py says what is measured.
+# 100,000 tenants: reading their status and applying another such policy delays neither handshakes
+# nor the API nor I/O, and takes a second and little memory; see tests/e2e/many.py.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""nbdraw: NBD by hand, for clients that do what no library would: break off, lie, or say nothing."""
+"""nbdraw: NBD by hand, for clients that do what no library would: break off, lie, or send nothing."""
 import socket, struct
 
 READ, WRITE, DISC, FLUSH, TRIM, CACHE, ZEROES, STATUS = range(8)
 
 
 def connect(path=None, port=None, source=None):
-    """A socket; by TCP from the address `source`, if it is given."""
+    """Return a socket; by TCP from the address `source`, if given."""
     if path:
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(30)
@@ -37,7 +37,7 @@ def option(number, data):
 
 
 def go(s, export):
-    """Size and flags of the export; PermissionError or FileNotFoundError if the server refuses."""
+    """Return size and flags of the export; raise PermissionError or FileNotFoundError if the server refuses."""
     name = export.encode()
     s.sendall(option(7, struct.pack(">I", len(name)) + name + struct.pack(">H", 0)))
     size = flags = None
@@ -57,7 +57,7 @@ def go(s, export):
 
 
 def client(export, **where):
-    """A connection that may send requests."""
+    """Return a connection that may send requests."""
     s = connect(**where)
     try:
         greet(s)
@@ -73,7 +73,8 @@ def request(command, offset, length, cookie=0, flags=0):
 
 
 def reply(s, data=0):
-    """Error and cookie of the next reply, a simple one. `data`: bytes that follow if it is a read without error."""
+    """Return error and cookie of the next reply, a simple one. `data`: bytes that follow if it is a read without
+    error."""
     magic, error, cookie = struct.unpack(">IIQ", receive(s, 16))
     assert magic == 0x67446698, hex(magic)
     if data and not error:

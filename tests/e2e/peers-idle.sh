@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two hosts of equal shares before one array: one floods, one asks for a request now and then. The second keeps its shares
-# and a window of at least its part for its next burst; by equation 4 to the letter it has neither.
+# Two hosts of equal shares before one array: one floods it, one sends a request now and then. The
+# second keeps its shares and a window of at least its part for its next burst; with equation 4 to
+# the letter it has neither.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 threshold=10ms

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Six hosts of equal shares before one array, all busy: one has a min above its share and has it, one a max below its share;
-# the four others share the rest.
+# Six hosts of equal shares before one array, all busy: one reaches a min above its share, one has a
+# max below its share; the four others share the rest.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 array
@@ -17,7 +17,8 @@ for port in $ports; do
 	host "h$i" 1 lun "to: [$peers], listen: \"udp:127.0.0.1:$port\"" "$extra"
 done
 
-# as_it_should H1 ... H6: what each got, in requests a second: 600, 100, and a quarter of the other 1,300.
+# as_it_should H1 ... H6: throughput in requests a second: 600, 100, and a quarter of the other
+# 1,300.
 as_it_should()
 {
 	python3 -c '
@@ -28,7 +29,7 @@ ok = got[0] >= 0.99 * 600 and 99 <= got[5] <= 101 and all(abs(g / others - 1) < 
 sys.exit(not ok or sum(got) < 0.95 * 2000)' "$@"
 }
 
-# Busy machines may need a second look.
+# Repeat on a busy machine.
 for round in 1 2 3; do
 	for i in 1 2 3 4 5 6; do
 		load_start "h$i" 6

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A host that starts beside others does not flood the array: its window is the least before its first client is let in, and
-# goes to its share from below. Changed settings of a controller keep the window that it has.
+# A host that starts beside others does not flood the array: its window is the smallest before its
+# first client connects, and grows to its share from below. Changed settings of a controller keep
+# its window.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 array
@@ -13,8 +14,8 @@ load_start two 40
 watch 20 'held 1 w[0] > 15 and near(w[1] / w[0], 1, 0.15) and near(p[0]["latency_s"], 0.025, 0.2)' one two ||
 	fail "two hosts that start together"
 
-# As many shares as both others together: half of the 50 slots that 25 ms are. Without room made, a median of 25 slots a share
-# would make it 50.
+# As many shares as both others together: half of the 50 slots of 25 ms. Unless the others made
+# room, a median of 25 slots per share would make it 50.
 host three 2 lun "to: [$(peers_of "$1" "$2")], listen: \"udp:127.0.0.1:$3\""
 watch 5 'w[0] == 1' three || fail "the window of a host that starts beside others"
 load_start three 30

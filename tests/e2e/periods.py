@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tenants got in each QoS period, from what `weir load --series` wrote.
+"""Requests of tenants in each QoS period, from the output of `weir load --series`.
 
-Nobody tells a client when a period begins: it is the place in it, to 100 ms, at which the fullest period is least full.
-If a limit is kept, there is such a place; if it is passed, wherever one begins to count, there is none."""
+A client does not know when a period begins: it is taken as the offset, to 100 ms, at which the fullest period is
+least full. If a limit is kept, there is such an offset; if it is exceeded for every offset, there is none."""
 import collections
 import csv
 import sys
 
 
 def read(path):
-    """By tenant, requests in each 100 ms; jobs are called TENANT-SERVER."""
+    """Return by tenant the requests in each 100 ms; jobs are called TENANT-SERVER."""
     bins = collections.defaultdict(collections.Counter)
     for row in csv.DictReader(open(path)):
         bins[row["job"].split("-")[0]][round(float(row["time_s"]) * 10)] += float(row["iops"]) / 10
@@ -17,13 +17,13 @@ def read(path):
 
 
 def whole(bins, offset, length, first, last):
-    """Of one tenant, from a bin on, period by period, as far as they are whole."""
+    """Return one tenant's requests from a bin on, per complete period."""
     return [sum(bins[b] for b in range(at, at + length)) for at in range(first + offset, last - length + 1, length)]
 
 
 def periods(bins, length, skip):
-    """Of all tenants: {tenant: [requests]}, with `skip` bins left out at first."""
-    last = min(max(b) for b in bins.values()) - 1  # at the end some are answered that were long sent
+    """Return {tenant: [requests]} of all tenants, without the first `skip` bins."""
+    last = min(max(b) for b in bins.values()) - 1  # the last bin has late answers
 
     def at(offset):
         return {t: whole(b, offset, length, skip, last) for t, b in bins.items()}
@@ -32,8 +32,9 @@ def periods(bins, length, skip):
 
 
 def kept(path, least, of=(150, 300)):
-    """Exits with the reason unless every tenant has its min, `of[0]` a period on the mean and `least` of it in each, and
-    passes its max, `of[1]`, in none, after two seconds. What passed the gates in one period may be answered in the next."""
+    """Exit with the reason unless every tenant has its min, `of[0]` a period on the mean and `least` of it in
+    each, and never exceeds its max, `of[1]`, after two seconds. A request that passed the gate in one period
+    may be answered in the next."""
     got = periods(read(path), 10, 20)
     print(got)
     for tenant, each in got.items():

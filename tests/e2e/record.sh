@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A trace recorded from a running gateway: every request, once, with its place and its tenant, also while
-# the policy changes; an end by count; and it never writes over a file.
+# A trace recorded from a running gateway: every request, once, with its offset and its tenant, also
+# while the policy changes; an end by count; and no file is overwritten.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -31,7 +31,7 @@ io() # EXPORT COMMAND...
 	done
 	run 0 qemu-io -t none -f raw "nbd+unix:///$export_?socket=$here/n.sock" "$@"
 }
-record() # FILE ARGUMENT...: in the background, under way when this returns
+record() # FILE ARGUMENT...: start a recording in the background, and wait until it runs
 {
 	file=$1
 	weir trace record "$@" >record.out 2>&1 &
@@ -43,12 +43,12 @@ record() # FILE ARGUMENT...: in the background, under way when this returns
 		sleep 0.02
 	done
 }
-end() # of the recording
+end() # stop the recording
 {
 	kill -INT "$recorder"
 	wait "$recorder" || fail "weir trace record: $(cat record.out)"
 }
-# lines FILE: what stands in it, without times and reads (qemu-io looks at the first block by itself)
+# lines FILE: its lines without times and reads (qemu-io reads the first block by itself)
 lines()
 {
 	grep -v '^#' "$1" | awk '$2 != "R" { $1 = ""; print }' | sed 's/^ //'
@@ -58,14 +58,14 @@ serve gw --api "unix:$here/api.sock" --recordings "$here" --threads 2 weir.yaml
 record first.trace
 io b "write 8k 4k" "write 1M 512k" flush "discard 64k 4k"
 io c "write 0 1k"
-# The tenants change places: the streams keep their names.
+# The tenants are reordered: the streams keep their names.
 sed -e '/name: a, match/d' -e '$a\  - {name: a, match: {export: a}}' weir.yaml >next.yaml
 run 0 weir policy apply next.yaml
 io b "write 12k 4k"
 io a "write 16k 4k"
 end
 lines first.trace >got
-# In pieces of 256 KiB, at their places in the resource; the trim and the zeroes have their length.
+# In pieces of 256 KiB, at their offsets in the resource; trims and zeroes are whole.
 for line in "W 4202496 4096" "W 5242880 262144" "W 5505024 262144" "T 4259840 4096" "W 4206592 4096" \
 	"W 16384 4096" "W 0 1024"; do
 	[ "$(grep -c "^$line " got)" -eq 1 ] || {
@@ -74,7 +74,7 @@ for line in "W 4202496 4096" "W 5242880 262144" "W 5505024 262144" "T 4259840 40
 	}
 done
 grep -q '^F 0 0 ' got || fail "no flush"
-stream() # LINE: of it
+stream() # LINE: its stream
 {
 	sed -n "s/^$1 //p" got
 }
@@ -86,16 +86,16 @@ done
 run 0 weir trace info first.trace
 has stdout "weir"
 
-# A file that is there is not written over.
+# An existing file is not overwritten.
 run 2 weir trace record first.trace
 has stderr "first.trace"
 
-# Nor is a name cut off at a zero byte.
+# A name with a zero byte is refused.
 run 0 curl -sS -X POST --unix-socket api.sock "http://x/v1/record?file=cut%00.trace&requests=1"
 has stdout "?file= must be a name"
 [ ! -e cut ] || fail "cut was made"
 
-# At most so many: it ends by itself.
+# A maximum count ends the recording by itself.
 run 0 timeout 20 weir load -n 500 "nbd+unix:///a?socket=$here/n.sock"
 record short.trace --requests 100
 run 0 timeout 20 weir load -d 8 -n 500 "nbd+unix:///a?socket=$here/n.sock"
@@ -107,7 +107,7 @@ done
 wait "$recorder" || fail "weir trace record: $(cat record.out)"
 [ "$(grep -vc '^#' short.trace)" -eq 100 ] || fail "not 100 lines"
 
-# All of a flood, or what is missing is said.
+# All requests of a flood, or a message about the missing ones.
 record flood.trace
 run 0 timeout 60 weir load -d 32 -c 2 -n 200000 "nbd+unix:///a?socket=$here/n.sock"
 end

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Unix sockets have the mode and the group that the policy or the command line says, from their first moment, and
-# a process of that group can connect where others cannot.
+# Unix sockets have the mode and the group of the policy or the command line from the moment they
+# exist, and a process of that group can connect where others cannot.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -50,7 +50,7 @@ for s in a b c api; do
 	[ ! -e $s.sock ] || fail "$s.sock is left behind"
 done
 
-# By the command line, and what is wrong with it.
+# From the command line, and invalid arguments.
 serve g --listen "unix:$here/d.sock?mode=0666&group=$group" memory:1M
 is d.sock 666 "$group"
 serve_stop g

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Writes of one client that overlap are done in the order in which they came: held by a max for writes while reads
-# pass them, through changes of the policy, and through the loss of an upstream.
+# Overlapping writes of one client are done in their order of arrival: while a max holds writes and
+# reads pass them, through changes of the policy, and through the loss of an upstream.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kill.sh"
@@ -74,7 +74,7 @@ for i in range(160):
         c.write(i)
 total = {c: len(c.sent) for c in clients}
 pump(lambda: all(c.done() or len(c.sent) < 0.9 * total[c] for c in clients))
-policy("4k iops") # one queue for all kinds; and many are inside the upstream at once
+policy("4k iops") # one queue for all kinds; and many requests are inside the upstream at once
 os.kill(up, signal.SIGKILL)
 pump(clients[1].done)
 again = subprocess.Popen(["weir", "serve", "--api", "none", "up.yaml"], stderr=subprocess.DEVNULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A head that is found to be the next when its tenant is looked at passes at once, without standing in a lane (turn.h).
- * Later requests must pass as if that head had stood in a lane. (law-flat checks that the same requests pass in a tree.) */
+/* A head that would be next when its tenant is examined passes at once, without entering a lane
+ * (turn.h). Later requests must pass as if that head had stood in a lane. (law-flat checks that
+ * the same requests pass in a tree.) */
 #include <weir/gate.h>
 #include "test.h"
 
@@ -8,7 +9,8 @@ static struct weir_gate *g;
 static struct weir_req reqs[64], *out[64];
 static unsigned n_reqs;
 
-/* Leaves are 1 … n, each with these buckets, or with the max alone. With `tree` there is an inner node, too. */
+/* Start with leaves 1 … n, each with these buckets, or with the max alone, and with an inner
+ * node if `tree`. */
 static void start(uint32_t n, double max, double min, bool tree)
 {
 	struct weir_gate_config config = {.nodes = n + 2, .window = 1};
@@ -43,7 +45,7 @@ static void submit(weir_node leaf, weir_time now)
 	CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
 }
 
-/* The one that passes next, and in which class. It is done at once. */
+/* Check which request passes next, and in which class. It completes at once. */
 static void pass(weir_node leaf, enum weir_class class, weir_time now)
 {
 	CHECK_INT(weir_gate_next(g, now, out, 64), 1);
@@ -52,8 +54,9 @@ static void pass(weir_node leaf, enum weir_class class, weir_time now)
 	weir_gate_done(g, now, out, 1);
 }
 
-/* The first request of a tenant passes at once by its R-token; the second as one of the rest, also at once; the third
- * waits, and when there is a token again it passes by that, before the requests of others. */
+/* The first request of a tenant passes at once by its R-token; the second as one of the rest,
+ * also at once; the third waits, and passes by the next token, before the requests of other
+ * tenants. */
 static void the_next_token_is_seen(bool tree)
 {
 	start(2, 1e6, 1000, tree);
@@ -71,7 +74,7 @@ static void the_next_token_is_seen(bool tree)
 	weir_gate_free(g);
 }
 
-/* The same where the first passes by a token, and the second waits for the next one. */
+/* The same if the first passes by a token, and the second waits for the next one. */
 static void a_token_after_a_token(bool tree)
 {
 	start(1, 1e6, 1000, tree);
@@ -82,7 +85,8 @@ static void a_token_after_a_token(bool tree)
 	weir_gate_free(g);
 }
 
-/* With a max and no min, each request passes when the max admits it, and the time it was held counts. */
+/* With a max and no min, each request passes when the max admits it, and its held time is
+ * counted. */
 static void a_max_alone(bool tree)
 {
 	struct weir_gate_stats s;
@@ -104,7 +108,7 @@ static void a_max_alone(bool tree)
 	weir_gate_free(g);
 }
 
-/* ---- a device that takes so long for each request, and tenants that always have some */
+/* ---- a device with a fixed service time, and tenants that always have requests */
 
 static uint64_t passed[3];
 
@@ -118,11 +122,12 @@ static void serve(weir_time each, weir_time until)
 	}
 }
 
-/* What min guarantees comes first, and what is left is shared by weight on top of it, though a token is there for less
- * time than a timer takes to tell: 20,000 requests a second, of which one tenant is to have 10,000 at least. */
+/* The min is served first, and the rest is shared by weight on top of it, even if a token lasts
+ * for less time than a timer's tick: 20,000 requests a second, of which one tenant has a min of
+ * 10,000. */
 static void min_on_top_of_its_share(bool tree)
 {
-	/* What comes in 20 ms: what a policy makes of a min. */
+	/* Tokens of 20 ms, as a policy makes of a min. */
 	struct weir_bucket_spec min = {.kind = WEIR_RTOKENS, .rate = 10000, .size = 200};
 	struct weir_knob k[] = {{.node = 1, .kind = WEIR_KNOB_BUCKETS},
 		{.node = 2, .kind = WEIR_KNOB_BUCKETS, .buckets = &min, .n_buckets = 1}};
@@ -141,7 +146,7 @@ static void min_on_top_of_its_share(bool tree)
 	weir_gate_free(g);
 }
 
-/* Costs that move a tag further than it may go. */
+/* Costs that move a tag beyond its range. */
 static void huge_costs(bool tree)
 {
 	struct weir_knob k[] = {{.node = 1, .kind = WEIR_KNOB_BUCKETS},
@@ -161,7 +166,7 @@ static void huge_costs(bool tree)
 	weir_gate_free(g);
 }
 
-/* Without an R-bucket there is no time to wake for while the window in bytes is full. */
+/* Without an R-bucket there is no wakeup while the window in bytes is full. */
 static void nothing_to_wake_for(void)
 {
 	struct weir_gate_config config = {.nodes = 2, .window = 8, .window_bytes = 4096};
@@ -181,7 +186,7 @@ static void nothing_to_wake_for(void)
 	weir_gate_free(g);
 }
 
-/* A call gives no more than it is asked for, though more are due at once. */
+/* A call returns no more than it is asked for, even if more are due at once. */
 static void no_more_than_asked(void)
 {
 	start(8, 1e6, 1000, false);

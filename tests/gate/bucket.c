@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buckets are exact: whatever the rate, the steps and the span, against whole numbers of 128 bits. */
+/* Buckets are exact for any rate, steps and span, against 128-bit integers. */
 #include "gate/bucket.h"
 #include "law.h"
 
 __extension__ typedef __int128 i128;
 
-/* Whole units, and nothing over. */
+/* Whole units, without a fraction. */
 #define CHECK_LEVEL(b, units) CHECK(bucket_level(&(b)) == (i128)(units) * (i128)BUCKET_UNIT)
 
 static struct bucket make(double rate, double size)
@@ -18,7 +18,7 @@ static struct bucket make(double rate, double size)
 	return b;
 }
 
-/* The rates in which rounding would show first. */
+/* Return rates that would show rounding errors first. */
 static double any_rate(void)
 {
 	static const double odd[] = {1.0 / 3, 0.01, 1.0 / 1024, 1e11, 2.7e11, 3, 1e9, 999999937};
@@ -122,7 +122,7 @@ static void waits_to_the_nanosecond(void)
 
 static void a_century_without_drift(void)
 {
-	/* Whenever it admits, one is taken: after a hundred years not one more or less. */
+	/* Take one whenever the bucket admits it: after a hundred years the count is exact. */
 	struct bucket b = make(1.0 / 3, 1); /* kept as 341/1024 */
 	const weir_time century = INT64_C(3155760000) * WEIR_SEC;
 	weir_time now = 0;
@@ -152,7 +152,8 @@ static void a_century_without_drift(void)
 		bucket_take(&b, 1);
 		taken++;
 	}
-	/* The late thousandths lose nothing unless the bucket is full, which it never was for long. */
+	/* Calls up to a thousandth late lose nothing unless the bucket is full, which it never
+	 * is for long. */
 	CHECK(taken <= (uint64_t)(3155760000.0 * 341 / 1024));
 	CHECK(taken >= (uint64_t)(3155760000.0 * 341 / 1024) - 1);
 }
@@ -187,7 +188,7 @@ static void grants_may_exceed_the_size(void)
 	struct bucket b;
 
 	bucket_init(&b, &spec);
-	CHECK_LEVEL(b, 0); /* granted only: begins at none */
+	CHECK_LEVEL(b, 0); /* filled by grants only: starts empty */
 	bucket_grant(&b, 25);
 	CHECK_LEVEL(b, 25);
 	spec.rate = 5;
@@ -195,7 +196,7 @@ static void grants_may_exceed_the_size(void)
 	CHECK_LEVEL(b, 10);
 	bucket_grant(&b, 7);
 	bucket_fill(&b, WEIR_SEC);
-	CHECK_LEVEL(b, 17); /* neither more nor cut */
+	CHECK_LEVEL(b, 17); /* neither more nor less */
 	bucket_grant(&b, -20);
 	CHECK_LEVEL(b, -3);
 }

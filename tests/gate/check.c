@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request that is handed over twice ends the program at that call, in builds with debug_checks. */
+/* A request that is submitted or completed twice aborts the program at that call, in builds with
+ * debug_checks. */
 #include "device.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -66,7 +67,7 @@ static void drop(struct weir_req *r, void *arg)
 {
 }
 
-/* What is the caller's again may be submitted again. */
+/* A request that was returned to the caller may be submitted again. */
 static void one_after_another(void)
 {
 	struct weir_req *r;
@@ -79,7 +80,7 @@ static void one_after_another(void)
 		CHECK_INT(weir_gate_cancel(b.g, 0, r->tenant, any, drop, NULL), 1);
 		CHECK_INT(weir_gate_submit(b.g, 0, &r, 1), 0);
 	}
-	/* Nothing was taken of a submit that was refused. */
+	/* A refused submit takes none of its requests. */
 	struct weir_req good = {.tenant = r->tenant}, bad = {.tenant = 99}, *g = &good;
 
 	CHECK_INT(weir_gate_submit(b.g, 0, (struct weir_req *[]){&good, &bad}, 2), -EINVAL);
@@ -87,7 +88,7 @@ static void one_after_another(void)
 	weir_gate_free(b.g);
 }
 
-/* Runs in a process of its own: does it end by abort, with a message that has this text? */
+/* Run fn in a child process: it must abort, with a message that has this text. */
 static void dies(void (*fn)(void), const char *text)
 {
 	char said[4096] = "";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device: a gate, and behind it what holds that which passed and finishes it when it is told to, with one clock. */
+/* device: a gate with a simple device and a clock: the device holds the requests that passed
+ * until the test completes them. */
 #ifndef WEIR_TESTS_GATE_DEVICE_H
 #define WEIR_TESTS_GATE_DEVICE_H
 
@@ -76,7 +77,7 @@ static inline void finish(struct bench *b, struct weir_req *r)
 	weir_gate_done(b->g, b->now, &r, 1);
 }
 
-/* Serves one at a time, `each` apart, until nothing passes; counts by tenant. */
+/* Serve one request at a time, `each` apart, until nothing passes; count by tenant. */
 static inline void serve(struct bench *b, weir_time each, unsigned times, unsigned *counts)
 {
 	for (unsigned i = 0; i < times; i++) {

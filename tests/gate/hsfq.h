@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hsfq: a hierarchical start-time fair queue with plain arrays, which looks at all children, to compare shares with. */
+/* hsfq: a hierarchical start-time fair queue with plain arrays, which examines all children, as
+ * a reference for shares. */
 #ifndef WEIR_TESTS_GATE_HSFQ_H
 #define WEIR_TESTS_GATE_HSFQ_H
 
@@ -13,7 +14,7 @@
 struct hsfq_node {
 	uint32_t parent; /* of the root: itself */
 	double weight, start, finish, virtual_;
-	uint32_t backlog; /* leaves below it that have work, itself included */
+	uint32_t backlog; /* leaves with requests below it, itself included */
 	bool leaf;
 };
 
@@ -50,7 +51,7 @@ static inline void hsfq_busy(struct hsfq *q, uint32_t leaf, bool busy)
 	}
 }
 
-/* The leaf that is next, or 0 if all are idle. */
+/* Return the next leaf, or 0 if all are idle. */
 static inline uint32_t hsfq_next(const struct hsfq *q)
 {
 	uint32_t at = 0;
@@ -79,7 +80,8 @@ static inline void hsfq_serve(struct hsfq *q, uint32_t leaf, double cost)
 
 		q->nodes[node->parent].virtual_ = node->start;
 		node->finish = node->start + cost / node->weight;
-		node->start = node->finish; /* if it goes idle instead, busy starts it anew */
+		node->start =
+			node->finish; /* if it becomes idle instead, hsfq_busy sets it again */
 	}
 }
 

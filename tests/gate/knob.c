@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knobs: which values are taken, and that one which comes while requests wait takes effect at once. */
+/* Knobs: which values are accepted, and that a knob set while requests wait takes effect at
+ * once. */
 #include "device.h"
 
 static int try_set(struct bench *b, weir_node n, enum weir_knob_kind kind, double value)
@@ -17,7 +18,7 @@ static int try_buckets(
 	return weir_gate_set(b->g, b->now, &k, 1, NULL);
 }
 
-/* The first and the last value that a knob takes, and those next to them, which it does not. */
+/* The first and the last value of each knob, and the values next to them, which are refused. */
 static void first_and_last_values(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -68,7 +69,7 @@ static void first_and_last_buckets(void)
 	weir_gate_free(b.g);
 }
 
-/* A grant is for a bucket that is there after the knobs before it. */
+/* A grant needs a bucket that exists after the preceding knobs of the set. */
 static void grants_in_a_set(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -88,7 +89,7 @@ static void grants_in_a_set(void)
 	weir_gate_free(b.g);
 }
 
-/* What is granted beyond the size is there to be used. */
+/* Tokens granted beyond the size can be used. */
 static void granted_beyond_the_size(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 100});
@@ -110,7 +111,8 @@ static void granted_beyond_the_size(void)
 
 /* ---- the window */
 
-/* A window of half a slot keeps the credit that it has saved: one request was inside for 1 ms, so the next passes at 2 ms. */
+/* Setting a window of half a slot again keeps its saved credit: one request was inside for 1 ms,
+ * so the next passes at 2 ms. */
 static void half_a_slot_is_set_again(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 0.5});
@@ -135,7 +137,7 @@ static weir_time full(struct bench *b)
 	return t.full;
 }
 
-/* The clock of the full window begins and ends with the knob. */
+/* The clock of the full window starts and stops with the knob. */
 static void full_from_then_on(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 4, .window_bytes = 10});
@@ -161,7 +163,7 @@ static void full_from_then_on(void)
 	weir_gate_free(b.g);
 }
 
-/* The request that would pass next waits for the window, until a max comes that holds it. */
+/* The next request waits for the window, until a new max holds it. */
 static void no_longer_for_the_window(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -183,7 +185,8 @@ static void no_longer_for_the_window(void)
 	weir_gate_free(b.g);
 }
 
-/* A request is too large for the window in bytes, when a knob makes it another's turn, whose request fits. */
+/* A request is too large for the window in bytes; then a knob makes another tenant next, whose
+ * request fits. */
 static void another_that_fits(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 8, .window_bytes = 10});

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tenants that begin to wait, or get another weight, beside others that are late or have had service in advance. Random
- * cases are in law-fair.c. */
+/* Tenants that begin to wait, or get another weight, beside others that are late or were served
+ * in advance. Random cases are in law-fair.c. */
 #include "base/rng.h"
 #include "device.h"
 
 #define LARGE (1u << 31)
 
-/* Lets one request pass, finishes it, and submits it again. */
+/* Let one request pass, complete it, and submit it again. Return its tenant. */
 static weir_node again(struct bench *b)
 {
 	struct weir_req *r = pass(b);
@@ -27,7 +27,7 @@ static void submit_many(struct bench *b, weir_node n, uint32_t bytes, unsigned c
 		submit(b, n, bytes);
 }
 
-/* How many requests of others pass before one of n does. */
+/* Return how many requests of other tenants pass before one of n. */
 static unsigned passes_before(struct bench *b, weir_node n)
 {
 	unsigned others = 0;
@@ -37,8 +37,9 @@ static unsigned passes_before(struct bench *b, weir_node n)
 	return others;
 }
 
-/* A tenant of little weight that was just served gets a large weight: it waits no longer for what it had as a small
- * one. The same for a group, and for a tenant that is idle at that moment. */
+/* A tenant of little weight that was just served gets a large weight: it no longer waits for the
+ * service it had at the small one. The same for a group, and for a tenant that is idle at that
+ * moment. */
 static void a_raised_weight_counts_at_once(bool group, unsigned depth)
 {
 	struct bench b = bench_new((struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1});
@@ -51,7 +52,7 @@ static void a_raised_weight_counts_at_once(bool group, unsigned depth)
 	knob(&b, n, WEIR_KNOB_WEIGHT, 1024);
 	CHECK(passes_before(&b, small) <= 1);
 	CHECK(passes_before(&b, small) <= 1);
-	/* And back: it has not had more than its share. */
+	/* And back: it has had no more than its share. */
 	knob(&b, n, WEIR_KNOB_WEIGHT, 1 / 1024.0);
 	(void)passes_before(&b, small);
 	CHECK(passes_before(&b, small) <= 5 * 1025);
@@ -74,12 +75,13 @@ static void a_raised_weight(void)
 static struct tenant {
 	weir_node node;
 	struct weir_req reqs[DEPTH];
-	unsigned wants, has; /* requests at once */
-	uint32_t least;      /* of its costs; the largest is `most` */
+	unsigned wants, has; /* outstanding requests */
+	uint32_t least;      /* smallest cost; the largest is `most` */
 	uint32_t most;
 	double had;
 } tenants[TENANTS];
-static double least[TENANTS][TENANTS], most[TENANTS][TENANTS]; /* since both wait: had more */
+static double least[TENANTS][TENANTS],
+	most[TENANTS][TENANTS]; /* service more than the other's since both wait */
 
 static void ask(struct bench *b, struct rng *rng, struct tenant *t, struct weir_req *r)
 {

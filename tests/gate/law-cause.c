@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 5: a waiting request is charged, moment by moment, to the first of these that keeps it: max (its
- * own, then an ancestor's), tokens, window, turn; time in the device is counted apart. Of the requests that
- * nothing keeps but a full window, the one that passes next waits for the window and all others for their turn.
+ * Law 5: a waiting request is charged, moment by moment, to the first of these causes that holds
+ * it: max (its own, then an ancestor's), tokens, window, turn; time in the device is counted
+ * separately. Of the requests that only a full window holds, the one that passes next waits for the
+ * window and all others for their turn.
  *
- * Small gates, asked at every change. Between two events nothing changes but buckets that fill, so for
- * every leaf it is known from the naive buckets of reference.h until when each cause lasts; what the
- * gate adds up must be that, to a tick for each change. So that the naive account is the only one:
- * requests all cost 1, and a bucket above admits all heads or none; leaves with tokens have no bucket
- * above them; and where there is one the window never fills, since behind a full window nobody asks it.
+ * Small gates, called at every change. Between two events only buckets change, as they fill, so for
+ * every leaf the naive buckets of reference.h tell until when each cause lasts; the gate's sums
+ * must equal that, within a tick per change. To make the naive account unique: all requests cost 1,
+ * and a bucket above admits all heads or none; leaves with tokens have no bucket above them; and
+ * where there is one the window never fills, since behind a full window that bucket is not tried.
  */
 #include "law.h"
 #include "reference.h"
@@ -26,10 +27,10 @@ struct small {
 	weir_time ends[REQS];
 	unsigned n_idle, n_inside;
 	double wait[LEAVES][WEIR_CAUSES], slack[LEAVES], device[LEAVES];
-	double window, window_slack; /* time in which one request waited for the window */
-	unsigned judged;             /* intervals of which it is known whose request that was */
-	bool tokens;                 /* R-tokens that come in change whose turn it is */
-	bool whole;                  /* next is always asked for all there is */
+	double window, window_slack; /* time in which a request waited for the window */
+	unsigned judged;             /* intervals in which that request's tenant is known */
+	bool tokens;                 /* R-tokens that come in change which tenant is next */
+	bool whole;                  /* next is always called for all requests */
 };
 
 static const enum weir_cause first_to_last[WEIR_CAUSES] = {
@@ -78,7 +79,7 @@ static weir_time latest(
 	return due;
 }
 
-/* Until when each cause fails for the head of a leaf, if nothing happens; 0: it does not. */
+/* Set until when each cause holds the head of a leaf, if nothing happens; 0: it does not. */
 static void until(const struct small *s, weir_node leaf, weir_time *ret)
 {
 	const struct ref_node *n = &s->ref->nodes[leaf];
@@ -101,8 +102,8 @@ static void until(const struct small *s, weir_node leaf, weir_time *ret)
 	ret[WEIR_WAIT_TURN] = WEIR_NEVER;
 }
 
-/* How many leaves have a head that nothing keeps but the window and its turn; of which `ret_near` have
- * become so, or cease to be, within a tick. */
+/* Return the number of leaves whose head only the window and its turn hold; `ret_near` of them
+ * began or cease to be so within a tick. */
 static unsigned free_heads(const struct small *s, weir_time now, unsigned *ret_near)
 {
 	unsigned n = 0;
@@ -122,7 +123,8 @@ static unsigned free_heads(const struct small *s, weir_time now, unsigned *ret_n
 	return n;
 }
 
-/* Behind a full window one request waits for the window, if there is one that nothing else keeps. */
+/* Behind a full window one request waits for the window, if there is one that no other cause
+ * holds. */
 static void account_window(struct small *s, weir_time to)
 {
 	unsigned near, n = free_heads(s, s->now, &near);
@@ -135,8 +137,8 @@ static void account_window(struct small *s, weir_time to)
 		s->window_slack += (double)(to - s->now);
 }
 
-/* From now to `to` nothing happens; `late`: the gate is not asked until then, though it could let
- * more pass, and learns of changes only then. */
+/* Account for the time up to `to`, in which nothing happens. `late`: next is not called until
+ * then, although more could pass, and the gate learns of changes only then. */
 static void account(struct small *s, weir_time to, bool late)
 {
 	for (unsigned i = 0; i < s->n; i++) {
@@ -156,7 +158,7 @@ static void account(struct small *s, weir_time to, bool late)
 				continue;
 			s->wait[i][c] += queued * (double)(end - at);
 			at = end;
-			if (end < to) /* a change that the gate may learn of a tick later */
+			if (end < to) /* the gate may learn of a change a tick later */
 				s->slack[i] += queued * (late ? (double)(to - end) : REF_TICK);
 		}
 		for (unsigned c = WEIR_WAIT_MAX; c < WEIR_WAIT_TURN; c++)
@@ -202,7 +204,7 @@ static void check(struct small *s)
 			s->window_slack);
 }
 
-/* Why the head waits now, if that is not about to change. */
+/* Check the head's current cause, unless it is about to change. */
 static void check_now(struct small *s)
 {
 	for (unsigned i = 0; i < s->n; i++) {
@@ -238,7 +240,8 @@ static void check_now(struct small *s)
 
 /* ---- driving */
 
-static uint32_t pass(struct small *s) /* the tenant of the first that passed; WEIR_ROOT: none did */
+static uint32_t pass(
+	struct small *s) /* returns the tenant of the first that passed; WEIR_ROOT: none */
 {
 	struct weir_req *out[REQS];
 	size_t n = weir_gate_next(s->g, s->now, out, s->whole ? REQS : law_between(1, 2));
@@ -282,7 +285,8 @@ static void finish(struct small *s)
 	}
 }
 
-/* The first tick at which a bucket admits a head: with the window full there is no wakeup for that. */
+/* Return the first tick at which a bucket admits a head: with a full window there is no wakeup
+ * for that. */
 static weir_time change(const struct small *s)
 {
 	weir_time first = WEIR_NEVER;
@@ -312,7 +316,7 @@ static void step(struct small *s, weir_time arrival)
 	to = arrival < to ? arrival : to;
 	if (to > change(s))
 		to = change(s);
-	bool late = to <= s->now; /* not all was asked for */
+	bool late = to <= s->now; /* not all requests were asked for */
 
 	if (late)
 		to = s->now + (weir_time)law_between(1, 50000);
@@ -333,7 +337,7 @@ static void step(struct small *s, weir_time arrival)
 		arrive(s);
 	uint32_t next = pass(s);
 
-	/* Nothing but a slot has come: what passes now is what waited for it. */
+	/* Only a slot became free: the request that passes now is the one that waited for it. */
 	if (full && next != WEIR_ROOT && s->now < arrival && !before && !near && !s->tokens) {
 		for (unsigned i = 0; i < s->n; i++)
 			if (waited[i] != (s->leaves[i] == next ? (double)(to - from) : 0))

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 6: two tenants of one parent, both backlogged in one class over an interval, get service W with
+ * Law 6: two tenants of one parent, both backlogged in one class over an interval, get service W
+ * with
  *
  *   |W_i/r_i − W_j/r_j| ≤ K·R·(c_i/r_i + c_j/r_j) + 2k/r_min
  *
- * r weight, c largest cost, R requests in a run and one more (1: no runs), k credit, r_min the least weight of a sibling, K the constant of the law. Checked
- * between all pairs and over all intervals: with x = W/r, the difference x_i − x_j since both are backlogged
- * may never range over more than the bound.
+ * r weight, c largest cost, R requests in a run and one more (1: no runs), k credit, r_min the
+ * smallest weight of a sibling, K the constant of the law. Checked between all pairs and over all
+ * intervals: with x = W/r, the difference x_i − x_j since both are backlogged may never range over
+ * more than the bound.
  */
 #include "law.h"
 
 #define K       5.0 /* the constant of the law */
 #define TENANTS 300
-#define DEPTH   5 /* requests that a backlogged tenant has queued: more than one next gives */
+#define DEPTH   5 /* queued requests of a backlogged tenant: more than one call of next returns */
 #define INSIDE  64
 #define SPARE   (TENANTS * DEPTH + INSIDE + DEPTH)
 
@@ -23,8 +25,8 @@ struct tenant {
 	double weight, x; /* x: service per weight */
 	uint64_t largest; /* cost of its requests */
 	unsigned queued;
-	bool busy;     /* has work; else its queue runs dry */
-	uint64_t near; /* where its next request is, if they are near each other */
+	bool busy;     /* has requests; else its queue drains */
+	uint64_t near; /* offset of its next request, if requests are near each other */
 };
 
 struct fair {
@@ -60,7 +62,7 @@ static void submit(struct fair *f, unsigned i)
 	}
 }
 
-/* The interval of all pairs with i begins now. */
+/* Start the interval of all pairs with i. */
 static void begin(struct fair *f, unsigned i)
 {
 	f->t[i].busy = true;
@@ -135,7 +137,7 @@ static void finish(struct fair *f)
 	law_operations++;
 }
 
-/* All stand in one class: nothing, a priority, or R-tokens without end. */
+/* Put all tenants in one class: none, a priority, or R-tokens without end. */
 static void classify(struct fair *f, unsigned class)
 {
 	const struct weir_bucket_spec tokens = {.kind = WEIR_RTOKENS, .size = 1e15};
@@ -163,7 +165,7 @@ static void start(struct fair *f, unsigned number)
 		.run = law_chance(0.6) ? 0 : (uint32_t)law_between(2, 8),
 		.run_distance = 4096};
 
-	/* A window in bytes, from half of a request on, changes no share. */
+	/* A window in bytes, of half a request or more, changes no share. */
 	if (number % 2)
 		config.window_bytes = (uint64_t)ceil(law_log(0.5, 40) * most);
 	CHECK_INT(weir_gate_new(&config, &f->g), 0);
@@ -191,14 +193,14 @@ static void start(struct fair *f, unsigned number)
 static void run_case(unsigned number, unsigned passes)
 {
 	struct fair *f = calloc(1, sizeof *f);
-	double stop = law_chance(0.3) ? 0 : law_log(1e-4, 0.05); /* how often one pauses */
+	double stop = law_chance(0.3) ? 0 : law_log(1e-4, 0.05); /* probability of a pause */
 
 	CHECK(f);
 	start(f, number);
 	for (unsigned i = 0; i < f->n; i++)
 		if (law_chance(0.8))
 			begin(f, i);
-	/* Law 2: a call looks at so many of those that came; the others are not eligible yet. */
+	/* Law 2: a call examines this many of the new tenants; the others are not eligible yet. */
 	for (unsigned i = 0; i < f->n; i += 24)
 		CHECK_INT(weir_gate_next(f->g, f->now, NULL, 0), 0);
 	while (f->passed < passes) {
@@ -247,7 +249,7 @@ static void ask(struct parties *s, unsigned i, uint32_t cost, unsigned n)
 	s->p[i].queued += n;
 }
 
-/* Serves one request. Return whose. */
+/* Serve one request. Return its party. */
 static unsigned pass(struct parties *s)
 {
 	struct weir_req *r;
@@ -264,7 +266,8 @@ static unsigned pass(struct parties *s)
 	return i;
 }
 
-/* Of one that asks for 2^34 in all the first half has been served: V is 2^33 over the weights ahead of the others. */
+/* A party with a total demand of 2^34 has been served half of it: V is 2^33 over the weights
+ * ahead of the others. */
 static void far_ahead(struct parties *s, bool tree)
 {
 	*s = (struct parties){0};
@@ -300,8 +303,9 @@ static void leave_all(struct parties *s)
 	weir_gate_free(s->g);
 }
 
-/* One with a request of 4 MiB and many of 256 bytes is late after the first, among those of this width. A newcomer of
- * the same width starts far ahead of it, where the others are; it is served with them. */
+/* A tenant with one request of 4 MiB and many of 256 bytes is late after the first, among
+ * tenants of this width. A newcomer of the same width starts far ahead of it, where the others
+ * are; it is served with them. */
 static void beside_a_late_one(void)
 {
 	for (unsigned tree = 0; tree < 2; tree++) {
@@ -330,7 +334,8 @@ static void beside_a_late_one(void)
 	}
 }
 
-/* The weight of one, or of its child, changes before each request that passes: it is served in time all the same. */
+/* The weight of a party, or of its child, changes before each request that passes: it is served
+ * in time nevertheless. */
 static void weights_that_change(void)
 {
 	for (unsigned kind = 0; kind < 3; kind++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a gate has nothing but leaves, requests go short ways (stand.h, turn.h), and where it has very many,
- * memory is fetched ahead (ahead.h). Neither may change what passes. Two gates get the same leaves, knobs,
- * times and requests; one has an inner node besides, below which nobody ever asks for anything, so that all
- * go the way for trees there, which reference.h judges in law-random. What passes, in which order and
- * class, and what is counted must be the same to the end.
+ * If a gate has leaves only, requests take short paths (stand.h, turn.h), and if it has very many,
+ * memory is prefetched (ahead.h). Neither may change which requests pass. Two gates get the same
+ * leaves, knobs, times and requests; one also has an inner node without any requests, so that all
+ * requests take the general path for trees there, which reference.h judges in law-random. The
+ * requests that pass, their order and class, and all counters must be the same to the end.
  *
- * Most leaves have a max and a min, as the short ways are for, and most are idle most of the time, so that
- * they wake: held or not, with an R-token, or with one to come. Requests are freed as soon as they are
- * done or cancelled: nothing may be read of them any more.
+ * Most leaves have a max and a min, which the short paths are for, and most are idle most of the
+ * time, so that they wake: held or not, with an R-token, or with one to come. Requests are freed as
+ * soon as they are done or cancelled: the gate must not read them any more.
  */
 #include "law.h"
 #include <errno.h>
@@ -19,13 +19,13 @@
 
 struct twins {
 	struct weir_gate *g[2];           /* with only leaves; with an inner node */
-	weir_node leaves[LEAVES], latest; /* latest: whose request came last */
+	weir_node leaves[LEAVES], latest; /* latest: leaf of the last request */
 	unsigned n;
 	weir_time now;
-	uintptr_t serial; /* of the last request */
+	uintptr_t serial; /* number of the last request */
 	struct weir_req *inside[2][INSIDE];
 	unsigned n_inside;
-	double pace; /* how quickly buckets fill */
+	double pace; /* how fast buckets fill */
 	bool flooded, priorities;
 };
 
@@ -68,7 +68,7 @@ static void any_limits(struct twins *t, weir_node leaf)
 		{.node = leaf, .kind = WEIR_KNOB_PRIORITY, .value = -1}};
 	unsigned what = (unsigned)law_below(10), n = 0;
 
-	if (what != 0 && what != 1) /* else a min alone, or no limit at all */
+	if (what != 0 && what != 1) /* else a min alone, or no limit */
 		specs[n++] = any_bucket(t, WEIR_HOLD);
 	if (what != 0 && what != 2)
 		specs[n++] = any_bucket(t, WEIR_RTOKENS);
@@ -83,7 +83,7 @@ static void any_limits(struct twins *t, weir_node leaf)
 	both_set(t, k, 2);
 }
 
-/* One of them is refused, so none of them counts: only one gate ever hears of them. */
+/* One of these knobs is refused, so none takes effect: only one gate gets them. */
 static void refused(struct twins *t, weir_node leaf)
 {
 	const struct weir_bucket_spec bucket = any_bucket(t, WEIR_RTOKENS);
@@ -108,7 +108,7 @@ static void any_knob(struct twins *t, weir_node leaf)
 		any_limits(t, leaf);
 		return;
 	}
-	if (law_chance(0.3)) /* more than it has room for, or debts: no longer narrow */
+	if (law_chance(0.3)) /* more than its room, or debt: no longer narrow */
 		both_set(t,
 			(struct weir_knob[]){{.node = leaf,
 						     .kind = WEIR_KNOB_BUCKETS,
@@ -130,7 +130,7 @@ static struct weir_req any_request(weir_node leaf, uintptr_t serial)
 		.user = (void *)serial,
 		.requests = serial % 4 == 0 ? 2 : 0,
 		.bytes = (uint32_t)law_log(1, 1e5)};
-	if (law_chance(0.04)) /* not for a narrow bucket */
+	if (law_chance(0.04)) /* too large for a narrow bucket */
 		r.bytes = law_chance(0.5) ? 0 : (uint32_t)law_log(1 << 21, 1 << 23);
 	return r;
 }
@@ -219,7 +219,7 @@ static void cancel(struct twins *t, weir_node leaf, bool all)
 	law_operations += 2;
 }
 
-/* One goes, if none of its requests is inside, and another comes, of its number. */
+/* Remove a leaf, if none of its requests is inside, and add another one with the same number. */
 static void replace(struct twins *t, unsigned i)
 {
 	struct weir_gate_stats s;
@@ -231,12 +231,12 @@ static void replace(struct twins *t, unsigned i)
 	for (unsigned who = 0; who < 2; who++)
 		CHECK_INT(weir_gate_remove(t->g[who], t->leaves[i]), 0);
 	if (law_chance(0.5))
-		pass(t, 1); /* who is to be fetched may be gone */
+		pass(t, 1); /* the leaf to be prefetched may be gone */
 	t->leaves[i] = both_add(t);
 	any_limits(t, t->leaves[i]);
 }
 
-/* ---- what is counted */
+/* ---- counters */
 
 static void compare(struct twins *t, weir_node leaf)
 {
@@ -305,7 +305,7 @@ static void drain(struct twins *t)
 	}
 }
 
-/* So many for each leaf that whoever has a limit waits for it in the end. */
+/* Submit so many requests to each leaf that every leaf with a limit is held by it in the end. */
 static void flood(struct twins *t, unsigned times)
 {
 	for (unsigned i = 0; i < t->n * times; i++)
@@ -315,7 +315,7 @@ static void flood(struct twins *t, unsigned times)
 	while (pass(t, INSIDE));
 }
 
-/* Anything may happen to a leaf. */
+/* Do something random to a leaf. */
 static void disturb(struct twins *t, weir_node leaf)
 {
 	if (law_chance(0.5))
@@ -326,11 +326,11 @@ static void disturb(struct twins *t, weir_node leaf)
 		cancel(t, leaf, law_chance(0.5));
 }
 
-/* A round, in which up to `most` requests come. */
+/* Play a round with up to `most` new requests. */
 static void play(struct twins *t, unsigned most, weir_time step)
 {
 	arrive(t, (unsigned)law_between(1, most));
-	if (law_chance(0.05)) /* one that has just come, and is yet to be looked at */
+	if (law_chance(0.05)) /* a leaf with a new request that is not examined yet */
 		disturb(t, t->latest);
 	if (law_chance(0.2))
 		t->now += (weir_time)law_below(2 * (uint64_t)step);
@@ -351,15 +351,15 @@ static void play(struct twins *t, unsigned most, weir_time step)
 			 : t->now + (weir_time)law_below(2 * (uint64_t)step);
 }
 
-/* n leaves; in each round up to `most` requests come. */
+/* Run n leaves, with up to `most` new requests per round. */
 static void run_case(unsigned n, unsigned rounds, unsigned most, bool flooded)
 {
 	static struct twins twins;
 	struct twins *t = &twins;
-	weir_time step = (weir_time)law_log(1e3, 1e5); /* ns a round, about */
+	weir_time step = (weir_time)law_log(1e3, 1e5); /* ns per round, about */
 
 	memset(t, 0, sizeof *t);
-	/* What the limits let pass is about what comes, so that of all kinds there are some. */
+	/* The limits admit about as much as arrives, so that all cases occur. */
 	t->pace = (double)most / 2 / (double)step * 1e9 / n * law_log(0.3, 3);
 	t->pace = fmin(fmax(t->pace, 1), 1e7);
 	t->flooded = flooded;
@@ -380,7 +380,7 @@ int main(int argc, char **argv)
 		run_case((unsigned)(i % 3 ? law_between(1, 60) : law_between(70, 300)), 1500,
 			i % 2 ? 8 : 24, false);
 	}
-	/* So many that memory is fetched ahead: of who stands in a lane, then of whose timer is set, too. */
+	/* So many leaves that memory is prefetched: for lanes, then for timers, too. */
 	for (unsigned i = 0; i < 2; i++) {
 		law_case("many", i);
 		run_case(4000, 500, BATCH, i);

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 6, its second half: nobody who conforms starves while conforming rates and mins fit the
- * capacity, whoever floods.
+ * Law 6, second half: no conforming tenant starves while conforming rates and mins fit the
+ * capacity, whatever other tenants send.
  *
- *   min       a tenant with R-tokens at rate m, backlogged, gets at least m over every second, less
- *             the tokens that its bucket may still hold at the end (size as gate.h advises), be its
- *             weight ever so small and the others' ever so large
- *   profile   a tenant whose arrivals fit its (r, b) keeps its priority and waits at most
- *             (Σ b of its own and better priorities + 1 in service) / (C − Σ r of better ones)
- *   weight    what is left is shared by weight: nobody backlogged gets nothing
+ *   min      a backlogged tenant with R-tokens at rate m gets at least m over every second, less
+ *            the tokens that its bucket may still hold at the end (size as gate.h advises), for any
+ *            weights of its own and the others
+ *   profile  a tenant whose arrivals fit its (r, b) keeps its priority and waits at most (Σ b of
+ *            its own and better priorities + 1 in service) / (C − Σ r of better ones)
+ *   weight   the rest is shared by weight: every backlogged tenant gets some of it
  */
 #include "law.h"
 
 #define TENANTS 24
-#define DEPTH   40 /* requests queued by whoever is backlogged */
+#define DEPTH   40 /* queued requests of a backlogged tenant */
 #define INSIDE  32
-#define SAMPLES 10 /* a second has that many */
+#define SAMPLES 10 /* samples per second */
 
 struct tenant {
 	weir_node node;
 	double min, rate, size, weight;
-	weir_time
-		next; /* profile: when the next request comes; WEIR_NEVER: backlogged at all times */
-	double level; /* of its own arrivals' bucket, at `next` */
+	weir_time next; /* profile: time of the next request; WEIR_NEVER: always backlogged */
+	double level;   /* of the bucket of its own arrivals, at `next` */
 	unsigned queued, passed, at[SAMPLES + 1];
 	weir_time bound; /* longest wait allowed */
 };
@@ -58,8 +57,8 @@ static void arrivals(struct bench *b)
 			while (t->queued < DEPTH)
 				submit(b, i);
 		while (t->next <= b->now) {
-			/* As soon as its bucket allows, or later: bursts of up to its size. A little
-			 * slower, since the gate keeps rates to 1/1024. */
+			/* As soon as its bucket allows, or later: bursts of up to its size. A
+			 * little slower, since the gate's rates have a resolution of 1/1024. */
 			double pace = t->rate * 0.999;
 			double wait = law_chance(0.1) ? rng_exp(&law_rng, t->size) / pace : 0;
 
@@ -184,7 +183,7 @@ static void min_holds(unsigned number)
 			step(&b);
 		check_second(&b);
 	}
-	/* Nobody starves: what is left beyond the mins is shared by weight. */
+	/* No tenant starves: the capacity beyond the mins is shared by weight. */
 	double sum = 0, mins = 0;
 
 	for (unsigned i = 0; i < b.n; i++) {
@@ -221,7 +220,7 @@ static void profile_bounds(unsigned number)
 		bucket(&b, t, WEIR_PROFILE);
 		law_knob(b.g, 0, t->node, WEIR_KNOB_PRIORITY, i);
 		bursts += t->size;
-		/* A tick and a nanosecond a request, since arrivals are rounded up to one. */
+		/* A tick, and a nanosecond per request, since arrivals are rounded up to one. */
 		t->bound = (weir_time)((bursts + 1) / (b.capacity - better) * 1e9) + 3000;
 		better += t->rate;
 	}
@@ -232,9 +231,9 @@ static void profile_bounds(unsigned number)
 		struct weir_gate_stats s;
 
 		CHECK_INT(weir_gate_get_stats(b.g, b.now, b.t[i].node, &s), 0);
-		if (i + 2 < b.n) /* all of it conformed */
+		if (i + 2 < b.n) /* all requests conformed */
 			CHECK_INT(s.by_class[WEIR_CLASS_PRIORITY], s.dispatched);
-		else /* the flood gets what is left */
+		else /* the flood gets the rest */
 			CHECK(s.by_class[WEIR_CLASS_REST] == s.dispatched && s.dispatched > 0);
 	}
 	weir_gate_free(b.g);

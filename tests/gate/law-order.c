@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 7: submits of different tenants before one weir_gate_next may be permuted without changing what
- * passes. Two gates get the same tree, knobs, times and requests; between two calls of next, the second
- * gets the submits of different tenants in another order, and in other batches. What passes, in which
- * order and class, must be the same to the end. All three orders, many and few children.
+ * Law 7: submits of different tenants before one weir_gate_next may be permuted without changing
+ * which requests pass. Two gates get the same tree, knobs, times and requests; between two calls of
+ * next, the second gets the submits of different tenants in another order, and in other batches.
+ * The requests that pass, their order and class, must be the same to the end. All three orders,
+ * many and few children.
  *
- * And the comparison orders by themselves: FIFO and EDF pass what plain sorting of the heads says.
+ * Also the comparison orders themselves: FIFO and EDF pass requests in the order of sorted heads.
  */
 #include "law.h"
 
 #define LEAVES 200
-#define DEPTH  8 /* requests a leaf */
+#define DEPTH  8 /* requests per leaf */
 #define ROUND  256
 
 struct pair {
@@ -23,7 +24,7 @@ struct pair {
 	enum weir_order order;
 };
 
-/* ---- the same for both */
+/* ---- applied to both */
 
 static void both_knobs(struct pair *p, const struct weir_knob *k, size_t n)
 {
@@ -81,9 +82,9 @@ static void shared_bucket(struct pair *p, weir_node inner)
 		1);
 }
 
-/* ---- a round: submits in two orders, then one next of both */
+/* ---- a round: submits in two orders, then one call of next on both */
 
-/* Another order, in which each tenant's own requests keep theirs. */
+/* Make another order that keeps each tenant's own order. */
 static void permute(unsigned *out, const unsigned *in, unsigned n, const struct pair *p)
 {
 	unsigned at[ROUND];
@@ -96,7 +97,7 @@ static void permute(unsigned *out, const unsigned *in, unsigned n, const struct 
 		at[i - 1] = at[j];
 		at[j] = t;
 	}
-	/* Places are shuffled; those of one tenant are then filled in its own order. */
+	/* Shuffle the positions; then fill each tenant's positions in its own order. */
 	bool used[ROUND] = {false};
 
 	for (unsigned i = 0; i < n; i++) {
@@ -234,10 +235,9 @@ static void sorted_case(unsigned number)
 	for (unsigned i = 0; i < 10; i++) {
 		weir_node parent = WEIR_ROOT;
 
-		if (i % 3) /* at various depths */
+		if (i % 3) /* at different depths */
 			CHECK_INT(weir_gate_add(g, WEIR_ROOT, &parent), 0);
-		leaves[i] =
-			law_leaf(g, parent, law_log(0.125, 1000)); /* weights count for nothing */
+		leaves[i] = law_leaf(g, parent, law_log(0.125, 1000)); /* weights have no effect */
 	}
 	for (; n < 400; n++) {
 		left[n] = &reqs[n];
@@ -254,7 +254,7 @@ static void sorted_case(unsigned number)
 		weir_time key = WEIR_NEVER;
 
 		CHECK_INT(weir_gate_next(g, now, &r, 1), 1);
-		for (unsigned i = 0; i < n; i++) { /* the least key among the heads */
+		for (unsigned i = 0; i < n; i++) { /* the smallest key among the heads */
 			weir_time k =
 				left[i]->submitted + (number % 2 ? left[i]->deadline * WEIR_US : 0);
 			bool head = true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole law at once: random trees, knobs, arrivals, cancels and departures, and at every step the
- * naive gate of reference.h says whether what the real one did was lawful.
+ * The whole law at once: random trees, knobs, arrivals, cancels and departures, and at every step
+ * the naive gate of reference.h decides whether the real one acted lawfully.
  *
- *   laws 1, 2   whatever passes is eligible, and nobody of a better class had to go first
- *   laws 3, 4   buckets are charged as written (else the naive ones would soon disagree), and over
- *               any interval no hold bucket lets more than r·t + b + one largest cost pass
- *   law 5       waits by cause add up to all the waiting there was
- *   law 7       nothing is lost, duplicated or reordered; all drains in the end
- *   and         next gives nothing only when nothing may pass; wakeup is never late, never spins
+ *   laws 1, 2  every request that passes is eligible, and none of a better class had to go first
+ *   laws 3, 4  buckets are charged as written (else the naive ones would soon disagree), and over
+ *              any interval no hold bucket lets more than r·t + b + one largest cost pass
+ *   law 5      waits by cause add up to all waiting time
+ *   law 7      nothing is lost, duplicated or reordered; all drains in the end
+ *   and        next returns nothing only when nothing may pass; wakeup is never late, never spins
  */
 #include "law.h"
 #include "readback.h"
@@ -25,9 +25,9 @@ struct world {
 	struct weir_req *idle[REQUESTS], *inside[REQUESTS];
 	unsigned n_idle, n_inside;
 	unsigned nodes_most;
-	bool fractional; /* windows too: then only bounds of them are known */
+	bool fractional; /* fractional windows, too: then only bounds of them are known */
 	bool bytes;      /* a window in bytes, too */
-	double busy;     /* how often time stands still between operations */
+	double busy;     /* probability that time stands still between operations */
 };
 
 /* ---- picking */
@@ -111,7 +111,7 @@ static void op_buckets(struct world *w)
 	for (unsigned i = 0; i < n; i++) {
 		specs[i] = any_bucket(leaf);
 		if (specs[i].rate == 0 && specs[i].kind == WEIR_HOLD && law_chance(0.9))
-			specs[i].rate = 1000; /* else soon everything stands still */
+			specs[i].rate = 1000; /* else everything soon stops */
 	}
 	/* Often only the rate or the size changes. */
 	if (law_chance(0.5)) {
@@ -129,7 +129,7 @@ static void op_buckets(struct world *w)
 		1);
 }
 
-/* A grant needs a bucket of its kind. */
+/* Return true if the node has a bucket of this kind, which a grant needs. */
 static bool has(struct world *w, weir_node node, enum weir_bucket_kind kind)
 {
 	for (unsigned i = 0; i < w->ref->nodes[node].n_buckets; i++)
@@ -152,7 +152,7 @@ static void op_leaf_knob(struct world *w)
 		break;
 	case 1:
 		k.kind = WEIR_KNOB_PRIORITY;
-		/* A profile without a priority is nothing that the law speaks of. */
+		/* The law does not cover a profile without a priority. */
 		k.value =
 			has(w, node, WEIR_PROFILE) || law_chance(0.5) ? (double)law_below(64) : -1;
 		break;
@@ -178,7 +178,8 @@ static double any_window(struct world *w)
 	return law_chance(0.03) ? 0 : (double)law_between(1, 40);
 }
 
-/* In some cases there is a window in bytes: from less than one request to more than fit the other window. */
+/* In some cases there is a window in bytes: from less than one request to more than the other
+ * window holds. */
 static double any_bytes(struct world *w)
 {
 	return w->bytes && law_chance(0.8) ? floor(law_log(100, 1e7)) : 0;
@@ -223,7 +224,7 @@ static void op_submit(struct world *w)
 			.op = (uint8_t)law_below(5)};
 		batch[n++] = r;
 	}
-	if (n && law_chance(0.02)) { /* one bad apple: none is taken */
+	if (n && law_chance(0.02)) { /* with one invalid request, none is accepted */
 		weir_node was = batch[n - 1]->tenant;
 
 		batch[n - 1]->tenant = WEIR_ROOT;
@@ -254,11 +255,11 @@ static bool op_next(struct world *w)
 	size_t most = law_chance(0.3) ? 1 : law_between(1, 16);
 	weir_time now = w->now;
 
-	if (law_chance(0.02) && now > 5000) { /* a clock that went back stands still */
+	if (law_chance(0.02) && now > 5000) { /* a clock that goes back counts as stopped */
 		weir_gate_wakeup(w->g, now);
 		now -= 5000;
 	}
-	/* (A call looks at 24 leaves that came: all of them are to be known.) */
+	/* (A call examines 24 new leaves: all of them must be known.) */
 	for (unsigned i = 24; i < w->nodes_most; i += 24)
 		CHECK_INT(weir_gate_next(w->g, now, out, 0), 0);
 	size_t n = next(w, now, out, most);
@@ -270,14 +271,14 @@ static bool op_next(struct world *w)
 		at = weir_gate_wakeup(w->g, w->now);
 	}
 
-	if (n == most) { /* there may be more; if so, it says now */
+	if (n == most) { /* there may be more; then wakeup is now */
 		if (at > w->now && !w->fractional)
 			ref_nothing(w->ref, w->now);
 		return true;
 	}
 	if (!w->fractional)
 		ref_nothing(w->ref, w->now);
-	if (at == w->now) { /* early is allowed, but not for ever */
+	if (at == w->now) { /* early is allowed, but not forever */
 		CHECK_INT(weir_gate_next(w->g, w->now, out, 1), 0);
 		at = weir_gate_wakeup(w->g, w->now);
 		if (at == w->now && !w->fractional)
@@ -329,7 +330,7 @@ static void op_cancel(struct world *w)
 	const struct ref_node *left = &w->ref->nodes[node];
 
 	for (size_t i = left->first; i < left->end; i++)
-		CHECK(!some(left->queue[i], &every)); /* all that match are back */
+		CHECK(!some(left->queue[i], &every)); /* all matching requests are back */
 }
 
 static void op_time(struct world *w)
@@ -352,7 +353,7 @@ static void drain(struct world *w)
 	struct weir_knob k[REF_NODES];
 	size_t n = 0;
 
-	/* Without limits and with room, everything leaves. */
+	/* Without limits and with room, all requests leave. */
 	for (weir_node i = 0; i < w->ref->n_nodes; i++)
 		if (w->ref->nodes[i].used)
 			k[n++] = (struct weir_knob){.node = i, .kind = WEIR_KNOB_BUCKETS};
@@ -370,7 +371,7 @@ static void drain(struct world *w)
 	CHECK_INT(weir_gate_wakeup(w->g, w->now), WEIR_NEVER);
 	ref_stats(w->ref, w->g, w->now);
 	readback(w->ref, w->g, w->now);
-	/* Nodes go, children first, until the root is alone. */
+	/* Remove nodes, children first, until only the root is left. */
 	for (bool any = true; any;) {
 		any = false;
 		for (weir_node i = 1; i < w->ref->n_nodes; i++) {
@@ -448,7 +449,7 @@ static void run_case(unsigned number, unsigned steps)
 
 int main(int argc, char **argv)
 {
-	unsigned only = argc > 2 ? (unsigned)atoi(argv[2]) : 0; /* that case alone */
+	unsigned only = argc > 2 ? (unsigned)atoi(argv[2]) : 0; /* this case only */
 
 	law_start(argc, argv, "law-random");
 	for (unsigned i = only; i < (only ? only + 1 : 800); i++) {

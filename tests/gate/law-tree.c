@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 6 per level: a tree of depth 3, whose leaves pause and come back at random, shares as a
+ * Law 6 per level: a tree of depth 3, whose leaves pause and return at random, shares as a
  * hierarchical fair queue does.
  *
- * The naive one of reference.h gets the same leaves busy at the same moments and serves as many
- * requests. Of each is checked, between any two changes of who is busy:
- *   - siblings that are busy differ by at most K(c_i/r_i + c_j/r_j) of service per weight, over any
- *     interval (c: the largest cost below them, or in the gate that of a whole run; K: law 6's constant, or 1
- *     for the reference)
- *   - a node gets its part of what its parent got, r/Σr over the busy siblings, within the bound that
- *     follows from that: K·c·(1 + (n − 2)·r/Σr) for n busy siblings; and so a leaf, from the root down,
- *     gets what a fluid server would give it.
+ * The naive queue of hsfq.h has the same leaves busy at the same moments and serves as many
+ * requests. For both, between any two changes of the busy leaves:
+ *
+ *   - busy siblings differ by at most K(c_i/r_i + c_j/r_j) of service per weight, over any interval
+ *     (c: the largest cost below them, or in the gate that of a whole run; K: law 6's constant, or
+ *     1 for the reference)
+ *   - a node gets its part of its parent's service, r/Σr over the busy siblings, within the bound
+ *     that follows from that: K·c·(1 + (n − 2)·r/Σr) for n busy siblings; and so a leaf, from the
+ *     root down, gets what a fluid server would give it.
  */
 #include "hsfq.h"
 #include "law.h"
@@ -73,7 +74,7 @@ static void set_busy(struct tree *t, unsigned leaf, bool busy)
 	law_operations++;
 }
 
-/* ---- what is checked */
+/* ---- checks */
 
 static void begin(struct tree *t)
 {
@@ -88,7 +89,7 @@ static void begin(struct tree *t)
 	}
 }
 
-/* What one turn may cost. */
+/* Return the largest cost of one turn. */
 static double largest(const struct tree *t, unsigned who)
 {
 	return who ? t->most : t->run * t->most;
@@ -125,7 +126,7 @@ static void serve(struct tree *t, unsigned who, unsigned leaf, double cost)
 	}
 }
 
-/* The fluid part of a node in what the root got, and how far off it may be. */
+/* Return the fluid part of a node in the root's service; `ret_off` is the allowed error. */
 static double fluid(const struct tree *t, unsigned who, unsigned n, double *ret_off)
 {
 	double sum = 0, off = 0;
@@ -166,7 +167,7 @@ static void end(struct tree *t)
 				FAIL("%s: node %u got %g, not within %g of %g",
 					who ? "reference" : "gate", n, got, off, due);
 		}
-	/* The two together: as many requests, so the root's service may differ as well. */
+	/* Compare both: as many requests, so the root's service may differ as well. */
 	for (unsigned n = 1; n < t->n; n++) {
 		double off, ref_off, part;
 
@@ -255,7 +256,7 @@ static void run_case(unsigned number, unsigned phases)
 	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.cost = WEIR_UNIT_BYTES,
 					.window = 1,
 					.run = (uint32_t)t->run,
-					.run_distance = t->most}, /* all are near: at 0 */
+					.run_distance = t->most}, /* all requests are near: at 0 */
 			  &t->g),
 		0);
 	grow(t);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Law 6 at any scale: shares depend on ratios of weights alone, whatever their scale, however many siblings there are,
- * and whatever idle siblings weigh; and a tenant is served at least once per (2 + K/s) largest costs of its parent,
- * where s is its part of the weights that were backlogged meanwhile. With 65, 1,000 and 100,000 siblings, below the
- * root and below an inner node, with weights from 1/1024 to 2^20, tenants that come and go, and requests that are
- * added and removed on the way.
+ * Law 6 at any scale: shares depend on ratios of weights alone, for any scale, any number of
+ * siblings, and any weights of idle siblings; and a tenant is served at least once per (2 + K/s)
+ * largest costs of its parent, where s is its part of the weights that were backlogged meanwhile.
+ * With 65, 1,000 and 100,000 siblings, below the root and below an inner node, with weights from
+ * 1/1024 to 2^20, tenants that come and go, and requests that are added and removed meanwhile.
  */
 #include "law.h"
 
@@ -13,10 +13,11 @@
 /* ---- two weights among 70 siblings */
 
 struct share {
-	uint64_t light, heavy; /* requests served of all of each */
+	uint64_t light, heavy; /* requests served, total of each weight */
 };
 
-/* 70 tenants with weights w and 100w in turns, 8 requests each, on a server of window 8; beside an idle one. */
+/* Run 70 tenants with weights w and 100w in turn, 8 requests each, on a server of window 8;
+ * beside an idle one. */
 static struct share two_weights(double w, double idle)
 {
 	static struct weir_req reqs[70][8];
@@ -65,7 +66,7 @@ static void scale_does_not_matter(void)
 	for (double w = 1.0 / 1024; w <= 10485; w *= 2) {
 		struct share other = two_weights(w, w > 1 ? 1.0 / 1024 : 1 << 20);
 
-		/* (Tags are whole numbers, so that an eighth of a per cent may be rounded.) */
+		/* (Tags are integers, so that an eighth of a per cent may be rounded.) */
 		if (fabs((double)other.light / (double)one.light - 1) > 0.00125 + 1.5 / 700)
 			FAIL("weights of %g and %g: %llu and %llu served, not %llu and %llu", w,
 				100 * w, (unsigned long long)other.light,
@@ -80,7 +81,7 @@ struct sibling {
 	weir_node node;
 	double weight;
 	uint64_t
-		last; /* what all were served when it was, or when it began to wait, if that is later */
+		last; /* total service when it was last served, or when it began to wait, if that is later */
 	unsigned queued;
 	bool busy;
 };
@@ -90,8 +91,8 @@ struct family {
 	struct sibling *all;
 	unsigned n, *of; /* of: node → sibling */
 	struct weir_req *reqs;
-	uint64_t served; /* cost of all */
-	double weights;  /* of all that are backlogged, or were since `since` */
+	uint64_t served; /* total cost */
+	double weights;  /* of all siblings that are backlogged, or were since `since` */
 	double now_weights;
 	unsigned busy;
 	uint32_t most; /* largest cost */
@@ -99,7 +100,7 @@ struct family {
 	weir_time now;
 };
 
-#define EACH 2 /* requests that a busy sibling has queued */
+#define EACH 2 /* queued requests of a busy sibling */
 
 static void submit(struct family *f, struct weir_req *r, unsigned i)
 {
@@ -127,7 +128,7 @@ static void begin(struct family *f, unsigned i)
 
 	s->busy = true;
 	s->last = f->served;
-	f->weights += s->weight; /* (again, if it was there a while ago: that only helps it) */
+	f->weights += s->weight; /* (again, if it was backlogged a while ago: that only helps it) */
 	f->now_weights += s->weight;
 	f->busy++;
 	for (unsigned k = 0; k < EACH; k++)
@@ -154,7 +155,7 @@ static void end(struct family *f, unsigned i)
 	law_operations++;
 }
 
-/* Some leave; some come, and some of these as new nodes of another weight. */
+/* Some siblings leave and some come, some of these as new nodes of another weight. */
 static void change(struct family *f, unsigned times, weir_node parent)
 {
 	for (unsigned k = 0; k < times; k++) {
@@ -193,7 +194,8 @@ static void serve(struct family *f)
 	law_operations += 2;
 }
 
-/* n siblings, one of which has as much weight as all others if `heavy`. */
+/* Run n siblings, one of which has as much weight as all others if `heavy`. Return the worst
+ * wait. */
 static double family_case(unsigned n, bool tree, bool heavy, unsigned rounds)
 {
 	struct family f = {.n = n, .most = (uint32_t)law_log(1, 1e6)};
@@ -223,7 +225,7 @@ static double family_case(unsigned n, bool tree, bool heavy, unsigned rounds)
 	}
 	for (unsigned i = 0; i < n; i++)
 		begin(&f, i);
-	/* Law 2: a call looks at so many of those that came; the others are not eligible yet. */
+	/* Law 2: a call examines this many of the new tenants; the others are not eligible yet. */
 	for (unsigned i = 0; i < n; i += 24)
 		CHECK_INT(weir_gate_next(f.g, f.now, NULL, 0), 0);
 	for (unsigned i = 0; i < rounds; i++) {
@@ -259,10 +261,11 @@ static void everybody_is_served_in_time(void)
 	printf("longest wait %.3f of its bound\n", worst);
 }
 
-/* ---- tenants that ask seldom */
+/* ---- tenants with few requests */
 
-/* One of weight w is backlogged beside n of weight 1 that have a request or two each; in a tree each is below a node of its
- * own. One of a great weight has a request too. All are served by weight, and the first does not wait for long. */
+/* One tenant of weight w is backlogged beside n of weight 1 that have a request or two each; in
+ * a tree each is below a node of its own. One of a large weight has a request, too. All are
+ * served by weight, and the first does not wait for long. */
 static void beside_many(double w, unsigned n, bool tree, unsigned each)
 {
 	struct weir_gate *g;

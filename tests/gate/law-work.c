@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No call does work that grows with the number of tenants: with n ≤ 32 it touches at most 64 + 4n of 100,000 nodes.
+ * No call does work that grows with the number of tenants: a call for n ≤ 32 requests touches at
+ * most 64 + 4n of 100,000 nodes.
  *
- * Counted in two ways. weir_gate_next says how many leaves it looked at, and the timer how many entries it moved: these are
- * checked at every call. And now and then all nodes are made inaccessible before a call, so that each page of them that it
- * reads or writes is counted by the fault that it causes. Tenants are used in random order: a page, 13 nodes, is seldom
- * touched twice.
+ * Counted in two ways. weir_gate_next reports how many leaves it examined, and the timer how many
+ * entries it moved: these are checked at every call. And now and then all nodes are made
+ * inaccessible before a call, so that each page of them that it reads or writes is counted by its
+ * fault. Tenants are used in random order: a page, 13 nodes, is seldom touched twice.
  */
 #include "gate/node.h"
 #include "law.h"
@@ -19,7 +20,7 @@ static struct weir_gate *g;
 static weir_node nodes[N];
 static struct weir_req reqs[2 * N];
 static weir_time now;
-static volatile unsigned touched; /* pages, by the present call */
+static volatile unsigned touched; /* pages touched by the current call */
 static size_t page;
 
 /* ---- counting */
@@ -29,13 +30,13 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	uintptr_t at = (uintptr_t)info->si_addr, from = (uintptr_t)g->nodes;
 
 	if (at - from >= g->room * sizeof(struct node))
-		_exit(1); /* not ours */
+		_exit(1); /* not our pages */
 	mprotect((void *)(at & -page), page,
 		PROT_READ | PROT_WRITE); /* NOLINT(performance-no-int-to-ptr) */
 	touched++;
 }
 
-/* What is on whole pages. */
+/* Protect the whole pages of the nodes. */
 static void protect(int how)
 {
 	size_t bytes = g->room * sizeof(struct node) & -page;
@@ -51,7 +52,7 @@ static struct {
 static unsigned calls;
 static bool watched;
 
-/* A call for n requests has touched so much. */
+/* Check that a call for n requests touched no more than it may. */
 static void count(const char *what, size_t n, unsigned much)
 {
 	unsigned k = 0;
@@ -68,7 +69,7 @@ static void count(const char *what, size_t n, unsigned much)
 	}
 }
 
-/* A call comes: what it touches is counted, always or now and then. */
+/* Count the pages that the next call touches, always or now and then. */
 static void watch(bool always)
 {
 	watched = always || calls++ % EVERY == 0;
@@ -76,7 +77,7 @@ static void watch(bool always)
 	if (watched)
 		protect(PROT_NONE);
 }
-/* It was this, for n requests. */
+/* Check the call `what`, for n requests. */
 static void seen(const char *what, size_t n)
 {
 	if (!watched)
@@ -102,7 +103,7 @@ static void submit(uint32_t from, uint32_t to)
 	}
 }
 
-/* One next, and done with what it gave; how many. */
+/* Call next, and complete its requests. Return their number. */
 static size_t pass(size_t max)
 {
 	struct weir_req *r[BATCH];
@@ -122,7 +123,7 @@ static size_t pass(size_t max)
 	return n;
 }
 
-/* Until nothing more passes at this time; how many did. */
+/* Call next until nothing more passes at this time. Return the number of requests. */
 static size_t drain(size_t max)
 {
 	size_t n, all = 0;
@@ -188,7 +189,7 @@ static void all_due_together(void)
 	CHECK_INT(drain(BATCH), N);
 	now += 2 * WEIR_SEC;
 	CHECK_INT(drain(BATCH), N);
-	/* Again, one at a time: as far as to where all are due, and some more. */
+	/* Again, one at a time: up to the time when all are due, and some more. */
 	now += 2 * WEIR_SEC;
 	submit(0, 2 * N);
 	CHECK(drain(1) >= N);
@@ -198,7 +199,7 @@ static void all_due_together(void)
 	weir_gate_free(g);
 }
 
-/* Spread over a second, to be due after 1000 s; then time leaps beyond that. */
+/* Spread over a second, due after 1000 s; then time jumps beyond that. */
 static void all_due_far_away(void)
 {
 	start();
@@ -221,8 +222,8 @@ static void all_due_far_away(void)
 	weir_gate_free(g);
 }
 
-/* Each tenant is in a group of its own, with a max, or all in one group with a max for writes: all come to be
- * stopped at one moment, and released at one. */
+/* Each tenant is in a group of its own, with a max, or all are in one group with a max for
+ * writes: all are stopped at one moment, and released at one. */
 static void groups(bool own)
 {
 	struct weir_bucket_spec b = {
@@ -254,7 +255,7 @@ static void groups(bool own)
 	CHECK_INT(drain(BATCH), own ? N / 2 : 1);
 	now += WEIR_SEC + WEIR_MS;
 	CHECK_INT(drain(BATCH), own ? N / 2 : 1);
-	for (uint32_t i = 0; i < N; i++) /* those of the second case wait: others are theirs */
+	for (uint32_t i = 0; i < N; i++) /* the second case's requests wait: use others */
 		reqs[N + i] = (struct weir_req){.tenant = nodes[i % (N / 2)], .bytes = 1};
 	submit(N, 2 * N);
 	CHECK_INT(drain(1), N);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * law: what the random tests of the law (law-*.c) share.
+ * law: shared code of the random tests of the law (law-*.c).
  *
- * Each is a program that runs many random cases from one seed: argv[1], or WEIR_SEED, or 1. The seed
- * is printed first, and with the case when one fails, so that a failure can be had again.
+ * Each is a program that runs many random cases from one seed: argv[1], or WEIR_SEED, or 1. The
+ * seed is printed first, and with the case when one fails, so that a failure can be repeated.
  */
 #ifndef WEIR_TESTS_GATE_LAW_H
 #define WEIR_TESTS_GATE_LAW_H
@@ -35,7 +35,7 @@ static inline void law_start(int argc, char **argv, const char *name)
 	rng_init(&law_rng, law_seed, name);
 }
 
-/* Begins case `i` of a kind with a stream of its own, so that it can be run alone. */
+/* Start case `i` of a kind with a random stream of its own, so that it can be run alone. */
 static inline void law_case(const char *kind, unsigned i)
 {
 	snprintf(law_name, sizeof law_name, "%s/%u", kind, i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What buckets do to requests: max, min, profiles and tokens, one sentence of gate.h a function. */
+/* Effects of buckets on requests: max, min, profiles and tokens, one sentence of gate.h per
+ * function. */
 #include "device.h"
 
 static void max_holds_and_wakes(void)
@@ -18,7 +19,7 @@ static void max_holds_and_wakes(void)
 	weir_time t = weir_gate_wakeup(b.g, b.now);
 
 	CHECK(t >= 10 * WEIR_MS && t <= 10 * WEIR_MS + 2 * WEIR_US);
-	submit(&b, free_, 1); /* somebody else's limit is not mine */
+	submit(&b, free_, 1); /* a limit holds only its own tenant */
 	CHECK(pass(&b)->tenant == free_);
 	b.now = t;
 	CHECK(pass(&b)->tenant == n);
@@ -83,7 +84,7 @@ static void ancestors_max_admits_too(void)
 	weir_gate_free(b.g);
 }
 
-/* Behind a window that is always full, a limit is still what its tenants wait for. */
+/* Behind a window that is always full, a limit is still reported as the cause. */
 static void limits_show_behind_a_full_window(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -174,10 +175,10 @@ static void priority_while_it_fits(void)
 		finish(&b, r);
 	}
 	for (int i = 0; i < 2; i++)
-		CHECK_INT(order[i], high); /* what the profile holds */
+		CHECK_INT(order[i], high); /* the profile's tokens */
 	for (int i = 2; i < 6; i++)
 		CHECK_INT(order[i], low);
-	/* what does not fit shares with the rest */
+	/* requests that do not fit share with the rest */
 	CHECK(order[6] != order[7] && order[8] != order[9]);
 	submit(&b, none, 1);
 	submit(&b, high, 1);
@@ -197,7 +198,8 @@ static void tokens_as_in_algorithm_1(void)
 	for (int i = 0; i < 6; i++)
 		submit(&b, x, 1);
 	submit(&b, y, 1);
-	CHECK_INT(pass(&b)->tenant, y); /* no token, no service; no limit, no token needed */
+	CHECK_INT(pass(&b)->tenant,
+		y); /* without a token there is no service; without a limit no token is needed */
 	CHECK(!pass(&b));
 	CHECK_INT(weir_gate_wakeup(b.g, b.now), WEIR_NEVER);
 	struct weir_gate_stats s;
@@ -221,7 +223,7 @@ static void tokens_as_in_algorithm_1(void)
 	weir_gate_free(b.g);
 }
 
-/* An R-token that comes in at the moment of a pass is paid with, whatever the class. */
+/* An R-token that comes in at the moment of a pass is charged, in any class. */
 static void a_token_of_this_moment(bool priority)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
@@ -252,7 +254,8 @@ static void tokens_of_this_moment(void)
 	a_token_of_this_moment(true);
 }
 
-/* A request that waits behind the window gets an R-token after 0.1 s, and fits its profile after 1 s: no sooner. */
+/* A request that waits behind the window gets an R-token after 0.1 s, and fits its profile after
+ * 1 s, not earlier. */
 static void a_token_before_it_fits(void)
 {
 	for (unsigned late = 0; late < 2; late++) {

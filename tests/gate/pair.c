@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pair, one hold and one R-bucket, has a way of its own in limits.h: it says and charges what the general way does. */
+/* A pair, one hold and one R-bucket, has code of its own in limits.h: its answers and charges
+ * equal those of the general code. */
 #include "gate/limits.h"
 #include "law.h"
 
-struct both { /* the same, twice */
+struct both { /* the same, in both forms */
 	struct bucket short_way[2], general[2];
 	struct limits a, b;
 };
@@ -32,7 +33,7 @@ static void same_levels(const struct both *t)
 		CHECK(t->short_way[i].lack == t->general[i].lack);
 }
 
-/* A request comes, and passes when it is admitted, or some time later. */
+/* A request arrives, and passes when it is admitted, or some time later. */
 static void one(struct both *t, weir_time *now)
 {
 	struct weir_req r = {.submitted = *now,
@@ -80,7 +81,7 @@ static void as_the_general_way(void)
 	}
 }
 
-/* It is a pair only while both are narrow. */
+/* Two buckets are a pair only while both are narrow. */
 static void both_are_narrow(void)
 {
 	const struct weir_bucket_spec narrow = {.rate = 100, .size = 100},
@@ -105,7 +106,7 @@ static void both_are_narrow(void)
 	CHECK(!l.pair);
 }
 
-/* A charge that makes a debt which is too large for it ends it, until the debt is paid. */
+/* A debt that is too large for a pair ends it, until the debt is repaid. */
 static void a_large_debt_ends_it(void)
 {
 	const struct weir_bucket_spec bytes = {.unit = WEIR_UNIT_BYTES, .rate = 1e6, .size = 1e6};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces of a pool: aligned, all zero, no two the same; and used again when they were given back. */
+/* Pieces of a pool: aligned, zeroed, distinct; and reused after they were freed. */
 #include "gate/pool.h"
 #include "test.h"
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void pieces_are_apart(void)
 	pool_free(&p);
 }
 
-/* Of each size, the last one that was given back first, however many chunks there were meanwhile. */
+/* For each size, the piece freed last is reused first, for any number of chunks in between. */
 static void pieces_are_used_again(void)
 {
 	struct pool p = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was set is read back: knobs, buckets and their levels, the tree. */
+/* Values that were set are read back: knobs, buckets and their levels, the tree. */
 #include "device.h"
 
 static double value(const struct bench *b, weir_node n, enum weir_knob_kind kind)
@@ -47,7 +47,7 @@ static void knobs_of_the_whole_gate(void)
 	weir_gate_free(b.g);
 }
 
-/* The gate keeps a weight to 24 bits. */
+/* The gate stores weights with 24 bits. */
 static void weights(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){0});
@@ -104,7 +104,7 @@ static double level(const struct bench *b, weir_node n, uint32_t i)
 	return levels[i];
 }
 
-/* `count` specs come back as they were set, or as the gate rounds them. */
+/* Check that `count` specs are read back as they were set, or as the gate rounds them. */
 static void specs_are(
 	const struct bench *b, weir_node n, const struct weir_bucket_spec *want, int count)
 {
@@ -146,7 +146,7 @@ static void specs_of_all_kinds(void)
 	specs_are(&b, n, want, 6);
 	for (uint32_t i = 0; i < 5; i++)
 		CHECK(level(&b, n, i) == want[i].size);
-	CHECK(level(&b, n, 5) == 0); /* only granted */
+	CHECK(level(&b, n, 5) == 0); /* filled by grants only */
 	buckets(&b, n, want, 6);
 	specs_are(&b, n, want, 6);
 	CHECK_INT(weir_gate_get_buckets(b.g, 0, n + 1, NULL, NULL, 0), -EINVAL);
@@ -171,7 +171,7 @@ static void no_more_than_there_is_room_for(void)
 	weir_gate_free(b.g);
 }
 
-/* Levels fall by what passes, below 0 too, rise with time, and end at the size. */
+/* Levels fall by what passes, below 0 too, rise with time, and stop at the size. */
 static void levels_of_hold_buckets(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 99});
@@ -196,7 +196,7 @@ static void levels_of_hold_buckets(void)
 	CHECK(level(&b, n, 0) == 1.5);
 	CHECK(level(&b, n, 1) == -950);
 	CHECK(level(&b, group, 0) == 2525);
-	b.now = 0; /* time never goes back, and reading did not move it */
+	b.now = 0; /* time never goes back, and reading does not advance it */
 	CHECK(level(&b, n, 1) == -1000);
 	b.now = 2 * WEIR_SEC;
 	CHECK(level(&b, n, 0) == 2);
@@ -225,7 +225,7 @@ static void grants_are_read_back(void)
 	CHECK(level(&b, n, 1) == 20); /* beyond its size */
 	submit(&b, n, 0);
 	CHECK(pass(&b));
-	CHECK(level(&b, n, 0) == 2); /* R-tokens pay first */
+	CHECK(level(&b, n, 0) == 2); /* R-tokens are charged first */
 	CHECK(level(&b, n, 1) == 20);
 	knob(&b, n, WEIR_KNOB_RGRANT, -6);
 	CHECK(level(&b, n, 0) == -4);
@@ -234,7 +234,8 @@ static void grants_are_read_back(void)
 	weir_gate_free(b.g);
 }
 
-/* A negative grant takes an R-bucket deep into debt. Requests that it does not count leave it there. */
+/* A negative grant takes an R-bucket deep into debt. Requests that it does not count do not
+ * change that. */
 static void a_debt_stays_while_others_pay(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 99});
@@ -263,7 +264,8 @@ static void a_debt_stays_while_others_pay(void)
 	weir_gate_free(b.g);
 }
 
-/* A profile pays for what fits it; narrow buckets (a few, small) and wide ones are kept apart. */
+/* A profile is charged for requests that fit it; narrow buckets (few, small) and wide ones are
+ * stored separately. */
 static void levels_of_profiles(double size)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 99});
@@ -277,7 +279,7 @@ static void levels_of_profiles(double size)
 		2);
 	submit(&b, n, 0);
 	submit(&b, n, 0);
-	CHECK(pass(&b) && pass(&b)); /* the second one does not fit, and pays nothing */
+	CHECK(pass(&b) && pass(&b)); /* the second one does not fit, and is not charged */
 	CHECK(level(&b, n, 0) == size - 1);
 	CHECK(level(&b, n, 1) == 0);
 	b.now = 5 * WEIR_MS;
@@ -296,7 +298,7 @@ static void levels_of_wide_profiles(void)
 	levels_of_profiles(3e9);
 }
 
-/* The pair that min and max make takes a way of its own through the gate. */
+/* The pair of min and max has a code path of its own in the gate. */
 static void levels_of_a_pair(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 99});
@@ -313,12 +315,12 @@ static void levels_of_a_pair(void)
 		CHECK(pass(&b));
 	}
 	CHECK(level(&b, n, 0) == 1);
-	CHECK(level(&b, n, 1) == 0); /* the last two went without */
+	CHECK(level(&b, n, 1) == 0); /* the last two passed without tokens */
 	b.now = 2 * WEIR_MS;
 	CHECK(level(&b, n, 0) == 3);
 	CHECK(level(&b, n, 1) == 0.2);
 	submit(&b, n, 0);
-	CHECK(pass(&b)); /* this one, too: the two levels are as of different times */
+	CHECK(pass(&b)); /* this one, too: the two levels have different times */
 	b.now = 4 * WEIR_MS;
 	CHECK(level(&b, n, 0) == 4);
 	CHECK(level(&b, n, 1) == 0.4);

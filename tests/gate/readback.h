@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* readback: what the gate says of its tree, knobs and levels against what the reference knows. */
+/* readback: the gate's own account of its tree, knobs and levels against the reference. */
 #ifndef WEIR_TESTS_GATE_READBACK_H
 #define WEIR_TESTS_GATE_READBACK_H
 

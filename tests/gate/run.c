@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of near requests: how long they are, how near is near, and what ends them. Tenant x has requests side by side, and
- * y, of the same weight, requests far apart: without runs they take turns. */
+/* Runs of near requests: their length, their distance, and what ends them. Tenant x has adjacent
+ * requests, and y, of the same weight, distant ones: without runs they take turns. */
 #include "device.h"
 
 #define AT    (UINT64_C(1) << 30) /* offset of x's first request */
@@ -36,7 +36,7 @@ static void submit_side_by_side(struct run *r, unsigned n)
 	}
 }
 
-/* The tenants of the next requests are these: x, y, or another, z; -: there is none. */
+/* Check the tenants of the next requests: x, y, or another, z; -: there is none. */
 static void passes(struct run *r, const char *tenants)
 {
 	for (const char *t = tenants; *t; t++) {
@@ -83,7 +83,8 @@ static void near_is_within_the_distance(void)
 		}
 }
 
-/* One that has a better priority does not wait for the end of a run, though both fit their profiles. */
+/* A tenant of a better priority does not wait for the end of a run, even if both fit their
+ * profiles. */
 static void a_better_class_ends_it(void)
 {
 	struct run r = run_new(8, false);
@@ -98,8 +99,8 @@ static void a_better_class_ends_it(void)
 	weir_gate_free(r.b.g);
 }
 
-/* Each class has its own turns, and its own runs: the first request is one with an R-token, the others are a run of the
- * rest. */
+/* Each class has its own turns, and its own runs: the first request has an R-token, the others
+ * are a run of the rest. */
 static void each_class_has_its_own(void)
 {
 	struct run r = run_new(3, false);
@@ -122,7 +123,7 @@ static void a_knob_ends_it(void)
 	weir_gate_free(r.b.g);
 }
 
-/* Their group's max for writes stops a third tenant, and not a run of reads. */
+/* The group's max for writes stops a third tenant, and not a run of reads. */
 static void goes_on_while_others_are_stopped(void)
 {
 	struct run r = run_new(3, true);
@@ -142,12 +143,12 @@ static void goes_on_while_others_are_stopped(void)
 	weir_gate_free(r.b.g);
 }
 
-/* A leaf with the number of one that has gone does not go on with its run. */
+/* A leaf that reuses the number of a removed one does not continue its run. */
 static void a_new_leaf_has_its_own(void)
 {
 	struct run r = run_new(4, false);
 
-	r.x = r.y; /* the one with the higher number goes */
+	r.x = r.y; /* the one with the higher number is removed */
 	submit_at(&r, r.x, AT);
 	passes(&r, "x");
 	CHECK_INT(weir_gate_remove(r.b.g, r.x), 0);

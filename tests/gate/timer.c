@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timers against a plain array: each expires once, at the first tick at or after its time, in the order of ticks
- * and, inside a tick, of settings; and no call does more than it may. */
+/* Timers against a plain array: each expires once, at the first tick at or after its time, in
+ * the order of ticks and, inside a tick, in the order in which they were set; and no call
+ * exceeds its bound. */
 #include "entries.h"
 
 #define ENTRIES 300
@@ -9,7 +10,7 @@ struct model {
 	struct timer t;
 	union block e[ENTRIES];
 	int64_t tick[ENTRIES];    /* when due; -1: not set */
-	uint64_t serial[ENTRIES]; /* of the setting */
+	uint64_t serial[ENTRIES]; /* of the call that set it */
 	uint64_t settings;
 	weir_time now;
 };
@@ -27,7 +28,7 @@ static void model_start(struct model *m, weir_time now)
 static void model_set(struct model *m, uint32_t i, int64_t tick)
 {
 	if (tick < m->t.now)
-		tick = m->t.now; /* the past is now, or as far as it came */
+		tick = m->t.now; /* a past time is now, or the furthest tick so far */
 	if (tick == m->tick[i])
 		return;
 	m->tick[i] = tick;
@@ -43,7 +44,7 @@ static void set(struct model *m, uint32_t i, weir_time when)
 		model_set(m, i, tick);
 }
 
-/* The same, whatever was set before. */
+/* The same after any earlier setting. */
 static void set_anew(struct model *m, uint32_t i, weir_time when)
 {
 	timer_set_tick(&m->t, &m->e[i].entry, i, timer_tick(when));
@@ -68,7 +69,7 @@ static void clear(struct model *m, uint32_t i)
 	m->tick[i] = -1;
 }
 
-/* The one that is to expire first; ENTRIES: none is set. */
+/* Return the entry that expires first; ENTRIES: none is set. */
 static uint32_t model_first(const struct model *m)
 {
 	uint32_t first = ENTRIES;
@@ -81,7 +82,7 @@ static uint32_t model_first(const struct model *m)
 	return first;
 }
 
-/* Never late; and exact if it is in the present slot. */
+/* Never late; and exact in the current slot. */
 static void check_next(struct model *m)
 {
 	weir_time next = timer_next(&m->t);
@@ -96,9 +97,10 @@ static void check_next(struct model *m)
 		CHECK_INT(next, m->tick[first] * TIMER_TICK);
 }
 
-static uint64_t given, strict; /* entries that expired; and in order */
+static uint64_t given, strict; /* entries that expired; of these, in order */
 
-/* One call: it does no more than it may, and gives what the array says. Was that all? */
+/* Make one call: it stays within its bound, and returns what the array has. Return true if that
+ * was all. */
 static bool expire(struct model *m, uint32_t max)
 {
 	uint32_t out[ENTRIES], n;
@@ -126,7 +128,7 @@ static bool expire(struct model *m, uint32_t max)
 
 	if (first == ENTRIES || m->tick[first] > to)
 		return true;
-	/* There is more: the call has done all that it may, and whoever asks is told so. */
+	/* There is more: the call has reached its bound, and the return value says so. */
 	CHECK(n == max || n + m->t.moves - moves == max + TIMER_STEPS);
 	CHECK(timer_next(&m->t) <= m->now);
 	return false;
@@ -138,8 +140,8 @@ static void expire_all(struct model *m, uint32_t max)
 		CHECK(calls < 20 * ENTRIES);
 }
 
-/* timer_soon says entries of the calendar, in the order of slots, each once: all that are in cells, up to a time or the
- * end of its array; more than `least` only up to that time. */
+/* timer_soon returns entries of the calendar, in the order of slots, each once: all that are in
+ * cells, up to a time or the end of its array; more than `least` only up to that time. */
 static void check_soon(struct model *m, uint32_t max, uint32_t least, weir_time until)
 {
 	uint32_t soon[ENTRIES + TIMER_WORDS], said[ENTRIES] = {0}, n;
@@ -214,13 +216,13 @@ static void as_an_array_says(void)
 				m.now = next;
 			else
 				m.now += any_span();
-			/* Mostly all of it, sometimes as far as one call comes. */
+			/* Mostly everything, sometimes only one call. */
 			if (law_chance(whole))
 				expire_all(&m, (uint32_t)law_between(1, 40));
 			else
 				expire(&m, (uint32_t)law_between(1, 40));
 		}
-		/* By its own advice it comes to an end, and soon. */
+		/* With calls at timer_next it finishes, and soon. */
 		for (unsigned looks = 0; timer_next(&m.t) != WEIR_NEVER; looks++) {
 			weir_time next = timer_next(&m.t);
 
@@ -233,7 +235,7 @@ static void as_an_array_says(void)
 	}
 }
 
-/* A leap of time, be it of years: it takes no longer than for those that are there. */
+/* A jump of time, even of years, costs only as much as the entries that are set. */
 static void leaps(void)
 {
 	static struct model m;
@@ -276,8 +278,8 @@ static void an_earlier_time_is_kept(void)
 	calendar_free(&t);
 }
 
-/* Those of one tick expire in the order in which they were set, also if they were set when it was far away, were
- * set to something else first, or some come nearer ahead of the others. */
+/* Entries of one tick expire in the order in which they were set, also if that was when it was
+ * far away, if they were set to another time first, or if some come nearer before the others. */
 static void ties_expire_as_set(void)
 {
 	static const weir_time spans[] = {20 * WEIR_US, 3 * WEIR_MS, 2 * WEIR_SEC, 400 * WEIR_SEC};
@@ -291,7 +293,7 @@ static void ties_expire_as_set(void)
 			set_anew(&m, i, m.now + spans[k] + (weir_time)law_below(WEIR_SEC));
 		for (uint32_t i = 0; i < ENTRIES / 2; i++)
 			set_anew(&m, i * 7 % ENTRIES, (weir_time)tick << TIMER_TICK_BITS);
-		/* While time goes on and they come nearer, so do others. */
+		/* As time goes on and they come nearer, so do others. */
 		for (uint32_t i = ENTRIES / 2; i < ENTRIES; i++) {
 			set_anew(&m, i * 7 % ENTRIES, (weir_time)tick << TIMER_TICK_BITS);
 			m.now += spans[k] / ENTRIES;
@@ -305,8 +307,9 @@ static void ties_expire_as_set(void)
 	calendar_free(&m.t);
 }
 
-/* All due at one moment or soon after one another, near or far away: every call does its part and no more, and gives
- * some; and all come, those of one moment as they were set. */
+/* All due at one moment or soon after one another, near or far away: every call stays within its
+ * bound and returns some; and all expire, those of one moment in the order in which they were
+ * set. */
 static void all_at_once(weir_time spread)
 {
 	enum { N = 20000, MAX = 50 };
@@ -358,8 +361,8 @@ static void all_in_a_second(void)
 	all_at_once(WEIR_SEC);
 }
 
-/* Those far away come nearer ahead of time, a few with every call, so that they expire on time though they are
- * many; and settings help. */
+/* Distant entries come nearer ahead of time, a few with every call, so that even many expire on
+ * time; and calls that set entries help. */
 static void many_come_nearer(void)
 {
 	enum { N = 20000, MAX = 50 };
@@ -376,7 +379,7 @@ static void many_come_nearer(void)
 		uint64_t moves = t.moves;
 		uint32_t n = 0;
 
-		if (timer_due(&t, now += 20 * WEIR_US)) /* else nobody calls */
+		if (timer_due(&t, now += 20 * WEIR_US)) /* else there is no call */
 			n = timer_expire(&t, now, out, MAX);
 		for (uint32_t k = 0; k < n; k++) {
 			weir_time when = 4 * half + (weir_time)out[k] * half / N;
@@ -391,7 +394,7 @@ static void many_come_nearer(void)
 	calendar_free(&t);
 }
 
-/* The first tick, or beginning of a slot, at or after a time; of the last times there is none. */
+/* The first tick, or beginning of a slot, at or after a time; the last times have none. */
 static void first_ticks(void)
 {
 	static struct timer t;
@@ -422,7 +425,7 @@ static void first_ticks(void)
 	calendar_free(&t);
 }
 
-/* What was to expire in the past expires now. */
+/* An entry due in the past expires now. */
 static void in_the_past(void)
 {
 	for (weir_time late = 1; late < 100; late++) {
@@ -441,7 +444,7 @@ static void in_the_past(void)
 	}
 }
 
-/* Of a few that are far away, timer_next knows when the first expires. */
+/* With a few distant entries, timer_next knows when the first expires. */
 static void the_first_of_a_few(void)
 {
 	static struct timer t;

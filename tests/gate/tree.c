@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes that come and go between a submit and the next look at it. */
+/* Nodes that are added and removed between a submit and the call that examines it. */
 #include <weir/gate.h>
 #include "test.h"
 #include <errno.h>
@@ -12,8 +12,9 @@ static void drop(struct weir_req *r, void *arg)
 {
 }
 
-/* A leaf whose only request has come and was taken back, before anybody looked, becomes an inner node; or goes,
- * and another has its number. Nobody is to look for its request then. */
+/* A leaf whose only request was submitted and cancelled, before a call examined it, becomes an
+ * inner node; or is removed, and another leaf has its number. Its request must not be looked for
+ * then. */
 static void a_leaf_that_was_to_be_looked_at(bool goes)
 {
 	struct weir_req first = {0}, second = {0}, *r = &first;
@@ -51,7 +52,7 @@ static void goes_and_another_comes(void)
 	a_leaf_that_was_to_be_looked_at(true);
 }
 
-/* ---- what becomes of a node, and of its number */
+/* ---- the life of a node and of its number */
 
 static weir_node add(struct weir_gate *g, weir_node parent)
 {
@@ -94,7 +95,8 @@ static void not_every_gate(void)
 	weir_gate_free(g);
 }
 
-/* 32 levels below the root; nobody becomes a parent who has requests inside, or buckets that only a leaf has. */
+/* 32 levels below the root; a node with requests inside, or with buckets that only a leaf may
+ * have, cannot become a parent. */
 static void not_every_parent(void)
 {
 	struct weir_gate *g = new_gate(WEIR_FAIR, 0);
@@ -142,7 +144,7 @@ static void a_leaf_again_with_its_max(void)
 	weir_gate_free(g);
 }
 
-/* A group is stopped when its last child goes: it is not any more, also when it gets another. */
+/* A group is stopped when its last child is removed: it is no longer, also when it gets another. */
 static void stopped_when_its_child_goes(void)
 {
 	struct weir_gate *g = new_gate(WEIR_FAIR, 0);
@@ -166,7 +168,7 @@ static void stopped_when_its_child_goes(void)
 	weir_gate_free(g);
 }
 
-/* A new node has nothing of the one that had its number. */
+/* A new node inherits nothing from the one that had its number. */
 static void a_number_again(void)
 {
 	struct weir_gate *g = new_gate(WEIR_EDF, 4);
@@ -186,7 +188,7 @@ static void a_number_again(void)
 	CHECK_INT(weir_gate_hist_wait(g, n)->count, 1);
 	CHECK_INT(weir_gate_submit(g, 9, &r, 1), 0);
 	CHECK_INT(weir_gate_next(g, 9, &r, 1), 1);
-	weir_gate_done(g, 9, &r, 1); /* in the ring when it goes */
+	weir_gate_done(g, 9, &r, 1); /* in the ring when it is removed */
 	CHECK_INT(weir_gate_remove(g, n), 0);
 	CHECK_INT(add(g, WEIR_ROOT), n);
 	CHECK_INT(weir_gate_get(g, n, WEIR_KNOB_DEADLINE, &deadline), 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A window that is a fraction: over time exactly that many are inside, whatever the service times. */
+/* A fractional window: over time exactly that many are inside, for any service times. */
 #include <weir/gate.h>
 #include "gate/window.h"
 #include "law.h"
 
 #define INSIDE 64
 
-/* Somebody always waits; each stays inside for a random time around `service`. */
+/* demand without pauses; each request stays inside for a random time around `service` */
 struct demand {
 	struct window w;
 	weir_time now, ends[INSIDE];
@@ -69,8 +69,8 @@ static void averages_while_it_changes(void)
 	double want = 0, service = 1e6;
 	struct demand d = {0};
 
-	/* So often that much of the time more are inside than the window that has shrunk allows:
-	 * that is made up for. */
+	/* So often that much of the time more are inside than the smaller window allows: that is
+	 * made up for. */
 	for (unsigned k = 0; k < 10000; k++) {
 		double size = law_chance(0.5) ? 9.5 : 1.5;
 		weir_time from = d.now;
@@ -84,8 +84,8 @@ static void averages_while_it_changes(void)
 	CHECK_NEAR(d.area, want, 0.01);
 }
 
-/* The same through a gate: somebody always waits, and device time ÷ time is the window. The last: it
- * changes so often that more are inside than it allows much of the time. */
+/* The same with a gate: demand without pauses, and device time ÷ time is the window. In the last
+ * case it changes so often that much of the time more are inside than it allows. */
 static void averages_of_a_gate(void)
 {
 	static const double sizes[] = {0.1, 0.5, 1.5, 2.25, 4.1, 9.5};
@@ -117,7 +117,7 @@ static void averages_of_a_gate(void)
 				ends[n++] = now + 1 + (weir_time)rng_exp(&law_rng, 1e6);
 			}
 			CHECK(n <= ceil(sizes[k]));
-			/* Asked only when something is done, or when it said so. */
+			/* Called only when a request completes, and at wakeups. */
 			weir_time to = weir_gate_wakeup(g, now);
 
 			for (unsigned j = 0; j < n; j++)
@@ -175,15 +175,15 @@ static void rises_when_it_said(void)
 		CHECK(next > d.now);
 		window_update(&early, next - 1, d.n <= early.limit ? d.n : early.limit);
 		CHECK_INT(early.limit, d.w.limit);
-		/* More than the limit may be inside for now; it counts. */
+		/* For a moment more than the limit may be inside; it counts. */
 		window_update(&then, next, d.n);
 		CHECK(then.limit == d.w.limit + 1 || d.n > d.w.limit);
 		law_operations++;
 	}
 }
 
-/* Many were inside when it became narrow, and stayed for long: what that was too much is not made up for
- * but for a slot for a second. */
+/* Many were inside when the window shrank, and stayed for long: of the excess, only one slot for
+ * a second is made up for. */
 static void a_debt_is_bounded(void)
 {
 	struct window w = {0};

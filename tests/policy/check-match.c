@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check-match: who is refused is who would be if each were compared with each; and many are few pairs. */
+/* check-match: refuses exactly the tenants that a comparison of all pairs would refuse; and
+ * compares few pairs of many tenants. */
 #include "base/rng.h"
 #include "policy/impl.h"
 #include "test.h"
@@ -9,7 +10,7 @@ enum { MANY = 4000, ODD = 2950, RANDOM = 40, ROUNDS = 300 };
 
 static struct weir_policy_remarks remarks;
 
-/* A policy of n tenants, of which match(i) writes the match. */
+/* Parse a policy of n tenants, where match(i) writes the match of tenant i. */
 static int parse(size_t n, void (*match)(size_t i, FILE *to), struct weir_policy **ret)
 {
 	char *text;
@@ -37,7 +38,7 @@ static struct {
 	char export_[8], client[8];
 } random_[RANDOM];
 
-/* Letters that an address may have, too. */
+/* Draw letters that may also occur in an address. */
 static void random_glob(char *to)
 {
 	static const char letters[] = "aabb*?";
@@ -59,7 +60,7 @@ static struct weir_match match_of(size_t i, char *client)
 	return (struct weir_match){.export_ = random_[i].export_, .client = client};
 }
 
-/* Whether someone before i cannot be told from it. */
+/* Return true if a request can match both i and an earlier tenant, with no more specific one. */
 static bool clashes(size_t i)
 {
 	char mine[10], other[10];
@@ -129,7 +130,7 @@ static void by_middle(size_t i, FILE *to)
 	fprintf(to, "export: \"?%zu?\"", i + 10000);
 }
 
-/* Were they compared each with each, they would be refused as too many. */
+/* If all pairs were compared, they would be refused as too many. */
 static void test_many(void)
 {
 	static void (*const good[])(size_t, FILE *) = {

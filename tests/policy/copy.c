@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy: every string is a copy (the original goes before the copy is used), every value too. */
+/* copy: every string is copied (the original is freed before the copy is used), and every value. */
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "test.h"
@@ -69,7 +69,7 @@ static void test_everybody(void)
 
 	CHECK_INT(weir_policy_match(p, &who) < 0, 1);
 	CHECK_INT(policy_copy_everybody(p), 0);
-	CHECK_INT(policy_copy_everybody(p), 0); /* once is enough */
+	CHECK_INT(policy_copy_everybody(p), 0); /* a second call changes nothing */
 	CHECK_INT(p->n_tenants, 1);
 	CHECK_INT(weir_policy_match(p, &who), 0);
 	CHECK_INT(policy_override_check(p, NULL, NULL), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* override: a value that is set is as if it stood in the file, and so are its mistakes. */
+/* override: a value that is set has the effect and the errors of the same value in the file. */
 #include "policy/override.h"
 #include "test.h"
 #include <errno.h>
@@ -25,7 +25,7 @@ static struct weir_policy *parse(void)
 	return p;
 }
 
-/* Sets it, and checks what it looks like then; and that setting that once more changes nothing. */
+/* Set it, and check how it is shown; setting the shown value again must change nothing. */
 static void sets(const char *key, const char *value, const char *shown)
 {
 	struct weir_policy *p = parse(), *q = parse();
@@ -80,7 +80,7 @@ static void test_only_that(void)
 	CHECK_INT(policy_override_set(p, "prod/db.max", "5k iops", NULL), 0);
 	CHECK_INT(t->n_max, 1);
 	CHECK_NEAR(t->max[0].rate, 5000, 0);
-	CHECK_NEAR(t->max[0].burst_rate, 8000, 0); /* stays */
+	CHECK_NEAR(t->max[0].burst_rate, 8000, 0); /* unchanged */
 	CHECK_INT(t->max[0].burst_for, 10 * WEIR_SEC);
 	CHECK_INT(t->n_min, 1);
 	CHECK_INT(t->n_match, 1);
@@ -144,7 +144,7 @@ static void test_mistakes(void)
 	refuses("batch.weight", "{a: *b", -EINVAL, "batch.weight: ");
 }
 
-/* Two that are right only together. */
+/* Two values that are valid only together. */
 static void test_together(void)
 {
 	struct weir_policy *p = parse();
@@ -174,7 +174,7 @@ static void test_same(void)
 	weir_policy_free(q);
 }
 
-/* The deepest path of the longest names is found, and nothing beyond it. */
+/* The deepest path of the longest names is found, and no longer one. */
 static void test_longest_path(void)
 {
 	char tree[8192] = "tenants: [", path[1200] = "", name[64], key[1300];
@@ -220,7 +220,7 @@ static void test_warnings(void)
 
 	CHECK_INT(policy_override_set(p, "batch.max", "20k iops", &err), 0);
 	CHECK_INT(policy_override_check(p, &remarks, &err), 0);
-	CHECK_INT(remarks.n_warnings, 2); /* and of the slo */
+	CHECK_INT(remarks.n_warnings, 2); /* and for the slo */
 	CHECK(strstr(remarks.warnings[0].text, "can never reach its max of 20k iops"));
 	weir_policy_free(p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pattern: what a glob fits. Overlap and blocks: policy/match.c. */
+/* pattern: which texts a glob matches. Overlap and blocks: policy/match.c. */
 #include "policy/pattern.h"
 #include "test.h"
 

@@ -23,7 +23,7 @@ struct rig_back {
 struct rig_client {
 	struct client client;
 	struct rig *rig;
-	/* what it sends: set these, then rig_join */
+	/* load: set these, then rig_join */
 	unsigned depth;  /* closed loop: outstanding; 0: open loop */
 	weir_time think; /* closed loop: mean time from a reply to the next request */
 	double rate;     /* open loop: requests/s, Poisson */
@@ -158,7 +158,7 @@ static inline struct rig_client *rig_join(
 	return c;
 }
 
-/* What it has sent is cancelled, or answered to nobody. */
+/* Its requests are cancelled, or answered without a client. */
 static inline void rig_leave(struct rig_client *c)
 {
 	if (!c->left)
@@ -271,7 +271,7 @@ static inline void rig_run(struct rig *w, weir_time span)
 	rig_turn(w);
 }
 
-/* Counts of all clients begin anew. */
+/* Reset the counts of all clients. */
 static inline void rig_clear(struct rig *w)
 {
 	for (size_t i = 0; i < w->n_clients; i++) {

@@ -72,7 +72,7 @@ static inline bool nudge(struct loop_turn *t, weir_time now)
 	return false;
 }
 
-/* One round after the other until it is so. */
+/* Run rounds until it is true. */
 #define UNTIL(expr)                                                                                \
 	do {                                                                                       \
 		struct loop_turn t_ = {.turn = nudge};                                             \
@@ -82,7 +82,8 @@ static inline bool nudge(struct loop_turn *t, weir_time now)
 		loop_turn_remove(loop, &t_);                                                       \
 	} while (0)
 
-static inline uint64_t ended(struct host *h) /* periods, well or not */
+static inline uint64_t ended(
+	struct host *h) /* Return the number of periods that ended, successfully or not. */
 {
 	struct peer_stats s = stats(h);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sent: a client's reads of a resource, numbered, so that a test sees that none is lost, doubled or reordered. */
+/* sent: numbered reads of clients at a resource, so that a test detects a lost, doubled or
+ * reordered request. */
 #ifndef WEIR_TESTS_PORT_SENT_H
 #define WEIR_TESTS_PORT_SENT_H
 
@@ -19,7 +20,8 @@ static inline struct sent *sent_of(struct back_io *io)
 	return (struct sent *)(void *)((char *)io - offsetof(struct request, io));
 }
 
-/* On its way: client `from`, who has the number `client`; `done` is called with it in the end. */
+/* Submit it from the client `from`, which has the number `client`; `done` is called with it in
+ * the end. */
 static inline void sent_submit(struct resource *r, struct sent *s, struct client *from,
 	unsigned client, unsigned serial, void (*done)(struct request *q))
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow-rig: what tenants get from a device model, enforced and as shadow mode says; in virtual time.
+ * shadow-rig: throughput of tenants on a device model, enforced and as shadow mode estimates it; in
+ * virtual time.
  */
 #ifndef WEIR_TESTS_PORT_SHADOW_RIG_H
 #define WEIR_TESTS_PORT_SHADOW_RIG_H
@@ -73,7 +74,7 @@ static inline struct device *shadow_array(uint64_t seed)
 struct shadow_model {
 	const char *name;
 	struct device *(*make)(uint64_t seed);
-	double rate; /* 4 KiB reads/s that it can do with many inside, about */
+	double rate; /* 4 KiB reads/s with many inside, about */
 	bool rotational;
 };
 
@@ -97,7 +98,7 @@ struct shadow_run {
 	uint64_t seed;
 };
 
-/* What the tenants get in 4 s, by the gate's count of what passed. */
+/* Measure the tenants for 4 s, by the gate's count of requests that passed. */
 static inline void shadow_run(const struct shadow_run *run, bool enforce, struct seen *ret)
 {
 	static struct rig w;

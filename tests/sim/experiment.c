@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment: reading, what is refused and where, running, judging, and showing. */
+/* experiment: reading, errors and their places, running, judging, and showing. */
 #include "sim/experiment/experiment.h"
 #include "test.h"
 #include <errno.h>
@@ -129,7 +129,7 @@ static void test_refused(void)
 		"letters");
 }
 
-/* A parameter stands where its name is written; what is needed is said. */
+/* A parameter is replaced where its name occurs; a missing one is named. */
 static void test_parameters(void)
 {
 	static const char text[] =
@@ -284,7 +284,7 @@ static int run_live(const struct scenario *s, const struct sim_options *o, struc
 	return sim_run(s, o, ret, ret_cost, err);
 }
 
-/* The runner stands in for the simulator, and only it sees what is otherwise live. */
+/* The runner replaces the simulator, and is the only one to get the live parts. */
 static void test_live_runs(void)
 {
 	char *text = with_live("{duration: 1s}");
@@ -307,7 +307,7 @@ static void test_live_runs(void)
 
 /* ---- without */
 
-/* Two servers, one limited by its window; the third run is what a claim compares with. */
+/* Two servers, one limited by its window; a claim compares with the third run. */
 static const char switched[] =
 	"id: test\ntitle: t\nsource: s\n"
 	"runs:\n"
@@ -355,7 +355,7 @@ static void test_without_keys(void)
 	CHECK_INT(e->n_without, 2);
 	CHECK_STR(e->without[0].mechanism, "m");
 	CHECK(e->without[0].claims[0] && e->without[0].claims[1] && !e->without[0].claims[2]);
-	/* Those that the claims need, by way of definitions and of bands. */
+	/* The runs that the claims need, through definitions and bands. */
 	CHECK(e->without[0].runs[0] && e->without[0].runs[1] && !e->without[0].runs[2]);
 	CHECK(e->without[1].runs[0] && !e->without[1].runs[1]);
 	experiment_free(e);
@@ -400,12 +400,12 @@ static void test_without_runs(void)
 	struct experiment_result *r = run_without(e, 0, &reads);
 	char *text;
 
-	CHECK_INT(reads, 2); /* what no claim needs is not run … */
+	CHECK_INT(reads, 2); /* runs that no claim needs are not made … */
 	CHECK(r->runs[0] && r->runs[1] && !r->runs[2]);
 	CHECK_INT(r->judged, 2);
 	CHECK_INT(r->missed, 2);
 	CHECK_INT(r->held, 0);
-	CHECK_NEAR(r->outcomes[1].lo, 980, 0.02); /* … and what it compares with is as it was */
+	CHECK_NEAR(r->outcomes[1].lo, 980, 0.02); /* … and the reference is unchanged */
 	CHECK_INT(experiment_text(e, r, &text), 0);
 	CHECK(strstr(text,
 		"without service (devices[0].rate: 2k iops): 2 claims must be missed, 2 are"));
@@ -416,11 +416,11 @@ static void test_without_runs(void)
 	CHECK(strstr(text, "*rate 500*; *twice*."));
 	free(text);
 	experiment_result_free(e, r);
-	/* A claim that holds without the mechanism shows nothing. */
+	/* A claim that holds without the mechanism proves nothing. */
 	r = run_without(e, 1, &reads);
 	CHECK(r->judged == 1 && r->held == 1 && r->missed == 0);
 	experiment_result_free(e, r);
-	/* One that cannot be computed was not missed because of it. */
+	/* A claim that cannot be computed does not count as a miss. */
 	r = run_without(e, 2, &reads);
 	CHECK(r->judged == 1 && r->held == 1 && r->missed == 1);
 	experiment_result_free(e, r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fixture: scenarios of which a test gives one map, or two: refused for a reason, or run. */
+/* fixture: scenarios with one or two maps of the test: refused for a reason, or run. */
 #ifndef WEIR_TESTS_SIM_FIXTURE_H
 #define WEIR_TESTS_SIM_FIXTURE_H
 
@@ -8,7 +8,7 @@
 #include "test.h"
 #include <errno.h>
 
-/* `top` has a %s for each of both maps; one that has only one takes the first. */
+/* `top` has a %s for each of both maps; one with a single %s takes the first. */
 static inline int fixture_parse(const char *top, const char *map, const char *second,
 	struct scenario **ret, struct weir_err *err)
 {
@@ -40,7 +40,7 @@ static inline void fixture_refused(
 		FAIL("'%s' does not say '%s'", err.text, why);
 }
 
-/* The caller's: metrics_free(). */
+/* The caller frees it with metrics_free(). */
 static inline struct metrics *fixture_run(
 	const char *top, const char *map, const char *second, uint64_t seed)
 {
@@ -64,7 +64,7 @@ static inline double fixture_get(const struct metrics *m, const char *name)
 	return v;
 }
 
-/* Mean of a series over from < t ≤ to. */
+/* Return the mean of a series over from < t ≤ to. */
 static inline double fixture_over(const struct metrics *m, const char *name, double from, double to)
 {
 	struct metrics_entry e;
@@ -84,7 +84,7 @@ static inline double fixture_over(const struct metrics *m, const char *name, dou
 	return sum / (double)n;
 }
 
-/* The same run gives the same values. */
+/* Check that two runs have the same values. */
 static inline void fixture_same(const struct metrics *a, const struct metrics *b)
 {
 	CHECK(metrics_count(a) == metrics_count(b));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The capacity of a device, learned from whether the windows before it are full. */
+/* The capacity of a device, learned from the times at which the windows before it are full. */
 #include "fixture.h"
 
 #define run(text) fixture_run(text, "", "", 1)
@@ -23,7 +23,8 @@ static void all_windows_full_is_saturated(void)
 	metrics_free(m);
 }
 
-/* Each window is full for a bit less than half of the time: the device may be idle or not, nothing is known. */
+/* Each window is full for a bit less than half of the time: the device may be idle or not, so
+ * its capacity is unknown. */
 static void windows_full_in_turn_are_not(void)
 {
 	struct metrics *m = run(DEVICE
@@ -38,7 +39,7 @@ static void windows_full_in_turn_are_not(void)
 	metrics_free(m);
 }
 
-/* Hosts that never ask for anything, and those of another device, say nothing of this one. */
+/* Idle hosts, and those of another device, do not count. */
 static void idle_and_other_hosts_do_not_count(void)
 {
 	struct metrics *m = run(
@@ -51,7 +52,7 @@ static void idle_and_other_hosts_do_not_count(void)
 	metrics_free(m);
 }
 
-/* Before a gate of the device's own, the hosts' windows do not matter. */
+/* With a gate at the device itself, the hosts' windows do not matter. */
 static void the_devices_own_gate_decides(void)
 {
 	struct metrics *m =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links between hosts and devices: what they carry, drop and send first. */
+/* Links between hosts and devices: data, drops and priorities. */
 #include "fixture.h"
 
 #define run(text) fixture_run(text, "", "", 1)
@@ -25,7 +25,7 @@ static void data_travel_one_way(void)
 	metrics_free(writes);
 }
 
-/* Two writes at once, and room for one: the other comes 50 ms later. */
+/* Two writes at once, and room for one: the other is sent again 50 ms later. */
 static void a_dropped_request_is_sent_again_after_retry(void)
 {
 	struct metrics *m =
@@ -42,8 +42,8 @@ static void a_dropped_request_is_sent_again_after_retry(void)
 	metrics_free(m);
 }
 
-/* 16 writes of one tenant stand before the link. Without a priority those of the other stand behind them
- * (4.192 ms each); with any priority before them. */
+/* 16 writes of one tenant wait at the link. Without a priority those of the other wait behind
+ * them (4.192 ms each); with any priority before them. */
 static void without_a_priority_a_tenant_goes_last(void)
 {
 	struct metrics *m = run("duration: 20s\n"
@@ -63,7 +63,7 @@ static void without_a_priority_a_tenant_goes_last(void)
 	metrics_free(m);
 }
 
-/* A faster link, from 10 s on; the device of nearly the same name stays as it is. */
+/* A faster link, from 10 s on; the device of nearly the same name is unchanged. */
 static void the_rate_of_a_link_is_changed(void)
 {
 	struct metrics *m =

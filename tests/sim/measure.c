@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run measures: every value and series in its unit, and from the end of the warm-up on. */
+/* Measurements of a run: every value and series in its unit, and from the end of the warm-up on. */
 #include "fixture.h"
 
 #define run(text) fixture_run(text, "", "", 1)
@@ -54,7 +54,7 @@ static void series_have_their_units(void)
 	metrics_free(m);
 }
 
-/* Where nothing completes there is no latency: no point, and not one of 0. */
+/* If nothing completes there is no latency: no point, not one of 0. */
 static void an_idle_sample_has_no_latency(void)
 {
 	struct metrics *m =
@@ -117,7 +117,8 @@ static void estimated_time_is_io_and_bytes(void)
 	metrics_free(m);
 }
 
-/* L-tokens for 100 a second and four slots that want more: each request waits for tokens, and for nothing else. */
+/* L-tokens for 100 a second and four slots with more demand: each request waits for tokens, and
+ * for nothing else. */
 static void waiting_for_tokens_is_called_so(void)
 {
 	struct metrics *m = run("duration: 20s\nwarmup: 1s\n"

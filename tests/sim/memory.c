@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a host costs the simulator: memory in use at the end of a run, with one hundred hosts more and less, with its gate
- * and without. */
+/* Memory of the simulator per host: in use at the end of a run, with one hundred hosts more and
+ * less, with its gate and without. */
 #include "fixture.h"
 #include <weir/gate.h>
 #include <malloc.h>
 
 #define HOST_MOST 20000 /* bytes, with its gate: as in `weir bench sim` */
-#define REST_MOST 10000 /* besides the gate */
+#define REST_MOST 10000 /* without the gate */
 
-/* Of AddressSanitizer, which has a heap of its own. */
+/* From AddressSanitizer, which has a heap of its own. */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static double in_use(void)
@@ -28,7 +28,7 @@ static int note_end(double fraction, void *arg)
 	return 0;
 }
 
-/* Bytes in use when a run of so many hosts ends, and those of its results. */
+/* Return the bytes in use at the end of a run of so many hosts, and those of its results. */
 static double run_hosts(int hosts, double *ret_results)
 {
 	static const char text[] =
@@ -52,7 +52,7 @@ static double run_hosts(int hosts, double *ret_results)
 	return end - before;
 }
 
-/* Of many: what the allocator adds to one depends on what it has left over. */
+/* Of many gates: the allocator's overhead for one depends on its free memory. */
 static double gate_bytes(void)
 {
 	enum { N = 100 };

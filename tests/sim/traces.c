@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* traces: a folder of traces for the hosts of a count: which are drawn, what is passed over, what is slowed down. */
+/* traces: a folder of traces for the hosts of a count: which are drawn, skipped, or slowed down. */
 #include "sim/metrics.h"
 #include "sim/sim.h"
 #include "test.h"
@@ -10,9 +10,9 @@
 	"devices: [{name: s, kind: server, rate: 10k iops}]\n"                                     \
 	"hosts: [{name: h, count: %d, workloads: [{traces: f%s}]}]\n"
 
-static int reads; /* of files in the folder */
+static int reads; /* of files of the folder */
 
-/* What "f/" lists; "tN" has N requests in a second. */
+/* The content of "f/"; "tN" has N requests in a second. */
 static const char *list;
 
 static int give(const char *path, void *arg, char **ret, size_t *ret_len, struct weir_err *err)
@@ -51,7 +51,7 @@ static int load(
 	return scenario_load(*ret, give, NULL, err);
 }
 
-/* Requests of host i, in all. */
+/* Return the number of requests of each host. */
 static double *asked(int count, const char *keys, uint64_t seed)
 {
 	static double ios[8];
@@ -107,7 +107,7 @@ static void test_shared_where_too_few(void)
 	CHECK(now[0] == now[2] && now[0] == now[4] && now[1] == now[3] && now[0] != now[1]);
 }
 
-/* Those that ask for too much: left out; or the least of them, slowed down. */
+/* Traces with a rate that is too high are left out; or the slowest of them is slowed down. */
 static void test_rate_most(void)
 {
 	double *now, sum = 0;

@@ -110,7 +110,7 @@ static int visible(const struct dirent *e)
 
 static int list_into(FILE *to, const char *top, const char *below);
 
-/* `name`: seen from `top`. */
+/* List one file or folder; `name` is relative to `top`. */
 static int list_one(FILE *to, const char *top, const char *name)
 {
 	char *full = NULL, *inner = NULL;
@@ -129,7 +129,7 @@ static int list_one(FILE *to, const char *top, const char *name)
 	return r;
 }
 
-/* `below`: seen from `top`; empty, or ends with '/'. */
+/* List a folder; `below` is relative to `top`, and is empty or ends with '/'. */
 static int list_into(FILE *to, const char *top, const char *below)
 {
 	struct dirent **list;
@@ -219,8 +219,10 @@ static int write_part(const char *path, const char *text, size_t len)
 	return r;
 }
 
-/* Is there nothing, or a file that may be replaced by another? A link leads elsewhere, and a device is not to
- * become a file. */
+/*
+ * Return true if the path does not exist or is a regular file, which may be replaced. A link leads
+ * elsewhere, and a device must not become a file.
+ */
 static bool replaceable(const char *path)
 {
 	struct stat st;
@@ -228,14 +230,14 @@ static bool replaceable(const char *path)
 	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
-/* The same as a whole. */
+/* Write the file under another name and rename it, so that it is replaced as a whole. */
 static int write_whole(const char *path, const char *text, size_t len)
 {
 	const char *slash = strrchr(path, '/');
 	char *part;
 	int r;
 
-	/* in the same folder; not under a longer name of its own, which might be too long */
+	/* in the same folder; the file's name plus a suffix might be too long */
 	if (asprintf(&part, "%.*s.weir-%ld.part", slash ? (int)(slash + 1 - path) : 0, path,
 		    (long)getpid()) < 0)
 		return -ENOMEM;

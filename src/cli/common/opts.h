@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * opts: the command line, from one table.
+ * opts: parse the command line by one table of options.
  *
  * `--name`, `--name VALUE`, `--name=VALUE` and, where given, `-x`. `--` ends the options. Options
  * and operands may be mixed. Errors name the option, suggest the near one, and go to standard error.
@@ -21,19 +21,24 @@ struct opt {
 
 struct verb;
 
-/* Parses argv[1…]. Values are left in values[i] for options[i] (last wins): the argument, or "" for
- * a flag; NULL when absent. Operands are moved to the front of argv, from argv[1]; *ret_operands
- * counts them. Returns -1 to go on, or the exit status to leave with at once (--help printed: 0; an
- * error printed: 2). */
+/*
+ * Parse argv[1…]. values[i] is set for options[i] (last wins): the argument, or "" for a flag; NULL
+ * if absent. Operands are moved to the front of argv, from argv[1]; *ret_operands is their number.
+ * Return -1 to continue, or the exit status to exit with at once (--help printed: 0; an error
+ * printed: 2).
+ */
 int opts_parse(const struct verb *v, int argc, char **argv, const char **values, int *ret_operands);
 
-/* "weir: <verb>: message" on standard error; returns 2, so that a verb may `return opts_fail(…)`. */
+/*
+ * Print "weir: <verb>: message" to standard error; return 2, so that a verb may `return
+ * opts_fail(…)`.
+ */
 int opts_fail(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* What --seed says: 0, or 2 with the error printed. Leaves *ret_seed alone when text is NULL. */
+/* Parse --seed. Return 0, or 2 with the error printed. *ret_seed is unchanged if text is NULL. */
 int opts_seed(const struct verb *v, const char *text, uint64_t *ret_seed);
 
 void opts_help(const struct verb *v);                /* to standard output */
-void opts_list(FILE *to, const struct opt *options); /* a line each, as help has them */
+void opts_list(FILE *to, const struct opt *options); /* one line each, as in the help */
 
 #endif

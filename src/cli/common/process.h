@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process: a server, or a client of one, as a child of ours: started on a core, waited for, what it used,
- * ended.
+ * process: run a server or client as a child process: start it on a core, wait for it, measure its
+ * CPU time, end it.
  *
- * For the benchmarks, the demo and live experiments, which run real servers, ours and others', side by
- * side. A child does not outlive its parent.
+ * For the benchmarks, the demo and live experiments, which run Weir and other servers side by side.
+ * A child does not outlive its parent.
  */
 #ifndef WEIR_CLI_COMMON_PROCESS_H
 #define WEIR_CLI_COMMON_PROCESS_H
@@ -18,19 +18,23 @@ struct peer {
 	pid_t pid; /* 0: none */
 };
 
-/* Runs argv (found in PATH; "weir" is this very program) and waits until the unix socket takes
- * connections, up to 10 s; socket NULL: it is not waited for. core: -1: any. What it prints goes to `log`
- * (NULL: nowhere). 0, -ENOENT: it is not installed, or a negative errno and why. */
+/*
+ * Run argv (found in PATH; "weir" is this program itself) and wait until the unix socket accepts
+ * connections, up to 10 s; socket NULL: do not wait. core -1: any. Its output goes to `log` (NULL:
+ * nowhere). Return 0, or a negative errno and a message; -ENOENT: not installed.
+ */
 int peer_start(struct peer *p, const char *const *argv, int core, const char *socket,
 	const char *log, struct weir_err *err);
-weir_time peer_cpu(const struct peer *p); /* ns of all its threads so far, also those that ended */
+weir_time peer_cpu(const struct peer *p); /* ns of all its threads so far, including ended ones */
 void peer_stop(struct peer *p);           /* SIGTERM, and SIGKILL after 5 s */
 void peer_kill(struct peer *p);           /* SIGKILL */
-void peer_signal(const struct peer *p, int signal); /* and does not wait */
-/* Whether it has ended by itself; once, since then there is none. *ret_status is as waitpid(2) has it. */
+void peer_signal(const struct peer *p, int signal); /* without waiting */
+/* Return true, once, if the child has ended by itself; *ret_status is that of waitpid(2). */
 bool peer_ended(struct peer *p, int *ret_status);
-/* The last of what stands in a log, at most `len` bytes of it and of its lines three, " / " between them;
- * "" if there is nothing. Returns `ret`. */
+/*
+ * Copy the last lines of a log to `ret`, at most `len` bytes and three lines, separated by " / ";
+ * "" if it is empty. Return `ret`.
+ */
 char *peer_said(const char *log, char *ret, size_t len);
 
 #endif

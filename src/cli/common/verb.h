@@ -14,11 +14,13 @@
 struct verb {
 	const char *name;
 	const char *summary;         /* one line, no full stop */
-	const char *usage;           /* what follows "weir <name>", e.g. "[OPTION]... SCENARIO" */
+	const char *usage;           /* the text after "weir <name>", e.g. "[OPTION]... SCENARIO" */
 	const struct opt *options;   /* ends with an entry whose name is NULL; --help is implied */
 	const char *const *subverbs; /* NULL, or the words that may come first: "check", "show" */
-	/* argv[0] is the verb's name. The exit status: 0 done, 1 it failed or a claim missed,
-	 * 2 the command line or the input is wrong (said in one line on standard error). */
+	/*
+	 * argv[0] is the verb's name. Return the exit status: 0 success, 1 the verb failed or a
+	 * claim missed, 2 the command line or the input is wrong (with one line on standard error).
+	 */
 	int (*run)(int argc, char **argv);
 };
 

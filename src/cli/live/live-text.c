@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-text: parts of a scenario's file, as they are written there, as parts of a policy.
+ * live-text: copy parts of a scenario's file, as text, into a policy.
  *
- * A tenant's limits, a device's keys and a controller's are the same words in both files. They are copied as
- * text, so that no value is read, rounded and written again; what the table of a part does not name is
- * refused where it stands.
+ * The keys of a tenant's limits, of a device and of a controller are the same in both files. They
+ * are copied as text, so that no value is parsed, rounded and written again; a key that the table
+ * of a part does not name is refused with its place.
  */
 #include "cli/live/live-impl.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* out: what a run measured, as files in a folder, for the verbs that have --out. */
+/* out: write the measurements of a run to files in a folder, for the verbs that have --out. */
 #ifndef WEIR_CLI_VIEW_OUT_H
 #define WEIR_CLI_VIEW_OUT_H
 
@@ -7,13 +7,17 @@
 #include <weir/err.h>
 #include "sim/metrics.h"
 
-/* Every value into DIR/VALUES.csv and every series into DIR/SERIES.csv. The folder is made if it is
- * missing. 0, or a negative errno with a message that names the file. */
+/*
+ * Write every value to DIR/VALUES.csv and every series to DIR/SERIES.csv. The folder is created if
+ * it is missing. Return 0, or a negative errno with a message that names the file.
+ */
 int out_run(const char *dir, const char *values, const struct metrics *m, struct weir_err *err);
 
-/* STEM.svg and STEM.png of the STEM.gp and STEM.csv in the folder. Where gnuplot is missing that is
- * said once, on standard error, *no_gnuplot set, and nothing drawn from then on: 0 all the same,
- * since whoever has the folder can draw later. */
+/*
+ * Draw STEM.svg and STEM.png from STEM.gp and STEM.csv in the folder. If gnuplot is missing, print
+ * that once to standard error, set *no_gnuplot, and draw nothing from then on; this is not an
+ * error, since the pictures can be drawn later.
+ */
 int out_draw(const struct verb *v, const char *dir, const char *stem, bool *no_gnuplot,
 	struct weir_err *err);
 

@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE (2 * WEIR_SEC)  /* before that, nobody has begun to wonder */
-#define REDRAW   (200 * WEIR_MS) /* smooth enough for an eye, cheap over ssh */
+#define PATIENCE (2 * WEIR_SEC)  /* shorter work needs no progress line */
+#define REDRAW   (200 * WEIR_MS) /* smooth, and cheap over ssh */
 
 static weir_time now(void)
 {

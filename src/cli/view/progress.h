@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress: a line on a terminal for work that takes its time.
+ * progress: a line on a terminal that shows the progress of long work.
  *
- * Shown on standard error, only if that is a terminal and only once the work has taken 2 s; redrawn at
- * most five times a second and wiped at the end. A tick reads the clock (25 ns): call it every few
- * thousand steps of a hot loop.
+ * It is shown on standard error, only if that is a terminal and only after 2 s of work; it is
+ * redrawn at most five times a second and cleared at the end. A tick reads the clock (25 ns): call
+ * it every few thousand steps of a hot loop.
  */
 #ifndef WEIR_CLI_VIEW_PROGRESS_H
 #define WEIR_CLI_VIEW_PROGRESS_H
@@ -14,7 +14,7 @@
 
 struct progress {
 	const char *what; /* borrowed: "reading" */
-	double total;     /* of what progress_tick counts; 0: not known */
+	double total;     /* of progress_tick's `done`; 0: not known */
 	weir_time started, drawn;
 	bool terminal;
 };

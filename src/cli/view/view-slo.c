@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view-slo: a line for each tenant that has an slo: what is wanted, and what it got. */
+/* view-slo: a line for each tenant with an slo: the slo, and the measured values. */
 #include "cli/view/view.h"
 #include <weir/units.h>
 #include <math.h>
@@ -31,7 +31,10 @@ static void write_window(const json_t *w, struct table *t)
 	table_cell(t, "%s", json_is_true(met) ? "met" : json_is_false(met) ? "MISSED" : "-");
 }
 
-/* With as many decimals as the percentile is away from 100: 99.95 % of p99.9 is not 100 %. */
+/*
+ * Write the part of good requests with as many decimals as the percentile needs: 99.95 % of p99.9
+ * is not 100 %.
+ */
 static void write_good(const json_t *slo, struct table *t)
 {
 	double good = num(slo, "good"), total = num(slo, "total"), p = num(slo, "percentile");
@@ -39,7 +42,7 @@ static void write_good(const json_t *slo, struct table *t)
 
 	if (!(total > 0))
 		table_cell(t, "-");
-	else /* cut, not rounded: what is not all is not shown as all */
+	else /* truncated, not rounded: 100 % is shown only for all */
 		table_cell(t, "%.*f%%", decimals,
 			floor(100 * good / total * pow(10, decimals) + 1e-6) / pow(10, decimals));
 }

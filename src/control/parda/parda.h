@@ -25,7 +25,8 @@
  * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take to
  *          forget it, goes to β × the median of its peers' w/β: by the law alone it would be 15 periods
  *          on the way.
- *          Hosts that were cut off from each other, and went on, have drifted apart: when they are
+ *          Hosts that are cut off from each other keep half of what they had at least, since by local latency one
+ *          would end with everything. When they are
  *          together again all go, in one step, to their parts by shares of what they have together.
  * STRANGERS Requests of others that no host under PARDA has sent are found by what latency does when windows move, and told;
  *          beside them hosts keep at least half of their fair part, up to wmax, even if latency then
@@ -142,9 +143,9 @@ struct parda_decision {
 	bool too_low;       /* wmax is less than the floor */
 	bool wmax_short;    /* wmax keeps this host below its share; … */
 	double wmax_wanted; /* … so many slots would do, about */
-	bool unreachable; /* latency is over the threshold at any window, and was never below: … */
-	double least;     /* … ns: the least that was seen; 0: none */
-	bool twice;       /* somebody else speaks under an id that is taken, … */
+	bool unreachable; /* latency is over the threshold at any window, from the start or for long: … */
+	double least;      /* … ns: the least that was seen; 0: none */
+	bool twice;        /* somebody else speaks under an id that is taken, … */
 	uint64_t twice_id; /* … this one; perhaps our own */
 	struct parda_report report;
 };

@@ -4,8 +4,8 @@
  *
  *   wmax         the host would have more slots by its shares than wmax allows, and hosts beside it have more than their
  *                part by that
- *   unreachable  with the least windows latency was over the threshold, and it never was below: the device takes longer,
- *                whatever its load; or somebody else loads it, and has from the start
+ *   unreachable  with the least windows latency was over the threshold, and it never was below, or is for ten steps: the
+ *                device takes longer, whatever its load; or somebody else loads it
  *
  * Pure; one step a period.
  */
@@ -26,7 +26,7 @@ struct parda_warn_seen {
 
 struct parda_warn {
 	unsigned clipped, low; /* steps in a row */
-	double least;          /* latency: the least so far; 0: none */
+	double least;          /* latency: the least so far, of this device; 0: none */
 	bool wmax;
 	double wanted; /* slots: a wmax of that much would do, about */
 	bool unreachable;

@@ -97,6 +97,7 @@
  *         A server that starts is BLIND. What its predecessor may have used counts as used until the period ends,
  *         also with a controller that takes over meanwhile: the server says that it was BLIND until the next period
  *         is over. Predecessor and successor do not both use a static part in one period, and one of them counts.
+ *         Where no server that answers is in a period, the controller begins the first one: of that no predecessor used anything.
  *         A policy that changes. A limit that grows while there is an S makes U grow by as much: another controller may
  *         have granted it. A static part counts with the greater of what its server reported and what this
  *         controller's policy says. So while machines have different policies, the greatest limit of those that are

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* jobnames: numbers stay while names do, are found both ways, and are used again when free. */
+/* jobnames: a name keeps its number, both can be looked up, and free numbers are reused. */
 #include "control/adaptbf/jobnames.h"
 #include "test.h"
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void those_that_stay_keep_their_numbers(void)
 		snprintf(name, sizeof(name), "%u", i);
 		CHECK_INT(jobnames_find(&j, name), i % 2 ? 0 : i);
 	}
-	CHECK_INT(jobnames_add(&j, "new"), 1); /* the lowest that is free */
+	CHECK_INT(jobnames_add(&j, "new"), 1); /* the lowest free number */
 	CHECK_INT(jobnames_add(&j, "newer"), 3);
 	CHECK_STR(jobnames_name(&j, 3), "newer");
 	CHECK_STR(jobnames_name(&j, 2), "2");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* credit: what is saved, what a burst gets, and that it is no more than was left. */
+/* credit: how it is saved, what a burst gets, and that a burst gets no more than was saved. */
 #include "control/parda/credit.h"
 #include "test.h"
 #include <math.h>
@@ -31,8 +31,8 @@ static void test_none_without_a_pause(void)
 	CHECK_NEAR(parda_credit_window(&off, 50, WMAX), 50, 0);
 }
 
-/* A host that never stops again after a long pause has no more above its part than what it left, and nearly nothing
- * after a minute. */
+/* A host that never stops after a long pause gets above its share no more than it left unused,
+ * and nearly nothing after a minute. */
 static void test_bounded(void)
 {
 	struct parda_credit c = {.span = MINUTE};
@@ -51,7 +51,7 @@ static void test_bounded(void)
 	CHECK_NEAR(window, 50, 1e-3);
 }
 
-/* A window that became smaller admits less credit, and one of 0 none. */
+/* A smaller window allows less credit, and a window of 0 none. */
 static void test_smaller(void)
 {
 	struct parda_credit c = {.span = MINUTE};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* idle: who loses shares for being idle, and how fast. */
+/* idle: VMs lose shares for being idle, and how fast. */
 #include "control/parda/idle.h"
 #include "test.h"
 #include <math.h>
@@ -37,7 +37,7 @@ static void test_all_idle_keep_their_shares(void)
 	parda_idle_clear(&t);
 }
 
-/* The paper's case: a VM is idle for good beside one that is backlogged. */
+/* The paper's case: a VM stays idle beside one that is backlogged. */
 static void test_idle_beside_backlogged(void)
 {
 	struct parda_idle_table t = {0};
@@ -47,14 +47,14 @@ static void test_idle_beside_backlogged(void)
 	CHECK_NEAR(steps(&t, vms, 2, 1), 20 + 10 * exp(-2.0 / 60), 1e-9);
 	CHECK_NEAR(steps(&t, vms, 2, 29), 20 + 10 * exp(-1), 1e-9); /* after a minute */
 	CHECK_NEAR(steps(&t, vms, 2, 300), 20, 0.01);
-	vms[1].outstanding = 64; /* it is back: at once */
+	vms[1].outstanding = 64; /* when it returns: at once */
 	CHECK_NEAR(steps(&t, vms, 2, 1), 30, 1e-9);
-	vms[1].outstanding = 0; /* and is not remembered for long after a single burst */
+	vms[1].outstanding = 0; /* a single burst is soon forgotten */
 	CHECK_NEAR(steps(&t, vms, 2, 1), 20 + 10 * (1 - exp(-2.0 / 60)) * exp(-2.0 / 60), 1e-2);
 	parda_idle_clear(&t);
 }
 
-/* While nobody is backlogged, nobody profits; the average goes on. */
+/* While no VM is backlogged, none gets more shares; the averages are still kept. */
 static void test_only_beside_backlogged(void)
 {
 	struct parda_idle_table t = {0};
@@ -64,14 +64,14 @@ static void test_only_beside_backlogged(void)
 	steps(&t, vms, 2, 300);
 	vms[0].outstanding = 0;
 	CHECK_NEAR(steps(&t, vms, 2, 1), 30, 1e-9);
-	/* The only backlogged VM has its own shares, whatever its average was. */
+	/* The only backlogged VM has its own shares, for any earlier average. */
 	steps(&t, vms, 2, 300);
 	vms[1].outstanding = 64;
 	CHECK_NEAR(steps(&t, vms, 2, 1), 10, 0.01);
 	parda_idle_clear(&t);
 }
 
-/* VMs are known by their numbers, in whatever order and company they come. */
+/* VMs are identified by number, in any order and among any others. */
 static void test_by_number(void)
 {
 	struct parda_idle_table t = {0};

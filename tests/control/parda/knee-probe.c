@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* knee-probe: the knee of a closed queue is found in six bursts, none of which lasts longer than allowed. */
+/* knee-probe: finds the knee of a closed queue in six bursts, none longer than allowed. */
 #include "control/parda/knee-probe.h"
 #include "base/rng.h"
 #include "test.h"
@@ -9,7 +9,7 @@
 struct array { /* `disks` servers, each with its own queue; a read goes to any of them */
 	int disks, spread;
 	double service; /* ns */
-	double limit; /* ns between two reads of all: what something in front of the disks takes */
+	double limit;   /* least ns between any two reads, for a bottleneck in front of the disks */
 	weir_time free[SERVERS_MAX], front;
 	struct rng rng;
 };
@@ -24,7 +24,7 @@ static weir_time serve(struct array *a, weir_time now)
 	return *disk > a->front ? *disk : a->front;
 }
 
-/* Runs a burst; *at is where it begins and has ended. Returns the most reads inside. */
+/* Run a burst from *at, and set *at to its end. Return the most reads inside. */
 static uint32_t burst(struct array *a, struct probe_burst *b, weir_time *at, weir_time stop)
 {
 	weir_time done[PROBE_MOST], from[PROBE_MOST], now = *at;
@@ -54,7 +54,7 @@ static uint32_t burst(struct array *a, struct probe_burst *b, weir_time *at, wei
 	return most;
 }
 
-/* Requests a second with n inside, for long. */
+/* Return the long-term requests a second with n inside. */
 static double rate(const struct array *like, int n)
 {
 	struct array a = *like;
@@ -74,7 +74,7 @@ static double rate(const struct array *like, int n)
 	return count * 1e9 / (double)now;
 }
 
-/* ns: the least latency with 95 % of what is done with `many` inside. */
+/* Return the least latency, ns, with 95 % of the throughput of `many` inside. */
 static double true_knee(const struct array *a, int many)
 {
 	double most = rate(a, many);
@@ -133,7 +133,7 @@ static void test_knee(void)
 	check_knee(4, 0.2e6, 50, 60e3, 100, 0.2);
 }
 
-/* One read inside is all that a serial device needs: the knee is its service time, or a little more. */
+/* A serial device needs only one read inside: the knee is its service time, or a little more. */
 static void test_serial(void)
 {
 	weir_time now = WEIR_SEC;
@@ -152,7 +152,8 @@ static void test_serial(void)
 	CHECK(p.knee >= 0.9e6 && p.knee <= 1.5e6);
 }
 
-/* What is cut short counts for what it measured; what measured nothing changes nothing. */
+/* A burst that is cut short counts with its measurements; one without measurements changes
+ * nothing. */
 static void test_cut_short(void)
 {
 	struct array a;
@@ -191,7 +192,7 @@ static void test_cut_short(void)
 	}
 }
 
-/* Bounds hold whatever comes back. */
+/* The result stays in its bounds for any measurements. */
 static void test_hostile(void)
 {
 	struct rng rng;

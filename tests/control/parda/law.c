@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* law: each equation by hand, where the law comes to rest, and how fast. */
+/* law: each equation by hand, its fixed point, and its speed. */
 #include "control/parda/law.h"
 #include "test.h"
 
 static void test_average(void)
 {
 	CHECK_NEAR(parda_average(20, 0.25, 40), 35, 1e-12);
-	CHECK_NEAR(parda_average(0, 0.25, 40), 40, 1e-12); /* no past */
+	CHECK_NEAR(parda_average(0, 0.25, 40), 40, 1e-12); /* no earlier value */
 	CHECK_NEAR(parda_average(20, 0, 40), 40, 1e-12);
 	CHECK_NEAR(parda_average(20, 1, 40), 20, 1e-12);
-	/* 1000 IOs one after the other are 1000 steps with the weight of the past 0.998 */
+	/* 1000 IOs in sequence are 1000 steps with weight 0.998 for the past */
 	double one = 20;
 	for (int i = 0; i < 1000; i++)
 		one = 0.002 * 40 + 0.998 * one;
 	CHECK_NEAR(parda_average_ios(20, 0.002, 40, 1000), one, 1e-9);
 	CHECK_NEAR(parda_average_ios(20, 0.002, 40, 0), 20, 1e-12);
-	/* two spans are one of their sum */
+	/* two time spans are as one of their sum */
 	CHECK_NEAR(parda_average_time(parda_average_time(20, 3, 10, 40), 4, 10, 40),
 		parda_average_time(20, 7, 10, 40), 1e-12);
 	CHECK_NEAR(parda_average_time(20, 10, 10, 40), 40 - 20 * exp(-1), 1e-12);
@@ -31,13 +31,13 @@ static void test_window(void)
 	CHECK_NEAR(parda_window(&law, 32, 0, 30), 32, 1e-12);
 	CHECK_NEAR(parda_window(&law, 60, 8, 10), 64, 1e-12);
 	CHECK_NEAR(parda_window(&law, 5, 0, 300), 4, 1e-12);
-	CHECK_NEAR(parda_window(&law, 32, 9, 0), 32, 1e-12); /* nothing is known */
+	CHECK_NEAR(parda_window(&law, 32, 9, 0), 32, 1e-12); /* the latency is unknown */
 	CHECK_NEAR(parda_window(&law, 99, 9, 0), 64, 1e-12);
 	law.wmin = 0.05;
 	CHECK_NEAR(parda_window(&law, 0.5, 0.01, 60), 0.1 + 0.8 * (0.25 + 0.01), 1e-12);
 }
 
-/* Hosts that are never idle before an array that does C a ms: Little's law is the array. */
+/* Hosts that are never idle before an array that serves C per ms: the array is Little's law. */
 #define HOSTS 4
 static double settle(
 	const struct parda_law *law, const double *beta, double *w, double capacity, int steps)
@@ -70,7 +70,7 @@ static void test_equilibrium(void)
 	}
 }
 
-/* With the scale, latency rests at the threshold itself, to what the quantum of the scale allows. */
+/* With the scale, latency settles at the threshold itself, within the scale's quantum. */
 static void test_scale(void)
 {
 	for (double epsilon = 0.05; epsilon < 0.21; epsilon += 0.05) {
@@ -93,18 +93,18 @@ static void test_scale(void)
 	}
 	CHECK_NEAR(parda_scale(0.2, 0, 3), 0, 0);
 	CHECK_NEAR(parda_scale(0.2, 3, 0), 0, 0);
-	/* exact at the steps, and the same a little beside them */
+	/* exact at the steps, and constant near them */
 	CHECK_NEAR(parda_scale(1, 8, 2), 2, 1e-12);
 	CHECK(parda_scale(1, 8.6, 2) == parda_scale(1, 7.4, 2));
 	CHECK(parda_scale(1, 9, 2) == parda_scale(1, 9.7, 2));
 }
 
-/* What is left of a wrong ratio after one time constant, (T/γ)(1 + 1/ε), is 1/e. */
+/* After one time constant, (T/γ)(1 + 1/ε), 1/e of a wrong ratio is left. */
 static void test_time_constant(void)
 {
 	const double epsilon = 0.05, gamma = 0.8;
 	struct parda_law law = {parda_fed(25, epsilon), gamma, 0, 1e9};
-	double beta[HOSTS], w[HOSTS] = {30, 10, 20, 20}; /* all are to have 20 */
+	double beta[HOSTS], w[HOSTS] = {30, 10, 20, 20}; /* the fixed point is 20 each */
 	double sum = epsilon / (1 + epsilon) * 80;
 
 	for (int i = 0; i < HOSTS; i++)
@@ -126,14 +126,14 @@ static void test_shares(void)
 	vms[1].outstanding = 5;
 	CHECK_NEAR(parda_shares(vms, 2, 30), 5, 1e-12);
 	CHECK_NEAR(parda_shares(vms, 0, 30), 0, 0);
-	CHECK_NEAR(parda_shares(vms, 2, 0), 30, 1e-12); /* no slots: none is left unused */
+	CHECK_NEAR(parda_shares(vms, 2, 0), 30, 1e-12); /* no slots: none is unused */
 }
 
 static void test_floor(void)
 {
 	struct parda_vm vms[] = {{1, 30, 500, 0}, {1, 2, 500, 1}, {1, 30, 0, 2}};
 
-	/* 500 a second at 20 ms are ten slots; who has two requests needs two */
+	/* 500 a second at 20 ms need ten slots; a VM with two requests needs two */
 	CHECK_NEAR(parda_floor(vms, 3, 0.020), 12, 1e-12);
 	CHECK_NEAR(parda_floor(vms, 3, 0), 0, 0);
 	CHECK_NEAR(parda_floor(vms + 2, 1, 0.020), 0, 0);

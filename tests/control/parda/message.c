@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* message: what a controller reports is what its peers' controllers hear, through the codec too. */
+/* message: a controller's report reaches its peers' controllers unchanged, through the codec
+ * too. */
 #include "control/parda/message.h"
 #include "test.h"
 #include <stddef.h>
@@ -51,7 +52,7 @@ static void test_through_the_codec(void)
 	check(&heard);
 }
 
-/* Two resources of a host are two to the others, and each the same one in every message. */
+/* Two resources of a host have two ids, and each has the same id in every message. */
 static void test_several_of_a_host(void)
 {
 	struct peer_message m = {.instance = 77, .sequence = 5, .name = "h1"};
@@ -66,8 +67,8 @@ static void test_several_of_a_host(void)
 	CHECK_INT(parda_message_id("h1", 0), peer_hash("h1"));
 }
 
-/* Every byte of a report but the sender's own and those that say who it is of is carried: a field that is
- * added and forgotten here is found. */
+/* Every byte of a report is carried, but for the sender's local ones and the id: this finds a
+ * new field that is not encoded. */
 static void test_nothing_is_forgotten(void)
 {
 	struct parda_report in, out;
@@ -88,7 +89,7 @@ static void test_nothing_is_forgotten(void)
 		      sizeof(in) - offsetof(struct parda_report, shares)) == 0);
 }
 
-/* A question and its answer are in no other field's way. */
+/* A question and its answer do not overlap with other fields. */
 static void test_asks(void)
 {
 	struct peer_message m = {.name = "h1"};
@@ -107,7 +108,7 @@ static void test_asks(void)
 	}
 }
 
-/* Of a floor four digits are kept; one that is none is refused when it is heard. */
+/* Four digits of a floor are kept; an invalid floor is refused by the receiver. */
 static void test_floor(void)
 {
 	struct peer_message m = {.name = "h1"};

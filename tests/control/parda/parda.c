@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parda: hosts before an array that is Little's law: latency is what is inside over what is served.
- * Ratios and latency at rest; reports that get lost; hosts that crash, stop for a while, return, and
- * whose clock is set.
+ * parda: hosts before an array that is Little's law: latency is requests inside over throughput.
+ * Ratios and latency at the fixed point; lost reports; hosts that crash, stop for a while, return,
+ * and whose clocks are set.
  */
 #include "base/rng.h"
 #include "control/parda/parda.h"
@@ -12,7 +12,7 @@
 #define HOSTS     6
 #define PERIOD    (2 * WEIR_SEC)
 #define THRESHOLD (25.0 * WEIR_MS)
-#define SERVICE   (5.0 * WEIR_MS) /* of one that finds the array empty */
+#define SERVICE   (5.0 * WEIR_MS) /* of a request that finds the array empty */
 
 struct host {
 	struct parda *p;
@@ -20,11 +20,11 @@ struct host {
 	struct parda_vm vm;
 	struct parda_decision last;
 	bool up;        /* sends requests and steps */
-	weir_time skew; /* its clock is off by this */
-	double demand;  /* the most requests it has */
+	weir_time skew; /* error of its clock */
+	double demand;  /* requests at most */
 	double bytes;   /* of each */
-	int side;       /* of a network that is cut */
-	double sees;    /* the array's latency, times this */
+	int side;       /* of a partitioned network */
+	double sees;    /* factor of the array's latency that it measures */
 	double window;  /* in force */
 };
 
@@ -33,7 +33,7 @@ struct array {
 	int n;
 	double capacity; /* per second */
 	double latency;  /* ns */
-	double stranger; /* requests that somebody else has inside */
+	double stranger; /* requests of an uncontrolled initiator */
 	double loss;     /* share of reports */
 	weir_time now;
 	struct rng rng;
@@ -69,7 +69,7 @@ static void make(struct array *a, int n, const double *shares, bool literal)
 			.epsilon = literal ? 0 : 0.2,
 			.window = 32,
 			.no_floor = true,
-			.abrupt = true}; /* how hosts start, and strangers: tests of their own */
+			.abrupt = true}; /* start.c and stranger.c test slow starts and strangers */
 		start(a, i);
 	}
 }
@@ -98,7 +98,7 @@ static void step_host(struct array *a, int i)
 	parda_step(h->p, a->now + h->skew, &m, &h->last);
 }
 
-/* One period: the array answers, then all step, then their reports are on the way. */
+/* Run one period: the array serves, then all hosts step, then their reports are sent. */
 static void period(struct array *a)
 {
 	double all = a->stranger;
@@ -129,7 +129,7 @@ static void periods(struct array *a, int n)
 		period(a);
 }
 
-/* Each host that is up has its part of what they have together, by shares. */
+/* Check that each running host has its share of the sum of the windows. */
 static void check_shares(const struct array *a, double tolerance)
 {
 	double windows = 0, shares = 0;
@@ -147,7 +147,7 @@ static void check_shares(const struct array *a, double tolerance)
 
 static const double shares_1122[] = {1, 1, 2, 2}, shares_6[] = {1, 2, 3, 1, 2, 3};
 
-/* ---- at rest */
+/* ---- at the fixed point */
 
 static void test_rests_at_the_threshold(void)
 {
@@ -159,7 +159,7 @@ static void test_rests_at_the_threshold(void)
 	check_shares(&a, 0.01);
 	CHECK_INT(a.hosts[0].last.peers, 3);
 	CHECK(!a.hosts[0].last.alone && !a.hosts[0].last.twice);
-	a.capacity = 800; /* slower, and faster again */
+	a.capacity = 800; /* slower, then faster again */
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
 	check_shares(&a, 0.01);
@@ -170,7 +170,8 @@ static void test_rests_at_the_threshold(void)
 	unmake(&a);
 }
 
-/* Where a slot is 16 KiB, each host has its part of the bytes inside, in as many requests as that makes. */
+/* With slots of 16 KiB, each host has its share of the bytes inside, in as many requests as that
+ * gives. */
 static void test_bytes(void)
 {
 	static const double sizes[] = {4096, 65536, 16384, 8192};
@@ -213,11 +214,11 @@ static void test_work_is_conserved(void)
 	struct array a;
 
 	make(&a, 4, shares_1122, false);
-	a.hosts[0].demand = a.hosts[2].demand = 2; /* they leave most of theirs */
+	a.hosts[0].demand = a.hosts[2].demand = 2; /* they leave most of their windows unused */
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.02);
 	CHECK_NEAR(a.hosts[3].window / a.hosts[1].window, 2, 0.01);
-	for (int i = 0; i < 4; i++) /* not overloaded: all the way up */
+	for (int i = 0; i < 4; i++) /* not overloaded: windows grow to wmax */
 		a.hosts[i].demand = 8;
 	periods(&a, 60);
 	CHECK(a.latency < THRESHOLD);
@@ -273,7 +274,7 @@ static void test_crash(void)
 	}
 	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
 	periods(&a, 10);
-	start(&a, 5); /* and comes back, as another instance as small as any that starts */
+	start(&a, 5); /* and returns as a new instance, as small as any that starts */
 	a.hosts[5].window = 4;
 	periods(&a, 5);
 	check_shares(&a, 0.1);
@@ -282,7 +283,7 @@ static void test_crash(void)
 	unmake(&a);
 }
 
-/* It is back before anybody has missed it. */
+/* The host returns before its peers missed it. */
 static void test_quick_restart(void)
 {
 	struct array a;
@@ -308,14 +309,15 @@ static void test_pause(void)
 	a.hosts[2].up = false;
 	periods(&a, 30);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
-	a.hosts[2].up = true; /* the same instance goes on, with the window that it had */
+	a.hosts[2].up = true; /* the same instance goes on, with its old window */
 	periods(&a, 5);
 	check_shares(&a, 0.1);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.1);
 	unmake(&a);
 }
 
-/* An idle host keeps its weight: its window is its part all the time. By equation 4 to the letter it falls to wmin. */
+/* An idle host keeps its weight: its window stays at its share. With equation 4 to the letter it
+ * falls to wmin. */
 static void check_idle_host_returns(bool by_letter)
 {
 	struct array a;
@@ -345,8 +347,8 @@ static void test_idle_host_returns(void)
 	check_idle_host_returns(true);
 }
 
-/* A host that has been idle for a minute takes, for a burst of one period, more than its part; latency passes the
- * threshold for that period only, and peers that never stop keep their windows. */
+/* A host that was idle for a minute gets more than its share for a burst of one period; latency
+ * is above the threshold for that period only, and busy peers keep their windows. */
 static void test_burst_on_credit(void)
 {
 	double before;
@@ -369,7 +371,7 @@ static void test_burst_on_credit(void)
 	CHECK(a.hosts[0].window > 0.5 * before);
 	periods(&a, 10);
 	CHECK_NEAR(a.hosts[0].window / before, 1, 0.1);
-	/* One that never stops again has nothing above its part half a minute later. */
+	/* A host that does not stop again has no more than its share half a minute later. */
 	a.hosts[2].demand = 1e9;
 	periods(&a, 20);
 	check_shares(&a, 0.1);
@@ -402,18 +404,18 @@ static void test_partition(void)
 
 	make(&a, 6, shares_6, false);
 	periods(&a, 60);
-	a.loss = 1; /* nobody hears anybody */
+	a.loss = 1; /* all reports are lost */
 	periods(&a, 10);
 	CHECK(a.hosts[0].last.alone);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.05);
-	check_shares(&a, 0.05); /* they go on from where they were */
+	check_shares(&a, 0.05); /* windows stay as they were */
 	a.loss = 0;
 	periods(&a, 30);
 	check_shares(&a, 0.02);
 	unmake(&a);
 }
 
-/* Hosts [from, 6) are cut off, see another latency, and drift. Then all are one again. */
+/* Hosts [from, 6) are cut off, measure another latency, and drift. Then the network heals. */
 static void cut_off(int from, double sees)
 {
 	struct array a;
@@ -425,7 +427,7 @@ static void cut_off(int from, double sees)
 		a.hosts[i].sees = sees;
 	}
 	periods(&a, 30);
-	CHECK(fabs(a.hosts[5].window / 3 / a.hosts[0].window - 1) > 0.2); /* so they did */
+	CHECK(fabs(a.hosts[5].window / 3 / a.hosts[0].window - 1) > 0.2); /* they did drift */
 	for (int i = from; i < 6; i++) {
 		a.hosts[i].side = 0;
 		a.hosts[i].sees = 1;
@@ -434,7 +436,7 @@ static void cut_off(int from, double sees)
 		period(&a);
 		if (t >= 3) {
 			check_shares(&a, 0.03);
-			CHECK_NEAR(a.latency, THRESHOLD, 0.05); /* what they have together stays */
+			CHECK_NEAR(a.latency, THRESHOLD, 0.05); /* the sum of the windows stays */
 		}
 	}
 	unmake(&a);
@@ -442,11 +444,11 @@ static void cut_off(int from, double sees)
 
 static void test_sides(void)
 {
-	cut_off(5, 1.3); /* one */
+	cut_off(5, 1.3); /* one host */
 	cut_off(5, 0.8);
 	cut_off(3, 1.2); /* a half, of equal shares */
 	cut_off(3, 0.8);
-	cut_off(2, 1.2); /* most */
+	cut_off(2, 1.2); /* most of them */
 }
 
 /* ---- the threshold is found */
@@ -463,18 +465,18 @@ static void test_finds_the_threshold(void)
 		start(&a, i);
 	}
 	periods(&a, 200);
-	/* Without a queue it does all that it can: the knee is at the service time. */
+	/* Without a queue it has its full throughput: the knee is at the service time. */
 	CHECK_NEAR(a.hosts[0].last.knee, SERVICE, 0.2);
 	for (int t = 0; t < 30; t++) {
 		double decided = a.hosts[0].last.report.threshold;
 
 		period(&a);
-		for (int i = 0; i < 6; i++) /* as it was told in the period before */
+		for (int i = 0; i < 6; i++) /* as the leader said in the period before */
 			CHECK_NEAR(a.hosts[i].last.threshold, decided, 1e-12);
 		CHECK(a.latency < 2 * SERVICE);
 		check_shares(&a, 0.05);
 	}
-	a.hosts[0].up = false; /* the next one decides, and knows what the first knew */
+	a.hosts[0].up = false; /* the next host decides, with what the first one knew */
 	periods(&a, 30);
 	CHECK_NEAR(a.hosts[1].last.knee, SERVICE, 0.2);
 	CHECK_NEAR(a.hosts[5].last.threshold, SERVICE, 0.5);
@@ -482,7 +484,7 @@ static void test_finds_the_threshold(void)
 	unmake(&a);
 }
 
-/* ---- smaller things */
+/* ---- details */
 
 static void test_config(void)
 {
@@ -515,7 +517,7 @@ static void test_config(void)
 	parda_free(p);
 }
 
-/* Requests go in and none comes out: the window shrinks all the same. */
+/* Requests enter and none completes: the window shrinks nevertheless. */
 static void test_a_hang(void)
 {
 	struct parda_config c = {

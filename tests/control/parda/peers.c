@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peers: reports that come late, twice, from the past, from two hosts of one name, or make no
- * sense, and more hosts than there is room for.
+ * peers: reports that come late, twice, from the past, from two hosts of one name, or are invalid,
+ * and more hosts than the table holds.
  */
 #include "control/parda/peers.h"
 #include "test.h"
@@ -63,7 +63,8 @@ static void test_late_and_twice(void)
 	CHECK_INT(hear(p, 2, 9, 6), PARDA_FRESH);
 	CHECK_INT(hear(p, 1, 77, 1), PARDA_OWN);
 	CHECK_INT(idle_step(p).peers, 1);
-	/* A replayed one does not keep a dead host alive; and after it is forgotten, does not wake it. */
+	/* A replayed report does not keep a dead host alive, and does not revive it after it is
+	 * forgotten. */
 	for (int i = 0; i < 4; i++) {
 		CHECK_INT(hear(p, 2, 9, 6), PARDA_STALE);
 		idle_step(p);
@@ -74,7 +75,7 @@ static void test_late_and_twice(void)
 	CHECK_INT(idle_step(p).peers, 0);
 	CHECK_INT(hear(p, 2, 9, 7), PARDA_FRESH);
 	CHECK_INT(idle_step(p).peers, 1);
-	parda_leave(p, 2, 8); /* not the one that is there */
+	parda_leave(p, 2, 8); /* not the current instance */
 	CHECK_INT(idle_step(p).peers, 1);
 	parda_leave(p, 2, 9);
 	CHECK_INT(idle_step(p).peers, 0);
@@ -109,7 +110,7 @@ static void test_same_id(void)
 	struct parda *p = one(1, 0);
 	struct parda_decision d;
 
-	/* A peer's: the first one counts, and both are told. */
+	/* A peer's name: the first instance counts, and both are reported. */
 	CHECK_INT(hear(p, 2, 9, 1), PARDA_FRESH);
 	CHECK_INT(hear(p, 2, 10, 1), PARDA_PENDING);
 	CHECK(!idle_step(p).twice);
@@ -124,7 +125,7 @@ static void test_same_id(void)
 		CHECK_INT(hear(p, 2, 9, i), PARDA_FRESH);
 		CHECK(idle_step(p).twice);
 	}
-	/* The first is gone: the second takes its place, and that was that. */
+	/* The first instance is gone: the second replaces it, and the conflict ends. */
 	for (uint64_t i = 20; i < 30; i++) {
 		hear(p, 2, 10, i);
 		d = idle_step(p);
@@ -132,7 +133,7 @@ static void test_same_id(void)
 	CHECK_INT(hear(p, 2, 10, 30), PARDA_FRESH);
 	CHECK(!d.twice);
 	CHECK_INT(hear(p, 2, 9, 99), PARDA_STALE);
-	/* Our own. */
+	/* Our own name. */
 	CHECK_INT(hear(p, 1, 78, 1), PARDA_TWICE);
 	d = idle_step(p);
 	CHECK(d.twice);
@@ -156,15 +157,16 @@ static void test_bounded(void)
 			CHECK_INT(hear(p, id, 9, (uint64_t)i + 2), PARDA_FRESH);
 		idle_step(p);
 	}
-	CHECK_INT(hear(p, 102, 9, 1), PARDA_FRESH); /* in the place of 2 */
+	CHECK_INT(hear(p, 102, 9, 1), PARDA_FRESH); /* replaces 2 */
 	CHECK_INT(idle_step(p).peers, 100);
 	CHECK_INT(hear(p, 103, 9, 1), PARDA_FULL);
 	for (uint64_t id = 3; id < 102; id++)
-		CHECK_INT(hear(p, id, 9, 6), PARDA_STALE); /* all are still found */
+		CHECK_INT(hear(p, id, 9, 6), PARDA_STALE); /* all others are still known */
 	parda_free(p);
 }
 
-/* Silent until it was forgotten; back after `steps` of its own, and a hundred messages. */
+/* Let a peer be silent until it is forgotten, and return after `steps` of its own and a hundred
+ * messages. */
 static unsigned apart_after(uint64_t steps)
 {
 	struct parda_report r = report(7, 1, 10);
@@ -186,7 +188,8 @@ static unsigned apart_after(uint64_t steps)
 	return apart;
 }
 
-/* Who was stopped has not stepped meanwhile, whatever it says when it is back; who was cut off has. */
+/* A stopped host has not stepped meanwhile, whatever it reports when it returns; a host that was
+ * cut off has. */
 static void test_apart(void)
 {
 	CHECK_INT(apart_after(1), 0);
@@ -195,8 +198,8 @@ static void test_apart(void)
 	CHECK_INT(apart_after(20), PARDA_APART);
 }
 
-/* Those that are new, and have shares, get their part of what the others have, once; one that was cut off, or leaves and
- * comes back as it was, does not. */
+/* New peers with shares get their part of the others' windows, once; a peer that was cut off, or
+ * leaves and returns as the same instance, does not. */
 static void test_room(void)
 {
 	struct parda_report r = report(2, 9, 1);
@@ -206,7 +209,7 @@ static void test_room(void)
 	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0);
 	r.shares = 0;
 	parda_peers_hear(&t, &r);
-	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0); /* not as long as it has nothing to do */
+	CHECK_NEAR(parda_peers_room(&t, 1), 1, 0); /* not while it is idle */
 	r.shares = 3;
 	r.sequence = 2;
 	parda_peers_hear(&t, &r);
@@ -215,7 +218,7 @@ static void test_room(void)
 	r = report(3, 9, 1);
 	parda_peers_hear(&t, &r);
 	CHECK_NEAR(parda_peers_room(&t, 1), 0.8, 0.001);
-	/* It is started again, and heard before it was missed: from its first report on. */
+	/* It restarts, and is heard before it was missed: it counts from its first report on. */
 	r = report(3, 10, 1);
 	CHECK_INT(parda_peers_hear(&t, &r), PARDA_PENDING);
 	CHECK_NEAR(parda_peers_room(&t, 1), 0.8, 0.001);
@@ -237,7 +240,7 @@ static void test_room(void)
 	parda_peers_free(&t);
 }
 
-/* Peers that are gone without a word may yet be there, for some time. */
+/* Peers that vanished without a leave message may still run, for some time. */
 static void test_vanished(void)
 {
 	struct parda_report a = report(2, 9, 1), b = report(3, 9, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* probe: who reads on its own, when, and what the others aim at then. */
+/* probe: which host probes, when, and the threshold of the others meanwhile. */
 #include "control/parda/parda.h"
 #include "test.h"
 
@@ -42,7 +42,7 @@ static void end(struct host *hosts, int n)
 		parda_free(hosts[i].parda);
 }
 
-/* A burst on a device of 50 servers, 1 ms each. Returns when it is over. */
+/* Run a burst on a device of 50 servers of 1 ms each. Return its end. */
 static weir_time read_on(struct host *h, weir_time now, weir_time length)
 {
 	struct probe_burst b;
@@ -82,14 +82,14 @@ static void test_lowest_id(void)
 	CHECK(parda_probe_decides(hosts[0].parda));
 	CHECK(!parda_probe_decides(hosts[1].parda) && !parda_probe_decides(hosts[2].parda));
 	CHECK(!parda_probe_plan(hosts[2].parda, now + 1000 * WEIR_SEC, &b, &bytes));
-	/* The first leaves; the next one follows. */
+	/* The first host leaves; the next one takes over. */
 	for (int i = 1; i < 3; i++)
 		parda_leave(hosts[i].parda, 10, 10);
 	CHECK(parda_probe_decides(hosts[1].parda) && !parda_probe_decides(hosts[2].parda));
 	end(hosts, 3);
 }
 
-/* At no time have bursts taken more than 2 % of it. */
+/* At any time, bursts have taken at most 2 % of it. */
 static void test_part_of_time(void)
 {
 	struct host h;
@@ -115,7 +115,7 @@ static void test_part_of_time(void)
 	end(&h, 1);
 }
 
-/* Peers answer each question anew. */
+/* Peers answer each question separately. */
 static void test_agree(void)
 {
 	struct host hosts[2];
@@ -136,7 +136,7 @@ static void test_agree(void)
 	CHECK_INT(parda_hear(hosts[0].parda, &r), PARDA_FRESH);
 	CHECK(!parda_probe_agreed(hosts[0].parda));
 	parda_leave(hosts[0].parda, 2, 2);
-	CHECK(parda_probe_agreed(hosts[0].parda)); /* nobody is left to ask */
+	CHECK(parda_probe_agreed(hosts[0].parda)); /* no peer is left to ask */
 	end(hosts, 2);
 }
 

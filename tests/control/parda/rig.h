@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rig: hosts under control/parda/parda before an array, for tests of how they start and of strangers.
+ * rig: hosts under control/parda/parda before an array, for the tests start.c and stranger.c.
  *
- * The array is a closed queueing network of `disks` equal disks: with N requests inside, each takes (N + disks − 1) / C.
- * Hosts step in turn, each in its own eighth of a period, on what they measured since their last step.
+ * The array is a closed queueing network of `disks` equal disks: with N requests inside, each takes
+ * (N + disks − 1) / C. Hosts step in turn, each in its own eighth of a period, on the measurements
+ * since their last step.
  */
 #ifndef WEIR_TESTS_CTL_PARDA_RIG_H
 #define WEIR_TESTS_CTL_PARDA_RIG_H
@@ -24,7 +25,7 @@ struct rig_host {
 	struct parda_decision last;
 	bool up;
 	double window; /* in force */
-	double demand; /* the most requests that it has */
+	double demand; /* requests at most */
 	/* since its last step: */
 	double ios, latency_ns, inside_ns;
 	weir_time stepped;
@@ -112,7 +113,7 @@ static inline void rig_step(struct rig *r, int i)
 	rig_tell(r, i);
 }
 
-/* An eighth of a period. */
+/* Run an eighth of a period. */
 static inline void rig_part(struct rig *r)
 {
 	double all = r->stranger;
@@ -145,7 +146,7 @@ static inline void rig_periods(struct rig *r, int n)
 		rig_part(r);
 }
 
-/* How far the host that is farthest from its part by shares is from it, relative. */
+/* Return the largest relative error of a host's window against its share. */
 static inline double rig_off(const struct rig *r)
 {
 	double windows = 0, shares = 0, most = 0;

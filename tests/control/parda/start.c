@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* start: hosts that start together, and one that starts beside others, flood nothing and come to their shares. */
+/* start: hosts that start together, and one that starts beside others, do not flood the array
+ * and reach their shares. */
 #include "control/parda/rig.h"
 
 #define THRESHOLD (25.0 * WEIR_MS)
@@ -46,7 +47,7 @@ static void test_cold_start(void)
 	check_cold_start(3200, 1, shares_4, 2);
 }
 
-/* One that starts again while the others have its part. */
+/* A host restarts while the others have its share. */
 static void check_restart(const double *shares, int n, int which, double wmax, int gone)
 {
 	struct rig r;
@@ -82,12 +83,12 @@ static void test_restart(void)
 		check_restart(shares_1122, 4, 3, 256, gone);
 		check_restart(shares_1122, 4, 3, 32, gone);
 		check_restart(shares_8, 8, 5, 256, gone);
-		/* The other stands at wmax, and 4 times its window is more than that. */
+		/* The other host is at wmax, and 4 times its window is above that. */
 		check_restart(shares_14, 2, 1, 64, gone);
 	}
 }
 
-/* Alone: twice as much each period, until latency says that it is enough. */
+/* Alone: the window doubles each period until latency reaches the threshold. */
 static void test_alone(void)
 {
 	struct rig r;
@@ -104,7 +105,7 @@ static void test_alone(void)
 	rig_periods(&r, 20);
 	CHECK_NEAR(r.latency, THRESHOLD, 0.02);
 	rig_free(&r);
-	/* Nothing to do: nothing is learned by waiting. */
+	/* An idle host learns nothing by waiting. */
 	rig_make(&r, 1, shares_4, (struct parda_law){THRESHOLD, 0.8, 1, 256});
 	r.hosts[0].demand = 0;
 	rig_periods(&r, 20);
@@ -112,8 +113,8 @@ static void test_alone(void)
 	rig_free(&r);
 }
 
-/* A host that starts with nothing to do gets its part after some periods, and loads nothing by it; its peers make room when
- * it has something to do. While it starts it saves nothing for bursts. */
+/* A host that starts idle gets its share after some periods, without load; its peers make room
+ * when it becomes busy. While it starts it saves no credit for bursts. */
 static void test_idle(void)
 {
 	struct rig r;
@@ -143,7 +144,7 @@ static void test_idle(void)
 	rig_free(&r);
 }
 
-/* Peers that have nothing to do keep nobody from growing. */
+/* Idle peers do not keep a host from growing. */
 static void test_beside_idle(void)
 {
 	struct rig r;
@@ -158,7 +159,7 @@ static void test_beside_idle(void)
 	rig_free(&r);
 }
 
-/* Windows that idle hosts do not use are nobody's: the busy one does not get them when hosts divide what they have. */
+/* The busy host does not get the unused windows of idle hosts when hosts divide the sum. */
 static void test_unused_windows(void)
 {
 	struct rig r;
@@ -172,7 +173,7 @@ static void test_unused_windows(void)
 	rig_free(&r);
 }
 
-/* With a window to begin with it begins there, and at once by the law. */
+/* With a configured first window, a host starts there and follows the law at once. */
 static void test_as_told(void)
 {
 	struct rig r;

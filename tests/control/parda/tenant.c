@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tenant: slots that a tenant wants and is guaranteed, by requests and by bytes. */
+/* tenant: slots of a tenant's demand and of its guarantee, by requests and by bytes. */
 #include "control/parda/tenant.h"
 #include <weir/clock.h>
 #include "test.h"
@@ -20,7 +20,7 @@ static void test_by_requests(void)
 	CHECK_NEAR(vm.min, 150, 1e-12);
 }
 
-/* Each of its requests is four slots: so are what it wants and what it is guaranteed. */
+/* Each request takes four slots, in the demand and in the guarantee. */
 static void test_by_bytes(void)
 {
 	struct parda_tenant t = {.shares = 1,
@@ -34,7 +34,7 @@ static void test_by_bytes(void)
 	CHECK_NEAR(vm.min, 600, 1e-12);
 }
 
-/* A min in bytes is that many requests of its own size; of two mins the larger counts. */
+/* A min in bytes is that many requests of the tenant's mean size; of two mins the larger counts. */
 static void test_a_min_in_bytes(void)
 {
 	struct parda_tenant t = {
@@ -48,14 +48,14 @@ static void test_a_min_in_bytes(void)
 
 static void test_sizes(void)
 {
-	CHECK_NEAR(parda_tenant_size(0, 0, SLOT), 1, 0);         /* none is known */
+	CHECK_NEAR(parda_tenant_size(0, 0, SLOT), 1, 0);         /* the size is unknown */
 	CHECK_NEAR(parda_tenant_size(10, 1e9, 0), 1, 0);         /* a slot is a request */
 	CHECK_NEAR(parda_tenant_size(10, 0, SLOT), 1.0 / 64, 0); /* flushes */
 	CHECK_NEAR(parda_tenant_size(1, 1e12, SLOT), 64, 0);
 	CHECK_NEAR(parda_tenant_size(2, 8192, SLOT), 0.25, 1e-12);
 }
 
-/* Nothing was done in the span, or what was measured went backwards: no number that is none. */
+/* Nothing completed in the span, or counters went backwards: the results are finite. */
 static void test_nothing(void)
 {
 	struct parda_tenant t = {.shares = 1, .wanting_ns = -5, .min_bytes = 1e6};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows in vectors, of each width, give what the code for any row does, bit by bit: on random inputs of
- * short and long rows, with sums on both sides of where vectors end. */
+/* Vector code for rows, of each width, gives the same result as the general code, bit by bit: on
+ * random inputs of short and long rows, with sums on both sides of where vectors end. */
 #include "control/pshift/alloc-eight.h"
 #include "base/rng.h"
 #include "test.h"
@@ -32,7 +32,8 @@ struct outcome {
 	struct pshift_result result;
 };
 
-/* Most near `scale`, so that a row of eight is near eight times that, and some are nothing. */
+/* Draw a number, mostly near `scale`, so that a row of eight sums to about eight times that, and
+ * sometimes 0. */
 static int64_t number(int64_t scale)
 {
 	switch (rng_below(&rng, 4)) {
@@ -71,7 +72,7 @@ static void draw(void)
 
 	do
 		in.servers = 1 + rng_below(&rng, SERVERS);
-	while (in.servers % 7 == 0); /* else a row of steps of 7 would meet itself */
+	while (in.servers % 7 == 0); /* else a row with steps of 7 would visit a server twice */
 	in.buckets = rng_below(&rng, BUCKETS + 1);
 	in.capacity = capacity;
 	in.reservation = reservation;
@@ -141,7 +142,7 @@ static void backwards(void *pool, size_t parts, void (*part)(void *arg, size_t i
 		part(arg, --parts);
 }
 
-/* Enough for several parts, whose ends meet inside of eight entries. */
+/* Large enough for several parts, with ends inside a block of eight entries. */
 static void forms_agree_in_parts(void)
 {
 	enum { N = 30000, S = 10 };
@@ -181,7 +182,8 @@ static void forms_agree_in_parts(void)
 	}
 }
 
-/* A flow of `rows` rows of n entries, all of demand d, and marks where nothing may be written. */
+/* Make a flow of `rows` rows of n entries, all with demand d, with guard values where nothing
+ * may be written. */
 static struct pshift_flow rows_of(size_t rows, uint32_t n, int64_t d, int64_t *tokens, int64_t *gap)
 {
 	struct pshift_flow f = {.servers = SERVERS,
@@ -203,7 +205,7 @@ static struct pshift_flow rows_of(size_t rows, uint32_t n, int64_t d, int64_t *t
 	return f;
 }
 
-/* Rows of one large share, which is where an estimate is off by most. */
+/* Rows with one large share, where the estimate has its largest error. */
 static void splits_agree(void)
 {
 	static int64_t tokens[2][ENTRIES], gap[2][SERVERS], want[BUCKETS];
@@ -248,9 +250,9 @@ static void split_stops(const struct pshift_eight *form)
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 20);
 	CHECK_INT(tokens[160], MARK);
 	for (uint32_t e = 0; e < 160;
-		e++) /* one less than there is, and all remainders are alike */
+		e++) /* one less than the demand, and all remainders are equal */
 		CHECK_INT(tokens[e], demand[e] - (e % 8 == 7));
-	demand[83] += 7; /* the sum of row 10 is the largest there may be, and then one more */
+	demand[83] += 7; /* the sum of row 10 is the largest one allowed, and then one more */
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 20);
 	demand[83]++;
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 10);
@@ -259,14 +261,15 @@ static void split_stops(const struct pshift_eight *form)
 	demand[83] = PSHIFT_MOST;
 	CHECK_INT(form->split(&f, want, gap, 3, 20), 10);
 	CHECK_INT(form->split(&f, want, gap, 11, 20), 20);
-	/* Of nine entries: the last row has not sixteen before the end; of 64, and one more. */
+	/* Nine entries: the last row has fewer than sixteen entries before the end; then 64, and
+	 * one more. */
 	f = rows_of(20, 9, 1, tokens, gap);
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 19);
 	f = rows_of(20, 64, 1, tokens, gap);
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 20);
 	f = rows_of(20, 65, 1, tokens, gap);
 	CHECK_INT(form->split(&f, want, gap, 0, 20), 0);
-	/* Of three entries: the last three rows have not eight entries before the end. */
+	/* Three entries: the last three rows have fewer than eight entries before the end. */
 	f = rows_of(20, 3, 5, tokens, gap);
 	CHECK_INT(form->split(&f, want, gap, 0, 10), 8);
 	CHECK_INT(tokens[23], 5);
@@ -275,7 +278,7 @@ static void split_stops(const struct pshift_eight *form)
 		CHECK_INT(gap[j], j < 24 ? 5 : 0);
 }
 
-/* The largest numbers there may be, at each of eight. */
+/* The largest numbers allowed, at each of the eight positions. */
 static void stage_large(const struct pshift_eight *form)
 {
 	static int64_t tokens[ENTRIES], may[SERVERS];
@@ -307,7 +310,7 @@ static void stage_moves(const struct pshift_eight *form)
 		tokens[e] = e % 2 ? 0 : PSHIFT_EIGHT_ONE - 1;
 		may[e] = e % 2 ? -PSHIFT_EIGHT_MAY : PSHIFT_EIGHT_MAY;
 	}
-	may[14] = 0; /* the last but one may not give: the last gets nothing */
+	may[14] = 0; /* the last but one may not give, so the last gets nothing */
 	CHECK_INT(form->stage(&s, 0, 2), 2);
 	CHECK_INT(s.moved, 7 * (PSHIFT_EIGHT_ONE - 1));
 	for (uint32_t e = 0; e < 14; e++)

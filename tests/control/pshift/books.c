@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* books: two servers' lines of one limit: whatever is told and acknowledged, and however late, what they
- * may have in sum stays within it, and is never less than what is to be kept of it. */
+/* books: two servers' lines of one limit. For any order and delay of messages and
+ * acknowledgements, the sum of what the servers may use stays within the limit, and is never
+ * less than the amount to be kept. */
 #include "control/pshift/books.h"
 #include "base/rng.h"
 #include "test.h"
@@ -15,7 +16,7 @@ static void example(void)
 	CHECK_INT(pshift_books_tell(&a, 1, 2), 0);
 	CHECK(a.told == 1 && a.most == 6 && a.least == 1);
 	CHECK_INT(pshift_books_may(&b, b.most, 10, 10 - a.most - b.most), 4);
-	pshift_books_accept(&a, 1, 0); /* of before: nothing is free yet */
+	pshift_books_accept(&a, 1, 0); /* of an earlier message: nothing is free yet */
 	CHECK(a.most == 6 && a.least == 1);
 	pshift_books_accept(&a, 2, 0);
 	CHECK_INT(a.most, 1);
@@ -28,7 +29,7 @@ static void example(void)
 	CHECK_INT(pshift_books_lower(&a, 0, 100, a.least + b.least - 5), 0);
 }
 
-/* What was used cannot be given up, and who holds more than was known is believed. */
+/* Used tokens cannot be given up, and a server that holds more than expected is believed. */
 static void edges(void)
 {
 	struct pshift_line l = {6, 6, 6, 1};
@@ -36,13 +37,14 @@ static void edges(void)
 	pshift_books_tell(&l, 2, 2);
 	pshift_books_accept(&l, 2, 5);
 	CHECK(l.told == 2 && l.most == 5 && l.least == 5);
-	CHECK_INT(pshift_books_may(&l, 5, 9, -3), 2); /* overdrawn by others: it is not raised, */
-	CHECK_INT(pshift_books_may(&l, 5, 9, -8), 2); /* and what is told stays told */
+	CHECK_INT(pshift_books_may(&l, 5, 9, -3),
+		2); /* overdrawn by other servers: it is not raised, */
+	CHECK_INT(pshift_books_may(&l, 5, 9, -8), 2); /* and the promised amount stays */
 	CHECK_INT(pshift_books_may(&l, 5, 1, 4), 1);
 	CHECK_INT(pshift_books_lower(&l, 0, 100, -1), 2);
 	CHECK_INT(pshift_books_lower(&l, 0, 100, 4), 1);
 	CHECK_INT(pshift_books_lower(&l, 7, 100, 4), 7);
-	CHECK_INT(pshift_books_lower(&l, 0, 1, -1), 1); /* more than that is of no use here */
+	CHECK_INT(pshift_books_lower(&l, 0, 1, -1), 1); /* more than that would not help */
 	CHECK_INT(pshift_books_serves(&l, 1), 1);
 	pshift_books_holds(&l, false, 8);
 	CHECK(l.told == 8 && l.most == 8 && l.least == 8);
@@ -58,7 +60,7 @@ static void edges(void)
 #define LIMIT 100
 #define KEPT  60
 
-/* What they may be raised and lowered by. */
+/* Return the amount by which lines may be raised or lowered. */
 static int64_t free_of(const struct pshift_line *line)
 {
 	return LIMIT - line[0].most - line[1].most - line[2].most;
@@ -69,7 +71,7 @@ static int64_t over_of(const struct pshift_line *line)
 	return line[0].least + line[1].least + line[2].least - KEPT;
 }
 
-/* A server takes its messages in order, some not at all, and says so late or never. */
+/* A server applies messages in order, loses some, and acknowledges late or never. */
 static void random_walk(void)
 {
 	struct pshift_line line[3] = {{30, 30, 30, 0}, {30, 30, 30, 0}, {30, 30, 30, 0}};
@@ -92,7 +94,7 @@ static void random_walk(void)
 			pshift_books_tell(&line[j], want, ++sent[j]);
 			told[j][sent[j]] = want;
 			break;
-		case 1: /* one of those under way arrives, and with it all before */
+		case 1: /* a message in flight arrives, and with it all earlier ones */
 			if (taken[j] < sent[j]) {
 				taken[j] += 1 + rng_below(&rng, sent[j] - taken[j]);
 				has[j] = told[j][taken[j]];
@@ -112,7 +114,7 @@ static void random_walk(void)
 		highest = sum > highest ? sum : highest;
 	}
 	CHECK(sent[0] > 500 && taken[0] > 500);
-	CHECK(lowest == KEPT && highest == LIMIT); /* both were tried */
+	CHECK(lowest == KEPT && highest == LIMIT); /* both ends were reached */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control: what no allocation can meet, in words; and when it has something to do. */
+/* control: explanations of reservations that no allocation can meet; and when the controller is
+ * due. */
 #include "control/pshift/control.h"
 #include "test.h"
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 static struct world {
 	struct pshift_control *control;
-	uint64_t generation; /* as asked */
+	uint64_t generation; /* as in its request */
 	unsigned grants;
 	char words[4][512];
 	size_t n;
@@ -40,7 +41,7 @@ static void line(void *arg, const char *words)
 	snprintf(w.words[w.n++], sizeof(w.words[0]), "%s", words);
 }
 
-/* It follows nobody. */
+/* A server that follows no controller. */
 static void alone(size_t server)
 {
 	struct lease_message m = {.kind = LEASE_REPORT,
@@ -68,15 +69,16 @@ static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 		CHECK_INT(pshift_control_bucket(w.control, &b), i);
 	}
 	CHECK(pshift_control_step(w.control, 0) == 0);
-	CHECK_INT(w.generation, 0); /* whom they follow it has yet to hear */
+	CHECK_INT(w.generation,
+		0); /* the controller does not yet know which generation they follow */
 	for (size_t j = 0; j < servers; j++)
 		alone(j);
 	CHECK(pshift_control_step(w.control, 0) == 0);
 	CHECK_INT(w.generation, 1);
-	CHECK(pshift_control_due(w.control) == LENGTH / 20); /* to ask again */
+	CHECK(pshift_control_due(w.control) == LENGTH / 20); /* time to ask again */
 }
 
-/* A full report: what waits there of each bucket; −1: the bucket is not there. */
+/* Send a full report with the queue of each bucket; −1: the bucket is not on this server. */
 static void report(size_t server, uint64_t capacity, const int64_t *queues, size_t buckets)
 {
 	struct lease_demand demands[4];
@@ -119,7 +121,7 @@ static void before_it_knows(void)
 	CHECK_INT(w.n, 0);
 	report(0, 1000, (const int64_t[]){500}, 1);
 	CHECK(pshift_control_step(w.control, 2 * WEIR_MS) == 0);
-	CHECK(w.grants == 0); /* of s2 nothing is known */
+	CHECK(w.grants == 0); /* s2 has not reported */
 	pshift_control_free(w.control);
 }
 
@@ -141,7 +143,7 @@ static void capacity_is_short(void)
 	CHECK_STR(w.words[0], "a and b need 1200 at s1, which can do 1000: 200 short");
 }
 
-/* Who wants less than is reserved for it misses nothing. */
+/* A bucket with less demand than its reservation misses nothing. */
 static void demand_is_short(void)
 {
 	begin(1, (const int64_t[]){800}, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ids: what was put in is found, what was not is not, however the ids crowd and the table grows. */
+/* ids: finds every id that was added and no other, for any clustering of ids and size of the
+ * table. */
 #include "control/pshift/ids.h"
 #include "base/rng.h"
 #include "test.h"
@@ -13,7 +14,7 @@ static void empty(void)
 	pshift_ids_free(&ids);
 }
 
-/* 0 is an id as any other, and so is place 0. */
+/* Id 0 and index 0 are valid. */
 static void zero(void)
 {
 	struct pshift_ids ids = {0};
@@ -49,7 +50,7 @@ static uint64_t small(uint32_t i)
 	return i;
 }
 
-static uint64_t pairs(uint32_t i) /* as the controller's: a bucket and a server */
+static uint64_t pairs(uint32_t i) /* as in the controller: a bucket and a server */
 {
 	return (uint64_t)(i / 8) << 32 | i % 8;
 }
@@ -59,11 +60,11 @@ static uint64_t mixed(uint32_t i)
 	return (i + UINT64_C(1)) * UINT64_C(0xd1342543de82ef95);
 }
 
-/* The low half, which places are not taken from, differs alone. */
+/* Ids that differ only in the low half, which the hash does not use. */
 static uint64_t crowded(uint32_t i)
 {
 	return UINT64_C(0xf1de83e19937733d) *
-	       i; /* times the multiplier: i, so that all begin at 0 */
+	       i; /* multiplied by the multiplier: i, so that all hash to 0 */
 }
 
 static void all_sorts(void)

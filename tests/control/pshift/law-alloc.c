@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pshift.h promises, on random inputs of all shapes: few and many servers and buckets, none of
- * either, no demand, no capacity, reservations over demand, numbers up to 2⁵³. Phi is what two textbook
- * max-flows find; the cut is checked by adding up what it claims. WEIR_SEED or an argument gives another
- * seed, a second argument the number of inputs.
+ * The promises of pshift.h on random inputs of all shapes: few and many servers and buckets, none
+ * of either, no demand, no capacity, reservations above demand, numbers up to 2⁵³. Phi must equal
+ * the result of two textbook max-flows; the cut is checked by adding up its groups. WEIR_SEED or an
+ * argument gives another seed, a second argument the number of inputs.
  */
 #include "bench/reference/maxflow.h"
 #include "bench/reference/pshift-dense.h"
@@ -22,7 +22,7 @@ static int64_t capacity[SERVERS], reservation[BUCKETS], limit[BUCKETS], demand[E
 static uint32_t first[BUCKETS + 1], server[ENTRIES];
 static int64_t rtokens[ENTRIES], ltokens[ENTRIES], again[ENTRIES], lagain[ENTRIES];
 static struct pshift_input in;
-static uint64_t input; /* which one it is */
+static uint64_t input; /* number of the current input */
 
 #define MUST(expr)                                                                                 \
 	do {                                                                                       \
@@ -37,7 +37,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static size_t size(size_t most) /* small ones mostly */
+static size_t size(size_t most) /* mostly small */
 {
 	size_t n = rng_below(&rng, 20);
 
@@ -74,7 +74,8 @@ static void draw_row(size_t i, size_t active, int64_t scale)
 	first[i + 1] = n;
 }
 
-/* Neighbours, in the order of the buckets: tokens have to go from one end to the other. */
+/* Demand at neighbouring servers, in the order of the buckets: tokens have to move from one end
+ * to the other. */
 static void draw_chain(size_t i, size_t active, int64_t scale)
 {
 	size_t n = active < in.servers ? active : in.servers;
@@ -98,7 +99,7 @@ static void draw(void)
 	if (chain)
 		active = 2 + rng_below(&rng, 2);
 	else if (rng_below(&rng, 5) == 0)
-		active = SERVERS; /* everywhere: rows that are worked on in blocks */
+		active = SERVERS; /* everywhere: rows that are processed in blocks */
 	in.capacity = capacity;
 	in.reservation = reservation;
 	in.first = first;
@@ -114,7 +115,7 @@ static void draw(void)
 		else
 			draw_row(i, active, scale);
 	}
-	/* About as much capacity as is reserved, now and then much less or more. */
+	/* About as much capacity as is reserved, sometimes much less or more. */
 	for (size_t j = 0; j < in.servers; j++) {
 		int64_t part = scale / (int64_t)in.servers + 1;
 
@@ -127,7 +128,7 @@ static void draw(void)
 	}
 }
 
-/* ---- what must hold */
+/* ---- checks */
 
 static int64_t wanted(size_t i)
 {
@@ -138,7 +139,7 @@ static int64_t wanted(size_t i)
 	return least(sum, in.limit ? least(limit[i], reservation[i]) : reservation[i]);
 }
 
-/* Is it a flow: within demand, capacities and reservations? Returns its sum. */
+/* Check that it is a flow within demand, capacities and reservations. Return its sum. */
 static int64_t flow_of(const struct pshift_input *of, const struct maxflow *g)
 {
 	static int64_t flow[ENTRIES];
@@ -209,8 +210,8 @@ static void check_r(const int64_t *tokens, const struct pshift_result *result)
 	MUST(excess == asked - result->phi);
 }
 
-/* L-tokens of bucket i; what is left for those beyond the floor: of its demand in `spare`, of its limit
- * in `want`, of the servers in `can`. */
+/* Check the L-tokens of bucket i. Left beyond the floor: `spare` of its demand, `want` of its
+ * limit, `can` of the servers. */
 static void check_l_bucket(
 	size_t i, const int64_t *r, const int64_t *l, int64_t *spare, int64_t *want, int64_t *can)
 {
@@ -253,7 +254,7 @@ static void check_l(const int64_t *r, const int64_t *l, const struct pshift_resu
 		MUST(result->lphi == consumed(l, can));
 }
 
-/* Adds up each group from the input alone. */
+/* Add up each group from the input alone. */
 static void check_cut(const int64_t *tokens, const struct pshift_result *result)
 {
 	struct pshift_cut cut;
@@ -307,7 +308,7 @@ static void cold(struct pshift_result *ret)
 	}
 }
 
-/* The general way alone, from the split on: few inputs come to need it. */
+/* The general algorithm alone, from the split on: few inputs need it. */
 static void general(const struct pshift_result *best)
 {
 	static int64_t gap[SERVERS], want[BUCKETS];
@@ -342,7 +343,7 @@ static void top(const struct pshift_result *best)
 	MUST(result.phi == best->phi);
 }
 
-/* Some demands change, and perhaps a capacity; from the last tokens the optimum is reached again. */
+/* Some demands change, and perhaps a capacity; a warm start reaches the optimum again. */
 static void warm(void)
 {
 	uint32_t changed[BUCKETS];
@@ -372,7 +373,7 @@ static void warm(void)
 	check_l(rtokens, ltokens, &result);
 }
 
-/* Any content is safe to begin from. */
+/* Any tokens are safe as a warm start. */
 static void warm_from_nonsense(void)
 {
 	struct pshift_options o = {.warm = true};
@@ -387,7 +388,7 @@ static void warm_from_nonsense(void)
 	check_l(again, lagain, &result);
 }
 
-/* Parts in another order, which is what threads come to, give the same. */
+/* Parts in another order, as threads might run them, give the same result. */
 static void in_parts(void)
 {
 	struct pshift_parallel parallel = {backwards, NULL};

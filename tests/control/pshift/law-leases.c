@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * law-leases: servers and their controllers on the network of tests/control/pshift/rig.h, while servers and controllers are
- * killed and started again.
+ * law-leases: servers and their controllers on the network of tests/control/pshift/rig.h, while
+ * servers and controllers are killed and restarted.
  *
- *   No limit is passed in any period, over all servers; not by a single token.
- *   What the machine thinks that a gate holds is what it holds.
- *   A bucket whose demand does not move has its reservation in every period, whatever the network does, and
- *   while the controller is dead for no longer than what is held is.
- *   Of two controllers one stands down, and no limit is passed meanwhile.
- *   When all is quiet again, everybody has a lease, and reservations and limits are reached.
+ *   - No limit is exceeded in any period, over all servers; not by a single token.
+ *   - The machine's view of a gate's tokens equals the gate.
+ *   - A bucket whose demand does not move has its reservation in every period, for any behaviour of
+ *     the network, and while the controller is dead for no longer than grants are held.
+ *   - Of two controllers one stands down, and no limit is exceeded meanwhile.
+ *   - In the end, every server has a lease, and reservations and limits are reached.
  */
 #include "control/pshift/rig.h"
 
-/* Unless it is the last one that knows the period: they would count from 1 again, and so would w.label. */
+/* Restart a server unless it is the last one that knows the period: periods would be counted
+ * from 1 again, and w.label too. */
 static void restart_server(size_t j)
 {
 	bool known = false;
@@ -54,7 +55,7 @@ static void chaos(unsigned steps, bool kills)
 	}
 }
 
-/* One bucket alone wants all, at one server; others little. */
+/* One bucket has unlimited demand at one server; the others have little. */
 static void converges(void)
 {
 	struct pshift_control_status s;
@@ -69,7 +70,7 @@ static void converges(void)
 		}
 	if (!w.chiefs[0].control)
 		start_control(0);
-	calm(60 * LENGTH / STEP); /* a takeover, and what was held up, needs that long at worst */
+	calm(60 * LENGTH / STEP); /* the longest time for a takeover and for delayed messages */
 	memset(w.served, 0, sizeof(w.served));
 	calm(20 * LENGTH / STEP);
 	pshift_control_status(w.chiefs[0].control, &s);
@@ -83,7 +84,7 @@ static void converges(void)
 	for (size_t i = 0; i < BUCKETS; i++) {
 		int64_t want = i < LIMITED ? w.limit[i] : w.reservation[i];
 
-		/* All but what other servers keep as a floor; of 3 tokens those are all. */
+		/* All but the floors of other servers; of 3 tokens those are all. */
 		if (i != 3)
 			CHECK(w.served[i] >= 20 * want * 9 / 10);
 		if (i < LIMITED)
@@ -100,7 +101,7 @@ static void lives_through_all(void)
 	end();
 }
 
-/* By true time, to the token: nobody is killed, but the network is as bad. */
+/* Periods by true time, to the token: no process is killed, but the network is as bad. */
 static void true_periods(void)
 {
 	begin(seed() * 1000 + 77, true);
@@ -111,7 +112,7 @@ static void true_periods(void)
 
 /* ---- reservations */
 
-/* Each bucket wants all that it can have, at two servers, and always the same. */
+/* Each bucket has unlimited and constant demand at two servers. */
 static void steady_demand(void)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
@@ -124,7 +125,7 @@ static void steady_demand(void)
 		}
 }
 
-/* The last period for which all hold what they were told. */
+/* Return the last period for which all servers hold their grants. */
 static uint64_t held_until(void)
 {
 	uint64_t first = UINT64_MAX;
@@ -138,8 +139,8 @@ static uint64_t held_until(void)
 	return first;
 }
 
-/* The controller is killed, now and then, for up to two periods, also while it takes over, if what servers hold
- * is held for so long, and one more for the takeover. */
+/* Now and then the controller is killed for up to two periods, also while it takes over, if
+ * grants are held for so long and one period more for the takeover. */
 static void kill_and_start(uint64_t dice)
 {
 	if (dice < 10 && w.chiefs[0].control && w.period + 3 <= held_until()) {
@@ -160,8 +161,8 @@ static void worse_or_better(uint64_t dice)
 		w.twice = rng_double(&w.rng) * 0.5;
 }
 
-/* While one takes over, and in the period after it, servers' periods are off by the time that messages
- * take: pshift.h, (2). */
+/* During a takeover and in the period after it, servers' periods are off by the delay of
+ * messages: pshift.h, (2). */
 static bool taking_over(void)
 {
 	static uint64_t until;
@@ -178,11 +179,11 @@ static uint64_t short_of_reservation(uint64_t from, const bool *excused)
 {
 	uint64_t periods = 0, missed = 0;
 
-	/* The last ones are not over at every server. */
+	/* The last periods have not ended at every server. */
 	for (uint64_t k = from; k + 3 < w.period; k++) {
 		periods += !excused[k];
-		/* Of bucket 0 the limit is the reservation: what a server that is not heard may have counts
-		 * against it, so that there is not always that much to give. */
+		/* The limit of bucket 0 is its reservation: the share of a server that is not
+		 * heard counts against it, so that not always enough is left to give. */
 		for (size_t i = 1; i < BUCKETS && !excused[k]; i++)
 			missed += w.label[k][i] < w.reservation[i] * 95 / 100;
 	}
@@ -212,7 +213,7 @@ static void keeps_reservations(void)
 	end();
 }
 
-/* The same where messages take no time to speak of: then a takeover excuses nothing. */
+/* The same with almost no message delay: then a takeover is no excuse. */
 static void keeps_reservations_in_takeovers(void)
 {
 	static const bool excused[PERIODS];
@@ -230,7 +231,7 @@ static void keeps_reservations_in_takeovers(void)
 	end();
 }
 
-/* Each other bucket now and then goes to two other servers. */
+/* Each other bucket now and then moves to two other servers. */
 static void crowd(void)
 {
 	size_t i = rng_below(&w.rng, BUCKETS), at = rng_below(&w.rng, SERVERS);
@@ -241,9 +242,9 @@ static void crowd(void)
 	}
 }
 
-/* Bucket 2 always wants all that it can have, at two of servers that have hardly more than what is reserved at
- * them, and that others crowd. So its tokens move between the two: but no moment is one at which the
- * controller may not die. */
+/* Bucket 2 always has unlimited demand, at two servers with hardly more capacity than is
+ * reserved at them, and that others crowd. So its tokens move between the two; the controller
+ * may die at any moment. */
 static void crowded(uint64_t seed)
 {
 	double reserved = 0;
@@ -281,7 +282,7 @@ static void nothing_is_lost_on_the_way(void)
 
 /* ---- two controllers */
 
-/* One that counts: the other is dead, stands down, or has not begun. */
+/* Return the controller in charge: the other is dead, stands down, or has not started. */
 static size_t in_charge(void)
 {
 	size_t found = CHIEFS, n = 0;
@@ -300,8 +301,8 @@ static size_t in_charge(void)
 	return n == 1 ? found : CHIEFS;
 }
 
-/* All servers follow the one that came later, the other one stands down by itself; that limits hold, to the
- * token, is looked at in every step. */
+/* All servers follow the later controller and the other stands down by itself; every step checks
+ * limits to the token. */
 static void the_later_one_is_followed(void)
 {
 	struct pshift_control_status first, second;
@@ -323,7 +324,8 @@ static void the_later_one_is_followed(void)
 	end();
 }
 
-/* Over and over, at any moment, and on a bad network; whoever has stood down is started anew some time. */
+/* Again and again, at any moment, and on a bad network; a controller that stood down is
+ * restarted some time later. */
 static void two_at_once(void)
 {
 	unsigned starts = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lease: when a lease ends, to the nanosecond, and that a first request does not wait. */
+/* lease: the end of a lease, to the nanosecond, and a first request, which must not wait. */
 #include "control/lone-server.h"
 #include "control/pshift/server-impl.h"
 
 #define LIMIT 500
 
-/* One bucket with a limit, granted in period 2 and never again; it asks all the time. */
+/* Start one bucket with a limit, granted in period 2 and never again, with unlimited demand. */
 static void begin(struct lone *x)
 {
 	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
@@ -18,8 +18,8 @@ static void begin(struct lone *x)
 	x->gates[0].loop = 100;
 }
 
-/* No period has more than its cap, and when none is left nothing is at the gate; between the end by one
- * clock and the begin by another there is nothing, either. */
+/* No period exceeds its cap, and when it is used up the gate has no tokens; nor between the end
+ * of a period by one clock and its begin by another. */
 static void ends_on_time(void)
 {
 	struct pshift_server_tokens t;
@@ -43,7 +43,8 @@ static void ends_on_time(void)
 	lone_end(&x);
 }
 
-/* By period: leased, held, held within the static part, static; and never above what that allows. */
+/* By period: leased, held, held within the static part, static; and never above what the state
+ * allows. */
 static void states_if_held_for(uint64_t hold)
 {
 	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
@@ -76,7 +77,7 @@ static void states(void)
 	states_if_held_for(2);
 }
 
-/* Two controllers may have the same generation; their periods are not the same for that. */
+/* Two controllers may have the same generation, but their periods differ. */
 static void another_of_the_same_generation(void)
 {
 	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
@@ -98,7 +99,7 @@ static void another_of_the_same_generation(void)
 	lone_end(&x);
 }
 
-/* The controller comes back while the server is HELD: the period's use goes on counting. */
+/* The controller returns while the server is HELD: the use in the period keeps counting. */
 static void returns(void)
 {
 	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
@@ -118,8 +119,8 @@ static void returns(void)
 	lone_end(&x);
 }
 
-/* At a server where a bucket has only its floor, idle until now: less than 10 ms, whenever it comes, and
- * in whatever state. */
+/* At a server where an idle bucket has only its floor, its first request waits less than 10 ms,
+ * at any time and in any state. */
 static void first_waits_for_nothing(void)
 {
 	struct lease_tokens t = {1, 0, 5, 0, 5};
@@ -140,7 +141,8 @@ static void first_waits_for_nothing(void)
 	lone_end(&x);
 }
 
-/* A server that is claimed to the last: all claims are met alike as time goes by, not the largest at the end. */
+/* A server whose capacity is fully claimed: all claims are met evenly over time, not the largest
+ * at the end. */
 static void claims_come_due(void)
 {
 	struct lease_tokens t[] = {
@@ -155,7 +157,7 @@ static void claims_come_due(void)
 	lone_run(&x, LONE_LENGTH);
 	lone_ask(&x);
 	CHECK(lone_grant(&x, t, 3) == PEER_TAKEN);
-	lone_run(&x, LONE_LENGTH); /* what it had without periods counts to the first one */
+	lone_run(&x, LONE_LENGTH); /* its use without periods counts in the first one */
 	lone_mark(&x);
 	lone_run(&x, LONE_LENGTH / 2);
 	CHECK(lone_since(&x, 0) >= 240 && lone_since(&x, 1) >= 120 && lone_since(&x, 2) >= 37);

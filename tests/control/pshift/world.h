@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world: the machines and links of a cluster under pShift, for tests with faults, and their judge, which shares no
- * code with tests/control/pshift/rig.h. tests/control/pshift/faults.h has what happens in it.
+ * world: the machines and links of a cluster under pShift, for tests with faults, and their judge,
+ * which shares no code with tests/control/pshift/rig.h. tests/control/pshift/faults.h has the
+ * events.
  *
- * A world is some servers, two controllers and, if started, stand-ins. Messages go as bytes, are lost, doubled and
- * reordered; each direction of each link may be cut. Processes are stopped, started and frozen (a frozen one goes on
- * later, as if nothing had happened), clocks differ in time and speed, and policies change on each machine at a time of
- * its own.
+ * A world has some servers, two controllers and, if started, stand-ins. Messages are sent as bytes,
+ * lost, doubled and reordered; each direction of each link may be cut. Processes are stopped,
+ * started and frozen (a frozen process goes on later as if nothing had happened), clocks differ in
+ * time and speed, and policies change on each machine at a different time. The judge checks:
  *
- *   POTENTIAL  At every moment, for each period that a server is in: Σ over servers of what each has used of it or may
- *              yet use ≤ the limit. Of a server that is past the period: what it used; that has yet to begin it: its
- *              entitlement then; without periods: its static part.
- *   TIME       In 8 lengths of true time no more than 10 limits pass; without periods, no more than the static
- *              part in any length.
+ *   POTENTIAL  At every moment, for each period that a server is in: Σ over servers of what each
+ *              has used of it or may yet use ≤ the limit. A server past the period counts with its
+ *              use; a server that has yet to begin it, with its entitlement then; without periods,
+ *              with its static part.
+ *   TIME       In 8 lengths of true time no more than 10 limits pass; without periods, no more than
+ *              the static part in any length.
  */
 #ifndef WEIR_TESTS_CTL_PSHIFT_WORLD_H
 #define WEIR_TESTS_CTL_PSHIFT_WORLD_H
@@ -32,7 +34,7 @@
 #define STEP     (2 * WEIR_MS)
 #define PERIOD   ((unsigned)(LENGTH / STEP)) /* steps */
 #define HISTORY  64                          /* periods that are remembered */
-#define PARCELS  1024                        /* more are lost */
+#define PARCELS  1024                        /* more messages are lost */
 #define VERSIONS 64
 #define WINDOW   8 /* lengths */
 #define RING     1024
@@ -49,15 +51,15 @@ struct place { /* a bucket at a server */
 	int64_t r, l;
 	uint64_t arrived, served, queued;
 	double waited;
-	uint64_t loop;     /* so many wait, always; else … */
-	double rate, part; /* … arrivals a second */
-	uint64_t looked;   /* served, at the last look */
-	struct book {      /* used, by the number of the period */
+	uint64_t loop;     /* requests that always wait; else … */
+	double rate, part; /* … rate: arrivals a second */
+	uint64_t looked;   /* served, at the last report */
+	struct book {      /* tokens used, by period */
 		uint64_t of[HISTORY];
 		int64_t used[HISTORY];
 	} mine, before;         /* by this instance and by earlier ones */
-	weir_time last[RING];   /* when the last ones were served, by its own clock */
-	uint64_t n_last, since; /* served in all; when it came to its static part */
+	weir_time last[RING];   /* times of the last services, by its own clock */
+	uint64_t n_last, since; /* services in all; when it fell back to its static part */
 };
 
 static struct world {
@@ -69,7 +71,7 @@ static struct world {
 	struct pshift_control *control[LEADERS];
 	struct place places[MOST][BUCKETS];
 	bool is_static[MOST], forgets;
-	bool cut[2][MOST][LEADERS]; /* [1]: of reports */
+	bool cut[2][MOST][LEADERS]; /* [1]: of reports to controllers */
 	double loss, twice, stuck;
 	weir_time delay;
 	struct parcel {
@@ -83,10 +85,10 @@ static struct world {
 	uint64_t instances;
 	unsigned version;
 	int64_t limit[VERSIONS][BUCKETS], reservation[VERSIONS][BUCKETS];
-	weir_time left[VERSIONS]; /* when the last node left it */
+	weir_time left[VERSIONS]; /* when the last node replaced it */
 	int64_t passed[BUCKETS], windows[WINDOW + 1][BUCKETS], limits[WINDOW + 1][BUCKETS];
 	uint64_t window;
-	int64_t label[4096][BUCKETS]; /* served, by the period that the server was in */
+	int64_t label[4096][BUCKETS]; /* served, by the server's period */
 	struct lease_message in;
 } w;
 
@@ -113,7 +115,7 @@ static void post(size_t server, size_t leader, bool up, const struct lease_messa
 	bool local = leader == CHIEFS + server; /* a stand-in and its own server */
 	const struct node *to = up ? &w.leaders[leader] : &w.servers[server];
 
-	/* Of what a frozen one is sent the first wait for it. */
+	/* Only the first messages to a frozen process wait for it. */
 	if (to->frozen && w.n_parcels > PARCELS / 4)
 		return;
 	if (w.cut[up][server][leader] && !local)
@@ -164,7 +166,8 @@ static int64_t part_of(const struct node *x, size_t i)
 	return w.limit[x->version][i] / (int64_t)w.n;
 }
 
-/* The most of all policies that are in force somewhere, or were until a lease of then has ended. */
+/* Return the largest limit of all policies in force anywhere, or in force until a lease of that
+ * time ended. */
 static int64_t limit_of(size_t i)
 {
 	int64_t most = w.limit[w.version][i];
@@ -204,7 +207,7 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What a server has used of a period, or may yet. */
+/* Return what a server has used of a period or may yet use. */
 static int64_t potential(size_t j, size_t i, uint64_t period)
 {
 	const struct node *x = &w.servers[j];
@@ -251,7 +254,7 @@ static void judge(void)
 	}
 }
 
-/* The most that limits were in the last lengths. */
+/* Return the largest sum of limits over the last lengths. */
 static int64_t limit_in_window(size_t i)
 {
 	int64_t limit = 0;
@@ -276,7 +279,7 @@ static void judge_window(void)
 	w.window++;
 }
 
-/* Without periods: no more than the part in any length. */
+/* Without periods: no more than the static part in any length. */
 static void judge_static(size_t j, size_t i)
 {
 	struct place *p = &w.places[j][i];

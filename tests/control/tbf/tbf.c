@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lustre's filter, and that our gate with a hold bucket a class does the same. */
+/* Lustre's TBF, and that our gate with one hold bucket per class behaves the same. */
 #include "control/tbf/tbf.h"
 #include "base/rng.h"
 #include <weir/gate.h>
@@ -26,7 +26,7 @@ static void rules_in_order(void)
 	CHECK_STR(tbf_match(t, "dd.0", &rate), "dd");
 	CHECK_STR(tbf_match(t, "cp.1", &rate), "dd");
 	CHECK_STR(tbf_match(t, "cp.10", &rate), "all");
-	CHECK_INT(tbf_start(t, "late", "dd.7", 5, "all"), 0); /* behind dd, which has it */
+	CHECK_INT(tbf_start(t, "late", "dd.7", 5, "all"), 0); /* after dd, which matches first */
 	CHECK_STR(tbf_match(t, "dd.7", &rate), "dd");
 	CHECK_INT(tbf_stop(t, "dd"), 0);
 	CHECK_STR(tbf_match(t, "dd.7", &rate), "late");
@@ -63,7 +63,7 @@ static void a_bucket_of_three(void)
 	CHECK(tbf_next(t, 100 * WEIR_MS, &c));
 	CHECK(tbf_next(t, 200 * WEIR_MS, &c));
 	CHECK(!tbf_next(t, WEIR_SEC, &c)); /* nothing waits */
-	/* Two keys of one rule have its rate each; and each its own bucket. */
+	/* Each of two keys of one rule has the rule's rate and a bucket of its own. */
 	CHECK_INT(tbf_submit(t, WEIR_SEC, "other"), 1);
 	CHECK(tbf_next(t, WEIR_SEC, &c));
 	CHECK_INT(c, 1);
@@ -81,12 +81,12 @@ static void a_change_refills_at_the_next_arrival(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(tbf_next(t, 0, &c));
 	CHECK_INT(tbf_change(t, "r", 1), 0);
-	CHECK(!tbf_next(t, 0, &c)); /* not before */
+	CHECK(!tbf_next(t, 0, &c)); /* not earlier */
 	tbf_submit(t, 0, "job");
 	for (int i = 0; i < 3; i++)
 		CHECK(tbf_next(t, 0, &c));
 	CHECK(!tbf_next(t, 0, &c));
-	/* A rule that stops leaves the class as it is until then. */
+	/* A class keeps its state until then if its rule stops. */
 	CHECK_INT(tbf_stop(t, "r"), 0);
 	CHECK(!tbf_next(t, 0, &c));
 	tbf_submit(t, 0, "job");
@@ -106,10 +106,10 @@ static void by_deadline(void)
 		tbf_submit(t, 0, "fast");
 	}
 	CHECK(tbf_next(t, 0, &c));
-	CHECK_INT(c, 0); /* both have one: who came first */
+	CHECK_INT(c, 0); /* both have a token: first come, first served */
 	CHECK(tbf_next(t, 0, &c));
 	CHECK_INT(c, 1);
-	/* Nobody looked for 100 ms: one token of fast's is due since 10 ms, slow's since now. */
+	/* No look for 100 ms: fast's token is due since 10 ms, slow's since now. */
 	CHECK(tbf_next(t, 100 * WEIR_MS, &c));
 	CHECK_INT(c, 1);
 	CHECK(tbf_next(t, 100 * WEIR_MS, &c));
@@ -117,7 +117,7 @@ static void by_deadline(void)
 	tbf_free(t);
 }
 
-/* ---- the gate in its place */
+/* ---- the gate instead of the filter */
 
 #define CLASSES  5
 #define ARRIVALS 4000
@@ -137,7 +137,8 @@ static int by_time(const void *x, const void *y)
 static const double rates[CLASSES] = {10, 37, 100, 250, 1000};
 static const char *const names[CLASSES] = {"a", "b", "c", "d", "e"};
 static struct arrival arrivals[ARRIVALS];
-static weir_time passed[2][CLASSES][ARRIVALS]; /* when the k-th of each passed: filter, gate */
+static weir_time passed[2][CLASSES]
+		       [ARRIVALS]; /* time at which the k-th request of each passed: filter, gate */
 static size_t n_passed[2][CLASSES];
 
 static void run_filter(void)
@@ -223,7 +224,7 @@ static void the_gate_does_the_same(void)
 	for (int i = 0; i < ARRIVALS; i++) {
 		int who = i % CLASSES;
 
-		/* Bursts and pauses, at the class's rate on the whole. */
+		/* Bursts and pauses, at the class's mean rate. */
 		if (rng_below(&rng, 4) == 0)
 			at[who] += (weir_time)rng_exp(&rng, 4e9 / rates[who]);
 		arrivals[i] = (struct arrival){at[who], who};
@@ -237,7 +238,7 @@ static void the_gate_does_the_same(void)
 		for (size_t i = 0; i < n_passed[0][c]; i++) {
 			weir_time off = passed[0][c][i] - passed[1][c][i];
 
-			/* The gate counts to 2⁻¹⁰ of a request a second. */
+			/* The gate's resolution is 2⁻¹⁰ of a request a second. */
 			if (off < -WEIR_MS / 10 || off > WEIR_MS / 10)
 				FAIL("class %d, request %zu: %lld and %lld", c, i,
 					(long long)passed[0][c][i], (long long)passed[1][c][i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cover: a part that comes twice is seen, wherever it lies and in whatever order the parts come. */
+/* cover: a part that comes twice is detected, at any offset and for any order of the parts. */
 #include "serve/back/cover.h"
 #include "base/rng.h"
 #include "test.h"
@@ -12,7 +12,7 @@ static void one_run(void)
 {
 	struct cover c = {0};
 
-	/* What touches the run needs no memory. */
+	/* A part that touches the run needs no memory. */
 	CHECK_INT(cover_add(&c, LENGTH, 400, 100), 0);
 	CHECK_INT(cover_add(&c, LENGTH, 500, 1), 0);
 	CHECK_INT(cover_add(&c, LENGTH, 501, 499), 0);
@@ -44,14 +44,14 @@ static void twice(void)
 				CHECK_INT(cover_add(&c, LENGTH, 320, 64), 0); /* a whole word */
 			CHECK(!c.bits == !gap);
 			CHECK_INT(cover_add(&c, LENGTH, bad[i].at, bad[i].n), -EEXIST);
-			/* It changed nothing. */
+			/* The refused part changed nothing. */
 			CHECK_INT(cover_add(&c, LENGTH, 0, 100), 0);
 			CHECK_INT(cover_add(&c, LENGTH, 200, 120), 0);
 			cover_clear(&c);
 		}
 }
 
-/* Against a byte a byte: parts at random, and then what is still missing. */
+/* Against one flag per byte: parts at random, and then those that are still missing. */
 static void any_order(void)
 {
 	struct rng rng;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlap: one after the other where they overlap, and all at once where they do not. */
+/* overlap: ranges that overlap are done one after the other, and all others at once. */
 #include "serve/back/overlap.h"
 #include "base/rng.h"
 #include "test.h"
@@ -14,7 +14,7 @@ static void apart(void)
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 4096));
 	CHECK(overlap_enter(&o, &b, 4096, 4096));
-	CHECK(overlap_enter(&o, &c, 8192, UINT64_C(1) << 40)); /* too wide to be counted */
+	CHECK(overlap_enter(&o, &c, 8192, UINT64_C(1) << 40)); /* too wide for the counters */
 	CHECK(!overlap_leave(&o, &b));
 	CHECK(!overlap_leave(&o, &a));
 	CHECK(!overlap_leave(&o, &c));
@@ -24,7 +24,7 @@ static void within_a_block(void)
 {
 	struct overlap_range a, b;
 
-	/* The counters say "near", the list says "not the same". */
+	/* The counters report a possible overlap, the list none. */
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 512));
 	CHECK(overlap_enter(&o, &b, 512, 512));
@@ -39,7 +39,7 @@ static void in_order(void)
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 8192));
 	CHECK(!overlap_enter(&o, &b, 4096, 8192)); /* waits for a */
-	CHECK(!overlap_enter(&o, &c, 8192, 4096)); /* waits for b, though a is not in its way */
+	CHECK(!overlap_enter(&o, &c, 8192, 4096)); /* waits for b, although a is not in its way */
 	CHECK(overlap_enter(&o, &d, 16384, 1));
 	CHECK(overlap_leave(&o, &a) == &b && !b.next);
 	CHECK(overlap_leave(&o, &b) == &c && !c.next);
@@ -51,7 +51,7 @@ static void behind_two(void)
 {
 	struct overlap_range a, b, c;
 
-	/* c waits for the younger of both, and then still for the other. */
+	/* c waits for the younger of both, and then for the other. */
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 4096));
 	CHECK(overlap_enter(&o, &b, 4096, 4096));
@@ -74,7 +74,7 @@ static void wide_ones(void)
 	CHECK(!overlap_leave(&o, &b));
 }
 
-/* Against the plain rule: a range goes when no older one that it overlaps is inside. */
+/* Against the plain rule: a range starts when no older one that it overlaps is inside. */
 
 #define RANGES 64
 #define STEPS  200000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease-hub: servers and a controller over a socket: links that come and come again, and clients that are
- * none: of another key, another cluster, without sense, too large, or that play again what they saw.
- * Nothing here waits for a time to pass: the loop runs until something has happened.
+ * lease-hub: servers and a controller over a socket: links that connect and reconnect, and invalid
+ * clients: with another key, of another cluster, with garbage, too large, or with replayed
+ * messages. No test waits for time to pass: the loop runs until an event has happened.
  */
 #include "test.h"
 #include "serve/host/lease-hub.h"
@@ -24,7 +24,7 @@ static char at[64];
 /* ---- the controller */
 
 static struct lease_hub *hub;
-static struct lease_guest *last; /* that was heard */
+static struct lease_guest *last; /* the last sender */
 static unsigned heard, left;
 static uint64_t heard_sequence;
 static char heard_name[PEER_NAME_MAX + 1];
@@ -92,7 +92,7 @@ static void stop(struct loop_task *t)
 	loop_stop(loop);
 }
 
-/* One round, in which what is there is taken. */
+/* Run one round, which takes all pending input. */
 static void turn(void)
 {
 	struct loop_task t = {.run = stop};
@@ -101,7 +101,7 @@ static void turn(void)
 	CHECK_INT(loop_run(loop), 0);
 }
 
-/* Rounds until it is so; the test's own timeout ends it if that never comes. */
+/* Run rounds until it is true; the test's own timeout ends it if it never is. */
 #define UNTIL(so)                                                                                  \
 	while (!(so))                                                                              \
 	turn()
@@ -220,7 +220,7 @@ static void say(int fd, const void *data, size_t n)
 	CHECK(send(fd, data, n, MSG_NOSIGNAL) == (ssize_t)n);
 }
 
-/* The controller's HELLO, and the number that it wants to see. */
+/* Read the controller's HELLO, with the nonce that it expects. */
 static void hear_hello(int fd, struct lease_message *m)
 {
 	uint8_t frame[LEASE_FRAME(0)];
@@ -246,7 +246,7 @@ static void say_sealed(int fd, const struct peer_key *k, uint8_t *frame, size_t 
 	say(fd, frame, n + PEER_SEAL);
 }
 
-/* Says HELLO as a server would; returns what the other side wants to see. */
+/* Send HELLO as a server would; *theirs is the other side's. */
 static int greet(struct lease_message *theirs)
 {
 	uint8_t frame[LEASE_FRAME(0)];
@@ -272,7 +272,7 @@ static void is_closed(int fd)
 	close(fd);
 }
 
-/* What was refused for `v`, and by nothing else. */
+/* Check that the client was refused for `v`, and for no other reason. */
 static void refused(int fd, enum peer_verdict v)
 {
 	uint64_t before = verdict(v), all = stats().refused;
@@ -296,7 +296,7 @@ static void there_and_back(void)
 	UNTIL(heard == 1);
 	CHECK_STR(heard_name, "a");
 	CHECK_STR(lease_hub_name(last), "a");
-	CHECK(!is_up(&a)); /* anybody can say HELLO again that once heard one */
+	CHECK(!is_up(&a)); /* a recorded HELLO can be replayed without the key */
 	grant(1);
 	UNTIL(a.heard == 1);
 	CHECK(is_up(&a));
@@ -322,7 +322,7 @@ static void comes_back(void)
 	UNTIL(is_up(&a));
 	lease_hub_free(hub);
 	UNTIL(!is_up(&a));
-	CHECK_INT(server_say(&a, "a", 5), -ENOTCONN); /* lost, and nobody waits */
+	CHECK_INT(server_say(&a, "a", 5), -ENOTCONN); /* lost at once, without waiting */
 	hub_open(0);
 	UNTIL(a.ups == 2);
 	server_say(&a, "a", 5);
@@ -330,7 +330,7 @@ static void comes_back(void)
 	CHECK_INT(heard_sequence, 3);
 	lease_link_status(a.link, &st);
 	CHECK(st.downs >= 1);
-	drop_next = true; /* inside its own message */
+	drop_next = true; /* from inside its own callback */
 	server_say(&a, "a", 5);
 	UNTIL(a.ups == 3);
 	CHECK_INT(stats().refused, 1);
@@ -346,14 +346,14 @@ static void strangers(void)
 	int fd;
 
 	hub_open(0);
-	fd = knock(); /* something else altogether */
+	fd = knock(); /* not this protocol */
 	memset(frame, 'x', PEER_HEAD);
 	say(fd, frame, PEER_HEAD);
 	refused(fd, PEER_NOISE);
 	fd = knock(); /* another key */
 	say_sealed(fd, &other_key, frame, make(frame, LEASE_HELLO, "x", 9, 1, 0));
 	refused(fd, PEER_FORGED);
-	fd = knock(); /* another cluster, before its seal is looked at */
+	fd = knock(); /* another cluster, refused before its seal is checked */
 	head = (struct lease_message){
 		.kind = LEASE_HELLO, .cluster = 1, .instance = 9, .sequence = 1, .name = "x"};
 	say_sealed(fd, &key, frame, lease_write(frame, &head));
@@ -363,13 +363,13 @@ static void strangers(void)
 	frame[4]++;
 	say_sealed(fd, &key, frame, n);
 	refused(fd, PEER_VERSION);
-	fd = knock(); /* no HELLO first */
+	fd = knock(); /* without a HELLO */
 	say_sealed(fd, &key, frame, make(frame, LEASE_REPORT, "x", 9, 1, 0));
 	refused(fd, PEER_BROKEN);
-	fd = knock(); /* a HELLO that is longer than any */
+	fd = knock(); /* a HELLO that is too long */
 	say_sealed(fd, &key, frame, make(frame, LEASE_REPORT, "x", 9, 1, 1));
 	refused(fd, PEER_NOISE);
-	fd = knock(); /* our own HELLO, come back */
+	fd = knock(); /* our own HELLO, replayed */
 	hear_hello(fd, &m);
 	head.cluster = CLUSTER;
 	head.instance = m.instance;
@@ -379,7 +379,7 @@ static void strangers(void)
 	lease_hub_free(hub);
 }
 
-/* Sends a report that would be right but for one thing. */
+/* Send a report that is valid but for one thing. */
 static void spoilt(enum lease_kind kind, uint64_t instance, size_t entries, bool nonce,
 	uint64_t sequence, enum peer_verdict v)
 {
@@ -412,15 +412,15 @@ static void played_again(void)
 	spoilt(LEASE_REPORT, 9, 0, true, 6, PEER_TAKEN);
 	spoilt(LEASE_REPORT, 9, 0, false, 6, PEER_OLD);  /* of another connection */
 	spoilt(LEASE_REPORT, 9, 0, true, 5, PEER_OLD);   /* of this one */
-	spoilt(LEASE_GRANT, 9, 0, true, 6, PEER_BROKEN); /* not a server's words */
+	spoilt(LEASE_GRANT, 9, 0, true, 6, PEER_BROKEN); /* a kind that servers do not send */
 	spoilt(LEASE_HELLO, 9, 0, true, 6, PEER_BROKEN);
-	spoilt(LEASE_REPORT, 8, 0, true, 6, PEER_BROKEN);          /* somebody else */
+	spoilt(LEASE_REPORT, 8, 0, true, 6, PEER_BROKEN);          /* another sender */
 	spoilt(LEASE_REPORT, 9, 4 * ENTRIES, true, 6, PEER_NOISE); /* too much */
 	spoilt(LEASE_REPORT, 9, ENTRIES, true, 6, PEER_TAKEN);
 	lease_hub_free(hub);
 }
 
-/* Byte by byte, and two in one. */
+/* Byte by byte, and two messages in one piece. */
 static void in_pieces(void)
 {
 	uint8_t frame[2 * LEASE_FRAME(ENTRIES)];
@@ -455,7 +455,7 @@ static void in_pieces(void)
 	lease_hub_free(hub);
 }
 
-/* Who does not read is not waited for: what it is sent is lost behind a bound. */
+/* A client that does not read is not waited for: messages to it are dropped beyond a limit. */
 static void slow(void)
 {
 	static uint8_t frame[LEASE_FRAME(ENTRIES)];
@@ -481,7 +481,7 @@ static void slow(void)
 	lease_hub_free(hub);
 }
 
-/* Those that prove nothing make room for others. */
+/* Clients without a proof make room for others. */
 static void crowd(void)
 {
 	struct lease_message theirs = {0};
@@ -506,7 +506,7 @@ static void crowd(void)
 	say_sealed(c, &key, frame, n);
 	UNTIL(heard == 2);
 	b = knock();
-	is_closed(b); /* all have proven themselves: there is no place */
+	is_closed(b); /* all are proven: no place is left */
 	CHECK_INT(stats().guests, 2);
 	close(a);
 	close(c);

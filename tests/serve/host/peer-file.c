@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer-file: hosts that share a file: they find their blocks and hear each other, whatever is done to it. */
+/* peer-file: hosts that share a file find their blocks and hear each other, whatever happens to
+ * the file. */
 #include "serve/peer-rig.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static void peek(unsigned block, uint8_t data[BLOCK])
 	close(fd);
 }
 
-/* The block that bears this name, 1 …; 0: none. The last of several. */
+/* Return the block with this name, 1 …; 0: none. The last of several. */
 static unsigned block_of(const char *name)
 {
 	uint8_t data[BLOCK];
@@ -65,7 +66,7 @@ static void two_hosts(void)
 	open_host(&b, "b");
 	period(&a, 1);
 	period(&b, 2);
-	CHECK_INT(b.heard, 0); /* what was there first may be old */
+	CHECK_INT(b.heard, 0); /* a message found at the start may be old */
 	period(&a, 3);
 	CHECK_INT(a.heard, 1);
 	CHECK_STR(a.got.name, "b");
@@ -74,7 +75,7 @@ static void two_hosts(void)
 	period(&b, 4);
 	CHECK_INT(b.heard, 1);
 	CHECK(b.got.reports[0].window == 3);
-	period(&b, 5); /* a said nothing new */
+	period(&b, 5); /* no new message from a */
 	CHECK_INT(b.heard, 1);
 	CHECK_INT(stats(&a).heard, 1);
 	CHECK_INT(stats(&b).sent, 3);
@@ -87,7 +88,7 @@ static void two_hosts(void)
 	close_host(&b);
 }
 
-/* All slots wanted by as many hosts, in the same moment. */
+/* As many hosts as slots, all at the same moment. */
 static void all_at_once(void)
 {
 	struct host h[SLOTS];
@@ -112,7 +113,7 @@ static void all_at_once(void)
 		CHECK_INT(stats(&h[i]).same, 0);
 		CHECK_INT(stats(&h[i]).heard, SLOTS - 1);
 	}
-	CHECK(lost > 0); /* with 8 hosts in 8 slots some must have met */
+	CHECK(lost > 0); /* with 8 hosts in 8 slots some must have collided */
 	for (int i = 0; i < SLOTS; i++)
 		close_host(&h[i]);
 }
@@ -131,7 +132,7 @@ static void full(void)
 	period(&b, 1);
 	CHECK_INT(stats(&b).full, 1);
 	period(&a, 2);
-	period(&b, 2); /* it cannot speak, but it hears */
+	period(&b, 2); /* it cannot write, but it can read */
 	CHECK_INT(b.heard, 1);
 	close_host(&a);
 	period(&b, 3);
@@ -158,16 +159,16 @@ static void torn(void)
 	period(&b, 1);
 	CHECK_INT(b.heard, 1);
 	period(&a, 3);
-	poke(at, 128, old + 128, BLOCK - 128); /* only its beginning was written */
+	poke(at, 128, old + 128, BLOCK - 128); /* only the first part was written */
 	period(&b, 1);
 	CHECK_INT(b.heard, 1);
 	CHECK_INT(stats(&b).verdicts[PEER_FORGED], 1);
-	poke(at, 0, old, BLOCK); /* something older */
+	poke(at, 0, old, BLOCK); /* an older block */
 	period(&b, 1);
 	poke(at, 0, "garbage", 7);
 	period(&b, 1);
 	CHECK_INT(stats(&b).verdicts[PEER_NOISE], 1);
-	period(&a, 4); /* a writes its block again, in its place */
+	period(&a, 4); /* a rewrites its block in place */
 	CHECK_INT(block_of("a"), at);
 	b.heard = 0;
 	period(&b, 1);
@@ -177,7 +178,8 @@ static void torn(void)
 	close_host(&b);
 }
 
-/* Somebody's block is overwritten by another's, as by one that slept between its read and its write. */
+/* A host's block is overwritten by another's, as by a host that was stopped between its read and
+ * its write. */
 static void lost_slot(void)
 {
 	uint8_t data[BLOCK];
@@ -248,7 +250,7 @@ static void two_of_one_name(void)
 	close_host(&b);
 }
 
-/* Slow storage: a period that finds the last one still under way does not pile up on it. */
+/* Slow storage: a period that starts while the last one is still in flight is skipped. */
 static void missed(void)
 {
 	struct host a;
@@ -259,12 +261,13 @@ static void missed(void)
 	begin(&a, 2);
 	begin(&a, 3);
 	CHECK_INT(stats(&a).missed, 2);
-	peer_close(a.peers, closed, &a); /* in the middle */
+	peer_close(a.peers, closed, &a); /* in the middle of a period */
 	CHECK(!a.closed);
 	UNTIL(a.closed);
 }
 
-/* Somebody formats it, or cuts it, while hosts use it: they stop writing, and go on when it is back. */
+/* The file is formatted or truncated while hosts use it: they stop writing, and continue when it
+ * is restored. */
 static void taken_away(void)
 {
 	uint8_t header[BLOCK], data[BLOCK];
@@ -318,7 +321,7 @@ static void left_alone(void)
 	not_opened(address, key, -EINVAL, "something else");
 	peek(0, data);
 	CHECK(memcmp(data, "precious", 8) == 0);
-	fresh(); /* zero where the header would be, and data behind it */
+	fresh(); /* zeroes in place of the header, and data after it */
 	open_host(&a, "a");
 	close_host(&a);
 	memset(data, 0, BLOCK);
@@ -333,7 +336,7 @@ static void left_alone(void)
 	not_opened(bad, key, -EISDIR, folder);
 }
 
-/* The header counts, not what the one says who comes later. */
+/* The header counts, not the configuration of a later host. */
 static void slots_are_settled(void)
 {
 	struct host a, b;
@@ -352,7 +355,7 @@ static void slots_are_settled(void)
 	close_host(&b);
 }
 
-/* More than one request's worth, and no key: a checksum all the same. */
+/* More than one request, and no key: a checksum is used. */
 static void large(void)
 {
 	struct host a, b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer-nbd: hosts that share an export of an NBD server, which is killed and comes back. */
+/* peer-nbd: hosts that share an export of an NBD server, which is killed and restarted. */
 #include "serve/nbdkit-rig.h"
 #include "serve/peer-rig.h"
 
@@ -35,8 +35,9 @@ static void over_nbd(void)
 	period(&b, 2);
 	period(&a, 3);
 	CHECK(a.heard == 1 && a.got.reports[0].window == 2);
-	CHECK_INT(stats(&a).received_bytes, 2 * 16 * BLOCK); /* as many slots as it has room for */
-	/* The server dies. A period begins; the loop goes on; it ends when the server is back. */
+	CHECK_INT(stats(&a).received_bytes, 2 * 16 * BLOCK); /* as many slots as fit */
+	/* The server dies. A period begins; the loop goes on; the period ends when the server is
+	 * back. */
 	nbdkit_kill();
 	begin(&a, 4);
 	begin(&a, 5);
@@ -44,7 +45,7 @@ static void over_nbd(void)
 	start_server();
 	UNTIL(stats(&a).sent == 3);
 	period(&b, 6);
-	CHECK(b.got.reports[0].window == 5); /* what it last had to say */
+	CHECK(b.got.reports[0].window == 5); /* its last report */
 	close_host(&a);
 	close_host(&b);
 	nbdkit_kill();
@@ -62,7 +63,7 @@ static void small_and_used(void)
 	nbdkit_kill();
 	make_export(16 * BLOCK);
 	fd = open(file, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && pwrite(fd, "precious", 8, 1080) == 8); /* where ext4 begins */
+	CHECK(fd >= 0 && pwrite(fd, "precious", 8, 1080) == 8); /* where ext4's superblock begins */
 	close(fd);
 	CHECK(try_host(&a, "a", uri, NULL, &err) < 0);
 	CHECK(strstr(err.text, "something else"));

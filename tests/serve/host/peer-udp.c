@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer-udp: hosts that talk over loopback, with somebody in between who loses, doubles, reorders, forges
- * and plays again. Nothing here waits for a time to pass: the test reads what a host sent, decides
- * what becomes of it, and lets the loop run until that has been taken.
+ * peer-udp: hosts that talk over loopback, with an attacker in between that loses, doubles,
+ * reorders, forges and replays messages. No test waits for time to pass: the test reads what a host
+ * sent, decides what becomes of it, and runs the loop until it has been received.
  */
 #include "test.h"
 #include "serve/loop/log.h"
@@ -23,7 +23,7 @@ static char folder[] = "/tmp/weir-peer-udp-XXXXXX", key[64], other_key[64];
 
 struct host {
 	struct peers *peers;
-	struct sockaddr_in at; /* its socket, as others see it */
+	struct sockaddr_in at; /* its address, as others see it */
 	unsigned heard;
 	struct peer_message got;
 };
@@ -46,7 +46,7 @@ static void write_key(char path[64], const char *name, const char *text, size_t 
 	close(fd);
 }
 
-/* ---- the one in between */
+/* ---- the attacker in between */
 
 static int between = -1;
 static char between_address[64];
@@ -62,7 +62,7 @@ static void open_between(void)
 	snprintf(between_address, sizeof(between_address), "udp:127.0.0.1:%d", ntohs(at.sin_port));
 }
 
-/* What a host sent, whole or not at all: loopback delivers before sendto returns. */
+/* Read the next datagram of a host, if there is one: loopback delivers before sendto returns. */
 static size_t intercept(uint8_t data[DATAGRAM], struct sockaddr_in *ret_from)
 {
 	socklen_t len = sizeof(*ret_from);
@@ -77,7 +77,7 @@ static void stop(struct loop_task *t)
 	loop_stop(loop);
 }
 
-/* All that has come to any host is taken: it lies in the sockets already. */
+/* Run until every host has received all datagrams, which are already in the sockets. */
 static void settle(void)
 {
 	struct loop_task t = {.run = stop};
@@ -113,7 +113,7 @@ static int try_host(struct host *h, const char *name, const char *const *address
 	return peer_open(&c, &h->peers, err);
 }
 
-/* One that speaks to the one in between. */
+/* Open a host that talks to the attacker. */
 static void open_host(struct host *h, const char *name, const char *with_key)
 {
 	const char *addresses[] = {between_address, NULL};
@@ -122,7 +122,7 @@ static void open_host(struct host *h, const char *name, const char *with_key)
 
 	if (try_host(h, name, addresses, "udp:127.0.0.1:0", with_key, &err) < 0)
 		FAIL("%s", err.text);
-	peer_send(h->peers, NULL, 0); /* shows where it is */
+	peer_send(h->peers, NULL, 0); /* reveals its address */
 	CHECK(intercept(data, &h->at) > 0);
 }
 
@@ -153,10 +153,10 @@ static void close_host(struct host *h)
 
 	peer_close(h->peers, NULL, NULL);
 	while (intercept(data, &from))
-		; /* its farewell */
+		; /* its leave message */
 }
 
-/* What lies in between goes on to whom it does not come from; how many. */
+/* Forward all intercepted datagrams to the other host. Return their number. */
 static unsigned relay(struct host *a, struct host *b)
 {
 	struct sockaddr_in from;
@@ -192,7 +192,7 @@ static void two_hosts(void)
 	CHECK(b.got.n_reports == 1 && b.got.reports[0].window == 12.5);
 	CHECK(b.got.instance == peer_instance(a.peers));
 	say(&a, 13);
-	CHECK_INT(relay(&a, &b), 1); /* from now on only the report */
+	CHECK_INT(relay(&a, &b), 1); /* from now on reports only */
 	CHECK_INT(b.heard, 2);
 	CHECK(b.got.reports[0].window == 13);
 	CHECK_INT(stats(&b).heard, 1);
@@ -224,11 +224,11 @@ static void lost_and_doubled(void)
 	CHECK_INT(b.heard, before + 1);
 	CHECK(b.got.reports[0].window == 4);
 	give(&b, later, n_later); /* doubled */
-	give(&b, data, n);        /* overtaken */
+	give(&b, data, n);        /* reordered */
 	CHECK_INT(b.heard, before + 1);
 	CHECK(b.got.reports[0].window == 4);
 	CHECK_INT(verdict(&b, PEER_OLD), 2);
-	CHECK_INT(intercept(data, &from), 0); /* and nothing is said about it */
+	CHECK_INT(intercept(data, &from), 0); /* and no message about it */
 	close_host(&a);
 	close_host(&b);
 }
@@ -261,7 +261,7 @@ static void forged(void)
 		n);
 	CHECK(verdict(&b, PEER_FORGED) > 200);
 	CHECK_INT(intercept(data + 0, &from), 0);
-	open_host(&stranger, "a", other_key); /* knows the name, not the key */
+	open_host(&stranger, "a", other_key); /* has the name, but not the key */
 	say(&stranger, 99);
 	n = intercept(data, &from);
 	give(&b, data, n);
@@ -300,8 +300,8 @@ static void noise(void)
 	close_host(&b);
 }
 
-/* All that a host ever said is kept and played again after it was restarted, and to one that was not
- * there: nothing of it is taken. */
+/* All messages of a host are recorded and replayed after it restarted, and to a host that is
+ * new: none is accepted. */
 static void played_again(void)
 {
 	static uint8_t kept[12][DATAGRAM];
@@ -332,10 +332,11 @@ static void played_again(void)
 	CHECK_INT(verdict(&b, PEER_OLD), 12);
 	CHECK_INT(c.heard, 0);
 	CHECK_INT(verdict(&c, PEER_UNPROVEN), 12);
-	CHECK(intercept(data, &from) > 0); /* c asked, and the one in between cannot answer, … */
+	CHECK(intercept(data, &from) >
+		0); /* c sent a challenge, and the attacker cannot answer, … */
 	CHECK_INT(data[5], PEER_CHALLENGE);
-	CHECK_INT(intercept(data, &from), 0); /* … and it asked only once */
-	CHECK_INT(stats(&b).same, 0);         /* nor is this a second host of that name */
+	CHECK_INT(intercept(data, &from), 0); /* … and it sent only one */
+	CHECK_INT(stats(&b).same, 0); /* nor is this reported as a second host of that name */
 	close_host(&a);
 	close_host(&b);
 	close_host(&c);
@@ -361,7 +362,7 @@ static void two_of_one_name(void)
 	}
 	CHECK(stats(&b).same > 0);
 	CHECK_STR(stats(&b).same_name, "a");
-	CHECK_INT(stats(&b).heard, 2); /* they are told apart */
+	CHECK_INT(stats(&b).heard, 2); /* they are distinguished */
 	say(&a, 7);                    /* and they find out themselves */
 	n = intercept(data, &from);
 	give(&twin, data, n);
@@ -408,7 +409,7 @@ static void closed(void *arg)
 	*(bool *)arg = true;
 }
 
-/* Many datagrams at once, as from a cluster; more than are taken in one round. */
+/* Many datagrams at once, as from a cluster; more than one round receives. */
 static void flood(void)
 {
 	struct loop_task t = {.run = stop};
@@ -436,7 +437,8 @@ static void flood(void)
 	close_host(&a);
 }
 
-/* A group on this machine alone: each hears the others, and questions find their host. */
+/* A multicast group on this machine: each host hears the others, and challenges reach their
+ * host. */
 static void group(const char *address)
 {
 	const char *addresses[] = {address, NULL};
@@ -454,7 +456,7 @@ static void group(const char *address)
 	for (int round = 0; round < 4; round++) {
 		for (int i = 0; i < 3; i++)
 			say(&h[i], i);
-		for (int i = 0; i < 6; i++) /* reports, questions, answers */
+		for (int i = 0; i < 6; i++) /* reports, challenges, answers */
 			settle();
 	}
 	for (int i = 0; i < 3; i++) {
@@ -495,7 +497,7 @@ static void multicast(void)
 	group(address);
 }
 
-/* Without `listen` a host is at the port of its list, on every address. */
+/* Without `listen` a host uses the port of its list, on every address. */
 static void list_port(void)
 {
 	char address[64];
@@ -512,7 +514,7 @@ static void list_port(void)
 	CHECK(intercept(data, &from) > 0);
 	CHECK_INT(ntohs(from.sin_port), port);
 	settle();
-	CHECK_INT(verdict(&a, PEER_OWN), 1); /* it stands in its own list, which does no harm */
+	CHECK_INT(verdict(&a, PEER_OWN), 1); /* it is in its own list, which is harmless */
 	CHECK_INT(try_host(&b, "b", addresses, NULL, key, &err), -EADDRINUSE);
 	close_host(&a);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log: the form of a line, and that nobody can forge one or fill a disk. */
+/* log: the form of a line; and that no client can forge a line or fill the disk. */
 #include "test.h"
 #include "serve/loop/log.h"
 #include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static FILE *file; /* what stands on standard error meanwhile */
+static FILE *file; /* standard error is redirected here */
 static int saved;
 static char text[100000];
 
@@ -66,7 +66,7 @@ static void as_json(void)
 	CHECK_STR(json_string_value(json_object_get(j, "who")), "a\\b??é");
 	json_decref(j);
 
-	/* What is no UTF-8, and what a terminal takes for ESC [, can come from a client. */
+	/* Clients may send invalid UTF-8, and bytes that a terminal takes for ESC [. */
 	begin();
 	log_event(LOG_LEVEL_DEBUG, "json-two", "who", "\xed\xa0\x80 \xe0\x80\x80 \xc2\x9b", NULL);
 	finish();
@@ -75,7 +75,7 @@ static void as_json(void)
 	CHECK_STR(json_string_value(json_object_get(j, "who")), "??? ??? ?\?");
 	json_decref(j);
 
-	/* Cut at any place: it is still JSON. */
+	/* Cut at any place: still valid JSON. */
 	for (size_t i = 0; i < 9; i++) {
 		char event[32];
 		snprintf(event, sizeof(event), "json-cut%.*s", (int)i, "12345678");
@@ -120,7 +120,7 @@ static void ten_a_second(void)
 
 	for (int i = 0; i < 25; i++)
 		CHECK_INT(log_admit("flood", t + i), i < LOG_BURST);
-	CHECK(log_admit("other", t)); /* has a count of its own */
+	CHECK(log_admit("other", t)); /* has its own count */
 	CHECK_INT(log_unsaid(t + WEIR_SEC - 1, event), 0);
 	CHECK_INT(log_unsaid(t + WEIR_SEC, event), 15);
 	CHECK_STR(event, "flood");
@@ -128,7 +128,7 @@ static void ten_a_second(void)
 	CHECK(log_admit("flood", t + WEIR_SEC));
 }
 
-/* More names than it counts at once: still no name is said more often. */
+/* More event names than it counts at once: still no event is logged more often. */
 static void many_events(void)
 {
 	weir_time t = 5000 * WEIR_SEC;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every part once, on any number of threads; and pShift gives the same tokens on all of them. */
+/* Every part runs once, on any number of threads; and pShift gives the same tokens on all of
+ * them. */
 #include "serve/loop/parallel.h"
 #include "bench/reference/pshift-make.h"
 #include "test.h"

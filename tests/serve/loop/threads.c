@@ -8,7 +8,7 @@
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ /* as gcc has it */
+#define __SANITIZE_ADDRESS__ /* as gcc defines it */
 #endif
 #endif
 
@@ -78,7 +78,7 @@ static void test_every_job_once(void)
 	threads_free(t);
 }
 
-/* All four must be inside at once for any to go on. */
+/* Each waits until all four are inside at once. */
 static void meet(struct threads_job *j)
 {
 	unsigned now = atomic_fetch_add(&inside, 1) + 1;
@@ -113,7 +113,7 @@ static void test_unused(void)
 	threads_free(NULL);
 }
 
-/* The system has no thread to give: the caller does the work, and still hears of it by the loop. */
+/* The system has no thread: the caller does the work, and is still notified by the loop. */
 static void test_no_thread_to_be_had(void)
 {
 	struct rlimit before, none;
@@ -123,7 +123,7 @@ static void test_no_thread_to_be_had(void)
 	printf("# not under AddressSanitizer, which needs memory to say that there is none\n");
 	return;
 #endif
-	/* No room for a stack makes pthread_create fail, whoever we are. */
+	/* No room for a stack makes pthread_create fail, for any user. */
 	CHECK_INT(getrlimit(RLIMIT_AS, &before), 0);
 	none = before;
 	none.rlim_cur = 1;
@@ -136,7 +136,7 @@ static void test_no_thread_to_be_had(void)
 	CHECK_INT(n_finished, 0);
 	wait_for(3);
 	CHECK(pthread_equal(jobs[2].worker, here));
-	threads_add(t, list(3, 3, work)); /* later there is */
+	threads_add(t, list(3, 3, work)); /* later there is one */
 	wait_for(6);
 	CHECK(!pthread_equal(jobs[5].worker, here));
 	threads_free(t);
@@ -146,7 +146,7 @@ int main(void)
 {
 	here = pthread_self();
 	CHECK_INT(loop_new(&loop), 0);
-	RUN(test_no_thread_to_be_had); /* first: later glibc has stacks to use again */
+	RUN(test_no_thread_to_be_had); /* first: later glibc has stacks to reuse */
 	RUN(test_every_job_once);
 	RUN(test_at_once_but_no_more);
 	RUN(test_unused);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * divide: the limits of a tenant over several resources, in virtual time: whatever is sent where,
- * at least 0.95 of the limit that binds is used, no limit is passed, and each is shared by what binds
- * at each resource.
+ * divide: the limits of a tenant over several resources, in virtual time: for any requests at any
+ * of them, at least 0.95 of the binding limit is used, no limit is exceeded, and each is shared by
+ * what binds at each resource.
  */
 #include "serve/device-rig.h"
 #include "model/server.h"
 
 #define TICK (10 * WEIR_MS)
 
-/* The clock of the gateway, without its threads: every tick all resources are asked and told. */
+/* The gateway's tick without its threads: every tick reads and sets all resources. */
 static void tick(struct rig *w)
 {
 	struct divide_table *t = w->user;
@@ -65,7 +65,7 @@ static double per_second(uint64_t n)
 	return (double)n / 4;
 }
 
-/* Settles, then counts for 4 s. */
+/* Settle, then count for 4 s. */
 static void measure(void)
 {
 	rig_run(&w, WEIR_SEC);
@@ -73,7 +73,7 @@ static void measure(void)
 	rig_run(&w, 4 * WEIR_SEC);
 }
 
-/* 0.95 … 1.01 of the limit that binds. */
+/* Check that 0.95 … 1.01 of the binding limit is used. */
 static void check_binds(double used, double limit)
 {
 	if (used < 0.95 * limit || used > 1.01 * limit)
@@ -91,12 +91,12 @@ static void test_requests_and_bytes(void)
 	printf("  4 KiB %.0f, 64 KiB %.0f iops\n", per_second(a->done), per_second(b->done));
 	check_binds(per_second(a->bytes + b->bytes), 40 << 20);
 	CHECK(per_second(a->done + b->done) < 4000);
-	/* Both have the same part of the limit that they use most of. */
+	/* Both have the same part of the limit that they use most. */
 	CHECK_NEAR(per_second(a->done) / 4000, per_second(b->bytes) / (40 << 20), 0.03);
 	stop(&w);
 }
 
-/* Little is sent in large requests: then requests bind, and all are used. */
+/* Few requests are large: then requests bind, and all are used. */
 static void test_both_bind(void)
 {
 	struct rig_client *a, *b;
@@ -147,7 +147,7 @@ static void test_reads_writes_and_all(void)
 	stop(&w);
 }
 
-/* A group's limits, of children that differ. */
+/* A group's limits, with children that differ. */
 static void test_group(void)
 {
 	struct rig_client *a, *b;
@@ -164,7 +164,8 @@ static void test_group(void)
 	stop(&w);
 }
 
-/* One device is slow: its clients wait for it and not for the max, and the other has what is left. */
+/* One device is slow: its clients wait for it and not for the max, and the other one gets the
+ * rest. */
 static void test_slow_device(void)
 {
 	struct server_config slow = {.servers = 1, .rate = 1000};
@@ -183,7 +184,7 @@ static void test_slow_device(void)
 	stop(&w);
 }
 
-/* The same of reads, beside writes on the slow device that their max holds all the time. */
+/* The same for reads, beside writes on the slow device that their max holds all the time. */
 static void test_slow_device_and_held_writes(void)
 {
 	struct server_config slow = {.servers = 1, .rate = 1000};
@@ -209,7 +210,7 @@ static void test_slow_device_and_held_writes(void)
 	stop(&w);
 }
 
-/* A light Poisson stream beside a heavy one has what it asks for, and does not keep much more. */
+/* A light Poisson stream beside a heavy one gets its demand, and does not keep much more. */
 static void test_light(void)
 {
 	struct rig_client *a, *b;
@@ -224,7 +225,7 @@ static void test_light(void)
 	stop(&w);
 }
 
-/* The heavy one comes and goes at three resources in turn; no second passes the max. */
+/* The heavy client comes and goes at three resources in turn; no second exceeds the max. */
 static void test_changes(void)
 {
 	uint64_t before = 0;
@@ -253,7 +254,8 @@ static void test_changes(void)
 	stop(&w);
 }
 
-/* Runs `tenths` tenths of a second; every second in them has `part` … 1.01 of 800 requests, and two more or less. */
+/* Run `tenths` tenths of a second; every second in them has `part` … 1.01 of 800 requests, and
+ * two more or less. */
 static void check_seconds(const char *what, size_t tenths, double part)
 {
 	uint64_t at[99] = {0}, least = UINT64_MAX, most = 0;
@@ -275,7 +277,7 @@ static void check_seconds(const char *what, size_t tenths, double part)
 	CHECK((double)least >= part * 800 - 2 && (double)most <= 1.01 * 800 + 2);
 }
 
-/* A client comes, the other one goes: at no time is a part of the max where nobody uses it. */
+/* A client comes, the other one goes: no part of the max stays unused. */
 static void test_come_and_go(void)
 {
 	struct rig_client *a, *b;
@@ -292,12 +294,14 @@ static void test_come_and_go(void)
 	a = rig_join(&w, 0, "a", (struct rig_client){.depth = 256, .length = 4096});
 	check_seconds("it comes back", 20, 0.99);
 	b->stopped = true;
-	/* Its queue passes first; then silence has to be told from chance, and its floor stays with it. */
+	/* Its queue passes first; then silence has to be distinguished from chance, and its
+	 * floor stays with it. */
 	check_seconds("the other one falls silent", 30, 0.97);
 	stop(&w);
 }
 
-/* The floor of a gate where nobody is connected, 1/1024 of a limit, may be less than any rate that a gate takes. */
+/* The floor of a gate without clients, 1/1024 of a limit, may be below the smallest rate of a
+ * gate. */
 static void test_small(void)
 {
 	struct rig_client *a;

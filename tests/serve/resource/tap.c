@@ -51,7 +51,8 @@ static void full(void)
 	tap_free(t);
 }
 
-/* One thread puts, another takes: what was taken and what was dropped is what was put; in order, whole. */
+/* One thread puts, another takes: entries taken and entries dropped add up to entries put; in
+ * order, complete. */
 enum { PUT = 200000 };
 
 static void *put_all(void *arg)

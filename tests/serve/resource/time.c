@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * time: with `cost: time`, tenants of equal weight get equal device time by the model's own account,
- * whatever the sizes of their requests; in virtual time.
+ * time: with `cost: time`, tenants of equal weight get equal device time by the model's own
+ * account, for any sizes of their requests; in virtual time.
  */
 #include "serve/device-rig.h"
 #include "model/disk.h"
 #include "model/server.h"
 #include "model/ssd.h"
 
-/* The window in bytes of an ssd by default, as back-model states it: two pages for each of 32 dies. */
+/* The default window in bytes of an ssd, as back-model states it: two pages for each of 32 dies. */
 #define SSD_BYTES (1u << 20)
 
 static struct rig w;
@@ -34,7 +34,7 @@ static void check_late(const char *what, struct device *device, const char *dept
 	one.depth = two.depth = 64;
 	a = rig_join(&w, 0, "a", one);
 	b = rig_join(&w, 0, "b", two);
-	/* Until all that was sent before the first estimates is over. */
+	/* Until all requests that were sent before the first estimates are done. */
 	for (int i = 0; i < 100 && (a->done < 300 || b->done < 300); i++)
 		rig_run(&w, WEIR_SEC / 10);
 	rig_clear(&w);
@@ -102,7 +102,7 @@ static void test_writes(void)
 	check_equal("writes", ssd(false), "auto", 1, little, much);
 }
 
-/* The gateway's thread wakes late: the device's time is the model's, not the thread's. */
+/* The gateway's thread wakes late: the device time is the model's, not the thread's. */
 static void test_late_thread(void)
 {
 	struct rig_client little = {.length = 4096, .op = BACK_WRITE};
@@ -112,8 +112,8 @@ static void test_late_thread(void)
 	check_late("writes, thread late by 5 ms", ssd(false), "32", 1, little, much, 5 * WEIR_MS);
 }
 
-/* A client that is late has fewer requests waiting than it may have. Of 64 writes enough wait all the same,
- * unless those of 256 KiB fill the window while they do not. */
+/* A late client has fewer requests waiting than allowed. Of 64 writes enough still wait, unless
+ * writes of 256 KiB fill the window meanwhile. */
 static void test_late_clients(void)
 {
 	struct rig_client little = {.length = 4096, .op = BACK_WRITE, .think = 1400 * WEIR_US};
@@ -122,7 +122,7 @@ static void test_late_clients(void)
 	check_equal("writes, clients late", ssd(false), "auto", 1, little, much);
 }
 
-/* The back end's bytes are the window's where the policy leaves the depth to it and shares time. */
+/* The window has the back end's bytes if the policy leaves the depth to it and shares time. */
 static void test_window(void)
 {
 	static const struct {
